@@ -1,0 +1,86 @@
+// Errors. Users get exceptions with an exit code; bugs get REDCO_CHECK.
+//
+// Every message says where, what came, what was expected and what to do, e.g.
+//   [mesh] n_ranks=6 is no multiple of n_model_shards=4 (job.yaml:12:13); use 4, 8 or 12
+#pragma once
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace redco {
+
+// The process exit codes; docs/exit_codes.md explains each.
+enum class ExitCode : int {
+  ok = 0,
+  check_failed = 1,   // a check said no: `verify`, `score`
+  usage = 2,          // command line or job YAML, including a path that doesn't exist
+  contents = 3,       // contents of a data, model or checkpoint file
+  doesnt_fit = 4,     // memory: `plan --require-fit`, or a training that would not fit
+  rank_failed = 5,    // a rank died, or hangs
+  non_finite = 6,     // loss or gradient is not finite and the policy says stop
+  io = 7,             // writing failed (disk full, read-only)
+  interrupted = 8,    // a signal asked for a save and an end; the job can be resumed
+  bug = 70,           // an internal check failed
+};
+
+// Base of everything redco throws on purpose. what() is the whole message for the user.
+class Error : public std::runtime_error {
+ public:
+  Error(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  ExitCode code() const { return code_; }
+
+ private:
+  ExitCode code_;
+};
+
+// Command line, YAML, mesh: exit code 2.
+class UsageError : public Error {
+ public:
+  template <class... A>
+  explicit UsageError(fmt::format_string<A...> f, A&&... a)
+      : Error(ExitCode::usage, fmt::format(f, std::forward<A>(a)...)) {}
+};
+
+// What a file holds is wrong: exit code 3. Names the file.
+class ContentsError : public Error {
+ public:
+  template <class... A>
+  explicit ContentsError(fmt::format_string<A...> f, A&&... a)
+      : Error(ExitCode::contents, fmt::format(f, std::forward<A>(a)...)) {}
+};
+
+// Reading or writing failed at the system's level: exit code 7.
+class IoError : public Error {
+ public:
+  template <class... A>
+  explicit IoError(fmt::format_string<A...> f, A&&... a)
+      : Error(ExitCode::io, fmt::format(f, std::forward<A>(a)...)) {}
+};
+
+// A broken invariant inside redco: exit code 70.
+class BugError : public Error {
+ public:
+  explicit BugError(const std::string& message) : Error(ExitCode::bug, message) {}
+};
+
+[[noreturn]] void check_failed(const char* file, int line, const char* condition, const std::string& message);
+
+}  // namespace redco
+
+// REDCO_CHECK(cond) or REDCO_CHECK(cond, "format {}", args...): throws BugError with file and line.
+#define REDCO_CHECK(cond, ...)                                                                    \
+  do {                                                                                            \
+    if (!(cond)) [[unlikely]]                                                                     \
+      ::redco::check_failed(__FILE__, __LINE__, #cond, ::redco::detail::check_message(__VA_ARGS__)); \
+  } while (0)
+
+namespace redco::detail {
+inline std::string check_message() { return {}; }
+template <class... A>
+std::string check_message(fmt::format_string<A...> f, A&&... a) {
+  return fmt::format(f, std::forward<A>(a)...);
+}
+}  // namespace redco::detail

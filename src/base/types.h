@@ -1,0 +1,40 @@
+// Plain types every folder uses: sizes, element types, shapes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+namespace redco {
+
+using i64 = std::int64_t;
+using u64 = std::uint64_t;
+using i32 = std::int32_t;
+using u32 = std::uint32_t;
+
+// Element types of tensors. f32 is what models compute and are trained in, f64 what tests check with,
+// i32 holds ids, labels and masks, bf16 is a compute and storage format.
+enum class DType : std::uint8_t { f32, f64, bf16, i32 };
+
+constexpr i64 size_of(DType t) { return t == DType::f64 ? 8 : t == DType::bf16 ? 2 : 4; }
+const char* name_of(DType t);
+
+// bfloat16: the upper half of an fp32. Arithmetic is done in fp32.
+struct bf16 {
+  std::uint16_t bits;
+};
+
+// Dimensions, outermost first.
+using Shape = std::vector<i64>;
+
+inline i64 numel(const Shape& s) {
+  i64 n = 1;
+  for (i64 d : s) n *= d;
+  return n;
+}
+
+std::string to_string(const Shape& s);  // "(2, 3)"
+
+}  // namespace redco
