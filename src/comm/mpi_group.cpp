@@ -1,0 +1,289 @@
+// Ranks under MPI: the only file that knows <mpi.h>. Everything is nonblocking and waited for by polling, so
+// that a wait can be given up with the names of the missing ranks, and a long one sleeps instead of burning
+// its core.
+#include <mpi.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <climits>
+#include <cstdlib>
+#include <thread>
+
+#include "base/error.h"
+#include "comm/group.h"
+
+namespace redco {
+
+namespace {
+
+constexpr i64 kMessageBytes = i64{512} << 20;  // counts are int
+constexpr int kTag = 7;
+constexpr int kHostBytes = 64;
+// A wait polls some 10 us, then offers its core to others between polls, and after 20 ms sleeps between them:
+// 100 us more aren't felt then.
+constexpr i64 kPolls = 64;
+constexpr double kYieldSeconds = 0.02;
+constexpr auto kPause = std::chrono::microseconds(100);
+
+using Clock = std::chrono::steady_clock;
+
+void check(int code, const char* what) {
+  if (code == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0, kind = 0;
+  MPI_Error_string(code, text, &length);
+  MPI_Error_class(code, &kind);
+  if (kind == MPI_ERR_TRUNCATE)
+    throw BugError(fmt::format(
+        "{}: a rank sent more than this one expects: the ranks don't run the same program ({})", what, text));
+  throw Error(ExitCode::rank_failed, fmt::format("{} failed: {}", what, text));
+}
+
+bool initialized() {
+  int yes = 0;
+  return MPI_Initialized(&yes) == MPI_SUCCESS && yes;
+}
+bool finalized() {
+  int yes = 0;
+  return MPI_Finalized(&yes) == MPI_SUCCESS && yes;
+}
+
+// "rank 3 (node2)" of each member of a communicator, by its rank in MPI_COMM_WORLD.
+using Names = std::vector<std::string>;
+
+class MpiGroup final : public Group {
+ public:
+  // Owns `comm`. names[r] describes rank r of comm.
+  MpiGroup(MPI_Comm comm, int rank, int size, Names names)
+      : Group(rank, size), comm_(comm), names_(std::move(names)) {
+    check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  }
+  ~MpiGroup() override {
+    if (!finalized()) MPI_Comm_free(&comm_);  // an error here has nowhere to go
+  }
+  MpiGroup(const MpiGroup&) = delete;
+
+  std::unique_ptr<Group> split(int color) override {
+    REDCO_CHECK(color >= 0, "split with color {}", color);
+    std::vector<int> colors(static_cast<std::size_t>(size()), color);
+    check(MPI_Allgather(&color, 1, MPI_INT, colors.data(), 1, MPI_INT, comm_), "MPI_Allgather");
+    Names names;
+    for (int r = 0; r < size(); r++)
+      if (colors[r] == color) names.push_back(names_[r]);
+    MPI_Comm comm = MPI_COMM_NULL;
+    check(MPI_Comm_split(comm_, color, rank(), &comm), "MPI_Comm_split");
+    int new_rank = 0, new_size = 0;
+    check(MPI_Comm_rank(comm, &new_rank), "MPI_Comm_rank");
+    check(MPI_Comm_size(comm, &new_size), "MPI_Comm_size");
+    auto group = std::make_unique<MpiGroup>(comm, new_rank, new_size, std::move(names));
+    group->set_timeout(timeout());
+    return group;
+  }
+
+ private:
+  void do_all_to_all(Collective what, std::span<const Send> send, std::span<const Recv> recv) override {
+    start();
+    // Receives first, so that data finds its place; partners in another order on each rank, so that not all
+    // send to rank 0 first.
+    for (int k = 1; k < size(); k++)
+      receive(recv[(rank() - k + size()) % size()], (rank() - k + size()) % size());
+    for (int k = 1; k < size(); k++) post(send[(rank() + k) % size()], (rank() + k) % size());
+    wait(what);
+  }
+
+  // Small ones straight from the root, large ones through MPI's tree.
+  void do_broadcast(void* data, i64 bytes, int root) override {
+    start();
+    auto* at = static_cast<std::byte*>(data);
+    if (bytes <= 4096) {
+      if (root != rank()) receive({at, bytes}, root);
+      for (int k = 1; root == rank() && k < size(); k++) post({at, bytes}, (rank() + k) % size());
+    } else {
+      for (i64 done = 0; done < bytes; done += kMessageBytes) {
+        const int n = static_cast<int>(std::min(kMessageBytes, bytes - done));
+        check(MPI_Ibcast(at + done, n, MPI_BYTE, root, comm_, add(root, 0)), "MPI_Ibcast");
+      }
+    }
+    wait(Collective::broadcast);
+  }
+
+  // One byte between all pairs: whoever is missing is known by name.
+  void do_barrier() override {
+    std::vector<std::byte> bytes(static_cast<std::size_t>(size()));
+    const std::byte mine{1};
+    start();
+    for (int k = 1; k < size(); k++)
+      receive({&bytes[(rank() - k + size()) % size()], 1}, (rank() - k + size()) % size());
+    for (int k = 1; k < size(); k++) post({&mine, 1}, (rank() + k) % size());
+    wait(Collective::barrier);
+  }
+
+  struct Pending {
+    int peer;
+    i64 expected;  // bytes of a receive; 0: a send
+  };
+
+  void start() {
+    requests_.clear();
+    pending_.clear();
+  }
+  MPI_Request* add(int peer, i64 expected) {
+    pending_.push_back({peer, expected});
+    return &requests_.emplace_back(MPI_REQUEST_NULL);
+  }
+  void receive(Recv block, int from) {
+    for (i64 done = 0; done < block.bytes; done += kMessageBytes) {
+      const i64 n = std::min(kMessageBytes, block.bytes - done);
+      check(MPI_Irecv(block.data + done, static_cast<int>(n), MPI_BYTE, from, kTag, comm_, add(from, n)),
+            "MPI_Irecv");
+    }
+  }
+  void post(Send block, int to) {
+    for (i64 done = 0; done < block.bytes; done += kMessageBytes) {
+      const i64 n = std::min(kMessageBytes, block.bytes - done);
+      check(MPI_Isend(block.data + done, static_cast<int>(n), MPI_BYTE, to, kTag, comm_, add(to, 0)),
+            "MPI_Isend");
+    }
+  }
+
+  void wait(Collective what) {
+    const int n = static_cast<int>(requests_.size());
+    if (n == 0) return;
+    statuses_.resize(requests_.size());
+    int done = 0;
+    const auto began = Clock::now();
+    for (i64 polls = 0;; polls++) {
+      test(what, n, done);
+      if (done) break;
+      if (polls < kPolls) continue;
+      const double waited = std::chrono::duration<double>(Clock::now() - began).count();
+      if (wait_limit() > 0 && waited > wait_limit()) give_up(what, waited);
+      if (waited > kYieldSeconds)
+        std::this_thread::sleep_for(kPause);
+      else
+        sched_yield();
+    }
+    for (int i = 0; i < n; i++) {
+      if (!pending_[i].expected) continue;
+      int got = 0;
+      check(MPI_Get_count(&statuses_[i], MPI_BYTE, &got), "MPI_Get_count");
+      REDCO_CHECK(got == pending_[i].expected,
+                  "{}: {} sent {} bytes, expected {}: the ranks don't run the same program", name_of(what),
+                  names_[pending_[i].peer], got, pending_[i].expected);
+    }
+  }
+
+  void test(Collective what, int n, int& done) {
+    const int code = MPI_Testall(n, requests_.data(), &done, statuses_.data());
+    if (code == MPI_SUCCESS) return;
+    for (int i = 0; code == MPI_ERR_IN_STATUS && i < n; i++) {
+      const int own = statuses_[i].MPI_ERROR;
+      if (own == MPI_SUCCESS || own == MPI_ERR_PENDING) continue;
+      check(own, fmt::format("{} with {}", name_of(what), names_[pending_[i].peer]).c_str());
+    }
+    check(code, name_of(what));
+  }
+
+  [[noreturn]] void give_up(Collective what, double waited) {
+    std::vector<bool> missing(static_cast<std::size_t>(size()), false);
+    for (std::size_t i = 0; i < requests_.size(); i++)
+      missing[pending_[i].peer] = missing[pending_[i].peer] || open(i);
+    std::string who;
+    for (int r = 0; r < size(); r++)
+      if (missing[r]) who += fmt::format("{}{}", who.empty() ? "" : ", ", names_[r]);
+    throw Error(
+        ExitCode::rank_failed,
+        fmt::format("{}: no sign of {} for {:.0f} s: stuck, stopped or cut off", name_of(what), who, waited));
+  }
+  bool open(std::size_t i) {
+    int done = 0;
+    return requests_[i] != MPI_REQUEST_NULL &&
+           (MPI_Request_get_status(requests_[i], &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || !done);
+  }
+
+  MPI_Comm comm_;
+  Names names_;
+  std::vector<MPI_Request> requests_;
+  std::vector<MPI_Status> statuses_;
+  std::vector<Pending> pending_;
+};
+
+bool set(const char* name) {
+  const char* v = std::getenv(name);
+  return v && *v;
+}
+int number(const char* name) {
+  const char* v = std::getenv(name);
+  return v ? std::atoi(v) : 0;
+}
+
+}  // namespace
+
+std::unique_ptr<Group> make_mpi_world() {
+  REDCO_CHECK(!finalized(), "MPI was finalized already");
+  if (!initialized()) {
+    int level = 0;
+    check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level), "MPI_Init_thread");
+    REDCO_CHECK(level >= MPI_THREAD_FUNNELED, "this MPI has thread level {}; MPI_THREAD_FUNNELED is needed",
+                level);
+  }
+  check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  MPI_Comm comm = MPI_COMM_NULL;
+  check(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "MPI_Comm_dup");
+  int rank = 0, size = 0;
+  check(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
+  check(MPI_Comm_size(comm, &size), "MPI_Comm_size");
+  std::array<char, kHostBytes> host{};
+  if (gethostname(host.data(), host.size() - 1)) host[0] = '?';
+  std::vector<char> hosts(static_cast<std::size_t>(size) * kHostBytes);
+  check(MPI_Allgather(host.data(), kHostBytes, MPI_CHAR, hosts.data(), kHostBytes, MPI_CHAR, comm),
+        "MPI_Allgather");
+  Names names;
+  for (int r = 0; r < size; r++) names.push_back(fmt::format("rank {} ({})", r, &hosts[r * kHostBytes]));
+  return std::make_unique<MpiGroup>(comm, rank, size, std::move(names));
+}
+
+void mpi_finalize() {
+  if (initialized() && !finalized()) check(MPI_Finalize(), "MPI_Finalize");
+}
+
+void mpi_abort(int code) {
+  if (initialized() && !finalized()) MPI_Abort(MPI_COMM_WORLD, code);
+  std::_Exit(code);
+}
+
+bool launched_under_mpi() { return set("OMPI_COMM_WORLD_SIZE") || set("PMIX_RANK"); }
+
+std::string mpi_mismatch() {
+  int size = launched_under_mpi() ? 2 : 1;  // before MPI_Init: the environment's word
+  if (initialized() && !finalized()) check(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
+  if (size > 1 || set("OMPI_COMM_WORLD_SIZE")) return {};
+  // SLURM_STEP_NUM_TASKS is srun's; a batch shell has SLURM_NTASKS and SLURM_PROCID=0 too, but is one
+  // process.
+  const int tasks = set("SLURM_STEP_ID") ? number("SLURM_STEP_NUM_TASKS") : 0;
+  if (tasks > 1)
+    return fmt::format(
+        "srun started {} processes (this is SLURM_PROCID={}), but they are not connected by MPI: each "
+        "would be rank 0 of 1 and do the whole job; use `srun --mpi=pmix ...` (`srun --mpi=list` shows "
+        "what this cluster has), or run the command once in the allocation, without srun",
+        tasks, number("SLURM_PROCID"));
+  const int pmi = number("PMI_SIZE");
+  if (pmi > 1)
+    return fmt::format(
+        "another MPI's launcher started {} processes (PMI_SIZE; this is PMI_RANK={}), but redco is "
+        "built with Open MPI: each would be rank 0 of 1; use Open MPI's mpirun, or run the command once "
+        "and let it start the ranks",
+        pmi, number("PMI_RANK"));
+  return {};
+}
+
+std::string mpi_version() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  check(MPI_Get_library_version(text, &length), "MPI_Get_library_version");
+  const std::string all = text;
+  return all.substr(0, all.find_first_of(",\n"));
+}
+
+}  // namespace redco

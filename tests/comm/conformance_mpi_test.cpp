@@ -1,0 +1,106 @@
+// The conformance suite under mpirun: every rank runs all cases over MPI and then on threads, and compares
+// the bits.
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "support/comm_conformance.h"
+
+namespace redco {
+namespace {
+
+Group* world = nullptr;
+
+class MpiConformance : public testing::TestWithParam<int> {};
+
+TEST(MpiConformance, SameBitsAsThreads) {
+  for (const auto& c : conformance::cases(world->size())) {
+    SCOPED_TRACE(c.name);
+    const u64 mine = c.run(*world);
+    u64 threads = 0;
+    run_threads(world->size(), [&](Group& g) {
+      const u64 h = c.run(g);
+      if (g.rank() == world->rank()) threads = h;
+    });
+    EXPECT_EQ(mine, threads);
+  }
+}
+
+TEST(MpiConformance, SecondWorldIsIndependent) {
+  auto other = make_mpi_world();
+  EXPECT_EQ(other->rank(), world->rank());
+  EXPECT_EQ(other->agree(world->rank() + 1), 1);
+}
+
+TEST(MpiConformance, NothingIsWrongWithThisLaunch) {
+  EXPECT_TRUE(launched_under_mpi());
+  EXPECT_EQ(mpi_mismatch(), "");
+  EXPECT_NE(mpi_version().find("Open MPI"), std::string::npos);
+}
+
+TEST(MpiConformance, DifferentSizesAreABug) {
+  auto g = world->split(0);
+  std::vector<i64> send(static_cast<std::size_t>(g->size()), 0), recv = send;
+  std::vector<float> out(4), in(4);
+  // Rank 0 sends one element where rank 1 expects two.
+  if (g->rank() == 0) send[1] = 1;
+  if (g->rank() == 1) recv[0] = 2;
+  const auto exchange = [&] { g->all_to_all<float>(out.data(), send, in.data(), recv); };
+  if (g->rank() == 1)
+    EXPECT_THROW(exchange(), BugError);
+  else
+    EXPECT_NO_THROW(exchange());
+}
+
+TEST(MpiConformance, MissingRanksAreNamed) {
+  // The group and its buffers are never freed: messages given up on still arrive there.
+  Group* g = world->split(0).release();
+  const int last = g->size() - 1;
+  g->set_timeout(0.3);
+  float x = 1;
+  if (g->rank() == last) {
+    world->agree(0);  // after the others have given up
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    return;
+  }
+  try {
+    auto* buffer = new std::vector<float>(8, x);
+    g->all_reduce(buffer->data(), 8);
+    ADD_FAILURE() << "no timeout";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ExitCode::rank_failed);
+    const std::string message = e.what();
+    EXPECT_NE(message.find(fmt::format("all_reduce: no sign of rank {} (", last)), std::string::npos)
+        << message;
+    EXPECT_EQ(message.find("rank 0"), std::string::npos) << message;
+  }
+  world->agree(0);
+}
+
+}  // namespace
+}  // namespace redco
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  auto world = redco::make_mpi_world();
+  redco::world = world.get();
+  auto& listeners = testing::UnitTest::GetInstance()->listeners();
+  if (world->rank() != 0) {
+    // Ranks other than 0 speak only of failures, to stderr.
+    class Failures : public testing::EmptyTestEventListener {
+      void OnTestPartResult(const testing::TestPartResult& r) override {
+        if (r.failed())
+          fmt::print(stderr, "rank {}: {}:{}: {}\n", redco::world->rank(),
+                     r.file_name() ? r.file_name() : "?", r.line_number(), r.message());
+      }
+    };
+    delete listeners.Release(listeners.default_result_printer());
+    listeners.Append(new Failures);
+  }
+  int failed = RUN_ALL_TESTS();
+  world->all_reduce_max(&failed, 1);
+  world.reset();
+  redco::mpi_finalize();
+  return failed;
+}

@@ -1,0 +1,151 @@
+#include <chrono>
+#include <mutex>
+#include <thread>
+
+#include "support/comm_conformance.h"
+
+namespace redco {
+namespace {
+
+class ThreadConformance : public testing::TestWithParam<int> {};
+
+TEST_P(ThreadConformance, AllCases) {
+  for (const auto& c : conformance::cases(GetParam())) {
+    SCOPED_TRACE(c.name);
+    run_threads(GetParam(), [&](Group& g) { c.run(g); });
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Sizes, ThreadConformance, testing::Values(1, 2, 3, 5));
+
+std::string error_of(int size, const std::function<void(Group&)>& body) {
+  try {
+    run_threads(size, body);
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(ThreadGroup, ARankThatThrowsWakesAllOthers) {
+  std::mutex mutex;
+  std::vector<std::string> seen;
+  const auto body = [&](Group& g) {
+    if (g.rank() == 2) throw UsageError("rank 2 gives up");
+    float x = 1;
+    try {
+      g.all_reduce(&x, 1);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ExitCode::rank_failed);
+      std::lock_guard lock(mutex);
+      seen.push_back(e.what());
+      throw;
+    }
+  };
+  EXPECT_EQ(error_of(4, body), "rank 2 gives up");
+  ASSERT_EQ(seen.size(), 3u);
+  for (const auto& s : seen) EXPECT_EQ(s, "all_reduce: rank 2 failed");
+}
+
+TEST(ThreadGroup, WakesRanksInSubgroupsToo) {
+  EXPECT_EQ(error_of(4,
+                     [](Group& g) {
+                       auto row = g.split(g.rank() / 2);
+                       if (g.rank() == 3) throw IoError("disk full");
+                       if (g.rank() < 2) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+                       for (;;) row->barrier();
+                     }),
+            "disk full");
+}
+
+TEST(ThreadGroup, TheLowestRanksOwnErrorWins) {
+  EXPECT_EQ(error_of(4,
+                     [](Group& g) {
+                       if (g.rank() == 0) g.barrier();
+                       std::this_thread::sleep_for(std::chrono::milliseconds(4 - g.rank()));
+                       throw UsageError("rank {}", g.rank());
+                     }),
+            "rank 1");
+}
+
+TEST(ThreadGroup, OtherExceptionsKeepTheirType) {
+  EXPECT_THROW(run_threads(2,
+                           [](Group& g) {
+                             if (g.rank() == 1) throw std::out_of_range("x");
+                             g.barrier();
+                           }),
+               std::out_of_range);
+}
+
+TEST(ThreadGroup, ARankThatLeavesIsNoHang) {
+  EXPECT_EQ(error_of(3,
+                     [](Group& g) {
+                       if (g.rank() != 1) g.barrier();
+                     }),
+            "barrier: rank 1 has ended without it");
+}
+
+TEST(ThreadGroup, DifferentCollectivesAreABug) {
+  const auto body = [](Group& g) {
+    float x = 1;
+    if (g.rank() == 0)
+      g.all_reduce(&x, 1);
+    else
+      g.barrier();
+  };
+  EXPECT_NE(error_of(2, body).find("rank 0 is in all_reduce while rank 1 is in barrier"), std::string::npos)
+      << error_of(2, body);
+  const auto splitting = [](Group& g) {
+    if (g.rank() == 0)
+      g.split(0);
+    else
+      g.barrier();
+  };
+  EXPECT_NE(error_of(3, splitting).find("in split"), std::string::npos) << error_of(3, splitting);
+}
+
+TEST(ThreadGroup, DifferentSizesAreABug) {
+  const auto body = [](Group& g) {
+    std::vector<float> x(8);
+    g.all_reduce(x.data(), g.rank() ? 8 : 7);
+  };
+  EXPECT_NE(error_of(2, body).find("sends"), std::string::npos) << error_of(2, body);
+}
+
+TEST(ThreadGroup, MissingRanksAreNamedAfterTheTimeout) {
+  const auto body = [](Group& g) {
+    g.set_timeout(0.05);
+    auto sub = g.split(0);
+    EXPECT_EQ(sub->timeout(), 0.05);
+    // The first rank may take its time in on_first...
+    sub->on_first([] { std::this_thread::sleep_for(std::chrono::milliseconds(120)); });
+    // ... but not in a collective.
+    if (g.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    sub->barrier();
+  };
+  EXPECT_EQ(error_of(3, body), "barrier: no sign of rank 1 for 0.05 s");
+}
+
+TEST(ThreadGroup, BadArguments) {
+  const std::vector<i64> one{1}, negative{1, -1};
+  float x[2] = {1, 2}, y[2];
+  run_threads(2, [&](Group& g) {
+    EXPECT_THROW(g.all_gather(x, y, one), BugError);
+    EXPECT_THROW(g.reduce_scatter(x, y, negative), BugError);
+    EXPECT_THROW(g.all_reduce(x, -1), BugError);
+    EXPECT_THROW(g.broadcast_bytes(x, 4, 2), BugError);
+    EXPECT_THROW(g.split(-1), BugError);
+  });
+  EXPECT_THROW(run_threads(0, [](Group&) {}), BugError);
+}
+
+TEST(ThreadGroup, NanIsTheMaximumEverywhere) {
+  run_threads(3, [](Group& g) {
+    std::vector<float> x{g.rank() == 1 ? NAN : 1.f, static_cast<float>(g.rank())};
+    g.all_reduce_max(x.data(), 2);
+    EXPECT_TRUE(std::isnan(x[0]));
+    EXPECT_EQ(x[1], 2.f);
+  });
+}
+
+}  // namespace
+}  // namespace redco
