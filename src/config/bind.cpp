@@ -1,0 +1,327 @@
+// A YAML tree into declared settings: every key known, every value of its type and in its range.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "base/error.h"
+#include "base/words.h"
+#include "config/tree.h"
+#include "config/yaml.h"
+
+namespace redco {
+
+namespace {
+
+using Kind = Setting::Kind;
+
+constexpr std::size_t kMaxProblems = 10;
+
+std::string quote(std::string_view text) { return "'" + excerpt(text) + "'"; }
+
+std::string describe(const YamlNode& n) {
+  if (n.kind == YamlNode::Kind::list) return "a list";
+  if (n.kind == YamlNode::Kind::map) return "a map";
+  const SettingValue v = resolve(n);
+  if (std::holds_alternative<std::monostate>(v)) return "nothing";
+  if (std::holds_alternative<std::string>(v)) return "the text " + quote(n.text);
+  return std::holds_alternative<bool>(v) ? n.text : "the number " + excerpt(n.text);
+}
+
+class Binder {
+ public:
+  Binder(const std::vector<Setting>& all, Origins* origins) : keys_(setting_keys(all)), origins_(origins) {}
+
+  void bind(const std::vector<Setting>& settings, YamlNode& map, const std::string& prefix) {
+    std::vector<std::string> seen;
+    const auto rest =
+        std::find_if(settings.begin(), settings.end(), [](const Setting& s) { return s.kind == Kind::rest; });
+    for (YamlNode::Entry& e : map.map) {
+      const auto s = std::find_if(settings.begin(), settings.end(),
+                                  [&](const Setting& x) { return x.kind != Kind::rest && x.name == e.key; });
+      const std::string key = prefix + e.key;
+      if (s != settings.end()) {
+        seen.push_back(e.key);
+        value(*s, e, key);
+      } else if (rest != settings.end() && !is_typo(settings, e.key)) {
+        other(*rest, e, key);
+      } else {
+        // Suggestions cost time, and nobody reads the eleventh.
+        problem(e.place, "unknown key {}{}", excerpt(key),
+                problems_.size() < kMaxProblems ? suggestion(settings, e.key, prefix) : "");
+      }
+    }
+    for (const Setting& s : settings) {
+      if (s.needed && std::find(seen.begin(), seen.end(), s.name) == seen.end()) {
+        problem(map.place, "{}{} is missing: {}", prefix, s.name, s.expected());
+      }
+    }
+  }
+
+  const std::vector<std::string>& problems() const { return problems_; }
+
+  template <class... A>
+  void problem(const Place& p, fmt::format_string<A...> f, A&&... a) {
+    problems_.push_back(p.words() + ": " + fmt::format(f, std::forward<A>(a)...));
+  }
+
+ private:
+  // A key for somebody else that is one letter away from one of ours is a mistake.
+  static bool is_typo(const std::vector<Setting>& settings, const std::string& key) {
+    return std::any_of(settings.begin(), settings.end(), [&](const Setting& s) {
+      return s.kind != Kind::rest && edit_distance(key, s.name, 1) <= 1;
+    });
+  }
+
+  std::string suggestion(const std::vector<Setting>& settings, const std::string& key,
+                         const std::string& prefix) const {
+    std::vector<std::string> here;
+    for (const Setting& s : settings) {
+      if (s.kind != Kind::rest) here.push_back(s.name);
+    }
+    const std::string near = nearest(key, here);
+    if (near.empty() || edit_distance(key, near) > 1) {
+      // The same key, or nearly, under another section.
+      std::vector<std::string> names;
+      for (const std::string& k : keys_) names.push_back(k.substr(k.rfind('.') + 1));
+      const std::string elsewhere = nearest(key, names);
+      for (std::size_t i = 0; i < names.size() && !elsewhere.empty(); ++i) {
+        const bool nearer = near.empty() || edit_distance(key, elsewhere) < edit_distance(key, near);
+        if (names[i] == elsewhere && nearer && keys_[i].find("[]") == std::string::npos) {
+          return fmt::format("; did you mean {}?", keys_[i]);
+        }
+      }
+    }
+    if (!near.empty()) return fmt::format("; did you mean {}{}?", prefix, near);
+    return fmt::format("; known here: {}", fmt::join(here, ", "));
+  }
+
+  void value(const Setting& s, YamlNode::Entry& e, const std::string& key) {
+    YamlNode& n = e.value;
+    if (s.kind == Kind::section) {
+      if (n.kind == YamlNode::Kind::null) return;
+      if (n.kind != YamlNode::Kind::map) return mistyped(s, n, key);
+      bind(s.fields, n, key + ".");
+    } else if (s.kind == Kind::items) {
+      items(s, n, key);
+    } else if (s.list) {
+      list(s, n, key);
+    } else if (const auto v = scalar(s, n, key, s.nullable)) {
+      s.set({*v});
+    }
+    if (origins_ && s.kind != Kind::section) origins_->set(key, n.place.words());
+  }
+
+  void items(const Setting& s, YamlNode& n, const std::string& key) {
+    if (n.kind != YamlNode::Kind::list) return mistyped(s, n, key);
+    s.resize(n.list.size());
+    for (std::size_t i = 0; i < n.list.size(); ++i) {
+      const std::string entry = fmt::format("{}[{}]", key, i);
+      if (n.list[i].kind != YamlNode::Kind::map) {
+        problem(n.list[i].place, "{}: expected a section (`{{key: value}}`), got {}", entry,
+                describe(n.list[i]));
+        continue;
+      }
+      if (origins_) origins_->set(entry, n.list[i].place.words());
+      bind(s.item(i), n.list[i], entry + ".");
+    }
+  }
+
+  void list(const Setting& s, YamlNode& n, const std::string& key) {
+    std::vector<SettingValue> values;
+    if (n.kind == YamlNode::Kind::list) {
+      for (std::size_t i = 0; i < n.list.size(); ++i) {
+        const std::string entry = fmt::format("{}[{}]", key, i);
+        if (origins_) origins_->set(entry, n.list[i].place.words());
+        if (const auto v = scalar(s, n.list[i], entry, s.item_nullable)) values.push_back(*v);
+      }
+    } else if (s.single_is_list && n.kind == YamlNode::Kind::scalar) {
+      if (const auto v = scalar(s, n, key, false)) values.push_back(*v);
+    } else {
+      return mistyped(s, n, key);
+    }
+    s.set(values);
+  }
+
+  std::optional<SettingValue> scalar(const Setting& s, const YamlNode& n, const std::string& key,
+                                     bool nullable) {
+    if (n.kind == YamlNode::Kind::list || n.kind == YamlNode::Kind::map)
+      return mistyped(s, n, key), std::nullopt;
+    SettingValue v = resolve(n);
+    const std::string* text = std::get_if<std::string>(&v);
+    if (nullable && text && !n.quoted && !s.null_word.empty() && *text == s.null_word) return SettingValue();
+    if (std::holds_alternative<std::monostate>(v)) {
+      if (nullable) return v;
+      return mistyped(s, n, key), std::nullopt;
+    }
+    switch (s.kind) {
+      case Kind::boolean:
+        if (std::holds_alternative<bool>(v)) return v;
+        return mistyped(s, n, key), std::nullopt;
+      case Kind::integer:
+        if (const i64* x = std::get_if<i64>(&v)) {
+          if (s.limits.contains(static_cast<double>(*x))) return v;
+        }
+        return mistyped(s, n, key), std::nullopt;
+      case Kind::real: {
+        if (const i64* i = std::get_if<i64>(&v)) v = static_cast<double>(*i);
+        const double* x = std::get_if<double>(&v);
+        if (x && std::isfinite(*x) && s.limits.contains(*x)) return v;
+        return mistyped(s, n, key), std::nullopt;
+      }
+      default:
+        break;
+    }
+    const bool known = text && (s.choices.empty() ||
+                                std::find(s.choices.begin(), s.choices.end(), *text) != s.choices.end());
+    if (!known || (s.is_path && text->empty()) || text->find('\0') != std::string::npos) {
+      return mistyped(s, n, key), std::nullopt;
+    }
+    return v;
+  }
+
+  // What came, what was expected, and what to write where the mistake is a usual one.
+  void mistyped(const Setting& s, const YamlNode& n, const std::string& key) {
+    std::string hint;
+    if (n.kind == YamlNode::Kind::scalar) {
+      const SettingValue v = resolve(n);
+      const bool text = std::holds_alternative<std::string>(v);
+      YamlNode plain = n;
+      plain.quoted = false;
+      if (s.kind == Kind::text) {
+        if (!text) {
+          hint = fmt::format("; put it in quotes: {}",
+                             n.place.line ? "\"" + excerpt(n.text) + "\"" : "'\"" + excerpt(n.text) + "\"'");
+        } else if (const std::string near = nearest(n.text, s.choices); !near.empty()) {
+          hint = fmt::format("; did you mean {}?", near);
+        }
+      } else if (n.quoted && !std::holds_alternative<std::string>(resolve(plain))) {
+        hint = "; remove the quotes";
+      } else if (s.kind == Kind::boolean && text) {
+        const std::string& t = n.text;
+        if (t == "yes" || t == "Yes" || t == "on" || t == "On" || t == "y") hint = "; write true";
+        if (t == "no" || t == "No" || t == "off" || t == "Off" || t == "n") hint = "; write false";
+      } else if (s.kind == Kind::integer && std::holds_alternative<double>(v)) {
+        const double x = std::get<double>(v);
+        if (x == std::floor(x) && std::abs(x) < 1e15) hint = fmt::format("; write {:.0f}", x);
+      } else if (text && n.text.find_first_of("_,") != std::string::npos) {
+        std::string bare = n.text;
+        std::erase_if(bare, [](char c) { return c == '_' || c == ','; });
+        plain.text = bare;
+        if (!std::holds_alternative<std::string>(resolve(plain))) hint = fmt::format("; write {}", bare);
+      }
+    } else if (n.kind == YamlNode::Kind::map && s.kind == Kind::text) {
+      hint = "; put a text with `: ` in quotes";
+    } else if ((s.list || s.kind == Kind::items) && n.kind == YamlNode::Kind::null) {
+      hint = "; write [] for none";
+    } else if (n.kind == YamlNode::Kind::null && s.kind == Kind::text && !s.is_path && s.choices.empty()) {
+      hint = "; write \"\" for the empty text";
+    }
+    problem(n.place, "{}: expected {}, got {}{}", key, s.expected(), describe(n), hint);
+  }
+
+  void other(const Setting& rest, YamlNode::Entry& e, const std::string& key) {
+    try {
+      (*rest.others)[e.key] = to_json_text(e.value);
+      if (origins_) origins_->set(key, e.value.place.words());
+    } catch (const UsageError& error) {
+      problems_.push_back(fmt::format("{} (in {})", error.what(), key));
+    }
+  }
+
+  std::vector<std::string> keys_;
+  Origins* origins_;
+  std::vector<std::string> problems_;
+};
+
+// "train.seed=1" as the tree {train: {seed: 1}}.
+YamlNode parse_override(const std::string& text) {
+  const std::string source = fmt::format("override {}", quote(text));
+  const auto equals = text.find('=');
+  if (equals == std::string::npos) throw UsageError("{}: expected key=value", source);
+  if (!is_utf8(text)) throw UsageError("{}: not UTF-8 text", source);
+  YamlNode n = parse_yaml_value(text.substr(equals + 1), source);
+  std::string key = text.substr(0, equals);
+  if (key.find('[') != std::string::npos) {
+    throw UsageError("{}: a list is replaced as a whole; write {}=[...]", source,
+                     key.substr(0, key.find('[')));
+  }
+  for (int depth = 0; !key.empty(); ++depth) {
+    const auto dot = key.rfind('.');
+    const std::string last = dot == std::string::npos ? key : key.substr(dot + 1);
+    if (last.empty() || depth >= kMaxYamlDepth) break;
+    YamlNode up;
+    up.kind = YamlNode::Kind::map;
+    up.place = {source};
+    up.map.push_back({last, {source}, std::move(n)});
+    n = std::move(up);
+    if (dot == std::string::npos) return n;
+    key.resize(dot);
+  }
+  throw UsageError("{}: '{}' is no key such as train.seed", source, text.substr(0, equals));
+}
+
+void add_keys(const std::vector<Setting>& settings, const std::string& prefix,
+              std::vector<std::string>& keys) {
+  for (const Setting& s : settings) {
+    if (s.kind == Kind::rest) continue;
+    keys.push_back(prefix + s.name);
+    add_keys(s.fields, prefix + s.name + (s.kind == Kind::items ? "[]." : "."), keys);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> setting_keys(const std::vector<Setting>& settings) {
+  std::vector<std::string> keys;
+  add_keys(settings, "", keys);
+  return keys;
+}
+
+std::vector<YamlText> read_yaml_files(const std::vector<std::string>& paths) {
+  std::vector<YamlText> texts;
+  for (const std::string& p : paths) texts.push_back({p, read_yaml_file(p)});
+  return texts;
+}
+
+Origins load_settings(const std::vector<Setting>& settings, const std::vector<YamlText>& texts,
+                      const std::vector<std::string>& overrides) {
+  std::vector<std::string> problems;
+  YamlNode merged;
+  merged.kind = YamlNode::Kind::map;
+  // Each source is checked on its own, so that a mistake does not hide behind a later source.
+  const auto add = [&](auto parse) {
+    try {
+      YamlNode n = parse();
+      if (n.kind == YamlNode::Kind::null) return;
+      if (n.kind != YamlNode::Kind::map) {
+        throw UsageError("{}: expected `key: value` lines, got {}", n.place.words(), describe(n));
+      }
+      Binder binder(settings, nullptr);
+      binder.bind(settings, n, "");
+      problems.insert(problems.end(), binder.problems().begin(), binder.problems().end());
+      merge(merged, n);
+    } catch (const UsageError& e) {
+      problems.push_back(e.what());
+    }
+  };
+  for (const YamlText& t : texts) add([&] { return parse_yaml(t.text, t.name); });
+  for (const std::string& o : overrides) add([&] { return parse_override(o); });
+  Origins origins;
+  if (problems.empty()) {
+    Binder binder(settings, &origins);
+    binder.bind(settings, merged, "");
+    problems = binder.problems();
+  }
+  if (problems.empty()) return origins;
+  const std::size_t n = problems.size();
+  if (n > kMaxProblems) {
+    problems.resize(kMaxProblems);
+    problems.push_back(fmt::format("... and {} more", n - kMaxProblems));
+  }
+  throw UsageError("{}", fmt::join(problems, "\n"));
+}
+
+}  // namespace redco
