@@ -57,20 +57,25 @@ std::exception_ptr run_caught(const std::function<void()>& f, int& code, std::st
   try {
     f();
     return nullptr;
-  } catch (const Error& e) {
-    code = static_cast<int>(e.code());
-    message = e.what();
-  } catch (const std::bad_alloc&) {
-    code = static_cast<int>(ExitCode::doesnt_fit);
-    message = "out of memory";
-  } catch (const std::exception& e) {
-    code = static_cast<int>(ExitCode::bug);
-    message = e.what();
   } catch (...) {
-    code = static_cast<int>(ExitCode::bug);
-    message = "an exception of unknown type";
+    std::exception_ptr own = std::current_exception();
+    try {
+      throw;
+    } catch (const Error& e) {
+      code = static_cast<int>(e.code());
+      message = e.what();
+    } catch (const std::bad_alloc&) {
+      code = static_cast<int>(ExitCode::doesnt_fit);
+      message = "out of memory";
+    } catch (const std::exception& e) {
+      code = static_cast<int>(ExitCode::bug);
+      message = e.what();
+    } catch (...) {
+      code = static_cast<int>(ExitCode::bug);
+      message = "an exception of unknown type";
+    }
+    return own;
   }
-  return std::current_exception();
 }
 
 }  // namespace

@@ -236,9 +236,9 @@ void run_threads(int size, const std::function<void(Group&)>& body) {
     throw;
   }
   for (auto& t : threads) t.join();
-  for (int own = 1; own >= 0; own--)
-    for (int r = 0; r < size; r++)
-      if (errors[r] && !(own && followed[r])) std::rethrow_exception(errors[r]);
+  for (int r = 0; r < size; r++)
+    if (errors[r] && !followed[r]) std::rethrow_exception(errors[r]);
+  if (world->failed >= 0) std::rethrow_exception(errors[world->failed]);
 }
 
 }  // namespace redco

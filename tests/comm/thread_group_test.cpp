@@ -113,16 +113,16 @@ TEST(ThreadGroup, DifferentSizesAreABug) {
 
 TEST(ThreadGroup, MissingRanksAreNamedAfterTheTimeout) {
   const auto body = [](Group& g) {
-    g.set_timeout(0.05);
+    g.set_timeout(0.15);
     auto sub = g.split(0);
-    EXPECT_EQ(sub->timeout(), 0.05);
+    EXPECT_EQ(sub->timeout(), 0.15);
     // The first rank may take its time in on_first...
-    sub->on_first([] { std::this_thread::sleep_for(std::chrono::milliseconds(120)); });
+    sub->on_first([] { std::this_thread::sleep_for(std::chrono::milliseconds(200)); });
     // ... but not in a collective.
-    if (g.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    if (g.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(700));
     sub->barrier();
   };
-  EXPECT_EQ(error_of(3, body), "barrier: no sign of rank 1 for 0.05 s");
+  EXPECT_EQ(error_of(3, body), "barrier: no sign of rank 1 for 0.15 s");
 }
 
 TEST(ThreadGroup, BadArguments) {
