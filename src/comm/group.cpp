@@ -13,7 +13,7 @@ namespace {
 // the sum of an element doesn't depend on them.
 constexpr i64 kPieceBytes = i64{16} << 20;
 // Buffers up to this size (times the ranks) go whole to all ranks: one round of messages instead of two.
-constexpr i64 kWholeBytes = i64{32} << 10;
+constexpr i64 kWholeBytes = i64{64} << 10;
 
 // Border i of n elements cut in `parts`, larger parts first.
 i64 border(i64 n, i64 parts, i64 i) { return n / parts * i + std::min(i, n % parts); }

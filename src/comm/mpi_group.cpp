@@ -2,7 +2,6 @@
 // that a wait can be given up with the names of the missing ranks, and a long one sleeps instead of burning
 // its core.
 #include <mpi.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -20,10 +19,10 @@ namespace {
 constexpr i64 kMessageBytes = i64{512} << 20;  // counts are int
 constexpr int kTag = 7;
 constexpr int kHostBytes = 64;
-// A wait polls some 10 us, then offers its core to others between polls, and after 20 ms sleeps between them:
-// 100 us more aren't felt then.
-constexpr i64 kPolls = 64;
-constexpr double kYieldSeconds = 0.02;
+// A wait polls (and MPI offers its core to others meanwhile where ranks share cores: mpi_yield_when_idle),
+// and after 20 ms sleeps between polls: 100 us more aren't felt then.
+constexpr i64 kPollsPerLook = 64;
+constexpr double kPollSeconds = 0.02;
 constexpr auto kPause = std::chrono::microseconds(100);
 
 using Clock = std::chrono::steady_clock;
@@ -152,17 +151,16 @@ class MpiGroup final : public Group {
     if (n == 0) return;
     statuses_.resize(requests_.size());
     int done = 0;
+    bool sleeping = false;
     const auto began = Clock::now();
     for (i64 polls = 0;; polls++) {
       test(what, n, done);
       if (done) break;
-      if (polls < kPolls) continue;
+      if (polls % kPollsPerLook != 0 && !sleeping) continue;
       const double waited = std::chrono::duration<double>(Clock::now() - began).count();
       if (wait_limit() > 0 && waited > wait_limit()) give_up(what, waited);
-      if (waited > kYieldSeconds)
-        std::this_thread::sleep_for(kPause);
-      else
-        sched_yield();
+      sleeping = waited > kPollSeconds;
+      if (sleeping) std::this_thread::sleep_for(kPause);
     }
     for (int i = 0; i < n; i++) {
       if (!pending_[i].expected) continue;
