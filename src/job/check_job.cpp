@@ -1,0 +1,269 @@
+// What the job's values must be to one another.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/error.h"
+#include "base/words.h"
+#include "job/job_config.h"
+
+namespace redco {
+
+namespace {
+
+class Checks {
+ public:
+  explicit Checks(const JobConfig& job) : job_(job) {}
+
+  // "train.seed=1 (job.yaml:3:9)"
+  template <class T>
+  std::string cite(const std::string& key, const T& value) const {
+    return fmt::format("{}={} ({})", key, value, job_.origins.where(key));
+  }
+
+  template <class... A>
+  void problem(fmt::format_string<A...> f, A&&... a) {
+    problems_.push_back(fmt::format(f, std::forward<A>(a)...));
+  }
+
+  // Runs a check that throws.
+  template <class F>
+  void run(F f) {
+    try {
+      f();
+    } catch (const UsageError& e) {
+      problems_.push_back(e.what());
+    }
+  }
+
+  void done() const {
+    if (!problems_.empty()) throw UsageError("{}", fmt::join(problems_, "\n"));
+  }
+
+ private:
+  const JobConfig& job_;
+  std::vector<std::string> problems_;
+};
+
+// The multiples of `shards` around n, for "use 4, 8 or 12".
+std::string nearby_multiples(i64 shards, i64 n) {
+  const i64 below = std::max<i64>(n / shards, 1) * shards;
+  return fmt::format("{}, {} or {}", below, below + shards, below + 2 * shards);
+}
+
+// Slots of "name" or "name:slots". Throws UsageError.
+i64 slots_of(const JobConfig& job, std::size_t i) {
+  const std::string& host = job.parallel.hosts[i];
+  const std::string key = fmt::format("parallel.hosts[{}]", i);
+  const auto colon = host.rfind(':');
+  const std::string name = host.substr(0, colon);
+  i64 slots = 1;
+  bool good = !name.empty() && name.find_first_of(" \t:,/") == std::string::npos && name[0] != '-';
+  if (colon != std::string::npos) {
+    const char* end = host.data() + host.size();
+    const auto r = std::from_chars(host.data() + colon + 1, end, slots);
+    good = good && r.ec == std::errc() && r.ptr == end && slots >= 1 && slots <= (1 << 20);
+  }
+  if (!good) {
+    throw UsageError("{}: expected a host as name or name:slots, got '{}' ({})", key, excerpt(host),
+                     job.origins.where(key));
+  }
+  return slots;
+}
+
+void check_parallel(const JobConfig& job, JobUse use, Checks& c) {
+  const ParallelSettings& p = job.parallel;
+  if (!p.hosts.empty() && p.hostfile) {
+    c.problem("parallel.hosts ({}) and {} are both given; keep one", job.origins.where("parallel.hosts"),
+              c.cite("parallel.hostfile", *p.hostfile));
+    return;
+  }
+  i64 slots = 0;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < p.hosts.size(); ++i) {
+    c.run([&] {
+      slots += slots_of(job, i);
+      const std::string name = p.hosts[i].substr(0, p.hosts[i].rfind(':'));
+      if (std::find(names.begin(), names.end(), name) != names.end()) {
+        throw UsageError("parallel.hosts[{}]: host '{}' is listed twice ({}); give it all its slots once", i,
+                         name, job.origins.where(fmt::format("parallel.hosts[{}]", i)));
+      }
+      names.push_back(name);
+    });
+  }
+  if (p.n_ranks && !p.hosts.empty() && names.size() == p.hosts.size() && *p.n_ranks > slots) {
+    c.problem("{} is more than the {} slots of parallel.hosts ({}); add slots or use n_ranks <= {}",
+              c.cite("parallel.n_ranks", *p.n_ranks), slots, job.origins.where("parallel.hosts"), slots);
+  }
+  const bool runs = use == JobUse::train || use == JobUse::bench || use == JobUse::predict;
+  for (const bool optimizer : {true, false}) {
+    if (runs && (optimizer ? p.shard_optimizer : p.shard_parameters)) {
+      c.problem("{} can be planned, but not run; set it to false",
+                c.cite(optimizer ? "parallel.shard_optimizer" : "parallel.shard_parameters", true));
+    }
+  }
+}
+
+void check_train(const JobConfig& job, Checks& c) {
+  const TrainSettings& t = job.train;
+  if (t.warmup_steps && job.origins.given("train.warmup_ratio")) {
+    c.problem("{} and {} are both given; keep one", c.cite("train.warmup_ratio", t.warmup_ratio),
+              c.cite("train.warmup_steps", *t.warmup_steps));
+  }
+  if (t.warmup_steps && t.max_steps && *t.warmup_steps > *t.max_steps) {
+    c.problem("{} is more than {}; the learning rate would never be reached",
+              c.cite("train.warmup_steps", *t.warmup_steps), c.cite("train.max_steps", *t.max_steps));
+  }
+  if (!job.data.packing)
+    c.problem("{}: text is always packed; remove the key", c.cite("data.packing", false));
+  const SaveBestSettings& best = job.checkpoint.save_best_by;
+  // What the built-in pipeline evaluates; metrics of a user's pipeline are known to that pipeline alone.
+  const std::vector<std::string> known = {"loss", "perplexity"};
+  for (std::size_t i = 0; i < job.eval.metrics.size() && job.pipeline == "lm"; ++i) {
+    const std::string& m = job.eval.metrics[i];
+    if (std::find(known.begin(), known.end(), m) == known.end()) {
+      const std::string near = nearest(m, known);
+      c.problem("{}: pipeline lm has {}{}", c.cite(fmt::format("eval.metrics[{}]", i), excerpt(m)),
+                fmt::join(known, " and "), near.empty() ? "" : "; did you mean " + near + "?");
+    }
+  }
+  std::vector<std::string> named;
+  for (const bool max : {true, false}) {
+    const std::vector<std::string>& metrics = max ? best.max : best.min;
+    for (std::size_t i = 0; i < metrics.size(); ++i) {
+      const std::string key = fmt::format("checkpoint.save_best_by.{}[{}]", max ? "max" : "min", i);
+      if (job.pipeline == "lm" && std::find(known.begin(), known.end(), metrics[i]) == known.end()) {
+        c.problem("{} is not evaluated; use {}", c.cite(key, metrics[i]), fmt::join(known, " or "));
+      }
+      if (std::find(named.begin(), named.end(), metrics[i]) != named.end()) {
+        c.problem("{} is named twice in checkpoint.save_best_by; keep one", c.cite(key, metrics[i]));
+      }
+      named.push_back(metrics[i]);
+    }
+  }
+  if (!named.empty() && job.data.eval.empty()) {
+    c.problem(
+        "checkpoint.save_best_by ({}) needs an evaluation: set data.eval",
+        job.origins.where(best.max.empty() ? "checkpoint.save_best_by.min" : "checkpoint.save_best_by.max"));
+  }
+}
+
+void check_model(const JobConfig& job, Checks& c) {
+  const std::string& p = job.pipeline;
+  if (p != "lm" && p.find('/') == std::string::npos && !p.ends_with(".so")) {
+    c.problem("{}: no such pipeline; use lm, or the path of a shared object such as ./mine.so",
+              c.cite("pipeline", excerpt(p)));
+  }
+  const ModelSettings& m = job.model;
+  if (!m.path && !m.preset && !m.arch)
+    c.problem("model: one of path, preset or arch is needed, e.g. model.preset=gpt2");
+  if (m.preset && m.arch) {
+    c.problem("{} and {} are both given; keep one", c.cite("model.preset", *m.preset),
+              c.cite("model.arch", *m.arch));
+  }
+}
+
+}  // namespace
+
+std::optional<i64> declared_ranks(const JobConfig& job) {
+  const ParallelSettings& p = job.parallel;
+  if (p.n_ranks) return p.n_ranks;
+  if (p.hostfile) return std::nullopt;
+  if (p.hosts.empty()) return p.n_model_shards;
+  i64 slots = 0;
+  for (std::size_t i = 0; i < p.hosts.size(); ++i) slots += slots_of(job, i);
+  return slots;
+}
+
+i64 replicas(const JobConfig& job, i64 n_ranks) {
+  const i64 shards = job.parallel.n_model_shards;
+  REDCO_CHECK(n_ranks >= 1 && shards >= 1);
+  if (n_ranks % shards == 0) return n_ranks / shards;
+  std::vector<i64> divisors;
+  for (i64 d = 1; d <= n_ranks; ++d) {
+    if (n_ranks % d == 0) divisors.push_back(d);
+  }
+  const Checks c(job);
+  const std::string ranks = job.origins.given("parallel.n_ranks")
+                                ? c.cite("parallel.n_ranks", n_ranks)
+                                : fmt::format("n_ranks={} (the slots of the hosts)", n_ranks);
+  throw UsageError("[mesh] {} is no multiple of {}; use n_ranks {}, or n_model_shards {}", ranks,
+                   c.cite("parallel.n_model_shards", shards), nearby_multiples(shards, n_ranks),
+                   fmt::join(divisors, ", "));
+}
+
+BatchSizes batch_sizes(const JobConfig& job, i64 dp) {
+  REDCO_CHECK(dp >= 1);
+  const TrainSettings& t = job.train;
+  const Checks c(job);
+  BatchSizes b;
+  if (t.global_batch_size) {
+    b.global = *t.global_batch_size;
+    if (dp > b.global) {
+      throw UsageError(
+          "{} is less than the {} replicas (n_ranks / n_model_shards), so some would compute nothing; "
+          "use at least {}, or fewer ranks",
+          c.cite("train.global_batch_size", b.global), dp, dp);
+    }
+    if (t.per_device_batch_size && *t.per_device_batch_size > b.global) {
+      throw UsageError("{} is more than {}, all rows of a step; use at most {}",
+                       c.cite("train.per_device_batch_size", *t.per_device_batch_size),
+                       c.cite("train.global_batch_size", b.global), b.global);
+    }
+    const i64 share = (b.global + dp - 1) / dp;
+    b.per_device = std::min(t.per_device_batch_size.value_or(share), share);
+  } else {
+    b.per_device = t.per_device_batch_size.value_or(1);
+    b.global = b.per_device * dp;
+    b.assumed = t.per_device_batch_size
+                    ? fmt::format("train.global_batch_size is not given: {} assumed", b.global)
+                    : fmt::format("no batch size is given: one row a replica assumed ({} in all)", dp);
+  }
+  b.accumulation = (b.global + b.per_device * dp - 1) / (b.per_device * dp);
+  return b;
+}
+
+void check_job(const JobConfig& job, JobUse use) {
+  Checks c(job);
+  if (use != JobUse::verify) check_model(job, c);
+  check_parallel(job, use, c);
+  // Cross-checks need a mesh that makes sense; its own problems were reported above.
+  c.done();
+  c.run([&] {
+    if (const auto ranks = declared_ranks(job)) {
+      const i64 dp = replicas(job, *ranks);
+      if (use != JobUse::predict && use != JobUse::verify) batch_sizes(job, dp);
+    }
+  });
+  if (use == JobUse::train || use == JobUse::validate) check_train(job, c);
+  if (use == JobUse::train) {
+    if (job.data.train.empty()) c.problem("data.train is missing: the files to train on");
+    if (!job.workdir)
+      c.problem("workdir is missing: the folder for checkpoints and logs, e.g. workdir=runs/first");
+    if (!job.train.global_batch_size && !job.train.per_device_batch_size) {
+      c.problem("train.global_batch_size is missing: the rows of one optimizer step, e.g. 32");
+    }
+  }
+  if (use == JobUse::predict) {
+    const PredictSettings& p = job.predict;
+    if (!p.input && p.prompt.empty())
+      c.problem("predict: one of prompt or input is needed, e.g. predict.prompt='Once upon'");
+    if (p.input && !p.prompt.empty()) {
+      c.problem("{} and predict.prompt ({}) are both given; keep one", c.cite("predict.input", *p.input),
+                job.origins.where("predict.prompt"));
+    }
+    if (p.temperature == 0 && (p.top_k || p.top_p < 1)) {
+      c.problem("{} has no effect: predict.temperature is 0, the likeliest token is taken; set it above 0",
+                p.top_k ? c.cite("predict.top_k", *p.top_k) : c.cite("predict.top_p", p.top_p));
+    }
+    const bool named = p.checkpoint && (*p.checkpoint == "last" || p.checkpoint->rfind("best-", 0) == 0);
+    if (named && !job.workdir) {
+      c.problem("{} is looked for in workdir, which is missing", c.cite("predict.checkpoint", *p.checkpoint));
+    }
+  }
+  c.done();
+}
+
+}  // namespace redco

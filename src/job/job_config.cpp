@@ -1,0 +1,51 @@
+#include "job/job_config.h"
+
+#include "config/yaml.h"
+
+namespace redco {
+
+void JobConfig::visit(SettingsVisitor& v) {
+  v.field("pipeline", pipeline, "lm, or the path of a shared object with a pipeline of your own").path();
+  v.section("model", model, "The model: path, preset or arch says which");
+  v.section("data", data, "What is trained on and how it is cut into examples");
+  v.section("parallel", parallel, "How many ranks, where they run, and what is sharded over them");
+  v.section("train", train, "Optimizer, batch sizes and length of the training");
+  v.section("eval", eval, "When data.eval is evaluated; with neither every_n given, at the end");
+  v.section("checkpoint", checkpoint,
+            "When checkpoints are saved and kept; with neither every_n given, at the end");
+  v.section("predict", predict, "What is asked of the model, and how it answers");
+  v.section("plan", plan, "The machines a plan is made for, where they are not this one");
+  v.field("workdir", workdir, "folder for checkpoints, metrics and logs of this run").path();
+}
+
+JobConfig load_job(const std::vector<std::string>& files, const std::vector<std::string>& overrides) {
+  JobConfig job;
+  job.origins = load_settings(settings_of(job), read_yaml_files(files), overrides);
+  return job;
+}
+
+std::string dump_job(const JobConfig& job) {
+  JobConfig copy = job;  // visit() hands out mutable members
+  return dump_settings(settings_of(copy));
+}
+
+std::string job_schema() {
+  JobConfig fresh;
+  return json_schema(settings_of(fresh), "redco job");
+}
+
+std::string job_reference() {
+  JobConfig fresh;
+  return "# The job file\n\nGenerated from the settings that the code declares: `redco validate "
+         "--reference`.\n"
+         "A key that is not in these tables is an error. `key=value` on the command line sets one, e.g.\n"
+         "`train.seed=1`; the value is YAML. Paths are relative to the folder redco is started in.\n\n" +
+         markdown_reference(settings_of(fresh));
+}
+
+std::string job_help(const std::string& section_or_key) {
+  JobConfig fresh;
+  return settings_help(settings_of(fresh), section_or_key);
+}
+
+}  // namespace redco

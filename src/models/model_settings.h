@@ -1,0 +1,36 @@
+// The `model:` section: where the weights and the architecture come from.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/settings.h"
+
+namespace redco {
+
+struct ModelSettings {
+  std::optional<std::string> path;
+  std::optional<std::string> preset;
+  std::optional<std::string> arch;
+  std::optional<std::string> tokenizer;
+  std::vector<std::string> ignore_config_keys;
+  // Hugging Face config key -> JSON text. The model family judges names and values.
+  std::map<std::string, std::string> config;
+
+  void visit(SettingsVisitor& v) {
+    v.field("path", path, "Hugging Face folder with weights, config.json and tokenizer").path();
+    v.field("preset", preset, "a known architecture, such as gpt-j-6b; random weights unless path is given");
+    v.field("arch", arch,
+            "a model family, such as gpt2, sized by the config keys given beside it; random weights");
+    v.field("tokenizer", tokenizer, "`bytes` or a tokenizer's file or folder; ~ is that of model.path")
+        .path();
+    v.field("ignore_config_keys", ignore_config_keys,
+            "keys of the model's config.json that redco may ignore");
+    v.rest(config,
+           "a key of the model's Hugging Face config, e.g. n_layer: 4; overrides the one in path or preset");
+  }
+};
+
+}  // namespace redco

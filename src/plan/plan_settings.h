@@ -1,0 +1,19 @@
+// The `plan:` section: the machines a plan is made for, where they are not this one.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/settings.h"
+
+namespace redco {
+
+struct PlanSettings {
+  std::optional<std::string> devices;
+
+  void visit(SettingsVisitor& v) {
+    v.field("devices", devices, "hosts x devices x memory of each, e.g. 2 x 4 x 32GiB; ~ is this machine");
+  }
+};
+
+}  // namespace redco

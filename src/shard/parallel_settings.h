@@ -1,0 +1,63 @@
+// The `parallel:` section: how many ranks, where they run, and what is sharded over them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/settings.h"
+
+namespace redco {
+
+// One line of parallel.sharding_rules.
+struct ShardingRuleSettings {
+  std::string match;
+  std::vector<std::optional<std::string>> spec;
+
+  void visit(SettingsVisitor& v) {
+    v.field("match", match, "regular expression over the whole Hugging Face name of a parameter").required();
+    v.field("spec", spec,
+            "one entry per dim in (in, out) order: mp is split over the model shards, ~ is whole")
+        .one_of({"mp"})
+        .required();
+  }
+};
+
+struct ParallelSettings {
+  i64 n_model_shards = 1;
+  std::optional<i64> n_ranks;
+  std::vector<std::string> hosts;
+  std::optional<std::string> hostfile;
+  std::optional<i64> threads_per_rank;  // none: auto
+  bool shard_optimizer = false, shard_parameters = false;
+  std::vector<ShardingRuleSettings> sharding_rules;
+  bool strict = false;
+
+  void visit(SettingsVisitor& v) {
+    v.field("n_model_shards", n_model_shards, "ranks that share one copy of the model")
+        .at_least(1)
+        .at_most(1 << 20);
+    v.field("n_ranks", n_ranks,
+            "all ranks, a multiple of n_model_shards; ~ is the sum of the hosts' slots, the SLURM "
+            "allocation, or else "
+            "n_model_shards")
+        .at_least(1)
+        .at_most(1 << 20);
+    v.field("hosts", hosts, "hosts to run on, as name or name:slots; [] is this machine").one_or_more();
+    v.field("hostfile", hostfile, "file with one host a line, as name, name:slots or `name slots=N`").path();
+    v.field("threads_per_rank", threads_per_rank,
+            "threads of a rank; auto shares the least host's usable cores among its ranks")
+        .at_least(1)
+        .at_most(4096)
+        .null_means("auto");
+    v.field("shard_optimizer", shard_optimizer,
+            "share the optimizer's state among the replicas (planned only)");
+    v.field("shard_parameters", shard_parameters,
+            "share parameters and gradients among the replicas (planned only)");
+    v.items("sharding_rules", sharding_rules, "rules that go before the built-in ones; the first match wins");
+    v.field("strict", strict,
+            "redistributions that the standard rules would not have are errors, not warnings");
+  }
+};
+
+}  // namespace redco

@@ -1,0 +1,115 @@
+// The `train:`, `eval:` and `checkpoint:` sections.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/settings.h"
+
+namespace redco {
+
+struct TrainSettings {
+  std::optional<i64> global_batch_size, per_device_batch_size;
+  std::optional<i64> n_epochs, max_steps;
+  double learning_rate = 3e-4;
+  std::string schedule = "linear";
+  double warmup_ratio = 0.1;
+  std::optional<i64> warmup_steps;
+  double weight_decay = 0.01;
+  bool decay_norms_and_biases = false;
+  double adam_beta1 = 0.9, adam_beta2 = 0.999, adam_epsilon = 1e-8;
+  std::optional<double> clip_grad_norm = 1.0;
+  std::string compute_dtype = "fp32";
+  std::string recompute = "none";
+  std::string on_non_finite = "stop";
+  i64 seed = 42;
+  i64 logging_steps = 10;
+
+  void visit(SettingsVisitor& v) {
+    const double most = 1 << 30;
+    v.field("global_batch_size", global_batch_size,
+            "rows of one optimizer step, all replicas together; ~ is per_device_batch_size on every replica")
+        .at_least(1)
+        .at_most(most);
+    v.field("per_device_batch_size", per_device_batch_size,
+            "rows a replica computes at once; gradients are accumulated up to global_batch_size; ~ is all at "
+            "once")
+        .at_least(1)
+        .at_most(most);
+    v.field("n_epochs", n_epochs, "passes over the training data; ~ is 1, or as many as max_steps needs")
+        .at_least(1);
+    v.field("max_steps", max_steps, "optimizer steps; with n_epochs, whichever ends first").at_least(1);
+    v.field("learning_rate", learning_rate, "highest learning rate").at_least(0);
+    v.field("schedule", schedule,
+            "the learning rate after warm-up: falls to 0 linearly or as a cosine, or stays")
+        .one_of({"linear", "cosine", "constant"});
+    v.field("warmup_ratio", warmup_ratio, "share of the steps in which the learning rate rises from 0")
+        .at_least(0)
+        .at_most(1);
+    v.field("warmup_steps", warmup_steps, "the same as a number of steps; goes before warmup_ratio")
+        .at_least(0);
+    v.field("weight_decay", weight_decay, "AdamW's decoupled weight decay").at_least(0);
+    v.field("decay_norms_and_biases", decay_norms_and_biases, "decay the weights of norms, and biases, too");
+    v.field("adam_beta1", adam_beta1, "decay of the first moment").at_least(0).below(1);
+    v.field("adam_beta2", adam_beta2, "decay of the second moment").at_least(0).below(1);
+    v.field("adam_epsilon", adam_epsilon, "added to the root of the second moment").above(0);
+    v.field("clip_grad_norm", clip_grad_norm, "largest norm of the whole gradient; ~ does not clip").above(0);
+    v.field("compute_dtype", compute_dtype, "of activations and matrix products; weights stay fp32")
+        .one_of({"fp32", "bf16"});
+    v.field("recompute", recompute,
+            "block keeps a block's input alone and computes the rest again when going back")
+        .one_of({"none", "block"});
+    v.field("on_non_finite", on_non_finite,
+            "a step whose loss or gradient is not finite ends the run, or is skipped")
+        .one_of({"stop", "skip"});
+    v.field("seed", seed, "of initial weights, shuffles and dropout").at_least(0);
+    v.field("logging_steps", logging_steps, "steps between two lines of metrics.jsonl").at_least(1);
+  }
+};
+
+struct EvalSettings {
+  std::optional<i64> every_n_steps, every_n_epochs;
+  bool sanity_check = true;
+  std::vector<std::string> metrics = {"perplexity"};
+
+  void visit(SettingsVisitor& v) {
+    v.field("every_n_steps", every_n_steps, "evaluate after this many steps, and at the end").at_least(1);
+    v.field("every_n_epochs", every_n_epochs, "evaluate after this many epochs, and at the end").at_least(1);
+    v.field("sanity_check", sanity_check, "evaluate one batch before the first step, to fail early");
+    v.field("metrics", metrics, "what is reported beside the loss; pipeline lm has perplexity");
+  }
+};
+
+struct SaveBestSettings {
+  std::vector<std::string> max, min;
+
+  void visit(SettingsVisitor& v) {
+    v.field("max", max, "evaluation metrics of which the highest is best");
+    v.field("min", min, "evaluation metrics of which the lowest is best, e.g. loss");
+  }
+};
+
+struct CheckpointSettings {
+  std::optional<i64> every_n_steps, every_n_epochs;
+  i64 keep_last = 2;
+  SaveBestSettings save_best_by;
+  bool save_optimizer = true;
+  std::string dtype = "fp32";
+  std::string resume = "auto";
+
+  void visit(SettingsVisitor& v) {
+    v.field("every_n_steps", every_n_steps, "save after this many steps, and at the end").at_least(1);
+    v.field("every_n_epochs", every_n_epochs, "save after this many epochs, and at the end").at_least(1);
+    v.field("keep_last", keep_last, "how many of the newest checkpoints are kept, beside the best ones")
+        .at_least(1);
+    v.section("save_best_by", save_best_by, "Metrics whose best checkpoint is kept as `best-METRIC`");
+    v.field("save_optimizer", save_optimizer, "save what resuming needs beside the weights");
+    v.field("dtype", dtype, "of the saved weights; bf16 ones are for inference").one_of({"fp32", "bf16"});
+    v.field("resume", resume,
+            "auto goes on from the newest whole checkpoint of workdir, never starts anew; or a path")
+        .path();
+  }
+};
+
+}  // namespace redco
