@@ -1,0 +1,143 @@
+// The row work of attention between its products: scale, bias, masks, online softmax, dropout, and their
+// backward.
+#include "kernels/isa/philox.h"
+#include "kernels/isa/ranges.h"
+
+namespace redco::kernels::REDCO_ISA {
+namespace {
+
+struct Columns {
+  i64 begin, end;  // the columns of the block that causality and the window leave to a row
+};
+
+template <class T>
+inline i64 query_of(const ScoreBlock<T>& b, i64 row) {
+  return b.q0 + row * b.q_step;
+}
+
+template <class T>
+inline Columns columns_of(const ScoreBlock<T>& b, i64 row) {
+  i64 begin = 0, end = b.cols;
+  const i64 diagonal = query_of(b, row) + b.shift - b.k0;  // the last column causality leaves
+  if (b.causal && diagonal + 1 < end) end = diagonal + 1;
+  if (b.window > 0 && diagonal - b.window + 1 > begin) begin = diagonal - b.window + 1;
+  if (end < 0) end = 0;
+  if (begin > end) begin = end;
+  return {begin, end};
+}
+
+// s = s * scale + bias, -inf where a mask hides the key; over [begin, end) of one row.
+template <class T>
+inline void score_row(const ScoreBlock<T>& b, i64 row, T* s, Columns v) {
+  const T kHidden = -static_cast<T>(__builtin_inf());
+  const T scale = b.scale;
+  if (b.bias) {
+    const T* bias = b.bias + query_of(b, row) * b.bias_ld + b.k0;
+#pragma omp simd
+    for (i64 c = v.begin; c < v.end; ++c) s[c] = s[c] * scale + bias[c];
+  } else {
+#pragma omp simd
+    for (i64 c = v.begin; c < v.end; ++c) s[c] *= scale;
+  }
+  if (b.key_mask) {
+    const i32* mask = b.key_mask + b.k0;
+#pragma omp simd
+    for (i64 c = v.begin; c < v.end; ++c) s[c] = mask[c] != 0 ? s[c] : kHidden;
+  }
+  if (b.q_segment) {
+    const i32 mine = b.q_segment[query_of(b, row)];
+    const i32* segment = b.k_segment + b.k0;
+#pragma omp simd
+    for (i64 c = v.begin; c < v.end; ++c) s[c] = segment[c] == mine ? s[c] : kHidden;
+  }
+}
+
+template <class T>
+inline void clear_outside(T* s, i64 cols, Columns v) {
+  for (i64 c = 0; c < v.begin; ++c) s[c] = 0;
+  for (i64 c = v.end; c < cols; ++c) s[c] = 0;
+}
+
+}  // namespace
+
+template <class T>
+void attend_block(const ScoreBlock<T>& b, T* m, T* l, T* correction) {
+  const T kNone = -static_cast<T>(__builtin_inf());
+  for (i64 r = 0; r < b.rows; ++r) {
+    T* s = b.s + r * b.ld;
+    const Columns v = columns_of(b, r);
+    score_row(b, r, s, v);
+    T top = m[r];
+#pragma omp simd reduction(max : top)
+    for (i64 c = v.begin; c < v.end; ++c) top = s[c] > top ? s[c] : top;
+    const T shift = top == kNone ? T(0) : top;
+    T sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (i64 c = v.begin; c < v.end; ++c) {
+      const T e = exp_(s[c] - shift);
+      s[c] = e;
+      sum += e;
+    }
+    clear_outside(s, b.cols, v);
+    const T by = top == kNone ? T(1) : exp_(m[r] - top);
+    correction[r] = by;
+    l[r] = l[r] * by + sum;
+    m[r] = top;
+    if (b.drop_below)
+      dropout(s + v.begin, s + v.begin, b.drop_below, b.keep_scale, b.key, b.c0, b.c1,
+              static_cast<u32>(query_of(b, r)), static_cast<u32>(b.k0 + v.begin), v.end - v.begin);
+  }
+}
+
+template <class T>
+void attend_block_backward(const ScoreBlock<T>& b, const T* lse, const T* delta, T* dp) {
+  const T kNone = -static_cast<T>(__builtin_inf());
+  for (i64 r = 0; r < b.rows; ++r) {
+    T* s = b.s + r * b.ld;
+    T* d = dp + r * b.ld;
+    Columns v = columns_of(b, r);
+    if (lse[r] == kNone) v.end = v.begin;
+    clear_outside(s, b.cols, v);
+    clear_outside(d, b.cols, v);
+    score_row(b, r, s, v);
+    const T shift = lse[r], mean = delta[r];
+    if (b.drop_below) {
+      const u32 q = static_cast<u32>(query_of(b, r)), k = static_cast<u32>(b.k0);
+#pragma omp simd
+      for (i64 c = v.begin; c < v.end; ++c) {
+        const u32 w = philox_(b.key, b.c0, b.c1, q, k + static_cast<u32>(c)).first >> 8;
+        const T keep = w >= b.drop_below ? b.keep_scale : T(0);
+        const T p = exp_(s[c] - shift);
+        s[c] = p * keep;
+        d[c] = p * (d[c] * keep - mean);
+      }
+    } else {
+#pragma omp simd
+      for (i64 c = v.begin; c < v.end; ++c) {
+        const T p = exp_(s[c] - shift);
+        s[c] = p;
+        d[c] = p * (d[c] - mean);
+      }
+    }
+  }
+}
+
+template <class T>
+void scale_rows(T* out, i64 ld, i64 rows, i64 cols, const T* by) {
+  for (i64 r = 0; r < rows; ++r, out += ld) {
+    const T f = by[r];
+    if (f == T(1)) continue;
+#pragma omp simd
+    for (i64 c = 0; c < cols; ++c) out[c] *= f;
+  }
+}
+
+#define INSTANTIATE(T)                                                               \
+  template void attend_block(const ScoreBlock<T>&, T*, T*, T*);                      \
+  template void attend_block_backward(const ScoreBlock<T>&, const T*, const T*, T*); \
+  template void scale_rows(T*, i64, i64, i64, const T*);
+INSTANTIATE(float)
+INSTANTIATE(double)
+#undef INSTANTIATE
+
+}  // namespace redco::kernels::REDCO_ISA

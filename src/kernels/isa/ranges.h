@@ -1,0 +1,48 @@
+// The range kernels of this folder, declared once per instruction set. They run on the calling thread.
+#pragma once
+
+#include "base/types.h"
+
+namespace redco::kernels {
+
+using u16 = std::uint16_t;
+
+// One block of attention scores: rows x cols at s (row stride ld). Row i is query q0 + i * q_step (q_step 0:
+// the rows are several heads of one query), column j is key k0 + j.
+template <class T>
+struct ScoreBlock {
+  T* s;
+  i64 ld, rows, cols;
+  i64 q0, q_step, k0;
+  i64 shift;  // query i sees keys <= i + shift where causal, > i + shift - window where window > 0
+  bool causal;
+  i64 window;
+  T scale;
+  const i32* key_mask;  // [Tk] of this batch, or null
+  const i32* q_segment;
+  const i32* k_segment;
+  const T* bias;  // [Tq, Tk] of this batch and head, or null
+  i64 bias_ld;
+  // Dropout: threshold on (word >> 8), 0 = none; keep_scale = 1 / (1 - rate).
+  u32 drop_below;
+  T keep_scale;
+  u64 key;
+  u32 c0, c1;
+};
+
+// The scalars of one AdamW step.
+struct AdamWStep {
+  float decay, beta1_rest, beta2, beta2_rest, sqrt_bias2, eps, step_size, grad_scale;
+};
+
+namespace baseline {
+#include "kernels/isa/ranges.inc"
+}
+namespace avx2 {
+#include "kernels/isa/ranges.inc"
+}
+namespace avx512 {
+#include "kernels/isa/ranges.inc"
+}
+
+}  // namespace redco::kernels

@@ -1,0 +1,77 @@
+#include <algorithm>
+#include <vector>
+
+#include "kernels/isa.h"
+#include "kernels/isa/ranges.h"
+#include "kernels/nn.h"
+#include "kernels/pool.h"
+
+namespace redco::kernels {
+namespace {
+
+// Rows are cut into at most 64 chunks by R alone; each adds its parameter gradients into a row of its own,
+// then the rows are added in order. f(begin, end, dw, db).
+template <class T, class F>
+void rows_with_gradients(i64 R, i64 C, T* dw, T* db, const F& f) {
+  const i64 size = std::max<i64>(8, ceil_div(R, 64)), chunks = ceil_div(R, size);
+  std::vector<T> partial(static_cast<std::size_t>(chunks * C * ((dw != nullptr) + (db != nullptr))));
+  T* const first = partial.data();
+  T* const second = first + (dw ? chunks * C : 0);
+  for_each(chunks, R * C, [&](i64 i) {
+    f(i * size, std::min(R, (i + 1) * size), dw ? first + i * C : nullptr, db ? second + i * C : nullptr);
+  });
+  const auto add_up = [&](const T* parts, T* out) {
+    constexpr i64 kColumns = 512;
+    for_each(ceil_div(C, kColumns), chunks * C, [&](i64 t) {
+      const i64 c0 = t * kColumns, n = std::min(kColumns, C - c0);
+      double acc[kColumns] = {};
+      REDCO_ISA_CALL(add_rows(parts + c0, C, chunks, n, acc));
+      for (i64 c = 0; c < n; ++c) out[c0 + c] = static_cast<T>(acc[c]);
+    });
+  };
+  if (dw) add_up(first, dw);
+  if (db) add_up(second, db);
+}
+
+}  // namespace
+
+template <class T>
+void layer_norm(const T* x, const T* w, const T* b, T eps, T* y, T* mean, T* rstd, i64 R, i64 C) {
+  for_rows(R, C, [&](i64 r, i64 end) {
+    REDCO_ISA_CALL(layer_norm(x + r * C, w, b, eps, y + r * C, mean + r, rstd + r, end - r, C));
+  });
+}
+
+template <class T>
+void layer_norm_backward(const T* x, const T* w, const T* mean, const T* rstd, const T* g, T* dx, T* dw,
+                         T* db, i64 R, i64 C) {
+  rows_with_gradients(R, C, dw, db, [&](i64 r, i64 end, T* dw_part, T* db_part) {
+    REDCO_ISA_CALL(layer_norm_backward(x + r * C, w, mean + r, rstd + r, g + r * C, dx + r * C, dw_part,
+                                       db_part, end - r, C));
+  });
+}
+
+template <class T>
+void rms_norm(const T* x, const T* w, T eps, T* y, T* rstd, i64 R, i64 C) {
+  for_rows(R, C, [&](i64 r, i64 end) {
+    REDCO_ISA_CALL(rms_norm(x + r * C, w, eps, y + r * C, rstd + r, end - r, C));
+  });
+}
+
+template <class T>
+void rms_norm_backward(const T* x, const T* w, const T* rstd, const T* g, T* dx, T* dw, i64 R, i64 C) {
+  rows_with_gradients<T>(R, C, dw, nullptr, [&](i64 r, i64 end, T* dw_part, T*) {
+    REDCO_ISA_CALL(rms_norm_backward(x + r * C, w, rstd + r, g + r * C, dx + r * C, dw_part, end - r, C));
+  });
+}
+
+#define INSTANTIATE(T)                                                                                       \
+  template void layer_norm(const T*, const T*, const T*, T, T*, T*, T*, i64, i64);                           \
+  template void layer_norm_backward(const T*, const T*, const T*, const T*, const T*, T*, T*, T*, i64, i64); \
+  template void rms_norm(const T*, const T*, T, T*, T*, i64, i64);                                           \
+  template void rms_norm_backward(const T*, const T*, const T*, const T*, T*, T*, i64, i64);
+INSTANTIATE(float)
+INSTANTIATE(double)
+#undef INSTANTIATE
+
+}  // namespace redco::kernels

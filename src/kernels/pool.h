@@ -1,0 +1,62 @@
+// Loops of the dispatch side over the one OpenMP pool. Work is cut by shape alone; which thread runs a piece
+// never changes a bit of the result.
+#pragma once
+
+#include <omp.h>
+
+#include <algorithm>
+
+#include "base/types.h"
+
+namespace redco::kernels {
+
+constexpr i64 kBlock = 16384;  // elements of one piece of an elementwise loop
+constexpr i64 kSerial =
+    2 * kBlock;  // less work (element visits) than this is done in place: a region costs ~5 us
+
+inline i64 ceil_div(i64 a, i64 b) { return (a + b - 1) / b; }
+
+inline int workers(i64 n, i64 work) {
+  if (n < 2 || work < kSerial || omp_in_parallel()) return 1;
+  return static_cast<int>(std::min<i64>(n, omp_get_max_threads()));
+}
+
+// f(i) for i in [0, n); `work` is the cost of all of them in element visits. f must not throw.
+template <class F>
+void for_each(i64 n, i64 work, const F& f) {
+  const int t = workers(n, work);
+  if (t <= 1) {
+    for (i64 i = 0; i < n; ++i) f(i);
+    return;
+  }
+#pragma omp parallel for num_threads(t) schedule(static)
+  for (i64 i = 0; i < n; ++i) f(i);
+}
+
+// The same where the costs of the pieces differ, or cores may be shared with others.
+template <class F>
+void for_each_dynamic(i64 n, i64 work, const F& f) {
+  const int t = workers(n, work);
+  if (t <= 1) {
+    for (i64 i = 0; i < n; ++i) f(i);
+    return;
+  }
+#pragma omp parallel for num_threads(t) schedule(dynamic, 1)
+  for (i64 i = 0; i < n; ++i) f(i);
+}
+
+// f(begin, end) over [0, n) in pieces of kBlock elements.
+template <class F>
+void for_blocks(i64 n, const F& f) {
+  for_each(ceil_div(n, kBlock), n, [&](i64 i) { f(i * kBlock, std::min(n, (i + 1) * kBlock)); });
+}
+
+// f(begin, end) over R rows of C elements, in groups of about kBlock elements.
+template <class F>
+void for_rows(i64 R, i64 C, const F& f) {
+  const i64 group = std::max<i64>(1, kBlock / std::max<i64>(1, C) / 2);
+  for_each(ceil_div(R, group), R * std::max<i64>(1, C),
+           [&](i64 i) { f(i * group, std::min(R, (i + 1) * group)); });
+}
+
+}  // namespace redco::kernels

@@ -1,0 +1,173 @@
+// Reductions. Work is cut into pieces by the shape alone; partial sums (fp64) are added in the pieces' order.
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "base/error.h"
+#include "kernels/elementwise.h"
+#include "kernels/isa.h"
+#include "kernels/isa/ranges.h"
+#include "kernels/pool.h"
+
+namespace redco::kernels {
+namespace {
+
+struct Dim {
+  i64 size, stride;
+};
+
+// in[shape] seen as kept[..] x reduced[..] with the last dim apart: rows of `cols` contiguous elements, of
+// which each output cell (or row of cells, where the last dim is kept) takes `rows`.
+struct Plan {
+  std::vector<Dim> kept, reduced;  // without the last dim, outermost first
+  i64 cells = 1, rows = 1, cols = 1;
+  bool last_kept = true;
+  i64 elements = 1;
+};
+
+Plan plan_of(std::span<const i64> shape, std::span<const bool> reduce) {
+  REDCO_CHECK(shape.size() == reduce.size(), "{} dims, {} flags", shape.size(), reduce.size());
+  struct Merged {
+    i64 size;
+    bool reduce;
+  };
+  std::vector<Merged> dims;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] == 1) continue;
+    if (!dims.empty() && dims.back().reduce == reduce[d])
+      dims.back().size *= shape[d];
+    else
+      dims.push_back({shape[d], reduce[d]});
+  }
+  Plan p;
+  if (dims.empty()) return p;
+  p.cols = dims.back().size;
+  p.last_kept = !dims.back().reduce;
+  i64 stride = p.cols;
+  for (std::size_t d = dims.size() - 1; d-- > 0;) {
+    auto& list = dims[d].reduce ? p.reduced : p.kept;
+    list.insert(list.begin(), {dims[d].size, stride});
+    (dims[d].reduce ? p.rows : p.cells) *= dims[d].size;
+    stride *= dims[d].size;
+  }
+  p.elements = p.cells * p.rows * p.cols;
+  return p;
+}
+
+i64 offset_of(const std::vector<Dim>& dims, i64 index) {
+  i64 offset = 0;
+  for (std::size_t d = dims.size(); d-- > 0;) {
+    offset += index % dims[d].size * dims[d].stride;
+    index /= dims[d].size;
+  }
+  return offset;
+}
+
+// Calls f(pointer, count, stride) for runs of rows [begin, end) that lie at one stride.
+template <class T, class F>
+void runs(const Plan& p, const T* base, i64 begin, i64 end, const F& f) {
+  const i64 inner = p.reduced.empty() ? 1 : p.reduced.back().size;
+  const i64 stride = p.reduced.empty() ? 0 : p.reduced.back().stride;
+  for (i64 r = begin; r < end;) {
+    const i64 count = std::min(end - r, inner - r % inner);
+    f(base + offset_of(p.reduced, r), count, stride);
+    r += count;
+  }
+}
+
+// A: the accumulator's type. rows_of(x, stride, rows, cols, A* acc) folds rows in; one(x, n) gives a run's
+// value; join(A, A).
+template <class T, class A, class Rows, class One, class Join>
+void reduce(const Plan& p, const T* in, A start, T* out, const Rows& rows_of, const One& one,
+            const Join& join) {
+  const i64 width = p.last_kept ? p.cols : 1;
+  if (p.cells * width == 0) return;
+  if (p.elements == 0) return std::fill(out, out + p.cells * width, static_cast<T>(start));
+  // Columns a piece covers, pieces a cell is cut into, and what one of them takes.
+  const i64 part = std::min<i64>(p.cols, p.last_kept ? 2048 : kBlock);
+  const i64 across = ceil_div(p.cols, part);
+  const i64 group = std::min(p.rows, std::max<i64>({1, 4 * kBlock / part, ceil_div(p.rows, 64)}));
+  const i64 down = ceil_div(p.rows, group);
+  std::vector<A> partial(static_cast<std::size_t>(p.cells * down * (p.last_kept ? width : across)), start);
+  for_each(p.cells * down * across, p.elements, [&](i64 t) {
+    const i64 cell = t / (down * across), d = t / across % down, c = t % across * part;
+    const i64 cols = std::min(part, p.cols - c);
+    const T* base = in + offset_of(p.kept, cell) + c;
+    const i64 first = d * group, last = std::min(p.rows, first + group);
+    if (p.last_kept) {
+      A* acc = partial.data() + (cell * down + d) * width + c;
+      runs(p, base, first, last, [&](const T* x, i64 n, i64 stride) { rows_of(x, stride, n, cols, acc); });
+    } else {
+      A acc = start;
+      runs(p, base, first, last, [&](const T* x, i64 n, i64 stride) {
+        for (i64 r = 0; r < n; ++r) acc = join(acc, one(x + r * stride, cols));
+      });
+      partial[static_cast<std::size_t>(t)] = acc;
+    }
+  });
+  const i64 pieces = p.last_kept ? down : down * across;
+  for_each(p.cells, p.cells * pieces * width, [&](i64 cell) {
+    const A* from = partial.data() + cell * pieces * width;
+    for (i64 c = 0; c < width; ++c) {
+      A acc = start;
+      for (i64 i = 0; i < pieces; ++i) acc = join(acc, from[i * width + c]);
+      out[cell * width + c] = static_cast<T>(acc);
+    }
+  });
+}
+
+}  // namespace
+
+template <class T>
+void reduce_sum(const T* in, std::span<const i64> shape, std::span<const bool> flags, T* out) {
+  reduce<T, double>(
+      plan_of(shape, flags), in, 0.0, out,
+      [](const T* x, i64 stride, i64 rows, i64 cols, double* acc) {
+        REDCO_ISA_CALL(add_rows(x, stride, rows, cols, acc));
+      },
+      [](const T* x, i64 n) { return REDCO_ISA_CALL(sum(x, n)); }, [](double a, double b) { return a + b; });
+}
+
+template <class T>
+void reduce_max(const T* in, std::span<const i64> shape, std::span<const bool> flags, T* out) {
+  reduce<T, T>(
+      plan_of(shape, flags), in, -std::numeric_limits<T>::infinity(), out,
+      [](const T* x, i64 stride, i64 rows, i64 cols, T* acc) {
+        REDCO_ISA_CALL(max_rows(x, stride, rows, cols, acc));
+      },
+      [](const T* x, i64 n) { return REDCO_ISA_CALL(max(x, n)); },
+      [](T a, T b) { return a != a  ? a
+                            : a > b ? a
+                                    : b; });
+}
+
+template <class T>
+double sum_squares(const T* x, i64 n) {
+  std::vector<double> partial(static_cast<std::size_t>(ceil_div(n, kBlock)));
+  for_blocks(n, [&](i64 i, i64 end) {
+    partial[static_cast<std::size_t>(i / kBlock)] = REDCO_ISA_CALL(sum_squares(x + i, end - i));
+  });
+  double s = 0;
+  for (double v : partial) s += v;
+  return s;
+}
+
+template <class T>
+bool all_finite(const T* x, i64 n) {
+  std::vector<char> bad(static_cast<std::size_t>(ceil_div(n, kBlock)));
+  for_blocks(n, [&](i64 i, i64 end) {
+    bad[static_cast<std::size_t>(i / kBlock)] = !REDCO_ISA_CALL(all_finite(x + i, end - i));
+  });
+  return std::find(bad.begin(), bad.end(), 1) == bad.end();
+}
+
+#define INSTANTIATE(T)                                                                 \
+  template void reduce_sum(const T*, std::span<const i64>, std::span<const bool>, T*); \
+  template void reduce_max(const T*, std::span<const i64>, std::span<const bool>, T*); \
+  template double sum_squares(const T*, i64);                                          \
+  template bool all_finite(const T*, i64);
+INSTANTIATE(float)
+INSTANTIATE(double)
+#undef INSTANTIATE
+
+}  // namespace redco::kernels
