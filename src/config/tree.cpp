@@ -48,6 +48,28 @@ class Lines {
     return place(source, static_cast<int>(line), static_cast<int>(offset - starts_[line]));
   }
 
+  // Whether a quote that opens at this place, after an anchor or tag, is never closed. yaml-cpp lets that
+  // pass, and the text swallows the rest of the file.
+  bool open_quote(int line, int column) const {
+    if (line < 0 || static_cast<std::size_t>(line) >= starts_.size()) return false;
+    std::size_t i = starts_[static_cast<std::size_t>(line)] + static_cast<std::size_t>(std::max(column, 0));
+    while (i < text_.size() && (text_[i] == '&' || text_[i] == '!')) {
+      i = std::min(text_.find_first_of(" \t\r\n", i), text_.size());
+      i = std::min(text_.find_first_not_of(" \t\r\n", i), text_.size());
+    }
+    if (i >= text_.size() || (text_[i] != '\'' && text_[i] != '"')) return false;
+    const char quote = text_[i];
+    for (++i; i < text_.size(); ++i) {
+      if (quote == '"' && text_[i] == '\\') {
+        ++i;
+      } else if (text_[i] == quote) {
+        if (quote == '"' || i + 1 >= text_.size() || text_[i + 1] != quote) return false;
+        ++i;
+      }
+    }
+    return true;
+  }
+
   // The first line up to `line` (from 1) that is indented by a tab, or 0.
   int tab_up_to(int line) const {
     for (int l = std::max(1, line - 1); l <= line && static_cast<std::size_t>(l) <= starts_.size(); ++l) {
@@ -84,6 +106,8 @@ class Builder : public YAML::EventHandler {
     n.kind = YamlNode::Kind::scalar;
     n.text = value;
     n.quoted = tag == "!";
+    if (n.quoted && lines_.open_quote(m.line, m.column))
+      fail(n.place, "the quote that opens here is never closed");
     check_tag(tag, n.place);
     add(std::move(n), anchor);
   }
