@@ -1,0 +1,50 @@
+// Regular expressions over parameter names, matched in time linear in pattern x name.
+//
+// The expressions come from a user's YAML, so neither a hang nor a stack overflow may be had from them: the
+// pattern is compiled to a small automaton (K. Thompson, CACM 1968) that is run on all its states at once;
+// there is no backtracking. Supported, with the meaning they have in Python's re: literals, `.`, `[a-z]`,
+// `[^...]`, `\d \w \s` and their negations, escapes, `(...)`, `(?:...)`, `|`, `* + ? {m} {m,} {m,n}` and
+// their lazy forms, `^` and `$`. Backreferences and look-around are refused. Names are taken as bytes.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace redco {
+
+class NameRegex {
+ public:
+  static constexpr std::size_t kMaxLength = 1024;   // of the expression, in bytes
+  static constexpr std::size_t kMaxStates = 20000;  // of the automaton, after {m,n} is unrolled
+
+  // Throws UsageError naming the expression, the position and what is wrong.
+  explicit NameRegex(std::string_view expression);
+
+  // Does the expression match the whole of `text`? O(size of expression x size of text); const and
+  // thread-safe.
+  bool matches(std::string_view text) const;
+
+  const std::string& expression() const { return expression_; }
+
+ private:
+  friend class NameRegexCompiler;
+  enum class Op : unsigned char { set, split, begin, end, accept };
+  struct State {
+    Op op;
+    int next = -1;   // the state after this one
+    int other = -1;  // split: the second way
+    int set = -1;    // set: index into sets_
+  };
+  void add(std::vector<int>& list, std::vector<int>& mark, std::vector<int>& stack, int state, int stamp,
+           bool at_begin, bool at_end) const;
+
+  std::string expression_;
+  std::vector<State> states_;
+  std::vector<std::bitset<256>> sets_;
+  int start_ = 0;
+};
+
+}  // namespace redco

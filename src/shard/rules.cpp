@@ -1,0 +1,270 @@
+#include "shard/rules.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "shard/name_regex.h"
+#include "shard/param_name.h"
+#include "shard/roles.h"
+#include "shard/rules_table.h"
+
+namespace redco {
+namespace {
+
+struct CompiledRule {
+  NameRegex regex;
+  int entries = 0;       // of the spec: the tensors' number of dims
+  int entry = -1;        // which entry of the spec says mp; -1: replicated
+  bool applied = false;  // to some tensor
+  bool whole = false;    // met a dim that can't be split
+
+  bool matches(const ParamName& p) const {
+    return regex.matches(p.full) || (!p.part.empty() && regex.matches(p.base));
+  }
+};
+
+std::vector<CompiledRule> compile(const std::vector<CustomRule>& rules) {
+  std::vector<CompiledRule> out;
+  for (const CustomRule& r : rules) {
+    CompiledRule c{NameRegex(r.match), static_cast<int>(r.spec.size())};
+    for (std::size_t i = 0; i < r.spec.size(); ++i) {
+      if (!r.spec[i]) continue;
+      if (*r.spec[i] != "mp")
+        throw UsageError("[sharding_rules] match: '{}': unknown mesh axis '{}' in spec; an entry is mp or ~",
+                         r.match, *r.spec[i]);
+      if (c.entry >= 0)
+        throw UsageError(
+            "[sharding_rules] match: '{}': spec {} names mp twice; one dim of a tensor can be split", r.match,
+            format_spec(r.spec));
+      c.entry = static_cast<int>(i);
+    }
+    out.push_back(std::move(c));
+  }
+  return out;
+}
+
+class Assigner {
+ public:
+  Assigner(const std::vector<ParamInfo>& params, i64 n, const std::vector<RoleInfo>& roles,
+           const std::vector<ParamName>& names, std::vector<CompiledRule>& custom,
+           std::vector<ShardingRule>& out)
+      : params_(params), n_(n), roles_(roles), names_(names), custom_(custom), out_(out) {}
+
+  void run() {
+    // Weights first: a bias follows what its weight became, by whichever rule.
+    for (int pass = 0; pass < 2; ++pass)
+      for (std::size_t i = 0; i < params_.size(); ++i)
+        if ((roles_[i].role == Role::bias) == (pass == 1) && !by_custom_rule(i)) by_role(i);
+  }
+
+ private:
+  i64 pieces(std::size_t i, int dim) const {
+    const ParamInfo& p = params_[i];
+    return p.max_pieces.empty() ? p.shape[dim] : std::min(p.max_pieces[dim], p.shape[dim]);
+  }
+  bool can_split(std::size_t i, int dim) const { return pieces(i, dim) > 1; }
+  int rank(std::size_t i) const { return static_cast<int>(params_[i].shape.size()); }
+
+  bool by_custom_rule(std::size_t i) {
+    for (CompiledRule& r : custom_) {
+      if (!r.matches(names_[i])) continue;
+      if (r.entries != rank(i)) continue;
+      r.applied = true;
+      int dim = r.entry < 0 ? -1 : spec_dims(roles_[i].kind, rank(i))[r.entry];
+      if (dim >= 0 && !can_split(i, dim)) {
+        r.whole = true;
+        dim = -1;
+      }
+      out_[i].dim = dim;
+      out_[i].rule = "custom: " + r.regex.expression();
+      return true;
+    }
+    return false;
+  }
+
+  void split(std::size_t i, int dim, const char* rule) {
+    const bool can = can_split(i, dim);
+    out_[i].dim = can ? dim : -1;
+    out_[i].rule = can ? rule : rule::kUnsplittable;
+  }
+
+  void by_role(std::size_t i) {
+    const int last = rank(i) - 1;
+    switch (roles_[i].role) {
+      case Role::attention_in:
+        return split(i, last - 1, rule::kAttentionIn);
+      case Role::attention_out:
+        return split(i, last, rule::kAttentionOut);
+      case Role::first:
+        return split(i, last - 1, rule::kFirst);
+      case Role::second:
+        return split(i, last, rule::kSecond);
+      case Role::embedding:
+        return split(i, last - 1, rule::kEmbedding);
+      case Role::bias_table:
+        return split(i, last, rule::kBiasTable);
+      case Role::head:
+        return split(i, last - 1, rule::kHead);
+      case Role::norm:
+        out_[i].rule = rule::kNorm;
+        return;
+      case Role::router:
+        out_[i].rule = rule::kRouter;
+        return;
+      case Role::shared:
+        out_[i].rule = rule::kShared;
+        return;
+      case Role::vector:
+        out_[i].rule = rule::kVector;
+        return;
+      case Role::bias:
+        return bias(i);
+      case Role::rest:
+        return alternate(i);
+    }
+  }
+
+  void bias(std::size_t i) {
+    const int owner = roles_[i].owner;
+    REDCO_CHECK(owner >= 0);
+    const ShardingRule& w = out_[owner];
+    const auto dims = alternating_dims(owner);
+    if (w.dim == dims.first) {
+      // The last dim: stacked biases are (experts, out), and BART's is (1, V).
+      const int dim = rank(i) - 1;
+      if (params_[i].shape[dim] == params_[owner].shape[w.dim]) return split(i, dim, rule::kColumnBias);
+    }
+    out_[i].rule = w.dim >= 0 ? rule::kRowBias : rule::kWholeBias;
+  }
+
+  // (output, input) of a tensor: what 'first' and 'second' cut.
+  std::pair<int, int> alternating_dims(std::size_t i) const {
+    if (roles_[i].kind == ParamKind::conv) return {0, 1};
+    return {rank(i) - 2, rank(i) - 1};
+  }
+
+  // The first of a scope along its output, the next along its input, and so on. A dim with fewer pieces than
+  // there are shards gives way to one that keeps all ranks busy; a dim of one piece always does.
+  void alternate(std::size_t i) {
+    const auto [output, input] = alternating_dims(i);
+    bool& second = second_[roles_[i].scope];
+    const int wanted = second ? input : output, other = second ? output : input;
+    const auto share = [&](int dim) { return std::min(pieces(i, dim), n_); };
+    const int dim = share(other) > share(wanted) || !can_split(i, wanted) ? other : wanted;
+    if (!can_split(i, dim)) {
+      out_[i].rule = rule::kUnsplittable;
+      return;
+    }
+    out_[i].dim = dim;
+    out_[i].rule = rule::kAlternate;
+    second = dim == output;
+  }
+
+  const std::vector<ParamInfo>& params_;
+  const i64 n_;
+  const std::vector<RoleInfo>& roles_;
+  const std::vector<ParamName>& names_;
+  std::vector<CompiledRule>& custom_;
+  std::vector<ShardingRule>& out_;
+  std::unordered_map<std::string, bool> second_;  // scope -> is the next one a 'second'?
+};
+
+// A custom rule that changed nothing, and why.
+void warn(const CompiledRule& r, const std::vector<ParamInfo>& params, const std::vector<ParamName>& names,
+          std::vector<std::string>& warnings) {
+  const std::string& match = r.regex.expression();
+  if (r.whole)
+    warnings.push_back(fmt::format(
+        "[sharding_rules] match: '{}' splits a dim of one piece in some tensors; those are replicated",
+        match));
+  if (r.applied) return;
+  bool name = false, dims = false;
+  for (std::size_t i = 0; i < params.size(); ++i) {
+    if (!r.matches(names[i])) continue;
+    name = true;
+    dims |= static_cast<int>(params[i].shape.size()) == r.entries;
+  }
+  if (dims)
+    warnings.push_back(fmt::format(
+        "[sharding_rules] match: '{}' is never reached: earlier rules take all it matches", match));
+  else if (name)
+    warnings.push_back(
+        fmt::format("[sharding_rules] match: '{}' matches only tensors of another number of dims than its "
+                    "spec has entries ({})",
+                    match, r.entries));
+  else
+    warnings.push_back(fmt::format(
+        "[sharding_rules] match: '{}' matches no parameter; it must match the whole name", match));
+}
+
+void check(const std::vector<ParamInfo>& params, i64 n) {
+  if (n < 1) throw UsageError("[shard] n_model_shards={} is not positive", n);
+  for (const ParamInfo& p : params)
+    if (!p.max_pieces.empty() && p.max_pieces.size() != p.shape.size())
+      throw UsageError("[shard] {}: {} max_pieces for shape {}", p.name, p.max_pieces.size(),
+                       to_string(p.shape));
+}
+
+std::vector<ParamName> parse_names(const std::vector<ParamInfo>& params) {
+  std::vector<ParamName> names;
+  names.reserve(params.size());
+  for (const ParamInfo& p : params) names.push_back(parse_param_name(p.name));
+  return names;
+}
+
+}  // namespace
+
+const char* name_of(ParamKind kind) {
+  switch (kind) {
+    case ParamKind::linear:
+      return "linear";
+    case ParamKind::embedding:
+      return "embedding";
+    case ParamKind::conv:
+      return "conv";
+    case ParamKind::norm:
+      return "norm";
+    case ParamKind::bias:
+      return "bias";
+    case ParamKind::other:
+      return "other";
+  }
+  return "?";
+}
+
+std::vector<int> spec_dims(ParamKind kind, int n_dims) {
+  std::vector<int> dims(n_dims);
+  for (int i = 0; i < n_dims; ++i) dims[i] = i;
+  if (kind == ParamKind::linear && n_dims >= 2) std::swap(dims[n_dims - 1], dims[n_dims - 2]);
+  if (kind == ParamKind::conv && n_dims >= 3) {
+    // (out, in, kernel...) in memory, (kernel..., in, out) in a spec.
+    for (int i = 0; i + 2 < n_dims; ++i) dims[i] = i + 2;
+    dims[n_dims - 2] = 1;
+    dims[n_dims - 1] = 0;
+  }
+  return dims;
+}
+
+std::vector<ParamKind> detect_kinds(const std::vector<ParamInfo>& params) {
+  std::vector<ParamKind> kinds;
+  for (const RoleInfo& r : find_roles(params, parse_names(params), false)) kinds.push_back(r.kind);
+  return kinds;
+}
+
+Sharding shard_parameters(const std::vector<ParamInfo>& params, i64 n_model_shards,
+                          const std::vector<CustomRule>& custom) {
+  check(params, n_model_shards);
+  std::vector<CompiledRule> compiled = compile(custom);
+  const std::vector<ParamName> names = parse_names(params);
+  const std::vector<RoleInfo> roles = find_roles(params, names, true);
+  Sharding s;
+  s.rules.resize(params.size());
+  for (const RoleInfo& r : roles) s.kinds.push_back(r.kind);
+  Assigner(params, n_model_shards, roles, names, compiled, s.rules).run();
+  s.rows = make_rules_table(params, names, roles, s.rules);
+  for (const CompiledRule& r : compiled) warn(r, params, names, s.warnings);
+  return s;
+}
+
+}  // namespace redco
