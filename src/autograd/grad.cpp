@@ -1,0 +1,94 @@
+#include "autograd/grad.h"
+
+#include "ops/create.h"
+#include "ops/dispatch.h"
+
+namespace redco {
+
+std::vector<Tensor> vjp(const std::vector<Tensor>& outputs, const std::vector<Tensor>& cotangents,
+                        const std::vector<Tensor>& inputs, const GradOptions& o) {
+  auto out = backward(outputs, cotangents, inputs, {.create_graph = o.create_graph, .retain = o.retain});
+  for (size_t i = 0; i < out.size(); ++i)
+    if (!out[i].defined()) {
+      Layout l = inputs[i].layout();
+      for (Axis a : kAxes)
+        if (l[a].is_partial()) l[a] = Placement::replicated();
+      out[i] = zeros(inputs[i].shape(), inputs[i].dtype(), l).with_hidden(inputs[i].hidden());
+    }
+  return out;
+}
+
+std::vector<Tensor> grad(const Tensor& loss, const std::vector<Tensor>& inputs, const GradOptions& o) {
+  REDCO_CHECK(loss.numel() == 1, "[grad] the loss has one element, not {}", describe(loss));
+  // The seed is one 1 for the global loss.
+  return vjp({loss}, {ones_like(loss)}, inputs, o);
+}
+
+Tensor recompute(const std::function<Tensor(const Tensor&)>& f, const Tensor& x) {
+  Context& c = Context::current();
+  if (!c.recording) return f(x);
+
+  auto log = std::make_shared<CollectiveLog>();
+  std::vector<Tensor> used;
+  const RandomState random = c.random;
+  Tensor y;
+  {
+    NoGrad off;
+    Restore<std::vector<Tensor>*> captures(c.captures, &used);
+    Restore<CollectiveLog*> logging(c.collective_log, log.get());
+    y = f(x).detached();
+  }
+  // The distinct tensors of the tape that f read: x and the parameters it closed over.
+  std::vector<Tensor> inputs;
+  for (const Tensor& t : used) {
+    bool known = false;
+    for (const Tensor& i : inputs) known |= i.node() == t.node() && i.node_output() == t.node_output();
+    if (!known) inputs.push_back(t);
+  }
+  if (inputs.empty()) return y;
+
+  auto node = std::make_shared<Node>();
+  node->name = "recompute";
+  node->sequence = c.next_sequence();
+  node->scope = c.scope();
+  node->random_scope = c.random_scope;
+  node->outputs.push_back({y.shape(), y.layout(), y.dtype(), y.hidden()});
+  for (const Tensor& t : inputs) {
+    node->inputs.push_back({t.node(), t.node_output()});
+    node->saved.push_back({t, -1});
+  }
+  node->saved.push_back({x, -1});
+  node->vjp = [f, log, random, n = inputs.size()](const Vjp& v) {
+    Context& c = Context::current();
+    std::vector<Tensor> ins;
+    for (size_t i = 0; i < n; ++i) ins.push_back(v.saved(static_cast<int>(i)));
+    const Tensor x = v.saved(static_cast<int>(n));
+    Tensor again;
+    {
+      Restore<bool> recording(c.recording, true);
+      Restore<RandomState> draws(c.random, random);
+      CollectiveLog replay{log->results, true};
+      Restore<CollectiveLog*> logging(c.collective_log, &replay);
+      Restore<std::string> phase(const_cast<std::string&>(c.phase()), "recompute");
+      again = f(x);
+    }
+    auto found = backward({again}, {v.g()}, ins, {.create_graph = v.create_graph(), .stop_at_inputs = true});
+    return found;
+  };
+  y.set_node(node, 0);
+  return y;
+}
+
+std::vector<Tensor> vmap(const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& f,
+                         const std::vector<Tensor>& xs) {
+  std::vector<Tensor> in;
+  for (const Tensor& x : xs) in.push_back(x.with_hidden(x.hidden() + 1));
+  std::vector<Tensor> out = f(in);
+  for (Tensor& y : out) {
+    REDCO_CHECK(y.hidden() > 0, "[vmap] a result does not depend on the mapped inputs: {}", describe(y));
+    y = y.with_hidden(y.hidden() - 1);
+  }
+  return out;
+}
+
+}  // namespace redco

@@ -1,0 +1,299 @@
+// Legend: B batch, Tq/Tk queries/keys, H heads, Hkv key/value heads, D head width.
+#include "ops/attention.h"
+
+#include <limits>
+
+#include "kernels/nn.h"
+#include "ops/create.h"
+#include "ops/dispatch.h"
+#include "ops/elementwise.h"
+#include "ops/linear.h"
+#include "ops/shape.h"
+#include "ops/softmax.h"
+
+namespace redco {
+
+namespace {
+
+const auto R_ = Placement::replicated();
+
+// Cuts of q and of k, v along heads go together: a k/v unit of u heads belongs to a q unit of u * H / Hkv.
+struct HeadCut {
+  Placement q, kv, rows_bias;
+};
+
+std::vector<HeadCut> head_cuts(OpCall::Strategies& s, std::initializer_list<int> q_like,
+                               std::initializer_list<int> kv_like, i64 ratio) {
+  std::vector<i64> units;
+  for (int i : q_like)
+    if (s.in(i).is_sharded(2)) units.push_back((s.in(i).unit + ratio - 1) / ratio);
+  for (int i : kv_like)
+    if (s.in(i).is_sharded(2)) units.push_back(s.in(i).unit);
+  std::vector<HeadCut> out;
+  for (size_t i = 0; i < units.size(); ++i)
+    if (std::find(units.begin(), units.begin() + i, units[i]) == units.begin() + i)
+      out.push_back({Placement::sharded(2, units[i] * ratio), Placement::sharded(2, units[i]),
+                     Placement::sharded(1, units[i] * ratio)});
+  return out;
+}
+
+// Placement along the batch that any of the inputs arrives with.
+bool batch_cut(OpCall::Strategies& s, int inputs, Placement* p) {
+  for (int i = 0; i < inputs; ++i)
+    if (s.in(i).is_sharded(0)) {
+      *p = s.in(i);
+      return true;
+    }
+  return false;
+}
+
+kernels::AttentionShape shape_of(const Tensor& q, const Tensor& k, i64 kv_length) {
+  const Shape &a = q.local(), &b = k.local();
+  kernels::AttentionShape s{a[0], a[1], kv_length, a[2], b[2], a[3], 0, 0, 0, 0, 0};
+  s.q_stride = a[2] * a[3];
+  s.k_stride = s.v_stride = b[2] * b[3];
+  s.k_batch_stride = s.v_batch_stride = b[1] * b[2] * b[3];
+  return s;
+}
+
+kernels::AttentionArgs args_of(const AttentionOptions& o, const Tensor& q, const Tensor& key_mask,
+                               const Tensor& bias) {
+  kernels::AttentionArgs a;
+  a.scale = o.scale;
+  a.causal = o.causal;
+  a.window = o.window;
+  if (key_mask.defined()) a.key_mask = key_mask.data<i32>();
+  if (bias.defined()) {
+    a.bias = bias.raw();
+    a.bias_B = bias.local()[0];
+    a.bias_H = bias.local()[1];
+  }
+  a.dropout = o.dropout;
+  a.dropout_key = o.dropout_key;
+  a.batch_offset = q.range(0).begin + Context::current().random.row_offset;
+  a.head_offset = q.range(2).begin;
+  return a;
+}
+
+double flops_of(const kernels::AttentionShape& s, const AttentionOptions& o) {
+  return 4.0 * s.B * s.H * s.Tq * s.Tk * s.D * (o.causal && s.Tq == s.Tk ? 0.5 : 1.0);
+}
+
+std::vector<Tensor> attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
+                                       const Tensor& lse, const Tensor& g, const AttentionOptions& o,
+                                       const Tensor& key_mask, const Tensor& bias) {
+  OpCall op("attention_backward", {q, k, v, out, lse, g, key_mask, bias});
+  const i64 ratio = q.shape()[2] / std::max<i64>(1, k.shape()[2]);
+  const bool shared_bias = bias.defined() && bias.shape()[0] == 1;
+  op.choose({q.numel(), k.numel(), v.numel(), bias.defined() ? bias.numel() : 0}, [&](OpCall::Strategies& s) {
+    s.all_replicated(4);
+    Placement p;
+    if (batch_cut(s, 6, &p))
+      s.add({p, p, p, p, p, p, p, shared_bias ? R_ : p}, {p, p, p, shared_bias ? Placement::partial() : p});
+    for (const HeadCut& c : head_cuts(s, {0, 3, 5}, {1, 2}, ratio))
+      s.add({c.q, c.kv, c.kv, c.q, c.rows_bias, c.q, R_, c.rows_bias}, {c.q, c.kv, c.kv, c.rows_bias});
+  });
+  Tensor dq = op.output(q.shape(), q.dtype()), dk = op.output(k.shape(), k.dtype()),
+         dv = op.output(v.shape(), v.dtype());
+  Tensor db = op.output(bias.defined() ? bias.shape() : Shape{0, 0, 0, 0}, q.dtype());
+  const auto s = shape_of(op.in(0), op.in(1), k.shape()[1]);
+  op.flops(2.5 * flops_of(s, o));
+  if (op.runs())
+    visit_float(q.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      kernels::attention_backward<T>(s, args_of(o, op.in(0), op.in(6), op.in(7)), op.in(0).data<T>(),
+                                     op.in(1).data<T>(), op.in(2).data<T>(), op.in(3).data<T>(),
+                                     op.in(4).data<T>(), op.in(5).data<T>(), dq.mutable_data<T>(),
+                                     dk.mutable_data<T>(), dv.mutable_data<T>(),
+                                     bias.defined() ? db.mutable_data<T>() : nullptr);
+    });
+  op.no_gradient();
+  return {dq, dk, dv, bias.defined() ? db : Tensor()};
+}
+
+}  // namespace
+
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o,
+                 const Tensor& key_mask, const Tensor& bias) {
+  REDCO_CHECK(q.visible() == 4 && k.visible() == 4 && k.shape() == v.shape() && k.size(2) > 0 &&
+                  q.size(2) % k.size(2) == 0,
+              "[attention] q {} k {} v {}", describe(q), describe(k), describe(v));
+  if (Context::current().composed_only || q.hidden() || k.hidden() || v.hidden())
+    return attention_composed(q, k, v, o, key_mask, bias);
+  const i64 ratio = q.shape()[2] / k.shape()[2];
+  const i64 Tk = o.kv_length >= 0 ? o.kv_length : k.shape()[1];
+  OpCall op("attention", {q, k, v, key_mask, bias});
+  const bool shared_bias = bias.defined() && bias.shape()[0] == 1;
+  op.choose({q.numel(), q.numel() / std::max<i64>(1, q.shape()[3])}, [&](OpCall::Strategies& s) {
+    s.all_replicated(2);
+    Placement p;
+    if (batch_cut(s, 4, &p)) s.add({p, p, p, p, shared_bias ? R_ : p}, {p, p});
+    for (const HeadCut& c : head_cuts(s, {0}, {1, 2}, ratio))
+      s.add({c.q, c.kv, c.kv, R_, c.rows_bias}, {c.q, c.rows_bias});
+  });
+  Tensor out = op.output(q.shape(), q.dtype());
+  Tensor lse = op.output({q.shape()[0], q.shape()[2], q.shape()[1]}, q.dtype());
+  const auto s = shape_of(op.in(0), op.in(1), Tk);
+  op.flops(flops_of(s, o));
+  if (op.runs())
+    visit_float(q.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      kernels::attention<T>(s, args_of(o, op.in(0), op.in(3), op.in(4)), op.in(0).data<T>(),
+                            op.in(1).data<T>(), op.in(2).data<T>(), out.mutable_data<T>(),
+                            lse.mutable_data<T>());
+    });
+  op.record({op.in(0), op.in(1), op.in(2), out, lse, key_mask, bias},
+            [o](const Vjp& v) -> std::vector<Tensor> {
+              const Tensor mask = v.saved(5), bias = v.saved(6);
+              if (v.create_graph())
+                return composed_vjp(
+                    v, {v.saved(0), v.saved(1), v.saved(2), mask, bias}, [o](const std::vector<Tensor>& in) {
+                      return std::vector<Tensor>{attention_composed(in[0], in[1], in[2], o, in[3], in[4])};
+                    });
+              REDCO_CHECK(o.kv_length < 0, "[attention] no gradient through a cache");
+              auto d = attention_backward(v.saved(0), v.saved(1), v.saved(2), v.saved(3), v.saved(4), v.g(),
+                                          o, mask, bias);
+              return {d[0], d[1], d[2], {}, d[3]};
+            });
+  return out;
+}
+
+namespace {
+
+// 0 where a query sees a key, -inf elsewhere: [1 or B, 1, 1, Tq, Tk].
+Tensor visibility(i64 Tq, i64 Tk, const AttentionOptions& o, const Tensor& key_mask, DType dtype) {
+  OpCall op("visibility", {key_mask});
+  const Shape shape = {key_mask.defined() ? key_mask.shape()[0] : 1, 1, 1, Tq, Tk};
+  op.choose({numel(shape)}, [&](OpCall::Strategies& s) {
+    if (s.in(0).is_sharded(0)) {
+      s.add({s.in(0)}, {s.in(0)});
+    } else {
+      s.all_replicated();
+    }
+  });
+  Tensor m = op.output(shape, dtype);
+  if (op.runs())
+    visit_float(dtype, [&](auto zero) {
+      using T = decltype(zero);
+      T* p = m.mutable_data<T>();
+      for (i64 b = 0; b < m.local()[0]; ++b)
+        for (i64 i = 0; i < Tq; ++i)
+          for (i64 j = 0; j < Tk; ++j) {
+            const i64 at = i + Tk - Tq;
+            bool sees = !(o.causal && j > at) && !(o.window > 0 && j <= at - o.window);
+            if (key_mask.defined()) sees = sees && op.in(0).data<i32>()[b * op.in(0).local()[1] + j] != 0;
+            *p++ = sees ? T(0) : -std::numeric_limits<T>::infinity();
+          }
+    });
+  op.no_gradient();
+  return m;
+}
+
+}  // namespace
+
+Tensor attention_composed(const Tensor& q, const Tensor& k0, const Tensor& v0, const AttentionOptions& o,
+                          const Tensor& key_mask, const Tensor& bias) {
+  const i64 Tk = o.kv_length >= 0 ? o.kv_length : k0.size(1);
+  const Tensor k = narrow(k0, 1, 0, Tk), v = narrow(v0, 1, 0, Tk);
+  const i64 B = q.size(0), Tq = q.size(1), H = q.size(2), D = q.size(3), Hkv = k.size(2), G = H / Hkv;
+  // [B, Hkv, G, Tq, D] x [B, Hkv, 1, Tk, D]
+  const Tensor qh = permute(reshape(q, {B, Tq, Hkv, G, D}), {0, 2, 3, 1, 4});
+  const Tensor kh = reshape(permute(k, {0, 2, 1, 3}), {B, Hkv, 1, Tk, D});
+  const Tensor vh = reshape(permute(v, {0, 2, 1, 3}), {B, Hkv, 1, Tk, D});
+  Tensor scores = scale(matmul(qh, kh, false, true), o.scale);
+  if (bias.defined()) scores = scores + reshape(bias, {bias.size(0), Hkv, G, Tq, Tk});
+  if (o.causal || o.window > 0 || key_mask.defined())
+    scores = scores + visibility(Tq, Tk, o, key_mask, q.dtype());
+  Tensor p = softmax(scores);
+  if (o.dropout > 0)
+    p = reshape(dropout(reshape(p, {B, H, Tq, Tk}), o.dropout, o.dropout_key), {B, Hkv, G, Tq, Tk});
+  const Tensor out = matmul(p, vh);  // [B, Hkv, G, Tq, D]
+  return reshape(permute(out, {0, 3, 1, 2, 4}), {B, Tq, H, D});
+}
+
+namespace {
+
+Tensor rotate(const Tensor& x, const Tensor& positions, const RopeOptions& o, int sign) {
+  REDCO_CHECK(x.rank() == 4 && positions.dtype() == DType::i32, "[rope] {} at {}", describe(x),
+              describe(positions));
+  OpCall op("rope", {x, positions});
+  op.choose({x.numel()}, [&](OpCall::Strategies& s) {
+    const Placement p = s.in(0), q = s.in(1);
+    s.all_replicated();
+    if (p.is_sharded(0)) s.add({p, p}, {p});
+    if (q.is_sharded(0)) s.add({q, q}, {q});
+    if (p.is_sharded(2)) s.add({p, R_}, {p});
+    if (p.is_partial()) s.add({p, R_}, {p});
+  });
+  Tensor y = op.output(x.shape(), x.dtype());
+  const Shape& l = y.local();
+  op.flops(3.0 * y.local_numel());
+  if (op.runs())
+    visit_float(x.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      kernels::rope<T>(op.in(0).data<T>(), op.in(1).data<i32>(), o.inv_freq->data(), 2 * o.inv_freq->size(),
+                       o.interleaved, sign, o.attention_factor, y.mutable_data<T>(), l[0], l[1], l[2], l[3]);
+    });
+  op.record({positions}, [o, sign](const Vjp& v) {
+    return std::vector<Tensor>{rotate(v.g(), v.saved(0), o, -sign), {}};
+  });
+  return y;
+}
+
+}  // namespace
+
+Tensor rope(const Tensor& x, const Tensor& positions, const RopeOptions& o) {
+  return rotate(x, positions, o, 1);
+}
+
+namespace {
+
+Tensor dropout_at(const Tensor& x, double rate, u64 key, i64 row_offset) {
+  REDCO_CHECK(x.rank() <= 4 && x.rank() >= 1, "[dropout] at most 4 dims: {}", describe(x));
+  OpCall op("dropout", {x});
+  op.choose({x.numel()}, [](OpCall::Strategies& s) { s.add({s.in(0)}, {s.in(0)}, s.in(0).is_replicated()); });
+  Tensor y = op.output(x.shape(), x.dtype(), x.hidden());
+  op.flops(2.0 * y.local_numel());
+  if (op.runs()) {
+    kernels::Block4 b{{0, 0, 0, 0}, {1, 1, 1, 1}};
+    const int shift = 4 - x.rank();
+    for (int d = 0; d < x.rank(); ++d) {
+      const Range r = y.range(d);
+      b.offset[shift + d] = r.begin + (d == 0 ? row_offset : 0);
+      b.size[shift + d] = r.size();
+    }
+    visit_float(x.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      kernels::dropout<T>(op.in(0).data<T>(), y.mutable_data<T>(), rate, key, b);
+    });
+  }
+  op.record({}, [rate, key, row_offset](const Vjp& v) {
+    return std::vector<Tensor>{dropout_at(v.g(), rate, key, row_offset)};
+  });
+  return y;
+}
+
+}  // namespace
+
+Tensor dropout(const Tensor& x, double rate, u64 key) {
+  if (rate <= 0) return x;
+  return dropout_at(x, rate, key, Context::current().random.row_offset);
+}
+
+void cache_write(const Tensor& cache, const Tensor& x, i64 start) {
+  REDCO_CHECK(cache.layout() == x.layout() && cache.rank() == x.rank() && start >= 0 &&
+                  start + x.shape()[1] <= cache.shape()[1],
+              "[cache_write] {} at {} of {}", describe(x), start, describe(cache));
+  Context& c = Context::current();
+  c.ledger().op("cache_write", c.where(), 0, x.local_bytes());
+  if (x.is_meta()) return;
+  i64 inner = 1;
+  for (int d = 2; d < x.rank(); ++d) inner *= x.local()[d];
+  inner *= size_of(x.dtype());
+  const i64 rows = x.local()[1] * inner;
+  for (i64 b = 0; b < x.local()[0]; ++b)
+    std::memcpy(static_cast<char*>(cache.mutable_raw()) + (b * cache.local()[1] + start) * inner,
+                static_cast<const char*>(x.raw()) + b * rows, rows);
+}
+
+}  // namespace redco

@@ -1,0 +1,116 @@
+// Legend: V vocabulary (last dim), R rows.
+#include "ops/cross_entropy.h"
+
+#include <cmath>
+
+#include "kernels/nn.h"
+#include "ops/create.h"
+#include "ops/dispatch.h"
+#include "ops/elementwise.h"
+#include "ops/embedding.h"
+#include "ops/reduce.h"
+
+namespace redco {
+
+namespace {
+
+const auto R_ = Placement::replicated();
+
+// dlogits = (softmax - target) * g; stays cut along the vocabulary.
+Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, const Tensor& lse, const Tensor& g,
+                              double smoothing) {
+  OpCall op("cross_entropy_backward", {logits, labels, lse, g});
+  const int last = logits.rank() - 1;
+  op.choose({logits.numel()}, [&](OpCall::Strategies& s) {
+    s.all_replicated();
+    const Placement p = s.in(0);
+    if (p.is_sharded(last)) s.add({p, R_, R_, R_}, {p});
+    if (p.is_partial()) s.add({Placement::sharded(last), R_, R_, R_}, {Placement::sharded(last)});
+    for (int i : {0, 1, 3})
+      if (s.in(i).is_sharded() && s.in(i).dim < last) s.add({s.in(i), s.in(i), s.in(i), s.in(i)}, {s.in(i)});
+  });
+  Tensor dx = op.output(logits.shape(), logits.dtype(), logits.hidden());
+  op.flops(4.0 * dx.local_numel());
+  if (op.runs())
+    visit_float(logits.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      kernels::cross_entropy_backward<T>(op.in(0).data<T>(), op.in(2).data<T>(), op.in(1).data<i32>(),
+                                         dx.range(last).begin, op.in(3).data<T>(), dx.mutable_data<T>(),
+                                         op.in(1).local_numel(), dx.local().back(), static_cast<T>(smoothing),
+                                         logits.shape().back());
+    });
+  op.no_gradient();
+  return dx;
+}
+
+}  // namespace
+
+Tensor cross_entropy(const Tensor& logits, const Tensor& labels, double smoothing) {
+  REDCO_CHECK(labels.rank() == logits.rank() - 1 && labels.dtype() == DType::i32, "[cross_entropy] {} and {}",
+              describe(logits), describe(labels));
+  Context& c = Context::current();
+  // Smoothing needs the row's mean logit too: the composed form has it.
+  if (c.composed_only || smoothing != 0) return cross_entropy_composed(logits, labels, smoothing);
+  OpCall op("cross_entropy", {logits, labels});
+  const int last = logits.rank() - 1;
+  op.choose({labels.numel(), labels.numel()}, [&](OpCall::Strategies& s) {
+    s.all_replicated(2);
+    const Placement p = s.in(0), l = s.in(1);
+    if (p.is_sharded(last)) s.add({p, R_}, {R_, R_});  // talks inside
+    if (p.is_partial()) s.add({Placement::sharded(last), R_}, {R_, R_});
+    for (const Placement& q : {p, l})
+      if (q.is_sharded() && q.dim < last) s.add({q, q}, {q, q});
+  });
+  Tensor loss = op.output(labels.shape(), logits.dtype(), logits.hidden());
+  Tensor lse = op.output(labels.shape(), logits.dtype(), logits.hidden());
+  const Tensor &x = op.in(0), &ids = op.in(1);
+  const i64 R = ids.local_numel(), V = x.local().back();
+  op.flops(5.0 * x.local_numel());
+  visit_float(logits.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    Tensor max({R}, logits.dtype(), {}), pair({2, R}, logits.dtype(), {});
+    T* const m = max.mutable_data<T>();
+    T* const sums = pair.mutable_data<T>();
+    auto on_cut_axes = [&](auto&& f) {
+      for (Axis a : kAxes)
+        if (x.layout()[a].is_sharded(last) && c.mesh().size(a) > 1) f(a);
+    };
+    if (op.runs()) kernels::row_max<T>(x.data<T>(), m, R, V);
+    on_cut_axes([&](Axis a) {
+      c.ledger().collective(Collective::all_reduce, a, c.where(), max.local_bytes());
+      c.group(a).all_reduce_max<T>(m, R);
+    });
+    if (op.runs())
+      kernels::sum_exp_and_target<T>(x.data<T>(), m, ids.data<i32>(), x.range(last).begin, sums, sums + R, R,
+                                     V);
+    on_cut_axes([&](Axis a) {
+      c.ledger().collective(Collective::all_reduce, a, c.where(), pair.local_bytes());
+      c.group(a).all_reduce<T>(sums, 2 * R);
+    });
+    if (op.runs())
+      for (i64 r = 0; r < R; ++r) {
+        const T l = m[r] + std::log(sums[r]);
+        lse.mutable_data<T>()[r] = l;
+        loss.mutable_data<T>()[r] = ids.data<i32>()[r] < 0 ? T(0) : l - sums[R + r];
+      }
+  });
+  op.record({logits, labels, lse}, [smoothing](const Vjp& v) -> std::vector<Tensor> {
+    const Tensor x = v.saved(0), ids = v.saved(1);
+    if (v.create_graph())
+      return composed_vjp(v, {x, ids}, [smoothing](const std::vector<Tensor>& in) {
+        return std::vector<Tensor>{cross_entropy_composed(in[0], in[1], smoothing)};
+      });
+    return {cross_entropy_backward(x, ids, v.saved(2), v.g(), smoothing), {}};
+  });
+  return loss;
+}
+
+Tensor cross_entropy_composed(const Tensor& logits, const Tensor& labels, double smoothing) {
+  const Tensor shifted = logits - max_last(logits);
+  const Tensor lse = log(sum(exp(shifted), {-1}));
+  Tensor loss = lse - pick(shifted, labels);
+  if (smoothing != 0) loss = scale(loss, 1 - smoothing) + scale(lse - mean(shifted, {-1}), smoothing);
+  return loss * label_mask(labels, logits.dtype());
+}
+
+}  // namespace redco

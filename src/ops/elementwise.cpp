@@ -1,0 +1,405 @@
+#include "ops/elementwise.h"
+
+#include <cmath>
+
+#include "ops/dispatch.h"
+#include "ops/reduce.h"
+#include "ops/shape.h"
+
+namespace redco {
+
+namespace {
+
+// Where dim d of an operand lies in the broadcast result.
+int out_dim(const Tensor& t, const Broadcast& b, int d) {
+  if (d < t.hidden()) return d;
+  return d + static_cast<int>(b.shape.size()) - t.rank();
+}
+// Size of operand t in result dim D (1 where it has none) and the operand's own dim (-1).
+int own_dim(const Tensor& t, const Broadcast& b, int D) {
+  const int rank = static_cast<int>(b.shape.size());
+  if (D < b.hidden) return D < t.hidden() ? D : -1;
+  const int d = D - (rank - t.rank());
+  return d >= t.hidden() ? d : -1;
+}
+
+std::vector<i64> local_strides(const Tensor& t, const Broadcast& b) {
+  std::vector<i64> own(t.rank());
+  i64 n = 1;
+  for (int d = t.rank() - 1; d >= 0; --d) {
+    own[d] = n;
+    n *= t.local()[d];
+  }
+  std::vector<i64> out(b.shape.size(), 0);
+  for (size_t D = 0; D < b.shape.size(); ++D) {
+    const int d = own_dim(t, b, static_cast<int>(D));
+    if (d >= 0 && t.shape()[d] == b.shape[D]) out[D] = own[d];
+  }
+  return out;
+}
+
+enum class Linear { none, sum, first, either };  // in which operands the op is linear
+
+// All Replicated; any operand's cut, the others cut alike or broadcast; Partial where the op is linear.
+void elementwise_strategies(OpCall::Strategies& s, const std::vector<Tensor>& in, const Broadcast& b,
+                            Linear linear) {
+  const size_t n = in.size();
+  s.all_replicated();
+  std::vector<Placement> seen;
+  for (size_t i = 0; i < n; ++i) {
+    const Placement p = s.in(i);
+    if (!p.is_sharded()) continue;
+    const int D = out_dim(in[i], b, p.dim);
+    if (in[i].shape()[p.dim] != b.shape[D]) continue;
+    const Placement out = Placement::sharded(D, p.unit);
+    if (std::find(seen.begin(), seen.end(), out) != seen.end()) continue;
+    seen.push_back(out);
+    std::vector<Placement> need(n);
+    for (size_t j = 0; j < n; ++j) {
+      const int d = own_dim(in[j], b, D);
+      if (d >= 0 && in[j].shape()[d] == b.shape[D]) need[j] = Placement::sharded(d, p.unit);
+    }
+    s.add(std::move(need), {out});
+  }
+  const auto P = Placement::partial(), R = Placement::replicated();
+  if (linear == Linear::sum) {
+    size_t partials = 0;
+    for (size_t i = 0; i < n; ++i) partials += s.in(i).is_partial();
+    // A Replicated term is added after the reduction on mp; on dp a sum stays Partial until the step's
+    // reduction.
+    if (partials == n || (partials > 0 && s.axis() == Axis::dp)) s.add(std::vector<Placement>(n, P), {P});
+  } else if (linear == Linear::first || linear == Linear::either) {
+    if (s.in(0).is_partial()) s.add({P, R}, {P});
+    if (linear == Linear::either && n > 1 && s.in(1).is_partial()) s.add({R, P}, {P});
+  }
+}
+
+Tensor run_binary(const char* name, Binary kind, const Tensor& a, const Tensor& b, Linear linear, VjpFn vjp,
+                  bool save) {
+  OpCall op(name, {a, b});
+  REDCO_CHECK(a.dtype() == b.dtype(), "[{}] {} with {}", name, describe(a), describe(b));
+  const Broadcast bc = broadcast_shapes(name, {a, b});
+  op.choose({numel(bc.shape)}, [&](OpCall::Strategies& s) { elementwise_strategies(s, {a, b}, bc, linear); });
+  Tensor y = op.output(bc.shape, a.dtype(), bc.hidden);
+  op.flops(static_cast<double>(y.local_numel()));
+  if (op.runs())
+    visit_float(a.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      kernels::binary<T>(kind, op.in(0).data<T>(), local_strides(op.in(0), bc), op.in(1).data<T>(),
+                         local_strides(op.in(1), bc), y.mutable_data<T>(), y.local());
+    });
+  if (vjp) {
+    op.record(save ? std::vector<Tensor>{a, b} : std::vector<Tensor>{}, std::move(vjp));
+  } else {
+    op.no_gradient();
+  }
+  return y;
+}
+
+struct Like {
+  Shape shape;
+  int hidden;
+};
+Like like(const Tensor& t) { return {t.shape(), t.hidden()}; }
+Tensor sum_like(const Tensor& g, const Like& l) { return sum_to(g, l.shape, l.hidden); }
+
+}  // namespace
+
+Broadcast broadcast_shapes(const char* op, const std::vector<Tensor>& operands) {
+  Broadcast b;
+  int visible = 0;
+  for (const Tensor& t : operands) {
+    b.hidden = std::max(b.hidden, t.hidden());
+    visible = std::max(visible, t.visible());
+  }
+  b.shape.assign(b.hidden + visible, 1);
+  for (const Tensor& t : operands)
+    for (int d = 0; d < t.rank(); ++d) {
+      i64& size = b.shape[out_dim(t, b, d)];
+      const i64 mine = t.shape()[d];
+      if (mine == size || mine == 1) continue;
+      REDCO_CHECK(size == 1, "[{}] shapes don't broadcast: {} and {}", op, describe(operands[0]),
+                  describe(t));
+      size = mine;
+    }
+  return b;
+}
+
+Tensor add(const std::vector<Tensor>& terms) {
+  REDCO_CHECK(!terms.empty());
+  if (terms.size() == 1) return terms[0];
+  OpCall op("add", terms);
+  const Broadcast bc = broadcast_shapes("add", terms);
+  op.choose({numel(bc.shape)},
+            [&](OpCall::Strategies& s) { elementwise_strategies(s, terms, bc, Linear::sum); });
+  Tensor y = op.output(bc.shape, terms[0].dtype(), bc.hidden);
+  op.flops(static_cast<double>(y.local_numel()) * (terms.size() - 1));
+  if (op.runs())
+    visit_float(y.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      const auto out = [&] {
+        Broadcast b = bc;
+        return local_strides(y, b);
+      }();
+      kernels::binary<T>(Binary::add, op.in(0).data<T>(), local_strides(op.in(0), bc), op.in(1).data<T>(),
+                         local_strides(op.in(1), bc), y.mutable_data<T>(), y.local());
+      for (size_t i = 2; i < terms.size(); ++i)
+        kernels::binary<T>(Binary::add, y.data<T>(), out, op.in(i).data<T>(), local_strides(op.in(i), bc),
+                           y.mutable_data<T>(), y.local());
+    });
+  std::vector<Like> likes;
+  for (const Tensor& t : terms) likes.push_back(like(t));
+  op.record({}, [likes](const Vjp& v) {
+    std::vector<Tensor> dx(likes.size());
+    for (size_t i = 0; i < dx.size(); ++i)
+      if (v.needs(i)) dx[i] = sum_like(v.g(), likes[i]);
+    return dx;
+  });
+  return y;
+}
+
+Tensor operator+(const Tensor& a, const Tensor& b) { return add({a, b}); }
+
+Tensor operator-(const Tensor& a, const Tensor& b) { return add({a, scale(b, -1)}); }
+
+Tensor operator*(const Tensor& a, const Tensor& b) {
+  return run_binary(
+      "mul", Binary::mul, a, b, Linear::either,
+      [la = like(a), lb = like(b)](const Vjp& v) {
+        std::vector<Tensor> d(2);
+        if (v.needs(0)) d[0] = sum_like(v.g() * v.saved(1), la);
+        if (v.needs(1)) d[1] = sum_like(v.g() * v.saved(0), lb);
+        return d;
+      },
+      true);
+}
+
+Tensor operator/(const Tensor& a, const Tensor& b) {
+  return run_binary(
+      "div", Binary::div, a, b, Linear::first,
+      [la = like(a), lb = like(b)](const Vjp& v) {
+        std::vector<Tensor> d(2);
+        const Tensor ga = v.g() / v.saved(1);
+        if (v.needs(0)) d[0] = sum_like(ga, la);
+        if (v.needs(1)) d[1] = sum_like(scale(ga * (v.saved(0) / v.saved(1)), -1), lb);
+        return d;
+      },
+      true);
+}
+
+Tensor operator-(const Tensor& a) { return scale(a, -1); }
+
+Tensor compare(Binary kind, const Tensor& a, const Tensor& b) {
+  return run_binary("compare", kind, a, b, Linear::none, nullptr, false);
+}
+
+namespace {
+// d max(a, b) = g where a wins (ties go to a), else to b.
+Tensor choice(const char* name, Binary kind, const Tensor& a, const Tensor& b) {
+  const bool max = kind == Binary::max;
+  return run_binary(
+      name, kind, a, b, Linear::none,
+      [la = like(a), lb = like(b), max](const Vjp& v) {
+        const Tensor a = stop_gradient(v.saved(0)), b = stop_gradient(v.saved(1));
+        const Tensor to_a = max ? compare(Binary::le, b, a) : compare(Binary::le, a, b);
+        const Tensor to_b = add_scalar(scale(to_a, -1), 1);
+        return std::vector<Tensor>{sum_like(v.g() * to_a, la), sum_like(v.g() * to_b, lb)};
+      },
+      true);
+}
+}  // namespace
+Tensor maximum(const Tensor& a, const Tensor& b) { return choice("maximum", Binary::max, a, b); }
+Tensor minimum(const Tensor& a, const Tensor& b) { return choice("minimum", Binary::min, a, b); }
+
+namespace {
+Tensor affine(const char* name, const Tensor& x, double mul, double constant) {
+  OpCall op(name, {x});
+  op.choose({x.numel()}, [&](OpCall::Strategies& s) {
+    const Placement p = s.in(0);
+    if (p.is_partial() && constant != 0) {
+      s.all_replicated();
+    } else {
+      s.add({p}, {p}, p.is_replicated());
+    }
+  });
+  Tensor y = op.output(x.shape(), x.dtype(), x.hidden());
+  op.flops(static_cast<double>(y.local_numel()));
+  if (op.runs())
+    visit_float(x.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      kernels::affine<T>(op.in(0).data<T>(), y.mutable_data<T>(), static_cast<T>(mul),
+                         static_cast<T>(constant), y.local_numel());
+    });
+  op.record({}, [mul](const Vjp& v) { return std::vector<Tensor>{mul == 1 ? v.g() : scale(v.g(), mul)}; });
+  return y;
+}
+}  // namespace
+
+Tensor scale(const Tensor& x, double factor) { return affine("scale", x, factor, 0); }
+Tensor add_scalar(const Tensor& x, double constant) { return affine("add_scalar", x, 1, constant); }
+Tensor operator*(const Tensor& x, double factor) { return scale(x, factor); }
+Tensor operator*(double factor, const Tensor& x) { return scale(x, factor); }
+
+Tensor add_bias(const Tensor& y, const Tensor& bias) {
+  OpCall op("bias", {y, bias});
+  const Broadcast bc = broadcast_shapes("bias", {y, bias});
+  REDCO_CHECK(bc.shape == y.shape() || bias.hidden() > y.hidden(), "[bias] {} + {}", describe(y),
+              describe(bias));
+  op.choose({numel(bc.shape)}, [&](OpCall::Strategies& s) {
+    elementwise_strategies(s, {y, bias}, bc, Linear::none);
+    if (s.in(0).is_partial()) s.add({Placement::partial(), Placement::partial()}, {Placement::partial()});
+  });
+  Tensor out = op.output(bc.shape, y.dtype(), bc.hidden);
+  op.flops(static_cast<double>(out.local_numel()));
+  if (op.runs())
+    visit_float(y.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      kernels::binary<T>(Binary::add, op.in(0).data<T>(), local_strides(op.in(0), bc), op.in(1).data<T>(),
+                         local_strides(op.in(1), bc), out.mutable_data<T>(), out.local());
+    });
+  op.record({}, [ly = like(y), lb = like(bias)](const Vjp& v) {
+    std::vector<Tensor> d(2);
+    if (v.needs(0)) d[0] = sum_like(v.g(), ly);
+    if (v.needs(1)) d[1] = sum_like(v.g(), lb);
+    return d;
+  });
+  return out;
+}
+
+const char* name_of(Unary op) {
+  static const char* const kNames[] = {"neg",        "abs",        "sign",    "exp",  "log",  "sqrt",
+                                       "rsqrt",      "reciprocal", "square",  "sin",  "cos",  "tanh",
+                                       "sigmoid",    "erf",        "relu",    "step", "gelu", "gelu_tanh",
+                                       "gelu_quick", "silu",       "softplus"};
+  return kNames[static_cast<int>(op)];
+}
+
+namespace {
+
+// g * op'(x) in one pass, for gradients that aren't differentiated again.
+Tensor unary_backward(Unary kind, const Tensor& x, const Tensor& g) {
+  OpCall op("unary_backward", {x, g});
+  op.choose({x.numel()}, [&](OpCall::Strategies& s) {
+    s.all_replicated();
+    for (int i : {0, 1})
+      if (s.in(i).is_sharded()) s.add({s.in(i), s.in(i)}, {s.in(i)});
+    if (s.in(1).is_partial()) s.add({Placement::replicated(), Placement::partial()}, {Placement::partial()});
+  });
+  Tensor dx = op.output(x.shape(), x.dtype(), x.hidden());
+  op.flops(4.0 * dx.local_numel());
+  if (op.runs())
+    visit_float(x.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      kernels::unary_backward<T>(kind, op.in(0).data<T>(), op.in(1).data<T>(), dx.mutable_data<T>(),
+                                 dx.local_numel());
+    });
+  op.no_gradient();
+  return dx;
+}
+
+// The activations by simpler ops, for second derivatives.
+Tensor composed(Unary op, const Tensor& x) {
+  switch (op) {
+    case Unary::gelu:
+      return scale(x * add_scalar(unary(Unary::erf, scale(x, M_SQRT1_2)), 1), 0.5);
+    case Unary::gelu_tanh: {
+      const Tensor inner = scale(x + scale(square(x) * x, 0.044715), std::sqrt(2 / M_PI));
+      return scale(x * add_scalar(tanh(inner), 1), 0.5);
+    }
+    case Unary::gelu_quick:
+      return x * sigmoid(scale(x, 1.702));
+    case Unary::silu:
+      return x * sigmoid(x);
+    case Unary::softplus:  // max(x, 0) + log(1 + exp(-|x|))
+      return relu(x) + log(add_scalar(exp(scale(unary(Unary::abs, x), -1)), 1));
+    default:
+      REDCO_CHECK(false, "{} is not composed", name_of(op));
+  }
+}
+
+bool is_fused(Unary op) {
+  return op == Unary::gelu || op == Unary::gelu_tanh || op == Unary::gelu_quick || op == Unary::silu ||
+         op == Unary::softplus;
+}
+bool saves_output(Unary op) {
+  return op == Unary::exp || op == Unary::sqrt || op == Unary::rsqrt || op == Unary::reciprocal ||
+         op == Unary::tanh || op == Unary::sigmoid;
+}
+
+// dx from the input or, where saves_output, the output; written with ops.
+Tensor derivative(Unary op, const Tensor& s, const Tensor& g) {
+  switch (op) {
+    case Unary::neg:
+      return scale(g, -1);
+    case Unary::abs:
+      return g * unary(Unary::sign, s);
+    case Unary::exp:
+      return g * s;
+    case Unary::log:
+      return g / s;
+    case Unary::sqrt:
+      return scale(g / s, 0.5);
+    case Unary::rsqrt:
+      return scale(g * (square(s) * s), -0.5);
+    case Unary::reciprocal:
+      return scale(g * square(s), -1);
+    case Unary::square:
+      return scale(g * s, 2);
+    case Unary::sin:
+      return g * unary(Unary::cos, s);
+    case Unary::cos:
+      return scale(g * unary(Unary::sin, s), -1);
+    case Unary::tanh:
+      return g * add_scalar(scale(square(s), -1), 1);
+    case Unary::sigmoid:
+      return g * (s * add_scalar(scale(s, -1), 1));
+    case Unary::erf:
+      return scale(g * exp(scale(square(s), -1)), 2 / std::sqrt(M_PI));
+    case Unary::relu:
+      return g * unary(Unary::step, s);
+    default:
+      REDCO_CHECK(false, "{} has no derivative by ops", name_of(op));
+  }
+}
+
+}  // namespace
+
+Tensor unary(Unary kind, const Tensor& x) {
+  if (is_fused(kind) && Context::current().composed_only) return composed(kind, x);
+  OpCall op(name_of(kind), {x});
+  op.choose({x.numel()}, [&](OpCall::Strategies& s) {
+    if (s.in(0).is_partial() && kind != Unary::neg) {
+      s.all_replicated();
+    } else {
+      s.add({s.in(0)}, {s.in(0)}, s.in(0).is_replicated());
+    }
+  });
+  Tensor y = op.output(x.shape(), x.dtype(), x.hidden());
+  op.flops(4.0 * y.local_numel());
+  if (op.runs())
+    visit_float(x.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      kernels::unary<T>(kind, op.in(0).data<T>(), y.mutable_data<T>(), y.local_numel());
+    });
+  if (kind == Unary::step || kind == Unary::sign) {
+    op.no_gradient();
+  } else {
+    op.record({saves_output(kind) ? y : x}, [kind](const Vjp& v) -> std::vector<Tensor> {
+      const Tensor s = v.saved(0);
+      if (is_fused(kind)) {
+        if (v.create_graph())
+          return composed_vjp(v, {s}, [kind](const std::vector<Tensor>& in) {
+            return std::vector<Tensor>{composed(kind, in[0])};
+          });
+        return {unary_backward(kind, s, v.g())};
+      }
+      if (kind == Unary::relu && !v.create_graph()) return {unary_backward(kind, s, v.g())};
+      return {derivative(kind, s, v.g())};
+    });
+  }
+  return y;
+}
+
+Tensor stop_gradient(const Tensor& x) { return x.detached(); }
+
+}  // namespace redco

@@ -1,0 +1,57 @@
+// Elementwise ops. Operands align hidden dims from the left (missing = 1), then broadcast visible dims from
+// the right.
+#pragma once
+
+#include "kernels/elementwise.h"
+#include "tensor/tensor.h"
+
+namespace redco {
+
+using kernels::Binary;
+using kernels::Unary;
+
+// Sum of one or more tensors (n-ary: x + (attention + mlp) of a parallel block reduces Partials once).
+Tensor add(const std::vector<Tensor>& terms);
+Tensor operator+(const Tensor& a, const Tensor& b);
+Tensor operator-(const Tensor& a, const Tensor& b);
+Tensor operator*(const Tensor& a, const Tensor& b);
+Tensor operator/(const Tensor& a, const Tensor& b);
+Tensor operator-(const Tensor& a);
+Tensor scale(const Tensor& x, double factor);         // any placement stays
+Tensor add_scalar(const Tensor& x, double constant);  // a Partial is reduced first
+Tensor operator*(const Tensor& x, double factor);
+Tensor operator*(double factor, const Tensor& x);
+
+// y[..., O] + bias[O]: bias of a linear. On a Partial y it becomes Partial by living on the axis' first rank
+// only.
+Tensor add_bias(const Tensor& y, const Tensor& bias);
+
+// Comparisons and choices: 0 or 1, no gradient.
+Tensor compare(Binary op, const Tensor& a, const Tensor& b);
+Tensor maximum(const Tensor& a, const Tensor& b);
+Tensor minimum(const Tensor& a, const Tensor& b);
+
+Tensor unary(Unary op, const Tensor& x);
+inline Tensor exp(const Tensor& x) { return unary(Unary::exp, x); }
+inline Tensor log(const Tensor& x) { return unary(Unary::log, x); }
+inline Tensor sqrt(const Tensor& x) { return unary(Unary::sqrt, x); }
+inline Tensor rsqrt(const Tensor& x) { return unary(Unary::rsqrt, x); }
+inline Tensor square(const Tensor& x) { return unary(Unary::square, x); }
+inline Tensor tanh(const Tensor& x) { return unary(Unary::tanh, x); }
+inline Tensor sigmoid(const Tensor& x) { return unary(Unary::sigmoid, x); }
+inline Tensor relu(const Tensor& x) { return unary(Unary::relu, x); }
+inline Tensor gelu(const Tensor& x) { return unary(Unary::gelu, x); }
+inline Tensor silu(const Tensor& x) { return unary(Unary::silu, x); }
+const char* name_of(Unary op);
+
+// Same value, no gradient passes.
+Tensor stop_gradient(const Tensor& x);
+
+// Shape of the broadcast of a and b and its hidden count; throws on a mismatch.
+struct Broadcast {
+  Shape shape;
+  int hidden = 0;
+};
+Broadcast broadcast_shapes(const char* op, const std::vector<Tensor>& operands);
+
+}  // namespace redco

@@ -1,0 +1,125 @@
+#include "ops/embedding.h"
+
+#include "kernels/nn.h"
+#include "ops/dispatch.h"
+
+namespace redco {
+
+namespace {
+const auto R = Placement::replicated();
+const auto P = Placement::partial();
+}  // namespace
+
+Tensor embedding(const Tensor& table, const Tensor& ids) {
+  REDCO_CHECK(table.rank() == 2 && ids.dtype() == DType::i32, "[embedding] {} by {}", describe(table),
+              describe(ids));
+  OpCall op("embedding", {table, ids});
+  Shape shape = ids.shape();
+  shape.push_back(table.shape()[1]);
+  const int last = static_cast<int>(shape.size()) - 1;
+  op.choose({numel(shape)},
+            [&](OpCall::Strategies& s) {
+              const Placement t = s.in(0), i = s.in(1);
+              if (t.is_sharded(0)) {
+                s.add({t, R}, {P});
+              } else if (t.is_sharded(1)) {
+                s.add({t, R}, {Placement::sharded(last, t.unit)});
+              } else {
+                s.all_replicated();
+                if (i.is_sharded()) s.add({R, i}, {i});
+                if (t.is_partial()) s.add({P, R}, {P});
+              }
+            },
+            {0});
+  Tensor y = op.output(shape, table.dtype(), ids.hidden());
+  const Range rows = op.in(0).range(0);
+  if (op.runs())
+    visit_float(table.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      kernels::embedding<T>(op.in(0).data<T>(), rows.begin, rows.size(), op.in(1).data<i32>(),
+                            y.mutable_data<T>(), op.in(1).local_numel(), op.in(0).local()[1]);
+    });
+  op.record({ids}, [n = table.shape()[0], layout = op.in(0).layout()](const Vjp& v) {
+    return std::vector<Tensor>{scatter_rows(v.g(), v.saved(0), n, layout), {}};
+  });
+  return y;
+}
+
+Tensor scatter_rows(const Tensor& g, const Tensor& ids, i64 rows, const Layout& like) {
+  OpCall op("scatter_rows", {g, ids});
+  const Shape shape = {rows, g.shape().back()};
+  const int last = g.rank() - 1;
+  op.choose({numel(shape)}, [&](OpCall::Strategies& s) {
+    const Placement a = s.in(0), i = s.in(1), l = like[s.axis()];
+    s.all_replicated();
+    if (l.is_sharded(0)) s.add({R, R}, {l});
+    if (a.is_sharded(last)) s.add({a, R}, {Placement::sharded(1, a.unit)});
+    if (l.is_sharded(1)) s.add({Placement::sharded(last, l.unit), R}, {l});
+    for (const Placement& p : {a, i})
+      if (p.is_sharded() && p.dim < last) s.add({p, p}, {P});
+    if (a.is_partial()) s.add({P, R}, {P});
+  });
+  Tensor y = op.output(shape, g.dtype(), 0);
+  const Range mine = y.range(0);
+  op.flops(static_cast<double>(op.in(0).local_numel()));
+  if (op.runs())
+    visit_float(g.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      kernels::scatter_rows<T>(op.in(0).data<T>(), op.in(1).data<i32>(), mine.begin, mine.size(),
+                               y.mutable_data<T>(), op.in(1).local_numel(), y.local()[1]);
+    });
+  op.record({ids}, [](const Vjp& v) { return std::vector<Tensor>{embedding(v.g(), v.saved(0)), {}}; });
+  return y;
+}
+
+Tensor pick(const Tensor& x, const Tensor& ids) {
+  REDCO_CHECK(ids.rank() == x.rank() - 1 && ids.dtype() == DType::i32, "[pick] {} by {}", describe(x),
+              describe(ids));
+  OpCall op("pick", {x, ids});
+  const int last = x.rank() - 1;
+  op.choose({ids.numel()}, [&](OpCall::Strategies& s) {
+    const Placement p = s.in(0), i = s.in(1);
+    s.all_replicated();
+    if (p.is_sharded(last)) s.add({p, R}, {P});
+    for (const Placement& q : {p, i})
+      if (q.is_sharded() && q.dim < last) s.add({q, q}, {q});
+    if (p.is_partial()) s.add({P, R}, {P});
+  });
+  Tensor y = op.output(ids.shape(), x.dtype(), x.hidden());
+  if (op.runs())
+    visit_float(x.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      kernels::pick<T>(op.in(0).data<T>(), op.in(1).data<i32>(), op.in(0).range(last).begin,
+                       y.mutable_data<T>(), y.local_numel(), op.in(0).local().back());
+    });
+  op.record({ids}, [n = x.shape().back(), layout = op.in(0).layout()](const Vjp& v) {
+    return std::vector<Tensor>{unpick(v.g(), v.saved(0), n, layout), {}};
+  });
+  return y;
+}
+
+Tensor unpick(const Tensor& g, const Tensor& ids, i64 width, const Layout& like) {
+  OpCall op("unpick", {g, ids});
+  Shape shape = g.shape();
+  shape.push_back(width);
+  const int last = static_cast<int>(shape.size()) - 1;
+  op.choose({numel(shape)}, [&](OpCall::Strategies& s) {
+    const Placement p = s.in(0), i = s.in(1), l = like[s.axis()];
+    s.all_replicated();
+    if (l.is_sharded(last)) s.add({R, R}, {l});
+    for (const Placement& q : {p, i})
+      if (q.is_sharded()) s.add({q, q}, {q});
+    if (p.is_partial()) s.add({P, R}, {P});
+  });
+  Tensor y = op.output(shape, g.dtype(), g.hidden());
+  if (op.runs())
+    visit_float(g.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      kernels::unpick<T>(op.in(0).data<T>(), op.in(1).data<i32>(), y.range(last).begin, y.mutable_data<T>(),
+                         op.in(0).local_numel(), y.local().back());
+    });
+  op.record({ids}, [](const Vjp& v) { return std::vector<Tensor>{pick(v.g(), v.saved(0)), {}}; });
+  return y;
+}
+
+}  // namespace redco

@@ -1,0 +1,296 @@
+// Legend: R rows (all leading dims of x), I inputs, O outputs.
+#include "ops/linear.h"
+
+#include "kernels/elementwise.h"
+#include "kernels/gemm.h"
+#include "ops/dispatch.h"
+#include "ops/elementwise.h"
+#include "ops/reduce.h"
+#include "ops/shape.h"
+
+namespace redco {
+
+namespace {
+
+const auto R = Placement::replicated();
+const auto P = Placement::partial();
+
+// Rows when the last dim may be empty on this rank.
+i64 leading(const Tensor& x) {
+  i64 n = 1;
+  for (int d = 0; d + 1 < x.rank(); ++d) n *= x.local()[d];
+  return n;
+}
+
+bool in_bf16() { return Context::current().compute_dtype == ComputeDType::bf16; }
+
+// bf16 compute: the operand rounded to bf16, products are accumulated in fp32. Scratch comes from the arena.
+template <class T>
+struct Operand {
+  explicit Operand(const Tensor& t) : data(t.data<T>()) {
+    if constexpr (std::is_same_v<T, float>) {
+      if (!in_bf16()) return;
+      rounded = Tensor({t.local_numel()}, DType::f32, {});
+      if (!t.is_meta())
+        kernels::round_to_bf16(t.data<float>(), rounded.mutable_data<float>(), t.local_numel());
+      data = rounded.template data<T>();
+    }
+  }
+  const T* data;
+  Tensor rounded;
+};
+
+// x (and the output) along the rows: any dim but the last.
+void row_strategies(OpCall::Strategies& s, int x, int rank, std::vector<Placement> in) {
+  const Placement p = s.in(x);
+  if (p.is_sharded() && p.dim < rank - 1) {
+    in[x] = p;
+    s.add(in, {p});
+  }
+}
+
+// y[..., N] = x[..., K] by a stationary weight whose dim `k` is contracted and dim `n` comes out.
+void stationary_strategies(OpCall::Strategies& s, int rank, int n_dim, int k_dim) {
+  const Placement x = s.in(0), w = s.in(1);
+  const int last = rank - 1;
+  if (w.is_replicated()) {
+    s.all_replicated();
+    row_strategies(s, 0, rank, {R, R});
+    if (x.is_partial()) s.add({P, R}, {P});
+    if (x.is_sharded(last)) s.add({x, Placement::sharded(k_dim, x.unit)}, {P});
+  } else if (w.is_sharded(n_dim)) {
+    s.add({R, w}, {Placement::sharded(last, w.unit)});
+  } else if (w.is_sharded(k_dim)) {
+    s.add({Placement::sharded(last, w.unit), w}, {P});
+  } else if (w.is_partial()) {
+    s.add({R, P}, {P});
+    s.all_replicated();
+  }
+}
+
+Tensor batched_linear(const Tensor& x, const Tensor& w) { return matmul(x, w, false, true); }
+
+}  // namespace
+
+Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias) {
+  REDCO_CHECK(x.rank() >= 1 && w.visible() >= 2 && x.shape().back() == w.shape().back(), "[linear] {} by {}",
+              describe(x), describe(w));
+  if (w.rank() > 2) {
+    const Tensor y = batched_linear(x, w);
+    return bias.defined() ? add_bias(y, bias) : y;
+  }
+  const int rank = x.rank();
+  const i64 O = w.shape()[0];
+  Shape shape = x.shape();
+  shape.back() = O;
+  OpCall op("linear", {x, w});
+  op.choose({numel(shape)}, [&](OpCall::Strategies& s) { stationary_strategies(s, rank, 0, 1); }, {1});
+  Tensor y = op.output(shape, x.dtype(), x.hidden());
+  const i64 m = leading(op.in(0)), k = op.in(0).local().back(), n = op.in(1).local()[0];
+  op.flops(2.0 * m * n * k);
+  visit_float(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const Operand<T> a(op.in(0)), b(op.in(1));
+    if (op.runs()) kernels::gemm<T>(false, true, m, n, k, 1, a.data, k, b.data, k, 0, y.mutable_data<T>(), n);
+  });
+  op.record({x, w}, [](const Vjp& v) {
+    std::vector<Tensor> d(2);
+    if (v.needs(0)) d[0] = linear_transposed(v.g(), v.saved(1));
+    if (v.needs(1)) d[1] = linear_weight_gradient(v.g(), v.saved(0));
+    return d;
+  });
+  return bias.defined() ? add_bias(y, bias) : y;
+}
+
+Tensor linear_transposed(const Tensor& g, const Tensor& w) {
+  REDCO_CHECK(w.rank() == 2 && g.shape().back() == w.shape()[0], "[linear_transposed] {} by {}", describe(g),
+              describe(w));
+  const int rank = g.rank();
+  Shape shape = g.shape();
+  shape.back() = w.shape()[1];
+  OpCall op("linear_transposed", {g, w});
+  op.choose({numel(shape)}, [&](OpCall::Strategies& s) { stationary_strategies(s, rank, 1, 0); }, {1});
+  Tensor y = op.output(shape, g.dtype(), g.hidden());
+  const i64 m = leading(op.in(0)), k = op.in(0).local().back(), n = op.in(1).local()[1];
+  op.flops(2.0 * m * n * k);
+  visit_float(g.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const Operand<T> a(op.in(0)), b(op.in(1));
+    if (op.runs())
+      kernels::gemm<T>(false, false, m, n, k, 1, a.data, k, b.data, n, 0, y.mutable_data<T>(), n);
+  });
+  op.record({g, w}, [](const Vjp& v) {
+    std::vector<Tensor> d(2);
+    if (v.needs(0)) d[0] = linear(v.g(), v.saved(1));
+    if (v.needs(1)) d[1] = linear_weight_gradient(v.saved(0), v.g());
+    return d;
+  });
+  return y;
+}
+
+Tensor linear_weight_gradient(const Tensor& g, const Tensor& x) {
+  REDCO_CHECK(g.rank() == x.rank() && g.rank() >= 1, "[linear_weight_gradient] {} and {}", describe(g),
+              describe(x));
+  const int last = x.rank() - 1;
+  const Shape shape = {g.shape().back(), x.shape().back()};
+  OpCall op("linear_weight_gradient", {g, x});
+  op.choose({numel(shape)}, [&](OpCall::Strategies& s) {
+    const Placement a = s.in(0), b = s.in(1);
+    s.all_replicated();
+    if (a.is_sharded(last)) s.add({a, R}, {Placement::sharded(0, a.unit)});
+    if (b.is_sharded(last)) s.add({R, b}, {Placement::sharded(1, b.unit)});
+    for (const Placement& p : {a, b})
+      if (p.is_sharded() && p.dim < last) s.add({p, p}, {P});
+    if (a.is_partial()) s.add({P, R}, {P});
+    if (b.is_partial()) s.add({R, P}, {P});
+  });
+  Tensor y = op.output(shape, g.dtype(), 0);
+  const i64 k = leading(op.in(0)), m = op.in(0).local().back(), n = op.in(1).local().back();
+  op.flops(2.0 * m * n * k);
+  visit_float(g.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const Operand<T> a(op.in(0)), b(op.in(1));
+    if (op.runs()) kernels::gemm<T>(true, false, m, n, k, 1, a.data, m, b.data, n, 0, y.mutable_data<T>(), n);
+  });
+  // The cotangent of dW plays the weight: it stays where it is.
+  op.record({g, x}, [](const Vjp& v) {
+    std::vector<Tensor> d(2);
+    if (v.needs(0)) d[0] = linear(v.saved(1), v.g());
+    if (v.needs(1)) d[1] = linear_transposed(v.saved(0), v.g());
+    return d;
+  });
+  return y;
+}
+
+namespace {
+
+// Leading (batch) dims of a matmul operand, aligned like any broadcast: hidden from the left, visible from
+// the right.
+struct BatchDims {
+  Shape shape;                    // broadcast
+  std::vector<int> own_a, own_b;  // operand's dim for each batch dim, -1 where it has none
+};
+
+BatchDims batch_dims(const Tensor& a, const Tensor& b) {
+  const int hidden = std::max(a.hidden(), b.hidden());
+  const int visible = std::max(a.visible(), b.visible()) - 2;
+  BatchDims r;
+  r.shape.assign(hidden + visible, 1);
+  auto map = [&](const Tensor& t, std::vector<int>& own) {
+    for (int D = 0; D < hidden + visible; ++D) {
+      int d = D < hidden ? (D < t.hidden() ? D : -1) : D - (hidden + visible) + t.rank() - 2;
+      if (D >= hidden && d < t.hidden()) d = -1;
+      own.push_back(d);
+      if (d < 0) continue;
+      const i64 size = t.shape()[d];
+      REDCO_CHECK(size == r.shape[D] || size == 1 || r.shape[D] == 1, "[matmul] {} by {}", describe(a),
+                  describe(b));
+      r.shape[D] = std::max(r.shape[D], size == 0 ? 0 : size);
+      if (size == 0) r.shape[D] = 0;
+    }
+  };
+  map(a, r.own_a);
+  map(b, r.own_b);
+  return r;
+}
+
+}  // namespace
+
+Tensor matmul(const Tensor& a, const Tensor& b, bool trans_a, bool trans_b) {
+  REDCO_CHECK(a.visible() >= 2 && b.visible() >= 2, "[matmul] {} by {}", describe(a), describe(b));
+  const int ra = a.rank(), rb = b.rank();
+  const int ai = trans_a ? ra - 1 : ra - 2, ak = trans_a ? ra - 2 : ra - 1;
+  const int bk = trans_b ? rb - 1 : rb - 2, bj = trans_b ? rb - 2 : rb - 1;
+  REDCO_CHECK(a.shape()[ak] == b.shape()[bk], "[matmul] {} by {}", describe(a), describe(b));
+  const BatchDims bd = batch_dims(a, b);
+  const int batch = static_cast<int>(bd.shape.size());
+  Shape shape = bd.shape;
+  shape.push_back(a.shape()[ai]);
+  shape.push_back(b.shape()[bj]);
+  const int hidden = std::max(a.hidden(), b.hidden());
+  OpCall op("matmul", {a, b});
+  op.choose({numel(shape)}, [&](OpCall::Strategies& s) {
+    const Placement p = s.in(0), q = s.in(1);
+    s.all_replicated();
+    if (p.is_sharded(ai)) s.add({p, R}, {Placement::sharded(batch, p.unit)});
+    if (q.is_sharded(bj)) s.add({R, q}, {Placement::sharded(batch + 1, q.unit)});
+    if (p.is_sharded(ak)) s.add({p, Placement::sharded(bk, p.unit)}, {P});
+    if (q.is_sharded(bk)) s.add({Placement::sharded(ak, q.unit), q}, {P});
+    for (int D = 0; D < batch; ++D) {
+      const int da = bd.own_a[D], db = bd.own_b[D];
+      auto cut = [&](int d, const Tensor& t, i64 unit) {
+        return d >= 0 && t.shape()[d] == bd.shape[D] ? Placement::sharded(d, unit) : R;
+      };
+      if (da >= 0 && p.is_sharded(da) && a.shape()[da] == bd.shape[D])
+        s.add({p, cut(db, b, p.unit)}, {Placement::sharded(D, p.unit)});
+      if (db >= 0 && q.is_sharded(db) && b.shape()[db] == bd.shape[D])
+        s.add({cut(da, a, q.unit), q}, {Placement::sharded(D, q.unit)});
+    }
+    if (p.is_partial()) s.add({P, R}, {P});
+    if (q.is_partial()) s.add({R, P}, {P});
+  });
+  Tensor y = op.output(shape, a.dtype(), hidden);
+  const Tensor &x = op.in(0), &w = op.in(1);
+  const i64 m = x.local()[ai], k = x.local()[ak], n = w.local()[bj];
+  const i64 lda = x.local().back(), ldb = w.local().back();
+  i64 count = 1;
+  for (int D = 0; D < batch; ++D) count *= y.local()[D];
+  op.flops(2.0 * m * n * k * count);
+  visit_float(a.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const Operand<T> oa(x), ob(w);
+    if (!op.runs() || count == 0) return;
+    // Strides of the batch dims; the innermost run of uniform stride goes to one batched call.
+    auto strides = [&](const Tensor& t, const std::vector<int>& own) {
+      std::vector<i64> full(t.rank()), out(batch, 0);
+      i64 step = 1;
+      for (int d = t.rank() - 1; d >= 0; --d) {
+        full[d] = step;
+        step *= t.local()[d];
+      }
+      for (int D = 0; D < batch; ++D)
+        if (own[D] >= 0 && t.shape()[own[D]] == bd.shape[D]) out[D] = full[own[D]];
+      return out;
+    };
+    const auto sa = strides(x, bd.own_a), sb = strides(w, bd.own_b);
+    i64 run = 1, stride_a = 0, stride_b = 0;
+    int outer_dims = batch;
+    while (outer_dims > 0) {
+      const int D = outer_dims - 1;
+      const i64 size = y.local()[D];
+      if (run > 1 && size > 1 && (sa[D] != stride_a * run || sb[D] != stride_b * run)) break;
+      if (run == 1 && size > 1) {
+        stride_a = sa[D];
+        stride_b = sb[D];
+      }
+      run *= size;
+      --outer_dims;
+    }
+    const i64 outer = count / run;
+    for (i64 o = 0; o < outer; ++o) {
+      i64 rest = o, at_a = 0, at_b = 0;
+      for (int D = outer_dims - 1; D >= 0; --D) {
+        const i64 i = rest % y.local()[D];
+        rest /= y.local()[D];
+        at_a += i * sa[D];
+        at_b += i * sb[D];
+      }
+      kernels::gemm_batch<T>(run, trans_a, trans_b, m, n, k, 1, oa.data + at_a, lda, stride_a, ob.data + at_b,
+                             ldb, stride_b, 0, y.mutable_data<T>() + o * run * m * n, n, m * n);
+    }
+  });
+  op.record({a, b}, [trans_a, trans_b, sa = a.shape(), ha = a.hidden(), sb = b.shape(),
+                     hb = b.hidden()](const Vjp& v) {
+    std::vector<Tensor> d(2);
+    const Tensor g = v.g(), a = v.saved(0), b = v.saved(1);
+    // y = A B: dA = g B^T, dB = A^T g, each stored as its operand is.
+    if (v.needs(0))
+      d[0] = sum_to(trans_a ? matmul(b, g, trans_b, true) : matmul(g, b, false, !trans_b), sa, ha);
+    if (v.needs(1))
+      d[1] = sum_to(trans_b ? matmul(g, a, true, trans_a) : matmul(a, g, !trans_a, false), sb, hb);
+    return d;
+  });
+  return y;
+}
+
+}  // namespace redco

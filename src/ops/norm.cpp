@@ -1,0 +1,147 @@
+// Legend: C channels (last dim), R rows.
+#include "ops/norm.h"
+
+#include "kernels/nn.h"
+#include "ops/dispatch.h"
+#include "ops/elementwise.h"
+#include "ops/reduce.h"
+
+namespace redco {
+
+namespace {
+
+const auto R_ = Placement::replicated();
+const auto P_ = Placement::partial();
+
+i64 rows(const Tensor& x) {
+  i64 n = 1;
+  for (int d = 0; d + 1 < x.rank(); ++d) n *= x.local()[d];
+  return n;
+}
+
+bool batched(const Tensor& w) { return w.defined() && w.rank() > 1; }
+
+// x [rows, C]; parameters whole. `outs`: y and the rows' statistics.
+void norm_strategies(OpCall::Strategies& s, int rank, size_t params, size_t outs) {
+  s.all_replicated(static_cast<int>(outs));
+  const Placement p = s.in(0);
+  if (p.is_sharded() && p.dim < rank - 1) {
+    std::vector<Placement> in(1 + params, R_);
+    in[0] = p;
+    s.add(in, std::vector<Placement>(outs, p));
+  }
+}
+
+template <class T>
+const T* maybe(const Tensor& t) {
+  return t.defined() ? t.data<T>() : nullptr;
+}
+
+// dx, dw, db of either norm in one pass; not differentiable. A Partial cotangent is reduced first: dx, dw and
+// db would each need it.
+std::vector<Tensor> norm_backward(const char* name, const Tensor& x, const Tensor& w, const Tensor& mean,
+                                  const Tensor& rstd, const Tensor& g, bool has_bias) {
+  OpCall op(name, {x, w, mean, rstd, g});
+  const int rank = x.rank();
+  const i64 C = x.shape().back();
+  op.choose({x.numel(), C, C}, [&](OpCall::Strategies& s) {
+    s.all_replicated(3);
+    for (int i : {0, 4}) {
+      const Placement p = s.in(i);
+      if (p.is_sharded() && p.dim < rank - 1) s.add({p, R_, p, p, p}, {p, P_, P_});
+    }
+  });
+  Tensor dx = op.output(x.shape(), x.dtype(), x.hidden());
+  Tensor dw = op.output({C}, x.dtype(), 0);
+  Tensor db = op.output({has_bias ? C : 0}, x.dtype(), 0);
+  op.flops(8.0 * dx.local_numel());
+  if (op.runs())
+    visit_float(x.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      const Tensor &xi = op.in(0), &gi = op.in(4);
+      if (mean.defined()) {
+        kernels::layer_norm_backward<T>(xi.data<T>(), maybe<T>(op.in(1)), op.in(2).data<T>(),
+                                        op.in(3).data<T>(), gi.data<T>(), dx.mutable_data<T>(),
+                                        dw.mutable_data<T>(), has_bias ? db.mutable_data<T>() : nullptr,
+                                        rows(xi), C);
+      } else {
+        kernels::rms_norm_backward<T>(xi.data<T>(), maybe<T>(op.in(1)), op.in(3).data<T>(), gi.data<T>(),
+                                      dx.mutable_data<T>(), dw.mutable_data<T>(), rows(xi), C);
+      }
+    });
+  op.no_gradient();
+  return {dx, dw, db};
+}
+
+}  // namespace
+
+Tensor layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, double eps) {
+  if (Context::current().composed_only || batched(w) || batched(b)) return layer_norm_composed(x, w, b, eps);
+  OpCall op("layer_norm", {x, w, b});
+  const int rank = x.rank();
+  const i64 C = x.shape().back();
+  Shape stats(x.shape().begin(), x.shape().end() - 1);
+  op.choose({x.numel(), numel(stats), numel(stats)},
+            [&](OpCall::Strategies& s) { norm_strategies(s, rank, 2, 3); });
+  Tensor y = op.output(x.shape(), x.dtype(), x.hidden());
+  Tensor mean = op.output(stats, x.dtype(), x.hidden()), rstd = op.output(stats, x.dtype(), x.hidden());
+  op.flops(5.0 * y.local_numel());
+  if (op.runs())
+    visit_float(x.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      kernels::layer_norm<T>(op.in(0).data<T>(), maybe<T>(op.in(1)), maybe<T>(op.in(2)), static_cast<T>(eps),
+                             y.mutable_data<T>(), mean.mutable_data<T>(), rstd.mutable_data<T>(), rows(y), C);
+    });
+  op.record({x, w, b, mean, rstd}, [eps](const Vjp& v) -> std::vector<Tensor> {
+    const Tensor x = v.saved(0), w = v.saved(1), b = v.saved(2);
+    if (v.create_graph())
+      return composed_vjp(v, {x, w, b}, [eps](const std::vector<Tensor>& in) {
+        return std::vector<Tensor>{layer_norm_composed(in[0], in[1], in[2], eps)};
+      });
+    return norm_backward("layer_norm_backward", x, w, v.saved(3), v.saved(4), v.g(), b.defined());
+  });
+  return y;
+}
+
+Tensor rms_norm(const Tensor& x, const Tensor& w, double eps) {
+  if (Context::current().composed_only || batched(w)) return rms_norm_composed(x, w, eps);
+  OpCall op("rms_norm", {x, w});
+  const int rank = x.rank();
+  const i64 C = x.shape().back();
+  Shape stats(x.shape().begin(), x.shape().end() - 1);
+  op.choose({x.numel(), numel(stats)}, [&](OpCall::Strategies& s) { norm_strategies(s, rank, 1, 2); });
+  Tensor y = op.output(x.shape(), x.dtype(), x.hidden()), rstd = op.output(stats, x.dtype(), x.hidden());
+  op.flops(4.0 * y.local_numel());
+  if (op.runs())
+    visit_float(x.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      kernels::rms_norm<T>(op.in(0).data<T>(), maybe<T>(op.in(1)), static_cast<T>(eps), y.mutable_data<T>(),
+                           rstd.mutable_data<T>(), rows(y), C);
+    });
+  op.record({x, w, rstd}, [eps](const Vjp& v) -> std::vector<Tensor> {
+    const Tensor x = v.saved(0), w = v.saved(1);
+    if (v.create_graph())
+      return composed_vjp(v, {x, w}, [eps](const std::vector<Tensor>& in) {
+        return std::vector<Tensor>{rms_norm_composed(in[0], in[1], eps)};
+      });
+    auto d = norm_backward("rms_norm_backward", x, w, {}, v.saved(2), v.g(), false);
+    d.pop_back();
+    return d;
+  });
+  return y;
+}
+
+Tensor layer_norm_composed(const Tensor& x, const Tensor& w, const Tensor& b, double eps) {
+  const Tensor centered = x - mean(x, {-1}, true);
+  Tensor y = centered * rsqrt(add_scalar(mean(square(centered), {-1}, true), eps));
+  if (w.defined()) y = y * w;
+  if (b.defined()) y = y + b;
+  return y;
+}
+
+Tensor rms_norm_composed(const Tensor& x, const Tensor& w, double eps) {
+  const Tensor y = x * rsqrt(add_scalar(mean(square(x), {-1}, true), eps));
+  return w.defined() ? y * w : y;
+}
+
+}  // namespace redco

@@ -1,0 +1,324 @@
+#include "ops/redistribute.h"
+
+#include "base/error.h"
+#include "kernels/elementwise.h"
+
+namespace redco {
+
+namespace {
+
+using kernels::copy_strided;
+
+// Row-major strides.
+std::vector<i64> strides_of(const Shape& s) {
+  std::vector<i64> out(s.size());
+  i64 n = 1;
+  for (int d = static_cast<int>(s.size()) - 1; d >= 0; --d) {
+    out[d] = n;
+    n *= s[d];
+  }
+  return out;
+}
+
+// Copies the box starting at `from_at` in `from` (of shape from_shape) to `to_at` in `to`.
+void copy_box(const void* from, const Shape& from_shape, const std::vector<i64>& from_at, void* to,
+              const Shape& to_shape, const std::vector<i64>& to_at, const Shape& box, i64 elem) {
+  if (numel(box) == 0) return;
+  const auto fs = strides_of(from_shape), ts = strides_of(to_shape);
+  i64 f = 0, t = 0;
+  for (size_t d = 0; d < box.size(); ++d) {
+    f += from_at[d] * fs[d];
+    t += to_at[d] * ts[d];
+  }
+  copy_strided(static_cast<const char*>(from) + f * elem, fs, static_cast<char*>(to) + t * elem, ts, box,
+               elem);
+}
+
+// The tensor as one axis sees it: `whole` is what the ranks of the axis hold together (cut by the other axis
+// already where that doesn't split the same dim), and each rank's range in its dim.
+struct View {
+  Shape whole;
+  int n, me;
+};
+
+View view_on(const Tensor& t, Axis axis) {
+  const Context& c = Context::current();
+  View v{t.local(), c.mesh().size(axis), c.coord().at(axis)};
+  const Placement& p = t.layout()[axis];
+  if (p.is_sharded()) {
+    // Size of the dim before this axis cut it: mp cuts the global dim; dp cuts what mp left.
+    i64 before = t.shape()[p.dim];
+    if (axis == Axis::dp && t.layout()[Axis::mp].is_sharded(p.dim)) {
+      Layout only_mp;
+      only_mp[Axis::mp] = t.layout()[Axis::mp];
+      before = local_range(t.shape(), only_mp, c.mesh(), c.coord(), p.dim).size();
+    }
+    v.whole[p.dim] = before;
+  }
+  return v;
+}
+
+Shape cut(const View& v, const Placement& p, int index) {
+  Shape s = v.whole;
+  if (p.is_sharded()) s[p.dim] = shard_range(v.whole[p.dim], p.unit, v.n, index).size();
+  return s;
+}
+Range range_in(const View& v, const Placement& p, int dim, int index) {
+  if (p.is_sharded(dim)) return shard_range(v.whole[dim], p.unit, v.n, index);
+  return {0, v.whole[dim]};
+}
+
+Layout changed(Layout l, Axis axis, const Placement& p) {
+  l[axis] = p;
+  return l;
+}
+
+void count(Collective kind, Axis axis, i64 bytes) {
+  Context& c = Context::current();
+  c.ledger().collective(kind, axis, c.where(), bytes);
+}
+
+template <class T>
+void reduce_all(Group& g, T* data, i64 n) {
+  g.all_reduce(data, n);
+}
+
+// P -> R, out of place (the source may be shared by views).
+Tensor all_reduce(const Tensor& t, Axis axis) {
+  Context& c = Context::current();
+  Tensor out(t.shape(), t.dtype(), changed(t.layout(), axis, Placement::replicated()), t.hidden());
+  count(Collective::all_reduce, axis, t.local_bytes());
+  if (out.is_meta()) {
+    c.group(axis).all_reduce<float>(nullptr, t.local_bytes() / 4);
+    return out;
+  }
+  std::memcpy(out.mutable_raw(), t.raw(), t.local_bytes());
+  visit_float(t.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    c.group(axis).all_reduce(out.mutable_data<T>(), out.local_numel());
+  });
+  return out;
+}
+
+// Any move in which rank r sends rank s the intersection of its box with s's: S -> S'.
+Tensor all_to_all(const Tensor& t, Axis axis, const Placement& to) {
+  Context& c = Context::current();
+  const View v = view_on(t, axis);
+  const Placement& from = t.layout()[axis];
+  Tensor out(t.shape(), t.dtype(), changed(t.layout(), axis, to), t.hidden());
+  const int n = v.n, me = v.me, dims = t.rank();
+  const i64 elem = size_of(t.dtype());
+  std::vector<i64> send_counts(n), recv_counts(n);
+  // The box that src holds and dst wants, in coordinates of `whole`.
+  auto box = [&](int src, int dst, std::vector<i64>& at, Shape& size) {
+    at.assign(dims, 0);
+    size = v.whole;
+    for (int d = 0; d < dims; ++d) {
+      const Range a = range_in(v, from, d, src), b = range_in(v, to, d, dst);
+      at[d] = std::max(a.begin, b.begin);
+      size[d] = std::max<i64>(0, std::min(a.end, b.end) - at[d]);
+    }
+  };
+  std::vector<i64> at;
+  Shape size;
+  i64 send_total = 0, recv_total = 0;
+  for (int r = 0; r < n; ++r) {
+    box(me, r, at, size);
+    send_total += send_counts[r] = numel(size) * elem;
+    box(r, me, at, size);
+    recv_total += recv_counts[r] = numel(size) * elem;
+  }
+  count(Collective::all_to_all, axis, t.local_bytes());
+  const bool meta = out.is_meta();
+  Tensor send({send_total / 4}, DType::i32, {}), recv({recv_total / 4}, DType::i32, {});
+  auto offset_in = [&](std::vector<i64> p, const Placement& pl, int index) {
+    for (int d = 0; d < dims; ++d) p[d] -= range_in(v, pl, d, index).begin;
+    return p;
+  };
+  if (!meta) {
+    char* p = static_cast<char*>(send.mutable_raw());
+    for (int r = 0; r < n; ++r) {
+      box(me, r, at, size);
+      copy_box(t.raw(), t.local(), offset_in(at, from, me), p, size, std::vector<i64>(dims, 0), size, elem);
+      p += send_counts[r];
+    }
+  }
+  for (auto& x : send_counts) x /= 4;
+  for (auto& x : recv_counts) x /= 4;
+  c.group(axis).all_to_all<i32>(send.data<i32>(), send_counts, recv.mutable_data<i32>(), recv_counts);
+  if (!meta) {
+    const char* p = static_cast<const char*>(recv.raw());
+    for (int r = 0; r < n; ++r) {
+      box(r, me, at, size);
+      copy_box(p, size, std::vector<i64>(dims, 0), out.mutable_raw(), out.local(), offset_in(at, to, me),
+               size, elem);
+      p += numel(size) * elem;
+    }
+  }
+  return out;
+}
+
+// S(d) -> R.
+Tensor all_gather(const Tensor& t, Axis axis) {
+  Context& c = Context::current();
+  const View v = view_on(t, axis);
+  const Placement& from = t.layout()[axis];
+  Tensor out(t.shape(), t.dtype(), changed(t.layout(), axis, Placement::replicated()), t.hidden());
+  count(Collective::all_gather, axis, out.local_bytes());
+  const i64 elem = size_of(t.dtype());
+  std::vector<i64> counts(v.n);
+  for (int r = 0; r < v.n; ++r) counts[r] = numel(cut(v, from, r)) * elem / 4;
+  // Blocks of the outermost dims come out in place; others are gathered beside and interleaved.
+  i64 outer = 1;
+  for (int d = 0; d < from.dim; ++d) outer *= v.whole[d];
+  if (outer == 1) {
+    c.group(axis).all_gather<i32>(static_cast<const i32*>(t.raw()), static_cast<i32*>(out.mutable_raw()),
+                                  counts);
+    return out;
+  }
+  Tensor flat({out.local_bytes() / 4}, DType::i32, {});
+  c.group(axis).all_gather<i32>(static_cast<const i32*>(t.raw()), flat.mutable_data<i32>(), counts);
+  if (!out.is_meta()) {
+    const char* p = static_cast<const char*>(flat.raw());
+    for (int r = 0; r < v.n; ++r) {
+      const Shape s = cut(v, from, r);
+      std::vector<i64> at(t.rank(), 0);
+      at[from.dim] = range_in(v, from, from.dim, r).begin;
+      copy_box(p, s, std::vector<i64>(t.rank(), 0), out.mutable_raw(), out.local(), at, s, elem);
+      p += numel(s) * elem;
+    }
+  }
+  return out;
+}
+
+// P -> S(d).
+Tensor reduce_scatter(const Tensor& t, Axis axis, const Placement& to) {
+  Context& c = Context::current();
+  const View v = view_on(t, axis);
+  Tensor out(t.shape(), t.dtype(), changed(t.layout(), axis, to), t.hidden());
+  count(Collective::reduce_scatter, axis, t.local_bytes());
+  const i64 elem = size_of(t.dtype());
+  std::vector<i64> counts(v.n);
+  for (int r = 0; r < v.n; ++r) counts[r] = numel(cut(v, to, r));
+  i64 outer = 1;
+  for (int d = 0; d < to.dim; ++d) outer *= v.whole[d];
+  Tensor packed = t;
+  if (outer != 1) {
+    packed = Tensor({t.local_numel()}, t.dtype(), {});
+    if (!out.is_meta()) {
+      char* p = static_cast<char*>(packed.mutable_raw());
+      for (int r = 0; r < v.n; ++r) {
+        const Shape s = cut(v, to, r);
+        std::vector<i64> at(t.rank(), 0);
+        at[to.dim] = range_in(v, to, to.dim, r).begin;
+        copy_box(t.raw(), t.local(), at, p, s, std::vector<i64>(t.rank(), 0), s, elem);
+        p += numel(s) * elem;
+      }
+    }
+  }
+  visit_float(t.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    c.group(axis).reduce_scatter(packed.data<T>(), out.mutable_data<T>(), counts);
+  });
+  return out;
+}
+
+// R -> S(d): this rank keeps its slice.
+Tensor slice(const Tensor& t, Axis axis, const Placement& to) {
+  const View v = view_on(t, axis);
+  Tensor out(t.shape(), t.dtype(), changed(t.layout(), axis, to), t.hidden());
+  if (out.is_meta()) return out;
+  std::vector<i64> at(t.rank(), 0);
+  at[to.dim] = range_in(v, to, to.dim, v.me).begin;
+  copy_box(t.raw(), t.local(), at, out.mutable_raw(), out.local(), std::vector<i64>(t.rank(), 0), out.local(),
+           size_of(t.dtype()));
+  return out;
+}
+
+// R -> P: the axis' first rank keeps the value, the others hold zeros (exact; 1/n would not be).
+// S -> P: everyone fills the rest with zeros.
+Tensor spread(const Tensor& t, Axis axis) {
+  const View v = view_on(t, axis);
+  const Placement& from = t.layout()[axis];
+  Tensor out(t.shape(), t.dtype(), changed(t.layout(), axis, Placement::partial()), t.hidden());
+  if (out.is_meta()) return out;
+  if (from.is_replicated() && v.me == 0) {
+    std::memcpy(out.mutable_raw(), t.raw(), t.local_bytes());
+    return out;
+  }
+  std::memset(out.mutable_raw(), 0, out.local_bytes());
+  if (from.is_sharded()) {
+    std::vector<i64> at(t.rank(), 0);
+    at[from.dim] = range_in(v, from, from.dim, v.me).begin;
+    copy_box(t.raw(), t.local(), std::vector<i64>(t.rank(), 0), out.mutable_raw(), out.local(), at, t.local(),
+             size_of(t.dtype()));
+  }
+  return out;
+}
+
+bool talks(const Placement& from, const Placement& to) {
+  return !from.is_replicated() && !to.is_partial() && !(from == to);
+}
+
+Tensor move(const Tensor& t, Axis axis, const Placement& to) {
+  const Placement& from = t.layout()[axis];
+  if (to.is_partial()) return spread(t, axis);
+  if (from.is_replicated()) return slice(t, axis, to);
+  if (from.is_partial()) return to.is_replicated() ? all_reduce(t, axis) : reduce_scatter(t, axis, to);
+  return to.is_replicated() ? all_gather(t, axis) : all_to_all(t, axis, to);
+}
+
+}  // namespace
+
+Tensor redistribute(const Tensor& t, Axis axis, const Placement& to) {
+  Context& c = Context::current();
+  const Placement from = t.layout()[axis];
+  if (from == to) return t;
+  REDCO_CHECK(!to.is_partial() || t.is_float(), "ids can't be partial");
+  const int n = c.mesh().size(axis);
+  if (n == 1 || same_cut(t.shape(), from, to, n)) {  // only the name changes
+    Layout l = t.layout();
+    l[axis] = to;
+    return t.with_storage_of(Tensor::view(t, t.shape(), l, t.hidden()));
+  }
+  // mp cuts before dp: to change mp's cut of a dim that dp cuts too, dp's is taken back first.
+  const Placement other = t.layout()[Axis::dp];
+  if (axis == Axis::mp && other.is_sharded() && (from.is_sharded(other.dim) || to.is_sharded(other.dim)))
+    return redistribute(redistribute(redistribute(t, Axis::dp, Placement::replicated()), Axis::mp, to),
+                        Axis::dp, other);
+
+  CollectiveLog* log = talks(from, to) ? c.collective_log : nullptr;
+  Tensor moved;
+  if (log && log->replay) {
+    REDCO_CHECK(!log->results.empty(), "a repeated computation made other collectives than the first");
+    moved = std::move(log->results.front());
+    log->results.pop_front();
+  } else {
+    moved = move(t, axis, to);
+    if (log) log->results.push_back(moved);
+  }
+  if (from.is_partial() && to.is_replicated()) {
+    t.promote(moved);
+    return t;
+  }
+  return t.with_storage_of(moved);
+}
+
+Tensor redistribute(const Tensor& t, const Layout& to) {
+  Tensor out = t;
+  for (Axis a : kAxes) out = redistribute(out, a, to[a]);
+  return out;
+}
+
+Tensor to_replicated(const Tensor& t) { return redistribute(t, Layout{}); }
+
+double move_cost(const Tensor& t, Axis axis, const Placement& to) {
+  const int n = Context::current().mesh().size(axis);
+  const Placement& from = t.layout()[axis];
+  if (n == 1 || from.is_replicated() || to.is_partial() || same_cut(t.shape(), from, to, n)) return 0;
+  const double bytes = static_cast<double>(t.numel()) * size_of(t.dtype());
+  if (from.is_partial()) return to.is_replicated() ? 2 * bytes : bytes;
+  return to.is_replicated() ? bytes : bytes / n;
+}
+
+}  // namespace redco

@@ -1,0 +1,118 @@
+#include "ops/reduce.h"
+
+#include <limits>
+
+#include "kernels/elementwise.h"
+#include "kernels/nn.h"
+#include "ops/dispatch.h"
+#include "ops/elementwise.h"
+#include "ops/shape.h"
+
+namespace redco {
+
+namespace {
+
+// Sum over the dims (all dims counted) flagged in `over`, which stay with size 1.
+Tensor sum_keep(const Tensor& x, const std::vector<bool>& over) {
+  OpCall op("sum", {x});
+  Shape shape = x.shape();
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (over[d]) shape[d] = 1;
+  op.choose({numel(shape)}, [&](OpCall::Strategies& s) {
+    const Placement p = s.in(0);
+    if (p.is_sharded() && over[p.dim]) {
+      s.add({p}, {Placement::partial()});
+    } else {
+      s.add({p}, {p}, p.is_replicated());
+    }
+  });
+  Tensor y = op.output(shape, x.dtype(), x.hidden());
+  op.flops(static_cast<double>(op.in(0).local_numel()));
+  if (op.runs())
+    visit_float(x.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      std::vector<char> flags(over.begin(), over.end());
+      kernels::reduce_sum<T>(op.in(0).data<T>(), op.in(0).local(),
+                             {reinterpret_cast<const bool*>(flags.data()), flags.size()},
+                             y.mutable_data<T>());
+    });
+  // The cotangent is spread back with the input's own placement, so that a cut input costs a free slice.
+  op.record({}, [shape = x.shape(), layout = op.in(0).layout()](const Vjp& v) {
+    return std::vector<Tensor>{broadcast_to(v.g(), shape, layout)};
+  });
+  return y;
+}
+
+}  // namespace
+
+Tensor sum(const Tensor& x, const std::vector<int>& dims, bool keepdim) {
+  std::vector<bool> over(x.rank(), false);
+  for (int d : dims) over[x.axis(d)] = true;
+  const Tensor y = sum_keep(x, over);
+  if (keepdim) return y;
+  Shape visible;
+  for (int d = x.hidden(); d < x.rank(); ++d)
+    if (!over[d]) visible.push_back(x.shape()[d]);
+  return reshape(y, visible);
+}
+
+Tensor sum_all(const Tensor& x) {
+  std::vector<int> dims(x.visible());
+  for (int d = 0; d < x.visible(); ++d) dims[d] = d;
+  return sum(x, dims);
+}
+
+Tensor mean(const Tensor& x, const std::vector<int>& dims, bool keepdim) {
+  i64 n = 1;
+  for (int d : dims) n *= x.size(d);
+  return scale(sum(x, dims, keepdim), n > 0 ? 1.0 / n : 0.0);
+}
+
+Tensor sum_to(const Tensor& g, const Shape& shape, int hidden) {
+  if (g.shape() == shape && g.hidden() == hidden) return g;
+  const int rank = g.rank(), own = static_cast<int>(shape.size());
+  std::vector<bool> over(rank, false);
+  bool any = false;
+  for (int D = 0; D < rank; ++D) {
+    int d = D < g.hidden() ? (D < hidden ? D : -1) : D - (rank - own);
+    if (D >= g.hidden() && d < hidden) d = -1;
+    over[D] = g.shape()[D] != 1 && (d < 0 || shape[d] == 1);
+    any = any || over[D];
+  }
+  return reshape_all(any ? sum_keep(g, over) : g, shape, hidden);
+}
+
+Tensor max_last(const Tensor& x0) {
+  const Tensor x = x0.detached();
+  OpCall op("max", {x});
+  Shape shape = x.shape();
+  shape.back() = 1;
+  const int last = x.rank() - 1;
+  op.choose({numel(shape)}, [&](OpCall::Strategies& s) {
+    const Placement p = s.in(0);
+    if (p.is_partial()) {
+      s.all_replicated();
+    } else if (p.is_sharded(last)) {
+      s.add({p}, {Placement::replicated()});  // talks inside
+    } else {
+      s.add({p}, {p}, p.is_replicated());
+    }
+  });
+  Tensor y = op.output(shape, x.dtype(), x.hidden());
+  const i64 C = op.in(0).local().back(), R = y.local_numel();
+  op.flops(static_cast<double>(op.in(0).local_numel()));
+  Context& c = Context::current();
+  visit_float(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    if (op.runs()) kernels::row_max<T>(op.in(0).data<T>(), y.mutable_data<T>(), R, C);
+    for (Axis a : kAxes)
+      if (op.in(0).layout()[a].is_sharded(last) && c.mesh().size(a) > 1) {
+        c.ledger().collective(Collective::all_reduce, a, c.where(), y.local_bytes());
+        c.group(a).all_reduce_max<T>(op.runs() ? y.mutable_data<T>() : nullptr, R);
+      }
+  });
+  op.no_gradient();
+  return y;
+}
+
+}  // namespace redco

@@ -1,0 +1,11 @@
+// Softmax over the last dim.
+#pragma once
+
+#include "tensor/tensor.h"
+
+namespace redco {
+
+Tensor softmax(const Tensor& x);
+Tensor log_softmax(const Tensor& x);  // by simpler ops
+
+}  // namespace redco

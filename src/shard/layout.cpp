@@ -1,0 +1,68 @@
+#include "shard/layout.h"
+
+#include "base/error.h"
+
+namespace redco {
+
+const char* name_of(Axis a) { return a == Axis::mp ? "mp" : "dp"; }
+
+std::string to_string(const Placement& p) {
+  if (p.is_replicated()) return "R";
+  if (p.is_partial()) return "P";
+  return p.unit == 1 ? fmt::format("S({})", p.dim) : fmt::format("S({}, unit {})", p.dim, p.unit);
+}
+
+std::string to_string(const Layout& l) {
+  return fmt::format("[mp {}, dp {}]", to_string(l[Axis::mp]), to_string(l[Axis::dp]));
+}
+
+Range shard_range(i64 size, i64 unit, int shards, int index) {
+  REDCO_CHECK(unit > 0 && shards > 0 && index >= 0 && index < shards, "unit {} shards {} index {}", unit,
+              shards, index);
+  const i64 units = (size + unit - 1) / unit;
+  const i64 each = units / shards, more = units % shards;
+  const i64 first = index * each + std::min<i64>(index, more);
+  const i64 last = first + each + (index < more ? 1 : 0);
+  return {std::min(first * unit, size), std::min(last * unit, size)};
+}
+
+Range local_range(const Shape& shape, const Layout& l, const Mesh& m, const Coord& c, int dim) {
+  Range r{0, shape[dim]};
+  for (Axis a : kAxes)
+    if (l[a].is_sharded(dim)) {
+      const Range s = shard_range(r.size(), l[a].unit, m.size(a), c.at(a));
+      r = {r.begin + s.begin, r.begin + s.end};
+    }
+  return r;
+}
+
+Shape local_shape(const Shape& shape, const Layout& l, const Mesh& m, const Coord& c) {
+  Shape out = shape;
+  for (Axis a : kAxes)
+    if (l[a].is_sharded()) {
+      REDCO_CHECK(l[a].dim >= 0 && l[a].dim < static_cast<int>(shape.size()), "{} of {}", to_string(l),
+                  to_string(shape));
+      out[l[a].dim] = local_range(shape, l, m, c, l[a].dim).size();
+    }
+  return out;
+}
+
+bool same_cut(const Shape& shape, const Placement& a, const Placement& b, int shards) {
+  if (shards == 1 && !a.is_partial() && !b.is_partial()) return true;
+  if (a == b) return true;
+  if (!a.is_sharded() || !b.is_sharded() || a.dim != b.dim) return false;
+  for (int i = 0; i < shards; ++i)
+    if (shard_range(shape[a.dim], a.unit, shards, i) != shard_range(shape[b.dim], b.unit, shards, i))
+      return false;
+  return true;
+}
+
+i64 kv_repeat(i64 n_head, i64 n_kv, int shards) {
+  REDCO_CHECK(n_kv > 0 && n_head % n_kv == 0, "n_head {} n_kv {}", n_head, n_kv);
+  const i64 groups = n_head / n_kv;
+  for (i64 f = 1; f < groups; ++f)
+    if (groups % f == 0 && n_kv * f >= shards) return f;
+  return groups;
+}
+
+}  // namespace redco

@@ -1,0 +1,99 @@
+#include "tensor/arena.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+namespace redco {
+
+namespace {
+i64 physical_memory() { return static_cast<i64>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE); }
+}  // namespace
+
+Arena::Arena(bool backed) {
+  reserved_ = i64{1} << 50;
+  if (!backed) return;
+  // Address space for twice the memory (fragmentation may leave untouched holes); less where a limit forbids
+  // it.
+  for (i64 size = 2 * physical_memory(); size >= (i64{1} << 28); size /= 2) {
+    void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p != MAP_FAILED) {
+      base_ = p;
+      reserved_ = size;
+      madvise(p, size, MADV_HUGEPAGE);  // fewer page faults; only advice
+      madvise(p, size, MADV_DONTDUMP);
+      return;
+    }
+  }
+  throw Error(ExitCode::doesnt_fit,
+              "[memory] the system gives no address space for tensors (is `ulimit -v` set?)");
+}
+
+Arena::~Arena() {
+  if (base_) munmap(base_, reserved_);
+}
+
+void Arena::insert_free(i64 offset, i64 bytes) {
+  auto next = free_by_offset_.lower_bound(offset);
+  if (next != free_by_offset_.end() && next->first == offset + bytes) {
+    bytes += next->second;
+    free_by_size_.erase({next->second, next->first});
+    next = free_by_offset_.erase(next);
+  }
+  if (next != free_by_offset_.begin()) {
+    auto before = std::prev(next);
+    if (before->first + before->second == offset) {
+      offset = before->first;
+      bytes += before->second;
+      free_by_size_.erase({before->second, before->first});
+      free_by_offset_.erase(before);
+    }
+  }
+  if (offset + bytes == end_) {
+    end_ = offset;
+    return;
+  }
+  free_by_offset_[offset] = bytes;
+  free_by_size_.insert({bytes, offset});
+}
+
+i64 Arena::allocate(i64 bytes) {
+  bytes = rounded(bytes);
+  if (bytes == 0) return 0;
+  std::lock_guard lock(mutex_);
+  ++allocations_;
+  i64 offset;
+  auto fit = free_by_size_.lower_bound({bytes, 0});
+  if (fit != free_by_size_.end()) {
+    const auto [size, at] = *fit;
+    offset = at;
+    free_by_size_.erase(fit);
+    free_by_offset_.erase(at);
+    if (size > bytes) {
+      free_by_offset_[at + bytes] = size - bytes;
+      free_by_size_.insert({size - bytes, at + bytes});
+    }
+  } else {
+    offset = end_;
+    if (offset + bytes > reserved_)
+      throw Error(ExitCode::doesnt_fit, fmt::format("[memory] a tensor of {} bytes does not fit: {} bytes "
+                                                    "are in use of {} reserved; see `redco plan`",
+                                                    bytes, in_use_, reserved_));
+    end_ += bytes;
+  }
+  in_use_ += bytes;
+  peak_in_use_ = std::max(peak_in_use_, in_use_);
+  high_water_ = std::max(high_water_, offset + bytes);
+  return offset;
+}
+
+void Arena::free(i64 offset, i64 bytes) {
+  bytes = rounded(bytes);
+  if (bytes == 0) return;
+  std::lock_guard lock(mutex_);
+  in_use_ -= bytes;
+  insert_free(offset, bytes);
+}
+
+}  // namespace redco

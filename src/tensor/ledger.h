@@ -1,0 +1,44 @@
+// Ledger: what a rank did or, on a meta context, would do: ops with their FLOPs, collectives with their
+// bytes. Plan and run fill it through the same calls, so the two can be compared line by line.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "comm/group.h"
+#include "shard/layout.h"
+
+namespace redco {
+
+struct LedgerLine {
+  std::string what;   // "linear" or "all_reduce mp"
+  std::string where;  // the scope: "forward/attention", "backward/mlp", "step/gradients"
+  i64 count = 0;
+  i64 flops = 0;  // of this rank
+  i64 bytes = 0;  // ops: written; collectives: tensor bytes handed over
+  bool operator==(const LedgerLine&) const = default;
+};
+
+class Ledger {
+ public:
+  void op(const char* name, const std::string& where, i64 flops, i64 bytes);
+  void collective(Collective kind, Axis axis, const std::string& where, i64 bytes);
+
+  std::vector<LedgerLine> lines() const;        // in order of first occurrence
+  std::vector<LedgerLine> collectives() const;  // those of collectives only
+  i64 flops() const { return flops_; }
+  void reset();
+
+ private:
+  void add(std::string what, const std::string& where, i64 flops, i64 bytes, bool is_collective);
+  struct Entry {
+    LedgerLine line;
+    bool is_collective;
+  };
+  std::map<std::pair<std::string, std::string>, size_t> index_;
+  std::vector<Entry> entries_;
+  i64 flops_ = 0;
+};
+
+}  // namespace redco

@@ -1,0 +1,128 @@
+#include "tensor/tensor.h"
+
+#include "base/error.h"
+#include "tensor/node.h"
+
+namespace redco {
+
+Storage::Storage(std::shared_ptr<Arena> arena, i64 bytes)
+    : arena_(std::move(arena)), offset_(arena_->allocate(bytes)), bytes_(bytes), data_(arena_->at(offset_)) {}
+Storage::~Storage() { arena_->free(offset_, bytes_); }
+
+Tensor::Tensor(Shape shape, DType dtype, const Layout& layout, int hidden) : impl_(std::make_shared<Impl>()) {
+  const Context& c = Context::current();
+  impl_->local = local_shape(shape, layout, c.mesh(), c.coord());
+  impl_->shape = std::move(shape);
+  impl_->layout = layout;
+  impl_->dtype = dtype;
+  impl_->hidden = hidden;
+  impl_->storage = std::make_shared<Storage>(Context::current().shared_arena(),
+                                             redco::numel(impl_->local) * size_of(dtype));
+}
+
+Tensor Tensor::view(const Tensor& of, Shape shape, const Layout& layout, int hidden) {
+  const Context& c = Context::current();
+  auto impl = std::make_shared<Impl>();
+  impl->local = local_shape(shape, layout, c.mesh(), c.coord());
+  impl->shape = std::move(shape);
+  impl->layout = layout;
+  impl->dtype = of.dtype();
+  impl->hidden = hidden;
+  impl->storage = of.impl_->storage;
+  REDCO_CHECK(redco::numel(impl->local) == of.local_numel(), "{} as {} {}", describe(of),
+              to_string(impl->shape), to_string(layout));
+  return Tensor(std::move(impl));
+}
+
+int Tensor::axis(int d) const {
+  const int a = d < 0 ? rank() + d : hidden() + d;
+  REDCO_CHECK(a >= hidden() && a < rank(), "dim {} of {}", d, describe(*this));
+  return a;
+}
+
+Range Tensor::range(int dim) const {
+  const Context& c = Context::current();
+  return local_range(shape(), layout(), c.mesh(), c.coord(), dim);
+}
+
+void Tensor::set_node(std::shared_ptr<Node> node, int output) const {
+  impl_->node = std::move(node);
+  impl_->node_output = output;
+}
+
+Tensor Tensor::detached() const {
+  auto impl = std::make_shared<Impl>(*impl_);
+  impl->node = nullptr;
+  impl->node_output = 0;
+  return Tensor(std::move(impl));
+}
+
+Tensor Tensor::watched() const {
+  Tensor t = detached();
+  auto node = std::make_shared<Node>();
+  node->name = "leaf";
+  node->sequence = Context::current().next_sequence();
+  node->outputs.push_back({shape(), layout(), dtype(), hidden()});
+  t.set_node(std::move(node), 0);
+  return t;
+}
+
+Tensor Tensor::with_storage_of(const Tensor& other) const {
+  auto impl = std::make_shared<Impl>(*impl_);
+  impl->layout = other.layout();
+  impl->local = other.local();
+  impl->storage = other.impl_->storage;
+  return Tensor(std::move(impl));
+}
+
+void Tensor::promote(const Tensor& reduced) const {
+  impl_->layout = reduced.layout();
+  impl_->local = reduced.local();
+  impl_->storage = reduced.impl_->storage;
+}
+
+Tensor Tensor::with_hidden(int hidden) const {
+  if (hidden == this->hidden()) return *this;
+  auto impl = std::make_shared<Impl>(*impl_);
+  impl->hidden = hidden;
+  return Tensor(std::move(impl));
+}
+
+std::string describe(const Tensor& t) {
+  if (!t.defined()) return "undefined";
+  return fmt::format("{} {} {}{}", name_of(t.dtype()), to_string(t.shape()), to_string(t.layout()),
+                     t.hidden() ? fmt::format(" hidden {}", t.hidden()) : "");
+}
+
+Tensor Vjp::saved(int i) const {
+  const Node::Saved& s = node_->saved[i];
+  if (s.own_output < 0) return s.tensor;
+  Tensor t = s.tensor.detached();
+  t.set_node(node_, s.own_output);
+  return t;
+}
+
+// A chain of a million ops must not recurse a million deep: whoever is outermost empties a worklist.
+Node::~Node() {
+  thread_local std::vector<std::shared_ptr<Node>>* work = nullptr;
+  std::vector<std::shared_ptr<Node>> mine;
+  const bool outermost = work == nullptr;
+  if (outermost) work = &mine;
+  for (Edge& e : inputs)
+    if (e.node) work->push_back(std::move(e.node));
+  for (Saved& s : saved)
+    if (s.tensor.defined() && s.tensor.node()) {
+      work->push_back(s.tensor.node());
+    }
+  saved.clear();
+  if (outermost) {
+    while (!mine.empty()) {
+      auto node = std::move(mine.back());
+      mine.pop_back();
+      node.reset();  // its destructor appends to `mine`
+    }
+    work = nullptr;
+  }
+}
+
+}  // namespace redco

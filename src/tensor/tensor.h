@@ -1,0 +1,114 @@
+// Tensor: one global value, stored as its Layout says. A handle: copies share the value.
+//
+// Immutable: only optimizers, caches and buffers are written in place, by explicit ops. A 'meta' tensor has
+// shape and layout but no storage. The leading `hidden` dims are batch dims of an enclosing vmap(): dim
+// arguments of ops don't count them. Local storage is contiguous, row-major.
+#pragma once
+
+#include <memory>
+
+#include "base/types.h"
+#include "shard/layout.h"
+#include "tensor/context.h"
+
+namespace redco {
+
+struct Node;
+
+// Bytes of an arena, freed with the last tensor that uses them.
+class Storage {
+ public:
+  Storage(std::shared_ptr<Arena> arena, i64 bytes);
+  ~Storage();
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+  void* data() const { return data_; }
+  i64 bytes() const { return bytes_; }
+
+ private:
+  std::shared_ptr<Arena> arena_;
+  i64 offset_, bytes_;
+  void* data_;
+};
+
+class Tensor {
+ public:
+  Tensor() = default;
+  // Uninitialized, in the current context.
+  Tensor(Shape shape, DType dtype, const Layout& layout, int hidden = 0);
+  // Same bytes under another shape and layout; local sizes must agree.
+  static Tensor view(const Tensor& of, Shape shape, const Layout& layout, int hidden);
+
+  bool defined() const { return impl_ != nullptr; }
+  const Shape& shape() const { return impl_->shape; }
+  const Shape& local() const { return impl_->local; }
+  const Layout& layout() const { return impl_->layout; }
+  DType dtype() const { return impl_->dtype; }
+  bool is_float() const { return impl_->dtype != DType::i32; }
+  bool is_meta() const { return impl_->storage->data() == nullptr; }
+  int rank() const { return static_cast<int>(impl_->shape.size()); }  // all dims, hidden ones too
+  int hidden() const { return impl_->hidden; }
+  int visible() const { return rank() - hidden(); }
+  // Index over all dims of visible dim d; negative d counts from the right.
+  int axis(int d) const;
+  i64 size(int d) const { return shape()[axis(d)]; }
+  i64 numel() const { return redco::numel(impl_->shape); }
+  i64 local_numel() const { return redco::numel(impl_->local); }
+  i64 local_bytes() const { return local_numel() * size_of(dtype()); }
+  // This rank's part of dim `dim` (counted over all dims).
+  Range range(int dim) const;
+
+  // The local block. T must be the dtype's type. Null for meta tensors.
+  template <class T>
+  const T* data() const {
+    return static_cast<const T*>(impl_->storage->data());
+  }
+  // Only for the op that just made it, and for optimizers, caches and buffers.
+  template <class T>
+  T* mutable_data() const {
+    return static_cast<T*>(impl_->storage->data());
+  }
+  const void* raw() const { return impl_->storage->data(); }
+  void* mutable_raw() const { return impl_->storage->data(); }
+
+  // --- the tape -------------------------------------------------------------------------------------------
+  const std::shared_ptr<Node>& node() const { return impl_->node; }
+  int node_output() const { return impl_->node_output; }
+  void set_node(std::shared_ptr<Node> node, int output) const;
+  // A new handle to the same value, off the tape.
+  Tensor detached() const;
+  // A new handle that is a leaf of the tape: gradients can be asked for it.
+  Tensor watched() const;
+  // A new handle to the same value and tape node with another layout and storage: what a redistribution
+  // returns.
+  Tensor with_storage_of(const Tensor& other) const;
+  // The value stays, the storage changes: a reduced Partial is replaced in place.
+  void promote(const Tensor& reduced) const;
+  Tensor with_hidden(int hidden) const;
+  const void* identity() const { return impl_.get(); }
+  const std::shared_ptr<Storage>& storage() const { return impl_->storage; }
+
+ private:
+  struct Impl {
+    Shape shape, local;
+    Layout layout;
+    DType dtype;
+    int hidden = 0;
+    std::shared_ptr<Storage> storage;
+    std::shared_ptr<Node> node;
+    int node_output = 0;
+  };
+  explicit Tensor(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+  std::shared_ptr<Impl> impl_;
+};
+
+std::string describe(const Tensor& t);  // "f32 (4, 256, 768) [mp R, dp S(0)]"
+
+// Calls f with a value of the tensor's floating type.
+template <class F>
+decltype(auto) visit_float(DType t, F&& f) {
+  if (t == DType::f64) return f(double{});
+  return f(float{});
+}
+
+}  // namespace redco
