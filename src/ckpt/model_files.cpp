@@ -1,0 +1,113 @@
+#include "ckpt/model_files.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "ckpt/strict_json.h"
+
+namespace redco::ckpt {
+namespace {
+
+constexpr i64 kMaxIndexBytes = 100'000'000;
+
+std::string shell_quoted(const std::string& s) {
+  std::string q = "'";
+  for (char c : s) q += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return q + "'";
+}
+
+[[noreturn]] void refuse(const std::string& folder, const std::string& stem) {
+  bool torch = false;
+  for (const std::string& name : list_dir(folder))
+    torch = torch || (name.starts_with("pytorch_model") && name.ends_with(".bin"));
+  if (!torch || stem != "model")
+    throw ContentsError("{}: holds neither {}.safetensors nor {}.safetensors.index.json", folder, stem, stem);
+  // clone(): safetensors' writer refuses tensors that share memory.
+  throw ContentsError(
+      "{}: holds pytorch_model*.bin only, which is a program that redco doesn't run; convert it once with:\n"
+      "  cd {} && python3 -c \"import glob, torch; from safetensors.torch import save_file; t = {{}}; "
+      "[t.update(torch.load(f, map_location='cpu', weights_only=True)) for f in "
+      "glob.glob('pytorch_model*.bin')]; "
+      "save_file({{k: v.contiguous().clone() for k, v in t.items()}}, 'model.safetensors', "
+      "metadata={{'format': 'pt'}})\"",
+      folder, shell_quoted(folder));
+}
+
+// name -> shard, as the index says.
+std::map<std::string, std::string> read_index(const std::string& path) {
+  nlohmann::json index = read_strict_json(path, kMaxIndexBytes);
+  auto map = index.is_object() ? index.find("weight_map") : index.end();
+  if (map == index.end() || !map->is_object() || map->empty())
+    throw ContentsError("{}: expected an object weight_map, from tensor to file", path);
+  std::map<std::string, std::string> shards;
+  for (const auto& [name, value] : map->items()) {
+    if (!value.is_string())
+      throw ContentsError("{}: {}: came {}, expected a file's name", path, name, value.type_name());
+    const std::string& file = value.get_ref<const std::string&>();
+    if (file.find('/') != file.npos || !file.ends_with(".safetensors") || file.size() > 255)
+      throw ContentsError("{}: {}: came {}, expected the name of a .safetensors file in the same folder",
+                          path, name, file.substr(0, 300));
+    shards[name] = file;
+  }
+  return shards;
+}
+
+}  // namespace
+
+ModelFiles ModelFiles::open(const std::string& folder, const std::string& stem) {
+  if (!is_folder(folder))
+    throw UsageError("[model] {} is no folder; expected one with {}.safetensors", folder, stem);
+  ModelFiles m;
+  m.folder_ = folder;
+  std::map<std::string, std::string> wanted;
+  std::string index_path = join_path(folder, stem + ".safetensors.index.json");
+  if (exists(join_path(folder, stem + ".safetensors"))) {
+    m.files_.push_back(
+        std::make_unique<SafetensorsFile>(SafetensorsFile::open(join_path(folder, stem + ".safetensors"))));
+  } else if (exists(index_path)) {
+    wanted = read_index(index_path);
+    std::vector<std::string> names;
+    for (const auto& [tensor, file] : wanted) names.push_back(file);
+    std::sort(names.begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    for (const std::string& name : names) {
+      std::string path = join_path(folder, name);
+      if (!exists(path))
+        throw ContentsError("{}: lists {}, which isn't there; get it again", index_path, name);
+      m.files_.push_back(std::make_unique<SafetensorsFile>(SafetensorsFile::open(path)));
+    }
+  } else {
+    refuse(folder, stem);
+  }
+  for (const auto& file : m.files_)
+    for (const TensorEntry& e : file->entries()) m.tensors_.push_back({file.get(), &e});
+  std::sort(m.tensors_.begin(), m.tensors_.end(),
+            [](const Located& a, const Located& b) { return a.entry->name < b.entry->name; });
+  for (size_t i = 1; i < m.tensors_.size(); ++i)
+    if (m.tensors_[i - 1].entry->name == m.tensors_[i].entry->name)
+      throw ContentsError("{}: {} is in both {} and {}", folder, m.tensors_[i].entry->name,
+                          file_name(m.tensors_[i - 1].file->path()), file_name(m.tensors_[i].file->path()));
+  for (const auto& [tensor, file] : wanted) {
+    const Located* l = m.find(tensor);
+    if (!l || file_name(l->file->path()) != file)
+      throw ContentsError("{}: says that {} is in {}, but {}", index_path, tensor, file,
+                          l ? "it is in " + file_name(l->file->path()) : "it isn't");
+  }
+  return m;
+}
+
+const ModelFiles::Located* ModelFiles::find(std::string_view name) const {
+  auto it = std::lower_bound(tensors_.begin(), tensors_.end(), name,
+                             [](const Located& l, std::string_view n) { return l.entry->name < n; });
+  return it != tensors_.end() && it->entry->name == name ? &*it : nullptr;
+}
+
+const ModelFiles::Located& ModelFiles::at(std::string_view name) const {
+  if (const Located* l = find(name)) return *l;
+  throw ContentsError("{}: has no tensor {}", folder_, name);
+}
+
+}  // namespace redco::ckpt
