@@ -288,26 +288,36 @@ class Finder {
     }
   }
 
-  // A router maps to as many outputs as there are experts: numbered modules beside it, or leading dims of
-  // stacked ones.
+  // A router reads what the experts read and has as many outputs as there are of them: numbered modules
+  // beside it, or the leading dim of stacked ones.
   void find_routers() {
-    std::unordered_map<std::string, std::set<std::int64_t>> experts;  // parent of the router -> counts
-    std::map<std::string, std::set<std::string>> stacks;  // module of the numbered ones -> their prefixes
+    struct Experts {
+      i64 count;
+      std::set<i64> widths;
+    };
+    std::unordered_map<std::string, std::vector<Experts>>
+        experts;  // by the module they share with the router
+    struct Stack {
+      std::set<std::string> members;
+      std::set<i64> widths;
+    };
+    std::map<std::string, Stack> stacks;  // of numbered modules, by the module they are in
     for (int i = 0; i < n(); ++i) {
       const ParamName& p = names_[i];
       if (out_[i].kind != ParamKind::linear) continue;
       if (rank(shape(i)) == 3) {
         for (std::size_t up = 1; up <= 2 && up < p.comps.size(); ++up)
-          experts[p.prefix(p.comps.size() - up)].insert(shape(i)[0]);
-      } else if (!block_[i].empty()) {
-        const std::size_t dot = block_[i].rfind('.');
-        if (dot != std::string::npos) stacks[block_[i].substr(0, dot)].insert(block_[i]);
+          experts[p.prefix(p.comps.size() - up)].push_back({shape(i)[0], {in_of(i), out_of(i)}});
+      } else if (const std::size_t dot = block_[i].rfind('.'); dot != std::string::npos) {
+        Stack& stack = stacks[block_[i].substr(0, dot)];
+        stack.members.insert(block_[i]);
+        stack.widths.insert({in_of(i), out_of(i)});
       }
     }
-    for (const auto& [stack, members] : stacks) {
-      const std::size_t dot = stack.rfind('.');
-      if (dot != std::string::npos && members.size() > 1)
-        experts[stack.substr(0, dot)].insert(static_cast<i64>(members.size()));
+    for (const auto& [module, stack] : stacks) {
+      const std::size_t dot = module.rfind('.');
+      if (dot != std::string::npos && stack.members.size() > 1)
+        experts[module.substr(0, dot)].push_back({static_cast<i64>(stack.members.size()), stack.widths});
     }
     for (int i = 0; i < n(); ++i) {
       if (out_[i].kind != ParamKind::linear || rank(shape(i)) != 2 || block_[i].empty()) continue;
@@ -316,8 +326,10 @@ class Finder {
       for (std::size_t up = 1; up <= 2 && up < p.comps.size(); ++up) {
         const auto it = experts.find(p.prefix(p.comps.size() - up));
         if (it == experts.end()) continue;
-        routes |= it->second.contains(out_of(i));
-        routes |= out_of(i) == 1 && has(own_[i], {"gate"});  // of the shared expert
+        for (const Experts& e : it->second)
+          routes |= e.widths.contains(in_of(i)) && (e.count == out_of(i) ||
+                                                    // of a shared expert
+                                                    (out_of(i) == 1 && has(own_[i], {"gate"})));
       }
       if (routes) out_[i].role = Role::router;
     }

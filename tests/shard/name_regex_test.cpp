@@ -1,0 +1,100 @@
+#include "shard/name_regex.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "base/error.h"
+
+namespace redco {
+namespace {
+
+bool match(const char* expression, const std::string& text) { return NameRegex(expression).matches(text); }
+
+TEST(NameRegex, MatchesTheWholeText) {
+  EXPECT_TRUE(match(".*fc_in.weight", "transformer.h.0.mlp.fc_in.weight"));
+  EXPECT_FALSE(match("fc_in.weight", "transformer.h.0.mlp.fc_in.weight"));
+  EXPECT_FALSE(match(".*fc_in", "transformer.h.0.mlp.fc_in.weight"));
+  EXPECT_TRUE(match("", ""));
+  EXPECT_FALSE(match("", "a"));
+}
+
+TEST(NameRegex, Operators) {
+  struct Case {
+    const char* expression;
+    const char* text;
+    bool matches;
+  };
+  // What Python's re.fullmatch says.
+  const Case cases[] = {{"a|b", "b", true},
+                        {"a|b", "ab", false},
+                        {"(a|b)*c", "ababc", true},
+                        {"(?:q|k|v)_proj", "k_proj", true},
+                        {"h\\.\\d+\\.w", "h.12.w", true},
+                        {"h\\.\\d+\\.w", "h.x.w", false},
+                        {"h\\.\\d+\\.w", "hx12.w", false},
+                        {"[a-c_]+", "ab_c", true},
+                        {"[^.]+", "a.b", false},
+                        {"[]a]+", "]a", true},
+                        {"[a\\-z]", "-", true},
+                        {"[a-]", "-", true},
+                        {"[\\d.]+", "1.5", true},
+                        {"a{2}", "aa", true},
+                        {"a{2}", "a", false},
+                        {"a{2,}", "aaaa", true},
+                        {"a{2,3}", "aaaa", false},
+                        {"(ab){1,2}", "abab", true},
+                        {"a{0}", "", true},
+                        {"a{0}", "a", false},
+                        {"a+?b", "aab", true},
+                        {"a??", "", true},
+                        {"^a$", "a", true},
+                        {"(^|.*\\.)wte.*", "x.wte.weight", true},
+                        {"(^|.*\\.)wte.*", "wte.weight", true},
+                        {"(^|.*\\.)wte.*", "xwte.weight", false},
+                        {"a$b", "ab", false},
+                        {"()", "", true},
+                        {"(a|)b", "b", true},
+                        {"(a*)*", "aaa", true},
+                        {"\\w+\\[q\\]", "c_attn[q]", true},
+                        {"\\W", ".", true},
+                        {"\\D", "1", false},
+                        {".", "\n", false}};
+  for (const Case& c : cases)
+    EXPECT_EQ(match(c.expression, c.text), c.matches) << c.expression << " on " << c.text;
+}
+
+TEST(NameRegex, ErrorsNameTheExpression) {
+  for (const char* bad : {"(",        ")",      "a)",    "(a",      "[",
+                          "[a",       "[]",     "[z-a]", "[\\d-z]", "*",
+                          "a|*",      "a**",    "a{",    "a{x}",    "a{3,2}",
+                          "a{1001}",  "{2}",    "\\",    "(?=a)",   "(?!a)",
+                          "(?P<x>a)", "(a)\\1", "\\b",   "^*",      "a{99999999999}"}) {
+    try {
+      NameRegex r(bad);
+      ADD_FAILURE() << bad << " was accepted";
+    } catch (const UsageError& e) {
+      EXPECT_NE(std::string(e.what()).find(bad), std::string::npos) << e.what();
+      EXPECT_EQ(e.code(), ExitCode::usage);
+    }
+  }
+}
+
+TEST(NameRegex, BoundedInSpaceAndTime) {
+  EXPECT_THROW(NameRegex(std::string(NameRegex::kMaxLength + 1, 'a')), UsageError);
+  EXPECT_THROW(NameRegex(std::string(500, '(') + std::string(500, ')')), UsageError);
+  EXPECT_THROW(NameRegex("((((a{1000}){1000}){1000}){1000}){1000}"), UsageError);
+  EXPECT_THROW(NameRegex("((((a{0}){1000}){1000}){1000}){1000}"), UsageError);
+  EXPECT_THROW(NameRegex("((((){1000}){1000}){1000}){1000}"), UsageError);
+  const auto start = std::chrono::steady_clock::now();
+  // 2^n or n^k steps for a matcher that backtracks.
+  EXPECT_FALSE(match("(a+)+b", std::string(10000, 'a')));
+  EXPECT_FALSE(match("(a|a)*b", std::string(10000, 'a')));
+  EXPECT_FALSE(match("(.*)*(.*)*(.*)*x", std::string(10000, 'a')));
+  EXPECT_TRUE(match("(a?){50}a{50}", std::string(50, 'a')));
+  // A guard against exponents, not a benchmark.
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+}
+
+}  // namespace
+}  // namespace redco
