@@ -1,0 +1,230 @@
+#include "text/pre_tokenizers.h"
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/error.h"
+#include "text/byte_level.h"
+#include "text/char_class.h"
+#include "text/json_fields.h"
+#include "text/regex.h"
+#include "text/split_behavior.h"
+#include "text/utf8.h"
+#include "text/word_splits.h"
+
+namespace redco {
+namespace {
+
+std::string_view part(std::string_view text, std::size_t begin, std::size_t end) {
+  return text.substr(begin, end - begin);
+}
+
+void emit(std::string_view text, const std::vector<Span>& spans, SplitBehavior behavior,
+          const PieceSink& sink) {
+  for (const auto& [begin, end] : apply(behavior, spans))
+    if (begin != end) sink(part(text, begin, end));
+}
+
+// Splits by one of the well-known patterns, without a regular expression.
+class WordSplitter : public PreTokenizer {
+ public:
+  explicit WordSplitter(WordSplit kind) : kind_(kind), classes_(char_classes()) {}
+  void split(std::string_view text, const PieceSink& sink) const override {
+    split_words(kind_, text, classes_, sink);
+  }
+  bool cuts_at_spaces() const override {
+    return true;
+  }  // a letter or digit never looks at what follows a space
+
+ private:
+  WordSplit kind_;
+  const unsigned char* classes_;
+};
+
+class RegexSplitter : public PreTokenizer {
+ public:
+  RegexSplitter(const std::string& pattern, const std::string& where, SplitBehavior behavior, bool invert)
+      : regex_(pattern, where), behavior_(behavior), invert_(invert) {}
+  void split(std::string_view text, const PieceSink& sink) const override {
+    if (!text.empty()) emit(text, spans_of(regex_.find_all(text), text.size(), invert_), behavior_, sink);
+  }
+
+ private:
+  Regex regex_;
+  SplitBehavior behavior_;
+  bool invert_;
+};
+
+// Splits at single characters of some kind.
+class CharacterSplitter : public PreTokenizer {
+ public:
+  using Test = bool (*)(char32_t c, char32_t argument);
+  CharacterSplitter(Test test, char32_t argument, SplitBehavior behavior)
+      : test_(test), argument_(argument), behavior_(behavior) {}
+  void split(std::string_view text, const PieceSink& sink) const override {
+    std::vector<std::pair<std::size_t, std::size_t>> matches;
+    const char* begin = text.data();
+    for (const char *p = begin, *end = p + text.size(); p < end;) {
+      const char* start = p;
+      if (test_(next_code_point(p), argument_))
+        matches.emplace_back(static_cast<std::size_t>(start - begin), static_cast<std::size_t>(p - begin));
+    }
+    emit(text, spans_of(matches, text.size(), false), behavior_, sink);
+  }
+
+ private:
+  Test test_;
+  char32_t argument_;
+  SplitBehavior behavior_;
+};
+
+bool is_number(char32_t c, char32_t) { return char_classes()[c] & kNumber; }
+bool is_space(char32_t c, char32_t) { return char_classes()[c] & kSpace; }
+bool is_same(char32_t c, char32_t d) { return c == d; }
+bool is_punctuation(char32_t c, char32_t) {
+  const bool ascii =
+      (c >= 33 && c <= 47) || (c >= 58 && c <= 64) || (c >= 91 && c <= 96) || (c >= 123 && c <= 126);
+  return ascii || (char_classes()[c] & kPunctuation);
+}
+
+class ByteLevel : public PreTokenizer {
+ public:
+  ByteLevel(bool add_prefix_space, bool use_regex, bool map)
+      : add_prefix_space_(add_prefix_space), use_regex_(use_regex), map_(map), classes_(char_classes()) {}
+  void split(std::string_view text, const PieceSink& sink) const override {
+    std::string prefixed;
+    if (add_prefix_space_ && !text.starts_with(' ')) {
+      prefixed.reserve(text.size() + 1);
+      prefixed = ' ';
+      prefixed += text;
+      text = prefixed;
+    }
+    if (map_) {
+      std::string mapped;
+      auto out = [&](std::string_view piece) {
+        mapped.clear();
+        append_byte_level(piece, mapped);
+        sink(mapped);
+      };
+      use_regex_ ? split_words(WordSplit::gpt2, text, classes_, out) : out(text);
+    } else {
+      use_regex_ ? split_words(WordSplit::gpt2, text, classes_, sink) : sink(text);
+    }
+  }
+  bool cuts_at_spaces() const override { return use_regex_ && !add_prefix_space_; }
+  bool takes_any_bytes() const override { return !use_regex_; }
+  bool byte_level() const override { return true; }
+
+ private:
+  bool add_prefix_space_, use_regex_, map_;
+  const unsigned char* classes_;
+};
+
+class PreTokenizerSequence : public PreTokenizer {
+ public:
+  explicit PreTokenizerSequence(std::vector<std::unique_ptr<PreTokenizer>> parts)
+      : parts_(std::move(parts)) {}
+  void split(std::string_view text, const PieceSink& sink) const override { step(0, text, sink); }
+  // One step that cuts at spaces is enough when the others work inside its pieces: pieces end at the cut
+  // then.
+  bool cuts_at_spaces() const override { return !parts_.empty() && parts_.front()->cuts_at_spaces(); }
+  bool takes_any_bytes() const override {
+    for (const auto& p : parts_)
+      if (!p->takes_any_bytes()) return false;
+    return true;
+  }
+  bool byte_level() const override { return !parts_.empty() && parts_.back()->byte_level(); }
+
+ private:
+  void step(std::size_t k, std::string_view text, const PieceSink& sink) const {
+    if (k == parts_.size()) {
+      sink(text);
+    } else if (k + 1 == parts_.size()) {
+      parts_[k]->split(text, sink);
+    } else {
+      parts_[k]->split(text, [&](std::string_view piece) { step(k + 1, piece, sink); });
+    }
+  }
+  std::vector<std::unique_ptr<PreTokenizer>> parts_;
+};
+
+std::unique_ptr<PreTokenizer> make_split(JsonFields& f) {
+  const auto behavior = parse_split_behavior(f.text("behavior"), f.at("behavior"));
+  const bool invert = f.boolean("invert", false);
+  JsonFields pattern(f.need("pattern"), f.at("pattern"));
+  const bool is_regex = pattern.find("Regex") != nullptr;
+  const std::string text = pattern.text(is_regex ? "Regex" : "String");
+  pattern.finish();
+  const bool plain = behavior == SplitBehavior::isolated || (behavior == SplitBehavior::removed && invert);
+  // The well-known patterns match every character, so 'isolated' and 'all but the matches removed' are the
+  // same.
+  if (const auto known = known_pattern(text); known && is_regex && plain)
+    return std::make_unique<WordSplitter>(*known);
+  return std::make_unique<RegexSplitter>(is_regex ? text : escape_regex(text), pattern.where(), behavior,
+                                         invert);
+}
+
+std::unique_ptr<PreTokenizer> make(const nlohmann::json& value, const std::string& where, bool map_bytes,
+                                   bool last) {
+  if (value.is_null()) return nullptr;
+  JsonFields f(value, where);
+  const std::string type = f.text("type");
+  std::unique_ptr<PreTokenizer> made;
+  if (type == "ByteLevel") {
+    f.inert({"trim_offsets"});
+    const bool prefix = f.boolean("add_prefix_space"), use_regex = f.boolean("use_regex", true);
+    made = std::make_unique<ByteLevel>(prefix, use_regex, map_bytes || !last);
+  } else if (type == "Split") {
+    made = make_split(f);
+  } else if (type == "Digits") {
+    made = std::make_unique<CharacterSplitter>(
+        is_number, 0, f.boolean("individual_digits") ? SplitBehavior::isolated : SplitBehavior::contiguous);
+  } else if (type == "Whitespace") {
+    made = std::make_unique<RegexSplitter>(R"(\w+|[^\w\s]+)", where, SplitBehavior::removed, true);
+  } else if (type == "WhitespaceSplit") {
+    made = std::make_unique<CharacterSplitter>(is_space, 0, SplitBehavior::removed);
+  } else if (type == "Punctuation") {
+    const auto behavior = parse_split_behavior(f.text("behavior", "Isolated"), f.at("behavior"));
+    made = std::make_unique<CharacterSplitter>(is_punctuation, 0, behavior);
+  } else if (type == "CharDelimiterSplit") {
+    const std::string delimiter = f.text("delimiter");
+    const char* p = delimiter.data();
+    const char32_t c = delimiter.empty() ? 0 : next_code_point(p);
+    if (delimiter.empty() || p != delimiter.data() + delimiter.size())
+      throw ContentsError("{}: '{}' is not one character", f.at("delimiter"), delimiter.substr(0, 100));
+    made = std::make_unique<CharacterSplitter>(is_same, c, SplitBehavior::removed);
+  } else if (type == "Sequence") {
+    std::vector<std::unique_ptr<PreTokenizer>> parts;
+    const auto& list = f.array("pretokenizers");
+    for (std::size_t k = 0; k < list.size(); ++k)
+      if (auto p = make(list[k], fmt::format("{}[{}]", f.at("pretokenizers"), k), map_bytes,
+                        last && k + 1 == list.size()))
+        parts.push_back(std::move(p));
+    made = std::make_unique<PreTokenizerSequence>(std::move(parts));
+  } else {
+    unknown_type(
+        where, type,
+        "ByteLevel, Split, Digits, Whitespace, WhitespaceSplit, Punctuation, CharDelimiterSplit, Sequence");
+  }
+  f.finish();
+  return made;
+}
+
+}  // namespace
+
+std::unique_ptr<PreTokenizer> make_pre_tokenizer(const nlohmann::json& value, const std::string& where,
+                                                 bool map_bytes) {
+  return make(value, where, map_bytes, true);
+}
+
+bool ends_in_byte_level(const nlohmann::json& value) {
+  if (!value.is_object()) return false;
+  const auto type = value.find("type");
+  if (type == value.end() || !type->is_string()) return false;
+  if (*type == "ByteLevel") return true;
+  const auto list = value.find("pretokenizers");
+  return *type == "Sequence" && list != value.end() && list->is_array() && !list->empty() &&
+         ends_in_byte_level(list->back());
+}
+
+}  // namespace redco
