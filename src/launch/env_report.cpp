@@ -1,0 +1,154 @@
+#include "launch/env_report.h"
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/error.h"
+#include "base/words.h"
+#include "launch/exec.h"
+
+namespace redco {
+
+namespace {
+
+std::string build_description() {
+  std::string s = fmt::format("GCC {}.{}.{}", __GNUC__, __GNUC_MINOR__, __GNUC_PATCHLEVEL__);
+#if defined(__clang__)
+  s = fmt::format("Clang {}.{}.{}", __clang_major__, __clang_minor__, __clang_patchlevel__);
+#endif
+#if defined(__OPTIMIZE__)
+  s += ", optimized";
+#else
+  s += ", not optimized";
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+  s += ", address sanitizer";
+#endif
+#if defined(__SANITIZE_THREAD__)
+  s += ", thread sanitizer";
+#endif
+  return s;
+}
+
+std::string cores_text(const Machine& m) {
+  std::string s = fmt::format("{} usable: {} physical under a mask of {} of {} CPUs", m.usable_cores,
+                              m.physical_cores, m.allowed_cpus, m.online_cpus);
+  if (m.quota) s += fmt::format(", cgroup quota {:.3g} CPUs", *m.quota);
+  return s;
+}
+
+}  // namespace
+
+EnvReport collect_env(const std::string& version, const std::string& blas, const std::string& mpi,
+                      const std::string& problem) {
+  EnvReport r{version, build_description(), this_machine(), blas, mpi, "", problem};
+  if (const auto job = detect_slurm(current_environment()))
+    r.slurm = fmt::format("job {}, {} node{}, {} task{}", job->id, job->nodes.size(),
+                          job->nodes.size() == 1 ? "" : "s", total_slots(job->nodes),
+                          total_slots(job->nodes) == 1 ? "" : "s");
+  return r;
+}
+
+std::string env_text(const EnvReport& r) {
+  std::string s;
+  const auto line = [&](const char* name, const std::string& value) {
+    s += fmt::format("{:<10} {}\n", name, value);
+  };
+  const Machine& m = r.machine;
+  line("redco", fmt::format("{} ({})", r.version, r.build));
+  line("host", m.hostname);
+  line("cpu", fmt::format("{}, {}", m.cpu.empty() ? "unknown" : m.cpu, m.isa));
+  line("cores", cores_text(m));
+  line("memory", fmt::format("{} available of {}", human_bytes(static_cast<u64>(m.memory_available)),
+                             human_bytes(static_cast<u64>(m.memory_total))));
+  line("blas", r.blas);
+  line("mpi", r.mpi);
+  line("cma", m.cma ? "allowed: one copy between ranks of a host"
+                    : "not allowed: two copies between ranks of a host");
+  line("binding", m.can_bind ? "ranks can be pinned to cores"
+                             : "ranks can't be pinned: the affinity is limited or can't "
+                               "be set");
+  line("slurm", r.slurm.empty() ? "no" : r.slurm);
+  if (!r.problem.empty()) line("PROBLEM", r.problem);
+  return s;
+}
+
+std::string env_json(const EnvReport& r) {
+  const Machine& m = r.machine;
+  nlohmann::ordered_json j{{"version", r.version},
+                           {"build", r.build},
+                           {"host", m.hostname},
+                           {"cpu", m.cpu},
+                           {"isa", m.isa},
+                           {"cores", m.usable_cores},
+                           {"physical_cores", m.physical_cores},
+                           {"allowed_cpus", m.allowed_cpus},
+                           {"online_cpus", m.online_cpus},
+                           {"cpu_quota", nullptr},
+                           {"memory_total", m.memory_total},
+                           {"memory_available", m.memory_available},
+                           {"can_bind", m.can_bind},
+                           {"cma", m.cma},
+                           {"blas", r.blas},
+                           {"mpi", r.mpi},
+                           {"slurm", r.slurm},
+                           {"problem", r.problem}};
+  if (m.quota) j["cpu_quota"] = *m.quota;
+  return j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::vector<HostFacts> parse_env_lines(const std::string& output) {
+  std::vector<HostFacts> all;
+  std::istringstream in(output);
+  for (std::string line; std::getline(in, line);) {
+    if (line.empty() || line[0] != '{') continue;
+    const auto j = nlohmann::json::parse(line, nullptr, false);
+    const auto has = [&](const char* key, nlohmann::json::value_t type) {
+      return j.is_object() && j.contains(key) && j[key].type() == type;
+    };
+    using type = nlohmann::json::value_t;
+    if (!has("host", type::string) || !has("cores", type::number_unsigned) || !has("isa", type::string) ||
+        !has("cpu", type::string) || !has("can_bind", type::boolean) || !has("cma", type::boolean) ||
+        j["cores"].get<u64>() < 1 || j["cores"].get<u64>() > 1 << 16)
+      throw ContentsError(
+          "a host's `redco env --json` says '{}'; expected an object with host, cores, isa, cpu, can_bind "
+          "and cma: is it the same redco?",
+          excerpt(line, 200));
+    all.push_back({j["host"], j["cores"].get<int>(), j["isa"], j["cpu"], j["can_bind"], j["cma"]});
+  }
+  return all;
+}
+
+std::map<std::string, HostFacts> probe_hosts(const LaunchRequest& request, const std::string& program,
+                                             double seconds) {
+  std::vector<Host> hosts = request.hostfile ? read_hostfile(*request.hostfile) : parse_hosts(request.hosts);
+  std::map<std::string, HostFacts> facts;
+  if (hosts.empty()) return facts;
+  auto argv = probe_argv(hosts, request);
+  argv.insert(argv.end(), {program, "env", "--json"});
+  std::vector<std::pair<std::string, std::string>> environment;
+  if (request.root) environment = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
+  const auto found = parse_env_lines(output_of(argv, environment, seconds));
+  if (found.size() != hosts.size())
+    throw Error(ExitCode::rank_failed,
+                fmt::format("{} of {} hosts answered `redco env --json`", found.size(), hosts.size()));
+  // A host may call itself otherwise than the list does (localhost, an alias): what is left over is matched
+  // in order, as mpirun starts the processes in the order of the list.
+  std::vector<bool> used(found.size(), false);
+  const auto short_name = [](const std::string& n) { return n.substr(0, n.find('.')); };
+  for (const Host& h : hosts)
+    for (std::size_t i = 0; i < found.size(); i++)
+      if (!used[i] && !facts.count(h.name) && short_name(found[i].name) == short_name(h.name)) {
+        facts[h.name] = found[i];
+        used[i] = true;
+      }
+  for (const Host& h : hosts)
+    for (std::size_t i = 0; i < found.size() && !facts.count(h.name); i++)
+      if (!used[i]) {
+        facts[h.name] = found[i];
+        used[i] = true;
+      }
+  return facts;
+}
+
+}  // namespace redco

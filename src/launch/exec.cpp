@@ -1,0 +1,274 @@
+#include "launch/exec.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+
+#include "base/error.h"
+#include "launch/mpirun_output.h"
+
+namespace redco {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int kHoldMs = 200;    // a banner that isn't finished after this is printed as it is
+constexpr int kDrainMs = 1000;  // after mpirun's end, for what is left in its pipe
+
+double since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
+
+// A descriptor that closes itself.
+struct Fd {
+  int fd = -1;
+  Fd() = default;
+  explicit Fd(int f) : fd(f) {}
+  ~Fd() { reset(); }
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  void reset() {
+    if (fd >= 0) close(fd);
+    fd = -1;
+  }
+};
+
+struct Pipe {
+  Fd in, out;  // read end, write end
+  Pipe() {
+    int p[2];
+    if (pipe2(p, O_CLOEXEC)) throw IoError("pipe: {}", std::strerror(errno));
+    in.fd = p[0];
+    out.fd = p[1];
+  }
+};
+
+void write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = write(fd, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) {
+      pollfd p{fd, POLLOUT, 0};
+      poll(&p, 1, 1000);
+      continue;
+    }
+    if (n <= 0) return;  // nobody reads messages any more
+    text.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+// Reads what is there; "" at the end (ended = true) or when nothing is there now.
+std::string read_some(int fd, bool& ended) {
+  std::array<char, 16384> buffer;
+  const ssize_t n = read(fd, buffer.data(), buffer.size());
+  if (n > 0) return {buffer.data(), static_cast<std::size_t>(n)};
+  ended = n == 0 || (errno != EINTR && errno != EAGAIN);
+  return {};
+}
+
+// The write end of the pipe that signals go into; handlers may touch nothing else.
+volatile sig_atomic_t signal_fd = -1;
+
+extern "C" void redco_note_signal(int number) {
+  const int before = errno;
+  const char c = static_cast<char>(number);
+  if (signal_fd >= 0 && write(signal_fd, &c, 1) < 0) {  // a full pipe holds enough of them
+  }
+  errno = before;
+}
+
+// Signals arrive as bytes in a pipe while this lives.
+class SignalPipe {
+ public:
+  SignalPipe() {
+    fcntl(pipe_.out.fd, F_SETFL, O_NONBLOCK);
+    fcntl(pipe_.in.fd, F_SETFL, O_NONBLOCK);
+    signal_fd = pipe_.out.fd;
+    struct sigaction act {};
+    act.sa_handler = redco_note_signal;
+    act.sa_flags = SA_RESTART;
+    sigemptyset(&act.sa_mask);
+    for (std::size_t i = 0; i < kSignals.size(); i++) {
+      sigaction(kSignals[i], &act, &before_[i]);
+      if (before_[i].sa_handler == SIG_IGN && kSignals[i] != SIGCHLD)  // nohup, or a script's `&`
+        sigaction(kSignals[i], &before_[i], nullptr);
+    }
+  }
+  ~SignalPipe() {
+    for (std::size_t i = 0; i < kSignals.size(); i++) sigaction(kSignals[i], &before_[i], nullptr);
+    signal_fd = -1;
+  }
+  int fd() const { return pipe_.in.fd; }
+  static constexpr std::array<int, 5> kSignals{SIGINT, SIGTERM, SIGUSR1, SIGHUP, SIGCHLD};
+
+ private:
+  Pipe pipe_;
+  std::array<struct sigaction, 5> before_{};
+};
+
+std::vector<char*> pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> p;
+  for (const auto& s : strings) p.push_back(const_cast<char*>(s.c_str()));
+  p.push_back(nullptr);
+  return p;
+}
+
+// Starts argv with the environment extended. stdin is empty; stdout_fd (-1: ours) and stderr_fd are its
+// outputs. Its own process group; it gets SIGTERM if this process dies.
+pid_t start(const std::vector<std::string>& argv,
+            const std::vector<std::pair<std::string, std::string>>& extra, int stdout_fd, int stderr_fd) {
+  Environment all = current_environment();
+  for (const auto& [name, value] : extra) all[name] = value;
+  std::vector<std::string> lines;
+  for (const auto& [name, value] : all) lines.push_back(name + "=" + value);
+  const auto args = pointers(argv), env = pointers(lines);
+  Pipe failed;  // closed by exec, or says why there was none
+  const pid_t parent = getpid(), pid = fork();
+  if (pid < 0) throw IoError("starting {}: fork: {}", argv[0], std::strerror(errno));
+  if (pid == 0) {
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) _exit(127);
+    for (int s : SignalPipe::kSignals) signal(s, SIG_DFL);
+    signal(SIGPIPE, SIG_DFL);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    const int null = open("/dev/null", O_RDONLY);
+    if (null >= 0) dup2(null, 0);
+    if (stdout_fd >= 0) dup2(stdout_fd, 1);
+    dup2(stderr_fd, 2);
+    execvpe(args[0], args.data(), env.data());
+    const int why = errno;
+    if (write(failed.out.fd, &why, sizeof why) < 0) _exit(126);
+    _exit(127);
+  }
+  failed.out.reset();
+  int why = 0;
+  ssize_t n;
+  while ((n = read(failed.in.fd, &why, sizeof why)) < 0 && errno == EINTR) {
+  }
+  if (n == static_cast<ssize_t>(sizeof why)) {
+    waitpid(pid, nullptr, 0);
+    if (why == ENOENT)
+      throw UsageError(
+          "{} isn't in PATH; several ranks need Open MPI (Debian: apt install openmpi-bin; clusters: module "
+          "load openmpi)",
+          argv[0]);
+    throw UsageError("{} can't be started: {}", argv[0], std::strerror(why));
+  }
+  return pid;
+}
+
+// Turns mpirun's status and banners into the job's exit code.
+int job_code(int status, const std::optional<MpirunOutput::Failure>& failure, bool ended_by_us) {
+  using Kind = MpirunOutput::Failure::Kind;
+  const int rank_failed = static_cast<int>(ExitCode::rank_failed);
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  if (code == 0) return 0;
+  if (ended_by_us) return static_cast<int>(ExitCode::interrupted);
+  if (failure && failure->kind != Kind::exit_code) return rank_failed;
+  return code >= 128 ? rank_failed : code;  // 128 + signal, 205: lost a host, 255: no start
+}
+
+}  // namespace
+
+int exec_under_mpirun(const LaunchPlan& plan, const std::vector<std::string>& program,
+                      const ExecOptions& options) {
+  REDCO_CHECK(plan.way == LaunchPlan::Way::mpirun && !plan.argv.empty(), "this plan needs no mpirun");
+  std::vector<std::string> argv = plan.argv;
+  argv.insert(argv.end(), program.begin(), program.end());
+
+  SignalPipe signals;
+  Pipe errors;
+  const pid_t pid = start(argv, plan.environment, -1, errors.out.fd);
+  errors.out.reset();
+  fcntl(errors.in.fd, F_SETFL, O_NONBLOCK);
+
+  MpirunOutput output;
+  int asked = 0;  // signals that ask for an end
+  bool ended_by_us = false, closed = false, gone = false;
+  int status = 0;
+  Clock::time_point end;
+  while (!(gone && (closed || since(end) * 1000 > kDrainMs))) {
+    std::array<pollfd, 2> fds{pollfd{signals.fd(), POLLIN, 0}, pollfd{closed ? -1 : errors.in.fd, POLLIN, 0}};
+    const int ready = poll(fds.data(), fds.size(), output.holding() ? kHoldMs : gone ? 50 : 1000);
+    if (ready == 0 && output.holding()) write_all(options.stderr_fd, output.flush());
+    bool nothing = false;
+    for (char number : fds[0].revents ? read_some(signals.fd(), nothing) : std::string()) {
+      if (number == SIGCHLD || gone) continue;
+      if (number == SIGUSR1) {
+        kill(pid, SIGUSR1);
+        continue;
+      }
+      asked++;
+      const bool gentle = options.save_on_signal && asked == 1;
+      ended_by_us = ended_by_us || !gentle;
+      if (gentle)
+        write_all(options.stderr_fd,
+                  fmt::format("redco: {}: saving and ending; once more: ending without saving\n",
+                              number == SIGINT   ? "SIGINT"
+                              : number == SIGHUP ? "SIGHUP"
+                                                 : "SIGTERM"));
+      kill(pid, gentle ? SIGUSR1 : asked <= 2 ? SIGTERM : SIGKILL);
+    }
+    if (fds[1].revents) write_all(options.stderr_fd, output.feed(read_some(errors.in.fd, closed)));
+    if (!gone && waitpid(pid, &status, WNOHANG) == pid) {
+      gone = true;
+      end = Clock::now();
+    }
+  }
+  write_all(options.stderr_fd, output.flush());
+  if (!ended_by_us && !output.message().empty())
+    write_all(options.stderr_fd, "redco: " + output.message() + "\n");
+  return job_code(status, output.failure(), ended_by_us);
+}
+
+std::string output_of(const std::vector<std::string>& argv,
+                      const std::vector<std::pair<std::string, std::string>>& environment, double seconds,
+                      i64 max_bytes) {
+  REDCO_CHECK(!argv.empty(), "no command");
+  Pipe outs, errors;
+  const pid_t pid = start(argv, environment, outs.out.fd, errors.out.fd);
+  outs.out.reset();
+  errors.out.reset();
+  std::string out, err;
+  bool out_ended = false, err_ended = false, too_much = false;
+  const auto began = Clock::now();
+  while (!(out_ended && err_ended) && since(began) < seconds && !too_much) {
+    std::array<pollfd, 2> fds{pollfd{out_ended ? -1 : outs.in.fd, POLLIN, 0},
+                              pollfd{err_ended ? -1 : errors.in.fd, POLLIN, 0}};
+    poll(fds.data(), fds.size(), 100);
+    if (fds[0].revents) out += read_some(outs.in.fd, out_ended);
+    if (fds[1].revents) err += read_some(errors.in.fd, err_ended);
+    too_much = static_cast<i64>(out.size()) > max_bytes || static_cast<i64>(err.size()) > max_bytes;
+  }
+  const bool finished = out_ended && err_ended;
+  int status = 0;
+  if (!finished) kill(-pid, SIGTERM);
+  const auto asked = Clock::now();
+  while (waitpid(pid, &status, WNOHANG) == 0) {
+    if (!finished && since(asked) > 2) kill(-pid, SIGKILL);
+    usleep(2000);
+  }
+  if (finished && WIFEXITED(status) && WEXITSTATUS(status) == 0) return out;
+  const std::string why = too_much ? fmt::format("wrote more than {} bytes", max_bytes)
+                          : !finished
+                              ? fmt::format("took longer than {:g} s", seconds)
+                              : fmt::format("ended with status {}",
+                                            WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+  throw Error(ExitCode::rank_failed, fmt::format("{} {}: {}", argv[0], why, err.substr(0, 2000)));
+}
+
+std::string program_path() {
+  std::error_code error;
+  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) throw IoError("/proc/self/exe: {}", error.message());
+  return path.string();
+}
+
+}  // namespace redco

@@ -1,0 +1,37 @@
+// Runs the ranks under mpirun and waits for them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launch/mpirun.h"
+
+namespace redco {
+
+struct ExecOptions {
+  // The ranks save and end on SIGUSR1 (train): the first SIGINT or SIGTERM here is passed on as SIGUSR1.
+  // Otherwise, and from the second signal on, mpirun gets SIGTERM and ends them; from the third on it is
+  // killed.
+  bool save_on_signal = false;
+  int stderr_fd = 2;  // where messages go
+};
+
+// Runs plan.argv + program with mpirun as a child in a process group of its own (so that ^C reaches this
+// process only), passing stdout through, stderr without mpirun's banners, and signals on. One message reaches
+// the user when a rank fails: the rank's own, or a line here if it was killed. Returns the exit code of the
+// job: the ranks' own, rank_failed (5) when a rank was killed, a host lost or mpirun unable to start,
+// interrupted (8) when signals ended it. UsageError when mpirun isn't there. REQUIRES: one call at a time,
+// from the main thread, in a process without MPI.
+int exec_under_mpirun(const LaunchPlan& plan, const std::vector<std::string>& program,
+                      const ExecOptions& options = {});
+
+// The standard output of a command (argv[0] is looked up in PATH), at most max_bytes; throws
+// Error(rank_failed) with its stderr when it ends with another status than 0 or takes longer than `seconds`.
+std::string output_of(const std::vector<std::string>& argv,
+                      const std::vector<std::pair<std::string, std::string>>& environment, double seconds,
+                      i64 max_bytes = i64{1} << 20);
+
+// The file of the running program, for starting it again.
+std::string program_path();
+
+}  // namespace redco
