@@ -44,7 +44,7 @@ void check_time(std::string_view text) {
 // The part of the script that doesn't depend on the request. `wait` returns early when a trap has run, so it
 // is asked again until it returns by itself. The work is a background job: a trap runs only while the shell
 // waits for one.
-constexpr const char* kRun = R"(
+constexpr const char* kRun = R"sh(
 "${launch[@]}" "${command[@]}" &
 work=$!
 signalled=0
@@ -66,89 +66,87 @@ while :; do
   code=$?
   [ "$interrupted" = 1 ] || break
 done
-)";
+)sh";
 
 // 143 and 137: srun ends the other ranks as soon as the first has ended with a code.
-constexpr const char* kRequeue = R"(
+constexpr const char* kRequeue = R"sh(
 if [ "$signalled" = 1 ]; then
   case "$code" in
     8 | 137 | 143)
-      echo "saved; back into the queue (restart ${SLURM_RESTART_COUNT:-0} so far)" > &2 scontrol requeue
-                                                                                     "$SLURM_JOB_ID" &&
-                                 exit 0;
-;
+      echo "saved; back into the queue (restart ${SLURM_RESTART_COUNT:-0} so far)" >&2
+      scontrol requeue "$SLURM_JOB_ID" && exit 0
+      ;;
   esac
 fi
-)";
+)sh";
 
-  }  // namespace
+}  // namespace
 
-  std::string shell_quote(std::string_view word) {
-    const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
-      return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-             std::string_view("-_./=:,+@%").find(static_cast<char>(c)) != std::string_view::npos;
-    });
-    if (plain) return std::string(word);
-    std::string quoted = "'";
-    for (char c : word) {
-      if (c == '\0') throw UsageError("an argument holds a zero byte");
-      if (c == '\'')
-        quoted += "'\\''";
-      else
-        quoted += c;
-    }
-    return quoted + "'";
+std::string shell_quote(std::string_view word) {
+  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           std::string_view("-_./=:,+@%").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  if (plain) return std::string(word);
+  std::string quoted = "'";
+  for (char c : word) {
+    if (c == '\0') throw UsageError("an argument holds a zero byte");
+    if (c == '\'')
+      quoted += "'\\''";
+    else
+      quoted += c;
   }
+  return quoted + "'";
+}
 
-  std::string make_sbatch_script(const SbatchRequest& r) {
-    check_range("nodes", r.nodes, 1, 1 << 16);
-    check_range("ranks", r.ranks, r.nodes, 1 << 20);
-    check_range("threads_per_rank", r.threads_per_rank, 1, 4096);
-    check_range("save_seconds", r.save_seconds, 1, 65535);
-    if (r.job_file.empty()) throw UsageError("sbatch: no job file");
-    if (r.time_limit) check_time(*r.time_limit);
-    if (r.memory_per_node) check_range("memory_per_node", *r.memory_per_node, 1, i64{1} << 40);
+std::string make_sbatch_script(const SbatchRequest& r) {
+  check_range("nodes", r.nodes, 1, 1 << 16);
+  check_range("ranks", r.ranks, r.nodes, 1 << 20);
+  check_range("threads_per_rank", r.threads_per_rank, 1, 4096);
+  check_range("save_seconds", r.save_seconds, 1, 65535);
+  if (r.job_file.empty()) throw UsageError("sbatch: no job file");
+  if (r.time_limit) check_time(*r.time_limit);
+  if (r.memory_per_node) check_range("memory_per_node", *r.memory_per_node, 1, i64{1} << 40);
 
-    std::string s = "#!/bin/bash\n";
-    s += directive("job-name", r.job_name);
-    s += directive("nodes", r.nodes);
-    s += directive("ntasks", r.ranks);
-    s += directive("ntasks-per-node", (r.ranks + r.nodes - 1) / r.nodes);
-    s += directive("cpus-per-task", r.threads_per_rank);
-    if (r.partition) s += directive("partition", *r.partition);
-    if (r.account) s += directive("account", *r.account);
-    if (r.time_limit) s += directive("time", *r.time_limit);
-    if (r.memory_per_node) s += directive("mem", fmt::format("{}M", *r.memory_per_node));
-    s += directive("output", r.output);
-    s += "#SBATCH --open-mode=append\n";  // a requeued job would truncate its log
-    s += fmt::format("#SBATCH --signal=B:USR1@{}\n", r.save_seconds);
-    s += r.requeue ? "#SBATCH --requeue\n" : "#SBATCH --no-requeue\n";
+  std::string s = "#!/bin/bash\n";
+  s += directive("job-name", r.job_name);
+  s += directive("nodes", r.nodes);
+  s += directive("ntasks", r.ranks);
+  s += directive("ntasks-per-node", (r.ranks + r.nodes - 1) / r.nodes);
+  s += directive("cpus-per-task", r.threads_per_rank);
+  if (r.partition) s += directive("partition", *r.partition);
+  if (r.account) s += directive("account", *r.account);
+  if (r.time_limit) s += directive("time", *r.time_limit);
+  if (r.memory_per_node) s += directive("mem", fmt::format("{}M", *r.memory_per_node));
+  s += directive("output", r.output);
+  s += "#SBATCH --open-mode=append\n";  // a requeued job would truncate its log
+  s += fmt::format("#SBATCH --signal=B:USR1@{}\n", r.save_seconds);
+  s += r.requeue ? "#SBATCH --requeue\n" : "#SBATCH --no-requeue\n";
 
-    s += "\n# Written by `redco sbatch`; change it as you like.\n";
-    std::vector<std::string> words{shell_quote(r.program), shell_quote(r.command), shell_quote(r.job_file)};
-    for (const auto& o : r.overrides) words.push_back(shell_quote(o));
-    s += fmt::format("command=({})\n", fmt::join(words, " "));
-    // srun takes --cpus-per-task from the job only when told so (since SLURM 22.05). Without
-    // --kill-on-bad-exit a step hangs when a rank is killed.
-    const std::string srun =
-        "launch=(srun --mpi=pmix --kill-on-bad-exit=1 --cpus-per-task=\"$SLURM_CPUS_PER_TASK\")\n";
-    const std::string environment =
-        "export OMP_NUM_THREADS=\"$SLURM_CPUS_PER_TASK\" OMP_WAIT_POLICY=passive\n";
-    switch (r.launcher) {
-      case SbatchRequest::Launcher::srun:
-        s += srun + environment;
-        break;
-      case SbatchRequest::Launcher::mpirun:
-        s += "launch=()  # redco starts mpirun itself\n";
-        break;
-      case SbatchRequest::Launcher::automatic:
-        s += "if srun --mpi=list 2>&1 | grep -qw 'pmix\\|pmix_v[0-9]*'; then\n  " + srun + "  " +
-             environment + "else\n  launch=()  # redco starts mpirun itself\nfi\n";
-    }
-    s += kRun;
-    if (r.requeue) s += kRequeue;
-    s += "exit \"$code\"\n";
-    return s;
+  s += "\n# Written by `redco sbatch`; change it as you like.\n";
+  std::vector<std::string> words{shell_quote(r.program), shell_quote(r.command), shell_quote(r.job_file)};
+  for (const auto& o : r.overrides) words.push_back(shell_quote(o));
+  s += fmt::format("command=({})\n", fmt::join(words, " "));
+  // srun takes --cpus-per-task from the job only when told so (since SLURM 22.05). Without
+  // --kill-on-bad-exit a step hangs when a rank is killed.
+  const std::string srun =
+      "launch=(srun --mpi=pmix --kill-on-bad-exit=1 --cpus-per-task=\"$SLURM_CPUS_PER_TASK\")\n";
+  const std::string environment = "export OMP_NUM_THREADS=\"$SLURM_CPUS_PER_TASK\" OMP_WAIT_POLICY=passive\n";
+  switch (r.launcher) {
+    case SbatchRequest::Launcher::srun:
+      s += srun + environment;
+      break;
+    case SbatchRequest::Launcher::mpirun:
+      s += "launch=()  # redco starts mpirun itself\n";
+      break;
+    case SbatchRequest::Launcher::automatic:
+      s += "if srun --mpi=list 2>&1 | grep -qw 'pmix\\|pmix_v[0-9]*'; then\n  " + srun + "  " + environment +
+           "else\n  launch=()  # redco starts mpirun itself\nfi\n";
   }
+  s += kRun;
+  if (r.requeue) s += kRequeue;
+  s += "exit \"$code\"\n";
+  return s;
+}
 
-  }  // namespace redco
+}  // namespace redco
