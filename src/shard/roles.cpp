@@ -419,6 +419,15 @@ class Finder {
       if (l.context == Context::attention || l.qkv == 4 || all.contains(4) || all.size() >= 2)
         set(l, Role::attention_in);
     }
+    // A k and a v by name, and a q that isn't named as such: the layer right before them.
+    for (std::size_t i = 1; i < layers.size(); ++i) {
+      Layer& before = layers[i - 1];
+      if (!layers[i].done || before.done || before.group != layers[i].group || before.out_name) continue;
+      bool q = false;
+      for (std::size_t j = i; j < layers.size() && layers[j].done; ++j)
+        q |= layers[j].qkv == 1 || layers[j].qkv == 4;
+      if (!q) set(before, Role::attention_in);
+    }
     // torch's MultiheadAttention: in_proj; GPT-2's c_attn as one tensor.
     for (Layer& l : layers)
       if (!l.done && l.context == Context::attention && !l.out_name &&
@@ -485,22 +494,24 @@ class Finder {
     const i64 w = l[i].in;
     std::size_t run = 0;  // of the same module
     while (free(i + run) && l[i + run].group == l[i].group) ++run;
-    // A module of its own: all read w, the last maps back to it.
     const auto reads = [&](std::size_t a, std::size_t b) {
       return std::all_of(l.begin() + a, l.begin() + b, [&](const Layer& x) { return x.in == w; });
     };
-    if (run >= 4 && run <= 5 && l[i + run - 1].out == w && reads(i, i + run - 1)) {
-      const i64 back = l[i + run - 1].in;
-      if (std::any_of(l.begin() + i, l.begin() + i + run - 1, [&](const Layer& x) { return x.out == back; }))
-        return run;
-    }
+    // A module of its own with q, k, v, a gate and the output.
+    if (run == 5 && l[i + 4].out == w && reads(i, i + 4) && l[i].out == l[i + 4].in &&
+        l[i + 3].out == l[i + 4].in)
+      return 5;
     // Three inputs and one back; k and v may read another width (cross-attention) or be narrower (grouped
     // heads).
     if (free(i + 1) && free(i + 2) && free(i + 3) && l[i + 3].out == w) {
       const i64 back = l[i + 3].in;
       const bool same_input = reads(i, i + 3);
       const bool cross = l[i + 1].in == l[i + 2].in && l[i].out == l[i + 1].out && l[i].out == l[i + 2].out;
-      const bool leads_back = l[i].out == back || l[i + 1].out == back || l[i + 2].out == back;
+      // One of them, q, is as wide as what comes back; the other two are alike.
+      const auto is_q = [&](std::size_t q, std::size_t k, std::size_t v) {
+        return l[q].out == back && l[k].out == l[v].out;
+      };
+      const bool leads_back = is_q(i, i + 1, i + 2) || is_q(i + 1, i, i + 2) || is_q(i + 2, i, i + 1);
       // Two pairs of one square width in modules of two aren't an attention.
       const bool two_pairs =
           run == 2 && l[i].square() && l[i + 2].group != l[i].group && l[i + 3].group == l[i + 2].group;
@@ -512,7 +523,7 @@ class Finder {
       return 3;
     // q, k, v fused: what comes back is narrower than what went out.
     if (free(i + 1) && l[i + 1].out == w && l[i].out > l[i + 1].in && l[i].out <= 3 * l[i + 1].in &&
-        l[i].out != w && l[i + 1].group == l[i].group)
+        2 * l[i + 1].in >= w && l[i].out != w && l[i + 1].group == l[i].group)
       return 2;
     // Inside a module called attention, whatever it looks like.
     if (l[i].context == Context::attention && run >= 2 && l[i + run - 1].out == w) return run;
@@ -603,6 +614,10 @@ class Finder {
     }
     for (int i = 0; i < n(); ++i) {
       if (is_matrix(i)) continue;
+      if (rank(shape(i)) == 0) {
+        out_[i].role = Role::vector;
+        continue;
+      }
       const ParamKind kind = out_[i].kind;
       if (kind == ParamKind::bias) {
         out_[i].role = Role::bias;
