@@ -24,8 +24,9 @@ struct ModelSettings {
     v.field("preset", preset, "a known architecture, such as gpt-j-6b; random weights unless path is given");
     v.field("arch", arch,
             "a model family, such as gpt2, sized by the config keys given beside it; random weights");
-    v.field("tokenizer", tokenizer, "`bytes` or a tokenizer's file or folder; ~ is that of model.path")
-        .path();
+    v.field("tokenizer", tokenizer,
+            "how text becomes ids: a tokenizer's file or folder; ~ is that of model.path")
+        .looks_like("`bytes` or a path");
     v.field("ignore_config_keys", ignore_config_keys,
             "keys of the model's config.json that redco may ignore");
     v.rest(config,

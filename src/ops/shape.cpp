@@ -277,6 +277,8 @@ Tensor cast(const Tensor& x, DType to) {
   return y;
 }
 
+i64 head_repeats(i64 n_head, i64 n_kv) { return kv_repeat(n_head, n_kv, Context::current().mesh().mp); }
+
 Tensor repeat_heads(const Tensor& w, i64 width, i64 f, const Layout& like) {
   const int along = w.hidden();
   if (f == 1) return w;

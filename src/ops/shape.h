@@ -26,6 +26,8 @@ Tensor broadcast_to(const Tensor& x, const Shape& visible_shape);
 // dtype conversion f32 <-> f64.
 Tensor cast(const Tensor& x, DType to);
 
+// How often key/value heads are repeated on the current mesh (shard/layout.h kv_repeat).
+i64 head_repeats(i64 n_head, i64 n_kv);
 // Grouped heads: rows of `width` elements along dim 0, each repeated f times (f >= 1): [n * width, ...] ->
 // [n * f * width, ...]. A Replicated input can come out cut like `like` (each rank makes its own slice only).
 Tensor repeat_heads(const Tensor& w, i64 width, i64 f, const Layout& like);

@@ -1,0 +1,204 @@
+#include "models/config.h"
+
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/error.h"
+
+namespace redco {
+
+using Json = nlohmann::ordered_json;
+
+struct ModelConfig::State {
+  Json json;
+  std::set<std::string> used, overridden, ignored;
+};
+
+ModelConfig::ModelConfig(const std::string& text, std::string source,
+                         const std::map<std::string, std::string>& overrides,
+                         const std::vector<std::string>& ignore)
+    : state_(std::make_unique<State>()), source_(std::move(source)) {
+  if (text.size() > (16u << 20)) throw ContentsError("[model] {}: larger than 16 MiB, not a config", source_);
+  try {
+    int depth = 0;
+    bool too_deep = false;
+    state_->json = Json::parse(text, [&](int d, Json::parse_event_t, Json&) {
+      depth = std::max(depth, d);
+      too_deep |= d > 64;
+      return d <= 64;
+    });
+    if (too_deep) throw ContentsError("[model] {}: nested deeper than 64 levels", source_);
+  } catch (const nlohmann::json::exception& e) {
+    throw ContentsError("[model] {}: not valid JSON: {}", source_, e.what());
+  }
+  if (!state_->json.is_object()) throw ContentsError("[model] {}: expected an object of settings", source_);
+  for (const auto& [key, value] : overrides) {
+    state_->json[key] = Json::parse(value);
+    state_->overridden.insert(key);
+  }
+  state_->ignored.insert(ignore.begin(), ignore.end());
+}
+ModelConfig::~ModelConfig() = default;
+ModelConfig::ModelConfig(ModelConfig&&) noexcept = default;
+
+void ModelConfig::fail(const std::string& key, const std::string& why) const {
+  const auto it = state_->json.find(key);
+  const std::string value = it == state_->json.end() ? "" : fmt::format("={}", it->dump().substr(0, 120));
+  if (state_->overridden.count(key)) throw UsageError("[model] model.{}{}: {}", key, value, why);
+  throw ContentsError("[model] {}: {}{}: {}", source_, key, value, why);
+}
+
+bool ModelConfig::has(const std::string& key) const {
+  const auto it = state_->json.find(key);
+  return it != state_->json.end() && !it->is_null();
+}
+
+i64 ModelConfig::integer(const std::string& key, i64 least) {
+  state_->used.insert(key);
+  if (!has(key)) fail(key, "missing; the model needs it");
+  const Json& v = state_->json[key];
+  if (!v.is_number_integer()) fail(key, "expected a whole number");
+  if (v.is_number_unsigned() && v.get<u64>() > (u64{1} << 40)) fail(key, "too large");
+  const i64 n = v.get<i64>();
+  if (n < least || n > (i64{1} << 40))
+    fail(key, fmt::format("expected a whole number of at least {}", least));
+  return n;
+}
+i64 ModelConfig::integer_or(const std::string& key, i64 fallback, i64 least) {
+  state_->used.insert(key);
+  return has(key) ? integer(key, least) : fallback;
+}
+std::optional<i64> ModelConfig::maybe_integer(const std::string& key) {
+  state_->used.insert(key);
+  if (!has(key)) return std::nullopt;
+  return integer(key, -1);
+}
+double ModelConfig::number_or(const std::string& key, double fallback) {
+  state_->used.insert(key);
+  if (!has(key)) return fallback;
+  const Json& v = state_->json[key];
+  if (!v.is_number() || !std::isfinite(v.get<double>())) fail(key, "expected a finite number");
+  return v.get<double>();
+}
+bool ModelConfig::boolean_or(const std::string& key, bool fallback) {
+  state_->used.insert(key);
+  if (!has(key)) return fallback;
+  const Json& v = state_->json[key];
+  if (!v.is_boolean()) fail(key, "expected true or false");
+  return v.get<bool>();
+}
+std::string ModelConfig::text_or(const std::string& key, const std::string& fallback) {
+  state_->used.insert(key);
+  if (!has(key)) return fallback;
+  const Json& v = state_->json[key];
+  if (!v.is_string()) fail(key, "expected a text");
+  return v.get<std::string>();
+}
+std::string ModelConfig::json(const std::string& key) {
+  state_->used.insert(key);
+  const auto it = state_->json.find(key);
+  return it == state_->json.end() ? "null" : it->dump();
+}
+void ModelConfig::expect(const std::string& key, const std::vector<std::string>& values) {
+  state_->used.insert(key);
+  if (!has(key)) return;
+  for (const std::string& v : values)
+    if (state_->json[key] == Json::parse(v)) return;
+  fail(key, fmt::format("not supported; supported: {}", fmt::join(values, ", ")));
+}
+void ModelConfig::inert(const std::vector<std::string>& keys) {
+  state_->used.insert(keys.begin(), keys.end());
+}
+
+void ModelConfig::finish() {
+  // PretrainedConfig's own keys that don't change what a model computes: names, versions, ids used by
+  // generation, and the generation settings that old configs carry (generation_config.json holds them now).
+  static const std::set<std::string> kCommon = {"architectures",
+                                                "model_type",
+                                                "transformers_version",
+                                                "dtype",
+                                                "torch_dtype",
+                                                "_name_or_path",
+                                                "name_or_path",
+                                                "bos_token_id",
+                                                "eos_token_id",
+                                                "pad_token_id",
+                                                "sep_token_id",
+                                                "cls_token_id",
+                                                "mask_token_id",
+                                                "use_cache",
+                                                "id2label",
+                                                "label2id",
+                                                "num_labels",
+                                                "problem_type",
+                                                "finetuning_task",
+                                                "task_specific_params",
+                                                "initializer_range",
+                                                "init_std",
+                                                "gradient_checkpointing",
+                                                "return_dict",
+                                                "output_hidden_states",
+                                                "output_attentions",
+                                                "return_dict_in_generate",
+                                                "is_decoder",
+                                                "is_encoder_decoder",
+                                                "max_length",
+                                                "min_length",
+                                                "do_sample",
+                                                "early_stopping",
+                                                "num_beams",
+                                                "num_beam_groups",
+                                                "diversity_penalty",
+                                                "temperature",
+                                                "top_k",
+                                                "top_p",
+                                                "typical_p",
+                                                "repetition_penalty",
+                                                "length_penalty",
+                                                "no_repeat_ngram_size",
+                                                "encoder_no_repeat_ngram_size",
+                                                "bad_words_ids",
+                                                "num_return_sequences",
+                                                "output_scores",
+                                                "remove_invalid_values",
+                                                "exponential_decay_length_penalty",
+                                                "suppress_tokens",
+                                                "begin_suppress_tokens",
+                                                "prefix",
+                                                "tokenizer_class",
+                                                "forced_bos_token_id",
+                                                "forced_eos_token_id",
+                                                "decoder_start_token_id",
+                                                "torchscript",
+                                                "tf_legacy_loss",
+                                                "use_bfloat16",
+                                                "chunk_size_feed_forward",
+                                                "_attn_implementation_autoset",
+                                                "attn_implementation",
+                                                "_attn_implementation",
+                                                "pretraining_tp",
+                                                "language_model",
+                                                "unsloth_version",
+                                                "auto_map",
+                                                "_commit_hash"};
+  state_->used.insert(kCommon.begin(), kCommon.end());
+  expect("add_cross_attention", {"false"});
+  expect("cross_attention_hidden_size", {"null"});
+  expect("pruned_heads", {"{}", "null"});
+  expect("quantization_config", {"null"});
+  expect("tie_encoder_decoder", {"false"});
+  for (const auto& [key, value] : state_->json.items()) {
+    if (value.is_null() || state_->used.count(key) || state_->ignored.count(key)) continue;
+    std::string hint =
+        state_->overridden.count(key)
+            ? ""
+            : "; if it doesn't change what the model computes, add it to model.ignore_config_keys";
+    fail(key, "redco's model of this family has no such setting" + hint);
+  }
+}
+
+std::string ModelConfig::dump() const { return state_->json.dump(2) + "\n"; }
+
+}  // namespace redco

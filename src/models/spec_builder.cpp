@@ -1,0 +1,61 @@
+#include "models/spec_builder.h"
+
+namespace redco {
+
+void SpecBuilder::add(const std::string& name, Shape shape, ParamKind kind, Init init) {
+  out_.specs.push_back(
+      {.name = name, .shape = shape, .kind = kind, .stored = {name, shape, false, 0}, .init = init});
+}
+
+void SpecBuilder::embedding(const std::string& name, i64 rows, i64 width, double std) {
+  add(name, {rows, width}, ParamKind::embedding, {Init::Kind::normal, std});
+}
+
+void SpecBuilder::norm(const std::string& prefix, i64 width, bool bias) {
+  add(prefix + ".weight", {width}, ParamKind::norm, {Init::Kind::ones, 0});
+  if (bias) add(prefix + ".bias", {width}, ParamKind::norm, {Init::Kind::zeros, 0});
+}
+
+void SpecBuilder::linear(const std::string& prefix, i64 out, i64 in, bool bias, double std, bool transposed,
+                         HeadsOf heads) {
+  const Shape shape = {out, in}, stored = transposed ? Shape{in, out} : shape;
+  out_.specs.push_back({.name = prefix + ".weight",
+                        .shape = shape,
+                        .kind = ParamKind::linear,
+                        .stored = {prefix + ".weight", stored, transposed, 0},
+                        .heads = heads,
+                        .init = {Init::Kind::normal, std}});
+  if (!bias) return;
+  add(prefix + ".bias", {out}, ParamKind::bias, {Init::Kind::zeros, 0});
+  if (heads.dim == 0) out_.specs.back().heads = heads;
+}
+
+void SpecBuilder::fused(const std::string& prefix, const std::vector<Part>& parts, i64 in, bool bias,
+                        double std, bool transposed) {
+  i64 total = 0;
+  for (const Part& p : parts) total += p.rows;
+  i64 row = 0;
+  for (const Part& p : parts) {
+    out_.specs.push_back(
+        {.name = prefix + ".weight[" + p.name + "]",
+         .shape = {p.rows, in},
+         .kind = ParamKind::linear,
+         .stored = {prefix + ".weight", transposed ? Shape{in, total} : Shape{total, in}, transposed, row},
+         .heads = p.heads,
+         .init = {Init::Kind::normal, std}});
+    row += p.rows;
+  }
+  if (!bias) return;
+  row = 0;
+  for (const Part& p : parts) {
+    out_.specs.push_back({.name = prefix + ".bias[" + p.name + "]",
+                          .shape = {p.rows},
+                          .kind = ParamKind::bias,
+                          .stored = {prefix + ".bias", {total}, false, row},
+                          .heads = p.heads,
+                          .init = {Init::Kind::zeros, 0}});
+    row += p.rows;
+  }
+}
+
+}  // namespace redco

@@ -1,0 +1,33 @@
+// Declares parameters in order, with the shorthand that families share.
+#pragma once
+
+#include "nn/param_tree.h"
+
+namespace redco {
+
+class SpecBuilder {
+ public:
+  explicit SpecBuilder(ModelParams& out) : out_(out) {}
+
+  // A stored 1-D or n-D tensor as it is.
+  void add(const std::string& name, Shape shape, ParamKind kind, Init init);
+  void embedding(const std::string& name, i64 rows, i64 width, double std);
+  void norm(const std::string& prefix, i64 width, bool bias);
+  // `prefix.weight` (out, in) and `prefix.bias`. transposed: stored (in, out).
+  void linear(const std::string& prefix, i64 out, i64 in, bool bias, double std, bool transposed = false,
+              HeadsOf heads = {});
+  // Parts of a fused projection stored as one tensor of sum(rows) outputs: `prefix.weight[part]`.
+  struct Part {
+    std::string name;
+    i64 rows;
+    HeadsOf heads{};
+  };
+  void fused(const std::string& prefix, const std::vector<Part>& parts, i64 in, bool bias, double std,
+             bool transposed);
+  void tie(const std::string& alias, const std::string& name) { out_.aliases[alias] = name; }
+
+ private:
+  ModelParams& out_;
+};
+
+}  // namespace redco

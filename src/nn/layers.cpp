@@ -1,0 +1,128 @@
+#include "nn/layers.h"
+
+#include "autograd/grad.h"
+#include "base/error.h"
+#include "ops/create.h"
+#include "ops/elementwise.h"
+#include "ops/linear.h"
+#include "ops/norm.h"
+#include "ops/redistribute.h"
+#include "ops/shape.h"
+
+namespace redco {
+
+Tensor dense(const ParamTree& p, const std::string& prefix, const Tensor& x) {
+  return linear(x, p[prefix + ".weight"], p.find(prefix + ".bias"));
+}
+
+Tensor dense_part(const ParamTree& p, const std::string& prefix, const std::string& part, const Tensor& x) {
+  return linear(x, p[prefix + ".weight[" + part + "]"], p.find(prefix + ".bias[" + part + "]"));
+}
+
+Tensor layer_norm(const ParamTree& p, const std::string& prefix, const Tensor& x, double eps) {
+  return layer_norm(x, p.find(prefix + ".weight"), p.find(prefix + ".bias"), eps);
+}
+
+Tensor rms_norm(const ParamTree& p, const std::string& prefix, const Tensor& x, double eps) {
+  return rms_norm(x, p[prefix + ".weight"], eps);
+}
+
+namespace {
+
+// transformers' ACT2FN names; gelu_fast is gelu_new in other words.
+const std::map<std::string, Unary>& activations() {
+  static const std::map<std::string, Unary> kNames = {{"gelu", Unary::gelu},
+                                                      {"gelu_python", Unary::gelu},
+                                                      {"gelu_new", Unary::gelu_tanh},
+                                                      {"gelu_fast", Unary::gelu_tanh},
+                                                      {"gelu_pytorch_tanh", Unary::gelu_tanh},
+                                                      {"gelu_python_tanh", Unary::gelu_tanh},
+                                                      {"gelu_accurate", Unary::gelu_tanh},
+                                                      {"quick_gelu", Unary::gelu_quick},
+                                                      {"relu", Unary::relu},
+                                                      {"silu", Unary::silu},
+                                                      {"swish", Unary::silu},
+                                                      {"tanh", Unary::tanh},
+                                                      {"sigmoid", Unary::sigmoid}};
+  return kNames;
+}
+
+}  // namespace
+
+bool is_activation(const std::string& name) {
+  return name == "linear" || name == "relu2" || activations().count(name);
+}
+
+Tensor activate(const std::string& name, const Tensor& x) {
+  if (name == "linear") return x;
+  if (name == "relu2") return square(relu(x));
+  auto it = activations().find(name);
+  if (it == activations().end()) throw UsageError("[model] activation '{}' is not known", name);
+  return unary(it->second, x);
+}
+
+Tensor dropout(const ApplyOptions& o, const std::string& site, double rate, const Tensor& x) {
+  if (!o.train || rate <= 0) return x;
+  return dropout(x, rate, Context::current().key(site));
+}
+
+Tensor project_heads(const Tensor& x, const HeadProjection& w, const HeadGeometry& g, bool kv,
+                     const Tensor& query_weight) {
+  Tensor weight = w.weight, bias = w.bias;
+  i64 heads = g.n_head;
+  if (kv) {
+    const i64 f = head_repeats(g.n_head, g.n_kv);
+    heads = g.n_kv * f;
+    weight = repeat_heads(weight, g.head_dim, f, query_weight.layout());
+    if (bias.defined()) bias = repeat_heads(bias, g.head_dim, f, query_weight.layout());
+  }
+  const Tensor y = linear(x, weight, bias);
+  return reshape(y, {x.size(0), x.size(1), heads, g.head_dim});
+}
+
+namespace {
+
+// The cache can't hold an unreduced sum.
+Tensor reduced(Tensor t) {
+  for (Axis a : kAxes)
+    if (t.layout()[a].is_partial()) t = redistribute(t, a, Placement::replicated());
+  return t;
+}
+
+Tensor cache_like(const Tensor& x, i64 length) {
+  Shape s = x.shape();
+  s[1] = length;
+  return zeros(s, x.dtype(), x.layout());
+}
+
+}  // namespace
+
+Tensor attend(const ApplyOptions& o, const AttentionSettings& s, size_t layer, const Tensor& q,
+              const Tensor& k0, const Tensor& v0, const Tensor& key_mask) {
+  AttentionOptions a{.scale = s.scale, .causal = s.causal, .window = s.window};
+  if (o.train && s.dropout > 0) {
+    a.dropout = s.dropout;
+    a.dropout_key = Context::current().key("attention");
+  }
+  if (!o.cache) return attention(q, k0, v0, a, key_mask);
+  KvCache& cache = *o.cache;
+  const Tensor k = reduced(k0), v = reduced(v0);
+  if (cache.layers.size() <= layer) cache.layers.resize(layer + 1);
+  KvCache::Layer& l = cache.layers[layer];
+  if (!l.k.defined()) {
+    l.k = cache_like(k, cache.max_length);
+    l.v = cache_like(v, cache.max_length);
+  }
+  cache_write(l.k, k, cache.length);
+  cache_write(l.v, v, cache.length);
+  a.kv_length = cache.length + k.size(1);
+  return attention(q, l.k, l.v, a, key_mask);
+}
+
+Tensor run_block(const ApplyOptions& o, const std::string& name, const Tensor& x,
+                 const std::function<Tensor(const Tensor&)>& block) {
+  Restore<std::string> scope(Context::current().random_scope, name);
+  return o.recompute_blocks ? recompute(block, x) : block(x);
+}
+
+}  // namespace redco

@@ -1,0 +1,70 @@
+// Layers as functions of (parameters, prefix, activations). Written for one device: nothing here knows ranks
+// or sizes. B batch, T tokens, C channels, H heads, D head width.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "nn/param_tree.h"
+#include "ops/attention.h"
+
+namespace redco {
+
+// Keys and values of earlier tokens, per layer [B, max_length, H, D], placed as they arrive.
+struct KvCache {
+  i64 max_length = 0;
+  i64 length = 0;  // tokens held; advanced once per apply, after the last layer
+  struct Layer {
+    Tensor k, v;
+  };
+  std::vector<Layer> layers;
+};
+
+// What a forward pass is given beside parameters and ids.
+struct ApplyOptions {
+  bool train = false;             // dropout is on
+  bool recompute_blocks = false;  // keep a block's input alone
+  KvCache* cache = nullptr;
+  std::vector<Tensor>* hidden_states = nullptr;  // filled as transformers does: embeddings, then each layer
+};
+
+// y = x W^T + b with `prefix.weight` and, where it exists, `prefix.bias`.
+Tensor dense(const ParamTree& p, const std::string& prefix, const Tensor& x);
+// Part `part` of a fused projection: `prefix.weight[part]`.
+Tensor dense_part(const ParamTree& p, const std::string& prefix, const std::string& part, const Tensor& x);
+Tensor layer_norm(const ParamTree& p, const std::string& prefix, const Tensor& x, double eps);
+Tensor rms_norm(const ParamTree& p, const std::string& prefix, const Tensor& x, double eps);
+// Hugging Face's activation names (ACT2FN): gelu, gelu_new, relu, silu, ... Throws UsageError for others.
+Tensor activate(const std::string& name, const Tensor& x);
+bool is_activation(const std::string& name);
+// Dropout with a key of (seed, step, the current random scope, site); the identity unless o.train.
+Tensor dropout(const ApplyOptions& o, const std::string& site, double rate, const Tensor& x);
+
+// Key or value projection with grouped heads repeated on the weight where the mesh asks for it; `query` tells
+// where the query heads are cut. [B, T, heads * D] -> [B, T, heads', D].
+struct HeadProjection {
+  Tensor weight, bias;  // bias may be undefined
+};
+struct HeadGeometry {
+  i64 n_head = 0, n_kv = 0, head_dim = 0;
+};
+Tensor project_heads(const Tensor& x, const HeadProjection& w, const HeadGeometry& g, bool kv,
+                     const Tensor& query_weight);
+
+// Self-attention over [B, T, H, D]: writes k, v to layer `layer` of the cache if there is one and attends to
+// all it holds.
+struct AttentionSettings {
+  double scale = 1;
+  bool causal = true;
+  i64 window = 0;
+  double dropout = 0;
+};
+Tensor attend(const ApplyOptions& o, const AttentionSettings& s, size_t layer, const Tensor& q,
+              const Tensor& k, const Tensor& v, const Tensor& key_mask);
+
+// Runs a block, keeping only its input where o asks for it. Sets the random scope to `name`.
+Tensor run_block(const ApplyOptions& o, const std::string& name, const Tensor& x,
+                 const std::function<Tensor(const Tensor&)>& block);
+
+}  // namespace redco
