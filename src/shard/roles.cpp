@@ -40,16 +40,17 @@ Context context_of(const Words& w) {
   return Context::none;
 }
 
-// Which of q, k, v a layer's own words name: 0 none, 1 q, 2 k, 3 v, 4 several of them (fused).
+// Which of q, k, v a layer's own words name: 0 none, 1 q, 2 k, 3 v, 4 fused with q, 5 fused without.
 int attention_input(const Words& words) {
   bool q = false, k = false, v = false;
   for (const std::string& w : words) {
     q |= w == "q" || w == "query" || w == "queries" || w == "wq" || w == "qproj";
     k |= w == "k" || w == "key" || w == "keys" || w == "wk" || w == "kproj";
     v |= w == "v" || w == "value" || w == "values" || w == "val" || w == "wv" || w == "vproj";
-    if (w == "qkv" || w == "wqkv" || w == "kv" || w == "wkv" || w == "qk" || w == "querykeyvalue") return 4;
+    if (w == "qkv" || w == "wqkv" || w == "qk" || w == "querykeyvalue") return 4;
+    if (w == "kv" || w == "wkv") k = v = true;
   }
-  if (q + k + v > 1) return 4;
+  if (q + k + v > 1) return q ? 4 : 5;
   return q ? 1 : k ? 2 : v ? 3 : 0;
 }
 
@@ -244,7 +245,7 @@ class Finder {
     const bool linear_words =
         has(w, {"proj", "project", "projection", "linear", "dense", "mapping", "patch", "fc", "out",
                 "classifier", "head", "logits", "score", "router", "conv", "attn"}) ||
-        attention_input(w) == 4;
+        attention_input(w) >= 4;
     if (linear_words) return false;
     if (has_part(w, "emb") || has(w, {"wte", "wpe", "wtt", "lookup", "codebook"})) return true;
     if (p.comps.size() > 1 && has_part(words_of(p.comps[p.comps.size() - 2]), "emb")) return true;
@@ -416,17 +417,28 @@ class Finder {
     for (Layer& l : layers) {
       if (!l.qkv) continue;
       const std::set<int>& all = named[l.group];
-      if (l.context == Context::attention || l.qkv == 4 || all.contains(4) || all.size() >= 2)
-        set(l, Role::attention_in);
+      if (l.context == Context::attention || l.qkv >= 4 || all.size() >= 2) set(l, Role::attention_in);
     }
-    // A k and a v by name, and a q that isn't named as such: the layer right before them.
-    for (std::size_t i = 1; i < layers.size(); ++i) {
-      Layer& before = layers[i - 1];
-      if (!layers[i].done || before.done || before.group != layers[i].group || before.out_name) continue;
-      bool q = false;
-      for (std::size_t j = i; j < layers.size() && layers[j].done; ++j)
-        q |= layers[j].qkv == 1 || layers[j].qkv == 4;
-      if (!q) set(before, Role::attention_in);
+    // k and v by name, and a q that isn't named as such: the layer right before them, or the first of two
+    // after them.
+    for (std::size_t i = 0, end; i < layers.size(); i = end) {
+      end = i + 1;
+      if (!layers[i].done) continue;
+      const std::string& group = layers[i].group;
+      bool q = layers[i].qkv == 1 || layers[i].qkv == 4;
+      for (; end < layers.size() && layers[end].done && layers[end].group == group; ++end)
+        q |= layers[end].qkv == 1 || layers[end].qkv == 4;
+      const auto open = [&](std::size_t j) {
+        return j < layers.size() && !layers[j].done && layers[j].group == group && !layers[j].out_name;
+      };
+      if (q) continue;
+      if (i > 0 && open(i - 1))
+        set(layers[i - 1], Role::attention_in);
+      else if (open(end) && end + 1 < layers.size() && layers[end + 1].group == group &&
+               !layers[end + 1].done && layers[end + 1].out == layers[end].in &&
+               layers[end + 1].in == layers[end].out &&
+               (layers[end].square() || layers[end].out == layers[i].out))
+        set(layers[end], Role::attention_in);
     }
     // torch's MultiheadAttention: in_proj; GPT-2's c_attn as one tensor.
     for (Layer& l : layers)
@@ -520,6 +532,10 @@ class Finder {
     // q and fused k, v: different widths.
     if (free(i + 1) && free(i + 2) && reads(i, i + 2) && l[i].out != l[i + 1].out && l[i + 2].out == w &&
         (l[i + 2].in == l[i].out || l[i + 2].in == l[i + 1].out) && l[i + 1].out != w)
+      return 3;
+    // Fused k, v and then q, in a module of three.
+    if (run == 3 && reads(i, i + 2) && l[i].out == 2 * l[i + 1].out && l[i + 2].out == w &&
+        l[i + 2].in == l[i + 1].out)
       return 3;
     // q, k, v fused: what comes back is narrower than what went out.
     if (free(i + 1) && l[i + 1].out == w && l[i].out > l[i + 1].in && l[i].out <= 3 * l[i + 1].in &&
