@@ -31,7 +31,7 @@ std::string Setting::expected() const {
       break;
   }
   const int k = static_cast<int>(kind);
-  std::string single = is_path ? "a path" : one[k];
+  std::string single = !form.empty() ? form : is_path ? "a path" : one[k];
   std::string plural = is_path ? "paths" : many[k];
   if (choices.size() == 1) {
     single = fmt::format("`{}`", choices[0]);
@@ -50,6 +50,17 @@ std::string Setting::expected() const {
   s += limits.words();
   if (nullable) s += fmt::format(" or {}", null_word.empty() ? "~" : null_word);
   return s;
+}
+
+std::string Setting::expected_entry() const {
+  Setting entry;
+  entry.kind = kind;
+  entry.is_path = is_path;
+  entry.form = form;
+  entry.choices = choices;
+  entry.limits = limits;
+  entry.nullable = item_nullable;
+  return entry.expected();
 }
 
 Setting& SettingsVisitor::add(std::string name, std::string help, Setting::Kind kind) {

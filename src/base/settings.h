@@ -62,8 +62,9 @@ struct Setting {
   bool item_nullable = false;        // ... whose entries may be null
   bool single_is_list = false;       // ... and a lone scalar stands for a list of one
   bool needed = false;               // must be given (entries of items; other rules are the job's validation)
-  bool is_path = false;              // a text that is a path: not empty
+  bool is_path = false;              // a text that may not be empty: a path
   std::string null_word;             // how null is written, where not `~` ("auto")
+  std::string form;                  // what a text looks like, where "a text" says too little
   Range limits;                      // of a number, or of each number of a list
   std::vector<std::string> choices;  // the allowed texts; empty: any
 
@@ -90,11 +91,15 @@ struct Setting {
   Setting& one_of(std::vector<std::string> texts) { return choices = std::move(texts), *this; }
   Setting& required() { return needed = true, *this; }
   Setting& path() { return is_path = true, *this; }
+  // Not empty, and what it looks like: "`last` or a path".
+  Setting& looks_like(std::string words) { return is_path = true, form = std::move(words), *this; }
   Setting& null_means(std::string word) { return null_word = std::move(word), *this; }
   Setting& one_or_more() { return single_is_list = true, *this; }
 
   // "an integer >= 1", "one of linear, cosine", "a list of texts or ~": for messages and documentation.
   std::string expected() const;
+  // The same for one entry of a list.
+  std::string expected_entry() const;
 };
 
 namespace detail {

@@ -135,7 +135,7 @@ class Binder {
       for (std::size_t i = 0; i < n.list.size(); ++i) {
         const std::string entry = fmt::format("{}[{}]", key, i);
         if (origins_) origins_->set(entry, n.list[i].place.words());
-        if (const auto v = scalar(s, n.list[i], entry, s.item_nullable)) values.push_back(*v);
+        if (const auto v = scalar(s, n.list[i], entry, s.item_nullable, true)) values.push_back(*v);
       }
     } else if (s.single_is_list && n.kind == YamlNode::Kind::scalar) {
       if (const auto v = scalar(s, n, key, false)) values.push_back(*v);
@@ -146,30 +146,30 @@ class Binder {
   }
 
   std::optional<SettingValue> scalar(const Setting& s, const YamlNode& n, const std::string& key,
-                                     bool nullable) {
+                                     bool nullable, bool entry = false) {
     if (n.kind == YamlNode::Kind::list || n.kind == YamlNode::Kind::map)
-      return mistyped(s, n, key), std::nullopt;
+      return mistyped(s, n, key, entry), std::nullopt;
     SettingValue v = resolve(n);
     const std::string* text = std::get_if<std::string>(&v);
     if (nullable && text && !n.quoted && !s.null_word.empty() && *text == s.null_word) return SettingValue();
     if (std::holds_alternative<std::monostate>(v)) {
       if (nullable) return v;
-      return mistyped(s, n, key), std::nullopt;
+      return mistyped(s, n, key, entry), std::nullopt;
     }
     switch (s.kind) {
       case Kind::boolean:
         if (std::holds_alternative<bool>(v)) return v;
-        return mistyped(s, n, key), std::nullopt;
+        return mistyped(s, n, key, entry), std::nullopt;
       case Kind::integer:
         if (const i64* x = std::get_if<i64>(&v)) {
           if (s.limits.contains(static_cast<double>(*x))) return v;
         }
-        return mistyped(s, n, key), std::nullopt;
+        return mistyped(s, n, key, entry), std::nullopt;
       case Kind::real: {
         if (const i64* i = std::get_if<i64>(&v)) v = static_cast<double>(*i);
         const double* x = std::get_if<double>(&v);
         if (x && std::isfinite(*x) && s.limits.contains(*x)) return v;
-        return mistyped(s, n, key), std::nullopt;
+        return mistyped(s, n, key, entry), std::nullopt;
       }
       default:
         break;
@@ -177,13 +177,13 @@ class Binder {
     const bool known = text && (s.choices.empty() ||
                                 std::find(s.choices.begin(), s.choices.end(), *text) != s.choices.end());
     if (!known || (s.is_path && text->empty()) || text->find('\0') != std::string::npos) {
-      return mistyped(s, n, key), std::nullopt;
+      return mistyped(s, n, key, entry), std::nullopt;
     }
     return v;
   }
 
   // What came, what was expected, and what to write where the mistake is a usual one.
-  void mistyped(const Setting& s, const YamlNode& n, const std::string& key) {
+  void mistyped(const Setting& s, const YamlNode& n, const std::string& key, bool entry = false) {
     std::string hint;
     if (n.kind == YamlNode::Kind::scalar) {
       const SettingValue v = resolve(n);
@@ -214,12 +214,13 @@ class Binder {
       }
     } else if (n.kind == YamlNode::Kind::map && s.kind == Kind::text) {
       hint = "; put a text with `: ` in quotes";
-    } else if ((s.list || s.kind == Kind::items) && n.kind == YamlNode::Kind::null) {
+    } else if ((s.list || s.kind == Kind::items) && !entry && n.kind == YamlNode::Kind::null) {
       hint = "; write [] for none";
     } else if (n.kind == YamlNode::Kind::null && s.kind == Kind::text && !s.is_path && s.choices.empty()) {
       hint = "; write \"\" for the empty text";
     }
-    problem(n.place, "{}: expected {}, got {}{}", key, s.expected(), describe(n), hint);
+    problem(n.place, "{}: expected {}, got {}{}", key, entry ? s.expected_entry() : s.expected(), describe(n),
+            hint);
   }
 
   void other(const Setting& rest, YamlNode::Entry& e, const std::string& key) {

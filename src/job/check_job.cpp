@@ -151,7 +151,7 @@ void check_train(const JobConfig& job, Checks& c) {
 }
 
 void check_model(const JobConfig& job, Checks& c) {
-  const std::string& p = job.pipeline;
+  const std::string_view p = job.pipeline;
   if (p != "lm" && p.find('/') == std::string::npos && !p.ends_with(".so")) {
     c.problem("{}: no such pipeline; use lm, or the path of a shared object such as ./mine.so",
               c.cite("pipeline", excerpt(p)));

@@ -5,7 +5,9 @@
 namespace redco {
 
 void JobConfig::visit(SettingsVisitor& v) {
-  v.field("pipeline", pipeline, "lm, or the path of a shared object with a pipeline of your own").path();
+  v.field("pipeline", pipeline,
+          "what is trained: language models, or a pipeline of your own, built as a shared object")
+      .looks_like("lm or a path");
   v.section("model", model, "The model: path, preset or arch says which");
   v.section("data", data, "What is trained on and how it is cut into examples");
   v.section("parallel", parallel, "How many ranks, where they run, and what is sharded over them");
@@ -36,10 +38,12 @@ std::string job_schema() {
 
 std::string job_reference() {
   JobConfig fresh;
-  return "# The job file\n\nGenerated from the settings that the code declares: `redco validate "
-         "--reference`.\n"
-         "A key that is not in these tables is an error. `key=value` on the command line sets one, e.g.\n"
-         "`train.seed=1`; the value is YAML. Paths are relative to the folder redco is started in.\n\n" +
+  return "# The job file\n\n"
+         "Generated from the settings that the code declares. A key that is not in these tables is an "
+         "error.\n"
+         "`key=value` on the command line sets one, e.g. `train.seed=1`; the value is YAML. Paths are "
+         "relative to\n"
+         "the folder that redco is started in.\n\n" +
          markdown_reference(settings_of(fresh));
 }
 

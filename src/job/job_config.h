@@ -59,9 +59,9 @@ struct BatchSizes {
   std::string assumed;  // what was assumed where nothing was given, for people; "" if nothing
 };
 
-// A missing per-device size is global / dp rounded up, and so is one above that share; a missing global size is
-// per_device x dp; both missing, one row a replica. Throws UsageError where a replica would get no row in any step
-// (dp > global_batch_size), or if per_device_batch_size > global_batch_size.
+// A missing per-device size is global / dp rounded up, and so is one above that share; a missing global size
+// is per_device x dp; both missing, one row a replica. Throws UsageError where a replica would get no row in
+// any step (dp > global_batch_size), or if per_device_batch_size > global_batch_size.
 BatchSizes batch_sizes(const JobConfig& job, i64 dp);
 
 // The pieces that the commands `validate --schema`, `--help` and the documentation print.

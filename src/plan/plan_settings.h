@@ -12,7 +12,8 @@ struct PlanSettings {
   std::optional<std::string> devices;
 
   void visit(SettingsVisitor& v) {
-    v.field("devices", devices, "hosts x devices x memory of each, e.g. 2 x 4 x 32GiB; ~ is this machine");
+    v.field("devices", devices, "the machines, e.g. 2 x 4 x 32GiB; ~ is this one")
+        .looks_like("HOSTS x DEVICES x MEMORY");
   }
 };
 

@@ -23,8 +23,8 @@ struct PredictSettings {
     v.field("input", input, "JSONL file of prompts, plain or .gz, one {\"prompt\": ...} a line").path();
     v.field("output", output, "JSONL file of predictions; ~ is the terminal").path();
     v.field("checkpoint", checkpoint,
-            "last, best-METRIC or a path; ~ is last where workdir holds a checkpoint, else model.path")
-        .path();
+            "which weights; ~ is last where workdir holds a checkpoint, else model.path")
+        .looks_like("last, best-METRIC or a path");
     v.field("prompt", prompt, "a text to go on from, or several").one_or_more();
     v.field("max_new_tokens", max_new_tokens, "most tokens generated for a prompt")
         .at_least(1)

@@ -107,8 +107,8 @@ struct CheckpointSettings {
     v.field("save_optimizer", save_optimizer, "save what resuming needs beside the weights");
     v.field("dtype", dtype, "of the saved weights; bf16 ones are for inference").one_of({"fp32", "bf16"});
     v.field("resume", resume,
-            "auto goes on from the newest whole checkpoint of workdir, never starts anew; or a path")
-        .path();
+            "auto goes on from the newest whole checkpoint of workdir, if any; never starts anew")
+        .looks_like("auto, never or a path");
   }
 };
 

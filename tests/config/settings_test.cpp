@@ -200,14 +200,14 @@ TEST(Settings, WrongTypesAndRangesAreNamed) {
       {"model: {factor: 1e999}", "the number 1e999 is too large or too small"},
       {"words: a", "expected a list of texts, got the text 'a'"},
       {"words: ~", "write [] for none"},
-      {"words: [a, 3]", "1:12: words[1]: expected a list of texts, got the number 3"},
-      {"words: [a, ~]", "words[1]: expected a list of texts, got nothing"},
+      {"words: [a, 3]", "1:12: words[1]: expected a text, got the number 3"},
+      {"words: [a, ~]", "words[1]: expected a text, got nothing"},
       {"files: 3", "expected a path or a list of paths, got the number 3"},
       {"rules: {match: a}", "expected a list of sections, got a map"},
       {"rules: [a]", "1:9: rules[0]: expected a section (`{key: value}`), got the text 'a'"},
       {"rules: [{match: a}]", "1:9: rules[0].spec is missing: a list of `mp` or ~"},
       {"rules: [{match: a, spec: [dp]}]",
-       "rules[0].spec[0]: expected a list of `mp` or ~, got the text 'dp'"},
+       "rules[0].spec[0]: expected `mp` or ~, got the text 'dp'"},
       {"rules: [{mach: a, match: b, spec: []}]", "unknown key rules[0].mach; did you mean rules[0].match?"},
   };
   for (const auto& [text, words] : cases) {

@@ -1,0 +1,145 @@
+#include "base/log.h"
+
+#include <spdlog/details/log_msg.h>
+#include <spdlog/logger.h>
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/base_sink.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "base/file.h"
+#include "base/terminal.h"
+
+namespace redco {
+
+namespace {
+
+spdlog::level::level_enum to_spdlog(LogLevel l) {
+  switch (l) {
+    case LogLevel::debug:
+      return spdlog::level::debug;
+    case LogLevel::info:
+      return spdlog::level::info;
+    case LogLevel::warn:
+      return spdlog::level::warn;
+    case LogLevel::error:
+      return spdlog::level::err;
+    case LogLevel::off:
+      break;
+  }
+  return spdlog::level::off;
+}
+
+std::string_view view(const spdlog::string_view_t& s) { return {s.data(), s.size()}; }
+
+class ConsoleSink : public spdlog::sinks::base_sink<std::mutex> {
+ protected:
+  void sink_it_(const spdlog::details::log_msg& m) override {
+    std::string text;
+    const bool color = stderr_has_color();
+    if (m.level == spdlog::level::warn) text = color ? "\x1b[33mwarning:\x1b[0m " : "warning: ";
+    if (m.level == spdlog::level::err) text = color ? "\x1b[31merror:\x1b[0m " : "error: ";
+    if (m.level == spdlog::level::debug && color) text = "\x1b[2m";
+    text += view(m.payload);
+    if (m.level == spdlog::level::debug && color) text += "\x1b[0m";
+    print_message(text);
+  }
+  void flush_() override {}
+};
+
+class FileSink : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit FileSink(const std::string& path) : file_(AppendFile::open(path)) {
+    set_level(spdlog::level::debug);
+    set_formatter_(std::make_unique<spdlog::pattern_formatter>("%Y-%m-%d %H:%M:%S.%e %-8l %v",
+                                                               spdlog::pattern_time_type::local, "\n"));
+  }
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& m) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(m, line);
+    file_.append({line.data(), line.size()});
+  }
+  void flush_() override {}
+
+ private:
+  AppendFile file_;
+};
+
+struct Log {
+  std::shared_ptr<ConsoleSink> console = std::make_shared<ConsoleSink>();
+  std::shared_ptr<FileSink> file;
+  std::shared_ptr<spdlog::logger> logger;
+  std::mutex mutex;  // of file and logger, which set_log_file replaces
+  std::atomic<LogLevel> level{LogLevel::info};
+  std::atomic<bool> told{false};
+
+  Log() {
+    rebuild();
+    set_level(LogLevel::info);
+    const char* env = std::getenv("REDCO_LOG");
+    if (!env || !*env) return;
+    const char* names[] = {"debug", "info", "warn", "error", "off"};
+    for (int i = 0; i < 5; ++i) {
+      if (std::string_view(env) != names[i]) continue;
+      set_level(static_cast<LogLevel>(i));
+      return;
+    }
+    print_message(
+        fmt::format("warning: REDCO_LOG='{}' is unknown; use debug, info, warn, error or off", env));
+  }
+
+  void set_level(LogLevel l) {
+    level = l;
+    console->set_level(to_spdlog(l));
+  }
+
+  void rebuild() {
+    std::vector<spdlog::sink_ptr> sinks = {console};
+    if (file) sinks.push_back(file);
+    logger = std::make_shared<spdlog::logger>("redco", sinks.begin(), sinks.end());
+    logger->set_level(spdlog::level::debug);
+    logger->set_error_handler([this](const std::string& what) {
+      if (!told.exchange(true)) print_message("warning: the log cannot be written: " + what);
+    });
+  }
+};
+
+// Never destroyed: messages may come from destructors of other globals.
+Log& the_log() {
+  static Log* log = new Log;
+  return *log;
+}
+
+}  // namespace
+
+void log_message(LogLevel level, std::string_view text) {
+  if (level == LogLevel::off) return;
+  Log& log = the_log();
+  std::shared_ptr<spdlog::logger> logger;
+  {
+    const std::lock_guard lock(log.mutex);
+    if (level == LogLevel::debug && log.level != LogLevel::debug) return;
+    logger = log.logger;
+  }
+  logger->log(to_spdlog(level), spdlog::string_view_t(text.data(), text.size()));
+}
+
+void set_log_level(LogLevel level) { the_log().set_level(level); }
+LogLevel log_level() { return the_log().level; }
+
+void set_log_file(const std::string& path) {
+  Log& log = the_log();
+  auto file = path.empty() ? nullptr : std::make_shared<FileSink>(path);
+  const std::lock_guard lock(log.mutex);
+  log.file = std::move(file);
+  log.told = false;
+  log.rebuild();
+}
+
+}  // namespace redco

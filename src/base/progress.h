@@ -1,0 +1,66 @@
+// How far a long job is. On a terminal one line that is drawn over itself, at most ten times a second;
+// elsewhere plain lines, one every 5 seconds at first and one a minute in long runs, so that a log stays
+// small.
+//
+//   train [=======>            ]  380/1000  38%  loss 3.21  lr 2.9e-04  12.3 k tokens/s  4 min 05 s left
+#pragma once
+
+#include <concepts>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/types.h"
+
+namespace redco {
+
+class Progress {
+ public:
+  // What is shown between the counts and the time left, in order: ("loss", "3.21"); an empty name shows the
+  // value.
+  using Fields = std::vector<std::pair<std::string, std::string>>;
+
+  // Where it is shown; tests bring their own.
+  struct Output {
+    bool terminal;
+    int columns;                                   // of the terminal, asked at each drawing where 0
+    std::function<double()> now;                   // seconds, steadily growing
+    std::function<void(std::string_view)> status;  // replaces the transient line
+    std::function<void(std::string_view)> line;    // writes a line to stay
+  };
+  static Output standard();  // stderr; nothing at all where REDCO_LOG hides messages
+
+  // From `start` (a resumed run's step) to `total`; total 0: unknown, no bar and no time left.
+  Progress(std::string label, i64 total, i64 start = 0, Output output = standard());
+  ~Progress();  // takes the transient line away
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  // Costs next to nothing when it is too early to show anything.
+  void update(i64 done, const Fields& fields);
+
+  // As update(), but `fields` is made only when it is to be shown.
+  template <class MakeFields>
+  requires std::invocable<MakeFields&>
+  void update(i64 done, MakeFields&& fields) {
+    if (due(done)) show(done, fields(), false);
+  }
+
+  // Shows the end for good. Further calls do nothing.
+  void finish(i64 done, const Fields& fields);
+
+ private:
+  bool due(i64 done);
+  void show(i64 done, const Fields& fields, bool last);
+  std::string line(i64 done, const Fields& fields, bool last) const;
+
+  std::string label_;
+  i64 total_, start_;
+  Output out_;
+  double begin_, shown_;  // seconds
+  bool finished_ = false;
+};
+
+}  // namespace redco

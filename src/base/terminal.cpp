@@ -1,0 +1,63 @@
+#include "base/terminal.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <mutex>
+
+namespace redco {
+
+namespace {
+
+std::mutex g_mutex;
+std::string g_status;  // what stands in the transient line
+
+// The whole text with as few calls as possible, so that lines of several ranks don't mix.
+void write_stderr(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = ::write(STDERR_FILENO, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return;
+    text.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+constexpr std::string_view kClearLine = "\r\x1b[K";
+
+}  // namespace
+
+bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) == 1; }
+
+bool stderr_has_color() {
+  const char* no = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  return stderr_is_terminal() && !(no && *no) && term && std::string_view(term) != "dumb";
+}
+
+int terminal_columns() {
+  winsize size{};
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  return 80;
+}
+
+void set_status_line(std::string_view text) {
+  if (!stderr_is_terminal()) return;
+  const std::lock_guard lock(g_mutex);
+  if (g_status.empty() && text.empty()) return;
+  g_status = text;
+  write_stderr(std::string(kClearLine) + g_status);
+}
+
+void print_message(std::string_view text) {
+  const std::lock_guard lock(g_mutex);
+  std::string out;
+  if (!g_status.empty()) out += kClearLine;
+  out += text;
+  out += '\n';
+  out += g_status;
+  write_stderr(out);
+}
+
+}  // namespace redco

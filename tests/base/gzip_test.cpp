@@ -1,0 +1,167 @@
+#include "base/gzip.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+
+namespace redco {
+namespace {
+
+using testing::HasSubstr;
+
+std::string gzipped(const std::string& text, int level = 6) {
+  z_stream z{};
+  deflateInit2(&z, level, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+  std::string out(deflateBound(&z, text.size()) + 64, '\0');
+  z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  z.avail_in = static_cast<uInt>(text.size());
+  z.next_out = reinterpret_cast<Bytef*>(out.data());
+  z.avail_out = static_cast<uInt>(out.size());
+  deflate(&z, Z_FINISH);
+  out.resize(z.total_out);
+  deflateEnd(&z);
+  return out;
+}
+
+class Gzip : public testing::Test {
+ protected:
+  std::string write(const std::string& name, const std::string& bytes) {
+    const std::string path = (folder_ / name).string();
+    std::ofstream(path, std::ios::binary) << bytes;
+    return path;
+  }
+  std::string damage(const std::string& bytes, const std::string& name = "x.gz") {
+    try {
+      read_unpacked(write(name, bytes), 1 << 20);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ExitCode::contents) << e.what();
+      return e.what();
+    }
+    return "";
+  }
+  void SetUp() override {
+    folder_ = std::filesystem::path(testing::TempDir()) / ("redco_gzip_test_" + std::to_string(getpid()));
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::filesystem::path folder_;
+};
+
+std::vector<std::string> lines(const std::string& path, std::size_t max_line = LineReader::kMaxLine) {
+  LineReader r(path, max_line);
+  std::vector<std::string> all;
+  std::string line;
+  while (r.next(line)) {
+    all.push_back(line);
+    EXPECT_EQ(r.line_number(), static_cast<i64>(all.size()));
+    EXPECT_EQ(r.where(), path + ":" + std::to_string(all.size()));
+  }
+  EXPECT_FALSE(r.next(line));
+  return all;
+}
+
+TEST_F(Gzip, LinesOfPlainAndPackedFilesAreTheSame) {
+  std::string text;
+  std::vector<std::string> expected;
+  for (int i = 0; i < 20000; ++i) {
+    expected.push_back(std::string(static_cast<std::size_t>(i % 37), 'x') + std::to_string(i));
+    text += expected.back() + (i % 3 ? "\n" : "\r\n");
+  }
+  expected.push_back("no end");
+  text += "no end";
+  EXPECT_EQ(lines(write("a.txt", text)), expected);
+  EXPECT_EQ(lines(write("a.txt.gz", gzipped(text))), expected);
+  EXPECT_EQ(lines(write("renamed", gzipped(text))), expected);
+  EXPECT_TRUE(InputFile::open(write("renamed", gzipped(text))).is_gzip());
+  EXPECT_EQ(lines(write("e", "")), std::vector<std::string>{});
+  EXPECT_EQ(lines(write("e", "\n\n")), (std::vector<std::string>{"", ""}));
+  EXPECT_EQ(lines(write("e", "\r\n\r")), (std::vector<std::string>{"", ""}));
+  EXPECT_EQ(lines(write("e.gz", gzipped(""))), std::vector<std::string>{});
+}
+
+TEST_F(Gzip, SeveralMembersAndPaddingAreOneText) {
+  EXPECT_EQ(read_unpacked(write("x.gz", gzipped("one ") + gzipped("") + gzipped("two")), 100), "one two");
+  EXPECT_EQ(read_unpacked(write("x.gz", gzipped("one") + std::string(100000, '\0')), 100), "one");
+}
+
+TEST_F(Gzip, EveryTruncationIsFound) {
+  const std::string bytes =
+      gzipped("some text that is packed\nin two lines\n") + gzipped("and a second member");
+  const std::size_t first = gzipped("some text that is packed\nin two lines\n").size();
+  for (std::size_t n = 0; n < bytes.size(); ++n) {
+    if (n == first) continue;  // a whole file
+    EXPECT_THAT(damage(bytes.substr(0, n)), HasSubstr("x.gz: ")) << n;
+  }
+  EXPECT_THAT(
+      damage(bytes.substr(0, bytes.size() - 1)),
+      HasSubstr("at byte " + std::to_string(bytes.size() - 1) + " (57 B unpacked): it ends too early"));
+}
+
+TEST_F(Gzip, NoFlippedBitGivesOtherText) {
+  const std::string text = "some text that is packed, some text that is packed\n";
+  const std::string bytes = gzipped(text);
+  int refused = 0;
+  for (std::size_t i = 0; i < bytes.size() * 8; ++i) {
+    std::string bad = bytes;
+    bad[i / 8] = static_cast<char>(bad[i / 8] ^ (1 << (i % 8)));
+    // The header's time, system and level are not covered by the checksum, and change nothing.
+    try {
+      EXPECT_EQ(read_unpacked(write("x.gz", bad), 1 << 20), text) << i;
+    } catch (const ContentsError&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, static_cast<int>(bytes.size() - 10) * 7);
+}
+
+TEST_F(Gzip, WhatFollowsTheEndIsNotPassedOver) {
+  EXPECT_THAT(damage(gzipped("a") + "junk"), HasSubstr("follow the end"));
+  EXPECT_THAT(damage(gzipped("a") + std::string(10, '\0') + gzipped("b")), HasSubstr("follow the end"));
+  EXPECT_THAT(damage(gzipped("a") + "\x1f\x8b garbage garbage"), HasSubstr("damaged gzip file"));
+  EXPECT_THAT(damage("plain text"), HasSubstr("named .gz, but its first bytes are not gzip's"));
+  EXPECT_THAT(damage(""), HasSubstr("named .gz, but empty"));
+}
+
+TEST_F(Gzip, AnUnpackingBombCostsNoMemory) {
+  // 64 MB of zeros in 64 KB, 50 times over.
+  const std::string member = gzipped(std::string(64 << 20, '\0'), 9);
+  ASSERT_LT(member.size(), 100000u);
+  std::string bytes;
+  for (int i = 0; i < 50; ++i) bytes += member;
+  const std::string path = write("bomb.gz", bytes);
+  EXPECT_THROW(read_unpacked(path, 1 << 20), ContentsError);
+  std::string line;
+  LineReader r(path, 1 << 20);
+  try {
+    r.next(line);
+    ADD_FAILURE() << "no line end in sight, and yet a line";
+  } catch (const ContentsError& e) {
+    EXPECT_THAT(e.what(), HasSubstr("bomb.gz:1: a line of more than 1.00 MiB"));
+  }
+  EXPECT_LT(line.capacity(), std::size_t{4} << 20);
+}
+
+TEST_F(Gzip, PathsThatCannotBeRead) {
+  EXPECT_THROW(InputFile::open((folder_ / "none").string()), UsageError);
+  EXPECT_THROW(InputFile::open(folder_.string()), UsageError);
+}
+
+TEST_F(Gzip, PositionsGrow) {
+  const std::string path = write("x.gz", gzipped(std::string(100000, 'a')));
+  InputFile f = InputFile::open(path);
+  char buffer[1000];
+  EXPECT_EQ(f.read(buffer, 1000), 1000u);
+  EXPECT_EQ(f.position(), 1000u);
+  while (f.read(buffer, 1000)) {
+  }
+  EXPECT_EQ(f.position(), 100000u);
+  EXPECT_EQ(f.stored_position(), std::filesystem::file_size(path));
+}
+
+}  // namespace
+}  // namespace redco

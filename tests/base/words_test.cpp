@@ -1,0 +1,99 @@
+#include "base/words.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+
+namespace redco {
+namespace {
+
+TEST(Words, Bytes) {
+  EXPECT_EQ(human_bytes(0), "0 B");
+  EXPECT_EQ(human_bytes(1023), "1023 B");
+  EXPECT_EQ(human_bytes(1024), "1.00 KiB");
+  EXPECT_EQ(human_bytes(1536), "1.50 KiB");
+  EXPECT_EQ(human_bytes((u64{1} << 20) - 1), "1.00 MiB");
+  EXPECT_EQ(human_bytes(u64{32} << 30), "32.0 GiB");
+  EXPECT_EQ(human_bytes(std::numeric_limits<u64>::max()), "16.0 EiB");
+}
+
+TEST(Words, ParseBytes) {
+  EXPECT_EQ(parse_bytes("32GiB"), u64{32} << 30);
+  EXPECT_EQ(parse_bytes(" 512 MiB "), u64{512} << 20);
+  EXPECT_EQ(parse_bytes("1.5 GB"), u64{1500000000});
+  EXPECT_EQ(parse_bytes("0.5KiB"), 512u);
+  EXPECT_EQ(parse_bytes("2kB"), 2000u);
+  EXPECT_EQ(parse_bytes("3T"), u64{3000000000000});
+  EXPECT_EQ(parse_bytes("100"), 100u);
+  EXPECT_EQ(parse_bytes("7 B"), 7u);
+  for (const char* bad : {"", "GiB", "-1GiB", "1 XiB", "1 GiBs", "1e3", "nan", "inf", "1..5GiB", "1 G B",
+                          "0x10", "8EiB", "99999999999999999999 GiB", "8192 PiB"}) {
+    EXPECT_THROW(parse_bytes(bad), UsageError) << bad;
+  }
+}
+
+TEST(Words, Durations) {
+  EXPECT_EQ(human_duration(0.345), "0.34 s");
+  EXPECT_EQ(human_duration(12.34), "12.3 s");
+  EXPECT_EQ(human_duration(59.97), "1 min 00 s");
+  EXPECT_EQ(human_duration(245), "4 min 05 s");
+  EXPECT_EQ(human_duration(3599.7), "1 h 00 min");
+  EXPECT_EQ(human_duration(7380), "2 h 03 min");
+  EXPECT_EQ(human_duration(3 * 86400 + 4 * 3600 + 60), "3 d 04 h");
+  EXPECT_EQ(human_duration(-1), "?");
+  EXPECT_EQ(human_duration(std::nan("")), "?");
+  EXPECT_EQ(human_duration(1e300), "> 30 years");
+}
+
+TEST(Words, Counts) {
+  EXPECT_EQ(human_count(0), "0");
+  EXPECT_EQ(human_count(950), "950");
+  EXPECT_EQ(human_count(3.14159), "3.14");
+  EXPECT_EQ(human_count(12345), "12.3 k");
+  EXPECT_EQ(human_count(999999), "1.00 M");
+  EXPECT_EQ(human_count(124439808), "124 M");
+  EXPECT_EQ(human_count(6.6e10), "66.0 G");
+  EXPECT_EQ(human_count(-1500), "-1.50 k");
+}
+
+TEST(Words, EditDistance) {
+  EXPECT_EQ(edit_distance("", ""), 0);
+  EXPECT_EQ(edit_distance("abc", ""), 3);
+  EXPECT_EQ(edit_distance("seed", "sede"), 1);  // neighbours swapped
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
+  EXPECT_EQ(edit_distance("ca", "abc"), 3);  // a swapped pair is not edited again
+  EXPECT_EQ(edit_distance("aaaaaaaa", "bbbbbbbb", 2), 3);
+  EXPECT_EQ(edit_distance(std::string(1 << 24, 'x'), "y", 5), 6);  // at once
+}
+
+TEST(Words, Nearest) {
+  const std::vector<std::string> names = {"seed", "learning_rate", "max", "min"};
+  EXPECT_EQ(nearest("sed", names), "seed");
+  EXPECT_EQ(nearest("learningrate", names), "learning_rate");
+  EXPECT_EQ(nearest("lr", names), "");
+  EXPECT_EQ(nearest("x", {"y"}), "");  // nothing in common
+  EXPECT_EQ(nearest("mix", names), "max");
+}
+
+TEST(Words, Utf8) {
+  EXPECT_TRUE(is_utf8("aé€😀"));
+  std::size_t bad = 0;
+  EXPECT_FALSE(is_utf8("ab\xffzz", &bad));
+  EXPECT_EQ(bad, 2u);
+  for (const char* t : {"\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xf0\x8f\xbf\xbf",
+                        "\xf4\x90\x80\x80", "\xe2\x82"}) {
+    EXPECT_FALSE(is_utf8(t)) << t;
+  }
+}
+
+TEST(Words, Excerpt) {
+  EXPECT_EQ(excerpt("a\nb\x1b[31m"), "a b [31m");
+  EXPECT_EQ(excerpt("abcdef", 3), "abc...");
+  EXPECT_EQ(excerpt("aé", 2), "a...");  // not half a character
+}
+
+}  // namespace
+}  // namespace redco
