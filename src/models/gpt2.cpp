@@ -82,7 +82,7 @@ class Gpt2 : public Model {
     x = layer_norm(p, "transformer.ln_f", x, eps_);
     if (o.hidden_states) o.hidden_states->push_back(x);
     if (o.cache) o.cache->length += in.input_ids.size(1);
-    return linear(x, p["lm_head.weight"]);
+    return linear(head_input(o, x), p["lm_head.weight"]);
   }
 
   std::string canonical_name(const std::string& stored) const override {

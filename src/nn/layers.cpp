@@ -119,6 +119,10 @@ Tensor attend(const ApplyOptions& o, const AttentionSettings& s, size_t layer, c
   return attention(q, l.k, l.v, a, key_mask);
 }
 
+Tensor head_input(const ApplyOptions& o, const Tensor& x) {
+  return o.last_position_only ? narrow(x, 1, x.size(1) - 1, 1) : x;
+}
+
 Tensor run_block(const ApplyOptions& o, const std::string& name, const Tensor& x,
                  const std::function<Tensor(const Tensor&)>& block) {
   Restore<std::string> scope(Context::current().random_scope, name);

@@ -25,6 +25,7 @@ struct KvCache {
 struct ApplyOptions {
   bool train = false;             // dropout is on
   bool recompute_blocks = false;  // keep a block's input alone
+  bool last_position_only = false;  // logits of the last token alone, [B, 1, V]
   KvCache* cache = nullptr;
   std::vector<Tensor>* hidden_states = nullptr;  // filled as transformers does: embeddings, then each layer
 };
@@ -62,6 +63,9 @@ struct AttentionSettings {
 };
 Tensor attend(const ApplyOptions& o, const AttentionSettings& s, size_t layer, const Tensor& q,
               const Tensor& k, const Tensor& v, const Tensor& key_mask);
+
+// The tokens whose logits are wanted: all, or the last.
+Tensor head_input(const ApplyOptions& o, const Tensor& x);
 
 // Runs a block, keeping only its input where o asks for it. Sets the random scope to `name`.
 Tensor run_block(const ApplyOptions& o, const std::string& name, const Tensor& x,

@@ -17,7 +17,11 @@ void Ledger::op(const char* name, const std::string& where, i64 flops, i64 bytes
 }
 
 void Ledger::collective(Collective kind, Axis axis, const std::string& where, i64 bytes) {
-  add(fmt::format("{} {}", name_of(kind), name_of(axis)), where, 0, bytes, true);
+  collective(kind, name_of(axis), where, bytes);
+}
+
+void Ledger::collective(Collective kind, const char* axis, const std::string& where, i64 bytes) {
+  add(fmt::format("{} {}", name_of(kind), axis), where, 0, bytes, true);
 }
 
 std::vector<LedgerLine> Ledger::lines() const {

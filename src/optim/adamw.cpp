@@ -1,0 +1,53 @@
+#include "optim/adamw.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "kernels/nn.h"
+#include "ops/create.h"
+
+namespace redco {
+
+AdamW::AdamW(const AdamWSettings& settings, const ParamTree& params) : settings_(settings), m_(params), v_(params) {
+  for (size_t i = 0; i < params.size(); ++i) {
+    m_.values()[i] = zeros_like(params.values()[i]);
+    v_.values()[i] = zeros_like(params.values()[i]);
+  }
+}
+
+void AdamW::update(ParamTree& params, const std::vector<Tensor>& grads, double lr, double scale,
+                   const std::vector<bool>& selected) {
+  ++steps;
+  Context& c = Context::current();
+  kernels::AdamW h{};
+  h.lr = static_cast<float>(lr);
+  h.beta1 = static_cast<float>(settings_.beta1);
+  h.beta2 = static_cast<float>(settings_.beta2);
+  h.eps = static_cast<float>(settings_.epsilon);
+  h.bias1 = static_cast<float>(1 - std::pow(settings_.beta1, static_cast<double>(steps)));
+  h.bias2 = static_cast<float>(1 - std::pow(settings_.beta2, static_cast<double>(steps)));
+  h.grad_scale = static_cast<float>(scale);
+  for (size_t i = 0; i < params.size(); ++i) {
+    if (!selected.empty() && !selected[i]) continue;
+    const Tensor& p = params.values()[i];
+    const ParamKind kind = params.specs()[i].kind;
+    const bool small = kind == ParamKind::norm || kind == ParamKind::bias;
+    h.weight_decay = static_cast<float>(small && !settings_.decay_norms_and_biases ? 0 : settings_.weight_decay);
+    REDCO_CHECK(grads[i].layout() == p.layout(), "{}: gradient {} of {}", params.specs()[i].name, describe(grads[i]),
+                describe(p));
+    c.ledger().op("adamw", c.where(), 12 * p.local_numel(), p.local_bytes());
+    if (p.is_meta()) continue;
+    kernels::adamw(h, p.mutable_data<float>(), grads[i].data<float>(), m_.values()[i].mutable_data<float>(),
+                   v_.values()[i].mutable_data<float>(), p.local_numel());
+  }
+}
+
+double Schedule::at(i64 step) const {
+  if (step < warmup_steps) return peak * static_cast<double>(step) / static_cast<double>(std::max<i64>(1, warmup_steps));
+  if (kind == Kind::constant) return peak;
+  const double progress = static_cast<double>(step - warmup_steps) / static_cast<double>(std::max<i64>(1, total_steps - warmup_steps));
+  if (kind == Kind::cosine) return peak * std::max(0.0, 0.5 * (1 + std::cos(M_PI * progress)));
+  return peak * std::max(0.0, 1 - progress);
+}
+
+}  // namespace redco
