@@ -1,0 +1,109 @@
+#include "kernels/elementwise.h"
+#include "kernels/kernels_testing.h"
+
+namespace redco::kernels {
+namespace {
+
+u32 bits(float x) { return std::bit_cast<u32>(x); }
+float value(u32 b) { return std::bit_cast<float>(b); }
+
+// Every 16-bit pattern goes to fp32 and back unchanged (a NaN stays one).
+TEST(Convert, EveryBf16GoesRound) {
+  on_every_isa([] {
+    std::vector<bf16> all(65536), back(65536);
+    for (u32 i = 0; i < 65536; ++i) all[i].bits = static_cast<std::uint16_t>(i);
+    std::vector<float> x(65536);
+    from_bf16(all.data(), x.data(), 65536);
+    to_bf16(x.data(), back.data(), 65536);
+    for (u32 i = 0; i < 65536; ++i) {
+      ASSERT_EQ(bits(x[i]), i << 16);
+      const bool nan = (i & 0x7fff) > 0x7f80;
+      ASSERT_EQ(back[i].bits, nan ? i | 0x40 : i);
+    }
+  });
+}
+
+TEST(Convert, EveryFp16GoesRound) {
+  on_every_isa([] {
+    std::vector<std::uint16_t> all(65536), back(65536);
+    for (u32 i = 0; i < 65536; ++i) all[i] = static_cast<std::uint16_t>(i);
+    std::vector<float> x(65536);
+    from_fp16(all.data(), x.data(), 65536);
+    to_fp16(x.data(), back.data(), 65536);
+    for (u32 i = 0; i < 65536; ++i) {
+      const u32 e = i >> 10 & 31, m = i & 1023;
+      const double want = (i & 0x8000 ? -1 : 1) *
+                          (e == 0 ? std::ldexp(m, -24) : std::ldexp(1024.0 + m, static_cast<int>(e) - 25));
+      if (e < 31) {
+        ASSERT_EQ(x[i], want) << i;
+        ASSERT_EQ(std::signbit(x[i]), i >= 0x8000);
+        ASSERT_EQ(back[i], i);
+      } else if (m == 0) {
+        ASSERT_EQ(x[i], i & 0x8000 ? -kInf : kInf);
+        ASSERT_EQ(back[i], i);
+      } else {
+        ASSERT_TRUE(std::isnan(x[i]));
+        ASSERT_GT(back[i] & 0x7fff, 0x7c00);
+      }
+    }
+  });
+}
+
+// Between two neighbours the nearer wins, a tie goes to the even one.
+TEST(Convert, RoundsToNearestEven) {
+  on_every_isa([] {
+    std::vector<float> x, want;
+    for (u32 i = 0; i < 0x7f80; i += 3) {  // up to the largest finite bf16, whose upper neighbour is inf
+      const u32 low = i << 16;
+      for (u32 rest : {0u, 1u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu}) {
+        x.push_back(value(low | rest));
+        const bool up = rest > 0x8000 || (rest == 0x8000 && (i & 1));
+        want.push_back(value((i + up) << 16));
+      }
+    }
+    std::vector<float> y(x.size());
+    round_to_bf16(x.data(), y.data(), static_cast<i64>(x.size()));
+    EXPECT_TRUE(same_bits(y, want));
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = -x[i], want[i] = -want[i];
+    round_to_bf16(x.data(), y.data(), static_cast<i64>(x.size()));
+    EXPECT_TRUE(same_bits(y, want));
+
+    x.clear();
+    std::vector<std::uint16_t> half;
+    for (u32 i = 0; i < 0x7c00; ++i) {  // halves i and i + 1, and what lies between; 0x7c00 is inf, as 65536
+      const auto half_value = [](u32 h) {
+        const u32 e = h >> 10, m = h & 1023;
+        return e ? std::ldexp(1024.0 + m, static_cast<int>(e) - 25) : std::ldexp(m, -24);
+      };
+      const double a = half_value(i), b = half_value(i + 1), middle = (a + b) / 2;
+      x.push_back(static_cast<float>(middle));
+      half.push_back(static_cast<std::uint16_t>(i + (i & 1)));
+      x.push_back(std::nextafter(static_cast<float>(middle), 0.0f));
+      half.push_back(static_cast<std::uint16_t>(i));
+      x.push_back(std::nextafter(static_cast<float>(middle), kInf));
+      half.push_back(static_cast<std::uint16_t>(i + 1));
+    }
+    x.push_back(1e30f), half.push_back(0x7c00);
+    x.push_back(kInf), half.push_back(0x7c00);
+    x.push_back(-1e-30f), half.push_back(0x8000);
+    std::vector<std::uint16_t> got(x.size());
+    to_fp16(x.data(), got.data(), static_cast<i64>(x.size()));
+    for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(got[i], half[i]) << x[i];
+  });
+}
+
+TEST(Convert, NanStaysNan) {
+  for (u32 pattern : {0x7f800001u, 0x7fffffffu, 0xff800001u, 0xffffffffu, 0x7fc00000u}) {
+    const float x = value(pattern);
+    float y;
+    round_to_bf16(&x, &y, 1);
+    EXPECT_TRUE(std::isnan(y));
+    EXPECT_EQ(std::signbit(y), pattern >> 31 != 0);
+    std::uint16_t h;
+    to_fp16(&x, &h, 1);
+    EXPECT_GT(h & 0x7fff, 0x7c00);
+  }
+}
+
+}  // namespace
+}  // namespace redco::kernels

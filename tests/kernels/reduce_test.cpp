@@ -1,0 +1,124 @@
+#include "kernels/elementwise.h"
+#include "kernels/kernels_testing.h"
+
+namespace redco::kernels {
+namespace {
+
+struct Case {
+  Shape shape;
+  std::vector<int> dims;  // that are reduced
+};
+
+std::vector<Case> cases() {
+  return {{{}, {}},
+          {{7}, {}},
+          {{7}, {0}},
+          {{0}, {0}},
+          {{0, 3}, {0}},
+          {{3, 0}, {0}},
+          {{3, 0}, {1}},
+          {{50001}, {0}},
+          {{5, 37}, {1}},
+          {{37, 5}, {0}},
+          {{3000, 70}, {0}},
+          {{4, 5, 6}, {1}},
+          {{4, 5, 6}, {0, 2}},
+          {{4, 5, 6}, {0, 1, 2}},
+          {{2, 3, 4, 5}, {0, 2}},
+          {{2, 3, 4, 5}, {1, 3}},
+          {{3, 1, 4}, {1}},
+          {{3, 1, 4}, {0, 2}},
+          {{2, 40000}, {1}},
+          {{2, 900, 2100}, {1}}};
+}
+
+template <class T>
+void check(const Case& c) {
+  const auto x = random_array<T>(numel(c.shape), 1);
+  bool flags[8] = {};
+  for (int d : c.dims) flags[d] = true;
+  const std::span<const bool> reduce(flags, c.shape.size());
+  i64 outputs = 1;
+  for (std::size_t d = 0; d < c.shape.size(); ++d) outputs *= flags[d] ? 1 : c.shape[d];
+  std::vector<double> sum(static_cast<std::size_t>(outputs)), top(sum.size(), -INFINITY), size(sum);
+  for (i64 i = 0; i < numel(c.shape); ++i) {
+    i64 rest = i, o = 0, stride = 1;
+    for (std::size_t d = c.shape.size(); d-- > 0;) {
+      if (!flags[d]) o += rest % c.shape[d] * stride, stride *= c.shape[d];
+      rest /= c.shape[d];
+    }
+    sum[o] += x[i];
+    top[o] = std::max(top[o], static_cast<double>(x[i]));
+  }
+  const auto run = [&](bool want_sum) {
+    std::vector<T> out(sum.size());
+    if (want_sum)
+      reduce_sum<T>(x.data(), c.shape, reduce, out.data());
+    else
+      reduce_max<T>(x.data(), c.shape, reduce, out.data());
+    return out;
+  };
+  // Sums are in fp64 and rounded once; the partial sums of |x| ~ 1 reach ~ sqrt(n) < 300: 300 * 2^-53 * n is
+  // nothing.
+  expect_close(run(true), sum, std::is_same_v<T, float> ? 1e-6 : 1e-11, to_string(c.shape));
+  expect_close(run(false), top, 0, to_string(c.shape));
+  expect_same_on_any_threads([&] { return run(true); }, to_string(c.shape));
+}
+
+TEST(Reduce, AgreesWithTheSlowTwin) {
+  on_every_isa([] {
+    for (const Case& c : cases()) {
+      check<float>(c);
+      check<double>(c);
+    }
+  });
+}
+
+TEST(Reduce, NanReachesTheMaximum) {
+  on_every_isa([] {
+    for (i64 at : {0, 17, 99}) {
+      std::vector<float> x(100, 1.0f);
+      x[static_cast<std::size_t>(at)] = kNan;
+      float out;
+      const bool all[2] = {true, true};
+      reduce_max<float>(x.data(), Shape{100}, {all, 1}, &out);
+      EXPECT_TRUE(std::isnan(out));
+      const bool rows[2] = {true, false};
+      std::vector<float> wide(10);
+      reduce_max<float>(x.data(), Shape{10, 10}, {rows, 2}, wide.data());
+      EXPECT_TRUE(std::isnan(wide[static_cast<std::size_t>(at % 10)]));
+    }
+  });
+}
+
+TEST(Reduce, SumOfSquares) {
+  on_every_isa([] {
+    for (i64 n : {0, 1, 1000, 70001}) {
+      const auto x = random_array<float>(n, 3);
+      double want = 0;
+      for (float v : x) want += static_cast<double>(v) * v;
+      EXPECT_NEAR(sum_squares(x.data(), n), want, 1e-12 * want);
+      expect_same_on_any_threads([&] { return std::vector<double>{sum_squares(x.data(), n)}; });
+    }
+  });
+}
+
+TEST(Reduce, AllFinite) {
+  on_every_isa([] {
+    auto x = random_array<float>(50000, 1);
+    EXPECT_TRUE(all_finite(x.data(), 50000));
+    EXPECT_TRUE(all_finite<float>(nullptr, 0));
+    for (float bad : {kInf, -kInf, kNan})
+      for (std::size_t i : {0ul, 17ul, 16384ul, 49999ul}) {
+        const float keep = x[i];
+        x[i] = bad;
+        EXPECT_FALSE(all_finite(x.data(), 50000)) << bad << " at " << i;
+        x[i] = keep;
+      }
+    const float large = std::numeric_limits<float>::max();
+    EXPECT_TRUE(all_finite(&large, 1));
+  });
+}
+
+}  // namespace
+}  // namespace redco::kernels

@@ -1,0 +1,139 @@
+#include "kernels/kernels_testing.h"
+#include "kernels/nn.h"
+
+namespace redco::kernels {
+namespace {
+
+TEST(Softmax, AgreesWithTheSlowTwin) {
+  on_every_isa([] {
+    for (auto [R, C] : {std::array<i64, 2>{0, 3}, {2, 0}, {3, 1}, {7, 33}, {40, 1000}}) {
+      auto x = random_array<float>(R * C, 1, 5);
+      std::vector<double> want(x.size());
+      for (i64 r = 0; r < R; ++r) {
+        double s = 0;
+        for (i64 c = 0; c < C; ++c) s += std::exp(static_cast<double>(x[r * C + c]));
+        for (i64 c = 0; c < C; ++c) want[r * C + c] = std::exp(static_cast<double>(x[r * C + c])) / s;
+      }
+      std::vector<float> y(x.size());
+      softmax(x.data(), y.data(), R, C);
+      expect_close(y, want, 1e-6);
+      softmax(x.data(), x.data(), R, C);  // in place
+      EXPECT_TRUE(same_bits(x, y));
+      const auto g = random_array<float>(R * C, 2);
+      std::vector<float> dx(x.size());
+      for (i64 r = 0; r < R; ++r) {
+        double s = 0;
+        for (i64 c = 0; c < C; ++c) s += static_cast<double>(g[r * C + c]) * y[r * C + c];
+        for (i64 c = 0; c < C; ++c) want[r * C + c] = y[r * C + c] * (g[r * C + c] - s);
+      }
+      softmax_backward(y.data(), g.data(), dx.data(), R, C);
+      expect_close(dx, want, 1e-6);
+    }
+  });
+}
+
+TEST(Softmax, MaskedRowsAndNan) {
+  on_every_isa([] {
+    for (i64 C : {1, 5, 40}) {
+      std::vector<float> x(static_cast<std::size_t>(3 * C), -kInf), y(x.size());
+      x[static_cast<std::size_t>(C)] = 2.0f;          // row 1: one key
+      x[static_cast<std::size_t>(3 * C - 1)] = kNan;  // row 2: NaN among -inf
+      softmax(x.data(), y.data(), 3, C);
+      for (i64 c = 0; c < C; ++c) {
+        EXPECT_EQ(y[c], 0);
+        EXPECT_EQ(y[C + c], c == 0 ? 1 : 0);
+        EXPECT_TRUE(std::isnan(y[2 * C + c]));
+      }
+    }
+  });
+}
+
+// A vocabulary of V cut into shards: the loss and its gradient are those of the whole.
+TEST(CrossEntropy, ShardsMakeTheWhole) {
+  const i64 R = 13, V = 101, first_cut = 40;
+  const auto x = random_array<double>(R * V, 1, 3), g = random_array<double>(R, 2);
+  auto ids = random_ids(R, 0, V - 1, 3);
+  ids[4] = -100;
+  ids[5] = 39, ids[6] = 40;
+  const double e = 0.1, h = 1e-5;
+  const auto loss_of = [&](const std::vector<double>& z, i64 r) {  // -sum target log p
+    double s = 0, mean = 0;
+    for (i64 c = 0; c < V; ++c) s += std::exp(z[r * V + c]), mean += z[r * V + c] / V;
+    return ids[r] < 0 ? 0 : std::log(s) - (1 - e) * z[r * V + ids[r]] - e * mean;
+  };
+  on_every_isa([&] {
+    std::vector<double> sums(static_cast<std::size_t>(R)), targets(sums), tops(sums.size(), -INFINITY),
+        dx(x.size());
+    struct Shard {
+      i64 first, width;
+      std::vector<double> x;
+    };
+    std::vector<Shard> shards{{0, first_cut, {}}, {first_cut, V - first_cut, {}}, {V, 0, {}}};
+    for (Shard& s : shards)
+      for (i64 r = 0; r < R; ++r)
+        s.x.insert(s.x.end(), x.begin() + r * V + s.first, x.begin() + r * V + s.first + s.width);
+    for (const Shard& s : shards) {
+      std::vector<double> top(static_cast<std::size_t>(R));
+      row_max(s.x.data(), top.data(), R, s.width);
+      for (std::size_t r = 0; r < top.size(); ++r) tops[r] = std::max(tops[r], top[r]);
+      if (s.width == 0) {
+        EXPECT_THAT(top, testing::Each(-INFINITY));
+      }
+    }
+    for (const Shard& s : shards) {
+      std::vector<double> sum(static_cast<std::size_t>(R)), target(sum);
+      sum_exp_and_target(s.x.data(), tops.data(), ids.data(), s.first, sum.data(), target.data(), R, s.width);
+      for (std::size_t r = 0; r < sum.size(); ++r) sums[r] += sum[r], targets[r] += target[r];
+    }
+    std::vector<double> lse(static_cast<std::size_t>(R));
+    for (i64 r = 0; r < R; ++r) {
+      lse[r] = tops[r] + std::log(sums[r]);
+      EXPECT_NEAR(targets[r], ids[r] < 0 ? 0 : x[r * V + ids[r]], 1e-14);
+    }
+    for (const Shard& s : shards) {
+      std::vector<double> d(s.x.size());
+      cross_entropy_backward(s.x.data(), lse.data(), ids.data(), s.first, g.data(), d.data(), R, s.width, e,
+                             V);
+      for (i64 r = 0; r < R; ++r)
+        for (i64 c = 0; c < s.width; ++c) dx[r * V + s.first + c] = d[r * s.width + c];
+    }
+    std::vector<double> want(x.size()), z = x;
+    for (i64 i = 0; i < R * V; ++i) {
+      z[i] = x[i] + h;
+      const double up = loss_of(z, i / V);
+      z[i] = x[i] - h;
+      want[i] = g[i / V] * (up - loss_of(z, i / V)) / (2 * h);
+      z[i] = x[i];
+    }
+    expect_close(dx, want, 1e-8);
+    // fp32: exp of arguments up to ~10, whose rounding comes back 10-fold.
+    std::vector<float> xf(x.begin(), x.end()), lf(lse.begin(), lse.end()), gf(g.begin(), g.end()),
+        df(x.size());
+    cross_entropy_backward(xf.data(), lf.data(), ids.data(), 0, gf.data(), df.data(), R, V,
+                           static_cast<float>(e), V);
+    expect_close(df, dx, 1e-5);
+  });
+}
+
+TEST(CrossEntropy, AllHidden) {
+  std::vector<float> x(20, -kInf), top(1), sum(1), target(1);
+  const i32 id = 3;
+  row_max(x.data(), top.data(), 1, 20);
+  sum_exp_and_target(x.data(), top.data(), &id, 0, sum.data(), target.data(), 1, 20);
+  EXPECT_EQ(top[0], -kInf);
+  EXPECT_EQ(sum[0], 0);
+  EXPECT_EQ(target[0], -kInf);
+}
+
+TEST(Softmax, SameBitsOnAnyThreads) {
+  const i64 R = 200, C = 777;
+  const auto x = random_array<float>(R * C, 1);
+  expect_same_on_any_threads([&] {
+    std::vector<float> y(x.size());
+    softmax(x.data(), y.data(), R, C);
+    return y;
+  });
+}
+
+}  // namespace
+}  // namespace redco::kernels
