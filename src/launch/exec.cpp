@@ -223,8 +223,11 @@ int exec_under_mpirun(const LaunchPlan& plan, const std::vector<std::string>& pr
     }
   }
   write_all(options.stderr_fd, output.flush());
-  if (!ended_by_us && !output.message().empty())
-    write_all(options.stderr_fd, "redco: " + output.message() + "\n");
+  std::string message = output.message();
+  // Now and then mpirun forgets to say which rank was killed; its status tells the signal all the same.
+  if (const int n = WIFEXITED(status) ? WEXITSTATUS(status) - 128 : 0; message.empty() && n > 0 && n < 65)
+    message = fmt::format("a rank was killed by signal {} ({}); all ranks have ended", n, strsignal(n));
+  if (!ended_by_us && !message.empty()) write_all(options.stderr_fd, "redco: " + message + "\n");
   return job_code(status, output.failure(), ended_by_us);
 }
 

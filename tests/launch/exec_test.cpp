@@ -1,0 +1,174 @@
+// The launcher with shell scripts in mpirun's place (and, where it is installed, with mpirun).
+#include "launch/exec.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+#include "support/error_text.h"
+
+namespace redco {
+namespace {
+
+using testing::HasSubstr;
+
+class Exec : public testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = std::filesystem::temp_directory_path() / fmt::format("redco-exec-{}", getpid());
+    std::filesystem::create_directories(path_);
+    fd_ = open((path_ / "stderr").c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  }
+  void TearDown() override {
+    close(fd_);
+    std::filesystem::remove_all(path_);
+  }
+  int run(const std::vector<std::string>& argv, bool save = false) {
+    LaunchPlan plan;
+    plan.way = LaunchPlan::Way::mpirun;
+    plan.argv = argv;
+    plan.environment = {
+        {"REDCO_EXEC_TEST", "42"}, {"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
+    return exec_under_mpirun(plan, {}, {save, fd_});
+  }
+  int bash(const std::string& script, bool save = false) { return run({"bash", "-c", script}, save); }
+  // Sends signals to this process as soon as the script has made the file `ready`, 100 ms apart.
+  std::thread later(std::vector<int> signals) {
+    return std::thread([this, signals] {
+      while (!std::filesystem::exists(path_ / "ready"))
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      for (int s : signals) {
+        kill(getpid(), s);
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      }
+    });
+  }
+  std::string errors() {
+    std::ifstream in(path_ / "stderr");
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  std::string ready() { return "touch " + (path_ / "ready").string() + "\n"; }
+  std::filesystem::path path_;
+  int fd_ = -1;
+};
+
+TEST_F(Exec, CodesAndErrorsPass) {
+  EXPECT_EQ(bash("exit 0"), 0);
+  EXPECT_EQ(bash("echo 'redco: bad file' >&2; exit 3"), 3);
+  EXPECT_EQ(errors(), "redco: bad file\n");
+  EXPECT_EQ(bash("[ $REDCO_EXEC_TEST = 42 ] || exit 1"), 0);
+  EXPECT_EQ(bash("read x && exit 1; exit 0"), 0);  // stdin is empty
+}
+
+TEST_F(Exec, KilledRanksAreRankFailed) {
+  const std::string dash(74, '-');
+  EXPECT_EQ(bash(fmt::format(
+                "printf '%s\\n' '{0}' 'mpirun noticed that process rank 1 with PID 0 on node vm exited on "
+                "signal 11 (Segmentation fault).' '{0}' >&2; exit 139",
+                dash)),
+            5);
+  EXPECT_EQ(errors(),
+            "redco: rank 1 on vm was killed by signal 11 (Segmentation fault); all ranks have ended\n");
+  EXPECT_EQ(bash("exit 205"), 5);
+  EXPECT_THAT(errors(), testing::Not(HasSubstr("a rank was")));
+  EXPECT_EQ(bash("exit 137"), 5);
+  EXPECT_THAT(errors(), HasSubstr("redco: a rank was killed by signal 9 (Killed); all ranks have ended\n"));
+  EXPECT_EQ(bash("kill -9 $$"), 5);
+}
+
+TEST_F(Exec, TheFirstSignalAsksForASave) {
+  auto t = later({SIGTERM});
+  EXPECT_EQ(bash("trap 'exit 8' USR1\n" + ready() + "while :; do sleep 0.02; done", true), 8);
+  t.join();
+  EXPECT_THAT(errors(), HasSubstr("redco: SIGTERM: saving and ending"));
+}
+
+TEST_F(Exec, TheSecondSignalEnds) {
+  auto t = later({SIGINT, SIGINT});
+  EXPECT_EQ(bash("trap '' USR1\ntrap 'exit 1' TERM\n" + ready() + "while :; do sleep 0.02; done", true), 8);
+  t.join();
+}
+
+TEST_F(Exec, TheThirdSignalKills) {
+  auto t = later({SIGINT, SIGINT, SIGINT});
+  EXPECT_EQ(bash("trap '' USR1 TERM\n" + ready() + "while :; do sleep 0.02; done", true), 8);
+  t.join();
+}
+
+TEST_F(Exec, WithoutSavingSignalsEndAtOnce) {
+  auto t = later({SIGINT});
+  EXPECT_EQ(bash("trap 'exit 99' USR1\ntrap 'exit 1' TERM\n" + ready() + "while :; do sleep 0.02; done"), 8);
+  t.join();
+  EXPECT_EQ(errors(), "");
+}
+
+TEST_F(Exec, Usr1PassesOn) {
+  auto t = later({SIGUSR1});
+  EXPECT_EQ(bash("trap 'exit 8' USR1\n" + ready() + "while :; do sleep 0.02; done"), 8);
+  t.join();
+}
+
+TEST_F(Exec, APipeHeldByAnOrphanDoesntHang) {
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_EQ(bash("sleep 20 & exit 4"), 4);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(10));
+}
+
+TEST_F(Exec, MuchOutputPassesWhole) {
+  EXPECT_EQ(bash("for i in {1..20000}; do echo \"line $i of much output\" >&2; done"), 0);
+  EXPECT_THAT(errors(), HasSubstr("line 1 of"));
+  EXPECT_THAT(errors(), testing::EndsWith("line 20000 of much output\n"));
+}
+
+TEST_F(Exec, NoMpirunIsAUsageError) {
+  EXPECT_THAT(usage_error([&] { run({"no-such-mpirun"}); }), HasSubstr("no-such-mpirun isn't in PATH"));
+}
+
+TEST_F(Exec, TheRealMpirun) {
+  auto plan_of = [](const char* script) {
+    LaunchRequest r;
+    r.here = facts_of(this_machine());
+    r.n_ranks = 2;
+    r.root = geteuid() == 0;
+    LaunchPlan p = plan_launch(r);
+    p.argv.insert(p.argv.end(), {"bash", "-c", script});
+    return p;
+  };
+  EXPECT_EQ(exec_under_mpirun(plan_of("exit 0"), {}, {false, fd_}), 0);
+  EXPECT_EQ(errors(), "");
+  EXPECT_EQ(
+      exec_under_mpirun(plan_of("[ $OMPI_COMM_WORLD_RANK = 1 ] && echo own words >&2 && exit 3; sleep 5"), {},
+                        {false, fd_}),
+      3);
+  EXPECT_EQ(errors(), "own words\n");
+  EXPECT_EQ(
+      exec_under_mpirun(plan_of("[ $OMPI_COMM_WORLD_RANK = 1 ] && kill -9 $$; sleep 5"), {}, {false, fd_}),
+      5);
+  // (Open MPI 4.1.4 leaves the rank out now and then.)
+  EXPECT_THAT(errors(),
+              testing::AnyOf(HasSubstr("redco: rank 1 on "), HasSubstr("redco: a rank was killed by")));
+  EXPECT_THAT(errors(), HasSubstr("killed by signal 9 (Killed)"));
+  EXPECT_THAT(errors(), testing::Not(HasSubstr("-----")));
+}
+
+TEST(OutputOf, GivesStdoutOrSaysWhyNot) {
+  EXPECT_EQ(output_of({"printf", "a b"}, {}, 10), "a b");
+  EXPECT_THAT(error_text<Error>([] {
+                output_of({"bash", "-c", "echo no >&2; exit 3"}, {}, 10);
+              }),
+              HasSubstr("bash ended with status 3: no"));
+  EXPECT_THAT(error_text<Error>([] {
+                output_of({"sleep", "30"}, {}, 0.2);
+              }),
+              HasSubstr("sleep took longer than 0.2 s"));
+  EXPECT_THAT(error_text<Error>([] { output_of({"yes"}, {}, 20, 100000); }),
+              HasSubstr("wrote more than 100000 bytes"));
+  EXPECT_THAT(usage_error([] { output_of({"no-such-program"}, {}, 1); }), HasSubstr("isn't in PATH"));
+}
+
+}  // namespace
+}  // namespace redco

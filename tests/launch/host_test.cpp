@@ -1,0 +1,92 @@
+#include "launch/host.h"
+
+#include <fstream>
+
+#include "base/error.h"
+#include "support/error_text.h"
+
+namespace redco {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(Host, NamesAndSlots) {
+  EXPECT_THAT(parse_hosts({"node1:8", "node-2.example.org", "10.0.0.3:65536"}),
+              ElementsAre(Host{"node1", 8}, Host{"node-2.example.org", 1}, Host{"10.0.0.3", 65536}));
+  EXPECT_TRUE(parse_hosts({}).empty());
+}
+
+TEST(Host, BadEntriesSayWhichAndWhat) {
+  const auto message = [](std::string bad) { return usage_error([&] { parse_hosts({"ok", bad}); }); };
+  EXPECT_THAT(message("node:0"),
+              HasSubstr("[parallel] hosts[1]: '0' is no number of slots; expected 1 to 65536"));
+  for (const char* bad :
+       {"n:", "n:x", "n:-1", "n:1x", "n: 8", "n:65537", "n:99999999999999999999", "n:8:8", "n:1.5"})
+    EXPECT_THAT(message(bad), HasSubstr("is no number of slots")) << bad;
+  for (const char* bad : {"", ":8", "a b", "-oProxyCommand=x:2", "a,b", "a/b", "$(x)", "n\n", "\xff"})
+    EXPECT_THAT(message(bad), HasSubstr("is no host name")) << bad;
+  EXPECT_THAT(message(std::string(254, 'a')), HasSubstr("is no host name"));
+  EXPECT_THAT(message("ok:2"), HasSubstr("hosts[1]: host ok is named twice (before: [parallel] hosts[0])"));
+  std::vector<std::string> many;
+  for (int i = 0; i < 17; i++) many.push_back(fmt::format("n{}:65536", i));
+  EXPECT_THAT(usage_error([&] { parse_hosts(many); }), HasSubstr("more than 1048576 slots"));
+}
+
+TEST(Hostfile, OpenMpiAndOurStyle) {
+  EXPECT_THAT(
+      parse_hostfile("# the cluster\n\nnode1 slots=8 # fast\n\tnode2:4\r\nnode3  slots=2 max_slots=4\nnode4",
+                     "h"),
+      ElementsAre(Host{"node1", 8}, Host{"node2", 4}, Host{"node3", 2}, Host{"node4", 1}));
+}
+
+TEST(Hostfile, BadLinesNameFileAndLine) {
+  const auto message = [](const char* text) {
+    return usage_error([&] { parse_hostfile(text, "hosts.txt"); });
+  };
+  EXPECT_THAT(message("a\nb slots=0\n"), HasSubstr("hostfile hosts.txt:2: '0' is no number of slots"));
+  EXPECT_THAT(message("a slots"), HasSubstr("'' is no number of slots"));
+  EXPECT_THAT(message("a slots = 8"), HasSubstr("is no number of slots"));
+  EXPECT_THAT(message("a:2 slots=2"), HasSubstr("the slots of a are given twice"));
+  EXPECT_THAT(message("a slots=2 slots=3"), HasSubstr("given twice"));
+  EXPECT_THAT(message("a slots=4 max_slots=2"), HasSubstr("slots=4 above its max_slots=2"));
+  EXPECT_THAT(message("a cpus=4"), HasSubstr("'cpus=4' is not known here"));
+  EXPECT_THAT(message("a\nb\na slots=3"),
+              HasSubstr("hosts.txt:3: host a is named twice (before: [parallel] hostfile "
+                        "hosts.txt:1)"));
+  EXPECT_THAT(message("# nothing\n\n"), HasSubstr("no host in it"));
+  EXPECT_THAT(message(""), HasSubstr("no host in it"));
+  EXPECT_THROW(read_hostfile("/nonexistent/hosts"), UsageError);
+}
+
+TEST(Hostfile, AnyBytesEndInHostsOrAUsageError) {
+  u64 x = 1;
+  for (int round = 0; round < 2000; round++) {
+    std::string text;
+    for (int i = 0; i < 40; i++) {
+      x = x * 6364136223846793005ull + 1442695040888963407ull;
+      text += "ab:=#\n 12slotmax_-\t\r\0\xf0"[(x >> 33) % 21];
+    }
+    try {
+      parse_hostfile(text, "h");
+    } catch (const UsageError&) {
+    }
+  }
+}
+
+TEST(Ranks, FillHostsInOrder) {
+  const std::vector<Host> hosts{{"a", 3}, {"b", 2}, {"c", 4}};
+  EXPECT_EQ(total_slots(hosts), 9);
+  EXPECT_THAT(ranks_on(hosts, 9), ElementsAre(3, 2, 4));
+  EXPECT_THAT(ranks_on(hosts, 4), ElementsAre(3, 1, 0));
+  EXPECT_THAT(ranks_on(hosts, 0), ElementsAre(0, 0, 0));
+  EXPECT_EQ(host_of_rank(hosts, 0), 0);
+  EXPECT_EQ(host_of_rank(hosts, 2), 0);
+  EXPECT_EQ(host_of_rank(hosts, 3), 1);
+  EXPECT_EQ(host_of_rank(hosts, 8), 2);
+  EXPECT_THAT(usage_error([&] { ranks_on(hosts, 10); }),
+              HasSubstr("n_ranks=10 but the 3 hosts have 9 slots"));
+}
+
+}  // namespace
+}  // namespace redco

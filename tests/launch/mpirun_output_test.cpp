@@ -1,0 +1,114 @@
+#include "launch/mpirun_output.h"
+
+#include <gmock/gmock.h>
+
+namespace redco {
+namespace {
+
+using Kind = MpirunOutput::Failure::Kind;
+const std::string kDash(74, '-');
+
+std::string frame(const std::string& text) { return kDash + "\n" + text + kDash + "\n"; }
+
+const std::string kPrimary = frame(
+    "Primary job  terminated normally, but 1 process returned\na non-zero exit code. Per user-direction, the "
+    "job has "
+    "been aborted.\n");
+const std::string kExit = frame(
+    "mpirun detected that one or more processes exited with non-zero status, thus causing\nthe job to be "
+    "terminated. The "
+    "first process to do so was:\n\n  Process name: [[8762,1],3]\n  Exit code:    4\n");
+const std::string kKilled =
+    frame("mpirun noticed that process rank 1 with PID 0 on node vm exited on signal 9 (Killed).\n");
+const std::string kAbort = frame(
+    "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD\nwith errorcode 5.\n\nNOTE: invoking "
+    "MPI_ABORT causes "
+    "Open MPI to kill all MPI processes.\n");
+
+TEST(MpirunOutput, RanksTextPassesUnchanged) {
+  MpirunOutput o;
+  EXPECT_EQ(o.feed("step 1\nstep"), "step 1\nstep");
+  EXPECT_FALSE(o.holding());
+  EXPECT_EQ(o.feed(" 2\r"), " 2\r");
+  EXPECT_EQ(o.feed("\xff\n---\n"), "\xff\n---\n");
+  EXPECT_EQ(o.flush(), "");
+  EXPECT_EQ(o.message(), "");
+}
+
+TEST(MpirunOutput, BannersOfARankThatSaidItselfAreDropped) {
+  MpirunOutput o;
+  EXPECT_EQ(o.feed("redco: disk full\n" + kPrimary + kExit), "redco: disk full\n");
+  ASSERT_TRUE(o.failure());
+  EXPECT_EQ(o.failure()->kind, Kind::exit_code);
+  EXPECT_EQ(o.failure()->rank, 3);
+  EXPECT_EQ(o.failure()->number, 4);
+  EXPECT_EQ(o.message(), "");
+  MpirunOutput a;
+  EXPECT_EQ(a.feed(kAbort + "[vm:1] 1 more process has sent help message help-mpi-api.txt / mpi-abort\n"),
+            "");
+  EXPECT_EQ(a.failure()->rank, 1);
+  EXPECT_EQ(a.failure()->number, 5);
+}
+
+TEST(MpirunOutput, AKilledRankIsOneLine) {
+  MpirunOutput o;
+  std::string out;
+  for (char c : kExit + "last words\n" + kPrimary + kKilled)
+    out += o.feed(std::string(1, c));  // byte by byte
+  EXPECT_EQ(out, "last words\n");
+  EXPECT_EQ(o.failure()->kind, Kind::signal);
+  EXPECT_EQ(o.message(),
+            "rank 1 on vm was killed by signal 9 (Killed); all ranks have ended (if nobody killed it, the "
+            "machine was "
+            "out of memory: see `dmesg`)");
+}
+
+TEST(MpirunOutput, ALostHostIsNamed) {
+  MpirunOutput o;
+  EXPECT_EQ(o.feed(frame(
+                "ORTE has lost communication with a remote daemon.\n\n  HNP daemon   : [[35637,0],0] on node "
+                "redco-a\n  Remote daemon: [[35637,0],1] on node redco-b\n\nThis is usually due to\n")),
+            "");
+  EXPECT_EQ(o.message(), "the connection to host redco-b was lost; all ranks have ended");
+}
+
+TEST(MpirunOutput, SshsWordsStayWhenHostsCantBeReached) {
+  MpirunOutput o;
+  EXPECT_EQ(
+      o.feed("ssh: Could not resolve hostname x\n" +
+             frame("ORTE was unable to reliably start one or more daemons.\nThis usually is caused by:\n")),
+      "ssh: Could not resolve hostname x\n");
+  EXPECT_THAT(o.message(), testing::HasSubstr("could not be started on all hosts"));
+}
+
+TEST(MpirunOutput, OtherBannersPass) {
+  const std::string text =
+      frame("There are not enough slots available in the system to satisfy the 5\nslots\n");
+  MpirunOutput o;
+  EXPECT_EQ(o.feed(text), text);
+  EXPECT_EQ(o.failure()->kind, Kind::no_start);
+  const std::string unknown = frame("Something new.\n");
+  EXPECT_EQ(o.feed(unknown), unknown);
+}
+
+TEST(MpirunOutput, AnUnfinishedBannerIsNotLost) {
+  MpirunOutput o;
+  EXPECT_EQ(o.feed(kDash + "\nhalf a ban"), "");
+  EXPECT_TRUE(o.holding());
+  EXPECT_EQ(o.flush(), kDash + "\nhalf a ban");
+  EXPECT_FALSE(o.holding());
+  EXPECT_EQ(o.feed("ner\n"), "ner\n");
+}
+
+TEST(MpirunOutput, EndlessBannersAreBounded) {
+  MpirunOutput o;
+  std::string in = kDash + "\n", out = o.feed(in);
+  for (int i = 0; i < 1000; i++) {
+    in += "a rank that prints dashes of its own\n";
+    out += o.feed("a rank that prints dashes of its own\n");
+  }
+  EXPECT_EQ(out + o.flush(), in);
+}
+
+}  // namespace
+}  // namespace redco

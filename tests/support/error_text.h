@@ -1,0 +1,24 @@
+// The message of the error that f throws; "no error" when it throws none. Another type of exception passes
+// through.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "base/error.h"
+
+namespace redco {
+
+template <class E>
+std::string error_text(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const E& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+inline std::string usage_error(const std::function<void()>& f) { return error_text<UsageError>(f); }
+
+}  // namespace redco
