@@ -1,11 +1,10 @@
 #include "text/tokenizer.h"
 
-#include <xxhash.h>
-
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "text/hf_tokenizer.h"
 #include "text/tokenizer_spec.h"
 
@@ -36,14 +35,12 @@ struct Seen {
   u64 hash;
 };
 
-u64 hash_of(std::string_view bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
-
 // The files of `folder` as they are now; files() later checks that they still are.
 std::vector<Seen> see(const std::string& folder) {
   std::vector<Seen> seen;
   for (const char* name : kNames) {
     const std::string path = join_path(folder, name);
-    if (exists(path) && !is_folder(path)) seen.push_back({name, path, hash_of(read_file(path, kMaxFile))});
+    if (exists(path) && !is_folder(path)) seen.push_back({name, path, hash64(read_file(path, kMaxFile))});
   }
   return seen;
 }
@@ -52,7 +49,7 @@ std::vector<TokenizerFile> read_again(const std::vector<Seen>& seen) {
   std::vector<TokenizerFile> files;
   for (const Seen& s : seen) {
     files.push_back({s.name, read_file(s.path, kMaxFile)});
-    if (hash_of(files.back().contents) != s.hash)
+    if (hash64(files.back().contents) != s.hash)
       throw ContentsError(
           "{}: the file has changed since the tokenizer was loaded; put it back, or start again", s.path);
   }
@@ -115,7 +112,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& what) {
   if (is_file &&
       file_name(what) != "tokenizer.json") {  // the file by another name is saved under the usual one
     std::erase_if(seen, [](const Seen& s) { return s.name == "tokenizer.json"; });
-    seen.push_back({"tokenizer.json", what, hash_of(read_file(what, kMaxFile))});
+    seen.push_back({"tokenizer.json", what, hash64(read_file(what, kMaxFile))});
   }
   auto files = [seen] { return read_again(seen); };
   if (exists(path)) {

@@ -1,11 +1,10 @@
 #include "text/tokenizer_spec.h"
 
-#include <xxhash.h>
-
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/hash.h"
 
 namespace redco {
 namespace {
@@ -242,16 +241,11 @@ json parse_small_json(std::string_view text, const std::string& source) {
 }
 
 std::string TokenizerSpec::fingerprint() const {
-  struct State {
-    XXH3_state_t* state = XXH3_createState();
-    ~State() { XXH3_freeState(state); }
-  } s;
-  REDCO_CHECK(s.state != nullptr, "XXH3_createState");
-  XXH3_128bits_reset(s.state);
+  Hasher hasher;
   auto put = [&](std::string_view bytes) {
     const u64 n = bytes.size();
-    XXH3_128bits_update(s.state, &n, sizeof n);
-    XXH3_128bits_update(s.state, bytes.data(), bytes.size());
+    hasher.update(&n, sizeof n);
+    hasher.update(bytes.data(), bytes.size());
   };
   json pipeline = *rest;
   for (const char* inert : {"version", "truncation", "padding"}) pipeline.erase(inert);
@@ -266,8 +260,7 @@ std::string TokenizerSpec::fingerprint() const {
     put(merges.at(k).second);
   }
   for (double v : scores) put(std::string_view(reinterpret_cast<const char*>(&v), sizeof v));
-  const XXH128_hash_t h = XXH3_128bits_digest(s.state);
-  return fmt::format("{:016x}{:016x}", h.high64, h.low64);
+  return hasher.digest128().hex();
 }
 
 }  // namespace redco

@@ -1,0 +1,76 @@
+#include "data/epoch_order.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+
+namespace redco {
+namespace {
+
+// splitmix64's finalizer (Steele, Lea, Flood 2014).
+u64 mix(u64 v) {
+  v = (v ^ (v >> 30)) * 0xBF58476D1CE4E5B9ull;
+  v = (v ^ (v >> 27)) * 0x94D049BB133111EBull;
+  return v ^ (v >> 31);
+}
+
+constexpr u64 kGolden = 0x9E3779B97F4A7C15ull;
+
+}  // namespace
+
+EpochOrder::EpochOrder(i64 n, u64 seed, u64 epoch, bool shuffle) : n_(n), shuffle_(shuffle && n > 1) {
+  REDCO_CHECK(n >= 0, "n={}", n);
+  const int bits = n > 1 ? static_cast<int>(std::bit_width(static_cast<u64>(n) - 1)) : 1;
+  high_bits_ = bits / 2;
+  low_bits_ = bits - high_bits_;
+  u64 state = mix(mix(seed + kGolden) ^ (epoch * kGolden + kShuffleVersion));
+  for (u64& key : keys_) key = mix(state += kGolden);
+}
+
+i64 EpochOrder::at(i64 position) const {
+  REDCO_CHECK(position >= 0 && position < n_, "position {} of {}", position, n_);
+  if (!shuffle_) return position;
+  u64 v = static_cast<u64>(position);
+  const u64 low_mask = (u64{1} << low_bits_) - 1;
+  do {
+    u64 low = v & low_mask, high = v >> low_bits_;
+    for (int r = 0; r < kRounds; r += 2) {
+      low ^= mix(high * kGolden + keys_[static_cast<std::size_t>(r)]) >> (64 - low_bits_);
+      if (high_bits_ > 0)
+        high ^= mix(low * kGolden + keys_[static_cast<std::size_t>(r) + 1]) >> (64 - high_bits_);
+    }
+    v = high << low_bits_ | low;
+  } while (v >= static_cast<u64>(n_));
+  return static_cast<i64>(v);
+}
+
+StepPlan::StepPlan(i64 n_examples, i64 global_batch_size) : n_(n_examples), batch_(global_batch_size) {
+  if (n_ < 1) throw UsageError("[data] {} examples; at least 1 is expected", n_);
+  if (batch_ < 1) throw UsageError("[train] global_batch_size={}; at least 1 is expected", batch_);
+  steps_ = n_ / batch_ + (n_ % batch_ != 0);
+}
+
+StepPlan::Place StepPlan::place(i64 step) const {
+  REDCO_CHECK(step >= 0, "step={}", step);
+  const i64 s = step % steps_;
+  return {step / steps_, s, s * batch_, std::min(n_, (s + 1) * batch_)};
+}
+
+i64 StepPlan::consumed(i64 step) const {
+  const Place p = place(step);
+  return p.epoch * n_ + p.begin;
+}
+
+i64 StepPlan::step_after(i64 consumed) const {
+  REDCO_CHECK(consumed >= 0, "consumed={}", consumed);
+  const i64 rest = consumed % n_;
+  if (rest % batch_ != 0)
+    throw ContentsError(
+        "[data] {} examples were consumed, which is no border of a step with {} examples an epoch and "
+        "global_batch_size={}: the checkpoint is of other data or of another batch size",
+        consumed, n_, batch_);
+  return consumed / n_ * steps_ + rest / batch_;
+}
+
+}  // namespace redco

@@ -1,0 +1,32 @@
+#include "data/lm_windows.h"
+
+#include "base/error.h"
+
+namespace redco {
+
+LmWindows::LmWindows(const TokenIndex& tokens, i64 max_length) : tokens_(&tokens), max_length_(max_length) {
+  if (max_length < 1) throw UsageError("[data] max_length={}; at least 1 is expected", max_length);
+  if (tokens.size() < 2)
+    throw ContentsError("{}: {} token{} of data are no example: a window needs at least two tokens",
+                        tokens.path(), tokens.size(), tokens.size() == 1 ? "" : "s");
+  const i64 targets = tokens.size() - 1;
+  n_ = targets / max_length + (targets % max_length != 0);
+}
+
+i64 LmWindows::n_targets(i64 w) const {
+  REDCO_CHECK(w >= 0 && w < n_, "window {} of {}", w, n_);
+  return std::min(max_length_, n_targets() - w * max_length_);
+}
+
+void LmWindows::read(i64 w, std::span<i32> out) const {
+  REDCO_CHECK(static_cast<i64>(out.size()) == length(w), "{} places for {} tokens", out.size(), length(w));
+  tokens_->read(w * max_length_, out);
+}
+
+std::vector<i32> LmWindows::read(i64 w) const {
+  std::vector<i32> out(static_cast<std::size_t>(length(w)));
+  read(w, out);
+  return out;
+}
+
+}  // namespace redco
