@@ -73,12 +73,13 @@ i64 slots_of(const JobConfig& job, std::size_t i) {
   return slots;
 }
 
-void check_parallel(const JobConfig& job, JobUse use, Checks& c) {
+// False if the number of ranks cannot be told.
+bool check_parallel(const JobConfig& job, JobUse use, Checks& c) {
   const ParallelSettings& p = job.parallel;
   if (!p.hosts.empty() && p.hostfile) {
     c.problem("parallel.hosts ({}) and {} are both given; keep one", job.origins.where("parallel.hosts"),
               c.cite("parallel.hostfile", *p.hostfile));
-    return;
+    return false;
   }
   i64 slots = 0;
   std::vector<std::string> names;
@@ -104,6 +105,7 @@ void check_parallel(const JobConfig& job, JobUse use, Checks& c) {
                 c.cite(optimizer ? "parallel.shard_optimizer" : "parallel.shard_parameters", true));
     }
   }
+  return names.size() == p.hosts.size();
 }
 
 void check_train(const JobConfig& job, Checks& c) {
@@ -228,11 +230,9 @@ BatchSizes batch_sizes(const JobConfig& job, i64 dp) {
 void check_job(const JobConfig& job, JobUse use) {
   Checks c(job);
   if (use != JobUse::verify) check_model(job, c);
-  check_parallel(job, use, c);
-  // Cross-checks need a mesh that makes sense; its own problems were reported above.
-  c.done();
+  const bool ranks_known = check_parallel(job, use, c);
   c.run([&] {
-    if (const auto ranks = declared_ranks(job)) {
+    if (const auto ranks = ranks_known ? declared_ranks(job) : std::nullopt) {
       const i64 dp = replicas(job, *ranks);
       if (use != JobUse::predict && use != JobUse::verify) batch_sizes(job, dp);
     }

@@ -207,6 +207,9 @@ TEST(JobConfig, WhatEachCommandNeeds) {
   EXPECT_THAT(check(JobUse::train, model),
               AllOf(HasSubstr("data.train is missing"), HasSubstr("workdir is missing"),
                     HasSubstr("train.global_batch_size is missing")));
+  EXPECT_THAT(check(JobUse::train, "parallel: {hosts: ['a:0']}"),
+              AllOf(HasSubstr("one of path, preset or arch"), HasSubstr("hosts[0]"),
+                    HasSubstr("workdir is missing")));
   EXPECT_THAT(check(JobUse::predict, model), HasSubstr("one of prompt or input is needed"));
   EXPECT_EQ(check(JobUse::predict, model, {"predict.prompt=Once upon a time"}), "");
   EXPECT_EQ(check(JobUse::predict, model, {"predict.prompt=[a, b]"}), "");
