@@ -52,6 +52,7 @@ struct Verdict {
   enum Kind : std::uint8_t {
     proceed,
     fail,     // not made; errno = error
+    skip,     // sync: not made, reported as done, so that a test doesn't wait for the disk; else proceed
     shorten,  // read and write: half of the bytes (at least one); else proceed
     kill,     // this process gets SIGKILL: a write after half of its bytes, else before the call
   } kind = proceed;

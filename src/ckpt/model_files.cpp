@@ -45,11 +45,11 @@ std::map<std::string, std::string> read_index(const std::string& path) {
   std::map<std::string, std::string> shards;
   for (const auto& [name, value] : map->items()) {
     if (!value.is_string())
-      throw ContentsError("{}: {}: came {}, expected a file's name", path, name, value.type_name());
+      throw ContentsError("{}: {}: came {}, expected a file's name", path, shown(name), value.type_name());
     const std::string& file = value.get_ref<const std::string&>();
     if (file.find('/') != file.npos || !file.ends_with(".safetensors") || file.size() > 255)
       throw ContentsError("{}: {}: came {}, expected the name of a .safetensors file in the same folder",
-                          path, name, file.substr(0, 300));
+                          path, name, shown(file));
     shards[name] = file;
   }
   return shards;
@@ -93,7 +93,7 @@ ModelFiles ModelFiles::open(const std::string& folder, const std::string& stem) 
   for (const auto& [tensor, file] : wanted) {
     const Located* l = m.find(tensor);
     if (!l || file_name(l->file->path()) != file)
-      throw ContentsError("{}: says that {} is in {}, but {}", index_path, tensor, file,
+      throw ContentsError("{}: says that {} is in {}, but {}", index_path, shown(tensor), file,
                           l ? "it is in " + file_name(l->file->path()) : "it isn't");
   }
   return m;

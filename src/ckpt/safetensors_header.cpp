@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "ckpt/safetensors.h"
+#include "ckpt/strict_json.h"
 
 namespace redco::ckpt {
 namespace {
@@ -15,10 +16,6 @@ namespace {
 using json = nlohmann::json;
 constexpr size_t kMaxDims = 32;
 constexpr i64 kMaxInt = std::numeric_limits<i64>::max();
-
-std::string shown(const std::string& name) {  // hostile names don't fill the screen
-  return name.size() <= 200 ? name : name.substr(0, 200) + "...";
-}
 
 class Handler : public nlohmann::json_sax<json> {
  public:

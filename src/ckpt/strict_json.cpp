@@ -23,8 +23,7 @@ json parse_strict_json(std::string_view text, const std::string& where, int max_
     } else if (event == Event::object_end) {
       keys.pop_back();
     } else if (event == Event::key && !keys.back().insert(value.get_ref<const std::string&>()).second) {
-      throw ContentsError("{}: the key {} appears twice", where,
-                          value.get_ref<const std::string&>().substr(0, 200));
+      throw ContentsError("{}: the key {} appears twice", where, shown(value.get_ref<const std::string&>()));
     }
     return true;
   };
@@ -34,8 +33,15 @@ json parse_strict_json(std::string_view text, const std::string& where, int max_
     std::string what = e.what();  // "[json.exception.parse_error.101] parse error at line 1, column 9: ..."
     size_t begin = what.find("] ");
     throw ContentsError("{}: not valid JSON: {}", where,
-                        what.substr(begin == what.npos ? 0 : begin + 2, 300));
+                        shown(what.substr(begin == what.npos ? 0 : begin + 2)));
   }
+}
+
+std::string shown(std::string_view text) {
+  std::string s(text.substr(0, 200));
+  for (char& c : s)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  return text.size() <= 200 ? s : s + "...";
 }
 
 json read_strict_json(const std::string& path, i64 max_bytes) {

@@ -15,4 +15,7 @@ nlohmann::json parse_strict_json(std::string_view text, const std::string& where
 // The same of a file of at most max_bytes; memory is a small multiple of the file's size.
 nlohmann::json read_strict_json(const std::string& path, i64 max_bytes);
 
+// Text of a hostile file as messages show it: 200 bytes at most, control characters as ?.
+std::string shown(std::string_view text);
+
 }  // namespace redco::ckpt

@@ -1,0 +1,121 @@
+#include "ckpt/manifest.h"
+
+#include <chrono>
+#include <random>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "support/temp_dir.h"
+
+namespace redco::ckpt {
+namespace {
+
+using test::spill;
+using test::TempDir;
+using testing::HasSubstr;
+
+Manifest example() {
+  Manifest m;
+  m.step = 20;
+  m.versions = {{"rng", 1}, {"shuffle", 2}};
+  m.files = {{"config.json", 3, std::string(32, 'a')}, {"training/s \"x\".json", 0, std::string(32, '0')}};
+  return m;
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    parse_manifest(text, "M");
+  } catch (const ContentsError& e) {
+    EXPECT_EQ(std::string(e.what()).substr(0, 2), "M:");
+    return e.what();
+  }
+  return "accepted";
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  size_t at = text.find(from);
+  EXPECT_NE(at, text.npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(Manifest, RoundTrips) {
+  EXPECT_EQ(parse_manifest(to_json(example()), "M"), example());
+  EXPECT_EQ(parse_manifest(to_json(Manifest{}), "M"), Manifest{});
+}
+
+TEST(Manifest, HashesAreThoseOfXxhsum) {
+  TempDir dir;
+  spill(dir / "x", "abc");  // printf abc | xxhsum -H2
+  EXPECT_EQ(record_file(dir.path(), "x"), (FileRecord{"x", 3, "06b05ab6733a618578af5f94892f3950"}));
+  spill(dir / "empty", "");
+  EXPECT_EQ(record_file(dir.path(), "empty").xxh3, "99aa06d3014798d86001c324468d497f");
+}
+
+TEST(Manifest, EveryWrongFieldIsRefused) {
+  std::string good = to_json(example());
+  EXPECT_THAT(refusal("[]"), HasSubstr("expected an object"));
+  EXPECT_THAT(refusal(good.substr(0, good.size() / 2)), HasSubstr("not valid JSON"));
+  EXPECT_THAT(refusal(replaced(good, "\"step\": 20", "\"step\": -20")), HasSubstr("step: came -20"));
+  EXPECT_THAT(refusal(replaced(good, "\"step\": 20", "\"step\": 20.5")), HasSubstr("step: came 20.5"));
+  EXPECT_THAT(refusal(replaced(good, "\"step\": 20", "\"step\": 9223372036854775808")),
+              HasSubstr("step: came"));
+  EXPECT_THAT(refusal(replaced(good, "\"step\": 20,", "")), HasSubstr("step is missing"));
+  EXPECT_THAT(refusal(replaced(good, "\"step\": 20", "\"step\": 20, \"step\": 20")),
+              HasSubstr("appears twice"));
+  EXPECT_THAT(refusal(replaced(good, "\"step\": 20", "\"stop\": 1, \"step\": 20")),
+              HasSubstr("unknown key stop"));
+  EXPECT_THAT(refusal(replaced(good, "\"format_version\": 1", "\"format_version\": 2")),
+              HasSubstr("another version"));
+  EXPECT_THAT(refusal(replaced(good, "\"rng\":1", "\"rng\":\"1\"")), HasSubstr("rng: came"));
+  EXPECT_THAT(refusal(replaced(good, "\"size\": 3", "\"size\": -3")), HasSubstr("size: came -3"));
+  EXPECT_THAT(refusal(replaced(good, "\"size\": 3", "\"size\": 3, \"x\": 1")), HasSubstr("unknown key x"));
+  EXPECT_THAT(refusal(replaced(good, std::string(32, 'a'), std::string(31, 'a'))),
+              HasSubstr("32 hexadecimal"));
+  EXPECT_THAT(refusal(replaced(good, std::string(32, 'a'), std::string(32, 'A'))),
+              HasSubstr("32 hexadecimal"));
+  EXPECT_THAT(refusal(replaced(good, "training/s \\\"x\\\".json", "config.json")), HasSubstr("listed twice"));
+  for (const char* path : {"", "/etc/passwd", "../x", "a/../x", "a//b", "a/", "./a", "a\\u0000b"})
+    EXPECT_THAT(refusal(replaced(good, "config.json", path)), HasSubstr("path inside")) << path;
+}
+
+TEST(Manifest, DifferencesAreNamed) {
+  TempDir dir;
+  make_dirs(dir / "training");
+  spill(dir / "a", "12345");
+  spill(dir / "training/b", "xyz");
+  Manifest m;
+  m.files = {record_file(dir.path(), "a"), record_file(dir.path(), "training/b")};
+  spill(dir / "unlisted", "");
+  EXPECT_EQ(difference(dir.path(), m, true), std::nullopt);
+  spill(dir / "a", "12x45");
+  EXPECT_EQ(difference(dir.path(), m, false), std::nullopt);
+  EXPECT_THAT(difference(dir.path(), m, true).value(), HasSubstr("a has other contents"));
+  spill(dir / "a", "1234");
+  EXPECT_EQ(difference(dir.path(), m, false), "a has 4 bytes, the manifest says 5");
+  remove_file(dir / "a");
+  make_dirs(dir / "a");
+  EXPECT_EQ(difference(dir.path(), m, false), "a is missing");
+}
+
+TEST(Manifest, ChangedBytesNeverCrash) {
+  std::mt19937 gen(2);
+  std::string good = to_json(example());
+  auto stop = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+  int refused = 0;
+  for (int i = 0; i < 20'000 && std::chrono::steady_clock::now() < stop; ++i) {
+    std::string text = good;
+    for (u32 k = 1 + gen() % 3; k > 0; --k) {
+      size_t at = gen() % text.size();
+      if (gen() % 2) {
+        text[at] = static_cast<char>(gen());
+      } else {
+        text.erase(at, 1 + gen() % 5);
+      }
+    }
+    refused += refusal(text) != "accepted";
+  }
+  EXPECT_GT(refused, 50);
+}
+
+}  // namespace
+}  // namespace redco::ckpt
