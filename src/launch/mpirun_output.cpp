@@ -57,6 +57,7 @@ std::string MpirunOutput::end_of_banner() {
   banner_.clear();
   inside_ = false;
   if (contains(text, "Primary job  terminated normally, but")) return {};
+  if (contains(text, "peer process has unexpectedly disconnected")) return {};  // what follows a failure
   if (contains(text, "MPI_ABORT was invoked on rank")) {
     keep({Kind::exit_code, number_after(text, "on rank "), number_after(text, "errorcode "), {}, {}});
     return {};

@@ -145,7 +145,7 @@ std::string make_sbatch_script(const SbatchRequest& r) {
   }
   s += kRun;
   if (r.requeue) s += kRequeue;
-  s += "exit \"$code\"\n";
+  s += "[ \"$code\" -gt 128 ] && code=5  # a rank was killed\nexit \"$code\"\n";
   return s;
 }
 

@@ -19,6 +19,7 @@ using testing::HasSubstr;
 class Exec : public testing::Test {
  protected:
   void SetUp() override {
+    signal(SIGINT, SIG_DFL);  // ignored in a shell's background jobs, and exec_under_mpirun would keep that
     path_ = std::filesystem::temp_directory_path() / fmt::format("redco-exec-{}", getpid());
     std::filesystem::create_directories(path_);
     fd_ = open((path_ / "stderr").c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);

@@ -81,6 +81,15 @@ TEST(MpirunOutput, SshsWordsStayWhenHostsCantBeReached) {
   EXPECT_THAT(o.message(), testing::HasSubstr("could not be started on all hosts"));
 }
 
+TEST(MpirunOutput, WhatFollowsAFailureIsDropped) {
+  MpirunOutput o;
+  EXPECT_EQ(
+      o.feed(frame(
+          "An MPI communication peer process has unexpectedly disconnected.  This\nusually indicates\n")),
+      "");
+  EXPECT_FALSE(o.failure());
+}
+
 TEST(MpirunOutput, OtherBannersPass) {
   const std::string text =
       frame("There are not enough slots available in the system to satisfy the 5\nslots\n");

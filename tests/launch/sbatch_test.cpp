@@ -144,6 +144,7 @@ TEST_F(ScriptRun, CodesPassThrough) {
   EXPECT_EQ(run("exit 0\n", false), 0);
   EXPECT_EQ(run("exit 3\n", false), 3);
   EXPECT_EQ(run("exit 8\n", false), 8);  // not asked by the time limit: no requeue
+  EXPECT_EQ(run("kill -9 $$\n", false), 5);
   EXPECT_EQ(text("scontrol.log"), "");
 }
 
