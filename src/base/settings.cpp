@@ -7,7 +7,7 @@
 
 namespace redco {
 
-std::string Range::words() const {
+std::string NumberRange::words() const {
   std::string s;
   if (low > -std::numeric_limits<double>::infinity()) s += fmt::format(" {} {}", low_open ? ">" : ">=", low);
   if (high < std::numeric_limits<double>::infinity()) {

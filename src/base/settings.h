@@ -40,7 +40,7 @@ class SettingsVisitor;
 using SettingValue = std::variant<std::monostate, bool, i64, double, std::string>;
 
 // A number's allowed interval.
-struct Range {
+struct NumberRange {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
   bool low_open = false, high_open = false;  // the bound itself is not allowed
@@ -65,7 +65,7 @@ struct Setting {
   bool is_path = false;              // a text that may not be empty: a path
   std::string null_word;             // how null is written, where not `~` ("auto")
   std::string form;                  // what a text looks like, where "a text" says too little
-  Range limits;                      // of a number, or of each number of a list
+  NumberRange limits;                // of a number, or of each number of a list
   std::vector<std::string> choices;  // the allowed texts; empty: any
 
   // Scalars and lists: the current value (exactly one unless `list`), and its replacement. set() takes values

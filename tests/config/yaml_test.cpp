@@ -128,9 +128,10 @@ TEST(Yaml, EveryTruncationAndFlippedByteIsReadOrRefused) {
     } catch (const UsageError&) {
     }
   };
+  const char bytes[] = "\0\t\n !\"#%&'*,-:>?@[]`{|}~\x80\xff";
   for (std::size_t i = 0; i < text.size(); ++i) {
     survive(text.substr(0, i));
-    for (const char c : std::string("\0\t\n !\"#%&'*,-:>?@[]`{|}~\x80\xff", 28)) {
+    for (const char c : std::string(bytes, sizeof bytes - 1)) {
       std::string t = text;
       t[i] = c;
       survive(t);
