@@ -13,7 +13,7 @@
 
 namespace redco::kernels {
 
-constexpr i64 kQueryBlock = 64, kKeyBlock = 128;  // a block of scores is 32 KB of fp32
+constexpr i64 kQueryBlock = 64, kKeyBlock = kMaxScoreColumns;  // a block of scores is 32 KB of fp32
 
 inline void check_attention(const AttentionShape& s, const AttentionArgs& a) {
   REDCO_CHECK(s.Hkv > 0 ? s.H % s.Hkv == 0 : s.H == 0, "{} heads share {} key heads", s.H, s.Hkv);

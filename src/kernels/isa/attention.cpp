@@ -102,11 +102,12 @@ void attend_block_backward(const ScoreBlock<T>& b, const T* lse, const T* delta,
     score_row(b, r, s, v);
     const T shift = lse[r], mean = delta[r];
     if (b.drop_below) {
-      const u32 q = static_cast<u32>(query_of(b, r)), k = static_cast<u32>(b.k0);
+      u32 words[kMaxScoreColumns];
+      philox_fill<false>(b.key, b.c0, b.c1, static_cast<u32>(query_of(b, r)), static_cast<u32>(b.k0), words,
+                         nullptr, v.end);
 #pragma omp simd
       for (i64 c = v.begin; c < v.end; ++c) {
-        const u32 w = philox_(b.key, b.c0, b.c1, q, k + static_cast<u32>(c)).first >> 8;
-        const T keep = w >= b.drop_below ? b.keep_scale : T(0);
+        const T keep = (words[c] >> 8) >= b.drop_below ? b.keep_scale : T(0);
         const T p = exp_(s[c] - shift);
         s[c] = p * keep;
         d[c] = p * (d[c] * keep - mean);

@@ -6,25 +6,21 @@
 namespace redco::kernels::REDCO_ISA {
 
 void philox_words(u64 key, u32 c0, u32 c1, u32 c2, u32 c3, u32* first, u32* second, i64 n) {
-  if (second) {
-#pragma omp simd
-    for (i64 i = 0; i < n; ++i) {
-      const TwoWords w = philox_(key, c0, c1, c2, c3 + static_cast<u32>(i));
-      first[i] = w.first;
-      second[i] = w.second;
-    }
-  } else {
-#pragma omp simd
-    for (i64 i = 0; i < n; ++i) first[i] = philox_(key, c0, c1, c2, c3 + static_cast<u32>(i)).first;
-  }
+  if (second)
+    philox_fill<true>(key, c0, c1, c2, c3, first, second, n);
+  else
+    philox_fill<false>(key, c0, c1, c2, c3, first, nullptr, n);
 }
 
 template <class T>
 void dropout(const T* x, T* y, u32 drop_below, T keep_scale, u64 key, u32 c0, u32 c1, u32 c2, u32 c3, i64 n) {
+  constexpr i64 kRun = 256;
+  u32 words[kRun];
+  for (i64 at = 0; at < n; at += kRun, x += kRun, y += kRun) {
+    const i64 run = n - at < kRun ? n - at : kRun;
+    philox_fill<false>(key, c0, c1, c2, c3 + static_cast<u32>(at), words, nullptr, run);
 #pragma omp simd
-  for (i64 i = 0; i < n; ++i) {
-    const u32 w = philox_(key, c0, c1, c2, c3 + static_cast<u32>(i)).first >> 8;
-    y[i] = w >= drop_below ? x[i] * keep_scale : T(0);
+    for (i64 i = 0; i < run; ++i) y[i] = (words[i] >> 8) >= drop_below ? x[i] * keep_scale : T(0);
   }
 }
 

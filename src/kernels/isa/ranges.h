@@ -7,6 +7,8 @@ namespace redco::kernels {
 
 using u16 = std::uint16_t;
 
+constexpr i64 kMaxScoreColumns = 128;
+
 // One block of attention scores: rows x cols at s (row stride ld). Row i is query q0 + i * q_step (q_step 0:
 // the rows are several heads of one query), column j is key k0 + j.
 template <class T>
