@@ -1,13 +1,12 @@
 #include "ckpt/manifest.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "ckpt/strict_json.h"
 
 namespace redco::ckpt {
@@ -17,18 +16,16 @@ using nlohmann::json;
 constexpr i64 kMaxManifestBytes = 64 << 20;
 constexpr i64 kHashBuffer = 4 << 20;
 
-std::string hash_file(const ReadFile& file) {
-  std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(), XXH3_freeState);
-  REDCO_CHECK(state && XXH3_128bits_reset(state.get()) == XXH_OK);
+std::string contents_hash(const ReadFile& file) {
+  Hasher hasher;
   std::vector<char> buffer(static_cast<size_t>(std::min(kHashBuffer, file.size())));
   for (i64 at = 0; at < file.size();) {
     i64 n = std::min(static_cast<i64>(buffer.size()), file.size() - at);
     file.pread_exact(at, buffer.data(), n);
-    XXH3_128bits_update(state.get(), buffer.data(), static_cast<size_t>(n));
+    hasher.update(buffer.data(), static_cast<size_t>(n));
     at += n;
   }
-  XXH128_hash_t h = XXH3_128bits_digest(state.get());
-  return fmt::format("{:016x}{:016x}", h.high64, h.low64);
+  return hasher.digest128().hex();
 }
 
 bool is_inside(const std::string& path) {
@@ -71,7 +68,7 @@ void expect_empty(const json& object, const std::string& where) {
 FileRecord record_file(const std::string& folder, const std::string& path) {
   REDCO_CHECK(is_inside(path), "{}", path);
   ReadFile file = ReadFile::open(join_path(folder, path));
-  return {path, file.size(), hash_file(file)};
+  return {path, file.size(), contents_hash(file)};
 }
 
 std::string to_json(const Manifest& m) {
