@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "nn/layers.h"
 
 namespace redco {
 
@@ -55,6 +56,8 @@ bool ModelConfig::has(const std::string& key) const {
   return it != state_->json.end() && !it->is_null();
 }
 
+bool ModelConfig::mentions(const std::string& key) const { return state_->json.contains(key); }
+
 i64 ModelConfig::integer(const std::string& key, i64 least) {
   state_->used.insert(key);
   if (!has(key)) fail(key, "missing; the model needs it");
@@ -81,6 +84,22 @@ double ModelConfig::number_or(const std::string& key, double fallback) {
   const Json& v = state_->json[key];
   if (!v.is_number() || !std::isfinite(v.get<double>())) fail(key, "expected a finite number");
   return v.get<double>();
+}
+double ModelConfig::positive_or(const std::string& key, double fallback) {
+  const double x = number_or(key, fallback);
+  if (x <= 0) fail(key, "expected a number above 0");
+  return x;
+}
+double ModelConfig::rate_or(const std::string& key, double fallback) {
+  const double x = number_or(key, fallback);
+  if (x < 0 || x >= 1) fail(key, "expected a rate in [0, 1)");
+  return x;
+}
+std::string ModelConfig::activation_or(const std::string& key, const std::string& fallback) {
+  const std::string name = text_or(key, fallback);
+  if (!is_activation(name))
+    fail(key, fmt::format("not supported; supported: {}", fmt::join(activation_names(), ", ")));
+  return name;
 }
 bool ModelConfig::boolean_or(const std::string& key, bool fallback) {
   state_->used.insert(key);

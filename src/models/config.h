@@ -25,7 +25,8 @@ class ModelConfig {
   ModelConfig(ModelConfig&&) noexcept;
 
   const std::string& source() const { return source_; }
-  bool has(const std::string& key) const;  // present and not null
+  bool has(const std::string& key) const;       // present and not null
+  bool mentions(const std::string& key) const;  // present, maybe null
   // REQUIRED values; `least` is the smallest legal one.
   i64 integer(const std::string& key, i64 least = 1);
   i64 integer_or(const std::string& key, i64 fallback, i64 least = 1);  // also where the value is null
@@ -33,6 +34,10 @@ class ModelConfig {
   bool boolean_or(const std::string& key, bool fallback);
   std::string text_or(const std::string& key, const std::string& fallback);
   std::optional<i64> maybe_integer(const std::string& key);
+  double positive_or(const std::string& key, double fallback);  // > 0: a norm's epsilon
+  double rate_or(const std::string& key, double fallback);      // in [0, 1): a dropout rate
+  // An activation's name (nn/layers.h).
+  std::string activation_or(const std::string& key, const std::string& fallback);
   // JSON text of a value ("null" where absent): for objects such as rope_scaling. Counts as used.
   std::string json(const std::string& key);
   // A key whose only supported values are these JSON texts.

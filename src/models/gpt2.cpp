@@ -23,20 +23,21 @@ class Gpt2 : public Model {
     heads_ = c.integer("n_head");
     inner_ = c.integer_or("n_inner", 4 * width_);
     if (width_ % heads_ != 0) c.fail("n_head", fmt::format("n_embd={} is no multiple of it", width_));
-    activation_ = c.text_or("activation_function", "gelu_new");
-    if (!is_activation(activation_)) c.fail("activation_function", "not a known activation");
-    residual_dropout_ = c.number_or("resid_pdrop", 0.1);
-    embedding_dropout_ = c.number_or("embd_pdrop", 0.1);
-    attention_dropout_ = c.number_or("attn_pdrop", 0.1);
-    eps_ = c.number_or("layer_norm_epsilon", 1e-5);
+    activation_ = c.activation_or("activation_function", "gelu_new");
+    residual_dropout_ = c.rate_or("resid_pdrop", 0.1);
+    embedding_dropout_ = c.rate_or("embd_pdrop", 0.1);
+    attention_dropout_ = c.rate_or("attn_pdrop", 0.1);
+    eps_ = c.positive_or("layer_norm_epsilon", 1e-5);
     scale_ = c.boolean_or("scale_attn_weights", true);
     scale_by_layer_ = c.boolean_or("scale_attn_by_inverse_layer_idx", false);
     const bool tied = c.boolean_or("tie_word_embeddings", true);
     const double std = c.number_or("initializer_range", 0.02);
     // reorder_and_upcast_attn: scores in fp32, which they always are here. summary_*: heads of other tasks.
-    // n_ctx: old name.
+    // n_ctx, n_special, predict_special_tokens, output_past: left in published configs by early versions.
     c.inert({"reorder_and_upcast_attn", "summary_activation", "summary_first_dropout",
-             "summary_proj_to_labels", "summary_type", "summary_use_proj", "n_ctx"});
+             "summary_proj_to_labels", "summary_type", "summary_use_proj", "n_ctx", "predict_special_tokens",
+             "output_past"});
+    c.expect("n_special", {"0"});
     c.finish();
 
     SpecBuilder b(params_);

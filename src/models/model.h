@@ -37,7 +37,7 @@ class Model {
 
   // Positions of one row from its attention mask, as transformers gives them. Forward: 0, 1, 2, ... whatever
   // the mask says; generating (rows padded on the left): the number of tokens before. Families may differ
-  // (OPT counts the mask always).
+  // (OPT counts the mask always, and gives rows of its table).
   virtual std::vector<i32> positions(std::span<const i32> mask, bool generating) const;
 
   // The file's tensor that a name in a checkpoint stands for, in the name that the specs use: legacy and
@@ -62,6 +62,6 @@ std::vector<std::string> preset_names();
 std::unique_ptr<Model> make_gpt2(ModelConfig& c);
 std::unique_ptr<Model> make_gptj(ModelConfig& c);
 std::unique_ptr<Model> make_opt(ModelConfig& c);
-std::unique_ptr<Model> make_llama(ModelConfig& c);
+std::unique_ptr<Model> make_llama(ModelConfig& c);  // llama, mistral, qwen2
 
 }  // namespace redco

@@ -53,6 +53,13 @@ bool is_activation(const std::string& name) {
   return name == "linear" || name == "relu2" || activations().count(name);
 }
 
+std::vector<std::string> activation_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, op] : activations()) names.push_back(name);
+  names.insert(names.end(), {"relu2", "linear"});
+  return names;
+}
+
 Tensor activate(const std::string& name, const Tensor& x) {
   if (name == "linear") return x;
   if (name == "relu2") return square(relu(x));

@@ -23,8 +23,8 @@ struct KvCache {
 
 // What a forward pass is given beside parameters and ids.
 struct ApplyOptions {
-  bool train = false;             // dropout is on
-  bool recompute_blocks = false;  // keep a block's input alone
+  bool train = false;               // dropout is on
+  bool recompute_blocks = false;    // keep a block's input alone
   bool last_position_only = false;  // logits of the last token alone, [B, 1, V]
   KvCache* cache = nullptr;
   std::vector<Tensor>* hidden_states = nullptr;  // filled as transformers does: embeddings, then each layer
@@ -39,6 +39,7 @@ Tensor rms_norm(const ParamTree& p, const std::string& prefix, const Tensor& x, 
 // Hugging Face's activation names (ACT2FN): gelu, gelu_new, relu, silu, ... Throws UsageError for others.
 Tensor activate(const std::string& name, const Tensor& x);
 bool is_activation(const std::string& name);
+std::vector<std::string> activation_names();
 // Dropout with a key of (seed, step, the current random scope, site); the identity unless o.train.
 Tensor dropout(const ApplyOptions& o, const std::string& site, double rate, const Tensor& x);
 

@@ -1,0 +1,136 @@
+// GPT-J (Wang & Komatsuzaki 2021). Attention and MLP in parallel from one norm, rotary positions on part of
+// each head in interleaved pairs, an output head with bias.
+#include <cmath>
+
+#include "models/model.h"
+#include "models/rope_config.h"
+#include "models/spec_builder.h"
+#include "ops/elementwise.h"
+#include "ops/embedding.h"
+#include "ops/linear.h"
+#include "ops/shape.h"
+
+namespace redco {
+
+namespace {
+
+class GptJ : public Model {
+ public:
+  explicit GptJ(ModelConfig& c) {
+    family_ = "gptj";
+    vocab_size_ = c.integer("vocab_size");
+    max_length_ = c.integer_or("n_positions", 2048);
+    width_ = c.integer("n_embd");
+    n_layers_ = c.integer("n_layer", 0);
+    heads_ = c.integer("n_head");
+    inner_ = c.integer_or("n_inner", 4 * width_);
+    if (width_ % heads_ != 0) c.fail("n_head", fmt::format("n_embd={} is no multiple of it", width_));
+    const i64 D = width_ / heads_;
+    if (c.mentions("rotary_dim") && !c.has("rotary_dim"))
+      c.fail("rotary_dim", "expected a whole number; the head width rotates whole heads");
+    const i64 rotary = c.integer_or("rotary_dim", 64, 2);
+    if (rotary % 2 != 0 || rotary > D)
+      c.fail("rotary_dim", fmt::format("expected an even number of at most the head width {}", D));
+    rope_.inv_freq = std::make_shared<const std::vector<float>>(rope_frequencies(10000, rotary));
+    rope_.interleaved = true;
+    activation_ = c.activation_or("activation_function", "gelu_new");
+    residual_dropout_ = c.rate_or("resid_pdrop", 0);
+    embedding_dropout_ = c.rate_or("embd_pdrop", 0);
+    attention_dropout_ = c.rate_or("attn_pdrop", 0);
+    eps_ = c.positive_or("layer_norm_epsilon", 1e-5);
+    const bool tied = c.boolean_or("tie_word_embeddings", false);
+    const double std = c.number_or("initializer_range", 0.02);
+    // Left in published configs by early versions: heads of other tasks, n_ctx as n_positions' old name.
+    c.inert({"summary_activation", "summary_first_dropout", "summary_proj_to_labels", "summary_type",
+             "summary_use_proj", "n_ctx"});
+    c.expect("rotary", {"true"});
+    c.expect("scale_attn_weights", {"true"});
+    c.finish();
+
+    SpecBuilder b(params_);
+    const HeadsOf q{0, heads_, heads_, D, false}, kv{0, heads_, heads_, D, true},
+        o{1, heads_, heads_, D, false};
+    b.embedding("transformer.wte.weight", vocab_size_, width_, std);
+    for (i64 i = 0; i < n_layers_; ++i) {
+      const std::string h = layer(i);
+      b.norm(h + ".ln_1", width_, true);
+      b.linear(h + ".attn.q_proj", width_, width_, false, std, false, q);
+      b.linear(h + ".attn.k_proj", width_, width_, false, std, false, kv);
+      b.linear(h + ".attn.v_proj", width_, width_, false, std, false, kv);
+      b.linear(h + ".attn.out_proj", width_, width_, false, std, false, o);
+      b.linear(h + ".mlp.fc_in", inner_, width_, true, std);
+      b.linear(h + ".mlp.fc_out", width_, inner_, true, std);
+    }
+    b.norm("transformer.ln_f", width_, true);
+    if (tied) {
+      b.add("lm_head.bias", {vocab_size_}, ParamKind::bias, {Init::Kind::zeros, 0});
+      b.tie("lm_head.weight", "transformer.wte.weight");
+    } else {
+      b.linear("lm_head", vocab_size_, width_, true, std);
+    }
+    config_json_ = c.dump();
+  }
+
+  Tensor apply(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const override {
+    Tensor x;
+    {
+      Scope s("embedding");
+      x = dropout(o, "embedding", embedding_dropout_, embedding(p["transformer.wte.weight"], in.input_ids));
+    }
+    for (i64 i = 0; i < n_layers_; ++i) {
+      if (o.hidden_states) o.hidden_states->push_back(x);
+      x = run_block(o, layer(i), x, [this, &p, in, o, i](const Tensor& h) { return block(p, in, o, i, h); });
+    }
+    Scope s("lm_head");
+    x = layer_norm(p, "transformer.ln_f", x, eps_);
+    if (o.hidden_states) o.hidden_states->push_back(x);
+    if (o.cache) o.cache->length += in.input_ids.size(1);
+    return dense(p, "lm_head", x);
+  }
+
+  // GPTJModel alone is saved without the prefix; buffers are causal masks and the sines of the positions.
+  std::string canonical_name(const std::string& stored) const override {
+    for (const char* buffer : {".attn.bias", ".attn.masked_bias", ".attn.embed_positions"})
+      if (stored.ends_with(buffer)) return "";
+    if (stored.starts_with("transformer.") || stored.starts_with("lm_head.")) return stored;
+    return "transformer." + stored;
+  }
+
+ private:
+  static std::string layer(i64 i) { return fmt::format("transformer.h.{}", i); }
+
+  // x + attention(ln(x)) + mlp(ln(x)): one sum of three, so that what is partial is reduced once.
+  Tensor block(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o, i64 i,
+               const Tensor& x) const {
+    const std::string h = layer(i);
+    const Tensor a = layer_norm(p, h + ".ln_1", x, eps_);
+    Tensor attended, mlp;
+    {
+      Scope s("attention");
+      const HeadGeometry g{heads_, heads_, width_ / heads_};
+      const std::string c = h + ".attn.";
+      const Tensor& wq = p[c + "q_proj.weight"];
+      const Tensor q = rope(project_heads(a, {wq, {}}, g, false, wq), in.positions, rope_);
+      const Tensor k = rope(project_heads(a, {p[c + "k_proj.weight"], {}}, g, true, wq), in.positions, rope_);
+      const Tensor v = project_heads(a, {p[c + "v_proj.weight"], {}}, g, true, wq);
+      const double scale = 1 / std::sqrt(static_cast<double>(g.head_dim));
+      const Tensor y = attend(o, {.scale = scale, .dropout = attention_dropout_}, i, q, k, v, in.key_mask);
+      attended = dense(p, c + "out_proj", reshape(y, {x.size(0), x.size(1), width_}));
+      attended = dropout(o, "attention_out", residual_dropout_, attended);
+    }
+    Scope s("mlp");
+    mlp = dense(p, h + ".mlp.fc_out", activate(activation_, dense(p, h + ".mlp.fc_in", a)));
+    return add({x, attended, dropout(o, "mlp_out", residual_dropout_, mlp)});
+  }
+
+  i64 width_, heads_, inner_;
+  std::string activation_;
+  double residual_dropout_, embedding_dropout_, attention_dropout_, eps_;
+  RopeOptions rope_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_gptj(ModelConfig& c) { return std::make_unique<GptJ>(c); }
+
+}  // namespace redco

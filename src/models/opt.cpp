@@ -1,0 +1,163 @@
+// OPT (Zhang et al. 2022). Learned positions counted from the attention mask, norms before each part or
+// (350m) after it, embeddings that may be narrower than the model.
+#include <cmath>
+
+#include "models/model.h"
+#include "models/spec_builder.h"
+#include "ops/elementwise.h"
+#include "ops/embedding.h"
+#include "ops/linear.h"
+#include "ops/shape.h"
+
+namespace redco {
+
+namespace {
+
+constexpr i64 kPositionOffset = 2;  // the position table's first two rows stand for no token
+constexpr double kEps = 1e-5;       // torch.nn.LayerNorm's; no key sets it
+
+class Opt : public Model {
+ public:
+  explicit Opt(ModelConfig& c) {
+    family_ = "opt";
+    vocab_size_ = c.integer("vocab_size");
+    max_length_ = c.integer_or("max_position_embeddings", 2048);
+    width_ = c.integer("hidden_size");
+    n_layers_ = c.integer("num_hidden_layers", 0);
+    heads_ = c.integer("num_attention_heads");
+    const i64 inner = c.integer("ffn_dim");
+    const i64 narrow = c.integer_or("word_embed_proj_dim", width_);
+    if (width_ % heads_ != 0)
+      c.fail("num_attention_heads", fmt::format("hidden_size={} is no multiple of it", width_));
+    pre_norm_ = c.boolean_or("do_layer_norm_before", true);
+    // Checkpoints fine-tuned with transformers before 4.20.1 lack the norm after the last layer.
+    const bool removed = c.boolean_or("_remove_final_layer_norm", false);
+    final_norm_ = pre_norm_ && !removed;
+    projected_ = narrow != width_;
+    const bool bias = c.boolean_or("enable_bias", true);
+    const bool affine = c.boolean_or("layer_norm_elementwise_affine", true);
+    activation_ = c.activation_or("activation_function", "relu");
+    dropout_ = c.rate_or("dropout", 0.1);
+    attention_dropout_ = c.rate_or("attention_dropout", 0);
+    const bool tied = c.boolean_or("tie_word_embeddings", true);
+    const double std = c.number_or("init_std", 0.02);
+    c.expect("layerdrop", {"0.0"});
+    c.expect("activation_dropout", {"0.0"});  // in early configs; no version of transformers applies it
+    c.finish();
+
+    SpecBuilder b(params_);
+    const i64 D = width_ / heads_;
+    const HeadsOf q{0, heads_, heads_, D, false}, kv{0, heads_, heads_, D, true},
+        o{1, heads_, heads_, D, false};
+    const auto norm = [&](const std::string& prefix) {
+      if (affine) b.norm(prefix, width_, true);
+    };
+    b.embedding(at("embed_tokens.weight"), vocab_size_, narrow, std);
+    b.embedding(at("embed_positions.weight"), max_length_ + kPositionOffset, width_, std);
+    if (projected_) b.linear(at("project_in"), width_, narrow, false, std);
+    for (i64 i = 0; i < n_layers_; ++i) {
+      const std::string h = layer(i);
+      norm(h + ".self_attn_layer_norm");
+      b.linear(h + ".self_attn.q_proj", width_, width_, bias, std, false, q);
+      b.linear(h + ".self_attn.k_proj", width_, width_, bias, std, false, kv);
+      b.linear(h + ".self_attn.v_proj", width_, width_, bias, std, false, kv);
+      b.linear(h + ".self_attn.out_proj", width_, width_, bias, std, false, o);
+      norm(h + ".final_layer_norm");
+      b.linear(h + ".fc1", inner, width_, bias, std);
+      b.linear(h + ".fc2", width_, inner, bias, std);
+    }
+    if (final_norm_) norm(at("final_layer_norm"));
+    if (projected_) b.linear(at("project_out"), narrow, width_, false, std);
+    if (tied) {
+      b.tie("lm_head.weight", at("embed_tokens.weight"));
+    } else {
+      b.linear("lm_head", vocab_size_, narrow, false, std);
+    }
+    config_json_ = c.dump();
+  }
+
+  Tensor apply(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const override {
+    Tensor x;
+    {
+      Scope s("embedding");
+      x = embedding(p[at("embed_tokens.weight")], in.input_ids);
+      if (projected_) x = dense(p, at("project_in"), x);
+      x = x + embedding(p[at("embed_positions.weight")], in.positions);
+    }
+    for (i64 i = 0; i < n_layers_; ++i) {
+      if (o.hidden_states) o.hidden_states->push_back(x);
+      x = run_block(o, layer(i), x, [this, &p, in, o, i](const Tensor& h) { return block(p, in, o, i, h); });
+    }
+    Scope s("lm_head");
+    if (final_norm_) x = layer_norm(p, at("final_layer_norm"), x, kEps);
+    if (projected_) x = dense(p, at("project_out"), x);
+    if (o.hidden_states) o.hidden_states->push_back(x);
+    if (o.cache) o.cache->length += in.input_ids.size(1);
+    return linear(x, p["lm_head.weight"]);
+  }
+
+  // Rows of the position table: the n-th token of the mask has n + 1 (n from 1), padding has 1.
+  std::vector<i32> positions(std::span<const i32> mask, bool) const override {
+    std::vector<i32> out(mask.size());
+    i32 seen = 0;
+    for (size_t t = 0; t < mask.size(); ++t) {
+      seen += mask[t];
+      out[t] = seen * mask[t] - 1 + static_cast<i32>(kPositionOffset);
+    }
+    return out;
+  }
+
+  // OPTForCausalLM saves model.decoder.*, OPTModel (and the first releases) decoder.*, the decoder alone
+  // none.
+  std::string canonical_name(const std::string& stored) const override {
+    std::string_view name = stored;
+    if (name.starts_with("lm_head.")) return stored;
+    if (name.starts_with("model.")) name.remove_prefix(6);
+    if (name.starts_with("decoder.")) name.remove_prefix(8);
+    if (name == "version") return "";
+    return at(name);
+  }
+
+ private:
+  static std::string at(std::string_view rest) { return fmt::format("model.decoder.{}", rest); }
+  static std::string layer(i64 i) { return at(fmt::format("layers.{}", i)); }
+
+  Tensor block(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o, i64 i,
+               const Tensor& x0) const {
+    const std::string h = layer(i);
+    Tensor x = x0;
+    {
+      Scope s("attention");
+      const std::string n = h + ".self_attn_layer_norm", c = h + ".self_attn.";
+      const Tensor a = pre_norm_ ? layer_norm(p, n, x, kEps) : x;
+      const HeadGeometry g{heads_, heads_, width_ / heads_};
+      const Tensor& wq = p[c + "q_proj.weight"];
+      const auto project = [&](const char* name, bool kv) {
+        return project_heads(a, {p[c + name + ".weight"], p.find(c + name + ".bias")}, g, kv, wq);
+      };
+      const Tensor q = project("q_proj", false), k = project("k_proj", true), v = project("v_proj", true);
+      const double scale = 1 / std::sqrt(static_cast<double>(g.head_dim));
+      const Tensor y = attend(o, {.scale = scale, .dropout = attention_dropout_}, i, q, k, v, in.key_mask);
+      const Tensor out = dense(p, c + "out_proj", reshape(y, {x.size(0), x.size(1), width_}));
+      x = x + dropout(o, "attention_out", dropout_, out);
+      if (!pre_norm_) x = layer_norm(p, n, x, kEps);
+    }
+    Scope s("mlp");
+    const std::string n = h + ".final_layer_norm";
+    const Tensor m = pre_norm_ ? layer_norm(p, n, x, kEps) : x;
+    const Tensor f = activate(activation_, dense(p, h + ".fc1", m));
+    x = x + dropout(o, "mlp_out", dropout_, dense(p, h + ".fc2", f));
+    return pre_norm_ ? x : layer_norm(p, n, x, kEps);
+  }
+
+  i64 width_, heads_;
+  bool pre_norm_, final_norm_, projected_;
+  std::string activation_;
+  double dropout_, attention_dropout_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_opt(ModelConfig& c) { return std::make_unique<Opt>(c); }
+
+}  // namespace redco

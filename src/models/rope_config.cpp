@@ -1,0 +1,169 @@
+#include "models/rope_config.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numbers>
+#include <set>
+
+namespace redco {
+
+using Json = nlohmann::ordered_json;
+
+std::vector<float> rope_frequencies(double theta, i64 rotary) {
+  std::vector<float> f(rotary / 2);
+  for (size_t i = 0; i < f.size(); ++i) {
+    // The exponent and the power are fp32 numbers there; the power is computed exactly, then rounded.
+    const float exponent = static_cast<float>(2 * i) / static_cast<float>(rotary);
+    f[i] = 1.f / static_cast<float>(std::pow(theta, static_cast<double>(exponent)));
+  }
+  return f;
+}
+
+namespace {
+
+// The rope settings of one config, wherever they are written.
+class RopeSettings {
+ public:
+  explicit RopeSettings(ModelConfig& c) : c_(c) {
+    const Json v4 = Json::parse(c.json("rope_scaling")), v5 = Json::parse(c.json("rope_parameters"));
+    const bool scaling = !v4.is_null() && !v4.empty(), parameters = !v5.is_null() && !v5.empty();
+    if (scaling && parameters && v4 != v5)
+      c.fail("rope_scaling", "rope_parameters says something else; keep one of them");
+    key_ = scaling ? "rope_scaling" : "rope_parameters";
+    json_ = scaling ? v4 : parameters ? v5 : Json::object();
+    if (!json_.is_object()) c.fail(key_, "expected an object such as {\"rope_type\": \"default\"}");
+    for (const char* key : {"rope_type", "type"})
+      if (json_.contains(key) && !json_[key].is_string()) fail(key, "expected a text");
+    type = json_.value("rope_type", json_.value("type", "default"));
+    if (json_.value("type", type) != type) fail("type", fmt::format("rope_type says '{}'", type));
+    used_ = {"rope_type", "type"};
+
+    const double outside = c.positive_or("rope_theta", 10000);
+    theta = positive("rope_theta", outside);
+    if (c.has("rope_theta") && theta != outside)
+      c.fail("rope_theta",
+             fmt::format("{}.rope_theta={} says something else; keep one of them", key_, theta));
+    // No model of these families rotates a part of a head; transformers ignores the key or fails on it.
+    for (const double factor : {c.number_or("partial_rotary_factor", 1), number("partial_rotary_factor", 1)})
+      if (factor != 1) c.fail(key_, "partial_rotary_factor: not supported; supported: 1");
+  }
+
+  std::string type;
+  double theta;
+
+  double number(const std::string& key, std::optional<double> fallback = {}) {
+    used_.insert(key);
+    const auto it = json_.find(key);
+    if (it == json_.end() || it->is_null()) {
+      if (!fallback) fail(key, fmt::format("missing; rope type '{}' needs it", type));
+      return *fallback;
+    }
+    if (!it->is_number() || !std::isfinite(it->get<double>())) fail(key, "expected a finite number");
+    return it->get<double>();
+  }
+  double positive(const std::string& key, std::optional<double> fallback = {}) {
+    const double x = number(key, fallback);
+    if (x <= 0) fail(key, "expected a number above 0");
+    return x;
+  }
+  bool has(const std::string& key) const { return json_.contains(key) && !json_[key].is_null(); }
+  bool boolean(const std::string& key, bool fallback) {
+    used_.insert(key);
+    if (!has(key)) return fallback;
+    if (!json_[key].is_boolean()) fail(key, "expected true or false");
+    return json_[key].get<bool>();
+  }
+  [[noreturn]] void fail(const std::string& key, const std::string& why) const {
+    c_.fail(key_, fmt::format("{}: {}", key, why));
+  }
+  void finish() const {
+    for (const auto& [key, value] : json_.items())
+      if (!value.is_null() && !used_.count(key))
+        fail(key, fmt::format("rope type '{}' has no such key", type));
+  }
+
+ private:
+  ModelConfig& c_;
+  std::string key_;
+  Json json_;
+  std::set<std::string> used_;
+};
+
+// Llama 3.1: long wavelengths divided by `factor`, short ones kept, those between interpolated.
+void scale_llama3(RopeSettings& s, i64 max_positions, std::vector<float>& freq) {
+  const double factor = s.positive("factor"), low = s.positive("low_freq_factor"),
+               high = s.positive("high_freq_factor");
+  const double length = s.positive("original_max_position_embeddings", static_cast<double>(max_positions));
+  if (high <= low) s.fail("high_freq_factor", "expected more than low_freq_factor");
+  for (float& f : freq) {
+    const double wavelength = 2 * std::numbers::pi / f;
+    if (wavelength < length / high) continue;
+    if (wavelength > length / low) {
+      f = static_cast<float>(f / factor);
+      continue;
+    }
+    const double smooth = (length / wavelength - low) / (high - low);
+    f = static_cast<float>((1 - smooth) * f / factor + smooth * f);
+  }
+}
+
+// YaRN (Peng et al. 2023): frequencies that turn often over the trained length are kept, slow ones divided by
+// `factor`, a linear ramp between. Returns what multiplies cos and sin.
+double scale_yarn(RopeSettings& s, i64 max_positions, i64 dim, std::vector<float>& freq) {
+  const double length = s.positive("original_max_position_embeddings", static_cast<double>(max_positions));
+  const double factor = s.positive("factor", static_cast<double>(max_positions) / length);
+  const auto or_default = [](double x, double fallback) { return x == 0 ? fallback : x; };
+  const double fast = or_default(s.number("beta_fast", 0), 32),
+               slow = or_default(s.number("beta_slow", 0), 1);
+  const bool truncate = s.boolean("truncate", true);
+  if (s.theta == 1) s.fail("rope_theta", "yarn needs another base than 1");
+  if (fast <= 0 || slow <= 0) s.fail("beta_fast", "expected beta_fast and beta_slow above 0");
+  // The dim at which a frequency makes that many turns over the trained length.
+  const auto dim_of = [&](double turns) {
+    return dim * std::log(length / (turns * 2 * std::numbers::pi)) / (2 * std::log(s.theta));
+  };
+  double low = dim_of(fast), high = dim_of(slow);
+  if (truncate) {
+    low = std::floor(low);
+    high = std::ceil(high);
+  }
+  low = std::max(low, 0.0);
+  high = std::min(high, static_cast<double>(dim - 1));
+  if (low == high) high += 0.001;
+  for (size_t i = 0; i < freq.size(); ++i) {
+    const double slowed = std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
+    freq[i] = static_cast<float>(freq[i] / factor * slowed + freq[i] * (1 - slowed));
+  }
+  const auto magnitude = [](double by, double m) { return by <= 1 ? 1 : 0.1 * m * std::log(by) + 1; };
+  const double m = s.number("mscale", 0), m_all = s.number("mscale_all_dim", 0);
+  const double usual =
+      m != 0 && m_all != 0 ? magnitude(factor, m) / magnitude(factor, m_all) : magnitude(factor, 1);
+  return s.positive("attention_factor", usual);
+}
+
+}  // namespace
+
+RopeOptions read_rope(ModelConfig& c, i64 head_dim, i64 max_positions) {
+  RopeSettings s(c);
+  if (head_dim % 2 != 0)
+    c.fail("head_dim", fmt::format("rotary positions need an even head width, this is {}", head_dim));
+  std::vector<float> freq = rope_frequencies(s.theta, head_dim);
+  RopeOptions o;
+  if (s.type == "linear") {
+    const auto factor = static_cast<float>(s.positive("factor"));
+    for (float& f : freq) f /= factor;
+  } else if (s.type == "llama3") {
+    scale_llama3(s, max_positions, freq);
+  } else if (s.type == "yarn") {
+    o.attention_factor = scale_yarn(s, max_positions, head_dim, freq);
+  } else if (s.type != "default") {
+    s.fail("rope_type", "not supported; supported: default, linear, llama3, yarn");
+  }
+  s.finish();
+  o.inv_freq = std::make_shared<const std::vector<float>>(std::move(freq));
+  return o;
+}
+
+}  // namespace redco

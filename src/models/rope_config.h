@@ -1,0 +1,20 @@
+// Rotary positions as configs describe them: v4's rope_theta + rope_scaling, v5's rope_parameters.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "models/config.h"
+#include "ops/attention.h"
+
+namespace redco {
+
+// 1 / theta^(2i / rotary) for i in [0, rotary / 2), rounded as transformers does it in fp32.
+std::vector<float> rope_frequencies(double theta, i64 rotary);
+
+// Reads and checks the config's rope settings for heads of width `head_dim` in half-split pairs. Types:
+// default, linear, llama3, yarn (transformers' modeling_rope_utils). Anything else, and keys that the type
+// doesn't have, are errors.
+RopeOptions read_rope(ModelConfig& c, i64 head_dim, i64 max_positions);
+
+}  // namespace redco

@@ -1,0 +1,191 @@
+// Runs a fixture's model on a mesh of threads and compares what comes out with what PyTorch computed.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "autograd/grad.h"
+#include "base/error.h"
+#include "ckpt/model_files.h"
+#include "models/model.h"
+#include "ops/create.h"
+#include "ops/cross_entropy.h"
+#include "ops/elementwise.h"
+#include "ops/reduce.h"
+#include "ops/shape.h"
+
+namespace redco::testing {
+
+// Whole values by the names of expected.safetensors: hidden.<i>, logits, loss, grad.<stored name>.
+using Results = std::map<std::string, std::vector<double>>;
+
+struct ModelRun {
+  std::string config = "config.json";  // in the fixture's folder
+  std::vector<CustomRule> rules{};
+  std::map<std::string, std::string> overrides{};
+  bool gradients = true;
+  bool recompute = false;
+};
+
+inline std::string fixture(const std::string& name) { return std::string(REDCO_FIXTURES) + "/" + name; }
+
+inline std::string read_text(const std::string& path) {
+  std::ifstream in(path);
+  if (!in) throw UsageError("no file {}", path);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+inline std::unique_ptr<Model> load_model(const std::string& folder, const ModelRun& run = {}) {
+  const std::string path = folder + "/" + run.config;
+  return make_model(ModelConfig(read_text(path), path, run.overrides));
+}
+
+namespace detail {
+
+// Where spec `s` lies in its stored tensor: element (r, c) of memory <-> index in the file.
+inline i64 stored_index(const ParamSpec& s, i64 element) {
+  if (s.shape.size() == 1) return s.stored.row + element;
+  const i64 row = s.stored.row + element / s.shape[1], column = element % s.shape[1];
+  return s.stored.transposed ? column * s.stored.shape[1] + row : row * s.shape[1] + column;
+}
+
+inline ParamTree load_tree(const Model& model, const ShardedSpecs& sharded, const ckpt::ModelFiles& files) {
+  std::map<std::string, std::vector<float>> stored;
+  for (const auto& [file, entry] : files.tensors()) {
+    std::string name = model.canonical_name(entry->name);
+    if (name.empty()) continue;
+    const auto alias = model.params().aliases.find(name);
+    if (alias != model.params().aliases.end()) name = alias->second;
+    stored[name] = file->read<float>(*entry);
+  }
+  ParamTree tree(model.params().specs, model.params().aliases);
+  for (size_t i = 0; i < tree.size(); ++i) {
+    const ParamSpec& s = tree.specs()[i];
+    const auto it = stored.find(s.stored.name);
+    if (it == stored.end()) throw ContentsError("{} has no {}", files.folder(), s.stored.name);
+    if (static_cast<i64>(it->second.size()) != numel(s.stored.shape))
+      throw ContentsError("{}: {} elements, expected {}", s.stored.name, it->second.size(),
+                          numel(s.stored.shape));
+    std::vector<float> values(numel(s.shape));
+    for (size_t e = 0; e < values.size(); ++e) values[e] = it->second[stored_index(s, static_cast<i64>(e))];
+    tree.values()[i] = from_values(s.shape, std::span<const float>(values), sharded.layouts[i]);
+  }
+  return tree;
+}
+
+struct Inputs {
+  Shape shape;
+  std::vector<i32> ids, mask, positions, targets;  // targets: labels moved one to the left
+  i64 n_targets = 0;
+};
+inline Inputs read_inputs(const Model& model, const std::string& folder) {
+  const auto file = ckpt::SafetensorsFile::open(folder + "/expected.safetensors");
+  Inputs in;
+  in.shape = file.at("input_ids").shape;
+  in.ids = file.read<i32>(file.at("input_ids"));
+  in.mask = file.read<i32>(file.at("attention_mask"));
+  const std::vector<i32> labels = file.read<i32>(file.at("labels"));
+  const i64 T = in.shape[1];
+  for (i64 b = 0; b < in.shape[0]; ++b) {
+    const auto row = model.positions(std::span(in.mask).subspan(b * T, T), false);
+    in.positions.insert(in.positions.end(), row.begin(), row.end());
+    in.targets.insert(in.targets.end(), labels.begin() + b * T + 1, labels.begin() + (b + 1) * T);
+  }
+  for (const i32 t : in.targets) in.n_targets += t >= 0;
+  return in;
+}
+
+}  // namespace detail
+
+// Runs forward (and backward) on mesh.ranks() threads.
+inline Results run_model(const std::string& folder, Mesh mesh, const ModelRun& run = {}) {
+  const std::unique_ptr<Model> model = load_model(folder, run);
+  const ckpt::ModelFiles files = ckpt::ModelFiles::open(folder);
+  const detail::Inputs in = detail::read_inputs(*model, folder);
+  const ShardedSpecs sharded = shard_specs(model->params().specs, mesh.mp, run.rules);
+  Results results;
+  run_threads(mesh.ranks(), [&](Group& world) {
+    Context context(mesh, world.split(0));
+    Context::Use use(context);
+    ParamTree params = detail::load_tree(*model, sharded, files);
+    if (run.gradients) params = params.watched();
+    const Layout batch = batch_layout();
+    const DecoderInputs inputs = {.input_ids = from_ids(in.shape, in.ids, batch),
+                                  .positions = from_ids(in.shape, in.positions, batch),
+                                  .key_mask = from_ids(in.shape, in.mask, batch)};
+    std::vector<Tensor> hidden;
+    const Tensor logits =
+        model->apply(params, inputs, {.recompute_blocks = run.recompute, .hidden_states = &hidden});
+    const i64 T = in.shape[1];
+    const Tensor targets = from_ids({in.shape[0], T - 1}, in.targets, batch);
+    const Tensor loss = scale(sum_all(cross_entropy(narrow(logits, 1, 0, T - 1), targets)),
+                              1.0 / static_cast<double>(in.n_targets));
+    const auto keep = [&](const std::string& name, std::vector<double> values) {
+      if (world.rank() == 0) results[name] = std::move(values);
+    };
+    for (size_t i = 0; i < hidden.size(); ++i) keep(fmt::format("hidden.{}", i), to_values(hidden[i]));
+    keep("logits", to_values(logits));
+    keep("loss", {item(loss)});
+    if (!run.gradients) return;
+    const std::vector<Tensor> grads = grad(loss, params.values());
+    for (size_t i = 0; i < grads.size(); ++i) {
+      const ParamSpec& s = params.specs()[i];
+      const std::vector<double> g = to_values(grads[i]);
+      if (world.rank() != 0) continue;
+      std::vector<double>& whole = results["grad." + s.stored.name];
+      whole.resize(numel(s.stored.shape));
+      for (size_t e = 0; e < g.size(); ++e) whole[detail::stored_index(s, static_cast<i64>(e))] = g[e];
+    }
+  });
+  return results;
+}
+
+// Every tensor of expected.safetensors that run_model computes is compared; tolerances are
+// max(10 x max_abs_diff of tolerances.json, 1e-6 x max_abs): ten times what fp32 differs from fp64 for
+// PyTorch itself; 1e-5 x max_abs where the folder has none.
+inline void expect_matches(const std::string& folder, const Results& results, bool gradients = true) {
+  const auto file = ckpt::SafetensorsFile::open(folder + "/expected.safetensors");
+  nlohmann::json tolerances = nlohmann::json::object();
+  if (std::ifstream in(folder + "/tolerances.json"); in)
+    tolerances = nlohmann::json::parse(in)["float32_vs_float64"];
+  size_t compared = 0;
+  for (const auto& entry : file.entries()) {
+    const bool gradient = entry.name.starts_with("grad.");
+    if (!(entry.name.starts_with("hidden.") || entry.name == "logits" || entry.name == "loss" || gradient) ||
+        (gradient && !gradients))
+      continue;
+    SCOPED_TRACE(entry.name);
+    const auto it = results.find(entry.name);
+    if (it == results.end()) {
+      ADD_FAILURE() << "the model has no such tensor";
+      continue;
+    }
+    const std::vector<double> expected = file.read<double>(entry), &got = it->second;
+    ASSERT_EQ(got.size(), expected.size());
+    double worst = 0, largest = 0;
+    size_t at = 0;
+    for (size_t i = 0; i < got.size(); ++i) {
+      largest = std::max(largest, std::abs(expected[i]));
+      const double d = std::abs(got[i] - expected[i]);
+      if (!(d <= worst)) worst = d, at = i;
+    }
+    double tolerance = 1e-5 * largest;
+    if (tolerances.contains(entry.name)) {
+      const auto& t = tolerances[entry.name];
+      tolerance = std::max(10 * t["max_abs_diff"].get<double>(), 1e-6 * t["max_abs"].get<double>());
+    }
+    EXPECT_LE(worst, tolerance) << "at element " << at << ": " << got[at] << ", expected " << expected[at];
+    ++compared;
+  }
+  EXPECT_GE(compared, 2u);
+}
+
+}  // namespace redco::testing
