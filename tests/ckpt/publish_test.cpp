@@ -48,6 +48,7 @@ void write_files(const std::string& temp, float value, std::vector<FileRecord>* 
   records->push_back(record_file(temp, "model.safetensors"));
   write_file_durable(join_path(temp, "config.json"), fmt::format("{{\"value\": {}}}", value));
   write_file_durable(join_path(temp, "training/state.json"), "{}");
+  spill(join_path(temp, "vocab.txt"), "a");  // copied by something that syncs nothing
 }
 
 void save(CheckpointFolder& c, i64 step, float value, i64 keep_last = 1) {
@@ -90,13 +91,14 @@ TEST_F(Publish, ASaveIsAHuggingFaceFolderWithAManifestAndPointers) {
   EXPECT_THAT(all_names(c.path()),
               ElementsAre("best-loss", "last", "step-00000020", "step-00000020/config.json",
                           "step-00000020/model.safetensors", "step-00000020/training",
-                          "step-00000020/training/manifest.json", "step-00000020/training/state.json"));
+                          "step-00000020/training/manifest.json", "step-00000020/training/state.json",
+                          "step-00000020/vocab.txt"));
   EXPECT_EQ(read_link(join_path(c.path(), "last")), "step-00000020");
   auto found = c.find_newest_whole(true);
   ASSERT_TRUE(found);
   EXPECT_EQ(found.step, 20);
   EXPECT_EQ(found.manifest.versions, kVersions);
-  ASSERT_EQ(found.manifest.files.size(), 3u);  // the two that nobody recorded too
+  ASSERT_EQ(found.manifest.files.size(), 4u);  // the three that nobody recorded too
   EXPECT_EQ(found.manifest.files[0], record_file(found.path, "config.json"));
   EXPECT_EQ(c.resolve("best-loss"), found.path);
   EXPECT_EQ(value_of(c.resolve("last")), 1.5F);
@@ -251,6 +253,12 @@ void expect_recovers(const std::string& folder, const Scenario& s, const std::st
   for (const char* pointer : {"last", "best-loss"}) {
     float pointed = value_of(c.resolve(pointer));
     EXPECT_TRUE(pointed == 1 || pointed == 2) << s.name << ", " << when << ": " << pointed;
+  }
+  for (i64 step : c.steps()) {  // none is seen half removed
+    std::string path = join_path(folder, step_name(step));
+    if (!is_folder(path)) path = join_path(folder, ".old-" + step_name(step));
+    ASSERT_TRUE(exists(join_path(path, kManifestPath))) << s.name << ", " << when << ": " << path;
+    EXPECT_EQ(difference(path, read_manifest(path), true), std::nullopt) << s.name << ", " << when;
   }
   if (!repeat) return;
   save(c, s.step, 2);
