@@ -8,6 +8,11 @@
 namespace redco {
 
 namespace {
+thread_local std::string t_agreed;  // the message that agree_on_errors threw last
+}
+bool was_agreed(const std::string& message) { return !t_agreed.empty() && t_agreed == message; }
+
+namespace {
 
 // Staging of one exchange. Pieces keep memory bounded and the data in cache between exchange, sum and gather;
 // the sum of an element doesn't depend on them.
@@ -339,6 +344,7 @@ void Group::agree_on_errors(const std::string& message, int code, std::exception
   const int root = static_cast<int>(bad - all.begin());
   std::string text = root == rank_ ? message : std::string(static_cast<std::size_t>(bad->length), ' ');
   if (!text.empty()) do_broadcast(text.data(), bad->length, root);
+  t_agreed = text;
   if (root == rank_) std::rethrow_exception(own);
   throw_error(static_cast<int>(bad->code), text);
 }

@@ -19,8 +19,10 @@ namespace {
 constexpr i64 kMessageBytes = i64{512} << 20;  // counts are int
 constexpr int kTag = 7;
 constexpr int kHostBytes = 64;
-// A wait polls (and MPI offers its core to others meanwhile where ranks share cores: mpi_yield_when_idle),
-// and after 20 ms sleeps between polls: 100 us more aren't felt then.
+// A wait polls (and MPI offers its core to others meanwhile where ranks share cores: mpi_yield_when_idle).
+// One for short messages sleeps between polls after 20 ms: 100 us more aren't felt then. Large ones advance
+// with each poll.
+constexpr i64 kShortBytes = 4096;
 constexpr i64 kPollsPerLook = 64;
 constexpr double kPollSeconds = 0.02;
 constexpr auto kPause = std::chrono::microseconds(100);
@@ -95,7 +97,8 @@ class MpiGroup final : public Group {
   void do_broadcast(void* data, i64 bytes, int root) override {
     start();
     auto* at = static_cast<std::byte*>(data);
-    if (bytes <= 4096) {
+    bytes_ = bytes;
+    if (bytes <= kShortBytes) {
       if (root != rank()) receive({at, bytes}, root);
       for (int k = 1; root == rank() && k < size(); k++) post({at, bytes}, (rank() + k) % size());
     } else {
@@ -126,12 +129,14 @@ class MpiGroup final : public Group {
   void start() {
     requests_.clear();
     pending_.clear();
+    bytes_ = 0;
   }
   MPI_Request* add(int peer, i64 expected) {
     pending_.push_back({peer, expected});
     return &requests_.emplace_back(MPI_REQUEST_NULL);
   }
   void receive(Recv block, int from) {
+    bytes_ += block.bytes;
     for (i64 done = 0; done < block.bytes; done += kMessageBytes) {
       const i64 n = std::min(kMessageBytes, block.bytes - done);
       check(MPI_Irecv(block.data + done, static_cast<int>(n), MPI_BYTE, from, kTag, comm_, add(from, n)),
@@ -139,6 +144,7 @@ class MpiGroup final : public Group {
     }
   }
   void post(Send block, int to) {
+    bytes_ += block.bytes;
     for (i64 done = 0; done < block.bytes; done += kMessageBytes) {
       const i64 n = std::min(kMessageBytes, block.bytes - done);
       check(MPI_Isend(block.data + done, static_cast<int>(n), MPI_BYTE, to, kTag, comm_, add(to, 0)),
@@ -159,7 +165,7 @@ class MpiGroup final : public Group {
       if (polls % kPollsPerLook != 0 && !sleeping) continue;
       const double waited = std::chrono::duration<double>(Clock::now() - began).count();
       if (wait_limit() > 0 && waited > wait_limit()) give_up(what, waited);
-      sleeping = waited > kPollSeconds;
+      sleeping = waited > kPollSeconds && bytes_ <= kShortBytes;
       if (sleeping) std::this_thread::sleep_for(kPause);
     }
     for (int i = 0; i < n; i++) {
@@ -205,6 +211,7 @@ class MpiGroup final : public Group {
   std::vector<MPI_Request> requests_;
   std::vector<MPI_Status> statuses_;
   std::vector<Pending> pending_;
+  i64 bytes_ = 0;  // sent and received by the operation
 };
 
 bool set(const char* name) {
