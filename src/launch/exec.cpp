@@ -264,7 +264,12 @@ std::string output_of(const std::vector<std::string>& argv,
                               ? fmt::format("took longer than {:g} s", seconds)
                               : fmt::format("ended with status {}",
                                             WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
-  throw Error(ExitCode::rank_failed, fmt::format("{} {}: {}", argv[0], why, err.substr(0, 2000)));
+  MpirunOutput words;  // of mpirun's banners only the gist
+  std::string text = words.feed(err);
+  text += words.flush();
+  if (!words.message().empty()) text += words.message();
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  throw Error(ExitCode::rank_failed, fmt::format("{} {}: {}", argv[0], why, text.substr(0, 2000)));
 }
 
 std::string program_path() {

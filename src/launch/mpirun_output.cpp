@@ -166,9 +166,9 @@ std::string MpirunOutput::message() const {
       return fmt::format("the connection to host {} was lost; all ranks have ended",
                          f.host.empty() ? "?" : f.host);
     case Kind::no_start:
-      return "the ranks could not be started on all hosts; try `ssh HOST redco env` for each (it must work "
-             "without a "
-             "password, with redco and Open MPI in the same place)";
+      return "a host could not be reached, or its connection broke: no ranks run; `ssh HOST redco env` must "
+             "work for each "
+             "host without a password, with redco and Open MPI in the same place";
   }
   return {};
 }
