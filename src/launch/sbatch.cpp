@@ -45,21 +45,24 @@ void check_time(std::string_view text) {
 // is asked again until it returns by itself. The work is a background job: a trap runs only while the shell
 // waits for one.
 constexpr const char* kRun = R"sh(
-"${launch[@]}" "${command[@]}" &
-work=$!
+work=
 signalled=0
 on_usr1() {
   signalled=1
   interrupted=1
   echo "time limit near, or preempted: asking the ranks to save" >&2
-  kill -USR1 "$work" 2>/dev/null
+  [ -z "$work" ] || kill -USR1 "$work"
 }
 on_term() {
   interrupted=1
-  kill -TERM "$work" 2>/dev/null
+  [ -z "$work" ] && exit 143
+  kill -TERM "$work"
 }
 trap on_usr1 USR1
 trap on_term TERM INT
+"${launch[@]}" "${command[@]}" &
+work=$!
+[ "$signalled" = 0 ] || kill -USR1 "$work"
 while :; do
   interrupted=0
   wait "$work"

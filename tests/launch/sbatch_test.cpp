@@ -145,6 +145,7 @@ TEST_F(ScriptRun, CodesPassThrough) {
   EXPECT_EQ(run("exit 3\n", false), 3);
   EXPECT_EQ(run("exit 8\n", false), 8);  // not asked by the time limit: no requeue
   EXPECT_EQ(run("kill -9 $$\n", false), 5);
+  EXPECT_EQ(run("exit 127\n", false), 127);  // the program isn't there
   EXPECT_EQ(text("scontrol.log"), "");
 }
 
@@ -153,7 +154,8 @@ TEST_F(ScriptRun, ASignalSavesAndRequeues) {
                 "do sleep "
                 "0.01; done\nexit 1\n",
                 true),
-            0);
+            0)
+      << text("log");
   EXPECT_EQ(text("saved"), "saved\n");
   EXPECT_EQ(text("scontrol.log"), "requeue 17\n");
 }
