@@ -17,7 +17,6 @@ AdamW::AdamW(const AdamWSettings& settings, const ParamTree& params) : settings_
 
 void AdamW::update(ParamTree& params, const std::vector<Tensor>& grads, double lr, double scale,
                    const std::vector<bool>& selected) {
-  ++steps;
   Context& c = Context::current();
   kernels::AdamW h{};
   h.lr = static_cast<float>(lr);

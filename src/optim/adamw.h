@@ -19,6 +19,8 @@ class AdamW {
  public:
   AdamW(const AdamWSettings& settings, const ParamTree& params);
 
+  // Counts a step: once before its updates.
+  void begin_step() { ++steps; }
   // One update, in place, of the parameters with selected[i] (all if empty). Gradients are multiplied by `scale` (clipping).
   void update(ParamTree& params, const std::vector<Tensor>& grads, double learning_rate, double scale,
               const std::vector<bool>& selected = {});

@@ -68,12 +68,12 @@ void reduce_axis(std::vector<Tensor>& grads, Axis axis) {
 
 }  // namespace
 
-void reduce_gradients(std::vector<Tensor>& grads, const ParamTree& params) {
+void reduce_gradients(std::vector<Tensor>& grads, const ParamTree& params, const std::vector<size_t>& index) {
   NoGrad off;
   Scope scope("gradients");
   for (Tensor& g : grads) g = g.detached();
   for (Axis a : kAxes) reduce_axis(grads, a);
-  for (size_t i = 0; i < grads.size(); ++i) grads[i] = redistribute(grads[i], params.values()[i].layout());
+  for (size_t k = 0; k < grads.size(); ++k) grads[k] = redistribute(grads[k], params.values()[index[k]].layout());
 }
 
 double gradient_norm(const std::vector<Tensor>& grads) {

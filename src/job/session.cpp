@@ -1,0 +1,121 @@
+#include "job/session.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "comm/group.h"
+#include "kernels/threads.h"
+#include "launch/exec.h"
+#include "launch/topology.h"
+
+namespace redco {
+
+LaunchRequest launch_request(const ParallelSettings& p) {
+  LaunchRequest r;
+  r.n_model_shards = p.n_model_shards;
+  r.n_ranks = p.n_ranks;
+  r.hosts = p.hosts;
+  r.hostfile = p.hostfile;
+  r.threads_per_rank = p.threads_per_rank;
+  r.environment = current_environment();
+  r.root = geteuid() == 0;
+  r.here = facts_of(this_machine());
+  return r;
+}
+
+bool is_rank_process() { return launched_under_mpi(); }
+
+int report_error(const std::exception& e, const std::string& where) {
+  const auto* ours = dynamic_cast<const Error*>(&e);
+  int code = ours ? static_cast<int>(ours->code()) : static_cast<int>(ExitCode::bug);
+  std::string what = e.what();
+  if (dynamic_cast<const std::bad_alloc*>(&e)) {
+    what = "[memory] the machine gives no more memory; `redco plan` says what the job needs";
+    code = static_cast<int>(ExitCode::doesnt_fit);
+  }
+  error("{}{}", where, what);
+  return code;
+}
+
+namespace {
+
+// OpenMP and OpenBLAS read these when they are loaded, so a single rank starts itself again with them.
+void ensure_environment(const LaunchPlan& plan, const std::vector<std::string>& program) {
+  bool missing = false;
+  for (const auto& [key, value] : plan.environment) {
+    if (std::getenv(key.c_str())) continue;
+    setenv(key.c_str(), value.c_str(), 1);
+    missing = true;
+  }
+  if (!missing || program.empty() || std::getenv("REDCO_STARTED")) return;
+  setenv("REDCO_STARTED", "1", 1);
+  std::vector<char*> argv;
+  for (const std::string& a : program) argv.push_back(const_cast<char*>(a.c_str()));
+  argv.push_back(nullptr);
+  std::fflush(nullptr);
+  execv(argv[0], argv.data());  // on failure: go on with the defaults
+}
+
+int run_rank(std::unique_ptr<Group> world, const ParallelSettings& p, const SessionOptions& o, int threads,
+             const std::function<int(Context&)>& body) {
+  Group* const ranks = world.get();
+  const int rank = ranks->rank(), n = ranks->size();
+  if (rank != 0 && log_level() < LogLevel::error) set_log_level(LogLevel::error);
+  try {
+    kernels::set_threads(threads);
+    kernels::check_blas();
+    ranks->set_timeout(o.timeout);
+    if (n % p.n_model_shards != 0)
+      throw UsageError("[mesh] {} ranks were started, no multiple of n_model_shards={}", n, p.n_model_shards);
+    const Mesh mesh{static_cast<int>(n / p.n_model_shards), static_cast<int>(p.n_model_shards)};
+    Context context(mesh, std::move(world));
+    Context::Use use(context);
+    int code = body(context);
+    // All ranks end with the highest code.
+    i32 agreed = code;
+    if (n > 1) context.world().all_reduce_max<i32>(&agreed, 1);
+    return agreed;
+  } catch (const std::exception& e) {
+    const bool everywhere = was_agreed(e.what());
+    const auto* ours = dynamic_cast<const Error*>(&e);
+    int code = ours ? static_cast<int>(ours->code()) : static_cast<int>(ExitCode::bug);
+    if (!everywhere || rank == 0) code = report_error(e, n > 1 && !everywhere ? fmt::format("rank {}: ", rank) : "");
+    std::fflush(nullptr);
+    if (n > 1 && !everywhere) mpi_abort(code);
+    return code;
+  }
+}
+
+}  // namespace
+
+int run_session(const ParallelSettings& p, const SessionOptions& o, const std::function<int(Context&)>& body) {
+  const LaunchPlan plan = plan_launch(launch_request(p));
+  if (plan.way == LaunchPlan::Way::mpirun) {
+    for (const std::string& note : plan.notes) info("{}", note);
+    return exec_under_mpirun(plan, o.program, {.save_on_signal = o.save_on_signal});
+  }
+  int code;
+  if (plan.way == LaunchPlan::Way::alone) {
+    ensure_environment(plan, o.program);
+    for (const std::string& note : plan.notes) info("{}", note);
+    code = run_rank(make_self_group(), p, o, plan.threads_per_rank.value_or(this_machine().usable_cores), body);
+  } else {
+    auto world = make_mpi_world();
+    if (const std::string wrong = mpi_mismatch(); !wrong.empty()) throw UsageError("{}", wrong);
+    int threads = plan.threads_per_rank.value_or(0);
+    if (threads == 0) {
+      if (const char* omp = std::getenv("OMP_NUM_THREADS")) threads = std::atoi(omp);
+      if (threads <= 0) threads = 1;
+    }
+    code = run_rank(std::move(world), p, o, threads, body);
+    mpi_finalize();
+  }
+  return code;
+}
+
+}  // namespace redco

@@ -1,0 +1,93 @@
+#include "train/pipeline.h"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "ops/create.h"
+#include "ops/dispatch.h"
+
+namespace redco {
+
+const Tensor& Batch::operator[](const std::string& name) const {
+  auto it = fields.find(name);
+  REDCO_CHECK(it != fields.end(), "the batch has no field {}", name);
+  return it->second;
+}
+
+std::unique_ptr<Restore<std::string>> StepContext::scope(const std::string& name, i64 k) const {
+  Context& c = Context::current();
+  return std::make_unique<Restore<std::string>>(c.random_scope, fmt::format("{}#{}.{}", c.random_scope, name, k));
+}
+
+double StepContext::agree(const Tensor& value) const {
+  const double v = item(value);
+  return Context::current().world().agree(v);
+}
+
+std::vector<std::string> Pipeline::predict(const ParamTree&, std::span<const Example>, const StepContext&) const {
+  throw UsageError("[predict] this pipeline has no predict function");
+}
+
+const ModelParams& Pipeline::params() const {
+  if (!model) throw UsageError("[model] this pipeline needs a model: give model.path, model.preset or model.arch");
+  return model->params();
+}
+
+std::vector<ParamGroup> Pipeline::groups() const {
+  return {{.name = "all", .has = [](const std::string&) { return true; }, .term = ""}};
+}
+
+std::shared_ptr<const Dataset> Pipeline::source(const ParamTree&, const StepContext&) {
+  if (!train_data) throw UsageError("[data] data.train is missing: what shall be trained on?");
+  return train_data;
+}
+
+std::map<std::string, double> Pipeline::metrics(const std::map<std::string, double>& means) const {
+  std::map<std::string, double> out = means;
+  if (!means.empty() && !out.count("loss")) out["loss"] = means.begin()->second;
+  return out;
+}
+
+Tensor id_rows(std::span<const Example> mine, const BatchShape& s, const std::string& field, i32 fill) {
+  std::vector<i32> rows;
+  if (!Context::current().is_meta()) {
+    rows.assign(s.mine.size() * s.length, fill);
+    for (size_t r = 0; r < mine.size(); ++r) {
+      const auto& ids = mine[r].ids.at(field);
+      REDCO_CHECK(static_cast<i64>(ids.size()) <= s.length, "{} ids in a batch of length {}", ids.size(), s.length);
+      std::copy(ids.begin(), ids.end(), rows.begin() + static_cast<i64>(r) * s.length);
+    }
+  }
+  return from_local_ids({s.rows, s.length}, rows);
+}
+
+Tensor value_rows(std::span<const Example> mine, const BatchShape& s, const std::string& field, const Shape& row_shape) {
+  Shape shape = {s.rows};
+  shape.insert(shape.end(), row_shape.begin(), row_shape.end());
+  std::vector<float> rows;
+  if (!Context::current().is_meta())
+    for (const Example& e : mine) {
+      const auto& v = e.values.at(field);
+      REDCO_CHECK(static_cast<i64>(v.size()) == numel(row_shape), "{} values for {}", v.size(), to_string(row_shape));
+      rows.insert(rows.end(), v.begin(), v.end());
+    }
+  return from_local_values(shape, rows);
+}
+
+std::unique_ptr<Pipeline> load_pipeline(const std::string& path) {
+  if (!std::filesystem::exists(path)) throw UsageError("[pipeline] no such file: {}", path);
+  // dlopen looks names without a slash up elsewhere.
+  void* so = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!so) throw UsageError("[pipeline] {} can't be loaded: {}", path, dlerror());
+  auto abi = reinterpret_cast<int (*)()>(dlsym(so, "redco_pipeline_abi"));
+  auto make = reinterpret_cast<Pipeline* (*)()>(dlsym(so, "redco_make_pipeline"));
+  if (!abi || !make) throw UsageError("[pipeline] {} is no pipeline: it lacks REDCO_PIPELINE(Class)", path);
+  if (abi() != kPipelineAbi)
+    throw UsageError("[pipeline] {} was built for another redco (pipeline version {}, this one is {}); build it again", path,
+                     abi(), kPipelineAbi);
+  return std::unique_ptr<Pipeline>(make());
+}
+
+}  // namespace redco

@@ -1,0 +1,135 @@
+// Pipeline: an algorithm as functions written for one device. collate, loss, predict; nothing in it mentions ranks.
+//
+// A step is one optimizer update. The Trainer collates all micro-batches of a step, sums every term's weight over replicas once,
+// then differentiates (sum of a term) / (its global weight), micro-batch by micro-batch. So a mean over tokens is exact however
+// tokens are spread. loss() sees one micro-batch of all replicas as one global batch.
+//
+// A pipeline of a user is a shared object with REDCO_PIPELINE(Class) at its end, named by `pipeline: ./x.so`.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/model.h"
+#include "text/tokenizer.h"
+
+namespace redco {
+
+// One example: ids and values by field. What the fields mean is between source() and collate().
+struct Example {
+  i64 ordinal = 0;  // its number in the data
+  std::map<std::string, std::vector<i32>> ids;
+  std::map<std::string, std::vector<float>> values;
+  std::string text;
+};
+
+// The examples of an epoch or of an evaluation. Const and the same on every rank.
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  virtual i64 size() const = 0;
+  // Length that decides the padding of a micro-batch (tokens); known on every rank without talking.
+  virtual i64 length(i64 i) const = 0;
+  virtual Example get(i64 i) const = 0;
+  // Changes when the data change: a resumed run must have the same.
+  virtual std::string fingerprint() const = 0;
+};
+
+// The global shape of one micro-batch, and which of its rows this replica has.
+struct BatchShape {
+  i64 rows = 0;
+  Range mine;      // this replica's rows
+  i64 length = 0;  // the longest row's
+};
+
+struct Batch {
+  std::map<std::string, Tensor> fields;
+  std::map<std::string, double> weights;  // of this replica's rows, by term
+  BatchShape shape;
+  const Tensor& operator[](const std::string& name) const;
+};
+
+// A named sum (not a mean) over the micro-batch: a one-element tensor.
+struct LossTerm {
+  std::string name;
+  Tensor sum;
+};
+using LossTerms = std::vector<LossTerm>;
+
+struct StepContext {
+  ApplyOptions apply;  // train: dropout is on
+  i64 step = 0, epoch = 0;
+  // A name for repeated use of the same parameters' random draws (inner steps, PPO epochs); in force until the result is destroyed.
+  std::unique_ptr<Restore<std::string>> scope(const std::string& name, i64 k) const;
+  // The first rank's value of a one-element tensor, the only way in which loss and predict may branch on data.
+  double agree(const Tensor& value) const;
+};
+
+// Parameters that are updated together.
+struct ParamGroup {
+  std::string name;
+  std::function<bool(const std::string&)> has;  // by parameter name
+  std::string term;                             // the loss term that it descends
+  double learning_rate_factor = 1;
+  i64 period = 1;  // updated in every period-th step
+  // Not empty: no gradient; each parameter follows the one that `ema_of` names, p = tau * source + (1 - tau) * p (DDPG's targets).
+  std::function<std::string(const std::string&)> ema_of;
+  double tau = 0;
+};
+
+struct Prediction {
+  i64 ordinal = 0;
+  std::string json;  // one object's members without braces: "\"prediction\": \"...\""
+};
+
+class Pipeline {
+ public:
+  virtual ~Pipeline() = default;
+
+  // --- the three functions ----------------------------------------------------------------------------------
+  // This replica's rows -> tensors of the global shape, and each term's weight. With no examples on a meta context: the plan's batch.
+  virtual Batch collate(std::span<const Example> mine, const BatchShape& shape) const = 0;
+  virtual LossTerms loss(const ParamTree& params, const Batch& batch, const StepContext& ctx) const = 0;
+  // One JSON an example of this replica, in order. Runs on the replica's own mp group; `examples` are the same on its ranks.
+  virtual std::vector<std::string> predict(const ParamTree& params, std::span<const Example> examples, const StepContext& ctx) const;
+
+  // --- optional ------------------------------------------------------------------------------------------------
+  // The parameters: the model's, unless the algorithm has its own.
+  virtual const ModelParams& params() const;
+  // One group with all parameters that descends the first term.
+  virtual std::vector<ParamGroup> groups() const;
+  // The examples of an epoch. Default: the training data given. May be made with the current parameters (rollouts); then it is
+  // called on all ranks together.
+  virtual std::shared_ptr<const Dataset> source(const ParamTree& params, const StepContext& ctx);
+  // Evaluation metrics from the means of the terms. Default: loss of the first term.
+  virtual std::map<std::string, double> metrics(const std::map<std::string, double>& term_means) const;
+  // State beside parameters and optimizer, to be checkpointed (replay buffers, counters). JSON text.
+  virtual std::string state() const { return "{}"; }
+  virtual void restore(const std::string& json) { (void)json; }
+
+  // Set by the job before anything else is called.
+  const Model* model = nullptr;  // null: the job names none
+  const Tokenizer* tokenizer = nullptr;
+  std::shared_ptr<const Dataset> train_data, eval_data;
+  std::string settings_json = "{}";  // the job's sections, for settings of the pipeline's own
+};
+
+// --- helpers for collate ------------------------------------------------------------------------------------------
+// [rows, length] ids of a field, short rows filled up; [rows, ...] values. Cut along rows over dp.
+Tensor id_rows(std::span<const Example> mine, const BatchShape& s, const std::string& field, i32 fill);
+Tensor value_rows(std::span<const Example> mine, const BatchShape& s, const std::string& field, const Shape& row_shape);
+
+// --- users' shared objects ------------------------------------------------------------------------------------------
+// Raised when this header changes incompatibly: a .so of another version is refused.
+constexpr int kPipelineAbi = 1;
+// Loads `path` and makes its pipeline. UsageError: no such file, not a pipeline, of another version.
+std::unique_ptr<Pipeline> load_pipeline(const std::string& path);
+
+}  // namespace redco
+
+#define REDCO_PIPELINE(Class)                                                \
+  extern "C" int redco_pipeline_abi() { return ::redco::kPipelineAbi; }      \
+  extern "C" ::redco::Pipeline* redco_make_pipeline() { return new Class(); }

@@ -1,0 +1,213 @@
+#include "train/step.h"
+
+#include <cmath>
+
+#include "autograd/grad.h"
+#include "base/error.h"
+#include "kernels/elementwise.h"
+#include "ops/create.h"
+#include "ops/elementwise.h"
+#include "optim/gradients.h"
+
+namespace redco {
+
+std::vector<MicroBatch> micro_batches(i64 rows, i64 per_device, int dp) {
+  std::vector<MicroBatch> out;
+  const i64 each = per_device * dp;
+  for (i64 first = 0; first < rows; first += each) out.push_back({first, std::min(each, rows - first)});
+  return out;
+}
+
+TrainStep::TrainStep(Pipeline& pipeline, ParamTree& params, const StepOptions& options)
+    : pipeline_(pipeline), params_(params), options_(options), optimizer_(options.adamw, params) {
+  std::vector<int> owner(params.size(), -1);
+  for (const ParamGroup& spec : pipeline.groups()) {
+    Group g{spec, {}, std::vector<bool>(params.size(), false)};
+    for (size_t i = 0; i < params.size(); ++i)
+      if (spec.has(params.specs()[i].name)) {
+        REDCO_CHECK(owner[i] < 0, "{} is in two parameter groups", params.specs()[i].name);
+        owner[i] = static_cast<int>(groups_.size());
+        g.members.push_back(i);
+        g.selected[i] = true;
+      }
+    groups_.push_back(std::move(g));
+  }
+}
+
+namespace {
+
+// Sum over replicas of each term's weight.
+std::map<std::string, double> global_weights(const std::vector<Batch>& batches) {
+  std::map<std::string, double> sums;
+  for (const Batch& b : batches)
+    for (const auto& [name, w] : b.weights) sums[name] += w;
+  Context& c = Context::current();
+  if (c.mesh().dp > 1) {
+    std::vector<double> flat;
+    for (const auto& [name, w] : sums) flat.push_back(w);
+    c.ledger().collective(Collective::all_reduce, Axis::dp, "step/weights", static_cast<i64>(flat.size() * sizeof(double)));
+    c.group(Axis::dp).all_reduce<double>(flat.data(), static_cast<i64>(flat.size()));
+    size_t i = 0;
+    for (auto& [name, w] : sums) w = flat[i++];
+  }
+  return sums;
+}
+
+// This rank's share of a sum: 0 on ranks that hold a copy, so that the sum over all ranks counts it once.
+double share(const Tensor& t) {
+  if (t.is_meta()) return 0;
+  Context& c = Context::current();
+  for (Axis a : kAxes)
+    if (t.layout()[a].is_replicated() && c.coord().at(a) != 0) return 0;
+  double v = 0;
+  visit_float(t.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    if (t.local_numel() > 0) v = static_cast<double>(t.data<T>()[0]);
+  });
+  return v;
+}
+
+}  // namespace
+
+StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<i64>& row_offsets, i64 step, i64 epoch,
+                           double learning_rate, const Vote& vote) {
+  Context& c = Context::current();
+  const auto weights = global_weights(batches);
+  std::map<std::string, double> sums;  // this rank's share
+  std::vector<Tensor> grads(params_.size());
+  std::string first_term = groups_[0].spec.term;
+
+  c.random.step = step;
+  for (size_t m = 0; m < batches.size(); ++m) {
+    c.random.row_offset = row_offsets[m];
+    c.set_phase("forward");
+    StepContext ctx;
+    ctx.apply.train = true;
+    ctx.apply.recompute_blocks = options_.recompute_blocks;
+    ctx.step = step;
+    ctx.epoch = epoch;
+    const ParamTree params = params_.watched();
+    LossTerms terms = pipeline_.loss(params, batches[m], ctx);
+    REDCO_CHECK(!terms.empty(), "the pipeline's loss() gave no term");
+    if (first_term.empty()) first_term = terms[0].name;
+    for (const LossTerm& t : terms) sums[t.name] += share(t.sum);
+
+    std::vector<Tensor> of_micro(params_.size());
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      const Group& group = groups_[g];
+      if (group.spec.ema_of || group.members.empty() || step % group.spec.period != 0) continue;
+      const std::string& name = group.spec.term.empty() ? first_term : group.spec.term;
+      const LossTerm* term = nullptr;
+      for (const LossTerm& t : terms)
+        if (t.name == name) term = &t;
+      REDCO_CHECK(term, "loss() gave no term '{}', which parameter group '{}' descends", name, group.spec.name);
+      const auto w = weights.find(name);
+      REDCO_CHECK(w != weights.end(), "collate() gave no weight for the term '{}'", name);
+      const Tensor mean = scale(term->sum, w->second > 0 ? 1 / w->second : 0);
+      std::vector<Tensor> inputs;
+      for (size_t i : group.members) inputs.push_back(params.values()[i]);
+      auto found = grad(mean, inputs, {.retain = g + 1 < groups_.size()});
+      for (size_t k = 0; k < group.members.size(); ++k) of_micro[group.members[k]] = std::move(found[k]);
+    }
+    terms.clear();
+    for (size_t i = 0; i < grads.size(); ++i) {
+      if (!of_micro[i].defined()) continue;
+      if (!grads[i].defined()) {
+        grads[i] = of_micro[i].detached();
+      } else {
+        std::vector<Tensor> acc = {grads[i]};
+        accumulate(acc, {of_micro[i].detached()});
+        grads[i] = acc[0];
+      }
+    }
+  }
+
+  c.set_phase("step");
+  std::vector<Tensor> present;
+  std::vector<size_t> index;
+  for (size_t i = 0; i < grads.size(); ++i)
+    if (grads[i].defined()) {
+      present.push_back(std::move(grads[i]));
+      index.push_back(i);
+    }
+  reduce_gradients(present, params_, index);
+  StepOutcome out;
+  out.grad_norm = gradient_norm(present);
+
+  // One vote, which carries the loss sums too: after backward and norm, before the update.
+  std::vector<double> ballot = {vote.signal ? 1.0 : 0.0, vote.io_error ? 1.0 : 0.0, std::isfinite(out.grad_norm) ? 0.0 : 1.0};
+  for (const auto& [name, s] : sums) ballot.push_back(std::isfinite(s) ? s : 0.0);
+  for (const auto& [name, s] : sums)
+    if (!std::isfinite(s)) ballot[2] = 1;
+  if (c.world().size() > 1) {
+    c.ledger().collective(Collective::all_reduce, "all", "step/vote", static_cast<i64>(ballot.size() * sizeof(double)));
+    c.world().all_reduce<double>(ballot.data(), static_cast<i64>(ballot.size()));
+  }
+  out.signal = ballot[0] > 0;
+  out.io_error = ballot[1] > 0;
+  out.finite = ballot[2] == 0;
+  size_t at = 3;
+  for (const auto& [name, s] : sums) {
+    const auto w = weights.find(name);
+    const double weight = w == weights.end() ? 0 : w->second;
+    out.terms[name] = weight > 0 ? ballot[at] / weight : 0;
+    if (name == first_term) {
+      out.loss = out.terms[name];
+      out.weight = weight;
+    }
+    ++at;
+  }
+  if (!out.finite && !c.is_meta()) return out;
+
+  double factor = 1;
+  if (options_.clip_grad_norm && out.grad_norm > *options_.clip_grad_norm)
+    factor = *options_.clip_grad_norm / (out.grad_norm + 1e-6);  // torch.nn.utils.clip_grad_norm_
+  for (size_t k = 0; k < index.size(); ++k) grads[index[k]] = std::move(present[k]);
+  optimizer_.begin_step();
+  for (const Group& g : groups_) {
+    if (g.spec.ema_of || g.members.empty() || step % g.spec.period != 0) continue;
+    optimizer_.update(params_, grads, learning_rate * g.spec.learning_rate_factor, factor, g.selected);
+  }
+  for (const Group& g : groups_) {
+    if (!g.spec.ema_of || step % g.spec.period != 0) continue;
+    for (size_t i : g.members) {
+      const Tensor& p = params_.values()[i];
+      const Tensor& from = params_[g.spec.ema_of(params_.specs()[i].name)];
+      REDCO_CHECK(from.layout() == p.layout() && from.shape() == p.shape(), "{} can't follow {}", describe(p), describe(from));
+      if (p.is_meta()) continue;
+      kernels::affine<float>(p.data<float>(), p.mutable_data<float>(), static_cast<float>(1 - g.spec.tau), 0.f, p.local_numel());
+      kernels::axpy<float>(static_cast<float>(g.spec.tau), from.data<float>(), p.mutable_data<float>(), p.local_numel());
+    }
+  }
+  return out;
+}
+
+std::map<std::string, double> TrainStep::evaluate(const std::function<bool(Batch*)>& next) {
+  Context& c = Context::current();
+  NoGrad off;
+  c.set_phase("evaluation");
+  std::map<std::string, std::pair<double, double>> sums;  // sum and weight, this rank's share
+  Batch batch;
+  while (next(&batch)) {
+    StepContext ctx;
+    for (const LossTerm& t : pipeline_.loss(params_, batch, ctx)) {
+      sums[t.name].first += share(t.sum);
+      if (c.coord().mp == 0) sums[t.name].second += batch.weights.count(t.name) ? batch.weights.at(t.name) : 0;
+    }
+  }
+  std::vector<double> flat;
+  for (const auto& [name, s] : sums) {
+    flat.push_back(s.first);
+    flat.push_back(s.second);
+  }
+  if (c.world().size() > 1) c.world().all_reduce<double>(flat.data(), static_cast<i64>(flat.size()));
+  std::map<std::string, double> means;
+  size_t i = 0;
+  for (const auto& [name, s] : sums) {
+    means[name] = flat[i + 1] > 0 ? flat[i] / flat[i + 1] : 0;
+    i += 2;
+  }
+  return means;
+}
+
+}  // namespace redco

@@ -1,0 +1,163 @@
+#include "verify/expected.h"
+
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace redco {
+
+namespace {
+
+using Json = nlohmann::json;
+
+Json read_json(const std::string& path) {
+  try {
+    return Json::parse(read_file(path, 64 << 20));
+  } catch (const Json::exception& e) {
+    throw ContentsError("[verify] {}: {}", path, e.what());
+  }
+}
+
+// A member with a type error that names the file.
+template <class T>
+T member(const Json& j, const char* key, T fallback, const std::string& path) {
+  if (!j.is_object() || !j.contains(key) || j.at(key).is_null()) return fallback;
+  try {
+    return j.at(key).get<T>();
+  } catch (const Json::exception& e) {
+    throw ContentsError("[verify] {}: {}: {}", path, key, e.what());
+  }
+}
+
+}  // namespace
+
+std::string read_text(const std::string& path) { return read_file(path, 64 << 20); }
+
+Expected Expected::open(const std::string& folder, const std::string& file) {
+  Expected e;
+  e.path_ = file.empty() ? join_path(folder, "expected.safetensors") : file;
+  e.file_ = std::make_shared<ckpt::SafetensorsFile>(ckpt::SafetensorsFile::open(e.path_));
+  const std::string beside = parent_path(e.path_);
+  std::string tolerances = join_path(beside, "tolerances.json");
+  const std::string fixture = join_path(beside, "fixture.json");
+  if (exists(fixture)) {
+    const Json j = read_json(fixture);
+    if (!j.is_object()) throw ContentsError("[verify] {}: expected an object", fixture);
+    e.task_ = member<std::string>(j, "task", "", fixture);
+    const auto same = member<std::string>(j, "same_inputs_as", "", fixture);
+    if (same.find('/') != std::string::npos || same == "..")
+      throw ContentsError("[verify] {}: same_inputs_as='{}' is no folder's name", fixture, same);
+    const std::string other = join_path(join_path(beside, ".."), same);
+    if (!same.empty() && !exists(tolerances)) tolerances = join_path(other, "tolerances.json");
+    if (j.contains("optimizer") && j.at("optimizer").is_object()) {
+      const Json& o = j.at("optimizer");
+      const auto name = member<std::string>(o, "name", "AdamW", fixture);
+      if (name != "AdamW") throw ContentsError("[verify] {}: optimizer '{}' is not supported; supported: AdamW", fixture, name);
+      Optimizer& p = e.optimizer_;
+      p.lr = member(o, "lr", p.lr, fixture);
+      const auto betas = member<std::vector<double>>(o, "betas", {p.beta1, p.beta2}, fixture);
+      if (betas.size() != 2) throw ContentsError("[verify] {}: optimizer.betas has {} entries, expected 2", fixture, betas.size());
+      p.beta1 = betas[0];
+      p.beta2 = betas[1];
+      p.eps = member(o, "eps", p.eps, fixture);
+      p.weight_decay = member(o, "weight_decay", p.weight_decay, fixture);
+      p.steps = member(o, "steps", p.steps, fixture);
+      if (p.steps < 1 || p.steps > 100) throw ContentsError("[verify] {}: optimizer.steps={}, expected 1 to 100", fixture, p.steps);
+      const double clip = member(o, "clip", 0.0, fixture);
+      if (clip > 0) p.clip = clip;
+    }
+    if (j.contains("generation") && j.at("generation").is_object())
+      e.generation_.max_new_tokens = member<i64>(j.at("generation"), "max_new_tokens", 24, fixture);
+  }
+  if (exists(tolerances)) {
+    const Json j = read_json(tolerances);
+    e.has_tolerances_ = true;
+    if (j.contains("float32_vs_float64"))
+      for (const auto& [name, t] : j.at("float32_vs_float64").items())
+        e.tolerances_[name] = {member(t, "max_abs_diff", 0.0, tolerances), member(t, "max_abs", 0.0, tolerances)};
+    if (j.contains("adamw_by_first_gradient")) {
+      const Json& b = j.at("adamw_by_first_gradient");
+      auto bucket = [&](const char* name) -> std::optional<double> {
+        if (!b.contains(name)) return std::nullopt;
+        return member(b.at(name), "max_abs_diff", 0.0, tolerances);
+      };
+      e.adamw_large_ = bucket("g>=1e-3");
+      e.adamw_small_ = bucket("1e-5<=g<1e-3");
+    }
+  }
+  // Generation obeys generation_config.json, else config.json.
+  std::string config = join_path(folder, "generation_config.json");
+  if (!exists(config)) config = join_path(folder, "config.json");
+  const Json g = read_json(config);
+  if (g.is_object() && g.contains("eos_token_id") && !g.at("eos_token_id").is_null()) {
+    if (g.at("eos_token_id").is_array()) {
+      e.generation_.eos_ids = member<std::vector<i32>>(g, "eos_token_id", {}, config);
+    } else {
+      e.generation_.eos_ids = {member<i32>(g, "eos_token_id", 0, config)};
+    }
+  }
+  e.generation_.pad_id =
+      member<i32>(g, "pad_token_id", e.generation_.eos_ids.empty() ? 0 : e.generation_.eos_ids[0], config);
+  return e;
+}
+
+std::vector<std::string> Expected::names() const {
+  std::vector<std::string> out;
+  for (const auto& t : file_->entries()) out.push_back(t.name);
+  return out;
+}
+bool Expected::has(const std::string& name) const { return file_->find(name) != nullptr; }
+bool Expected::any_with(const std::string& prefix) const {
+  for (const auto& t : file_->entries())
+    if (t.name.starts_with(prefix)) return true;
+  return false;
+}
+Shape Expected::shape(const std::string& name) const { return file_->at(name).shape; }
+std::vector<double> Expected::values(const std::string& name) const { return file_->read<double>(file_->at(name)); }
+
+std::vector<i32> Expected::ids(const std::string& name) const {
+  const auto& t = file_->at(name);
+  if (t.shape.size() != 2)
+    throw ContentsError("[verify] {}: '{}' has shape {}, expected (rows, tokens)", path_, name, to_string(t.shape));
+  return file_->read<i32>(t);
+}
+
+void Expected::check_ids(const std::string& name, i64 vocab_size) const {
+  for (i32 id : ids(name))
+    if (id < 0 || id >= vocab_size)
+      throw ContentsError("[verify] {}: '{}' holds id {}, the model's vocabulary has {} tokens", path_, name, id, vocab_size);
+}
+
+bool Expected::is_input(const std::string& name) const {
+  return name == "input_ids" || name == "attention_mask" || name == "labels" || name == "gen_input_ids" ||
+         name == "gen_attention_mask" || name == "padded_input_ids" || name == "padded_attention_mask";
+}
+
+std::string Expected::why_not(const std::string& name) const {
+  if (name.find("beam") != std::string::npos) return "beam search is not checked yet";
+  return "unknown tensor";
+}
+
+void Expected::check_task(const std::string& supported) const {
+  if (!task_.empty() && task_ != supported)
+    throw ContentsError("[verify] {}: task '{}' is not supported; supported: {}", join_path(parent_path(path_), "fixture.json"),
+                        task_, supported);
+}
+
+double Expected::tolerance(const std::string& name) const {
+  const auto it = tolerances_.find(name);
+  if (it != tolerances_.end()) return std::max(10 * it->second.max_abs_diff, 1e-6 * it->second.max_abs);
+  double largest = 0;
+  for (double v : values(name)) largest = std::max(largest, std::fabs(v));
+  return 1e-5 * largest;
+}
+
+double Expected::adamw_tolerance(double g) const {
+  const auto& bucket = g >= 1e-3 ? adamw_large_ : adamw_small_;
+  return bucket ? 10 * *bucket : 1e-5;
+}
+
+}  // namespace redco

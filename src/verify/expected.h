@@ -1,0 +1,65 @@
+// What another framework computed: expected.safetensors with fixture.json and tolerances.json beside it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ckpt/safetensors.h"
+#include "generate/generate.h"
+
+namespace redco {
+
+class Expected {
+ public:
+  // `file`: "" is expected.safetensors in `folder`. ContentsErrors name the file.
+  static Expected open(const std::string& folder, const std::string& file);
+
+  const std::string& path() const { return path_; }
+  std::vector<std::string> names() const;
+  bool has(const std::string& name) const;
+  bool any_with(const std::string& prefix) const;
+  Shape shape(const std::string& name) const;
+  std::vector<double> values(const std::string& name) const;
+  std::vector<i32> ids(const std::string& name) const;
+  // Are all ids inside the vocabulary?
+  void check_ids(const std::string& name, i64 vocab_size) const;
+
+  // Inputs are read, not compared.
+  bool is_input(const std::string& name) const;
+  // Why a tensor isn't compared, for the report.
+  std::string why_not(const std::string& name) const;
+  void check_task(const std::string& supported) const;
+
+  // max(10 x max_abs_diff, 1e-6 x max_abs) of tolerances.json (that of the fixture it shares inputs with), else 1e-5 x max_abs.
+  double tolerance(const std::string& name) const;
+  // Ten times the difference of the bucket that a first gradient of this size lies in.
+  double adamw_tolerance(double first_gradient) const;
+
+  struct Optimizer {
+    double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01;
+    i64 steps = 3;
+    std::optional<double> clip;
+  };
+  Optimizer optimizer() const { return optimizer_; }
+  // Greedy decoding with the folder's generation_config.json.
+  GenerationSettings generation() const { return generation_; }
+
+ private:
+  std::string path_, task_;
+  std::shared_ptr<ckpt::SafetensorsFile> file_;
+  struct Tolerance {
+    double max_abs_diff, max_abs;
+  };
+  std::map<std::string, Tolerance> tolerances_;
+  bool has_tolerances_ = false;
+  std::optional<double> adamw_large_, adamw_small_;  // first gradient >= 1e-3; >= 1e-5
+  Optimizer optimizer_;
+  GenerationSettings generation_;
+};
+
+std::string read_text(const std::string& path);
+
+}  // namespace redco
