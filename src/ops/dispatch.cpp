@@ -7,6 +7,13 @@ namespace redco {
 OpCall::OpCall(const char* name, std::vector<Tensor> inputs)
     : name_(name), given_(std::move(inputs)), inputs_(given_), meta_(Context::current().is_meta()) {
   Context& c = Context::current();
+  const Tensor* first = nullptr;
+  for (const Tensor& t : given_) {
+    if (!t.defined() || !t.is_float()) continue;
+    if (!first) first = &t;
+    REDCO_CHECK(t.dtype() == first->dtype(), "[{}] mixes {} with {}: cast one", name, describe(*first),
+                describe(t));
+  }
   if (c.captures)
     for (const Tensor& t : given_)
       if (t.defined() && t.node()) c.captures->push_back(t);

@@ -77,7 +77,7 @@ void elementwise_strategies(OpCall::Strategies& s, const std::vector<Tensor>& in
 Tensor run_binary(const char* name, Binary kind, const Tensor& a, const Tensor& b, Linear linear, VjpFn vjp,
                   bool save) {
   OpCall op(name, {a, b});
-  REDCO_CHECK(a.dtype() == b.dtype(), "[{}] {} with {}", name, describe(a), describe(b));
+  REDCO_CHECK(a.is_float() == b.is_float(), "[{}] {} with {}", name, describe(a), describe(b));
   const Broadcast bc = broadcast_shapes(name, {a, b});
   op.choose({numel(bc.shape)}, [&](OpCall::Strategies& s) { elementwise_strategies(s, {a, b}, bc, linear); });
   Tensor y = op.output(bc.shape, a.dtype(), bc.hidden);
@@ -310,16 +310,13 @@ Tensor composed(Unary op, const Tensor& x) {
       return x * sigmoid(scale(x, 1.702));
     case Unary::silu:
       return x * sigmoid(x);
-    case Unary::softplus:  // max(x, 0) + log(1 + exp(-|x|))
-      return relu(x) + log(add_scalar(exp(scale(unary(Unary::abs, x), -1)), 1));
     default:
       REDCO_CHECK(false, "{} is not composed", name_of(op));
   }
 }
 
 bool is_fused(Unary op) {
-  return op == Unary::gelu || op == Unary::gelu_tanh || op == Unary::gelu_quick || op == Unary::silu ||
-         op == Unary::softplus;
+  return op == Unary::gelu || op == Unary::gelu_tanh || op == Unary::gelu_quick || op == Unary::silu;
 }
 bool saves_output(Unary op) {
   return op == Unary::exp || op == Unary::sqrt || op == Unary::rsqrt || op == Unary::reciprocal ||
@@ -357,6 +354,8 @@ Tensor derivative(Unary op, const Tensor& s, const Tensor& g) {
       return scale(g * exp(scale(square(s), -1)), 2 / std::sqrt(M_PI));
     case Unary::relu:
       return g * unary(Unary::step, s);
+    case Unary::softplus:
+      return g * sigmoid(s);
     default:
       REDCO_CHECK(false, "{} has no derivative by ops", name_of(op));
   }
@@ -393,7 +392,8 @@ Tensor unary(Unary kind, const Tensor& x) {
           });
         return {unary_backward(kind, s, v.g())};
       }
-      if (kind == Unary::relu && !v.create_graph()) return {unary_backward(kind, s, v.g())};
+      const bool one_pass = kind == Unary::relu || kind == Unary::softplus;
+      if (one_pass && !v.create_graph()) return {unary_backward(kind, s, v.g())};
       return {derivative(kind, s, v.g())};
     });
   }

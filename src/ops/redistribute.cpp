@@ -256,6 +256,21 @@ Tensor spread(const Tensor& t, Axis axis) {
   return out;
 }
 
+// Does the axis cut t at the same borders under both placements? Where mp cuts the dim first, dp cuts each mp
+// shard: then for all of them, so that every rank answers alike.
+bool same_borders(const Tensor& t, Axis axis, const Placement& a, const Placement& b) {
+  const Context& c = Context::current();
+  const int n = c.mesh().size(axis);
+  const Placement& mp = t.layout()[Axis::mp];
+  if (axis == Axis::mp || !a.is_sharded() || !mp.is_sharded(a.dim)) return same_cut(t.shape(), a, b, n);
+  Shape part = t.shape();
+  for (int i = 0; i < c.mesh().mp; ++i) {
+    part[a.dim] = shard_range(t.shape()[a.dim], mp.unit, c.mesh().mp, i).size();
+    if (!same_cut(part, a, b, n)) return false;
+  }
+  return true;
+}
+
 bool talks(const Placement& from, const Placement& to) {
   return !from.is_replicated() && !to.is_partial() && !(from == to);
 }
@@ -276,7 +291,7 @@ Tensor redistribute(const Tensor& t, Axis axis, const Placement& to) {
   if (from == to) return t;
   REDCO_CHECK(!to.is_partial() || t.is_float(), "ids can't be partial");
   const int n = c.mesh().size(axis);
-  if (n == 1 || same_cut(t.shape(), from, to, n)) {  // only the name changes
+  if (n == 1 || same_borders(t, axis, from, to)) {  // only the name changes
     Layout l = t.layout();
     l[axis] = to;
     return t.with_storage_of(Tensor::view(t, t.shape(), l, t.hidden()));
@@ -315,7 +330,7 @@ Tensor to_replicated(const Tensor& t) { return redistribute(t, Layout{}); }
 double move_cost(const Tensor& t, Axis axis, const Placement& to) {
   const int n = Context::current().mesh().size(axis);
   const Placement& from = t.layout()[axis];
-  if (n == 1 || from.is_replicated() || to.is_partial() || same_cut(t.shape(), from, to, n)) return 0;
+  if (n == 1 || from.is_replicated() || to.is_partial() || same_borders(t, axis, from, to)) return 0;
   const double bytes = static_cast<double>(t.numel()) * size_of(t.dtype());
   if (from.is_partial()) return to.is_replicated() ? 2 * bytes : bytes;
   return to.is_replicated() ? bytes : bytes / n;

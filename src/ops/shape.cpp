@@ -234,7 +234,11 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape, const Layout& wish) {
   OpCall op("broadcast_to", {x});
   op.choose({numel(shape)}, [&](OpCall::Strategies& s) {
     const Placement p = s.in(0), w = wish[s.axis()];
-    s.add({p}, {p}, true);
+    if (p.is_sharded() && x.shape()[p.dim] != shape[p.dim]) {
+      s.all_replicated();  // the one element of a repeated dim lies on one rank
+    } else {
+      s.add({p}, {p}, true);
+    }
     // A cut of a dim that is repeated: every rank makes its own part only.
     if (w.is_sharded() && p.is_replicated()) s.add({x.shape()[w.dim] == shape[w.dim] ? w : p}, {w});
   });
@@ -287,8 +291,10 @@ Tensor repeat_heads(const Tensor& w, i64 width, i64 f, const Layout& like) {
   shape[along] *= f;
   op.choose({numel(shape)}, [&](OpCall::Strategies& s) {
     const Placement p = s.in(0), l = like[s.axis()];
-    if (p.is_replicated() && l.is_sharded()) {
-      s.add({p}, {Placement::sharded(along, width)});
+    if (p.is_replicated() && l.is_sharded(along)) {
+      s.add({p}, {Placement::sharded(along, l.unit % width == 0 ? l.unit : width)});
+    } else if (p.is_replicated() && l.is_sharded()) {
+      s.add({l}, {l});
     } else if (p.is_sharded(along) && p.unit % width == 0) {
       s.add({p}, {Placement::sharded(along, p.unit * f)});
     } else if (p.is_sharded(along)) {

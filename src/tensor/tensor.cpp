@@ -88,6 +88,10 @@ Tensor Tensor::with_hidden(int hidden) const {
   return Tensor(std::move(impl));
 }
 
+void throw_not_float(DType t) {
+  throw BugError(fmt::format("an op that computes was given a tensor of {}", name_of(t)));
+}
+
 std::string describe(const Tensor& t) {
   if (!t.defined()) return "undefined";
   return fmt::format("{} {} {}{}", name_of(t.dtype()), to_string(t.shape()), to_string(t.layout()),

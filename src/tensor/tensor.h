@@ -104,9 +104,12 @@ class Tensor {
 
 std::string describe(const Tensor& t);  // "f32 (4, 256, 768) [mp R, dp S(0)]"
 
-// Calls f with a value of the tensor's floating type.
+[[noreturn]] void throw_not_float(DType t);
+
+// Calls f with a value of the tensor's floating type; a bug where it is none that ops compute in.
 template <class F>
 decltype(auto) visit_float(DType t, F&& f) {
+  if (t != DType::f32 && t != DType::f64) throw_not_float(t);
   if (t == DType::f64) return f(double{});
   return f(float{});
 }
