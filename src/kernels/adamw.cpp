@@ -10,15 +10,9 @@ namespace {
 
 // The scalars are made in fp64 and rounded once, as PyTorch's are.
 AdamWStep step_of(const AdamW& h) {
-  const double lr = h.lr;
-  return {static_cast<float>(1 - lr * h.weight_decay),
-          static_cast<float>(1 - static_cast<double>(h.beta1)),
-          h.beta2,
-          static_cast<float>(1 - static_cast<double>(h.beta2)),
-          static_cast<float>(std::sqrt(static_cast<double>(h.bias2))),
-          h.eps,
-          static_cast<float>(lr / h.bias1),
-          h.grad_scale};
+  auto f = [](double x) { return static_cast<float>(x); };
+  return {f(1 - h.lr * h.weight_decay), f(1 - h.beta1), f(h.beta2),       f(1 - h.beta2),
+          f(std::sqrt(h.bias2)),        f(h.eps),       f(h.lr / h.bias1), f(h.grad_scale)};
 }
 
 }  // namespace

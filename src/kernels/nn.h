@@ -112,7 +112,8 @@ u32 philox_word(u64 key, i64 c0, i64 c1, i64 c2, i64 c3);
 // m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; p -= lr * wd * p; p -= lr / bias1 * m / (sqrt(v / bias2) + eps)
 // in PyTorch's order of operations; g is multiplied by grad_scale first.
 struct AdamW {
-  float lr, beta1, beta2, eps, weight_decay, bias1, bias2, grad_scale;  // bias1 = 1 - beta1^step
+  // In double: 1 - beta2 computed from an fp32 0.999 is off by 1e-5.
+  double lr, beta1, beta2, eps, weight_decay, bias1, bias2, grad_scale;  // bias1 = 1 - beta1^step
 };
 void adamw(const AdamW& h, float* p, const float* g, float* m, float* v, i64 n);
 

@@ -19,19 +19,19 @@ void AdamW::update(ParamTree& params, const std::vector<Tensor>& grads, double l
                    const std::vector<bool>& selected) {
   Context& c = Context::current();
   kernels::AdamW h{};
-  h.lr = static_cast<float>(lr);
-  h.beta1 = static_cast<float>(settings_.beta1);
-  h.beta2 = static_cast<float>(settings_.beta2);
-  h.eps = static_cast<float>(settings_.epsilon);
-  h.bias1 = static_cast<float>(1 - std::pow(settings_.beta1, static_cast<double>(steps)));
-  h.bias2 = static_cast<float>(1 - std::pow(settings_.beta2, static_cast<double>(steps)));
-  h.grad_scale = static_cast<float>(scale);
+  h.lr = lr;
+  h.beta1 = settings_.beta1;
+  h.beta2 = settings_.beta2;
+  h.eps = settings_.epsilon;
+  h.bias1 = 1 - std::pow(settings_.beta1, static_cast<double>(steps));
+  h.bias2 = 1 - std::pow(settings_.beta2, static_cast<double>(steps));
+  h.grad_scale = scale;
   for (size_t i = 0; i < params.size(); ++i) {
     if (!selected.empty() && !selected[i]) continue;
     const Tensor& p = params.values()[i];
     const ParamKind kind = params.specs()[i].kind;
     const bool small = kind == ParamKind::norm || kind == ParamKind::bias;
-    h.weight_decay = static_cast<float>(small && !settings_.decay_norms_and_biases ? 0 : settings_.weight_decay);
+    h.weight_decay = small && !settings_.decay_norms_and_biases ? 0 : settings_.weight_decay;
     REDCO_CHECK(grads[i].layout() == p.layout(), "{}: gradient {} of {}", params.specs()[i].name, describe(grads[i]),
                 describe(p));
     c.ledger().op("adamw", c.where(), 12 * p.local_numel(), p.local_bytes());
