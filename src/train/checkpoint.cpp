@@ -1,0 +1,160 @@
+#include "train/checkpoint.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "ckpt/params_io.h"
+#include "data/lm_data.h"
+
+namespace redco {
+
+using Json = nlohmann::ordered_json;
+
+std::string to_json(const TrainState& s) {
+  const Json j = {{"step", s.step},
+                  {"optimizer_steps", s.optimizer_steps},
+                  {"best", s.best},
+                  {"seed", s.seed},
+                  {"global_batch_size", s.global_batch_size},
+                  {"n_examples", s.n_examples},
+                  {"data_fingerprint", s.data_fingerprint},
+                  {"tokenizer_fingerprint", s.tokenizer_fingerprint},
+                  {"pipeline", s.pipeline},
+                  {"threads_per_rank", s.threads_per_rank},
+                  {"dp", s.dp},
+                  {"mp", s.mp},
+                  {"compute_dtype", s.compute_dtype},
+                  {"isa", s.isa},
+                  {"pipeline_state", Json::parse(s.pipeline_state)}};
+  return j.dump(2) + "\n";
+}
+
+TrainState parse_state(const std::string& text, const std::string& where) {
+  TrainState s;
+  try {
+    const Json j = Json::parse(text);
+    s.step = j.at("step");
+    s.optimizer_steps = j.at("optimizer_steps");
+    s.best = j.at("best").get<std::map<std::string, double>>();
+    s.seed = j.at("seed");
+    s.global_batch_size = j.at("global_batch_size");
+    s.n_examples = j.at("n_examples");
+    s.data_fingerprint = j.at("data_fingerprint");
+    s.tokenizer_fingerprint = j.at("tokenizer_fingerprint");
+    s.pipeline = j.at("pipeline");
+    s.threads_per_rank = j.at("threads_per_rank");
+    s.dp = j.at("dp");
+    s.mp = j.at("mp");
+    s.compute_dtype = j.at("compute_dtype");
+    s.isa = j.at("isa");
+    s.pipeline_state = j.at("pipeline_state").dump();
+  } catch (const nlohmann::json::exception& e) {
+    throw ContentsError("[checkpoint] {}: {}", where, e.what());
+  }
+  if (s.step < 0 || s.optimizer_steps < 0) throw ContentsError("[checkpoint] {}: a negative step", where);
+  return s;
+}
+
+std::map<std::string, i64> algorithm_versions() {
+  return {{"rng", 1}, {"shuffle", kShuffleVersion}, {"packing", kPackingVersion}, {"init", kInitVersion}};
+}
+
+namespace {
+
+// Strings of all ranks on the first one.
+std::vector<std::string> gather_texts(Group& g, const std::string& mine) {
+  std::vector<i64> ones(g.size(), 1);
+  std::vector<i32> sizes(g.size());
+  const i32 size = static_cast<i32>((mine.size() + 3) / 4);
+  g.all_gather<i32>(&size, sizes.data(), ones);
+  std::vector<i64> counts(sizes.begin(), sizes.end());
+  i64 total = 0;
+  for (i64 n : counts) total += n;
+  std::vector<i32> padded(size), all(total);
+  if (!mine.empty()) std::memcpy(padded.data(), mine.data(), mine.size());
+  g.all_gather<i32>(padded.data(), all.data(), counts);
+  std::vector<std::string> out;
+  const i32* p = all.data();
+  for (i64 n : counts) {
+    std::string s(reinterpret_cast<const char*>(p), n * 4);
+    out.push_back(s.substr(0, s.find_last_not_of('\0') + 1));
+    p += n;
+  }
+  return out;
+}
+
+// The model's config with the type of the weights as they are saved.
+std::string config_for(const Model& model, ckpt::StoredType dtype) {
+  Json j = Json::parse(model.config_json());
+  const char* name = dtype == ckpt::StoredType::bf16 ? "bfloat16" : "float32";
+  if (j.contains("torch_dtype")) j["torch_dtype"] = name;
+  if (j.contains("dtype") || !j.contains("torch_dtype")) j["dtype"] = name;
+  return j.dump(2) + "\n";
+}
+
+}  // namespace
+
+void save_checkpoint(const std::string& folder, const CheckpointContents& what, const TrainState& state,
+                     const std::vector<std::string>& best_of, i64 keep_last) {
+  Context& c = Context::current();
+  Group& world = c.world();
+  ckpt::CheckpointFolder checkpoints(folder);
+  const auto model_plan = ckpt::plan_params({{"", what.params}}, what.dtype, "model");
+  std::vector<ckpt::SavedTree> moments;
+  if (what.optimizer)
+    moments = {{"exp_avg/", &what.optimizer->exp_avg()}, {"exp_avg_sq/", &what.optimizer->exp_avg_sq()}};
+  const auto optimizer_plan = ckpt::plan_params(moments, ckpt::StoredType::f32, "optimizer");
+  const std::string temp = checkpoints.temp_folder(state.step);
+  world.on_first([&] { checkpoints.begin(state.step, model_plan.bytes + optimizer_plan.bytes + (4 << 20)); });
+  try {
+    std::vector<ckpt::FileRecord> mine;
+    auto written = ckpt::save_params({{"", what.params}}, model_plan, temp);
+    if (what.optimizer)
+      for (const std::string& f : ckpt::save_params(moments, optimizer_plan, join_path(temp, "training")))
+        written.push_back("training/" + f);
+    world.together([&] {
+      for (const std::string& f : written) mine.push_back(ckpt::record_file(temp, f));
+    });
+    Json records = Json::array();
+    for (const auto& r : mine) records.push_back({r.path, r.size, r.xxh3});
+    const auto all = gather_texts(world, records.dump());
+    world.on_first([&] {
+      std::vector<ckpt::FileRecord> files;
+      for (const std::string& text : all)
+        for (const auto& r : Json::parse(text)) files.push_back({r[0], r[1], r[2]});
+      if (what.model) write_file_durable(join_path(temp, "config.json"), config_for(*what.model, what.dtype));
+      if (!what.generation_config.empty())
+        write_file_durable(join_path(temp, "generation_config.json"), what.generation_config);
+      if (what.tokenizer) what.tokenizer->save(temp);
+      write_file_durable(join_path(temp, "training/state.json"), to_json(state));
+      checkpoints.publish(state.step, algorithm_versions(), files);
+      checkpoints.point("last", state.step);
+      for (const std::string& metric : best_of) checkpoints.point("best-" + metric, state.step);
+      checkpoints.prune(keep_last);
+    });
+  } catch (const Error&) {
+    if (world.rank() == 0) {
+      try {
+        checkpoints.abandon(state.step);
+      } catch (const Error& e) {
+        warn("{}", e.what());
+      }
+    }
+    throw;
+  }
+}
+
+void load_checkpoint_tensors(const std::string& checkpoint, const CheckpointContents& what, ParamTree& params) {
+  const ModelParams none;
+  const ModelParams& declared = what.model ? what.model->params() : none;
+  auto canonical = [&](const std::string& n) { return what.model ? what.model->canonical_name(n) : n; };
+  ckpt::load_params(params, ckpt::ModelFiles::open(checkpoint), canonical, declared.aliases);
+  if (!what.optimizer) return;
+  const auto files = ckpt::ModelFiles::open(join_path(checkpoint, "training"), "optimizer");
+  ckpt::load_params(what.optimizer->exp_avg(), files, canonical, declared.aliases, "exp_avg/");
+  ckpt::load_params(what.optimizer->exp_avg_sq(), files, canonical, declared.aliases, "exp_avg_sq/");
+}
+
+}  // namespace redco

@@ -1,0 +1,51 @@
+// A training run's checkpoint: parameters, optimizer, state, tokenizer, in one published folder.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ckpt/publish.h"
+#include "optim/adamw.h"
+#include "train/pipeline.h"
+
+namespace redco {
+
+// What a resumed run must know beside tensors: training/state.json.
+struct TrainState {
+  i64 step = 0;            // updates made
+  i64 optimizer_steps = 0;
+  std::map<std::string, double> best;  // metric -> its best value so far
+  // What must be the same when the run goes on, for the resumed run to be the run that never stopped.
+  i64 seed = 0, global_batch_size = 0, n_examples = 0;
+  std::string data_fingerprint, tokenizer_fingerprint, pipeline;
+  // What may differ with a word: bits can change.
+  i64 threads_per_rank = 0, dp = 0, mp = 0;
+  std::string compute_dtype, isa;
+  std::string pipeline_state = "{}";
+};
+std::string to_json(const TrainState& s);
+TrainState parse_state(const std::string& text, const std::string& where);
+
+struct CheckpointContents {
+  const Model* model = nullptr;         // may be null: a pipeline with parameters of its own
+  const Tokenizer* tokenizer = nullptr;
+  const ParamTree* params = nullptr;
+  AdamW* optimizer = nullptr;           // null: not saved
+  std::string generation_config;        // "" is none
+  ckpt::StoredType dtype = ckpt::StoredType::f32;
+};
+
+// Writes and publishes workdir/checkpoints/step-N; moves `last`, and best-METRIC for each metric named; removes old ones. Collective: an
+// error is thrown on all ranks, and then the older checkpoints are still there.
+void save_checkpoint(const std::string& folder, const CheckpointContents& what, const TrainState& state,
+                     const std::vector<std::string>& best_of, i64 keep_last);
+
+// Loads what save_checkpoint wrote, onto any mesh. Collective.
+void load_checkpoint_tensors(const std::string& checkpoint, const CheckpointContents& what, ParamTree& params);
+
+// Algorithm versions a run depends on: rng, shuffle, packing, init.
+std::map<std::string, i64> algorithm_versions();
+
+}  // namespace redco

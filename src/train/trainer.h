@@ -1,0 +1,46 @@
+// Trainer: epochs, steps, evaluation, checkpoints, logs. The one training loop; pipelines have none.
+#pragma once
+
+#include <string>
+
+#include "train/checkpoint.h"
+#include "train/pipeline.h"
+#include "train/step.h"
+#include "train/train_settings.h"
+
+namespace redco {
+
+// What the job hands to training.
+struct TrainJob {
+  Pipeline* pipeline = nullptr;  // with model, tokenizer and data set
+  ParamTree* params = nullptr;   // initialized or loaded; trained in place
+  TrainSettings train;
+  EvalSettings eval;
+  CheckpointSettings checkpoint;
+  i64 global_batch_size = 1, per_device_batch_size = 1;
+  std::string pipeline_name, workdir;
+  std::string generation_config;  // saved with each checkpoint
+  i64 threads_per_rank = 1;
+  std::string isa;
+  bool progress = true;
+};
+
+struct TrainResult {
+  i64 steps = 0;  // updates the parameters have seen
+  double last_loss = 0;
+  std::map<std::string, double> evaluation;  // the last one's metrics; empty without evaluation data
+  bool interrupted = false;                  // a signal asked for a save and an end
+};
+
+// Collective. Throws Error(non_finite) where a loss or gradient isn't finite and the policy says stop.
+TrainResult train(const TrainJob& job);
+
+// SIGTERM and SIGUSR1 (and SIGINT) set a flag that training votes on at each step's end. Idempotent.
+void install_signal_handlers();
+bool signal_received();
+
+// Metrics over all of `data`, exactly: no row is dropped or counted twice.
+std::map<std::string, double> evaluate(TrainStep& step, Pipeline& pipeline, const Dataset& data, i64 per_device_batch_size,
+                                       i64 max_batches = -1);
+
+}  // namespace redco
