@@ -95,6 +95,12 @@ double ModelConfig::rate_or(const std::string& key, double fallback) {
   if (x < 0 || x >= 1) fail(key, "expected a rate in [0, 1)");
   return x;
 }
+i64 ModelConfig::padding_row(i64 vocab_size) {
+  const std::optional<i64> id = maybe_integer("pad_token_id");
+  if (!id) return -1;
+  if (*id >= vocab_size) fail("pad_token_id", fmt::format("expected less than vocab_size={}", vocab_size));
+  return *id < 0 ? vocab_size + *id : *id;  // torch counts from the end
+}
 std::string ModelConfig::activation_or(const std::string& key, const std::string& fallback) {
   const std::string name = text_or(key, fallback);
   if (!is_activation(name))

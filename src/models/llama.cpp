@@ -21,6 +21,7 @@ class Llama : public Model {
     family_ = c.text_or("model_type", "llama");
     const bool mistral = family_ == "mistral", qwen2 = family_ == "qwen2";
     vocab_size_ = c.integer("vocab_size");
+    padding_row_ = c.padding_row(vocab_size_);
     max_length_ = c.integer_or("max_position_embeddings", mistral ? 131072 : qwen2 ? 32768 : 2048);
     width_ = c.integer("hidden_size");
     n_layers_ = c.integer("num_hidden_layers", 0);
@@ -72,7 +73,7 @@ class Llama : public Model {
     Tensor x;
     {
       Scope s("embedding");
-      x = embedding(p["model.embed_tokens.weight"], in.input_ids);
+      x = embedding(p["model.embed_tokens.weight"], in.input_ids, padding_row_);
     }
     for (i64 i = 0; i < n_layers_; ++i) {
       if (o.hidden_states) o.hidden_states->push_back(x);
@@ -162,7 +163,7 @@ class Llama : public Model {
     return x + dense(p, h + ".mlp.down_proj", gate * dense(p, h + ".mlp.up_proj", m));
   }
 
-  i64 width_;
+  i64 width_, padding_row_;
   HeadGeometry heads_;
   std::string activation_;
   double attention_dropout_, eps_;

@@ -21,6 +21,7 @@ class Opt : public Model {
   explicit Opt(ModelConfig& c) {
     family_ = "opt";
     vocab_size_ = c.integer("vocab_size");
+    padding_row_ = c.mentions("pad_token_id") ? c.padding_row(vocab_size_) : 1;
     max_length_ = c.integer_or("max_position_embeddings", 2048);
     width_ = c.integer("hidden_size");
     n_layers_ = c.integer("num_hidden_layers", 0);
@@ -80,7 +81,7 @@ class Opt : public Model {
     Tensor x;
     {
       Scope s("embedding");
-      x = embedding(p[at("embed_tokens.weight")], in.input_ids);
+      x = embedding(p[at("embed_tokens.weight")], in.input_ids, padding_row_);
       if (projected_) x = dense(p, at("project_in"), x);
       x = x + embedding(p[at("embed_positions.weight")], in.positions);
     }
@@ -150,7 +151,7 @@ class Opt : public Model {
     return pre_norm_ ? x : layer_norm(p, n, x, kEps);
   }
 
-  i64 width_, heads_;
+  i64 width_, heads_, padding_row_;
   bool pre_norm_, final_norm_, projected_;
   std::string activation_;
   double dropout_, attention_dropout_;

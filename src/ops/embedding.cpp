@@ -8,9 +8,19 @@ namespace redco {
 namespace {
 const auto R = Placement::replicated();
 const auto P = Placement::partial();
+
+// ids with -1, which is no row, in place of `id`.
+Tensor without_id(const Tensor& ids, i64 id) {
+  Tensor out(ids.shape(), DType::i32, ids.layout(), ids.hidden());
+  if (out.is_meta()) return out;
+  const i32* from = ids.data<i32>();
+  std::transform(from, from + ids.local_numel(), out.mutable_data<i32>(),
+                 [id](i32 x) { return x == id ? -1 : x; });
+  return out;
+}
 }  // namespace
 
-Tensor embedding(const Tensor& table, const Tensor& ids) {
+Tensor embedding(const Tensor& table, const Tensor& ids, i64 frozen) {
   REDCO_CHECK(table.rank() == 2 && ids.dtype() == DType::i32, "[embedding] {} by {}", describe(table),
               describe(ids));
   OpCall op("embedding", {table, ids});
@@ -39,8 +49,9 @@ Tensor embedding(const Tensor& table, const Tensor& ids) {
       kernels::embedding<T>(op.in(0).data<T>(), rows.begin, rows.size(), op.in(1).data<i32>(),
                             y.mutable_data<T>(), op.in(1).local_numel(), op.in(0).local()[1]);
     });
-  op.record({ids}, [n = table.shape()[0], layout = op.in(0).layout()](const Vjp& v) {
-    return std::vector<Tensor>{scatter_rows(v.g(), v.saved(0), n, layout), {}};
+  op.record({ids}, [n = table.shape()[0], layout = op.in(0).layout(), frozen](const Vjp& v) {
+    const Tensor rows = frozen < 0 ? v.saved(0) : without_id(v.saved(0), frozen);
+    return std::vector<Tensor>{scatter_rows(v.g(), rows, n, layout), {}};
   });
   return y;
 }

@@ -7,7 +7,8 @@ namespace redco {
 
 // out[..., C] = table[ids[...], :]. A table cut along rows gives a Partial (rows not mine are 0). Ids outside
 // the table are errors of the caller (data checks them against the vocabulary); they give zeros here.
-Tensor embedding(const Tensor& table, const Tensor& ids);
+// The row `frozen` (none if negative) is read like any other but gets no gradient: torch's padding_idx.
+Tensor embedding(const Tensor& table, const Tensor& ids, i64 frozen = -1);
 // Sum of g[..., C] into rows by id; the result is cut like `like` where that is free.
 Tensor scatter_rows(const Tensor& g, const Tensor& ids, i64 rows, const Layout& like);
 // out[...] = x[..., ids[...]]: the labels' entries; ids < 0 give 0.

@@ -25,5 +25,15 @@ INSTANTIATE_TEST_SUITE_P(Families, Fixtures,
                                             ::testing::ValuesIn(kMeshes)),
                          param_name);
 
+// Settings that those don't have (scripts/make_model_fixtures.py); three heads, so that 1x2 is uneven.
+INSTANTIATE_TEST_SUITE_P(Variants, Fixtures,
+                         ::testing::Combine(::testing::Values("gpt2-variants", "gpt2-upcast", "gptj-tied",
+                                                              "opt-postnorm", "opt-nobias", "llama-tied-bias",
+                                                              "llama-rope-linear", "llama-rope-llama3",
+                                                              "llama-rope-yarn", "mistral-window",
+                                                              "qwen2-window"),
+                                            ::testing::ValuesIn(kMeshes)),
+                         param_name);
+
 }  // namespace
 }  // namespace redco::testing

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""Makes the tiny checkpoints tests/fixtures/{gpt2-variants,opt-postnorm,...} with what PyTorch computes from them.
+
+They hold the settings that the larger fixtures don't use. Needs torch and transformers 5; tests don't: the
+files are committed. Usage: scripts/make_model_fixtures.py [NAME...]
+"""
+import json
+import pathlib
+import sys
+
+import torch
+import transformers as tf
+from safetensors.torch import save_file
+
+FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests" / "fixtures"
+VOCAB = 53
+
+GPT2 = dict(vocab_size=VOCAB, n_positions=32, n_embd=20, n_layer=3, n_head=5, resid_pdrop=0.0, embd_pdrop=0.0,
+            attn_pdrop=0.0, bos_token_id=0, eos_token_id=0)
+OPT = dict(vocab_size=VOCAB, max_position_embeddings=32, hidden_size=24, num_hidden_layers=2, ffn_dim=36,
+           num_attention_heads=3, dropout=0.0, attention_dropout=0.0)
+LLAMA = dict(vocab_size=VOCAB, hidden_size=24, intermediate_size=38, num_hidden_layers=2, num_attention_heads=3,
+             num_key_value_heads=3, max_position_embeddings=256)
+
+
+def rope(kind="default", **more):
+    return {"rope_parameters": {"rope_type": kind, "rope_theta": 10000.0, **more}}
+
+
+FIXTURES = {
+    # relu instead of gelu_new, unscaled-by-width but by layer, its own head, an odd inner width.
+    "gpt2-variants": ("gpt2", dict(GPT2, scale_attn_by_inverse_layer_idx=True, scale_attn_weights=False, n_inner=34,
+                                   activation_function="relu", tie_word_embeddings=False)),
+    # Scores divided by layer and width, in the other order of operations.
+    "gpt2-upcast": ("gpt2", dict(GPT2, scale_attn_by_inverse_layer_idx=True, reorder_and_upcast_attn=True,
+                                 activation_function="gelu")),
+    "gptj-tied": ("gptj", dict(vocab_size=VOCAB, n_positions=32, n_embd=24, n_layer=2, n_head=3, rotary_dim=8,
+                               tie_word_embeddings=True, activation_function="silu", bos_token_id=0, eos_token_id=0)),
+    # As opt-350m.
+    "opt-postnorm": ("opt", dict(OPT, do_layer_norm_before=False, word_embed_proj_dim=14)),
+    "opt-nobias": ("opt", dict(OPT, enable_bias=False, layer_norm_elementwise_affine=False,
+                               _remove_final_layer_norm=True, tie_word_embeddings=False,
+                               activation_function="gelu")),
+    "llama-tied-bias": ("llama", dict(LLAMA, num_key_value_heads=1, attention_bias=True, mlp_bias=True,
+                                      tie_word_embeddings=True, hidden_act="gelu_pytorch_tanh", rms_norm_eps=1e-5,
+                                      **rope())),
+    "llama-rope-linear": ("llama", dict(LLAMA, **rope("linear", factor=4.0))),
+    "llama-rope-llama3": ("llama", dict(LLAMA, **rope("llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+                                                      original_max_position_embeddings=128))),
+    "llama-rope-yarn": ("llama", dict(LLAMA, **rope("yarn", factor=4.0, original_max_position_embeddings=64))),
+    # Heads wider than hidden_size / num_attention_heads.
+    "mistral-window": ("mistral", dict(LLAMA, num_attention_heads=4, num_key_value_heads=2, head_dim=8,
+                                       sliding_window=4, **rope())),
+    "qwen2-window": ("qwen2", dict(LLAMA, num_attention_heads=6, num_key_value_heads=2, use_sliding_window=True,
+                                   sliding_window=5, max_window_layers=1, pad_token_id=7, tie_word_embeddings=True,
+                                   rope_parameters={"rope_type": "default", "rope_theta": 1e6})),
+}
+
+
+def randomize(model, generator):
+    """Nothing keeps its special initial value: norms aren't ones, biases aren't zeros."""
+    with torch.no_grad():
+        for name, p in sorted(model.named_parameters()):
+            x = torch.randn(p.shape, generator=generator)
+            if p.dim() > 1:
+                embedding = "embed" in name or "wte" in name or "wpe" in name
+                p.copy_(x * (0.6 if embedding else 1.3 / p.shape[-1] ** 0.5))
+            else:
+                p.copy_(x * 0.2 + (0.0 if name.endswith("bias") else 1.0))
+
+
+def compute(model, inputs):
+    """Inputs' hidden states, logits, loss and gradients."""
+    model.zero_grad()
+    out = model(**inputs, output_hidden_states=True, use_cache=False)
+    out.loss.backward()
+    results = {f"hidden.{i}": h for i, h in enumerate(out.hidden_states)}
+    results |= {"logits": out.logits, "loss": out.loss}
+    results |= {f"grad.{n}": p.grad for n, p in model.named_parameters()}
+    return {n: t.detach().clone().contiguous() for n, t in results.items()}
+
+
+def v4(config):
+    """The older spelling of a config."""
+    old = {k: v for k, v in config.items() if k not in ("rope_parameters", "layer_types", "dtype")}
+    old |= {"transformers_version": "4.41.0", "torch_dtype": "float32"}
+    if "rope_parameters" in config:
+        rope = dict(config["rope_parameters"])
+        old["rope_theta"] = rope.pop("rope_theta")
+        kind = rope.pop("rope_type")
+        # 'type' became 'rope_type' with llama3.
+        old["rope_scaling"] = None if kind == "default" else {"type" if kind == "linear" else "rope_type": kind, **rope}
+    return old
+
+
+def make(name, family, settings):
+    generator = torch.Generator().manual_seed(sum(map(ord, name)))
+    config = tf.AutoConfig.for_model(family, **settings)
+    model = tf.AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.float32).eval()
+    randomize(model, generator)
+    folder = FOLDER / name
+    model.save_pretrained(folder)
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    saved = json.loads((folder / "config.json").read_text())
+    (folder / "config.v4.json").write_text(json.dumps(v4(saved), indent=2) + "\n")
+
+    ids = torch.randint(0, VOCAB, (3, 12), generator=generator)
+    ids[0, 3] = ids[1, 2] = config.pad_token_id if config.pad_token_id is not None else 5  # a token like any other
+    mask = torch.ones_like(ids)
+    mask[1, 9:] = 0  # padded on the right
+    mask[2, 4] = 0   # and a hole
+    labels = torch.where(mask == 1, ids, -100)
+    inputs = {"input_ids": ids, "attention_mask": mask, "labels": labels}
+    single = compute(model, inputs)
+    for module in model.modules():
+        if hasattr(module, "reorder_and_upcast_attn"):
+            module.reorder_and_upcast_attn = False  # the same numbers; that path insists on float32
+    double = compute(model.double(), inputs)
+    differences = {n: {"max_abs_diff": (single[n].double() - double[n]).abs().max().item(),
+                       "max_abs": double[n].abs().max().item()} for n in single}
+    save_file(inputs | single, folder / "expected.safetensors")
+    write = lambda file, value: (folder / file).write_text(json.dumps(value, indent=2) + "\n")
+    write("tolerances.json", {"float32_vs_float64": differences})
+    write("fixture.json", {"name": name, "family": family, "task": "causal-lm", "tokenizer": None,
+                           "attention": "eager"})
+    size = sum(f.stat().st_size for f in folder.iterdir())
+    print(f"{name}: {size // 1024} KiB, loss {single['loss']:.4f}, worst gradient difference "
+          f"{max(d['max_abs_diff'] for n, d in differences.items() if n.startswith('grad')):.1e}")
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or FIXTURES:
+        make(name, *FIXTURES[name])
