@@ -13,6 +13,7 @@ struct Invocation {
   int exit_code = 0;
 };
 
+void add_train(CLI::App& app, Invocation& run);
 void add_verify(CLI::App& app, Invocation& run);
 
 // JOB.yaml ... key=value ...: files are what doesn't look like an override.

@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
   try {
     run.argv.push_back(program_path());
     for (int i = 1; i < argc; ++i) run.argv.emplace_back(argv[i]);
+    cli::add_train(app, run);
     cli::add_verify(app, run);
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "ckpt/params_io.h"
 #include "data/lm_data.h"
+#include "train/predictor.h"
 
 namespace redco {
 
@@ -62,28 +63,6 @@ std::map<std::string, i64> algorithm_versions() {
 }
 
 namespace {
-
-// Strings of all ranks on the first one.
-std::vector<std::string> gather_texts(Group& g, const std::string& mine) {
-  std::vector<i64> ones(g.size(), 1);
-  std::vector<i32> sizes(g.size());
-  const i32 size = static_cast<i32>((mine.size() + 3) / 4);
-  g.all_gather<i32>(&size, sizes.data(), ones);
-  std::vector<i64> counts(sizes.begin(), sizes.end());
-  i64 total = 0;
-  for (i64 n : counts) total += n;
-  std::vector<i32> padded(size), all(total);
-  if (!mine.empty()) std::memcpy(padded.data(), mine.data(), mine.size());
-  g.all_gather<i32>(padded.data(), all.data(), counts);
-  std::vector<std::string> out;
-  const i32* p = all.data();
-  for (i64 n : counts) {
-    std::string s(reinterpret_cast<const char*>(p), n * 4);
-    out.push_back(s.substr(0, s.find_last_not_of('\0') + 1));
-    p += n;
-  }
-  return out;
-}
 
 // The model's config with the type of the weights as they are saved.
 std::string config_for(const Model& model, ckpt::StoredType dtype) {

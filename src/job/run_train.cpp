@@ -1,0 +1,88 @@
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "job/assemble.h"
+#include "job/run.h"
+#include "job/session.h"
+#include "kernels/threads.h"
+#include "launch/topology.h"
+#include "pipelines/pipelines.h"
+#include "train/trainer.h"
+
+namespace redco {
+
+namespace {
+
+int train_on_ranks(const JobConfig& job, Context& c) {
+  Group& world = c.world();
+  const bool first = world.rank() == 0;
+  const std::string workdir = *job.workdir;
+  install_signal_handlers();
+  world.on_first([&] {
+    make_dirs(workdir);
+    set_log_file(join_path(workdir, "log.txt"));
+    write_file_durable(join_path(workdir, "config.resolved.yaml"), dump_job(job));
+  });
+
+  // Everything that reads files or settings; an error is the same on all ranks and is said once.
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<Model> model;
+  std::unique_ptr<Pipeline> pipeline;
+  ModelSource source;
+  BatchSizes sizes;
+  world.together([&] {
+    sizes = batch_sizes(job, c.mesh().dp);
+    pipeline = make_pipeline(job.pipeline);
+    tokenizer = job_tokenizer(job, "");
+    if (job.model.path || job.model.preset || job.model.arch) {
+      source = model_source(job, tokenizer.get());
+      model = make_job_model(job, source);
+    }
+    pipeline->model = model.get();
+    pipeline->tokenizer = tokenizer.get();
+    if (!job.data.train.empty()) {
+      if (!model) throw UsageError("[model] text data need a model: give model.path, model.preset or model.arch");
+      if (!tokenizer)
+        throw UsageError("[model] {} has no tokenizer; give model.tokenizer (`bytes` or a tokenizer's folder)", source.origin);
+    }
+  });
+  if (first && !sizes.assumed.empty()) info("[train] {}", sizes.assumed);
+  if (!job.data.train.empty()) {
+    pipeline->train_data = make_lm_data(job, job.data.train, *tokenizer, *model, "training text");
+    if (!job.data.eval.empty()) pipeline->eval_data = make_lm_data(job, job.data.eval, *tokenizer, *model, "evaluation text");
+  }
+  ParamTree params = make_job_params(job, source, model.get(), pipeline->params());
+  i64 n = 0;
+  for (const ParamSpec& s : params.specs()) n += numel(s.shape);
+  if (first)
+    info("[train] {} parameters on dp {} x mp {}, {} thread{} a rank; {} rows a step in {} micro-batch{}", n, c.mesh().dp,
+         c.mesh().mp, kernels::threads(), kernels::threads() == 1 ? "" : "s", sizes.global, sizes.accumulation,
+         sizes.accumulation == 1 ? "" : "es");
+
+  TrainJob t{.pipeline = pipeline.get(), .params = &params, .train = job.train, .eval = job.eval, .checkpoint = job.checkpoint,
+             .global_batch_size = sizes.global, .per_device_batch_size = sizes.per_device, .pipeline_name = job.pipeline,
+             .workdir = workdir, .threads_per_rank = kernels::threads(), .isa = this_machine().isa};
+  if (!source.folder.empty() && exists(join_path(source.folder, "generation_config.json")))
+    t.generation_config = read_file(join_path(source.folder, "generation_config.json"), 1 << 24);
+  const TrainResult r = train(t);
+  if (first) {
+    if (r.interrupted) {
+      info("[train] stopped by a signal after step {}; the same command goes on from there", r.steps);
+    } else {
+      std::string text;
+      for (const auto& [name, value] : r.evaluation) text += fmt::format(", evaluation {} {:.4f}", name, value);
+      info("[train] done: {} steps, last loss {:.4f}{}; checkpoint in {}", r.steps, r.last_loss, text,
+           join_path(workdir, "checkpoints/last"));
+    }
+  }
+  return static_cast<int>(r.interrupted ? ExitCode::interrupted : ExitCode::ok);
+}
+
+}  // namespace
+
+int run_train(const JobConfig& job, const std::vector<std::string>& program) {
+  return run_session(job.parallel, {.save_on_signal = true, .program = program},
+                     [&](Context& c) { return train_on_ranks(job, c); });
+}
+
+}  // namespace redco

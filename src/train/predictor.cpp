@@ -1,0 +1,55 @@
+#include "train/predictor.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "comm/group.h"
+
+namespace redco {
+
+std::vector<std::string> gather_texts(Group& g, const std::string& mine) {
+  const std::vector<i64> ones(g.size(), 1);
+  std::vector<i32> sizes(g.size());
+  const i32 size = static_cast<i32>(mine.size());
+  g.all_gather<i32>(&size, sizes.data(), ones);
+  std::vector<i64> words;
+  i64 total = 0;
+  for (i32 n : sizes) total += words.emplace_back((n + 3) / 4);
+  std::vector<i32> padded((size + 3) / 4), all(total);
+  if (size > 0) std::memcpy(padded.data(), mine.data(), size);
+  g.all_gather<i32>(padded.data(), all.data(), words);
+  std::vector<std::string> out;
+  const i32* p = all.data();
+  for (size_t r = 0; r < words.size(); ++r) {
+    out.emplace_back(reinterpret_cast<const char*>(p), sizes[r]);
+    p += words[r];
+  }
+  return out;
+}
+
+std::vector<std::string> predict(const Pipeline& pipeline, const ParamTree& params, std::span<const Example> examples,
+                                 i64 batch_size) {
+  Context& c = Context::current();
+  const i64 n = static_cast<i64>(examples.size()), dp = c.mesh().dp;
+  nlohmann::json mine = nlohmann::json::array();  // [[ordinal in examples, text], ...]
+  {
+    NoGrad off;
+    auto replica = Context::mp_submesh(c);
+    Context::Use use(*replica);
+    i64 b = 0;
+    for (i64 first = 0; first < n; first += batch_size, ++b) {
+      if (b % dp != c.coord().dp) continue;
+      const i64 rows = std::min(batch_size, n - first);
+      const auto answers = pipeline.predict(params, examples.subspan(first, rows), {});
+      REDCO_CHECK(static_cast<i64>(answers.size()) == rows, "predict() gave {} answers to {} examples", answers.size(), rows);
+      if (c.coord().mp == 0)
+        for (i64 r = 0; r < rows; ++r) mine.push_back({first + r, answers[r]});
+    }
+  }
+  std::vector<std::string> out(n);
+  for (const std::string& text : gather_texts(c.world(), mine.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)))
+    for (const auto& entry : nlohmann::json::parse(text)) out[entry[0].get<i64>()] = entry[1].get<std::string>();
+  return out;
+}
+
+}  // namespace redco
