@@ -29,6 +29,11 @@ std::unique_ptr<TokenModel> make_model(const json& value, const std::string& whe
     throw ContentsError("{}.vocab: a BPE's vocabulary is an object of tokens and ids", where);
   if (const json* dropout = f.find("dropout"); dropout != nullptr && *dropout != 0)
     throw ContentsError("{}.dropout: {} is not supported; only null", where, dropout->dump().substr(0, 50));
+  // The lists themselves went into the spec; what is left under their names is of another type.
+  if (f.find("vocab") != nullptr)
+    throw ContentsError("{}.vocab: an object of tokens and ids was expected", where);
+  if (!spec.has_merges || f.find("merges") != nullptr)
+    throw ContentsError("{}.merges: a list of merges was expected", where);
   BpeOptions o;
   if (f.find("unk_token") != nullptr) o.unk_token = f.text("unk_token");
   o.continuing_subword_prefix = f.text("continuing_subword_prefix", "");
@@ -37,7 +42,7 @@ std::unique_ptr<TokenModel> make_model(const json& value, const std::string& whe
   o.byte_fallback = f.boolean("byte_fallback", false);
   o.ignore_merges = f.boolean("ignore_merges", false);
   o.byte_level = byte_level;
-  f.inert({"vocab", "merges", "unk_id", "max_input_chars_per_word"});
+  f.inert({"unk_id", "max_input_chars_per_word"});
   f.finish();
   return std::make_unique<Bpe>(std::move(*spec.vocab), spec.merges, std::move(o), where);
 }

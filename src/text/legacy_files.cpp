@@ -67,6 +67,7 @@ TokenizerSpec read_legacy_bpe(std::string_view vocab_json, std::string_view merg
   spec.source = folder + "/vocab.json";
   spec.vocab = parse_vocab_json(vocab_json, spec.source);
   read_merges(merges_txt, folder + "/merges.txt", spec.merges);
+  spec.has_merges = true;
 
   const std::string config_source = folder + "/tokenizer_config.json";
   JsonFields fields(config, config_source);

@@ -21,7 +21,7 @@ std::string_view part(std::string_view text, std::size_t begin, std::size_t end)
 
 void emit(std::string_view text, const std::vector<Span>& spans, SplitBehavior behavior,
           const PieceSink& sink) {
-  for (const auto& [begin, end] : apply(behavior, spans))
+  for (const auto& [begin, end] : pieces_of(behavior, spans))
     if (begin != end) sink(part(text, begin, end));
 }
 

@@ -32,8 +32,8 @@ std::vector<Span> spans_of(const std::vector<std::pair<std::size_t, std::size_t>
   return spans;
 }
 
-std::vector<std::pair<std::size_t, std::size_t>> apply(SplitBehavior behavior,
-                                                       const std::vector<Span>& spans) {
+std::vector<std::pair<std::size_t, std::size_t>> pieces_of(SplitBehavior behavior,
+                                                           const std::vector<Span>& spans) {
   std::vector<std::pair<std::size_t, std::size_t>> pieces;
   pieces.reserve(spans.size());
   bool previous = false;  // whether the span before was a match

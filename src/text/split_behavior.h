@@ -24,7 +24,7 @@ std::vector<Span> spans_of(const std::vector<std::pair<std::size_t, std::size_t>
                            bool invert);
 
 // The pieces that `behavior` makes of them; empty ones may be among them.
-std::vector<std::pair<std::size_t, std::size_t>> apply(SplitBehavior behavior,
-                                                       const std::vector<Span>& spans);
+std::vector<std::pair<std::size_t, std::size_t>> pieces_of(SplitBehavior behavior,
+                                                           const std::vector<Span>& spans);
 
 }  // namespace redco

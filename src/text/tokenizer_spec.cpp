@@ -81,6 +81,7 @@ class Reader : public nlohmann::json_sax<json> {
     if (mode_ == Mode::vocab) fail_special("an array");
     if (at("model", "merges")) {
       mode_ = Mode::merges;
+      spec_->has_merges = true;
       return true;
     }
     if (at("model", "vocab")) {

@@ -21,6 +21,7 @@ struct TokenizerSpec {
   std::optional<Vocab> vocab;            // finished
   std::vector<double> scores;            // Unigram only: of each piece, by id
   Merges merges;
+  bool has_merges = false;  // whether there was a list of them at all
 
   TokenizerSpec();
   TokenizerSpec(TokenizerSpec&&) noexcept;
