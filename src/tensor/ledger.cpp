@@ -1,5 +1,7 @@
 #include "tensor/ledger.h"
 
+#include <fmt/format.h>
+
 namespace redco {
 
 void Ledger::add(std::string what, const std::string& where, i64 flops, i64 bytes, bool is_collective) {
