@@ -105,12 +105,16 @@ int run_session(const ParallelSettings& p, const SessionOptions& o, const std::f
     for (const std::string& note : plan.notes) info("{}", note);
     code = run_rank(make_self_group(), p, o, plan.threads_per_rank.value_or(this_machine().usable_cores), body);
   } else {
+    if (const std::string wrong = mpi_mismatch(); !wrong.empty()) throw UsageError("{}", wrong);  // before MPI_Init may end us
     auto world = make_mpi_world();
-    if (const std::string wrong = mpi_mismatch(); !wrong.empty()) throw UsageError("{}", wrong);
     int threads = plan.threads_per_rank.value_or(0);
     if (threads == 0) {
       if (const char* omp = std::getenv("OMP_NUM_THREADS")) threads = std::atoi(omp);
       if (threads <= 0) threads = 1;
+      // The least of all hosts: kernels must run alike everywhere.
+      i32 least = -threads;
+      world->all_reduce_max<i32>(&least, 1);
+      threads = -least;
     }
     code = run_rank(std::move(world), p, o, threads, body);
     mpi_finalize();

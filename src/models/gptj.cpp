@@ -85,7 +85,7 @@ class GptJ : public Model {
     x = layer_norm(p, "transformer.ln_f", x, eps_);
     if (o.hidden_states) o.hidden_states->push_back(x);
     if (o.cache) o.cache->length += in.input_ids.size(1);
-    return dense(p, "lm_head", x);
+    return dense(p, "lm_head", head_input(o, x));
   }
 
   // GPTJModel alone is saved without the prefix; buffers are causal masks and the sines of the positions.

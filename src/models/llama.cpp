@@ -83,7 +83,7 @@ class Llama : public Model {
     x = rms_norm(p, "model.norm", x, eps_);
     if (o.hidden_states) o.hidden_states->push_back(x);
     if (o.cache) o.cache->length += in.input_ids.size(1);
-    return linear(x, p["lm_head.weight"]);
+    return linear(head_input(o, x), p["lm_head.weight"]);
   }
 
   // The model without its head is saved without the prefix; frequencies were buffers until transformers 4.32.

@@ -94,7 +94,7 @@ class Opt : public Model {
     if (projected_) x = dense(p, at("project_out"), x);
     if (o.hidden_states) o.hidden_states->push_back(x);
     if (o.cache) o.cache->length += in.input_ids.size(1);
-    return linear(x, p["lm_head.weight"]);
+    return linear(head_input(o, x), p["lm_head.weight"]);
   }
 
   // Rows of the position table: the n-th token of the mask has n + 1 (n from 1), padding has 1.

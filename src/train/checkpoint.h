@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ckpt/publish.h"
+#include "ckpt/stored_type.h"
 #include "optim/adamw.h"
 #include "train/pipeline.h"
 
