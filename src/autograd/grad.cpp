@@ -1,5 +1,7 @@
 #include "autograd/grad.h"
 
+#include <set>
+
 #include "ops/create.h"
 #include "ops/dispatch.h"
 
@@ -29,22 +31,28 @@ Tensor recompute(const std::function<Tensor(const Tensor&)>& f, const Tensor& x)
   if (!c.recording) return f(x);
 
   auto log = std::make_shared<CollectiveLog>();
-  std::vector<Tensor> used;
+  Captures used;
   const RandomState random = c.random;
+  // A Partial x would be reduced inside, in place, and the second run would not see it as the first did.
+  for (Axis a : kAxes)
+    if (x.layout()[a].is_partial()) redistribute(x, a, Placement::replicated());
   Tensor y;
   {
     NoGrad off;
-    Restore<std::vector<Tensor>*> captures(c.captures, &used);
+    log->outer = c.collective_log;
+    Restore<Captures*> captures(c.captures, &used);
     Restore<CollectiveLog*> logging(c.collective_log, log.get());
-    y = f(x).detached();
+    y = f(x);
   }
+  log->outer = nullptr;
+  if (used.partial) log = nullptr;
+  if (y.node()) return y;  // f computed nothing: x itself, or something it closed over
+  y = y.detached();
   // The distinct tensors of the tape that f read: x and the parameters it closed over.
   std::vector<Tensor> inputs;
-  for (const Tensor& t : used) {
-    bool known = false;
-    for (const Tensor& i : inputs) known |= i.node() == t.node() && i.node_output() == t.node_output();
-    if (!known) inputs.push_back(t);
-  }
+  std::set<std::pair<const Node*, int>> known;
+  for (const Tensor& t : used.tensors)
+    if (known.insert({t.node().get(), t.node_output()}).second) inputs.push_back(t);
   if (inputs.empty()) return y;
 
   auto node = std::make_shared<Node>();
@@ -61,19 +69,30 @@ Tensor recompute(const std::function<Tensor(const Tensor&)>& f, const Tensor& x)
   node->vjp = [f, log, random, n = inputs.size()](const Vjp& v) {
     Context& c = Context::current();
     std::vector<Tensor> ins;
-    for (size_t i = 0; i < n; ++i) ins.push_back(v.saved(static_cast<int>(i)));
+    std::vector<size_t> index;
+    for (size_t i = 0; i < n; ++i)
+      if (v.needs(static_cast<int>(i))) {
+        ins.push_back(v.saved(static_cast<int>(i)));
+        index.push_back(i);
+      }
     const Tensor x = v.saved(static_cast<int>(n));
     Tensor again;
     {
       Restore<bool> recording(c.recording, true);
       Restore<RandomState> draws(c.random, random);
-      CollectiveLog replay{log->results, true};
-      Restore<CollectiveLog*> logging(c.collective_log, &replay);
+      CollectiveLog replay;
+      if (log) replay = {log->results, true, nullptr};
+      Restore<CollectiveLog*> logging(c.collective_log, log ? &replay : nullptr);
       Restore<std::string> phase(const_cast<std::string&>(c.phase()), "recompute");
       again = f(x);
+      REDCO_CHECK(replay.results.empty(), "a repeated computation makes {} collectives less than the first",
+                  replay.results.size());
     }
-    auto found = backward({again}, {v.g()}, ins, {.create_graph = v.create_graph(), .stop_at_inputs = true});
-    return found;
+    const auto found =
+        backward({again}, {v.g()}, ins, {.create_graph = v.create_graph(), .stop_at_inputs = true});
+    std::vector<Tensor> result(n);
+    for (size_t k = 0; k < index.size(); ++k) result[index[k]] = found[k];
+    return result;
   };
   y.set_node(node, 0);
   return y;
@@ -81,11 +100,19 @@ Tensor recompute(const std::function<Tensor(const Tensor&)>& f, const Tensor& x)
 
 std::vector<Tensor> vmap(const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& f,
                          const std::vector<Tensor>& xs) {
+  REDCO_CHECK(!xs.empty(), "[vmap] nothing to map over");
+  const int hidden = xs[0].hidden() + 1;
   std::vector<Tensor> in;
-  for (const Tensor& x : xs) in.push_back(x.with_hidden(x.hidden() + 1));
+  for (const Tensor& x : xs) {
+    REDCO_CHECK(
+        x.hidden() + 1 == hidden && x.visible() > 0 && x.shape()[hidden - 1] == xs[0].shape()[hidden - 1],
+        "[vmap] {} beside {}", describe(x), describe(xs[0]));
+    in.push_back(x.with_hidden(hidden));
+  }
   std::vector<Tensor> out = f(in);
   for (Tensor& y : out) {
-    REDCO_CHECK(y.hidden() > 0, "[vmap] a result does not depend on the mapped inputs: {}", describe(y));
+    REDCO_CHECK(y.hidden() == hidden, "[vmap] a result does not depend on the mapped inputs: {}",
+                describe(y));
     y = y.with_hidden(y.hidden() - 1);
   }
   return out;

@@ -111,17 +111,61 @@ std::vector<Tensor> attention_backward(const Tensor& q, const Tensor& k, const T
   return {dq, dk, dv, bias.defined() ? db : Tensor()};
 }
 
+// Hidden dims are batch dims: what all operands have together, and how each is brought to [hidden * B, ...].
+class Fold {
+ public:
+  Fold(std::initializer_list<Tensor> operands, i64 batch) : batch_(batch) {
+    for (const Tensor& t : operands)
+      for (int d = 0; t.defined() && d < t.hidden(); ++d) {
+        if (d == static_cast<int>(hidden_.size())) hidden_.push_back(1);
+        if (t.shape()[d] != 1) hidden_[d] = t.shape()[d];
+      }
+  }
+  bool needed() const { return !hidden_.empty(); }
+  Tensor in(const Tensor& t) const {
+    if (!t.defined() || (t.hidden() == 0 && t.shape()[0] == 1 && batch_ != 1)) return t;  // shared by all
+    const int h = static_cast<int>(hidden_.size());
+    Shape own = t.shape(), full = hidden_, folded = {numel(hidden_) * batch_};
+    own.insert(own.begin() + t.hidden(), h - t.hidden(), 1);
+    full.push_back(batch_);
+    full.insert(full.end(), own.begin() + h + 1, own.end());
+    folded.insert(folded.end(), own.begin() + h + 1, own.end());
+    return reshape_all(broadcast_to(reshape_all(t, own, h), full, Layout{}), folded, 0);
+  }
+  Tensor out(const Tensor& t) const {
+    Shape full = hidden_;
+    full.push_back(batch_);
+    full.insert(full.end(), t.shape().begin() + 1, t.shape().end());
+    return reshape_all(t, full, static_cast<int>(hidden_.size()));
+  }
+
+ private:
+  Shape hidden_;
+  i64 batch_;
+};
+
 }  // namespace
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o,
-                 const Tensor& key_mask, const Tensor& bias) {
+                 const Tensor& mask, const Tensor& bias) {
   REDCO_CHECK(q.visible() == 4 && k.visible() == 4 && k.shape() == v.shape() && k.size(2) > 0 &&
-                  q.size(2) % k.size(2) == 0,
-              "[attention] q {} k {} v {}", describe(q), describe(k), describe(v));
-  if (Context::current().composed_only || q.hidden() || k.hidden() || v.hidden())
-    return attention_composed(q, k, v, o, key_mask, bias);
+                  q.size(2) % k.size(2) == 0 && q.size(0) == k.size(0) && q.size(3) == k.size(3) &&
+                  o.kv_length <= k.size(1),
+              "[attention] q {} k {} v {}, {} keys", describe(q), describe(k), describe(v), o.kv_length);
+  if (const Fold fold({q, k, v, mask, bias}, q.size(0)); fold.needed())
+    return fold.out(attention(fold.in(q), fold.in(k), fold.in(v), o, fold.in(mask), fold.in(bias)));
+  const i64 keys = o.kv_length >= 0 ? o.kv_length : k.size(1);
+  REDCO_CHECK(
+      !mask.defined() || (mask.dtype() == DType::i32 && mask.rank() == 2 && mask.size(0) == q.size(0) &&
+                          mask.size(1) >= keys && mask.size(1) <= k.size(1)),
+      "[attention] mask {} for {} keys of {}", describe(mask), keys, describe(k));
+  REDCO_CHECK(
+      !bias.defined() || (bias.rank() == 4 && (bias.size(0) == 1 || bias.size(0) == q.size(0)) &&
+                          bias.size(1) == q.size(2) && bias.size(2) == q.size(1) && bias.size(3) == keys),
+      "[attention] bias {} for q {} and {} keys", describe(bias), describe(q), keys);
+  const Tensor key_mask = mask.defined() ? narrow(mask, 1, 0, keys) : mask;
+  if (Context::current().composed_only) return attention_composed(q, k, v, o, key_mask, bias);
   const i64 ratio = q.shape()[2] / k.shape()[2];
-  const i64 Tk = o.kv_length >= 0 ? o.kv_length : k.shape()[1];
   OpCall op("attention", {q, k, v, key_mask, bias});
   const bool shared_bias = bias.defined() && bias.shape()[0] == 1;
   op.choose({q.numel(), q.numel() / std::max<i64>(1, q.shape()[3])}, [&](OpCall::Strategies& s) {
@@ -133,7 +177,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   });
   Tensor out = op.output(q.shape(), q.dtype());
   Tensor lse = op.output({q.shape()[0], q.shape()[2], q.shape()[1]}, q.dtype());
-  const auto s = shape_of(op.in(0), op.in(1), Tk);
+  const auto s = shape_of(op.in(0), op.in(1), keys);
   op.flops(flops_of(s, o));
   if (op.runs())
     visit_float(q.dtype(), [&](auto zero) {
@@ -143,8 +187,9 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
                             lse.mutable_data<T>());
     });
   op.record({op.in(0), op.in(1), op.in(2), out, lse, key_mask, bias},
-            [o](const Vjp& v) -> std::vector<Tensor> {
+            [o, row_offset = Context::current().random.row_offset](const Vjp& v) -> std::vector<Tensor> {
               const Tensor mask = v.saved(5), bias = v.saved(6);
+              Restore<i64> same_draws(Context::current().random.row_offset, row_offset);
               if (v.create_graph())
                 return composed_vjp(
                     v, {v.saved(0), v.saved(1), v.saved(2), mask, bias}, [o](const std::vector<Tensor>& in) {
@@ -193,6 +238,9 @@ Tensor visibility(i64 Tq, i64 Tk, const AttentionOptions& o, const Tensor& key_m
 
 Tensor attention_composed(const Tensor& q, const Tensor& k0, const Tensor& v0, const AttentionOptions& o,
                           const Tensor& key_mask, const Tensor& bias) {
+  if (const Fold fold({q, k0, v0, key_mask, bias}, q.size(0)); fold.needed())
+    return fold.out(
+        attention_composed(fold.in(q), fold.in(k0), fold.in(v0), o, fold.in(key_mask), fold.in(bias)));
   const i64 Tk = o.kv_length >= 0 ? o.kv_length : k0.size(1);
   const Tensor k = narrow(k0, 1, 0, Tk), v = narrow(v0, 1, 0, Tk);
   const i64 B = q.size(0), Tq = q.size(1), H = q.size(2), D = q.size(3), Hkv = k.size(2), G = H / Hkv;
@@ -214,8 +262,12 @@ Tensor attention_composed(const Tensor& q, const Tensor& k0, const Tensor& v0, c
 namespace {
 
 Tensor rotate(const Tensor& x, const Tensor& positions, const RopeOptions& o, int sign) {
-  REDCO_CHECK(x.rank() == 4 && positions.dtype() == DType::i32, "[rope] {} at {}", describe(x),
-              describe(positions));
+  REDCO_CHECK(x.visible() == 4 && positions.dtype() == DType::i32 && positions.visible() == 2 &&
+                  positions.size(0) == x.size(0) && positions.size(1) == x.size(1) &&
+                  2 * static_cast<i64>(o.inv_freq->size()) <= x.size(3),
+              "[rope] {} at {}, {} frequencies", describe(x), describe(positions), o.inv_freq->size());
+  if (const Fold fold({x, positions}, x.size(0)); fold.needed())
+    return fold.out(rotate(fold.in(x), fold.in(positions), o, sign));
   OpCall op("rope", {x, positions});
   op.choose({x.numel()}, [&](OpCall::Strategies& s) {
     const Placement p = s.in(0), q = s.in(1);
@@ -249,23 +301,36 @@ Tensor rope(const Tensor& x, const Tensor& positions, const RopeOptions& o) {
 namespace {
 
 Tensor dropout_at(const Tensor& x, double rate, u64 key, i64 row_offset) {
-  REDCO_CHECK(x.rank() <= 4 && x.rank() >= 1, "[dropout] at most 4 dims: {}", describe(x));
+  REDCO_CHECK(x.rank() >= 1 && rate < 1, "[dropout] {} of {}", rate, describe(x));
   OpCall op("dropout", {x});
   op.choose({x.numel()}, [](OpCall::Strategies& s) { s.add({s.in(0)}, {s.in(0)}, s.in(0).is_replicated()); });
   Tensor y = op.output(x.shape(), x.dtype(), x.hidden());
   op.flops(2.0 * y.local_numel());
   if (op.runs()) {
+    // The last four dims are the draw's coordinates; dims before them (hidden ones) change its key.
     kernels::Block4 b{{0, 0, 0, 0}, {1, 1, 1, 1}};
-    const int shift = 4 - x.rank();
-    for (int d = 0; d < x.rank(); ++d) {
-      const Range r = y.range(d);
-      b.offset[shift + d] = r.begin + (d == 0 ? row_offset : 0);
-      b.size[shift + d] = r.size();
+    const int before = std::max(0, x.rank() - 4), shift = 4 - x.rank();
+    auto first = [&](int d) { return y.range(d).begin + (d == 0 ? row_offset : 0); };
+    for (int d = before; d < x.rank(); ++d) {
+      b.offset[shift + d] = first(d);
+      b.size[shift + d] = y.local()[d];
     }
-    visit_float(x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      kernels::dropout<T>(op.in(0).data<T>(), y.mutable_data<T>(), rate, key, b);
-    });
+    const i64 block = b.size[0] * b.size[1] * b.size[2] * b.size[3];
+    for (i64 i = 0; block > 0 && i < y.local_numel() / block; ++i) {
+      u64 own_key = key;
+      i64 rest = i;
+      for (int d = before - 1; d >= 0; --d) {
+        own_key = kernels::philox_word(own_key, first(d) + rest % y.local()[d], d, 0, 1) |
+                  static_cast<u64>(kernels::philox_word(own_key, first(d) + rest % y.local()[d], d, 0, 2))
+                      << 32;
+        rest /= y.local()[d];
+      }
+      visit_float(x.dtype(), [&](auto zero) {
+        using T = decltype(zero);
+        kernels::dropout<T>(op.in(0).data<T>() + i * block, y.mutable_data<T>() + i * block, rate, own_key,
+                            b);
+      });
+    }
   }
   op.record({}, [rate, key, row_offset](const Vjp& v) {
     return std::vector<Tensor>{dropout_at(v.g(), rate, key, row_offset)};
@@ -281,8 +346,8 @@ Tensor dropout(const Tensor& x, double rate, u64 key) {
 }
 
 void cache_write(const Tensor& cache, const Tensor& x, i64 start) {
-  REDCO_CHECK(cache.layout() == x.layout() && cache.rank() == x.rank() && start >= 0 &&
-                  start + x.shape()[1] <= cache.shape()[1],
+  REDCO_CHECK(cache.layout() == x.layout() && cache.rank() == x.rank() && cache.dtype() == x.dtype() &&
+                  x.local()[1] == x.shape()[1] && start >= 0 && start + x.shape()[1] <= cache.shape()[1],
               "[cache_write] {} at {} of {}", describe(x), start, describe(cache));
   Context& c = Context::current();
   c.ledger().op("cache_write", c.where(), 0, x.local_bytes());

@@ -14,9 +14,10 @@ struct AttentionOptions {
   u64 dropout_key = 0;
 };
 
-// q [B, Tq, H, D], k and v [B, Tk, Hkv, D], H a multiple of Hkv; key_mask [B, Tk] i32 (0: nobody sees it) or
-// undefined; bias [1 or B, H, Tq, Tk] added to the scaled scores, or undefined. -> [B, Tq, H, D]. A query
-// that sees nothing gets zeros. No Tq x Tk matrix is kept (Dao et al. 2022).
+// q [B, Tq, H, D], k and v [B, Tk, Hkv, D], H a multiple of Hkv; key_mask [B, Tk] i32 (0: nobody sees it;
+// kv_length columns are enough) or undefined; bias [1 or B, H, Tq, Tk] added to the scaled scores, or
+// undefined. -> [B, Tq, H, D]. A query that sees nothing gets zeros. No Tq x Tk matrix is kept (Dao et al.
+// 2022).
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o,
                  const Tensor& key_mask = {}, const Tensor& bias = {});
 Tensor attention_composed(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o,
@@ -32,8 +33,7 @@ struct RopeOptions {
 Tensor rope(const Tensor& x, const Tensor& positions, const RopeOptions& o);
 
 // Zeroes elements with probability `rate`, scales the rest by 1 / (1 - rate). The draw of an element is a
-// function of `key` and its global coordinates, dim 0 counted from Context::random.row_offset. At most 4
-// dims.
+// function of `key` and its global coordinates, dim 0 counted from Context::random.row_offset.
 Tensor dropout(const Tensor& x, double rate, u64 key);
 
 // Writes x [B, T, ...] into cache [B, Tmax, ...] at [start, start + T) of dim 1, in place. The cache has x's

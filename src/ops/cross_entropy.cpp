@@ -48,9 +48,9 @@ Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, const 
 Tensor cross_entropy(const Tensor& logits, const Tensor& labels, double smoothing) {
   REDCO_CHECK(labels.rank() == logits.rank() - 1 && labels.dtype() == DType::i32, "[cross_entropy] {} and {}",
               describe(logits), describe(labels));
-  Context& c = Context::current();
   // Smoothing needs the row's mean logit too: the composed form has it.
-  if (c.composed_only || smoothing != 0) return cross_entropy_composed(logits, labels, smoothing);
+  if (Context::current().composed_only || smoothing != 0)
+    return cross_entropy_composed(logits, labels, smoothing);
   OpCall op("cross_entropy", {logits, labels});
   const int last = logits.rank() - 1;
   op.choose({labels.numel(), labels.numel()}, [&](OpCall::Strategies& s) {
@@ -71,22 +71,16 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels, double smoothin
     Tensor max({R}, logits.dtype(), {}), pair({2, R}, logits.dtype(), {});
     T* const m = max.mutable_data<T>();
     T* const sums = pair.mutable_data<T>();
-    auto on_cut_axes = [&](auto&& f) {
+    auto over_cut_axes = [&](const Tensor& t, bool maximum) {
       for (Axis a : kAxes)
-        if (x.layout()[a].is_sharded(last) && c.mesh().size(a) > 1) f(a);
+        if (x.layout()[a].is_sharded(last)) reduce_inside(t, a, maximum);
     };
     if (op.runs()) kernels::row_max<T>(x.data<T>(), m, R, V);
-    on_cut_axes([&](Axis a) {
-      c.ledger().collective(Collective::all_reduce, a, c.where(), max.local_bytes());
-      c.group(a).all_reduce_max<T>(m, R);
-    });
+    over_cut_axes(max, true);
     if (op.runs())
       kernels::sum_exp_and_target<T>(x.data<T>(), m, ids.data<i32>(), x.range(last).begin, sums, sums + R, R,
                                      V);
-    on_cut_axes([&](Axis a) {
-      c.ledger().collective(Collective::all_reduce, a, c.where(), pair.local_bytes());
-      c.group(a).all_reduce<T>(sums, 2 * R);
-    });
+    over_cut_axes(pair, false);
     if (op.runs())
       for (i64 r = 0; r < R; ++r) {
         const T l = m[r] + std::log(sums[r]);
@@ -94,7 +88,8 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels, double smoothin
         loss.mutable_data<T>()[r] = ids.data<i32>()[r] < 0 ? T(0) : l - sums[R + r];
       }
   });
-  op.record({logits, labels, lse}, [smoothing](const Vjp& v) -> std::vector<Tensor> {
+  // As they were used: Partial logits are scattered once, not again in the backward.
+  op.record({op.in(0), op.in(1), lse}, [smoothing](const Vjp& v) -> std::vector<Tensor> {
     const Tensor x = v.saved(0), ids = v.saved(1);
     if (v.create_graph())
       return composed_vjp(v, {x, ids}, [smoothing](const std::vector<Tensor>& in) {

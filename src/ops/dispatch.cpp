@@ -16,7 +16,10 @@ OpCall::OpCall(const char* name, std::vector<Tensor> inputs)
   }
   if (c.captures)
     for (const Tensor& t : given_)
-      if (t.defined() && t.node()) c.captures->push_back(t);
+      if (t.defined() && t.node()) {
+        c.captures->tensors.push_back(t);
+        for (Axis a : kAxes) c.captures->partial |= t.layout()[a].is_partial();
+      }
 }
 
 Placement OpCall::Strategies::in(int i) const {

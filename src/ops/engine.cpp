@@ -10,6 +10,23 @@ namespace redco {
 
 namespace {
 
+// Puts the context's names back, also when a vjp throws.
+class Names {
+ public:
+  explicit Names(Context& c) : c_(c), phase_(c.phase()), scope_(c.scope()), random_scope_(c.random_scope) {}
+  ~Names() {
+    c_.set_phase(std::move(phase_));
+    c_.set_scope(std::move(scope_));
+    c_.random_scope = std::move(random_scope_);
+  }
+  Names(const Names&) = delete;
+  Names& operator=(const Names&) = delete;
+
+ private:
+  Context& c_;
+  std::string phase_, scope_, random_scope_;
+};
+
 struct Pending {
   std::vector<std::vector<Tensor>> parts;  // contributions by output
   bool needed = false;
@@ -86,8 +103,7 @@ std::vector<Tensor> backward(const std::vector<Tensor>& outputs, const std::vect
 
   Restore<bool> recording(c.recording, options.create_graph);
   std::unordered_map<const Node*, std::vector<Tensor>> found;
-  const std::string scope = c.scope(), phase = c.phase();
-  const std::string random_scope = c.random_scope;
+  const Names names(c);
   c.set_phase("backward");
   for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
     Node& node = **it;
@@ -102,7 +118,7 @@ std::vector<Tensor> backward(const std::vector<Tensor>& outputs, const std::vect
     for (size_t o = 0; o < g.size(); ++o) g[o] = collect(p.parts[o], node.outputs[o]);
     const bool is_input = wanted.count(&node) > 0;
     if (is_input) found[&node] = g;
-    if (!node.vjp || (is_input && options.stop_at_inputs)) continue;
+    if ((!node.vjp && !node.freed) || (is_input && options.stop_at_inputs)) continue;
     std::vector<bool> needs(node.inputs.size());
     bool any = false;
     for (size_t i = 0; i < needs.size(); ++i) {
@@ -124,13 +140,11 @@ std::vector<Tensor> backward(const std::vector<Tensor>& outputs, const std::vect
         pending[node.inputs[i].node.get()].parts[node.inputs[i].output].push_back(std::move(dx[i]));
     if (!options.create_graph && !options.retain) {
       node.saved.clear();
+      node.vjp = nullptr;
       node.freed = true;
     }
     it->reset();  // the tape is released as it is used up
   }
-  c.set_scope(scope);
-  c.set_phase(phase);
-  c.random_scope = random_scope;
 
   std::vector<Tensor> result;
   for (const Tensor& t : inputs) {

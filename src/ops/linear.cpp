@@ -68,7 +68,14 @@ void stationary_strategies(OpCall::Strategies& s, int rank, int n_dim, int k_dim
   }
 }
 
-Tensor batched_linear(const Tensor& x, const Tensor& w) { return matmul(x, w, false, true); }
+// A weight with leading dims. If those are hidden ones only, x's own rows, in as many dims as they come, are
+// one dim of the product: the weight's gradient is then one product too.
+Tensor batched_linear(const Tensor& x, const Tensor& w) {
+  if (w.visible() > 2 || x.visible() == 2) return matmul(x, w, false, true);
+  Shape rows(x.shape().begin() + x.hidden(), x.shape().end() - 1), out = rows;
+  out.push_back(w.size(-2));
+  return reshape(matmul(reshape(x, {numel(rows), x.size(-1)}), w, false, true), out);
+}
 
 }  // namespace
 
@@ -185,8 +192,7 @@ BatchDims batch_dims(const Tensor& a, const Tensor& b) {
       const i64 size = t.shape()[d];
       REDCO_CHECK(size == r.shape[D] || size == 1 || r.shape[D] == 1, "[matmul] {} by {}", describe(a),
                   describe(b));
-      r.shape[D] = std::max(r.shape[D], size == 0 ? 0 : size);
-      if (size == 0) r.shape[D] = 0;
+      if (size != 1) r.shape[D] = size;
     }
   };
   map(a, r.own_a);

@@ -78,11 +78,6 @@ void count(Collective kind, Axis axis, i64 bytes) {
   c.ledger().collective(kind, axis, c.where(), bytes);
 }
 
-template <class T>
-void reduce_all(Group& g, T* data, i64 n) {
-  g.all_reduce(data, n);
-}
-
 // P -> R, out of place (the source may be shared by views).
 Tensor all_reduce(const Tensor& t, Axis axis) {
   Context& c = Context::current();
@@ -304,19 +299,34 @@ Tensor redistribute(const Tensor& t, Axis axis, const Placement& to) {
 
   CollectiveLog* log = talks(from, to) ? c.collective_log : nullptr;
   Tensor moved;
-  if (log && log->replay) {
-    REDCO_CHECK(!log->results.empty(), "a repeated computation made other collectives than the first");
-    moved = std::move(log->results.front());
-    log->results.pop_front();
-  } else {
-    moved = move(t, axis, to);
-    if (log) log->results.push_back(moved);
-  }
+  if (!log || !log->take(t, &moved)) moved = move(t, axis, to);
+  if (log) log->keep(moved);
   if (from.is_partial() && to.is_replicated()) {
     t.promote(moved);
     return t;
   }
   return t.with_storage_of(moved);
+}
+
+void reduce_inside(const Tensor& t, Axis axis, bool max) {
+  Context& c = Context::current();
+  if (c.mesh().size(axis) == 1) return;
+  CollectiveLog* const log = c.collective_log;
+  Tensor known;
+  if (log && log->take(t, &known)) {
+    if (!t.is_meta()) std::memcpy(t.mutable_raw(), known.raw(), t.local_bytes());
+  } else {
+    count(Collective::all_reduce, axis, t.local_bytes());
+    visit_float(t.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      if (max) {
+        c.group(axis).all_reduce_max<T>(t.mutable_data<T>(), t.local_numel());
+      } else {
+        c.group(axis).all_reduce<T>(t.mutable_data<T>(), t.local_numel());
+      }
+    });
+  }
+  if (log) log->keep(t);
 }
 
 Tensor redistribute(const Tensor& t, const Layout& to) {

@@ -14,6 +14,10 @@ Tensor redistribute(const Tensor& t, Axis axis, const Placement& to);
 Tensor redistribute(const Tensor& t, const Layout& to);
 Tensor to_replicated(const Tensor& t);
 
+// For ops that talk inside: t, which the op has just made and won't write to again, becomes the sum (or
+// maximum) over the axis' ranks of what they hold. Counted; kept for recompute().
+void reduce_inside(const Tensor& t, Axis axis, bool max = false);
+
 // Bytes on the wire of that move per rank, from global shapes alone (0: free). For choosing strategies.
 double move_cost(const Tensor& t, Axis axis, const Placement& to);
 

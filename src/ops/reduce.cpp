@@ -82,8 +82,7 @@ Tensor sum_to(const Tensor& g, const Shape& shape, int hidden) {
   return reshape_all(any ? sum_keep(g, over) : g, shape, hidden);
 }
 
-Tensor max_last(const Tensor& x0) {
-  const Tensor x = x0.detached();
+Tensor max_last(const Tensor& x) {
   OpCall op("max", {x});
   Shape shape = x.shape();
   shape.back() = 1;
@@ -99,18 +98,14 @@ Tensor max_last(const Tensor& x0) {
     }
   });
   Tensor y = op.output(shape, x.dtype(), x.hidden());
-  const i64 C = op.in(0).local().back(), R = y.local_numel();
   op.flops(static_cast<double>(op.in(0).local_numel()));
-  Context& c = Context::current();
-  visit_float(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    if (op.runs()) kernels::row_max<T>(op.in(0).data<T>(), y.mutable_data<T>(), R, C);
-    for (Axis a : kAxes)
-      if (op.in(0).layout()[a].is_sharded(last) && c.mesh().size(a) > 1) {
-        c.ledger().collective(Collective::all_reduce, a, c.where(), y.local_bytes());
-        c.group(a).all_reduce_max<T>(op.runs() ? y.mutable_data<T>() : nullptr, R);
-      }
-  });
+  if (op.runs())
+    visit_float(x.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      kernels::row_max<T>(op.in(0).data<T>(), y.mutable_data<T>(), y.local_numel(), op.in(0).local().back());
+    });
+  for (Axis a : kAxes)
+    if (op.in(0).layout()[a].is_sharded(last)) reduce_inside(y, a, true);
   op.no_gradient();
   return y;
 }

@@ -83,6 +83,20 @@ bool Context::has_current() { return g_current != nullptr; }
 Context::Use::Use(Context& c) : before_(g_current) { g_current = &c; }
 Context::Use::~Use() { g_current = before_; }
 
+bool CollectiveLog::take(const Tensor& of, Tensor* result) {
+  if (!replay) return outer && outer->take(of, result);
+  REDCO_CHECK(
+      !results.empty() && results.front().shape() == of.shape() && results.front().dtype() == of.dtype(),
+      "a repeated computation makes other collectives than the first: {} now", describe(of));
+  *result = std::move(results.front());
+  results.pop_front();
+  return true;
+}
+
+void CollectiveLog::keep(const Tensor& result) {
+  if (!replay) results.push_back(result.detached());
+}
+
 Scope::Scope(const char* name) : before_(Context::current().scope()) { Context::current().set_scope(name); }
 Scope::~Scope() { Context::current().set_scope(std::move(before_)); }
 

@@ -28,6 +28,17 @@ struct RandomState {
 struct CollectiveLog {
   std::deque<Tensor> results;
   bool replay = false;
+  CollectiveLog* outer =
+      nullptr;  // a recompute() inside one that is being repeated takes its results from there
+  // A collective on `of`: true and its result where that is known already (in place of talking).
+  bool take(const Tensor& of, Tensor* result);
+  void keep(const Tensor& result);
+};
+
+// What recompute()'s first run reads of the tape.
+struct Captures {
+  std::vector<Tensor> tensors;
+  bool partial = false;  // one was Partial: it may be reduced, in place, before the second run sees it
 };
 
 enum class ComputeDType : std::uint8_t { fp32, bf16 };
@@ -57,8 +68,8 @@ class Context {
   bool recording = true;  // ops whose inputs are on the tape are put on it
   u64 next_sequence() { return sequence_++; }
   CollectiveLog* collective_log = nullptr;
-  // recompute()'s first run: ops note the tensors of the tape that they use (see autograd/recompute.h).
-  std::vector<Tensor>* captures = nullptr;
+  // recompute()'s first run: ops note the tensors of the tape that they use.
+  Captures* captures = nullptr;
 
   // --- computing ------------------------------------------------------------------------------------------
   ComputeDType compute_dtype = ComputeDType::fp32;

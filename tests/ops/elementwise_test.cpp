@@ -31,7 +31,8 @@ TEST(Elementwise, KinksAndSignsOnBothSides) {
   check_op({"abs", {{{5}, -2, -0.3}}, [](const Xs& x) { return unary(Unary::abs, x[0]); }});
 }
 
-// Zero is no special place for the smooth ones, in the second derivative too (zeros are common: masks, inits).
+// Zero is no special place for the smooth ones, in the second derivative too (zeros are common: masks,
+// inits).
 TEST(Elementwise, DerivativesAtZero) {
   on_one_rank([](Context&) {
     const struct {
@@ -60,8 +61,8 @@ TEST(Elementwise, BinaryAndBroadcast) {
               {"sub", [](const Xs& x) { return x[0] - x[1]; }},
               {"mul", [](const Xs& x) { return x[0] * x[1]; }},
               {"div", [](const Xs& x) { return x[0] / x[1]; }}};
-  const std::pair<Shape, Shape> kShapes[] = {
-      {{3, 4}, {3, 4}}, {{2, 3, 4}, {4}}, {{3, 1}, {1, 4}}, {{3, 4}, {3, 1}}, {{4}, {2, 1, 4}}, {{3, 2}, {}}};
+  const std::pair<Shape, Shape> kShapes[] = {{{3, 4}, {3, 4}}, {{2, 3, 4}, {4}}, {{3, 1}, {1, 4}},
+                                             {{3, 4}, {3, 1}}, {{4}, {2, 1, 4}}, {{3, 2}, {}}};
   for (const auto& op : kOps)
     for (const auto& [a, b] : kShapes) {
       OpCase c{fmt::format("{} {} {}", op.name, to_string(a), to_string(b)), {{a}, {b, 0.5, 1.5}}, op.f};
@@ -125,7 +126,8 @@ TEST(Elementwise, EmptyShardsAndEmptyTensors) {
 
 TEST(Elementwise, MisuseIsAnError) {
   on_one_rank([](Context&) {
-    const Tensor a = zeros({2, 3}), b = zeros({2, 2}), d = zeros({2, 3}, DType::f64), i = from_ids({3}, {{1, 2, 3}});
+    const Tensor a = zeros({2, 3}), b = zeros({2, 2}), d = zeros({2, 3}, DType::f64),
+                 i = from_ids({3}, {{1, 2, 3}});
     EXPECT_THROW(a + b, BugError);
     EXPECT_THROW(a * b, BugError);
     EXPECT_THROW(a + d, BugError);

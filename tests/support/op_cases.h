@@ -211,7 +211,8 @@ inline i64 check_placements(const OpCase& c, Axis axis, int ranks, bool cross = 
         Layout l;
         l[axis] = from[rest % static_cast<i64>(from.size())];
         rest /= static_cast<i64>(from.size());
-        if (cross) l[axis == Axis::mp ? Axis::dp : Axis::mp] = from[random.below(static_cast<i64>(from.size()))];
+        if (cross)
+          l[axis == Axis::mp ? Axis::dp : Axis::mp] = from[random.below(static_cast<i64>(from.size()))];
         return l;
       };
       for (const auto& choice : choices) layouts.push_back(draw(choice));

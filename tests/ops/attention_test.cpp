@@ -1,0 +1,259 @@
+#include "ops/attention.h"
+
+#include "ops/shape.h"
+#include "support/op_cases.h"
+
+namespace redco {
+namespace {
+
+using namespace redco::testing;
+using Xs = std::vector<Tensor>;
+
+// B 2, Tq 3, Tk 4, H 4, Hkv 2 or 4, D 2.
+Input q_input() { return {{2, 3, 4, 2}, -2, 2}; }
+Input kv_input(i64 heads) { return {{2, 4, heads, 2}, -2, 2}; }
+Input mask_input() { return ids_input({2, 4}, {0, 1, 1, 1, 1, 0, 1, 0}); }
+
+OpFunction with(const AttentionOptions& o) {
+  return [o](const Xs& x) {
+    return attention(x[0], x[1], x[2], o, x.size() > 3 ? x[3] : Tensor(), x.size() > 4 ? x[4] : Tensor());
+  };
+}
+
+// Head cuts of q with units 1 to 3 (2 is a group, the others cut through one) and of k, v.
+TEST(Attention, GroupedHeadsOfEveryCut) {
+  OpCase c{"grouped", {q_input(), kv_input(2), kv_input(2)}, with({.scale = 0.7})};
+  c.inputs[0].units = {1, 2, 3};
+  check_op(c);
+}
+
+TEST(Attention, CausalWindowMaskBias) {
+  OpCase causal{"causal", {q_input(), kv_input(4), kv_input(4)}, with({.scale = 0.7, .causal = true})};
+  causal.combinations = 120;
+  check_op(causal);
+  OpCase window{"window",
+                {q_input(), kv_input(4), kv_input(4), mask_input()},
+                with({.scale = 0.7, .causal = true, .window = 2})};
+  window.combinations = 120;
+  check_op(window);
+  for (i64 batch : {1, 2}) {
+    OpCase bias{"bias",
+                {q_input(), kv_input(2), kv_input(2), mask_input(), {{batch, 4, 3, 4}}},
+                with({.scale = 0.7})};
+    bias.combinations = 200;
+    check_op(bias);
+  }
+}
+
+// The draws are functions of global coordinates: the sharded runs agree with one rank only if every rank
+// drops the same elements.
+TEST(Attention, Dropout) {
+  OpCase c{"dropout",
+           {q_input(), kv_input(2), kv_input(2)},
+           with({.scale = 0.7, .dropout = 0.4, .dropout_key = 5})};
+  check_op(c);
+}
+
+TEST(Attention, RowOffsetOfTheDrawsIsThatOfTheForward) {
+  on_one_rank([](Context& c) {
+    const Numbers n = numbers_of({"", {q_input(), kv_input(2), kv_input(2)}, {}}, 3);
+    const AttentionOptions o{.scale = 0.7, .dropout = 0.5, .dropout_key = 5};
+    auto gradient = [&](i64 after) {
+      c.random.row_offset = 3;
+      const Tensor q = place({2, 3, 4, 2}, n.inputs[0], {}).watched(),
+                   k = place({2, 4, 2, 2}, n.inputs[1], {}), v = place({2, 4, 2, 2}, n.inputs[2], {});
+      const Tensor y = attention(q, k, v, o);
+      c.random.row_offset = after;
+      return to_values(grad(sum_all(y), {q})[0]);
+    };
+    EXPECT_EQ(gradient(3), gradient(0));
+  });
+}
+
+// A query that sees no key gets zeros and passes no gradient.
+TEST(Attention, NothingVisible) {
+  OpCase c{"nothing",
+           {q_input(), kv_input(2), kv_input(2), ids_input({2, 4}, {0, 0, 0, 0, 1, 1, 0, 1})},
+           with({.scale = 0.7})};
+  c.combinations = 40;
+  check_op(c);
+  on_one_rank([](Context&) {
+    const Tensor q = full({1, 2, 1, 2}, 1, DType::f64).watched(), k = full({1, 3, 1, 2}, 1, DType::f64);
+    const Tensor y = attention(q, k, k, {}, from_ids({1, 3}, {{0, 0, 0}}));
+    EXPECT_EQ(to_values(y), (std::vector<double>(4)));
+    EXPECT_EQ(to_values(grad(sum_all(y), {q})[0]), (std::vector<double>(4)));
+  });
+}
+
+// A cache that is longer than what was written: the same as attention over the written part, with masks as
+// long as the cache or as the part.
+TEST(Attention, CacheLongerThanKeys) {
+  auto of_cache = [](i64 mask_width) {
+    std::vector<i32> mask =
+        mask_width == 4 ? std::vector<i32>{0, 1, 1, 1, 1, 0, 1, 0} : std::vector<i32>{0, 1, 1, 1, 0, 1};
+    OpCase c{"cache",
+             {q_input(), kv_input(2), kv_input(2), ids_input({2, mask_width}, mask)},
+             with({.scale = 0.7, .causal = true, .kv_length = 3})};
+    c.differentiable = false;
+    return c;
+  };
+  check_op(of_cache(4));
+  check_op(of_cache(3));
+  on_one_rank([&](Context&) {
+    const Numbers n = numbers_of(of_cache(4), 2);
+    const Results a = run_case(of_cache(4), n, std::vector<Layout>(4), {}, 0);
+    const Results b = run_case(of_cache(3), n, std::vector<Layout>(4), {}, 0);
+    EXPECT_EQ(a.value, b.value);
+    OpCase part = of_cache(3);
+    part.f = [](const Xs& x) {
+      return attention(x[0], narrow(x[1], 1, 0, 3), narrow(x[2], 1, 0, 3), {.scale = 0.7, .causal = true},
+                       x[3]);
+    };
+    EXPECT_EQ(run_case(part, n, std::vector<Layout>(4), {}, 0).value, b.value);
+  });
+}
+
+TEST(Attention, EmptyShardsAndEmptyBatches) {
+  // One key head on 2 and 3 ranks; a batch of one with a shared bias, and none.
+  OpCase one{"one head", {{{1, 2, 2, 2}}, {{1, 2, 1, 2}}, {{1, 2, 1, 2}}}, with({})};
+  one.combinations = 100;
+  check_op(one);
+  OpCase bias{"one example",
+              {{{1, 2, 2, 2}}, {{1, 2, 1, 2}}, {{1, 2, 1, 2}}, ids_input({1, 2}, {1, 1}), {{1, 2, 2, 2}}},
+              with({})};
+  bias.combinations = 100;
+  check_op(bias);
+  OpCase none{"no example", {{{0, 2, 2, 2}}, {{0, 2, 1, 2}}, {{0, 2, 1, 2}}}, with({})};
+  none.combinations = 20;
+  check_op(none);
+}
+
+// Hidden dims are batch dims, of masks and biases too.
+TEST(Attention, Hidden) {
+  Input q{{2, 2, 3, 2, 2}}, kv{{2, 2, 3, 1, 2}},
+      mask = ids_input({2, 2, 3}, {1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 0, 1});
+  q.hidden = kv.hidden = mask.hidden = 1;
+  OpCase c{"hidden", {q, kv, kv, mask}, with({.causal = true})};
+  c.combinations = 40;
+  check_op(c);
+  OpCase shared{"shared keys and mask",
+                {q, {{2, 3, 1, 2}}, {{2, 3, 1, 2}}, ids_input({2, 3}, {1, 1, 0, 0, 1, 1}), {{1, 2, 3, 3}}},
+                with({})};
+  shared.combinations = 40;
+  check_op(shared);
+  on_one_rank([&](Context&) {  // equal to a loop
+    const Numbers n = numbers_of(c, 4);
+    const Results all = run_case(c, n, std::vector<Layout>(4), {}, 0);
+    std::vector<double> loop;
+    for (int t = 0; t < 2; ++t) {
+      Numbers part = n;
+      OpCase single = c;
+      for (int i = 0; i < 4; ++i) {
+        Input& in = single.inputs[i];
+        const i64 size = numel(in.shape) / 2;
+        in.hidden = 0;
+        in.shape.erase(in.shape.begin());
+        if (i < 3) part.inputs[i] = {n.inputs[i].begin() + t * size, n.inputs[i].begin() + (t + 1) * size};
+        if (i == 3) in.ids = {mask.ids.begin() + t * size, mask.ids.begin() + (t + 1) * size};
+      }
+      const auto v = run_case(single, part, std::vector<Layout>(4), {}, 0).value;
+      loop.insert(loop.end(), v.begin(), v.end());
+    }
+    EXPECT_LT(distance(all.value, loop), 1e-14);
+  });
+}
+
+TEST(Rope, BothPairings) {
+  auto freq = std::make_shared<std::vector<float>>(std::vector<float>{1, 0.3f});
+  for (bool interleaved : {false, true}) {
+    OpCase c{"rope", {{{2, 3, 2, 5}}, ids_input({2, 3}, {0, 1, 2, 5, 3, 9})}, [=](const Xs& x) {
+               return rope(x[0], x[1], {freq, interleaved, 1.3});
+             }};
+    check_op(c);
+    Input x{{2, 2, 3, 1, 4}};
+    x.hidden = 1;
+    c.inputs[0] = x;
+    c.combinations = 40;
+    check_op(c);
+  }
+}
+
+TEST(Rope, TurnsPairs) {
+  on_one_rank([](Context&) {
+    auto freq = std::make_shared<std::vector<float>>(std::vector<float>{0.5f, 0.25f});
+    const std::vector<double> v = {1, 2, 3, 4, 7};
+    const Tensor x = place({1, 1, 1, 5}, v, {}), at = from_ids({1, 1}, {{3}});
+    const double a = 1.5, b = 0.75;
+    const auto halves = to_values(rope(x, at, {freq, false, 1}));
+    const std::vector<double> expected = {std::cos(a) - 3 * std::sin(a), 2 * std::cos(b) - 4 * std::sin(b),
+                                          3 * std::cos(a) + std::sin(a), 4 * std::cos(b) + 2 * std::sin(b),
+                                          7};
+    EXPECT_LT(distance(halves, expected), 1e-7);  // cos and sin may be fp32's
+    const auto pairs = to_values(rope(x, at, {freq, true, 1}));
+    const std::vector<double> other = {std::cos(a) - 2 * std::sin(a), 2 * std::cos(a) + std::sin(a),
+                                       3 * std::cos(b) - 4 * std::sin(b), 4 * std::cos(b) + 3 * std::sin(b),
+                                       7};
+    EXPECT_LT(distance(pairs, other), 1e-7);
+  });
+}
+
+TEST(Dropout, SameMaskOnEveryLayout) {
+  auto f = [](const Xs& x) { return dropout(x[0], 0.4, 17); };
+  for (const Shape& s :
+       {Shape{9}, Shape{3, 5}, Shape{2, 3, 2, 3}, Shape{2, 2, 2, 1, 3}, Shape{2, 2, 1, 2, 2, 2}}) {
+    OpCase c{"dropout " + to_string(s), {{s}}, f};
+    c.inputs[0].units = {1, 2};
+    c.combinations = 60;
+    check_op(c);
+  }
+}
+
+TEST(Dropout, RateScaleAndRows) {
+  on_one_rank([](Context& c) {
+    const i64 n = 20000;
+    const Tensor x = full({n, 2}, 1, DType::f64);
+    const auto y = to_values(dropout(x, 0.25, 3));
+    i64 kept = 0;
+    for (double v : y) {
+      EXPECT_TRUE(v == 0 || v == 1 / 0.75);
+      kept += v != 0;
+    }
+    EXPECT_NEAR(kept, 0.75 * 2 * n, 5 * std::sqrt(2 * n * 0.25 * 0.75));  // five standard deviations
+    // Row 0 of a later micro-batch is a later row of the whole batch.
+    c.random.row_offset = 100;
+    const auto later = to_values(dropout(full({n - 100, 2}, 1, DType::f64), 0.25, 3));
+    EXPECT_TRUE(std::equal(later.begin(), later.end(), y.begin() + 200));
+    c.random.row_offset = 0;
+    // Another example of a hidden dim draws its own.
+    const auto deep = to_values(dropout(full({2, 1, 1, 8, 64}, 1, DType::f64), 0.5, 3));
+    EXPECT_FALSE(std::equal(deep.begin(), deep.begin() + 512, deep.begin() + 512));
+  });
+}
+
+TEST(Cache, WritesInPlace) {
+  on_mesh({1, 2}, [](Context&) {
+    const Layout heads = on_mp(Placement::sharded(2));
+    const Tensor cache = zeros({2, 4, 3, 1}, DType::f64, heads);
+    std::vector<double> v(2 * 2 * 3);
+    for (size_t i = 0; i < v.size(); ++i) v[i] = static_cast<double>(i) + 1;
+    cache_write(cache, place({2, 2, 3, 1}, v, heads), 1);
+    EXPECT_EQ(to_values(cache), (std::vector<double>{0, 0, 0, 1, 2, 3, 4,  5,  6,  0, 0, 0,
+                                                     0, 0, 0, 7, 8, 9, 10, 11, 12, 0, 0, 0}));
+    EXPECT_THROW(cache_write(cache, place({2, 2, 3, 1}, v, heads), 3), BugError);
+    EXPECT_THROW(cache_write(cache, place({2, 2, 3, 1}, v, {}), 0), BugError);
+  });
+}
+
+TEST(Attention, MisuseIsAnError) {
+  on_one_rank([](Context&) {
+    const Tensor q = zeros({2, 3, 4, 2}), k = zeros({2, 4, 2, 2});
+    EXPECT_THROW(attention(q, zeros({2, 4, 3, 2}), zeros({2, 4, 3, 2}), {}), BugError);
+    EXPECT_THROW(attention(q, zeros({1, 4, 2, 2}), zeros({1, 4, 2, 2}), {}), BugError);
+    EXPECT_THROW(attention(q, k, k, {}, from_ids({2, 3}, std::vector<i32>(6, 1))), BugError);
+    EXPECT_THROW(attention(q, k, k, {}, {}, zeros({2, 4, 3, 3})), BugError);
+    EXPECT_THROW(attention(q, k, k, {.kv_length = 5}), BugError);
+  });
+}
+
+}  // namespace
+}  // namespace redco

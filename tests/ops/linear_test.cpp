@@ -1,0 +1,114 @@
+#include "ops/linear.h"
+
+#include "support/op_cases.h"
+
+namespace redco {
+namespace {
+
+using namespace redco::testing;
+using Xs = std::vector<Tensor>;
+
+OpFunction plain_linear() {
+  return [](const Xs& x) { return linear(x[0], x[1]); };
+}
+
+TEST(Linear, TwoDims) {
+  OpCase c{"linear", {{{3, 4}}, {{6, 4}}}, plain_linear()};
+  c.inputs[0].units = c.inputs[1].units = {1, 2, 3};
+  c.combinations = 400;
+  check_op(c);
+}
+
+TEST(Linear, BatchDimsAndBias) {
+  OpCase c{
+      "linear bias", {{{2, 3, 4}}, {{5, 4}}, {{5}}}, [](const Xs& x) { return linear(x[0], x[1], x[2]); }};
+  check_op(c);
+  check_op(
+      {"linear of a vector", {{{4}}, {{5, 4}}, {{5}}}, [](const Xs& x) { return linear(x[0], x[1], x[2]); }});
+}
+
+TEST(Linear, EmptyDims) {
+  check_op({"no rows", {{{0, 4}}, {{2, 4}}}, plain_linear()});
+  check_op({"no inputs", {{{3, 0}}, {{2, 0}}}, plain_linear()});
+  check_op({"one of each", {{{1, 1}}, {{1, 1}}}, plain_linear()});
+}
+
+TEST(Linear, ExpertsAndFastWeights) {
+  OpCase experts{"experts", {{{2, 3, 4}}, {{2, 5, 4}}}, plain_linear()};
+  check_op(experts);
+  // vmap: one weight a task, rows of the task, and rows shared by all tasks.
+  Input x{{2, 3, 4}}, w{{2, 5, 4}}, b{{2, 5}};
+  x.hidden = w.hidden = b.hidden = 1;
+  check_op({"tasks", {x, w, b}, [](const Xs& in) { return linear(in[0], in[1], in[2]); }});
+  check_op({"shared rows", {{{3, 4}}, w, b}, [](const Xs& in) { return linear(in[0], in[1], in[2]); }});
+  check_op({"shared weight", {x, {{5, 4}}, {{5}}}, [](const Xs& in) { return linear(in[0], in[1], in[2]); }});
+  Input x4{{2, 2, 3, 4}};
+  x4.hidden = 1;
+  check_op({"rows of two dims", {x4, w, b}, [](const Xs& in) { return linear(in[0], in[1], in[2]); }});
+  Input vector{{2, 4}};
+  vector.hidden = 1;
+  check_op({"a vector a task", {vector, w, b}, [](const Xs& in) { return linear(in[0], in[1], in[2]); }});
+}
+
+TEST(Linear, ItsBackwardOpsAreOpsToo) {
+  check_op({"transposed", {{{3, 5}}, {{5, 4}}}, [](const Xs& x) { return linear_transposed(x[0], x[1]); }});
+  check_op({"weight gradient", {{{2, 3, 5}}, {{2, 3, 4}}}, [](const Xs& x) {
+              return linear_weight_gradient(x[0], x[1]);
+            }});
+}
+
+TEST(Matmul, EveryTranspose) {
+  for (bool ta : {false, true})
+    for (bool tb : {false, true}) {
+      const Shape a = ta ? Shape{4, 3} : Shape{3, 4}, b = tb ? Shape{5, 4} : Shape{4, 5};
+      OpCase c{fmt::format("matmul {} {}", ta, tb), {{a}, {b}}, [ta, tb](const Xs& x) {
+                 return matmul(x[0], x[1], ta, tb);
+               }};
+      c.inputs[0].units = c.inputs[1].units = {1, 3};
+      check_op(c);
+    }
+}
+
+TEST(Matmul, BatchDims) {
+  auto f = [](bool ta, bool tb) { return [ta, tb](const Xs& x) { return matmul(x[0], x[1], ta, tb); }; };
+  check_op({"same batch", {{{3, 2, 4}}, {{3, 4, 2}}}, f(false, false)});
+  check_op({"same batch, both transposed", {{{3, 4, 2}}, {{3, 2, 4}}}, f(true, true)});
+  check_op({"b has no batch", {{{3, 2, 4}}, {{4, 2}}}, f(false, false)});
+  check_op({"a has no batch", {{{2, 4}}, {{3, 4, 2}}}, f(false, false)});
+  check_op({"batch dims of size 1", {{{2, 1, 2, 4}}, {{1, 3, 4, 2}}}, f(false, false)});
+  check_op({"grouped", {{{2, 2, 3, 2, 4}}, {{2, 2, 1, 5, 4}}}, f(false, true)});
+  Input a{{2, 3, 4}}, b{{2, 3, 4, 2}};
+  a.hidden = b.hidden = 1;
+  check_op({"hidden", {a, b}, f(false, false)});
+}
+
+TEST(Matmul, EmptyDims) {
+  auto f = [](const Xs& x) { return matmul(x[0], x[1]); };
+  check_op({"empty batch", {{{0, 2, 3}}, {{1, 3, 2}}}, f});
+  check_op({"empty batch of b", {{{1, 2, 3}}, {{0, 3, 2}}}, f});
+  check_op({"nothing to contract", {{{2, 2, 0}}, {{2, 0, 3}}}, f});
+}
+
+// fp32 products of bf16-rounded operands: exactly representable inputs give exact results, others the rounded
+// ones'.
+TEST(Linear, Bf16Rounds) {
+  on_one_rank([](Context& c) {
+    c.compute_dtype = ComputeDType::bf16;
+    const float x = 1.00390625f;  // 1 + 2^-8: halfway, rounds to even: 1
+    const Tensor y = linear(full({1, 1}, x), full({1, 1}, 1.0078125));  // 1 + 2^-7 is a bf16
+    EXPECT_EQ(to_values(y)[0], 1.0078125);
+    EXPECT_EQ(to_values(matmul(full({1, 1}, x), full({1, 1}, 3)))[0], 3);
+  });
+}
+
+TEST(Linear, MisuseIsAnError) {
+  on_one_rank([](Context&) {
+    EXPECT_THROW(linear(zeros({2, 3}), zeros({2, 4})), BugError);
+    EXPECT_THROW(linear(zeros({2, 3}), zeros({2, 3}, DType::f64)), BugError);
+    EXPECT_THROW(matmul(zeros({2, 3}), zeros({2, 3})), BugError);
+    EXPECT_THROW(matmul(zeros({2, 2, 3}), zeros({3, 3, 2})), BugError);
+  });
+}
+
+}  // namespace
+}  // namespace redco
