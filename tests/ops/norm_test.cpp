@@ -1,0 +1,101 @@
+#include "ops/norm.h"
+
+#include "ops/dispatch.h"
+#include "ops/softmax.h"
+#include "support/op_cases.h"
+
+namespace redco {
+namespace {
+
+using namespace redco::testing;
+using Xs = std::vector<Tensor>;
+
+constexpr double kEps = 1e-5;
+
+Tensor at(const Xs& x, size_t i) { return i < x.size() ? x[i] : Tensor(); }
+
+TEST(LayerNorm, WithAndWithoutParameters) {
+  auto f = [](const Xs& x) { return layer_norm(x[0], at(x, 1), at(x, 2), kEps); };
+  OpCase c{"w and b", {{{3, 4}}, {{4}}, {{4}}}, f};
+  c.inputs[0].units = {1, 2};
+  check_op(c);
+  check_op({"batch dims", {{{2, 3, 4}}, {{4}}}, f});
+  check_op({"plain", {{{3, 5}}}, f});
+  check_op({"b only", {{{3, 4}}, {{4}}}, [](const Xs& x) { return layer_norm(x[0], {}, x[1], kEps); }});
+}
+
+TEST(LayerNorm, Composed) {
+  OpCase c{"composed", {{{3, 4}}, {{4}}, {{4}}}, [](const Xs& x) {
+             return layer_norm_composed(x[0], x[1], x[2], kEps);
+           }};
+  check_op(c);
+}
+
+TEST(RmsNorm, WithAndWithoutWeight) {
+  auto f = [](const Xs& x) { return rms_norm(x[0], at(x, 1), kEps); };
+  check_op({"w", {{{2, 3, 4}}, {{4}}}, f});
+  check_op({"plain", {{{3, 4}}}, f});
+  check_op({"composed", {{{3, 4}}, {{4}}}, [](const Xs& x) { return rms_norm_composed(x[0], x[1], kEps); }});
+}
+
+TEST(Norms, FusedEqualsComposed) {
+  on_one_rank([](Context&) {
+    const Shape s = {3, 5};
+    const Numbers n = numbers_of({"", {{s, -3, 3}, {{5}}, {{5}}}, {}}, 5);
+    const Tensor x = place(s, n.inputs[0], {}), w = place({5}, n.inputs[1], {}),
+                 b = place({5}, n.inputs[2], {});
+    EXPECT_LT(distance(to_values(layer_norm(x, w, b, kEps)), to_values(layer_norm_composed(x, w, b, kEps))),
+              1e-14);
+    EXPECT_LT(distance(to_values(rms_norm(x, w, kEps)), to_values(rms_norm_composed(x, w, kEps))), 1e-14);
+  });
+}
+
+TEST(Norms, ParametersOfATask) {
+  Input x{{2, 3, 4}}, w{{2, 4}}, b{{2, 4}};
+  x.hidden = w.hidden = b.hidden = 1;
+  check_op({"layer norm", {x, w, b}, [](const Xs& in) { return layer_norm(in[0], in[1], in[2], kEps); }});
+  check_op({"rms norm", {x, w}, [](const Xs& in) { return rms_norm(in[0], in[1], kEps); }});
+  check_op({"shared", {x, {{4}}, {{4}}}, [](const Xs& in) { return layer_norm(in[0], in[1], in[2], kEps); }});
+}
+
+TEST(Norms, EmptyRows) {
+  check_op({"no rows", {{{0, 4}}, {{4}}, {{4}}}, [](const Xs& x) {
+              return layer_norm(x[0], x[1], x[2], kEps) + rms_norm(x[0], x[1], kEps);
+            }});
+}
+
+// The fast backward is only for gradients that are not differentiated.
+TEST(Norms, ComposedVjpIsTakenForSecondDerivativesOnly) {
+  on_one_rank([](Context&) {
+    const Tensor x = from_values({2, 3}, std::vector<double>{1, 2, 4, -1, 0, 2}).watched();
+    auto loss = [&] { return sum_all(square(layer_norm(x, {}, {}, kEps)) * x); };
+    const i64 before = composed_vjp_count();
+    grad(loss(), {x});
+    EXPECT_EQ(composed_vjp_count(), before);
+    grad(loss(), {x}, {.create_graph = true});
+    EXPECT_EQ(composed_vjp_count(), before + 1);
+  });
+}
+
+TEST(Softmax, EveryPlacement) {
+  OpCase c{"softmax", {{{2, 3, 4}, -3, 3}}, [](const Xs& x) { return softmax(x[0]); }};
+  c.inputs[0].units = {1, 2};
+  check_op(c);
+  check_op({"log_softmax", {{{3, 4}, -3, 3}}, [](const Xs& x) { return log_softmax(x[0]); }});
+  check_op({"vector", {{{5}, -3, 3}}, [](const Xs& x) { return softmax(x[0]) + log_softmax(x[0]); }});
+  check_op({"no rows", {{{0, 5}}}, [](const Xs& x) { return softmax(x[0]) + log_softmax(x[0]); }});
+}
+
+TEST(Softmax, LargeNumbersAndMaskedRows) {
+  on_one_rank([](Context&) {
+    const double inf = INFINITY;
+    const Tensor x = from_values({3, 2}, std::vector<double>{1e4, 1e4 - 1, -inf, 0, -inf, -inf}).watched();
+    const Tensor y = softmax(x);
+    const double e = std::exp(-1.0);
+    EXPECT_LT(distance(to_values(y), {1 / (1 + e), e / (1 + e), 0, 1, 0, 0}), 1e-15);
+    for (double g : to_values(grad(sum_all(square(y)), {x})[0])) EXPECT_TRUE(std::isfinite(g));
+  });
+}
+
+}  // namespace
+}  // namespace redco
