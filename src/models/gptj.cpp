@@ -2,6 +2,8 @@
 // each head in interleaved pairs, an output head with bias.
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "models/model.h"
 #include "models/rope_config.h"
 #include "models/spec_builder.h"

@@ -2,6 +2,8 @@
 // (350m) after it, embeddings that may be narrower than the model.
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "models/model.h"
 #include "models/spec_builder.h"
 #include "ops/elementwise.h"

@@ -1,4 +1,6 @@
 // verify's report for people and for programs.
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "verify/verify.h"
