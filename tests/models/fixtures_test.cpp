@@ -35,5 +35,67 @@ INSTANTIATE_TEST_SUITE_P(Variants, Fixtures,
                                             ::testing::ValuesIn(kMeshes)),
                          param_name);
 
+// Other ways to store the same weights: shards, half precision, names without the prefix.
+class Stored : public ::testing::TestWithParam<const char*> {};
+TEST_P(Stored, GivesTheSameLogits) {
+  expect_matches(fixture(GetParam()), run_model(fixture(GetParam()), {1, 2}, {.gradients = false}), false);
+}
+INSTANTIATE_TEST_SUITE_P(Files, Stored,
+                         ::testing::Values("llama-sharded", "llama-bf16", "opt-fp16", "gpt2-legacy-names"),
+                         [](const auto& info) {
+                           std::string text = info.param;
+                           std::replace(text.begin(), text.end(), '-', '_');
+                           return text;
+                         });
+
+// The config as transformers 4 wrote it gives the same bits.
+class OlderConfig : public ::testing::TestWithParam<const char*> {};
+TEST_P(OlderConfig, GivesTheSameModel) {
+  const std::string folder = fixture(GetParam());
+  const Results old = run_model(folder, {1, 1}, {.config = "config.v4.json", .gradients = false});
+  EXPECT_EQ(old, run_model(folder, {1, 1}, {.gradients = false}));
+}
+INSTANTIATE_TEST_SUITE_P(Configs, OlderConfig,
+                         ::testing::Values("gptj", "llama", "gpt2-variants", "opt-postnorm",
+                                           "llama-rope-linear", "llama-rope-llama3", "llama-rope-yarn",
+                                           "mistral-window", "qwen2-window"),
+                         [](const auto& info) {
+                           std::string text = info.param;
+                           std::replace(text.begin(), text.end(), '-', '_');
+                           return text;
+                         });
+
+// Rules that nobody would choose give the same numbers.
+TEST(SillyRules, GiveTheSameNumbers) {
+  using Dims = std::vector<std::optional<std::string>>;
+  struct Case {
+    const char* fixture;
+    CustomRule rule;
+  };
+  const std::vector<Case> cases = {
+      {"gptj", {".*fc_in.weight", Dims{"mp", std::nullopt}}},
+      {"gpt2", {".*c_fc.weight", Dims{"mp", std::nullopt}}},
+      {"llama", {".*norm.*weight", Dims{"mp"}}},
+      {"opt", {".*out_proj.weight", Dims{std::nullopt, "mp"}}},
+      {"llama", {".*self_attn.*weight", Dims{std::nullopt, std::nullopt}}},
+      {"gpt2", {".*wte.weight", Dims{std::nullopt, "mp"}}},
+  };
+  for (const auto& [name, rule] : cases) {
+    SCOPED_TRACE(name);
+    SCOPED_TRACE(rule.match);
+    for (const Mesh mesh : {Mesh{1, 2}, Mesh{2, 2}, Mesh{1, 3}})
+      expect_matches(fixture(name), run_model(fixture(name), mesh, {.rules = {rule}}));
+  }
+}
+
+// Blocks that keep their input alone give the gradients of those that keep everything.
+TEST(Recompute, GivesTheSameGradients) {
+  for (const char* name : {"gpt2", "gptj", "opt-postnorm", "llama"}) {
+    SCOPED_TRACE(name);
+    const Results kept = run_model(fixture(name), {1, 2});
+    EXPECT_EQ(run_model(fixture(name), {1, 2}, {.recompute = true}), kept);
+  }
+}
+
 }  // namespace
 }  // namespace redco::testing

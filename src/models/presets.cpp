@@ -1,0 +1,210 @@
+// Published architectures by name: the config.json of the checkpoints they are known from.
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/words.h"
+#include "models/model.h"
+
+namespace redco {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Preset {
+  const char* name;
+  Json (*family)();
+  Json settings;  // beside and over the family's
+};
+
+// openai-community/gpt2*
+Json gpt2() {
+  return {{"architectures", Json::array({"GPT2LMHeadModel"})},
+          {"model_type", "gpt2"},
+          {"vocab_size", 50257},
+          {"n_positions", 1024},
+          {"n_inner", nullptr},
+          {"activation_function", "gelu_new"},
+          {"resid_pdrop", 0.1},
+          {"embd_pdrop", 0.1},
+          {"attn_pdrop", 0.1},
+          {"layer_norm_epsilon", 1e-5},
+          {"initializer_range", 0.02},
+          {"bos_token_id", 50256},
+          {"eos_token_id", 50256},
+          {"tie_word_embeddings", true}};
+}
+
+// EleutherAI/gpt-j-6b
+Json gptj() {
+  return {{"architectures", Json::array({"GPTJForCausalLM"})},
+          {"model_type", "gptj"},
+          {"vocab_size", 50400},
+          {"n_positions", 2048},
+          {"rotary_dim", 64},
+          {"n_inner", nullptr},
+          {"activation_function", "gelu_new"},
+          {"resid_pdrop", 0.0},
+          {"embd_pdrop", 0.0},
+          {"attn_pdrop", 0.0},
+          {"layer_norm_epsilon", 1e-5},
+          {"initializer_range", 0.02},
+          {"bos_token_id", 50256},
+          {"eos_token_id", 50256},
+          {"tie_word_embeddings", false}};
+}
+
+// facebook/opt-*
+Json opt() {
+  return {{"architectures", Json::array({"OPTForCausalLM"})},
+          {"model_type", "opt"},
+          {"vocab_size", 50272},
+          {"max_position_embeddings", 2048},
+          {"do_layer_norm_before", true},
+          {"_remove_final_layer_norm", false},
+          {"activation_function", "relu"},
+          {"dropout", 0.1},
+          {"attention_dropout", 0.0},
+          {"layerdrop", 0.0},
+          {"init_std", 0.02},
+          {"pad_token_id", 1},
+          {"bos_token_id", 2},
+          {"eos_token_id", 2},
+          {"tie_word_embeddings", true}};
+}
+
+Json llama_like(const char* architecture, const char* model_type) {
+  return {{"architectures", Json::array({architecture})},
+          {"model_type", model_type},
+          {"hidden_act", "silu"},
+          {"initializer_range", 0.02},
+          {"rope_theta", 10000.0},
+          {"rope_scaling", nullptr},
+          {"tie_word_embeddings", false}};
+}
+
+Json with(Json base, const Json& more) {
+  base.update(more);
+  return base;
+}
+
+// huggyllama/llama-*
+Json llama() {
+  return with(llama_like("LlamaForCausalLM", "llama"), {{"vocab_size", 32000},
+                                                        {"max_position_embeddings", 2048},
+                                                        {"rms_norm_eps", 1e-6},
+                                                        {"bos_token_id", 1},
+                                                        {"eos_token_id", 2}});
+}
+// meta-llama/Llama-2-*-hf
+Json llama2() { return with(llama(), {{"max_position_embeddings", 4096}, {"rms_norm_eps", 1e-5}}); }
+// meta-llama/Meta-Llama-3-8B, meta-llama/Llama-3.2-1B
+Json llama3() {
+  return with(llama2(), {{"vocab_size", 128256},
+                         {"max_position_embeddings", 8192},
+                         {"rope_theta", 500000.0},
+                         {"bos_token_id", 128000},
+                         {"eos_token_id", 128001}});
+}
+// mistralai/Mistral-7B-v0.1
+Json mistral() {
+  return with(llama_like("MistralForCausalLM", "mistral"), {{"vocab_size", 32000},
+                                                            {"max_position_embeddings", 32768},
+                                                            {"sliding_window", 4096},
+                                                            {"rms_norm_eps", 1e-5},
+                                                            {"bos_token_id", 1},
+                                                            {"eos_token_id", 2}});
+}
+// Qwen/Qwen2-*
+Json qwen2() {
+  return with(llama_like("Qwen2ForCausalLM", "qwen2"), {{"max_position_embeddings", 131072},
+                                                        {"rope_theta", 1000000.0},
+                                                        {"rms_norm_eps", 1e-6},
+                                                        {"use_sliding_window", false},
+                                                        {"sliding_window", 131072},
+                                                        {"bos_token_id", 151643},
+                                                        {"eos_token_id", 151643}});
+}
+
+Json gpt_size(i64 width, i64 layers, i64 heads) {
+  return {{"n_embd", width}, {"n_layer", layers}, {"n_head", heads}};
+}
+Json opt_size(i64 width, i64 layers, i64 heads) {
+  return {{"hidden_size", width},
+          {"num_hidden_layers", layers},
+          {"num_attention_heads", heads},
+          {"ffn_dim", 4 * width},
+          {"word_embed_proj_dim", width}};
+}
+Json llama_size(i64 width, i64 inner, i64 layers, i64 heads, i64 kv_heads) {
+  return {{"hidden_size", width},
+          {"intermediate_size", inner},
+          {"num_hidden_layers", layers},
+          {"num_attention_heads", heads},
+          {"num_key_value_heads", kv_heads}};
+}
+
+std::vector<Preset> presets() {
+  return {
+      {"gpt2", gpt2, gpt_size(768, 12, 12)},
+      {"gpt2-medium", gpt2, gpt_size(1024, 24, 16)},
+      {"gpt2-large", gpt2, gpt_size(1280, 36, 20)},
+      {"gpt2-xl", gpt2, gpt_size(1600, 48, 25)},
+      {"gpt-j-6b", gptj, gpt_size(4096, 28, 16)},
+      {"llama-7b", llama, llama_size(4096, 11008, 32, 32, 32)},
+      {"llama-13b", llama, llama_size(5120, 13824, 40, 40, 40)},
+      {"llama-30b", llama, llama_size(6656, 17920, 60, 52, 52)},
+      {"llama-65b", llama, with(llama_size(8192, 22016, 80, 64, 64), {{"rms_norm_eps", 1e-5}})},
+      {"llama2-7b", llama2, llama_size(4096, 11008, 32, 32, 32)},
+      {"llama2-13b", llama2, llama_size(5120, 13824, 40, 40, 40)},
+      {"llama2-70b", llama2, llama_size(8192, 28672, 80, 64, 8)},
+      {"llama3-8b", llama3, llama_size(4096, 14336, 32, 32, 8)},
+      {"llama3.2-1b", llama3,
+       with(llama_size(2048, 8192, 16, 32, 8), {{"head_dim", 64},
+                                                {"max_position_embeddings", 131072},
+                                                {"rope_scaling",
+                                                 {{"rope_type", "llama3"},
+                                                  {"factor", 32.0},
+                                                  {"low_freq_factor", 1.0},
+                                                  {"high_freq_factor", 4.0},
+                                                  {"original_max_position_embeddings", 8192}}},
+                                                {"tie_word_embeddings", true}})},
+      {"mistral-7b", mistral, llama_size(4096, 14336, 32, 32, 8)},
+      {"qwen2-0.5b", qwen2,
+       with(llama_size(896, 4864, 24, 14, 2),
+            {{"vocab_size", 151936}, {"max_window_layers", 24}, {"tie_word_embeddings", true}})},
+      {"qwen2-7b", qwen2,
+       with(llama_size(3584, 18944, 28, 28, 4), {{"vocab_size", 152064}, {"max_window_layers", 28}})},
+      {"opt-125m", opt, opt_size(768, 12, 12)},
+      {"opt-350m", opt,
+       with(opt_size(1024, 24, 16), {{"word_embed_proj_dim", 512}, {"do_layer_norm_before", false}})},
+      {"opt-1.3b", opt, opt_size(2048, 24, 32)},
+      {"opt-2.7b", opt, opt_size(2560, 32, 32)},
+      {"opt-6.7b", opt, opt_size(4096, 32, 32)},
+      {"opt-13b", opt, opt_size(5120, 40, 40)},
+      {"opt-30b", opt, opt_size(7168, 48, 56)},
+      {"opt-66b", opt, opt_size(9216, 64, 72)},
+      {"opt-175b", opt, opt_size(12288, 96, 96)},
+  };
+}
+
+}  // namespace
+
+std::vector<std::string> preset_names() {
+  std::vector<std::string> names;
+  for (const Preset& p : presets()) names.push_back(p.name);
+  return names;
+}
+
+std::string preset_config(const std::string& name) {
+  for (const Preset& p : presets())
+    if (name == p.name) return with(p.family(), p.settings).dump(2) + "\n";
+  const std::string near = nearest(name, preset_names());
+  throw UsageError("[model] model.preset={}: no such preset{}; known: {}", excerpt(name),
+                   near.empty() ? "" : fmt::format("; did you mean {}?", near),
+                   fmt::join(preset_names(), ", "));
+}
+
+}  // namespace redco

@@ -1,0 +1,250 @@
+// Every key of a config is used, inert or an error, and the older spellings give the same model.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "models/model.h"
+#include "models/rope_config.h"
+
+namespace redco {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// Small models of each family, with only what a config must say.
+Json minimal(const std::string& family) {
+  if (family == "gpt2")
+    return {{"model_type", family}, {"vocab_size", 11}, {"n_embd", 8}, {"n_layer", 2}, {"n_head", 2}};
+  if (family == "gptj")
+    return {{"model_type", family}, {"vocab_size", 11}, {"n_embd", 8},
+            {"n_layer", 2},         {"n_head", 2},      {"rotary_dim", 4}};
+  if (family == "opt")
+    return {{"model_type", family},   {"vocab_size", 11},         {"hidden_size", 8},
+            {"num_hidden_layers", 2}, {"num_attention_heads", 2}, {"ffn_dim", 16}};
+  return {{"model_type", family},    {"vocab_size", 11},         {"hidden_size", 8},
+          {"num_hidden_layers", 2},  {"num_attention_heads", 2}, {"intermediate_size", 16},
+          {"num_key_value_heads", 2}};
+}
+
+std::unique_ptr<Model> make_from(const Json& json) {
+  return make_model(ModelConfig(json.dump(), "config.json"));
+}
+std::unique_ptr<Model> make(const std::string& family, const Json& more = Json::object()) {
+  Json json = minimal(family);
+  json.update(more);
+  return make_from(json);
+}
+std::string error_of(const std::string& family, const Json& more) {
+  try {
+    make(family, more);
+  } catch (const ContentsError& e) {
+    return e.what();
+  }
+  return "no error";
+}
+bool has(const Model& m, const std::string& name) {
+  for (const ParamSpec& s : m.params().specs)
+    if (s.name == name) return true;
+  return m.params().aliases.count(name) > 0;
+}
+
+TEST(ModelConfigs, EveryFamilyNeedsItsSizes) {
+  for (const std::string& family : model_families()) {
+    const Json whole = minimal(family);
+    EXPECT_NO_THROW(make_from(whole)) << family;
+    for (const auto& [key, value] : whole.items()) {
+      if (key == "model_type" || key == "rotary_dim" || key == "num_key_value_heads") continue;
+      Json json = whole;
+      json.erase(key);
+      EXPECT_THROW(make_from(json), ContentsError) << family << " without " << key;
+    }
+  }
+}
+
+TEST(ModelConfigs, UnknownKeysAndFamiliesAreErrors) {
+  for (const std::string& family : model_families()) {
+    EXPECT_THAT(error_of(family, {{"alibi", true}}),
+                AllOf(HasSubstr("config.json"), HasSubstr("alibi=true"), HasSubstr("ignore_config_keys")));
+    EXPECT_EQ(error_of(family, {{"alibi", nullptr}}), "no error");
+    EXPECT_THAT(error_of(family, {{"quantization_config", {{"bits", 4}}}}), HasSubstr("not supported"));
+    EXPECT_THAT(error_of(family, {{"add_cross_attention", true}}), HasSubstr("not supported"));
+  }
+  EXPECT_THAT(error_of("gpt2", {{"model_type", "mamba"}}), AllOf(HasSubstr("mamba"), HasSubstr("qwen2")));
+  Json json = minimal("gpt2");
+  json["alibi"] = true;
+  EXPECT_NO_THROW(make_model(ModelConfig(json.dump(), "config.json", {}, {"alibi"})));
+}
+
+TEST(ModelConfigs, AnOverrideIsTheUsersError) {
+  const std::string text = minimal("gpt2").dump();
+  try {
+    make_model(ModelConfig(text, "config.json", {{"n_head", "3"}}));
+    FAIL();
+  } catch (const UsageError& e) {
+    EXPECT_THAT(e.what(), HasSubstr("model.n_head=3"));
+  }
+  EXPECT_EQ(make_model(ModelConfig(text, "config.json", {{"n_layer", "1"}}))->n_layers(), 1);
+}
+
+struct Bad {
+  const char* family;
+  Json settings;
+  const char* says;
+};
+
+TEST(ModelConfigs, UnsupportedValuesAreErrorsThatSayWhatIs) {
+  const std::vector<Bad> cases = {
+      {"gpt2", {{"activation_function", "xielu"}}, "supported: gelu"},
+      {"gpt2", {{"n_head", 3}}, "n_embd=8 is no multiple"},
+      {"gpt2", {{"n_layer", "two"}}, "whole number"},
+      {"gpt2", {{"n_layer", 2.5}}, "whole number"},
+      {"gpt2", {{"n_embd", 0}}, "at least 1"},
+      {"gpt2", {{"vocab_size", -1}}, "at least 1"},
+      {"gpt2", {{"resid_pdrop", 1.0}}, "[0, 1)"},
+      {"gpt2", {{"attn_pdrop", -0.1}}, "[0, 1)"},
+      {"gpt2", {{"layer_norm_epsilon", 0}}, "above 0"},
+      {"gpt2", {{"scale_attn_weights", "yes"}}, "true or false"},
+      {"gpt2", {{"n_special", 3}}, "supported: 0"},
+      {"gptj", {{"rotary_dim", nullptr}}, "expected a whole number"},
+      {"gptj", {{"rotary_dim", 6}}, "head width 4"},
+      {"gptj", {{"rotary_dim", 3}}, "even"},
+      {"gptj", {{"rotary", false}}, "supported: true"},
+      {"opt", {{"layerdrop", 0.1}}, "supported: 0.0"},
+      {"opt", {{"activation_dropout", 0.1}}, "supported: 0.0"},
+      {"opt", {{"pad_token_id", 11}}, "less than vocab_size=11"},
+      {"llama", {{"num_key_value_heads", 3}}, "no multiple"},
+      {"llama", {{"hidden_act", "geglu"}}, "supported: gelu"},
+      {"llama", {{"head_dim", 3}}, "even head width"},
+      {"llama", {{"partial_rotary_factor", 0.5}}, "supported: 1"},
+      {"llama", {{"sliding_window", 4}}, "no such setting"},
+      {"llama",
+       {{"rope_scaling", {{"type", "dynamic"}, {"factor", 2.0}}}},
+       "supported: default, linear, llama3, yarn"},
+      {"llama", {{"rope_parameters", {{"rope_type", "longrope"}}}}, "supported: default, linear"},
+      {"llama", {{"rope_scaling", {{"type", "linear"}}}}, "factor: missing"},
+      {"llama", {{"rope_scaling", {{"type", "linear"}, {"factor", 0}}}}, "above 0"},
+      {"llama", {{"rope_scaling", {{"type", "linear"}, {"factor", "4"}}}}, "finite number"},
+      {"llama",
+       {{"rope_scaling", {{"type", "linear"}, {"factor", 2}, {"beta", 1}}}},
+       "beta: rope type 'linear'"},
+      {"llama",
+       {{"rope_scaling", {{"type", "linear"}, {"rope_type", "default"}}}},
+       "rope_type says 'default'"},
+      {"llama", {{"rope_scaling", "linear"}}, "expected an object"},
+      {"llama", {{"rope_scaling", {{"type", 4}}}}, "expected a text"},
+      {"llama", {{"rope_theta", 0}}, "above 0"},
+      {"llama", {{"rope_theta", 5.0}, {"rope_parameters", {{"rope_theta", 10000.0}}}}, "keep one of them"},
+      {"llama",
+       {{"rope_scaling", {{"type", "linear"}, {"factor", 2}}}, {"rope_parameters", {{"rope_theta", 1e4}}}},
+       "keep one of them"},
+      {"mistral", {{"attention_bias", true}}, "no such setting"},
+      {"mistral", {{"sliding_window", 0}}, "at least 1"},
+      {"qwen2", {{"layer_types", {"full_attention"}}}, "num_hidden_layers=2"},
+      {"qwen2", {{"layer_types", {"full_attention", "linear_attention"}}}, "supported: full_attention"},
+      {"qwen2", {{"layer_types", {"full_attention", "sliding_attention"}}}, "use_sliding_window"},
+      {"qwen2", {{"use_mrope", true}}, "supported: false"},
+  };
+  for (const Bad& c : cases)
+    EXPECT_THAT(error_of(c.family, c.settings), HasSubstr(c.says)) << c.family << " " << c.settings.dump();
+}
+
+TEST(ModelConfigs, RopeSpellingsAgree) {
+  const auto frequencies = [](const Json& json) {
+    ModelConfig c(json.dump(), "config.json");
+    const RopeOptions o = read_rope(c, 16, 64);
+    return std::make_pair(*o.inv_freq, o.attention_factor);
+  };
+  const Json llama3 = {{"factor", 8.0},
+                       {"low_freq_factor", 1.0},
+                       {"high_freq_factor", 4.0},
+                       {"original_max_position_embeddings", 32}};
+  Json v4 = llama3, v5 = llama3, both = llama3;
+  v4["type"] = "llama3";
+  both["type"] = both["rope_type"] = "llama3";
+  v5["rope_type"] = "llama3";
+  v5["rope_theta"] = 500.0;
+  const auto expected = frequencies({{"rope_parameters", v5}});
+  EXPECT_EQ(frequencies({{"rope_theta", 500.0}, {"rope_scaling", v4}}), expected);
+  EXPECT_EQ(frequencies({{"rope_theta", 500.0}, {"rope_scaling", both}}), expected);
+  EXPECT_EQ(frequencies({{"rope_theta", 500.0}, {"rope_scaling", nullptr}, {"rope_parameters", v5}}),
+            expected);
+  EXPECT_NE(frequencies({{"rope_theta", 500.0}}), expected);
+  EXPECT_EQ(frequencies({{"rope_theta", 500.0}}), frequencies({{"rope_parameters", {{"rope_theta", 500}}}}));
+  EXPECT_EQ(frequencies(Json::object()), frequencies({{"rope_theta", 10000}}));
+  EXPECT_EQ(frequencies({{"rope_parameters", {{"rope_type", "default"}, {"partial_rotary_factor", 1.0}}}}),
+            frequencies({{"rope_scaling", Json::object()}}));
+}
+
+TEST(ModelConfigs, SettingsDecideWhichParametersThereAre) {
+  EXPECT_TRUE(make("gpt2")->params().aliases.count("lm_head.weight"));
+  EXPECT_FALSE(make("gpt2", {{"tie_word_embeddings", false}})->params().aliases.count("lm_head.weight"));
+  EXPECT_FALSE(make("gptj")->params().aliases.count("lm_head.weight"));
+  const auto tied = make("gptj", {{"tie_word_embeddings", true}});
+  EXPECT_TRUE(tied->params().aliases.count("lm_head.weight"));
+  EXPECT_TRUE(has(*tied, "lm_head.bias"));
+
+  const auto opt = make("opt");
+  EXPECT_TRUE(has(*opt, "model.decoder.final_layer_norm.weight"));
+  EXPECT_TRUE(has(*opt, "model.decoder.layers.1.fc1.bias"));
+  EXPECT_FALSE(has(*opt, "model.decoder.project_in.weight"));
+  const auto post = make("opt", {{"do_layer_norm_before", false}, {"word_embed_proj_dim", 4}});
+  EXPECT_FALSE(has(*post, "model.decoder.final_layer_norm.weight"));
+  EXPECT_TRUE(has(*post, "model.decoder.project_out.weight"));
+  EXPECT_FALSE(has(*make("opt", {{"enable_bias", false}}), "model.decoder.layers.0.self_attn.q_proj.bias"));
+
+  EXPECT_FALSE(has(*make("llama"), "model.layers.0.self_attn.q_proj.bias"));
+  EXPECT_TRUE(has(*make("llama", {{"attention_bias", true}}), "model.layers.0.self_attn.o_proj.bias"));
+  EXPECT_TRUE(has(*make("qwen2"), "model.layers.0.self_attn.q_proj.bias"));
+  EXPECT_FALSE(has(*make("qwen2"), "model.layers.0.self_attn.o_proj.bias"));
+  EXPECT_FALSE(has(*make("mistral", {{"sliding_window", nullptr}}), "model.layers.0.self_attn.q_proj.bias"));
+}
+
+TEST(ModelConfigs, StoredNames) {
+  const auto gpt2 = make("gpt2"), gptj = make("gptj"), opt = make("opt"), llama = make("llama");
+  EXPECT_EQ(gpt2->canonical_name("h.1.mlp.c_fc.bias"), "transformer.h.1.mlp.c_fc.bias");
+  EXPECT_EQ(gpt2->canonical_name("lm_head.weight"), "lm_head.weight");
+  EXPECT_EQ(gpt2->canonical_name("transformer.h.0.attn.bias"), "");
+  EXPECT_EQ(gpt2->canonical_name("h.0.attn.masked_bias"), "");
+  EXPECT_EQ(gptj->canonical_name("wte.weight"), "transformer.wte.weight");
+  EXPECT_EQ(gptj->canonical_name("transformer.h.0.attn.bias"), "");
+  EXPECT_EQ(gptj->canonical_name("lm_head.bias"), "lm_head.bias");
+  for (const char* prefix : {"model.decoder.", "decoder.", ""})
+    EXPECT_EQ(opt->canonical_name(std::string(prefix) + "layers.0.fc1.bias"),
+              "model.decoder.layers.0.fc1.bias");
+  EXPECT_EQ(opt->canonical_name("decoder.version"), "");
+  EXPECT_EQ(llama->canonical_name("layers.0.mlp.up_proj.weight"), "model.layers.0.mlp.up_proj.weight");
+  EXPECT_EQ(llama->canonical_name("model.layers.0.self_attn.rotary_emb.inv_freq"), "");
+  EXPECT_EQ(llama->canonical_name("norm.weight"), "model.norm.weight");
+}
+
+TEST(ModelConfigs, PositionsFollowTheMask) {
+  const std::vector<i32> left = {0, 0, 1, 1}, right = {1, 1, 0, 0};
+  const auto gpt2 = make("gpt2"), opt = make("opt");
+  EXPECT_EQ(gpt2->positions(left, false), (std::vector<i32>{0, 1, 2, 3}));
+  EXPECT_EQ(gpt2->positions(left, true), (std::vector<i32>{0, 0, 0, 1}));
+  EXPECT_EQ(opt->positions(left, true), (std::vector<i32>{1, 1, 2, 3}));
+  EXPECT_EQ(opt->positions(right, false), (std::vector<i32>{2, 3, 1, 1}));
+}
+
+TEST(ModelConfigs, WhatIsSavedIsWhatCame) {
+  const auto model =
+      make_model(ModelConfig(minimal("llama").dump(), "config.json", {{"rms_norm_eps", "1e-5"}}));
+  Json expected = minimal("llama");
+  expected["rms_norm_eps"] = 1e-5;
+  EXPECT_EQ(Json::parse(model->config_json()), expected);
+}
+
+TEST(ModelConfigs, HostileTextIsAnError) {
+  for (const std::string text : {"", "[]", "{", "{\"vocab_size\": 1e400}", "\xff", "null"})
+    EXPECT_THROW(make_model(ModelConfig(text, "config.json")), ContentsError) << text;
+  EXPECT_THROW(
+      ModelConfig("{\"a\":" + std::string(100000, '[') + std::string(100000, ']') + "}", "config.json"),
+      ContentsError);
+}
+
+}  // namespace
+}  // namespace redco
