@@ -1,6 +1,8 @@
 #include "launch/host.h"
 
+#include <algorithm>
 #include <charconv>
+#include <map>
 
 #include "base/error.h"
 #include "base/file.h"

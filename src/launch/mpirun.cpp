@@ -1,5 +1,8 @@
 #include "launch/mpirun.h"
 
+#include <algorithm>
+#include <set>
+
 #include "base/error.h"
 
 namespace redco {

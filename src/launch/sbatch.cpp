@@ -1,5 +1,7 @@
 #include "launch/sbatch.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/words.h"
 

@@ -4,8 +4,15 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fmt/format.h>
+
 #include <charconv>
 #include <fstream>
+#include <set>
+#include <set>
 #include <sstream>
 
 namespace redco {
