@@ -3,29 +3,100 @@
 #include <exception>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "base/words.h"
 #include "commands.h"
 #include "job/session.h"
 #include "launch/exec.h"
 
-int main(int argc, char** argv) {
-  using namespace redco;
-  CLI::App app("redco: distributed training and inference of large models from one job YAML");
-  app.set_version_flag("--version", std::string("redco ") + REDCO_VERSION);
+namespace redco::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "A job is a YAML file; key=value words on the command line override its keys:\n"
+    "  redco plan job.yaml                                what it needs, before it runs\n"
+    "  redco train job.yaml train.max_steps=100           train, or go on from the last checkpoint\n"
+    "  redco predict job.yaml predict.prompt='Once upon'  ask the trained model\n"
+    "  redco COMMAND --help                               options and examples of a command\n"
+    "  redco validate --explain train                     the keys of a job's section\n"
+    "Exit codes: 0 done, 1 a check failed, 2 command line or job, 3 contents of files, 4 doesn't fit,\n"
+    "5 a rank died, 6 not finite, 7 reading or writing, 8 stopped by a signal, 70 a bug.";
+
+// "; did you mean --json?": the command's option nearest to a word that it doesn't have.
+std::string option_hint(const CLI::App& app, const std::vector<std::string>& words) {
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+  std::vector<std::string> names;
+  for (const CLI::Option* o : command->get_options())
+    for (const std::string& n : o->get_lnames()) names.push_back("--" + n);
+  for (const std::string& w : words) {
+    if (!w.starts_with("-")) continue;
+    const std::string near = nearest(w.substr(0, w.find('=')), names);
+    if (!near.empty()) return fmt::format("; did you mean {}?", near);
+  }
+  return "";
+}
+
+int usage_error(const CLI::App& app, const CLI::ParseError& e, const std::vector<std::string>& words) {
+  std::string command = "redco";
+  for (const CLI::App* a = &app; !a->get_subcommands().empty();) {
+    a = a->get_subcommands().front();
+    command += " " + a->get_name();
+  }
+  std::string what = e.what();
+  if (e.get_name() == "ExtrasError") what += option_hint(app, words);
+  error("{}\n`{} --help` says more", what, command);
+  return static_cast<int>(ExitCode::usage);
+}
+
+// A first word that is no command: said before CLI11 takes it for a stray argument. "" where all is well.
+std::string unknown_command(const CLI::App& app, const std::vector<std::string>& words) {
+  if (words.empty() || words[0].starts_with("-")) return "";
+  std::vector<std::string> names;
+  for (const CLI::App* c : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(c->get_name());
+  if (std::find(names.begin(), names.end(), words[0]) != names.end()) return "";
+  const std::string near = nearest(words[0], names);
+  return fmt::format(
+      "redco has no command '{}'; {}", excerpt(words[0]),
+      near.empty() ? fmt::format("it has {}", fmt::join(names, ", ")) : "did you mean " + near + "?");
+}
+
+int run_main(int argc, char** argv) {
+  CLI::App app("redco: training and inference of large models, sharded over ranks, from one job YAML",
+               "redco");
+  app.set_version_flag("--version", version_text, "version, build and libraries");
   app.require_subcommand(1);
-  app.option_defaults()->always_capture_default(false);
-  cli::Invocation run;
+  app.footer(kExamples);
+  Invocation run;
+  std::vector<std::string> words(argv + 1, argv + argc);
   try {
     run.argv.push_back(program_path());
-    for (int i = 1; i < argc; ++i) run.argv.emplace_back(argv[i]);
-    cli::add_train(app, run);
-    cli::add_verify(app, run);
+    run.argv.insert(run.argv.end(), words.begin(), words.end());
+    add_train(app, run);
+    add_predict(app, run);
+    add_verify(app, run);
+    add_validate(app, run);
+    add_bench(app, run);
+    add_env(app, run);
+    add_sbatch(app, run);
+    add_tokenizer(app, run);
+    if (const std::string unknown = unknown_command(app, words); !unknown.empty())
+      throw UsageError("{}", unknown);
+    if (words.empty()) {
+      std::fputs(app.help().c_str(), stderr);
+      return static_cast<int>(ExitCode::usage);
+    }
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
-    app.exit(e);
-    return static_cast<int>(ExitCode::usage);
+    return e.get_exit_code() == 0 ? app.exit(e) : usage_error(app, e, words);  // 0: --help, --version
   } catch (const std::exception& e) {
     return report_error(e);
   }
   return run.exit_code;
 }
+
+}  // namespace
+}  // namespace redco::cli
+
+int main(int argc, char** argv) { return redco::cli::run_main(argc, argv); }

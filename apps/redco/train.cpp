@@ -1,43 +1,30 @@
 #include "base/log.h"
 #include "commands.h"
-#include "job/job_config.h"
 #include "job/run.h"
+#include "job/validate.h"
 
 namespace redco::cli {
 
-namespace {
-
-// A job command: JOB.yaml ... key=value ...
-void add_job_command(CLI::App& app, Invocation& run, const char* name, const char* help, JobUse use,
-                     int (*go)(const JobConfig&, const std::vector<std::string>&)) {
-  auto words = std::make_shared<JobArguments>();
-  CLI::App* c = app.add_subcommand(name, help);
-  c->add_option("JOB", words->words, "job YAML files, later ones laid over earlier ones, and key=value overrides")->required();
-  c->callback([words, use, go, &run] {
-    const JobConfig job = load_job(words->files(), words->overrides());
-    check_job(job, use);
-    run.exit_code = go(job, run.argv);
-  });
-}
-
-}  // namespace
-
 void add_train(CLI::App& app, Invocation& run) {
-  add_job_command(app, run, "train", "Train as the job says; goes on where an earlier run in its workdir stopped", JobUse::train, run_train);
-  add_job_command(app, run, "predict", "Answer prompts with a trained or given model", JobUse::predict, run_predict);
-}
-
-std::vector<std::string> JobArguments::files() const {
-  std::vector<std::string> out;
-  for (const std::string& w : words)
-    if (w.find('=') == std::string::npos) out.push_back(w);
-  return out;
-}
-std::vector<std::string> JobArguments::overrides() const {
-  std::vector<std::string> out;
-  for (const std::string& w : words)
-    if (w.find('=') != std::string::npos) out.push_back(w);
-  return out;
+  auto words = std::make_shared<JobArguments>();
+  auto dry = std::make_shared<bool>(false);
+  CLI::App* c =
+      add_command(app, "train", "Train as the job says; goes on where an earlier run in its workdir stopped",
+                  "  redco train job.yaml\n"
+                  "  redco train job.yaml parallel.n_model_shards=2 workdir=runs/two\n"
+                  "  redco train job.yaml --dry-run     stop after the checks\n");
+  add_job_words(*c, *words);
+  c->add_flag("--dry-run", *dry, "check the job and everything it names, then stop");
+  c->callback([words, dry, &run] {
+    const JobConfig job = words->load();
+    check_job(job, JobUse::train);
+    if (*dry) {
+      preflight(job, JobUse::train);
+      info("the job is well formed, and what it names is here");
+    } else {
+      run.exit_code = run_train(job, run.argv);
+    }
+  });
 }
 
 }  // namespace redco::cli

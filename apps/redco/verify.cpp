@@ -5,53 +5,65 @@
 #include "base/error.h"
 #include "comm/group.h"
 #include "commands.h"
-#include "job/job_config.h"
+#include "job/assemble.h"
 #include "job/session.h"
 
 namespace redco::cli {
 
-void add_verify(CLI::App& app, Invocation& run) {
-  struct Options {
-    std::string folder, expected;
-    i64 ranks = 1, shards = 0;
-    bool json = false;
-    std::vector<std::string> overrides;
-  };
-  auto o = std::make_shared<Options>();
-  CLI::App* c = app.add_subcommand("verify", "Does a checkpoint compute, under this layout, what another framework computed?");
-  c->add_option("DIR", o->folder, "Hugging Face folder")->required();
-  c->add_option("EXPECTED", o->expected, "safetensors file of expected values; default: expected.safetensors in DIR. Words with '=' are overrides");
-  c->add_option("overrides", o->overrides, "key=value, e.g. parallel.sharding_rules='[{match: \".*\", spec: [mp, ~]}]'");
-  c->add_option("--ranks", o->ranks, "ranks to run on")->check(CLI::Range(1, 4096))->capture_default_str();
-  c->add_option("--model-shards", o->shards, "ranks that share one copy of the model; default: all of --ranks");
-  c->add_flag("--json", o->json, "print the report as JSON");
-  c->callback([o, &run] {
-    std::vector<std::string> overrides = o->overrides;
-    std::string expected = o->expected;
-    if (expected.find('=') != std::string::npos && expected.find('/') == std::string::npos) {
-      overrides.insert(overrides.begin(), expected);
-      expected.clear();
-    } else if (expected.find('=') != std::string::npos && expected.rfind("parallel.", 0) == 0) {
-      overrides.insert(overrides.begin(), expected);
-      expected.clear();
-    }
-    overrides.push_back("model.path=" + o->folder);
-    overrides.push_back(fmt::format("parallel.n_ranks={}", o->ranks));
-    overrides.push_back(fmt::format("parallel.n_model_shards={}", o->shards > 0 ? o->shards : o->ranks));
-    const JobConfig job = load_job({}, overrides);
-    check_job(job, JobUse::verify);
-    VerifyRequest request{.folder = o->folder, .expected = expected};
-    for (const auto& r : job.parallel.sharding_rules) request.rules.push_back({r.match, r.spec});
-    request.config_overrides = job.model.config;
-    request.ignore_config_keys = job.model.ignore_config_keys;
-    const bool json = o->json;
-    run.exit_code = run_session(job.parallel, {.program = run.argv}, [&](Context& c) {
-      VerifyReport report;
-      report = verify(request);
-      if (c.rank() == 0) std::fputs((json ? to_json(report) : to_text(report)).c_str(), stdout);
-      return static_cast<int>(report.passed ? ExitCode::ok : ExitCode::check_failed);
-    });
+namespace {
+
+struct VerifyOptions {
+  std::vector<std::string> words;  // DIR [EXPECTED] key=value ...
+  i64 ranks = 1, shards = 0;
+  bool json = false;
+};
+
+int run_verify(const VerifyOptions& o, const std::vector<std::string>& program) {
+  std::vector<std::string> files, overrides;
+  for (const std::string& w : o.words) (is_override(w) ? overrides : files).push_back(w);
+  if (files.empty()) throw UsageError("verify needs a folder: `redco verify DIR [EXPECTED.safetensors]`");
+  if (files.size() > 2)
+    throw UsageError("verify takes a folder and one file of expected values; '{}' is too much", files[2]);
+  const i64 shards = o.shards > 0 ? o.shards : o.ranks;
+  if (o.ranks % shards != 0)
+    throw UsageError("--ranks {} is no multiple of --model-shards {}", o.ranks, shards);
+  // Laid under the user's words: a folder's name may hold anything, so it doesn't go through YAML.
+  overrides.insert(overrides.begin(), {fmt::format("parallel.n_ranks={}", o.ranks),
+                                       fmt::format("parallel.n_model_shards={}", shards)});
+  JobConfig job = load_job({}, overrides);
+  job.model.path = files[0];
+  check_job(job, JobUse::verify);
+  VerifyRequest request{.folder = files[0], .expected = files.size() > 1 ? files[1] : ""};
+  request.rules = custom_rules(job);
+  request.config_overrides = job.model.config;
+  request.ignore_config_keys = job.model.ignore_config_keys;
+  return run_session(job.parallel, {.program = program}, [&](Context& c) {
+    const VerifyReport report = verify(request);
+    if (c.rank() == 0) std::fputs((o.json ? to_json(report) : to_text(report)).c_str(), stdout);
+    return static_cast<int>(report.passed ? ExitCode::ok : ExitCode::check_failed);
   });
+}
+
+}  // namespace
+
+void add_verify(CLI::App& app, Invocation& run) {
+  auto o = std::make_shared<VerifyOptions>();
+  CLI::App* c = add_command(
+      app, "verify", "Does a checkpoint compute, under this layout, what another framework computed?",
+      "  redco verify models/gpt2 --ranks 4 --model-shards 2\n"
+      "  redco verify models/gpt2 expected.safetensors --json\n"
+      "  redco verify models/gpt2 --ranks 2 parallel.sharding_rules='[{match: \".*\", spec: [mp, ~]}]'\n");
+  c->add_option("DIR", o->words,
+                "Hugging Face folder; then a safetensors file of expected values (default: "
+                "expected.safetensors in the folder) and "
+                "key=value overrides")
+      ->required();
+  c->add_option("--ranks", o->ranks, "ranks to run on")->check(CLI::Range(1, 4096))->capture_default_str();
+  c->add_option("--model-shards", o->shards,
+                "ranks that share one copy of the model; default: all of --ranks")
+      ->check(CLI::Range(1, 4096));
+  c->add_flag("--json", o->json, "print the report as JSON");
+  c->callback([o, &run] { run.exit_code = run_verify(*o, run.argv); });
 }
 
 }  // namespace redco::cli

@@ -9,8 +9,6 @@
 
 namespace redco {
 
-namespace {
-
 std::string build_description() {
   std::string s = fmt::format("GCC {}.{}.{}", __GNUC__, __GNUC_MINOR__, __GNUC_PATCHLEVEL__);
 #if defined(__clang__)
@@ -29,6 +27,8 @@ std::string build_description() {
 #endif
   return s;
 }
+
+namespace {
 
 std::string cores_text(const Machine& m) {
   std::string s = fmt::format("{} usable: {} physical under a mask of {} of {} CPUs", m.usable_cores,
@@ -65,6 +65,8 @@ std::string env_text(const EnvReport& r) {
   line("mpi", r.mpi);
   line("cma", m.cma ? "allowed: one copy between ranks of a host"
                     : "not allowed: two copies between ranks of a host");
+  if (r.sgemm_flops_per_s > 0)
+    line("speed", fmt::format("{:.4g} GFLOP/s of sgemm, {:.4g} GB/s read", r.sgemm_flops_per_s / 1e9, r.read_bytes_per_s / 1e9));
   line("binding", m.can_bind ? "ranks can be pinned to cores"
                              : "ranks can't be pinned: the affinity is limited or can't "
                                "be set");
@@ -94,6 +96,10 @@ std::string env_json(const EnvReport& r) {
                            {"slurm", r.slurm},
                            {"problem", r.problem}};
   if (m.quota) j["cpu_quota"] = *m.quota;
+  if (r.sgemm_flops_per_s > 0) {
+    j["sgemm_flops_per_s"] = r.sgemm_flops_per_s;
+    j["read_bytes_per_s"] = r.read_bytes_per_s;
+  }
   return j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

@@ -18,7 +18,12 @@ struct EnvReport {
   std::string mpi;      // mpi_version()
   std::string slurm;    // "job 17, 2 nodes, 4 tasks", "" outside of an allocation
   std::string problem;  // mpi_mismatch(), "" when all is well
+  // Measured on all usable cores, by folders that launch doesn't know; 0: not measured.
+  double sgemm_flops_per_s = 0, read_bytes_per_s = 0;
 };
+
+// "GCC 12.2.0, optimized"
+std::string build_description();
 
 // Gathers it for this process. The strings come from folders that launch doesn't know.
 EnvReport collect_env(const std::string& version, const std::string& blas, const std::string& mpi,

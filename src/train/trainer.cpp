@@ -5,11 +5,11 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
-#include <fstream>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "base/progress.h"
 #include "base/words.h"
 #include "data/epoch_order.h"
@@ -25,14 +25,6 @@ void on_signal(int s) { g_signal = s; }
 
 double seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// Peak resident memory of this process, bytes.
-i64 peak_memory() {
-  std::ifstream f("/proc/self/status");
-  for (std::string line; std::getline(f, line);)
-    if (line.starts_with("VmHWM:")) return std::atoll(line.c_str() + 6) * 1024;
-  return 0;
 }
 
 // This replica's rows of a micro-batch that holds the examples [first, first + rows) of `order`.
@@ -257,7 +249,7 @@ class Training {
           {"tokens_per_s", last_rate_},
           {"step_s", t / static_cast<double>(interval_steps_)},
           {"ceiling_share", static_cast<double>(interval_flops_) / t / ceiling_},
-          {"peak_memory_bytes", static_cast<double>(peak_memory())}};
+          {"peak_memory_bytes", static_cast<double>(peak_memory_bytes())}};
       if (skipped_ > 0) v.push_back({"skipped_steps", static_cast<double>(skipped_)});
       log_->write(state_.step, v);
       (void)epoch;

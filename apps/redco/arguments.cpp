@@ -1,0 +1,47 @@
+// What commands share: a job's words, --help and --version.
+#include "base/error.h"
+#include "base/file.h"
+#include "comm/group.h"
+#include "commands.h"
+#include "kernels/threads.h"
+#include "launch/env_report.h"
+
+namespace redco::cli {
+
+bool is_override(const std::string& word) { return word.find('=') != std::string::npos && !exists(word); }
+
+std::vector<std::string> JobArguments::files() const {
+  std::vector<std::string> out;
+  for (const std::string& w : words)
+    if (!is_override(w)) out.push_back(w);
+  return out;
+}
+std::vector<std::string> JobArguments::overrides() const {
+  std::vector<std::string> out;
+  for (const std::string& w : words)
+    if (is_override(w)) out.push_back(w);
+  return out;
+}
+
+void add_job_words(CLI::App& command, JobArguments& words) {
+  command
+      .add_option(
+          "JOB", words.words,
+          "job YAML files, later ones laid over earlier ones, and key=value overrides whose values are YAML")
+      ->required();
+}
+
+CLI::App* add_command(CLI::App& app, const std::string& name, const std::string& help,
+                      const std::string& examples) {
+  CLI::App* c = app.add_subcommand(name, help);
+  c->set_version_flag("--version", version_text, "version, build and libraries");
+  c->footer(examples.empty() ? "" : "Examples:\n" + examples);
+  return c;
+}
+
+std::string version_text() {
+  return fmt::format("redco {} ({})\n{}\n{}", REDCO_VERSION, build_description(), kernels::describe(),
+                     mpi_version());
+}
+
+}  // namespace redco::cli

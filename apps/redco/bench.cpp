@@ -1,0 +1,31 @@
+#include "commands.h"
+#include "job/run_bench.h"
+
+namespace redco::cli {
+
+void add_bench(CLI::App& app, Invocation& run) {
+  struct Options {
+    JobArguments job;
+    BenchOptions bench;
+  };
+  auto o = std::make_shared<Options>();
+  CLI::App* c = add_command(
+      app, "bench",
+      "The job's training step, or its generation, on random tokens, beside the machine's ceiling",
+      "  redco bench job.yaml --steps 10\n"
+      "  redco bench model.preset=gpt2 train.global_batch_size=4 data.max_length=256\n"
+      "  redco bench model.preset=gpt2 predict.batch_size=1 --predict --json\n");
+  add_job_words(*c, o->job);
+  c->add_option("--steps", o->bench.steps,
+                "steps to time, or generations with --predict; one more comes first, untimed")
+      ->check(CLI::Range(i64{1}, i64{1000000}));
+  c->add_flag("--predict", o->bench.predict, "time predict: the prompt's pass, then token by token");
+  c->add_flag("--json", o->bench.json, "print the figures as one JSON object");
+  c->callback([o, &run] {
+    const JobConfig job = o->job.load();
+    check_job(job, JobUse::bench);
+    run.exit_code = run_bench(job, o->bench, run.argv);
+  });
+}
+
+}  // namespace redco::cli

@@ -1,0 +1,31 @@
+#include <cstdio>
+
+#include "comm/group.h"
+#include "commands.h"
+#include "kernels/gemm.h"
+#include "kernels/threads.h"
+#include "launch/env_report.h"
+
+namespace redco::cli {
+
+void add_env(CLI::App& app, Invocation& run) {
+  auto json = std::make_shared<bool>(false), measure = std::make_shared<bool>(false);
+  CLI::App* c =
+      add_command(app, "env", "What this machine offers: cores, memory, BLAS, MPI, SLURM",
+                  "  redco env --measure    and how fast it is\n  redco env --json       for bug reports\n");
+  c->add_flag("--json", *json, "one JSON object on one line");
+  c->add_flag("--measure", *measure, "measure the matrix product and the memory, too: a few seconds");
+  c->callback([json, measure, &run] {
+    EnvReport r = collect_env(REDCO_VERSION, kernels::describe(), mpi_version(), mpi_mismatch());
+    if (*measure) {
+      kernels::set_threads(r.machine.usable_cores);
+      kernels::check_blas();
+      r.sgemm_flops_per_s = kernels::measure_gemm_ceiling(1024, 1024, 1024);
+      r.read_bytes_per_s = kernels::measure_read_ceiling(i64{256} << 20);
+    }
+    std::fputs((*json ? env_json(r) + "\n" : env_text(r)).c_str(), stdout);
+    run.exit_code = 0;
+  });
+}
+
+}  // namespace redco::cli

@@ -1,0 +1,31 @@
+#include "base/log.h"
+#include "commands.h"
+#include "job/run.h"
+#include "job/validate.h"
+
+namespace redco::cli {
+
+void add_predict(CLI::App& app, Invocation& run) {
+  auto words = std::make_shared<JobArguments>();
+  auto dry = std::make_shared<bool>(false);
+  CLI::App* c =
+      add_command(app, "predict", "Go on from prompts with a trained or given model",
+                  "  redco predict job.yaml predict.prompt='Once upon a time'\n"
+                  "  redco predict job.yaml predict.input=prompts.jsonl predict.output=answers.jsonl\n"
+                  "  redco predict model.path=models/gpt2 predict.prompt=Hello predict.temperature=0.8 "
+                  "predict.top_k=40\n");
+  add_job_words(*c, *words);
+  c->add_flag("--dry-run", *dry, "check the job and everything it names, then stop");
+  c->callback([words, dry, &run] {
+    const JobConfig job = words->load();
+    check_job(job, JobUse::predict);
+    if (*dry) {
+      preflight(job, JobUse::predict);
+      info("the job is well formed, and what it names is here");
+    } else {
+      run.exit_code = run_predict(job, run.argv);
+    }
+  });
+}
+
+}  // namespace redco::cli

@@ -1,0 +1,314 @@
+#include "job/run_bench.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/process.h"
+#include "base/words.h"
+#include "comm/group.h"
+#include "generate/generate.h"
+#include "job/assemble.h"
+#include "job/session.h"
+#include "kernels/gemm.h"
+#include "kernels/nn.h"
+#include "kernels/threads.h"
+#include "pipelines/pipelines.h"
+#include "train/step.h"
+
+namespace redco {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double median(std::vector<double> v) {
+  REDCO_CHECK(!v.empty());
+  std::sort(v.begin(), v.end());
+  const std::size_t n = v.size();
+  return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+}
+
+double sum_over_ranks(Context& c, double x) {
+  c.world().all_reduce<double>(&x, 1);
+  return x;
+}
+
+// Tokens that depend on (stream, row, position) alone: the same on every mesh.
+std::vector<i32> random_tokens(u64 stream, i64 row, i64 n, i64 vocabulary) {
+  std::vector<i32> ids(static_cast<std::size_t>(n));
+  for (i64 i = 0; i < n; ++i)
+    ids[i] = static_cast<i32>(kernels::philox_word(stream, row, i, 0, 0) % static_cast<u64>(vocabulary));
+  return ids;
+}
+
+// The job's objects on this rank.
+struct Bench {
+  Context& c;
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<Model> model;
+  std::unique_ptr<Pipeline> pipeline;
+  ModelSource source;
+  ParamTree params;
+
+  Bench(const JobConfig& job, Context& context) : c(context) {
+    c.random.seed = static_cast<u64>(job.train.seed);
+    c.compute_dtype = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
+    c.world().together([&] {
+      tokenizer = job_tokenizer(job, "");
+      source = model_source(job, tokenizer.get());
+      if (!source.folder.empty() && !ckpt_here(source.folder)) source.folder.clear();
+      model = make_job_model(job, source);
+      pipeline = make_pipeline(job.pipeline);
+      pipeline->model = model.get();
+      pipeline->tokenizer = tokenizer.get();
+      if (job.data.max_length && *job.data.max_length > model->max_length())
+        throw UsageError("[data] data.max_length={} ({}) is more than the model's {} positions",
+                         *job.data.max_length, job.origins.where("data.max_length"), model->max_length());
+    });
+    params = make_job_params(job, source, model.get(), pipeline->params());
+  }
+
+  void describe(BenchReport& r) const {
+    r.n_ranks = c.world().size();
+    r.dp = c.mesh().dp;
+    r.mp = c.mesh().mp;
+    r.threads = kernels::threads();
+    for (const ParamSpec& s : params.specs()) r.parameters += numel(s.shape);
+    double peak = static_cast<double>(peak_memory_bytes());
+    c.world().all_reduce_max<double>(&peak, 1);
+    r.peak_memory_bytes = static_cast<i64>(peak);
+  }
+
+  // Bytes of this rank's weights that a token's pass reads: all but rows of tables that are looked up. A tied
+  // table is read by the head.
+  i64 bytes_read() const {
+    i64 n = 0;
+    const auto& aliases = pipeline->params().aliases;
+    for (std::size_t i = 0; i < params.size(); ++i) {
+      const ParamSpec& s = params.specs()[i];
+      const bool tied =
+          std::any_of(aliases.begin(), aliases.end(), [&](const auto& a) { return a.second == s.name; });
+      if (s.kind == ParamKind::embedding && !tied) continue;
+      n += params.values()[i].local_numel() * static_cast<i64>(sizeof(float));
+    }
+    return n;
+  }
+
+ private:
+  // A folder with a config alone is benchmarked with random weights.
+  static bool ckpt_here(const std::string& folder);
+};
+
+BenchReport bench_training(Bench& b, const JobConfig& job, i64 steps) {
+  Context& c = b.c;
+  BatchSizes sizes;
+  c.world().together([&] { sizes = batch_sizes(job, c.mesh().dp); });
+  BenchReport r;
+  r.rows = sizes.global;
+  r.length = job.data.max_length.value_or(b.model->max_length());
+  r.steps = steps;
+
+  TrainStep step(*b.pipeline, b.params,
+                 {.clip_grad_norm = job.train.clip_grad_norm,
+                  .recompute_blocks = job.train.recompute == "block",
+                  .adamw = {.beta1 = job.train.adam_beta1,
+                            .beta2 = job.train.adam_beta2,
+                            .epsilon = job.train.adam_epsilon,
+                            .weight_decay = job.train.weight_decay,
+                            .decay_norms_and_biases = job.train.decay_norms_and_biases}});
+  const auto parts = micro_batches(sizes.global, sizes.per_device, c.mesh().dp);
+  std::vector<double> times, flops;
+  for (i64 s = 0; s <= steps; ++s) {
+    std::vector<std::vector<Example>> examples;
+    std::vector<BatchShape> shapes;
+    std::vector<i64> offsets;
+    for (const MicroBatch& m : parts) {
+      const BatchShape shape{
+          .rows = m.rows, .mine = shard_range(m.rows, 1, c.mesh().dp, c.coord().dp), .length = r.length};
+      auto& mine = examples.emplace_back();
+      for (i64 row = shape.mine.begin; row < shape.mine.end; ++row) {
+        Example e;
+        e.ordinal = m.first + row;
+        e.ids["tokens"] = random_tokens(static_cast<u64>(s), e.ordinal, r.length + 1, b.model->vocab_size());
+        mine.push_back(std::move(e));
+      }
+      shapes.push_back(shape);
+      offsets.push_back(m.first);
+    }
+    c.world().barrier();
+    const double begin = seconds();
+    const i64 before = c.ledger().flops();
+    std::vector<Batch> batches;
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      batches.push_back(b.pipeline->collate(examples[i], shapes[i]));
+    const StepOutcome o = step.run(batches, offsets, s, 0, job.train.learning_rate, {});
+    c.world().barrier();
+    if (!o.finite)
+      throw Error(
+          ExitCode::non_finite,
+          fmt::format("[bench] step {}: the loss or gradient is not finite; lower train.learning_rate",
+                      s + 1));
+    if (s == 0) continue;  // page faults, buffers, threads
+    times.push_back(seconds() - begin);
+    flops.push_back(static_cast<double>(c.ledger().flops() - before));
+  }
+  b.describe(r);
+  r.step_s = median(times);
+  r.tokens_per_s = static_cast<double>(r.rows * r.length) / r.step_s;
+  // sgemm on the shape of the blocks' largest matrix, with as many rows as the linears see, on all ranks at
+  // once.
+  Shape widest = {768, 768};
+  i64 most = 0;
+  for (std::size_t i = 0; i < b.params.size(); ++i) {
+    const Tensor& t = b.params.values()[i];
+    if (t.shape().size() != 2 || b.params.specs()[i].kind == ParamKind::embedding || t.local_numel() <= most)
+      continue;
+    most = t.local_numel();
+    widest = t.local();
+  }
+  const i64 rows = std::clamp<i64>(parts[0].rows / c.mesh().dp * r.length, 1, 2048);
+  c.world().barrier();
+  r.ceiling = sum_over_ranks(
+      c, kernels::measure_gemm_ceiling(rows, std::min<i64>(widest[0], 8192), std::min<i64>(widest[1], 8192)));
+  r.ceiling_share = sum_over_ranks(c, median(flops)) / r.step_s / r.ceiling;
+  return r;
+}
+
+BenchReport bench_generation(Bench& b, const JobConfig& job, i64 runs) {
+  Context& c = b.c;
+  BenchReport r;
+  r.predict = true;
+  const i64 positions = std::min(job.data.max_length.value_or(b.model->max_length()), b.model->max_length());
+  if (positions < 2) throw UsageError("[bench] {} positions are too few to generate from", positions);
+  // The prompt has what the new tokens leave, at least half.
+  r.new_tokens = std::max<i64>(2, std::min(job.predict.max_new_tokens, positions / 2));
+  r.length = std::max<i64>(1, positions - r.new_tokens);
+  r.rows = job.predict.batch_size * c.mesh().dp;
+  r.steps = runs;
+  std::vector<std::vector<i32>> prompts;
+  std::vector<i64> ordinals;
+  for (i64 i = 0; i < job.predict.batch_size; ++i) {
+    ordinals.push_back(c.coord().dp * job.predict.batch_size + i);
+    prompts.push_back(random_tokens(1, ordinals.back(), r.length, b.model->vocab_size()));
+  }
+  GenerationSettings g;
+  g.temperature = job.predict.temperature;
+  g.top_k = job.predict.top_k.value_or(0);
+  g.top_p = job.predict.top_p;
+  g.seed = static_cast<u64>(job.predict.seed);
+  std::vector<double> prefill, decode, whole;
+  for (i64 s = 0; s <= runs; ++s) {
+    g.max_new_tokens = s == 0 ? 2 : r.new_tokens;
+    c.world().barrier();
+    const double begin = seconds();
+    std::vector<double> at;
+    {
+      auto replica = Context::mp_submesh(c);
+      Context::Use use(*replica);
+      generate(*b.model, b.params, prompts, ordinals, g,
+               [&](const auto&, const auto&) { at.push_back(seconds()); });
+    }
+    c.world().barrier();
+    if (s == 0) continue;
+    whole.push_back(seconds() - begin);
+    prefill.push_back(at.at(0) - begin);
+    for (std::size_t i = 1; i < at.size(); ++i) decode.push_back(at[i] - at[i - 1]);
+  }
+  b.describe(r);
+  r.step_s = median(decode);
+  r.tokens_per_s = static_cast<double>(r.rows * r.new_tokens) / median(whole);
+  r.prefill_tokens_per_s = static_cast<double>(r.rows * r.length) / median(prefill);
+  r.decode_tokens_per_s = static_cast<double>(r.rows) / r.step_s;
+  c.world().barrier();
+  r.ceiling = sum_over_ranks(c, kernels::measure_read_ceiling(i64{128} << 20));
+  r.ceiling_share = sum_over_ranks(c, static_cast<double>(b.bytes_read())) / r.step_s / r.ceiling;
+  return r;
+}
+
+bool Bench::ckpt_here(const std::string& folder) {
+  for (const char* name : {"model.safetensors", "model.safetensors.index.json"})
+    if (exists(join_path(folder, name))) return true;
+  return false;
+}
+
+int bench_on_ranks(const JobConfig& job, const BenchOptions& o, Context& c) {
+  Bench b(job, c);
+  const BenchReport r =
+      o.predict ? bench_generation(b, job, o.steps.value_or(3)) : bench_training(b, job, o.steps.value_or(5));
+  c.world().on_first([&] {
+    std::fputs((o.json ? to_json(r) : to_text(r)).c_str(), stdout);
+    std::fflush(stdout);
+  });
+  return 0;
+}
+
+}  // namespace
+
+std::string to_text(const BenchReport& r) {
+  std::string s;
+  const auto line = [&](const char* name, const std::string& value) {
+    s += fmt::format("{:<12} {}\n", name, value);
+  };
+  line("model", fmt::format("{} parameters", r.parameters));
+  line("mesh",
+       fmt::format("dp {} x mp {}, {} thread{} a rank", r.dp, r.mp, r.threads, r.threads == 1 ? "" : "s"));
+  if (!r.predict) {
+    line("step",
+         fmt::format("{} rows of {} tokens: {:.4g} s, median of {}", r.rows, r.length, r.step_s, r.steps));
+    line("training", fmt::format("{:.4g} tokens/s", r.tokens_per_s));
+    line("ceiling", fmt::format("{:.4g} GFLOP/s of sgemm on all ranks; the step makes {:.0f} %",
+                                r.ceiling / 1e9, 100 * r.ceiling_share));
+  } else {
+    line("generation", fmt::format("{} rows, {} + {} tokens, {} times: {:.4g} tokens/s", r.rows, r.length,
+                                   r.new_tokens, r.steps, r.tokens_per_s));
+    line("prompt", fmt::format("{:.4g} tokens/s", r.prefill_tokens_per_s));
+    line("decoding", fmt::format("{:.4g} tokens/s; {:.4g} s a token of every row, median",
+                                 r.decode_tokens_per_s, r.step_s));
+    line("ceiling", fmt::format("{:.4g} GB/s read on all ranks; reading the weights once a token is {:.0f} %",
+                                r.ceiling / 1e9, 100 * r.ceiling_share));
+  }
+  line("peak memory",
+       fmt::format("{} of the largest rank", human_bytes(static_cast<u64>(r.peak_memory_bytes))));
+  return s;
+}
+
+std::string to_json(const BenchReport& r) {
+  const auto only = [](bool applies, double v) { return applies ? Json(v) : Json(); };
+  const Json j = {{"mode", r.predict ? "predict" : "train"},
+                  {"tokens_per_s", r.tokens_per_s},
+                  {"step_s", r.step_s},
+                  {"ceiling_share", r.ceiling_share},
+                  {"peak_memory_bytes", r.peak_memory_bytes},
+                  {"prefill_tokens_per_s", only(r.predict, r.prefill_tokens_per_s)},
+                  {"decode_tokens_per_s", only(r.predict, r.decode_tokens_per_s)},
+                  {"ceiling_flops_per_s", only(!r.predict, r.ceiling)},
+                  {"ceiling_bytes_per_s", only(r.predict, r.ceiling)},
+                  {"n_ranks", r.n_ranks},
+                  {"dp", r.dp},
+                  {"mp", r.mp},
+                  {"threads_per_rank", r.threads},
+                  {"parameters", r.parameters},
+                  {"rows", r.rows},
+                  {"length", r.length},
+                  {"new_tokens", r.predict ? Json(r.new_tokens) : Json()},
+                  {"steps", r.steps}};
+  return j.dump(2) + "\n";
+}
+
+int run_bench(const JobConfig& job, const BenchOptions& o, const std::vector<std::string>& program) {
+  if (job.pipeline != "lm")
+    throw UsageError("[bench] pipeline={} ({}): random tokens are examples of pipeline lm only", job.pipeline,
+                     job.origins.where("pipeline"));
+  return run_session(job.parallel, {.program = program},
+                     [&](Context& c) { return bench_on_ranks(job, o, c); });
+}
+
+}  // namespace redco

@@ -1,0 +1,98 @@
+#include "job/sbatch_job.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/words.h"
+#include "launch/host.h"
+#include "launch/sbatch.h"
+#include "launch/topology.h"
+
+namespace redco {
+
+namespace {
+
+// "runs/first.yaml" -> "first"
+std::string stem(const std::string& path) {
+  const std::string name = file_name(path);
+  const auto dot = name.rfind('.');
+  return dot == std::string::npos || dot == 0 ? name : name.substr(0, dot);
+}
+
+bool in_path(const std::string& program) {
+  const char* path = std::getenv("PATH");
+  const std::string folders = path ? path : "";
+  for (std::size_t at = 0; at <= folders.size();) {
+    const std::size_t end = std::min(folders.find(':', at), folders.size());
+    if (::access(join_path(folders.substr(at, end - at), program).c_str(), X_OK) == 0) return true;
+    at = end + 1;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string sbatch_script(const JobConfig& job, const SbatchOptions& o) {
+  if (o.files.empty())
+    throw UsageError("[sbatch] no job file: the script runs one on the nodes, e.g. `redco sbatch job.yaml`");
+  SbatchRequest r;
+  r.program = o.program;
+  r.command = o.command;
+  r.job_file = o.files.front();
+  r.overrides.assign(o.files.begin() + 1, o.files.end());
+  r.overrides.insert(r.overrides.end(), o.overrides.begin(), o.overrides.end());
+  r.job_name = o.job_name.value_or("redco-" + stem(o.files.front()));
+  r.output = o.output;
+  r.partition = o.partition;
+  r.account = o.account;
+  r.time_limit = o.time_limit;
+  r.launcher = o.launcher == "srun"     ? SbatchRequest::Launcher::srun
+               : o.launcher == "mpirun" ? SbatchRequest::Launcher::mpirun
+                                        : SbatchRequest::Launcher::automatic;
+  if (o.memory) r.memory_per_node = static_cast<i64>(parse_bytes(*o.memory) >> 20);
+  const auto hosts =
+      job.parallel.hostfile ? read_hostfile(*job.parallel.hostfile) : parse_hosts(job.parallel.hosts);
+  r.ranks = job.parallel.n_ranks.value_or(hosts.empty() ? job.parallel.n_model_shards : total_slots(hosts));
+  replicas(job, r.ranks);
+  r.nodes = o.nodes.value_or(hosts.empty() ? 1 : static_cast<i64>(hosts.size()));
+  if (r.nodes > r.ranks)
+    throw UsageError("[sbatch] {} nodes for {} ranks: a node would have none; use --nodes {} or more ranks",
+                     r.nodes, r.ranks, r.ranks);
+  if (job.parallel.threads_per_rank) {
+    r.threads_per_rank = *job.parallel.threads_per_rank;
+  } else {
+    const i64 per_node = (r.ranks + r.nodes - 1) / r.nodes;
+    r.threads_per_rank = std::max<i64>(1, this_machine().usable_cores / per_node);
+    info(
+        "[sbatch] {} core{} a rank, as if the nodes had this machine's {}; parallel.threads_per_rank=N says "
+        "otherwise",
+        r.threads_per_rank, r.threads_per_rank == 1 ? "" : "s", this_machine().usable_cores);
+  }
+  return make_sbatch_script(r);
+}
+
+void submit_sbatch(const std::string& script) {
+  if (!in_path("sbatch"))
+    throw UsageError(
+        "[sbatch] sbatch isn't in PATH: this machine has no SLURM; without --submit the script is printed");
+  std::fflush(nullptr);
+  const auto before = std::signal(SIGPIPE, SIG_IGN);
+  FILE* p = ::popen("exec sbatch", "w");
+  if (!p) throw IoError("[sbatch] starting sbatch: {}", std::strerror(errno));
+  const bool whole = std::fwrite(script.data(), 1, script.size(), p) == script.size();
+  const int status = ::pclose(p);
+  std::signal(SIGPIPE, before);
+  if (!whole || status != 0)
+    throw Error(ExitCode::rank_failed,
+                fmt::format("[sbatch] sbatch refused the script (status {})",
+                            WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)));
+}
+
+}  // namespace redco

@@ -1,0 +1,143 @@
+#include "job/validate.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "data/token_index.h"
+#include "job/assemble.h"
+#include "job/session.h"
+#include "pipelines/pipelines.h"
+
+namespace redco {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> out;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    if (end > at) out.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
+bool names_file(const std::string& tokenizer) { return tokenizer != "bytes"; }
+
+// The model, where the job's own words or files that are here give its config.
+void check_model_config(const JobConfig& job, Validation& v) {
+  const bool here = !job.model.path || exists(join_path(*job.model.path, "config.json"));
+  if (!here) {
+    v.not_checked.push_back(fmt::format("model.path={}: not on this machine", *job.model.path));
+    return;
+  }
+  const auto& named = job.model.tokenizer;
+  const bool tokenizer_here = !named || !names_file(*named) || exists(*named);
+  if (!tokenizer_here)
+    v.not_checked.push_back(fmt::format("model.tokenizer={}: not on this machine", *named));
+  if (job.model.arch && !tokenizer_here && !job.model.config.count("vocab_size"))
+    return;  // the tokenizer gives it
+  const auto tokenizer = tokenizer_here ? job_tokenizer(job, "") : nullptr;
+  const ModelSource source = model_source(job, tokenizer.get());
+  const auto model = make_job_model(job, source);
+  for (const ParamSpec& s : model->params().specs) v.parameters += numel(s.shape);
+  if (tokenizer) check_vocab(*tokenizer, model->vocab_size());
+  if (!job.data.max_length)
+    v.assumed.push_back(fmt::format("data.max_length={}: the model's positions", model->max_length()));
+  if (job.data.max_length && *job.data.max_length > model->max_length())
+    throw UsageError("[data] data.max_length={} ({}) is more than the model's {} positions",
+                     *job.data.max_length, job.origins.where("data.max_length"), model->max_length());
+  const auto sharded =
+      shard_specs(model->params().specs, static_cast<int>(job.parallel.n_model_shards), custom_rules(job));
+  for (const std::string& w : sharded.sharding.warnings) v.assumed.push_back(w);
+}
+
+void validate(const JobConfig& job, Validation& v) {
+  check_job(job, JobUse::validate);
+  v.mp = job.parallel.n_model_shards;
+  if (const auto ranks = declared_ranks(job)) {
+    v.n_ranks = *ranks;
+    v.dp = replicas(job, *ranks);
+    const BatchSizes b = batch_sizes(job, v.dp);
+    v.global_batch = b.global;
+    v.per_device = b.per_device;
+    v.accumulation = b.accumulation;
+    if (!b.assumed.empty()) v.assumed.push_back(b.assumed);
+    if (!job.parallel.n_ranks && job.parallel.hosts.empty())
+      v.assumed.push_back(
+          fmt::format("parallel.n_ranks={}: n_model_shards, outside of a SLURM allocation", *ranks));
+  } else {
+    v.not_checked.push_back("the ranks: parallel.hostfile tells them when the job starts");
+  }
+  if (job.model.path || job.model.preset || job.model.arch) check_model_config(job, v);
+  for (const auto* files : {&job.data.train, &job.data.eval})
+    for (const std::string& f : *files)
+      if (!exists(f)) v.not_checked.push_back(fmt::format("data: {} is not on this machine", f));
+}
+
+}  // namespace
+
+Validation validate_job(const std::vector<std::string>& files, const std::vector<std::string>& overrides) {
+  Validation v;
+  try {
+    validate(load_job(files, overrides), v);
+  } catch (const UsageError& e) {
+    v.problems = lines_of(e.what());
+  }
+  return v;
+}
+
+std::string to_text(const Validation& v) {
+  std::string s = "ok\n";
+  const auto line = [&](const char* name, const std::string& value) {
+    s += fmt::format("  {:<12} {}\n", name, value);
+  };
+  if (v.n_ranks)
+    line("mesh", fmt::format("{} rank{}: dp {} x mp {}", v.n_ranks, v.n_ranks == 1 ? "" : "s", v.dp, v.mp));
+  if (v.global_batch)
+    line("batch", fmt::format("{} rows a step, {} a replica at once, {} micro-batch{}", v.global_batch,
+                              v.per_device, v.accumulation, v.accumulation == 1 ? "" : "es"));
+  if (v.parameters) line("parameters", fmt::format("{}", v.parameters));
+  for (const auto& a : v.assumed) line("assumed", a);
+  for (const auto& n : v.not_checked) line("not checked", n);
+  return s;
+}
+
+std::string to_json(const Validation& v) {
+  Json j = {{"ok", v.problems.empty()}, {"problems", v.problems}};
+  j["mesh"] = v.n_ranks ? Json{{"n_ranks", v.n_ranks}, {"dp", v.dp}, {"mp", v.mp}} : Json();
+  j["batch"] =
+      v.global_batch
+          ? Json{{"global", v.global_batch}, {"per_device", v.per_device}, {"accumulation", v.accumulation}}
+          : Json();
+  j["parameters"] = v.parameters ? Json(v.parameters) : Json();
+  j["assumed"] = v.assumed;
+  j["not_checked"] = v.not_checked;
+  return j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+void preflight(const JobConfig& job, JobUse use) {
+  const LaunchPlan launch = plan_launch(launch_request(job.parallel));
+  if (use == JobUse::train) batch_sizes(job, replicas(job, launch.n_ranks));
+  const auto pipeline = make_pipeline(job.pipeline);
+  const auto tokenizer = job_tokenizer(job, "");
+  if (job.model.path || job.model.preset || job.model.arch) {
+    const auto model = make_job_model(job, model_source(job, tokenizer.get()));
+    if (tokenizer) check_vocab(*tokenizer, model->vocab_size());
+    shard_specs(model->params().specs, static_cast<int>(job.parallel.n_model_shards), custom_rules(job));
+  }
+  std::vector<std::string> files;
+  if (use == JobUse::train) {
+    files = job.data.train;
+    files.insert(files.end(), job.data.eval.begin(), job.data.eval.end());
+  } else if (job.predict.input) {
+    files.push_back(*job.predict.input);
+  }
+  for (const std::string& f : files) ReadFile::open(f);
+}
+
+}  // namespace redco
