@@ -1,1 +1,3 @@
 #include "pch.h"
+
+int main() {}
