@@ -1,4 +1,7 @@
 // redco: parse, call src, print. One file a command.
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 
@@ -49,17 +52,28 @@ int usage_error(const CLI::App& app, const CLI::ParseError& e, const std::vector
   return static_cast<int>(ExitCode::usage);
 }
 
-// A first word that is no command: said before CLI11 takes it for a stray argument. "" where all is well.
+// A word that is no command where one is expected: said before CLI11 takes it for a stray argument. "" where
+// all is well.
 std::string unknown_command(const CLI::App& app, const std::vector<std::string>& words) {
-  if (words.empty() || words[0].starts_with("-")) return "";
-  std::vector<std::string> names;
-  for (const CLI::App* c : app.get_subcommands([](const CLI::App*) { return true; }))
-    names.push_back(c->get_name());
-  if (std::find(names.begin(), names.end(), words[0]) != names.end()) return "";
-  const std::string near = nearest(words[0], names);
-  return fmt::format(
-      "redco has no command '{}'; {}", excerpt(words[0]),
-      near.empty() ? fmt::format("it has {}", fmt::join(names, ", ")) : "did you mean " + near + "?");
+  const CLI::App* command = &app;
+  std::string path = app.get_name();
+  for (const std::string& w : words) {
+    const auto known = command->get_subcommands([](const CLI::App*) { return true; });
+    if (known.empty() || w.starts_with("-")) return "";
+    const auto it =
+        std::find_if(known.begin(), known.end(), [&](const CLI::App* c) { return c->get_name() == w; });
+    if (it == known.end()) {
+      std::vector<std::string> names;
+      for (const CLI::App* c : known) names.push_back(c->get_name());
+      const std::string near = nearest(w, names);
+      return fmt::format(
+          "{} has no command '{}'; {}", path, excerpt(w),
+          near.empty() ? fmt::format("it has {}", fmt::join(names, ", ")) : "did you mean " + near + "?");
+    }
+    command = *it;
+    path += " " + w;
+  }
+  return "";
 }
 
 int run_main(int argc, char** argv) {

@@ -4,6 +4,7 @@
 #include "job/assemble.h"
 #include "job/run.h"
 #include "job/session.h"
+#include "job/workdir_lock.h"
 #include "kernels/threads.h"
 #include "launch/topology.h"
 #include "pipelines/pipelines.h"
@@ -18,8 +19,10 @@ int train_on_ranks(const JobConfig& job, Context& c) {
   const bool first = world.rank() == 0;
   const std::string workdir = *job.workdir;
   install_signal_handlers();
+  std::optional<WorkdirLock> lock;
   world.on_first([&] {
     make_dirs(workdir);
+    lock.emplace(workdir);
     set_log_file(join_path(workdir, "log.txt"));
     write_file_durable(join_path(workdir, "config.resolved.yaml"), dump_job(job));
   });

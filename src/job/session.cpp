@@ -11,6 +11,7 @@
 #include "comm/group.h"
 #include "kernels/threads.h"
 #include "launch/exec.h"
+#include "launch/one_voice.h"
 #include "launch/topology.h"
 
 namespace redco {
@@ -30,19 +31,39 @@ LaunchRequest launch_request(const ParallelSettings& p) {
 
 bool is_rank_process() { return launched_under_mpi(); }
 
-int report_error(const std::exception& e, const std::string& where) {
-  const auto* ours = dynamic_cast<const Error*>(&e);
-  int code = ours ? static_cast<int>(ours->code()) : static_cast<int>(ExitCode::bug);
-  std::string what = e.what();
-  if (dynamic_cast<const std::bad_alloc*>(&e)) {
-    what = "[memory] the machine gives no more memory; `redco plan` says what the job needs";
-    code = static_cast<int>(ExitCode::doesnt_fit);
-  }
-  error("{}{}", where, what);
-  return code;
+namespace {
+
+struct Report {
+  int code;
+  std::string text;
+};
+Report report_of(const std::exception& e) {
+  if (dynamic_cast<const std::bad_alloc*>(&e))
+    return {static_cast<int>(ExitCode::doesnt_fit), "[memory] the machine gives no more memory; `redco plan` says what the job needs"};
+  if (const auto* ours = dynamic_cast<const Error*>(&e)) return {static_cast<int>(ours->code()), e.what()};
+  return {static_cast<int>(ExitCode::bug), std::string("[bug] ") + e.what()};
+}
+
+}  // namespace
+
+int report_error(const std::exception& e) {
+  const Report r = report_of(e);
+  error("{}", r.text);
+  return r.code;
 }
 
 namespace {
+
+// Several ranks may find out at once: where redco's own launcher listens, the lines are marked, and it passes those of one rank.
+void report_rank_error(const std::string& text, int rank) {
+  if (!std::getenv(kMarkErrors)) return error("{}", text);
+  const LogLevel before = log_level();
+  set_log_level(LogLevel::off);
+  error("{}", text);  // to the log file
+  set_log_level(before);
+  const std::string lines = marked("error: " + text, rank);
+  std::fwrite(lines.data(), 1, lines.size(), stderr);
+}
 
 // OpenMP and OpenBLAS read these when they are loaded, so a single rank starts itself again with them.
 void ensure_environment(const LaunchPlan& plan, const std::vector<std::string>& program) {
@@ -81,13 +102,13 @@ int run_rank(std::unique_ptr<Group> world, const ParallelSettings& p, const Sess
     if (n > 1) context.world().all_reduce_max<i32>(&agreed, 1);
     return agreed;
   } catch (const std::exception& e) {
-    const bool everywhere = was_agreed(e.what());
-    const auto* ours = dynamic_cast<const Error*>(&e);
-    int code = ours ? static_cast<int>(ours->code()) : static_cast<int>(ExitCode::bug);
-    if (!everywhere || rank == 0) code = report_error(e, n > 1 && !everywhere ? fmt::format("rank {}: ", rank) : "");
+    const bool everywhere = n == 1 || was_agreed(e.what());
+    const Report r = report_of(e);
+    if (everywhere && rank == 0) report_rank_error(r.text, rank);
+    if (!everywhere) report_rank_error(fmt::format("rank {}: {}", rank, r.text), rank);
     std::fflush(nullptr);
-    if (n > 1 && !everywhere) mpi_abort(code);
-    return code;
+    if (!everywhere) mpi_abort(r.code);
+    return r.code;
   }
 }
 
@@ -97,7 +118,9 @@ int run_session(const ParallelSettings& p, const SessionOptions& o, const std::f
   const LaunchPlan plan = plan_launch(launch_request(p));
   if (plan.way == LaunchPlan::Way::mpirun) {
     for (const std::string& note : plan.notes) info("{}", note);
-    return exec_under_mpirun(plan, o.program, {.save_on_signal = o.save_on_signal});
+    LaunchPlan marking = plan;
+    marking.argv.insert(marking.argv.end(), {"-x", std::string(kMarkErrors) + "=1"});
+    return exec_under_mpirun(marking, o.program, {.save_on_signal = o.save_on_signal});
   }
   int code;
   if (plan.way == LaunchPlan::Way::alone) {

@@ -29,6 +29,6 @@ int run_session(const ParallelSettings& p, const SessionOptions& o, const std::f
 bool is_rank_process();
 
 // Prints an error for people (most important last) and returns its exit code. For main().
-int report_error(const std::exception& e, const std::string& where = "");
+int report_error(const std::exception& e);
 
 }  // namespace redco

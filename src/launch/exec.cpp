@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "launch/mpirun_output.h"
+#include "launch/one_voice.h"
 
 namespace redco {
 
@@ -193,6 +194,7 @@ int exec_under_mpirun(const LaunchPlan& plan, const std::vector<std::string>& pr
   fcntl(errors.in.fd, F_SETFL, O_NONBLOCK);
 
   MpirunOutput output;
+  OneVoice voice;
   int asked = 0;  // signals that ask for an end
   bool ended_by_us = false, closed = false, gone = false;
   int status = 0;
@@ -200,7 +202,7 @@ int exec_under_mpirun(const LaunchPlan& plan, const std::vector<std::string>& pr
   while (!(gone && (closed || since(end) * 1000 > kDrainMs))) {
     std::array<pollfd, 2> fds{pollfd{signals.fd(), POLLIN, 0}, pollfd{closed ? -1 : errors.in.fd, POLLIN, 0}};
     const int ready = poll(fds.data(), fds.size(), output.holding() ? kHoldMs : gone ? 50 : 1000);
-    if (ready == 0 && output.holding()) write_all(options.stderr_fd, output.flush());
+    if (ready == 0 && output.holding()) write_all(options.stderr_fd, voice.feed(output.flush()));
     bool nothing = false;
     for (char number : fds[0].revents ? read_some(signals.fd(), nothing) : std::string()) {
       if (number == SIGCHLD || gone) continue;
@@ -219,18 +221,18 @@ int exec_under_mpirun(const LaunchPlan& plan, const std::vector<std::string>& pr
                                                  : "SIGTERM"));
       kill(pid, gentle ? SIGUSR1 : asked <= 2 ? SIGTERM : SIGKILL);
     }
-    if (fds[1].revents) write_all(options.stderr_fd, output.feed(read_some(errors.in.fd, closed)));
+    if (fds[1].revents) write_all(options.stderr_fd, voice.feed(output.feed(read_some(errors.in.fd, closed))));
     if (!gone && waitpid(pid, &status, WNOHANG) == pid) {
       gone = true;
       end = Clock::now();
     }
   }
-  write_all(options.stderr_fd, output.flush());
+  write_all(options.stderr_fd, voice.feed(output.flush()) + voice.flush());
   std::string message = output.message();
   // Now and then mpirun forgets to say which rank was killed; its status tells the signal all the same.
   if (const int n = WIFEXITED(status) ? WEXITSTATUS(status) - 128 : 0; message.empty() && n > 0 && n < 65)
     message = fmt::format("a rank was killed by signal {} ({}); all ranks have ended", n, strsignal(n));
-  if (!ended_by_us && !message.empty()) write_all(options.stderr_fd, "redco: " + message + "\n");
+  if (!ended_by_us && !voice.heard() && !message.empty()) write_all(options.stderr_fd, "redco: " + message + "\n");
   return job_code(status, output.failure(), ended_by_us);
 }
 
