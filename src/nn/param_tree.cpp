@@ -90,9 +90,7 @@ void initialize(ParamTree& tree, u64 seed) {
     const i64 n = t.local_numel();
     if (s.init.kind == Init::Kind::normal) {
       Restore<std::string> scope(c.random_scope, s.name);
-      t = random_normal(s.shape, c.key("init"), t.layout());
-      kernels::affine<float>(t.data<float>(), t.mutable_data<float>(), static_cast<float>(s.init.std), 0.f,
-                             n);
+      fill_normal(t, c.key("init"), s.init.std);
     } else {
       kernels::fill<float>(p, s.init.kind == Init::Kind::ones ? 1.f : 0.f, n);
     }

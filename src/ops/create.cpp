@@ -100,8 +100,15 @@ Tensor random_uniform(const Shape& shape, u64 key, const Layout& layout) {
 }
 Tensor random_normal(const Shape& shape, u64 key, const Layout& layout) {
   Tensor t(shape, DType::f32, layout);
-  if (!t.is_meta()) kernels::philox_normal(key, block_of(t), t.mutable_data<float>());
+  fill_normal(t, key, 1);
   return t;
+}
+
+void fill_normal(const Tensor& t, u64 key, double std) {
+  if (t.is_meta()) return;
+  float* const p = t.mutable_data<float>();
+  kernels::philox_normal(key, block_of(t), p);
+  if (std != 1) kernels::affine<float>(p, p, static_cast<float>(std), 0.f, t.local_numel());
 }
 
 Tensor label_mask(const Tensor& labels, DType dtype) {

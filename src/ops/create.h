@@ -24,6 +24,8 @@ Layout batch_layout();  // dp S(0), mp R
 // Uniform in [0, 1) and standard normal by element coordinates; the same values on every layout (f32).
 Tensor random_uniform(const Shape& shape, u64 key, const Layout& layout = {});
 Tensor random_normal(const Shape& shape, u64 key, const Layout& layout = {});
+// Overwrites t (f32) with normal numbers of this standard deviation: initial values, in place.
+void fill_normal(const Tensor& t, u64 key, double std);
 
 // 1 where label >= 0, else 0.
 Tensor label_mask(const Tensor& labels, DType dtype);
