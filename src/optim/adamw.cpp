@@ -8,7 +8,7 @@
 
 namespace redco {
 
-AdamW::AdamW(const AdamWSettings& settings, const ParamTree& params) : settings_(settings), m_(params), v_(params) {
+AdamW::AdamW(const AdamWSettings& settings, const ParamTree& params) : settings_(settings), updates_(params.size(), 0), m_(params), v_(params) {
   for (size_t i = 0; i < params.size(); ++i) {
     m_.values()[i] = zeros_like(params.values()[i]);
     v_.values()[i] = zeros_like(params.values()[i]);
@@ -23,11 +23,12 @@ void AdamW::update(ParamTree& params, const std::vector<Tensor>& grads, double l
   h.beta1 = settings_.beta1;
   h.beta2 = settings_.beta2;
   h.eps = settings_.epsilon;
-  h.bias1 = 1 - std::pow(settings_.beta1, static_cast<double>(steps));
-  h.bias2 = 1 - std::pow(settings_.beta2, static_cast<double>(steps));
   h.grad_scale = scale;
   for (size_t i = 0; i < params.size(); ++i) {
     if (!selected.empty() && !selected[i]) continue;
+    const auto t = static_cast<double>(++updates_[i]);
+    h.bias1 = 1 - std::pow(settings_.beta1, t);
+    h.bias2 = 1 - std::pow(settings_.beta2, t);
     const Tensor& p = params.values()[i];
     const ParamKind kind = params.specs()[i].kind;
     const bool small = kind == ParamKind::norm || kind == ParamKind::bias;

@@ -16,6 +16,7 @@ using Json = nlohmann::ordered_json;
 std::string to_json(const TrainState& s) {
   const Json j = {{"step", s.step},
                   {"optimizer_steps", s.optimizer_steps},
+                  {"group_steps", s.group_steps},
                   {"best", s.best},
                   {"seed", s.seed},
                   {"global_batch_size", s.global_batch_size},
@@ -32,12 +33,15 @@ std::string to_json(const TrainState& s) {
   return j.dump(2) + "\n";
 }
 
+bool is_json(const std::string& text) { return Json::accept(text); }
+
 TrainState parse_state(const std::string& text, const std::string& where) {
   TrainState s;
   try {
     const Json j = Json::parse(text);
     s.step = j.at("step");
     s.optimizer_steps = j.at("optimizer_steps");
+    s.group_steps = j.at("group_steps").get<std::map<std::string, i64>>();
     s.best = j.at("best").get<std::map<std::string, double>>();
     s.seed = j.at("seed");
     s.global_batch_size = j.at("global_batch_size");
@@ -54,7 +58,9 @@ TrainState parse_state(const std::string& text, const std::string& where) {
   } catch (const nlohmann::json::exception& e) {
     throw ContentsError("[checkpoint] {}: {}", where, e.what());
   }
-  if (s.step < 0 || s.optimizer_steps < 0) throw ContentsError("[checkpoint] {}: a negative step", where);
+  bool sound = s.step >= 0 && s.optimizer_steps >= 0 && s.n_examples >= 1 && s.global_batch_size >= 1;
+  for (const auto& [name, n] : s.group_steps) sound = sound && n >= 0;
+  if (!sound) throw ContentsError("[checkpoint] {}: a negative count", where);
   return s;
 }
 
@@ -126,14 +132,12 @@ void save_checkpoint(const std::string& folder, const CheckpointContents& what, 
 }
 
 void load_checkpoint_tensors(const std::string& checkpoint, const CheckpointContents& what, ParamTree& params) {
-  const ModelParams none;
-  const ModelParams& declared = what.model ? what.model->params() : none;
   auto canonical = [&](const std::string& n) { return what.model ? what.model->canonical_name(n) : n; };
-  ckpt::load_params(params, ckpt::ModelFiles::open(checkpoint), canonical, declared.aliases);
+  ckpt::load_params(params, ckpt::ModelFiles::open(checkpoint), canonical, what.aliases);
   if (!what.optimizer) return;
   const auto files = ckpt::ModelFiles::open(join_path(checkpoint, "training"), "optimizer");
-  ckpt::load_params(what.optimizer->exp_avg(), files, canonical, declared.aliases, "exp_avg/");
-  ckpt::load_params(what.optimizer->exp_avg_sq(), files, canonical, declared.aliases, "exp_avg_sq/");
+  ckpt::load_params(what.optimizer->exp_avg(), files, canonical, what.aliases, "exp_avg/");
+  ckpt::load_params(what.optimizer->exp_avg_sq(), files, canonical, what.aliases, "exp_avg_sq/");
 }
 
 }  // namespace redco

@@ -17,6 +17,7 @@ namespace redco {
 struct TrainState {
   i64 step = 0;            // updates made
   i64 optimizer_steps = 0;
+  std::map<std::string, i64> group_steps;  // updates of each parameter group: fewer where its period is longer
   std::map<std::string, double> best;  // metric -> its best value so far
   // What must be the same when the run goes on, for the resumed run to be the run that never stopped.
   i64 seed = 0, global_batch_size = 0, n_examples = 0;
@@ -27,10 +28,12 @@ struct TrainState {
   std::string pipeline_state = "{}";
 };
 std::string to_json(const TrainState& s);
+bool is_json(const std::string& text);
 TrainState parse_state(const std::string& text, const std::string& where);
 
 struct CheckpointContents {
   const Model* model = nullptr;         // may be null: a pipeline with parameters of its own
+  std::map<std::string, std::string> aliases;  // of the parameters
   const Tokenizer* tokenizer = nullptr;
   const ParamTree* params = nullptr;
   AdamW* optimizer = nullptr;           // null: not saved

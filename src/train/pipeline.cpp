@@ -2,13 +2,17 @@
 
 #include <dlfcn.h>
 
+#include <cmath>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "ops/create.h"
 #include "ops/dispatch.h"
 
 namespace redco {
+
+using Json = nlohmann::json;
 
 const Tensor& Batch::operator[](const std::string& name) const {
   auto it = fields.find(name);
@@ -50,6 +54,40 @@ std::map<std::string, double> Pipeline::metrics(const std::map<std::string, doub
   return out;
 }
 
+i64 ExampleList::length(i64 i) const {
+  size_t longest = 0;
+  for (const auto& [name, ids] : examples_[i].ids) longest = std::max(longest, ids.size());
+  return static_cast<i64>(longest);
+}
+
+std::string examples_to_json(const std::vector<Example>& examples) {
+  Json list = Json::array();
+  for (const Example& e : examples) {
+    for (const auto& [name, values] : e.values)
+      for (const float v : values)
+        if (!std::isfinite(v)) throw Error(ExitCode::non_finite, fmt::format("[pipeline] an example's '{}' is not finite", name));
+    list.push_back({{"ordinal", e.ordinal}, {"ids", e.ids}, {"values", e.values}, {"text", e.text}});
+  }
+  return list.dump();
+}
+
+std::vector<Example> examples_from_json(const std::string& json) {
+  std::vector<Example> out;
+  try {
+    for (const Json& j : Json::parse(json)) {
+      Example e;
+      e.ordinal = j.at("ordinal");
+      e.ids = j.at("ids").get<decltype(e.ids)>();
+      e.values = j.at("values").get<decltype(e.values)>();
+      e.text = j.at("text");
+      out.push_back(std::move(e));
+    }
+  } catch (const Json::exception& e) {
+    throw ContentsError("[pipeline] the saved examples can't be read: {}", e.what());
+  }
+  return out;
+}
+
 Tensor id_rows(std::span<const Example> mine, const BatchShape& s, const std::string& field, i32 fill) {
   std::vector<i32> rows;
   if (!Context::current().is_meta()) {
@@ -80,14 +118,17 @@ std::unique_ptr<Pipeline> load_pipeline(const std::string& path) {
   if (!std::filesystem::exists(path)) throw UsageError("[pipeline] no such file: {}", path);
   // dlopen looks names without a slash up elsewhere.
   void* so = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!so) throw UsageError("[pipeline] {} can't be loaded: {}", path, dlerror());
+  if (!so)
+    throw UsageError("[pipeline] {} can't be loaded: {}; is it a shared object, built against this redco?", path, dlerror());
   auto abi = reinterpret_cast<int (*)()>(dlsym(so, "redco_pipeline_abi"));
   auto make = reinterpret_cast<Pipeline* (*)()>(dlsym(so, "redco_make_pipeline"));
   if (!abi || !make) throw UsageError("[pipeline] {} is no pipeline: it lacks REDCO_PIPELINE(Class)", path);
   if (abi() != kPipelineAbi)
     throw UsageError("[pipeline] {} was built for another redco (pipeline version {}, this one is {}); build it again", path,
                      abi(), kPipelineAbi);
-  return std::unique_ptr<Pipeline>(make());
+  std::unique_ptr<Pipeline> pipeline(make());
+  if (!pipeline) throw UsageError("[pipeline] {} made no pipeline", path);
+  return pipeline;
 }
 
 }  // namespace redco

@@ -74,8 +74,9 @@ struct ParamGroup {
   std::function<bool(const std::string&)> has;  // by parameter name
   std::string term;                             // the loss term that it descends
   double learning_rate_factor = 1;
-  i64 period = 1;  // updated in every period-th step
-  // Not empty: no gradient; each parameter follows the one that `ema_of` names, p = tau * source + (1 - tau) * p (DDPG's targets).
+  i64 period = 1;  // updated in the steps 0, period, 2 period, ...
+  // Not empty: no gradient; each parameter follows the one that `ema_of` names, p = tau * source + (1 - tau) * p (DDPG's targets),
+  // and begins as its copy.
   std::function<std::string(const std::string&)> ema_of;
   double tau = 0;
 };
@@ -99,11 +100,14 @@ class Pipeline {
   // --- optional ------------------------------------------------------------------------------------------------
   // The parameters: the model's, unless the algorithm has its own.
   virtual const ModelParams& params() const;
-  // One group with all parameters that descends the first term.
+  // One group with all parameters that descends the first term. Parameters in no group stay as they are.
   virtual std::vector<ParamGroup> groups() const;
-  // The examples of an epoch. Default: the training data given. May be made with the current parameters (rollouts); then it is
-  // called on all ranks together.
+  // The examples of epoch ctx.epoch, as many in each; ctx.step is the epoch's first. Default: the training data given. Called on
+  // all ranks together, at each epoch's start, and again where a run goes on inside an epoch. Examples made with the current
+  // parameters (rollouts) can't be made again then: keep them in state(), see examples_to_json().
   virtual std::shared_ptr<const Dataset> source(const ParamTree& params, const StepContext& ctx);
+  // What is evaluated. Default: the evaluation data given; null: nothing. Asked for once.
+  virtual std::shared_ptr<const Dataset> evaluation() { return eval_data; }
   // Evaluation metrics from the means of the terms. Default: loss of the first term.
   virtual std::map<std::string, double> metrics(const std::map<std::string, double>& term_means) const;
   // State beside parameters and optimizer, to be checkpointed (replay buffers, counters). JSON text.
@@ -116,6 +120,28 @@ class Pipeline {
   std::shared_ptr<const Dataset> train_data, eval_data;
   std::string settings_json = "{}";  // the job's sections, for settings of the pipeline's own
 };
+
+// --- helpers for sources -------------------------------------------------------------------------------------------
+// Examples in memory.
+class ExampleList : public Dataset {
+ public:
+  // fingerprint: what they are made of, the same in a resumed run (settings, not values). Examples' lengths are those of the
+  // longest field of ids.
+  ExampleList(std::vector<Example> examples, std::string fingerprint)
+      : examples_(std::move(examples)), fingerprint_(std::move(fingerprint)) {}
+  i64 size() const override { return static_cast<i64>(examples_.size()); }
+  i64 length(i64 i) const override;
+  Example get(i64 i) const override { return examples_[i]; }
+  std::string fingerprint() const override { return fingerprint_; }
+  const std::vector<Example>& examples() const { return examples_; }
+
+ private:
+  std::vector<Example> examples_;
+  std::string fingerprint_;
+};
+// Examples for state(), exactly. Values must be finite. Reading throws ContentsError.
+std::string examples_to_json(const std::vector<Example>& examples);
+std::vector<Example> examples_from_json(const std::string& json);
 
 // --- helpers for collate ------------------------------------------------------------------------------------------
 // [rows, length] ids of a field, short rows filled up; [rows, ...] values. Cut along rows over dp.

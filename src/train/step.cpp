@@ -1,12 +1,14 @@
 #include "train/step.h"
 
 #include <cmath>
+#include <set>
 
 #include "autograd/grad.h"
 #include "base/error.h"
 #include "kernels/elementwise.h"
 #include "ops/create.h"
 #include "ops/elementwise.h"
+#include "ops/redistribute.h"
 #include "optim/gradients.h"
 
 namespace redco {
@@ -20,17 +22,81 @@ std::vector<MicroBatch> micro_batches(i64 rows, i64 per_device, int dp) {
 
 TrainStep::TrainStep(Pipeline& pipeline, ParamTree& params, const StepOptions& options)
     : pipeline_(pipeline), params_(params), options_(options), optimizer_(options.adamw, params) {
-  std::vector<int> owner(params.size(), -1);
+  std::vector<std::string> owner(params.size());
+  std::set<std::string> names;
+  bool descends = false;
   for (const ParamGroup& spec : pipeline.groups()) {
+    if (spec.name.empty() || !names.insert(spec.name).second)
+      throw UsageError("[pipeline] parameter groups need names of their own; '{}' is none", spec.name);
+    if (spec.period < 1) throw UsageError("[pipeline] parameter group '{}' has a period of {}; expected 1 or more", spec.name, spec.period);
+    if (spec.ema_of && !(spec.tau >= 0 && spec.tau <= 1))
+      throw UsageError("[pipeline] parameter group '{}' has tau={}; expected 0 to 1", spec.name, spec.tau);
     Group g{spec, {}, std::vector<bool>(params.size(), false)};
     for (size_t i = 0; i < params.size(); ++i)
       if (spec.has(params.specs()[i].name)) {
-        REDCO_CHECK(owner[i] < 0, "{} is in two parameter groups", params.specs()[i].name);
-        owner[i] = static_cast<int>(groups_.size());
+        if (!owner[i].empty())
+          throw UsageError("[pipeline] {} is in two parameter groups, '{}' and '{}'", params.specs()[i].name, owner[i], spec.name);
+        owner[i] = spec.name;
         g.members.push_back(i);
         g.selected[i] = true;
       }
+    if (g.members.empty()) throw UsageError("[pipeline] no parameter is in the parameter group '{}'", spec.name);
+    descends = descends || !spec.ema_of;
     groups_.push_back(std::move(g));
+  }
+  if (!descends) throw UsageError("[pipeline] no parameter group descends a loss term");
+  for (const Group& g : groups_) {
+    if (!g.spec.ema_of) continue;
+    for (size_t i : g.members) {
+      const ParamSpec& target = params.specs()[i];
+      const std::string source = g.spec.ema_of(target.name);
+      if (!params.has(source))
+        throw UsageError("[pipeline] {} is to follow '{}', which is no parameter", target.name, source);
+      if (params[source].shape() != target.shape)
+        throw UsageError("[pipeline] {} {} can't follow {} {}", target.name, to_string(target.shape), source,
+                         to_string(params[source].shape()));
+    }
+  }
+}
+
+void TrainStep::start_averages() {
+  for (const Group& g : groups_)
+    if (g.spec.ema_of) follow(g, 1);
+}
+
+std::map<std::string, i64> TrainStep::group_updates() const {
+  std::map<std::string, i64> out;
+  for (const Group& g : groups_)
+    if (!g.spec.ema_of) out[g.spec.name] = g.updates;
+  return out;
+}
+
+void TrainStep::set_updates(i64 updates, const std::map<std::string, i64>& of_groups) {
+  const auto mine = group_updates();
+  for (const auto& [name, n] : of_groups)
+    if (!mine.count(name))
+      throw ContentsError("[checkpoint] it has a parameter group '{}', which this pipeline has not", name);
+  updates_ = updates;
+  for (Group& g : groups_) {
+    if (g.spec.ema_of) continue;
+    const auto it = of_groups.find(g.spec.name);
+    if (it == of_groups.end())
+      throw ContentsError("[checkpoint] it lacks the parameter group '{}' of this pipeline", g.spec.name);
+    g.updates = it->second;
+    for (size_t i : g.members) optimizer_.updates()[i] = g.updates;
+  }
+}
+
+// p = tau * source + (1 - tau) * p.
+void TrainStep::follow(const Group& g, double tau) {
+  NoGrad off;
+  Scope scope("average");
+  for (size_t i : g.members) {
+    const Tensor& p = params_.values()[i];
+    const Tensor from = redistribute(params_[g.spec.ema_of(params_.specs()[i].name)].detached(), p.layout());
+    if (p.is_meta()) continue;
+    kernels::affine<float>(p.data<float>(), p.mutable_data<float>(), static_cast<float>(1 - tau), 0.f, p.local_numel());
+    kernels::axpy<float>(static_cast<float>(tau), from.data<float>(), p.mutable_data<float>(), p.local_numel());
   }
 }
 
@@ -88,21 +154,22 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
     ctx.epoch = epoch;
     const ParamTree params = params_.watched();
     LossTerms terms = pipeline_.loss(params, batches[m], ctx);
-    REDCO_CHECK(!terms.empty(), "the pipeline's loss() gave no term");
+    if (terms.empty()) throw UsageError("[pipeline] loss() gave no term");
     if (first_term.empty()) first_term = terms[0].name;
     for (const LossTerm& t : terms) sums[t.name] += share(t.sum);
 
     std::vector<Tensor> of_micro(params_.size());
     for (size_t g = 0; g < groups_.size(); ++g) {
       const Group& group = groups_[g];
-      if (group.spec.ema_of || group.members.empty() || step % group.spec.period != 0) continue;
+      if (group.spec.ema_of || !group.due(step)) continue;
       const std::string& name = group.spec.term.empty() ? first_term : group.spec.term;
       const LossTerm* term = nullptr;
       for (const LossTerm& t : terms)
         if (t.name == name) term = &t;
-      REDCO_CHECK(term, "loss() gave no term '{}', which parameter group '{}' descends", name, group.spec.name);
+      if (!term)
+        throw UsageError("[pipeline] loss() gave no term '{}', which the parameter group '{}' descends", name, group.spec.name);
       const auto w = weights.find(name);
-      REDCO_CHECK(w != weights.end(), "collate() gave no weight for the term '{}'", name);
+      if (w == weights.end()) throw UsageError("[pipeline] collate() gave no weight for the term '{}'", name);
       const Tensor mean = scale(term->sum, w->second > 0 ? 1 / w->second : 0);
       std::vector<Tensor> inputs;
       for (size_t i : group.members) inputs.push_back(params.values()[i]);
@@ -163,28 +230,19 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
   if (options_.clip_grad_norm && out.grad_norm > *options_.clip_grad_norm)
     factor = *options_.clip_grad_norm / (out.grad_norm + 1e-6);  // torch.nn.utils.clip_grad_norm_
   for (size_t k = 0; k < index.size(); ++k) grads[index[k]] = std::move(present[k]);
-  optimizer_.begin_step();
-  for (const Group& g : groups_) {
-    if (g.spec.ema_of || g.members.empty() || step % g.spec.period != 0) continue;
+  ++updates_;
+  for (Group& g : groups_) {
+    if (g.spec.ema_of || !g.due(step)) continue;
+    ++g.updates;
     optimizer_.update(params_, grads, learning_rate * g.spec.learning_rate_factor, factor, g.selected);
   }
-  for (const Group& g : groups_) {
-    if (!g.spec.ema_of || step % g.spec.period != 0) continue;
-    for (size_t i : g.members) {
-      const Tensor& p = params_.values()[i];
-      const Tensor& from = params_[g.spec.ema_of(params_.specs()[i].name)];
-      REDCO_CHECK(from.layout() == p.layout() && from.shape() == p.shape(), "{} can't follow {}", describe(p), describe(from));
-      if (p.is_meta()) continue;
-      kernels::affine<float>(p.data<float>(), p.mutable_data<float>(), static_cast<float>(1 - g.spec.tau), 0.f, p.local_numel());
-      kernels::axpy<float>(static_cast<float>(g.spec.tau), from.data<float>(), p.mutable_data<float>(), p.local_numel());
-    }
-  }
+  for (const Group& g : groups_)
+    if (g.spec.ema_of && g.due(step)) follow(g, g.spec.tau);
   return out;
 }
 
 std::map<std::string, double> TrainStep::evaluate(const std::function<bool(Batch*)>& next) {
   Context& c = Context::current();
-  NoGrad off;
   c.set_phase("evaluation");
   std::map<std::string, std::pair<double, double>> sums;  // sum and weight, this rank's share
   Batch batch;

@@ -40,29 +40,43 @@ std::vector<MicroBatch> micro_batches(i64 rows, i64 per_device, int dp);
 
 class TrainStep {
  public:
-  // `params` are updated in place; both outlive the step.
+  // `params` are updated in place; both outlive the step. UsageError: the pipeline's groups contradict one another or the
+  // parameters.
   TrainStep(Pipeline& pipeline, ParamTree& params, const StepOptions& options);
 
   // `batches`: collated micro-batches with their row offsets. Collective.
   StepOutcome run(const std::vector<Batch>& batches, const std::vector<i64>& row_offsets, i64 step, i64 epoch,
                   double learning_rate, const Vote& vote);
 
-  // Means of the terms over micro-batches, no gradients; reduced once.
+  // Means of the terms over micro-batches, reduced once. No gradients but those that loss() takes itself.
   std::map<std::string, double> evaluate(const std::function<bool(Batch*)>& next);
 
   AdamW& optimizer() { return optimizer_; }
+
+  // Moving averages become copies of what they follow: once, at the start of a run that isn't resumed.
+  void start_averages();
+
+  // Updates made, and those of each group, which are fewer where its period is longer. Moving averages have none.
+  i64 updates() const { return updates_; }
+  std::map<std::string, i64> group_updates() const;
+  // The same from a checkpoint. ContentsError: other groups than the pipeline's.
+  void set_updates(i64 updates, const std::map<std::string, i64>& of_groups);
 
  private:
   struct Group {
     ParamGroup spec;
     std::vector<size_t> members;
     std::vector<bool> selected;
+    i64 updates = 0;
+    bool due(i64 step) const { return !members.empty() && step % spec.period == 0; }
   };
+  void follow(const Group& g, double tau);
   Pipeline& pipeline_;
   ParamTree& params_;
   StepOptions options_;
   AdamW optimizer_;
   std::vector<Group> groups_;
+  i64 updates_ = 0;
 };
 
 }  // namespace redco

@@ -65,38 +65,44 @@ class Training {
   TrainResult run() {
     c_.random.seed = static_cast<u64>(job_.train.seed);
     c_.compute_dtype = job_.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
-    StepContext ctx;
-    auto data = job_.pipeline->source(*job_.params, ctx);
-    if (data->size() == 0) throw ContentsError("[data] the training data hold no example");
-    plan_.emplace(data->size(), job_.global_batch_size);
-    total_ = total_steps();
-    schedule_ = make_schedule(job_.train, total_);
-    state_ = {.seed = job_.train.seed, .global_batch_size = job_.global_batch_size, .n_examples = data->size(),
-              .data_fingerprint = data->fingerprint(),
+    state_ = {.seed = job_.train.seed, .global_batch_size = job_.global_batch_size,
               .tokenizer_fingerprint = job_.pipeline->tokenizer ? job_.pipeline->tokenizer->fingerprint() : "",
               .pipeline = job_.pipeline_name, .threads_per_rank = job_.threads_per_rank, .dp = c_.mesh().dp, .mp = c_.mesh().mp,
               .compute_dtype = job_.train.compute_dtype, .isa = job_.isa};
-    resume();
+    // The pipeline sees its restored state and parameters before it is asked for examples.
+    const std::optional<TrainState> saved = resume();
+    if (!saved) step_.start_averages();
+    i64 epoch = 0, epoch_begin = 0;
+    if (saved) {
+      const StepPlan was(saved->n_examples, job_.global_batch_size);
+      epoch = was.place(state_.step).epoch;
+      epoch_begin = state_.step - was.place(state_.step).step_in_epoch;
+    }
+    auto data = examples_of(epoch, epoch_begin);
+    eval_data_ = job_.pipeline->evaluation();
+    if (saved) check_data(*saved);
+    plan_.emplace(data->size(), job_.global_batch_size);
+    total_ = total_steps();
+    schedule_ = make_schedule(job_.train, total_);
+    if (saved && first()) info("[checkpoint] going on from {} (step {} of {})", resumed_from_, state_.step, total_);
     if (first()) log_ = std::make_unique<MetricsLog>(job_.workdir, state_.step);
 
-    if (job_.eval.sanity_check && job_.pipeline->eval_data && state_.step == 0)
-      evaluate(step_, *job_.pipeline, *job_.pipeline->eval_data, job_.per_device_batch_size, 1);
+    if (job_.eval.sanity_check && eval_data_ && state_.step == 0)
+      evaluate(step_, *job_.pipeline, *eval_data_, job_.per_device_batch_size, 1);
 
     std::optional<Progress> progress;
     if (first() && job_.progress) progress.emplace("train", total_, state_.step);
-    i64 epoch = -1;
-    std::unique_ptr<EpochOrder> order;
+    auto order_of = [&] { return EpochOrder(data->size(), static_cast<u64>(job_.train.seed), static_cast<u64>(epoch)); };
+    EpochOrder order = order_of();
     interval_begin_ = seconds();
     while (state_.step < total_) {
       const StepPlan::Place place = plan_->place(state_.step);
       if (place.epoch != epoch) {
         epoch = place.epoch;
-        ctx.step = state_.step;
-        ctx.epoch = epoch;
-        if (epoch > 0) data = job_.pipeline->source(*job_.params, ctx);
-        order = std::make_unique<EpochOrder>(data->size(), static_cast<u64>(job_.train.seed), static_cast<u64>(epoch));
+        data = examples_of(epoch, state_.step);
+        order = order_of();
       }
-      one_step(*data, *order, place);
+      one_step(*data, order, place);
       const bool ends_epoch = place.step_in_epoch + 1 == plan_->steps_per_epoch();
       const bool last = state_.step == total_;
       if (progress) progress->update(state_.step, [&] { return fields(); });
@@ -130,15 +136,45 @@ class Training {
   }
 
   CheckpointContents contents() {
-    return {.model = job_.pipeline->model, .tokenizer = job_.pipeline->tokenizer, .params = job_.params,
+    return {.model = job_.pipeline->model, .aliases = job_.pipeline->params().aliases, .tokenizer = job_.pipeline->tokenizer, .params = job_.params,
             .optimizer = job_.checkpoint.save_optimizer ? &step_.optimizer() : nullptr,
             .generation_config = job_.generation_config,
             .dtype = job_.checkpoint.dtype == "bf16" ? ckpt::StoredType::bf16 : ckpt::StoredType::f32};
   }
 
-  void resume() {
+  // The examples of the epoch that begins with step `begin`, whose random draws they have wherever the run goes on. An epoch
+  // has as many as the one before: the steps are counted by them.
+  std::shared_ptr<const Dataset> examples_of(i64 epoch, i64 begin) {
+    StepContext ctx;
+    ctx.step = c_.random.step = begin;
+    ctx.epoch = epoch;
+    c_.random.row_offset = 0;
+    c_.set_phase("source");
+    auto data = job_.pipeline->source(*job_.params, ctx);
+    if (!data || data->size() == 0) throw ContentsError("[data] the training data hold no example");
+    if (plan_ && data->size() != state_.n_examples)
+      throw UsageError("[pipeline] source() gave {} examples for epoch {} and {} before; every epoch must have as many",
+                       data->size(), epoch, state_.n_examples);
+    state_.n_examples = data->size();
+    state_.data_fingerprint = data->fingerprint();
+    return data;
+  }
+
+  template <class T>
+  void same(const char* what, const T& was, const T& is) const {
+    if (was != is)
+      throw UsageError("[checkpoint] {} was made with {}={}, this job has {}: the run could not go on as if never stopped; "
+                       "restore it, or start anew in another workdir or with checkpoint.resume=never", resumed_from_, what, was, is);
+  }
+  void check_data(const TrainState& saved) const {
+    same("number of training examples", saved.n_examples, state_.n_examples);
+    same("training data", saved.data_fingerprint, state_.data_fingerprint);
+  }
+
+  // What was saved, where there is a checkpoint to go on from.
+  std::optional<TrainState> resume() {
     const std::string& how = job_.checkpoint.resume;
-    if (how == "never") return;
+    if (how == "never") return std::nullopt;
     std::string path;
     c_.world().on_first([&] {
       if (how != "auto") {
@@ -160,20 +196,14 @@ class Training {
       }
     });
     path = c_.world().agree(path);
-    if (path.empty()) return;
+    if (path.empty()) return std::nullopt;
+    resumed_from_ = path;
     const std::string state_path = join_path(path, "training/state.json");
     const TrainState saved = parse_state(read_file(state_path, 1 << 26), state_path);
-    auto same = [&](const char* what, const auto& was, const auto& is) {
-      if (was != is)
-        throw UsageError("[checkpoint] {} was made with {}={}, this job has {}: the run could not go on as if never stopped; "
-                         "restore it, or start anew in another workdir or with checkpoint.resume=never", path, what, was, is);
-    };
     same("train.seed", saved.seed, state_.seed);
     same("train.global_batch_size", saved.global_batch_size, state_.global_batch_size);
     same("pipeline", saved.pipeline, state_.pipeline);
     same("tokenizer", saved.tokenizer_fingerprint, state_.tokenizer_fingerprint);
-    same("number of training examples", saved.n_examples, state_.n_examples);
-    same("training data", saved.data_fingerprint, state_.data_fingerprint);
     if (first() && (saved.threads_per_rank != state_.threads_per_rank || saved.dp != state_.dp || saved.mp != state_.mp ||
                     saved.isa != state_.isa))
       warn("[checkpoint] {} was made on dp {} x mp {}, {} threads, {}: results agree up to rounding, not bit by bit", path,
@@ -185,11 +215,11 @@ class Training {
     CheckpointContents what = contents();
     what.optimizer = &step_.optimizer();
     load_checkpoint_tensors(path, what, *job_.params);
-    step_.optimizer().steps = saved.optimizer_steps;
+    step_.set_updates(saved.optimizer_steps, saved.group_steps);
     state_.step = saved.step;
     state_.best = saved.best;
     job_.pipeline->restore(saved.pipeline_state);
-    if (first()) info("[checkpoint] going on from {} (step {} of {})", path, state_.step, total_);
+    return saved;
   }
 
   void one_step(const Dataset& data, const EpochOrder& order, const StepPlan::Place& place) {
@@ -218,6 +248,7 @@ class Training {
     ++interval_steps_;
     if (o.finite) {
       interval_loss_ += o.loss;
+      for (const auto& [name, mean] : o.terms) interval_terms_[name] += mean;
       ++interval_finite_;
     }
     interval_weight_ += o.weight;
@@ -250,6 +281,8 @@ class Training {
           {"step_s", t / static_cast<double>(interval_steps_)},
           {"ceiling_share", static_cast<double>(interval_flops_) / t / ceiling_},
           {"peak_memory_bytes", static_cast<double>(peak_memory_bytes())}};
+      if (interval_terms_.size() > 1)
+        for (const auto& [name, s] : interval_terms_) v.push_back({"loss_" + name, s / static_cast<double>(interval_finite_)});
       if (skipped_ > 0) v.push_back({"skipped_steps", static_cast<double>(skipped_)});
       log_->write(state_.step, v);
       (void)epoch;
@@ -257,13 +290,14 @@ class Training {
     interval_begin_ = seconds();
     interval_steps_ = interval_finite_ = interval_flops_ = 0;
     interval_loss_ = interval_weight_ = 0;
+    interval_terms_.clear();
   }
 
   // -> metrics that are the best so far.
   std::vector<std::string> evaluate_now(i64 epoch) {
-    if (!job_.pipeline->eval_data) return {};
+    if (!eval_data_) return {};
     const double begin = seconds();
-    const auto metrics = evaluate(step_, *job_.pipeline, *job_.pipeline->eval_data, job_.per_device_batch_size);
+    const auto metrics = evaluate(step_, *job_.pipeline, *eval_data_, job_.per_device_batch_size);
     result_.evaluation = metrics;
     if (first()) {
       std::vector<std::pair<std::string, double>> v = {{"epoch", static_cast<double>(state_.step) / static_cast<double>(plan_->steps_per_epoch())}};
@@ -294,8 +328,11 @@ class Training {
 
   void save(const std::vector<std::string>& best) {
     const double begin = seconds();
-    state_.optimizer_steps = step_.optimizer().steps;
+    state_.optimizer_steps = step_.updates();
+    state_.group_steps = step_.group_updates();
     state_.pipeline_state = job_.pipeline->state();
+    if (!is_json(state_.pipeline_state))
+      throw UsageError("[pipeline] state() gave no JSON: {}", excerpt(state_.pipeline_state));
     save_checkpoint(folder_, contents(), state_, best, job_.checkpoint.keep_last);
     if (first()) debug("saved {} in {}", ckpt::step_name(state_.step), human_duration(seconds() - begin));
     interval_begin_ += seconds() - begin;
@@ -310,11 +347,14 @@ class Training {
   Schedule schedule_;
   TrainState state_;
   TrainResult result_;
+  std::shared_ptr<const Dataset> eval_data_;
+  std::string resumed_from_;
   StepOutcome last_;
   double last_lr_ = 0, last_rate_ = 0, ceiling_ = 0;
   bool stop_ = false;
   i64 skipped_ = 0;
   double interval_begin_ = 0, interval_loss_ = 0, interval_weight_ = 0;
+  std::map<std::string, double> interval_terms_;
   i64 interval_steps_ = 0, interval_finite_ = 0, interval_flops_ = 0;
   std::unique_ptr<MetricsLog> log_;
 };

@@ -162,7 +162,6 @@ class Verifier {
       if (!steps) break;
       const std::string name = fmt::format("loss_step{}", s + 1);
       if (wants(name)) compare(name, {loss});
-      adamw.begin_step();
       double factor = 1;
       if (opt.clip) factor = std::min(1.0, *opt.clip / (gradient_norm(g) + 1e-6));
       adamw.update(params_, g, opt.lr, factor);
