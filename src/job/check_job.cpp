@@ -145,21 +145,23 @@ void check_train(const JobConfig& job, Checks& c) {
       named.push_back(metrics[i]);
     }
   }
-  if (!named.empty() && job.data.eval.empty()) {
+  if (!named.empty() && job.data.eval.empty() && job.pipeline == "lm") {
     c.problem(
         "checkpoint.save_best_by ({}) needs an evaluation: set data.eval",
         job.origins.where(best.max.empty() ? "checkpoint.save_best_by.min" : "checkpoint.save_best_by.max"));
   }
 }
 
-void check_model(const JobConfig& job, Checks& c) {
+void check_model(const JobConfig& job, JobUse use, Checks& c) {
   const std::string_view p = job.pipeline;
   if (p != "lm" && p.find('/') == std::string::npos && !p.ends_with(".so")) {
     c.problem("{}: no such pipeline; use lm, or the path of a shared object such as ./mine.so",
               c.cite("pipeline", excerpt(p)));
   }
   const ModelSettings& m = job.model;
-  if (!m.path && !m.preset && !m.arch)
+  // A pipeline of the user's may bring parameters of its own; it says itself if it needs a model.
+  const bool own = p != "lm" && (use == JobUse::train || use == JobUse::validate);
+  if (!m.path && !m.preset && !m.arch && !own)
     c.problem("model: one of path, preset or arch is needed, e.g. model.preset=gpt2");
   if (m.preset && m.arch) {
     c.problem("{} and {} are both given; keep one", c.cite("model.preset", *m.preset),
@@ -229,7 +231,7 @@ BatchSizes batch_sizes(const JobConfig& job, i64 dp) {
 
 void check_job(const JobConfig& job, JobUse use) {
   Checks c(job);
-  if (use != JobUse::verify) check_model(job, c);
+  if (use != JobUse::verify) check_model(job, use, c);
   const bool ranks_known = check_parallel(job, use, c);
   c.run([&] {
     if (const auto ranks = ranks_known ? declared_ranks(job) : std::nullopt) {
@@ -239,7 +241,7 @@ void check_job(const JobConfig& job, JobUse use) {
   });
   if (use == JobUse::train || use == JobUse::validate) check_train(job, c);
   if (use == JobUse::train) {
-    if (job.data.train.empty()) c.problem("data.train is missing: the files to train on");
+    if (job.data.train.empty() && job.pipeline == "lm") c.problem("data.train is missing: the files to train on");
     if (!job.workdir)
       c.problem("workdir is missing: the folder for checkpoints and logs, e.g. workdir=runs/first");
     if (!job.train.global_batch_size && !job.train.per_device_batch_size) {
