@@ -88,6 +88,7 @@ int run_main(int argc, char** argv) {
     run.argv.push_back(program_path());
     run.argv.insert(run.argv.end(), words.begin(), words.end());
     add_train(app, run);
+    add_plan(app, run);
     add_predict(app, run);
     add_verify(app, run);
     add_validate(app, run);

@@ -1,0 +1,32 @@
+#include "plan/plan.h"
+
+#include <cstdio>
+
+#include "base/error.h"
+#include "commands.h"
+#include "job/plan_job.h"
+
+namespace redco::cli {
+
+void add_plan(CLI::App& app, Invocation& run) {
+  struct Options {
+    JobArguments words;
+    bool json = false, require_fit = false;
+  };
+  auto o = std::make_shared<Options>();
+  CLI::App* c = add_command(app, "plan",
+                            "What the job needs before it runs: mesh, sharding, memory, collectives, FLOPs",
+                            "  redco plan job.yaml\n"
+                            "  redco plan model.preset=gpt-j-6b parallel.n_model_shards=4\n"
+                            "  redco plan model.preset=opt-13b plan.devices='2 x 4 x 32GiB' --json\n");
+  add_job_words(*c, o->words);
+  c->add_flag("--json", o->json, "print the plan as JSON");
+  c->add_flag("--require-fit", o->require_fit, "exit with 4 if the plan does not fit");
+  c->callback([o, &run] {
+    const PlanReport report = plan_job(o->words.load());
+    std::fputs((o->json ? to_json(report) : to_text(report)).c_str(), stdout);
+    if (o->require_fit && !report.fits) run.exit_code = static_cast<int>(ExitCode::doesnt_fit);
+  });
+}
+
+}  // namespace redco::cli

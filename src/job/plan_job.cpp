@@ -1,0 +1,96 @@
+#include "job/plan_job.h"
+
+#include "base/error.h"
+#include "base/words.h"
+#include "job/assemble.h"
+#include "launch/host.h"
+#include "launch/topology.h"
+#include "pipelines/pipelines.h"
+
+namespace redco {
+
+namespace {
+
+// The hosts of the job, each like this machine; no hosts: this one.
+Machines machines_of(const JobConfig& job, i64 memory) {
+  Machines m;
+  m.memory = memory;
+  std::vector<Host> hosts;
+  if (!job.parallel.hosts.empty()) hosts = parse_hosts(job.parallel.hosts);
+  if (job.parallel.hostfile) hosts = read_hostfile(*job.parallel.hostfile);
+  const std::string size = human_bytes(static_cast<u64>(memory));
+  if (hosts.empty()) {
+    m.slots = {static_cast<int>(declared_ranks(job).value_or(1))};
+    m.text = fmt::format("this machine ({})", size);
+  } else {
+    for (const Host& h : hosts) m.slots.push_back(h.slots);
+    m.text = fmt::format("{} host{}, taken to have {} each as this one", hosts.size(),
+                         hosts.size() == 1 ? "" : "s", size);
+  }
+  return m;
+}
+
+}  // namespace
+
+PlanReport plan_job(const JobConfig& job) {
+  check_job(job, JobUse::plan);
+  const ModelSource source = model_source(job, job.model.arch ? job_tokenizer(job, "").get() : nullptr);
+  const auto model = make_job_model(job, source);
+  const auto pipeline = make_pipeline(job.pipeline);
+  pipeline->model = model.get();
+
+  PlanRequest r;
+  r.pipeline = pipeline.get();
+  r.title = source.origin;
+  const bool given_ranks = job.origins.given("parallel.n_ranks") && job.parallel.n_ranks;
+  const bool given_shards = job.origins.given("parallel.n_model_shards");
+  if (job.plan.devices) {
+    r.machines = parse_devices(*job.plan.devices);
+    r.search = !given_ranks || !given_shards;
+    if (given_ranks) r.n_ranks = job.parallel.n_ranks;
+    if (given_shards) r.n_model_shards = job.parallel.n_model_shards;
+    if (r.n_ranks && *r.n_ranks > r.machines.ranks())
+      throw UsageError("[plan] n_ranks={} ({}) is more than the {} devices of plan.devices", *r.n_ranks,
+                       job.origins.where("parallel.n_ranks"), r.machines.ranks());
+    if (r.n_model_shards && r.n_ranks.value_or(r.machines.ranks()) % *r.n_model_shards != 0)
+      throw UsageError("[mesh] n_model_shards={} ({}) does not divide the {} ranks", *r.n_model_shards,
+                       job.origins.where("parallel.n_model_shards"), r.n_ranks.value_or(r.machines.ranks()));
+  } else {
+    r.machines = machines_of(job, this_machine().memory_total);
+    r.n_ranks = declared_ranks(job).value_or(r.machines.ranks());
+    r.n_model_shards = job.parallel.n_model_shards;
+    replicas(job, *r.n_ranks);
+  }
+  r.global_batch = job.train.global_batch_size;
+  r.per_device = job.train.per_device_batch_size;
+  if (!r.search) {
+    const BatchSizes b = batch_sizes(job, *r.n_ranks / *r.n_model_shards);
+    r.global_batch = b.global;
+    r.per_device = b.per_device;
+    if (!b.assumed.empty()) r.assumed.push_back(b.assumed);
+  } else if (!r.global_batch) {
+    r.assumed.push_back("train.global_batch_size is not given: the micro-batch on every replica is a step");
+  }
+  r.length = job.data.max_length.value_or(model->max_length());
+  if (!job.data.max_length)
+    r.assumed.push_back(fmt::format("data.max_length is not given: the model's {} positions", r.length));
+  if (r.length > model->max_length())
+    throw UsageError("[data] data.max_length={} ({}) is more than the model's {} positions", r.length,
+                     job.origins.where("data.max_length"), model->max_length());
+  if (job.origins.given("train.recompute")) r.recompute = job.train.recompute == "block";
+  r.rules = custom_rules(job);
+  r.strict = job.parallel.strict;
+  r.shard_optimizer = job.parallel.shard_optimizer;
+  r.shard_parameters = job.parallel.shard_parameters;
+  r.step = {.clip_grad_norm = job.train.clip_grad_norm,
+            .recompute_blocks = job.train.recompute == "block",
+            .adamw = {.beta1 = job.train.adam_beta1,
+                      .beta2 = job.train.adam_beta2,
+                      .epsilon = job.train.adam_epsilon,
+                      .weight_decay = job.train.weight_decay,
+                      .decay_norms_and_biases = job.train.decay_norms_and_biases}};
+  r.compute = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
+  return make_plan(r);
+}
+
+}  // namespace redco

@@ -1,0 +1,13 @@
+// From a job to its plan: what the command `plan` does.
+#pragma once
+
+#include "job/job_config.h"
+#include "plan/plan.h"
+
+namespace redco {
+
+// Checks the job, builds its model from the config alone (weights are not read) and plans it for
+// plan.devices, its hosts, or this machine. Needs `model` and `parallel`; says what it assumed for the rest.
+PlanReport plan_job(const JobConfig& job);
+
+}  // namespace redco

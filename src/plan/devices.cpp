@@ -1,0 +1,114 @@
+#include "plan/devices.h"
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/words.h"
+
+namespace redco {
+
+i64 Machines::ranks() const { return std::accumulate(slots.begin(), slots.end(), i64{0}); }
+
+int Machines::host_of(i64 rank) const {
+  int host = 0;
+  for (const int s : slots) {
+    if (rank < s) return host;
+    rank -= s;
+    ++host;
+  }
+  // More ranks than slots: the last host takes them (this machine, oversubscribed).
+  return std::max(0, static_cast<int>(slots.size()) - 1);
+}
+
+int Machines::most_ranks_per_host(i64 n) const {
+  i64 most = 0, left = n;
+  for (size_t h = 0; h < slots.size(); ++h) {
+    const i64 here = h + 1 == slots.size() ? left : std::min<i64>(left, slots[h]);
+    most = std::max(most, here);
+    left -= here;
+  }
+  return static_cast<int>(std::max<i64>(1, most));
+}
+
+i64 Machines::memory_of_rank(i64 n) const { return own_memory ? memory : memory / most_ranks_per_host(n); }
+
+namespace {
+
+std::string trimmed(const std::string& s) {
+  const size_t a = s.find_first_not_of(" \t"), b = s.find_last_not_of(" \t");
+  return a == std::string::npos ? "" : s.substr(a, b - a + 1);
+}
+
+}  // namespace
+
+Machines parse_devices(const std::string& text) {
+  auto wrong = [&](const std::string& why) -> UsageError {
+    return UsageError("[plan] plan.devices='{}': {}; expected HOSTS x DEVICES x MEMORY, e.g. 2 x 4 x 32GiB",
+                      excerpt(text), why);
+  };
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == 'x' || c == 'X') {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  if (parts.size() != 3) throw wrong(fmt::format("{} parts", parts.size()));
+  auto count = [&](const std::string& part, const char* what) {
+    const std::string s = trimmed(part);
+    i64 n = 0;
+    const auto r = std::from_chars(s.data(), s.data() + s.size(), n);
+    if (r.ec != std::errc() || r.ptr != s.data() + s.size() || n < 1 || n > 65536)
+      throw wrong(fmt::format("'{}' is no number of {} from 1 to 65536", excerpt(s), what));
+    return static_cast<int>(n);
+  };
+  const int hosts = count(parts[0], "hosts"), devices = count(parts[1], "devices");
+  if (i64{hosts} * devices > (1 << 20)) throw wrong("more than 1048576 devices");
+  const std::string memory = trimmed(parts[2]);
+  i64 bytes = 0;
+  try {
+    bytes = static_cast<i64>(parse_bytes(memory));
+  } catch (const UsageError& e) {
+    throw wrong(e.what());
+  }
+  if (bytes < (1 << 20)) throw wrong(fmt::format("{} of memory", human_bytes(static_cast<u64>(bytes))));
+  Machines m;
+  m.slots.assign(hosts, devices);
+  m.memory = bytes;
+  m.own_memory = true;
+  m.text = fmt::format("{} host{} x {} device{} x {}", hosts, hosts == 1 ? "" : "s", devices,
+                       devices == 1 ? "" : "s", memory);
+  return m;
+}
+
+Crossing crossing(const Machines& m, const Mesh& mesh, Axis axis) {
+  Crossing c;
+  const int n = mesh.size(axis);
+  if (n == 1) return c;
+  std::vector<int> host(mesh.ranks());
+  {
+    int at = 0;
+    for (size_t h = 0; h < m.slots.size(); ++h)
+      for (int s = 0; s < m.slots[h] && at < mesh.ranks(); ++s) host[at++] = static_cast<int>(h);
+    for (; at < mesh.ranks(); ++at) host[at] = m.host_of(at);
+  }
+  const int groups = mesh.ranks() / n;
+  for (int g = 0; g < groups; ++g) {
+    std::vector<int> here(m.slots.size() + 1, 0);
+    auto rank = [&](int i) { return axis == Axis::mp ? g * n + i : i * mesh.mp + g; };
+    for (int i = 0; i < n; ++i) ++here[host[rank(i)]];
+    for (int i = 0; i < n; ++i) {
+      const double away = n - here[host[rank(i)]];
+      if (away > 0) c.crosses = true;
+      c.exchange += away / n;    // each rank sends 1/n of its buffer to each other rank
+      c.all_gather += away / n;  // each rank sends its block, 1/n of the result, to each other rank
+    }
+  }
+  c.all_reduce = c.exchange + c.all_gather;
+  return c;
+}
+
+}  // namespace redco

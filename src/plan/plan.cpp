@@ -1,0 +1,210 @@
+#include "plan/plan.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "base/words.h"
+#include "plan/candidate.h"
+
+namespace redco {
+
+namespace {
+
+// "all_reduce mp" -> kind and axis.
+PlanCollective collective_of(const LedgerLine& l) {
+  const size_t space = l.what.find(' ');
+  return {.kind = l.what.substr(0, space),
+          .axis = space == std::string::npos ? "" : l.what.substr(space + 1),
+          .where = l.where,
+          .count = l.count,
+          .bytes = l.bytes};
+}
+
+// What `with` does more than `without`, as words; empty if nothing.
+std::vector<std::string> more(const std::vector<LedgerLine>& with, const std::vector<LedgerLine>& without) {
+  std::map<std::pair<std::string, std::string>, const LedgerLine*> base;
+  for (const LedgerLine& l : without) base[{l.what, l.where}] = &l;
+  std::vector<std::string> out;
+  for (const LedgerLine& l : with) {
+    i64 count = l.count, bytes = l.bytes;
+    if (const auto it = base.find({l.what, l.where}); it != base.end()) {
+      count -= it->second->count;
+      bytes -= it->second->bytes;
+    }
+    if (count <= 0 && bytes <= 0) continue;
+    out.push_back(fmt::format("{} more {} in {} ({})", std::max<i64>(0, count), l.what, l.where,
+                              human_bytes(static_cast<u64>(std::max<i64>(0, bytes)))));
+  }
+  return out;
+}
+
+// The collectives that custom rules cost beside those of the standard rules, a sentence a rule.
+std::vector<std::string> cost_of_rules(const PlanRequest& r, const PlanSetting& s, const Trace& all) {
+  if (r.rules.empty() || s.mesh.mp == 1) return {};
+  auto collectives_with = [&](std::vector<CustomRule> rules) {
+    PlanRequest q = r;
+    q.rules = std::move(rules);
+    Weigher w(q);
+    return trace_step(w.trace_request(s, 0)).collectives;
+  };
+  const auto standard = collectives_with({});
+  std::vector<std::string> out;
+  if (more(all.collectives, standard).empty()) return out;
+  for (const CustomRule& rule : r.rules) {
+    const auto extra = more(r.rules.size() == 1 ? all.collectives : collectives_with({rule}), standard);
+    if (!extra.empty())
+      out.push_back(fmt::format("the rule '{}' {} costs what the standard rules would not: {}",
+                                excerpt(rule.match), format_spec(rule.spec), fmt::join(extra, ", ")));
+  }
+  if (out.empty())
+    out.push_back(fmt::format("the custom rules together cost what the standard rules would not: {}",
+                              fmt::join(more(all.collectives, standard), ", ")));
+  return out;
+}
+
+// "ranks 6 and 7", "rank 3", "ranks 5 to 7".
+std::string ranks_from(i64 first, i64 n) {
+  if (first == n - 1) return fmt::format("rank {}", first);
+  return fmt::format("ranks {} {} {}", first, first == n - 2 ? "and" : "to", n - 1);
+}
+
+// Tensors with fewer pieces than shards.
+std::vector<std::string> idle_ranks(const PlanRequest& r, const ShardedSpecs& sharded, int mp) {
+  const auto& specs = r.pipeline->params().specs;
+  std::vector<std::string> out;
+  std::set<std::pair<std::string, i64>> told;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    const Placement& p = sharded.layouts[i][Axis::mp];
+    if (!p.is_sharded()) continue;
+    const i64 pieces = (specs[i].shape[p.dim] + p.unit - 1) / p.unit;
+    const std::string& pattern = sharded.sharding.rules[i].pattern;
+    if (pieces >= mp || !told.emplace(pattern, pieces).second) continue;
+    out.push_back(fmt::format(
+        "{} has {} piece{} for {} shards: {} of each mp group hold{} nothing of it and idle{} there", pattern,
+        pieces, pieces == 1 ? "" : "s", mp, ranks_from(pieces, mp), pieces == mp - 1 ? "s" : "",
+        pieces == mp - 1 ? "s" : ""));
+  }
+  return out;
+}
+
+// Ranks that compute the same shapes, with how many there are of each: first rank -> count.
+std::vector<std::pair<int, i64>> classes_of(const PlanRequest& r, const ShardedSpecs& sharded,
+                                            const PlanSetting& s) {
+  const auto& specs = r.pipeline->params().specs;
+  std::set<std::pair<i64, i64>> cuts;  // size and unit of each sharded dim
+  for (size_t i = 0; i < specs.size(); ++i)
+    if (const Placement& p = sharded.layouts[i][Axis::mp]; p.is_sharded())
+      cuts.emplace(specs[i].shape[p.dim], p.unit);
+  const i64 each = s.per_device * s.mesh.dp, tail = s.global_batch % each;
+  std::map<std::vector<i64>, std::pair<int, i64>> of_mp, of_dp;
+  for (int m = 0; m < s.mesh.mp; ++m) {
+    std::vector<i64> key;
+    for (const auto& [size, unit] : cuts) key.push_back(shard_range(size, unit, s.mesh.mp, m).size());
+    ++of_mp.try_emplace(std::move(key), m, 0).first->second.second;
+  }
+  for (int d = 0; d < s.mesh.dp; ++d) {
+    const std::vector<i64> key = {shard_range(std::min(each, s.global_batch), 1, s.mesh.dp, d).size(),
+                                  shard_range(tail, 1, s.mesh.dp, d).size()};
+    ++of_dp.try_emplace(key, d, 0).first->second.second;
+  }
+  std::vector<std::pair<int, i64>> out;
+  for (const auto& [dk, d] : of_dp)
+    for (const auto& [mk, m] : of_mp) out.emplace_back(d.first * s.mesh.mp + m.first, d.second * m.second);
+  return out;
+}
+
+PlanSetting fixed_setting(const PlanRequest& r) {
+  const i64 mp = r.n_model_shards.value_or(1), n = r.n_ranks.value_or(mp);
+  if (n % mp != 0) throw UsageError("[mesh] n_ranks={} is no multiple of n_model_shards={}", n, mp);
+  const auto s = with_batches(r, {static_cast<int>(n / mp), static_cast<int>(mp)}, r.per_device);
+  if (!s)
+    throw UsageError("[mesh] {} replicas (n_ranks / n_model_shards) for a global batch of {} rows", n / mp,
+                     *r.global_batch);
+  PlanSetting out = *s;
+  out.sharding = r.shard_parameters  ? StateSharding::parameters
+                 : r.shard_optimizer ? StateSharding::optimizer
+                                     : StateSharding::none;
+  return out;
+}
+
+}  // namespace
+
+PlanReport make_plan(const PlanRequest& r) {
+  REDCO_CHECK(r.pipeline && !r.machines.slots.empty() && r.length >= 1);
+  Weigher weigher(r);
+  PlanReport out;
+  out.title = r.title;
+  out.machines = r.machines.text;
+  out.length = r.length;
+  out.n_parameters = weigher.n_parameters();
+  out.notes = r.assumed;
+  const StateSharding wanted = r.shard_parameters  ? StateSharding::parameters
+                               : r.shard_optimizer ? StateSharding::optimizer
+                                                   : StateSharding::none;
+  if (r.search) {
+    const PlanCandidate best = search_setting(r, weigher, wanted, false, &out.next);
+    out.setting = best.setting;
+    // What sharded state would allow inside the hosts.
+    if (wanted == StateSharding::none && (!best.fits() || best.crosses))
+      for (const StateSharding s : {StateSharding::optimizer, StateSharding::parameters}) {
+        const PlanCandidate c = search_setting(r, weigher, s, true, nullptr);
+        if (!c.fits()) continue;
+        out.alternative = c;
+        break;
+      }
+  } else {
+    out.setting = fixed_setting(r);
+  }
+
+  const PlanSetting& s = out.setting;
+  const ShardedSpecs& sharded = weigher.specs(s.mesh.mp);
+  Trace trace;
+  const PlanCandidate mine = weigher.weigh(s, 0, &trace);
+  out.sharding = sharded.sharding;
+  out.memory = mine.memory;
+  out.smallest_total = mine.memory.total();
+  out.memory_limit = mine.limit;
+  out.ranks_per_host = r.machines.most_ranks_per_host(s.mesh.ranks());
+  out.fits = mine.fits();
+  out.accumulation = (s.global_batch + s.per_device * s.mesh.dp - 1) / (s.per_device * s.mesh.dp);
+  for (const LedgerLine& l : trace.collectives) out.collectives.push_back(collective_of(l));
+  out.lines = trace.lines;
+  out.flops_of_rank = trace.flops;
+  for (const auto& [rank, count] : classes_of(r, sharded, s)) {
+    i64 flops = trace.flops;
+    if (rank != 0) {
+      Trace other;
+      const PlanCandidate c = weigher.weigh(s, rank, &other);
+      out.smallest_total = std::min(out.smallest_total, c.memory.total());
+      flops = other.flops;
+    }
+    out.flops += flops * count;
+  }
+  const bool own = r.machines.own_memory;
+  out.smallest_n_model_shards = smallest_shards(r, weigher, s, own ? r.machines.ranks() : s.mesh.ranks());
+
+  for (const std::string& w : sharded.sharding.warnings) out.warnings.push_back(w);
+  for (std::string& w : cost_of_rules(r, s, trace)) {
+    if (r.strict)
+      throw UsageError("[sharding] parallel.strict: {}; remove the rule, or set parallel.strict=false", w);
+    out.warnings.push_back(std::move(w));
+  }
+  for (std::string& w : idle_ranks(r, sharded, s.mesh.mp)) out.warnings.push_back(std::move(w));
+  if (mine.crosses) {
+    out.crossing_bytes = mine.crossing_bytes;
+    out.warnings.push_back(
+        fmt::format("the {} shards of a model copy span hosts: {} cross from host to host in each step",
+                    s.mesh.mp, human_bytes(static_cast<u64>(mine.crossing_bytes))));
+  }
+  if (s.sharding != StateSharding::none)
+    out.warnings.push_back(
+        fmt::format("{} is planned only: running it is not supported yet",
+                    s.sharding == StateSharding::optimizer ? "shard_optimizer" : "shard_parameters"));
+  return out;
+}
+
+}  // namespace redco

@@ -1,0 +1,96 @@
+// redco plan: what a job needs on a mesh, before it runs. From the trace of the Trainer's own step
+// (plan/trace.h), never from formulas about a model: bytes of each rank by part, collectives, FLOPs, whether
+// it fits, and what would.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/devices.h"
+#include "plan/trace.h"
+#include "shard/rules.h"
+
+namespace redco {
+
+struct PlanRequest {
+  Pipeline* pipeline = nullptr;  // with its model set; outlives the call
+  std::string title;             // "preset gpt-j-6b", for people
+  Machines machines;
+  // The mesh, where the job says it.
+  std::optional<i64> n_ranks, n_model_shards;
+  // Rows of a step and of a replica; none: assumed 1 a replica, or searched.
+  std::optional<i64> global_batch, per_device;
+  i64 length = 1;
+  std::optional<bool> recompute;
+  bool search = false;  // what the job leaves open is searched for the best that fits the machines
+  std::vector<CustomRule> rules;
+  bool strict = false;
+  bool shard_optimizer = false, shard_parameters = false;
+  StepOptions step;
+  ComputeDType compute = ComputeDType::fp32;
+  std::vector<std::string> assumed;  // sentences about what was assumed
+};
+
+// How the replicas share state: planned, not run yet.
+enum class StateSharding : std::uint8_t { none, optimizer, parameters };
+
+// Bytes of one rank.
+struct RankMemory {
+  i64 parameters = 0, gradients = 0, optimizer = 0;
+  i64 activations = 0;  // the arena's high-water mark less the three above
+  i64 buffers = 0;      // staging of collectives; blocks gathered for a while by sharded state
+  i64 base = 0;         // the process itself: program, libraries, their tables
+  i64 total() const { return parameters + gradients + optimizer + activations + buffers + base; }
+};
+
+struct PlanCollective {
+  std::string kind, axis, where;
+  i64 count = 0;
+  i64 bytes = 0;  // tensor bytes one rank hands over, all calls together
+};
+
+// One way to run the job.
+struct PlanSetting {
+  Mesh mesh;
+  i64 global_batch = 1, per_device = 1;
+  bool recompute = false;
+  StateSharding sharding = StateSharding::none;
+};
+struct PlanCandidate {
+  PlanSetting setting;
+  RankMemory memory;  // of the fullest rank
+  i64 limit = 0;      // what it may use
+  bool fits() const { return memory.total() <= limit; }
+  bool crosses = false;  // mp groups span hosts
+  i64 crossing_bytes = 0;
+};
+
+struct PlanReport {
+  std::string title, machines;
+  PlanSetting setting;
+  i64 n_parameters = 0, length = 0, accumulation = 1;
+  Sharding sharding;
+  RankMemory memory;       // of the fullest rank
+  i64 smallest_total = 0;  // of the emptiest rank
+  i64 memory_limit = 0;    // what one rank may use
+  i64 ranks_per_host = 1;  // of the fullest host
+  bool fits = false;
+  std::optional<i64> smallest_n_model_shards;
+  std::vector<PlanCollective> collectives;  // of the fullest rank
+  std::vector<LedgerLine> lines;            // its ledger
+  i64 flops = 0;                            // of a step, all ranks
+  i64 flops_of_rank = 0;                    // of the busiest rank
+  i64 crossing_bytes = 0;                   // of mp groups, from host to host, all ranks
+  std::vector<std::string> warnings, notes;
+  // With a search: the first larger setting that doesn't fit, and what sharded state would allow.
+  std::optional<PlanCandidate> next, alternative;
+};
+
+// Throws UsageError for a mesh that isn't whole, and where `strict` forbids what custom rules cost.
+PlanReport make_plan(const PlanRequest& request);
+
+std::string to_text(const PlanReport& report);
+std::string to_json(const PlanReport& report);
+
+}  // namespace redco

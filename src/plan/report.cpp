@@ -1,0 +1,151 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/words.h"
+#include "plan/plan.h"
+
+namespace redco {
+
+namespace {
+
+std::string size_text(i64 bytes) {
+  return bytes < 0 ? "-" + human_bytes(static_cast<u64>(-bytes)) : human_bytes(static_cast<u64>(bytes));
+}
+
+const char* name_of(StateSharding s) {
+  switch (s) {
+    case StateSharding::none:
+      return "none";
+    case StateSharding::optimizer:
+      return "shard_optimizer";
+    case StateSharding::parameters:
+      break;
+  }
+  return "shard_parameters";
+}
+
+std::string setting_text(const PlanSetting& s) {
+  std::string t = fmt::format("dp {} x mp {}, micro-batch {} a replica, recompute {}", s.mesh.dp, s.mesh.mp,
+                              s.per_device, s.recompute ? "block" : "none");
+  if (s.sharding != StateSharding::none) t += fmt::format(", {}", name_of(s.sharding));
+  return t;
+}
+
+std::string candidate_text(const PlanCandidate& c) {
+  return fmt::format("{}: {} of {} a rank", setting_text(c.setting), size_text(c.memory.total()),
+                     size_text(c.limit));
+}
+
+nlohmann::ordered_json setting_json(const PlanSetting& s) {
+  return {{"dp", s.mesh.dp},
+          {"mp", s.mesh.mp},
+          {"global_batch_size", s.global_batch},
+          {"per_device_batch_size", s.per_device},
+          {"recompute", s.recompute ? "block" : "none"},
+          {"sharded_state", name_of(s.sharding)}};
+}
+
+nlohmann::ordered_json memory_json(const RankMemory& m) {
+  return {{"parameters", m.parameters}, {"gradients", m.gradients},
+          {"optimizer", m.optimizer},   {"activations", m.activations},
+          {"buffers", m.buffers},       {"base", m.base},
+          {"total", m.total()}};
+}
+
+nlohmann::ordered_json candidate_json(const std::optional<PlanCandidate>& c) {
+  if (!c) return nullptr;
+  auto j = setting_json(c->setting);
+  j["total"] = c->memory.total();
+  j["limit"] = c->limit;
+  j["fits"] = c->fits();
+  j["crossing_bytes"] = c->crossing_bytes;
+  return j;
+}
+
+}  // namespace
+
+std::string to_text(const PlanReport& r) {
+  const PlanSetting& s = r.setting;
+  std::string t = fmt::format("{}: {} parameters, {} tokens a row\n", r.title,
+                              human_count(static_cast<double>(r.n_parameters)), r.length);
+  t += fmt::format("mesh: {} rank{} = dp {} x mp {}, on {}\n", s.mesh.ranks(), s.mesh.ranks() == 1 ? "" : "s",
+                   s.mesh.dp, s.mesh.mp, r.machines);
+  t += fmt::format("step: {} row{}, {} a replica at once, {} micro-batch{}, recompute {}\n\n", s.global_batch,
+                   s.global_batch == 1 ? "" : "s", s.per_device, r.accumulation,
+                   r.accumulation == 1 ? "" : "es", s.recompute ? "block" : "none");
+  t += format_rules_table(r.sharding.rows);
+  const RankMemory& m = r.memory;
+  t += "\nmemory of the fullest rank\n";
+  const std::pair<const char*, i64> parts[] = {{"parameters", m.parameters}, {"gradients", m.gradients},
+                                               {"optimizer", m.optimizer},   {"activations", m.activations},
+                                               {"buffers", m.buffers},       {"base", m.base},
+                                               {"total", m.total()}};
+  for (const auto& [name, bytes] : parts) t += fmt::format("  {:<12}{:>10}\n", name, size_text(bytes));
+  if (r.smallest_total != m.total())
+    t += fmt::format("  {:<12}{:>10}  of the emptiest rank\n", "total", size_text(r.smallest_total));
+  t +=
+      fmt::format("  {} {} that a rank may use", r.fits ? "fits" : "DOES NOT FIT", size_text(r.memory_limit));
+  if (r.ranks_per_host > 1) t += fmt::format(" ({} ranks on the fullest host)", r.ranks_per_host);
+  t += "\n";
+  if (r.smallest_n_model_shards) {
+    t += fmt::format("  smallest n_model_shards that fits: {}\n", *r.smallest_n_model_shards);
+  } else {
+    t += "  no n_model_shards fits on these machines\n";
+  }
+  if (r.next) t += fmt::format("  the next that does not fit: {}\n", candidate_text(*r.next));
+  if (r.alternative)
+    t += fmt::format("  inside the hosts, once state can be sharded (planned only): {}\n",
+                     candidate_text(*r.alternative));
+
+  t += "\ncollectives of a step, each rank\n";
+  if (r.collectives.empty()) t += "  none\n";
+  for (const PlanCollective& c : r.collectives)
+    t += fmt::format("  {:<15}{:<4}{:>8} x {:>10} = {:>10}  {}\n", c.kind, c.axis, c.count,
+                     size_text(c.count > 0 ? c.bytes / c.count : 0), size_text(c.bytes), c.where);
+  t += fmt::format("\nFLOPs of a step: {} in all, {} of the busiest rank\n",
+                   human_count(static_cast<double>(r.flops)),
+                   human_count(static_cast<double>(r.flops_of_rank)));
+  for (const std::string& n : r.notes) t += "note: " + n + "\n";
+  for (const std::string& w : r.warnings) t += "warning: " + w + "\n";
+  return t;
+}
+
+std::string to_json(const PlanReport& r) {
+  using Json = nlohmann::ordered_json;
+  Json j;
+  j["model"] = r.title;
+  j["n_parameters"] = r.n_parameters;
+  j["machines"] = r.machines;
+  j["mesh"] = {{"dp", r.setting.mesh.dp}, {"mp", r.setting.mesh.mp}};
+  j["rules"] = Json::array();
+  for (const RuleRow& row : r.sharding.rows) {
+    Json spec = Json::array();
+    for (const auto& e : row.spec) spec.push_back(e ? Json(*e) : Json(nullptr));
+    j["rules"].push_back(
+        {{"pattern", row.pattern}, {"spec", spec}, {"rule", row.rule}, {"tensors", row.tensors}});
+  }
+  j["per_rank"] = memory_json(r.memory);
+  j["smallest_total"] = r.smallest_total;
+  j["memory_limit"] = r.memory_limit;
+  j["ranks_per_host"] = r.ranks_per_host;
+  j["fits"] = r.fits;
+  j["smallest_n_model_shards"] = r.smallest_n_model_shards ? Json(*r.smallest_n_model_shards) : Json(nullptr);
+  j["collectives"] = Json::array();
+  for (const PlanCollective& c : r.collectives)
+    j["collectives"].push_back(
+        {{"kind", c.kind}, {"axis", c.axis}, {"count", c.count}, {"bytes", c.bytes}, {"where", c.where}});
+  j["flops"] = r.flops;
+  j["flops_of_rank"] = r.flops_of_rank;
+  j["length"] = r.length;
+  j["accumulation"] = r.accumulation;
+  j["setting"] = setting_json(r.setting);
+  j["crossing_bytes"] = r.crossing_bytes;
+  j["next_that_does_not_fit"] = candidate_json(r.next);
+  j["with_sharded_state"] = candidate_json(r.alternative);
+  j["warnings"] = r.warnings;
+  j["notes"] = r.notes;
+  return j.dump(2) + "\n";
+}
+
+}  // namespace redco

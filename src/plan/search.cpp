@@ -1,0 +1,134 @@
+// Which way to run a job fits.
+#include <algorithm>
+
+#include "plan/candidate.h"
+
+namespace redco {
+
+namespace {
+
+constexpr i64 kMostRows = 1024;  // of a micro-batch, where the job limits nothing
+
+i64 lack(const PlanCandidate& c) { return c.memory.total() - c.limit; }
+
+}  // namespace
+
+std::optional<PlanSetting> with_batches(const PlanRequest& r, const Mesh& mesh,
+                                        std::optional<i64> per_device) {
+  PlanSetting s{.mesh = mesh, .recompute = r.recompute.value_or(false)};
+  if (r.global_batch) {
+    if (mesh.dp > *r.global_batch) return std::nullopt;
+    const i64 share = (*r.global_batch + mesh.dp - 1) / mesh.dp;
+    s.global_batch = *r.global_batch;
+    s.per_device = std::min(per_device.value_or(share), share);
+  } else {
+    s.per_device = per_device.value_or(1);
+    s.global_batch = s.per_device * mesh.dp;
+  }
+  return s;
+}
+
+PlanCandidate search_setting(const PlanRequest& r, Weigher& w, StateSharding sharding, bool inside_only,
+                             std::optional<PlanCandidate>* next) {
+  const i64 devices = r.n_ranks.value_or(r.machines.ranks());
+  const int per_host = *std::min_element(r.machines.slots.begin(), r.machines.slots.end());
+  std::vector<Mesh> inside, across;
+  for (i64 mp = 1; mp <= devices; ++mp) {
+    if (devices % mp != 0 || (r.n_model_shards && *r.n_model_shards != mp)) continue;
+    const Mesh mesh{static_cast<int>(devices / mp), static_cast<int>(mp)};
+    (crossing(r.machines, mesh, Axis::mp).crosses ? across : inside).push_back(mesh);
+  }
+  (void)per_host;
+  std::vector<bool> recomputes = {false, true};
+  if (r.recompute) recomputes = {*r.recompute};
+
+  std::optional<PlanCandidate> best, nearest;
+  auto weigh = [&](const Mesh& mesh, bool recompute, i64 rows,
+                   bool even_if_hopeless) -> std::optional<PlanCandidate> {
+    auto s = with_batches(r, mesh, r.per_device ? r.per_device : std::optional<i64>(rows));
+    if (!s) return std::nullopt;
+    s->recompute = recompute;
+    s->sharding = sharding;
+    if (!even_if_hopeless && !w.may_fit(*s)) return std::nullopt;
+    return w.weigh(*s);
+  };
+  std::vector<const std::vector<Mesh>*> kinds = {&inside};
+  if (!inside_only) kinds.push_back(&across);
+  for (const auto* meshes : kinds) {
+    for (const bool recompute : recomputes) {
+      for (const Mesh& mesh : *meshes) {
+        auto c = weigh(mesh, recompute, 1, false);
+        if (!c) continue;
+        if (!c->fits()) {
+          if (!nearest || lack(*c) < lack(*nearest)) nearest = c;
+          continue;
+        }
+        best = c;
+        break;
+      }
+      if (best) break;
+    }
+    if (best) break;
+  }
+  if (!best) {
+    if (!nearest) {  // not even the state: the most shards
+      const std::vector<Mesh>& meshes = !across.empty() && !inside_only ? across : inside;
+      if (!meshes.empty()) nearest = weigh(meshes.back(), recomputes.back(), 1, true);
+    }
+    if (!nearest) {  // dp > global_batch_size on every mesh that divides the devices
+      const i64 mp = r.n_model_shards.value_or(1);
+      PlanSetting s{
+          .mesh = {1, static_cast<int>(mp)}, .global_batch = r.global_batch.value_or(1), .per_device = 1};
+      s.recompute = recomputes.back();
+      s.sharding = sharding;
+      nearest = w.weigh(s);
+    }
+    return *nearest;
+  }
+
+  const Mesh mesh = best->setting.mesh;
+  const i64 most = r.global_batch ? (*r.global_batch + mesh.dp - 1) / mesh.dp : kMostRows;
+  std::optional<PlanCandidate> over;
+  if (!r.per_device)
+    for (i64 rows = 2; rows <= most; rows *= 2) {
+      auto c = weigh(mesh, best->setting.recompute, rows, true);
+      if (!c) break;
+      if (!c->fits()) {
+        over = c;
+        break;
+      }
+      best = c;
+    }
+  if (!over) {  // the micro-batch is at its limit: the next fewer shards
+    for (i64 mp = mesh.mp - 1; mp >= 1 && !over && !r.n_model_shards; --mp) {
+      if (devices % mp != 0) continue;
+      auto c = weigh({static_cast<int>(devices / mp), static_cast<int>(mp)}, best->setting.recompute,
+                     best->setting.per_device, true);
+      if (c && !c->fits()) over = c;
+    }
+  }
+  if (next) *next = over;
+  return *best;
+}
+
+std::optional<i64> smallest_shards(const PlanRequest& r, Weigher& w, const PlanSetting& like, i64 devices) {
+  std::vector<bool> recomputes = {like.recompute};
+  if (r.search && !r.recompute) recomputes = {false, true};
+  for (i64 mp = 1; mp <= devices; ++mp) {
+    i64 dp = devices / mp;
+    if (r.global_batch) dp = std::min(dp, *r.global_batch);
+    const Mesh mesh{static_cast<int>(std::max<i64>(1, dp)), static_cast<int>(mp)};
+    const std::optional<i64> rows = r.search && !r.per_device ? std::optional<i64>(1) : like.per_device;
+    for (const bool recompute : recomputes) {
+      auto s = with_batches(r, mesh, rows);
+      if (!s) continue;
+      s->recompute = recompute;
+      s->sharding = like.sharding;
+      if (!w.may_fit(*s)) break;
+      if (w.weigh(*s).fits()) return mp;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace redco

@@ -1,0 +1,156 @@
+#include "plan/trace.h"
+
+#include <algorithm>
+#include <map>
+
+#include "autograd/grad.h"
+#include "base/error.h"
+
+namespace redco {
+
+namespace {
+
+// Batches of `rows` rows each, as the Trainer collates them.
+std::vector<Batch> meta_batches(const TraceRequest& r, const std::vector<i64>& rows,
+                                std::vector<i64>* offsets) {
+  std::vector<Batch> out;
+  i64 at = 0;
+  for (const i64 n : rows) {
+    const BatchShape shape{
+        .rows = n, .mine = shard_range(n, 1, r.mesh.dp, coord_of(r.mesh, r.rank).dp), .length = r.length};
+    out.push_back(r.pipeline->collate({}, shape));
+    offsets->push_back(at);
+    at += n;
+  }
+  return out;
+}
+
+struct OneTrace {
+  Trace trace;
+  i64 batch_bytes = 0;  // of the first micro-batch
+};
+
+OneTrace run_once(const TraceRequest& r, const std::vector<i64>& rows) {
+  const auto context = Context::meta(r.mesh, r.rank);
+  const Context::Use use(*context);
+  context->compute_dtype = r.compute;
+  OneTrace out;
+  {
+    ParamTree params = make_params(r.pipeline->params(), r.layouts);
+    TrainStep step(*r.pipeline, params, r.step);
+    for (size_t i = 0; i < params.size(); ++i) {
+      out.trace.parameters += params.values()[i].local_bytes();
+      out.trace.optimizer += step.optimizer().exp_avg().values()[i].local_bytes() +
+                             step.optimizer().exp_avg_sq().values()[i].local_bytes();
+    }
+    // A reduced gradient has its parameter's placement.
+    for (const ParamGroup& g : r.pipeline->groups())
+      if (!g.ema_of)
+        for (size_t i = 0; i < params.size(); ++i)
+          if (g.has(params.specs()[i].name)) out.trace.gradients += params.values()[i].local_bytes();
+    const i64 before = context->arena().in_use();
+    std::vector<i64> offsets;
+    const std::vector<Batch> batches = meta_batches(r, {rows[0]}, &offsets);
+    out.batch_bytes = context->arena().in_use() - before;
+    std::vector<Batch> all = batches;
+    offsets.clear();
+    if (rows.size() > 1) {
+      std::vector<i64> rest(rows.begin() + 1, rows.end());
+      for (Batch& b : meta_batches(r, rest, &offsets)) all.push_back(std::move(b));
+      for (i64& o : offsets) o += rows[0];
+    }
+    offsets.insert(offsets.begin(), 0);
+    context->ledger().reset();
+    step.run(all, offsets, 0, 0, 1e-4, {});
+  }
+  out.trace.lines = context->ledger().lines();
+  out.trace.collectives = context->ledger().collectives();
+  out.trace.flops = context->ledger().flops();
+  out.trace.high_water = context->arena().high_water();
+  return out;
+}
+
+// a += times x (b - base), line by line.
+void add_difference(std::vector<LedgerLine>& a, const std::vector<LedgerLine>& b,
+                    const std::vector<LedgerLine>& base, i64 times) {
+  std::map<std::pair<std::string, std::string>, const LedgerLine*> was;
+  for (const LedgerLine& l : base) was[{l.what, l.where}] = &l;
+  std::map<std::pair<std::string, std::string>, size_t> at;
+  for (size_t i = 0; i < a.size(); ++i) at[{a[i].what, a[i].where}] = i;
+  for (const LedgerLine& l : b) {
+    LedgerLine d = l;
+    if (const auto it = was.find({l.what, l.where}); it != was.end()) {
+      d.count -= it->second->count;
+      d.flops -= it->second->flops;
+      d.bytes -= it->second->bytes;
+    }
+    const auto [it, fresh] = at.try_emplace({l.what, l.where}, a.size());
+    if (fresh) a.push_back({l.what, l.where, 0, 0, 0});
+    LedgerLine& sum = a[it->second];
+    sum.count += times * d.count;
+    sum.flops += times * d.flops;
+    sum.bytes += times * d.bytes;
+  }
+}
+
+// Full micro-batches of a step, and the rows of a last smaller one.
+struct Cut {
+  i64 each = 0, full = 0, tail = 0;
+};
+Cut cut_step(const TraceRequest& r) {
+  const i64 each = std::min(r.global_batch, r.per_device * r.mesh.dp);
+  return {each, r.global_batch / each, r.global_batch % each};
+}
+
+}  // namespace
+
+Trace trace_step(const TraceRequest& r) {
+  const Cut cut = cut_step(r);
+  const OneTrace first = run_once(r, {cut.each});
+  Trace out = first.trace;
+  auto add = [&](const OneTrace& more, i64 times) {
+    add_difference(out.lines, more.trace.lines, first.trace.lines, times);
+    add_difference(out.collectives, more.trace.collectives, first.trace.collectives, times);
+    out.flops += times * (more.trace.flops - first.trace.flops);
+    out.high_water = std::max(out.high_water, more.trace.high_water);
+  };
+  i64 collated = 1;
+  if (cut.full > 1) {
+    add(run_once(r, {cut.each, cut.each}), cut.full - 1);
+    collated = 2;
+  }
+  if (cut.tail > 0) {
+    add(run_once(r, {cut.each, cut.tail}), 1);
+    collated = 2;
+  }
+  // All micro-batches are collated before the first one is computed.
+  out.high_water += (cut.full + (cut.tail > 0) - collated) * first.batch_bytes;
+  return out;
+}
+
+i64 trace_activations(const TraceRequest& r) {
+  const auto context = Context::meta(r.mesh, r.rank);
+  const Context::Use use(*context);
+  context->compute_dtype = r.compute;
+  const ParamTree params = make_params(r.pipeline->params(), r.layouts).watched();
+  const i64 before = context->arena().in_use();
+  // Norms and biases: small, and in every block, so that the backward pass goes all the way.
+  std::vector<Tensor> inputs;
+  const Tensor* least = nullptr;
+  for (const Tensor& t : params.values()) {
+    if (t.rank() <= 1) inputs.push_back(t);
+    if (!least || t.numel() < least->numel()) least = &t;
+  }
+  if (inputs.empty() && least) inputs.push_back(*least);
+  std::vector<i64> offsets;
+  const std::vector<Batch> batches = meta_batches(r, {cut_step(r).each}, &offsets);
+  StepContext ctx;
+  ctx.apply.train = true;
+  ctx.apply.recompute_blocks = r.step.recompute_blocks;
+  const LossTerms terms = r.pipeline->loss(params, batches[0], ctx);
+  REDCO_CHECK(!terms.empty(), "the pipeline's loss() gave no term");
+  const auto gradients = grad(terms[0].sum, inputs);
+  return context->arena().high_water() - before;
+}
+
+}  // namespace redco

@@ -1,0 +1,38 @@
+// One optimizer step on meta tensors: the Trainer's own code, the run's own allocations, no storage.
+#pragma once
+
+#include <vector>
+
+#include "tensor/ledger.h"
+#include "train/step.h"
+
+namespace redco {
+
+// What is traced: one rank of a mesh and the shapes of a step.
+struct TraceRequest {
+  Pipeline* pipeline = nullptr;
+  Mesh mesh;
+  int rank = 0;
+  std::vector<Layout> layouts;  // of pipeline->params()
+  i64 global_batch = 1, per_device = 1;
+  i64 length = 1;
+  StepOptions step;
+  ComputeDType compute = ComputeDType::fp32;
+};
+
+struct Trace {
+  std::vector<LedgerLine> lines, collectives;  // of one step
+  i64 flops = 0;
+  // Bytes of tensors on this rank.
+  i64 parameters = 0, gradients = 0, optimizer = 0;
+  i64 high_water = 0;  // of the arena, all of it
+};
+
+// Runs TrainStep once or, for steps of many micro-batches, as often as shows what one more of them adds.
+Trace trace_step(const TraceRequest& request);
+
+// The arena's high-water mark of a step that keeps no weight gradient, less the parameters: what is left
+// where gradients are handed on at once (shard_parameters).
+i64 trace_activations(const TraceRequest& request);
+
+}  // namespace redco
