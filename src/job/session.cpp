@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "comm/group.h"
 #include "kernels/threads.h"
+#include "launch/env_report.h"
 #include "launch/exec.h"
 #include "launch/one_voice.h"
 #include "launch/topology.h"
@@ -44,24 +45,15 @@ Report report_of(const std::exception& e) {
   return {static_cast<int>(ExitCode::bug), std::string("[bug] ") + e.what()};
 }
 
-}  // namespace
-
-int report_error(const std::exception& e) {
-  const Report r = report_of(e);
-  error("{}", r.text);
-  return r.code;
-}
-
-namespace {
-
 // Several ranks may find out at once: where redco's own launcher listens, the lines are marked, and it passes those of one rank.
-void report_rank_error(const std::string& text, int rank) {
+void say(const std::string& text) {
   if (!std::getenv(kMarkErrors)) return error("{}", text);
   const LogLevel before = log_level();
   set_log_level(LogLevel::off);
   error("{}", text);  // to the log file
   set_log_level(before);
-  const std::string lines = marked("error: " + text, rank);
+  const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  const std::string lines = marked("error: " + text, rank ? std::atoi(rank) : 0);
   std::fwrite(lines.data(), 1, lines.size(), stderr);
 }
 
@@ -80,6 +72,20 @@ void ensure_environment(const LaunchPlan& plan, const std::vector<std::string>& 
   argv.push_back(nullptr);
   std::fflush(nullptr);
   execv(argv[0], argv.data());  // on failure: go on with the defaults
+}
+
+// An error that all ranks have agreed on is said by the first of them; one of this rank alone ends them all.
+int end_rank(const std::exception& e, int rank, int n_ranks) {
+  const bool everywhere = n_ranks == 1 || was_agreed(e.what());
+  const Report r = report_of(e);
+  if (!everywhere) {
+    say(fmt::format("rank {}: {}", rank, r.text));
+  } else if (rank == 0) {
+    say(r.text);
+  }
+  std::fflush(nullptr);
+  if (!everywhere) mpi_abort(r.code);
+  return r.code;
 }
 
 int run_rank(std::unique_ptr<Group> world, const ParallelSettings& p, const SessionOptions& o, int threads,
@@ -102,20 +108,24 @@ int run_rank(std::unique_ptr<Group> world, const ParallelSettings& p, const Sess
     if (n > 1) context.world().all_reduce_max<i32>(&agreed, 1);
     return agreed;
   } catch (const std::exception& e) {
-    const bool everywhere = n == 1 || was_agreed(e.what());
-    const Report r = report_of(e);
-    if (everywhere && rank == 0) report_rank_error(r.text, rank);
-    if (!everywhere) report_rank_error(fmt::format("rank {}: {}", rank, r.text), rank);
-    std::fflush(nullptr);
-    if (!everywhere) mpi_abort(r.code);
-    return r.code;
+    return end_rank(e, rank, n);
+  } catch (...) {
+    return end_rank(BugError("an exception that is no std::exception"), rank, n);
   }
 }
 
 }  // namespace
 
+int report_error(const std::exception& e) {
+  const Report r = report_of(e);
+  say(r.text);
+  return r.code;
+}
+
 int run_session(const ParallelSettings& p, const SessionOptions& o, const std::function<int(Context&)>& body) {
-  const LaunchPlan plan = plan_launch(launch_request(p));
+  LaunchRequest request = launch_request(p);
+  if (!is_rank_process() && (!p.hosts.empty() || p.hostfile)) request.facts = probe_hosts(request, program_path());
+  const LaunchPlan plan = plan_launch(request);
   if (plan.way == LaunchPlan::Way::mpirun) {
     for (const std::string& note : plan.notes) info("{}", note);
     LaunchPlan marking = plan;

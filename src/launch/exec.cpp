@@ -168,6 +168,11 @@ pid_t start(const std::vector<std::string>& argv,
   return pid;
 }
 
+// The codes that a rank ends with on purpose; another one is a library's exit() or _exit().
+bool is_ours(int code) {
+  return (code >= 0 && code <= static_cast<int>(ExitCode::interrupted)) || code == static_cast<int>(ExitCode::bug);
+}
+
 // Turns mpirun's status and banners into the job's exit code.
 int job_code(int status, const std::optional<MpirunOutput::Failure>& failure, bool ended_by_us) {
   using Kind = MpirunOutput::Failure::Kind;
@@ -176,6 +181,7 @@ int job_code(int status, const std::optional<MpirunOutput::Failure>& failure, bo
   if (code == 0) return 0;
   if (ended_by_us) return static_cast<int>(ExitCode::interrupted);
   if (failure && failure->kind != Kind::exit_code) return rank_failed;
+  if (failure && !is_ours(code)) return rank_failed;
   return code >= 128 ? rank_failed : code;  // 128 + signal, 205: lost a host, 255: no start
 }
 
@@ -232,6 +238,8 @@ int exec_under_mpirun(const LaunchPlan& plan, const std::vector<std::string>& pr
   // Now and then mpirun forgets to say which rank was killed; its status tells the signal all the same.
   if (const int n = WIFEXITED(status) ? WEXITSTATUS(status) - 128 : 0; message.empty() && n > 0 && n < 65)
     message = fmt::format("a rank was killed by signal {} ({}); all ranks have ended", n, strsignal(n));
+  if (const auto& f = output.failure(); message.empty() && f && f->kind == MpirunOutput::Failure::Kind::exit_code && !is_ours(f->number))
+    message = fmt::format("rank {} ended with code {} and no word; all ranks have ended", f->rank, f->number);
   if (!ended_by_us && !voice.heard() && !message.empty()) write_all(options.stderr_fd, "redco: " + message + "\n");
   return job_code(status, output.failure(), ended_by_us);
 }
