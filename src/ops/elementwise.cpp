@@ -128,6 +128,15 @@ Broadcast broadcast_shapes(const char* op, const std::vector<Tensor>& operands) 
 Tensor add(const std::vector<Tensor>& terms) {
   REDCO_CHECK(!terms.empty());
   if (terms.size() == 1) return terms[0];
+  if (terms.size() > 2 && Context::current().mesh().mp > 1) {
+    // Several Partials beside others are summed first, then reduced once.
+    std::vector<Tensor> partial, rest;
+    for (const Tensor& t : terms) (t.layout()[Axis::mp].is_partial() ? partial : rest).push_back(t);
+    if (partial.size() > 1 && !rest.empty()) {
+      rest.push_back(add(partial));
+      return add(rest);
+    }
+  }
   OpCall op("add", terms);
   const Broadcast bc = broadcast_shapes("add", terms);
   op.choose({numel(bc.shape)},
