@@ -101,6 +101,33 @@ void attend_block_backward(const ScoreBlock<T>& b, const T* lse, const T* delta,
     clear_outside(d, b.cols, v);
     score_row(b, r, s, v);
     const T shift = lse[r], mean = delta[r];
+    if (b.whole_rows) {
+      // All keys of the row are here: the row of dS is made to sum to zero as exactly as its elements allow,
+      // with the mean of dP in double. That sum is the true gradient of a key bias, zero, whose rounding
+      // noise AdamW blows up to whole steps.
+      const bool drops = b.drop_below != 0;
+      u32 words[kMaxScoreColumns];
+      if (drops)
+        philox_fill<false>(b.key, b.c0, b.c1, static_cast<u32>(query_of(b, r)), static_cast<u32>(b.k0), words,
+                           nullptr, v.end);
+      double sum = 0, weighted = 0;
+#pragma omp simd reduction(+ : sum, weighted)
+      for (i64 c = v.begin; c < v.end; ++c) {
+        const T p = exp_(s[c] - shift);
+        if (drops) d[c] *= (words[c] >> 8) >= b.drop_below ? b.keep_scale : T(0);
+        s[c] = p;
+        sum += static_cast<double>(p);
+        weighted += static_cast<double>(p) * static_cast<double>(d[c]);
+      }
+      const double exact = sum > 0 ? weighted / sum : 0;
+#pragma omp simd
+      for (i64 c = v.begin; c < v.end; ++c) {
+        const double p = static_cast<double>(s[c]);
+        d[c] = static_cast<T>(p * (static_cast<double>(d[c]) - exact));
+        if (drops) s[c] *= (words[c] >> 8) >= b.drop_below ? b.keep_scale : T(0);
+      }
+      continue;
+    }
     if (b.drop_below) {
       u32 words[kMaxScoreColumns];
       philox_fill<false>(b.key, b.c0, b.c1, static_cast<u32>(query_of(b, r)), static_cast<u32>(b.k0), words,

@@ -30,6 +30,7 @@ struct ScoreBlock {
   T keep_scale;
   u64 key;
   u32 c0, c1;
+  bool whole_rows = false;  // backward: the block holds every key that its rows see
 };
 
 // The scalars of one AdamW step.
