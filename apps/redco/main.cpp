@@ -47,7 +47,7 @@ int usage_error(const CLI::App& app, const CLI::ParseError& e, const std::vector
     command += " " + a->get_name();
   }
   std::string what = e.what();
-  if (e.get_name() == "ExtrasError") what += option_hint(app, words);
+  if (e.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) what += option_hint(app, words);
   error("{}\n`{} --help` says more", what, command);
   return static_cast<int>(ExitCode::usage);
 }

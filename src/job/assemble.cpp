@@ -1,10 +1,14 @@
 #include "job/assemble.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/words.h"
 #include "ckpt/params_io.h"
 #include "comm/group.h"
 #include "train/lm_dataset.h"
@@ -25,11 +29,17 @@ const char* architecture_of(const std::string& family) {
   return "LlamaForCausalLM";
 }
 
+UsageError no_such_folder(const std::string& folder) {
+  return UsageError(
+      "[model] no such folder: {}; model.path names a Hugging Face folder with config.json and weights",
+      folder);
+}
+
 std::string config_of_folder(const std::string& folder) {
-  if (!is_folder(folder))
-    throw UsageError("[model] no such folder: {}; model.path names a Hugging Face folder with config.json and weights", folder);
+  if (!is_folder(folder)) throw no_such_folder(folder);
   const std::string path = join_path(folder, "config.json");
-  if (!exists(path)) throw UsageError("[model] {} has no config.json: it is no Hugging Face model folder", folder);
+  if (!exists(path))
+    throw UsageError("[model] {} has no config.json: it is no Hugging Face model folder", folder);
   return read_file(path, 16 << 20);
 }
 
@@ -48,6 +58,14 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer, const
     j = Json::parse(preset_config(*job.model.preset));
     s.origin = "preset " + *job.model.preset;
   } else if (job.model.arch) {
+    const auto families = model_families();
+    if (std::find(families.begin(), families.end(), *job.model.arch) == families.end()) {
+      const std::string near = nearest(*job.model.arch, families);
+      throw UsageError(
+          "[model] model.arch={} ({}): no such family; {}", excerpt(*job.model.arch),
+          job.origins.where("model.arch"),
+          near.empty() ? fmt::format("known: {}", fmt::join(families, ", ")) : "did you mean " + near + "?");
+    }
     j = {{"model_type", *job.model.arch}, {"architectures", {architecture_of(*job.model.arch)}}};
     s.origin = "model.arch " + *job.model.arch;
     if (tokenizer) {
@@ -68,13 +86,15 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer, const
 }
 
 std::unique_ptr<Model> make_job_model(const JobConfig& job, const ModelSource& source) {
-  return make_model(ModelConfig(source.config_json, source.origin, job.model.config, job.model.ignore_config_keys));
+  return make_model(
+      ModelConfig(source.config_json, source.origin, job.model.config, job.model.ignore_config_keys));
 }
 
 std::unique_ptr<Tokenizer> job_tokenizer(const JobConfig& job, const std::string& folder) {
   if (job.model.tokenizer) return load_tokenizer(*job.model.tokenizer);
   const std::string from = !folder.empty() ? folder : job.model.path.value_or("");
   if (from.empty()) return nullptr;
+  if (!is_folder(from)) throw no_such_folder(from);
   for (const char* file : {"tokenizer.json", "vocab.json"})
     if (exists(join_path(from, file))) return load_tokenizer(from);
   return nullptr;
@@ -86,7 +106,8 @@ std::vector<CustomRule> custom_rules(const JobConfig& job) {
   return out;
 }
 
-ParamTree make_job_params(const JobConfig& job, const ModelSource& source, const Model* model, const ModelParams& params) {
+ParamTree make_job_params(const JobConfig& job, const ModelSource& source, const Model* model,
+                          const ModelParams& params) {
   const auto sharded = shard_specs(params.specs, Context::current().mesh().mp, custom_rules(job));
   if (Context::current().world().rank() == 0)
     for (const std::string& w : sharded.sharding.warnings) warn("[sharding] {}", w);
@@ -94,14 +115,16 @@ ParamTree make_job_params(const JobConfig& job, const ModelSource& source, const
   if (source.folder.empty() || !model) {
     initialize(tree, static_cast<u64>(job.train.seed));
   } else {
-    ckpt::load_params(tree, ckpt::ModelFiles::open(source.folder),
-                      [&](const std::string& n) { return model->canonical_name(n); }, params.aliases);
+    ckpt::load_params(
+        tree, ckpt::ModelFiles::open(source.folder),
+        [&](const std::string& n) { return model->canonical_name(n); }, params.aliases);
   }
   return tree;
 }
 
 std::shared_ptr<const Dataset> make_lm_data(const JobConfig& job, const std::vector<std::string>& files,
-                                            const Tokenizer& tokenizer, const Model& model, const std::string& what) {
+                                            const Tokenizer& tokenizer, const Model& model,
+                                            const std::string& what) {
   Group& world = Context::current().world();
   const i64 length = job.data.max_length.value_or(model.max_length());
   if (length > model.max_length())
@@ -119,8 +142,8 @@ std::shared_ptr<const Dataset> make_lm_data(const JobConfig& job, const std::vec
     data->index().check_vocab(model.vocab_size());
   });
   if (world.rank() == 0)
-    info("[data] {}: {} tokens in {} windows of {}; unigram entropy {:.4f} nats per token", what, data->index().size(),
-         data->size(), length, data->index().unigram_entropy());
+    info("[data] {}: {} tokens in {} windows of {}; unigram entropy {:.4f} nats per token", what,
+         data->index().size(), data->size(), length, data->index().unigram_entropy());
   return data;
 }
 

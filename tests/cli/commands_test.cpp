@@ -1,0 +1,182 @@
+// The commands that need no ranks, and what every command has in common.
+#include <nlohmann/json.hpp>
+
+#include "cli/cli_testing.h"
+
+namespace redco::test {
+namespace {
+
+using nlohmann::json;
+
+class Commands : public Cli {};
+
+TEST_F(Commands, HelpAndVersionEverywhere) {
+  EXPECT_THAT(good({"--help"}).out,
+              AllOf(HasSubstr("train"), HasSubstr("tokenizer"), HasSubstr("Exit codes")));
+  EXPECT_THAT(good({"--version"}).out, AllOf(HasSubstr("redco 0."), HasSubstr("OpenBLAS"), HasSubstr("MPI")));
+  for (const char* c : {"train", "predict", "verify", "validate", "bench", "env", "sbatch", "tokenizer"}) {
+    const Ran help = good({c, "--help"});
+    EXPECT_THAT(help.out, AllOf(HasSubstr("Usage: redco " + std::string(c)), HasSubstr("Examples:\n  ")))
+        << c;
+    EXPECT_EQ(help.err, "") << c;
+    EXPECT_THAT(good({c, "--version"}).out, HasSubstr("redco 0.")) << c;
+  }
+  const Ran nothing = run({});
+  EXPECT_EQ(nothing.code, 2);
+  EXPECT_EQ(nothing.out, "");
+  EXPECT_THAT(nothing.err, HasSubstr("Subcommands:"));
+}
+
+TEST_F(Commands, MisspeltWordsAreAnsweredWithTheNearest) {
+  refused({"trian", "job.yaml"}, 2, {"redco has no command 'trian'", "did you mean train?"});
+  refused({"tokenizer", "encod", "bytes"}, 2,
+          {"redco tokenizer has no command 'encod'", "did you mean encode?"});
+  refused({"xyzzy"}, 2, {"it has train"});
+  refused({"bench", "job.yaml", "--jsno"}, 2, {"--jsno", "did you mean --json?", "`redco bench --help`"});
+  refused({"bench", "job.yaml", "--steps", "many"}, 2, {"--steps", "many"});
+  refused({"bench", "job.yaml", "--steps", "0"}, 2, {"--steps", "0"});
+  refused({"train"}, 2, {"JOB is required"});
+  refused({"tokenizer"}, 2, {"`redco tokenizer --help`"});
+}
+
+TEST_F(Commands, ValidateNeedsNoData) {
+  write("job.yaml", kTinyJob);
+  const Ran text = good({"validate", "job.yaml", "parallel.n_model_shards=2"});
+  EXPECT_THAT(text.out, AllOf(testing::StartsWith("ok\n"), HasSubstr("2 ranks: dp 1 x mp 2"),
+                              HasSubstr("8 rows a step"), HasSubstr("assumed"),
+                              HasSubstr("text.txt is not on this machine")));
+  EXPECT_EQ(text.err, "");
+  EXPECT_FALSE(has("run"));
+  const json j = json::parse(
+      good({"validate", "job.yaml", "--json", "parallel.n_ranks=4", "train.per_device_batch_size=1"}).out);
+  EXPECT_EQ(j["ok"], true);
+  EXPECT_EQ(j["mesh"], json({{"n_ranks", 4}, {"dp", 4}, {"mp", 1}}));
+  EXPECT_EQ(j["batch"], json({{"global", 8}, {"per_device", 1}, {"accumulation", 2}}));
+  // wte 257 x 32, wpe 32 x 32, two blocks of 12 x 32^2 + 13 x 32, and the last norm.
+  EXPECT_EQ(j["parameters"], 257 * 32 + 32 * 32 + 2 * (12 * 32 * 32 + 13 * 32) + 2 * 32);
+  const Ran bad = run({"validate", "job.yaml", "--json", "train.sed=1", "model.n_head=x"});
+  EXPECT_EQ(bad.code, 2);
+  EXPECT_EQ(json::parse(bad.out)["ok"], false);
+  EXPECT_EQ(json::parse(bad.out)["problems"].size(),
+            1u);  // the model's keys are judged once the job's are good
+  EXPECT_THAT(bad.err, AllOf(HasSubstr("train.sed"), HasSubstr("train.seed")));
+  refused({"validate", "job.yaml", "model.n_head=5"}, 2, {"n_head"});
+  refused({"validate", "job.yaml", "data.max_length=64"}, 2, {"data.max_length=64", "32 positions"});
+  EXPECT_THAT(good({"validate", "--explain", "train.seed"}).out, HasSubstr("default 42"));
+  EXPECT_EQ(json::parse(good({"validate", "--schema"}).out)["type"], "object");
+  EXPECT_THAT(good({"validate", "--reference"}).out, HasSubstr("# The job file"));
+  refused({"validate", "--explain", "train.sed"}, 2, {"train.seed"});
+}
+
+TEST_F(Commands, AWordWithAnEqualsSignMayBeAFile) {
+  write("a=b.yaml", kTinyJob);
+  good({"validate", "a=b.yaml"});
+  refused({"validate", "c=d.yaml"}, 2, {"c"});
+  refused({"validate", "nowhere.yaml"}, 2, {"nowhere.yaml", "does not exist"});
+  refused({"validate", "."}, 2, {"."});
+}
+
+TEST_F(Commands, Env) {
+  EXPECT_THAT(good({"env"}).out, AllOf(HasSubstr("cores "), HasSubstr("blas "), Not(HasSubstr("speed"))));
+  const json j = json::parse(good({"env", "--json", "--measure"}).out);
+  EXPECT_GE(j["cores"].get<int>(), 1);
+  EXPECT_GT(j["sgemm_flops_per_s"].get<double>(), 1e8);
+  EXPECT_GT(j["read_bytes_per_s"].get<double>(), 1e8);
+}
+
+TEST_F(Commands, TokenizerLines) {
+  const std::string gpt2 = std::string(REDCO_FIXTURES) + "/tokenizers/gpt2";
+  const Ran ids = good({"tokenizer", "encode", "bytes"}, {},
+                       "{\"text\": \"A\\u00e9\", \"id\": \"x\"}\n\n{\"text\": \"\"}\n");
+  EXPECT_EQ(ids.out, "{\"id\":\"x\",\"ids\":[65,195,169]}\n{\"ids\":[]}\n");
+  EXPECT_EQ(good({"tokenizer", "decode", "bytes"}, {}, ids.out).out,
+            "{\"id\":\"x\",\"text\":\"A\u00e9\"}\n{\"text\":\"\"}\n");
+  // Every case of the fixture, from file to file.
+  for (const bool pairs : {false, true}) {
+    const std::string cases = gpt2 + (pairs ? "/pairs.jsonl" : "/cases.jsonl");
+    Words words = {"tokenizer", "encode", gpt2, "--input", cases, "--output", "ids.jsonl"};
+    if (pairs) words.push_back("--pair");
+    EXPECT_EQ(good(words).out, "");
+    std::istringstream want(slurp(cases)), got(read("ids.jsonl"));
+    for (std::string w, g; std::getline(want, w) && std::getline(got, g);) {
+      const json a = json::parse(w), b = json::parse(g);
+      if (pairs ? !a["max_length"].is_null() : a.contains("add_special_tokens")) continue;
+      EXPECT_EQ(a["ids"], b["ids"]) << w;
+    }
+  }
+  const json cut = json::parse(good({"tokenizer", "encode", gpt2, "--pair", "--max-length", "4"}, {},
+                                    "{\"text\": \"How are you?\", \"pair\": \"Fine, thanks.\"}")
+                                   .out);
+  EXPECT_EQ(cut["ids"].size(), 4u);
+  EXPECT_EQ(cut["type_ids"].size(), 4u);
+  const Words encode = {"tokenizer", "encode", gpt2}, decode = {"tokenizer", "decode", gpt2};
+  refused(encode, 3, {"standard input:2: not a JSON object"}, "{\"text\": \"a\"}\n{\"text\": \"b\"\n");
+  refused(encode, 3, {"standard input:1: no \"text\""}, "{\"txt\": \"a\"}\n");
+  refused(encode, 3, {"standard input:1", "is no text but number"}, "{\"text\": 5}\n");
+  refused(encode, 3, {"standard input:1"}, "[1]\n");
+  refused(encode, 3, {"standard input:1"}, "{\"text\": \"\xff\"}\n");
+  for (const char* bad : {"-1", "512", "1.5", "\"1\"", "18446744073709551617", "null"})
+    refused(decode, 3, {"standard input:1", "0 to 511"}, "{\"ids\": [1, " + std::string(bad) + "]}\n");
+  refused(decode, 3, {"standard input:1", "\"ids\""}, "{\"ids\": 1}\n");
+  refused({"tokenizer", "encode", "nowhere"}, 2, {"nowhere"});
+  refused({"tokenizer", "encode", "bytes", "--input", "nowhere.jsonl"}, 2, {"nowhere.jsonl"});
+  write("cut.gz", "\x1f\x8b\x08");
+  refused({"tokenizer", "encode", "bytes", "--input", "cut.gz"}, 3, {"cut.gz"});
+  // A file of results is whole or not there.
+  write("two.jsonl", "{\"text\": \"a\"}\n{\n");
+  refused({"tokenizer", "encode", "bytes", "--input", "two.jsonl", "--output", "new.jsonl"}, 3,
+          {"two.jsonl:2"});
+  EXPECT_FALSE(has("new.jsonl"));
+}
+
+TEST_F(Commands, Sbatch) {
+  write("job.yaml", kTinyJob);
+  const Ran r = good({"sbatch", "job.yaml", "parallel.n_ranks=4", "train.seed=3", "--nodes", "2", "--time",
+                      "12:00:00", "--memory", "8GiB"});
+  EXPECT_THAT(r.out, AllOf(testing::StartsWith("#!/bin/bash\n"), HasSubstr("#SBATCH --nodes=2\n"),
+                           HasSubstr("#SBATCH --ntasks=4\n"), HasSubstr("#SBATCH --mem=8192M\n"),
+                           HasSubstr("train job.yaml parallel.n_ranks=4 train.seed=3"),
+                           HasSubstr("#SBATCH --job-name=redco-job\n")));
+  EXPECT_THAT(r.err, HasSubstr("a rank"));
+  EXPECT_EQ(good({"sbatch", "job.yaml", "parallel.threads_per_rank=2"}).err, "");
+  refused({"sbatch", "job.yaml", "--nodes", "3"}, 2, {"3 nodes for 1 rank"});
+  refused({"sbatch", "job.yaml", "--time", "soon"}, 2, {"soon"});
+  refused({"sbatch", "job.yaml", "--memory", "much"}, 2, {"much"});
+  refused({"sbatch", "model.preset=gpt2", "data.train=x", "workdir=y", "train.global_batch_size=1"}, 2,
+          {"no job file"});
+  // With sbatch in PATH, the script goes there, and its words come back.
+  write("sbatch", "#!/bin/sh\ngrep -c '^#SBATCH --nodes=1$'\necho Submitted batch job 7\n");
+  std::filesystem::permissions(path("sbatch"), std::filesystem::perms::owner_all);
+  const std::string with = dir_.path() + ":" + std::getenv("PATH");
+  EXPECT_EQ(good({"sbatch", "job.yaml", "--submit"}, {{"PATH", with}}).out, "1\nSubmitted batch job 7\n");
+  write("sbatch", "#!/bin/sh\necho 'sbatch: error: no such partition' >&2\nexit 1\n");
+  const Ran no = run({"sbatch", "job.yaml", "--submit"}, {{"PATH", with}});
+  EXPECT_EQ(no.code, 5);
+  EXPECT_THAT(no.err, AllOf(HasSubstr("no such partition"), HasSubstr("refused")));
+}
+
+TEST_F(Commands, Bench) {
+  write("job.yaml", kTinyJob);
+  const Ran text = good({"bench", "job.yaml", "--steps", "2"});
+  EXPECT_THAT(text.out, AllOf(HasSubstr("8 rows of 32 tokens"), HasSubstr("tokens/s"), HasSubstr("GFLOP/s")));
+  for (const char* mesh : {"1", "2"}) {
+    const Words common = {"bench", "job.yaml", "--steps",
+                          "2",     "--json",   std::string("parallel.n_model_shards=") + mesh};
+    const json j = json::parse(good(common).out);
+    EXPECT_NEAR(j["tokens_per_s"].get<double>() * j["step_s"].get<double>(), 8 * 32, 1e-6);
+    EXPECT_GT(j["ceiling_share"].get<double>(), 0);
+    EXPECT_GT(j["peak_memory_bytes"].get<double>(), 1e6);
+    EXPECT_TRUE(j["decode_tokens_per_s"].is_null());
+    Words predict = common;
+    predict.insert(predict.end(), {"--predict", "predict.batch_size=2", "predict.max_new_tokens=8"});
+    const json p = json::parse(good(predict).out);
+    EXPECT_EQ(p["length"], 24);
+    EXPECT_NEAR(p["decode_tokens_per_s"].get<double>() * p["step_s"].get<double>(), 2, 1e-6);
+    EXPECT_GT(p["prefill_tokens_per_s"].get<double>(), 0);
+  }
+  EXPECT_FALSE(has("run"));  // nothing is written
+  refused({"bench", "job.yaml", "data.max_length=33"}, 2, {"data.max_length=33", "32 positions"});
+}
+
+}  // namespace
+}  // namespace redco::test

@@ -1,0 +1,114 @@
+// A rank that fails ends all ranks: one message, the right code, no process left.
+#include <cstdlib>
+
+#include "cli/cli_testing.h"
+
+namespace redco::test {
+namespace {
+
+class Failures : public Cli {
+ protected:
+  // Builds tests/cli/failing_pipeline.cpp once for all tests.
+  static void SetUpTestSuite() {
+    built_ = new TempDir(TempDir::in_memory);
+    const char* named = std::getenv("CXX");
+    const std::string source = REDCO_SOURCE_DIR;
+    const std::string command = std::string(named ? named : "c++") + " -std=c++20 -shared -fPIC -I" + source +
+                                "/src " + source + "/tests/cli/failing_pipeline.cpp -o " +
+                                (*built_ / "fail.so");
+    ASSERT_EQ(std::system(command.c_str()), 0) << command;
+  }
+  static void TearDownTestSuite() {
+    delete built_;
+    built_ = nullptr;
+  }
+  void SetUp() override {
+    write("text.txt", some_text(120));
+    write("job.yaml", kTinyJob);
+  }
+  Ran fail(const std::string& how, int ranks) {
+    std::filesystem::remove_all(path("run"));
+    return run({"train", "job.yaml", "parallel.n_ranks=" + std::to_string(ranks),
+                "pipeline=" + (*built_ / "fail.so")},
+               {{"REDCO_TEST_FAIL", how}});
+  }
+  // No process of this test's folder is left: ranks have it as their current one.
+  void expect_nobody_left(const std::string& what) {
+    const auto left = [&] {
+      int n = 0;
+      for (const auto& p : std::filesystem::directory_iterator("/proc")) {
+        std::error_code gone;
+        n += std::filesystem::read_symlink(p.path() / "cwd", gone) == dir_.path();
+      }
+      return n;
+    };
+    EXPECT_TRUE(until([&] { return left() == 0; })) << what;
+  }
+
+  static TempDir* built_;
+};
+TempDir* Failures::built_ = nullptr;
+
+TEST_F(Failures, AThrowOnOneRankOrOnAll) {
+  for (const int ranks : {1, 2, 4}) {
+    for (const std::string who : {"0", "1", "all"}) {
+      if (ranks == 1 && who == "1") continue;
+      const std::string what = "throw:" + who + " on " + std::to_string(ranks);
+      const Ran r = fail("throw:" + who, ranks);
+      EXPECT_EQ(r.code, 3) << what << r.err;
+      EXPECT_EQ(lines_with(r.err, "[test] bad file"), 1) << what << r.err;
+      EXPECT_EQ(lines_with(r.err, "of two lines on"), 1) << what << r.err;
+      EXPECT_EQ(lines_with(r.err, "error:"), 1) << what << r.err;
+      EXPECT_EQ(lines_with(r.err, "MPI_ABORT"), 0) << what << r.err;
+      if (ranks > 1)
+        EXPECT_THAT(r.err, HasSubstr(who == "all" ? "error: rank " : "error: rank " + who + ": [test]"));
+      expect_nobody_left(what);
+    }
+  }
+}
+
+TEST_F(Failures, AnErrorThatAllHaveAgreedOnNamesNoRank) {
+  for (const std::string who : {"0", "1", "all"}) {
+    const Ran r = fail("agreed:" + who, 2);
+    EXPECT_EQ(r.code, 3) << r.err;
+    EXPECT_EQ(lines_with(r.err, "error:"), 1) << r.err;
+    EXPECT_THAT(r.err, HasSubstr("error: [test] bad file on rank " + (who == "all" ? "0" : who) + "\n"));
+  }
+}
+
+TEST_F(Failures, ExceptionsThatAreNotOursAreBugs) {
+  Ran r = fail("std:1", 2);
+  EXPECT_EQ(r.code, 70);
+  EXPECT_THAT(r.err, HasSubstr("error: rank 1: [bug] [test] index\n"));
+  r = fail("int:1", 2);
+  EXPECT_EQ(r.code, 70);
+  EXPECT_EQ(lines_with(r.err, "error: rank 1: "), 1) << r.err;
+  EXPECT_EQ(fail("int:0", 1).code, 70);
+}
+
+TEST_F(Failures, AKilledRankIsNamed) {
+  for (const std::string who : {"0", "1"}) {
+    Ran r = fail("kill:" + who, 2);
+    EXPECT_EQ(r.code, 5);
+    EXPECT_EQ(lines_with(r.err, "rank " + who + " on "), 1) << r.err;
+    EXPECT_THAT(r.err, HasSubstr("was killed by signal 9 (Killed); all ranks have ended"));
+    EXPECT_EQ(lines_with(r.err, "error:"), 0) << r.err;
+    expect_nobody_left("kill:" + who);
+  }
+  const Ran r = fail("exit:1", 2);
+  EXPECT_EQ(r.code, 5);
+  EXPECT_THAT(r.err, HasSubstr("rank 1 ended with code 9 and no word; all ranks have ended"));
+}
+
+TEST_F(Failures, NoRankSurvivesItsLauncher) {
+  const pid_t pid =
+      start({"train", "job.yaml", "parallel.n_ranks=2", "train.max_steps=1000000", "train.logging_steps=1"});
+  ASSERT_TRUE(until([&] { return has("run/metrics.jsonl") && !read("run/metrics.jsonl").empty(); }))
+      << read("stderr");
+  kill(pid, SIGKILL);
+  EXPECT_EQ(wait(pid).code, 128 + SIGKILL);
+  expect_nobody_left("the launcher was killed");
+}
+
+}  // namespace
+}  // namespace redco::test

@@ -1,0 +1,275 @@
+// Training through the program: meshes, resuming, signals, faults.
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "cli/cli_testing.h"
+
+namespace redco::test {
+namespace {
+
+using nlohmann::json;
+
+std::vector<std::string> mesh_words(int dp, int mp) {
+  return {"parallel.n_model_shards=" + std::to_string(mp), "parallel.n_ranks=" + std::to_string(dp * mp)};
+}
+
+// name -> values of an fp32 safetensors file.
+std::map<std::string, std::vector<float>> tensors(const std::string& path) {
+  const std::string bytes = slurp(path);
+  std::uint64_t n = 0;
+  std::memcpy(&n, bytes.data(), 8);
+  std::map<std::string, std::vector<float>> out;
+  const json header = json::parse(bytes.substr(8, n));
+  for (const auto& [name, t] : header.items()) {
+    if (name == "__metadata__") continue;
+    const std::size_t begin = t["data_offsets"][0], end = t["data_offsets"][1];
+    EXPECT_EQ(t["dtype"], "F32");
+    out[name].resize((end - begin) / 4);
+    std::memcpy(out[name].data(), bytes.data() + 8 + n + begin, end - begin);
+  }
+  return out;
+}
+
+class Train : public Cli {
+ protected:
+  void SetUp() override {
+    write("text.txt", some_text(120));
+    write("job.yaml", kTinyJob);
+  }
+  // The job on a mesh, in a workdir.
+  Words job(const std::string& workdir, int dp, int mp, const Words& more = {}) {
+    Words w = {"train", "job.yaml", "workdir=" + workdir};
+    for (const Words& part : {mesh_words(dp, mp), more}) w.insert(w.end(), part.begin(), part.end());
+    return w;
+  }
+  std::vector<json> metrics(const std::string& workdir) {
+    std::vector<json> all;
+    std::istringstream in(read(workdir + "/metrics.jsonl"));
+    for (std::string line; std::getline(in, line);) all.push_back(json::parse(line));
+    return all;
+  }
+  // The step of the last line that is whole.
+  long metrics_step(const std::string& workdir) {
+    const std::string all = read(workdir + "/metrics.jsonl");
+    const std::size_t end = all.rfind('\n');
+    if (end == std::string::npos) return 0;
+    const std::size_t before = end == 0 ? std::string::npos : all.rfind('\n', end - 1);
+    const std::size_t begin = before == std::string::npos ? 0 : before + 1;
+    return json::parse(all.substr(begin, end - begin))["step"].get<long>();
+  }
+  void same_checkpoints(const std::string& a, const std::string& b, const std::string& step) {
+    for (const char* file : {"model.safetensors", "training/optimizer.safetensors"}) {
+      const std::string at = "/checkpoints/" + step + "/" + file;
+      EXPECT_TRUE(read(a + at) == read(b + at)) << a << " and " << b << " differ in " << file;
+    }
+  }
+};
+
+TEST_F(Train, LearnsAlikeOnEveryMesh) {
+  std::vector<double> losses;
+  for (const auto& [dp, mp] : {std::pair{1, 1}, {1, 2}, {2, 2}}) {
+    const std::string workdir = "w" + std::to_string(dp) + std::to_string(mp);
+    const Ran r = good(job(workdir, dp, mp, {"data.eval=text.txt", "train.learning_rate=1e-2"}));
+    EXPECT_EQ(r.out, "");
+    EXPECT_THAT(r.err, HasSubstr("[train] done: 20 steps"));
+    const auto m = metrics(workdir);
+    ASSERT_EQ(m.size(), 5u);  // four lines of training, one of evaluation
+    for (const char* key : {"step", "epoch", "loss", "learning_rate", "grad_norm", "tokens_per_s", "step_s",
+                            "ceiling_share", "peak_memory_bytes"})
+      EXPECT_TRUE(m[0].contains(key)) << key;
+    EXPECT_EQ(m[4]["step"], 20);
+    losses.push_back(m[4]["eval_loss"]);
+    EXPECT_NEAR(m[4]["eval_perplexity"].get<double>(), std::exp(losses.back()),
+                1e-6 * std::exp(losses.back()));
+    EXPECT_LT(losses.back(), m[0]["loss"].get<double>() - 1);
+    for (const char* file : {"config.resolved.yaml", "log.txt", "checkpoints/last/config.json",
+                             "checkpoints/last/model.safetensors", "checkpoints/last/training/state.json",
+                             "checkpoints/last/training/manifest.json"})
+      EXPECT_TRUE(has(workdir + "/" + file)) << file;
+  }
+  // 20 steps of AdamW turn the rounding of the first into differences of some 1e-5 in the loss; a wrong
+  // gradient makes 1e-2.
+  EXPECT_NEAR(losses[0], losses[1], 1e-3);
+  EXPECT_NEAR(losses[0], losses[2], 1e-3);
+  // The resolved config is a job that says the same.
+  good({"validate", "w11/config.resolved.yaml"});
+}
+
+// 60 windows and 8 rows a step: an epoch has 8 steps, the last of 4 rows; step 10 is in the midst of the
+// second.
+const std::vector<std::string> kResume = {"data.train=short.txt",  "train.schedule=constant",
+                                          "train.warmup_steps=3",  "train.per_device_batch_size=2",
+                                          "model.resid_pdrop=0.1", "model.embd_pdrop=0.1",
+                                          "model.attn_pdrop=0.1"};
+
+class Resume : public Train, public testing::WithParamInterface<std::pair<int, int>> {};
+
+TEST_P(Resume, IsAsIfNeverStopped) {
+  const auto [dp, mp] = GetParam();
+  write("short.txt", some_text(120).substr(0, 60 * 32));
+  Words straight = job("a", dp, mp, kResume), part = job("b", dp, mp, kResume);
+  straight.push_back("train.max_steps=20");
+  part.push_back("train.max_steps=10");
+  good(straight);
+  good(part);
+  part.back() = "train.max_steps=20";
+  const Ran r = good(part);
+  EXPECT_THAT(r.err, HasSubstr("going on from b/checkpoints/step-00000010 (step 10 of 20)"));
+  EXPECT_THAT(r.err, Not(HasSubstr("warning")));
+  same_checkpoints("a", "b", "step-00000020");
+  // The losses of the second half, too.
+  const auto a = metrics("a"), b = metrics("b");
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i]["step"], b[i]["step"]);
+    EXPECT_EQ(a[i]["loss"], b[i]["loss"]);
+  }
+  // Done is done: the same command again trains nothing.
+  EXPECT_THAT(good(part).err, HasSubstr("done: 20 steps"));
+  same_checkpoints("a", "b", "step-00000020");
+}
+INSTANTIATE_TEST_SUITE_P(SameMesh, Resume,
+                         testing::Values(std::pair{1, 1}, std::pair{1, 2}, std::pair{2, 1}));
+
+TEST_F(Train, ResumesOnAnotherMesh) {
+  write("short.txt", some_text(120).substr(0, 60 * 32));
+  // AdamW divides a gradient by its own size: where that is rounding alone (the keys' biases), two meshes go
+  // different ways. An epsilon far above rounding (1e-8) and below real gradients (1e-2) leaves the
+  // comparison its meaning.
+  Words more = kResume;
+  more.push_back("train.adam_epsilon=1e-4");
+  more.push_back("train.max_steps=20");
+  good(job("a", 1, 1, more));
+  more.back() = "train.max_steps=7";
+  good(job("b", 1, 1, more));
+  more.back() = "train.max_steps=14";
+  const Ran r = good(job("b", 2, 2, more));
+  EXPECT_THAT(r.err, AllOf(HasSubstr("warning: [checkpoint]"), HasSubstr("dp 1 x mp 1"),
+                           HasSubstr("up to rounding")));
+  more.back() = "train.max_steps=20";
+  good(job("b", 4, 1, more));
+  for (const char* file : {"model.safetensors", "training/optimizer.safetensors"}) {
+    const std::string at = std::string("/checkpoints/step-00000020/") + file;
+    const auto a = tensors(path("a" + at)), b = tensors(path("b" + at));
+    ASSERT_EQ(a.size(), b.size());
+    for (const auto& [name, x] : a) {
+      const auto& y = b.at(name);
+      ASSERT_EQ(x.size(), y.size()) << name;
+      double most = 0;
+      for (std::size_t i = 0; i < x.size(); ++i)
+        most = std::max(most, std::fabs(static_cast<double>(x[i]) - y[i]));
+      // Gradients of up to 0.1 summed in another order differ by some 1e-8; over epsilon that is 1e-4 of a
+      // step of 1e-3, in each of 13 steps.
+      EXPECT_LT(most, 2e-6) << name;
+    }
+  }
+}
+
+TEST_F(Train, AJobThatIsAnotherIsNotResumed) {
+  good(job("run", 1, 1, {"train.max_steps=2"}));
+  refused(job("run", 1, 1, {"train.max_steps=4", "train.seed=7"}), 2,
+          {"train.seed=42", "has 7", "checkpoint.resume=never"});
+  refused(job("run", 1, 1, {"train.max_steps=4", "train.global_batch_size=4"}), 2,
+          {"train.global_batch_size=8", "4"});
+  write("text.txt", some_text(121));
+  refused(job("run", 1, 2, {"train.max_steps=4"}), 2, {"training"});
+  good(job("run", 1, 1, {"train.max_steps=4", "train.seed=7", "checkpoint.resume=never"}));
+}
+
+TEST_F(Train, SignalsSaveAndTheSameCommandGoesOn) {
+  struct Case {
+    int mp, signal;
+  };
+  for (const auto& [mp, number] : {Case{1, SIGUSR1}, Case{2, SIGUSR1}, Case{1, SIGTERM}, Case{2, SIGINT}}) {
+    const std::string workdir = "w" + std::to_string(mp) + std::to_string(number);
+    const Words words =
+        job(workdir, 1, mp, {"train.max_steps=1000000", "train.logging_steps=1", "train.schedule=constant"});
+    long last = 0;
+    for (int round = 0; round < 2; ++round) {
+      const pid_t pid = start(words);
+      ASSERT_TRUE(until([&] { return has(workdir + "/metrics.jsonl") && metrics_step(workdir) > last; }))
+          << read("stderr");
+      kill(pid, number);
+      const Ran r = wait(pid);
+      EXPECT_EQ(r.code, 8) << r.err;
+      EXPECT_THAT(r.err, HasSubstr("stopped by a signal after step"));
+      EXPECT_THAT(r.err, Not(HasSubstr("error:")));
+      if (round == 1) EXPECT_THAT(r.err, HasSubstr("going on from " + workdir + "/checkpoints/step-"));
+      const json state = json::parse(read(workdir + "/checkpoints/last/training/state.json"));
+      EXPECT_GT(state["step"].get<long>(), last);
+      last = state["step"];
+    }
+  }
+}
+
+TEST_F(Train, AKilledSaveIsPassedOver) {
+  good(job("straight", 1, 1, {"train.max_steps=8", "train.schedule=constant", "train.warmup_steps=2"}));
+  const Words first =
+      job("run", 1, 1, {"train.max_steps=4", "train.schedule=constant", "train.warmup_steps=2"});
+  Words on = first;
+  on[on.size() - 3] = "train.max_steps=8";
+  good(first);
+  // Killed in each kind of call of the save that follows.
+  int killed = 0;
+  for (const char* fault :
+       {"write:6:kill", "write:9:kill", "sync:9:kill", "rename:3:kill", "rename:4:kill", "symlink:1:kill"}) {
+    std::filesystem::remove_all(path("again"));
+    std::filesystem::copy(
+        path("run"), path("again"),
+        std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks);
+    Words words = on;
+    words[2] = "workdir=again";
+    const Ran r = run(words, {{"REDCO_FAULT_IO", fault}});
+    killed += r.code == 128 + SIGKILL;
+    EXPECT_TRUE(r.code == 128 + SIGKILL || r.code == 0) << fault << ": " << r.code << r.err;
+    EXPECT_TRUE(has("again/checkpoints/last/training/manifest.json")) << fault;
+    good(words);
+    same_checkpoints("straight", "again", "step-00000008");
+  }
+  EXPECT_GE(killed, 4);
+  // A full disk is an error of its own, and the last checkpoint stays.
+  std::filesystem::remove_all(path("again"));
+  std::filesystem::copy(
+      path("run"), path("again"),
+      std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks);
+  Words words = on;
+  words[2] = "workdir=again";
+  const Ran full = run(words, {{"REDCO_FAULT_IO", "allocate:1:ENOSPC"}});
+  EXPECT_EQ(full.code, 7) << full.err;
+  EXPECT_EQ(lines_with(full.err, "error: "), 1) << full.err;
+  EXPECT_TRUE(has("again/checkpoints/step-00000004/training/manifest.json"));
+  EXPECT_FALSE(has("again/checkpoints/step-00000008"));
+  // A checkpoint that has lost a piece is passed over, with the reason.
+  good(words);
+  std::filesystem::resize_file(path("again/checkpoints/step-00000008/model.safetensors"), 100);
+  const Ran r = good(words);
+  EXPECT_THAT(r.err, AllOf(HasSubstr("warning: [checkpoint] passing over again/checkpoints/step-00000008"),
+                           HasSubstr("going on from again/checkpoints/step-00000004")));
+  same_checkpoints("straight", "again", "step-00000008");
+}
+
+TEST_F(Train, OneRunAtATimeInAWorkdir) {
+  const pid_t pid = start(job("run", 1, 1, {"train.max_steps=1000000", "train.logging_steps=1"}));
+  ASSERT_TRUE(until([&] { return has("run/metrics.jsonl") && metrics_step("run") > 0; }));
+  std::filesystem::rename(path("stderr"), path("stderr1"));
+  std::filesystem::rename(path("stdout"), path("stdout1"));
+  for (int mp : {1, 2})
+    refused(job("run", 1, mp), 2, {"workdir run is in use by process " + std::to_string(pid)});
+  kill(pid, SIGKILL);
+  int status = 0;
+  waitpid(pid, &status, 0);
+  good(job("run", 1, 1, {"train.max_steps=2", "checkpoint.resume=never"}));
+}
+
+TEST_F(Train, DryRunStopsAfterTheChecks) {
+  Words words = job("run", 1, 2);
+  words.push_back("--dry-run");
+  good(words);
+  EXPECT_FALSE(has("run"));
+  words.push_back("data.train=nowhere.txt");
+  refused(words, 2, {"nowhere.txt"});
+}
+
+}  // namespace
+}  // namespace redco::test

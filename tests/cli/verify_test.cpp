@@ -1,0 +1,71 @@
+// The command outsiders check redco with.
+#include <nlohmann/json.hpp>
+
+#include "cli/cli_testing.h"
+
+namespace redco::test {
+namespace {
+
+using nlohmann::json;
+
+class Verify : public Cli {
+ protected:
+  static std::string fixture(const std::string& name) { return std::string(REDCO_FIXTURES) + "/" + name; }
+};
+
+TEST_F(Verify, PassesOnMeshesAndUnderSillyRules) {
+  struct Case {
+    const char* model;
+    int ranks, shards;
+    const char* rules;
+  };
+  for (const Case& c :
+       {Case{"gpt2", 1, 1, ""},
+        {"gpt2", 4, 2, ""},
+        {"llama", 3, 3, ""},
+        {"gptj", 2, 1, ""},
+        {"opt-fp16", 2, 2, ""},
+        {"gpt2", 2, 2, "parallel.sharding_rules=[{match: '.*c_fc.weight', spec: [mp, ~]}]"},
+        {"llama", 2, 2,
+         "parallel.sharding_rules=[{match: '.*', spec: [~, mp]}, {match: '.*norm.*', spec: [mp]}]"},
+        {"gptj", 2, 2,
+         "parallel.sharding_rules=[{match: '.*attn.*', spec: [~, ~]}, {match: '.*wte.*', spec: [~, mp]}]"}}) {
+    Words words = {"verify",         fixture(c.model),        "--ranks", std::to_string(c.ranks),
+                   "--model-shards", std::to_string(c.shards)};
+    if (*c.rules) words.push_back(c.rules);
+    const Ran r = good(words);
+    EXPECT_THAT(r.out, HasSubstr("passed")) << c.model;
+    EXPECT_THAT(r.out, HasSubstr("loss")) << c.model;
+  }
+  const json j = json::parse(good({"verify", fixture("gpt2"), "--ranks", "2", "--json"}).out);
+  EXPECT_EQ(j["passed"], true);
+  EXPECT_GT(j["tensors"].size(), 50u);
+  for (const json& t : j["tensors"])
+    if (t["checked"] == true)
+      EXPECT_LE(t["difference"].get<double>(), t["tolerance"].get<double>()) << t["name"];
+}
+
+TEST_F(Verify, AWrongWeightIsSeen) {
+  std::filesystem::copy(fixture("gpt2"), path("wrong"), std::filesystem::copy_options::recursive);
+  std::string weights = read("wrong/model.safetensors");
+  weights[weights.size() / 2 | 3] ^= 0x41;  // the top byte of some weight
+  write("wrong/model.safetensors", weights);
+  const Ran r = run({"verify", "wrong", "--json"});
+  EXPECT_EQ(r.code, 1) << r.err;
+  EXPECT_EQ(json::parse(r.out)["passed"], false);
+  EXPECT_EQ(lines_with(r.err, "error"), 0);
+  EXPECT_EQ(run({"verify", "wrong", "--ranks", "2"}).code, 1);
+}
+
+TEST_F(Verify, BadWords) {
+  refused({"verify", "nowhere"}, 2, {"nowhere"});
+  refused({"verify", fixture("gpt2"), "nowhere.safetensors"}, 2, {"nowhere.safetensors"});
+  refused({"verify", fixture("gpt2"), "--ranks", "3", "--model-shards", "2"}, 2,
+          {"--ranks 3", "--model-shards 2"});
+  refused({"verify", fixture("gpt2"), "--ranks", "0"}, 2, {"--ranks", "0"});
+  refused({"verify", fixture("gpt2"), "model.n_hed=3"}, 2, {"n_hed"});
+  refused({"verify", fixture("gpt2"), "parallel.sharding_rules=[{match: '(', spec: [mp, ~]}]"}, 2, {"("});
+}
+
+}  // namespace
+}  // namespace redco::test
