@@ -76,7 +76,9 @@ Tensor sum_to(const Tensor& g, const Shape& shape, int hidden) {
   for (int D = 0; D < rank; ++D) {
     int d = D < g.hidden() ? (D < hidden ? D : -1) : D - (rank - own);
     if (D >= g.hidden() && d < hidden) d = -1;
-    over[D] = g.shape()[D] != 1 && (d < 0 || shape[d] == 1);
+    // A dim that vanishes is summed even if it is 1 long where it is cut: one row over several replicas.
+    const bool cut = g.layout()[Axis::mp].is_sharded(D) || g.layout()[Axis::dp].is_sharded(D);
+    over[D] = d < 0 ? g.shape()[D] != 1 || cut : g.shape()[D] != 1 && shape[d] == 1;
     any = any || over[D];
   }
   return reshape_all(any ? sum_keep(g, over) : g, shape, hidden);

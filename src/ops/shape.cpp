@@ -23,12 +23,22 @@ std::vector<i64> row_major(const Shape& s) {
 
 // The cut dim starts inner * from[dim] elements long blocks, `outer` of them. It survives on the new dim that
 // starts the same blocks (as many elements before it; dims of size 1 are skipped), if its units are whole
-// steps of that dim.
+// steps of that dim. A cut dim of size 1 (a batch of one row over several replicas) survives on one of size 1.
 bool reshape_placement(const Shape& from, const Shape& to, const Placement& p, Placement* out) {
   if (numel(from) == 0) return false;
   i64 inner = 1, outer = 1;
   for (size_t d = p.dim + 1; d < from.size(); ++d) inner *= from[d];
   for (int d = 0; d < p.dim; ++d) outer *= from[d];
+  if (from[p.dim] == 1) {
+    i64 before = 1;
+    int at = -1;
+    for (size_t d = 0; d < to.size() && before <= outer; ++d) {
+      if (before == outer && to[d] == 1 && (at < 0 || static_cast<int>(d) == p.dim)) at = static_cast<int>(d);
+      before *= to[d];
+    }
+    if (at >= 0) *out = Placement::sharded(at, 1);
+    return at >= 0;
+  }
   i64 before = 1;
   for (size_t d = 0; d < to.size() && before <= outer; ++d) {
     if (before == outer && to[d] > 1) {
