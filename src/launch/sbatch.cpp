@@ -43,6 +43,12 @@ void check_time(std::string_view text) {
         excerpt(text));
 }
 
+// Open MPI names its shared memory after the host: nodes of one name (several on one machine) would mix it up.
+constexpr const char* kSharedNames = R"sh(
+names=$(srun --ntasks-per-node=1 --ntasks="$SLURM_JOB_NUM_NODES" hostname | sort -u | wc -l)
+[ "$names" -ge "$SLURM_JOB_NUM_NODES" ] || export OMPI_MCA_btl=self,tcp
+)sh";
+
 // The part of the script that doesn't depend on the request. `wait` returns early when a trap has run, so it
 // is asked again until it returns by itself. The work is a background job: a trap runs only while the shell
 // waits for one.
@@ -148,6 +154,7 @@ std::string make_sbatch_script(const SbatchRequest& r) {
       s += "if srun --mpi=list 2>&1 | grep -qw 'pmix\\|pmix_v[0-9]*'; then\n  " + srun + "  " + environment +
            "else\n  launch=()  # redco starts mpirun itself\nfi\n";
   }
+  if (r.nodes > 1 && r.ranks > r.nodes) s += kSharedNames;
   s += kRun;
   if (r.requeue) s += kRequeue;
   s += "[ \"$code\" -gt 128 ] && code=5  # a rank was killed\nexit \"$code\"\n";

@@ -172,4 +172,13 @@ TEST_F(ScriptRun, AJobThatEndsInTimeAnywayKeepsItsCode) {
 }
 
 }  // namespace
+TEST(Sbatch, NodesThatShareAHostnameDoNotShareMemoryFiles) {
+  SbatchRequest r = request();
+  r.nodes = 2;
+  r.ranks = 4;
+  EXPECT_THAT(make_sbatch_script(r), HasSubstr("export OMPI_MCA_btl=self,tcp"));
+  r.ranks = 2;  // one rank a node has no memory to share
+  EXPECT_THAT(make_sbatch_script(r), Not(HasSubstr("OMPI_MCA_btl")));
+}
+
 }  // namespace redco
