@@ -1,6 +1,8 @@
 // Text files as a Dataset of token windows (data/lm_data.h): Example.ids["tokens"] has length + 1 tokens.
 #pragma once
 
+#include <fmt/format.h>
+
 #include "data/lm_data.h"
 #include "train/pipeline.h"
 

@@ -126,9 +126,23 @@ std::unique_ptr<Pipeline> load_pipeline(const std::string& path) {
   if (abi() != kPipelineAbi)
     throw UsageError("[pipeline] {} was built for another redco (pipeline version {}, this one is {}); build it again", path,
                      abi(), kPipelineAbi);
-  std::unique_ptr<Pipeline> pipeline(make());
+  std::unique_ptr<Pipeline> pipeline(in_pipeline("the constructor", make));
   if (!pipeline) throw UsageError("[pipeline] {} made no pipeline", path);
   return pipeline;
+}
+
+void rethrow_from_pipeline(const char* function) {
+  try {
+    throw;
+  } catch (const Error&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& e) {
+    throw Error(ExitCode::bug, fmt::format("[pipeline] {} failed: {}", function, e.what()));
+  } catch (...) {
+    throw Error(ExitCode::bug, fmt::format("[pipeline] {} failed with what is no std::exception", function));
+  }
 }
 
 }  // namespace redco

@@ -93,6 +93,8 @@ class Pipeline {
   // --- the three functions ----------------------------------------------------------------------------------
   // This replica's rows -> tensors of the global shape, and each term's weight. With no examples on a meta context: the plan's batch.
   virtual Batch collate(std::span<const Example> mine, const BatchShape& shape) const = 0;
+  // In training the parameters are on the tape, in evaluation they aren't: a loss that contains gradients watches what it takes them
+  // by (Tensor::watched).
   virtual LossTerms loss(const ParamTree& params, const Batch& batch, const StepContext& ctx) const = 0;
   // One JSON an example of this replica, in order. Runs on the replica's own mp group; `examples` are the same on its ranks.
   virtual std::vector<std::string> predict(const ParamTree& params, std::span<const Example> examples, const StepContext& ctx) const;
@@ -106,7 +108,7 @@ class Pipeline {
   // all ranks together, at each epoch's start, and again where a run goes on inside an epoch. Examples made with the current
   // parameters (rollouts) can't be made again then: keep them in state(), see examples_to_json().
   virtual std::shared_ptr<const Dataset> source(const ParamTree& params, const StepContext& ctx);
-  // What is evaluated. Default: the evaluation data given; null: nothing. Asked for once.
+  // What is evaluated. Default: the evaluation data given; null: nothing. Asked for once, on all ranks together.
   virtual std::shared_ptr<const Dataset> evaluation() { return eval_data; }
   // Evaluation metrics from the means of the terms. Default: loss of the first term.
   virtual std::map<std::string, double> metrics(const std::map<std::string, double>& term_means) const;
@@ -153,6 +155,17 @@ Tensor value_rows(std::span<const Example> mine, const BatchShape& s, const std:
 constexpr int kPipelineAbi = 1;
 // Loads `path` and makes its pipeline. UsageError: no such file, not a pipeline, of another version.
 std::unique_ptr<Pipeline> load_pipeline(const std::string& path);
+
+// Runs what a pipeline's author wrote: an exception that isn't redco's becomes an Error that names the function.
+[[noreturn]] void rethrow_from_pipeline(const char* function);
+template <class F>
+auto in_pipeline(const char* function, F&& f) {
+  try {
+    return f();
+  } catch (...) {
+    rethrow_from_pipeline(function);
+  }
+}
 
 }  // namespace redco
 

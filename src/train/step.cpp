@@ -25,7 +25,7 @@ TrainStep::TrainStep(Pipeline& pipeline, ParamTree& params, const StepOptions& o
   std::vector<std::string> owner(params.size());
   std::set<std::string> names;
   bool descends = false;
-  for (const ParamGroup& spec : pipeline.groups()) {
+  for (const ParamGroup& spec : in_pipeline("groups()", [&] { return pipeline.groups(); })) {
     if (spec.name.empty() || !names.insert(spec.name).second)
       throw UsageError("[pipeline] parameter groups need names of their own; '{}' is none", spec.name);
     if (spec.period < 1) throw UsageError("[pipeline] parameter group '{}' has a period of {}; expected 1 or more", spec.name, spec.period);
@@ -153,7 +153,7 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
     ctx.step = step;
     ctx.epoch = epoch;
     const ParamTree params = params_.watched();
-    LossTerms terms = pipeline_.loss(params, batches[m], ctx);
+    LossTerms terms = in_pipeline("loss()", [&] { return pipeline_.loss(params, batches[m], ctx); });
     if (terms.empty()) throw UsageError("[pipeline] loss() gave no term");
     if (first_term.empty()) first_term = terms[0].name;
     for (const LossTerm& t : terms) sums[t.name] += share(t.sum);
@@ -248,7 +248,7 @@ std::map<std::string, double> TrainStep::evaluate(const std::function<bool(Batch
   Batch batch;
   while (next(&batch)) {
     StepContext ctx;
-    for (const LossTerm& t : pipeline_.loss(params_, batch, ctx)) {
+    for (const LossTerm& t : in_pipeline("loss()", [&] { return pipeline_.loss(params_, batch, ctx); })) {
       sums[t.name].first += share(t.sum);
       if (c.coord().mp == 0) sums[t.name].second += batch.weights.count(t.name) ? batch.weights.at(t.name) : 0;
     }

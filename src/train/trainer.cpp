@@ -35,7 +35,7 @@ Batch collate_rows(Pipeline& p, const Dataset& data, i64 first, i64 rows, const 
   for (i64 r = 0; r < rows; ++r) s.length = std::max(s.length, data.length(at(first + r)));
   std::vector<Example> mine;
   for (i64 r = s.mine.begin; r < s.mine.end; ++r) mine.push_back(data.get(at(first + r)));
-  return p.collate(mine, s);
+  return in_pipeline("collate()", [&] { return p.collate(mine, s); });
 }
 
 Schedule make_schedule(const TrainSettings& t, i64 total) {
@@ -79,7 +79,8 @@ class Training {
       epoch_begin = state_.step - was.place(state_.step).step_in_epoch;
     }
     auto data = examples_of(epoch, epoch_begin);
-    eval_data_ = job_.pipeline->evaluation();
+    c_.random.step = 0;  // resumed or not: the same
+    eval_data_ = in_pipeline("evaluation()", [&] { return job_.pipeline->evaluation(); });
     if (saved) check_data(*saved);
     plan_.emplace(data->size(), job_.global_batch_size);
     total_ = total_steps();
@@ -150,7 +151,7 @@ class Training {
     ctx.epoch = epoch;
     c_.random.row_offset = 0;
     c_.set_phase("source");
-    auto data = job_.pipeline->source(*job_.params, ctx);
+    auto data = in_pipeline("source()", [&] { return job_.pipeline->source(*job_.params, ctx); });
     if (!data || data->size() == 0) throw ContentsError("[data] the training data hold no example");
     if (plan_ && data->size() != state_.n_examples)
       throw UsageError("[pipeline] source() gave {} examples for epoch {} and {} before; every epoch must have as many",
@@ -218,7 +219,7 @@ class Training {
     step_.set_updates(saved.optimizer_steps, saved.group_steps);
     state_.step = saved.step;
     state_.best = saved.best;
-    job_.pipeline->restore(saved.pipeline_state);
+    in_pipeline("restore()", [&] { job_.pipeline->restore(saved.pipeline_state); });
     return saved;
   }
 
@@ -330,7 +331,7 @@ class Training {
     const double begin = seconds();
     state_.optimizer_steps = step_.updates();
     state_.group_steps = step_.group_updates();
-    state_.pipeline_state = job_.pipeline->state();
+    state_.pipeline_state = in_pipeline("state()", [&] { return job_.pipeline->state(); });
     if (!is_json(state_.pipeline_state))
       throw UsageError("[pipeline] state() gave no JSON: {}", excerpt(state_.pipeline_state));
     save_checkpoint(folder_, contents(), state_, best, job_.checkpoint.keep_last);
@@ -378,7 +379,7 @@ std::map<std::string, double> evaluate(TrainStep& step, Pipeline& pipeline, cons
     ++i;
     return true;
   });
-  return pipeline.metrics(means);
+  return in_pipeline("metrics()", [&] { return pipeline.metrics(means); });
 }
 
 TrainResult train(const TrainJob& job) { return Training(job).run(); }

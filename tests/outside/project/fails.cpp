@@ -1,0 +1,58 @@
+// A pipeline whose loss fails on the last rank alone in step 2, in a way that its environment chooses.
+#include <cstdlib>
+#include <stdexcept>
+
+#include "redco.h"
+
+using namespace redco;
+
+class Fails : public Pipeline {
+ public:
+  Fails() {
+    const char* how = std::getenv("OUTSIDE_FAILS");
+    how_ = how ? how : "";
+    if (how_ == "made") throw std::runtime_error("not today");
+    SpecBuilder(params_).linear("fc1", 2, 2, false, 1);
+  }
+  const ModelParams& params() const override { return params_; }
+  std::shared_ptr<const Dataset> source(const ParamTree&, const StepContext&) override {
+    std::vector<Example> rows(8);
+    for (Example& e : rows) e.values["x"] = {1, 2};
+    return std::make_shared<ExampleList>(rows, "rows");
+  }
+  Batch collate(std::span<const Example> mine, const BatchShape& s) const override {
+    Batch b;
+    b.shape = s;
+    b.fields["x"] = value_rows(mine, s, "x", {2});
+    b.weights["loss"] = static_cast<double>(mine.size());
+    return b;
+  }
+  LossTerms loss(const ParamTree& p, const Batch& b, const StepContext& ctx) const override {
+    const Context& c = Context::current();
+    if (ctx.step == 2 && c.rank() == c.mesh().ranks() - 1) {
+      if (how_ == "exception") throw std::runtime_error("the loss went wrong");
+      if (how_ == "number") throw 42;
+    }
+    if (how_ == "no term") return {};
+    return {{how_ == "term" ? "lost" : "loss", sum_all(square(linear(b["x"], p["fc1.weight"])))}};
+  }
+  std::vector<ParamGroup> groups() const override {
+    ParamGroup all{.name = "all", .has = [](const std::string&) { return true; }, .term = "loss"};
+    ParamGroup again = all;
+    again.name = "again";
+    ParamGroup none = again;
+    none.has = [](const std::string&) { return false; };
+    if (how_ == "twice") return {all, again};
+    if (how_ == "empty") return {all, none};
+    if (how_ == "no groups") return {};
+    if (how_ == "period") all.period = 0;
+    return {all};
+  }
+  std::string state() const override { return how_ == "state" ? "{" : "{}"; }
+
+ private:
+  std::string how_;
+  ModelParams params_;
+};
+
+REDCO_PIPELINE(Fails)

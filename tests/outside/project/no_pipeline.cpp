@@ -1,0 +1,2 @@
+// A shared object without REDCO_PIPELINE.
+int something() { return 1; }
