@@ -25,6 +25,9 @@ std::vector<Batch> meta_batches(const TraceRequest& r, const std::vector<i64>& r
   return out;
 }
 
+// Steps of more micro-batches are not traced whole: what the second one adds, each further one adds too.
+constexpr i64 kAllTraced = 4;
+
 struct OneTrace {
   Trace trace;
   i64 batch_bytes = 0;  // of the first micro-batch
@@ -70,27 +73,31 @@ OneTrace run_once(const TraceRequest& r, const std::vector<i64>& rows) {
   return out;
 }
 
-// a += times x (b - base), line by line.
+// a += times x (b - base), line by line, in the order of b, which has all lines.
 void add_difference(std::vector<LedgerLine>& a, const std::vector<LedgerLine>& b,
                     const std::vector<LedgerLine>& base, i64 times) {
-  std::map<std::pair<std::string, std::string>, const LedgerLine*> was;
-  for (const LedgerLine& l : base) was[{l.what, l.where}] = &l;
-  std::map<std::pair<std::string, std::string>, size_t> at;
-  for (size_t i = 0; i < a.size(); ++i) at[{a[i].what, a[i].where}] = i;
+  using Lines = std::map<std::pair<std::string, std::string>, const LedgerLine*>;
+  auto index = [](const std::vector<LedgerLine>& lines) {
+    Lines at;
+    for (const LedgerLine& l : lines) at[{l.what, l.where}] = &l;
+    return at;
+  };
+  const Lines sum = index(a), was = index(base);
+  std::vector<LedgerLine> out;
   for (const LedgerLine& l : b) {
-    LedgerLine d = l;
-    if (const auto it = was.find({l.what, l.where}); it != was.end()) {
-      d.count -= it->second->count;
-      d.flops -= it->second->flops;
-      d.bytes -= it->second->bytes;
-    }
-    const auto [it, fresh] = at.try_emplace({l.what, l.where}, a.size());
-    if (fresh) a.push_back({l.what, l.where, 0, 0, 0});
-    LedgerLine& sum = a[it->second];
-    sum.count += times * d.count;
-    sum.flops += times * d.flops;
-    sum.bytes += times * d.bytes;
+    LedgerLine d{l.what, l.where, times * l.count, times * l.flops, times * l.bytes};
+    auto add = [&](const Lines& lines, i64 n) {
+      const auto it = lines.find({l.what, l.where});
+      if (it == lines.end()) return;
+      d.count += n * it->second->count;
+      d.flops += n * it->second->flops;
+      d.bytes += n * it->second->bytes;
+    };
+    add(sum, 1);
+    add(was, -times);
+    out.push_back(std::move(d));
   }
+  a = std::move(out);
 }
 
 // Full micro-batches of a step, and the rows of a last smaller one.
@@ -106,6 +113,11 @@ Cut cut_step(const TraceRequest& r) {
 
 Trace trace_step(const TraceRequest& r) {
   const Cut cut = cut_step(r);
+  if (cut.full + (cut.tail > 0) <= kAllTraced) {
+    std::vector<i64> rows(cut.full, cut.each);
+    if (cut.tail > 0) rows.push_back(cut.tail);
+    return run_once(r, rows).trace;
+  }
   const OneTrace first = run_once(r, {cut.each});
   Trace out = first.trace;
   auto add = [&](const OneTrace& more, i64 times) {

@@ -28,7 +28,7 @@ struct Trace {
   i64 high_water = 0;  // of the arena, all of it
 };
 
-// Runs TrainStep once or, for steps of many micro-batches, as often as shows what one more of them adds.
+// Runs TrainStep; for steps of more than four micro-batches, as often as shows what one more of them adds.
 Trace trace_step(const TraceRequest& request);
 
 // The arena's high-water mark of a step that keeps no weight gradient, less the parameters: what is left
