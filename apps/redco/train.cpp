@@ -1,5 +1,7 @@
-#include "base/log.h"
+#include <cstdio>
+
 #include "commands.h"
+#include "job/plan_job.h"
 #include "job/run.h"
 #include "job/validate.h"
 
@@ -12,15 +14,15 @@ void add_train(CLI::App& app, Invocation& run) {
       add_command(app, "train", "Train as the job says; goes on where an earlier run in its workdir stopped",
                   "  redco train job.yaml\n"
                   "  redco train job.yaml parallel.n_model_shards=2 workdir=runs/two\n"
-                  "  redco train job.yaml --dry-run     stop after the checks\n");
+                  "  redco train job.yaml --dry-run     stop after the checks and the plan\n");
   add_job_words(*c, *words);
-  c->add_flag("--dry-run", *dry, "check the job and everything it names, then stop");
+  c->add_flag("--dry-run", *dry, "check the job and everything it names, print its plan, then stop");
   c->callback([words, dry, &run] {
     const JobConfig job = words->load();
     check_job(job, JobUse::train);
     if (*dry) {
       preflight(job, JobUse::train);
-      info("the job is well formed, and what it names is here");
+      std::fputs(to_text(plan_job(job)).c_str(), stdout);
     } else {
       run.exit_code = run_train(job, run.argv);
     }

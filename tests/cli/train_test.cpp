@@ -262,10 +262,10 @@ TEST_F(Train, OneRunAtATimeInAWorkdir) {
   good(job("run", 1, 1, {"train.max_steps=2", "checkpoint.resume=never"}));
 }
 
-TEST_F(Train, DryRunStopsAfterTheChecks) {
+TEST_F(Train, DryRunStopsAfterThePlan) {
   Words words = job("run", 1, 2);
   words.push_back("--dry-run");
-  good(words);
+  EXPECT_THAT(good(words).out, AllOf(HasSubstr("dp 1 x mp 2"), HasSubstr("memory of the fullest rank")));
   EXPECT_FALSE(has("run"));
   words.push_back("data.train=nowhere.txt");
   refused(words, 2, {"nowhere.txt"});
