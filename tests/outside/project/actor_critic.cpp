@@ -1,6 +1,7 @@
-// Deep deterministic policy gradient (Lillicrap et al. 2016) on a point that is to be pushed to the origin. Two losses and three
-// parameter groups: the critic descends the error of its estimates, the actor every second step the negative estimate of its own
-// actions, and the targets follow both slowly. Each epoch's examples are transitions made with the current actor.
+// Deep deterministic policy gradient (Lillicrap et al. 2016) on a point that is to be pushed to the origin.
+// Two losses and three parameter groups: the critic descends the error of its estimates, the actor every
+// second step the negative estimate of its own actions, and the targets follow both slowly. Each epoch's
+// examples are transitions made with the current actor.
 #include <cmath>
 
 #include "redco.h"
@@ -19,31 +20,38 @@ class ActorCritic : public Pipeline {
   const ModelParams& params() const override { return params_; }
 
   std::vector<ParamGroup> groups() const override {
-    auto begins = [](const std::string& prefix) { return [prefix](const std::string& name) { return name.starts_with(prefix); }; };
+    auto begins = [](const std::string& prefix) {
+      return [prefix](const std::string& name) { return name.starts_with(prefix); };
+    };
     ParamGroup critic{.name = "critic", .has = begins("critic."), .term = "critic"};
-    ParamGroup actor{.name = "actor", .has = begins("actor."), .term = "actor", .learning_rate_factor = 0.5, .period = 2};
+    ParamGroup actor{
+        .name = "actor", .has = begins("actor."), .term = "actor", .learning_rate_factor = 0.5, .period = 2};
     ParamGroup targets{.name = "targets", .has = begins("target.")};
     targets.ema_of = [](const std::string& name) { return name.substr(std::string("target.").size()); };
     targets.tau = 0.1;
     return {critic, actor, targets};
   }
 
-  // Episodes played by the current actor with some noise; called on all ranks together, so the actor may be asked.
+  // Episodes played by the current actor with some noise; called on all ranks together, so the actor may be
+  // asked.
   std::shared_ptr<const Dataset> source(const ParamTree& params, const StepContext& ctx) override {
     const i64 n = kEpisodes * kLength;
     if (kept_ && kept_->get(0).ordinal == ctx.epoch * n) return kept_;  // the run goes on inside this epoch
     std::vector<Example> out;
-    const std::vector<double> start = to_values(random_normal({kEpisodes, kState}, Context::current().key("start")));
+    const std::vector<double> start =
+        to_values(random_normal({kEpisodes, kState}, Context::current().key("start")));
     std::vector<float> state(start.begin(), start.end());  // [episodes, kState], now
     for (i64 t = 0; t < kLength; ++t) {
       const Tensor s = from_values({kEpisodes, kState}, std::span<const float>(state));
-      const Tensor noise = random_normal({kEpisodes, kAction}, Context::current().key(fmt::format("noise {}", t)));
+      const Tensor noise =
+          random_normal({kEpisodes, kAction}, Context::current().key(fmt::format("noise {}", t)));
       const std::vector<double> action = to_values(act(params, "actor", s) + 0.3 * noise);
       for (i64 e = 0; e < kEpisodes; ++e) {
         Example x;
         x.ordinal = ctx.epoch * n + t * kEpisodes + e;
         float reward = 0;
-        for (i64 i = 0; i < kAction; ++i) x.values["action"].push_back(static_cast<float>(action[e * kAction + i]));
+        for (i64 i = 0; i < kAction; ++i)
+          x.values["action"].push_back(static_cast<float>(action[e * kAction + i]));
         for (i64 i = 0; i < kState; ++i) {
           float& v = state[e * kState + i];
           x.values["state"].push_back(v);
@@ -55,7 +63,8 @@ class ActorCritic : public Pipeline {
         out.push_back(std::move(x));
       }
     }
-    kept_ = std::make_shared<ExampleList>(std::move(out), fmt::format("{} episodes of {}", kEpisodes, kLength));
+    kept_ =
+        std::make_shared<ExampleList>(std::move(out), fmt::format("{} episodes of {}", kEpisodes, kLength));
     return kept_;
   }
 
@@ -64,7 +73,8 @@ class ActorCritic : public Pipeline {
   void restore(const std::string& json) override {
     auto examples = examples_from_json(json);
     if (!examples.empty())
-      kept_ = std::make_shared<ExampleList>(std::move(examples), fmt::format("{} episodes of {}", kEpisodes, kLength));
+      kept_ = std::make_shared<ExampleList>(std::move(examples),
+                                            fmt::format("{} episodes of {}", kEpisodes, kLength));
   }
 
   Batch collate(std::span<const Example> mine, const BatchShape& s) const override {
@@ -97,7 +107,9 @@ class ActorCritic : public Pipeline {
   static Tensor run(const ParamTree& p, const std::string& name, const Tensor& x) {
     return dense(p, name + ".fc2", tanh(dense(p, name + ".fc1", x)));
   }
-  static Tensor act(const ParamTree& p, const std::string& name, const Tensor& s) { return tanh(run(p, name, s)); }
+  static Tensor act(const ParamTree& p, const std::string& name, const Tensor& s) {
+    return tanh(run(p, name, s));
+  }
   static Tensor estimate(const ParamTree& p, const std::string& name, const Tensor& s, const Tensor& a) {
     return run(p, name, concat({s, a}, -1));
   }

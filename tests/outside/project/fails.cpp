@@ -1,4 +1,5 @@
-// A pipeline whose loss fails on the last rank alone in step 2, in a way that its environment chooses.
+// A pipeline with the mistakes that its environment chooses; what its loss throws, it throws on the last rank
+// alone.
 #include <cstdlib>
 #include <stdexcept>
 
@@ -12,11 +13,13 @@ class Fails : public Pipeline {
     const char* how = std::getenv("OUTSIDE_FAILS");
     how_ = how ? how : "";
     if (how_ == "made") throw std::runtime_error("not today");
-    SpecBuilder(params_).linear("fc1", 2, 2, false, 1);
+    SpecBuilder b(params_);
+    b.linear("fc1", how_ == "shape" ? 3 : 2, 2, false, 1);
+    b.linear("fc2", 2, 2, false, 1);
   }
   const ModelParams& params() const override { return params_; }
-  std::shared_ptr<const Dataset> source(const ParamTree&, const StepContext&) override {
-    std::vector<Example> rows(8);
+  std::shared_ptr<const Dataset> source(const ParamTree&, const StepContext& ctx) override {
+    std::vector<Example> rows(how_ == "nothing" ? 0 : how_ == "grows" ? 8 + ctx.epoch : 8);
     for (Example& e : rows) e.values["x"] = {1, 2};
     return std::make_shared<ExampleList>(rows, "rows");
   }
@@ -37,13 +40,19 @@ class Fails : public Pipeline {
     return {{how_ == "term" ? "lost" : "loss", sum_all(square(linear(b["x"], p["fc1.weight"])))}};
   }
   std::vector<ParamGroup> groups() const override {
-    ParamGroup all{.name = "all", .has = [](const std::string&) { return true; }, .term = "loss"};
+    ParamGroup all{
+        .name = "all", .has = [](const std::string& n) { return n == "fc1.weight"; }, .term = "loss"};
     ParamGroup again = all;
     again.name = "again";
     ParamGroup none = again;
     none.has = [](const std::string&) { return false; };
     if (how_ == "twice") return {all, again};
     if (how_ == "empty") return {all, none};
+    if (how_ == "follows" || how_ == "shape") {
+      none.has = [](const std::string& n) { return n == "fc2.weight"; };
+      none.ema_of = [this](const std::string&) { return how_ == "shape" ? "fc1.weight" : "fc3.weight"; };
+      return {all, none};
+    }
     if (how_ == "no groups") return {};
     if (how_ == "period") all.period = 0;
     return {all};

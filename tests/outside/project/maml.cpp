@@ -1,6 +1,7 @@
-// Model-agnostic meta-learning (Finn et al. 2017) on sine curves: parameters from which one step of SGD on a few points of a new
-// curve makes a good fit of that curve. The loss is taken after that step, so it contains a gradient, and training differentiates
-// it again. Written for one device; the tasks of a batch are spread over replicas and every layer is cut over model shards.
+// Model-agnostic meta-learning (Finn et al. 2017) on sine curves: parameters from which one step of SGD on a
+// few points of a new curve makes a good fit of that curve. The loss is taken after that step, so it contains
+// a gradient, and training differentiates it again. Written for one device; the tasks of a batch are spread
+// over replicas and every layer is cut over model shards.
 #include <cmath>
 
 #include "redco.h"
@@ -17,7 +18,9 @@ class Maml : public Pipeline {
   }
   const ModelParams& params() const override { return params_; }
 
-  std::shared_ptr<const Dataset> source(const ParamTree&, const StepContext&) override { return curves(20, "curves"); }
+  std::shared_ptr<const Dataset> source(const ParamTree&, const StepContext&) override {
+    return curves(20, "curves");
+  }
   std::shared_ptr<const Dataset> evaluation() override { return curves(5, "held-out curves"); }
 
   Batch collate(std::span<const Example> mine, const BatchShape& s) const override {
@@ -30,7 +33,8 @@ class Maml : public Pipeline {
   }
 
   LossTerms loss(const ParamTree& params, const Batch& batch, const StepContext&) const override {
-    // Each task has its own weights, which begin as the shared ones. The inner gradient is taken by the difference.
+    // Each task has its own weights, which begin as the shared ones. The inner gradient is taken by the
+    // difference.
     std::vector<Tensor> deltas, own;
     for (const Tensor& w : params.values()) {
       const Shape one = w.visible() == 2 ? Shape{1, w.size(0), w.size(1)} : Shape{1, 1, w.size(0)};
@@ -50,7 +54,8 @@ class Maml : public Pipeline {
   static constexpr double kInnerRate = 0.05;
   static std::string layer(int l) { return fmt::format("net.fc{}", l + 1); }
 
-  // Sum over tasks of the mean squared error. Weights are [tasks, out, in], biases [tasks, 1, out], x and y [tasks, points, 1].
+  // Sum over tasks of the mean squared error. Weights are [tasks, out, in], biases [tasks, 1, out], x and y
+  // [tasks, points, 1].
   static Tensor error(const ParamTree& p, Tensor x, const Tensor& y) {
     for (int l = 0; l < 4; ++l) {
       x = linear(x, p[layer(l) + ".weight"]) + p[layer(l) + ".bias"];

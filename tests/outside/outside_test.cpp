@@ -1,0 +1,284 @@
+// The library as others use it: installed, found by find_package, with pipelines in shared objects of their
+// own (tests/outside/project), one that differentiates gradients and one with two losses and its own
+// examples.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "autograd/grad.h"
+#include "comm/group.h"
+#include "kernels/threads.h"
+#include "ops/create.h"
+#include "support/temp_dir.h"
+#include "train/pipeline.h"
+
+namespace redco::test {
+namespace {
+
+using Json = nlohmann::json;
+using testing::HasSubstr;
+
+struct Ran {
+  int code = -1;
+  std::string said;
+};
+
+// `command` in `folder`, with standard output and error together.
+Ran shell(const std::string& folder, const std::string& command) {
+  const std::string log = folder + "/said";
+  const int status = std::system(("cd '" + folder + "' && { " + command + "; } > said 2>&1").c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), slurp(log)};
+}
+
+// The build tree: REDCO_BINARY is bin/redco in it.
+std::string build_dir() { return std::filesystem::path(REDCO_BINARY).parent_path().parent_path().string(); }
+
+// A variable of the build tree's CMakeCache.txt.
+std::string cached(const std::string& name) {
+  const std::string cache = slurp(build_dir() + "/CMakeCache.txt");
+  const std::size_t at = cache.find("\n" + name + ":");
+  if (at == std::string::npos) return "";
+  const std::size_t equals = cache.find('=', at);
+  return cache.substr(equals + 1, cache.find('\n', equals) - equals - 1);
+}
+
+class Outside : public testing::Test {
+ protected:
+  // Installs the build tree, and builds the project against the prefix alone, once for all tests.
+  static void SetUpTestSuite() {
+    dir_ = new TempDir;
+    const std::string project = std::string(REDCO_SOURCE_DIR) + "/tests/outside/project";
+    for (const std::string& command :
+         {"cmake --install '" + build_dir() + "' --prefix '" + dir_->path() + "/prefix'",
+          "cmake -S '" + project + "' -B so -G '" + cached("CMAKE_GENERATOR") + "' -DCMAKE_CXX_COMPILER='" +
+              cached("CMAKE_CXX_COMPILER") + "' -DCMAKE_PREFIX_PATH='" + dir_->path() + "/prefix'",
+          std::string("cmake --build so -j 2")}) {
+      const Ran r = shell(dir_->path(), command);
+      ASSERT_EQ(r.code, 0) << command << "\n" << r.said;
+    }
+    spill(*dir_ / "job.yaml",
+          "parallel: {threads_per_rank: 1}\n"
+          "train: {max_steps: 10, learning_rate: 3.0e-3, schedule: constant, warmup_ratio: 0, seed: 3,\n"
+          "        clip_grad_norm: 1.0, logging_steps: 1}\n");
+  }
+  static void TearDownTestSuite() {
+    delete dir_;
+    dir_ = nullptr;
+  }
+  void SetUp() override { ASSERT_TRUE(std::filesystem::exists(*dir_ / "so/maml.so")); }
+
+  static Ran train(const std::string& pipeline, const std::string& workdir, const std::string& words) {
+    return shell(dir_->path(), "timeout 60 prefix/bin/redco train job.yaml pipeline=" + pipeline +
+                                   " workdir=" + workdir + " " + words);
+  }
+  // One run of a pipeline that must end well. Batches: 20 tasks by 4 are 5 steps an epoch, 32 transitions by
+  // 8 are 4.
+  static void good(const std::string& name, const std::string& workdir, const std::string& words) {
+    const std::string rows = name == "maml" ? "4" : "8";
+    const Ran r = train("./so/" + name + ".so", workdir, "train.global_batch_size=" + rows + " " + words);
+    ASSERT_EQ(r.code, 0) << name << " " << words << "\n" << r.said;
+  }
+  static std::string mesh(int dp, int mp) {
+    return "parallel.n_ranks=" + std::to_string(dp * mp) + " parallel.n_model_shards=" + std::to_string(mp);
+  }
+
+  // (step, name) -> losses and gradient norms of metrics.jsonl.
+  static std::map<std::pair<int, std::string>, double> losses(const std::string& workdir) {
+    std::istringstream lines(slurp(*dir_ / (workdir + "/metrics.jsonl")));
+    std::map<std::pair<int, std::string>, double> out;
+    for (std::string line; std::getline(lines, line);) {
+      const Json j = Json::parse(line);
+      for (const auto& [name, value] : j.items())
+        if (name.find("loss") != std::string::npos || name == "grad_norm") out[{j["step"], name}] = value;
+    }
+    return out;
+  }
+
+  static TempDir* dir_;
+};
+TempDir* Outside::dir_ = nullptr;
+
+// A sum of n fp32 numbers in another order differs by about sqrt(n) x 6e-8; the longest here are 6 points x
+// 32 units. AdamW passes a relative difference of a gradient on to the update, ten steps add up, and a step
+// of 3e-3 moves a loss by a few per cent: some 1e-6 of the loss, as is measured (1.1e-6). A gradient lost on
+// some rank, or counted twice, changes the third digit.
+constexpr double kRounding = 1e-5;
+
+TEST_F(Outside, AlgorithmsRunUnchangedOnAnyMesh) {
+  for (const std::string name : {"maml", "actor_critic"}) {
+    good(name, name + "-1x1", mesh(1, 1));
+    const auto one = losses(name + "-1x1");
+    ASSERT_EQ(one.count({10, "grad_norm"}), 1u);
+    ASSERT_EQ(one.count({10, name == "maml" ? "eval_loss" : "loss_actor"}), 1u);
+    const std::map<std::string, std::string> others = {
+        {"2x1", mesh(2, 1)},
+        {"1x2", mesh(1, 2)},
+        {"2x2", mesh(2, 2)},
+        {"accumulated", mesh(1, 1) + " train.per_device_batch_size=3"}};
+    for (const auto& [what, words] : others) {
+      good(name, name + "-" + what, words);
+      const auto other = losses(name + "-" + what);
+      ASSERT_EQ(other.size(), one.size()) << name << " " << what;
+      for (const auto& [key, value] : one)
+        EXPECT_NEAR(other.at(key), value, kRounding * std::abs(value))
+            << name << " " << what << ", step " << key.first << ", " << key.second;
+    }
+  }
+  // The actor learns in the steps 0, 2, 4, 6, 8; targets aren't AdamW's.
+  const Json state = Json::parse(slurp(*dir_ / "actor_critic-1x1/checkpoints/last/training/state.json"));
+  EXPECT_EQ(state["group_steps"], Json({{"actor", 5}, {"critic", 10}}));
+  EXPECT_EQ(state["optimizer_steps"], 10);
+}
+
+// Seven steps end inside an epoch of either: the actor's transitions were made with parameters that no longer
+// are.
+TEST_F(Outside, AResumedRunIsTheRunThatNeverStopped) {
+  for (const std::string name : {"maml", "actor_critic"}) {
+    for (const auto& [what, words] :
+         std::map<std::string, std::string>{{"one", mesh(1, 1)}, {"four", mesh(2, 2)}}) {
+      const std::string straight = name + "-straight-" + what, resumed = name + "-resumed-" + what;
+      good(name, straight, words);
+      good(name, resumed, words + " train.max_steps=7");
+      good(name, resumed, words);
+      for (const std::string file :
+           {"model.safetensors", "training/optimizer.safetensors", "training/state.json"})
+        EXPECT_TRUE(slurp(*dir_ / (straight + "/checkpoints/last/" + file)) ==
+                    slurp(*dir_ / (resumed + "/checkpoints/last/" + file)))
+            << name << " on " << what << ": " << file;
+      auto a = losses(straight), b = losses(resumed);
+      b.erase({7, "eval_loss"});  // the first part's last evaluation
+      EXPECT_EQ(a, b) << name << " on " << what;
+    }
+  }
+}
+
+// Otherwise the meshes would agree for nothing: the linear layers are cut, column and row by turns.
+TEST_F(Outside, OwnLinearLayersAreShardedByTheRules) {
+  const auto cut = [&](const std::string& name) {
+    std::map<std::string, int> dims;
+    const auto pipeline = load_pipeline(*dir_ / ("so/" + name + ".so"));
+    const auto& specs = pipeline->params().specs;
+    const ShardedSpecs s = shard_specs(specs, 2);
+    for (std::size_t i = 0; i < specs.size(); ++i) dims[specs[i].name] = s.sharding.rules[i].dim;
+    return dims;
+  };
+  auto dims = cut("maml");
+  EXPECT_EQ(dims.at("net.fc1.weight"), 0);
+  EXPECT_EQ(dims.at("net.fc2.weight"), 1);
+  EXPECT_EQ(dims.at("net.fc3.weight"), 0);
+  EXPECT_EQ(dims.at("net.fc4.weight"), 1);
+  dims = cut("actor_critic");
+  for (const std::string net : {"actor", "critic", "target.actor", "target.critic"}) {
+    EXPECT_EQ(dims.at(net + ".fc1.weight"), 0);
+    EXPECT_EQ(dims.at(net + ".fc2.weight"), 1);
+  }
+}
+
+// The loss holds a gradient, so its own gradient holds second derivatives. Along g the loss grows by |g|^2;
+// without them (a first-order MAML) the derivative along g' would not be g' . g'.
+TEST_F(Outside, TheLossAfterAnInnerStepIsDifferentiatedWhole) {
+  kernels::set_threads(1);
+  Context context({1, 1}, make_self_group());
+  const Context::Use use(context);
+  const auto pipeline = load_pipeline(*dir_ / "so/maml.so");
+  ParamTree params = make_params(pipeline->params(), shard_specs(pipeline->params().specs, 1).layouts);
+  initialize(params, 3);
+  const auto data = pipeline->source(params, {});
+  std::vector<Example> rows;
+  for (i64 i = 0; i < data->size(); ++i) rows.push_back(data->get(i));
+  const Batch batch = pipeline->collate(rows, {.rows = data->size(), .mine = {0, data->size()}});
+  const ParamTree p = params.watched();
+  const std::vector<Tensor> g = grad(pipeline->loss(p, batch, {})[0].sum, p.values());
+  double squares = 0;
+  for (const Tensor& t : g)
+    for (const double v : to_values(t)) squares += v * v;
+  // A central difference over 1e-2 of length: its error is of third order, and rounding is 1e-7 / 1e-2 of the
+  // loss.
+  const double h = 5e-3 / std::sqrt(squares);
+  double change = 0;
+  for (const double sign : {1.0, -1.0}) {
+    std::vector<Tensor> moved;
+    for (std::size_t i = 0; i < g.size(); ++i) {
+      std::vector<double> v = to_values(params.values()[i]);
+      const std::vector<double> d = to_values(g[i]);
+      std::vector<float> to(v.size());
+      for (std::size_t k = 0; k < v.size(); ++k) to[k] = static_cast<float>(v[k] + sign * h * d[k]);
+      moved.push_back(from_values(g[i].shape(), std::span<const float>(to)));
+    }
+    change += sign * item(pipeline->loss(params.with_values(moved), batch, {})[0].sum);
+  }
+  EXPECT_NEAR(change / (2 * h), squares, 2e-3 * squares);
+}
+
+TEST_F(Outside, WhatIsNoPipelineIsRefused) {
+  spill(*dir_ / "text.so", "no shared object\n");
+  const std::map<std::string, std::string> why = {
+      {"./so/other_version.so",
+       "was built for another redco (pipeline version 1000001, this one is 1); build it again"},
+      {"./so/no_pipeline.so", "is no pipeline: it lacks REDCO_PIPELINE(Class)"},
+      {"./so/unlinked.so",
+       "undefined symbol: _ZN5redco4goneEi; is it a shared object, built against this redco?"},
+      {"./nowhere.so", "no such file: ./nowhere.so"},
+      {"./text.so", "./text.so can't be loaded: "},
+      {"./so", "can't be loaded: "}};
+  for (const auto& [path, words] : why) {
+    const std::string ranks = path == "./so/other_version.so" ? "2" : "1";
+    const Ran r = train(path, "refused", "train.global_batch_size=4 parallel.n_ranks=" + ranks);
+    EXPECT_EQ(r.code, 2) << path << r.said;
+    EXPECT_THAT(r.said, HasSubstr("error: [pipeline] "));
+    EXPECT_THAT(r.said, HasSubstr(words));
+    EXPECT_EQ(r.said.find("error:"), r.said.rfind("error:")) << r.said;
+  }
+}
+
+TEST_F(Outside, MistakesInAPipelineAreNamed) {
+  struct Case {
+    std::string how;
+    int ranks, code;
+    std::string words;
+  };
+  const Case cases[] = {
+      {"made", 2, 70, "[pipeline] the constructor failed: not today"},
+      {"exception", 2, 70, "rank 1: [pipeline] loss() failed: the loss went wrong"},
+      {"number", 2, 70, "rank 1: [pipeline] loss() failed with what is no std::exception"},
+      {"no term", 1, 2, "[pipeline] loss() gave no term"},
+      {"term", 1, 2, "[pipeline] loss() gave no term 'loss', which the parameter group 'all' descends"},
+      {"twice", 1, 2, "[pipeline] fc1.weight is in two parameter groups, 'all' and 'again'"},
+      {"empty", 1, 2, "[pipeline] no parameter is in the parameter group 'again'"},
+      {"no groups", 1, 2, "[pipeline] no parameter group descends a loss term"},
+      {"period", 1, 2, "[pipeline] parameter group 'all' has a period of 0; expected 1 or more"},
+      {"follows", 1, 2, "[pipeline] fc2.weight is to follow 'fc3.weight', which is no parameter"},
+      {"shape", 1, 2, "[pipeline] fc2.weight (2, 2) can't follow fc1.weight (3, 2)"},
+      {"grows", 1, 2,
+       "[pipeline] source() gave 9 examples for epoch 1 and 8 before; every epoch must have as many"},
+      {"nothing", 1, 3, "[data] the training data hold no example"},
+      {"state", 2, 2, "[pipeline] state() gave no JSON: {"},
+  };
+  for (const Case& c : cases) {
+    std::filesystem::remove_all(*dir_ / "failed");
+    setenv("OUTSIDE_FAILS", c.how.c_str(), 1);
+    const Ran r = train("./so/fails.so", "failed",
+                        "train.global_batch_size=4 parallel.n_ranks=" + std::to_string(c.ranks));
+    EXPECT_EQ(r.code, c.code) << c.how << "\n" << r.said;
+    EXPECT_THAT(r.said, HasSubstr(c.words)) << c.how;
+    EXPECT_EQ(r.said.find("error:"), r.said.rfind("error:")) << c.how << "\n" << r.said;
+  }
+  unsetenv("OUTSIDE_FAILS");
+}
+
+// What users' builds get beyond redco: fmt, for the messages in headers.
+TEST_F(Outside, NoDependencyButFmtReachesUsers) {
+  const std::string lib = std::filesystem::exists(*dir_ / "prefix/lib/cmake/redco")
+                              ? "prefix/lib"
+                              : "prefix/" + cached("CMAKE_INSTALL_LIBDIR");
+  const std::string targets = slurp(*dir_ / (lib + "/cmake/redco/redcoTargets.cmake"));
+  EXPECT_THAT(targets, HasSubstr("INTERFACE_LINK_LIBRARIES \"fmt::fmt\""));
+  EXPECT_THAT(targets, HasSubstr("INTERFACE_INCLUDE_DIRECTORIES \"${_IMPORT_PREFIX}/include/redco\""));
+  EXPECT_EQ(targets.find(REDCO_SOURCE_DIR), std::string::npos) << "a path of this machine is installed";
+}
+
+}  // namespace
+}  // namespace redco::test
