@@ -44,14 +44,24 @@ i64 Weigher::n_parameters() {
   return n_parameters_;
 }
 
+i64 Weigher::n_trained() {
+  if (n_trained_ < 0) {
+    n_trained_ = 0;
+    for (const ParamGroup& g : request_.pipeline->groups())
+      for (const ParamSpec& s : request_.pipeline->params().specs)
+        if (!g.ema_of && g.has(s.name)) n_trained_ += numel(s.shape);
+  }
+  return n_trained_;
+}
+
 bool Weigher::may_fit(const PlanSetting& s) {
-  // Parameter 4 bytes, moments 8; the fullest rank has at least the mean.
-  const double dp = s.mesh.dp;
-  const double each = s.sharding == StateSharding::none        ? 12
-                      : s.sharding == StateSharding::optimizer ? 4 + 8 / dp
-                                                               : 12 / dp;
-  return each * static_cast<double>(n_parameters()) / s.mesh.mp <=
-         static_cast<double>(request_.machines.memory_of_rank(s.mesh.ranks()));
+  // fp32 parameters, gradients and two moments; the fullest rank has at least the mean.
+  const double dp = s.mesh.dp, n = static_cast<double>(n_parameters()),
+               trained = static_cast<double>(n_trained());
+  double bytes = 12 * n + 4 * trained;
+  if (s.sharding == StateSharding::optimizer) bytes = 4 * n + 4 * trained + 8 * n / dp;
+  if (s.sharding == StateSharding::parameters) bytes /= dp;
+  return bytes / s.mesh.mp <= static_cast<double>(request_.machines.memory_of_rank(s.mesh.ranks()));
 }
 
 TraceRequest Weigher::trace_request(const PlanSetting& s, int rank) {

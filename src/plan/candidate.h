@@ -17,9 +17,10 @@ class Weigher {
   TraceRequest trace_request(const PlanSetting& s, int rank);
   // Traces `rank` and adds its parts up. The trace, if asked for, is that of the step without sharded state.
   PlanCandidate weigh(const PlanSetting& s, int rank = 0, Trace* trace = nullptr);
-  // False where the parameters and moments alone are more than a rank may use; costs nothing.
+  // False where parameters, gradients and moments alone are more than a rank may use; costs nothing.
   bool may_fit(const PlanSetting& s);
   i64 n_parameters();
+  i64 n_trained();  // of them, those that have gradients
 
  private:
   // Bytes of this rank's rows of every parameter, dim 0 of the mp-local tensor cut over dp.
@@ -31,7 +32,7 @@ class Weigher {
 
   const PlanRequest& request_;
   std::map<int, ShardedSpecs> specs_;
-  i64 n_parameters_ = -1;
+  i64 n_parameters_ = -1, n_trained_ = -1;
 };
 
 // The rows of a step on dp replicas; nothing where a replica would get no row.

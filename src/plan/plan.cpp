@@ -169,6 +169,7 @@ PlanReport make_plan(const PlanRequest& r) {
   out.smallest_total = mine.memory.total();
   out.memory_limit = mine.limit;
   out.ranks_per_host = r.machines.most_ranks_per_host(s.mesh.ranks());
+  out.shared_memory = !r.machines.own_memory;
   out.fits = mine.fits();
   out.accumulation = (s.global_batch + s.per_device * s.mesh.dp - 1) / (s.per_device * s.mesh.dp);
   for (const LedgerLine& l : trace.collectives) out.collectives.push_back(collective_of(l));

@@ -71,10 +71,11 @@ struct PlanReport {
   PlanSetting setting;
   i64 n_parameters = 0, length = 0, accumulation = 1;
   Sharding sharding;
-  RankMemory memory;       // of the fullest rank
-  i64 smallest_total = 0;  // of the emptiest rank
-  i64 memory_limit = 0;    // what one rank may use
-  i64 ranks_per_host = 1;  // of the fullest host
+  RankMemory memory;           // of the fullest rank
+  i64 smallest_total = 0;      // of the emptiest rank
+  i64 memory_limit = 0;        // what one rank may use
+  i64 ranks_per_host = 1;      // of the fullest host
+  bool shared_memory = false;  // the ranks of a host share its memory
   bool fits = false;
   std::optional<i64> smallest_n_model_shards;
   std::vector<PlanCollective> collectives;  // of the fullest rank

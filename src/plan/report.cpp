@@ -86,7 +86,8 @@ std::string to_text(const PlanReport& r) {
     t += fmt::format("  {:<12}{:>10}  of the emptiest rank\n", "total", size_text(r.smallest_total));
   t +=
       fmt::format("  {} {} that a rank may use", r.fits ? "fits" : "DOES NOT FIT", size_text(r.memory_limit));
-  if (r.ranks_per_host > 1) t += fmt::format(" ({} ranks on the fullest host)", r.ranks_per_host);
+  if (r.shared_memory && r.ranks_per_host > 1)
+    t += fmt::format(" ({} ranks on the fullest host)", r.ranks_per_host);
   t += "\n";
   if (r.smallest_n_model_shards) {
     t += fmt::format("  smallest n_model_shards that fits: {}\n", *r.smallest_n_model_shards);

@@ -31,14 +31,12 @@ std::optional<PlanSetting> with_batches(const PlanRequest& r, const Mesh& mesh,
 PlanCandidate search_setting(const PlanRequest& r, Weigher& w, StateSharding sharding, bool inside_only,
                              std::optional<PlanCandidate>* next) {
   const i64 devices = r.n_ranks.value_or(r.machines.ranks());
-  const int per_host = *std::min_element(r.machines.slots.begin(), r.machines.slots.end());
   std::vector<Mesh> inside, across;
   for (i64 mp = 1; mp <= devices; ++mp) {
     if (devices % mp != 0 || (r.n_model_shards && *r.n_model_shards != mp)) continue;
     const Mesh mesh{static_cast<int>(devices / mp), static_cast<int>(mp)};
     (crossing(r.machines, mesh, Axis::mp).crosses ? across : inside).push_back(mesh);
   }
-  (void)per_host;
   std::vector<bool> recomputes = {false, true};
   if (r.recompute) recomputes = {*r.recompute};
 

@@ -1,0 +1,250 @@
+#include "plan/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "planning.h"
+
+namespace redco {
+namespace {
+
+using ::testing::Contains;
+using testing::counted;
+using ::testing::HasSubstr;
+using testing::Planned;
+
+// DESIGN's counts. L layers, mp > 1: sequential blocks reduce after attention and after the MLP, each way;
+// parallel blocks once; besides, once for the embedding, once for the head's input, and two tiny ones in
+// cross-entropy.
+struct Family {
+  const char* name;
+  const char* config;
+  i64 a_block;
+};
+class Counts : public ::testing::TestWithParam<Family> {};
+
+TEST_P(Counts, OneAllReduceABlockAndDirection) {
+  const i64 L = 2, B = 3, T = 64, C = 32;
+  for (const i64 mp : {2, 3, 4}) {
+    for (const i64 dp : {1, 2}) {
+      SCOPED_TRACE(fmt::format("dp {} x mp {}", dp, mp));
+      Planned p = Planned::config(GetParam().config);
+      p.request.per_device = B;
+      const PlanReport r = p.on(dp, mp);
+      const i64 hidden = B * T * C * 4;  // bytes of an activation of one replica
+      i64 large = 0, large_bytes = 0, tiny = 0;
+      for (const PlanCollective& c : r.collectives) {
+        if (c.axis != "mp" || c.where == "step/norm") continue;
+        if (c.where.starts_with("step/")) continue;  // gradients of repeated K/V weights
+        EXPECT_EQ(c.kind, "all_reduce") << c.where;
+        if (c.where.ends_with("cross-entropy")) {
+          tiny += c.count;
+        } else {
+          large += c.count;
+          large_bytes += c.bytes;
+        }
+      }
+      EXPECT_EQ(counted(r.collectives, "all_reduce", "mp", "forward").count, GetParam().a_block * L + 1 + 2);
+      EXPECT_EQ(counted(r.collectives, "all_reduce", "mp", "backward").count, GetParam().a_block * L + 1);
+      EXPECT_EQ(large, 2 * (GetParam().a_block * L + 1));
+      EXPECT_EQ(large_bytes, large * hidden);
+      EXPECT_EQ(tiny, 2);
+      EXPECT_EQ(counted(r.collectives, "all_reduce", "mp", "step/norm").count, 1);
+      EXPECT_EQ(counted(r.collectives, "all_reduce", "all", "step/vote").count, 1);
+      if (dp > 1) {
+        EXPECT_EQ(counted(r.collectives, "all_reduce", "dp", "step/weights").count, 1);
+        EXPECT_EQ(counted(r.collectives, "all_reduce", "dp", "step/gradients").count, 1);  // one bucket
+        EXPECT_EQ(counted(r.collectives, "all_reduce", "dp", "").count, 2);
+      }
+      for (const char* kind : {"all_gather", "all_to_all", "reduce_scatter"})
+        EXPECT_EQ(counted(r.collectives, kind, "mp", "").count + counted(r.collectives, kind, "dp", "").count,
+                  0)
+            << kind;
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Families, Counts,
+                         ::testing::Values(Family{"gpt2", testing::kGpt2, 2},
+                                           Family{"gptj", testing::kGptj, 1}, Family{"opt", testing::kOpt, 2},
+                                           Family{"llama", testing::kLlama, 2}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// The paper's Table 1: what can be fine-tuned in full, fp32 with AdamW.
+struct Cell {
+  const char* model;
+  i64 length;
+  const char* devices;
+};
+class Table1 : public ::testing::TestWithParam<Cell> {};
+
+TEST_P(Table1, Fits) {
+  const Cell& c = GetParam();
+  Planned p = Planned::preset(c.model);
+  p.request.machines = parse_devices(c.devices);
+  p.request.length = c.length;
+  p.request.search = true;
+  const PlanReport r = make_plan(p.request);
+  EXPECT_TRUE(r.fits) << to_text(r);
+  EXPECT_EQ(r.setting.sharding, StateSharding::none);
+  EXPECT_EQ(r.setting.mesh.ranks(), r.setting.mesh.dp * r.setting.mesh.mp);
+  EXPECT_LE(r.memory.total(), p.request.machines.memory);
+  // Parameters, gradients and moments are there: 16 bytes a parameter, dealt to mp shards.
+  EXPECT_GE((r.memory.parameters + r.memory.gradients + r.memory.optimizer) * r.setting.mesh.mp,
+            16 * r.n_parameters);
+  ASSERT_TRUE(r.next);
+  EXPECT_FALSE(r.next->fits());
+  ASSERT_TRUE(r.smallest_n_model_shards);
+  EXPECT_LE(*r.smallest_n_model_shards, r.setting.mesh.mp);
+  if (r.setting.mesh.mp > p.request.machines.slots[0]) {
+    EXPECT_GT(r.crossing_bytes, 0);
+    EXPECT_THAT(r.warnings, Contains(HasSubstr("span hosts")));
+  } else {
+    EXPECT_EQ(r.crossing_bytes, 0);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(
+    Cells, Table1,
+    ::testing::Values(Cell{"gpt2-large", 512, "1 x 2 x 10GiB"}, Cell{"gpt2-large", 1024, "1 x 2 x 10GiB"},
+                      Cell{"llama-7b", 1024, "1 x 4 x 40GiB"}, Cell{"gpt-j-6b", 1024, "1 x 4 x 40GiB"},
+                      Cell{"opt-13b", 1024, "2 x 4 x 32GiB"}, Cell{"opt-66b", 512, "16 x 4 x 32GiB"}));
+
+TEST(Plan, WhatCannotFitDoesNot) {
+  Planned p = Planned::preset("opt-66b");
+  p.request.machines = parse_devices("2 x 4 x 32GiB");
+  p.request.length = 512;
+  p.request.search = true;
+  const PlanReport r = make_plan(p.request);
+  EXPECT_FALSE(r.fits);
+  EXPECT_FALSE(r.smallest_n_model_shards);
+  EXPECT_EQ(r.setting.mesh.mp, 8);
+}
+
+TEST(Plan, SmallestShardsIsTheFirstThatFits) {
+  Planned p = Planned::preset("gpt-j-6b");
+  p.request.machines = parse_devices("1 x 4 x 40GiB");
+  p.request.length = 1024;
+  const PlanReport r = p.on(1, 4);
+  ASSERT_EQ(r.smallest_n_model_shards, 3);
+  EXPECT_TRUE(p.on(1, 3).fits);
+  EXPECT_FALSE(p.on(1, 2).fits);
+}
+
+TEST(Plan, PartsOfEvenRanksAddUpToTheModel) {
+  for (const i64 mp : {1, 2, 4}) {
+    Planned p = Planned::config(testing::kLlama);
+    const PlanReport r = p.on(1, mp);
+    EXPECT_EQ(r.memory.gradients, r.memory.parameters);
+    EXPECT_EQ(r.memory.optimizer, 2 * r.memory.parameters);
+    EXPECT_GE(r.memory.parameters * mp, 4 * r.n_parameters);
+  }
+}
+
+TEST(Plan, ShardedStateSavesMemoryAndSaysItIsPlannedOnly) {
+  Planned p = Planned::preset("gpt2");
+  p.request.length = 256;
+  const RankMemory whole = p.on(4, 1).memory;
+  p.request.shard_optimizer = true;
+  const PlanReport zero1 = p.on(4, 1);
+  // Rows are dealt unevenly: a quarter, and at most a row of each tensor more.
+  EXPECT_NEAR(static_cast<double>(zero1.memory.optimizer), static_cast<double>(whole.optimizer) / 4,
+              0.01 * static_cast<double>(whole.optimizer));
+  EXPECT_EQ(zero1.memory.parameters, whole.parameters);
+  EXPECT_EQ(zero1.memory.activations, whole.activations);
+  EXPECT_THAT(zero1.warnings, Contains(HasSubstr("shard_optimizer is planned only")));
+  EXPECT_GT(counted(zero1.collectives, "reduce_scatter", "dp", "step").count, 0);
+  EXPECT_EQ(counted(zero1.collectives, "all_gather", "dp", "step/parameters").bytes, whole.parameters);
+  p.request.shard_optimizer = false;
+  p.request.shard_parameters = true;
+  const PlanReport zero3 = p.on(4, 1);
+  EXPECT_NEAR(static_cast<double>(zero3.memory.parameters), static_cast<double>(whole.parameters) / 4,
+              0.01 * static_cast<double>(whole.parameters));
+  EXPECT_EQ(zero3.memory.gradients, zero3.memory.parameters);
+  EXPECT_EQ(zero3.memory.optimizer, 2 * zero3.memory.parameters);
+  // The gathered block is counted: the largest is the table of 50257 x 768.
+  EXPECT_GE(zero3.memory.buffers, 2 * 50257 * 768 * 4);
+}
+
+TEST(Plan, CustomRulesThatCostAreNamedAndStrictForbidsThem) {
+  Planned p = Planned::config(testing::kGptj);
+  p.request.rules = {{".*fc_in.weight", {"mp", std::nullopt}}};
+  EXPECT_THAT(p.on(1, 2).warnings, Contains(HasSubstr("fc_in")));
+  p.request.strict = true;
+  EXPECT_THROW(p.on(1, 2), UsageError);
+  // What the standard rules say anyway costs nothing.
+  p.request.rules = {{".*fc_in.weight", {std::nullopt, "mp"}}};
+  EXPECT_NO_THROW(p.on(1, 2));
+}
+
+TEST(Plan, IdleRanksAreNamed) {
+  Planned p = Planned::config(testing::kGpt2);  // 4 heads
+  EXPECT_THAT(p.on(1, 6).warnings,
+              Contains(HasSubstr("has 4 pieces for 6 shards: ranks 4 and 5 of each mp group")));
+  EXPECT_TRUE(p.on(1, 4).warnings.empty());
+}
+
+TEST(Plan, HostsThatAModelCopySpans) {
+  Planned p = Planned::config(testing::kGpt2);
+  p.request.machines = parse_devices("2 x 2 x 1GiB");
+  EXPECT_EQ(p.on(2, 2).crossing_bytes, 0);
+  const PlanReport r = p.on(1, 4);
+  // All-reduce: a rank sends 1/4 of the buffer to each of 2 ranks elsewhere, twice: 4 ranks x 2 x 2/4 of the
+  // bytes.
+  i64 bytes = 0;
+  for (const PlanCollective& c : r.collectives)
+    if (c.axis == "mp") bytes += c.bytes;
+  EXPECT_EQ(r.crossing_bytes, 4 * bytes);
+}
+
+TEST(Plan, FlopsOfATransformerAreSixPerParameterAndToken) {
+  Planned p = Planned::preset("gpt2");
+  p.request.length = 128;
+  p.request.per_device = 2;
+  const double flops = static_cast<double>(p.on(1, 1).flops), tokens = 256;
+  // 6 N per token: of N, the position table (0.8M) makes none; attention at 128 tokens adds 6 L C T = 7M a
+  // token to 746M.
+  EXPECT_NEAR(flops / tokens, 6 * 123.65e6, 0.03 * 6 * 124e6);
+  // The work of a step doesn't depend on the mesh, but for what is replicated (norms, residuals).
+  EXPECT_NEAR(static_cast<double>(p.on(2, 1).flops), 2 * flops, 0.01 * flops);
+  EXPECT_NEAR(static_cast<double>(p.on(1, 3).flops), flops, 0.02 * flops);
+}
+
+TEST(Plan, JsonHasTheDocumentedKeys) {
+  Planned p = Planned::config(testing::kGpt2);
+  const auto j = nlohmann::json::parse(to_json(p.on(2, 2)));
+  EXPECT_EQ(j["mesh"]["dp"], 2);
+  EXPECT_EQ(j["mesh"]["mp"], 2);
+  for (const char* key : {"parameters", "gradients", "optimizer", "activations", "buffers", "total"})
+    EXPECT_TRUE(j["per_rank"][key].is_number_integer()) << key;
+  i64 sum = 0;
+  for (const auto& [key, value] : j["per_rank"].items())
+    if (key != "total") sum += value.get<i64>();
+  EXPECT_EQ(j["per_rank"]["total"], sum);
+  EXPECT_TRUE(j["fits"].is_boolean());
+  EXPECT_EQ(j["smallest_n_model_shards"], 1);
+  EXPECT_GT(j["flops"].get<i64>(), 0);
+  ASSERT_FALSE(j["rules"].empty());
+  for (const auto& r : j["rules"])
+    EXPECT_TRUE(r.contains("pattern") && r["spec"].is_array() && r.contains("rule"));
+  ASSERT_FALSE(j["collectives"].empty());
+  for (const auto& c : j["collectives"])
+    EXPECT_TRUE(c["kind"].is_string() && c["axis"].is_string() && c["count"].is_number() &&
+                c["bytes"].is_number() && c["where"].is_string());
+}
+
+TEST(Devices, AreReadAndBadOnesRefused) {
+  const Machines m = parse_devices("2 x 4 x 32GiB");
+  EXPECT_EQ(m.slots, (std::vector<int>{4, 4}));
+  EXPECT_EQ(m.memory, i64{32} << 30);
+  EXPECT_EQ(parse_devices("1x1x500MB").memory, 500'000'000);
+  for (const char* bad :
+       {"", "2 x 4", "2 x 4 x", "0 x 4 x 32GiB", "2 x -4 x 32GiB", "2 x 4 x 32", "2 x 4 x 32GiB x 1",
+        "a x b x c", "2 x 4 x infGiB", "99999999999999999999 x 1 x 1GiB", "65536 x 65536 x 1GiB",
+        "2 x 4 x 0GiB", "2 x 4 x 99999999999TiB"})
+    EXPECT_THROW(parse_devices(bad), UsageError) << bad;
+}
+
+}  // namespace
+}  // namespace redco
