@@ -3,7 +3,7 @@
 // the header says before anything else uses it, and what it can't vouch for is a ContentsError that names
 // file and tensor.
 //
-// Tensors are read in boxes, so that a rank reads its shard alone, through a buffer of at most 16 MiB; the
+// Tensors are read in boxes, so that a rank reads its shard alone, through a buffer of 4 MiB; the
 // file is never mapped, so memory stays at what the caller holds.
 #pragma once
 
@@ -28,7 +28,7 @@ struct TensorEntry {
 };
 
 constexpr i64 kMaxHeaderBytes = 100'000'000;
-constexpr i64 kBufferBytes = 16 << 20;
+constexpr i64 kBufferBytes = 4 << 20;
 
 struct Header {
   std::vector<TensorEntry> entries;  // sorted by name

@@ -1,5 +1,8 @@
 #include "ckpt/box.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include "base/error.h"
 
 namespace redco::ckpt {

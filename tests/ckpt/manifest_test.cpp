@@ -1,5 +1,8 @@
 #include "ckpt/manifest.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <chrono>
 #include <random>
 

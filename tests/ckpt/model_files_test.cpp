@@ -1,5 +1,8 @@
 #include "ckpt/model_files.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"

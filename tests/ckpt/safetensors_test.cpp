@@ -1,5 +1,8 @@
 #include "ckpt/safetensors.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <chrono>
 #include <cmath>
 #include <random>

@@ -1,5 +1,8 @@
 #include "ckpt/safetensors_write.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <random>
 
 #include "base/error.h"

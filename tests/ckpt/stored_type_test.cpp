@@ -1,5 +1,8 @@
 #include "ckpt/stored_type.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <bit>
 #include <cmath>
 #include <limits>
