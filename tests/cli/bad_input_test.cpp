@@ -1,5 +1,7 @@
 // Bad input of each kind ends in one message that says where, and the right code; nothing of it crashes or
 // hangs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -51,6 +53,9 @@ TEST_F(BadInput, Keys) {
   refused({"train", "job.yaml", "train.seed=[1]"}, 2, {"train.seed"});
   refused({"train", "job.yaml", "model.n_layers=3"}, 2, {"n_layers"});
   refused({"train", "job.yaml", "model.arch=gtp2"}, 2, {"model.arch=gtp2", "did you mean gpt2?"});
+  refused({"train", "job.yaml", "train.max_steps", "3"}, 2, {"'train.max_steps' is a key without a value"});
+  refused({"train", "job.yaml", "model.tokenizer=~"}, 2, {"model.arch=gpt2", "model.vocab_size"});
+  refused({"train", "job.yaml", "checkpoint.resume=atuo"}, 2, {"checkpoint.resume=atuo", "auto, never"});
   refused({"train", "job.yaml", "pipeline=ml"}, 2, {"pipeline=ml"});
   refused({"train", "job.yaml", "pipeline=./nowhere.so"}, 2, {"nowhere.so"});
   refused({"train", "job.yaml", "pipeline=./text.txt"}, 2, {"text.txt"});

@@ -1,4 +1,6 @@
 // The commands that need no ranks, and what every command has in common.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "cli/cli_testing.h"
@@ -31,6 +33,7 @@ TEST_F(Commands, MisspeltWordsAreAnsweredWithTheNearest) {
   refused({"trian", "job.yaml"}, 2, {"redco has no command 'trian'", "did you mean train?"});
   refused({"tokenizer", "encod", "bytes"}, 2,
           {"redco tokenizer has no command 'encod'", "did you mean encode?"});
+  refused({"--versio"}, 2, {"redco has no option '--versio'", "did you mean --version?"});
   refused({"xyzzy"}, 2, {"it has train"});
   refused({"bench", "job.yaml", "--jsno"}, 2, {"--jsno", "did you mean --json?", "`redco bench --help`"});
   refused({"bench", "job.yaml", "--steps", "many"}, 2, {"--steps", "many"});

@@ -1,4 +1,6 @@
 // Training through the program: meshes, resuming, signals, faults.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>

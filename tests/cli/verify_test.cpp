@@ -1,4 +1,6 @@
 // The command outsiders check redco with.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "cli/cli_testing.h"

@@ -1,5 +1,7 @@
 // The conformance suite under mpirun: every rank runs all cases over MPI and then on threads, and compares
 // the bits.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <chrono>

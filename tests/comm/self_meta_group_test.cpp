@@ -1,5 +1,8 @@
 #include "support/comm_conformance.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 namespace redco {
 namespace {
 

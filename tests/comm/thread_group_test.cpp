@@ -1,3 +1,5 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <chrono>
 #include <mutex>
 #include <thread>

@@ -1,5 +1,8 @@
 #include "data/epoch_order.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <cmath>
 
 #include "base/error.h"

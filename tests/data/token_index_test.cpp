@@ -1,5 +1,8 @@
 #include "data/token_index.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <zlib.h>
 
 #include <cmath>

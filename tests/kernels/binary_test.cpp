@@ -1,4 +1,7 @@
 #include "kernels/elementwise.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include "kernels/kernels_testing.h"
 
 namespace redco::kernels {

@@ -1,5 +1,8 @@
 #include "kernels/gemm.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <thread>
 
 #include "kernels/kernels_testing.h"

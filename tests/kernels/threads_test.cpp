@@ -1,5 +1,8 @@
 #include "kernels/threads.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <numeric>

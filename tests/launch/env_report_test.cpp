@@ -1,5 +1,8 @@
 #include "launch/env_report.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <unistd.h>
 
 #include <fstream>

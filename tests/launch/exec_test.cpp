@@ -1,6 +1,9 @@
 // The launcher with shell scripts in mpirun's place (and, where it is installed, with mpirun).
 #include "launch/exec.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>

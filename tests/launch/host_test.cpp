@@ -1,5 +1,8 @@
 #include "launch/host.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <fstream>
 
 #include "base/error.h"

@@ -1,5 +1,8 @@
 #include "launch/mpirun.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <fmt/ranges.h>
 #include <unistd.h>
 

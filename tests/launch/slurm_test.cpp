@@ -1,5 +1,8 @@
 #include "launch/slurm.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include "support/error_text.h"
 
 namespace redco {

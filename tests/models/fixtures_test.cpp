@@ -1,6 +1,9 @@
 // The four families against PyTorch: hidden states, logits, loss and every gradient, on every mesh.
 #include "models/model_testing.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 namespace redco::testing {
 namespace {
 

@@ -1,5 +1,8 @@
 #include "ops/attention.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include "ops/shape.h"
 #include "support/op_cases.h"
 

@@ -1,5 +1,8 @@
 #include "ops/cross_entropy.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include "ops/embedding.h"
 #include "support/op_cases.h"
 

@@ -1,5 +1,8 @@
 #include "ops/elementwise.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include "support/op_cases.h"
 
 namespace redco {

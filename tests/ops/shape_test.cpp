@@ -1,5 +1,8 @@
 #include "ops/shape.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include "ops/dispatch.h"
 #include "support/op_cases.h"
 

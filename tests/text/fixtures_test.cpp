@@ -2,6 +2,9 @@
 // tokenizer.json.
 #include "text/support_text.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 namespace redco {
 namespace {
 

@@ -1,5 +1,7 @@
 // Tokenizer files that are broken, hostile, or ask for what redco doesn't know: an error with file and field,
 // never a crash, a hang, or a silent default.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <chrono>
 
 #include "text/bpe.h"
