@@ -10,6 +10,17 @@ namespace redco::cli {
 
 bool is_override(const std::string& word) { return word.find('=') != std::string::npos && !exists(word); }
 
+namespace {
+// Whether a setting or a section is called that.
+bool names_key(const std::string& word) {
+  try {
+    return !word.empty() && !job_help(word).empty();
+  } catch (const UsageError&) {
+    return false;
+  }
+}
+}  // namespace
+
 std::vector<std::string> JobArguments::files() const {
   std::vector<std::string> out;
   for (const std::string& w : words)
@@ -21,6 +32,12 @@ std::vector<std::string> JobArguments::overrides() const {
   for (const std::string& w : words)
     if (is_override(w)) out.push_back(w);
   return out;
+}
+
+JobConfig JobArguments::load() const {
+  for (const std::string& w : files())
+    if (!exists(w) && names_key(w)) throw UsageError("'{}' is a key without a value; write {}=VALUE", w, w);
+  return load_job(files(), overrides());
 }
 
 void add_job_words(CLI::App& command, JobArguments& words) {

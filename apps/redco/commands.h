@@ -30,7 +30,7 @@ struct JobArguments {
   std::vector<std::string> words;
   std::vector<std::string> files() const;
   std::vector<std::string> overrides() const;
-  JobConfig load() const { return load_job(files(), overrides()); }
+  JobConfig load() const;
 };
 bool is_override(const std::string& word);
 // Declares the words of a command that takes a job.

@@ -59,7 +59,11 @@ std::string unknown_command(const CLI::App& app, const std::vector<std::string>&
   std::string path = app.get_name();
   for (const std::string& w : words) {
     const auto known = command->get_subcommands([](const CLI::App*) { return true; });
-    if (known.empty() || w.starts_with("-")) return "";
+    if (known.empty()) return "";
+    if (w.starts_with("-")) {
+      if (command->get_option_no_throw(w) != nullptr) return "";
+      return fmt::format("{} has no option '{}'{}", path, excerpt(w), option_hint(*command, {w}));
+    }
     const auto it =
         std::find_if(known.begin(), known.end(), [&](const CLI::App* c) { return c->get_name() == w; });
     if (it == known.end()) {

@@ -68,6 +68,10 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer, const
     }
     j = {{"model_type", *job.model.arch}, {"architectures", {architecture_of(*job.model.arch)}}};
     s.origin = "model.arch " + *job.model.arch;
+    if (!tokenizer && !job.model.config.count("vocab_size"))
+      throw UsageError(
+          "[model] model.arch={} ({}) needs model.tokenizer (`bytes` or a path), or model.vocab_size",
+          *job.model.arch, job.origins.where("model.arch"));
     if (tokenizer) {
       if (!job.model.config.count("vocab_size")) j["vocab_size"] = tokenizer->vocab_size();
       const SpecialIds& ids = tokenizer->special();

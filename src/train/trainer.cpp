@@ -180,6 +180,8 @@ class Training {
     c_.world().on_first([&] {
       if (how != "auto") {
         path = how;
+        if (!exists(join_path(how, "training/state.json")))
+          throw UsageError("[checkpoint] checkpoint.resume={}: expected auto, never, or the folder of a checkpoint made by training", how);
         return;
       }
       const auto found = ckpt::CheckpointFolder(folder_).find_newest_whole(false);
