@@ -1,4 +1,5 @@
-// All that a pipeline, or a program that uses redco as a library, needs: `#include "redco.h"` after find_package(redco).
+// All that a pipeline, or a program that uses redco as a library, needs: `#include "redco.h"` after
+// find_package(redco).
 #pragma once
 
 #include "autograd/grad.h"
