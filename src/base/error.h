@@ -15,15 +15,15 @@ namespace redco {
 // The process exit codes; docs/exit_codes.md explains each.
 enum class ExitCode : int {
   ok = 0,
-  check_failed = 1,   // a check said no: `verify`, `score`
-  usage = 2,          // command line or job YAML, including a path that doesn't exist
-  contents = 3,       // contents of a data, model or checkpoint file
-  doesnt_fit = 4,     // memory: `plan --require-fit`, or a training that would not fit
-  rank_failed = 5,    // a rank died, or hangs
-  non_finite = 6,     // loss or gradient is not finite and the policy says stop
-  io = 7,             // writing failed (disk full, read-only)
-  interrupted = 8,    // a signal asked for a save and an end; the job can be resumed
-  bug = 70,           // an internal check failed
+  check_failed = 1,  // a check said no: `verify`, `score`
+  usage = 2,         // command line or job YAML, including a path that doesn't exist
+  contents = 3,      // contents of a data, model or checkpoint file
+  doesnt_fit = 4,    // memory: `plan --require-fit`, or a training that would not fit
+  rank_failed = 5,   // a rank died, or hangs
+  non_finite = 6,    // loss or gradient is not finite and the policy says stop
+  io = 7,            // writing failed (disk full, read-only)
+  interrupted = 8,   // a signal asked for a save and an end; the job can be resumed
+  bug = 70,          // an internal check failed
 };
 
 // Base of everything redco throws on purpose. what() is the whole message for the user.
@@ -71,9 +71,9 @@ class BugError : public Error {
 }  // namespace redco
 
 // REDCO_CHECK(cond) or REDCO_CHECK(cond, "format {}", args...): throws BugError with file and line.
-#define REDCO_CHECK(cond, ...)                                                                    \
-  do {                                                                                            \
-    if (!(cond)) [[unlikely]]                                                                     \
+#define REDCO_CHECK(cond, ...)                                                                       \
+  do {                                                                                               \
+    if (!(cond)) [[unlikely]]                                                                        \
       ::redco::check_failed(__FILE__, __LINE__, #cond, ::redco::detail::check_message(__VA_ARGS__)); \
   } while (0)
 

@@ -16,7 +16,8 @@ namespace {
 
 constexpr i64 kBlockBytes = 16 << 20;
 
-// Where rows [r0, r1) of this rank's part of a parameter lie in the stored tensor, and how memory strides run there.
+// Where rows [r0, r1) of this rank's part of a parameter lie in the stored tensor, and how memory strides run
+// there.
 struct Place {
   Box box;
   Strides strides;
@@ -54,7 +55,8 @@ i64 row_elements(const Tensor& t) {
 
 }  // namespace
 
-void load_params(ParamTree& tree, const ModelFiles& files, const std::function<std::string(const std::string&)>& canonical,
+void load_params(ParamTree& tree, const ModelFiles& files,
+                 const std::function<std::string(const std::string&)>& canonical,
                  const std::map<std::string, std::string>& aliases, const std::string& prefix) {
   Context& c = Context::current();
   // What the files hold, by the specs' names.
@@ -70,12 +72,14 @@ void load_params(ParamTree& tree, const ModelFiles& files, const std::function<s
       throw ContentsError("[checkpoint] {}: '{}' and '{}' are the same parameter {}", l.file->path(), stored,
                           held.at(key)->entry->name, name);
   }
-  for (const auto& [name, l] : tied) held.emplace(name, l);  // a tied copy serves where the original is absent
+  for (const auto& [name, l] : tied)
+    held.emplace(name, l);  // a tied copy serves where the original is absent
 
   std::set<std::string> needed;
   std::vector<std::string> missing, unknown;
   for (const ParamSpec& s : tree.specs())
-    if (needed.insert(s.stored.name).second && !held.count(s.stored.name)) missing.push_back(prefix + s.stored.name);
+    if (needed.insert(s.stored.name).second && !held.count(s.stored.name))
+      missing.push_back(prefix + s.stored.name);
   for (const auto& [name, l] : held)
     if (!needed.count(name)) unknown.push_back(l->entry->name);
   auto list = [](std::vector<std::string> v) {
@@ -84,21 +88,23 @@ void load_params(ParamTree& tree, const ModelFiles& files, const std::function<s
     return fmt::format("{}{}", fmt::join(v, ", "), n > 5 ? fmt::format(" and {} more", n - 5) : "");
   };
   if (!missing.empty())
-    throw ContentsError("[checkpoint] {}: {} of the model's tensors are missing: {}{}", files.folder(), missing.size(),
-                        list(missing), unknown.empty() ? "" : fmt::format("; the files hold unknown ones: {}", list(unknown)));
+    throw ContentsError(
+        "[checkpoint] {}: {} of the model's tensors are missing: {}{}", files.folder(), missing.size(),
+        list(missing),
+        unknown.empty() ? "" : fmt::format("; the files hold unknown ones: {}", list(unknown)));
   if (!unknown.empty())
-    throw ContentsError("[checkpoint] {}: the model that config.json describes has no place for: {}", files.folder(),
-                        list(unknown));
+    throw ContentsError("[checkpoint] {}: the model that config.json describes has no place for: {}",
+                        files.folder(), list(unknown));
 
   for (size_t i = 0; i < tree.size(); ++i) {
     const ParamSpec& s = tree.specs()[i];
     const ModelFiles::Located& l = *held.at(s.stored.name);
     if (l.entry->shape != s.stored.shape)
-      throw ContentsError("[checkpoint] {}: {} has shape {}, config.json says {}", l.file->path(), l.entry->name,
-                          to_string(l.entry->shape), to_string(s.stored.shape));
+      throw ContentsError("[checkpoint] {}: {} has shape {}, config.json says {}", l.file->path(),
+                          l.entry->name, to_string(l.entry->shape), to_string(s.stored.shape));
     if (!is_float(l.entry->type))
-      throw ContentsError("[checkpoint] {}: {} is {}, expected a floating type", l.file->path(), l.entry->name,
-                          name_of(l.entry->type));
+      throw ContentsError("[checkpoint] {}: {} is {}, expected a floating type", l.file->path(),
+                          l.entry->name, name_of(l.entry->type));
   }
 
   c.world().together([&] {
@@ -136,17 +142,20 @@ void load_params(ParamTree& tree, const ModelFiles& files, const std::function<s
   });
 }
 
-ModelPlan plan_params(const std::vector<SavedTree>& trees, StoredType type, const std::string& stem, i64 max_file_bytes) {
+ModelPlan plan_params(const std::vector<SavedTree>& trees, StoredType type, const std::string& stem,
+                      i64 max_file_bytes) {
   std::vector<TensorPlan> tensors;
   for (const SavedTree& t : trees) {
     std::set<std::string> seen;
     for (const ParamSpec& s : t.tree->specs())
-      if (seen.insert(s.stored.name).second) tensors.push_back({t.prefix + s.stored.name, type, s.stored.shape});
+      if (seen.insert(s.stored.name).second)
+        tensors.push_back({t.prefix + s.stored.name, type, s.stored.shape});
   }
   return plan_model(tensors, max_file_bytes, stem);
 }
 
-std::vector<std::string> save_params(const std::vector<SavedTree>& trees, const ModelPlan& plan, const std::string& folder) {
+std::vector<std::string> save_params(const std::vector<SavedTree>& trees, const ModelPlan& plan,
+                                     const std::string& folder) {
   Context& c = Context::current();
   Group& world = c.world();
   const int n = world.size(), me = world.rank();
@@ -202,7 +211,9 @@ std::vector<std::string> save_params(const std::vector<SavedTree>& trees, const 
           const i64 per = rows_per_block(locals[r]);
           return {std::min(k * per, locals[r][0]), std::min((k + 1) * per, locals[r][0])};
         };
-        auto row_of = [&](int r) { return locals[r].empty() || locals[r][0] == 0 ? 0 : redco::numel(locals[r]) / locals[r][0]; };
+        auto row_of = [&](int r) {
+          return locals[r].empty() || locals[r][0] == 0 ? 0 : redco::numel(locals[r]) / locals[r][0];
+        };
         const redco::Range b = block(me);
         const float* from = t.data<float>() + b.begin * row_of(me);
         std::vector<i64> send(n, 0), recv(n, 0);

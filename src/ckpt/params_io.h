@@ -11,11 +11,13 @@
 
 namespace redco::ckpt {
 
-// Reads every parameter of `tree` from `files`. `canonical` maps a stored name to the specs' (legacy prefixes), "" skips it. Each mp
-// shard is read 1/dp per replica and gathered over dp in row blocks of at most 16 MiB, so memory stays at the shard and one
-// block. `prefix` goes before the stored names ("exp_avg/"). Collective.
-// ContentsError: a parameter that is missing, a tensor the model has no place for, another shape than the config says.
-void load_params(ParamTree& tree, const ModelFiles& files, const std::function<std::string(const std::string&)>& canonical,
+// Reads every parameter of `tree` from `files`. `canonical` maps a stored name to the specs' (legacy
+// prefixes), "" skips it. Each mp shard is read 1/dp per replica and gathered over dp in row blocks of at
+// most 16 MiB, so memory stays at the shard and one block. `prefix` goes before the stored names
+// ("exp_avg/"). Collective. ContentsError: a parameter that is missing, a tensor the model has no place for,
+// another shape than the config says.
+void load_params(ParamTree& tree, const ModelFiles& files,
+                 const std::function<std::string(const std::string&)>& canonical,
                  const std::map<std::string, std::string>& aliases, const std::string& prefix = "");
 
 // One set of values to be written under `prefix` + the stored names.
@@ -26,8 +28,10 @@ struct SavedTree {
 // The layout of the files, which depends on names, shapes and `type` alone. `stem`: model, optimizer.
 ModelPlan plan_params(const std::vector<SavedTree>& trees, StoredType type, const std::string& stem,
                       i64 max_file_bytes = kDefaultFileBytes);
-// Writes those files into `folder`. Files are dealt to ranks; each has one writer, to which the others stream their slices in
-// blocks of at most 16 MiB; nobody gathers the model. Returns the names of the files this rank wrote. Collective; an error on one rank is thrown on all.
-std::vector<std::string> save_params(const std::vector<SavedTree>& trees, const ModelPlan& plan, const std::string& folder);
+// Writes those files into `folder`. Files are dealt to ranks; each has one writer, to which the others stream
+// their slices in blocks of at most 16 MiB; nobody gathers the model. Returns the names of the files this
+// rank wrote. Collective; an error on one rank is thrown on all.
+std::vector<std::string> save_params(const std::vector<SavedTree>& trees, const ModelPlan& plan,
+                                     const std::string& folder);
 
 }  // namespace redco::ckpt

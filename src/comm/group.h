@@ -168,8 +168,8 @@ void run_threads(int size, const std::function<void(Group&)>& body);
 std::unique_ptr<Group> make_mpi_world();
 void mpi_finalize();
 [[noreturn]] void mpi_abort(int code);
-// Whether this thread's last error from agree, on_first or together had this message: then every rank has it, and one of
-// them should say so.
+// Whether this thread's last error from agree, on_first or together had this message: then every rank has it,
+// and one of them should say so.
 bool was_agreed(const std::string& message);
 bool launched_under_mpi();  // environment of mpirun, or srun with PMIx, is present
 // Under srun without PMIx (or another MPI's mpirun) every process would be 'rank 0 of 1' and do the whole

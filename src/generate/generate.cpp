@@ -33,9 +33,10 @@ Rows pad_left(const std::vector<std::vector<i32>>& prompts, i32 pad_id) {
   return r;
 }
 
-// One pass over `length` new tokens a row; the mask covers all that the cache will hold. -> logits of the last position, whole.
-std::vector<float> forward(const Model& model, const ParamTree& params, i64 rows, i64 length, std::span<const i32> ids,
-                           std::span<const i32> mask, KvCache* cache) {
+// One pass over `length` new tokens a row; the mask covers all that the cache will hold. -> logits of the
+// last position, whole.
+std::vector<float> forward(const Model& model, const ParamTree& params, i64 rows, i64 length,
+                           std::span<const i32> ids, std::span<const i32> mask, KvCache* cache) {
   const i64 held = static_cast<i64>(mask.size()) / std::max<i64>(1, rows);
   std::vector<i32> positions;
   bool padded = false;
@@ -92,10 +93,10 @@ std::vector<float> next_token_logits(const Model& model, const ParamTree& params
   return forward(model, params, r.rows, r.length, r.ids, r.mask, nullptr);
 }
 
-std::vector<std::vector<i32>> generate(const Model& model, const ParamTree& params,
-                                       const std::vector<std::vector<i32>>& prompts, const std::vector<i64>& ordinals,
-                                       const GenerationSettings& s,
-                                       const std::function<void(const std::vector<i64>&, const std::vector<i32>&)>& on_tokens) {
+std::vector<std::vector<i32>> generate(
+    const Model& model, const ParamTree& params, const std::vector<std::vector<i32>>& prompts,
+    const std::vector<i64>& ordinals, const GenerationSettings& s,
+    const std::function<void(const std::vector<i64>&, const std::vector<i32>&)>& on_tokens) {
   NoGrad off;
   Context& c = Context::current();
   REDCO_CHECK(ordinals.size() == prompts.size());

@@ -241,7 +241,8 @@ void check_job(const JobConfig& job, JobUse use) {
   });
   if (use == JobUse::train || use == JobUse::validate) check_train(job, c);
   if (use == JobUse::train) {
-    if (job.data.train.empty() && job.pipeline == "lm") c.problem("data.train is missing: the files to train on");
+    if (job.data.train.empty() && job.pipeline == "lm")
+      c.problem("data.train is missing: the files to train on");
     if (!job.workdir)
       c.problem("workdir is missing: the folder for checkpoints and logs, e.g. workdir=runs/first");
     if (!job.train.global_batch_size && !job.train.per_device_batch_size) {

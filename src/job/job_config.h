@@ -46,9 +46,9 @@ JobConfig load_job(const std::vector<std::string>& files, const std::vector<std:
 // each citing the places of the values it names.
 void check_job(const JobConfig& job, JobUse use);
 
-// The ranks of a job: n_ranks if given, else the sum of the slots in parallel.hosts, else n_model_shards. None where
-// only a hostfile tells. What src/launch finds in a hostfile or a SLURM allocation goes through replicas() and
-// batch_sizes() again.
+// The ranks of a job: n_ranks if given, else the sum of the slots in parallel.hosts, else n_model_shards.
+// None where only a hostfile tells. What src/launch finds in a hostfile or a SLURM allocation goes through
+// replicas() and batch_sizes() again.
 std::optional<i64> declared_ranks(const JobConfig& job);
 
 // dp = n_ranks / n_model_shards. Throws UsageError that lists the n_ranks that would do.

@@ -1,5 +1,4 @@
 #include <cstdio>
-
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -26,7 +25,8 @@ std::string checkpoint_folder(const JobConfig& job) {
   if (job.predict.checkpoint) {
     const std::string& what = *job.predict.checkpoint;
     if (what.find('/') != std::string::npos || is_folder(what)) return what;
-    if (folder.empty()) throw UsageError("[predict] predict.checkpoint={} is a pointer of a workdir; give workdir", what);
+    if (folder.empty())
+      throw UsageError("[predict] predict.checkpoint={} is a pointer of a workdir; give workdir", what);
     return ckpt::CheckpointFolder(folder).resolve(what);
   }
   if (!folder.empty() && is_folder(folder)) {
@@ -52,7 +52,8 @@ std::vector<Request> read_requests(const JobConfig& job) {
     const Json j = Json::parse(line, nullptr, false);
     if (!j.is_object()) throw ContentsError("[predict] {}: not a JSON object", lines.where());
     const auto it = j.find("prompt");
-    if (it == j.end() || !it->is_string()) throw ContentsError("[predict] {}: no text under \"prompt\"", lines.where());
+    if (it == j.end() || !it->is_string())
+      throw ContentsError("[predict] {}: no text under \"prompt\"", lines.where());
     out.push_back({j.contains("id") ? j["id"] : Json(), it->get<std::string>()});
   }
   if (out.empty()) throw ContentsError("[predict] {} holds no prompt", *job.predict.input);
@@ -71,7 +72,8 @@ int predict_on_ranks(const JobConfig& job, Context& c) {
     requests = read_requests(job);
     const std::string folder = checkpoint_folder(job);
     tokenizer = job_tokenizer(job, folder);
-    if (!tokenizer) throw UsageError("[model] no tokenizer; give model.tokenizer (`bytes` or a tokenizer's folder)");
+    if (!tokenizer)
+      throw UsageError("[model] no tokenizer; give model.tokenizer (`bytes` or a tokenizer's folder)");
     source = model_source(job, tokenizer.get(), folder);
     if (source.folder.empty() && world.rank() == 0)
       warn("[predict] no checkpoint in workdir and no model.path: the weights are random");
@@ -81,14 +83,15 @@ int predict_on_ranks(const JobConfig& job, Context& c) {
     pipeline->tokenizer = tokenizer.get();
     const EndIds end = end_ids(source, tokenizer.get());
     const PredictSettings& p = job.predict;
-    pipeline->settings_json = Json{{"predict",
-                                    {{"max_new_tokens", p.max_new_tokens},
-                                     {"temperature", p.temperature},
-                                     {"top_k", p.top_k ? Json(*p.top_k) : Json()},
-                                     {"top_p", p.top_p},
-                                     {"seed", p.seed},
-                                     {"eos_ids", end.eos},
-                                     {"pad_id", end.pad}}}}.dump();
+    pipeline->settings_json = Json{
+        {"predict",
+         {{"max_new_tokens", p.max_new_tokens},
+          {"temperature", p.temperature},
+          {"top_k", p.top_k ? Json(*p.top_k) : Json()},
+          {"top_p", p.top_p},
+          {"seed", p.seed},
+          {"eos_ids", end.eos},
+          {"pad_id", end.pad}}}}.dump();
     for (size_t i = 0; i < requests.size(); ++i) {
       Example e;
       e.ordinal = static_cast<i64>(i);
@@ -96,18 +99,24 @@ int predict_on_ranks(const JobConfig& job, Context& c) {
       // The text goes on: an end token that the template appends is not part of it.
       const auto plain = tokenizer->encode(requests[i].prompt, false);
       const auto eos = tokenizer->special().eos;
-      if (eos && ids.size() > 1 && ids.back() == *eos && (plain.empty() || plain.back() != *eos)) ids.pop_back();
+      if (eos && ids.size() > 1 && ids.back() == *eos && (plain.empty() || plain.back() != *eos))
+        ids.pop_back();
       if (ids.empty()) {
         const auto start = tokenizer->special().bos ? tokenizer->special().bos : eos;
-        if (!start) throw UsageError("[predict] prompt {} is empty, and the tokenizer has no token to begin with", i + 1);
+        if (!start)
+          throw UsageError("[predict] prompt {} is empty, and the tokenizer has no token to begin with",
+                           i + 1);
         ids = {*start};
       }
       for (i32 id : ids)
         if (id >= model->vocab_size())
-          throw ContentsError("[predict] prompt {}: token id {} is outside the model's vocabulary of {}: the tokenizer is "
-                              "another vocabulary's", i + 1, id, model->vocab_size());
+          throw ContentsError(
+              "[predict] prompt {}: token id {} is outside the model's vocabulary of {}: the tokenizer is "
+              "another vocabulary's",
+              i + 1, id, model->vocab_size());
       if (static_cast<i64>(ids.size()) >= model->max_length())
-        throw ContentsError("[predict] prompt {} has {} tokens, the model has {} positions", i + 1, ids.size(), model->max_length());
+        throw ContentsError("[predict] prompt {} has {} tokens, the model has {} positions", i + 1,
+                            ids.size(), model->max_length());
       e.ids["prompt"] = std::move(ids);
       examples.push_back(std::move(e));
     }
@@ -121,7 +130,8 @@ int predict_on_ranks(const JobConfig& job, Context& c) {
     for (size_t i = 0; i < outputs.size(); ++i) {
       const Json out = Json::parse(outputs[i]);
       if (job.predict.output || job.predict.input) {
-        Json line = {{"id", requests[i].id.is_null() ? Json(i) : requests[i].id}, {"prompt", requests[i].prompt}};
+        Json line = {{"id", requests[i].id.is_null() ? Json(i) : requests[i].id},
+                     {"prompt", requests[i].prompt}};
         line.update(out);
         text += line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
       } else {
@@ -142,7 +152,8 @@ int predict_on_ranks(const JobConfig& job, Context& c) {
 }  // namespace
 
 int run_predict(const JobConfig& job, const std::vector<std::string>& program) {
-  return run_session(job.parallel, {.program = program}, [&](Context& c) { return predict_on_ranks(job, c); });
+  return run_session(job.parallel, {.program = program},
+                     [&](Context& c) { return predict_on_ranks(job, c); });
 }
 
 }  // namespace redco

@@ -44,27 +44,39 @@ int train_on_ranks(const JobConfig& job, Context& c) {
     pipeline->model = model.get();
     pipeline->tokenizer = tokenizer.get();
     if (!job.data.train.empty()) {
-      if (!model) throw UsageError("[model] text data need a model: give model.path, model.preset or model.arch");
+      if (!model)
+        throw UsageError("[model] text data need a model: give model.path, model.preset or model.arch");
       if (!tokenizer)
-        throw UsageError("[model] {} has no tokenizer; give model.tokenizer (`bytes` or a tokenizer's folder)", source.origin);
+        throw UsageError(
+            "[model] {} has no tokenizer; give model.tokenizer (`bytes` or a tokenizer's folder)",
+            source.origin);
     }
   });
   if (first && !sizes.assumed.empty()) info("[train] {}", sizes.assumed);
   if (!job.data.train.empty()) {
     pipeline->train_data = make_lm_data(job, job.data.train, *tokenizer, *model, "training text");
-    if (!job.data.eval.empty()) pipeline->eval_data = make_lm_data(job, job.data.eval, *tokenizer, *model, "evaluation text");
+    if (!job.data.eval.empty())
+      pipeline->eval_data = make_lm_data(job, job.data.eval, *tokenizer, *model, "evaluation text");
   }
   ParamTree params = make_job_params(job, source, model.get(), pipeline->params());
   i64 n = 0;
   for (const ParamSpec& s : params.specs()) n += numel(s.shape);
   if (first)
-    info("[train] {} parameters on dp {} x mp {}, {} thread{} a rank; {} rows a step in {} micro-batch{}", n, c.mesh().dp,
-         c.mesh().mp, kernels::threads(), kernels::threads() == 1 ? "" : "s", sizes.global, sizes.accumulation,
-         sizes.accumulation == 1 ? "" : "es");
+    info("[train] {} parameters on dp {} x mp {}, {} thread{} a rank; {} rows a step in {} micro-batch{}", n,
+         c.mesh().dp, c.mesh().mp, kernels::threads(), kernels::threads() == 1 ? "" : "s", sizes.global,
+         sizes.accumulation, sizes.accumulation == 1 ? "" : "es");
 
-  TrainJob t{.pipeline = pipeline.get(), .params = &params, .train = job.train, .eval = job.eval, .checkpoint = job.checkpoint,
-             .global_batch_size = sizes.global, .per_device_batch_size = sizes.per_device, .pipeline_name = job.pipeline,
-             .workdir = workdir, .threads_per_rank = kernels::threads(), .isa = this_machine().isa};
+  TrainJob t{.pipeline = pipeline.get(),
+             .params = &params,
+             .train = job.train,
+             .eval = job.eval,
+             .checkpoint = job.checkpoint,
+             .global_batch_size = sizes.global,
+             .per_device_batch_size = sizes.per_device,
+             .pipeline_name = job.pipeline,
+             .workdir = workdir,
+             .threads_per_rank = kernels::threads(),
+             .isa = this_machine().isa};
   if (!source.folder.empty() && exists(join_path(source.folder, "generation_config.json")))
     t.generation_config = read_file(join_path(source.folder, "generation_config.json"), 1 << 24);
   const TrainResult r = train(t);
@@ -73,7 +85,8 @@ int train_on_ranks(const JobConfig& job, Context& c) {
       info("[train] stopped by a signal after step {}; the same command goes on from there", r.steps);
     } else {
       std::string text;
-      for (const auto& [name, value] : r.evaluation) text += fmt::format(", evaluation {} {:.4f}", name, value);
+      for (const auto& [name, value] : r.evaluation)
+        text += fmt::format(", evaluation {} {:.4f}", name, value);
       info("[train] done: {} steps, last loss {:.4f}{}; checkpoint in {}", r.steps, r.last_loss, text,
            join_path(workdir, "checkpoints/last"));
     }

@@ -40,12 +40,14 @@ struct Report {
 };
 Report report_of(const std::exception& e) {
   if (dynamic_cast<const std::bad_alloc*>(&e))
-    return {static_cast<int>(ExitCode::doesnt_fit), "[memory] the machine gives no more memory; `redco plan` says what the job needs"};
+    return {static_cast<int>(ExitCode::doesnt_fit),
+            "[memory] the machine gives no more memory; `redco plan` says what the job needs"};
   if (const auto* ours = dynamic_cast<const Error*>(&e)) return {static_cast<int>(ours->code()), e.what()};
   return {static_cast<int>(ExitCode::bug), std::string("[bug] ") + e.what()};
 }
 
-// Several ranks may find out at once: where redco's own launcher listens, the lines are marked, and it passes those of one rank.
+// Several ranks may find out at once: where redco's own launcher listens, the lines are marked, and it passes
+// those of one rank.
 void say(const std::string& text) {
   if (!std::getenv(kMarkErrors)) return error("{}", text);
   const LogLevel before = log_level();
@@ -122,9 +124,11 @@ int report_error(const std::exception& e) {
   return r.code;
 }
 
-int run_session(const ParallelSettings& p, const SessionOptions& o, const std::function<int(Context&)>& body) {
+int run_session(const ParallelSettings& p, const SessionOptions& o,
+                const std::function<int(Context&)>& body) {
   LaunchRequest request = launch_request(p);
-  if (!is_rank_process() && (!p.hosts.empty() || p.hostfile)) request.facts = probe_hosts(request, program_path());
+  if (!is_rank_process() && (!p.hosts.empty() || p.hostfile))
+    request.facts = probe_hosts(request, program_path());
   const LaunchPlan plan = plan_launch(request);
   if (plan.way == LaunchPlan::Way::mpirun) {
     for (const std::string& note : plan.notes) info("{}", note);
@@ -136,9 +140,11 @@ int run_session(const ParallelSettings& p, const SessionOptions& o, const std::f
   if (plan.way == LaunchPlan::Way::alone) {
     ensure_environment(plan, o.program);
     for (const std::string& note : plan.notes) info("{}", note);
-    code = run_rank(make_self_group(), p, o, plan.threads_per_rank.value_or(this_machine().usable_cores), body);
+    code =
+        run_rank(make_self_group(), p, o, plan.threads_per_rank.value_or(this_machine().usable_cores), body);
   } else {
-    if (const std::string wrong = mpi_mismatch(); !wrong.empty()) throw UsageError("{}", wrong);  // before MPI_Init may end us
+    if (const std::string wrong = mpi_mismatch(); !wrong.empty())
+      throw UsageError("{}", wrong);  // before MPI_Init may end us
     auto world = make_mpi_world();
     int threads = plan.threads_per_rank.value_or(0);
     if (threads == 0) {

@@ -11,7 +11,7 @@ namespace {
 // The scalars are made in fp64 and rounded once, as PyTorch's are.
 AdamWStep step_of(const AdamW& h) {
   auto f = [](double x) { return static_cast<float>(x); };
-  return {f(1 - h.lr * h.weight_decay), f(1 - h.beta1), f(h.beta2),       f(1 - h.beta2),
+  return {f(1 - h.lr * h.weight_decay), f(1 - h.beta1), f(h.beta2),        f(1 - h.beta2),
           f(std::sqrt(h.bias2)),        f(h.eps),       f(h.lr / h.bias1), f(h.grad_scale)};
 }
 

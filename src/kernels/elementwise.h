@@ -9,29 +9,46 @@
 namespace redco::kernels {
 
 enum class Unary : std::uint8_t {
-  neg, abs, sign, exp, log, sqrt, rsqrt, reciprocal, square, sin, cos, tanh, sigmoid, erf,
+  neg,
+  abs,
+  sign,
+  exp,
+  log,
+  sqrt,
+  rsqrt,
+  reciprocal,
+  square,
+  sin,
+  cos,
+  tanh,
+  sigmoid,
+  erf,
   relu,        // max(x, 0)
   step,        // x > 0 ? 1 : 0
   gelu,        // x Phi(x), exact by erf
-  gelu_tanh,   // 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))  (Hugging Face gelu_new, gelu_pytorch_tanh, gelu_fast)
+  gelu_tanh,   // 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))  (Hugging Face gelu_new, gelu_pytorch_tanh,
+               // gelu_fast)
   gelu_quick,  // x sigmoid(1.702 x)
   silu,        // x sigmoid(x)
   softplus,    // log(1 + exp(x)), without overflow
 };
-// Accuracy of f32: relative 3e-7 (2-3 ulp) of the exact function; tanh, erf, exp included. In the gelus' left tails the
-// rounding of the exponential's argument z comes back |z| times: relative 3e-7 (1 + |z|). NaN goes through.
+// Accuracy of f32: relative 3e-7 (2-3 ulp) of the exact function; tanh, erf, exp included. In the gelus' left
+// tails the rounding of the exponential's argument z comes back |z| times: relative 3e-7 (1 + |z|). NaN goes
+// through.
 template <class T>
 void unary(Unary op, const T* x, T* y, i64 n);
-// dx = g * op'(x) for relu, gelu, gelu_tanh, gelu_quick, silu, tanh, sigmoid, exp, log, square, sqrt, ... (every op above but step, sign: 0).
+// dx = g * op'(x) for relu, gelu, gelu_tanh, gelu_quick, silu, tanh, sigmoid, exp, log, square, sqrt, ...
+// (every op above but step, sign: 0).
 template <class T>
 void unary_backward(Unary op, const T* x, const T* g, T* dx, i64 n);
 
 enum class Binary : std::uint8_t { add, sub, mul, div, max, min, eq, lt, le };  // comparisons give 0 or 1
 // out[shape] = op(a, b); strides in elements, one per dim of `shape`, 0 where broadcast. out is contiguous.
-// Must be fast for: same shape; b broadcast along leading dims (bias); b broadcast along the last dim (per row).
+// Must be fast for: same shape; b broadcast along leading dims (bias); b broadcast along the last dim (per
+// row).
 template <class T>
-void binary(Binary op, const T* a, std::span<const i64> a_strides, const T* b, std::span<const i64> b_strides, T* out,
-            std::span<const i64> shape);
+void binary(Binary op, const T* a, std::span<const i64> a_strides, const T* b, std::span<const i64> b_strides,
+            T* out, std::span<const i64> shape);
 
 template <class T>
 void fill(T* x, T value, i64 n);
@@ -52,10 +69,11 @@ void reduce_sum(const T* in, std::span<const i64> shape, std::span<const bool> r
 template <class T>
 void reduce_max(const T* in, std::span<const i64> shape, std::span<const bool> reduce, T* out);
 
-// Copies a box: for every index of shape, out[i . out_strides] = in[i . in_strides]; elem_size 1, 2, 4 or 8 bytes.
-// Adjacent dims that are contiguous in both are merged; the inner copy is memcpy where it can be. in != out.
-void copy_strided(const void* in, std::span<const i64> in_strides, void* out, std::span<const i64> out_strides,
-                  std::span<const i64> shape, i64 elem_size);
+// Copies a box: for every index of shape, out[i . out_strides] = in[i . in_strides]; elem_size 1, 2, 4 or 8
+// bytes. Adjacent dims that are contiguous in both are merged; the inner copy is memcpy where it can be. in
+// != out.
+void copy_strided(const void* in, std::span<const i64> in_strides, void* out,
+                  std::span<const i64> out_strides, std::span<const i64> shape, i64 elem_size);
 
 // bf16 <-> fp32; to_bf16 rounds to nearest even, keeps NaN.
 void to_bf16(const float* x, bf16* y, i64 n);

@@ -5,18 +5,19 @@
 
 namespace redco::kernels {
 
-// c[m,n] = alpha * op(a) op(b) + beta * c, op(a)[m,k], op(b)[k,n]; lda, ldb, ldc are row strides of the stored
-// matrices. Any of m, n, k may be 0 (k == 0: c = beta * c; beta == 0 never reads c).
+// c[m,n] = alpha * op(a) op(b) + beta * c, op(a)[m,k], op(b)[k,n]; lda, ldb, ldc are row strides of the
+// stored matrices. Any of m, n, k may be 0 (k == 0: c = beta * c; beta == 0 never reads c).
 template <class T>
-void gemm(bool trans_a, bool trans_b, i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda, const T* b, i64 ldb, T beta,
-          T* c, i64 ldc);
+void gemm(bool trans_a, bool trans_b, i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda, const T* b, i64 ldb,
+          T beta, T* c, i64 ldc);
 
 // `batch` independent products; *_stride is the distance between consecutive matrices (0: shared).
 template <class T>
-void gemm_batch(i64 batch, bool trans_a, bool trans_b, i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda, i64 a_stride,
-                const T* b, i64 ldb, i64 b_stride, T beta, T* c, i64 ldc, i64 c_stride);
+void gemm_batch(i64 batch, bool trans_a, bool trans_b, i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda,
+                i64 a_stride, const T* b, i64 ldb, i64 b_stride, T beta, T* c, i64 ldc, i64 c_stride);
 
-// The sgemm rate of this machine and thread count at the given shape, FLOP/s: the measured ceiling (median of `reps`).
+// The sgemm rate of this machine and thread count at the given shape, FLOP/s: the measured ceiling (median of
+// `reps`).
 double measure_gemm_ceiling(i64 m, i64 n, i64 k, int reps = 5);
 // A streaming read's rate, bytes/s: the ceiling of decoding.
 double measure_read_ceiling(i64 bytes, int reps = 5);

@@ -1,5 +1,5 @@
-// The one thread pool (OpenMP, shared with OpenBLAS). Results never depend on the number of threads: loops that
-// reduce cut their work into chunks fixed by the shape alone.
+// The one thread pool (OpenMP, shared with OpenBLAS). Results never depend on the number of threads: loops
+// that reduce cut their work into chunks fixed by the shape alone.
 #pragma once
 
 #include <functional>

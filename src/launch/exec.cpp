@@ -170,7 +170,8 @@ pid_t start(const std::vector<std::string>& argv,
 
 // The codes that a rank ends with on purpose; another one is a library's exit() or _exit().
 bool is_ours(int code) {
-  return (code >= 0 && code <= static_cast<int>(ExitCode::interrupted)) || code == static_cast<int>(ExitCode::bug);
+  return (code >= 0 && code <= static_cast<int>(ExitCode::interrupted)) ||
+         code == static_cast<int>(ExitCode::bug);
 }
 
 // Turns mpirun's status and banners into the job's exit code.
@@ -204,7 +205,7 @@ int exec_under_mpirun(const LaunchPlan& plan, const std::vector<std::string>& pr
   int asked = 0;  // signals that ask for an end
   bool ended_by_us = false, closed = false, gone = false;
   int status = 0;
-  Clock::time_point end;
+  Clock::time_point end, last_asked;
   while (!(gone && (closed || since(end) * 1000 > kDrainMs))) {
     std::array<pollfd, 2> fds{pollfd{signals.fd(), POLLIN, 0}, pollfd{closed ? -1 : errors.in.fd, POLLIN, 0}};
     const int ready = poll(fds.data(), fds.size(), output.holding() ? kHoldMs : gone ? 50 : 1000);
@@ -216,6 +217,9 @@ int exec_under_mpirun(const LaunchPlan& plan, const std::vector<std::string>& pr
         kill(pid, SIGUSR1);
         continue;
       }
+      // `timeout`, and some batch systems, signal the process and its group: that is one request.
+      if (asked > 0 && since(last_asked) < 0.5) continue;
+      last_asked = Clock::now();
       asked++;
       const bool gentle = options.save_on_signal && asked == 1;
       ended_by_us = ended_by_us || !gentle;
@@ -227,7 +231,8 @@ int exec_under_mpirun(const LaunchPlan& plan, const std::vector<std::string>& pr
                                                  : "SIGTERM"));
       kill(pid, gentle ? SIGUSR1 : asked <= 2 ? SIGTERM : SIGKILL);
     }
-    if (fds[1].revents) write_all(options.stderr_fd, voice.feed(output.feed(read_some(errors.in.fd, closed))));
+    if (fds[1].revents)
+      write_all(options.stderr_fd, voice.feed(output.feed(read_some(errors.in.fd, closed))));
     if (!gone && waitpid(pid, &status, WNOHANG) == pid) {
       gone = true;
       end = Clock::now();
@@ -238,9 +243,11 @@ int exec_under_mpirun(const LaunchPlan& plan, const std::vector<std::string>& pr
   // Now and then mpirun forgets to say which rank was killed; its status tells the signal all the same.
   if (const int n = WIFEXITED(status) ? WEXITSTATUS(status) - 128 : 0; message.empty() && n > 0 && n < 65)
     message = fmt::format("a rank was killed by signal {} ({}); all ranks have ended", n, strsignal(n));
-  if (const auto& f = output.failure(); message.empty() && f && f->kind == MpirunOutput::Failure::Kind::exit_code && !is_ours(f->number))
+  if (const auto& f = output.failure();
+      message.empty() && f && f->kind == MpirunOutput::Failure::Kind::exit_code && !is_ours(f->number))
     message = fmt::format("rank {} ended with code {} and no word; all ranks have ended", f->rank, f->number);
-  if (!ended_by_us && !voice.heard() && !message.empty()) write_all(options.stderr_fd, "redco: " + message + "\n");
+  if (!ended_by_us && !voice.heard() && !message.empty())
+    write_all(options.stderr_fd, "redco: " + message + "\n");
   return job_code(status, output.failure(), ended_by_us);
 }
 

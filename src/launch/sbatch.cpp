@@ -43,7 +43,8 @@ void check_time(std::string_view text) {
         excerpt(text));
 }
 
-// Open MPI names its shared memory after the host: nodes of one name (several on one machine) would mix it up.
+// Open MPI names its shared memory after the host: nodes of one name (several on one machine) would mix it
+// up.
 constexpr const char* kSharedNames = R"sh(
 names=$(srun --ntasks-per-node=1 --ntasks="$SLURM_JOB_NUM_NODES" hostname | sort -u | wc -l)
 [ "$names" -ge "$SLURM_JOB_NUM_NODES" ] || export OMPI_MCA_btl=self,tcp

@@ -1,17 +1,13 @@
 #include "launch/topology.h"
 
+#include <fmt/format.h>
 #include <sched.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <fmt/format.h>
-
 #include <charconv>
 #include <fstream>
-#include <set>
 #include <set>
 #include <sstream>
 

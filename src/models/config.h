@@ -36,7 +36,8 @@ class ModelConfig {
   std::optional<i64> maybe_integer(const std::string& key);
   double positive_or(const std::string& key, double fallback);  // > 0: a norm's epsilon
   double rate_or(const std::string& key, double fallback);      // in [0, 1): a dropout rate
-  // pad_token_id where torch.nn.Embedding is given it as padding_idx: the row that gets no gradient. -1: none.
+  // pad_token_id where torch.nn.Embedding is given it as padding_idx: the row that gets no gradient. -1:
+  // none.
   i64 padding_row(i64 vocab_size);
   // An activation's name (nn/layers.h).
   std::string activation_or(const std::string& key, const std::string& fallback);

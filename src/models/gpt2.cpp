@@ -1,7 +1,7 @@
 // GPT-2 (Radford et al. 2019). Pre-norm blocks, learned positions, fused q/k/v stored (in, out).
-#include <cmath>
-
 #include <fmt/format.h>
+
+#include <cmath>
 
 #include "models/model.h"
 #include "models/spec_builder.h"

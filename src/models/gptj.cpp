@@ -1,8 +1,8 @@
 // GPT-J (Wang & Komatsuzaki 2021). Attention and MLP in parallel from one norm, rotary positions on part of
 // each head in interleaved pairs, an output head with bias.
-#include <cmath>
-
 #include <fmt/format.h>
+
+#include <cmath>
 
 #include "models/model.h"
 #include "models/rope_config.h"

@@ -1,8 +1,8 @@
 // LLaMA (Touvron et al. 2023), Mistral (Jiang et al. 2023) and Qwen2 (Yang et al. 2024): RMS norms, rotary
 // positions in half-split pairs, gated MLPs, grouped key/value heads. They differ in biases and windows.
-#include <cmath>
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "models/model.h"

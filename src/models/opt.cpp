@@ -1,8 +1,8 @@
 // OPT (Zhang et al. 2022). Learned positions counted from the attention mask, norms before each part or
 // (350m) after it, embeddings that may be narrower than the model.
-#include <cmath>
-
 #include <fmt/format.h>
+
+#include <cmath>
 
 #include "models/model.h"
 #include "models/spec_builder.h"

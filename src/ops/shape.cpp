@@ -23,7 +23,8 @@ std::vector<i64> row_major(const Shape& s) {
 
 // The cut dim starts inner * from[dim] elements long blocks, `outer` of them. It survives on the new dim that
 // starts the same blocks (as many elements before it; dims of size 1 are skipped), if its units are whole
-// steps of that dim. A cut dim of size 1 (a batch of one row over several replicas) survives on one of size 1.
+// steps of that dim. A cut dim of size 1 (a batch of one row over several replicas) survives on one of
+// size 1.
 bool reshape_placement(const Shape& from, const Shape& to, const Placement& p, Placement* out) {
   if (numel(from) == 0) return false;
   i64 inner = 1, outer = 1;

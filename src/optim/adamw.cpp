@@ -8,7 +8,8 @@
 
 namespace redco {
 
-AdamW::AdamW(const AdamWSettings& settings, const ParamTree& params) : settings_(settings), updates_(params.size(), 0), m_(params), v_(params) {
+AdamW::AdamW(const AdamWSettings& settings, const ParamTree& params)
+    : settings_(settings), updates_(params.size(), 0), m_(params), v_(params) {
   for (size_t i = 0; i < params.size(); ++i) {
     m_.values()[i] = zeros_like(params.values()[i]);
     v_.values()[i] = zeros_like(params.values()[i]);
@@ -33,8 +34,8 @@ void AdamW::update(ParamTree& params, const std::vector<Tensor>& grads, double l
     const ParamKind kind = params.specs()[i].kind;
     const bool small = kind == ParamKind::norm || kind == ParamKind::bias;
     h.weight_decay = small && !settings_.decay_norms_and_biases ? 0 : settings_.weight_decay;
-    REDCO_CHECK(grads[i].layout() == p.layout(), "{}: gradient {} of {}", params.specs()[i].name, describe(grads[i]),
-                describe(p));
+    REDCO_CHECK(grads[i].layout() == p.layout(), "{}: gradient {} of {}", params.specs()[i].name,
+                describe(grads[i]), describe(p));
     c.ledger().op("adamw", c.where(), 12 * p.local_numel(), p.local_bytes());
     if (p.is_meta()) continue;
     kernels::adamw(h, p.mutable_data<float>(), grads[i].data<float>(), m_.values()[i].mutable_data<float>(),
@@ -43,9 +44,11 @@ void AdamW::update(ParamTree& params, const std::vector<Tensor>& grads, double l
 }
 
 double Schedule::at(i64 step) const {
-  if (step < warmup_steps) return peak * static_cast<double>(step) / static_cast<double>(std::max<i64>(1, warmup_steps));
+  if (step < warmup_steps)
+    return peak * static_cast<double>(step) / static_cast<double>(std::max<i64>(1, warmup_steps));
   if (kind == Kind::constant) return peak;
-  const double progress = static_cast<double>(step - warmup_steps) / static_cast<double>(std::max<i64>(1, total_steps - warmup_steps));
+  const double progress = static_cast<double>(step - warmup_steps) /
+                          static_cast<double>(std::max<i64>(1, total_steps - warmup_steps));
   if (kind == Kind::cosine) return peak * std::max(0.0, 0.5 * (1 + std::cos(M_PI * progress)));
   return peak * std::max(0.0, 1 - progress);
 }

@@ -19,14 +19,15 @@ class AdamW {
  public:
   AdamW(const AdamWSettings& settings, const ParamTree& params);
 
-  // One update, in place, of the parameters with selected[i] (all if empty). Gradients are multiplied by `scale` (clipping).
+  // One update, in place, of the parameters with selected[i] (all if empty). Gradients are multiplied by
+  // `scale` (clipping).
   void update(ParamTree& params, const std::vector<Tensor>& grads, double learning_rate, double scale,
               const std::vector<bool>& selected = {});
 
   ParamTree& exp_avg() { return m_; }
   ParamTree& exp_avg_sq() { return v_; }
-  // Updates that each parameter has had, PyTorch's `step`: part of the state. The bias corrections are of these, as parameters
-  // may be updated at different times.
+  // Updates that each parameter has had, PyTorch's `step`: part of the state. The bias corrections are of
+  // these, as parameters may be updated at different times.
   std::vector<i64>& updates() { return updates_; }
 
  private:

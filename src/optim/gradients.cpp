@@ -18,7 +18,8 @@ void accumulate(std::vector<Tensor>& acc, std::vector<Tensor>&& g) {
   Context& c = Context::current();
   for (size_t i = 0; i < acc.size(); ++i) {
     // In place, unless something else uses the bytes: no second set of tensors, no holes where the first was.
-    if (acc[i].layout() == g[i].layout() && acc[i].storage().use_count() == 1 && acc[i].dtype() == DType::f32) {
+    if (acc[i].layout() == g[i].layout() && acc[i].storage().use_count() == 1 &&
+        acc[i].dtype() == DType::f32) {
       c.ledger().op("accumulate", c.where(), acc[i].local_numel(), acc[i].local_bytes());
       if (!acc[i].is_meta())
         kernels::axpy<float>(1.f, g[i].data<float>(), acc[i].mutable_data<float>(), acc[i].local_numel());
@@ -81,7 +82,8 @@ void reduce_gradients(std::vector<Tensor>& grads, const ParamTree& params, const
   Scope scope("gradients");
   for (Tensor& g : grads) g = g.detached();
   for (Axis a : kAxes) reduce_axis(grads, a);
-  for (size_t k = 0; k < grads.size(); ++k) grads[k] = redistribute(grads[k], params.values()[index[k]].layout());
+  for (size_t k = 0; k < grads.size(); ++k)
+    grads[k] = redistribute(grads[k], params.values()[index[k]].layout());
 }
 
 double gradient_norm(const std::vector<Tensor>& grads) {

@@ -13,9 +13,9 @@ constexpr i64 kBucketElements = 8 << 20;
 // acc += g, where acc may be undefined. Both stay unreduced over dp.
 void accumulate(std::vector<Tensor>& acc, std::vector<Tensor>&& g);
 
-// Brings gradients to their parameters' placements: Partial over mp first, then Partial over dp, each in buckets whose layout follows
-// from names and shapes. After it every replica holds the same bits. Data parallelism is nothing else. grads[k] is of
-// parameter index[k].
+// Brings gradients to their parameters' placements: Partial over mp first, then Partial over dp, each in
+// buckets whose layout follows from names and shapes. After it every replica holds the same bits. Data
+// parallelism is nothing else. grads[k] is of parameter index[k].
 void reduce_gradients(std::vector<Tensor>& grads, const ParamTree& params, const std::vector<size_t>& index);
 
 // The Euclidean norm of all gradients together; each element counted once. One scalar is reduced over mp.

@@ -1,6 +1,5 @@
 // Causal language modelling: every token but a window's first is a target.
 #include <cmath>
-
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -47,7 +46,8 @@ class LanguageModelling : public Pipeline {
   }
 
   // Example.ids["prompt"] -> {"prediction": text, "ids": [...]}.
-  std::vector<std::string> predict(const ParamTree& params, std::span<const Example> examples, const StepContext&) const override {
+  std::vector<std::string> predict(const ParamTree& params, std::span<const Example> examples,
+                                   const StepContext&) const override {
     const auto settings = nlohmann::json::parse(settings_json).at("predict");
     GenerationSettings g;
     g.max_new_tokens = settings.at("max_new_tokens");

@@ -9,7 +9,8 @@
 
 namespace redco {
 
-// A built-in name, or the path of a user's shared object (anything with a '/' or ending in .so). UsageError otherwise.
+// A built-in name, or the path of a user's shared object (anything with a '/' or ending in .so). UsageError
+// otherwise.
 std::unique_ptr<Pipeline> make_pipeline(const std::string& name);
 std::vector<std::string> pipeline_names();
 

@@ -131,7 +131,8 @@ void save_checkpoint(const std::string& folder, const CheckpointContents& what, 
   }
 }
 
-void load_checkpoint_tensors(const std::string& checkpoint, const CheckpointContents& what, ParamTree& params) {
+void load_checkpoint_tensors(const std::string& checkpoint, const CheckpointContents& what,
+                             ParamTree& params) {
   auto canonical = [&](const std::string& n) { return what.model ? what.model->canonical_name(n) : n; };
   ckpt::load_params(params, ckpt::ModelFiles::open(checkpoint), canonical, what.aliases);
   if (!what.optimizer) return;

@@ -15,9 +15,10 @@ namespace redco {
 
 // What a resumed run must know beside tensors: training/state.json.
 struct TrainState {
-  i64 step = 0;            // updates made
+  i64 step = 0;  // updates made
   i64 optimizer_steps = 0;
-  std::map<std::string, i64> group_steps;  // updates of each parameter group: fewer where its period is longer
+  std::map<std::string, i64>
+      group_steps;                     // updates of each parameter group: fewer where its period is longer
   std::map<std::string, double> best;  // metric -> its best value so far
   // What must be the same when the run goes on, for the resumed run to be the run that never stopped.
   i64 seed = 0, global_batch_size = 0, n_examples = 0;
@@ -32,22 +33,24 @@ bool is_json(const std::string& text);
 TrainState parse_state(const std::string& text, const std::string& where);
 
 struct CheckpointContents {
-  const Model* model = nullptr;         // may be null: a pipeline with parameters of its own
+  const Model* model = nullptr;                // may be null: a pipeline with parameters of its own
   std::map<std::string, std::string> aliases;  // of the parameters
   const Tokenizer* tokenizer = nullptr;
   const ParamTree* params = nullptr;
-  AdamW* optimizer = nullptr;           // null: not saved
-  std::string generation_config;        // "" is none
+  AdamW* optimizer = nullptr;     // null: not saved
+  std::string generation_config;  // "" is none
   ckpt::StoredType dtype = ckpt::StoredType::f32;
 };
 
-// Writes and publishes workdir/checkpoints/step-N; moves `last`, and best-METRIC for each metric named; removes old ones. Collective: an
-// error is thrown on all ranks, and then the older checkpoints are still there.
+// Writes and publishes workdir/checkpoints/step-N; moves `last`, and best-METRIC for each metric named;
+// removes old ones. Collective: an error is thrown on all ranks, and then the older checkpoints are still
+// there.
 void save_checkpoint(const std::string& folder, const CheckpointContents& what, const TrainState& state,
                      const std::vector<std::string>& best_of, i64 keep_last);
 
 // Loads what save_checkpoint wrote, onto any mesh. Collective.
-void load_checkpoint_tensors(const std::string& checkpoint, const CheckpointContents& what, ParamTree& params);
+void load_checkpoint_tensors(const std::string& checkpoint, const CheckpointContents& what,
+                             ParamTree& params);
 
 // Algorithm versions a run depends on: rng, shuffle, packing, init.
 std::map<std::string, i64> algorithm_versions();

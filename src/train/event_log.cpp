@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
-
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -19,7 +18,8 @@ namespace {
 
 u32 masked_crc(const std::string& s) {
   // CRC-32C with the usual pre- and post-inversion, then TensorFlow's mask.
-  const u32 crc = ~crc32_iscsi(reinterpret_cast<unsigned char*>(const_cast<char*>(s.data())), static_cast<int>(s.size()), ~0u);
+  const u32 crc = ~crc32_iscsi(reinterpret_cast<unsigned char*>(const_cast<char*>(s.data())),
+                               static_cast<int>(s.size()), ~0u);
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
 }
 
@@ -63,8 +63,10 @@ void write_all(int fd, const std::string& s, const char* what) {
 
 }  // namespace
 
-// Event: wall_time 1 (double), step 2 (int64), file_version 3 (string), summary 5 {value 1 {tag 1, simple_value 2 (float)}}.
-std::string tensorboard_record(double wall_time, i64 step, const std::vector<std::pair<std::string, double>>& values) {
+// Event: wall_time 1 (double), step 2 (int64), file_version 3 (string), summary 5 {value 1 {tag 1,
+// simple_value 2 (float)}}.
+std::string tensorboard_record(double wall_time, i64 step,
+                               const std::vector<std::pair<std::string, double>>& values) {
   std::string event, summary;
   varint(event, 1 << 3 | 1);
   put<double>(event, wall_time);
@@ -100,7 +102,8 @@ MetricsLog::MetricsLog(const std::string& workdir, i64 keep_until) {
       if (end == std::string::npos) break;
       const std::string line = old.substr(at, end + 1 - at);
       const auto j = nlohmann::json::parse(line, nullptr, false);
-      if (j.is_object() && j.contains("step") && j["step"].is_number() && j["step"].get<i64>() <= keep_until) kept += line;
+      if (j.is_object() && j.contains("step") && j["step"].is_number() && j["step"].get<i64>() <= keep_until)
+        kept += line;
       at = end + 1;
     }
     if (kept.size() != old.size()) write_file_durable(path, kept);
@@ -109,7 +112,8 @@ MetricsLog::MetricsLog(const std::string& workdir, i64 keep_until) {
   if (jsonl_ < 0) throw IoError("[log] opening {}: {}", path, std::strerror(errno));
   const std::string folder = join_path(workdir, "tensorboard");
   make_dirs(folder);
-  const std::string events = join_path(folder, fmt::format("events.out.tfevents.{}.{}.redco", static_cast<i64>(now()), getpid()));
+  const std::string events =
+      join_path(folder, fmt::format("events.out.tfevents.{}.{}.redco", static_cast<i64>(now()), getpid()));
   events_ = ::open(events.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (events_ < 0) throw IoError("[log] opening {}: {}", events, std::strerror(errno));
   write_all(events_, tensorboard_header(now()), "TensorBoard events");

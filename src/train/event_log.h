@@ -25,7 +25,8 @@ class MetricsLog {
 };
 
 // TensorBoard's record of scalars: a length, its masked CRC-32C, the protobuf, its masked CRC-32C. For tests.
-std::string tensorboard_record(double wall_time, i64 step, const std::vector<std::pair<std::string, double>>& values);
+std::string tensorboard_record(double wall_time, i64 step,
+                               const std::vector<std::pair<std::string, double>>& values);
 std::string tensorboard_header(double wall_time);
 
 }  // namespace redco

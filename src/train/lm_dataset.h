@@ -19,7 +19,9 @@ class WindowDataset : public Dataset {
     e.ids["tokens"] = windows_.read(i);
     return e;
   }
-  std::string fingerprint() const override { return fmt::format("{}/{}", index_.data_hash(), windows_.max_length()); }
+  std::string fingerprint() const override {
+    return fmt::format("{}/{}", index_.data_hash(), windows_.max_length());
+  }
   const TokenIndex& index() const { return index_; }
 
  private:

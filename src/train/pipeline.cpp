@@ -22,7 +22,8 @@ const Tensor& Batch::operator[](const std::string& name) const {
 
 std::unique_ptr<Restore<std::string>> StepContext::scope(const std::string& name, i64 k) const {
   Context& c = Context::current();
-  return std::make_unique<Restore<std::string>>(c.random_scope, fmt::format("{}#{}.{}", c.random_scope, name, k));
+  return std::make_unique<Restore<std::string>>(c.random_scope,
+                                                fmt::format("{}#{}.{}", c.random_scope, name, k));
 }
 
 double StepContext::agree(const Tensor& value) const {
@@ -30,12 +31,14 @@ double StepContext::agree(const Tensor& value) const {
   return Context::current().world().agree(v);
 }
 
-std::vector<std::string> Pipeline::predict(const ParamTree&, std::span<const Example>, const StepContext&) const {
+std::vector<std::string> Pipeline::predict(const ParamTree&, std::span<const Example>,
+                                           const StepContext&) const {
   throw UsageError("[predict] this pipeline has no predict function");
 }
 
 const ModelParams& Pipeline::params() const {
-  if (!model) throw UsageError("[model] this pipeline needs a model: give model.path, model.preset or model.arch");
+  if (!model)
+    throw UsageError("[model] this pipeline needs a model: give model.path, model.preset or model.arch");
   return model->params();
 }
 
@@ -65,7 +68,8 @@ std::string examples_to_json(const std::vector<Example>& examples) {
   for (const Example& e : examples) {
     for (const auto& [name, values] : e.values)
       for (const float v : values)
-        if (!std::isfinite(v)) throw Error(ExitCode::non_finite, fmt::format("[pipeline] an example's '{}' is not finite", name));
+        if (!std::isfinite(v))
+          throw Error(ExitCode::non_finite, fmt::format("[pipeline] an example's '{}' is not finite", name));
     list.push_back({{"ordinal", e.ordinal}, {"ids", e.ids}, {"values", e.values}, {"text", e.text}});
   }
   return list.dump();
@@ -94,21 +98,24 @@ Tensor id_rows(std::span<const Example> mine, const BatchShape& s, const std::st
     rows.assign(s.mine.size() * s.length, fill);
     for (size_t r = 0; r < mine.size(); ++r) {
       const auto& ids = mine[r].ids.at(field);
-      REDCO_CHECK(static_cast<i64>(ids.size()) <= s.length, "{} ids in a batch of length {}", ids.size(), s.length);
+      REDCO_CHECK(static_cast<i64>(ids.size()) <= s.length, "{} ids in a batch of length {}", ids.size(),
+                  s.length);
       std::copy(ids.begin(), ids.end(), rows.begin() + static_cast<i64>(r) * s.length);
     }
   }
   return from_local_ids({s.rows, s.length}, rows);
 }
 
-Tensor value_rows(std::span<const Example> mine, const BatchShape& s, const std::string& field, const Shape& row_shape) {
+Tensor value_rows(std::span<const Example> mine, const BatchShape& s, const std::string& field,
+                  const Shape& row_shape) {
   Shape shape = {s.rows};
   shape.insert(shape.end(), row_shape.begin(), row_shape.end());
   std::vector<float> rows;
   if (!Context::current().is_meta())
     for (const Example& e : mine) {
       const auto& v = e.values.at(field);
-      REDCO_CHECK(static_cast<i64>(v.size()) == numel(row_shape), "{} values for {}", v.size(), to_string(row_shape));
+      REDCO_CHECK(static_cast<i64>(v.size()) == numel(row_shape), "{} values for {}", v.size(),
+                  to_string(row_shape));
       rows.insert(rows.end(), v.begin(), v.end());
     }
   return from_local_values(shape, rows);
@@ -119,13 +126,15 @@ std::unique_ptr<Pipeline> load_pipeline(const std::string& path) {
   // dlopen looks names without a slash up elsewhere.
   void* so = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!so)
-    throw UsageError("[pipeline] {} can't be loaded: {}; is it a shared object, built against this redco?", path, dlerror());
+    throw UsageError("[pipeline] {} can't be loaded: {}; is it a shared object, built against this redco?",
+                     path, dlerror());
   auto abi = reinterpret_cast<int (*)()>(dlsym(so, "redco_pipeline_abi"));
   auto make = reinterpret_cast<Pipeline* (*)()>(dlsym(so, "redco_make_pipeline"));
   if (!abi || !make) throw UsageError("[pipeline] {} is no pipeline: it lacks REDCO_PIPELINE(Class)", path);
   if (abi() != kPipelineAbi)
-    throw UsageError("[pipeline] {} was built for another redco (pipeline version {}, this one is {}); build it again", path,
-                     abi(), kPipelineAbi);
+    throw UsageError(
+        "[pipeline] {} was built for another redco (pipeline version {}, this one is {}); build it again",
+        path, abi(), kPipelineAbi);
   std::unique_ptr<Pipeline> pipeline(in_pipeline("the constructor", make));
   if (!pipeline) throw UsageError("[pipeline] {} made no pipeline", path);
   return pipeline;

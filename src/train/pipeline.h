@@ -1,8 +1,10 @@
-// Pipeline: an algorithm as functions written for one device. collate, loss, predict; nothing in it mentions ranks.
+// Pipeline: an algorithm as functions written for one device. collate, loss, predict; nothing in it mentions
+// ranks.
 //
-// A step is one optimizer update. The Trainer collates all micro-batches of a step, sums every term's weight over replicas once,
-// then differentiates (sum of a term) / (its global weight), micro-batch by micro-batch. So a mean over tokens is exact however
-// tokens are spread. loss() sees one micro-batch of all replicas as one global batch.
+// A step is one optimizer update. The Trainer collates all micro-batches of a step, sums every term's weight
+// over replicas once, then differentiates (sum of a term) / (its global weight), micro-batch by micro-batch.
+// So a mean over tokens is exact however tokens are spread. loss() sees one micro-batch of all replicas as
+// one global batch.
 //
 // A pipeline of a user is a shared object with REDCO_PIPELINE(Class) at its end, named by `pipeline: ./x.so`.
 #pragma once
@@ -62,9 +64,11 @@ using LossTerms = std::vector<LossTerm>;
 struct StepContext {
   ApplyOptions apply;  // train: dropout is on
   i64 step = 0, epoch = 0;
-  // A name for repeated use of the same parameters' random draws (inner steps, PPO epochs); in force until the result is destroyed.
+  // A name for repeated use of the same parameters' random draws (inner steps, PPO epochs); in force until
+  // the result is destroyed.
   std::unique_ptr<Restore<std::string>> scope(const std::string& name, i64 k) const;
-  // The first rank's value of a one-element tensor, the only way in which loss and predict may branch on data.
+  // The first rank's value of a one-element tensor, the only way in which loss and predict may branch on
+  // data.
   double agree(const Tensor& value) const;
 };
 
@@ -75,8 +79,8 @@ struct ParamGroup {
   std::string term;                             // the loss term that it descends
   double learning_rate_factor = 1;
   i64 period = 1;  // updated in the steps 0, period, 2 period, ...
-  // Not empty: no gradient; each parameter follows the one that `ema_of` names, p = tau * source + (1 - tau) * p (DDPG's targets),
-  // and begins as its copy.
+  // Not empty: no gradient; each parameter follows the one that `ema_of` names, p = tau * source + (1 - tau)
+  // * p (DDPG's targets), and begins as its copy.
   std::function<std::string(const std::string&)> ema_of;
   double tau = 0;
 };
@@ -90,25 +94,32 @@ class Pipeline {
  public:
   virtual ~Pipeline() = default;
 
-  // --- the three functions ----------------------------------------------------------------------------------
-  // This replica's rows -> tensors of the global shape, and each term's weight. With no examples on a meta context: the plan's batch.
+  // --- the three functions
+  // ---------------------------------------------------------------------------------- This replica's rows ->
+  // tensors of the global shape, and each term's weight. With no examples on a meta context: the plan's
+  // batch.
   virtual Batch collate(std::span<const Example> mine, const BatchShape& shape) const = 0;
-  // In training the parameters are on the tape, in evaluation they aren't: a loss that contains gradients watches what it takes them
-  // by (Tensor::watched).
+  // In training the parameters are on the tape, in evaluation they aren't: a loss that contains gradients
+  // watches what it takes them by (Tensor::watched).
   virtual LossTerms loss(const ParamTree& params, const Batch& batch, const StepContext& ctx) const = 0;
-  // One JSON an example of this replica, in order. Runs on the replica's own mp group; `examples` are the same on its ranks.
-  virtual std::vector<std::string> predict(const ParamTree& params, std::span<const Example> examples, const StepContext& ctx) const;
+  // One JSON an example of this replica, in order. Runs on the replica's own mp group; `examples` are the
+  // same on its ranks.
+  virtual std::vector<std::string> predict(const ParamTree& params, std::span<const Example> examples,
+                                           const StepContext& ctx) const;
 
-  // --- optional ------------------------------------------------------------------------------------------------
-  // The parameters: the model's, unless the algorithm has its own.
+  // --- optional
+  // ------------------------------------------------------------------------------------------------ The
+  // parameters: the model's, unless the algorithm has its own.
   virtual const ModelParams& params() const;
   // One group with all parameters that descends the first term. Parameters in no group stay as they are.
   virtual std::vector<ParamGroup> groups() const;
-  // The examples of epoch ctx.epoch, as many in each; ctx.step is the epoch's first. Default: the training data given. Called on
-  // all ranks together, at each epoch's start, and again where a run goes on inside an epoch. Examples made with the current
-  // parameters (rollouts) can't be made again then: keep them in state(), see examples_to_json().
+  // The examples of epoch ctx.epoch, as many in each; ctx.step is the epoch's first. Default: the training
+  // data given. Called on all ranks together, at each epoch's start, and again where a run goes on inside an
+  // epoch. Examples made with the current parameters (rollouts) can't be made again then: keep them in
+  // state(), see examples_to_json().
   virtual std::shared_ptr<const Dataset> source(const ParamTree& params, const StepContext& ctx);
-  // What is evaluated. Default: the evaluation data given; null: nothing. Asked for once, on all ranks together.
+  // What is evaluated. Default: the evaluation data given; null: nothing. Asked for once, on all ranks
+  // together.
   virtual std::shared_ptr<const Dataset> evaluation() { return eval_data; }
   // Evaluation metrics from the means of the terms. Default: loss of the first term.
   virtual std::map<std::string, double> metrics(const std::map<std::string, double>& term_means) const;
@@ -123,12 +134,13 @@ class Pipeline {
   std::string settings_json = "{}";  // the job's sections, for settings of the pipeline's own
 };
 
-// --- helpers for sources -------------------------------------------------------------------------------------------
-// Examples in memory.
+// --- helpers for sources
+// ------------------------------------------------------------------------------------------- Examples in
+// memory.
 class ExampleList : public Dataset {
  public:
-  // fingerprint: what they are made of, the same in a resumed run (settings, not values). Examples' lengths are those of the
-  // longest field of ids.
+  // fingerprint: what they are made of, the same in a resumed run (settings, not values). Examples' lengths
+  // are those of the longest field of ids.
   ExampleList(std::vector<Example> examples, std::string fingerprint)
       : examples_(std::move(examples)), fingerprint_(std::move(fingerprint)) {}
   i64 size() const override { return static_cast<i64>(examples_.size()); }
@@ -145,18 +157,22 @@ class ExampleList : public Dataset {
 std::string examples_to_json(const std::vector<Example>& examples);
 std::vector<Example> examples_from_json(const std::string& json);
 
-// --- helpers for collate ------------------------------------------------------------------------------------------
-// [rows, length] ids of a field, short rows filled up; [rows, ...] values. Cut along rows over dp.
+// --- helpers for collate
+// ------------------------------------------------------------------------------------------ [rows, length]
+// ids of a field, short rows filled up; [rows, ...] values. Cut along rows over dp.
 Tensor id_rows(std::span<const Example> mine, const BatchShape& s, const std::string& field, i32 fill);
-Tensor value_rows(std::span<const Example> mine, const BatchShape& s, const std::string& field, const Shape& row_shape);
+Tensor value_rows(std::span<const Example> mine, const BatchShape& s, const std::string& field,
+                  const Shape& row_shape);
 
-// --- users' shared objects ------------------------------------------------------------------------------------------
-// Raised when this header changes incompatibly: a .so of another version is refused.
+// --- users' shared objects
+// ------------------------------------------------------------------------------------------ Raised when this
+// header changes incompatibly: a .so of another version is refused.
 constexpr int kPipelineAbi = 1;
 // Loads `path` and makes its pipeline. UsageError: no such file, not a pipeline, of another version.
 std::unique_ptr<Pipeline> load_pipeline(const std::string& path);
 
-// Runs what a pipeline's author wrote: an exception that isn't redco's becomes an Error that names the function.
+// Runs what a pipeline's author wrote: an exception that isn't redco's becomes an Error that names the
+// function.
 [[noreturn]] void rethrow_from_pipeline(const char* function);
 template <class F>
 auto in_pipeline(const char* function, F&& f) {
@@ -169,6 +185,6 @@ auto in_pipeline(const char* function, F&& f) {
 
 }  // namespace redco
 
-#define REDCO_PIPELINE(Class)                                                \
-  extern "C" int redco_pipeline_abi() { return ::redco::kPipelineAbi; }      \
+#define REDCO_PIPELINE(Class)                                           \
+  extern "C" int redco_pipeline_abi() { return ::redco::kPipelineAbi; } \
   extern "C" ::redco::Pipeline* redco_make_pipeline() { return new Class(); }

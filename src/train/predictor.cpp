@@ -27,8 +27,8 @@ std::vector<std::string> gather_texts(Group& g, const std::string& mine) {
   return out;
 }
 
-std::vector<std::string> predict(const Pipeline& pipeline, const ParamTree& params, std::span<const Example> examples,
-                                 i64 batch_size) {
+std::vector<std::string> predict(const Pipeline& pipeline, const ParamTree& params,
+                                 std::span<const Example> examples, i64 batch_size) {
   Context& c = Context::current();
   const i64 n = static_cast<i64>(examples.size()), dp = c.mesh().dp;
   nlohmann::json mine = nlohmann::json::array();  // [[ordinal in examples, text], ...]
@@ -41,14 +41,17 @@ std::vector<std::string> predict(const Pipeline& pipeline, const ParamTree& para
       if (b % dp != c.coord().dp) continue;
       const i64 rows = std::min(batch_size, n - first);
       const auto answers = pipeline.predict(params, examples.subspan(first, rows), {});
-      REDCO_CHECK(static_cast<i64>(answers.size()) == rows, "predict() gave {} answers to {} examples", answers.size(), rows);
+      REDCO_CHECK(static_cast<i64>(answers.size()) == rows, "predict() gave {} answers to {} examples",
+                  answers.size(), rows);
       if (c.coord().mp == 0)
         for (i64 r = 0; r < rows; ++r) mine.push_back({first + r, answers[r]});
     }
   }
   std::vector<std::string> out(n);
-  for (const std::string& text : gather_texts(c.world(), mine.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)))
-    for (const auto& entry : nlohmann::json::parse(text)) out[entry[0].get<i64>()] = entry[1].get<std::string>();
+  for (const std::string& text :
+       gather_texts(c.world(), mine.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)))
+    for (const auto& entry : nlohmann::json::parse(text))
+      out[entry[0].get<i64>()] = entry[1].get<std::string>();
   return out;
 }
 

@@ -28,19 +28,23 @@ TrainStep::TrainStep(Pipeline& pipeline, ParamTree& params, const StepOptions& o
   for (const ParamGroup& spec : in_pipeline("groups()", [&] { return pipeline.groups(); })) {
     if (spec.name.empty() || !names.insert(spec.name).second)
       throw UsageError("[pipeline] parameter groups need names of their own; '{}' is none", spec.name);
-    if (spec.period < 1) throw UsageError("[pipeline] parameter group '{}' has a period of {}; expected 1 or more", spec.name, spec.period);
+    if (spec.period < 1)
+      throw UsageError("[pipeline] parameter group '{}' has a period of {}; expected 1 or more", spec.name,
+                       spec.period);
     if (spec.ema_of && !(spec.tau >= 0 && spec.tau <= 1))
       throw UsageError("[pipeline] parameter group '{}' has tau={}; expected 0 to 1", spec.name, spec.tau);
     Group g{spec, {}, std::vector<bool>(params.size(), false)};
     for (size_t i = 0; i < params.size(); ++i)
       if (spec.has(params.specs()[i].name)) {
         if (!owner[i].empty())
-          throw UsageError("[pipeline] {} is in two parameter groups, '{}' and '{}'", params.specs()[i].name, owner[i], spec.name);
+          throw UsageError("[pipeline] {} is in two parameter groups, '{}' and '{}'", params.specs()[i].name,
+                           owner[i], spec.name);
         owner[i] = spec.name;
         g.members.push_back(i);
         g.selected[i] = true;
       }
-    if (g.members.empty()) throw UsageError("[pipeline] no parameter is in the parameter group '{}'", spec.name);
+    if (g.members.empty())
+      throw UsageError("[pipeline] no parameter is in the parameter group '{}'", spec.name);
     descends = descends || !spec.ema_of;
     groups_.push_back(std::move(g));
   }
@@ -95,8 +99,10 @@ void TrainStep::follow(const Group& g, double tau) {
     const Tensor& p = params_.values()[i];
     const Tensor from = redistribute(params_[g.spec.ema_of(params_.specs()[i].name)].detached(), p.layout());
     if (p.is_meta()) continue;
-    kernels::affine<float>(p.data<float>(), p.mutable_data<float>(), static_cast<float>(1 - tau), 0.f, p.local_numel());
-    kernels::axpy<float>(static_cast<float>(tau), from.data<float>(), p.mutable_data<float>(), p.local_numel());
+    kernels::affine<float>(p.data<float>(), p.mutable_data<float>(), static_cast<float>(1 - tau), 0.f,
+                           p.local_numel());
+    kernels::axpy<float>(static_cast<float>(tau), from.data<float>(), p.mutable_data<float>(),
+                         p.local_numel());
   }
 }
 
@@ -111,7 +117,8 @@ std::map<std::string, double> global_weights(const std::vector<Batch>& batches) 
   if (c.mesh().dp > 1) {
     std::vector<double> flat;
     for (const auto& [name, w] : sums) flat.push_back(w);
-    c.ledger().collective(Collective::all_reduce, Axis::dp, "step/weights", static_cast<i64>(flat.size() * sizeof(double)));
+    c.ledger().collective(Collective::all_reduce, Axis::dp, "step/weights",
+                          static_cast<i64>(flat.size() * sizeof(double)));
     c.group(Axis::dp).all_reduce<double>(flat.data(), static_cast<i64>(flat.size()));
     size_t i = 0;
     for (auto& [name, w] : sums) w = flat[i++];
@@ -135,8 +142,8 @@ double share(const Tensor& t) {
 
 }  // namespace
 
-StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<i64>& row_offsets, i64 step, i64 epoch,
-                           double learning_rate, const Vote& vote) {
+StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<i64>& row_offsets, i64 step,
+                           i64 epoch, double learning_rate, const Vote& vote) {
   Context& c = Context::current();
   const auto weights = global_weights(batches);
   std::map<std::string, double> sums;  // this rank's share
@@ -167,7 +174,8 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
       for (const LossTerm& t : terms)
         if (t.name == name) term = &t;
       if (!term)
-        throw UsageError("[pipeline] loss() gave no term '{}', which the parameter group '{}' descends", name, group.spec.name);
+        throw UsageError("[pipeline] loss() gave no term '{}', which the parameter group '{}' descends", name,
+                         group.spec.name);
       const auto w = weights.find(name);
       if (w == weights.end()) throw UsageError("[pipeline] collate() gave no weight for the term '{}'", name);
       const Tensor mean = scale(term->sum, w->second > 0 ? 1 / w->second : 0);
@@ -202,12 +210,14 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
   out.grad_norm = gradient_norm(present);
 
   // One vote, which carries the loss sums too: after backward and norm, before the update.
-  std::vector<double> ballot = {vote.signal ? 1.0 : 0.0, vote.io_error ? 1.0 : 0.0, std::isfinite(out.grad_norm) ? 0.0 : 1.0};
+  std::vector<double> ballot = {vote.signal ? 1.0 : 0.0, vote.io_error ? 1.0 : 0.0,
+                                std::isfinite(out.grad_norm) ? 0.0 : 1.0};
   for (const auto& [name, s] : sums) ballot.push_back(std::isfinite(s) ? s : 0.0);
   for (const auto& [name, s] : sums)
     if (!std::isfinite(s)) ballot[2] = 1;
   if (c.world().size() > 1) {
-    c.ledger().collective(Collective::all_reduce, "all", "step/vote", static_cast<i64>(ballot.size() * sizeof(double)));
+    c.ledger().collective(Collective::all_reduce, "all", "step/vote",
+                          static_cast<i64>(ballot.size() * sizeof(double)));
     c.world().all_reduce<double>(ballot.data(), static_cast<i64>(ballot.size()));
   }
   out.signal = ballot[0] > 0;
@@ -250,7 +260,8 @@ std::map<std::string, double> TrainStep::evaluate(const std::function<bool(Batch
     StepContext ctx;
     for (const LossTerm& t : in_pipeline("loss()", [&] { return pipeline_.loss(params_, batch, ctx); })) {
       sums[t.name].first += share(t.sum);
-      if (c.coord().mp == 0) sums[t.name].second += batch.weights.count(t.name) ? batch.weights.at(t.name) : 0;
+      if (c.coord().mp == 0)
+        sums[t.name].second += batch.weights.count(t.name) ? batch.weights.at(t.name) : 0;
     }
   }
   std::vector<double> flat;

@@ -1,4 +1,5 @@
-// One optimizer update: the whole of training between data and checkpoint. `plan` runs it on meta tensors, `bench` on random ones.
+// One optimizer update: the whole of training between data and checkpoint. `plan` runs it on meta tensors,
+// `bench` on random ones.
 #pragma once
 
 #include <map>
@@ -16,11 +17,11 @@ struct Vote {
 };
 
 struct StepOutcome {
-  std::map<std::string, double> terms;  // mean of each loss term over the step's global batch
-  double loss = 0;                      // the first group's term
-  double grad_norm = 0;                 // of all groups, before clipping
-  double weight = 0;                    // global weight of the first term (tokens, rows)
-  bool finite = true;                   // else nothing was updated
+  std::map<std::string, double> terms;    // mean of each loss term over the step's global batch
+  double loss = 0;                        // the first group's term
+  double grad_norm = 0;                   // of all groups, before clipping
+  double weight = 0;                      // global weight of the first term (tokens, rows)
+  bool finite = true;                     // else nothing was updated
   bool signal = false, io_error = false;  // some rank's vote
 };
 
@@ -30,8 +31,8 @@ struct StepOptions {
   AdamWSettings adamw;
 };
 
-// Micro-batches of a step: how `rows` examples are dealt to replicas. Rows of micro-batch m: [m * dp * per_device, ...), split by
-// the border function, so a tail of 3 on dp 2 is 2 + 1.
+// Micro-batches of a step: how `rows` examples are dealt to replicas. Rows of micro-batch m: [m * dp *
+// per_device, ...), split by the border function, so a tail of 3 on dp 2 is 2 + 1.
 struct MicroBatch {
   i64 first = 0;  // position in the step's rows
   i64 rows = 0;
@@ -40,8 +41,8 @@ std::vector<MicroBatch> micro_batches(i64 rows, i64 per_device, int dp);
 
 class TrainStep {
  public:
-  // `params` are updated in place; both outlive the step. UsageError: the pipeline's groups contradict one another or the
-  // parameters.
+  // `params` are updated in place; both outlive the step. UsageError: the pipeline's groups contradict one
+  // another or the parameters.
   TrainStep(Pipeline& pipeline, ParamTree& params, const StepOptions& options);
 
   // `batches`: collated micro-batches with their row offsets. Collective.
@@ -56,7 +57,8 @@ class TrainStep {
   // Moving averages become copies of what they follow: once, at the start of a run that isn't resumed.
   void start_averages();
 
-  // Updates made, and those of each group, which are fewer where its period is longer. Moving averages have none.
+  // Updates made, and those of each group, which are fewer where its period is longer. Moving averages have
+  // none.
   i64 updates() const { return updates_; }
   std::map<std::string, i64> group_updates() const;
   // The same from a checkpoint. ContentsError: other groups than the pipeline's.

@@ -40,10 +40,13 @@ Batch collate_rows(Pipeline& p, const Dataset& data, i64 first, i64 rows, const 
 
 Schedule make_schedule(const TrainSettings& t, i64 total) {
   Schedule s;
-  s.kind = t.schedule == "linear" ? Schedule::Kind::linear : t.schedule == "cosine" ? Schedule::Kind::cosine : Schedule::Kind::constant;
+  s.kind = t.schedule == "linear"   ? Schedule::Kind::linear
+           : t.schedule == "cosine" ? Schedule::Kind::cosine
+                                    : Schedule::Kind::constant;
   s.peak = t.learning_rate;
   s.total_steps = total;
-  s.warmup_steps = t.warmup_steps ? *t.warmup_steps : static_cast<i64>(std::ceil(t.warmup_ratio * static_cast<double>(total)));
+  s.warmup_steps = t.warmup_steps ? *t.warmup_steps
+                                  : static_cast<i64>(std::ceil(t.warmup_ratio * static_cast<double>(total)));
   return s;
 }
 
@@ -65,10 +68,16 @@ class Training {
   TrainResult run() {
     c_.random.seed = static_cast<u64>(job_.train.seed);
     c_.compute_dtype = job_.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
-    state_ = {.seed = job_.train.seed, .global_batch_size = job_.global_batch_size,
-              .tokenizer_fingerprint = job_.pipeline->tokenizer ? job_.pipeline->tokenizer->fingerprint() : "",
-              .pipeline = job_.pipeline_name, .threads_per_rank = job_.threads_per_rank, .dp = c_.mesh().dp, .mp = c_.mesh().mp,
-              .compute_dtype = job_.train.compute_dtype, .isa = job_.isa};
+    state_ = {
+        .seed = job_.train.seed,
+        .global_batch_size = job_.global_batch_size,
+        .tokenizer_fingerprint = job_.pipeline->tokenizer ? job_.pipeline->tokenizer->fingerprint() : "",
+        .pipeline = job_.pipeline_name,
+        .threads_per_rank = job_.threads_per_rank,
+        .dp = c_.mesh().dp,
+        .mp = c_.mesh().mp,
+        .compute_dtype = job_.train.compute_dtype,
+        .isa = job_.isa};
     // The pipeline sees its restored state and parameters before it is asked for examples.
     const std::optional<TrainState> saved = resume();
     if (!saved) step_.start_averages();
@@ -85,7 +94,8 @@ class Training {
     plan_.emplace(data->size(), job_.global_batch_size);
     total_ = total_steps();
     schedule_ = make_schedule(job_.train, total_);
-    if (saved && first()) info("[checkpoint] going on from {} (step {} of {})", resumed_from_, state_.step, total_);
+    if (saved && first())
+      info("[checkpoint] going on from {} (step {} of {})", resumed_from_, state_.step, total_);
     if (first()) log_ = std::make_unique<MetricsLog>(job_.workdir, state_.step);
 
     if (job_.eval.sanity_check && eval_data_ && state_.step == 0)
@@ -93,7 +103,9 @@ class Training {
 
     std::optional<Progress> progress;
     if (first() && job_.progress) progress.emplace("train", total_, state_.step);
-    auto order_of = [&] { return EpochOrder(data->size(), static_cast<u64>(job_.train.seed), static_cast<u64>(epoch)); };
+    auto order_of = [&] {
+      return EpochOrder(data->size(), static_cast<u64>(job_.train.seed), static_cast<u64>(epoch));
+    };
     EpochOrder order = order_of();
     interval_begin_ = seconds();
     while (state_.step < total_) {
@@ -111,8 +123,10 @@ class Training {
 
       // Evaluate, then save, so that the best are known when the checkpoint is made.
       std::vector<std::string> best;
-      if (due(job_.eval.every_n_steps, job_.eval.every_n_epochs, ends_epoch, place.epoch) || last) best = evaluate_now(place.epoch);
-      if (due(job_.checkpoint.every_n_steps, job_.checkpoint.every_n_epochs, ends_epoch, place.epoch) || last || stop_ || !best.empty())
+      if (due(job_.eval.every_n_steps, job_.eval.every_n_epochs, ends_epoch, place.epoch) || last)
+        best = evaluate_now(place.epoch);
+      if (due(job_.checkpoint.every_n_steps, job_.checkpoint.every_n_epochs, ends_epoch, place.epoch) ||
+          last || stop_ || !best.empty())
         save(best);
       if (stop_) break;
     }
@@ -127,24 +141,29 @@ class Training {
 
   i64 total_steps() const {
     const auto& t = job_.train;
-    const i64 by_epochs = t.n_epochs.value_or(t.max_steps ? std::numeric_limits<i64>::max() / plan_->steps_per_epoch() : 1) *
-                          plan_->steps_per_epoch();
+    const i64 by_epochs =
+        t.n_epochs.value_or(t.max_steps ? std::numeric_limits<i64>::max() / plan_->steps_per_epoch() : 1) *
+        plan_->steps_per_epoch();
     return t.max_steps ? std::min(*t.max_steps, by_epochs) : by_epochs;
   }
 
-  bool due(const std::optional<i64>& steps, const std::optional<i64>& epochs, bool ends_epoch, i64 epoch) const {
+  bool due(const std::optional<i64>& steps, const std::optional<i64>& epochs, bool ends_epoch,
+           i64 epoch) const {
     return (steps && state_.step % *steps == 0) || (epochs && ends_epoch && (epoch + 1) % *epochs == 0);
   }
 
   CheckpointContents contents() {
-    return {.model = job_.pipeline->model, .aliases = job_.pipeline->params().aliases, .tokenizer = job_.pipeline->tokenizer, .params = job_.params,
+    return {.model = job_.pipeline->model,
+            .aliases = job_.pipeline->params().aliases,
+            .tokenizer = job_.pipeline->tokenizer,
+            .params = job_.params,
             .optimizer = job_.checkpoint.save_optimizer ? &step_.optimizer() : nullptr,
             .generation_config = job_.generation_config,
             .dtype = job_.checkpoint.dtype == "bf16" ? ckpt::StoredType::bf16 : ckpt::StoredType::f32};
   }
 
-  // The examples of the epoch that begins with step `begin`, whose random draws they have wherever the run goes on. An epoch
-  // has as many as the one before: the steps are counted by them.
+  // The examples of the epoch that begins with step `begin`, whose random draws they have wherever the run
+  // goes on. An epoch has as many as the one before: the steps are counted by them.
   std::shared_ptr<const Dataset> examples_of(i64 epoch, i64 begin) {
     StepContext ctx;
     ctx.step = c_.random.step = begin;
@@ -154,8 +173,9 @@ class Training {
     auto data = in_pipeline("source()", [&] { return job_.pipeline->source(*job_.params, ctx); });
     if (!data || data->size() == 0) throw ContentsError("[data] the training data hold no example");
     if (plan_ && data->size() != state_.n_examples)
-      throw UsageError("[pipeline] source() gave {} examples for epoch {} and {} before; every epoch must have as many",
-                       data->size(), epoch, state_.n_examples);
+      throw UsageError(
+          "[pipeline] source() gave {} examples for epoch {} and {} before; every epoch must have as many",
+          data->size(), epoch, state_.n_examples);
     state_.n_examples = data->size();
     state_.data_fingerprint = data->fingerprint();
     return data;
@@ -164,8 +184,11 @@ class Training {
   template <class T>
   void same(const char* what, const T& was, const T& is) const {
     if (was != is)
-      throw UsageError("[checkpoint] {} was made with {}={}, this job has {}: the run could not go on as if never stopped; "
-                       "restore it, or start anew in another workdir or with checkpoint.resume=never", resumed_from_, what, was, is);
+      throw UsageError(
+          "[checkpoint] {} was made with {}={}, this job has {}: the run could not go on as if never "
+          "stopped; "
+          "restore it, or start anew in another workdir or with checkpoint.resume=never",
+          resumed_from_, what, was, is);
   }
   void check_data(const TrainState& saved) const {
     same("number of training examples", saved.n_examples, state_.n_examples);
@@ -181,18 +204,23 @@ class Training {
       if (how != "auto") {
         path = how;
         if (!exists(join_path(how, "training/state.json")))
-          throw UsageError("[checkpoint] checkpoint.resume={}: expected auto, never, or the folder of a checkpoint made by training", how);
+          throw UsageError(
+              "[checkpoint] checkpoint.resume={}: expected auto, never, or the folder of a checkpoint made "
+              "by training",
+              how);
         return;
       }
       const auto found = ckpt::CheckpointFolder(folder_).find_newest_whole(false);
-      for (const auto& p : found.passed_over) warn("[checkpoint] passing over {}: {}", join_path(folder_, p.name), p.reason);
+      for (const auto& p : found.passed_over)
+        warn("[checkpoint] passing over {}: {}", join_path(folder_, p.name), p.reason);
       if (found) {
         path = found.path;
         for (const auto& [name, version] : algorithm_versions()) {
           const auto it = found.manifest.versions.find(name);
           if (it != found.manifest.versions.end() && it->second != version)
-            throw ContentsError("[checkpoint] {}: made with version {} of {}, this redco has {}: it can't be resumed exactly",
-                                path, it->second, name, version);
+            throw ContentsError(
+                "[checkpoint] {}: made with version {} of {}, this redco has {}: it can't be resumed exactly",
+                path, it->second, name, version);
         }
       } else if (!found.passed_over.empty()) {
         warn("[checkpoint] {} holds no whole checkpoint: starting anew", folder_);
@@ -207,14 +235,19 @@ class Training {
     same("train.global_batch_size", saved.global_batch_size, state_.global_batch_size);
     same("pipeline", saved.pipeline, state_.pipeline);
     same("tokenizer", saved.tokenizer_fingerprint, state_.tokenizer_fingerprint);
-    if (first() && (saved.threads_per_rank != state_.threads_per_rank || saved.dp != state_.dp || saved.mp != state_.mp ||
-                    saved.isa != state_.isa))
-      warn("[checkpoint] {} was made on dp {} x mp {}, {} threads, {}: results agree up to rounding, not bit by bit", path,
-           saved.dp, saved.mp, saved.threads_per_rank, saved.isa);
+    if (first() && (saved.threads_per_rank != state_.threads_per_rank || saved.dp != state_.dp ||
+                    saved.mp != state_.mp || saved.isa != state_.isa))
+      warn(
+          "[checkpoint] {} was made on dp {} x mp {}, {} threads, {}: results agree up to rounding, not bit "
+          "by bit",
+          path, saved.dp, saved.mp, saved.threads_per_rank, saved.isa);
     if (!exists(join_path(path, "training/optimizer.safetensors")) &&
         !exists(join_path(path, "training/optimizer.safetensors.index.json")))
-      throw UsageError("[checkpoint] {} holds no optimizer state (checkpoint.save_optimizer was false): it can't be resumed; "
-                       "use it as model.path in a new workdir", path);
+      throw UsageError(
+          "[checkpoint] {} holds no optimizer state (checkpoint.save_optimizer was false): it can't be "
+          "resumed; "
+          "use it as model.path in a new workdir",
+          path);
     CheckpointContents what = contents();
     what.optimizer = &step_.optimizer();
     load_checkpoint_tensors(path, what, *job_.params);
@@ -228,21 +261,26 @@ class Training {
   void one_step(const Dataset& data, const EpochOrder& order, const StepPlan::Place& place) {
     std::vector<Batch> batches;
     std::vector<i64> offsets;
-    for (const MicroBatch& m : micro_batches(place.end - place.begin, job_.per_device_batch_size, c_.mesh().dp)) {
-      batches.push_back(collate_rows(*job_.pipeline, data, place.begin + m.first, m.rows, [&](i64 i) { return order.at(i); }));
+    for (const MicroBatch& m :
+         micro_batches(place.end - place.begin, job_.per_device_batch_size, c_.mesh().dp)) {
+      batches.push_back(collate_rows(*job_.pipeline, data, place.begin + m.first, m.rows,
+                                     [&](i64 i) { return order.at(i); }));
       offsets.push_back(m.first);
     }
     const double lr = schedule_.at(state_.step);
     const i64 flops = c_.ledger().flops();
-    const StepOutcome o = step_.run(batches, offsets, state_.step, place.epoch, lr, {.signal = signal_received()});
+    const StepOutcome o =
+        step_.run(batches, offsets, state_.step, place.epoch, lr, {.signal = signal_received()});
     stop_ = stop_ || o.signal;
     if (!o.finite) {
-      const std::string what = fmt::format("[train] step {}: the loss or gradient is not finite (loss {}, gradient norm {})",
-                                           state_.step + 1, o.loss, o.grad_norm);
+      const std::string what =
+          fmt::format("[train] step {}: the loss or gradient is not finite (loss {}, gradient norm {})",
+                      state_.step + 1, o.loss, o.grad_norm);
       if (job_.train.on_non_finite == "stop") {
         if (first()) warn("{}; nothing was updated", what);
-        throw Error(ExitCode::non_finite, what + "; the last checkpoint is whole. Lower train.learning_rate, or "
-                                                 "set train.on_non_finite: skip to pass over such steps");
+        throw Error(ExitCode::non_finite, what +
+                                              "; the last checkpoint is whole. Lower train.learning_rate, or "
+                                              "set train.on_non_finite: skip to pass over such steps");
       }
       if (first()) warn("{}: skipped", what);
       ++skipped_;
@@ -263,7 +301,8 @@ class Training {
 
   Progress::Fields fields() const {
     const double t = seconds() - interval_begin_;
-    Progress::Fields f = {{"loss", fmt::format("{:.4f}", last_.loss)}, {"lr", fmt::format("{:.2e}", last_lr_)},
+    Progress::Fields f = {{"loss", fmt::format("{:.4f}", last_.loss)},
+                          {"lr", fmt::format("{:.2e}", last_lr_)},
                           {"grad norm", fmt::format("{:.2f}", last_.grad_norm)}};
     const double rate = interval_steps_ ? interval_weight_ / t : last_rate_;
     f.push_back({"", fmt::format("{:.0f} tokens/s", rate)});
@@ -285,7 +324,8 @@ class Training {
           {"ceiling_share", static_cast<double>(interval_flops_) / t / ceiling_},
           {"peak_memory_bytes", static_cast<double>(peak_memory_bytes())}};
       if (interval_terms_.size() > 1)
-        for (const auto& [name, s] : interval_terms_) v.push_back({"loss_" + name, s / static_cast<double>(interval_finite_)});
+        for (const auto& [name, s] : interval_terms_)
+          v.push_back({"loss_" + name, s / static_cast<double>(interval_finite_)});
       if (skipped_ > 0) v.push_back({"skipped_steps", static_cast<double>(skipped_)});
       log_->write(state_.step, v);
       (void)epoch;
@@ -303,7 +343,8 @@ class Training {
     const auto metrics = evaluate(step_, *job_.pipeline, *eval_data_, job_.per_device_batch_size);
     result_.evaluation = metrics;
     if (first()) {
-      std::vector<std::pair<std::string, double>> v = {{"epoch", static_cast<double>(state_.step) / static_cast<double>(plan_->steps_per_epoch())}};
+      std::vector<std::pair<std::string, double>> v = {
+          {"epoch", static_cast<double>(state_.step) / static_cast<double>(plan_->steps_per_epoch())}};
       std::string text;
       for (const auto& [name, value] : metrics) {
         v.push_back({"eval_" + name, value});
@@ -318,7 +359,8 @@ class Training {
     auto consider = [&](const std::string& name, bool larger) {
       const auto it = metrics.find(name);
       if (it == metrics.end())
-        throw UsageError("[checkpoint] save_best_by names '{}', which this pipeline's evaluation does not have", name);
+        throw UsageError(
+            "[checkpoint] save_best_by names '{}', which this pipeline's evaluation does not have", name);
       const auto old = state_.best.find(name);
       if (old != state_.best.end() && !(larger ? it->second > old->second : it->second < old->second)) return;
       state_.best[name] = it->second;
@@ -371,7 +413,8 @@ void install_signal_handlers() {
 }
 bool signal_received() { return g_signal != 0; }
 
-std::map<std::string, double> evaluate(TrainStep& step, Pipeline& pipeline, const Dataset& data, i64 per_device, i64 max_batches) {
+std::map<std::string, double> evaluate(TrainStep& step, Pipeline& pipeline, const Dataset& data,
+                                       i64 per_device, i64 max_batches) {
   const auto parts = micro_batches(data.size(), per_device, Context::current().mesh().dp);
   size_t i = 0;
   const size_t n = max_batches >= 0 ? std::min<size_t>(parts.size(), max_batches) : parts.size();

@@ -40,7 +40,7 @@ void install_signal_handlers();
 bool signal_received();
 
 // Metrics over all of `data`, exactly: no row is dropped or counted twice.
-std::map<std::string, double> evaluate(TrainStep& step, Pipeline& pipeline, const Dataset& data, i64 per_device_batch_size,
-                                       i64 max_batches = -1);
+std::map<std::string, double> evaluate(TrainStep& step, Pipeline& pipeline, const Dataset& data,
+                                       i64 per_device_batch_size, i64 max_batches = -1);
 
 }  // namespace redco

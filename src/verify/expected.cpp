@@ -1,7 +1,6 @@
 #include "verify/expected.h"
 
 #include <cmath>
-
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -55,17 +54,20 @@ Expected Expected::open(const std::string& folder, const std::string& file) {
     if (j.contains("optimizer") && j.at("optimizer").is_object()) {
       const Json& o = j.at("optimizer");
       const auto name = member<std::string>(o, "name", "AdamW", fixture);
-      if (name != "AdamW") throw ContentsError("[verify] {}: optimizer '{}' is not supported; supported: AdamW", fixture, name);
+      if (name != "AdamW")
+        throw ContentsError("[verify] {}: optimizer '{}' is not supported; supported: AdamW", fixture, name);
       Optimizer& p = e.optimizer_;
       p.lr = member(o, "lr", p.lr, fixture);
       const auto betas = member<std::vector<double>>(o, "betas", {p.beta1, p.beta2}, fixture);
-      if (betas.size() != 2) throw ContentsError("[verify] {}: optimizer.betas has {} entries, expected 2", fixture, betas.size());
+      if (betas.size() != 2)
+        throw ContentsError("[verify] {}: optimizer.betas has {} entries, expected 2", fixture, betas.size());
       p.beta1 = betas[0];
       p.beta2 = betas[1];
       p.eps = member(o, "eps", p.eps, fixture);
       p.weight_decay = member(o, "weight_decay", p.weight_decay, fixture);
       p.steps = member(o, "steps", p.steps, fixture);
-      if (p.steps < 1 || p.steps > 100) throw ContentsError("[verify] {}: optimizer.steps={}, expected 1 to 100", fixture, p.steps);
+      if (p.steps < 1 || p.steps > 100)
+        throw ContentsError("[verify] {}: optimizer.steps={}, expected 1 to 100", fixture, p.steps);
       const double clip = member(o, "clip", 0.0, fixture);
       if (clip > 0) p.clip = clip;
     }
@@ -77,7 +79,8 @@ Expected Expected::open(const std::string& folder, const std::string& file) {
     e.has_tolerances_ = true;
     if (j.contains("float32_vs_float64"))
       for (const auto& [name, t] : j.at("float32_vs_float64").items())
-        e.tolerances_[name] = {member(t, "max_abs_diff", 0.0, tolerances), member(t, "max_abs", 0.0, tolerances)};
+        e.tolerances_[name] = {member(t, "max_abs_diff", 0.0, tolerances),
+                               member(t, "max_abs", 0.0, tolerances)};
     if (j.contains("adamw_by_first_gradient")) {
       const Json& b = j.at("adamw_by_first_gradient");
       auto bucket = [&](const char* name) -> std::optional<double> {
@@ -116,19 +119,23 @@ bool Expected::any_with(const std::string& prefix) const {
   return false;
 }
 Shape Expected::shape(const std::string& name) const { return file_->at(name).shape; }
-std::vector<double> Expected::values(const std::string& name) const { return file_->read<double>(file_->at(name)); }
+std::vector<double> Expected::values(const std::string& name) const {
+  return file_->read<double>(file_->at(name));
+}
 
 std::vector<i32> Expected::ids(const std::string& name) const {
   const auto& t = file_->at(name);
   if (t.shape.size() != 2)
-    throw ContentsError("[verify] {}: '{}' has shape {}, expected (rows, tokens)", path_, name, to_string(t.shape));
+    throw ContentsError("[verify] {}: '{}' has shape {}, expected (rows, tokens)", path_, name,
+                        to_string(t.shape));
   return file_->read<i32>(t);
 }
 
 void Expected::check_ids(const std::string& name, i64 vocab_size) const {
   for (i32 id : ids(name))
     if (id < 0 || id >= vocab_size)
-      throw ContentsError("[verify] {}: '{}' holds id {}, the model's vocabulary has {} tokens", path_, name, id, vocab_size);
+      throw ContentsError("[verify] {}: '{}' holds id {}, the model's vocabulary has {} tokens", path_, name,
+                          id, vocab_size);
 }
 
 bool Expected::is_input(const std::string& name) const {
@@ -143,8 +150,8 @@ std::string Expected::why_not(const std::string& name) const {
 
 void Expected::check_task(const std::string& supported) const {
   if (!task_.empty() && task_ != supported)
-    throw ContentsError("[verify] {}: task '{}' is not supported; supported: {}", join_path(parent_path(path_), "fixture.json"),
-                        task_, supported);
+    throw ContentsError("[verify] {}: task '{}' is not supported; supported: {}",
+                        join_path(parent_path(path_), "fixture.json"), task_, supported);
 }
 
 double Expected::tolerance(const std::string& name) const {

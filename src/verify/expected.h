@@ -33,7 +33,8 @@ class Expected {
   std::string why_not(const std::string& name) const;
   void check_task(const std::string& supported) const;
 
-  // max(10 x max_abs_diff, 1e-6 x max_abs) of tolerances.json (that of the fixture it shares inputs with), else 1e-5 x max_abs.
+  // max(10 x max_abs_diff, 1e-6 x max_abs) of tolerances.json (that of the fixture it shares inputs with),
+  // else 1e-5 x max_abs.
   double tolerance(const std::string& name) const;
   // Ten times the difference of the bucket that a first gradient of this size lies in.
   double adamw_tolerance(double first_gradient) const;

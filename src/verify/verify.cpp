@@ -55,15 +55,16 @@ class Verifier {
   void load() {
     const std::string folder = request_.folder;
     if (!fs::is_directory(folder)) throw UsageError("[verify] no such folder: {}", folder);
-    model_ = make_model(ModelConfig(read_text(folder + "/config.json"), folder + "/config.json", request_.config_overrides,
-                                    request_.ignore_config_keys));
+    model_ = make_model(ModelConfig(read_text(folder + "/config.json"), folder + "/config.json",
+                                    request_.config_overrides, request_.ignore_config_keys));
     expected_ = Expected::open(folder, request_.expected);
     expected_.check_task("causal-lm");
     const auto sharded = shard_specs(model_->params().specs, Context::current().mesh().mp, request_.rules);
     params_ = make_params(model_->params(), sharded.layouts);
     const auto files = ckpt::ModelFiles::open(folder);
-    ckpt::load_params(params_, files, [&](const std::string& n) { return model_->canonical_name(n); },
-                      model_->params().aliases);
+    ckpt::load_params(
+        params_, files, [&](const std::string& n) { return model_->canonical_name(n); },
+        model_->params().aliases);
   }
 
   // --- comparing -------------------------------------------------------------------------------------------
@@ -72,8 +73,8 @@ class Verifier {
     const double tolerance = expected_.tolerance(name);
     double worst = 0;
     if (got.size() != want.size())
-      throw ContentsError("[verify] {}: '{}' holds {} values, the model computes {}", expected_.path(), name, want.size(),
-                          got.size());
+      throw ContentsError("[verify] {}: '{}' holds {} values, the model computes {}", expected_.path(), name,
+                          want.size(), got.size());
     for (size_t i = 0; i < got.size(); ++i) {
       const double d = std::fabs(got[i] - want[i]);
       worst = std::isfinite(d) ? std::max(worst, d) : HUGE_VAL;
@@ -98,11 +99,13 @@ class Verifier {
   }
   bool wants(const std::string& name) const { return expected_.has(name); }
 
-  // --- forward, loss, gradients, AdamW ------------------------------------------------------------------------
+  // --- forward, loss, gradients, AdamW
+  // ------------------------------------------------------------------------
   void forward() {
     const Shape shape = expected_.shape("input_ids");
     const auto ids = expected_.ids("input_ids");
-    std::vector<i32> mask = wants("attention_mask") ? expected_.ids("attention_mask") : std::vector<i32>(ids.size(), 1);
+    std::vector<i32> mask =
+        wants("attention_mask") ? expected_.ids("attention_mask") : std::vector<i32>(ids.size(), 1);
     std::vector<i32> labels = wants("labels") ? expected_.ids("labels") : std::vector<i32>(ids.size(), -100);
     const i64 B = shape[0], T = shape[1];
     expected_.check_ids("input_ids", model_->vocab_size());
@@ -117,7 +120,8 @@ class Verifier {
       }
     }
     const Layout rows = batch_layout();
-    const DecoderInputs in{from_ids(shape, ids, rows), from_ids(shape, positions, rows), from_ids(shape, mask, rows)};
+    const DecoderInputs in{from_ids(shape, ids, rows), from_ids(shape, positions, rows),
+                           from_ids(shape, mask, rows)};
     const Tensor targets = from_ids(shape, shifted, rows);
     auto mean_loss = [&](const Tensor& logits) {
       return scale(sum_all(cross_entropy(logits, targets)), valid ? 1.0 / static_cast<double>(valid) : 0.0);
@@ -133,7 +137,8 @@ class Verifier {
       if (wants("logits")) compare("logits", to_values(logits));
       if (wants("loss")) compare("loss", {item(mean_loss(logits))});
     }
-    const bool grads = expected_.any_with("grad."), steps = wants("loss_step1") || expected_.any_with("adamw.");
+    const bool grads = expected_.any_with("grad."),
+               steps = wants("loss_step1") || expected_.any_with("adamw.");
     if (!grads && !steps) return;
 
     auto gradients = [&](double* loss) {
@@ -147,7 +152,10 @@ class Verifier {
       return g;
     };
     const Expected::Optimizer opt = expected_.optimizer();
-    AdamW adamw({.beta1 = opt.beta1, .beta2 = opt.beta2, .epsilon = opt.eps, .weight_decay = opt.weight_decay,
+    AdamW adamw({.beta1 = opt.beta1,
+                 .beta2 = opt.beta2,
+                 .epsilon = opt.eps,
+                 .weight_decay = opt.weight_decay,
                  .decay_norms_and_biases = true},
                 params_);
     const i64 n = steps ? opt.steps : 1;
@@ -176,21 +184,25 @@ class Verifier {
     }
     // What follows is asked of the checkpoint, not of what three steps made of it.
     const auto files = ckpt::ModelFiles::open(request_.folder);
-    ckpt::load_params(params_, files, [&](const std::string& x) { return model_->canonical_name(x); },
-                      model_->params().aliases);
+    ckpt::load_params(
+        params_, files, [&](const std::string& x) { return model_->canonical_name(x); },
+        model_->params().aliases);
   }
 
-  // Where the first gradient is at least 1e-5: ten times the bucket's difference; elsewhere AdamW divides noise by noise: 3 lr.
-  void compare_adamw(const std::string& name, const std::vector<double>& got, const std::vector<double>& first,
-                     const Expected::Optimizer& opt) {
+  // Where the first gradient is at least 1e-5: ten times the bucket's difference; elsewhere AdamW divides
+  // noise by noise: 3 lr.
+  void compare_adamw(const std::string& name, const std::vector<double>& got,
+                     const std::vector<double>& first, const Expected::Optimizer& opt) {
     const auto want = expected_.values(name);
     if (want.size() != got.size())
-      throw ContentsError("[verify] {}: '{}' holds {} values, the model has {}", expected_.path(), name, want.size(), got.size());
+      throw ContentsError("[verify] {}: '{}' holds {} values, the model has {}", expected_.path(), name,
+                          want.size(), got.size());
     VerifyLine line{name, 0, expected_.adamw_tolerance(1e-3), true, true, ""};
     double worst_share = -1;
     for (size_t i = 0; i < got.size(); ++i) {
       const double d = std::fabs(got[i] - want[i]);
-      const double tolerance = std::fabs(first[i]) >= 1e-5 ? expected_.adamw_tolerance(std::fabs(first[i])) : 3 * opt.lr;
+      const double tolerance =
+          std::fabs(first[i]) >= 1e-5 ? expected_.adamw_tolerance(std::fabs(first[i])) : 3 * opt.lr;
       if (!(d / tolerance <= worst_share)) {  // NaN counts
         worst_share = std::isfinite(d) ? d / tolerance : HUGE_VAL;
         line.difference = std::isfinite(d) ? d : HUGE_VAL;
@@ -213,12 +225,14 @@ class Verifier {
       const i64 all = s.stored.transposed ? s.stored.shape[1] : 0;
       for (i64 r = 0; r < rows; ++r)
         for (i64 k = 0; k < row; ++k)
-          whole[s.stored.transposed ? k * all + s.stored.row + r : (s.stored.row + r) * row + k] = part[r * row + k];
+          whole[s.stored.transposed ? k * all + s.stored.row + r : (s.stored.row + r) * row + k] =
+              part[r * row + k];
     }
     return out;
   }
 
-  // --- generation ------------------------------------------------------------------------------------------------
+  // --- generation
+  // ------------------------------------------------------------------------------------------------
   void generation() {
     Context& c = Context::current();
     // Each replica's mp group answers all rows: the ids must come out on every one of them.
@@ -236,7 +250,8 @@ class Verifier {
           if (mask[r * shape[1] + t]) out[r].push_back(ids[r * shape[1] + t]);
       return out;
     };
-    auto check_greedy = [&](const std::string& out_name, const std::string& ids_name, const std::string& mask_name) {
+    auto check_greedy = [&](const std::string& out_name, const std::string& ids_name,
+                            const std::string& mask_name) {
       if (!wants(out_name)) return;
       const auto prompts = prompts_of(ids_name, mask_name);
       std::vector<i64> ordinals(prompts.size());
@@ -251,7 +266,8 @@ class Verifier {
       compare_ids(out_name, rows, g.pad_id);
     };
     check_greedy("greedy_ids", "gen_input_ids", "gen_attention_mask");
-    if (wants("padded_input_ids")) check_greedy("padded_greedy_ids", "padded_input_ids", "padded_attention_mask");
+    if (wants("padded_input_ids"))
+      check_greedy("padded_greedy_ids", "padded_input_ids", "padded_attention_mask");
     if (wants("sample_probs_t07_k20_p09")) {
       GenerationSettings s = g;
       s.temperature = 0.7;
@@ -262,7 +278,8 @@ class Verifier {
       std::vector<double> got;
       const i64 V = model_->vocab_size();
       for (size_t r = 0; r < prompts.size(); ++r)
-        for (float p : sampling_probabilities(std::span<const float>(logits).subspan(r * V, V), s)) got.push_back(p);
+        for (float p : sampling_probabilities(std::span<const float>(logits).subspan(r * V, V), s))
+          got.push_back(p);
       compare("sample_probs_t07_k20_p09", got);
     }
   }

@@ -1,7 +1,7 @@
 // verify: does this checkpoint compute, under this layout, what another framework computed?
 //
-// Reads a Hugging Face folder and a file of expected tensors (see fixture.json, tolerances.json beside it), computes what the file expects
-// on the current mesh, and compares tensor by tensor.
+// Reads a Hugging Face folder and a file of expected tensors (see fixture.json, tolerances.json beside it),
+// computes what the file expects on the current mesh, and compares tensor by tensor.
 #pragma once
 
 #include <map>

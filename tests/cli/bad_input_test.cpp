@@ -2,6 +2,7 @@
 // hangs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
 #include <cstring>
 #include <nlohmann/json.hpp>
 

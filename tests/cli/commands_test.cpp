@@ -1,6 +1,7 @@
 // The commands that need no ranks, and what every command has in common.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
 #include <nlohmann/json.hpp>
 
 #include "cli/cli_testing.h"

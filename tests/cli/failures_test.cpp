@@ -1,6 +1,7 @@
 // A rank that fails ends all ranks: one message, the right code, no process left.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
 #include <cstdlib>
 
 #include "cli/cli_testing.h"

@@ -1,6 +1,7 @@
 // Prompts in, answers out: from a checkpoint, from a folder, on every mesh.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
 #include <nlohmann/json.hpp>
 
 #include "cli/cli_testing.h"

@@ -1,6 +1,7 @@
 // Training through the program: meshes, resuming, signals, faults.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>

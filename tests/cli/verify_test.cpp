@@ -1,6 +1,7 @@
 // The command outsiders check redco with.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
 #include <nlohmann/json.hpp>
 
 #include "cli/cli_testing.h"

@@ -1,7 +1,7 @@
-#include "support/comm_conformance.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "support/comm_conformance.h"
 
 namespace redco {
 namespace {

@@ -206,8 +206,7 @@ TEST(Settings, WrongTypesAndRangesAreNamed) {
       {"rules: {match: a}", "expected a list of sections, got a map"},
       {"rules: [a]", "1:9: rules[0]: expected a section (`{key: value}`), got the text 'a'"},
       {"rules: [{match: a}]", "1:9: rules[0].spec is missing: a list of `mp` or ~"},
-      {"rules: [{match: a, spec: [dp]}]",
-       "rules[0].spec[0]: expected `mp` or ~, got the text 'dp'"},
+      {"rules: [{match: a, spec: [dp]}]", "rules[0].spec[0]: expected `mp` or ~, got the text 'dp'"},
       {"rules: [{mach: a, match: b, spec: []}]", "unknown key rules[0].mach; did you mean rules[0].match?"},
   };
   for (const auto& [text, words] : cases) {

@@ -1,7 +1,7 @@
-#include "kernels/elementwise.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "kernels/elementwise.h"
 #include "kernels/kernels_testing.h"
 
 namespace redco::kernels {

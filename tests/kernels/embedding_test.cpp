@@ -1,7 +1,7 @@
-#include "kernels/kernels_testing.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "kernels/kernels_testing.h"
 #include "kernels/nn.h"
 
 namespace redco::kernels {

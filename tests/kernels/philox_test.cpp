@@ -1,7 +1,7 @@
-#include "kernels/isa/ranges.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "kernels/isa/ranges.h"
 #include "kernels/kernels_testing.h"
 #include "kernels/nn.h"
 

@@ -1,10 +1,9 @@
 // The launcher with shell scripts in mpirun's place (and, where it is installed, with mpirun).
 #include "launch/exec.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -41,13 +40,13 @@ class Exec : public testing::Test {
   }
   int bash(const std::string& script, bool save = false) { return run({"bash", "-c", script}, save); }
   // Sends signals to this process as soon as the script has made the file `ready`, 100 ms apart.
-  std::thread later(std::vector<int> signals) {
-    return std::thread([this, signals] {
+  std::thread later(std::vector<int> signals, int pause_ms = 600) {
+    return std::thread([this, signals, pause_ms] {
       while (!std::filesystem::exists(path_ / "ready"))
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
       for (int s : signals) {
         kill(getpid(), s);
-        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms));
       }
     });
   }
@@ -87,6 +86,17 @@ TEST_F(Exec, KilledRanksAreRankFailed) {
 TEST_F(Exec, TheFirstSignalAsksForASave) {
   auto t = later({SIGTERM});
   EXPECT_EQ(bash("trap 'exit 8' USR1\n" + ready() + "while :; do sleep 0.02; done", true), 8);
+  t.join();
+  EXPECT_THAT(errors(), HasSubstr("redco: SIGTERM: saving and ending"));
+}
+
+// `timeout` signals the process and its group.
+TEST_F(Exec, TheSameRequestTwiceAtOnceIsOne) {
+  auto t = later({SIGTERM, SIGTERM}, 50);
+  EXPECT_EQ(
+      bash("trap 'sleep 0.3; exit 8' USR1\ntrap 'exit 1' TERM\n" + ready() + "while :; do sleep 0.02; done",
+           true),
+      8);
   t.join();
   EXPECT_THAT(errors(), HasSubstr("redco: SIGTERM: saving and ending"));
 }

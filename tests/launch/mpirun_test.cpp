@@ -1,9 +1,8 @@
 #include "launch/mpirun.h"
 
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <fstream>

@@ -1,8 +1,8 @@
 // The four families against PyTorch: hidden states, logits, loss and every gradient, on every mesh.
-#include "models/model_testing.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "models/model_testing.h"
 
 namespace redco::testing {
 namespace {

@@ -276,7 +276,8 @@ inline std::vector<std::vector<i64>> count_lists(int p) {
 inline std::vector<Case> cases(int p) {
   std::vector<Case> all;
   // 0, fewer elements than ranks, both sides of the limit for sending whole buffers, above one 16 MiB piece.
-  for (i64 n : {i64{0}, i64{1}, i64{p - 1}, i64{37}, i64{2048}, i64{8192}, i64{8193}, i64{100003}, i64{5000011}}) {
+  for (i64 n :
+       {i64{0}, i64{1}, i64{p - 1}, i64{37}, i64{2048}, i64{8192}, i64{8193}, i64{100003}, i64{5000011}}) {
     all.push_back({fmt::format("all_reduce f32 {}", n), [n](Group& g) { return all_reduce<float>(g, n); }});
     if (n > 1000000) continue;
     all.push_back({fmt::format("all_reduce f64 {}", n), [n](Group& g) { return all_reduce<double>(g, n); }});

@@ -1,9 +1,9 @@
 // Every case of the reference tokenizers, exactly: what Hugging Face's library gives for the same
 // tokenizer.json.
-#include "text/support_text.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "text/support_text.h"
 
 namespace redco {
 namespace {

@@ -2,6 +2,7 @@
 // never a crash, a hang, or a silent default.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
 #include <chrono>
 
 #include "text/bpe.h"

@@ -2,6 +2,7 @@
 // added tokens' flags. Expected values come from Hugging Face's tokenizers 0.23 where a comment says so.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
 #include <thread>
 
 #include "text/split_behavior.h"
