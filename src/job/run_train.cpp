@@ -1,7 +1,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/words.h"
 #include "job/assemble.h"
+#include "job/plan_job.h"
 #include "job/run.h"
 #include "job/session.h"
 #include "job/workdir_lock.h"
@@ -94,9 +96,29 @@ int train_on_ranks(const JobConfig& job, Context& c) {
   return static_cast<int>(r.interrupted ? ExitCode::interrupted : ExitCode::ok);
 }
 
+// Before a byte is allocated: does it fit the machines it is to run on? And, where parallel.strict says so,
+// are there only the collectives of the standard rules? Asked once, in the launching process.
+void check_plan(JobConfig job) {
+  if (is_rank_process() || !(job.model.path || job.model.preset || job.model.arch)) return;
+  job.plan.devices.reset();
+  const PlanReport plan = plan_job(job);
+  for (const std::string& w : plan.warnings) warn("{}", w);
+  if (plan.fits) return;
+  throw Error(ExitCode::doesnt_fit,
+              fmt::format("[memory] a rank needs {} and may use {} ({} a host); {}. See `redco plan`; "
+                          "train.recompute=block, a smaller "
+                          "per_device_batch_size or more ranks need less",
+                          human_bytes(plan.memory.total()), human_bytes(plan.memory_limit),
+                          plan.ranks_per_host == 1 ? "1 rank" : fmt::format("{} ranks", plan.ranks_per_host),
+                          plan.smallest_n_model_shards ? fmt::format("parallel.n_model_shards={} would fit",
+                                                                     *plan.smallest_n_model_shards)
+                                                       : "no number of shards fits these machines"));
+}
+
 }  // namespace
 
 int run_train(const JobConfig& job, const std::vector<std::string>& program) {
+  check_plan(job);
   return run_session(job.parallel, {.save_on_signal = true, .program = program},
                      [&](Context& c) { return train_on_ranks(job, c); });
 }
