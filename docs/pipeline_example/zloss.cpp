@@ -1,5 +1,5 @@
-// Language modelling with a z-loss (Chowdhery et al. 2022): the log of the softmax's denominator is pulled towards 0, which keeps
-// logits from drifting. Written for one device; runs on any mesh.
+// Language modelling with a z-loss (Chowdhery et al. 2022): the log of the softmax's denominator is pulled
+// towards 0, which keeps logits from drifting. Written for one device; runs on any mesh.
 #include <fmt/ranges.h>
 
 #include "generate/generate.h"
@@ -13,14 +13,16 @@
 using namespace redco;
 
 class ZLoss : public Pipeline {
-  // Rows of tokens -> tensors of the global shape, each replica giving its own rows; and what each term is to be divided by.
+  // Rows of tokens -> tensors of the global shape, each replica giving its own rows; and what each term is to
+  // be divided by.
   Batch collate(std::span<const Example> mine, const BatchShape& s) const override {
     std::vector<Example> rows(mine.size());
     Batch b;
     b.shape = s;
     b.weights["loss"] = 0;  // a replica may have no rows, but has every term
     for (size_t r = 0; r < mine.size(); ++r) {
-      const std::vector<i32>& tokens = mine[r].ids.at("tokens");  // a window of the text, one token more than targets
+      const std::vector<i32>& tokens =
+          mine[r].ids.at("tokens");  // a window of the text, one token more than targets
       rows[r].ids["input_ids"].assign(tokens.begin(), tokens.end() - 1);
       rows[r].ids["labels"].assign(tokens.begin() + 1, tokens.end());
       rows[r].ids["positions"] = model->positions(std::vector<i32>(s.length, 1), false);
@@ -34,9 +36,12 @@ class ZLoss : public Pipeline {
 
   // Sums, not means: the Trainer divides once, by the weight of all replicas and micro-batches.
   LossTerms loss(const ParamTree& params, const Batch& batch, const StepContext& ctx) const override {
-    const Tensor logits = model->apply(params, {batch["input_ids"], batch["positions"], {}}, ctx.apply);  // [B, T, V]
-    const Tensor nll = cross_entropy(logits, batch["labels"]);                                            // [B, T]
-    const Tensor z = nll + pick(logits, batch["labels"]);  // log sum exp: nll = z - logit of the label; 0 where there is none
+    const Tensor logits =
+        model->apply(params, {batch["input_ids"], batch["positions"], {}}, ctx.apply);  // [B, T, V]
+    const Tensor nll = cross_entropy(logits, batch["labels"]);                          // [B, T]
+    const Tensor z =
+        nll +
+        pick(logits, batch["labels"]);  // log sum exp: nll = z - logit of the label; 0 where there is none
     return {{"loss", sum_all(nll + 1e-4 * square(z))}};
   }
 

@@ -5,12 +5,7 @@
 
 namespace redco {
 
-namespace {
-
-using kernels::copy_strided;
-
-// Row-major strides.
-std::vector<i64> strides_of(const Shape& s) {
+std::vector<i64> row_major(const Shape& s) {
   std::vector<i64> out(s.size());
   i64 n = 1;
   for (int d = static_cast<int>(s.size()) - 1; d >= 0; --d) {
@@ -20,11 +15,15 @@ std::vector<i64> strides_of(const Shape& s) {
   return out;
 }
 
+namespace {
+
+using kernels::copy_strided;
+
 // Copies the box starting at `from_at` in `from` (of shape from_shape) to `to_at` in `to`.
 void copy_box(const void* from, const Shape& from_shape, const std::vector<i64>& from_at, void* to,
               const Shape& to_shape, const std::vector<i64>& to_at, const Shape& box, i64 elem) {
   if (numel(box) == 0) return;
-  const auto fs = strides_of(from_shape), ts = strides_of(to_shape);
+  const auto fs = row_major(from_shape), ts = row_major(to_shape);
   i64 f = 0, t = 0;
   for (size_t d = 0; d < box.size(); ++d) {
     f += from_at[d] * fs[d];

@@ -18,6 +18,9 @@ Tensor to_replicated(const Tensor& t);
 // maximum) over the axis' ranks of what they hold. Counted; kept for recompute().
 void reduce_inside(const Tensor& t, Axis axis, bool max = false);
 
+// Strides of a contiguous row-major block, in elements.
+std::vector<i64> row_major(const Shape& s);
+
 // Bytes on the wire of that move per rank, from global shapes alone (0: free). For choosing strategies.
 double move_cost(const Tensor& t, Axis axis, const Placement& to);
 

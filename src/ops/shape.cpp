@@ -7,19 +7,7 @@
 
 namespace redco {
 
-namespace {
-
-std::vector<i64> row_major(const Shape& s) {
-  std::vector<i64> out(s.size());
-  i64 n = 1;
-  for (int d = static_cast<int>(s.size()) - 1; d >= 0; --d) {
-    out[d] = n;
-    n *= s[d];
-  }
-  return out;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 // The cut dim starts inner * from[dim] elements long blocks, `outer` of them. It survives on the new dim that
 // starts the same blocks (as many elements before it; dims of size 1 are skipped), if its units are whole
