@@ -22,7 +22,7 @@ bool names_key(const std::string& word) {
 }  // namespace
 
 std::vector<std::string> JobArguments::files() const {
-  std::vector<std::string> out;
+  std::vector<std::string> out = configs;
   for (const std::string& w : words)
     if (!is_override(w)) out.push_back(w);
   return out;
@@ -35,17 +35,22 @@ std::vector<std::string> JobArguments::overrides() const {
 }
 
 JobConfig JobArguments::load() const {
+  if (empty()) throw CLI::RequiredError("JOB");
   for (const std::string& w : files())
     if (!exists(w) && names_key(w)) throw UsageError("'{}' is a key without a value; write {}=VALUE", w, w);
   return load_job(files(), overrides());
 }
 
-void add_job_words(CLI::App& command, JobArguments& words) {
+void add_job_words(CLI::App& command, JobArguments& words, bool required) {
   command
-      .add_option(
-          "JOB", words.words,
-          "job YAML files, later ones laid over earlier ones, and key=value overrides whose values are YAML")
-      ->required();
+      .add_option("-c,--config", words.configs,
+                  "a job YAML file, as if it stood before JOB; may be given several times")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  auto* job = command.add_option(
+      "JOB", words.words,
+      "job YAML files, later ones laid over earlier ones, and key=value overrides whose values are YAML");
+  job->option_text(required ? "TEXT ... REQUIRED" : "TEXT ...");
 }
 
 CLI::App* add_command(CLI::App& app, const std::string& name, const std::string& help,

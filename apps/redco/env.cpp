@@ -17,6 +17,8 @@ void add_env(CLI::App& app, Invocation& run) {
   c->add_flag("--measure", *measure, "measure the matrix product and the memory, too: a few seconds");
   c->callback([json, measure, &run] {
     EnvReport r = collect_env(REDCO_VERSION, kernels::describe(), mpi_version(), mpi_mismatch());
+    r.revision = build_revision();
+    r.libraries = build_libraries();
     if (*measure) {
       kernels::set_threads(r.machine.usable_cores);
       kernels::check_blas();

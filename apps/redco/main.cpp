@@ -20,6 +20,7 @@ constexpr const char* kExamples =
     "  redco plan job.yaml                                what it needs, before it runs\n"
     "  redco train job.yaml train.max_steps=100           train, or go on from the last checkpoint\n"
     "  redco predict job.yaml predict.prompt='Once upon'  ask the trained model\n"
+    "  redco ls, redco cp lm/gpt2                         jobs to start from\n"
     "  redco COMMAND --help                               options and examples of a command\n"
     "  redco validate --explain train                     the keys of a job's section\n"
     "Exit codes: 0 done, 1 a check failed, 2 command line or job, 3 contents of files, 4 doesn't fit,\n"
@@ -100,6 +101,15 @@ int run_main(int argc, char** argv) {
     add_env(app, run);
     add_sbatch(app, run);
     add_tokenizer(app, run);
+    add_ls(app, run);
+    add_cp(app, run);
+    add_schema(app, run);
+    add_completion(app, run);
+    add_man(app, run);
+    if (!words.empty() && words[0] == "__complete") {
+      std::fputs(complete_words(app, {words.begin() + 1, words.end()}).c_str(), stdout);
+      return 0;
+    }
     if (const std::string unknown = unknown_command(app, words); !unknown.empty())
       throw UsageError("{}", unknown);
     if (words.empty()) {

@@ -11,7 +11,7 @@ namespace redco::cli {
 void add_validate(CLI::App& app, Invocation& run) {
   struct Options {
     JobArguments job;
-    bool json = false, schema = false, reference = false;
+    bool json = false, reference = false;
     std::string explain;
     CLI::Option* explained = nullptr;
   };
@@ -19,26 +19,21 @@ void add_validate(CLI::App& app, Invocation& run) {
   CLI::App* c =
       add_command(app, "validate", "Check a job's configuration alone: no data, no model weights",
                   "  redco validate job.yaml train.learning_rate=1e-3\n"
-                  "  redco validate --explain parallel        the keys of a section, or of all sections\n"
-                  "  redco validate --schema > redco.json     JSON Schema, for editors\n");
-  c->add_option("JOB", o->job.words,
-                "job YAML files, later ones laid over earlier ones, and key=value overrides");
+                  "  redco validate --explain parallel        the keys of a section, or of all sections\n");
+  add_job_words(*c, o->job, false);
   c->add_flag("--json", o->json, "print the result as JSON");
-  auto* schema = c->add_flag("--schema", o->schema, "print the JSON Schema of jobs and stop");
   auto* reference = c->add_flag("--reference", o->reference, "print all settings as Markdown and stop");
   o->explained = c->add_option("--explain", o->explain, "print what a section or key means and stop")
                      ->type_name("[KEY]")
                      ->expected(0, 1);
-  schema->excludes(reference)->excludes(o->explained);
+  reference->excludes(o->explained);
   c->callback([o, &run] {
     std::string text;
-    if (o->schema) {
-      text = job_schema();
-    } else if (o->reference) {
+    if (o->reference) {
       text = job_reference();
     } else if (o->explained->count() > 0) {
       text = job_help(o->explain);
-    } else if (o->job.words.empty()) {
+    } else if (o->job.empty()) {
       throw CLI::RequiredError("JOB");
     } else {
       const Validation v = validate_job(o->job.files(), o->job.overrides());

@@ -41,4 +41,13 @@ std::string settings_help(const std::vector<Setting>& settings, const std::strin
 // "train.seed", ...: every declared key; entries of lists of sections as "parallel.sharding_rules[].match".
 std::vector<std::string> setting_keys(const std::vector<Setting>& settings);
 
+// What a half-typed override may become: a section ("train."), a key ("train.seed="), or one of its values
+// ("train.schedule=linear"). For shells.
+struct Candidate {
+  std::string text, help;
+};
+std::vector<Candidate> complete_override(const std::vector<Setting>& settings, const std::string& word);
+// Whether the value of that key may be a path.
+bool takes_path(const std::vector<Setting>& settings, const std::string& key);
+
 }  // namespace redco

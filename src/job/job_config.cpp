@@ -52,4 +52,14 @@ std::string job_help(const std::string& section_or_key) {
   return settings_help(settings_of(fresh), section_or_key);
 }
 
+std::string complete_job_override(const std::string& word) {
+  JobConfig fresh;
+  const auto settings = settings_of(fresh);
+  std::string out;
+  for (const Candidate& c : complete_override(settings, word)) out += c.text + "\t" + c.help + "\n";
+  const auto equals = word.find('=');
+  if (equals == std::string::npos || takes_path(settings, word.substr(0, equals))) out += ":files\n";
+  return out;
+}
+
 }  // namespace redco

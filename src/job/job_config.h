@@ -65,10 +65,14 @@ struct BatchSizes {
 // any step (dp > global_batch_size), or if per_device_batch_size > global_batch_size.
 BatchSizes batch_sizes(const JobConfig& job, i64 dp);
 
-// The pieces that the commands `validate --schema`, `--help` and the documentation print.
+// The pieces that the commands `schema`, `--help` and the documentation print.
 std::string dump_job(const JobConfig& job);               // config.resolved.yaml
 std::string job_schema();                                 // JSON Schema, draft 2020-12
 std::string job_reference();                              // docs/config.md
 std::string job_help(const std::string& section_or_key);  // "" is everything
+
+// For shells: what a half-typed override may become, a line "text\thelp" each, and ":files" where a path may
+// stand there.
+std::string complete_job_override(const std::string& word);
 
 }  // namespace redco

@@ -55,7 +55,8 @@ std::string env_text(const EnvReport& r) {
     s += fmt::format("{:<10} {}\n", name, value);
   };
   const Machine& m = r.machine;
-  line("redco", fmt::format("{} ({})", r.version, r.build));
+  line("redco",
+       fmt::format("{} ({}{})", r.version, r.build, r.revision.empty() ? "" : ", revision " + r.revision));
   line("host", m.hostname);
   line("cpu", fmt::format("{}, {}", m.cpu.empty() ? "unknown" : m.cpu, m.isa));
   line("cores", cores_text(m));
@@ -63,6 +64,7 @@ std::string env_text(const EnvReport& r) {
                              human_bytes(static_cast<u64>(m.memory_total))));
   line("blas", r.blas);
   line("mpi", r.mpi);
+  if (!r.libraries.empty()) line("libraries", r.libraries);
   line("cma", m.cma ? "allowed: one copy between ranks of a host"
                     : "not allowed: two copies between ranks of a host");
   if (r.sgemm_flops_per_s > 0)
@@ -80,6 +82,8 @@ std::string env_json(const EnvReport& r) {
   const Machine& m = r.machine;
   nlohmann::ordered_json j{{"version", r.version},
                            {"build", r.build},
+                           {"revision", r.revision},
+                           {"libraries", r.libraries},
                            {"host", m.hostname},
                            {"cpu", m.cpu},
                            {"isa", m.isa},

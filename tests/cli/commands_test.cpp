@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "cli/cli_testing.h"
 
@@ -17,7 +19,8 @@ TEST_F(Commands, HelpAndVersionEverywhere) {
   EXPECT_THAT(good({"--help"}).out,
               AllOf(HasSubstr("train"), HasSubstr("tokenizer"), HasSubstr("Exit codes")));
   EXPECT_THAT(good({"--version"}).out, AllOf(HasSubstr("redco 0."), HasSubstr("OpenBLAS"), HasSubstr("MPI")));
-  for (const char* c : {"train", "predict", "verify", "validate", "bench", "env", "sbatch", "tokenizer"}) {
+  for (const char* c : {"train", "predict", "verify", "validate", "bench", "env", "sbatch", "tokenizer", "ls",
+                        "cp", "schema", "completion", "man"}) {
     const Ran help = good({c, "--help"});
     EXPECT_THAT(help.out, AllOf(HasSubstr("Usage: redco " + std::string(c)), HasSubstr("Examples:\n  ")))
         << c;
@@ -67,9 +70,61 @@ TEST_F(Commands, ValidateNeedsNoData) {
   refused({"validate", "job.yaml", "model.n_head=5"}, 2, {"n_head"});
   refused({"validate", "job.yaml", "data.max_length=64"}, 2, {"data.max_length=64", "32 positions"});
   EXPECT_THAT(good({"validate", "--explain", "train.seed"}).out, HasSubstr("default 42"));
-  EXPECT_EQ(json::parse(good({"validate", "--schema"}).out)["type"], "object");
+  EXPECT_EQ(json::parse(good({"schema"}).out)["type"], "object");
   EXPECT_THAT(good({"validate", "--reference"}).out, HasSubstr("# The job file"));
   refused({"validate", "--explain", "train.sed"}, 2, {"train.seed"});
+}
+
+TEST_F(Commands, ShippedJobsAreListedAndCopied) {
+  EXPECT_THAT(good({"ls"}).out, AllOf(HasSubstr("lm/gpt2 "), HasSubstr("Fine-tunes a GPT-2")));
+  EXPECT_EQ(json::parse(good({"ls", "--json"}).out.substr(0, good({"ls", "--json"}).out.find('\n')))["name"]
+                .get<std::string>()
+                .find("lm/"),
+            0u);
+  good({"cp", "quickstart"});
+  EXPECT_THAT(read("quickstart.yaml"),
+              testing::StartsWith("# yaml-language-server: $schema=redco.schema.json\n# A small GPT-2"));
+  EXPECT_EQ(json::parse(read("redco.schema.json"))["title"], "redco job");
+  good({"validate", "-c", "quickstart.yaml", "data.train=x", "workdir=y"});
+  refused({"cp", "lm/quickstart"}, 2, {"quickstart.yaml exists", "--force"});
+  good({"cp", "lm/quickstart", "--force", "--no-schema"});
+  EXPECT_THAT(read("quickstart.yaml"), testing::StartsWith("# A small GPT-2"));
+  good({"cp", "lm/quickstart", "mine.yaml"});
+  EXPECT_TRUE(has("mine.yaml"));
+  refused({"cp", "lm/gtp2"}, 2, {"did you mean lm/gpt2?"});
+  refused({"cp", "lm/gpt2", "nowhere/x.yaml"}, 2, {"no such folder: nowhere"});
+}
+
+TEST_F(Commands, SeveralConfigsAreLaidOverOneAnother) {
+  write("job.yaml", kTinyJob);
+  write("more.yaml", "train: {seed: 7}\n");
+  write("most.yaml", "train: {seed: 8}\n");
+  // 2 ranks only where the last file's word counts.
+  write("last.yaml", "parallel: {n_ranks: 2}\n");
+  const Ran r = good({"validate", "-c", "job.yaml", "-c", "more.yaml", "most.yaml", "last.yaml", "--json"});
+  EXPECT_EQ(json::parse(r.out)["mesh"]["n_ranks"], 2);
+  refused({"validate", "-c", "job.yaml", "-c"}, 2, {"--config"});
+  refused({"validate", "-c", "job.yaml", "-c", "absent.yaml"}, 2, {"absent.yaml"});
+}
+
+TEST_F(Commands, ShellsAndManualAreServed) {
+  EXPECT_EQ(good({"__complete", "tokenizer", "enc"}).out.find("encode\t"), 0u);
+  EXPECT_THAT(good({"__complete", "train", "train.schedule=co"}).out,
+              AllOf(HasSubstr("train.schedule=cosine\t"), HasSubstr("train.schedule=constant\t")));
+  EXPECT_THAT(good({"__complete", "cp", "lm/"}).out, HasSubstr("lm/gpt2\t"));
+  EXPECT_THAT(good({"__complete", "plan", "--"}).out, HasSubstr("--require-fit\t"));
+  EXPECT_THAT(good({"__complete", ""}).out, HasSubstr("train\t"));
+  refused({"completion", "tcsh"}, 2, {"tcsh", "bash, zsh or fish"});
+  // bash cuts words at '=': what it is told must be what it can put there.
+  const std::string bash =
+      "source <('" + std::string(REDCO_BINARY) + "' completion bash); compopt() { :; }; " + "COMP_LINE=\"'" +
+      std::string(REDCO_BINARY) + "' train train.schedule=c\"; COMP_LINE=${COMP_LINE//\\'/}; " +
+      "COMP_POINT=${#COMP_LINE}; _redco; echo \"${COMPREPLY[*]}\" > '" + path("reply") + "'";
+  ASSERT_EQ(std::system(("bash -c '" + std::regex_replace(bash, std::regex("'"), "'\\''") + "'").c_str()), 0);
+  EXPECT_EQ(read("reply"), "cosine constant\n");
+  const std::string page = good({"man"}).out;
+  EXPECT_THAT(page, AllOf(testing::StartsWith(".TH REDCO 1"), HasSubstr(".SS redco train"),
+                          HasSubstr("\\-\\-require\\-fit"), HasSubstr("train.learning_rate")));
 }
 
 TEST_F(Commands, AWordWithAnEqualsSignMayBeAFile) {

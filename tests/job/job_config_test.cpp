@@ -247,16 +247,29 @@ TEST(JobConfig, MissingFilesAreUsageErrors) {
   EXPECT_EQ(load_job({}, {"train.seed=5"}).train.seed, 5);
 }
 
-// docs/config.md is what the declarations say. REDCO_UPDATE_DOCS=1 test_job writes it anew.
-TEST(JobConfig, TheReferenceIsUpToDate) {
-  const std::string path = REDCO_SOURCE_DIR "/docs/config.md";
-  if (std::getenv("REDCO_UPDATE_DOCS")) {
-    std::filesystem::create_directories(REDCO_SOURCE_DIR "/docs");
-    std::ofstream(path) << job_reference();
-  }
+// docs/config.md and the schema that editors read are what the declarations say. REDCO_UPDATE_DOCS=1 test_job
+// writes them anew.
+void expect_generated(const std::string& path, const std::string& text) {
+  const std::string full = REDCO_SOURCE_DIR "/docs/" + path;
+  if (std::getenv("REDCO_UPDATE_DOCS")) std::ofstream(full) << text;
   std::stringstream s;
-  s << std::ifstream(path).rdbuf();
-  EXPECT_EQ(s.str(), job_reference()) << "run REDCO_UPDATE_DOCS=1 test_job and commit docs/config.md";
+  s << std::ifstream(full).rdbuf();
+  EXPECT_EQ(s.str(), text) << "run REDCO_UPDATE_DOCS=1 test_job and commit docs/" << path;
+}
+TEST(JobConfig, GeneratedDocumentsAreUpToDate) {
+  expect_generated("config.md", job_reference());
+  expect_generated("redco.schema.json", job_schema());
+}
+
+TEST(JobConfig, OverridesAreCompleted) {
+  EXPECT_EQ(complete_job_override("train.warmup_r"),
+            "train.warmup_ratio=\tshare of the steps in which the learning rate rises from 0\n:files\n");
+  const std::string values = complete_job_override("train.schedule=");
+  EXPECT_NE(values.find("train.schedule=cosine\t"), std::string::npos);
+  EXPECT_EQ(values.find(":files"), std::string::npos);
+  EXPECT_NE(complete_job_override("data.train=").find(":files"), std::string::npos);
+  EXPECT_EQ(complete_job_override("tr").find("train.\t"), 0u);
+  EXPECT_EQ(complete_job_override("nothing.such"), ":files\n");
 }
 
 }  // namespace

@@ -1,0 +1,11 @@
+# The job files under configs/ as C++ raw strings, so that `redco ls` and `redco cp` work wherever the program is.
+file(GLOB_RECURSE SHIPPED_JOBS RELATIVE ${CMAKE_SOURCE_DIR}/configs CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/configs/*.yaml)
+list(SORT SHIPPED_JOBS)
+set(SHIPPED "")
+foreach(JOB ${SHIPPED_JOBS})
+  file(READ ${CMAKE_SOURCE_DIR}/configs/${JOB} TEXT)
+  string(REGEX REPLACE "\\.yaml$" "" NAME "${JOB}")
+  string(APPEND SHIPPED "{\"${NAME}\", R\"redco_job(${TEXT})redco_job\"},\n")
+  set_property(DIRECTORY ${CMAKE_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/configs/${JOB})
+endforeach()
+file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/generated/shipped_jobs.inc CONTENT "${SHIPPED}")
