@@ -78,7 +78,7 @@ void load_params(ParamTree& tree, const ModelFiles& files,
   std::set<std::string> needed;
   std::vector<std::string> missing, unknown;
   for (const ParamSpec& s : tree.specs())
-    if (needed.insert(s.stored.name).second && !held.count(s.stored.name))
+    if (needed.insert(s.stored.name).second && !held.count(s.stored.name) && !s.buffer)
       missing.push_back(prefix + s.stored.name);
   for (const auto& [name, l] : held)
     if (!needed.count(name)) unknown.push_back(l->entry->name);
@@ -98,6 +98,7 @@ void load_params(ParamTree& tree, const ModelFiles& files,
 
   for (size_t i = 0; i < tree.size(); ++i) {
     const ParamSpec& s = tree.specs()[i];
+    if (!held.count(s.stored.name)) continue;  // a buffer
     const ModelFiles::Located& l = *held.at(s.stored.name);
     if (l.entry->shape != s.stored.shape)
       throw ContentsError("[checkpoint] {}: {} has shape {}, config.json says {}", l.file->path(),
@@ -111,6 +112,10 @@ void load_params(ParamTree& tree, const ModelFiles& files,
     for (size_t i = 0; i < tree.size(); ++i) {
       const ParamSpec& s = tree.specs()[i];
       const Tensor& t = tree.values()[i];
+      if (!held.count(s.stored.name)) {
+        initialize(s, t);
+        continue;
+      }
       const ModelFiles::Located& l = *held.at(s.stored.name);
       Group& dp = c.group(Axis::dp);
       const i64 row = row_elements(t), rows = t.local()[0];

@@ -6,6 +6,55 @@
 
 namespace redco {
 
+const char* name_of(ModelTask task) {
+  switch (task) {
+    case ModelTask::causal_lm:
+      return "causal-lm";
+    case ModelTask::seq2seq_lm:
+      return "seq2seq-lm";
+    case ModelTask::image_captioning:
+      return "image-captioning";
+    case ModelTask::masked_lm:
+      return "masked-lm";
+    case ModelTask::sequence_classification:
+      return "sequence-classification";
+    case ModelTask::image_classification:
+      return "image-classification";
+  }
+  return "";
+}
+
+Tensor Model::apply(const ParamTree&, const DecoderInputs&, const ApplyOptions&) const {
+  throw BugError(fmt::format("{} ({}) has no decoder", family_, name_of(task_)));
+}
+Tensor Model::encode(const ParamTree&, const EncoderInputs&, const ApplyOptions&) const {
+  throw BugError(fmt::format("{} ({}) makes no memory for a decoder", family_, name_of(task_)));
+}
+Tensor Model::apply_encoder(const ParamTree&, const EncoderInputs&, const ApplyOptions&) const {
+  throw BugError(fmt::format("{} ({}) is no encoder alone", family_, name_of(task_)));
+}
+
+std::vector<i32> Model::decoder_input_ids(std::span<const i32> labels) const {
+  if (decoder_start_token_id_ < 0)
+    throw UsageError(
+        "[model] the {} config has no decoder_start_token_id, which an output begins with; set "
+        "model.decoder_start_token_id",
+        family_);
+  std::vector<i32> out;
+  out.reserve(labels.size());
+  for (size_t t = 0; t < labels.size(); ++t) {
+    out.push_back(t == 0 ? decoder_start_token_id_ : labels[t - 1]);
+    if (out.back() >= 0) continue;
+    if (pad_token_id_ < 0)
+      throw UsageError(
+          "[model] the {} config has no pad_token_id, which stands for ignored labels; set "
+          "model.pad_token_id",
+          family_);
+    out.back() = pad_token_id_;
+  }
+  return out;
+}
+
 std::vector<i32> Model::positions(std::span<const i32> mask, bool generating) const {
   std::vector<i32> out(mask.size());
   i32 seen = 0;

@@ -102,16 +102,23 @@ Tensor cache_like(const Tensor& x, i64 length) {
   return zeros(s, x.dtype(), x.layout());
 }
 
-}  // namespace
-
-Tensor attend(const ApplyOptions& o, const AttentionSettings& s, size_t layer, const Tensor& q,
-              const Tensor& k0, const Tensor& v0, const Tensor& key_mask) {
+AttentionOptions attention_options(const ApplyOptions& o, const AttentionSettings& s, const char* site) {
   AttentionOptions a{.scale = s.scale, .causal = s.causal, .window = s.window};
   if (o.train && s.dropout > 0) {
     a.dropout = s.dropout;
-    a.dropout_key = Context::current().key("attention");
+    a.dropout_key = Context::current().key(site);
   }
-  if (!o.cache) return attention(q, k0, v0, a, key_mask);
+  return a;
+}
+
+}  // namespace
+
+Tensor attend(const ApplyOptions& o, const AttentionSettings& s, size_t layer, const Tensor& q,
+              const Tensor& k0, const Tensor& v0, const Tensor& key_mask, const Tensor& bias) {
+  AttentionOptions a = attention_options(o, s, "attention");
+  a.segmented = o.segmented;
+  if (!o.cache) return attention(q, k0, v0, a, key_mask, bias);
+  REDCO_CHECK(!o.segmented, "rows of several samples have no cache");
   KvCache& cache = *o.cache;
   const Tensor k = reduced(k0), v = reduced(v0);
   if (cache.layers.size() <= layer) cache.layers.resize(layer + 1);
@@ -123,7 +130,24 @@ Tensor attend(const ApplyOptions& o, const AttentionSettings& s, size_t layer, c
   cache_write(l.k, k, cache.length);
   cache_write(l.v, v, cache.length);
   a.kv_length = cache.length + k.size(1);
-  return attention(q, l.k, l.v, a, key_mask);
+  return attention(q, l.k, l.v, a, key_mask, bias);
+}
+
+Tensor cross_attend(const ApplyOptions& o, const AttentionSettings& s, size_t layer, const Tensor& q,
+                    const std::function<KeyValue()>& make, const Tensor& memory_mask) {
+  const AttentionOptions a = attention_options(o, s, "cross_attention");
+  if (!o.cache) {
+    const KeyValue m = make();
+    return attention(q, m.k, m.v, a, memory_mask);
+  }
+  if (o.cache->layers.size() <= layer) o.cache->layers.resize(layer + 1);
+  KvCache::Layer& l = o.cache->layers[layer];
+  if (!l.cross_k.defined()) {
+    const KeyValue m = make();
+    l.cross_k = reduced(m.k);
+    l.cross_v = reduced(m.v);
+  }
+  return attention(q, l.cross_k, l.cross_v, a, memory_mask);
 }
 
 Tensor head_input(const ApplyOptions& o, const Tensor& x) {

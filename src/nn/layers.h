@@ -17,6 +17,7 @@ struct KvCache {
   i64 length = 0;  // tokens held; advanced once per apply, after the last layer
   struct Layer {
     Tensor k, v;
+    Tensor cross_k, cross_v;  // of an encoder's output [B, S, H, D]; made at the first apply, then kept
   };
   std::vector<Layer> layers;
 };
@@ -26,6 +27,7 @@ struct ApplyOptions {
   bool train = false;               // dropout is on
   bool recompute_blocks = false;    // keep a block's input alone
   bool last_position_only = false;  // logits of the last token alone, [B, 1, V]
+  bool segmented = false;  // key_mask holds sample numbers: attention stays inside a sample (no cache then)
   KvCache* cache = nullptr;
   std::vector<Tensor>* hidden_states = nullptr;  // filled as transformers does: embeddings, then each layer
 };
@@ -54,16 +56,23 @@ struct HeadGeometry {
 Tensor project_heads(const Tensor& x, const HeadProjection& w, const HeadGeometry& g, bool kv,
                      const Tensor& query_weight);
 
-// Self-attention over [B, T, H, D]: writes k, v to layer `layer` of the cache if there is one and attends to
-// all it holds.
 struct AttentionSettings {
   double scale = 1;
   bool causal = true;
   i64 window = 0;
   double dropout = 0;
 };
+// Self-attention over [B, T, H, D]: writes k, v to layer `layer` of the cache if there is one and attends to
+// all it holds. bias [1, H, T, keys] is added to the scores; undefined: none.
 Tensor attend(const ApplyOptions& o, const AttentionSettings& s, size_t layer, const Tensor& q,
-              const Tensor& k, const Tensor& v, const Tensor& key_mask);
+              const Tensor& k, const Tensor& v, const Tensor& key_mask, const Tensor& bias = {});
+// Attention of q [B, T, H, D] over an encoder's output: make() gives its keys and values [B, S, H, D]. A
+// cache asks for them once. memory_mask [B, S] or undefined.
+struct KeyValue {
+  Tensor k, v;
+};
+Tensor cross_attend(const ApplyOptions& o, const AttentionSettings& s, size_t layer, const Tensor& q,
+                    const std::function<KeyValue()>& make, const Tensor& memory_mask);
 
 // The tokens whose logits are wanted: all, or the last.
 Tensor head_input(const ApplyOptions& o, const Tensor& x);

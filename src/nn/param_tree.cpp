@@ -9,7 +9,13 @@ namespace redco {
 ShardedSpecs shard_specs(const std::vector<ParamSpec>& specs, int shards,
                          const std::vector<CustomRule>& custom) {
   std::vector<ParamInfo> infos;
-  for (const ParamSpec& s : specs) {
+  std::map<std::string, size_t> place;  // of parameters that are no adapters, among all
+  std::vector<size_t> own;              // among themselves
+  for (size_t i = 0; i < specs.size(); ++i) {
+    const ParamSpec& s = specs[i];
+    if (!s.adapter.weight.empty()) continue;
+    place[s.name] = i;
+    own.push_back(i);
     ParamInfo info{.name = s.name, .shape = s.shape, .kind = s.kind};
     if (s.heads.dim >= 0) {
       const HeadsOf& h = s.heads;
@@ -22,17 +28,33 @@ ShardedSpecs shard_specs(const std::vector<ParamSpec>& specs, int shards,
   }
   ShardedSpecs out;
   out.sharding = shard_parameters(infos, shards, custom);
-  for (size_t i = 0; i < specs.size(); ++i) {
-    Layout l;
+  out.layouts.resize(specs.size());
+  if (own.size() < specs.size()) {
+    std::vector<ShardingRule> rules(specs.size());
+    std::vector<ParamKind> kinds(specs.size(), ParamKind::linear);
+    for (size_t k = 0; k < own.size(); ++k) {
+      rules[own[k]] = std::move(out.sharding.rules[k]);
+      kinds[own[k]] = out.sharding.kinds[k];
+    }
+    out.sharding.rules = std::move(rules);
+    out.sharding.kinds = std::move(kinds);
+  }
+  for (size_t i : own) {
     const int dim = out.sharding.rules[i].dim;
     if (dim >= 0) {
       const HeadsOf& h = specs[i].heads;
       i64 unit = 1;
       if (dim == h.dim)
         unit = h.kv ? h.head_dim : h.n_head / (h.n_kv * kv_repeat(h.n_head, h.n_kv, shards)) * h.head_dim;
-      l[Axis::mp] = Placement::sharded(dim, unit);
+      out.layouts[i][Axis::mp] = Placement::sharded(dim, unit);
     }
-    out.layouts.push_back(l);
+  }
+  for (size_t i = 0; i < specs.size(); ++i) {
+    const AdapterOf& a = specs[i].adapter;
+    if (a.weight.empty()) continue;
+    const Placement& base = out.layouts[place.at(a.weight)][Axis::mp];
+    if (base.is_sharded(a.dim)) out.layouts[i][Axis::mp] = base;
+    add_adapter_rule(specs[i], out.layouts[i][Axis::mp], i, out.sharding);
   }
   return out;
 }
@@ -47,6 +69,10 @@ ParamTree::ParamTree(std::vector<ParamSpec> specs, std::map<std::string, std::st
   index_ = std::move(index);
 }
 
+const ParamSpec* ParamTree::find_spec(const std::string& name) const {
+  auto it = index_->find(name);
+  return it == index_->end() ? nullptr : &(*specs_)[it->second];
+}
 const Tensor& ParamTree::operator[](const std::string& name) const {
   auto it = index_->find(name);
   REDCO_CHECK(it != index_->end(), "the model has no parameter {}", name);
@@ -68,7 +94,32 @@ ParamTree ParamTree::with_values(std::vector<Tensor> values) const {
 
 ParamTree ParamTree::watched() const {
   ParamTree t = *this;
-  for (Tensor& v : t.values_) v = v.watched();
+  for (size_t i = 0; i < t.values_.size(); ++i)
+    if (!(*specs_)[i].buffer) t.values_[i] = t.values_[i].watched();
+  return t;
+}
+
+ParamTree ParamTree::watched(const std::vector<bool>& selected) const {
+  REDCO_CHECK(selected.size() == values_.size(), "{} choices for {} parameters", selected.size(),
+              values_.size());
+  ParamTree t = *this;
+  for (size_t i = 0; i < selected.size(); ++i)
+    if (selected[i]) t.values_[i] = t.values_[i].watched();
+  return t;
+}
+
+ParamTree ParamTree::subset(const std::vector<bool>& selected) const {
+  REDCO_CHECK(selected.size() == values_.size(), "{} choices for {} parameters", selected.size(),
+              values_.size());
+  std::vector<ParamSpec> specs;
+  std::vector<Tensor> values;
+  for (size_t i = 0; i < selected.size(); ++i)
+    if (selected[i]) {
+      specs.push_back((*specs_)[i]);
+      values.push_back(values_[i]);
+    }
+  ParamTree t(std::move(specs), {});
+  t.values_ = std::move(values);
   return t;
 }
 
@@ -79,22 +130,37 @@ ParamTree make_params(const ModelParams& params, const std::vector<Layout>& layo
   return tree;
 }
 
+void initialize(const ParamSpec& s, const Tensor& t) {
+  if (t.is_meta()) return;
+  Context& c = Context::current();
+  float* p = t.mutable_data<float>();
+  const i64 n = t.local_numel();
+  switch (s.init.kind) {
+    case Init::Kind::normal: {
+      Restore<std::string> scope(c.random_scope, s.name);
+      fill_normal(t, c.key("init"), s.init.std);
+      const Range rows = t.range(0);
+      if (s.init.zero_row < rows.begin || s.init.zero_row >= rows.end) break;
+      const i64 row = n / rows.size();
+      kernels::fill<float>(p + (s.init.zero_row - rows.begin) * row, 0.f, row);
+      break;
+    }
+    case Init::Kind::constant:
+      kernels::fill<float>(p, static_cast<float>(s.init.std), n);
+      break;
+    case Init::Kind::ones:
+      kernels::fill<float>(p, 1.f, n);
+      break;
+    case Init::Kind::zeros:
+      kernels::fill<float>(p, 0.f, n);
+      break;
+  }
+}
+
 void initialize(ParamTree& tree, u64 seed) {
   Context& c = Context::current();
   Restore<RandomState> random(c.random, {.seed = seed, .step = -1, .row_offset = 0});
-  for (size_t i = 0; i < tree.size(); ++i) {
-    const ParamSpec& s = tree.specs()[i];
-    Tensor& t = tree.values()[i];
-    if (t.is_meta()) continue;
-    float* p = t.mutable_data<float>();
-    const i64 n = t.local_numel();
-    if (s.init.kind == Init::Kind::normal) {
-      Restore<std::string> scope(c.random_scope, s.name);
-      fill_normal(t, c.key("init"), s.init.std);
-    } else {
-      kernels::fill<float>(p, s.init.kind == Init::Kind::ones ? 1.f : 0.f, n);
-    }
-  }
+  for (size_t i = 0; i < tree.size(); ++i) initialize(tree.specs()[i], tree.values()[i]);
 }
 
 }  // namespace redco

@@ -34,8 +34,9 @@ struct HeadsOf {
 };
 
 struct Init {
-  enum class Kind : std::uint8_t { zeros, ones, normal } kind = Kind::zeros;
-  double std = 0;
+  enum class Kind : std::uint8_t { zeros, ones, normal, constant } kind = Kind::zeros;
+  double std = 0;     // normal; the value of constant
+  i64 zero_row = -1;  // normal: this row is zeros (an embedding's padding row); -1: none
 };
 
 struct ParamSpec {
@@ -45,9 +46,12 @@ struct ParamSpec {
   StoredAs stored;
   HeadsOf heads{};
   Init init{};
+  // Stored with the model, never trained. A checkpoint may lack it: then it has its initial value.
+  bool buffer = false;
 };
 
-// Which dim of each parameter is cut over mp, and in which units.
+// Which dim of each parameter is cut over mp, and in which units. Adapters follow their layers; no rule is
+// asked.
 struct ShardedSpecs {
   std::vector<Layout> layouts;
   Sharding sharding;  // rules, table, warnings
@@ -72,11 +76,13 @@ class ParamTree {
   bool has(const std::string& name) const;
   // The value, or an undefined tensor.
   Tensor find(const std::string& name) const;
+  // The spec of a name or alias; null where there is none.
+  const ParamSpec* find_spec(const std::string& name) const;
   void set(const std::string& name, Tensor value);
 
   // The same names with other values: watched leaves, fast weights, averages.
   ParamTree with_values(std::vector<Tensor> values) const;
-  ParamTree watched() const;  // every value a new leaf of the tape
+  ParamTree watched() const;  // every value but buffers a new leaf of the tape
 
  private:
   std::shared_ptr<const std::vector<ParamSpec>> specs_;
@@ -96,5 +102,7 @@ ParamTree make_params(const ModelParams& params, const std::vector<Layout>& layo
 // version kInitVersion.
 constexpr int kInitVersion = 1;
 void initialize(ParamTree& tree, u64 seed);
+// One parameter, with the context's random state: a buffer that a checkpoint lacks.
+void initialize(const ParamSpec& spec, const Tensor& value);
 
 }  // namespace redco

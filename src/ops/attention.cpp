@@ -63,6 +63,7 @@ kernels::AttentionArgs args_of(const AttentionOptions& o, const Tensor& q, const
   a.causal = o.causal;
   a.window = o.window;
   if (key_mask.defined()) a.key_mask = key_mask.data<i32>();
+  if (o.segmented) a.q_segment = a.k_segment = a.key_mask;
   if (bias.defined()) {
     a.bias = bias.raw();
     a.bias_B = bias.local()[0];
@@ -159,6 +160,8 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
       !mask.defined() || (mask.dtype() == DType::i32 && mask.rank() == 2 && mask.size(0) == q.size(0) &&
                           mask.size(1) >= keys && mask.size(1) <= k.size(1)),
       "[attention] mask {} for {} keys of {}", describe(mask), keys, describe(k));
+  REDCO_CHECK(!o.segmented || (mask.defined() && q.size(1) == keys), "[attention] {} queries of segmented {}",
+              q.size(1), describe(mask));
   REDCO_CHECK(
       !bias.defined() || (bias.rank() == 4 && (bias.size(0) == 1 || bias.size(0) == q.size(0)) &&
                           bias.size(1) == q.size(2) && bias.size(2) == q.size(1) && bias.size(3) == keys),
@@ -226,7 +229,10 @@ Tensor visibility(i64 Tq, i64 Tk, const AttentionOptions& o, const Tensor& key_m
           for (i64 j = 0; j < Tk; ++j) {
             const i64 at = i + Tk - Tq;
             bool sees = !(o.causal && j > at) && !(o.window > 0 && j <= at - o.window);
-            if (key_mask.defined()) sees = sees && op.in(0).data<i32>()[b * op.in(0).local()[1] + j] != 0;
+            if (key_mask.defined()) {
+              const i32* mask = op.in(0).data<i32>() + b * op.in(0).local()[1];
+              sees = sees && mask[j] != 0 && (!o.segmented || mask[j] == mask[i]);
+            }
             *p++ = sees ? T(0) : -std::numeric_limits<T>::infinity();
           }
     });

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "ops/create.h"
@@ -43,7 +44,12 @@ const ModelParams& Pipeline::params() const {
 }
 
 std::vector<ParamGroup> Pipeline::groups() const {
-  return {{.name = "all", .has = [](const std::string&) { return true; }, .term = ""}};
+  std::set<std::string> buffers;
+  for (const ParamSpec& s : params().specs)
+    if (s.buffer) buffers.insert(s.name);
+  return {{.name = "all",
+           .has = [buffers](const std::string& name) { return !buffers.count(name); },
+           .term = ""}};
 }
 
 std::shared_ptr<const Dataset> Pipeline::source(const ParamTree&, const StepContext&) {
@@ -55,6 +61,17 @@ std::map<std::string, double> Pipeline::metrics(const std::map<std::string, doub
   std::map<std::string, double> out = means;
   if (!means.empty() && !out.count("loss")) out["loss"] = means.begin()->second;
   return out;
+}
+
+std::string Pipeline::output(const Example& example, const std::string& prediction) const {
+  nlohmann::ordered_json j = {{"id", example.ordinal}};
+  const auto answer = nlohmann::ordered_json::parse(prediction, nullptr, false);
+  if (answer.is_object()) {
+    j.update(answer);
+  } else {
+    j["prediction"] = prediction;
+  }
+  return j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 i64 ExampleList::length(i64 i) const {

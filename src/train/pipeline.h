@@ -111,7 +111,8 @@ class Pipeline {
   // ------------------------------------------------------------------------------------------------ The
   // parameters: the model's, unless the algorithm has its own.
   virtual const ModelParams& params() const;
-  // One group with all parameters that descends the first term. Parameters in no group stay as they are.
+  // One group with all parameters but buffers that descends the first term. Parameters in no group stay as
+  // they are.
   virtual std::vector<ParamGroup> groups() const;
   // The examples of epoch ctx.epoch, as many in each; ctx.step is the epoch's first. Default: the training
   // data given. Called on all ranks together, at each epoch's start, and again where a run goes on inside an
@@ -123,6 +124,19 @@ class Pipeline {
   virtual std::shared_ptr<const Dataset> evaluation() { return eval_data; }
   // Evaluation metrics from the means of the terms. Default: loss of the first term.
   virtual std::map<std::string, double> metrics(const std::map<std::string, double>& term_means) const;
+  // Where eval.generation is given, an evaluation also asks predict(), with examples of evaluation(). What is
+  // kept of an answer, a JSON object: its id and what predict() said, unless the pipeline knows more to tell
+  // (the prompt, the reference).
+  virtual std::string output(const Example& example, const std::string& prediction) const;
+  // Metrics from those outputs, in the examples' order: their names stand beside those of metrics(). Called
+  // with the whole evaluation, and on the first rank alone, where measures_outputs(); otherwise only the few
+  // outputs that are to be kept are made.
+  virtual bool measures_outputs() const { return false; }
+  virtual std::map<std::string, double> output_metrics(std::span<const Example> examples,
+                                                       const std::vector<std::string>& outputs) const {
+    (void)examples, (void)outputs;
+    return {};
+  }
   // State beside parameters and optimizer, to be checkpointed (replay buffers, counters). JSON text.
   virtual std::string state() const { return "{}"; }
   virtual void restore(const std::string& json) { (void)json; }
@@ -167,7 +181,7 @@ Tensor value_rows(std::span<const Example> mine, const BatchShape& s, const std:
 // --- users' shared objects
 // ------------------------------------------------------------------------------------------ Raised when this
 // header changes incompatibly: a .so of another version is refused.
-constexpr int kPipelineAbi = 1;
+constexpr int kPipelineAbi = 2;
 // Loads `path` and makes its pipeline. UsageError: no such file, not a pipeline, of another version.
 std::unique_ptr<Pipeline> load_pipeline(const std::string& path);
 
