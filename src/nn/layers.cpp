@@ -2,6 +2,7 @@
 
 #include "autograd/grad.h"
 #include "base/error.h"
+#include "nn/lora.h"
 #include "ops/create.h"
 #include "ops/elementwise.h"
 #include "ops/linear.h"
@@ -11,12 +12,8 @@
 
 namespace redco {
 
-Tensor dense(const ParamTree& p, const std::string& prefix, const Tensor& x) {
-  return linear(x, p[prefix + ".weight"], p.find(prefix + ".bias"));
-}
-
-Tensor dense_part(const ParamTree& p, const std::string& prefix, const std::string& part, const Tensor& x) {
-  return linear(x, p[prefix + ".weight[" + part + "]"], p.find(prefix + ".bias[" + part + "]"));
+Tensor dense(const ParamTree& p, const LayerName& name, const Tensor& x, const ApplyOptions& o) {
+  return add_adapter(p, name, x, linear(x, p[name.weight()], p.find(name.bias())), o);
 }
 
 Tensor layer_norm(const ParamTree& p, const std::string& prefix, const Tensor& x, double eps) {
@@ -85,6 +82,17 @@ Tensor project_heads(const Tensor& x, const HeadProjection& w, const HeadGeometr
   }
   const Tensor y = linear(x, weight, bias);
   return reshape(y, {x.size(0), x.size(1), heads, g.head_dim});
+}
+
+Tensor project_heads(const ParamTree& p, const LayerName& name, const Tensor& x, const HeadGeometry& g,
+                     bool kv, const Tensor& query_weight, const ApplyOptions& o) {
+  const i64 f = kv ? head_repeats(g.n_head, g.n_kv) : 1;
+  const auto repeated = [&](const Tensor& w) {
+    return kv && w.defined() ? repeat_heads(w, g.head_dim, f, query_weight.layout()) : w;
+  };
+  const Tensor y = linear(x, repeated(p[name.weight()]), repeated(p.find(name.bias())));
+  return reshape(add_adapter(p, name, x, y, o, repeated),
+                 {x.size(0), x.size(1), kv ? g.n_kv * f : g.n_head, g.head_dim});
 }
 
 namespace {

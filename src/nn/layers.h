@@ -32,10 +32,21 @@ struct ApplyOptions {
   std::vector<Tensor>* hidden_states = nullptr;  // filled as transformers does: embeddings, then each layer
 };
 
-// y = x W^T + b with `prefix.weight` and, where it exists, `prefix.bias`.
-Tensor dense(const ParamTree& p, const std::string& prefix, const Tensor& x);
-// Part `part` of a fused projection: `prefix.weight[part]`.
-Tensor dense_part(const ParamTree& p, const std::string& prefix, const std::string& part, const Tensor& x);
+// A linear layer: `prefix.weight` and, where it exists, `prefix.bias`; or a part of a fused one,
+// `prefix.weight[part]`.
+struct LayerName {
+  std::string prefix, part;
+  LayerName(std::string prefix, std::string part = "") : prefix(std::move(prefix)), part(std::move(part)) {}
+  LayerName(const char* prefix) : prefix(prefix) {}
+  std::string weight() const { return prefix + ".weight" + suffix(); }
+  std::string bias() const { return prefix + ".bias" + suffix(); }
+
+ private:
+  std::string suffix() const { return part.empty() ? "" : "[" + part + "]"; }
+};
+
+// y = x W^T + b, and what the layer's adapter adds (nn/lora.h), whose dropout is on where o says training.
+Tensor dense(const ParamTree& p, const LayerName& name, const Tensor& x, const ApplyOptions& o = {});
 Tensor layer_norm(const ParamTree& p, const std::string& prefix, const Tensor& x, double eps);
 Tensor rms_norm(const ParamTree& p, const std::string& prefix, const Tensor& x, double eps);
 // Hugging Face's activation names (ACT2FN): gelu, gelu_new, relu, silu, ... Throws UsageError for others.
@@ -55,6 +66,9 @@ struct HeadGeometry {
 };
 Tensor project_heads(const Tensor& x, const HeadProjection& w, const HeadGeometry& g, bool kv,
                      const Tensor& query_weight);
+// The same of a layer by name, with its adapter.
+Tensor project_heads(const ParamTree& p, const LayerName& name, const Tensor& x, const HeadGeometry& g,
+                     bool kv, const Tensor& query_weight, const ApplyOptions& o);
 
 struct AttentionSettings {
   double scale = 1;

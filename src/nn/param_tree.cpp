@@ -6,6 +6,26 @@
 
 namespace redco {
 
+namespace {
+
+// The rule of an adapter's matrix, and its row of the table.
+void add_adapter_rule(const ParamSpec& s, const Placement& p, size_t at, Sharding& sharding) {
+  const std::string pattern = s.adapter.dim == 0 ? "lora_B.weight" : "lora_A.weight";
+  const ShardingRule rule{p.is_sharded() ? p.dim : -1, "cut with its layer", pattern};
+  std::vector<std::optional<std::string>> spec;
+  for (const int d : spec_dims(s.kind, 2))
+    spec.push_back(d == rule.dim ? std::optional<std::string>("mp") : std::nullopt);
+  sharding.rules[at] = rule;
+  for (RuleRow& row : sharding.rows)
+    if (row.rule == rule.rule && row.pattern == pattern && row.spec == spec) {
+      ++row.tensors;
+      return;
+    }
+  sharding.rows.push_back({pattern, spec, rule.rule, 1});
+}
+
+}  // namespace
+
 ShardedSpecs shard_specs(const std::vector<ParamSpec>& specs, int shards,
                          const std::vector<CustomRule>& custom) {
   std::vector<ParamInfo> infos;
@@ -95,16 +115,7 @@ ParamTree ParamTree::with_values(std::vector<Tensor> values) const {
 ParamTree ParamTree::watched() const {
   ParamTree t = *this;
   for (size_t i = 0; i < t.values_.size(); ++i)
-    if (!(*specs_)[i].buffer) t.values_[i] = t.values_[i].watched();
-  return t;
-}
-
-ParamTree ParamTree::watched(const std::vector<bool>& selected) const {
-  REDCO_CHECK(selected.size() == values_.size(), "{} choices for {} parameters", selected.size(),
-              values_.size());
-  ParamTree t = *this;
-  for (size_t i = 0; i < selected.size(); ++i)
-    if (selected[i]) t.values_[i] = t.values_[i].watched();
+    if ((*specs_)[i].trained()) t.values_[i] = t.values_[i].watched();
   return t;
 }
 
@@ -143,6 +154,11 @@ void initialize(const ParamSpec& s, const Tensor& t) {
       if (s.init.zero_row < rows.begin || s.init.zero_row >= rows.end) break;
       const i64 row = n / rows.size();
       kernels::fill<float>(p + (s.init.zero_row - rows.begin) * row, 0.f, row);
+      break;
+    }
+    case Init::Kind::uniform: {
+      Restore<std::string> scope(c.random_scope, s.name);
+      fill_uniform(t, c.key("init"), s.init.std);
       break;
     }
     case Init::Kind::constant:

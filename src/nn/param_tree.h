@@ -34,9 +34,17 @@ struct HeadsOf {
 };
 
 struct Init {
-  enum class Kind : std::uint8_t { zeros, ones, normal, constant } kind = Kind::zeros;
-  double std = 0;     // normal; the value of constant
+  enum class Kind : std::uint8_t { zeros, ones, normal, uniform, constant } kind = Kind::zeros;
+  double std = 0;     // normal; uniform: in [-std, std); the value of constant
   i64 zero_row = -1;  // normal: this row is zeros (an embedding's padding row); -1: none
+};
+
+// A or B of a linear layer's low-rank adapter (nn/lora.h).
+struct AdapterOf {
+  std::string weight;  // the parameter that is adapted; "": this is no adapter
+  int dim = -1;        // the dim that it shares with it: cut where that one is cut along it, else whole
+  double scale = 1;    // of B A
+  double dropout = 0;  // of A's input, in training
 };
 
 struct ParamSpec {
@@ -48,6 +56,9 @@ struct ParamSpec {
   Init init{};
   // Stored with the model, never trained. A checkpoint may lack it: then it has its initial value.
   bool buffer = false;
+  bool frozen = false;  // adapters are trained in its place
+  AdapterOf adapter{};
+  bool trained() const { return !buffer && !frozen; }
 };
 
 // Which dim of each parameter is cut over mp, and in which units. Adapters follow their layers; no rule is
@@ -82,7 +93,9 @@ class ParamTree {
 
   // The same names with other values: watched leaves, fast weights, averages.
   ParamTree with_values(std::vector<Tensor> values) const;
-  ParamTree watched() const;  // every value but buffers a new leaf of the tape
+  ParamTree watched() const;  // every value that is trained a new leaf of the tape
+  // The same tensors of some of the parameters.
+  ParamTree subset(const std::vector<bool>& selected) const;
 
  private:
   std::shared_ptr<const std::vector<ParamSpec>> specs_;

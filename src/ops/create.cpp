@@ -111,6 +111,13 @@ void fill_normal(const Tensor& t, u64 key, double std) {
   if (std != 1) kernels::affine<float>(p, p, static_cast<float>(std), 0.f, t.local_numel());
 }
 
+void fill_uniform(const Tensor& t, u64 key, double bound) {
+  if (t.is_meta()) return;
+  float* const p = t.mutable_data<float>();
+  kernels::philox_uniform(key, block_of(t), p);
+  kernels::affine<float>(p, p, static_cast<float>(2 * bound), static_cast<float>(-bound), t.local_numel());
+}
+
 Tensor label_mask(const Tensor& labels, DType dtype) {
   OpCall op("label_mask", {labels});
   op.choose({labels.numel()}, [](OpCall::Strategies& s) { s.add({s.in(0)}, {s.in(0)}, true); });

@@ -26,6 +26,7 @@ Tensor random_uniform(const Shape& shape, u64 key, const Layout& layout = {});
 Tensor random_normal(const Shape& shape, u64 key, const Layout& layout = {});
 // Overwrites t (f32) with normal numbers of this standard deviation: initial values, in place.
 void fill_normal(const Tensor& t, u64 key, double std);
+void fill_uniform(const Tensor& t, u64 key, double bound);  // in [-bound, bound)
 
 // 1 where label >= 0, else 0.
 Tensor label_mask(const Tensor& labels, DType dtype);

@@ -49,10 +49,17 @@ void row_strategies(OpCall::Strategies& s, int x, int rank, std::vector<Placemen
   }
 }
 
+// Partial: a Partial operand stays so whatever it costs (linear_partial).
+enum class Sums : std::uint8_t { cheapest, partial };
+
 // y[..., N] = x[..., K] by a stationary weight whose dim `k` is contracted and dim `n` comes out.
-void stationary_strategies(OpCall::Strategies& s, int rank, int n_dim, int k_dim) {
+void stationary_strategies(OpCall::Strategies& s, int rank, int n_dim, int k_dim, Sums sums) {
   const Placement x = s.in(0), w = s.in(1);
   const int last = rank - 1;
+  if (sums == Sums::partial && x.is_partial() && w.is_replicated()) {
+    s.add({P, R}, {P});
+    return;
+  }
   if (w.is_replicated()) {
     s.all_replicated();
     row_strategies(s, 0, rank, {R, R});
@@ -77,21 +84,20 @@ Tensor batched_linear(const Tensor& x, const Tensor& w) {
   return reshape(matmul(reshape(x, {numel(rows), x.size(-1)}), w, false, true), out);
 }
 
-}  // namespace
+Tensor product(const Tensor& x, const Tensor& w, Sums sums);
+Tensor product_transposed(const Tensor& g, const Tensor& w, Sums sums);
+Tensor weight_gradient(const Tensor& g, const Tensor& x, Sums sums);
 
-Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias) {
+Tensor product(const Tensor& x, const Tensor& w, Sums sums) {
   REDCO_CHECK(x.rank() >= 1 && w.visible() >= 2 && x.shape().back() == w.shape().back(), "[linear] {} by {}",
               describe(x), describe(w));
-  if (w.rank() > 2) {
-    const Tensor y = batched_linear(x, w);
-    return bias.defined() ? add_bias(y, bias) : y;
-  }
+  if (w.rank() > 2) return batched_linear(x, w);
   const int rank = x.rank();
   const i64 O = w.shape()[0];
   Shape shape = x.shape();
   shape.back() = O;
   OpCall op("linear", {x, w});
-  op.choose({numel(shape)}, [&](OpCall::Strategies& s) { stationary_strategies(s, rank, 0, 1); }, {1});
+  op.choose({numel(shape)}, [&](OpCall::Strategies& s) { stationary_strategies(s, rank, 0, 1, sums); }, {1});
   Tensor y = op.output(shape, x.dtype(), x.hidden());
   const i64 m = leading(op.in(0)), k = op.in(0).local().back(), n = op.in(1).local()[0];
   op.flops(2.0 * m * n * k);
@@ -100,23 +106,24 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias) {
     const Operand<T> a(op.in(0)), b(op.in(1));
     if (op.runs()) kernels::gemm<T>(false, true, m, n, k, 1, a.data, k, b.data, k, 0, y.mutable_data<T>(), n);
   });
-  op.record({x, w}, [](const Vjp& v) {
+  // Only the weight's gradient reads x.
+  op.record({w.node() ? x : Tensor(), w}, [sums](const Vjp& v) {
     std::vector<Tensor> d(2);
-    if (v.needs(0)) d[0] = linear_transposed(v.g(), v.saved(1));
-    if (v.needs(1)) d[1] = linear_weight_gradient(v.g(), v.saved(0));
+    if (v.needs(0)) d[0] = product_transposed(v.g(), v.saved(1), sums);
+    if (v.needs(1)) d[1] = weight_gradient(v.g(), v.saved(0), sums);
     return d;
   });
-  return bias.defined() ? add_bias(y, bias) : y;
+  return y;
 }
 
-Tensor linear_transposed(const Tensor& g, const Tensor& w) {
+Tensor product_transposed(const Tensor& g, const Tensor& w, Sums sums) {
   REDCO_CHECK(w.rank() == 2 && g.shape().back() == w.shape()[0], "[linear_transposed] {} by {}", describe(g),
               describe(w));
   const int rank = g.rank();
   Shape shape = g.shape();
   shape.back() = w.shape()[1];
   OpCall op("linear_transposed", {g, w});
-  op.choose({numel(shape)}, [&](OpCall::Strategies& s) { stationary_strategies(s, rank, 1, 0); }, {1});
+  op.choose({numel(shape)}, [&](OpCall::Strategies& s) { stationary_strategies(s, rank, 1, 0, sums); }, {1});
   Tensor y = op.output(shape, g.dtype(), g.hidden());
   const i64 m = leading(op.in(0)), k = op.in(0).local().back(), n = op.in(1).local()[1];
   op.flops(2.0 * m * n * k);
@@ -126,16 +133,16 @@ Tensor linear_transposed(const Tensor& g, const Tensor& w) {
     if (op.runs())
       kernels::gemm<T>(false, false, m, n, k, 1, a.data, k, b.data, n, 0, y.mutable_data<T>(), n);
   });
-  op.record({g, w}, [](const Vjp& v) {
+  op.record({g, w}, [sums](const Vjp& v) {
     std::vector<Tensor> d(2);
-    if (v.needs(0)) d[0] = linear(v.g(), v.saved(1));
-    if (v.needs(1)) d[1] = linear_weight_gradient(v.saved(0), v.g());
+    if (v.needs(0)) d[0] = product(v.g(), v.saved(1), sums);
+    if (v.needs(1)) d[1] = weight_gradient(v.saved(0), v.g(), sums);
     return d;
   });
   return y;
 }
 
-Tensor linear_weight_gradient(const Tensor& g, const Tensor& x) {
+Tensor weight_gradient(const Tensor& g, const Tensor& x, Sums sums) {
   REDCO_CHECK(g.rank() == x.rank() && g.rank() >= 1, "[linear_weight_gradient] {} and {}", describe(g),
               describe(x));
   const int last = x.rank() - 1;
@@ -143,6 +150,10 @@ Tensor linear_weight_gradient(const Tensor& g, const Tensor& x) {
   OpCall op("linear_weight_gradient", {g, x});
   op.choose({numel(shape)}, [&](OpCall::Strategies& s) {
     const Placement a = s.in(0), b = s.in(1);
+    if (sums == Sums::partial && a.is_partial() != b.is_partial() && !a.is_sharded() && !b.is_sharded()) {
+      s.add({a, b}, {P});
+      return;
+    }
     s.all_replicated();
     if (a.is_sharded(last)) s.add({a, R}, {Placement::sharded(0, a.unit)});
     if (b.is_sharded(last)) s.add({R, b}, {Placement::sharded(1, b.unit)});
@@ -160,13 +171,27 @@ Tensor linear_weight_gradient(const Tensor& g, const Tensor& x) {
     if (op.runs()) kernels::gemm<T>(true, false, m, n, k, 1, a.data, m, b.data, n, 0, y.mutable_data<T>(), n);
   });
   // The cotangent of dW plays the weight: it stays where it is.
-  op.record({g, x}, [](const Vjp& v) {
+  op.record({g, x}, [sums](const Vjp& v) {
     std::vector<Tensor> d(2);
-    if (v.needs(0)) d[0] = linear(v.saved(1), v.g());
-    if (v.needs(1)) d[1] = linear_transposed(v.saved(0), v.g());
+    if (v.needs(0)) d[0] = product(v.saved(1), v.g(), sums);
+    if (v.needs(1)) d[1] = product_transposed(v.saved(0), v.g(), sums);
     return d;
   });
   return y;
+}
+
+}  // namespace
+
+Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias) {
+  const Tensor y = product(x, w, Sums::cheapest);
+  return bias.defined() ? add_bias(y, bias) : y;
+}
+Tensor linear_partial(const Tensor& x, const Tensor& w) { return product(x, w, Sums::partial); }
+Tensor linear_transposed(const Tensor& g, const Tensor& w) {
+  return product_transposed(g, w, Sums::cheapest);
+}
+Tensor linear_weight_gradient(const Tensor& g, const Tensor& x) {
+  return weight_gradient(g, x, Sums::cheapest);
 }
 
 namespace {

@@ -44,12 +44,11 @@ const ModelParams& Pipeline::params() const {
 }
 
 std::vector<ParamGroup> Pipeline::groups() const {
-  std::set<std::string> buffers;
+  std::set<std::string> fixed;
   for (const ParamSpec& s : params().specs)
-    if (s.buffer) buffers.insert(s.name);
-  return {{.name = "all",
-           .has = [buffers](const std::string& name) { return !buffers.count(name); },
-           .term = ""}};
+    if (!s.trained()) fixed.insert(s.name);
+  return {
+      {.name = "all", .has = [fixed](const std::string& name) { return !fixed.count(name); }, .term = ""}};
 }
 
 std::shared_ptr<const Dataset> Pipeline::source(const ParamTree&, const StepContext&) {

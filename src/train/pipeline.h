@@ -111,8 +111,8 @@ class Pipeline {
   // ------------------------------------------------------------------------------------------------ The
   // parameters: the model's, unless the algorithm has its own.
   virtual const ModelParams& params() const;
-  // One group with all parameters but buffers that descends the first term. Parameters in no group stay as
-  // they are.
+  // One group with all parameters that are trained (no buffers, no frozen ones) that descends the first term.
+  // Parameters in no group stay as they are.
   virtual std::vector<ParamGroup> groups() const;
   // The examples of epoch ctx.epoch, as many in each; ctx.step is the epoch's first. Default: the training
   // data given. Called on all ranks together, at each epoch's start, and again where a run goes on inside an

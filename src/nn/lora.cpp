@@ -1,0 +1,213 @@
+#include "nn/lora.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/error.h"
+#include "base/words.h"
+#include "kernels/elementwise.h"
+#include "ops/elementwise.h"
+#include "ops/linear.h"
+#include "ops/redistribute.h"
+#include "shard/name_regex.h"
+
+namespace redco {
+
+namespace {
+
+// PEFT's get_pattern_key: the first pattern that the name ends with.
+template <class T>
+const T* by_pattern(const std::map<std::string, T>& patterns, const std::string& module) {
+  for (const auto& [pattern, value] : patterns)
+    if (NameRegex("(.*\\.)?(" + pattern + ")").matches(module)) return &value;
+  return nullptr;
+}
+
+bool ends_with_name(const std::string& module, const std::string& end) {
+  return module == end || module.ends_with("." + end);
+}
+
+std::string last_part(const std::string& module) { return module.substr(module.rfind('.') + 1); }
+
+std::string module_of(const std::string& parameter) { return parameter.substr(0, parameter.rfind('.')); }
+
+// The stored name without its `.weight`; "" for what isn't a linear layer's weight.
+std::string linear_module(const ParamSpec& s) {
+  if (s.kind != ParamKind::linear || s.shape.size() != 2 || !s.adapter.weight.empty()) return "";
+  return s.stored.name.ends_with(".weight") ? module_of(s.stored.name) : "";
+}
+
+// Different last parts of names, in order.
+std::vector<std::string> short_names(const std::vector<std::string>& modules) {
+  std::vector<std::string> out;
+  for (const std::string& m : modules)
+    if (std::find(out.begin(), out.end(), last_part(m)) == out.end()) out.push_back(last_part(m));
+  return out;
+}
+
+// Why `name` means no linear layer.
+[[noreturn]] void no_such_layer(const ModelParams& params, const std::string& name,
+                                const std::vector<std::string>& linear, const std::string& where) {
+  const std::vector<std::string> names = short_names(linear);
+  const std::string known = fmt::format("the model's linear layers are {}", fmt::join(names, ", "));
+  for (const auto& [alias, target] : params.aliases)
+    if (ends_with_name(module_of(alias), name))
+      throw UsageError("[lora] {}: '{}' has no weight of its own, it shares {}; {}", where, excerpt(name),
+                       target, known);
+  for (const ParamSpec& s : params.specs)
+    if (ends_with_name(module_of(s.stored.name), name))
+      throw UsageError("[lora] {}: '{}' is no linear layer; adapters go beside linear layers; {}", where,
+                       excerpt(name), known);
+  const std::string near = nearest(last_part(name), names);
+  throw UsageError("[lora] {}: '{}' means no layer of this model; {}{}", where, excerpt(name),
+                   near.empty() ? "" : "did you mean " + near + "? ", known);
+}
+
+}  // namespace
+
+i64 LoraConfig::rank_of(const std::string& module) const {
+  const i64* own = by_pattern(rank_pattern, module);
+  return own ? *own : rank;
+}
+
+double LoraConfig::scale_of(const std::string& module) const {
+  const double* own = by_pattern(alpha_pattern, module);
+  const auto r = static_cast<double>(rank_of(module));
+  return (own ? *own : alpha) / (use_rslora ? std::sqrt(r) : r);
+}
+
+std::vector<std::string> linear_modules(const ModelParams& params) {
+  std::vector<std::string> out;
+  std::set<std::string> seen;
+  for (const ParamSpec& s : params.specs)
+    if (const std::string m = linear_module(s); !m.empty() && seen.insert(m).second) out.push_back(m);
+  return out;
+}
+
+std::vector<std::string> lora_targets(const ModelParams& params, const LoraConfig& config,
+                                      const std::string& where) {
+  const std::vector<std::string> linear = linear_modules(params);
+  std::vector<std::string> out;
+  if (!config.target_regex.empty()) {
+    const NameRegex regex(config.target_regex);
+    for (const std::string& m : linear)
+      if (regex.matches(m)) out.push_back(m);
+    if (out.empty())
+      throw UsageError(
+          "[lora] {}: '{}' matches no linear layer (it must match the whole name, such as {}); they end in "
+          "{}",
+          where, excerpt(config.target_regex), linear.empty() ? "none" : linear.front(),
+          fmt::join(short_names(linear), ", "));
+    return out;
+  }
+  if (config.target_modules == std::vector<std::string>{kAllLinear}) {
+    for (const std::string& m : linear)
+      if (last_part(m) != "lm_head") out.push_back(m);  // as PEFT: all but the output embedding
+    return out;
+  }
+  if (config.target_modules.empty()) throw UsageError("[lora] {}: no layer is named", where);
+  for (const std::string& name : config.target_modules)
+    if (std::none_of(linear.begin(), linear.end(),
+                     [&](const std::string& m) { return ends_with_name(m, name); }))
+      no_such_layer(params, name, linear, where);
+  for (const std::string& m : linear)
+    for (const std::string& name : config.target_modules)
+      if (ends_with_name(m, name)) {
+        out.push_back(m);
+        break;
+      }
+  return out;
+}
+
+ModelParams with_lora(ModelParams params, const LoraConfig& config, const std::vector<std::string>& modules,
+                      const std::string& where) {
+  for (ParamSpec& s : params.specs) s.frozen = true;
+  const std::set<std::string> wanted(modules.begin(), modules.end());
+  for (const std::string& name : config.modules_to_save) {
+    bool found = false;
+    for (const auto& [alias, target] : params.aliases)
+      if (ends_with_name(module_of(alias), name) || ends_with_name(module_of(target), name))
+        throw UsageError("[lora] {}: modules_to_save: '{}' is {}, whose weight is tied to {}", where,
+                         excerpt(name), ends_with_name(module_of(alias), name) ? alias : target,
+                         ends_with_name(module_of(alias), name) ? target : alias);
+    for (ParamSpec& s : params.specs) {
+      if (!ends_with_name(module_of(s.stored.name), name)) continue;
+      if (wanted.count(module_of(s.stored.name)))
+        throw UsageError("[lora] {}: '{}' is both in modules_to_save and to have an adapter", where,
+                         module_of(s.stored.name));
+      s.frozen = false;
+      found = true;
+    }
+    if (!found)
+      throw UsageError("[lora] {}: modules_to_save: no module's name ends in '{}'", where, excerpt(name));
+  }
+
+  std::set<std::string> with_a;
+  const size_t n = params.specs.size();
+  for (size_t i = 0; i < n; ++i) {
+    const ParamSpec base = params.specs[i];
+    const std::string module = linear_module(base);
+    if (!wanted.count(module)) continue;
+    const i64 rank = config.rank_of(module), in = base.shape[1];
+    if (rank < 1) throw UsageError("[lora] {}: a rank of {}; expected at least 1", where, rank);
+    ParamSpec s;
+    s.kind = ParamKind::linear;
+    s.adapter = {.weight = base.name, .dim = 1, .scale = config.scale_of(module), .dropout = config.dropout};
+    if (with_a.insert(module).second) {
+      s.name = module + ".lora_A.weight";
+      s.shape = {rank, in};
+      s.stored = {s.name, s.shape, false, 0};
+      // torch's kaiming_uniform_(a=sqrt(5)): sqrt(6 / ((1 + 5) in)).
+      s.init = {Init::Kind::uniform, 1 / std::sqrt(static_cast<double>(in))};
+      params.specs.push_back(s);
+    }
+    const std::string part =
+        base.name.ends_with("]") ? base.name.substr(base.name.rfind('[')) : std::string();
+    const i64 rows = base.stored.shape[base.stored.transposed ? 1 : 0];
+    s.name = module + ".lora_B.weight" + part;
+    s.shape = {base.shape[0], rank};
+    s.stored = {module + ".lora_B.weight", {rows, rank}, false, base.stored.row};
+    s.init = {Init::Kind::zeros, 0};
+    s.adapter.dim = 0;
+    params.specs.push_back(s);
+  }
+  return params;
+}
+
+std::vector<bool> not_frozen(const std::vector<ParamSpec>& specs) {
+  std::vector<bool> out;
+  for (const ParamSpec& s : specs) out.push_back(!s.frozen);
+  return out;
+}
+
+Tensor add_adapter(const ParamTree& p, const LayerName& name, const Tensor& x, const Tensor& y,
+                   const ApplyOptions& o, const std::function<Tensor(const Tensor&)>& as_weight) {
+  const std::string a_name = name.prefix + ".lora_A.weight";
+  const ParamSpec* spec = p.find_spec(a_name);
+  if (!spec) return y;
+  const Tensor& a = p[a_name];
+  Tensor b = p[LayerName(name.prefix + ".lora_B", name.part).weight()];
+  if (as_weight) b = as_weight(b);
+  // The parts of a fused projection have one A, one input and so one draw.
+  const Tensor dropped = dropout(o, name.prefix + ".lora_dropout", spec->adapter.dropout, x);
+  return y + linear_partial(scale(linear_partial(dropped, a), spec->adapter.scale), b);
+}
+
+void merge_adapters(const ParamTree& p) {
+  NoGrad off;
+  for (size_t i = 0; i < p.size(); ++i) {
+    const ParamSpec& s = p.specs()[i];
+    if (s.adapter.dim != 0) continue;
+    const Tensor& w = p[s.adapter.weight];
+    const std::string module = s.name.substr(0, s.name.rfind(".lora_B.weight"));
+    const Tensor delta = redistribute(matmul(p.values()[i], p[module + ".lora_A.weight"]), w.layout());
+    if (!w.is_meta())
+      kernels::axpy<float>(static_cast<float>(s.adapter.scale), delta.data<float>(), w.mutable_data<float>(),
+                           w.local_numel());
+  }
+}
+
+}  // namespace redco
