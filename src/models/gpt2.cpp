@@ -7,7 +7,6 @@
 #include "models/spec_builder.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
-#include "ops/linear.h"
 #include "ops/shape.h"
 
 namespace redco {
@@ -85,7 +84,7 @@ class Gpt2 : public Model {
     x = layer_norm(p, "transformer.ln_f", x, eps_);
     if (o.hidden_states) o.hidden_states->push_back(x);
     if (o.cache) o.cache->length += in.input_ids.size(1);
-    return linear(head_input(o, x), p["lm_head.weight"]);
+    return dense(p, "lm_head", head_input(o, x), o);
   }
 
   std::string canonical_name(const std::string& stored) const override {
@@ -108,19 +107,19 @@ class Gpt2 : public Model {
       const HeadGeometry g{heads_, heads_, width_ / heads_};
       const std::string c = h + ".attn.c_attn";
       const Tensor& wq = p[c + ".weight[q]"];
-      const Tensor q = project_heads(a, {wq, p[c + ".bias[q]"]}, g, false, wq);
-      const Tensor k = project_heads(a, {p[c + ".weight[k]"], p[c + ".bias[k]"]}, g, true, wq);
-      const Tensor v = project_heads(a, {p[c + ".weight[v]"], p[c + ".bias[v]"]}, g, true, wq);
+      const Tensor q = project_heads(p, {c, "q"}, a, g, false, wq, o);
+      const Tensor k = project_heads(p, {c, "k"}, a, g, true, wq, o);
+      const Tensor v = project_heads(p, {c, "v"}, a, g, true, wq, o);
       double scale = scale_ ? 1 / std::sqrt(static_cast<double>(g.head_dim)) : 1.0;
       if (scale_by_layer_) scale /= static_cast<double>(i + 1);
       const Tensor y = attend(o, {.scale = scale, .dropout = attention_dropout_}, i, q, k, v, in.key_mask);
-      const Tensor out = dense(p, h + ".attn.c_proj", reshape(y, {x.size(0), x.size(1), width_}));
+      const Tensor out = dense(p, h + ".attn.c_proj", reshape(y, {x.size(0), x.size(1), width_}), o);
       x = x + dropout(o, "attention_out", residual_dropout_, out);
     }
     Scope s("mlp");
     const Tensor m = layer_norm(p, h + ".ln_2", x, eps_);
-    const Tensor f = activate(activation_, dense(p, h + ".mlp.c_fc", m));
-    return x + dropout(o, "mlp_out", residual_dropout_, dense(p, h + ".mlp.c_proj", f));
+    const Tensor f = activate(activation_, dense(p, h + ".mlp.c_fc", m, o));
+    return x + dropout(o, "mlp_out", residual_dropout_, dense(p, h + ".mlp.c_proj", f, o));
   }
 
   i64 width_, heads_, inner_;

@@ -9,7 +9,6 @@
 #include "models/spec_builder.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
-#include "ops/linear.h"
 #include "ops/shape.h"
 
 namespace redco {
@@ -87,7 +86,7 @@ class GptJ : public Model {
     x = layer_norm(p, "transformer.ln_f", x, eps_);
     if (o.hidden_states) o.hidden_states->push_back(x);
     if (o.cache) o.cache->length += in.input_ids.size(1);
-    return dense(p, "lm_head", head_input(o, x));
+    return dense(p, "lm_head", head_input(o, x), o);
   }
 
   // GPTJModel alone is saved without the prefix; buffers are causal masks and the sines of the positions.
@@ -112,16 +111,16 @@ class GptJ : public Model {
       const HeadGeometry g{heads_, heads_, width_ / heads_};
       const std::string c = h + ".attn.";
       const Tensor& wq = p[c + "q_proj.weight"];
-      const Tensor q = rope(project_heads(a, {wq, {}}, g, false, wq), in.positions, rope_);
-      const Tensor k = rope(project_heads(a, {p[c + "k_proj.weight"], {}}, g, true, wq), in.positions, rope_);
-      const Tensor v = project_heads(a, {p[c + "v_proj.weight"], {}}, g, true, wq);
+      const Tensor q = rope(project_heads(p, c + "q_proj", a, g, false, wq, o), in.positions, rope_);
+      const Tensor k = rope(project_heads(p, c + "k_proj", a, g, true, wq, o), in.positions, rope_);
+      const Tensor v = project_heads(p, c + "v_proj", a, g, true, wq, o);
       const double scale = 1 / std::sqrt(static_cast<double>(g.head_dim));
       const Tensor y = attend(o, {.scale = scale, .dropout = attention_dropout_}, i, q, k, v, in.key_mask);
-      attended = dense(p, c + "out_proj", reshape(y, {x.size(0), x.size(1), width_}));
+      attended = dense(p, c + "out_proj", reshape(y, {x.size(0), x.size(1), width_}), o);
       attended = dropout(o, "attention_out", residual_dropout_, attended);
     }
     Scope s("mlp");
-    mlp = dense(p, h + ".mlp.fc_out", activate(activation_, dense(p, h + ".mlp.fc_in", a)));
+    mlp = dense(p, h + ".mlp.fc_out", activate(activation_, dense(p, h + ".mlp.fc_in", a, o)), o);
     return add({x, attended, dropout(o, "mlp_out", residual_dropout_, mlp)});
   }
 

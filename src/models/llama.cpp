@@ -10,7 +10,6 @@
 #include "models/spec_builder.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
-#include "ops/linear.h"
 #include "ops/shape.h"
 
 namespace redco {
@@ -85,7 +84,7 @@ class Llama : public Model {
     x = rms_norm(p, "model.norm", x, eps_);
     if (o.hidden_states) o.hidden_states->push_back(x);
     if (o.cache) o.cache->length += in.input_ids.size(1);
-    return linear(head_input(o, x), p["lm_head.weight"]);
+    return dense(p, "lm_head", head_input(o, x), o);
   }
 
   // The model without its head is saved without the prefix; frequencies were buffers until transformers 4.32.
@@ -149,7 +148,7 @@ class Llama : public Model {
       const std::string c = h + ".self_attn.";
       const Tensor& wq = p[c + "q_proj.weight"];
       const auto project = [&](const char* name, bool kv) {
-        return project_heads(a, {p[c + name + ".weight"], p.find(c + name + ".bias")}, heads_, kv, wq);
+        return project_heads(p, c + name, a, heads_, kv, wq, o);
       };
       const Tensor q = rope(project("q_proj", false), in.positions, rope_);
       const Tensor k = rope(project("k_proj", true), in.positions, rope_);
@@ -157,12 +156,12 @@ class Llama : public Model {
       const double scale = 1 / std::sqrt(static_cast<double>(heads_.head_dim));
       const AttentionSettings settings{.scale = scale, .window = windows_[i], .dropout = attention_dropout_};
       const Tensor y = attend(o, settings, i, q, k, v, in.key_mask);
-      x = x + dense(p, c + "o_proj", reshape(y, {x.size(0), x.size(1), heads_.n_head * heads_.head_dim}));
+      x = x + dense(p, c + "o_proj", reshape(y, {x.size(0), x.size(1), heads_.n_head * heads_.head_dim}), o);
     }
     Scope s("mlp");
     const Tensor m = rms_norm(p, h + ".post_attention_layernorm", x, eps_);
-    const Tensor gate = activate(activation_, dense(p, h + ".mlp.gate_proj", m));
-    return x + dense(p, h + ".mlp.down_proj", gate * dense(p, h + ".mlp.up_proj", m));
+    const Tensor gate = activate(activation_, dense(p, h + ".mlp.gate_proj", m, o));
+    return x + dense(p, h + ".mlp.down_proj", gate * dense(p, h + ".mlp.up_proj", m, o), o);
   }
 
   i64 width_, padding_row_;

@@ -8,7 +8,6 @@
 #include "models/spec_builder.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
-#include "ops/linear.h"
 #include "ops/shape.h"
 
 namespace redco {
@@ -84,7 +83,7 @@ class Opt : public Model {
     {
       Scope s("embedding");
       x = embedding(p[at("embed_tokens.weight")], in.input_ids, padding_row_);
-      if (projected_) x = dense(p, at("project_in"), x);
+      if (projected_) x = dense(p, at("project_in"), x, o);
       x = x + embedding(p[at("embed_positions.weight")], in.positions);
     }
     for (i64 i = 0; i < n_layers_; ++i) {
@@ -93,10 +92,10 @@ class Opt : public Model {
     }
     Scope s("lm_head");
     if (final_norm_) x = layer_norm(p, at("final_layer_norm"), x, kEps);
-    if (projected_) x = dense(p, at("project_out"), x);
+    if (projected_) x = dense(p, at("project_out"), x, o);
     if (o.hidden_states) o.hidden_states->push_back(x);
     if (o.cache) o.cache->length += in.input_ids.size(1);
-    return linear(head_input(o, x), p["lm_head.weight"]);
+    return dense(p, "lm_head", head_input(o, x), o);
   }
 
   // Rows of the position table: the n-th token of the mask has n + 1 (n from 1), padding has 1.
@@ -136,20 +135,20 @@ class Opt : public Model {
       const HeadGeometry g{heads_, heads_, width_ / heads_};
       const Tensor& wq = p[c + "q_proj.weight"];
       const auto project = [&](const char* name, bool kv) {
-        return project_heads(a, {p[c + name + ".weight"], p.find(c + name + ".bias")}, g, kv, wq);
+        return project_heads(p, c + name, a, g, kv, wq, o);
       };
       const Tensor q = project("q_proj", false), k = project("k_proj", true), v = project("v_proj", true);
       const double scale = 1 / std::sqrt(static_cast<double>(g.head_dim));
       const Tensor y = attend(o, {.scale = scale, .dropout = attention_dropout_}, i, q, k, v, in.key_mask);
-      const Tensor out = dense(p, c + "out_proj", reshape(y, {x.size(0), x.size(1), width_}));
+      const Tensor out = dense(p, c + "out_proj", reshape(y, {x.size(0), x.size(1), width_}), o);
       x = x + dropout(o, "attention_out", dropout_, out);
       if (!pre_norm_) x = layer_norm(p, n, x, kEps);
     }
     Scope s("mlp");
     const std::string n = h + ".final_layer_norm";
     const Tensor m = pre_norm_ ? layer_norm(p, n, x, kEps) : x;
-    const Tensor f = activate(activation_, dense(p, h + ".fc1", m));
-    x = x + dropout(o, "mlp_out", dropout_, dense(p, h + ".fc2", f));
+    const Tensor f = activate(activation_, dense(p, h + ".fc1", m, o));
+    x = x + dropout(o, "mlp_out", dropout_, dense(p, h + ".fc2", f, o));
     return pre_norm_ ? x : layer_norm(p, n, x, kEps);
   }
 
