@@ -78,6 +78,32 @@ std::optional<i64> ModelConfig::maybe_integer(const std::string& key) {
   if (!has(key)) return std::nullopt;
   return integer(key, -1);
 }
+i64 ModelConfig::integer_as_or(const std::vector<std::string>& names, i64 fallback, i64 least) {
+  std::optional<i64> value;
+  std::string first;
+  for (const std::string& name : names) {
+    state_->used.insert(name);
+    if (!has(name)) continue;
+    const i64 n = integer(name, least);
+    if (value && *value != n)
+      fail(name, fmt::format("{}={} says something else; keep one of them", first, *value));
+    if (!value) first = name;
+    value = n;
+  }
+  return value.value_or(fallback);
+}
+i64 ModelConfig::integer_as(const std::vector<std::string>& names, i64 least) {
+  const i64 none = least - 1, n = integer_as_or(names, none, least);
+  return n == none ? integer(names[0], least) : n;
+}
+i32 ModelConfig::token_or(const std::string& key, i32 fallback, i64 vocab_size) {
+  state_->used.insert(key);
+  if (!mentions(key)) return fallback;
+  if (!has(key)) return -1;
+  const i64 id = integer(key, -1);
+  if (id >= vocab_size) fail(key, fmt::format("expected less than vocab_size={}", vocab_size));
+  return static_cast<i32>(id);
+}
 double ModelConfig::number_or(const std::string& key, double fallback) {
   state_->used.insert(key);
   if (!has(key)) return fallback;

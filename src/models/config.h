@@ -34,6 +34,12 @@ class ModelConfig {
   bool boolean_or(const std::string& key, bool fallback);
   std::string text_or(const std::string& key, const std::string& fallback);
   std::optional<i64> maybe_integer(const std::string& key);
+  // A REQUIRED value under the first of these names, or the others transformers reads it under; where several
+  // are given they agree.
+  i64 integer_as(const std::vector<std::string>& names, i64 least = 1);
+  i64 integer_as_or(const std::vector<std::string>& names, i64 fallback, i64 least = 1);
+  // A token's id, less than vocab_size; -1 where the value is null, `fallback` where the key is absent.
+  i32 token_or(const std::string& key, i32 fallback, i64 vocab_size);
   double positive_or(const std::string& key, double fallback);  // > 0: a norm's epsilon
   double rate_or(const std::string& key, double fallback);      // in [0, 1): a dropout rate
   // pad_token_id where torch.nn.Embedding is given it as padding_idx: the row that gets no gradient. -1:

@@ -3,11 +3,11 @@
 
 #include <cmath>
 
+#include "models/attention_block.h"
 #include "models/model.h"
 #include "models/spec_builder.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
-#include "ops/shape.h"
 
 namespace redco {
 
@@ -104,16 +104,14 @@ class Gpt2 : public Model {
     {
       Scope s("attention");
       const Tensor a = layer_norm(p, h + ".ln_1", x, eps_);
-      const HeadGeometry g{heads_, heads_, width_ / heads_};
-      const std::string c = h + ".attn.c_attn";
-      const Tensor& wq = p[c + ".weight[q]"];
-      const Tensor q = project_heads(p, {c, "q"}, a, g, false, wq, o);
-      const Tensor k = project_heads(p, {c, "k"}, a, g, true, wq, o);
-      const Tensor v = project_heads(p, {c, "v"}, a, g, true, wq, o);
-      double scale = scale_ ? 1 / std::sqrt(static_cast<double>(g.head_dim)) : 1.0;
+      const i64 D = width_ / heads_;
+      double scale = scale_ ? 1 / std::sqrt(static_cast<double>(D)) : 1.0;
       if (scale_by_layer_) scale /= static_cast<double>(i + 1);
-      const Tensor y = attend(o, {.scale = scale, .dropout = attention_dropout_}, i, q, k, v, in.key_mask);
-      const Tensor out = dense(p, h + ".attn.c_proj", reshape(y, {x.size(0), x.size(1), width_}), o);
+      const std::string qkv = h + ".attn.c_attn";
+      const AttentionSettings settings{.scale = scale, .dropout = attention_dropout_};
+      const AttentionBlock attention = {{qkv, "q"},         {qkv, "k"},          {qkv, "v"},
+                                        h + ".attn.c_proj", {heads_, heads_, D}, settings};
+      const Tensor out = self_attention(p, attention, o, i, a, in.key_mask);
       x = x + dropout(o, "attention_out", residual_dropout_, out);
     }
     Scope s("mlp");

@@ -4,12 +4,12 @@
 
 #include <cmath>
 
+#include "models/attention_block.h"
 #include "models/model.h"
 #include "models/rope_config.h"
 #include "models/spec_builder.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
-#include "ops/shape.h"
 
 namespace redco {
 
@@ -108,15 +108,14 @@ class GptJ : public Model {
     Tensor attended, mlp;
     {
       Scope s("attention");
-      const HeadGeometry g{heads_, heads_, width_ / heads_};
       const std::string c = h + ".attn.";
-      const Tensor& wq = p[c + "q_proj.weight"];
-      const Tensor q = rope(project_heads(p, c + "q_proj", a, g, false, wq, o), in.positions, rope_);
-      const Tensor k = rope(project_heads(p, c + "k_proj", a, g, true, wq, o), in.positions, rope_);
-      const Tensor v = project_heads(p, c + "v_proj", a, g, true, wq, o);
-      const double scale = 1 / std::sqrt(static_cast<double>(g.head_dim));
-      const Tensor y = attend(o, {.scale = scale, .dropout = attention_dropout_}, i, q, k, v, in.key_mask);
-      attended = dense(p, c + "out_proj", reshape(y, {x.size(0), x.size(1), width_}), o);
+      const i64 D = width_ / heads_;
+      const double scale = 1 / std::sqrt(static_cast<double>(D));
+      const AttentionSettings settings{.scale = scale, .dropout = attention_dropout_};
+      const HeadGeometry heads{heads_, heads_, D};
+      const AttentionBlock attention = {c + "q_proj", c + "k_proj", c + "v_proj", c + "out_proj",
+                                        heads,        settings,     &rope_};
+      attended = self_attention(p, attention, o, i, a, in.key_mask, in.positions);
       attended = dropout(o, "attention_out", residual_dropout_, attended);
     }
     Scope s("mlp");

@@ -5,12 +5,12 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "models/attention_block.h"
 #include "models/model.h"
 #include "models/rope_config.h"
 #include "models/spec_builder.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
-#include "ops/shape.h"
 
 namespace redco {
 
@@ -146,17 +146,11 @@ class Llama : public Model {
       Scope s("attention");
       const Tensor a = rms_norm(p, h + ".input_layernorm", x, eps_);
       const std::string c = h + ".self_attn.";
-      const Tensor& wq = p[c + "q_proj.weight"];
-      const auto project = [&](const char* name, bool kv) {
-        return project_heads(p, c + name, a, heads_, kv, wq, o);
-      };
-      const Tensor q = rope(project("q_proj", false), in.positions, rope_);
-      const Tensor k = rope(project("k_proj", true), in.positions, rope_);
-      const Tensor v = project("v_proj", true);
       const double scale = 1 / std::sqrt(static_cast<double>(heads_.head_dim));
       const AttentionSettings settings{.scale = scale, .window = windows_[i], .dropout = attention_dropout_};
-      const Tensor y = attend(o, settings, i, q, k, v, in.key_mask);
-      x = x + dense(p, c + "o_proj", reshape(y, {x.size(0), x.size(1), heads_.n_head * heads_.head_dim}), o);
+      const AttentionBlock attention = {c + "q_proj", c + "k_proj", c + "v_proj", c + "o_proj",
+                                        heads_,       settings,     &rope_};
+      x = x + self_attention(p, attention, o, i, a, in.key_mask, in.positions);
     }
     Scope s("mlp");
     const Tensor m = rms_norm(p, h + ".post_attention_layernorm", x, eps_);

@@ -73,8 +73,8 @@ struct Family {
 };
 // The registry: explicit, no static initializers.
 constexpr Family kFamilies[] = {
-    {"gpt2", make_gpt2},   {"gptj", make_gptj},     {"opt", make_opt},
-    {"llama", make_llama}, {"mistral", make_llama}, {"qwen2", make_llama},
+    {"gpt2", make_gpt2},     {"gptj", make_gptj},   {"opt", make_opt}, {"llama", make_llama},
+    {"mistral", make_llama}, {"qwen2", make_llama}, {"t5", make_t5},   {"bart", make_bart},
 };
 
 }  // namespace

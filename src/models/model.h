@@ -2,7 +2,9 @@
 // it.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -87,6 +89,12 @@ class Model {
   // The file's tensor that a name in a checkpoint stands for, in the name that the specs use: legacy and
   // prefixed spellings. Empty: a buffer that isn't a parameter and is skipped (a stored causal mask).
   virtual std::string canonical_name(const std::string& stored) const { return stored; }
+
+  // Config keys that make this model with a head apart from the embedding it is tied to: for folders that
+  // hold the two with different values, whatever their config says (transformers 5 writes T5 1.1 so).
+  virtual std::map<std::string, std::string> untied_config() const {
+    return {{"tie_word_embeddings", "false"}};
+  }
 
  protected:
   std::string family_, config_json_;

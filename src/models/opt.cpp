@@ -4,11 +4,11 @@
 
 #include <cmath>
 
+#include "models/attention_block.h"
 #include "models/model.h"
 #include "models/spec_builder.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
-#include "ops/shape.h"
 
 namespace redco {
 
@@ -132,15 +132,13 @@ class Opt : public Model {
       Scope s("attention");
       const std::string n = h + ".self_attn_layer_norm", c = h + ".self_attn.";
       const Tensor a = pre_norm_ ? layer_norm(p, n, x, kEps) : x;
-      const HeadGeometry g{heads_, heads_, width_ / heads_};
-      const Tensor& wq = p[c + "q_proj.weight"];
-      const auto project = [&](const char* name, bool kv) {
-        return project_heads(p, c + name, a, g, kv, wq, o);
-      };
-      const Tensor q = project("q_proj", false), k = project("k_proj", true), v = project("v_proj", true);
-      const double scale = 1 / std::sqrt(static_cast<double>(g.head_dim));
-      const Tensor y = attend(o, {.scale = scale, .dropout = attention_dropout_}, i, q, k, v, in.key_mask);
-      const Tensor out = dense(p, c + "out_proj", reshape(y, {x.size(0), x.size(1), width_}), o);
+      const i64 D = width_ / heads_;
+      const double scale = 1 / std::sqrt(static_cast<double>(D));
+      const AttentionSettings settings{.scale = scale, .dropout = attention_dropout_};
+      const HeadGeometry heads{heads_, heads_, D};
+      const AttentionBlock attention = {c + "q_proj",   c + "k_proj", c + "v_proj",
+                                        c + "out_proj", heads,        settings};
+      const Tensor out = self_attention(p, attention, o, i, a, in.key_mask);
       x = x + dropout(o, "attention_out", dropout_, out);
       if (!pre_norm_) x = layer_norm(p, n, x, kEps);
     }

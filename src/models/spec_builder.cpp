@@ -7,8 +7,18 @@ void SpecBuilder::add(const std::string& name, Shape shape, ParamKind kind, Init
       {.name = name, .shape = shape, .kind = kind, .stored = {name, shape, false, 0}, .init = init});
 }
 
-void SpecBuilder::embedding(const std::string& name, i64 rows, i64 width, double std) {
-  add(name, {rows, width}, ParamKind::embedding, {Init::Kind::normal, std});
+void SpecBuilder::embedding(const std::string& name, i64 rows, i64 width, double std, i64 zero_row) {
+  add(name, {rows, width}, ParamKind::embedding, {Init::Kind::normal, std, zero_row});
+}
+
+void SpecBuilder::head_table(const std::string& name, i64 rows, i64 heads, double std) {
+  add(name, {rows, heads}, ParamKind::embedding, {Init::Kind::normal, std});
+  out_.specs.back().heads = {.dim = 1, .n_head = heads, .n_kv = heads, .head_dim = 1};
+}
+
+void SpecBuilder::buffer(const std::string& name, Shape shape, ParamKind kind) {
+  add(name, std::move(shape), kind, {Init::Kind::zeros, 0});
+  out_.specs.back().buffer = true;
 }
 
 void SpecBuilder::norm(const std::string& prefix, i64 width, bool bias) {

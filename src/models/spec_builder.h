@@ -11,7 +11,12 @@ class SpecBuilder {
 
   // A stored 1-D or n-D tensor as it is.
   void add(const std::string& name, Shape shape, ParamKind kind, Init init);
-  void embedding(const std::string& name, i64 rows, i64 width, double std);
+  // zero_row: begins as zeros (-1: none).
+  void embedding(const std::string& name, i64 rows, i64 width, double std, i64 zero_row = -1);
+  // (rows, heads): a number for each head, cut with the heads.
+  void head_table(const std::string& name, i64 rows, i64 heads, double std);
+  // Stored with the model, never trained; zeros where a checkpoint lacks it.
+  void buffer(const std::string& name, Shape shape, ParamKind kind);
   void norm(const std::string& prefix, i64 width, bool bias);
   // `prefix.weight` (out, in) and `prefix.bias`. transposed: stored (in, out).
   void linear(const std::string& prefix, i64 out, i64 in, bool bias, double std, bool transposed = false,

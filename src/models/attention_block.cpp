@@ -1,0 +1,42 @@
+#include "models/attention_block.h"
+
+#include "base/error.h"
+#include "ops/shape.h"
+
+namespace redco {
+
+namespace {
+
+// One of q, k, v: [B, T, C] -> [B, T, H, D].
+Tensor project(const ParamTree& p, const AttentionBlock& a, const LayerName& name, const Tensor& x,
+               const ApplyOptions& o) {
+  return project_heads(p, name, x, a.heads, &name != &a.q, p[a.q.weight()], o);
+}
+
+Tensor output(const ParamTree& p, const AttentionBlock& a, const Tensor& y, const ApplyOptions& o) {
+  return dense(p, a.out, reshape(y, {y.size(0), y.size(1), a.heads.n_head * a.heads.head_dim}), o);
+}
+
+}  // namespace
+
+Tensor self_attention(const ParamTree& p, const AttentionBlock& a, const ApplyOptions& o, size_t layer,
+                      const Tensor& x, const Tensor& key_mask, const Tensor& positions, const Tensor& bias) {
+  Tensor q = project(p, a, a.q, x, o);
+  if (a.rope) q = rope(q, positions, *a.rope);
+  Tensor k = project(p, a, a.k, x, o);
+  if (a.rope) k = rope(k, positions, *a.rope);
+  const Tensor v = project(p, a, a.v, x, o);
+  return output(p, a, attend(o, a.settings, layer, q, k, v, key_mask, bias), o);
+}
+
+Tensor cross_attention(const ParamTree& p, const AttentionBlock& a, const ApplyOptions& o, size_t layer,
+                       const Tensor& x, const Tensor& memory, const Tensor& memory_mask) {
+  const auto keys_and_values = [&]() -> KeyValue {
+    REDCO_CHECK(memory.defined(), "a decoder's first apply needs the encoder's output");
+    return {project(p, a, a.k, memory, o), project(p, a, a.v, memory, o)};
+  };
+  const Tensor q = project(p, a, a.q, x, o);
+  return output(p, a, cross_attend(o, a.settings, layer, q, keys_and_values, memory_mask), o);
+}
+
+}  // namespace redco
