@@ -101,6 +101,7 @@ int run_main(int argc, char** argv) {
     add_env(app, run);
     add_sbatch(app, run);
     add_tokenizer(app, run);
+    add_score(app, run);
     add_ls(app, run);
     add_cp(app, run);
     add_schema(app, run);

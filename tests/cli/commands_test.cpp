@@ -95,6 +95,25 @@ TEST_F(Commands, ShippedJobsAreListedAndCopied) {
   refused({"cp", "lm/gpt2", "nowhere/x.yaml"}, 2, {"no such folder: nowhere"});
 }
 
+TEST_F(Commands, ScoresPredictions) {
+  write("p.jsonl",
+        "{\"prediction\": \"the cat sat on the mat\", \"reference\": \"the cat was sitting on the mat\"}\n");
+  const json j = json::parse(good({"score", "p.jsonl", "--metrics", "rouge,bleu,chrf++,exact_match"}).out);
+  EXPECT_EQ(j["n"], 1);
+  EXPECT_NEAR(j["rouge1"].get<double>(), 10.0 / 13, 1e-12);  // 5 of 6 words are among the 7
+  EXPECT_EQ(j["exact_match"], 0);
+  EXPECT_GT(j["chrf++"], 10);
+  write("c.jsonl", "{\"prediction\": 1, \"reference\": 1}\n{\"prediction\": 1, \"reference\": 0}\n");
+  const json c = json::parse(good({"score", "c.jsonl", "--metrics", "accuracy,f1"}).out);
+  EXPECT_EQ(c["accuracy"], 0.5);
+  EXPECT_NEAR(c["f1_binary"].get<double>(), 2.0 / 3, 1e-12);
+  refused({"score", "c.jsonl", "--metrics", "blue"}, 2, {"did you mean bleu?"});
+  refused({"score", "c.jsonl"}, 3, {"c.jsonl:1", "rouge compares texts", "got 1"});
+  write("bad.jsonl", "{\"prediction\": \"a\", \"reference\": \"a\"}\n{\"prediction\": \"a\"}\n");
+  refused({"score", "bad.jsonl"}, 3, {"bad.jsonl:2", "no \"reference\""});
+  refused({"score", "absent.jsonl"}, 2, {"absent.jsonl"});
+}
+
 TEST_F(Commands, SeveralConfigsAreLaidOverOneAnother) {
   write("job.yaml", kTinyJob);
   write("more.yaml", "train: {seed: 7}\n");

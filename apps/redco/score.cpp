@@ -1,0 +1,46 @@
+#include "job/score.h"
+
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+
+namespace redco::cli {
+
+void add_score(CLI::App& app, Invocation& run) {
+  struct Options {
+    std::string file;
+    ScoreOptions score;
+    bool no_stemmer = false;
+  };
+  auto o = std::make_shared<Options>();
+  CLI::App* c = add_command(app, "score", "Score predictions against references: one JSON object",
+                            "  redco score runs/x/predictions.jsonl --metrics rouge,bleu\n"
+                            "  redco score labels.jsonl --metrics accuracy,f1\n");
+  c->add_option(
+       "FILE", o->file,
+       "JSONL, plain or .gz, of {\"prediction\": ..., \"reference\": ...} or \"references\": [...]; - is "
+       "standard input")
+      ->required();
+  c->add_option("--metrics", o->score.metrics,
+                "rouge, bleu, chrf, chrf++, exact_match, accuracy, f1, matthews, pearson, spearman")
+      ->delimiter(',')
+      ->capture_default_str();
+  c->add_flag("--no-stemmer", o->no_stemmer, "rouge compares words as they are");
+  c->add_flag("--lowercase", o->score.lowercase, "bleu and chrf compare lower-cased texts");
+  c->callback([o, &run] {
+    o->score.use_stemmer = !o->no_stemmer;
+    nlohmann::ordered_json j;
+    for (const auto& [name, value] : score_file(o->file, o->score)) {
+      if (name == "n")
+        j[name] = static_cast<i64>(value);
+      else
+        j[name] = std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
+    }
+    std::puts(j.dump().c_str());
+    run.exit_code = 0;
+  });
+}
+
+}  // namespace redco::cli

@@ -1,0 +1,33 @@
+// BLEU (Papineni et al. 2002) as sacrebleu computes it (Post 2018): 13a tokenizer, exponential smoothing.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "base/types.h"
+
+namespace redco {
+
+struct Bleu {
+  double score = 0;  // 0 to 100
+  double brevity_penalty = 0;
+  i64 prediction_length = 0, reference_length = 0;  // in tokens
+  std::array<i64, 4> counts{}, totals{};            // matches and n-grams, n = 1 to 4
+  std::array<double, 4> precisions{};               // 0 to 100
+};
+
+struct BleuOptions {
+  bool lowercase = false;
+  // Average over the orders that the prediction is long enough for: for single sentences.
+  bool effective_order = false;
+};
+
+// mteval-v13a's tokens, joined by blanks.
+std::string tokenize_13a(const std::string& text);
+
+// Of a whole corpus: references[i] are those of predictions[i], at least one each.
+Bleu bleu(const std::vector<std::string>& predictions,
+          const std::vector<std::vector<std::string>>& references, const BleuOptions& o = {});
+
+}  // namespace redco
