@@ -74,8 +74,8 @@ class FileSink : public spdlog::sinks::base_sink<std::mutex> {
 struct Log {
   std::shared_ptr<ConsoleSink> console = std::make_shared<ConsoleSink>();
   std::shared_ptr<FileSink> file;
-  std::shared_ptr<spdlog::logger> logger;
-  std::mutex mutex;  // of file and logger, which set_log_file replaces
+  std::shared_ptr<spdlog::logger> logger, file_logger;
+  std::mutex mutex;  // of file and the loggers, which set_log_file replaces
   std::atomic<LogLevel> level{LogLevel::info};
   std::atomic<bool> told{false};
 
@@ -100,13 +100,18 @@ struct Log {
   }
 
   void rebuild() {
-    std::vector<spdlog::sink_ptr> sinks = {console};
-    if (file) sinks.push_back(file);
-    logger = std::make_shared<spdlog::logger>("redco", sinks.begin(), sinks.end());
-    logger->set_level(spdlog::level::debug);
-    logger->set_error_handler([this](const std::string& what) {
+    logger = make_logger(file ? std::vector<spdlog::sink_ptr>{console, file}
+                              : std::vector<spdlog::sink_ptr>{console});
+    file_logger = file ? make_logger({file}) : nullptr;
+  }
+
+  std::shared_ptr<spdlog::logger> make_logger(const std::vector<spdlog::sink_ptr>& sinks) {
+    auto l = std::make_shared<spdlog::logger>("redco", sinks.begin(), sinks.end());
+    l->set_level(spdlog::level::debug);
+    l->set_error_handler([this](const std::string& what) {
       if (!told.exchange(true)) print_message("warning: the log cannot be written: " + what);
     });
+    return l;
   }
 };
 
@@ -128,6 +133,16 @@ void log_message(LogLevel level, std::string_view text) {
     logger = log.logger;
   }
   logger->log(to_spdlog(level), spdlog::string_view_t(text.data(), text.size()));
+}
+
+void log_to_file(std::string_view text) {
+  Log& log = the_log();
+  std::shared_ptr<spdlog::logger> to;
+  {
+    const std::lock_guard lock(log.mutex);
+    to = log.file_logger;
+  }
+  if (to) to->info(spdlog::string_view_t(text.data(), text.size()));
 }
 
 void set_log_level(LogLevel level) { the_log().set_level(level); }

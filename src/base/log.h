@@ -39,6 +39,9 @@ void error(fmt::format_string<A...> f, A&&... a) {
   log_message(LogLevel::error, fmt::format(f, std::forward<A>(a)...));
 }
 
+// One message of level info into the log file alone: what stderr shows in another way.
+void log_to_file(std::string_view text);
+
 // What stderr shows from now on, whatever REDCO_LOG says: off where another rank speaks for all.
 void set_log_level(LogLevel level);
 LogLevel log_level();

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
+#include <limits>
 
 #include "base/log.h"
 #include "base/terminal.h"
@@ -17,13 +17,10 @@ namespace {
 constexpr double kRedrawSeconds = 0.1;
 constexpr double kFirstLineSeconds = 5, kLongestLineSeconds = 60;
 
-// The first `columns` characters.
-std::string fit(const std::string& s, int columns) {
-  int n = 0;
-  for (std::size_t i = 0; i < s.size(); ++i) {
-    if ((static_cast<unsigned char>(s[i]) & 0xC0) != 0x80 && ++n > columns) return s.substr(0, i);
-  }
-  return s;
+// Characters of UTF-8.
+std::size_t width(const std::string& s) {
+  return static_cast<std::size_t>(std::count_if(
+      s.begin(), s.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
 }  // namespace
@@ -32,86 +29,102 @@ Progress::Output Progress::standard() {
   Output o;
   o.terminal = stderr_is_terminal();
   o.columns = 0;
-  o.now = [] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-  };
+  o.now = seconds;
   o.status = [](std::string_view s) {
     if (log_level() <= LogLevel::info) set_status_line(s);
   };
-  // Lines go to stderr alone: the log file has the run's own messages, metrics.jsonl its numbers.
   o.line = [](std::string_view s) {
     if (log_level() <= LogLevel::info) print_message(s);
   };
+  o.record = log_to_file;
   return o;
 }
 
 Progress::Progress(std::string label, i64 total, i64 start, Output output)
-    : label_(std::move(label)), total_(total), start_(start), out_(std::move(output)) {
-  begin_ = shown_ = out_.now();
+    : label_(std::move(label)), total_(total), start_(start), done_(start), out_(std::move(output)) {
+  begin_ = counted_ = drawn_ = written_ = out_.now();
 }
 
 Progress::~Progress() {
   if (!finished_ && out_.terminal) out_.status("");
 }
 
+void Progress::paused(double seconds) { paused_ += seconds; }
+
 bool Progress::due(i64 done) {
   if (finished_) return false;
   const double now = out_.now();
+  if (done > done_) {
+    pace_.step(done - done_, std::max(0.0, now - counted_ - paused_));
+    pace_.pause(paused_);
+    done_ = done;
+    counted_ = now;
+    paused_ = 0;
+  }
   // Rarer and rarer: a sixtieth of the time gone by.
-  const double wait = out_.terminal ? kRedrawSeconds
-                                    : std::clamp((now - begin_) / 60, kFirstLineSeconds, kLongestLineSeconds);
-  // The first step is shown at once on a terminal: something has begun.
-  const bool first = out_.terminal && shown_ == begin_ && done > start_;
-  return first || now - shown_ >= wait;
+  write_ = now - written_ >= std::clamp((now - begin_) / 60, kFirstLineSeconds, kLongestLineSeconds);
+  // The first step is shown at once: something has begun.
+  draw_ = out_.terminal && ((drawn_ == begin_ && done > start_) || now - drawn_ >= kRedrawSeconds);
+  if (write_) written_ = now;
+  if (draw_) drawn_ = now;
+  return write_ || draw_;
 }
 
 void Progress::update(i64 done, const Fields& fields) {
-  if (due(done)) show(done, fields, false);
+  if (due(done)) show(done, fields);
+}
+
+void Progress::show(i64 done, const Fields& fields) {
+  constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+  if (draw_) {
+    // A character in the last column makes some terminals wrap.
+    const int columns = (out_.columns > 0 ? out_.columns : terminal_columns()) - 1;
+    out_.status(line(done, fields, true, false, static_cast<std::size_t>(std::max(1, columns))));
+  }
+  if (!write_) return;
+  const std::string text = line(done, fields, false, false, kAll);
+  if (!out_.terminal) out_.line(text);
+  out_.record(text);
 }
 
 void Progress::finish(i64 done, const Fields& fields) {
   if (finished_) return;
-  show(done, fields, true);
   finished_ = true;
+  if (out_.terminal) out_.status("");
+  const std::string text = line(done, fields, false, true, std::numeric_limits<std::size_t>::max());
+  out_.line(text);
+  out_.record(text);
 }
 
-void Progress::show(i64 done, const Fields& fields, bool last) {
-  shown_ = out_.now();
-  const std::string text = line(done, fields, last);
-  if (!out_.terminal) return out_.line(text);
-  const int columns = out_.columns > 0 ? out_.columns : terminal_columns();
-  if (last) {
-    out_.status("");
-    out_.line(fit(text, columns));
-  } else {
-    // A character in the last column makes some terminals wrap.
-    out_.status(fit(text, columns - 1));
-  }
-}
-
-std::string Progress::line(i64 done, const Fields& fields, bool last) const {
-  std::string s = label_;
+std::string Progress::line(i64 done, const Fields& fields, bool bar, bool last, std::size_t columns) const {
+  std::vector<std::string> parts;
+  std::string head = label_;
   if (total_ > 0) {
     const double share = std::clamp(static_cast<double>(done) / static_cast<double>(total_), 0.0, 1.0);
-    if (out_.terminal) {
+    if (bar) {
       constexpr int kWidth = 20;
       const int full = static_cast<int>(share * kWidth);
-      s += fmt::format(" [{:=<{}}{}{:{}}]", "", full, full < kWidth ? ">" : "", "",
-                       std::max(0, kWidth - 1 - full));
+      head += fmt::format(" [{:=<{}}{}{:{}}]", "", full, full < kWidth ? ">" : "", "",
+                          std::max(0, kWidth - 1 - full));
     }
     // Rounded down: 100% is the end.
-    s += fmt::format("  {}/{}  {:.0f}%", done, total_, std::floor(100 * share));
+    head += fmt::format("  {}/{}  {:.0f}%", done, total_, std::floor(100 * share));
   } else {
-    s += fmt::format("  {}", done);
+    head += fmt::format("  {}", done);
   }
-  for (const auto& [name, value] : fields) s += "  " + (name.empty() ? value : name + " " + value);
-  const double elapsed = shown_ - begin_;
+  parts.push_back(head);
   if (last) {
-    s += "  in " + human_duration(elapsed);
-  } else if (total_ > 0 && done > start_) {
-    const double each = elapsed / static_cast<double>(done - start_);
-    s += "  " + human_duration(each * static_cast<double>(std::max<i64>(0, total_ - done))) + " left";
+    parts.push_back("in " + human_duration(out_.now() - begin_));
+  } else if (total_ > 0 && pace_.step_seconds() > 0) {
+    parts.push_back(human_duration(pace_.left(total_ - done)) + " left");
   }
+  for (const auto& [name, value] : fields) parts.push_back(name.empty() ? value : name + " " + value);
+  std::string s;
+  for (const std::string& p : parts) {
+    if (!s.empty() && width(s) + 2 + width(p) > columns) break;
+    s += (s.empty() ? "" : "  ") + p;
+  }
+  while (width(s) > columns) s.pop_back();
   return s;
 }
 

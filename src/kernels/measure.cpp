@@ -1,8 +1,8 @@
 // The ceilings that every figure is printed beside.
 #include <algorithm>
-#include <chrono>
 #include <vector>
 
+#include "base/timing.h"
 #include "kernels/blas.h"
 #include "kernels/gemm.h"
 #include "kernels/isa.h"
@@ -11,10 +11,6 @@
 
 namespace redco::kernels {
 namespace {
-
-double seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 template <class F>
 double median_time(int reps, const F& f) {
@@ -25,8 +21,7 @@ double median_time(int reps, const F& f) {
     f();
     times.push_back(std::max(1e-9, seconds() - start));
   }
-  std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
-  return times[times.size() / 2];
+  return median(std::move(times));
 }
 
 }  // namespace

@@ -14,22 +14,28 @@ namespace redco {
 using Json = nlohmann::ordered_json;
 
 std::string to_json(const TrainState& s) {
-  const Json j = {{"step", s.step},
-                  {"optimizer_steps", s.optimizer_steps},
-                  {"group_steps", s.group_steps},
-                  {"best", s.best},
-                  {"seed", s.seed},
-                  {"global_batch_size", s.global_batch_size},
-                  {"n_examples", s.n_examples},
-                  {"data_fingerprint", s.data_fingerprint},
-                  {"tokenizer_fingerprint", s.tokenizer_fingerprint},
-                  {"pipeline", s.pipeline},
-                  {"threads_per_rank", s.threads_per_rank},
-                  {"dp", s.dp},
-                  {"mp", s.mp},
-                  {"compute_dtype", s.compute_dtype},
-                  {"isa", s.isa},
-                  {"pipeline_state", Json::parse(s.pipeline_state)}};
+  Json j = {{"step", s.step},
+            {"optimizer_steps", s.optimizer_steps},
+            {"group_steps", s.group_steps},
+            {"best", s.best},
+            {"best_step", s.best_step},
+            {"seed", s.seed},
+            {"global_batch_size", s.global_batch_size},
+            {"n_examples", s.n_examples},
+            {"data_fingerprint", s.data_fingerprint},
+            {"tokenizer_fingerprint", s.tokenizer_fingerprint},
+            {"pipeline", s.pipeline},
+            {"threads_per_rank", s.threads_per_rank},
+            {"dp", s.dp},
+            {"mp", s.mp},
+            {"compute_dtype", s.compute_dtype},
+            {"isa", s.isa},
+            {"pipeline_state", Json::parse(s.pipeline_state)}};
+  if (s.waiting)
+    j["early_stopping"] = {{"metric", s.waiting->metric},
+                           {"best", s.waiting->best ? Json(*s.waiting->best) : Json()},
+                           {"best_step", s.waiting->best_step},
+                           {"evaluations_since", s.waiting->evaluations}};
   return j.dump(2) + "\n";
 }
 
@@ -43,6 +49,8 @@ TrainState parse_state(const std::string& text, const std::string& where) {
     s.optimizer_steps = j.at("optimizer_steps");
     s.group_steps = j.at("group_steps").get<std::map<std::string, i64>>();
     s.best = j.at("best").get<std::map<std::string, double>>();
+    // Not in checkpoints of before it was written: their pointers are left as they are.
+    if (j.contains("best_step")) s.best_step = j["best_step"].get<std::map<std::string, i64>>();
     s.seed = j.at("seed");
     s.global_batch_size = j.at("global_batch_size");
     s.n_examples = j.at("n_examples");
@@ -55,11 +63,21 @@ TrainState parse_state(const std::string& text, const std::string& where) {
     s.compute_dtype = j.at("compute_dtype");
     s.isa = j.at("isa");
     s.pipeline_state = j.at("pipeline_state").dump();
+    if (j.contains("early_stopping")) {
+      const Json& w = j["early_stopping"];
+      s.waiting.emplace();
+      s.waiting->metric = w.at("metric");
+      if (!w.at("best").is_null()) s.waiting->best = w.at("best").get<double>();
+      s.waiting->best_step = w.at("best_step");
+      s.waiting->evaluations = w.at("evaluations_since");
+    }
   } catch (const nlohmann::json::exception& e) {
     throw ContentsError("[checkpoint] {}: {}", where, e.what());
   }
   bool sound = s.step >= 0 && s.optimizer_steps >= 0 && s.n_examples >= 1 && s.global_batch_size >= 1;
   for (const auto& [name, n] : s.group_steps) sound = sound && n >= 0;
+  for (const auto& [name, n] : s.best_step) sound = sound && n >= 0;
+  if (s.waiting) sound = sound && s.waiting->best_step >= 0 && s.waiting->evaluations >= 0;
   if (!sound) throw ContentsError("[checkpoint] {}: a negative count", where);
   return s;
 }

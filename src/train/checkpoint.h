@@ -18,8 +18,17 @@ struct TrainState {
   i64 step = 0;  // updates made
   i64 optimizer_steps = 0;
   std::map<std::string, i64>
-      group_steps;                     // updates of each parameter group: fewer where its period is longer
-  std::map<std::string, double> best;  // metric -> its best value so far
+      group_steps;                       // updates of each parameter group: fewer where its period is longer
+  std::map<std::string, double> best;    // metric -> its best value so far, finite
+  std::map<std::string, i64> best_step;  // and after which step that was
+  // What train.early_stopping waits for: its metric, the best value that counted, the step of that, and the
+  // evaluations since.
+  struct Waiting {
+    std::string metric;
+    std::optional<double> best;
+    i64 best_step = 0, evaluations = 0;
+  };
+  std::optional<Waiting> waiting;
   // What must be the same when the run goes on, for the resumed run to be the run that never stopped.
   i64 seed = 0, global_batch_size = 0, n_examples = 0;
   std::string data_fingerprint, tokenizer_fingerprint, pipeline;

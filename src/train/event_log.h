@@ -1,32 +1,33 @@
-// The run's measurements on disk: metrics.jsonl and TensorBoard event files. Written by the first rank only.
+// The run's measurements on disk: metrics.jsonl, and the same for TensorBoard. Written by the first rank
+// only.
 #pragma once
 
-#include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "base/types.h"
+#include "base/file.h"
+#include "train/tensorboard.h"
 
 namespace redco {
 
-// One JSON object a line; flushed line by line. On resume the lines of steps after `keep_until` are dropped.
+using Values = std::vector<std::pair<std::string, double>>;
+
+// One JSON object a line, each written whole with one call. A run that goes on after `keep_until` drops the
+// lines of later steps, and one that a crash has cut: they are made again, so that every step is there once.
 class MetricsLog {
  public:
   MetricsLog(const std::string& workdir, i64 keep_until);
-  ~MetricsLog();
-  MetricsLog(const MetricsLog&) = delete;
-  MetricsLog& operator=(const MetricsLog&) = delete;
-  // Numbers only; not finite ones are written as null. Also goes to TensorBoard under the same names.
-  void write(i64 step, const std::vector<std::pair<std::string, double>>& values);
+  // {"step": ..., name: value, ..., "time": seconds since 1970}; what isn't finite is null. TensorBoard gets
+  // the values under the same names.
+  void write(i64 step, const Values& values);
+  // Texts for TensorBoard alone.
+  void text(i64 step, const std::string& tag, const TextTable& table);
 
  private:
-  int jsonl_ = -1, events_ = -1;
-  void event(const std::string& record);
+  std::optional<AppendFile> lines_;
+  EventFile events_;
 };
-
-// TensorBoard's record of scalars: a length, its masked CRC-32C, the protobuf, its masked CRC-32C. For tests.
-std::string tensorboard_record(double wall_time, i64 step,
-                               const std::vector<std::pair<std::string, double>>& values);
-std::string tensorboard_header(double wall_time);
 
 }  // namespace redco

@@ -143,7 +143,7 @@ double share(const Tensor& t) {
 }  // namespace
 
 StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<i64>& row_offsets, i64 step,
-                           i64 epoch, double learning_rate, const Vote& vote) {
+                           i64 epoch, double learning_rate, bool signal) {
   Context& c = Context::current();
   const auto weights = global_weights(batches);
   std::map<std::string, double> sums;  // this rank's share
@@ -210,20 +210,18 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
   out.grad_norm = gradient_norm(present);
 
   // One vote, which carries the loss sums too: after backward and norm, before the update.
-  std::vector<double> ballot = {vote.signal ? 1.0 : 0.0, vote.io_error ? 1.0 : 0.0,
-                                std::isfinite(out.grad_norm) ? 0.0 : 1.0};
+  std::vector<double> ballot = {signal ? 1.0 : 0.0, std::isfinite(out.grad_norm) ? 0.0 : 1.0};
   for (const auto& [name, s] : sums) ballot.push_back(std::isfinite(s) ? s : 0.0);
   for (const auto& [name, s] : sums)
-    if (!std::isfinite(s)) ballot[2] = 1;
+    if (!std::isfinite(s)) ballot[1] = 1;
   if (c.world().size() > 1) {
     c.ledger().collective(Collective::all_reduce, "all", "step/vote",
                           static_cast<i64>(ballot.size() * sizeof(double)));
     c.world().all_reduce<double>(ballot.data(), static_cast<i64>(ballot.size()));
   }
   out.signal = ballot[0] > 0;
-  out.io_error = ballot[1] > 0;
-  out.finite = ballot[2] == 0;
-  size_t at = 3;
+  out.finite = ballot[1] == 0;
+  size_t at = 2;
   for (const auto& [name, s] : sums) {
     const auto w = weights.find(name);
     const double weight = w == weights.end() ? 0 : w->second;

@@ -11,18 +11,13 @@
 
 namespace redco {
 
-// What the ranks tell one another before an update; all act on the sum.
-struct Vote {
-  bool signal = false, io_error = false;
-};
-
 struct StepOutcome {
-  std::map<std::string, double> terms;    // mean of each loss term over the step's global batch
-  double loss = 0;                        // the first group's term
-  double grad_norm = 0;                   // of all groups, before clipping
-  double weight = 0;                      // global weight of the first term (tokens, rows)
-  bool finite = true;                     // else nothing was updated
-  bool signal = false, io_error = false;  // some rank's vote
+  std::map<std::string, double> terms;  // mean of each loss term over the step's global batch
+  double loss = 0;                      // the first group's term
+  double grad_norm = 0;                 // of all groups, before clipping
+  double weight = 0;                    // global weight of the first term (tokens, rows)
+  bool finite = true;                   // else nothing was updated
+  bool signal = false;                  // some rank has received one
 };
 
 struct StepOptions {
@@ -45,9 +40,10 @@ class TrainStep {
   // another or the parameters.
   TrainStep(Pipeline& pipeline, ParamTree& params, const StepOptions& options);
 
-  // `batches`: collated micro-batches with their row offsets. Collective.
+  // `batches`: collated micro-batches with their row offsets. `signal`: this rank was asked to stop, which
+  // all learn together. Collective.
   StepOutcome run(const std::vector<Batch>& batches, const std::vector<i64>& row_offsets, i64 step, i64 epoch,
-                  double learning_rate, const Vote& vote);
+                  double learning_rate, bool signal = false);
 
   // Means of the terms over micro-batches, reduced once. No gradients but those that loss() takes itself.
   std::map<std::string, double> evaluate(const std::function<bool(Batch*)>& next);

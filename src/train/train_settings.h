@@ -9,6 +9,24 @@
 
 namespace redco {
 
+struct EarlyStoppingSettings {
+  std::optional<std::string> metric, mode;
+  i64 patience = 3;
+  double min_delta = 0;
+
+  void visit(SettingsVisitor& v) {
+    v.field("metric", metric,
+            "evaluation metric that must go on improving, e.g. loss; ~ never stops early. Named in "
+            "checkpoint.save_best_by, too, its best checkpoint is kept");
+    v.field("mode", mode, "which way is better; ~ is the metric's nature: a loss falls, an accuracy rises")
+        .one_of({"max", "min"});
+    v.field("patience", patience, "evaluations in a row without improvement after which training ends")
+        .at_least(1);
+    v.field("min_delta", min_delta, "an improvement is a change for the better by more than this")
+        .at_least(0);
+  }
+};
+
 struct TrainSettings {
   std::optional<i64> global_batch_size, per_device_batch_size;
   std::optional<i64> n_epochs, max_steps;
@@ -25,6 +43,7 @@ struct TrainSettings {
   std::string on_non_finite = "stop";
   i64 seed = 42;
   i64 logging_steps = 10;
+  EarlyStoppingSettings early_stopping;
 
   void visit(SettingsVisitor& v) {
     const double most = 1 << 30;
@@ -65,6 +84,7 @@ struct TrainSettings {
         .one_of({"stop", "skip"});
     v.field("seed", seed, "of initial weights, shuffles and dropout").at_least(0);
     v.field("logging_steps", logging_steps, "steps between two lines of metrics.jsonl").at_least(1);
+    v.section("early_stopping", early_stopping, "Ends training when evaluations get no better");
   }
 };
 
@@ -72,12 +92,18 @@ struct EvalSettings {
   std::optional<i64> every_n_steps, every_n_epochs;
   bool sanity_check = true;
   std::vector<std::string> metrics = {"perplexity"};
+  std::optional<i64> n_outputs = 16;
 
   void visit(SettingsVisitor& v) {
     v.field("every_n_steps", every_n_steps, "evaluate after this many steps, and at the end").at_least(1);
     v.field("every_n_epochs", every_n_epochs, "evaluate after this many epochs, and at the end").at_least(1);
     v.field("sanity_check", sanity_check, "evaluate one batch before the first step, to fail early");
     v.field("metrics", metrics, "what is reported beside the loss; pipeline lm has perplexity");
+    v.field(
+         "n_outputs", n_outputs,
+         "how many answers to evaluation examples are kept in workdir/eval_outputs where eval.generation is "
+         "given; ~ is all")
+        .at_least(0);
   }
 };
 

@@ -1,20 +1,22 @@
 #include "train/trainer.h"
 
-#include <fmt/ranges.h>
-
-#include <chrono>
 #include <cmath>
 #include <csignal>
+#include <limits>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/process.h"
 #include "base/progress.h"
+#include "base/timing.h"
 #include "base/words.h"
 #include "data/epoch_order.h"
 #include "kernels/gemm.h"
+#include "train/eval_outputs.h"
 #include "train/event_log.h"
+#include "train/interval.h"
+#include "train/metric_watch.h"
+#include "train/resume.h"
 
 namespace redco {
 
@@ -22,10 +24,6 @@ namespace {
 
 volatile std::sig_atomic_t g_signal = 0;
 void on_signal(int s) { g_signal = s; }
-
-double seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // This replica's rows of a micro-batch that holds the examples [first, first + rows) of `order`.
 template <class At>
@@ -56,6 +54,7 @@ class Training {
       : job_(job),
         c_(Context::current()),
         folder_(join_path(job.workdir, "checkpoints")),
+        watch_(job.checkpoint.save_best_by, job.train.early_stopping),
         step_(*job.pipeline, *job.params,
               {.clip_grad_norm = job.train.clip_grad_norm,
                .recompute_blocks = job.train.recompute == "block",
@@ -66,6 +65,63 @@ class Training {
                          .decay_norms_and_biases = job.train.decay_norms_and_biases}}) {}
 
   TrainResult run() {
+    begin();
+    if (watch_.exhausted(state_)) {
+      stop_early();
+      return result_;
+    }
+    Interval interval(kernels::measure_gemm_ceiling(512, 768, 768, 3));
+    std::optional<Progress> progress;
+    if (first() && job_.progress) progress.emplace("train", total_, state_.step);
+    const auto fields = [&] { return interval.fields(epochs()); };
+    // Runs what is no step: its time counts for no speed.
+    const auto aside = [&](const auto& f) {
+      const double begin = seconds();
+      f();
+      interval.pause(seconds() - begin);
+      if (progress) progress->paused(seconds() - begin);
+    };
+    auto order_of = [&] {
+      return EpochOrder(data_->size(), static_cast<u64>(job_.train.seed), static_cast<u64>(epoch_));
+    };
+    EpochOrder order = order_of();
+    bool signal = false;
+    while (state_.step < total_ && !signal && !result_.stopped_early) {
+      const StepPlan::Place place = plan_->place(state_.step);
+      if (place.epoch != epoch_) {
+        epoch_ = place.epoch;
+        data_ = examples_of(epoch_, state_.step);
+        order = order_of();
+      }
+      signal = one_step(order, place, interval);
+      const bool ends_epoch = place.step_in_epoch + 1 == plan_->steps_per_epoch();
+      const bool last = state_.step == total_;
+      if (state_.step % job_.train.logging_steps == 0 || last || signal) {
+        const Values values = interval.close(epochs());
+        if (log_) log_->write(state_.step, values);
+      }
+      if (progress) progress->update(state_.step, fields);
+
+      // Evaluate, then save, so that the best are known when the checkpoint is made.
+      std::vector<std::string> best;
+      const bool periodic = due(job_.eval.every_n_steps, job_.eval.every_n_epochs, ends_epoch);
+      if (eval_data_ && (periodic || last)) aside([&] { best = evaluate_now(periodic); });
+      if (!last && watch_.exhausted(state_)) stop_early();
+      if (due(job_.checkpoint.every_n_steps, job_.checkpoint.every_n_epochs, ends_epoch) || last || signal ||
+          !best.empty() || result_.stopped_early)
+        aside([&] { save(best); });
+    }
+    if (progress) progress->finish(state_.step, fields());
+    result_.steps = state_.step;
+    result_.interrupted = signal && state_.step < total_ && !result_.stopped_early;
+    return result_;
+  }
+
+ private:
+  bool first() const { return c_.world().rank() == 0; }
+
+  // From the job, or the checkpoint it goes on from, to the first step.
+  void begin() {
     c_.random.seed = static_cast<u64>(job_.train.seed);
     c_.compute_dtype = job_.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
     state_ = {
@@ -79,65 +135,47 @@ class Training {
         .compute_dtype = job_.train.compute_dtype,
         .isa = job_.isa};
     // The pipeline sees its restored state and parameters before it is asked for examples.
-    const std::optional<TrainState> saved = resume();
-    if (!saved) step_.start_averages();
-    i64 epoch = 0, epoch_begin = 0;
-    if (saved) {
+    const std::string checkpoint = find_checkpoint(job_.checkpoint.resume, folder_);
+    std::optional<TrainState> saved;
+    i64 epoch_begin = 0;
+    if (checkpoint.empty()) {
+      step_.start_averages();
+    } else {
+      saved = resume_state(checkpoint, state_);
+      go_on(checkpoint, *saved);
       const StepPlan was(saved->n_examples, job_.global_batch_size);
-      epoch = was.place(state_.step).epoch;
+      epoch_ = was.place(state_.step).epoch;
       epoch_begin = state_.step - was.place(state_.step).step_in_epoch;
     }
-    auto data = examples_of(epoch, epoch_begin);
+    data_ = examples_of(epoch_, epoch_begin);
     c_.random.step = 0;  // resumed or not: the same
     eval_data_ = in_pipeline("evaluation()", [&] { return job_.pipeline->evaluation(); });
-    if (saved) check_data(*saved);
-    plan_.emplace(data->size(), job_.global_batch_size);
+    if (!eval_data_ && watch_.watches_any())
+      throw UsageError(
+          "[eval] checkpoint.save_best_by and train.early_stopping need an evaluation: set data.eval");
+    if (saved) check_same_data(checkpoint, *saved, state_);
+    plan_.emplace(data_->size(), job_.global_batch_size);
     total_ = total_steps();
     schedule_ = make_schedule(job_.train, total_);
-    if (saved && first())
-      info("[checkpoint] going on from {} (step {} of {})", resumed_from_, state_.step, total_);
-    if (first()) log_ = std::make_unique<MetricsLog>(job_.workdir, state_.step);
-
-    if (job_.eval.sanity_check && eval_data_ && state_.step == 0)
-      evaluate(step_, *job_.pipeline, *eval_data_, job_.per_device_batch_size, 1);
-
-    std::optional<Progress> progress;
-    if (first() && job_.progress) progress.emplace("train", total_, state_.step);
-    auto order_of = [&] {
-      return EpochOrder(data->size(), static_cast<u64>(job_.train.seed), static_cast<u64>(epoch));
-    };
-    EpochOrder order = order_of();
-    interval_begin_ = seconds();
-    while (state_.step < total_) {
-      const StepPlan::Place place = plan_->place(state_.step);
-      if (place.epoch != epoch) {
-        epoch = place.epoch;
-        data = examples_of(epoch, state_.step);
-        order = order_of();
-      }
-      one_step(*data, order, place);
-      const bool ends_epoch = place.step_in_epoch + 1 == plan_->steps_per_epoch();
-      const bool last = state_.step == total_;
-      if (progress) progress->update(state_.step, [&] { return fields(); });
-      if (state_.step % job_.train.logging_steps == 0 || last || stop_) log_line(place.epoch);
-
-      // Evaluate, then save, so that the best are known when the checkpoint is made.
-      std::vector<std::string> best;
-      if (due(job_.eval.every_n_steps, job_.eval.every_n_epochs, ends_epoch, place.epoch) || last)
-        best = evaluate_now(place.epoch);
-      if (due(job_.checkpoint.every_n_steps, job_.checkpoint.every_n_epochs, ends_epoch, place.epoch) ||
-          last || stop_ || !best.empty())
-        save(best);
-      if (stop_) break;
+    if (first()) {
+      if (saved) info("[checkpoint] going on from {} (step {} of {})", checkpoint, state_.step, total_);
+      log_ = std::make_unique<MetricsLog>(job_.workdir, state_.step);
     }
-    if (progress) progress->finish(state_.step, fields());
-    result_.steps = state_.step;
-    result_.interrupted = stop_ && state_.step < total_;
-    return result_;
+    c_.world().on_first([&] { set_workdir_back(job_.workdir, checkpoint, state_); });
+    if (job_.eval.sanity_check && eval_data_ && state_.step == 0) watch_.check(evaluation(true).metrics);
   }
 
- private:
-  bool first() const { return c_.world().rank() == 0; }
+  void go_on(const std::string& checkpoint, const TrainState& saved) {
+    CheckpointContents what = contents();
+    what.optimizer = &step_.optimizer();
+    load_checkpoint_tensors(checkpoint, what, *job_.params);
+    step_.set_updates(saved.optimizer_steps, saved.group_steps);
+    state_.step = saved.step;
+    state_.best = saved.best;
+    state_.best_step = saved.best_step;
+    state_.waiting = saved.waiting;
+    in_pipeline("restore()", [&] { job_.pipeline->restore(saved.pipeline_state); });
+  }
 
   i64 total_steps() const {
     const auto& t = job_.train;
@@ -147,9 +185,12 @@ class Training {
     return t.max_steps ? std::min(*t.max_steps, by_epochs) : by_epochs;
   }
 
-  bool due(const std::optional<i64>& steps, const std::optional<i64>& epochs, bool ends_epoch,
-           i64 epoch) const {
-    return (steps && state_.step % *steps == 0) || (epochs && ends_epoch && (epoch + 1) % *epochs == 0);
+  double epochs() const {
+    return static_cast<double>(state_.step) / static_cast<double>(plan_->steps_per_epoch());
+  }
+
+  bool due(const std::optional<i64>& steps, const std::optional<i64>& epochs, bool ends_epoch) const {
+    return (steps && state_.step % *steps == 0) || (epochs && ends_epoch && (epoch_ + 1) % *epochs == 0);
   }
 
   CheckpointContents contents() {
@@ -181,97 +222,19 @@ class Training {
     return data;
   }
 
-  template <class T>
-  void same(const char* what, const T& was, const T& is) const {
-    if (was != is)
-      throw UsageError(
-          "[checkpoint] {} was made with {}={}, this job has {}: the run could not go on as if never "
-          "stopped; "
-          "restore it, or start anew in another workdir or with checkpoint.resume=never",
-          resumed_from_, what, was, is);
-  }
-  void check_data(const TrainState& saved) const {
-    same("number of training examples", saved.n_examples, state_.n_examples);
-    same("training data", saved.data_fingerprint, state_.data_fingerprint);
-  }
-
-  // What was saved, where there is a checkpoint to go on from.
-  std::optional<TrainState> resume() {
-    const std::string& how = job_.checkpoint.resume;
-    if (how == "never") return std::nullopt;
-    std::string path;
-    c_.world().on_first([&] {
-      if (how != "auto") {
-        path = how;
-        if (!exists(join_path(how, "training/state.json")))
-          throw UsageError(
-              "[checkpoint] checkpoint.resume={}: expected auto, never, or the folder of a checkpoint made "
-              "by training",
-              how);
-        return;
-      }
-      const auto found = ckpt::CheckpointFolder(folder_).find_newest_whole(false);
-      for (const auto& p : found.passed_over)
-        warn("[checkpoint] passing over {}: {}", join_path(folder_, p.name), p.reason);
-      if (found) {
-        path = found.path;
-        for (const auto& [name, version] : algorithm_versions()) {
-          const auto it = found.manifest.versions.find(name);
-          if (it != found.manifest.versions.end() && it->second != version)
-            throw ContentsError(
-                "[checkpoint] {}: made with version {} of {}, this redco has {}: it can't be resumed exactly",
-                path, it->second, name, version);
-        }
-      } else if (!found.passed_over.empty()) {
-        warn("[checkpoint] {} holds no whole checkpoint: starting anew", folder_);
-      }
-    });
-    path = c_.world().agree(path);
-    if (path.empty()) return std::nullopt;
-    resumed_from_ = path;
-    const std::string state_path = join_path(path, "training/state.json");
-    const TrainState saved = parse_state(read_file(state_path, 1 << 26), state_path);
-    same("train.seed", saved.seed, state_.seed);
-    same("train.global_batch_size", saved.global_batch_size, state_.global_batch_size);
-    same("pipeline", saved.pipeline, state_.pipeline);
-    same("tokenizer", saved.tokenizer_fingerprint, state_.tokenizer_fingerprint);
-    if (first() && (saved.threads_per_rank != state_.threads_per_rank || saved.dp != state_.dp ||
-                    saved.mp != state_.mp || saved.isa != state_.isa))
-      warn(
-          "[checkpoint] {} was made on dp {} x mp {}, {} threads, {}: results agree up to rounding, not bit "
-          "by bit",
-          path, saved.dp, saved.mp, saved.threads_per_rank, saved.isa);
-    if (!exists(join_path(path, "training/optimizer.safetensors")) &&
-        !exists(join_path(path, "training/optimizer.safetensors.index.json")))
-      throw UsageError(
-          "[checkpoint] {} holds no optimizer state (checkpoint.save_optimizer was false): it can't be "
-          "resumed; "
-          "use it as model.path in a new workdir",
-          path);
-    CheckpointContents what = contents();
-    what.optimizer = &step_.optimizer();
-    load_checkpoint_tensors(path, what, *job_.params);
-    step_.set_updates(saved.optimizer_steps, saved.group_steps);
-    state_.step = saved.step;
-    state_.best = saved.best;
-    in_pipeline("restore()", [&] { job_.pipeline->restore(saved.pipeline_state); });
-    return saved;
-  }
-
-  void one_step(const Dataset& data, const EpochOrder& order, const StepPlan::Place& place) {
+  // -> whether a rank was asked to stop.
+  bool one_step(const EpochOrder& order, const StepPlan::Place& place, Interval& interval) {
     std::vector<Batch> batches;
     std::vector<i64> offsets;
     for (const MicroBatch& m :
          micro_batches(place.end - place.begin, job_.per_device_batch_size, c_.mesh().dp)) {
-      batches.push_back(collate_rows(*job_.pipeline, data, place.begin + m.first, m.rows,
+      batches.push_back(collate_rows(*job_.pipeline, *data_, place.begin + m.first, m.rows,
                                      [&](i64 i) { return order.at(i); }));
       offsets.push_back(m.first);
     }
     const double lr = schedule_.at(state_.step);
     const i64 flops = c_.ledger().flops();
-    const StepOutcome o =
-        step_.run(batches, offsets, state_.step, place.epoch, lr, {.signal = signal_received()});
-    stop_ = stop_ || o.signal;
+    const StepOutcome o = step_.run(batches, offsets, state_.step, place.epoch, lr, signal_received());
     if (!o.finite) {
       const std::string what =
           fmt::format("[train] step {}: the loss or gradient is not finite (loss {}, gradient norm {})",
@@ -283,92 +246,63 @@ class Training {
                                               "set train.on_non_finite: skip to pass over such steps");
       }
       if (first()) warn("{}: skipped", what);
-      ++skipped_;
     }
     ++state_.step;
-    ++interval_steps_;
-    if (o.finite) {
-      interval_loss_ += o.loss;
-      for (const auto& [name, mean] : o.terms) interval_terms_[name] += mean;
-      ++interval_finite_;
-    }
-    interval_weight_ += o.weight;
-    interval_flops_ += c_.ledger().flops() - flops;
-    last_ = o;
-    last_lr_ = lr;
+    interval.add(o, lr, c_.ledger().flops() - flops);
     result_.last_loss = o.loss;
+    return o.signal;
   }
 
-  Progress::Fields fields() const {
-    const double t = seconds() - interval_begin_;
-    Progress::Fields f = {{"loss", fmt::format("{:.4f}", last_.loss)},
-                          {"lr", fmt::format("{:.2e}", last_lr_)},
-                          {"grad norm", fmt::format("{:.2f}", last_.grad_norm)}};
-    const double rate = interval_steps_ ? interval_weight_ / t : last_rate_;
-    f.push_back({"", fmt::format("{:.0f} tokens/s", rate)});
-    return f;
-  }
-
-  void log_line(i64 epoch) {
-    const double t = seconds() - interval_begin_;
-    last_rate_ = interval_weight_ / t;
-    if (ceiling_ == 0) ceiling_ = kernels::measure_gemm_ceiling(512, 768, 768, 3);
-    if (first()) {
-      std::vector<std::pair<std::string, double>> v = {
-          {"epoch", static_cast<double>(state_.step) / static_cast<double>(plan_->steps_per_epoch())},
-          {"loss", interval_finite_ ? interval_loss_ / static_cast<double>(interval_finite_) : NAN},
-          {"learning_rate", last_lr_},
-          {"grad_norm", last_.grad_norm},
-          {"tokens_per_s", last_rate_},
-          {"step_s", t / static_cast<double>(interval_steps_)},
-          {"ceiling_share", static_cast<double>(interval_flops_) / t / ceiling_},
-          {"peak_memory_bytes", static_cast<double>(peak_memory_bytes())}};
-      if (interval_terms_.size() > 1)
-        for (const auto& [name, s] : interval_terms_)
-          v.push_back({"loss_" + name, s / static_cast<double>(interval_finite_)});
-      if (skipped_ > 0) v.push_back({"skipped_steps", static_cast<double>(skipped_)});
-      log_->write(state_.step, v);
-      (void)epoch;
-    }
-    interval_begin_ = seconds();
-    interval_steps_ = interval_finite_ = interval_flops_ = 0;
-    interval_loss_ = interval_weight_ = 0;
-    interval_terms_.clear();
+  struct Evaluation {
+    Metrics metrics;
+    EvalOutputs outputs;
+  };
+  // All of the evaluation data, or as little as shows that it works.
+  Evaluation evaluation(bool little) {
+    Evaluation e;
+    e.metrics = evaluate(step_, *job_.pipeline, *eval_data_, job_.per_device_batch_size, little ? 1 : -1);
+    if (!job_.predict_in_evaluation) return e;
+    e.outputs = make_outputs(*job_.pipeline, *job_.params, *eval_data_, job_.per_device_batch_size,
+                             job_.eval.n_outputs, little ? 1 : -1);
+    e.metrics.insert(e.outputs.metrics.begin(), e.outputs.metrics.end());
+    return e;
   }
 
   // -> metrics that are the best so far.
-  std::vector<std::string> evaluate_now(i64 epoch) {
-    if (!eval_data_) return {};
+  std::vector<std::string> evaluate_now(bool periodic) {
     const double begin = seconds();
-    const auto metrics = evaluate(step_, *job_.pipeline, *eval_data_, job_.per_device_batch_size);
-    result_.evaluation = metrics;
-    if (first()) {
-      std::vector<std::pair<std::string, double>> v = {
-          {"epoch", static_cast<double>(state_.step) / static_cast<double>(plan_->steps_per_epoch())}};
+    const Evaluation e = evaluation(false);
+    result_.evaluation = e.metrics;
+    c_.world().on_first([&] {
+      Values v = {{"epoch", epochs()}};
       std::string text;
-      for (const auto& [name, value] : metrics) {
-        v.push_back({"eval_" + name, value});
+      for (const auto& [name, value] : e.metrics) {
+        v.emplace_back("eval_" + name, value);
         text += fmt::format("  {} {:.4f}", name, value);
       }
+      v.emplace_back("eval_s", seconds() - begin);
       log_->write(state_.step, v);
       info("step {} evaluation:{}  ({})", state_.step, text, human_duration(seconds() - begin));
-      (void)epoch;
-    }
-    interval_begin_ += seconds() - begin;
-    std::vector<std::string> best;
-    auto consider = [&](const std::string& name, bool larger) {
-      const auto it = metrics.find(name);
-      if (it == metrics.end())
-        throw UsageError(
-            "[checkpoint] save_best_by names '{}', which this pipeline's evaluation does not have", name);
-      const auto old = state_.best.find(name);
-      if (old != state_.best.end() && !(larger ? it->second > old->second : it->second < old->second)) return;
-      state_.best[name] = it->second;
-      best.push_back(name);
-    };
-    for (const std::string& m : job_.checkpoint.save_best_by.max) consider(m, true);
-    for (const std::string& m : job_.checkpoint.save_best_by.min) consider(m, false);
-    return best;
+      keep(e.outputs);
+    });
+    return watch_.see(e.metrics, periodic, state_);
+  }
+
+  // First rank only.
+  void keep(const EvalOutputs& outputs) {
+    constexpr std::size_t kShown = 4;
+    save_outputs(job_.workdir, state_.step, outputs, job_.eval.n_outputs);
+    const auto table = outputs_table(outputs, kShown);
+    if (table.empty()) return;
+    log_->text(state_.step, "eval_outputs", table);
+    for (std::size_t i = 0; i < outputs.lines.size() && i < kShown; ++i)
+      debug("step {} output {}", state_.step, outputs.lines[i]);
+  }
+
+  void stop_early() {
+    result_.stopped_early = true;
+    result_.steps = state_.step;
+    if (first()) info("[train] early stopping after step {}: {}", state_.step, watch_.why(state_));
   }
 
   void save(const std::vector<std::string>& best) {
@@ -380,28 +314,20 @@ class Training {
       throw UsageError("[pipeline] state() gave no JSON: {}", excerpt(state_.pipeline_state));
     save_checkpoint(folder_, contents(), state_, best, job_.checkpoint.keep_last);
     if (first()) debug("saved {} in {}", ckpt::step_name(state_.step), human_duration(seconds() - begin));
-    interval_begin_ += seconds() - begin;
   }
 
   const TrainJob& job_;
   Context& c_;
   std::string folder_;
+  MetricWatch watch_;
   TrainStep step_;
   std::optional<StepPlan> plan_;
-  i64 total_ = 0;
+  i64 total_ = 0, epoch_ = 0;
   Schedule schedule_;
   TrainState state_;
   TrainResult result_;
-  std::shared_ptr<const Dataset> eval_data_;
-  std::string resumed_from_;
-  StepOutcome last_;
-  double last_lr_ = 0, last_rate_ = 0, ceiling_ = 0;
-  bool stop_ = false;
-  i64 skipped_ = 0;
-  double interval_begin_ = 0, interval_loss_ = 0, interval_weight_ = 0;
-  std::map<std::string, double> interval_terms_;
-  i64 interval_steps_ = 0, interval_finite_ = 0, interval_flops_ = 0;
-  std::unique_ptr<MetricsLog> log_;
+  std::shared_ptr<const Dataset> data_, eval_data_;
+  std::unique_ptr<MetricsLog> log_;  // on the first rank
 };
 
 }  // namespace

@@ -23,6 +23,7 @@ struct TrainJob {
   i64 threads_per_rank = 1;
   std::string isa;
   bool progress = true;
+  bool predict_in_evaluation = false;  // ask predict() evaluation examples, too
 };
 
 struct TrainResult {
@@ -30,6 +31,7 @@ struct TrainResult {
   double last_loss = 0;
   std::map<std::string, double> evaluation;  // the last one's metrics; empty without evaluation data
   bool interrupted = false;                  // a signal asked for a save and an end
+  bool stopped_early = false;                // train.early_stopping did
 };
 
 // Collective. Throws Error(non_finite) where a loss or gradient isn't finite and the policy says stop.

@@ -217,7 +217,7 @@ TEST_F(Outside, WhatIsNoPipelineIsRefused) {
   spill(*dir_ / "text.so", "no shared object\n");
   const std::map<std::string, std::string> why = {
       {"./so/other_version.so",
-       "was built for another redco (pipeline version 1000001, this one is 1); build it again"},
+       "was built for another redco (pipeline version 1000001, this one is 2); build it again"},
       {"./so/no_pipeline.so", "is no pipeline: it lacks REDCO_PIPELINE(Class)"},
       {"./so/unlinked.so",
        "undefined symbol: _ZN5redco4goneEi; is it a shared object, built against this redco?"},

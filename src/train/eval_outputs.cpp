@@ -1,0 +1,109 @@
+#include "train/eval_outputs.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/words.h"
+#include "ckpt/publish.h"
+#include "train/predictor.h"
+
+namespace redco {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+std::string outputs_folder(const std::string& workdir) { return join_path(workdir, "eval_outputs"); }
+}  // namespace
+
+EvalOutputs make_outputs(const Pipeline& pipeline, const ParamTree& params, const Dataset& data,
+                         i64 batch_size, std::optional<i64> n, i64 most) {
+  const bool measured = in_pipeline("measures_outputs()", [&] { return pipeline.measures_outputs(); });
+  i64 count = data.size();
+  if (!measured && n) count = std::min(count, *n);
+  if (most >= 0) count = std::min(count, most);
+  std::vector<Example> examples;
+  for (i64 i = 0; i < count; ++i) {
+    examples.push_back(data.get(i));
+    examples.back().ordinal = i;
+  }
+  const std::vector<std::string> answers =
+      in_pipeline("predict()", [&] { return predict(pipeline, params, examples, batch_size); });
+  EvalOutputs out;
+  std::string metrics;
+  // One rank measures: all have the same answers, and only one need pay for it.
+  Context::current().world().on_first([&] {
+    for (std::size_t i = 0; i < examples.size(); ++i) {
+      const std::string text =
+          in_pipeline("output()", [&] { return pipeline.output(examples[i], answers[i]); });
+      const Json j = Json::parse(text, nullptr, false);
+      if (!j.is_object()) throw UsageError("[pipeline] output() gave no JSON object: {}", excerpt(text));
+      out.lines.push_back(j.dump(-1, ' ', false, Json::error_handler_t::replace));
+    }
+    if (measured)
+      out.metrics =
+          in_pipeline("output_metrics()", [&] { return pipeline.output_metrics(examples, out.lines); });
+    std::map<std::string, std::string> exact;  // JSON has no infinities
+    for (const auto& [name, value] : out.metrics) exact[name] = fmt::format("{:a}", value);
+    metrics = Json(exact).dump();
+  });
+  metrics = Context::current().world().agree(metrics);
+  for (const auto& [name, value] : Json::parse(metrics).items())
+    out.metrics[name] = std::strtod(value.get<std::string>().c_str(), nullptr);
+  return out;
+}
+
+std::string outputs_path(const std::string& workdir, i64 step) {
+  return join_path(outputs_folder(workdir), ckpt::step_name(step) + ".jsonl");
+}
+
+void save_outputs(const std::string& workdir, i64 step, const EvalOutputs& outputs, std::optional<i64> n) {
+  const std::size_t count =
+      n ? std::min(outputs.lines.size(), static_cast<std::size_t>(*n)) : outputs.lines.size();
+  if (count == 0) return;
+  std::string text;
+  for (std::size_t i = 0; i < count; ++i) text += outputs.lines[i] + "\n";
+  make_dirs(outputs_folder(workdir));
+  write_file_durable(outputs_path(workdir, step), text);
+}
+
+void remove_outputs_after(const std::string& workdir, i64 step) {
+  if (!is_folder(outputs_folder(workdir))) return;
+  for (const std::string& name : list_dir(outputs_folder(workdir))) {
+    if (!name.ends_with(".jsonl")) continue;
+    const auto of = ckpt::parse_step_name(name.substr(0, name.size() - 6));
+    if (of && *of > step) remove_file(join_path(outputs_folder(workdir), name));
+  }
+}
+
+std::vector<std::vector<std::string>> outputs_table(const EvalOutputs& outputs, std::size_t rows) {
+  constexpr std::size_t kLongest = 4000;
+  rows = std::min(rows, outputs.lines.size());
+  std::vector<Json> parsed;
+  std::vector<std::string> head;
+  for (std::size_t i = 0; i < rows; ++i) {
+    parsed.push_back(Json::parse(outputs.lines[i], nullptr, false));
+    for (const auto& [name, value] : parsed.back().items())
+      if (value.is_string() && std::find(head.begin(), head.end(), name) == head.end()) head.push_back(name);
+  }
+  std::vector<std::vector<std::string>> table;
+  if (head.empty()) return table;
+  table.push_back(head);
+  for (const Json& j : parsed) {
+    std::vector<std::string> row;
+    for (const std::string& name : head) {
+      std::string text = j.contains(name) && j[name].is_string() ? j[name].get<std::string>() : "";
+      if (text.size() > kLongest) {
+        std::size_t end = kLongest;
+        while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+        text = text.substr(0, end) + "...";
+      }
+      row.push_back(std::move(text));
+    }
+    table.push_back(std::move(row));
+  }
+  return table;
+}
+
+}  // namespace redco

@@ -1,0 +1,71 @@
+#include "train/interval.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/process.h"
+#include "base/words.h"
+
+namespace redco {
+
+void Interval::add(const StepOutcome& step, double learning_rate, i64 flops) {
+  ++now_.steps;
+  now_.flops += flops;
+  now_.weight += step.weight;
+  if (step.finite) {
+    ++now_.finite;
+    now_.loss += step.loss;
+    for (const auto& [name, mean] : step.terms) now_.terms[name] += mean;
+  } else {
+    ++skipped_;
+  }
+  last_ = step;
+  learning_rate_ = learning_rate;
+}
+
+double Interval::mean_loss(const Sums& s) const {
+  return s.finite ? s.loss / static_cast<double>(s.finite) : NAN;
+}
+
+double Interval::ceiling_share(const Sums& s, double time) const {
+  return ceiling_ > 0 ? static_cast<double>(s.flops) / time / ceiling_ : NAN;
+}
+
+Values Interval::close(double epoch) {
+  Sums& s = now_;
+  s.time = std::max(1e-9, seconds() - begin_);
+  Values v = {{"epoch", epoch},
+              {"loss", mean_loss(s)},
+              {"learning_rate", learning_rate_},
+              {"grad_norm", last_.grad_norm},
+              {"tokens_per_s", s.weight / s.time},
+              {"step_s", s.time / static_cast<double>(s.steps)},
+              {"ceiling_share", ceiling_share(s, s.time)},
+              {"peak_memory_bytes", static_cast<double>(peak_memory_bytes())}};
+  if (s.terms.size() > 1)
+    for (const auto& [name, sum] : s.terms)
+      v.emplace_back("loss_" + name, s.finite ? sum / static_cast<double>(s.finite) : NAN);
+  if (skipped_ > 0) v.emplace_back("skipped_steps", static_cast<double>(skipped_));
+  closed_ = std::move(s);
+  now_ = {};
+  begin_ = seconds();
+  return v;
+}
+
+Progress::Fields Interval::fields(double epoch) const {
+  const Sums& s = now_.steps ? now_ : closed_;
+  const double time = now_.steps ? std::max(1e-9, seconds() - begin_) : closed_.time;
+  Progress::Fields f = {{"epoch", fmt::format("{:.2f}", epoch)}};
+  if (s.steps == 0) return f;
+  f.emplace_back("loss", fmt::format("{:.4f}", mean_loss(s)));
+  f.emplace_back("lr", fmt::format("{:.2e}", learning_rate_));
+  f.emplace_back("grad norm", fmt::format("{:.2f}", last_.grad_norm));
+  f.emplace_back("", human_count(s.weight / time) + " tokens/s");
+  if (ceiling_ > 0) f.emplace_back("", fmt::format("{:.0f}% of ceiling", 100 * ceiling_share(s, time)));
+  f.emplace_back("", human_bytes(static_cast<u64>(peak_memory_bytes())));
+  return f;
+}
+
+}  // namespace redco

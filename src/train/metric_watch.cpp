@@ -1,0 +1,123 @@
+#include "train/metric_watch.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/words.h"
+
+namespace redco {
+
+namespace {
+
+constexpr std::array kMore = {"accuracy",    "acc",    "bleu", "sacrebleu", "chrf",     "cider",
+                              "correlation", "em",     "f1",   "match",     "matthews", "mcc",
+                              "meteor",      "auc",    "map",  "pearson",   "spearman", "pearsonr",
+                              "spearmanr",   "recall", "r2",   "return",    "reward",   "precision"};
+constexpr std::array kLess = {"loss", "nll", "perplexity", "ppl",  "error", "err", "wer",  "cer",
+                              "ter",  "mse", "mae",        "mape", "rmse",  "kl",  "cost", "regret"};
+
+// "eval_rougeL" -> eval, rougel
+std::vector<std::string> parts(const std::string& name) {
+  std::vector<std::string> out(1);
+  for (const char c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c))) {
+      out.back() += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    } else if (!out.back().empty()) {
+      out.emplace_back();
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<bool> more_is_better(const std::string& metric) {
+  std::optional<bool> out;
+  for (const std::string& p : parts(metric)) {
+    const bool more = p.starts_with("rouge") || std::find(kMore.begin(), kMore.end(), p) != kMore.end();
+    const bool less = std::find(kLess.begin(), kLess.end(), p) != kLess.end();
+    if (!more && !less) continue;
+    if (out && *out != more) return std::nullopt;  // accuracy_loss
+    out = more;
+  }
+  return out;
+}
+
+MetricWatch::MetricWatch(const SaveBestSettings& best, const EarlyStoppingSettings& early) : early_(early) {
+  for (const std::string& m : best.max) sides_[m] = true;
+  for (const std::string& m : best.min) sides_[m] = false;
+  if (!early.metric) return;
+  const auto nature = early.mode ? std::optional(*early.mode == "max") : more_is_better(*early.metric);
+  if (!nature)
+    throw UsageError(
+        "[train] train.early_stopping.metric={}: whether more of it is better is not known; set "
+        "train.early_stopping.mode to max or min",
+        *early.metric);
+  more_ = *nature;
+}
+
+void MetricWatch::check(const Metrics& metrics) const {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : metrics) names.push_back(name);
+  const auto demand = [&](const char* key, const std::string& name) {
+    if (metrics.count(name)) return;
+    const std::string bare = name.starts_with("eval_") ? name.substr(5) : name;
+    const std::string near = metrics.count(bare) ? bare : nearest(name, names);
+    throw UsageError("[eval] {} names '{}', which this pipeline's evaluation does not have; it has {}{}", key,
+                     excerpt(name), fmt::join(names, ", "),
+                     near.empty() ? "" : fmt::format("; did you mean {}?", near));
+  };
+  for (const auto& [name, more] : sides_) demand("checkpoint.save_best_by", name);
+  if (early_.metric) demand("train.early_stopping.metric", *early_.metric);
+}
+
+std::vector<std::string> MetricWatch::see(const Metrics& metrics, bool periodic, TrainState& state) const {
+  check(metrics);
+  std::vector<std::string> best;
+  for (const auto& [name, more] : sides_) {
+    const double now = metrics.at(name);
+    const auto was = state.best.find(name);
+    // What is not a number is never best.
+    if (!std::isfinite(now) || (was != state.best.end() && !(more ? now > was->second : now < was->second)))
+      continue;
+    state.best[name] = now;
+    state.best_step[name] = state.step;
+    best.push_back(name);
+  }
+  if (!early_.metric || !periodic) return best;
+  if (!state.waiting || state.waiting->metric != *early_.metric)
+    state.waiting = TrainState::Waiting{*early_.metric, std::nullopt, 0, 0};
+  auto& w = *state.waiting;
+  const double now = metrics.at(*early_.metric);
+  const bool better =
+      std::isfinite(now) &&
+      (!w.best || (more_ ? now > *w.best + early_.min_delta : now < *w.best - early_.min_delta));
+  if (better) {
+    w = {*early_.metric, now, state.step, 0};
+  } else {
+    ++w.evaluations;
+  }
+  return best;
+}
+
+bool MetricWatch::exhausted(const TrainState& state) const {
+  return early_.metric && state.waiting && state.waiting->metric == *early_.metric &&
+         state.waiting->evaluations >= early_.patience;
+}
+
+std::string MetricWatch::why(const TrainState& state) const {
+  const auto& w = *state.waiting;
+  std::string s = fmt::format("{} has not {}{} for {} evaluation{}", w.metric, more_ ? "risen" : "fallen",
+                              early_.min_delta > 0 ? fmt::format(" by more than {}", early_.min_delta) : "",
+                              w.evaluations, w.evaluations == 1 ? "" : "s");
+  s += w.best ? fmt::format("; its best was {:.4f} after step {}", *w.best, w.best_step)
+              : std::string("; it was never a number");
+  return s;
+}
+
+}  // namespace redco

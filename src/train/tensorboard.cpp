@@ -1,0 +1,180 @@
+#include "train/tensorboard.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <isa-l/crc.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/timing.h"
+#include "base/words.h"
+
+namespace redco {
+
+namespace {
+
+u32 masked_crc(const std::string& s) {
+  // CRC-32C with the usual pre- and post-inversion, then TensorFlow's mask.
+  const u32 crc = ~crc32_iscsi(reinterpret_cast<unsigned char*>(const_cast<char*>(s.data())),
+                               static_cast<int>(s.size()), ~0u);
+  return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
+}
+
+// --- protobuf's wire format: a tag (field << 3 | type), then the value; type 0 varint, 1 eight bytes, 2 a
+// length and as many bytes, 5 four bytes ---
+
+template <class T>
+void put(std::string& out, T v) {
+  out.append(reinterpret_cast<const char*>(&v), sizeof v);
+}
+void varint(std::string& out, u64 v) {
+  for (; v >= 0x80; v >>= 7) out.push_back(static_cast<char>(v | 0x80));
+  out.push_back(static_cast<char>(v));
+}
+void int_field(std::string& out, int field, i64 v) {
+  varint(out, static_cast<u64>(field) << 3 | 0);
+  varint(out, static_cast<u64>(v));
+}
+void bytes_field(std::string& out, int field, const std::string& s) {
+  varint(out, static_cast<u64>(field) << 3 | 2);
+  varint(out, s.size());
+  out += s;
+}
+
+// Event: wall_time 1 (double), step 2 (int64), file_version 3 (string), summary 5, session_log 7.
+std::string event_begin(double wall_time, i64 step) {
+  std::string event;
+  varint(event, 1 << 3 | 1);
+  put<double>(event, wall_time);
+  int_field(event, 2, step);
+  return event;
+}
+
+std::string framed(const std::string& data) {
+  std::string length, out;
+  put<u64>(length, data.size());
+  out = length;
+  put<u32>(out, masked_crc(length));
+  out += data;
+  put<u32>(out, masked_crc(data));
+  return out;
+}
+
+// Markdown's code: every line indented by four spaces.
+std::string as_code(const std::string& text) {
+  std::string out = "    ";
+  std::size_t bad = 0;
+  for (char c : is_utf8(text, &bad) ? text : text.substr(0, bad) + "...") {
+    if (c == '\r') continue;
+    out += c;
+    if (c == '\n') out += "    ";
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string tensorboard_header(double wall_time) {
+  std::string event;
+  varint(event, 1 << 3 | 1);
+  put<double>(event, wall_time);
+  bytes_field(event, 3, "brain.Event:2");
+  return framed(event);
+}
+
+// SessionLog: status 1, START = 1.
+std::string tensorboard_start(double wall_time, i64 step) {
+  std::string event = event_begin(wall_time, step), session;
+  int_field(session, 1, 1);
+  bytes_field(event, 7, session);
+  return framed(event);
+}
+
+// Summary: value 1; Value: tag 1, simple_value 2 (float).
+std::string tensorboard_record(double wall_time, i64 step,
+                               const std::vector<std::pair<std::string, double>>& values) {
+  std::string event = event_begin(wall_time, step), summary;
+  for (const auto& [tag, v] : values) {
+    std::string value;
+    bytes_field(value, 1, tag);
+    varint(value, 2 << 3 | 5);
+    put<float>(value, static_cast<float>(v));
+    bytes_field(summary, 1, value);
+  }
+  bytes_field(event, 5, summary);
+  return framed(event);
+}
+
+// Value: tag 1, tensor 8, metadata 9. SummaryMetadata: plugin_data 1 {plugin_name 1}, data_class 4 (TENSOR =
+// 2). TensorProto: dtype 1 (DT_STRING = 7), tensor_shape 2 {dim 2 {size 1}}, string_val 8.
+std::string tensorboard_text(double wall_time, i64 step, const std::string& tag, const TextTable& table) {
+  REDCO_CHECK(!table.empty() && !table[0].empty());
+  std::string plugin, metadata, shape, tensor, value, summary;
+  bytes_field(plugin, 1, "text");
+  bytes_field(metadata, 1, plugin);
+  int_field(metadata, 4, 2);
+  for (const std::size_t n : {table.size(), table[0].size()}) {
+    std::string dim;
+    int_field(dim, 1, static_cast<i64>(n));
+    bytes_field(shape, 2, dim);
+  }
+  int_field(tensor, 1, 7);
+  bytes_field(tensor, 2, shape);
+  for (std::size_t r = 0; r < table.size(); ++r) {
+    REDCO_CHECK(table[r].size() == table[0].size(), "row {} of {} cells", r, table[r].size());
+    for (const std::string& cell : table[r]) bytes_field(tensor, 8, r == 0 ? cell : as_code(cell));
+  }
+  bytes_field(value, 1, tag);
+  bytes_field(value, 8, tensor);
+  bytes_field(value, 9, metadata);
+  bytes_field(summary, 1, value);
+  std::string event = event_begin(wall_time, step);
+  bytes_field(event, 5, summary);
+  return framed(event);
+}
+
+EventFile::EventFile(const std::string& folder, i64 first_step) {
+  make_dirs(folder);
+  // Readers take the files of a folder in the order of their names.
+  i64 stamp = static_cast<i64>(wall_seconds());
+  constexpr std::string_view kPrefix = "events.out.tfevents.";
+  for (const std::string& name : list_dir(folder))
+    if (name.starts_with(kPrefix)) {
+      const i64 other = std::strtoll(name.c_str() + kPrefix.size(), nullptr, 10);
+      if (other >= stamp && other < i64{1} << 40) stamp = other + 1;
+    }
+  path_ = join_path(folder, fmt::format("{}{:010}.{}.redco", kPrefix, stamp, ::getpid()));
+  fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (fd_ < 0) throw IoError("[log] opening {}: {}", path_, std::strerror(errno));
+  write(tensorboard_header(wall_seconds()));
+  write(tensorboard_start(wall_seconds(), first_step));
+}
+
+EventFile::~EventFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void EventFile::scalars(i64 step, const std::vector<std::pair<std::string, double>>& values) {
+  write(tensorboard_record(wall_seconds(), step, values));
+}
+
+void EventFile::text(i64 step, const std::string& tag, const TextTable& table) {
+  write(tensorboard_text(wall_seconds(), step, tag, table));
+}
+
+void EventFile::write(const std::string& record) {
+  std::size_t at = 0;
+  while (at < record.size()) {
+    const ssize_t n = ::write(fd_, record.data() + at, record.size() - at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw IoError("[log] writing {}: {}", path_, std::strerror(errno));
+    at += static_cast<std::size_t>(n);
+  }
+}
+
+}  // namespace redco

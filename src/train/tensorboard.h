@@ -1,0 +1,43 @@
+// TensorBoard's event files, written without TensorFlow.
+//
+// A file is a sequence of records: the length (u64), its masked CRC-32C, an Event as protobuf, its masked
+// CRC-32C. Which fields those are: tensorflow/core/util/event.proto and framework/summary.proto.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/types.h"
+
+namespace redco {
+
+// A table of texts, shown verbatim: the first row is its head. Every row has as many cells.
+using TextTable = std::vector<std::vector<std::string>>;
+
+// One Event each, framed as a record.
+std::string tensorboard_header(double wall_time);
+// A process begins to write at `step`: readers drop what an earlier process wrote from that step on.
+std::string tensorboard_start(double wall_time, i64 step);
+std::string tensorboard_record(double wall_time, i64 step,
+                               const std::vector<std::pair<std::string, double>>& values);
+// For the text plugin. Cells are written as indented code, so that nothing in them is read as markup.
+std::string tensorboard_text(double wall_time, i64 step, const std::string& tag, const TextTable& table);
+
+// A new event file in `folder`, read after all that are there. Each record is written with one call.
+class EventFile {
+ public:
+  EventFile(const std::string& folder, i64 first_step);
+  ~EventFile();
+  EventFile(const EventFile&) = delete;
+  EventFile& operator=(const EventFile&) = delete;
+  void scalars(i64 step, const std::vector<std::pair<std::string, double>>& values);
+  void text(i64 step, const std::string& tag, const TextTable& table);
+
+ private:
+  void write(const std::string& record);
+  std::string path_;
+  int fd_ = -1;
+};
+
+}  // namespace redco
