@@ -182,13 +182,17 @@ BenchReport bench_generation(Bench& b, const JobConfig& job, i64 runs) {
   r.length = std::max<i64>(1, positions - r.new_tokens);
   r.rows = job.predict.batch_size * c.mesh().dp;
   r.steps = runs;
-  std::vector<GenerationPrompt> prompts;
+  std::vector<std::vector<i32>> prompts;
+  std::vector<i64> ordinals;
   for (i64 i = 0; i < job.predict.batch_size; ++i) {
-    const i64 ordinal = c.coord().dp * job.predict.batch_size + i;
-    prompts.push_back({random_tokens(1, ordinal, r.length, b.model->vocab_size()), ordinal});
+    ordinals.push_back(c.coord().dp * job.predict.batch_size + i);
+    prompts.push_back(random_tokens(1, ordinals.back(), r.length, b.model->vocab_size()));
   }
-  GenerationSettings g = job.predict;
-  g.min_new_tokens = 0;
+  GenerationSettings g;
+  g.temperature = job.predict.temperature;
+  g.top_k = job.predict.top_k.value_or(0);
+  g.top_p = job.predict.top_p;
+  g.seed = static_cast<u64>(job.predict.seed);
   std::vector<double> prefill, decode, whole;
   for (i64 s = 0; s <= runs; ++s) {
     g.max_new_tokens = s == 0 ? 2 : r.new_tokens;
@@ -198,9 +202,8 @@ BenchReport bench_generation(Bench& b, const JobConfig& job, i64 runs) {
     {
       auto replica = Context::mp_submesh(c);
       Context::Use use(*replica);
-      GenerateOptions o{.batch_size = job.predict.batch_size};
-      o.on_step = [&] { at.push_back(seconds()); };
-      generate(*b.model, b.params, prompts, g, {}, o);
+      generate(*b.model, b.params, prompts, ordinals, g,
+               [&](const auto&, const auto&) { at.push_back(seconds()); });
     }
     c.world().barrier();
     if (s == 0) continue;
