@@ -1,9 +1,61 @@
 #include "text/tokenizer.h"
 
+#include "base/log.h"
 #include "commands.h"
 #include "text/jsonl.h"
+#include "text/train_tokenizer.h"
 
 namespace redco::cli {
+namespace {
+
+void add_tokenizer_train(CLI::App& tokenizer, Invocation& run) {
+  auto o = std::make_shared<TokenizerTraining>();
+  CLI::App* c = add_command(
+      tokenizer, "train", "learn a tokenizer from text and write it as a Hugging Face folder",
+      "  redco tokenizer train corpus.txt --output my-tokenizer\n"
+      "  redco tokenizer train books/*.txt.gz chats.jsonl --output my-tokenizer --vocab-size 50257\n"
+      "  redco tokenizer train corpus.txt --output my-tokenizer --special '<|endoftext|>' '<|im_start|>' "
+      "'<|im_end|>'\n"
+      "  redco tokenizer train corpus.txt --output my-tokenizer --model unigram --vocab-size 8000\n"
+      "The folder then goes into a job as model.tokenizer=my-tokenizer, and into transformers by\n"
+      "AutoTokenizer.from_pretrained(\"my-tokenizer\").");
+  c->add_option("FILES", o->files,
+                "text, each line a sequence; or lines {\"text\": ...} (.jsonl, .ndjson, .json); plain or .gz")
+      ->required();
+  c->add_option("--output", o->output, "folder for tokenizer.json and tokenizer_config.json; made if missing")
+      ->required();
+  static const std::map<std::string, TokenizerTraining::Model> kModels = {
+      {"bpe", TokenizerTraining::Model::bpe}, {"unigram", TokenizerTraining::Model::unigram}};
+  c->add_option("--model", o->model,
+                "bpe: byte-level byte-pair encoding, as GPT-2's; unigram: as SentencePiece's")
+      ->transform(CLI::CheckedTransformer(kModels, CLI::ignore_case).description(""))
+      ->type_name("bpe|unigram")
+      ->default_str("bpe");
+  c->add_option("--vocab-size", o->vocab_size, "tokens, special ones included")->capture_default_str();
+  c->add_option("--special", o->special,
+                "special tokens, the first ids in this order; </s>, <s>, <pad>, <mask>, ... get their roles")
+      ->type_name("TOKEN")
+      ->capture_default_str();
+  c->add_option(
+       "--min-frequency", o->min_frequency,
+       "bpe: pairs seen less often are not merged; unigram: characters seen less often are no tokens")
+      ->capture_default_str();
+  c->add_option("--split", o->split, "bpe: how text is split into words: gpt2, llama3 or qwen")
+      ->type_name("gpt2|llama3|qwen")
+      ->capture_default_str();
+  c->add_flag("!--no-byte-fallback", o->byte_fallback,
+              "unigram: without the 256 tokens for bytes of unknown characters; those become <unk>");
+  c->add_option("--threads", o->threads, "0: all; the result is the same for any number")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1024));
+  c->callback([o, &run] {
+    const TrainedTokenizer t = train_tokenizer(*o);
+    info("{}: {} tokens, {:.2f} bytes of the training text each", o->output, t.vocab_size, t.bytes_per_token);
+    run.exit_code = 0;
+  });
+}
+
+}  // namespace
 
 void add_tokenizer(CLI::App& app, Invocation& run) {
   struct Options {
@@ -12,10 +64,11 @@ void add_tokenizer(CLI::App& app, Invocation& run) {
     bool no_special = false;
   };
   CLI::App* tokenizer = add_command(
-      app, "tokenizer", "Text to token ids and back, a JSON object a line",
+      app, "tokenizer", "Text to token ids and back, a JSON object a line; new tokenizers",
       "  echo '{\"text\": \"How are you?\"}' | redco tokenizer encode models/gpt2\n"
       "  redco tokenizer encode tokenizer.json --input texts.jsonl.gz --output ids.jsonl --max-length 512\n"
-      "  redco tokenizer decode models/gpt2 --input ids.jsonl --no-special\n");
+      "  redco tokenizer decode models/gpt2 --input ids.jsonl --no-special\n"
+      "  redco tokenizer train corpus.txt --output my-tokenizer --vocab-size 32000\n");
   tokenizer->require_subcommand(1);
   for (const bool encode : {true, false}) {
     auto o = std::make_shared<Options>();
@@ -44,6 +97,7 @@ void add_tokenizer(CLI::App& app, Invocation& run) {
       run.exit_code = 0;
     });
   }
+  add_tokenizer_train(*tokenizer, run);
 }
 
 }  // namespace redco::cli

@@ -1,0 +1,15 @@
+#include "text/in_order.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace redco {
+
+int text_threads() {
+  const int cpus = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const char* omp = std::getenv("OMP_NUM_THREADS");
+  const int limit = omp != nullptr ? std::atoi(omp) : 0;
+  return limit > 0 ? std::min(limit, cpus) : cpus;
+}
+
+}  // namespace redco
