@@ -25,6 +25,7 @@ void add_env(CLI::App& app, Invocation& run);
 void add_sbatch(CLI::App& app, Invocation& run);
 void add_tokenizer(CLI::App& app, Invocation& run);
 void add_score(CLI::App& app, Invocation& run);
+void add_env_replay(CLI::App& app, Invocation& run);
 void add_ls(CLI::App& app, Invocation& run);
 void add_cp(CLI::App& app, Invocation& run);
 void add_schema(CLI::App& app, Invocation& run);

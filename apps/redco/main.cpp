@@ -102,6 +102,7 @@ int run_main(int argc, char** argv) {
     add_sbatch(app, run);
     add_tokenizer(app, run);
     add_score(app, run);
+    add_env_replay(app, run);
     add_ls(app, run);
     add_cp(app, run);
     add_schema(app, run);

@@ -28,7 +28,7 @@ struct Line {
 
 std::vector<Line> read_lines(const std::string& path) {
   std::vector<Line> out;
-  LineReader lines(path);
+  LineReader lines(path == "-" ? "/dev/stdin" : path);
   std::string text;
   while (lines.next(text)) {
     if (text.find_first_not_of(" \t\r") == std::string::npos) continue;

@@ -1,0 +1,50 @@
+// Environments of classic control by gymnasium's equations (gymnasium 1.x, envs/classic_control), as
+// functions on a state that the caller holds: any number of them run side by side, and randomness is the
+// caller's.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/types.h"
+
+namespace redco {
+
+struct EnvOutcome {
+  double reward = 0;
+  bool terminated = false;  // the task has ended; the time limit is the caller's
+};
+
+class Environment {
+ public:
+  virtual ~Environment() = default;
+
+  const std::string& name() const { return name_; }  // "CartPole-v1"
+  i64 state_size() const { return state_size_; }     // numbers in a state
+  i64 observation_size() const { return observation_size_; }
+  i64 n_actions() const { return n_actions_; }       // discrete: 0 .. n_actions - 1; 0: continuous
+  i64 action_size() const { return action_size_; }   // numbers in an action; 1 where discrete
+  double action_low() const { return action_low_; }  // continuous: what actions are clipped to
+  double action_high() const { return action_high_; }
+  i64 time_limit() const { return time_limit_; }  // steps after which an episode is truncated
+
+  // A first state from state_size() uniform draws in [0, 1).
+  virtual void reset(std::span<const double> uniforms, std::span<double> state) const = 0;
+  // What is seen of a state.
+  virtual void observe(std::span<const double> state, std::span<float> observation) const = 0;
+  // One step in place. A discrete action is a whole number; UsageError for one that there isn't.
+  virtual EnvOutcome step(std::span<double> state, std::span<const float> action) const = 0;
+
+ protected:
+  std::string name_;
+  i64 state_size_ = 0, observation_size_ = 0, n_actions_ = 0, action_size_ = 1, time_limit_ = 0;
+  double action_low_ = 0, action_high_ = 0;
+};
+
+// CartPole-v1, Acrobot-v1, MountainCarContinuous-v0, Pendulum-v1. UsageError with the nearest name otherwise.
+std::unique_ptr<Environment> make_environment(const std::string& name);
+std::vector<std::string> environment_names();
+
+}  // namespace redco
