@@ -10,7 +10,6 @@
 #include "ops/create.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
-#include "ops/linear.h"
 
 namespace redco {
 
@@ -87,7 +86,7 @@ class Bart : public Model {
     });
     if (o.cache) o.cache->length += in.input_ids.size(1);
     Scope s("lm_head");
-    return linear(head_input(o, x), p["lm_head.weight"]) + p["final_logits_bias"];
+    return dense(p, "lm_head", head_input(o, x), o) + p["final_logits_bias"];
   }
 
   // Rows of the decoder's position table.

@@ -12,7 +12,6 @@
 #include "models/spec_builder.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
-#include "ops/linear.h"
 
 namespace redco {
 
@@ -85,7 +84,7 @@ class T5 : public Model {
     Scope s("lm_head");
     x = head_input(o, x);
     if (scaled_) x = scale(x, 1 / std::sqrt(static_cast<double>(width_)));
-    return linear(x, p["lm_head.weight"]);
+    return dense(p, "lm_head", x, o);
   }
 
   // Published checkpoints hold a table that no version of the model reads.

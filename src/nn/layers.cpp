@@ -70,20 +70,6 @@ Tensor dropout(const ApplyOptions& o, const std::string& site, double rate, cons
   return dropout(x, rate, Context::current().key(site));
 }
 
-Tensor project_heads(const Tensor& x, const HeadProjection& w, const HeadGeometry& g, bool kv,
-                     const Tensor& query_weight) {
-  Tensor weight = w.weight, bias = w.bias;
-  i64 heads = g.n_head;
-  if (kv) {
-    const i64 f = head_repeats(g.n_head, g.n_kv);
-    heads = g.n_kv * f;
-    weight = repeat_heads(weight, g.head_dim, f, query_weight.layout());
-    if (bias.defined()) bias = repeat_heads(bias, g.head_dim, f, query_weight.layout());
-  }
-  const Tensor y = linear(x, weight, bias);
-  return reshape(y, {x.size(0), x.size(1), heads, g.head_dim});
-}
-
 Tensor project_heads(const ParamTree& p, const LayerName& name, const Tensor& x, const HeadGeometry& g,
                      bool kv, const Tensor& query_weight, const ApplyOptions& o) {
   const i64 f = kv ? head_repeats(g.n_head, g.n_kv) : 1;

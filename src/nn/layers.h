@@ -56,17 +56,11 @@ std::vector<std::string> activation_names();
 // Dropout with a key of (seed, step, the current random scope, site); the identity unless o.train.
 Tensor dropout(const ApplyOptions& o, const std::string& site, double rate, const Tensor& x);
 
-// Key or value projection with grouped heads repeated on the weight where the mesh asks for it; `query` tells
-// where the query heads are cut. [B, T, heads * D] -> [B, T, heads', D].
-struct HeadProjection {
-  Tensor weight, bias;  // bias may be undefined
-};
+// Query, key or value projection, as dense(); grouped key/value heads are repeated on the weight where the
+// mesh asks for it, and query_weight tells where the query heads are cut. [B, T, C] -> [B, T, heads', D].
 struct HeadGeometry {
   i64 n_head = 0, n_kv = 0, head_dim = 0;
 };
-Tensor project_heads(const Tensor& x, const HeadProjection& w, const HeadGeometry& g, bool kv,
-                     const Tensor& query_weight);
-// The same of a layer by name, with its adapter.
 Tensor project_heads(const ParamTree& p, const LayerName& name, const Tensor& x, const HeadGeometry& g,
                      bool kv, const Tensor& query_weight, const ApplyOptions& o);
 

@@ -9,10 +9,17 @@
 namespace redco {
 
 AdamW::AdamW(const AdamWSettings& settings, const ParamTree& params)
-    : settings_(settings), updates_(params.size(), 0), m_(params), v_(params) {
+    : settings_(settings), updates_(params.size(), 0) {
+  std::vector<bool> trained;
   for (size_t i = 0; i < params.size(); ++i) {
-    m_.values()[i] = zeros_like(params.values()[i]);
-    v_.values()[i] = zeros_like(params.values()[i]);
+    trained.push_back(params.specs()[i].trained());
+    if (trained.back()) trained_.push_back(i);
+  }
+  m_ = params.subset(trained);
+  v_ = params.subset(trained);
+  for (size_t k = 0; k < trained_.size(); ++k) {
+    m_.values()[k] = zeros_like(m_.values()[k]);
+    v_.values()[k] = zeros_like(v_.values()[k]);
   }
 }
 
@@ -25,7 +32,8 @@ void AdamW::update(ParamTree& params, const std::vector<Tensor>& grads, double l
   h.beta2 = settings_.beta2;
   h.eps = settings_.epsilon;
   h.grad_scale = scale;
-  for (size_t i = 0; i < params.size(); ++i) {
+  for (size_t k = 0; k < trained_.size(); ++k) {
+    const size_t i = trained_[k];
     if (!selected.empty() && !selected[i]) continue;
     const auto t = static_cast<double>(++updates_[i]);
     h.bias1 = 1 - std::pow(settings_.beta1, t);
@@ -38,8 +46,8 @@ void AdamW::update(ParamTree& params, const std::vector<Tensor>& grads, double l
                 describe(grads[i]), describe(p));
     c.ledger().op("adamw", c.where(), 12 * p.local_numel(), p.local_bytes());
     if (p.is_meta()) continue;
-    kernels::adamw(h, p.mutable_data<float>(), grads[i].data<float>(), m_.values()[i].mutable_data<float>(),
-                   v_.values()[i].mutable_data<float>(), p.local_numel());
+    kernels::adamw(h, p.mutable_data<float>(), grads[i].data<float>(), m_.values()[k].mutable_data<float>(),
+                   v_.values()[k].mutable_data<float>(), p.local_numel());
   }
 }
 

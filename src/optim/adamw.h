@@ -14,16 +14,17 @@ struct AdamWSettings {
   bool decay_norms_and_biases = false;
 };
 
-// The moments of a tree's parameters, placed like them. fp32.
+// The moments of a tree's trained parameters, placed like them. fp32.
 class AdamW {
  public:
   AdamW(const AdamWSettings& settings, const ParamTree& params);
 
-  // One update, in place, of the parameters with selected[i] (all if empty). Gradients are multiplied by
-  // `scale` (clipping).
+  // One update, in place, of the trained parameters with selected[i] (all if empty). grads[i] is of parameter
+  // i. Gradients are multiplied by `scale` (clipping).
   void update(ParamTree& params, const std::vector<Tensor>& grads, double learning_rate, double scale,
               const std::vector<bool>& selected = {});
 
+  // Trees of the trained parameters.
   ParamTree& exp_avg() { return m_; }
   ParamTree& exp_avg_sq() { return v_; }
   // Updates that each parameter has had, PyTorch's `step`: part of the state. The bias corrections are of
@@ -33,6 +34,7 @@ class AdamW {
  private:
   AdamWSettings settings_;
   std::vector<i64> updates_;
+  std::vector<size_t> trained_;  // their places among all parameters
   ParamTree m_, v_;
 };
 

@@ -49,17 +49,24 @@ i64 Weigher::n_trained() {
     n_trained_ = 0;
     for (const ParamGroup& g : request_.pipeline->groups())
       for (const ParamSpec& s : request_.pipeline->params().specs)
-        if (!g.ema_of && g.has(s.name)) n_trained_ += numel(s.shape);
+        if (!g.ema_of && s.trained() && g.has(s.name)) n_trained_ += numel(s.shape);
   }
   return n_trained_;
+}
+
+i64 Weigher::n_moments() {
+  i64 n = 0;
+  for (const ParamSpec& s : request_.pipeline->params().specs)
+    if (s.trained()) n += numel(s.shape);
+  return n;
 }
 
 bool Weigher::may_fit(const PlanSetting& s) {
   // fp32 parameters, gradients and two moments; the fullest rank has at least the mean.
   const double dp = s.mesh.dp, n = static_cast<double>(n_parameters()),
-               trained = static_cast<double>(n_trained());
-  double bytes = 12 * n + 4 * trained;
-  if (s.sharding == StateSharding::optimizer) bytes = 4 * n + 4 * trained + 8 * n / dp;
+               trained = static_cast<double>(n_trained()), moments = static_cast<double>(n_moments());
+  double bytes = 4 * n + 4 * trained + 8 * moments;
+  if (s.sharding == StateSharding::optimizer) bytes = 4 * n + 4 * trained + 8 * moments / dp;
   if (s.sharding == StateSharding::parameters) bytes /= dp;
   return bytes / s.mesh.mp <= static_cast<double>(request_.machines.memory_of_rank(s.mesh.ranks()));
 }
@@ -78,11 +85,12 @@ TraceRequest Weigher::trace_request(const PlanSetting& s, int rank) {
   return t;
 }
 
-i64 Weigher::sharded_bytes(const PlanSetting& s, int rank) {
+i64 Weigher::sharded_bytes(const PlanSetting& s, int rank, bool trained_only) {
   const auto& params = request_.pipeline->params().specs;
   const Coord c = coord_of(s.mesh, rank);
   i64 bytes = 0;
   for (size_t i = 0; i < params.size(); ++i) {
+    if (trained_only && !params[i].trained()) continue;
     Layout l = specs(s.mesh.mp).layouts[i];
     if (!params[i].shape.empty()) l[Axis::dp] = Placement::sharded(0, 1);
     bytes += numel(local_shape(params[i].shape, l, s.mesh, c)) * size_of(DType::f32);
@@ -112,16 +120,18 @@ i64 Weigher::largest_block(const PlanSetting& s, int rank, i64* blocks) {
 }
 
 void Weigher::shard_state(const PlanSetting& s, int rank, RankMemory& m, Trace& trace) {
-  const i64 mine = sharded_bytes(s, rank), whole = m.parameters;
+  const i64 mine = sharded_bytes(s, rank, false), trained = sharded_bytes(s, rank, true),
+            whole = m.parameters;
   i64 blocks = 0;
   const i64 block = largest_block(s, rank, &blocks);
-  m.optimizer = 2 * mine;
+  m.optimizer = 2 * trained;
   const auto micro = (s.global_batch + s.per_device * s.mesh.dp - 1) / (s.per_device * s.mesh.dp);
   if (s.sharding == StateSharding::optimizer) {
     // Updated rows are gathered in place, block by block.
     m.buffers += std::min(kStaging, block);
   } else {
-    m.parameters = m.gradients = mine;
+    m.parameters = mine;
+    m.gradients = trained;
     m.activations = trace_activations(trace_request(s, rank));
     m.buffers += 2 * block;  // its parameters, and their gradients before they are handed on
   }

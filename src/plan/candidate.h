@@ -21,10 +21,11 @@ class Weigher {
   bool may_fit(const PlanSetting& s);
   i64 n_parameters();
   i64 n_trained();  // of them, those that have gradients
+  i64 n_moments();  // and those that have moments
 
  private:
-  // Bytes of this rank's rows of every parameter, dim 0 of the mp-local tensor cut over dp.
-  i64 sharded_bytes(const PlanSetting& s, int rank);
+  // Bytes of this rank's rows of every (trained) parameter, dim 0 of the mp-local tensor cut over dp.
+  i64 sharded_bytes(const PlanSetting& s, int rank, bool trained_only);
   // The largest set of parameters that is gathered at a time: a block of the model, or one tensor outside of
   // the blocks.
   i64 largest_block(const PlanSetting& s, int rank, i64* blocks);

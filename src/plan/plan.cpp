@@ -79,7 +79,7 @@ std::vector<std::string> idle_ranks(const PlanRequest& r, const ShardedSpecs& sh
   std::set<std::pair<std::string, i64>> told;
   for (size_t i = 0; i < specs.size(); ++i) {
     const Placement& p = sharded.layouts[i][Axis::mp];
-    if (!p.is_sharded()) continue;
+    if (!p.is_sharded() || !specs[i].adapter.weight.empty()) continue;  // adapters are cut as their layers
     const i64 pieces = (specs[i].shape[p.dim] + p.unit - 1) / p.unit;
     const std::string& pattern = sharded.sharding.rules[i].pattern;
     if (pieces >= mp || !told.emplace(pattern, pieces).second) continue;
@@ -141,6 +141,7 @@ PlanReport make_plan(const PlanRequest& r) {
   out.machines = r.machines.text;
   out.length = r.length;
   out.n_parameters = weigher.n_parameters();
+  out.n_trained = weigher.n_trained();
   out.notes = r.assumed;
   const StateSharding wanted = r.shard_parameters  ? StateSharding::parameters
                                : r.shard_optimizer ? StateSharding::optimizer

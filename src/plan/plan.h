@@ -69,7 +69,7 @@ struct PlanCandidate {
 struct PlanReport {
   std::string title, machines;
   PlanSetting setting;
-  i64 n_parameters = 0, length = 0, accumulation = 1;
+  i64 n_parameters = 0, n_trained = 0, length = 0, accumulation = 1;
   Sharding sharding;
   RankMemory memory;           // of the fullest rank
   i64 smallest_total = 0;      // of the emptiest rank

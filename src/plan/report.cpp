@@ -67,8 +67,12 @@ nlohmann::ordered_json candidate_json(const std::optional<PlanCandidate>& c) {
 
 std::string to_text(const PlanReport& r) {
   const PlanSetting& s = r.setting;
-  std::string t = fmt::format("{}: {} parameters, {} tokens a row\n", r.title,
-                              human_count(static_cast<double>(r.n_parameters)), r.length);
+  std::string t = fmt::format(
+      "{}: {} parameters{}, {} tokens a row\n", r.title, human_count(static_cast<double>(r.n_parameters)),
+      r.n_trained < r.n_parameters
+          ? fmt::format(" ({} trained)", human_count(static_cast<double>(r.n_trained)))
+          : "",
+      r.length);
   t += fmt::format("mesh: {} rank{} = dp {} x mp {}, on {}\n", s.mesh.ranks(), s.mesh.ranks() == 1 ? "" : "s",
                    s.mesh.dp, s.mesh.mp, r.machines);
   t += fmt::format("step: {} row{}, {} a replica at once, {} micro-batch{}, recompute {}\n\n", s.global_batch,
@@ -117,6 +121,7 @@ std::string to_json(const PlanReport& r) {
   Json j;
   j["model"] = r.title;
   j["n_parameters"] = r.n_parameters;
+  j["n_trained"] = r.n_trained;
   j["machines"] = r.machines;
   j["mesh"] = {{"dp", r.setting.mesh.dp}, {"mp", r.setting.mesh.mp}};
   j["rules"] = Json::array();

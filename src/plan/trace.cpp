@@ -41,16 +41,15 @@ OneTrace run_once(const TraceRequest& r, const std::vector<i64>& rows) {
   {
     ParamTree params = make_params(r.pipeline->params(), r.layouts);
     TrainStep step(*r.pipeline, params, r.step);
-    for (size_t i = 0; i < params.size(); ++i) {
-      out.trace.parameters += params.values()[i].local_bytes();
-      out.trace.optimizer += step.optimizer().exp_avg().values()[i].local_bytes() +
-                             step.optimizer().exp_avg_sq().values()[i].local_bytes();
-    }
+    for (const Tensor& t : params.values()) out.trace.parameters += t.local_bytes();
+    for (const ParamTree* moments : {&step.optimizer().exp_avg(), &step.optimizer().exp_avg_sq()})
+      for (const Tensor& t : moments->values()) out.trace.optimizer += t.local_bytes();
     // A reduced gradient has its parameter's placement.
     for (const ParamGroup& g : r.pipeline->groups())
       if (!g.ema_of)
         for (size_t i = 0; i < params.size(); ++i)
-          if (g.has(params.specs()[i].name)) out.trace.gradients += params.values()[i].local_bytes();
+          if (params.specs()[i].trained() && g.has(params.specs()[i].name))
+            out.trace.gradients += params.values()[i].local_bytes();
     const i64 before = context->arena().in_use();
     std::vector<i64> offsets;
     const std::vector<Batch> batches = meta_batches(r, {rows[0]}, &offsets);
@@ -146,11 +145,14 @@ i64 trace_activations(const TraceRequest& r) {
   context->compute_dtype = r.compute;
   const ParamTree params = make_params(r.pipeline->params(), r.layouts).watched();
   const i64 before = context->arena().in_use();
-  // Norms and biases: small, and in every block, so that the backward pass goes all the way.
+  // Norms, biases and adapters: small, and in every block, so that the backward pass goes all the way.
   std::vector<Tensor> inputs;
   const Tensor* least = nullptr;
-  for (const Tensor& t : params.values()) {
-    if (t.rank() <= 1) inputs.push_back(t);
+  for (size_t i = 0; i < params.size(); ++i) {
+    const Tensor& t = params.values()[i];
+    const ParamSpec& s = params.specs()[i];
+    if (!s.trained()) continue;
+    if (t.rank() <= 1 || !s.adapter.weight.empty()) inputs.push_back(t);
     if (!least || t.numel() < least->numel()) least = &t;
   }
   if (inputs.empty() && least) inputs.push_back(*least);

@@ -35,7 +35,7 @@ TrainStep::TrainStep(Pipeline& pipeline, ParamTree& params, const StepOptions& o
       throw UsageError("[pipeline] parameter group '{}' has tau={}; expected 0 to 1", spec.name, spec.tau);
     Group g{spec, {}, std::vector<bool>(params.size(), false)};
     for (size_t i = 0; i < params.size(); ++i)
-      if (spec.has(params.specs()[i].name)) {
+      if (params.specs()[i].trained() && spec.has(params.specs()[i].name)) {
         if (!owner[i].empty())
           throw UsageError("[pipeline] {} is in two parameter groups, '{}' and '{}'", params.specs()[i].name,
                            owner[i], spec.name);
