@@ -58,6 +58,8 @@ class Model {
     return task_ == ModelTask::seq2seq_lm || task_ == ModelTask::image_captioning;
   }
   const ModelParams& params() const { return params_; }
+  // The same model with adapters beside its parameters (nn/lora.h).
+  void set_params(ModelParams params) { params_ = std::move(params); }
   i64 vocab_size() const { return vocab_size_; }
   // Positions the model has, of the decoder where there are two stacks. Relative positions have no end: what
   // the model was trained for, a default and no limit.

@@ -14,6 +14,7 @@ struct ModelSettings {
   std::optional<std::string> path;
   std::optional<std::string> preset;
   std::optional<std::string> arch;
+  std::optional<std::string> adapter;
   std::optional<std::string> tokenizer;
   std::vector<std::string> ignore_config_keys;
   // Hugging Face config key -> JSON text. The model family judges names and values.
@@ -24,6 +25,9 @@ struct ModelSettings {
     v.field("preset", preset, "a known architecture, such as gpt-j-6b; random weights unless path is given");
     v.field("arch", arch,
             "a model family, such as gpt2, sized by the config keys given beside it; random weights");
+    v.field("adapter", adapter,
+            "folder of a PEFT adapter (LoRA) for the model; model.path may be one, too, if its base is found")
+        .path();
     v.field("tokenizer", tokenizer,
             "how text becomes ids: a tokenizer's file or folder; ~ is that of model.path")
         .looks_like("`bytes` or a path");

@@ -122,6 +122,14 @@ std::vector<std::string> lora_targets(const ModelParams& params, const LoraConfi
   return out;
 }
 
+std::vector<std::string> short_targets(const ModelParams& params, const std::vector<std::string>& modules) {
+  const std::vector<std::string> names = short_names(modules);
+  if (names.empty()) return modules;
+  LoraConfig by_end;
+  by_end.target_modules = names;
+  return lora_targets(params, by_end, "target_modules") == modules ? names : modules;
+}
+
 ModelParams with_lora(ModelParams params, const LoraConfig& config, const std::vector<std::string>& modules,
                       const std::string& where) {
   for (ParamSpec& s : params.specs) s.frozen = true;
@@ -150,7 +158,7 @@ ModelParams with_lora(ModelParams params, const LoraConfig& config, const std::v
   for (size_t i = 0; i < n; ++i) {
     const ParamSpec base = params.specs[i];
     const std::string module = linear_module(base);
-    if (!wanted.count(module)) continue;
+    if (module.empty() || !wanted.count(module)) continue;
     const i64 rank = config.rank_of(module), in = base.shape[1];
     if (rank < 1) throw UsageError("[lora] {}: a rank of {}; expected at least 1", where, rank);
     ParamSpec s;
@@ -177,9 +185,15 @@ ModelParams with_lora(ModelParams params, const LoraConfig& config, const std::v
   return params;
 }
 
-std::vector<bool> not_frozen(const std::vector<ParamSpec>& specs) {
+std::vector<bool> trained_ones(const std::vector<ParamSpec>& specs) {
   std::vector<bool> out;
-  for (const ParamSpec& s : specs) out.push_back(!s.frozen);
+  for (const ParamSpec& s : specs) out.push_back(s.trained());
+  return out;
+}
+
+std::vector<bool> no_adapters(const std::vector<ParamSpec>& specs) {
+  std::vector<bool> out;
+  for (const ParamSpec& s : specs) out.push_back(s.adapter.weight.empty());
   return out;
 }
 

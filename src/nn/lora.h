@@ -46,13 +46,17 @@ std::vector<std::string> linear_modules(const ModelParams& params);
 std::vector<std::string> lora_targets(const ModelParams& params, const LoraConfig& config,
                                       const std::string& where);
 
+// The shortest names that mean just these layers: the ends of their names, or the whole ones.
+std::vector<std::string> short_targets(const ModelParams& params, const std::vector<std::string>& modules);
+
 // The parameters with adapters for these modules behind them; all others are frozen but those of
 // modules_to_save. UsageError: rank < 1, modules_to_save that name nothing or a tied weight.
 ModelParams with_lora(ModelParams params, const LoraConfig& config, const std::vector<std::string>& modules,
                       const std::string& where);
 
-// Which parameters are trained.
-std::vector<bool> not_frozen(const std::vector<ParamSpec>& specs);
+// Which parameters are trained, and which are no adapters.
+std::vector<bool> trained_ones(const std::vector<ParamSpec>& specs);
+std::vector<bool> no_adapters(const std::vector<ParamSpec>& specs);
 
 // y + scale * dropout(x) A^T B^T where the layer has an adapter, else y. `as_weight`: what was done to the
 // layer's weight (repeated heads), for B.

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "ckpt/params_io.h"
+#include "ckpt/peft.h"
 #include "data/lm_data.h"
 #include "train/predictor.h"
 
@@ -104,7 +105,13 @@ void save_checkpoint(const std::string& folder, const CheckpointContents& what, 
   Context& c = Context::current();
   Group& world = c.world();
   ckpt::CheckpointFolder checkpoints(folder);
-  const auto model_plan = ckpt::plan_params({{"", what.params}}, what.dtype, "model");
+  const bool adapter = !what.adapter_config.empty();
+  const ParamTree saved = adapter ? what.params->subset(trained_ones(what.params->specs())) : *what.params;
+  const std::vector<ckpt::SavedTree> trees = {{adapter ? ckpt::kAdapterPrefix : "", &saved}};
+  // PEFT reads one file.
+  const auto model_plan =
+      adapter ? ckpt::plan_params(trees, what.dtype, ckpt::kAdapterStem, std::numeric_limits<i64>::max())
+              : ckpt::plan_params(trees, what.dtype, "model");
   std::vector<ckpt::SavedTree> moments;
   if (what.optimizer)
     moments = {{"exp_avg/", &what.optimizer->exp_avg()}, {"exp_avg_sq/", &what.optimizer->exp_avg_sq()}};
@@ -113,7 +120,7 @@ void save_checkpoint(const std::string& folder, const CheckpointContents& what, 
   world.on_first([&] { checkpoints.begin(state.step, model_plan.bytes + optimizer_plan.bytes + (4 << 20)); });
   try {
     std::vector<ckpt::FileRecord> mine;
-    auto written = ckpt::save_params({{"", what.params}}, model_plan, temp);
+    auto written = ckpt::save_params(trees, model_plan, temp);
     if (what.optimizer)
       for (const std::string& f : ckpt::save_params(moments, optimizer_plan, join_path(temp, "training")))
         written.push_back("training/" + f);
@@ -127,8 +134,12 @@ void save_checkpoint(const std::string& folder, const CheckpointContents& what, 
       std::vector<ckpt::FileRecord> files;
       for (const std::string& text : all)
         for (const auto& r : Json::parse(text)) files.push_back({r[0], r[1], r[2]});
-      if (what.model) write_file_durable(join_path(temp, "config.json"), config_for(*what.model, what.dtype));
-      if (!what.generation_config.empty())
+      if (adapter) {
+        write_file_durable(join_path(temp, ckpt::kAdapterConfig), what.adapter_config);
+      } else if (what.model) {
+        write_file_durable(join_path(temp, "config.json"), config_for(*what.model, what.dtype));
+      }
+      if (!what.generation_config.empty() && !adapter)
         write_file_durable(join_path(temp, "generation_config.json"), what.generation_config);
       if (what.tokenizer) what.tokenizer->save(temp);
       write_file_durable(join_path(temp, "training/state.json"), to_json(state));
@@ -149,10 +160,38 @@ void save_checkpoint(const std::string& folder, const CheckpointContents& what, 
   }
 }
 
+namespace {
+
+// What a resumed run's adapters must have alike; their layers and shapes are checked with the tensors.
+void check_same_lora(const LoraConfig& was, const LoraConfig& is, const std::string& checkpoint) {
+  auto same = [&](const char* what, double a, double b) {
+    if (a != b)
+      throw UsageError(
+          "[checkpoint] {} was made with {}={}, this job has {}: the run could not go on as if never "
+          "stopped; restore it, or start anew in another workdir or with checkpoint.resume=never",
+          checkpoint, what, a, b);
+  };
+  same("train.lora.rank", static_cast<double>(was.rank), static_cast<double>(is.rank));
+  same("train.lora.alpha", was.alpha, is.alpha);
+  same("train.lora.use_rslora", was.use_rslora, is.use_rslora);
+}
+
+}  // namespace
+
 void load_checkpoint_tensors(const std::string& checkpoint, const CheckpointContents& what,
                              ParamTree& params) {
   auto canonical = [&](const std::string& n) { return what.model ? what.model->canonical_name(n) : n; };
-  ckpt::load_params(params, ckpt::ModelFiles::open(checkpoint), canonical, what.aliases);
+  if (what.adapter_config.empty() && ckpt::is_adapter(checkpoint))
+    throw UsageError("[checkpoint] {} holds adapters, and this job has no train.lora", checkpoint);
+  if (!what.adapter_config.empty() && !ckpt::is_adapter(checkpoint))
+    throw UsageError("[checkpoint] {} holds a whole model, and this job has train.lora", checkpoint);
+  if (!what.adapter_config.empty()) {
+    const ckpt::PeftAdapter saved = ckpt::read_adapter(checkpoint);
+    check_same_lora(saved.config, ckpt::parse_adapter(what.adapter_config, "train.lora").config, checkpoint);
+    ckpt::load_adapter(params, saved, canonical);
+  } else {
+    ckpt::load_params(params, ckpt::ModelFiles::open(checkpoint), canonical, what.aliases);
+  }
   if (!what.optimizer) return;
   const auto files = ckpt::ModelFiles::open(join_path(checkpoint, "training"), "optimizer");
   ckpt::load_params(what.optimizer->exp_avg(), files, canonical, what.aliases, "exp_avg/");

@@ -48,6 +48,8 @@ struct CheckpointContents {
   const ParamTree* params = nullptr;
   AdamW* optimizer = nullptr;     // null: not saved
   std::string generation_config;  // "" is none
+  // adapter_config.json: what is trained is saved alone, as PEFT's adapter. "": the whole model is.
+  std::string adapter_config;
   ckpt::StoredType dtype = ckpt::StoredType::f32;
 };
 

@@ -27,6 +27,33 @@ struct EarlyStoppingSettings {
   }
 };
 
+// Low-rank adapters (nn/lora.h).
+struct LoraSettings {
+  std::optional<i64> rank;
+  std::optional<double> alpha;
+  double dropout = 0;
+  std::vector<std::string> target_modules = {"all-linear"};
+  bool use_rslora = false;
+  std::vector<std::string> modules_to_save;
+
+  void visit(SettingsVisitor& v) {
+    v.field("rank", rank,
+            "rank of the adapters; the model's own weights then stay as they are. ~ trains the weights "
+            "themselves")
+        .at_least(1)
+        .at_most(1 << 20);
+    v.field("alpha", alpha, "the adapters' product is scaled by alpha / rank; ~ is the rank").above(0);
+    v.field("dropout", dropout, "of what goes into the adapters, in training").at_least(0).below(1);
+    v.field("target_modules", target_modules,
+            "linear layers that get an adapter: ends of their names, as c_attn or mlp.c_proj; regular "
+            "expressions that match whole names; all-linear is every one but the output head")
+        .one_or_more();
+    v.field("use_rslora", use_rslora, "scale by alpha / sqrt(rank)");
+    v.field("modules_to_save", modules_to_save,
+            "modules that are trained whole and saved with the adapters: ends of their names");
+  }
+};
+
 struct TrainSettings {
   std::optional<i64> global_batch_size, per_device_batch_size;
   std::optional<i64> n_epochs, max_steps;
@@ -44,6 +71,7 @@ struct TrainSettings {
   i64 seed = 42;
   i64 logging_steps = 10;
   EarlyStoppingSettings early_stopping;
+  LoraSettings lora;
 
   void visit(SettingsVisitor& v) {
     const double most = 1 << 30;
@@ -85,6 +113,7 @@ struct TrainSettings {
     v.field("seed", seed, "of initial weights, shuffles and dropout").at_least(0);
     v.field("logging_steps", logging_steps, "steps between two lines of metrics.jsonl").at_least(1);
     v.section("early_stopping", early_stopping, "Ends training when evaluations get no better");
+    v.section("lora", lora, "Trains low-rank adapters beside the model's linear layers (LoRA)");
   }
 };
 

@@ -1,0 +1,283 @@
+#include "ckpt/peft.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/words.h"
+#include "ckpt/params_io.h"
+#include "ckpt/strict_json.h"
+#include "shard/name_regex.h"
+
+namespace redco::ckpt {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr i64 kMaxConfigBytes = 16 << 20;
+constexpr i64 kMaxRank = 1 << 20;
+
+// Keys of PEFT's LoraConfig that say nothing about what is computed: which tensors there are says it.
+const std::set<std::string> kSayNothing = {"auto_mapping",   "exclude_modules",  "fan_in_fan_out",
+                                           "inference_mode", "layers_pattern",   "megatron_core",
+                                           "peft_version",   "revision",         "layers_to_transform",
+                                           "runtime_config", "qalora_group_size"};
+
+class ConfigReader {
+ public:
+  ConfigReader(const Json& j, std::string where) : j_(j), where_(std::move(where)) {
+    if (!j.is_object()) throw ContentsError("[adapter] {}: expected an object of settings", where_);
+  }
+
+  template <class T>
+  T get(const char* key, T otherwise, const char* expected, bool (Json::*is)() const noexcept) {
+    known_.insert(key);
+    const auto it = j_.find(key);
+    if (it == j_.end() || it->is_null()) return otherwise;
+    if (!((*it).*is)()) fail(key, expected);
+    return it->get<T>();
+  }
+  std::string text(const char* key) { return get<std::string>(key, "", "a text", &Json::is_string); }
+  bool flag(const char* key) { return get<bool>(key, false, "true or false", &Json::is_boolean); }
+  double number(const char* key, double otherwise) {
+    return get<double>(key, otherwise, "a number", &Json::is_number);
+  }
+  i64 rank(const Json& v, const char* key) {
+    if (!v.is_number_integer() || v.get<i64>() < 1 || v.get<i64>() > kMaxRank)
+      fail(key, "a whole number from 1 on");
+    return v.get<i64>();
+  }
+  const Json* value(const char* key) {
+    known_.insert(key);
+    const auto it = j_.find(key);
+    return it == j_.end() || it->is_null() ? nullptr : &*it;
+  }
+  std::vector<std::string> texts(const char* key) {
+    std::vector<std::string> out;
+    const Json* v = value(key);
+    if (!v) return out;
+    if (!v->is_array()) fail(key, "a list of texts");
+    for (const Json& e : *v) {
+      if (!e.is_string()) fail(key, "a list of texts");
+      out.push_back(e.get<std::string>());
+    }
+    return out;
+  }
+  // A pattern of names.
+  std::string pattern(const std::string& text, const char* key) {
+    try {
+      NameRegex("(.*\\.)?(" + text + ")");
+    } catch (const UsageError& e) {
+      fail(key, fmt::format("regular expressions: {}", e.what()));
+    }
+    return text;
+  }
+  [[noreturn]] void fail(const char* key, const std::string& expected) const {
+    const auto it = j_.find(key);
+    throw ContentsError("[adapter] {}: {}={}: expected {}", where_, key,
+                        it == j_.end() ? "" : shown(it->dump(-1, ' ', false, Json::error_handler_t::replace)),
+                        expected);
+  }
+  // Every other key is one that says nothing, or off.
+  void finish() const {
+    for (const auto& [key, v] : j_.items()) {
+      if (known_.count(key) || kSayNothing.count(key)) continue;
+      const bool off = v.is_null() || v == false || ((v.is_object() || v.is_array()) && v.empty());
+      if (!off)
+        throw ContentsError("[adapter] {}: {}={} is not supported", where_, shown(key),
+                            shown(v.dump(-1, ' ', false, Json::error_handler_t::replace)));
+    }
+  }
+
+ private:
+  const Json& j_;
+  std::string where_;
+  std::set<std::string> known_;
+};
+
+// The name without base_model.model., in the specs' spelling; "" where the prefix is missing.
+std::string own_name(const std::string& stored, const CanonicalName& canonical) {
+  const std::string_view prefix = kAdapterPrefix;
+  return stored.starts_with(prefix) ? canonical(stored.substr(prefix.size())) : "";
+}
+
+bool names_module(const std::vector<std::string>& ends, const std::string& parameter) {
+  const std::string module = parameter.substr(0, parameter.rfind('.'));
+  return std::any_of(ends.begin(), ends.end(),
+                     [&](const std::string& e) { return module == e || module.ends_with("." + e); });
+}
+
+}  // namespace
+
+bool is_adapter(const std::string& folder) { return exists(join_path(folder, kAdapterConfig)); }
+
+PeftAdapter parse_adapter(const std::string& json, const std::string& where) {
+  const Json j = parse_strict_json(json, where);
+  ConfigReader c(j, where);
+  PeftAdapter out;
+  if (const std::string type = c.text("peft_type"); type != "LORA")
+    throw ContentsError("[adapter] {}: peft_type={}: adapters of type LORA are supported", where,
+                        excerpt(type));
+  out.base = c.text("base_model_name_or_path");
+  out.task_type = c.text("task_type");
+  LoraConfig& l = out.config;
+  const Json* r = c.value("r");
+  l.rank = r ? c.rank(*r, "r") : 8;
+  l.alpha = c.number("lora_alpha", 8);
+  l.dropout = c.number("lora_dropout", 0);
+  if (!(l.dropout >= 0 && l.dropout < 1)) c.fail("lora_dropout", "a number from 0 to 1");
+  l.use_rslora = c.flag("use_rslora");
+  if (const std::string bias = c.text("bias"); !bias.empty() && bias != "none")
+    c.fail("bias", "none: trained biases are not supported");
+  if (c.flag("use_dora")) c.fail("use_dora", "false: DoRA is not supported");
+  // Others (pissa, olora, corda, loftq) begin from a changed base.
+  if (const Json* init = c.value("init_lora_weights"))
+    if (!init->is_boolean() && *init != "gaussian" && *init != "eva" && *init != "orthogonal")
+      c.fail("init_lora_weights", "true, false, gaussian, eva or orthogonal; others change the base");
+  if (const Json* targets = c.value("target_modules"); targets && targets->is_string()) {
+    l.target_regex = targets->get<std::string>();
+    if (l.target_regex == kAllLinear) {
+      l.target_regex.clear();
+      l.target_modules = {kAllLinear};
+    }
+  } else {
+    l.target_modules = c.texts("target_modules");
+  }
+  l.modules_to_save = c.texts("modules_to_save");
+  if (const Json* ranks = c.value("rank_pattern")) {
+    if (!ranks->is_object()) c.fail("rank_pattern", "an object of ranks");
+    for (const auto& [pattern, v] : ranks->items())
+      l.rank_pattern[c.pattern(pattern, "rank_pattern")] = c.rank(v, "rank_pattern");
+  }
+  if (const Json* alphas = c.value("alpha_pattern")) {
+    if (!alphas->is_object()) c.fail("alpha_pattern", "an object of numbers");
+    for (const auto& [pattern, v] : alphas->items()) {
+      if (!v.is_number()) c.fail("alpha_pattern", "an object of numbers");
+      l.alpha_pattern[c.pattern(pattern, "alpha_pattern")] = v.get<double>();
+    }
+  }
+  c.finish();
+  return out;
+}
+
+PeftAdapter read_adapter(const std::string& folder) {
+  const std::string path = join_path(folder, kAdapterConfig);
+  if (!exists(path))
+    throw UsageError("[adapter] {} has no {}: it is no PEFT adapter", folder, kAdapterConfig);
+  PeftAdapter out = parse_adapter(read_file(path, kMaxConfigBytes), path);
+  out.folder = folder;
+  return out;
+}
+
+std::string adapter_config_json(const PeftAdapter& a, const ModelParams& params,
+                                const std::vector<std::string>& modules) {
+  const LoraConfig& l = a.config;
+  nlohmann::ordered_json j;
+  j["peft_type"] = "LORA";
+  j["task_type"] = a.task_type.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(a.task_type);
+  j["base_model_name_or_path"] = a.base.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(a.base);
+  j["r"] = l.rank;
+  if (l.alpha == static_cast<double>(static_cast<i64>(l.alpha))) {
+    j["lora_alpha"] = static_cast<i64>(l.alpha);
+  } else {
+    j["lora_alpha"] = l.alpha;
+  }
+  j["lora_dropout"] = l.dropout;
+  j["use_rslora"] = l.use_rslora;
+  j["bias"] = "none";
+  // Conv1D keeps its weight as (in, out); PEFT needs to know where it merges.
+  bool transposed = false;
+  for (const ParamSpec& s : params.specs)
+    transposed = transposed || (s.stored.transposed && names_module(modules, s.stored.name));
+  j["fan_in_fan_out"] = transposed;
+  if (!l.target_regex.empty()) {
+    j["target_modules"] = l.target_regex;
+  } else {
+    j["target_modules"] = short_targets(params, modules);
+  }
+  if (l.modules_to_save.empty()) {
+    j["modules_to_save"] = nullptr;
+  } else {
+    j["modules_to_save"] = l.modules_to_save;
+  }
+  j["rank_pattern"] = l.rank_pattern;
+  j["alpha_pattern"] = l.alpha_pattern;
+  j["init_lora_weights"] = true;
+  j["inference_mode"] = true;
+  return j.dump(2) + "\n";
+}
+
+std::string base_folder(const PeftAdapter& a, const std::string& how) {
+  const std::string path = join_path(a.folder, kAdapterConfig);
+  if (a.base.empty()) throw UsageError("[adapter] {} names no base model; {}", path, how);
+  if (is_folder(a.base)) return a.base;
+  if (!a.base.starts_with("/"))
+    if (const std::string beside = join_path(a.folder, a.base); is_folder(beside)) return beside;
+  throw UsageError("[adapter] {} names the base model '{}', and there is no such folder; {}", path,
+                   excerpt(a.base, 200), how);
+}
+
+std::vector<std::string> adapter_modules(const ModelParams& params, const PeftAdapter& adapter,
+                                         const CanonicalName& canonical) {
+  const ModelFiles files = ModelFiles::open(adapter.folder, kAdapterStem);
+  std::map<std::string, Shape> weights;  // of the linear layers, whole: (out, in)
+  const std::vector<std::string> linear = linear_modules(params);
+  for (const ParamSpec& s : params.specs) {
+    if (s.kind != ParamKind::linear || s.stored.shape.size() != 2) continue;
+    Shape whole = s.stored.shape;
+    if (s.stored.transposed) std::swap(whole[0], whole[1]);
+    weights[s.stored.name] = whole;
+  }
+  std::map<std::string, int> found;  // module -> A: 1, B: 2
+  for (const ModelFiles::Located& l : files.tensors()) {
+    const std::string& stored = l.entry->name;
+    const std::string name = own_name(stored, canonical);
+    const bool a = name.ends_with(".lora_A.weight"), b = name.ends_with(".lora_B.weight");
+    if (name.empty() || (!a && !b && !names_module(adapter.config.modules_to_save, name)))
+      throw ContentsError("[adapter] {}: '{}' is neither A nor B of a linear layer, nor in modules_to_save",
+                          l.file->path(), excerpt(stored, 200));
+    if (!a && !b) continue;
+    const std::string module = name.substr(0, name.size() - std::string_view(".lora_A.weight").size());
+    if (std::find(linear.begin(), linear.end(), module) == linear.end())
+      throw ContentsError(
+          "[adapter] {}: '{}': the model has no linear layer {} of its own; the adapter was made for another "
+          "model",
+          l.file->path(), excerpt(stored, 200), excerpt(module, 200));
+    const i64 rank = adapter.config.rank_of(module);
+    const Shape& w = weights.at(module + ".weight");
+    const Shape want = a ? Shape{rank, w[1]} : Shape{w[0], rank};
+    const Shape& have = l.entry->shape;
+    if (have.size() == 2 && have[a ? 1 : 0] == want[a ? 1 : 0] && have != want)
+      throw ContentsError("[adapter] {}: {} has rank {}, {} says {}", l.file->path(), excerpt(stored, 200),
+                          have[a ? 0 : 1], kAdapterConfig, rank);
+    if (have != want)
+      throw ContentsError(
+          "[adapter] {}: {} has shape {}, the layer needs {}; the adapter was made for another model",
+          l.file->path(), excerpt(stored, 200), to_string(have), to_string(want));
+    found[module] |= a ? 1 : 2;
+  }
+  std::vector<std::string> out;
+  for (const std::string& m : linear)
+    if (const auto it = found.find(m); it != found.end()) {
+      if (it->second != 3)
+        throw ContentsError("[adapter] {}: {} has no lora_{}", adapter.folder, m,
+                            it->second == 1 ? "B" : "A");
+      out.push_back(m);
+    }
+  if (out.empty() && adapter.config.modules_to_save.empty())
+    throw ContentsError("[adapter] {} holds no adapter", adapter.folder);
+  return out;
+}
+
+void load_adapter(ParamTree& tree, const PeftAdapter& adapter, const CanonicalName& canonical) {
+  ParamTree trained = tree.subset(trained_ones(tree.specs()));
+  load_params(trained, ModelFiles::open(adapter.folder, kAdapterStem), canonical, {}, kAdapterPrefix);
+}
+
+}  // namespace redco::ckpt
