@@ -22,6 +22,13 @@ OPT = dict(vocab_size=VOCAB, max_position_embeddings=32, hidden_size=24, num_hid
 LLAMA = dict(vocab_size=VOCAB, hidden_size=24, intermediate_size=38, num_hidden_layers=2, num_attention_heads=3,
              num_key_value_heads=3, max_position_embeddings=256)
 
+T5 = dict(vocab_size=VOCAB, d_model=20, d_kv=6, d_ff=34, num_layers=1, num_decoder_layers=3, num_heads=5,
+          relative_attention_num_buckets=12, relative_attention_max_distance=20, dropout_rate=0.0,
+          decoder_start_token_id=3)
+BART = dict(vocab_size=VOCAB, d_model=20, encoder_layers=1, decoder_layers=2, encoder_attention_heads=5,
+            decoder_attention_heads=2, encoder_ffn_dim=26, decoder_ffn_dim=34, max_position_embeddings=24,
+            dropout=0.0)
+
 
 def rope(kind="default", **more):
     return {"rope_parameters": {"rope_type": kind, "rope_theta": 10000.0, **more}}
@@ -54,6 +61,13 @@ FIXTURES = {
     "qwen2-window": ("qwen2", dict(LLAMA, num_attention_heads=6, num_key_value_heads=2, use_sliding_window=True,
                                    sliding_window=5, max_window_layers=1, pad_token_id=7, tie_word_embeddings=True,
                                    rope_parameters={"rope_type": "default", "rope_theta": 1e6})),
+    # Tied, scaled and gated at once; stacks of different depth; buckets on both sides of the logarithm.
+    "t5-variants": ("t5", dict(T5, feed_forward_proj="gated-silu", layer_norm_epsilon=1e-5)),
+    # Stacks of different depth, heads and width; a padding token that isn't 1.
+    "bart-variants": ("bart", dict(BART, scale_embedding=True, activation_function="relu", pad_token_id=4,
+                                   decoder_start_token_id=5)),
+    # Three tables and a head of their own.
+    "bart-untied": ("bart", dict(BART, tie_word_embeddings=False)),
 }
 
 
@@ -63,10 +77,12 @@ def randomize(model, generator):
         for name, p in sorted(model.named_parameters()):
             x = torch.randn(p.shape, generator=generator)
             if p.dim() > 1:
-                embedding = "embed" in name or "wte" in name or "wpe" in name
+                embedding = any(word in name for word in ("embed", "wte", "wpe", "shared"))
                 p.copy_(x * (0.6 if embedding else 1.3 / p.shape[-1] ** 0.5))
             else:
                 p.copy_(x * 0.2 + (0.0 if name.endswith("bias") else 1.0))
+        if hasattr(model, "final_logits_bias"):
+            model.final_logits_bias.copy_(torch.randn(model.final_logits_bias.shape, generator=generator) * 0.3)
 
 
 def compute(model, inputs):
@@ -74,9 +90,10 @@ def compute(model, inputs):
     model.zero_grad()
     out = model(**inputs, output_hidden_states=True, use_cache=False)
     out.loss.backward()
-    results = {f"hidden.{i}": h for i, h in enumerate(out.hidden_states)}
+    stacks = ["encoder_hidden", "decoder_hidden"] if model.config.is_encoder_decoder else ["hidden"]
+    results = {f"{s}.{i}": h for s in stacks for i, h in enumerate(out[f"{s}_states"])}
     results |= {"logits": out.logits, "loss": out.loss}
-    results |= {f"grad.{n}": p.grad for n, p in model.named_parameters()}
+    results |= {f"grad.{n}": torch.zeros_like(p) if p.grad is None else p.grad for n, p in model.named_parameters()}
     return {n: t.detach().clone().contiguous() for n, t in results.items()}
 
 
@@ -96,21 +113,29 @@ def v4(config):
 def make(name, family, settings):
     generator = torch.Generator().manual_seed(sum(map(ord, name)))
     config = tf.AutoConfig.for_model(family, **settings)
-    model = tf.AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.float32).eval()
+    two_stacks = config.is_encoder_decoder
+    kind = tf.AutoModelForSeq2SeqLM if two_stacks else tf.AutoModelForCausalLM
+    model = kind.from_config(config, attn_implementation="eager", dtype=torch.float32).eval()
     randomize(model, generator)
     folder = FOLDER / name
     model.save_pretrained(folder)
     (folder / "generation_config.json").unlink(missing_ok=True)
     saved = json.loads((folder / "config.json").read_text())
-    (folder / "config.v4.json").write_text(json.dumps(v4(saved), indent=2) + "\n")
+    if not two_stacks:
+        (folder / "config.v4.json").write_text(json.dumps(v4(saved), indent=2) + "\n")
 
-    ids = torch.randint(0, VOCAB, (3, 12), generator=generator)
+    ids = torch.randint(0, VOCAB, (3, 20 if two_stacks else 12), generator=generator)
     ids[0, 3] = ids[1, 2] = config.pad_token_id if config.pad_token_id is not None else 5  # a token like any other
     mask = torch.ones_like(ids)
     mask[1, 9:] = 0  # padded on the right
     mask[2, 4] = 0   # and a hole
     labels = torch.where(mask == 1, ids, -100)
+    if two_stacks:
+        labels = torch.randint(0, VOCAB, (3, 9), generator=generator)
+        labels[1, 5:] = labels[2, 3] = -100
     inputs = {"input_ids": ids, "attention_mask": mask, "labels": labels}
+    if two_stacks:
+        inputs["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(labels)
     single = compute(model, inputs)
     for module in model.modules():
         if hasattr(module, "reorder_and_upcast_attn"):
@@ -121,7 +146,7 @@ def make(name, family, settings):
     save_file(inputs | single, folder / "expected.safetensors")
     write = lambda file, value: (folder / file).write_text(json.dumps(value, indent=2) + "\n")
     write("tolerances.json", {"float32_vs_float64": differences})
-    write("fixture.json", {"name": name, "family": family, "task": "causal-lm", "tokenizer": None,
+    write("fixture.json", {"name": name, "family": family, "task": "seq2seq-lm" if two_stacks else "causal-lm", "tokenizer": None,
                            "attention": "eager"})
     size = sum(f.stat().st_size for f in folder.iterdir())
     print(f"{name}: {size // 1024} KiB, loss {single['loss']:.4f}, worst gradient difference "

@@ -128,6 +128,49 @@ Json qwen2() {
                                                         {"eos_token_id", 151643}});
 }
 
+// google-t5/t5-*
+Json t5() {
+  return {{"architectures", Json::array({"T5ForConditionalGeneration"})},
+          {"model_type", "t5"},
+          {"is_encoder_decoder", true},
+          {"vocab_size", 32128},
+          {"n_positions", 512},
+          {"relative_attention_num_buckets", 32},
+          {"relative_attention_max_distance", 128},
+          {"feed_forward_proj", "relu"},
+          {"dropout_rate", 0.1},
+          {"layer_norm_epsilon", 1e-6},
+          {"initializer_factor", 1.0},
+          {"decoder_start_token_id", 0},
+          {"pad_token_id", 0},
+          {"eos_token_id", 1},
+          {"tie_word_embeddings", true}};
+}
+// google/t5-v1_1-*; google/flan-t5-*
+Json t5_v1_1() { return with(t5(), {{"feed_forward_proj", "gated-gelu"}, {"tie_word_embeddings", false}}); }
+// facebook/bart-base, facebook/bart-large
+Json bart() {
+  return {{"architectures", Json::array({"BartForConditionalGeneration"})},
+          {"model_type", "bart"},
+          {"is_encoder_decoder", true},
+          {"vocab_size", 50265},
+          {"max_position_embeddings", 1024},
+          {"activation_function", "gelu"},
+          {"dropout", 0.1},
+          {"attention_dropout", 0.1},
+          {"activation_dropout", 0.1},
+          {"encoder_layerdrop", 0.0},
+          {"decoder_layerdrop", 0.0},
+          {"scale_embedding", false},
+          {"init_std", 0.02},
+          {"bos_token_id", 0},
+          {"pad_token_id", 1},
+          {"eos_token_id", 2},
+          {"decoder_start_token_id", 2},
+          {"forced_eos_token_id", 2},
+          {"tie_word_embeddings", true}};
+}
+
 Json gpt_size(i64 width, i64 layers, i64 heads) {
   return {{"n_embd", width}, {"n_layer", layers}, {"n_head", heads}};
 }
@@ -144,6 +187,20 @@ Json llama_size(i64 width, i64 inner, i64 layers, i64 heads, i64 kv_heads) {
           {"num_hidden_layers", layers},
           {"num_attention_heads", heads},
           {"num_key_value_heads", kv_heads}};
+}
+
+Json t5_size(i64 width, i64 inner, i64 layers, i64 heads, i64 head_width) {
+  return {{"d_model", width},   {"d_ff", inner},     {"num_layers", layers}, {"num_decoder_layers", layers},
+          {"num_heads", heads}, {"d_kv", head_width}};
+}
+Json bart_size(i64 width, i64 layers, i64 heads) {
+  return {{"d_model", width},
+          {"encoder_layers", layers},
+          {"decoder_layers", layers},
+          {"encoder_attention_heads", heads},
+          {"decoder_attention_heads", heads},
+          {"encoder_ffn_dim", 4 * width},
+          {"decoder_ffn_dim", 4 * width}};
 }
 
 std::vector<Preset> presets() {
@@ -187,6 +244,23 @@ std::vector<Preset> presets() {
       {"opt-30b", opt, opt_size(7168, 48, 56)},
       {"opt-66b", opt, opt_size(9216, 64, 72)},
       {"opt-175b", opt, opt_size(12288, 96, 96)},
+      {"t5-small", t5, t5_size(512, 2048, 6, 8, 64)},
+      {"t5-base", t5, t5_size(768, 3072, 12, 12, 64)},
+      {"t5-large", t5, t5_size(1024, 4096, 24, 16, 64)},
+      {"t5-3b", t5, t5_size(1024, 16384, 24, 32, 128)},
+      {"t5-11b", t5, t5_size(1024, 65536, 24, 128, 128)},
+      {"t5-v1_1-small", t5_v1_1, t5_size(512, 1024, 8, 6, 64)},
+      {"t5-v1_1-base", t5_v1_1, t5_size(768, 2048, 12, 12, 64)},
+      {"t5-v1_1-large", t5_v1_1, t5_size(1024, 2816, 24, 16, 64)},
+      {"t5-v1_1-xl", t5_v1_1, t5_size(2048, 5120, 24, 32, 64)},
+      {"t5-v1_1-xxl", t5_v1_1, t5_size(4096, 10240, 24, 64, 64)},
+      {"flan-t5-small", t5_v1_1, t5_size(512, 1024, 8, 6, 64)},
+      {"flan-t5-base", t5_v1_1, t5_size(768, 2048, 12, 12, 64)},
+      {"flan-t5-large", t5_v1_1, t5_size(1024, 2816, 24, 16, 64)},
+      {"flan-t5-xl", t5_v1_1, t5_size(2048, 5120, 24, 32, 64)},
+      {"flan-t5-xxl", t5_v1_1, t5_size(4096, 10240, 24, 64, 64)},
+      {"bart-base", bart, bart_size(768, 6, 12)},
+      {"bart-large", bart, bart_size(1024, 12, 16)},
   };
 }
 

@@ -25,6 +25,13 @@ Json minimal(const std::string& family) {
   if (family == "opt")
     return {{"model_type", family},   {"vocab_size", 11},         {"hidden_size", 8},
             {"num_hidden_layers", 2}, {"num_attention_heads", 2}, {"ffn_dim", 16}};
+  if (family == "t5")
+    return {{"model_type", family}, {"vocab_size", 11}, {"d_model", 8},
+            {"d_ff", 16},           {"num_layers", 2},  {"num_heads", 2}};
+  if (family == "bart")
+    return {{"model_type", family},         {"vocab_size", 11},      {"d_model", 8},
+            {"encoder_layers", 2},          {"decoder_layers", 2},   {"encoder_attention_heads", 2},
+            {"decoder_attention_heads", 2}, {"encoder_ffn_dim", 16}, {"decoder_ffn_dim", 16}};
   return {{"model_type", family},    {"vocab_size", 11},         {"hidden_size", 8},
           {"num_hidden_layers", 2},  {"num_attention_heads", 2}, {"intermediate_size", 16},
           {"num_key_value_heads", 2}};
@@ -147,6 +154,21 @@ TEST(ModelConfigs, UnsupportedValuesAreErrorsThatSayWhatIs) {
       {"qwen2", {{"layer_types", {"full_attention", "linear_attention"}}}, "supported: full_attention"},
       {"qwen2", {{"layer_types", {"full_attention", "sliding_attention"}}}, "use_sliding_window"},
       {"qwen2", {{"use_mrope", true}}, "supported: false"},
+      {"t5", {{"feed_forward_proj", "gated"}}, "gated-ACTIVATION"},
+      {"t5", {{"feed_forward_proj", "gated-geglu"}}, "gated-ACTIVATION"},
+      {"t5", {{"dense_act_fn", "geglu"}}, "supported: gelu"},
+      {"t5", {{"relative_attention_num_buckets", 3}}, "at least 4"},
+      {"t5", {{"relative_attention_max_distance", 16}}, "more than relative_attention_num_buckets/2=16"},
+      {"t5", {{"decoder_start_token_id", 11}}, "less than vocab_size=11"},
+      {"t5", {{"head_dim", 8}, {"d_kv", 4}}, "d_kv=4 says something else"},
+      {"t5", {{"is_encoder_decoder", false}}, "supported: true"},
+      {"t5", {{"initializer_factor", 0}}, "above 0"},
+      {"bart", {{"encoder_attention_heads", 3}}, "d_model=8 is no multiple"},
+      {"bart", {{"decoder_attention_heads", 3}}, "d_model=8 is no multiple"},
+      {"bart", {{"num_hidden_layers", 3}}, "encoder_layers=2 says something else"},
+      {"bart", {{"encoder_layerdrop", 0.1}}, "supported: 0.0"},
+      {"bart", {{"normalize_before", true}}, "supported: false"},
+      {"bart", {{"activation_dropout", 1.5}}, "[0, 1)"},
   };
   for (const Bad& c : cases)
     EXPECT_THAT(error_of(c.family, c.settings), HasSubstr(c.says)) << c.family << " " << c.settings.dump();
@@ -201,6 +223,48 @@ TEST(ModelConfigs, SettingsDecideWhichParametersThereAre) {
   EXPECT_TRUE(has(*make("qwen2"), "model.layers.0.self_attn.q_proj.bias"));
   EXPECT_FALSE(has(*make("qwen2"), "model.layers.0.self_attn.o_proj.bias"));
   EXPECT_FALSE(has(*make("mistral", {{"sliding_window", nullptr}}), "model.layers.0.self_attn.q_proj.bias"));
+
+  const std::string wi = "encoder.block.1.layer.1.DenseReluDense.wi", head = "lm_head.weight";
+  EXPECT_TRUE(has(*make("t5"), wi + ".weight"));
+  EXPECT_TRUE(make("t5")->params().aliases.count(head));
+  // gated-gelu means the tanh form: see the fixture. The keys derived from it win.
+  const auto gated = make("t5", {{"feed_forward_proj", "gated-gelu"}, {"tie_word_embeddings", false}});
+  EXPECT_TRUE(has(*gated, wi + "_1.weight"));
+  EXPECT_FALSE(gated->params().aliases.count(head));
+  EXPECT_FALSE(
+      has(*make("t5", {{"feed_forward_proj", "gated-gelu"}, {"is_gated_act", false}}), wi + "_1.weight"));
+  const auto uneven = make("t5", {{"num_decoder_layers", 1}});
+  EXPECT_FALSE(has(*uneven, "decoder.block.1.layer.0.SelfAttention.q.weight"));
+  EXPECT_EQ(uneven->n_layers(), 1);
+  // Only a stack's first layer holds the table.
+  EXPECT_TRUE(has(*gated, "decoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"));
+  EXPECT_FALSE(has(*gated, "decoder.block.1.layer.0.SelfAttention.relative_attention_bias.weight"));
+  EXPECT_EQ(make("bart")->params().aliases.count("model.encoder.embed_tokens.weight"), 1u);
+  EXPECT_TRUE(make("bart", {{"tie_word_embeddings", false}})->params().aliases.empty());
+}
+
+TEST(ModelConfigs, TwoStacksKnowWhatTheirDecoderBeginsWith) {
+  const auto bart = make("bart");  // transformers' defaults: 2 begins, 1 pads
+  const std::vector<i32> labels = {4, -100, 6, 2};
+  EXPECT_EQ(bart->decoder_input_ids(labels), (std::vector<i32>{2, 4, 1, 6}));
+  EXPECT_TRUE(bart->is_encoder_decoder());
+  EXPECT_EQ(bart->length_limit(), 1024);
+  const auto t5 = make("t5", {{"decoder_start_token_id", 3}});
+  EXPECT_EQ(t5->decoder_input_ids(labels), (std::vector<i32>{3, 4, 0, 6}));
+  EXPECT_EQ(t5->max_length(), 512);
+  EXPECT_EQ(t5->length_limit(), Model::kNoLimit);
+  // What the config doesn't say is asked for.
+  const auto error = [&](const Json& settings) {
+    try {
+      make("t5", settings)->decoder_input_ids(labels);
+    } catch (const UsageError& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(error(Json::object()), HasSubstr("model.decoder_start_token_id"));
+  EXPECT_THAT(error({{"decoder_start_token_id", 3}, {"pad_token_id", nullptr}}),
+              HasSubstr("model.pad_token_id"));
 }
 
 TEST(ModelConfigs, StoredNames) {
@@ -219,6 +283,13 @@ TEST(ModelConfigs, StoredNames) {
   EXPECT_EQ(llama->canonical_name("layers.0.mlp.up_proj.weight"), "model.layers.0.mlp.up_proj.weight");
   EXPECT_EQ(llama->canonical_name("model.layers.0.self_attn.rotary_emb.inv_freq"), "");
   EXPECT_EQ(llama->canonical_name("norm.weight"), "model.norm.weight");
+  const auto t5 = make("t5"), bart = make("bart");
+  EXPECT_EQ(t5->canonical_name("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"), "");
+  EXPECT_EQ(t5->canonical_name("shared.weight"), "shared.weight");
+  EXPECT_EQ(bart->canonical_name("encoder.layers.0.fc1.bias"), "model.encoder.layers.0.fc1.bias");
+  EXPECT_EQ(bart->canonical_name("model.decoder.version"), "");
+  EXPECT_EQ(bart->canonical_name("encoder.version"), "");
+  EXPECT_EQ(bart->canonical_name("final_logits_bias"), "final_logits_bias");
 }
 
 TEST(ModelConfigs, PositionsFollowTheMask) {

@@ -1,4 +1,4 @@
-// The four families against PyTorch: hidden states, logits, loss and every gradient, on every mesh.
+// The families against PyTorch: hidden states, logits, loss and every gradient, on every mesh.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,19 +24,20 @@ std::string param_name(const ::testing::TestParamInfo<Fixtures::ParamType>& info
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, Fixtures,
-                         ::testing::Combine(::testing::Values("gpt2", "gptj", "opt", "llama"),
+                         ::testing::Combine(::testing::Values("gpt2", "gptj", "opt", "llama", "t5", "t5-v1_1",
+                                                              "bart"),
                                             ::testing::ValuesIn(kMeshes)),
                          param_name);
 
 // Settings that those don't have (scripts/make_model_fixtures.py); three heads, so that 1x2 is uneven.
-INSTANTIATE_TEST_SUITE_P(Variants, Fixtures,
-                         ::testing::Combine(::testing::Values("gpt2-variants", "gpt2-upcast", "gptj-tied",
-                                                              "opt-postnorm", "opt-nobias", "llama-tied-bias",
-                                                              "llama-rope-linear", "llama-rope-llama3",
-                                                              "llama-rope-yarn", "mistral-window",
-                                                              "qwen2-window"),
-                                            ::testing::ValuesIn(kMeshes)),
-                         param_name);
+INSTANTIATE_TEST_SUITE_P(
+    Variants, Fixtures,
+    ::testing::Combine(::testing::Values("gpt2-variants", "gpt2-upcast", "gptj-tied", "opt-postnorm",
+                                         "opt-nobias", "llama-tied-bias", "llama-rope-linear",
+                                         "llama-rope-llama3", "llama-rope-yarn", "mistral-window",
+                                         "qwen2-window", "t5-variants", "bart-variants", "bart-untied"),
+                       ::testing::ValuesIn(kMeshes)),
+    param_name);
 
 // Other ways to store the same weights: shards, half precision, names without the prefix.
 class Stored : public ::testing::TestWithParam<const char*> {};
@@ -44,7 +45,8 @@ TEST_P(Stored, GivesTheSameLogits) {
   expect_matches(fixture(GetParam()), run_model(fixture(GetParam()), {1, 2}, {.gradients = false}), false);
 }
 INSTANTIATE_TEST_SUITE_P(Files, Stored,
-                         ::testing::Values("llama-sharded", "llama-bf16", "opt-fp16", "gpt2-legacy-names"),
+                         ::testing::Values("llama-sharded", "llama-bf16", "opt-fp16", "gpt2-legacy-names",
+                                           "t5-duplicated-names"),
                          [](const auto& info) {
                            std::string text = info.param;
                            std::replace(text.begin(), text.end(), '-', '_');
@@ -61,7 +63,7 @@ TEST_P(OlderConfig, GivesTheSameModel) {
 INSTANTIATE_TEST_SUITE_P(Configs, OlderConfig,
                          ::testing::Values("gptj", "llama", "gpt2-variants", "opt-postnorm",
                                            "llama-rope-linear", "llama-rope-llama3", "llama-rope-yarn",
-                                           "mistral-window", "qwen2-window"),
+                                           "mistral-window", "qwen2-window", "t5", "t5-v1_1"),
                          [](const auto& info) {
                            std::string text = info.param;
                            std::replace(text.begin(), text.end(), '-', '_');
@@ -82,6 +84,9 @@ TEST(SillyRules, GiveTheSameNumbers) {
       {"opt", {".*out_proj.weight", Dims{std::nullopt, "mp"}}},
       {"llama", {".*self_attn.*weight", Dims{std::nullopt, std::nullopt}}},
       {"gpt2", {".*wte.weight", Dims{std::nullopt, "mp"}}},
+      {"t5", {".*relative_attention_bias.weight", Dims{std::nullopt, std::nullopt}}},
+      {"t5-v1_1", {".*EncDecAttention.[kv].weight", Dims{"mp", std::nullopt}}},
+      {"bart", {".*encoder_attn.*weight", Dims{std::nullopt, std::nullopt}}},
   };
   for (const auto& [name, rule] : cases) {
     SCOPED_TRACE(name);
@@ -93,7 +98,7 @@ TEST(SillyRules, GiveTheSameNumbers) {
 
 // Blocks that keep their input alone give the gradients of those that keep everything.
 TEST(Recompute, GivesTheSameGradients) {
-  for (const char* name : {"gpt2", "gptj", "opt-postnorm", "llama"}) {
+  for (const char* name : {"gpt2", "gptj", "opt-postnorm", "llama", "t5", "bart"}) {
     SCOPED_TRACE(name);
     const Results kept = run_model(fixture(name), {1, 2});
     EXPECT_EQ(run_model(fixture(name), {1, 2}, {.recompute = true}), kept);
