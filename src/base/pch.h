@@ -1,4 +1,4 @@
-// Precompiled: the standard headers nearly every file uses.
+// Precompiled: the headers that many files use, and those that cost the most.
 #pragma once
 #include <fmt/format.h>
 
@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <span>
