@@ -20,6 +20,7 @@ struct TrainJob {
   i64 global_batch_size = 1, per_device_batch_size = 1;
   std::string pipeline_name, workdir;
   std::string generation_config;  // saved with each checkpoint
+  std::string adapter_config;     // adapters are trained: what CheckpointContents wants of it
   i64 threads_per_rank = 1;
   std::string isa;
   bool progress = true;
