@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -10,8 +11,9 @@
 #include "base/log.h"
 #include "base/words.h"
 #include "ckpt/params_io.h"
+#include "ckpt/peft.h"
 #include "comm/group.h"
-#include "train/lm_dataset.h"
+#include "train/folder_model.h"
 
 namespace redco {
 
@@ -26,6 +28,8 @@ const char* architecture_of(const std::string& family) {
   if (family == "opt") return "OPTForCausalLM";
   if (family == "mistral") return "MistralForCausalLM";
   if (family == "qwen2") return "Qwen2ForCausalLM";
+  if (family == "t5") return "T5ForConditionalGeneration";
+  if (family == "bart") return "BartForConditionalGeneration";
   return "LlamaForCausalLM";
 }
 
@@ -43,11 +47,92 @@ std::string config_of_folder(const std::string& folder) {
   return read_file(path, 16 << 20);
 }
 
+constexpr const char* kNameBase = "give model.path, the folder of the model that it was made for";
+
+// The base and the adapter of a folder that may be either; `folder` "": the job's path and adapter.
+struct Folders {
+  std::string base, adapter;
+};
+Folders folders_of(const JobConfig& job, const std::string& folder) {
+  const std::string path = job.model.path.value_or("");
+  const auto is_adapter = [](const std::string& f) { return !f.empty() && ckpt::is_adapter(f); };
+  Folders out{folder.empty() ? path : folder, folder.empty() ? job.model.adapter.value_or("") : ""};
+  if (is_adapter(out.base)) {
+    if (!out.adapter.empty())
+      throw UsageError("[model] model.path={} ({}) is itself an adapter's folder; remove model.adapter ({})",
+                       path, job.origins.where("model.path"), job.origins.where("model.adapter"));
+    out.adapter = out.base;
+    out.base = folder.empty() || is_adapter(path) ? "" : path;
+  }
+  if (!out.adapter.empty()) {
+    if (!is_folder(out.adapter)) throw UsageError("[model] no such folder: {}", out.adapter);
+    const ckpt::PeftAdapter adapter = ckpt::read_adapter(out.adapter);
+    if (out.base.empty()) out.base = ckpt::base_folder(adapter, kNameBase);
+  }
+  return out;
+}
+
+LoraConfig lora_config(const LoraSettings& s) {
+  LoraConfig l;
+  l.rank = *s.rank;
+  l.alpha = s.alpha.value_or(static_cast<double>(l.rank));
+  l.dropout = s.dropout;
+  l.use_rslora = s.use_rslora;
+  l.modules_to_save = s.modules_to_save;
+  // Names hold letters, digits, _ and dots; anything else makes an expression.
+  std::vector<std::string> expressions;
+  for (const std::string& t : s.target_modules)
+    if (t != kAllLinear && t.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                               "0123456789_.-") != std::string::npos)
+      expressions.push_back(t);
+  if (expressions.empty()) {
+    l.target_modules = s.target_modules;
+  } else if (expressions.size() == s.target_modules.size()) {
+    for (const std::string& e : expressions)
+      l.target_regex += l.target_regex.empty() && expressions.size() == 1
+                            ? e
+                            : fmt::format("{}({})", l.target_regex.empty() ? "" : "|", e);
+  } else {
+    throw UsageError(
+        "[lora] train.lora.target_modules mixes names with the expression '{}'; give names alone, or "
+        "expressions alone",
+        excerpt(expressions[0]));
+  }
+  return l;
+}
+
+// An adapter that is trained further is what train.lora asks for.
+[[noreturn]] void refuse_adapter(const std::string& folder, const std::string& why) {
+  throw UsageError(
+      "[lora] the adapter {} {}; leave the key out to go on training it as it is, or leave the adapter out "
+      "to "
+      "begin a new one",
+      folder, why);
+}
+
 }  // namespace
+
+ModelSource training_source(const JobConfig& job, const Tokenizer* tokenizer) {
+  ModelSource s = model_source(job, tokenizer);
+  const LoraSettings& lora = job.train.lora;
+  if (s.adapter.empty()) {
+    if (lora.rank) s.lora = lora_config(lora);
+    return s;
+  }
+  s.lora = ckpt::read_adapter(s.adapter).config;
+  if (lora.rank && (s.lora->rank != *lora.rank || !s.lora->rank_pattern.empty()))
+    refuse_adapter(s.adapter, fmt::format("has rank {}, and train.lora.rank={} ({})", s.lora->rank,
+                                          *lora.rank, job.origins.where("train.lora.rank")));
+  if (lora.alpha) s.lora->alpha = *lora.alpha;
+  if (job.origins.given("train.lora.dropout")) s.lora->dropout = lora.dropout;
+  return s;
+}
 
 ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer, const std::string& folder) {
   ModelSource s;
-  s.folder = !folder.empty() ? folder : job.model.path.value_or("");
+  const Folders folders = folders_of(job, folder);
+  s.folder = folders.base;
+  s.adapter = folders.adapter;
   if (!s.folder.empty()) {
     s.config_json = config_of_folder(s.folder);
     s.origin = join_path(s.folder, "config.json");
@@ -90,17 +175,51 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer, const
 }
 
 std::unique_ptr<Model> make_job_model(const JobConfig& job, const ModelSource& source) {
-  return make_model(
-      ModelConfig(source.config_json, source.origin, job.model.config, job.model.ignore_config_keys));
+  auto model = make_folder_model(
+      source.folder, {source.config_json, source.origin, job.model.config, job.model.ignore_config_keys});
+  const ModelParams& params = model->params();
+  const std::string where =
+      fmt::format("train.lora.target_modules ({})", job.origins.where("train.lora.target_modules"));
+  if (!source.adapter.empty()) {
+    const ckpt::PeftAdapter adapter = ckpt::read_adapter(source.adapter);
+    const auto modules = ckpt::adapter_modules(
+        params, adapter, [&](const std::string& n) { return model->canonical_name(n); });
+    if (source.lora && job.train.lora.rank && job.origins.given("train.lora.target_modules") &&
+        lora_targets(params, lora_config(job.train.lora), where) != modules)
+      refuse_adapter(source.adapter,
+                     fmt::format("is beside {}, which is not what {} says", fmt::join(modules, ", "), where));
+    model->set_params(with_lora(params, source.lora.value_or(adapter.config), modules, source.adapter));
+  } else if (source.lora) {
+    model->set_params(
+        with_lora(params, *source.lora, lora_targets(params, *source.lora, where), "train.lora"));
+  }
+  return model;
+}
+
+std::string job_adapter_config(const ModelSource& source, const Model& model) {
+  if (!source.lora) return "";
+  ckpt::PeftAdapter adapter;
+  adapter.config = *source.lora;
+  adapter.base = std::filesystem::absolute(source.folder).lexically_normal().string();
+  adapter.task_type = model.is_encoder_decoder() ? "SEQ_2_SEQ_LM" : "CAUSAL_LM";
+  std::vector<std::string> modules;
+  for (const ParamSpec& s : model.params().specs)
+    if (s.adapter.dim == 1) modules.push_back(s.name.substr(0, s.name.rfind(".lora_A.weight")));
+  if (!source.adapter.empty()) adapter.config.target_regex.clear();  // what there is, by name
+  return ckpt::adapter_config_json(adapter, model.params(), modules);
 }
 
 std::unique_ptr<Tokenizer> job_tokenizer(const JobConfig& job, const std::string& folder) {
   if (job.model.tokenizer) return load_tokenizer(*job.model.tokenizer);
-  const std::string from = !folder.empty() ? folder : job.model.path.value_or("");
-  if (from.empty()) return nullptr;
-  if (!is_folder(from)) throw no_such_folder(from);
-  for (const char* file : {"tokenizer.json", "vocab.json"})
-    if (exists(join_path(from, file))) return load_tokenizer(from);
+  for (const std::string& named : {folder, job.model.path.value_or("")})
+    if (!named.empty() && !is_folder(named)) throw no_such_folder(named);
+  const Folders folders = folders_of(job, folder);
+  for (const std::string& from : {folders.adapter, folders.base}) {
+    if (from.empty()) continue;
+    if (!is_folder(from)) throw no_such_folder(from);
+    for (const char* file : {"tokenizer.json", "vocab.json"})
+      if (exists(join_path(from, file))) return load_tokenizer(from);
+  }
   return nullptr;
 }
 
@@ -118,37 +237,20 @@ ParamTree make_job_params(const JobConfig& job, const ModelSource& source, const
   ParamTree tree = make_params(params, sharded.layouts);
   if (source.folder.empty() || !model) {
     initialize(tree, static_cast<u64>(job.train.seed));
-  } else {
-    ckpt::load_params(
-        tree, ckpt::ModelFiles::open(source.folder),
-        [&](const std::string& n) { return model->canonical_name(n); }, params.aliases);
+    return tree;
+  }
+  const auto canonical = [&](const std::string& n) { return model->canonical_name(n); };
+  std::vector<bool> own = no_adapters(params.specs);
+  ParamTree base = tree.subset(own);
+  ckpt::load_params(base, ckpt::ModelFiles::open(source.folder), canonical, params.aliases);
+  if (!source.adapter.empty()) {
+    ckpt::load_adapter(tree, ckpt::read_adapter(source.adapter), canonical);
+  } else if (source.lora) {
+    own.flip();
+    ParamTree adapters = tree.subset(own);
+    initialize(adapters, static_cast<u64>(job.train.seed));
   }
   return tree;
-}
-
-std::shared_ptr<const Dataset> make_lm_data(const JobConfig& job, const std::vector<std::string>& files,
-                                            const Tokenizer& tokenizer, const Model& model,
-                                            const std::string& what) {
-  Group& world = Context::current().world();
-  const i64 length = job.data.max_length.value_or(model.max_length());
-  if (length > model.max_length())
-    throw UsageError("[data] data.max_length={} ({}) is more than the model's {} positions", length,
-                     job.origins.where("data.max_length"), model.max_length());
-  check_vocab(tokenizer, model.vocab_size());
-  std::string path;
-  world.on_first([&] {
-    path = build_token_index({.paths = files}, tokenizer, join_path(job.workdir.value_or("."), "cache"));
-  });
-  path = world.agree(path);
-  std::shared_ptr<WindowDataset> data;
-  world.together([&] {
-    data = std::make_shared<WindowDataset>(TokenIndex::open(path), length);
-    data->index().check_vocab(model.vocab_size());
-  });
-  if (world.rank() == 0)
-    info("[data] {}: {} tokens in {} windows of {}; unigram entropy {:.4f} nats per token", what,
-         data->index().size(), data->size(), length, data->index().unigram_entropy());
-  return data;
 }
 
 EndIds end_ids(const ModelSource& source, const Tokenizer* tokenizer) {

@@ -6,7 +6,7 @@
 
 #include "job/job_config.h"
 #include "models/model.h"
-#include "nn/param_tree.h"
+#include "nn/lora.h"
 #include "text/tokenizer.h"
 #include "train/pipeline.h"
 
@@ -16,24 +16,28 @@ namespace redco {
 struct ModelSource {
   std::string folder;  // with weights; "" is random initialization
   std::string config_json, origin;
+  std::string adapter;             // a PEFT adapter's folder; "": none
+  std::optional<LoraConfig> lora;  // train.lora: what is trained instead of the weights
 };
 
 // path, preset or arch as the job says; `folder` overrides the job's path (a checkpoint). With arch, what the
-// config leaves open and the tokenizer knows (vocab_size, ids of special tokens) comes from there.
+// config leaves open and the tokenizer knows (vocab_size, ids of special tokens) comes from there. Where the
+// folder is an adapter's, the model is its base: model.path, else the one that its config names.
 ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer, const std::string& folder = "");
+// The same for training: with train.lora.
+ModelSource training_source(const JobConfig& job, const Tokenizer* tokenizer);
+// With the source's adapters beside its layers.
 std::unique_ptr<Model> make_job_model(const JobConfig& job, const ModelSource& source);
-// model.tokenizer, else the folder's; null if there is none.
+// The adapter_config.json of checkpoints; "" where the whole model is trained.
+std::string job_adapter_config(const ModelSource& source, const Model& model);
+// model.tokenizer, else the folder's (an adapter's base's where it has none); null if there is none.
 std::unique_ptr<Tokenizer> job_tokenizer(const JobConfig& job, const std::string& folder);
 std::vector<CustomRule> custom_rules(const JobConfig& job);
 
-// Parameters on the current context: loaded from the source's folder, or random by train.seed. Collective.
+// Parameters on the current context: loaded from the source's folder and adapter, or random by train.seed.
+// Collective.
 ParamTree make_job_params(const JobConfig& job, const ModelSource& source, const Model* model,
                           const ModelParams& params);
-
-// Token windows of text files; the first rank makes the index, all open it. Collective.
-std::shared_ptr<const Dataset> make_lm_data(const JobConfig& job, const std::vector<std::string>& files,
-                                            const Tokenizer& tokenizer, const Model& model,
-                                            const std::string& what);
 
 // Ids that end a text, and the padding id: of generation_config.json, the config, or the tokenizer.
 struct EndIds {

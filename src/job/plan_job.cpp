@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/words.h"
 #include "job/assemble.h"
+#include "job/lm_data.h"
 #include "launch/host.h"
 #include "launch/topology.h"
 #include "pipelines/pipelines.h"
@@ -34,10 +35,11 @@ Machines machines_of(const JobConfig& job, i64 memory) {
 
 PlanReport plan_job(const JobConfig& job) {
   check_job(job, JobUse::plan);
-  const ModelSource source = model_source(job, job.model.arch ? job_tokenizer(job, "").get() : nullptr);
+  const ModelSource source = training_source(job, job.model.arch ? job_tokenizer(job, "").get() : nullptr);
   const auto model = make_job_model(job, source);
   const auto pipeline = make_pipeline(job.pipeline);
   pipeline->model = model.get();
+  set_data_settings(job.data, &pipeline->settings_json);
 
   PlanRequest r;
   r.pipeline = pipeline.get();
