@@ -221,7 +221,7 @@ std::string ChatTemplate::render(std::span<const ChatMessage> messages, const Ch
 
 namespace {
 
-// Where the assistant's turns lie in the text of a conversation, found by rendering parts of it.
+// Where the assistant's turns lie in the text of a conversation, found by rendering parts and variants of it.
 class TurnFinder {
  public:
   using Render = std::function<std::string(std::span<const ChatMessage>, bool generation_prompt)>;
@@ -231,8 +231,11 @@ class TurnFinder {
   // nullopt: not found; why() says what was tried.
   std::optional<TextSpan> find(std::size_t i) {
     why_.clear();
-    if (const auto span = by_prefix(i)) return span;
-    return by_marker(i);
+    const auto begin = find_begin(i);
+    if (!begin) return std::nullopt;
+    const auto end = find_end(i, *begin);
+    if (!end || *end < *begin) return std::nullopt;
+    return TextSpan{*begin, *end};
   }
   const std::string& why() const { return why_; }
 
@@ -249,65 +252,106 @@ class TurnFinder {
     }
   }
 
-  // Without the white space behind an end-of-turn token: nobody generates that. Where there is nothing but
-  // white space behind the content, it is the end of the turn.
-  std::size_t trimmed(std::size_t end, std::size_t content_end) const {
-    const std::string_view tail = std::string_view(text_).substr(content_end, end - content_end);
-    const std::string_view token = jinja::strip_right(tail);
-    return token.empty() ? end : content_end + token.size();
+  std::string_view text_from(std::size_t begin, std::size_t end) const {
+    return std::string_view(text_).substr(begin, end - begin);
   }
 
-  // The conversation before the turn, with a generation prompt, is a prefix of the one with the turn, which
-  // is a prefix of the whole.
-  std::optional<TextSpan> by_prefix(std::size_t i) {
-    const auto before = tried(messages_.first(i), true);
-    if (!before || !text_.starts_with(*before)) {
-      if (before) why_ = "the text before it changes with what follows";
-      return std::nullopt;
+  // A turn begins behind the generation prompt: the conversation before it, with the prompt, is a prefix of
+  // the whole.
+  std::optional<std::size_t> find_begin(std::size_t i) {
+    const auto prompted = tried(messages_.first(i), true);
+    if (prompted && text_.starts_with(*prompted)) return prompted->size();
+    // Some prompts begin what the model thinks, which turns of the past don't have: the part of the prompt
+    // that the text has, up to a tag or a line.
+    const auto before = prompted ? tried(messages_.first(i), false) : std::nullopt;
+    if (before && text_.starts_with(*before) && prompted->starts_with(*before)) {
+      auto at = static_cast<std::size_t>(
+          std::mismatch(prompted->begin(), prompted->end(), text_.begin(), text_.end()).first -
+          prompted->begin());
+      while (at > before->size() && text_[at - 1] != '\n' && text_[at - 1] != '>') --at;
+      return at;
     }
+    if (const auto content = find_content(i)) return content->begin;
+    if (prompted) why_ += "the text before it changes with what follows";
+    return std::nullopt;
+  }
+
+  std::optional<std::size_t> find_end(std::size_t i, std::size_t begin) {
     const auto with = tried(messages_.first(i + 1), false);
-    if (!with || !text_.starts_with(*with) || with->size() < before->size()) {
-      if (with) why_ = "its own text changes with what follows";
-      return std::nullopt;
+    if (with && text_.starts_with(*with) && with->size() >= begin) {
+      const std::string content(jinja::strip(messages_[i].content));
+      const std::size_t at = content.empty() ? std::string::npos : text_.rfind(content, with->size());
+      std::size_t content_end = begin;
+      if (at != std::string::npos && at >= begin && at + content.size() <= with->size())
+        content_end = at + content.size();
+      // Nobody generates white space behind an end-of-turn token. Where there is nothing but white space
+      // behind the content, it is the end of the turn.
+      const std::string_view token = jinja::strip_right(text_from(content_end, with->size()));
+      return token.empty() ? with->size() : content_end + token.size();
     }
-    const std::string content(jinja::strip(messages_[i].content));
-    const std::size_t at = content.empty() ? std::string::npos : text_.rfind(content, with->size());
-    std::size_t content_end = before->size();
-    if (at != std::string::npos && at >= before->size() && at + content.size() <= with->size())
-      content_end = at + content.size();
-    return TextSpan{before->size(), trimmed(with->size(), content_end)};
+    // The turn's own text changes with what follows. Its end-of-turn token as the last turn, looked for
+    // before the next turn's content.
+    const auto content = find_content(i);
+    const std::size_t from = content ? std::max(content->end, begin) : begin;
+    std::size_t limit = text_.size();
+    if (i + 1 < messages_.size())
+      if (const auto next = find_content(i + 1)) limit = next->begin;
+    if (with) {
+      const std::string_view token = last_token(*with);
+      const std::size_t at = token.empty() ? std::string::npos : text_.rfind(token, limit - token.size());
+      if (limit >= from + token.size() && at != std::string::npos && at >= from) return at + token.size();
+    }
+    if (content) {  // the tag behind it, if there is one
+      const std::size_t close = text_[from] == '<' ? text_.find('>', from) : std::string::npos;
+      return close == std::string::npos ? from : close + 1;
+    }
+    if (why_.empty()) why_ = "its text changes with what follows, and its content is no plain text";
+    return std::nullopt;
   }
 
-  // The conversation with a marker for the content shows where the content lies; what follows the marker
-  // where the turn is the last one is the end of the turn.
-  std::optional<TextSpan> by_marker(std::size_t i) {
+  // "<|im_end|>" of a text that ends with it and white space; "" where it ends otherwise.
+  static std::string_view last_token(std::string_view text) {
+    text = jinja::strip_right(text);
+    const std::size_t open = text.rfind('<');
+    return text.ends_with('>') && open != text.npos ? text.substr(open) : std::string_view();
+  }
+
+  // The conversation with a marker for a message's content shows where the content lies.
+  std::optional<TextSpan> find_content(std::size_t i) {
     std::vector<ChatMessage> marked(messages_.begin(), messages_.end());
-    if (marked[i].content.empty()) return std::nullopt;
-    if (!marked[i].json.empty()) {
-      why_ += "; and it has more than a plain content";
-      return std::nullopt;
-    }
-    marked[i].content = kMarker;
+    if (!mark(marked[i])) return std::nullopt;
     const auto whole = tried(marked, false);
-    const auto last = tried(std::span<const ChatMessage>(marked).first(i + 1), false);
-    if (!whole || !last) return std::nullopt;
-    const std::size_t at = whole->find(kMarker), end_at = last->find(kMarker);
-    if (at == std::string::npos || end_at == std::string::npos ||
-        whole->find(kMarker, at + 1) != std::string::npos) {
-      why_ += "; and the template doesn't write its content once, as it is";
+    if (!whole) return std::nullopt;
+    const std::size_t at = whole->find(kMarker);
+    if (at == std::string::npos || whole->find(kMarker, at + 1) != std::string::npos) {
+      why_ = "the template doesn't write its content once, as it is";
       return std::nullopt;
     }
     const std::string_view head = std::string_view(*whole).substr(0, at);
     const std::string_view tail = std::string_view(*whole).substr(at + kMarker.size());
     if (!text_.starts_with(head) || !text_.ends_with(tail) || head.size() + tail.size() > text_.size()) {
-      why_ += "; and the text around it changes with its content";
+      why_ = "the text around it changes with its content";
       return std::nullopt;
     }
-    const std::string_view ending = std::string_view(*last).substr(end_at + kMarker.size());
-    const std::size_t content_end = text_.size() - tail.size();
-    const std::size_t common = static_cast<std::size_t>(
-        std::mismatch(ending.begin(), ending.end(), tail.begin(), tail.end()).first - ending.begin());
-    return TextSpan{head.size(), trimmed(content_end + common, content_end)};
+    return TextSpan{head.size(), text_.size() - tail.size()};
+  }
+
+  // Gives the message the marker for its content; false where it has none.
+  static bool mark(ChatMessage& m) {
+    if (m.json.empty()) {
+      m.content = kMarker;
+      return true;
+    }
+    nlohmann::ordered_json j = nlohmann::ordered_json::parse(m.json, nullptr, false);
+    if (!j.is_object() || !j.contains("content")) return false;
+    if (j["content"].is_string())
+      j["content"] = kMarker;
+    else if (j["content"].is_array())
+      j["content"] = {{{"type", "text"}, {"text", kMarker}}};
+    else
+      return false;
+    m.json = j.dump();
+    return true;
   }
 
   std::span<const ChatMessage> messages_;
@@ -326,11 +370,12 @@ TrainingText ChatTemplate::render_training(std::span<const ChatMessage> messages
   jinja::Rendered rendered = run(t, where_, special_, messages, v);
   TrainingText out{std::move(rendered.text), {}};
   if (t.has_generation()) {
-    // One block a turn of the assistant, unless the template leaves turns out.
+    // One block for each turn of the assistant, or for each that counts where the template looks at weights.
     std::vector<bool> train;
     for (const ChatMessage& m : messages)
       if (is_assistant(m)) train.push_back(m.train);
-    const bool all = std::find(train.begin(), train.end(), false) == train.end();
+    const auto counted = static_cast<std::size_t>(std::count(train.begin(), train.end(), true));
+    const bool all = counted == train.size() || counted == rendered.generation.size();
     if (!all && train.size() != rendered.generation.size())
       throw ContentsError(
           "{}: {} turns of the assistant, some of weight 0, but {} {{% generation %}} blocks: can't tell "

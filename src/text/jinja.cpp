@@ -270,22 +270,22 @@ class Interpreter {
       }
       all = std::move(kept);
     }
-    if (all.empty()) {
-      if (!n.kids[4]) return Flow::on;
-      Scope scope(*this, parent);
-      return execute(*n.kids[4]);
-    }
     auto loop = std::make_shared<LoopObject>(std::move(all), &n);
     loop->parent = parent;
     loop->depth0 = depth0;
+    bool completed = false;  // an iteration, without break or continue: what jinja2's else goes by
     for (; loop->at < static_cast<i64>(loop->items.size()); ++loop->at) {
       spend(1);
       Scope scope(*this, parent);
       frame_->set("loop", Value::loop(loop));
       assign(target, loop->items[static_cast<std::size_t>(loop->at)]);
-      if (execute(*n.kids[3]) == Flow::break_) break;
+      const Flow flow = execute(*n.kids[3]);
+      completed = completed || flow == Flow::on;
+      if (flow == Flow::break_) break;
     }
-    return Flow::on;
+    if (completed || !n.kids[4]) return Flow::on;
+    Scope scope(*this, parent);
+    return execute(*n.kids[4]);
   }
 
   void assign(const Node& target, Value v) {

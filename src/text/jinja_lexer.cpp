@@ -138,7 +138,8 @@ class Lexer {
       trim_after(word + 2, closing);
       return true;
     }
-    source_.fail(tag, "raw has no end, expected {% endraw %}");
+    if (at < s_.size()) source_.fail(tag, "raw has no end, expected {% endraw %}");
+    return true;
   }
 
   // The inside of a tag, and its end.

@@ -17,14 +17,27 @@ Failure unsupported(const std::string& op, const Value& a, const Value& b) {
       fmt::format("unsupported operand type(s) for {}: '{}' and '{}'", op, type_name(a), type_name(b)));
 }
 
-i64 checked(bool overflow, i64 value) {
-  if (overflow) throw Failure("a number beyond 64 bits");
-  return value;
+[[noreturn]] void too_large() { throw Failure("a number beyond 64 bits"); }
+
+i64 add(i64 a, i64 b) {
+  i64 r = 0;
+  if (__builtin_add_overflow(a, b, &r)) too_large();
+  return r;
+}
+i64 subtract(i64 a, i64 b) {
+  i64 r = 0;
+  if (__builtin_sub_overflow(a, b, &r)) too_large();
+  return r;
+}
+i64 multiply(i64 a, i64 b) {
+  i64 r = 0;
+  if (__builtin_mul_overflow(a, b, &r)) too_large();
+  return r;
 }
 
 i64 floor_divide(i64 a, i64 b) {
   if (b == 0) throw Failure("integer division or modulo by zero");
-  if (a == std::numeric_limits<i64>::min() && b == -1) throw Failure("a number beyond 64 bits");
+  if (a == std::numeric_limits<i64>::min() && b == -1) too_large();
   const i64 q = a / b;
   return q - ((a % b != 0) && ((a < 0) != (b < 0)) ? 1 : 0);
 }
@@ -42,14 +55,14 @@ Value power(const Value& a, const Value& b) {
   }
   i64 base = a.integer(), result = 1;
   for (i64 n = b.integer(); n > 0; n >>= 1) {
-    if (n & 1) result = checked(__builtin_mul_overflow(result, base, &result), result);
+    if (n & 1) result = multiply(result, base);
     if (n > 1) {
       if (base == 0 || base == 1) continue;
       if (base == -1) {
         base = 1;
         continue;
       }
-      base = checked(__builtin_mul_overflow(base, base, &base), base);
+      base = multiply(base, base);
     }
   }
   return Value(result);
@@ -59,10 +72,9 @@ Value arithmetic(const std::string& op, const Value& a, const Value& b) {
   if (op == "**") return power(a, b);
   if (a.is_int() && b.is_int() && op != "/") {
     const i64 x = a.integer(), y = b.integer();
-    i64 r = 0;
-    if (op == "+") return Value(checked(__builtin_add_overflow(x, y, &r), r));
-    if (op == "-") return Value(checked(__builtin_sub_overflow(x, y, &r), r));
-    if (op == "*") return Value(checked(__builtin_mul_overflow(x, y, &r), r));
+    if (op == "+") return Value(add(x, y));
+    if (op == "-") return Value(subtract(x, y));
+    if (op == "*") return Value(multiply(x, y));
     if (op == "//") return Value(floor_divide(x, y));
     return Value(y == -1 ? i64{0} : x - floor_divide(x, y) * y);
   }
@@ -173,7 +185,7 @@ const std::string& need_text(const Value& v, const char* what) {
 
 Value negative(const Value& v) {
   if (!v.is_int()) return Value(-v.number());
-  return Value(checked(v.integer() == std::numeric_limits<i64>::min(), -v.integer()));
+  return Value(subtract(0, v.integer()));
 }
 
 Value binary(const std::string& op, const Value& a, const Value& b) {
