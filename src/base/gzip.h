@@ -48,6 +48,7 @@ class LineReader {
   bool next(std::string& line);
   i64 line_number() const { return number_; }  // of the line last returned, from 1
   std::string where() const;                   // "file.jsonl:12", for messages
+  u64 stored_position() const { return file_.stored_position(); }
 
  private:
   InputFile file_;

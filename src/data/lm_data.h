@@ -1,6 +1,9 @@
-// Everything for language models on plain text: token indices, windows over them, the order of an epoch.
+// Everything for the data of language models: tokens of texts and windows over them, examples and the rows
+// they are packed into, the order of an epoch.
 #pragma once
 
-#include "data/epoch_order.h"  // IWYU pragma: export
-#include "data/lm_windows.h"   // IWYU pragma: export
-#include "data/token_index.h"  // IWYU pragma: export
+#include "data/epoch_order.h"    // IWYU pragma: export
+#include "data/example_index.h"  // IWYU pragma: export
+#include "data/example_rows.h"   // IWYU pragma: export
+#include "data/lm_windows.h"     // IWYU pragma: export
+#include "data/token_index.h"    // IWYU pragma: export

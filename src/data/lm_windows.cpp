@@ -18,9 +18,9 @@ i64 LmWindows::n_targets(i64 w) const {
   return std::min(max_length_, n_targets() - w * max_length_);
 }
 
-void LmWindows::read(i64 w, std::span<i32> out) const {
+void LmWindows::read(i64 w, std::span<i32> out, std::span<std::uint8_t> ends) const {
   REDCO_CHECK(static_cast<i64>(out.size()) == length(w), "{} places for {} tokens", out.size(), length(w));
-  tokens_->read(w * max_length_, out);
+  tokens_->read(w * max_length_, out, ends);
 }
 
 std::vector<i32> LmWindows::read(i64 w) const {

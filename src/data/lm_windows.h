@@ -8,7 +8,7 @@
 
 namespace redco {
 
-// Raised whenever the same tokens could be cut otherwise.
+// Raised whenever the same tokens could be cut, or the same examples packed, otherwise.
 inline constexpr u32 kPackingVersion = 1;
 
 // Windows of max_length + 1 tokens, each beginning with the last token of the one before: window w holds the
@@ -30,7 +30,8 @@ class LmWindows {
   i64 n_targets(i64 w) const;
   i64 length(i64 w) const { return n_targets(w) + 1; }  // tokens
 
-  void read(i64 w, std::span<i32> out) const;  // REQUIRES out.size() == length(w)
+  // REQUIRES out.size() == length(w). ends: see TokenIndex::read.
+  void read(i64 w, std::span<i32> out, std::span<std::uint8_t> ends = {}) const;
   std::vector<i32> read(i64 w) const;
 
  private:

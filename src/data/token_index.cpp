@@ -2,11 +2,13 @@
 
 #include <cmath>
 #include <cstring>
-#include <filesystem>
+#include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "data/ordered_work.h"
 #include "data/text_blocks.h"
 
 namespace redco {
@@ -35,51 +37,14 @@ u64 hash_of(const TokenIndexHeader& h) {
   return hash64({reinterpret_cast<const char*>(&h), offsetof(TokenIndexHeader, header_hash)});
 }
 
-void put(Hasher& h, u64 v) { h.update(&v, sizeof v); }
-
-void put(Hasher& h, std::string_view text) {
-  put(h, text.size());
-  h.update(text.data(), text.size());
-}
-
-struct FileState {
-  i64 size;
-  i64 changed;  // ns
-  bool operator==(const FileState&) const = default;
-};
-
-FileState state_of(const std::string& path) {
-  const auto info = file_info(path);
-  if (!info) throw UsageError("[data] {} doesn't exist", path);
-  if (info->kind == FileInfo::folder)
-    throw UsageError("[data] {} is a folder; name the text files in it", path);
-  std::error_code error;
-  const auto time = std::filesystem::last_write_time(path, error);
-  if (error) throw IoError("{}: {}", path, error.message());
-  return {info->size, static_cast<i64>(time.time_since_epoch().count())};
-}
-
-Hash128 key_of(const TextFiles& text, const Tokenizer& tokenizer) {
-  if (text.paths.empty()) throw UsageError("[data] no text files are named");
+Hash128 key_of(const SourceFiles& files, Documents documents, const Tokenizer& tokenizer) {
   Hasher h;
   put(h, kTokenIndexVersion);
-  put(h, static_cast<u64>(text.documents));
+  put(h, static_cast<u64>(documents));
   put(h, tokenizer.fingerprint());
   put(h, static_cast<u64>(tokenizer.special().eos.value_or(-1)));
-  for (const std::string& path : text.paths) {
-    const FileState s = state_of(path);
-    std::error_code error;
-    const auto whole = std::filesystem::canonical(path, error);
-    put(h, error ? path : whole.string());
-    put(h, static_cast<u64>(s.size));
-    put(h, static_cast<u64>(s.changed));
-  }
+  files.put_into(h);
   return h.digest128();
-}
-
-std::string path_of(const TextFiles& text, const Hash128& key, const std::string& folder) {
-  std::string stem = file_name(text.paths.front()).substr(0, 60);
-  return join_path(folder, fmt::format("{}-{}.tokens", stem, key.hex()));
 }
 
 bool whole(const std::string& path) {
@@ -92,7 +57,16 @@ bool whole(const std::string& path) {
   }
 }
 
-// Collects ids and writes them in the file's width.
+constexpr u64 kPiece = 65536;  // tokens
+
+// Bytes of n tokens, 0 <= n <= kPiece, and of their bits.
+constexpr u64 piece_bytes(u64 n, u64 width) { return n * width + (n + 7) / 8; }
+// The same of a whole file; checks nothing.
+constexpr u64 body_bytes(u64 n, u64 width) {
+  return n / kPiece * piece_bytes(kPiece, width) + piece_bytes(n % kPiece, width);
+}
+
+// Collects ids and writes them piece by piece.
 class TokenWriter {
  public:
   TokenWriter(const std::string& path, i32 vocab_size)
@@ -101,26 +75,25 @@ class TokenWriter {
         counts_(static_cast<std::size_t>(vocab_size)) {}
 
   void add(std::span<const i32> ids) {
-    buffer_.resize(ids.size() * width_);
-    for (std::size_t k = 0; k < ids.size(); ++k) {
-      const i32 id = ids[k];
+    for (const i32 id : ids) {
       REDCO_CHECK(id >= 0 && static_cast<std::size_t>(id) < counts_.size(), "id {} of {}", id,
                   counts_.size());
       ++counts_[static_cast<std::size_t>(id)];
-      const auto narrow = static_cast<std::uint16_t>(id);
-      if (width_ == 2)
-        std::memcpy(buffer_.data() + 2 * k, &narrow, 2);
-      else
-        std::memcpy(buffer_.data() + 4 * k, &id, 4);
+      if (pending_.size() == kPiece) flush();  // not before: a document may yet end with its last token
+      pending_.push_back(id);
     }
-    hash_.update(buffer_.data(), buffer_.size());
-    file_.append(buffer_);
     n_ += ids.size();
+  }
+  void end_document() {
+    if (pending_.empty()) return;
+    bits_.resize(kPiece / 8);
+    bits_[(pending_.size() - 1) / 8] |= static_cast<std::uint8_t>(1u << ((pending_.size() - 1) % 8));
   }
 
   u64 size() const { return n_; }
 
   void finish(TokenIndexHeader h) {
+    flush();
     h.token_bytes = static_cast<u32>(width_);
     h.n_tokens = n_;
     h.tokens_hash = hash_.digest64();
@@ -138,37 +111,60 @@ class TokenWriter {
   }
 
  private:
+  void flush() {
+    buffer_.assign(piece_bytes(pending_.size(), width_), '\0');
+    char* p = buffer_.data();
+    for (const i32 id : pending_) {
+      const auto narrow = static_cast<std::uint16_t>(id);
+      std::memcpy(p, width_ == 2 ? static_cast<const void*>(&narrow) : &id, width_);
+      p += width_;
+    }
+    bits_.resize(kPiece / 8);
+    std::memcpy(p, bits_.data(), (pending_.size() + 7) / 8);
+    hash_.update(buffer_.data(), buffer_.size());
+    file_.append(buffer_);
+    pending_.clear();
+    bits_.clear();
+  }
+
   DurableFile file_;
   std::size_t width_;
   std::vector<u64> counts_;
+  std::vector<i32> pending_;
+  std::vector<std::uint8_t> bits_;
   std::string buffer_;
   Hasher hash_;
   u64 n_ = 0;
 };
 
-std::string joined(const std::vector<std::string>& paths) {
-  std::string s = paths.front();
-  if (paths.size() > 1) s += fmt::format(" and {} more", paths.size() - 1);
-  return s;
-}
+// Blocks on their way to their ids: several short lines go together.
+struct Text {
+  std::string text;
+  bool ends_document;
+};
+struct Ids {
+  std::vector<i32> ids;
+  bool ends_document;
+};
+constexpr std::size_t kTogether = std::size_t{256} << 10;  // bytes
 
 }  // namespace
 
 std::string token_index_path(const TextFiles& text, const Tokenizer& tokenizer,
                              const std::string& cache_folder) {
-  return path_of(text, key_of(text, tokenizer), cache_folder);
+  const SourceFiles files(text.paths);
+  return files.cache_path(cache_folder, key_of(files, text.documents, tokenizer), "tokens");
 }
 
 std::string build_token_index(const TextFiles& text, const Tokenizer& tokenizer,
                               const std::string& cache_folder, const BuildProgress& progress) {
-  const Hash128 key = key_of(text, tokenizer);
-  const std::string path = path_of(text, key, cache_folder);
+  const SourceFiles files(text.paths);
+  const Hash128 key = key_of(files, text.documents, tokenizer);
+  const std::string path = files.cache_path(cache_folder, key, "tokens");
   if (whole(path)) return path;
   make_dirs(cache_folder);
 
-  std::vector<FileState> before;
-  i64 total = 0, done = 0;
-  for (const std::string& p : text.paths) total += before.emplace_back(state_of(p)).size;
+  i64 done = 0;
   TokenWriter writer(path, tokenizer.vocab_size());
   TokenIndexHeader header{};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
@@ -178,33 +174,55 @@ std::string build_token_index(const TextFiles& text, const Tokenizer& tokenizer,
   header.key[1] = key.low;
   Hasher data;
   bool document_empty = true;
+  const std::optional<i32> eos = tokenizer.special().eos;
+  OrderedWork<std::vector<Text>, std::vector<Ids>> work(
+      usable_threads(),
+      [&](std::vector<Text> texts) {
+        std::vector<Ids> out;
+        for (const Text& t : texts) out.push_back({tokenizer.encode(t.text, false), t.ends_document});
+        return out;
+      },
+      [&](std::vector<Ids> blocks) {
+        for (Ids& b : blocks) {
+          document_empty &= b.ids.empty();
+          if (b.ends_document && !document_empty && eos) b.ids.push_back(*eos);
+          writer.add(b.ids);
+          if (!b.ends_document) continue;
+          if (!document_empty) {
+            writer.end_document();
+            ++header.n_documents;
+          }
+          document_empty = true;
+        }
+      });
+  std::vector<Text> together;
+  std::size_t bytes_together = 0;
+  auto hand_over = [&] {
+    work.add(std::exchange(together, {}));
+    bytes_together = 0;
+  };
   BlockSinks sinks;
   sinks.raw = [&](std::string_view bytes) {
     data.update(bytes.data(), bytes.size());
     header.text_bytes += bytes.size();
   };
   sinks.position = [&](i64 stored) {
-    if (progress) progress(done + stored, total);
+    if (progress) progress(done + stored, files.total_size());
   };
   sinks.block = [&](std::string_view block, bool ends_document) {
-    std::vector<i32> ids = tokenizer.encode(block, false);
-    document_empty &= ids.empty();
-    if (ends_document && !document_empty) {
-      if (tokenizer.special().eos) ids.push_back(*tokenizer.special().eos);
-      ++header.n_documents;
-    }
-    if (ends_document) document_empty = true;
-    writer.add(ids);
+    together.push_back({std::string(block), ends_document});
+    bytes_together += block.size();
+    if (bytes_together >= kTogether) hand_over();
   };
   for (std::size_t k = 0; k < text.paths.size(); ++k) {
     read_blocks(text.paths[k], text.documents, tokenizer, sinks);
     put(data, header.text_bytes);  // where one file ends and the next begins is part of the text
-    done += before[k].size;
-    if (state_of(text.paths[k]) != before[k])
-      throw ContentsError("{}: the file changed while it was read; start again when it is complete",
-                          text.paths[k]);
+    done += files.size(k);
+    files.check_unchanged(k);
   }
-  if (writer.size() == 0) throw ContentsError("{}: there is no text in it", joined(text.paths));
+  hand_over();
+  work.finish();
+  if (writer.size() == 0) throw ContentsError("{}: there is no text in it", files.words());
   const Hash128 h = data.digest128();
   header.data_hash[0] = h.high;
   header.data_hash[1] = h.low;
@@ -236,7 +254,7 @@ TokenIndex TokenIndex::open(const std::string& path) {
   if (h.header_hash != hash_of(h) || (h.token_bytes != 2 && h.token_bytes != 4))
     throw broken("its header is damaged");
   const u64 room = static_cast<u64>(s->file.size()) - sizeof h;
-  if (room % h.token_bytes != 0 || room / h.token_bytes != h.n_tokens)
+  if (h.n_tokens > room || body_bytes(h.n_tokens, h.token_bytes) != room)
     throw broken(fmt::format("it has {} bytes for {} tokens", s->file.size(), h.n_tokens));
   return TokenIndex(std::move(s));
 }
@@ -256,14 +274,30 @@ double TokenIndex::unigram_entropy_per_byte() const {
   return unigram_entropy() * static_cast<double>(size()) / static_cast<double>(text_bytes());
 }
 
-void TokenIndex::read(i64 begin, std::span<i32> out) const {
+void TokenIndex::read(i64 begin, std::span<i32> out, std::span<std::uint8_t> ends) const {
   const auto n = static_cast<i64>(out.size());
   REDCO_CHECK(begin >= 0 && n <= size() && begin <= size() - n, "tokens {}+{} of {}", begin, n, size());
+  REDCO_CHECK(ends.empty() || ends.size() == out.size(), "{} ends of {} tokens", ends.size(), n);
+  for (i64 done = 0; done < n;) {
+    const i64 at = begin + done, piece = at / static_cast<i64>(kPiece),
+              inside = at % static_cast<i64>(kPiece);
+    const i64 count = std::min(n - done, static_cast<i64>(kPiece) - inside);
+    read_piece(
+        piece, inside, out.subspan(static_cast<std::size_t>(done), static_cast<std::size_t>(count)),
+        ends.empty() ? ends : ends.subspan(static_cast<std::size_t>(done), static_cast<std::size_t>(count)));
+    done += count;
+  }
+}
+
+// Tokens of one piece.
+void TokenIndex::read_piece(i64 piece, i64 inside, std::span<i32> out, std::span<std::uint8_t> ends) const {
+  const auto n = static_cast<i64>(out.size());
   const i64 width = state_->header.token_bytes;
-  const i64 at = static_cast<i64>(sizeof(TokenIndexHeader)) + begin * width;
+  const u64 whole_piece = piece_bytes(kPiece, static_cast<u64>(width));
+  const i64 base = static_cast<i64>(sizeof(TokenIndexHeader) + static_cast<u64>(piece) * whole_piece);
   // u16s are read into the upper half of `out` and widened from the front: what is overwritten has been read.
   char* raw = reinterpret_cast<char*>(out.data()) + n * (4 - width);
-  state_->file.pread_exact(at, raw, n * width);
+  state_->file.pread_exact(base + inside * width, raw, n * width);
   u32 largest = 0;
   for (i64 k = 0; k < n; ++k) {
     if (width == 2) {
@@ -276,7 +310,16 @@ void TokenIndex::read(i64 begin, std::span<i32> out) const {
   if (n > 0 && largest > static_cast<u32>(max_id()))
     throw ContentsError(
         "{}: an id of {} among tokens {}..{}, above the largest, {}; remove the file, and it is built again",
-        path(), largest, begin, begin + n - 1, max_id());
+        path(), largest, piece * static_cast<i64>(kPiece) + inside,
+        piece * static_cast<i64>(kPiece) + inside + n - 1, max_id());
+  if (ends.empty()) return;
+  const i64 tokens = std::min(static_cast<i64>(kPiece), size() - piece * static_cast<i64>(kPiece));
+  std::vector<std::uint8_t> bits(static_cast<std::size_t>((inside + n - 1) / 8 - inside / 8 + 1));
+  state_->file.pread_exact(base + tokens * width + inside / 8, bits.data(), static_cast<i64>(bits.size()));
+  for (i64 k = 0; k < n; ++k) {
+    const i64 bit = inside % 8 + k;
+    ends[static_cast<std::size_t>(k)] = bits[static_cast<std::size_t>(bit / 8)] >> (bit % 8) & 1;
+  }
 }
 
 void TokenIndex::verify() const {

@@ -126,7 +126,10 @@ BenchReport bench_training(Bench& b, const JobConfig& job, i64 steps) {
       for (i64 row = shape.mine.begin; row < shape.mine.end; ++row) {
         Example e;
         e.ordinal = m.first + row;
-        e.ids["tokens"] = random_tokens(static_cast<u64>(s), e.ordinal, r.length + 1, b.model->vocab_size());
+        auto& ids = e.ids["input_ids"];
+        ids = random_tokens(static_cast<u64>(s), e.ordinal, r.length + 1, b.model->vocab_size());
+        e.ids["labels"].assign(ids.begin() + 1, ids.end());
+        ids.pop_back();
         mine.push_back(std::move(e));
       }
       shapes.push_back(shape);

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/words.h"
 #include "job/assemble.h"
+#include "job/lm_data.h"
 #include "job/plan_job.h"
 #include "job/run.h"
 #include "job/session.h"
@@ -45,9 +46,10 @@ int train_on_ranks(const JobConfig& job, Context& c) {
     }
     pipeline->model = model.get();
     pipeline->tokenizer = tokenizer.get();
+    set_data_settings(job.data, &pipeline->settings_json);
     if (!job.data.train.empty()) {
       if (!model)
-        throw UsageError("[model] text data need a model: give model.path, model.preset or model.arch");
+        throw UsageError("[model] these data need a model: give model.path, model.preset or model.arch");
       if (!tokenizer)
         throw UsageError(
             "[model] {} has no tokenizer; give model.tokenizer (`bytes` or a tokenizer's folder)",
@@ -56,9 +58,12 @@ int train_on_ranks(const JobConfig& job, Context& c) {
   });
   if (first && !sizes.assumed.empty()) info("[train] {}", sizes.assumed);
   if (!job.data.train.empty()) {
-    pipeline->train_data = make_lm_data(job, job.data.train, *tokenizer, *model, "training text");
-    if (!job.data.eval.empty())
-      pipeline->eval_data = make_lm_data(job, job.data.eval, *tokenizer, *model, "evaluation text");
+    const std::string cache = join_path(workdir, "cache");
+    const auto make = [&](bool evaluation) {
+      return make_lm_data(lm_data_request(job, evaluation, *tokenizer, model.get(), source.folder, cache));
+    };
+    pipeline->train_data = make(false);
+    if (!job.data.eval.empty()) pipeline->eval_data = make(true);
   }
   ParamTree params = make_job_params(job, source, model.get(), pipeline->params());
   i64 n = 0;

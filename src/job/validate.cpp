@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "data/builtin.h"
 #include "data/token_index.h"
 #include "job/assemble.h"
 #include "job/session.h"
@@ -76,7 +77,7 @@ void validate(const JobConfig& job, Validation& v) {
   if (job.model.path || job.model.preset || job.model.arch) check_model_config(job, v);
   for (const auto* files : {&job.data.train, &job.data.eval})
     for (const std::string& f : *files)
-      if (!exists(f)) v.not_checked.push_back(fmt::format("data: {} is not on this machine", f));
+      if (!is_builtin(f) && !exists(f)) v.not_checked.push_back(fmt::format("data: {} is not on this machine", f));
 }
 
 }  // namespace
@@ -137,7 +138,8 @@ void preflight(const JobConfig& job, JobUse use) {
   } else if (job.predict.input) {
     files.push_back(*job.predict.input);
   }
-  for (const std::string& f : files) ReadFile::open(f);
+  for (const std::string& f : files)
+    if (!is_builtin(f)) ReadFile::open(f);
 }
 
 }  // namespace redco

@@ -86,7 +86,8 @@ std::string examples_to_json(const std::vector<Example>& examples) {
       for (const float v : values)
         if (!std::isfinite(v))
           throw Error(ExitCode::non_finite, fmt::format("[pipeline] an example's '{}' is not finite", name));
-    list.push_back({{"ordinal", e.ordinal}, {"ids", e.ids}, {"values", e.values}, {"text", e.text}});
+    list.push_back(
+        {{"ordinal", e.ordinal}, {"ids", e.ids}, {"values", e.values}, {"text", e.text}, {"id", e.id}});
   }
   return list.dump();
 }
@@ -100,6 +101,7 @@ std::vector<Example> examples_from_json(const std::string& json) {
       e.ids = j.at("ids").get<decltype(e.ids)>();
       e.values = j.at("values").get<decltype(e.values)>();
       e.text = j.at("text");
+      e.id = j.value("id", "");
       out.push_back(std::move(e));
     }
   } catch (const Json::exception& e) {

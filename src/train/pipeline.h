@@ -26,6 +26,7 @@ struct Example {
   std::map<std::string, std::vector<i32>> ids;
   std::map<std::string, std::vector<float>> values;
   std::string text;
+  std::string id;  // the name its source gives it, as JSON; "" is none
 };
 
 // The examples of an epoch or of an evaluation. Const and the same on every rank.
@@ -38,6 +39,9 @@ class Dataset {
   virtual Example get(i64 i) const = 0;
   // Changes when the data change: a resumed run must have the same.
   virtual std::string fingerprint() const = 0;
+  // True where length() and get() may be called on a thread that is no rank: the next step's examples are
+  // read while this one is computed.
+  virtual bool concurrent() const { return false; }
 };
 
 // The global shape of one micro-batch, and which of its rows this replica has.
@@ -70,6 +74,9 @@ struct StepContext {
   // The first rank's value of a one-element tensor, the only way in which loss and predict may branch on
   // data.
   double agree(const Tensor& value) const;
+  // Where somebody reads along, predict() of one example hands on its answer's text piece by piece, on the mp
+  // group's first rank.
+  std::function<void(std::string_view piece)> on_text;
 };
 
 // Parameters that are updated together.
@@ -106,6 +113,9 @@ class Pipeline {
   // same on its ranks.
   virtual std::vector<std::string> predict(const ParamTree& params, std::span<const Example> examples,
                                            const StepContext& ctx) const;
+  // predict() is given batch_size examples at once, or, where it deals them to batches itself, as many as
+  // there are: an answer that ends early then makes room for the next.
+  virtual bool predicts_any_number() const { return false; }
 
   // --- optional
   // ------------------------------------------------------------------------------------------------ The
@@ -161,6 +171,7 @@ class ExampleList : public Dataset {
   i64 length(i64 i) const override;
   Example get(i64 i) const override { return examples_[i]; }
   std::string fingerprint() const override { return fingerprint_; }
+  bool concurrent() const override { return true; }
   const std::vector<Example>& examples() const { return examples_; }
 
  private:

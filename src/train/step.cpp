@@ -249,14 +249,15 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
   return out;
 }
 
-std::map<std::string, double> TrainStep::evaluate(const std::function<bool(Batch*)>& next) {
+std::map<std::string, double> mean_terms(Pipeline& pipeline, const ParamTree& params,
+                                         const std::function<bool(Batch*)>& next) {
   Context& c = Context::current();
   c.set_phase("evaluation");
   std::map<std::string, std::pair<double, double>> sums;  // sum and weight, this rank's share
   Batch batch;
   while (next(&batch)) {
     StepContext ctx;
-    for (const LossTerm& t : in_pipeline("loss()", [&] { return pipeline_.loss(params_, batch, ctx); })) {
+    for (const LossTerm& t : in_pipeline("loss()", [&] { return pipeline.loss(params, batch, ctx); })) {
       sums[t.name].first += share(t.sum);
       if (c.coord().mp == 0)
         sums[t.name].second += batch.weights.count(t.name) ? batch.weights.at(t.name) : 0;

@@ -45,9 +45,6 @@ class TrainStep {
   StepOutcome run(const std::vector<Batch>& batches, const std::vector<i64>& row_offsets, i64 step, i64 epoch,
                   double learning_rate, bool signal = false);
 
-  // Means of the terms over micro-batches, reduced once. No gradients but those that loss() takes itself.
-  std::map<std::string, double> evaluate(const std::function<bool(Batch*)>& next);
-
   AdamW& optimizer() { return optimizer_; }
 
   // Moving averages become copies of what they follow: once, at the start of a run that isn't resumed.
@@ -76,5 +73,9 @@ class TrainStep {
   std::vector<Group> groups_;
   i64 updates_ = 0;
 };
+
+// Means of the terms over micro-batches, reduced once. No gradients but those that loss() takes itself.
+std::map<std::string, double> mean_terms(Pipeline& pipeline, const ParamTree& params,
+                                         const std::function<bool(Batch*)>& next);
 
 }  // namespace redco

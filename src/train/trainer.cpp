@@ -16,6 +16,7 @@
 #include "train/event_log.h"
 #include "train/interval.h"
 #include "train/metric_watch.h"
+#include "train/prefetch.h"
 #include "train/resume.h"
 
 namespace redco {
@@ -25,15 +26,8 @@ namespace {
 volatile std::sig_atomic_t g_signal = 0;
 void on_signal(int s) { g_signal = s; }
 
-// This replica's rows of a micro-batch that holds the examples [first, first + rows) of `order`.
-template <class At>
-Batch collate_rows(Pipeline& p, const Dataset& data, i64 first, i64 rows, const At& at) {
-  Context& c = Context::current();
-  BatchShape s{.rows = rows, .mine = shard_range(rows, 1, c.mesh().dp, c.coord().dp), .length = 0};
-  for (i64 r = 0; r < rows; ++r) s.length = std::max(s.length, data.length(at(first + r)));
-  std::vector<Example> mine;
-  for (i64 r = s.mine.begin; r < s.mine.end; ++r) mine.push_back(data.get(at(first + r)));
-  return in_pipeline("collate()", [&] { return p.collate(mine, s); });
+Batch collate(const Pipeline& p, const MicroBatchExamples& m) {
+  return in_pipeline("collate()", [&] { return p.collate(m.mine, m.shape); });
 }
 
 Schedule make_schedule(const TrainSettings& t, i64 total) {
@@ -62,7 +56,8 @@ class Training {
                          .beta2 = job.train.adam_beta2,
                          .epsilon = job.train.adam_epsilon,
                          .weight_decay = job.train.weight_decay,
-                         .decay_norms_and_biases = job.train.decay_norms_and_biases}}) {}
+                         .decay_norms_and_biases = job.train.decay_norms_and_biases}}),
+        prefetcher_(c_.mesh().dp, c_.coord().dp) {}
 
   TrainResult run() {
     begin();
@@ -223,16 +218,28 @@ class Training {
     return data;
   }
 
+  std::vector<MicroBatch> micro_batches_of(const StepPlan::Place& place) const {
+    return micro_batches(place.end - place.begin, job_.per_device_batch_size, c_.mesh().dp);
+  }
+  StepRequest request(const EpochOrder& order, const StepPlan::Place& place) const {
+    StepRequest out;
+    for (const MicroBatch& m : micro_batches_of(place)) {
+      std::vector<i64>& numbers = out.emplace_back();
+      for (i64 r = 0; r < m.rows; ++r) numbers.push_back(order.at(place.begin + m.first + r));
+    }
+    return out;
+  }
+
   // -> whether a rank was asked to stop.
   bool one_step(const EpochOrder& order, const StepPlan::Place& place, Interval& interval) {
     std::vector<Batch> batches;
     std::vector<i64> offsets;
-    for (const MicroBatch& m :
-         micro_batches(place.end - place.begin, job_.per_device_batch_size, c_.mesh().dp)) {
-      batches.push_back(collate_rows(*job_.pipeline, *data_, place.begin + m.first, m.rows,
-                                     [&](i64 i) { return order.at(i); }));
-      offsets.push_back(m.first);
-    }
+    for (const MicroBatch& m : micro_batches_of(place)) offsets.push_back(m.first);
+    const StepPlan::Place next = plan_->place(state_.step + 1);
+    const bool goes_on = next.epoch == place.epoch && state_.step + 1 < total_;
+    for (const MicroBatchExamples& m :
+         prefetcher_.take(data_, request(order, place), goes_on ? request(order, next) : StepRequest{}))
+      batches.push_back(collate(*job_.pipeline, m));
     const double lr = schedule_.at(state_.step);
     const i64 flops = c_.ledger().flops();
     const StepOutcome o = step_.run(batches, offsets, state_.step, place.epoch, lr, signal_received());
@@ -261,7 +268,8 @@ class Training {
   // All of the evaluation data, or as little as shows that it works.
   Evaluation evaluation(bool little) {
     Evaluation e;
-    e.metrics = evaluate(step_, *job_.pipeline, *eval_data_, job_.per_device_batch_size, little ? 1 : -1);
+    e.metrics =
+        evaluate(*job_.pipeline, *job_.params, *eval_data_, job_.per_device_batch_size, little ? 1 : -1);
     if (!job_.predict_in_evaluation) return e;
     e.outputs = make_outputs(*job_.pipeline, *job_.params, *eval_data_, job_.per_device_batch_size,
                              job_.eval.n_outputs, little ? 1 : -1);
@@ -322,6 +330,7 @@ class Training {
   std::string folder_;
   MetricWatch watch_;
   TrainStep step_;
+  Prefetcher prefetcher_;
   std::optional<StepPlan> plan_;
   i64 total_ = 0, epoch_ = 0;
   Schedule schedule_;
@@ -340,14 +349,16 @@ void install_signal_handlers() {
 }
 bool signal_received() { return g_signal != 0; }
 
-std::map<std::string, double> evaluate(TrainStep& step, Pipeline& pipeline, const Dataset& data,
+std::map<std::string, double> evaluate(Pipeline& pipeline, const ParamTree& params, const Dataset& data,
                                        i64 per_device, i64 max_batches) {
   const auto parts = micro_batches(data.size(), per_device, Context::current().mesh().dp);
   size_t i = 0;
   const size_t n = max_batches >= 0 ? std::min<size_t>(parts.size(), max_batches) : parts.size();
-  const auto means = step.evaluate([&](Batch* b) {
+  const auto means = mean_terms(pipeline, params, [&](Batch* b) {
     if (i == n) return false;
-    *b = collate_rows(pipeline, data, parts[i].first, parts[i].rows, [](i64 k) { return k; });
+    const Context& c = Context::current();
+    *b = collate(pipeline, read_examples(data, parts[i].rows, c.mesh().dp, c.coord().dp,
+                                         [&](i64 r) { return parts[i].first + r; }));
     ++i;
     return true;
   });

@@ -1,6 +1,7 @@
 // Trainer: epochs, steps, evaluation, checkpoints, logs. The one training loop; pipelines have none.
 #pragma once
 
+#include <cmath>
 #include <string>
 
 #include "train/checkpoint.h"
@@ -28,8 +29,8 @@ struct TrainJob {
 };
 
 struct TrainResult {
-  i64 steps = 0;  // updates the parameters have seen
-  double last_loss = 0;
+  i64 steps = 0;                             // updates the parameters have seen
+  double last_loss = NAN;                    // NaN where no step was left to make
   std::map<std::string, double> evaluation;  // the last one's metrics; empty without evaluation data
   bool interrupted = false;                  // a signal asked for a save and an end
   bool stopped_early = false;                // train.early_stopping did
@@ -43,7 +44,7 @@ void install_signal_handlers();
 bool signal_received();
 
 // Metrics over all of `data`, exactly: no row is dropped or counted twice.
-std::map<std::string, double> evaluate(TrainStep& step, Pipeline& pipeline, const Dataset& data,
+std::map<std::string, double> evaluate(Pipeline& pipeline, const ParamTree& params, const Dataset& data,
                                        i64 per_device_batch_size, i64 max_batches = -1);
 
 }  // namespace redco

@@ -5,6 +5,7 @@
 #include <zlib.h>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 

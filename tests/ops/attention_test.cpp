@@ -73,6 +73,71 @@ TEST(Attention, RowOffsetOfTheDrawsIsThatOfTheForward) {
   });
 }
 
+// Rows of several samples: first and second derivatives, on every cut; sample numbers need no order.
+TEST(Attention, Segmented) {
+  const Input q{{2, 4, 4, 2}, -2, 2};
+  const std::vector<i32> samples = {1, 1, 2, 2, 3, 1, 3, 0};
+  for (const bool causal : {true, false}) {
+    OpCase c{"segmented",
+             {q, kv_input(2), kv_input(2), ids_input({2, 4}, samples)},
+             with({.scale = 0.7, .causal = causal, .segmented = true})};
+    c.combinations = 120;
+    check_op(c);
+  }
+  OpCase window{"segmented window",
+                {q, kv_input(4), kv_input(4), ids_input({2, 4}, samples)},
+                with({.scale = 0.7, .causal = true, .window = 2, .segmented = true})};
+  window.combinations = 60;
+  check_op(window);
+}
+
+// Bit by bit what each sample gives alone, whatever the others hold; fused and composed. Keys of other samples
+// enter as exact zeros, in blocks that may be cut differently only where a sample is longer than one block.
+TEST(Attention, ASampleIsAlone) {
+  on_one_rank([](Context& context) {
+    const i64 D = 4, first = 150, second = 90, padding = 10, T = first + second + padding;
+    auto values = [&](u64 seed, i64 n) { return Random(seed).values(n * D); };
+    std::vector<i32> samples(T, 0);
+    std::fill_n(samples.begin(), first, 1);
+    std::fill_n(samples.begin() + first, second, 2);
+    auto run = [&](u64 of_first) {
+      std::vector<Tensor> qkv;
+      for (u64 i = 0; i < 3; ++i) {
+        auto v = values(of_first + i, first);
+        const auto rest = values(100 + i, second + padding);
+        v.insert(v.end(), rest.begin(), rest.end());
+        qkv.push_back(place({1, T, 1, D}, v, {}, DType::f32));
+      }
+      const auto y = to_values(attention(qkv[0], qkv[1], qkv[2],
+                                         {.scale = 0.5, .causal = true, .segmented = true},
+                                         from_ids({1, T}, samples)));
+      return std::vector<double>(y.begin() + first * D, y.end());
+    };
+    auto alone = [&] {
+      std::vector<Tensor> qkv;
+      for (u64 i = 0; i < 3; ++i) {
+        auto v = values(100 + i, second + padding);
+        v.resize(second * D);
+        qkv.push_back(place({1, second, 1, D}, v, {}, DType::f32));
+      }
+      return to_values(attention(qkv[0], qkv[1], qkv[2], {.scale = 0.5, .causal = true}));
+    };
+    for (const bool composed : {false, true}) {
+      context.composed_only = composed;
+      const auto y = run(1);
+      EXPECT_EQ(y, run(40));
+      const auto one = alone();
+      // Sums of 90 products in another order of blocks.
+      EXPECT_LT(distance({y.begin(), y.begin() + second * D}, one), 1e-6);
+      for (auto p = y.begin() + second * D; p != y.end(); ++p) EXPECT_EQ(*p, 0);
+    }
+    context.composed_only = false;
+    const Tensor q = full({1, 2, 1, 2}, 1), k = full({1, 3, 1, 2}, 1);
+    EXPECT_THROW(attention(q, q, q, {.segmented = true}), BugError);
+    EXPECT_THROW(attention(q, k, k, {.segmented = true}, from_ids({1, 3}, {{1, 1, 2}})), BugError);
+  });
+}
+
 // A query that sees no key gets zeros and passes no gradient.
 TEST(Attention, NothingVisible) {
   OpCase c{"nothing",

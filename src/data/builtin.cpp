@@ -1,0 +1,102 @@
+#include "data/builtin.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/words.h"
+#include "data/epoch_order.h"
+
+namespace redco {
+
+namespace {
+
+constexpr std::string_view kPrefix = "builtin:";
+constexpr i64 kTrain = 800, kEval = 80;
+
+const std::vector<std::string>& words() {
+  static const std::vector<std::string> kWords = {
+      "stone", "river", "lamp",  "green", "paper", "cloud", "bread", "train", "table", "north",
+      "ship",  "glass", "tiger", "plant", "music", "salt",  "brick", "chair", "sugar", "light"};
+  return kWords;
+}
+
+std::string chat_line(i64 id, const std::string& question, const std::string& answer) {
+  return fmt::format(
+      R"({{"id": {}, "messages": [{{"role": "user", "content": "{}"}}, {{"role": "assistant", "content": "{}"}}]}})"
+      "\n",
+      id, question, answer);
+}
+
+// Question `k` of 880: four kinds in turn, no two alike.
+std::string question(i64 k, i64 id) {
+  const i64 n = k / 4;  // 0..219
+  const i64 a = n / 15, b = n % 15;
+  const std::string& word = words()[static_cast<std::size_t>(n % 20)];
+  const std::string& other = words()[static_cast<std::size_t>((n / 20 + 1 + n) % 20)];
+  switch (k % 4) {
+    case 0:
+      return chat_line(id, fmt::format("What is {} + {}?", a, b), fmt::format("{}", a + b));
+    case 1:
+      return chat_line(id, fmt::format("What is {} - {}?", a + b, b), fmt::format("{}", a));
+    case 2:
+      return chat_line(
+          id, fmt::format("Say {} {} backwards.", word, other),
+          std::string(other.rbegin(), other.rend()) + " " + std::string(word.rbegin(), word.rend()));
+    default:
+      return chat_line(id, fmt::format("How many letters have {} and {}?", word, other),
+                       fmt::format("{}", word.size() + other.size()));
+  }
+}
+
+std::string chat_lines(bool evaluation) {
+  const EpochOrder order(kTrain + kEval, 1, 0);
+  std::string out;
+  const i64 begin = evaluation ? kTrain : 0, end = evaluation ? kTrain + kEval : kTrain;
+  for (i64 i = begin; i < end; ++i) out += question(order.at(i), i - begin);
+  return out;
+}
+
+}  // namespace
+
+bool is_builtin(const std::string& path) { return path.starts_with(kPrefix); }
+
+std::vector<std::string> builtin_names() { return {"builtin:chat"}; }
+
+std::vector<std::string> data_files(const std::vector<std::string>& paths, bool evaluation,
+                                    const std::string& folder) {
+  std::vector<std::string> out;
+  for (const std::string& p : paths) {
+    if (!is_builtin(p)) {
+      out.push_back(p);
+      continue;
+    }
+    const auto names = builtin_names();
+    if (std::find(names.begin(), names.end(), p) == names.end())
+      throw UsageError("[data] there is no {}; built in are {}", excerpt(p), fmt::join(names, ", "));
+    const std::string text = chat_lines(evaluation);
+    make_dirs(folder);
+    const std::string path = join_path(folder, evaluation ? "builtin-chat-eval.jsonl" : "builtin-chat.jsonl");
+    // Written once: a file that changes would make the tokens of it again.
+    if (!exists(path) || file_size(path) != static_cast<i64>(text.size()) ||
+        read_file(path, i64{1} << 20) != text)
+      write_file_durable(path, text);
+    out.push_back(path);
+  }
+  return out;
+}
+
+const std::string& builtin_chat_template() {
+  static const std::string kTemplate =
+      "{% for message in messages %}\n"
+      "{{ '<|' + message['role'] + '|>\\n' + message['content'] + eos_token + '\\n' }}\n"
+      "{% endfor %}\n"
+      "{% if add_generation_prompt %}\n"
+      "{{ '<|assistant|>\\n' }}\n"
+      "{% endif %}\n";
+  return kTemplate;
+}
+
+}  // namespace redco

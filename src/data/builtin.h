@@ -1,0 +1,23 @@
+// Small generated data, so that every shipped job runs as it is.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace redco {
+
+// "builtin:NAME"
+bool is_builtin(const std::string& path);
+std::vector<std::string> builtin_names();
+
+// The paths with each built-in replaced by a file of `folder` that holds its lines: 800 chats for training,
+// 80 others for evaluation (sums, differences, words said backwards, letters counted). UsageError for a name
+// that there isn't.
+std::vector<std::string> data_files(const std::vector<std::string>& paths, bool evaluation,
+                                    const std::string& folder);
+
+// The template that data.chat_template=builtin:chat stands for: each turn is <|role|>, a line break, the text
+// and the tokenizer's end token.
+const std::string& builtin_chat_template();
+
+}  // namespace redco

@@ -1,0 +1,374 @@
+#include "data/example_index.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/gzip.h"
+#include "data/block_table.h"
+#include "data/ordered_work.h"
+
+namespace redco {
+
+namespace {
+
+constexpr char kMagic[8] = {'r', 'e', 'd', 'c', 'o', 'E', 'X', 'A'};
+
+struct ExampleIndexHeader {
+  char magic[8];
+  u32 version;
+  u32 token_bytes;  // 2 or 4
+  u64 n_examples, n_tokens, n_targets, n_bad, text_bytes;
+  u64 longest;
+  i32 max_id;
+  u32 unused;
+  u64 key[2];            // of the file's name
+  u64 data_hash[2];      // XXH3 of the lines and of what their tokens depend on
+  u64 notes, notes_end;  // JSON-free texts: paths, then bad lines, each with \n behind it
+  u64 directory;         // of the table
+  u64 n_paths;
+  u64 reserved[3];
+  u64 body_hash;    // XXH3 of what follows the header
+  u64 header_hash;  // XXH3 of all above
+};
+static_assert(sizeof(ExampleIndexHeader) == 176);
+static_assert(sizeof(ExampleEntry) == 40);
+
+struct RecordHeader {
+  u32 runs, prompt_tokens, id_bytes, reference_bytes;
+};
+
+constexpr i64 kBadShown = 5;
+
+u64 hash_of(const ExampleIndexHeader& h) {
+  return hash64({reinterpret_cast<const char*>(&h), offsetof(ExampleIndexHeader, header_hash)});
+}
+
+// What the tokens depend on beside the lines.
+void put_settings(Hasher& h, const ExampleSource& source, const ExampleLines& lines) {
+  put(h, kExampleIndexVersion);
+  put(h, lines.fingerprint());
+  put(h, source.skip_bad);
+}
+
+Hash128 key_of(const ExampleSource& source, const SourceFiles& files, const ExampleLines& lines) {
+  Hasher h;
+  put_settings(h, source, lines);
+  put(h, source.references);
+  files.put_into(h);
+  return h.digest128();
+}
+
+bool whole(const std::string& path) {
+  if (!exists(path)) return false;
+  try {
+    ExampleIndex::open(path).verify();
+    return true;
+  } catch (const ContentsError&) {
+    return false;  // built again, over it
+  }
+}
+
+// Lines on their way to their tokens.
+struct Lines {
+  std::vector<std::pair<u64, std::string>> lines;  // with their numbers
+  u32 file = 0;
+};
+struct Tokenized {
+  struct Line {
+    u64 number;
+    TokenizedExample example;
+    std::string bad;  // why it is none
+  };
+  std::vector<Line> lines;
+  u32 file = 0;
+};
+constexpr std::size_t kTogether = std::size_t{256} << 10;  // bytes
+
+Tokenized tokenize(const ExampleLines& reader, const Lines& in) {
+  Tokenized out;
+  out.file = in.file;
+  for (const auto& [number, line] : in.lines) {
+    Tokenized::Line& l = out.lines.emplace_back();
+    l.number = number;
+    try {
+      l.example = reader.read(line);
+    } catch (const ContentsError& e) {
+      l.bad = e.what();
+    }
+  }
+  return out;
+}
+
+class ExampleWriter {
+ public:
+  ExampleWriter(const std::string& path, const ExampleSource& source, i32 vocab_size)
+      : source_(source), file_(path, sizeof(ExampleIndexHeader)), table_(file_) {
+    std::memcpy(header.magic, kMagic, sizeof kMagic);
+    header.version = kExampleIndexVersion;
+    header.token_bytes = vocab_size <= 65536 ? 2 : 4;
+    header.max_id = -1;
+  }
+
+  void add(const Tokenized& t) {
+    for (const Tokenized::Line& l : t.lines) {
+      if (l.bad.empty()) {
+        add(l.example, l.number, t.file);
+      } else {
+        bad(fmt::format("{}:{}: {}", source_.paths[t.file], l.number, l.bad));
+      }
+    }
+  }
+
+  void finish() {
+    if (table_.size() == 0)
+      throw ContentsError("{}: there is no example in it{}", SourceFiles(source_.paths).words(),
+                          header.n_bad == 0 ? ""
+                                            : fmt::format("; {} bad lines, the first: {}", header.n_bad,
+                                                          bad_.substr(0, bad_.find('\n'))));
+    std::string notes;
+    for (const std::string& p : source_.paths) notes += p + "\n";
+    header.n_paths = source_.paths.size();
+    notes += bad_;
+    header.notes = file_.append(notes);
+    header.notes_end = header.notes + notes.size();
+    header.n_examples = table_.size();
+    header.directory = table_.finish();
+    header.body_hash = file_.body_hash();
+    header.header_hash = hash_of(header);
+    file_.commit(&header, sizeof header);
+  }
+
+  ExampleIndexHeader header{};
+
+ private:
+  void bad(const std::string& line) {
+    if (!source_.skip_bad)
+      throw ContentsError("{}{}", line, "; data.skip_bad=true passes over such lines and counts them");
+    if (static_cast<i64>(header.n_bad++) < kBadShown) {
+      std::string one = line;
+      std::replace(one.begin(), one.end(), '\n', ' ');
+      bad_ += one + "\n";
+    }
+  }
+
+  void add(const TokenizedExample& e, u64 line, u32 file) {
+    ExampleEntry entry{};
+    entry.line = line;
+    entry.file = file;
+    entry.tokens = static_cast<u32>(e.ids.size());
+    entry.kind = static_cast<u32>(e.kind);
+    std::vector<u32> runs;  // begin, end, begin, end, ...
+    for (std::size_t k = 0; k < e.in_loss.size(); ++k) {
+      if ((e.in_loss[k] != 0) != (runs.size() % 2 != 0)) runs.push_back(static_cast<u32>(k));
+      if (!e.in_loss[k] || k == 0) continue;
+      if (entry.targets++ == 0) entry.first_target = static_cast<u32>(k);
+      entry.last_target = static_cast<u32>(k);
+    }
+    if (runs.size() % 2 != 0) runs.push_back(entry.tokens);
+    const RecordHeader r{static_cast<u32>(runs.size() / 2), static_cast<u32>(e.prompt_tokens),
+                         static_cast<u32>(e.id.size()),
+                         source_.references ? static_cast<u32>(e.reference.size()) : 0};
+    std::string record(reinterpret_cast<const char*>(&r), sizeof r);
+    record.append(reinterpret_cast<const char*>(runs.data()), runs.size() * sizeof(u32));
+    for (const i32 id : e.ids) {
+      header.max_id = std::max(header.max_id, id);
+      const auto narrow = static_cast<std::uint16_t>(id);
+      record.append(header.token_bytes == 2 ? reinterpret_cast<const char*>(&narrow)
+                                            : reinterpret_cast<const char*>(&id),
+                    header.token_bytes);
+    }
+    record += e.id;
+    if (source_.references) record += e.reference;
+    entry.offset = file_.append(record);
+    table_.add(entry);
+    header.n_tokens += entry.tokens;
+    header.n_targets += entry.targets;
+    header.longest = std::max(header.longest, u64{entry.tokens});
+  }
+
+  const ExampleSource& source_;
+  HashedFile file_;
+  TableWriter<ExampleEntry> table_;
+  std::string bad_;
+};
+
+}  // namespace
+
+std::string build_example_index(const ExampleSource& source, const Tokenizer& tokenizer,
+                                const std::string& cache_folder, const BuildProgress& progress) {
+  const SourceFiles files(source.paths);
+  const ExampleLines reader(tokenizer, source.chat, source.fields);
+  const Hash128 key = key_of(source, files, reader);
+  const std::string path = files.cache_path(cache_folder, key, "examples");
+  if (whole(path)) return path;
+  make_dirs(cache_folder);
+
+  ExampleWriter writer(path, source, tokenizer.vocab_size());
+  writer.header.key[0] = key.high;
+  writer.header.key[1] = key.low;
+  OrderedWork<Lines, Tokenized> work(
+      usable_threads(), [&](Lines lines) { return tokenize(reader, lines); },
+      [&](Tokenized t) { writer.add(t); });
+  Hasher data;
+  put_settings(data, source, reader);
+  i64 done = 0;
+  for (std::size_t k = 0; k < source.paths.size(); ++k) {
+    LineReader lines(source.paths[k]);
+    Lines together;
+    std::size_t bytes = 0;
+    auto hand_over = [&] {
+      together.file = static_cast<u32>(k);
+      work.add(std::exchange(together, {}));
+      bytes = 0;
+      if (progress) progress(done + static_cast<i64>(lines.stored_position()), files.total_size());
+    };
+    std::string line;
+    while (lines.next(line)) {
+      put(data, line);
+      writer.header.text_bytes += line.size();
+      if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+      bytes += line.size();
+      together.lines.emplace_back(static_cast<u64>(lines.line_number()), std::move(line));
+      line.clear();
+      if (bytes >= kTogether) hand_over();
+    }
+    hand_over();
+    put(data, writer.header.text_bytes);
+    done += files.size(k);
+    files.check_unchanged(k);
+  }
+  work.finish();
+  const Hash128 h = data.digest128();
+  writer.header.data_hash[0] = h.high;
+  writer.header.data_hash[1] = h.low;
+  writer.finish();
+  return path;
+}
+
+struct ExampleIndex::State {
+  ReadFile file;
+  ExampleIndexHeader header;
+  TableReader<ExampleEntry> table;
+  std::vector<std::string> paths;
+  std::string bad_lines;
+};
+
+ExampleIndex::ExampleIndex(std::unique_ptr<State> state) : state_(std::move(state)) {}
+ExampleIndex::ExampleIndex(ExampleIndex&&) noexcept = default;
+ExampleIndex& ExampleIndex::operator=(ExampleIndex&&) noexcept = default;
+ExampleIndex::~ExampleIndex() = default;
+
+ExampleIndex ExampleIndex::open(const std::string& path) {
+  ReadFile file = ReadFile::open(path);
+  ExampleIndexHeader h{};
+  auto broken = [&](const std::string& why) -> ContentsError {
+    return ContentsError("{}: no whole example index: {}; remove it, and it is built again", path, why);
+  };
+  if (file.size() < static_cast<i64>(sizeof h)) throw broken(fmt::format("{} bytes", file.size()));
+  file.pread_exact(0, &h, sizeof h);
+  if (std::memcmp(h.magic, kMagic, sizeof kMagic) != 0) throw broken("it doesn't begin as one");
+  if (h.version != kExampleIndexVersion)
+    throw broken(fmt::format("it has version {}, not {}", h.version, kExampleIndexVersion));
+  const u64 size = static_cast<u64>(file.size());
+  if (h.header_hash != hash_of(h) || (h.token_bytes != 2 && h.token_bytes != 4) || h.notes > size ||
+      h.notes_end < h.notes || h.notes_end > size || h.notes_end - h.notes > (u64{1} << 26))
+    throw broken("its header is damaged");
+  TableReader<ExampleEntry> table(file, h.n_examples, h.directory);
+  std::string notes(h.notes_end - h.notes, '\0');
+  file.pread_exact(static_cast<i64>(h.notes), notes.data(), static_cast<i64>(notes.size()));
+  std::vector<std::string> paths;
+  std::size_t at = 0;
+  while (paths.size() < h.n_paths) {
+    const auto end = notes.find('\n', at);
+    if (end == std::string::npos) throw broken("its list of files is damaged");
+    paths.push_back(notes.substr(at, end - at));
+    at = end + 1;
+  }
+  auto state = std::make_unique<State>(
+      State{std::move(file), h, std::move(table), std::move(paths), notes.substr(at)});
+  state->table.refer_to(state->file);
+  return ExampleIndex(std::move(state));
+}
+
+i64 ExampleIndex::size() const { return static_cast<i64>(state_->header.n_examples); }
+i64 ExampleIndex::n_tokens() const { return static_cast<i64>(state_->header.n_tokens); }
+i64 ExampleIndex::n_targets() const { return static_cast<i64>(state_->header.n_targets); }
+i64 ExampleIndex::text_bytes() const { return static_cast<i64>(state_->header.text_bytes); }
+i64 ExampleIndex::longest() const { return static_cast<i64>(state_->header.longest); }
+i32 ExampleIndex::max_id() const { return state_->header.max_id; }
+i64 ExampleIndex::n_bad() const { return static_cast<i64>(state_->header.n_bad); }
+std::string ExampleIndex::bad_lines() const { return state_->bad_lines; }
+const std::string& ExampleIndex::path() const { return state_->file.path(); }
+std::string ExampleIndex::data_hash() const {
+  return Hash128{state_->header.data_hash[0], state_->header.data_hash[1]}.hex();
+}
+
+ExampleEntry ExampleIndex::entry(i64 i) const { return state_->table.at(static_cast<u64>(i)); }
+void ExampleIndex::entries(i64 begin, std::span<ExampleEntry> out) const {
+  state_->table.read(static_cast<u64>(begin), out.size(), out.data());
+}
+
+std::string ExampleIndex::where(const ExampleEntry& e) const {
+  return fmt::format("{}:{}", e.file < state_->paths.size() ? state_->paths[e.file] : "?", e.line);
+}
+
+StoredExample ExampleIndex::read(const ExampleEntry& e) const {
+  const ReadFile& file = state_->file;
+  auto broken = [&]() -> ContentsError {
+    return ContentsError("{}: the record at byte {} is damaged; remove the file, and it is built again",
+                         path(), e.offset);
+  };
+  const u64 size = static_cast<u64>(file.size()), width = state_->header.token_bytes;
+  RecordHeader r;
+  if (e.offset > size || sizeof r > size - e.offset) throw broken();
+  file.pread_exact(static_cast<i64>(e.offset), &r, sizeof r);
+  const u64 runs_bytes = u64{r.runs} * 2 * sizeof(u32), ids_bytes = u64{e.tokens} * width;
+  const u64 bytes = runs_bytes + ids_bytes + r.id_bytes + r.reference_bytes;  // below 2^37: no overflow
+  if (bytes > size - e.offset - sizeof r || r.prompt_tokens > e.tokens) throw broken();
+  std::string body(bytes, '\0');
+  file.pread_exact(static_cast<i64>(e.offset + sizeof r), body.data(), static_cast<i64>(bytes));
+  StoredExample out;
+  out.prompt_tokens = r.prompt_tokens;
+  out.in_loss.resize(e.tokens);
+  for (u32 k = 0; k < r.runs; ++k) {
+    u32 run[2];
+    std::memcpy(run, body.data() + k * sizeof run, sizeof run);
+    if (run[0] > run[1] || run[1] > e.tokens) throw broken();
+    std::fill(out.in_loss.begin() + run[0], out.in_loss.begin() + run[1], std::uint8_t{1});
+  }
+  out.ids.resize(e.tokens);
+  const char* p = body.data() + runs_bytes;
+  for (i32& id : out.ids) {
+    if (width == 2) {
+      std::uint16_t v;
+      std::memcpy(&v, p, 2);
+      id = v;
+    } else {
+      std::memcpy(&id, p, 4);
+    }
+    if (id < 0 || id > max_id()) throw broken();
+    p += width;
+  }
+  out.id.assign(p, r.id_bytes);
+  out.reference.assign(p + r.id_bytes, r.reference_bytes);
+  return out;
+}
+
+void ExampleIndex::verify() const {
+  if (!body_has_hash(state_->file, sizeof(ExampleIndexHeader), state_->header.body_hash))
+    throw ContentsError("{}: it differs from the header's hash; remove the file, and it is built again",
+                        path());
+}
+
+void ExampleIndex::check_vocab(i64 rows) const {
+  if (max_id() >= rows)
+    throw ContentsError(
+        "{}: the data has token id {}, but the model's embedding has {} rows: this is another vocabulary's "
+        "tokenizer; set model.tokenizer to the model's own",
+        path(), max_id(), rows);
+}
+
+}  // namespace redco

@@ -1,0 +1,222 @@
+#include "job/lm_data.h"
+
+#include <stdlib.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/progress.h"
+#include "base/words.h"
+#include "comm/group.h"
+#include "data/builtin.h"
+#include "tensor/context.h"
+
+namespace redco {
+
+namespace {
+
+constexpr i64 kMaxTemplate = i64{1} << 20;
+
+// The texts of a tokenizer's special tokens, for a template that comes without them.
+std::vector<std::pair<std::string, std::string>> special_texts(const Tokenizer& t) {
+  std::vector<std::pair<std::string, std::string>> out;
+  const SpecialIds& s = t.special();
+  const std::pair<const char*, std::optional<i32>> all[] = {
+      {"bos_token", s.bos}, {"eos_token", s.eos}, {"unk_token", s.unk},  {"pad_token", s.pad},
+      {"cls_token", s.cls}, {"sep_token", s.sep}, {"mask_token", s.mask}};
+  for (const auto& [name, id] : all)
+    if (const auto text = id ? t.id_to_token(*id) : std::nullopt) out.emplace_back(name, *text);
+  return out;
+}
+
+// Shown once it takes longer than anybody wants to wait without a word.
+class LateProgress {
+ public:
+  explicit LateProgress(std::string label) : label_(std::move(label)) {}
+  void operator()(i64 done, i64 total) {
+    done_ = done;
+    if (!shown_ && seconds() > 1) shown_.emplace(label_, total);
+    if (shown_)
+      shown_->update(done, [&] {
+        return Progress::Fields{
+            {"", fmt::format("{}/s", human_bytes(static_cast<u64>(static_cast<double>(done) / seconds())))}};
+      });
+  }
+  ~LateProgress() {
+    if (shown_) shown_->finish(done_, {});
+  }
+
+ private:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  }
+  std::string label_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::optional<Progress> shown_;
+  i64 done_ = 0;
+};
+
+Documents documents_of(const DataSettings& d) {
+  return d.documents == "line"        ? Documents::line
+         : d.documents == "paragraph" ? Documents::paragraph
+                                      : Documents::file;
+}
+
+RowSettings row_settings(const LmDataRequest& r) {
+  const DataSettings& d = r.job->data;
+  // A bad line is passed over there, so is an example that is as bad for its length.
+  std::string too_long = d.too_long.value_or("");
+  if (too_long == "error" && d.skip_bad) too_long = "skip";
+  return {.max_length = r.max_length, .packing = d.packing && !r.evaluation, .too_long = too_long};
+}
+
+std::string percent(double share) { return fmt::format("{:.1f}%", 100 * share); }
+
+const char* name_of(const LmDataRequest& r) { return r.evaluation ? "evaluation data" : "training data"; }
+
+}  // namespace
+
+std::optional<ChatTemplate> job_chat_template(const JobConfig& job, const Tokenizer& tokenizer,
+                                              const std::string& folder) {
+  if (const auto& path = job.data.chat_template) {
+    if (*path == "builtin:chat")
+      return ChatTemplate::parse(builtin_chat_template(), *path, special_texts(tokenizer));
+    if (!exists(*path))
+      throw UsageError("[data] data.chat_template={} ({}): no such file; give a Jinja file or builtin:chat",
+                       *path, job.origins.where("data.chat_template"));
+    if (is_folder(*path)) return ChatTemplate::load(*path);
+    return ChatTemplate::parse(read_file(*path, kMaxTemplate), *path, special_texts(tokenizer));
+  }
+  std::string from = folder;
+  if (job.model.tokenizer && exists(*job.model.tokenizer))
+    from = is_folder(*job.model.tokenizer) ? *job.model.tokenizer : parent_path(*job.model.tokenizer);
+  if (from.empty() || !is_folder(from)) return std::nullopt;
+  return ChatTemplate::load(from);
+}
+
+TemporaryFolder::TemporaryFolder() {
+  const char* base = std::getenv("TMPDIR");
+  path_ = join_path(base && *base ? base : "/tmp", "redco-XXXXXX");
+  if (!mkdtemp(path_.data())) throw IoError("{}: {}", path_, std::strerror(errno));
+}
+TemporaryFolder::~TemporaryFolder() {
+  try {
+    remove_tree(path_);
+  } catch (const std::exception& e) {
+    warn("{} could not be removed: {}", path_, e.what());
+  }
+}
+
+LmDataRequest lm_data_request(const JobConfig& job, bool evaluation, const Tokenizer& tokenizer,
+                              const Model* model, const std::string& folder, const std::string& cache) {
+  LmDataRequest r{
+      .job = &job, .evaluation = evaluation, .tokenizer = &tokenizer, .folder = folder, .cache = cache};
+  if (!job.data.max_length && !model)
+    throw UsageError("[data] data.max_length is missing, and no model says how many positions it has");
+  r.max_length = job.data.max_length.value_or(model ? model->max_length() : 0);
+  if (model) {
+    if (r.max_length > model->max_length())
+      throw UsageError("[data] data.max_length={} ({}) is more than the model's {} positions", r.max_length,
+                       job.origins.where("data.max_length"), model->max_length());
+    r.embedding_rows = model->vocab_size();
+    check_vocab(tokenizer, model->vocab_size());
+  }
+  return r;
+}
+
+std::string build_lm_data(const LmDataRequest& r) {
+  const DataSettings& d = r.job->data;
+  const auto files = data_files(r.evaluation ? d.eval : d.train, r.evaluation, r.cache);
+  LateProgress progress(fmt::format("tokenize {}", name_of(r)));
+  const BuildProgress show = [&](i64 done, i64 total) { progress(done, total); };
+  if (!d.is_jsonl())
+    return build_token_index({.paths = files, .documents = documents_of(d)}, *r.tokenizer, r.cache, show);
+  const std::optional<ChatTemplate> chat = job_chat_template(*r.job, *r.tokenizer, r.folder);
+  const ExampleSource source{.paths = files,
+                             .fields = d.fields,
+                             .chat = chat ? &*chat : nullptr,
+                             .skip_bad = d.skip_bad,
+                             .references = r.evaluation};
+  const std::string index = build_example_index(source, *r.tokenizer, r.cache, show);
+  return index + "\n" + build_rows(ExampleIndex::open(index), row_settings(r));
+}
+
+std::shared_ptr<const Dataset> open_lm_data(const LmDataRequest& r, const std::string& built) {
+  const auto border = built.find('\n');
+  const bool segmented = r.job->data.segmented();
+  if (border == std::string::npos) {
+    auto data = std::make_shared<WindowDataset>(TokenIndex::open(built), r.max_length, segmented);
+    if (r.embedding_rows) data->index().check_vocab(*r.embedding_rows);
+    return data;
+  }
+  auto data = std::make_shared<ExampleDataset>(ExampleIndex::open(built.substr(0, border)),
+                                               ExampleRows::open(built.substr(border + 1)), row_settings(r),
+                                               segmented);
+  if (r.embedding_rows) data->index().check_vocab(*r.embedding_rows);
+  return data;
+}
+
+std::vector<std::string> describe_lm_data(const LmDataRequest& r, const Dataset& data) {
+  if (const auto* text = dynamic_cast<const WindowDataset*>(&data))
+    return {fmt::format(
+        "{}: {} tokens of {} document{} in {} windows of {}; unigram entropy {:.4f} nats per token",
+        name_of(r), text->index().size(), text->index().n_documents(),
+        text->index().n_documents() == 1 ? "" : "s", data.size(), r.max_length,
+        text->index().unigram_entropy())};
+  const auto& examples = dynamic_cast<const ExampleDataset&>(data);
+  const ExampleIndex& index = examples.index();
+  const RowCounts& c = examples.rows().counts();
+  std::vector<std::string> out;
+  const bool packed = row_settings(r).packing;
+  const double places =
+      static_cast<double>(c.rows) * static_cast<double>(packed ? static_cast<u64>(r.max_length) : c.longest);
+  out.push_back(
+      fmt::format("{}: {} example{} of {} tokens, {} to learn ({}), in {} row{} of {}; {} padding",
+                  name_of(r), index.size(), index.size() == 1 ? "" : "s", index.n_tokens(), index.n_targets(),
+                  percent(static_cast<double>(index.n_targets()) / static_cast<double>(index.n_tokens())),
+                  c.rows, c.rows == 1 ? "" : "s",
+                  packed ? fmt::format("{}", r.max_length) : fmt::format("one, at most {}", c.longest),
+                  percent(1 - static_cast<double>(c.tokens) / places)));
+  if (index.longest() > r.max_length) {
+    std::string what;
+    auto add = [&](u64 n, const std::string& words) {
+      if (n > 0) what += fmt::format("{}{} {}", what.empty() ? "" : ", ", n, words);
+    };
+    add(c.split, "cut into several");
+    add(c.truncated + c.without_target, fmt::format("cut at the end ({} tokens left out)", c.left_out));
+    add(c.without_target, "of these left out whole: nothing to learn before the cut");
+    add(c.skipped, "left out");
+    out.push_back(fmt::format("{}: examples of more than data.max_length={} tokens: {} (data.too_long)",
+                              name_of(r), r.max_length, what));
+  }
+  if (index.n_bad() > 0)
+    out.push_back(fmt::format("{}: {} bad line{} passed over (data.skip_bad); the first:\n  {}", name_of(r),
+                              index.n_bad(), index.n_bad() == 1 ? "" : "s",
+                              index.bad_lines().substr(0, index.bad_lines().find_last_not_of('\n') + 1)));
+  return out;
+}
+
+std::shared_ptr<const Dataset> make_lm_data(const LmDataRequest& r) {
+  Group& world = Context::current().world();
+  std::string built;
+  world.on_first([&] { built = build_lm_data(r); });
+  built = world.agree(built);
+  std::shared_ptr<const Dataset> data;
+  world.together([&] { data = open_lm_data(r, built); });
+  if (world.rank() == 0)
+    for (const std::string& line : describe_lm_data(r, *data)) info("[data] {}", line);
+  return data;
+}
+
+void set_data_settings(const DataSettings& data, std::string* settings_json) {
+  auto j = nlohmann::json::parse(*settings_json);
+  j["data"] = {{"segmented", data.segmented()}};
+  *settings_json = j.dump();
+}
+
+}  // namespace redco
