@@ -23,6 +23,7 @@ void add_validate(CLI::App& app, Invocation& run);
 void add_bench(CLI::App& app, Invocation& run);
 void add_env(CLI::App& app, Invocation& run);
 void add_sbatch(CLI::App& app, Invocation& run);
+void add_report(CLI::App& app, Invocation& run);
 void add_tokenizer(CLI::App& app, Invocation& run);
 void add_score(CLI::App& app, Invocation& run);
 void add_env_replay(CLI::App& app, Invocation& run);

@@ -100,6 +100,7 @@ int run_main(int argc, char** argv) {
     add_bench(app, run);
     add_env(app, run);
     add_sbatch(app, run);
+    add_report(app, run);
     add_tokenizer(app, run);
     add_score(app, run);
     add_env_replay(app, run);

@@ -20,4 +20,7 @@ class WorkdirLock {
   int fd_ = -1;
 };
 
+// Who holds the lock of a workdir now, "process 17 on node1"; "" where nobody does, or it can't be told.
+std::string workdir_holder(const std::string& workdir);
+
 }  // namespace redco

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "text/char_class.h"
+#include "text/hf_chars.h"
 #include "text/json_fields.h"
 #include "text/utf8.h"
 
@@ -14,7 +15,7 @@ namespace {
 
 constexpr std::size_t kMaxContent = 1024;  // bytes; bounds the search for one token
 
-bool is_word(char32_t c) { return (char_classes()[c] & kWord) || c == 0x200C || c == 0x200D; }
+bool is_word(char32_t c) { return hf_classes()[c] & kHfWord; }
 
 bool ends_with_word(std::string_view text) {
   if (text.empty()) return false;
@@ -54,7 +55,8 @@ std::size_t leading_space(std::string_view text) {
 
 }  // namespace
 
-AddedTokens::AddedTokens(const nlohmann::json* list, const Vocab& vocab, const std::string& where) {
+AddedTokens::AddedTokens(const nlohmann::json* list, const Vocab& vocab, const Normalizer* normalizer,
+                         const std::string& where) {
   if (list == nullptr || list->is_null()) return;
   if (!list->is_array()) throw ContentsError("{}: an array was expected", where);
   i32 largest = -1;
@@ -90,73 +92,56 @@ AddedTokens::AddedTokens(const nlohmann::json* list, const Vocab& vocab, const s
     largest = std::max(largest, t.id);
     by_id_[t.id] = tokens_.size();
     by_content_[t.content] = tokens_.size();
-    Trie& trie = tries_[t.normalized];
-    if (trie.nodes.empty()) trie.nodes.emplace_back();
-    u32 node = 0;
-    for (char c : t.content) {
-      const auto b = static_cast<unsigned char>(c);
-      auto it = trie.nodes[node].next.find(b);
-      if (it == trie.nodes[node].next.end()) {
-        const auto made = static_cast<u32>(trie.nodes.size());
-        trie.nodes[node].next.emplace(b, made);
-        trie.nodes.emplace_back();
-        node = made;
-      } else {
-        node = it->second;
-      }
-    }
-    trie.nodes[node].token = static_cast<i32>(tokens_.size());
-    trie.first[static_cast<unsigned char>(t.content[0])] = true;
+    t.pattern = t.normalized && normalizer != nullptr ? normalizer->normalize(t.content) : t.content;
     tokens_.push_back(std::move(t));
   }
-  for (Trie& trie : tries_)
-    if (std::count(trie.first.begin(), trie.first.end(), true) == 1)
-      trie.single_first =
-          static_cast<int>(std::find(trie.first.begin(), trie.first.end(), true) - trie.first.begin());
-}
-
-const AddedToken* AddedTokens::longest_at(const Trie& trie, std::string_view text, std::size_t at) const {
-  i32 best = -1;
-  u32 node = 0;
-  for (std::size_t k = at; k < text.size(); ++k) {
-    const auto& next = trie.nodes[node].next;
-    const auto it = next.find(static_cast<unsigned char>(text[k]));
-    if (it == next.end()) break;
-    node = it->second;
-    if (trie.nodes[node].token >= 0) best = trie.nodes[node].token;
+  for (const bool normalized : {false, true}) {
+    Set& set = sets_[normalized];
+    std::vector<std::pair<std::string_view, i32>> keys;
+    for (std::size_t k = 0; k < tokens_.size(); ++k) {
+      const std::string& pattern = tokens_[k].pattern;
+      if (tokens_[k].normalized != normalized || pattern.empty()) continue;
+      keys.emplace_back(pattern, static_cast<i32>(k));
+      set.first[static_cast<unsigned char>(pattern[0])] = true;
+    }
+    set.trie = Trie(std::move(keys));
+    if (std::count(set.first.begin(), set.first.end(), true) == 1)
+      set.single_first =
+          static_cast<int>(std::find(set.first.begin(), set.first.end(), true) - set.first.begin());
   }
-  return best < 0 ? nullptr : &tokens_[static_cast<std::size_t>(best)];
 }
 
 void AddedTokens::split(std::string_view text, bool normalized, std::vector<AddedSpan>& out) const {
-  const Trie& trie = tries_[normalized];
+  const Set& set = sets_[normalized];
+  const char* text_end = text.data() + text.size();
   std::size_t done = 0;
-  std::size_t at = trie.nodes.empty() ? text.size() : 0;
+  std::size_t at = set.trie.empty() ? text.size() : 0;
   while (at < text.size()) {
-    if (trie.single_first >= 0) {
-      const void* hit = std::memchr(text.data() + at, trie.single_first, text.size() - at);
+    if (set.single_first >= 0) {
+      const void* hit = std::memchr(text.data() + at, set.single_first, text.size() - at);
       if (hit == nullptr) break;
       at = static_cast<std::size_t>(static_cast<const char*>(hit) - text.data());
     } else {
-      while (at < text.size() && !trie.first[static_cast<unsigned char>(text[at])]) ++at;
+      while (at < text.size() && !set.first[static_cast<unsigned char>(text[at])]) ++at;
       if (at == text.size()) break;
     }
-    const AddedToken* token = longest_at(trie, text, at);
-    if (token == nullptr) {
+    const auto [length, index] = set.trie.longest(text.data() + at, text_end);
+    if (index < 0) {
       ++at;
       continue;
     }
-    std::size_t begin = at, end = at + token->content.size();
+    const AddedToken& token = tokens_[static_cast<std::size_t>(index)];
+    std::size_t begin = at, end = at + length;
     at = end;
-    if (token->single_word && (ends_with_word(text.substr(0, begin)) || starts_with_word(text.substr(end))))
+    if (token.single_word && (ends_with_word(text.substr(0, begin)) || starts_with_word(text.substr(end))))
       continue;
-    if (token->lstrip) begin = std::max(trailing_space(text.substr(0, begin)), done);
-    if (token->rstrip) end += leading_space(text.substr(end));
+    // The search goes on behind the pattern itself: what one token stripped, a token made of white space may
+    // match once more.
+    if (token.lstrip) begin = std::min(std::max(trailing_space(text.substr(0, begin)), done), end);
+    if (token.rstrip) end += leading_space(text.substr(end));
     if (done < begin) out.push_back({text.substr(done, begin - done), -1});
-    // A token that starts with white space may begin inside what the one before it stripped.
-    if (begin < done) begin = done;
-    out.push_back({text.substr(begin, std::max(end, begin) - begin), token->id});
-    done = std::max(end, begin);
+    out.push_back({text.substr(begin, end - begin), token.id});
+    done = end;
   }
   if (done < text.size()) out.push_back({text.substr(done), -1});
 }
@@ -176,14 +161,20 @@ bool AddedTokens::is_special(i32 id) const {
   return t != nullptr && t->special;
 }
 
+bool AddedTokens::is_special(std::string_view content) const {
+  const auto it = by_content_.find(content);
+  return it != by_content_.end() && tokens_[it->second].special;
+}
+
 i32 AddedTokens::size() const { return by_id_.empty() ? 0 : by_id_.rbegin()->first + 1; }
 
-bool AddedTokens::cuts_at_spaces() const {
-  return std::all_of(tokens_.begin(), tokens_.end(), [](const AddedToken& t) {
+unsigned AddedTokens::cuts() const {
+  const bool sound = std::all_of(tokens_.begin(), tokens_.end(), [](const AddedToken& t) {
     // rstrip takes white space behind the token; single_word looks at the character behind it, which is white
     // space before the cut and the text's end after it: the same answer.
-    return !t.rstrip && t.content.find_first_of(" \n\r\t") == std::string::npos;
+    return !t.rstrip && t.pattern.find_first_of(" \n\r\t") == std::string::npos;
   });
+  return sound ? kCutBoth : kNoCuts;
 }
 
 }  // namespace redco

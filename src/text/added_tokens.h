@@ -8,12 +8,16 @@
 #include <string_view>
 #include <vector>
 
+#include "text/normalizers.h"
+#include "text/trie.h"
 #include "text/vocab.h"
 
 namespace redco {
 
 struct AddedToken {
   std::string content;
+  // What is looked for, and what decoders see: the content, or what the normalizer makes of it.
+  std::string pattern;
   i32 id = -1;
   bool single_word = false;  // only between characters that are no part of a word
   bool lstrip = false;       // takes the white space before it
@@ -36,39 +40,35 @@ class AddedTokens {
   // The `added_tokens` of a tokenizer.json (null for none). Ids must be those the vocabulary has for the same
   // text, or continue it without a gap, because Hugging Face numbers them so whatever the file says; anything
   // else is a ContentsError.
-  AddedTokens(const nlohmann::json* list, const Vocab& vocab, const std::string& where);
+  AddedTokens(const nlohmann::json* list, const Vocab& vocab, const Normalizer* normalizer,
+              const std::string& where);
 
   // Cuts `text` at the tokens with `normalized` as given: leftmost first, the longest of those that start
   // there. The parts cover the text; empty ones are left out.
   void split(std::string_view text, bool normalized, std::vector<AddedSpan>& out) const;
 
-  bool any(bool normalized) const { return !tries_[normalized].nodes.empty(); }
+  bool any(bool normalized) const { return !sets_[normalized].trie.empty(); }
   const AddedToken* find(i32 id) const;
   i32 find(std::string_view content) const;  // id or -1
   bool is_special(i32 id) const;
+  bool is_special(std::string_view content) const;
   i32 size() const;  // the largest id + 1, 0 without tokens
   const std::vector<AddedToken>& all() const { return tokens_; }
 
-  // True where a cut before white space that follows a letter or digit can't divide a token or change one's
-  // surroundings.
-  bool cuts_at_spaces() const;
+  // Where a text may be cut without dividing a token or changing one's surroundings: CutKinds.
+  unsigned cuts() const;
 
  private:
-  struct Node {
-    std::map<unsigned char, u32> next;
-    i32 token = -1;  // index
-  };
-  struct Trie {
-    std::vector<Node> nodes;
+  struct Set {
+    Trie trie;  // of indices by pattern
     std::array<bool, 256> first{};
-    int single_first = -1;  // the first byte of every token, where it is one and the same
+    int single_first = -1;  // the first byte of every pattern, where it is one and the same
   };
-  const AddedToken* longest_at(const Trie& trie, std::string_view text, std::size_t at) const;
 
   std::vector<AddedToken> tokens_;
   std::map<i32, std::size_t> by_id_;
   std::map<std::string, std::size_t, std::less<>> by_content_;
-  std::array<Trie, 2> tries_;
+  std::array<Set, 2> sets_;  // by AddedToken::normalized
 };
 
 }  // namespace redco

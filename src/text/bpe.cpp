@@ -66,12 +66,7 @@ Bpe::Bpe(Vocab v, const Merges& merges, BpeOptions options, const std::string& w
     : TokenModel(std::move(v)), options_(std::move(options)), n_merges_(merges.size()) {
   raw_bytes_ = options_.byte_level && options_.continuing_subword_prefix.empty() &&
                options_.end_of_word_suffix.empty() && !options_.byte_fallback;
-  if (options_.unk_token) {
-    unk_ = vocab().find(*options_.unk_token);
-    if (unk_ < 0)
-      throw ContentsError("{}.unk_token: '{}' is not in the vocabulary", where,
-                          options_.unk_token->substr(0, 100));
-  }
+  if (options_.unk_token) unk_ = vocab().find(*options_.unk_token);
   for (unsigned b = 0; b < 256; ++b) {
     std::string token;
     append_utf8(byte_level_char(static_cast<unsigned char>(b)), token);
@@ -92,7 +87,7 @@ Bpe::Bpe(Vocab v, const Merges& merges, BpeOptions options, const std::string& w
       return id;
     };
     const i32 a = id_of(left), b = id_of(right);
-    if (right.size() < prefix.size() || (!prefix.empty() && right.substr(0, prefix.size()) != prefix))
+    if (right.size() < prefix.size())
       throw ContentsError("{}.merges[{}]: '{}' doesn't start with the continuing_subword_prefix '{}'", where,
                           k, right.substr(0, 100), prefix);
     joined.assign(left);
@@ -119,7 +114,12 @@ void Bpe::first_symbols(std::string_view piece, std::vector<i32>& ids) const {
   ids.clear();
   bool pending = false;  // an unknown character not written yet: later ones may fuse with it
   auto unknown = [&] {
-    if (unk_ < 0) return;  // without an unk token, characters outside the vocabulary vanish
+    if (!options_.unk_token) return;  // characters outside the vocabulary vanish
+    if (unk_ < 0)
+      throw ContentsError(
+          "[tokenizer] '{}' has a character without a token, and the unk_token '{}' is not in "
+          "the vocabulary",
+          piece.substr(0, 100), options_.unk_token->substr(0, 100));
     if (pending && !options_.fuse_unk) ids.push_back(unk_);
     pending = true;
   };

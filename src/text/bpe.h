@@ -32,8 +32,8 @@ struct Merges {
 
 class Bpe : public TokenModel {
  public:
-  // ContentsError, with `where` in front, for a merge whose sides or result are not in the vocabulary, and
-  // for an unknown token that isn't in it.
+  // ContentsError, with `where` in front, for a merge whose sides or result are not in the vocabulary. An unk
+  // token that isn't in it is a ContentsError of the first text that needs it.
   Bpe(Vocab vocab, const Merges& merges, BpeOptions options, const std::string& where);
 
   std::unique_ptr<ModelScratch> make_scratch() const override;

@@ -1,13 +1,14 @@
 #include "text/decoders.h"
 
-#include <charconv>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "text/byte_level.h"
 #include "text/json_fields.h"
-#include "text/regex.h"
+#include "text/replacement.h"
 #include "text/utf8.h"
+#include "text/word_pre_tokenizers.h"
 
 namespace redco {
 namespace {
@@ -26,27 +27,29 @@ class ByteLevelDecoder : public Decoder {
 
 class ReplaceDecoder : public Decoder {
  public:
-  ReplaceDecoder(const std::string& pattern, const std::string& where, std::string content)
-      : regex_(pattern, where), content_(std::move(content)) {}
+  explicit ReplaceDecoder(Replacement what) : what_(std::move(what)) {}
   Strings decode(Strings tokens) const override {
-    for (std::string& t : tokens) {
-      std::string out;
-      std::size_t done = 0;
-      for (const auto& [begin, end] : regex_.find_all(t)) {
-        out.append(t, done, begin - done);
-        out += content_;
-        done = end;
-      }
-      out.append(t, done);
-      t = std::move(out);
-    }
+    for (std::string& t : tokens)
+      if (!what_.unchanged(t)) t = what_.apply(t);
     return tokens;
   }
 
  private:
-  Regex regex_;
-  std::string content_;
+  Replacement what_;
 };
+
+// The byte that `token` (<0x41>) stands for, or -1. As Rust reads numbers, a plus may be in front.
+int fallback_byte(const std::string& token) {
+  if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return -1;
+  auto digit = [](char c) {
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+  };
+  const int high = token[3] == '+' ? 0 : digit(token[3]), low = digit(token[4]);
+  return high < 0 || low < 0 ? -1 : 16 * high + low;
+}
 
 class ByteFallbackDecoder : public Decoder {
  public:
@@ -62,9 +65,7 @@ class ByteFallbackDecoder : public Decoder {
       bytes.clear();
     };
     for (std::string& t : tokens) {
-      unsigned byte = 0;
-      if (t.size() == 6 && t.starts_with("<0x") && t.ends_with('>') &&
-          std::from_chars(t.data() + 3, t.data() + 5, byte, 16).ptr == t.data() + 5) {
+      if (const int byte = fallback_byte(t); byte >= 0) {
         bytes += static_cast<char>(byte);
       } else {
         flush();
@@ -105,6 +106,84 @@ class StripDecoder : public Decoder {
   i64 start_, stop_;
 };
 
+// BERT's clean-up of English written with spaces around punctuation.
+std::string cleaned_up(std::string t) {
+  static constexpr std::pair<const char*, const char*> kRules[] = {
+      {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
+      {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+  for (const auto& [from, to] : kRules)
+    if (t.find(from) != std::string::npos) t = replace_all(t, from, to);
+  return t;
+}
+
+class WordPieceDecoder : public Decoder {
+ public:
+  WordPieceDecoder(std::string prefix, bool cleanup) : prefix_(std::move(prefix)), cleanup_(cleanup) {}
+  Strings decode(Strings tokens) const override {
+    for (std::size_t k = 0; k < tokens.size(); ++k) {
+      std::string& t = tokens[k];
+      if (k > 0) {
+        if (t.starts_with(prefix_))
+          t.erase(0, prefix_.size());
+        else
+          t.insert(0, 1, ' ');
+      }
+      if (cleanup_) t = cleaned_up(std::move(t));
+    }
+    return tokens;
+  }
+
+ private:
+  std::string prefix_;
+  bool cleanup_;
+};
+
+class MetaspaceDecoder : public Decoder {
+ public:
+  MetaspaceDecoder(std::string mark, PrependScheme scheme) : mark_(std::move(mark)), scheme_(scheme) {}
+  Strings decode(Strings tokens) const override {
+    for (std::size_t k = 0; k < tokens.size(); ++k)
+      tokens[k] = replace_all(tokens[k], mark_, k == 0 && scheme_ != PrependScheme::never ? "" : " ");
+    return tokens;
+  }
+
+ private:
+  std::string mark_;
+  PrependScheme scheme_;
+};
+
+class BpeDecoder : public Decoder {
+ public:
+  explicit BpeDecoder(std::string suffix) : suffix_(std::move(suffix)) {}
+  Strings decode(Strings tokens) const override {
+    for (std::size_t k = 0; k < tokens.size(); ++k)
+      tokens[k] = replace_all(tokens[k], suffix_, k + 1 == tokens.size() ? "" : " ");
+    return tokens;
+  }
+
+ private:
+  std::string suffix_;
+};
+
+class CtcDecoder : public Decoder {
+ public:
+  CtcDecoder(std::string pad, std::string delimiter, bool cleanup)
+      : pad_(std::move(pad)), delimiter_(std::move(delimiter)), cleanup_(cleanup) {}
+  Strings decode(Strings tokens) const override {
+    tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
+    for (std::string& t : tokens) {
+      t = replace_all(t, pad_, "");
+      if (cleanup_) t = replace_all(cleaned_up(std::move(t)), delimiter_, " ");
+    }
+    std::erase(tokens, "");
+    return tokens;
+  }
+
+ private:
+  std::string pad_, delimiter_;
+  bool cleanup_;
+};
+
 class DecoderSequence : public Decoder {
  public:
   explicit DecoderSequence(std::vector<std::unique_ptr<Decoder>> parts) : parts_(std::move(parts)) {}
@@ -128,23 +207,26 @@ std::unique_ptr<Decoder> make_decoder(const nlohmann::json& value, const std::st
     f.inert({"add_prefix_space", "trim_offsets", "use_regex"});
     made = std::make_unique<ByteLevelDecoder>();
   } else if (type == "Replace") {
-    JsonFields pattern(f.need("pattern"), f.at("pattern"));
-    const bool is_regex = pattern.find("Regex") != nullptr;
-    const std::string text = pattern.text(is_regex ? "Regex" : "String");
-    pattern.finish();
-    made = std::make_unique<ReplaceDecoder>(is_regex ? text : escape_regex(text), pattern.where(),
-                                            f.text("content"));
+    made = std::make_unique<ReplaceDecoder>(Replacement(f));
   } else if (type == "ByteFallback") {
     made = std::make_unique<ByteFallbackDecoder>();
   } else if (type == "Fuse") {
     made = std::make_unique<FuseDecoder>();
   } else if (type == "Strip") {
-    const std::string c = f.text("content");
-    const char* p = c.data();
-    if (c.empty() || (next_code_point(p), p != c.data() + c.size()))
-      throw ContentsError("{}: '{}' is not one character", f.at("content"), c.substr(0, 100));
+    const std::string c = f.character("content");
     const i64 start = f.integer("start"), stop = f.integer("stop");
     made = std::make_unique<StripDecoder>(c, start, stop);
+  } else if (type == "WordPiece") {
+    const std::string prefix = f.text("prefix");
+    made = std::make_unique<WordPieceDecoder>(prefix, f.boolean("cleanup"));
+  } else if (type == "Metaspace") {
+    const auto [mark, scheme, split] = read_metaspace(f);
+    made = std::make_unique<MetaspaceDecoder>(mark, scheme);
+  } else if (type == "BPEDecoder") {
+    made = std::make_unique<BpeDecoder>(f.text("suffix"));
+  } else if (type == "CTC") {
+    const std::string pad = f.text("pad_token"), delimiter = f.text("word_delimiter_token");
+    made = std::make_unique<CtcDecoder>(pad, delimiter, f.boolean("cleanup"));
   } else if (type == "Sequence") {
     std::vector<std::unique_ptr<Decoder>> parts;
     const auto& list = f.array("decoders");
@@ -153,7 +235,9 @@ std::unique_ptr<Decoder> make_decoder(const nlohmann::json& value, const std::st
         parts.push_back(std::move(p));
     made = std::make_unique<DecoderSequence>(std::move(parts));
   } else {
-    unknown_type(where, type, "ByteLevel, Replace, ByteFallback, Fuse, Strip, Sequence");
+    unknown_type(
+        where, type,
+        "ByteLevel, WordPiece, Metaspace, BPEDecoder, CTC, Replace, ByteFallback, Fuse, Strip, Sequence");
   }
   f.finish();
   return made;

@@ -15,8 +15,9 @@ class Decoder {
   virtual std::vector<std::string> decode(std::vector<std::string> tokens) const = 0;
 };
 
-// The `decoder` of a tokenizer.json: ByteLevel, Replace, ByteFallback, Fuse, Strip and Sequence; anything
-// else is a ContentsError. Null for a JSON null: tokens are joined with spaces then.
+// The `decoder` of a tokenizer.json, of every type of Hugging Face's tokenizers 0.23: ByteLevel, WordPiece,
+// Metaspace, BPEDecoder, CTC, Replace, ByteFallback, Fuse, Strip and Sequence; anything else is a
+// ContentsError. Null for a JSON null: tokens are joined with spaces then.
 std::unique_ptr<Decoder> make_decoder(const nlohmann::json& value, const std::string& where);
 
 }  // namespace redco

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "text/json_fields.h"
+#include "text/make_model.h"
 #include "text/utf8.h"
 
 namespace redco {
@@ -15,37 +16,6 @@ using nlohmann::json;
 const json kNull = nullptr;
 
 const json& or_null(const json* v) { return v == nullptr ? kNull : *v; }
-
-// The `model` of a tokenizer.json. Old files leave the type out.
-std::unique_ptr<TokenModel> make_model(const json& value, const std::string& where, TokenizerSpec& spec,
-                                       bool byte_level) {
-  JsonFields f(value, where);
-  const char* guess = f.find("unk_id") != nullptr                     ? "Unigram"
-                      : f.find("max_input_chars_per_word") != nullptr ? "WordPiece"
-                                                                      : "BPE";
-  const std::string type = f.text("type", guess);
-  if (type != "BPE") unknown_type(where, type, "BPE");
-  if (!spec.scores.empty())
-    throw ContentsError("{}.vocab: a BPE's vocabulary is an object of tokens and ids", where);
-  if (const json* dropout = f.find("dropout"); dropout != nullptr && *dropout != 0)
-    throw ContentsError("{}.dropout: {} is not supported; only null", where, dropout->dump().substr(0, 50));
-  // The lists themselves went into the spec; what is left under their names is of another type.
-  if (f.find("vocab") != nullptr)
-    throw ContentsError("{}.vocab: an object of tokens and ids was expected", where);
-  if (!spec.has_merges || f.find("merges") != nullptr)
-    throw ContentsError("{}.merges: a list of merges was expected", where);
-  BpeOptions o;
-  if (f.find("unk_token") != nullptr) o.unk_token = f.text("unk_token");
-  o.continuing_subword_prefix = f.text("continuing_subword_prefix", "");
-  o.end_of_word_suffix = f.text("end_of_word_suffix", "");
-  o.fuse_unk = f.boolean("fuse_unk", false);
-  o.byte_fallback = f.boolean("byte_fallback", false);
-  o.ignore_merges = f.boolean("ignore_merges", false);
-  o.byte_level = byte_level;
-  f.inert({"unk_id", "max_input_chars_per_word"});
-  f.finish();
-  return std::make_unique<Bpe>(std::move(*spec.vocab), spec.merges, std::move(o), where);
-}
 
 // How many tokens of each sequence stay: Hugging Face's longest_first.
 std::pair<std::size_t, std::size_t> longest_first(std::size_t n1, std::size_t n2, std::size_t limit) {
@@ -77,15 +47,16 @@ HfTokenizer::HfTokenizer(TokenizerSpec spec, std::string name,
   decoder_ = make_decoder(or_null(f.find("decoder")), at + "decoder");
   model_ = make_model(f.need("model"), at + "model", spec, ends_in_byte_level(or_null(pre)));
   pre_tokenizer_ = make_pre_tokenizer(or_null(pre), at + "pre_tokenizer", !model_->takes_bytes());
-  added_ = AddedTokens(added, model_->vocab(), at + "added_tokens");
+  added_ = AddedTokens(added, model_->vocab(), normalizer_.get(), at + "added_tokens");
   post_processor_ = std::make_unique<PostProcessor>(post, at + "post_processor", vocab_size());
   f.finish();
   if (vocab_size() == 0) throw ContentsError("{}: the vocabulary is empty", spec.source);
 
-  const bool pre_cuts =
-      pre_tokenizer_ != nullptr &&
-      (pre_tokenizer_->cuts_at_spaces() || (model_->cuts_anywhere() && pre_tokenizer_->takes_any_bytes()));
-  cuts_ = pre_cuts && added_.cuts_at_spaces() && (normalizer_ == nullptr || normalizer_->cuts_at_spaces());
+  if (pre_tokenizer_ != nullptr)
+    cuts_ = model_->cuts_anywhere() && pre_tokenizer_->takes_any_bytes() ? kCutBoth : pre_tokenizer_->cuts();
+  cuts_ &= added_.cuts();
+  if (normalizer_ != nullptr) cuts_ &= normalizer_->cuts();
+  looks_at_front_ = pre_tokenizer_ != nullptr && pre_tokenizer_->looks_at_front();
   any_bytes_ = normalizer_ == nullptr && pre_tokenizer_ != nullptr && pre_tokenizer_->takes_any_bytes() &&
                model_->takes_bytes() &&
                std::none_of(added_.all().begin(), added_.all().end(), [](const AddedToken& t) {
@@ -134,13 +105,17 @@ void HfTokenizer::give_back(std::unique_ptr<ModelScratch> s) const {
   scratches_.push_back(std::move(s));
 }
 
-void HfTokenizer::append_segment(std::string_view text, ModelScratch& scratch, std::vector<i32>& out) const {
+// first: whether `text` starts the whole text.
+void HfTokenizer::append_segment(std::string_view text, bool first, ModelScratch& scratch,
+                                 std::vector<i32>& out, std::vector<std::string>* tokens) const {
   if (text.empty()) return;
-  if (pre_tokenizer_ == nullptr) {
-    model_->encode(text, scratch, out);
-  } else {
-    pre_tokenizer_->split(text, [&](std::string_view piece) { model_->encode(piece, scratch, out); });
-  }
+  auto encode = [&](std::string_view piece) {
+    tokens == nullptr ? model_->encode(piece, scratch, out) : model_->tokenize(piece, scratch, out, *tokens);
+  };
+  if (pre_tokenizer_ == nullptr)
+    encode(text);
+  else
+    pre_tokenizer_->split_at(text, first, encode);
 }
 
 void HfTokenizer::append_plain(std::string_view text, std::vector<i32>& out,
@@ -158,11 +133,6 @@ void HfTokenizer::append_plain(std::string_view text, std::vector<i32>& out,
     out.push_back(s.id);
     if (tokens != nullptr) tokens->emplace_back(s.text);
   };
-  auto segment = [&](std::string_view part) {
-    append_segment(part, *scratch, out);
-    while (tokens != nullptr && tokens->size() < out.size())
-      tokens->emplace_back(model_->vocab().token(out[tokens->size()]));
-  };
   std::vector<AddedSpan> raw, inner;
   added_.split(text, false, raw);
   for (const AddedSpan& s : raw) {
@@ -172,15 +142,22 @@ void HfTokenizer::append_plain(std::string_view text, std::vector<i32>& out,
     }
     std::string normalized;
     std::string_view part = s.text;
+    const bool first = looks_at_front_ && part.data() == text.data() &&
+                       (normalizer_ == nullptr || normalizer_->keeps_front(part));
     if (normalizer_ != nullptr && !normalizer_->unchanged(part))
       part = normalized = normalizer_->normalize(part);
     if (!added_.any(true)) {
-      segment(part);
+      append_segment(part, first, *scratch, out, tokens);
       continue;
     }
     inner.clear();
     added_.split(part, true, inner);
-    for (const AddedSpan& n : inner) n.id >= 0 ? added(n) : segment(n.text);
+    for (const AddedSpan& n : inner) {
+      if (n.id >= 0)
+        added(n);
+      else
+        append_segment(n.text, first && n.text.data() == part.data(), *scratch, out, tokens);
+    }
   }
   give_back(std::move(scratch));
 }
@@ -258,8 +235,9 @@ std::vector<std::string> HfTokenizer::tokens(std::span<const i32> ids) const {
 std::string HfTokenizer::decode(std::span<const i32> ids, bool skip_special) const {
   std::vector<std::string> tokens;
   for (i32 id : ids) {
-    if (skip_special && added_.is_special(id)) continue;
-    if (auto token = id_to_token(id)) tokens.push_back(std::move(*token));
+    auto token = id_to_token(id);
+    // By its text, as Hugging Face has it: ids of one text are special together.
+    if (token && !(skip_special && added_.is_special(*token))) tokens.push_back(std::move(*token));
   }
   const bool spaces = decoder_ == nullptr;
   if (!spaces) tokens = decoder_->decode(std::move(tokens));
@@ -280,16 +258,16 @@ std::optional<i32> HfTokenizer::token_to_id(std::string_view token) const {
 }
 
 std::optional<std::string> HfTokenizer::id_to_token(i32 id) const {
-  if (const AddedToken* t = added_.find(id)) return t->content;
+  if (const AddedToken* t = added_.find(id)) return t->pattern;
   if (model_->vocab().has(id)) return std::string(model_->vocab().token(id));
   return std::nullopt;
 }
 
 std::optional<std::size_t> HfTokenizer::last_cut(std::string_view text) const {
-  if (!cuts_) return std::nullopt;
+  if (cuts_ == kNoCuts) return std::nullopt;
   for (std::size_t p = text.size(); p-- > 1;) {
     const char before = text[p - 1];
-    if ((text[p] == ' ' || text[p] == '\n') &&
+    if (((text[p] == ' ' && (cuts_ & kCutSpaces)) || (text[p] == '\n' && (cuts_ & kCutNewlines))) &&
         ((before >= 'a' && before <= 'z') || (before >= 'A' && before <= 'Z') ||
          (before >= '0' && before <= '9')))
       return p;

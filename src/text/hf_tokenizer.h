@@ -50,7 +50,8 @@ class HfTokenizer : public Tokenizer {
   // tokens, where given, gets the text of each id.
   void append_plain(std::string_view text, std::vector<i32>& out,
                     std::vector<std::string>* tokens = nullptr) const;
-  void append_segment(std::string_view text, ModelScratch& scratch, std::vector<i32>& out) const;
+  void append_segment(std::string_view text, bool first, ModelScratch& scratch, std::vector<i32>& out,
+                      std::vector<std::string>* tokens) const;
   std::unique_ptr<ModelScratch> borrow() const;
   void give_back(std::unique_ptr<ModelScratch> scratch) const;
 
@@ -62,7 +63,8 @@ class HfTokenizer : public Tokenizer {
   std::unique_ptr<Decoder> decoder_;
   std::unique_ptr<PostProcessor> post_processor_;
   AddedTokens added_;
-  bool any_bytes_ = false, cuts_ = false;
+  bool any_bytes_ = false, looks_at_front_ = false;
+  unsigned cuts_ = kNoCuts;  // CutKinds of the whole pipeline
 
   mutable std::mutex mutex_;  // guards the scratches not in use
   mutable std::vector<std::unique_ptr<ModelScratch>> scratches_;

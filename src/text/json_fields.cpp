@@ -1,5 +1,6 @@
 #include "text/json_fields.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -55,6 +56,14 @@ std::string JsonFields::text(const char* name) {
 
 std::string JsonFields::text(const char* name, const std::string& otherwise) {
   return find(name) == nullptr ? otherwise : text(name);
+}
+
+std::string JsonFields::character(const char* name) {
+  std::string v = text(name);
+  const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
+  if (v.empty() || std::count_if(v.begin(), v.end(), continues) + 1 != static_cast<std::ptrdiff_t>(v.size()))
+    throw ContentsError("{}: '{}' is not one character", at(name), v.substr(0, 100));
+  return v;
 }
 
 i64 JsonFields::integer(const char* name) {

@@ -25,6 +25,7 @@ class JsonFields {
   bool boolean(const char* name, bool otherwise);
   std::string text(const char* name);
   std::string text(const char* name, const std::string& otherwise);
+  std::string character(const char* name);  // a string of one character
   i64 integer(const char* name);
   i64 integer(const char* name, i64 otherwise);
   const nlohmann::json& array(const char* name);

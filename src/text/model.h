@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -25,6 +26,14 @@ class TokenModel {
 
   // Appends the ids of `piece`. The piece is UTF-8, or raw bytes where takes_bytes().
   virtual void encode(std::string_view piece, ModelScratch& scratch, std::vector<i32>& out) const = 0;
+
+  // The same with each token's text: the vocabulary's, unless the model says otherwise.
+  virtual void tokenize(std::string_view piece, ModelScratch& scratch, std::vector<i32>& ids,
+                        std::vector<std::string>& tokens) const {
+    const std::size_t before = ids.size();
+    encode(piece, scratch, ids);
+    for (std::size_t k = before; k < ids.size(); ++k) tokens.emplace_back(vocab().token(ids[k]));
+  }
 
   // True: behind a ByteLevel pre-tokenizer the pieces are handed over as raw bytes and the model maps them to
   // the byte alphabet by itself.

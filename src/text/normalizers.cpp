@@ -1,58 +1,34 @@
 #include "text/normalizers.h"
 
-#include <utf8proc.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/error.h"
+#include "text/bert_normalizer.h"
+#include "text/byte_level.h"
 #include "text/char_class.h"
+#include "text/hf_chars.h"
 #include "text/json_fields.h"
-#include "text/regex.h"
+#include "text/precompiled.h"
+#include "text/replacement.h"
+#include "text/unicode_forms.h"
 #include "text/utf8.h"
 
 namespace redco {
 namespace {
 
-// Where the first character at or above U+0300 starts (all below it are their own NFC), or npos.
-std::size_t first_at_or_above_300(std::string_view text) {
-  for (std::size_t i = 0; i < text.size(); ++i)
-    if (static_cast<unsigned char>(text[i]) >= 0xCC) return i;
-  return std::string_view::npos;
-}
-
-bool is_ascii(std::string_view text) {
-  for (char c : text)
-    if (static_cast<unsigned char>(c) >= 0x80) return false;
-  return true;
-}
-
 class UnicodeForm : public Normalizer {
  public:
-  UnicodeForm(int options, bool composed) : options_(options), composed_(composed) {}
-
+  explicit UnicodeForm(NormalForm form) : form_(form) {}
   std::string normalize(std::string_view text) const override {
-    if (unchanged(text)) return std::string(text);
-    utf8proc_uint8_t* result = nullptr;
-    const auto n = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                                static_cast<utf8proc_ssize_t>(text.size()), &result,
-                                static_cast<utf8proc_option_t>(options_ | UTF8PROC_STABLE));
-    std::unique_ptr<utf8proc_uint8_t, void (*)(void*)> owner(result, std::free);
-    if (n < 0) throw ContentsError("[tokenizer] Unicode normalization: {}", utf8proc_errmsg(n));
-    return {reinterpret_cast<const char*>(result), static_cast<std::size_t>(n)};
+    return unchanged(text) ? std::string(text) : to_normal_form(text, form_);
   }
-  bool unchanged(std::string_view text) const override {
-    return composed_ ? first_at_or_above_300(text) == std::string_view::npos : is_ascii(text);
-  }
-  bool cuts_at_spaces() const override {
-    return true;
-  }  // neither letter nor space combines with an ASCII neighbour
+  bool unchanged(std::string_view text) const override { return surely_in_form(text, form_); }
+  unsigned cuts() const override { return kCutBoth; }  // neither combines with an ASCII neighbour
 
  private:
-  int options_;
-  bool composed_;  // NFC: everything below U+0300 stays
+  NormalForm form_;
 };
 
 class Lowercase : public Normalizer {
@@ -61,13 +37,7 @@ class Lowercase : public Normalizer {
     std::string out;
     out.reserve(text.size());
     // One character at a time, as Hugging Face has it: no context, so a sigma never takes its final form.
-    for (const char *p = text.data(), *end = p + text.size(); p < end;) {
-      const char32_t c = next_code_point(p);
-      if (c == 0x130)  // the one capital whose lower case is two characters
-        out += "i\xCC\x87";
-      else
-        append_utf8(static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))), out);
-    }
+    for (const char *p = text.data(), *end = p + text.size(); p < end;) append_lower(next_code_point(p), out);
     return out;
   }
   bool unchanged(std::string_view text) const override {
@@ -75,7 +45,7 @@ class Lowercase : public Normalizer {
       if ((c >= 'A' && c <= 'Z') || static_cast<unsigned char>(c) >= 0x80) return false;
     return true;
   }
-  bool cuts_at_spaces() const override { return true; }
+  unsigned cuts() const override { return kCutBoth; }
 };
 
 class Strip : public Normalizer {
@@ -99,7 +69,11 @@ class Strip : public Normalizer {
     return {p, static_cast<std::size_t>(end - p)};
   }
   bool unchanged(std::string_view text) const override { return text.empty(); }
-  bool cuts_at_spaces() const override { return false; }
+  bool keeps_front(std::string_view text) const override {
+    const char* p = text.data();
+    return !left_ || text.empty() || !(char_classes()[next_code_point(p)] & kSpace);
+  }
+  unsigned cuts() const override { return kNoCuts; }
 
  private:
   bool left_, right_;
@@ -110,18 +84,76 @@ class StripAccents : public Normalizer {
   std::string normalize(std::string_view text) const override {
     std::string out;
     for (const char *p = text.data(), *end = p + text.size(); p < end;) {
-      const char32_t c = next_code_point(p);
-      const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(c));
-      if (category != UTF8PROC_CATEGORY_MN && category != UTF8PROC_CATEGORY_MC &&
-          category != UTF8PROC_CATEGORY_ME)
-        append_utf8(c, out);
+      const char* start = p;
+      if (!is_mark(next_code_point(p))) out.append(start, p);
     }
     return out;
   }
   bool unchanged(std::string_view text) const override {
-    return first_at_or_above_300(text) == std::string_view::npos;
+    for (char c : text)
+      if (static_cast<unsigned char>(c) >= 0xCC) return false;  // no mark is below U+0300
+    return true;
   }
-  bool cuts_at_spaces() const override { return true; }
+  bool keeps_front(std::string_view text) const override {
+    const char* p = text.data();
+    return text.empty() || !is_mark(next_code_point(p));
+  }
+  unsigned cuts() const override { return kCutBoth; }
+
+ private:
+  static bool is_mark(char32_t c) { return hf_classes()[c] & kHfMark; }
+};
+
+// The rules that sentencepiece calls nmt beside NFKC.
+class Nmt : public Normalizer {
+ public:
+  std::string normalize(std::string_view text) const override {
+    std::string out;
+    out.reserve(text.size());
+    for (const char *p = text.data(), *end = p + text.size(); p < end;) {
+      const char* start = p;
+      const char32_t c = next_code_point(p);
+      if (is_removed(c)) continue;
+      if (is_space(c))
+        out += ' ';
+      else
+        out.append(start, p);
+    }
+    return out;
+  }
+  bool unchanged(std::string_view text) const override {
+    for (char c : text)
+      if (c < ' ' || c == 0x7F || static_cast<unsigned char>(c) >= 0x80) return false;
+    return true;
+  }
+  bool keeps_front(std::string_view text) const override {
+    const char* p = text.data();
+    return text.empty() || !is_removed(next_code_point(p));
+  }
+  unsigned cuts() const override { return kCutBoth; }
+
+ private:
+  static bool is_removed(char32_t c) {
+    return (c >= 1 && c <= 8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F || c == 0x8F || c == 0x9F;
+  }
+  static bool is_space(char32_t c) {
+    return c == 9 || c == 0xA || c == 0xC || c == 0xD || c == 0x1680 || (c >= 0x200B && c <= 0x200F) ||
+           c == 0x2028 || c == 0x2029 || c == 0x2581 || c == 0xFEFF || c == 0xFFFD;
+  }
+};
+
+// Every byte as its character of the byte alphabet.
+class ByteLevelNormalizer : public Normalizer {
+ public:
+  std::string normalize(std::string_view text) const override {
+    std::string out;
+    append_byte_level(text, out);
+    return out;
+  }
+  bool unchanged(std::string_view text) const override {
+    return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7F; });
+  }
+  unsigned cuts() const override { return kNoCuts; }  // no space is left for the next stage to look at
 };
 
 class Prepend : public Normalizer {
@@ -131,7 +163,7 @@ class Prepend : public Normalizer {
     return text.empty() ? std::string() : text_ + std::string(text);
   }
   bool unchanged(std::string_view text) const override { return text.empty(); }
-  bool cuts_at_spaces() const override { return false; }
+  unsigned cuts() const override { return kNoCuts; }
 
  private:
   std::string text_;
@@ -139,33 +171,21 @@ class Prepend : public Normalizer {
 
 class Replace : public Normalizer {
  public:
-  Replace(std::unique_ptr<Regex> regex, std::string literal, std::string content)
-      : regex_(std::move(regex)), literal_(std::move(literal)), content_(std::move(content)) {}
-  std::string normalize(std::string_view text) const override {
-    std::string out;
-    std::size_t done = 0;
-    auto replace = [&](std::size_t from, std::size_t to) {
-      out += text.substr(done, from - done);
-      out += content_;
-      done = to;
-    };
-    if (regex_ != nullptr) {
-      for (const auto& [from, to] : regex_->find_all(text)) replace(from, to);
-    } else {
-      for (auto at = text.find(literal_); at != std::string_view::npos; at = text.find(literal_, done))
-        replace(at, at + literal_.size());
-    }
-    out += text.substr(done);
-    return out;
+  explicit Replace(Replacement what) : what_(std::move(what)) {}
+  std::string normalize(std::string_view text) const override { return what_.apply(text); }
+  bool unchanged(std::string_view text) const override { return what_.unchanged(text); }
+  // What is put in for more than one character stems from the last of them.
+  bool keeps_front(std::string_view text) const override {
+    const std::size_t matched = what_.at_front(text);
+    if (matched == 0) return true;
+    const char* p = text.data();
+    next_code_point(p);
+    return !what_.content().empty() && p == text.data() + matched;
   }
-  bool unchanged(std::string_view text) const override {
-    return regex_ == nullptr && text.find(literal_) == std::string_view::npos;
-  }
-  bool cuts_at_spaces() const override { return false; }
+  unsigned cuts() const override { return kNoCuts; }
 
  private:
-  std::unique_ptr<Regex> regex_;
-  std::string literal_, content_;
+  Replacement what_;
 };
 
 class NormalizerSequence : public Normalizer {
@@ -180,8 +200,18 @@ class NormalizerSequence : public Normalizer {
   bool unchanged(std::string_view text) const override {
     return std::all_of(parts_.begin(), parts_.end(), [&](const auto& p) { return p->unchanged(text); });
   }
-  bool cuts_at_spaces() const override {
-    return std::all_of(parts_.begin(), parts_.end(), [](const auto& p) { return p->cuts_at_spaces(); });
+  bool keeps_front(std::string_view text) const override {
+    std::string now(text);
+    for (const auto& p : parts_) {
+      if (!p->keeps_front(now)) return false;
+      if (!p->unchanged(now)) now = p->normalize(now);
+    }
+    return true;
+  }
+  unsigned cuts() const override {
+    unsigned kinds = kCutBoth;
+    for (const auto& p : parts_) kinds &= p->cuts();
+    return kinds;
   }
 
  private:
@@ -196,13 +226,24 @@ std::unique_ptr<Normalizer> make_normalizer(const nlohmann::json& value, const s
   const std::string type = f.text("type");
   std::unique_ptr<Normalizer> made;
   if (type == "NFC") {
-    made = std::make_unique<UnicodeForm>(UTF8PROC_COMPOSE, true);
+    made = std::make_unique<UnicodeForm>(NormalForm::nfc);
   } else if (type == "NFD") {
-    made = std::make_unique<UnicodeForm>(UTF8PROC_DECOMPOSE, false);
+    made = std::make_unique<UnicodeForm>(NormalForm::nfd);
   } else if (type == "NFKC") {
-    made = std::make_unique<UnicodeForm>(UTF8PROC_COMPOSE | UTF8PROC_COMPAT, false);
+    made = std::make_unique<UnicodeForm>(NormalForm::nfkc);
   } else if (type == "NFKD") {
-    made = std::make_unique<UnicodeForm>(UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT, false);
+    made = std::make_unique<UnicodeForm>(NormalForm::nfkd);
+  } else if (type == "Nmt") {
+    made = std::make_unique<Nmt>();
+  } else if (type == "ByteLevel") {
+    made = std::make_unique<ByteLevelNormalizer>();
+  } else if (type == "Precompiled") {
+    const std::string at = f.at("precompiled_charsmap");
+    made = std::make_unique<Precompiled>(Charsmap(decode_base64(f.text("precompiled_charsmap"), at), at));
+  } else if (type == "BertNormalizer") {
+    const bool clean = f.boolean("clean_text"), chinese = f.boolean("handle_chinese_chars"),
+               lower = f.boolean("lowercase");
+    made = std::make_unique<BertNormalizer>(clean, chinese, f.boolean("strip_accents", lower), lower);
   } else if (type == "Lowercase") {
     made = std::make_unique<Lowercase>();
   } else if (type == "Strip") {
@@ -213,17 +254,7 @@ std::unique_ptr<Normalizer> make_normalizer(const nlohmann::json& value, const s
   } else if (type == "Prepend") {
     made = std::make_unique<Prepend>(f.text("prepend"));
   } else if (type == "Replace") {
-    JsonFields pattern(f.need("pattern"), f.at("pattern"));
-    std::unique_ptr<Regex> regex;
-    std::string literal;
-    if (pattern.find("Regex") != nullptr)
-      regex = std::make_unique<Regex>(pattern.text("Regex"), pattern.at("Regex"));
-    else
-      literal = pattern.text("String");
-    pattern.finish();
-    if (regex == nullptr && literal.empty())
-      throw ContentsError("{}: an empty string can't be replaced", pattern.at("String"));
-    made = std::make_unique<Replace>(std::move(regex), literal, f.text("content"));
+    made = std::make_unique<Replace>(Replacement(f));
   } else if (type == "Sequence") {
     std::vector<std::unique_ptr<Normalizer>> parts;
     const auto& list = f.array("normalizers");
@@ -233,7 +264,8 @@ std::unique_ptr<Normalizer> make_normalizer(const nlohmann::json& value, const s
     made = std::make_unique<NormalizerSequence>(std::move(parts));
   } else {
     unknown_type(where, type,
-                 "NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Prepend, Replace, Sequence");
+                 "NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Nmt, Precompiled, Replace, Prepend, "
+                 "BertNormalizer, ByteLevel, Sequence");
   }
   f.finish();
   return made;

@@ -1,15 +1,19 @@
 #include "text/pre_tokenizers.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/error.h"
 #include "text/byte_level.h"
 #include "text/char_class.h"
+#include "text/hf_chars.h"
 #include "text/json_fields.h"
+#include "text/normalizers.h"
 #include "text/regex.h"
 #include "text/split_behavior.h"
 #include "text/utf8.h"
+#include "text/word_pre_tokenizers.h"
 #include "text/word_splits.h"
 
 namespace redco {
@@ -32,8 +36,8 @@ class WordSplitter : public PreTokenizer {
   void split(std::string_view text, const PieceSink& sink) const override {
     split_words(kind_, text, classes_, sink);
   }
-  bool cuts_at_spaces() const override {
-    return true;
+  unsigned cuts() const override {
+    return kCutBoth;
   }  // a letter or digit never looks at what follows a space
 
  private:
@@ -78,14 +82,9 @@ class CharacterSplitter : public PreTokenizer {
   SplitBehavior behavior_;
 };
 
-bool is_number(char32_t c, char32_t) { return char_classes()[c] & kNumber; }
-bool is_space(char32_t c, char32_t) { return char_classes()[c] & kSpace; }
+bool is_number(char32_t c, char32_t) { return hf_classes()[c] & kHfNumeric; }
 bool is_same(char32_t c, char32_t d) { return c == d; }
-bool is_punctuation(char32_t c, char32_t) {
-  const bool ascii =
-      (c >= 33 && c <= 47) || (c >= 58 && c <= 64) || (c >= 91 && c <= 96) || (c >= 123 && c <= 126);
-  return ascii || (char_classes()[c] & kPunctuation);
-}
+bool is_punctuation(char32_t c, char32_t) { return hf_classes()[c] & kHfPunctuation; }
 
 class ByteLevel : public PreTokenizer {
  public:
@@ -111,7 +110,7 @@ class ByteLevel : public PreTokenizer {
       use_regex_ ? split_words(WordSplit::gpt2, text, classes_, sink) : sink(text);
     }
   }
-  bool cuts_at_spaces() const override { return use_regex_ && !add_prefix_space_; }
+  unsigned cuts() const override { return use_regex_ && !add_prefix_space_ ? kCutBoth : kNoCuts; }
   bool takes_any_bytes() const override { return !use_regex_; }
   bool byte_level() const override { return true; }
 
@@ -124,10 +123,20 @@ class PreTokenizerSequence : public PreTokenizer {
  public:
   explicit PreTokenizerSequence(std::vector<std::unique_ptr<PreTokenizer>> parts)
       : parts_(std::move(parts)) {}
-  void split(std::string_view text, const PieceSink& sink) const override { step(0, text, sink); }
-  // One step that cuts at spaces is enough when the others work inside its pieces: pieces end at the cut
+  void split(std::string_view text, const PieceSink& sink) const override { step(0, text, true, sink); }
+  void split_at(std::string_view text, bool first, const PieceSink& sink) const override {
+    step(0, text, first, sink);
+  }
+  bool looks_at_front() const override {
+    return std::any_of(parts_.begin(), parts_.end(), [](const auto& p) { return p->looks_at_front(); });
+  }
+  // A first step that cuts there is enough when the others work inside its pieces: pieces end at the cut
   // then.
-  bool cuts_at_spaces() const override { return !parts_.empty() && parts_.front()->cuts_at_spaces(); }
+  unsigned cuts() const override {
+    unsigned kinds = parts_.empty() ? kNoCuts : parts_.front()->cuts();
+    for (const auto& p : parts_) kinds &= p->keeps_cuts();
+    return kinds;
+  }
   bool takes_any_bytes() const override {
     for (const auto& p : parts_)
       if (!p->takes_any_bytes()) return false;
@@ -136,14 +145,23 @@ class PreTokenizerSequence : public PreTokenizer {
   bool byte_level() const override { return !parts_.empty() && parts_.back()->byte_level(); }
 
  private:
-  void step(std::size_t k, std::string_view text, const PieceSink& sink) const {
+  void step(std::size_t k, std::string_view text, bool first, const PieceSink& sink) const {
     if (k == parts_.size()) {
       sink(text);
-    } else if (k + 1 == parts_.size()) {
-      parts_[k]->split(text, sink);
-    } else {
-      parts_[k]->split(text, [&](std::string_view piece) { step(k + 1, piece, sink); });
+      return;
     }
+    if (k + 1 == parts_.size()) {
+      parts_[k]->split_at(text, first, sink);
+      return;
+    }
+    bool none_before = true;
+    parts_[k]->split_at(text, first, [&](std::string_view piece) {
+      // The first of the pieces may start behind text that the step left out, unless it is in a buffer of the
+      // step's own, which then has something in front.
+      const bool inside = piece.data() >= text.data() && piece.data() <= text.data() + text.size();
+      step(k + 1, piece, first && (inside ? piece.data() == text.data() : none_before), sink);
+      none_before = false;
+    });
   }
   std::vector<std::unique_ptr<PreTokenizer>> parts_;
 };
@@ -180,19 +198,26 @@ std::unique_ptr<PreTokenizer> make(const nlohmann::json& value, const std::strin
     made = std::make_unique<CharacterSplitter>(
         is_number, 0, f.boolean("individual_digits") ? SplitBehavior::isolated : SplitBehavior::contiguous);
   } else if (type == "Whitespace") {
-    made = std::make_unique<RegexSplitter>(R"(\w+|[^\w\s]+)", where, SplitBehavior::removed, true);
+    made = make_whitespace();
   } else if (type == "WhitespaceSplit") {
-    made = std::make_unique<CharacterSplitter>(is_space, 0, SplitBehavior::removed);
+    made = make_whitespace_split();
+  } else if (type == "BertPreTokenizer") {
+    made = make_bert_pre_tokenizer();
+  } else if (type == "UnicodeScripts") {
+    made = make_unicode_scripts();
+  } else if (type == "FixedLength") {
+    const i64 length = f.integer("length", 5);
+    if (length < 1) throw ContentsError("{}: {} where 1 or more was expected", f.at("length"), length);
+    made = make_fixed_length(length);
+  } else if (type == "Metaspace") {
+    made = make_metaspace(read_metaspace(f));
   } else if (type == "Punctuation") {
     const auto behavior = parse_split_behavior(f.text("behavior", "Isolated"), f.at("behavior"));
     made = std::make_unique<CharacterSplitter>(is_punctuation, 0, behavior);
   } else if (type == "CharDelimiterSplit") {
-    const std::string delimiter = f.text("delimiter");
+    const std::string delimiter = f.character("delimiter");
     const char* p = delimiter.data();
-    const char32_t c = delimiter.empty() ? 0 : next_code_point(p);
-    if (delimiter.empty() || p != delimiter.data() + delimiter.size())
-      throw ContentsError("{}: '{}' is not one character", f.at("delimiter"), delimiter.substr(0, 100));
-    made = std::make_unique<CharacterSplitter>(is_same, c, SplitBehavior::removed);
+    made = std::make_unique<CharacterSplitter>(is_same, next_code_point(p), SplitBehavior::removed);
   } else if (type == "Sequence") {
     std::vector<std::unique_ptr<PreTokenizer>> parts;
     const auto& list = f.array("pretokenizers");
@@ -204,7 +229,8 @@ std::unique_ptr<PreTokenizer> make(const nlohmann::json& value, const std::strin
   } else {
     unknown_type(
         where, type,
-        "ByteLevel, Split, Digits, Whitespace, WhitespaceSplit, Punctuation, CharDelimiterSplit, Sequence");
+        "ByteLevel, Metaspace, Split, Digits, Whitespace, WhitespaceSplit, BertPreTokenizer, Punctuation, "
+        "CharDelimiterSplit, UnicodeScripts, FixedLength, Sequence");
   }
   f.finish();
   return made;

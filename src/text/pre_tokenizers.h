@@ -7,6 +7,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include "base/types.h"
+
 namespace redco {
 
 // A callable by reference, for the duration of one call.
@@ -34,9 +36,18 @@ class PreTokenizer {
   // made. REQUIRES valid UTF-8, unless takes_any_bytes().
   virtual void split(std::string_view text, const PieceSink& sink) const = 0;
 
-  // True where text may be cut before an ASCII space or line break that follows an ASCII letter or digit, and
-  // the halves split by themselves.
-  virtual bool cuts_at_spaces() const { return false; }
+  // The same for text of which is known whether it starts the whole text.
+  virtual void split_at(std::string_view text, bool /*first*/, const PieceSink& sink) const {
+    split(text, sink);
+  }
+
+  // Whether split_at() and split() differ.
+  virtual bool looks_at_front() const { return false; }
+
+  // Where text may be cut before the halves are split by themselves: CutKinds of normalizers.h.
+  virtual unsigned cuts() const { return 0; }
+  // Which of the cuts made by a step before it remain so.
+  virtual unsigned keeps_cuts() const { return ~0u; }
 
   // True where no step looks at characters.
   virtual bool takes_any_bytes() const { return false; }
@@ -46,8 +57,9 @@ class PreTokenizer {
   virtual bool byte_level() const { return false; }
 };
 
-// The `pre_tokenizer` of a tokenizer.json; `where` is in front of errors. ByteLevel, Split, Digits,
-// Whitespace, WhitespaceSplit, Punctuation, CharDelimiterSplit and Sequence; anything else is a
+// The `pre_tokenizer` of a tokenizer.json; `where` is in front of errors. Every type of Hugging Face's
+// tokenizers 0.23: ByteLevel, Metaspace, Split, Digits, Whitespace, WhitespaceSplit, BertPreTokenizer,
+// Punctuation, CharDelimiterSplit, UnicodeScripts, FixedLength and Sequence; anything else is a
 // ContentsError. Null for a JSON null. map_bytes: ByteLevel gives pieces in the byte alphabet, for models
 // that don't map it themselves.
 std::unique_ptr<PreTokenizer> make_pre_tokenizer(const nlohmann::json& value, const std::string& where,

@@ -221,7 +221,7 @@ TokenizerSpec parse_tokenizer_json(std::string_view text, const std::string& sou
   if (!spec.rest->is_object()) throw ContentsError("{}: the file holds no JSON object", source);
   if (!reader.has_vocab())
     throw ContentsError("{}: model.vocab is missing: this is no tokenizer.json", source);
-  spec.vocab->finish(source + ": model.vocab");
+  spec.vocab->finish(source + ": model.vocab", !spec.scores.empty());
   return spec;
 }
 

@@ -19,7 +19,7 @@ void Vocab::add(std::string_view token, i64 id, const std::string& where) {
   text_ += token;
 }
 
-void Vocab::finish(const std::string& where) {
+void Vocab::finish(const std::string& where, bool repeats) {
   text_.shrink_to_fit();
   entries_.shrink_to_fit();
   i32 largest = -1;
@@ -36,10 +36,13 @@ void Vocab::finish(const std::string& where) {
                           text_of(entries_[holder - 1]), token, e.id);
     holder = k + 1;
     std::size_t s = XXH3_64bits(token.data(), token.size()) & mask;
-    for (; slots_[s] != 0; s = (s + 1) & mask)
-      if (text_of(entries_[slots_[s] - 1]) == token)
+    for (; slots_[s] != 0; s = (s + 1) & mask) {
+      if (text_of(entries_[slots_[s] - 1]) != token) continue;
+      if (!repeats)
         throw ContentsError("{}: the token '{}' appears twice, with ids {} and {}", where,
                             token.substr(0, 100), entries_[slots_[s] - 1].id, e.id);
+      break;
+    }
     slots_[s] = k + 1;
   }
 }

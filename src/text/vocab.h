@@ -18,8 +18,9 @@ class Vocab {
   // ContentsError.
   void add(std::string_view token, i64 id, const std::string& where);
 
-  // Builds the indices. ContentsError for two tokens with one id and for one token with two ids.
-  void finish(const std::string& where);
+  // Builds the indices. ContentsError for two tokens with one id and for one token with two ids, unless
+  // repeats are allowed (a Unigram's list may have them): find() then gives the last one.
+  void finish(const std::string& where, bool repeats = false);
 
   i32 find(std::string_view token) const;  // its id, or -1
   bool has(i32 id) const { return id >= 0 && id < size() && by_id_[static_cast<std::size_t>(id)] != 0; }

@@ -1,0 +1,210 @@
+#include "report/run_data.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/gzip.h"
+#include "base/words.h"
+#include "ckpt/publish.h"
+
+namespace redco {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+constexpr std::size_t kLongestLine = std::size_t{4} << 20;
+constexpr std::size_t kMostCurves = 200;
+constexpr i64 kMostSmallFile = i64{16} << 20, kLogTail = 64 << 10;
+constexpr std::size_t kOutputFiles = 5, kOutputRows = 32, kOutputColumns = 8, kOutputText = 2000;
+
+class Reader {
+ public:
+  explicit Reader(const std::string& workdir) : workdir_(workdir) {}
+
+  RunData read() {
+    part("metrics.jsonl", [&] { metrics(); });
+    part("config.resolved.yaml", [&] { out_.config = small("config.resolved.yaml"); });
+    part("plan.json", [&] { out_.plan_json = object("plan.json"); });
+    part("environment.json", [&] { out_.environment_json = object("environment.json"); });
+    part("log.txt", [&] { log_tail(); });
+    part("eval_outputs", [&] { outputs(); });
+    part("checkpoints", [&] { checkpoints(); });
+    return std::move(out_);
+  }
+
+ private:
+  std::string in(const std::string& name) const { return join_path(workdir_, name); }
+
+  void part(const char* name, const std::function<void()>& f) {
+    if (!exists(in(name))) return;
+    try {
+      f();
+    } catch (const Error& e) {
+      out_.problems.emplace_back(e.what());
+    }
+  }
+
+  // A run may be writing: its last line counts only once it is whole.
+  void metrics() {
+    std::map<std::string, std::size_t> index;
+    LineReader lines(in("metrics.jsonl"), kLongestLine);
+    std::string line, torn;
+    i64 bad = 0, first_bad = 0;
+    while (lines.next(line)) {
+      if (!torn.empty()) ++bad;
+      torn.clear();
+      const Json j = Json::parse(line, nullptr, false);
+      const auto step = j.is_object() ? j.find("step") : j.end();
+      if (!j.is_object() || step == j.end() || !step->is_number() || std::abs(step->get<double>()) > 0x1p53) {
+        if (line.find_first_not_of(" \t\r") != std::string::npos) torn = line;
+        if (!torn.empty() && first_bad == 0) first_bad = lines.line_number();
+        continue;
+      }
+      for (const auto& [name, value] : j.items()) {
+        if (name == "step" || !value.is_number()) continue;
+        const double v = value.get<double>();
+        if (!(std::fabs(v) < 1e200)) continue;  // sums of them stay finite
+        if (name == "time") {
+          if (out_.first_time == 0) out_.first_time = v;
+          out_.last_time = v;
+          continue;
+        }
+        auto it = index.find(name);
+        if (it == index.end()) {
+          if (index.size() == kMostCurves) continue;
+          it = index.emplace(name, out_.curves.size()).first;
+          out_.curves.emplace_back(name, Series());
+        }
+        out_.curves[it->second].second.add(step->get<double>(), v);
+      }
+    }
+    if (bad > 0)
+      out_.problems.push_back(
+          fmt::format("metrics.jsonl: {} line{} no JSON object with a step, the first is line {}", bad,
+                      bad == 1 ? " is" : "s are", first_bad));
+  }
+
+  std::string small(const char* name) const { return read_file(in(name), kMostSmallFile); }
+
+  std::string object(const char* name) const {
+    std::string text = small(name);
+    if (!Json::parse(text, nullptr, false).is_object())
+      throw ContentsError("{} holds no JSON object", in(name));
+    return text;
+  }
+
+  void log_tail() {
+    const ReadFile file = ReadFile::open(in("log.txt"));
+    const i64 n = std::min(file.size(), kLogTail), begin = file.size() - n;
+    std::string text(static_cast<std::size_t>(n), '\0');
+    file.pread_exact(begin, text.data(), n);
+    if (begin > 0) text.erase(0, std::min(text.find('\n'), text.size() - 1) + 1);
+    out_.log_tail = std::move(text);
+  }
+
+  void outputs() {
+    std::vector<std::pair<i64, std::string>> files;
+    for (const std::string& name : list_dir(in("eval_outputs"))) {
+      if (!name.ends_with(".jsonl")) continue;
+      if (const auto step = ckpt::parse_step_name(name.substr(0, name.size() - 6)))
+        files.emplace_back(*step, join_path(in("eval_outputs"), name));
+    }
+    std::sort(files.rbegin(), files.rend());
+    if (files.size() > kOutputFiles) files.resize(kOutputFiles);
+    for (const auto& [step, path] : files) out_.outputs.push_back(output_file(step, path));
+  }
+
+  static RunData::Outputs output_file(i64 step, const std::string& path) {
+    RunData::Outputs out;
+    out.step = step;
+    std::vector<std::map<std::string, std::string>> rows;
+    LineReader lines(path, kLongestLine);
+    std::string line;
+    while (lines.next(line)) {
+      ++out.n;
+      if (rows.size() == kOutputRows) continue;
+      const Json j = Json::parse(line, nullptr, false);
+      if (!j.is_object()) continue;
+      auto& row = rows.emplace_back();
+      for (const auto& [name, value] : j.items()) {
+        // Lists (token ids) say nothing to a reader.
+        if (value.is_structured()) continue;
+        if (std::find(out.head.begin(), out.head.end(), name) == out.head.end()) {
+          if (out.head.size() == kOutputColumns) continue;
+          out.head.push_back(name);
+        }
+        std::string text = value.is_string() ? value.get<std::string>()
+                                             : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+        if (text.size() > kOutputText) text = text.substr(0, kOutputText) + "...";
+        row[name] = std::move(text);
+      }
+    }
+    for (auto& row : rows) {
+      auto& cells = out.rows.emplace_back();
+      for (const std::string& name : out.head) cells.push_back(row[name]);
+    }
+    return out;
+  }
+
+  static i64 bytes_below(const std::string& folder, int depth) {
+    i64 sum = 0;
+    for (const std::string& name : list_dir(folder)) {
+      const auto info = file_info(join_path(folder, name), false);
+      if (!info) continue;
+      if (info->kind == FileInfo::file) sum += info->size;
+      if (info->kind == FileInfo::folder && depth > 0) sum += bytes_below(join_path(folder, name), depth - 1);
+    }
+    return sum;
+  }
+
+  void checkpoints() {
+    const ckpt::CheckpointFolder folder(in("checkpoints"));
+    const auto newest = folder.find_newest_whole(false);
+    const auto pointers = folder.pointers();
+    for (const i64 step : folder.steps()) {
+      RunData::Checkpoint c{.step = step, .name = ckpt::step_name(step)};
+      c.newest_whole = step == newest.step;
+      for (const auto& [name, target] : pointers)
+        if (target == step) c.pointers.push_back(name);
+      // A run may be removing it.
+      const std::string path = join_path(folder.path(), c.name);
+      if (!is_folder(path)) continue;
+      c.bytes = bytes_below(path, 2);
+      out_.checkpoints.insert(out_.checkpoints.begin(), std::move(c));
+    }
+    for (const auto& p : newest.passed_over)
+      if (!p.name.starts_with(".tmp-"))
+        out_.problems.push_back(fmt::format("checkpoints/{}: {}", p.name, p.reason));
+  }
+
+  std::string workdir_;
+  RunData out_;
+};
+
+}  // namespace
+
+const Series* RunData::find(const std::string& name) const {
+  for (const auto& [n, s] : curves)
+    if (n == name) return &s;
+  return nullptr;
+}
+
+RunData read_run(const std::string& workdir) {
+  if (!is_folder(workdir)) throw UsageError("[report] no such folder: {}", workdir);
+  bool any = false;
+  for (const char* name : {"metrics.jsonl", "config.resolved.yaml", "log.txt", "checkpoints"})
+    any = any || exists(join_path(workdir, name));
+  if (!any)
+    throw UsageError(
+        "[report] {} is no training's workdir: it has no metrics.jsonl, config.resolved.yaml, log.txt or "
+        "checkpoints",
+        workdir);
+  return Reader(workdir).read();
+}
+
+}  // namespace redco

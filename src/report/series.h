@@ -1,0 +1,39 @@
+// A curve of a long run, kept small: however many points are added, a bounded number of buckets stays, each
+// with the mean, least and greatest of its points.
+#pragma once
+
+#include <vector>
+
+#include "base/types.h"
+
+namespace redco {
+
+class Series {
+ public:
+  struct Bucket {
+    double first = 0, last = 0;  // steps
+    double sum = 0, least = 0, most = 0;
+    i64 n = 0;
+    double mean() const { return sum / static_cast<double>(n); }
+    double step() const { return (first + last) / 2; }
+  };
+  static constexpr std::size_t kMostBuckets = 1024;  // even
+
+  // Steps grow; a step that goes back, as in a log that was put together by hand, begins no new curve: it
+  // stays where it is in the order of adding. REQUIRES: finite.
+  void add(double step, double value);
+
+  const std::vector<Bucket>& buckets() const { return buckets_; }
+  bool sampled() const { return each_ > 1; }  // buckets hold several points
+  double last_value() const { return last_value_; }
+  double last_step() const { return last_step_; }
+  double least() const;
+  double most() const;
+
+ private:
+  std::vector<Bucket> buckets_;
+  i64 each_ = 1;  // points of a full bucket
+  double last_value_ = 0, last_step_ = 0;
+};
+
+}  // namespace redco
