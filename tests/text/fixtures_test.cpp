@@ -70,10 +70,12 @@ TEST_P(TokenizerFixture, BlocksGiveTheIdsOfTheWhole) {
     ids.insert(ids.end(), rest.begin(), rest.end());
     ASSERT_EQ(ids, whole) << "cut at " << *cut;
   }
-  EXPECT_GT(cuts, 100);
+  // Llama 2's pipeline has no borders.
+  EXPECT_EQ(cuts > 100, std::string(GetParam()) != "llama2") << cuts;
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, TokenizerFixture, testing::Values("gpt2", "roberta", "llama3", "qwen"));
+INSTANTIATE_TEST_SUITE_P(Kinds, TokenizerFixture,
+                         testing::Values("gpt2", "roberta", "llama3", "qwen", "llama2", "t5", "bert"));
 
 TEST(Tokenizer, RolesAndSizes) {
   const auto gpt2 = load_tokenizer(tokenizer_fixture("gpt2"));

@@ -139,7 +139,11 @@ TEST_F(Hostile, Vocabulary) {
   const auto at = twice.find("\"a\":0");
   twice.insert(at, "\"a\":9,");
   expect_error(twice, "'a' appears twice");
-  expect_error(with("/model/unk_token", "nope"), "unk_token");
+  const auto t = load(with("/model/unk_token", "nope"));
+  EXPECT_EQ(t->encode("ab"), (std::vector<i32>{2}));
+  const auto [code, message] = test::failure_of([&] { t->encode("abx"); });
+  EXPECT_EQ(code, ExitCode::contents);
+  EXPECT_THAT(message, HasSubstr("'nope'"));
 }
 
 // A gap in the model's ids is fine: ids without a token decode to nothing, and the embedding has a row for

@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""Writes src/text/unicode_tables.cpp: what Hugging Face's tokenizers takes every code point for.
+
+Its components look at Unicode through several Rust crates with tables of several Unicode versions, none of
+which a system library has. So every code point is tried on the library itself:
+
+    python scripts/make_unicode_tables.py src/text/unicode_tables.cpp
+
+Needs the packages tokenizers (0.23) and sentencepiece (which compiles the character maps that show where the
+library sees borders of grapheme clusters). Takes about two minutes.
+"""
+import os
+import sys
+import tempfile
+
+import sentencepiece
+import tokenizers
+from sentencepiece import sentencepiece_model_pb2
+from tokenizers import normalizers, pre_tokenizers
+
+POINTS = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+
+
+def ranges(points):
+    out = []
+    for c in sorted(points):
+        if out and out[-1][1] == c - 1:
+            out[-1][1] = c
+        else:
+            out.append([c, c])
+    return out
+
+
+def removed(normalizer, points=POINTS):
+    return {c for c in points if normalizer.normalize_str(chr(c)) == ""}
+
+
+def pieces(pre_tokenizer, text):
+    return [piece for piece, _ in pre_tokenizer.pre_tokenize_str(text)]
+
+
+def borders(pre_tokenizer):
+    """Code points that are no part of the piece of the letters around them."""
+    return {c for c in POINTS if len(pieces(pre_tokenizer, f"a{chr(c)}b")) != 1}
+
+
+def charsmap(rules):
+    """A compiled map of texts to texts."""
+    with tempfile.TemporaryDirectory() as folder:
+        tsv, text, model = (os.path.join(folder, n) for n in ("rules.tsv", "text.txt", "m"))
+        with open(tsv, "w") as f:
+            for a, b in rules:
+                f.write(" ".join(f"{ord(c):X}" for c in a) + "\t" + " ".join(f"{ord(c):X}" for c in b) + "\n")
+        with open(text, "w") as f:
+            f.write("a b c\n" * 10)
+        sentencepiece.SentencePieceTrainer.train(
+            input=text, model_prefix=model, normalization_rule_tsv=tsv, vocab_size=7, model_type="bpe",
+            hard_vocab_limit=False, minloglevel=3)
+        proto = sentencepiece_model_pb2.ModelProto()
+        with open(model + ".model", "rb") as f:
+            proto.ParseFromString(f.read())
+        return proto.normalizer_spec.precompiled_charsmap
+
+
+def cluster_sets():
+    # The library maps a cluster of less than 6 bytes as a whole, by the shortest of its prefixes with a rule.
+    n = normalizers.Precompiled(charsmap([("a", "X")]))
+    extends = {c for c in POINTS if n.normalize_str("a" + chr(c)) == "X"}
+    some = [c for c in POINTS if c >= 0x300 and not 0x3400 <= c < 0x20000 - 0x5800 and c < 0xE0000]
+    n = normalizers.Precompiled(charsmap([(chr(c), "X") for c in some]))
+    prepends = {c for c in some if n.normalize_str(chr(c) + "a") == "X"}
+    return extends, prepends
+
+
+def scripts():
+    """Runs (first, last, number of the script); code points of no script are left out."""
+    p = pre_tokenizers.UnicodeScripts()
+    text = "".join(chr(c) for c in POINTS if pieces(p, chr(c)))
+    known, runs = [], []
+    for piece in pieces(p, text):
+        for k, one in enumerate(known):
+            if len(pieces(p, one + piece[0])) == 1:
+                break
+        else:
+            k = len(known)
+            known.append(piece[0])
+        for first, last in ranges(ord(c) for c in piece):
+            if runs and runs[-1][1] == first - 1 and runs[-1][2] == k + 1:
+                runs[-1][1] = last
+            else:
+                runs.append([first, last, k + 1])
+    runs.sort()
+    return runs
+
+
+def lower_runs():
+    """Runs (first, last, step, lower case minus upper case)."""
+    n = normalizers.Lowercase()
+    runs = []
+    for c in POINTS:
+        low = n.normalize_str(chr(c))
+        if low == chr(c) or len(low) != 1:  # U+0130 alone has two characters
+            assert low == chr(c) or c == 0x130
+            continue
+        d = ord(low) - c
+        if runs and runs[-1][3] == d and c - runs[-1][1] in (1, 2) and runs[-1][2] in (0, c - runs[-1][1]):
+            runs[-1][2] = c - runs[-1][1]
+            runs[-1][1] = c
+        else:
+            runs.append([c, c, 0, d])
+    return [[a, b, s or 1, d] for a, b, s, d in runs]
+
+
+def normalizing():
+    """Code points that the Unicode normal forms change or reorder."""
+    nfkd, nfd = normalizers.NFKD(), normalizers.NFD()
+    out = {c for c in POINTS if nfkd.normalize_str(chr(c)) != chr(c)}
+    for c in POINTS:  # of a combining class between 1 and 240, in at least one of the orders
+        if nfd.normalize_str(chr(c) + "\u0334")[0] == "\u0334" and c != 0x334:
+            out.add(c)
+        if nfd.normalize_str("\u0345" + chr(c))[0] != "\u0345":
+            out.add(c)
+    return out | {0x345}
+
+
+def main():
+    bert = dict(clean_text=False, handle_chinese_chars=False, strip_accents=False, lowercase=False)
+    extends, prepends = cluster_sets()
+    words = pre_tokenizers.Whitespace()
+    sets = [
+        ("numeric", borders(pre_tokenizers.Digits(individual_digits=True))),
+        ("word", {c for c in POINTS if len(pieces(words, f"a{chr(c)}b")) == 1}),
+        ("punctuation", borders(pre_tokenizers.Punctuation())),
+        ("other", removed(normalizers.BertNormalizer(**{**bert, "clean_text": True}))),
+        ("nonspacing", removed(normalizers.BertNormalizer(**{**bert, "strip_accents": True}))),
+        ("mark", removed(normalizers.StripAccents())),
+        ("extends", extends),
+        ("prepends", prepends),
+        ("normalizing", normalizing()),
+    ]
+    with open(sys.argv[1], "w") as f:
+        def table(name, kind, rows):
+            f.write(f"const {kind} kTable{name}[] = {{")
+            line = "\n   "
+            for row in rows:
+                item = " {" + ", ".join(row) + "},"
+                if len(line) + len(item) > 108:
+                    f.write(line)
+                    line = "\n   "
+                line += item
+            f.write(line + "\n};\n")
+            f.write(f"const std::size_t kSize{name} = std::size(kTable{name});\n\n")
+
+        f.write(f"""// Made by scripts/make_unicode_tables.py with tokenizers {tokenizers.__version__}; not to be edited.
+#include "text/unicode_tables.h"
+
+#include <iterator>
+
+namespace redco {{
+// clang-format off
+
+""")
+        for name, points in sets:
+            table(name.capitalize(), "CodeRange", [(hex(a), hex(b)) for a, b in ranges(points)])
+        table("Lower", "LowerRun", [(hex(a), hex(b), str(s), str(d)) for a, b, s, d in lower_runs()])
+        table("Scripts", "ScriptRun", [(hex(a), hex(b), str(k)) for a, b, k in scripts()])
+        f.write("// clang-format on\n}  // namespace redco\n")
+
+
+main()
