@@ -334,8 +334,11 @@ class UnigramLearner {
     for (const Piece& p : pieces_) {
       std::string text;
       for (u32 k = 0; k < p.length; ++k) append_utf8(words_.alphabet[words_.chars[p.begin + k] - 1], text);
-      out.pieces.emplace_back(std::move(text), p.score);
-      out.min_score = std::min(out.min_score, p.score);
+      // Nine decimals: so few digits mean the same number to every reader of JSON, fast and exact ones. One bit
+      // of difference, and the best of two equal segmentations is another one.
+      const double score = std::round(p.score * 1e9) / 1e9;
+      out.pieces.emplace_back(std::move(text), score);
+      out.min_score = std::min(out.min_score, score);
     }
     std::sort(out.pieces.begin(), out.pieces.end(), [](const auto& a, const auto& b) {
       return a.second != b.second ? a.second > b.second : a.first < b.first;
