@@ -201,7 +201,8 @@ std::string job_adapter_config(const ModelSource& source, const Model& model) {
   ckpt::PeftAdapter adapter;
   adapter.config = *source.lora;
   adapter.base = std::filesystem::absolute(source.folder).lexically_normal().string();
-  adapter.task_type = model.is_encoder_decoder() ? "SEQ_2_SEQ_LM" : "CAUSAL_LM";
+  if (model.task() == ModelTask::causal_lm) adapter.task_type = "CAUSAL_LM";
+  if (model.task() == ModelTask::seq2seq_lm) adapter.task_type = "SEQ_2_SEQ_LM";
   std::vector<std::string> modules;
   for (const ParamSpec& s : model.params().specs)
     if (s.adapter.dim == 1) modules.push_back(s.name.substr(0, s.name.rfind(".lora_A.weight")));
