@@ -261,13 +261,17 @@ class TurnFinder {
   std::optional<std::size_t> find_begin(std::size_t i) {
     const auto prompted = tried(messages_.first(i), true);
     if (prompted && text_.starts_with(*prompted)) return prompted->size();
-    // Some prompts begin what the model thinks, which turns of the past don't have: the part of the prompt
-    // that the text has, up to a tag or a line.
+    // Some templates put other white space before the prompt than before a turn, and some prompts begin what
+    // the model thinks, which turns of the past don't have: the part of the prompt that the text has, up to a
+    // tag or a line.
     const auto before = prompted ? tried(messages_.first(i), false) : std::nullopt;
     if (before && text_.starts_with(*before) && prompted->starts_with(*before)) {
       auto at = static_cast<std::size_t>(
           std::mismatch(prompted->begin(), prompted->end(), text_.begin(), text_.end()).first -
           prompted->begin());
+      const std::string_view rest = jinja::strip(std::string_view(*prompted).substr(at));
+      const std::string_view turn = jinja::strip_left(text_from(at, text_.size()));
+      if (!rest.empty() && turn.starts_with(rest)) return text_.size() - turn.size() + rest.size();
       while (at > before->size() && text_[at - 1] != '\n' && text_[at - 1] != '>') --at;
       return at;
     }
@@ -407,29 +411,30 @@ TrainingText ChatTemplate::render_training(std::span<const ChatMessage> messages
 
 namespace {
 
-// How many of `ids`, those of a text, lie before its byte `at`. Where a token reaches over `at`, it doesn't
-// count as before.
-std::size_t tokens_before(const Tokenizer& tokenizer, const std::string& text, std::size_t at,
-                          const std::vector<i32>& ids) {
-  const auto part = tokenizer.encode(std::string_view(text).substr(0, at), false);
-  return static_cast<std::size_t>(std::mismatch(ids.begin(), ids.end(), part.begin(), part.end()).first -
-                                  ids.begin());
-}
+// The first end of a token at or behind the byte `at` of a text with these ids.
+struct TokenEnd {
+  std::size_t tokens;  // up to it
+  bool exact;          // it is at `at`
+};
 
-// How many lie before or over `at`.
-std::size_t tokens_up_to(const Tokenizer& tokenizer, const std::string& text, std::size_t at,
-                         const std::vector<i32>& ids) {
-  // Where a token reaches over `at`, the text up to the token's end begins as the whole does.
+// A prefix of the text that ends where a token does has a prefix of the ids, as a rule; one that cuts a token
+// has others.
+TokenEnd token_end(const Tokenizer& tokenizer, const std::string& text, std::size_t at,
+                   const std::vector<i32>& ids) {
   constexpr int kLongest = 64;  // characters behind `at` that a token may hold
   const char *p = text.data() + at, *end = text.data() + text.size();
+  std::size_t common = 0;
   for (int i = 0; i < kLongest; ++i) {
     const auto to = static_cast<std::size_t>(p - text.data());
     const auto part = tokenizer.encode(std::string_view(text).substr(0, to), false);
-    if (part.size() <= ids.size() && std::equal(part.begin(), part.end(), ids.begin())) return part.size();
+    const auto same = static_cast<std::size_t>(
+        std::mismatch(part.begin(), part.end(), ids.begin(), ids.end()).first - part.begin());
+    if (same == part.size()) return {same, i == 0};
+    if (i == 0) common = same;
     if (p == end) break;
     next_code_point(p);
   }
-  return tokens_before(tokenizer, text, at, ids) + 1;
+  return {common + 1, false};
 }
 
 }  // namespace
@@ -439,8 +444,9 @@ ChatTokens tokenize_chat(const Tokenizer& tokenizer, const TrainingText& chat) {
   out.ids = tokenizer.encode(chat.text, false);
   out.in_loss.assign(out.ids.size(), 0);
   for (const TextSpan& s : chat.spans) {
-    const std::size_t begin = tokens_before(tokenizer, chat.text, s.begin, out.ids);
-    const std::size_t end = std::min(tokens_up_to(tokenizer, chat.text, s.end, out.ids), out.ids.size());
+    const TokenEnd before = token_end(tokenizer, chat.text, s.begin, out.ids);
+    const std::size_t begin = before.tokens - (before.exact ? 0 : 1);
+    const std::size_t end = std::min(token_end(tokenizer, chat.text, s.end, out.ids).tokens, out.ids.size());
     for (std::size_t i = begin; i < end; ++i) out.in_loss[i] = 1;
   }
   return out;

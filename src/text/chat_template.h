@@ -38,7 +38,7 @@ struct ChatMessage {
   std::string role, content;
   // The message's whole JSON object where it has more than those two texts (tool_calls, a content in parts,
   // ...); it wins over role and content. "" else.
-  std::string json;
+  std::string json = {};
   // false: the loss doesn't count this turn ("weight": 0 in its JSON).
   bool train = true;
 };
@@ -50,9 +50,9 @@ std::vector<ChatMessage> parse_messages(std::string_view json, const std::string
 // What a template sees beside the messages.
 struct ChatVariables {
   bool add_generation_prompt = false;
-  std::string tools;      // a JSON array of tools' schemas; "" is none
-  std::string documents;  // a JSON array; "" is none
-  std::string more;       // a JSON object of further variables, e.g. {"enable_thinking": false}
+  std::string tools = {};      // a JSON array of tools' schemas; "" is none
+  std::string documents = {};  // a JSON array; "" is none
+  std::string more = {};       // a JSON object of further variables, e.g. {"enable_thinking": false}
 };
 
 struct TextSpan {

@@ -283,6 +283,7 @@ class Interpreter {
       completed = completed || flow == Flow::on;
       if (flow == Flow::break_) break;
     }
+    loop->at = std::min(loop->at, static_cast<i64>(loop->items.size()) - 1);  // who kept it sees the last one
     if (completed || !n.kids[4]) return Flow::on;
     Scope scope(*this, parent);
     return execute(*n.kids[4]);
@@ -630,7 +631,7 @@ Rendered Template::render(std::vector<std::pair<std::string, Value>> variables) 
 
 Budget budget_for(std::size_t input_bytes) {
   const auto n = static_cast<i64>(input_bytes);
-  return {.steps = 20'000'000 + 100 * n, .most = (64 << 20) + 64 * n};
+  return {.steps = 10'000'000 + 100 * n, .most = (64 << 20) + 64 * n};
 }
 
 }  // namespace redco::jinja
