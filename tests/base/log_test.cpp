@@ -148,11 +148,14 @@ TEST_F(Log, NoStatusLineWhereStderrIsNoTerminal) {
 // A clock that is set by hand, and what was shown when.
 struct Stage {
   double time = 100;
-  std::vector<std::string> status, lines;
+  std::vector<std::string> status, lines, records;
   Progress::Output output(bool terminal, int columns = 200) {
-    return {terminal, columns, [this] { return time; },
+    return {terminal,
+            columns,
+            [this] { return time; },
             [this](std::string_view s) { status.emplace_back(s); },
-            [this](std::string_view s) { lines.emplace_back(s); }};
+            [this](std::string_view s) { lines.emplace_back(s); },
+            [this](std::string_view s) { records.emplace_back(s); }};
   }
 };
 
@@ -169,11 +172,13 @@ TEST(Progress, ABarOnATerminalDrawnAtMostTenTimesASecond) {
   s.time += 1;
   p.update(500, {{"loss", "3.21"}, {"", "12.3 k tokens/s"}});
   EXPECT_EQ(s.status.back(),
-            "train [==========>         ]  500/1000  50%  loss 3.21  12.3 k tokens/s  4.80 s left");
+            "train [==========>         ]  500/1000  50%  4.79 s left  loss 3.21  12.3 k tokens/s");
   EXPECT_TRUE(s.lines.empty());
+  EXPECT_TRUE(s.records.empty());
   p.finish(1000, {{"loss", "3.00"}});
   EXPECT_EQ(s.status.back(), "");
-  EXPECT_EQ(s.lines.back(), "train [====================]  1000/1000  100%  loss 3.00  in 4.80 s");
+  EXPECT_EQ(s.lines.back(), "train  1000/1000  100%  in 4.80 s  loss 3.00");
+  EXPECT_EQ(s.records, s.lines);
   p.update(1000, {});
   EXPECT_EQ(s.lines.size(), 1u);
 }
@@ -193,7 +198,55 @@ TEST(Progress, FewPlainLinesElsewhere) {
   EXPECT_GT(s.lines.size(), 1300u);
   EXPECT_EQ(made, static_cast<int>(s.lines.size()));
   EXPECT_TRUE(s.status.empty());
-  EXPECT_EQ(s.lines[0], "train  5/1000000  0%  loss 1  11 d 13 h left");
+  EXPECT_EQ(s.lines[0], "train  5/1000000  0%  11 d 13 h left  loss 1");
+  EXPECT_EQ(s.records, s.lines);  // the log file has them, too
+}
+
+TEST(Progress, TheLogFileHasPlainLinesOfATerminalsRun) {
+  Stage s;
+  Progress p("train", 100, 0, s.output(true));
+  for (int i = 1; i <= 12; ++i) {
+    s.time = 100 + i;
+    p.update(i, {});
+  }
+  EXPECT_EQ(s.status.size(), 12u);
+  EXPECT_TRUE(s.lines.empty());
+  EXPECT_EQ(s.records, (std::vector<std::string>{"train  5/100  5%  1 min 35 s left",
+                                                 "train  10/100  10%  1 min 30 s left"}));
+}
+
+TEST(Progress, PausesCountByTheirShare) {
+  Stage s;
+  Progress p("train", 100, 0, s.output(false));
+  for (int i = 1; i <= 10; ++i) {
+    s.time += 1;
+    p.update(i, {});
+  }
+  EXPECT_THAT(s.lines.back(), HasSubstr("1 min 30 s left"));
+  s.time += 11;  // an evaluation that took as long as all the steps
+  p.paused(11);
+  s.time += 1;
+  p.update(11, {});
+  // 89 steps of a second, and as much for pauses.
+  EXPECT_THAT(s.lines.back(), HasSubstr("2 min 58 s left"));
+}
+
+TEST(Pace, FollowsAMachineThatSlowsDown) {
+  Pace pace;
+  EXPECT_EQ(pace.left(10), 0);
+  for (int i = 0; i < 1000; ++i) pace.step(1, 0.5);
+  EXPECT_NEAR(pace.left(10), 5, 1e-9);
+  for (int i = 0; i < 180; ++i) pace.step(1, 2);  // six minutes: exp(-6) of the old weight is left
+  EXPECT_NEAR(pace.step_seconds(), 2, 0.1);
+  EXPECT_EQ(pace.left(-3), 0);
+  Pace slow;  // steps of an hour: the last twenty or so count, not the last one alone
+  for (const double hours : {1, 1, 1, 1, 2}) slow.step(1, 3600 * hours);
+  EXPECT_NEAR(slow.step_seconds() / 3600, 1.2, 0.05);
+}
+
+TEST(Timing, Median) {
+  EXPECT_EQ(median({3, 1, 2}), 2);
+  EXPECT_EQ(median({4, 1, 2, 3}), 2.5);
 }
 
 TEST(Progress, AResumedRunCountsItsOwnSteps) {
