@@ -24,7 +24,7 @@ void add_train(CLI::App& app, Invocation& run) {
       preflight(job, JobUse::train);
       std::fputs(to_text(plan_job(job)).c_str(), stdout);
     } else {
-      run.exit_code = run_train(job, run.argv);
+      run.exit_code = run_train(job, run.argv, {REDCO_VERSION, build_revision(), build_libraries()});
     }
   });
 }

@@ -145,6 +145,23 @@ void check_train(const JobConfig& job, Checks& c) {
       named.push_back(metrics[i]);
     }
   }
+  const EarlyStoppingSettings& early = t.early_stopping;
+  if (early.metric) {
+    if (job.pipeline == "lm" && std::find(known.begin(), known.end(), *early.metric) == known.end())
+      c.problem("{} is not evaluated; use {}", c.cite("train.early_stopping.metric", *early.metric),
+                fmt::join(known, " or "));
+    if (job.pipeline == "lm" && job.data.eval.empty())
+      c.problem("{} needs an evaluation: set data.eval",
+                c.cite("train.early_stopping.metric", *early.metric));
+    if (!job.eval.every_n_steps && !job.eval.every_n_epochs)
+      c.problem("{} needs evaluations on the way: set eval.every_n_steps or eval.every_n_epochs",
+                c.cite("train.early_stopping.metric", *early.metric));
+  } else {
+    for (const char* key : {"mode", "patience", "min_delta"})
+      if (const std::string name = std::string("train.early_stopping.") + key; job.origins.given(name))
+        c.problem("{} ({}) says nothing without a metric: set train.early_stopping.metric, e.g. to loss",
+                  name, job.origins.where(name));
+  }
   if (!named.empty() && job.data.eval.empty() && job.pipeline == "lm") {
     c.problem(
         "checkpoint.save_best_by ({}) needs an evaluation: set data.eval",

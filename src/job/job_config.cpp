@@ -17,6 +17,7 @@ void JobConfig::visit(SettingsVisitor& v) {
             "When checkpoints are saved and kept; with neither every_n given, at the end");
   v.section("predict", predict, "What is asked of the model, and how it answers");
   v.section("plan", plan, "The machines a plan is made for, where they are not this one");
+  v.section("fault", fault, "What happens when a rank fails");
   v.field("workdir", workdir, "folder for checkpoints, metrics and logs of this run").path();
 }
 

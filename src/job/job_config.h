@@ -7,6 +7,7 @@
 
 #include "base/settings.h"
 #include "data/data_settings.h"
+#include "job/fault_settings.h"
 #include "models/model_settings.h"
 #include "plan/plan_settings.h"
 #include "shard/parallel_settings.h"
@@ -25,6 +26,7 @@ struct JobConfig {
   CheckpointSettings checkpoint;
   PredictSettings predict;
   PlanSettings plan;
+  FaultSettings fault;
   std::optional<std::string> workdir;
 
   // Where each given value came from; not a setting.
@@ -34,7 +36,7 @@ struct JobConfig {
 };
 
 // What a job is to be used for: each needs other parts of it.
-enum class JobUse { validate, plan, train, predict, bench, verify };
+enum class JobUse { validate, plan, train, evaluate, predict, chat, data, bench, verify };
 
 // Reads the files, later ones laid over earlier ones, then the overrides "key=value". No file is allowed
 // where the overrides say all (`verify`). Throws UsageError with up to ten problems, one a line. Single

@@ -8,8 +8,15 @@
 
 namespace redco {
 
+// What this program was built from, for a run's environment.json.
+struct BuildInfo {
+  std::string version, revision, libraries;
+};
+
 // `program`: this command again, for the ranks.
-int run_train(const JobConfig& job, const std::vector<std::string>& program);
+int run_train(const JobConfig& job, const std::vector<std::string>& program, const BuildInfo& build);
 int run_predict(const JobConfig& job, const std::vector<std::string>& program);
+// The metrics of data.eval, a JSON object on stdout; the weights are those that predict would take.
+int run_evaluate(const JobConfig& job, const std::vector<std::string>& program);
 
 }  // namespace redco

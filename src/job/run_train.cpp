@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cmath>
+
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -9,25 +12,81 @@
 #include "job/session.h"
 #include "job/workdir_lock.h"
 #include "kernels/threads.h"
+#include "launch/env_report.h"
 #include "launch/topology.h"
 #include "pipelines/pipelines.h"
+#include "train/predictor.h"
 #include "train/trainer.h"
 
 namespace redco {
 
 namespace {
 
-int train_on_ranks(const JobConfig& job, Context& c) {
+// The job as it runs: on these ranks, on the hosts where they are. Collective.
+JobConfig placed(JobConfig job, Context& c) {
+  std::vector<std::pair<std::string, int>> hosts;
+  for (const std::string& name : gather_texts(c.world(), this_machine().hostname)) {
+    auto it = std::find_if(hosts.begin(), hosts.end(), [&](const auto& h) { return h.first == name; });
+    if (it == hosts.end()) it = hosts.insert(hosts.end(), {name, 0});
+    ++it->second;
+  }
+  job.plan.devices.reset();
+  job.parallel.hostfile.reset();
+  job.parallel.hosts.clear();
+  job.parallel.n_ranks = c.world().size();
+  if (hosts.size() > 1)
+    for (const auto& [name, slots] : hosts) job.parallel.hosts.push_back(fmt::format("{}:{}", name, slots));
+  return job;
+}
+
+// Before a tensor is allocated: does it fit the machines it is on? And, where parallel.strict says so, are
+// there only the collectives of the standard rules? None where the pipeline has a model of its own.
+// First rank only.
+std::optional<PlanReport> checked_plan(const JobConfig& job) {
+  if (!(job.model.path || job.model.preset || job.model.arch)) return std::nullopt;
+  PlanReport plan = plan_job(job);
+  if (plan.fits) return plan;
+  throw Error(ExitCode::doesnt_fit,
+              fmt::format("[memory] a rank needs {} and may use {} ({} a host); {}. See `redco plan`; "
+                          "train.recompute=block, a smaller "
+                          "per_device_batch_size or more ranks need less",
+                          human_bytes(plan.memory.total()), human_bytes(plan.memory_limit),
+                          plan.ranks_per_host == 1 ? "1 rank" : fmt::format("{} ranks", plan.ranks_per_host),
+                          plan.smallest_n_model_shards ? fmt::format("parallel.n_model_shards={} would fit",
+                                                                     *plan.smallest_n_model_shards)
+                                                       : "no number of shards fits these machines"));
+}
+
+// config.resolved.yaml, plan.json, environment.json: what the run is, beside what it does.
+void describe_run(const JobConfig& job, const std::optional<PlanReport>& plan, const BuildInfo& build) {
+  const std::string& workdir = *job.workdir;
+  write_file_durable(join_path(workdir, "config.resolved.yaml"), dump_job(job));
+  if (plan) {
+    write_file_durable(join_path(workdir, "plan.json"), to_json(*plan));
+  } else {
+    remove_file(join_path(workdir, "plan.json"));
+  }
+  EnvReport env = collect_env(build.version, kernels::describe(), mpi_version());
+  env.revision = build.revision;
+  env.libraries = build.libraries;
+  write_file_durable(join_path(workdir, "environment.json"), env_json(env) + "\n");
+}
+
+int train_on_ranks(const JobConfig& job, const BuildInfo& build, Context& c) {
   Group& world = c.world();
   const bool first = world.rank() == 0;
   const std::string workdir = *job.workdir;
   install_signal_handlers();
   std::optional<WorkdirLock> lock;
+  const JobConfig here = placed(job, c);
   world.on_first([&] {
+    const auto plan = checked_plan(here);
     make_dirs(workdir);
     lock.emplace(workdir);
     set_log_file(join_path(workdir, "log.txt"));
-    write_file_durable(join_path(workdir, "config.resolved.yaml"), dump_job(job));
+    if (plan)
+      for (const std::string& w : plan->warnings) warn("{}", w);
+    describe_run(job, plan, build);
   });
 
   // Everything that reads files or settings; an error is the same on all ranks and is said once.
@@ -41,7 +100,7 @@ int train_on_ranks(const JobConfig& job, Context& c) {
     pipeline = make_pipeline(job.pipeline);
     tokenizer = job_tokenizer(job, "");
     if (job.model.path || job.model.preset || job.model.arch) {
-      source = model_source(job, tokenizer.get());
+      source = training_source(job, tokenizer.get());
       model = make_job_model(job, source);
     }
     pipeline->model = model.get();
@@ -66,12 +125,21 @@ int train_on_ranks(const JobConfig& job, Context& c) {
     if (!job.data.eval.empty()) pipeline->eval_data = make(true);
   }
   ParamTree params = make_job_params(job, source, model.get(), pipeline->params());
-  i64 n = 0;
-  for (const ParamSpec& s : params.specs()) n += numel(s.shape);
+  i64 n = 0, trained = 0;
+  bool adapters = false;
+  for (const ParamSpec& s : params.specs()) {
+    n += numel(s.shape);
+    if (!s.frozen) trained += numel(s.shape);
+    adapters = adapters || !s.adapter.weight.empty();
+  }
+  if (source.lora && !adapters)
+    throw UsageError("[lora] the pipeline {} has parameters of its own, without adapters; remove train.lora",
+                     job.pipeline);
   if (first)
-    info("[train] {} parameters on dp {} x mp {}, {} thread{} a rank; {} rows a step in {} micro-batch{}", n,
-         c.mesh().dp, c.mesh().mp, kernels::threads(), kernels::threads() == 1 ? "" : "s", sizes.global,
-         sizes.accumulation, sizes.accumulation == 1 ? "" : "es");
+    info("[train] {} parameters{} on dp {} x mp {}, {} thread{} a rank; {} rows a step in {} micro-batch{}",
+         n, trained < n ? fmt::format(" ({} trained)", trained) : "", c.mesh().dp, c.mesh().mp,
+         kernels::threads(), kernels::threads() == 1 ? "" : "s", sizes.global, sizes.accumulation,
+         sizes.accumulation == 1 ? "" : "es");
 
   TrainJob t{.pipeline = pipeline.get(),
              .params = &params,
@@ -82,6 +150,7 @@ int train_on_ranks(const JobConfig& job, Context& c) {
              .per_device_batch_size = sizes.per_device,
              .pipeline_name = job.pipeline,
              .workdir = workdir,
+             .adapter_config = model ? job_adapter_config(source, *model) : "",
              .threads_per_rank = kernels::threads(),
              .isa = this_machine().isa};
   if (!source.folder.empty() && exists(join_path(source.folder, "generation_config.json")))
@@ -92,40 +161,21 @@ int train_on_ranks(const JobConfig& job, Context& c) {
       info("[train] stopped by a signal after step {}; the same command goes on from there", r.steps);
     } else {
       std::string text;
+      if (std::isfinite(r.last_loss)) text = fmt::format(", last loss {:.4f}", r.last_loss);
       for (const auto& [name, value] : r.evaluation)
         text += fmt::format(", evaluation {} {:.4f}", name, value);
-      info("[train] done: {} steps, last loss {:.4f}{}; checkpoint in {}", r.steps, r.last_loss, text,
-           join_path(workdir, "checkpoints/last"));
+      info("[train] done: {} steps{}{}; checkpoint in {}", r.steps, r.stopped_early ? ", stopped early" : "",
+           text, join_path(workdir, "checkpoints/last"));
     }
   }
   return static_cast<int>(r.interrupted ? ExitCode::interrupted : ExitCode::ok);
 }
 
-// Before a byte is allocated: does it fit the machines it is to run on? And, where parallel.strict says so,
-// are there only the collectives of the standard rules? Asked once, in the launching process.
-void check_plan(JobConfig job) {
-  if (is_rank_process() || !(job.model.path || job.model.preset || job.model.arch)) return;
-  job.plan.devices.reset();
-  const PlanReport plan = plan_job(job);
-  for (const std::string& w : plan.warnings) warn("{}", w);
-  if (plan.fits) return;
-  throw Error(ExitCode::doesnt_fit,
-              fmt::format("[memory] a rank needs {} and may use {} ({} a host); {}. See `redco plan`; "
-                          "train.recompute=block, a smaller "
-                          "per_device_batch_size or more ranks need less",
-                          human_bytes(plan.memory.total()), human_bytes(plan.memory_limit),
-                          plan.ranks_per_host == 1 ? "1 rank" : fmt::format("{} ranks", plan.ranks_per_host),
-                          plan.smallest_n_model_shards ? fmt::format("parallel.n_model_shards={} would fit",
-                                                                     *plan.smallest_n_model_shards)
-                                                       : "no number of shards fits these machines"));
-}
-
 }  // namespace
 
-int run_train(const JobConfig& job, const std::vector<std::string>& program) {
-  check_plan(job);
-  return run_session(job.parallel, {.save_on_signal = true, .program = program},
-                     [&](Context& c) { return train_on_ranks(job, c); });
+int run_train(const JobConfig& job, const std::vector<std::string>& program, const BuildInfo& build) {
+  return run_session(job.parallel, {.save_on_signal = true, .timeout = job.fault.timeout, .program = program},
+                     [&](Context& c) { return train_on_ranks(job, build, c); });
 }
 
 }  // namespace redco
