@@ -153,6 +153,23 @@ def make(name, family, settings):
           f"{max(d['max_abs_diff'] for n, d in differences.items() if n.startswith('grad')):.1e}")
 
 
+def make_buckets():
+    """tests/fixtures/t5-buckets.json: T5's buckets of distances, where they change."""
+    from transformers.models.t5.modeling_t5 import T5Attention
+
+    cases = []
+    for count, longest in ((32, 128), (32, 512), (12, 20), (8, 16), (64, 1000), (4, 9)):
+        for both in (True, False):
+            distances = torch.arange(-700, 701)
+            buckets = T5Attention._relative_position_bucket(distances, both, count, longest).tolist()
+            changes = [[d, b] for i, (d, b) in enumerate(zip(distances.tolist(), buckets))
+                       if i == 0 or buckets[i - 1] != b]
+            cases.append({"count": count, "max_distance": longest, "bidirectional": both, "changes": changes})
+    (FOLDER / "t5-buckets.json").write_text("[" + ",\n ".join(map(json.dumps, cases)) + "]\n")
+
+
 if __name__ == "__main__":
     for name in sys.argv[1:] or FIXTURES:
         make(name, *FIXTURES[name])
+    if not sys.argv[1:]:
+        make_buckets()

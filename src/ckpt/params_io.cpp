@@ -147,6 +147,36 @@ void load_params(ParamTree& tree, const ModelFiles& files,
   });
 }
 
+std::vector<std::string> stored_apart(const ModelFiles& files,
+                                      const std::function<std::string(const std::string&)>& canonical,
+                                      const std::map<std::string, std::string>& aliases) {
+  std::map<std::string, const ModelFiles::Located*> held;
+  for (const ModelFiles::Located& l : files.tensors()) held.emplace(canonical(l.entry->name), &l);
+  const auto differ = [](const ModelFiles::Located& a, const ModelFiles::Located& b) {
+    const Shape& shape = a.entry->shape;
+    if (shape != b.entry->shape) return true;
+    if (shape.empty() || redco::numel(shape) == 0) return false;
+    const i64 row = redco::numel(shape) / shape[0], block = std::max<i64>(1, (1 << 18) / row);
+    std::vector<float> x, y;
+    for (i64 r = 0; r < shape[0]; r += block) {
+      Box box = {{r, std::min(shape[0], r + block)}};
+      for (size_t d = 1; d < shape.size(); ++d) box.push_back({0, shape[d]});
+      x.resize((box[0].end - r) * row);
+      y.resize(x.size());
+      a.file->read(*a.entry, box, x.data());
+      b.file->read(*b.entry, box, y.data());
+      if (x != y) return true;
+    }
+    return false;
+  };
+  std::vector<std::string> out;
+  for (const auto& [alias, name] : aliases) {
+    const auto a = held.find(alias), b = held.find(name);
+    if (a != held.end() && b != held.end() && differ(*a->second, *b->second)) out.push_back(alias);
+  }
+  return out;
+}
+
 ModelPlan plan_params(const std::vector<SavedTree>& trees, StoredType type, const std::string& stem,
                       i64 max_file_bytes) {
   std::vector<TensorPlan> tensors;

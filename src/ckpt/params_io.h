@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,12 @@ namespace redco::ckpt {
 void load_params(ParamTree& tree, const ModelFiles& files,
                  const std::function<std::string(const std::string&)>& canonical,
                  const std::map<std::string, std::string>& aliases, const std::string& prefix = "");
+
+// The aliases (tied names, as load_params takes them) that the files hold beside the tensor they stand for,
+// with another shape or other values. Reads both until they differ.
+std::vector<std::string> stored_apart(const ModelFiles& files,
+                                      const std::function<std::string(const std::string&)>& canonical,
+                                      const std::map<std::string, std::string>& aliases);
 
 // One set of values to be written under `prefix` + the stored names.
 struct SavedTree {

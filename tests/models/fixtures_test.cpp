@@ -98,10 +98,15 @@ TEST(SillyRules, GiveTheSameNumbers) {
 
 // Blocks that keep their input alone give the gradients of those that keep everything.
 TEST(Recompute, GivesTheSameGradients) {
-  for (const char* name : {"gpt2", "gptj", "opt-postnorm", "llama", "t5", "bart"}) {
+  for (const char* name : {"gpt2", "gptj", "opt-postnorm", "llama"}) {
     SCOPED_TRACE(name);
     const Results kept = run_model(fixture(name), {1, 2});
     EXPECT_EQ(run_model(fixture(name), {1, 2}, {.recompute = true}), kept);
+  }
+  // What several blocks read, the memory and the bias table, gets their gradients in sums of other order.
+  for (const char* name : {"t5", "bart"}) {
+    SCOPED_TRACE(name);
+    expect_matches(fixture(name), run_model(fixture(name), {1, 2}, {.recompute = true}));
   }
 }
 

@@ -119,12 +119,12 @@ inline Inputs read_inputs(const Model& model, const std::string& folder) {
 }
 
 // Logits of every position. hidden: by the names of expected.safetensors.
-inline Tensor forward(const Model& model, const ParamTree& params, const Inputs& in, bool recompute,
+inline Tensor forward(const Model& model, const ParamTree& params, const Inputs& in, ApplyOptions options,
                       std::map<std::string, Tensor>* hidden) {
   const Layout batch = batch_layout();
   const auto tensor = [&](const Ids& ids) { return from_ids(ids.shape, ids.values, batch); };
   std::vector<Tensor> states;
-  const ApplyOptions options = {.recompute_blocks = recompute, .hidden_states = &states};
+  options.hidden_states = &states;
   const auto keep = [&](const std::string& prefix) {
     for (size_t i = 0; i < states.size(); ++i) (*hidden)[fmt::format("{}.{}", prefix, i)] = states[i];
     states.clear();
@@ -159,7 +159,7 @@ inline Results run_model(const std::string& folder, Mesh mesh, const ModelRun& r
     ParamTree params = detail::load_tree(*model, sharded, files);
     if (run.gradients) params = params.watched();
     std::map<std::string, Tensor> hidden;
-    const Tensor logits = detail::forward(*model, params, in, run.recompute, &hidden);
+    const Tensor logits = detail::forward(*model, params, in, {.recompute_blocks = run.recompute}, &hidden);
     const Tensor targets = from_ids(in.targets.shape, in.targets.values, batch_layout());
     const Tensor loss = scale(sum_all(cross_entropy(narrow(logits, 1, 0, in.n_logits), targets)),
                               1.0 / static_cast<double>(in.n_targets));

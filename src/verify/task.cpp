@@ -1,0 +1,123 @@
+#include "verify/task.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "ops/create.h"
+#include "ops/cross_entropy.h"
+#include "ops/elementwise.h"
+#include "ops/reduce.h"
+
+namespace redco {
+
+namespace {
+
+// Ids [rows, length] of the file, of the same shape as another field of the batch.
+std::vector<i32> ids_like(const Expected& e, const std::string& name, const std::string& like, i32 absent) {
+  const Shape shape = e.shape(like);
+  if (!e.has(name)) return std::vector<i32>(numel(shape), absent);
+  if (e.shape(name) != shape)
+    throw ContentsError("[verify] {}: '{}' has shape {}, '{}' has {}", e.path(), name,
+                        to_string(e.shape(name)), like, to_string(shape));
+  return e.ids(name);
+}
+
+// Labels of a decoder-only model are its ids; its logits say the token after.
+std::vector<i32> shifted(const std::vector<i32>& labels, i64 T) {
+  std::vector<i32> out(labels.size(), -100);
+  for (size_t i = 0; i + 1 < labels.size(); ++i)
+    if (static_cast<i64>(i + 1) % T != 0) out[i] = labels[i + 1];
+  return out;
+}
+
+void check_decoder_input(const Model& model, const Expected& e, const std::vector<i32>& ids,
+                         const std::vector<i32>& labels, i64 T) {
+  for (size_t row = 0; row < ids.size(); row += T) {
+    const auto expected = model.decoder_input_ids(std::span(labels).subspan(row, T));
+    if (!std::equal(expected.begin(), expected.end(), ids.begin() + static_cast<i64>(row)))
+      throw ContentsError(
+          "[verify] {}: row {} of 'decoder_input_ids' is not the labels moved one to the right", e.path(),
+          static_cast<i64>(row) / T);
+  }
+}
+
+}  // namespace
+
+TaskInputs read_task_inputs(const Model& model, const Expected& e) {
+  TaskInputs in;
+  const Layout rows = batch_layout();
+  const bool two = model.is_encoder_decoder();
+  if (two && !e.has("decoder_input_ids") && !e.has("labels"))
+    throw ContentsError("[verify] {}: a {} model needs 'decoder_input_ids' or 'labels'", e.path(),
+                        name_of(model.task()));
+  e.check_ids("input_ids", model.vocab_size());
+  const Tensor ids = from_ids(e.shape("input_ids"), e.ids("input_ids"), rows);
+  const std::vector<i32> mask = ids_like(e, "attention_mask", "input_ids", 1);
+  const Tensor key_mask = from_ids(ids.shape(), mask, rows);
+
+  const std::string decoded = !two                         ? "input_ids"
+                              : e.has("decoder_input_ids") ? "decoder_input_ids"
+                                                           : "labels";
+  const Shape shape = e.shape(decoded);
+  const std::vector<i32> labels = ids_like(e, "labels", decoded, -100);
+  if (shape.size() != 2 || shape[0] != ids.size(0))
+    throw ContentsError("[verify] {}: '{}' has shape {} beside {} rows of 'input_ids'", e.path(), decoded,
+                        to_string(shape), ids.size(0));
+  const i64 T = shape[1];
+  if (two) {
+    in.encoder = {.input_ids = ids, .key_mask = key_mask};
+    std::vector<i32> decoder_ids;
+    if (decoded == "labels") {
+      for (i64 r = 0; r < shape[0]; ++r)
+        for (const i32 id : model.decoder_input_ids(std::span(labels).subspan(r * T, T)))
+          decoder_ids.push_back(id);
+    } else {
+      e.check_ids(decoded, model.vocab_size());
+      decoder_ids = e.ids(decoded);
+      if (e.has("labels")) check_decoder_input(model, e, decoder_ids, labels, T);
+    }
+    in.decoder.input_ids = from_ids(shape, decoder_ids, rows);
+    in.decoder.memory_mask = key_mask;
+  } else {
+    in.decoder.input_ids = ids;
+    in.decoder.key_mask = key_mask;
+  }
+  // No mask of the decoder's input is given where there are two stacks.
+  const std::vector<i32> seen = two ? std::vector<i32>(numel(shape), 1) : mask;
+  std::vector<i32> positions;
+  for (i64 r = 0; r < shape[0]; ++r) {
+    const auto row = model.positions(std::span(seen).subspan(r * T, T), false);
+    positions.insert(positions.end(), row.begin(), row.end());
+  }
+  in.decoder.positions = from_ids(shape, positions, rows);
+  const std::vector<i32> targets = two ? labels : shifted(labels, T);
+  for (const i32 t : targets) in.n_targets += t >= 0;
+  in.targets = from_ids(shape, targets, rows);
+  return in;
+}
+
+Tensor task_logits(const Model& model, const ParamTree& params, const TaskInputs& in,
+                   std::map<std::string, Tensor>* hidden) {
+  std::vector<Tensor> states;
+  ApplyOptions o;
+  if (hidden) o.hidden_states = &states;
+  const auto keep = [&](const char* stack) {
+    for (size_t i = 0; i < states.size(); ++i) (*hidden)[fmt::format("{}.{}", stack, i)] = states[i];
+    states.clear();
+  };
+  DecoderInputs decoder = in.decoder;
+  if (model.is_encoder_decoder()) {
+    decoder.memory = model.encode(params, in.encoder, o);
+    keep("encoder_hidden");
+  }
+  const Tensor logits = model.apply(params, decoder, o);
+  keep(model.is_encoder_decoder() ? "decoder_hidden" : "hidden");
+  return logits;
+}
+
+Tensor task_loss(const TaskInputs& in, const Tensor& logits) {
+  return scale(sum_all(cross_entropy(logits, in.targets)),
+               in.n_targets ? 1.0 / static_cast<double>(in.n_targets) : 0.0);
+}
+
+}  // namespace redco

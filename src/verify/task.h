@@ -1,0 +1,30 @@
+// What a task asks of a model: its inputs as a fixture holds them, the forward pass, the loss.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "models/model.h"
+#include "verify/expected.h"
+
+namespace redco {
+
+struct TaskInputs {
+  EncoderInputs encoder;  // of two stacks
+  DecoderInputs decoder;  // without the memory
+  Tensor targets;         // [B, T] i32: what the logits' positions are to say; negative: not asked
+  i64 n_targets = 0;
+};
+
+// Reads the inputs of the model's task, cut over the current context. ContentsErrors name the file: ids
+// outside the vocabulary, shapes that don't go together, decoder inputs that aren't the labels moved right.
+TaskInputs read_task_inputs(const Model& model, const Expected& expected);
+
+// Logits of every position. `hidden` (may be null): hidden.<i>, or encoder_hidden.<i> and decoder_hidden.<i>.
+Tensor task_logits(const Model& model, const ParamTree& params, const TaskInputs& in,
+                   std::map<std::string, Tensor>* hidden);
+
+// The mean over the targets, one element.
+Tensor task_loss(const TaskInputs& in, const Tensor& logits);
+
+}  // namespace redco
