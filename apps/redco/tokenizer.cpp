@@ -1,6 +1,7 @@
 #include "text/tokenizer.h"
 
 #include "base/log.h"
+#include "base/words.h"
 #include "commands.h"
 #include "text/jsonl.h"
 #include "text/train_tokenizer.h"
@@ -50,7 +51,11 @@ void add_tokenizer_train(CLI::App& tokenizer, Invocation& run) {
       ->check(CLI::Range(0, 1024));
   c->callback([o, &run] {
     const TrainedTokenizer t = train_tokenizer(*o);
-    info("{}: {} tokens, {:.2f} bytes of the training text each", o->output, t.vocab_size, t.bytes_per_token);
+    info("{} of text, {} words, {} distinct ones", human_bytes(t.text_bytes),
+         human_count(static_cast<double>(t.n_words)), human_count(static_cast<double>(t.n_distinct_words)));
+    if (t.vocab_size < o->vocab_size)
+      info("{} tokens instead of {}: the text has no more to learn", t.vocab_size, o->vocab_size);
+    info("{}: {} tokens, {:.2f} bytes of the text each", o->output, t.vocab_size, t.bytes_per_token);
     run.exit_code = 0;
   });
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "text/in_order.h"
@@ -117,7 +118,7 @@ class Substrings {
 
 }  // namespace
 
-CharWords char_words(const WordCounts& words, u64 min_count) {
+CharWords char_words(const WordCounts& words, u64 min_count, std::string_view always) {
   std::unordered_map<char32_t, u64> counts;
   auto each_char = [](std::string_view word, auto&& f) {
     for (const char *p = word.data(), *end = p + word.size(); p < end;) f(next_code_point(p));
@@ -125,13 +126,24 @@ CharWords char_words(const WordCounts& words, u64 min_count) {
   for (std::size_t k = 0; k < words.size(); ++k)
     each_char(words.word(k), [&](char32_t c) { counts[c] += words.counts[k]; });
   CharWords out;
+  std::unordered_set<char32_t> kept;
+  each_char(always, [&](char32_t c) {
+    kept.insert(c);
+    counts[c] += 0;
+  });
   for (const auto& [c, n] : counts)
-    if (n >= min_count) out.alphabet.push_back(c);
+    if (n >= min_count || kept.count(c)) out.alphabet.push_back(c);
   std::sort(out.alphabet.begin(), out.alphabet.end());
   std::unordered_map<char32_t, u32> place;
   for (std::size_t k = 0; k < out.alphabet.size(); ++k) {
     place[out.alphabet[k]] = static_cast<u32>(k + 1);
     out.char_counts.push_back(counts[out.alphabet[k]]);
+  }
+  for (u32 c = 1; c <= out.alphabet.size(); ++c) {
+    if (out.char_counts[c - 1] > 0) continue;
+    out.begins.push_back(static_cast<u32>(out.chars.size()));
+    out.counts.push_back(0);
+    out.chars.insert(out.chars.end(), {c, 0});
   }
   for (std::size_t k = 0; k < words.size(); ++k) {
     u32 length = 0;

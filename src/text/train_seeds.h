@@ -1,6 +1,7 @@
 // Where Unigram training starts from: the substrings of words that are there more than once.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "base/types.h"
@@ -25,9 +26,9 @@ struct CharWords {
   }
 };
 
-// min_count: characters that are there less often are left out. ContentsError for more than 2^32 - 1
-// characters of distinct words.
-CharWords char_words(const WordCounts& words, u64 min_count);
+// min_count: characters that are there less often are left out, but for those of `always`, which are in the
+// alphabet even if the text has none. ContentsError for more than 2^32 - 1 characters of distinct words.
+CharWords char_words(const WordCounts& words, u64 min_count, std::string_view always = "");
 
 // The characters chars[begin, begin + length), and how often they follow each other in the text.
 struct Seed {

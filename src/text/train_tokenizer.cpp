@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 #include <unordered_set>
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/log.h"
 #include "base/progress.h"
 #include "base/words.h"
 #include "text/in_order.h"
@@ -106,8 +106,10 @@ struct Made {
 };
 
 Made make_bpe(const WordCounts& words, const TokenizerTraining& o, Reports& reports) {
-  BpeTraining t{
-      .vocab_size = static_cast<i32>(o.vocab_size), .min_frequency = o.min_frequency, .special = o.special};
+  BpeTraining t;
+  t.vocab_size = static_cast<i32>(o.vocab_size);
+  t.min_frequency = o.min_frequency;
+  t.special = o.special;
   reports.begin("tokenizer: merging", o.vocab_size);
   const LearnedBpe learned = learn_bpe(words, t, reports.learning());
   reports.end();
@@ -144,15 +146,19 @@ Made make_unigram(const WordCounts& words, const TokenizerTraining& o, Reports& 
         o.vocab_size, o.special.size(), o.byte_fallback ? " and 256 bytes" : "",
         static_cast<i64>(o.special.size()) + n_bytes + 1,
         o.byte_fallback ? ", or leave the bytes out with --no-byte-fallback" : "");
-  UnigramTraining t{.n_pieces = n_pieces, .min_frequency = o.min_frequency, .threads = o.threads};
+  UnigramTraining t;
+  t.n_pieces = n_pieces;
+  t.min_frequency = o.min_frequency;
+  t.threads = o.threads;
+  // Text that happens to read "<0x0A>" must not become that byte: its characters are pieces, and likelier
+  // ones.
+  if (o.byte_fallback) t.always = "<0x123456789ABCDEF>";
   reports.begin("tokenizer: pruning", 0);
   const LearnedUnigram learned = learn_unigram(words, t, reports.learning());
   reports.end();
   Json vocab = Json::array();
   for (const std::string& s : o.special) vocab.push_back({s, 0.0});
-  // Text that happens to read "<0x0A>" must not become the byte: these six characters are likelier one by
-  // one.
-  const double never = 7 * std::floor(learned.min_score);
+  const double never = 7 * std::floor(learned.min_score);  // less than six of any piece
   for (int b = 0; b < n_bytes; ++b) vocab.push_back({fmt::format("<0x{:02X}>", b), never});
   const std::unordered_set<std::string> special(o.special.begin(), o.special.end());
   for (const auto& [piece, score] : learned.pieces)
@@ -216,15 +222,6 @@ TrainedTokenizer train_tokenizer(const TokenizerTraining& options) {
   if (words.size() == 0)
     throw ContentsError("[tokenizer] there is no text in {}{}", o.files.front(),
                         o.files.size() > 1 ? fmt::format(" and {} more files", o.files.size() - 1) : "");
-  info(
-      "{} of text, {} words, {} distinct ones", human_bytes(words.text_bytes),
-      [&] {
-        double n = 0;
-        for (u64 c : words.counts) n += static_cast<double>(c);
-        return human_count(n);
-      }(),
-      human_count(static_cast<double>(words.size())));
-
   Made made = unigram ? make_unigram(words, o, reports) : make_bpe(words, o, reports);
   Json added = Json::array();
   for (std::size_t id = 0; id < o.special.size(); ++id)
@@ -246,12 +243,10 @@ TrainedTokenizer train_tokenizer(const TokenizerTraining& options) {
   file.append(root.dump(2) + "\n");
   file.commit();
   write_file_durable(join_path(o.output, "tokenizer_config.json"), config_of(o.special).dump(2) + "\n");
-  if (n_vocab < o.vocab_size)
-    info("{} tokens, fewer than the {} asked for: the text has no more that are there {} times", n_vocab,
-         o.vocab_size, std::max(i64{2}, o.min_frequency));
   const double per_token =
       made.n_tokens == 0 ? 0 : static_cast<double>(words.text_bytes) / static_cast<double>(made.n_tokens);
-  return {n_vocab, words.text_bytes, per_token};
+  return {n_vocab, words.text_bytes, std::accumulate(words.counts.begin(), words.counts.end(), u64{0}),
+          words.size(), per_token};
 }
 
 }  // namespace redco

@@ -24,8 +24,8 @@ struct TokenizerTraining {
 };
 
 struct TrainedTokenizer {
-  i32 vocab_size;
-  u64 text_bytes;
+  i32 vocab_size;  // less than asked for where the text has no more to learn
+  u64 text_bytes, n_words, n_distinct_words;
   double bytes_per_token;  // of the training text
 };
 

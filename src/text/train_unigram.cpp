@@ -111,8 +111,9 @@ double digamma(double x) {
 class UnigramLearner {
  public:
   UnigramLearner(const WordCounts& words, const UnigramTraining& options)
-      : o_(options), words_(char_words(words, static_cast<u64>(std::max(i64{1}, options.min_frequency)))) {
-    if (words_.size() == 0)
+      : o_(options),
+        words_(char_words(words, static_cast<u64>(std::max(i64{1}, options.min_frequency)), options.always)) {
+    if (std::all_of(words_.counts.begin(), words_.counts.end(), [](u64 n) { return n == 0; }))
       throw ContentsError("[tokenizer] no character is in the text {} times or more", o_.min_frequency);
     if (static_cast<i64>(words_.alphabet.size()) > o_.n_pieces)
       throw UsageError(
@@ -150,7 +151,7 @@ class UnigramLearner {
     std::vector<u32> where(words_.alphabet.size() + 1);
     for (u32 p = 0; p < words_.chars.size(); ++p) where[words_.chars[p]] = p;
     for (u32 c = 1; c < where.size(); ++c)
-      pieces_.push_back({where[c], 1, static_cast<double>(words_.char_counts[c - 1])});
+      pieces_.push_back({where[c], 1, std::max(1.0, static_cast<double>(words_.char_counts[c - 1]))});
     const i64 most = std::max(i64{0}, o_.seed_size - static_cast<i64>(pieces_.size()));
     for (const Seed& s :
          frequent_substrings(words_, o_.max_piece_length, static_cast<std::size_t>(most), o_.threads))
@@ -334,8 +335,8 @@ class UnigramLearner {
     for (const Piece& p : pieces_) {
       std::string text;
       for (u32 k = 0; k < p.length; ++k) append_utf8(words_.alphabet[words_.chars[p.begin + k] - 1], text);
-      // Nine decimals: so few digits mean the same number to every reader of JSON, fast and exact ones. One bit
-      // of difference, and the best of two equal segmentations is another one.
+      // Nine decimals: so few digits mean the same number to every reader of JSON, fast and exact ones. One
+      // bit of difference, and the best of two equal segmentations is another one.
       const double score = std::round(p.score * 1e9) / 1e9;
       out.pieces.emplace_back(std::move(text), score);
       out.min_score = std::min(out.min_score, score);

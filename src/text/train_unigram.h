@@ -16,6 +16,7 @@ namespace redco {
 struct UnigramTraining {
   i64 n_pieces = 8000;             // that are wanted; fewer where the text doesn't have them
   i64 min_frequency = 1;           // characters seen less often are left out: they become unknown, or bytes
+  std::string always;              // characters that are pieces in any case
   u32 max_piece_length = 16;       // characters
   i64 seed_size = 1'000'000;       // pieces to start from
   double shrinking_factor = 0.75;  // what of the pieces stays, each round
