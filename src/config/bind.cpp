@@ -174,6 +174,11 @@ class Binder {
       default:
         break;
     }
+    if (const bool* flag = std::get_if<bool>(&v)) {
+      // `true` beside words, as in early_stopping: never.
+      const std::string word = *flag ? "true" : "false";
+      if (std::find(s.choices.begin(), s.choices.end(), word) != s.choices.end()) return SettingValue(word);
+    }
     const bool known = text && (s.choices.empty() ||
                                 std::find(s.choices.begin(), s.choices.end(), *text) != s.choices.end());
     if (!known || (s.is_path && text->empty()) || text->find('\0') != std::string::npos) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -46,6 +47,11 @@ Json scalar_schema(const Setting& s, bool nullable) {
   if (!s.choices.empty()) {
     j["enum"] = s.choices;
     if (nullable) j["enum"].push_back(nullptr);
+    for (const bool flag : {false, true})  // as YAML reads the word without quotes
+      if (std::find(s.choices.begin(), s.choices.end(), flag ? "true" : "false") != s.choices.end()) {
+        j["enum"].push_back(flag);
+        j["type"] = nullable ? Json::array({type, "boolean", "null"}) : Json::array({type, "boolean"});
+      }
   }
   return j;
 }

@@ -98,7 +98,8 @@ bool check_parallel(const JobConfig& job, JobUse use, Checks& c) {
     c.problem("{} is more than the {} slots of parallel.hosts ({}); add slots or use n_ranks <= {}",
               c.cite("parallel.n_ranks", *p.n_ranks), slots, job.origins.where("parallel.hosts"), slots);
   }
-  const bool runs = use == JobUse::train || use == JobUse::bench || use == JobUse::predict;
+  const bool runs = use == JobUse::train || use == JobUse::bench || use == JobUse::evaluate ||
+                    use == JobUse::predict || use == JobUse::chat;
   for (const bool optimizer : {true, false}) {
     if (runs && (optimizer ? p.shard_optimizer : p.shard_parameters)) {
       c.problem("{} can be planned, but not run; set it to false",
@@ -108,7 +109,32 @@ bool check_parallel(const JobConfig& job, JobUse use, Checks& c) {
   return names.size() == p.hosts.size();
 }
 
-void check_train(const JobConfig& job, Checks& c) {
+void check_data(const JobConfig& job, Checks& c) {
+  const DataSettings& d = job.data;
+  const bool jsonl = d.is_jsonl();
+  if (!jsonl && !d.packing && job.pipeline == "lm")
+    c.problem("{}: text is always packed; remove the key", c.cite("data.packing", false));
+  // What the other format alone knows.
+  const auto idle = [&](const char* name, const char* format) {
+    const std::string key = fmt::format("data.{}", name);
+    if (job.origins.given(key))
+      c.problem("{} ({}) has no effect: it is for data.format={}", key, job.origins.where(key), format);
+  };
+  if (jsonl) {
+    idle("documents", "text");
+    if (d.max_length && *d.max_length < 2)
+      c.problem("{}: an example needs at least 2 tokens", c.cite("data.max_length", *d.max_length));
+    if (!d.packing && d.attention_across)
+      c.problem("{}: rows have one example each where {}; remove one of the two",
+                c.cite("data.attention_across", *d.attention_across), c.cite("data.packing", false));
+    if (d.fields.prompt.has_value() != d.fields.completion.has_value())
+      c.problem("data.fields: prompt and completion go together; name both keys, or neither (~)");
+  } else if (!d.train.empty() || !d.eval.empty()) {
+    for (const char* name : {"too_long", "skip_bad", "chat_template"}) idle(name, "jsonl");
+  }
+}
+
+void check_train(const JobConfig& job, JobUse use, Checks& c) {
   const TrainSettings& t = job.train;
   if (t.warmup_steps && job.origins.given("train.warmup_ratio")) {
     c.problem("{} and {} are both given; keep one", c.cite("train.warmup_ratio", t.warmup_ratio),
@@ -118,8 +144,6 @@ void check_train(const JobConfig& job, Checks& c) {
     c.problem("{} is more than {}; the learning rate would never be reached",
               c.cite("train.warmup_steps", *t.warmup_steps), c.cite("train.max_steps", *t.max_steps));
   }
-  if (!job.data.packing)
-    c.problem("{}: text is always packed; remove the key", c.cite("data.packing", false));
   const SaveBestSettings& best = job.checkpoint.save_best_by;
   // What the built-in pipeline evaluates; metrics of a user's pipeline are known to that pipeline alone.
   const std::vector<std::string> known = {"loss", "perplexity"};
@@ -145,6 +169,19 @@ void check_train(const JobConfig& job, Checks& c) {
       named.push_back(metrics[i]);
     }
   }
+  if (t.lora.rank) {
+    if (!job.model.path && use == JobUse::train)
+      c.problem("{} needs model.path: the weights that the adapters stand beside",
+                c.cite("train.lora.rank", *t.lora.rank));
+    if (t.lora.target_modules.empty())
+      c.problem("train.lora.target_modules ({}) is empty; name the layers, or all-linear",
+                job.origins.where("train.lora.target_modules"));
+  } else if (!job.model.adapter) {
+    for (const char* key : {"alpha", "dropout", "target_modules", "use_rslora", "modules_to_save"})
+      if (const std::string name = std::string("train.lora.") + key; job.origins.given(name))
+        c.problem("{} ({}) says nothing without a rank: set train.lora.rank, e.g. to 8", name,
+                  job.origins.where(name));
+  }
   const EarlyStoppingSettings& early = t.early_stopping;
   if (early.metric) {
     if (job.pipeline == "lm" && std::find(known.begin(), known.end(), *early.metric) == known.end())
@@ -157,16 +194,58 @@ void check_train(const JobConfig& job, Checks& c) {
       c.problem("{} needs evaluations on the way: set eval.every_n_steps or eval.every_n_epochs",
                 c.cite("train.early_stopping.metric", *early.metric));
   } else {
-    for (const char* key : {"mode", "patience", "min_delta"})
-      if (const std::string name = std::string("train.early_stopping.") + key; job.origins.given(name))
-        c.problem("{} ({}) says nothing without a metric: set train.early_stopping.metric, e.g. to loss",
-                  name, job.origins.where(name));
+    const EarlyStoppingSettings fresh;
+    std::string idle;
+    if (early.mode) idle = c.cite("train.early_stopping.mode", *early.mode);
+    if (early.patience != fresh.patience) idle = c.cite("train.early_stopping.patience", early.patience);
+    if (early.min_delta != fresh.min_delta) idle = c.cite("train.early_stopping.min_delta", early.min_delta);
+    if (!idle.empty()) c.problem("{} has no effect: set train.early_stopping.metric, e.g. to loss", idle);
   }
   if (!named.empty() && job.data.eval.empty() && job.pipeline == "lm") {
     c.problem(
         "checkpoint.save_best_by ({}) needs an evaluation: set data.eval",
         job.origins.where(best.max.empty() ? "checkpoint.save_best_by.min" : "checkpoint.save_best_by.max"));
   }
+}
+
+// Settings of generation that exclude one another; `section` is where they stand.
+void check_generation(const std::string& section, const GenerationSettings& g, Checks& c) {
+  const auto key = [&](const char* name) { return section + "." + name; };
+  const auto cite = [&](const char* name, const auto& value) { return c.cite(key(name), value); };
+  const GenerationSettings fresh;
+  if (!g.draws()) {
+    std::string idle;
+    if (g.top_k) idle = cite("top_k", *g.top_k);
+    if (g.top_p != fresh.top_p) idle = cite("top_p", g.top_p);
+    if (g.min_p != fresh.min_p) idle = cite("min_p", g.min_p);
+    if (!idle.empty())
+      c.problem("{} has no effect: {} is 0, the likeliest token is taken; set it above 0", idle,
+                key("temperature"));
+  } else if (g.num_beams > 1) {
+    c.problem("{} draws tokens, {} searches for the likeliest text; keep one",
+              cite("temperature", g.temperature), cite("num_beams", g.num_beams));
+  }
+  if (g.num_beams == 1) {
+    if (g.length_penalty != fresh.length_penalty)
+      c.problem("{} has no effect without beams; set {} above 1", cite("length_penalty", g.length_penalty),
+                key("num_beams"));
+    if (g.early_stopping != fresh.early_stopping)
+      c.problem("{} has no effect without beams; set {} above 1", cite("early_stopping", g.early_stopping),
+                key("num_beams"));
+    if (g.num_return_sequences > 1 && !g.draws())
+      c.problem("{}: without drawing or beams all would be the same; set {} above 0, or {} to that many",
+                cite("num_return_sequences", g.num_return_sequences), key("temperature"), key("num_beams"));
+  } else if (g.num_return_sequences > g.num_beams) {
+    c.problem("{} is more than {}: a search has no more answers than beams",
+              cite("num_return_sequences", g.num_return_sequences), cite("num_beams", g.num_beams));
+  }
+  if (g.min_new_tokens > g.max_new_tokens)
+    c.problem("{} is more than {}", cite("min_new_tokens", g.min_new_tokens),
+              cite("max_new_tokens", g.max_new_tokens));
+  for (std::size_t i = 0; i < g.stop.size(); ++i)
+    if (g.stop[i].empty())
+      c.problem("{} is empty: it would end every answer at once",
+                c.cite(fmt::format("{}[{}]", key("stop"), i), "\"\""));
 }
 
 void check_model(const JobConfig& job, JobUse use, Checks& c) {
@@ -248,15 +327,20 @@ BatchSizes batch_sizes(const JobConfig& job, i64 dp) {
 
 void check_job(const JobConfig& job, JobUse use) {
   Checks c(job);
-  if (use != JobUse::verify) check_model(job, use, c);
+  if (use != JobUse::verify && use != JobUse::data) check_model(job, use, c);
   const bool ranks_known = check_parallel(job, use, c);
   c.run([&] {
     if (const auto ranks = ranks_known ? declared_ranks(job) : std::nullopt) {
       const i64 dp = replicas(job, *ranks);
-      if (use != JobUse::predict && use != JobUse::verify) batch_sizes(job, dp);
+      if (use != JobUse::predict && use != JobUse::chat && use != JobUse::verify && use != JobUse::data)
+        batch_sizes(job, dp);
     }
   });
-  if (use == JobUse::train || use == JobUse::validate) check_train(job, c);
+  if (use == JobUse::train || use == JobUse::validate || use == JobUse::evaluate || use == JobUse::data)
+    check_data(job, c);
+  if (use == JobUse::train || use == JobUse::validate) check_train(job, use, c);
+  if (use == JobUse::evaluate && job.data.eval.empty())
+    c.problem("data.eval is missing: the files to evaluate on");
   if (use == JobUse::train) {
     if (job.data.train.empty() && job.pipeline == "lm")
       c.problem("data.train is missing: the files to train on");
@@ -266,17 +350,22 @@ void check_job(const JobConfig& job, JobUse use) {
       c.problem("train.global_batch_size is missing: the rows of one optimizer step, e.g. 32");
     }
   }
-  if (use == JobUse::predict) {
+  if (use == JobUse::predict || use == JobUse::chat) {
     const PredictSettings& p = job.predict;
-    if (!p.input && p.prompt.empty())
+    check_generation("predict", p, c);
+    if (use == JobUse::chat) {
+      if (p.num_beams > 1)
+        c.problem("{}: a chat's answer appears as it is made, and beams decide at the end; use 1",
+                  c.cite("predict.num_beams", p.num_beams));
+      if (p.num_return_sequences > 1)
+        c.problem("{}: a chat goes on from one answer; use 1",
+                  c.cite("predict.num_return_sequences", p.num_return_sequences));
+    } else if (!p.input && p.prompt.empty()) {
       c.problem("predict: one of prompt or input is needed, e.g. predict.prompt='Once upon'");
+    }
     if (p.input && !p.prompt.empty()) {
       c.problem("{} and predict.prompt ({}) are both given; keep one", c.cite("predict.input", *p.input),
                 job.origins.where("predict.prompt"));
-    }
-    if (p.temperature == 0 && (p.top_k || p.top_p < 1)) {
-      c.problem("{} has no effect: predict.temperature is 0, the likeliest token is taken; set it above 0",
-                p.top_k ? c.cite("predict.top_k", *p.top_k) : c.cite("predict.top_p", p.top_p));
     }
     const bool named = p.checkpoint && (*p.checkpoint == "last" || p.checkpoint->rfind("best-", 0) == 0);
     if (named && !job.workdir) {

@@ -52,7 +52,7 @@ struct Bench {
     c.compute_dtype = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
     c.world().together([&] {
       tokenizer = job_tokenizer(job, "");
-      source = model_source(job, tokenizer.get());
+      source = training_source(job, tokenizer.get());
       if (!source.folder.empty() && !ckpt_here(source.folder)) source.folder.clear();
       model = make_job_model(job, source);
       pipeline = make_pipeline(job.pipeline);
@@ -185,17 +185,13 @@ BenchReport bench_generation(Bench& b, const JobConfig& job, i64 runs) {
   r.length = std::max<i64>(1, positions - r.new_tokens);
   r.rows = job.predict.batch_size * c.mesh().dp;
   r.steps = runs;
-  std::vector<std::vector<i32>> prompts;
-  std::vector<i64> ordinals;
+  std::vector<GenerationPrompt> prompts;
   for (i64 i = 0; i < job.predict.batch_size; ++i) {
-    ordinals.push_back(c.coord().dp * job.predict.batch_size + i);
-    prompts.push_back(random_tokens(1, ordinals.back(), r.length, b.model->vocab_size()));
+    const i64 ordinal = c.coord().dp * job.predict.batch_size + i;
+    prompts.push_back({random_tokens(1, ordinal, r.length, b.model->vocab_size()), ordinal});
   }
-  GenerationSettings g;
-  g.temperature = job.predict.temperature;
-  g.top_k = job.predict.top_k.value_or(0);
-  g.top_p = job.predict.top_p;
-  g.seed = static_cast<u64>(job.predict.seed);
+  GenerationSettings g = job.predict;
+  g.min_new_tokens = 0;
   std::vector<double> prefill, decode, whole;
   for (i64 s = 0; s <= runs; ++s) {
     g.max_new_tokens = s == 0 ? 2 : r.new_tokens;
@@ -205,8 +201,9 @@ BenchReport bench_generation(Bench& b, const JobConfig& job, i64 runs) {
     {
       auto replica = Context::mp_submesh(c);
       Context::Use use(*replica);
-      generate(*b.model, b.params, prompts, ordinals, g,
-               [&](const auto&, const auto&) { at.push_back(seconds()); });
+      GenerateOptions o{.batch_size = job.predict.batch_size};
+      o.on_step = [&] { at.push_back(seconds()); };
+      generate(*b.model, b.params, prompts, g, {}, o);
     }
     c.world().barrier();
     if (s == 0) continue;

@@ -1,16 +1,19 @@
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/gzip.h"
 #include "base/log.h"
-#include "ckpt/publish.h"
+#include "base/progress.h"
+#include "base/timing.h"
 #include "comm/group.h"
-#include "job/assemble.h"
+#include "job/predict_requests.h"
+#include "job/predictions_file.h"
 #include "job/run.h"
 #include "job/session.h"
-#include "pipelines/pipelines.h"
 #include "train/predictor.h"
 
 namespace redco {
@@ -19,141 +22,186 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-// predict.checkpoint, else workdir's last, else the model's own folder ("").
-std::string checkpoint_folder(const JobConfig& job) {
-  const std::string folder = job.workdir ? join_path(*job.workdir, "checkpoints") : "";
-  if (job.predict.checkpoint) {
-    const std::string& what = *job.predict.checkpoint;
-    if (what.find('/') != std::string::npos || is_folder(what)) return what;
-    if (folder.empty())
-      throw UsageError("[predict] predict.checkpoint={} is a pointer of a workdir; give workdir", what);
-    return ckpt::CheckpointFolder(folder).resolve(what);
-  }
-  if (!folder.empty() && is_folder(folder)) {
-    const auto found = ckpt::CheckpointFolder(folder).find_newest_whole(false);
-    if (found) return found.path;
-  }
-  return "";
+void print(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+    throw IoError("writing standard output: {}", std::strerror(errno));
 }
 
-struct Request {
-  Json id;  // null: none given
-  std::string prompt;
-};
+// What a run of predict has to do: counted before the first prompt is answered, so that a bad line in a long
+// file shows at once and not after hours.
+i64 count_requests(const JobConfig& job, const PredictModel& m) {
+  PredictRequests all(job, m);
+  PredictRequest r;
+  i64 n = 0;
+  while (all.next(r)) ++n;
+  if (all.skipped() > 0)
+    warn("[predict] {} lines of {} can't be used and are left out; the first: {}", all.skipped(),
+         *job.predict.input, all.first_reason());
+  if (n == 0)
+    throw ContentsError("[predict] {} holds no prompt", job.predict.input.value_or("predict.prompt"));
+  return n;
+}
 
-std::vector<Request> read_requests(const JobConfig& job) {
-  std::vector<Request> out;
-  for (const std::string& p : job.predict.prompt) out.push_back({nullptr, p});
-  if (!job.predict.input) return out;
-  LineReader lines(*job.predict.input);
-  std::string line;
-  while (lines.next(line)) {
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const Json j = Json::parse(line, nullptr, false);
-    if (!j.is_object()) throw ContentsError("[predict] {}: not a JSON object", lines.where());
-    const auto it = j.find("prompt");
-    if (it == j.end() || !it->is_string())
-      throw ContentsError("[predict] {}: no text under \"prompt\"", lines.where());
-    out.push_back({j.contains("id") ? j["id"] : Json(), it->get<std::string>()});
-  }
-  if (out.empty()) throw ContentsError("[predict] {} holds no prompt", *job.predict.input);
+// Its line of the output: what was asked, then what was answered.
+std::string line_of(const PredictRequest& r, const std::string& answer) {
+  const std::string members = r.head.substr(0, r.head.size() - 1);
+  return members + (answer == "{}" ? "}" : "," + answer.substr(1)) + "\n";
+}
+
+// What is shown for a prompt on the command line: each answer behind the prompt.
+std::string shown(const PredictRequest& r, const std::string& answer) {
+  const Json j = Json::parse(answer);
+  std::string out;
+  const Json& prediction = j.contains("prediction") ? j.at("prediction") : Json("");
+  for (const Json& one : prediction.is_array() ? prediction : Json::array({prediction}))
+    out += r.prompt + (one.is_string() ? one.get<std::string>() : one.dump()) + "\n";
   return out;
 }
 
-int predict_on_ranks(const JobConfig& job, Context& c) {
-  Group& world = c.world();
-  std::unique_ptr<Tokenizer> tokenizer;
-  std::unique_ptr<Model> model;
-  std::unique_ptr<Pipeline> pipeline;
-  ModelSource source;
-  std::vector<Request> requests;
-  std::vector<Example> examples;
-  world.together([&] {
-    requests = read_requests(job);
-    const std::string folder = checkpoint_folder(job);
-    tokenizer = job_tokenizer(job, folder);
-    if (!tokenizer)
-      throw UsageError("[model] no tokenizer; give model.tokenizer (`bytes` or a tokenizer's folder)");
-    source = model_source(job, tokenizer.get(), folder);
-    if (source.folder.empty() && world.rank() == 0)
-      warn("[predict] no checkpoint in workdir and no model.path: the weights are random");
-    model = make_job_model(job, source);
-    pipeline = make_pipeline(job.pipeline);
-    pipeline->model = model.get();
-    pipeline->tokenizer = tokenizer.get();
-    const EndIds end = end_ids(source, tokenizer.get());
-    const PredictSettings& p = job.predict;
-    pipeline->settings_json = Json{
-        {"predict",
-         {{"max_new_tokens", p.max_new_tokens},
-          {"temperature", p.temperature},
-          {"top_k", p.top_k ? Json(*p.top_k) : Json()},
-          {"top_p", p.top_p},
-          {"seed", p.seed},
-          {"eos_ids", end.eos},
-          {"pad_id", end.pad}}}}.dump();
-    for (size_t i = 0; i < requests.size(); ++i) {
+class PredictRun {
+ public:
+  PredictRun(const JobConfig& job, Context& c) : job_(job), world_(c.world()), first_(c.rank() == 0) {
+    world_.together([&] {
+      m_ = load_predict_model(job, first_);
+      requests_ = std::make_unique<PredictRequests>(job, m_);
+    });
+    i64 counts[2] = {0, 0};
+    world_.on_first([&] {
+      const auto same = [](const std::string& a, const std::string& b) {
+        std::error_code none;
+        return std::filesystem::equivalent(a, b, none);
+      };
+      if (job.predict.output && job.predict.input && same(*job.predict.output, *job.predict.input))
+        throw UsageError("[predict] predict.output is predict.input: {}", *job.predict.output);
+      counts[0] = count_requests(job, m_);
+      if (job.predict.output)
+        file_ = std::make_unique<PredictionsFile>(*job.predict.output, prediction_settings(job, m_),
+                                                  job.predict.overwrite);
+      counts[1] = file_ ? file_->kept() : 0;
+      if (counts[1] > counts[0])
+        throw UsageError(
+            "[predict] {} has {} lines, more than the {} prompts; predict.overwrite=true begins it anew",
+            *job.predict.output, counts[1], counts[0]);
+    });
+    world_.broadcast_bytes(counts, sizeof counts);
+    total_ = counts[0];
+    done_ = counts[1];
+    c.random.seed = static_cast<u64>(job.train.seed);
+    c.compute_dtype = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
+    dp_ = c.mesh().dp;
+  }
+
+  int run() {
+    pass_over_kept();
+    if (done_ == total_) {
+      world_.on_first([&] {
+        info("[predict] all {} predictions are in {} already; predict.overwrite=true makes them again",
+             total_, *job_.predict.output);
+      });
+      return 0;
+    }
+    if (first_ && done_ > 0) info("[predict] {} of {} predictions are there; going on", done_, total_);
+    const ParamTree params = make_job_params(job_, m_.source, m_.model.get(), m_.pipeline->params());
+    std::optional<Progress> progress;
+    if (first_ && job_.predict.output) progress.emplace("predict", total_, done_);
+    // Answers reach the file in increments. Within one, rows that end make room for the next prompts; at its
+    // end they can't, so it lasts a while.
+    i64 batches = 4;
+    while (done_ < total_) {
+      const double begin = seconds();
+      const i64 n = std::min(total_ - done_, batches * job_.predict.batch_size * dp_);
+      answer(params, n);
+      if (progress) progress->update(done_, Progress::Fields{});
+      const double took = world_.agree(seconds() - begin);
+      if (took < 20) batches = std::min<i64>(2 * batches, 1024);
+      if (took > 90) batches = std::max<i64>(batches / 2, 1);
+    }
+    if (progress) progress->finish(done_, {});
+    world_.on_first([&] {
+      if (job_.predict.output) info("[predict] {} predictions in {}", total_, *job_.predict.output);
+    });
+    return 0;
+  }
+
+ private:
+  // The next n prompts, on every rank.
+  std::vector<PredictRequest> take(i64 n) {
+    std::vector<PredictRequest> out;
+    world_.together([&] {
+      PredictRequest r;
+      while (static_cast<i64>(out.size()) < n && requests_->next(r)) out.push_back(std::move(r));
+      if (static_cast<i64>(out.size()) < n)
+        throw ContentsError("[predict] {} has become shorter since the run began",
+                            job_.predict.input.value_or("predict.prompt"));
+    });
+    return out;
+  }
+
+  // Answers that an earlier run wrote must be those to these prompts.
+  void pass_over_kept() {
+    for (i64 at = 0; at < done_;) {
+      const auto some = take(std::min<i64>(1024, done_ - at));
+      world_.on_first([&] {
+        for (std::size_t i = 0; i < some.size(); ++i)
+          file_->check(at + static_cast<i64>(i), some[i].head,
+                       fmt::format("prompt {} of {}", some[i].ordinal + 1,
+                                   job_.predict.input.value_or("predict.prompt")));
+      });
+      at += static_cast<i64>(some.size());
+    }
+  }
+
+  void answer(const ParamTree& params, i64 n) {
+    const auto requests = take(n);
+    std::vector<Example> examples;
+    for (const PredictRequest& r : requests) {
       Example e;
-      e.ordinal = static_cast<i64>(i);
-      auto ids = tokenizer->encode(requests[i].prompt);
-      // The text goes on: an end token that the template appends is not part of it.
-      const auto plain = tokenizer->encode(requests[i].prompt, false);
-      const auto eos = tokenizer->special().eos;
-      if (eos && ids.size() > 1 && ids.back() == *eos && (plain.empty() || plain.back() != *eos))
-        ids.pop_back();
-      if (ids.empty()) {
-        const auto start = tokenizer->special().bos ? tokenizer->special().bos : eos;
-        if (!start)
-          throw UsageError("[predict] prompt {} is empty, and the tokenizer has no token to begin with",
-                           i + 1);
-        ids = {*start};
-      }
-      for (i32 id : ids)
-        if (id >= model->vocab_size())
-          throw ContentsError(
-              "[predict] prompt {}: token id {} is outside the model's vocabulary of {}: the tokenizer is "
-              "another vocabulary's",
-              i + 1, id, model->vocab_size());
-      if (static_cast<i64>(ids.size()) >= model->max_length())
-        throw ContentsError("[predict] prompt {} has {} tokens, the model has {} positions", i + 1,
-                            ids.size(), model->max_length());
-      e.ids["prompt"] = std::move(ids);
+      e.ordinal = r.ordinal;
+      e.ids["prompt"] = r.ids;
+      e.text = r.prompt;
       examples.push_back(std::move(e));
     }
-  });
-  c.random.seed = static_cast<u64>(job.train.seed);
-  c.compute_dtype = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
-  const ParamTree params = make_job_params(job, source, model.get(), pipeline->params());
-  const auto outputs = predict(*pipeline, params, examples, job.predict.batch_size);
-  world.on_first([&] {
-    std::string text;
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      const Json out = Json::parse(outputs[i]);
-      if (job.predict.output || job.predict.input) {
-        Json line = {{"id", requests[i].id.is_null() ? Json(i) : requests[i].id},
-                     {"prompt", requests[i].prompt}};
-        line.update(out);
-        text += line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-      } else {
-        text += requests[i].prompt + out.value("prediction", "") + "\n";
+    // A lone prompt's answer appears as it grows.
+    const bool lines = job_.predict.output || job_.predict.input;
+    bool showed = false;
+    std::function<void(std::string_view)> on_text;
+    if (!lines && total_ == 1)
+      on_text = [&](std::string_view piece) {
+        if (!showed) print(requests[0].prompt);
+        showed = true;
+        print(piece);
+      };
+    const auto answers = predict(*m_.pipeline, params, examples, job_.predict.batch_size, on_text);
+    world_.on_first([&] {
+      std::string text;
+      for (std::size_t i = 0; i < requests.size(); ++i) {
+        if (!Json::accept(answers[i]) || answers[i].empty() || answers[i][0] != '{')
+          throw UsageError("[pipeline] predict() gave no JSON object: {}", answers[i].substr(0, 60));
+        text += lines ? line_of(requests[i], answers[i]) : showed ? "\n" : shown(requests[i], answers[i]);
       }
-    }
-    if (job.predict.output) {
-      write_file_durable(*job.predict.output, text);
-      info("[predict] {} predictions in {}", outputs.size(), *job.predict.output);
-    } else {
-      std::fwrite(text.data(), 1, text.size(), stdout);
-      std::fflush(stdout);
-    }
-  });
-  return 0;
-}
+      if (file_) {
+        file_->append(text);
+      } else {
+        print(text);
+      }
+    });
+    done_ += n;
+  }
+
+  const JobConfig& job_;
+  Group& world_;
+  const bool first_;
+  PredictModel m_;
+  std::unique_ptr<PredictRequests> requests_;
+  std::unique_ptr<PredictionsFile> file_;  // on the first rank
+  i64 total_ = 0, done_ = 0, dp_ = 1;
+};
 
 }  // namespace
 
 int run_predict(const JobConfig& job, const std::vector<std::string>& program) {
   return run_session(job.parallel, {.program = program},
-                     [&](Context& c) { return predict_on_ranks(job, c); });
+                     [&](Context& c) { return PredictRun(job, c).run(); });
 }
 
 }  // namespace redco

@@ -134,7 +134,10 @@ int run_session(const ParallelSettings& p, const SessionOptions& o,
     for (const std::string& note : plan.notes) info("{}", note);
     LaunchPlan marking = plan;
     marking.argv.insert(marking.argv.end(), {"-x", std::string(kMarkErrors) + "=1"});
-    return exec_under_mpirun(marking, o.program, {.save_on_signal = o.save_on_signal});
+    return exec_under_mpirun(marking, o.program,
+                             {.save_on_signal = o.save_on_signal,
+                              .passes_input = o.passes_input,
+                              .passes_interrupts = o.passes_interrupts});
   }
   int code;
   if (plan.way == LaunchPlan::Way::alone) {

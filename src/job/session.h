@@ -12,8 +12,9 @@
 namespace redco {
 
 struct SessionOptions {
-  bool save_on_signal = false;  // see ExecOptions
-  double timeout = 0;           // seconds after which a collective names the ranks it waits for; 0: never
+  bool save_on_signal = false;  // see ExecOptions, also for the next two
+  bool passes_input = false, passes_interrupts = false;
+  double timeout = 0;  // seconds after which a collective names the ranks it waits for; 0: never
   std::vector<std::string> program;  // this command again, for mpirun: path and arguments
 };
 

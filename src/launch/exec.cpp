@@ -121,10 +121,53 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   return p;
 }
 
-// Starts argv with the environment extended. stdin is empty; stdout_fd (-1: ours) and stderr_fd are its
-// outputs. Its own process group; it gets SIGTERM if this process dies.
+// This process's standard input, handed on to a child as it can take it.
+class InputRelay {
+ public:
+  explicit InputRelay(bool wanted) : wanted_(wanted) {
+    if (!wanted) return;
+    fcntl(pipe_.out.fd, F_SETFL, O_NONBLOCK);
+    struct sigaction ignore {};
+    ignore.sa_handler = SIG_IGN;  // a child that has ended reads no more
+    sigaction(SIGPIPE, &ignore, &before_);
+  }
+  ~InputRelay() {
+    if (wanted_) sigaction(SIGPIPE, &before_, nullptr);
+  }
+  InputRelay(const InputRelay&) = delete;
+  InputRelay& operator=(const InputRelay&) = delete;
+
+  // What the child reads from; -1: nothing.
+  int child_fd() const { return wanted_ ? pipe_.in.fd : -1; }
+  void started() { pipe_.in.reset(); }
+  // What to wait for.
+  pollfd wish() const {
+    if (!wanted_ || pipe_.out.fd < 0) return {-1, 0, 0};
+    return held_.empty() ? pollfd{0, POLLIN, 0} : pollfd{pipe_.out.fd, POLLOUT, 0};
+  }
+  void go_on() {
+    bool ended = false;
+    if (held_.empty()) held_ = read_some(0, ended);
+    if (!held_.empty()) {
+      const ssize_t n = write(pipe_.out.fd, held_.data(), held_.size());
+      if (n > 0) held_.erase(0, static_cast<std::size_t>(n));
+      if (n < 0 && errno != EINTR && errno != EAGAIN) ended = true;
+    }
+    if (ended) pipe_.out.reset();
+  }
+
+ private:
+  bool wanted_;
+  Pipe pipe_;
+  std::string held_;
+  struct sigaction before_ {};
+};
+
+// Starts argv with the environment extended. stdin_fd (-1: empty), stdout_fd (-1: ours) and stderr_fd are its
+// input and outputs. Its own process group; it gets SIGTERM if this process dies.
 pid_t start(const std::vector<std::string>& argv,
-            const std::vector<std::pair<std::string, std::string>>& extra, int stdout_fd, int stderr_fd) {
+            const std::vector<std::pair<std::string, std::string>>& extra, int stdin_fd, int stdout_fd,
+            int stderr_fd) {
   Environment all = current_environment();
   for (const auto& [name, value] : extra) all[name] = value;
   std::vector<std::string> lines;
@@ -142,8 +185,8 @@ pid_t start(const std::vector<std::string>& argv,
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
-    const int null = open("/dev/null", O_RDONLY);
-    if (null >= 0) dup2(null, 0);
+    const int input = stdin_fd >= 0 ? stdin_fd : open("/dev/null", O_RDONLY);
+    if (input >= 0) dup2(input, 0);
     if (stdout_fd >= 0) dup2(stdout_fd, 1);
     dup2(stderr_fd, 2);
     execvpe(args[0], args.data(), env.data());
@@ -196,8 +239,10 @@ int exec_under_mpirun(const LaunchPlan& plan, const std::vector<std::string>& pr
 
   SignalPipe signals;
   Pipe errors;
-  const pid_t pid = start(argv, plan.environment, -1, errors.out.fd);
+  InputRelay input(options.passes_input);
+  const pid_t pid = start(argv, plan.environment, input.child_fd(), -1, errors.out.fd);
   errors.out.reset();
+  input.started();
   fcntl(errors.in.fd, F_SETFL, O_NONBLOCK);
 
   MpirunOutput output;
@@ -207,13 +252,14 @@ int exec_under_mpirun(const LaunchPlan& plan, const std::vector<std::string>& pr
   int status = 0;
   Clock::time_point end, last_asked;
   while (!(gone && (closed || since(end) * 1000 > kDrainMs))) {
-    std::array<pollfd, 2> fds{pollfd{signals.fd(), POLLIN, 0}, pollfd{closed ? -1 : errors.in.fd, POLLIN, 0}};
+    std::array<pollfd, 3> fds{pollfd{signals.fd(), POLLIN, 0}, pollfd{closed ? -1 : errors.in.fd, POLLIN, 0},
+                              gone ? pollfd{-1, 0, 0} : input.wish()};
     const int ready = poll(fds.data(), fds.size(), output.holding() ? kHoldMs : gone ? 50 : 1000);
     if (ready == 0 && output.holding()) write_all(options.stderr_fd, voice.feed(output.flush()));
     bool nothing = false;
     for (char number : fds[0].revents ? read_some(signals.fd(), nothing) : std::string()) {
       if (number == SIGCHLD || gone) continue;
-      if (number == SIGUSR1) {
+      if (number == SIGUSR1 || (number == SIGINT && options.passes_interrupts)) {
         kill(pid, SIGUSR1);
         continue;
       }
@@ -233,6 +279,7 @@ int exec_under_mpirun(const LaunchPlan& plan, const std::vector<std::string>& pr
     }
     if (fds[1].revents)
       write_all(options.stderr_fd, voice.feed(output.feed(read_some(errors.in.fd, closed))));
+    if (fds[2].revents) input.go_on();
     if (!gone && waitpid(pid, &status, WNOHANG) == pid) {
       gone = true;
       end = Clock::now();
@@ -256,7 +303,7 @@ std::string output_of(const std::vector<std::string>& argv,
                       i64 max_bytes) {
   REDCO_CHECK(!argv.empty(), "no command");
   Pipe outs, errors;
-  const pid_t pid = start(argv, environment, outs.out.fd, errors.out.fd);
+  const pid_t pid = start(argv, environment, -1, outs.out.fd, errors.out.fd);
   outs.out.reset();
   errors.out.reset();
   std::string out, err;

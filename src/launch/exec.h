@@ -13,6 +13,11 @@ struct ExecOptions {
   // Otherwise, and from the second signal on, mpirun gets SIGTERM and ends them; from the third on it is
   // killed.
   bool save_on_signal = false;
+  // Standard input goes to the first rank; otherwise nobody reads it. (mpirun itself reads no terminal: it is
+  // in the background there.)
+  bool passes_input = false;
+  // Every SIGINT is passed on as SIGUSR1 and ends nothing.
+  bool passes_interrupts = false;
   int stderr_fd = 2;  // where messages go
 };
 

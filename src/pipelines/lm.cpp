@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "generate/generate.h"
 #include "ops/cross_entropy.h"
 #include "ops/reduce.h"
 #include "pipelines/pipelines.h"
+#include "pipelines/text_generation.h"
 
 namespace redco {
 
@@ -25,8 +25,7 @@ class LanguageModelling : public Pipeline {
       const auto& labels = mine[r].ids.at("labels");
       targets += static_cast<double>(labels.size()) -
                  static_cast<double>(std::count(labels.begin(), labels.end(), kIgnored));
-      rows[r].ids["positions"] =
-          segmented ? positions_of(mine[r].ids.at("samples"), positions) : positions;
+      rows[r].ids["positions"] = segmented ? positions_of(mine[r].ids.at("samples"), positions) : positions;
     }
     Batch b;
     b.shape = s;
@@ -48,38 +47,58 @@ class LanguageModelling : public Pipeline {
     return {{"loss", sum_all(cross_entropy(logits, batch["labels"]))}};
   }
 
+  const ModelParams& params() const override {
+    const ModelParams& params = Pipeline::params();
+    if (model->task() != ModelTask::causal_lm)
+      throw UsageError("[pipeline] pipeline: lm trains causal language models; {} is a {} model",
+                       model->family(), name_of(model->task()));
+    return params;
+  }
+
   std::map<std::string, double> metrics(const std::map<std::string, double>& means) const override {
     return {{"loss", means.at("loss")}, {"perplexity", std::exp(means.at("loss"))}};
   }
 
-  // Example.ids["prompt"] -> {"prediction": text, "ids": [...]}.
+  // Example.ids["prompt"], else the first half of its input_ids -> {"prediction": text, "ids": [...], ...}:
+  // see predict_text().
   std::vector<std::string> predict(const ParamTree& params, std::span<const Example> examples,
-                                   const StepContext&) const override {
-    const auto settings = nlohmann::json::parse(settings_json).at("predict");
-    GenerationSettings g;
-    g.max_new_tokens = settings.at("max_new_tokens");
-    g.temperature = settings.at("temperature");
-    g.top_k = settings.at("top_k").is_null() ? 0 : settings.at("top_k").get<i64>();
-    g.top_p = settings.at("top_p");
-    g.seed = settings.at("seed");
-    g.eos_ids = settings.at("eos_ids").get<std::vector<i32>>();
-    g.pad_id = settings.at("pad_id");
-    std::vector<std::vector<i32>> prompts;
-    std::vector<i64> ordinals;
+                                   const StepContext& ctx) const override {
+    std::vector<Example> asked;
     for (const Example& e : examples) {
-      prompts.push_back(e.ids.at("prompt"));
-      ordinals.push_back(e.ordinal);
+      Example& a = asked.emplace_back();
+      a.ordinal = e.ordinal;
+      a.ids["prompt"] = prompt_of(e);
     }
-    std::vector<std::string> out;
-    for (auto& ids : generate(*model, params, prompts, ordinals, g)) {
-      const nlohmann::ordered_json j = {{"prediction", tokenizer->decode(ids, true)}, {"ids", ids}};
-      out.push_back(j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-    }
-    return out;
+    return predict_text(*model, *tokenizer, params, asked, text_generation(settings_json), ctx);
   }
+
+  // {"id", "prompt": text, "prediction", ..., "reference": what the data say instead}
+  std::string output(const Example& example, const std::string& prediction) const override {
+    using Json = nlohmann::ordered_json;
+    const Json answer = Json::parse(Pipeline::output(example, prediction));
+    const std::vector<i32> prompt = prompt_of(example);
+    const auto ids = example.ids.find("input_ids");
+    Json j = {{"id", answer.at("id")}, {"prompt", tokenizer->decode(prompt, true)}};
+    j.update(answer);
+    j["reference"] =
+        example.ids.count("prompt") || ids == example.ids.end()
+            ? example.text
+            : tokenizer->decode(
+                  {ids->second.begin() + static_cast<std::ptrdiff_t>(prompt.size()), ids->second.end()},
+                  true);
+    return j.dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
+  bool predicts_any_number() const override { return true; }
 
  private:
   static constexpr i32 kIgnored = -100;
+
+  // Windows of text have no prompt of their own: half of one is, and the rest is what should follow.
+  static std::vector<i32> prompt_of(const Example& e) {
+    if (const auto it = e.ids.find("prompt"); it != e.ids.end()) return it->second;
+    const auto& ids = e.ids.at("input_ids");
+    return {ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>((ids.size() + 1) / 2)};
+  }
 
   bool rows_are_segmented() const {
     const auto settings = nlohmann::json::parse(settings_json);

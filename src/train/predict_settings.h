@@ -5,37 +5,40 @@
 #include <string>
 #include <vector>
 
-#include "base/settings.h"
+#include "generate/generation_settings.h"
 
 namespace redco {
 
-struct PredictSettings {
+struct PredictSettings : GenerationSettings {
   std::optional<std::string> input, output, checkpoint;
   std::vector<std::string> prompt;
-  i64 max_new_tokens = 64;
-  double temperature = 0;
-  std::optional<i64> top_k;
-  double top_p = 1;
-  i64 seed = 42;
+  std::optional<std::string> system;
+  bool overwrite = false, skip_bad = false;
+  std::string truncate_prompt = "never";
   i64 batch_size = 8;
 
   void visit(SettingsVisitor& v) {
-    v.field("input", input, "JSONL file of prompts, plain or .gz, one {\"prompt\": ...} a line").path();
-    v.field("output", output, "JSONL file of predictions; ~ is the terminal").path();
+    v.field("input", input,
+            "JSONL file, plain or .gz, an object a line: {\"prompt\": text}, {\"text\": text} or "
+            "{\"messages\": [...]} for the model's chat template; an \"id\" is kept")
+        .path();
+    v.field("output", output,
+            "JSONL file of predictions, in the input's order; ~ is the terminal. A run that was stopped goes "
+            "on where its file ends")
+        .path();
+    v.field("overwrite", overwrite, "begin predict.output anew instead of going on");
+    v.field("skip_bad", skip_bad, "leave out lines of the input that can't be used, and say how many");
     v.field("checkpoint", checkpoint,
             "which weights; ~ is last where workdir holds a checkpoint, else model.path")
         .looks_like("last, best-METRIC or a path");
     v.field("prompt", prompt, "a text to go on from, or several").one_or_more();
-    v.field("max_new_tokens", max_new_tokens, "most tokens generated for a prompt")
-        .at_least(1)
-        .at_most(1 << 24);
-    v.field("temperature", temperature, "0 takes the likeliest token; above, tokens are drawn").at_least(0);
-    v.field("top_k", top_k, "draw among the k likeliest tokens").at_least(1);
-    v.field("top_p", top_p, "draw among the likeliest tokens that hold this much probability")
-        .above(0)
-        .at_most(1);
-    v.field("seed", seed, "of the draws").at_least(0);
-    v.field("batch_size", batch_size, "prompts a replica answers at once").at_least(1).at_most(1 << 20);
+    v.field("system", system, "chat: the system message that a conversation begins with");
+    v.field("truncate_prompt", truncate_prompt,
+            "what to do with a prompt too long for the model: left drops its beginning, so that "
+            "max_new_tokens fit; never is an error")
+        .one_of({"never", "left"});
+    v.field("batch_size", batch_size, "answers a replica works on at once").at_least(1).at_most(1 << 20);
+    GenerationSettings::visit(v);
   }
 };
 

@@ -1,6 +1,8 @@
 #include "train/predictor.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "base/error.h"
 #include "comm/group.h"
@@ -27,24 +29,49 @@ std::vector<std::string> gather_texts(Group& g, const std::string& mine) {
   return out;
 }
 
+namespace {
+
+i64 length_of(const Example& e) {
+  std::size_t longest = e.text.size();
+  for (const auto& [name, ids] : e.ids) longest = std::max(longest, ids.size());
+  return static_cast<i64>(longest);
+}
+
+}  // namespace
+
 std::vector<std::string> predict(const Pipeline& pipeline, const ParamTree& params,
-                                 std::span<const Example> examples, i64 batch_size) {
+                                 std::span<const Example> examples, i64 batch_size,
+                                 const std::function<void(std::string_view piece)>& on_text) {
   Context& c = Context::current();
   const i64 n = static_cast<i64>(examples.size()), dp = c.mesh().dp;
-  nlohmann::json mine = nlohmann::json::array();  // [[ordinal in examples, text], ...]
+  std::vector<i64> order(n);
+  std::iota(order.begin(), order.end(), i64{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](i64 a, i64 b) { return length_of(examples[a]) > length_of(examples[b]); });
+  nlohmann::json mine = nlohmann::json::array();  // [[place in examples, text], ...]
   {
     NoGrad off;
     auto replica = Context::mp_submesh(c);
     Context::Use use(*replica);
-    i64 b = 0;
-    for (i64 first = 0; first < n; first += batch_size, ++b) {
-      if (b % dp != c.coord().dp) continue;
-      const i64 rows = std::min(batch_size, n - first);
-      const auto answers = pipeline.predict(params, examples.subspan(first, rows), {});
+    std::vector<Example> dealt;
+    std::vector<i64> places;
+    for (i64 i = 0; i < n; ++i) {
+      if (i % dp != c.coord().dp) continue;
+      dealt.push_back(examples[order[i]]);
+      places.push_back(order[i]);
+    }
+    const i64 all = static_cast<i64>(dealt.size());
+    const i64 at_once = pipeline.predicts_any_number() ? std::max<i64>(1, all) : batch_size;
+    StepContext ctx;
+    if (n == 1) ctx.on_text = on_text;
+    for (i64 first = 0; first < all; first += at_once) {
+      const i64 rows = std::min(at_once, all - first);
+      const auto answers =
+          pipeline.predict(params, std::span<const Example>(dealt).subspan(first, rows), ctx);
       REDCO_CHECK(static_cast<i64>(answers.size()) == rows, "predict() gave {} answers to {} examples",
                   answers.size(), rows);
       if (c.coord().mp == 0)
-        for (i64 r = 0; r < rows; ++r) mine.push_back({first + r, answers[r]});
+        for (i64 r = 0; r < rows; ++r) mine.push_back({places[first + r], answers[r]});
     }
   }
   std::vector<std::string> out(n);

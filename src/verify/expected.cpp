@@ -31,6 +31,55 @@ T member(const Json& j, const char* key, T fallback, const std::string& path) {
   }
 }
 
+std::vector<Expected::Generation> usual_generations() {
+  GenerationSettings greedy, beams, early, penalized;
+  for (GenerationSettings* g : {&greedy, &beams, &early, &penalized}) g->max_new_tokens = 24;
+  for (GenerationSettings* g : {&beams, &early, &penalized}) g->num_beams = 4;
+  early.early_stopping = "true";
+  penalized.length_penalty = 2;
+  penalized.no_repeat_ngram_size = 3;
+  return {{"greedy_ids", greedy},
+          {"beam4_ids", beams},
+          {"beam4_early_ids", early},
+          {"beam4_lp2_ng3_ids", penalized}};
+}
+
+// {"max_new_tokens": 24, "beam4_ids": {"num_beams": 4, "early_stopping": true}, ...}
+std::vector<Expected::Generation> read_generations(const Json& j, const std::string& path) {
+  if (!j.is_object()) throw ContentsError("[verify] {}: generation: expected an object", path);
+  std::vector<Expected::Generation> out;
+  for (const auto& [name, given] : j.items()) {
+    if (!given.is_object()) continue;
+    Expected::Generation g{name, {}};
+    GenerationSettings& s = g.settings;
+    s.max_new_tokens = member<i64>(j, "max_new_tokens", 24, path);
+    for (const auto& [key, value] : given.items()) {
+      if (key == "num_beams")
+        s.num_beams = member<i64>(given, "num_beams", 1, path);
+      else if (key == "max_new_tokens")
+        s.max_new_tokens = member<i64>(given, "max_new_tokens", 24, path);
+      else if (key == "min_new_tokens")
+        s.min_new_tokens = member<i64>(given, "min_new_tokens", 0, path);
+      else if (key == "length_penalty")
+        s.length_penalty = member<double>(given, "length_penalty", 1, path);
+      else if (key == "no_repeat_ngram_size")
+        s.no_repeat_ngram_size = member<i64>(given, "no_repeat_ngram_size", 0, path);
+      else if (key == "repetition_penalty")
+        s.repetition_penalty = member<double>(given, "repetition_penalty", 1, path);
+      else if (key == "early_stopping")
+        s.early_stopping = value.is_boolean() ? (value.get<bool>() ? "true" : "false")
+                                              : member<std::string>(given, "early_stopping", "false", path);
+      else
+        throw ContentsError("[verify] {}: generation.{}.{}: this setting is not supported", path, name, key);
+    }
+    if (s.num_beams < 1 || s.num_beams > 1024 || s.max_new_tokens < 1 || s.max_new_tokens > (1 << 20))
+      throw ContentsError("[verify] {}: generation.{}: num_beams={} and max_new_tokens={} can't be", path,
+                          name, s.num_beams, s.max_new_tokens);
+    out.push_back(std::move(g));
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string read_text(const std::string& path) { return read_file(path, 64 << 20); }
@@ -38,6 +87,7 @@ std::string read_text(const std::string& path) { return read_file(path, 64 << 20
 Expected Expected::open(const std::string& folder, const std::string& file) {
   Expected e;
   e.path_ = file.empty() ? join_path(folder, "expected.safetensors") : file;
+  e.generations_ = usual_generations();
   e.file_ = std::make_shared<ckpt::SafetensorsFile>(ckpt::SafetensorsFile::open(e.path_));
   const std::string beside = parent_path(e.path_);
   std::string tolerances = join_path(beside, "tolerances.json");
@@ -71,8 +121,7 @@ Expected Expected::open(const std::string& folder, const std::string& file) {
       const double clip = member(o, "clip", 0.0, fixture);
       if (clip > 0) p.clip = clip;
     }
-    if (j.contains("generation") && j.at("generation").is_object())
-      e.generation_.max_new_tokens = member<i64>(j.at("generation"), "max_new_tokens", 24, fixture);
+    if (j.contains("generation")) e.generations_ = read_generations(j.at("generation"), fixture);
   }
   if (exists(tolerances)) {
     const Json j = read_json(tolerances);
@@ -91,19 +140,6 @@ Expected Expected::open(const std::string& folder, const std::string& file) {
       e.adamw_small_ = bucket("1e-5<=g<1e-3");
     }
   }
-  // Generation obeys generation_config.json, else config.json.
-  std::string config = join_path(folder, "generation_config.json");
-  if (!exists(config)) config = join_path(folder, "config.json");
-  const Json g = read_json(config);
-  if (g.is_object() && g.contains("eos_token_id") && !g.at("eos_token_id").is_null()) {
-    if (g.at("eos_token_id").is_array()) {
-      e.generation_.eos_ids = member<std::vector<i32>>(g, "eos_token_id", {}, config);
-    } else {
-      e.generation_.eos_ids = {member<i32>(g, "eos_token_id", 0, config)};
-    }
-  }
-  e.generation_.pad_id =
-      member<i32>(g, "pad_token_id", e.generation_.eos_ids.empty() ? 0 : e.generation_.eos_ids[0], config);
   return e;
 }
 
@@ -131,6 +167,14 @@ std::vector<i32> Expected::ids(const std::string& name) const {
   return file_->read<i32>(t);
 }
 
+std::vector<i32> Expected::row_ids(const std::string& name) const {
+  const auto& t = file_->at(name);
+  if (t.shape.size() != 1)
+    throw ContentsError("[verify] {}: '{}' has shape {}, expected one id a row", path_, name,
+                        to_string(t.shape));
+  return file_->read<i32>(t);
+}
+
 void Expected::check_ids(const std::string& name, i64 vocab_size) const {
   for (i32 id : ids(name))
     if (id < 0 || id >= vocab_size)
@@ -140,13 +184,11 @@ void Expected::check_ids(const std::string& name, i64 vocab_size) const {
 
 bool Expected::is_input(const std::string& name) const {
   return name == "input_ids" || name == "attention_mask" || name == "labels" || name == "gen_input_ids" ||
-         name == "gen_attention_mask" || name == "padded_input_ids" || name == "padded_attention_mask";
+         name == "gen_attention_mask" || name == "padded_input_ids" || name == "padded_attention_mask" ||
+         name == "decoder_input_ids" || name == "token_type_ids";
 }
 
-std::string Expected::why_not(const std::string& name) const {
-  if (name.find("beam") != std::string::npos) return "beam search is not checked yet";
-  return "unknown tensor";
-}
+std::string Expected::why_not(const std::string&) const { return "unknown tensor"; }
 
 void Expected::check_task(const std::string& supported) const {
   if (!task_.empty() && task_ != supported)

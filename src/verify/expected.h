@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ckpt/safetensors.h"
-#include "generate/generate.h"
+#include "generate/generation_settings.h"
 
 namespace redco {
 
@@ -23,7 +23,8 @@ class Expected {
   bool any_with(const std::string& prefix) const;
   Shape shape(const std::string& name) const;
   std::vector<double> values(const std::string& name) const;
-  std::vector<i32> ids(const std::string& name) const;
+  std::vector<i32> ids(const std::string& name) const;      // [rows, tokens]
+  std::vector<i32> row_ids(const std::string& name) const;  // [rows]: classes
   // Are all ids inside the vocabulary?
   void check_ids(const std::string& name, i64 vocab_size) const;
 
@@ -45,8 +46,13 @@ class Expected {
     std::optional<double> clip;
   };
   Optimizer optimizer() const { return optimizer_; }
-  // Greedy decoding with the folder's generation_config.json.
-  GenerationSettings generation() const { return generation_; }
+  // What is generated: the tensor of ids and how it came about.
+  struct Generation {
+    std::string name;  // "beam4_ids"
+    GenerationSettings settings;
+  };
+  // Those that fixture.json describes; without it the usual ones (greedy_ids, beam4_ids, ...).
+  const std::vector<Generation>& generations() const { return generations_; }
 
  private:
   std::string path_, task_;
@@ -58,7 +64,7 @@ class Expected {
   bool has_tolerances_ = false;
   std::optional<double> adamw_large_, adamw_small_;  // first gradient >= 1e-3; >= 1e-5
   Optimizer optimizer_;
-  GenerationSettings generation_;
+  std::vector<Generation> generations_;
 };
 
 std::string read_text(const std::string& path);

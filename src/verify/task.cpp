@@ -12,6 +12,10 @@ namespace redco {
 
 namespace {
 
+bool is_encoder(const Model& model) {
+  return model.task() == ModelTask::masked_lm || model.task() == ModelTask::sequence_classification;
+}
+
 // Ids [rows, length] of the file, of the same shape as another field of the batch.
 std::vector<i32> ids_like(const Expected& e, const std::string& name, const std::string& like, i32 absent) {
   const Shape shape = e.shape(like);
@@ -28,6 +32,34 @@ std::vector<i32> shifted(const std::vector<i32>& labels, i64 T) {
   for (size_t i = 0; i + 1 < labels.size(); ++i)
     if (static_cast<i64>(i + 1) % T != 0) out[i] = labels[i + 1];
   return out;
+}
+
+// Targets count where they aren't negative.
+void set_targets(TaskInputs& in, const Shape& shape, const std::vector<i32>& targets) {
+  for (const i32 t : targets) in.n_targets += t >= 0;
+  in.targets = from_ids(shape, targets, batch_layout());
+}
+
+TaskInputs read_encoder_inputs(const Model& model, const Expected& e) {
+  const Layout rows = batch_layout();
+  const Shape shape = e.shape("input_ids");
+  const auto tensor = [&](const char* name, i32 absent) {
+    return from_ids(shape, ids_like(e, name, "input_ids", absent), rows);
+  };
+  TaskInputs in;
+  in.encoder.input_ids = tensor("input_ids", 0);
+  in.encoder.key_mask = tensor("attention_mask", 1);
+  if (e.has("token_type_ids")) in.encoder.token_type_ids = tensor("token_type_ids", 0);
+  if (model.task() == ModelTask::masked_lm) {
+    set_targets(in, shape, ids_like(e, "labels", "input_ids", -100));
+    return in;
+  }
+  const std::vector<i32> classes = e.has("labels") ? e.row_ids("labels") : std::vector<i32>(shape[0], -100);
+  if (static_cast<i64>(classes.size()) != shape[0])
+    throw ContentsError("[verify] {}: 'labels' has {} rows, 'input_ids' {}", e.path(), classes.size(),
+                        shape[0]);
+  set_targets(in, {shape[0]}, classes);
+  return in;
 }
 
 void check_decoder_input(const Model& model, const Expected& e, const std::vector<i32>& ids,
@@ -51,6 +83,7 @@ TaskInputs read_task_inputs(const Model& model, const Expected& e) {
     throw ContentsError("[verify] {}: a {} model needs 'decoder_input_ids' or 'labels'", e.path(),
                         name_of(model.task()));
   e.check_ids("input_ids", model.vocab_size());
+  if (is_encoder(model)) return read_encoder_inputs(model, e);
   const Tensor ids = from_ids(e.shape("input_ids"), e.ids("input_ids"), rows);
   const std::vector<i32> mask = ids_like(e, "attention_mask", "input_ids", 1);
   const Tensor key_mask = from_ids(ids.shape(), mask, rows);
@@ -90,21 +123,23 @@ TaskInputs read_task_inputs(const Model& model, const Expected& e) {
     positions.insert(positions.end(), row.begin(), row.end());
   }
   in.decoder.positions = from_ids(shape, positions, rows);
-  const std::vector<i32> targets = two ? labels : shifted(labels, T);
-  for (const i32 t : targets) in.n_targets += t >= 0;
-  in.targets = from_ids(shape, targets, rows);
+  set_targets(in, shape, two ? labels : shifted(labels, T));
   return in;
 }
 
-Tensor task_logits(const Model& model, const ParamTree& params, const TaskInputs& in,
+Tensor task_logits(const Model& model, const ParamTree& params, const TaskInputs& in, ApplyOptions o,
                    std::map<std::string, Tensor>* hidden) {
   std::vector<Tensor> states;
-  ApplyOptions o;
   if (hidden) o.hidden_states = &states;
   const auto keep = [&](const char* stack) {
     for (size_t i = 0; i < states.size(); ++i) (*hidden)[fmt::format("{}.{}", stack, i)] = states[i];
     states.clear();
   };
+  if (is_encoder(model)) {
+    const Tensor logits = model.apply_encoder(params, in.encoder, o);
+    keep("hidden");
+    return logits;
+  }
   DecoderInputs decoder = in.decoder;
   if (model.is_encoder_decoder()) {
     decoder.memory = model.encode(params, in.encoder, o);

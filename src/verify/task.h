@@ -10,9 +10,9 @@
 namespace redco {
 
 struct TaskInputs {
-  EncoderInputs encoder;  // of two stacks
+  EncoderInputs encoder;  // of two stacks, or of an encoder alone
   DecoderInputs decoder;  // without the memory
-  Tensor targets;         // [B, T] i32: what the logits' positions are to say; negative: not asked
+  Tensor targets;  // i32, [B, T] or, of rows' classes, [B]: what the logits are to say; negative: not asked
   i64 n_targets = 0;
 };
 
@@ -20,9 +20,10 @@ struct TaskInputs {
 // outside the vocabulary, shapes that don't go together, decoder inputs that aren't the labels moved right.
 TaskInputs read_task_inputs(const Model& model, const Expected& expected);
 
-// Logits of every position. `hidden` (may be null): hidden.<i>, or encoder_hidden.<i> and decoder_hidden.<i>.
-Tensor task_logits(const Model& model, const ParamTree& params, const TaskInputs& in,
-                   std::map<std::string, Tensor>* hidden);
+// Logits of every position, or of every row. `hidden` (may be null): hidden.<i>, or encoder_hidden.<i> and
+// decoder_hidden.<i>.
+Tensor task_logits(const Model& model, const ParamTree& params, const TaskInputs& in, ApplyOptions o = {},
+                   std::map<std::string, Tensor>* hidden = nullptr);
 
 // The mean over the targets, one element.
 Tensor task_loss(const TaskInputs& in, const Tensor& logits);

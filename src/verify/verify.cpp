@@ -7,15 +7,15 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "ckpt/params_io.h"
-#include "generate/generate.h"
+#include "ckpt/peft.h"
 #include "models/model.h"
 #include "ops/create.h"
-#include "ops/cross_entropy.h"
-#include "ops/elementwise.h"
-#include "ops/reduce.h"
 #include "optim/adamw.h"
 #include "optim/gradients.h"
+#include "train/folder_model.h"
 #include "verify/expected.h"
+#include "verify/generation.h"
+#include "verify/task.h"
 
 namespace redco {
 
@@ -34,7 +34,7 @@ class Verifier {
     report_.model = model_->family();
     report_.mesh = fmt::format("dp {} x mp {}", c.mesh().dp, c.mesh().mp);
     if (expected_.has("input_ids")) forward();
-    if (expected_.has("gen_input_ids")) generation();
+    generation();
     for (const std::string& name : expected_.names())
       if (!seen_.count(name)) {
         const bool input = expected_.is_input(name);
@@ -55,16 +55,31 @@ class Verifier {
   void load() {
     const std::string folder = request_.folder;
     if (!fs::is_directory(folder)) throw UsageError("[verify] no such folder: {}", folder);
-    model_ = make_model(ModelConfig(read_text(folder + "/config.json"), folder + "/config.json",
-                                    request_.config_overrides, request_.ignore_config_keys));
+    base_ = folder;
+    if (ckpt::is_adapter(folder)) {
+      adapter_ = ckpt::read_adapter(folder);
+      base_ = ckpt::base_folder(*adapter_, "put the base where it says");
+    }
+    const std::string config = join_path(base_, "config.json");
+    model_ = make_folder_model(
+        base_, {read_text(config), config, request_.config_overrides, request_.ignore_config_keys});
+    if (adapter_)
+      model_->set_params(with_lora(model_->params(), adapter_->config,
+                                   ckpt::adapter_modules(model_->params(), *adapter_, canonical()),
+                                   adapter_->folder));
     expected_ = Expected::open(folder, request_.expected);
-    expected_.check_task("causal-lm");
+    expected_.check_task(name_of(model_->task()));
     const auto sharded = shard_specs(model_->params().specs, Context::current().mesh().mp, request_.rules);
     params_ = make_params(model_->params(), sharded.layouts);
-    const auto files = ckpt::ModelFiles::open(folder);
-    ckpt::load_params(
-        params_, files, [&](const std::string& n) { return model_->canonical_name(n); },
-        model_->params().aliases);
+    load_values();
+  }
+  ckpt::CanonicalName canonical() const {
+    return [this](const std::string& n) { return model_->canonical_name(n); };
+  }
+  void load_values() {
+    ParamTree own = params_.subset(no_adapters(params_.specs()));
+    ckpt::load_params(own, ckpt::ModelFiles::open(base_), canonical(), model_->params().aliases);
+    if (adapter_) ckpt::load_adapter(params_, *adapter_, canonical());
   }
 
   // --- comparing -------------------------------------------------------------------------------------------
@@ -84,6 +99,9 @@ class Verifier {
   void compare_ids(const std::string& name, const std::vector<std::vector<i32>>& rows, i32 pad) {
     const auto want = expected_.ids(name);
     const Shape shape = expected_.shape(name);
+    if (shape[0] != static_cast<i64>(rows.size()))
+      throw ContentsError("[verify] {}: '{}' has {} rows for {} prompts", expected_.path(), name, shape[0],
+                          rows.size());
     i64 wrong = 0;
     for (i64 r = 0; r < shape[0]; ++r)
       for (i64 t = 0; t < shape[1]; ++t) {
@@ -102,40 +120,15 @@ class Verifier {
   // --- forward, loss, gradients, AdamW
   // ------------------------------------------------------------------------
   void forward() {
-    const Shape shape = expected_.shape("input_ids");
-    const auto ids = expected_.ids("input_ids");
-    std::vector<i32> mask =
-        wants("attention_mask") ? expected_.ids("attention_mask") : std::vector<i32>(ids.size(), 1);
-    std::vector<i32> labels = wants("labels") ? expected_.ids("labels") : std::vector<i32>(ids.size(), -100);
-    const i64 B = shape[0], T = shape[1];
-    expected_.check_ids("input_ids", model_->vocab_size());
-    std::vector<i32> positions, shifted(ids.size(), -100);
-    i64 valid = 0;
-    for (i64 b = 0; b < B; ++b) {
-      const auto row = model_->positions(std::span<const i32>(mask).subspan(b * T, T), false);
-      positions.insert(positions.end(), row.begin(), row.end());
-      for (i64 t = 0; t + 1 < T; ++t) {
-        shifted[b * T + t] = labels[b * T + t + 1];  // transformers shifts inside the model
-        valid += shifted[b * T + t] >= 0;
-      }
-    }
-    const Layout rows = batch_layout();
-    const DecoderInputs in{from_ids(shape, ids, rows), from_ids(shape, positions, rows),
-                           from_ids(shape, mask, rows)};
-    const Tensor targets = from_ids(shape, shifted, rows);
-    auto mean_loss = [&](const Tensor& logits) {
-      return scale(sum_all(cross_entropy(logits, targets)), valid ? 1.0 / static_cast<double>(valid) : 0.0);
-    };
+    const TaskInputs in = read_task_inputs(*model_, expected_);
     {
       NoGrad off;
-      std::vector<Tensor> hidden;
-      ApplyOptions o;
-      o.hidden_states = &hidden;
-      const Tensor logits = model_->apply(params_, in, o);
-      for (size_t i = 0; i < hidden.size(); ++i)
-        if (wants(fmt::format("hidden.{}", i))) compare(fmt::format("hidden.{}", i), to_values(hidden[i]));
+      std::map<std::string, Tensor> hidden;
+      const Tensor logits = task_logits(*model_, params_, in, {}, &hidden);
+      for (const auto& [name, states] : hidden)
+        if (wants(name)) compare(name, to_values(states));
       if (wants("logits")) compare("logits", to_values(logits));
-      if (wants("loss")) compare("loss", {item(mean_loss(logits))});
+      if (wants("loss")) compare("loss", {item(task_loss(in, logits))});
     }
     const bool grads = expected_.any_with("grad."),
                steps = wants("loss_step1") || expected_.any_with("adamw.");
@@ -143,7 +136,7 @@ class Verifier {
 
     auto gradients = [&](double* loss) {
       const ParamTree p = params_.watched();
-      const Tensor l = mean_loss(model_->apply(p, in, {}));
+      const Tensor l = task_loss(in, task_logits(*model_, p, in));
       auto g = grad(l, p.values());
       *loss = item(l);
       std::vector<size_t> index(g.size());
@@ -180,13 +173,10 @@ class Verifier {
     const std::string after = fmt::format("loss_after{}", n);
     if (wants(after)) {
       NoGrad off;
-      compare(after, {item(mean_loss(model_->apply(params_, in, {})))});
+      compare(after, {item(task_loss(in, task_logits(*model_, params_, in)))});
     }
     // What follows is asked of the checkpoint, not of what three steps made of it.
-    const auto files = ckpt::ModelFiles::open(request_.folder);
-    ckpt::load_params(
-        params_, files, [&](const std::string& x) { return model_->canonical_name(x); },
-        model_->params().aliases);
+    load_values();
   }
 
   // Where the first gradient is at least 1e-5: ten times the bucket's difference; elsewhere AdamW divides
@@ -237,57 +227,20 @@ class Verifier {
     Context& c = Context::current();
     // Each replica's mp group answers all rows: the ids must come out on every one of them.
     auto sub = Context::mp_submesh(c);
-    ParamTree replica = params_;
+    const ParamTree replica = params_;
     Context::Use use(*sub);
-    GenerationSettings g = expected_.generation();
-    auto prompts_of = [&](const std::string& ids_name, const std::string& mask_name) {
-      const Shape shape = expected_.shape(ids_name);
-      const auto ids = expected_.ids(ids_name);
-      const auto mask = wants(mask_name) ? expected_.ids(mask_name) : std::vector<i32>(ids.size(), 1);
-      std::vector<std::vector<i32>> out(shape[0]);
-      for (i64 r = 0; r < shape[0]; ++r)
-        for (i64 t = 0; t < shape[1]; ++t)
-          if (mask[r * shape[1] + t]) out[r].push_back(ids[r * shape[1] + t]);
-      return out;
-    };
-    auto check_greedy = [&](const std::string& out_name, const std::string& ids_name,
-                            const std::string& mask_name) {
-      if (!wants(out_name)) return;
-      const auto prompts = prompts_of(ids_name, mask_name);
-      std::vector<i64> ordinals(prompts.size());
-      const auto fresh = redco::generate(*model_, replica, prompts, ordinals, g);
-      const Shape shape = expected_.shape(ids_name);
-      const auto ids = expected_.ids(ids_name);
-      std::vector<std::vector<i32>> rows(prompts.size());
-      for (size_t r = 0; r < rows.size(); ++r) {
-        rows[r].assign(ids.begin() + r * shape[1], ids.begin() + (r + 1) * shape[1]);
-        rows[r].insert(rows[r].end(), fresh[r].begin(), fresh[r].end());
-      }
-      compare_ids(out_name, rows, g.pad_id);
-    };
-    check_greedy("greedy_ids", "gen_input_ids", "gen_attention_mask");
-    if (wants("padded_input_ids"))
-      check_greedy("padded_greedy_ids", "padded_input_ids", "padded_attention_mask");
-    if (wants("sample_probs_t07_k20_p09")) {
-      GenerationSettings s = g;
-      s.temperature = 0.7;
-      s.top_k = 20;
-      s.top_p = 0.9;
-      const auto prompts = prompts_of("gen_input_ids", "gen_attention_mask");
-      const auto logits = next_token_logits(*model_, replica, prompts, g.pad_id);
-      std::vector<double> got;
-      const i64 V = model_->vocab_size();
-      for (size_t r = 0; r < prompts.size(); ++r)
-        for (float p : sampling_probabilities(std::span<const float>(logits).subspan(r * V, V), s))
-          got.push_back(p);
-      compare("sample_probs_t07_k20_p09", got);
-    }
+    check_generation(
+        request_.folder, expected_, *model_, replica,
+        {.ids = [&](const auto& name, const auto& rows, i32 pad) { compare_ids(name, rows, pad); },
+         .values = [&](const auto& name, const auto& values) { compare(name, values); }});
   }
 
   const VerifyRequest& request_;
   std::unique_ptr<Model> model_;
   Expected expected_;
   ParamTree params_;
+  std::string base_;                          // the folder of the model's weights
+  std::optional<ckpt::PeftAdapter> adapter_;  // where the folder is an adapter's
   std::map<std::string, std::vector<double>> first_gradients_;
   std::set<std::string> seen_;
   VerifyReport report_;

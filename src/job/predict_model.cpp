@@ -1,0 +1,192 @@
+#include "job/predict_model.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "ckpt/publish.h"
+#include "pipelines/pipelines.h"
+#include "pipelines/text_generation.h"
+
+namespace redco {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+// predict.checkpoint, else workdir's last, else the model's own folder ("").
+std::string checkpoint_folder(const JobConfig& job) {
+  const std::string folder = job.workdir ? join_path(*job.workdir, "checkpoints") : "";
+  if (job.predict.checkpoint) {
+    const std::string& what = *job.predict.checkpoint;
+    if (what.find('/') != std::string::npos || is_folder(what)) return what;
+    if (folder.empty())
+      throw UsageError("[predict] predict.checkpoint={} is a pointer of a workdir; give workdir", what);
+    return ckpt::CheckpointFolder(folder).resolve(what);
+  }
+  if (!folder.empty() && is_folder(folder)) {
+    const auto found = ckpt::CheckpointFolder(folder).find_newest_whole(false);
+    if (found) return found.path;
+  }
+  return "";
+}
+
+// Enough of a file's bytes to tell weights apart without reading them all.
+std::string weights_fingerprint(const std::string& folder) {
+  Hasher h;
+  for (const std::string& name : list_dir(folder)) {
+    if (!name.ends_with(".safetensors") && !name.ends_with(".bin") && !name.ends_with(".index.json"))
+      continue;
+    const ReadFile f = ReadFile::open(join_path(folder, name));
+    const i64 n = std::min<i64>(f.size(), 64 << 10);
+    std::string bytes(2 * n, '\0');
+    f.pread_exact(0, bytes.data(), n);
+    f.pread_exact(f.size() - n, bytes.data() + n, n);
+    bytes += fmt::format("{} {}", name, f.size());
+    h.update(bytes.data(), bytes.size());
+  }
+  return h.digest128().hex();
+}
+
+void check_ids(const PredictModel& m, const std::vector<i32>& ids, const std::string& where) {
+  for (const i32 id : ids)
+    if (id >= m.model->vocab_size())
+      throw ContentsError(
+          "{}: token id {} is outside the model's vocabulary of {}: the tokenizer is another vocabulary's",
+          where, id, m.model->vocab_size());
+}
+
+std::vector<i32> fitting(const PredictModel& m, const PredictSettings& p, std::vector<i32> ids,
+                         const std::string& where) {
+  check_ids(m, ids, where);
+  const i64 most = longest_prompt(*m.model), have = static_cast<i64>(ids.size());
+  if (p.truncate_prompt == "left") {
+    // Half of the positions stay the prompt's, however long the answer may be.
+    const i64 answer = m.model->is_encoder_decoder() ? 0 : p.max_new_tokens;
+    const i64 room = std::clamp<i64>(most + 1 - answer, (most + 1) / 2, most);
+    if (have > room) {
+      const auto bos = m.tokenizer->special().bos;
+      const bool begins = bos && ids[0] == *bos && room > 1;  // stays in front
+      ids.erase(ids.begin() + begins, ids.end() - (room - begins));
+    }
+  } else if (have > most) {
+    throw ContentsError(
+        "{}: the prompt has {} tokens, the model has {} positions; predict.truncate_prompt=left would drop "
+        "its beginning",
+        where, have, m.model->length_limit());
+  }
+  return ids;
+}
+
+// The token that ends an assistant's turn in the template, where it is a special one: models of chats are
+// taught to end with it, whether or not their config lists it beside the end of a text.
+std::optional<i32> end_of_turn(const ChatTemplate& t, const Tokenizer& tokenizer) {
+  try {
+    const std::vector<ChatMessage> sample = {{"user", "a", "", true}, {"assistant", "b", "", true}};
+    const ChatTokens tokens = tokenize_chat(tokenizer, t.render_training(sample));
+    for (std::size_t i = tokens.ids.size(); i-- > 0;)
+      if (tokens.in_loss[i])
+        return tokenizer.is_special(tokens.ids[i]) ? std::optional<i32>(tokens.ids[i]) : std::nullopt;
+  } catch (const ContentsError&) {  // a template that refuses such a conversation
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+i64 longest_prompt(const Model& model) {
+  return model.is_encoder_decoder() ? model.length_limit() : model.length_limit() - 1;
+}
+
+PredictModel load_predict_model(const JobConfig& job, bool warns) {
+  PredictModel m;
+  const std::string folder = checkpoint_folder(job);
+  m.tokenizer = job_tokenizer(job, folder);
+  if (!m.tokenizer)
+    throw UsageError("[model] no tokenizer; give model.tokenizer (`bytes` or a tokenizer's folder)");
+  m.source = model_source(job, m.tokenizer.get(), folder);
+  if (m.source.folder.empty() && warns)
+    warn("[predict] no checkpoint in workdir and no model.path: the weights are random");
+  m.model = make_job_model(job, m.source);
+  m.pipeline = make_pipeline(job.pipeline);
+  m.pipeline->model = m.model.get();
+  m.pipeline->tokenizer = m.tokenizer.get();
+  m.tokens = generation_tokens(m.source.folder, m.source.config_json, m.source.origin, m.tokenizer.get());
+  if (!m.tokens.decoder_start && m.model->decoder_start_token_id() >= 0)
+    m.tokens.decoder_start = m.model->decoder_start_token_id();
+  for (const std::string& from :
+       {m.source.folder, job.model.path.value_or(""), job.model.tokenizer.value_or("")})
+    if (!m.chat_template && !from.empty() && is_folder(from)) m.chat_template = ChatTemplate::load(from);
+  if (m.chat_template)
+    if (const auto id = end_of_turn(*m.chat_template, *m.tokenizer);
+        id && *id < m.model->vocab_size() &&
+        std::find(m.tokens.eos.begin(), m.tokens.eos.end(), *id) == m.tokens.eos.end())
+      m.tokens.eos.push_back(*id);
+  m.pipeline->settings_json =
+      Json{{"predict", Json::parse(to_json(TextGeneration{job.predict, m.tokens, job.predict.batch_size}))}}
+          .dump(-1, ' ', false, Json::error_handler_t::replace);
+  return m;
+}
+
+std::string prediction_settings(const JobConfig& job, const PredictModel& m) {
+  Json j;
+  Json predict = Json::parse(m.pipeline->settings_json).at("predict");
+  predict.erase("batch_size");  // decides nothing
+  j["pipeline"] = job.pipeline;
+  j["predict"] = predict;
+  j["predict"]["truncate_prompt"] = job.predict.truncate_prompt;
+  j["model"] = {{"config", hash128(m.model->config_json()).hex()},
+                {"weights", m.source.folder.empty() ? fmt::format("random, train.seed={}", job.train.seed)
+                                                    : weights_fingerprint(m.source.folder)},
+                {"tokenizer", m.tokenizer->fingerprint()},
+                {"chat_template", m.chat_template ? hash128(m.chat_template->source()).hex() : ""},
+                {"compute_dtype", job.train.compute_dtype}};
+  return j.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+std::vector<i32> prompt_ids(const PredictModel& m, const PredictSettings& p, const std::string& text,
+                            const std::string& where) {
+  const Tokenizer& t = *m.tokenizer;
+  std::vector<i32> ids;
+  try {
+    ids = t.encode(text);
+  } catch (const ContentsError& e) {
+    throw ContentsError("{}: {}", where, e.what());
+  }
+  const auto eos = t.special().eos;
+  if (!m.model->is_encoder_decoder() && eos && ids.size() > 1 && ids.back() == *eos) {
+    // The text goes on: an end token that the tokenizer's template appends is not part of it.
+    const auto plain = t.encode(text, false);
+    if (plain.empty() || plain.back() != *eos) ids.pop_back();
+  }
+  if (ids.empty()) {
+    const auto start = t.special().bos ? t.special().bos : eos;
+    if (!start)
+      throw ContentsError("{}: the prompt is empty, and the tokenizer has no token to begin with", where);
+    ids = {*start};
+  }
+  return fitting(m, p, std::move(ids), where);
+}
+
+std::vector<i32> message_ids(const PredictModel& m, const PredictSettings& p,
+                             const std::vector<ChatMessage>& messages, const std::string& where) {
+  if (!m.chat_template)
+    throw UsageError(
+        "{}: messages need a chat template, and {} has none (chat_template.jinja, or chat_template in "
+        "tokenizer_config.json)",
+        where, m.source.folder.empty() ? "the tokenizer's folder" : m.source.folder);
+  std::vector<i32> ids;
+  try {
+    // The template writes special tokens itself.
+    ids = m.tokenizer->encode(m.chat_template->render(messages, {.add_generation_prompt = true}), false);
+  } catch (const ContentsError& e) {
+    throw ContentsError("{}: {}", where, e.what());
+  }
+  if (ids.empty()) throw ContentsError("{}: the chat template makes an empty prompt of it", where);
+  return fitting(m, p, std::move(ids), where);
+}
+
+}  // namespace redco

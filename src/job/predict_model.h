@@ -1,0 +1,46 @@
+// What predict and chat work with: which weights, the tokenizer and template beside them, ids of special
+// tokens.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "generate/generation_settings.h"
+#include "job/assemble.h"
+#include "text/chat_template.h"
+
+namespace redco {
+
+struct PredictModel {
+  ModelSource source;
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<Model> model;
+  std::unique_ptr<Pipeline> pipeline;         // with model, tokenizer and settings_json set
+  std::optional<ChatTemplate> chat_template;  // of the checkpoint, else of model.path or model.tokenizer
+  GenerationTokens tokens;
+};
+
+// predict.checkpoint, else workdir's newest whole checkpoint, else model.path, else random weights (with a
+// warning where `warns`). UsageError where there is no tokenizer.
+PredictModel load_predict_model(const JobConfig& job, bool warns);
+
+// What decides an answer beside its prompt: settings of generation, the model's config, weights and
+// tokenizer, as a JSON object of texts. Weights are told apart by the names, sizes, heads and tails of their
+// files.
+std::string prediction_settings(const JobConfig& job, const PredictModel& m);
+
+// Most tokens of a prompt. Decoder-only: one position is left for an answer.
+i64 longest_prompt(const Model& model);
+
+// The prompt's ids as the model is to go on from them: special tokens that the tokenizer puts around a text,
+// but no end token behind it (an encoder gets that too); the token that begins a text where that is all.
+// ContentsError, beginning with `where`, for ids outside the vocabulary, a prompt that is too long (unless
+// predict.truncate_prompt is left) or an empty one where the tokenizer has no token to begin with.
+std::vector<i32> prompt_ids(const PredictModel& m, const PredictSettings& p, const std::string& text,
+                            const std::string& where);
+// The same for messages, with the template.
+std::vector<i32> message_ids(const PredictModel& m, const PredictSettings& p,
+                             const std::vector<ChatMessage>& messages, const std::string& where);
+
+}  // namespace redco

@@ -1,0 +1,233 @@
+#include "job/run_chat.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/terminal.h"
+#include "base/words.h"
+#include "comm/group.h"
+#include "generate/generate.h"
+#include "generate/text_stream.h"
+#include "job/predict_model.h"
+#include "job/session.h"
+#include "pipelines/text_generation.h"
+
+namespace redco {
+
+namespace {
+
+volatile std::sig_atomic_t interrupts = 0;
+extern "C" void redco_note_interrupt(int) { interrupts = 1; }
+
+// While it lives, SIGINT (and SIGUSR1, as which redco's launcher passes it on) asks for an answer's end.
+class Interrupts {
+ public:
+  explicit Interrupts(bool wanted) {
+    struct sigaction act {};
+    act.sa_handler = redco_note_interrupt;
+    sigemptyset(&act.sa_mask);  // no SA_RESTART: waiting for a line ends, too
+    for (std::size_t i = 0; i < kSignals.size() && wanted; ++i) sigaction(kSignals[i], &act, &before_[i]);
+    wanted_ = wanted;
+  }
+  ~Interrupts() {
+    for (std::size_t i = 0; i < kSignals.size() && wanted_; ++i) sigaction(kSignals[i], &before_[i], nullptr);
+  }
+  Interrupts(const Interrupts&) = delete;
+  Interrupts& operator=(const Interrupts&) = delete;
+
+ private:
+  static constexpr std::array<int, 2> kSignals{SIGINT, SIGUSR1};
+  std::array<struct sigaction, 2> before_{};
+  bool wanted_ = false;
+};
+
+void print(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+    throw IoError("writing standard output: {}", std::strerror(errno));
+}
+
+// Standard input by lines, as they come.
+class Lines {
+ public:
+  enum class Got : std::uint8_t { line, end, interrupted };
+  Got next(std::string& line) {
+    while (true) {
+      if (const std::size_t at = held_.find('\n'); at != std::string::npos || (ended_ && !held_.empty())) {
+        line = held_.substr(0, at);
+        held_.erase(0, at == std::string::npos ? held_.size() : at + 1);
+        if (!line.empty() && line.back() == '\r') line.pop_back();
+        return Got::line;
+      }
+      if (ended_) return Got::end;
+      if (held_.size() > (std::size_t{16} << 20)) throw ContentsError("[chat] a line of more than 16 MiB");
+      char buffer[4096];
+      const ssize_t n = read(0, buffer, sizeof buffer);
+      if (n > 0) held_.append(buffer, static_cast<std::size_t>(n));
+      if (n == 0) ended_ = true;
+      if (n < 0 && errno != EINTR) throw IoError("reading standard input: {}", std::strerror(errno));
+      if (n < 0 && interrupts) return Got::interrupted;
+    }
+  }
+
+ private:
+  std::string held_;
+  bool ended_ = false;
+};
+
+class Chat {
+ public:
+  Chat(const JobConfig& job, bool interactive, Context& c)
+      : job_(job), c_(c), interactive_(interactive), first_(c.rank() == 0) {
+    c.world().together([&] {
+      m_ = load_predict_model(job, first_);
+      if (m_.model->is_encoder_decoder())
+        throw UsageError("[chat] {} is a {} model; a chat needs a causal language model", m_.model->family(),
+                         name_of(m_.model->task()));
+      if (!m_.chat_template)
+        throw UsageError(
+            "[chat] {} has no chat template (chat_template.jinja, or chat_template in "
+            "tokenizer_config.json); "
+            "`redco predict` goes on from plain texts",
+            m_.source.folder.empty() ? "the tokenizer's folder" : m_.source.folder);
+    });
+    c.random.seed = static_cast<u64>(job.train.seed);
+    c.compute_dtype = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
+    reset();
+  }
+
+  int run() {
+    const ParamTree params = make_job_params(job_, m_.source, m_.model.get(), m_.pipeline->params());
+    const Interrupts handler(interactive_);
+    if (first_ && interactive_)
+      print_message(
+          "A message a line. /reset forgets the conversation, /exit or Ctrl-D ends it, Ctrl-C stops "
+          "an answer.");
+    while (true) {
+      std::string message;
+      c_.world().on_first([&] { message = read(); });
+      message = c_.world().agree(message);
+      if (message == kEnd) break;
+      if (message == kReset) {
+        reset();
+      } else if (c_.coord().dp == 0) {  // one replica answers
+        take(params, message);
+      }
+    }
+    return 0;
+  }
+
+ private:
+  // No message begins with a zero byte.
+  static inline const std::string kEnd{"\0end", 4}, kReset{"\0reset", 6};
+
+  // The next message, or what else is asked for. First rank.
+  std::string read() {
+    std::string line;
+    while (true) {
+      if (interactive_) print("> ");
+      const Lines::Got got = lines_.next(line);
+      if (got == Lines::Got::interrupted) {
+        interrupts = 0;
+        print("\n");
+        continue;
+      }
+      if (got == Lines::Got::end || line == "/exit" || line == "/quit") {
+        if (got == Lines::Got::end && interactive_) print("\n");
+        return kEnd;
+      }
+      if (line == "/reset") return kReset;
+      if (line.find_first_not_of(" \t") == std::string::npos) continue;
+      try {
+        if (!is_utf8(line) || line.find('\0') != std::string::npos)
+          throw ContentsError("[chat] the message is not UTF-8 text");
+        return line;
+      } catch (const ContentsError& e) {
+        if (!interactive_) throw;
+        print_message(e.what());
+      }
+    }
+  }
+
+  void reset() {
+    messages_.clear();
+    if (job_.predict.system) messages_.push_back({"system", *job_.predict.system, "", true});
+    fixed_ = messages_.size();
+    turn_ = 0;
+  }
+
+  // The conversation's ids; with predict.truncate_prompt=left its oldest turns make room.
+  std::vector<i32> prompt() {
+    PredictSettings whole = job_.predict;
+    whole.truncate_prompt = "never";
+    const i64 room = std::max<i64>(1, longest_prompt(*m_.model) + 1 - job_.predict.max_new_tokens);
+    while (true) {
+      const bool may_drop =
+          job_.predict.truncate_prompt == "left" && messages_.size() >= fixed_ + 3;  // a turn and the message
+      try {
+        auto ids = message_ids(m_, whole, messages_, "[chat] the conversation");
+        if (!may_drop || static_cast<i64>(ids.size()) <= room) return ids;
+      } catch (const ContentsError&) {
+        if (!may_drop) throw;
+      }
+      const auto oldest = messages_.begin() + static_cast<std::ptrdiff_t>(fixed_);
+      messages_.erase(oldest, oldest + 2);
+    }
+  }
+
+  void take(const ParamTree& params, const std::string& message) {
+    const auto before = messages_;
+    messages_.push_back({"user", message, "", true});
+    std::vector<i32> ids;
+    try {
+      ids = prompt();
+    } catch (const ContentsError& e) {
+      if (!interactive_) throw;
+      if (first_) print_message(fmt::format("{}; /reset begins a new conversation", e.what()));
+      messages_ = before;
+      return;
+    }
+    auto replica = Context::mp_submesh(c_);
+    Context::Use use(*replica);
+    const Decode decode = decoder_of(*m_.tokenizer);
+    const StopTexts stop(job_.predict.stop, decode);
+    TextStream stream(decode, stop);
+    GenerateOptions o{.batch_size = 1, .prefix = &prefix_};
+    if (!stop.empty()) o.stops = [&](std::span<const i32> fresh) { return stop.ends(fresh); };
+    o.on_token = [&](i64, i64, std::span<const i32> fresh, bool last) { print(stream.push(fresh, last)); };
+    o.interrupted = [] { return interrupts != 0; };
+    interrupts = 0;
+    const GenerationPrompt asked{std::move(ids), turn_++};
+    const auto answers = generate(*m_.model, params, {&asked, 1}, job_.predict, m_.tokens, o);
+    interrupts = 0;
+    if (first_) print("\n");
+    messages_.push_back({"assistant", stop.cut(decode(answers[0][0].ids)), "", true});
+  }
+
+  const JobConfig& job_;
+  Context& c_;
+  const bool interactive_, first_;
+  PredictModel m_;
+  Lines lines_;
+  std::vector<ChatMessage> messages_;
+  std::size_t fixed_ = 0;  // messages that no turn pushes out
+  i64 turn_ = 0;
+  PrefixCache prefix_;
+};
+
+}  // namespace
+
+int run_chat(const JobConfig& job, bool interactive, const std::vector<std::string>& program) {
+  std::vector<std::string> words = program;
+  if (interactive && !is_rank_process()) words.emplace_back("--interactive");  // ranks have no terminal
+  return run_session(job.parallel, {.program = words, .passes_input = true, .passes_interrupts = interactive},
+                     [&](Context& c) { return Chat(job, interactive, c).run(); });
+}
+
+}  // namespace redco
