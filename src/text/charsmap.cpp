@@ -1,7 +1,6 @@
 #include "text/charsmap.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/error.h"
 #include "text/utf8.h"
@@ -89,32 +88,6 @@ std::optional<std::string_view> Charsmap::longest(std::string_view text, std::si
     return true;
   });
   return found;
-}
-
-std::string decode_base64(std::string_view text, const std::string& where) {
-  static const auto values = [] {
-    std::array<int, 256> v;
-    v.fill(-1);
-    const char* digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (int k = 0; k < 64; ++k) v[static_cast<unsigned char>(digits[k])] = k;
-    return v;
-  }();
-  if (text.size() % 4 != 0)
-    throw ContentsError("{}: base64 of {} characters, which is no multiple of 4", where, text.size());
-  std::size_t digits = text.size();
-  while (digits > 0 && text[digits - 1] == '=' && text.size() - digits < 2) --digits;
-  std::string out;
-  out.reserve(text.size() / 4 * 3);
-  u32 bits = 0;
-  for (std::size_t k = 0; k < digits; ++k) {
-    const int v = values[static_cast<unsigned char>(text[k])];
-    if (v < 0) throw ContentsError("{}: character {} is no base64", where, k);
-    bits = bits << 6 | static_cast<u32>(v);
-    if (k % 4 == 1) out += static_cast<char>(bits >> 4);
-    if (k % 4 == 2) out += static_cast<char>(bits >> 2);
-    if (k % 4 == 3) out += static_cast<char>(bits);
-  }
-  return out;
 }
 
 }  // namespace redco

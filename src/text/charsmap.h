@@ -31,7 +31,4 @@ class Charsmap {
   std::string texts_;
 };
 
-// The bytes of standard base64 with padding. ContentsError, with `where` in front, for anything else.
-std::string decode_base64(std::string_view text, const std::string& where);
-
 }  // namespace redco

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "text/json_fields.h"
 #include "text/make_model.h"
+#include "text/sentence_piece.h"
 #include "text/utf8.h"
 
 namespace redco {
@@ -62,6 +63,21 @@ HfTokenizer::HfTokenizer(TokenizerSpec spec, std::string name,
                std::none_of(added_.all().begin(), added_.all().end(), [](const AddedToken& t) {
                  return t.single_word || t.lstrip || t.rstrip;  // these look at characters
                });
+}
+
+HfTokenizer::HfTokenizer(const SpModel& m, std::string fingerprint, std::string name,
+                         std::function<std::vector<TokenizerFile>()> files)
+    : name_(std::move(name)), fingerprint_(std::move(fingerprint)), files_(std::move(files)) {
+  normalizer_ = std::make_unique<SpNormalizer>(m, name_);
+  auto tokens = make_sp_tokens(m, name_);
+  decoder_ = make_sp_decoder(m, *tokens);
+  model_ = std::move(tokens);
+  post_processor_ = std::make_unique<PostProcessor>(nullptr, name_, vocab_size());
+  auto role = [&](i32 id) { return id >= 0 && id < vocab_size() ? std::optional(id) : std::nullopt; };
+  special_.bos = role(m.bos_id);
+  special_.eos = role(m.eos_id);
+  special_.pad = role(m.pad_id);
+  special_.unk = role(m.unk_id);
 }
 
 void HfTokenizer::read_special(const json& config, const std::string& source) {

@@ -25,6 +25,10 @@ class HfTokenizer : public Tokenizer {
   // demand.
   HfTokenizer(TokenizerSpec spec, std::string name, std::function<std::vector<TokenizerFile>()> files);
 
+  // The pipeline of sentencepiece itself.
+  HfTokenizer(const SpModel& model, std::string fingerprint, std::string name,
+              std::function<std::vector<TokenizerFile>()> files);
+
   // Reads the roles out of tokenizer_config.json or special_tokens_map.json. ContentsError for a token that
   // the tokenizer doesn't have.
   void read_special(const nlohmann::json& config, const std::string& source);
@@ -39,7 +43,7 @@ class HfTokenizer : public Tokenizer {
   i32 vocab_size() const override;
   std::optional<i32> token_to_id(std::string_view token) const override;
   std::optional<std::string> id_to_token(i32 id) const override;
-  bool is_special(i32 id) const override { return added_.is_special(id); }
+  bool is_special(i32 id) const override { return added_.is_special(id) || model_->is_control(id); }
   std::optional<std::size_t> last_cut(std::string_view text) const override;
   bool takes_any_bytes() const override { return any_bytes_; }
   std::string fingerprint() const override { return fingerprint_; }

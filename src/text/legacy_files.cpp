@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "text/byte_level.h"
+#include "text/config_tokens.h"
 #include "text/json_fields.h"
 #include "text/tokenizer_spec.h"
 #include "text/utf8.h"
@@ -18,11 +19,6 @@ json byte_level(bool add_prefix_space, bool use_regex) {
           {"add_prefix_space", add_prefix_space},
           {"trim_offsets", true},
           {"use_regex", use_regex}};
-}
-
-json added_token(const std::string& content, i64 id, bool special) {
-  return {{"id", id},        {"content", content},  {"single_word", false}, {"lstrip", false},
-          {"rstrip", false}, {"normalized", false}, {"special", special}};
 }
 
 void read_merges(std::string_view text, const std::string& source, Merges& merges) {
@@ -41,22 +37,6 @@ void read_merges(std::string_view text, const std::string& source, Merges& merge
                           line.substr(0, 100));
     merges.add(line.substr(0, space), line.substr(space + 1));
   }
-}
-
-// The text of a special token of tokenizer_config.json: a string, or an AddedToken object.
-std::optional<json> special_of(const json& config, const char* name, const std::string& source) {
-  const auto it = config.find(name);
-  if (it == config.end() || it->is_null()) return std::nullopt;
-  json token = added_token("", 0, true);
-  if (it->is_string()) {
-    token["content"] = *it;
-    return token;
-  }
-  JsonFields f(*it, source + ": " + name);
-  token["content"] = f.text("content");
-  for (const char* flag : {"lstrip", "rstrip", "single_word", "normalized"})
-    token[flag] = f.boolean(flag, false);
-  return token;
 }
 
 }  // namespace

@@ -39,6 +39,9 @@ class TokenModel {
   // the byte alphabet by itself.
   virtual bool takes_bytes() const { return false; }
 
+  // True for tokens with a role instead of text: <unk>, <s>.
+  virtual bool is_control(i32 /*id*/) const { return false; }
+
   // True where a text's ids don't depend on how it is cut into pieces.
   virtual bool cuts_anywhere() const { return false; }
 

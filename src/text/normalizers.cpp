@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "text/base64.h"
 #include "text/bert_normalizer.h"
 #include "text/byte_level.h"
 #include "text/char_class.h"

@@ -1,5 +1,6 @@
 #include "text/tokenizer.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -89,6 +90,44 @@ void check_added(const json& config, const std::string& path, const HfTokenizer&
   }
 }
 
+enum class Kind { json, vocab_json, sentencepiece, vocab_txt };
+
+// The file that decides, and the name it is saved under.
+struct Source {
+  Kind kind;
+  std::string path, name;
+};
+
+Source source_of(const std::string& what, const std::string& folder, bool is_file) {
+  static constexpr std::pair<const char*, Kind> kSources[] = {
+      {"tokenizer.json", Kind::json},
+      {"vocab.json", Kind::vocab_json},
+      {"tokenizer.model", Kind::sentencepiece},
+      {"spiece.model", Kind::sentencepiece},
+      {"sentencepiece.bpe.model", Kind::sentencepiece},
+      {"vocab.txt", Kind::vocab_txt}};
+  if (is_file) {
+    if (what.ends_with(".model")) {
+      const std::string name = file_name(what);
+      const bool usual = name == "spiece.model" || name == "sentencepiece.bpe.model";
+      return {Kind::sentencepiece, what, usual ? name : "tokenizer.model"};
+    }
+    if (what.ends_with(".txt")) return {Kind::vocab_txt, what, "vocab.txt"};
+    return {Kind::json, what, "tokenizer.json"};
+  }
+  for (const auto& [name, kind] : kSources) {
+    const std::string path = join_path(folder, name);
+    if (!exists(path)) continue;
+    if (kind == Kind::vocab_json && !exists(join_path(folder, "merges.txt")))
+      throw UsageError("[tokenizer] {} has vocab.json, but merges.txt is missing", folder);
+    return {kind, path, name};
+  }
+  throw UsageError(
+      "[tokenizer] {} has none of tokenizer.json, vocab.json with merges.txt, tokenizer.model, spiece.model, "
+      "sentencepiece.bpe.model and vocab.txt",
+      folder);
+}
+
 }  // namespace
 
 void Tokenizer::save(const std::string& folder) const {
@@ -99,36 +138,55 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& what) {
   if (what == "bytes") return make_bytes();
   if (what.empty() || !exists(what))
     throw UsageError(
-        "[tokenizer] '{}' doesn't exist; give a folder with tokenizer.json, that file, or `bytes`", what);
+        "[tokenizer] '{}' doesn't exist; give a folder with tokenizer.json, that file, a sentencepiece "
+        ".model, "
+        "or `bytes`",
+        what);
   const bool is_file = !is_folder(what);
   const std::string folder = is_file ? parent_path(what) : what;
-  const std::string path = is_file ? what : join_path(folder, "tokenizer.json");
+  const Source source = source_of(what, folder, is_file);
   const std::string config_path = join_path(folder, "tokenizer_config.json");
   const std::string map_path = join_path(folder, "special_tokens_map.json");
-  const json config = read_small(config_path);
 
-  std::unique_ptr<HfTokenizer> t;
   std::vector<Seen> seen = see(folder);
-  if (is_file &&
-      file_name(what) != "tokenizer.json") {  // the file by another name is saved under the usual one
-    std::erase_if(seen, [](const Seen& s) { return s.name == "tokenizer.json"; });
-    seen.push_back({"tokenizer.json", what, hash64(read_file(what, kMaxFile))});
+  const bool usual =
+      std::any_of(seen.begin(), seen.end(), [&](const Seen& s) { return s.path == source.path; });
+  if (is_file && !usual) {  // the file by another name is saved under the usual one
+    std::erase_if(seen, [&](const Seen& s) { return s.name == source.name; });
+    seen.push_back({source.name, what, hash64(read_file(what, kMaxFile))});
   }
   auto files = [seen] { return read_again(seen); };
-  if (exists(path)) {
-    t = std::make_unique<HfTokenizer>(parse_tokenizer_json(read_file(path, kMaxFile), path), what, files);
+  const std::string text = read_file(source.path, kMaxFile);
+  if (is_file && source.kind == Kind::sentencepiece) {
+    Hasher hasher;
+    hasher.update(text.data(), text.size());
+    return std::make_unique<HfTokenizer>(parse_sp_model(text, what), hasher.digest128().hex(), what, files);
+  }
+
+  json config = read_small(config_path);
+  std::unique_ptr<HfTokenizer> t;
+  auto make = [&](TokenizerSpec spec) {
+    const auto roles = spec.roles;
+    t = std::make_unique<HfTokenizer>(std::move(spec), what, files);
     check_added(config, config_path, *t);
-  } else {
-    const std::string vocab = join_path(folder, "vocab.json"), merges = join_path(folder, "merges.txt");
-    for (const auto& p : {vocab, merges})
-      if (!exists(p))
-        throw UsageError(
-            "[tokenizer] {} has neither tokenizer.json nor vocab.json with merges.txt ({} is missing)",
-            folder, file_name(p));
+    for (const auto& [role, token] : roles)
+      if (!config.contains(role)) config[role] = token;
+  };
+  if (source.kind == Kind::json) {
+    make(parse_tokenizer_json(text, source.path));
+  } else if (source.kind == Kind::vocab_json) {
     t = std::make_unique<HfTokenizer>(
-        read_legacy_bpe(read_file(vocab, kMaxFile), read_file(merges, kMaxFile),
+        read_legacy_bpe(text, read_file(join_path(folder, "merges.txt"), kMaxFile),
                         read_small(join_path(folder, "added_tokens.json")), config, folder),
         what, files);
+  } else if (source.kind == Kind::vocab_txt) {
+    make(read_vocab_txt(text, config, source.path));
+  } else {
+    const json model_config = read_small(join_path(folder, "config.json"));
+    const auto type = model_config.find("model_type");
+    const bool named = type != model_config.end() && type->is_string();
+    make(read_sp_folder(parse_sp_model(text, source.path), config, named ? type->get<std::string>() : "",
+                        folder));
   }
   if (!config.empty() || !exists(map_path))
     t->read_special(config, config_path);

@@ -1,7 +1,7 @@
 // Tokenizers: text to ids and back, exactly as Hugging Face's `tokenizers` library does it from the same
 // files.
 //
-//   auto t = load_tokenizer("path/to/hf_folder");       // or a tokenizer.json, or "bytes"
+//   auto t = load_tokenizer("path/to/hf_folder");       // or one of its files, or "bytes"
 //   std::vector<i32> ids = t->encode("How are you?");   // with the special tokens that the file asks for
 //   std::string text = t->decode(ids, true);            // without them
 //
@@ -97,10 +97,15 @@ class Tokenizer {
   SpecialIds special_;
 };
 
-// what: `bytes` (256 bytes and <|endoftext|>), a folder with tokenizer.json or with vocab.json and
-// merges.txt, or a tokenizer.json itself. UsageError (exit code 2) for a path that doesn't exist or a folder
-// without these files, ContentsError (3) for what is in them: everything redco doesn't know is an error that
-// names the field.
+// what: one of
+//   - `bytes`: 256 bytes and <|endoftext|>;
+//   - a folder with tokenizer.json; else with vocab.json and merges.txt (GPT-2, RoBERTa, Qwen2), a
+//     sentencepiece model (tokenizer.model, spiece.model, sentencepiece.bpe.model: Llama, T5, or neither) or
+//     vocab.txt (BERT), which with tokenizer_config.json stand for what transformers takes them for;
+//   - a tokenizer.json or vocab.txt itself; or a sentencepiece .model, whose ids then are those of the
+//     sentencepiece library, without special tokens.
+// UsageError (exit code 2) for a path that doesn't exist or a folder without these files, ContentsError (3)
+// for what is in them: everything redco doesn't know is an error that names the field.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& what);
 
 }  // namespace redco

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "text/bpe.h"
+#include "text/sp_model.h"
 #include "text/vocab.h"
 
 namespace redco {
@@ -21,7 +23,8 @@ struct TokenizerSpec {
   std::optional<Vocab> vocab;            // finished
   std::vector<double> scores;            // Unigram only: of each piece, by id
   Merges merges;
-  bool has_merges = false;  // whether there was a list of them at all
+  bool has_merges = false;                   // whether there was a list of them at all
+  std::map<std::string, std::string> roles;  // special tokens (eos_token, ...) where no file names them
 
   TokenizerSpec();
   TokenizerSpec(TokenizerSpec&&) noexcept;
@@ -51,6 +54,16 @@ nlohmann::json parse_small_json(std::string_view text, const std::string& source
 TokenizerSpec read_legacy_bpe(std::string_view vocab_json, std::string_view merges_txt,
                               const nlohmann::json& added, const nlohmann::json& config,
                               const std::string& folder);
+
+// What transformers takes a folder with a sentencepiece model for: config.tokenizer_class decides, or else
+// model_type (of config.json, "" for none). LlamaTokenizer, T5Tokenizer, or neither: the pieces without any
+// white space added.
+TokenizerSpec read_sp_folder(const SpModel& model, const nlohmann::json& config,
+                             const std::string& model_type, const std::string& folder);
+
+// BERT's vocab.txt, a token a line. config: tokenizer_config.json or an empty object, of which do_lower_case,
+// strip_accents, tokenize_chinese_chars and the special tokens count.
+TokenizerSpec read_vocab_txt(std::string_view text, const nlohmann::json& config, const std::string& source);
 
 // The text of the tokenizer.json that `bytes` stands for: 256 bytes in order, then <|endoftext|>.
 std::string bytes_tokenizer_json();
