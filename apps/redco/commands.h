@@ -26,6 +26,8 @@ void add_sbatch(CLI::App& app, Invocation& run);
 void add_report(CLI::App& app, Invocation& run);
 void add_tokenizer(CLI::App& app, Invocation& run);
 void add_score(CLI::App& app, Invocation& run);
+void add_data(CLI::App& app, Invocation& run);
+void add_evaluate(CLI::App& app, Invocation& run);
 void add_env_replay(CLI::App& app, Invocation& run);
 void add_ls(CLI::App& app, Invocation& run);
 void add_cp(CLI::App& app, Invocation& run);

@@ -103,6 +103,8 @@ int run_main(int argc, char** argv) {
     add_report(app, run);
     add_tokenizer(app, run);
     add_score(app, run);
+    add_data(app, run);
+    add_evaluate(app, run);
     add_env_replay(app, run);
     add_ls(app, run);
     add_cp(app, run);

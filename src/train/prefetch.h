@@ -1,8 +1,8 @@
 // Reading ahead: while a step is computed, the examples of the next one are read on another thread.
 #pragma once
 
-#include <functional>
 #include <future>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -10,26 +10,24 @@
 
 namespace redco {
 
-// The examples of this replica in one micro-batch, and its shape.
+// One micro-batch: the numbers of all its examples in the data, and which of these rows are this replica's.
+struct MicroBatchRequest {
+  std::vector<i64> numbers;
+  Range mine;
+  bool operator==(const MicroBatchRequest&) const = default;
+};
+using StepRequest = std::vector<MicroBatchRequest>;
+
 struct MicroBatchExamples {
-  BatchShape shape;
+  BatchShape shape;  // padded to the longest of all rows
   std::vector<Example> mine;
 };
-
-// Reads `rows` examples, numbers at(0) .. at(rows - 1), as replica `replica` of dp.
-MicroBatchExamples read_examples(const Dataset& data, i64 rows, int dp, int replica,
-                                 const std::function<i64(i64)>& at);
-
-// The numbers of a step's examples, by micro-batch. Equal requests give equal examples.
-using StepRequest = std::vector<std::vector<i64>>;
+MicroBatchExamples read_examples(const Dataset& data, const MicroBatchRequest& r);
 
 // Results are those of reading at once; what reading throws, take() throws, on the caller's thread. For one
 // thread; the destructor waits for what is being read.
 class Prefetcher {
  public:
-  Prefetcher(int dp, int replica) : dp_(dp), replica_(replica) {}
-  ~Prefetcher();
-
   // The step's examples, read by now or read now; then begins to read `next` (empty: nothing), where the data
   // allow it (Dataset::concurrent). `data` is kept until that is done.
   std::vector<MicroBatchExamples> take(const std::shared_ptr<const Dataset>& data, const StepRequest& step,
@@ -41,9 +39,8 @@ class Prefetcher {
   struct Pending {
     std::shared_ptr<const Dataset> data;
     StepRequest step;
-    std::future<std::vector<MicroBatchExamples>> result;
+    std::future<std::vector<MicroBatchExamples>> result;  // its destructor waits
   };
-  int dp_, replica_;
   std::optional<Pending> pending_;
   i64 ahead_ = 0;
 };

@@ -26,6 +26,15 @@ namespace {
 volatile std::sig_atomic_t g_signal = 0;
 void on_signal(int s) { g_signal = s; }
 
+// A micro-batch of the examples at(0), at(1), ...
+template <class At>
+MicroBatchRequest request_rows(i64 rows, const At& at) {
+  const Context& c = Context::current();
+  MicroBatchRequest r{.numbers = {}, .mine = shard_range(rows, 1, c.mesh().dp, c.coord().dp)};
+  for (i64 i = 0; i < rows; ++i) r.numbers.push_back(at(i));
+  return r;
+}
+
 Batch collate(const Pipeline& p, const MicroBatchExamples& m) {
   return in_pipeline("collate()", [&] { return p.collate(m.mine, m.shape); });
 }
@@ -56,8 +65,7 @@ class Training {
                          .beta2 = job.train.adam_beta2,
                          .epsilon = job.train.adam_epsilon,
                          .weight_decay = job.train.weight_decay,
-                         .decay_norms_and_biases = job.train.decay_norms_and_biases}}),
-        prefetcher_(c_.mesh().dp, c_.coord().dp) {}
+                         .decay_norms_and_biases = job.train.decay_norms_and_biases}}) {}
 
   TrainResult run() {
     begin();
@@ -223,10 +231,8 @@ class Training {
   }
   StepRequest request(const EpochOrder& order, const StepPlan::Place& place) const {
     StepRequest out;
-    for (const MicroBatch& m : micro_batches_of(place)) {
-      std::vector<i64>& numbers = out.emplace_back();
-      for (i64 r = 0; r < m.rows; ++r) numbers.push_back(order.at(place.begin + m.first + r));
-    }
+    for (const MicroBatch& m : micro_batches_of(place))
+      out.push_back(request_rows(m.rows, [&](i64 r) { return order.at(place.begin + m.first + r); }));
     return out;
   }
 
@@ -356,9 +362,8 @@ std::map<std::string, double> evaluate(Pipeline& pipeline, const ParamTree& para
   const size_t n = max_batches >= 0 ? std::min<size_t>(parts.size(), max_batches) : parts.size();
   const auto means = mean_terms(pipeline, params, [&](Batch* b) {
     if (i == n) return false;
-    const Context& c = Context::current();
-    *b = collate(pipeline, read_examples(data, parts[i].rows, c.mesh().dp, c.coord().dp,
-                                         [&](i64 r) { return parts[i].first + r; }));
+    *b = collate(pipeline,
+                 read_examples(data, request_rows(parts[i].rows, [&](i64 r) { return parts[i].first + r; })));
     ++i;
     return true;
   });

@@ -1,0 +1,54 @@
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "commands.h"
+#include "job/show_data.h"
+
+namespace redco::cli {
+
+namespace {
+
+// As base/terminal.h asks of stderr.
+bool stdout_has_color() {
+  const char* no = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  return ::isatty(STDOUT_FILENO) == 1 && !(no && *no) && term && std::string_view(term) != "dumb";
+}
+
+}  // namespace
+
+void add_data(CLI::App& app, Invocation& run) {
+  struct Options {
+    JobArguments words;
+    i64 show = 3;
+    std::string split = "train";
+    bool json = false;
+  };
+  auto o = std::make_shared<Options>();
+  CLI::App* c =
+      add_command(app, "data", "What the model will see of a job's data: counts, and the first rows",
+                  "  redco data job.yaml --show 5\n"
+                  "  redco data job.yaml --split eval --json\n"
+                  "  redco data model.tokenizer=bytes data.train=chats.jsonl data.max_length=512 "
+                  "data.chat_template=builtin:chat\n");
+  add_job_words(*c, o->words);
+  c->add_option("--show", o->show, "so many rows, token by token")
+      ->check(CLI::Range(i64{0}, i64{1} << 40))
+      ->capture_default_str();
+  c->add_option("--split", o->split, "train or eval")
+      ->check(CLI::IsMember({"train", "eval"}))
+      ->capture_default_str();
+  c->add_flag("--json", o->json, "for programs: ids, tokens and the loss mask");
+  c->callback([o, &run] {
+    const JobConfig job = o->words.load();
+    check_job(job, JobUse::data);
+    const ShownData d = show_data(job, o->split == "eval", o->show);
+    std::fputs((o->json ? to_json(d) : to_text(d, stdout_has_color())).c_str(), stdout);
+    run.exit_code = 0;
+  });
+}
+
+}  // namespace redco::cli

@@ -1,0 +1,21 @@
+#include "commands.h"
+#include "job/run.h"
+
+namespace redco::cli {
+
+void add_evaluate(CLI::App& app, Invocation& run) {
+  auto words = std::make_shared<JobArguments>();
+  CLI::App* c =
+      add_command(app, "evaluate", "Loss and perplexity of a model on data.eval, as JSON",
+                  "  redco evaluate job.yaml\n"
+                  "  redco evaluate job.yaml predict.checkpoint=best-loss\n"
+                  "  redco evaluate model.path=models/gpt2 data.eval=book.txt data.max_length=1024\n");
+  add_job_words(*c, *words);
+  c->callback([words, &run] {
+    const JobConfig job = words->load();
+    check_job(job, JobUse::evaluate);
+    run.exit_code = run_evaluate(job, run.argv);
+  });
+}
+
+}  // namespace redco::cli

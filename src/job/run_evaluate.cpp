@@ -1,0 +1,59 @@
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "comm/group.h"
+#include "job/lm_data.h"
+#include "job/predict_model.h"
+#include "job/run.h"
+#include "job/session.h"
+#include "train/trainer.h"
+
+namespace redco {
+
+namespace {
+
+int evaluate_on_ranks(const JobConfig& job, Context& c) {
+  Group& world = c.world();
+  PredictModel m;
+  BatchSizes sizes;
+  std::string cache;
+  world.together([&] {
+    m = load_predict_model(job, world.rank() == 0);
+    set_data_settings(job.data, &m.pipeline->settings_json);
+    sizes = batch_sizes(job, c.mesh().dp);
+  });
+  std::optional<TemporaryFolder> temporary;
+  world.on_first([&] {
+    if (!job.workdir) temporary.emplace();
+    cache = job.workdir ? join_path(*job.workdir, "cache") : temporary->path();
+  });
+  cache = world.agree(cache);
+  m.pipeline->eval_data =
+      make_lm_data(lm_data_request(job, true, *m.tokenizer, m.model.get(), m.source.folder, cache));
+  c.random.seed = static_cast<u64>(job.train.seed);
+  c.compute_dtype = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
+  const ParamTree params = make_job_params(job, m.source, m.model.get(), m.pipeline->params());
+  const std::shared_ptr<const Dataset> data = m.pipeline->evaluation();
+  const auto metrics = evaluate(*m.pipeline, params, *data, sizes.per_device);
+  world.on_first([&] {
+    nlohmann::ordered_json j;
+    for (const auto& [name, value] : metrics) j[name] = value;
+    j["examples"] = data->size();
+    j["model"] = m.source.folder.empty() ? "random weights" : m.source.folder;
+    std::puts(j.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+    std::fflush(stdout);
+  });
+  return 0;
+}
+
+}  // namespace
+
+int run_evaluate(const JobConfig& job, const std::vector<std::string>& program) {
+  return run_session(job.parallel, {.program = program},
+                     [&](Context& c) { return evaluate_on_ranks(job, c); });
+}
+
+}  // namespace redco

@@ -1,0 +1,166 @@
+#include "job/show_data.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/words.h"
+#include "job/assemble.h"
+#include "job/lm_data.h"
+
+namespace redco {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+ShownRow row_of(const Dataset& data, i64 i, const Tokenizer& t) {
+  const Example e = data.get(i);
+  const auto &ids = e.ids.at("input_ids"), &labels = e.ids.at("labels");
+  const auto samples = e.ids.find("samples");
+  ShownRow r;
+  r.row = i;
+  r.id = e.id;
+  r.tokens = static_cast<i64>(ids.size());
+  r.targets = std::count_if(labels.begin(), labels.end(), [](i32 l) { return l >= 0; });
+  std::vector<i32> all = ids;
+  // A window's last label is the token behind it.
+  if (labels.back() >= 0) all.push_back(labels.back());
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    const i32 number = samples == e.ids.end() ? 1 : samples->second[std::min(k, ids.size() - 1)];
+    if (r.samples.empty() || r.samples.back().number != number) r.samples.push_back({.number = number});
+    ShownSample& s = r.samples.back();
+    s.ids.push_back(all[k]);
+    s.in_loss.push_back(k > 0 && labels[k - 1] >= 0);
+  }
+  for (ShownSample& s : r.samples)
+    for (const i32 id : s.ids) s.tokens.push_back(t.id_to_token(id).value_or(fmt::format("<{}>", id)));
+  return r;
+}
+
+// Line breaks and the like would tear the picture.
+std::string visible(const std::string& token) {
+  std::string out;
+  for (const char c : token) {
+    if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\t') {
+      out += "\\t";
+    } else if (c == '\r') {
+      out += "\\r";
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+ShownData show_data(const JobConfig& job, bool evaluation, i64 n) {
+  if ((evaluation ? job.data.eval : job.data.train).empty())
+    throw UsageError("[data] data.{} is missing: the files to be shown", evaluation ? "eval" : "train");
+  const std::unique_ptr<Tokenizer> tokenizer = job_tokenizer(job, "");
+  if (!tokenizer)
+    throw UsageError("[model] no tokenizer; give model.tokenizer (`bytes` or a tokenizer's folder)");
+  std::unique_ptr<Model> model;
+  ModelSource source;
+  if (job.model.path || job.model.preset || job.model.arch) {
+    source = model_source(job, tokenizer.get());
+    model = make_job_model(job, source);
+  }
+  std::optional<TemporaryFolder> temporary;
+  if (!job.workdir) temporary.emplace();
+  const std::string cache = job.workdir ? join_path(*job.workdir, "cache") : temporary->path();
+  const LmDataRequest request =
+      lm_data_request(job, evaluation, *tokenizer, model.get(), source.folder, cache);
+  const std::shared_ptr<const Dataset> data = open_lm_data(request, build_lm_data(request));
+
+  ShownData out;
+  out.evaluation = evaluation;
+  out.summary = describe_lm_data(request, *data);
+  out.rows = data->size();
+  out.max_length = request.max_length;
+  for (i64 i = 0; i < data->size(); ++i) {
+    const i64 length = data->length(i);
+    out.row_tokens += length;
+    out.shortest = i == 0 ? length : std::min(out.shortest, length);
+    out.longest = std::max(out.longest, length);
+  }
+  if (const auto* examples = dynamic_cast<const ExampleDataset*>(data.get())) {
+    const RowCounts& c = examples->rows().counts();
+    out.examples = examples->index().size();
+    out.bad = examples->index().n_bad();
+    out.row_targets = examples->index().n_targets();
+    out.split = static_cast<i64>(c.split);
+    out.truncated = static_cast<i64>(c.truncated);
+    out.skipped = static_cast<i64>(c.skipped + c.without_target);
+  } else {
+    out.examples = out.rows;
+    out.row_targets = out.row_tokens;
+  }
+  const bool packed = !evaluation && job.data.packing;
+  const double places =
+      static_cast<double>(out.rows) * static_cast<double>(packed ? out.max_length : out.longest);
+  out.padding = 1 - static_cast<double>(out.row_tokens) / places;
+  for (i64 i = 0; i < std::min(n, data->size()); ++i) out.shown.push_back(row_of(*data, i, *tokenizer));
+  return out;
+}
+
+std::string to_text(const ShownData& d, bool color) {
+  std::string s;
+  for (const std::string& line : d.summary) s += line + "\n";
+  s += fmt::format("rows of {} to {} tokens, {:.1f} on average\n", d.shortest, d.longest,
+                   static_cast<double>(d.row_tokens) / static_cast<double>(d.rows));
+  if (!d.shown.empty()) s += "the loss counts the tokens in [brackets]\n";
+  for (const ShownRow& r : d.shown) {
+    s += fmt::format("\nrow {} of {}{}: {} tokens{}, {} to learn\n", r.row + 1, d.rows,
+                     r.id.empty() ? "" : ", id " + excerpt(r.id), r.tokens,
+                     r.samples.size() > 1 ? fmt::format(" in {} samples", r.samples.size()) : "", r.targets);
+    for (const ShownSample& sample : r.samples) {
+      if (r.samples.size() > 1) s += fmt::format("  sample {}\n", sample.number);
+      std::string line = "   ";
+      for (std::size_t k = 0; k < sample.tokens.size(); ++k) {
+        const std::string token = visible(sample.tokens[k]);
+        line += sample.in_loss[k] == 0 ? " " + token
+                : color                ? fmt::format(" \x1b[32m[{}]\x1b[0m", token)
+                                       : fmt::format(" [{}]", token);
+      }
+      s += line + "\n";
+    }
+  }
+  return s;
+}
+
+std::string to_json(const ShownData& d) {
+  Json j = {{"split", d.evaluation ? "eval" : "train"},
+            {"summary", d.summary},
+            {"examples", d.examples},
+            {"rows", d.rows},
+            {"max_length", d.max_length},
+            {"tokens", d.row_tokens},
+            {"targets", d.row_targets},
+            {"shortest_row", d.shortest},
+            {"longest_row", d.longest},
+            {"padding", d.padding},
+            {"truncated", d.truncated},
+            {"split_up", d.split},
+            {"skipped", d.skipped},
+            {"bad_lines", d.bad}};
+  Json& rows = j["shown"] = Json::array();
+  for (const ShownRow& r : d.shown) {
+    Json row = {{"row", r.row}};
+    if (!r.id.empty()) row["id"] = Json::parse(r.id, nullptr, false);
+    row["tokens"] = r.tokens;
+    row["targets"] = r.targets;
+    for (const ShownSample& s : r.samples)
+      row["samples"].push_back({{"ids", s.ids}, {"tokens", s.tokens}, {"in_loss", s.in_loss}});
+    rows.push_back(std::move(row));
+  }
+  return j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace redco
