@@ -1,5 +1,7 @@
-#include "base/log.h"
+#include <cstdio>
+
 #include "commands.h"
+#include "job/plan_predict.h"
 #include "job/run.h"
 #include "job/validate.h"
 
@@ -8,20 +10,22 @@ namespace redco::cli {
 void add_predict(CLI::App& app, Invocation& run) {
   auto words = std::make_shared<JobArguments>();
   auto dry = std::make_shared<bool>(false);
-  CLI::App* c =
-      add_command(app, "predict", "Go on from prompts with a trained or given model",
-                  "  redco predict job.yaml predict.prompt='Once upon a time'\n"
-                  "  redco predict job.yaml predict.input=prompts.jsonl predict.output=answers.jsonl\n"
-                  "  redco predict model.path=models/gpt2 predict.prompt=Hello predict.temperature=0.8 "
-                  "predict.top_k=40\n");
+  CLI::App* c = add_command(
+      app, "predict", "Go on from prompts with a trained or given model",
+      "  redco predict job.yaml predict.prompt='Once upon a time'\n"
+      "  redco predict job.yaml predict.input=prompts.jsonl predict.output=answers.jsonl\n"
+      "  redco predict model.path=models/gpt2 predict.prompt=Hello predict.temperature=0.8 "
+      "predict.top_k=40\n"
+      "  redco predict job.yaml predict.input=prompts.jsonl predict.num_beams=4 predict.stop='###'\n");
   add_job_words(*c, *words);
-  c->add_flag("--dry-run", *dry, "check the job and everything it names, then stop");
+  c->add_flag("--dry-run", *dry,
+              "check the job and every prompt, print what would be run and its memory, then stop");
   c->callback([words, dry, &run] {
     const JobConfig job = words->load();
     check_job(job, JobUse::predict);
     if (*dry) {
       preflight(job, JobUse::predict);
-      info("the job is well formed, and what it names is here");
+      std::fputs(to_text(plan_predict(job)).c_str(), stdout);
     } else {
       run.exit_code = run_predict(job, run.argv);
     }

@@ -595,6 +595,34 @@ std::vector<float> next_token_logits(const Model& model, const ParamTree& params
   return {v.begin(), v.end()};
 }
 
+i64 trace_generation(const Model& model, const ParamTree& params, i64 rows, i64 encoded, i64 prompt,
+                     i64 length, const std::function<void()>& between) {
+  NoGrad off;
+  KvCache cache;
+  cache.max_length = length;
+  PassMemory memory;
+  const std::vector<i32> mask(rows * encoded, 1);
+  if (encoded > 0) {
+    EncoderInputs in;
+    in.input_ids = from_ids({rows, encoded}, {});
+    in.key_mask = from_ids({rows, encoded}, {});
+    memory = {model.encode(params, in, {}), mask, encoded};
+  }
+  const std::vector<i32> ids(rows * prompt, 0);
+  std::vector<i64> begin(rows, 0);
+  begin[0] = 1;  // some row is padded
+  forward(model, params, cache, rows, prompt, ids, begin, memory);
+  memory.states = {};
+  between();
+  i64 bytes = 0;
+  for (const KvCache::Layer& l : cache.layers)
+    for (const Tensor& t : {l.k, l.v, l.cross_k, l.cross_v})
+      if (t.defined()) bytes += t.local_bytes();
+  cache.length = length - 1;
+  forward(model, params, cache, rows, 1, std::span<const i32>(ids).first(rows), begin, memory);
+  return bytes;
+}
+
 std::vector<std::vector<Answer>> generate(const Model& model, const ParamTree& params,
                                           std::span<const GenerationPrompt> prompts,
                                           const GenerationSettings& settings, const GenerationTokens& tokens,

@@ -70,6 +70,12 @@ std::vector<std::vector<Answer>> generate(const Model& model, const ParamTree& p
 std::vector<float> next_token_logits(const Model& model, const ParamTree& params,
                                      const std::vector<std::vector<i32>>& prompts);
 
+// The passes of a batch without the choosing, for plans on a meta context: the encoder's over `encoded`
+// tokens a row (0: none), a prefill of `prompt` tokens, one step that makes the cache hold `length`.
+// between() is called after the prefill. -> bytes of the cache on this rank.
+i64 trace_generation(const Model& model, const ParamTree& params, i64 rows, i64 encoded, i64 prompt,
+                     i64 length, const std::function<void()>& between);
+
 // Most tokens of one pass: longer prompts go through the model in pieces.
 constexpr i64 kTokensOfPass = 8192;
 

@@ -117,8 +117,8 @@ PredictModel load_predict_model(const JobConfig& job, bool warns) {
   m.tokens = generation_tokens(m.source.folder, m.source.config_json, m.source.origin, m.tokenizer.get());
   if (!m.tokens.decoder_start && m.model->decoder_start_token_id() >= 0)
     m.tokens.decoder_start = m.model->decoder_start_token_id();
-  for (const std::string& from :
-       {m.source.folder, job.model.path.value_or(""), job.model.tokenizer.value_or("")})
+  for (const std::string& from : {folder, m.source.adapter, m.source.folder, job.model.path.value_or(""),
+                                  job.model.tokenizer.value_or("")})
     if (!m.chat_template && !from.empty() && is_folder(from)) m.chat_template = ChatTemplate::load(from);
   if (m.chat_template)
     if (const auto id = end_of_turn(*m.chat_template, *m.tokenizer);
@@ -141,6 +141,7 @@ std::string prediction_settings(const JobConfig& job, const PredictModel& m) {
   j["model"] = {{"config", hash128(m.model->config_json()).hex()},
                 {"weights", m.source.folder.empty() ? fmt::format("random, train.seed={}", job.train.seed)
                                                     : weights_fingerprint(m.source.folder)},
+                {"adapter", m.source.adapter.empty() ? "" : weights_fingerprint(m.source.adapter)},
                 {"tokenizer", m.tokenizer->fingerprint()},
                 {"chat_template", m.chat_template ? hash128(m.chat_template->source()).hex() : ""},
                 {"compute_dtype", job.train.compute_dtype}};

@@ -1,0 +1,33 @@
+#include <unistd.h>
+
+#include "commands.h"
+#include "job/run_chat.h"
+
+namespace redco::cli {
+
+void add_chat(CLI::App& app, Invocation& run) {
+  struct Options {
+    JobArguments job;
+    std::string system;
+    bool interactive = false;
+  };
+  auto o = std::make_shared<Options>();
+  CLI::App* c = add_command(app, "chat", "Talk with a model that has a chat template",
+                            "  redco chat model.path=models/qwen2-chat\n"
+                            "  redco chat job.yaml --system 'You answer in one sentence.' "
+                            "predict.temperature=0.7 predict.top_p=0.9\n"
+                            "  printf 'Hi!\\nAnd now?\\n' | redco chat job.yaml     a message a line\n");
+  add_job_words(*c, o->job);
+  CLI::Option* system =
+      c->add_option("--system", o->system, "the system message; the same as predict.system");
+  c->add_flag("--interactive", o->interactive, "as on a terminal: a prompt, and Ctrl-C ends an answer only");
+  c->callback([o, system, &run] {
+    JobConfig job = o->job.load();
+    if (system->count() > 0) job.predict.system = o->system;
+    check_job(job, JobUse::chat);
+    const bool terminal = isatty(0) && isatty(1);
+    run.exit_code = run_chat(job, o->interactive || terminal, run.argv);
+  });
+}
+
+}  // namespace redco::cli

@@ -1,0 +1,84 @@
+#include "job/plan_predict.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/words.h"
+#include "generate/generate.h"
+#include "job/predict_requests.h"
+#include "launch/topology.h"
+#include "plan/base_memory.h"
+
+namespace redco {
+
+PredictPlan plan_predict(const JobConfig& job) {
+  const PredictModel m = load_predict_model(job, true);
+  PredictPlan p;
+  p.title = m.source.origin;
+  PredictRequests requests(job, m);
+  for (PredictRequest r; requests.next(r); ++p.n_prompts)
+    p.longest_prompt = std::max(p.longest_prompt, static_cast<i64>(r.ids.size()));
+  p.skipped = requests.skipped();
+  if (p.n_prompts == 0)
+    throw ContentsError("[predict] {} holds no prompt", job.predict.input.value_or("predict.prompt"));
+
+  const i64 n_ranks = declared_ranks(job).value_or(job.parallel.n_model_shards);
+  p.dp = static_cast<int>(replicas(job, n_ranks));
+  p.mp = static_cast<int>(job.parallel.n_model_shards);
+  p.answers = job.predict.num_return_sequences;
+  const i64 jobs = p.n_prompts * (job.predict.num_beams > 1 ? 1 : p.answers);
+  p.rows = std::min(job.predict.batch_size, (jobs + p.dp - 1) / p.dp) * job.predict.num_beams;
+  const bool pair = m.model->is_encoder_decoder();
+  const i64 prompt = pair ? 1 : p.longest_prompt;
+  p.length = std::min(prompt + job.predict.max_new_tokens, m.model->length_limit());
+  p.limit = this_machine().memory_total;
+  if (job.parallel.hosts.empty() && !job.parallel.hostfile) p.limit /= n_ranks;
+  p.base = base_memory(n_ranks);
+
+  const Mesh mesh{p.dp, p.mp};
+  const auto sharded = shard_specs(m.pipeline->params().specs, p.mp, custom_rules(job));
+  // Larger shards come first: the first and the last rank of a replica are the fullest and the emptiest.
+  for (const int rank : {0, p.mp - 1}) {
+    const auto context = Context::meta(mesh, rank);
+    context->compute_dtype = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
+    const auto replica = Context::mp_submesh(*context);
+    PredictPlan of = p;
+    {
+      const Context::Use use(*replica);
+      const ParamTree params = make_params(m.pipeline->params(), sharded.layouts);
+      for (const Tensor& t : params.values()) of.parameters += t.local_bytes();
+      replica->ledger().reset();
+      of.cache = trace_generation(*m.model, params, p.rows, pair ? p.longest_prompt : 0, prompt, p.length,
+                                  [&] { of.prefill_flops = replica->ledger().flops(); });
+      of.step_flops = replica->ledger().flops() - of.prefill_flops;
+    }
+    of.activations = std::max<i64>(0, context->arena().high_water() - of.parameters - of.cache);
+    if (of.total() >= p.total()) p = of;
+  }
+  return p;
+}
+
+std::string to_text(const PredictPlan& p) {
+  const auto size = [](i64 bytes) { return human_bytes(static_cast<u64>(bytes)); };
+  std::string s = fmt::format("predict: {}\n", p.title);
+  s += fmt::format("  {} prompt{}{}, {} answer{} each; dp {} x mp {}, {} rows of a replica at once\n",
+                   p.n_prompts, p.n_prompts == 1 ? "" : "s",
+                   p.skipped ? fmt::format(" ({} bad lines left out)", p.skipped) : "", p.answers,
+                   p.answers == 1 ? "" : "s", p.dp, p.mp, p.rows);
+  s += fmt::format("  the longest prompt has {} tokens; with its answer the decoder holds up to {}\n",
+                   p.longest_prompt, p.length);
+  s += "memory of the fullest rank\n";
+  for (const auto& [name, bytes] : {std::pair{"weights", p.parameters},
+                                    {"cache", p.cache},
+                                    {"activations", p.activations},
+                                    {"process", p.base},
+                                    {"total", p.total()}})
+    s += fmt::format("  {:<12} {:>10}\n", name, size(bytes));
+  s += fmt::format("  {} {} that a rank may use\n", p.fits() ? "fits" : "DOES NOT FIT", size(p.limit));
+  s += fmt::format(
+      "work of that rank: {} FLOP for a batch of such prompts, {} FLOP for a token of every row\n",
+      human_count(static_cast<double>(p.prefill_flops)), human_count(static_cast<double>(p.step_flops)));
+  return s;
+}
+
+}  // namespace redco
