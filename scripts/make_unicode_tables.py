@@ -12,12 +12,14 @@ library sees borders of grapheme clusters). Takes about two minutes.
 import os
 import sys
 import tempfile
+import unicodedata
 
 import sentencepiece
 import tokenizers
 from sentencepiece import sentencepiece_model_pb2
-from tokenizers import normalizers, pre_tokenizers
+from tokenizers import Regex, normalizers, pre_tokenizers
 
+CATEGORIES = "Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf".split()
 POINTS = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 
 
@@ -123,6 +125,31 @@ def normalizing():
     return out | {0x345}
 
 
+def newer():
+    """Code points that Unicode 14 lacks, by the general category that regular expressions see."""
+    assert unicodedata.unidata_version == "14.0.0", "this needs the unicodedata of Python 3.11"
+    points = [c for c in POINTS if unicodedata.category(chr(c)) == "Cn"]
+    text = "".join(map(chr, points))
+
+    def matching(name):
+        rest = "".join(pieces(pre_tokenizers.Split(Regex(name), "removed"), text))
+        return set(points) - set(map(ord, rest))
+
+    assigned = set(points) - matching(r"\p{Cn}")
+    rows, word = [], set()
+    for k, name in enumerate(CATEGORIES):
+        found = matching(rf"\p{{{name}}}")
+        assigned -= found
+        if name[0] in "LM" or name in ("Nd", "Nl", "Pc"):
+            word |= found
+        rows += [(a, b, k) for a, b in ranges(found)]
+    assert not assigned, [hex(c) for c in sorted(assigned)][:10]
+    assert word == matching(r"\w"), [hex(c) for c in sorted(word ^ matching(r"\w"))]
+    han = matching(r"\p{Han}")
+    assert all(any(a <= c <= b and k == CATEGORIES.index("Lo") for a, b, k in rows) for c in han if c > 0x3000)
+    return sorted(rows), ranges(han)
+
+
 def main():
     bert = dict(clean_text=False, handle_chinese_chars=False, strip_accents=False, lowercase=False)
     extends, prepends = cluster_sets()
@@ -164,6 +191,9 @@ namespace redco {{
             table(name.capitalize(), "CodeRange", [(hex(a), hex(b)) for a, b in ranges(points)])
         table("Lower", "LowerRun", [(hex(a), hex(b), str(s), str(d)) for a, b, s, d in lower_runs()])
         table("Scripts", "ScriptRun", [(hex(a), hex(b), str(k)) for a, b, k in scripts()])
+        rows, han = newer()
+        table("Newer", "CategoryRun", [(hex(a), hex(b), f'"{CATEGORIES[k]}"') for a, b, k in rows])
+        table("NewerHan", "CodeRange", [(hex(a), hex(b)) for a, b in han])
         f.write("// clang-format on\n}  // namespace redco\n")
 
 

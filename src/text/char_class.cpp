@@ -6,9 +6,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "base/error.h"
 #include "text/regex.h"
+#include "text/regex_classes.h"
+#include "text/unicode_tables.h"
 
 namespace redco {
 namespace {
@@ -39,6 +42,12 @@ const std::uint8_t* build() {
   mark("Space", kSpace);
   mark("Word", kWord);
   mark("P", kPunctuation);
+  constexpr std::pair<const char*, std::uint8_t> kBits[] = {
+      {"L", kLetter}, {"N", kNumber}, {"Word", kWord}, {"P", kPunctuation}};
+  for (std::size_t k = 0; k < kSizeNewer; ++k)
+    for (const auto& [name, bit] : kBits)
+      if (category_is_in(kTableNewer[k].category, name))
+        for (char32_t c = kTableNewer[k].first; c <= kTableNewer[k].last; ++c) table[c] |= bit;
   return table;
 }
 

@@ -1,5 +1,5 @@
-// Character classes as Oniguruma's Unicode tables have them, so that hand-written splitters and regular
-// expressions agree on every character.
+// Character classes as regular expressions (regex.h) have them, so that hand-written splitters agree with
+// them on every character.
 #pragma once
 
 #include <cstdint>

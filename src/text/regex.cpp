@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "base/error.h"
+#include "text/regex_classes.h"
 
 namespace redco {
 namespace {
@@ -44,6 +45,7 @@ void initialize_oniguruma() {
     const int r = onig_initialize(encodings, 1);
     REDCO_CHECK(r == ONIG_NORMAL, "onig_initialize: {}", error_text(r, nullptr));
     onig_set_parse_depth_limit(kMaxNesting);
+    define_newer_properties();
   });
 }
 
@@ -61,7 +63,8 @@ Regex::Regex(std::string pattern, std::string where)
     throw ContentsError("{}: the regular expression has {} bytes; at most {} are taken", where_,
                         pattern_.size(), kMaxPattern);
   OnigErrorInfo info;
-  const int r = onig_new(&impl_->regex, bytes(pattern_.data()), bytes(pattern_.data() + pattern_.size()),
+  const std::string newer = with_newer_characters(pattern_);
+  const int r = onig_new(&impl_->regex, bytes(newer.data()), bytes(newer.data() + newer.size()),
                          ONIG_OPTION_NONE, ONIG_ENCODING_UTF8, ONIG_SYNTAX_RUBY, &info);
   if (r != ONIG_NORMAL)
     throw ContentsError("{}: '{}' is no regular expression: {}", where_, pattern_.substr(0, 200),

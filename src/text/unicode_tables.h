@@ -22,6 +22,12 @@ struct ScriptRun {
   int script;
 };
 
+// Code points that Unicode 14 (Oniguruma 6.9.8) lacks.
+struct CategoryRun {
+  char32_t first, last;
+  const char* category;  // Lu, Nd, ...
+};
+
 extern const CodeRange kTableNumeric[], kTableWord[], kTablePunctuation[], kTableOther[], kTableNonspacing[], kTableMark[], kTableExtends[],
     kTablePrepends[], kTableNormalizing[];
 extern const std::size_t kSizeNumeric, kSizeWord, kSizePunctuation, kSizeOther, kSizeNonspacing, kSizeMark, kSizeExtends,
@@ -30,5 +36,8 @@ extern const LowerRun kTableLower[];
 extern const std::size_t kSizeLower;
 extern const ScriptRun kTableScripts[];
 extern const std::size_t kSizeScripts;
+extern const CategoryRun kTableNewer[];
+extern const CodeRange kTableNewerHan[];
+extern const std::size_t kSizeNewer, kSizeNewerHan;
 
 }  // namespace redco
