@@ -254,36 +254,4 @@ ParamTree make_job_params(const JobConfig& job, const ModelSource& source, const
   return tree;
 }
 
-EndIds end_ids(const ModelSource& source, const Tokenizer* tokenizer) {
-  EndIds out;
-  Json j = Json::parse(source.config_json, nullptr, false);
-  if (!source.folder.empty()) {
-    const std::string path = join_path(source.folder, "generation_config.json");
-    if (exists(path)) {
-      j = Json::parse(read_file(path, 1 << 24), nullptr, false);
-      if (!j.is_object()) throw ContentsError("[model] {}: expected an object of settings", path);
-    }
-  }
-  auto id = [&](const Json& v, const char* key) {
-    if (!v.is_number_integer() || v.get<i64>() < 0 || v.get<i64>() > (i64{1} << 31) - 1)
-      throw ContentsError("[model] {}: {}={}: expected a token id", source.origin, key, v.dump());
-    return v.get<i32>();
-  };
-  if (j.contains("eos_token_id") && !j["eos_token_id"].is_null()) {
-    if (j["eos_token_id"].is_array()) {
-      for (const auto& v : j["eos_token_id"]) out.eos.push_back(id(v, "eos_token_id"));
-    } else {
-      out.eos = {id(j["eos_token_id"], "eos_token_id")};
-    }
-  } else if (tokenizer && tokenizer->special().eos) {
-    out.eos = {*tokenizer->special().eos};
-  }
-  if (j.contains("pad_token_id") && !j["pad_token_id"].is_null()) {
-    out.pad = std::max(0, id(j["pad_token_id"], "pad_token_id"));
-  } else if (!out.eos.empty()) {
-    out.pad = out.eos[0];
-  }
-  return out;
-}
-
 }  // namespace redco

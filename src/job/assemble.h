@@ -39,11 +39,4 @@ std::vector<CustomRule> custom_rules(const JobConfig& job);
 ParamTree make_job_params(const JobConfig& job, const ModelSource& source, const Model* model,
                           const ModelParams& params);
 
-// Ids that end a text, and the padding id: of generation_config.json, the config, or the tokenizer.
-struct EndIds {
-  std::vector<i32> eos;
-  i32 pad = 0;
-};
-EndIds end_ids(const ModelSource& source, const Tokenizer* tokenizer);
-
 }  // namespace redco
