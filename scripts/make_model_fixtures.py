@@ -28,6 +28,8 @@ T5 = dict(vocab_size=VOCAB, d_model=20, d_kv=6, d_ff=34, num_layers=1, num_decod
 BART = dict(vocab_size=VOCAB, d_model=20, encoder_layers=1, decoder_layers=2, encoder_attention_heads=5,
             decoder_attention_heads=2, encoder_ffn_dim=26, decoder_ffn_dim=34, max_position_embeddings=24,
             dropout=0.0)
+BERT = dict(vocab_size=VOCAB, hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=38,
+            max_position_embeddings=24, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 
 
 def rope(kind="default", **more):
@@ -68,6 +70,11 @@ FIXTURES = {
                                    decoder_start_token_id=5)),
     # Three tables and a head of their own.
     "bart-untied": ("bart", dict(BART, tie_word_embeddings=False)),
+    # Three kinds of tokens, none given in the inputs; another activation, in the head too.
+    "bert-variants": ("bert", dict(BERT, type_vocab_size=3, hidden_act="gelu_new", layer_norm_eps=1e-6,
+                                   pad_token_id=5)),
+    # Positions are counted from the padding's id; the head's activation is gelu whatever hidden_act says.
+    "roberta-mlm": ("roberta", dict(BERT, type_vocab_size=1, hidden_act="relu", pad_token_id=4, bos_token_id=0)),
 }
 
 
@@ -114,14 +121,16 @@ def make(name, family, settings):
     generator = torch.Generator().manual_seed(sum(map(ord, name)))
     config = tf.AutoConfig.for_model(family, **settings)
     two_stacks = config.is_encoder_decoder
-    kind = tf.AutoModelForSeq2SeqLM if two_stacks else tf.AutoModelForCausalLM
+    encoder = family in ("bert", "roberta")
+    kind = (tf.AutoModelForSeq2SeqLM if two_stacks else tf.AutoModelForMaskedLM if encoder
+            else tf.AutoModelForCausalLM)
     model = kind.from_config(config, attn_implementation="eager", dtype=torch.float32).eval()
     randomize(model, generator)
     folder = FOLDER / name
     model.save_pretrained(folder)
     (folder / "generation_config.json").unlink(missing_ok=True)
     saved = json.loads((folder / "config.json").read_text())
-    if not two_stacks:
+    if not two_stacks and not encoder:
         (folder / "config.v4.json").write_text(json.dumps(v4(saved), indent=2) + "\n")
 
     ids = torch.randint(0, VOCAB, (3, 20 if two_stacks else 12), generator=generator)
@@ -133,6 +142,8 @@ def make(name, family, settings):
     if two_stacks:
         labels = torch.randint(0, VOCAB, (3, 9), generator=generator)
         labels[1, 5:] = labels[2, 3] = -100
+    if encoder:
+        labels[:, ::3] = -100
     inputs = {"input_ids": ids, "attention_mask": mask, "labels": labels}
     if two_stacks:
         inputs["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(labels)
@@ -146,7 +157,8 @@ def make(name, family, settings):
     save_file(inputs | single, folder / "expected.safetensors")
     write = lambda file, value: (folder / file).write_text(json.dumps(value, indent=2) + "\n")
     write("tolerances.json", {"float32_vs_float64": differences})
-    write("fixture.json", {"name": name, "family": family, "task": "seq2seq-lm" if two_stacks else "causal-lm", "tokenizer": None,
+    write("fixture.json", {"name": name, "family": family, "task": "seq2seq-lm" if two_stacks else "masked-lm" if encoder else "causal-lm",
+                           "tokenizer": None,
                            "attention": "eager"})
     size = sum(f.stat().st_size for f in folder.iterdir())
     print(f"{name}: {size // 1024} KiB, loss {single['loss']:.4f}, worst gradient difference "

@@ -6,8 +6,8 @@
 
 #include "models/attention_block.h"
 #include "models/model.h"
+#include "models/positions.h"
 #include "models/spec_builder.h"
-#include "ops/create.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
 
@@ -145,15 +145,7 @@ class Bart : public Model {
     }
   }
 
-  // 2, 3, 4, ... in every row: the encoder's positions count padding too.
-  static Tensor encoder_positions(const Tensor& ids) {
-    std::vector<i32> rows(ids.is_meta() ? 0 : ids.numel());
-    for (size_t i = 0; i < rows.size(); ++i)
-      rows[i] = static_cast<i32>(static_cast<i64>(i) % ids.size(1) + kPositionOffset);
-    return from_ids(ids.shape(), rows, ids.layout());
-  }
-
-  // Embeddings and blocks. positions: of the decoder.
+  // Embeddings and blocks. positions: of the decoder; the encoder's count padding too.
   template <class Block>
   Tensor run(const ParamTree& p, const Stack& s, const Tensor& ids, const Tensor& positions,
              const ApplyOptions& o, const Block& apply_block) const {
@@ -164,7 +156,7 @@ class Bart : public Model {
       x = embedding(p[at(s, "embed_tokens.weight")], ids, pad_token_id_);
       if (embedding_scale_ != 1) x = scale(x, embedding_scale_);
       x = x + embedding(p[at(s, "embed_positions.weight")],
-                        positions.defined() ? positions : encoder_positions(ids));
+                        positions.defined() ? positions : row_positions(ids, kPositionOffset));
       x = layer_norm(p, at(s, "layernorm_embedding"), x, kEps);
       x = dropout(o, s.name + "_embedding", dropout_, x);
     }

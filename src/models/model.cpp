@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "models/families.h"
 
 namespace redco {
 
@@ -73,8 +74,9 @@ struct Family {
 };
 // The registry: explicit, no static initializers.
 constexpr Family kFamilies[] = {
-    {"gpt2", make_gpt2},     {"gptj", make_gptj},   {"opt", make_opt}, {"llama", make_llama},
-    {"mistral", make_llama}, {"qwen2", make_llama}, {"t5", make_t5},   {"bart", make_bart},
+    {"gpt2", make_gpt2},     {"gptj", make_gptj},    {"opt", make_opt}, {"llama", make_llama},
+    {"mistral", make_llama}, {"qwen2", make_llama},  {"t5", make_t5},   {"bart", make_bart},
+    {"bert", make_bert},     {"roberta", make_bert},
 };
 
 }  // namespace

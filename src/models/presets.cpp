@@ -171,6 +171,33 @@ Json bart() {
           {"tie_word_embeddings", true}};
 }
 
+// google-bert/bert-*-uncased
+Json bert() {
+  return {{"architectures", Json::array({"BertForMaskedLM"})},
+          {"model_type", "bert"},
+          {"vocab_size", 30522},
+          {"max_position_embeddings", 512},
+          {"type_vocab_size", 2},
+          {"hidden_act", "gelu"},
+          {"hidden_dropout_prob", 0.1},
+          {"attention_probs_dropout_prob", 0.1},
+          {"layer_norm_eps", 1e-12},
+          {"initializer_range", 0.02},
+          {"pad_token_id", 0}};
+}
+// FacebookAI/roberta-*
+Json roberta() {
+  return with(bert(), {{"architectures", Json::array({"RobertaForMaskedLM"})},
+                       {"model_type", "roberta"},
+                       {"vocab_size", 50265},
+                       {"max_position_embeddings", 514},
+                       {"type_vocab_size", 1},
+                       {"layer_norm_eps", 1e-5},
+                       {"bos_token_id", 0},
+                       {"pad_token_id", 1},
+                       {"eos_token_id", 2}});
+}
+
 Json gpt_size(i64 width, i64 layers, i64 heads) {
   return {{"n_embd", width}, {"n_layer", layers}, {"n_head", heads}};
 }
@@ -201,6 +228,13 @@ Json bart_size(i64 width, i64 layers, i64 heads) {
           {"decoder_attention_heads", heads},
           {"encoder_ffn_dim", 4 * width},
           {"decoder_ffn_dim", 4 * width}};
+}
+
+Json bert_size(i64 width, i64 layers, i64 heads) {
+  return {{"hidden_size", width},
+          {"num_hidden_layers", layers},
+          {"num_attention_heads", heads},
+          {"intermediate_size", 4 * width}};
 }
 
 std::vector<Preset> presets() {
@@ -261,6 +295,10 @@ std::vector<Preset> presets() {
       {"flan-t5-xxl", t5_v1_1, t5_size(4096, 10240, 24, 64, 64)},
       {"bart-base", bart, bart_size(768, 6, 12)},
       {"bart-large", bart, bart_size(1024, 12, 16)},
+      {"bert-base-uncased", bert, bert_size(768, 12, 12)},
+      {"bert-large-uncased", bert, bert_size(1024, 24, 16)},
+      {"roberta-base", roberta, bert_size(768, 12, 12)},
+      {"roberta-large", roberta, bert_size(1024, 24, 16)},
   };
 }
 

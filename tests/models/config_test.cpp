@@ -32,6 +32,9 @@ Json minimal(const std::string& family) {
     return {{"model_type", family},         {"vocab_size", 11},      {"d_model", 8},
             {"encoder_layers", 2},          {"decoder_layers", 2},   {"encoder_attention_heads", 2},
             {"decoder_attention_heads", 2}, {"encoder_ffn_dim", 16}, {"decoder_ffn_dim", 16}};
+  if (family == "bert" || family == "roberta")
+    return {{"model_type", family},   {"vocab_size", 11},         {"hidden_size", 8},
+            {"num_hidden_layers", 2}, {"num_attention_heads", 2}, {"intermediate_size", 16}};
   return {{"model_type", family},    {"vocab_size", 11},         {"hidden_size", 8},
           {"num_hidden_layers", 2},  {"num_attention_heads", 2}, {"intermediate_size", 16},
           {"num_key_value_heads", 2}};
@@ -169,6 +172,14 @@ TEST(ModelConfigs, UnsupportedValuesAreErrorsThatSayWhatIs) {
       {"bart", {{"encoder_layerdrop", 0.1}}, "supported: 0.0"},
       {"bart", {{"normalize_before", true}}, "supported: false"},
       {"bart", {{"activation_dropout", 1.5}}, "[0, 1)"},
+      {"bert", {{"architectures", {"BertForNextSentencePrediction"}}}, "supported: BertForMaskedLM"},
+      {"bert", {{"architectures", "BertForMaskedLM"}}, "list of names"},
+      {"bert", {{"position_embedding_type", "relative_key"}}, "supported: \"absolute\""},
+      {"bert", {{"is_decoder", true}}, "supported: false"},
+      {"bert", {{"tie_word_embeddings", false}}, "supported: true"},
+      {"bert", {{"id2label", {{"0", "a"}}}, {"num_labels", 2}}, "names 1 classes"},
+      {"roberta", {{"pad_token_id", nullptr}}, "positions are counted from it"},
+      {"roberta", {{"max_position_embeddings", 2}}, "no position is left"},
   };
   for (const Bad& c : cases)
     EXPECT_THAT(error_of(c.family, c.settings), HasSubstr(c.says)) << c.family << " " << c.settings.dump();
@@ -241,6 +252,19 @@ TEST(ModelConfigs, SettingsDecideWhichParametersThereAre) {
   EXPECT_FALSE(has(*gated, "decoder.block.1.layer.0.SelfAttention.relative_attention_bias.weight"));
   EXPECT_EQ(make("bart")->params().aliases.count("model.encoder.embed_tokens.weight"), 1u);
   EXPECT_TRUE(make("bart", {{"tie_word_embeddings", false}})->params().aliases.empty());
+
+  EXPECT_EQ(make("bert")->task(), ModelTask::masked_lm);
+  EXPECT_TRUE(make("roberta")->params().aliases.count("lm_head.decoder.weight"));
+  const auto classes = [](const std::string& family, const std::string& architecture,
+                          const std::string& out) {
+    const auto model =
+        make(family, {{"architectures", {architecture}}, {"id2label", {{"0", "a"}, {"1", "b"}, {"2", "c"}}}});
+    EXPECT_EQ(model->task(), ModelTask::sequence_classification);
+    EXPECT_EQ(model->params().specs.back().name, out);
+    EXPECT_EQ(model->params().specs.back().shape, Shape{3});
+  };
+  classes("bert", "BertForSequenceClassification", "classifier.bias");
+  classes("roberta", "RobertaForSequenceClassification", "classifier.out_proj.bias");
 }
 
 TEST(ModelConfigs, TwoStacksKnowWhatTheirDecoderBeginsWith) {
@@ -290,6 +314,14 @@ TEST(ModelConfigs, StoredNames) {
   EXPECT_EQ(bart->canonical_name("model.decoder.version"), "");
   EXPECT_EQ(bart->canonical_name("encoder.version"), "");
   EXPECT_EQ(bart->canonical_name("final_logits_bias"), "final_logits_bias");
+  const auto bert = make("bert");
+  EXPECT_EQ(bert->canonical_name("encoder.layer.0.output.LayerNorm.gamma"),
+            "bert.encoder.layer.0.output.LayerNorm.weight");
+  EXPECT_EQ(bert->canonical_name("cls.predictions.transform.LayerNorm.beta"),
+            "cls.predictions.transform.LayerNorm.bias");
+  for (const char* skipped : {"bert.embeddings.position_ids", "embeddings.position_ids",
+                              "bert.pooler.dense.bias", "cls.seq_relationship.weight"})
+    EXPECT_EQ(bert->canonical_name(skipped), "") << skipped;
 }
 
 TEST(ModelConfigs, PositionsFollowTheMask) {

@@ -25,19 +25,21 @@ std::string param_name(const ::testing::TestParamInfo<Fixtures::ParamType>& info
 
 INSTANTIATE_TEST_SUITE_P(Families, Fixtures,
                          ::testing::Combine(::testing::Values("gpt2", "gptj", "opt", "llama", "t5", "t5-v1_1",
-                                                              "bart"),
+                                                              "bart", "bert-seqcls", "bert-mlm",
+                                                              "roberta-seqcls"),
                                             ::testing::ValuesIn(kMeshes)),
                          param_name);
 
 // Settings that those don't have (scripts/make_model_fixtures.py); three heads, so that 1x2 is uneven.
-INSTANTIATE_TEST_SUITE_P(
-    Variants, Fixtures,
-    ::testing::Combine(::testing::Values("gpt2-variants", "gpt2-upcast", "gptj-tied", "opt-postnorm",
-                                         "opt-nobias", "llama-tied-bias", "llama-rope-linear",
-                                         "llama-rope-llama3", "llama-rope-yarn", "mistral-window",
-                                         "qwen2-window", "t5-variants", "bart-variants", "bart-untied"),
-                       ::testing::ValuesIn(kMeshes)),
-    param_name);
+INSTANTIATE_TEST_SUITE_P(Variants, Fixtures,
+                         ::testing::Combine(::testing::Values("gpt2-variants", "gpt2-upcast", "gptj-tied",
+                                                              "opt-postnorm", "opt-nobias", "llama-tied-bias",
+                                                              "llama-rope-linear", "llama-rope-llama3",
+                                                              "llama-rope-yarn", "mistral-window",
+                                                              "qwen2-window", "t5-variants", "bart-variants",
+                                                              "bart-untied", "bert-variants", "roberta-mlm"),
+                                            ::testing::ValuesIn(kMeshes)),
+                         param_name);
 
 // Other ways to store the same weights: shards, half precision, names without the prefix.
 class Stored : public ::testing::TestWithParam<const char*> {};
@@ -46,7 +48,7 @@ TEST_P(Stored, GivesTheSameLogits) {
 }
 INSTANTIATE_TEST_SUITE_P(Files, Stored,
                          ::testing::Values("llama-sharded", "llama-bf16", "opt-fp16", "gpt2-legacy-names",
-                                           "t5-duplicated-names"),
+                                           "t5-duplicated-names", "bert-legacy-names"),
                          [](const auto& info) {
                            std::string text = info.param;
                            std::replace(text.begin(), text.end(), '-', '_');

@@ -14,10 +14,7 @@
 #include "ckpt/model_files.h"
 #include "models/model.h"
 #include "ops/create.h"
-#include "ops/cross_entropy.h"
-#include "ops/elementwise.h"
-#include "ops/reduce.h"
-#include "ops/shape.h"
+#include "verify/task.h"
 
 namespace redco::testing {
 
@@ -81,76 +78,13 @@ inline ParamTree load_tree(const Model& model, const ShardedSpecs& sharded, cons
   return tree;
 }
 
-struct Ids {
-  Shape shape;
-  std::vector<i32> values;
-};
-struct Inputs {
-  Ids ids, mask, targets;       // targets: the labels that the logits' positions are for
-  Ids decoder_ids;              // of two stacks
-  std::vector<i32> positions;   // of the decoder
-  i64 n_targets = 0, n_logits;  // logits' positions that have a target
-};
-inline Inputs read_inputs(const Model& model, const std::string& folder) {
-  const auto file = ckpt::SafetensorsFile::open(folder + "/expected.safetensors");
-  const auto read = [&](const char* name) { return Ids{file.at(name).shape, file.read<i32>(file.at(name))}; };
-  Inputs in{read("input_ids"), read("attention_mask"), read("labels"), {}, {}, 0, 0};
-  if (model.is_encoder_decoder()) in.decoder_ids = read("decoder_input_ids");
-  const Shape shape = model.is_encoder_decoder() ? in.decoder_ids.shape : in.ids.shape;
-  const i64 B = shape[0], T = shape[1], shift = model.is_encoder_decoder() ? 0 : 1;
-  std::vector<i32> targets;
-  for (i64 b = 0; b < B; ++b) {
-    const std::vector<i32> whole(T, 1);
-    const auto mask =
-        model.is_encoder_decoder() ? std::span(whole) : std::span(in.mask.values).subspan(b * T, T);
-    const auto row = model.positions(mask, false);
-    in.positions.insert(in.positions.end(), row.begin(), row.end());
-    const auto labels = in.targets.values.begin() + b * T;
-    targets.insert(targets.end(), labels + shift, labels + T);
-    if (model.is_encoder_decoder())  // what transformers makes of the labels
-      EXPECT_EQ(
-          model.decoder_input_ids(std::span(in.targets.values).subspan(b * T, T)),
-          std::vector(in.decoder_ids.values.begin() + b * T, in.decoder_ids.values.begin() + (b + 1) * T));
-  }
-  in.n_logits = T - shift;
-  in.targets = {{B, T - shift}, targets};
-  for (const i32 t : targets) in.n_targets += t >= 0;
-  return in;
-}
-
-// Logits of every position. hidden: by the names of expected.safetensors.
-inline Tensor forward(const Model& model, const ParamTree& params, const Inputs& in, ApplyOptions options,
-                      std::map<std::string, Tensor>* hidden) {
-  const Layout batch = batch_layout();
-  const auto tensor = [&](const Ids& ids) { return from_ids(ids.shape, ids.values, batch); };
-  std::vector<Tensor> states;
-  options.hidden_states = &states;
-  const auto keep = [&](const std::string& prefix) {
-    for (size_t i = 0; i < states.size(); ++i) (*hidden)[fmt::format("{}.{}", prefix, i)] = states[i];
-    states.clear();
-  };
-  DecoderInputs decoder = {.input_ids = tensor(in.ids), .positions = {}, .key_mask = tensor(in.mask)};
-  if (model.is_encoder_decoder()) {
-    decoder.memory_mask = decoder.key_mask;
-    decoder.memory =
-        model.encode(params, {.input_ids = decoder.input_ids, .key_mask = decoder.key_mask}, options);
-    decoder.input_ids = tensor(in.decoder_ids);
-    decoder.key_mask = {};
-    keep("encoder_hidden");
-  }
-  decoder.positions = from_ids(decoder.input_ids.shape(), in.positions, batch);
-  const Tensor logits = model.apply(params, decoder, options);
-  keep(model.is_encoder_decoder() ? "decoder_hidden" : "hidden");
-  return logits;
-}
-
 }  // namespace detail
 
 // Runs forward (and backward) on mesh.ranks() threads.
 inline Results run_model(const std::string& folder, Mesh mesh, const ModelRun& run = {}) {
   const std::unique_ptr<Model> model = load_model(folder, run);
   const ckpt::ModelFiles files = ckpt::ModelFiles::open(folder);
-  const detail::Inputs in = detail::read_inputs(*model, folder);
+  const Expected expected = Expected::open(folder, "");
   const ShardedSpecs sharded = shard_specs(model->params().specs, mesh.mp, run.rules);
   Results results;
   run_threads(mesh.ranks(), [&](Group& world) {
@@ -158,11 +92,10 @@ inline Results run_model(const std::string& folder, Mesh mesh, const ModelRun& r
     Context::Use use(context);
     ParamTree params = detail::load_tree(*model, sharded, files);
     if (run.gradients) params = params.watched();
+    const TaskInputs in = read_task_inputs(*model, expected);
     std::map<std::string, Tensor> hidden;
-    const Tensor logits = detail::forward(*model, params, in, {.recompute_blocks = run.recompute}, &hidden);
-    const Tensor targets = from_ids(in.targets.shape, in.targets.values, batch_layout());
-    const Tensor loss = scale(sum_all(cross_entropy(narrow(logits, 1, 0, in.n_logits), targets)),
-                              1.0 / static_cast<double>(in.n_targets));
+    const Tensor logits = task_logits(*model, params, in, {.recompute_blocks = run.recompute}, &hidden);
+    const Tensor loss = task_loss(in, logits);
     const auto keep = [&](const std::string& name, std::vector<double> values) {
       if (world.rank() == 0) results[name] = std::move(values);
     };

@@ -16,21 +16,22 @@ i64 count_parameters(const Model& model) {
 TEST(Presets, HaveTheirNumberOfParameters) {
   // As transformers counts them for these configs, tied matrices once.
   const std::map<std::string, i64> counts = {
-      {"gpt2", 124439808},          {"gpt2-medium", 354823168},   {"gpt2-large", 774030080},
-      {"gpt2-xl", 1557611200},      {"gpt-j-6b", 6050882784},     {"llama-7b", 6738415616},
-      {"llama-13b", 13015864320},   {"llama-30b", 32528943616},   {"llama-65b", 65285660672},
-      {"llama2-7b", 6738415616},    {"llama2-13b", 13015864320},  {"llama2-70b", 68976648192},
-      {"llama3-8b", 8030261248},    {"llama3.2-1b", 1235814400},  {"mistral-7b", 7241732096},
-      {"qwen2-0.5b", 494032768},    {"qwen2-7b", 7615616512},     {"opt-125m", 125239296},
-      {"opt-350m", 331196416},      {"opt-1.3b", 1315758080},     {"opt-2.7b", 2651596800},
-      {"opt-6.7b", 6658473984},     {"opt-13b", 12853473280},     {"opt-30b", 29974540288},
-      {"opt-66b", 65719701504},     {"opt-175b", 174604468224},   {"t5-small", 60506624},
-      {"t5-base", 222903552},       {"t5-large", 737668096},      {"t5-3b", 2851598336},
-      {"t5-11b", 11307321344},      {"t5-v1_1-small", 76961152},  {"t5-v1_1-base", 247577856},
-      {"t5-v1_1-large", 783150080}, {"t5-v1_1-xl", 2849757184},   {"t5-v1_1-xxl", 11135332352},
-      {"flan-t5-small", 76961152},  {"flan-t5-base", 247577856},  {"flan-t5-large", 783150080},
-      {"flan-t5-xl", 2849757184},   {"flan-t5-xxl", 11135332352}, {"bart-base", 139420416},
-      {"bart-large", 406291456}};
+      {"gpt2", 124439808},          {"gpt2-medium", 354823168},       {"gpt2-large", 774030080},
+      {"gpt2-xl", 1557611200},      {"gpt-j-6b", 6050882784},         {"llama-7b", 6738415616},
+      {"llama-13b", 13015864320},   {"llama-30b", 32528943616},       {"llama-65b", 65285660672},
+      {"llama2-7b", 6738415616},    {"llama2-13b", 13015864320},      {"llama2-70b", 68976648192},
+      {"llama3-8b", 8030261248},    {"llama3.2-1b", 1235814400},      {"mistral-7b", 7241732096},
+      {"qwen2-0.5b", 494032768},    {"qwen2-7b", 7615616512},         {"opt-125m", 125239296},
+      {"opt-350m", 331196416},      {"opt-1.3b", 1315758080},         {"opt-2.7b", 2651596800},
+      {"opt-6.7b", 6658473984},     {"opt-13b", 12853473280},         {"opt-30b", 29974540288},
+      {"opt-66b", 65719701504},     {"opt-175b", 174604468224},       {"t5-small", 60506624},
+      {"t5-base", 222903552},       {"t5-large", 737668096},          {"t5-3b", 2851598336},
+      {"t5-11b", 11307321344},      {"t5-v1_1-small", 76961152},      {"t5-v1_1-base", 247577856},
+      {"t5-v1_1-large", 783150080}, {"t5-v1_1-xl", 2849757184},       {"t5-v1_1-xxl", 11135332352},
+      {"flan-t5-small", 76961152},  {"flan-t5-base", 247577856},      {"flan-t5-large", 783150080},
+      {"flan-t5-xl", 2849757184},   {"flan-t5-xxl", 11135332352},     {"bart-base", 139420416},
+      {"bart-large", 406291456},    {"bert-base-uncased", 109514298}, {"bert-large-uncased", 335174458},
+      {"roberta-base", 124697433},  {"roberta-large", 355412057}};
   for (const std::string& name : preset_names()) {
     const auto model = make_model(ModelConfig(preset_config(name), name));
     const auto it = counts.find(name);

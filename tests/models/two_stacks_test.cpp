@@ -9,6 +9,9 @@
 #include "ckpt/params_io.h"
 #include "models/model_testing.h"
 #include "models/relative_bias.h"
+#include "ops/cross_entropy.h"
+#include "ops/reduce.h"
+#include "ops/shape.h"
 #include "support/ranks.h"
 #include "train/folder_model.h"
 
@@ -85,22 +88,16 @@ TEST(TwoStacks, TheCacheKeepsTheMemory) {
       SCOPED_TRACE(fmt::format("{} on {}x{}", name, mesh.dp, mesh.mp));
       const auto model = load_model(fixture(name));
       const auto files = ckpt::ModelFiles::open(fixture(name));
-      const detail::Inputs in = detail::read_inputs(*model, fixture(name));
+      const Expected expected = Expected::open(fixture(name), "");
       const auto sharded = shard_specs(model->params().specs, mesh.mp);
       on_mesh(mesh, [&](Context& c) {
         NoGrad off;
         const ParamTree params = detail::load_tree(*model, sharded, files);
-        const Layout rows = batch_layout();
-        const auto tensor = [&](const Shape& shape, const std::vector<i32>& v) {
-          return from_ids(shape, v, rows);
-        };
-        const Tensor mask = tensor(in.mask.shape, in.mask.values),
-                     ids = tensor(in.decoder_ids.shape, in.decoder_ids.values),
-                     positions = tensor(in.decoder_ids.shape, in.positions);
-        const Tensor memory =
-            model->encode(params, {.input_ids = tensor(in.ids.shape, in.ids.values), .key_mask = mask}, {});
-        const DecoderInputs whole = {ids, positions, {}, memory, mask};
-        const auto expected = to_values(model->apply(params, whole, {}));
+        const TaskInputs in = read_task_inputs(*model, expected);
+        const Tensor &ids = in.decoder.input_ids, &positions = in.decoder.positions,
+                     &mask = in.decoder.memory_mask;
+        const Tensor memory = model->encode(params, in.encoder, {});
+        const auto whole = to_values(task_logits(*model, params, in));
         const i64 B = ids.size(0), T = ids.size(1), V = model->vocab_size();
         KvCache cache;
         cache.max_length = T;
@@ -116,8 +113,7 @@ TEST(TwoStacks, TheCacheKeepsTheMemory) {
           for (i64 b = 0; b < B; ++b)
             for (i64 t = 0; t < n; ++t)
               for (i64 v = 0; v < V; ++v)
-                worst =
-                    std::max(worst, std::abs(got[(b * n + t) * V + v] - expected[(b * T + at + t) * V + v]));
+                worst = std::max(worst, std::abs(got[(b * n + t) * V + v] - whole[(b * T + at + t) * V + v]));
           if (at == 0) kept = cache.layers[0].cross_k;
           EXPECT_EQ(cache.layers[0].cross_k.storage(), kept.storage());
         }
@@ -159,7 +155,7 @@ TEST(TwoStacks, DropoutIsTheSameOnEveryMesh) {
     SCOPED_TRACE(name);
     const auto model = load_model(fixture(name), {.overrides = overrides});
     const auto files = ckpt::ModelFiles::open(fixture(name));
-    const detail::Inputs in = detail::read_inputs(*model, fixture(name));
+    const Expected expected = Expected::open(fixture(name), "");
     std::vector<std::vector<double>> results;
     for (const Mesh mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}}) {
       const auto sharded = shard_specs(model->params().specs, mesh.mp);
@@ -167,8 +163,8 @@ TEST(TwoStacks, DropoutIsTheSameOnEveryMesh) {
       on_mesh(mesh, [&](Context& c) {
         c.random = {.seed = 7, .step = 3, .row_offset = 0};
         const ParamTree params = detail::load_tree(*model, sharded, files);
-        std::map<std::string, Tensor> hidden;
-        const auto values = to_values(detail::forward(*model, params, in, {.train = true}, &hidden));
+        const TaskInputs in = read_task_inputs(*model, expected);
+        const auto values = to_values(task_logits(*model, params, in, {.train = true}));
         if (c.rank() == 0) logits = values;
       });
       results.push_back(logits);

@@ -1,0 +1,18 @@
+// Each family's maker, for the registry in model.cpp.
+#pragma once
+
+#include <memory>
+
+#include "models/model.h"
+
+namespace redco {
+
+std::unique_ptr<Model> make_gpt2(ModelConfig& c);
+std::unique_ptr<Model> make_gptj(ModelConfig& c);
+std::unique_ptr<Model> make_opt(ModelConfig& c);
+std::unique_ptr<Model> make_llama(ModelConfig& c);  // llama, mistral, qwen2
+std::unique_ptr<Model> make_t5(ModelConfig& c);
+std::unique_ptr<Model> make_bart(ModelConfig& c);
+std::unique_ptr<Model> make_bert(ModelConfig& c);  // bert, roberta
+
+}  // namespace redco
