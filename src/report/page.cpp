@@ -48,7 +48,7 @@ a { color: var(--c0); }
 table { border-collapse: collapse; width: 100%; font-size: 14px; }
 th, td { text-align: left; vertical-align: top; padding: 6px 12px; border-bottom: 1px solid var(--grid); }
 tr:last-child td { border-bottom: 0; } th { color: var(--soft); font-weight: 600; font-size: 13px; }
-td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+th.n, td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 td.t { white-space: pre-wrap; overflow-wrap: anywhere; min-width: 180px; max-width: 520px; }
 code, pre { font: 13px/1.5 ui-monospace, "SF Mono", Menlo, Consolas, "Liberation Mono", monospace; }
 pre { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 12px 14px; margin: 8px 0;

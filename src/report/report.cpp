@@ -47,19 +47,28 @@ std::string date_text(double t) {
 }
 
 using Row = std::vector<std::string>;
-// Cells are escaped here. `kinds`: a letter a column, n number, t text, c code.
+// Cells are escaped here. `kinds`: a letter a column, n number, t text, c code. No head: none is shown.
 std::string table(const Row& head, const std::vector<Row>& rows, const std::string& kinds) {
-  std::string s = "<div class=\"scroll\"><table><tr>";
-  for (const std::string& h : head) s += "<th>" + escape(h) + "</th>";
-  s += "</tr>\n";
+  const auto kind = [&](std::size_t i) { return i < kinds.size() ? kinds[i] : 't'; };
+  // Columns of long texts get room.
+  std::vector<bool> wide(head.size(), false);
+  for (const Row& row : rows)
+    for (std::size_t i = 0; i < row.size() && i < wide.size(); ++i) wide[i] = wide[i] || row[i].size() > 24;
+  std::string s = "<div class=\"scroll\"><table>\n";
+  if (std::any_of(head.begin(), head.end(), [](const std::string& h) { return !h.empty(); })) {
+    s += "<tr>";
+    for (std::size_t i = 0; i < head.size(); ++i)
+      s += (kind(i) == 'n' ? "<th class=\"n\">" : "<th>") + escape(head[i]) + "</th>";
+    s += "</tr>\n";
+  }
   for (const Row& row : rows) {
     s += "<tr>";
     for (std::size_t i = 0; i < row.size(); ++i) {
-      const char kind = i < kinds.size() ? kinds[i] : 't';
       const std::string cell = escape(row[i]);
-      s += kind == 'c'   ? "<td><code>" + cell + "</code></td>"
-           : kind == 'n' ? "<td class=\"n\">" + cell + "</td>"
-                         : "<td class=\"t\">" + cell + "</td>";
+      s += kind(i) == 'c'               ? "<td><code>" + cell + "</code></td>"
+           : kind(i) == 'n'             ? "<td class=\"n\">" + cell + "</td>"
+           : i < wide.size() && wide[i] ? "<td class=\"t\">" + cell + "</td>"
+                                        : "<td>" + cell + "</td>";
     }
     s += "</tr>\n";
   }
@@ -153,6 +162,11 @@ class Page {
     return name;
   }
 
+  static std::string capital(std::string text) {
+    if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+    return text;
+  }
+
   std::string curves() const {
     struct Figure {
       std::string title;
@@ -168,7 +182,7 @@ class Page {
     for (const Figure& f : figures)
       for (const auto& line : f.lines) used.insert(line.second);
     for (const auto& [name, series] : run_.curves)
-      if (!used.count(name)) figures.push_back({words(name), {{"", name}}});
+      if (!used.count(name)) figures.push_back({capital(words(name)), {{"", name}}});
     constexpr std::size_t kMost = 40;
     std::string s;
     std::size_t n = 0;
@@ -257,18 +271,21 @@ class Page {
   static std::string memory_table(const Json& memory, const Json& plan) {
     const double total = number(at(memory, "total"));
     if (!(total > 0)) return "";
-    std::string bar;
-    std::vector<Row> rows;
+    std::string bar, rows;
     int color = 0;
+    const auto row = [&](const std::string& name, double n) {
+      rows += "<tr><td>" + name + "</td><td class=\"n\">" + escape(bytes_text(n)) + "</td></tr>\n";
+    };
     for (const char* part : {"parameters", "gradients", "optimizer", "activations", "buffers", "base"}) {
       const double n = number(at(memory, part));
-      rows.push_back({part, bytes_text(n)});
-      bar += fmt::format("<i class=\"k{}\" style=\"width:{:.2f}%\" title=\"{}\"></i>", color++,
-                         std::clamp(100 * n / total, 0.0, 100.0), part);
+      bar += fmt::format("<i class=\"k{}\" style=\"width:{:.2f}%\"></i>", color,
+                         std::clamp(100 * n / total, 0.0, 100.0));
+      row(fmt::format("<span class=\"key k{}\">{}</span>", color++, part), n);
     }
-    rows.push_back({"total", bytes_text(total)});
-    rows.push_back({"a rank may use", bytes_text(number(at(plan, "memory_limit")))});
-    return "<div class=\"bar\">" + bar + "</div>\n" + table({"memory of the fullest rank", ""}, rows, "tn");
+    row("all", total);
+    row("a rank may use", number(at(plan, "memory_limit")));
+    return "<p class=\"sub\">memory of the fullest rank</p><div class=\"bar\">" + bar +
+           "</div>\n<div class=\"scroll\"><table>\n" + rows + "</table></div>\n";
   }
 
   std::string environment() const {

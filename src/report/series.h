@@ -17,7 +17,7 @@ class Series {
     double mean() const { return sum / static_cast<double>(n); }
     double step() const { return (first + last) / 2; }
   };
-  static constexpr std::size_t kMostBuckets = 1024;  // even
+  static constexpr std::size_t kMostBuckets = 512;  // even; as many as a chart is wide
 
   // Steps grow; a step that goes back, as in a log that was put together by hand, begins no new curve: it
   // stays where it is in the order of adding. REQUIRES: finite.

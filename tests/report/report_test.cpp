@@ -115,7 +115,7 @@ TEST_F(Report, ShowsWhatThereIs) {
                            "older",
                            "step-00000020",
                            "best-loss",
-                           "evaluation perplexity",
+                           "Evaluation perplexity",
                            "8.37",
                            "Learning rate",
                            "Gradient norm",
