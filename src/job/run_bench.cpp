@@ -296,7 +296,7 @@ int run_bench(const JobConfig& job, const BenchOptions& o, const std::vector<std
   if (job.pipeline != "lm")
     throw UsageError("[bench] pipeline={} ({}): random tokens are examples of pipeline lm only", job.pipeline,
                      job.origins.where("pipeline"));
-  return run_session(job.parallel, {.program = program},
+  return run_session(job.parallel, {.timeout = job.fault.timeout, .program = program},
                      [&](Context& c) { return bench_on_ranks(job, o, c); });
 }
 

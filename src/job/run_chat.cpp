@@ -226,7 +226,7 @@ class Chat {
 int run_chat(const JobConfig& job, bool interactive, const std::vector<std::string>& program) {
   std::vector<std::string> words = program;
   if (interactive && !is_rank_process()) words.emplace_back("--interactive");  // ranks have no terminal
-  return run_session(job.parallel, {.program = words, .passes_input = true, .passes_interrupts = interactive},
+  return run_session(job.parallel, {.passes_input = true, .passes_interrupts = interactive, .program = words},
                      [&](Context& c) { return Chat(job, interactive, c).run(); });
 }
 

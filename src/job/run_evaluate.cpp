@@ -52,7 +52,7 @@ int evaluate_on_ranks(const JobConfig& job, Context& c) {
 }  // namespace
 
 int run_evaluate(const JobConfig& job, const std::vector<std::string>& program) {
-  return run_session(job.parallel, {.program = program},
+  return run_session(job.parallel, {.timeout = job.fault.timeout, .program = program},
                      [&](Context& c) { return evaluate_on_ranks(job, c); });
 }
 

@@ -200,7 +200,7 @@ class PredictRun {
 }  // namespace
 
 int run_predict(const JobConfig& job, const std::vector<std::string>& program) {
-  return run_session(job.parallel, {.program = program},
+  return run_session(job.parallel, {.timeout = job.fault.timeout, .program = program},
                      [&](Context& c) { return PredictRun(job, c).run(); });
 }
 
