@@ -107,12 +107,6 @@ std::string own_name(const std::string& stored, const CanonicalName& canonical) 
   return stored.starts_with(prefix) ? canonical(stored.substr(prefix.size())) : "";
 }
 
-bool names_module(const std::vector<std::string>& ends, const std::string& parameter) {
-  const std::string module = parameter.substr(0, parameter.rfind('.'));
-  return std::any_of(ends.begin(), ends.end(),
-                     [&](const std::string& e) { return module == e || module.ends_with("." + e); });
-}
-
 }  // namespace
 
 bool is_adapter(const std::string& folder) { return exists(join_path(folder, kAdapterConfig)); }
@@ -194,7 +188,7 @@ std::string adapter_config_json(const PeftAdapter& a, const ModelParams& params,
   // Conv1D keeps its weight as (in, out); PEFT needs to know where it merges.
   bool transposed = false;
   for (const ParamSpec& s : params.specs)
-    transposed = transposed || (s.stored.transposed && names_module(modules, s.stored.name));
+    transposed = transposed || (s.stored.transposed && s.shape.size() == 2);
   j["fan_in_fan_out"] = transposed;
   if (!l.target_regex.empty()) {
     j["target_modules"] = l.target_regex;
@@ -239,7 +233,7 @@ std::vector<std::string> adapter_modules(const ModelParams& params, const PeftAd
     const std::string& stored = l.entry->name;
     const std::string name = own_name(stored, canonical);
     const bool a = name.ends_with(".lora_A.weight"), b = name.ends_with(".lora_B.weight");
-    if (name.empty() || (!a && !b && !names_module(adapter.config.modules_to_save, name)))
+    if (name.empty() || (!a && !b && !adapter.config.saves(name)))
       throw ContentsError("[adapter] {}: '{}' is neither A nor B of a linear layer, nor in modules_to_save",
                           l.file->path(), excerpt(stored, 200));
     if (!a && !b) continue;

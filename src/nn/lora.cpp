@@ -79,6 +79,12 @@ double LoraConfig::scale_of(const std::string& module) const {
   return (own ? *own : alpha) / (use_rslora ? std::sqrt(r) : r);
 }
 
+bool LoraConfig::saves(const std::string& parameter) const {
+  const std::string module = module_of(parameter);
+  return std::any_of(modules_to_save.begin(), modules_to_save.end(),
+                     [&](const std::string& end) { return module.ends_with(end); });
+}
+
 std::vector<std::string> linear_modules(const ModelParams& params) {
   std::vector<std::string> out;
   std::set<std::string> seen;
@@ -137,12 +143,12 @@ ModelParams with_lora(ModelParams params, const LoraConfig& config, const std::v
   for (const std::string& name : config.modules_to_save) {
     bool found = false;
     for (const auto& [alias, target] : params.aliases)
-      if (ends_with_name(module_of(alias), name) || ends_with_name(module_of(target), name))
-        throw UsageError("[lora] {}: modules_to_save: '{}' is {}, whose weight is tied to {}", where,
-                         excerpt(name), ends_with_name(module_of(alias), name) ? alias : target,
-                         ends_with_name(module_of(alias), name) ? target : alias);
+      if (module_of(alias).ends_with(name) || module_of(target).ends_with(name))
+        throw UsageError(
+            "[lora] {}: modules_to_save: '{}' means {}, which are one tied weight; that is not supported",
+            where, excerpt(name), fmt::format("{} and {}", alias, target));
     for (ParamSpec& s : params.specs) {
-      if (!ends_with_name(module_of(s.stored.name), name)) continue;
+      if (!module_of(s.stored.name).ends_with(name)) continue;
       if (wanted.count(module_of(s.stored.name)))
         throw UsageError("[lora] {}: '{}' is both in modules_to_save and to have an adapter", where,
                          module_of(s.stored.name));

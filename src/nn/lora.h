@@ -29,11 +29,13 @@ struct LoraConfig {
   // Layers with a rank or alpha of their own, by a regex of the name's end.
   std::map<std::string, i64> rank_pattern;
   std::map<std::string, double> alpha_pattern;
-  // Layers trained whole and saved with the adapters: ends of names.
+  // Modules trained whole and saved with the adapters, by the letters that their names end with: norm is
+  // input_layernorm, too.
   std::vector<std::string> modules_to_save;
 
   i64 rank_of(const std::string& module) const;
   double scale_of(const std::string& module) const;
+  bool saves(const std::string& parameter) const;  // is it in modules_to_save?
 };
 constexpr const char* kAllLinear = "all-linear";
 

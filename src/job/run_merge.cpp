@@ -1,0 +1,198 @@
+#include "job/run_merge.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "ckpt/params_io.h"
+#include "ckpt/peft.h"
+#include "ckpt/publish.h"
+#include "comm/group.h"
+#include "job/assemble.h"
+#include "job/session.h"
+#include "ops/create.h"
+#include "train/checkpoint.h"
+
+namespace redco {
+
+namespace {
+
+constexpr i64 kRows = 2, kTokens = 32;  // of the check
+
+// Logits of the same arbitrary tokens each time, whole.
+std::vector<double> some_logits(const Model& m, const ParamTree& p) {
+  NoGrad off;
+  const Shape shape = {kRows, std::min(kTokens, m.max_length())};
+  std::vector<i32> ids, positions;
+  const std::vector<i32> mask(shape[1], 1);
+  for (i64 r = 0; r < shape[0]; ++r) {
+    for (i64 t = 0; t < shape[1]; ++t)
+      ids.push_back(static_cast<i32>((7919 * (r * shape[1] + t) + 104729 * r + 13) % m.vocab_size()));
+    const auto row = m.positions(mask, false);
+    positions.insert(positions.end(), row.begin(), row.end());
+  }
+  const Tensor input = from_ids(shape, ids);
+  DecoderInputs in{input, from_ids(shape, positions), {}};
+  if (m.task() == ModelTask::seq2seq_lm) {
+    in.memory = m.encode(p, {.input_ids = input}, {});
+  } else if (m.task() != ModelTask::causal_lm) {
+    throw UsageError("[merge] models for {} can't be merged", name_of(m.task()));
+  }
+  return to_values(m.apply(p, in, {}));
+}
+
+// A folder with a checkpoint's files: the pointer's, a path, or the job's own model.
+std::string adapter_folder(const MergeRequest& r) {
+  if (r.checkpoint.empty()) return "";
+  if (r.checkpoint.find('/') != std::string::npos) return r.checkpoint;
+  if (!r.job.workdir)
+    throw UsageError("[merge] --checkpoint {} is a pointer of a workdir, and the job has none", r.checkpoint);
+  return ckpt::CheckpointFolder(join_path(*r.job.workdir, "checkpoints")).resolve(r.checkpoint);
+}
+
+// bf16 where all of the base's matrices are.
+ckpt::StoredType stored_as(const std::string& dtype, const std::string& base) {
+  if (dtype == "fp32") return ckpt::StoredType::f32;
+  if (dtype == "bf16") return ckpt::StoredType::bf16;
+  for (const auto& l : ckpt::ModelFiles::open(base).tensors())
+    if (l.entry->shape.size() > 1 && l.entry->type != ckpt::StoredType::bf16) return ckpt::StoredType::f32;
+  return ckpt::StoredType::bf16;
+}
+
+// The merged folder while it is written: beside the output, removed unless it is published.
+class Output {
+ public:
+  Output(const std::string& path, Group& world) : path_(path), world_(world) {
+    while (path_.size() > 1 && path_.ends_with("/")) path_.pop_back();
+    temp_ = join_path(parent_path(path_), ".tmp-" + file_name(path_));
+    world_.on_first([&] {
+      if (exists(path_) && (!is_folder(path_) || !list_dir(path_).empty()))
+        throw UsageError("[merge] the output {} exists; name a folder that doesn't", path_);
+      remove_tree(temp_);
+      make_dirs(temp_);
+      begun_ = true;
+    });
+  }
+  ~Output() {
+    if (!begun_) return;
+    try {
+      remove_tree(temp_);
+    } catch (const Error& e) {
+      warn("{}", e.what());
+    }
+  }
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+  const std::string& temp() const { return temp_; }
+  void publish() {
+    world_.on_first([&] {
+      sync_dir(temp_);
+      if (exists(path_)) remove_tree(path_);  // empty
+      rename_durable(temp_, path_);
+      begun_ = false;
+    });
+  }
+
+ private:
+  std::string path_, temp_;
+  Group& world_;
+  bool begun_ = false;
+};
+
+}  // namespace
+
+int merge(const MergeRequest& r) {
+  Group& world = Context::current().world();
+  const bool first = world.rank() == 0;
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<Model> model;
+  ModelSource source;
+  ckpt::StoredType type{};
+  world.together([&] {
+    const std::string folder = adapter_folder(r);
+    source = model_source(r.job, nullptr, folder);
+    if (source.adapter.empty())
+      throw UsageError("[merge] {} holds a whole model, no adapter: there is nothing to merge",
+                       !folder.empty() ? folder : source.origin);
+    model = make_job_model(r.job, source);
+    tokenizer = job_tokenizer(r.job, folder);
+    type = stored_as(r.dtype, source.folder);
+  });
+  Output output(r.output, world);
+  ParamTree params = make_job_params(r.job, source, model.get(), model->params());
+  const std::vector<double> wanted = some_logits(*model, params);
+  merge_adapters(params);
+  i64 layers = 0;
+  for (const ParamSpec& s : params.specs()) layers += s.adapter.dim == 1;
+  {
+    const ParamTree merged = params.subset(no_adapters(params.specs()));
+    const auto plan = ckpt::plan_params({{"", &merged}}, type, "model");
+    world.on_first([&] {
+      if (const i64 free = disk_free(output.temp()); free < plan.bytes)
+        throw IoError("[merge] {}: {} bytes are needed, {} are free", output.temp(), plan.bytes, free);
+    });
+    ckpt::save_params({{"", &merged}}, plan, output.temp());
+  }
+  params = ParamTree();
+  world.on_first([&] {
+    write_file_durable(join_path(output.temp(), "config.json"), saved_config(*model, type));
+    if (const std::string path = join_path(source.folder, "generation_config.json"); exists(path))
+      write_file_durable(join_path(output.temp(), "generation_config.json"), read_file(path, 1 << 24));
+    if (tokenizer) tokenizer->save(output.temp());
+  });
+
+  // What was written, read as any model is.
+  JobConfig plain;
+  plain.parallel = r.job.parallel;
+  plain.model.path = output.temp();
+  const ModelSource again = model_source(plain, nullptr);
+  const auto merged = make_job_model(plain, again);
+  const std::vector<double> got =
+      some_logits(*merged, make_job_params(plain, again, merged.get(), merged->params()));
+  REDCO_CHECK(got.size() == wanted.size(), "{} logits, {} before", got.size(), wanted.size());
+  double worst = 0, largest = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    const double d = std::abs(got[i] - wanted[i]);
+    worst = std::isfinite(d) ? std::max(worst, d) : HUGE_VAL;
+    largest = std::max(largest, std::abs(wanted[i]));
+  }
+  // fp32: each weight and product is off by 6e-8 of itself; a thousandth is no rounding any more. bf16: each
+  // weight by up to 2^-9, through tens of layers.
+  const double allowed = (type == ckpt::StoredType::bf16 ? 0.1 : 1e-3) * largest;
+  const std::string difference = fmt::format(
+      "the largest difference of {} logits, merged against adapter, is {:.3g} (the largest is "
+      "{:.3g})",
+      got.size(), worst, largest);
+  if (!(worst <= allowed)) {
+    if (first) error("[merge] {}: more than rounding; nothing was published", difference);
+    return static_cast<int>(ExitCode::check_failed);
+  }
+  output.publish();
+  if (first) info("[merge] {} layers merged in {}; {}", layers, r.output, difference);
+  return 0;
+}
+
+MergeRequest merge_request(const std::string& folder, const std::string& base,
+                           const std::vector<std::string>& overrides) {
+  MergeRequest r;
+  r.job = load_job({}, overrides);
+  if (!base.empty()) r.job.model.path = base;
+  if (ckpt::is_adapter(folder)) {
+    r.job.model.adapter = folder;
+  } else if (is_folder(join_path(folder, "checkpoints"))) {
+    r.job.workdir = folder;
+    r.checkpoint = "last";
+  } else {
+    throw UsageError(
+        "[merge] {} is neither an adapter's folder (it has no {}) nor a workdir with checkpoints", folder,
+        ckpt::kAdapterConfig);
+  }
+  return r;
+}
+
+int run_merge(const MergeRequest& request, const std::vector<std::string>& program) {
+  return run_session(request.job.parallel, {.program = program}, [&](Context&) { return merge(request); });
+}
+
+}  // namespace redco

@@ -1,0 +1,338 @@
+// PEFT's folders: what is read, refused, written; a job that trains adapters, goes on, is read again, merged.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "ckpt/peft.h"
+#include "ckpt/safetensors.h"
+#include "job/assemble.h"
+#include "job/run.h"
+#include "job/run_merge.h"
+#include "support/error_text.h"
+#include "support/ranks.h"
+#include "support/temp_dir.h"
+#include "verify/verify.h"
+
+namespace redco {
+namespace {
+
+using test::slurp;
+using test::spill;
+using test::TempDir;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+namespace fs = std::filesystem;
+
+std::string fixture(const std::string& name) { return std::string(REDCO_FIXTURES) + "/" + name; }
+
+ckpt::PeftAdapter parsed(const std::string& json) { return ckpt::parse_adapter(json, "a.json"); }
+
+TEST(AdapterConfig, IsReadAsPeftWritesIt) {
+  const ckpt::PeftAdapter a = ckpt::read_adapter(fixture("lora-llama"));
+  EXPECT_EQ(a.base, "../llama");
+  EXPECT_EQ(a.task_type, "CAUSAL_LM");
+  EXPECT_EQ(a.config.rank, 4);
+  EXPECT_EQ(a.config.alpha, 6);
+  EXPECT_TRUE(a.config.use_rslora);
+  EXPECT_THAT(a.config.modules_to_save, ElementsAre("norm"));
+  EXPECT_EQ(a.config.rank_of("model.layers.0.mlp.down_proj"), 2);
+  EXPECT_THAT(a.config.target_regex, HasSubstr("qkvo"));
+  EXPECT_EQ(ckpt::base_folder(a, ""), fixture("lora-llama") + "/../llama");
+  const ckpt::PeftAdapter least = parsed(R"({"peft_type": "LORA"})");
+  EXPECT_EQ(least.config.rank, 8);
+  EXPECT_EQ(least.config.alpha, 8);
+  EXPECT_EQ(parsed(R"({"peft_type": "LORA", "target_modules": "all-linear"})").config.target_modules,
+            std::vector<std::string>{kAllLinear});
+}
+
+TEST(AdapterConfig, WhatIsNotComputedIsRefused) {
+  const auto why = [](const std::string& more) {
+    return error_text<ContentsError>([&] { parsed(R"({"peft_type": "LORA")" + more + "}"); });
+  };
+  EXPECT_EQ(why(R"(, "layers_to_transform": [0], "megatron_core": "megatron.core", "made_up": null)"),
+            "no error");
+  EXPECT_THAT(why(R"(, "use_dora": true)"), HasSubstr("DoRA"));
+  EXPECT_THAT(why(R"(, "bias": "all")"), HasSubstr("a.json: bias=\"all\": expected none"));
+  EXPECT_THAT(why(R"(, "init_lora_weights": "pissa")"), HasSubstr("change the base"));
+  EXPECT_THAT(why(R"(, "layer_replication": [[0, 4], [2, 5]])"), HasSubstr("not supported"));
+  EXPECT_THAT(why(R"(, "made_up": 3)"), HasSubstr("made_up=3 is not supported"));
+  EXPECT_THAT(why(R"(, "r": 0)"), HasSubstr("from 1 on"));
+  EXPECT_THAT(why(R"(, "r": "8")"), HasSubstr("from 1 on"));
+  EXPECT_THAT(why(R"(, "r": 99999999999)"), HasSubstr("from 1 on"));
+  EXPECT_THAT(why(R"(, "lora_dropout": 1.5)"), HasSubstr("0 to 1"));
+  EXPECT_THAT(why(R"(, "rank_pattern": {"(": 3})"), HasSubstr("regular expressions"));
+  EXPECT_THAT(why(R"(, "rank_pattern": {"q": -3})"), HasSubstr("from 1 on"));
+  EXPECT_THAT(why(R"(, "target_modules": [3])"), HasSubstr("a list of texts"));
+  EXPECT_THAT(error_text<ContentsError>([] { parsed(R"({"peft_type": "IA3"})"); }), HasSubstr("IA3"));
+  EXPECT_THAT(error_text<ContentsError>([] { parsed("[]"); }), HasSubstr("an object"));
+}
+
+TEST(AdapterConfig, AnyBytesAreReadOrRefused) {
+  const std::string good = slurp(fixture("lora-llama") + "/adapter_config.json");
+  testing::Random random(7);
+  int read = 0;
+  for (int i = 0; i < 3000; ++i) {
+    std::string bytes = good;
+    for (u64 n = 1 + random.below(4); n > 0; --n) {
+      const size_t at = random.below(static_cast<i64>(bytes.size()));
+      switch (random.below(3)) {
+        case 0:
+          bytes[at] = static_cast<char>(random.below(256));
+          break;
+        case 1:
+          bytes.erase(at, 1 + random.below(40));
+          break;
+        default:
+          bytes.insert(at, bytes.substr(random.below(static_cast<i64>(bytes.size())), 12));
+      }
+    }
+    try {
+      const ckpt::PeftAdapter a = parsed(bytes);
+      EXPECT_GE(a.config.rank, 1);
+      ++read;
+    } catch (const ContentsError&) {
+    }
+  }
+  EXPECT_GT(read, 10);
+  EXPECT_LT(read, 2900);
+}
+
+// The fixture's adapter beside a model, perhaps another one; or with another config.
+std::string beside(const std::string& base, const std::function<void(nlohmann::json&)>& change = {}) {
+  TempDir dir;
+  fs::copy(fixture("lora-gpt2"), dir.path(), fs::copy_options::recursive);
+  if (change) {
+    auto j = nlohmann::json::parse(slurp(dir / "adapter_config.json"));
+    change(j);
+    spill(dir / "adapter_config.json", j.dump());
+  }
+  JobConfig job = load_job({}, {});
+  job.model.path = fixture(base);
+  job.model.adapter = dir.path();
+  try {
+    const auto model = make_job_model(job, model_source(job, nullptr));
+    return fmt::format("{} adapters",
+                       std::count_if(model->params().specs.begin(), model->params().specs.end(),
+                                     [](const ParamSpec& s) { return s.adapter.dim == 1; }));
+  } catch (const ContentsError& e) {
+    return e.what();
+  }
+}
+
+TEST(Adapter, FitsItsModelAlone) {
+  EXPECT_EQ(beside("gpt2"), "8 adapters");
+  EXPECT_THAT(beside("llama"), HasSubstr("no linear layer"));
+  EXPECT_THAT(beside("gpt2-variants"), HasSubstr("made for another model"));
+  EXPECT_THAT(beside("gpt2", [](auto& j) { j["r"] = 5; }),
+              HasSubstr("has rank 3, adapter_config.json says 5"));
+  // What is in modules_to_save and not in the file shows when the values are read.
+  EXPECT_EQ(beside("gpt2", [](auto& j) { j["target_modules"] = nullptr; }), "8 adapters");
+}
+
+TEST(Adapter, ItsBaseIsFoundOrAskedFor) {
+  JobConfig job = load_job({}, {});
+  job.model.path = fixture("lora-gptj");
+  const ModelSource s = model_source(job, nullptr);
+  EXPECT_EQ(s.adapter, fixture("lora-gptj"));
+  EXPECT_EQ(s.folder, fixture("lora-gptj") + "/../gptj");
+  TempDir dir;
+  fs::copy(fixture("lora-gptj"), dir.path(), fs::copy_options::recursive);
+  job.model.path = dir.path();
+  EXPECT_THAT(usage_error([&] { model_source(job, nullptr); }),
+              HasSubstr("names the base model '../gptj', and there is no such folder; give model.path"));
+  job.model.path = fixture("lora-gptj");
+  job.model.adapter = dir.path();
+  EXPECT_THAT(usage_error([&] { model_source(job, nullptr); }), HasSubstr("itself an adapter's folder"));
+}
+
+// What f, which prints its errors, says, and its exit code before it.
+std::string said(const std::function<int()>& f) {
+  ::testing::internal::CaptureStderr();
+  const int code = f();
+  return fmt::format("{}: {}", code, ::testing::internal::GetCapturedStderr());
+}
+
+// --- jobs -------------------------------------------------------------------------------------------------
+
+struct Job {
+  TempDir dir;
+  std::string text = dir / "text.txt";
+  std::vector<std::string> keys;
+  Job() {
+    std::string words;
+    testing::Random random(3);
+    for (int i = 0; i < 1200; ++i) words += static_cast<char>('a' + random.below(20));
+    spill(text, words);
+    keys = {"model.path=" + fixture("gpt2"),
+            "model.tokenizer=bytes",
+            "data.train=[" + text + "]",
+            "data.max_length=16",
+            "train.global_batch_size=4",
+            "train.max_steps=4",
+            "train.learning_rate=0.01",
+            "train.schedule=constant",
+            "train.warmup_steps=0",
+            "checkpoint.every_n_steps=2",
+            "checkpoint.keep_last=9",
+            "train.lora.rank=2",
+            "train.lora.alpha=4",
+            "train.lora.dropout=0.1",
+            "train.lora.target_modules=[c_attn, mlp.c_proj]"};
+  }
+  JobConfig config(const std::string& workdir, const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> all = keys;
+    all.push_back("workdir=" + (dir / workdir));
+    all.insert(all.end(), more.begin(), more.end());
+    return load_job({}, all);
+  }
+  int train(const std::string& workdir, const std::vector<std::string>& more = {}) const {
+    const JobConfig job = config(workdir, more);
+    check_job(job, JobUse::train);
+    return run_train(job, {}, {});
+  }
+  std::string step(const std::string& workdir, int n) const {
+    return dir / (workdir + fmt::format("/checkpoints/step-{:08}/", n));
+  }
+};
+
+TEST(AdapterJob, TrainsGoesOnIsReadAndMerged) {
+  const Job job;
+  ASSERT_EQ(job.train("whole"), 0);
+  const std::string last = job.step("whole", 4);
+  // What is trained is in the checkpoint, and nothing else.
+  EXPECT_FALSE(exists(last + "model.safetensors"));
+  EXPECT_FALSE(exists(last + "config.json"));
+  EXPECT_TRUE(exists(last + "tokenizer.json"));
+  const auto j = nlohmann::json::parse(slurp(last + "adapter_config.json"));
+  EXPECT_EQ(j["peft_type"], "LORA");
+  EXPECT_EQ(j["r"], 2);
+  EXPECT_EQ(j["lora_alpha"], 4);
+  EXPECT_EQ(j["fan_in_fan_out"], true);
+  EXPECT_EQ(j["target_modules"],
+            (std::vector<std::string>{"transformer.h.0.attn.c_attn", "transformer.h.0.mlp.c_proj",
+                                      "transformer.h.1.attn.c_attn", "transformer.h.1.mlp.c_proj"}));
+  EXPECT_EQ(fs::weakly_canonical(j["base_model_name_or_path"].get<std::string>()),
+            fs::weakly_canonical(fixture("gpt2")));
+  std::vector<std::string> names;
+  for (const auto& e : ckpt::SafetensorsFile::open(last + "adapter_model.safetensors").entries())
+    names.push_back(e.name);
+  EXPECT_EQ(names.size(), 8u);
+  EXPECT_THAT(names, ::testing::Contains("base_model.model.transformer.h.1.mlp.c_proj.lora_B.weight"));
+  EXPECT_EQ(ckpt::SafetensorsFile::open(last + "training/optimizer.safetensors").entries().size(), 16u);
+
+  // A run that went on from step 2 has the same bytes.
+  ASSERT_EQ(job.train("resumed", {"checkpoint.resume=" + job.step("whole", 2)}), 0);
+  for (const char* file :
+       {"adapter_model.safetensors", "adapter_config.json", "training/optimizer.safetensors"})
+    EXPECT_EQ(slurp(job.step("resumed", 4) + file), slurp(last + file)) << file;
+  EXPECT_NE(slurp(last + "adapter_model.safetensors"),
+            slurp(job.step("whole", 2) + "adapter_model.safetensors"));
+  // One with other adapters, or none, is not the same run.
+  const std::string resume = "checkpoint.resume=" + job.step("whole", 2);
+  EXPECT_THAT(usage_error([&] {
+                job.train("other", {resume, "train.lora.alpha=5"});
+              }),
+              HasSubstr("train.lora.alpha=4, this job has 5"));
+
+  // The checkpoint as a model: its folder alone says all.
+  JobConfig read = load_job({}, {});
+  read.model.path = last;
+  EXPECT_EQ(fs::weakly_canonical(model_source(read, nullptr).folder), fs::weakly_canonical(fixture("gpt2")));
+  EXPECT_NE(job_tokenizer(read, ""), nullptr);
+
+  // Merged, it is a model like others; what merged adapters give is what adapters give.
+  MergeRequest merge = merge_request(job.dir / "whole", "", {});
+  merge.output = job.dir / "merged";
+  ASSERT_EQ(run_merge(merge, {}), 0);
+  EXPECT_THAT(list_dir(merge.output), ::testing::IsSupersetOf({"config.json", "generation_config.json",
+                                                               "model.safetensors", "tokenizer.json"}));
+  EXPECT_FALSE(exists(merge.output + "/adapter_config.json"));
+  EXPECT_FALSE(exists(job.dir / ".tmp-merged"));
+  EXPECT_THAT(said([&] { return run_merge(merge, {}); }), HasSubstr("exists"));
+  merge.checkpoint = merge.output + "/";
+  merge.output = job.dir / "again";
+  EXPECT_THAT(said([&] { return run_merge(merge, {}); }), HasSubstr("nothing to merge"));
+  EXPECT_THAT(usage_error([&] { merge_request(fixture("gpt2"), "", {}); }),
+              HasSubstr("neither an adapter's folder"));
+}
+
+TEST(AdapterJob, GoesOnFromAnAdapter) {
+  const Job job;
+  ASSERT_EQ(job.train("first", {"train.max_steps=2"}), 0);
+  const std::string adapter = "model.adapter=" + job.step("first", 2);
+  // Without a learning rate nothing moves: the adapter is the one that it began with.
+  const std::vector<std::string> still = {adapter, "train.max_steps=2", "train.learning_rate=0"};
+  ASSERT_EQ(job.train("second", still), 0);
+  EXPECT_EQ(slurp(job.step("second", 2) + "adapter_model.safetensors"),
+            slurp(job.step("first", 2) + "adapter_model.safetensors"));
+  EXPECT_EQ(slurp(job.step("second", 2) + "adapter_config.json"),
+            slurp(job.step("first", 2) + "adapter_config.json"));
+  EXPECT_THAT(usage_error([&] {
+                job.train("third", {adapter, "train.lora.rank=3"});
+              }),
+              HasSubstr("has rank 2, and train.lora.rank=3"));
+  EXPECT_THAT(usage_error([&] {
+                job.train("third", {adapter, "train.lora.target_modules=[c_fc]"});
+              }),
+              HasSubstr("is not what train.lora.target_modules"));
+}
+
+TEST(AdapterJob, SaysWhatIsWrongBeforeItBegins) {
+  const Job job;
+  const auto why = [&](const std::vector<std::string>& more) {
+    return usage_error([&] { check_job(job.config("x", more), JobUse::train); });
+  };
+  EXPECT_EQ(why({}), "no error");
+  EXPECT_THAT(why({"train.lora.rank=~"}), HasSubstr("says nothing without a rank"));
+  EXPECT_THAT(why({"train.lora.rank=0"}), HasSubstr("train.lora.rank"));
+  EXPECT_THAT(why({"model.path=~", "model.preset=gpt2"}), HasSubstr("needs model.path"));
+  EXPECT_THAT(why({"train.lora.target_modules=[]"}), HasSubstr("is empty"));
+  EXPECT_THAT(said([&] { return job.train("x", {"train.lora.target_modules=[c_atn]"}); }),
+              HasSubstr("did you mean c_attn?"));
+  EXPECT_THAT(said([&] { return job.train("x", {"train.lora.target_modules=[c_attn, '.*c_proj']"}); }),
+              HasSubstr("mixes names with the expression"));
+}
+
+// PEFT's adapters, merged on several meshes, give PEFT's logits without an adapter.
+TEST(Merge, GivesTheAdaptersLogits) {
+  for (const auto& [name, mesh] : {std::pair{"lora-gpt2", Mesh{1, 1}}, std::pair{"lora-gpt2", Mesh{2, 2}},
+                                   std::pair{"lora-llama", Mesh{1, 4}}, std::pair{"lora-gptj", Mesh{1, 3}}}) {
+    TempDir dir;
+    MergeRequest request = merge_request(fixture(name), "", {});
+    request.output = dir / "merged/";
+    testing::on_mesh(mesh, [&](Context&) { EXPECT_EQ(merge(request), 0); });
+    testing::on_one_rank([&](Context&) {
+      const VerifyReport r =
+          verify({.folder = dir / "merged", .expected = fixture(name) + "/expected.safetensors"});
+      int checked = 0;
+      for (const VerifyLine& l : r.lines)
+        if (l.tensor == "logits" || l.tensor == "loss") {
+          // One more rounding of each weight: twice what PyTorch's own difference allows for.
+          EXPECT_LE(l.difference, 2 * l.tolerance) << name << " " << l.tensor;
+          ++checked;
+        }
+      EXPECT_EQ(checked, 2);
+    });
+  }
+}
+
+TEST(Merge, RoundsToTheTypeAskedFor) {
+  TempDir dir;
+  MergeRequest merge = merge_request(fixture("lora-gpt2"), fixture("gpt2"), {});
+  merge.output = dir / "merged";
+  merge.dtype = "bf16";
+  ASSERT_EQ(run_merge(merge, {}), 0);
+  const auto file = ckpt::SafetensorsFile::open(dir / "merged/model.safetensors");
+  EXPECT_EQ(file.at("transformer.h.0.attn.c_attn.weight").type, ckpt::StoredType::bf16);
+  EXPECT_EQ(nlohmann::json::parse(slurp(dir / "merged/config.json"))["dtype"], "bfloat16");
+  merge = merge_request(fixture("lora-gpt2"), fixture("llama"), {});
+  merge.output = dir / "wrong";
+  EXPECT_THAT(said([&] { return run_merge(merge, {}); }), HasSubstr("another model"));
+  EXPECT_FALSE(exists(dir / "wrong"));
+}
+
+}  // namespace
+}  // namespace redco
