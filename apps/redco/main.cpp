@@ -105,6 +105,7 @@ int run_main(int argc, char** argv) {
     add_score(app, run);
     add_data(app, run);
     add_evaluate(app, run);
+    add_merge(app, run);
     add_env_replay(app, run);
     add_ls(app, run);
     add_cp(app, run);
