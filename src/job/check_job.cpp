@@ -339,6 +339,9 @@ void check_job(const JobConfig& job, JobUse use) {
   if (use == JobUse::train || use == JobUse::validate || use == JobUse::evaluate || use == JobUse::data)
     check_data(job, c);
   if (use == JobUse::train || use == JobUse::validate) check_train(job, use, c);
+  if (use == JobUse::train || use == JobUse::validate || use == JobUse::evaluate)
+    check_generation("eval.generation", job.eval.generation, c);
+  if (use == JobUse::validate) check_generation("predict", job.predict, c);
   if (use == JobUse::evaluate && job.data.eval.empty())
     c.problem("data.eval is missing: the files to evaluate on");
   if (use == JobUse::train) {

@@ -24,6 +24,13 @@ void JobConfig::visit(SettingsVisitor& v) {
 JobConfig load_job(const std::vector<std::string>& files, const std::vector<std::string>& overrides) {
   JobConfig job;
   job.origins = load_settings(settings_of(job), read_yaml_files(files), overrides);
+  // Said outright, so that a dump of this job means the same: there every key is given.
+  if (!job.eval.n_outputs) {
+    bool given = false;
+    for (const Setting& s : settings_of(job.eval.generation))
+      given = given || job.origins.given("eval.generation." + s.name);
+    job.eval.n_outputs = given ? 16 : 0;
+  }
   return job;
 }
 

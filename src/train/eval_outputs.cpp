@@ -18,10 +18,10 @@ std::string outputs_folder(const std::string& workdir) { return join_path(workdi
 }  // namespace
 
 EvalOutputs make_outputs(const Pipeline& pipeline, const ParamTree& params, const Dataset& data,
-                         i64 batch_size, std::optional<i64> n, i64 most) {
+                         i64 batch_size, i64 n, i64 most) {
   const bool measured = in_pipeline("measures_outputs()", [&] { return pipeline.measures_outputs(); });
   i64 count = data.size();
-  if (!measured && n) count = std::min(count, *n);
+  if (!measured) count = std::min(count, n);
   if (most >= 0) count = std::min(count, most);
   std::vector<Example> examples;
   for (i64 i = 0; i < count; ++i) {
@@ -58,9 +58,8 @@ std::string outputs_path(const std::string& workdir, i64 step) {
   return join_path(outputs_folder(workdir), ckpt::step_name(step) + ".jsonl");
 }
 
-void save_outputs(const std::string& workdir, i64 step, const EvalOutputs& outputs, std::optional<i64> n) {
-  const std::size_t count =
-      n ? std::min(outputs.lines.size(), static_cast<std::size_t>(*n)) : outputs.lines.size();
+void save_outputs(const std::string& workdir, i64 step, const EvalOutputs& outputs, i64 n) {
+  const std::size_t count = std::min(outputs.lines.size(), static_cast<std::size_t>(n));
   if (count == 0) return;
   std::string text;
   for (std::size_t i = 0; i < count; ++i) text += outputs.lines[i] + "\n";

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,16 +14,16 @@ struct EvalOutputs {
   std::map<std::string, double> metrics;  // Pipeline::output_metrics() of all; the same on every rank
 };
 
-// Asks predict() the first `n` examples (none: all), or all of them where the pipeline measures its outputs;
-// `most` limits both, where the metrics mean nothing (-1: no limit). Batches of batch_size rows a replica.
+// Asks predict() the first `n` examples, or all of them where the pipeline measures its outputs; `most`
+// limits both, where the metrics mean nothing (-1: no limit). Batches of batch_size rows a replica.
 // Collective.
 EvalOutputs make_outputs(const Pipeline& pipeline, const ParamTree& params, const Dataset& data,
-                         i64 batch_size, std::optional<i64> n, i64 most = -1);
+                         i64 batch_size, i64 n, i64 most = -1);
 
 // "workdir/eval_outputs/step-00000020.jsonl"
 std::string outputs_path(const std::string& workdir, i64 step);
-// Writes the first n of them there (none: all), whole or not at all.
-void save_outputs(const std::string& workdir, i64 step, const EvalOutputs& outputs, std::optional<i64> n);
+// Writes the first n of them there, whole or not at all.
+void save_outputs(const std::string& workdir, i64 step, const EvalOutputs& outputs, i64 n);
 // Removes those of evaluations that will be made again.
 void remove_outputs_after(const std::string& workdir, i64 step);
 

@@ -64,6 +64,7 @@ std::map<std::string, double> Pipeline::metrics(const std::map<std::string, doub
 
 std::string Pipeline::output(const Example& example, const std::string& prediction) const {
   nlohmann::ordered_json j = {{"id", example.ordinal}};
+  if (!example.id.empty()) j["id"] = nlohmann::ordered_json::parse(example.id, nullptr, false);
   const auto answer = nlohmann::ordered_json::parse(prediction, nullptr, false);
   if (answer.is_object()) {
     j.update(answer);

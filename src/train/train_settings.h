@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/settings.h"
+#include "generate/generation_settings.h"
 
 namespace redco {
 
@@ -121,18 +122,19 @@ struct EvalSettings {
   std::optional<i64> every_n_steps, every_n_epochs;
   bool sanity_check = true;
   std::vector<std::string> metrics = {"perplexity"};
-  std::optional<i64> n_outputs = 16;
+  std::optional<i64> n_outputs;
+  GenerationSettings generation;
 
   void visit(SettingsVisitor& v) {
     v.field("every_n_steps", every_n_steps, "evaluate after this many steps, and at the end").at_least(1);
     v.field("every_n_epochs", every_n_epochs, "evaluate after this many epochs, and at the end").at_least(1);
     v.field("sanity_check", sanity_check, "evaluate one batch before the first step, to fail early");
     v.field("metrics", metrics, "what is reported beside the loss; pipeline lm has perplexity");
-    v.field(
-         "n_outputs", n_outputs,
-         "how many answers to evaluation examples are kept in workdir/eval_outputs where eval.generation is "
-         "given; ~ is all")
+    v.field("n_outputs", n_outputs,
+            "how many answers to evaluation examples are kept in workdir/eval_outputs; ~ is 16 where "
+            "eval.generation is given, else none are asked for")
         .at_least(0);
+    v.section("generation", generation, "How evaluations ask the model for answers; given, they do");
   }
 };
 
