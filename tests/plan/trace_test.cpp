@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/group.h"
-#include "nn/param_tree.h"
+#include "nn/lora.h"
 #include "planning.h"
 #include "support/ranks.h"
 
@@ -65,7 +65,16 @@ struct Case {
   const char* config;
   i64 global, per_device;
   bool recompute;
+  bool lora = false;
 };
+
+void adapt(Model& m) {
+  LoraConfig l;
+  l.rank = 3;
+  l.dropout = 0.1;
+  l.target_modules = {kAllLinear};
+  m.set_params(with_lora(m.params(), l, lora_targets(m.params(), l, "the test"), "the test"));
+}
 
 class PlanIsRun : public ::testing::TestWithParam<Case> {};
 
@@ -73,6 +82,7 @@ TEST_P(PlanIsRun, LineByLineAndByteByByte) {
   const Case& k = GetParam();
   for (const Mesh mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}, Mesh{2, 2}, Mesh{1, 3}}) {
     Planned p = Planned::config(k.config);
+    if (k.lora) adapt(*p.model);
     const StepOptions options{.clip_grad_norm = 1.0, .recompute_blocks = k.recompute, .adamw = {}};
     const auto runs = run_step(p, mesh, k.global, k.per_device, 24, options);
     const auto sharded = shard_specs(p.model->params().specs, mesh.mp);
@@ -116,7 +126,9 @@ INSTANTIATE_TEST_SUITE_P(Families, PlanIsRun,
                                            Case{"gpt2_recompute", testing::kGpt2, 4, 2, true},
                                            Case{"gptj", testing::kGptj, 4, 4, false},
                                            Case{"llama", testing::kLlama, 4, 4, false},
-                                           Case{"opt", testing::kOpt, 4, 2, false}),
+                                           Case{"opt", testing::kOpt, 4, 2, false},
+                                           Case{"gpt2_lora", testing::kGpt2, 4, 2, false, true},
+                                           Case{"llama_lora", testing::kLlama, 4, 2, true, true}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
