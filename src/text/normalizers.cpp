@@ -19,6 +19,8 @@
 namespace redco {
 namespace {
 
+constexpr std::size_t kMaxPrepend = 1024;  // bytes
+
 class UnicodeForm : public Normalizer {
  public:
   explicit UnicodeForm(NormalForm form) : form_(form) {}
@@ -253,7 +255,10 @@ std::unique_ptr<Normalizer> make_normalizer(const nlohmann::json& value, const s
   } else if (type == "StripAccents") {
     made = std::make_unique<StripAccents>();
   } else if (type == "Prepend") {
-    made = std::make_unique<Prepend>(f.text("prepend"));
+    const std::string text = f.text("prepend");
+    if (text.size() > kMaxPrepend)
+      throw ContentsError("{}: {} bytes; at most {} are taken", f.at("prepend"), text.size(), kMaxPrepend);
+    made = std::make_unique<Prepend>(text);
   } else if (type == "Replace") {
     made = std::make_unique<Replace>(Replacement(f));
   } else if (type == "Sequence") {

@@ -2,8 +2,10 @@
 
 #include <utf8proc.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <vector>
 
 #include "base/error.h"
 #include "text/hf_chars.h"
@@ -20,6 +22,32 @@ int options_of(NormalForm form) {
   const bool compatible = form == NormalForm::nfkc || form == NormalForm::nfkd;
   return UTF8PROC_STABLE | (composed(form) ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE) |
          (compatible ? UTF8PROC_COMPAT : 0);
+}
+
+// `text` with the marks behind a letter in the order of their combining classes where they are many:
+// utf8proc's own sort takes n squared steps.
+std::string with_long_runs_sorted(std::string_view text) {
+  constexpr std::size_t kLong = 64;
+  using Mark = std::pair<int, std::string_view>;
+  std::string out;
+  std::vector<Mark> run;
+  auto finish = [&] {
+    if (run.size() > kLong)
+      std::stable_sort(run.begin(), run.end(),
+                       [](const Mark& a, const Mark& b) { return a.first < b.first; });
+    for (const Mark& m : run) out += m.second;
+    run.clear();
+  };
+  for (const char *p = text.data(), *end = p + text.size(); p < end;) {
+    const char* start = p;
+    const auto c = static_cast<utf8proc_int32_t>(next_code_point(p));
+    const int order = utf8proc_get_property(c)->combining_class;
+    if (order == 0) finish();
+    run.emplace_back(order, std::string_view(start, static_cast<std::size_t>(p - start)));
+    if (order == 0) finish();
+  }
+  finish();
+  return out;
 }
 
 void append_mapped(std::string_view text, int options, std::string& out) {
@@ -69,7 +97,9 @@ std::string to_normal_form(std::string_view text, NormalForm form) {
   const char* end = done + text.size();
   auto flush = [&](const char* to) {
     if (done == to) return;
-    const std::string_view part(done, static_cast<std::size_t>(to - done));
+    std::string_view part(done, static_cast<std::size_t>(to - done));
+    std::string sorted;
+    if (part.size() > 128) part = sorted = with_long_runs_sorted(part);
     if (!composed(form)) {
       append_mapped(part, options, out);
       return;

@@ -25,8 +25,7 @@ std::string root() {
 std::string model_bytes(const std::string& name, bool charsmap) {
   std::string bytes = test::slurp(root() + "/" + name + ".model");
   if (!charsmap) return bytes;
-  const json t5 = json::parse(test::slurp(test::tokenizer_fixture("t5") + "/tokenizer.json"));
-  const std::string map = decode_base64(t5["normalizer"]["precompiled_charsmap"].get<std::string>(), "t5");
+  static const std::string map = test::t5_charsmap();
   auto field = [](char tag, const std::string& value) {
     std::string out(1, tag);
     for (std::size_t n = value.size();; n >>= 7) {

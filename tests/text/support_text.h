@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "text/base64.h"
 #include "text/tokenizer.h"
 
 namespace redco::test {
@@ -24,6 +25,12 @@ inline std::string slurp(const std::string& path) {
 
 inline void spill(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
+}
+
+// The character map of the t5 fixture: sentencepiece's nmt_nfkc.
+inline std::string t5_charsmap() {
+  const auto t5 = nlohmann::json::parse(slurp(tokenizer_fixture("t5") + "/tokenizer.json"));
+  return decode_base64(t5["normalizer"]["precompiled_charsmap"].get<std::string>(), "t5");
 }
 
 // A fresh folder that goes away with the object.
