@@ -33,7 +33,8 @@ Strides transposed(const Box& box) {
   return {1, box[0].size()};
 }
 
-SegmentWalk::SegmentWalk(const Shape& shape, const Box& box, const Strides& strides, i64 max_count)
+SegmentWalk::SegmentWalk(const Shape& shape, const Box& box, const Strides& strides, i64 max_count,
+                         const Strides& file)
     : max_count_(max_count) {
   REDCO_CHECK(box.size() == shape.size() && strides.size() == shape.size() && max_count > 0);
   bool empty = false;
@@ -42,13 +43,17 @@ SegmentWalk::SegmentWalk(const Shape& shape, const Box& box, const Strides& stri
                 "dim {}: [{}, {}) of {}", d, box[d].begin, box[d].end, shape[d]);
     empty = empty || box[d].size() == 0;
   }
-  if (empty) return;  // before the product below: the other dims may be huge then
-  std::vector<Dim> dims;
+  if (empty) return;     // before the product below: the other dims may be huge then
+  std::vector<Dim> all;  // from the innermost in the file
   i64 step = 1;
   for (size_t d = shape.size(); d-- > 0; step *= shape[d]) {
-    file_ += box[d].begin * step;
-    Dim dim{box[d].size(), step, strides[d]};
-    if (dim.extent == 1) continue;
+    const Dim dim{box[d].size(), file.empty() ? step : file[d], strides[d]};
+    file_ += box[d].begin * dim.file;
+    if (dim.extent > 1) all.push_back(dim);
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Dim& a, const Dim& b) { return a.file < b.file; });
+  std::vector<Dim> dims;
+  for (const Dim& dim : all) {
     if (!dims.empty() && dim.file == dims.back().file * dims.back().extent &&
         dim.memory == dims.back().memory * dims.back().extent) {
       dims.back().extent *= dim.extent;  // dims.back() is the next inner one

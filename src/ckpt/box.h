@@ -33,13 +33,15 @@ struct Segment {
   i64 count;
 };
 
-// The segments of a box in file order. Dims that are contiguous in both are merged first, so that segments
-// are as long as they can be and at most max_count long. All segments have the same memory stride between
-// elements: `stride`.
+// The segments of a box in file order (as far as overlapping strides allow). Dims that are contiguous in both
+// are merged first, so that segments are as long as they can be and at most max_count long. All segments have
+// the same memory stride between elements: `stride`.
 class SegmentWalk {
  public:
-  // REQUIRES: box inside shape, strides.size() == shape.size().
-  SegmentWalk(const Shape& shape, const Box& box, const Strides& strides, i64 max_count);
+  // file: how the tensor's elements lie in the file; empty is row-major. REQUIRES: box inside shape,
+  // strides.size() == shape.size().
+  SegmentWalk(const Shape& shape, const Box& box, const Strides& strides, i64 max_count,
+              const Strides& file = {});
   i64 stride() const { return stride_; }
   bool next(Segment* s);  // false: no more
 

@@ -6,38 +6,17 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "ckpt/safetensors.h"
 #include "ckpt/strict_json.h"
+#include "ckpt/torch_bin.h"
 
 namespace redco::ckpt {
 namespace {
 
 constexpr i64 kMaxIndexBytes = 100'000'000;
 
-std::string shell_quoted(const std::string& s) {
-  std::string q = "'";
-  for (char c : s) q += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return q + "'";
-}
-
-[[noreturn]] void refuse(const std::string& folder, const std::string& stem) {
-  bool torch = false;
-  for (const std::string& name : list_dir(folder))
-    torch = torch || (name.starts_with("pytorch_model") && name.ends_with(".bin"));
-  if (!torch || stem != "model")
-    throw ContentsError("{}: holds neither {}.safetensors nor {}.safetensors.index.json", folder, stem, stem);
-  // clone(): safetensors' writer refuses tensors that share memory.
-  throw ContentsError(
-      "{}: holds pytorch_model*.bin only, which is a program that redco doesn't run; convert it once with:\n"
-      "  cd {} && python3 -c \"import glob, torch; from safetensors.torch import save_file; t = {{}}; "
-      "[t.update(torch.load(f, map_location='cpu', weights_only=True)) for f in "
-      "glob.glob('pytorch_model*.bin')]; "
-      "save_file({{k: v.contiguous().clone() for k, v in t.items()}}, 'model.safetensors', "
-      "metadata={{'format': 'pt'}})\"",
-      folder, shell_quoted(folder));
-}
-
 // name -> shard, as the index says.
-std::map<std::string, std::string> read_index(const std::string& path) {
+std::map<std::string, std::string> read_index(const std::string& path, const std::string& ending) {
   nlohmann::json index = read_strict_json(path, kMaxIndexBytes);
   auto map = index.is_object() ? index.find("weight_map") : index.end();
   if (map == index.end() || !map->is_object() || map->empty())
@@ -47,12 +26,17 @@ std::map<std::string, std::string> read_index(const std::string& path) {
     if (!value.is_string())
       throw ContentsError("{}: {}: came {}, expected a file's name", path, shown(name), value.type_name());
     const std::string& file = value.get_ref<const std::string&>();
-    if (file.find('/') != file.npos || !file.ends_with(".safetensors") || file.size() > 255)
-      throw ContentsError("{}: {}: came {}, expected the name of a .safetensors file in the same folder",
-                          path, name, shown(file));
+    if (file.find('/') != file.npos || !file.ends_with(ending) || file.size() > 255)
+      throw ContentsError("{}: {}: came {}, expected the name of a {} file in the same folder", path,
+                          shown(name), shown(file), ending);
     shards[name] = file;
   }
   return shards;
+}
+
+std::unique_ptr<TensorFile> open_file(const std::string& path) {
+  if (path.ends_with(".bin")) return std::make_unique<TensorFile>(open_torch_bin(path));
+  return std::make_unique<SafetensorsFile>(SafetensorsFile::open(path));
 }
 
 }  // namespace
@@ -63,25 +47,31 @@ ModelFiles ModelFiles::open(const std::string& folder, const std::string& stem) 
   ModelFiles m;
   m.folder_ = folder;
   std::map<std::string, std::string> wanted;
-  std::string index_path = join_path(folder, stem + ".safetensors.index.json");
-  if (exists(join_path(folder, stem + ".safetensors"))) {
-    m.files_.push_back(
-        std::make_unique<SafetensorsFile>(SafetensorsFile::open(join_path(folder, stem + ".safetensors"))));
-  } else if (exists(index_path)) {
-    wanted = read_index(index_path);
+  std::string index_path;
+  const std::string torch = stem == "model" ? "pytorch_model" : stem;
+  for (const auto& [name, ending] : {std::pair(stem, ".safetensors"), std::pair(torch, ".bin")}) {
+    const std::string path = join_path(folder, name + ending);
+    if (exists(path)) {
+      m.files_.push_back(open_file(path));
+      break;
+    }
+    if (!exists(path + ".index.json")) continue;
+    index_path = path + ".index.json";
+    wanted = read_index(index_path, ending);
     std::vector<std::string> names;
     for (const auto& [tensor, file] : wanted) names.push_back(file);
     std::sort(names.begin(), names.end());
     names.erase(std::unique(names.begin(), names.end()), names.end());
-    for (const std::string& name : names) {
-      std::string path = join_path(folder, name);
-      if (!exists(path))
-        throw ContentsError("{}: lists {}, which isn't there; get it again", index_path, name);
-      m.files_.push_back(std::make_unique<SafetensorsFile>(SafetensorsFile::open(path)));
+    for (const std::string& shard : names) {
+      if (!exists(join_path(folder, shard)))
+        throw ContentsError("{}: lists {}, which isn't there; get it again", index_path, shard);
+      m.files_.push_back(open_file(join_path(folder, shard)));
     }
-  } else {
-    refuse(folder, stem);
+    break;
   }
+  if (m.files_.empty())
+    throw ContentsError("{}: holds neither {}.safetensors nor {}.safetensors.index.json, and no {}.bin",
+                        folder, stem, stem, torch);
   for (const auto& file : m.files_)
     for (const TensorEntry& e : file->entries()) m.tensors_.push_back({file.get(), &e});
   std::sort(m.tensors_.begin(), m.tensors_.end(),

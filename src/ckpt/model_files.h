@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ckpt/safetensors.h"
+#include "ckpt/tensor_file.h"
 
 namespace redco::ckpt {
 
@@ -14,15 +14,15 @@ class ModelFiles {
  public:
   // A tensor and the file that holds it; both live as long as the ModelFiles.
   struct Located {
-    const SafetensorsFile* file;
+    const TensorFile* file;
     const TensorEntry* entry;
   };
 
-  // Opens `STEM.safetensors`, else the shards that `STEM.safetensors.index.json` lists. Tensors that a shard
-  // holds and the index doesn't list count too, as for transformers. UsageError: no such folder.
-  // ContentsError: an index that isn't sound, a missing shard, a tensor that its shard lacks or that two
-  // shards hold; a folder that has only PyTorch's own files (the message has the line that converts them) or
-  // none.
+  // Opens `STEM.safetensors`, else the shards that `STEM.safetensors.index.json` lists, else PyTorch's own
+  // files, `STEM.bin` or those of `STEM.bin.index.json` (with pytorch_model for model), read without running
+  // them (torch_bin.h). Tensors that a shard holds and the index doesn't list count too, as for transformers.
+  // UsageError: no such folder. ContentsError: an index that isn't sound, a missing shard, a tensor that its
+  // shard lacks or that two shards hold, a folder that has none of these files.
   static ModelFiles open(const std::string& folder, const std::string& stem = "model");
 
   const std::string& folder() const { return folder_; }
@@ -30,7 +30,7 @@ class ModelFiles {
   const Located* find(std::string_view name) const;                 // nullptr: none
   const Located& at(std::string_view name) const;                   // ContentsError: none
 
-  // See SafetensorsFile::read.
+  // See TensorFile::read.
   template <class T>
   void read(std::string_view name, const Box& box, T* out, const Strides& strides) const {
     const Located& l = at(name);
@@ -39,7 +39,7 @@ class ModelFiles {
 
  private:
   std::string folder_;
-  std::vector<std::unique_ptr<SafetensorsFile>> files_;
+  std::vector<std::unique_ptr<TensorFile>> files_;
   std::vector<Located> tensors_;
 };
 

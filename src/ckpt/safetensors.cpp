@@ -1,19 +1,11 @@
 #include "ckpt/safetensors.h"
 
-#include <algorithm>
 #include <cstring>
-#include <memory>
 
 #include "base/error.h"
 
 namespace redco::ckpt {
 namespace {
-
-// Pieces whose distance in the file is at most this are read with one call: about what a call costs in
-// copying.
-constexpr i64 kMaxGap = 32 << 10;
-constexpr size_t kMaxSegments = 1 << 16;  // bounds the list where segments are single elements
-constexpr i64 kBlock = 16;                // elements across in a transposing copy: one cache line of floats
 
 u64 read_u64(const unsigned char* p) {
   u64 v;
@@ -44,97 +36,5 @@ SafetensorsFile SafetensorsFile::open(const std::string& path) {
   Header header = parse_header(text, 8 + static_cast<i64>(n), file.size(), path);
   return SafetensorsFile(std::move(file), std::move(header));
 }
-
-const TensorEntry* SafetensorsFile::find(std::string_view name) const {
-  auto it = std::lower_bound(entries().begin(), entries().end(), name,
-                             [](const TensorEntry& e, std::string_view n) { return e.name < n; });
-  return it != entries().end() && it->name == name ? &*it : nullptr;
-}
-
-const TensorEntry& SafetensorsFile::at(std::string_view name) const {
-  if (const TensorEntry* e = find(name)) return *e;
-  throw ContentsError("{}: has no tensor {}", path(), name);
-}
-
-void SafetensorsFile::read_bytes(const TensorEntry& e, i64 begin, i64 end, void* out) const {
-  REDCO_CHECK(0 <= begin && begin <= end && end <= e.bytes, "{}: [{}, {}) of {}", e.name, begin, end,
-              e.bytes);
-  file_.pread_exact(e.offset + begin, out, end - begin);
-}
-
-template <class T>
-void SafetensorsFile::read(const TensorEntry& e, const Box& box, T* out, const Strides& strides) const {
-  if (std::is_integral_v<T> && is_float(e.type))
-    throw ContentsError("{}: {} is {}, expected integers", path(), e.name, name_of(e.type));
-  const i64 size = size_of(e.type);
-  SegmentWalk walk(e.shape, box, strides, kBufferBytes / size);
-  const i64 stride = walk.stride();
-  std::unique_ptr<unsigned char[]> buffer;
-  i64 capacity = 0;
-
-  auto convert = [&](const Segment& s, i64 skip, i64 count, i64 first, T* to) {
-    i64 bad = decode<T>(e.type, buffer.get() + (s.file - first + skip) * size, count, to);
-    if (bad >= 0)
-      throw ContentsError("{}: {}: element {} doesn't fit into {} bits", path(), e.name, s.file + skip + bad,
-                          8 * sizeof(T));
-  };
-
-  std::vector<Segment> pending;
-  Segment s{};
-  bool more = walk.next(&s);
-  while (more) {
-    // As many segments as fit into one call.
-    pending.clear();
-    const i64 first = s.file;
-    i64 end = first;
-    do {
-      pending.push_back(s);
-      end = s.file + s.count;
-      more = walk.next(&s);
-    } while (more && pending.size() < kMaxSegments && (s.file - end) * size <= kMaxGap &&
-             (s.file + s.count - first) * size <= kBufferBytes);
-    const i64 bytes = (end - first) * size;
-    if (bytes > capacity) {
-      // Not value-initialized: every byte that is used is read first.
-      capacity = more ? kBufferBytes : bytes;
-      buffer.reset(new unsigned char[static_cast<size_t>(capacity)]);
-    }
-    file_.pread_exact(e.offset + first * size, buffer.get(), bytes);
-    if (stride == 1) {
-      for (const Segment& p : pending) convert(p, 0, p.count, first, out + p.memory);
-      continue;
-    }
-    // A column of blocks at a time, so that what is written next to each other is written soon after each
-    // other.
-    i64 longest = 0;
-    for (const Segment& p : pending) longest = std::max(longest, p.count);
-    T block[kBlock];
-    for (i64 skip = 0; skip < longest; skip += kBlock) {
-      for (const Segment& p : pending) {
-        i64 count = std::min(kBlock, p.count - skip);
-        if (count <= 0) continue;
-        convert(p, skip, count, first, block);
-        T* to = out + p.memory + skip * stride;
-        for (i64 i = 0; i < count; ++i) to[i * stride] = block[i];
-      }
-    }
-  }
-}
-
-template <class T>
-std::vector<T> SafetensorsFile::read(const TensorEntry& e) const {
-  std::vector<T> out(static_cast<size_t>(e.bytes / size_of(e.type)));
-  read(e, whole(e.shape), out.data());
-  return out;
-}
-
-template void SafetensorsFile::read(const TensorEntry&, const Box&, float*, const Strides&) const;
-template void SafetensorsFile::read(const TensorEntry&, const Box&, double*, const Strides&) const;
-template void SafetensorsFile::read(const TensorEntry&, const Box&, i32*, const Strides&) const;
-template void SafetensorsFile::read(const TensorEntry&, const Box&, i64*, const Strides&) const;
-template std::vector<float> SafetensorsFile::read(const TensorEntry&) const;
-template std::vector<double> SafetensorsFile::read(const TensorEntry&) const;
-template std::vector<i32> SafetensorsFile::read(const TensorEntry&) const;
-template std::vector<i64> SafetensorsFile::read(const TensorEntry&) const;
 
 }  // namespace redco::ckpt

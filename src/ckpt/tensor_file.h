@@ -1,0 +1,62 @@
+// A file of named tensors, whatever its format: where each lies, and boxes of it read into memory.
+//
+// Tensors are read in boxes, so that a rank reads its shard alone, through a buffer of 4 MiB; the
+// file is never mapped, so memory stays at what the caller holds.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/file.h"
+#include "base/types.h"
+#include "ckpt/box.h"
+#include "ckpt/stored_type.h"
+
+namespace redco::ckpt {
+
+struct TensorEntry {
+  std::string name;
+  StoredType type;
+  Shape shape;           // () holds one element
+  i64 offset;            // of its first element's first byte, from the beginning of the file
+  i64 bytes;             // numel * size_of(type)
+  Strides strides = {};  // of the elements in the file; empty is row-major, without gaps
+};
+
+constexpr i64 kBufferBytes = 4 << 20;
+
+class TensorFile {
+ public:
+  // Takes sound entries, in any order: every element lies inside the file.
+  TensorFile(ReadFile file, std::vector<TensorEntry> entries);
+  TensorFile(TensorFile&&) = default;
+  TensorFile& operator=(TensorFile&&) = default;
+  virtual ~TensorFile() = default;
+
+  const std::string& path() const { return file_.path(); }
+  const std::vector<TensorEntry>& entries() const { return entries_; }  // sorted by name
+  const TensorEntry* find(std::string_view name) const;                 // nullptr: none
+  const TensorEntry& at(std::string_view name) const;                   // ContentsError: none
+
+  // Reads a box into memory laid out by `strides`, converted to T (float, double, i32, i64). `out` is the
+  // address of the box's first element. Only integers and booleans are read into integers; a value that
+  // doesn't fit is a ContentsError. `e` is one of this file's entries. May be called by several threads at
+  // once.
+  template <class T>
+  void read(const TensorEntry& e, const Box& box, T* out, const Strides& strides) const;
+  template <class T>
+  void read(const TensorEntry& e, const Box& box, T* out) const {
+    read(e, box, out, contiguous(box));
+  }
+  // The whole tensor.
+  template <class T>
+  std::vector<T> read(const TensorEntry& e) const;
+
+ private:
+  ReadFile file_;
+  std::vector<TensorEntry> entries_;
+};
+
+}  // namespace redco::ckpt
