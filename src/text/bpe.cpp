@@ -14,8 +14,9 @@ namespace {
 
 constexpr u64 kNoPair = ~0ull;
 constexpr u32 kNoRank = std::numeric_limits<u32>::max();
-// Up to here a scan over all pairs per merge is faster than a heap.
+// Up to here a scan over all pairs per merge is faster than a heap. A place fits kPlaceBits.
 constexpr std::size_t kShort = 48;
+constexpr unsigned kPlaceBits = 6;
 
 u64 pair_of(i32 left, i32 right) {
   return static_cast<u64>(static_cast<u32>(left)) << 32 | static_cast<u32>(right);
@@ -55,8 +56,6 @@ std::pair<std::string_view, std::string_view> Merges::at(std::size_t k) const {
 struct Bpe::Scratch : ModelScratch {
   PieceCache cache;
   std::vector<i32> ids;
-  std::vector<u32> ranks;
-  std::vector<i32> merged;
   std::vector<Symbol> symbols;
   std::vector<Candidate> heap;
   std::string mapped;
@@ -73,8 +72,10 @@ Bpe::Bpe(Vocab v, const Merges& merges, BpeOptions options, const std::string& w
     byte_ids_[b] = vocab().find(token);
     fallback_[b] = vocab().find(fmt::format("<0x{:02X}>", b));
   }
-  table_.assign(std::bit_ceil(2 * merges.size() + 2), Merge{kNoPair, kNoRank, -1});
-  mask_ = table_.size() - 1;
+  pairs_.assign(std::bit_ceil(2 * merges.size() + 2), kNoPair);
+  ranks_.assign(pairs_.size(), kNoRank);
+  mask_ = pairs_.size() - 1;
+  results_.reserve(merges.size());
   const std::string& prefix = options_.continuing_subword_prefix;
   std::string joined;
   for (std::size_t k = 0; k < merges.size(); ++k) {
@@ -94,18 +95,26 @@ Bpe::Bpe(Vocab v, const Merges& merges, BpeOptions options, const std::string& w
     joined += right.substr(prefix.size());
     const u64 pair = pair_of(a, b);
     std::size_t s = hash_of(pair) & mask_;
-    while (table_[s].pair != kNoPair && table_[s].pair != pair) s = (s + 1) & mask_;
-    table_[s] = {pair, static_cast<u32>(k), id_of(joined)};  // a repeated merge counts at its last place
+    while (pairs_[s] != kNoPair && pairs_[s] != pair) s = (s + 1) & mask_;
+    pairs_[s] = pair;
+    ranks_[s] = static_cast<u32>(k);  // a repeated merge counts at its last place
+    results_.push_back(id_of(joined));
+  }
+  if (raw_bytes_) {
+    byte_ranks_.resize(std::size_t{1} << 16);
+    for (std::size_t k = 0; k < byte_ranks_.size(); ++k)
+      byte_ranks_[k] = rank_of(byte_ids_[k >> 8], byte_ids_[k & 0xFF]);
   }
 }
 
 std::unique_ptr<ModelScratch> Bpe::make_scratch() const { return std::make_unique<Scratch>(); }
 
-const Bpe::Merge* Bpe::find(i32 left, i32 right) const {
+// The rank of the merge of two tokens, kNoRank where there is none.
+u32 Bpe::rank_of(i32 left, i32 right) const {
   const u64 pair = pair_of(left, right);
   for (std::size_t s = hash_of(pair) & mask_;; s = (s + 1) & mask_) {
-    if (table_[s].pair == pair) return &table_[s];
-    if (table_[s].pair == kNoPair) return nullptr;
+    if (pairs_[s] == pair) return ranks_[s];
+    if (pairs_[s] == kNoPair) return kNoRank;
   }
 }
 
@@ -170,30 +179,46 @@ void Bpe::first_symbols(std::string_view piece, std::vector<i32>& ids) const {
   if (pending) ids.push_back(unk_);
 }
 
-// s.ids -> merged s.ids; scans all pairs for the lowest rank each time.
-void Bpe::merge_short(Scratch& s) const {
-  std::vector<i32>& ids = s.ids;
-  std::vector<u32>& ranks = s.ranks;    // of the pair (k, k + 1)
-  std::vector<i32>& merged = s.merged;  // what it becomes
-  ranks.resize(ids.size());
-  merged.resize(ids.size());
-  auto look = [&](std::size_t k) {
-    const Merge* m = k + 1 < ids.size() ? find(ids[k], ids[k + 1]) : nullptr;
-    ranks[k] = m != nullptr ? m->rank : kNoRank;
-    merged[k] = m != nullptr ? m->id : -1;
-  };
-  for (std::size_t k = 0; k < ids.size(); ++k) look(k);
-  while (ids.size() > 1) {
-    const auto best = static_cast<std::size_t>(std::min_element(ranks.begin(), ranks.end()) - ranks.begin());
-    if (ranks[best] == kNoRank) break;
-    ids[best] = merged[best];
-    const auto gone = static_cast<std::ptrdiff_t>(best) + 1;
-    ids.erase(ids.begin() + gone);
-    ranks.erase(ranks.begin() + gone);
-    merged.erase(merged.begin() + gone);
-    look(best);
-    if (best > 0) look(best - 1);
+// s.ids -> merged s.ids; scans all pairs for the lowest rank each time. `piece` is what they were made of.
+void Bpe::merge_short(std::string_view piece, Scratch& s) const {
+  static_assert(kShort < (1u << kPlaceBits));
+  const auto n = static_cast<u32>(s.ids.size());
+  i32* ids = s.ids.data();
+  // A list without moves: symbols keep their places, those merged into their left neighbour are skipped. Each
+  // pair's rank stands above its place, so that the least of them is the leftmost of the lowest rank.
+  std::array<u32, kShort + 4> keys;
+  std::array<unsigned char, kShort + 1> next, previous;
+  auto key = [](u32 rank, u32 place) { return rank == kNoRank ? kNoRank : rank << kPlaceBits | place; };
+  if (raw_bytes_ && piece.size() == n) {  // one symbol a byte: none is unknown
+    for (u32 k = 0; k + 1 < n; ++k)
+      keys[k] = key(byte_ranks_[static_cast<std::size_t>(static_cast<unsigned char>(piece[k])) << 8 |
+                                static_cast<unsigned char>(piece[k + 1])],
+                    k);
+  } else {
+    for (u32 k = 0; k + 1 < n; ++k) keys[k] = key(rank_of(ids[k], ids[k + 1]), k);
   }
+  for (u32 k = n - 1; k < n + 3; ++k) keys[k] = kNoRank;
+  for (u32 k = 0; k <= n; ++k) {
+    next[k] = static_cast<unsigned char>(k + 1);
+    previous[k] = static_cast<unsigned char>(k - 1);
+  }
+  for (;;) {
+    u32 least[4] = {kNoRank, kNoRank, kNoRank, kNoRank};
+    for (u32 k = 0; k < n; k += 4)
+      for (u32 j = 0; j < 4; ++j) least[j] = std::min(least[j], keys[k + j]);
+    const u32 best = std::min(std::min(least[0], least[1]), std::min(least[2], least[3]));
+    if (best == kNoRank) break;
+    const u32 place = best & ((1u << kPlaceBits) - 1), gone = next[place], after = next[gone];
+    ids[place] = results_[best >> kPlaceBits];
+    keys[gone] = kNoRank;
+    next[place] = static_cast<unsigned char>(after);
+    previous[after] = static_cast<unsigned char>(place);
+    keys[place] = after < n ? key(rank_of(ids[place], ids[after]), place) : kNoRank;
+    if (place > 0) keys[previous[place]] = key(rank_of(ids[previous[place]], ids[place]), previous[place]);
+  }
+  u32 to = 0;
+  for (u32 k = 0; k < n; k = next[k]) ids[to++] = ids[k];
+  s.ids.resize(to);
 }
 
 // The same in O(n log n): a heap of candidates over a linked list; stale candidates are skipped.
@@ -209,9 +234,9 @@ void Bpe::merge_long(Scratch& s) const {
   auto at = [&](i32 k) -> Symbol& { return symbols[static_cast<std::size_t>(k)]; };
   auto candidate = [&](i32 k) -> std::optional<Candidate> {
     if (k < 0 || at(k).next < 0) return std::nullopt;
-    const Merge* m = find(at(k).id, at(at(k).next).id);
-    if (m == nullptr) return std::nullopt;
-    return Candidate{m->rank, k, at(k).id, at(at(k).next).id, m->id};
+    const u32 rank = rank_of(at(k).id, at(at(k).next).id);
+    if (rank == kNoRank) return std::nullopt;
+    return Candidate{rank, k, at(k).id, at(at(k).next).id, results_[rank]};
   };
   for (i32 k = 0; k < n; ++k)
     if (auto c = candidate(k)) heap.push_back(*c);
@@ -249,7 +274,7 @@ void Bpe::encode(std::string_view piece, ModelScratch& scratch, std::vector<i32>
     key = PieceCache::key_of(piece);
     const auto ids = s.cache.find(piece, key);
     if (ids.data() != nullptr) {
-      out.insert(out.end(), ids.begin(), ids.end());
+      for (i32 id : ids) out.push_back(id);
       return;
     }
   }
@@ -270,7 +295,7 @@ void Bpe::encode(std::string_view piece, ModelScratch& scratch, std::vector<i32>
       throw ContentsError("[tokenizer] a piece of {} bytes without a border; at most 512 MiB are taken",
                           piece.size());
     first_symbols(piece, s.ids);
-    if (n_merges_ > 0 && s.ids.size() > 1) s.ids.size() <= kShort ? merge_short(s) : merge_long(s);
+    if (n_merges_ > 0 && s.ids.size() > 1) s.ids.size() <= kShort ? merge_short(piece, s) : merge_long(s);
   }
   if (cached) s.cache.insert(piece, key, s.ids);
   out.insert(out.end(), s.ids.begin(), s.ids.end());

@@ -42,16 +42,11 @@ class Bpe : public TokenModel {
   bool cuts_anywhere() const override { return raw_bytes_ && n_merges_ == 0 && !options_.ignore_merges; }
 
  private:
-  struct Merge {
-    u64 pair;  // left id << 32 | right id
-    u32 rank;
-    i32 id;
-  };
   struct Scratch;
 
-  const Merge* find(i32 left, i32 right) const;
+  u32 rank_of(i32 left, i32 right) const;
   void first_symbols(std::string_view piece, std::vector<i32>& ids) const;
-  void merge_short(Scratch& s) const;
+  void merge_short(std::string_view piece, Scratch& s) const;
   void merge_long(Scratch& s) const;
 
   BpeOptions options_;
@@ -60,7 +55,10 @@ class Bpe : public TokenModel {
   std::size_t n_merges_;
   std::array<i32, 256> byte_ids_{};  // of each byte's character; with raw_bytes_
   std::array<i32, 256> fallback_{};  // of <0x00> ... <0xFF>, -1 where missing
-  std::vector<Merge> table_;         // open addressing
+  std::vector<i32> results_;         // of each merge, by rank
+  std::vector<u64> pairs_;           // open addressing: left id << 32 | right id of each merge ...
+  std::vector<u32> ranks_;           // ... and its rank
+  std::vector<u32> byte_ranks_;      // of left byte << 8 | right byte; with raw_bytes_
   std::size_t mask_ = 0;
 };
 
