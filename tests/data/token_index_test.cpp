@@ -103,6 +103,36 @@ TEST_F(TokenIndexTest, LinesAndParagraphs) {
   EXPECT_EQ(bytes_->decode(all(paragraphs)), "one\ntwo<|endoftext|>three\nfour<|endoftext|>");
 }
 
+// The last token of each document is marked, also where a piece of 65536 tokens ends with it.
+TEST_F(TokenIndexTest, DocumentsEnds) {
+  std::string text;
+  std::vector<std::size_t> ends;
+  std::size_t at = 0;
+  for (std::size_t k = 0; at < 140000; ++k) {
+    // The first document fills a piece to its last token.
+    const std::size_t n = k == 0 ? 65535 : 1 + k * 37 % 300;
+    text += std::string(n, 'x') + "\n";
+    at += n + 1;
+    ends.push_back(at - 1);
+  }
+  spill(file("a.txt"), text);
+  const auto index = build({{file("a.txt")}, Documents::line}, *bytes_);
+  ASSERT_EQ(index.size(), static_cast<i64>(at));
+  std::vector<std::uint8_t> expected(at), all_ends(at);
+  for (const std::size_t e : ends) expected[e] = 1;
+  std::vector<i32> ids(at);
+  index.read(0, ids, all_ends);
+  EXPECT_EQ(all_ends, expected);
+  for (const i64 begin : {0, 3, 65530, 65535, 65536, 131071}) {
+    std::vector<i32> some(13);
+    std::vector<std::uint8_t> part(13);
+    index.read(begin, some, part);
+    EXPECT_EQ(part, std::vector<std::uint8_t>(expected.begin() + begin, expected.begin() + begin + 13))
+        << begin;
+    EXPECT_EQ(some, std::vector<i32>(ids.begin() + begin, ids.begin() + begin + 13)) << begin;
+  }
+}
+
 // A text of several blocks gives the ids of the whole text at once.
 TEST_F(TokenIndexTest, LongTextsInBlocks) {
   std::string text;

@@ -1,0 +1,382 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "data/builtin.h"
+#include "data/example_rows.h"
+#include "support/temp_dir.h"
+
+namespace redco {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+using test::slurp;
+using test::spill;
+
+const std::string kFixtures = REDCO_FIXTURES;
+
+class Examples : public testing::Test {
+ protected:
+  std::string file(const std::string& name) const { return dir_ / name; }
+  std::string cache() const { return dir_ / "cache"; }
+
+  ExampleIndex build(const std::string& lines, ExampleSource source = {}, const Tokenizer* t = nullptr) {
+    spill(file("a.jsonl"), lines);
+    source.paths = {file("a.jsonl")};
+    return ExampleIndex::open(build_example_index(source, t ? *t : *bytes_, cache()));
+  }
+  // The message of the ContentsError.
+  std::string refused(const std::string& lines, const ExampleSource& source = {}) {
+    try {
+      build(lines, source);
+    } catch (const ContentsError& e) {
+      return e.what();
+    }
+    return "no error";
+  }
+  static ExampleRows rows(const ExampleIndex& index, const RowSettings& s) {
+    return ExampleRows::open(build_rows(index, s));
+  }
+
+  test::TempDir dir_{test::TempDir::in_memory};
+  std::unique_ptr<Tokenizer> bytes_ = load_tokenizer("bytes");
+};
+
+// Ids, loss masks and prompts as transformers makes them (scripts/make_instruction_fixtures.py). The template
+// here has no marks: the turns are found.
+TEST_F(Examples, TokensAndMasksOfTransformers) {
+  for (const std::string name : {"gpt2", "llama2", "qwen"}) {
+    const auto tokenizer = load_tokenizer(kFixtures + "/tokenizers/" + name);
+    const ChatTemplate chat =
+        ChatTemplate::parse(slurp(kFixtures + "/chat_templates/chatml.jinja"), "chatml");
+    const ExampleLines lines(*tokenizer, &chat, {});
+    std::ifstream in(kFixtures + "/instruct/" + name + ".jsonl");
+    int n = 0;
+    for (std::string text; std::getline(in, text); ++n) {
+      const Json expected = Json::parse(text);
+      const TokenizedExample e = lines.read(expected["line"].dump());
+      EXPECT_EQ(e.ids, expected["ids"].get<std::vector<i32>>()) << expected["line"];
+      EXPECT_EQ(e.in_loss, expected["in_loss"].get<std::vector<std::uint8_t>>()) << expected["line"];
+      EXPECT_EQ(e.prompt_tokens, expected["prompt_tokens"].get<i64>()) << expected["line"];
+    }
+    EXPECT_GE(n, 12);
+  }
+}
+
+TEST_F(Examples, OtherKeysAndIds) {
+  ExampleFields fields;
+  fields.prompt = "question";
+  fields.completion = "answer";
+  const ExampleLines lines(*bytes_, nullptr, fields);
+  const auto e =
+      lines.read(R"({"question": "ab", "answer": "c", "prompt": 1, "id": [1, "x"], "score": 0.5})");
+  EXPECT_EQ(e.ids, (std::vector<i32>{'a', 'b', 'c', 256}));
+  EXPECT_EQ(e.in_loss, (std::vector<std::uint8_t>{0, 0, 1, 1}));
+  EXPECT_EQ(e.id, "[1,\"x\"]");
+  EXPECT_EQ(e.reference, "c");
+  fields.text.reset();
+  const ExampleLines without(*bytes_, nullptr, fields);
+  EXPECT_EQ(without.read(R"({"question": "ab", "answer": "c", "text": "both"})").kind,
+            ExampleKind::completion);
+  EXPECT_NE(lines.fingerprint(), without.fingerprint());
+}
+
+TEST_F(Examples, EveryBadLineIsNamedWithItsReason) {
+  const std::string good = R"({"text": "good"})";
+  const struct {
+    std::string line, reason;
+  } cases[] = {
+      {"no json", "not JSON"},
+      {R"({"text": "cut short)", "not JSON"},
+      {R"({"text": "a"} {"text": "b"})", "not JSON"},
+      {"{\"text\": \"\xFF\"}", "not JSON"},
+      {R"({"text": "\ud800"})", "not JSON"},
+      {R"(["text"])", "not an object of keys and values but array"},
+      {R"({"texts": "a"})", "no \"text\" or \"prompt\" or \"messages\"; its keys are texts"},
+      {"{}", "its keys are none"},
+      {R"({"text": 3})", "\"text\" is no text but number"},
+      {R"({"text": ""})", "the text is empty"},
+      {R"({"text": "a", "text": "b"})", "the key \"text\" comes twice"},
+      {R"({"text": "a", "messages": []})", "both \"text\" and \"messages\""},
+      {R"({"prompt": "a"})", "\"prompt\" without \"completion\""},
+      {R"({"completion": "a"})", "\"completion\" without \"prompt\""},
+      {R"({"prompt": "a", "completion": ""})", "the completion is empty"},
+      {R"({"prompt": ["a"], "completion": "b"})", "\"prompt\" is no text but array"},
+      {R"({"messages": "hello"})", "\"messages\" is no list but string"},
+      {R"({"messages": []})", "\"messages\""},
+      {R"({"messages": [{"content": "a"}]})", "role"},
+      {R"({"messages": [{"role": "user", "content": "a"}]})", "no turn of the assistant"},
+      {R"({"messages": [{"role": "assistant", "content": "a"}]})", "users first"},
+      {R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], "tools": 3})",
+       "\"tools\" is no list"},
+      {"{\"text\": " + std::string(100, '[') + std::string(100, ']') + "}", "nested more than 64 deep"},
+  };
+  const ChatTemplate chat = ChatTemplate::parse(
+      "{% if messages[0]['role'] == 'assistant' %}{{ raise_exception('users first') }}{% endif %}"
+      "{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}</s>{% endfor %}"
+      "{% if add_generation_prompt %}<assistant>{% endif %}",
+      "template");
+  ExampleSource source{.chat = &chat};
+  std::string all = good + "\n\n";
+  for (const auto& c : cases) {
+    const std::string why = refused(good + "\n\n" + c.line + "\n" + good + "\n", source);
+    EXPECT_THAT(why, HasSubstr("a.jsonl:3: ")) << c.line;
+    EXPECT_THAT(why, HasSubstr(c.reason)) << c.line;
+    EXPECT_THAT(why, HasSubstr("data.skip_bad=true"));
+    all += c.line + "\n";
+  }
+  source.skip_bad = true;
+  const ExampleIndex index = build(all + good, source);
+  EXPECT_EQ(index.size(), 2);
+  EXPECT_EQ(index.n_bad(), static_cast<i64>(std::size(cases)));
+  EXPECT_THAT(index.bad_lines(), HasSubstr("a.jsonl:3: not JSON"));
+  const std::string first = index.bad_lines();
+  EXPECT_EQ(std::count(first.begin(), first.end(), '\n'), 5);
+  EXPECT_EQ(index.where(index.entry(1)), file("a.jsonl") + ":" + std::to_string(3 + std::size(cases)));
+  EXPECT_THAT(refused("x\ny\n", source), HasSubstr("no example in it; 2 bad lines, the first: "));
+  EXPECT_THAT(refused("\n \n", source), HasSubstr("no example in it"));
+  EXPECT_THROW(build(R"({"messages": [{"role": "user", "content": "a"}]})"),
+               UsageError);  // no template at all
+}
+
+// What was written is read back, from tables of several blocks and by either width of ids.
+TEST_F(Examples, IndexKeepsThemAll) {
+  const auto gpt2 = load_tokenizer(kFixtures + "/tokenizers/gpt2");
+  for (const Tokenizer* t : {bytes_.get(), gpt2.get()}) {
+    std::string lines;
+    for (int k = 0; k < 9000; ++k)
+      lines += fmt::format("{{\"prompt\": \"p{}\", \"completion\": \"c{}\", \"id\": {}}}\n", k, 7 * k, k);
+    ExampleSource source{.references = true};
+    const ExampleIndex index = build(lines, source, t);
+    ASSERT_EQ(index.size(), 9000);
+    const ExampleLines reader(*t, nullptr, {});
+    i64 tokens = 0, targets = 0;
+    for (i64 k = 0; k < 9000; ++k) {
+      const ExampleEntry entry = index.entry(k);
+      const StoredExample e = index.read(entry);
+      tokens += entry.tokens;
+      targets += entry.targets;
+      if (k % 500 != 499) continue;
+      const TokenizedExample expected =
+          reader.read(fmt::format("{{\"prompt\": \"p{}\", \"completion\": \"c{}\"}}", k, 7 * k));
+      EXPECT_EQ(e.ids, expected.ids);
+      EXPECT_EQ(e.in_loss, expected.in_loss);
+      EXPECT_EQ(e.prompt_tokens, expected.prompt_tokens);
+      EXPECT_EQ(e.id, std::to_string(k));
+      EXPECT_EQ(e.reference, "c" + std::to_string(7 * k));
+      EXPECT_EQ(entry.line, static_cast<u64>(k + 1));
+      EXPECT_EQ(entry.first_target, expected.prompt_tokens);
+    }
+    EXPECT_EQ(index.n_tokens(), tokens);
+    EXPECT_EQ(index.n_targets(), targets);
+  }
+}
+
+TEST_F(Examples, CacheIsUsedWhileNothingChanges) {
+  const std::string lines = "{\"text\": \"one\"}\n{\"text\": \"two\"}\n";
+  spill(file("a.jsonl"), lines);
+  const ExampleSource source{.paths = {file("a.jsonl")}};
+  const std::string path = build_example_index(source, *bytes_, cache());
+  const std::string hash = ExampleIndex::open(path).data_hash();
+  const auto time = std::filesystem::last_write_time(path);
+  EXPECT_EQ(build_example_index(source, *bytes_, cache()), path);
+  EXPECT_EQ(std::filesystem::last_write_time(path), time);
+  ExampleSource other = source;
+  other.fields.text = "t";
+  other.fields.completion.reset();
+  EXPECT_THROW(build_example_index(other, *bytes_, cache()), ContentsError);
+  // The same lines elsewhere, gzipped: another file, the same data.
+  gzFile z = gzopen(file("b.jsonl.gz").c_str(), "wb");
+  gzwrite(z, lines.data(), static_cast<unsigned>(lines.size()));
+  gzclose(z);
+  const std::string again = build_example_index({.paths = {file("b.jsonl.gz")}}, *bytes_, cache());
+  EXPECT_NE(again, path);
+  EXPECT_EQ(ExampleIndex::open(again).data_hash(), hash);
+  // A damaged one is built again, wherever the damage is.
+  const std::string whole = slurp(path);
+  for (std::size_t at = 0; at < whole.size(); at += 7) {
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x55);
+    spill(path, damaged);
+    try {  // opening or reading it says so, or finds only what it may
+      const ExampleIndex index = ExampleIndex::open(path);
+      for (i64 i = 0; i < std::min<i64>(index.size(), 4); ++i) index.read(index.entry(i));
+      EXPECT_THROW(index.verify(), ContentsError);
+    } catch (const ContentsError&) {
+    }
+    if (at % 35 == 0) {
+      EXPECT_EQ(build_example_index(source, *bytes_, cache()), path);
+      EXPECT_EQ(slurp(path), whole);
+    }
+  }
+}
+
+// Lines of random lengths; text of n bytes has n + 1 tokens.
+std::string lines_of_lengths(const std::vector<int>& tokens) {
+  std::string s;
+  for (std::size_t k = 0; k < tokens.size(); ++k)
+    s += "{\"text\": \"" +
+         std::string(static_cast<std::size_t>(tokens[k] - 1), static_cast<char>('a' + k % 26)) + "\"}\n";
+  return s;
+}
+
+TEST_F(Examples, PackingHoldsEveryTokenOnce) {
+  std::mt19937 random(7);
+  for (const i64 max : {16, 64}) {
+    std::vector<int> lengths;
+    for (int k = 0; k < 700; ++k) lengths.push_back(2 + static_cast<int>(random() % 30));
+    const ExampleIndex index = build(lines_of_lengths(lengths));
+    const ExampleRows packed = rows(index, {.max_length = max});
+    std::vector<std::vector<RowPiece>> of(lengths.size());
+    i64 in_rows = 0;
+    for (i64 r = 0; r < packed.size(); ++r) {
+      i64 tokens = 0;
+      for (const RowPiece& p : packed.pieces(r)) {
+        tokens += p.length;
+        of[p.example].push_back(p);
+      }
+      EXPECT_EQ(tokens, packed.tokens(r));
+      EXPECT_LE(tokens, max);
+      in_rows += tokens;
+    }
+    for (std::size_t k = 0; k < lengths.size(); ++k) {
+      std::sort(of[k].begin(), of[k].end(), [](auto& a, auto& b) { return a.begin < b.begin; });
+      if (lengths[k] <= max) EXPECT_EQ(of[k].size(), 1u);  // never split
+      u32 next = 0;
+      for (const RowPiece& p : of[k]) {
+        EXPECT_EQ(p.begin, next);
+        next = p.begin + p.length - 1;  // the last token again, as the first of the next piece
+      }
+      EXPECT_EQ(next + 1, static_cast<u32>(lengths[k]));
+    }
+    // First-fit with 64 open rows wastes little where there are many short examples.
+    if (max == 64) EXPECT_GT(static_cast<double>(in_rows) / static_cast<double>(packed.size() * max), 0.95);
+    EXPECT_EQ(packed.counts().tokens, static_cast<u64>(in_rows));
+    // The same again from the same lines; the file is the one that was there.
+    const std::string path = build_rows(index, {.max_length = max});
+    const std::string bytes = slurp(path);
+    remove_file(path);
+    EXPECT_EQ(slurp(build_rows(index, {.max_length = max})), bytes);
+    EXPECT_NE(build_rows(index, {.max_length = max, .packing = false}), path);
+  }
+}
+
+TEST_F(Examples, RowsInTheOrderOfTheFile) {
+  const ExampleIndex index = build(lines_of_lengths({6, 5, 4, 3, 10, 2}));
+  const ExampleRows packed = rows(index, {.max_length = 10});
+  auto numbers = [&](i64 r) {
+    std::vector<u64> out;
+    for (const RowPiece& p : packed.pieces(r)) out.push_back(p.example);
+    return out;
+  };
+  // 6+4 is full at once; 10 too; 5+3+2 at the end.
+  ASSERT_EQ(packed.size(), 3);
+  EXPECT_EQ(numbers(0), (std::vector<u64>{0, 2}));
+  EXPECT_EQ(numbers(1), (std::vector<u64>{4}));
+  EXPECT_EQ(numbers(2), (std::vector<u64>{1, 3, 5}));
+  const ExampleRows single = rows(index, {.max_length = 10, .packing = false});
+  ASSERT_EQ(single.size(), 6);
+  for (i64 r = 0; r < 6; ++r) EXPECT_EQ(single.pieces(r)[0].example, static_cast<u64>(r));
+}
+
+TEST_F(Examples, TooLong) {
+  const std::string lines =
+      "{\"text\": \"abcdefghij\"}\n"                           // 11 tokens
+      "{\"prompt\": \"abcd\", \"completion\": \"efghij\"}\n"   // 11, the first target is 4
+      "{\"prompt\": \"abcdefghij\", \"completion\": \"k\"}\n"  // 12, the first target is 10
+      "{\"text\": \"ab\"}\n";
+  const ExampleIndex index = build(lines);
+  auto of = [&](const std::string& how) {
+    return rows(index, {.max_length = 8, .packing = false, .too_long = how});
+  };
+  const ExampleRows usual = of("");
+  ASSERT_EQ(usual.size(), 4);  // two pieces, one cut, none, one
+  EXPECT_EQ(usual.pieces(0)[0].length, 8u);
+  EXPECT_EQ(usual.pieces(1)[0].begin, 7u);
+  EXPECT_EQ(usual.pieces(1)[0].length, 4u);
+  EXPECT_EQ(usual.pieces(2)[0].length, 8u);
+  EXPECT_EQ(usual.counts().split, 1u);
+  EXPECT_EQ(usual.counts().truncated, 1u);
+  EXPECT_EQ(usual.counts().without_target, 1u);
+  EXPECT_EQ(usual.counts().left_out, 3u + 4u);
+  EXPECT_EQ(of("truncate").size(), 3);
+  EXPECT_EQ(of("skip").size(), 1);
+  EXPECT_EQ(of("skip").counts().skipped, 3u);
+  EXPECT_EQ(of("split").size(), 7);
+  try {
+    of("error");
+    ADD_FAILURE();
+  } catch (const ContentsError& e) {
+    EXPECT_THAT(e.what(), HasSubstr("a.jsonl:1: 11 tokens, more than data.max_length=8"));
+  }
+  EXPECT_THROW(rows(index, {.max_length = 1}), UsageError);
+  const ExampleIndex only = build("{\"prompt\": \"abcdefghij\", \"completion\": \"k\"}\n");
+  EXPECT_THROW(rows(only, {.max_length = 8}), ContentsError);
+}
+
+TEST_F(Examples, HostileLinesEndInWords) {
+  const ChatTemplate chat = ChatTemplate::parse(slurp(kFixtures + "/chat_templates/chatml.jinja"), "chatml");
+  const ExampleLines reader(*bytes_, &chat, {});
+  const std::vector<std::string> seeds = {
+      R"({"text": "hello", "id": 1})", R"({"prompt": "a\u00e9", "completion": "b\n", "id": "x"})",
+      R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "weight": 1}]})"};
+  std::mt19937 random(3);
+  int read = 0, refused = 0;
+  for (int k = 0; k < 6000; ++k) {
+    std::string line = seeds[random() % seeds.size()];
+    for (int m = static_cast<int>(random() % 4); m >= 0; --m) {
+      const std::size_t at = random() % line.size();
+      switch (random() % 4) {
+        case 0:
+          line[at] = static_cast<char>(random() % 256);
+          break;
+        case 1:
+          line.erase(at, 1 + random() % 5);
+          break;
+        case 2:
+          line.insert(at, line.substr(random() % line.size(), random() % 8));
+          break;
+        default:
+          line.insert(at, 1, "{}[]\":,\\"[random() % 8]);
+      }
+      if (line.empty()) line = "x";
+    }
+    try {
+      const TokenizedExample e = reader.read(line);
+      EXPECT_EQ(e.ids.size(), e.in_loss.size());
+      EXPECT_LE(e.prompt_tokens, static_cast<i64>(e.ids.size()));
+      ++read;
+    } catch (const ContentsError&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(read, 100);
+  EXPECT_GT(refused, 100);
+}
+
+TEST_F(Examples, BuiltInChats) {
+  const auto train = data_files({"builtin:chat"}, false, cache()),
+             eval = data_files({"builtin:chat"}, true, cache());
+  const ChatTemplate chat =
+      ChatTemplate::parse(builtin_chat_template(), "builtin:chat", {{"eos_token", "<|endoftext|>"}});
+  const ExampleIndex a =
+      ExampleIndex::open(build_example_index({.paths = train, .chat = &chat}, *bytes_, cache()));
+  EXPECT_EQ(a.size(), 800);
+  EXPECT_EQ(ExampleIndex::open(build_example_index({.paths = eval, .chat = &chat}, *bytes_, cache())).size(),
+            80);
+  const StoredExample e = a.read(a.entry(0));
+  EXPECT_EQ(e.ids[static_cast<std::size_t>(e.prompt_tokens) - 1], '\n');
+  EXPECT_EQ(std::count(e.ids.begin(), e.ids.end(), 256), 2);  // each turn ends with the end token
+  EXPECT_THAT(slurp(eval[0]), Not(HasSubstr(slurp(train[0]).substr(10, 60))));
+  EXPECT_THROW(data_files({"builtin:cats"}, false, cache()), UsageError);
+}
+
+}  // namespace
+}  // namespace redco
