@@ -64,9 +64,6 @@ void save_checkpoint(const std::string& folder, const CheckpointContents& what, 
 void load_checkpoint_tensors(const std::string& checkpoint, const CheckpointContents& what,
                              ParamTree& params);
 
-// The model's config.json with the type of the weights as they are saved.
-std::string saved_config(const Model& model, ckpt::StoredType dtype);
-
 // Algorithm versions a run depends on: rng, shuffle, packing, init.
 std::map<std::string, i64> algorithm_versions();
 

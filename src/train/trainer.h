@@ -26,6 +26,7 @@ struct TrainJob {
   i64 threads_per_rank = 1;
   std::string isa;
   bool progress = true;
+  bool predict_in_evaluation = false;  // ask predict() evaluation examples, too
 };
 
 struct TrainResult {
