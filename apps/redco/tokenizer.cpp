@@ -1,9 +1,8 @@
-#include "text/tokenizer.h"
-
 #include "base/log.h"
 #include "base/words.h"
 #include "commands.h"
 #include "text/jsonl.h"
+#include "text/tokenizer.h"
 #include "text/train_tokenizer.h"
 
 namespace redco::cli {
@@ -82,7 +81,10 @@ void add_tokenizer(CLI::App& app, Invocation& run) {
                     encode ? "lines {\"text\": ...} to lines {\"ids\": [...]}; an id beside the text stays"
                            : "lines {\"ids\": [...]} to lines {\"text\": ...}; an id beside them stays",
                     "");
-    c->add_option("DIR-or-FILE", o->what, "a Hugging Face folder, a tokenizer.json, or `bytes`")->required();
+    c->add_option(
+         "DIR-or-FILE", o->what,
+         "a Hugging Face folder, its tokenizer.json or vocab.txt, a sentencepiece .model, or `bytes`")
+        ->required();
     c->add_option("--input", o->input, "JSONL file, plain or .gz; - is standard input")
         ->capture_default_str();
     c->add_option("--output", o->output, "JSONL file; - is standard output")->capture_default_str();
