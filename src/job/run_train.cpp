@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -15,6 +16,7 @@
 #include "launch/env_report.h"
 #include "launch/topology.h"
 #include "pipelines/pipelines.h"
+#include "pipelines/text_generation.h"
 #include "train/predictor.h"
 #include "train/trainer.h"
 
@@ -72,6 +74,18 @@ void describe_run(const JobConfig& job, const std::optional<PlanReport>& plan, c
   write_file_durable(join_path(workdir, "environment.json"), env_json(env) + "\n");
 }
 
+// How evaluations ask for answers: what predict() reads under "predict".
+void set_generation(const GenerationSettings& settings, const ModelSource& source, const Model& model,
+                    const Tokenizer& tokenizer, i64 batch_size, std::string* settings_json) {
+  TextGeneration g{settings, generation_tokens(source.folder, source.config_json, source.origin, &tokenizer),
+                   batch_size};
+  if (!g.tokens.decoder_start && model.decoder_start_token_id() >= 0)
+    g.tokens.decoder_start = model.decoder_start_token_id();
+  auto j = nlohmann::json::parse(*settings_json);
+  j["predict"] = nlohmann::json::parse(to_json(g));
+  *settings_json = j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 int train_on_ranks(const JobConfig& job, const BuildInfo& build, Context& c) {
   Group& world = c.world();
   const bool first = world.rank() == 0;
@@ -106,6 +120,9 @@ int train_on_ranks(const JobConfig& job, const BuildInfo& build, Context& c) {
     pipeline->model = model.get();
     pipeline->tokenizer = tokenizer.get();
     set_data_settings(job.data, &pipeline->settings_json);
+    if (job.eval.n_outputs.value_or(0) > 0 && tokenizer && model)
+      set_generation(job.eval.generation, source, *model, *tokenizer, sizes.per_device,
+                     &pipeline->settings_json);
     if (!job.data.train.empty()) {
       if (!model)
         throw UsageError("[model] these data need a model: give model.path, model.preset or model.arch");
@@ -155,6 +172,10 @@ int train_on_ranks(const JobConfig& job, const BuildInfo& build, Context& c) {
              .isa = this_machine().isa};
   if (!source.folder.empty() && exists(join_path(source.folder, "generation_config.json")))
     t.generation_config = read_file(join_path(source.folder, "generation_config.json"), 1 << 24);
+  world.on_first([&] {  // which writes it
+    if (!job.data.chat_template || !tokenizer) return;
+    if (const auto chat = job_chat_template(job, *tokenizer, source.folder)) t.chat_template = chat->source();
+  });
   world.on_first([&] {  // which writes it
     if (!job.data.chat_template || !tokenizer) return;
     if (const auto chat = job_chat_template(job, *tokenizer, source.folder)) t.chat_template = chat->source();

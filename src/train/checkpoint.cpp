@@ -87,18 +87,13 @@ std::map<std::string, i64> algorithm_versions() {
   return {{"rng", 1}, {"shuffle", kShuffleVersion}, {"packing", kPackingVersion}, {"init", kInitVersion}};
 }
 
-namespace {
-
-// The model's config with the type of the weights as they are saved.
-std::string config_for(const Model& model, ckpt::StoredType dtype) {
+std::string saved_config(const Model& model, ckpt::StoredType dtype) {
   Json j = Json::parse(model.config_json());
   const char* name = dtype == ckpt::StoredType::bf16 ? "bfloat16" : "float32";
   if (j.contains("torch_dtype")) j["torch_dtype"] = name;
   if (j.contains("dtype") || !j.contains("torch_dtype")) j["dtype"] = name;
   return j.dump(2) + "\n";
 }
-
-}  // namespace
 
 void save_checkpoint(const std::string& folder, const CheckpointContents& what, const TrainState& state,
                      const std::vector<std::string>& best_of, i64 keep_last) {
@@ -137,11 +132,13 @@ void save_checkpoint(const std::string& folder, const CheckpointContents& what, 
       if (adapter) {
         write_file_durable(join_path(temp, ckpt::kAdapterConfig), what.adapter_config);
       } else if (what.model) {
-        write_file_durable(join_path(temp, "config.json"), config_for(*what.model, what.dtype));
+        write_file_durable(join_path(temp, "config.json"), saved_config(*what.model, what.dtype));
       }
       if (!what.generation_config.empty() && !adapter)
         write_file_durable(join_path(temp, "generation_config.json"), what.generation_config);
       if (what.tokenizer) what.tokenizer->save(temp);
+      if (!what.chat_template.empty())
+        write_file_durable(join_path(temp, "chat_template.jinja"), what.chat_template);
       if (!what.chat_template.empty())
         write_file_durable(join_path(temp, "chat_template.jinja"), what.chat_template);
       write_file_durable(join_path(temp, "training/state.json"), to_json(state));

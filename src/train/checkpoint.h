@@ -49,6 +49,7 @@ struct CheckpointContents {
   AdamW* optimizer = nullptr;     // null: not saved
   std::string generation_config;  // "" is none
   std::string chat_template;      // in place of the tokenizer's own; "" is that
+  std::string chat_template;      // in place of the tokenizer's own; "" is that
   // adapter_config.json: what is trained is saved alone, as PEFT's adapter. "": the whole model is.
   std::string adapter_config;
   ckpt::StoredType dtype = ckpt::StoredType::f32;
@@ -63,6 +64,9 @@ void save_checkpoint(const std::string& folder, const CheckpointContents& what, 
 // Loads what save_checkpoint wrote, onto any mesh. Collective.
 void load_checkpoint_tensors(const std::string& checkpoint, const CheckpointContents& what,
                              ParamTree& params);
+
+// The model's config.json with the type of the weights as they are saved.
+std::string saved_config(const Model& model, ckpt::StoredType dtype);
 
 // Algorithm versions a run depends on: rng, shuffle, packing, init.
 std::map<std::string, i64> algorithm_versions();

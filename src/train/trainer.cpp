@@ -204,6 +204,7 @@ class Training {
             .optimizer = job_.checkpoint.save_optimizer ? &step_.optimizer() : nullptr,
             .generation_config = job_.generation_config,
             .chat_template = job_.chat_template,
+            .chat_template = job_.chat_template,
             .adapter_config = job_.adapter_config,
             .dtype = job_.checkpoint.dtype == "bf16" ? ckpt::StoredType::bf16 : ckpt::StoredType::f32};
   }
@@ -268,6 +269,8 @@ class Training {
     return o.signal;
   }
 
+  i64 n_outputs() const { return job_.eval.n_outputs.value_or(0); }
+
   struct Evaluation {
     Metrics metrics;
     EvalOutputs outputs;
@@ -277,9 +280,9 @@ class Training {
     Evaluation e;
     e.metrics =
         evaluate(*job_.pipeline, *job_.params, *eval_data_, job_.per_device_batch_size, little ? 1 : -1);
-    if (!job_.predict_in_evaluation) return e;
+    if (n_outputs() == 0) return e;
     e.outputs = make_outputs(*job_.pipeline, *job_.params, *eval_data_, job_.per_device_batch_size,
-                             job_.eval.n_outputs, little ? 1 : -1);
+                             n_outputs(), little ? 1 : -1);
     e.metrics.insert(e.outputs.metrics.begin(), e.outputs.metrics.end());
     return e;
   }
@@ -307,7 +310,7 @@ class Training {
   // First rank only.
   void keep(const EvalOutputs& outputs) {
     constexpr std::size_t kShown = 4;
-    save_outputs(job_.workdir, state_.step, outputs, job_.eval.n_outputs);
+    save_outputs(job_.workdir, state_.step, outputs, n_outputs());
     const auto table = outputs_table(outputs, kShown);
     if (table.empty()) return;
     log_->text(state_.step, "eval_outputs", table);
