@@ -1,15 +1,20 @@
+#include "text/tokenizer.h"
+
 #include "base/log.h"
 #include "base/words.h"
+#include "ckpt/hub.h"
 #include "commands.h"
 #include "text/jsonl.h"
-#include "text/tokenizer.h"
 #include "text/train_tokenizer.h"
 
 namespace redco::cli {
 namespace {
 
 void add_tokenizer_train(CLI::App& tokenizer, Invocation& run) {
-  auto o = std::make_shared<TokenizerTraining>();
+  struct Options : TokenizerTraining {
+    bool no_bytes = false;
+  };
+  auto o = std::make_shared<Options>();
   CLI::App* c = add_command(
       tokenizer, "train", "learn a tokenizer from text and write it as a Hugging Face folder",
       "  redco tokenizer train corpus.txt --output my-tokenizer\n"
@@ -17,8 +22,8 @@ void add_tokenizer_train(CLI::App& tokenizer, Invocation& run) {
       "  redco tokenizer train corpus.txt --output my-tokenizer --special '<|endoftext|>' '<|im_start|>' "
       "'<|im_end|>'\n"
       "  redco tokenizer train corpus.txt --output my-tokenizer --model unigram --vocab-size 8000\n"
-      "The folder then goes into a job as model.tokenizer=my-tokenizer, and into transformers by\n"
-      "AutoTokenizer.from_pretrained(\"my-tokenizer\").");
+      "  redco train job.yaml model.tokenizer=my-tokenizer                # a job that uses it\n"
+      "  python -c 'AutoTokenizer.from_pretrained(\"my-tokenizer\")'       # so does transformers\n");
   c->add_option("FILES", o->files,
                 "text, each line a sequence; or lines {\"text\": ...} (.jsonl, .ndjson, .json); plain or .gz")
       ->required();
@@ -43,12 +48,13 @@ void add_tokenizer_train(CLI::App& tokenizer, Invocation& run) {
   c->add_option("--split", o->split, "bpe: how text is split into words: gpt2, llama3 or qwen")
       ->type_name("gpt2|llama3|qwen")
       ->capture_default_str();
-  c->add_flag("!--no-byte-fallback", o->byte_fallback,
+  c->add_flag("--no-byte-fallback", o->no_bytes,
               "unigram: without the 256 tokens for bytes of unknown characters; those become <unk>");
   c->add_option("--threads", o->threads, "0: all; the result is the same for any number")
       ->capture_default_str()
       ->check(CLI::Range(0, 1024));
   c->callback([o, &run] {
+    o->byte_fallback = !o->no_bytes;
     const TrainedTokenizer t = train_tokenizer(*o);
     info("{} of text, {} words, {} distinct ones", human_bytes(t.text_bytes),
          human_count(static_cast<double>(t.n_words)), human_count(static_cast<double>(t.n_distinct_words)));
@@ -99,7 +105,7 @@ void add_tokenizer(CLI::App& app, Invocation& run) {
                        : "leave special tokens out of the text");
     c->callback([o, encode, &run] {
       o->lines.special = !o->no_special;
-      const auto t = load_tokenizer(o->what);
+      const auto t = load_tokenizer(ckpt::local_source(o->what));
       (encode ? encode_lines : decode_lines)(*t, o->input, o->output, o->lines);
       run.exit_code = 0;
     });

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "ckpt/hub.h"
 #include "comm/group.h"
 #include "commands.h"
 #include "job/assemble.h"
@@ -31,9 +32,9 @@ int run_verify(const VerifyOptions& o, const std::vector<std::string>& program) 
   overrides.insert(overrides.begin(), {fmt::format("parallel.n_ranks={}", o.ranks),
                                        fmt::format("parallel.n_model_shards={}", shards)});
   JobConfig job = load_job({}, overrides);
-  job.model.path = files[0];
+  job.model.path = ckpt::local_source(files[0]);
   check_job(job, JobUse::verify);
-  VerifyRequest request{.folder = files[0], .expected = files.size() > 1 ? files[1] : ""};
+  VerifyRequest request{.folder = *job.model.path, .expected = files.size() > 1 ? files[1] : ""};
   request.rules = custom_rules(job);
   request.config_overrides = job.model.config;
   request.ignore_config_keys = job.model.ignore_config_keys;
@@ -54,7 +55,8 @@ void add_verify(CLI::App& app, Invocation& run) {
       "  redco verify models/gpt2 expected.safetensors --json\n"
       "  redco verify models/gpt2 --ranks 2 parallel.sharding_rules='[{match: \".*\", spec: [mp, ~]}]'\n");
   c->add_option("DIR", o->words,
-                "Hugging Face folder; then a safetensors file of expected values (default: "
+                "Hugging Face folder, or the id of a model in the hub's cache; then a safetensors file of "
+                "expected values (default: "
                 "expected.safetensors in the folder) and "
                 "key=value overrides")
       ->required();

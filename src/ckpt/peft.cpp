@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/words.h"
+#include "ckpt/hub.h"
 #include "ckpt/params_io.h"
 #include "ckpt/strict_json.h"
 #include "shard/name_regex.h"
@@ -210,11 +211,12 @@ std::string adapter_config_json(const PeftAdapter& a, const ModelParams& params,
 std::string base_folder(const PeftAdapter& a, const std::string& how) {
   const std::string path = join_path(a.folder, kAdapterConfig);
   if (a.base.empty()) throw UsageError("[adapter] {} names no base model; {}", path, how);
-  if (is_folder(a.base)) return a.base;
+  if (is_folder(a.base)) return local_source(a.base);
   if (!a.base.starts_with("/"))
     if (const std::string beside = join_path(a.folder, a.base); is_folder(beside)) return beside;
-  throw UsageError("[adapter] {} names the base model '{}', and there is no such folder; {}", path,
-                   excerpt(a.base, 200), how);
+  if (const std::string cached = local_source(a.base); is_folder(cached)) return cached;
+  throw UsageError("[adapter] {} names the base model '{}', and there is no such folder; {}{}", path,
+                   excerpt(a.base, 200), how, hub_hint(a.base));
 }
 
 std::vector<std::string> adapter_modules(const ModelParams& params, const PeftAdapter& adapter,

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/words.h"
+#include "ckpt/hub.h"
 #include "ckpt/params_io.h"
 #include "ckpt/peft.h"
 #include "comm/group.h"
@@ -35,8 +36,8 @@ const char* architecture_of(const std::string& family) {
 
 UsageError no_such_folder(const std::string& folder) {
   return UsageError(
-      "[model] no such folder: {}; model.path names a Hugging Face folder with config.json and weights",
-      folder);
+      "[model] no such folder: {}; model.path names a Hugging Face folder with config.json and weights{}",
+      folder, ckpt::hub_hint(folder));
 }
 
 std::string config_of_folder(const std::string& folder) {
@@ -211,14 +212,19 @@ std::string job_adapter_config(const ModelSource& source, const Model& model) {
 }
 
 std::unique_ptr<Tokenizer> job_tokenizer(const JobConfig& job, const std::string& folder) {
-  if (job.model.tokenizer) return load_tokenizer(*job.model.tokenizer);
+  if (const auto& named = job.model.tokenizer) {
+    if (*named != "bytes" && !exists(*named) && !ckpt::hub_hint(*named).empty())
+      throw UsageError("[tokenizer] no such file or folder: {}{}", *named, ckpt::hub_hint(*named));
+    return load_tokenizer(*named);
+  }
   for (const std::string& named : {folder, job.model.path.value_or("")})
     if (!named.empty() && !is_folder(named)) throw no_such_folder(named);
   const Folders folders = folders_of(job, folder);
   for (const std::string& from : {folders.adapter, folders.base}) {
     if (from.empty()) continue;
     if (!is_folder(from)) throw no_such_folder(from);
-    for (const char* file : {"tokenizer.json", "vocab.json"})
+    for (const char* file : {"tokenizer.json", "vocab.json", "tokenizer.model", "spiece.model",
+                             "sentencepiece.bpe.model", "vocab.txt"})
       if (exists(join_path(from, file))) return load_tokenizer(from);
   }
   return nullptr;

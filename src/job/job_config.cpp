@@ -1,5 +1,6 @@
 #include "job/job_config.h"
 
+#include "ckpt/hub.h"
 #include "config/yaml.h"
 
 namespace redco {
@@ -31,6 +32,8 @@ JobConfig load_job(const std::vector<std::string>& files, const std::vector<std:
       given = given || job.origins.given("eval.generation." + s.name);
     job.eval.n_outputs = given ? 16 : 0;
   }
+  for (auto* source : {&job.model.path, &job.model.adapter, &job.model.tokenizer})
+    if (*source && **source != "bytes") *source = ckpt::local_source(**source);
   return job;
 }
 

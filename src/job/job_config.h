@@ -40,7 +40,8 @@ enum class JobUse { validate, plan, train, evaluate, predict, chat, data, bench,
 
 // Reads the files, later ones laid over earlier ones, then the overrides "key=value". No file is allowed
 // where the overrides say all (`verify`). Throws UsageError with up to ten problems, one a line. Single
-// values are checked, what they mean together is not: see check_job().
+// values are checked, what they mean together is not: see check_job(). Models of the hub (ids, cache folders)
+// become the folders of their files (ckpt/hub.h).
 JobConfig load_job(const std::vector<std::string>& files, const std::vector<std::string>& overrides);
 
 // Checks what single values can't show: keys that exclude or need one another, ranks against shards, batch

@@ -21,7 +21,10 @@ struct ModelSettings {
   std::map<std::string, std::string> config;
 
   void visit(SettingsVisitor& v) {
-    v.field("path", path, "Hugging Face folder with weights, config.json and tokenizer").path();
+    v.field("path", path,
+            "Hugging Face folder with weights, config.json and tokenizer; or the id of a model in the hub's "
+            "cache, such as gpt2 or org/name@revision")
+        .path();
     v.field("preset", preset, "a known architecture, such as gpt-j-6b; random weights unless path is given");
     v.field("arch", arch,
             "a model family, such as gpt2, sized by the config keys given beside it; random weights");
@@ -29,7 +32,8 @@ struct ModelSettings {
             "folder of a PEFT adapter (LoRA) for the model; model.path may be one, too, if its base is found")
         .path();
     v.field("tokenizer", tokenizer,
-            "how text becomes ids: a tokenizer's file or folder; ~ is that of model.path")
+            "how text becomes ids: a tokenizer's file or folder, or an id as in path; ~ is that of "
+            "model.path")
         .looks_like("`bytes` or a path");
     v.field("ignore_config_keys", ignore_config_keys,
             "keys of the model's config.json that redco may ignore");

@@ -1,0 +1,154 @@
+#include "ckpt/hub.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "ckpt/strict_json.h"
+
+namespace redco::ckpt {
+namespace {
+
+constexpr i64 kMaxRefBytes = 1 << 10;
+
+struct Id {
+  std::string org, name, revision;  // org and revision may be ""
+  std::string text() const { return org.empty() ? name : org + "/" + name; }
+  std::string folder() const { return "models--" + (org.empty() ? "" : org + "--") + name; }
+};
+
+bool is_part(const std::string& s, bool slashes = false) {
+  auto ok = [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.' || (slashes && c == '/');
+  };
+  return !s.empty() && s.size() <= 200 && s[0] != '.' && s[0] != '/' && s.find("..") == s.npos &&
+         std::all_of(s.begin(), s.end(), ok);
+}
+
+// ORG/NAME@REVISION, as the hub has them.
+std::optional<Id> parse_id(const std::string& source) {
+  Id id;
+  std::string rest = source;
+  if (const size_t at = rest.find('@'); at != rest.npos) {
+    id.revision = rest.substr(at + 1);
+    rest.resize(at);
+    if (!is_part(id.revision, true)) return std::nullopt;
+  }
+  if (const size_t slash = rest.find('/'); slash != rest.npos) {
+    id.org = rest.substr(0, slash);
+    rest = rest.substr(slash + 1);
+    if (!is_part(id.org)) return std::nullopt;
+  }
+  id.name = rest;
+  return is_part(id.name) ? std::optional(id) : std::nullopt;
+}
+
+std::vector<std::string> snapshots_of(const std::string& repo) {
+  const std::string folder = join_path(repo, "snapshots");
+  return is_folder(folder) ? list_dir(folder) : std::vector<std::string>();
+}
+
+bool is_cache_folder(const std::string& path) {
+  return is_folder(join_path(path, "snapshots")) && !exists(join_path(path, "config.json"));
+}
+
+// The commit that refs/NAME holds.
+std::optional<std::string> ref(const std::string& repo, const std::string& name) {
+  const std::string path = join_path(repo, "refs/" + name);
+  const auto info = file_info(path);
+  if (!info || info->kind != FileInfo::file) return std::nullopt;
+  std::string commit = read_file(path, kMaxRefBytes);
+  while (!commit.empty() && (commit.back() == '\n' || commit.back() == ' ')) commit.pop_back();
+  if (!is_part(commit))
+    throw UsageError("[model] {}: holds '{}', expected a commit's hash", path, shown(commit));
+  return commit;
+}
+
+// The snapshot of a cache folder. `download` is the command that gets it.
+std::string snapshot(const std::string& repo, const std::string& revision, const std::string& download) {
+  const auto held = snapshots_of(repo);
+  auto folder = [&](const std::string& commit) { return join_path(repo, "snapshots/" + commit); };
+  auto has = [&](const std::string& commit) {
+    return std::find(held.begin(), held.end(), commit) != held.end();
+  };
+  const std::string wanted = revision.empty() ? "main" : revision;
+  if (const auto commit = ref(repo, wanted)) {
+    if (has(*commit)) return folder(*commit);
+    throw UsageError("[model] {}: refs/{} names the snapshot {}, which isn't there; get it with `{}`", repo,
+                     wanted, *commit, download);
+  }
+  if (!revision.empty()) {
+    std::vector<std::string> matches;
+    for (const std::string& s : held)
+      if (s.starts_with(revision)) matches.push_back(s);
+    if (matches.size() == 1) return folder(matches[0]);
+    throw UsageError("[model] {}: {} revision {}; it holds {}; get it with `{}`", repo,
+                     matches.empty() ? "has no" : "several snapshots begin as", revision,
+                     held.empty() ? "no snapshot" : fmt::format("{}", fmt::join(held, ", ")), download);
+  }
+  if (held.size() == 1) return folder(held[0]);
+  if (held.empty()) throw UsageError("[model] {}: holds no snapshot; get one with `{}`", repo, download);
+  throw UsageError(
+      "[model] {}: has {} snapshots and no refs/main to choose by; name the folder of one: {}/snapshots/{}",
+      repo, held.size(), repo, fmt::join(held, " or "));
+}
+
+std::string download_command(const Id& id) {
+  return "hf download " + id.text() + (id.revision.empty() ? "" : " --revision " + id.revision);
+}
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+}  // namespace
+
+std::vector<std::string> hub_caches() {
+  std::vector<std::string> out;
+  auto add = [&](const std::string& base, const std::string& below) {
+    if (base.empty()) return;
+    const std::string path = below.empty() ? base : join_path(base, below);
+    if (std::find(out.begin(), out.end(), path) == out.end()) out.push_back(path);
+  };
+  add(variable("HF_HUB_CACHE"), "");
+  add(variable("HF_HOME"), "hub");
+  add(variable("XDG_CACHE_HOME"), "huggingface/hub");
+  add(variable("HOME"), ".cache/huggingface/hub");
+  return out;
+}
+
+std::string local_source(const std::string& source) {
+  if (source.empty()) return source;
+  if (exists(source)) {
+    if (!is_cache_folder(source)) return source;
+    std::string name = file_name(source.ends_with('/') ? source.substr(0, source.size() - 1) : source);
+    if (name.starts_with("models--")) name = name.substr(8);
+    if (const size_t dashes = name.find("--"); dashes != name.npos) name.replace(dashes, 2, "/");
+    return snapshot(source, "", "hf download " + name);
+  }
+  const auto id = parse_id(source);
+  if (!id) return source;
+  for (const std::string& cache : hub_caches())
+    if (const std::string repo = join_path(cache, id->folder()); is_folder(repo))
+      return snapshot(repo, id->revision, download_command(*id));
+  return source;
+}
+
+std::string hub_hint(const std::string& source) {
+  const auto id = parse_id(source);
+  if (!id) return "";
+  const auto caches = hub_caches();
+  return fmt::format(
+      "; nor is it among the hub's downloads ({}): if it is a model of the hub, get it with `{}`",
+      caches.empty() ? "no cache folder is known" : fmt::format("{}", fmt::join(caches, ", ")),
+      download_command(*id));
+}
+
+}  // namespace redco::ckpt
