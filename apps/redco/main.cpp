@@ -95,6 +95,7 @@ int run_main(int argc, char** argv) {
     add_train(app, run);
     add_plan(app, run);
     add_predict(app, run);
+    add_chat(app, run);
     add_verify(app, run);
     add_validate(app, run);
     add_bench(app, run);
