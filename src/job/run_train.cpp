@@ -176,10 +176,6 @@ int train_on_ranks(const JobConfig& job, const BuildInfo& build, Context& c) {
     if (!job.data.chat_template || !tokenizer) return;
     if (const auto chat = job_chat_template(job, *tokenizer, source.folder)) t.chat_template = chat->source();
   });
-  world.on_first([&] {  // which writes it
-    if (!job.data.chat_template || !tokenizer) return;
-    if (const auto chat = job_chat_template(job, *tokenizer, source.folder)) t.chat_template = chat->source();
-  });
   const TrainResult r = train(t);
   if (first) {
     if (r.interrupted) {

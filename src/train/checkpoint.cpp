@@ -139,8 +139,6 @@ void save_checkpoint(const std::string& folder, const CheckpointContents& what, 
       if (what.tokenizer) what.tokenizer->save(temp);
       if (!what.chat_template.empty())
         write_file_durable(join_path(temp, "chat_template.jinja"), what.chat_template);
-      if (!what.chat_template.empty())
-        write_file_durable(join_path(temp, "chat_template.jinja"), what.chat_template);
       write_file_durable(join_path(temp, "training/state.json"), to_json(state));
       checkpoints.publish(state.step, algorithm_versions(), files);
       checkpoints.point("last", state.step);

@@ -49,7 +49,6 @@ struct CheckpointContents {
   AdamW* optimizer = nullptr;     // null: not saved
   std::string generation_config;  // "" is none
   std::string chat_template;      // in place of the tokenizer's own; "" is that
-  std::string chat_template;      // in place of the tokenizer's own; "" is that
   // adapter_config.json: what is trained is saved alone, as PEFT's adapter. "": the whole model is.
   std::string adapter_config;
   ckpt::StoredType dtype = ckpt::StoredType::f32;

@@ -204,7 +204,6 @@ class Training {
             .optimizer = job_.checkpoint.save_optimizer ? &step_.optimizer() : nullptr,
             .generation_config = job_.generation_config,
             .chat_template = job_.chat_template,
-            .chat_template = job_.chat_template,
             .adapter_config = job_.adapter_config,
             .dtype = job_.checkpoint.dtype == "bf16" ? ckpt::StoredType::bf16 : ckpt::StoredType::f32};
   }

@@ -22,7 +22,6 @@ struct TrainJob {
   std::string pipeline_name, workdir;
   std::string generation_config;  // saved with each checkpoint
   std::string chat_template;      // the same, where the data have another than the tokenizer
-  std::string chat_template;      // the same, where the data have another than the tokenizer
   std::string adapter_config;     // adapters are trained: what CheckpointContents wants of it
   i64 threads_per_rank = 1;
   std::string isa;
