@@ -49,7 +49,8 @@ EvalOutputs make_outputs(const Pipeline& pipeline, const ParamTree& params, cons
     metrics = Json(exact).dump();
   });
   metrics = Context::current().world().agree(metrics);
-  for (const auto& [name, value] : Json::parse(metrics).items())
+  const Json agreed = Json::parse(metrics);
+  for (const auto& [name, value] : agreed.items())
     out.metrics[name] = std::strtod(value.get<std::string>().c_str(), nullptr);
   return out;
 }
