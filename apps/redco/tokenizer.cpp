@@ -12,6 +12,7 @@ namespace {
 
 void add_tokenizer_train(CLI::App& tokenizer, Invocation& run) {
   struct Options : TokenizerTraining {
+    std::string kind = "bpe";
     bool no_bytes = false;
   };
   auto o = std::make_shared<Options>();
@@ -29,13 +30,11 @@ void add_tokenizer_train(CLI::App& tokenizer, Invocation& run) {
       ->required();
   c->add_option("--output", o->output, "folder for tokenizer.json and tokenizer_config.json; made if missing")
       ->required();
-  static const std::map<std::string, TokenizerTraining::Model> kModels = {
-      {"bpe", TokenizerTraining::Model::bpe}, {"unigram", TokenizerTraining::Model::unigram}};
-  c->add_option("--model", o->model,
+  c->add_option("--model", o->kind,
                 "bpe: byte-level byte-pair encoding, as GPT-2's; unigram: as SentencePiece's")
-      ->transform(CLI::CheckedTransformer(kModels, CLI::ignore_case).description(""))
+      ->check(CLI::IsMember({"bpe", "unigram"}).description(""))
       ->type_name("bpe|unigram")
-      ->default_str("bpe");
+      ->capture_default_str();
   c->add_option("--vocab-size", o->vocab_size, "tokens, special ones included")->capture_default_str();
   c->add_option("--special", o->special,
                 "special tokens, the first ids in this order; </s>, <s>, <pad>, <mask>, ... get their roles")
@@ -54,6 +53,7 @@ void add_tokenizer_train(CLI::App& tokenizer, Invocation& run) {
       ->capture_default_str()
       ->check(CLI::Range(0, 1024));
   c->callback([o, &run] {
+    o->model = o->kind == "bpe" ? TokenizerTraining::Model::bpe : TokenizerTraining::Model::unigram;
     o->byte_fallback = !o->no_bytes;
     const TrainedTokenizer t = train_tokenizer(*o);
     info("{} of text, {} words, {} distinct ones", human_bytes(t.text_bytes),

@@ -123,7 +123,8 @@ class Learner {
     }
     if (out_.tokens.size() > static_cast<std::size_t>(std::max(0, options.vocab_size)))
       throw UsageError(
-          "[tokenizer] --vocab-size {} has no room for {} special tokens and the alphabet of 256 bytes; take "
+          "[tokenizer] --vocab-size {} has no room for the special tokens ({}) and the alphabet of 256 "
+          "bytes; take "
           "at least {}",
           options.vocab_size, options.special.size(), out_.tokens.size());
   }

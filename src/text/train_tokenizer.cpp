@@ -142,7 +142,7 @@ Made make_unigram(const WordCounts& words, const TokenizerTraining& o, Reports& 
   const i64 n_pieces = o.vocab_size - static_cast<i64>(o.special.size()) - n_bytes;
   if (n_pieces < 1)
     throw UsageError(
-        "[tokenizer] --vocab-size {} has no room for {} special tokens{}; take more, at least {}{}",
+        "[tokenizer] --vocab-size {} has no room for the special tokens ({}){}; take more, at least {}{}",
         o.vocab_size, o.special.size(), o.byte_fallback ? " and 256 bytes" : "",
         static_cast<i64>(o.special.size()) + n_bytes + 1,
         o.byte_fallback ? ", or leave the bytes out with --no-byte-fallback" : "");
@@ -159,10 +159,12 @@ Made make_unigram(const WordCounts& words, const TokenizerTraining& o, Reports& 
   Json vocab = Json::array();
   for (const std::string& s : o.special) vocab.push_back({s, 0.0});
   const double never = 7 * std::floor(learned.min_score);  // less than six of any piece
-  for (int b = 0; b < n_bytes; ++b) vocab.push_back({fmt::format("<0x{:02X}>", b), never});
-  const std::unordered_set<std::string> special(o.special.begin(), o.special.end());
+  std::unordered_set<std::string> taken(o.special.begin(), o.special.end());
+  for (int b = 0; b < n_bytes; ++b)
+    if (const std::string token = fmt::format("<0x{:02X}>", b); taken.insert(token).second)
+      vocab.push_back({token, never});
   for (const auto& [piece, score] : learned.pieces)
-    if (!special.count(piece)) vocab.push_back({piece, score});
+    if (!taken.count(piece)) vocab.push_back({piece, score});
   const auto unk = std::find(o.special.begin(), o.special.end(), "<unk>") - o.special.begin();
   Made m;
   m.model = {{"type", "Unigram"}, {"unk_id", unk}};

@@ -117,12 +117,11 @@ class UnigramLearner {
       throw ContentsError("[tokenizer] no character is in the text {} times or more", o_.min_frequency);
     if (static_cast<i64>(words_.alphabet.size()) > o_.n_pieces)
       throw UsageError(
-          "[tokenizer] the text has {} characters, more than the {} pieces that --vocab-size leaves beside "
-          "the special tokens and bytes; take a larger --vocab-size, or a larger --min-frequency: {} "
-          "characters are there 100 times or more",
-          words_.alphabet.size(), o_.n_pieces,
-          std::count_if(words_.char_counts.begin(), words_.char_counts.end(),
-                        [](u64 n) { return n >= 100; }));
+          "[tokenizer] the text has {} characters, but beside the special tokens and bytes --vocab-size "
+          "leaves "
+          "room for {} pieces; take at least {} more, or leave rare characters out with a larger "
+          "--min-frequency",
+          words_.alphabet.size(), o_.n_pieces, static_cast<i64>(words_.alphabet.size()) - o_.n_pieces);
     u64 total = 0;
     for (std::size_t w = 0; w < words_.size(); ++w) total += words_.counts[w] * words_.length(w);
     // No expected count is above the number of characters: their sums fit 62 bits.
