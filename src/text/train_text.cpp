@@ -36,7 +36,7 @@ bool is_json(std::string name) {
 }
 
 // Where a line may be cut without another word coming out: before a space behind a letter or digit (see
-// PreTokenizer::cuts_at_spaces). 0: nowhere.
+// PreTokenizer::cuts). 0: nowhere.
 std::size_t cut_in_line(std::string_view text) {
   for (std::size_t p = text.size(); p-- > 1;) {
     const char before = text[p - 1];

@@ -53,10 +53,10 @@ class TrainTokenizer : public testing::Test {
 };
 
 TEST_F(TrainTokenizer, TheSameBytesFromAnyNumberOfThreads) {
-  // Several blocks of 1 MiB, so that threads have something to share; the same words in each.
+  // Blocks of 1 MiB, so that threads have something to share; the same words in each.
   const std::string once = test::slurp(words_);
   std::string text;
-  while (text.size() < (std::size_t{5} << 19)) text += once;
+  while (text.size() < (std::size_t{3} << 19)) text += once;
   const std::string big = file("big.txt", text);
   for (Model model : {Model::bpe, Model::unigram}) {
     TokenizerTraining o = options(model);
@@ -96,7 +96,7 @@ TEST_F(TrainTokenizer, LongLines) {
   std::string words = test::slurp(words_);
   std::replace(words.begin(), words.end(), '\n', ' ');
   std::string line;
-  while (line.size() < (std::size_t{3} << 20)) line += words;
+  while (line.size() < (std::size_t{5} << 18)) line += words;
   TokenizerTraining o = options(Model::bpe);
   o.files = {file("long.txt", line)};
   const std::string expected = trained(o);
