@@ -55,6 +55,11 @@ FOLDERS = {
     "t5-type": ("t5", "spiece.model", {"config.json": {"model_type": "t5"}}),
     "mistral": ("bpe-bytes", "tokenizer.model",
                 {"tokenizer_config.json": {**LLAMA, "add_bos_token": True}, "config.json": {"model_type": "mistral"}}),
+    "llama-older": ("bpe-bytes", "tokenizer.model",
+                    {"tokenizer_config.json": {"tokenizer_class": "LlamaTokenizer"},
+                     "special_tokens_map.json": {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>",
+                                                 "pad_token": "<|im_start|>"},
+                     "added_tokens.json": {"e.g": 431, "<|im_start|>": 430}}),
     "plain-unigram": ("unigram", "tokenizer.model", {"tokenizer_config.json": {}}),
 }
 BERTS = {

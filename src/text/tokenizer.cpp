@@ -90,6 +90,27 @@ void check_added(const json& config, const std::string& path, const HfTokenizer&
   }
 }
 
+// What transformers reads beside a vocabulary: special_tokens_map.json names the roles that the configuration
+// doesn't, and added_tokens.json, {token: id}, has the tokens of an added_tokens_decoder where there is none.
+void add_older_files(json& config, const std::string& folder) {
+  const json map = read_small(join_path(folder, "special_tokens_map.json"));
+  for (const auto& [role, token] : map.items())
+    if (!config.contains(role)) config[role] = token;
+  const std::string path = join_path(folder, "added_tokens.json");
+  const json added = read_small(path);
+  if (added.empty() || config.contains("added_tokens_decoder")) return;
+  json& decoder = config["added_tokens_decoder"] = json::object();
+  for (const auto& [text, id] : added.items()) {
+    if (!id.is_number_unsigned())
+      throw ContentsError("{}: the id of '{}' is no number", path, text.substr(0, 100));
+    const bool special = std::any_of(config.begin(), config.end(), [&](const json& v) {
+      return v == text || (v.is_object() && v.contains("content") && v["content"] == text);
+    });
+    decoder[std::to_string(id.get<u64>())] = {
+        {"content", text}, {"normalized", !special}, {"special", special}};
+  }
+}
+
 enum class Kind { json, vocab_json, sentencepiece, vocab_txt };
 
 // The file that decides, and the name it is saved under.
@@ -180,8 +201,10 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& what) {
                         read_small(join_path(folder, "added_tokens.json")), config, folder),
         what, files);
   } else if (source.kind == Kind::vocab_txt) {
+    add_older_files(config, folder);
     make(read_vocab_txt(text, config, source.path));
   } else {
+    add_older_files(config, folder);
     const json model_config = read_small(join_path(folder, "config.json"));
     const auto type = model_config.find("model_type");
     const bool named = type != model_config.end() && type->is_string();

@@ -182,7 +182,7 @@ TEST_F(Hostile, Merges) {
   expect_error(with("/model/merges", json{{"x", "y"}}), "model.merges");
   expect_error(with("/model/merges", "a b"), "model.merges");
   expect_error(with("/model/merges", nullptr), "model.merges");
-  EXPECT_EQ(load(with("/model/merges", {"a b"}))->encode("ab"), (std::vector<i32>{2}));
+  EXPECT_EQ(load(with("/model/merges", {"#version: 0.2", "a b"}))->encode("ab"), (std::vector<i32>{2}));
   EXPECT_EQ(load(with("/model/merges", json::array()))->encode("ab"), (std::vector<i32>{0, 1}));
 }
 
