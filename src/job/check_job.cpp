@@ -23,6 +23,14 @@ class Checks {
     return fmt::format("{}={} ({})", key, value, job_.origins.where(key));
   }
 
+  // Whether a value was given that is not the default. Given alone says little: the dump of a job
+  // (config.resolved.yaml) gives every key.
+  bool changed(const std::string& key) const {
+    if (!job_.origins.given(key)) return false;
+    JobConfig job = job_, fresh;  // visit() hands out mutable members
+    return value(settings_of(job), key) != value(settings_of(fresh), key);
+  }
+
   template <class... A>
   void problem(fmt::format_string<A...> f, A&&... a) {
     problems_.push_back(fmt::format(f, std::forward<A>(a)...));
@@ -43,6 +51,17 @@ class Checks {
   }
 
  private:
+  // Of a setting by its dotted name.
+  static std::vector<SettingValue> value(const std::vector<Setting>& settings, std::string_view key) {
+    const auto dot = key.find('.');
+    for (const Setting& s : settings) {
+      if (s.name != key.substr(0, dot)) continue;
+      return dot == std::string_view::npos ? s.get() : value(s.fields, key.substr(dot + 1));
+    }
+    REDCO_CHECK(false, "no setting '{}'", key);
+    return {};
+  }
+
   const JobConfig& job_;
   std::vector<std::string> problems_;
 };
@@ -117,7 +136,7 @@ void check_data(const JobConfig& job, Checks& c) {
   // What the other format alone knows.
   const auto idle = [&](const char* name, const char* format) {
     const std::string key = fmt::format("data.{}", name);
-    if (job.origins.given(key))
+    if (c.changed(key))
       c.problem("{} ({}) has no effect: it is for data.format={}", key, job.origins.where(key), format);
   };
   if (jsonl) {
@@ -136,7 +155,7 @@ void check_data(const JobConfig& job, Checks& c) {
 
 void check_train(const JobConfig& job, JobUse use, Checks& c) {
   const TrainSettings& t = job.train;
-  if (t.warmup_steps && job.origins.given("train.warmup_ratio")) {
+  if (t.warmup_steps && c.changed("train.warmup_ratio")) {
     c.problem("{} and {} are both given; keep one", c.cite("train.warmup_ratio", t.warmup_ratio),
               c.cite("train.warmup_steps", *t.warmup_steps));
   }
@@ -178,7 +197,7 @@ void check_train(const JobConfig& job, JobUse use, Checks& c) {
                 job.origins.where("train.lora.target_modules"));
   } else if (!job.model.adapter) {
     for (const char* key : {"alpha", "dropout", "target_modules", "use_rslora", "modules_to_save"})
-      if (const std::string name = std::string("train.lora.") + key; job.origins.given(name))
+      if (const std::string name = std::string("train.lora.") + key; c.changed(name))
         c.problem("{} ({}) says nothing without a rank: set train.lora.rank, e.g. to 8", name,
                   job.origins.where(name));
   }

@@ -227,7 +227,7 @@ TEST(JobConfig, ValuesThatContradictEachOther) {
       "model: {arch: gpt2}\ndata: {train: a, eval: b}\nworkdir: w\ntrain: {global_batch_size: 1}\n";
   EXPECT_EQ(check(JobUse::train, job), "");
   const auto with = [&](std::vector<std::string> o) { return check(JobUse::train, job, o); };
-  EXPECT_THAT(with({"train.warmup_steps=3", "train.warmup_ratio=0.1"}), HasSubstr("keep one"));
+  EXPECT_THAT(with({"train.warmup_steps=3", "train.warmup_ratio=0.2"}), HasSubstr("keep one"));
   EXPECT_EQ(with({"train.warmup_steps=3"}), "");
   EXPECT_THAT(with({"train.warmup_steps=3", "train.max_steps=2"}), HasSubstr("would never be reached"));
   EXPECT_THAT(with({"data.packing=false"}), HasSubstr("text is always packed"));
