@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "ckpt/publish.h"
+#include "job/lm_data.h"
 #include "pipelines/pipelines.h"
 #include "pipelines/text_generation.h"
 
@@ -101,6 +102,19 @@ i64 longest_prompt(const Model& model) {
   return model.is_encoder_decoder() ? model.length_limit() : model.length_limit() - 1;
 }
 
+GenerationTokens answer_tokens(const ModelSource& source, const Model& model, const Tokenizer& tokenizer,
+                               const ChatTemplate* chat_template) {
+  GenerationTokens tokens = generation_tokens(source.folder, source.config_json, source.origin, &tokenizer);
+  if (!tokens.decoder_start && model.decoder_start_token_id() >= 0)
+    tokens.decoder_start = model.decoder_start_token_id();
+  if (chat_template)
+    if (const auto id = end_of_turn(*chat_template, tokenizer);
+        id && *id < model.vocab_size() &&
+        std::find(tokens.eos.begin(), tokens.eos.end(), *id) == tokens.eos.end())
+      tokens.eos.push_back(*id);
+  return tokens;
+}
+
 PredictModel load_predict_model(const JobConfig& job, bool warns) {
   PredictModel m;
   const std::string folder = checkpoint_folder(job);
@@ -114,17 +128,11 @@ PredictModel load_predict_model(const JobConfig& job, bool warns) {
   m.pipeline = make_pipeline(job.pipeline);
   m.pipeline->model = m.model.get();
   m.pipeline->tokenizer = m.tokenizer.get();
-  m.tokens = generation_tokens(m.source.folder, m.source.config_json, m.source.origin, m.tokenizer.get());
-  if (!m.tokens.decoder_start && m.model->decoder_start_token_id() >= 0)
-    m.tokens.decoder_start = m.model->decoder_start_token_id();
+  if (job.data.chat_template) m.chat_template = job_chat_template(job, *m.tokenizer, m.source.folder);
   for (const std::string& from : {folder, m.source.adapter, m.source.folder, job.model.path.value_or(""),
                                   job.model.tokenizer.value_or("")})
     if (!m.chat_template && !from.empty() && is_folder(from)) m.chat_template = ChatTemplate::load(from);
-  if (m.chat_template)
-    if (const auto id = end_of_turn(*m.chat_template, *m.tokenizer);
-        id && *id < m.model->vocab_size() &&
-        std::find(m.tokens.eos.begin(), m.tokens.eos.end(), *id) == m.tokens.eos.end())
-      m.tokens.eos.push_back(*id);
+  m.tokens = answer_tokens(m.source, *m.model, *m.tokenizer, m.chat_template ? &*m.chat_template : nullptr);
   m.pipeline->settings_json =
       Json{{"predict", Json::parse(to_json(TextGeneration{job.predict, m.tokens, job.predict.batch_size}))}}
           .dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -25,6 +25,11 @@ struct PredictModel {
 // warning where `warns`). UsageError where there is no tokenizer.
 PredictModel load_predict_model(const JobConfig& job, bool warns);
 
+// The ids that begin, end and pad answers: those of the model (generation_tokens), and the token that ends a
+// turn of the chat template, where there is one (null: none).
+GenerationTokens answer_tokens(const ModelSource& source, const Model& model, const Tokenizer& tokenizer,
+                               const ChatTemplate* chat_template);
+
 // What decides an answer beside its prompt: settings of generation, the model's config, weights and
 // tokenizer, as a JSON object of texts. Weights are told apart by the names, sizes, heads and tails of their
 // files.

@@ -9,6 +9,7 @@
 #include "job/assemble.h"
 #include "job/lm_data.h"
 #include "job/plan_job.h"
+#include "job/predict_model.h"
 #include "job/run.h"
 #include "job/session.h"
 #include "job/workdir_lock.h"
@@ -75,12 +76,11 @@ void describe_run(const JobConfig& job, const std::optional<PlanReport>& plan, c
 }
 
 // How evaluations ask for answers: what predict() reads under "predict".
-void set_generation(const GenerationSettings& settings, const ModelSource& source, const Model& model,
+void set_generation(const JobConfig& job, const ModelSource& source, const Model& model,
                     const Tokenizer& tokenizer, i64 batch_size, std::string* settings_json) {
-  TextGeneration g{settings, generation_tokens(source.folder, source.config_json, source.origin, &tokenizer),
-                   batch_size};
-  if (!g.tokens.decoder_start && model.decoder_start_token_id() >= 0)
-    g.tokens.decoder_start = model.decoder_start_token_id();
+  const auto chat = job_chat_template(job, tokenizer, source.folder);
+  const TextGeneration g{job.eval.generation,
+                         answer_tokens(source, model, tokenizer, chat ? &*chat : nullptr), batch_size};
   auto j = nlohmann::json::parse(*settings_json);
   j["predict"] = nlohmann::json::parse(to_json(g));
   *settings_json = j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -98,8 +98,11 @@ int train_on_ranks(const JobConfig& job, const BuildInfo& build, Context& c) {
     make_dirs(workdir);
     lock.emplace(workdir);
     set_log_file(join_path(workdir, "log.txt"));
+    // What it says of the sharding alone is said where the parameters are made.
     if (plan)
-      for (const std::string& w : plan->warnings) warn("{}", w);
+      for (const std::string& w : plan->warnings)
+        if (const auto& said = plan->sharding.warnings; std::find(said.begin(), said.end(), w) == said.end())
+          warn("{}", w);
     describe_run(job, plan, build);
   });
 
@@ -121,8 +124,7 @@ int train_on_ranks(const JobConfig& job, const BuildInfo& build, Context& c) {
     pipeline->tokenizer = tokenizer.get();
     set_data_settings(job.data, &pipeline->settings_json);
     if (job.eval.n_outputs.value_or(0) > 0 && tokenizer && model)
-      set_generation(job.eval.generation, source, *model, *tokenizer, sizes.per_device,
-                     &pipeline->settings_json);
+      set_generation(job, source, *model, *tokenizer, sizes.per_device, &pipeline->settings_json);
     if (!job.data.train.empty()) {
       if (!model)
         throw UsageError("[model] these data need a model: give model.path, model.preset or model.arch");

@@ -104,6 +104,29 @@ TEST_F(Failures, AKilledRankIsNamed) {
   EXPECT_THAT(r.err, HasSubstr("rank 1 ended with code 9 and no word; all ranks have ended"));
 }
 
+// A rank that is there and does nothing: the others name it.
+TEST_F(Failures, AStoppedRankIsNamed) {
+  const pid_t pid = start({"train", "job.yaml", "parallel.n_ranks=2", "train.max_steps=1000000",
+                           "train.logging_steps=1", "fault.timeout=2"});
+  ASSERT_TRUE(until([&] { return has("run/metrics.jsonl") && !read("run/metrics.jsonl").empty(); }))
+      << read("stderr");
+  int stopped = 0;
+  for (const auto& p : std::filesystem::directory_iterator("/proc")) {
+    std::error_code gone;
+    if (std::filesystem::read_symlink(p.path() / "cwd", gone) != dir_.path()) continue;
+    if (slurp(p.path() / "environ").find(std::string("OMPI_COMM_WORLD_RANK=1") + '\0') == std::string::npos)
+      continue;
+    kill(std::atoi(p.path().filename().c_str()), SIGSTOP);
+    ++stopped;
+  }
+  EXPECT_EQ(stopped, 1);
+  const Ran r = wait(pid);
+  EXPECT_EQ(r.code, 5) << r.err;
+  EXPECT_EQ(lines_with(r.err, "no sign of rank 1 ("), 1) << r.err;
+  EXPECT_EQ(lines_with(r.err, "error:"), 1) << r.err;
+  expect_nobody_left("rank 1 was stopped");
+}
+
 TEST_F(Failures, NoRankSurvivesItsLauncher) {
   const pid_t pid =
       start({"train", "job.yaml", "parallel.n_ranks=2", "train.max_steps=1000000", "train.logging_steps=1"});

@@ -265,6 +265,136 @@ TEST_F(Train, OneRunAtATimeInAWorkdir) {
   good(job("run", 1, 1, {"train.max_steps=2", "checkpoint.resume=never"}));
 }
 
+// A learning rate of 0: the first evaluation is the best, and none is better.
+TEST_F(Train, StopsEarlyAndStaysStopped) {
+  const std::vector<std::string> more = {"data.eval=text.txt", "train.learning_rate=0",
+                                         "eval.every_n_steps=2", "train.early_stopping.metric=loss",
+                                         "train.early_stopping.patience=2"};
+  const auto with = [&](const std::string& workdir, int steps) {
+    Words w = job(workdir, 1, 1, more);
+    w.push_back("train.max_steps=" + std::to_string(steps));
+    return w;
+  };
+  const Ran straight = good(with("a", 20));
+  EXPECT_THAT(straight.err,
+              HasSubstr("early stopping after step 6: loss has not fallen for 2 evaluations; its best was"));
+  EXPECT_THAT(straight.err, HasSubstr("done: 6 steps, stopped early"));
+  EXPECT_THAT(read("a/log.txt"), HasSubstr("early stopping after step 6"));
+  // In parts: the evaluation at the end of the first is no evaluation of the whole run.
+  good(with("b", 3));
+  EXPECT_THAT(good(with("b", 20)).err, HasSubstr("early stopping after step 6"));
+  same_checkpoints("a", "b", "step-00000006");
+  const auto waiting = [&](const std::string& workdir) {
+    return json::parse(read(workdir + "/checkpoints/last/training/state.json"))["early_stopping"];
+  };
+  EXPECT_EQ(waiting("a"), waiting("b"));
+  EXPECT_EQ(waiting("a")["evaluations_since"], 2);
+  // The same command again trains nothing; more patience goes on.
+  EXPECT_THAT(good(with("a", 20)).err, HasSubstr("early stopping after step 6"));
+  Words patient = with("a", 20);
+  patient.push_back("train.early_stopping.patience=3");
+  EXPECT_THAT(good(patient).err, HasSubstr("early stopping after step 8"));
+  // What can't work is said before anything runs.
+  refused(job("c", 1, 1, {"train.early_stopping.metric=loss", "data.eval=text.txt"}), 2,
+          {"eval.every_n_steps"});
+  refused(job("c", 1, 1, {"train.early_stopping.metric=loss", "eval.every_n_steps=2"}), 2, {"data.eval"});
+  refused(job("c", 1, 1, {"train.early_stopping.patience=7"}), 2, {"train.early_stopping.metric"});
+  refused(
+      job("c", 1, 1, {"train.early_stopping.metric=eval_loss", "eval.every_n_steps=2", "data.eval=text.txt"}),
+      2, {"eval_loss"});
+}
+
+// 60 windows by 8 are 8 steps an epoch; by steps and by epochs at once.
+TEST_F(Train, EvaluatesAndKeepsTheBest) {
+  write("short.txt", some_text(120).substr(0, 60 * 32));
+  const Words words = job("run", 1, 1,
+                          {"data.train=short.txt", "data.eval=text.txt", "train.max_steps=17",
+                           "eval.every_n_steps=5", "eval.every_n_epochs=1", "checkpoint.keep_last=1",
+                           "checkpoint.save_best_by={min: [loss], max: [perplexity]}",
+                           "eval.generation.max_new_tokens=4", "eval.n_outputs=3"});
+  good(words);
+  std::vector<int> steps;
+  for (const json& m : metrics("run"))
+    if (m.contains("eval_loss")) steps.push_back(m["step"]);
+  EXPECT_EQ(steps, (std::vector<int>{5, 8, 10, 15, 16, 17}));
+  // The loss falls, so the last is best; the perplexity was highest at first.
+  const auto target = [&](const std::string& pointer) {
+    return std::filesystem::read_symlink(path("run/checkpoints/" + pointer)).string();
+  };
+  EXPECT_EQ(target("best-loss"), "step-00000017");
+  EXPECT_EQ(target("best-perplexity"), "step-00000005");
+  EXPECT_EQ(target("last"), "step-00000017");
+  EXPECT_FALSE(has("run/checkpoints/step-00000010"));
+  // Answers to evaluation examples: half of each window, and how it goes on.
+  const std::string outputs = read("run/eval_outputs/step-00000008.jsonl");
+  EXPECT_EQ(lines_with(outputs, "{"), 3);
+  const json first = json::parse(outputs.substr(0, outputs.find('\n')));
+  EXPECT_EQ(first["id"], 0);
+  EXPECT_EQ(first["prompt"].get<std::string>() + first["reference"].get<std::string>(),
+            some_text(120).substr(0, 32));
+  EXPECT_EQ(first["ids"].size(), 4u);
+  EXPECT_TRUE(first["prediction"].is_string());
+  // A save that was killed between the checkpoint and its pointers: the next run puts them right.
+  for (const char* pointer : {"best-loss", "last"}) {
+    std::filesystem::remove(path(std::string("run/checkpoints/") + pointer));
+    std::filesystem::create_directory_symlink("step-00000005",
+                                              path(std::string("run/checkpoints/") + pointer));
+  }
+  good(words);
+  EXPECT_EQ(target("best-loss"), "step-00000017");
+  EXPECT_EQ(target("last"), "step-00000017");
+  // The resolved config says whether answers are asked for.
+  EXPECT_THAT(good({"train", "run/config.resolved.yaml"}).err, HasSubstr("done: 17 steps"));
+
+  // The page about it.
+  EXPECT_THAT(good({"report", "run"}).err, HasSubstr("written to run/report.html"));
+  const std::string page = read("run/report.html");
+  for (const char* part :
+       {"best-perplexity", "Evaluation perplexity", "dp 1 x mp 1", "memory of the fullest rank",
+        "after step 17", "not running", "max_new_tokens: 4", "Gradient norm"})
+    EXPECT_THAT(page, HasSubstr(part));
+  EXPECT_EQ(good({"report", "run", "-o", "-"}).out.substr(0, 15), "<!doctype html>");
+  refused({"report", "nowhere"}, 2, {"no such folder: nowhere"});
+}
+
+TEST_F(Train, KilledAtAnyMomentItsLogsAreWholeAndEachStepIsThereOnce) {
+  const Words words = job("run", 1, 1,
+                          {"train.max_steps=1000000", "train.logging_steps=1", "train.schedule=constant",
+                           "checkpoint.every_n_steps=20"});
+  int kills = 0;
+  for (long seen = 0; kills < 3; ++kills) {
+    const pid_t pid = start(words);
+    ASSERT_TRUE(until([&] { return has("run/metrics.jsonl") && metrics_step("run") >= seen + 30; }))
+        << read("stderr");
+    kill(pid, SIGKILL);
+    EXPECT_EQ(wait(pid).code, 128 + SIGKILL);
+    seen = metrics_step("run");
+  }
+  // As if the kill had come in the midst of a line.
+  std::ofstream(path("run/metrics.jsonl"), std::ios::app) << "{\"step\":3";
+  std::ofstream(path("run/log.txt"), std::ios::app) << "a torn line";
+  Words last = words;
+  last[last.size() - 4] = "train.max_steps=" + std::to_string(metrics_step("run") + 5);
+  good(last);
+  long step = 0;
+  for (const json& m : metrics("run")) EXPECT_EQ(m["step"], ++step);
+  std::istringstream log(read("run/log.txt"));
+  for (std::string line; std::getline(log, line);) EXPECT_EQ(line.rfind("20", 0), 0u) << line;
+  EXPECT_THAT(read("run/log.txt"), Not(HasSubstr("torn")));
+}
+
+TEST_F(Train, WhatThePlanWarnsOfIsSaidOnce) {
+  for (const int mp : {1, 2}) {
+    std::filesystem::remove_all(path("run"));
+    const Ran r = good(
+        job("run", 1, mp, {"train.max_steps=1", "parallel.sharding_rules=[{match: nothing, spec: [mp]}]"}));
+    EXPECT_EQ(lines_with(r.err, "warning"), 1) << r.err;
+    EXPECT_EQ(lines_with(read("run/log.txt"), "warning"), 1);
+    EXPECT_TRUE(json::parse(read("run/plan.json"))["fits"].get<bool>());
+    EXPECT_TRUE(json::parse(read("run/environment.json")).contains("revision"));
+  }
+}
+
 TEST_F(Train, DryRunStopsAfterThePlan) {
   Words words = job("run", 1, 2);
   words.push_back("--dry-run");
