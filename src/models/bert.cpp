@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/attention_block.h"
-#include "models/model.h"
+#include "models/families.h"
 #include "models/positions.h"
 #include "models/spec_builder.h"
 #include "ops/elementwise.h"
@@ -55,7 +55,7 @@ class Bert : public Model {
     // Left in published configs by early versions.
     c.inert({"tie_word_embeddings", "directionality", "pooler_fc_size", "pooler_num_attention_heads",
              "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type", "output_past"});
-    const i64 labels = read_labels(c);
+    const i64 labels = c.labels();
     c.finish();
 
     SpecBuilder b(params_);
@@ -154,17 +154,6 @@ class Bert : public Model {
     if (name != masked && name != classes)
       c.fail("architectures", fmt::format("not supported; supported: {}, {}", masked, classes));
     task_ = name == masked ? ModelTask::masked_lm : ModelTask::sequence_classification;
-  }
-
-  // Classes: num_labels, or as many as id2label names (transformers' default is 2).
-  static i64 read_labels(ModelConfig& c) {
-    const auto names = nlohmann::json::parse(c.json("id2label"));
-    if (!names.is_null() && !names.is_object()) c.fail("id2label", "expected an object of names");
-    const i64 named = names.is_null() || names.empty() ? 2 : static_cast<i64>(names.size());
-    const i64 labels = c.integer_or("num_labels", named);
-    if (!names.is_null() && labels != named)
-      c.fail("num_labels", fmt::format("id2label names {} classes", named));
-    return labels;
   }
 
   Tensor embed(const ParamTree& p, const EncoderInputs& in) const {

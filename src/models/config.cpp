@@ -96,6 +96,24 @@ i64 ModelConfig::integer_as(const std::vector<std::string>& names, i64 least) {
   const i64 none = least - 1, n = integer_as_or(names, none, least);
   return n == none ? integer(names[0], least) : n;
 }
+i64 ModelConfig::labels() {
+  state_->used.insert("id2label");
+  const bool named = has("id2label") && !state_->json["id2label"].empty();
+  if (named && !state_->json["id2label"].is_object()) fail("id2label", "expected an object of names");
+  const i64 names = named ? static_cast<i64>(state_->json["id2label"].size()) : 2;
+  const i64 n = integer_or("num_labels", names);
+  if (named && n != names) fail("num_labels", fmt::format("id2label names {} classes", names));
+  return n;
+}
+ModelConfig ModelConfig::part(const std::string& key, const std::string& model_type) {
+  state_->used.insert(key);
+  if (!has(key) || !state_->json[key].is_object()) fail(key, "expected the config of that part of the model");
+  ModelConfig c(state_->json[key].dump(), source_ + ": " + key, {},
+                {state_->ignored.begin(), state_->ignored.end()});
+  c.expect("model_type", {'"' + model_type + '"'});
+  if (!c.has("model_type")) c.fail("model_type", fmt::format("missing; supported: {}", model_type));
+  return c;
+}
 i32 ModelConfig::token_or(const std::string& key, i32 fallback, i64 vocab_size) {
   state_->used.insert(key);
   if (!mentions(key)) return fallback;
@@ -235,7 +253,7 @@ void ModelConfig::finish() {
                                                 "auto_map",
                                                 "_commit_hash"};
   state_->used.insert(kCommon.begin(), kCommon.end());
-  expect("add_cross_attention", {"false"});
+  if (!state_->used.count("add_cross_attention")) expect("add_cross_attention", {"false"});
   expect("cross_attention_hidden_size", {"null"});
   expect("pruned_heads", {"{}", "null"});
   expect("quantization_config", {"null"});

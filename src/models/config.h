@@ -38,6 +38,10 @@ class ModelConfig {
   // are given they agree.
   i64 integer_as(const std::vector<std::string>& names, i64 least = 1);
   i64 integer_as_or(const std::vector<std::string>& names, i64 fallback, i64 least = 1);
+  // How many classes the config names: num_labels, or the size of id2label (2 where it has neither).
+  i64 labels();
+  // The config of a part of the model, an object in this one, which must be of this model_type.
+  ModelConfig part(const std::string& key, const std::string& model_type);
   // A token's id, less than vocab_size; -1 where the value is null, `fallback` where the key is absent.
   i32 token_or(const std::string& key, i32 fallback, i64 vocab_size);
   double positive_or(const std::string& key, double fallback);  // > 0: a norm's epsilon

@@ -14,5 +14,7 @@ std::unique_ptr<Model> make_llama(ModelConfig& c);  // llama, mistral, qwen2
 std::unique_ptr<Model> make_t5(ModelConfig& c);
 std::unique_ptr<Model> make_bart(ModelConfig& c);
 std::unique_ptr<Model> make_bert(ModelConfig& c);  // bert, roberta
+std::unique_ptr<Model> make_vit(ModelConfig& c);
+std::unique_ptr<Model> make_vision_encoder_decoder(ModelConfig& c);
 
 }  // namespace redco

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/attention_block.h"
-#include "models/model.h"
+#include "models/families.h"
 #include "models/rope_config.h"
 #include "models/spec_builder.h"
 #include "ops/elementwise.h"

@@ -74,9 +74,10 @@ struct Family {
 };
 // The registry: explicit, no static initializers.
 constexpr Family kFamilies[] = {
-    {"gpt2", make_gpt2},     {"gptj", make_gptj},    {"opt", make_opt}, {"llama", make_llama},
-    {"mistral", make_llama}, {"qwen2", make_llama},  {"t5", make_t5},   {"bart", make_bart},
-    {"bert", make_bert},     {"roberta", make_bert},
+    {"gpt2", make_gpt2},    {"gptj", make_gptj},     {"opt", make_opt},
+    {"llama", make_llama},  {"mistral", make_llama}, {"qwen2", make_llama},
+    {"t5", make_t5},        {"bart", make_bart},     {"bert", make_bert},
+    {"roberta", make_bert}, {"vit", make_vit},       {"vision-encoder-decoder", make_vision_encoder_decoder},
 };
 
 }  // namespace

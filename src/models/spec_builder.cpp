@@ -40,6 +40,12 @@ void SpecBuilder::linear(const std::string& prefix, i64 out, i64 in, bool bias, 
   if (heads.dim == 0) out_.specs.back().heads = heads;
 }
 
+void SpecBuilder::idle_linear(const std::string& prefix, i64 out, i64 in, double std) {
+  const size_t first = out_.specs.size();
+  linear(prefix, out, in, true, std);
+  for (size_t i = first; i < out_.specs.size(); ++i) out_.specs[i].buffer = true;
+}
+
 void SpecBuilder::fused(const std::string& prefix, const std::vector<Part>& parts, i64 in, bool bias,
                         double std, bool transposed) {
   i64 total = 0;

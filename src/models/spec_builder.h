@@ -21,6 +21,8 @@ class SpecBuilder {
   // `prefix.weight` (out, in) and `prefix.bias`. transposed: stored (in, out).
   void linear(const std::string& prefix, i64 out, i64 in, bool bias, double std, bool transposed = false,
               HeadsOf heads = {});
+  // A linear layer that files hold and nothing reads: never trained, saved as it came.
+  void idle_linear(const std::string& prefix, i64 out, i64 in, double std);
   // Parts of a fused projection stored as one tensor of sum(rows) outputs: `prefix.weight[part]`.
   struct Part {
     std::string name;

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "models/attention_block.h"
-#include "models/model.h"
+#include "models/families.h"
 #include "models/relative_bias.h"
 #include "models/spec_builder.h"
 #include "ops/elementwise.h"

@@ -13,7 +13,11 @@ namespace redco {
 namespace {
 
 bool is_encoder(const Model& model) {
-  return model.task() == ModelTask::masked_lm || model.task() == ModelTask::sequence_classification;
+  return model.task() == ModelTask::masked_lm || model.task() == ModelTask::sequence_classification ||
+         model.task() == ModelTask::image_classification;
+}
+bool reads_images(const Model& model) {
+  return model.task() == ModelTask::image_classification || model.task() == ModelTask::image_captioning;
 }
 
 // Ids [rows, length] of the file, of the same shape as another field of the batch.
@@ -40,13 +44,32 @@ void set_targets(TaskInputs& in, const Shape& shape, const std::vector<i32>& tar
   in.targets = from_ids(shape, targets, batch_layout());
 }
 
+Tensor read_images(const Expected& e) {
+  const std::vector<double> values = e.values("pixel_values");
+  const std::vector<float> pixels(values.begin(), values.end());
+  return from_values(e.shape("pixel_values"), std::span(pixels), batch_layout());
+}
+
+// One class a row.
+void set_classes(TaskInputs& in, const Expected& e, i64 rows) {
+  const std::vector<i32> classes = e.has("labels") ? e.row_ids("labels") : std::vector<i32>(rows, -100);
+  if (static_cast<i64>(classes.size()) != rows)
+    throw ContentsError("[verify] {}: {} 'labels' for {} rows of inputs", e.path(), classes.size(), rows);
+  set_targets(in, {rows}, classes);
+}
+
 TaskInputs read_encoder_inputs(const Model& model, const Expected& e) {
+  TaskInputs in;
+  if (reads_images(model)) {
+    in.encoder.pixel_values = read_images(e);
+    set_classes(in, e, in.encoder.pixel_values.size(0));
+    return in;
+  }
   const Layout rows = batch_layout();
   const Shape shape = e.shape("input_ids");
   const auto tensor = [&](const char* name, i32 absent) {
     return from_ids(shape, ids_like(e, name, "input_ids", absent), rows);
   };
-  TaskInputs in;
   in.encoder.input_ids = tensor("input_ids", 0);
   in.encoder.key_mask = tensor("attention_mask", 1);
   if (e.has("token_type_ids")) in.encoder.token_type_ids = tensor("token_type_ids", 0);
@@ -54,11 +77,7 @@ TaskInputs read_encoder_inputs(const Model& model, const Expected& e) {
     set_targets(in, shape, ids_like(e, "labels", "input_ids", -100));
     return in;
   }
-  const std::vector<i32> classes = e.has("labels") ? e.row_ids("labels") : std::vector<i32>(shape[0], -100);
-  if (static_cast<i64>(classes.size()) != shape[0])
-    throw ContentsError("[verify] {}: 'labels' has {} rows, 'input_ids' {}", e.path(), classes.size(),
-                        shape[0]);
-  set_targets(in, {shape[0]}, classes);
+  set_classes(in, e, shape[0]);
   return in;
 }
 
@@ -82,23 +101,31 @@ TaskInputs read_task_inputs(const Model& model, const Expected& e) {
   if (two && !e.has("decoder_input_ids") && !e.has("labels"))
     throw ContentsError("[verify] {}: a {} model needs 'decoder_input_ids' or 'labels'", e.path(),
                         name_of(model.task()));
-  e.check_ids("input_ids", model.vocab_size());
+  const bool images = reads_images(model);
+  if (!images) e.check_ids("input_ids", model.vocab_size());
   if (is_encoder(model)) return read_encoder_inputs(model, e);
-  const Tensor ids = from_ids(e.shape("input_ids"), e.ids("input_ids"), rows);
-  const std::vector<i32> mask = ids_like(e, "attention_mask", "input_ids", 1);
-  const Tensor key_mask = from_ids(ids.shape(), mask, rows);
+  Tensor ids, key_mask;
+  std::vector<i32> mask;
+  if (images) {
+    in.encoder.pixel_values = read_images(e);
+  } else {
+    ids = from_ids(e.shape("input_ids"), e.ids("input_ids"), rows);
+    mask = ids_like(e, "attention_mask", "input_ids", 1);
+    key_mask = from_ids(ids.shape(), mask, rows);
+  }
+  const i64 B = images ? in.encoder.pixel_values.size(0) : ids.size(0);
 
   const std::string decoded = !two                         ? "input_ids"
                               : e.has("decoder_input_ids") ? "decoder_input_ids"
                                                            : "labels";
   const Shape shape = e.shape(decoded);
   const std::vector<i32> labels = ids_like(e, "labels", decoded, -100);
-  if (shape.size() != 2 || shape[0] != ids.size(0))
-    throw ContentsError("[verify] {}: '{}' has shape {} beside {} rows of 'input_ids'", e.path(), decoded,
-                        to_string(shape), ids.size(0));
+  if (shape.size() != 2 || shape[0] != B)
+    throw ContentsError("[verify] {}: '{}' has shape {} beside {} rows of inputs", e.path(), decoded,
+                        to_string(shape), B);
   const i64 T = shape[1];
   if (two) {
-    in.encoder = {.input_ids = ids, .key_mask = key_mask};
+    if (!images) in.encoder = {.input_ids = ids, .key_mask = key_mask};
     std::vector<i32> decoder_ids;
     if (decoded == "labels") {
       for (i64 r = 0; r < shape[0]; ++r)

@@ -32,6 +32,14 @@ Json minimal(const std::string& family) {
     return {{"model_type", family},         {"vocab_size", 11},      {"d_model", 8},
             {"encoder_layers", 2},          {"decoder_layers", 2},   {"encoder_attention_heads", 2},
             {"decoder_attention_heads", 2}, {"encoder_ffn_dim", 16}, {"decoder_ffn_dim", 16}};
+  if (family == "vit")
+    return {{"model_type", family},
+            {"hidden_size", 8},
+            {"num_hidden_layers", 2},
+            {"num_attention_heads", 2},
+            {"intermediate_size", 16}};
+  if (family == "vision-encoder-decoder")
+    return {{"model_type", family}, {"encoder", minimal("vit")}, {"decoder", minimal("gpt2")}};
   if (family == "bert" || family == "roberta")
     return {{"model_type", family},   {"vocab_size", 11},         {"hidden_size", 8},
             {"num_hidden_layers", 2}, {"num_attention_heads", 2}, {"intermediate_size", 16}};
@@ -180,6 +188,14 @@ TEST(ModelConfigs, UnsupportedValuesAreErrorsThatSayWhatIs) {
       {"bert", {{"id2label", {{"0", "a"}}}, {"num_labels", 2}}, "names 1 classes"},
       {"roberta", {{"pad_token_id", nullptr}}, "positions are counted from it"},
       {"roberta", {{"max_position_embeddings", 2}}, "no position is left"},
+      {"vit", {{"image_size", 30}}, "no whole number of patches"},
+      {"vit", {{"image_size", {32, "a"}}}, "[height, width]"},
+      {"vit", {{"patch_size", {8, 8, 8}}}, "[height, width]"},
+      {"vit", {{"architectures", {"ViTForMaskedImageModeling"}}}, "ViTForImageClassification"},
+      {"vision-encoder-decoder", {{"encoder", nullptr}}, "encoder"},
+      {"vision-encoder-decoder", {{"encoder", minimal("bert")}}, "config.json: encoder: model_type=\"bert\""},
+      {"vision-encoder-decoder", {{"decoder", {{"n_embd", 8}}}}, "config.json: decoder: model_type"},
+      {"vision-encoder-decoder", {{"decoder_start_token_id", 11}}, "less than vocab_size=11"},
   };
   for (const Bad& c : cases)
     EXPECT_THAT(error_of(c.family, c.settings), HasSubstr(c.says)) << c.family << " " << c.settings.dump();
@@ -265,6 +281,17 @@ TEST(ModelConfigs, SettingsDecideWhichParametersThereAre) {
   };
   classes("bert", "BertForSequenceClassification", "classifier.bias");
   classes("roberta", "RobertaForSequenceClassification", "classifier.out_proj.bias");
+
+  // A memory of another width is projected; the pooler that nothing reads is kept, not trained.
+  EXPECT_FALSE(has(*make("vision-encoder-decoder"), "enc_to_dec_proj.weight"));
+  Json narrow = minimal("vit");
+  narrow.update({{"hidden_size", 4}, {"num_attention_heads", 1}});
+  const auto captions = make("vision-encoder-decoder", {{"encoder", narrow}});
+  EXPECT_TRUE(has(*captions, "enc_to_dec_proj.bias"));
+  EXPECT_TRUE(has(*captions, "decoder.transformer.h.1.crossattention.c_attn.weight[k]"));
+  EXPECT_FALSE(has(*captions, "decoder.transformer.h.1.crossattention.c_attn.weight[q]"));
+  for (const ParamSpec& s : captions->params().specs)
+    EXPECT_EQ(s.trained(), !s.name.starts_with("encoder.pooler")) << s.name;
 }
 
 TEST(ModelConfigs, TwoStacksKnowWhatTheirDecoderBeginsWith) {

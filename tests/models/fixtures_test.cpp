@@ -26,7 +26,7 @@ std::string param_name(const ::testing::TestParamInfo<Fixtures::ParamType>& info
 INSTANTIATE_TEST_SUITE_P(Families, Fixtures,
                          ::testing::Combine(::testing::Values("gpt2", "gptj", "opt", "llama", "t5", "t5-v1_1",
                                                               "bart", "bert-seqcls", "bert-mlm",
-                                                              "roberta-seqcls"),
+                                                              "roberta-seqcls", "vit", "vit-gpt2"),
                                             ::testing::ValuesIn(kMeshes)),
                          param_name);
 

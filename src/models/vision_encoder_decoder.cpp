@@ -1,0 +1,74 @@
+// An image encoder and a text decoder with cross-attention (Li et al. 2021): ViT and GPT-2.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "models/families.h"
+#include "models/gpt2.h"
+#include "models/vit.h"
+
+namespace redco {
+
+namespace {
+
+class VisionEncoderDecoder : public Model {
+ public:
+  // `encoder`, `decoder`: the two parts of the config.
+  VisionEncoderDecoder(ModelConfig& c, ModelConfig& encoder, ModelConfig& decoder)
+      : encoder_(encoder, "encoder."), decoder_(decoder, "decoder.", true) {
+    family_ = "vision-encoder-decoder";
+    task_ = ModelTask::image_captioning;
+    vocab_size_ = decoder_.vocab_size();
+    max_length_ = decoder_.max_length();
+    n_layers_ = decoder_.layers();
+    decoder_start_token_id_ = c.token_or("decoder_start_token_id", -1, vocab_size_);
+    pad_token_id_ = c.token_or("pad_token_id", -1, vocab_size_);
+    const i64 pooled = encoder.integer_or("pooler_output_size", encoder_.width());
+    encoder.inert({"pooler_act", "tie_word_embeddings"});
+    c.expect("is_encoder_decoder", {"true"});
+    c.inert({"encoder", "decoder", "tie_word_embeddings"});  // the decoder's config says what is tied
+    encoder.finish();
+    decoder.finish();
+    c.finish();
+
+    SpecBuilder b(params_);
+    encoder_.declare(b);
+    // transformers makes the encoder with a pooler that nothing reads.
+    b.idle_linear("encoder.pooler.dense", pooled, encoder_.width(), encoder_.init_std());
+    decoder_.declare(b);
+    projected_ = encoder_.width() != decoder_.width();
+    if (projected_)
+      b.linear("enc_to_dec_proj", decoder_.width(), encoder_.width(), true, encoder_.init_std());
+    config_json_ = c.dump();
+  }
+
+  Tensor encode(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
+    const Tensor x = encoder_.run(p, in.pixel_values, o);
+    Scope s("memory");
+    return projected_ ? dense(p, "enc_to_dec_proj", x, o) : x;
+  }
+  Tensor apply(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const override {
+    return decoder_.apply(p, in, o);
+  }
+
+  std::string canonical_name(const std::string& stored) const override {
+    const std::string prefix = "decoder.";
+    if (!stored.starts_with(prefix)) return stored;
+    const std::string name = Gpt2Decoder::canonical_name(stored.substr(prefix.size()));
+    return name.empty() ? name : prefix + name;
+  }
+
+ private:
+  VitEncoder encoder_;
+  Gpt2Decoder decoder_;
+  bool projected_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_vision_encoder_decoder(ModelConfig& c) {
+  ModelConfig encoder = c.part("encoder", "vit"), decoder = c.part("decoder", "gpt2");
+  return std::make_unique<VisionEncoderDecoder>(c, encoder, decoder);
+}
+
+}  // namespace redco

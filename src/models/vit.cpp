@@ -1,0 +1,182 @@
+#include "models/vit.h"
+
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "models/attention_block.h"
+#include "models/families.h"
+#include "ops/create.h"
+#include "ops/elementwise.h"
+#include "ops/linear.h"
+#include "ops/shape.h"
+
+namespace redco {
+
+namespace {
+
+// A size in pixels: one number, or [height, width].
+std::pair<i64, i64> read_size(ModelConfig& c, const char* key, i64 fallback) {
+  const auto v = nlohmann::json::parse(c.json(key));
+  if (!v.is_array()) {
+    const i64 n = c.integer_or(key, fallback);
+    return {n, n};
+  }
+  const auto good = [](const nlohmann::json& n) {
+    return n.is_number_integer() && n.get<i64>() >= 1 && n.get<i64>() <= (1 << 20);
+  };
+  if (v.size() != 2 || !good(v[0]) || !good(v[1]))
+    c.fail(key, "expected a number of pixels, or [height, width]");
+  return {v[0].get<i64>(), v[1].get<i64>()};
+}
+
+}  // namespace
+
+VitEncoder::VitEncoder(ModelConfig& c, std::string prefix) : prefix_(std::move(prefix)) {
+  width_ = c.integer("hidden_size");
+  layers_ = c.integer("num_hidden_layers", 0);
+  inner_ = c.integer("intermediate_size");
+  const i64 H = c.integer("num_attention_heads");
+  if (width_ % H != 0)
+    c.fail("num_attention_heads", fmt::format("hidden_size={} is no multiple of it", width_));
+  heads_ = {H, H, width_ / H};
+  channels_ = c.integer_or("num_channels", 3);
+  std::tie(height_, width_pixels_) = read_size(c, "image_size", 224);
+  std::tie(patch_height_, patch_width_) = read_size(c, "patch_size", 16);
+  if (height_ % patch_height_ != 0 || width_pixels_ % patch_width_ != 0)
+    c.fail("patch_size",
+           fmt::format("an image of {} x {} pixels is no whole number of patches", height_, width_pixels_));
+  activation_ = c.activation_or("hidden_act", "gelu");
+  dropout_ = c.rate_or("hidden_dropout_prob", 0);
+  attention_dropout_ = c.rate_or("attention_probs_dropout_prob", 0);
+  qkv_bias_ = c.boolean_or("qkv_bias", true);
+  eps_ = c.positive_or("layer_norm_eps", 1e-12);
+  std_ = c.number_or("initializer_range", 0.02);
+  c.inert({"encoder_stride"});  // of masked image modelling
+}
+
+std::string VitEncoder::layer(i64 i) const { return at(fmt::format("encoder.layer.{}", i)); }
+
+void VitEncoder::declare(SpecBuilder& b) const {
+  const auto [H, K, D] = heads_;
+  const HeadsOf q{0, H, K, D, false}, kv{0, H, K, D, true}, o{1, H, K, D, false};
+  const std::string patches = at("embeddings.patch_embeddings.projection");
+  b.add(at("embeddings.cls_token"), {1, 1, width_}, ParamKind::other, {Init::Kind::normal, std_});
+  b.add(at("embeddings.position_embeddings"), {1, positions(), width_}, ParamKind::embedding,
+        {Init::Kind::normal, std_});
+  b.add(patches + ".weight", {width_, channels_, patch_height_, patch_width_}, ParamKind::conv,
+        {Init::Kind::normal, std_});
+  b.add(patches + ".bias", {width_}, ParamKind::bias, {Init::Kind::zeros, 0});
+  for (i64 i = 0; i < layers_; ++i) {
+    const std::string h = layer(i), a = h + ".attention.";
+    b.linear(a + "attention.query", width_, width_, qkv_bias_, std_, false, q);
+    b.linear(a + "attention.key", width_, width_, qkv_bias_, std_, false, kv);
+    b.linear(a + "attention.value", width_, width_, qkv_bias_, std_, false, kv);
+    b.linear(a + "output.dense", width_, width_, true, std_, false, o);
+    b.linear(h + ".intermediate.dense", inner_, width_, true, std_);
+    b.linear(h + ".output.dense", width_, inner_, true, std_);
+    b.norm(h + ".layernorm_before", width_, true);
+    b.norm(h + ".layernorm_after", width_, true);
+  }
+  b.norm(at("layernorm"), width_, true);
+}
+
+// Patches don't overlap: the convolution is a linear layer on the pixels of each.
+Tensor VitEncoder::embed(const ParamTree& p, const Tensor& pixels) const {
+  if (pixels.visible() != 4 || pixels.size(1) != channels_ || pixels.size(2) != height_ ||
+      pixels.size(3) != width_pixels_)
+    throw ContentsError("[model] images of shape {}; the model's are ({}, {}, {})", to_string(pixels.shape()),
+                        channels_, height_, width_pixels_);
+  const i64 B = pixels.size(0), rows = height_ / patch_height_, columns = width_pixels_ / patch_width_;
+  const i64 size = channels_ * patch_height_ * patch_width_;
+  // [B, rows, columns, channels, patch height, patch width]
+  const Tensor cut = permute(reshape(pixels, {B, channels_, rows, patch_height_, columns, patch_width_}),
+                             {0, 2, 4, 1, 3, 5});
+  const std::string name = at("embeddings.patch_embeddings.projection");
+  const Tensor patches = linear(reshape(cut, {B, rows * columns, size}),
+                                reshape(p[name + ".weight"], {width_, size}), p[name + ".bias"]);
+  const Tensor first = broadcast_to(p[at("embeddings.cls_token")], {B, 1, width_});
+  return concat({first, patches}, 1) + p[at("embeddings.position_embeddings")];
+}
+
+Tensor VitEncoder::block(const ParamTree& p, const ApplyOptions& o, i64 i, const Tensor& x0) const {
+  const std::string h = layer(i), a = h + ".attention.";
+  Tensor x = x0;
+  {
+    Scope s("attention");
+    const AttentionSettings settings{.scale = 1 / std::sqrt(static_cast<double>(heads_.head_dim)),
+                                     .causal = false,
+                                     .dropout = attention_dropout_};
+    const AttentionBlock attention = {a + "attention.query",
+                                      a + "attention.key",
+                                      a + "attention.value",
+                                      a + "output.dense",
+                                      heads_,
+                                      settings};
+    const Tensor y = self_attention(p, attention, o, i, layer_norm(p, h + ".layernorm_before", x, eps_), {});
+    x = x + dropout(o, "attention_out", dropout_, y);
+  }
+  Scope s("mlp");
+  const Tensor m = layer_norm(p, h + ".layernorm_after", x, eps_);
+  const Tensor f = activate(activation_, dense(p, h + ".intermediate.dense", m, o));
+  return x + dropout(o, "mlp_out", dropout_, dense(p, h + ".output.dense", f, o));
+}
+
+Tensor VitEncoder::run(const ParamTree& p, const Tensor& pixels, const ApplyOptions& o) const {
+  Tensor x;
+  {
+    Scope s("embedding");
+    x = dropout(o, prefix_ + "embedding", dropout_, embed(p, pixels));
+  }
+  ApplyOptions own = o;
+  own.cache = nullptr;
+  for (i64 i = 0; i < layers_; ++i) {
+    if (o.hidden_states) o.hidden_states->push_back(x);
+    x = run_block(o, layer(i), x, [this, &p, own, i](const Tensor& h) { return block(p, own, i, h); });
+  }
+  if (o.hidden_states) o.hidden_states->push_back(x);  // before the last norm
+  return layer_norm(p, at("layernorm"), x, eps_);
+}
+
+namespace {
+
+class Vit : public Model {
+ public:
+  explicit Vit(ModelConfig& c) : encoder_(c, "vit.") {
+    family_ = "vit";
+    task_ = ModelTask::image_classification;
+    n_layers_ = encoder_.layers();
+    max_length_ = encoder_.positions();
+    c.expect("architectures", {"[\"ViTForImageClassification\"]", "[]"});
+    c.inert({"pooler_act", "pooler_output_size", "tie_word_embeddings"});  // no pooler here
+    const i64 labels = c.labels();
+    c.finish();
+    SpecBuilder b(params_);
+    encoder_.declare(b);
+    b.linear("classifier", labels, encoder_.width(), true, encoder_.init_std());
+    config_json_ = c.dump();
+  }
+
+  // [B, labels], from the class token.
+  Tensor apply_encoder(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
+    const Tensor x = encoder_.run(p, in.pixel_values, o);
+    Scope s("classifier");
+    return dense(p, "classifier", reshape(narrow(x, 1, 0, 1), {x.size(0), encoder_.width()}), o);
+  }
+
+  // ViTModel's pooler, which classification doesn't have.
+  std::string canonical_name(const std::string& stored) const override {
+    return stored.starts_with("vit.pooler.") ? "" : stored;
+  }
+
+ private:
+  VitEncoder encoder_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_vit(ModelConfig& c) { return std::make_unique<Vit>(c); }
+
+}  // namespace redco
