@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "text/hf_number.h"
 
 namespace redco {
 namespace {
@@ -30,8 +31,8 @@ class Reader : public nlohmann::json_sax<json> {
   bool number_unsigned(number_unsigned_t v) override {
     return integer(v > static_cast<u64>(INT64_MAX) ? INT64_MAX : static_cast<i64>(v), json(v));
   }
-  bool number_float(number_float_t v, const string_t&) override {
-    if (mode_ == Mode::pieces && inner_) return score(v);
+  bool number_float(number_float_t v, const string_t& text) override {
+    if (mode_ == Mode::pieces && inner_) return score(hf_number(text));
     return scalar(json(v));
   }
   bool string(string_t& v) override {
