@@ -10,7 +10,7 @@
 namespace redco {
 
 struct EvalOutputs {
-  std::vector<std::string> lines;         // Pipeline::output() of each example, one JSON object each
+  std::vector<std::string> lines;         // Pipeline::output() of each example, on the first rank
   std::map<std::string, double> metrics;  // Pipeline::output_metrics() of all; the same on every rank
 };
 
