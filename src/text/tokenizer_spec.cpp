@@ -167,7 +167,7 @@ class Reader : public nlohmann::json_sax<json> {
   }
 
   bool merge(std::string& v) {
-    if (!inner_) {  // "left right"
+    if (!inner_) {                                 // "left right"
       if (v.starts_with("#version")) return true;  // the first line of a merges.txt
       const auto space = v.find(' ');
       if (space == std::string::npos || v.find(' ', space + 1) != std::string::npos)

@@ -28,10 +28,10 @@ struct CategoryRun {
   const char* category;  // Lu, Nd, ...
 };
 
-extern const CodeRange kTableNumeric[], kTableWord[], kTablePunctuation[], kTableOther[], kTableNonspacing[], kTableMark[], kTableExtends[],
-    kTablePrepends[], kTableNormalizing[];
-extern const std::size_t kSizeNumeric, kSizeWord, kSizePunctuation, kSizeOther, kSizeNonspacing, kSizeMark, kSizeExtends,
-    kSizePrepends, kSizeNormalizing;
+extern const CodeRange kTableNumeric[], kTableWord[], kTablePunctuation[], kTableOther[], kTableNonspacing[],
+    kTableMark[], kTableExtends[], kTablePrepends[], kTableNormalizing[];
+extern const std::size_t kSizeNumeric, kSizeWord, kSizePunctuation, kSizeOther, kSizeNonspacing, kSizeMark,
+    kSizeExtends, kSizePrepends, kSizeNormalizing;
 extern const LowerRun kTableLower[];
 extern const std::size_t kSizeLower;
 extern const ScriptRun kTableScripts[];
