@@ -94,13 +94,15 @@ ShownData show_data(const JobConfig& job, bool evaluation, i64 n) {
     const RowCounts& c = examples->rows().counts();
     out.examples = examples->index().size();
     out.bad = examples->index().n_bad();
-    out.row_targets = examples->index().n_targets();
+    out.targets = examples->index().n_targets();
     out.split = static_cast<i64>(c.split);
     out.truncated = static_cast<i64>(c.truncated);
     out.skipped = static_cast<i64>(c.skipped + c.without_target);
   } else {
     out.examples = out.rows;
-    out.row_targets = out.row_tokens;
+    const TokenIndex& text = dynamic_cast<const WindowDataset&>(*data).index();
+    // The first token of each document, where nothing before it is seen.
+    out.targets = out.row_tokens - (job.data.segmented() ? text.n_documents() - 1 : 0);
   }
   const bool packed = !evaluation && job.data.packing;
   const double places =
@@ -142,7 +144,7 @@ std::string to_json(const ShownData& d) {
             {"rows", d.rows},
             {"max_length", d.max_length},
             {"tokens", d.row_tokens},
-            {"targets", d.row_targets},
+            {"targets", d.targets},
             {"shortest_row", d.shortest},
             {"longest_row", d.longest},
             {"padding", d.padding},

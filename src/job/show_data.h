@@ -26,14 +26,15 @@ struct ShownData {
   bool evaluation = false;
   std::vector<std::string> summary;  // lines for people
   i64 rows = 0, max_length = 0;
-  i64 row_tokens = 0, row_targets = 0;  // of all rows
-  i64 shortest = 0, longest = 0;        // rows, in tokens
-  double padding = 0;                   // share of rows x max_length without a token, where rows are packed
+  i64 row_tokens = 0;             // of all rows
+  i64 targets = 0;                // of all windows; of all examples, before any of them is cut
+  i64 shortest = 0, longest = 0;  // rows, in tokens
+  double padding = 0;             // share of rows x max_length without a token, where rows are packed
   i64 examples = 0, truncated = 0, split = 0, skipped = 0, bad = 0;
   std::vector<ShownRow> shown;
 };
 
-// Builds the data of a split as training would, and reads its first n rows. Counts over all rows are exact.
+// Builds the data of a split as training would, and reads its first n rows.
 ShownData show_data(const JobConfig& job, bool evaluation, i64 n);
 
 // Tokens as the vocabulary writes them, a space between; the loss counts those in brackets, in green where

@@ -1,0 +1,267 @@
+// Texts and examples through pipeline lm: what a row may see, what the loss counts, on any mesh; and reading
+// ahead.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/error.h"
+#include "ckpt/params_io.h"
+#include "pipelines/pipelines.h"
+#include "support/ranks.h"
+#include "support/temp_dir.h"
+#include "train/lm_dataset.h"
+#include "train/prefetch.h"
+#include "train/trainer.h"
+
+namespace redco {
+namespace {
+
+using namespace redco::testing;
+using test::slurp;
+using test::spill;
+
+const std::string kFixtures = REDCO_FIXTURES;
+
+std::unique_ptr<Model> fixture_model(const std::string& name) {
+  const std::string path = kFixtures + "/" + name + "/config.json";
+  return make_model(ModelConfig(slurp(path), path));
+}
+
+ParamTree fixture_params(const Model& model, const std::string& name) {
+  const ModelParams& p = model.params();
+  ParamTree tree = make_params(p, shard_specs(p.specs, Context::current().mesh().mp, {}).layouts);
+  ckpt::load_params(
+      tree, ckpt::ModelFiles::open(kFixtures + "/" + name),
+      [&](const std::string& n) { return model.canonical_name(n); }, p.aliases);
+  return tree;
+}
+
+class LmData : public ::testing::Test {
+ protected:
+  std::string cache() const { return dir_ / "cache"; }
+  // Rows of JSONL lines.
+  std::shared_ptr<ExampleDataset> examples(const std::string& lines, const RowSettings& s, bool segmented,
+                                           const Tokenizer& t, bool references = false) const {
+    spill(dir_ / "a.jsonl", lines);
+    const std::string path =
+        build_example_index({.paths = {dir_ / "a.jsonl"}, .references = references}, t, cache());
+    ExampleIndex index = ExampleIndex::open(path);
+    ExampleRows rows = ExampleRows::open(build_rows(index, s));
+    return std::make_shared<ExampleDataset>(std::move(index), std::move(rows), s, segmented);
+  }
+  std::shared_ptr<WindowDataset> windows(const std::string& text, i64 length, const Tokenizer& t,
+                                         Documents documents = Documents::file,
+                                         bool segmented = false) const {
+    spill(dir_ / "a.txt", text);
+    const std::string path = build_token_index({{dir_ / "a.txt"}, documents}, t, cache());
+    return std::make_shared<WindowDataset>(TokenIndex::open(path), length, segmented);
+  }
+  test::TempDir dir_{test::TempDir::in_memory};
+  std::unique_ptr<Tokenizer> bytes_ = load_tokenizer("bytes");
+};
+
+// Pipeline lm with a fixture's model, on the current context.
+struct Lm {
+  explicit Lm(const std::string& name, bool segmented)
+      : model(fixture_model(name)), pipeline(make_lm_pipeline()) {
+    pipeline->model = model.get();
+    pipeline->settings_json = segmented ? R"({"data": {"segmented": true}})" : "{}";
+    params.emplace(fixture_params(*model, name));
+  }
+  Batch batch(const Dataset& data, i64 first, i64 rows) const {
+    const Context& c = Context::current();
+    MicroBatchRequest r{.numbers = {}, .mine = shard_range(rows, 1, c.mesh().dp, c.coord().dp)};
+    for (i64 i = 0; i < rows; ++i) r.numbers.push_back(first + i);
+    const MicroBatchExamples m = read_examples(data, r);
+    return pipeline->collate(m.mine, m.shape);
+  }
+  std::vector<double> logits(const Batch& b) const {
+    const auto samples = b.fields.find("samples");
+    const bool segmented = samples != b.fields.end();
+    return to_values(model->apply(*params,
+                                  {b["input_ids"], b["positions"], segmented ? samples->second : Tensor()},
+                                  {.segmented = segmented}));
+  }
+  std::unique_ptr<Model> model;
+  std::unique_ptr<Pipeline> pipeline;
+  std::optional<ParamTree> params;
+};
+
+std::string prompt_line(const std::string& prompt, const std::string& completion) {
+  return nlohmann::json{{"prompt", prompt}, {"completion", completion}}.dump() + "\n";
+}
+
+TEST_F(LmData, WhatARowHolds) {
+  const std::string lines = prompt_line("ab", "c") + R"({"text": "xyz", "id": "t"})" + "\n";
+  const auto apart = examples(lines, {.max_length = 8}, true, *bytes_);
+  ASSERT_EQ(apart->size(), 1);
+  EXPECT_EQ(apart->length(0), 8);
+  const Example e = apart->get(0);
+  EXPECT_EQ(e.ids.at("input_ids"), (std::vector<i32>{'a', 'b', 'c', 256, 'x', 'y', 'z', 256}));
+  EXPECT_EQ(e.ids.at("labels"), (std::vector<i32>{-100, 'c', 256, -100, 'y', 'z', 256, -100}));
+  EXPECT_EQ(e.ids.at("samples"), (std::vector<i32>{1, 1, 1, 1, 2, 2, 2, 2}));
+  const auto across = examples(lines, {.max_length = 8}, false, *bytes_);
+  const Example a = across->get(0);
+  EXPECT_EQ(a.ids.at("labels"), (std::vector<i32>{-100, 'c', 256, 'x', 'y', 'z', 256, -100}));
+  EXPECT_EQ(a.ids.count("samples"), 0u);
+  EXPECT_NE(across->fingerprint(), apart->fingerprint());
+  const auto single = examples(lines, {.max_length = 8, .packing = false}, false, *bytes_, true);
+  ASSERT_EQ(single->size(), 2);
+  EXPECT_EQ(single->get(0).ids.at("prompt"), (std::vector<i32>{'a', 'b'}));
+  EXPECT_EQ(single->get(0).text, "c");
+  EXPECT_EQ(single->get(1).id, "\"t\"");
+  EXPECT_EQ(single->get(1).ids.count("prompt"), 0u);
+  // Documents in a window: the last token of one announces nothing of the next.
+  const auto text = windows("ab\nxyz\n", 16, *bytes_, Documents::line, true)->get(0);
+  EXPECT_EQ(text.ids.at("input_ids"), (std::vector<i32>{'a', 'b', 256, 'x', 'y', 'z'}));
+  EXPECT_EQ(text.ids.at("labels"), (std::vector<i32>{'b', 256, -100, 'y', 'z', 256}));
+  EXPECT_EQ(text.ids.at("samples"), (std::vector<i32>{1, 1, 1, 2, 2, 2}));
+}
+
+// Bit by bit the same logits for the second example whatever the first one says, on any mesh; and, up to the
+// rounding of sums in another order, those that it has alone in a row.
+TEST_F(LmData, ExamplesOfARowDontSeeOneAnother) {
+  const std::string second = prompt_line("What is 2 + 3?", " five, I think");
+  std::vector<std::shared_ptr<ExampleDataset>> all;
+  for (const std::string& first : {prompt_line("Some prompt", " and an end"),
+                                   prompt_line("Quite other", " words here"), std::string()}) {
+    all.push_back(examples(first + second, {.max_length = 60}, true, *bytes_));
+    ASSERT_EQ(all.back()->size(), 1);
+  }
+  const i64 n = all[0]->length(0), m = all[2]->length(0);
+  ASSERT_EQ(n, all[1]->length(0));
+  for (const std::string name : {"gpt2", "llama", "opt", "gptj"})
+    for (const Mesh mesh : {Mesh{1, 1}, Mesh{1, 2}})
+      on_mesh(mesh, [&](Context&) {
+        const Lm lm(name, true);
+        const auto logits = [&](int k) { return lm.logits(lm.batch(*all[static_cast<size_t>(k)], 0, 1)); };
+        const auto a = logits(0), b = logits(1), alone = logits(2);
+        const i64 head = (n - m) * lm.model->vocab_size();
+        const std::vector<double> of_a(a.begin() + head, a.end()), of_b(b.begin() + head, b.end());
+        EXPECT_EQ(of_a, of_b) << name << " mp " << mesh.mp;
+        EXPECT_NE(a, b);
+        // 2 layers of fp32: a few hundred roundings of 6e-8, relative to the largest logit.
+        EXPECT_LT(distance(of_a, alone), 1e-5) << name;
+      });
+}
+
+// Loss and perplexity of transformers in fp64 (scripts/make_perplexity_fixture.py); fp32 sums of 600 terms.
+TEST_F(LmData, PerplexityIsThatOfTransformers) {
+  const auto expected = nlohmann::json::parse(slurp(kFixtures + "/perplexity/expected.json"));
+  for (const auto& [name, e] : expected.items()) {
+    const auto tokenizer = load_tokenizer(kFixtures + "/tokenizers/" + e["tokenizer"].get<std::string>());
+    const auto data = windows(slurp(kFixtures + "/perplexity/text.txt"), e["max_length"], *tokenizer);
+    EXPECT_EQ(data->index().size(), e["tokens"].get<i64>());
+    for (const Mesh mesh : {Mesh{1, 1}, Mesh{2, 2}})
+      on_mesh(mesh, [&](Context&) {
+        const Lm lm(name, false);
+        const auto metrics = evaluate(*lm.pipeline, *lm.params, *data, 3);
+        const double loss = e["loss"], perplexity = e["perplexity"];
+        EXPECT_NEAR(metrics.at("loss"), loss, 1e-6 * loss) << name;
+        EXPECT_NEAR(metrics.at("perplexity"), perplexity, 1e-5 * perplexity) << name;
+      });
+  }
+}
+
+// Packed or an example a row, on any mesh: the same mean over the same targets.
+TEST_F(LmData, LossOfExamplesOnEveryMesh) {
+  std::string lines;
+  for (int k = 0; k < 23; ++k)
+    lines +=
+        prompt_line("question " + std::to_string(k * k), std::string(1 + k % 5, static_cast<char>('a' + k)));
+  const auto packed = examples(lines, {.max_length = 48}, true, *bytes_);
+  const auto single = examples(lines, {.max_length = 48, .packing = false}, true, *bytes_);
+  EXPECT_LT(packed->size(), single->size());
+  double first = 0;
+  for (const Mesh mesh : {Mesh{1, 1}, Mesh{2, 1}, Mesh{1, 2}, Mesh{2, 2}})
+    for (const auto& data : {packed, single})
+      on_mesh(mesh, [&](Context& c) {
+        const Lm lm("llama", true);
+        const double loss = evaluate(*lm.pipeline, *lm.params, *data, 4).at("loss");
+        if (c.world().rank() != 0) return;
+        if (first == 0) first = loss;
+        EXPECT_NEAR(loss, first, 2e-6 * first);  // another order of fp32 sums
+      });
+}
+
+TEST_F(LmData, AMicroBatchWithoutATarget) {
+  // Split pieces of a long prompt: the first two rows have nothing to learn.
+  const auto data = examples(prompt_line(std::string(30, 'p'), "c"),
+                             {.max_length = 12, .packing = false, .too_long = "split"}, true, *bytes_);
+  ASSERT_EQ(data->size(), 3);
+  on_mesh({2, 1}, [&](Context&) {
+    Lm lm("gpt2", true);
+    const Batch none = lm.batch(*data, 0, 2);
+    TrainStep step(*lm.pipeline, *lm.params, {});
+    const StepOutcome a = step.run({none}, {0}, 0, 0, 1e-3);
+    EXPECT_EQ(a.weight, 0);
+    EXPECT_EQ(a.loss, 0);
+    EXPECT_TRUE(a.finite);
+    // Beside one that has some: as if it were not there.
+    const StepOutcome b = step.run({none, lm.batch(*data, 2, 1)}, {0, 2}, 1, 0, 1e-3);
+    EXPECT_EQ(b.weight, 2);
+    EXPECT_GT(b.loss, 0);
+    EXPECT_TRUE(b.finite);
+  });
+}
+
+// Numbers as examples; counts where it is read.
+class Counting : public Dataset {
+ public:
+  explicit Counting(bool concurrent) : concurrent_(concurrent) {}
+  i64 size() const override { return 100; }
+  i64 length(i64 i) const override { return i % 7 + 1; }
+  Example get(i64 i) const override {
+    if (i == 66) throw ContentsError("example {} is damaged", i);
+    elsewhere += std::this_thread::get_id() != home_;
+    ++reads;
+    return {.ordinal = i, .ids = {{"x", {static_cast<i32>(i)}}}};
+  }
+  std::string fingerprint() const override { return ""; }
+  bool concurrent() const override { return concurrent_; }
+  mutable std::atomic<int> reads = 0, elsewhere = 0;
+
+ private:
+  bool concurrent_;
+  std::thread::id home_ = std::this_thread::get_id();
+};
+
+TEST(Prefetcher, ReadsTheNextStepWhileThisOneIsComputed) {
+  const auto request = [](i64 step) {
+    return StepRequest{{{step, step + 1, step + 2}, {1, 3}}, {{step + 3}, {0, 0}}};
+  };
+  for (const bool concurrent : {true, false}) {
+    const auto data = std::make_shared<Counting>(concurrent);
+    {
+      Prefetcher p;
+      for (i64 step = 0; step < 60; step += 4) {
+        const auto got = p.take(data, request(step), step + 4 < 60 ? request(step + 4) : StepRequest{});
+        ASSERT_EQ(got.size(), 2u);
+        EXPECT_EQ(got[0].shape.rows, 3);
+        EXPECT_EQ(got[0].shape.length,
+                  std::max({data->length(step), data->length(step + 1), data->length(step + 2)}));
+        ASSERT_EQ(got[0].mine.size(), 2u);
+        EXPECT_EQ(got[0].mine[0].ordinal, step + 1);
+        EXPECT_TRUE(got[1].mine.empty());
+      }
+      EXPECT_EQ(p.taken_ahead(), concurrent ? 14 : 0);
+    }
+    EXPECT_EQ(data->reads, 30);  // each once
+    EXPECT_EQ(data->elsewhere, concurrent ? 28 : 0);
+    // Another step than the one announced: read anew.
+    Prefetcher p;
+    p.take(data, request(0), request(4));
+    EXPECT_EQ(p.take(data, request(20), {})[0].mine[0].ordinal, 21);
+    // What reading throws comes where it is asked for, and no earlier.
+    EXPECT_EQ(p.take(data, request(0), request(64)).size(), 2u);
+    EXPECT_THROW(p.take(data, request(64), {}), ContentsError);
+    EXPECT_EQ(p.take(data, request(0), request(64)).size(), 2u);  // never asked for: forgotten
+  }
+}
+
+}  // namespace
+}  // namespace redco
