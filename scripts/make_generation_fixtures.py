@@ -3,7 +3,8 @@
 
 cases.json has greedy and beam searches with settings that no other fixture has (answers and scores), and
 probabilities that a draw would be made from. Every prompt was answered alone, so that nothing depends on
-padding. A case stays only if float64 and weights with relative noise of 1e-5 give the same ids. Needs torch
+padding. A case stays only if float64 and weights with relative noise of 1e-5 give the same ids, and
+if there are as many answers as it asks for (a forced end leaves one). Needs torch
 and transformers 5; tests don't: the files are committed. Usage: scripts/make_generation_fixtures.py
 """
 import copy
@@ -119,6 +120,7 @@ def make(name, config, seed):
         for prompt in rows:
             ids, scores = answers(model, prompt, settings)
             good &= all(answers(v, prompt, settings)[0] == ids for v in variants)
+            good &= all(s > -1e8 for s in scores)  # as many answers as were asked for can be had
             case["answers"].append(ids)
             case["scores"].append(scores)
         dropped += not good
@@ -133,7 +135,7 @@ def make(name, config, seed):
             case["probabilities"].append([float(f"{x:.9g}") for x in p.tolist()])
         draws.append(case)
     ended = sum(len(a[0]) < c["settings"]["max_new_tokens"] for c in cases for a in c["answers"])
-    print(f"{name}: {len(cases)} searches, {dropped} dropped as too close; {ended} answers end early")
+    print(f"{name}: {len(cases)} searches, {dropped} dropped; {ended} answers end early")
     text = json.dumps({"prompts": rows, "searches": cases, "draws": draws}, separators=(",", ":"))
     (folder / "cases.json").write_text(text.replace('{"settings"', '\n{"settings"') + "\n")
 
