@@ -17,8 +17,8 @@ struct TokenizerLines {
 // Each line {"text": "..."} of `input` becomes a line {"ids": [...]} of `output`, with "type_ids" if there
 // are pairs; a line's "id" goes before. Empty lines are passed over. `input` may be gzipped; "-" is standard
 // input and standard output. All CPUs work on it, some 100 kB of lines at a time each; an output file appears
-// whole, at the end. ContentsError with file:line for a line that is no such object or text that is not UTF-8;
-// UsageError for a missing file.
+// whole, at the end. ContentsError with file:line for a line that is no such object or text that is not
+// UTF-8; UsageError for a missing file.
 void encode_lines(const Tokenizer& t, const std::string& input, const std::string& output,
                   const TokenizerLines& o);
 
