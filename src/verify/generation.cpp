@@ -115,7 +115,9 @@ class Generations {
       rows[r].insert(rows[r].end(), answers[r][0].ids.begin(), answers[r][0].ids.end());
       scores.push_back(answers[r][0].score);
     }
-    checks_.ids(name, rows, tokens_.pad);
+    // What fills rows behind their end: transformers' beam search takes a padding id of 0 for none.
+    const bool by_end = s.num_beams > 1 && tokens_.pad == 0 && !tokens_.eos.empty();
+    checks_.ids(name, rows, by_end ? tokens_.eos[0] : tokens_.pad);
     const std::string score_name = name.substr(0, name.rfind("_ids")) + "_scores";
     if (s.num_beams > 1 && expected_.has(score_name)) checks_.values(score_name, scores);
   }
