@@ -71,7 +71,13 @@ def cluster_sets():
     some = [c for c in POINTS if c >= 0x300 and not 0x3400 <= c < 0x20000 - 0x5800 and c < 0xE0000]
     n = normalizers.Precompiled(charsmap([(chr(c), "X") for c in some]))
     prepends = {c for c in some if n.normalize_str(chr(c) + "a") == "X"}
-    return extends, prepends
+    # Conjuncts of Indian scripts: a linker between two consonants keeps a third character with them.
+    scripts = [c for c in some if 0x900 <= c < 0xAC00]
+    n = normalizers.Precompiled(charsmap([(chr(c), "X") for c in scripts]))
+    consonants = {c for c in scripts if "\u0301" in n.normalize_str(f"\u0915\u094d{chr(c)}\u0301")
+                  and c not in extends and "\u0301" not in n.normalize_str(f"{chr(c)}\u0301")}
+    linkers = {c for c in scripts if "\u0301" in n.normalize_str(f"\u0915{chr(c)}\u0937\u0301")} - prepends
+    return extends, prepends, consonants, linkers
 
 
 def scripts():
@@ -152,7 +158,7 @@ def newer():
 
 def main():
     bert = dict(clean_text=False, handle_chinese_chars=False, strip_accents=False, lowercase=False)
-    extends, prepends = cluster_sets()
+    extends, prepends, consonants, linkers = cluster_sets()
     words = pre_tokenizers.Whitespace()
     sets = [
         ("numeric", borders(pre_tokenizers.Digits(individual_digits=True))),
@@ -163,6 +169,8 @@ def main():
         ("mark", removed(normalizers.StripAccents())),
         ("extends", extends),
         ("prepends", prepends),
+        ("consonants", consonants),
+        ("linkers", linkers),
         ("normalizing", normalizing()),
     ]
     with open(sys.argv[1], "w") as f:

@@ -68,6 +68,22 @@ utf8proc_int32_t breaking_like(char32_t c) {
   return same;
 }
 
+// Consonants of Indian scripts with a linker between them are one cluster (rule GB9c).
+struct Conjunct {
+  bool consonant = false, linked = false;
+  void see(char32_t c) {
+    if (find(kTableConsonants, kSizeConsonants, c) != nullptr) {
+      consonant = true;
+      linked = false;
+    } else if (find(kTableLinkers, kSizeLinkers, c) != nullptr) {
+      linked = consonant;
+    } else if (!(hf_classes()[c] & kHfExtends)) {
+      consonant = linked = false;
+    }
+  }
+  bool joins(char32_t c) const { return linked && find(kTableConsonants, kSizeConsonants, c) != nullptr; }
+};
+
 }  // namespace
 
 const std::uint8_t* hf_classes() {
@@ -96,10 +112,14 @@ const char* end_of_cluster(const char* p, const char* end) {
   if (static_cast<unsigned char>(*p) < 0xCC && before < 0x300)
     return carriage_return && *p == '\n' ? p + 1 : p;
   utf8proc_int32_t state = 0;
+  Conjunct conjunct;
+  conjunct.see(before);
   while (p < end) {
     const char* q = p;
     const char32_t c = next_code_point(q);
-    if (utf8proc_grapheme_break_stateful(breaking_like(before), breaking_like(c), &state)) break;
+    const bool joins = conjunct.joins(c);  // utf8proc doesn't know the rule before Unicode 15.1
+    if (utf8proc_grapheme_break_stateful(breaking_like(before), breaking_like(c), &state) && !joins) break;
+    conjunct.see(c);
     before = c;
     p = q;
   }

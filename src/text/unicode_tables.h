@@ -29,9 +29,9 @@ struct CategoryRun {
 };
 
 extern const CodeRange kTableNumeric[], kTableWord[], kTablePunctuation[], kTableOther[], kTableNonspacing[],
-    kTableMark[], kTableExtends[], kTablePrepends[], kTableNormalizing[];
+    kTableMark[], kTableExtends[], kTablePrepends[], kTableConsonants[], kTableLinkers[], kTableNormalizing[];
 extern const std::size_t kSizeNumeric, kSizeWord, kSizePunctuation, kSizeOther, kSizeNonspacing, kSizeMark,
-    kSizeExtends, kSizePrepends, kSizeNormalizing;
+    kSizeExtends, kSizePrepends, kSizeConsonants, kSizeLinkers, kSizeNormalizing;
 extern const LowerRun kTableLower[];
 extern const std::size_t kSizeLower;
 extern const ScriptRun kTableScripts[];
