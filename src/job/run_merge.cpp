@@ -55,7 +55,8 @@ std::string adapter_folder(const MergeRequest& r) {
 ckpt::StoredType stored_as(const std::string& dtype, const std::string& base) {
   if (dtype == "fp32") return ckpt::StoredType::f32;
   if (dtype == "bf16") return ckpt::StoredType::bf16;
-  for (const auto& l : ckpt::ModelFiles::open(base).tensors())
+  const ckpt::ModelFiles files = ckpt::ModelFiles::open(base);
+  for (const auto& l : files.tensors())
     if (l.entry->shape.size() > 1 && l.entry->type != ckpt::StoredType::bf16) return ckpt::StoredType::f32;
   return ckpt::StoredType::bf16;
 }

@@ -230,7 +230,7 @@ class Verifier {
     const ParamTree replica = params_;
     Context::Use use(*sub);
     check_generation(
-        request_.folder, expected_, *model_, replica,
+        base_, expected_, *model_, replica,
         {.ids = [&](const auto& name, const auto& rows, i32 pad) { compare_ids(name, rows, pad); },
          .values = [&](const auto& name, const auto& values) { compare(name, values); }});
   }
