@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -235,6 +236,11 @@ int exec_under_mpirun(const LaunchPlan& plan, const std::vector<std::string>& pr
                       const ExecOptions& options) {
   REDCO_CHECK(plan.way == LaunchPlan::Way::mpirun && !plan.argv.empty(), "this plan needs no mpirun");
   std::vector<std::string> argv = plan.argv;
+  if (options.passes_input) {  // the plan says "--stdin none"
+    const auto option = std::find(argv.begin(), argv.end(), "--stdin");
+    REDCO_CHECK(option != argv.end() && option + 1 != argv.end(), "mpirun's plan says nothing about stdin");
+    option[1] = "0";
+  }
   argv.insert(argv.end(), program.begin(), program.end());
 
   SignalPipe signals;

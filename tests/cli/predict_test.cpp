@@ -16,8 +16,19 @@ class Predict : public Cli {
   void SetUp() override {
     write("text.txt", some_text(120));
     write("job.yaml", kTinyJob);
+    // Trained once for all tests.
+    namespace fs = std::filesystem;
+    const auto how = fs::copy_options::recursive | fs::copy_options::copy_symlinks;
+    if (trained_) {
+      fs::copy(*trained_ / "run", path("run"), how);
+      return;
+    }
     good({"train", "job.yaml", "train.learning_rate=1e-2", "train.max_steps=40"});
+    trained_ = std::make_unique<TempDir>(TempDir::in_memory);
+    fs::copy(path("run"), *trained_ / "run", how);
   }
+  static void TearDownTestSuite() { trained_.reset(); }
+  static inline std::unique_ptr<TempDir> trained_;
 };
 
 TEST_F(Predict, GreedyIsTheSameOnEveryMesh) {
@@ -93,7 +104,9 @@ TEST_F(Predict, BadPrompts) {
     refused(words, code, parts);
   };
   in("{\"prompt\": \"a\"}\n{\"prompt\": \"b\"\n", 3, {"in.jsonl:2", "not a JSON object"});
-  in("{\"text\": \"a\"}\n", 3, {"in.jsonl:1", "\"prompt\""});
+  in("{\"question\": \"a\"}\n", 3, {"in.jsonl:1", "\"prompt\""});
+  in("{\"text\": \"a\", \"prompt\": \"b\"}\n", 3, {"in.jsonl:1", "\"text\"", "which"});
+  in("{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}\n", 2, {"in.jsonl:1", "chat template"});
   in("{\"prompt\": 1}\n", 3, {"in.jsonl:1", "\"prompt\""});
   in("\n\n", 3, {"in.jsonl", "no prompt"});
   in("{\"prompt\": \"" + std::string(40, 'x') + "\"}\n", 3, {"40 tokens", "32 positions"});
@@ -101,6 +114,170 @@ TEST_F(Predict, BadPrompts) {
   refused({"predict", "job.yaml", "predict.input=nowhere.jsonl"}, 2, {"nowhere.jsonl"});
   refused({"predict", "job.yaml", "predict.prompt=a", "predict.top_k=3"}, 2,
           {"predict.top_k=3", "no effect"});
+}
+
+// The lines of an output.
+std::vector<json> lines_of(const std::string& text) {
+  std::vector<json> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(json::parse(line));
+  return lines;
+}
+
+TEST_F(Predict, AStoppedRunGoesOnWhereItsFileEnds) {
+  std::string prompts;
+  for (const char* p : {"the", "a", "over", "quick", "fox and", "lazy"})
+    prompts += "{\"id\": \"" + std::string(p) + "\", \"text\": \"" + p + "\"}\n";
+  write("in.jsonl", prompts);
+  const auto words = [](const std::string& out, Words more = {}) {
+    Words w = {"predict",
+               "job.yaml",
+               "predict.input=in.jsonl",
+               "predict.max_new_tokens=5",
+               "predict.batch_size=2",
+               "predict.output=" + out};
+    w.insert(w.end(), more.begin(), more.end());
+    return w;
+  };
+  good(words("all.jsonl"));
+  const std::string all = read("all.jsonl");
+  ASSERT_EQ(lines_of(all).size(), 6u);
+  for (const std::size_t bytes : {all.size() / 2, std::size_t{3}, std::size_t{0}, all.find('\n') + 1}) {
+    good(words("some.jsonl"));
+    write("some.jsonl", all.substr(0, bytes));
+    good(words("some.jsonl", {"parallel.n_ranks=2"}));  // on another mesh
+    EXPECT_EQ(read("some.jsonl"), all) << bytes;
+  }
+  EXPECT_THAT(good(words("all.jsonl")).err, HasSubstr("already"));
+  // More prompts than before: the new ones are answered.
+  write("in.jsonl", prompts + "{\"id\": 7, \"prompt\": \"dog\"}\n");
+  good(words("all.jsonl"));
+  EXPECT_EQ(read("all.jsonl").substr(0, all.size()), all);
+  EXPECT_EQ(lines_of(read("all.jsonl"))[6]["id"], 7);
+  // What would not be the same run is refused, unless it is told to begin anew.
+  refused(words("all.jsonl", {"predict.num_beams=2"}), 2, {"predict.num_beams was 1, is 2", "overwrite"});
+  refused(words("all.jsonl", {"predict.checkpoint=run/checkpoints/step-00000020"}), 2, {});
+  write("in.jsonl", "{\"id\": 0, \"prompt\": \"fox\"}\n" + prompts + prompts);
+  refused(words("all.jsonl"), 2, {"all.jsonl:1", "prompt 1 of in.jsonl"});
+  write("in.jsonl", "{\"prompt\": \"fox\"}\n");
+  refused(words("all.jsonl"), 2, {"7 lines, more than the 1 prompts"});
+  good(words("all.jsonl", {"predict.overwrite=true"}));
+  EXPECT_EQ(lines_of(read("all.jsonl")).size(), 1u);
+  write("foreign.jsonl", "mine\n");
+  refused(words("foreign.jsonl"), 2, {"foreign.jsonl", "overwrite"});
+  EXPECT_EQ(read("foreign.jsonl"), "mine\n");
+  refused(words("in.jsonl", {"predict.overwrite=true"}), 2, {"predict.output is predict.input"});
+}
+
+TEST_F(Predict, BeamsSamplesStopsAndBadLines) {
+  write("in.jsonl", "{\"prompt\": \"the\"}\nnonsense\n{\"prompt\": \"a lazy\"}\n{\"prompt\": 5}\n");
+  const auto answers = [&](Words more) {
+    Words w = {"predict", "job.yaml", "predict.input=in.jsonl", "predict.skip_bad=true",
+               "predict.max_new_tokens=12"};
+    w.insert(w.end(), more.begin(), more.end());
+    const Ran r = good(w);
+    EXPECT_THAT(r.err, AllOf(HasSubstr("2 lines"), HasSubstr("in.jsonl:2")));
+    return lines_of(r.out);
+  };
+  auto lines =
+      answers({"predict.num_beams=3", "predict.num_return_sequences=2", "predict.early_stopping=true"});
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[1]["id"], 2);  // its place in the file
+  EXPECT_EQ(lines[0]["prediction"].size(), 2u);
+  EXPECT_GE(lines[0]["score"][0], lines[0]["score"][1]);
+  EXPECT_EQ(lines[0]["finish_reason"][0], "length");
+  lines = answers({"predict.temperature=1", "predict.num_return_sequences=4", "predict.min_p=0.05"});
+  EXPECT_EQ(lines[0]["prediction"].size(), 4u);
+  EXPECT_NE(lines[0]["prediction"][0], lines[0]["prediction"][1]);
+  lines = answers({"predict.stop=[\" \"]"});
+  EXPECT_EQ(lines[0]["finish_reason"], "stop");
+  EXPECT_THAT(lines[0]["prediction"].get<std::string>(), Not(HasSubstr(" ")));
+  // What is printed for one prompt is the same text, piece by piece.
+  const Ran r = good({"predict", "job.yaml", "predict.prompt=the", "predict.max_new_tokens=12"});
+  EXPECT_EQ(r.out, "the" + answers({})[0]["prediction"].get<std::string>() + "\n");
+  const Ran plan = good({"predict", "job.yaml", "predict.input=in.jsonl", "predict.skip_bad=true",
+                         "--dry-run", "parallel.n_model_shards=2", "predict.num_beams=2"});
+  EXPECT_THAT(plan.out,
+              AllOf(HasSubstr("2 prompts (2 bad lines left out)"), HasSubstr("longest prompt has 6"),
+                    HasSubstr("up to 32"), HasSubstr("dp 1 x mp 2, 4 rows"), HasSubstr("fits")));
+  refused({"predict", "job.yaml", "predict.prompt=a", "predict.num_beams=2", "predict.temperature=1"}, 2,
+          {"predict.num_beams=2", "keep one"});
+  refused(
+      {"predict", "job.yaml", "predict.prompt=a", "predict.num_beams=2", "predict.num_return_sequences=3"}, 2,
+      {"more than"});
+}
+
+TEST_F(Predict, LongPromptsLoseTheirBeginning) {
+  const std::string longest = "{\"prompt\": \"" + std::string(40, 'x') + "\"}\n";
+  write("in.jsonl", longest + "{\"prompt\": \"" + std::string(22, 'x') + "\"}\n");
+  const auto lines = lines_of(good({"predict", "job.yaml", "predict.input=in.jsonl",
+                                    "predict.truncate_prompt=left", "predict.max_new_tokens=10"})
+                                  .out);
+  EXPECT_EQ(lines[0]["ids"], lines[1]["ids"]);  // 22 of 32 positions are left for it
+  EXPECT_EQ(lines[0]["ids"].size(), 10u);
+  EXPECT_EQ(lines[0]["prompt"].get<std::string>().size(), 40u);
+}
+
+class Chat : public Predict {
+ protected:
+  void SetUp() override {
+    Predict::SetUp();
+    std::filesystem::copy(path("run/checkpoints/last"), path("model"),
+                          std::filesystem::copy_options::recursive);
+    write("model/chat_template.jinja",
+          "{% for m in messages %}{% if m.role == 'system' %}[{{ m.content }}]{% else %}{{ m.content }}"
+          "{{ '\n' }}{% endif %}{% endfor %}");
+  }
+  // No token twice, so that answers aren't all blanks.
+  const Words chat_ = {"chat", "model.path=model", "predict.max_new_tokens=4",
+                       "predict.no_repeat_ngram_size=1"};
+  Words with(Words more) const {
+    Words w = chat_;
+    w.insert(w.end(), more.begin(), more.end());
+    return w;
+  }
+};
+
+TEST_F(Chat, AMessageALine) {
+  const std::string two = good(chat_, {}, "the\n\nover\n").out;
+  const auto first_end = two.find('\n', 0);
+  ASSERT_NE(first_end, std::string::npos);
+  // The same as asking for the rendered conversation.
+  write("in.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"the\"}]}\n");
+  const Words predict = {"predict", "model.path=model", "predict.max_new_tokens=4",
+                         "predict.no_repeat_ngram_size=1", "predict.input=in.jsonl"};
+  const auto first = lines_of(good(predict).out)[0];
+  EXPECT_EQ(first["messages"][0]["content"], "the");
+  const std::string answer = first["prediction"];
+  write("in.jsonl", json{{"messages",
+                          {{{"role", "user"}, {"content", "the"}},
+                           {{"role", "assistant"}, {"content", answer}},
+                           {{"role", "user"}, {"content", "over"}}}}}
+                            .dump() +
+                        "\n");
+  const std::string second = lines_of(good(predict).out)[0]["prediction"];
+  EXPECT_EQ(two, answer + "\n" + second + "\n");
+  // On two ranks of one model, and two replicas, of which one answers; without a newline at the end.
+  EXPECT_EQ(good(with({"parallel.n_model_shards=2"}), {}, "the\nover").out, two);
+  EXPECT_EQ(good(with({"parallel.n_ranks=2"}), {}, "the\nover").out, two);
+  // What is forgotten is asked anew.
+  EXPECT_EQ(good(chat_, {}, "the\n/reset\nthe\n/exit\nover\n").out, answer + "\n" + answer + "\n");
+  EXPECT_EQ(good(with({"--system", "fox"}), {}, "the\n").out,
+            good(with({"predict.system=fox"}), {}, "the\n").out);
+}
+
+TEST_F(Chat, ConversationsThatCantBeHad) {
+  std::string many;
+  for (int i = 0; i < 6; ++i) many += "over\n";
+  refused(chat_, 3, {"32 positions"}, many);
+  EXPECT_GE(lines_with(good(with({"predict.truncate_prompt=left"}), {}, many).out, ""), 6);
+  // Somebody at a terminal is told, and may go on.
+  const Ran r = good(with({"--interactive"}), {}, many + "/reset\nthe\n");
+  EXPECT_THAT(r.err, AllOf(HasSubstr("32 positions"), HasSubstr("/reset")));
+  EXPECT_THAT(r.out, testing::StartsWith("> "));
+  refused(chat_, 3, {"UTF-8"}, "a\xff\n");
+  refused({"chat", "job.yaml"}, 2, {"no chat template"});
+  refused(with({"predict.num_beams=2"}), 2, {"predict.num_beams=2"});
 }
 
 }  // namespace
