@@ -13,7 +13,7 @@ struct Entry {
   const char *name, *text;
 };
 const Entry kEntries[] = {
-#include "shipped_jobs.inc"
+#include "job/shipped_jobs.inc"
 };
 
 constexpr std::string_view kSchemaMark = "# yaml-language-server:";
