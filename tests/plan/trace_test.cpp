@@ -36,8 +36,9 @@ std::vector<RealStep> run_step(Planned& p, const Mesh& mesh, i64 global, i64 per
       std::vector<Example> mine(shape.mine.size());
       for (size_t r = 0; r < mine.size(); ++r) {
         testing::Random random(static_cast<u64>(m.first + shape.mine.begin) + r);
-        for (i64 t = 0; t <= length; ++t)
-          mine[r].ids["tokens"].push_back(static_cast<i32>(random.below(p.model->vocab_size())));
+        for (i64 t = 0; t < length; ++t)
+          for (const char* field : {"input_ids", "labels"})
+            mine[r].ids[field].push_back(static_cast<i32>(random.below(p.model->vocab_size())));
       }
       batches.push_back(p.pipeline->collate(mine, shape));
       offsets.push_back(m.first);
