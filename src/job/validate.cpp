@@ -43,7 +43,7 @@ void check_model_config(const JobConfig& job, Validation& v) {
   if (job.model.arch && !tokenizer_here && !job.model.config.count("vocab_size"))
     return;  // the tokenizer gives it
   const auto tokenizer = tokenizer_here ? job_tokenizer(job, "") : nullptr;
-  const ModelSource source = model_source(job, tokenizer.get());
+  const ModelSource source = training_source(job, tokenizer.get());
   const auto model = make_job_model(job, source);
   for (const ParamSpec& s : model->params().specs) v.parameters += numel(s.shape);
   if (tokenizer) check_vocab(*tokenizer, model->vocab_size());
@@ -77,7 +77,8 @@ void validate(const JobConfig& job, Validation& v) {
   if (job.model.path || job.model.preset || job.model.arch) check_model_config(job, v);
   for (const auto* files : {&job.data.train, &job.data.eval})
     for (const std::string& f : *files)
-      if (!is_builtin(f) && !exists(f)) v.not_checked.push_back(fmt::format("data: {} is not on this machine", f));
+      if (!is_builtin(f) && !exists(f))
+        v.not_checked.push_back(fmt::format("data: {} is not on this machine", f));
 }
 
 }  // namespace
@@ -127,7 +128,8 @@ void preflight(const JobConfig& job, JobUse use) {
   const auto pipeline = make_pipeline(job.pipeline);
   const auto tokenizer = job_tokenizer(job, "");
   if (job.model.path || job.model.preset || job.model.arch) {
-    const auto model = make_job_model(job, model_source(job, tokenizer.get()));
+    const auto model = make_job_model(job, use == JobUse::train ? training_source(job, tokenizer.get())
+                                                                : model_source(job, tokenizer.get()));
     if (tokenizer) check_vocab(*tokenizer, model->vocab_size());
     shard_specs(model->params().specs, static_cast<int>(job.parallel.n_model_shards), custom_rules(job));
   }
