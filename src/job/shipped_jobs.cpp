@@ -13,7 +13,7 @@ struct Entry {
   const char *name, *text;
 };
 const Entry kEntries[] = {
-#include "job/shipped_jobs.inc"
+#include <job/shipped_jobs.inc>  // generated from configs/
 };
 
 constexpr std::string_view kSchemaMark = "# yaml-language-server:";
