@@ -31,6 +31,10 @@ const char* architecture_of(const std::string& family) {
   if (family == "qwen2") return "Qwen2ForCausalLM";
   if (family == "t5") return "T5ForConditionalGeneration";
   if (family == "bart") return "BartForConditionalGeneration";
+  if (family == "bert") return "BertForMaskedLM";
+  if (family == "roberta") return "RobertaForMaskedLM";
+  if (family == "vit") return "ViTForImageClassification";
+  if (family == "vision-encoder-decoder") return "VisionEncoderDecoderModel";
   return "LlamaForCausalLM";
 }
 

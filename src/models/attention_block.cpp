@@ -10,7 +10,10 @@ namespace {
 // One of q, k, v: [B, T, C] -> [B, T, H, D].
 Tensor project(const ParamTree& p, const AttentionBlock& a, const LayerName& name, const Tensor& x,
                const ApplyOptions& o) {
-  return project_heads(p, name, x, a.heads, &name != &a.q, p[a.q.weight()], o);
+  // A bias of the keys adds the same number to all scores of a query, which softmax doesn't see; unless the
+  // keys are rotated. Left out, its gradient is the zero that it is, not rounding for AdamW to follow.
+  const bool seen = &name != &a.k || a.rope;
+  return project_heads(p, name, x, a.heads, &name != &a.q, p[a.q.weight()], o, seen);
 }
 
 Tensor output(const ParamTree& p, const AttentionBlock& a, const Tensor& y, const ApplyOptions& o) {

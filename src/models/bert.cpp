@@ -12,7 +12,6 @@
 #include "models/spec_builder.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
-#include "ops/linear.h"
 #include "ops/shape.h"
 
 namespace redco {
@@ -193,7 +192,7 @@ class Bert : public Model {
     const auto [head, name, norm] = masked_head();
     Tensor y = activate(roberta_ ? "gelu" : activation_, dense(p, head + name, x, o));
     y = layer_norm(p, head + norm, y, eps_);
-    return linear(y, p[head + "decoder.weight"], p[head + "bias"]);
+    return dense(p, head + "decoder", y, o);
   }
 
   // [B, S, C] -> [B, labels], from the first token.

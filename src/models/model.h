@@ -115,12 +115,4 @@ std::vector<std::string> model_families();
 std::string preset_config(const std::string& name);
 std::vector<std::string> preset_names();
 
-// Each family, for the registry.
-std::unique_ptr<Model> make_gpt2(ModelConfig& c);
-std::unique_ptr<Model> make_gptj(ModelConfig& c);
-std::unique_ptr<Model> make_opt(ModelConfig& c);
-std::unique_ptr<Model> make_llama(ModelConfig& c);  // llama, mistral, qwen2
-std::unique_ptr<Model> make_t5(ModelConfig& c);
-std::unique_ptr<Model> make_bart(ModelConfig& c);
-
 }  // namespace redco

@@ -71,12 +71,13 @@ Tensor dropout(const ApplyOptions& o, const std::string& site, double rate, cons
 }
 
 Tensor project_heads(const ParamTree& p, const LayerName& name, const Tensor& x, const HeadGeometry& g,
-                     bool kv, const Tensor& query_weight, const ApplyOptions& o) {
+                     bool kv, const Tensor& query_weight, const ApplyOptions& o, bool with_bias) {
   const i64 f = kv ? head_repeats(g.n_head, g.n_kv) : 1;
   const auto repeated = [&](const Tensor& w) {
     return kv && w.defined() ? repeat_heads(w, g.head_dim, f, query_weight.layout()) : w;
   };
-  const Tensor y = linear(x, repeated(p[name.weight()]), repeated(p.find(name.bias())));
+  const Tensor y =
+      linear(x, repeated(p[name.weight()]), repeated(with_bias ? p.find(name.bias()) : Tensor()));
   return reshape(add_adapter(p, name, x, y, o, repeated),
                  {x.size(0), x.size(1), kv ? g.n_kv * f : g.n_head, g.head_dim});
 }

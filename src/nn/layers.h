@@ -62,7 +62,7 @@ struct HeadGeometry {
   i64 n_head = 0, n_kv = 0, head_dim = 0;
 };
 Tensor project_heads(const ParamTree& p, const LayerName& name, const Tensor& x, const HeadGeometry& g,
-                     bool kv, const Tensor& query_weight, const ApplyOptions& o);
+                     bool kv, const Tensor& query_weight, const ApplyOptions& o, bool with_bias = true);
 
 struct AttentionSettings {
   double scale = 1;

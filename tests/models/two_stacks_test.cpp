@@ -171,9 +171,11 @@ TEST(TwoStacks, DropoutIsTheSameOnEveryMesh) {
     }
     const auto eval = run_model(fixture(name), {1, 1}, {.gradients = false}).at("logits");
     double moved = 0;
+    // Each run may be as far from the exact value as the fixture says of one without dropout.
+    const double tolerance = 2 * expected.tolerance("logits");
     for (size_t i = 0; i < eval.size(); ++i) {
       moved = std::max(moved, std::abs(eval[i] - results[0][i]));
-      for (size_t m = 1; m < results.size(); ++m) ASSERT_NEAR(results[m][i], results[0][i], 5e-5);
+      for (size_t m = 1; m < results.size(); ++m) ASSERT_NEAR(results[m][i], results[0][i], tolerance);
     }
     EXPECT_GT(moved, 0.5);
   }
