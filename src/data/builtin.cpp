@@ -91,10 +91,10 @@ std::vector<std::string> data_files(const std::vector<std::string>& paths, bool 
 const std::string& builtin_chat_template() {
   static const std::string kTemplate =
       "{% for message in messages %}\n"
-      "{{ '<|' + message['role'] + '|>\\n' + message['content'] + eos_token + '\\n' }}\n"
+      "{{ '<|' + message['role'] + '|>\\n' + message['content'] + eos_token }}\n"
       "{% endfor %}\n"
       "{% if add_generation_prompt %}\n"
-      "{{ '<|assistant|>\\n' }}\n"
+      "{{ '<|assistant|>' }}\n"
       "{% endif %}\n";
   return kTemplate;
 }

@@ -164,9 +164,9 @@ std::shared_ptr<const Dataset> open_lm_data(const LmDataRequest& r, const std::s
 std::vector<std::string> describe_lm_data(const LmDataRequest& r, const Dataset& data) {
   if (const auto* text = dynamic_cast<const WindowDataset*>(&data))
     return {fmt::format(
-        "{}: {} tokens of {} document{} in {} windows of {}; unigram entropy {:.4f} nats per token",
+        "{}: {} tokens of {} document{} in {} window{} of {}; unigram entropy {:.4f} nats per token",
         name_of(r), text->index().size(), text->index().n_documents(),
-        text->index().n_documents() == 1 ? "" : "s", data.size(), r.max_length,
+        text->index().n_documents() == 1 ? "" : "s", data.size(), data.size() == 1 ? "" : "s", r.max_length,
         text->index().unigram_entropy())};
   const auto& examples = dynamic_cast<const ExampleDataset&>(data);
   const ExampleIndex& index = examples.index();
@@ -175,13 +175,14 @@ std::vector<std::string> describe_lm_data(const LmDataRequest& r, const Dataset&
   const bool packed = row_settings(r).packing;
   const double places =
       static_cast<double>(c.rows) * static_cast<double>(packed ? static_cast<u64>(r.max_length) : c.longest);
+  const std::string rows =
+      packed ? fmt::format("in {} row{} of {}", c.rows, c.rows == 1 ? "" : "s", r.max_length)
+             : fmt::format("a row each, at most {} tokens", c.longest);
   out.push_back(
-      fmt::format("{}: {} example{} of {} tokens, {} to learn ({}), in {} row{} of {}; {} padding",
-                  name_of(r), index.size(), index.size() == 1 ? "" : "s", index.n_tokens(), index.n_targets(),
+      fmt::format("{}: {} example{} of {} tokens, {} to learn ({}), {}; {} padding", name_of(r), index.size(),
+                  index.size() == 1 ? "" : "s", index.n_tokens(), index.n_targets(),
                   percent(static_cast<double>(index.n_targets()) / static_cast<double>(index.n_tokens())),
-                  c.rows, c.rows == 1 ? "" : "s",
-                  packed ? fmt::format("{}", r.max_length) : fmt::format("one, at most {}", c.longest),
-                  percent(1 - static_cast<double>(c.tokens) / places)));
+                  rows, percent(1 - static_cast<double>(c.tokens) / places)));
   if (index.longest() > r.max_length) {
     std::string what;
     auto add = [&](u64 n, const std::string& words) {

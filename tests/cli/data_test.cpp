@@ -1,0 +1,93 @@
+// redco data, redco evaluate, and training on examples.
+#include <nlohmann/json.hpp>
+
+#include "cli_testing.h"
+
+namespace redco::test {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kModel =
+    "model: {arch: gpt2, tokenizer: bytes, n_layer: 1, n_embd: 16, n_head: 2, n_positions: 64}\n";
+
+std::string lines(int n) {
+  std::string s;
+  for (int k = 0; k < n; ++k)
+    s += "{\"prompt\": \"item " + std::to_string(k) + "?\", \"completion\": \"yes " + std::to_string(k % 3) +
+         "\", \"id\": " + std::to_string(k) + "}\n";
+  return s;
+}
+
+class Data : public Cli {};
+
+TEST_F(Data, ShowsWhatTheModelSees) {
+  write("a.jsonl", "{\"prompt\": \"ab\", \"completion\": \"c\\n\"}\nnonsense\n{\"text\": \"x\"}\n");
+  write("job.yaml", std::string(kModel) + "data: {train: a.jsonl, max_length: 8, skip_bad: true}\n");
+  const Ran text = good({"data", "job.yaml", "--show", "2"});
+  EXPECT_THAT(text.out, HasSubstr("2 examples of 7 tokens, 4 to learn"));
+  EXPECT_THAT(text.out,
+              HasSubstr("1 bad line passed over (data.skip_bad); the first:\n  a.jsonl:2: not JSON"));
+  EXPECT_THAT(text.out, HasSubstr("row 1 of 1: 7 tokens in 2 samples, 4 to learn"));
+  EXPECT_THAT(text.out, HasSubstr("    a b [c] [\xC4\x8A] [<|endoftext|>]\n"));
+  EXPECT_THAT(text.out, Not(HasSubstr("\x1b[")));
+  const Json j = Json::parse(good({"data", "job.yaml", "--json"}).out);
+  EXPECT_EQ(j["rows"], 1);
+  EXPECT_EQ(j["bad_lines"], 1);
+  EXPECT_EQ(j["shown"][0]["samples"][0]["ids"], Json::parse("[97, 98, 99, 10, 256]"));
+  EXPECT_EQ(j["shown"][0]["samples"][0]["in_loss"], Json::parse("[0, 0, 1, 1, 1]"));
+  refused({"data", "job.yaml", "data.skip_bad=false"}, 3, {"a.jsonl:2: not JSON"});
+  refused({"data", "job.yaml", "--split", "eval"}, 2, {"data.eval is missing"});
+  refused({"data", "job.yaml", "data.documents=line"}, 2, {"data.documents", "has no effect"});
+  // Text, without a model: windows, and documents that don't see one another.
+  write("t.txt", "ab\ncd\n");
+  const Json t = Json::parse(good({"data", "model.tokenizer=bytes", "data.train=t.txt", "data.max_length=16",
+                                   "data.documents=line", "data.attention_across=false", "--json"})
+                                 .out);
+  EXPECT_EQ(t["shown"][0]["samples"].size(), 2u);
+  EXPECT_EQ(t["shown"][0]["samples"][1]["in_loss"], Json::parse("[0, 1, 1]"));
+}
+
+TEST_F(Data, EvaluatesWithoutTraining) {
+  write("a.jsonl", lines(9));
+  write("job.yaml", std::string(kModel) + "data: {eval: a.jsonl}\n");
+  const Json one = Json::parse(good({"evaluate", "job.yaml"}).out);
+  EXPECT_EQ(one["examples"], 9);
+  // Random weights know nothing: ln 257 nats, give or take what weights of 0.02 do.
+  EXPECT_NEAR(one["loss"].get<double>(), std::log(257.0), 0.1);
+  EXPECT_NEAR(one["perplexity"].get<double>(), std::exp(one["loss"].get<double>()), 1e-3);
+  const Json two = Json::parse(good({"evaluate", "job.yaml", "parallel.n_ranks=2",
+                                     "parallel.n_model_shards=2", "parallel.threads_per_rank=1"})
+                                   .out);
+  EXPECT_NEAR(one["loss"].get<double>(), two["loss"].get<double>(), 1e-5);
+  refused({"evaluate", "job.yaml", "data.eval=[]"}, 2, {"data.eval is missing"});
+}
+
+// Ten steps, or ten in two goes that part inside an epoch of packed examples: the same bytes.
+TEST_F(Data, GoesOnInsideAnEpochOfExamples) {
+  write("a.jsonl", lines(40));
+  write("job.yaml", std::string(kModel) +
+                        "data: {train: a.jsonl, eval: a.jsonl, max_length: 48}\n"
+                        "parallel: {threads_per_rank: 1}\n"
+                        "train: {global_batch_size: 2, max_steps: 8, schedule: constant, warmup_ratio: 0}\n"
+                        "checkpoint: {every_n_steps: 3}\n");
+  good({"train", "job.yaml", "workdir=once"});
+  good({"train", "job.yaml", "workdir=twice", "train.max_steps=3"});
+  const Ran on = good({"train", "job.yaml", "workdir=twice"});
+  EXPECT_THAT(on.err, HasSubstr("going on from"));
+  EXPECT_EQ(read("once/checkpoints/last/model.safetensors"),
+            read("twice/checkpoints/last/model.safetensors"));
+  // Other data, or other rows of the same: the run could not go on.
+  refused({"train", "job.yaml", "workdir=twice", "data.attention_across=true", "train.max_steps=9"}, 2,
+          {"training data"});
+}
+
+TEST_F(Data, TheShippedChatJobLearns) {
+  const Ran r = good({"train", REDCO_SOURCE_DIR "/configs/lm/chat_tiny.yaml", "train.max_steps=6", "workdir=chat",
+                      "eval.every_n_steps=6", "parallel.n_model_shards=1"});
+  EXPECT_THAT(r.err, HasSubstr("training data: 800 examples"));
+  EXPECT_THAT(r.err, HasSubstr("evaluation data: 80 examples"));
+}
+
+}  // namespace
+}  // namespace redco::test
