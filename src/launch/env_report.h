@@ -14,10 +14,10 @@ namespace redco {
 struct EnvReport {
   std::string version, build;  // "0.1.0"; compiler and build type
   Machine machine;
-  std::string blas;     // kernels::describe()
-  std::string mpi;      // mpi_version()
-  std::string slurm;    // "job 17, 2 nodes, 4 tasks", "" outside of an allocation
-  std::string problem;  // mpi_mismatch(), "" when all is well
+  std::string blas;                 // kernels::describe()
+  std::string mpi;                  // mpi_version()
+  std::string slurm;                // "job 17, 2 nodes, 4 tasks", "" outside of an allocation
+  std::string problem;              // mpi_mismatch(), "" when all is well
   std::string revision, libraries;  // of the source; what it is linked with. "" where unknown
   // Measured on all usable cores, by folders that launch doesn't know; 0: not measured.
   double sgemm_flops_per_s = 0, read_bytes_per_s = 0;

@@ -12,8 +12,8 @@ struct AttentionOptions {
   i64 kv_length = -1;   // keys used of k, v (a cache is longer); -1: all
   double dropout = 0;   // of the probabilities, drawn at coordinates (example, head, query, key)
   u64 dropout_key = 0;
-  // key_mask holds sample numbers (0: padding) of rows with several samples, Tq = Tk: a query sees the keys of
-  // its own number only.
+  // key_mask holds sample numbers (0: padding) of rows with several samples, Tq = Tk: a query sees the keys
+  // of its own number only.
   bool segmented = false;
 };
 

@@ -83,8 +83,8 @@ TEST_F(Data, GoesOnInsideAnEpochOfExamples) {
 }
 
 TEST_F(Data, TheShippedChatJobLearns) {
-  const Ran r = good({"train", REDCO_SOURCE_DIR "/configs/lm/chat_tiny.yaml", "train.max_steps=6", "workdir=chat",
-                      "eval.every_n_steps=6", "parallel.n_model_shards=1"});
+  const Ran r = good({"train", REDCO_SOURCE_DIR "/configs/lm/chat_tiny.yaml", "train.max_steps=6",
+                      "workdir=chat", "eval.every_n_steps=6", "parallel.n_model_shards=1"});
   EXPECT_THAT(r.err, HasSubstr("training data: 800 examples"));
   EXPECT_THAT(r.err, HasSubstr("evaluation data: 80 examples"));
 }

@@ -91,8 +91,9 @@ TEST(Attention, Segmented) {
   check_op(window);
 }
 
-// Bit by bit what each sample gives alone, whatever the others hold; fused and composed. Keys of other samples
-// enter as exact zeros, in blocks that may be cut differently only where a sample is longer than one block.
+// Bit by bit what each sample gives alone, whatever the others hold; fused and composed. Keys of other
+// samples enter as exact zeros, in blocks that may be cut differently only where a sample is longer than one
+// block.
 TEST(Attention, ASampleIsAlone) {
   on_one_rank([](Context& context) {
     const i64 D = 4, first = 150, second = 90, padding = 10, T = first + second + padding;
@@ -108,9 +109,9 @@ TEST(Attention, ASampleIsAlone) {
         v.insert(v.end(), rest.begin(), rest.end());
         qkv.push_back(place({1, T, 1, D}, v, {}, DType::f32));
       }
-      const auto y = to_values(attention(qkv[0], qkv[1], qkv[2],
-                                         {.scale = 0.5, .causal = true, .segmented = true},
-                                         from_ids({1, T}, samples)));
+      const auto y =
+          to_values(attention(qkv[0], qkv[1], qkv[2], {.scale = 0.5, .causal = true, .segmented = true},
+                              from_ids({1, T}, samples)));
       return std::vector<double>(y.begin() + first * D, y.end());
     };
     auto alone = [&] {
