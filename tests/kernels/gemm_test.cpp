@@ -1,5 +1,6 @@
 #include "kernels/gemm.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
