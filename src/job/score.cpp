@@ -77,16 +77,19 @@ class Scores {
     const double n = static_cast<double>(lines_.size());
     if (metric == "rouge") {
       double sum[4] = {};
+      const auto& texts = predictions(metric);  // fills references_, too
       for (size_t i = 0; i < lines_.size(); ++i) {
-        const Rouge r = rouge(predictions(metric)[i], references_[i], o_.use_stemmer);
+        const Rouge r = rouge(texts[i], references_[i], o_.use_stemmer);
         sum[0] += r.rouge1.f1, sum[1] += r.rouge2.f1, sum[2] += r.rougeL.f1, sum[3] += r.rougeLsum.f1;
       }
       const char* names[] = {"rouge1", "rouge2", "rougeL", "rougeLsum"};
       for (int k = 0; k < 4; ++k) out_.push_back({names[k], sum[k] / n});
     } else if (metric == "bleu") {
-      out_.push_back({metric, bleu(predictions(metric), references_, {.lowercase = o_.lowercase}).score});
+      const auto& texts = predictions(metric);
+      out_.push_back({metric, bleu(texts, references_, {.lowercase = o_.lowercase}).score});
     } else if (metric == "chrf" || metric == "chrf++") {
-      out_.push_back({metric, chrf(predictions(metric), references_,
+      const auto& texts = predictions(metric);
+      out_.push_back({metric, chrf(texts, references_,
                                    {.word_order = metric == "chrf" ? 0 : 2, .lowercase = o_.lowercase})});
     } else if (metric == "exact_match") {
       double same = 0;

@@ -36,7 +36,7 @@ class Exec : public testing::Test {
     plan.argv = argv;
     plan.environment = {
         {"REDCO_EXEC_TEST", "42"}, {"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
-    return exec_under_mpirun(plan, {}, {save, fd_});
+    return exec_under_mpirun(plan, {}, {.save_on_signal = save, .stderr_fd = fd_});
   }
   int bash(const std::string& script, bool save = false) { return run({"bash", "-c", script}, save); }
   // Sends signals to this process as soon as the script has made the file `ready`, 100 ms apart.
