@@ -152,16 +152,16 @@ TEST_F(Exec, TheRealMpirun) {
     p.argv.insert(p.argv.end(), {"bash", "-c", script});
     return p;
   };
-  EXPECT_EQ(exec_under_mpirun(plan_of("exit 0"), {}, {false, fd_}), 0);
+  EXPECT_EQ(exec_under_mpirun(plan_of("exit 0"), {}, {.save_on_signal = false, .stderr_fd = fd_}), 0);
   EXPECT_EQ(errors(), "");
   EXPECT_EQ(
       exec_under_mpirun(plan_of("[ $OMPI_COMM_WORLD_RANK = 1 ] && echo own words >&2 && exit 3; sleep 5"), {},
-                        {false, fd_}),
+                        {.save_on_signal = false, .stderr_fd = fd_}),
       3);
   EXPECT_EQ(errors(), "own words\n");
-  EXPECT_EQ(
-      exec_under_mpirun(plan_of("[ $OMPI_COMM_WORLD_RANK = 1 ] && kill -9 $$; sleep 5"), {}, {false, fd_}),
-      5);
+  EXPECT_EQ(exec_under_mpirun(plan_of("[ $OMPI_COMM_WORLD_RANK = 1 ] && kill -9 $$; sleep 5"), {},
+                              {.save_on_signal = false, .stderr_fd = fd_}),
+            5);
   // (Open MPI 4.1.4 leaves the rank out now and then.)
   EXPECT_THAT(errors(),
               testing::AnyOf(HasSubstr("redco: rank 1 on "), HasSubstr("redco: a rank was killed by")));
