@@ -37,12 +37,13 @@ PredictPlan plan_predict(const JobConfig& job) {
 
   const Mesh mesh{p.dp, p.mp};
   const auto sharded = shard_specs(m.pipeline->params().specs, p.mp, custom_rules(job));
+  const PredictPlan nothing = p;
   // Larger shards come first: the first and the last rank of a replica are the fullest and the emptiest.
   for (const int rank : {0, p.mp - 1}) {
     const auto context = Context::meta(mesh, rank);
     context->compute_dtype = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
     const auto replica = Context::mp_submesh(*context);
-    PredictPlan of = p;
+    PredictPlan of = nothing;
     {
       const Context::Use use(*replica);
       const ParamTree params = make_params(m.pipeline->params(), sharded.layouts);

@@ -200,6 +200,12 @@ TEST_F(Predict, BeamsSamplesStopsAndBadLines) {
   EXPECT_THAT(plan.out,
               AllOf(HasSubstr("2 prompts (2 bad lines left out)"), HasSubstr("longest prompt has 6"),
                     HasSubstr("up to 32"), HasSubstr("dp 1 x mp 2, 4 rows"), HasSubstr("fits")));
+  // On one rank all 34720 weights, once, and a cache of 2 layers x k and v x 2 rows x 32 positions x 32.
+  const Ran alone = good({"predict", "job.yaml", "predict.input=in.jsonl", "predict.skip_bad=true",
+                          "--dry-run", "predict.num_beams=1"});
+  EXPECT_THAT(alone.out,
+              AllOf(testing::ContainsRegex("weights +136 KiB"), testing::ContainsRegex("cache +32.0 KiB"),
+                    Not(testing::ContainsRegex("activations +0 B"))));
   refused({"predict", "job.yaml", "predict.prompt=a", "predict.num_beams=2", "predict.temperature=1"}, 2,
           {"predict.num_beams=2", "keep one"});
   refused(
