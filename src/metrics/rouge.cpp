@@ -6,7 +6,7 @@
 
 #include "base/types.h"
 #include "metrics/porter.h"
-#include "metrics/unicode.h"
+#include "text/python_text.h"
 
 namespace redco {
 

@@ -9,6 +9,7 @@
 
 #include "text/jinja_ops.h"
 #include "text/jinja_text.h"
+#include "text/python_text.h"
 #include "text/utf8.h"
 
 namespace redco::jinja {
@@ -32,7 +33,7 @@ bool flag(const Value* v, bool otherwise = false) { return v ? truth(*v) : other
 std::string soft(const Value& v) { return str(v); }
 Value same(const Value& v, std::string text) { return Value(std::move(text), v.markup()); }
 
-Value folded(const Value& v) { return v.is_string() ? Value(lower(v.text())) : v; }
+Value folded(const Value& v) { return v.is_string() ? Value(python_lower(v.text())) : v; }
 
 // --- Attributes: "a.b.0" ---
 
@@ -521,7 +522,7 @@ const std::map<std::string_view, Filter>& filters() {
            bind("list", a, {});
            return Value::list(iterate(v));
          }},
-        {"lower", mapped<lower>},
+        {"lower", mapped<python_lower>},
         {"map", map},
         {"max", [](const Value& v, Arguments& a) { return extreme(v, a, true); }},
         {"min", [](const Value& v, Arguments& a) { return extreme(v, a, false); }},

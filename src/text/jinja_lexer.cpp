@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "text/jinja_text.h"
 #include "text/jinja_value.h"
+#include "text/python_text.h"
 #include "text/utf8.h"
 
 namespace redco::jinja {
@@ -176,7 +177,7 @@ class Lexer {
     std::size_t to = at_;
     while (to < s_.size() && is_word(s_[to])) {
       const char* p = s_.data() + to;
-      if (static_cast<unsigned char>(*p) >= 0x80 && is_space(next_code_point(p))) break;
+      if (static_cast<unsigned char>(*p) >= 0x80 && is_python_space(next_code_point(p))) break;
       to = static_cast<std::size_t>(p - s_.data()) + (p == s_.data() + to);
     }
     if (to == at_) source_.fail(at_, "a character that no template has here");

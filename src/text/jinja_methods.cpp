@@ -8,6 +8,7 @@
 
 #include "text/jinja_ops.h"
 #include "text/jinja_text.h"
+#include "text/python_text.h"
 #include "text/utf8.h"
 
 namespace redco::jinja {
@@ -194,7 +195,7 @@ const Methods& text_methods() {
          }
          return same(s, std::move(out));
        }},
-      {"lower", mapped<lower>},
+      {"lower", mapped<python_lower>},
       {"upper", mapped<upper>},
       {"title", mapped<title>},
       {"capitalize", mapped<capitalize>},

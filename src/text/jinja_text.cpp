@@ -6,6 +6,7 @@
 #include <map>
 
 #include "text/jinja_value.h"
+#include "text/python_text.h"
 #include "text/utf8.h"
 
 namespace redco::jinja {
@@ -62,29 +63,6 @@ std::map<char32_t, std::string> parse_table(std::string_view table) {
 int category(char32_t c) { return utf8proc_category(static_cast<utf8proc_int32_t>(c)); }
 bool is_upper_char(char32_t c) { return category(c) == UTF8PROC_CATEGORY_LU; }
 bool is_lower_char(char32_t c) { return category(c) == UTF8PROC_CATEGORY_LL; }
-bool is_cased(char32_t c) {
-  return is_upper_char(c) || is_lower_char(c) || category(c) == UTF8PROC_CATEGORY_LT;
-}
-bool is_case_ignorable(char32_t c) {
-  switch (category(c)) {
-    case UTF8PROC_CATEGORY_MN:
-    case UTF8PROC_CATEGORY_ME:
-    case UTF8PROC_CATEGORY_CF:
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_SK:
-      return true;
-    default:
-      return c == '\'' || c == '.' || c == ':' || c == 0xB7 || c == 0x2019;
-  }
-}
-
-std::u32string decode(std::string_view s) {
-  std::u32string out;
-  out.reserve(s.size());
-  for (const char *p = s.data(), *end = p + s.size(); p < end;) out += next_code_point(p);
-  return out;
-}
-
 void append_upper(char32_t c, std::string& out) {
   static const std::map<char32_t, std::string> table = parse_table(kUpper);
   if (c < 0x80) {
@@ -104,28 +82,6 @@ void append_title(char32_t c, std::string& out) {
     append_utf8(static_cast<char32_t>(utf8proc_totitle(static_cast<utf8proc_int32_t>(c))), out);
 }
 
-// A sigma at a word's end has a form of its own.
-bool is_final_sigma(const std::u32string& s, std::size_t i) {
-  std::size_t j = i;
-  while (j > 0 && is_case_ignorable(s[j - 1])) --j;
-  if (j == 0 || !is_cased(s[j - 1])) return false;
-  j = i + 1;
-  while (j < s.size() && is_case_ignorable(s[j])) ++j;
-  return j == s.size() || !is_cased(s[j]);
-}
-
-void append_lower(const std::u32string& s, std::size_t i, std::string& out) {
-  const char32_t c = s[i];
-  if (c < 0x80)
-    out += static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
-  else if (c == 0x130)
-    out += "i\xCC\x87";
-  else if (c == 0x3A3)
-    append_utf8(is_final_sigma(s, i) ? 0x3C2 : 0x3C3, out);
-  else
-    append_utf8(static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))), out);
-}
-
 bool is_line_end(char32_t c) {
   return (c >= 10 && c <= 13) || (c >= 0x1C && c <= 0x1E) || c == 0x85 || c == 0x2028 || c == 0x2029;
 }
@@ -133,12 +89,6 @@ bool is_line_end(char32_t c) {
 bool contains(const std::u32string& set, char32_t c) { return set.find(c) != set.npos; }
 
 }  // namespace
-
-bool is_space(char32_t c) {
-  return (c >= 9 && c <= 13) || (c >= 0x1C && c <= 0x20) || c == 0x85 || c == 0xA0 || c == 0x1680 ||
-         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
-         c == 0x3000;
-}
 
 bool is_printable(char32_t c) {
   if (c == ' ') return true;
@@ -177,25 +127,25 @@ void spend_search(std::string_view s, std::string_view what) {
 }
 
 std::string_view strip_left(std::string_view s, std::optional<std::string_view> chars) {
-  const std::u32string set = chars ? decode(*chars) : std::u32string();
+  const std::u32string set = chars ? characters(*chars) : std::u32string();
   const char *p = s.data(), *end = p + s.size();
   while (p < end) {
     const char* next = p;
     const char32_t c = next_code_point(next);
-    if (!(chars ? contains(set, c) : is_space(c))) break;
+    if (!(chars ? contains(set, c) : is_python_space(c))) break;
     p = next;
   }
   return s.substr(static_cast<std::size_t>(p - s.data()));
 }
 
 std::string_view strip_right(std::string_view s, std::optional<std::string_view> chars) {
-  const std::u32string set = chars ? decode(*chars) : std::u32string();
+  const std::u32string set = chars ? characters(*chars) : std::u32string();
   const char *begin = s.data(), *end = begin + s.size();
   while (end > begin) {
     const char* from = previous_character(begin, end);
     const char* p = from;
     const char32_t c = next_code_point(p);
-    if (!(chars ? contains(set, c) : is_space(c))) break;
+    if (!(chars ? contains(set, c) : is_python_space(c))) break;
     end = from;
   }
   return s.substr(0, static_cast<std::size_t>(end - begin));
@@ -207,15 +157,8 @@ std::string upper(std::string_view s) {
   return out;
 }
 
-std::string lower(std::string_view text) {
-  const std::u32string s = decode(text);
-  std::string out;
-  for (std::size_t i = 0; i < s.size(); ++i) append_lower(s, i, out);
-  return out;
-}
-
 std::string swapcase(std::string_view text) {
-  const std::u32string s = decode(text);
+  const std::u32string s = characters(text);
   std::string out;
   for (std::size_t i = 0; i < s.size(); ++i) {
     if (is_upper_char(s[i]))
@@ -229,7 +172,7 @@ std::string swapcase(std::string_view text) {
 }
 
 std::string capitalize(std::string_view text) {
-  const std::u32string s = decode(text);
+  const std::u32string s = characters(text);
   std::string out;
   for (std::size_t i = 0; i < s.size(); ++i) {
     if (i == 0)
@@ -241,7 +184,7 @@ std::string capitalize(std::string_view text) {
 }
 
 std::string title(std::string_view text) {
-  const std::u32string s = decode(text);
+  const std::u32string s = characters(text);
   std::string out;
   bool inside = false;
   for (std::size_t i = 0; i < s.size(); ++i) {
@@ -258,7 +201,7 @@ std::string title_filter(std::string_view text) {
   std::string out;
   const char *p = text.data(), *end = p + text.size();
   auto is_separator = [](char32_t c) {
-    return is_space(c) || c == '-' || c == '(' || c == '{' || c == '[' || c == '<';
+    return is_python_space(c) || c == '-' || c == '(' || c == '{' || c == '[' || c == '<';
   };
   while (p < end) {
     const char* from = p;
@@ -274,7 +217,7 @@ std::string title_filter(std::string_view text) {
       out.append(from, p);
     } else {
       append_upper(first, out);
-      out += lower(std::string_view(rest, static_cast<std::size_t>(p - rest)));
+      out += python_lower(std::string_view(rest, static_cast<std::size_t>(p - rest)));
     }
   }
   return out;
@@ -313,7 +256,7 @@ std::vector<std::string_view> split(std::string_view s, std::optional<std::strin
       while (p > begin) {
         const char* from = previous_character(begin, p);
         const char* next = from;
-        if (is_space(next_code_point(next))) break;
+        if (is_python_space(next_code_point(next))) break;
         p = from;
       }
       const auto at = static_cast<std::size_t>(p - begin);
@@ -329,7 +272,7 @@ std::vector<std::string_view> split(std::string_view s, std::optional<std::strin
       const char *p = s.data(), *end = p + s.size();
       while (p < end) {
         const char* next = p;
-        if (is_space(next_code_point(next))) break;
+        if (is_python_space(next_code_point(next))) break;
         p = next;
       }
       const auto at = static_cast<std::size_t>(p - s.data());
@@ -416,7 +359,7 @@ bool all_are(std::string_view s, TextTest test) {
         is = alpha || numeric;
         break;
       case TextTest::space:
-        is = is_space(c);
+        is = is_python_space(c);
         break;
       case TextTest::ascii:
         is = c < 0x80;

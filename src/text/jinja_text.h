@@ -1,4 +1,5 @@
-// Python's functions on texts, over UTF-8 whose positions count code points.
+// Python's functions on texts, over UTF-8 whose positions count code points; see text/python_text.h for lower
+// case and white space.
 #pragma once
 
 #include <optional>
@@ -10,7 +11,6 @@
 
 namespace redco::jinja {
 
-bool is_space(char32_t c);      // str.isspace, which is also \s of `re`
 bool is_printable(char32_t c);  // str.isprintable
 i64 code_points(std::string_view s);
 // The byte at which code point `index` starts; the text's end from its length on. REQUIRES: index >= 0.
@@ -28,7 +28,6 @@ inline std::string_view strip(std::string_view s, std::optional<std::string_view
 }
 
 std::string upper(std::string_view s);
-std::string lower(std::string_view s);
 std::string swapcase(std::string_view s);
 std::string capitalize(std::string_view s);
 std::string title(std::string_view s);         // str.title
