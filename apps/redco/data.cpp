@@ -1,24 +1,10 @@
-#include <unistd.h>
-
 #include <cstdio>
-#include <cstdlib>
-#include <string_view>
 
+#include "base/terminal.h"
 #include "commands.h"
 #include "job/show_data.h"
 
 namespace redco::cli {
-
-namespace {
-
-// As base/terminal.h asks of stderr.
-bool stdout_has_color() {
-  const char* no = std::getenv("NO_COLOR");
-  const char* term = std::getenv("TERM");
-  return ::isatty(STDOUT_FILENO) == 1 && !(no && *no) && term && std::string_view(term) != "dumb";
-}
-
-}  // namespace
 
 void add_data(CLI::App& app, Invocation& run) {
   struct Options {

@@ -1,4 +1,4 @@
-// What this process has used.
+// What this process has used, and may use.
 #pragma once
 
 #include "base/types.h"
@@ -7,5 +7,8 @@ namespace redco {
 
 // Peak resident memory so far (VmHWM), bytes; 0 where /proc doesn't tell.
 i64 peak_memory_bytes();
+
+// CPUs that this process may run on (its affinity), at least 1.
+int usable_cpus();
 
 }  // namespace redco

@@ -26,15 +26,18 @@ void write_stderr(std::string_view text) {
 
 constexpr std::string_view kClearLine = "\r\x1b[K";
 
+bool has_color(int fd) {
+  const char* no = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  return ::isatty(fd) == 1 && !(no && *no) && term && std::string_view(term) != "dumb";
+}
+
 }  // namespace
 
 bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) == 1; }
 
-bool stderr_has_color() {
-  const char* no = std::getenv("NO_COLOR");
-  const char* term = std::getenv("TERM");
-  return stderr_is_terminal() && !(no && *no) && term && std::string_view(term) != "dumb";
-}
+bool stderr_has_color() { return has_color(STDERR_FILENO); }
+bool stdout_has_color() { return has_color(STDOUT_FILENO); }
 
 int terminal_columns() {
   winsize size{};

@@ -12,6 +12,7 @@ bool stderr_is_terminal();
 // A terminal that knows colours, and neither NO_COLOR (no-color.org: set and not empty) nor TERM=dumb says
 // otherwise.
 bool stderr_has_color();
+bool stdout_has_color();
 
 // Columns of the terminal, 80 where unknown.
 int terminal_columns();

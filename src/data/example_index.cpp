@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/gzip.h"
+#include "base/process.h"
 #include "data/block_table.h"
 #include "data/ordered_work.h"
 
@@ -210,7 +211,7 @@ std::string build_example_index(const ExampleSource& source, const Tokenizer& to
   writer.header.key[0] = key.high;
   writer.header.key[1] = key.low;
   OrderedWork<Lines, Tokenized> work(
-      usable_threads(), [&](Lines lines) { return tokenize(reader, lines); },
+      usable_cpus(), [&](Lines lines) { return tokenize(reader, lines); },
       [&](Tokenized t) { writer.add(t); });
   Hasher data;
   put_settings(data, source, reader);

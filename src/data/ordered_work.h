@@ -11,9 +11,6 @@
 
 namespace redco {
 
-// The cores that this process may use, at least 1.
-int usable_threads();
-
 // work(in) runs on `threads` threads of its own (on the caller's where that is 1 or less); done(out) on the
 // caller's, in the order of add(). At most 4 pieces a thread wait, so memory is bounded. What work throws,
 // add() or finish() throws, in that order, too; then the object is only to be destroyed.

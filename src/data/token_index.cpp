@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/process.h"
 #include "data/ordered_work.h"
 #include "data/text_blocks.h"
 
@@ -176,7 +177,7 @@ std::string build_token_index(const TextFiles& text, const Tokenizer& tokenizer,
   bool document_empty = true;
   const std::optional<i32> eos = tokenizer.special().eos;
   OrderedWork<std::vector<Text>, std::vector<Ids>> work(
-      usable_threads(),
+      usable_cpus(),
       [&](std::vector<Text> texts) {
         std::vector<Ids> out;
         for (const Text& t : texts) out.push_back({tokenizer.encode(t.text, false), t.ends_document});
