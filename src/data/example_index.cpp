@@ -9,6 +9,7 @@
 #include "base/gzip.h"
 #include "base/process.h"
 #include "data/block_table.h"
+#include "data/cached_index.h"
 #include "data/ordered_work.h"
 
 namespace redco {
@@ -60,16 +61,6 @@ Hash128 key_of(const ExampleSource& source, const SourceFiles& files, const Exam
   put(h, source.references);
   files.put_into(h);
   return h.digest128();
-}
-
-bool whole(const std::string& path) {
-  if (!exists(path)) return false;
-  try {
-    ExampleIndex::open(path).verify();
-    return true;
-  } catch (const ContentsError&) {
-    return false;  // built again, over it
-  }
 }
 
 // Lines on their way to their tokens.
@@ -204,7 +195,7 @@ std::string build_example_index(const ExampleSource& source, const Tokenizer& to
   const ExampleLines reader(tokenizer, source.chat, source.fields);
   const Hash128 key = key_of(source, files, reader);
   const std::string path = files.cache_path(cache_folder, key, "examples");
-  if (whole(path)) return path;
+  if (is_whole<ExampleIndex>(path)) return path;
   make_dirs(cache_folder);
 
   ExampleWriter writer(path, source, tokenizer.vocab_size());

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "data/block_table.h"
+#include "data/cached_index.h"
 
 namespace redco {
 
@@ -113,16 +114,6 @@ void lay(const ExampleIndex& index, const ExampleEntry& e, u64 example, const Ro
   }
 }
 
-bool whole(const std::string& path) {
-  if (!exists(path)) return false;
-  try {
-    ExampleRows::open(path).verify();
-    return true;
-  } catch (const ContentsError&) {
-    return false;
-  }
-}
-
 }  // namespace
 
 std::string build_rows(const ExampleIndex& index, const RowSettings& s) {
@@ -137,7 +128,7 @@ std::string build_rows(const ExampleIndex& index, const RowSettings& s) {
   put(h, s.too_long);
   const Hash128 key = h.digest128();
   const std::string path = index.path() + "-" + key.hex().substr(0, 16) + ".rows";
-  if (whole(path)) return path;
+  if (is_whole<ExampleRows>(path)) return path;
   RowsHeader header{};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   header.version = kPackingVersion;

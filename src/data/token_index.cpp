@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/process.h"
+#include "data/cached_index.h"
 #include "data/ordered_work.h"
 #include "data/text_blocks.h"
 
@@ -46,16 +47,6 @@ Hash128 key_of(const SourceFiles& files, Documents documents, const Tokenizer& t
   put(h, static_cast<u64>(tokenizer.special().eos.value_or(-1)));
   files.put_into(h);
   return h.digest128();
-}
-
-bool whole(const std::string& path) {
-  if (!exists(path)) return false;
-  try {
-    TokenIndex::open(path).verify();
-    return true;
-  } catch (const ContentsError&) {
-    return false;  // built again, over it
-  }
 }
 
 constexpr u64 kPiece = 65536;  // tokens
@@ -162,7 +153,7 @@ std::string build_token_index(const TextFiles& text, const Tokenizer& tokenizer,
   const SourceFiles files(text.paths);
   const Hash128 key = key_of(files, text.documents, tokenizer);
   const std::string path = files.cache_path(cache_folder, key, "tokens");
-  if (whole(path)) return path;
+  if (is_whole<TokenIndex>(path)) return path;
   make_dirs(cache_folder);
 
   i64 done = 0;
