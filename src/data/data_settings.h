@@ -13,6 +13,7 @@ namespace redco {
 struct ExampleFields {
   std::optional<std::string> text = "text", prompt = "prompt", completion = "completion",
                              messages = "messages", id = "id";
+  std::string source = "source", target = "target";
 
   void visit(SettingsVisitor& v) {
     v.field("text", text, "key of a text that is learnt whole; ~: no line has one").looks_like("a key");
@@ -20,6 +21,12 @@ struct ExampleFields {
     v.field("completion", completion, "key of what the model is to answer").looks_like("a key");
     v.field("messages", messages, "key of a conversation; ~: no line has one").looks_like("a key");
     v.field("id", id, "key of a line's name, which predictions repeat").looks_like("a key");
+    const char* column = "a key or column";
+    v.field("source", source,
+            "pipeline seq2seq: key or column of what is read; a.b is key b of the object under key a; of tsv "
+            "and csv also a column's number, from 1")
+        .looks_like(column);
+    v.field("target", target, "pipeline seq2seq: key or column of what is to be written").looks_like(column);
   }
 };
 
@@ -31,6 +38,10 @@ struct DataSettings {
   bool packing = true;
   std::optional<bool> attention_across;
   std::optional<std::string> too_long;
+  std::optional<i64> max_source_length, max_target_length;
+  std::string source_prefix;
+  std::optional<bool> header;
+  bool group_by_length = false;
   bool skip_bad = false;
   std::optional<std::string> chat_template;
   ExampleFields fields;
@@ -45,8 +56,10 @@ struct DataSettings {
     v.field(
          "format", format,
          "text is plain UTF-8 text; jsonl is one object a line: {\"text\"}, {\"prompt\", \"completion\"} or "
-         "{\"messages\"}; ~ is jsonl where all files are called *.jsonl or *.ndjson (or so with .gz)")
-        .one_of({"text", "jsonl"});
+         "{\"messages\"}, or what fields name; tsv and csv are tables; parallel is pairs of files, a line of "
+         "one for each line of the other; ~ is what all files' names end in (.jsonl, .ndjson, .tsv, .csv, or "
+         "so with .gz), else text")
+        .one_of({"text", "jsonl", "tsv", "csv", "parallel"});
     v.field("documents", documents,
             "what one document of a text file is; behind each comes the tokenizer's end token")
         .one_of({"file", "line", "paragraph"});
@@ -64,14 +77,31 @@ struct DataSettings {
          "examples of more than max_length tokens: split makes several of one, truncate leaves out the end, "
          "skip the example; ~ is split for texts, truncate for others")
         .one_of({"split", "truncate", "skip", "error"});
-    v.field("skip_bad", skip_bad, "count, report and pass over bad lines of jsonl; false stops at the first");
+    v.field("max_source_length", max_source_length,
+            "pipeline seq2seq: most tokens of what is read, special ones included; the end of longer ones is "
+            "left out. ~ is max_length")
+        .at_least(1)
+        .at_most(1 << 24);
+    v.field("max_target_length", max_target_length, "pipeline seq2seq: the same of what is to be written")
+        .at_least(1)
+        .at_most(1 << 24);
+    v.field("source_prefix", source_prefix,
+            "pipeline seq2seq: stands before every source, as \"translate English to German: \" for T5");
+    v.field("header", header,
+            "whether the first line of a table names its columns; ~: unless fields give their numbers");
+    v.field("group_by_length", group_by_length,
+            "batches of training examples of about one length, which need less padding: each is drawn from "
+            "64 batches' examples, sorted");
+    v.field("skip_bad", skip_bad, "count, report and pass over bad lines; false stops at the first");
     v.field("chat_template", chat_template,
             "file of a chat template (Jinja), or builtin:chat; ~ is the model's own")
         .path();
     v.section("fields", fields, "The names of a jsonl line's keys");
   }
 
-  // Whether the files hold lines of JSON; see `format`.
+  // `format`, or what the names of all of these files say; "text" where they say nothing.
+  std::string format_of(const std::vector<std::string>& files) const;
+  // Whether the files hold lines of JSON.
   bool is_jsonl() const;
   // Whether rows have several samples that don't see one another.
   bool segmented() const {
