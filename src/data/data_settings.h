@@ -14,9 +14,15 @@ struct ExampleFields {
   std::optional<std::string> text = "text", prompt = "prompt", completion = "completion",
                              messages = "messages", id = "id";
   std::string source = "source", target = "target";
+  std::string text_pair = "text_pair", image = "image";
+  std::vector<std::string> label = {"label"}, features = {"features"};
 
   void visit(SettingsVisitor& v) {
-    v.field("text", text, "key of a text that is learnt whole; ~: no line has one").looks_like("a key");
+    v.field(
+         "text", text,
+         "key of a text that is learnt whole; classification and regression: key or column of the text; ~: "
+         "no line has one")
+        .looks_like("a key");
     v.field("prompt", prompt, "key of what is given to the model; ~: no line has one").looks_like("a key");
     v.field("completion", completion, "key of what the model is to answer").looks_like("a key");
     v.field("messages", messages, "key of a conversation; ~: no line has one").looks_like("a key");
@@ -27,6 +33,16 @@ struct ExampleFields {
             "and csv also a column's number, from 1")
         .looks_like(column);
     v.field("target", target, "pipeline seq2seq: key or column of what is to be written").looks_like(column);
+    v.field("text_pair", text_pair,
+            "classification and regression: key or column of the second text of a pair; rows may have none")
+        .looks_like(column);
+    v.field("image", image, "key or column of an image's path, from its file's folder").looks_like(column);
+    v.field("label", label,
+            "classification: key or column of the class; regression: of the value, or of several")
+        .one_or_more();
+    v.field("features", features,
+            "models of vectors: keys or columns of the numbers; under a key there may be a list of them")
+        .one_or_more();
   }
 };
 
@@ -44,6 +60,7 @@ struct DataSettings {
   bool group_by_length = false;
   bool skip_bad = false;
   std::optional<std::string> chat_template;
+  std::vector<std::string> label_names;
   ExampleFields fields;
 
   void visit(SettingsVisitor& v) {
@@ -96,6 +113,9 @@ struct DataSettings {
     v.field("chat_template", chat_template,
             "file of a chat template (Jinja), or builtin:chat; ~ is the model's own")
         .path();
+    v.field("label_names", label_names,
+            "pipeline classification: the classes in the order of their numbers; [] is the model's "
+            "(id2label), else those of the training data, sorted");
     v.section("fields", fields, "The names of a jsonl line's keys");
   }
 
