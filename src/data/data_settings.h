@@ -14,7 +14,7 @@ struct ExampleFields {
   std::optional<std::string> text = "text", prompt = "prompt", completion = "completion",
                              messages = "messages", id = "id";
   std::string source = "source", target = "target";
-  std::string text_pair = "text_pair", image = "image";
+  std::string text_pair = "text_pair", image = "image", caption = "caption";
   std::vector<std::string> label = {"label"}, features = {"features"};
 
   void visit(SettingsVisitor& v) {
@@ -36,7 +36,9 @@ struct ExampleFields {
     v.field("text_pair", text_pair,
             "classification and regression: key or column of the second text of a pair; rows may have none")
         .looks_like(column);
-    v.field("image", image, "key or column of an image's path, from its file's folder").looks_like(column);
+    v.field("image", image, "key or column of an image's name: see data.images").looks_like(column);
+    v.field("caption", caption, "pipeline captioning: key or column of what the image shows")
+        .looks_like(column);
     v.field("label", label,
             "classification: key or column of the class; regression: of the value, or of several")
         .one_or_more();
@@ -61,6 +63,8 @@ struct DataSettings {
   bool skip_bad = false;
   std::optional<std::string> chat_template;
   std::vector<std::string> label_names;
+  std::optional<std::string> images;
+  std::optional<bool> resize_images;
   ExampleFields fields;
 
   void visit(SettingsVisitor& v) {
@@ -116,6 +120,12 @@ struct DataSettings {
     v.field("label_names", label_names,
             "pipeline classification: the classes in the order of their numbers; [] is the model's "
             "(id2label), else those of the training data, sorted");
+    v.field("images", images,
+            "folder or .zip that the images are in which lines name; ~ is the folder of the lines' file")
+        .path();
+    v.field("resize_images", resize_images,
+            "whether images become the size that the model reads; ~ is what preprocessor_config.json beside "
+            "the model's weights says: without one, another size is an error");
     v.section("fields", fields, "The names of a jsonl line's keys");
   }
 
