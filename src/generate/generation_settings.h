@@ -73,4 +73,11 @@ struct GenerationTokens {
   std::optional<i32> forced_eos;     // the last of max_new_tokens
 };
 
+// What a job says about generating.
+struct TextGeneration {
+  GenerationSettings settings;
+  GenerationTokens tokens;
+  i64 batch_size = 8;
+};
+
 }  // namespace redco

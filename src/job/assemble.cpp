@@ -14,6 +14,7 @@
 #include "ckpt/params_io.h"
 #include "ckpt/peft.h"
 #include "comm/group.h"
+#include "pipelines/pipelines.h"
 #include "train/folder_model.h"
 
 namespace redco {
@@ -21,22 +22,6 @@ namespace redco {
 using Json = nlohmann::ordered_json;
 
 namespace {
-
-// transformers' class of each family's language model: what `architectures` of a saved config names.
-const char* architecture_of(const std::string& family) {
-  if (family == "gpt2") return "GPT2LMHeadModel";
-  if (family == "gptj") return "GPTJForCausalLM";
-  if (family == "opt") return "OPTForCausalLM";
-  if (family == "mistral") return "MistralForCausalLM";
-  if (family == "qwen2") return "Qwen2ForCausalLM";
-  if (family == "t5") return "T5ForConditionalGeneration";
-  if (family == "bart") return "BartForConditionalGeneration";
-  if (family == "bert") return "BertForMaskedLM";
-  if (family == "roberta") return "RobertaForMaskedLM";
-  if (family == "vit") return "ViTForImageClassification";
-  if (family == "vision-encoder-decoder") return "VisionEncoderDecoderModel";
-  return "LlamaForCausalLM";
-}
 
 UsageError no_such_folder(const std::string& folder) {
   return UsageError(
@@ -156,13 +141,20 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer, const
           job.origins.where("model.arch"),
           near.empty() ? fmt::format("known: {}", fmt::join(families, ", ")) : "did you mean " + near + "?");
     }
-    j = {{"model_type", *job.model.arch}, {"architectures", {architecture_of(*job.model.arch)}}};
+    j = {{"model_type", *job.model.arch}};
+    // What a user's pipeline asks of the model is its own affair: a language model.
+    const PipelineInfo* pipeline = pipeline_info(job.pipeline);
+    if (!pipeline) pipeline = pipeline_info("lm");
+    const std::string architecture = pipeline->architecture(*job.model.arch);
+    if (!architecture.empty() && !job.model.config.count("architectures"))
+      j["architectures"] = {architecture};
     s.origin = "model.arch " + *job.model.arch;
-    if (!tokenizer && !job.model.config.count("vocab_size"))
+    const bool words = family_has_vocabulary(*job.model.arch);
+    if (words && !tokenizer && !job.model.config.count("vocab_size"))
       throw UsageError(
           "[model] model.arch={} ({}) needs model.tokenizer (`bytes` or a path), or model.vocab_size",
           *job.model.arch, job.origins.where("model.arch"));
-    if (tokenizer) {
+    if (words && tokenizer) {
       if (!job.model.config.count("vocab_size")) j["vocab_size"] = tokenizer->vocab_size();
       const SpecialIds& ids = tokenizer->special();
       auto give = [&](const char* key, const std::optional<i32>& id) {
@@ -246,11 +238,11 @@ ParamTree make_job_params(const JobConfig& job, const ModelSource& source, const
   if (Context::current().world().rank() == 0)
     for (const std::string& w : sharded.sharding.warnings) warn("[sharding] {}", w);
   ParamTree tree = make_params(params, sharded.layouts);
-  if (source.folder.empty() || !model) {
+  if (source.folder.empty()) {
     initialize(tree, static_cast<u64>(job.train.seed));
     return tree;
   }
-  const auto canonical = [&](const std::string& n) { return model->canonical_name(n); };
+  const auto canonical = [&](const std::string& n) { return model ? model->canonical_name(n) : n; };
   std::vector<bool> own = no_adapters(params.specs);
   ParamTree base = tree.subset(own);
   ckpt::load_params(base, ckpt::ModelFiles::open(source.folder), canonical, params.aliases);

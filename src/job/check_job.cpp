@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/words.h"
 #include "job/job_config.h"
+#include "pipelines/pipelines.h"
 
 namespace redco {
 
@@ -131,7 +132,9 @@ bool check_parallel(const JobConfig& job, JobUse use, Checks& c) {
 void check_data(const JobConfig& job, Checks& c) {
   const DataSettings& d = job.data;
   const bool jsonl = d.is_jsonl();
-  if (!jsonl && !d.packing && job.pipeline == "lm")
+  const PipelineInfo* info = pipeline_info(job.pipeline);
+  if (info && !info->reads_lines) return;  // the pipeline's own readers know what they understand
+  if (!jsonl && !d.packing && info)
     c.problem("{}: text is always packed; remove the key", c.cite("data.packing", false));
   // What the other format alone knows.
   const auto idle = [&](const char* name, const char* format) {
@@ -165,13 +168,21 @@ void check_train(const JobConfig& job, JobUse use, Checks& c) {
   }
   const SaveBestSettings& best = job.checkpoint.save_best_by;
   // What the built-in pipeline evaluates; metrics of a user's pipeline are known to that pipeline alone.
-  const std::vector<std::string> known = {"loss", "perplexity"};
-  for (std::size_t i = 0; i < job.eval.metrics.size() && job.pipeline == "lm"; ++i) {
+  const PipelineInfo* info = pipeline_info(job.pipeline);
+  const bool data_needed = info && info->needs_data;
+  std::vector<std::string> known, families = {"loss"};
+  if (info) known = info->metric_names();
+  if (info)
+    for (const auto& [family, names] : info->metrics) families.push_back(family);
+  const auto unknown = [&](const std::string& m) {
+    return info && std::find(known.begin(), known.end(), m) == known.end();
+  };
+  for (std::size_t i = 0; i < job.eval.metrics.size() && info; ++i) {
     const std::string& m = job.eval.metrics[i];
-    if (std::find(known.begin(), known.end(), m) == known.end()) {
-      const std::string near = nearest(m, known);
-      c.problem("{}: pipeline lm has {}{}", c.cite(fmt::format("eval.metrics[{}]", i), excerpt(m)),
-                fmt::join(known, " and "), near.empty() ? "" : "; did you mean " + near + "?");
+    if (std::find(families.begin(), families.end(), m) == families.end()) {
+      const std::string near = nearest(m, families);
+      c.problem("{}: pipeline {} has {}{}", c.cite(fmt::format("eval.metrics[{}]", i), excerpt(m)),
+                job.pipeline, fmt::join(families, ", "), near.empty() ? "" : "; did you mean " + near + "?");
     }
   }
   std::vector<std::string> named;
@@ -179,9 +190,8 @@ void check_train(const JobConfig& job, JobUse use, Checks& c) {
     const std::vector<std::string>& metrics = max ? best.max : best.min;
     for (std::size_t i = 0; i < metrics.size(); ++i) {
       const std::string key = fmt::format("checkpoint.save_best_by.{}[{}]", max ? "max" : "min", i);
-      if (job.pipeline == "lm" && std::find(known.begin(), known.end(), metrics[i]) == known.end()) {
+      if (unknown(metrics[i]))
         c.problem("{} is not evaluated; use {}", c.cite(key, metrics[i]), fmt::join(known, " or "));
-      }
       if (std::find(named.begin(), named.end(), metrics[i]) != named.end()) {
         c.problem("{} is named twice in checkpoint.save_best_by; keep one", c.cite(key, metrics[i]));
       }
@@ -203,10 +213,10 @@ void check_train(const JobConfig& job, JobUse use, Checks& c) {
   }
   const EarlyStoppingSettings& early = t.early_stopping;
   if (early.metric) {
-    if (job.pipeline == "lm" && std::find(known.begin(), known.end(), *early.metric) == known.end())
+    if (unknown(*early.metric))
       c.problem("{} is not evaluated; use {}", c.cite("train.early_stopping.metric", *early.metric),
                 fmt::join(known, " or "));
-    if (job.pipeline == "lm" && job.data.eval.empty())
+    if (data_needed && job.data.eval.empty())
       c.problem("{} needs an evaluation: set data.eval",
                 c.cite("train.early_stopping.metric", *early.metric));
     if (!job.eval.every_n_steps && !job.eval.every_n_epochs)
@@ -220,7 +230,7 @@ void check_train(const JobConfig& job, JobUse use, Checks& c) {
     if (early.min_delta != fresh.min_delta) idle = c.cite("train.early_stopping.min_delta", early.min_delta);
     if (!idle.empty()) c.problem("{} has no effect: set train.early_stopping.metric, e.g. to loss", idle);
   }
-  if (!named.empty() && job.data.eval.empty() && job.pipeline == "lm") {
+  if (!named.empty() && job.data.eval.empty() && data_needed) {
     c.problem(
         "checkpoint.save_best_by ({}) needs an evaluation: set data.eval",
         job.origins.where(best.max.empty() ? "checkpoint.save_best_by.min" : "checkpoint.save_best_by.max"));
@@ -267,15 +277,18 @@ void check_generation(const std::string& section, const GenerationSettings& g, C
                 c.cite(fmt::format("{}[{}]", key("stop"), i), "\"\""));
 }
 
-void check_model(const JobConfig& job, JobUse use, Checks& c) {
+void check_model(const JobConfig& job, Checks& c) {
   const std::string_view p = job.pipeline;
-  if (p != "lm" && p.find('/') == std::string::npos && !p.ends_with(".so")) {
-    c.problem("{}: no such pipeline; use lm, or the path of a shared object such as ./mine.so",
-              c.cite("pipeline", excerpt(p)));
+  const PipelineInfo* info = pipeline_info(job.pipeline);
+  if (!info && p.find('/') == std::string::npos && !p.ends_with(".so")) {
+    const std::string near = nearest(job.pipeline, pipeline_names());
+    c.problem("{}: no such pipeline; {}known: {}, or the path of a shared object such as ./mine.so",
+              c.cite("pipeline", excerpt(p)), near.empty() ? "" : "did you mean " + near + "? ",
+              fmt::join(pipeline_names(), ", "));
   }
   const ModelSettings& m = job.model;
   // A pipeline of the user's may bring parameters of its own; it says itself if it needs a model.
-  const bool own = p != "lm" && (use == JobUse::train || use == JobUse::validate);
+  const bool own = info ? !info->needs_model : true;
   if (!m.path && !m.preset && !m.arch && !own)
     c.problem("model: one of path, preset or arch is needed, e.g. model.preset=gpt2");
   if (m.preset && m.arch) {
@@ -346,7 +359,7 @@ BatchSizes batch_sizes(const JobConfig& job, i64 dp) {
 
 void check_job(const JobConfig& job, JobUse use) {
   Checks c(job);
-  if (use != JobUse::verify && use != JobUse::data) check_model(job, use, c);
+  if (use != JobUse::verify && use != JobUse::data) check_model(job, c);
   const bool ranks_known = check_parallel(job, use, c);
   c.run([&] {
     if (const auto ranks = ranks_known ? declared_ranks(job) : std::nullopt) {
@@ -364,7 +377,8 @@ void check_job(const JobConfig& job, JobUse use) {
   if (use == JobUse::evaluate && job.data.eval.empty())
     c.problem("data.eval is missing: the files to evaluate on");
   if (use == JobUse::train) {
-    if (job.data.train.empty() && job.pipeline == "lm")
+    if (const PipelineInfo* info = pipeline_info(job.pipeline);
+        job.data.train.empty() && info && info->needs_data)
       c.problem("data.train is missing: the files to train on");
     if (!job.workdir)
       c.problem("workdir is missing: the folder for checkpoints and logs, e.g. workdir=runs/first");

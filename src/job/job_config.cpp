@@ -1,5 +1,7 @@
 #include "job/job_config.h"
 
+#include <nlohmann/json.hpp>
+
 #include "ckpt/hub.h"
 #include "config/yaml.h"
 
@@ -7,8 +9,9 @@ namespace redco {
 
 void JobConfig::visit(SettingsVisitor& v) {
   v.field("pipeline", pipeline,
-          "what is trained: language models, or a pipeline of your own, built as a shared object")
-      .looks_like("lm or a path");
+          "what is done: a built-in algorithm, such as lm or seq2seq, or one of your own, built as a shared "
+          "object")
+      .looks_like("a built-in pipeline's name or a path");
   v.section("model", model, "The model: path, preset or arch says which");
   v.section("data", data, "What is trained on and how it is cut into examples");
   v.section("parallel", parallel, "How many ranks, where they run, and what is sharded over them");
@@ -17,9 +20,19 @@ void JobConfig::visit(SettingsVisitor& v) {
   v.section("checkpoint", checkpoint,
             "When checkpoints are saved and kept; with neither every_n given, at the end");
   v.section("predict", predict, "What is asked of the model, and how it answers");
+  v.section("maml", maml, "Tasks and adaptation of pipeline maml");
+  v.section("rl", rl, "Environment and algorithm of pipeline rl");
+  v.section("settings", settings, "What a pipeline of the user's own asks for");
   v.section("plan", plan, "The machines a plan is made for, where they are not this one");
   v.section("fault", fault, "What happens when a rank fails");
   v.field("workdir", workdir, "folder for checkpoints, metrics and logs of this run").path();
+}
+
+std::string OwnSettings::json() const {
+  std::string out = "{";
+  for (const auto& [key, value] : values)
+    out += (out.size() > 1 ? "," : "") + nlohmann::json(key).dump() + ":" + value;
+  return out + "}";
 }
 
 JobConfig load_job(const std::vector<std::string>& files, const std::vector<std::string>& overrides) {

@@ -1,6 +1,7 @@
 // The whole job: what one YAML file and its overrides say.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,10 +12,19 @@
 #include "models/model_settings.h"
 #include "plan/plan_settings.h"
 #include "shard/parallel_settings.h"
+#include "train/algorithm_settings.h"
 #include "train/predict_settings.h"
 #include "train/train_settings.h"
 
 namespace redco {
+
+// The `settings:` section: what a user's pipeline asks for, under names of its own.
+struct OwnSettings {
+  std::map<std::string, std::string> values;  // key -> JSON text
+
+  void visit(SettingsVisitor& v) { v.rest(values, "a setting of the pipeline's own, of any form"); }
+  std::string json() const;  // one object
+};
 
 struct JobConfig {
   std::string pipeline = "lm";
@@ -25,6 +35,9 @@ struct JobConfig {
   EvalSettings eval;
   CheckpointSettings checkpoint;
   PredictSettings predict;
+  MamlSettings maml;
+  RlSettings rl;
+  OwnSettings settings;
   PlanSettings plan;
   FaultSettings fault;
   std::optional<std::string> workdir;

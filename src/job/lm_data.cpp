@@ -214,10 +214,4 @@ std::shared_ptr<const Dataset> make_lm_data(const LmDataRequest& r) {
   return data;
 }
 
-void set_data_settings(const DataSettings& data, std::string* settings_json) {
-  auto j = nlohmann::json::parse(*settings_json);
-  j["data"] = {{"segmented", data.segmented()}};
-  *settings_json = j.dump();
-}
-
 }  // namespace redco

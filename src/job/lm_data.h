@@ -56,7 +56,4 @@ std::shared_ptr<const Dataset> make_lm_data(const LmDataRequest& r);
 // What there is, a line or a few: "training data: 800 examples of 12345 tokens, ...".
 std::vector<std::string> describe_lm_data(const LmDataRequest& r, const Dataset& data);
 
-// Sets "data" of a pipeline's settings_json: what collate() must know of the rows.
-void set_data_settings(const DataSettings& data, std::string* settings_json);
-
 }  // namespace redco

@@ -3,10 +3,9 @@
 #include "base/error.h"
 #include "base/words.h"
 #include "job/assemble.h"
-#include "job/lm_data.h"
+#include "job/job_pipeline.h"
 #include "launch/host.h"
 #include "launch/topology.h"
-#include "pipelines/pipelines.h"
 
 namespace redco {
 
@@ -35,11 +34,14 @@ Machines machines_of(const JobConfig& job, i64 memory) {
 
 PlanReport plan_job(const JobConfig& job) {
   check_job(job, JobUse::plan);
-  const ModelSource source = training_source(job, job.model.arch ? job_tokenizer(job, "").get() : nullptr);
-  const auto model = make_job_model(job, source);
-  const auto pipeline = make_pipeline(job.pipeline);
-  pipeline->model = model.get();
-  set_data_settings(job.data, &pipeline->settings_json);
+  ModelSource source{
+      .folder = "", .config_json = "", .origin = "pipeline " + job.pipeline, .adapter = "", .lora = {}};
+  std::unique_ptr<Model> model;
+  if (job.model.path || job.model.preset || job.model.arch) {
+    source = training_source(job, job.model.arch ? job_tokenizer(job, "").get() : nullptr);
+    model = make_job_model(job, source);
+  }
+  const auto pipeline = make_job_pipeline(job, model.get(), nullptr);
 
   PlanRequest r;
   r.pipeline = pipeline.get();
@@ -73,24 +75,20 @@ PlanReport plan_job(const JobConfig& job) {
   } else if (!r.global_batch) {
     r.assumed.push_back("train.global_batch_size is not given: the micro-batch on every replica is a step");
   }
-  r.length = job.data.max_length.value_or(model->max_length());
-  if (!job.data.max_length)
+  const i64 most = model ? model->max_length() : 1;
+  r.length = job.data.max_length.value_or(most);
+  r.target_length = r.length;
+  if (!job.data.max_length && model)
     r.assumed.push_back(fmt::format("data.max_length is not given: the model's {} positions", r.length));
-  if (r.length > model->max_length())
+  if (model && r.length > model->length_limit())
     throw UsageError("[data] data.max_length={} ({}) is more than the model's {} positions", r.length,
-                     job.origins.where("data.max_length"), model->max_length());
+                     job.origins.where("data.max_length"), most);
   if (job.origins.given("train.recompute")) r.recompute = job.train.recompute == "block";
   r.rules = custom_rules(job);
   r.strict = job.parallel.strict;
   r.shard_optimizer = job.parallel.shard_optimizer;
   r.shard_parameters = job.parallel.shard_parameters;
-  r.step = {.clip_grad_norm = job.train.clip_grad_norm,
-            .recompute_blocks = job.train.recompute == "block",
-            .adamw = {.beta1 = job.train.adam_beta1,
-                      .beta2 = job.train.adam_beta2,
-                      .epsilon = job.train.adam_epsilon,
-                      .weight_decay = job.train.weight_decay,
-                      .decay_norms_and_biases = job.train.decay_norms_and_biases}};
+  r.step = step_options(job.train);
   r.compute = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
   return make_plan(r);
 }

@@ -15,12 +15,10 @@ PredictPlan plan_predict(const JobConfig& job) {
   const PredictModel m = load_predict_model(job, true);
   PredictPlan p;
   p.title = m.source.origin;
-  PredictRequests requests(job, m);
-  for (PredictRequest r; requests.next(r); ++p.n_prompts)
-    p.longest_prompt = std::max(p.longest_prompt, static_cast<i64>(r.ids.size()));
-  p.skipped = requests.skipped();
-  if (p.n_prompts == 0)
-    throw ContentsError("[predict] {} holds no prompt", job.predict.input.value_or("predict.prompt"));
+  const PredictScan prompts = scan_requests(job, m);
+  p.n_prompts = prompts.n;
+  p.longest_prompt = prompts.longest;
+  p.skipped = prompts.skipped;
 
   const i64 n_ranks = declared_ranks(job).value_or(job.parallel.n_model_shards);
   p.dp = static_cast<int>(replicas(job, n_ranks));
@@ -28,9 +26,13 @@ PredictPlan plan_predict(const JobConfig& job) {
   p.answers = job.predict.num_return_sequences;
   const i64 jobs = p.n_prompts * (job.predict.num_beams > 1 ? 1 : p.answers);
   p.rows = std::min(job.predict.batch_size, (jobs + p.dp - 1) / p.dp) * job.predict.num_beams;
-  const bool pair = m.model->is_encoder_decoder();
+  // Text from text is generated; other pipelines are asked for their loss on as many rows instead.
+  const bool generates =
+      m.model && (m.model->task() == ModelTask::causal_lm || m.model->task() == ModelTask::seq2seq_lm);
+  const bool pair = m.model && m.model->is_encoder_decoder();
   const i64 prompt = pair ? 1 : p.longest_prompt;
-  p.length = std::min(prompt + job.predict.max_new_tokens, m.model->length_limit());
+  p.length = generates ? std::min(prompt + job.predict.max_new_tokens, m.model->length_limit())
+                       : std::max<i64>(1, p.longest_prompt);
   p.limit = this_machine().memory_total;
   if (job.parallel.hosts.empty() && !job.parallel.hostfile) p.limit /= n_ranks;
   p.base = base_memory(n_ranks);
@@ -49,9 +51,19 @@ PredictPlan plan_predict(const JobConfig& job) {
       const ParamTree params = make_params(m.pipeline->params(), sharded.layouts);
       for (const Tensor& t : params.values()) of.parameters += t.local_bytes();
       replica->ledger().reset();
-      of.cache = trace_generation(*m.model, params, p.rows, pair ? p.longest_prompt : 0, prompt, p.length,
-                                  [&] { of.prefill_flops = replica->ledger().flops(); });
-      of.step_flops = replica->ledger().flops() - of.prefill_flops;
+      if (generates) {
+        of.cache = trace_generation(*m.model, params, p.rows, pair ? p.longest_prompt : 0, prompt, p.length,
+                                    [&] { of.prefill_flops = replica->ledger().flops(); });
+        of.step_flops = replica->ledger().flops() - of.prefill_flops;
+      } else {
+        const NoGrad off;
+        const BatchShape shape{.rows = p.rows,
+                               .mine = {0, p.rows},
+                               .length = p.length,
+                               .target_length = job.predict.max_new_tokens};
+        m.pipeline->loss(params, m.pipeline->collate({}, shape), {});
+        of.prefill_flops = replica->ledger().flops();
+      }
     }
     of.activations = std::max<i64>(0, context->arena().high_water() - of.parameters - of.cache);
     if (of.total() >= p.total()) p = of;

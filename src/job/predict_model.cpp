@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "ckpt/publish.h"
+#include "job/job_pipeline.h"
 #include "job/lm_data.h"
 #include "pipelines/pipelines.h"
 #include "pipelines/text_generation.h"
@@ -115,42 +116,55 @@ GenerationTokens answer_tokens(const ModelSource& source, const Model& model, co
   return tokens;
 }
 
+const Tokenizer& tokenizer_of(const PredictModel& m) {
+  if (!m.tokenizer)
+    throw UsageError("[model] no tokenizer; give model.tokenizer (`bytes` or a tokenizer's folder)");
+  if (!m.model) throw UsageError("[model] texts need a model: give model.path, model.preset or model.arch");
+  return *m.tokenizer;
+}
+
 PredictModel load_predict_model(const JobConfig& job, bool warns) {
   PredictModel m;
   const std::string folder = checkpoint_folder(job);
   m.tokenizer = job_tokenizer(job, folder);
-  if (!m.tokenizer)
-    throw UsageError("[model] no tokenizer; give model.tokenizer (`bytes` or a tokenizer's folder)");
-  m.source = model_source(job, m.tokenizer.get(), folder);
+  const bool named = job.model.path || job.model.preset || job.model.arch;
+  const PipelineInfo* info = pipeline_info(job.pipeline);
+  if (named || (info ? info->needs_model : !folder.empty() && exists(join_path(folder, "config.json")))) {
+    m.source = model_source(job, m.tokenizer.get(), folder);
+    m.model = make_job_model(job, m.source);
+  } else {
+    m.source = {.folder = folder,
+                .config_json = "{}",
+                .origin = "pipeline " + job.pipeline,
+                .adapter = "",
+                .lora = {}};
+  }
   if (m.source.folder.empty() && warns)
     warn("[predict] no checkpoint in workdir and no model.path: the weights are random");
-  m.model = make_job_model(job, m.source);
-  m.pipeline = make_pipeline(job.pipeline);
-  m.pipeline->model = m.model.get();
-  m.pipeline->tokenizer = m.tokenizer.get();
-  if (job.data.chat_template) m.chat_template = job_chat_template(job, *m.tokenizer, m.source.folder);
-  for (const std::string& from : {folder, m.source.adapter, m.source.folder, job.model.path.value_or(""),
-                                  job.model.tokenizer.value_or("")})
-    if (!m.chat_template && !from.empty() && is_folder(from)) m.chat_template = ChatTemplate::load(from);
-  m.tokens = answer_tokens(m.source, *m.model, *m.tokenizer, m.chat_template ? &*m.chat_template : nullptr);
-  m.pipeline->settings_json =
-      Json{{"predict", Json::parse(to_json(TextGeneration{job.predict, m.tokens, job.predict.batch_size}))}}
-          .dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (m.tokenizer && m.model) {
+    if (job.data.chat_template) m.chat_template = job_chat_template(job, *m.tokenizer, m.source.folder);
+    for (const std::string& from : {folder, m.source.adapter, m.source.folder, job.model.path.value_or(""),
+                                    job.model.tokenizer.value_or("")})
+      if (!m.chat_template && !from.empty() && is_folder(from)) m.chat_template = ChatTemplate::load(from);
+    m.tokens = answer_tokens(m.source, *m.model, *m.tokenizer, m.chat_template ? &*m.chat_template : nullptr);
+  }
+  m.pipeline = make_job_pipeline(job, m.model.get(), m.tokenizer.get(),
+                                 {job.predict, m.tokens, job.predict.batch_size});
   return m;
 }
 
 std::string prediction_settings(const JobConfig& job, const PredictModel& m) {
   Json j;
-  Json predict = Json::parse(m.pipeline->settings_json).at("predict");
+  Json predict = Json::parse(to_json(m.pipeline->settings->generation));
   predict.erase("batch_size");  // decides nothing
   j["pipeline"] = job.pipeline;
   j["predict"] = predict;
   j["predict"]["truncate_prompt"] = job.predict.truncate_prompt;
-  j["model"] = {{"config", hash128(m.model->config_json()).hex()},
+  j["model"] = {{"config", m.model ? hash128(m.model->config_json()).hex() : ""},
                 {"weights", m.source.folder.empty() ? fmt::format("random, train.seed={}", job.train.seed)
                                                     : weights_fingerprint(m.source.folder)},
                 {"adapter", m.source.adapter.empty() ? "" : weights_fingerprint(m.source.adapter)},
-                {"tokenizer", m.tokenizer->fingerprint()},
+                {"tokenizer", m.tokenizer ? m.tokenizer->fingerprint() : ""},
                 {"chat_template", m.chat_template ? hash128(m.chat_template->source()).hex() : ""},
                 {"compute_dtype", job.train.compute_dtype}};
   return j.dump(2, ' ', false, Json::error_handler_t::replace);
@@ -158,7 +172,7 @@ std::string prediction_settings(const JobConfig& job, const PredictModel& m) {
 
 std::vector<i32> prompt_ids(const PredictModel& m, const PredictSettings& p, const std::string& text,
                             const std::string& where) {
-  const Tokenizer& t = *m.tokenizer;
+  const Tokenizer& t = tokenizer_of(m);
   std::vector<i32> ids;
   try {
     ids = t.encode(text);
@@ -182,6 +196,7 @@ std::vector<i32> prompt_ids(const PredictModel& m, const PredictSettings& p, con
 
 std::vector<i32> message_ids(const PredictModel& m, const PredictSettings& p,
                              const std::vector<ChatMessage>& messages, const std::string& where) {
+  const Tokenizer& tokenizer = tokenizer_of(m);
   if (!m.chat_template)
     throw UsageError(
         "{}: messages need a chat template, and {} has none (chat_template.jinja, or chat_template in "
@@ -190,7 +205,7 @@ std::vector<i32> message_ids(const PredictModel& m, const PredictSettings& p,
   std::vector<i32> ids;
   try {
     // The template writes special tokens itself.
-    ids = m.tokenizer->encode(m.chat_template->render(messages, {.add_generation_prompt = true}), false);
+    ids = tokenizer.encode(m.chat_template->render(messages, {.add_generation_prompt = true}), false);
   } catch (const ContentsError& e) {
     throw ContentsError("{}: {}", where, e.what());
   }

@@ -14,9 +14,9 @@ namespace redco {
 
 struct PredictModel {
   ModelSource source;
-  std::unique_ptr<Tokenizer> tokenizer;
-  std::unique_ptr<Model> model;
-  std::unique_ptr<Pipeline> pipeline;         // with model, tokenizer and settings_json set
+  std::unique_ptr<Tokenizer> tokenizer;       // null: none
+  std::unique_ptr<Model> model;               // null: the pipeline has parameters of its own
+  std::unique_ptr<Pipeline> pipeline;         // with model, tokenizer and settings set
   std::optional<ChatTemplate> chat_template;  // of the checkpoint, else of model.path or model.tokenizer
   GenerationTokens tokens;
 };
@@ -34,6 +34,9 @@ GenerationTokens answer_tokens(const ModelSource& source, const Model& model, co
 // tokenizer, as a JSON object of texts. Weights are told apart by the names, sizes, heads and tails of their
 // files.
 std::string prediction_settings(const JobConfig& job, const PredictModel& m);
+
+// The tokenizer of a model that reads text. UsageError: there is none.
+const Tokenizer& tokenizer_of(const PredictModel& m);
 
 // Most tokens of a prompt. Decoder-only: one position is left for an answer.
 i64 longest_prompt(const Model& model);

@@ -22,34 +22,42 @@ PredictRequests::~PredictRequests() = default;
 
 namespace {
 
-std::string head_of(const Json& id, const char* key, const Json& prompt) {
-  return Json{{"id", id}, {key, prompt}}.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string text_of(const Json& j) { return j.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-void read_line(const JobConfig& job, const PredictModel& m, const std::string& line, const std::string& where,
+// Of a prompt for pipeline lm, or an object that the pipeline reads: then the answer repeats all of it.
+void read_line(const JobConfig& job, const PredictModel& m, const Json& j, const std::string& where,
                PredictRequest& r) {
-  const Json j = Json::parse(line, nullptr, false);
-  if (!j.is_object()) throw ContentsError("{}: not a JSON object: {}", where, excerpt(line));
-  const char* found = nullptr;
-  for (const char* key : {"prompt", "text", "messages"})
-    if (j.contains(key)) {
-      if (found)
-        throw ContentsError("{}: both \"{}\" and \"{}\"; which is the prompt? Keep one", where, found, key);
-      found = key;
+  Example& e = r.example;
+  const i64 ordinal = e.ordinal;
+  const Json id = j.contains("id") ? j.at("id") : Json(ordinal);
+  Json head = {{"id", id}};
+  if (auto asked = in_pipeline("request()", [&] { return m.pipeline->request(text_of(j), where); })) {
+    e = std::move(*asked);
+    head.update(j);
+  } else {
+    const char* found = nullptr;
+    for (const char* key : {"prompt", "text", "messages"})
+      if (j.contains(key)) {
+        if (found)
+          throw ContentsError("{}: both \"{}\" and \"{}\"; which is the prompt? Keep one", where, found, key);
+        found = key;
+      }
+    if (!found) throw ContentsError("{}: no \"prompt\", \"text\" or \"messages\"", where);
+    const Json& value = j.at(found);
+    if (std::string_view(found) == "messages") {
+      e.ids["prompt"] = message_ids(m, job.predict, parse_messages(value.dump(), where), where);
+      head["messages"] = value;
+    } else {
+      if (!value.is_string())
+        throw ContentsError("{}: \"{}\" is no text but {}", where, found, value.type_name());
+      e.text = r.prompt = value.get<std::string>();
+      e.ids["prompt"] = prompt_ids(m, job.predict, r.prompt, where);
+      head["prompt"] = value;
     }
-  if (!found) throw ContentsError("{}: no \"prompt\", \"text\" or \"messages\"", where);
-  const Json& value = j.at(found);
-  const Json id = j.contains("id") ? j.at("id") : Json(r.ordinal);
-  if (std::string_view(found) == "messages") {
-    r.ids = message_ids(m, job.predict, parse_messages(value.dump(), where), where);
-    r.head = head_of(id, "messages", value);
-    return;
   }
-  if (!value.is_string())
-    throw ContentsError("{}: \"{}\" is no text but {}", where, found, value.type_name());
-  r.prompt = value.get<std::string>();
-  r.ids = prompt_ids(m, job.predict, r.prompt, where);
-  r.head = head_of(id, "prompt", value);
+  e.ordinal = ordinal;
+  e.id = text_of(id);
+  r.head = text_of(head);
 }
 
 }  // namespace
@@ -59,20 +67,22 @@ bool PredictRequests::next(PredictRequest& r) {
   if (!state_->lines) {
     const auto& prompts = job_.predict.prompt;
     if (ordinal_ == static_cast<i64>(prompts.size())) return false;
-    r.ordinal = ordinal_++;
-    r.prompt = prompts[r.ordinal];
-    r.ids = prompt_ids(m_, job_.predict, r.prompt,
-                       prompts.size() == 1 ? "predict.prompt" : fmt::format("predict.prompt[{}]", r.ordinal));
-    r.head = head_of(r.ordinal, "prompt", r.prompt);
+    r.example.ordinal = ordinal_++;
+    read_line(job_, m_, {{"prompt", prompts[r.example.ordinal]}},
+              prompts.size() == 1 ? "predict.prompt" : fmt::format("predict.prompt[{}]", r.example.ordinal),
+              r);
     return true;
   }
   std::string line;
   while (state_->lines->next(line)) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     r = {};
-    r.ordinal = ordinal_++;
+    r.example.ordinal = ordinal_++;
     try {
-      read_line(job_, m_, line, state_->lines->where(), r);
+      const std::string where = state_->lines->where();
+      const Json j = Json::parse(line, nullptr, false);
+      if (!j.is_object()) throw ContentsError("{}: not a JSON object: {}", where, excerpt(line));
+      read_line(job_, m_, j, where, r);
       return true;
     } catch (const ContentsError& e) {
       if (!job_.predict.skip_bad) throw;
@@ -80,6 +90,22 @@ bool PredictRequests::next(PredictRequest& r) {
     }
   }
   return false;
+}
+
+PredictScan scan_requests(const JobConfig& job, const PredictModel& m) {
+  PredictRequests all(job, m);
+  PredictRequest r;
+  PredictScan scan;
+  while (all.next(r)) {
+    ++scan.n;
+    for (const auto& [name, ids] : r.example.ids)
+      scan.longest = std::max(scan.longest, static_cast<i64>(ids.size()));
+  }
+  scan.skipped = all.skipped();
+  scan.first_reason = all.first_reason();
+  if (scan.n == 0)
+    throw ContentsError("[predict] {} holds no prompt", job.predict.input.value_or("predict.prompt"));
+  return scan;
 }
 
 }  // namespace redco

@@ -1,7 +1,8 @@
-// The prompts of a predict job, one after the other: predict.prompt, or the lines of predict.input.
+// What a predict job asks, one after the other: predict.prompt, or the lines of predict.input.
 //
-// A line is an object with one of "prompt" or "text" (a text to go on from) and "messages" (a conversation
-// for the chat template), maybe an "id", maybe more that is ignored. Empty lines are passed over.
+// A line is an object, maybe with an "id". Where the pipeline doesn't read it itself (Pipeline::request), it
+// has one of "prompt" or "text" (a text to go on from) and "messages" (a conversation for the chat template),
+// maybe more that is ignored. Empty lines are passed over.
 #pragma once
 
 #include <memory>
@@ -13,11 +14,10 @@
 namespace redco {
 
 struct PredictRequest {
-  i64 ordinal =
-      0;  // its place among the prompts, bad ones counted: names its draws, and is its id by default
+  // Its ordinal, its place among the prompts, bad ones counted, names its draws, and is its id by default.
+  Example example;
   std::string head;    // the members that its line of the output begins with: {"id": 1, "prompt": "..."}
-  std::string prompt;  // the text; "" of a conversation
-  std::vector<i32> ids;
+  std::string prompt;  // the text that an answer goes on from; "" of others
 };
 
 class PredictRequests {
@@ -39,5 +39,13 @@ class PredictRequests {
   i64 ordinal_ = 0, skipped_ = 0;
   std::string first_reason_;
 };
+
+// All of them, read once. ContentsError: there is none.
+struct PredictScan {
+  i64 n = 0, longest = 0;  // prompts; ids of the longest
+  i64 skipped = 0;
+  std::string first_reason;
+};
+PredictScan scan_requests(const JobConfig& job, const PredictModel& m);
 
 }  // namespace redco

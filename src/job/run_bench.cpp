@@ -105,14 +105,7 @@ BenchReport bench_training(Bench& b, const JobConfig& job, i64 steps) {
   r.length = job.data.max_length.value_or(b.model->max_length());
   r.steps = steps;
 
-  TrainStep step(*b.pipeline, b.params,
-                 {.clip_grad_norm = job.train.clip_grad_norm,
-                  .recompute_blocks = job.train.recompute == "block",
-                  .adamw = {.beta1 = job.train.adam_beta1,
-                            .beta2 = job.train.adam_beta2,
-                            .epsilon = job.train.adam_epsilon,
-                            .weight_decay = job.train.weight_decay,
-                            .decay_norms_and_biases = job.train.decay_norms_and_biases}});
+  TrainStep step(*b.pipeline, b.params, step_options(job.train));
   const auto parts = micro_batches(sizes.global, sizes.per_device, c.mesh().dp);
   std::vector<double> times, flops;
   for (i64 s = 0; s <= steps; ++s) {

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "comm/group.h"
+#include "job/job_pipeline.h"
 #include "job/lm_data.h"
 #include "job/predict_model.h"
 #include "job/run.h"
@@ -22,7 +23,6 @@ int evaluate_on_ranks(const JobConfig& job, Context& c) {
   std::string cache;
   world.together([&] {
     m = load_predict_model(job, world.rank() == 0);
-    set_data_settings(job.data, &m.pipeline->settings_json);
     sizes = batch_sizes(job, c.mesh().dp);
   });
   std::optional<TemporaryFolder> temporary;
@@ -31,8 +31,7 @@ int evaluate_on_ranks(const JobConfig& job, Context& c) {
     cache = job.workdir ? join_path(*job.workdir, "cache") : temporary->path();
   });
   cache = world.agree(cache);
-  m.pipeline->eval_data =
-      make_lm_data(lm_data_request(job, true, *m.tokenizer, m.model.get(), m.source.folder, cache));
+  m.pipeline->eval_data = make_job_data(job, true, *m.pipeline, m.source.folder, cache);
   c.random.seed = static_cast<u64>(job.train.seed);
   c.compute_dtype = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
   const ParamTree params = make_job_params(job, m.source, m.model.get(), m.pipeline->params());

@@ -30,16 +30,11 @@ void print(std::string_view text) {
 // What a run of predict has to do: counted before the first prompt is answered, so that a bad line in a long
 // file shows at once and not after hours.
 i64 count_requests(const JobConfig& job, const PredictModel& m) {
-  PredictRequests all(job, m);
-  PredictRequest r;
-  i64 n = 0;
-  while (all.next(r)) ++n;
-  if (all.skipped() > 0)
-    warn("[predict] {} lines of {} can't be used and are left out; the first: {}", all.skipped(),
-         *job.predict.input, all.first_reason());
-  if (n == 0)
-    throw ContentsError("[predict] {} holds no prompt", job.predict.input.value_or("predict.prompt"));
-  return n;
+  const PredictScan all = scan_requests(job, m);
+  if (all.skipped > 0)
+    warn("[predict] {} lines of {} can't be used and are left out; the first: {}", all.skipped,
+         *job.predict.input, all.first_reason);
+  return all.n;
 }
 
 // Its line of the output: what was asked, then what was answered.
@@ -144,7 +139,7 @@ class PredictRun {
       world_.on_first([&] {
         for (std::size_t i = 0; i < some.size(); ++i)
           file_->check(at + static_cast<i64>(i), some[i].head,
-                       fmt::format("prompt {} of {}", some[i].ordinal + 1,
+                       fmt::format("prompt {} of {}", some[i].example.ordinal + 1,
                                    job_.predict.input.value_or("predict.prompt")));
       });
       at += static_cast<i64>(some.size());
@@ -154,13 +149,7 @@ class PredictRun {
   void answer(const ParamTree& params, i64 n) {
     const auto requests = take(n);
     std::vector<Example> examples;
-    for (const PredictRequest& r : requests) {
-      Example e;
-      e.ordinal = r.ordinal;
-      e.ids["prompt"] = r.ids;
-      e.text = r.prompt;
-      examples.push_back(std::move(e));
-    }
+    for (const PredictRequest& r : requests) examples.push_back(r.example);
     // A lone prompt's answer appears as it grows.
     const bool lines = job_.predict.output || job_.predict.input;
     bool showed = false;

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/words.h"
 #include "job/assemble.h"
+#include "job/job_pipeline.h"
 #include "job/lm_data.h"
 #include "job/plan_job.h"
 #include "job/predict_model.h"
@@ -17,7 +18,6 @@
 #include "launch/env_report.h"
 #include "launch/topology.h"
 #include "pipelines/pipelines.h"
-#include "pipelines/text_generation.h"
 #include "train/predictor.h"
 #include "train/trainer.h"
 
@@ -43,10 +43,11 @@ JobConfig placed(JobConfig job, Context& c) {
 }
 
 // Before a tensor is allocated: does it fit the machines it is on? And, where parallel.strict says so, are
-// there only the collectives of the standard rules? None where the pipeline has a model of its own.
-// First rank only.
+// there only the collectives of the standard rules? None where a user's pipeline has a model of its own: its
+// batches are known to itself. First rank only.
 std::optional<PlanReport> checked_plan(const JobConfig& job) {
-  if (!(job.model.path || job.model.preset || job.model.arch)) return std::nullopt;
+  if (!(job.model.path || job.model.preset || job.model.arch) && !pipeline_info(job.pipeline))
+    return std::nullopt;
   PlanReport plan = plan_job(job);
   if (plan.fits) return plan;
   throw Error(ExitCode::doesnt_fit,
@@ -75,15 +76,11 @@ void describe_run(const JobConfig& job, const std::optional<PlanReport>& plan, c
   write_file_durable(join_path(workdir, "environment.json"), env_json(env) + "\n");
 }
 
-// How evaluations ask for answers: what predict() reads under "predict".
-void set_generation(const JobConfig& job, const ModelSource& source, const Model& model,
-                    const Tokenizer& tokenizer, i64 batch_size, std::string* settings_json) {
+// How evaluations ask for answers.
+TextGeneration eval_generation(const JobConfig& job, const ModelSource& source, const Model& model,
+                               const Tokenizer& tokenizer, i64 batch_size) {
   const auto chat = job_chat_template(job, tokenizer, source.folder);
-  const TextGeneration g{job.eval.generation,
-                         answer_tokens(source, model, tokenizer, chat ? &*chat : nullptr), batch_size};
-  auto j = nlohmann::json::parse(*settings_json);
-  j["predict"] = nlohmann::json::parse(to_json(g));
-  *settings_json = j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return {job.eval.generation, answer_tokens(source, model, tokenizer, chat ? &*chat : nullptr), batch_size};
 }
 
 int train_on_ranks(const JobConfig& job, const BuildInfo& build, Context& c) {
@@ -114,35 +111,19 @@ int train_on_ranks(const JobConfig& job, const BuildInfo& build, Context& c) {
   BatchSizes sizes;
   world.together([&] {
     sizes = batch_sizes(job, c.mesh().dp);
-    pipeline = make_pipeline(job.pipeline);
     tokenizer = job_tokenizer(job, "");
     if (job.model.path || job.model.preset || job.model.arch) {
       source = training_source(job, tokenizer.get());
       model = make_job_model(job, source);
     }
-    pipeline->model = model.get();
-    pipeline->tokenizer = tokenizer.get();
-    set_data_settings(job.data, &pipeline->settings_json);
-    if (job.eval.n_outputs.value_or(0) > 0 && tokenizer && model)
-      set_generation(job, source, *model, *tokenizer, sizes.per_device, &pipeline->settings_json);
-    if (!job.data.train.empty()) {
-      if (!model)
-        throw UsageError("[model] these data need a model: give model.path, model.preset or model.arch");
-      if (!tokenizer)
-        throw UsageError(
-            "[model] {} has no tokenizer; give model.tokenizer (`bytes` or a tokenizer's folder)",
-            source.origin);
-    }
+    TextGeneration generation;
+    if (tokenizer && model) generation = eval_generation(job, source, *model, *tokenizer, sizes.per_device);
+    pipeline = make_job_pipeline(job, model.get(), tokenizer.get(), generation);
   });
   if (first && !sizes.assumed.empty()) info("[train] {}", sizes.assumed);
-  if (!job.data.train.empty()) {
-    const std::string cache = join_path(workdir, "cache");
-    const auto make = [&](bool evaluation) {
-      return make_lm_data(lm_data_request(job, evaluation, *tokenizer, model.get(), source.folder, cache));
-    };
-    pipeline->train_data = make(false);
-    if (!job.data.eval.empty()) pipeline->eval_data = make(true);
-  }
+  const std::string cache = join_path(workdir, "cache");
+  pipeline->train_data = make_job_data(job, false, *pipeline, source.folder, cache);
+  pipeline->eval_data = make_job_data(job, true, *pipeline, source.folder, cache);
   ParamTree params = make_job_params(job, source, model.get(), pipeline->params());
   i64 n = 0, trained = 0;
   bool adapters = false;

@@ -55,6 +55,8 @@ class Bert : public Model {
     c.inert({"tie_word_embeddings", "directionality", "pooler_fc_size", "pooler_num_attention_heads",
              "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type", "output_past"});
     const i64 labels = c.labels();
+    if (task_ == ModelTask::sequence_classification) num_labels_ = labels;
+    problem_type_ = c.text_or("problem_type", "");
     c.finish();
 
     SpecBuilder b(params_);

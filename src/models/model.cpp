@@ -21,6 +21,8 @@ const char* name_of(ModelTask task) {
       return "sequence-classification";
     case ModelTask::image_classification:
       return "image-classification";
+    case ModelTask::vector_regression:
+      return "vector-regression";
   }
   return "";
 }
@@ -71,13 +73,14 @@ namespace {
 struct Family {
   const char* model_type;
   std::unique_ptr<Model> (*make)(ModelConfig&);
+  bool vocabulary = true;
 };
 // The registry: explicit, no static initializers.
 constexpr Family kFamilies[] = {
-    {"gpt2", make_gpt2},    {"gptj", make_gptj},     {"opt", make_opt},
-    {"llama", make_llama},  {"mistral", make_llama}, {"qwen2", make_llama},
-    {"t5", make_t5},        {"bart", make_bart},     {"bert", make_bert},
-    {"roberta", make_bert}, {"vit", make_vit},       {"vision-encoder-decoder", make_vision_encoder_decoder},
+    {"gpt2", make_gpt2},    {"gptj", make_gptj},      {"opt", make_opt},
+    {"llama", make_llama},  {"mistral", make_llama},  {"qwen2", make_llama},
+    {"t5", make_t5},        {"bart", make_bart},      {"bert", make_bert},
+    {"roberta", make_bert}, {"vit", make_vit, false}, {"vision-encoder-decoder", make_vision_encoder_decoder},
 };
 
 }  // namespace
@@ -86,6 +89,12 @@ std::vector<std::string> model_families() {
   std::vector<std::string> out;
   for (const Family& f : kFamilies) out.push_back(f.model_type);
   return out;
+}
+
+bool family_has_vocabulary(const std::string& model_type) {
+  for (const Family& f : kFamilies)
+    if (model_type == f.model_type) return f.vocabulary;
+  return true;
 }
 
 std::unique_ptr<Model> make_model(ModelConfig config) {

@@ -34,6 +34,7 @@ struct EncoderInputs {
   Tensor key_mask{};        // [B, S] i32: 1 = a token, 0 = padding; undefined: no padding
   Tensor token_type_ids{};  // [B, S] i32; undefined: all 0
   Tensor pixel_values{};    // [B, channels, height, width]; images instead of ids
+  Tensor features{};        // [B, F]; numbers instead of ids
 };
 
 // What a model computes; names as in verify's fixtures and model cards.
@@ -44,8 +45,14 @@ enum class ModelTask : std::uint8_t {
   masked_lm,                // apply_encoder
   sequence_classification,  // apply_encoder
   image_classification,     // apply_encoder
+  vector_regression,        // apply_encoder
 };
 const char* name_of(ModelTask task);  // causal-lm, seq2seq-lm, ...
+
+// The images that a model reads; 0: it reads none.
+struct ImageShape {
+  i64 channels = 0, height = 0, width = 0;
+};
 
 class Model {
  public:
@@ -57,6 +64,13 @@ class Model {
   bool is_encoder_decoder() const {
     return task_ == ModelTask::seq2seq_lm || task_ == ModelTask::image_captioning;
   }
+  // Classifications and regressions: how many numbers the model says of an example, and what they are:
+  // problem_type of the config ("regression", "single_label_classification", ...), "" where it is silent.
+  i64 num_labels() const { return num_labels_; }
+  const std::string& problem_type() const { return problem_type_; }
+  const ImageShape& image_shape() const { return image_shape_; }
+  // Models of vectors: how many features they read; else 0.
+  i64 n_features() const { return n_features_; }
   const ModelParams& params() const { return params_; }
   // The same model with adapters beside its parameters (nn/lora.h).
   void set_params(ModelParams params) { params_ = std::move(params); }
@@ -80,7 +94,7 @@ class Model {
   virtual Tensor apply(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const;
   // [B, S, C]: the memory of an encoder-decoder model. Fills o.hidden_states; uses no cache.
   virtual Tensor encode(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const;
-  // Logits of an encoder alone: [B, S, V] of masked_lm, [B, labels] of a classification.
+  // Logits of an encoder alone: [B, S, V] of masked_lm, [B, labels] of a classification or regression.
   virtual Tensor apply_encoder(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const;
 
   // Positions of one row from its attention mask, as transformers gives them. Forward: 0, 1, 2, ... whatever
@@ -105,12 +119,17 @@ class Model {
   ModelTask task_ = ModelTask::causal_lm;
   bool relative_positions_ = false;
   i32 decoder_start_token_id_ = -1, pad_token_id_ = -1;
+  i64 num_labels_ = 0, n_features_ = 0;
+  std::string problem_type_;
+  ImageShape image_shape_;
 };
 
 // The family is config's model_type. Throws ContentsError (UsageError for overrides) for an unknown family,
 // and for every key or value that the family doesn't support.
 std::unique_ptr<Model> make_model(ModelConfig config);
 std::vector<std::string> model_families();
+// Whether a family reads or writes text, and so needs a vocabulary.
+bool family_has_vocabulary(const std::string& model_type);
 // config.json of a preset name ("gpt-j-6b"); throws UsageError with the nearest names.
 std::string preset_config(const std::string& name);
 std::vector<std::string> preset_names();

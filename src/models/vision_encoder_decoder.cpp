@@ -20,6 +20,7 @@ class VisionEncoderDecoder : public Model {
     task_ = ModelTask::image_captioning;
     vocab_size_ = decoder_.vocab_size();
     max_length_ = decoder_.max_length();
+    image_shape_ = encoder_.image_shape();
     n_layers_ = decoder_.layers();
     decoder_start_token_id_ = c.token_or("decoder_start_token_id", -1, vocab_size_);
     pad_token_id_ = c.token_or("pad_token_id", -1, vocab_size_);

@@ -151,7 +151,9 @@ class Vit : public Model {
     max_length_ = encoder_.positions();
     c.expect("architectures", {"[\"ViTForImageClassification\"]", "[]"});
     c.inert({"pooler_act", "pooler_output_size", "tie_word_embeddings"});  // no pooler here
-    const i64 labels = c.labels();
+    const i64 labels = num_labels_ = c.labels();
+    problem_type_ = c.text_or("problem_type", "");
+    image_shape_ = encoder_.image_shape();
     c.finish();
     SpecBuilder b(params_);
     encoder_.declare(b);

@@ -21,6 +21,7 @@ class VitEncoder {
 
   i64 width() const { return width_; }
   i64 layers() const { return layers_; }
+  ImageShape image_shape() const { return {channels_, height_, width_pixels_}; }
   i64 positions() const { return 1 + (height_ / patch_height_) * (width_pixels_ / patch_width_); }
   double init_std() const { return std_; }
 

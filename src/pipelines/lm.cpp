@@ -17,7 +17,7 @@ class LanguageModelling : public Pipeline {
  public:
   // Examples as train/lm_dataset.h gives them: input_ids, labels, and samples where data.segmented.
   Batch collate(std::span<const Example> mine, const BatchShape& s) const override {
-    const bool segmented = rows_are_segmented();
+    const bool segmented = settings->data.segmented();
     double targets = 0;
     std::vector<Example> rows(mine.size());
     const std::vector<i32> ones(s.length, 1), positions = model->positions(ones, false);
@@ -44,7 +44,8 @@ class LanguageModelling : public Pipeline {
     const Tensor logits = model->apply(
         params, {batch["input_ids"], batch["positions"], o.segmented ? samples->second : Tensor()}, o);
     Scope s("cross-entropy");
-    return {{"loss", sum_all(cross_entropy(logits, batch["labels"]))}};
+    return {{"loss", sum_all(cross_entropy(logits, batch["labels"],
+                                           ctx.apply.train ? settings->train.label_smoothing : 0))}};
   }
 
   const ModelParams& params() const override {
@@ -69,7 +70,7 @@ class LanguageModelling : public Pipeline {
       a.ordinal = e.ordinal;
       a.ids["prompt"] = prompt_of(e);
     }
-    return predict_text(*model, *tokenizer, params, asked, text_generation(settings_json), ctx);
+    return predict_text(*model, *tokenizer, params, asked, settings->generation, ctx);
   }
 
   // {"id", "prompt": text, "prediction", ..., "reference": what the data say instead}
@@ -98,11 +99,6 @@ class LanguageModelling : public Pipeline {
     if (const auto it = e.ids.find("prompt"); it != e.ids.end()) return it->second;
     const auto& ids = e.ids.at("input_ids");
     return {ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>((ids.size() + 1) / 2)};
-  }
-
-  bool rows_are_segmented() const {
-    const auto settings = nlohmann::json::parse(settings_json);
-    return settings.contains("data") && settings["data"].value("segmented", false);
   }
 
   // They begin anew with each sample. `from_start`: those of a row of one sample.

@@ -14,7 +14,7 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-// A declared scalar or list as JSON, and back.
+// A declared scalar or list as JSON.
 Json value_of(const Setting& s) {
   const auto one = [](const SettingValue& v) {
     return std::visit(
@@ -32,29 +32,6 @@ Json value_of(const Setting& s) {
   return list;
 }
 
-void set_value(const Setting& s, const Json& j) {
-  const auto one = [&](const Json& v) -> SettingValue {
-    if (v.is_null()) return {};
-    switch (s.kind) {
-      case Setting::Kind::boolean:
-        return v.get<bool>();
-      case Setting::Kind::integer:
-        return v.get<i64>();
-      case Setting::Kind::real:
-        return v.get<double>();
-      default:
-        return v.get<std::string>();
-    }
-  };
-  std::vector<SettingValue> values;
-  if (!s.list) {
-    values.push_back(one(j));
-  } else {
-    for (const Json& v : j) values.push_back(one(v));
-  }
-  s.set(values);
-}
-
 Json id_or_null(const std::optional<i32>& id) { return id ? Json(*id) : Json(); }
 
 }  // namespace
@@ -70,30 +47,6 @@ std::string to_json(const TextGeneration& g) {
   j["forced_bos_id"] = id_or_null(g.tokens.forced_bos);
   j["forced_eos_id"] = id_or_null(g.tokens.forced_eos);
   return j.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-TextGeneration text_generation(const std::string& settings_json) {
-  TextGeneration g;
-  try {
-    const Json all = Json::parse(settings_json);
-    if (!all.contains("predict"))
-      throw UsageError("[predict] the job hands this pipeline no settings of generation");
-    const Json& j = all.at("predict");
-    for (const Setting& s : settings_of(g.settings))
-      if (j.contains(s.name)) set_value(s, j.at(s.name));
-    g.batch_size = j.value("batch_size", g.batch_size);
-    g.tokens.eos = j.value("eos_ids", g.tokens.eos);
-    g.tokens.pad = j.value("pad_id", g.tokens.pad);
-    const auto id = [&](const char* key, std::optional<i32>& to) {
-      if (j.contains(key) && !j.at(key).is_null()) to = j.at(key).get<i32>();
-    };
-    id("decoder_start_id", g.tokens.decoder_start);
-    id("forced_bos_id", g.tokens.forced_bos);
-    id("forced_eos_id", g.tokens.forced_eos);
-  } catch (const Json::exception& e) {
-    throw BugError(fmt::format("settings_json: {}", e.what()));
-  }
-  return g;
 }
 
 GenerationTokens generation_tokens(const std::string& folder, const std::string& config_json,

@@ -1,4 +1,4 @@
-// What pipelines that generate text share: from settings_json and examples to answers as JSON.
+// What pipelines that generate text share: from settings and examples to answers as JSON.
 #pragma once
 
 #include <functional>
@@ -13,16 +13,8 @@
 
 namespace redco {
 
-// What a job says about generating: the member "predict" of Pipeline::settings_json.
-struct TextGeneration {
-  GenerationSettings settings;
-  GenerationTokens tokens;
-  i64 batch_size = 8;
-};
 // A JSON object; its members have the settings' names, eos_ids, pad_id, ...
 std::string to_json(const TextGeneration& g);
-// Reads settings_json.
-TextGeneration text_generation(const std::string& settings_json);
 
 // Ids of special tokens: those of generation_config.json in `folder` where it is there, else those of the
 // config (`config_json`, which `origin` names); where both are silent, the tokenizer's end token. A decoder

@@ -54,7 +54,7 @@ i64 Weigher::n_trained() {
   return n_trained_;
 }
 
-i64 Weigher::n_moments() {
+i64 Weigher::n_with_state() {
   i64 n = 0;
   for (const ParamSpec& s : request_.pipeline->params().specs)
     if (s.trained()) n += numel(s.shape);
@@ -62,11 +62,12 @@ i64 Weigher::n_moments() {
 }
 
 bool Weigher::may_fit(const PlanSetting& s) {
-  // fp32 parameters, gradients and two moments; the fullest rank has at least the mean.
+  // fp32 parameters, gradients and the optimizer's state; the fullest rank has at least the mean.
   const double dp = s.mesh.dp, n = static_cast<double>(n_parameters()),
-               trained = static_cast<double>(n_trained()), moments = static_cast<double>(n_moments());
-  double bytes = 4 * n + 4 * trained + 8 * moments;
-  if (s.sharding == StateSharding::optimizer) bytes = 4 * n + 4 * trained + 8 * moments / dp;
+               trained = static_cast<double>(n_trained()),
+               state = static_cast<double>(request_.step.states() * n_with_state());
+  double bytes = 4 * n + 4 * trained + 4 * state;
+  if (s.sharding == StateSharding::optimizer) bytes = 4 * n + 4 * trained + 4 * state / dp;
   if (s.sharding == StateSharding::parameters) bytes /= dp;
   return bytes / s.mesh.mp <= static_cast<double>(request_.machines.memory_of_rank(s.mesh.ranks()));
 }
@@ -79,6 +80,7 @@ TraceRequest Weigher::trace_request(const PlanSetting& s, int rank) {
                  .global_batch = s.global_batch,
                  .per_device = s.per_device,
                  .length = request_.length,
+                 .target_length = request_.target_length,
                  .step = request_.step,
                  .compute = request_.compute};
   t.step.recompute_blocks = s.recompute;
@@ -124,7 +126,7 @@ void Weigher::shard_state(const PlanSetting& s, int rank, RankMemory& m, Trace& 
             whole = m.parameters;
   i64 blocks = 0;
   const i64 block = largest_block(s, rank, &blocks);
-  m.optimizer = 2 * trained;
+  m.optimizer = request_.step.states() * trained;
   const auto micro = (s.global_batch + s.per_device * s.mesh.dp - 1) / (s.per_device * s.mesh.dp);
   if (s.sharding == StateSharding::optimizer) {
     // Updated rows are gathered in place, block by block.

@@ -20,8 +20,8 @@ class Weigher {
   // False where parameters, gradients and moments alone are more than a rank may use; costs nothing.
   bool may_fit(const PlanSetting& s);
   i64 n_parameters();
-  i64 n_trained();  // of them, those that have gradients
-  i64 n_moments();  // and those that have moments
+  i64 n_trained();     // of them, those that have gradients
+  i64 n_with_state();  // and those that have moments
 
  private:
   // Bytes of this rank's rows of every (trained) parameter, dim 0 of the mp-local tensor cut over dp.

@@ -21,7 +21,7 @@ struct PlanRequest {
   std::optional<i64> n_ranks, n_model_shards;
   // Rows of a step and of a replica; none: assumed 1 a replica, or searched.
   std::optional<i64> global_batch, per_device;
-  i64 length = 1;
+  i64 length = 1, target_length = 1;  // of the longest rows: BatchShape
   std::optional<bool> recompute;
   bool search = false;  // what the job leaves open is searched for the best that fits the machines
   std::vector<CustomRule> rules;

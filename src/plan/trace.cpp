@@ -16,8 +16,10 @@ std::vector<Batch> meta_batches(const TraceRequest& r, const std::vector<i64>& r
   std::vector<Batch> out;
   i64 at = 0;
   for (const i64 n : rows) {
-    const BatchShape shape{
-        .rows = n, .mine = shard_range(n, 1, r.mesh.dp, coord_of(r.mesh, r.rank).dp), .length = r.length};
+    const BatchShape shape{.rows = n,
+                           .mine = shard_range(n, 1, r.mesh.dp, coord_of(r.mesh, r.rank).dp),
+                           .length = r.length,
+                           .target_length = r.target_length};
     out.push_back(r.pipeline->collate({}, shape));
     offsets->push_back(at);
     at += n;
@@ -42,8 +44,8 @@ OneTrace run_once(const TraceRequest& r, const std::vector<i64>& rows) {
     ParamTree params = make_params(r.pipeline->params(), r.layouts);
     TrainStep step(*r.pipeline, params, r.step);
     for (const Tensor& t : params.values()) out.trace.parameters += t.local_bytes();
-    for (const ParamTree* moments : {&step.optimizer().exp_avg(), &step.optimizer().exp_avg_sq()})
-      for (const Tensor& t : moments->values()) out.trace.optimizer += t.local_bytes();
+    for (const Optimizer::State& state : step.optimizer().state())
+      for (const Tensor& t : state.tree->values()) out.trace.optimizer += t.local_bytes();
     // A reduced gradient has its parameter's placement.
     for (const ParamGroup& g : r.pipeline->groups())
       if (!g.ema_of)

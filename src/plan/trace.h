@@ -15,7 +15,7 @@ struct TraceRequest {
   int rank = 0;
   std::vector<Layout> layouts;  // of pipeline->params()
   i64 global_batch = 1, per_device = 1;
-  i64 length = 1;
+  i64 length = 1, target_length = 1;
   StepOptions step;
   ComputeDType compute = ComputeDType::fp32;
 };

@@ -11,12 +11,14 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "models/model.h"
 #include "text/tokenizer.h"
+#include "train/pipeline_settings.h"
 
 namespace redco {
 
@@ -36,19 +38,39 @@ class Dataset {
   virtual i64 size() const = 0;
   // Length that decides the padding of a micro-batch (tokens); known on every rank without talking.
   virtual i64 length(i64 i) const = 0;
+  // The same of what is to be written, where that is a sequence apart from what is read (encoder-decoder
+  // models).
+  virtual i64 target_length(i64 i) const {
+    (void)i;
+    return 0;
+  }
   virtual Example get(i64 i) const = 0;
   // Changes when the data change: a resumed run must have the same.
   virtual std::string fingerprint() const = 0;
   // True where length() and get() may be called on a thread that is no rank: the next step's examples are
   // read while this one is computed.
   virtual bool concurrent() const { return false; }
+  // True where steps take the examples as they stand: the order is the source's own and no epoch shuffles it.
+  virtual bool ordered() const { return false; }
+  // What there is, for people: "1437 images of 8 x 8 in 10 classes". May have several lines.
+  virtual std::string describe() const { return ""; }
+};
+
+// What a job's data.train or data.eval ask for.
+struct DataRequest {
+  bool evaluation = false;
+  std::vector<std::string> files;  // as the job gives them
+  std::string model_folder;        // with files beside the weights (preprocessor_config.json); "": none
+  std::string cache;               // folder for what is made of them once
+  i64 max_length = 0;              // tokens of a row: data.max_length, else the model's; 0: neither is known
 };
 
 // The global shape of one micro-batch, and which of its rows this replica has.
 struct BatchShape {
   i64 rows = 0;
-  Range mine;      // this replica's rows
-  i64 length = 0;  // the longest row's
+  Range mine;             // this replica's rows
+  i64 length = 0;         // the longest row's
+  i64 target_length = 0;  // the same of Dataset::target_length
 };
 
 struct Batch {
@@ -117,6 +139,21 @@ class Pipeline {
   // there are: an answer that ends early then makes room for the next.
   virtual bool predicts_any_number() const { return false; }
 
+  // --- data
+  // --------------------------------------------------------------------------------------------------- The
+  // examples of data.train or data.eval, opened on all ranks together: what the first rank alone makes goes
+  // through Group::on_first. Null: tokenized texts as pipeline lm reads them (train/lm_dataset.h).
+  virtual std::shared_ptr<const Dataset> open(const DataRequest& request) {
+    (void)request;
+    return nullptr;
+  }
+  // A line of predict.input, or {"prompt": text} of predict.prompt, as an example for predict(); its ordinal
+  // and id are the job's. ContentsErrors begin with `where`. None: prompts for pipeline lm.
+  virtual std::optional<Example> request(const std::string& json, const std::string& where) const {
+    (void)json, (void)where;
+    return std::nullopt;
+  }
+
   // --- optional
   // ------------------------------------------------------------------------------------------------ The
   // parameters: the model's, unless the algorithm has its own.
@@ -129,14 +166,20 @@ class Pipeline {
   // epoch. Examples made with the current parameters (rollouts) can't be made again then: keep them in
   // state(), see examples_to_json().
   virtual std::shared_ptr<const Dataset> source(const ParamTree& params, const StepContext& ctx);
+  // Numbers about the examples that source() made last (mean return of their episodes), the same on every
+  // rank: they stand beside the losses in metrics.jsonl.
+  virtual std::map<std::string, double> notes() const { return {}; }
   // What is evaluated. Default: the evaluation data given; null: nothing. Asked for once, on all ranks
   // together.
   virtual std::shared_ptr<const Dataset> evaluation() { return eval_data; }
+  // False where an evaluation is answers alone (episodes played): collate() and loss() are not given
+  // examples of evaluation().
+  virtual bool evaluates_loss() const { return true; }
   // Evaluation metrics from the means of the terms. Default: loss of the first term.
   virtual std::map<std::string, double> metrics(const std::map<std::string, double>& term_means) const;
-  // Where eval.generation is given, an evaluation also asks predict(), with examples of evaluation(). What is
-  // kept of an answer, a JSON object: its id and what predict() said, unless the pipeline knows more to tell
-  // (the prompt, the reference).
+  // Where eval.generation is given, or the pipeline measures_outputs(), an evaluation also asks predict(),
+  // with examples of evaluation(). What is kept of an answer, a JSON object: its id and what predict() said,
+  // unless the pipeline knows more to tell (the prompt, the reference).
   virtual std::string output(const Example& example, const std::string& prediction) const;
   // Metrics from those outputs, in the examples' order: their names stand beside those of metrics(). Called
   // with the whole evaluation, and on the first rank alone, where measures_outputs(); otherwise only the few
@@ -154,8 +197,8 @@ class Pipeline {
   // Set by the job before anything else is called.
   const Model* model = nullptr;  // null: the job names none
   const Tokenizer* tokenizer = nullptr;
+  std::shared_ptr<const PipelineSettings> settings = std::make_shared<PipelineSettings>();
   std::shared_ptr<const Dataset> train_data, eval_data;
-  std::string settings_json = "{}";  // the job's sections, for settings of the pipeline's own
 };
 
 // --- helpers for sources
@@ -192,7 +235,7 @@ Tensor value_rows(std::span<const Example> mine, const BatchShape& s, const std:
 // --- users' shared objects
 // ------------------------------------------------------------------------------------------ Raised when this
 // header changes incompatibly: a .so of another version is refused.
-constexpr int kPipelineAbi = 2;
+constexpr int kPipelineAbi = 3;
 // Loads `path` and makes its pipeline. UsageError: no such file, not a pipeline, of another version.
 std::unique_ptr<Pipeline> load_pipeline(const std::string& path);
 

@@ -8,8 +8,11 @@ namespace redco {
 
 MicroBatchExamples read_examples(const Dataset& data, const MicroBatchRequest& r) {
   MicroBatchExamples m;
-  m.shape = {.rows = static_cast<i64>(r.numbers.size()), .mine = r.mine, .length = 0};
-  for (const i64 number : r.numbers) m.shape.length = std::max(m.shape.length, data.length(number));
+  m.shape = {.rows = static_cast<i64>(r.numbers.size()), .mine = r.mine};
+  for (const i64 number : r.numbers) {
+    m.shape.length = std::max(m.shape.length, data.length(number));
+    m.shape.target_length = std::max(m.shape.target_length, data.target_length(number));
+  }
   for (i64 row = r.mine.begin; row < r.mine.end; ++row)
     m.mine.push_back(data.get(r.numbers[static_cast<std::size_t>(row)]));
   return m;

@@ -62,11 +62,14 @@ struct TrainSettings {
   std::string schedule = "linear";
   double warmup_ratio = 0.1;
   std::optional<i64> warmup_steps;
+  std::string optimizer = "adamw";
+  double momentum = 0;
   double weight_decay = 0.01;
   bool decay_norms_and_biases = false;
   double adam_beta1 = 0.9, adam_beta2 = 0.999, adam_epsilon = 1e-8;
   std::optional<double> clip_grad_norm = 1.0;
   std::string compute_dtype = "fp32";
+  double label_smoothing = 0;
   std::string recompute = "none";
   std::string on_non_finite = "stop";
   i64 seed = 42;
@@ -97,7 +100,14 @@ struct TrainSettings {
         .at_most(1);
     v.field("warmup_steps", warmup_steps, "the same as a number of steps; goes before warmup_ratio")
         .at_least(0);
-    v.field("weight_decay", weight_decay, "AdamW's decoupled weight decay").at_least(0);
+    v.field("optimizer", optimizer, "how weights follow their gradients: AdamW, or SGD with momentum")
+        .one_of({"adamw", "sgd"});
+    v.field("momentum", momentum, "of optimizer sgd: the share of the last update's direction that stays")
+        .at_least(0)
+        .below(1);
+    v.field("weight_decay", weight_decay,
+            "weight decay: AdamW's is decoupled, SGD's is added to the gradient")
+        .at_least(0);
     v.field("decay_norms_and_biases", decay_norms_and_biases, "decay the weights of norms, and biases, too");
     v.field("adam_beta1", adam_beta1, "decay of the first moment").at_least(0).below(1);
     v.field("adam_beta2", adam_beta2, "decay of the second moment").at_least(0).below(1);
@@ -105,6 +115,11 @@ struct TrainSettings {
     v.field("clip_grad_norm", clip_grad_norm, "largest norm of the whole gradient; ~ does not clip").above(0);
     v.field("compute_dtype", compute_dtype, "of activations and matrix products; weights stay fp32")
         .one_of({"fp32", "bf16"});
+    v.field(
+         "label_smoothing", label_smoothing,
+         "share of a label's weight that is spread evenly over all classes, or the vocabulary; in training")
+        .at_least(0)
+        .below(1);
     v.field("recompute", recompute,
             "block keeps a block's input alone and computes the rest again when going back")
         .one_of({"none", "block"});
@@ -121,7 +136,7 @@ struct TrainSettings {
 struct EvalSettings {
   std::optional<i64> every_n_steps, every_n_epochs;
   bool sanity_check = true;
-  std::vector<std::string> metrics = {"perplexity"};
+  std::vector<std::string> metrics;
   std::optional<i64> n_outputs;
   GenerationSettings generation;
 
@@ -129,7 +144,7 @@ struct EvalSettings {
     v.field("every_n_steps", every_n_steps, "evaluate after this many steps, and at the end").at_least(1);
     v.field("every_n_epochs", every_n_epochs, "evaluate after this many epochs, and at the end").at_least(1);
     v.field("sanity_check", sanity_check, "evaluate one batch before the first step, to fail early");
-    v.field("metrics", metrics, "what is reported beside the loss; pipeline lm has perplexity");
+    v.field("metrics", metrics, "what is reported beside the loss; [] is all that the pipeline has");
     v.field("n_outputs", n_outputs,
             "how many answers to evaluation examples are kept in workdir/eval_outputs; ~ is 16 where "
             "eval.generation is given, else none are asked for")

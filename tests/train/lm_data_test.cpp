@@ -69,7 +69,9 @@ struct Lm {
   explicit Lm(const std::string& name, bool segmented)
       : model(fixture_model(name)), pipeline(make_lm_pipeline()) {
     pipeline->model = model.get();
-    pipeline->settings_json = segmented ? R"({"data": {"segmented": true}})" : "{}";
+    auto settings = std::make_shared<PipelineSettings>();
+    settings->data.attention_across = !segmented;
+    pipeline->settings = settings;
     params.emplace(fixture_params(*model, name));
   }
   Batch batch(const Dataset& data, i64 first, i64 rows) const {

@@ -1,0 +1,58 @@
+#include "job/job_pipeline.h"
+
+#include "base/error.h"
+#include "base/log.h"
+#include "comm/group.h"
+#include "job/lm_data.h"
+#include "pipelines/pipelines.h"
+#include "tensor/context.h"
+
+namespace redco {
+
+std::unique_ptr<Pipeline> make_job_pipeline(const JobConfig& job, const Model* model,
+                                            const Tokenizer* tokenizer, const TextGeneration& generation) {
+  auto pipeline = make_pipeline(job.pipeline);
+  pipeline->model = model;
+  pipeline->tokenizer = tokenizer;
+  auto s = std::make_shared<PipelineSettings>();
+  s->data = job.data;
+  s->train = job.train;
+  s->eval = job.eval;
+  s->maml = job.maml;
+  s->rl = job.rl;
+  s->generation = generation;
+  s->own = job.settings.json();
+  pipeline->settings = std::move(s);
+  return pipeline;
+}
+
+std::shared_ptr<const Dataset> make_job_data(const JobConfig& job, bool evaluation, Pipeline& pipeline,
+                                             const std::string& folder, const std::string& cache) {
+  const auto& files = evaluation ? job.data.eval : job.data.train;
+  if (files.empty()) return nullptr;
+  const Model* model = pipeline.model;
+  const DataRequest request{.evaluation = evaluation,
+                            .files = files,
+                            .model_folder = folder,
+                            .cache = cache,
+                            .max_length = job.data.max_length.value_or(model ? model->max_length() : 0)};
+  if (auto data = in_pipeline("open()", [&] { return pipeline.open(request); })) {
+    if (Context::current().world().rank() == 0) {
+      const std::string what = data->describe();
+      info("[data] {} data: {}", evaluation ? "evaluation" : "training",
+           what.empty() ? fmt::format("{} examples", data->size()) : what);
+    }
+    return data;
+  }
+  Context::current().world().together([&] {
+    if (!model)
+      throw UsageError("[model] these data need a model: give model.path, model.preset or model.arch");
+    if (!pipeline.tokenizer)
+      throw UsageError(
+          "[model] the {} model has no tokenizer; give model.tokenizer (`bytes` or a tokenizer's folder)",
+          model->family());
+  });
+  return make_lm_data(lm_data_request(job, evaluation, *pipeline.tokenizer, model, folder, cache));
+}
+
+}  // namespace redco
