@@ -128,4 +128,19 @@ std::string Progress::line(i64 done, const Fields& fields, bool bar, bool last, 
   return s;
 }
 
+void LateProgress::operator()(i64 done, i64 total) {
+  constexpr double kLate = 1;  // s
+  done_ = done;
+  const double took = seconds() - begin_;
+  if (!shown_ && took > kLate) shown_ = std::make_unique<Progress>(label_, total);
+  if (shown_)
+    shown_->update(done, [&] {
+      return Progress::Fields{{"", human_bytes(static_cast<u64>(static_cast<double>(done) / took)) + "/s"}};
+    });
+}
+
+LateProgress::~LateProgress() {
+  if (shown_) shown_->finish(done_, {});
+}
+
 }  // namespace redco

@@ -7,6 +7,7 @@
 
 #include <concepts>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -71,6 +72,22 @@ class Progress {
   bool draw_ = false, write_ = false;
   bool finished_ = false;
   Pace pace_;
+};
+
+// Progress through bytes, shown once it takes longer than anybody wants to wait without a word.
+class LateProgress {
+ public:
+  explicit LateProgress(std::string label) : label_(std::move(label)) {}
+  ~LateProgress();
+  LateProgress(const LateProgress&) = delete;
+  LateProgress& operator=(const LateProgress&) = delete;
+  void operator()(i64 done, i64 total);
+
+ private:
+  std::string label_;
+  double begin_ = seconds();
+  std::unique_ptr<Progress> shown_;
+  i64 done_ = 0;
 };
 
 }  // namespace redco

@@ -31,7 +31,8 @@ struct ExampleIndexHeader {
   u64 notes, notes_end;  // JSON-free texts: paths, then bad lines, each with \n behind it
   u64 directory;         // of the table
   u64 n_paths;
-  u64 reserved[3];
+  u64 n_cut;
+  u64 reserved[2];
   u64 body_hash;    // XXH3 of what follows the header
   u64 header_hash;  // XXH3 of all above
 };
@@ -49,46 +50,39 @@ u64 hash_of(const ExampleIndexHeader& h) {
 }
 
 // What the tokens depend on beside the lines.
-void put_settings(Hasher& h, const ExampleSource& source, const ExampleLines& lines) {
+void put_settings(Hasher& h, const ExampleBuild& b) {
   put(h, kExampleIndexVersion);
-  put(h, lines.fingerprint());
-  put(h, source.skip_bad);
+  put(h, b.fingerprint);
+  put(h, b.skip_bad);
 }
 
-Hash128 key_of(const ExampleSource& source, const SourceFiles& files, const ExampleLines& lines) {
+Hash128 key_of(const ExampleBuild& b, const SourceFiles& files) {
   Hasher h;
-  put_settings(h, source, lines);
-  put(h, source.references);
+  put_settings(h, b);
+  put(h, b.references);
   files.put_into(h);
   return h.digest128();
 }
 
-// Lines on their way to their tokens.
-struct Lines {
-  std::vector<std::pair<u64, std::string>> lines;  // with their numbers
-  u32 file = 0;
-};
+// Records on their way to their tokens.
+using Records = std::vector<ExampleRecord>;
 struct Tokenized {
-  struct Line {
-    u64 number;
-    TokenizedExample example;
-    std::string bad;  // why it is none
-  };
-  std::vector<Line> lines;
-  u32 file = 0;
+  u64 line;
+  u32 file;
+  TokenizedExample example;
+  std::string bad;  // why it is none
 };
 constexpr std::size_t kTogether = std::size_t{256} << 10;  // bytes
 
-Tokenized tokenize(const ExampleLines& reader, const Lines& in) {
-  Tokenized out;
-  out.file = in.file;
-  for (const auto& [number, line] : in.lines) {
-    Tokenized::Line& l = out.lines.emplace_back();
-    l.number = number;
+std::vector<Tokenized> tokenize(const ExampleBuild& b, const Records& records) {
+  std::vector<Tokenized> out;
+  for (const ExampleRecord& r : records) {
+    Tokenized& t = out.emplace_back(Tokenized{r.line, r.file, {}, r.bad});
+    if (!t.bad.empty()) continue;
     try {
-      l.example = reader.read(line);
+      t.example = b.read(r);
     } catch (const ContentsError& e) {
-      l.bad = e.what();
+      t.bad = e.what();
     }
   }
   return out;
@@ -96,7 +90,7 @@ Tokenized tokenize(const ExampleLines& reader, const Lines& in) {
 
 class ExampleWriter {
  public:
-  ExampleWriter(const std::string& path, const ExampleSource& source, i32 vocab_size)
+  ExampleWriter(const std::string& path, const ExampleBuild& source, i64 vocab_size)
       : source_(source), file_(path, sizeof(ExampleIndexHeader)), table_(file_) {
     std::memcpy(header.magic, kMagic, sizeof kMagic);
     header.version = kExampleIndexVersion;
@@ -104,12 +98,12 @@ class ExampleWriter {
     header.max_id = -1;
   }
 
-  void add(const Tokenized& t) {
-    for (const Tokenized::Line& l : t.lines) {
-      if (l.bad.empty()) {
-        add(l.example, l.number, t.file);
+  void add(const std::vector<Tokenized>& records) {
+    for (const Tokenized& t : records) {
+      if (t.bad.empty()) {
+        add(t.example, t.line, t.file);
       } else {
-        bad(fmt::format("{}:{}: {}", source_.paths[t.file], l.number, l.bad));
+        bad(fmt::format("{}:{}: {}", source_.paths[t.file], t.line, t.bad));
       }
     }
   }
@@ -178,10 +172,11 @@ class ExampleWriter {
     table_.add(entry);
     header.n_tokens += entry.tokens;
     header.n_targets += entry.targets;
+    header.n_cut += e.cut;
     header.longest = std::max(header.longest, u64{entry.tokens});
   }
 
-  const ExampleSource& source_;
+  const ExampleBuild& source_;
   HashedFile file_;
   TableWriter<ExampleEntry> table_;
   std::string bad_;
@@ -189,55 +184,68 @@ class ExampleWriter {
 
 }  // namespace
 
-std::string build_example_index(const ExampleSource& source, const Tokenizer& tokenizer,
-                                const std::string& cache_folder, const BuildProgress& progress) {
-  const SourceFiles files(source.paths);
-  const ExampleLines reader(tokenizer, source.chat, source.fields);
-  const Hash128 key = key_of(source, files, reader);
+std::string build_example_index(const ExampleBuild& build, i64 vocab_size, const std::string& cache_folder,
+                                const BuildProgress& progress) {
+  const SourceFiles files(build.paths);
+  const Hash128 key = key_of(build, files);
   const std::string path = files.cache_path(cache_folder, key, "examples");
   if (is_whole<ExampleIndex>(path)) return path;
   make_dirs(cache_folder);
 
-  ExampleWriter writer(path, source, tokenizer.vocab_size());
+  ExampleWriter writer(path, build, vocab_size);
   writer.header.key[0] = key.high;
   writer.header.key[1] = key.low;
-  OrderedWork<Lines, Tokenized> work(
-      usable_cpus(), [&](Lines lines) { return tokenize(reader, lines); },
-      [&](Tokenized t) { writer.add(t); });
+  OrderedWork<Records, std::vector<Tokenized>> work(
+      usable_cpus(), [&](Records records) { return tokenize(build, records); },
+      [&](std::vector<Tokenized> t) { writer.add(t); });
   Hasher data;
-  put_settings(data, source, reader);
-  i64 done = 0;
-  for (std::size_t k = 0; k < source.paths.size(); ++k) {
-    LineReader lines(source.paths[k]);
-    Lines together;
-    std::size_t bytes = 0;
-    auto hand_over = [&] {
-      together.file = static_cast<u32>(k);
-      work.add(std::exchange(together, {}));
-      bytes = 0;
-      if (progress) progress(done + static_cast<i64>(lines.stored_position()), files.total_size());
-    };
-    std::string line;
-    while (lines.next(line)) {
-      put(data, line);
-      writer.header.text_bytes += line.size();
-      if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-      bytes += line.size();
-      together.lines.emplace_back(static_cast<u64>(lines.line_number()), std::move(line));
-      line.clear();
-      if (bytes >= kTogether) hand_over();
-    }
-    hand_over();
+  put_settings(data, build);
+  const std::unique_ptr<ExampleRecords> records = build.open();
+  Records together;
+  std::size_t bytes = 0;
+  auto hand_over = [&] {
+    work.add(std::exchange(together, {}));
+    bytes = 0;
+    if (progress) progress(static_cast<i64>(records->stored_position()), files.total_size());
+  };
+  std::size_t file = 0;
+  auto end_file = [&] {
     put(data, writer.header.text_bytes);
-    done += files.size(k);
-    files.check_unchanged(k);
+    files.check_unchanged(file++);
+  };
+  for (ExampleRecord r; records->next(r); r = {}) {
+    while (file < r.file) end_file();
+    auto count = [&](const std::string& text) {
+      put(data, text);
+      writer.header.text_bytes += text.size();
+      bytes += text.size();
+    };
+    count(r.text);
+    if (r.target) count(*r.target);
+    if (r.blank) continue;
+    together.push_back(std::move(r));
+    if (bytes >= kTogether) hand_over();
   }
+  while (file < build.paths.size()) end_file();
+  hand_over();
   work.finish();
   const Hash128 h = data.digest128();
   writer.header.data_hash[0] = h.high;
   writer.header.data_hash[1] = h.low;
   writer.finish();
   return path;
+}
+
+std::string build_example_index(const ExampleSource& source, const Tokenizer& tokenizer,
+                                const std::string& cache_folder, const BuildProgress& progress) {
+  const ExampleLines lines(tokenizer, source.chat, source.fields);
+  return build_example_index({.paths = source.paths,
+                              .fingerprint = lines.fingerprint(),
+                              .open = [&] { return std::make_unique<LineRecords>(source.paths); },
+                              .read = [&](const ExampleRecord& r) { return lines.read(r.text); },
+                              .skip_bad = source.skip_bad,
+                              .references = source.references},
+                             tokenizer.vocab_size(), cache_folder, progress);
 }
 
 struct ExampleIndex::State {
@@ -291,6 +299,7 @@ i64 ExampleIndex::n_targets() const { return static_cast<i64>(state_->header.n_t
 i64 ExampleIndex::text_bytes() const { return static_cast<i64>(state_->header.text_bytes); }
 i64 ExampleIndex::longest() const { return static_cast<i64>(state_->header.longest); }
 i32 ExampleIndex::max_id() const { return state_->header.max_id; }
+i64 ExampleIndex::n_cut() const { return static_cast<i64>(state_->header.n_cut); }
 i64 ExampleIndex::n_bad() const { return static_cast<i64>(state_->header.n_bad); }
 std::string ExampleIndex::bad_lines() const { return state_->bad_lines; }
 const std::string& ExampleIndex::path() const { return state_->file.path(); }

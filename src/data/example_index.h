@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "data/example_lines.h"
+#include "data/example_records.h"
 #include "data/source_files.h"
 
 namespace redco {
@@ -21,6 +22,26 @@ namespace redco {
 // Raised whenever the same lines could give another file.
 inline constexpr u32 kExampleIndexVersion = 1;
 
+// Any kind of examples: how their files fall into records, and what a record becomes.
+struct ExampleBuild {
+  std::vector<std::string> paths;  // plain or gzipped
+  std::string fingerprint;         // of all but the files that the examples depend on
+  std::function<std::unique_ptr<ExampleRecords>()> open;
+  // On several threads at once. ContentsErrors say the reason alone.
+  std::function<TokenizedExample(const ExampleRecord&)> read;
+  bool skip_bad = false;
+  bool references = false;  // keep what predictions are compared with
+};
+
+// Makes the index under `cache_folder`, unless it is there and whole; -> its path. Memory is bounded whatever
+// the files' size; a line is 64 MiB at most. Records are read on all cores that the process may use, and the
+// file is the same for any number of them. Call it on one rank only. Errors: UsageError (missing file);
+// ContentsError "file:line: reason" for the first bad record, unless skip_bad; ContentsError where no record
+// is left, for broken gzip, and for a file that changes meanwhile; IoError.
+std::string build_example_index(const ExampleBuild& build, i64 vocab_size, const std::string& cache_folder,
+                                const BuildProgress& progress = {});
+
+// JSONL as ExampleLines reads it.
 struct ExampleSource {
   std::vector<std::string> paths;  // plain or gzipped
   ExampleFields fields;
@@ -29,11 +50,7 @@ struct ExampleSource {
   bool references = false;  // keep what predictions are compared with
 };
 
-// Makes the index under `cache_folder`, unless it is there and whole; -> its path. Memory is bounded whatever
-// the files' size; a line is 64 MiB at most. Lines are tokenized on all cores that the process may use, and
-// the file is the same for any number of them. Call it on one rank only. Errors: UsageError (missing file,
-// chats without a template); ContentsError "file:line: reason" for the first bad line, unless skip_bad;
-// ContentsError where no line is left, for broken gzip, and for a file that changes meanwhile; IoError.
+// Blank lines are none; UsageError for chats without a template.
 std::string build_example_index(const ExampleSource& source, const Tokenizer& tokenizer,
                                 const std::string& cache_folder, const BuildProgress& progress = {});
 
@@ -71,6 +88,7 @@ class ExampleIndex {
   i64 text_bytes() const;  // of the lines
   i64 longest() const;     // tokens
   i32 max_id() const;
+  i64 n_cut() const;  // examples of which something was left out for its length
   i64 n_bad() const;  // lines passed over
   // The first of them: "file:line: reason", a line each.
   std::string bad_lines() const;

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/words.h"
+#include "data/example_json.h"
 #include "data/source_files.h"
 
 namespace redco {
@@ -17,31 +18,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kMaxDepth = 64;  // of a line's objects and lists
-
-// The line's object. Keys that come twice are no JSON that means anything.
-Json parse_line(std::string_view line) {
-  std::vector<std::string> keys;
-  const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
-    if (depth > kMaxDepth) throw ContentsError("nested more than {} deep", kMaxDepth);
-    if (event == Json::parse_event_t::key && depth == 1) {
-      const auto& key = value.get_ref<const std::string&>();
-      if (std::find(keys.begin(), keys.end(), key) != keys.end())
-        throw ContentsError("the key \"{}\" comes twice", excerpt(key));
-      keys.push_back(key);
-    }
-    return true;
-  };
-  Json j;
-  try {
-    j = Json::parse(line, watch);
-  } catch (const Json::exception& e) {
-    std::string_view why = e.what();
-    if (const auto at = why.find("column "); at != std::string_view::npos) why.remove_prefix(at);
-    throw ContentsError("not JSON: {}", excerpt(why));
-  }
-  if (!j.is_object()) throw ContentsError("not an object of keys and values but {}", j.type_name());
-  return j;
-}
 
 // The value of a named key; null where the settings name none, or the line has none.
 const Json* find(const Json& j, const std::optional<std::string>& key) {
@@ -131,6 +107,30 @@ TokenizedExample chat_example(const Tokenizer& t, const ChatTemplate* chat, cons
 
 }  // namespace
 
+Json parse_example_line(std::string_view line) {
+  std::vector<std::string> keys;
+  const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
+    if (depth > kMaxDepth) throw ContentsError("nested more than {} deep", kMaxDepth);
+    if (event == Json::parse_event_t::key && depth == 1) {
+      const auto& key = value.get_ref<const std::string&>();
+      if (std::find(keys.begin(), keys.end(), key) != keys.end())
+        throw ContentsError("the key \"{}\" comes twice", excerpt(key));
+      keys.push_back(key);
+    }
+    return true;
+  };
+  Json j;
+  try {
+    j = Json::parse(line, watch);
+  } catch (const Json::exception& e) {
+    std::string_view why = e.what();
+    if (const auto at = why.find("column "); at != std::string_view::npos) why.remove_prefix(at);
+    throw ContentsError("not JSON: {}", excerpt(why));
+  }
+  if (!j.is_object()) throw ContentsError("not an object of keys and values but {}", j.type_name());
+  return j;
+}
+
 std::vector<i32> ExampleLines::prompt_ids(const Tokenizer& t, std::string_view prompt) {
   std::vector<i32> ids = t.encode(prompt);
   const auto eos = t.special().eos;
@@ -142,7 +142,7 @@ std::vector<i32> ExampleLines::prompt_ids(const Tokenizer& t, std::string_view p
 }
 
 TokenizedExample ExampleLines::read(std::string_view line) const {
-  const Json j = parse_line(line);
+  const Json j = parse_example_line(line);
   const Json *text = find(j, fields_.text), *prompt = find(j, fields_.prompt),
              *completion = find(j, fields_.completion), *messages = find(j, fields_.messages);
   std::vector<std::string> there;

@@ -33,6 +33,7 @@ struct TokenizedExample {
   i64 prompt_tokens = 0;
   std::string reference;  // the completion, or what the assistant's last turn says
   std::string id;         // JSON text of "id"; "" is none
+  bool cut = false;       // something of the text was left out for its length
 };
 
 class ExampleLines {

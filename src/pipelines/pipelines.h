@@ -33,5 +33,7 @@ std::unique_ptr<Pipeline> make_pipeline(const std::string& name);
 std::vector<std::string> pipeline_names();
 
 std::unique_ptr<Pipeline> make_lm_pipeline();
+std::unique_ptr<Pipeline> make_seq2seq_pipeline();
+std::unique_ptr<Pipeline> make_rl_pipeline();
 
 }  // namespace redco

@@ -1,0 +1,13 @@
+// A line of JSONL data as JSON.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
+
+namespace redco {
+
+// The line's object. ContentsError, without its place, for what is no JSON or no object, is nested more than
+// 64 deep, or has a key twice: no JSON that means anything.
+nlohmann::ordered_json parse_example_line(std::string_view line);
+
+}  // namespace redco

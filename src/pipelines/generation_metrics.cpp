@@ -1,0 +1,79 @@
+#include "pipelines/generation_metrics.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/words.h"
+#include "metrics/bleu.h"
+#include "metrics/chrf.h"
+#include "metrics/rouge.h"
+
+namespace redco {
+
+const std::vector<std::pair<std::string, std::vector<std::string>>>& generation_metric_families() {
+  static const std::vector<std::pair<std::string, std::vector<std::string>>> kFamilies = {
+      {"rouge", {"rouge1", "rouge2", "rougeL", "rougeLsum"}},
+      {"bleu", {"bleu"}},
+      {"chrf", {"chrf"}},
+      {"exact_match", {"exact_match"}}};
+  return kFamilies;
+}
+
+std::vector<std::pair<std::string, double>> text_scores(
+    const std::string& family, const std::vector<std::string>& predictions,
+    const std::vector<std::vector<std::string>>& references, const TextScoreOptions& o) {
+  const double n = static_cast<double>(predictions.size());
+  if (family == "rouge") {
+    double sum[4] = {};
+    for (std::size_t i = 0; i < predictions.size(); ++i) {
+      const Rouge r = rouge(predictions[i], references[i], o.use_stemmer);
+      sum[0] += r.rouge1.f1, sum[1] += r.rouge2.f1, sum[2] += r.rougeL.f1, sum[3] += r.rougeLsum.f1;
+    }
+    return {
+        {"rouge1", sum[0] / n}, {"rouge2", sum[1] / n}, {"rougeL", sum[2] / n}, {"rougeLsum", sum[3] / n}};
+  }
+  if (family == "bleu") return {{family, bleu(predictions, references, {.lowercase = o.lowercase}).score}};
+  if (family == "chrf" || family == "chrf++")
+    return {{family, chrf(predictions, references,
+                          {.word_order = family == "chrf" ? 0 : 2, .lowercase = o.lowercase})}};
+  REDCO_CHECK(family == "exact_match", "{}", family);
+  double same = 0;
+  for (std::size_t i = 0; i < predictions.size(); ++i)
+    same += std::find(references[i].begin(), references[i].end(), predictions[i]) != references[i].end();
+  return {{family, same / n}};
+}
+
+bool asks_generation_metrics(const std::vector<std::string>& families) {
+  return families.empty() ||
+         std::any_of(families.begin(), families.end(), [](const std::string& f) { return f != "loss"; });
+}
+
+std::map<std::string, double> generation_metrics(const std::vector<std::string>& families,
+                                                 const std::vector<std::string>& outputs) {
+  using Json = nlohmann::json;
+  std::vector<std::string> predictions;
+  std::vector<std::vector<std::string>> references;
+  const auto text = [](const Json& v) {
+    if (!v.is_string()) throw UsageError("[pipeline] a metric compares texts, got {}", excerpt(v.dump()));
+    return v.get<std::string>();
+  };
+  for (const std::string& line : outputs) {
+    const Json j = Json::parse(line);
+    const Json& prediction = j.at("prediction");
+    predictions.push_back(text(prediction.is_array() ? prediction.at(0) : prediction));
+    std::vector<std::string>& all = references.emplace_back();
+    if (const auto several = j.find("references"); several != j.end()) {
+      for (const Json& one : *several) all.push_back(text(one));
+    } else {
+      all.push_back(text(j.at("reference")));
+    }
+  }
+  std::map<std::string, double> out;
+  for (const auto& [family, names] : generation_metric_families())
+    if (families.empty() || std::find(families.begin(), families.end(), family) != families.end())
+      for (const auto& [name, value] : text_scores(family, predictions, references)) out[name] = value;
+  return out;
+}
+
+}  // namespace redco

@@ -1,0 +1,72 @@
+#include "train/pair_dataset.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/progress.h"
+#include "comm/group.h"
+#include "data/builtin.h"
+#include "tensor/context.h"
+
+namespace redco {
+
+Example PairDataset::get(i64 i) const {
+  StoredExample s = index_.read(index_.entry(i));
+  Example e;
+  e.ordinal = i;
+  e.ids["labels"].assign(s.ids.begin() + s.prompt_tokens, s.ids.end());
+  s.ids.resize(static_cast<std::size_t>(s.prompt_tokens));
+  e.ids["source"] = std::move(s.ids);
+  e.id = std::move(s.id);
+  e.text = std::move(s.reference);
+  return e;
+}
+
+std::string PairDataset::describe() const {
+  i64 source = 0, target = 0;
+  std::vector<ExampleEntry> some;
+  for (i64 at = 0; at < size(); at += static_cast<i64>(some.size())) {
+    some.resize(static_cast<std::size_t>(std::min<i64>(4096, size() - at)));
+    index_.entries(at, some);
+    for (const ExampleEntry& e : some) {
+      source = std::max(source, i64{e.first_target});
+      target = std::max(target, i64{e.targets});
+    }
+  }
+  std::string s =
+      fmt::format("{} pair{} of {} and {} tokens, at most {} and {}", size(), size() == 1 ? "" : "s",
+                  index_.n_tokens() - index_.n_targets(), index_.n_targets(), source, target);
+  if (index_.n_cut() > 0)
+    s += fmt::format("; {} of them cut (data.max_source_length, data.max_target_length)", index_.n_cut());
+  if (index_.n_bad() > 0) {
+    const std::string bad = index_.bad_lines();
+    s += fmt::format("\n{} bad line{} passed over (data.skip_bad); the first:\n  {}", index_.n_bad(),
+                     index_.n_bad() == 1 ? "" : "s", bad.substr(0, bad.find_last_not_of('\n') + 1));
+  }
+  return s;
+}
+
+std::shared_ptr<const PairDataset> make_pair_dataset(const PairSource& source, const PairLines& lines,
+                                                     const std::string& cache) {
+  Group& world = Context::current().world();
+  std::string path;
+  world.on_first([&] {
+    const std::vector<std::string> paths = data_files(source.files, source.evaluation, cache);
+    LateProgress progress(source.evaluation ? "tokenize evaluation data" : "tokenize training data");
+    path =
+        build_example_index({.paths = paths,
+                             .fingerprint = lines.fingerprint(),
+                             .open = [&] { return open_pairs(paths, lines.settings()); },
+                             .read = [&](const ExampleRecord& r) { return lines.read(r); },
+                             .skip_bad = source.skip_bad,
+                             .references = source.evaluation},
+                            lines.vocab_size(), cache, [&](i64 done, i64 total) { progress(done, total); });
+  });
+  path = world.agree(path);
+  std::shared_ptr<const PairDataset> data;
+  world.together([&] { data = std::make_shared<PairDataset>(ExampleIndex::open(path)); });
+  return data;
+}
+
+}  // namespace redco
