@@ -3,6 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
+#include <random>
+#include <set>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -59,11 +62,50 @@ std::string chat_lines(bool evaluation) {
   return out;
 }
 
+// Strings of 3 to 8 letters out of 12, no two alike, and what becomes of them.
+std::string string_lines(bool evaluation, void (*change)(std::string&)) {
+  constexpr std::size_t kTrainStrings = 4000, kEvalStrings = 200;
+  std::mt19937_64 random(1);  // its numbers are the standard's, everywhere
+  std::set<std::string> seen;
+  std::string out;
+  while (seen.size() < kTrainStrings + kEvalStrings) {
+    std::string source(3 + random() % 6, ' ');
+    for (char& c : source) c = static_cast<char>('a' + random() % 12);
+    if (!seen.insert(source).second || (seen.size() > kTrainStrings) != evaluation) continue;
+    std::string target = source;
+    change(target);
+    out += fmt::format(R"({{"source": "{}", "target": "{}"}})"
+                       "\n",
+                       source, target);
+  }
+  return out;
+}
+std::string copies(bool evaluation) {
+  return string_lines(evaluation, [](std::string&) {});
+}
+std::string reversed(bool evaluation) {
+  return string_lines(evaluation, [](std::string& s) { std::reverse(s.begin(), s.end()); });
+}
+std::string sorted(bool evaluation) {
+  return string_lines(evaluation, [](std::string& s) { std::sort(s.begin(), s.end()); });
+}
+
+struct Builtin {
+  const char* name;
+  std::string (*lines)(bool evaluation);  // JSONL
+};
+constexpr Builtin kBuiltins[] = {
+    {"chat", chat_lines}, {"copy", copies}, {"reverse", reversed}, {"sort", sorted}};
+
 }  // namespace
 
 bool is_builtin(const std::string& path) { return path.starts_with(kPrefix); }
 
-std::vector<std::string> builtin_names() { return {"builtin:chat"}; }
+std::vector<std::string> builtin_names() {
+  std::vector<std::string> out;
+  for (const Builtin& b : kBuiltins) out.push_back(std::string(kPrefix) + b.name);
+  return out;
+}
 
 std::vector<std::string> data_files(const std::vector<std::string>& paths, bool evaluation,
                                     const std::string& folder) {
@@ -73,12 +115,15 @@ std::vector<std::string> data_files(const std::vector<std::string>& paths, bool 
       out.push_back(p);
       continue;
     }
-    const auto names = builtin_names();
-    if (std::find(names.begin(), names.end(), p) == names.end())
-      throw UsageError("[data] there is no {}; built in are {}", excerpt(p), fmt::join(names, ", "));
-    const std::string text = chat_lines(evaluation);
+    const auto* b = std::find_if(std::begin(kBuiltins), std::end(kBuiltins),
+                                 [&](const Builtin& one) { return p.substr(kPrefix.size()) == one.name; });
+    if (b == std::end(kBuiltins))
+      throw UsageError("[data] there is no {}; built in are {}", excerpt(p),
+                       fmt::join(builtin_names(), ", "));
+    const std::string text = b->lines(evaluation);
     make_dirs(folder);
-    const std::string path = join_path(folder, evaluation ? "builtin-chat-eval.jsonl" : "builtin-chat.jsonl");
+    const std::string path =
+        join_path(folder, fmt::format("builtin-{}{}.jsonl", b->name, evaluation ? "-eval" : ""));
     // Written once: a file that changes would make the tokens of it again.
     if (!exists(path) || file_size(path) != static_cast<i64>(text.size()) ||
         read_file(path, i64{1} << 20) != text)

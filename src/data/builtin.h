@@ -10,9 +10,12 @@ namespace redco {
 bool is_builtin(const std::string& path);
 std::vector<std::string> builtin_names();
 
-// The paths with each built-in replaced by a file of `folder` that holds its lines: 800 chats for training,
-// 80 others for evaluation (sums, differences, words said backwards, letters counted). UsageError for a name
-// that there isn't.
+// The paths with each built-in replaced by a file of `folder` that holds its lines; what is evaluated on is
+// never trained on. UsageError for a name that there isn't.
+//   builtin:chat     800 chats for training, 80 for evaluation (sums, differences, words said backwards,
+//                    letters counted)
+//   builtin:copy, builtin:reverse, builtin:sort
+//                    4000 and 200 pairs of a string of letters and the same, or backwards, or in order
 std::vector<std::string> data_files(const std::vector<std::string>& paths, bool evaluation,
                                     const std::string& folder);
 

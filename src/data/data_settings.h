@@ -68,10 +68,13 @@ struct DataSettings {
   ExampleFields fields;
 
   void visit(SettingsVisitor& v) {
-    v.field("train", train, "training files, plain or .gz; builtin:chat is a small generated set of chats")
+    v.field("train", train,
+            "training files, plain or .gz; builtin:chat, builtin:copy, builtin:reverse and builtin:sort are "
+            "small generated sets")
         .path()
         .one_or_more();
-    v.field("eval", eval, "evaluation files; [] is no evaluation; builtin:chat: chats not trained on")
+    v.field("eval", eval,
+            "evaluation files; [] is no evaluation; builtin ones are others than those trained on")
         .path()
         .one_or_more();
     v.field(
