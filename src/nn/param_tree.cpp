@@ -1,5 +1,9 @@
 #include "nn/param_tree.h"
 
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
 #include "base/error.h"
 #include "kernels/elementwise.h"
 #include "ops/create.h"
@@ -141,6 +145,33 @@ ParamTree make_params(const ModelParams& params, const std::vector<Layout>& layo
   return tree;
 }
 
+namespace {
+
+// Vectors of `width` normal numbers, each group of `width` of them made orthogonal with their lengths kept:
+// the length of a normal vector says nothing of its direction, so each is still drawn as one.
+void fill_orthogonal(const Tensor& t, u64 key, i64 width) {
+  std::vector<double> v = to_values(random_normal(t.shape(), key));
+  const auto dot = [&](const double* a, const double* b) { return std::inner_product(a, a + width, b, 0.0); };
+  for (i64 row = 0; row * width < numel(t.shape()); ++row) {
+    double* x = v.data() + row * width;
+    const double length = std::sqrt(dot(x, x));
+    // Twice: what rounding leaves of the others the first time is gone after the second.
+    for (int pass = 0; pass < 2; ++pass)
+      for (i64 other = row / width * width; other < row; ++other) {
+        const double* y = v.data() + other * width;
+        const double share = dot(x, y) / dot(y, y);
+        for (i64 i = 0; i < width; ++i) x[i] -= share * y[i];
+      }
+    const double left = std::sqrt(dot(x, x));
+    for (i64 i = 0; i < width; ++i) x[i] *= length / left;
+  }
+  const Tensor part =
+      from_values(t.shape(), std::span<const float>(std::vector<float>(v.begin(), v.end())), t.layout());
+  std::copy_n(part.data<float>(), t.local_numel(), t.mutable_data<float>());
+}
+
+}  // namespace
+
 void initialize(const ParamSpec& s, const Tensor& t) {
   if (t.is_meta()) return;
   Context& c = Context::current();
@@ -159,6 +190,11 @@ void initialize(const ParamSpec& s, const Tensor& t) {
     case Init::Kind::uniform: {
       Restore<std::string> scope(c.random_scope, s.name);
       fill_uniform(t, c.key("init"), s.init.std);
+      break;
+    }
+    case Init::Kind::orthogonal: {
+      Restore<std::string> scope(c.random_scope, s.name);
+      fill_orthogonal(t, c.key("init"), s.init.width);
       break;
     }
     case Init::Kind::constant:

@@ -34,9 +34,12 @@ struct HeadsOf {
 };
 
 struct Init {
-  enum class Kind : std::uint8_t { zeros, ones, normal, uniform, constant } kind = Kind::zeros;
+  enum class Kind : std::uint8_t { zeros, ones, normal, uniform, constant, orthogonal } kind = Kind::zeros;
   double std = 0;     // normal; uniform: in [-std, std); the value of constant
   i64 zero_row = -1;  // normal: this row is zeros (an embedding's padding row); -1: none
+  // orthogonal: vectors of so many numbers, each drawn as a standard normal one is, and `width` at a time
+  // orthogonal to one another (the random features of Choromanski et al. 2021).
+  i64 width = 0;
 };
 
 // A or B of a linear layer's low-rank adapter (nn/lora.h).
