@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -33,33 +32,6 @@ std::vector<std::pair<std::string, std::string>> special_texts(const Tokenizer& 
     if (const auto text = id ? t.id_to_token(*id) : std::nullopt) out.emplace_back(name, *text);
   return out;
 }
-
-// Shown once it takes longer than anybody wants to wait without a word.
-class LateProgress {
- public:
-  explicit LateProgress(std::string label) : label_(std::move(label)) {}
-  void operator()(i64 done, i64 total) {
-    done_ = done;
-    if (!shown_ && seconds() > 1) shown_.emplace(label_, total);
-    if (shown_)
-      shown_->update(done, [&] {
-        return Progress::Fields{
-            {"", fmt::format("{}/s", human_bytes(static_cast<u64>(static_cast<double>(done) / seconds())))}};
-      });
-  }
-  ~LateProgress() {
-    if (shown_) shown_->finish(done_, {});
-  }
-
- private:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
-  }
-  std::string label_;
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-  std::optional<Progress> shown_;
-  i64 done_ = 0;
-};
 
 Documents documents_of(const DataSettings& d) {
   return d.documents == "line"        ? Documents::line
