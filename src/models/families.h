@@ -16,5 +16,8 @@ std::unique_ptr<Model> make_bart(ModelConfig& c);
 std::unique_ptr<Model> make_bert(ModelConfig& c);  // bert, roberta
 std::unique_ptr<Model> make_vit(ModelConfig& c);
 std::unique_ptr<Model> make_vision_encoder_decoder(ModelConfig& c);
+std::unique_ptr<Model> make_mlp(ModelConfig& c);
+std::unique_ptr<Model> make_mlp_mixer(ModelConfig& c);
+std::unique_ptr<Model> make_performer(ModelConfig& c);
 
 }  // namespace redco

@@ -81,6 +81,9 @@ constexpr Family kFamilies[] = {
     {"llama", make_llama},  {"mistral", make_llama},  {"qwen2", make_llama},
     {"t5", make_t5},        {"bart", make_bart},      {"bert", make_bert},
     {"roberta", make_bert}, {"vit", make_vit, false}, {"vision-encoder-decoder", make_vision_encoder_decoder},
+    {"mlp", make_mlp, false},
+    {"mlp-mixer", make_mlp_mixer, false},
+    {"performer", make_performer},
 };
 
 }  // namespace

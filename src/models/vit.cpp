@@ -1,38 +1,15 @@
 #include "models/vit.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
-#include "base/error.h"
 #include "models/attention_block.h"
 #include "models/families.h"
-#include "ops/create.h"
 #include "ops/elementwise.h"
-#include "ops/linear.h"
 #include "ops/shape.h"
 
 namespace redco {
-
-namespace {
-
-// A size in pixels: one number, or [height, width].
-std::pair<i64, i64> read_size(ModelConfig& c, const char* key, i64 fallback) {
-  const auto v = nlohmann::json::parse(c.json(key));
-  if (!v.is_array()) {
-    const i64 n = c.integer_or(key, fallback);
-    return {n, n};
-  }
-  const auto good = [](const nlohmann::json& n) {
-    return n.is_number_integer() && n.get<i64>() >= 1 && n.get<i64>() <= (1 << 20);
-  };
-  if (v.size() != 2 || !good(v[0]) || !good(v[1]))
-    c.fail(key, "expected a number of pixels, or [height, width]");
-  return {v[0].get<i64>(), v[1].get<i64>()};
-}
-
-}  // namespace
 
 VitEncoder::VitEncoder(ModelConfig& c, std::string prefix) : prefix_(std::move(prefix)) {
   width_ = c.integer("hidden_size");
@@ -42,12 +19,7 @@ VitEncoder::VitEncoder(ModelConfig& c, std::string prefix) : prefix_(std::move(p
   if (width_ % H != 0)
     c.fail("num_attention_heads", fmt::format("hidden_size={} is no multiple of it", width_));
   heads_ = {H, H, width_ / H};
-  channels_ = c.integer_or("num_channels", 3);
-  std::tie(height_, width_pixels_) = read_size(c, "image_size", 224);
-  std::tie(patch_height_, patch_width_) = read_size(c, "patch_size", 16);
-  if (height_ % patch_height_ != 0 || width_pixels_ % patch_width_ != 0)
-    c.fail("patch_size",
-           fmt::format("an image of {} x {} pixels is no whole number of patches", height_, width_pixels_));
+  patches_ = read_patch_grid(c);
   activation_ = c.activation_or("hidden_act", "gelu");
   dropout_ = c.rate_or("hidden_dropout_prob", 0);
   attention_dropout_ = c.rate_or("attention_probs_dropout_prob", 0);
@@ -62,13 +34,10 @@ std::string VitEncoder::layer(i64 i) const { return at(fmt::format("encoder.laye
 void VitEncoder::declare(SpecBuilder& b) const {
   const auto [H, K, D] = heads_;
   const HeadsOf q{0, H, K, D, false}, kv{0, H, K, D, true}, o{1, H, K, D, false};
-  const std::string patches = at("embeddings.patch_embeddings.projection");
   b.add(at("embeddings.cls_token"), {1, 1, width_}, ParamKind::other, {Init::Kind::normal, std_});
   b.add(at("embeddings.position_embeddings"), {1, positions(), width_}, ParamKind::embedding,
         {Init::Kind::normal, std_});
-  b.add(patches + ".weight", {width_, channels_, patch_height_, patch_width_}, ParamKind::conv,
-        {Init::Kind::normal, std_});
-  b.add(patches + ".bias", {width_}, ParamKind::bias, {Init::Kind::zeros, 0});
+  declare_patches(b, at("embeddings.patch_embeddings.projection"), patches_, width_, std_);
   for (i64 i = 0; i < layers_; ++i) {
     const std::string h = layer(i), a = h + ".attention.";
     b.linear(a + "attention.query", width_, width_, qkv_bias_, std_, false, q);
@@ -83,21 +52,9 @@ void VitEncoder::declare(SpecBuilder& b) const {
   b.norm(at("layernorm"), width_, true);
 }
 
-// Patches don't overlap: the convolution is a linear layer on the pixels of each.
 Tensor VitEncoder::embed(const ParamTree& p, const Tensor& pixels) const {
-  if (pixels.visible() != 4 || pixels.size(1) != channels_ || pixels.size(2) != height_ ||
-      pixels.size(3) != width_pixels_)
-    throw ContentsError("[model] images of shape {}; the model's are ({}, {}, {})", to_string(pixels.shape()),
-                        channels_, height_, width_pixels_);
-  const i64 B = pixels.size(0), rows = height_ / patch_height_, columns = width_pixels_ / patch_width_;
-  const i64 size = channels_ * patch_height_ * patch_width_;
-  // [B, rows, columns, channels, patch height, patch width]
-  const Tensor cut = permute(reshape(pixels, {B, channels_, rows, patch_height_, columns, patch_width_}),
-                             {0, 2, 4, 1, 3, 5});
-  const std::string name = at("embeddings.patch_embeddings.projection");
-  const Tensor patches = linear(reshape(cut, {B, rows * columns, size}),
-                                reshape(p[name + ".weight"], {width_, size}), p[name + ".bias"]);
-  const Tensor first = broadcast_to(p[at("embeddings.cls_token")], {B, 1, width_});
+  const Tensor patches = embed_patches(p, at("embeddings.patch_embeddings.projection"), patches_, pixels);
+  const Tensor first = broadcast_to(p[at("embeddings.cls_token")], {pixels.size(0), 1, width_});
   return concat({first, patches}, 1) + p[at("embeddings.position_embeddings")];
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "models/model.h"
+#include "models/patches.h"
 #include "models/spec_builder.h"
 
 namespace redco {
@@ -21,8 +22,8 @@ class VitEncoder {
 
   i64 width() const { return width_; }
   i64 layers() const { return layers_; }
-  ImageShape image_shape() const { return {channels_, height_, width_pixels_}; }
-  i64 positions() const { return 1 + (height_ / patch_height_) * (width_pixels_ / patch_width_); }
+  const ImageShape& image_shape() const { return patches_.image; }
+  i64 positions() const { return 1 + patches_.count(); }
   double init_std() const { return std_; }
 
  private:
@@ -32,7 +33,8 @@ class VitEncoder {
   Tensor block(const ParamTree& p, const ApplyOptions& o, i64 i, const Tensor& x) const;
 
   std::string prefix_, activation_;
-  i64 width_, layers_, inner_, channels_, height_, width_pixels_, patch_height_, patch_width_;
+  i64 width_, layers_, inner_;
+  PatchGrid patches_;
   HeadGeometry heads_;
   bool qkv_bias_;
   double dropout_, attention_dropout_, eps_, std_;
