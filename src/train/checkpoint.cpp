@@ -23,6 +23,7 @@ std::string to_json(const TrainState& s) {
             {"seed", s.seed},
             {"global_batch_size", s.global_batch_size},
             {"n_examples", s.n_examples},
+            {"optimizer", s.optimizer},
             {"data_fingerprint", s.data_fingerprint},
             {"tokenizer_fingerprint", s.tokenizer_fingerprint},
             {"pipeline", s.pipeline},
@@ -55,6 +56,8 @@ TrainState parse_state(const std::string& text, const std::string& where) {
     s.seed = j.at("seed");
     s.global_batch_size = j.at("global_batch_size");
     s.n_examples = j.at("n_examples");
+    // Checkpoints of before there was another are AdamW's.
+    s.optimizer = j.value("optimizer", "adamw");
     s.data_fingerprint = j.at("data_fingerprint");
     s.tokenizer_fingerprint = j.at("tokenizer_fingerprint");
     s.pipeline = j.at("pipeline");
@@ -107,17 +110,17 @@ void save_checkpoint(const std::string& folder, const CheckpointContents& what, 
   const auto model_plan =
       adapter ? ckpt::plan_params(trees, what.dtype, ckpt::kAdapterStem, std::numeric_limits<i64>::max())
               : ckpt::plan_params(trees, what.dtype, "model");
-  std::vector<ckpt::SavedTree> moments;
+  std::vector<ckpt::SavedTree> kept;
   if (what.optimizer)
-    moments = {{"exp_avg/", &what.optimizer->exp_avg()}, {"exp_avg_sq/", &what.optimizer->exp_avg_sq()}};
-  const auto optimizer_plan = ckpt::plan_params(moments, ckpt::StoredType::f32, "optimizer");
+    for (const Optimizer::State& s : what.optimizer->state()) kept.push_back({s.name + "/", s.tree});
+  const auto optimizer_plan = ckpt::plan_params(kept, ckpt::StoredType::f32, "optimizer");
   const std::string temp = checkpoints.temp_folder(state.step);
   world.on_first([&] { checkpoints.begin(state.step, model_plan.bytes + optimizer_plan.bytes + (4 << 20)); });
   try {
     std::vector<ckpt::FileRecord> mine;
     auto written = ckpt::save_params(trees, model_plan, temp);
-    if (what.optimizer)
-      for (const std::string& f : ckpt::save_params(moments, optimizer_plan, join_path(temp, "training")))
+    if (!kept.empty())
+      for (const std::string& f : ckpt::save_params(kept, optimizer_plan, join_path(temp, "training")))
         written.push_back("training/" + f);
     world.together([&] {
       for (const std::string& f : written) mine.push_back(ckpt::record_file(temp, f));
@@ -189,10 +192,10 @@ void load_checkpoint_tensors(const std::string& checkpoint, const CheckpointCont
   } else {
     ckpt::load_params(params, ckpt::ModelFiles::open(checkpoint), canonical, what.aliases);
   }
-  if (!what.optimizer) return;
+  if (!what.optimizer || what.optimizer->state().empty()) return;
   const auto files = ckpt::ModelFiles::open(join_path(checkpoint, "training"), "optimizer");
-  ckpt::load_params(what.optimizer->exp_avg(), files, canonical, what.aliases, "exp_avg/");
-  ckpt::load_params(what.optimizer->exp_avg_sq(), files, canonical, what.aliases, "exp_avg_sq/");
+  for (const Optimizer::State& s : what.optimizer->state())
+    ckpt::load_params(*s.tree, files, canonical, what.aliases, s.name + "/");
 }
 
 }  // namespace redco

@@ -8,7 +8,7 @@
 
 #include "ckpt/publish.h"
 #include "ckpt/stored_type.h"
-#include "optim/adamw.h"
+#include "optim/optimizer.h"
 #include "train/pipeline.h"
 
 namespace redco {
@@ -31,6 +31,8 @@ struct TrainState {
   std::optional<Waiting> waiting;
   // What must be the same when the run goes on, for the resumed run to be the run that never stopped.
   i64 seed = 0, global_batch_size = 0, n_examples = 0;
+  std::string optimizer = "adamw";
+  bool stateless = false;  // the optimizer keeps nothing beside parameters; not in the file
   std::string data_fingerprint, tokenizer_fingerprint, pipeline;
   // What may differ with a word: bits can change.
   i64 threads_per_rank = 0, dp = 0, mp = 0;
@@ -46,9 +48,9 @@ struct CheckpointContents {
   std::map<std::string, std::string> aliases;  // of the parameters
   const Tokenizer* tokenizer = nullptr;
   const ParamTree* params = nullptr;
-  AdamW* optimizer = nullptr;     // null: not saved
-  std::string generation_config;  // "" is none
-  std::string chat_template;      // in place of the tokenizer's own; "" is that
+  Optimizer* optimizer = nullptr;  // null: not saved
+  std::string generation_config;   // "" is none
+  std::string chat_template;       // in place of the tokenizer's own; "" is that
   // adapter_config.json: what is trained is saved alone, as PEFT's adapter. "": the whole model is.
   std::string adapter_config;
   ckpt::StoredType dtype = ckpt::StoredType::f32;

@@ -65,6 +65,7 @@ TrainState resume_state(const std::string& path, const TrainState& job) {
   same(path, "train.seed", saved.seed, job.seed);
   same(path, "train.global_batch_size", saved.global_batch_size, job.global_batch_size);
   same(path, "pipeline", saved.pipeline, job.pipeline);
+  same(path, "train.optimizer", saved.optimizer, job.optimizer);
   same(path, "tokenizer", saved.tokenizer_fingerprint, job.tokenizer_fingerprint);
   Context::current().world().on_first([&] {
     if (saved.threads_per_rank != job.threads_per_rank || saved.dp != job.dp || saved.mp != job.mp ||
@@ -74,7 +75,7 @@ TrainState resume_state(const std::string& path, const TrainState& job) {
           "by bit",
           path, saved.dp, saved.mp, saved.threads_per_rank, saved.isa);
   });
-  if (!exists(join_path(path, "training/optimizer.safetensors")) &&
+  if (!job.stateless && !exists(join_path(path, "training/optimizer.safetensors")) &&
       !exists(join_path(path, "training/optimizer.safetensors.index.json")))
     throw UsageError(
         "[checkpoint] {} holds no optimizer state (checkpoint.save_optimizer was false): it can't be "

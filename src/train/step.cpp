@@ -20,8 +20,29 @@ std::vector<MicroBatch> micro_batches(i64 rows, i64 per_device, int dp) {
   return out;
 }
 
+StepOptions step_options(const TrainSettings& t) {
+  StepOptions o{.clip_grad_norm = t.clip_grad_norm,
+                .recompute_blocks = t.recompute == "block",
+                .adamw = {.beta1 = t.adam_beta1,
+                          .beta2 = t.adam_beta2,
+                          .epsilon = t.adam_epsilon,
+                          .weight_decay = t.weight_decay,
+                          .decay_norms_and_biases = t.decay_norms_and_biases},
+                .sgd = {}};
+  if (t.optimizer == "sgd")
+    o.sgd = {.momentum = t.momentum,
+             .weight_decay = t.weight_decay,
+             .decay_norms_and_biases = t.decay_norms_and_biases};
+  return o;
+}
+
 TrainStep::TrainStep(Pipeline& pipeline, ParamTree& params, const StepOptions& options)
-    : pipeline_(pipeline), params_(params), options_(options), optimizer_(options.adamw, params) {
+    : pipeline_(pipeline), params_(params), options_(options) {
+  if (options.sgd) {
+    optimizer_ = std::make_unique<Sgd>(*options.sgd, params);
+  } else {
+    optimizer_ = std::make_unique<AdamW>(options.adamw, params);
+  }
   std::vector<std::string> owner(params.size());
   std::set<std::string> names;
   bool descends = false;
@@ -87,7 +108,7 @@ void TrainStep::set_updates(i64 updates, const std::map<std::string, i64>& of_gr
     if (it == of_groups.end())
       throw ContentsError("[checkpoint] it lacks the parameter group '{}' of this pipeline", g.spec.name);
     g.updates = it->second;
-    for (size_t i : g.members) optimizer_.updates()[i] = g.updates;
+    for (size_t i : g.members) optimizer_->updates()[i] = g.updates;
   }
 }
 
@@ -242,7 +263,7 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
   for (Group& g : groups_) {
     if (g.spec.ema_of || !g.due(step)) continue;
     ++g.updates;
-    optimizer_.update(params_, grads, learning_rate * g.spec.learning_rate_factor, factor, g.selected);
+    optimizer_->update(params_, grads, learning_rate * g.spec.learning_rate_factor, factor, g.selected);
   }
   for (const Group& g : groups_)
     if (g.spec.ema_of && g.due(step)) follow(g, g.spec.tau);

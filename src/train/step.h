@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "optim/adamw.h"
+#include "optim/sgd.h"
 #include "train/pipeline.h"
 
 namespace redco {
@@ -24,7 +25,11 @@ struct StepOptions {
   std::optional<double> clip_grad_norm;
   bool recompute_blocks = false;
   AdamWSettings adamw;
+  std::optional<SgdSettings> sgd;  // in AdamW's place
+  // Numbers that the optimizer keeps of each trained parameter.
+  i64 states() const { return sgd ? (sgd->momentum > 0 ? 1 : 0) : 2; }
 };
+StepOptions step_options(const TrainSettings& settings);
 
 // Micro-batches of a step: how `rows` examples are dealt to replicas. Rows of micro-batch m: [m * dp *
 // per_device, ...), split by the border function, so a tail of 3 on dp 2 is 2 + 1.
@@ -45,7 +50,7 @@ class TrainStep {
   StepOutcome run(const std::vector<Batch>& batches, const std::vector<i64>& row_offsets, i64 step, i64 epoch,
                   double learning_rate, bool signal = false);
 
-  AdamW& optimizer() { return optimizer_; }
+  Optimizer& optimizer() { return *optimizer_; }
 
   // Moving averages become copies of what they follow: once, at the start of a run that isn't resumed.
   void start_averages();
@@ -69,7 +74,7 @@ class TrainStep {
   Pipeline& pipeline_;
   ParamTree& params_;
   StepOptions options_;
-  AdamW optimizer_;
+  std::unique_ptr<Optimizer> optimizer_;
   std::vector<Group> groups_;
   i64 updates_ = 0;
 };

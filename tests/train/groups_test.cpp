@@ -86,8 +86,7 @@ void check(Context& c, i64 resume_at) {
   for (i64 s = 0; s < 7; ++s) {
     if (s == resume_at) {  // another optimizer with this one's state
       auto again = std::make_unique<TrainStep>(pipeline, params, options);
-      again->optimizer().exp_avg() = step->optimizer().exp_avg();
-      again->optimizer().exp_avg_sq() = step->optimizer().exp_avg_sq();
+      for (size_t i = 0; i < 2; ++i) *again->optimizer().state()[i].tree = *step->optimizer().state()[i].tree;
       TrainState state{.step = s,
                        .optimizer_steps = step->updates(),
                        .group_steps = step->group_updates(),

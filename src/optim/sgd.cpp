@@ -1,0 +1,31 @@
+#include "optim/sgd.h"
+
+#include "kernels/sgd.h"
+
+namespace redco {
+
+Sgd::Sgd(const SgdSettings& settings, const ParamTree& params) : Optimizer(params), settings_(settings) {
+  if (settings_.momentum > 0) buffer_ = zeros(params);
+}
+
+std::vector<Optimizer::State> Sgd::state() {
+  if (settings_.momentum > 0) return {{"momentum_buffer", &buffer_}};
+  return {};
+}
+
+void Sgd::update(ParamTree& params, const std::vector<Tensor>& grads, double lr, double scale,
+                 const std::vector<bool>& selected) {
+  const bool momentum = settings_.momentum > 0;
+  each("sgd", momentum ? 7 : 5, params, grads, selected, [&](size_t k, size_t i) {
+    const Tensor& p = params.values()[i];
+    const kernels::Sgd h{
+        .lr = lr,
+        .momentum = settings_.momentum,
+        .weight_decay = decay_of(params.specs()[i], settings_.weight_decay, settings_.decay_norms_and_biases),
+        .grad_scale = scale};
+    kernels::sgd(h, p.mutable_data<float>(), grads[i].data<float>(),
+                 momentum ? buffer_.values()[k].mutable_data<float>() : nullptr, p.local_numel());
+  });
+}
+
+}  // namespace redco
