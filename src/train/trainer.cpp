@@ -12,6 +12,7 @@
 #include "base/words.h"
 #include "data/epoch_order.h"
 #include "kernels/gemm.h"
+#include "optim/schedule.h"
 #include "train/eval_outputs.h"
 #include "train/event_log.h"
 #include "train/interval.h"
@@ -58,14 +59,7 @@ class Training {
         c_(Context::current()),
         folder_(join_path(job.workdir, "checkpoints")),
         watch_(job.checkpoint.save_best_by, job.train.early_stopping),
-        step_(*job.pipeline, *job.params,
-              {.clip_grad_norm = job.train.clip_grad_norm,
-               .recompute_blocks = job.train.recompute == "block",
-               .adamw = {.beta1 = job.train.adam_beta1,
-                         .beta2 = job.train.adam_beta2,
-                         .epsilon = job.train.adam_epsilon,
-                         .weight_decay = job.train.weight_decay,
-                         .decay_norms_and_biases = job.train.decay_norms_and_biases}}) {}
+        step_(*job.pipeline, *job.params, step_options(job.train)) {}
 
   TrainResult run() {
     begin();
@@ -130,6 +124,8 @@ class Training {
     state_ = {
         .seed = job_.train.seed,
         .global_batch_size = job_.global_batch_size,
+        .optimizer = step_.optimizer().name(),
+        .stateless = step_.optimizer().state().empty(),
         .tokenizer_fingerprint = job_.pipeline->tokenizer ? job_.pipeline->tokenizer->fingerprint() : "",
         .pipeline = job_.pipeline_name,
         .threads_per_rank = job_.threads_per_rank,
