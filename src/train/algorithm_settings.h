@@ -15,6 +15,8 @@ struct MamlSettings {
   i64 inner_steps = 1;
   double inner_learning_rate = 0.5;
   bool first_order = false;
+  i64 tasks_per_epoch = 1000, eval_tasks = 200;
+  bool rotations = false;
 
   void visit(SettingsVisitor& v) {
     v.field("n_ways", n_ways, "classes of a task").at_least(2).at_most(1 << 20);
@@ -26,6 +28,12 @@ struct MamlSettings {
     v.field("inner_learning_rate", inner_learning_rate, "step size of the adaptation").at_least(0);
     v.field("first_order", first_order,
             "take the inner gradients as constants; false differentiates through them");
+    v.field("tasks_per_epoch", tasks_per_epoch, "training tasks of an epoch, each epoch's drawn anew")
+        .at_least(1)
+        .at_most(i64{1} << 40);
+    v.field("eval_tasks", eval_tasks, "tasks of an evaluation, drawn once").at_least(1).at_most(1 << 30);
+    v.field("rotations", rotations,
+            "training classes of images turned by 90, 180 and 270 degrees are classes of their own");
   }
 };
 
