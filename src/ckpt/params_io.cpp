@@ -57,7 +57,8 @@ i64 row_elements(const Tensor& t) {
 
 void load_params(ParamTree& tree, const ModelFiles& files,
                  const std::function<std::string(const std::string&)>& canonical,
-                 const std::map<std::string, std::string>& aliases, const std::string& prefix) {
+                 const std::map<std::string, std::string>& aliases, const std::string& prefix,
+                 HeadLoad* head) {
   Context& c = Context::current();
   // What the files hold, by the specs' names.
   std::map<std::string, const ModelFiles::Located*> held, tied;
@@ -75,13 +76,24 @@ void load_params(ParamTree& tree, const ModelFiles& files,
   for (const auto& [name, l] : tied)
     held.emplace(name, l);  // a tied copy serves where the original is absent
 
+  const auto is_head = [&](const std::string& name) { return head && head->is_head(name); };
+  for (const ParamSpec& s : tree.specs())
+    if (const auto it = held.find(s.stored.name); is_head(s.stored.name)) {
+      if (it != held.end() && it->second->entry->shape == s.stored.shape) continue;
+      head->made.push_back(s.name);
+      if (it != held.end()) head->unused.push_back(it->second->entry->name);
+      held.erase(s.stored.name);
+    }
+  std::set<std::string> made;
+  if (head) made.insert(head->made.begin(), head->made.end());
+
   std::set<std::string> needed;
   std::vector<std::string> missing, unknown;
   for (const ParamSpec& s : tree.specs())
-    if (needed.insert(s.stored.name).second && !held.count(s.stored.name) && !s.buffer)
+    if (needed.insert(s.stored.name).second && !held.count(s.stored.name) && !s.buffer && !made.count(s.name))
       missing.push_back(prefix + s.stored.name);
   for (const auto& [name, l] : held)
-    if (!needed.count(name)) unknown.push_back(l->entry->name);
+    if (!needed.count(name)) (is_head(name) ? head->unused : unknown).push_back(l->entry->name);
   auto list = [](std::vector<std::string> v) {
     const size_t n = v.size();
     if (n > 5) v.resize(5);
@@ -98,7 +110,7 @@ void load_params(ParamTree& tree, const ModelFiles& files,
 
   for (size_t i = 0; i < tree.size(); ++i) {
     const ParamSpec& s = tree.specs()[i];
-    if (!held.count(s.stored.name)) continue;  // a buffer
+    if (!held.count(s.stored.name)) continue;  // a buffer, or made
     const ModelFiles::Located& l = *held.at(s.stored.name);
     if (l.entry->shape != s.stored.shape)
       throw ContentsError("[checkpoint] {}: {} has shape {}, config.json says {}", l.file->path(),
@@ -112,6 +124,7 @@ void load_params(ParamTree& tree, const ModelFiles& files,
     for (size_t i = 0; i < tree.size(); ++i) {
       const ParamSpec& s = tree.specs()[i];
       const Tensor& t = tree.values()[i];
+      if (made.count(s.name)) continue;
       if (!held.count(s.stored.name)) {
         initialize(s, t);
         continue;

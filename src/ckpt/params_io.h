@@ -12,14 +12,23 @@
 
 namespace redco::ckpt {
 
+// Parameters that a checkpoint may lack, or hold in another shape: the head of a model that is to learn
+// another task. Those are left as they are in `tree`.
+struct HeadLoad {
+  std::function<bool(const std::string& name)> is_head;
+  std::vector<std::string> made;    // out: the tree's that weren't read
+  std::vector<std::string> unused;  // out: the files' that the model has no place for
+};
+
 // Reads every parameter of `tree` from `files`. `canonical` maps a stored name to the specs' (legacy
 // prefixes), "" skips it. Each mp shard is read 1/dp per replica and gathered over dp in row blocks of at
 // most 16 MiB, so memory stays at the shard and one block. `prefix` goes before the stored names
 // ("exp_avg/"). Collective. ContentsError: a parameter that is missing, a tensor the model has no place for,
-// another shape than the config says.
+// another shape than the config says. Not where it is one of `head`.
 void load_params(ParamTree& tree, const ModelFiles& files,
                  const std::function<std::string(const std::string&)>& canonical,
-                 const std::map<std::string, std::string>& aliases, const std::string& prefix = "");
+                 const std::map<std::string, std::string>& aliases, const std::string& prefix = "",
+                 HeadLoad* head = nullptr);
 
 // The aliases (tied names, as load_params takes them) that the files hold beside the tensor they stand for,
 // with another shape or other values. Reads both until they differ.

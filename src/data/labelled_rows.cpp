@@ -317,6 +317,16 @@ i64 ClassNames::number_of(const std::string& label) const {
   throw ContentsError("the label '{}' is none of the {}", excerpt(label), words());
 }
 
+std::vector<std::string> sorted_labels(std::vector<std::string> labels) {
+  std::sort(labels.begin(), labels.end());
+  labels.erase(std::unique(labels.begin(), labels.end()), labels.end());
+  if (std::all_of(labels.begin(), labels.end(),
+                  [](const std::string& l) { return whole_number(l).has_value(); }))
+    std::sort(labels.begin(), labels.end(),
+              [](const std::string& a, const std::string& b) { return *whole_number(a) < *whole_number(b); });
+  return labels;
+}
+
 std::vector<std::string> distinct_labels(const std::vector<std::string>& files, const DataSettings& s,
                                          LabelledInput input) {
   std::set<std::string> seen;
@@ -336,11 +346,7 @@ std::vector<std::string> distinct_labels(const std::vector<std::string>& files, 
                             rows.where(), kMaxClasses);
     }
   }
-  std::vector<std::string> out(seen.begin(), seen.end());
-  if (std::all_of(out.begin(), out.end(), [](const std::string& l) { return whole_number(l).has_value(); }))
-    std::sort(out.begin(), out.end(),
-              [](const std::string& a, const std::string& b) { return *whole_number(a) < *whole_number(b); });
-  return out;
+  return sorted_labels({seen.begin(), seen.end()});
 }
 
 }  // namespace redco

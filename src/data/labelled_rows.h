@@ -77,8 +77,10 @@ class ClassNames {
   bool numbered_ = true;  // a label may be a class's number
 };
 
-// The different labels of the rows, sorted: by value where all are whole numbers, else by bytes. Rows that
-// data.skip_bad passes over are left out. ContentsErrors are LabelledReader's; more than kMaxClasses are one.
+// Each label once: by value where all are whole numbers, else by bytes.
+std::vector<std::string> sorted_labels(std::vector<std::string> labels);
+// The labels of the rows, sorted so. Rows that data.skip_bad passes over are left out. ContentsErrors are
+// LabelledReader's; more than kMaxClasses are one.
 inline constexpr i64 kMaxClasses = 1 << 16;
 std::vector<std::string> distinct_labels(const std::vector<std::string>& files, const DataSettings& s,
                                          LabelledInput input);

@@ -91,6 +91,52 @@ LoraConfig lora_config(const LoraSettings& s) {
   return l;
 }
 
+// The parts of a model that belong to its task: what is not under the family's name (where that begins the
+// others' names), and BERT's pooler, which masked language models lack.
+bool is_head(const Model& model, const std::string& name) {
+  const std::string family = model.family() + ".";
+  if (name.starts_with(family)) return name.starts_with(family + "pooler.");
+  return name.starts_with("classifier.") || name.starts_with("head.") ||
+         std::any_of(model.params().specs.begin(), model.params().specs.end(),
+                     [&](const ParamSpec& s) { return s.name.starts_with(family); });
+}
+
+// Whether the folder's model is none of the pipeline's task, or has another number of outputs than the job
+// asks for; its config then is made one of a model with a new head.
+void renew_head(const JobConfig& job, ModelSource& s) {
+  const PipelineInfo* info = pipeline_info(job.pipeline);
+  Json j = Json::parse(s.config_json, nullptr, false);
+  if (!info || !info->new_head || !j.is_object() || job.model.config.count("architectures")) return;
+  const auto text = [](const Json& v) { return v.is_string() ? v.get<std::string>() : std::string(); };
+  const std::string wanted = info->architecture(j.contains("model_type") ? text(j["model_type"]) : "");
+  if (wanted.empty()) return;
+  const auto names = j.find("architectures");
+  const bool same =
+      names != j.end() && names->is_array() && !names->empty() && text(names->front()) == wanted;
+  const auto labels = j.find("id2label");
+  i64 outputs = 2;  // transformers' default
+  if (labels != j.end() && labels->is_object() && !labels->empty())
+    outputs = static_cast<i64>(labels->size());
+  if (const auto n = j.find("num_labels"); n != j.end() && n->is_number_integer()) outputs = n->get<i64>();
+  const auto asked = job.model.config.find("num_labels");
+  const Json number = asked == job.model.config.end() ? Json() : Json::parse(asked->second, nullptr, false);
+  s.new_head = !same || (number.is_number_integer() && number.get<i64>() != outputs);
+  if (!s.new_head) return;
+  j["architectures"] = {wanted};
+  for (const char* key : {"id2label", "label2id", "num_labels", "problem_type"}) j.erase(key);
+  s.config_json = j.dump();
+}
+
+// Modules that an adapter of this pipeline trains whole, as PEFT does for sequence classification.
+std::vector<std::string> head_modules(const Model& model, bool pooler) {
+  std::vector<std::string> out;
+  for (const ParamSpec& s : model.params().specs)
+    if (is_head(model, s.name) && s.name.ends_with(".weight") &&
+        (pooler || !s.name.starts_with(model.family() + ".")))
+      out.push_back(s.name.substr(0, s.name.size() - 7));
+  return out;
+}
+
 // An adapter that is trained further is what train.lora asks for.
 [[noreturn]] void refuse_adapter(const std::string& folder, const std::string& why) {
   throw UsageError(
@@ -106,7 +152,14 @@ ModelSource training_source(const JobConfig& job, const Tokenizer* tokenizer) {
   ModelSource s = model_source(job, tokenizer);
   const LoraSettings& lora = job.train.lora;
   if (s.adapter.empty()) {
-    if (lora.rank) s.lora = lora_config(lora);
+    if (!lora.rank) return s;
+    s.lora = lora_config(lora);
+    const PipelineInfo* info = pipeline_info(job.pipeline);
+    if (info && info->new_head && !job.origins.given("train.lora.modules_to_save")) {
+      ModelSource bare = s;
+      bare.lora.reset();
+      s.lora->modules_to_save = head_modules(*make_job_model(job, bare), s.new_head);
+    }
     return s;
   }
   s.lora = ckpt::read_adapter(s.adapter).config;
@@ -118,6 +171,22 @@ ModelSource training_source(const JobConfig& job, const Tokenizer* tokenizer) {
   return s;
 }
 
+namespace {
+
+// The parts of an image-to-text model from random weights: the vocabulary is the decoder's.
+void add_parts(Json& j) {
+  j["encoder"] = {{"model_type", "vit"}};
+  Json& decoder =
+      j["decoder"] = {{"model_type", "gpt2"}, {"is_decoder", true}, {"add_cross_attention", true}};
+  for (const char* key : {"vocab_size", "bos_token_id", "eos_token_id", "pad_token_id"})
+    if (j.contains(key)) decoder[key] = j[key];
+  j.erase("vocab_size");
+  if (j.contains("bos_token_id")) j["decoder_start_token_id"] = j["bos_token_id"];
+  j["is_encoder_decoder"] = true;
+}
+
+}  // namespace
+
 ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer, const std::string& folder) {
   ModelSource s;
   const Folders folders = folders_of(job, folder);
@@ -126,6 +195,7 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer, const
   if (!s.folder.empty()) {
     s.config_json = config_of_folder(s.folder);
     s.origin = join_path(s.folder, "config.json");
+    renew_head(job, s);
     return s;
   }
   Json j;
@@ -155,15 +225,22 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer, const
           "[model] model.arch={} ({}) needs model.tokenizer (`bytes` or a path), or model.vocab_size",
           *job.model.arch, job.origins.where("model.arch"));
     if (words && tokenizer) {
-      if (!job.model.config.count("vocab_size")) j["vocab_size"] = tokenizer->vocab_size();
-      const SpecialIds& ids = tokenizer->special();
+      SpecialIds ids = tokenizer->special();
+      i32 rows = tokenizer->vocab_size();
+      // BART's row of the padding token is never trained: it must be no other token's.
+      if (*job.model.arch == "bart" && !ids.pad && !job.model.config.count("pad_token_id")) ids.pad = rows++;
+      if (!job.model.config.count("vocab_size")) j["vocab_size"] = rows;
       auto give = [&](const char* key, const std::optional<i32>& id) {
         if (id && !job.model.config.count(key)) j[key] = *id;
       };
       give("bos_token_id", ids.bos ? ids.bos : ids.eos);
       give("eos_token_id", ids.eos);
       give("pad_token_id", ids.pad ? ids.pad : ids.eos);
+      // What an output begins with: T5's padding token, BART's end token.
+      if (*job.model.arch == "t5") give("decoder_start_token_id", ids.pad ? ids.pad : ids.eos);
+      if (*job.model.arch == "bart") give("decoder_start_token_id", ids.eos);
     }
+    if (*job.model.arch == "vision-encoder-decoder") add_parts(j);
   } else {
     throw UsageError("[model] give model.path (a Hugging Face folder), model.preset or model.arch");
   }
@@ -200,6 +277,7 @@ std::string job_adapter_config(const ModelSource& source, const Model& model) {
   adapter.base = std::filesystem::absolute(source.folder).lexically_normal().string();
   if (model.task() == ModelTask::causal_lm) adapter.task_type = "CAUSAL_LM";
   if (model.task() == ModelTask::seq2seq_lm) adapter.task_type = "SEQ_2_SEQ_LM";
+  if (model.task() == ModelTask::sequence_classification) adapter.task_type = "SEQ_CLS";
   std::vector<std::string> modules;
   for (const ParamSpec& s : model.params().specs)
     if (s.adapter.dim == 1) modules.push_back(s.name.substr(0, s.name.rfind(".lora_A.weight")));
@@ -245,7 +323,22 @@ ParamTree make_job_params(const JobConfig& job, const ModelSource& source, const
   const auto canonical = [&](const std::string& n) { return model ? model->canonical_name(n) : n; };
   std::vector<bool> own = no_adapters(params.specs);
   ParamTree base = tree.subset(own);
-  ckpt::load_params(base, ckpt::ModelFiles::open(source.folder), canonical, params.aliases);
+  ckpt::HeadLoad head{
+      .is_head = [&](const std::string& n) { return is_head(*model, n); }, .made = {}, .unused = {}};
+  ckpt::load_params(base, ckpt::ModelFiles::open(source.folder), canonical, params.aliases, "",
+                    source.new_head ? &head : nullptr);
+  if (!head.made.empty()) {
+    std::vector<bool> made;
+    for (const ParamSpec& s : tree.specs())
+      made.push_back(std::find(head.made.begin(), head.made.end(), s.name) != head.made.end());
+    ParamTree fresh = tree.subset(made);
+    initialize(fresh, static_cast<u64>(job.train.seed));
+    if (Context::current().world().rank() == 0 && source.adapter.empty())
+      warn("[model] {} has no {}: they begin at random, and mean nothing before they are trained",
+           source.folder, fmt::join(head.made, ", "));
+  }
+  if (!head.unused.empty() && Context::current().world().rank() == 0)
+    debug("[model] {}: not needed for {}: {}", source.folder, job.pipeline, fmt::join(head.unused, ", "));
   if (!source.adapter.empty()) {
     ckpt::load_adapter(tree, ckpt::read_adapter(source.adapter), canonical);
   } else if (source.lora) {

@@ -18,6 +18,9 @@ struct ModelSource {
   std::string config_json, origin;
   std::string adapter;             // a PEFT adapter's folder; "": none
   std::optional<LoraConfig> lora;  // train.lora: what is trained instead of the weights
+  // The folder's weights are for another task, or have another number of outputs: the job's pipeline gets a
+  // new head, and config_json says so.
+  bool new_head = false;
 };
 
 // path, preset or arch as the job says; `folder` overrides the job's path (a checkpoint). With arch, what the

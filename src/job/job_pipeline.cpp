@@ -1,8 +1,11 @@
 #include "job/job_pipeline.h"
 
+#include <nlohmann/json.hpp>
+
 #include "base/error.h"
 #include "base/log.h"
 #include "comm/group.h"
+#include "job/assemble.h"
 #include "job/lm_data.h"
 #include "pipelines/pipelines.h"
 #include "tensor/context.h"
@@ -10,7 +13,8 @@
 namespace redco {
 
 std::unique_ptr<Pipeline> make_job_pipeline(const JobConfig& job, const Model* model,
-                                            const Tokenizer* tokenizer, const TextGeneration& generation) {
+                                            const Tokenizer* tokenizer, const TextGeneration& generation,
+                                            const std::string& folder) {
   auto pipeline = make_pipeline(job.pipeline);
   pipeline->model = model;
   pipeline->tokenizer = tokenizer;
@@ -22,8 +26,33 @@ std::unique_ptr<Pipeline> make_job_pipeline(const JobConfig& job, const Model* m
   s->rl = job.rl;
   s->generation = generation;
   s->own = job.settings.json();
+  s->model_folder = folder;
   pipeline->settings = std::move(s);
   return pipeline;
+}
+
+JobConfig with_data_config(JobConfig job) {
+  const PipelineInfo* info = pipeline_info(job.pipeline);
+  if (!info || !info->config || !(job.model.path || job.model.preset || job.model.arch)) return job;
+  Group& world = Context::current().world();
+  std::string decided;
+  world.on_first([&] {
+    const auto tokenizer = job_tokenizer(job, "");
+    const ModelSource source = training_source(job, tokenizer.get());
+    const auto model = make_job_model(job, source);
+    const TemporaryFolder cache;
+    decided =
+        nlohmann::json(
+            info->config(*model,
+                         {.data = job.data,
+                          .cache = cache.path(),
+                          .has_head = !source.folder.empty() && !source.new_head,
+                          .given = [&](const std::string& key) { return job.model.config.count(key) > 0; }}))
+            .dump();
+  });
+  const auto keys = nlohmann::json::parse(world.agree(decided));
+  for (const auto& [key, value] : keys.items()) job.model.config.emplace(key, value.get<std::string>());
+  return job;
 }
 
 std::shared_ptr<const Dataset> make_job_data(const JobConfig& job, bool evaluation, Pipeline& pipeline,

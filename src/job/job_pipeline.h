@@ -10,10 +10,15 @@
 
 namespace redco {
 
-// With model, tokenizer (either may be null) and settings set; `generation` is how it answers.
+// With model, tokenizer (either may be null) and settings set; `generation` is how it answers, `folder` the
+// model's.
 std::unique_ptr<Pipeline> make_job_pipeline(const JobConfig& job, const Model* model,
-                                            const Tokenizer* tokenizer,
-                                            const TextGeneration& generation = {});
+                                            const Tokenizer* tokenizer, const TextGeneration& generation = {},
+                                            const std::string& folder = "");
+
+// The job with what its training data decide of the model's config, where it doesn't say so itself: how many
+// classes there are, and their names. Collective.
+JobConfig with_data_config(JobConfig job);
 
 // data.train or data.eval as the pipeline reads them; null where the job gives none. Says what there is.
 // `folder` is the model's, `cache` a folder for what is made once. Collective.

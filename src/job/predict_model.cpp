@@ -131,6 +131,9 @@ PredictModel load_predict_model(const JobConfig& job, bool warns) {
   const PipelineInfo* info = pipeline_info(job.pipeline);
   if (named || (info ? info->needs_model : !folder.empty() && exists(join_path(folder, "config.json")))) {
     m.source = model_source(job, m.tokenizer.get(), folder);
+    if (m.source.new_head && m.source.adapter.empty())
+      throw UsageError("[model] {} has no head for pipeline {}: it is to be trained first", m.source.folder,
+                       job.pipeline);
     m.model = make_job_model(job, m.source);
   } else {
     m.source = {.folder = folder,
@@ -149,7 +152,7 @@ PredictModel load_predict_model(const JobConfig& job, bool warns) {
     m.tokens = answer_tokens(m.source, *m.model, *m.tokenizer, m.chat_template ? &*m.chat_template : nullptr);
   }
   m.pipeline = make_job_pipeline(job, m.model.get(), m.tokenizer.get(),
-                                 {job.predict, m.tokens, job.predict.batch_size});
+                                 {job.predict, m.tokens, job.predict.batch_size}, m.source.folder);
   return m;
 }
 

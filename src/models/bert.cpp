@@ -36,9 +36,9 @@ class Bert : public Model {
       c.fail("max_position_embeddings",
              fmt::format("no position is left behind pad_token_id={}", padding_row_));
     const i64 types = c.integer_or("type_vocab_size", 2);
-    width_ = c.integer("hidden_size");
-    n_layers_ = c.integer("num_hidden_layers", 0);
-    const i64 H = c.integer("num_attention_heads"), inner = c.integer("intermediate_size");
+    width_ = c.integer_or("hidden_size", 768);
+    n_layers_ = c.integer_or("num_hidden_layers", 12, 0);
+    const i64 H = c.integer_or("num_attention_heads", 12), inner = c.integer_or("intermediate_size", 3072);
     if (width_ % H != 0)
       c.fail("num_attention_heads", fmt::format("hidden_size={} is no multiple of it", width_));
     heads_ = {H, H, width_ / H};

@@ -12,10 +12,10 @@
 namespace redco {
 
 VitEncoder::VitEncoder(ModelConfig& c, std::string prefix) : prefix_(std::move(prefix)) {
-  width_ = c.integer("hidden_size");
-  layers_ = c.integer("num_hidden_layers", 0);
-  inner_ = c.integer("intermediate_size");
-  const i64 H = c.integer("num_attention_heads");
+  width_ = c.integer_or("hidden_size", 768);
+  layers_ = c.integer_or("num_hidden_layers", 12, 0);
+  inner_ = c.integer_or("intermediate_size", 3072);
+  const i64 H = c.integer_or("num_attention_heads", 12);
   if (width_ % H != 0)
     c.fail("num_attention_heads", fmt::format("hidden_size={} is no multiple of it", width_));
   heads_ = {H, H, width_ / H};
@@ -125,9 +125,12 @@ class Vit : public Model {
     return dense(p, "classifier", reshape(narrow(x, 1, 0, 1), {x.size(0), encoder_.width()}), o);
   }
 
-  // ViTModel's pooler, which classification doesn't have.
+  // ViTModel saves without the prefix, and with a pooler, which classification doesn't have.
   std::string canonical_name(const std::string& stored) const override {
-    return stored.starts_with("vit.pooler.") ? "" : stored;
+    std::string name = stored;
+    for (const char* start : {"embeddings.", "encoder.", "layernorm.", "pooler."})
+      if (stored.starts_with(start)) name = "vit." + stored;
+    return name.starts_with("vit.pooler.") ? "" : name;
   }
 
  private:

@@ -111,7 +111,8 @@ std::vector<std::string> lora_targets(const ModelParams& params, const LoraConfi
   }
   if (config.target_modules == std::vector<std::string>{kAllLinear}) {
     for (const std::string& m : linear)
-      if (last_part(m) != "lm_head") out.push_back(m);  // as PEFT: all but the output embedding
+      // As PEFT: all but the output embedding, and what is trained whole.
+      if (last_part(m) != "lm_head" && !config.saves(m + ".weight")) out.push_back(m);
     return out;
   }
   if (config.target_modules.empty()) throw UsageError("[lora] {}: no layer is named", where);

@@ -1,6 +1,8 @@
 // The built-in pipelines, by name.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,6 +10,15 @@
 #include "train/pipeline.h"
 
 namespace redco {
+
+// A model that is to be trained, before the data have said what they know of it.
+struct ConfigRequest {
+  const DataSettings& data;
+  std::string cache;  // folder for built-in data
+  // The weights come with a head for this pipeline: its outputs are what they are.
+  bool has_head = false;
+  std::function<bool(const std::string& key)> given;  // whether the job sets this key of the config
+};
 
 // A built-in pipeline, and what it needs of a job.
 struct PipelineInfo {
@@ -21,6 +32,11 @@ struct PipelineInfo {
   // transformers' class of a family's model for this pipeline ("BertForSequenceClassification"), for
   // model.arch; "": the family has none.
   std::string (*architecture)(const std::string& family);
+  // Weights of another class of the family (BertForMaskedLM) get a new head for this pipeline's.
+  bool new_head = false;
+  // Keys of the model's config that the training data decide (the classes' names), as JSON texts; null: none.
+  // On one rank only.
+  std::map<std::string, std::string> (*config)(const Model& model, const ConfigRequest& request) = nullptr;
 
   std::vector<std::string> metric_names() const;  // "loss", and all others
 };
@@ -31,9 +47,20 @@ const PipelineInfo* pipeline_info(const std::string& name);
 // otherwise.
 std::unique_ptr<Pipeline> make_pipeline(const std::string& name);
 std::vector<std::string> pipeline_names();
+// Of a built-in pipeline's metrics those that eval.metrics asks for.
+std::map<std::string, double> wanted_metrics(const char* pipeline, const std::vector<std::string>& families,
+                                             std::map<std::string, double> metrics);
 
 std::unique_ptr<Pipeline> make_lm_pipeline();
 std::unique_ptr<Pipeline> make_seq2seq_pipeline();
+std::unique_ptr<Pipeline> make_captioning_pipeline();
+std::unique_ptr<Pipeline> make_maml_pipeline();
 std::unique_ptr<Pipeline> make_rl_pipeline();
+std::unique_ptr<Pipeline> make_classification_pipeline();
+std::unique_ptr<Pipeline> make_regression_pipeline();
+
+// See PipelineInfo::config. ContentsError, UsageError: labels that the model or the job has no place for.
+std::map<std::string, std::string> classification_config(const Model& model, const ConfigRequest& r);
+std::map<std::string, std::string> regression_config(const Model& model, const ConfigRequest& r);
 
 }  // namespace redco

@@ -20,6 +20,8 @@ struct PipelineSettings {
   TextGeneration generation;
   // The job's `settings:`, a JSON object that means what the pipeline makes of it.
   std::string own = "{}";
+  std::string
+      model_folder;  // of the weights, with what lies beside them (preprocessor_config.json); "": none
 };
 
 }  // namespace redco
