@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/words.h"
+#include "data/drawn_images.h"
 #include "data/epoch_order.h"
 
 namespace redco {
@@ -90,12 +91,30 @@ std::string sorted(bool evaluation) {
   return string_lines(evaluation, [](std::string& s) { std::sort(s.begin(), s.end()); });
 }
 
+// Images that are drawn when they are read, and what they show.
+std::string image_lines(bool evaluation, i64 train, i64 eval, const char* kind, const char* key,
+                        std::string (*said)(i64)) {
+  std::string out;
+  const i64 begin = evaluation ? train : 0, end = evaluation ? train + eval : train;
+  for (i64 k = begin; k < end; ++k)
+    out += fmt::format(R"({{"image": "drawn:{}/{}", "{}": "{}"}})"
+                       "\n",
+                       kind, k, key, said(k));
+  return out;
+}
+std::string shapes(bool evaluation) {
+  return image_lines(evaluation, 4000, 200, "shapes", "caption", shapes_caption);
+}
+std::string glyphs(bool evaluation) {
+  return image_lines(evaluation, 2000, 400, "glyphs", "label", glyph_label);
+}
+
 struct Builtin {
   const char* name;
   std::string (*lines)(bool evaluation);  // JSONL
 };
-constexpr Builtin kBuiltins[] = {
-    {"chat", chat_lines}, {"copy", copies}, {"reverse", reversed}, {"sort", sorted}};
+constexpr Builtin kBuiltins[] = {{"chat", chat_lines}, {"copy", copies},   {"reverse", reversed},
+                                 {"sort", sorted},     {"shapes", shapes}, {"glyphs", glyphs}};
 
 }  // namespace
 

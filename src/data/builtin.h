@@ -16,6 +16,8 @@ std::vector<std::string> builtin_names();
 //                    letters counted)
 //   builtin:copy, builtin:reverse, builtin:sort
 //                    4000 and 200 pairs of a string of letters and the same, or backwards, or in order
+//   builtin:shapes   4000 and 200 drawn images with captions, which follow from the image
+//   builtin:glyphs   2000 and 400 drawn images of ten signs, with labels
 std::vector<std::string> data_files(const std::vector<std::string>& paths, bool evaluation,
                                     const std::string& folder);
 

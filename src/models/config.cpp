@@ -36,7 +36,13 @@ ModelConfig::ModelConfig(const std::string& text, std::string source,
   }
   if (!state_->json.is_object()) throw ContentsError("[model] {}: expected an object of settings", source_);
   for (const auto& [key, value] : overrides) {
-    state_->json[key] = Json::parse(value);
+    Json& old = state_->json[key];
+    Json now = Json::parse(value);
+    // The config of a part of the model is overridden key by key; other objects are replaced.
+    if (old.is_object() && old.contains("model_type") && now.is_object())
+      old.update(now);
+    else
+      old = std::move(now);
     state_->overridden.insert(key);
   }
   state_->ignored.insert(ignore.begin(), ignore.end());

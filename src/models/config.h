@@ -16,8 +16,8 @@ namespace redco {
 // overrides).
 class ModelConfig {
  public:
-  // `source` is for messages ("path/config.json"). overrides: key -> JSON text. ignore: keys that may stay
-  // unused.
+  // `source` is for messages ("path/config.json"). overrides: key -> JSON text; those of a part of the model
+  // (an object with a model_type) are laid over it key by key. ignore: keys that may stay unused.
   ModelConfig(const std::string& json_text, std::string source,
               const std::map<std::string, std::string>& overrides = {},
               const std::vector<std::string>& ignore = {});

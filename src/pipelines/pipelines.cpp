@@ -2,9 +2,11 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 
 #include "base/error.h"
+#include "pipelines/generation_metrics.h"
 
 namespace redco {
 
@@ -12,10 +14,39 @@ namespace {
 
 std::string language_model(const std::string& family) {
   static const std::map<std::string, std::string> classes = {
-      {"gpt2", "GPT2LMHeadModel"},   {"gptj", "GPTJForCausalLM"},       {"opt", "OPTForCausalLM"},
-      {"llama", "LlamaForCausalLM"}, {"mistral", "MistralForCausalLM"}, {"qwen2", "Qwen2ForCausalLM"}};
+      {"gpt2", "GPT2LMHeadModel"},         {"gptj", "GPTJForCausalLM"},       {"opt", "OPTForCausalLM"},
+      {"llama", "LlamaForCausalLM"},       {"mistral", "MistralForCausalLM"}, {"qwen2", "Qwen2ForCausalLM"},
+      {"qwen3", "Qwen3ForCausalLM"},       {"gemma", "GemmaForCausalLM"},     {"gemma2", "Gemma2ForCausalLM"},
+      {"gemma3_text", "Gemma3ForCausalLM"}};
   const auto it = classes.find(family);
   return it == classes.end() ? "" : it->second;
+}
+
+std::string text_to_text(const std::string& family) {
+  return family == "t5"     ? "T5ForConditionalGeneration"
+         : family == "bart" ? "BartForConditionalGeneration"
+                            : "";
+}
+
+std::string labelling(const std::string& family) {
+  static const std::map<std::string, std::string> classes = {
+      {"bert", "BertForSequenceClassification"},
+      {"roberta", "RobertaForSequenceClassification"},
+      {"vit", "ViTForImageClassification"},
+      {"cnn", "CnnForImageClassification"},
+      {"mlp-mixer", "MlpMixerForImageClassification"},
+      {"performer", "PerformerForSequenceClassification"},
+      {"mlp", "MlpModel"}};
+  const auto it = classes.find(family);
+  return it == classes.end() ? "" : it->second;
+}
+
+std::string image_to_text(const std::string& family) {
+  return family == "vision-encoder-decoder" ? "VisionEncoderDecoderModel" : "";
+}
+
+std::string few_shot(const std::string& family) {
+  return family == "cnn" ? "CnnForImageClassification" : family == "mlp" ? "MlpModel" : "";
 }
 
 // One line a pipeline.
@@ -26,6 +57,28 @@ const std::vector<PipelineInfo>& pipelines() {
        .reads_lines = true,
        .metrics = {{"perplexity", {"perplexity"}}},
        .architecture = language_model},
+      {.name = "seq2seq",
+       .make = make_seq2seq_pipeline,
+       .metrics = generation_metric_families(),
+       .architecture = text_to_text},
+      {.name = "captioning",
+       .make = make_captioning_pipeline,
+       .metrics = generation_metric_families(),
+       .architecture = image_to_text},
+      {.name = "classification",
+       .make = make_classification_pipeline,
+       .metrics = {{"accuracy", {"accuracy"}},
+                   {"f1", {"f1", "f1_macro", "f1_micro", "f1_weighted"}},
+                   {"matthews", {"matthews"}}},
+       .architecture = labelling,
+       .new_head = true,
+       .config = classification_config},
+      {.name = "regression",
+       .make = make_regression_pipeline,
+       .metrics = {{"mse", {"mse"}}, {"mae", {"mae"}}, {"pearson", {"pearson"}}, {"spearman", {"spearman"}}},
+       .architecture = labelling,
+       .new_head = true,
+       .config = regression_config},
   };
   return all;
 }
@@ -42,6 +95,15 @@ const PipelineInfo* pipeline_info(const std::string& name) {
   for (const PipelineInfo& p : pipelines())
     if (name == p.name) return &p;
   return nullptr;
+}
+
+std::map<std::string, double> wanted_metrics(const char* pipeline, const std::vector<std::string>& families,
+                                             std::map<std::string, double> metrics) {
+  if (families.empty()) return metrics;
+  for (const auto& [family, names] : pipeline_info(pipeline)->metrics)
+    if (std::find(families.begin(), families.end(), family) == families.end())
+      for (const std::string& name : names) metrics.erase(name);
+  return metrics;
 }
 
 std::vector<std::string> pipeline_names() {

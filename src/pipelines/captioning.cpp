@@ -1,0 +1,161 @@
+// Image to text: captions.
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "comm/group.h"
+#include "ops/create.h"
+#include "ops/cross_entropy.h"
+#include "ops/reduce.h"
+#include "pipelines/generation_metrics.h"
+#include "pipelines/pipelines.h"
+#include "pipelines/text_generation.h"
+#include "train/caption_dataset.h"
+
+namespace redco {
+
+namespace {
+
+class Captioning : public Pipeline {
+ public:
+  // Examples as train/caption_dataset.h gives them. pixels [B, channels, height, width]; the decoder's input,
+  // positions and labels [B, T].
+  Batch collate(std::span<const Example> mine, const BatchShape& s) const override {
+    BatchShape target = s;
+    target.length = s.target_length;
+    std::vector<Example> rows(mine.size());
+    const std::vector<i32> ones(static_cast<size_t>(target.length), 1);
+    double targets = 0;
+    for (size_t r = 0; r < mine.size(); ++r) {
+      const std::vector<i32>& labels = mine[r].ids.at("labels");
+      targets += static_cast<double>(labels.size());
+      rows[r].ids["decoder_input"] = model->decoder_input_ids(labels);
+      rows[r].ids["positions"] = model->positions(ones, false);
+    }
+    const ImageShape& image = model->image_shape();
+    Batch b;
+    b.shape = s;
+    b.fields["pixels"] = value_rows(mine, s, "pixels", {image.channels, image.height, image.width});
+    b.fields["decoder_input"] = id_rows(rows, target, "decoder_input", 0);  // seen by padding alone
+    b.fields["positions"] = id_rows(rows, target, "positions", 0);
+    b.fields["labels"] = id_rows(mine, target, "labels", kIgnored);
+    b.weights["loss"] = targets;
+    return b;
+  }
+
+  // Teacher forcing: the decoder reads what it should have written.
+  LossTerms loss(const ParamTree& params, const Batch& batch, const StepContext& ctx) const override {
+    EncoderInputs images;
+    images.pixel_values = batch["pixels"];
+    DecoderInputs target{batch["decoder_input"], batch["positions"], {}};
+    target.memory = model->encode(params, images, ctx.apply);
+    const Tensor logits = model->apply(params, target, ctx.apply);
+    Scope s("cross-entropy");
+    const double smoothing = ctx.apply.train ? settings->train.label_smoothing : 0;
+    return {{"loss", sum_all(cross_entropy(logits, batch["labels"], smoothing))}};
+  }
+
+  // Example.values["pixels"] -> {"prediction": text, "ids": [...], ...}: see predict_text().
+  std::vector<std::string> predict(const ParamTree& params, std::span<const Example> examples,
+                                   const StepContext& ctx) const override {
+    return predict_text(*model, *tokenizer, params, examples, settings->generation, ctx,
+                        [&](std::span<const i64> which) { return encode(params, examples, which); });
+  }
+  bool predicts_any_number() const override { return true; }
+
+  const ModelParams& params() const override {
+    const ModelParams& params = Pipeline::params();
+    if (model->task() != ModelTask::image_captioning)
+      throw UsageError(
+          "[pipeline] pipeline: captioning trains models that read an image and write a text "
+          "(vision-encoder-decoder); {} is a {} model",
+          model->family(), name_of(model->task()));
+    return params;
+  }
+
+  std::shared_ptr<const Dataset> open(const DataRequest& r) override {
+    std::optional<CaptionLines> lines;
+    std::optional<ImagePreprocess> images;
+    Group& world = Context::current().world();
+    world.together([&] {
+      lines.emplace(caption_lines(pair_format(settings->data, r.files)));
+      images.emplace(preprocess());
+    });
+    auto data = make_caption_dataset({r.files, r.evaluation, settings->data.skip_bad}, *lines,
+                                     settings->data.images, *images, r.cache);
+    world.together([&] { data->index().check_vocab(model->vocab_size()); });
+    return data;
+  }
+
+  // {"image" (as data.fields names it) or "prompt": the image's path}
+  std::optional<Example> request(const std::string& json, const std::string& where) const override {
+    Example e;
+    try {
+      const std::string name = caption_lines("jsonl").image_of(json);
+      const ImageSource images(settings->data.images);
+      e.values["pixels"] = preprocess()(images.read(name, "."), images.where(name, "."));
+      e.text = nlohmann::json({{"image", name}}).dump();
+    } catch (const ContentsError& error) {
+      throw ContentsError("{}: {}", where, error.what());
+    }
+    return e;
+  }
+
+  // {"id", "image": its name, "prediction", ..., "reference": the caption}
+  std::string output(const Example& example, const std::string& prediction) const override {
+    using Json = nlohmann::ordered_json;
+    const Json answer = Json::parse(Pipeline::output(example, prediction)), said = Json::parse(example.text);
+    Json j = {{"id", answer.at("id")}, {"image", said.at("image")}};
+    j.update(answer);
+    if (const auto caption = said.find("caption"); caption != said.end()) j["reference"] = *caption;
+    return j.dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
+  bool measures_outputs() const override {
+    return settings->eval.n_outputs.value_or(0) > 0 && asks_generation_metrics(settings->eval.metrics);
+  }
+  std::map<std::string, double> output_metrics(std::span<const Example>,
+                                               const std::vector<std::string>& outputs) const override {
+    return generation_metrics(settings->eval.metrics, outputs);
+  }
+
+ private:
+  static constexpr i32 kIgnored = -100;
+
+  CaptionLines caption_lines(const std::string& format) const {
+    params();
+    if (!tokenizer)
+      throw UsageError(
+          "[model] the {} model has no tokenizer; give model.tokenizer (`bytes` or a tokenizer's folder)",
+          model->family());
+    PairSettings s = PairSettings::of(settings->data, settings->data.max_length.value_or(model->max_length()),
+                                      model->length_limit());
+    s.format = format;
+    s.fields.source = settings->data.fields.image;
+    s.fields.target = settings->data.fields.caption;
+    return {*tokenizer, std::move(s)};
+  }
+  ImagePreprocess preprocess() const {
+    const ImageShape& image = model->image_shape();
+    return {settings->model_folder, image.channels, image.height, image.width, settings->data.resize_images};
+  }
+
+  // The encoder's memory of these images.
+  Memory encode(const ParamTree& params, std::span<const Example> examples,
+                std::span<const i64> which) const {
+    std::vector<float> pixels;
+    for (const i64 i : which) {
+      const std::vector<float>& one = examples[static_cast<size_t>(i)].values.at("pixels");
+      pixels.insert(pixels.end(), one.begin(), one.end());
+    }
+    const ImageShape& image = model->image_shape();
+    EncoderInputs in;
+    in.pixel_values = from_values({static_cast<i64>(which.size()), image.channels, image.height, image.width},
+                                  std::span<const float>(pixels));
+    return {model->encode(params, in, {}), {}};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pipeline> make_captioning_pipeline() { return std::make_unique<Captioning>(); }
+
+}  // namespace redco

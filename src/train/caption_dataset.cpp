@@ -1,0 +1,129 @@
+#include "train/caption_dataset.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/progress.h"
+#include "base/words.h"
+#include "comm/group.h"
+#include "data/builtin.h"
+#include "data/example_json.h"
+#include "tensor/context.h"
+
+namespace redco {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string dump(const Json& j) { return j.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+// The text under a key; null where there is none.
+const std::string* find_text(const Json& j, const std::string& key) {
+  const auto it = j.find(key);
+  if (it == j.end() || it->is_null()) return nullptr;
+  if (!it->is_string()) throw ContentsError("\"{}\" is no text but {}", key, it->type_name());
+  return &it->get_ref<const std::string&>();
+}
+
+const std::string& not_blank(const std::string* text, const std::string& key) {
+  if (!text) throw ContentsError("no \"{}\" (data.fields renames it)", key);
+  if (text->find_first_not_of(" \t\r\n") == std::string::npos) throw ContentsError("the {} is empty", key);
+  return *text;
+}
+
+}  // namespace
+
+TokenizedExample CaptionLines::read(const ExampleRecord& r) const {
+  const ExampleFields& fields = settings().fields;
+  TokenizedExample e;
+  e.kind = ExampleKind::completion;
+  std::string image = r.text, caption = r.target.value_or("");
+  Json kept;
+  if (r.target) {
+    not_blank(&image, fields.source);
+    not_blank(&caption, fields.target);
+  } else {
+    const Json j = parse_example_line(r.text);
+    image = not_blank(find_text(j, fields.source), fields.source);
+    caption = not_blank(find_text(j, fields.target), fields.target);
+    if (const auto id = j.find(fields.id.value_or("")); fields.id && id != j.end()) kept["id"] = *id;
+  }
+  e.ids = pairs_.target_ids(caption, &e.cut);
+  if (e.ids.empty()) throw ContentsError("the tokenizer makes nothing of the {}", fields.target);
+  e.in_loss.assign(e.ids.size(), 1);
+  kept["image"] = std::move(image);
+  e.id = dump(kept);
+  e.reference = std::move(caption);
+  return e;
+}
+
+std::string CaptionLines::image_of(const std::string& json) const {
+  const Json j = parse_example_line(json);
+  const std::string& key = settings().fields.source;
+  const std::string* image = find_text(j, key);
+  return not_blank(image ? image : find_text(j, "prompt"), key);
+}
+
+Example CaptionDataset::get(i64 i) const {
+  const ExampleEntry entry = index_.entry(i);
+  StoredExample s = index_.read(entry);
+  const Json kept = Json::parse(s.id);
+  const std::string image = kept.at("image"), line = index_.where(entry);
+  const std::string folder = parent_path(line.substr(0, line.rfind(':')));
+  Example e;
+  e.ordinal = i;
+  try {
+    e.values["pixels"] = preprocess_(images_.read(image, folder), "[data] " + images_.where(image, folder));
+  } catch (const ContentsError& error) {
+    throw ContentsError("{} (named by {})", error.what(), line);
+  }
+  e.ids["labels"] = std::move(s.ids);
+  if (const auto id = kept.find("id"); id != kept.end()) e.id = dump(*id);
+  e.text = dump({{"image", image}, {"caption", s.reference}});
+  return e;
+}
+
+std::string CaptionDataset::describe() const {
+  std::string s = fmt::format("{} image{} with captions of {} tokens, at most {}", size(),
+                              size() == 1 ? "" : "s", index_.n_tokens(), index_.longest());
+  if (index_.n_cut() > 0) s += fmt::format("; {} of them cut (data.max_target_length)", index_.n_cut());
+  if (index_.n_bad() > 0) {
+    const std::string bad = index_.bad_lines();
+    s += fmt::format("\n{} bad line{} passed over (data.skip_bad); the first:\n  {}", index_.n_bad(),
+                     index_.n_bad() == 1 ? "" : "s", bad.substr(0, bad.find_last_not_of('\n') + 1));
+  }
+  return s;
+}
+
+std::shared_ptr<const CaptionDataset> make_caption_dataset(const CaptionSource& source,
+                                                           const CaptionLines& lines,
+                                                           const std::optional<std::string>& images,
+                                                           const ImagePreprocess& preprocess,
+                                                           const std::string& cache) {
+  Group& world = Context::current().world();
+  std::string path;
+  world.on_first([&] {
+    const std::vector<std::string> paths = data_files(source.files, source.evaluation, cache);
+    LateProgress progress(source.evaluation ? "tokenize evaluation captions" : "tokenize training captions");
+    path =
+        build_example_index({.paths = paths,
+                             .fingerprint = lines.fingerprint(),
+                             .open = [&] { return open_pairs(paths, lines.settings()); },
+                             .read = [&](const ExampleRecord& r) { return lines.read(r); },
+                             .skip_bad = source.skip_bad,
+                             .references = true},
+                            lines.vocab_size(), cache, [&](i64 done, i64 total) { progress(done, total); });
+  });
+  path = world.agree(path);
+  std::shared_ptr<const CaptionDataset> data;
+  world.together([&] {
+    data = std::make_shared<CaptionDataset>(ExampleIndex::open(path), ImageSource(images), preprocess);
+  });
+  return data;
+}
+
+}  // namespace redco

@@ -1,0 +1,76 @@
+// Images with captions as a Dataset. Every Example has
+//   values["pixels"]  what the model reads, [channels, height, width]
+//   ids["labels"]     the caption's tokens, the end token last
+//   text              {"image": name, "caption": text}, JSON
+// Captions are tokenized once, images read whenever an example is asked for.
+//
+// Files: JSONL {"image": "a.png", "caption": "..."}, or TSV and CSV with these columns; data.fields renames
+// them, data.images says where images are.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/example_index.h"
+#include "data/image_preprocess.h"
+#include "data/image_source.h"
+#include "data/pair_lines.h"
+#include "train/pipeline.h"
+
+namespace redco {
+
+// From a record to the caption's ids; the image's name is kept in TokenizedExample::id.
+class CaptionLines {
+ public:
+  // settings: source is the image, target the caption. The tokenizer must outlive it.
+  CaptionLines(const Tokenizer& tokenizer, PairSettings settings)
+      : tokenizer_(tokenizer), pairs_(tokenizer, std::move(settings)) {}
+  // ContentsError with the reason alone.
+  TokenizedExample read(const ExampleRecord& r) const;
+  // The image's name of a line of predict.input: under fields.image, or "prompt".
+  std::string image_of(const std::string& json) const;
+
+  std::string fingerprint() const { return "captions " + pairs_.fingerprint(); }
+  const PairSettings& settings() const { return pairs_.settings(); }
+  i64 vocab_size() const { return tokenizer_.vocab_size(); }
+
+ private:
+  const Tokenizer& tokenizer_;
+  PairLines pairs_;
+};
+
+class CaptionDataset : public Dataset {
+ public:
+  CaptionDataset(ExampleIndex index, ImageSource images, ImagePreprocess preprocess)
+      : index_(std::move(index)), images_(std::move(images)), preprocess_(std::move(preprocess)) {}
+  i64 size() const override { return index_.size(); }
+  i64 length(i64 i) const override { return index_.entry(i).tokens; }
+  i64 target_length(i64 i) const override { return length(i); }
+  // ContentsError that names the image, and the line that it comes from.
+  Example get(i64 i) const override;
+  std::string fingerprint() const override { return index_.data_hash() + preprocess_.fingerprint(); }
+  bool concurrent() const override { return true; }
+  std::string describe() const override;
+  const ExampleIndex& index() const { return index_; }
+
+ private:
+  ExampleIndex index_;
+  ImageSource images_;
+  ImagePreprocess preprocess_;
+};
+
+struct CaptionSource {
+  std::vector<std::string> files;  // paths, or built-in (data/builtin.h)
+  bool evaluation = false;
+  bool skip_bad = false;
+};
+// The captions, tokenized once: the first rank makes the index under `cache`, all open it. Collective; errors
+// are build_example_index()'s and open_pairs()'.
+std::shared_ptr<const CaptionDataset> make_caption_dataset(const CaptionSource& source,
+                                                           const CaptionLines& lines,
+                                                           const std::optional<std::string>& images,
+                                                           const ImagePreprocess& preprocess,
+                                                           const std::string& cache);
+
+}  // namespace redco

@@ -1,0 +1,210 @@
+// Folders, archives and IDX files of images, whole and damaged.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <random>
+
+#include "base/error.h"
+#include "data/idx.h"
+#include "data/image_folder.h"
+#include "data/image_source.h"
+#include "support/error_text.h"
+#include "support/temp_dir.h"
+
+namespace redco {
+namespace {
+
+using test::spill;
+using test::TempDir;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const std::string kPng = test::slurp(std::string(REDCO_FIXTURES) + "/images/grey.png");  // 9 x 13
+
+std::string le(u64 v, int n) {
+  std::string s;
+  for (int i = 0; i < n; ++i) s += static_cast<char>(v >> (8 * i));
+  return s;
+}
+
+// A zip archive of uncompressed files; `size` lies about the first one's, if it isn't negative.
+std::string zip_of(const std::vector<std::pair<std::string, std::string>>& files, i64 size = -1) {
+  std::string out, directory;
+  for (const auto& [name, bytes] : files) {
+    const u64 crc = crc32(0, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(bytes.size()));
+    const u64 n = size >= 0 && out.empty() ? static_cast<u64>(size) : bytes.size();
+    const std::string common = le(0, 8) + le(crc, 4) + le(n, 4) + le(n, 4) + le(name.size(), 2) + le(0, 2);
+    directory += "PK\1\2" + le(20, 2) + le(20, 2) + common + le(0, 2) + le(0, 2) + le(0, 2) + le(0, 4) +
+                 le(out.size(), 4) + name;
+    out += "PK\3\4" + le(20, 2) + common + name + bytes;
+  }
+  const u64 at = out.size();
+  return out + directory + "PK\5\6" + le(0, 4) + le(files.size(), 2) + le(files.size(), 2) +
+         le(directory.size(), 4) + le(at, 4) + le(0, 2);
+}
+
+// Files under any folders, as a folder or as a zip.
+std::string tree(const TempDir& dir, const std::vector<std::string>& names, bool zip) {
+  std::vector<std::pair<std::string, std::string>> files;
+  for (const std::string& name : names) files.emplace_back(name, name.ends_with("txt") ? "text" : kPng);
+  if (zip) {
+    spill(dir / "a.zip", zip_of(files));
+    return dir / "a.zip";
+  }
+  for (const auto& [name, bytes] : files) {
+    std::filesystem::create_directories(std::filesystem::path(dir / ("a/" + name)).parent_path());
+    spill(dir / ("a/" + name), bytes);
+  }
+  return dir / "a";
+}
+
+TEST(ImageFolder, ClassesAreFolders) {
+  for (const bool zip : {false, true}) {
+    const TempDir dir;
+    const ImageFolder f = ImageFolder::open(tree(
+        dir,
+        {"dog/2.png", "cat/b.PNG", "cat/a.png", "cat/notes.txt", "cat/.hidden.png", "__MACOSX/cat/a.png"},
+        zip));
+    EXPECT_THAT(f.classes(), ElementsAre("cat", "dog"));
+    ASSERT_EQ(f.files().size(), 3u);
+    EXPECT_EQ(f.files()[0].name, "cat/a.png");
+    EXPECT_EQ(f.files()[2].label, 1);
+    EXPECT_EQ(f.count(0), 2);
+    EXPECT_EQ(f.begin(1), 2);
+    EXPECT_EQ(f.read(1), kPng);
+    EXPECT_THAT(f.where(1), HasSubstr(zip ? "a.zip:cat/b.PNG" : "a/cat/b.PNG"));
+    EXPECT_EQ(decode_image(f.read(0), f.where(0)).width, 13);
+  }
+}
+
+TEST(ImageFolder, OneRootIsNoClass) {
+  const TempDir dir;
+  const ImageFolder omniglot = ImageFolder::open(tree(
+      dir,
+      {"images/Greek/character01/1.png", "images/Greek/character02/1.png", "images/Latin/character01/1.png"},
+      true));
+  EXPECT_THAT(omniglot.classes(), ElementsAre("Greek/character01", "Greek/character02", "Latin/character01"));
+  const TempDir one;
+  EXPECT_THAT(ImageFolder::open(tree(one, {"cat/1.png", "cat/2.png"}, false)).classes(), ElementsAre("cat"));
+}
+
+TEST(ImageFolder, WhatIsNoneIsSaid) {
+  const TempDir dir;
+  EXPECT_THAT(usage_error([&] { ImageFolder::open(dir / "none"); }),
+              HasSubstr("none: no such file or folder"));
+  spill(dir / "x.zip", "PK nothing");
+  EXPECT_THAT(error_text<ContentsError>([&] { ImageFolder::open(dir / "x.zip"); }),
+              HasSubstr("x.zip: neither a folder nor a zip archive"));
+  const TempDir empty, flat;
+  EXPECT_THAT(error_text<ContentsError>([&] { ImageFolder::open(tree(empty, {"a/b.txt"}, true)); }),
+              HasSubstr("no image (*.png, *.jpg, *.jpeg) among its 1 files"));
+  EXPECT_THAT(error_text<ContentsError>([&] {
+                ImageFolder::open(tree(flat, {"a.png", "c/a.png"}, false));
+              }),
+              HasSubstr("a.png: the image lies in no class's folder"));
+}
+
+TEST(FileStore, HarmfulArchivesAreHarmless) {
+  const TempDir dir;
+  // Names are only names.
+  spill(dir / "up.zip", zip_of({{"../../etc/passwd", "x"}, {"/abs.png", kPng}}));
+  const FileStore up = FileStore::open(dir / "up.zip");
+  EXPECT_FALSE(up.has("etc/passwd"));
+  EXPECT_EQ(up.read("/abs.png"), kPng);
+  // Twice the same name, a size that isn't so, a checksum that isn't right.
+  spill(dir / "twice.zip", zip_of({{"a", "1"}, {"a", "2"}}));
+  EXPECT_THAT(error_text<ContentsError>([&] { FileStore::open(dir / "twice.zip"); }),
+              HasSubstr("a is in it twice"));
+  for (const i64 size : {i64{1} << 31, i64{3}}) {
+    spill(dir / "size.zip", zip_of({{"a.png", kPng}}, size));
+    EXPECT_NE(error_text<ContentsError>([&] { FileStore::open(dir / "size.zip").read("a.png"); }),
+              "no error");
+  }
+  std::string bytes = zip_of({{"a.png", kPng}});
+  bytes[60] = static_cast<char>(bytes[60] + 1);
+  spill(dir / "crc.zip", bytes);
+  EXPECT_THAT(error_text<ContentsError>([&] { FileStore::open(dir / "crc.zip").read("a.png"); }),
+              HasSubstr("crc.zip:a.png: damaged"));
+  EXPECT_THAT(error_text<ContentsError>([&] { up.read("b.png"); }),
+              HasSubstr("up.zip:b.png: there is no such file"));
+  // Any damage is a file or a ContentsError.
+  const std::string whole = zip_of({{"a/1.png", kPng}, {"b/2.png", kPng}});
+  std::mt19937 random(3);
+  for (int round = 0; round < 400; ++round) {
+    std::string b = whole;
+    for (int n = 1 + static_cast<int>(random() % 3); n > 0; --n)
+      b[random() % b.size()] = static_cast<char>(random());
+    spill(dir / "fuzz.zip", b);
+    try {
+      const FileStore s = FileStore::open(dir / "fuzz.zip");
+      for (const std::string& name : s.names()) s.read(name);
+    } catch (const ContentsError&) {
+    }
+  }
+}
+
+TEST(ImageSource, FindsImagesByName) {
+  const TempDir dir;
+  const std::string folder = tree(dir, {"c/1.png"}, false);
+  const ImageSource paths{std::nullopt};
+  EXPECT_EQ(paths.read("c/1.png", folder).height, 9);
+  EXPECT_EQ(paths.read(folder + "/c/1.png", "elsewhere").height, 9);
+  EXPECT_EQ(paths.read("drawn:glyphs/1", folder).height, 28);
+  EXPECT_THAT(error_text<ContentsError>([&] { paths.read("c/2.png", folder); }),
+              HasSubstr("c/2.png: there is no such image file"));
+  EXPECT_EQ(ImageSource(folder).read("c/1.png", "elsewhere").height, 9);
+}
+
+std::string idx(int type, const std::vector<u32>& shape, const std::string& bytes) {
+  std::string out{'\0', '\0', static_cast<char>(type), static_cast<char>(shape.size())};
+  for (const u32 n : shape)
+    for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(n >> shift);
+  return out + bytes;
+}
+
+TEST(Idx, ImagesAndLabels) {
+  const TempDir dir;
+  const std::string path = dir / "x", images = idx(8, {2, 2, 3}, "abcdefghijkl");
+  spill(path, images);
+  const IdxImages read = read_idx_images(path);
+  EXPECT_EQ(read.count, 2);
+  EXPECT_EQ(read.at(1).pixels, (std::vector<std::uint8_t>{'g', 'h', 'i', 'j', 'k', 'l'}));
+  gzFile gz = gzopen((dir / "x.gz").c_str(), "wb");
+  gzwrite(gz, images.data(), static_cast<unsigned>(images.size()));
+  gzclose(gz);
+  EXPECT_EQ(read_idx_images(dir / "x.gz").pixels, read.pixels);
+  spill(path, idx(8, {3}, "\1\2\xff"));
+  EXPECT_THAT(read_idx_labels(path), ElementsAre(1, 2, 255));
+  spill(path, idx(0x0b, {2}, std::string("\xff\xfe\0\7", 4)));
+  EXPECT_THAT(read_idx_labels(path), ElementsAre(-2, 7));
+}
+
+TEST(Idx, BadFilesSayWhatIsWrong) {
+  const TempDir dir;
+  const std::string path = dir / "x";
+  const auto refused = [&](const std::string& bytes, bool images = true) {
+    spill(path, bytes);
+    return error_text<ContentsError>([&] {
+      if (images)
+        read_idx_images(path);
+      else
+        read_idx_labels(path);
+    });
+  };
+  EXPECT_THAT(refused(""), HasSubstr("too short to be an IDX file"));
+  EXPECT_THAT(refused("hello world"), HasSubstr("no IDX file: it begins with 68 65 6c 6c"));
+  EXPECT_THAT(refused(idx(8, {2, 2, 3}, "abc")),
+              HasSubstr("ends after 3 of the 12 bytes that its header (2, 2, 3)"));
+  EXPECT_THAT(refused(idx(8, {1, 1, 1}, "abc")), HasSubstr("more than the 1 bytes"));
+  EXPECT_THAT(refused(idx(8, {60000, 0xffffffff, 0xffffffff}, "abc")),
+              HasSubstr("more than 68719476736 bytes"));
+  EXPECT_THAT(refused(idx(8, {4000000, 100, 100}, "abc")), HasSubstr("ends after 3"));
+  EXPECT_THAT(refused(idx(8, {0, 0, 3}, "")), HasSubstr("images of 0 x 3 pixels"));
+  EXPECT_THAT(refused(idx(8, {3}, "abc")), HasSubstr("images are unsigned bytes (images, height, width)"));
+  EXPECT_THAT(refused(idx(0x0d, {1}, "abcd"), false), HasSubstr("labels are whole numbers"));
+  EXPECT_THAT(refused(idx(8, {2, 2}, "abcd").substr(0, 9)), HasSubstr("ends within its header"));
+}
+
+}  // namespace
+}  // namespace redco
