@@ -1,0 +1,416 @@
+// Legend: L leading dims, B images, C channels in, O channels out, H x W pixels, kh x kw taps.
+#include "ops/conv.h"
+
+#include <algorithm>
+
+#include "kernels/conv.h"
+#include "ops/dispatch.h"
+#include "ops/elementwise.h"
+#include "ops/reduce.h"
+#include "ops/shape.h"
+
+namespace redco {
+
+namespace {
+
+// Leading dims of operands whose last `trailing` dims are their own: aligned as in any broadcast, hidden ones
+// from the left, visible ones from the right.
+struct Leading {
+  Shape shape;
+  int hidden = 0;
+  std::vector<std::vector<int>> own;  // by operand: its dim for each leading dim, -1 where it has none
+
+  Leading(const char* op, const std::vector<std::pair<Tensor, int>>& operands) {
+    int visible = 0;
+    for (const auto& [t, trailing] : operands) {
+      REDCO_CHECK(t.visible() >= trailing, "[{}] {}: expected {} dims at least", op, describe(t), trailing);
+      hidden = std::max(hidden, t.hidden());
+      visible = std::max(visible, t.visible() - trailing);
+    }
+    shape.assign(hidden + visible, 1);
+    const int n = hidden + visible;
+    for (const auto& [t, trailing] : operands)
+      for (int D = 0; D < n; ++D) {
+        const int d = dim_of(t, trailing, D, n);
+        if (d < 0 || t.shape()[d] == 1 || t.shape()[d] == shape[D]) continue;
+        REDCO_CHECK(shape[D] == 1, "[{}] leading dims don't go together: {} and {}", op,
+                    describe(operands[0].first), describe(t));
+        shape[D] = t.shape()[d];
+      }
+    for (const auto& [t, trailing] : operands) {
+      std::vector<int>& dims = own.emplace_back();
+      for (int D = 0; D < n; ++D) {
+        const int d = dim_of(t, trailing, D, n);
+        dims.push_back(d >= 0 && t.shape()[d] == shape[D] ? d : -1);
+      }
+    }
+  }
+  int size() const { return static_cast<int>(shape.size()); }
+
+  // Which of an operand's blocks goes with each of the output's local ones.
+  std::vector<i64> blocks(const Tensor& t, int operand, int trailing, const Tensor& y) const {
+    std::vector<i64> stride(t.rank() - trailing), step(size(), 0);
+    i64 n = 1;
+    for (int d = t.rank() - trailing - 1; d >= 0; --d) {
+      stride[d] = n;
+      n *= t.local()[d];
+    }
+    i64 count = 1;
+    for (int D = 0; D < size(); ++D) {
+      if (own[operand][D] >= 0) step[D] = stride[own[operand][D]];
+      count *= y.local()[D];
+    }
+    std::vector<i64> out(count);
+    for (i64 i = 0; i < count; ++i) {
+      i64 rest = i;
+      for (int D = size() - 1; D >= 0; --D) {
+        out[i] += rest % y.local()[D] * step[D];
+        rest /= y.local()[D];
+      }
+    }
+    return out;
+  }
+
+ private:
+  int dim_of(const Tensor& t, int trailing, int D, int n) const {
+    if (D < hidden) return D < t.hidden() ? D : -1;
+    const int d = D - n + t.rank() - trailing;
+    return d >= t.hidden() ? d : -1;
+  }
+};
+
+// A dim that operands of a bilinear op share: where it is in the two factors, in what is added to the product
+// (or -1), and in the output, -1 where it is summed over.
+struct Letter {
+  int a = -1, b = -1, added = -1, out = -1;
+};
+
+// Each dim may be cut alike wherever it occurs; cut and summed over, it leaves a Partial.
+void bilinear_strategies(OpCall::Strategies& s, const std::vector<Letter>& letters, bool with_added) {
+  const auto R = Placement::replicated(), P = Placement::partial();
+  const auto add = [&](const Placement& a, const Placement& b, const Placement& added, const Placement& out) {
+    s.add(with_added ? std::vector<Placement>{a, b, added} : std::vector<Placement>{a, b}, {out});
+  };
+  s.all_replicated();
+  const Placement p = s.in(0), q = s.in(1);
+  for (const Letter& l : letters) {
+    const auto cut = [&](i64 unit) {
+      const auto at = [&](int d) { return d >= 0 ? Placement::sharded(d, unit) : R; };
+      add(at(l.a), at(l.b), l.out >= 0 ? at(l.added) : P, l.out >= 0 ? at(l.out) : P);
+    };
+    if (l.a >= 0 && p.is_sharded(l.a)) cut(p.unit);
+    if (l.b >= 0 && q.is_sharded(l.b)) cut(q.unit);
+  }
+  if (p.is_partial()) add(P, R, P, P);
+  if (q.is_partial()) add(R, P, P, P);
+}
+
+std::vector<Letter> leading_letters(const Leading& l) {
+  std::vector<Letter> out;
+  for (int D = 0; D < l.size(); ++D)
+    out.push_back({l.own[0][D], l.own[1][D], l.own.size() > 2 ? l.own[2][D] : -1, D});
+  return out;
+}
+
+// A weight without leading dims stays where it is, unless it is cut along its taps.
+std::vector<int> stationary(const Tensor& w) {
+  for (Axis a : kAxes)
+    if (w.layout()[a].is_sharded() && w.layout()[a].dim > 1) return {};
+  return w.rank() == 4 ? std::vector<int>{1} : std::vector<int>{};
+}
+
+Shape with_leading(const Leading& l, const Shape& rest) {
+  Shape s = l.shape;
+  s.insert(s.end(), rest.begin(), rest.end());
+  return s;
+}
+
+i64 out_size(i64 size, i64 kernel, i64 stride, i64 padding) {
+  return size + 2 * padding < kernel ? 0 : (size + 2 * padding - kernel) / stride + 1;
+}
+
+// The local problem: channels are what this rank has of them.
+kernels::ConvShape conv_shape(i64 channels, i64 height, i64 width, i64 outputs, i64 kh, i64 kw,
+                              const Conv2dOptions& o) {
+  return {channels, height, width, outputs, kh, kw, o.stride, o.padding};
+}
+
+double conv_flops(const kernels::ConvShape& s, size_t groups, i64 images) {
+  return 2.0 * static_cast<double>(groups) * static_cast<double>(images) *
+         static_cast<double>(s.taps() * s.out_image());
+}
+
+Tensor run_conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dOptions& o) {
+  std::vector<std::pair<Tensor, int>> operands = {{x, 4}, {w, 4}};
+  if (bias.defined()) operands.push_back({bias, 1});
+  const Leading lead("conv2d", operands);
+  const i64 kh = w.size(-2), kw = w.size(-1), H = x.size(-2), W = x.size(-1);
+  REDCO_CHECK(
+      x.size(-3) == w.size(-3) && (!bias.defined() || bias.size(-1) == w.size(-4)) && kh > 0 && kw > 0,
+      "[conv2d] {} by {}", describe(x), describe(w));
+  REDCO_CHECK(o.stride[0] > 0 && o.stride[1] > 0 && o.padding[0] >= 0 && o.padding[1] >= 0,
+              "[conv2d] stride {} x {}, padding {} x {}", o.stride[0], o.stride[1], o.padding[0],
+              o.padding[1]);
+  const Shape shape = with_leading(lead, {x.size(-4), w.size(-4), out_size(H, kh, o.stride[0], o.padding[0]),
+                                          out_size(W, kw, o.stride[1], o.padding[1])});
+  const int n = lead.size(), xd = x.rank() - 4, wd = w.rank() - 4;
+  std::vector<Letter> letters = leading_letters(lead);
+  letters.push_back({xd, -1, -1, n});                                         // B
+  letters.push_back({-1, wd, bias.defined() ? bias.rank() - 1 : -1, n + 1});  // O
+  letters.push_back({xd + 1, wd + 1, -1, -1});                                // C
+  OpCall op("conv2d", bias.defined() ? std::vector<Tensor>{x, w, bias} : std::vector<Tensor>{x, w});
+  op.choose(
+      {numel(shape)}, [&](OpCall::Strategies& s) { bilinear_strategies(s, letters, bias.defined()); },
+      stationary(w));
+  Tensor y = op.output(shape, x.dtype(), lead.hidden);
+  const Tensor &a = op.in(0), &b = op.in(1);
+  const kernels::ConvShape s = conv_shape(a.local()[xd + 1], H, W, b.local()[wd], kh, kw, o);
+  const std::vector<i64> a_of = lead.blocks(a, 0, 4, y), b_of = lead.blocks(b, 1, 4, y);
+  const i64 images = a.local()[xd];
+  op.flops(conv_flops(s, a_of.size(), images));
+  if (op.runs() && y.local_numel() > 0)
+    visit_float(x.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      std::vector<i64> bias_of;
+      if (bias.defined()) bias_of = lead.blocks(op.in(2), 2, 1, y);
+      kernels::conv2d<T>(s, {images, a_of, b_of}, a.data<T>(), b.data<T>(),
+                         bias.defined() ? op.in(2).data<T>() : nullptr, bias_of, y.mutable_data<T>());
+    });
+  std::vector<Tensor> saved = {w.node() ? x : Tensor(), x.node() ? w : Tensor()};
+  struct Like {
+    Shape shape;
+    int hidden;
+  };
+  std::vector<Like> like = {{x.shape(), x.hidden()}, {w.shape(), w.hidden()}};
+  if (bias.defined()) like.push_back({bias.shape(), bias.hidden()});
+  op.record(std::move(saved), [o, H, W, kh, kw, like](const Vjp& v) {
+    const Tensor& g = v.g();
+    std::vector<Tensor> d(like.size());
+    if (v.needs(0)) d[0] = conv2d_input_gradient(g, v.saved(1), H, W, o);
+    if (v.needs(1)) d[1] = conv2d_weight_gradient(g, v.saved(0), kh, kw, o);
+    if (like.size() > 2 && v.needs(2)) d[2] = sum(g, {-4, -2, -1});
+    for (size_t i = 0; i < d.size(); ++i)
+      if (d[i].defined()) d[i] = sum_to(d[i], like[i].shape, like[i].hidden);
+    return d;
+  });
+  return y;
+}
+
+}  // namespace
+
+Tensor conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dOptions& o) {
+  const auto leading = [](const Tensor& t, int trailing) {
+    return Shape(t.shape().begin(), t.shape().end() - std::min(trailing, t.rank()));
+  };
+  // A bias with leading dims of its own comes behind.
+  if (bias.defined() && (bias.hidden() != w.hidden() || leading(bias, 1) != leading(w, 4))) {
+    Shape shape(bias.shape().begin() + bias.hidden(), bias.shape().end());
+    shape.insert(shape.end() - 1, 1);
+    shape.insert(shape.end(), {1, 1});
+    return conv2d(x, w, {}, o) + reshape(bias, shape);
+  }
+  // One weight for all images: they are one row of images.
+  if (w.rank() == 4 && w.hidden() == 0 && x.rank() > 4) {
+    Shape images = {1, x.size(-3), x.size(-2), x.size(-1)};
+    Shape back = leading(x, 3);
+    for (const i64 n : back) images[0] *= n;
+    const Tensor y = run_conv2d(reshape_all(x, images, 0), w, bias, o);
+    back.insert(back.end(), y.shape().begin() + 1, y.shape().end());
+    return reshape_all(y, back, x.hidden());
+  }
+  return run_conv2d(x, w, bias, o);
+}
+
+Tensor conv2d_input_gradient(const Tensor& g, const Tensor& w, i64 height, i64 width,
+                             const Conv2dOptions& o) {
+  const Leading lead("conv2d_input_gradient", {{g, 4}, {w, 4}});
+  REDCO_CHECK(g.size(-3) == w.size(-4), "[conv2d_input_gradient] {} by {}", describe(g), describe(w));
+  const Shape shape = with_leading(lead, {g.size(-4), w.size(-3), height, width});
+  const int n = lead.size(), gd = g.rank() - 4, wd = w.rank() - 4;
+  const i64 kh = w.size(-2), kw = w.size(-1);
+  std::vector<Letter> letters = leading_letters(lead);
+  letters.push_back({gd, -1, -1, n});          // B
+  letters.push_back({-1, wd + 1, -1, n + 1});  // C
+  letters.push_back({gd + 1, wd, -1, -1});     // O
+  OpCall op("conv2d_input_gradient", {g, w});
+  op.choose(
+      {numel(shape)}, [&](OpCall::Strategies& s) { bilinear_strategies(s, letters, false); }, stationary(w));
+  Tensor y = op.output(shape, g.dtype(), lead.hidden);
+  const Tensor &a = op.in(0), &b = op.in(1);
+  const kernels::ConvShape s = conv_shape(b.local()[wd + 1], height, width, b.local()[wd], kh, kw, o);
+  const std::vector<i64> a_of = lead.blocks(a, 0, 4, y), b_of = lead.blocks(b, 1, 4, y);
+  op.flops(conv_flops(s, a_of.size(), a.local()[gd]));
+  if (op.runs() && y.local_numel() > 0)
+    visit_float(g.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      kernels::conv2d_input_gradient<T>(s, {a.local()[gd], a_of, b_of}, a.data<T>(), b.data<T>(),
+                                        y.mutable_data<T>());
+    });
+  op.record({g, w},
+            [o, kh, kw, gs = g.shape(), gh = g.hidden(), ws = w.shape(), wh = w.hidden()](const Vjp& v) {
+              std::vector<Tensor> d(2);
+              if (v.needs(0)) d[0] = sum_to(conv2d(v.g(), v.saved(1), {}, o), gs, gh);
+              if (v.needs(1)) d[1] = sum_to(conv2d_weight_gradient(v.saved(0), v.g(), kh, kw, o), ws, wh);
+              return d;
+            });
+  return y;
+}
+
+Tensor conv2d_weight_gradient(const Tensor& g, const Tensor& x, i64 kh, i64 kw, const Conv2dOptions& o) {
+  const Leading lead("conv2d_weight_gradient", {{g, 4}, {x, 4}});
+  REDCO_CHECK(g.size(-4) == x.size(-4), "[conv2d_weight_gradient] {} and {}", describe(g), describe(x));
+  const Shape shape = with_leading(lead, {g.size(-3), x.size(-3), kh, kw});
+  const int n = lead.size(), gd = g.rank() - 4, xd = x.rank() - 4;
+  const i64 H = x.size(-2), W = x.size(-1);
+  std::vector<Letter> letters = leading_letters(lead);
+  letters.push_back({gd + 1, -1, -1, n});      // O
+  letters.push_back({-1, xd + 1, -1, n + 1});  // C
+  letters.push_back({gd, xd, -1, -1});         // B
+  OpCall op("conv2d_weight_gradient", {g, x});
+  op.choose({numel(shape)}, [&](OpCall::Strategies& s) { bilinear_strategies(s, letters, false); });
+  Tensor y = op.output(shape, g.dtype(), lead.hidden);
+  const Tensor &a = op.in(0), &b = op.in(1);
+  const kernels::ConvShape s = conv_shape(b.local()[xd + 1], H, W, a.local()[gd + 1], kh, kw, o);
+  const std::vector<i64> a_of = lead.blocks(a, 0, 4, y), b_of = lead.blocks(b, 1, 4, y);
+  op.flops(conv_flops(s, a_of.size(), a.local()[gd]));
+  if (op.runs() && y.local_numel() > 0)
+    visit_float(g.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      kernels::conv2d_weight_gradient<T>(s, {a.local()[gd], a_of, b_of}, a.data<T>(), b.data<T>(),
+                                         y.mutable_data<T>());
+    });
+  op.record({g, x},
+            [o, H, W, gs = g.shape(), gh = g.hidden(), xs = x.shape(), xh = x.hidden()](const Vjp& v) {
+              std::vector<Tensor> d(2);
+              if (v.needs(0)) d[0] = sum_to(conv2d(v.saved(1), v.g(), {}, o), gs, gh);
+              if (v.needs(1)) d[1] = sum_to(conv2d_input_gradient(v.saved(0), v.g(), H, W, o), xs, xh);
+              return d;
+            });
+  return y;
+}
+
+namespace {
+
+kernels::PoolShape pool_shape(const char* op, const Shape& pixels, const Pool2dOptions& o) {
+  REDCO_CHECK(pixels.size() >= 2, "[{}] of {}", op, to_string(pixels));
+  const kernels::PoolShape s{pixels[pixels.size() - 2], pixels.back(), o.kernel, o.stride, o.padding};
+  for (int i : {0, 1})
+    REDCO_CHECK(o.kernel[i] > 0 && o.stride[i] > 0 && o.padding[i] >= 0 && 2 * o.padding[i] <= o.kernel[i] &&
+                    (i == 0 ? s.height : s.width) + 2 * o.padding[i] >= o.kernel[i],
+                "[{}] kernel {}, stride {}, padding {} on {}", op, o.kernel[i], o.stride[i], o.padding[i],
+                to_string(pixels));
+  return s;
+}
+
+Shape with_pixels(Shape shape, i64 height, i64 width) {
+  shape[shape.size() - 2] = height;
+  shape.back() = width;
+  return shape;
+}
+
+// Planes are independent of each other. linear: a Partial stays one.
+void plane_strategies(OpCall::Strategies& s, const Tensor& x, bool linear) {
+  const Placement p = s.in(0);
+  if ((p.is_sharded() && p.dim >= x.rank() - 2) || (p.is_partial() && !linear)) {
+    s.all_replicated();
+  } else {
+    s.add({p}, {p}, p.is_replicated());
+  }
+}
+
+i64 planes_of(const Tensor& x) {
+  i64 n = 1;
+  for (int d = 0; d + 2 < x.rank(); ++d) n *= x.local()[d];
+  return n;
+}
+
+Tensor avg_unpool2d(const Tensor& y, i64 height, i64 width, const Pool2dOptions& o);
+
+template <class Kernel>
+Tensor avg_op(const char* name, const Tensor& x, const Shape& shape, const VjpFn& vjp, const Kernel& kernel) {
+  OpCall op(name, {x});
+  op.choose({numel(shape)}, [&](OpCall::Strategies& s) { plane_strategies(s, x, true); });
+  Tensor y = op.output(shape, x.dtype(), x.hidden());
+  op.flops(static_cast<double>(std::max(x.local_numel(), y.local_numel())));
+  if (op.runs() && y.local_numel() > 0)
+    visit_float(x.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      kernel(planes_of(y), op.in(0).template data<T>(), y.template mutable_data<T>());
+    });
+  op.record({}, vjp);
+  return y;
+}
+
+Tensor avg_unpool2d(const Tensor& y, i64 height, i64 width, const Pool2dOptions& o) {
+  const Shape shape = with_pixels(y.shape(), height, width);
+  const kernels::PoolShape s = pool_shape("avg_unpool2d", shape, o);
+  return avg_op(
+      "avg_unpool2d", y, shape, [o](const Vjp& v) { return std::vector<Tensor>{avg_pool2d(v.g(), o)}; },
+      [&](i64 planes, const auto* in, auto* out) { kernels::avg_unpool2d(s, planes, in, out); });
+}
+
+// y[..., windows] = x[..., pixels from], or the transpose.
+Tensor move_windows(const Tensor& x, const Tensor& from, const Shape& shape, bool take) {
+  OpCall op(take ? "take_windows" : "put_windows", {x, from});
+  op.choose({numel(shape)}, [&](OpCall::Strategies& s) {
+    const auto R = Placement::replicated(), P = Placement::partial();
+    s.all_replicated();
+    for (int i : {0, 1})
+      if (s.in(i).is_sharded() && s.in(i).dim < x.rank() - 2) s.add({s.in(i), s.in(i)}, {s.in(i)});
+    if (s.in(0).is_partial()) s.add({P, R}, {P});
+  });
+  Tensor y = op.output(shape, x.dtype(), x.hidden());
+  op.flops(static_cast<double>(y.local_numel()));
+  const Tensor &a = op.in(0), &ids = op.in(1);
+  if (op.runs() && y.local_numel() > 0)
+    visit_float(x.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      const i64 planes = planes_of(y), many = a.local_numel() / planes, few = y.local_numel() / planes;
+      if (take)
+        kernels::take_windows<T>(planes, many, few, a.data<T>(), ids.data<i32>(), y.mutable_data<T>());
+      else
+        kernels::put_windows<T>(planes, few, many, a.data<T>(), ids.data<i32>(), y.mutable_data<T>());
+    });
+  op.record({from}, [take, back = x.shape()](const Vjp& v) {
+    return std::vector<Tensor>{move_windows(v.g(), v.saved(0), back, !take), {}};
+  });
+  return y;
+}
+
+}  // namespace
+
+Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& o) {
+  const kernels::PoolShape s = pool_shape("avg_pool2d", x.shape(), o);
+  return avg_op(
+      "avg_pool2d", x, with_pixels(x.shape(), s.out_height(), s.out_width()),
+      [o, s](const Vjp& v) { return std::vector<Tensor>{avg_unpool2d(v.g(), s.height, s.width, o)}; },
+      [&](i64 planes, const auto* in, auto* out) { kernels::avg_pool2d(s, planes, in, out); });
+}
+
+Tensor max_pool2d(const Tensor& x, const Pool2dOptions& o) {
+  const kernels::PoolShape s = pool_shape("max_pool2d", x.shape(), o);
+  const Shape shape = with_pixels(x.shape(), s.out_height(), s.out_width());
+  OpCall op("max_pool2d", {x});
+  op.choose({numel(shape), 0}, [&](OpCall::Strategies& st) {
+    const Placement p = st.in(0);
+    if (p.is_partial() || (p.is_sharded() && p.dim >= x.rank() - 2)) {
+      st.all_replicated(2);
+    } else {
+      st.add({p}, {p, p}, p.is_replicated());
+    }
+  });
+  Tensor y = op.output(shape, x.dtype(), x.hidden()), from = op.output(shape, DType::i32, x.hidden());
+  op.flops(static_cast<double>(op.in(0).local_numel()));
+  if (op.runs() && y.local_numel() > 0)
+    visit_float(x.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      kernels::max_pool2d<T>(s, planes_of(y), op.in(0).data<T>(), y.mutable_data<T>(),
+                             from.mutable_data<i32>());
+    });
+  op.record({from}, [shape = x.shape()](const Vjp& v) {
+    return std::vector<Tensor>{move_windows(v.g(), v.saved(0), shape, false)};
+  });
+  return y;
+}
+
+}  // namespace redco
