@@ -7,16 +7,46 @@
 
 namespace redco {
 
+namespace {
+
+Tensor zero_gradient(const Tensor& input) {
+  Layout l = input.layout();
+  for (Axis a : kAxes)
+    if (l[a].is_partial()) l[a] = Placement::replicated();
+  return zeros(input.shape(), input.dtype(), l).with_hidden(input.hidden());
+}
+
+}  // namespace
+
 std::vector<Tensor> vjp(const std::vector<Tensor>& outputs, const std::vector<Tensor>& cotangents,
                         const std::vector<Tensor>& inputs, const GradOptions& o) {
   auto out = backward(outputs, cotangents, inputs, {.create_graph = o.create_graph, .retain = o.retain});
   for (size_t i = 0; i < out.size(); ++i)
-    if (!out[i].defined()) {
-      Layout l = inputs[i].layout();
-      for (Axis a : kAxes)
-        if (l[a].is_partial()) l[a] = Placement::replicated();
-      out[i] = zeros(inputs[i].shape(), inputs[i].dtype(), l).with_hidden(inputs[i].hidden());
+    if (!out[i].defined()) out[i] = zero_gradient(inputs[i]);
+  return out;
+}
+
+FactoredGradients factored_grad(const Tensor& loss, const std::vector<Tensor>& inputs,
+                                const std::vector<bool>& by_factors, const GradOptions& o) {
+  REDCO_CHECK(loss.numel() == 1 && inputs.size() == by_factors.size(), "[grad] {}, {} inputs, {} flags",
+              describe(loss), inputs.size(), by_factors.size());
+  FactorsOf wanted;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (by_factors[i]) {
+      REDCO_CHECK(inputs[i].node(), "[grad] input {} is not on the tape", i);
+      wanted[inputs[i].node().get()];
     }
+  FactoredGradients out;
+  out.whole = backward({loss}, {ones_like(loss)}, inputs,
+                       {.create_graph = o.create_graph, .retain = o.retain, .factors = &wanted});
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    out.factors.emplace_back();
+    if (by_factors[i]) {
+      out.factors[i] = std::move(wanted[inputs[i].node().get()]);
+    } else if (!out.whole[i].defined()) {
+      out.whole[i] = zero_gradient(inputs[i]);
+    }
+  }
   return out;
 }
 

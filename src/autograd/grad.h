@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "tensor/node.h"
 #include "tensor/tensor.h"
 
 namespace redco {
@@ -20,6 +21,16 @@ std::vector<Tensor> grad(const Tensor& loss, const std::vector<Tensor>& inputs,
 // The same with given cotangents of several outputs.
 std::vector<Tensor> vjp(const std::vector<Tensor>& outputs, const std::vector<Tensor>& cotangents,
                         const std::vector<Tensor>& inputs, const GradOptions& options = {});
+
+// The same where the gradients of inputs with `by_factors` aren't multiplied out: for each use of such a
+// weight in linear() (ops/linear.h), what came in, x [..., I], and the gradient of what went out, g [..., O].
+// Their product over all rows is the gradient; over the rows of one example or task, that one's own.
+struct FactoredGradients {
+  std::vector<Tensor> whole;  // as from grad(); undefined where the factors say it all
+  std::vector<std::vector<RowFactors>> factors;
+};
+FactoredGradients factored_grad(const Tensor& loss, const std::vector<Tensor>& inputs,
+                                const std::vector<bool>& by_factors, const GradOptions& options = {});
 
 // f is run now without keeping what its backward reads, and again when the backward comes to it.
 // Differentiable to any order; random draws repeat because they have keys; results of collectives are kept,

@@ -87,9 +87,10 @@ std::vector<Tensor> composed_vjp(const Vjp& v, const std::vector<Tensor>& inputs
 i64 composed_vjp_count();
 
 struct BackwardOptions {
-  bool create_graph = false;    // the result is on the tape, can be differentiated again
-  bool stop_at_inputs = false;  // paths through an input are not followed further
-  bool retain = false;          // keep what nodes saved: there will be another backward through them
+  bool create_graph = false;     // the result is on the tape, can be differentiated again
+  bool stop_at_inputs = false;   // paths through an input are not followed further
+  bool retain = false;           // keep what nodes saved: there will be another backward through them
+  FactorsOf* factors = nullptr;  // linear weights among the inputs whose gradients are wanted as factors
 };
 // The engine behind grad(): cotangents of `outputs` carried back to `inputs`. Result i is undefined where no
 // path leads to inputs[i]; its placement is the input's where that is Sharded, else any (a Partial is not

@@ -130,7 +130,7 @@ std::vector<Tensor> backward(const std::vector<Tensor>& outputs, const std::vect
     REDCO_CHECK(!node.freed, "[{}] a second backward through a graph that was freed: retain it", node.name);
     std::vector<Tensor> dx;
     {
-      const Vjp v(*it, std::move(g), options.create_graph, needs);
+      const Vjp v(*it, std::move(g), options.create_graph, needs, options.factors);
       dx = node.vjp(v);
     }
     REDCO_CHECK(dx.size() == needs.size(), "[{}] vjp gave {} of {} gradients", node.name, dx.size(),

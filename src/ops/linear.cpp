@@ -110,7 +110,10 @@ Tensor product(const Tensor& x, const Tensor& w, Sums sums) {
   op.record({w.node() ? x : Tensor(), w}, [sums](const Vjp& v) {
     std::vector<Tensor> d(2);
     if (v.needs(0)) d[0] = product_transposed(v.g(), v.saved(1), sums);
-    if (v.needs(1)) d[1] = weight_gradient(v.g(), v.saved(0), sums);
+    if (auto* factors = v.needs(1) ? v.factors(1) : nullptr)
+      factors->push_back({v.g(), v.saved(0)});
+    else if (v.needs(1))
+      d[1] = weight_gradient(v.g(), v.saved(0), sums);
     return d;
   });
   return y;

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "tensor/tensor.h"
@@ -16,14 +17,23 @@ struct Edge {
   int output = 0;
 };
 
+// A linear weight's gradient before it is multiplied out: the sum over rows of g^T x, g [..., O], x [..., I].
+struct RowFactors {
+  Tensor g, x;
+};
+// Who wants their gradient so: leaves of the tape, each with a pair for every use.
+using FactorsOf = std::unordered_map<const Node*, std::vector<RowFactors>>;
+
 // What a vjp is given.
 class Vjp {
  public:
-  Vjp(std::shared_ptr<Node> node, std::vector<Tensor> cotangents, bool create_graph, std::vector<bool> needs)
+  Vjp(std::shared_ptr<Node> node, std::vector<Tensor> cotangents, bool create_graph, std::vector<bool> needs,
+      FactorsOf* factors = nullptr)
       : node_(std::move(node)),
         g_(std::move(cotangents)),
         create_graph_(create_graph),
-        needs_(std::move(needs)) {}
+        needs_(std::move(needs)),
+        factors_(factors) {}
   // The i-th saved tensor; outputs of the op come back with their node.
   Tensor saved(int i) const;
   // Cotangent of output i; undefined if nothing depends on that output.
@@ -32,12 +42,15 @@ class Vjp {
   bool needs(int input) const { return needs_[input]; }
   // The gradient will itself be differentiated: fused backward ops must not be used.
   bool create_graph() const { return create_graph_; }
+  // Where this input's gradient goes as a pair of factors, in place of a tensor; null: it is a tensor.
+  std::vector<RowFactors>* factors(int input) const;
 
  private:
   std::shared_ptr<Node> node_;
   std::vector<Tensor> g_;
   bool create_graph_;
   std::vector<bool> needs_;
+  FactorsOf* factors_;
 };
 // Returns one tensor per input; undefined where there is no gradient or it isn't needed. Captures attributes
 // only, never tensors (those are in Node::saved).

@@ -106,6 +106,12 @@ Tensor Vjp::saved(int i) const {
   return t;
 }
 
+std::vector<RowFactors>* Vjp::factors(int input) const {
+  if (!factors_) return nullptr;
+  const auto it = factors_->find(node_->inputs[input].node.get());
+  return it == factors_->end() ? nullptr : &it->second;
+}
+
 // A chain of a million ops must not recurse a million deep: whoever is outermost empties a worklist.
 Node::~Node() {
   thread_local std::vector<std::shared_ptr<Node>>* work = nullptr;
