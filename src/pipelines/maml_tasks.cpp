@@ -1,0 +1,252 @@
+#include "pipelines/maml_tasks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numbers>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "data/image_folder.h"
+#include "data/image_preprocess.h"
+
+namespace redco {
+
+namespace {
+
+// splitmix64's stream from a hash of what it is for.
+class Draws {
+ public:
+  explicit Draws(const std::string& name, u64 seed) : state_(hash64(name, seed)) {}
+  u64 next() {
+    u64 x = state_ += 0x9e3779b97f4a7c15ull;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+    return x ^ (x >> 31);
+  }
+  double uniform(double low, double high) {
+    return low + (high - low) * (static_cast<double>(next() >> 11) * 0x1p-53);
+  }
+  i64 below(i64 n) { return static_cast<i64>((static_cast<unsigned __int128>(next()) * n) >> 64); }
+  // k of n numbers in random order (Fisher and Yates, of which only what was swapped is kept).
+  std::vector<i64> choose(i64 n, i64 k) {
+    std::map<i64, i64> swapped;
+    const auto at = [&](i64 i) {
+      const auto it = swapped.find(i);
+      return it == swapped.end() ? i : it->second;
+    };
+    std::vector<i64> out;
+    for (i64 i = 0; i < k; ++i) {
+      const i64 j = i + below(n - i);
+      out.push_back(at(j));
+      swapped[j] = at(i);
+    }
+    return out;
+  }
+
+ private:
+  u64 state_;
+};
+
+struct Point {
+  double x, y;
+};
+
+double distance(Point p, Point a, Point b) {
+  const double dx = b.x - a.x, dy = b.y - a.y, length = dx * dx + dy * dy;
+  const double t = length > 0 ? std::clamp(((p.x - a.x) * dx + (p.y - a.y) * dy) / length, 0.0, 1.0) : 0.0;
+  return std::hypot(p.x - a.x - t * dx, p.y - a.y - t * dy);
+}
+
+// A glyph is two to four strokes, curves through the unit square; each drawing of it has a trembling hand and
+// lies a little elsewhere. Ink is 1, paper -1.
+std::vector<float> draw_glyph(i64 glyph, i64 drawing, const ImageShape& s) {
+  constexpr int kPieces = 6;
+  Draws shape(fmt::format("glyph {}", glyph), 0), hand(fmt::format("drawing {} {}", glyph, drawing), 0);
+  const double turn = hand.uniform(-0.2, 0.2), size = hand.uniform(0.85, 1.1), c = std::cos(turn) * size,
+               n = std::sin(turn) * size, right = hand.uniform(-0.06, 0.06), down = hand.uniform(-0.06, 0.06),
+               half = hand.uniform(0.028, 0.042);
+  std::vector<std::vector<Point>> strokes(static_cast<size_t>(2 + shape.below(3)));
+  for (auto& stroke : strokes) {
+    Point p[3];
+    for (Point& q : p) {
+      q = {shape.uniform(0.15, 0.85) - 0.5, shape.uniform(0.15, 0.85) - 0.5};
+      q = {q.x + hand.uniform(-0.03, 0.03), q.y + hand.uniform(-0.03, 0.03)};
+      q = {c * q.x - n * q.y + 0.5 + right, n * q.x + c * q.y + 0.5 + down};
+    }
+    for (int i = 0; i <= kPieces; ++i) {
+      const double t = static_cast<double>(i) / kPieces, a = (1 - t) * (1 - t), b = 2 * t * (1 - t),
+                   d = t * t;
+      stroke.push_back({a * p[0].x + b * p[1].x + d * p[2].x, a * p[0].y + b * p[1].y + d * p[2].y});
+    }
+  }
+  std::vector<float> plane;
+  const double pixel = 1.0 / static_cast<double>(std::max(s.height, s.width));
+  for (i64 y = 0; y < s.height; ++y)
+    for (i64 x = 0; x < s.width; ++x) {
+      const Point at = {(static_cast<double>(x) + 0.5) / static_cast<double>(s.width),
+                        (static_cast<double>(y) + 0.5) / static_cast<double>(s.height)};
+      double nearest = 1;
+      for (const auto& stroke : strokes)
+        for (size_t i = 0; i + 1 < stroke.size(); ++i)
+          nearest = std::min(nearest, distance(at, stroke[i], stroke[i + 1]));
+      plane.push_back(static_cast<float>(2 * std::clamp((half - nearest) / pixel + 0.5, 0.0, 1.0) - 1));
+    }
+  std::vector<float> out;
+  for (i64 k = 0; k < s.channels; ++k) out.insert(out.end(), plane.begin(), plane.end());
+  return out;
+}
+
+void add_glyphs(ImageClasses& all, bool evaluation) {
+  constexpr i64 kTraining = 200, kEvaluation = 60, kDrawings = 20;
+  const i64 first = evaluation ? kTraining : 0, n = evaluation ? kEvaluation : kTraining;
+  for (i64 g = first; g < first + n; ++g) {
+    all.names.push_back(fmt::format("glyph {}", g));
+    auto& images = all.images.emplace_back();
+    for (i64 d = 0; d < kDrawings; ++d) images.push_back(draw_glyph(g, d, all.shape));
+  }
+  all.fingerprint += fmt::format("glyphs {} {} ", first, n);
+}
+
+void add_folder(ImageClasses& all, const std::string& path, const ImagePreprocess& prepare) {
+  const ImageFolder folder = ImageFolder::open(path);
+  const size_t first = all.names.size();
+  for (const std::string& name : folder.classes()) all.names.push_back(name);
+  all.images.resize(all.names.size());
+  for (size_t i = 0; i < folder.files().size(); ++i) {
+    const i64 at = static_cast<i64>(i);
+    const std::string where = folder.where(at);
+    const Image image = decode_image(folder.read(at), where);
+    all.images[first + static_cast<size_t>(folder.files()[i].label)].push_back(prepare(image, where));
+  }
+  all.fingerprint += folder.fingerprint() + " ";
+}
+
+ImagePreprocess preprocess(const std::string& model_folder, const ImageShape& s) {
+  return {model_folder, s.channels, s.height, s.width, true};
+}
+
+// [channels, n, n] turned to the left by 90 degrees, `times` times.
+std::vector<float> turn(const std::vector<float>& image, const ImageShape& s, i64 times) {
+  std::vector<float> from = image, to(image.size());
+  const i64 n = s.height;
+  for (i64 k = 0; k < times; ++k) {
+    for (i64 c = 0; c < s.channels; ++c)
+      for (i64 y = 0; y < n; ++y)
+        for (i64 x = 0; x < n; ++x) to[(c * n + n - 1 - x) * n + y] = from[(c * n + y) * n + x];
+    std::swap(from, to);
+  }
+  return from;
+}
+
+}  // namespace
+
+std::shared_ptr<const ImageClasses> read_image_classes(const DataRequest& request, const ImageShape& shape) {
+  auto all = std::make_shared<ImageClasses>();
+  all->shape = shape;
+  all->name = fmt::format("{}", fmt::join(request.files, ", "));
+  for (const std::string& file : request.files) {
+    if (file == "builtin:glyphs") {
+      add_glyphs(*all, request.evaluation);
+      continue;
+    }
+    if (file.starts_with("builtin:"))
+      throw UsageError(
+          "[data] {}: unknown; pipeline maml has builtin:glyphs for models of images and builtin:sinusoid "
+          "for "
+          "models of vectors",
+          file);
+    const ImagePreprocess prepare = preprocess(request.model_folder, shape);
+    all->fingerprint += prepare.fingerprint() + " ";
+    add_folder(*all, file, prepare);
+  }
+  return all;
+}
+
+std::vector<float> read_task_image(const std::string& path, const std::string& model_folder,
+                                   const ImageShape& shape) {
+  return preprocess(model_folder, shape)(decode_image(read_file(path, i64{1} << 30), path), path);
+}
+
+TaskSet::TaskSet(std::shared_ptr<const ImageClasses> classes, const MamlSettings& s, i64 size, u64 seed,
+                 bool evaluation)
+    : classes_(std::move(classes)), settings_(s), size_(size), seed_(seed), evaluation_(evaluation) {
+  if (!classes_) return;
+  const i64 n = static_cast<i64>(classes_->images.size()), each = s.n_shots + s.n_query;
+  if (n * (turned() ? 4 : 1) < s.n_ways)
+    throw ContentsError("[data] {}: {} classes; a task takes maml.n_ways = {}", classes_->name, n, s.n_ways);
+  for (i64 c = 0; c < n; ++c)
+    if (const i64 has = static_cast<i64>(classes_->images[c].size()); has < each)
+      throw ContentsError(
+          "[data] {}: class '{}' has {} examples; a task takes maml.n_shots + maml.n_query = {} of each "
+          "class",
+          classes_->name, classes_->names[c], has, each);
+  if (turned() && classes_->shape.height != classes_->shape.width)
+    throw UsageError("[maml] rotations: the model's images are {} x {} pixels; only squares can be turned",
+                     classes_->shape.height, classes_->shape.width);
+}
+
+std::shared_ptr<const TaskSet> TaskSet::at_epoch(i64 epoch) const {
+  auto t = std::make_shared<TaskSet>(*this);
+  t->epoch_ = epoch;
+  return t;
+}
+
+std::vector<float> TaskSet::image(i64 way, i64 number) const {
+  const i64 turns = turned() ? 4 : 1;
+  const auto& from = classes_->images[way / turns][number];
+  return way % turns == 0 ? from : turn(from, classes_->shape, way % turns);
+}
+
+Example TaskSet::get(i64 i) const {
+  const MamlSettings& s = settings_;
+  Example e;
+  e.ordinal = i;
+  Draws draws(fmt::format("task {} {} {}", evaluation_ ? "evaluation" : "training", epoch_, i), seed_);
+  if (!classes_) {
+    const double amplitude = draws.uniform(0.1, 5), phase = draws.uniform(0, std::numbers::pi);
+    for (i64 k = 0; k < s.n_shots + s.n_query; ++k) {
+      const std::string set = k < s.n_shots ? "support" : "query";
+      const double x = draws.uniform(-5, 5);
+      e.values[set + "_x"].push_back(static_cast<float>(x));
+      e.values[set + "_y"].push_back(static_cast<float>(amplitude * std::sin(x - phase)));
+    }
+    return e;
+  }
+  const i64 all = static_cast<i64>(classes_->images.size()) * (turned() ? 4 : 1);
+  const std::vector<i64> ways = draws.choose(all, s.n_ways);
+  for (size_t w = 0; w < ways.size(); ++w) {
+    const auto& drawings = classes_->images[ways[w] / (turned() ? 4 : 1)];
+    const auto picked = draws.choose(static_cast<i64>(drawings.size()), s.n_shots + s.n_query);
+    for (size_t k = 0; k < picked.size(); ++k) {
+      const std::string set = static_cast<i64>(k) < s.n_shots ? "support" : "query";
+      const std::vector<float> pixels = image(ways[w], picked[k]);
+      auto& x = e.values[set + "_x"];
+      x.insert(x.end(), pixels.begin(), pixels.end());
+      e.ids[set + "_y"].push_back(static_cast<i32>(w));
+    }
+  }
+  return e;
+}
+
+std::string TaskSet::fingerprint() const {
+  const MamlSettings& s = settings_;
+  return fmt::format("tasks 1: {} ways, {} shots, {} query, {} tasks, seed {}{}{}; {}", s.n_ways, s.n_shots,
+                     s.n_query, size_, seed_, evaluation_ ? ", evaluation" : "", turned() ? ", turned" : "",
+                     classes_ ? classes_->fingerprint : "sinusoid");
+}
+
+std::string TaskSet::describe() const {
+  const MamlSettings& s = settings_;
+  if (!classes_)
+    return fmt::format("{} sine curves, {} points to learn from and {} to predict", size_, s.n_shots,
+                       s.n_query);
+  size_t images = 0;
+  for (const auto& c : classes_->images) images += c.size();
+  return fmt::format("{} images of {} x {} in {} classes{}: {} tasks of {} ways and {} shots", images,
+                     classes_->shape.height, classes_->shape.width, classes_->names.size(),
+                     turned() ? ", each also turned to three sides" : "", size_, s.n_ways, s.n_shots);
+}
+
+}  // namespace redco
