@@ -1,0 +1,156 @@
+#include "pipelines/rl_algorithm.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "nn/layers.h"
+#include "ops/create.h"
+#include "ops/dispatch.h"
+#include "text/base64.h"
+
+namespace redco {
+
+using Json = nlohmann::json;
+
+namespace {
+
+std::vector<float> drawn(Tensor (*draw)(const Shape&, u64, const Layout&), const std::string& site, i64 seed,
+                         i64 epoch, const Shape& shape) {
+  Context& c = Context::current();
+  Restore<RandomState> random(c.random, {.seed = static_cast<u64>(seed), .step = epoch, .row_offset = 0});
+  const Tensor t = draw(shape, c.key("rl/" + site), {});
+  if (t.is_meta()) return std::vector<float>(static_cast<std::size_t>(numel(shape)));
+  return {t.data<float>(), t.data<float>() + t.numel()};
+}
+
+}  // namespace
+
+std::vector<float> RlJob::uniforms(const std::string& site, i64 epoch, const Shape& shape) const {
+  return drawn(random_uniform, site, seed, epoch, shape);
+}
+std::vector<float> RlJob::normals(const std::string& site, i64 epoch, const Shape& shape) const {
+  return drawn(random_normal, site, seed, epoch, shape);
+}
+
+float RlJob::to_bounds(float action) const {
+  const double a = std::clamp<double>(action, -1, 1);
+  return static_cast<float>(env->action_low() + (a + 1) / 2 * (env->action_high() - env->action_low()));
+}
+
+Mlp Mlp::of(const RlJob& job, const std::string& name, i64 in, i64 out) {
+  Mlp m{name, {in}, job.rl.activation};
+  m.sizes.insert(m.sizes.end(), job.rl.hidden_sizes.begin(), job.rl.hidden_sizes.end());
+  m.sizes.push_back(out);
+  return m;
+}
+
+void Mlp::declare_orthogonal_size(ModelParams& out, double hidden_gain, double last_gain) const {
+  SpecBuilder b(out);
+  for (std::size_t i = 1; i < sizes.size(); ++i)
+    b.linear(fmt::format("{}.fc{}", name, i), sizes[i], sizes[i - 1], true,
+             (i + 1 < sizes.size() ? hidden_gain : last_gain) /
+                 std::sqrt(static_cast<double>(std::max(sizes[i], sizes[i - 1]))));
+}
+
+void Mlp::declare_uniform(ModelParams& out, double last_bound) const {
+  SpecBuilder b(out);
+  for (std::size_t i = 1; i < sizes.size(); ++i) {
+    const double bound = i + 1 < sizes.size() ? 1 / std::sqrt(static_cast<double>(sizes[i - 1])) : last_bound;
+    b.linear(fmt::format("{}.fc{}", name, i), sizes[i], sizes[i - 1], true, 0);
+    for (std::size_t k = out.specs.size() - 2; k < out.specs.size(); ++k)
+      out.specs[k].init = {Init::Kind::uniform, bound};
+  }
+}
+
+Tensor Mlp::operator()(const ParamTree& p, const Tensor& x) const {
+  Tensor y = x;
+  for (std::size_t i = 1; i < sizes.size(); ++i) {
+    y = dense(p, fmt::format("{}.fc{}", name, i), y);
+    if (i + 1 < sizes.size()) y = activate(activation, y);
+  }
+  return y;
+}
+
+i64 RlTable::rows() const {
+  return columns.empty() ? 0 : static_cast<i64>(columns[0].values.size()) / columns[0].width;
+}
+
+RlTable::Column& RlTable::operator[](const std::string& name) {
+  for (Column& c : columns)
+    if (c.name == name) return c;
+  throw Error(ExitCode::bug, "the table has no column " + name);
+}
+
+std::string RlTable::text() const {
+  Json j = Json::object();
+  for (const Column& c : columns)
+    j[c.name] =
+        encode_base64({reinterpret_cast<const char*>(c.values.data()), c.values.size() * sizeof(float)});
+  return j.dump();
+}
+
+void RlTable::from_text(const std::string& json, i64 rows) {
+  const std::string where = "[rl] the saved steps";
+  try {
+    const Json j = Json::parse(json);
+    for (Column& c : columns) {
+      const std::string bytes = decode_base64(j.at(c.name).get<std::string>(), where);
+      const std::size_t row = sizeof(float) * static_cast<std::size_t>(c.width);
+      if (rows < 0) rows = static_cast<i64>(bytes.size() / row);
+      if (bytes.size() != static_cast<std::size_t>(rows) * row)
+        throw ContentsError("{}: {} bytes of '{}', {} rows of {} numbers are expected", where, bytes.size(),
+                            c.name, rows, c.width);
+      c.values.resize(bytes.size() / sizeof(float));
+      std::memcpy(c.values.data(), bytes.data(), bytes.size());
+    }
+  } catch (const Json::exception& e) {
+    throw ContentsError("{} can't be read: {}", where, e.what());
+  }
+}
+
+Example RlRows::get(i64 i) const {
+  Example e;
+  e.ordinal = i;
+  const i64 row = order_[static_cast<std::size_t>(i)];
+  for (const RlTable::Column& c : table_->columns) {
+    const float* begin = c.values.data() + row * c.width;
+    e.values.emplace_hint(e.values.end(), c.name, std::vector<float>(begin, begin + c.width));
+  }
+  return e;
+}
+
+void RunningMoments::add(std::span<const float> rows) {
+  const std::size_t dims = mean.size(), n = rows.size() / dims;
+  const double before = count, all = before + static_cast<double>(n);
+  for (std::size_t d = 0; d < dims; ++d) {
+    double sum = 0, squares = 0;
+    for (std::size_t r = 0; r < n; ++r) sum += rows[r * dims + d];
+    const double m = sum / static_cast<double>(n);
+    for (std::size_t r = 0; r < n; ++r) squares += (rows[r * dims + d] - m) * (rows[r * dims + d] - m);
+    const double delta = m - mean[d];
+    var[d] = static_cast<float>(
+        (var[d] * before + squares + delta * delta * before * static_cast<double>(n) / all) / all);
+    mean[d] = static_cast<float>(mean[d] + delta * static_cast<double>(n) / all);
+  }
+  count = static_cast<float>(all);
+}
+
+std::vector<float> generalized_advantages(std::span<const float> rewards, std::span<const float> values,
+                                          std::span<const float> next_values,
+                                          const std::vector<bool>& terminated, const std::vector<bool>& ended,
+                                          i64 n, double gamma, double lambda) {
+  std::vector<float> out(rewards.size());
+  std::vector<double> later(static_cast<std::size_t>(n), 0);  // the next step's advantage
+  for (std::size_t i = rewards.size(); i-- > 0;) {
+    double& a = later[i % static_cast<std::size_t>(n)];
+    const double delta = rewards[i] + (terminated[i] ? 0 : gamma * next_values[i]) - values[i];
+    a = delta + (ended[i] ? 0 : gamma * lambda * a);
+    out[i] = static_cast<float>(a);
+  }
+  return out;
+}
+
+}  // namespace redco
