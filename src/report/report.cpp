@@ -172,12 +172,14 @@ class Page {
       std::string title;
       std::vector<std::pair<std::string, std::string>> lines;  // label, curve
     };
-    std::vector<Figure> figures = {{"Loss", {{"training", "loss"}, {"evaluation", "eval_loss"}}},
-                                   {"Learning rate", {{"", "learning_rate"}}},
-                                   {"Gradient norm", {{"", "grad_norm"}}},
-                                   {"Tokens per second", {{"", "tokens_per_s"}}},
-                                   {"Seconds a step", {{"", "step_s"}}},
-                                   {"Share of the machine's ceiling", {{"", "ceiling_share"}}}};
+    std::vector<Figure> figures = {
+        {"Return", {{"training", "episode_return"}, {"evaluation", "eval_mean_return"}}},
+        {"Loss", {{"training", "loss"}, {"evaluation", "eval_loss"}}},
+        {"Learning rate", {{"", "learning_rate"}}},
+        {"Gradient norm", {{"", "grad_norm"}}},
+        {"Tokens per second", {{"", "tokens_per_s"}}},
+        {"Seconds a step", {{"", "step_s"}}},
+        {"Share of the machine's ceiling", {{"", "ceiling_share"}}}};
     std::set<std::string> used = {"epoch", "eval_s", "peak_memory_bytes"};
     for (const Figure& f : figures)
       for (const auto& line : f.lines) used.insert(line.second);
