@@ -139,6 +139,9 @@ void save_checkpoint(const std::string& folder, const CheckpointContents& what, 
       }
       if (!what.generation_config.empty() && !adapter)
         write_file_durable(join_path(temp, "generation_config.json"), what.generation_config);
+      const std::string preprocessor = join_path(what.model_folder, "preprocessor_config.json");
+      if (!what.model_folder.empty() && !adapter && exists(preprocessor))
+        write_file_durable(join_path(temp, "preprocessor_config.json"), read_file(preprocessor, 1 << 20));
       if (what.tokenizer) what.tokenizer->save(temp);
       if (!what.chat_template.empty())
         write_file_durable(join_path(temp, "chat_template.jinja"), what.chat_template);

@@ -51,6 +51,7 @@ struct CheckpointContents {
   Optimizer* optimizer = nullptr;  // null: not saved
   std::string generation_config;   // "" is none
   std::string chat_template;       // in place of the tokenizer's own; "" is that
+  std::string model_folder;        // whose preprocessor_config.json goes along; "" is none
   // adapter_config.json: what is trained is saved alone, as PEFT's adapter. "": the whole model is.
   std::string adapter_config;
   ckpt::StoredType dtype = ckpt::StoredType::f32;

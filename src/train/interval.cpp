@@ -33,7 +33,7 @@ double Interval::ceiling_share(const Sums& s, double time) const {
   return ceiling_ > 0 ? static_cast<double>(s.flops) / time / ceiling_ : NAN;
 }
 
-Values Interval::close(double epoch) {
+Values Interval::close(double epoch, const std::map<std::string, double>& notes) {
   Sums& s = now_;
   s.time = std::max(1e-9, seconds() - begin_);
   Values v = {{"epoch", epoch},
@@ -47,6 +47,7 @@ Values Interval::close(double epoch) {
   if (s.terms.size() > 1)
     for (const auto& [name, sum] : s.terms)
       v.emplace_back("loss_" + name, s.finite ? sum / static_cast<double>(s.finite) : NAN);
+  v.insert(v.end(), notes.begin(), notes.end());
   if (skipped_ > 0) v.emplace_back("skipped_steps", static_cast<double>(skipped_));
   closed_ = std::move(s);
   now_ = {};
@@ -54,12 +55,17 @@ Values Interval::close(double epoch) {
   return v;
 }
 
-Progress::Fields Interval::fields(double epoch) const {
+Progress::Fields Interval::fields(double epoch, const std::map<std::string, double>& notes) const {
   const Sums& s = now_.steps ? now_ : closed_;
   const double time = now_.steps ? std::max(1e-9, seconds() - begin_) : closed_.time;
   Progress::Fields f = {{"epoch", fmt::format("{:.2f}", epoch)}};
   if (s.steps == 0) return f;
   f.emplace_back("loss", fmt::format("{:.4f}", mean_loss(s)));
+  for (const auto& [name, value] : notes) {
+    std::string words = name;
+    std::replace(words.begin(), words.end(), '_', ' ');
+    f.emplace_back(words, fmt::format("{:.4g}", value));
+  }
   f.emplace_back("lr", fmt::format("{:.2e}", learning_rate_));
   f.emplace_back("grad norm", fmt::format("{:.2f}", last_.grad_norm));
   f.emplace_back("", human_count(s.weight / time) + " tokens/s");

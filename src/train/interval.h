@@ -21,9 +21,10 @@ class Interval {
   void pause(double seconds) { begin_ += seconds; }
 
   // What metrics.jsonl says of the interval, which ends here; the next one begins. REQUIRES: a step was made.
-  Values close(double epoch);
+  // `notes`: what the pipeline says beside.
+  Values close(double epoch, const std::map<std::string, double>& notes = {});
   // The same for people, of the interval so far, or of the one just closed.
-  Progress::Fields fields(double epoch) const;
+  Progress::Fields fields(double epoch, const std::map<std::string, double>& notes = {}) const;
 
  private:
   struct Sums {

@@ -135,6 +135,7 @@ struct TrainSettings {
 
 struct EvalSettings {
   std::optional<i64> every_n_steps, every_n_epochs;
+  std::optional<i64> per_device_batch_size;
   bool sanity_check = true;
   std::vector<std::string> metrics;
   std::optional<i64> n_outputs;
@@ -143,6 +144,10 @@ struct EvalSettings {
   void visit(SettingsVisitor& v) {
     v.field("every_n_steps", every_n_steps, "evaluate after this many steps, and at the end").at_least(1);
     v.field("every_n_epochs", every_n_epochs, "evaluate after this many epochs, and at the end").at_least(1);
+    v.field("per_device_batch_size", per_device_batch_size,
+            "rows a replica evaluates at once; ~ is that of training")
+        .at_least(1)
+        .at_most(1 << 30);
     v.field("sanity_check", sanity_check, "evaluate one batch before the first step, to fail early");
     v.field("metrics", metrics, "what is reported beside the loss; [] is all that the pipeline has");
     v.field("n_outputs", n_outputs,

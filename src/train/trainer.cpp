@@ -13,12 +13,12 @@
 #include "data/epoch_order.h"
 #include "kernels/gemm.h"
 #include "optim/schedule.h"
-#include "train/eval_outputs.h"
 #include "train/event_log.h"
 #include "train/interval.h"
 #include "train/metric_watch.h"
 #include "train/prefetch.h"
 #include "train/resume.h"
+#include "train/step_order.h"
 
 namespace redco {
 
@@ -70,7 +70,7 @@ class Training {
     Interval interval(kernels::measure_gemm_ceiling(512, 768, 768, 3));
     std::optional<Progress> progress;
     if (first() && job_.progress) progress.emplace("train", total_, state_.step);
-    const auto fields = [&] { return interval.fields(epochs()); };
+    const auto fields = [&] { return interval.fields(epochs(), notes()); };
     // Runs what is no step: its time counts for no speed.
     const auto aside = [&](const auto& f) {
       const double begin = seconds();
@@ -79,9 +79,10 @@ class Training {
       if (progress) progress->paused(seconds() - begin);
     };
     auto order_of = [&] {
-      return EpochOrder(data_->size(), static_cast<u64>(job_.train.seed), static_cast<u64>(epoch_));
+      return StepOrder(*data_, static_cast<u64>(job_.train.seed), static_cast<u64>(epoch_),
+                       job_.group_by_length, job_.global_batch_size);
     };
-    EpochOrder order = order_of();
+    StepOrder order = order_of();
     bool signal = false;
     while (state_.step < total_ && !signal && !result_.stopped_early) {
       const StepPlan::Place place = plan_->place(state_.step);
@@ -94,7 +95,7 @@ class Training {
       const bool ends_epoch = place.step_in_epoch + 1 == plan_->steps_per_epoch();
       const bool last = state_.step == total_;
       if (state_.step % job_.train.logging_steps == 0 || last || signal) {
-        const Values values = interval.close(epochs());
+        const Values values = interval.close(epochs(), notes());
         if (log_) log_->write(state_.step, values);
       }
       if (progress) progress->update(state_.step, fields);
@@ -200,6 +201,7 @@ class Training {
             .optimizer = job_.checkpoint.save_optimizer ? &step_.optimizer() : nullptr,
             .generation_config = job_.generation_config,
             .chat_template = job_.chat_template,
+            .model_folder = job_.pipeline->settings->model_folder,
             .adapter_config = job_.adapter_config,
             .dtype = job_.checkpoint.dtype == "bf16" ? ckpt::StoredType::bf16 : ckpt::StoredType::f32};
   }
@@ -219,14 +221,14 @@ class Training {
           "[pipeline] source() gave {} examples for epoch {} and {} before; every epoch must have as many",
           data->size(), epoch, state_.n_examples);
     state_.n_examples = data->size();
-    state_.data_fingerprint = data->fingerprint();
+    state_.data_fingerprint = data->fingerprint() + (job_.group_by_length ? "/by length" : "");
     return data;
   }
 
   std::vector<MicroBatch> micro_batches_of(const StepPlan::Place& place) const {
     return micro_batches(place.end - place.begin, job_.per_device_batch_size, c_.mesh().dp);
   }
-  StepRequest request(const EpochOrder& order, const StepPlan::Place& place) const {
+  StepRequest request(const StepOrder& order, const StepPlan::Place& place) const {
     StepRequest out;
     for (const MicroBatch& m : micro_batches_of(place))
       out.push_back(request_rows(m.rows, [&](i64 r) { return order.at(place.begin + m.first + r); }));
@@ -234,7 +236,7 @@ class Training {
   }
 
   // -> whether a rank was asked to stop.
-  bool one_step(const EpochOrder& order, const StepPlan::Place& place, Interval& interval) {
+  bool one_step(const StepOrder& order, const StepPlan::Place& place, Interval& interval) {
     std::vector<Batch> batches;
     std::vector<i64> offsets;
     for (const MicroBatch& m : micro_batches_of(place)) offsets.push_back(m.first);
@@ -264,22 +266,16 @@ class Training {
     return o.signal;
   }
 
+  std::map<std::string, double> notes() const {
+    return in_pipeline("notes()", [&] { return job_.pipeline->notes(); });
+  }
+
   i64 n_outputs() const { return job_.eval.n_outputs.value_or(0); }
 
-  struct Evaluation {
-    Metrics metrics;
-    EvalOutputs outputs;
-  };
-  // All of the evaluation data, or as little as shows that it works.
   Evaluation evaluation(bool little) {
-    Evaluation e;
-    e.metrics =
-        evaluate(*job_.pipeline, *job_.params, *eval_data_, job_.per_device_batch_size, little ? 1 : -1);
-    if (n_outputs() == 0) return e;
-    e.outputs = make_outputs(*job_.pipeline, *job_.params, *eval_data_, job_.per_device_batch_size,
-                             n_outputs(), little ? 1 : -1);
-    e.metrics.insert(e.outputs.metrics.begin(), e.outputs.metrics.end());
-    return e;
+    return evaluate_with_outputs(*job_.pipeline, *job_.params, *eval_data_,
+                                 job_.eval.per_device_batch_size.value_or(job_.per_device_batch_size),
+                                 n_outputs(), little);
   }
 
   // -> metrics that are the best so far.
@@ -306,10 +302,10 @@ class Training {
   void keep(const EvalOutputs& outputs) {
     constexpr std::size_t kShown = 4;
     save_outputs(job_.workdir, state_.step, outputs, n_outputs());
-    const auto table = outputs_table(outputs, kShown);
+    const auto table = outputs_table(outputs, std::min<std::size_t>(kShown, n_outputs()));
     if (table.empty()) return;
     log_->text(state_.step, "eval_outputs", table);
-    for (std::size_t i = 0; i < outputs.lines.size() && i < kShown; ++i)
+    for (std::size_t i = 0; i + 1 < table.size(); ++i)
       debug("step {} output {}", state_.step, outputs.lines[i]);
   }
 
@@ -356,6 +352,7 @@ bool signal_received() { return g_signal != 0; }
 
 std::map<std::string, double> evaluate(Pipeline& pipeline, const ParamTree& params, const Dataset& data,
                                        i64 per_device, i64 max_batches) {
+  if (!in_pipeline("evaluates_loss()", [&] { return pipeline.evaluates_loss(); })) return {};
   const auto parts = micro_batches(data.size(), per_device, Context::current().mesh().dp);
   size_t i = 0;
   const size_t n = max_batches >= 0 ? std::min<size_t>(parts.size(), max_batches) : parts.size();
@@ -367,6 +364,18 @@ std::map<std::string, double> evaluate(Pipeline& pipeline, const ParamTree& para
     return true;
   });
   return in_pipeline("metrics()", [&] { return pipeline.metrics(means); });
+}
+
+Evaluation evaluate_with_outputs(Pipeline& pipeline, const ParamTree& params, const Dataset& data,
+                                 i64 per_device, i64 n_outputs, bool little) {
+  const i64 most = little ? 1 : -1;
+  Evaluation e;
+  e.metrics = evaluate(pipeline, params, data, per_device, most);
+  if (n_outputs == 0 && !in_pipeline("measures_outputs()", [&] { return pipeline.measures_outputs(); }))
+    return e;
+  e.outputs = make_outputs(pipeline, params, data, per_device, n_outputs, most);
+  e.metrics.insert(e.outputs.metrics.begin(), e.outputs.metrics.end());
+  return e;
 }
 
 TrainResult train(const TrainJob& job) { return Training(job).run(); }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "train/checkpoint.h"
+#include "train/eval_outputs.h"
 #include "train/pipeline.h"
 #include "train/step.h"
 #include "train/train_settings.h"
@@ -19,6 +20,7 @@ struct TrainJob {
   EvalSettings eval;
   CheckpointSettings checkpoint;
   i64 global_batch_size = 1, per_device_batch_size = 1;
+  bool group_by_length = false;  // see StepOrder
   std::string pipeline_name, workdir;
   std::string generation_config;  // saved with each checkpoint
   std::string chat_template;      // the same, where the data have another than the tokenizer
@@ -43,8 +45,18 @@ TrainResult train(const TrainJob& job);
 void install_signal_handlers();
 bool signal_received();
 
-// Metrics over all of `data`, exactly: no row is dropped or counted twice.
+// Metrics over all of `data`, exactly: no row is dropped or counted twice. None where the pipeline evaluates
+// no loss.
 std::map<std::string, double> evaluate(Pipeline& pipeline, const ParamTree& params, const Dataset& data,
                                        i64 per_device_batch_size, i64 max_batches = -1);
+
+struct Evaluation {
+  std::map<std::string, double> metrics;
+  EvalOutputs outputs;
+};
+// The same with metrics of the pipeline's answers, where it measures them or n_outputs of them are to be
+// kept. little: as few examples as show that it works.
+Evaluation evaluate_with_outputs(Pipeline& pipeline, const ParamTree& params, const Dataset& data,
+                                 i64 per_device_batch_size, i64 n_outputs, bool little = false);
 
 }  // namespace redco
