@@ -22,6 +22,9 @@ std::string language_model(const std::string& family) {
   return it == classes.end() ? "" : it->second;
 }
 
+// Of pipelines with networks of their own.
+std::string no_model(const std::string&) { return ""; }
+
 std::string text_to_text(const std::string& family) {
   return family == "t5"     ? "T5ForConditionalGeneration"
          : family == "bart" ? "BartForConditionalGeneration"
@@ -79,6 +82,17 @@ const std::vector<PipelineInfo>& pipelines() {
        .architecture = labelling,
        .new_head = true,
        .config = regression_config},
+      {.name = "maml",
+       .make = make_maml_pipeline,
+       .metrics = {{"accuracy", {"accuracy", "accuracy_ci95"}}},
+       .architecture = few_shot},
+      {.name = "rl",
+       .make = make_rl_pipeline,
+       .needs_model = false,
+       .needs_data = false,
+       .metrics = {{"return", {"mean_return", "std_return", "min_return", "max_return"}},
+                   {"length", {"mean_length"}}},
+       .architecture = no_model},
   };
   return all;
 }
