@@ -95,8 +95,9 @@ class ParallelRecords : public ExampleRecords {
         return true;
       }
       if (source != target)
-        throw ContentsError("{} ends after {} lines, {} has more: they are not line by line the same text",
-                            paths_[file_ + source], r.line - 1, paths_[file_ + target]);
+        throw ContentsError("{} ends after {} line{}, {} has more: they are not line by line the same text",
+                            paths_[file_ + source], r.line - 1, r.line == 2 ? "" : "s",
+                            paths_[file_ + target]);
       done_ += sources_->stored_position() + targets_->stored_position();
       sources_.reset();
       targets_.reset();
