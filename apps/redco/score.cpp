@@ -28,9 +28,9 @@ void add_score(CLI::App& app, Invocation& run) {
       ->delimiter(',')
       ->capture_default_str();
   c->add_flag("--no-stemmer", o->no_stemmer, "rouge compares words as they are");
-  c->add_flag("--lowercase", o->score.lowercase, "bleu and chrf compare lower-cased texts");
+  c->add_flag("--lowercase", o->score.text.lowercase, "bleu and chrf compare lower-cased texts");
   c->callback([o, &run] {
-    o->score.use_stemmer = !o->no_stemmer;
+    o->score.text.use_stemmer = !o->no_stemmer;
     nlohmann::ordered_json j;
     for (const auto& [name, value] : score_file(o->file, o->score)) {
       if (name == "n")

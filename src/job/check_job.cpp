@@ -133,7 +133,22 @@ void check_data(const JobConfig& job, Checks& c) {
   const DataSettings& d = job.data;
   const bool jsonl = d.is_jsonl();
   const PipelineInfo* info = pipeline_info(job.pipeline);
-  if (info && !info->reads_lines) return;  // the pipeline's own readers know what they understand
+  const auto of_others = [&](std::initializer_list<const char*> names) {
+    for (const char* name : names)
+      if (const std::string key = fmt::format("data.{}", name); c.changed(key))
+        c.problem("{} ({}) has no effect in pipeline {}", key, job.origins.where(key), job.pipeline);
+  };
+  if (info && !info->reads_lines) {
+    // The pipeline's own readers know the rest.
+    of_others({"documents", "packing", "attention_across", "chat_template"});
+    if (!info->new_head) of_others({"too_long"});
+    return;
+  }
+  if (info) {
+    of_others({"max_source_length", "max_target_length", "source_prefix", "header"});
+    if (d.format && !jsonl && *d.format != "text")
+      c.problem("{}: pipeline {} reads text and jsonl", c.cite("data.format", *d.format), job.pipeline);
+  }
   if (!jsonl && !d.packing && info)
     c.problem("{}: text is always packed; remove the key", c.cite("data.packing", false));
   // What the other format alone knows.

@@ -77,12 +77,14 @@ PlanReport plan_job(const JobConfig& job) {
   }
   const i64 most = model ? model->max_length() : 1;
   r.length = job.data.max_length.value_or(most);
-  r.target_length = r.length;
-  if (!job.data.max_length && model)
+  r.target_length = job.data.max_target_length.value_or(r.length);
+  const bool silent = !job.data.max_length && !(job.data.max_source_length && job.data.max_target_length);
+  if (silent && model)
     r.assumed.push_back(fmt::format("data.max_length is not given: the model's {} positions", r.length));
   if (model && r.length > model->length_limit())
     throw UsageError("[data] data.max_length={} ({}) is more than the model's {} positions", r.length,
                      job.origins.where("data.max_length"), most);
+  r.length = job.data.max_source_length.value_or(r.length);
   if (job.origins.given("train.recompute")) r.recompute = job.train.recompute == "block";
   r.rules = custom_rules(job);
   r.strict = job.parallel.strict;

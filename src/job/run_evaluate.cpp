@@ -36,7 +36,11 @@ int evaluate_on_ranks(const JobConfig& job, Context& c) {
   c.compute_dtype = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
   const ParamTree params = make_job_params(job, m.source, m.model.get(), m.pipeline->params());
   const std::shared_ptr<const Dataset> data = m.pipeline->evaluation();
-  const auto metrics = evaluate(*m.pipeline, params, *data, sizes.per_device);
+  const i64 rows = job.eval.per_device_batch_size.value_or(sizes.per_device);
+  auto settings = std::make_shared<PipelineSettings>(*m.pipeline->settings);
+  settings->generation = {job.eval.generation, m.tokens, rows};
+  m.pipeline->settings = std::move(settings);
+  const auto metrics = evaluate_with_outputs(*m.pipeline, params, *data, rows, 0).metrics;
   world.on_first([&] {
     nlohmann::ordered_json j;
     for (const auto& [name, value] : metrics) j[name] = value;

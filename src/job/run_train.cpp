@@ -83,9 +83,10 @@ TextGeneration eval_generation(const JobConfig& job, const ModelSource& source, 
   return {job.eval.generation, answer_tokens(source, model, tokenizer, chat ? &*chat : nullptr), batch_size};
 }
 
-int train_on_ranks(const JobConfig& job, const BuildInfo& build, Context& c) {
+int train_on_ranks(const JobConfig& given, const BuildInfo& build, Context& c) {
   Group& world = c.world();
   const bool first = world.rank() == 0;
+  const JobConfig job = with_data_config(given);
   const std::string workdir = *job.workdir;
   install_signal_handlers();
   std::optional<WorkdirLock> lock;
@@ -117,8 +118,10 @@ int train_on_ranks(const JobConfig& job, const BuildInfo& build, Context& c) {
       model = make_job_model(job, source);
     }
     TextGeneration generation;
-    if (tokenizer && model) generation = eval_generation(job, source, *model, *tokenizer, sizes.per_device);
-    pipeline = make_job_pipeline(job, model.get(), tokenizer.get(), generation);
+    if (tokenizer && model)
+      generation = eval_generation(job, source, *model, *tokenizer,
+                                   job.eval.per_device_batch_size.value_or(sizes.per_device));
+    pipeline = make_job_pipeline(job, model.get(), tokenizer.get(), generation, source.folder);
   });
   if (first && !sizes.assumed.empty()) info("[train] {}", sizes.assumed);
   const std::string cache = join_path(workdir, "cache");
@@ -148,6 +151,7 @@ int train_on_ranks(const JobConfig& job, const BuildInfo& build, Context& c) {
              .checkpoint = job.checkpoint,
              .global_batch_size = sizes.global,
              .per_device_batch_size = sizes.per_device,
+             .group_by_length = job.data.group_by_length,
              .pipeline_name = job.pipeline,
              .workdir = workdir,
              .adapter_config = model ? job_adapter_config(source, *model) : "",

@@ -9,10 +9,7 @@
 #include "base/error.h"
 #include "base/gzip.h"
 #include "base/words.h"
-#include "metrics/bleu.h"
-#include "metrics/chrf.h"
 #include "metrics/classification.h"
-#include "metrics/rouge.h"
 
 namespace redco {
 
@@ -74,28 +71,15 @@ class Scores {
   }
 
   void add(const std::string& metric) {
-    const double n = static_cast<double>(lines_.size());
-    if (metric == "rouge") {
-      double sum[4] = {};
+    if (metric == "rouge" || metric == "bleu" || metric == "chrf" || metric == "chrf++") {
       const auto& texts = predictions(metric);  // fills references_, too
-      for (size_t i = 0; i < lines_.size(); ++i) {
-        const Rouge r = rouge(texts[i], references_[i], o_.use_stemmer);
-        sum[0] += r.rouge1.f1, sum[1] += r.rouge2.f1, sum[2] += r.rougeL.f1, sum[3] += r.rougeLsum.f1;
-      }
-      const char* names[] = {"rouge1", "rouge2", "rougeL", "rougeLsum"};
-      for (int k = 0; k < 4; ++k) out_.push_back({names[k], sum[k] / n});
-    } else if (metric == "bleu") {
-      const auto& texts = predictions(metric);
-      out_.push_back({metric, bleu(texts, references_, {.lowercase = o_.lowercase}).score});
-    } else if (metric == "chrf" || metric == "chrf++") {
-      const auto& texts = predictions(metric);
-      out_.push_back({metric, chrf(texts, references_,
-                                   {.word_order = metric == "chrf" ? 0 : 2, .lowercase = o_.lowercase})});
+      const auto scores = text_scores(metric, texts, references_, o_.text);
+      out_.insert(out_.end(), scores.begin(), scores.end());
     } else if (metric == "exact_match") {
       double same = 0;
       for (const Line& l : lines_)
         same += std::find(l.references.begin(), l.references.end(), l.prediction) != l.references.end();
-      out_.push_back({metric, same / n});
+      out_.push_back({metric, same / static_cast<double>(lines_.size())});
     } else if (metric == "pearson" || metric == "spearman") {
       std::vector<double> x, y;
       for (const Line& l : lines_) {

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "pipelines/generation_metrics.h"
+
 namespace redco {
 
 // rouge, bleu, chrf, chrf++, exact_match, accuracy, f1, matthews, pearson, spearman.
@@ -12,8 +14,7 @@ const std::vector<std::string>& score_names();
 
 struct ScoreOptions {
   std::vector<std::string> metrics = {"rouge", "bleu", "chrf"};
-  bool use_stemmer = true;  // of rouge
-  bool lowercase = false;   // of bleu and chrf
+  TextScoreOptions text;
 };
 
 // Each line of `path` (plain, .gz, or - for standard input) is an object with "prediction" and "reference",

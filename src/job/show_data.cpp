@@ -6,8 +6,12 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/words.h"
+#include "comm/group.h"
 #include "job/assemble.h"
+#include "job/job_pipeline.h"
 #include "job/lm_data.h"
+#include "pipelines/pipelines.h"
+#include "tensor/context.h"
 
 namespace redco {
 
@@ -58,13 +62,62 @@ std::string visible(const std::string& token) {
   return out;
 }
 
+// Rows of a pipeline's own data: its fields of ids, one after the other; `labels` are what the loss counts.
+ShownData shown_by_pipeline(const JobConfig& job, bool evaluation, i64 n, const Model* model,
+                            const Tokenizer* tokenizer, const std::string& folder, const std::string& cache) {
+  Context c({1, 1}, make_self_group());
+  const Context::Use use(c);
+  const auto pipeline = make_job_pipeline(job, model, tokenizer);
+  const std::shared_ptr<const Dataset> data = make_job_data(job, evaluation, *pipeline, folder, cache);
+  ShownData out;
+  out.evaluation = evaluation;
+  out.summary = {data->describe()};
+  out.examples = out.rows = data->size();
+  i64 longest = 0, longest_target = 0;
+  for (i64 i = 0; i < out.rows; ++i) {
+    const i64 length = data->length(i), target = data->target_length(i);
+    out.row_tokens += length + target;
+    out.targets += target;
+    out.shortest = i == 0 ? length + target : std::min(out.shortest, length + target);
+    out.longest = std::max(out.longest, length + target);
+    longest = std::max(longest, length);
+    longest_target = std::max(longest_target, target);
+  }
+  out.max_length = longest + longest_target;
+  out.padding = 1 - static_cast<double>(out.row_tokens) / static_cast<double>(out.rows * out.max_length);
+  for (i64 i = 0; i < std::min(n, out.rows); ++i) {
+    const Example e = data->get(i);
+    ShownRow& r = out.shown.emplace_back();
+    r.row = i;
+    r.id = e.id;
+    // What is to be written comes last.
+    for (const bool labels : {false, true})
+      for (const auto& [name, ids] : e.ids) {
+        if ((name == "labels") != labels) continue;
+        ShownSample& s = r.samples.emplace_back();
+        s.name = name;
+        s.number = static_cast<i32>(r.samples.size());
+        s.ids = ids;
+        s.in_loss.assign(ids.size(), labels);
+        for (const i32 id : ids)
+          s.tokens.push_back(tokenizer ? tokenizer->id_to_token(id).value_or(fmt::format("<{}>", id))
+                                       : fmt::format("{}", id));
+        r.tokens += static_cast<i64>(ids.size());
+        if (labels) r.targets += static_cast<i64>(ids.size());
+      }
+  }
+  return out;
+}
+
 }  // namespace
 
 ShownData show_data(const JobConfig& job, bool evaluation, i64 n) {
+  const PipelineInfo* info = pipeline_info(job.pipeline);
+  const bool lines = !info || info->reads_lines;
   if ((evaluation ? job.data.eval : job.data.train).empty())
     throw UsageError("[data] data.{} is missing: the files to be shown", evaluation ? "eval" : "train");
   const std::unique_ptr<Tokenizer> tokenizer = job_tokenizer(job, "");
-  if (!tokenizer)
+  if (!tokenizer && lines)
     throw UsageError("[model] no tokenizer; give model.tokenizer (`bytes` or a tokenizer's folder)");
   std::unique_ptr<Model> model;
   ModelSource source;
@@ -75,6 +128,8 @@ ShownData show_data(const JobConfig& job, bool evaluation, i64 n) {
   std::optional<TemporaryFolder> temporary;
   if (!job.workdir) temporary.emplace();
   const std::string cache = job.workdir ? join_path(*job.workdir, "cache") : temporary->path();
+  if (!lines)
+    return shown_by_pipeline(job, evaluation, n, model.get(), tokenizer.get(), source.folder, cache);
   const LmDataRequest request =
       lm_data_request(job, evaluation, *tokenizer, model.get(), source.folder, cache);
   const std::shared_ptr<const Dataset> data = open_lm_data(request, build_lm_data(request));
@@ -123,7 +178,11 @@ std::string to_text(const ShownData& d, bool color) {
                      r.id.empty() ? "" : ", id " + excerpt(r.id), r.tokens,
                      r.samples.size() > 1 ? fmt::format(" in {} samples", r.samples.size()) : "", r.targets);
     for (const ShownSample& sample : r.samples) {
-      if (r.samples.size() > 1) s += fmt::format("  sample {}\n", sample.number);
+      if (!sample.name.empty()) {
+        s += fmt::format("  {}\n", sample.name);
+      } else if (r.samples.size() > 1) {
+        s += fmt::format("  sample {}\n", sample.number);
+      }
       std::string line = "   ";
       for (std::size_t k = 0; k < sample.tokens.size(); ++k) {
         const std::string token = visible(sample.tokens[k]);
@@ -158,8 +217,11 @@ std::string to_json(const ShownData& d) {
     if (!r.id.empty()) row["id"] = Json::parse(r.id, nullptr, false);
     row["tokens"] = r.tokens;
     row["targets"] = r.targets;
-    for (const ShownSample& s : r.samples)
-      row["samples"].push_back({{"ids", s.ids}, {"tokens", s.tokens}, {"in_loss", s.in_loss}});
+    for (const ShownSample& s : r.samples) {
+      Json sample = {{"ids", s.ids}, {"tokens", s.tokens}, {"in_loss", s.in_loss}};
+      if (!s.name.empty()) sample["name"] = s.name;
+      row["samples"].push_back(std::move(sample));
+    }
     rows.push_back(std::move(row));
   }
   return j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -9,7 +9,8 @@
 namespace redco {
 
 struct ShownSample {
-  i64 number = 0;  // in its row, from 1
+  i64 number = 0;    // in its row, from 1
+  std::string name;  // of a pipeline's field of ids; "" is a row of texts
   std::vector<i32> ids;
   std::vector<std::string> tokens;    // the vocabulary's texts of the ids
   std::vector<std::uint8_t> in_loss;  // 1: the loss counts what this token is predicted with
