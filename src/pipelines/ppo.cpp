@@ -69,7 +69,7 @@ class Ppo : public RlAlgorithm {
     Batch b;
     b.shape = s;
     for (const RlTable::Column& c : table_->columns)
-      if (c.name == "observation" || !(c.name == "action" && job_.discrete()))
+      if (!job_.discrete() || c.name != "action")
         b.fields[c.name] = value_rows(mine, s, c.name, {c.width});
     if (job_.discrete()) {
       std::vector<i32> actions;
@@ -77,12 +77,12 @@ class Ppo : public RlAlgorithm {
       b.fields["action"] = from_local_ids({s.rows}, actions);  // [B]
     }
     // min(r A, clip(r, 1 - c, 1 + c) A) = min(r A, bound): what A's sign lets the ratio reach.
-    std::vector<Example> bounds(mine.size());
-    for (std::size_t i = 0; i < mine.size(); ++i) {
-      const double a = mine[i].values.at("advantage")[0];
-      bounds[i].values["bound"] = {static_cast<float>(a * (a >= 0 ? 1 + s_.clip_range : 1 - s_.clip_range))};
+    std::vector<float> bounds;
+    for (const Example& e : mine) {
+      const double a = e.values.at("advantage")[0];
+      bounds.push_back(static_cast<float>(a * (a >= 0 ? 1 + s_.clip_range : 1 - s_.clip_range)));
     }
-    b.fields["bound"] = value_rows(bounds, s, "bound", {1});
+    b.fields["bound"] = from_local_values({s.rows, 1}, bounds);
     for (const char* term : {"loss", "policy", "value", "entropy"})
       b.weights[term] = static_cast<double>(mine.size());
     return b;
