@@ -389,7 +389,8 @@ void check_job(const JobConfig& job, JobUse use) {
   if (use == JobUse::train || use == JobUse::validate || use == JobUse::evaluate)
     check_generation("eval.generation", job.eval.generation, c);
   if (use == JobUse::validate) check_generation("predict", job.predict, c);
-  if (use == JobUse::evaluate && job.data.eval.empty())
+  const PipelineInfo* pipeline = pipeline_info(job.pipeline);
+  if (use == JobUse::evaluate && job.data.eval.empty() && (!pipeline || pipeline->needs_data))
     c.problem("data.eval is missing: the files to evaluate on");
   if (use == JobUse::train) {
     if (const PipelineInfo* info = pipeline_info(job.pipeline);
