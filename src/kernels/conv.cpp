@@ -235,35 +235,38 @@ void for_planes(const PoolShape& s, i64 planes, const F& f) {
 }  // namespace
 
 template <class T>
-void avg_pool2d(const PoolShape& s, i64 planes, const T* x, T* y) {
+void avg_pool2d(const PoolShape& s, i64 planes, const T* x, const T* gate, T* y) {
   const i64 rows = s.out_height(), columns = s.out_width(), size = s.height * s.width;
   for_planes(s, planes, [&](i64 p) {
-    const T* in = x + p * size;
+    const T *in = x + p * size, *open = gate ? gate + p * size : nullptr;
     T* out = y + p * rows * columns;
     if (pairs(s)) {
       for (i64 i = 0; i < rows; ++i) {
-        const T* a = in + 2 * i * s.width;
-        REDCO_ISA_CALL(avg_pairs(a, a + s.width, out + i * columns, columns));
+        const T *a = in + 2 * i * s.width, *g = open ? open + 2 * i * s.width : nullptr;
+        REDCO_ISA_CALL(avg_pairs(a, a + s.width, g, g ? g + s.width : nullptr, out + i * columns, columns));
       }
       return;
     }
     std::fill(out, out + rows * columns, T(0));
-    for_windows(s, [&](i64 window, i64 pixel) { out[window] += in[pixel]; });
+    for_windows(s, [&](i64 window, i64 pixel) {
+      if (!open || !(open[pixel] <= 0)) out[window] += in[pixel];
+    });
     const T share = T(1) / static_cast<T>(s.kernel[0] * s.kernel[1]);
     for (i64 k = 0; k < rows * columns; ++k) out[k] *= share;
   });
 }
 
 template <class T>
-void avg_unpool2d(const PoolShape& s, i64 planes, const T* y, T* x) {
+void avg_unpool2d(const PoolShape& s, i64 planes, const T* y, const T* gate, T* x) {
   const i64 rows = s.out_height(), columns = s.out_width(), size = s.height * s.width;
   for_planes(s, planes, [&](i64 p) {
-    const T* in = y + p * rows * columns;
+    const T *in = y + p * rows * columns, *open = gate ? gate + p * size : nullptr;
     T* out = x + p * size;
     if (pairs(s)) {
       for (i64 i = 0; i < rows; ++i) {
         T* a = out + 2 * i * s.width;
-        REDCO_ISA_CALL(spread_pairs(in + i * columns, a, a + s.width, columns));
+        const T* g = open ? open + 2 * i * s.width : nullptr;
+        REDCO_ISA_CALL(spread_pairs(in + i * columns, g, g ? g + s.width : nullptr, a, a + s.width, columns));
         if (s.width % 2) a[s.width - 1] = a[2 * s.width - 1] = 0;
       }
       std::fill(out + 2 * rows * s.width, out + size, T(0));
@@ -271,7 +274,9 @@ void avg_unpool2d(const PoolShape& s, i64 planes, const T* y, T* x) {
     }
     std::fill(out, out + size, T(0));
     const T share = T(1) / static_cast<T>(s.kernel[0] * s.kernel[1]);
-    for_windows(s, [&](i64 window, i64 pixel) { out[pixel] += share * in[window]; });
+    for_windows(s, [&](i64 window, i64 pixel) {
+      if (!open || !(open[pixel] <= 0)) out[pixel] += share * in[window];
+    });
   });
 }
 
@@ -313,8 +318,8 @@ void put_windows(i64 planes, i64 pixels, i64 windows, const T* y, const i32* fro
                        std::span<const i64>, T*);                                                    \
   template void conv2d_input_gradient(const ConvShape&, const ConvGroups&, const T*, const T*, T*);  \
   template void conv2d_weight_gradient(const ConvShape&, const ConvGroups&, const T*, const T*, T*); \
-  template void avg_pool2d(const PoolShape&, i64, const T*, T*);                                     \
-  template void avg_unpool2d(const PoolShape&, i64, const T*, T*);                                   \
+  template void avg_pool2d(const PoolShape&, i64, const T*, const T*, T*);                           \
+  template void avg_unpool2d(const PoolShape&, i64, const T*, const T*, T*);                         \
   template void max_pool2d(const PoolShape&, i64, const T*, T*, i32*);                               \
   template void take_windows(i64, i64, i64, const T*, const i32*, T*);                               \
   template void put_windows(i64, i64, i64, const T*, const i32*, T*);

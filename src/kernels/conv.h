@@ -51,11 +51,13 @@ struct PoolShape {
   i64 out_height() const { return (height + 2 * padding[0] - kernel[0]) / stride[0] + 1; }
   i64 out_width() const { return (width + 2 * padding[1] - kernel[1]) / stride[1] + 1; }
 };
+// gate (null: none), of x's shape: pixels count where it is above 0, others are 0. With x as its own gate the
+// mean is that of relu(x).
 template <class T>
-void avg_pool2d(const PoolShape& s, i64 planes, const T* x, T* y);
+void avg_pool2d(const PoolShape& s, i64 planes, const T* x, const T* gate, T* y);
 // Its transpose: each pixel gets its windows' values / their size.
 template <class T>
-void avg_unpool2d(const PoolShape& s, i64 planes, const T* y, T* x);
+void avg_unpool2d(const PoolShape& s, i64 planes, const T* y, const T* gate, T* x);
 // from: the pixel of its plane that is the maximum (the first of equal ones; NaN before all) of each window.
 template <class T>
 void max_pool2d(const PoolShape& s, i64 planes, const T* x, T* y, i32* from);

@@ -96,8 +96,9 @@ class Cnn : public Model {
     for (size_t i = 0; i < conv_.size(); ++i) {
       Scope s("conv");
       x = conv2d(x, p[conv(i) + ".weight"], p[conv(i) + ".bias"], {.padding = {kernel_ / 2, kernel_ / 2}});
-      x = activate(activation_, x);
-      if (pooling_ == "avg") x = avg_pool2d(x);
+      const bool one_pass = activation_ == "relu" && pooling_ == "avg";
+      x = one_pass ? relu_avg_pool2d(x) : activate(activation_, x);
+      if (pooling_ == "avg" && !one_pass) x = avg_pool2d(x);
       if (pooling_ == "max") x = max_pool2d(x);
     }
     x = reshape(x, {x.size(0), x.size(1) * x.size(2) * x.size(3)});

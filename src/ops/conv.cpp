@@ -308,45 +308,41 @@ Shape with_pixels(Shape shape, i64 height, i64 width) {
   return shape;
 }
 
-// Planes are independent of each other. linear: a Partial stays one.
-void plane_strategies(OpCall::Strategies& s, const Tensor& x, bool linear) {
-  const Placement p = s.in(0);
-  if ((p.is_sharded() && p.dim >= x.rank() - 2) || (p.is_partial() && !linear)) {
-    s.all_replicated();
-  } else {
-    s.add({p}, {p}, p.is_replicated());
-  }
-}
-
 i64 planes_of(const Tensor& x) {
   i64 n = 1;
   for (int d = 0; d + 2 < x.rank(); ++d) n *= x.local()[d];
   return n;
 }
 
-Tensor avg_unpool2d(const Tensor& y, i64 height, i64 width, const Pool2dOptions& o);
-
-template <class Kernel>
-Tensor avg_op(const char* name, const Tensor& x, const Shape& shape, const VjpFn& vjp, const Kernel& kernel) {
-  OpCall op(name, {x});
-  op.choose({numel(shape)}, [&](OpCall::Strategies& s) { plane_strategies(s, x, true); });
+// A mean over windows of x or, where `spread`, its transpose, to `shape`; of pixels whose gate is above 0
+// (undefined: of all). Linear in x, and constant in the gate almost everywhere.
+Tensor mean_windows(const Tensor& x, const Tensor& gate, const Shape& shape, const kernels::PoolShape& s,
+                    bool spread) {
+  OpCall op(spread ? "avg_unpool2d" : "avg_pool2d", {x, gate});
+  op.choose({numel(shape)}, [&](OpCall::Strategies& st) {
+    const auto R = Placement::replicated(), P = Placement::partial();
+    st.all_replicated();
+    for (int i : {0, 1})
+      if (st.in(i).is_sharded() && st.in(i).dim < x.rank() - 2) st.add({st.in(i), st.in(i)}, {st.in(i)});
+    if (st.in(0).is_partial()) st.add({P, R}, {P});
+  });
   Tensor y = op.output(shape, x.dtype(), x.hidden());
-  op.flops(static_cast<double>(std::max(x.local_numel(), y.local_numel())));
+  op.flops(static_cast<double>(std::max(op.in(0).local_numel(), y.local_numel())));
   if (op.runs() && y.local_numel() > 0)
     visit_float(x.dtype(), [&](auto zero) {
       using T = decltype(zero);
-      kernel(planes_of(y), op.in(0).template data<T>(), y.template mutable_data<T>());
+      const T* open = gate.defined() ? op.in(1).data<T>() : nullptr;
+      if (spread)
+        kernels::avg_unpool2d<T>(s, planes_of(y), op.in(0).data<T>(), open, y.mutable_data<T>());
+      else
+        kernels::avg_pool2d<T>(s, planes_of(y), op.in(0).data<T>(), open, y.mutable_data<T>());
     });
-  op.record({}, vjp);
+  op.record({gate}, [s, spread, back = x.shape()](const Vjp& v) {
+    std::vector<Tensor> d(2);
+    if (v.needs(0)) d[0] = mean_windows(v.g(), v.saved(0), back, s, !spread);
+    return d;
+  });
   return y;
-}
-
-Tensor avg_unpool2d(const Tensor& y, i64 height, i64 width, const Pool2dOptions& o) {
-  const Shape shape = with_pixels(y.shape(), height, width);
-  const kernels::PoolShape s = pool_shape("avg_unpool2d", shape, o);
-  return avg_op(
-      "avg_unpool2d", y, shape, [o](const Vjp& v) { return std::vector<Tensor>{avg_pool2d(v.g(), o)}; },
-      [&](i64 planes, const auto* in, auto* out) { kernels::avg_unpool2d(s, planes, in, out); });
 }
 
 // y[..., windows] = x[..., pixels from], or the transpose.
@@ -381,10 +377,12 @@ Tensor move_windows(const Tensor& x, const Tensor& from, const Shape& shape, boo
 
 Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& o) {
   const kernels::PoolShape s = pool_shape("avg_pool2d", x.shape(), o);
-  return avg_op(
-      "avg_pool2d", x, with_pixels(x.shape(), s.out_height(), s.out_width()),
-      [o, s](const Vjp& v) { return std::vector<Tensor>{avg_unpool2d(v.g(), s.height, s.width, o)}; },
-      [&](i64 planes, const auto* in, auto* out) { kernels::avg_pool2d(s, planes, in, out); });
+  return mean_windows(x, {}, with_pixels(x.shape(), s.out_height(), s.out_width()), s, false);
+}
+
+Tensor relu_avg_pool2d(const Tensor& x, const Pool2dOptions& o) {
+  const kernels::PoolShape s = pool_shape("relu_avg_pool2d", x.shape(), o);
+  return mean_windows(x, x, with_pixels(x.shape(), s.out_height(), s.out_width()), s, false);
 }
 
 Tensor max_pool2d(const Tensor& x, const Pool2dOptions& o) {

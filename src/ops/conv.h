@@ -31,6 +31,7 @@ struct Pool2dOptions {
 // mean counts the padding as zeros; a maximum doesn't see it, and the first of equal pixels gets the
 // gradient.
 Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& o = {});
+Tensor relu_avg_pool2d(const Tensor& x, const Pool2dOptions& o = {});  // of relu(x), in one pass
 Tensor max_pool2d(const Tensor& x, const Pool2dOptions& o = {});
 
 }  // namespace redco

@@ -285,7 +285,8 @@ const char* name_of(Unary op) {
 
 namespace {
 
-// g * op'(x) in one pass, for gradients that aren't differentiated again.
+// g * op'(x) in one pass, for gradients that aren't differentiated again, and of relu, whose slope is a
+// constant almost everywhere.
 Tensor unary_backward(Unary kind, const Tensor& x, const Tensor& g) {
   OpCall op("unary_backward", {x, g});
   op.choose({x.numel()}, [&](OpCall::Strategies& s) {
@@ -302,7 +303,13 @@ Tensor unary_backward(Unary kind, const Tensor& x, const Tensor& g) {
       kernels::unary_backward<T>(kind, op.in(0).data<T>(), op.in(1).data<T>(), dx.mutable_data<T>(),
                                  dx.local_numel());
     });
-  op.no_gradient();
+  if (kind == Unary::relu) {
+    op.record({x}, [](const Vjp& v) {
+      return std::vector<Tensor>{{}, v.needs(1) ? unary_backward(Unary::relu, v.saved(0), v.g()) : Tensor()};
+    });
+  } else {
+    op.no_gradient();
+  }
   return dx;
 }
 
@@ -362,7 +369,7 @@ Tensor derivative(Unary op, const Tensor& s, const Tensor& g) {
     case Unary::erf:
       return scale(g * exp(scale(square(s), -1)), 2 / std::sqrt(M_PI));
     case Unary::relu:
-      return g * unary(Unary::step, s);
+      return unary_backward(Unary::relu, s, g);
     case Unary::softplus:
       return g * sigmoid(s);
     default:
@@ -401,8 +408,7 @@ Tensor unary(Unary kind, const Tensor& x) {
           });
         return {unary_backward(kind, s, v.g())};
       }
-      const bool one_pass = kind == Unary::relu || kind == Unary::softplus;
-      if (one_pass && !v.create_graph()) return {unary_backward(kind, s, v.g())};
+      if (kind == Unary::softplus && !v.create_graph()) return {unary_backward(kind, s, v.g())};
       return {derivative(kind, s, v.g())};
     });
   }

@@ -136,6 +136,12 @@ TEST(Pool2d, DerivativesAndPlacements) {
                       return pool(x[0], {{3, 2}, {2, 1}, {1, 1}});
                     }}));
   }
+  Input away{{2, 2, 4, 5}};  // numbers away from 0, where relu has no derivative
+  const auto from_zero = [](const Tensor& x) { return x + scale(unary(Unary::sign, x), 0.01); };
+  check_op(quick({"relu, pairs", {away}, [&](const Xs& x) { return relu_avg_pool2d(from_zero(x[0])); }}));
+  check_op(quick({"relu, windows", {away}, [&](const Xs& x) {
+                    return relu_avg_pool2d(from_zero(x[0]), {{3, 2}, {2, 1}, {1, 1}});
+                  }}));
   check_op(quick({"none", {{{2, 0, 2, 2}}}, [](const Xs& x) { return max_pool2d(x[0]); }}));
 }
 
@@ -148,6 +154,16 @@ TEST(Pool2d, Values) {
     EXPECT_THAT(to_values(avg_pool2d(x, padded)),
                 ::testing::ElementsAre(0.25, 1.25, 1, 3.5, ::testing::IsNan(), 5));
     EXPECT_THAT(to_values(max_pool2d(x, padded)), ::testing::ElementsAre(1, 3, 4, 9, ::testing::IsNan(), 12));
+    // Rows of 1, 4, 7, 8 and 21 pairs: vectors that end with the row, overlap, or don't fill.
+    Random random(1);
+    for (const i64 width : {2, 9, 14, 17, 43}) {
+      const Tensor wide = place({2, 5, width}, random.values(10 * width), {}, DType::f32).watched();
+      const Tensor y = relu_avg_pool2d(wide), slow = avg_pool2d(relu(wide));
+      EXPECT_EQ(y.shape(), (Shape{2, 2, width / 2}));
+      EXPECT_LT(distance(to_values(y), to_values(slow)), 1e-6);
+      const auto dx = [&](const Tensor& out) { return to_values(grad(sum_all(square(out)), {wide})[0]); };
+      EXPECT_LT(distance(dx(y), dx(slow)), 1e-6);
+    }
     // The first of equal pixels has the gradient.
     const Tensor same = full({1, 2, 2}, 3).watched();
     EXPECT_THAT(to_values(grad(sum_all(max_pool2d(same)), {same})[0]), ::testing::ElementsAre(1, 0, 0, 0));

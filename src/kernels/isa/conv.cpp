@@ -1,6 +1,11 @@
 // Products of a matrix with shifted runs of an image: accumulators stay in registers.
 #include "kernels/isa/conv.h"
 
+#include <type_traits>
+
+// Vectors wider than the registers are split, and none crosses a call that isn't inlined.
+#pragma GCC diagnostic ignored "-Wpsabi"
+
 namespace redco::kernels::REDCO_ISA {
 namespace {
 
@@ -126,29 +131,138 @@ void dots_of_runs(i64 outputs, i64 length, i64 runs, i64 images, const T* g, i64
     dots_rows<T, 1>(vectors, runs, images, g + o * ld, ld, g_image, base, base_image, offset, dw + o * runs);
 }
 
+namespace {
+
+template <class T, int L>
+struct Lanes {
+  typedef T type __attribute__((vector_size(L * sizeof(T))));
+  static type load(const T* p) {
+    type v;
+    __builtin_memcpy(&v, p, sizeof v);
+    return v;
+  }
+  static void store(T* p, type v) { __builtin_memcpy(p, &v, sizeof v); }
+};
+
+// x, where the gate is above 0 or no number.
+template <bool kGated, class V>
+inline V gated(V x, V gate) {
+  return kGated ? (gate <= 0 ? V{} : x) : x;
+}
+template <bool kGated, class T>
+inline T gated_one(T x, const T* gate) {
+  return kGated && *gate <= 0 ? T(0) : x;
+}
+
+// L results, of 2 L pixels.
+template <class T, int L, bool kGated>
+inline void avg_lanes(const T* a, const T* b, const T* ga, const T* gb, T* y) {
+  using V = Lanes<T, L>;
+  typename V::type s[2];
+  for (int h = 0; h < 2; ++h) {
+    const auto at = [h](const T* p) { return p ? V::load(p + h * L) : typename V::type{}; };
+    s[h] = gated<kGated>(at(a), at(ga)) + gated<kGated>(at(b), at(gb));
+  }
+  typename V::type even, odd;
+  if constexpr (L == 8) {
+    even = __builtin_shufflevector(s[0], s[1], 0, 2, 4, 6, 8, 10, 12, 14);
+    odd = __builtin_shufflevector(s[0], s[1], 1, 3, 5, 7, 9, 11, 13, 15);
+  } else {
+    even = __builtin_shufflevector(s[0], s[1], 0, 2, 4, 6);
+    odd = __builtin_shufflevector(s[0], s[1], 1, 3, 5, 7);
+  }
+  V::store(y, T(0.25) * (even + odd));
+}
+
+template <class T, int L, bool kGated>
+inline void spread_lanes(const T* y, const T* ga, const T* gb, T* a, T* b) {
+  using V = Lanes<T, L>;
+  const auto v = T(0.25) * V::load(y);
+  typename V::type twice[2];
+  if constexpr (L == 8) {
+    twice[0] = __builtin_shufflevector(v, v, 0, 0, 1, 1, 2, 2, 3, 3);
+    twice[1] = __builtin_shufflevector(v, v, 4, 4, 5, 5, 6, 6, 7, 7);
+  } else {
+    twice[0] = __builtin_shufflevector(v, v, 0, 0, 1, 1);
+    twice[1] = __builtin_shufflevector(v, v, 2, 2, 3, 3);
+  }
+  for (int h = 0; h < 2; ++h) {
+    const auto at = [h](const T* p) { return p ? V::load(p + h * L) : typename V::type{}; };
+    V::store(a + h * L, gated<kGated>(twice[h], at(ga)));
+    V::store(b + h * L, gated<kGated>(twice[h], at(gb)));
+  }
+}
+
+// f.template run<L>(j) on lanes [j, j + L) that cover [0, n): the last ones may be done twice.
+template <class F>
+inline void for_lanes(i64 n, const F& f) {
+  const auto cover = [&](auto lanes) {
+    constexpr int L = decltype(lanes)::value;
+    for (i64 j = 0; j + L <= n; j += L) f.template run<L>(j);
+    if (n % L) f.template run<L>(n - L);
+  };
+  if (n >= 8) return cover(std::integral_constant<int, 8>{});
+  if (n >= 4) return cover(std::integral_constant<int, 4>{});
+  for (i64 j = 0; j < n; ++j) f.one(j);
+}
+
+template <class T, bool kGated>
+struct Avg {
+  const T *a, *b, *ga, *gb;
+  T* y;
+  template <int L>
+  void run(i64 j) const {
+    avg_lanes<T, L, kGated>(a + 2 * j, b + 2 * j, kGated ? ga + 2 * j : nullptr,
+                            kGated ? gb + 2 * j : nullptr, y + j);
+  }
+  void one(i64 j) const {
+    T s = 0;
+    for (i64 k = 2 * j; k < 2 * j + 2; ++k)
+      s += gated_one<kGated>(a[k], ga + k) + gated_one<kGated>(b[k], gb + k);
+    y[j] = T(0.25) * s;
+  }
+};
+
+template <class T, bool kGated>
+struct Spread {
+  const T *y, *ga, *gb;
+  T *a, *b;
+  template <int L>
+  void run(i64 j) const {
+    spread_lanes<T, L, kGated>(y + j, kGated ? ga + 2 * j : nullptr, kGated ? gb + 2 * j : nullptr, a + 2 * j,
+                               b + 2 * j);
+  }
+  void one(i64 j) const {
+    for (i64 k = 2 * j; k < 2 * j + 2; ++k) {
+      a[k] = gated_one<kGated>(T(0.25) * y[j], ga + k);
+      b[k] = gated_one<kGated>(T(0.25) * y[j], gb + k);
+    }
+  }
+};
+
+}  // namespace
+
 template <class T>
-void avg_pairs(const T* a, const T* b, T* y, i64 n) {
-#pragma omp simd
-  for (i64 j = 0; j < n; ++j) y[j] = T(0.25) * ((a[2 * j] + a[2 * j + 1]) + (b[2 * j] + b[2 * j + 1]));
+void avg_pairs(const T* a, const T* b, const T* gate_a, const T* gate_b, T* y, i64 n) {
+  if (gate_a)
+    for_lanes(n, Avg<T, true>{a, b, gate_a, gate_b, y});
+  else
+    for_lanes(n, Avg<T, false>{a, b, nullptr, nullptr, y});
 }
 
 template <class T>
-void spread_pairs(const T* y, T* a, T* b, i64 n) {
-#pragma omp simd
-  for (i64 j = 0; j < n; ++j) {
-    const T v = T(0.25) * y[j];
-    a[2 * j] = v;
-    a[2 * j + 1] = v;
-    b[2 * j] = v;
-    b[2 * j + 1] = v;
-  }
+void spread_pairs(const T* y, const T* gate_a, const T* gate_b, T* a, T* b, i64 n) {
+  if (gate_a)
+    for_lanes(n, Spread<T, true>{y, gate_a, gate_b, a, b});
+  else
+    for_lanes(n, Spread<T, false>{y, nullptr, nullptr, a, b});
 }
 
 #define INSTANTIATE(T)                                                                               \
   template void product_of_runs(i64, i64, i64, const T*, const T*, const i64*, T*, i64);             \
   template void dots_of_runs(i64, i64, i64, i64, const T*, i64, i64, const T*, i64, const i64*, T*); \
-  template void avg_pairs(const T*, const T*, T*, i64);                                              \
-  template void spread_pairs(const T*, T*, T*, i64);
+  template void avg_pairs(const T*, const T*, const T*, const T*, T*, i64);                          \
+  template void spread_pairs(const T*, const T*, const T*, T*, T*, i64);
 INSTANTIATE(float)
 INSTANTIATE(double)
 #undef INSTANTIATE
