@@ -108,6 +108,7 @@ int run_main(int argc, char** argv) {
     add_evaluate(app, run);
     add_merge(app, run);
     add_env_replay(app, run);
+    add_new(app, run);
     add_ls(app, run);
     add_cp(app, run);
     add_schema(app, run);

@@ -1,105 +1,16 @@
-// The library as others use it: installed, found by find_package, with pipelines in shared objects of their
-// own (tests/outside/project), one that differentiates gradients and one with two losses and its own
-// examples.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <sys/wait.h>
-
+// Pipelines of others (tests/outside/project), one that differentiates gradients and one with two losses and
+// its own examples.
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "autograd/grad.h"
 #include "comm/group.h"
 #include "kernels/threads.h"
 #include "ops/create.h"
-#include "support/temp_dir.h"
+#include "outside_testing.h"
 #include "train/pipeline.h"
 
 namespace redco::test {
 namespace {
-
-using Json = nlohmann::json;
-using testing::HasSubstr;
-
-struct Ran {
-  int code = -1;
-  std::string said;
-};
-
-// `command` in `folder`, with standard output and error together.
-Ran shell(const std::string& folder, const std::string& command) {
-  const std::string log = folder + "/said";
-  const int status = std::system(("cd '" + folder + "' && { " + command + "; } > said 2>&1").c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), slurp(log)};
-}
-
-// The build tree: REDCO_BINARY is bin/redco in it.
-std::string build_dir() { return std::filesystem::path(REDCO_BINARY).parent_path().parent_path().string(); }
-
-// A variable of the build tree's CMakeCache.txt.
-std::string cached(const std::string& name) {
-  const std::string cache = slurp(build_dir() + "/CMakeCache.txt");
-  const std::size_t at = cache.find("\n" + name + ":");
-  if (at == std::string::npos) return "";
-  const std::size_t equals = cache.find('=', at);
-  return cache.substr(equals + 1, cache.find('\n', equals) - equals - 1);
-}
-
-class Outside : public testing::Test {
- protected:
-  // Installs the build tree, and builds the project against the prefix alone, once for all tests.
-  static void SetUpTestSuite() {
-    dir_ = new TempDir;
-    const std::string project = std::string(REDCO_SOURCE_DIR) + "/tests/outside/project";
-    for (const std::string& command :
-         {"cmake --install '" + build_dir() + "' --prefix '" + dir_->path() + "/prefix'",
-          "cmake -S '" + project + "' -B so -G '" + cached("CMAKE_GENERATOR") + "' -DCMAKE_CXX_COMPILER='" +
-              cached("CMAKE_CXX_COMPILER") + "' -DCMAKE_PREFIX_PATH='" + dir_->path() + "/prefix'",
-          std::string("cmake --build so -j 2")}) {
-      const Ran r = shell(dir_->path(), command);
-      ASSERT_EQ(r.code, 0) << command << "\n" << r.said;
-    }
-    spill(*dir_ / "job.yaml",
-          "parallel: {threads_per_rank: 1}\n"
-          "train: {max_steps: 10, learning_rate: 3.0e-3, schedule: constant, warmup_ratio: 0, seed: 3,\n"
-          "        clip_grad_norm: 1.0, logging_steps: 1}\n");
-  }
-  static void TearDownTestSuite() {
-    delete dir_;
-    dir_ = nullptr;
-  }
-  void SetUp() override { ASSERT_TRUE(std::filesystem::exists(*dir_ / "so/maml.so")); }
-
-  static Ran train(const std::string& pipeline, const std::string& workdir, const std::string& words) {
-    return shell(dir_->path(), "timeout 60 prefix/bin/redco train job.yaml pipeline=" + pipeline +
-                                   " workdir=" + workdir + " " + words);
-  }
-  // One run of a pipeline that must end well. Batches: 20 tasks by 4 are 5 steps an epoch, 32 transitions by
-  // 8 are 4.
-  static void good(const std::string& name, const std::string& workdir, const std::string& words) {
-    const std::string rows = name == "maml" ? "4" : "8";
-    const Ran r = train("./so/" + name + ".so", workdir, "train.global_batch_size=" + rows + " " + words);
-    ASSERT_EQ(r.code, 0) << name << " " << words << "\n" << r.said;
-  }
-  static std::string mesh(int dp, int mp) {
-    return "parallel.n_ranks=" + std::to_string(dp * mp) + " parallel.n_model_shards=" + std::to_string(mp);
-  }
-
-  // (step, name) -> losses and gradient norms of metrics.jsonl.
-  static std::map<std::pair<int, std::string>, double> losses(const std::string& workdir) {
-    std::istringstream lines(slurp(*dir_ / (workdir + "/metrics.jsonl")));
-    std::map<std::pair<int, std::string>, double> out;
-    for (std::string line; std::getline(lines, line);) {
-      const Json j = Json::parse(line);
-      for (const auto& [name, value] : j.items())
-        if (name.find("loss") != std::string::npos || name == "grad_norm") out[{j["step"], name}] = value;
-    }
-    return out;
-  }
-
-  static TempDir* dir_;
-};
-TempDir* Outside::dir_ = nullptr;
 
 // A sum of n fp32 numbers in another order differs by about sqrt(n) x 6e-8; the longest here are 6 points x
 // 32 units. AdamW passes a relative difference of a gradient on to the update, ten steps add up, and a step
@@ -217,7 +128,7 @@ TEST_F(Outside, WhatIsNoPipelineIsRefused) {
   spill(*dir_ / "text.so", "no shared object\n");
   const std::map<std::string, std::string> why = {
       {"./so/other_version.so",
-       "was built for another redco (pipeline version 1000001, this one is 2); build it again"},
+       "was built for another redco (pipeline version 1000001, this one is 3); build it again"},
       {"./so/no_pipeline.so", "is no pipeline: it lacks REDCO_PIPELINE(Class)"},
       {"./so/unlinked.so",
        "undefined symbol: _ZN5redco4goneEi; is it a shared object, built against this redco?"},

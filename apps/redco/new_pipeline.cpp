@@ -1,0 +1,208 @@
+// new: the skeleton of a user's own pipeline, which builds against the installed redco and trains as it is.
+#include <cctype>
+#include <cstdio>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/words.h"
+#include "commands.h"
+
+namespace redco::cli {
+namespace {
+
+// @NAME@ is the pipeline's name, @CLASS@ its class.
+constexpr const char* kSource =
+    R"text(// @NAME@: fits y = sin(x) as it stands. Change the data, the parameters and the loss to what you need.
+//
+// Nothing here knows of ranks: redco spreads the rows of a batch over replicas and cuts layers over model shards.
+#include <cmath>
+
+#include "redco.h"
+
+using namespace redco;
+
+// The job's `settings:`. Unknown keys and values outside a range are refused, with the place in the job.
+struct @CLASS@Settings {
+  i64 n_examples = 1024;
+  double noise = 0.1;
+  void visit(SettingsVisitor& v) {
+    v.field("n_examples", n_examples, "points to learn from").at_least(1).at_most(1 << 20);
+    v.field("noise", noise, "standard deviation of the noise on y").at_least(0);
+  }
+};
+
+class @CLASS@Pipeline : public Pipeline {
+ public:
+  // Parameters of its own. For a job's model leave params() out, and call model->apply(params, ...) in loss().
+  @CLASS@Pipeline() {
+    SpecBuilder b(params_);
+    b.linear("net.fc1", kHidden, 1, true, 2);
+    b.linear("net.fc2", 1, kHidden, true, 1 / std::sqrt(static_cast<double>(kHidden)));
+  }
+  const ModelParams& params() const override { return params_; }
+
+  // 1. This replica's examples -> tensors of the whole micro-batch, and what each loss term is divided by.
+  Batch collate(std::span<const Example> mine, const BatchShape& shape) const override {
+    Batch b;
+    b.shape = shape;
+    b.fields["x"] = value_rows(mine, shape, "x", {1});  // [rows, 1]
+    b.fields["y"] = value_rows(mine, shape, "y", {1});
+    b.weights["loss"] = static_cast<double>(mine.size());
+    return b;
+  }
+
+  // 2. The loss of a batch: a sum, not a mean. The first term is descended.
+  LossTerms loss(const ParamTree& params, const Batch& batch, const StepContext&) const override {
+    return {{"loss", sum_all(square(forward(params, batch["x"]) - batch["y"]))}};
+  }
+
+  // 3. An answer for each example: the members of a JSON object.
+  std::vector<std::string> predict(const ParamTree& params, std::span<const Example> examples,
+                                   const StepContext&) const override {
+    const i64 n = static_cast<i64>(examples.size());
+    const Batch b = collate(examples, {.rows = n, .mine = {0, n}});
+    std::vector<std::string> out;
+    for (const double y : to_values(forward(params, b["x"]))) out.push_back(fmt::format("\"prediction\": {}", y));
+    return out;
+  }
+
+  // The examples of an epoch, and those of an evaluation. For text in files leave both out: data.train and
+  // data.eval are then read and tokenized (train/lm_dataset.h).
+  std::shared_ptr<const Dataset> source(const ParamTree&, const StepContext&) override {
+    const auto own = own_settings<@CLASS@Settings>(settings->own);
+    return points(own.n_examples, own.noise, "train");
+  }
+  std::shared_ptr<const Dataset> evaluation() override { return points(256, 0, "eval"); }
+
+ private:
+  static constexpr i64 kHidden = 64;
+
+  static Tensor forward(const ParamTree& p, const Tensor& x) {
+    return dense(p, "net.fc2", tanh(dense(p, "net.fc1", x)));
+  }
+
+  // Drawn from train.seed, the step and `name`: the same on every rank.
+  static std::shared_ptr<const Dataset> points(i64 n, double noise, const std::string& name) {
+    const std::vector<double> u = to_values(random_uniform({n}, Context::current().key("x of " + name)));
+    const std::vector<double> e = to_values(random_normal({n}, Context::current().key("noise of " + name)));
+    std::vector<Example> out(n);
+    for (i64 i = 0; i < n; ++i) {
+      const double x = 6 * u[i] - 3;
+      out[i].ordinal = i;
+      out[i].values["x"] = {static_cast<float>(x)};
+      out[i].values["y"] = {static_cast<float>(std::sin(x) + noise * e[i])};
+    }
+    // The second argument changes when the data do: a resumed run must have the same.
+    return std::make_shared<ExampleList>(std::move(out), fmt::format("sine, {} {} points", n, name));
+  }
+
+  ModelParams params_;
+};
+
+REDCO_PIPELINE(@CLASS@Pipeline)
+)text";
+
+constexpr const char* kCmake = R"text(cmake_minimum_required(VERSION 3.25)
+project(@NAME@_pipeline LANGUAGES CXX)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+find_package(redco @VERSION@ REQUIRED)
+add_library(@NAME@_pipeline MODULE @NAME@.cpp)
+set_target_properties(@NAME@_pipeline PROPERTIES PREFIX "" OUTPUT_NAME @NAME@)
+target_link_libraries(@NAME@_pipeline PRIVATE redco::redco)
+)text";
+
+constexpr const char* kJob = R"text(# redco train job.yaml
+pipeline: ./build/@NAME@.so
+workdir: runs/@NAME@
+train: {global_batch_size: 32, n_epochs: 20, learning_rate: 5.0e-3}
+eval: {every_n_epochs: 5}
+settings: {n_examples: 1024, noise: 0.1}
+)text";
+
+constexpr const char* kReadme = R"text(# @NAME@
+A pipeline for redco, in [`@NAME@.cpp`](@NAME@.cpp): `collate`, `loss` and `predict`, written as for one device.
+
+    cmake -S . -B build -DCMAKE_PREFIX_PATH=PREFIX     # PREFIX: where redco is installed
+    cmake --build build
+    redco train job.yaml
+    redco train job.yaml parallel.n_ranks=2 workdir=runs/two                              # two replicas
+    redco train job.yaml parallel.n_ranks=2 parallel.n_model_shards=2 workdir=runs/cut    # or a model cut in two
+
+All that a pipeline can say is in redco's header `train/pipeline.h`. Build again after redco is upgraded.
+)text";
+
+std::string filled(std::string text, const std::map<std::string, std::string>& words) {
+  for (const auto& [word, value] : words)
+    for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += value.size())
+      text.replace(at, word.size(), value);
+  return text;
+}
+
+// z_loss -> ZLoss.
+std::string class_name(const std::string& name) {
+  std::string out;
+  bool upper = true;
+  for (const char c : name) {
+    if (c != '_') out += upper ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+    upper = c == '_';
+  }
+  return out;
+}
+
+void check_name(const std::string& name) {
+  constexpr std::size_t kLongest = 64;
+  const auto letter = [](char c) { return c >= 'a' && c <= 'z'; };
+  bool good = !name.empty() && name.size() <= kLongest && letter(name[0]);
+  for (const char c : name) good = good && (letter(c) || c == '_' || (c >= '0' && c <= '9'));
+  if (!good)
+    throw UsageError(
+        "'{}' can't name a pipeline; expected small letters, digits and underscores, beginning with a letter "
+        "(at most {}), as in z_loss",
+        excerpt(name), kLongest);
+}
+
+void write_pipeline(const std::string& name, const std::string& folder) {
+  check_name(name);
+  if (exists(folder) && !(is_folder(folder) && std::filesystem::is_empty(folder)))
+    throw UsageError("{} exists; name another pipeline, or another folder with --to", folder);
+  const std::string version = REDCO_VERSION;
+  const std::map<std::string, std::string> words = {
+      {"@NAME@", name}, {"@CLASS@", class_name(name)}, {"@VERSION@", version.substr(0, version.rfind('.'))}};
+  make_dirs(folder);
+  const std::pair<std::string, const char*> files[] = {
+      {name + ".cpp", kSource}, {"CMakeLists.txt", kCmake}, {"job.yaml", kJob}, {"README.md", kReadme}};
+  for (const auto& [file, text] : files) write_file_durable(join_path(folder, file), filled(text, words));
+  info(
+      "wrote {0}/{1}.cpp, CMakeLists.txt, job.yaml and README.md; now: cd {0} && cmake -S . -B build && "
+      "cmake --build build && redco train job.yaml",
+      folder, name);
+}
+
+}  // namespace
+
+void add_new(CLI::App& app, Invocation& run) {
+  struct Options {
+    std::string name, folder;
+  };
+  auto o = std::make_shared<Options>();
+  CLI::App* c =
+      add_command(app, "new", "Begin a pipeline of one's own",
+                  "  redco new pipeline z_loss        writes z_loss/, which builds and trains as it is\n");
+  c->require_subcommand(1);
+  CLI::App* p =
+      add_command(*c, "pipeline", "write a skeleton: source, CMakeLists.txt, job and README",
+                  "  redco new pipeline z_loss\n"
+                  "  cd z_loss && cmake -S . -B build && cmake --build build && redco train job.yaml\n");
+  p->add_option("NAME", o->name, "its name: small letters, digits and underscores")->required();
+  p->add_option("--to", o->folder, "the folder to write; default: NAME");
+  p->callback([o, &run] {
+    write_pipeline(o->name, o->folder.empty() ? o->name : o->folder);
+    run.exit_code = 0;
+  });
+}
+
+}  // namespace redco::cli
