@@ -181,6 +181,9 @@ void check_train(const JobConfig& job, JobUse use, Checks& c) {
     c.problem("{} is more than {}; the learning rate would never be reached",
               c.cite("train.warmup_steps", *t.warmup_steps), c.cite("train.max_steps", *t.max_steps));
   }
+  if (t.momentum > 0 && t.optimizer != "sgd")
+    c.problem("{} is of optimizer sgd, and train.optimizer is {}; remove one",
+              c.cite("train.momentum", t.momentum), t.optimizer);
   const SaveBestSettings& best = job.checkpoint.save_best_by;
   // What the built-in pipeline evaluates; metrics of a user's pipeline are known to that pipeline alone.
   const PipelineInfo* info = pipeline_info(job.pipeline);
