@@ -237,6 +237,60 @@ Json bert_size(i64 width, i64 layers, i64 heads) {
           {"intermediate_size", 4 * width}};
 }
 
+// google/vit-*-patch16-224
+Json vit() {
+  return {{"architectures", Json::array({"ViTForImageClassification"})},
+          {"model_type", "vit"},
+          {"image_size", 224},
+          {"patch_size", 16},
+          {"num_channels", 3},
+          {"hidden_act", "gelu"},
+          {"hidden_dropout_prob", 0.0},
+          {"attention_probs_dropout_prob", 0.0},
+          {"qkv_bias", true},
+          {"layer_norm_eps", 1e-12},
+          {"initializer_range", 0.02},
+          {"num_labels", 1000}};
+}
+
+// nlpconnect/vit-gpt2-image-captioning
+Json vit_gpt2() {
+  Json encoder = with(vit(), bert_size(768, 12, 12));
+  encoder.erase("architectures");
+  encoder.erase("num_labels");
+  Json decoder = with(gpt2(), gpt_size(768, 12, 12));
+  decoder.update({{"is_decoder", true}, {"add_cross_attention", true}});
+  return {{"architectures", Json::array({"VisionEncoderDecoderModel"})},
+          {"model_type", "vision-encoder-decoder"},
+          {"encoder", std::move(encoder)},
+          {"decoder", std::move(decoder)},
+          {"is_encoder_decoder", true},
+          {"decoder_start_token_id", 50256},
+          {"bos_token_id", 50256},
+          {"eos_token_id", 50256},
+          {"pad_token_id", 50256},
+          {"tie_word_embeddings", false}};
+}
+
+// Tolstikhin et al. 2021, table 1; parameters as timm's mixer_*_224.
+Json mixer() {
+  return {{"architectures", Json::array({"MlpMixerForImageClassification"})},
+          {"model_type", "mlp-mixer"},
+          {"image_size", 224},
+          {"num_channels", 3},
+          {"hidden_act", "gelu"},
+          {"layer_norm_eps", 1e-6},
+          {"initializer_range", 0.02},
+          {"num_labels", 1000}};
+}
+Json mixer_size(i64 patch, i64 width, i64 layers, i64 tokens, i64 channels) {
+  return {{"patch_size", patch},
+          {"hidden_size", width},
+          {"num_hidden_layers", layers},
+          {"tokens_mlp_dim", tokens},
+          {"channels_mlp_dim", channels}};
+}
+
 std::vector<Preset> presets() {
   return {
       {"gpt2", gpt2, gpt_size(768, 12, 12)},
@@ -299,6 +353,14 @@ std::vector<Preset> presets() {
       {"bert-large-uncased", bert, bert_size(1024, 24, 16)},
       {"roberta-base", roberta, bert_size(768, 12, 12)},
       {"roberta-large", roberta, bert_size(1024, 24, 16)},
+      {"vit-base-patch16-224", vit, bert_size(768, 12, 12)},
+      {"vit-large-patch16-224", vit, bert_size(1024, 24, 16)},
+      {"vit-gpt2", vit_gpt2, Json::object()},
+      {"mixer-s-32", mixer, mixer_size(32, 512, 8, 256, 2048)},
+      {"mixer-s-16", mixer, mixer_size(16, 512, 8, 256, 2048)},
+      {"mixer-b-32", mixer, mixer_size(32, 768, 12, 384, 3072)},
+      {"mixer-b-16", mixer, mixer_size(16, 768, 12, 384, 3072)},
+      {"mixer-l-16", mixer, mixer_size(16, 1024, 24, 512, 4096)},
   };
 }
 

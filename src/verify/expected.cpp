@@ -186,7 +186,7 @@ bool Expected::is_input(const std::string& name) const {
   return name == "input_ids" || name == "attention_mask" || name == "labels" || name == "gen_input_ids" ||
          name == "gen_attention_mask" || name == "padded_input_ids" || name == "padded_attention_mask" ||
          name == "decoder_input_ids" || name == "token_type_ids" || name == "pixel_values" ||
-         name == "image_uint8";
+         name == "image_uint8" || name == "features";
 }
 
 std::string Expected::why_not(const std::string&) const { return "unknown tensor"; }

@@ -14,7 +14,7 @@ namespace {
 
 bool is_encoder(const Model& model) {
   return model.task() == ModelTask::masked_lm || model.task() == ModelTask::sequence_classification ||
-         model.task() == ModelTask::image_classification;
+         model.task() == ModelTask::image_classification || model.task() == ModelTask::vector_regression;
 }
 bool reads_images(const Model& model) {
   return model.task() == ModelTask::image_classification || model.task() == ModelTask::image_captioning;
@@ -44,14 +44,25 @@ void set_targets(TaskInputs& in, const Shape& shape, const std::vector<i32>& tar
   in.targets = from_ids(shape, targets, batch_layout());
 }
 
-Tensor read_images(const Expected& e) {
-  const std::vector<double> values = e.values("pixel_values");
-  const std::vector<float> pixels(values.begin(), values.end());
-  return from_values(e.shape("pixel_values"), std::span(pixels), batch_layout());
+// Numbers of the file, a row of them for each example.
+Tensor read_values(const Expected& e, const std::string& name) {
+  const std::vector<double> values = e.values(name);
+  const std::vector<float> floats(values.begin(), values.end());
+  return from_values(e.shape(name), std::span(floats), batch_layout());
 }
+Tensor read_images(const Expected& e) { return read_values(e, "pixel_values"); }
 
-// One class a row.
-void set_classes(TaskInputs& in, const Expected& e, i64 rows) {
+// One class a row, or the values of a regression.
+void set_labels(TaskInputs& in, const Model& model, const Expected& e, i64 rows) {
+  if (model.problem_type() == "regression" && e.has("labels")) {
+    const Shape shape = {rows, model.num_labels()};
+    if (e.shape("labels") != shape)
+      throw ContentsError("[verify] {}: 'labels' has shape {}, expected {}", e.path(),
+                          to_string(e.shape("labels")), to_string(shape));
+    in.values = read_values(e, "labels");
+    in.n_targets = numel(shape);
+    return;
+  }
   const std::vector<i32> classes = e.has("labels") ? e.row_ids("labels") : std::vector<i32>(rows, -100);
   if (static_cast<i64>(classes.size()) != rows)
     throw ContentsError("[verify] {}: {} 'labels' for {} rows of inputs", e.path(), classes.size(), rows);
@@ -62,7 +73,12 @@ TaskInputs read_encoder_inputs(const Model& model, const Expected& e) {
   TaskInputs in;
   if (reads_images(model)) {
     in.encoder.pixel_values = read_images(e);
-    set_classes(in, e, in.encoder.pixel_values.size(0));
+    set_labels(in, model, e, in.encoder.pixel_values.size(0));
+    return in;
+  }
+  if (model.n_features() > 0) {
+    in.encoder.features = read_values(e, "features");
+    set_labels(in, model, e, in.encoder.features.size(0));
     return in;
   }
   const Layout rows = batch_layout();
@@ -77,7 +93,7 @@ TaskInputs read_encoder_inputs(const Model& model, const Expected& e) {
     set_targets(in, shape, ids_like(e, "labels", "input_ids", -100));
     return in;
   }
-  set_classes(in, e, shape[0]);
+  set_labels(in, model, e, shape[0]);
   return in;
 }
 
@@ -102,7 +118,7 @@ TaskInputs read_task_inputs(const Model& model, const Expected& e) {
     throw ContentsError("[verify] {}: a {} model needs 'decoder_input_ids' or 'labels'", e.path(),
                         name_of(model.task()));
   const bool images = reads_images(model);
-  if (!images) e.check_ids("input_ids", model.vocab_size());
+  if (!images && model.n_features() == 0) e.check_ids("input_ids", model.vocab_size());
   if (is_encoder(model)) return read_encoder_inputs(model, e);
   Tensor ids, key_mask;
   std::vector<i32> mask;
@@ -178,8 +194,8 @@ Tensor task_logits(const Model& model, const ParamTree& params, const TaskInputs
 }
 
 Tensor task_loss(const TaskInputs& in, const Tensor& logits) {
-  return scale(sum_all(cross_entropy(logits, in.targets)),
-               in.n_targets ? 1.0 / static_cast<double>(in.n_targets) : 0.0);
+  const Tensor losses = in.values.defined() ? square(logits - in.values) : cross_entropy(logits, in.targets);
+  return scale(sum_all(losses), in.n_targets ? 1.0 / static_cast<double>(in.n_targets) : 0.0);
 }
 
 }  // namespace redco

@@ -13,6 +13,7 @@ struct TaskInputs {
   EncoderInputs encoder;  // of two stacks, or of an encoder alone
   DecoderInputs decoder;  // without the memory
   Tensor targets;  // i32, [B, T] or, of rows' classes, [B]: what the logits are to say; negative: not asked
+  Tensor values{};  // of regressions in place of targets: [B, labels]
   i64 n_targets = 0;
 };
 
@@ -25,7 +26,7 @@ TaskInputs read_task_inputs(const Model& model, const Expected& expected);
 Tensor task_logits(const Model& model, const ParamTree& params, const TaskInputs& in, ApplyOptions o = {},
                    std::map<std::string, Tensor>* hidden = nullptr);
 
-// The mean over the targets, one element.
+// The mean over the targets, one element: cross-entropy, or the square of the error.
 Tensor task_loss(const TaskInputs& in, const Tensor& logits);
 
 }  // namespace redco

@@ -38,9 +38,16 @@ Json minimal(const std::string& family) {
             {"num_hidden_layers", 2},
             {"num_attention_heads", 2},
             {"intermediate_size", 16}};
+  if (family == "mlp-mixer")
+    return {{"model_type", family},
+            {"hidden_size", 8},
+            {"num_hidden_layers", 2},
+            {"tokens_mlp_dim", 4},
+            {"channels_mlp_dim", 16}};
+  if (family == "mlp") return {{"model_type", family}, {"input_size", 3}, {"hidden_sizes", {8, 8}}};
   if (family == "vision-encoder-decoder")
     return {{"model_type", family}, {"encoder", minimal("vit")}, {"decoder", minimal("gpt2")}};
-  if (family == "bert" || family == "roberta")
+  if (family == "bert" || family == "roberta" || family == "performer")
     return {{"model_type", family},   {"vocab_size", 11},         {"hidden_size", 8},
             {"num_hidden_layers", 2}, {"num_attention_heads", 2}, {"intermediate_size", 16}};
   return {{"model_type", family},    {"vocab_size", 11},         {"hidden_size", 8},

@@ -26,7 +26,8 @@ std::string param_name(const ::testing::TestParamInfo<Fixtures::ParamType>& info
 INSTANTIATE_TEST_SUITE_P(Families, Fixtures,
                          ::testing::Combine(::testing::Values("gpt2", "gptj", "opt", "llama", "t5", "t5-v1_1",
                                                               "bart", "bert-seqcls", "bert-mlm",
-                                                              "roberta-seqcls", "vit", "vit-gpt2"),
+                                                              "roberta-seqcls", "vit", "vit-gpt2",
+                                                              "mlp-mixer", "performer", "mlp"),
                                             ::testing::ValuesIn(kMeshes)),
                          param_name);
 

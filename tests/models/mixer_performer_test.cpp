@@ -1,0 +1,84 @@
+// Models that are no standard transformers are cut by the automatic rules all the same; random features.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "models/model_testing.h"
+
+namespace redco::testing {
+namespace {
+
+// Parameter -> the dim that is cut over two shards; -1: none.
+std::map<std::string, int> cuts(const Model& model) {
+  std::map<std::string, int> out;
+  const ShardedSpecs sharded = shard_specs(model.params().specs, 2);
+  for (size_t i = 0; i < sharded.layouts.size(); ++i)
+    out[model.params().specs[i].name] = sharded.sharding.rules[i].dim;
+  return out;
+}
+
+// Both MLPs of a block: the first layer along its output, the second along its input.
+TEST(Mixer, IsCutByTheRules) {
+  const auto dims = cuts(*load_model(fixture("mlp-mixer")));
+  for (const char* block : {"blocks.0.", "blocks.1."})
+    for (const char* mlp : {"mlp_tokens", "mlp_channels"}) {
+      const std::string name = std::string(block) + mlp;
+      EXPECT_EQ(dims.at(name + ".fc1.weight"), 0) << name;
+      EXPECT_EQ(dims.at(name + ".fc1.bias"), 0) << name;
+      EXPECT_EQ(dims.at(name + ".fc2.weight"), 1) << name;
+      EXPECT_EQ(dims.at(name + ".fc2.bias"), -1) << name;
+    }
+  EXPECT_EQ(dims.at("blocks.0.norm1.weight"), -1);
+}
+
+// q, k and v by heads, what follows them along its input; random features stay whole.
+TEST(Performer, IsCutByTheRules) {
+  const auto dims = cuts(*load_model(fixture("performer")));
+  for (const char* layer : {"performer.encoder.layer.0.", "performer.encoder.layer.1."}) {
+    const std::string at = layer;
+    for (const char* name : {"query", "key", "value"})
+      EXPECT_EQ(dims.at(at + "attention." + name + ".weight"), 0);
+    EXPECT_EQ(dims.at(at + "attention.output.weight"), 1);
+    EXPECT_EQ(dims.at(at + "attention.random_features"), -1);
+    EXPECT_EQ(dims.at(at + "mlp.fc1.weight"), 0);
+    EXPECT_EQ(dims.at(at + "mlp.fc2.weight"), 1);
+  }
+}
+
+// Random features: orthogonal D at a time, as long as normal vectors, the same on every mesh. With many of
+// them phi(q) phi(k) comes near exp(q k / sqrt(D)).
+TEST(Performer, DrawsOrthogonalFeatures) {
+  const i64 D = 8, M = 24;
+  ModelParams params;
+  params.specs.push_back({.name = "w",
+                          .shape = {M * D},
+                          .stored = {"w", {M * D}},
+                          .init = {.kind = Init::Kind::orthogonal, .width = D},
+                          .buffer = true});
+  std::map<int, std::vector<double>> drawn;
+  for (const Mesh mesh : {Mesh{1, 1}, Mesh{2, 2}})
+    run_threads(mesh.ranks(), [&](Group& world) {
+      Context context(mesh, world.split(0));
+      Context::Use use(context);
+      ParamTree tree = make_params(params, shard_specs(params.specs, mesh.mp).layouts);
+      initialize(tree, 7);
+      const std::vector<double> values = to_values(tree.values()[0]);
+      if (world.rank() == 0) drawn[mesh.ranks()] = values;
+    });
+  EXPECT_EQ(drawn[1], drawn[4]);
+  const std::vector<double>& w = drawn[1];
+  double lengths = 0;
+  for (i64 a = 0; a < M; ++a)
+    for (i64 b = a / D * D; b <= a; ++b) {
+      double dot = 0;
+      for (i64 i = 0; i < D; ++i) dot += w[a * D + i] * w[b * D + i];
+      if (a == b)
+        lengths += dot;
+      else
+        EXPECT_NEAR(dot, 0, 1e-5);  // fp32 rounding of vectors about sqrt(8) long
+    }
+  // The mean of M chi-squares with D degrees has a standard deviation of sqrt(2 D / M) = 0.8: within 4 of it.
+  EXPECT_NEAR(lengths / M, D, 3.3);
+}
+
+}  // namespace
+}  // namespace redco::testing
