@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/words.h"
+#include "data/builtin_labelled.h"
 #include "data/drawn_images.h"
 #include "data/epoch_order.h"
 
@@ -113,8 +114,12 @@ struct Builtin {
   const char* name;
   std::string (*lines)(bool evaluation);  // JSONL
 };
-constexpr Builtin kBuiltins[] = {{"chat", chat_lines}, {"copy", copies},   {"reverse", reversed},
-                                 {"sort", sorted},     {"shapes", shapes}, {"glyphs", glyphs}};
+constexpr Builtin kBuiltins[] = {{"chat", chat_lines},         {"copy", copies},
+                                 {"reverse", reversed},        {"sort", sorted},
+                                 {"shapes", shapes},           {"glyphs", glyphs},
+                                 {"reviews", review_lines},    {"statements", statement_lines},
+                                 {"shopping", shopping_lines}, {"ages", age_lines},
+                                 {"function", function_lines}};
 
 }  // namespace
 

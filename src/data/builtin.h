@@ -18,6 +18,10 @@ std::vector<std::string> builtin_names();
 //                    4000 and 200 pairs of a string of letters and the same, or backwards, or in order
 //   builtin:shapes   4000 and 200 drawn images with captions, which follow from the image
 //   builtin:glyphs   2000 and 400 drawn images of ten signs, with labels
+//   builtin:reviews, builtin:statements
+//                    2000 and 200 texts, and pairs of texts, with labels
+//   builtin:shopping, builtin:ages, builtin:function
+//                    2000 and 200 texts, pairs of texts and vectors with values (data/builtin_labelled.h)
 std::vector<std::string> data_files(const std::vector<std::string>& paths, bool evaluation,
                                     const std::string& folder);
 

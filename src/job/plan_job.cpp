@@ -1,5 +1,7 @@
 #include "job/plan_job.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/words.h"
 #include "job/assemble.h"
@@ -75,13 +77,14 @@ PlanReport plan_job(const JobConfig& job) {
   } else if (!r.global_batch) {
     r.assumed.push_back("train.global_batch_size is not given: the micro-batch on every replica is a step");
   }
-  const i64 most = model ? model->max_length() : 1;
+  const bool rows_have_length = model && model->max_length() > 0;  // vectors have none
+  const i64 most = rows_have_length ? model->max_length() : 1;
   r.length = job.data.max_length.value_or(most);
   r.target_length = job.data.max_target_length.value_or(r.length);
   const bool silent = !job.data.max_length && !(job.data.max_source_length && job.data.max_target_length);
-  if (silent && model)
+  if (silent && rows_have_length)
     r.assumed.push_back(fmt::format("data.max_length is not given: the model's {} positions", r.length));
-  if (model && r.length > model->length_limit())
+  if (rows_have_length && r.length > model->length_limit())
     throw UsageError("[data] data.max_length={} ({}) is more than the model's {} positions", r.length,
                      job.origins.where("data.max_length"), most);
   r.length = job.data.max_source_length.value_or(r.length);

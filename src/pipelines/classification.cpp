@@ -137,7 +137,8 @@ class Classification : public Pipeline {
       truth.push_back(static_cast<i64>(examples[i].values.at("targets").at(0)));
     }
     const ClassScores s = class_scores(predicted, truth);
-    if (classes().size() <= 20) info("[eval] {}", confusion_table(predicted, truth));
+    const bool all = eval_data && eval_data->size() == static_cast<i64>(examples.size());
+    if (all && classes().size() <= 20) info("[eval] {}", confusion_table(predicted, truth));
     return wanted_metrics("classification", settings->eval.metrics,
                           {{"accuracy", s.accuracy},
                            {"f1", classes().size() == 2 ? s.f1_binary : s.f1_macro},
@@ -166,7 +167,7 @@ class Classification : public Pipeline {
       classes_.emplace(std::move(names));
       if (classes_->size() != n)
         throw UsageError("[data] data.label_names has {} classes, the model {}", classes_->size(), n);
-      data_ = std::make_unique<LabelledData>(*model, tokenizer, settings->data, LabelledTargets{classes_, 1});
+      data_ = std::make_unique<LabelledData>(*model, tokenizer, *settings, LabelledTargets{classes_, 1});
     }
     return *data_;
   }
@@ -231,9 +232,13 @@ std::map<std::string, std::string> classification_config(const Model& model, con
     id2label[std::to_string(i)] = names[i];
     label2id[names[i]] = i;
   }
-  return {{"num_labels", std::to_string(names.size())},
-          {"id2label", id2label.dump()},
-          {"label2id", label2id.dump()}};
+  std::map<std::string, std::string> out = {{"num_labels", std::to_string(names.size())},
+                                            {"id2label", id2label.dump()},
+                                            {"label2id", label2id.dump()}};
+  // A network of vectors is one for values, unless its config says so.
+  if (!r.has_head && model.problem_type() == "regression" && !r.given("problem_type"))
+    out["problem_type"] = "\"single_label_classification\"";
+  return out;
 }
 
 }  // namespace redco

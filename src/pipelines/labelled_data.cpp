@@ -105,8 +105,8 @@ class LabelledData::Images : public Dataset {
  public:
   // `read`: get() reads the pixels. UsageError, ContentsError.
   Images(const std::vector<std::string>& files, const DataSettings& s, const LabelledTargets& targets,
-         const ImagePreprocess& preprocess, bool read)
-      : preprocess_(preprocess), targets_(targets), read_(read) {
+         const ImagePreprocess& preprocess, const ImageSource& source, bool read)
+      : preprocess_(preprocess), targets_(targets), read_(read), source_(source) {
     for (std::size_t k = 0; k < files.size(); ++k) {
       if (is_folder(files[k]) || is_zip(files[k])) {
         add_folder(files[k]);
@@ -142,9 +142,9 @@ class LabelledData::Images : public Dataset {
     const Place& p = places_[static_cast<std::size_t>(i)];
     const std::string at = where(p);
     if (p.idx >= 0) return preprocess_(idx_[static_cast<std::size_t>(p.idx)].at(p.image), at);
-    const std::string bytes = p.folder >= 0 ? folders_[static_cast<std::size_t>(p.folder)].read(p.image)
-                                            : stores_[static_cast<std::size_t>(p.store)].read(p.name);
-    return preprocess_(decode_image(bytes, at), at);
+    if (p.folder >= 0)
+      return preprocess_(decode_image(folders_[static_cast<std::size_t>(p.folder)].read(p.image), at), at);
+    return preprocess_(source_.read(p.name, line_folders_[static_cast<std::size_t>(p.lines)]), at);
   }
   std::string fingerprint() const override { return hasher_.digest128().hex(); }
   bool concurrent() const override { return true; }
@@ -156,9 +156,9 @@ class LabelledData::Images : public Dataset {
 
  private:
   struct Place {
-    i64 idx = -1, folder = -1, store = -1;  // which of them
+    i64 idx = -1, folder = -1, lines = -1;  // which of the files, the folders, the files of lines
     i64 image = 0;                          // in it
-    std::string name;                       // in the store
+    std::string name;                       // that a line gives
     std::vector<float> targets;
     std::string id;
   };
@@ -166,7 +166,7 @@ class LabelledData::Images : public Dataset {
   std::string where(const Place& p) const {
     if (p.idx >= 0) return fmt::format("{}: image {}", idx_names_[static_cast<std::size_t>(p.idx)], p.image);
     return p.folder >= 0 ? folders_[static_cast<std::size_t>(p.folder)].where(p.image)
-                         : stores_[static_cast<std::size_t>(p.store)].where(p.name);
+                         : source_.where(p.name, line_folders_[static_cast<std::size_t>(p.lines)]);
   }
 
   void add(Place p, const std::vector<std::string>& label, const std::string& at) {
@@ -214,17 +214,15 @@ class LabelledData::Images : public Dataset {
   }
 
   void add_lines(const std::string& path, const DataSettings& s) {
-    stores_.push_back(FileStore::open(s.images.value_or(parent_path(path))));
+    line_folders_.push_back(parent_path(path));
     LabelledReader rows(path, s, LabelledInput::image);
     for (LabelledRow row;;) {
       try {
         if (!rows.next(row)) return;
         Place p;
-        p.store = static_cast<i64>(stores_.size()) - 1;
+        p.lines = static_cast<i64>(line_folders_.size()) - 1;
         p.name = row.image;
         p.id = row.id;
-        if (!stores_.back().has(row.image))
-          throw ContentsError("{}: there is no {}", rows.where(), stores_.back().where(row.image));
         add(p, row.label, rows.where());
       } catch (const ContentsError&) {
         if (!s.skip_bad) throw;
@@ -238,10 +236,24 @@ class LabelledData::Images : public Dataset {
   std::vector<IdxImages> idx_;
   std::vector<std::string> idx_names_;
   std::vector<ImageFolder> folders_;
-  std::vector<FileStore> stores_;
+  const ImageSource& source_;
+  std::vector<std::string> line_folders_;
   std::vector<Place> places_;
   Hasher hasher_;
 };
+
+LabelledData::LabelledData(const Model& model, const Tokenizer* tokenizer, const PipelineSettings& settings,
+                           LabelledTargets targets)
+    : model_(model),
+      tokenizer_(tokenizer),
+      settings_(settings.data),
+      targets_(std::move(targets)),
+      model_folder_(settings.model_folder) {}
+
+const ImageSource& LabelledData::images() const {
+  if (!images_) images_ = std::make_unique<ImageSource>(settings_.images);
+  return *images_;
+}
 
 i64 LabelledData::max_length(i64 wanted) const {
   if (labelled_input_of(model_) != LabelledInput::text) return 0;
@@ -270,13 +282,13 @@ LabelledSource LabelledData::source(const DataRequest& request) const {
 
 std::shared_ptr<const Dataset> LabelledData::open(const DataRequest& request) {
   Group& world = Context::current().world();
-  const bool images = labelled_input_of(model_) == LabelledInput::image;
+  const bool of_images = labelled_input_of(model_) == LabelledInput::image;
   std::string built;  // of images: their files, one a line
   LabelledSource s;
   world.together([&] { s = source(request); });
   world.on_first([&] {
     s.paths = data_files(request.files, request.evaluation, request.cache);
-    if (!images)
+    if (!of_images)
       built = build_labelled_index(s, request.cache);
     else
       for (const std::string& f : s.paths) built += f + "\n";
@@ -284,18 +296,16 @@ std::shared_ptr<const Dataset> LabelledData::open(const DataRequest& request) {
   built = world.agree(built);
   std::shared_ptr<const Dataset> data;
   world.together([&] {
-    if (!images) {
+    if (!of_images) {
       data = std::make_shared<IndexedExamples>(LabelledIndex::open(built), s);
       return;
     }
     s.paths.clear();
     for (std::size_t begin = 0, end; (end = built.find('\n', begin)) != std::string::npos; begin = end + 1)
       s.paths.push_back(built.substr(begin, end - begin));
-    const ImageShape shape = model_.image_shape();
-    preprocess_.emplace(request.model_folder, shape.channels, shape.height, shape.width,
-                        settings_.resize_images);
     // An evaluation's examples are held all at once: their pixels are read batch by batch.
-    auto all = std::make_shared<Images>(s.paths, settings_, targets_, *preprocess_, !request.evaluation);
+    auto all = std::make_shared<Images>(s.paths, settings_, targets_, preprocess(request.model_folder),
+                                        images(), !request.evaluation);
     if (request.evaluation) evaluation_ = all;
     data = all;
   });
@@ -326,12 +336,14 @@ std::vector<float> LabelledData::pixels_of(const Example& e) const {
   if (const auto it = e.ids.find("image"); it != e.ids.end() && evaluation_)
     return evaluation_->pixels(it->second.at(0));
   const std::string path = Json::parse(e.text).at("image");
+  return preprocess(model_folder_)(images().read(path, "."), images().where(path, "."));
+}
+
+const ImagePreprocess& LabelledData::preprocess(const std::string& folder) const {
   const ImageShape shape = model_.image_shape();
-  const ImagePreprocess preprocess =
-      preprocess_ ? *preprocess_
-                  : ImagePreprocess("", shape.channels, shape.height, shape.width, settings_.resize_images);
-  const std::string at = settings_.images ? join_path(*settings_.images, path) : path;
-  return preprocess(decode_image(read_file(at, FileStore::kMaxFile), at), at);
+  if (!preprocess_)
+    preprocess_.emplace(folder, shape.channels, shape.height, shape.width, settings_.resize_images);
+  return *preprocess_;
 }
 
 void LabelledData::collate(std::span<const Example> mine, Batch& b) const {

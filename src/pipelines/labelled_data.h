@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "data/image_preprocess.h"
+#include "data/image_source.h"
 #include "data/labelled_index.h"
 #include "train/pipeline.h"
 
@@ -32,9 +33,8 @@ struct LabelledTargets {
 // The examples of one pipeline, opened and collated.
 class LabelledData {
  public:
-  LabelledData(const Model& model, const Tokenizer* tokenizer, const DataSettings& settings,
-               LabelledTargets targets)
-      : model_(model), tokenizer_(tokenizer), settings_(settings), targets_(std::move(targets)) {}
+  LabelledData(const Model& model, const Tokenizer* tokenizer, const PipelineSettings& settings,
+               LabelledTargets targets);
 
   // Collective. Texts and vectors: TSV, CSV and JSONL; images: IDX files (images, then their labels), folders
   // and .zip archives of a folder a class, or lines that name images. UsageError, ContentsError: see
@@ -57,13 +57,17 @@ class LabelledData {
 
   LabelledSource source(const DataRequest& request) const;
   i64 max_length(i64 wanted) const;
+  const ImagePreprocess& preprocess(const std::string& folder) const;
+  const ImageSource& images() const;
   std::vector<float> pixels_of(const Example& e) const;
 
   const Model& model_;
   const Tokenizer* tokenizer_;
   DataSettings settings_;
   LabelledTargets targets_;
-  std::optional<ImagePreprocess> preprocess_;
+  std::string model_folder_;
+  mutable std::unique_ptr<const ImageSource> images_;
+  mutable std::optional<ImagePreprocess> preprocess_;
   std::shared_ptr<const Images> evaluation_;
 };
 

@@ -113,7 +113,7 @@ class Regression : public Pipeline {
   LabelledData& data() const {
     if (!data_) {
       params();
-      data_ = std::make_unique<LabelledData>(*model, tokenizer, settings->data,
+      data_ = std::make_unique<LabelledData>(*model, tokenizer, *settings,
                                              LabelledTargets{{}, model->num_labels()});
     }
     return *data_;

@@ -99,6 +99,26 @@ class Reports {
   std::optional<Progress> bar_;
 };
 
+// [CLS] text [SEP], and [CLS] text [SEP] pair [SEP] of types 0 and 1, where both are special tokens.
+Json bert_template(const std::vector<std::string>& special) {
+  Json tokens = Json::object();
+  for (const char* name : {"[CLS]", "[SEP]"}) {
+    const auto it = std::find(special.begin(), special.end(), name);
+    if (it == special.end()) return nullptr;
+    tokens[name] = {{"id", name}, {"ids", {it - special.begin()}}, {"tokens", {name}}};
+  }
+  const auto part = [](const char* kind, const char* id, int type) -> Json {
+    return {{kind, {{"id", id}, {"type_id", type}}}};
+  };
+  const Json cls = part("SpecialToken", "[CLS]", 0), a = part("Sequence", "A", 0);
+  const Json end = part("SpecialToken", "[SEP]", 0), b = part("Sequence", "B", 1),
+             end_b = part("SpecialToken", "[SEP]", 1);
+  return {{"type", "TemplateProcessing"},
+          {"single", {cls, a, end}},
+          {"pair", {cls, a, end, b, end_b}},
+          {"special_tokens", tokens}};
+}
+
 struct Made {
   Json model;
   Json decoder, post_processor;
@@ -239,7 +259,8 @@ TrainedTokenizer train_tokenizer(const TokenizerTraining& options) {
   root["added_tokens"] = std::move(added);
   root["normalizer"] = nullptr;
   root["pre_tokenizer"] = pre_tokenizer;
-  root["post_processor"] = made.post_processor;
+  const Json around = bert_template(o.special);
+  root["post_processor"] = around.is_null() ? made.post_processor : around;
   root["decoder"] = made.decoder;
   root["model"] = std::move(made.model);
   file.append(root.dump(2) + "\n");

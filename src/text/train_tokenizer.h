@@ -32,7 +32,8 @@ struct TrainedTokenizer {
 // Learns from the files and writes tokenizer.json and tokenizer_config.json, which load_tokenizer() and
 // transformers' AutoTokenizer read alike. The same files and options give the same bytes, whatever the number
 // of threads and the order of the files. Special tokens get roles by their names: <|endoftext|>, </s>, <eos>,
-// ... end a text, <s>, <bos>, ... begin one, and so on for <pad>, <unk>, <mask>, [CLS] and [SEP].
+// ... end a text, <s>, <bos>, ... begin one, and so on for <pad>, <unk>, <mask>, [CLS] and [SEP]. With these
+// two, texts are [CLS] text [SEP], and pairs [CLS] text [SEP] pair [SEP], as BERT has them.
 //
 // bpe: byte-level, any text comes back as it was. unigram: as SentencePiece has it, spaces being U+2581, but
 // without a space in front of the text and without normalization, so that text comes back as it was, too, but
