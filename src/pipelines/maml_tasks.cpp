@@ -53,10 +53,12 @@ struct Point {
   double x, y;
 };
 
-double distance(Point p, Point a, Point b) {
+// The square of it.
+double distance2(Point p, Point a, Point b) {
   const double dx = b.x - a.x, dy = b.y - a.y, length = dx * dx + dy * dy;
   const double t = length > 0 ? std::clamp(((p.x - a.x) * dx + (p.y - a.y) * dy) / length, 0.0, 1.0) : 0.0;
-  return std::hypot(p.x - a.x - t * dx, p.y - a.y - t * dy);
+  const double x = p.x - a.x - t * dx, y = p.y - a.y - t * dy;
+  return x * x + y * y;
 }
 
 // A glyph is two to four strokes, curves through the unit square; each drawing of it has a trembling hand and
@@ -90,8 +92,8 @@ std::vector<float> draw_glyph(i64 glyph, i64 drawing, const ImageShape& s) {
       double nearest = 1;
       for (const auto& stroke : strokes)
         for (size_t i = 0; i + 1 < stroke.size(); ++i)
-          nearest = std::min(nearest, distance(at, stroke[i], stroke[i + 1]));
-      plane.push_back(static_cast<float>(2 * std::clamp((half - nearest) / pixel + 0.5, 0.0, 1.0) - 1));
+          nearest = std::min(nearest, distance2(at, stroke[i], stroke[i + 1]));
+      plane.push_back(static_cast<float>(2 * std::clamp((half - std::sqrt(nearest)) / pixel + 0.5, 0.0, 1.0) - 1));
     }
   std::vector<float> out;
   for (i64 k = 0; k < s.channels; ++k) out.insert(out.end(), plane.begin(), plane.end());

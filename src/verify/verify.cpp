@@ -15,6 +15,7 @@
 #include "train/folder_model.h"
 #include "verify/expected.h"
 #include "verify/generation.h"
+#include "verify/meta_learning.h"
 #include "verify/task.h"
 
 namespace redco {
@@ -248,6 +249,8 @@ class Verifier {
 
 }  // namespace
 
-VerifyReport verify(const VerifyRequest& request) { return Verifier(request).run(); }
+VerifyReport verify(const VerifyRequest& request) {
+  return is_meta_learning(request) ? verify_meta_learning(request) : Verifier(request).run();
+}
 
 }  // namespace redco
