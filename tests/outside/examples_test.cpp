@@ -294,8 +294,7 @@ TEST_F(Examples, MistakesInTheirSettingsAreNamed) {
 }
 
 TEST_F(Examples, SgdGoesOnFromItsMomentumAndFromNoOtherOptimizer) {
-  const std::string words =
-      "train.momentum=0.5 settings.local_epochs=1 parallel.n_ranks=2 parallel.n_model_shards=2 ";
+  const std::string words = "train.momentum=0.5 settings.local_epochs=1 ";
   const Ran straight = job(kFedAvg, "straight", words + "train.max_steps=9");
   ASSERT_EQ(straight.code, 0) << straight.said;
   for (const char* steps : {"train.max_steps=5", "train.max_steps=9"}) {

@@ -15,14 +15,15 @@
 
 using namespace redco;
 
-constexpr i64 kRows = 5000, kTest = 1000, kClasses = 10, kFeatures = 16, kHidden = 64;
+constexpr i64 kRows = 5000, kTest = 1000, kClasses = 10, kFeatures = 16;
 
 struct DpSettings {
-  i64 lot_size = 100;
+  i64 lot_size = 100, hidden = 64;
   double clip = 1, delta = 1e-5;
   std::optional<double> noise_multiplier, epsilon;
   void visit(SettingsVisitor& v) {
     v.field("lot_size", lot_size, "expected examples of a step").at_least(1).at_most(kRows);
+    v.field("hidden", hidden, "width of the hidden layers").at_least(1).at_most(1 << 16);
     v.field("clip", clip, "largest norm of an example's gradient").above(0);
     v.field("noise_multiplier", noise_multiplier, "standard deviation of the noise, in clips").at_least(0);
     v.field("epsilon", epsilon, "in its place: what the whole run may spend").above(0);
@@ -32,13 +33,16 @@ struct DpSettings {
 
 class DpSgd : public Pipeline {
  public:
-  DpSgd() {
+  // Asked for before all else, so the settings are read here.
+  const ModelParams& params() const override {
+    if (!params_.specs.empty()) return params_;
+    own_ = own_settings<DpSettings>(settings->own);
     SpecBuilder b(params_);
-    const i64 widths[] = {kFeatures, kHidden, kHidden, kClasses};
+    const i64 widths[] = {kFeatures, own_.hidden, own_.hidden, kClasses};
     for (int l = 0; l < kLayers; ++l)
       b.linear(layer(l), widths[l + 1], widths[l], true, 1 / std::sqrt(static_cast<double>(widths[l])));
+    return params_;
   }
-  const ModelParams& params() const override { return params_; }
 
   // The term's value is the examples' loss; its gradient is the private one.
   LossTerms loss(const ParamTree& p, const Batch& b, const StepContext& ctx) const override {
@@ -161,7 +165,6 @@ class DpSgd : public Pipeline {
   // Ten Gaussian clouds, from train.seed; and the noise that the settings ask for.
   void make_data() {
     if (!data_.empty()) return;
-    own_ = own_settings<DpSettings>(settings->own);
     const double most = static_cast<double>(own_.lot_size) + 6 * std::sqrt(own_.lot_size);
     if (static_cast<double>(rows_of_step()) < most)
       throw UsageError(
@@ -189,8 +192,8 @@ class DpSgd : public Pipeline {
   }
   std::string fingerprint() const { return "clouds " + settings->own; }
 
-  ModelParams params_;
-  DpSettings own_;
+  mutable ModelParams params_;
+  mutable DpSettings own_;
   double noise_ = 0;           // standard deviation, in clips
   std::vector<Example> data_;  // to train on, then to test on
   mutable i64 steps_ = 0;      // made so far
