@@ -84,12 +84,12 @@ def ppo(discrete, clip_vf):
         "observation": x,
         "action": action.reshape(n, -1),
         # Old probabilities far enough away that both sides are clipped somewhere.
-        "log_prob": rounded(log_prob + 0.3 * torch.randn(n)).reshape(n, 1),
+        "log_prob": rounded(log_prob.detach() + 0.3 * torch.randn(n)).reshape(n, 1),
         "advantage": rounded(torch.randn(n)).reshape(n, 1),
         "return": rounded(torch.randn(n)).reshape(n, 1),
     }
     value = run("critic", x, params)
-    batch["value"] = rounded(value + 0.3 * torch.randn(n, 1))
+    batch["value"] = rounded(value.detach() + 0.3 * torch.randn(n, 1))
     ratio = (log_prob.reshape(n, 1) - batch["log_prob"]).exp()
     a = batch["advantage"]
     policy = -torch.min(ratio * a, ratio.clamp(1 - clip, 1 + clip) * a).mean()

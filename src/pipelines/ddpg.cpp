@@ -103,8 +103,7 @@ class Ddpg : public RlAlgorithm {
   std::vector<float> best_actions(const ParamTree& params,
                                   std::span<const float> observations) const override {
     std::vector<float> actions;
-    for (const double a : think(params, observations))
-      actions.push_back(job_.to_bounds(static_cast<float>(a)));
+    for (const float a : think(params, observations)) actions.push_back(job_.to_bounds(a));
     return actions;
   }
 
@@ -142,11 +141,11 @@ class Ddpg : public RlAlgorithm {
     return m;
   }
 
-  // The actor's actions in [-1, 1], the same on all ranks.
-  std::vector<double> think(const ParamTree& params, std::span<const float> observations) const {
-    const NoGrad off;
-    const i64 o = job_.observations(), n = static_cast<i64>(observations.size()) / o;
-    return to_values(tanh(actor_(params, from_values({n, o}, observations))));
+  // The actor's actions in [-1, 1].
+  std::vector<float> think(const ParamTree& params, std::span<const float> observations) const {
+    std::vector<float> out = actor_.outputs(params, observations);
+    for (float& a : out) a = std::tanh(a);
+    return out;
   }
 
   // An epoch's steps; before the first, learning_starts random ones.
@@ -158,7 +157,7 @@ class Ddpg : public RlAlgorithm {
       play("first reset", epoch, steps, [&](i64 i) { return 2 * random[static_cast<std::size_t>(i)] - 1; });
     }
     const std::vector<float> draws = job_.normals("noise", epoch, {s_.n_steps, s_.n_envs, job_.actions()});
-    std::vector<double> means;
+    std::vector<float> means;
     play("reset", epoch, s_.n_steps, [&](i64 i) {
       const auto place = static_cast<std::size_t>(i) % noise_.size();  // of all environments' numbers
       if (place == 0) means = think(params, envs_.observations());

@@ -74,6 +74,13 @@ Tensor Mlp::operator()(const ParamTree& p, const Tensor& x) const {
   return y;
 }
 
+std::vector<float> Mlp::outputs(const ParamTree& p, std::span<const float> rows) const {
+  const NoGrad off;
+  const i64 n = static_cast<i64>(rows.size()) / sizes.front();
+  const std::vector<double> out = to_values((*this)(p, from_values({n, sizes.front()}, rows)));
+  return {out.begin(), out.end()};
+}
+
 i64 RlTable::rows() const {
   return columns.empty() ? 0 : static_cast<i64>(columns[0].values.size()) / columns[0].width;
 }
@@ -120,22 +127,6 @@ Example RlRows::get(i64 i) const {
     e.values.emplace_hint(e.values.end(), c.name, std::vector<float>(begin, begin + c.width));
   }
   return e;
-}
-
-void RunningMoments::add(std::span<const float> rows) {
-  const std::size_t dims = mean.size(), n = rows.size() / dims;
-  const double before = count, all = before + static_cast<double>(n);
-  for (std::size_t d = 0; d < dims; ++d) {
-    double sum = 0, squares = 0;
-    for (std::size_t r = 0; r < n; ++r) sum += rows[r * dims + d];
-    const double m = sum / static_cast<double>(n);
-    for (std::size_t r = 0; r < n; ++r) squares += (rows[r * dims + d] - m) * (rows[r * dims + d] - m);
-    const double delta = m - mean[d];
-    var[d] = static_cast<float>(
-        (var[d] * before + squares + delta * delta * before * static_cast<double>(n) / all) / all);
-    mean[d] = static_cast<float>(mean[d] + delta * static_cast<double>(n) / all);
-  }
-  count = static_cast<float>(all);
 }
 
 std::vector<float> generalized_advantages(std::span<const float> rewards, std::span<const float> values,

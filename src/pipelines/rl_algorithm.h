@@ -44,6 +44,8 @@ struct Mlp {
   // Weights and biases are uniform in 1 / sqrt(in); the last layer's in last_bound (Lillicrap et al. 2016).
   void declare_uniform(ModelParams& out, double last_bound) const;
   Tensor operator()(const ParamTree& p, const Tensor& x) const;  // [B, in] -> [B, out]
+  // The same of rows of numbers [N * in] -> [N * out], off the tape; on all ranks together, the same on each.
+  std::vector<float> outputs(const ParamTree& p, std::span<const float> rows) const;
 };
 
 // Named columns of numbers, a row for each step of an environment.
@@ -78,14 +80,6 @@ class RlRows : public Dataset {
   std::shared_ptr<const RlTable> table_;
   std::vector<i32> order_;
   std::string fingerprint_;
-};
-
-// Mean, variance and number of what was seen, each dim for itself (Chan et al.'s parallel update). fp32, as
-// it is kept in buffers of the parameters.
-struct RunningMoments {
-  std::vector<float> mean, var;
-  float count = 0;
-  void add(std::span<const float> rows);  // [n, dims]
 };
 
 // Generalized advantage estimation (Schulman et al. 2016) over [steps, n]: next_values are those of the
