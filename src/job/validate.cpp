@@ -8,6 +8,7 @@
 #include "data/builtin.h"
 #include "data/token_index.h"
 #include "job/assemble.h"
+#include "job/job_pipeline.h"
 #include "job/session.h"
 #include "pipelines/pipelines.h"
 
@@ -57,6 +58,15 @@ void check_model_config(const JobConfig& job, Validation& v) {
   for (const std::string& w : sharded.sharding.warnings) v.assumed.push_back(w);
 }
 
+// The networks of a built-in pipeline that needs no model: it says what it can't make of its settings.
+i64 check_own_parameters(const JobConfig& job) {
+  const PipelineInfo* info = pipeline_info(job.pipeline);
+  if (!info || info->needs_model) return 0;
+  i64 n = 0;
+  for (const ParamSpec& s : make_job_pipeline(job, nullptr, nullptr)->params().specs) n += numel(s.shape);
+  return n;
+}
+
 void validate(const JobConfig& job, Validation& v) {
   check_job(job, JobUse::validate);
   v.mp = job.parallel.n_model_shards;
@@ -74,7 +84,11 @@ void validate(const JobConfig& job, Validation& v) {
   } else {
     v.not_checked.push_back("the ranks: parallel.hostfile tells them when the job starts");
   }
-  if (job.model.path || job.model.preset || job.model.arch) check_model_config(job, v);
+  if (job.model.path || job.model.preset || job.model.arch) {
+    check_model_config(job, v);
+  } else {
+    v.parameters = check_own_parameters(job);
+  }
   for (const auto* files : {&job.data.train, &job.data.eval})
     for (const std::string& f : *files)
       if (!is_builtin(f) && !exists(f))
@@ -132,6 +146,8 @@ void preflight(const JobConfig& job, JobUse use) {
                                                                 : model_source(job, tokenizer.get()));
     if (tokenizer) check_vocab(*tokenizer, model->vocab_size());
     shard_specs(model->params().specs, static_cast<int>(job.parallel.n_model_shards), custom_rules(job));
+  } else {
+    check_own_parameters(job);
   }
   std::vector<std::string> files;
   if (use == JobUse::train) {

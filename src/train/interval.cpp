@@ -46,7 +46,8 @@ Values Interval::close(double epoch, const std::map<std::string, double>& notes)
               {"peak_memory_bytes", static_cast<double>(peak_memory_bytes())}};
   if (s.terms.size() > 1)
     for (const auto& [name, sum] : s.terms)
-      v.emplace_back("loss_" + name, s.finite ? sum / static_cast<double>(s.finite) : NAN);
+      if (name != "loss")
+        v.emplace_back("loss_" + name, s.finite ? sum / static_cast<double>(s.finite) : NAN);
   v.insert(v.end(), notes.begin(), notes.end());
   if (skipped_ > 0) v.emplace_back("skipped_steps", static_cast<double>(skipped_));
   closed_ = std::move(s);
