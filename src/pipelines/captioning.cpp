@@ -20,10 +20,8 @@ class Captioning : public Pipeline {
   // Examples as train/caption_dataset.h gives them. pixels [B, channels, height, width]; the decoder's input,
   // positions and labels [B, T].
   Batch collate(std::span<const Example> mine, const BatchShape& s) const override {
-    BatchShape target = s;
-    target.length = s.target_length;
     std::vector<Example> rows(mine.size());
-    const std::vector<i32> ones(static_cast<size_t>(target.length), 1);
+    const std::vector<i32> ones(static_cast<size_t>(s.length), 1);
     double targets = 0;
     for (size_t r = 0; r < mine.size(); ++r) {
       const std::vector<i32>& labels = mine[r].ids.at("labels");
@@ -35,9 +33,9 @@ class Captioning : public Pipeline {
     Batch b;
     b.shape = s;
     b.fields["pixels"] = value_rows(mine, s, "pixels", {image.channels, image.height, image.width});
-    b.fields["decoder_input"] = id_rows(rows, target, "decoder_input", 0);  // seen by padding alone
-    b.fields["positions"] = id_rows(rows, target, "positions", 0);
-    b.fields["labels"] = id_rows(mine, target, "labels", kIgnored);
+    b.fields["decoder_input"] = id_rows(rows, s, "decoder_input", 0);  // seen by padding alone
+    b.fields["positions"] = id_rows(rows, s, "positions", 0);
+    b.fields["labels"] = id_rows(mine, s, "labels", kIgnored);
     b.weights["loss"] = targets;
     return b;
   }

@@ -45,8 +45,7 @@ class CaptionDataset : public Dataset {
   CaptionDataset(ExampleIndex index, ImageSource images, ImagePreprocess preprocess)
       : index_(std::move(index)), images_(std::move(images)), preprocess_(std::move(preprocess)) {}
   i64 size() const override { return index_.size(); }
-  i64 length(i64 i) const override { return index_.entry(i).tokens; }
-  i64 target_length(i64 i) const override { return length(i); }
+  i64 length(i64 i) const override { return index_.entry(i).tokens; }  // of the caption
   // ContentsError that names the image, and the line that it comes from.
   Example get(i64 i) const override;
   std::string fingerprint() const override { return index_.data_hash() + preprocess_.fingerprint(); }
