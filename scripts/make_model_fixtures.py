@@ -4,6 +4,7 @@
 They hold the settings that the larger fixtures don't use. Needs torch and transformers 5; tests don't: the
 files are committed. Usage: scripts/make_model_fixtures.py [NAME...]
 """
+import copy
 import json
 import pathlib
 import sys
@@ -63,6 +64,27 @@ FIXTURES = {
     "qwen2-window": ("qwen2", dict(LLAMA, num_attention_heads=6, num_key_value_heads=2, use_sliding_window=True,
                                    sliding_window=5, max_window_layers=1, pad_token_id=7, tie_word_embeddings=True,
                                    rope_parameters={"rope_type": "default", "rope_theta": 1e6})),
+    # Norms of the heads before rotary positions, heads wider than hidden_size / num_attention_heads, one window.
+    "qwen3": ("qwen3", dict(LLAMA, num_attention_heads=6, num_key_value_heads=3, head_dim=10, attention_bias=True,
+                            use_sliding_window=True, sliding_window=5, max_window_layers=1,
+                            rope_parameters={"rope_type": "default", "rope_theta": 1e6})),
+    # Weights of norms stored less one, scaled embeddings, a padding token that gets no gradient.
+    "gemma": ("gemma", dict(LLAMA, num_key_value_heads=1, head_dim=12, pad_token_id=7, **rope())),
+    # Both caps where they bend, norms on both sides, every other layer a window.
+    "gemma2": ("gemma2", dict(LLAMA, num_hidden_layers=3, num_attention_heads=6, num_key_value_heads=2, head_dim=8,
+                              query_pre_attn_scalar=4, attn_logit_softcapping=2.0, final_logit_softcapping=5.0,
+                              sliding_window=4, pad_token_id=0, **rope())),
+    # Two rotary bases, one of them scaled; two windows to one full layer.
+    "gemma3": ("gemma3_text", dict(LLAMA, num_hidden_layers=3, num_key_value_heads=1, head_dim=8,
+                                   query_pre_attn_scalar=10, sliding_window=5, pad_token_id=None,
+                                   layer_types=["sliding_attention", "sliding_attention", "full_attention"],
+                                   tie_word_embeddings=False,
+                                   rope_parameters={
+                                       "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
+                                       "sliding_attention": {"rope_type": "default", "rope_theta": 5000.0}})),
+    # Five experts of which a token goes through two; more shards than some meshes' experts divide into.
+    "mixtral": ("mixtral", dict(LLAMA, num_key_value_heads=1, num_local_experts=5, num_experts_per_tok=2,
+                                intermediate_size=16, sliding_window=6, **rope())),
     # Tied, scaled and gated at once; stacks of different depth; buckets on both sides of the logarithm.
     "t5-variants": ("t5", dict(T5, feed_forward_proj="gated-silu", layer_norm_epsilon=1e-5)),
     # Stacks of different depth, heads and width; a padding token that isn't 1.
@@ -78,18 +100,30 @@ FIXTURES = {
 }
 
 
-def randomize(model, generator):
+def randomize(model, generator, unit_offset=False):
     """Nothing keeps its special initial value: norms aren't ones, biases aren't zeros."""
+    # Gemma: norms' weights are added to one, embeddings multiplied by the root of the width.
     with torch.no_grad():
         for name, p in sorted(model.named_parameters()):
             x = torch.randn(p.shape, generator=generator)
             if p.dim() > 1:
                 embedding = any(word in name for word in ("embed", "wte", "wpe", "shared"))
-                p.copy_(x * (0.6 if embedding else 1.3 / p.shape[-1] ** 0.5))
+                p.copy_(x * ((0.2 if unit_offset else 0.6) if embedding else 1.3 / p.shape[-1] ** 0.5))
             else:
-                p.copy_(x * 0.2 + (0.0 if name.endswith("bias") else 1.0))
+                offset = unit_offset and "norm" in name
+                p.copy_(x * 0.2 + (0.0 if name.endswith("bias") or offset else 1.0))
         if hasattr(model, "final_logits_bias"):
             model.final_logits_bias.copy_(torch.randn(model.final_logits_bias.shape, generator=generator) * 0.3)
+
+
+def as_saved(name, t):
+    """By the names of the files: transformers 5 computes with stacked experts and writes each of them."""
+    name = name.replace(".mlp.gate.", ".block_sparse_moe.gate.")
+    if ".mlp.experts." not in name:
+        return {name: t}
+    prefix = name[:name.index(".mlp.experts.")] + ".block_sparse_moe.experts"
+    parts = {"w2": t} if name.endswith("down_proj") else dict(zip(("w1", "w3"), t.chunk(2, dim=1)))
+    return {f"{prefix}.{e}.{w}.weight": x.clone() for w, p in parts.items() for e, x in enumerate(p)}
 
 
 def compute(model, inputs):
@@ -100,16 +134,71 @@ def compute(model, inputs):
     stacks = ["encoder_hidden", "decoder_hidden"] if model.config.is_encoder_decoder else ["hidden"]
     results = {f"{s}.{i}": h for s in stacks for i, h in enumerate(out[f"{s}_states"])}
     results |= {"logits": out.logits, "loss": out.loss}
-    results |= {f"grad.{n}": torch.zeros_like(p) if p.grad is None else p.grad for n, p in model.named_parameters()}
+    for n, p in model.named_parameters():
+        results |= as_saved(f"grad.{n}", torch.zeros_like(p) if p.grad is None else p.grad)
     return {n: t.detach().clone().contiguous() for n, t in results.items()}
+
+
+GENERATED = ("qwen3", "gemma", "gemma2", "gemma3", "mixtral")  # with ids and three AdamW steps, as `redco verify` reads
+GENERATION = {"greedy_ids": dict(num_beams=1), "beam4_ids": dict(num_beams=4, length_penalty=1.0)}
+MAX_NEW_TOKENS = 12
+
+
+def generate(model, generator):
+    """Prompts alike in length and ragged ones, padded on the left, and what follows them."""
+    ids = torch.randint(8, VOCAB, (3, 9), generator=generator)
+    mask = torch.ones_like(ids)
+    mask[1, :4] = mask[2, :7] = 0
+    pad = model.generation_config.pad_token_id
+    ids = torch.where(mask == 1, ids, pad)
+    results = {"padded_input_ids": ids, "padded_attention_mask": mask}
+    prompts = {"": (ids[:1], mask[:1]), "padded_": (ids, mask)}
+    results["gen_input_ids"] = ids[:1].clone()
+    for prefix, (rows, m) in prompts.items():
+        for name, settings in GENERATION.items():
+            out = model.generate(rows, attention_mask=m, max_new_tokens=MAX_NEW_TOKENS, do_sample=False, **settings)
+            results[prefix + name] = out.clone()
+    return results
+
+
+def generate_again(model, results, generator):
+    """The same with weights that are 1e-5 off: ids that are fair to ask for exactly."""
+    model = copy.deepcopy(model)
+    with torch.no_grad():
+        for p in model.parameters():
+            p *= 1 + 1e-5 * torch.randn(p.shape, generator=generator)
+    prompts = {"": (results["gen_input_ids"], None), "padded_": (results["padded_input_ids"], results["padded_attention_mask"])}
+    return {prefix + name: model.generate(rows, attention_mask=torch.ones_like(rows) if m is None else m,
+                                          max_new_tokens=MAX_NEW_TOKENS, do_sample=False, **settings)
+            for prefix, (rows, m) in prompts.items() for name, settings in GENERATION.items()}
+
+
+def three_steps(model, inputs):
+    """Losses before and after three AdamW steps, weight decay on everything."""
+    model.zero_grad()
+    adamw = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01)
+    losses = {}
+    for step in range(3):
+        adamw.zero_grad()
+        loss = model(**inputs, use_cache=False).loss
+        losses[f"loss_step{step + 1}"] = loss.detach().clone()
+        loss.backward()
+        adamw.step()
+    losses["loss_after3"] = model(**inputs, use_cache=False).loss.detach().clone()
+    return losses
 
 
 def v4(config):
     """The older spelling of a config."""
-    old = {k: v for k, v in config.items() if k not in ("rope_parameters", "layer_types", "dtype")}
+    old = {k: v for k, v in config.items() if k not in ("rope_parameters", "layer_types", "dtype",
+                                                                "_sliding_window_pattern")}
     old |= {"transformers_version": "4.41.0", "torch_dtype": "float32"}
     if "rope_parameters" in config:
         rope = dict(config["rope_parameters"])
+        if "full_attention" in rope:  # Gemma 3
+            old["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"]
+            old["sliding_window_pattern"] = config["num_hidden_layers"]
+            rope = dict(rope["full_attention"])
         old["rope_theta"] = rope.pop("rope_theta")
         kind = rope.pop("rope_type")
         # 'type' became 'rope_type' with llama3.
@@ -120,15 +209,19 @@ def v4(config):
 def make(name, family, settings):
     generator = torch.Generator().manual_seed(sum(map(ord, name)))
     config = tf.AutoConfig.for_model(family, **settings)
+    config._experts_implementation = "eager"  # the others know no float64
     two_stacks = config.is_encoder_decoder
     encoder = family in ("bert", "roberta")
     kind = (tf.AutoModelForSeq2SeqLM if two_stacks else tf.AutoModelForMaskedLM if encoder
             else tf.AutoModelForCausalLM)
     model = kind.from_config(config, attn_implementation="eager", dtype=torch.float32).eval()
-    randomize(model, generator)
+    if name in GENERATED:
+        model.generation_config = tf.GenerationConfig(bos_token_id=2, eos_token_id=1, pad_token_id=0)
+    randomize(model, generator, unit_offset=family.startswith("gemma"))
     folder = FOLDER / name
     model.save_pretrained(folder)
-    (folder / "generation_config.json").unlink(missing_ok=True)
+    if name not in GENERATED:
+        (folder / "generation_config.json").unlink(missing_ok=True)
     saved = json.loads((folder / "config.json").read_text())
     if not two_stacks and not encoder:
         (folder / "config.v4.json").write_text(json.dumps(v4(saved), indent=2) + "\n")
@@ -148,18 +241,31 @@ def make(name, family, settings):
     if two_stacks:
         inputs["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(labels)
     single = compute(model, inputs)
+    ids_out, single_model = {}, copy.deepcopy(model)
+    if name in GENERATED:
+        ids_out = generate(model, generator)
     for module in model.modules():
         if hasattr(module, "reorder_and_upcast_attn"):
             module.reorder_and_upcast_attn = False  # the same numbers; that path insists on float32
     double = compute(model.double(), inputs)
+    if name in GENERATED:
+        for key, ids in generate_again(single_model, ids_out, generator).items():
+            assert torch.equal(ids, ids_out[key]), f"{name}: {key} hangs on rounding; take another seed"
+        single |= three_steps(single_model, inputs)
+        double |= three_steps(model, inputs)
     differences = {n: {"max_abs_diff": (single[n].double() - double[n]).abs().max().item(),
                        "max_abs": double[n].abs().max().item()} for n in single}
-    save_file(inputs | single, folder / "expected.safetensors")
+    save_file(inputs | single | ids_out, folder / "expected.safetensors")
     write = lambda file, value: (folder / file).write_text(json.dumps(value, indent=2) + "\n")
     write("tolerances.json", {"float32_vs_float64": differences})
-    write("fixture.json", {"name": name, "family": family, "task": "seq2seq-lm" if two_stacks else "masked-lm" if encoder else "causal-lm",
-                           "tokenizer": None,
-                           "attention": "eager"})
+    fixture = {"name": name, "family": family,
+               "task": "seq2seq-lm" if two_stacks else "masked-lm" if encoder else "causal-lm", "tokenizer": None,
+               "attention": "eager"}
+    if name in GENERATED:
+        fixture["optimizer"] = {"name": "AdamW", "lr": 0.001, "betas": [0.9, 0.999], "eps": 1e-08, "weight_decay": 0.01,
+                                "steps": 3, "clip": None}
+        fixture["generation"] = {"max_new_tokens": MAX_NEW_TOKENS, **GENERATION}
+    write("fixture.json", fixture)
     size = sum(f.stat().st_size for f in folder.iterdir())
     print(f"{name}: {size // 1024} KiB, loss {single['loss']:.4f}, worst gradient difference "
           f"{max(d['max_abs_diff'] for n, d in differences.items() if n.startswith('grad')):.1e}")

@@ -16,41 +16,61 @@ namespace {
 
 constexpr i64 kBlockBytes = 16 << 20;
 
-// Where rows [r0, r1) of this rank's part of a parameter lie in the stored tensor, and how memory strides run
-// there.
-struct Place {
-  Box box;
-  Strides strides;
-};
-Place place_of(const ParamSpec& s, const Tensor& t, i64 r0, i64 r1) {
-  Place p;
-  const Shape& local = t.local();
-  std::vector<i64> steps(local.size());
+// A rank's part of a parameter as rows: of dim 0, or of dims 0 and 1 where dim 0 is a stack of stored
+// tensors.
+i64 rows_of(const ParamSpec& s, const Shape& local) {
+  return s.stored.stacked > 0 ? local[0] * local[1] : local[0];
+}
+i64 row_elements(const ParamSpec& s, const Shape& local) {
   i64 n = 1;
-  for (int d = static_cast<int>(local.size()) - 1; d >= 0; --d) {
-    steps[d] = n;
-    n *= local[d];
-  }
-  for (int d = 0; d < t.rank(); ++d) {
-    const redco::Range r = t.range(d);
-    if (d == 0) {
-      p.box.push_back({s.stored.row + r.begin + r0, s.stored.row + r.begin + r1});
-    } else {
-      p.box.push_back({r.begin, r.end});
-    }
-    p.strides.push_back(steps[d]);
-  }
-  if (s.stored.transposed) {
-    std::swap(p.box[0], p.box[1]);
-    std::swap(p.strides[0], p.strides[1]);
-  }
-  return p;
+  for (size_t d = s.stored.stacked > 0 ? 2 : 1; d < local.size(); ++d) n *= local[d];
+  return n;
 }
 
-i64 row_elements(const Tensor& t) {
+// Where some of those rows lie in a stored tensor, and how memory strides run there.
+struct Place {
+  std::string tensor;
+  Box box;
+  Strides strides;
+  i64 elements;
+};
+// Rows [r0, r1) of a rank's part, whose ranges in the whole parameter are `at`: in the order of memory.
+std::vector<Place> places_of(const ParamSpec& s, const std::vector<redco::Range>& at, i64 r0, i64 r1) {
+  const int own = s.stored.stacked > 0 ? 1 : 0;  // the first dim that stored tensors have
+  const int rank = static_cast<int>(at.size());
+  std::vector<i64> steps(rank);
   i64 n = 1;
-  for (int d = 1; d < t.rank(); ++d) n *= t.local()[d];
-  return n;
+  for (int d = rank - 1; d >= 0; --d) {
+    steps[d] = n;
+    n *= at[d].size();
+  }
+  const i64 rows = at[own].size();  // of one stored tensor
+  std::vector<Place> out;
+  for (i64 r = r0; r < r1;) {
+    const i64 k = own ? r / rows : 0, first = own ? r % rows : r,
+              last = own ? std::min(rows, r1 - k * rows) : r1;
+    Place p;
+    p.tensor = s.stored.tensor(own ? at[0].begin + k : 0);
+    p.elements = (last - first) * steps[own];
+    for (int d = own; d < rank; ++d) {
+      const i64 begin = at[d].begin + (d == own ? s.stored.row : 0);
+      p.box.push_back(d == own ? Range{begin + first, begin + last} : Range{begin, at[d].end});
+      p.strides.push_back(steps[d]);
+    }
+    if (s.stored.transposed) {
+      std::swap(p.box[0], p.box[1]);
+      std::swap(p.strides[0], p.strides[1]);
+    }
+    out.push_back(std::move(p));
+    r += last - first;
+  }
+  return out;
+}
+
+std::vector<redco::Range> ranges_of(const Tensor& t) {
+  std::vector<redco::Range> out;
+  for (int d = 0; d < t.rank(); ++d) out.push_back(t.range(d));
+  return out;
 }
 
 }  // namespace
@@ -90,8 +110,10 @@ void load_params(ParamTree& tree, const ModelFiles& files,
   std::set<std::string> needed;
   std::vector<std::string> missing, unknown;
   for (const ParamSpec& s : tree.specs())
-    if (needed.insert(s.stored.name).second && !held.count(s.stored.name) && !s.buffer && !made.count(s.name))
-      missing.push_back(prefix + s.stored.name);
+    for (i64 k = 0; k < s.stored.tensors(); ++k)
+      if (const std::string name = s.stored.tensor(k);
+          needed.insert(name).second && !held.count(name) && !s.buffer && !made.count(s.name))
+        missing.push_back(prefix + name);
   for (const auto& [name, l] : held)
     if (!needed.count(name)) (is_head(name) ? head->unused : unknown).push_back(l->entry->name);
   auto list = [](std::vector<std::string> v) {
@@ -110,14 +132,16 @@ void load_params(ParamTree& tree, const ModelFiles& files,
 
   for (size_t i = 0; i < tree.size(); ++i) {
     const ParamSpec& s = tree.specs()[i];
-    if (!held.count(s.stored.name)) continue;  // a buffer, or made
-    const ModelFiles::Located& l = *held.at(s.stored.name);
-    if (l.entry->shape != s.stored.shape)
-      throw ContentsError("[checkpoint] {}: {} has shape {}, config.json says {}", l.file->path(),
-                          l.entry->name, to_string(l.entry->shape), to_string(s.stored.shape));
-    if (!is_float(l.entry->type))
-      throw ContentsError("[checkpoint] {}: {} is {}, expected a floating type", l.file->path(),
-                          l.entry->name, name_of(l.entry->type));
+    for (i64 k = 0; k < s.stored.tensors(); ++k) {
+      if (!held.count(s.stored.tensor(k))) continue;  // a buffer, or made
+      const ModelFiles::Located& l = *held.at(s.stored.tensor(k));
+      if (l.entry->shape != s.stored.shape)
+        throw ContentsError("[checkpoint] {}: {} has shape {}, config.json says {}", l.file->path(),
+                            l.entry->name, to_string(l.entry->shape), to_string(s.stored.shape));
+      if (!is_float(l.entry->type))
+        throw ContentsError("[checkpoint] {}: {} is {}, expected a floating type", l.file->path(),
+                            l.entry->name, name_of(l.entry->type));
+    }
   }
 
   c.world().together([&] {
@@ -125,20 +149,23 @@ void load_params(ParamTree& tree, const ModelFiles& files,
       const ParamSpec& s = tree.specs()[i];
       const Tensor& t = tree.values()[i];
       if (made.count(s.name)) continue;
-      if (!held.count(s.stored.name)) {
+      if (!held.count(s.stored.tensor(0))) {
         initialize(s, t);
         continue;
       }
-      const ModelFiles::Located& l = *held.at(s.stored.name);
+      const auto read = [&](i64 r0, i64 r1, float* to) {
+        for (const Place& p : places_of(s, ranges_of(t), r0, r1)) {
+          const ModelFiles::Located& l = *held.at(p.tensor);
+          l.file->read(*l.entry, p.box, to, p.strides);
+          to += p.elements;
+        }
+      };
       Group& dp = c.group(Axis::dp);
-      const i64 row = row_elements(t), rows = t.local()[0];
+      const i64 row = row_elements(s, t.local()), rows = rows_of(s, t.local());
       float* const data = t.mutable_data<float>();
       const bool shared = t.layout()[Axis::dp].is_replicated() && dp.size() > 1;
       if (!shared) {
-        if (t.local_numel() > 0) {
-          const Place p = place_of(s, t, 0, rows);
-          l.file->read(*l.entry, p.box, data, p.strides);
-        }
+        if (t.local_numel() > 0) read(0, rows, data);
         continue;
       }
       if (row == 0) continue;
@@ -150,10 +177,7 @@ void load_params(ParamTree& tree, const ModelFiles& files,
         for (int d = 0; d < dp.size(); ++d) counts[d] = shard_range(n, 1, dp.size(), d).size() * row;
         const redco::Range own = shard_range(n, 1, dp.size(), dp.rank());
         mine.resize(own.size() * row);
-        if (own.size() > 0) {
-          const Place p = place_of(s, t, r + own.begin, r + own.end);
-          l.file->read(*l.entry, p.box, mine.data(), p.strides);
-        }
+        if (own.size() > 0) read(r + own.begin, r + own.end, mine.data());
         dp.all_gather<float>(mine.data(), data + r * row, counts);
       }
     }
@@ -196,113 +220,118 @@ ModelPlan plan_params(const std::vector<SavedTree>& trees, StoredType type, cons
   for (const SavedTree& t : trees) {
     std::set<std::string> seen;
     for (const ParamSpec& s : t.tree->specs())
-      if (seen.insert(s.stored.name).second)
-        tensors.push_back({t.prefix + s.stored.name, type, s.stored.shape});
+      for (i64 k = 0; k < s.stored.tensors(); ++k)
+        if (const std::string name = s.stored.tensor(k); seen.insert(name).second)
+          tensors.push_back({t.prefix + name, type, s.stored.shape});
   }
   return plan_model(tensors, max_file_bytes, stem);
 }
+
+namespace {
+
+// Files go to ranks in turn, so that hosts share the work.
+int writer_of(i64 file, int ranks) { return static_cast<int>(file % ranks); }
+
+// Rank r's ranges in the whole parameter; none: it sends nothing.
+using Parts = std::vector<std::vector<redco::Range>>;
+
+// One stored tensor of parameter i, the k-th, from all ranks to the one that writes its file, in blocks.
+void send_tensor(const SavedTree& saved, size_t i, i64 k, const Parts& parts, const ModelPlan& plan,
+                 std::vector<std::optional<SafetensorsWriter>>& writers) {
+  Group& world = Context::current().world();
+  const int n = world.size(), me = world.rank();
+  const ParamSpec& s = saved.tree->specs()[i];
+  const std::string name = saved.prefix + s.stored.tensor(k);
+  const i64 file = plan.file_of(name);
+  const int to = writer_of(file, n);
+  // The rows that a rank has of this tensor, among those of its part.
+  struct Sent {
+    i64 begin = 0, end = 0, row = 0, per_block = 1;  // row: elements
+  };
+  std::vector<Sent> sent(n);
+  i64 rounds = 0;
+  for (int r = 0; r < n; ++r) {
+    if (parts[r].empty()) continue;
+    Shape local;
+    for (const redco::Range& d : parts[r]) local.push_back(d.size());
+    Sent& x = sent[r];
+    x.end = rows_of(s, local);
+    x.row = row_elements(s, local);
+    if (s.stored.stacked > 0) {
+      const i64 at = k - parts[r][0].begin;
+      const bool mine = at >= 0 && at < local[0];
+      x.begin = mine ? at * local[1] : 0;
+      x.end = mine ? (at + 1) * local[1] : 0;
+    }
+    x.per_block = std::max<i64>(1, kBlockBytes / std::max<i64>(4, x.row * 4));
+    rounds = std::max(rounds, (x.end - x.begin + x.per_block - 1) / x.per_block);
+  }
+  const float* const data = saved.tree->values()[i].data<float>();
+  std::vector<float> received;
+  for (i64 round = 0; round < rounds; ++round) {
+    const auto block = [&](int r) -> redco::Range {
+      const Sent& x = sent[r];
+      return {std::min(x.begin + round * x.per_block, x.end),
+              std::min(x.begin + (round + 1) * x.per_block, x.end)};
+    };
+    const redco::Range b = block(me);
+    std::vector<i64> send(n, 0), recv(n, 0);
+    if (b.size() > 0) send[to] = b.size() * sent[me].row;
+    i64 total = 0;
+    if (me == to)
+      for (int r = 0; r < n; ++r) total += recv[r] = block(r).size() * sent[r].row;
+    received.resize(total);
+    world.all_to_all<float>(data + b.begin * sent[me].row, send, received.data(), recv);
+    world.together([&] {
+      if (me != to) return;
+      const float* from = received.data();
+      for (int r = 0; r < n; ++r) {
+        const redco::Range rows = block(r);
+        if (rows.size() == 0) continue;
+        for (const Place& p : places_of(s, parts[r], rows.begin, rows.end)) {
+          writers[file]->write(name, p.box, from, p.strides);
+          from += p.elements;
+        }
+      }
+    });
+  }
+}
+
+}  // namespace
 
 std::vector<std::string> save_params(const std::vector<SavedTree>& trees, const ModelPlan& plan,
                                      const std::string& folder) {
   Context& c = Context::current();
   Group& world = c.world();
   const int n = world.size(), me = world.rank();
-  // Files go to ranks in turn, so that hosts share the work.
-  auto writer_of = [&](i64 file) { return static_cast<int>(file % n); };
-
   std::vector<std::optional<SafetensorsWriter>> writers(plan.files.size());
   std::vector<std::string> mine;
   world.together([&] {
     for (size_t f = 0; f < plan.files.size(); ++f)
-      if (writer_of(static_cast<i64>(f)) == me) {
+      if (writer_of(static_cast<i64>(f), n) == me) {
         writers[f].emplace(SafetensorsWriter::create(folder, plan.files[f]));
         mine.push_back(plan.files[f].file);
       }
   });
 
   // A parameter's slices are sent by the replica dp = 0: by every mp rank where it is cut, else by the first.
-  std::vector<float> received;
   for (const SavedTree& saved : trees)
     for (size_t i = 0; i < saved.tree->size(); ++i) {
       const ParamSpec& s = saved.tree->specs()[i];
       const Tensor& t = saved.tree->values()[i];
-      const std::string name = saved.prefix + s.stored.name;
-      const i64 file = plan.file_of(name);
-      const int to = writer_of(file);
-      const bool cut = t.layout()[Axis::mp].is_sharded();
-      // Every rank's part, from the mesh alone.
       const Mesh& mesh = c.mesh();
-      auto local_of = [&](int rank) {
-        const Coord at = coord_of(mesh, rank);
-        if (at.dp != 0 || (!cut && at.mp != 0)) return Shape();
-        return local_shape(t.shape(), t.layout(), mesh, at);
-      };
-      std::vector<Shape> locals(n);
-      i64 rounds = 0;
-      auto rows_per_block = [&](const Shape& l) {
-        i64 row = 1;
-        for (size_t d = 1; d < l.size(); ++d) row *= l[d];
-        return std::max<i64>(1, kBlockBytes / std::max<i64>(4, row * 4));
-      };
+      const bool cut = t.layout()[Axis::mp].is_sharded();
+      // Every rank's part, from the mesh alone; empty: it sends none.
+      std::vector<std::vector<redco::Range>> parts(n);
       for (int r = 0; r < n; ++r) {
-        locals[r] = local_of(r);
-        if (locals[r].empty() || redco::numel(locals[r]) == 0) {
-          locals[r].clear();
-          continue;
-        }
-        const i64 per = rows_per_block(locals[r]);
-        rounds = std::max(rounds, (locals[r][0] + per - 1) / per);
+        const Coord at = coord_of(mesh, r);
+        if (at.dp != 0 || (!cut && at.mp != 0)) continue;
+        const Shape local = local_shape(t.shape(), t.layout(), mesh, at);
+        if (redco::numel(local) == 0) continue;
+        for (int d = 0; d < t.rank(); ++d)
+          parts[r].push_back(local_range(t.shape(), t.layout(), mesh, at, d));
       }
-      for (i64 k = 0; k < rounds; ++k) {
-        auto block = [&](int r) -> redco::Range {
-          if (locals[r].empty()) return {0, 0};
-          const i64 per = rows_per_block(locals[r]);
-          return {std::min(k * per, locals[r][0]), std::min((k + 1) * per, locals[r][0])};
-        };
-        auto row_of = [&](int r) {
-          return locals[r].empty() || locals[r][0] == 0 ? 0 : redco::numel(locals[r]) / locals[r][0];
-        };
-        const redco::Range b = block(me);
-        const float* from = t.data<float>() + b.begin * row_of(me);
-        std::vector<i64> send(n, 0), recv(n, 0);
-        if (b.size() > 0) send[to] = b.size() * row_of(me);
-        i64 total = 0;
-        if (me == to)
-          for (int r = 0; r < n; ++r) total += recv[r] = block(r).size() * row_of(r);
-        received.resize(total);
-        world.all_to_all<float>(from, send, received.data(), recv);
-        world.together([&] {
-          if (me != to) return;
-          const float* p = received.data();
-          for (int r = 0; r < n; ++r) {
-            const redco::Range rows = block(r);
-            if (rows.size() == 0) continue;
-            // The sender's box: its ranges in the whole parameter.
-            const Coord at = coord_of(mesh, r);
-            Box box;
-            Strides strides(t.rank());
-            i64 step = 1;
-            for (int d = t.rank() - 1; d >= 0; --d) {
-              strides[d] = step;
-              step *= locals[r][d];
-            }
-            for (int d = 0; d < t.rank(); ++d) {
-              const redco::Range all = local_range(t.shape(), t.layout(), mesh, at, d);
-              if (d == 0) {
-                box.push_back({s.stored.row + all.begin + rows.begin, s.stored.row + all.begin + rows.end});
-              } else {
-                box.push_back({all.begin, all.end});
-              }
-            }
-            if (s.stored.transposed) {
-              std::swap(box[0], box[1]);
-              std::swap(strides[0], strides[1]);
-            }
-            writers[file]->write(name, box, p, strides);
-            p += recv[r];
-          }
-        });
-      }
+      for (i64 k = 0; k < s.stored.tensors(); ++k) send_tensor(saved, i, k, parts, plan, writers);
     }
   world.together([&] {
     for (auto& w : writers)

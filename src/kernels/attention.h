@@ -17,6 +17,7 @@ constexpr i64 kQueryBlock = 64, kKeyBlock = kMaxScoreColumns;  // a block of sco
 
 inline void check_attention(const AttentionShape& s, const AttentionArgs& a) {
   REDCO_CHECK(s.Hkv > 0 ? s.H % s.Hkv == 0 : s.H == 0, "{} heads share {} key heads", s.H, s.Hkv);
+  REDCO_CHECK(a.softcap == 0 || !a.bias, "capped scores have no bias here");
   REDCO_CHECK(!a.q_segment == !a.k_segment, "segments of queries and of keys come together");
   REDCO_CHECK(!a.bias || ((a.bias_B == 1 || a.bias_B == s.B) && (a.bias_H == 1 || a.bias_H == s.H)),
               "bias [{}, {}] for B={} H={}", a.bias_B, a.bias_H, s.B, s.H);
@@ -31,6 +32,7 @@ ScoreBlock<T> score_block(const AttentionShape& s, const AttentionArgs& a, i64 b
   k.causal = a.causal;
   k.window = a.window;
   k.scale = static_cast<T>(a.scale);
+  k.softcap = static_cast<T>(a.softcap);
   k.key_mask = a.key_mask ? a.key_mask + b * s.Tk : nullptr;
   k.q_segment = a.q_segment ? a.q_segment + b * s.Tq : nullptr;
   k.k_segment = a.k_segment ? a.k_segment + b * s.Tk : nullptr;

@@ -41,6 +41,7 @@ struct AttentionShape {
 };
 struct AttentionArgs {
   double scale = 1;
+  double softcap = 0;              // > 0: scores are softcap * tanh(scale q k^T / softcap)
   bool causal = false;             // query i sees keys <= i + Tk - Tq
   i64 window = 0;                  // > 0: and keys > i + Tk - Tq - window (sliding window)
   const i32* key_mask = nullptr;   // [B,Tk], 0 = not visible to any query

@@ -1,6 +1,8 @@
 #include "models/attention_block.h"
 
 #include "base/error.h"
+#include "ops/elementwise.h"
+#include "ops/norm.h"
 #include "ops/shape.h"
 
 namespace redco {
@@ -11,8 +13,9 @@ namespace {
 Tensor project(const ParamTree& p, const AttentionBlock& a, const LayerName& name, const Tensor& x,
                const ApplyOptions& o) {
   // A bias of the keys adds the same number to all scores of a query, which softmax doesn't see; unless the
-  // keys are rotated. Left out, its gradient is the zero that it is, not rounding for AdamW to follow.
-  const bool seen = &name != &a.k || a.rope;
+  // keys are rotated or normed. Left out, its gradient is the zero that it is, not rounding for AdamW to
+  // follow.
+  const bool seen = &name != &a.k || a.rope || a.norms;
   return project_heads(p, name, x, a.heads, &name != &a.q, p[a.q.weight()], o, seen);
 }
 
@@ -22,11 +25,19 @@ Tensor output(const ParamTree& p, const AttentionBlock& a, const Tensor& y, cons
 
 }  // namespace
 
+Tensor offset_rms_norm(const ParamTree& p, const std::string& prefix, const Tensor& x, double eps,
+                       bool unit_offset) {
+  const Tensor& w = p[prefix + ".weight"];
+  return rms_norm(x, unit_offset ? add_scalar(w, 1) : w, eps);
+}
+
 Tensor self_attention(const ParamTree& p, const AttentionBlock& a, const ApplyOptions& o, size_t layer,
                       const Tensor& x, const Tensor& key_mask, const Tensor& positions, const Tensor& bias) {
   Tensor q = project(p, a, a.q, x, o);
+  if (a.norms) q = offset_rms_norm(p, a.norms->q, q, a.norms->eps, a.norms->unit_offset);
   if (a.rope) q = rope(q, positions, *a.rope);
   Tensor k = project(p, a, a.k, x, o);
+  if (a.norms) k = offset_rms_norm(p, a.norms->k, k, a.norms->eps, a.norms->unit_offset);
   if (a.rope) k = rope(k, positions, *a.rope);
   const Tensor v = project(p, a, a.v, x, o);
   return output(p, a, attend(o, a.settings, layer, q, k, v, key_mask, bias), o);

@@ -8,13 +8,25 @@
 
 namespace redco {
 
+// RMS norms of each head's queries and keys, before rotary positions.
+struct HeadNorms {
+  std::string q, k;  // prefixes of their weights [D]
+  double eps;
+  bool unit_offset;  // the weights are stored less one
+};
+
 // One attention of a model: its projections and what they are split into.
 struct AttentionBlock {
   LayerName q, k, v, out;
   HeadGeometry heads;
   AttentionSettings settings;
   const RopeOptions* rope = nullptr;  // rotary positions of q and k
+  const HeadNorms* norms = nullptr;
 };
+
+// RMS norm with the weight `prefix.weight`, or that plus one (Gemma, which stores what one is added to).
+Tensor offset_rms_norm(const ParamTree& p, const std::string& prefix, const Tensor& x, double eps,
+                       bool unit_offset);
 
 // out(softmax(q(x) k(x)^T + bias) v(x)), [B, T, C] -> [B, T, C]. `layer` is that of the cache. positions
 // [B, T] are those of rope; key_mask and bias as for attend() (nn/layers.h).

@@ -10,12 +10,15 @@ namespace redco {
 std::unique_ptr<Model> make_gpt2(ModelConfig& c);
 std::unique_ptr<Model> make_gptj(ModelConfig& c);
 std::unique_ptr<Model> make_opt(ModelConfig& c);
-std::unique_ptr<Model> make_llama(ModelConfig& c);  // llama, mistral, qwen2
+std::unique_ptr<Model> make_llama(ModelConfig& c);  // llama, mistral, qwen2, qwen3
+std::unique_ptr<Model> make_gemma(ModelConfig& c);  // gemma, gemma2, gemma3_text
+std::unique_ptr<Model> make_mixtral(ModelConfig& c);
 std::unique_ptr<Model> make_t5(ModelConfig& c);
 std::unique_ptr<Model> make_bart(ModelConfig& c);
 std::unique_ptr<Model> make_bert(ModelConfig& c);  // bert, roberta
 std::unique_ptr<Model> make_vit(ModelConfig& c);
 std::unique_ptr<Model> make_vision_encoder_decoder(ModelConfig& c);
+std::unique_ptr<Model> make_cnn(ModelConfig& c);
 std::unique_ptr<Model> make_mlp(ModelConfig& c);
 std::unique_ptr<Model> make_mlp_mixer(ModelConfig& c);
 std::unique_ptr<Model> make_performer(ModelConfig& c);

@@ -23,16 +23,31 @@ std::vector<float> rope_frequencies(double theta, i64 rotary) {
 
 namespace {
 
-// The rope settings of one config, wherever they are written.
+// An object of the config, wherever it is written, and the base outside of it.
+struct RopeJson {
+  std::string key;
+  Json json;
+  const char* theta_key;
+  double default_theta;
+};
+
+RopeJson find_rope(ModelConfig& c, double default_theta) {
+  const Json v4 = Json::parse(c.json("rope_scaling")), v5 = Json::parse(c.json("rope_parameters"));
+  const bool scaling = !v4.is_null() && !v4.empty(), parameters = !v5.is_null() && !v5.empty();
+  if (scaling && parameters && v4 != v5)
+    c.fail("rope_scaling", "rope_parameters says something else; keep one of them");
+  return {scaling ? "rope_scaling" : "rope_parameters",
+          scaling      ? v4
+          : parameters ? v5
+                       : Json::object(),
+          "rope_theta", default_theta};
+}
+
+// The rope settings of one config, or of one kind of its layers.
 class RopeSettings {
  public:
-  explicit RopeSettings(ModelConfig& c) : c_(c) {
-    const Json v4 = Json::parse(c.json("rope_scaling")), v5 = Json::parse(c.json("rope_parameters"));
-    const bool scaling = !v4.is_null() && !v4.empty(), parameters = !v5.is_null() && !v5.empty();
-    if (scaling && parameters && v4 != v5)
-      c.fail("rope_scaling", "rope_parameters says something else; keep one of them");
-    key_ = scaling ? "rope_scaling" : "rope_parameters";
-    json_ = scaling ? v4 : parameters ? v5 : Json::object();
+  RopeSettings(ModelConfig& c, RopeJson found)
+      : c_(c), key_(std::move(found.key)), json_(std::move(found.json)) {
     if (!json_.is_object()) c.fail(key_, "expected an object such as {\"rope_type\": \"default\"}");
     for (const char* key : {"rope_type", "type"})
       if (json_.contains(key) && !json_[key].is_string()) fail(key, "expected a text");
@@ -40,10 +55,10 @@ class RopeSettings {
     if (json_.value("type", type) != type) fail("type", fmt::format("rope_type says '{}'", type));
     used_ = {"rope_type", "type"};
 
-    const double outside = c.positive_or("rope_theta", 10000);
+    const double outside = c.positive_or(found.theta_key, found.default_theta);
     theta = positive("rope_theta", outside);
-    if (c.has("rope_theta") && theta != outside)
-      c.fail("rope_theta",
+    if (c.has(found.theta_key) && theta != outside)
+      c.fail(found.theta_key,
              fmt::format("{}.rope_theta={} says something else; keep one of them", key_, theta));
     // No model of these families rotates a part of a head; transformers ignores the key or fails on it.
     for (const double factor : {c.number_or("partial_rotary_factor", 1), number("partial_rotary_factor", 1)})
@@ -143,10 +158,7 @@ double scale_yarn(RopeSettings& s, i64 max_positions, i64 dim, std::vector<float
   return s.positive("attention_factor", usual);
 }
 
-}  // namespace
-
-RopeOptions read_rope(ModelConfig& c, i64 head_dim, i64 max_positions) {
-  RopeSettings s(c);
+RopeOptions read_settings(ModelConfig& c, RopeSettings s, i64 head_dim, i64 max_positions) {
   if (head_dim % 2 != 0)
     c.fail("head_dim", fmt::format("rotary positions need an even head width, this is {}", head_dim));
   std::vector<float> freq = rope_frequencies(s.theta, head_dim);
@@ -164,6 +176,34 @@ RopeOptions read_rope(ModelConfig& c, i64 head_dim, i64 max_positions) {
   s.finish();
   o.inv_freq = std::make_shared<const std::vector<float>>(std::move(freq));
   return o;
+}
+
+}  // namespace
+
+RopeOptions read_rope(ModelConfig& c, i64 head_dim, i64 max_positions, double default_theta) {
+  return read_settings(c, RopeSettings(c, find_rope(c, default_theta)), head_dim, max_positions);
+}
+
+LayerRopes read_layer_ropes(ModelConfig& c, i64 head_dim, i64 max_positions) {
+  const Json v4 = Json::parse(c.json("rope_scaling")), v5 = Json::parse(c.json("rope_parameters"));
+  RopeJson full{"rope_scaling", v4, "rope_theta", 1e6};
+  RopeJson sliding{"rope_parameters", Json::object(), "rope_local_base_freq", 10000};
+  if (!v5.is_null() && !v5.empty()) {
+    if (!v5.is_object()) c.fail("rope_parameters", "expected an object");
+    for (const auto& [key, value] : v5.items())
+      if (key != "full_attention" && key != "sliding_attention")
+        c.fail("rope_parameters",
+               fmt::format("{}: expected full_attention and sliding_attention, an object for each", key));
+    const Json own = v5.value("full_attention", Json());
+    if (!v4.is_null() && !v4.empty() && !own.is_null() && own != v4)
+      c.fail("rope_scaling", "rope_parameters.full_attention says something else; keep one of them");
+    if (!own.is_null()) full = {"rope_parameters", own, "rope_theta", 1e6};
+    sliding.json = v5.value("sliding_attention", Json());
+  }
+  for (RopeJson* r : {&full, &sliding})
+    if (r->json.is_null()) r->json = Json::object();
+  return {read_settings(c, RopeSettings(c, full), head_dim, max_positions),
+          read_settings(c, RopeSettings(c, sliding), head_dim, max_positions)};
 }
 
 }  // namespace redco

@@ -40,6 +40,21 @@ void SpecBuilder::linear(const std::string& prefix, i64 out, i64 in, bool bias, 
   if (heads.dim == 0) out_.specs.back().heads = heads;
 }
 
+void SpecBuilder::experts(const Experts& e, double std, const std::string& joined, i64 joined_row,
+                          i64 joined_rows) {
+  const std::string name = e.prefix + "." + e.layer + ".weight";
+  out_.specs.push_back({.name = name,
+                        .shape = {e.count, e.out, e.in},
+                        .kind = ParamKind::linear,
+                        .stored = {.name = e.prefix + ".{}." + e.layer + ".weight",
+                                   .shape = {e.out, e.in},
+                                   .stacked = e.count,
+                                   .joined = joined,
+                                   .joined_row = joined_row,
+                                   .joined_rows = joined_rows},
+                        .init = {Init::Kind::normal, std}});
+}
+
 void SpecBuilder::idle_linear(const std::string& prefix, i64 out, i64 in, double std) {
   const size_t first = out_.specs.size();
   linear(prefix, out, in, true, std);

@@ -21,6 +21,13 @@ class SpecBuilder {
   // `prefix.weight` (out, in) and `prefix.bias`. transposed: stored (in, out).
   void linear(const std::string& prefix, i64 out, i64 in, bool bias, double std, bool transposed = false,
               HeadsOf heads = {});
+  // A layer of stacked experts: `prefix.NUMBER.layer.weight` (out, in) in files, one parameter (count, out,
+  // in) here, `prefix.layer.weight`. joined: as StoredAs says.
+  struct Experts {
+    std::string prefix, layer;
+    i64 count, out, in;
+  };
+  void experts(const Experts& e, double std, const std::string& joined, i64 joined_row, i64 joined_rows);
   // A linear layer that files hold and nothing reads: never trained, saved as it came.
   void idle_linear(const std::string& prefix, i64 out, i64 in, double std);
   // Parts of a fused projection stored as one tensor of sum(rows) outputs: `prefix.weight[part]`.

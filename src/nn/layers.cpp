@@ -2,6 +2,7 @@
 
 #include "autograd/grad.h"
 #include "base/error.h"
+#include "nn/activations.h"
 #include "nn/lora.h"
 #include "ops/create.h"
 #include "ops/elementwise.h"
@@ -45,6 +46,11 @@ const std::map<std::string, Unary>& activations() {
 }
 
 }  // namespace
+
+std::optional<kernels::Unary> unary_activation(const std::string& name) {
+  const auto it = activations().find(name);
+  return it == activations().end() ? std::nullopt : std::optional(it->second);
+}
 
 bool is_activation(const std::string& name) {
   return name == "linear" || name == "relu2" || activations().count(name);
@@ -98,7 +104,7 @@ Tensor cache_like(const Tensor& x, i64 length) {
 }
 
 AttentionOptions attention_options(const ApplyOptions& o, const AttentionSettings& s, const char* site) {
-  AttentionOptions a{.scale = s.scale, .causal = s.causal, .window = s.window};
+  AttentionOptions a{.scale = s.scale, .softcap = s.softcap, .causal = s.causal, .window = s.window};
   if (o.train && s.dropout > 0) {
     a.dropout = s.dropout;
     a.dropout_key = Context::current().key(site);

@@ -69,6 +69,7 @@ struct AttentionSettings {
   bool causal = true;
   i64 window = 0;
   double dropout = 0;
+  double softcap = 0;
 };
 // Self-attention over [B, T, H, D]: writes k, v to layer `layer` of the cache if there is one and attends to
 // all it holds. bias [1, H, T, keys] is added to the scores; undefined: none.

@@ -30,6 +30,12 @@ void add_adapter_rule(const ParamSpec& s, const Placement& p, size_t at, Shardin
 
 }  // namespace
 
+std::string StoredAs::tensor(i64 i) const {
+  if (stacked == 0) return name;
+  const size_t at = name.find("{}");
+  return name.substr(0, at) + std::to_string(i) + name.substr(at + 2);
+}
+
 ShardedSpecs shard_specs(const std::vector<ParamSpec>& specs, int shards,
                          const std::vector<CustomRule>& custom) {
   std::vector<ParamInfo> infos;

@@ -23,6 +23,15 @@ struct StoredAs {
   Shape shape;              // in the file
   bool transposed = false;  // 2-D, stored (in, out): GPT-2's Conv1D
   i64 row = 0;              // first row (of the out dim) of this part
+  // > 0: dim 0 is made of this many tensors of `shape`, one an expert; {} in name stands for their numbers.
+  i64 stacked = 0;
+  // Where transformers computes with another tensor than it writes (experts in one): that one's name, and
+  // which of its rows (of the out dim) these are.
+  std::string joined{};
+  i64 joined_row = 0, joined_rows = 0;
+
+  i64 tensors() const { return stacked > 0 ? stacked : 1; }
+  std::string tensor(i64 i) const;  // the i-th one's name
 };
 
 // A dim made of attention heads: cut in whole heads, or whole groups of query heads that share a key/value

@@ -60,6 +60,7 @@ kernels::AttentionArgs args_of(const AttentionOptions& o, const Tensor& q, const
                                const Tensor& bias) {
   kernels::AttentionArgs a;
   a.scale = o.scale;
+  a.softcap = o.softcap;
   a.causal = o.causal;
   a.window = o.window;
   if (key_mask.defined()) a.key_mask = key_mask.data<i32>();
@@ -167,7 +168,8 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
                           bias.size(1) == q.size(2) && bias.size(2) == q.size(1) && bias.size(3) == keys),
       "[attention] bias {} for q {} and {} keys", describe(bias), describe(q), keys);
   const Tensor key_mask = mask.defined() ? narrow(mask, 1, 0, keys) : mask;
-  if (Context::current().composed_only) return attention_composed(q, k, v, o, key_mask, bias);
+  const bool fused = !(o.softcap > 0 && bias.defined());
+  if (Context::current().composed_only || !fused) return attention_composed(q, k, v, o, key_mask, bias);
   const i64 ratio = q.shape()[2] / k.shape()[2];
   OpCall op("attention", {q, k, v, key_mask, bias});
   const bool shared_bias = bias.defined() && bias.shape()[0] == 1;
@@ -254,7 +256,8 @@ Tensor attention_composed(const Tensor& q, const Tensor& k0, const Tensor& v0, c
   const Tensor qh = permute(reshape(q, {B, Tq, Hkv, G, D}), {0, 2, 3, 1, 4});
   const Tensor kh = reshape(permute(k, {0, 2, 1, 3}), {B, Hkv, 1, Tk, D});
   const Tensor vh = reshape(permute(v, {0, 2, 1, 3}), {B, Hkv, 1, Tk, D});
-  Tensor scores = scale(matmul(qh, kh, false, true), o.scale);
+  Tensor scores = scale(matmul(qh, kh, false, true), o.softcap > 0 ? o.scale / o.softcap : o.scale);
+  if (o.softcap > 0) scores = scale(tanh(scores), o.softcap);
   if (bias.defined()) scores = scores + reshape(bias, {bias.size(0), Hkv, G, Tq, Tk});
   if (o.causal || o.window > 0 || key_mask.defined())
     scores = scores + visibility(Tq, Tk, o, key_mask, q.dtype());

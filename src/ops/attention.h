@@ -7,6 +7,7 @@ namespace redco {
 
 struct AttentionOptions {
   double scale = 1;     // of q k^T
+  double softcap = 0;   // > 0: scores are softcap * tanh(scale q k^T / softcap), before masks and bias
   bool causal = false;  // query i sees keys <= i + Tk - Tq
   i64 window = 0;       // > 0: at most that many keys back (sliding window)
   i64 kv_length = -1;   // keys used of k, v (a cache is longer); -1: all

@@ -17,7 +17,8 @@ std::string language_model(const std::string& family) {
       {"gpt2", "GPT2LMHeadModel"},         {"gptj", "GPTJForCausalLM"},       {"opt", "OPTForCausalLM"},
       {"llama", "LlamaForCausalLM"},       {"mistral", "MistralForCausalLM"}, {"qwen2", "Qwen2ForCausalLM"},
       {"qwen3", "Qwen3ForCausalLM"},       {"gemma", "GemmaForCausalLM"},     {"gemma2", "Gemma2ForCausalLM"},
-      {"gemma3_text", "Gemma3ForCausalLM"}};
+      {"gemma3_text", "Gemma3ForCausalLM"},
+                                                             {"mixtral", "MixtralForCausalLM"}};
   const auto it = classes.find(family);
   return it == classes.end() ? "" : it->second;
 }

@@ -22,6 +22,7 @@ inline constexpr const char* kAttentionIn = "attention q/k/v";
 inline constexpr const char* kAttentionOut = "attention output";
 inline constexpr const char* kFirst = "fully connected, first";
 inline constexpr const char* kSecond = "fully connected, second";
+inline constexpr const char* kExperts = "experts, some to each";
 inline constexpr const char* kEmbedding = "embedding";
 inline constexpr const char* kBiasTable = "attention bias table: follows the heads";
 inline constexpr const char* kHead = "lm head";

@@ -89,6 +89,11 @@ class Assigner {
     out_[i].rule = can ? rule : rule::kUnsplittable;
   }
 
+  // Stacked experts stay whole while every shard gets one; fewer are cut like any fully-connected layer.
+  bool has_experts_for_all(std::size_t i) const {
+    return rank(i) > 2 && can_split(i, 0) && pieces(i, 0) >= n_;
+  }
+
   void by_role(std::size_t i) {
     const int last = rank(i) - 1;
     switch (roles_[i].role) {
@@ -97,8 +102,10 @@ class Assigner {
       case Role::attention_out:
         return split(i, last, rule::kAttentionOut);
       case Role::first:
+        if (has_experts_for_all(i)) return split(i, 0, rule::kExperts);
         return split(i, last - 1, rule::kFirst);
       case Role::second:
+        if (has_experts_for_all(i)) return split(i, 0, rule::kExperts);
         return split(i, last, rule::kSecond);
       case Role::embedding:
         return split(i, last - 1, rule::kEmbedding);
@@ -130,6 +137,8 @@ class Assigner {
     REDCO_CHECK(owner >= 0);
     const ShardingRule& w = out_[owner];
     const auto dims = alternating_dims(owner);
+    if (w.dim >= 0 && w.dim < rank(owner) - 2 && rank(i) == rank(owner) - 1)
+      return split(i, w.dim, rule::kExperts);  // (experts, out) beside (experts, out, in)
     if (w.dim == dims.first) {
       // The last dim: stacked biases are (experts, out), and BART's is (1, V).
       const int dim = rank(i) - 1;

@@ -4,7 +4,7 @@
 //
 //  1. fully-connected layers of a block alternate: the first is cut along its output, the next along its
 //  input; gated
-//     pairs count as one 'first';
+//     pairs count as one 'first'; stacked experts are dealt to the shards, whole, while every shard gets one;
 //  2. attention: q, k, v along the output, the output projection along the input;
 //  3. embeddings along their rows, the LM head along its output; norms and the biases of row-split layers are
 //     replicated, the biases of column-split layers follow their column; everything else with two or more

@@ -204,14 +204,34 @@ class Verifier {
     add(line);
   }
 
+  // As transformers' module has it, whose names a fixture may use, too: [stack of] rows among those of other
+  // parts.
+  static void join(const ParamSpec& s, const std::vector<double>& part,
+                   std::map<std::string, std::vector<double>>& out) {
+    if (s.stored.joined.empty()) return;
+    auto& whole = out[s.stored.joined];
+    const i64 size = numel(s.stored.shape), row = size / std::max<i64>(1, s.stored.shape[0]);
+    const i64 all = s.stored.joined_rows > 0 ? s.stored.joined_rows * row : size;
+    whole.resize(s.stored.tensors() * all);
+    for (i64 k = 0; k < s.stored.tensors(); ++k)
+      std::copy_n(part.begin() + k * size, size, whole.begin() + k * all + s.stored.joined_row * row);
+  }
+
   // Whole tensors as the files store them: parts joined, transposed back.
   std::map<std::string, std::vector<double>> by_stored_name(const ParamTree& tree) {
     std::map<std::string, std::vector<double>> out;
     for (size_t i = 0; i < tree.size(); ++i) {
       const ParamSpec& s = tree.specs()[i];
+      const auto part = to_values(tree.values()[i]);
+      if (s.stored.stacked > 0) {
+        const i64 size = numel(s.stored.shape);
+        for (i64 k = 0; k < s.stored.stacked; ++k)
+          out[s.stored.tensor(k)].assign(part.begin() + k * size, part.begin() + (k + 1) * size);
+      }
+      join(s, part, out);
+      if (s.stored.stacked > 0) continue;
       auto& whole = out[s.stored.name];
       whole.resize(numel(s.stored.shape));
-      const auto part = to_values(tree.values()[i]);
       const i64 rows = s.shape[0], row = rows ? numel(s.shape) / rows : 0;
       const i64 all = s.stored.transposed ? s.stored.shape[1] : 0;
       for (i64 r = 0; r < rows; ++r)

@@ -31,7 +31,8 @@ enum Extra {
   kBias = 8,
   kBiasShared = 16,
   kCausal = 32,
-  kWindow = 64
+  kWindow = 64,
+  kCap = 256,
 };
 
 template <class T>
@@ -61,6 +62,7 @@ Problem<T> make(i64 B, i64 Tq, i64 Tk, i64 H, i64 Hkv, i64 D, int extra) {
     p.a.batch_offset = 5;
     p.a.head_offset = 7;
   }
+  if (extra & kCap) p.a.softcap = 1.2;
   if (extra & (kBias | kBiasShared)) {
     p.a.bias_B = extra & kBiasShared ? 1 : B;
     p.a.bias_H = extra & kBiasShared ? (extra & kBias ? 1 : H) : H;
@@ -93,7 +95,9 @@ void slow(const Problem<T>& p, std::vector<double>& out, std::vector<double>& ls
           for (i64 d = 0; d < D; ++d)
             s += static_cast<double>(p.q[(b * Tq + i) * qs + h * D + d]) *
                  static_cast<double>(p.k[b * kb + j * ks + hk * D + d]);
-          e[j] = s * p.a.scale + (p.bias.empty() ? 0 : static_cast<double>(p.bias[(cell * Tq + i) * Tk + j]));
+          s *= p.a.scale;
+          if (p.a.softcap > 0) s = p.a.softcap * std::tanh(s / p.a.softcap);
+          e[j] = s + (p.bias.empty() ? 0 : static_cast<double>(p.bias[(cell * Tq + i) * Tk + j]));
           top = std::max(top, e[j]);
         }
         if (top == -INFINITY) continue;
@@ -149,6 +153,8 @@ const int kExtras[] = {0,
                        kSegments,
                        kSegments | kMask | kCausal | kWindow,
                        kDropout | kCausal,
+                       kCap | kCausal,
+                       kCap | kMask | kDropout | kWindow,
                        kBias,
                        kBiasShared | kCausal,
                        kBias | kBiasShared | kDropout | kMask};
@@ -246,7 +252,14 @@ TEST(Attention, BackwardOverSeveralBlocks) {
               const double* v = &p.v[b * s.v_batch_stride + j * s.v_stride + hk * z.D];
               double score = 0, dp = 0, keep = 1;
               for (i64 d = 0; d < z.D; ++d) score += q[d] * k[d], dp += p.g[at + d] * v[d];
-              score = score * p.a.scale + (p.bias.empty() ? 0 : p.bias[cell + i * z.Tk + j]);
+              score *= p.a.scale;
+              double slope = p.a.scale;
+              if (p.a.softcap > 0) {
+                const double t = std::tanh(score / p.a.softcap);
+                score = p.a.softcap * t;
+                slope *= 1 - t * t;
+              }
+              score += p.bias.empty() ? 0 : p.bias[cell + i * z.Tk + j];
               if (p.a.dropout > 0)
                 keep = (philox_word(p.a.dropout_key, p.a.batch_offset + b, p.a.head_offset + h, i, j) >> 8) *
                                    0x1p-24 >=
@@ -256,8 +269,8 @@ TEST(Attention, BackwardOverSeveralBlocks) {
               const double w = std::exp(score - lse), ds = w * (dp * keep - delta);
               const i64 to = ((b * z.Tk + j) * z.Hkv + hk) * z.D;
               for (i64 d = 0; d < z.D; ++d) {
-                dq[at + d] += p.a.scale * ds * k[d];
-                dk[to + d] += p.a.scale * ds * q[d];
+                dq[at + d] += slope * ds * k[d];
+                dk[to + d] += slope * ds * q[d];
                 dv[to + d] += w * keep * p.g[at + d];
               }
               if (!dbias.empty()) dbias[cell + i * z.Tk + j] += ds;

@@ -66,13 +66,20 @@ inline ParamTree load_tree(const Model& model, const ShardedSpecs& sharded, cons
   ParamTree tree(model.params().specs, model.params().aliases);
   for (size_t i = 0; i < tree.size(); ++i) {
     const ParamSpec& s = tree.specs()[i];
-    const auto it = stored.find(s.stored.name);
-    if (it == stored.end()) throw ContentsError("{} has no {}", files.folder(), s.stored.name);
-    if (static_cast<i64>(it->second.size()) != numel(s.stored.shape))
-      throw ContentsError("{}: {} elements, expected {}", s.stored.name, it->second.size(),
-                          numel(s.stored.shape));
     std::vector<float> values(numel(s.shape));
-    for (size_t e = 0; e < values.size(); ++e) values[e] = it->second[stored_index(s, static_cast<i64>(e))];
+    const i64 size = numel(s.stored.shape);
+    for (i64 k = 0; k < s.stored.tensors(); ++k) {
+      const auto it = stored.find(s.stored.tensor(k));
+      if (it == stored.end()) throw ContentsError("{} has no {}", files.folder(), s.stored.tensor(k));
+      if (static_cast<i64>(it->second.size()) != size)
+        throw ContentsError("{}: {} elements, expected {}", s.stored.name, it->second.size(), size);
+      if (s.stored.stacked > 0) {
+        std::copy(it->second.begin(), it->second.end(), values.begin() + k * size);
+      } else {
+        for (size_t e = 0; e < values.size(); ++e)
+          values[e] = it->second[stored_index(s, static_cast<i64>(e))];
+      }
+    }
     tree.values()[i] = from_values(s.shape, std::span<const float>(values), sharded.layouts[i]);
   }
   return tree;
@@ -109,6 +116,11 @@ inline Results run_model(const std::string& folder, Mesh mesh, const ModelRun& r
       if (s.buffer) continue;
       const std::vector<double> g = to_values(grads[i]);
       if (world.rank() != 0) continue;
+      for (i64 k = 0; k < s.stored.stacked; ++k) {
+        const i64 size = numel(s.stored.shape);
+        results["grad." + s.stored.tensor(k)].assign(g.begin() + k * size, g.begin() + (k + 1) * size);
+      }
+      if (s.stored.stacked > 0) continue;
       std::vector<double>& whole = results["grad." + s.stored.name];
       whole.resize(numel(s.stored.shape));
       for (size_t e = 0; e < g.size(); ++e) whole[detail::stored_index(s, static_cast<i64>(e))] = g[e];

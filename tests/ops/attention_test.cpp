@@ -48,6 +48,24 @@ TEST(Attention, CausalWindowMaskBias) {
   }
 }
 
+// Capped scores: with masks and dropout, fused; with a bias, by simpler ops.
+TEST(Attention, SoftCap) {
+  OpCase plain{"capped", {q_input(), kv_input(2), kv_input(2)}, with({.scale = 0.7, .softcap = 1.5})};
+  plain.combinations = 120;
+  check_op(plain);
+  OpCase masked{
+      "capped, masked",
+      {q_input(), kv_input(4), kv_input(4), mask_input()},
+      with({.scale = 0.7, .softcap = 0.8, .causal = true, .window = 2, .dropout = 0.3, .dropout_key = 5})};
+  masked.combinations = 60;
+  check_op(masked);
+  OpCase bias{"capped, bias",
+              {q_input(), kv_input(2), kv_input(2), mask_input(), {{2, 4, 3, 4}}},
+              with({.scale = 0.7, .softcap = 1.5})};
+  bias.combinations = 20;
+  check_op(bias);
+}
+
 // The draws are functions of global coordinates: the sharded runs agree with one rank only if every rank
 // drops the same elements.
 TEST(Attention, Dropout) {

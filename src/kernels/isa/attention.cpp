@@ -26,12 +26,23 @@ inline Columns columns_of(const ScoreBlock<T>& b, i64 row) {
   return {begin, end};
 }
 
-// s = s * scale + bias, -inf where a mask hides the key; over [begin, end) of one row.
+// s = s * scale + bias, or its soft cap, -inf where a mask hides the key; over [begin, end) of one row.
+// slope: null, or d s / d (s * scale) of a soft cap.
 template <class T>
-inline void score_row(const ScoreBlock<T>& b, i64 row, T* s, Columns v) {
+inline void score_row(const ScoreBlock<T>& b, i64 row, T* s, Columns v, T* slope = nullptr) {
   const T kHidden = -static_cast<T>(__builtin_inf());
   const T scale = b.scale;
-  if (b.bias) {
+  if (b.softcap > 0) {
+    const T cap = b.softcap, by = scale / cap;
+#pragma omp simd
+    for (i64 c = v.begin; c < v.end; ++c) s[c] = tanh_(s[c] * by);
+    if (slope) {
+#pragma omp simd
+      for (i64 c = v.begin; c < v.end; ++c) slope[c] = 1 - s[c] * s[c];
+    }
+#pragma omp simd
+    for (i64 c = v.begin; c < v.end; ++c) s[c] *= cap;
+  } else if (b.bias) {
     const T* bias = b.bias + query_of(b, row) * b.bias_ld + b.k0;
 #pragma omp simd
     for (i64 c = v.begin; c < v.end; ++c) s[c] = s[c] * scale + bias[c];
@@ -89,9 +100,21 @@ void attend_block(const ScoreBlock<T>& b, T* m, T* l, T* correction) {
   }
 }
 
+namespace {
+
+template <class T>
+inline void apply_slope(T* d, const T* slope, Columns v) {
+#pragma omp simd
+  for (i64 c = v.begin; c < v.end; ++c) d[c] *= slope[c];
+}
+
+}  // namespace
+
 template <class T>
 void attend_block_backward(const ScoreBlock<T>& b, const T* lse, const T* delta, T* dp) {
   const T kNone = -static_cast<T>(__builtin_inf());
+  const bool capped = b.softcap > 0;
+  T slope[kMaxScoreColumns];
   for (i64 r = 0; r < b.rows; ++r) {
     T* s = b.s + r * b.ld;
     T* d = dp + r * b.ld;
@@ -99,7 +122,7 @@ void attend_block_backward(const ScoreBlock<T>& b, const T* lse, const T* delta,
     if (lse[r] == kNone) v.end = v.begin;
     clear_outside(s, b.cols, v);
     clear_outside(d, b.cols, v);
-    score_row(b, r, s, v);
+    score_row(b, r, s, v, capped ? slope : nullptr);
     const T shift = lse[r], mean = delta[r];
     if (b.whole_rows) {
       // All keys of the row are here: the row of dS is made to sum to zero as exactly as its elements allow,
@@ -126,6 +149,7 @@ void attend_block_backward(const ScoreBlock<T>& b, const T* lse, const T* delta,
         d[c] = static_cast<T>(p * (static_cast<double>(d[c]) - exact));
         if (drops) s[c] *= (words[c] >> 8) >= b.drop_below ? b.keep_scale : T(0);
       }
+      if (capped) apply_slope(d, slope, v);
       continue;
     }
     if (b.drop_below) {
@@ -147,6 +171,7 @@ void attend_block_backward(const ScoreBlock<T>& b, const T* lse, const T* delta,
         d[c] = p * (d[c] - mean);
       }
     }
+    if (capped) apply_slope(d, slope, v);
   }
 }
 

@@ -20,6 +20,7 @@ struct ScoreBlock {
   bool causal;
   i64 window;
   T scale;
+  T softcap;            // > 0: scores are softcap * tanh(scale s / softcap)
   const i32* key_mask;  // [Tk] of this batch, or null
   const i32* q_segment;
   const i32* k_segment;

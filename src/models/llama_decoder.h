@@ -1,0 +1,68 @@
+// What the families of LLaMA's kind share: RMS norms, rotary positions in half-split pairs, grouped key/value
+// heads, gated MLPs. A family's constructor reads its config into `arch_` and calls declare().
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/model.h"
+#include "models/spec_builder.h"
+
+namespace redco {
+
+class LlamaDecoder : public Model {
+ public:
+  Tensor apply(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const override;
+  // The model without its head is saved without the prefix; frequencies were buffers until transformers 4.32.
+  std::string canonical_name(const std::string& stored) const override;
+
+ protected:
+  struct Layer {
+    i64 window = 0;      // 0: all earlier tokens
+    bool local = false;  // turned by local_rope
+  };
+  struct Architecture {
+    i64 width = 0, inner = 0;
+    i64 padding_row = -1;
+    HeadGeometry heads;
+    std::string activation;
+    double attention_dropout = 0, eps = 1e-6, std = 0.02;
+    bool qkv_bias = false, o_bias = false, mlp_bias = false, tied = false;
+    RopeOptions rope, local_rope;
+    std::vector<Layer> layers;
+    double score_scale = 1;  // of q k^T
+    // Where families differ from LLaMA.
+    bool head_norms = false;   // RMS norms of each head's queries and keys
+    bool unit_offset = false;  // norms' weights are stored less one
+    bool outer_norms = false;  // norms also of what attention and MLP give
+    double embedding_scale = 1;
+    double score_cap = 0, logit_cap = 0;  // > 0: cap * tanh(x / cap)
+  };
+
+  // What all families' configs have under one name: sizes, dropout, epsilon, ties. `kv_heads`: where
+  // num_key_value_heads is absent (0: as many as there are heads); `head_dim`: where that is (0: width /
+  // heads).
+  struct Defaults {
+    i64 max_length, kv_heads = 0, head_dim = 0;
+    double eps = 1e-6;
+    bool tied = false;
+  };
+  void read_common(ModelConfig& c, const Defaults& d);
+  // layer_types, a text a layer; null: not given.
+  std::vector<bool> read_sliding_layers(ModelConfig& c, bool* given) const;
+
+  void declare();
+  // A layer's MLP or what stands for it: [B, T, C] -> [B, T, C].
+  virtual void declare_mlp(SpecBuilder& b, const std::string& layer);
+  virtual Tensor mlp(const ParamTree& p, const std::string& layer, const Tensor& x,
+                     const ApplyOptions& o) const;
+
+  Architecture arch_;
+
+ private:
+  Tensor norm(const ParamTree& p, const std::string& prefix, const Tensor& x) const;
+  Tensor block(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o, i64 i,
+               const Tensor& x) const;
+};
+
+}  // namespace redco

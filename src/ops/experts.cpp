@@ -1,0 +1,232 @@
+// Legend: R rows (all leading dims of x), C width, I inner width, E experts, m rows of an expert.
+#include "ops/experts.h"
+
+#include "kernels/experts.h"
+#include "ops/dispatch.h"
+#include "ops/elementwise.h"
+#include "ops/linear.h"
+#include "ops/reduce.h"
+#include "ops/shape.h"
+
+namespace redco {
+
+namespace {
+
+const auto R_ = Placement::replicated();
+const auto P_ = Placement::partial();
+
+i64 leading(const Shape& s) {
+  i64 n = 1;
+  for (size_t d = 0; d + 1 < s.size(); ++d) n *= s[d];
+  return n;
+}
+
+// How the three weights lie on an axis.
+enum class Cut : std::uint8_t { none, experts, inside, other };
+Cut cut_of(const Tensor& gate, const Tensor& up, const Tensor& down, Axis axis) {
+  const Placement &g = gate.layout()[axis], &u = up.layout()[axis], &d = down.layout()[axis];
+  if (g.is_replicated() && u.is_replicated() && d.is_replicated()) return Cut::none;
+  if (g.is_sharded(0) && u == g && d == g) return Cut::experts;
+  if (g.is_sharded(1) && u == g && d == Placement::sharded(2, g.unit)) return Cut::inside;
+  return Cut::other;
+}
+
+// What the inner layers gave, for the backward: [..., 2 per_row I], its rows in an order of its own, which
+// only the op that wrote it knows; so it is never redistributed, and says how the backward must be cut. Empty
+// where the experts are cut: how many rows a rank has then is up to the router; the backward makes it again.
+Shape hidden_shape(const Tensor& x, const Tensor& gate, i64 per_row) {
+  bool whole = true;
+  for (Axis a : kAxes)
+    whole = whole && (!gate.layout()[a].is_sharded(0) || Context::current().mesh().size(a) == 1);
+  Shape s = x.shape();
+  s.back() = whole ? 2 * per_row * gate.shape()[1] : 0;
+  return s;
+}
+
+// Scratch of the arena, by the shapes alone.
+Tensor scratch(i64 n, DType dtype) { return Tensor({n}, dtype, {}); }
+
+bool in_bf16(DType t) { return t == DType::f32 && Context::current().compute_dtype == ComputeDType::bf16; }
+
+// Matrices of products, rounded where products are computed in bf16.
+Tensor operand(const Tensor& w) {
+  if (!in_bf16(w.dtype())) return w;
+  const Tensor r = scratch(w.local_numel(), w.dtype());
+  if (!w.is_meta()) kernels::round_to_bf16(w.data<float>(), r.mutable_data<float>(), w.local_numel());
+  return r;
+}
+
+double flops_of(i64 rows, const Tensor& gate, i64 per_row) {
+  return 2.0 * static_cast<double>(rows * per_row) * static_cast<double>(gate.local_numel()) /
+         static_cast<double>(std::max<i64>(1, gate.shape()[0]));
+}
+
+// This rank's part, as on one rank; inputs 0 to 5 are x, weights, chosen, gate, up, down.
+template <class T>
+kernels::Experts<T> part_of(const OpCall& op, const Tensor& gate, const Tensor& up, const Tensor& down,
+                            const Tensor& hidden, const ExpertsOptions& o) {
+  const Shape& s = op.in(3).local();
+  const i64 R = leading(op.in(0).local());
+  const bool kept = hidden.shape().back() > 0;
+  return {.R = R,
+          .C = s[2],
+          .I = s[1],
+          .E = s[0],
+          .x = op.in(0).data<T>(),
+          .weights = op.in(1).data<T>(),
+          .chosen = op.in(2).data<T>(),
+          .gate = gate.data<T>(),
+          .up = up.data<T>(),
+          .down = down.data<T>(),
+          .activation = o.activation,
+          .bf16 = in_bf16(gate.dtype()),
+          .hidden = kept ? hidden.mutable_data<T>() : nullptr,
+          .hidden_rows = R * o.per_row};
+}
+
+std::vector<Tensor> experts_backward(const Tensor& x, const Tensor& weights, const Tensor& chosen,
+                                     const ExpertWeights& w, const Tensor& hidden, const Tensor& g,
+                                     const ExpertsOptions& o) {
+  OpCall op("experts_backward", {x, weights, chosen, w.gate, w.up, w.down, hidden, g});
+  const int last = x.rank() - 1;
+  const i64 matrix = w.gate.numel();
+  op.choose({x.numel(), weights.numel(), matrix, matrix, matrix},
+            [&](OpCall::Strategies& s) {
+              const Placement h = s.in(6), gate = s.in(3);
+              if (h.is_sharded() && h.dim < last) {
+                s.add({h, h, h, R_, R_, R_, h, h}, {h, h, P_, P_, P_});
+              } else if (h.is_sharded()) {
+                const Placement down = Placement::sharded(2, gate.unit);
+                s.add({R_, R_, R_, gate, gate, down, h, R_}, {P_, P_, gate, gate, down});
+              } else if (gate.is_sharded(0)) {
+                const Placement e = Placement::sharded(last, gate.unit);
+                s.add({R_, e, e, gate, gate, gate, R_, R_}, {P_, e, gate, gate, gate});
+              } else {
+                s.all_replicated(5);
+              }
+            },
+            {3, 4, 5});
+  Tensor dx = op.output(x.shape(), x.dtype()), dw = op.output(weights.shape(), x.dtype());
+  Tensor dgate = op.output(w.gate.shape(), x.dtype()), dup = op.output(w.up.shape(), x.dtype()),
+         ddown = op.output(w.down.shape(), x.dtype());
+  const Tensor gate = operand(op.in(3)), up = operand(op.in(4)), down = operand(op.in(5));
+  const i64 R = leading(op.in(0).local()), C = op.in(3).local()[2], I = op.in(3).local()[1];
+  const bool kept = hidden.shape().back() > 0;
+  const Tensor work = scratch(kernels::experts_scratch(R, C, I, kept, true), x.dtype());
+  op.flops((kept ? 6 : 8) * flops_of(R, op.in(3), o.per_row));
+  if (op.runs())
+    visit_float(x.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      kernels::experts_backward<T>(part_of<T>(op, gate, up, down, op.in(6), o), op.in(7).data<T>(),
+                                   work.mutable_data<T>(),
+                                   {dx.mutable_data<T>(), dw.mutable_data<T>(), dgate.mutable_data<T>(),
+                                    dup.mutable_data<T>(), ddown.mutable_data<T>()});
+    });
+  op.no_gradient();
+  return {dx, dw, {}, dgate, dup, ddown};
+}
+
+}  // namespace
+
+Tensor top_k_mask(const Tensor& x, i64 k) {
+  const i64 E = x.shape().back();
+  REDCO_CHECK(x.visible() >= 1 && k >= 0 && k <= E, "[top_k_mask] {} of {}", k, describe(x));
+  const int last = x.rank() - 1;
+  OpCall op("top_k_mask", {x});
+  op.choose({x.numel()}, [&](OpCall::Strategies& s) {
+    const Placement p = s.in(0);
+    s.all_replicated();
+    if (p.is_sharded() && p.dim < last) s.add({p}, {p});
+  });
+  Tensor y = op.output(x.shape(), x.dtype(), x.hidden());
+  if (op.runs())
+    visit_float(x.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      const T* p = op.in(0).data<T>();
+      T* to = y.mutable_data<T>();
+      kernels::fill(to, T(0), y.local_numel());
+      for (i64 r = leading(y.local()); r > 0; --r, p += E, to += E)
+        for (i64 i = 0; i < k; ++i) {
+          i64 best = -1;
+          for (i64 e = 0; e < E; ++e)
+            if (to[e] == 0 && (best < 0 || p[e] > p[best])) best = e;
+          to[best] = 1;
+        }
+    });
+  op.no_gradient();
+  return y;
+}
+
+Tensor experts(const Tensor& x, const Tensor& weights, const Tensor& chosen, const ExpertWeights& w,
+               const ExpertsOptions& o) {
+  const bool fits = w.gate.visible() == 3 && w.gate.shape() == w.up.shape() && w.down.visible() == 3 &&
+                    w.down.size(0) == w.gate.size(0) && w.down.size(1) == w.gate.size(2) &&
+                    w.down.size(2) == w.gate.size(1) && x.visible() >= 2 && x.size(-1) == w.gate.size(2) &&
+                    weights.shape() == chosen.shape() && weights.size(-1) == w.gate.size(0) &&
+                    numel(weights.shape()) * x.size(-1) == numel(x.shape()) * weights.size(-1);
+  REDCO_CHECK(fits, "[experts] {} with weights {} by {} and {}", describe(x), describe(weights),
+              describe(w.gate), describe(w.down));
+  bool fused = !Context::current().composed_only;
+  for (const Tensor& t : {x, weights, chosen, w.gate, w.up, w.down}) fused = fused && t.hidden() == 0;
+  for (Axis a : kAxes) fused = fused && cut_of(w.gate, w.up, w.down, a) != Cut::other;
+  if (!fused) return experts_composed(x, weights, chosen, w, o);
+
+  OpCall op("experts", {x, weights, chosen, w.gate, w.up, w.down});
+  const int last = x.rank() - 1;
+  const Shape hidden_all = hidden_shape(x, w.gate, o.per_row);
+  op.choose({x.numel(), 0},
+            [&](OpCall::Strategies& s) {
+              const Placement gate = s.in(3);
+              if (gate.is_sharded(0)) {
+                const Placement e = Placement::sharded(last, gate.unit);
+                return s.add({R_, e, e, gate, gate, gate}, {P_, R_});
+              }
+              if (gate.is_sharded()) {
+                const Placement down = Placement::sharded(2, gate.unit);
+                const Placement h = Placement::sharded(last, 2 * o.per_row * gate.unit);
+                return s.add({R_, R_, R_, gate, gate, down}, {P_, h});
+              }
+              s.all_replicated(2);
+              for (int i : {0, 1, 2}) {
+                const Placement p = s.in(i);
+                if (p.is_sharded() && p.dim < last) s.add({p, p, p, R_, R_, R_}, {p, p});
+              }
+            },
+            {3, 4, 5});
+  Tensor y = op.output(x.shape(), x.dtype()), hidden = op.output(hidden_all, x.dtype());
+  const Tensor gate = operand(op.in(3)), up = operand(op.in(4)), down = operand(op.in(5));
+  const i64 R = leading(op.in(0).local()), C = op.in(3).local()[2], I = op.in(3).local()[1];
+  const Tensor work = scratch(kernels::experts_scratch(R, C, I, hidden_all.back() > 0, false), x.dtype());
+  op.flops(3 * flops_of(R, op.in(3), o.per_row));
+  if (op.runs())
+    visit_float(x.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      kernels::experts<T>(part_of<T>(op, gate, up, down, hidden, o), work.mutable_data<T>(),
+                          y.mutable_data<T>());
+    });
+  op.record({x, weights, chosen, w.gate, w.up, w.down, hidden}, [o](const Vjp& v) -> std::vector<Tensor> {
+    const ExpertWeights w{v.saved(3), v.saved(4), v.saved(5)};
+    if (v.create_graph())
+      return composed_vjp(
+          v, {v.saved(0), v.saved(1), v.saved(2), w.gate, w.up, w.down}, [o](const std::vector<Tensor>& in) {
+            return std::vector<Tensor>{experts_composed(in[0], in[1], in[2], {in[3], in[4], in[5]}, o)};
+          });
+    return experts_backward(v.saved(0), v.saved(1), v.saved(2), w, v.saved(6), v.g(), o);
+  });
+  return y;
+}
+
+Tensor experts_composed(const Tensor& x, const Tensor& weights, const Tensor& chosen, const ExpertWeights& w,
+                        const ExpertsOptions& o) {
+  const i64 E = w.gate.size(0), C = x.size(-1);
+  i64 N = 1;
+  for (int d = 0; d + 1 < x.visible(); ++d) N *= x.size(d);
+  const Tensor rows = reshape(x, {1, N, C});
+  const Tensor inner =
+      unary(o.activation, matmul(rows, w.gate, false, true)) * matmul(rows, w.up, false, true);
+  const Tensor y = matmul(inner, w.down, false, true);  // [E, N, C]
+  const Tensor by = reshape(permute(reshape(weights * chosen, {N, E}), {1, 0}), {E, N, 1});
+  return reshape(sum(y * by, {0}), Shape(x.shape().begin() + x.hidden(), x.shape().end()));
+}
+
+}  // namespace redco

@@ -1,0 +1,106 @@
+#include "ops/experts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ops/dispatch.h"
+#include "ops/shape.h"
+#include "support/op_cases.h"
+
+namespace redco {
+namespace {
+
+using namespace redco::testing;
+using Xs = std::vector<Tensor>;
+
+// The router's numbers serve as weights; the k largest are chosen.
+OpFunction with(i64 k, kernels::Unary activation = kernels::Unary::silu, bool composed = false) {
+  return [=](const Xs& x) {
+    const ExpertsOptions o{.activation = activation, .per_row = k};
+    const Tensor chosen = top_k_mask(x[1], k);
+    return (composed ? experts_composed : experts)(x[0], x[1], chosen, {x[2], x[3], x[4]}, o);
+  };
+}
+std::vector<Input> inputs(const Shape& rows, i64 E, i64 C, i64 I) {
+  Shape x = rows, w = rows;
+  x.push_back(C);
+  w.push_back(E);
+  return {{x}, {w}, {{E, I, C}}, {{E, I, C}}, {{E, C, I}}};
+}
+
+// Every cut of every input, among them the experts' (uneven, and empty where there are more ranks), those
+// inside of them and ones that only simpler ops can do.
+TEST(Experts, DerivativesAndPlacements) {
+  OpCase c{"two of three", inputs({2, 2}, 3, 3, 2), with(2)};
+  c.combinations = 80;
+  check_op(c);
+  check_op({"one of two", inputs({3}, 2, 2, 2), with(1, kernels::Unary::gelu), true, 40});
+  check_op({"all", inputs({3}, 2, 2, 2), with(2), true, 40});
+  check_op({"no rows", inputs({0}, 2, 2, 2), with(1), true, 20});
+  check_op({"composed", inputs({2}, 2, 2, 2), with(1, kernels::Unary::silu, true), true, 20});
+}
+
+// The layouts that the rules give, on which nothing is moved but what comes out.
+TEST(Experts, CutAlongExpertsAndInside) {
+  const OpCase c{"", inputs({5}, 3, 4, 6), with(2)};
+  const Numbers n = numbers_of(c, 3);
+  redco::testing::Results whole;
+  on_one_rank([&](Context&) { whole = run_case(c, n, std::vector<Layout>(5), {}, 1); });
+  const i64 before = composed_vjp_count();
+  for (const bool inside : {false, true})
+    for (const int ranks : {2, 3, 4}) {
+      run_threads(ranks, [&](Group& world) {
+        Context context({1, ranks}, world.split(0));
+        Context::Use use(context);
+        std::vector<Layout> layouts(5);
+        layouts[2][Axis::mp] = layouts[3][Axis::mp] = Placement::sharded(inside ? 1 : 0);
+        layouts[4][Axis::mp] = Placement::sharded(inside ? 2 : 0);
+        std::vector<Layout> of_gradients;
+        const auto r = run_case(c, n, layouts, {}, 1, false, &of_gradients);
+        EXPECT_LT(distance(r.value, whole.value), 1e-13);
+        for (size_t i = 0; i < r.first.size(); ++i)
+          EXPECT_LT(distance(r.first[i], whole.first[i]), 1e-13) << i;
+        EXPECT_EQ(of_gradients[2], layouts[2]);
+        EXPECT_EQ(of_gradients[4], layouts[4]);
+        EXPECT_EQ(composed_vjp_count(), before);
+      });
+    }
+}
+
+TEST(Experts, OnlyChosenRowsCount) {
+  on_one_rank([](Context&) {
+    const OpCase c{"", inputs({4}, 3, 2, 2), with(1)};
+    Numbers n = numbers_of(c, 5);
+    n.inputs[1] = {9, 0, 0, 0, 9, 0, 9, 0, 0, 0, 9, 0};  // nobody goes to the third
+    for (size_t i = 2; i < 5; ++i) std::fill(n.inputs[i].begin() + 8, n.inputs[i].end(), NAN);
+    const auto r = run_case(c, n, std::vector<Layout>(5), {}, 1);
+    for (const double y : r.value) EXPECT_TRUE(std::isfinite(y));
+    for (size_t i = 8; i < 12; ++i) EXPECT_EQ(r.first[2][i], 0);
+  });
+}
+
+// More rows than a piece: the pieces of an expert add up.
+TEST(Experts, ManyRows) {
+  on_one_rank([](Context&) {
+    const OpCase fused{"", inputs({2500}, 2, 3, 2), with(1)};
+    const OpCase composed{"", inputs({2500}, 2, 3, 2), with(1, kernels::Unary::silu, true)};
+    Numbers n = numbers_of(fused, 7);
+    n.cotangent = Random(8).values(2500 * 3);
+    const auto a = run_case(fused, n, std::vector<Layout>(5), {}, 1),
+               b = run_case(composed, n, std::vector<Layout>(5), {}, 1);
+    EXPECT_LT(distance(a.value, b.value), 1e-13);
+    for (size_t i = 0; i < a.first.size(); ++i) EXPECT_LT(distance(a.first[i], b.first[i]), 1e-11) << i;
+  });
+}
+
+TEST(TopKMask, TheFirstOfEqualOnes) {
+  on_one_rank([](Context&) {
+    const Tensor x = from_values({2, 4}, std::vector<double>{1, 3, 3, 2, 5, 5, 5, 5});
+    EXPECT_THAT(to_values(top_k_mask(x, 2)), ::testing::ElementsAre(0, 1, 1, 0, 1, 1, 0, 0));
+    EXPECT_THAT(to_values(top_k_mask(x, 1)), ::testing::ElementsAre(0, 1, 0, 0, 1, 0, 0, 0));
+    EXPECT_THROW(top_k_mask(x, 5), BugError);
+  });
+}
+
+}  // namespace
+}  // namespace redco
