@@ -62,8 +62,9 @@ void check_model_config(const JobConfig& job, Validation& v) {
 i64 check_own_parameters(const JobConfig& job) {
   const PipelineInfo* info = pipeline_info(job.pipeline);
   if (!info || info->needs_model) return 0;
+  const auto pipeline = make_job_pipeline(job, nullptr, nullptr);
   i64 n = 0;
-  for (const ParamSpec& s : make_job_pipeline(job, nullptr, nullptr)->params().specs) n += numel(s.shape);
+  for (const ParamSpec& s : pipeline->params().specs) n += numel(s.shape);
   return n;
 }
 
