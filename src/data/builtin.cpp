@@ -64,14 +64,14 @@ std::string chat_lines(bool evaluation) {
   return out;
 }
 
-// Strings of 3 to 8 letters out of 12, no two alike, and what becomes of them.
+// Strings of 3 to 6 letters out of 12, no two alike, and what becomes of them.
 std::string string_lines(bool evaluation, void (*change)(std::string&)) {
   constexpr std::size_t kTrainStrings = 4000, kEvalStrings = 200;
   std::mt19937_64 random(1);  // its numbers are the standard's, everywhere
   std::set<std::string> seen;
   std::string out;
   while (seen.size() < kTrainStrings + kEvalStrings) {
-    std::string source(3 + random() % 6, ' ');
+    std::string source(3 + random() % 4, ' ');
     for (char& c : source) c = static_cast<char>('a' + random() % 12);
     if (!seen.insert(source).second || (seen.size() > kTrainStrings) != evaluation) continue;
     std::string target = source;
