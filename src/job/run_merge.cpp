@@ -138,8 +138,9 @@ int merge(const MergeRequest& r) {
   params = ParamTree();
   world.on_first([&] {
     write_file_durable(join_path(output.temp(), "config.json"), saved_config(*model, type));
-    if (const std::string path = join_path(source.folder, "generation_config.json"); exists(path))
-      write_file_durable(join_path(output.temp(), "generation_config.json"), read_file(path, 1 << 24));
+    for (const char* name : {"generation_config.json", "preprocessor_config.json"})
+      if (const std::string path = join_path(source.folder, name); exists(path))
+        write_file_durable(join_path(output.temp(), name), read_file(path, 1 << 24));
     if (tokenizer) tokenizer->save(output.temp());
   });
 
