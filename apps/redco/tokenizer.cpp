@@ -39,7 +39,9 @@ void add_tokenizer_train(CLI::App& tokenizer, Invocation& run) {
   c->add_option("--special", o->special,
                 "special tokens, the first ids in this order; </s>, <s>, <pad>, <mask>, ... get their roles")
       ->type_name("TOKEN")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->expected(1, 1 << 16)
+      ->allow_extra_args(false);  // with them CLI11 takes [CLS] for a list
   c->add_option(
        "--min-frequency", o->min_frequency,
        "bpe: pairs seen less often are not merged; unigram: characters seen less often are no tokens")

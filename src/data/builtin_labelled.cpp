@@ -41,6 +41,8 @@ constexpr std::array kBad = {"bad", "dull", "weak", "stale", "silly", "boring"};
 constexpr std::array kNames = {"anna", "ben", "carl", "dora", "emil", "fay", "gus", "hana"};
 constexpr std::array kThings = {"kite", "hat", "car", "boat", "bike", "cup", "lamp", "book"};
 constexpr std::array kColours = {"red", "blue", "green", "black"};
+constexpr std::array kPlaces = {"at home",    "at work",  "in town", "out there",   "over here",
+                                "by the sea", "upstairs", "for now", "and no more", "after all"};
 constexpr std::array kNumbers = {"one", "two", "three", "four", "five", "six", "seven", "eight", "nine"};
 constexpr std::array kGoods = {"figs", "nuts", "eggs", "pears", "plums", "rolls"};
 
@@ -69,10 +71,9 @@ std::string statement_lines(bool evaluation) {
     const bool right = random() % 2 == 0;
     const std::size_t said =
         right ? colour : (colour + 1 + random() % (kColours.size() - 1)) % kColours.size();
-    // Some more words, so that there are enough different pairs.
-    return fmt::format(R"({{"text": "{} has {} {} {}", "text_pair": "{} {} is {}", "label": "{}"}})", name,
-                       random() % 2 == 0 ? "a" : "this", kColours[colour], thing,
-                       random() % 2 == 0 ? "the" : "her", thing, kColours[said], right ? "true" : "false");
+    return fmt::format(R"({{"text": "{} has a {} {} {}", "text_pair": "the {} is {}", "label": "{}"}})", name,
+                       kColours[colour], thing, one_of(random, kPlaces), thing, kColours[said],
+                       right ? "true" : "false");
   });
 }
 

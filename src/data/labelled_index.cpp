@@ -87,7 +87,8 @@ std::vector<float> targets_of(const LabelledRow& row, const LabelledSource& s) {
 std::string text_of(const LabelledRow& row, LabelledInput input) {
   Json j;
   if (input == LabelledInput::vector) {
-    j["features"] = row.features;
+    for (const float x : row.features)
+      j["features"].push_back(std::stod(fmt::format("{}", x)));  // as it was written
   } else {
     j["text"] = row.text;
     if (row.text_pair) j["text_pair"] = *row.text_pair;

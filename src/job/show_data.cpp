@@ -63,12 +63,20 @@ std::string visible(const std::string& token) {
 }
 
 // Rows of a pipeline's own data: its fields of ids, one after the other; `labels` are what the loss counts.
-ShownData shown_by_pipeline(const JobConfig& job, bool evaluation, i64 n, const Model* model,
-                            const Tokenizer* tokenizer, const std::string& folder, const std::string& cache) {
+// Where an example has one label, what it says.
+ShownData shown_by_pipeline(const JobConfig& given, bool evaluation, i64 n, const std::string& cache) {
   Context c({1, 1}, make_self_group());
   const Context::Use use(c);
-  const auto pipeline = make_job_pipeline(job, model, tokenizer);
-  const std::shared_ptr<const Dataset> data = make_job_data(job, evaluation, *pipeline, folder, cache);
+  const JobConfig job = with_data_config(given);
+  const std::unique_ptr<Tokenizer> tokenizer = job_tokenizer(job, "");
+  std::unique_ptr<Model> model;
+  ModelSource source;
+  if (job.model.path || job.model.preset || job.model.arch) {
+    source = model_source(job, tokenizer.get());
+    model = make_job_model(job, source);
+  }
+  const auto pipeline = make_job_pipeline(job, model.get(), tokenizer.get(), {}, source.folder);
+  const std::shared_ptr<const Dataset> data = make_job_data(job, evaluation, *pipeline, source.folder, cache);
   ShownData out;
   out.evaluation = evaluation;
   out.summary = {data->describe()};
@@ -90,10 +98,12 @@ ShownData shown_by_pipeline(const JobConfig& job, bool evaluation, i64 n, const 
     ShownRow& r = out.shown.emplace_back();
     r.row = i;
     r.id = e.id;
+    const bool writes = e.ids.count("labels") > 0;
+    if (!writes) r.example = in_pipeline("output()", [&] { return pipeline->output(e, "{}"); });
     // What is to be written comes last.
     for (const bool labels : {false, true})
       for (const auto& [name, ids] : e.ids) {
-        if ((name == "labels") != labels) continue;
+        if ((name == "labels") != labels || (!writes && name != "input_ids")) continue;
         ShownSample& s = r.samples.emplace_back();
         s.name = name;
         s.number = static_cast<i32>(r.samples.size());
@@ -116,8 +126,12 @@ ShownData show_data(const JobConfig& job, bool evaluation, i64 n) {
   const bool lines = !info || info->reads_lines;
   if ((evaluation ? job.data.eval : job.data.train).empty())
     throw UsageError("[data] data.{} is missing: the files to be shown", evaluation ? "eval" : "train");
+  std::optional<TemporaryFolder> temporary;
+  if (!job.workdir) temporary.emplace();
+  const std::string cache = job.workdir ? join_path(*job.workdir, "cache") : temporary->path();
+  if (!lines) return shown_by_pipeline(job, evaluation, n, cache);
   const std::unique_ptr<Tokenizer> tokenizer = job_tokenizer(job, "");
-  if (!tokenizer && lines)
+  if (!tokenizer)
     throw UsageError("[model] no tokenizer; give model.tokenizer (`bytes` or a tokenizer's folder)");
   std::unique_ptr<Model> model;
   ModelSource source;
@@ -125,11 +139,6 @@ ShownData show_data(const JobConfig& job, bool evaluation, i64 n) {
     source = model_source(job, tokenizer.get());
     model = make_job_model(job, source);
   }
-  std::optional<TemporaryFolder> temporary;
-  if (!job.workdir) temporary.emplace();
-  const std::string cache = job.workdir ? join_path(*job.workdir, "cache") : temporary->path();
-  if (!lines)
-    return shown_by_pipeline(job, evaluation, n, model.get(), tokenizer.get(), source.folder, cache);
   const LmDataRequest request =
       lm_data_request(job, evaluation, *tokenizer, model.get(), source.folder, cache);
   const std::shared_ptr<const Dataset> data = open_lm_data(request, build_lm_data(request));
@@ -170,13 +179,19 @@ ShownData show_data(const JobConfig& job, bool evaluation, i64 n) {
 std::string to_text(const ShownData& d, bool color) {
   std::string s;
   for (const std::string& line : d.summary) s += line + "\n";
-  s += fmt::format("rows of {} to {} tokens, {:.1f} on average\n", d.shortest, d.longest,
-                   static_cast<double>(d.row_tokens) / static_cast<double>(d.rows));
-  if (!d.shown.empty()) s += "the loss counts the tokens in [brackets]\n";
+  if (d.longest > 1)
+    s += fmt::format("rows of {} to {} tokens, {:.1f} on average\n", d.shortest, d.longest,
+                     static_cast<double>(d.row_tokens) / static_cast<double>(d.rows));
+  if (!d.shown.empty() && d.shown[0].example.empty()) s += "the loss counts the tokens in [brackets]\n";
   for (const ShownRow& r : d.shown) {
-    s += fmt::format("\nrow {} of {}{}: {} tokens{}, {} to learn\n", r.row + 1, d.rows,
-                     r.id.empty() ? "" : ", id " + excerpt(r.id), r.tokens,
-                     r.samples.size() > 1 ? fmt::format(" in {} samples", r.samples.size()) : "", r.targets);
+    if (!r.example.empty()) {
+      s += fmt::format("\nrow {} of {}\n  {}\n", r.row + 1, d.rows, r.example);
+    } else {
+      s +=
+          fmt::format("\nrow {} of {}{}: {} tokens{}, {} to learn\n", r.row + 1, d.rows,
+                      r.id.empty() ? "" : ", id " + excerpt(r.id), r.tokens,
+                      r.samples.size() > 1 ? fmt::format(" in {} samples", r.samples.size()) : "", r.targets);
+    }
     for (const ShownSample& sample : r.samples) {
       if (!sample.name.empty()) {
         s += fmt::format("  {}\n", sample.name);
@@ -215,6 +230,7 @@ std::string to_json(const ShownData& d) {
   for (const ShownRow& r : d.shown) {
     Json row = {{"row", r.row}};
     if (!r.id.empty()) row["id"] = Json::parse(r.id, nullptr, false);
+    if (!r.example.empty()) row["example"] = Json::parse(r.example, nullptr, false);
     row["tokens"] = r.tokens;
     row["targets"] = r.targets;
     for (const ShownSample& s : r.samples) {

@@ -21,6 +21,7 @@ struct ShownRow {
   std::string id;  // JSON; "" is none
   i64 tokens = 0, targets = 0;
   std::vector<ShownSample> samples;
+  std::string example;  // of an example with a label: what it says, as JSON
 };
 
 struct ShownData {

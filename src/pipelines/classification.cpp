@@ -109,9 +109,9 @@ class Classification : public Pipeline {
       }
       std::string p;
       for (const i64 c : shown)
-        p += fmt::format("{}{}: {}", p.empty() ? "" : ", ", json_text(names[c]),
+        p += fmt::format("{}{}:{}", p.empty() ? "" : ",", json_text(names[c]),
                          json_number(static_cast<float>(std::exp(row[c] - row[best]) / total)));
-      out.push_back(fmt::format(R"({{"prediction": {}, "label_id": {}, "probabilities": {{{}}}}})",
+      out.push_back(fmt::format(R"({{"prediction":{},"label_id":{},"probabilities":{{{}}}}})",
                                 json_text(names[best]), best, p));
     }
     return out;
@@ -207,14 +207,15 @@ std::map<std::string, std::string> classification_config(const Model& model, con
     return std::find(all.begin(), all.end(), l) != all.end();
   };
   if (names.empty()) {
-    if (d.train.empty() || !config_classes(model).empty()) return {};
+    if (n == 0 || d.train.empty() || !config_classes(model).empty()) return {};
     const std::vector<std::string> found = training_labels(model, d, r.cache);
     const bool numbers = std::all_of(found.begin(), found.end(), is_number_below_n);
     if (!r.has_head && !r.given("num_labels")) {
       names = found;
-      if (names.size() < 2)
-        throw ContentsError("[data] data.train has {}: there is nothing to tell apart",
-                            names.empty() ? "no labels" : "one label only, " + names[0]);
+      if (names.empty()) return {};  // what is wrong with the data, opening them says
+      if (names.size() == 1)
+        throw ContentsError("[data] data.train has one label only, {}: there is nothing to tell apart",
+                            names[0]);
     } else if (numbers) {
       if (r.has_head) return {};
       names = numbered("", n);

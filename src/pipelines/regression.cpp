@@ -62,7 +62,7 @@ class Regression : public Pipeline {
     const std::size_t n = static_cast<std::size_t>(model->num_labels());
     std::vector<std::string> out;
     for (std::size_t r = 0; r < examples.size(); ++r)
-      out.push_back(fmt::format(R"({{"prediction": {}}})", json_values({y.data() + r * n, n})));
+      out.push_back(fmt::format(R"({{"prediction":{}}})", json_values({y.data() + r * n, n})));
     return out;
   }
 

@@ -155,6 +155,26 @@ TEST_F(TrainTokenizer, SpecialTokensComeFirstAndHaveRoles) {
   EXPECT_EQ(t->special().eos, std::nullopt);
 }
 
+TEST_F(TrainTokenizer, TextsAndPairsAsBertHasThem) {
+  for (const Model model : {Model::bpe, Model::unigram}) {
+    TokenizerTraining o = options(model);
+    o.special = {"[PAD]", "[CLS]", "[SEP]"};
+    const auto t = (train_tokenizer(o), load_tokenizer(o.output));
+    const i32 cls = *t->special().cls, sep = *t->special().sep;
+    std::vector<i32> one = t->encode("word", false), expected = one;
+    expected.insert(expected.begin(), cls);
+    expected.push_back(sep);
+    EXPECT_EQ(t->encode("word"), expected);
+    const auto n = static_cast<std::ptrdiff_t>(expected.size());
+    expected.insert(expected.end(), one.begin(), one.end());
+    expected.push_back(sep);
+    const Encoding pair = t->encode_pair("word", "word");
+    EXPECT_EQ(pair.ids, expected);
+    EXPECT_EQ(std::count(pair.type_ids.begin(), pair.type_ids.begin() + n, 0), n);
+    EXPECT_EQ(std::count(pair.type_ids.begin() + n, pair.type_ids.end(), 1), n - 1);
+  }
+}
+
 TEST_F(TrainTokenizer, FewerTokensThanAskedFor) {
   TokenizerTraining o = options(Model::bpe);
   o.files = {file("tiny.txt", "ab ab ab\n")};
