@@ -142,6 +142,17 @@ TEST(Plan, PartsOfEvenRanksAddUpToTheModel) {
   }
 }
 
+TEST(Plan, OptimizersAreWeighedByWhatTheyKeep) {
+  for (const double momentum : {0.0, 0.9})
+    for (const bool sharded : {false, true}) {
+      Planned p = Planned::config(testing::kLlama);
+      p.request.step.sgd = {.momentum = momentum};
+      p.request.shard_parameters = sharded;
+      const RankMemory m = p.on(2, 1).memory;
+      EXPECT_EQ(m.optimizer, momentum > 0 ? m.parameters : 0);
+    }
+}
+
 TEST(Plan, ShardedStateSavesMemoryAndSaysItIsPlannedOnly) {
   Planned p = Planned::preset("gpt2");
   p.request.length = 256;
