@@ -168,30 +168,41 @@ void conv2d_input_gradient(const ConvShape& s, const ConvGroups& g, const T* dy,
 
 template <class T>
 void conv2d_weight_gradient(const ConvShape& s, const ConvGroups& g, const T* dy, const T* x, T* dw) {
-  constexpr i64 kChunk = 8;  // images whose sum is one piece
+  // Images whose sum is one piece of work: many where there are many, so that the pieces' sums stay few.
+  constexpr i64 kLeast = 8, kPieces = 16;
+  const i64 chunk = std::max(kLeast, ceil_div(g.images, kPieces));
   const i64 groups = static_cast<i64>(g.a_of.size()), weight = s.outputs * s.taps();
-  const i64 chunks = s.out_image() == 0 ? 0 : ceil_div(g.images, kChunk);
+  const i64 chunks = s.out_image() == 0 ? 0 : ceil_div(g.images, chunk);
   if (groups * weight == 0) return;
   if (chunks == 0) return std::fill(dw, dw + groups * weight, T(0));
   const Runs r = image_runs(s);
   const i64 ld = rounded(r.length), area = s.out_height() * s.out_width();
+  // Images that are laid out at once.
+  const i64 at_once = std::clamp<i64>((i64{1} << 20) / (r.elements + s.outputs * ld), 1, chunk);
   std::vector<T> parts(static_cast<std::size_t>(chunks > 1 ? groups * chunks * weight : 0));
   for_each_dynamic(groups * chunks, work_of(groups, g.images, s.outputs, s.taps(), r.length), [&](i64 at) {
-    const i64 i = at / chunks, first = at % chunks * kChunk, n = std::min(kChunk, g.images - first);
-    T* image = scratch<T>(2, n * r.elements);
-    T* grad = scratch<T>(3, n * s.outputs * ld);
-    for (i64 k = 0; k < n; ++k) {
-      lay_image(s, r, x + (g.b_of[i] * g.images + first + k) * s.image(), image + k * r.elements);
-      const T* from = dy + (g.a_of[i] * g.images + first + k) * s.out_image();
-      for (i64 o = 0; o < s.outputs; ++o) {
-        T* to = grad + (k * s.outputs + o) * ld;
-        std::fill(to, to + ld, T(0));
-        for (i64 y = 0; y < r.rows; ++y)
-          std::copy_n(from + o * area + y * r.columns, r.columns, to + y * r.pitch);
+    const i64 i = at / chunks, first = at % chunks * chunk, last = std::min(g.images, first + chunk);
+    T* sum = (chunks > 1 ? parts.data() : dw) + at * weight;
+    T* image = scratch<T>(2, at_once * r.elements);
+    T* grad = scratch<T>(3, at_once * s.outputs * ld);
+    for (i64 begin = first; begin < last; begin += at_once) {
+      const i64 n = std::min(at_once, last - begin);
+      for (i64 k = 0; k < n; ++k) {
+        lay_image(s, r, x + (g.b_of[i] * g.images + begin + k) * s.image(), image + k * r.elements);
+        const T* from = dy + (g.a_of[i] * g.images + begin + k) * s.out_image();
+        for (i64 o = 0; o < s.outputs; ++o) {
+          T* to = grad + (k * s.outputs + o) * ld;
+          std::fill(to, to + ld, T(0));
+          for (i64 y = 0; y < r.rows; ++y)
+            std::copy_n(from + o * area + y * r.columns, r.columns, to + y * r.pitch);
+        }
       }
+      T* to = begin == first ? sum : scratch<T>(1, weight);
+      REDCO_ISA_CALL(dots_of_runs(s.outputs, r.length, s.taps(), n, grad, ld, s.outputs * ld, image,
+                                  r.elements, r.offset.data(), to));
+      if (to != sum)
+        for (i64 k = 0; k < weight; ++k) sum[k] += to[k];
     }
-    REDCO_ISA_CALL(dots_of_runs(s.outputs, r.length, s.taps(), n, grad, ld, s.outputs * ld, image, r.elements,
-                                r.offset.data(), (chunks > 1 ? parts.data() : dw) + at * weight));
   });
   if (chunks == 1) return;
   for_each(groups, groups * chunks * weight, [&](i64 i) {

@@ -66,6 +66,8 @@ TEST(Conv2d, EqualsTheDefinition) {
       {{1, 2, 7, 7}, {3, 2, 7, 7}, {}},
       {{2, 2, 3, 3}, {3, 2, 1, 1}, {{1, 1}, {2, 1}}},  // more padding than kernel
       {{17, 1, 4, 4}, {1, 1, 2, 2}, {{3, 1}, {0, 0}}},
+      {{133, 1, 3, 3}, {2, 1, 2, 2}, {}},    // pieces of nine images
+      {{2, 1, 300, 400}, {5, 1, 1, 2}, {}},  // laid out one by one
   };
   on_one_rank([&](Context&) {
     Random random(5);
