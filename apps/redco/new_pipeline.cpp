@@ -58,13 +58,13 @@ class @CLASS@Pipeline : public Pipeline {
     return {{"loss", sum_all(square(forward(params, batch["x"]) - batch["y"]))}};
   }
 
-  // 3. An answer for each example: the members of a JSON object.
+  // 3. An answer for each example: a JSON object.
   std::vector<std::string> predict(const ParamTree& params, std::span<const Example> examples,
                                    const StepContext&) const override {
     const i64 n = static_cast<i64>(examples.size());
     const Batch b = collate(examples, {.rows = n, .mine = {0, n}});
     std::vector<std::string> out;
-    for (const double y : to_values(forward(params, b["x"]))) out.push_back(fmt::format("\"prediction\": {}", y));
+    for (const double y : to_values(forward(params, b["x"]))) out.push_back(fmt::format("{{\"prediction\": {}}}", y));
     return out;
   }
 

@@ -393,7 +393,7 @@ void check_job(const JobConfig& job, JobUse use) {
     check_generation("eval.generation", job.eval.generation, c);
   if (use == JobUse::validate) check_generation("predict", job.predict, c);
   const PipelineInfo* pipeline = pipeline_info(job.pipeline);
-  if (use == JobUse::evaluate && job.data.eval.empty() && (!pipeline || pipeline->needs_data))
+  if (use == JobUse::evaluate && job.data.eval.empty() && pipeline && pipeline->needs_data)
     c.problem("data.eval is missing: the files to evaluate on");
   if (use == JobUse::train) {
     if (const PipelineInfo* info = pipeline_info(job.pipeline);

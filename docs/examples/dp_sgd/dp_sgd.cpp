@@ -133,7 +133,7 @@ class DpSgd : public Pipeline {
     std::vector<std::string> out;
     for (i64 i = 0; i < n; ++i) {
       const auto row = logits.begin() + i * kClasses;
-      out.push_back(fmt::format("\"prediction\": {}, \"label\": {}",
+      out.push_back(fmt::format("{{\"prediction\": {}, \"label\": {}}}",
                                 std::max_element(row, row + kClasses) - row, examples[i].ids.at("y")[0]));
     }
     return out;

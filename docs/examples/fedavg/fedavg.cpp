@@ -21,7 +21,7 @@ struct FedAvgSettings {
     v.field("n_clients", n_clients, "clients with data of their own").at_least(1).at_most(kRows);
     v.field("rounds_per_epoch", rounds_per_epoch, "rounds that are drawn at once").at_least(1).at_most(10000);
     v.field("alpha", alpha, "of a Dirichlet distribution: small, and a client has few of the classes")
-        .above(0);
+        .at_least(1e-3);
     v.field("local_epochs", local_epochs, "passes of a client over its data in a round").at_least(1);
     v.field("local_batch_size", local_batch_size, "examples of a client's step").at_least(1).at_most(kRows);
     v.field("local_learning_rate", local_learning_rate, "of a client's SGD").at_least(0);
@@ -143,7 +143,7 @@ class FedAvg : public Pipeline {
     std::vector<std::string> out;
     for (i64 i = 0; i < n; ++i) {
       const auto row = logits.begin() + i * S::kClasses;
-      out.push_back(fmt::format("\"prediction\": {}, \"label\": {}",
+      out.push_back(fmt::format("{{\"prediction\": {}, \"label\": {}}}",
                                 std::max_element(row, row + S::kClasses) - row,
                                 labels_[examples[i].ids.at("rows")[0]]));
     }
