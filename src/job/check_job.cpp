@@ -216,6 +216,17 @@ void check_train(const JobConfig& job, JobUse use, Checks& c) {
       named.push_back(metrics[i]);
     }
   }
+  if (info && info->generates && job.eval.n_outputs.value_or(0) == 0) {
+    std::vector<std::string> wanted = job.eval.metrics;
+    wanted.insert(wanted.end(), named.begin(), named.end());
+    if (t.early_stopping.metric) wanted.push_back(*t.early_stopping.metric);
+    std::erase(wanted, "loss");
+    if (!wanted.empty())
+      c.problem(
+          "{} compares what the model writes with what it should: say how it writes, e.g. "
+          "eval.generation.max_new_tokens=64",
+          wanted[0]);
+  }
   if (t.lora.rank) {
     if (!job.model.path && use == JobUse::train)
       c.problem("{} needs model.path: the weights that the adapters stand beside",

@@ -14,11 +14,12 @@ namespace {
 
 std::string language_model(const std::string& family) {
   static const std::map<std::string, std::string> classes = {
-      {"gpt2", "GPT2LMHeadModel"},         {"gptj", "GPTJForCausalLM"},       {"opt", "OPTForCausalLM"},
-      {"llama", "LlamaForCausalLM"},       {"mistral", "MistralForCausalLM"}, {"qwen2", "Qwen2ForCausalLM"},
-      {"qwen3", "Qwen3ForCausalLM"},       {"gemma", "GemmaForCausalLM"},     {"gemma2", "Gemma2ForCausalLM"},
-      {"gemma3_text", "Gemma3ForCausalLM"},
-                                                             {"mixtral", "MixtralForCausalLM"}};
+      {"gpt2", "GPT2LMHeadModel"},       {"gptj", "GPTJForCausalLM"},
+      {"opt", "OPTForCausalLM"},         {"llama", "LlamaForCausalLM"},
+      {"mistral", "MistralForCausalLM"}, {"qwen2", "Qwen2ForCausalLM"},
+      {"qwen3", "Qwen3ForCausalLM"},     {"gemma", "GemmaForCausalLM"},
+      {"gemma2", "Gemma2ForCausalLM"},   {"gemma3_text", "Gemma3ForCausalLM"},
+      {"mixtral", "MixtralForCausalLM"}};
   const auto it = classes.find(family);
   return it == classes.end() ? "" : it->second;
 }
@@ -64,11 +65,13 @@ const std::vector<PipelineInfo>& pipelines() {
       {.name = "seq2seq",
        .make = make_seq2seq_pipeline,
        .metrics = generation_metric_families(),
-       .architecture = text_to_text},
+       .architecture = text_to_text,
+       .generates = true},
       {.name = "captioning",
        .make = make_captioning_pipeline,
        .metrics = generation_metric_families(),
-       .architecture = image_to_text},
+       .architecture = image_to_text,
+       .generates = true},
       {.name = "classification",
        .make = make_classification_pipeline,
        .metrics = {{"accuracy", {"accuracy"}},

@@ -32,6 +32,8 @@ struct PipelineInfo {
   // transformers' class of a family's model for this pipeline ("BertForSequenceClassification"), for
   // model.arch; "": the family has none.
   std::string (*architecture)(const std::string& family);
+  // The metrics are those of texts that it generates: measured where eval.generation is given.
+  bool generates = false;
   // Weights of another class of the family (BertForMaskedLM) get a new head for this pipeline's.
   bool new_head = false;
   // Keys of the model's config that the training data decide (the classes' names), as JSON texts; null: none.

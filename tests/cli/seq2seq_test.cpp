@@ -106,6 +106,8 @@ TEST_F(Seq2Seq, BadInputs) {
           {"save_best_by.max[0]=rouge", "is not evaluated", "rouge2"});
   refused({"train", "job.yaml", "data.packing=false"}, 2,
           {"data.packing", "has no effect in pipeline seq2seq"});
+  refused({"train", "job.yaml", "eval.n_outputs=0"}, 2,
+          {"rouge2 compares what the model writes", "eval.generation"});
   write("gpt2.yaml",
         "pipeline: seq2seq\nmodel: {arch: gpt2, tokenizer: bytes, n_layer: 1, n_embd: 8, n_head: 2, "
         "n_positions: 32}\n"
