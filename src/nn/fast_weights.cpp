@@ -96,6 +96,7 @@ void FastWeights::step_by_factors(Weight& w, const std::vector<RowFactors>& step
 }
 
 void FastWeights::descend(const std::function<Tensor(const ParamTree&)>& loss, double learning_rate) {
+  Restore<bool> recording(Context::current().recording, true);  // predictions adapt, too
   std::vector<Tensor> values, wanted;
   std::vector<size_t> index;
   std::vector<bool> by_factors;

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/words.h"
 #include "nn/fast_weights.h"
 #include "ops/create.h"
 #include "ops/cross_entropy.h"
@@ -107,62 +106,19 @@ class Maml : public Pipeline {
       const i64 n = outputs.size(-1);
       for (auto row = values.begin(); row != values.end(); row += n) {
         const i64 most = std::max_element(row, row + n) - row;
-        if (!classifies())
-          said.push_back(static_cast<float>(*row));
-        else
+        if (classifies())
           said.push_back(most < static_cast<i64>(names.size()) ? names[most] : Json(most));
+        else
+          said.push_back(std::isfinite(*row) ? Json::parse(fmt::format("{}", static_cast<float>(*row)))
+                                             : Json());
       }
       out.push_back(Json{{"prediction", said}}.dump(-1, ' ', false, Json::error_handler_t::replace));
-      out.back() = out.back().substr(1, out.back().size() - 2);
     }
     return out;
   }
 
-  // {"support": [{"image": path, "label": name}, ...], "query": [{"image": path}, ...]}, or {"support": [[x,
-  // y], ...], "query": [x, ...]}.
   std::optional<Example> request(const std::string& json, const std::string& where) const override {
-    const Json line = Json::parse(json, nullptr, false);
-    const auto wrong = [&](const std::string& what) { return ContentsError("{}: {}", where, what); };
-    Json names = Json::array();
-    Example e;
-    for (const std::string set : {"support", "query"}) {
-      const Json list = line.is_object() ? line.value(set, Json()) : Json();
-      if (!list.is_array() || list.empty())
-        throw wrong(fmt::format("expected \"{}\", a list of examples", set));
-      for (const Json& one : list) {
-        auto& x = e.values[set + "_x"];
-        if (!classifies()) {
-          const bool pair = set == "support";
-          if (pair ? !one.is_array() || one.size() != 2 || !one[0].is_number() || !one[1].is_number()
-                   : !one.is_number())
-            throw wrong(fmt::format("{}: {}: expected {}", set, excerpt(one.dump()),
-                                    pair ? "a pair [x, y] of numbers" : "a number"));
-          x.push_back((pair ? one[0] : one).get<float>());
-          e.values[set + "_y"].push_back(pair ? one[1].get<float>() : 0);
-          continue;
-        }
-        if (!one.is_object() || !one.value("image", Json()).is_string())
-          throw wrong(fmt::format("{}: {}: expected an object with \"image\", a file's name", set,
-                                  excerpt(one.dump())));
-        const auto pixels = read_task_image(one["image"], "", model->image_shape());
-        x.insert(x.end(), pixels.begin(), pixels.end());
-        i64 label = 0;
-        if (set == "support") {
-          const Json name = one.value("label", Json());
-          if (!name.is_string() && !name.is_number_integer())
-            throw wrong(
-                fmt::format("support: {}: expected a \"label\", a name or a number", excerpt(one.dump())));
-          label = std::find(names.begin(), names.end(), name) - names.begin();
-          if (label == static_cast<i64>(names.size())) names.push_back(name);
-          if (label >= model->num_labels())
-            throw wrong(fmt::format("support: {} classes; the model tells {} apart", names.size(),
-                                    model->num_labels()));
-        }
-        e.ids[set + "_y"].push_back(static_cast<i32>(label));
-      }
-    }
-    if (classifies()) e.text = names.dump();
-    return e;
+    return read_task(json, where, *model);
   }
 
  private:

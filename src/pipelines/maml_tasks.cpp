@@ -3,15 +3,19 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <numbers>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/words.h"
 #include "data/image_folder.h"
 #include "data/image_preprocess.h"
 
 namespace redco {
+
+using Json = nlohmann::ordered_json;
 
 namespace {
 
@@ -62,7 +66,7 @@ double distance2(Point p, Point a, Point b) {
 }
 
 // A glyph is two to four strokes, curves through the unit square; each drawing of it has a trembling hand and
-// lies a little elsewhere. Ink is 1, paper -1.
+// lies a little elsewhere. Ink is 1, paper 0.
 std::vector<float> draw_glyph(i64 glyph, i64 drawing, const ImageShape& s) {
   constexpr int kPieces = 6;
   Draws shape(fmt::format("glyph {}", glyph), 0), hand(fmt::format("drawing {} {}", glyph, drawing), 0);
@@ -93,7 +97,7 @@ std::vector<float> draw_glyph(i64 glyph, i64 drawing, const ImageShape& s) {
       for (const auto& stroke : strokes)
         for (size_t i = 0; i + 1 < stroke.size(); ++i)
           nearest = std::min(nearest, distance2(at, stroke[i], stroke[i + 1]));
-      plane.push_back(static_cast<float>(2 * std::clamp((half - std::sqrt(nearest)) / pixel + 0.5, 0.0, 1.0) - 1));
+      plane.push_back(static_cast<float>(std::clamp((half - std::sqrt(nearest)) / pixel + 0.5, 0.0, 1.0)));
     }
   std::vector<float> out;
   for (i64 k = 0; k < s.channels; ++k) out.insert(out.end(), plane.begin(), plane.end());
@@ -111,7 +115,23 @@ void add_glyphs(ImageClasses& all, bool evaluation) {
   all.fingerprint += fmt::format("glyphs {} {} ", first, n);
 }
 
-void add_folder(ImageClasses& all, const std::string& path, const ImagePreprocess& prepare) {
+// Pixels from 0 (white, or the full colour) to 1: where most is paper, most is 0, which convolutions pad
+// with.
+class Prepare {
+ public:
+  explicit Prepare(const ImageShape& s) : resize_("", s.channels, s.height, s.width, true) {}
+  std::vector<float> operator()(const Image& image, const std::string& where) const {
+    std::vector<float> pixels = resize_(image, where);
+    for (float& p : pixels) p = (1 - p) / 2;
+    return pixels;
+  }
+  std::string fingerprint() const { return resize_.fingerprint() + " inverted"; }
+
+ private:
+  ImagePreprocess resize_;
+};
+
+void add_folder(ImageClasses& all, const std::string& path, const Prepare& prepare) {
   const ImageFolder folder = ImageFolder::open(path);
   const size_t first = all.names.size();
   for (const std::string& name : folder.classes()) all.names.push_back(name);
@@ -123,10 +143,6 @@ void add_folder(ImageClasses& all, const std::string& path, const ImagePreproces
     all.images[first + static_cast<size_t>(folder.files()[i].label)].push_back(prepare(image, where));
   }
   all.fingerprint += folder.fingerprint() + " ";
-}
-
-ImagePreprocess preprocess(const std::string& model_folder, const ImageShape& s) {
-  return {model_folder, s.channels, s.height, s.width, true};
 }
 
 // [channels, n, n] turned to the left by 90 degrees, `times` times.
@@ -159,16 +175,59 @@ std::shared_ptr<const ImageClasses> read_image_classes(const DataRequest& reques
           "for "
           "models of vectors",
           file);
-    const ImagePreprocess prepare = preprocess(request.model_folder, shape);
+    const Prepare prepare(shape);
     all->fingerprint += prepare.fingerprint() + " ";
     add_folder(*all, file, prepare);
   }
   return all;
 }
 
-std::vector<float> read_task_image(const std::string& path, const std::string& model_folder,
-                                   const ImageShape& shape) {
-  return preprocess(model_folder, shape)(decode_image(read_file(path, i64{1} << 30), path), path);
+Example read_task(const std::string& json, const std::string& where, const Model& model) {
+  const bool classes = model.task() == ModelTask::image_classification;
+  const Json line = Json::parse(json, nullptr, false);
+  const auto wrong = [&](const std::string& what) { return ContentsError("{}: {}", where, what); };
+  Json names = Json::array();
+  Example e;
+  for (const std::string set : {"support", "query"}) {
+    const Json list = line.is_object() ? line.value(set, Json()) : Json();
+    if (!list.is_array() || list.empty())
+      throw wrong(fmt::format("expected \"{}\", a list of examples", set));
+    for (const Json& one : list) {
+      auto& x = e.values[set + "_x"];
+      if (!classes) {
+        const bool pair = set == "support";
+        if (pair ? !one.is_array() || one.size() != 2 || !one[0].is_number() || !one[1].is_number()
+                 : !one.is_number())
+          throw wrong(fmt::format("{}: {}: expected {}", set, excerpt(one.dump()),
+                                  pair ? "a pair [x, y] of numbers" : "a number"));
+        x.push_back((pair ? one[0] : one).get<float>());
+        e.values[set + "_y"].push_back(pair ? one[1].get<float>() : 0);
+        continue;
+      }
+      if (!one.is_object() || !one.value("image", Json()).is_string())
+        throw wrong(fmt::format("{}: {}: expected an object with \"image\", a file's name", set,
+                                excerpt(one.dump())));
+      const std::string file = one["image"];
+      const auto pixels =
+          Prepare(model.image_shape())(decode_image(read_file(file, i64{1} << 30), file), file);
+      x.insert(x.end(), pixels.begin(), pixels.end());
+      i64 label = 0;
+      if (set == "support") {
+        const Json name = one.value("label", Json());
+        if (!name.is_string() && !name.is_number_integer())
+          throw wrong(
+              fmt::format("support: {}: expected a \"label\", a name or a number", excerpt(one.dump())));
+        label = std::find(names.begin(), names.end(), name) - names.begin();
+        if (label == static_cast<i64>(names.size())) names.push_back(name);
+        if (label >= model.num_labels())
+          throw wrong(
+              fmt::format("support: {} classes; the model tells {} apart", names.size(), model.num_labels()));
+      }
+      e.ids[set + "_y"].push_back(static_cast<i32>(label));
+    }
+  }
+  if (classes) e.text = names.dump();
+  return e;
 }
 
 TaskSet::TaskSet(std::shared_ptr<const ImageClasses> classes, const MamlSettings& s, i64 size, u64 seed,

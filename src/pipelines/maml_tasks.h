@@ -23,12 +23,13 @@ struct ImageClasses {
 };
 
 // `builtin:glyphs`, else folders or .zip archives whose innermost folders are classes (data/image_folder.h):
-// images resized to the shape, pixels as preprocessor_config.json in `model_folder` says, else from -1 to 1.
-// evaluation: other glyphs than those of training. ContentsErrors name file or class.
+// images resized to the shape, pixels from 0 (white) to 1 (black). evaluation: other glyphs than those of
+// training. ContentsErrors name file or class.
 std::shared_ptr<const ImageClasses> read_image_classes(const DataRequest& request, const ImageShape& shape);
-// One image file, likewise.
-std::vector<float> read_task_image(const std::string& path, const std::string& model_folder,
-                                   const ImageShape& shape);
+// A task of predict.input, {"support": [{"image": path, "label": name}, ...], "query": [{"image": path},
+// ...]} or, of sine curves' models, {"support": [[x, y], ...], "query": [x, ...]}, as a TaskSet's; `text` has
+// the names of the classes, a JSON list. ContentsErrors begin with `where`.
+Example read_task(const std::string& json, const std::string& where, const Model& model);
 
 // Its examples have values support_x, query_x, and ids (classes) or values (regression) support_y, query_y,
 // rows in the order of the classes.

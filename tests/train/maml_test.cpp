@@ -300,9 +300,12 @@ TEST(Maml, WhatDoesNotFitIsSaid) {
     ParamTree params =
         make_params(mlp.model->params(), std::vector<Layout>(mlp.model->params().specs.size()));
     initialize(params, 1);
-    const auto said = mlp.pipeline->predict(params, std::span(&*e, 1), {});
-    ASSERT_EQ(said.size(), 1u);
+    const auto other = mlp.pipeline->request(R"({"support": [[0, 3]], "query": [0.5, 1, 2]})", "line 2");
+    const NoGrad off;  // as the predictor has it
+    const auto said = mlp.pipeline->predict(params, std::vector<Example>{*e, *other}, {});
+    ASSERT_EQ(said.size(), 2u);
     EXPECT_EQ(std::count(said[0].begin(), said[0].end(), ','), 2) << said[0];
+    EXPECT_NE(said[0], said[1]);
   });
 }
 
