@@ -65,7 +65,7 @@ struct RlSettings {
   void visit(SettingsVisitor& v) {
     const double most = 1 << 20;
     v.field("algorithm", algorithm, "how the policy learns").one_of({"ppo", "ddpg"});
-    v.field("env", env, "the environment, e.g. CartPole-v1").looks_like("an environment's name");
+    v.field("env", env, "the environment, e.g. CartPole-v1");
     v.field("n_envs", n_envs, "environments that are stepped at once").at_least(1).at_most(1 << 16);
     v.field("n_steps", n_steps, "steps in each environment between two phases of learning, an epoch")
         .at_least(1)
