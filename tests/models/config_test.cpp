@@ -44,6 +44,7 @@ Json minimal(const std::string& family) {
             {"num_hidden_layers", 2},
             {"tokens_mlp_dim", 4},
             {"channels_mlp_dim", 16}};
+  if (family == "cnn") return {{"model_type", family}};
   if (family == "mlp") return {{"model_type", family}, {"input_size", 3}, {"hidden_sizes", {8, 8}}};
   if (family == "vision-encoder-decoder")
     return {{"model_type", family}, {"encoder", minimal("vit")}, {"decoder", minimal("gpt2")}};
@@ -83,6 +84,7 @@ TEST(ModelConfigs, EveryFamilyNeedsItsSizes) {
     EXPECT_NO_THROW(make_from(whole)) << family;
     for (const auto& [key, value] : whole.items()) {
       if (key == "model_type" || key == "rotary_dim" || key == "num_key_value_heads") continue;
+      if (family == "vit" || family == "bert" || family == "roberta") continue;  // the base model's stand in
       Json json = whole;
       json.erase(key);
       EXPECT_THROW(make_from(json), ContentsError) << family << " without " << key;
@@ -113,6 +115,15 @@ TEST(ModelConfigs, AnOverrideIsTheUsersError) {
     EXPECT_THAT(e.what(), HasSubstr("model.n_head=3"));
   }
   EXPECT_EQ(make_model(ModelConfig(text, "config.json", {{"n_layer", "1"}}))->n_layers(), 1);
+}
+
+// Of a part of the model, key by key; the vocabulary of a part's own config stays.
+TEST(ModelConfigs, PartsAreOverriddenByKey) {
+  const auto model = make_model(ModelConfig(minimal("vision-encoder-decoder").dump(), "config.json",
+                                            {{"decoder", R"({"n_layer": 1})"}}));
+  EXPECT_EQ(model->n_layers(), 1);
+  EXPECT_EQ(model->vocab_size(), 11);
+  EXPECT_THAT(model->config_json(), HasSubstr("\"n_embd\": 8"));
 }
 
 struct Bad {
@@ -172,6 +183,33 @@ TEST(ModelConfigs, UnsupportedValuesAreErrorsThatSayWhatIs) {
       {"qwen2", {{"layer_types", {"full_attention", "linear_attention"}}}, "supported: full_attention"},
       {"qwen2", {{"layer_types", {"full_attention", "sliding_attention"}}}, "use_sliding_window"},
       {"qwen2", {{"use_mrope", true}}, "supported: false"},
+      {"qwen3", {{"layer_types", {"full_attention", "sliding_attention"}}}, "use_sliding_window"},
+      {"qwen3", {{"mlp_bias", true}}, "no such setting"},
+      {"gemma", {{"use_bidirectional_attention", true}}, "supported: false"},
+      {"gemma",
+       {{"hidden_act", "gelu"}, {"hidden_activation", "relu"}},
+       "hidden_act means gelu_pytorch_tanh"},
+      {"gemma", {{"sliding_window", 4}}, "no such setting"},
+      {"gemma2", {{"attn_logit_softcapping", 0}}, "above 0, or null"},
+      {"gemma2", {{"final_logit_softcapping", -1.0}}, "above 0, or null"},
+      {"gemma2", {{"query_pre_attn_scalar", 0}}, "above 0"},
+      {"gemma2", {{"sliding_window", nullptr}}, "sliding_attention need it"},
+      {"gemma2", {{"sliding_window_size", 8}}, "sliding_window=4096 says something else"},
+      {"gemma2", {{"layer_types", {"full_attention"}}}, "num_hidden_layers=2"},
+      {"gemma3_text",
+       {{"rope_parameters", {{"rope_type", "default"}}}},
+       "full_attention and sliding_attention"},
+      {"gemma3_text", {{"rope_local_base_freq", 0}}, "above 0"},
+      {"gemma3_text", {{"sliding_window_pattern", 0}}, "at least 1"},
+      {"gemma3_text",
+       {{"rope_theta", 5.0}, {"rope_parameters", {{"full_attention", {{"rope_theta", 6.0}}}}}},
+       "keep one of them"},
+      {"mixtral", {{"num_experts_per_tok", 9}}, "num_local_experts=8 are fewer"},
+      {"mixtral", {{"num_local_experts", 4}, {"num_experts", 8}}, "keep one of them"},
+      {"mixtral", {{"output_router_logits", true}}, "supported: false"},
+      {"mixtral", {{"router_jitter_noise", 0.1}}, "supported: 0"},
+      {"mixtral", {{"hidden_act", "relu2"}}, "inside experts"},
+      {"mixtral", {{"sliding_window", 0}}, "at least 1"},
       {"t5", {{"feed_forward_proj", "gated"}}, "gated-ACTIVATION"},
       {"t5", {{"feed_forward_proj", "gated-geglu"}}, "gated-ACTIVATION"},
       {"t5", {{"dense_act_fn", "geglu"}}, "supported: gelu"},
@@ -200,6 +238,15 @@ TEST(ModelConfigs, UnsupportedValuesAreErrorsThatSayWhatIs) {
       {"vit", {{"patch_size", {8, 8, 8}}}, "[height, width]"},
       {"vit", {{"architectures", {"ViTForMaskedImageModeling"}}}, "ViTForImageClassification"},
       {"vision-encoder-decoder", {{"encoder", nullptr}}, "encoder"},
+      {"mlp-mixer", {{"patch_size", 15}}, "no whole number of patches"},
+      {"mlp-mixer", {{"tokens_mlp_dim", 0}}, "at least 1"},
+      {"mlp-mixer", {{"architectures", {"MlpMixer"}}}, "supported: [\"MlpMixerForImageClassification\"]"},
+      {"performer", {{"num_attention_heads", 3}}, "hidden_size=8 is no multiple"},
+      {"performer", {{"num_random_features", 0}}, "at least 1"},
+      {"performer", {{"kernel_epsilon", 0}}, "above 0"},
+      {"mlp", {{"hidden_sizes", 40}}, "the widths of the hidden layers, such as [40, 40]"},
+      {"mlp", {{"hidden_sizes", {8, 0}}}, "the widths of the hidden layers"},
+      {"mlp", {{"problem_type", "multi_label_classification"}}, "supported: regression"},
       {"vision-encoder-decoder", {{"encoder", minimal("bert")}}, "config.json: encoder: model_type=\"bert\""},
       {"vision-encoder-decoder", {{"decoder", {{"n_embd", 8}}}}, "config.json: decoder: model_type"},
       {"vision-encoder-decoder", {{"decoder_start_token_id", 11}}, "less than vocab_size=11"},
@@ -257,6 +304,18 @@ TEST(ModelConfigs, SettingsDecideWhichParametersThereAre) {
   EXPECT_TRUE(has(*make("qwen2"), "model.layers.0.self_attn.q_proj.bias"));
   EXPECT_FALSE(has(*make("qwen2"), "model.layers.0.self_attn.o_proj.bias"));
   EXPECT_FALSE(has(*make("mistral", {{"sliding_window", nullptr}}), "model.layers.0.self_attn.q_proj.bias"));
+
+  EXPECT_TRUE(has(*make("qwen3"), "model.layers.0.self_attn.q_norm.weight"));
+  EXPECT_TRUE(make("gemma")->params().aliases.count("lm_head.weight"));
+  EXPECT_FALSE(has(*make("gemma"), "model.layers.0.pre_feedforward_layernorm.weight"));
+  EXPECT_TRUE(has(*make("gemma2"), "model.layers.0.post_feedforward_layernorm.weight"));
+  EXPECT_TRUE(has(*make("gemma3_text", {{"attention_bias", true}}), "model.layers.1.self_attn.o_proj.bias"));
+  const auto mixtral = make("mixtral", {{"num_experts", 3}});
+  for (const ParamSpec& s : mixtral->params().specs)
+    if (s.stored.stacked > 0) {
+      EXPECT_EQ(s.shape[0], 3) << s.name;
+      EXPECT_THAT(s.stored.tensor(2), HasSubstr("block_sparse_moe.experts.2.w"));
+    }
 
   const std::string wi = "encoder.block.1.layer.1.DenseReluDense.wi", head = "lm_head.weight";
   EXPECT_TRUE(has(*make("t5"), wi + ".weight"));
