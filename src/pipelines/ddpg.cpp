@@ -153,8 +153,16 @@ class Ddpg : public RlAlgorithm {
     if (epoch_ < 0) {
       envs_.begin(job_.uniforms("begin", 0, {s_.n_envs, job_.env->state_size()}));
       const i64 steps = (s_.learning_starts + s_.n_envs - 1) / s_.n_envs;
-      const std::vector<float> random = job_.uniforms("random", 0, {steps, s_.n_envs, job_.actions()});
-      play("first reset", epoch, steps, [&](i64 i) { return 2 * random[static_cast<std::size_t>(i)] - 1; });
+      // A process wanders by itself; independent draws would hardly move, so any action is as likely.
+      const bool wanders = s_.noise_type != "normal";
+      const Shape shape = {steps, s_.n_envs, job_.actions()};
+      const std::vector<float> random =
+          wanders ? job_.normals("random", 0, shape) : job_.uniforms("random", 0, shape);
+      play("first reset", epoch, steps, [&](i64 i) {
+        const float draw = random[static_cast<std::size_t>(i)];
+        return wanders ? static_cast<float>(disturbance(static_cast<std::size_t>(i) % noise_.size(), draw))
+                       : 2 * draw - 1;
+      });
     }
     const std::vector<float> draws = job_.normals("noise", epoch, {s_.n_steps, s_.n_envs, job_.actions()});
     std::vector<float> means;
@@ -208,9 +216,9 @@ class Ddpg : public RlAlgorithm {
   // Noise for one number of one environment's action, from a normal draw.
   double disturbance(std::size_t place, float normal) {
     if (s_.noise_type == "normal") return s_.noise_std * normal;
-    constexpr double kTheta = 0.15, kDt = 1e-2;
+    constexpr double kTheta = 0.15;  // as Lillicrap et al. have it
     float& x = noise_[place];
-    x = static_cast<float>(x - kTheta * x * kDt + s_.noise_std * std::sqrt(kDt) * normal);
+    x = static_cast<float>((1 - kTheta) * x + s_.noise_std * normal);
     return x;
   }
 
