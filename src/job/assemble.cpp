@@ -127,6 +127,18 @@ void renew_head(const JobConfig& job, ModelSource& s) {
   s.config_json = j.dump();
 }
 
+// What the config beside an adapter says of the classes.
+void take_labels(const std::string& adapter_config, ModelSource& s) {
+  const Json own = Json::parse(adapter_config, nullptr, false);
+  Json j = Json::parse(s.config_json, nullptr, false);
+  if (!own.is_object() || !j.is_object()) return;
+  for (const char* key : {"id2label", "label2id", "num_labels", "problem_type"}) {
+    j.erase(key);
+    if (own.contains(key)) j[key] = own.at(key);
+  }
+  s.config_json = j.dump();
+}
+
 // Modules that an adapter of this pipeline trains whole, as PEFT does for sequence classification.
 std::vector<std::string> head_modules(const Model& model, bool pooler) {
   std::vector<std::string> out;
@@ -196,6 +208,8 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer, const
     s.config_json = config_of_folder(s.folder);
     s.origin = join_path(s.folder, "config.json");
     renew_head(job, s);
+    if (const std::string own = join_path(s.adapter, "config.json"); !s.adapter.empty() && exists(own))
+      take_labels(read_file(own, 16 << 20), s);
     return s;
   }
   Json j;
@@ -334,7 +348,7 @@ ParamTree make_job_params(const JobConfig& job, const ModelSource& source, const
     ParamTree fresh = tree.subset(made);
     initialize(fresh, static_cast<u64>(job.train.seed));
     if (Context::current().world().rank() == 0 && source.adapter.empty())
-      warn("[model] {} has no {}: they begin at random, and mean nothing before they are trained",
+      warn("[model] {} has no fitting {}: they begin at random, and mean nothing before they are trained",
            source.folder, fmt::join(head.made, ", "));
   }
   if (!head.unused.empty() && Context::current().world().rank() == 0)

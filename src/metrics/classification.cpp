@@ -75,6 +75,23 @@ ClassScores class_scores(std::span<const i64> predictions, std::span<const i64> 
   return s;
 }
 
+std::string confusion_table(std::span<const i64> predictions, std::span<const i64> references,
+                            const std::vector<std::string>& names) {
+  const auto counts = confusion(predictions, references);
+  std::size_t width = 5;
+  for (const std::string& n : names) width = std::max(width, std::min<std::size_t>(n.size(), 12));
+  std::string s(width + 2, ' ');
+  for (const std::string& n : names) s += fmt::format(" {:>{}}", n.substr(0, width), width);
+  for (i64 t = 0; t < static_cast<i64>(names.size()); ++t) {
+    s += fmt::format("\n  {:<{}}", names[t].substr(0, width), width);
+    for (i64 p = 0; p < static_cast<i64>(names.size()); ++p) {
+      const auto it = counts.find({t, p});
+      s += fmt::format(" {:>{}}", it == counts.end() ? 0 : it->second, width);
+    }
+  }
+  return s;
+}
+
 double pearson(std::span<const double> x, std::span<const double> y) {
   REDCO_CHECK(x.size() == y.size(), "{} values against {}", x.size(), y.size());
   const double n = static_cast<double>(x.size());

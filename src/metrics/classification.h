@@ -26,6 +26,11 @@ ClassScores class_scores(std::span<const i64> predictions, std::span<const i64> 
 std::map<std::pair<i64, i64>, i64> confusion(std::span<const i64> predictions,
                                              std::span<const i64> references);
 
+// The same for people: a row for each true class, a column for each predicted one. names: of the classes 0,
+// 1, ..., of which 12 bytes are shown.
+std::string confusion_table(std::span<const i64> predictions, std::span<const i64> references,
+                            const std::vector<std::string>& names);
+
 // Correlation of values (Pearson), and of their ranks, ties sharing the mean rank (Spearman). NaN where
 // either list is constant or shorter than 2.
 double pearson(std::span<const double> x, std::span<const double> y);

@@ -21,30 +21,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The names of a config's id2label in the order of their numbers; {} where it has none, or transformers'
-// placeholders, LABEL_0 and so on.
-std::vector<std::string> config_classes(const Model& model) {
-  const Json config = Json::parse(model.config_json());
-  const auto names = config.find("id2label");
-  std::vector<std::string> out;
-  if (names == config.end() || !names->is_object()) return out;
-  bool named = false;
-  for (i64 i = 0; i < static_cast<i64>(names->size()); ++i) {
-    const auto it = names->find(std::to_string(i));
-    if (it == names->end() || !it->is_string())
-      throw ContentsError("[model] id2label of config.json names no class {}", i);
-    out.push_back(*it);
-    named = named || out.back() != fmt::format("LABEL_{}", i);
-  }
-  return named ? out : std::vector<std::string>();
-}
-
-std::vector<std::string> numbered(const char* prefix, i64 n) {
-  std::vector<std::string> out;
-  for (i64 i = 0; i < n; ++i) out.push_back(prefix + std::to_string(i));
-  return out;
-}
-
 class Classification : public Pipeline {
  public:
   const ModelParams& params() const override {
@@ -138,7 +114,9 @@ class Classification : public Pipeline {
     }
     const ClassScores s = class_scores(predicted, truth);
     const bool all = eval_data && eval_data->size() == static_cast<i64>(examples.size());
-    if (all && classes().size() <= 20) info("[eval] {}", confusion_table(predicted, truth));
+    if (all && classes().size() <= 20)
+      info("[eval] confusion matrix, a row for each true class:\n{}",
+           confusion_table(predicted, truth, classes().names()));
     return wanted_metrics("classification", settings->eval.metrics,
                           {{"accuracy", s.accuracy},
                            {"f1", classes().size() == 2 ? s.f1_binary : s.f1_macro},
@@ -163,31 +141,13 @@ class Classification : public Pipeline {
       const i64 n = model->num_labels();
       std::vector<std::string> names = settings->data.label_names;
       if (names.empty()) names = config_classes(*model);
-      if (names.empty()) names = numbered("LABEL_", n);
+      if (names.empty()) names = numbered_names("LABEL_", n);
       classes_.emplace(std::move(names));
       if (classes_->size() != n)
         throw UsageError("[data] data.label_names has {} classes, the model {}", classes_->size(), n);
       data_ = std::make_unique<LabelledData>(*model, tokenizer, *settings, LabelledTargets{classes_, 1});
     }
     return *data_;
-  }
-
-  // Rows are what the data say, columns what the model says.
-  std::string confusion_table(std::span<const i64> predicted, std::span<const i64> truth) const {
-    const auto counts = confusion(predicted, truth);
-    const auto& names = classes().names();
-    std::size_t width = 5;
-    for (const std::string& n : names) width = std::max(width, std::min<std::size_t>(n.size(), 12));
-    std::string s = "confusion matrix, a row for each true class:\n" + std::string(width + 2, ' ');
-    for (const std::string& n : names) s += fmt::format(" {:>{}}", n.substr(0, width), width);
-    for (i64 t = 0; t < classes().size(); ++t) {
-      s += fmt::format("\n  {:<{}}", names[t].substr(0, width), width);
-      for (i64 p = 0; p < classes().size(); ++p) {
-        const auto it = counts.find({t, p});
-        s += fmt::format(" {:>{}}", it == counts.end() ? 0 : it->second, width);
-      }
-    }
-    return s;
   }
 
   mutable std::optional<ClassNames> classes_;
@@ -197,49 +157,5 @@ class Classification : public Pipeline {
 }  // namespace
 
 std::unique_ptr<Pipeline> make_classification_pipeline() { return std::make_unique<Classification>(); }
-
-std::map<std::string, std::string> classification_config(const Model& model, const ConfigRequest& r) {
-  const DataSettings& d = r.data;
-  std::vector<std::string> names = d.label_names;
-  const i64 n = model.num_labels();
-  const auto is_number_below_n = [&](const std::string& l) {
-    const auto all = numbered("", n);
-    return std::find(all.begin(), all.end(), l) != all.end();
-  };
-  if (names.empty()) {
-    if (n == 0 || d.train.empty() || !config_classes(model).empty()) return {};
-    const std::vector<std::string> found = training_labels(model, d, r.cache);
-    const bool numbers = std::all_of(found.begin(), found.end(), is_number_below_n);
-    if (!r.has_head && !r.given("num_labels")) {
-      names = found;
-      if (names.empty()) return {};  // what is wrong with the data, opening them says
-      if (names.size() == 1)
-        throw ContentsError("[data] data.train has one label only, {}: there is nothing to tell apart",
-                            names[0]);
-    } else if (numbers) {
-      if (r.has_head) return {};
-      names = numbered("", n);
-    } else if (static_cast<i64>(found.size()) == n) {
-      names = found;
-    } else {
-      throw UsageError("[data] data.train has {}, the model num_labels={}; {}", ClassNames(found).words(), n,
-                       r.has_head
-                           ? "model.num_labels or data.label_names of another number gives it a new head"
-                           : fmt::format("leave model.num_labels out, or set it to {}", found.size()));
-    }
-  }
-  Json id2label = Json::object(), label2id = Json::object();
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    id2label[std::to_string(i)] = names[i];
-    label2id[names[i]] = i;
-  }
-  std::map<std::string, std::string> out = {{"num_labels", std::to_string(names.size())},
-                                            {"id2label", id2label.dump()},
-                                            {"label2id", label2id.dump()}};
-  // A network of vectors is one for values, unless its config says so.
-  if (!r.has_head && model.problem_type() == "regression" && !r.given("problem_type"))
-    out["problem_type"] = "\"single_label_classification\"";
-  return out;
-}
 
 }  // namespace redco

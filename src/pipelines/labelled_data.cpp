@@ -6,14 +6,12 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/gzip.h"
 #include "base/log.h"
 #include "comm/group.h"
 #include "data/builtin.h"
-#include "data/idx.h"
-#include "data/image_folder.h"
 #include "data/token_index.h"
 #include "ops/create.h"
+#include "pipelines/labelled_images.h"
 #include "tensor/context.h"
 
 namespace redco {
@@ -23,26 +21,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string dump(const Json& j) { return j.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
-// The dimensions that an IDX file's header tells; 0: it is none.
-int idx_dims(const std::string& path) {
-  InputFile f = InputFile::open(path);
-  char head[4] = {};
-  std::size_t n = 0;
-  while (n < 4)
-    if (const std::size_t got = f.read(head + n, 4 - n); got > 0)
-      n += got;
-    else
-      break;
-  const bool idx = n == 4 && head[0] == 0 && head[1] == 0 && head[2] >= 8 && head[2] <= 14 && head[3] >= 1;
-  return idx ? head[3] : 0;
-}
-
-bool is_zip(const std::string& path) {
-  std::string tail = path.size() < 4 ? "" : path.substr(path.size() - 4);
-  std::transform(tail.begin(), tail.end(), tail.begin(), [](unsigned char c) { return std::tolower(c); });
-  return tail == ".zip";
-}
 
 // Texts and vectors.
 class IndexedExamples : public Dataset {
@@ -100,148 +78,6 @@ LabelledInput labelled_input_of(const Model& model) {
   return model.image_shape().channels > 0 ? LabelledInput::image : LabelledInput::text;
 }
 
-// Images of IDX files, of folders by class, or that lines name.
-class LabelledData::Images : public Dataset {
- public:
-  // `read`: get() reads the pixels. UsageError, ContentsError.
-  Images(const std::vector<std::string>& files, const DataSettings& s, const LabelledTargets& targets,
-         const ImagePreprocess& preprocess, const ImageSource& source, bool read)
-      : preprocess_(preprocess), targets_(targets), read_(read), source_(source) {
-    for (std::size_t k = 0; k < files.size(); ++k) {
-      if (is_folder(files[k]) || is_zip(files[k])) {
-        add_folder(files[k]);
-      } else if (const int dims = idx_dims(files[k]); dims > 0) {
-        const bool pair = k + 1 < files.size() && !is_folder(files[k + 1]) && idx_dims(files[k + 1]) == 1;
-        if (dims == 1 || !pair)
-          throw UsageError(
-              "[data] {}: IDX files come in pairs: the images, then their labels, as in [{}, {}]", files[k],
-              "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz");
-        add_idx(files[k], files[k + 1]);
-        ++k;
-      } else {
-        add_lines(files[k], s);
-      }
-    }
-    if (places_.empty()) throw ContentsError("{}: there is no image in it", SourceFiles(files).words());
-  }
-
-  i64 size() const override { return static_cast<i64>(places_.size()); }
-  i64 length(i64) const override { return 1; }
-  Example get(i64 i) const override {
-    const Place& p = places_[static_cast<std::size_t>(i)];
-    Example e;
-    e.ordinal = i;
-    e.id = p.id;
-    e.text = dump({{"image", where(p)}});
-    e.ids["image"] = {static_cast<i32>(i)};
-    e.values["targets"] = p.targets;
-    if (read_) e.values["pixel_values"] = pixels(i);
-    return e;
-  }
-  std::vector<float> pixels(i64 i) const {
-    const Place& p = places_[static_cast<std::size_t>(i)];
-    const std::string at = where(p);
-    if (p.idx >= 0) return preprocess_(idx_[static_cast<std::size_t>(p.idx)].at(p.image), at);
-    if (p.folder >= 0)
-      return preprocess_(decode_image(folders_[static_cast<std::size_t>(p.folder)].read(p.image), at), at);
-    return preprocess_(source_.read(p.name, line_folders_[static_cast<std::size_t>(p.lines)]), at);
-  }
-  std::string fingerprint() const override { return hasher_.digest128().hex(); }
-  bool concurrent() const override { return true; }
-  std::string describe() const override {
-    std::string s = fmt::format("{} images", size());
-    if (!idx_.empty()) s += fmt::format(" of {} x {}", idx_[0].height, idx_[0].width);
-    return targets_.classes ? s + " in " + targets_.classes->words() : s;
-  }
-
- private:
-  struct Place {
-    i64 idx = -1, folder = -1, lines = -1;  // which of the files, the folders, the files of lines
-    i64 image = 0;                          // in it
-    std::string name;                       // that a line gives
-    std::vector<float> targets;
-    std::string id;
-  };
-
-  std::string where(const Place& p) const {
-    if (p.idx >= 0) return fmt::format("{}: image {}", idx_names_[static_cast<std::size_t>(p.idx)], p.image);
-    return p.folder >= 0 ? folders_[static_cast<std::size_t>(p.folder)].where(p.image)
-                         : source_.where(p.name, line_folders_[static_cast<std::size_t>(p.lines)]);
-  }
-
-  void add(Place p, const std::vector<std::string>& label, const std::string& at) {
-    const i64 expected = targets_.classes ? 1 : targets_.n;
-    try {
-      if (static_cast<i64>(label.size()) != expected)
-        throw ContentsError("{} labels where {} are expected", label.size(), expected);
-      for (const std::string& l : label)
-        p.targets.push_back(targets_.classes ? static_cast<float>(targets_.classes->number_of(l))
-                                             : parse_number(l, "the label"));
-    } catch (const ContentsError& e) {
-      throw ContentsError("{}: {}", at, e.what());
-    }
-    put(hasher_, where(p));
-    for (const float t : p.targets) hasher_.update(&t, sizeof t);
-    places_.push_back(std::move(p));
-  }
-
-  void add_folder(const std::string& path) {
-    folders_.push_back(ImageFolder::open(path));
-    const ImageFolder& f = folders_.back();
-    put(hasher_, f.fingerprint());
-    for (std::size_t i = 0; i < f.files().size(); ++i) {
-      Place p;
-      p.folder = static_cast<i64>(folders_.size()) - 1;
-      p.image = static_cast<i64>(i);
-      add(p, {f.classes()[static_cast<std::size_t>(f.files()[i].label)]}, f.where(p.image));
-    }
-  }
-
-  void add_idx(const std::string& images, const std::string& labels) {
-    idx_.push_back(read_idx_images(images));
-    idx_names_.push_back(images);
-    const std::vector<i32> all = read_idx_labels(labels);
-    if (static_cast<i64>(all.size()) != idx_.back().count)
-      throw ContentsError("{}: {} images, but {} has {} labels", images, idx_.back().count, labels,
-                          all.size());
-    hasher_.update(idx_.back().pixels.data(), idx_.back().pixels.size());
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      Place p;
-      p.idx = static_cast<i64>(idx_.size()) - 1;
-      p.image = static_cast<i64>(i);
-      add(p, {std::to_string(all[i])}, fmt::format("{}: label {}", labels, i));
-    }
-  }
-
-  void add_lines(const std::string& path, const DataSettings& s) {
-    line_folders_.push_back(parent_path(path));
-    LabelledReader rows(path, s, LabelledInput::image);
-    for (LabelledRow row;;) {
-      try {
-        if (!rows.next(row)) return;
-        Place p;
-        p.lines = static_cast<i64>(line_folders_.size()) - 1;
-        p.name = row.image;
-        p.id = row.id;
-        add(p, row.label, rows.where());
-      } catch (const ContentsError&) {
-        if (!s.skip_bad) throw;
-      }
-    }
-  }
-
-  ImagePreprocess preprocess_;
-  LabelledTargets targets_;
-  bool read_;
-  std::vector<IdxImages> idx_;
-  std::vector<std::string> idx_names_;
-  std::vector<ImageFolder> folders_;
-  const ImageSource& source_;
-  std::vector<std::string> line_folders_;
-  std::vector<Place> places_;
-  Hasher hasher_;
-};
-
 LabelledData::LabelledData(const Model& model, const Tokenizer* tokenizer, const PipelineSettings& settings,
                            LabelledTargets targets)
     : model_(model),
@@ -250,9 +86,9 @@ LabelledData::LabelledData(const Model& model, const Tokenizer* tokenizer, const
       targets_(std::move(targets)),
       model_folder_(settings.model_folder) {}
 
-const ImageSource& LabelledData::images() const {
-  if (!images_) images_ = std::make_unique<ImageSource>(settings_.images);
-  return *images_;
+std::shared_ptr<const ImageSource> LabelledData::images() const {
+  if (!images_) images_ = std::make_shared<ImageSource>(settings_.images);
+  return images_;
 }
 
 i64 LabelledData::max_length(i64 wanted) const {
@@ -304,8 +140,8 @@ std::shared_ptr<const Dataset> LabelledData::open(const DataRequest& request) {
     for (std::size_t begin = 0, end; (end = built.find('\n', begin)) != std::string::npos; begin = end + 1)
       s.paths.push_back(built.substr(begin, end - begin));
     // An evaluation's examples are held all at once: their pixels are read batch by batch.
-    auto all = std::make_shared<Images>(s.paths, settings_, targets_, preprocess(request.model_folder),
-                                        images(), !request.evaluation);
+    auto all = std::make_shared<LabelledImages>(
+        s.paths, settings_, targets_, preprocess(request.model_folder), images(), !request.evaluation);
     if (request.evaluation) evaluation_ = all;
     data = all;
   });
@@ -336,7 +172,7 @@ std::vector<float> LabelledData::pixels_of(const Example& e) const {
   if (const auto it = e.ids.find("image"); it != e.ids.end() && evaluation_)
     return evaluation_->pixels(it->second.at(0));
   const std::string path = Json::parse(e.text).at("image");
-  return preprocess(model_folder_)(images().read(path, "."), images().where(path, "."));
+  return preprocess(model_folder_)(images()->read(path, "."), images()->where(path, "."));
 }
 
 const ImagePreprocess& LabelledData::preprocess(const std::string& folder) const {
@@ -405,37 +241,6 @@ std::string LabelledData::output(const Example& e, const std::string& prediction
   j.update(Json::parse(prediction));
   j["label"] = Json::parse(label);
   return dump(j);
-}
-
-std::vector<std::string> training_labels(const Model& model, const DataSettings& s,
-                                         const std::string& cache) {
-  const auto files = data_files(s.train, false, cache);
-  const LabelledInput input = labelled_input_of(model);
-  if (input != LabelledInput::image) return distinct_labels(files, s, input);
-  std::vector<std::string> lines, out;
-  for (const std::string& f : files) {
-    if (is_folder(f) || is_zip(f)) {
-      const ImageFolder folder = ImageFolder::open(f);
-      out.insert(out.end(), folder.classes().begin(), folder.classes().end());
-    } else if (const int dims = idx_dims(f); dims == 1) {
-      for (const i32 label : read_idx_labels(f)) out.push_back(std::to_string(label));
-    } else if (dims == 0) {
-      lines.push_back(f);
-    }
-  }
-  if (!lines.empty()) {
-    const auto more = distinct_labels(lines, s, input);
-    out.insert(out.end(), more.begin(), more.end());
-  }
-  return sorted_labels(std::move(out));
-}
-
-i64 training_targets(const Model& model, const DataSettings& s, const std::string& cache) {
-  const auto files = data_files(s.train, false, cache);
-  if (files.empty() || is_folder(files[0]) || idx_dims(files[0]) > 0) return 1;
-  LabelledReader rows(files[0], s, labelled_input_of(model));
-  LabelledRow row;
-  return rows.next(row) ? static_cast<i64>(row.label.size()) : 1;
 }
 
 std::string json_number(float x) { return std::isfinite(x) ? fmt::format("{}", x) : "null"; }

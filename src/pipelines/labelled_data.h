@@ -30,6 +30,8 @@ struct LabelledTargets {
   i64 n = 1;
 };
 
+class LabelledImages;
+
 // The examples of one pipeline, opened and collated.
 class LabelledData {
  public:
@@ -53,12 +55,10 @@ class LabelledData {
   std::string output(const Example& example, const std::string& prediction, const std::string& label) const;
 
  private:
-  class Images;
-
   LabelledSource source(const DataRequest& request) const;
   i64 max_length(i64 wanted) const;
   const ImagePreprocess& preprocess(const std::string& folder) const;
-  const ImageSource& images() const;
+  std::shared_ptr<const ImageSource> images() const;
   std::vector<float> pixels_of(const Example& e) const;
 
   const Model& model_;
@@ -66,16 +66,16 @@ class LabelledData {
   DataSettings settings_;
   LabelledTargets targets_;
   std::string model_folder_;
-  mutable std::unique_ptr<const ImageSource> images_;
+  mutable std::shared_ptr<const ImageSource> images_;
   mutable std::optional<ImagePreprocess> preprocess_;
-  std::shared_ptr<const Images> evaluation_;
+  std::shared_ptr<const LabelledImages> evaluation_;
 };
 
-// The labels that data.train has, sorted; see distinct_labels(). On one rank only; `cache`: for what is built
-// in.
-std::vector<std::string> training_labels(const Model& model, const DataSettings& s, const std::string& cache);
-// How many numbers the first example of data.train is to be told.
-i64 training_targets(const Model& model, const DataSettings& s, const std::string& cache);
+// The names of a config's id2label in the order of their numbers; {} where it has none, or transformers'
+// placeholders, LABEL_0 and so on.
+std::vector<std::string> config_classes(const Model& model);
+// PREFIX0, PREFIX1, ...
+std::vector<std::string> numbered_names(const char* prefix, i64 n);
 
 // A JSON number that reads as the float does.
 std::string json_number(float x);

@@ -125,14 +125,4 @@ class Regression : public Pipeline {
 
 std::unique_ptr<Pipeline> make_regression_pipeline() { return std::make_unique<Regression>(); }
 
-std::map<std::string, std::string> regression_config(const Model& model, const ConfigRequest& r) {
-  std::map<std::string, std::string> out;
-  if (r.has_head) return out;
-  if (model.task() != ModelTask::vector_regression && !r.given("problem_type"))
-    out["problem_type"] = "\"regression\"";
-  if (!r.given("num_labels") && !r.data.train.empty())
-    out["num_labels"] = std::to_string(training_targets(model, r.data, r.cache));
-  return out;
-}
-
 }  // namespace redco

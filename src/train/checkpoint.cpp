@@ -134,7 +134,9 @@ void save_checkpoint(const std::string& folder, const CheckpointContents& what, 
         for (const auto& r : Json::parse(text)) files.push_back({r[0], r[1], r[2]});
       if (adapter) {
         write_file_durable(join_path(temp, ckpt::kAdapterConfig), what.adapter_config);
-      } else if (what.model) {
+      }
+      // Beside an adapter it says what the classes are, which the base doesn't know.
+      if (what.model && (!adapter || what.model->num_labels() > 0)) {
         write_file_durable(join_path(temp, "config.json"), saved_config(*what.model, what.dtype));
       }
       if (!what.generation_config.empty() && !adapter)

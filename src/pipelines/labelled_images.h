@@ -1,0 +1,66 @@
+// Images with labels as examples: of IDX files, of folders and archives with a folder a class, or that lines
+// name.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/hash.h"
+#include "data/idx.h"
+#include "data/image_folder.h"
+#include "data/image_preprocess.h"
+#include "data/image_source.h"
+#include "pipelines/labelled_data.h"
+
+namespace redco {
+
+class LabelledImages : public Dataset {
+ public:
+  // IDX files come in pairs, images before labels. `read`: get() reads the pixels. UsageError, ContentsError:
+  // see data/image_folder.h, data/idx.h, data/labelled_rows.h; a label that is none of the classes.
+  LabelledImages(const std::vector<std::string>& files, const DataSettings& s, const LabelledTargets& targets,
+                 const ImagePreprocess& preprocess, std::shared_ptr<const ImageSource> source, bool read);
+
+  i64 size() const override { return static_cast<i64>(places_.size()); }
+  i64 length(i64) const override { return 1; }
+  Example get(i64 i) const override;
+  std::string fingerprint() const override { return hasher_.digest128().hex(); }
+  bool concurrent() const override { return true; }
+  std::string describe() const override;
+  // [channels, height, width] of an image. ContentsError that names it.
+  std::vector<float> pixels(i64 i) const;
+
+ private:
+  struct Place {
+    i64 idx = -1, folder = -1, lines = -1;  // which of the files, the folders, the files of lines
+    i64 image = 0;                          // in it
+    std::string name;                       // that a line gives
+    std::vector<float> targets;
+    std::string id;
+  };
+
+  std::string where(const Place& p) const;
+  void add(Place p, const std::vector<std::string>& label, const std::string& at);
+  void add_folder(const std::string& path);
+  void add_idx(const std::string& images, const std::string& labels);
+  void add_lines(const std::string& path, const DataSettings& s);
+
+  ImagePreprocess preprocess_;
+  LabelledTargets targets_;
+  bool read_;
+  std::shared_ptr<const ImageSource> source_;  // of images that lines name
+  std::vector<IdxImages> idx_;
+  std::vector<std::string> idx_names_;
+  std::vector<ImageFolder> folders_;
+  std::vector<std::string> line_folders_;
+  std::vector<Place> places_;
+  Hasher hasher_;
+};
+
+// The dimensions that an IDX file's header tells; 0: it is none.
+int idx_dims(const std::string& path);
+// Whether images lie in folders by their class there: a folder, or a .zip.
+bool is_image_folder(const std::string& path);
+
+}  // namespace redco
