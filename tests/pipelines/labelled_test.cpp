@@ -214,6 +214,24 @@ TEST_F(LabelledJobs, WeightsOfAnotherTaskGetANewHead) {
     const std::string name = "bert.encoder.layer.0.output.dense.weight";
     EXPECT_EQ(to_values(params[name]), to_values(there[name]));
   });
+  // Beside adapters the head is trained whole, and saved with the names of its classes.
+  const JobConfig adapted = job(words + Words{"train.lora.rank=2", "train.warmup_steps=0",
+                                              "train.learning_rate=0.1", "data.label_names=[x,y,z]"});
+  on_one_rank([&](Context&) {
+    JobRun run(adapted);
+    EXPECT_THAT(run.source.lora->modules_to_save, ElementsAre("bert.pooler.dense", "classifier"));
+    const auto before = to_values(run.params["classifier.weight"]);
+    run.train();
+    const auto after = to_values(run.params["classifier.weight"]);
+    EXPECT_NE(after, before);
+    const JobConfig saved =
+        load_job({}, {"pipeline=classification", "model.path=" + *adapted.workdir + "/checkpoints/last"});
+    const ModelSource source = model_source(saved, nullptr);
+    const auto model = make_job_model(saved, source);
+    EXPECT_EQ(Json::parse(source.config_json).at("id2label"), Json({{"0", "x"}, {"1", "y"}, {"2", "z"}}));
+    EXPECT_EQ(to_values(make_job_params(saved, source, model.get(), model->params())["classifier.weight"]),
+              after);
+  });
   // A head that is there stays, unless another number of classes is asked for.
   for (const bool other : {false, true}) {
     const JobConfig k = job({"pipeline=classification", "model.path=" + kFixtures + "/bert-seqcls",
