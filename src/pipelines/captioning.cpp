@@ -73,14 +73,13 @@ class Captioning : public Pipeline {
   std::shared_ptr<const Dataset> open(const DataRequest& r) override {
     std::optional<CaptionLines> lines;
     std::optional<ImagePreprocess> images;
-    Group& world = Context::current().world();
-    world.together([&] {
+    Context::current().world().together([&] {
       lines.emplace(caption_lines(pair_format(settings->data, r.files)));
       images.emplace(preprocess());
     });
     auto data = make_caption_dataset({r.files, r.evaluation, settings->data.skip_bad}, *lines,
                                      settings->data.images, *images, r.cache);
-    world.together([&] { data->index().check_vocab(model->vocab_size()); });
+    Context::current().world().together([&] { data->index().check_vocab(model->vocab_size()); });
     return data;
   }
 

@@ -104,9 +104,8 @@ std::shared_ptr<const CaptionDataset> make_caption_dataset(const CaptionSource& 
                                                            const std::optional<std::string>& images,
                                                            const ImagePreprocess& preprocess,
                                                            const std::string& cache) {
-  Group& world = Context::current().world();
   std::string path;
-  world.on_first([&] {
+  Context::current().world().on_first([&] {
     const std::vector<std::string> paths = data_files(source.files, source.evaluation, cache);
     LateProgress progress(source.evaluation ? "tokenize evaluation captions" : "tokenize training captions");
     path =
@@ -118,9 +117,9 @@ std::shared_ptr<const CaptionDataset> make_caption_dataset(const CaptionSource& 
                              .references = true},
                             lines.vocab_size(), cache, [&](i64 done, i64 total) { progress(done, total); });
   });
-  path = world.agree(path);
+  path = Context::current().world().agree(path);
   std::shared_ptr<const CaptionDataset> data;
-  world.together([&] {
+  Context::current().world().together([&] {
     data = std::make_shared<CaptionDataset>(ExampleIndex::open(path), ImageSource(images), preprocess);
   });
   return data;
