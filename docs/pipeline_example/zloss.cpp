@@ -40,7 +40,12 @@ class ZLoss : public Pipeline {
   // One JSON object an example: what the model writes after its prompt, as predict: or eval.generation says.
   std::vector<std::string> predict(const ParamTree& params, std::span<const Example> examples,
                                    const StepContext& ctx) const override {
-    return predict_text(*model, *tokenizer, params, examples, settings->generation, ctx);
+    std::vector<Example> asked(examples.begin(), examples.end());
+    for (Example& e : asked)  // windows of text have no prompt: half of one is
+      if (!e.ids.count("prompt"))
+        e.ids["prompt"].assign(e.ids["input_ids"].begin(),
+                               e.ids["input_ids"].begin() + e.ids["input_ids"].size() / 2);
+    return predict_text(*model, *tokenizer, params, asked, settings->generation, ctx);
   }
   bool predicts_any_number() const override { return true; }
 };

@@ -270,9 +270,10 @@ TEST_F(Examples, JobsLearnAndTellWhatPrivacyTheySpent) {
   const Ran fed = job(kFedAvg, "fed", "train.max_steps=40 settings.local_epochs=2");
   ASSERT_EQ(fed.code, 0) << fed.said;
   EXPECT_GT(last_line("fed", "eval_accuracy")["eval_accuracy"], 0.9);
-  const Ran dp = job(kDpSgd, "dp", "train.n_epochs=4");
+  const Ran dp = job(kDpSgd, "dp", "train.n_epochs=4 eval.n_outputs=2");
   ASSERT_EQ(dp.code, 0) << dp.said;
   const Json last = last_line("dp", "eval_accuracy");
+  EXPECT_THAT(slurp(*dir_ / "dp/eval_outputs/step-00000200.jsonl"), HasSubstr("{\"id\":0,\"prediction\":"));
   EXPECT_GT(last["eval_accuracy"], 0.8);
   // All that was asked for is spent by the end: to 1e-4 of noise.
   EXPECT_LE(last["eval_epsilon"], 3);
@@ -318,6 +319,24 @@ TEST_F(Examples, SgdGoesOnFromItsMomentumAndFromNoOtherOptimizer) {
   }
 }
 
+// A loss of one's own on a built-in model and its data, as docs/add_a_pipeline.md runs it.
+TEST_F(Examples, AnotherLossTrainsAndAnswers) {
+  std::string text;
+  for (int i = 0; i < 60; ++i)
+    text += fmt::format("line {} of a text that is no longer than it must be\n", i);
+  spill(*dir_ / "text.txt", text);
+  const Ran r =
+      shell(dir_->path(), std::string("timeout 100 prefix/bin/redco train '") + REDCO_SOURCE_DIR +
+                              "/configs/lm/quickstart.yaml' pipeline=./so/zloss/zloss.so "
+                              "data='{train: text.txt, eval: text.txt, max_length: 64}' workdir=zloss "
+                              "parallel.n_model_shards=1 parallel.threads_per_rank=1 train.max_steps=3 "
+                              "train.logging_steps=1 eval.generation.max_new_tokens=4 eval.n_outputs=1");
+  ASSERT_EQ(r.code, 0) << r.said;
+  // log 257, and 1e-4 of its square.
+  EXPECT_NEAR(last_line("zloss", "eval_loss")["eval_loss"].get<double>(), std::log(257), 2.5);
+  EXPECT_THAT(slurp(*dir_ / "zloss/eval_outputs/step-00000003.jsonl"), HasSubstr("\"finish_reason\""));
+}
+
 // It was written and built before the tests began.
 TEST_F(Examples, TheSkeletonTrainsAsItIs) {
   const std::string job = slurp(*dir_ / "my_own_1/job.yaml");
@@ -337,8 +356,9 @@ TEST_F(Examples, NewPipelinesReplaceNothingAndHaveSoundNames) {
   const Ran again = shell(dir_->path(), "prefix/bin/redco new pipeline my_own_1");
   EXPECT_EQ(again.code, 2) << again.said;
   EXPECT_THAT(again.said, HasSubstr("my_own_1 exists; name another pipeline, or another folder with --to"));
-  for (const std::string name :
-       {"''", "A", "1a", "_a", "a-b", "../a", "a.b", "'a b'", std::string(65, 'a').c_str()}) {
+  const std::vector<std::string> bad = {
+      "''", "A", "1a", "_a", "a-b", "../a", "a.b", "'a b'", std::string(65, 'a')};
+  for (const std::string& name : bad) {
     const Ran r = shell(dir_->path(), "prefix/bin/redco new pipeline " + name);
     EXPECT_EQ(r.code, 2) << name;
     EXPECT_THAT(r.said, HasSubstr("can't name a pipeline")) << name;
