@@ -22,7 +22,8 @@ inline constexpr i64 kMaxPixels = i64{64} << 20;
 // The image of a PNG or JPEG file's bytes, 8 bits a channel, grey or in colours as it is stored: palettes and
 // 1, 2 or 4 bits are unpacked, of 16 bits the upper 8 kept, CMYK becomes RGB, and what says how transparent a
 // pixel is is left out. Orientations in Exif are not followed. ContentsError that begins with `where` for
-// other formats, damage, files cut short and images of more than kMaxPixels.
+// other formats, damage, files cut short and images of more than kMaxPixels; wrong bytes inside of a JPEG's
+// pixels that its readers pass over are passed over here, too.
 Image decode_image(std::string_view bytes, const std::string& where);
 
 // The image in 1 channel (luma, ITU-R 601-2) or 3. REQUIRES: channels is 1 or 3.
