@@ -56,7 +56,7 @@ ENV = dict(os.environ, OMP_NUM_THREADS=str(args.threads))
 def redco():
     with tempfile.TemporaryDirectory() as work:
         subprocess.run([args.redco, "train", os.path.join(ROOT, "configs", "maml", "omniglot.yaml"), "data.train=builtin:glyphs",
-                        f"workdir={work}/run", "maml.tasks_per_epoch=640", "train.n_epochs=1", "train.logging_steps=1",
+                        f"workdir={work}/run", "maml.tasks_per_epoch=640", "data.eval=builtin:glyphs", "maml.eval_tasks=8", "train.n_epochs=1", "train.logging_steps=1",
                         f"parallel.threads_per_rank={args.threads}", *args.more], env=ENV, check=True, stdout=subprocess.DEVNULL,
                        stderr=subprocess.DEVNULL)
         lines = [json.loads(line) for line in open(f"{work}/run/metrics.jsonl")]
