@@ -33,6 +33,7 @@ TEST_F(Verify, PassesOnMeshesAndUnderSillyRules) {
         {"t5", 2, 2, "parallel.sharding_rules=[{match: '.*attention_bias.weight', spec: [~, ~]}]"},
         {"bert-seqcls", 2, 1, ""},
         {"vit", 2, 2, ""},
+        {"maml-cnn", 4, 2, ""},
         {"gpt2", 2, 2, "parallel.sharding_rules=[{match: '.*c_fc.weight', spec: [mp, ~]}]"},
         {"llama", 2, 2,
          "parallel.sharding_rules=[{match: '.*', spec: [~, mp]}, {match: '.*norm.*', spec: [mp]}]"},
