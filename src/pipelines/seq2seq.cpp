@@ -77,14 +77,13 @@ class TextToText : public Pipeline {
 
   std::shared_ptr<const Dataset> open(const DataRequest& r) override {
     std::optional<PairLines> lines;
-    Group& world = Context::current().world();
-    world.together([&] {
+    Context::current().world().together([&] {
       PairSettings s = pair_settings();
       s.format = pair_format(settings->data, r.files);
       lines.emplace(*tokenizer, std::move(s));
     });
     auto data = make_pair_dataset({r.files, r.evaluation, settings->data.skip_bad}, *lines, r.cache);
-    world.together([&] { data->index().check_vocab(model->vocab_size()); });
+    Context::current().world().together([&] { data->index().check_vocab(model->vocab_size()); });
     return data;
   }
 

@@ -49,9 +49,8 @@ std::string PairDataset::describe() const {
 
 std::shared_ptr<const PairDataset> make_pair_dataset(const PairSource& source, const PairLines& lines,
                                                      const std::string& cache) {
-  Group& world = Context::current().world();
   std::string path;
-  world.on_first([&] {
+  Context::current().world().on_first([&] {
     const std::vector<std::string> paths = data_files(source.files, source.evaluation, cache);
     LateProgress progress(source.evaluation ? "tokenize evaluation data" : "tokenize training data");
     path =
@@ -63,9 +62,10 @@ std::shared_ptr<const PairDataset> make_pair_dataset(const PairSource& source, c
                              .references = source.evaluation},
                             lines.vocab_size(), cache, [&](i64 done, i64 total) { progress(done, total); });
   });
-  path = world.agree(path);
+  path = Context::current().world().agree(path);
   std::shared_ptr<const PairDataset> data;
-  world.together([&] { data = std::make_shared<PairDataset>(ExampleIndex::open(path)); });
+  Context::current().world().together(
+      [&] { data = std::make_shared<PairDataset>(ExampleIndex::open(path)); });
   return data;
 }
 
