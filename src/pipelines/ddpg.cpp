@@ -123,10 +123,12 @@ class Ddpg : public RlAlgorithm {
       memory_->from_text(j.at("memory").dump(), -1);
       const i64 next = j.at("next_row");
       const auto noise = j.at("noise").get<std::vector<float>>();
-      if (memory_->rows() > s_.buffer_size || next < 0 || next >= s_.buffer_size ||
-          noise.size() != noise_.size())
-        throw ContentsError("[rl] {} steps were saved at {}, which don't fit rl.buffer_size={}",
-                            memory_->rows(), next, s_.buffer_size);
+      // Rows are put down one after the other, then from the first again.
+      const i64 rows = memory_->rows(), full = s_.buffer_size;
+      const bool fits = rows < full ? next == rows && rows > 0 : rows == full && next >= 0 && next < full;
+      if (!fits || noise.size() != noise_.size())
+        throw ContentsError("[rl] {} steps were saved at {}, which don't fit rl.buffer_size={}", rows, next,
+                            full);
       next_row_ = next;
       noise_ = noise;
       epoch_ = j.at("epoch");

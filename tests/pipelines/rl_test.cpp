@@ -352,6 +352,17 @@ TEST(Rl, WhatItCannotDoIsRefused) {
     const ParamTree params = fresh_params(*ddpg);
     EXPECT_THAT(refusal([&] { ddpg->source(params, {}); }),
                 HasSubstr("train.global_batch_size steps: set it"));
+    TrainSettings train;
+    train.global_batch_size = 4;
+    const auto source = pipeline_of({.algorithm = "ddpg", .env = "Pendulum-v1"}, train);
+    source->source(params, {});
+    const std::string state = source->state();
+    ddpg->restore(state);
+    for (const i64 row : {-1, 5, 100'000}) {  // where no row can be next
+      Json j = Json::parse(state);
+      j["next_row"] = row;
+      EXPECT_THROW(ddpg->restore(j.dump()), ContentsError) << row;
+    }
     for (const char* bad : {"{}", "[]", "{\"epoch\": 1, \"envs\": {}}"}) {
       EXPECT_THROW(ddpg->restore(bad), ContentsError) << bad;
       EXPECT_THROW(pipeline->restore(bad), ContentsError) << bad;
