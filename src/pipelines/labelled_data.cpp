@@ -117,21 +117,20 @@ LabelledSource LabelledData::source(const DataRequest& request) const {
 }
 
 std::shared_ptr<const Dataset> LabelledData::open(const DataRequest& request) {
-  Group& world = Context::current().world();
   const bool of_images = labelled_input_of(model_) == LabelledInput::image;
   std::string built;  // of images: their files, one a line
   LabelledSource s;
-  world.together([&] { s = source(request); });
-  world.on_first([&] {
+  Context::current().world().together([&] { s = source(request); });
+  Context::current().world().on_first([&] {
     s.paths = data_files(request.files, request.evaluation, request.cache);
     if (!of_images)
       built = build_labelled_index(s, request.cache);
     else
       for (const std::string& f : s.paths) built += f + "\n";
   });
-  built = world.agree(built);
+  built = Context::current().world().agree(built);
   std::shared_ptr<const Dataset> data;
-  world.together([&] {
+  Context::current().world().together([&] {
     if (!of_images) {
       data = std::make_shared<IndexedExamples>(LabelledIndex::open(built), s);
       return;
