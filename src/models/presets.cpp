@@ -128,6 +128,79 @@ Json qwen2() {
                                                         {"eos_token_id", 151643}});
 }
 
+// Qwen/Qwen3-*
+Json qwen3() {
+  return with(llama_like("Qwen3ForCausalLM", "qwen3"), {{"vocab_size", 151936},
+                                                        {"max_position_embeddings", 40960},
+                                                        {"head_dim", 128},
+                                                        {"rope_theta", 1000000.0},
+                                                        {"rms_norm_eps", 1e-6},
+                                                        {"attention_bias", false},
+                                                        {"use_sliding_window", false},
+                                                        {"sliding_window", nullptr},
+                                                        {"bos_token_id", 151643},
+                                                        {"eos_token_id", 151645}});
+}
+// google/gemma-*
+Json gemma() {
+  return {{"architectures", Json::array({"GemmaForCausalLM"})},
+          {"model_type", "gemma"},
+          {"vocab_size", 256000},
+          {"max_position_embeddings", 8192},
+          {"head_dim", 256},
+          {"hidden_act", "gelu_pytorch_tanh"},
+          {"attention_bias", false},
+          {"attention_dropout", 0.0},
+          {"initializer_range", 0.02},
+          {"rope_theta", 10000.0},
+          {"rms_norm_eps", 1e-6},
+          {"pad_token_id", 0},
+          {"bos_token_id", 2},
+          {"eos_token_id", 1},
+          {"tie_word_embeddings", true}};
+}
+// google/gemma-2-*
+Json gemma2() {
+  Json j = with(gemma(), {{"architectures", Json::array({"Gemma2ForCausalLM"})},
+                          {"model_type", "gemma2"},
+                          {"hidden_activation", "gelu_pytorch_tanh"},
+                          {"query_pre_attn_scalar", 256},
+                          {"sliding_window", 4096},
+                          {"attn_logit_softcapping", 50.0},
+                          {"final_logit_softcapping", 30.0}});
+  j.erase("hidden_act");
+  return j;
+}
+// google/gemma-3-1b-pt
+Json gemma3() {
+  Json j = with(gemma2(), {{"architectures", Json::array({"Gemma3ForCausalLM"})},
+                           {"model_type", "gemma3_text"},
+                           {"vocab_size", 262144},
+                           {"max_position_embeddings", 32768},
+                           {"sliding_window", 512},
+                           {"sliding_window_pattern", 6},
+                           {"attn_logit_softcapping", nullptr},
+                           {"final_logit_softcapping", nullptr},
+                           {"rope_theta", 1000000.0},
+                           {"rope_local_base_freq", 10000.0},
+                           {"rope_scaling", nullptr}});
+  return j;
+}
+// mistralai/Mixtral-8x7B-v0.1
+Json mixtral() {
+  return with(llama_like("MixtralForCausalLM", "mixtral"), {{"vocab_size", 32000},
+                                                            {"max_position_embeddings", 32768},
+                                                            {"sliding_window", nullptr},
+                                                            {"rope_theta", 1000000.0},
+                                                            {"rms_norm_eps", 1e-5},
+                                                            {"num_local_experts", 8},
+                                                            {"num_experts_per_tok", 2},
+                                                            {"output_router_logits", false},
+                                                            {"router_aux_loss_coef", 0.02},
+                                                            {"bos_token_id", 1},
+                                                            {"eos_token_id", 2}});
+}
+
 // google-t5/t5-*
 Json t5() {
   return {{"architectures", Json::array({"T5ForConditionalGeneration"})},
@@ -322,6 +395,22 @@ std::vector<Preset> presets() {
             {{"vocab_size", 151936}, {"max_window_layers", 24}, {"tie_word_embeddings", true}})},
       {"qwen2-7b", qwen2,
        with(llama_size(3584, 18944, 28, 28, 4), {{"vocab_size", 152064}, {"max_window_layers", 28}})},
+      {"qwen3-0.6b", qwen3, with(llama_size(1024, 3072, 28, 16, 8), {{"tie_word_embeddings", true}})},
+      {"qwen3-1.7b", qwen3, with(llama_size(2048, 6144, 28, 16, 8), {{"tie_word_embeddings", true}})},
+      {"qwen3-4b", qwen3, with(llama_size(2560, 9728, 36, 32, 8), {{"tie_word_embeddings", true}})},
+      {"qwen3-8b", qwen3, llama_size(4096, 12288, 36, 32, 8)},
+      {"qwen3-14b", qwen3, llama_size(5120, 17408, 40, 40, 8)},
+      {"qwen3-32b", qwen3, llama_size(5120, 25600, 64, 64, 8)},
+      {"gemma-2b", gemma, llama_size(2048, 16384, 18, 8, 1)},
+      {"gemma-7b", gemma, llama_size(3072, 24576, 28, 16, 16)},
+      {"gemma2-2b", gemma2, llama_size(2304, 9216, 26, 8, 4)},
+      {"gemma2-9b", gemma2, llama_size(3584, 14336, 42, 16, 8)},
+      {"gemma2-27b", gemma2,
+       with(llama_size(4608, 36864, 46, 32, 16), {{"head_dim", 128}, {"query_pre_attn_scalar", 144}})},
+      {"gemma3-1b", gemma3, llama_size(1152, 6912, 26, 4, 1)},
+      {"mixtral-8x7b", mixtral, llama_size(4096, 14336, 32, 32, 8)},
+      {"mixtral-8x22b", mixtral,
+       with(llama_size(6144, 16384, 56, 48, 8), {{"max_position_embeddings", 65536}})},
       {"opt-125m", opt, opt_size(768, 12, 12)},
       {"opt-350m", opt,
        with(opt_size(1024, 24, 16), {{"word_embed_proj_dim", 512}, {"do_layer_norm_before", false}})},

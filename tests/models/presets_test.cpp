@@ -15,7 +15,21 @@ i64 count_parameters(const Model& model) {
 
 TEST(Presets, HaveTheirNumberOfParameters) {
   // As transformers counts them for these configs, tied matrices once.
-  const std::map<std::string, i64> counts = {{"gpt2", 124439808},
+  const std::map<std::string, i64> counts = {{"qwen3-0.6b", 596049920},
+                                             {"qwen3-1.7b", 1720574976},
+                                             {"qwen3-4b", 4022468096},
+                                             {"qwen3-8b", 8190735360},
+                                             {"qwen3-14b", 14768307200},
+                                             {"qwen3-32b", 32762123264},
+                                             {"gemma-2b", 2506172416},
+                                             {"gemma-7b", 8537680896},
+                                             {"gemma2-2b", 2614341888},
+                                             {"gemma2-9b", 9241705984},
+                                             {"gemma2-27b", 27227128320},
+                                             {"gemma3-1b", 999885952},
+                                             {"mixtral-8x7b", 46702792704},
+                                             {"mixtral-8x22b", 140620634112},
+                                             {"gpt2", 124439808},
                                              {"gpt2-medium", 354823168},
                                              {"gpt2-large", 774030080},
                                              {"gpt2-xl", 1557611200},

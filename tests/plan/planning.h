@@ -15,7 +15,8 @@ struct Planned {
   std::unique_ptr<Pipeline> pipeline;
   PlanRequest request;
 
-  explicit Planned(std::unique_ptr<Model> m) : model(std::move(m)), pipeline(make_lm_pipeline()) {
+  explicit Planned(std::unique_ptr<Model> m) : model(std::move(m)) {
+    pipeline = model->is_encoder_decoder() ? make_seq2seq_pipeline() : make_lm_pipeline();
     pipeline->model = model.get();
     request.pipeline = pipeline.get();
     request.length = model->max_length();
@@ -62,6 +63,9 @@ inline const char* kLlama =
     R"({"model_type": "llama", "hidden_size": 32, "intermediate_size": 88, "num_attention_heads": 4, "num_key_value_heads": 2,
         "num_hidden_layers": 2, "vocab_size": 512, "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "hidden_act": "silu",
         "tie_word_embeddings": false})";
+inline const char* kMixtral =
+    R"({"model_type": "mixtral", "hidden_size": 32, "intermediate_size": 88, "num_attention_heads": 4, "num_key_value_heads": 4,
+        "num_hidden_layers": 2, "vocab_size": 512, "max_position_embeddings": 64, "num_local_experts": 5, "num_experts_per_tok": 2})";
 inline const char* kOpt =
     R"({"model_type": "opt", "hidden_size": 32, "word_embed_proj_dim": 32, "ffn_dim": 128, "num_attention_heads": 4,
         "num_hidden_layers": 2, "vocab_size": 512, "max_position_embeddings": 64})";

@@ -326,9 +326,9 @@ Model mixtral(bool stacked) {
     m.linear(b + "self_attn.o_proj", 4096, 4096, kRow);
     if (stacked) {
       m.linear(b + "mlp.gate", 8, 4096, kWhole);
-      m.add(b + "mlp.experts.gate_up_proj[gate]", {8, 14336, 4096}, ParamKind::linear, 1);
-      m.add(b + "mlp.experts.gate_up_proj[up]", {8, 14336, 4096}, ParamKind::linear, 1);
-      m.add(b + "mlp.experts.down_proj", {8, 4096, 14336}, ParamKind::linear, 2);
+      m.add(b + "mlp.experts.gate_up_proj[gate]", {8, 14336, 4096}, ParamKind::linear, 0);
+      m.add(b + "mlp.experts.gate_up_proj[up]", {8, 14336, 4096}, ParamKind::linear, 0);
+      m.add(b + "mlp.experts.down_proj", {8, 4096, 14336}, ParamKind::linear, 0);
     } else {
       m.linear(b + "block_sparse_moe.gate", 8, 4096, kWhole);
       for (int e = 0; e < 8; ++e) {
@@ -405,6 +405,19 @@ std::vector<Family> families() {
           {"mlp", mlp()},
           {"actor and critic", actor_critic()},
           {"cnn", cnn()}};
+}
+
+// More shards than experts: each expert is cut as a fully-connected layer, so that no shard idles.
+TEST(RulesFamilies, FewExpertsAreCutInside) {
+  const Model m = mixtral(true);
+  for (const i64 n : {8, 9}) {
+    const Sharding s = shard_parameters(m.params, n);
+    for (std::size_t i = 0; i < m.params.size(); ++i) {
+      const std::string& name = m.params[i].name;
+      if (name.find(".experts.") == std::string::npos) continue;
+      EXPECT_EQ(s.rules[i].dim, n == 8 ? 0 : name.ends_with("down_proj") ? 2 : 1) << name << " on " << n;
+    }
+  }
 }
 
 TEST(RulesFamilies, EveryTensorIsCutWhereItMust) {
