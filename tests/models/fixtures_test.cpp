@@ -1,5 +1,4 @@
-// The families against PyTorch: hidden states, logits, loss and every gradient,
-// on every mesh.
+// The families against PyTorch: hidden states, logits, loss and every gradient, on every mesh.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,83 +9,67 @@ namespace {
 
 constexpr Mesh kMeshes[] = {{1, 1}, {1, 2}, {2, 1}, {2, 2}, {1, 3}};
 
-class Fixtures
-    : public ::testing::TestWithParam<std::tuple<const char *, Mesh>> {};
+class Fixtures : public ::testing::TestWithParam<std::tuple<const char*, Mesh>> {};
 
 TEST_P(Fixtures, ForwardAndGradients) {
-  const auto &[name, mesh] = GetParam();
+  const auto& [name, mesh] = GetParam();
   expect_matches(fixture(name), run_model(fixture(name), mesh));
 }
 
-std::string
-param_name(const ::testing::TestParamInfo<Fixtures::ParamType> &info) {
-  const auto &[name, mesh] = info.param;
+std::string param_name(const ::testing::TestParamInfo<Fixtures::ParamType>& info) {
+  const auto& [name, mesh] = info.param;
   std::string text = fmt::format("{}_{}x{}", name, mesh.dp, mesh.mp);
   std::replace(text.begin(), text.end(), '-', '_');
   return text;
 }
 
+INSTANTIATE_TEST_SUITE_P(Families, Fixtures,
+                         ::testing::Combine(::testing::Values("gpt2", "gptj", "opt", "llama", "t5", "t5-v1_1",
+                                                              "bart", "bert-seqcls", "bert-mlm",
+                                                              "roberta-seqcls", "vit", "vit-gpt2",
+                                                              "mlp-mixer", "performer", "mlp"),
+                                            ::testing::ValuesIn(kMeshes)),
+                         param_name);
+
+// Settings that those don't have (scripts/make_model_fixtures.py); three heads, so that 1x2 is uneven.
 INSTANTIATE_TEST_SUITE_P(
-    Families, Fixtures,
-    ::testing::Combine(::testing::Values("gpt2", "gptj", "opt", "llama", "t5",
-                                         "t5-v1_1", "bart", "bert-seqcls",
-                                         "bert-mlm", "roberta-seqcls", "vit",
-                                         "vit-gpt2", "mlp-mixer", "performer",
-                                         "mlp"),
+    Variants, Fixtures,
+    ::testing::Combine(::testing::Values("gpt2-variants", "gpt2-upcast", "gptj-tied", "opt-postnorm",
+                                         "opt-nobias", "llama-tied-bias", "llama-rope-linear",
+                                         "llama-rope-llama3", "llama-rope-yarn", "mistral-window",
+                                         "qwen2-window", "t5-variants", "bart-variants", "bart-untied",
+                                         "bert-variants", "roberta-mlm", "qwen3", "gemma", "gemma2", "gemma3",
+                                         "mixtral"),
                        ::testing::ValuesIn(kMeshes)),
     param_name);
 
-// Settings that those don't have (scripts/make_model_fixtures.py); three heads,
-// so that 1x2 is uneven.
-INSTANTIATE_TEST_SUITE_P(
-    Variants, Fixtures,
-    ::testing::Combine(
-        ::testing::Values("gpt2-variants", "gpt2-upcast", "gptj-tied",
-                          "opt-postnorm", "opt-nobias", "llama-tied-bias",
-                          "llama-rope-linear", "llama-rope-llama3",
-                          "llama-rope-yarn", "mistral-window", "qwen2-window",
-                          "t5-variants", "bart-variants", "bart-untied",
-                          "bert-variants", "roberta-mlm", "qwen3", "gemma",
-                          "gemma2", "gemma3", "mixtral"),
-        ::testing::ValuesIn(kMeshes)),
-    param_name);
-
-// Other ways to store the same weights: shards, half precision, names without
-// the prefix.
-class Stored : public ::testing::TestWithParam<const char *> {};
+// Other ways to store the same weights: shards, half precision, names without the prefix.
+class Stored : public ::testing::TestWithParam<const char*> {};
 TEST_P(Stored, GivesTheSameLogits) {
-  expect_matches(fixture(GetParam()),
-                 run_model(fixture(GetParam()), {1, 2}, {.gradients = false}),
-                 false);
+  expect_matches(fixture(GetParam()), run_model(fixture(GetParam()), {1, 2}, {.gradients = false}), false);
 }
 INSTANTIATE_TEST_SUITE_P(Files, Stored,
-                         ::testing::Values("llama-sharded", "llama-bf16",
-                                           "opt-fp16", "gpt2-legacy-names",
-                                           "t5-duplicated-names",
-                                           "bert-legacy-names"),
-                         [](const auto &info) {
+                         ::testing::Values("llama-sharded", "llama-bf16", "opt-fp16", "gpt2-legacy-names",
+                                           "t5-duplicated-names", "bert-legacy-names"),
+                         [](const auto& info) {
                            std::string text = info.param;
                            std::replace(text.begin(), text.end(), '-', '_');
                            return text;
                          });
 
 // The config as transformers 4 wrote it gives the same bits.
-class OlderConfig : public ::testing::TestWithParam<const char *> {};
+class OlderConfig : public ::testing::TestWithParam<const char*> {};
 TEST_P(OlderConfig, GivesTheSameModel) {
   const std::string folder = fixture(GetParam());
-  const Results old = run_model(
-      folder, {1, 1}, {.config = "config.v4.json", .gradients = false});
+  const Results old = run_model(folder, {1, 1}, {.config = "config.v4.json", .gradients = false});
   EXPECT_EQ(old, run_model(folder, {1, 1}, {.gradients = false}));
 }
 INSTANTIATE_TEST_SUITE_P(Configs, OlderConfig,
-                         ::testing::Values("gptj", "llama", "gpt2-variants",
-                                           "opt-postnorm", "llama-rope-linear",
-                                           "llama-rope-llama3",
-                                           "llama-rope-yarn", "mistral-window",
-                                           "qwen2-window", "t5", "t5-v1_1",
-                                           "qwen3", "gemma", "gemma2", "gemma3",
-                                           "mixtral"),
-                         [](const auto &info) {
+                         ::testing::Values("gptj", "llama", "gpt2-variants", "opt-postnorm",
+                                           "llama-rope-linear", "llama-rope-llama3", "llama-rope-yarn",
+                                           "mistral-window", "qwen2-window", "t5", "t5-v1_1", "qwen3",
+                                           "gemma", "gemma2", "gemma3", "mixtral"),
+                         [](const auto& info) {
                            std::string text = info.param;
                            std::replace(text.begin(), text.end(), '-', '_');
                            return text;
@@ -96,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(Configs, OlderConfig,
 TEST(SillyRules, GiveTheSameNumbers) {
   using Dims = std::vector<std::optional<std::string>>;
   struct Case {
-    const char *fixture;
+    const char* fixture;
     CustomRule rule;
   };
   const std::vector<Case> cases = {
@@ -106,36 +89,31 @@ TEST(SillyRules, GiveTheSameNumbers) {
       {"opt", {".*out_proj.weight", Dims{std::nullopt, "mp"}}},
       {"llama", {".*self_attn.*weight", Dims{std::nullopt, std::nullopt}}},
       {"gpt2", {".*wte.weight", Dims{std::nullopt, "mp"}}},
-      {"t5",
-       {".*relative_attention_bias.weight", Dims{std::nullopt, std::nullopt}}},
+      {"t5", {".*relative_attention_bias.weight", Dims{std::nullopt, std::nullopt}}},
       {"t5-v1_1", {".*EncDecAttention.[kv].weight", Dims{"mp", std::nullopt}}},
       {"bart", {".*encoder_attn.*weight", Dims{std::nullopt, std::nullopt}}},
   };
-  for (const auto &[name, rule] : cases) {
+  for (const auto& [name, rule] : cases) {
     SCOPED_TRACE(name);
     SCOPED_TRACE(rule.match);
     for (const Mesh mesh : {Mesh{1, 2}, Mesh{2, 2}, Mesh{1, 3}})
-      expect_matches(fixture(name),
-                     run_model(fixture(name), mesh, {.rules = {rule}}));
+      expect_matches(fixture(name), run_model(fixture(name), mesh, {.rules = {rule}}));
   }
 }
 
-// Blocks that keep their input alone give the gradients of those that keep
-// everything.
+// Blocks that keep their input alone give the gradients of those that keep everything.
 TEST(Recompute, GivesTheSameGradients) {
-  for (const char *name : {"gpt2", "gptj", "opt-postnorm", "llama"}) {
+  for (const char* name : {"gpt2", "gptj", "opt-postnorm", "llama"}) {
     SCOPED_TRACE(name);
     const Results kept = run_model(fixture(name), {1, 2});
     EXPECT_EQ(run_model(fixture(name), {1, 2}, {.recompute = true}), kept);
   }
-  // What several blocks read, the memory and the bias table, gets their
-  // gradients in sums of other order.
-  for (const char *name : {"t5", "bart"}) {
+  // What several blocks read, the memory and the bias table, gets their gradients in sums of other order.
+  for (const char* name : {"t5", "bart"}) {
     SCOPED_TRACE(name);
-    expect_matches(fixture(name),
-                   run_model(fixture(name), {1, 2}, {.recompute = true}));
+    expect_matches(fixture(name), run_model(fixture(name), {1, 2}, {.recompute = true}));
   }
 }
 
-} // namespace
-} // namespace redco::testing
+}  // namespace
+}  // namespace redco::testing
