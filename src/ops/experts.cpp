@@ -211,7 +211,12 @@ Tensor experts(const Tensor& x, const Tensor& weights, const Tensor& chosen, con
           v, {v.saved(0), v.saved(1), v.saved(2), w.gate, w.up, w.down}, [o](const std::vector<Tensor>& in) {
             return std::vector<Tensor>{experts_composed(in[0], in[1], in[2], {in[3], in[4], in[5]}, o)};
           });
-    return experts_backward(v.saved(0), v.saved(1), v.saved(2), w, v.saved(6), v.g(), o);
+    auto d = experts_backward(v.saved(0), v.saved(1), v.saved(2), w, v.saved(6), v.g(), o);
+    // A router is the same on all ranks: gathered once here, not at each step of its gradient.
+    for (Axis axis : kAxes)
+      if (d[1].layout()[axis].is_sharded(d[1].rank() - 1))
+        d[1] = redistribute(d[1], axis, Placement::replicated());
+    return d;
   });
   return y;
 }
