@@ -1,0 +1,62 @@
+// A mixture of experts from and to files: one tensor an expert there, one parameter for all here.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ckpt/params_io.h"
+#include "models/model_testing.h"
+#include "support/temp_dir.h"
+
+namespace redco::testing {
+namespace {
+
+TEST(ExpertsFiles, ComeOutAsTheyWentIn) {
+  const std::string folder = fixture("mixtral");
+  const auto model = load_model(folder);
+  const auto canonical = [&](const std::string& name) { return model->canonical_name(name); };
+  const ckpt::ModelFiles files = ckpt::ModelFiles::open(folder);
+  // Experts dealt out unevenly, over replicas, and more shards than the five experts: cut inside.
+  for (const Mesh mesh : {Mesh{1, 1}, Mesh{1, 3}, Mesh{2, 2}, Mesh{1, 6}}) {
+    SCOPED_TRACE(fmt::format("{}x{}", mesh.dp, mesh.mp));
+    const test::TempDir out;
+    run_threads(mesh.ranks(), [&](Group& world) {
+      Context context(mesh, world.split(0));
+      Context::Use use(context);
+      ParamTree tree = make_params(model->params(), shard_specs(model->params().specs, mesh.mp).layouts);
+      ckpt::load_params(tree, files, canonical, model->params().aliases);
+      const std::vector<ckpt::SavedTree> trees = {{"", &tree}};
+      // Small files: experts of one layer lie in several.
+      const ckpt::ModelPlan plan = ckpt::plan_params(trees, ckpt::StoredType::f32, "model", 20000);
+      ckpt::save_params(trees, plan, out.path());
+    });
+    const ckpt::ModelFiles again = ckpt::ModelFiles::open(out.path());
+    ASSERT_EQ(again.tensors().size(), files.tensors().size());
+    for (size_t i = 0; i < files.tensors().size(); ++i) {
+      const auto &a = files.tensors()[i], &b = again.tensors()[i];
+      EXPECT_EQ(a.entry->name, b.entry->name);
+      EXPECT_EQ(a.entry->shape, b.entry->shape);
+      EXPECT_EQ(a.file->read<float>(*a.entry), b.file->read<float>(*b.entry)) << a.entry->name;
+    }
+  }
+}
+
+// The loss and gradients with experts cut by rules that nobody would choose.
+TEST(ExpertsFiles, AnyRuleGivesTheSameNumbers) {
+  using Dims = std::vector<std::optional<std::string>>;
+  const std::optional<std::string> none;
+  for (const Dims& dims : {Dims{none, none, "mp"}, Dims{none, "mp", none}, Dims{none, none, none}})
+    for (const std::string which : {"w1", "w[13]", "w[123]"})
+      for (const Mesh mesh : {Mesh{1, 2}, Mesh{2, 2}}) {
+        SCOPED_TRACE(which);
+        const CustomRule rule{".*experts." + which + ".weight", dims};
+        expect_matches(fixture("mixtral"), run_model(fixture("mixtral"), mesh, {.rules = {rule}}));
+      }
+}
+
+TEST(ExpertsFiles, RecomputedAndWithMoreShardsThanExperts) {
+  expect_matches(fixture("mixtral"), run_model(fixture("mixtral"), {1, 6}));
+  EXPECT_EQ(run_model(fixture("mixtral"), {1, 2}, {.recompute = true}),
+            run_model(fixture("mixtral"), {1, 2}));
+}
+
+}  // namespace
+}  // namespace redco::testing
