@@ -84,10 +84,10 @@ class TableWriter {
 
 // Const and thread-safe; refers to the file.
 template <class T>
-class TableReader {
+class BlockTableReader {
  public:
   // ContentsError where the file has no such table.
-  TableReader(const ReadFile& file, u64 n, u64 directory) : file_(&file), n_(n) {
+  BlockTableReader(const ReadFile& file, u64 n, u64 directory) : file_(&file), n_(n) {
     const u64 size = static_cast<u64>(file.size()), blocks = n / kTableBlock + (n % kTableBlock != 0);
     if (directory > size || blocks > (size - directory) / sizeof(u64)) throw damaged();
     places_.resize(blocks);

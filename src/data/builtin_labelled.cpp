@@ -13,7 +13,7 @@ namespace redco {
 
 namespace {
 
-constexpr std::size_t kTrain = 2000, kEval = 200;
+constexpr std::size_t kTrainLines = 2000, kEvalLines = 200;
 
 using Random = std::mt19937_64;  // its numbers are the standard's, everywhere
 
@@ -28,9 +28,9 @@ std::string different_lines(bool evaluation, Make make) {
   Random random(1);
   std::set<std::string> seen;
   std::string out;
-  while (seen.size() < kTrain + kEval) {
+  while (seen.size() < kTrainLines + kEvalLines) {
     const std::string line = make(random);
-    if (seen.insert(line).second && (seen.size() > kTrain) == evaluation) out += line + "\n";
+    if (seen.insert(line).second && (seen.size() > kTrainLines) == evaluation) out += line + "\n";
   }
   return out;
 }
@@ -40,7 +40,7 @@ constexpr std::array kGood = {"good", "great", "fine", "fresh", "funny", "clever
 constexpr std::array kBad = {"bad", "dull", "weak", "stale", "silly", "boring"};
 constexpr std::array kNames = {"anna", "ben", "carl", "dora", "emil", "fay", "gus", "hana"};
 constexpr std::array kThings = {"kite", "hat", "car", "boat", "bike", "cup", "lamp", "book"};
-constexpr std::array kColours = {"red", "blue", "green", "black"};
+constexpr std::array kThingColours = {"red", "blue", "green", "black"};
 constexpr std::array kPlaces = {"at home",    "at work",  "in town", "out there",   "over here",
                                 "by the sea", "upstairs", "for now", "and no more", "after all"};
 constexpr std::array kNumbers = {"one", "two", "three", "four", "five", "six", "seven", "eight", "nine"};
@@ -67,12 +67,12 @@ std::string statement_lines(bool evaluation) {
   return different_lines(evaluation, [](Random& random) {
     const char* name = one_of(random, kNames);
     const char* thing = one_of(random, kThings);
-    const std::size_t colour = random() % kColours.size();
+    const std::size_t colour = random() % kThingColours.size();
     const bool right = random() % 2 == 0;
     const std::size_t said =
-        right ? colour : (colour + 1 + random() % (kColours.size() - 1)) % kColours.size();
+        right ? colour : (colour + 1 + random() % (kThingColours.size() - 1)) % kThingColours.size();
     return fmt::format(R"({{"text": "{} has a {} {} {}", "text_pair": "the {} is {}", "label": "{}"}})", name,
-                       kColours[colour], thing, one_of(random, kPlaces), thing, kColours[said],
+                       kThingColours[colour], thing, one_of(random, kPlaces), thing, kThingColours[said],
                        right ? "true" : "false");
   });
 }

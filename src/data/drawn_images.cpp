@@ -14,7 +14,7 @@ namespace redco {
 
 namespace {
 
-constexpr std::string_view kPrefix = "drawn:";
+constexpr std::string_view kDrawn = "drawn:";
 
 // Numbers that depend on the name alone; the generator is the standard's, its results the same everywhere.
 class Draws {
@@ -155,7 +155,7 @@ Image draw_shapes(i64 k) {
 
 }  // namespace
 
-bool is_drawn(const std::string& name) { return name.starts_with(kPrefix); }
+bool is_drawn(const std::string& name) { return name.starts_with(kDrawn); }
 
 Image draw_image(const std::string& name, const std::string& where) {
   const size_t slash = name.find('/');

@@ -251,7 +251,7 @@ std::string build_example_index(const ExampleSource& source, const Tokenizer& to
 struct ExampleIndex::State {
   ReadFile file;
   ExampleIndexHeader header;
-  TableReader<ExampleEntry> table;
+  BlockTableReader<ExampleEntry> table;
   std::vector<std::string> paths;
   std::string bad_lines;
 };
@@ -276,7 +276,7 @@ ExampleIndex ExampleIndex::open(const std::string& path) {
   if (h.header_hash != hash_of(h) || (h.token_bytes != 2 && h.token_bytes != 4) || h.notes > size ||
       h.notes_end < h.notes || h.notes_end > size || h.notes_end - h.notes > (u64{1} << 26))
     throw broken("its header is damaged");
-  TableReader<ExampleEntry> table(file, h.n_examples, h.directory);
+  BlockTableReader<ExampleEntry> table(file, h.n_examples, h.directory);
   std::string notes(h.notes_end - h.notes, '\0');
   file.pread_exact(static_cast<i64>(h.notes), notes.data(), static_cast<i64>(notes.size()));
   std::vector<std::string> paths;

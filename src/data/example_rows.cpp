@@ -159,8 +159,8 @@ std::string build_rows(const ExampleIndex& index, const RowSettings& s) {
 struct ExampleRows::State {
   ReadFile file;
   RowsHeader header;
-  TableReader<RowEntry> rows;
-  TableReader<RowPiece> pieces;
+  BlockTableReader<RowEntry> rows;
+  BlockTableReader<RowPiece> pieces;
 };
 
 ExampleRows::ExampleRows(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -180,8 +180,8 @@ ExampleRows ExampleRows::open(const std::string& path) {
   if (h.version != kPackingVersion)
     throw broken(fmt::format("it has version {}, not {}", h.version, kPackingVersion));
   if (h.header_hash != hash_of(h)) throw broken("its header is damaged");
-  TableReader<RowEntry> rows(file, h.counts.rows, h.rows_directory);
-  TableReader<RowPiece> pieces(file, h.counts.pieces, h.pieces_directory);
+  BlockTableReader<RowEntry> rows(file, h.counts.rows, h.rows_directory);
+  BlockTableReader<RowPiece> pieces(file, h.counts.pieces, h.pieces_directory);
   auto state = std::make_unique<State>(State{std::move(file), h, std::move(rows), std::move(pieces)});
   state->rows.refer_to(state->file);
   state->pieces.refer_to(state->file);

@@ -15,7 +15,7 @@ namespace redco {
 namespace {
 
 // Folders inside of folders; also the end of links that lead in a circle.
-constexpr int kMaxDepth = 32;
+constexpr int kMaxFolders = 32;
 constexpr i64 kMaxFiles = 20'000'000;
 
 bool is_left_behind(std::string_view part) { return part.starts_with('.') || part == "__MACOSX"; }
@@ -33,9 +33,9 @@ bool is_file(std::string_view name) {
 
 void list_folder(const std::string& path, const std::string& prefix, int depth,
                  std::vector<std::string>& out) {
-  if (depth > kMaxDepth)
+  if (depth > kMaxFolders)
     throw ContentsError("{}: more than {} folders inside of one another; do links lead in a circle?", path,
-                        kMaxDepth);
+                        kMaxFolders);
   for (const std::string& name : list_dir(path)) {
     if (is_left_behind(name)) continue;
     const std::string whole = join_path(path, name);

@@ -291,7 +291,7 @@ std::string build_labelled_index(const LabelledSource& source, const std::string
 struct LabelledIndex::State {
   ReadFile file;
   LabelledHeader header;
-  TableReader<Entry> table;
+  BlockTableReader<Entry> table;
   std::string first_bad;
 };
 
@@ -316,7 +316,7 @@ LabelledIndex LabelledIndex::open(const std::string& path) {
   if (h.header_hash != hash_of(h) || h.first_bad_end < h.first_bad || h.first_bad_end > size ||
       h.first_bad_end - h.first_bad > (u64{1} << 20))
     throw broken("its header is damaged");
-  TableReader<Entry> table(file, h.n_examples, h.directory);
+  BlockTableReader<Entry> table(file, h.n_examples, h.directory);
   std::string first_bad(h.first_bad_end - h.first_bad, '\0');
   file.pread_exact(static_cast<i64>(h.first_bad), first_bad.data(), static_cast<i64>(first_bad.size()));
   auto state = std::make_unique<State>(State{std::move(file), h, std::move(table), std::move(first_bad)});

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/gzip.h"
 #include "base/words.h"
+#include "data/example_json.h"
 #include "data/table_reader.h"
 
 namespace redco {
@@ -19,25 +20,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMaxDepth = 64;
 constexpr std::size_t kMaxNumbers = std::size_t{1} << 24;  // of a row
-
-Json parse_object(std::string_view line) {
-  const auto watch = [](int depth, Json::parse_event_t, Json&) {
-    if (depth > kMaxDepth) throw ContentsError("nested more than {} deep", kMaxDepth);
-    return true;
-  };
-  Json j;
-  try {
-    j = Json::parse(line, watch);
-  } catch (const Json::exception& e) {
-    std::string_view why = e.what();
-    if (const auto at = why.find("column "); at != std::string_view::npos) why.remove_prefix(at);
-    throw ContentsError("not JSON: {}", excerpt(why));
-  }
-  if (!j.is_object()) throw ContentsError("not an object of keys and values but {}", j.type_name());
-  return j;
-}
 
 // The value under a key, or under a.b; null where there is none.
 const Json* find(const Json& j, std::string_view key) {
@@ -137,7 +120,7 @@ float parse_number(std::string_view text, std::string_view what) {
 }
 
 LabelledRow unlabelled_row(const std::string& json, const ExampleFields& fields, LabelledInput input) {
-  Json j = parse_object(json);
+  Json j = parse_example_line(json);
   ExampleFields f = fields;
   const std::string key = input == LabelledInput::image ? f.image : f.text.value_or("text");
   if (input != LabelledInput::vector && !find(j, key) && find(j, "prompt"))
@@ -166,7 +149,7 @@ struct Lines : LabelledReader::Source {
     do {
       if (!lines.next(line)) return false;
     } while (line.find_first_not_of(" \t\r") == std::string::npos);
-    const Json j = parse_object(line);
+    const Json j = parse_example_line(line);
     row = input_of(j, fields, input);
     for (const std::string& key : fields.label) {
       const Json& v = need(j, key);

@@ -15,7 +15,7 @@ namespace redco {
 
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 struct Line {
   Json prediction;

@@ -17,7 +17,7 @@ namespace redco {
 
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 bool is_size(const Json& n) { return n.is_number_integer() && n >= 1 && n <= (1 << 20); }
 

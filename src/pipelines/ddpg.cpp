@@ -16,7 +16,7 @@ namespace redco {
 
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr const char* kTarget = "target.";
 

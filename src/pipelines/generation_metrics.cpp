@@ -51,7 +51,7 @@ bool asks_generation_metrics(const std::vector<std::string>& families) {
 
 std::map<std::string, double> generation_metrics(const std::vector<std::string>& families,
                                                  const std::vector<std::string>& outputs) {
-  using Json = nlohmann::json;
+  using Json = nlohmann::ordered_json;
   std::vector<std::string> predictions;
   std::vector<std::vector<std::string>> references;
   const auto text = [](const Json& v) {

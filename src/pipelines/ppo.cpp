@@ -21,7 +21,7 @@ namespace redco {
 
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 const double kHalfLogTwoPi = 0.5 * std::log(2 * std::numbers::pi);
 

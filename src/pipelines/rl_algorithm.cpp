@@ -13,7 +13,7 @@
 
 namespace redco {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 namespace {
 

@@ -14,10 +14,6 @@ namespace {
 constexpr std::string_view kMark = "\xE2\x96\x81";  // U+2581, what stands for a space
 constexpr float kUnknownPenalty = 10;
 
-bool is_normal(SpModel::Kind k) {
-  return k == SpModel::Kind::normal || k == SpModel::Kind::user_defined || k == SpModel::Kind::unused;
-}
-
 std::size_t character(std::string_view text) {
   const char* p = text.data();
   next_code_point(p);
@@ -341,7 +337,7 @@ std::unique_ptr<SpTokens> make_sp_tokens(const SpModel& model, const std::string
   for (std::size_t id = 0; id < model.pieces.size(); ++id) {
     const SpModel::Piece& p = model.pieces[id];
     all.add(p.text, static_cast<i64>(id), where);
-    (is_normal(p.kind) ? normal : reserved).add(p.text, static_cast<i64>(id), where);
+    (SpModel::is_normal(p.kind) ? normal : reserved).add(p.text, static_cast<i64>(id), where);
   }
   all.finish(where, true);  // a control symbol may have the text of a normal piece
   normal.finish(where);

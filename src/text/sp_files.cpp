@@ -16,10 +16,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kMark = "\xE2\x96\x81";  // U+2581
+constexpr const char* kSpaceMark = "\xE2\x96\x81";  // U+2581
 
 json metaspace(const char* scheme, bool split) {
-  return {{"type", "Metaspace"}, {"replacement", kMark}, {"prepend_scheme", scheme}, {"split", split}};
+  return {{"type", "Metaspace"}, {"replacement", kSpaceMark}, {"prepend_scheme", scheme}, {"split", split}};
 }
 
 json replace(const char* from, const char* to) {
@@ -173,7 +173,7 @@ TokenizerSpec read_sp_folder(const SpModel& model, const json& config, const std
     const json a = sequence_part("A", 0), b = sequence_part("B", 0), s = special_part(eos, 0);
     post = template_of({a, s}, {a, s, b, s}, {eos});
   } else {
-    json parts = json::array({replace(kMark, " ")});
+    json parts = json::array({replace(kSpaceMark, " ")});
     if (llama || model.byte_fallback) {
       parts.push_back({{"type", "ByteFallback"}});
       parts.push_back({{"type", "Fuse"}});
@@ -185,7 +185,7 @@ TokenizerSpec read_sp_folder(const SpModel& model, const json& config, const std
     } else {
       json steps = json::array();
       if (!normalizer.is_null()) steps.push_back(std::move(normalizer));
-      steps.push_back(replace(" ", kMark));
+      steps.push_back(replace(" ", kSpaceMark));
       normalizer = {{"type", "Sequence"}, {"normalizers", std::move(steps)}};
     }
     decoder = {{"type", "Sequence"}, {"decoders", std::move(parts)}};

@@ -200,10 +200,6 @@ void read_normalizer(std::string_view bytes, const std::string& source, SpModel&
   }
 }
 
-bool is_normal(SpModel::Kind k) {
-  return k == SpModel::Kind::normal || k == SpModel::Kind::user_defined || k == SpModel::Kind::unused;
-}
-
 // What sentencepiece checks when it loads a model.
 void check_pieces(const SpModel& model, const std::string& source) {
   if (model.pieces.empty()) throw ContentsError("{}: the model has no pieces", source);
@@ -213,7 +209,7 @@ void check_pieces(const SpModel& model, const std::string& source) {
   for (std::size_t id = 0; id < model.pieces.size(); ++id) {
     const SpModel::Piece& p = model.pieces[id];
     if (p.text.empty()) throw ContentsError("{}: pieces[{}] is empty", source, id);
-    if (!seen[is_normal(p.kind)].insert(p.text).second)
+    if (!seen[SpModel::is_normal(p.kind)].insert(p.text).second)
       throw ContentsError("{}: pieces[{}]: '{}' is there twice", source, id, p.text.substr(0, 100));
     unknown += p.kind == SpModel::Kind::unknown;
     if (p.kind != SpModel::Kind::byte) continue;

@@ -12,6 +12,8 @@ namespace redco {
 
 struct SpModel {
   enum class Kind { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
+  // Of pieces that stand for text.
+  static bool is_normal(Kind k) { return k == Kind::normal || k == Kind::user_defined || k == Kind::unused; }
   struct Piece {
     std::string text;
     float score = 0;

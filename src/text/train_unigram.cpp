@@ -13,7 +13,7 @@
 namespace redco {
 namespace {
 
-constexpr u32 kNone = ~0u;
+constexpr u32 kNoPiece = ~0u;
 
 struct Piece {
   u32 begin, length;  // in CharWords::chars
@@ -24,7 +24,7 @@ struct Piece {
 class PieceTrie {
  public:
   PieceTrie(const std::vector<Piece>& pieces, const u32* chars, std::size_t alphabet)
-      : first_(alphabet + 1, kNone) {
+      : first_(alphabet + 1, kNoPiece) {
     std::vector<u32> order(pieces.size());
     for (u32 k = 0; k < order.size(); ++k) order[k] = k;
     auto text = [&](u32 k) { return std::span(chars + pieces[k].begin, pieces[k].length); };
@@ -43,7 +43,7 @@ class PieceTrie {
         u32 to = r.from + 1;
         while (to < r.to && text(order[to])[depth] == c) ++to;
         const bool here = text(order[r.from]).size() == depth + 1;
-        nodes_.push_back({c, 0, 0, here ? order[r.from] : kNone});
+        nodes_.push_back({c, 0, 0, here ? order[r.from] : kNoPiece});
         ranges.push_back({r.from + (here ? 1 : 0), to});
         add(c);
         r.from = to;
@@ -69,9 +69,9 @@ class PieceTrie {
   template <class F>
   void each_prefix(const u32* text, F&& f) const {
     u32 at = first_[*text];
-    for (u32 length = 1; at != kNone; ++length) {
+    for (u32 length = 1; at != kNoPiece; ++length) {
       const Node& node = nodes_[at];
-      if (node.piece != kNone) f(length, node.piece);
+      if (node.piece != kNoPiece) f(length, node.piece);
       at = child(node, text[length]);
     }
   }
@@ -90,7 +90,7 @@ class PieceTrie {
     }
     for (u32 k = from; k < from + n && nodes_[k].character <= c; ++k)
       if (nodes_[k].character == c) return k;
-    return kNone;
+    return kNoPiece;
   }
 
   std::vector<u32> first_;  // by character
@@ -252,7 +252,7 @@ class UnigramLearner {
   void segment(const PieceTrie& trie, const u32* text, u32 n, u32 without, std::vector<Best>& best,
                std::vector<u32>& out) const {
     constexpr double kNever = -std::numeric_limits<double>::infinity();
-    best.assign(n + 1, {kNever, 0, kNone});
+    best.assign(n + 1, {kNever, 0, kNoPiece});
     best[0].score = 0;
     for (u32 i = 0; i < n; ++i)
       trie.each_prefix(text + i, [&](u32 length, u32 piece) {
@@ -261,7 +261,7 @@ class UnigramLearner {
         if (score > best[i + length].score) best[i + length] = {score, i, piece};
       });
     out.clear();
-    for (u32 i = n; i > 0 && best[i].piece != kNone; i = best[i].from) out.push_back(best[i].piece);
+    for (u32 i = n; i > 0 && best[i].piece != kNoPiece; i = best[i].from) out.push_back(best[i].piece);
   }
 
   std::vector<u64> used_counts(const PieceTrie& trie) {
@@ -274,7 +274,7 @@ class UnigramLearner {
     for (State& s : states) s.counts.assign(pieces_.size(), 0);
     each_word([&](int thread, std::size_t w) {
       State& s = states[static_cast<std::size_t>(thread)];
-      segment(trie, words_.chars.data() + words_.begins[w], words_.length(w), kNone, s.best, s.out);
+      segment(trie, words_.chars.data() + words_.begins[w], words_.length(w), kNoPiece, s.best, s.out);
       for (u32 piece : s.out) s.counts[piece] += words_.counts[w];
     });
     for (std::size_t t = 1; t < states.size(); ++t)
