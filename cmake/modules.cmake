@@ -29,8 +29,9 @@ function(redco_module NAME)
     target_precompile_headers(redco_${NAME} REUSE_FROM redco_pch)
   endif()
   # Several files as one where a folder has many: most of their time goes into the headers that they share. Names
-  # of their own are then distinct within the folder.
-  if(NAME MATCHES "^(ckpt|data|job|models|pipelines|text|train)$")
+  # of their own are then distinct within the folder. Without precompiled headers each file stands for itself, so
+  # that a compiler cache serves several build folders.
+  if(NAME MATCHES "^(ckpt|data|job|models|pipelines|text|train)$" AND NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
     set_target_properties(redco_${NAME} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
   endif()
   set(REDCO_OBJECTS "${REDCO_OBJECTS};$<TARGET_OBJECTS:redco_${NAME}>" CACHE INTERNAL "")
