@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <optional>
 
 #include "base/error.h"
@@ -242,6 +243,21 @@ class Binder {
   std::vector<std::string> problems_;
 };
 
+// What puts the settings back to the values that they have now.
+void keep(const std::vector<Setting>& settings, std::vector<std::function<void()>>& back) {
+  for (const Setting& s : settings) {
+    if (s.kind == Kind::section) {
+      keep(s.fields, back);
+    } else if (s.kind == Kind::items) {
+      if (s.n_items() == 0) back.push_back([&s] { s.resize(0); });
+    } else if (s.kind == Kind::rest) {
+      back.push_back([&s, was = *s.others] { *s.others = was; });
+    } else {
+      back.push_back([&s, was = s.get()] { s.set(was); });
+    }
+  }
+}
+
 // "train.seed=1" as the tree {train: {seed: 1}}.
 YamlNode parse_override(const std::string& text) {
   const std::string source = fmt::format("override {}", quote(text));
@@ -297,8 +313,11 @@ Origins load_settings(const std::vector<Setting>& settings, const std::vector<Ya
   std::vector<std::string> problems;
   YamlNode merged;
   merged.kind = YamlNode::Kind::map;
-  // Each source is checked on its own, so that a mistake does not hide behind a later source.
-  const auto add = [&](auto parse) {
+  std::vector<std::function<void()>> back;
+  keep(settings, back);
+  // Each source is checked on its own, so that a mistake does not hide behind a later source. That sets
+  // values, too, of which a later source may take some back.
+  const auto add = [&](auto parse, bool null_clears) {
     try {
       YamlNode n = parse();
       if (n.kind == YamlNode::Kind::null) return;
@@ -308,15 +327,16 @@ Origins load_settings(const std::vector<Setting>& settings, const std::vector<Ya
       Binder binder(settings, nullptr);
       binder.bind(settings, n, "");
       problems.insert(problems.end(), binder.problems().begin(), binder.problems().end());
-      merge(merged, n);
+      merge(merged, n, null_clears);
     } catch (const UsageError& e) {
       problems.push_back(e.what());
     }
   };
-  for (const YamlText& t : texts) add([&] { return parse_yaml(t.text, t.name); });
-  for (const std::string& o : overrides) add([&] { return parse_override(o); });
+  for (const YamlText& t : texts) add([&] { return parse_yaml(t.text, t.name); }, false);
+  for (const std::string& o : overrides) add([&] { return parse_override(o); }, true);
   Origins origins;
   if (problems.empty()) {
+    for (const auto& restore : back) restore();
     Binder binder(settings, &origins);
     binder.bind(settings, merged, "");
     problems = binder.problems();

@@ -292,16 +292,16 @@ YamlNode parse_yaml_value(const std::string& text, const std::string& source) {
   return n;
 }
 
-void merge(YamlNode& base, const YamlNode& over) {
+void merge(YamlNode& base, const YamlNode& over, bool null_clears) {
   if (base.kind == YamlNode::Kind::map && over.kind == YamlNode::Kind::map) {
     for (const YamlNode::Entry& e : over.map) {
       if (YamlNode* mine = base.find(e.key)) {
-        merge(*mine, e.value);
+        merge(*mine, e.value, null_clears);
       } else {
         base.map.push_back(e);
       }
     }
-  } else if (!(base.kind == YamlNode::Kind::map && over.kind == YamlNode::Kind::null)) {
+  } else if (null_clears || base.kind != YamlNode::Kind::map || over.kind != YamlNode::Kind::null) {
     base = over;
   }
 }

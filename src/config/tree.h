@@ -55,7 +55,7 @@ SettingValue resolve(const YamlNode& node);
 std::string to_json_text(const YamlNode& node);
 
 // `over` laid onto `base`: maps key by key, all else replaced. A null map leaves `base` as it is.
-void merge(YamlNode& base, const YamlNode& over);
+void merge(YamlNode& base, const YamlNode& over, bool null_clears = false);
 
 // "job.yaml", the text of a file. Throws UsageError for missing, unreadable or oversized files and folders.
 std::string read_yaml_file(const std::string& path);

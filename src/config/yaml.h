@@ -15,7 +15,8 @@ struct YamlText {
 
 // Sets the members bound in `settings` from the texts, later ones laid over earlier ones key by key, then
 // from the overrides "train.seed=1", whose values are YAML. Maps are merged, lists replaced as a whole; a
-// section that is null is a section with nothing in it. What isn't given keeps its value. Throws UsageError
+// section that is null is a section with nothing in it, and the override "train.lora=~" takes back what the
+// texts say of a section. What isn't given keeps its value. Throws UsageError
 // that lists up to ten problems, one a line, each with place, key, what came, what was expected and the
 // nearest known key. The members are then in no defined state.
 Origins load_settings(const std::vector<Setting>& settings, const std::vector<YamlText>& texts,

@@ -155,6 +155,26 @@ TEST(Settings, LaterSourcesGoOverEarlierOnesKeyByKey) {
   EXPECT_EQ(o.where("words"), "b.yaml:3:8");
 }
 
+// A section without keys in a file says nothing; on the command line it says that nothing counts.
+TEST(Settings, AnOverrideOfNothingTakesASectionBack) {
+  const std::string text =
+      "train: {seed: 1, clip: 2}\nmodel: {path: m, rope: 1}\nrules: [{match: a, spec: [mp]}]\n";
+  Top t;
+  const Origins o = load_settings(settings_of(t), {{"a.yaml", text}, {"b.yaml", "train:\n"}},
+                                  {"model=~", "train=~", "train.schedule=cosine"});
+  EXPECT_EQ(t.train.seed, 42);
+  EXPECT_EQ(t.train.clip, 1.0);
+  EXPECT_EQ(t.train.schedule, "cosine");
+  EXPECT_FALSE(o.given("train.seed"));
+  EXPECT_FALSE(t.model.path);
+  EXPECT_TRUE(t.model.config.empty());
+  EXPECT_EQ(t.rules.size(), 1u);
+
+  Top kept;
+  load_settings(settings_of(kept), {{"a.yaml", text}, {"b.yaml", "train:\n"}}, {});
+  EXPECT_EQ(kept.train.seed, 1);
+}
+
 TEST(Settings, AMistakeDoesNotHideBehindALaterSource) {
   EXPECT_EQ(refused("train: {seed: x}\n", {"train.seed=1"}),
             "job.yaml:1:15: train.seed: expected an integer >= 0, got the text 'x'");
