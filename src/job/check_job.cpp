@@ -171,6 +171,28 @@ void check_data(const JobConfig& job, Checks& c) {
   }
 }
 
+// Settings of other pipelines than the job's, and of the other algorithm of pipeline rl.
+void check_others(const JobConfig& job, Checks& c) {
+  if (!pipeline_info(job.pipeline)) return;  // a user's own may read all
+  const auto idle = [&](const std::string& key, const std::string& in) {
+    if (c.changed(key))
+      c.problem("{} ({}) has no effect in {}; remove the key", key, job.origins.where(key), in);
+  };
+  JobConfig fresh;
+  for (const Setting& section : settings_of(fresh)) {
+    if (section.name != "maml" && section.name != "rl") continue;
+    for (const Setting& s : section.fields) {
+      const std::string key = section.name + "." + s.name;
+      if (section.name != job.pipeline) idle(key, "pipeline " + job.pipeline);
+      // The help of a setting of one algorithm begins with its name.
+      else if (section.name == "rl" && s.help.starts_with(job.rl.algorithm == "ppo" ? "ddpg: " : "ppo: "))
+        idle(key, "rl.algorithm=" + job.rl.algorithm);
+    }
+  }
+  if (job.pipeline == "regression" || job.pipeline == "maml" || job.pipeline == "rl")
+    idle("train.label_smoothing", "pipeline " + job.pipeline);
+}
+
 void check_train(const JobConfig& job, JobUse use, Checks& c) {
   const TrainSettings& t = job.train;
   if (t.warmup_steps && c.changed("train.warmup_ratio")) {
@@ -399,6 +421,7 @@ void check_job(const JobConfig& job, JobUse use) {
   });
   if (use == JobUse::train || use == JobUse::validate || use == JobUse::evaluate || use == JobUse::data)
     check_data(job, c);
+  if (use == JobUse::train || use == JobUse::validate || use == JobUse::evaluate) check_others(job, c);
   if (use == JobUse::train || use == JobUse::validate) check_train(job, use, c);
   if (use == JobUse::train || use == JobUse::validate || use == JobUse::evaluate)
     check_generation("eval.generation", job.eval.generation, c);
@@ -427,7 +450,7 @@ void check_job(const JobConfig& job, JobUse use) {
         c.problem("{}: a chat goes on from one answer; use 1",
                   c.cite("predict.num_return_sequences", p.num_return_sequences));
     } else if (!p.input && p.prompt.empty()) {
-      c.problem("predict: one of prompt or input is needed, e.g. predict.prompt='Once upon'");
+      c.problem("predict.prompt or predict.input is missing, e.g. predict.prompt='Once upon'");
     }
     if (p.input && !p.prompt.empty()) {
       c.problem("{} and predict.prompt ({}) are both given; keep one", c.cite("predict.input", *p.input),

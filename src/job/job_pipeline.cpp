@@ -55,17 +55,23 @@ JobConfig with_data_config(JobConfig job) {
   return job;
 }
 
-std::shared_ptr<const Dataset> make_job_data(const JobConfig& job, bool evaluation, Pipeline& pipeline,
+std::shared_ptr<const Dataset> open_job_data(const JobConfig& job, bool evaluation, Pipeline& pipeline,
                                              const std::string& folder, const std::string& cache) {
   const auto& files = evaluation ? job.data.eval : job.data.train;
   if (files.empty()) return nullptr;
-  const Model* model = pipeline.model;
-  const DataRequest request{.evaluation = evaluation,
-                            .files = files,
-                            .model_folder = folder,
-                            .cache = cache,
-                            .max_length = job.data.max_length.value_or(model ? model->max_length() : 0)};
-  if (auto data = in_pipeline("open()", [&] { return pipeline.open(request); })) {
+  const DataRequest request{
+      .evaluation = evaluation,
+      .files = files,
+      .model_folder = folder,
+      .cache = cache,
+      .max_length = job.data.max_length.value_or(pipeline.model ? pipeline.model->max_length() : 0)};
+  return in_pipeline("open()", [&] { return pipeline.open(request); });
+}
+
+std::shared_ptr<const Dataset> make_job_data(const JobConfig& job, bool evaluation, Pipeline& pipeline,
+                                             const std::string& folder, const std::string& cache) {
+  if ((evaluation ? job.data.eval : job.data.train).empty()) return nullptr;
+  if (auto data = open_job_data(job, evaluation, pipeline, folder, cache)) {
     if (Context::current().world().rank() == 0) {
       const std::string what = data->describe();
       info("[data] {} data: {}", evaluation ? "evaluation" : "training",
@@ -73,6 +79,7 @@ std::shared_ptr<const Dataset> make_job_data(const JobConfig& job, bool evaluati
     }
     return data;
   }
+  const Model* model = pipeline.model;
   Context::current().world().together([&] {
     if (!model)
       throw UsageError("[model] these data need a model: give model.path, model.preset or model.arch");

@@ -20,7 +20,11 @@ std::unique_ptr<Pipeline> make_job_pipeline(const JobConfig& job, const Model* m
 // classes there are, and their names. Collective.
 JobConfig with_data_config(JobConfig job);
 
-// data.train or data.eval as the pipeline reads them; null where the job gives none. Says what there is.
+// What the pipeline's open() makes of data.train or data.eval; null where it makes nothing, or the job gives
+// none. Collective.
+std::shared_ptr<const Dataset> open_job_data(const JobConfig& job, bool evaluation, Pipeline& pipeline,
+                                             const std::string& folder, const std::string& cache);
+// The same, or texts as pipeline lm reads them; null where the job gives none. Says what there is.
 // `folder` is the model's, `cache` a folder for what is made once. Collective.
 std::shared_ptr<const Dataset> make_job_data(const JobConfig& job, bool evaluation, Pipeline& pipeline,
                                              const std::string& folder, const std::string& cache);

@@ -77,7 +77,7 @@ PlanReport plan_job(const JobConfig& job) {
   } else if (!r.global_batch) {
     r.assumed.push_back("train.global_batch_size is not given: the micro-batch on every replica is a step");
   }
-  const bool rows_have_length = model && model->max_length() > 0;  // vectors have none
+  const bool rows_have_length = model && model->vocab_size() > 0;  // images and vectors have none
   const i64 most = rows_have_length ? model->max_length() : 1;
   r.length = job.data.max_length.value_or(most);
   r.target_length = job.data.max_target_length.value_or(r.length);

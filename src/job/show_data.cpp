@@ -76,7 +76,8 @@ ShownData shown_by_pipeline(const JobConfig& given, bool evaluation, i64 n, cons
     model = make_job_model(job, source);
   }
   const auto pipeline = make_job_pipeline(job, model.get(), tokenizer.get(), {}, source.folder);
-  const std::shared_ptr<const Dataset> data = make_job_data(job, evaluation, *pipeline, source.folder, cache);
+  const std::shared_ptr<const Dataset> data = open_job_data(job, evaluation, *pipeline, source.folder, cache);
+  if (!data) throw UsageError("[data] pipeline {} opens no data of its own", job.pipeline);
   ShownData out;
   out.evaluation = evaluation;
   out.summary = {data->describe()};
@@ -124,6 +125,8 @@ ShownData shown_by_pipeline(const JobConfig& given, bool evaluation, i64 n, cons
 ShownData show_data(const JobConfig& job, bool evaluation, i64 n) {
   const PipelineInfo* info = pipeline_info(job.pipeline);
   const bool lines = !info || info->reads_lines;
+  if (info && !info->needs_data)
+    throw UsageError("[data] pipeline {} makes its data while it trains; there are none to show", info->name);
   if ((evaluation ? job.data.eval : job.data.train).empty())
     throw UsageError("[data] data.{} is missing: the files to be shown", evaluation ? "eval" : "train");
   std::optional<TemporaryFolder> temporary;
@@ -187,10 +190,12 @@ std::string to_text(const ShownData& d, bool color) {
     if (!r.example.empty()) {
       s += fmt::format("\nrow {} of {}\n  {}\n", r.row + 1, d.rows, r.example);
     } else {
-      s +=
-          fmt::format("\nrow {} of {}{}: {} tokens{}, {} to learn\n", r.row + 1, d.rows,
-                      r.id.empty() ? "" : ", id " + excerpt(r.id), r.tokens,
-                      r.samples.size() > 1 ? fmt::format(" in {} samples", r.samples.size()) : "", r.targets);
+      s += fmt::format("\nrow {} of {}{}: {} tokens{}, {} to learn\n", r.row + 1, d.rows,
+                       r.id.empty() ? "" : ", id " + excerpt(r.id), r.tokens,
+                       r.samples.size() > 1 && r.samples[0].name.empty()
+                           ? fmt::format(" in {} samples", r.samples.size())
+                           : "",
+                       r.targets);
     }
     for (const ShownSample& sample : r.samples) {
       if (!sample.name.empty()) {

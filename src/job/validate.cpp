@@ -48,9 +48,10 @@ void check_model_config(const JobConfig& job, Validation& v) {
   const auto model = make_job_model(job, source);
   for (const ParamSpec& s : model->params().specs) v.parameters += numel(s.shape);
   if (tokenizer) check_vocab(*tokenizer, model->vocab_size());
-  if (!job.data.max_length)
+  const bool reads_tokens = model->vocab_size() > 0;
+  if (!job.data.max_length && reads_tokens)
     v.assumed.push_back(fmt::format("data.max_length={}: the model's positions", model->max_length()));
-  if (job.data.max_length && *job.data.max_length > model->max_length())
+  if (job.data.max_length && reads_tokens && *job.data.max_length > model->max_length())
     throw UsageError("[data] data.max_length={} ({}) is more than the model's {} positions",
                      *job.data.max_length, job.origins.where("data.max_length"), model->max_length());
   const auto sharded =

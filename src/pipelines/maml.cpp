@@ -68,10 +68,10 @@ class Maml : public Pipeline {
   LossTerms loss(const ParamTree& params, const Batch& batch, const StepContext& ctx) const override {
     const Tensor outputs = adapted(params, batch, ctx);
     LossTerms terms = {{"loss", sum_of_means(outputs, batch, "query")}};
-    if (!classifies()) return terms;
+    if (!classifies() || ctx.apply.train) return terms;
     const Tensor right = accuracy(outputs.detached(), batch["query_y"]);  // [tasks]
     terms.push_back({"accuracy", sum_all(right)});
-    if (!ctx.apply.train) terms.push_back({"squared accuracy", sum_all(square(right))});
+    terms.push_back({"squared accuracy", sum_all(square(right))});
     return terms;
   }
 
@@ -117,6 +117,11 @@ class Maml : public Pipeline {
     return out;
   }
 
+  std::string output(const Example& e, const std::string& prediction) const override {
+    Json j = Json::parse(task_json(e));
+    j.update(Json::parse(prediction));
+    return j.dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
   std::optional<Example> request(const std::string& json, const std::string& where) const override {
     return read_task(json, where, *model);
   }

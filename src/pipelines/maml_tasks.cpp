@@ -191,7 +191,7 @@ Example read_task(const std::string& json, const std::string& where, const Model
   for (const std::string set : {"support", "query"}) {
     const Json list = line.is_object() ? line.value(set, Json()) : Json();
     if (!list.is_array() || list.empty())
-      throw wrong(fmt::format("expected \"{}\", a list of examples", set));
+      throw wrong(fmt::format("a line of predict.input with \"{}\", a list of examples, is expected", set));
     for (const Json& one : list) {
       auto& x = e.values[set + "_x"];
       if (!classes) {
@@ -277,8 +277,12 @@ Example TaskSet::get(i64 i) const {
   }
   const i64 all = static_cast<i64>(classes_->images.size()) * (turned() ? 4 : 1);
   const std::vector<i64> ways = draws.choose(all, s.n_ways);
+  Json names = Json::array();
   for (size_t w = 0; w < ways.size(); ++w) {
-    const auto& drawings = classes_->images[ways[w] / (turned() ? 4 : 1)];
+    const i64 turns = turned() ? 4 : 1;
+    const auto& drawings = classes_->images[ways[w] / turns];
+    names.push_back(classes_->names[ways[w] / turns] +
+                    (ways[w] % turns ? fmt::format(" turned by {}", 90 * (ways[w] % turns)) : ""));
     const auto picked = draws.choose(static_cast<i64>(drawings.size()), s.n_shots + s.n_query);
     for (size_t k = 0; k < picked.size(); ++k) {
       const std::string set = static_cast<i64>(k) < s.n_shots ? "support" : "query";
@@ -288,7 +292,22 @@ Example TaskSet::get(i64 i) const {
       e.ids[set + "_y"].push_back(static_cast<i32>(w));
     }
   }
+  e.text = names.dump(-1, ' ', false, Json::error_handler_t::replace);
   return e;
+}
+
+std::string task_json(const Example& e) {
+  Json j = {{"id", e.id.empty() ? Json(e.ordinal) : Json::parse(e.id)}};
+  if (!e.text.empty()) {
+    j["classes"] = Json::parse(e.text);
+    return j.dump();
+  }
+  const auto number = [](float x) { return Json::parse(fmt::format("{}", x)); };
+  for (const std::string set : {"support", "query"}) {
+    const auto &x = e.values.at(set + "_x"), &y = e.values.at(set + "_y");
+    for (size_t i = 0; i < x.size(); ++i) j[set].push_back(Json::array({number(x[i]), number(y[i])}));
+  }
+  return j.dump();
 }
 
 std::string TaskSet::fingerprint() const {
@@ -305,9 +324,12 @@ std::string TaskSet::describe() const {
                        s.n_query);
   size_t images = 0;
   for (const auto& c : classes_->images) images += c.size();
-  return fmt::format("{} images of {} x {} in {} classes{}: {} tasks of {} ways and {} shots", images,
-                     classes_->shape.height, classes_->shape.width, classes_->names.size(),
-                     turned() ? ", each also turned to three sides" : "", size_, s.n_ways, s.n_shots);
+  return fmt::format(
+      "{} tasks of {} classes, {} image{} of each to learn from and {} to predict; {} images of {} x {} in "
+      "{} "
+      "classes{}",
+      size_, s.n_ways, s.n_shots, s.n_shots == 1 ? "" : "s", s.n_query, images, classes_->shape.height,
+      classes_->shape.width, classes_->names.size(), turned() ? ", each also turned to three sides" : "");
 }
 
 }  // namespace redco

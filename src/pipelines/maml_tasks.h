@@ -31,8 +31,11 @@ std::shared_ptr<const ImageClasses> read_image_classes(const DataRequest& reques
 // the names of the classes, a JSON list. ContentsErrors begin with `where`.
 Example read_task(const std::string& json, const std::string& where, const Model& model);
 
+// A task of sine curves as such a line, with y beside each x; of another one its classes. For people.
+std::string task_json(const Example& task);
+
 // Its examples have values support_x, query_x, and ids (classes) or values (regression) support_y, query_y,
-// rows in the order of the classes.
+// rows in the order of the classes, whose names `text` has.
 class TaskSet : public Dataset {
  public:
   // classes: null for sine curves. ContentsError where they are too few, or one of them has too few drawings.

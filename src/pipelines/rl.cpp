@@ -78,8 +78,9 @@ class Rl : public Pipeline {
     }
     if (!given("observation"))
       throw ContentsError(
-          "{}: an object with \"observation\": [{} numbers], or \"seed\": a whole number, is expected", where,
-          job.observations());
+          "{}: a line of predict.input with \"observation\": [{} numbers] or \"seed\": a whole number is "
+          "expected",
+          where, job.observations());
     const Json& o = j["observation"];
     bool good = o.is_array() && static_cast<i64>(o.size()) == job.observations();
     for (std::size_t i = 0; good && i < o.size(); ++i) {

@@ -67,12 +67,12 @@ nlohmann::ordered_json candidate_json(const std::optional<PlanCandidate>& c) {
 
 std::string to_text(const PlanReport& r) {
   const PlanSetting& s = r.setting;
-  std::string t = fmt::format(
-      "{}: {} parameters{}, {} tokens a row\n", r.title, human_count(static_cast<double>(r.n_parameters)),
-      r.n_trained < r.n_parameters
-          ? fmt::format(" ({} trained)", human_count(static_cast<double>(r.n_trained)))
-          : "",
-      r.length);
+  std::string t =
+      fmt::format("{}: {} parameters{}{}\n", r.title, human_count(static_cast<double>(r.n_parameters)),
+                  r.n_trained < r.n_parameters
+                      ? fmt::format(" ({} trained)", human_count(static_cast<double>(r.n_trained)))
+                      : "",
+                  r.length > 1 ? fmt::format(", {} tokens a row", r.length) : "");
   t += fmt::format("mesh: {} rank{} = dp {} x mp {}, on {}\n", s.mesh.ranks(), s.mesh.ranks() == 1 ? "" : "s",
                    s.mesh.dp, s.mesh.mp, r.machines);
   t += fmt::format("step: {} row{}, {} a replica at once, {} micro-batch{}, recompute {}\n\n", s.global_batch,

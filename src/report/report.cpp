@@ -236,7 +236,7 @@ class Page {
     fact("rows a step", text_of(at(setting, "global_batch_size")));
     fact("rows a replica at once", text_of(at(setting, "per_device_batch_size")));
     fact("micro-batches", text_of(at(j, "accumulation")));
-    fact("tokens a row", text_of(at(j, "length")));
+    if (at(j, "length") != Json(1)) fact("tokens a row", text_of(at(j, "length")));
     if (at(j, "flops").is_number()) fact("FLOPs a step", human_count(number(at(j, "flops"))));
     fact("fits", text_of(at(j, "fits")));
     std::string s = "<div class=\"two\"><div>" + table({"", ""}, facts, "tt") + "</div>\n<div>" +

@@ -210,7 +210,7 @@ TEST(JobConfig, WhatEachCommandNeeds) {
   EXPECT_THAT(check(JobUse::train, "parallel: {hosts: ['a:0']}"),
               AllOf(HasSubstr("one of path, preset or arch"), HasSubstr("hosts[0]"),
                     HasSubstr("workdir is missing")));
-  EXPECT_THAT(check(JobUse::predict, model), HasSubstr("one of prompt or input is needed"));
+  EXPECT_THAT(check(JobUse::predict, model), HasSubstr("predict.prompt or predict.input is missing"));
   EXPECT_EQ(check(JobUse::predict, model, {"predict.prompt=Once upon a time"}), "");
   EXPECT_EQ(check(JobUse::predict, model, {"predict.prompt=[a, b]"}), "");
   EXPECT_THAT(check(JobUse::predict, model, {"predict.prompt=a", "predict.input=b"}), HasSubstr("keep one"));
