@@ -14,6 +14,7 @@ std::vector<std::string> builtin_names();
 // never trained on. UsageError for a name that there isn't.
 //   builtin:chat     800 chats for training, 80 for evaluation (sums, differences, words said backwards,
 //                    letters counted)
+//   builtin:markov   2000 and 200 texts of a Markov chain: what the best model loses by is known
 //   builtin:copy, builtin:reverse, builtin:sort
 //                    4000 and 200 pairs of a string of letters and the same, or backwards, or in order
 //   builtin:shapes   4000 and 200 drawn images with captions, which follow from the image
