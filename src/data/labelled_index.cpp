@@ -100,7 +100,7 @@ std::string text_of(const LabelledRow& row, LabelledInput input) {
 struct Rows {
   struct Row {
     LabelledRow row;
-    std::string where, bad;  // bad: why it is none
+    std::string where;
   };
   std::vector<Row> rows;
   u32 file = 0;
@@ -120,11 +120,11 @@ constexpr std::size_t kTogether = std::size_t{256} << 10;  // bytes
 Examples make_examples(const LabelledSource& s, const Rows& in) {
   Examples out;
   out.file = in.file;
-  for (const auto& [row, where, bad] : in.rows) {
+  for (const auto& [row, where] : in.rows) {
     Examples::One& one = out.examples.emplace_back();
     one.line = static_cast<u64>(row.line);
-    one.bad = bad;
-    if (!bad.empty()) continue;
+    one.bad = row.bad;
+    if (!row.bad.empty()) continue;
     try {
       one.example = labelled_input(row, s);
       one.example.targets = targets_of(row, s);
@@ -152,8 +152,7 @@ class Writer {
   void add(const Examples& in) {
     for (const Examples::One& one : in.examples) {
       if (!one.bad.empty()) {
-        if (!source_.data.skip_bad)
-          throw ContentsError("{}; data.skip_bad=true passes over such rows and counts them", one.bad);
+        pass_over_bad(one.bad, source_.data);
         if (header.n_bad++ == 0) first_bad_ = one.bad;
       } else {
         header.truncated += one.example.truncated;
@@ -267,13 +266,9 @@ std::string build_labelled_index(const LabelledSource& source, const std::string
     };
     for (bool more = true; more;) {
       Rows::Row next;
-      try {
-        more = reader.next(next.row);
-        if (!more) break;
-        next.where = reader.where();
-      } catch (const ContentsError& e) {
-        next.bad = e.what();
-      }
+      more = reader.next(next.row);
+      if (!more) break;
+      next.where = reader.where();
       bytes += next.row.text.size() + (next.row.text_pair ? next.row.text_pair->size() : 0) +
                next.row.features.size() * sizeof(float) + 64;
       together.rows.push_back(std::move(next));

@@ -42,6 +42,13 @@ const std::string& text_of(const Json& v, const std::string& key) {
   return v.get_ref<const std::string&>();
 }
 
+// Names of classes stand in config.json, which is UTF-8.
+void check_label(const std::string& label) {
+  if (label.find_first_not_of(" \t\r\n") == std::string::npos) throw ContentsError("the label is empty");
+  if (!is_utf8(label))
+    throw ContentsError("the label '{}' is not valid UTF-8; convert the file", excerpt(label));
+}
+
 // A label as it would stand in a table.
 std::string label_of(const Json& v, const std::string& key) {
   if (v.is_string()) return v.get<std::string>();
@@ -73,7 +80,7 @@ void check_row(const LabelledRow& row, LabelledInput input) {
   }
   if (input == LabelledInput::image) check_text(row.image, "the image's path");
   if (input == LabelledInput::vector && row.features.empty()) throw ContentsError("there are no numbers");
-  for (const std::string& l : row.label) check_text(l, "the label");
+  for (const std::string& l : row.label) check_label(l);
 }
 
 std::string text_key(const ExampleFields& fields) {
@@ -134,7 +141,8 @@ LabelledRow unlabelled_row(const std::string& json, const ExampleFields& fields,
 
 struct LabelledReader::Source {
   virtual ~Source() = default;
-  virtual bool next(LabelledRow& row) = 0;  // ContentsErrors without the place
+  virtual bool read() = 0;                  // the next row's text; ContentsErrors with the place
+  virtual void take(LabelledRow& row) = 0;  // what it says; ContentsErrors without
   virtual std::string where() const = 0;
   virtual u64 stored_position() const = 0;
   LabelledInput input = LabelledInput::text;
@@ -144,11 +152,13 @@ namespace {
 
 struct Lines : LabelledReader::Source {
   Lines(const std::string& path, const ExampleFields& fields) : lines(path), fields(fields) {}
-  bool next(LabelledRow& row) override {
-    std::string line;
+  bool read() override {
     do {
       if (!lines.next(line)) return false;
     } while (line.find_first_not_of(" \t\r") == std::string::npos);
+    return true;
+  }
+  void take(LabelledRow& row) override {
     const Json j = parse_example_line(line);
     row = input_of(j, fields, input);
     for (const std::string& key : fields.label) {
@@ -159,12 +169,12 @@ struct Lines : LabelledReader::Source {
         for (const Json& one : v) row.label.push_back(label_of(one, key));
     }
     row.line = lines.line_number();
-    return true;
   }
   std::string where() const override { return lines.where(); }
   u64 stored_position() const override { return lines.stored_position(); }
 
   LineReader lines;
+  std::string line;
   ExampleFields fields;
 };
 
@@ -200,14 +210,8 @@ struct Table : LabelledReader::Source {
     if (f.id && there(*f.id)) id = column(*f.id, "id");
   }
 
-  bool next(LabelledRow& row) override {
-    row = {};
-    try {
-      if (!rows.next(cells)) return false;
-    } catch (const ContentsError& e) {  // which says where
-      const std::string why = e.what(), at = where() + ": ";
-      throw ContentsError("{}", why.starts_with(at) ? why.substr(at.size()) : why);
-    }
+  bool read() override { return rows.next(cells); }
+  void take(LabelledRow& row) override {
     row.line = rows.line_number();
     if (width == 0) width = cells.size();
     if (cells.size() != width)
@@ -230,7 +234,6 @@ struct Table : LabelledReader::Source {
     if (pair) row.text_pair = cell(*pair);
     for (const std::size_t k : labels) row.label.push_back(cell(k));
     if (id) row.id = Json(cell(*id)).dump(-1, ' ', false, Json::error_handler_t::replace);
-    return true;
   }
   std::string where() const override { return rows.where(); }
   u64 stored_position() const override { return rows.stored_position(); }
@@ -262,14 +265,21 @@ LabelledReader::LabelledReader(const std::string& path, const DataSettings& s, L
 LabelledReader::~LabelledReader() = default;
 
 bool LabelledReader::next(LabelledRow& row) {
+  row = {};
+  if (!source_->read()) return false;
   try {
-    if (!source_->next(row)) return false;
+    source_->take(row);
     check_row(row, source_->input);
-    return true;
   } catch (const ContentsError& e) {
-    throw ContentsError("{}: {}", source_->where(), e.what());
+    row = {};
+    row.bad = fmt::format("{}: {}", source_->where(), e.what());
   }
+  return true;
 }
+void pass_over_bad(const std::string& bad, const DataSettings& s) {
+  if (!s.skip_bad) throw ContentsError("{}; data.skip_bad=true passes over such rows and counts them", bad);
+}
+
 std::string LabelledReader::where() const { return source_->where(); }
 u64 LabelledReader::stored_position() const { return source_->stored_position(); }
 
@@ -315,11 +325,9 @@ std::vector<std::string> distinct_labels(const std::vector<std::string>& files, 
   std::set<std::string> seen;
   for (const std::string& file : files) {
     LabelledReader rows(file, s, input);
-    for (LabelledRow row;;) {
-      try {
-        if (!rows.next(row)) break;
-      } catch (const ContentsError&) {
-        if (!s.skip_bad) throw;
+    for (LabelledRow row; rows.next(row);) {
+      if (!row.bad.empty()) {
+        pass_over_bad(row.bad, s);
         continue;
       }
       if (row.label.size() != 1)

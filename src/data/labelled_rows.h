@@ -32,6 +32,7 @@ struct LabelledRow {
   std::vector<float> features;
   std::vector<std::string> label;  // as they are written, one for each of data.fields.label
   std::string id;                  // as JSON; "" is none
+  std::string bad;                 // "file:line: reason" where the row is no such example, all else is empty
 };
 
 class LabelledReader {
@@ -39,8 +40,8 @@ class LabelledReader {
   // UsageError: a missing file, a column that there isn't, files whose names don't tell their format.
   LabelledReader(const std::string& path, const DataSettings& s, LabelledInput input);
   ~LabelledReader();
-  // The next row; false at the end. ContentsError "file:line: reason" for one that is no such example; the
-  // next call goes on behind it.
+  // The next row, maybe a bad one; false at the end. ContentsError where the file can't be read on: a damaged
+  // .gz, a quote without its end.
   bool next(LabelledRow& row);
   std::string where() const;  // of the row read last, "file:line"
   u64 stored_position() const;
@@ -50,6 +51,9 @@ class LabelledReader {
  private:
   std::unique_ptr<Source> source_;
 };
+
+// What is done about a bad row: it is passed over, or a ContentsError that says how it could be.
+void pass_over_bad(const std::string& bad, const DataSettings& s);
 
 // An example without a label: a line of predict.input, where "prompt" may stand for the text or the path.
 // ContentsErrors are the reason alone.

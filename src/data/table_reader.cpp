@@ -26,7 +26,11 @@ void TableReader::check_count(const std::vector<std::string>& cells) const {
 bool TableReader::next_line() {
   do {
     if (!lines_.next(text_)) return false;
-    if (lines_.line_number() == 1 && text_.starts_with(kByteOrderMark)) text_.erase(0, kByteOrderMark.size());
+    if (lines_.line_number() > 1) continue;
+    if (text_.starts_with(kByteOrderMark)) text_.erase(0, kByteOrderMark.size());
+    if (text_.starts_with("\xFF\xFE") || text_.starts_with("\xFE\xFF") ||
+        text_.find('\0') != std::string::npos)
+      throw ContentsError("{}: the first line is UTF-16 or no text; save the table as UTF-8", lines_.where());
   } while (text_.empty());
   line_ = lines_.line_number();
   return true;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/words.h"
 #include "data/builtin.h"
 #include "pipelines/labelled_images.h"
 #include "pipelines/pipelines.h"
@@ -51,7 +52,11 @@ i64 training_targets(const Model& model, const DataSettings& s, const std::strin
   if (files.empty() || is_image_folder(files[0]) || idx_dims(files[0]) > 0) return 1;
   LabelledReader rows(files[0], s, labelled_input_of(model));
   LabelledRow row;
-  return rows.next(row) ? static_cast<i64>(row.label.size()) : 1;
+  while (rows.next(row)) {
+    if (row.bad.empty()) return static_cast<i64>(row.label.size());
+    pass_over_bad(row.bad, s);
+  }
+  return 1;
 }
 
 }  // namespace
@@ -101,6 +106,10 @@ std::map<std::string, std::string> classification_config(const Model& model, con
                            : fmt::format("leave model.num_labels out, or set it to {}", found.size()));
     }
   }
+  for (const std::string& name : names)
+    if (!is_utf8(name))
+      throw ContentsError("[data] the class '{}' has a name that is not valid UTF-8; rename it",
+                          excerpt(name));
   Json id2label = Json::object(), label2id = Json::object();
   for (std::size_t i = 0; i < names.size(); ++i) {
     id2label[std::to_string(i)] = names[i];

@@ -75,7 +75,9 @@ std::vector<float> LabelledImages::pixels(i64 i) const {
 std::string LabelledImages::describe() const {
   std::string s = fmt::format("{} images", size());
   if (!idx_.empty()) s += fmt::format(" of {} x {}", idx_[0].height, idx_[0].width);
-  return targets_.classes ? s + " in " + targets_.classes->words() : s;
+  if (targets_.classes) s += " in " + targets_.classes->words();
+  if (n_bad_ > 0) s += fmt::format("; {} bad rows passed over, the first: {}", n_bad_, first_bad_);
+  return s;
 }
 
 std::string LabelledImages::where(const Place& p) const {
@@ -130,17 +132,22 @@ void LabelledImages::add_idx(const std::string& images, const std::string& label
 void LabelledImages::add_lines(const std::string& path, const DataSettings& s) {
   line_folders_.push_back(parent_path(path));
   LabelledReader rows(path, s, LabelledInput::image);
-  for (LabelledRow row;;) {
-    try {
-      if (!rows.next(row)) return;
+  for (LabelledRow row; rows.next(row);) {
+    std::string bad = row.bad;
+    if (bad.empty()) {
       Place p;
       p.lines = static_cast<i64>(line_folders_.size()) - 1;
       p.name = row.image;
       p.id = row.id;
-      add(p, row.label, rows.where());
-    } catch (const ContentsError&) {
-      if (!s.skip_bad) throw;
+      try {
+        add(p, row.label, rows.where());
+        continue;
+      } catch (const ContentsError& e) {
+        bad = e.what();
+      }
     }
+    pass_over_bad(bad, s);
+    if (n_bad_++ == 0) first_bad_ = bad;
   }
 }
 

@@ -55,6 +55,8 @@ class LabelledImages : public Dataset {
   std::vector<ImageFolder> folders_;
   std::vector<std::string> line_folders_;
   std::vector<Place> places_;
+  i64 n_bad_ = 0;  // lines passed over
+  std::string first_bad_;
   Hasher hasher_;
 };
 

@@ -30,6 +30,7 @@ class Labelled : public ::testing::Test {
     LabelledReader reader(path, s, input);
     std::vector<std::string> out;
     for (LabelledRow r; reader.next(r);) {
+      if (!r.bad.empty()) throw ContentsError("{}", r.bad);
       std::string one = r.text + r.image;
       for (const float x : r.features) one += fmt::format("{},", x);
       one += "|" + r.text_pair.value_or("-");
@@ -107,6 +108,8 @@ TEST_F(Labelled, BadRowsSayWhereTheyAre) {
               HasSubstr("b.csv:2: column features: expected a number, got 'one'"));
   EXPECT_THAT(refused("b.jsonl", "{\"features\": [1e60], \"label\": 1}\n", {}, LabelledInput::vector),
               HasSubstr("no number that a float holds"));
+  EXPECT_THAT(refused("a.tsv", "text\tlabel\nx\tcaf\xE9\n"), HasSubstr("a.tsv:2: the label 'caf"));
+  EXPECT_THAT(refused("a.tsv", "\xFF\xFEt"), AllOf(HasSubstr("a.tsv:1: "), HasSubstr("UTF-16")));
   EXPECT_THAT(refused("a.parquet", "PAR1"), HasSubstr("data.format"));
   EXPECT_THAT(error_text<Error>([&] { rows(dir_ / "none.tsv"); }), HasSubstr("none.tsv"));
 }
@@ -163,6 +166,19 @@ TEST_F(Labelled, LongTextsAndBadRows) {
   EXPECT_THAT(index.read(0).ids, ElementsAre('a', 'b', 'c', 'd'));
   s.data.too_long = "skip";
   EXPECT_EQ(build(s).size(), 1);
+  // A file that can't be read on is no bad row: nobody would know what is lost.
+  const std::string table = "text\tlabel\nx\tyes\n";
+  const auto n = static_cast<char>(table.size()), not_n = static_cast<char>(~n);
+  // One stored block; the trailer is missing.
+  const std::string gz =
+      std::string("\x1f\x8b\x08\0\0\0\0\0\0\x03\x01", 11) + n + '\0' + not_n + '\xFF' + table;
+  for (const auto& [name, text] : {std::pair<std::string, std::string>("c.tsv.gz", gz),
+                                   {"c.csv", "text,label\nx,yes\n\"y,no\nz,no\n"}}) {
+    LabelledSource damaged = source({file(name, text)});
+    damaged.data.skip_bad = true;
+    EXPECT_THAT(error_text<ContentsError>([&] { build(damaged); }), HasSubstr(name));
+    EXPECT_THROW(distinct_labels(damaged.paths, damaged.data, LabelledInput::text), ContentsError);
+  }
   s.data.skip_bad = false;
   s.data.too_long = "error";
   EXPECT_THAT(error_text<Error>([&] { build(s); }),
