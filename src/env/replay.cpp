@@ -1,5 +1,8 @@
 #include "env/replay.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -118,7 +121,12 @@ class Trace {
 }  // namespace
 
 ReplayReport replay_trace(const std::string& path, const std::string& environment, double tolerance) {
-  const auto env = make_environment(environment.empty() ? name_of_file(path) : environment);
+  const std::string name = environment.empty() ? name_of_file(path) : environment;
+  const auto known = environment_names();
+  if (environment.empty() && std::find(known.begin(), known.end(), name) == known.end())
+    throw UsageError("[env] {}: the file's name is no environment's; say which: --env {}", path,
+                     fmt::join(known, ", "));
+  const auto env = make_environment(name);
   return Trace(path, *env, tolerance).run();
 }
 
