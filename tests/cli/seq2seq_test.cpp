@@ -106,6 +106,7 @@ TEST_F(Seq2Seq, BadInputs) {
           {"save_best_by.max[0]=rouge", "is not evaluated", "rouge2"});
   refused({"train", "job.yaml", "data.packing=false"}, 2,
           {"data.packing", "has no effect in pipeline seq2seq"});
+  refused({"train", "job.yaml", "maml.n_ways=3"}, 2, {"maml.n_ways", "has no effect in pipeline seq2seq"});
   refused({"train", "job.yaml", "eval.n_outputs=0"}, 2,
           {"rouge2 compares what the model writes", "eval.generation"});
   write("gpt2.yaml",
