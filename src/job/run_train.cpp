@@ -157,6 +157,7 @@ int train_on_ranks(const JobConfig& given, const BuildInfo& build, Context& c) {
              .adapter_config = model ? job_adapter_config(source, *model) : "",
              .threads_per_rank = kernels::threads(),
              .isa = this_machine().isa};
+  if (const PipelineInfo* known = pipeline_info(job.pipeline)) t.unit = known->unit;
   if (!source.folder.empty() && exists(join_path(source.folder, "generation_config.json")))
     t.generation_config = read_file(join_path(source.folder, "generation_config.json"), 1 << 24);
   world.on_first([&] {  // which writes it

@@ -148,7 +148,9 @@ class Page {
     for (const auto& [name, series] : run_.curves)
       if (name.starts_with("eval_") && name != "eval_s" && ++shown <= 4)
         card("last " + words(name), short_number(series.last_value()));
-    if (const Series* v = last("tokens_per_s")) card("tokens per second", short_number(v->last_value()));
+    for (const auto& [name, series] : run_.curves)
+      if (name.ends_with("_per_s"))
+        card(words(name.substr(0, name.size() - 6)) + " per second", short_number(series.last_value()));
     if (const Series* v = last("ceiling_share"))
       card("of the ceiling", fmt::format("{:.0f}%", 100 * v->last_value()));
     if (const Series* v = last("peak_memory_bytes")) card("peak memory", bytes_text(v->last_value()));

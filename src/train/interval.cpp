@@ -40,7 +40,7 @@ Values Interval::close(double epoch, const std::map<std::string, double>& notes)
               {"loss", mean_loss(s)},
               {"learning_rate", learning_rate_},
               {"grad_norm", last_.grad_norm},
-              {"tokens_per_s", s.weight / s.time},
+              {unit_ + "_per_s", s.weight / s.time},
               {"step_s", s.time / static_cast<double>(s.steps)},
               {"ceiling_share", ceiling_share(s, s.time)},
               {"peak_memory_bytes", static_cast<double>(peak_memory_bytes())}};
@@ -69,7 +69,7 @@ Progress::Fields Interval::fields(double epoch, const std::map<std::string, doub
   }
   f.emplace_back("lr", fmt::format("{:.2e}", learning_rate_));
   f.emplace_back("grad norm", fmt::format("{:.2f}", last_.grad_norm));
-  f.emplace_back("", human_count(s.weight / time) + " tokens/s");
+  f.emplace_back("", human_count(s.weight / time) + " " + unit_ + "/s");
   if (ceiling_ > 0) f.emplace_back("", fmt::format("{:.0f}% of ceiling", 100 * ceiling_share(s, time)));
   f.emplace_back("", human_bytes(static_cast<u64>(peak_memory_bytes())));
   return f;

@@ -12,8 +12,9 @@ namespace redco {
 
 class Interval {
  public:
-  // ceiling: this rank's FLOP/s at best, 0 where unknown.
-  explicit Interval(double ceiling) : ceiling_(ceiling), begin_(seconds()) {}
+  // ceiling: this rank's FLOP/s at best, 0 where unknown. unit: what the first term's weight counts.
+  explicit Interval(double ceiling, std::string unit = "tokens")
+      : ceiling_(ceiling), begin_(seconds()), unit_(std::move(unit)) {}
 
   // A step was made: at this learning rate, with so many FLOPs on this rank.
   void add(const StepOutcome& step, double learning_rate, i64 flops);
@@ -37,6 +38,7 @@ class Interval {
   double ceiling_share(const Sums& s, double time) const;
 
   double ceiling_, begin_;
+  std::string unit_;
   Sums now_, closed_;
   StepOutcome last_;
   double learning_rate_ = 0;

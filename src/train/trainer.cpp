@@ -67,7 +67,7 @@ class Training {
       stop_early();
       return result_;
     }
-    Interval interval(kernels::measure_gemm_ceiling(512, 768, 768, 3));
+    Interval interval(kernels::measure_gemm_ceiling(512, 768, 768, 3), job_.unit);
     std::optional<Progress> progress;
     if (first() && job_.progress) progress.emplace("train", total_, state_.step);
     const auto fields = [&] { return interval.fields(epochs(), notes()); };

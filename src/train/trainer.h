@@ -22,6 +22,7 @@ struct TrainJob {
   i64 global_batch_size = 1, per_device_batch_size = 1;
   bool group_by_length = false;  // see StepOrder
   std::string pipeline_name, workdir;
+  std::string unit = "tokens";    // what the first term's weight counts
   std::string generation_config;  // saved with each checkpoint
   std::string chat_template;      // the same, where the data have another than the tokenizer
   std::string adapter_config;     // adapters are trained: what CheckpointContents wants of it
