@@ -214,8 +214,11 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer, const
   }
   Json j;
   if (job.model.preset) {
-    j = Json::parse(preset_config(*job.model.preset));
+    s.config_json = preset_config(*job.model.preset);
     s.origin = "preset " + *job.model.preset;
+    renew_head(job, s);
+    s.new_head = false;  // all of it is new
+    j = Json::parse(s.config_json);
   } else if (job.model.arch) {
     const auto families = model_families();
     if (std::find(families.begin(), families.end(), *job.model.arch) == families.end()) {

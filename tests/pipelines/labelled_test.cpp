@@ -240,6 +240,12 @@ TEST_F(LabelledJobs, WeightsOfAnotherTaskGetANewHead) {
     EXPECT_EQ(source.new_head, other);
     EXPECT_EQ(make_job_model(k, source)->num_labels(), other ? 5 : 3);
   }
+  // A preset is an architecture; what it was first trained for is no matter.
+  const JobConfig preset =
+      job({"pipeline=classification", "model.preset=bert-base-uncased", "model.num_labels=4"});
+  const ModelSource source = training_source(preset, nullptr);
+  EXPECT_FALSE(source.new_head);
+  EXPECT_EQ(make_job_model(preset, source)->num_labels(), 4);
 }
 
 TEST_F(LabelledJobs, BadInputIsOneClearError) {
