@@ -201,13 +201,18 @@ Example read_task(const std::string& json, const std::string& where, const Model
           throw wrong(fmt::format("{}: {}: expected {}", set, excerpt(one.dump()),
                                   pair ? "a pair [x, y] of numbers" : "a number"));
         x.push_back((pair ? one[0] : one).get<float>());
-        e.values[set + "_y"].push_back(pair ? one[1].get<float>() : 0);
+        auto& y = e.values[set + "_y"];
+        y.push_back(pair ? one[1].get<float>() : 0);
+        if (!std::isfinite(x.back()) || !std::isfinite(y.back()))
+          throw wrong(fmt::format("{}: {}: expected numbers that floats hold", set, excerpt(one.dump())));
         continue;
       }
       if (!one.is_object() || !one.value("image", Json()).is_string())
         throw wrong(fmt::format("{}: {}: expected an object with \"image\", a file's name", set,
                                 excerpt(one.dump())));
       const std::string file = one["image"];
+      if (!exists(file) || is_folder(file))
+        throw wrong(fmt::format("{}: there is no image file {}", set, excerpt(file)));
       const auto pixels =
           Prepare(model.image_shape())(decode_image(read_file(file, i64{1} << 30), file), file);
       x.insert(x.end(), pixels.begin(), pixels.end());
