@@ -118,9 +118,7 @@ class Maml : public Pipeline {
   }
 
   std::string output(const Example& e, const std::string& prediction) const override {
-    Json j = Json::parse(task_json(e));
-    j.update(Json::parse(prediction));
-    return j.dump(-1, ' ', false, Json::error_handler_t::replace);
+    return task_json(e, prediction);
   }
   std::optional<Example> request(const std::string& json, const std::string& where) const override {
     return read_task(json, where, *model);

@@ -301,18 +301,19 @@ Example TaskSet::get(i64 i) const {
   return e;
 }
 
-std::string task_json(const Example& e) {
+std::string task_json(const Example& e, const std::string& prediction) {
   Json j = {{"id", e.id.empty() ? Json(e.ordinal) : Json::parse(e.id)}};
+  const auto number = [](float x) { return Json::parse(fmt::format("{}", x)); };
   if (!e.text.empty()) {
     j["classes"] = Json::parse(e.text);
-    return j.dump();
+  } else {
+    for (const std::string set : {"support", "query"}) {
+      const auto &x = e.values.at(set + "_x"), &y = e.values.at(set + "_y");
+      for (size_t i = 0; i < x.size(); ++i) j[set].push_back(Json::array({number(x[i]), number(y[i])}));
+    }
   }
-  const auto number = [](float x) { return Json::parse(fmt::format("{}", x)); };
-  for (const std::string set : {"support", "query"}) {
-    const auto &x = e.values.at(set + "_x"), &y = e.values.at(set + "_y");
-    for (size_t i = 0; i < x.size(); ++i) j[set].push_back(Json::array({number(x[i]), number(y[i])}));
-  }
-  return j.dump();
+  j.update(Json::parse(prediction));
+  return j.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string TaskSet::fingerprint() const {

@@ -31,8 +31,9 @@ std::shared_ptr<const ImageClasses> read_image_classes(const DataRequest& reques
 // the names of the classes, a JSON list. ContentsErrors begin with `where`.
 Example read_task(const std::string& json, const std::string& where, const Model& model);
 
-// A task of sine curves as such a line, with y beside each x; of another one its classes. For people.
-std::string task_json(const Example& task);
+// A task of sine curves as such a line, with y beside each x; of another one its classes; and what is
+// predicted, an object. For people.
+std::string task_json(const Example& task, const std::string& prediction);
 
 // Its examples have values support_x, query_x, and ids (classes) or values (regression) support_y, query_y,
 // rows in the order of the classes, whose names `text` has.

@@ -306,6 +306,8 @@ TEST(Maml, WhatDoesNotFitIsSaid) {
     ASSERT_EQ(said.size(), 2u);
     EXPECT_EQ(std::count(said[0].begin(), said[0].end(), ','), 2) << said[0];
     EXPECT_NE(said[0], said[1]);
+    EXPECT_THAT(mlp.pipeline->output(*e, said[0]),
+                ::testing::AllOf(HasSubstr(R"("support":[[0,1],[1,2]])"), HasSubstr(said[0].substr(1))));
   });
 }
 
