@@ -79,7 +79,7 @@ TEST_F(Commands, ShippedJobsAreListedAndCopied) {
   EXPECT_THAT(good({"ls"}).out, AllOf(HasSubstr("lm/gpt2 "), HasSubstr("Fine-tunes a GPT-2")));
   EXPECT_EQ(json::parse(good({"ls", "--json"}).out.substr(0, good({"ls", "--json"}).out.find('\n')))["name"]
                 .get<std::string>()
-                .find("lm/"),
+                .find("captioning/"),
             0u);
   good({"cp", "quickstart"});
   EXPECT_THAT(read("quickstart.yaml"),

@@ -110,7 +110,7 @@ TEST_F(Predict, BadPrompts) {
   in("{\"prompt\": 1}\n", 3, {"in.jsonl:1", "\"prompt\""});
   in("\n\n", 3, {"in.jsonl", "no prompt"});
   in("{\"prompt\": \"" + std::string(40, 'x') + "\"}\n", 3, {"40 tokens", "32 positions"});
-  refused({"predict", "job.yaml"}, 2, {"prompt or input"});
+  refused({"predict", "job.yaml"}, 2, {"predict.prompt or predict.input"});
   refused({"predict", "job.yaml", "predict.input=nowhere.jsonl"}, 2, {"nowhere.jsonl"});
   refused({"predict", "job.yaml", "predict.prompt=a", "predict.top_k=3"}, 2,
           {"predict.top_k=3", "no effect"});

@@ -285,14 +285,16 @@ TEST(Targets, ModulesToSaveAreTrainedWhole) {
     if (s.trained() && s.adapter.weight.empty()) whole.push_back(s.name);
   EXPECT_THAT(whole, ElementsAre("model.layers.0.input_layernorm.weight",
                                  "model.layers.1.input_layernorm.weight", "lm_head.weight"));
-  const auto why = [](const char* config, std::vector<std::string> save) {
+  const auto why = [](const char* config, std::vector<std::string> save,
+                      std::vector<std::string> targets = {}) {
     const auto m = make_model(ModelConfig(config, "test"));
     LoraConfig l = all_linear();
     l.modules_to_save = std::move(save);
+    if (!targets.empty()) l.target_modules = std::move(targets);
     return error_text<UsageError>([&] { adapt(*m, l); });
   };
   EXPECT_THAT(why(testing::kLlama, {"normm"}), HasSubstr("no module's name ends in 'normm'"));
-  EXPECT_THAT(why(testing::kLlama, {"q_proj"}), HasSubstr("both in modules_to_save"));
+  EXPECT_THAT(why(testing::kLlama, {"q_proj"}, {"q_proj"}), HasSubstr("both in modules_to_save"));
   EXPECT_THAT(why(testing::kGpt2, {"lm_head"}), HasSubstr("tied"));
 }
 
