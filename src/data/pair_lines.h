@@ -56,7 +56,8 @@ class PairLines {
 
   // The ids that a source alone stands for.
   std::vector<i32> source_ids(std::string_view text, bool* cut = nullptr) const;
-  // The ids that a target stands for: cut to its length, and ended by the end token; `cut` is set where it was.
+  // The ids that a target stands for: cut to its length, and ended by the end token; `cut` is set where it
+  // was.
   std::vector<i32> target_ids(std::string_view text, bool* cut) const;
   // The source of a JSON object: under fields.source, "prompt" or "text". ContentsError with the reason.
   std::string source_of(const std::string& json) const;

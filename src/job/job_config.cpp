@@ -44,8 +44,8 @@ JobConfig load_job(const std::vector<std::string>& files, const std::vector<std:
     if (!exists(f))
       for (const ShippedJob& s : shipped_jobs())
         if (f == s.name || f == s.name + ".yaml")
-          throw UsageError("job file '{}' does not exist; it comes with redco: `redco cp {}` writes it here", f,
-                           s.name);
+          throw UsageError("job file '{}' does not exist; it comes with redco: `redco cp {}` writes it here",
+                           f, s.name);
   job.origins = load_settings(settings_of(job), read_yaml_files(files), overrides);
   // Said outright, so that a dump of this job means the same: there every key is given.
   if (!job.eval.n_outputs) {

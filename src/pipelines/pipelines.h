@@ -24,10 +24,10 @@ struct ConfigRequest {
 struct PipelineInfo {
   const char* name;
   std::unique_ptr<Pipeline> (*make)();
-  bool needs_model = true;   // false: it may bring parameters of its own
-  bool needs_data = true;    // data.train
+  bool needs_model = true;      // false: it may bring parameters of its own
+  bool needs_data = true;       // data.train
   const char* unit = "tokens";  // what the first term's weight counts, for people
-  bool reads_lines = false;  // data as pipeline lm reads them (train/lm_dataset.h)
+  bool reads_lines = false;     // data as pipeline lm reads them (train/lm_dataset.h)
   // What its evaluations say beside "loss": what eval.metrics may name, each with the metrics it stands for.
   std::vector<std::pair<std::string, std::vector<std::string>>> metrics;
   // transformers' class of a family's model for this pipeline ("BertForSequenceClassification"), for

@@ -12,7 +12,7 @@ namespace redco {
 struct TaskInputs {
   EncoderInputs encoder;  // of two stacks, or of an encoder alone
   DecoderInputs decoder;  // without the memory
-  Tensor targets;  // i32, [B, T] or, of rows' classes, [B]: what the logits are to say; negative: not asked
+  Tensor targets;   // i32, [B, T] or, of rows' classes, [B]: what the logits are to say; negative: not asked
   Tensor values{};  // of regressions in place of targets: [B, labels]
   i64 n_targets = 0;
 };
