@@ -33,6 +33,8 @@ function(redco_module NAME)
   # that a compiler cache serves several build folders.
   if(NAME MATCHES "^(ckpt|data|job|models|pipelines|text|train)$" AND NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
     set_target_properties(redco_${NAME} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+    # Types of an unnamed namespace in classes of the same file: it is no longer the main one.
+    target_compile_options(redco_${NAME} PRIVATE -Wno-subobject-linkage)
   endif()
   set(REDCO_OBJECTS "${REDCO_OBJECTS};$<TARGET_OBJECTS:redco_${NAME}>" CACHE INTERNAL "")
   set(REDCO_LIBS "${REDCO_LIBS};${M_LIBS}" CACHE INTERNAL "")

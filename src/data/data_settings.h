@@ -69,8 +69,9 @@ struct DataSettings {
 
   void visit(SettingsVisitor& v) {
     v.field("train", train,
-            "training files, plain or .gz; builtin:chat, builtin:copy, builtin:reverse and builtin:sort are "
-            "small generated sets")
+            "training files, plain or .gz; or builtin:NAME, a small generated set: chat, markov (lm); copy, "
+            "reverse, sort (seq2seq); shapes (captioning); reviews, statements, glyphs (classification); "
+            "shopping, ages, function (regression); glyphs, sinusoid (maml)")
         .path()
         .one_or_more();
     v.field("eval", eval,

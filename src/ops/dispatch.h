@@ -53,9 +53,9 @@ class OpCall {
   void choose(const std::vector<i64>& output_numel, const Generator& generate,
               const std::vector<int>& stationary = {});
 
-  // --- running
-  // ------------------------------------------------------------------------------------------------ The
-  // inputs as the strategy wants them.
+  // --- running ---
+
+  // The inputs as the strategy wants them.
   const Tensor& in(int i) const { return inputs_[i]; }
   // Output i with the chosen placements (each output is asked for once, in order).
   Tensor output(Shape shape, DType dtype, int hidden = 0);

@@ -114,19 +114,14 @@ struct ParamGroup {
   double tau = 0;
 };
 
-struct Prediction {
-  i64 ordinal = 0;
-  std::string json;  // one object's members without braces: "\"prediction\": \"...\""
-};
-
 class Pipeline {
  public:
   virtual ~Pipeline() = default;
 
-  // --- the three functions
-  // ---------------------------------------------------------------------------------- This replica's rows ->
-  // tensors of the global shape, and each term's weight. With no examples on a meta context: the plan's
-  // batch.
+  // --- the three functions ---
+
+  // This replica's rows -> tensors of the global shape, and each term's weight. With no examples on a meta
+  // context: the plan's batch.
   virtual Batch collate(std::span<const Example> mine, const BatchShape& shape) const = 0;
   // In training the parameters are on the tape, in evaluation they aren't: a loss that contains gradients
   // watches what it takes them by (Tensor::watched).
@@ -139,10 +134,10 @@ class Pipeline {
   // there are: an answer that ends early then makes room for the next.
   virtual bool predicts_any_number() const { return false; }
 
-  // --- data
-  // --------------------------------------------------------------------------------------------------- The
-  // examples of data.train or data.eval, opened on all ranks together: what the first rank alone makes goes
-  // through Group::on_first. Null: tokenized texts as pipeline lm reads them (train/lm_dataset.h).
+  // --- data ---
+
+  // The examples of data.train or data.eval, opened on all ranks together: what the first rank alone makes
+  // goes through Group::on_first. Null: tokenized texts as pipeline lm reads them (train/lm_dataset.h).
   virtual std::shared_ptr<const Dataset> open(const DataRequest& request) {
     (void)request;
     return nullptr;
@@ -154,9 +149,9 @@ class Pipeline {
     return std::nullopt;
   }
 
-  // --- optional
-  // ------------------------------------------------------------------------------------------------ The
-  // parameters: the model's, unless the algorithm has its own.
+  // --- optional ---
+
+  // The parameters: the model's, unless the algorithm has its own.
   virtual const ModelParams& params() const;
   // One group with all parameters that are trained (no buffers, no frozen ones) that descends the first term.
   // Parameters in no group stay as they are.
@@ -201,9 +196,9 @@ class Pipeline {
   std::shared_ptr<const Dataset> train_data, eval_data;
 };
 
-// --- helpers for sources
-// ------------------------------------------------------------------------------------------- Examples in
-// memory.
+// --- helpers for sources ---
+
+// Examples in memory.
 class ExampleList : public Dataset {
  public:
   // fingerprint: what they are made of, the same in a resumed run (settings, not values). Examples' lengths
@@ -225,16 +220,16 @@ class ExampleList : public Dataset {
 std::string examples_to_json(const std::vector<Example>& examples);
 std::vector<Example> examples_from_json(const std::string& json);
 
-// --- helpers for collate
-// ------------------------------------------------------------------------------------------ [rows, length]
-// ids of a field, short rows filled up; [rows, ...] values. Cut along rows over dp.
+// --- helpers for collate ---
+
+// [rows, length] ids of a field, short rows filled up; [rows, ...] values. Cut along rows over dp.
 Tensor id_rows(std::span<const Example> mine, const BatchShape& s, const std::string& field, i32 fill);
 Tensor value_rows(std::span<const Example> mine, const BatchShape& s, const std::string& field,
                   const Shape& row_shape);
 
-// --- users' shared objects
-// ------------------------------------------------------------------------------------------ Raised when this
-// header changes incompatibly: a .so of another version is refused.
+// --- users' shared objects ---
+
+// Raised when this header changes incompatibly: a .so of another version is refused.
 constexpr int kPipelineAbi = 3;
 // Loads `path` and makes its pipeline. UsageError: no such file, not a pipeline, of another version.
 std::unique_ptr<Pipeline> load_pipeline(const std::string& path);

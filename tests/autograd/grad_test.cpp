@@ -122,9 +122,9 @@ TEST(Tape, MemoryComesBack) {
   });
 }
 
-// --- recompute
-// ----------------------------------------------------------------------------------------------- A block
-// like a transformer's: column-split, row-split, dropout.
+// --- recompute ---
+
+// A block like a transformer's: column-split, row-split, dropout.
 struct Block {
   Tensor w1, w2, b;
   Tensor operator()(const Tensor& x) const {
@@ -237,10 +237,10 @@ TEST(Recompute, KeepsLess) {
   });
 }
 
-// --- vmap
-// ---------------------------------------------------------------------------------------------------- One
-// inner step of MAML on a two-layer net, the loss after it, and the gradient through the step: all tasks at
-// once against one after the other.
+// --- vmap ---
+
+// One inner step of MAML on a two-layer net, the loss after it, and the gradient through the step: all tasks
+// at once against one after the other.
 TEST(Vmap, InnerStepsOfManyTasks) {
   for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}})
     on_mesh(mesh, [](Context&) {
