@@ -24,6 +24,8 @@ import torch
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, get_linear_schedule_with_warmup
 from transformers.trainer_pt_utils import LabelSmoother
 
+from redco_order import epoch_order
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("part", choices=["losses", "full"])
@@ -89,42 +91,7 @@ def values(folder, key):
         return [m[key] for m in map(json.loads, lines) if key in m]
 
 
-# --- redco's order of examples: data/epoch_order.h and train/step_order.h ---
-MASK = (1 << 64) - 1
-GOLDEN = 0x9E3779B97F4A7C15
-
-
-def mix(v):
-    v = (v ^ (v >> 30)) * 0xBF58476D1CE4E5B9 & MASK
-    v = (v ^ (v >> 27)) * 0x94D049BB133111EB & MASK
-    return v ^ (v >> 31)
-
-
-def epoch_order(n, seed, epoch):
-    if n <= 1:
-        return list(range(n))
-    bits = (n - 1).bit_length()
-    high_bits = bits // 2
-    low_bits = bits - high_bits
-    state, keys = mix(mix((seed + GOLDEN) & MASK) ^ ((epoch * GOLDEN + 1) & MASK)), []
-    for _ in range(16):
-        state = (state + GOLDEN) & MASK
-        keys.append(mix(state))
-
-    def at(v):
-        while True:
-            low, high = v & ((1 << low_bits) - 1), v >> low_bits
-            for r in range(0, 16, 2):
-                low ^= mix((high * GOLDEN + keys[r]) & MASK) >> (64 - low_bits)
-                if high_bits:
-                    high ^= mix((low * GOLDEN + keys[r + 1]) & MASK) >> (64 - high_bits)
-            v = high << low_bits | low
-            if v < n:
-                return v
-
-    return [at(i) for i in range(n)]
-
-
+# --- redco's order of examples where they are grouped by length: train/step_order.h ---
 def step_order(lengths, seed, epoch, grouped, batch):
     order = epoch_order(len(lengths), seed, epoch)
     if not grouped:
