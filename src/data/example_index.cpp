@@ -302,6 +302,12 @@ i32 ExampleIndex::max_id() const { return state_->header.max_id; }
 i64 ExampleIndex::n_cut() const { return static_cast<i64>(state_->header.n_cut); }
 i64 ExampleIndex::n_bad() const { return static_cast<i64>(state_->header.n_bad); }
 std::string ExampleIndex::bad_lines() const { return state_->bad_lines; }
+std::string ExampleIndex::describe_bad() const {
+  if (n_bad() == 0) return "";
+  const std::string bad = bad_lines();
+  return fmt::format("{} bad line{} passed over (data.skip_bad); the first:\n  {}", n_bad(),
+                     n_bad() == 1 ? "" : "s", bad.substr(0, bad.find_last_not_of('\n') + 1));
+}
 const std::string& ExampleIndex::path() const { return state_->file.path(); }
 std::string ExampleIndex::data_hash() const {
   return Hash128{state_->header.data_hash[0], state_->header.data_hash[1]}.hex();

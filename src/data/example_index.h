@@ -92,6 +92,8 @@ class ExampleIndex {
   i64 n_bad() const;  // lines passed over
   // The first of them: "file:line: reason", a line each.
   std::string bad_lines() const;
+  // Of all of them, for people: how many, and the first; "" where there is none.
+  std::string describe_bad() const;
   const std::string& path() const;
   // Hash of the lines and of all that their tokens depend on, 32 hex digits: what a resumed job compares.
   std::string data_hash() const;

@@ -6,10 +6,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/progress.h"
 #include "base/words.h"
 #include "comm/group.h"
-#include "data/builtin.h"
 #include "data/example_json.h"
 #include "tensor/context.h"
 
@@ -91,33 +89,23 @@ std::string CaptionDataset::describe() const {
   std::string s = fmt::format("{} image{} with captions of {} tokens, at most {}", size(),
                               size() == 1 ? "" : "s", index_.n_tokens(), index_.longest());
   if (index_.n_cut() > 0) s += fmt::format("; {} of them cut (data.max_target_length)", index_.n_cut());
-  if (index_.n_bad() > 0) {
-    const std::string bad = index_.bad_lines();
-    s += fmt::format("\n{} bad line{} passed over (data.skip_bad); the first:\n  {}", index_.n_bad(),
-                     index_.n_bad() == 1 ? "" : "s", bad.substr(0, bad.find_last_not_of('\n') + 1));
-  }
+  if (index_.n_bad() > 0) s += "\n" + index_.describe_bad();
   return s;
 }
 
-std::shared_ptr<const CaptionDataset> make_caption_dataset(const CaptionSource& source,
+std::shared_ptr<const CaptionDataset> make_caption_dataset(const PairSource& source,
                                                            const CaptionLines& lines,
                                                            const std::optional<std::string>& images,
                                                            const ImagePreprocess& preprocess,
                                                            const std::string& cache) {
-  std::string path;
-  Context::current().world().on_first([&] {
-    const std::vector<std::string> paths = data_files(source.files, source.evaluation, cache);
-    LateProgress progress(source.evaluation ? "tokenize evaluation captions" : "tokenize training captions");
-    path =
-        build_example_index({.paths = paths,
-                             .fingerprint = lines.fingerprint(),
-                             .open = [&] { return open_pairs(paths, lines.settings()); },
-                             .read = [&](const ExampleRecord& r) { return lines.read(r); },
-                             .skip_bad = source.skip_bad,
-                             .references = true},
-                            lines.vocab_size(), cache, [&](i64 done, i64 total) { progress(done, total); });
-  });
-  path = Context::current().world().agree(path);
+  const std::string path = make_pair_index(source,
+                                           {.what = "captions",
+                                            .fingerprint = lines.fingerprint(),
+                                            .settings = lines.settings(),
+                                            .read = [&](const ExampleRecord& r) { return lines.read(r); },
+                                            .vocab_size = lines.vocab_size(),
+                                            .references = true},
+                                           cache);
   std::shared_ptr<const CaptionDataset> data;
   Context::current().world().together([&] {
     data = std::make_shared<CaptionDataset>(ExampleIndex::open(path), ImageSource(images), preprocess);

@@ -16,6 +16,7 @@
 #include "data/image_preprocess.h"
 #include "data/image_source.h"
 #include "data/pair_lines.h"
+#include "train/pair_dataset.h"
 #include "train/pipeline.h"
 
 namespace redco {
@@ -59,14 +60,8 @@ class CaptionDataset : public Dataset {
   ImagePreprocess preprocess_;
 };
 
-struct CaptionSource {
-  std::vector<std::string> files;  // paths, or built-in (data/builtin.h)
-  bool evaluation = false;
-  bool skip_bad = false;
-};
-// The captions, tokenized once: the first rank makes the index under `cache`, all open it. Collective; errors
-// are build_example_index()'s and open_pairs()'.
-std::shared_ptr<const CaptionDataset> make_caption_dataset(const CaptionSource& source,
+// The captions, tokenized once, see make_pair_index(). Collective.
+std::shared_ptr<const CaptionDataset> make_caption_dataset(const PairSource& source,
                                                            const CaptionLines& lines,
                                                            const std::optional<std::string>& images,
                                                            const ImagePreprocess& preprocess,

@@ -39,30 +39,37 @@ std::string PairDataset::describe() const {
                   index_.n_tokens() - index_.n_targets(), index_.n_targets(), source, target);
   if (index_.n_cut() > 0)
     s += fmt::format("; {} of them cut (data.max_source_length, data.max_target_length)", index_.n_cut());
-  if (index_.n_bad() > 0) {
-    const std::string bad = index_.bad_lines();
-    s += fmt::format("\n{} bad line{} passed over (data.skip_bad); the first:\n  {}", index_.n_bad(),
-                     index_.n_bad() == 1 ? "" : "s", bad.substr(0, bad.find_last_not_of('\n') + 1));
-  }
+  if (index_.n_bad() > 0) s += "\n" + index_.describe_bad();
   return s;
+}
+
+std::string make_pair_index(const PairSource& source, const PairIndexing& how, const std::string& cache) {
+  std::string path;
+  Context::current().world().on_first([&] {
+    const std::vector<std::string> paths = data_files(source.files, source.evaluation, cache);
+    LateProgress progress(
+        fmt::format("tokenize {} {}", source.evaluation ? "evaluation" : "training", how.what));
+    path = build_example_index({.paths = paths,
+                                .fingerprint = how.fingerprint,
+                                .open = [&] { return open_pairs(paths, how.settings); },
+                                .read = how.read,
+                                .skip_bad = source.skip_bad,
+                                .references = how.references},
+                               how.vocab_size, cache, [&](i64 done, i64 total) { progress(done, total); });
+  });
+  return Context::current().world().agree(path);
 }
 
 std::shared_ptr<const PairDataset> make_pair_dataset(const PairSource& source, const PairLines& lines,
                                                      const std::string& cache) {
-  std::string path;
-  Context::current().world().on_first([&] {
-    const std::vector<std::string> paths = data_files(source.files, source.evaluation, cache);
-    LateProgress progress(source.evaluation ? "tokenize evaluation data" : "tokenize training data");
-    path =
-        build_example_index({.paths = paths,
-                             .fingerprint = lines.fingerprint(),
-                             .open = [&] { return open_pairs(paths, lines.settings()); },
-                             .read = [&](const ExampleRecord& r) { return lines.read(r); },
-                             .skip_bad = source.skip_bad,
-                             .references = source.evaluation},
-                            lines.vocab_size(), cache, [&](i64 done, i64 total) { progress(done, total); });
-  });
-  path = Context::current().world().agree(path);
+  const std::string path = make_pair_index(source,
+                                           {.what = "data",
+                                            .fingerprint = lines.fingerprint(),
+                                            .settings = lines.settings(),
+                                            .read = [&](const ExampleRecord& r) { return lines.read(r); },
+                                            .vocab_size = lines.vocab_size(),
+                                            .references = source.evaluation},
+                                           cache);
   std::shared_ptr<const PairDataset> data;
   Context::current().world().together(
       [&] { data = std::make_shared<PairDataset>(ExampleIndex::open(path)); });

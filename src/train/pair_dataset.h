@@ -4,6 +4,7 @@
 //   text            the target's text, with references
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,6 +36,19 @@ struct PairSource {
   bool evaluation = false;         // references are kept
   bool skip_bad = false;
 };
+// How the records of pairs become what an index holds.
+struct PairIndexing {
+  const char* what;  // for people
+  std::string fingerprint;
+  const PairSettings& settings;
+  std::function<TokenizedExample(const ExampleRecord&)> read;
+  i64 vocab_size = 0;
+  bool references = false;
+};
+// The path of the index that the first rank makes under `cache`, the same on all. Collective; errors are
+// build_example_index()'s and open_pairs()'.
+std::string make_pair_index(const PairSource& source, const PairIndexing& how, const std::string& cache);
+
 // The pairs, tokenized once: the first rank makes the index under `cache`, all open it. Collective; errors
 // are build_example_index()'s and open_pairs()'.
 std::shared_ptr<const PairDataset> make_pair_dataset(const PairSource& source, const PairLines& lines,

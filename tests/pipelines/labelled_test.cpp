@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "data/drawn_images.h"
-#include "job/assemble.h"
-#include "job/job_pipeline.h"
+#include "assembly/job_model.h"
+#include "assembly/job_pipeline.h"
 #include "pipelines/pipelines.h"
 #include "support/error_text.h"
 #include "support/ranks.h"
