@@ -1,5 +1,6 @@
+#include "commands/bench.h"
+
 #include "commands.h"
-#include "job/run_bench.h"
 
 namespace redco::cli {
 

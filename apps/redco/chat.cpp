@@ -1,7 +1,8 @@
+#include "commands/chat.h"
+
 #include <unistd.h>
 
 #include "commands.h"
-#include "job/run_chat.h"
 
 namespace redco::cli {
 

@@ -2,7 +2,7 @@
 
 #include "base/terminal.h"
 #include "commands.h"
-#include "job/show_data.h"
+#include "commands/show_data.h"
 
 namespace redco::cli {
 

@@ -1,5 +1,6 @@
+#include "commands/evaluate.h"
+
 #include "commands.h"
-#include "job/run.h"
 
 namespace redco::cli {
 

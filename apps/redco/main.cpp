@@ -9,8 +9,8 @@
 #include "base/log.h"
 #include "base/words.h"
 #include "commands.h"
-#include "job/session.h"
 #include "launch/exec.h"
+#include "run/run.h"
 
 namespace redco::cli {
 namespace {

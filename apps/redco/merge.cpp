@@ -1,7 +1,8 @@
+#include "commands/merge.h"
+
 #include "base/error.h"
 #include "base/file.h"
 #include "commands.h"
-#include "job/run_merge.h"
 
 namespace redco::cli {
 

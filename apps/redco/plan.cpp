@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "commands.h"
-#include "job/plan_job.h"
+#include "commands/plan_job.h"
 
 namespace redco::cli {
 

@@ -1,9 +1,10 @@
+#include "commands/predict.h"
+
 #include <cstdio>
 
 #include "commands.h"
-#include "job/plan_predict.h"
-#include "job/run.h"
-#include "job/validate.h"
+#include "commands/plan_predict.h"
+#include "commands/validate.h"
 
 namespace redco::cli {
 

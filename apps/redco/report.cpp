@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/timing.h"
 #include "commands.h"
-#include "job/workdir_lock.h"
+#include "run/workdir_lock.h"
 
 namespace redco::cli {
 

@@ -1,7 +1,7 @@
 #include <cstdio>
 
 #include "commands.h"
-#include "job/sbatch_job.h"
+#include "commands/sbatch_job.h"
 
 namespace redco::cli {
 

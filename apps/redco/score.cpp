@@ -1,4 +1,4 @@
-#include "job/score.h"
+#include "commands/score.h"
 
 #include <cmath>
 #include <cstdio>

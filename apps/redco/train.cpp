@@ -1,9 +1,10 @@
+#include "commands/train.h"
+
 #include <cstdio>
 
 #include "commands.h"
-#include "job/plan_job.h"
-#include "job/run.h"
-#include "job/validate.h"
+#include "commands/plan_job.h"
+#include "commands/validate.h"
 
 namespace redco::cli {
 

@@ -1,4 +1,4 @@
-#include "job/validate.h"
+#include "commands/validate.h"
 
 #include <cstdio>
 

@@ -2,12 +2,12 @@
 
 #include <cstdio>
 
+#include "assembly/job_model.h"
 #include "base/error.h"
 #include "ckpt/hub.h"
 #include "comm/group.h"
 #include "commands.h"
-#include "job/assemble.h"
-#include "job/session.h"
+#include "run/run.h"
 
 namespace redco::cli {
 

@@ -4,12 +4,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "assembly/job_model.h"
 #include "base/file.h"
 #include "ckpt/peft.h"
 #include "ckpt/safetensors.h"
-#include "job/assemble.h"
-#include "job/run.h"
-#include "job/run_merge.h"
+#include "commands/merge.h"
+#include "commands/train.h"
 #include "support/error_text.h"
 #include "support/ranks.h"
 #include "support/temp_dir.h"

@@ -6,10 +6,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
-#include "data/drawn_images.h"
 #include "assembly/job_model.h"
 #include "assembly/job_pipeline.h"
+#include "base/error.h"
+#include "data/drawn_images.h"
 #include "pipelines/pipelines.h"
 #include "support/error_text.h"
 #include "support/ranks.h"

@@ -1,4 +1,4 @@
-#include "job/run_chat.h"
+#include "commands/chat.h"
 
 #include <unistd.h>
 
@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "assembly/predict_model.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/terminal.h"
@@ -15,9 +16,8 @@
 #include "comm/group.h"
 #include "generate/generate.h"
 #include "generate/text_stream.h"
-#include "job/predict_model.h"
-#include "job/session.h"
 #include "pipelines/text_generation.h"
+#include "run/run.h"
 
 namespace redco {
 

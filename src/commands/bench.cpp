@@ -1,9 +1,10 @@
-#include "job/run_bench.h"
+#include "commands/bench.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "assembly/job_model.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/process.h"
@@ -11,12 +12,11 @@
 #include "base/words.h"
 #include "comm/group.h"
 #include "generate/generate.h"
-#include "job/assemble.h"
-#include "job/session.h"
 #include "kernels/gemm.h"
 #include "kernels/nn.h"
 #include "kernels/threads.h"
 #include "pipelines/pipelines.h"
+#include "run/run.h"
 #include "train/step.h"
 
 namespace redco {

@@ -1,3 +1,5 @@
+#include "commands/predict.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -10,10 +12,9 @@
 #include "base/progress.h"
 #include "base/timing.h"
 #include "comm/group.h"
-#include "job/predict_requests.h"
-#include "job/predictions_file.h"
-#include "job/run.h"
-#include "job/session.h"
+#include "commands/predict_requests.h"
+#include "commands/predictions_file.h"
+#include "run/run.h"
 #include "train/predictor.h"
 
 namespace redco {

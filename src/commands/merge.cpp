@@ -1,7 +1,8 @@
-#include "job/run_merge.h"
+#include "commands/merge.h"
 
 #include <cmath>
 
+#include "assembly/job_model.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -9,9 +10,8 @@
 #include "ckpt/peft.h"
 #include "ckpt/publish.h"
 #include "comm/group.h"
-#include "job/assemble.h"
-#include "job/session.h"
 #include "ops/create.h"
+#include "run/run.h"
 #include "train/checkpoint.h"
 
 namespace redco {

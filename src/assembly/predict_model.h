@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "assembly/job_model.h"
 #include "generate/generation_settings.h"
-#include "job/assemble.h"
 #include "text/chat_template.h"
 
 namespace redco {

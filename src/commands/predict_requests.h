@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "job/predict_model.h"
+#include "assembly/predict_model.h"
 
 namespace redco {
 

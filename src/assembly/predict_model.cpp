@@ -1,15 +1,15 @@
-#include "job/predict_model.h"
+#include "assembly/predict_model.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "assembly/job_pipeline.h"
+#include "assembly/lm_data.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "ckpt/publish.h"
-#include "job/job_pipeline.h"
-#include "job/lm_data.h"
 #include "pipelines/pipelines.h"
 #include "pipelines/text_generation.h"
 

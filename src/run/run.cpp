@@ -1,4 +1,4 @@
-#include "job/session.h"
+#include "run/run.h"
 
 #include <sys/resource.h>
 #include <unistd.h>

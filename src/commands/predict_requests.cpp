@@ -1,4 +1,4 @@
-#include "job/predict_requests.h"
+#include "commands/predict_requests.h"
 
 #include <nlohmann/json.hpp>
 

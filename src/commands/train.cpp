@@ -1,23 +1,24 @@
+#include "commands/train.h"
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "assembly/job_model.h"
+#include "assembly/job_pipeline.h"
+#include "assembly/lm_data.h"
+#include "assembly/predict_model.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/words.h"
-#include "job/assemble.h"
-#include "job/job_pipeline.h"
-#include "job/lm_data.h"
-#include "job/plan_job.h"
-#include "job/predict_model.h"
-#include "job/run.h"
-#include "job/session.h"
-#include "job/workdir_lock.h"
+#include "commands/plan_job.h"
 #include "kernels/threads.h"
 #include "launch/env_report.h"
 #include "launch/topology.h"
 #include "pipelines/pipelines.h"
+#include "run/run.h"
+#include "run/workdir_lock.h"
 #include "train/predictor.h"
 #include "train/trainer.h"
 

@@ -1,4 +1,4 @@
-#include "job/sbatch_job.h"
+#include "commands/sbatch_job.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "job/lm_data.h"
+#include "assembly/lm_data.h"
 
 #include <stdlib.h>
 
@@ -167,10 +167,7 @@ std::vector<std::string> describe_lm_data(const LmDataRequest& r, const Dataset&
     out.push_back(fmt::format("{}: examples of more than data.max_length={} tokens: {} (data.too_long)",
                               name_of(r), r.max_length, what));
   }
-  if (index.n_bad() > 0)
-    out.push_back(fmt::format("{}: {} bad line{} passed over (data.skip_bad); the first:\n  {}", name_of(r),
-                              index.n_bad(), index.n_bad() == 1 ? "" : "s",
-                              index.bad_lines().substr(0, index.bad_lines().find_last_not_of('\n') + 1)));
+  if (index.n_bad() > 0) out.push_back(fmt::format("{}: {}", name_of(r), index.describe_bad()));
   return out;
 }
 

@@ -1,15 +1,15 @@
-#include "job/show_data.h"
+#include "commands/show_data.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "assembly/job_model.h"
+#include "assembly/job_pipeline.h"
+#include "assembly/lm_data.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/words.h"
 #include "comm/group.h"
-#include "job/assemble.h"
-#include "job/job_pipeline.h"
-#include "job/lm_data.h"
 #include "pipelines/pipelines.h"
 #include "tensor/context.h"
 

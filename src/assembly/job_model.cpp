@@ -1,4 +1,4 @@
-#include "job/assemble.h"
+#include "assembly/job_model.h"
 
 #include <fmt/ranges.h>
 

@@ -1,4 +1,4 @@
-#include "job/predictions_file.h"
+#include "commands/predictions_file.h"
 
 #include <fmt/ranges.h>
 

@@ -1,12 +1,12 @@
-#include "job/job_pipeline.h"
+#include "assembly/job_pipeline.h"
 
 #include <nlohmann/json.hpp>
 
+#include "assembly/job_model.h"
+#include "assembly/lm_data.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "comm/group.h"
-#include "job/assemble.h"
-#include "job/lm_data.h"
 #include "pipelines/pipelines.h"
 #include "tensor/context.h"
 

@@ -1,16 +1,16 @@
-#include "job/validate.h"
+#include "commands/validate.h"
 
 #include <nlohmann/json.hpp>
 
+#include "assembly/job_model.h"
+#include "assembly/job_pipeline.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "data/builtin.h"
 #include "data/token_index.h"
-#include "job/assemble.h"
-#include "job/job_pipeline.h"
-#include "job/session.h"
 #include "pipelines/pipelines.h"
+#include "run/run.h"
 
 namespace redco {
 

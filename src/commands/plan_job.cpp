@@ -1,11 +1,11 @@
-#include "job/plan_job.h"
+#include "commands/plan_job.h"
 
 #include <algorithm>
 
+#include "assembly/job_model.h"
+#include "assembly/job_pipeline.h"
 #include "base/error.h"
 #include "base/words.h"
-#include "job/assemble.h"
-#include "job/job_pipeline.h"
 #include "launch/host.h"
 #include "launch/topology.h"
 

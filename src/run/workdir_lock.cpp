@@ -1,4 +1,4 @@
-#include "job/workdir_lock.h"
+#include "run/workdir_lock.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

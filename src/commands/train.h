@@ -1,4 +1,4 @@
-// What the commands train and predict do, from a checked JobConfig to the exit code.
+// The command train: from a checked JobConfig to the exit code.
 #pragma once
 
 #include <string>
@@ -15,8 +15,5 @@ struct BuildInfo {
 
 // `program`: this command again, for the ranks.
 int run_train(const JobConfig& job, const std::vector<std::string>& program, const BuildInfo& build);
-int run_predict(const JobConfig& job, const std::vector<std::string>& program);
-// The metrics of data.eval, a JSON object on stdout; the weights are those that predict would take.
-int run_evaluate(const JobConfig& job, const std::vector<std::string>& program);
 
 }  // namespace redco

@@ -1,11 +1,11 @@
-#include "job/plan_predict.h"
+#include "commands/plan_predict.h"
 
 #include <algorithm>
 
 #include "base/error.h"
 #include "base/words.h"
+#include "commands/predict_requests.h"
 #include "generate/generate.h"
-#include "job/predict_requests.h"
 #include "launch/topology.h"
 #include "plan/base_memory.h"
 

@@ -1,15 +1,16 @@
+#include "commands/evaluate.h"
+
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "assembly/job_pipeline.h"
+#include "assembly/lm_data.h"
+#include "assembly/predict_model.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "comm/group.h"
-#include "job/job_pipeline.h"
-#include "job/lm_data.h"
-#include "job/predict_model.h"
-#include "job/run.h"
-#include "job/session.h"
+#include "run/run.h"
 #include "train/trainer.h"
 
 namespace redco {
