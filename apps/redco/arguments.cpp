@@ -41,6 +41,12 @@ JobConfig JobArguments::load() const {
   return load_job(files(), overrides());
 }
 
+JobConfig JobArguments::load(JobUse use) const {
+  JobConfig job = load();
+  check_job(job, use);
+  return job;
+}
+
 void add_job_words(CLI::App& command, JobArguments& words, bool required) {
   command
       .add_option("-c,--config", words.configs,

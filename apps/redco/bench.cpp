@@ -23,9 +23,8 @@ void add_bench(CLI::App& app, Invocation& run) {
   c->add_flag("--predict", o->bench.predict, "time predict: the prompt's pass, then token by token");
   c->add_flag("--json", o->bench.json, "print the figures as one JSON object");
   c->callback([o, &run] {
-    const JobConfig job = o->job.load();
-    check_job(job, JobUse::bench);
-    run.exit_code = run_bench(job, o->bench, run.argv);
+    run.exit_code =
+        run_bench({.job = [o] { return o->job.load(JobUse::bench); }, .program = run.argv}, o->bench);
   });
 }
 

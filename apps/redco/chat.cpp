@@ -23,11 +23,13 @@ void add_chat(CLI::App& app, Invocation& run) {
       c->add_option("--system", o->system, "the system message; the same as predict.system");
   c->add_flag("--interactive", o->interactive, "as on a terminal: a prompt, and Ctrl-C ends an answer only");
   c->callback([o, system, &run] {
-    JobConfig job = o->job.load();
-    if (system->count() > 0) job.predict.system = o->system;
-    check_job(job, JobUse::chat);
+    const auto job = [o, system] {
+      JobConfig job = o->job.load(JobUse::chat);
+      if (system->count() > 0) job.predict.system = o->system;
+      return job;
+    };
     const bool terminal = isatty(0) && isatty(1);
-    run.exit_code = run_chat(job, o->interactive || terminal, run.argv);
+    run.exit_code = run_chat({.job = job, .program = run.argv}, o->interactive || terminal);
   });
 }
 

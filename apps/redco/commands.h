@@ -45,6 +45,7 @@ struct JobArguments {
   std::vector<std::string> files() const;
   std::vector<std::string> overrides() const;
   JobConfig load() const;
+  JobConfig load(JobUse use) const;  // and checked for that use
 };
 bool is_override(const std::string& word);
 // Declares the words of a command that takes a job; where they are required, load() says so.

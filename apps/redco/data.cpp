@@ -29,8 +29,7 @@ void add_data(CLI::App& app, Invocation& run) {
       ->capture_default_str();
   c->add_flag("--json", o->json, "for programs: ids, tokens and the loss mask");
   c->callback([o, &run] {
-    const JobConfig job = o->words.load();
-    check_job(job, JobUse::data);
+    const JobConfig job = o->words.load(JobUse::data);
     const ShownData d = show_data(job, o->split == "eval", o->show);
     std::fputs((o->json ? to_json(d) : to_text(d, stdout_has_color())).c_str(), stdout);
     run.exit_code = 0;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/signals.h"
 #include "base/words.h"
 #include "commands.h"
 #include "launch/exec.h"
@@ -81,6 +82,13 @@ std::string unknown_command(const CLI::App& app, const std::vector<std::string>&
   return "";
 }
 
+// Commands that answer a signal with code 8 and a message. The others do nothing that a signal may not cut.
+bool runs_a_job(const std::string& command) {
+  static const std::vector<std::string> kCommands = {"train",  "predict", "evaluate", "chat",
+                                                     "verify", "bench",   "merge"};
+  return std::find(kCommands.begin(), kCommands.end(), command) != kCommands.end();
+}
+
 int run_main(int argc, char** argv) {
   CLI::App app("redco: training and inference of large models, sharded over ranks, from one job YAML",
                "redco");
@@ -90,6 +98,7 @@ int run_main(int argc, char** argv) {
   Invocation run;
   std::vector<std::string> words(argv + 1, argv + argc);
   try {
+    if (!words.empty() && runs_a_job(words[0])) catch_signals();
     run.argv.push_back(program_path());
     run.argv.insert(run.argv.end(), words.begin(), words.end());
     add_train(app, run);

@@ -22,13 +22,13 @@ void add_predict(CLI::App& app, Invocation& run) {
   c->add_flag("--dry-run", *dry,
               "check the job and every prompt, print what would be run and its memory, then stop");
   c->callback([words, dry, &run] {
-    const JobConfig job = words->load();
-    check_job(job, JobUse::predict);
     if (*dry) {
+      const JobConfig job = words->load(JobUse::predict);
       preflight(job, JobUse::predict);
       std::fputs(to_text(plan_predict(job)).c_str(), stdout);
     } else {
-      run.exit_code = run_predict(job, run.argv);
+      run.exit_code =
+          run_predict({.job = [words] { return words->load(JobUse::predict); }, .program = run.argv});
     }
   });
 }

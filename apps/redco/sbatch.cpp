@@ -37,8 +37,7 @@ void add_sbatch(CLI::App& app, Invocation& run) {
     o->batch.program = run.argv.at(0);
     o->batch.files = o->job.files();
     o->batch.overrides = o->job.overrides();
-    const JobConfig job = o->job.load();
-    check_job(job, o->batch.command == "train" ? JobUse::train : JobUse::predict);
+    const JobConfig job = o->job.load(o->batch.command == "train" ? JobUse::train : JobUse::predict);
     const std::string script = sbatch_script(job, o->batch);
     if (o->submit) {
       submit_sbatch(script);

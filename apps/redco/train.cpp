@@ -19,13 +19,13 @@ void add_train(CLI::App& app, Invocation& run) {
   add_job_words(*c, *words);
   c->add_flag("--dry-run", *dry, "check the job and everything it names, print its plan, then stop");
   c->callback([words, dry, &run] {
-    const JobConfig job = words->load();
-    check_job(job, JobUse::train);
     if (*dry) {
+      const JobConfig job = words->load(JobUse::train);
       preflight(job, JobUse::train);
       std::fputs(to_text(plan_job(job)).c_str(), stdout);
     } else {
-      run.exit_code = run_train(job, run.argv, {REDCO_VERSION, build_revision(), build_libraries()});
+      run.exit_code = run_train({.job = [words] { return words->load(JobUse::train); }, .program = run.argv},
+                                {REDCO_VERSION, build_revision(), build_libraries()});
     }
   });
 }

@@ -31,16 +31,22 @@ int run_verify(const VerifyOptions& o, const std::vector<std::string>& program) 
   // Laid under the user's words: a folder's name may hold anything, so it doesn't go through YAML.
   overrides.insert(overrides.begin(), {fmt::format("parallel.n_ranks={}", o.ranks),
                                        fmt::format("parallel.n_model_shards={}", shards)});
-  JobConfig job = load_job({}, overrides);
-  job.model.path = ckpt::local_source(files[0]);
-  check_job(job, JobUse::verify);
-  VerifyRequest request{.folder = *job.model.path, .expected = files.size() > 1 ? files[1] : ""};
-  request.rules = custom_rules(job);
-  request.config_overrides = job.model.config;
-  request.ignore_config_keys = job.model.ignore_config_keys;
-  return run_session(job.parallel, {.program = program}, [&](Context& c) {
-    const VerifyReport report = verify(request);
-    if (c.rank() == 0) std::fputs((o.json ? to_json(report) : to_text(report)).c_str(), stdout);
+  const RunRequest request{.job =
+                               [=] {
+                                 JobConfig job = load_job({}, overrides);
+                                 job.model.path = ckpt::local_source(files[0]);
+                                 check_job(job, JobUse::verify);
+                                 return job;
+                               },
+                           .program = program};
+  return run(request, [&](Run& run) {
+    const JobConfig& job = run.job();
+    const VerifyReport report = verify({.folder = *job.model.path,
+                                        .expected = files.size() > 1 ? files[1] : "",
+                                        .rules = custom_rules(job),
+                                        .config_overrides = job.model.config,
+                                        .ignore_config_keys = job.model.ignore_config_keys});
+    if (run.first()) std::fputs((o.json ? to_json(report) : to_text(report)).c_str(), stdout);
     return static_cast<int>(report.passed ? ExitCode::ok : ExitCode::check_failed);
   });
 }

@@ -1,8 +1,6 @@
 #include "assembly/job_pipeline.h"
 
-#include <nlohmann/json.hpp>
-
-#include "assembly/job_model.h"
+#include "assembly/assembly.h"
 #include "assembly/lm_data.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -32,26 +30,9 @@ std::unique_ptr<Pipeline> make_job_pipeline(const JobConfig& job, const Model* m
 }
 
 JobConfig with_data_config(JobConfig job) {
-  const PipelineInfo* info = pipeline_info(job.pipeline);
-  if (!info || !info->config || !(job.model.path || job.model.preset || job.model.arch)) return job;
-  Group& world = Context::current().world();
-  std::string decided;
-  world.on_first([&] {
-    const auto tokenizer = job_tokenizer(job, "");
-    const ModelSource source = training_source(job, tokenizer.get());
-    const auto model = make_job_model(job, source);
-    const TemporaryFolder cache;
-    decided =
-        nlohmann::json(
-            info->config(*model,
-                         {.data = job.data,
-                          .cache = cache.path(),
-                          .has_head = !source.folder.empty() && !source.new_head,
-                          .given = [&](const std::string& key) { return job.model.config.count(key) > 0; }}))
-            .dump();
-  });
-  const auto keys = nlohmann::json::parse(world.agree(decided));
-  for (const auto& [key, value] : keys.items()) job.model.config.emplace(key, value.get<std::string>());
+  Assembly parts;
+  Context::current().world().together([&] { parts = assemble(job); });
+  for (const auto& [key, value] : model_config_of_data(job, parts)) job.model.config.emplace(key, value);
   return job;
 }
 

@@ -1,9 +1,5 @@
 #include "assembly/lm_data.h"
 
-#include <stdlib.h>
-
-#include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -69,19 +65,6 @@ std::optional<ChatTemplate> job_chat_template(const JobConfig& job, const Tokeni
     from = is_folder(*job.model.tokenizer) ? *job.model.tokenizer : parent_path(*job.model.tokenizer);
   if (from.empty() || !is_folder(from)) return std::nullopt;
   return ChatTemplate::load(from);
-}
-
-TemporaryFolder::TemporaryFolder() {
-  const char* base = std::getenv("TMPDIR");
-  path_ = join_path(base && *base ? base : "/tmp", "redco-XXXXXX");
-  if (!mkdtemp(path_.data())) throw IoError("{}: {}", path_, std::strerror(errno));
-}
-TemporaryFolder::~TemporaryFolder() {
-  try {
-    remove_tree(path_);
-  } catch (const std::exception& e) {
-    warn("{} could not be removed: {}", path_, e.what());
-  }
 }
 
 LmDataRequest lm_data_request(const JobConfig& job, bool evaluation, const Tokenizer& tokenizer,

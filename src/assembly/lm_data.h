@@ -18,19 +18,6 @@ namespace redco {
 std::optional<ChatTemplate> job_chat_template(const JobConfig& job, const Tokenizer& tokenizer,
                                               const std::string& folder);
 
-// A folder that ends with its object: for what is kept where there is a workdir.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 // What is to be made of data.train or data.eval.
 struct LmDataRequest {
   const JobConfig* job = nullptr;

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/syscalls.h"
+#include "base/temporaries.h"
 
 namespace redco {
 namespace {
@@ -239,6 +240,7 @@ DurableFile DurableFile::create(const std::string& path, i64 size) {
     f.fd_ = retry([&] { return sys::open(temp, O_WRONLY | O_CREAT | O_EXCL); });
     if (f.fd_ >= 0) {
       f.temp_ = std::move(temp);
+      add_temporary(f.temp_);
       break;
     }
     if (errno == EEXIST && tries < kTempTries) continue;
@@ -263,7 +265,9 @@ DurableFile::DurableFile(DurableFile&& o) noexcept
 
 DurableFile::~DurableFile() {
   if (fd_ >= 0) sys::close(fd_, temp_);
-  if (!temp_.empty()) sys::unlink(temp_);
+  if (temp_.empty()) return;
+  sys::unlink(temp_);
+  forget_temporary(temp_);
 }
 
 void DurableFile::pwrite(i64 offset, const void* from, i64 n) {
@@ -281,6 +285,7 @@ void DurableFile::commit() {
   sync_fd(fd_, temp_);
   close_fd(std::exchange(fd_, -1), temp_);
   if (retry([&] { return sys::rename(temp_, path_); }) != 0) fail("put in place", path_, errno);
+  forget_temporary(temp_);
   temp_.clear();
   sync_dir(parent_path(path_));
 }

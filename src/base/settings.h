@@ -240,6 +240,9 @@ class Origins {
   // ("parallel.hosts[1]", "parallel.sharding_rules[0].match") is found, too.
   std::string where(const std::string& key) const;
 
+  // Key -> place, of all that were given.
+  const std::map<std::string, std::string>& places() const { return places_; }
+
  private:
   std::map<std::string, std::string> places_;
 };

@@ -316,6 +316,32 @@ std::string Group::agree(std::string value) {
   return value;
 }
 
+bool Group::any(bool mine) {
+  i32 most = mine ? 1 : 0;
+  all_reduce_max<i32>(&most, 1);
+  return most != 0;
+}
+
+std::vector<std::string> Group::gather(const std::string& mine) {
+  const std::vector<i64> ones(size_, 1);
+  std::vector<i32> sizes(size_);
+  const i32 size = static_cast<i32>(mine.size());
+  all_gather<i32>(&size, sizes.data(), ones);
+  std::vector<i64> words;
+  i64 total = 0;
+  for (const i32 n : sizes) total += words.emplace_back((n + 3) / 4);
+  std::vector<i32> padded((size + 3) / 4), all(total);
+  if (size > 0) std::memcpy(padded.data(), mine.data(), size);
+  all_gather<i32>(padded.data(), all.data(), words);
+  std::vector<std::string> out;
+  const i32* p = all.data();
+  for (std::size_t r = 0; r < words.size(); ++r) {
+    out.emplace_back(reinterpret_cast<const char*>(p), sizes[r]);
+    p += words[r];
+  }
+  return out;
+}
+
 // Every rank says code and message length of its error (0: none); the lowest failing rank's message goes to
 // all.
 void Group::agree_on_errors(const std::string& message, int code, std::exception_ptr own, bool first_only) {

@@ -81,6 +81,10 @@ class Group {
     return value;
   }
   std::string agree(std::string value);
+  // Whether it is so on at least one rank: the same answer on every rank.
+  bool any(bool mine);
+  // The texts of all ranks, in rank order, on every rank.
+  std::vector<std::string> gather(const std::string& mine);
   // Runs f on the first rank only; an exception there is thrown on every rank, with the same code and
   // message.
   void on_first(const std::function<void()>& f);

@@ -285,12 +285,16 @@ std::string to_json(const BenchReport& r) {
   return j.dump(2) + "\n";
 }
 
-int run_bench(const JobConfig& job, const BenchOptions& o, const std::vector<std::string>& program) {
-  if (job.pipeline != "lm")
-    throw UsageError("[bench] pipeline={} ({}): random tokens are examples of pipeline lm only", job.pipeline,
-                     job.origins.where("pipeline"));
-  return run_session(job.parallel, {.timeout = job.fault.timeout, .program = program},
-                     [&](Context& c) { return bench_on_ranks(job, o, c); });
+int run_bench(const RunRequest& request, const BenchOptions& o) {
+  return run(request, [&](Run& run) {
+    const JobConfig& job = run.job();
+    if (job.pipeline != "lm")
+      run.context().world().together([&] {
+        throw UsageError("[bench] pipeline={} ({}): random tokens are examples of pipeline lm only",
+                         job.pipeline, job.origins.where("pipeline"));
+      });
+    return bench_on_ranks(job, o, run.context());
+  });
 }
 
 }  // namespace redco

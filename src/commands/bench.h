@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "job/job_config.h"
+#include "run/run.h"
 
 namespace redco {
 
@@ -34,8 +34,7 @@ std::string to_text(const BenchReport& r);
 std::string to_json(const BenchReport& r);  // fields that don't apply are null
 
 // REQUIRES check_job(job, JobUse::bench). Needs no data; weights are read where the job names a folder with
-// some, and random otherwise. `program`: this command again, for the ranks. Prints the report; returns the
-// exit code.
-int run_bench(const JobConfig& job, const BenchOptions& o, const std::vector<std::string>& program);
+// some, and random otherwise. Prints the report; returns the exit code.
+int run_bench(const RunRequest& request, const BenchOptions& o);
 
 }  // namespace redco

@@ -224,11 +224,12 @@ class Chat {
 
 }  // namespace
 
-int run_chat(const JobConfig& job, bool interactive, const std::vector<std::string>& program) {
-  std::vector<std::string> words = program;
-  if (interactive && !is_rank_process()) words.emplace_back("--interactive");  // ranks have no terminal
-  return run_session(job.parallel, {.passes_input = true, .passes_interrupts = interactive, .program = words},
-                     [&](Context& c) { return Chat(job, interactive, c).run(); });
+int run_chat(const RunRequest& request, bool interactive) {
+  RunRequest r = request;
+  if (interactive && !is_rank_process()) r.program.emplace_back("--interactive");  // ranks have no terminal
+  r.passes_input = true;
+  r.passes_interrupts = interactive;
+  return run(r, [&](Run& run) { return Chat(run.job(), interactive, run.context()).run(); });
 }
 
 }  // namespace redco

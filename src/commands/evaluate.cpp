@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/temporaries.h"
 #include "comm/group.h"
 #include "run/run.h"
 #include "train/trainer.h"
@@ -56,9 +57,8 @@ int evaluate_on_ranks(const JobConfig& job, Context& c) {
 
 }  // namespace
 
-int run_evaluate(const JobConfig& job, const std::vector<std::string>& program) {
-  return run_session(job.parallel, {.timeout = job.fault.timeout, .program = program},
-                     [&](Context& c) { return evaluate_on_ranks(job, c); });
+int run_evaluate(const RunRequest& request) {
+  return run(request, [](Run& run) { return evaluate_on_ranks(run.job(), run.context()); });
 }
 
 }  // namespace redco

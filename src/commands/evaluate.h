@@ -1,14 +1,14 @@
-// The command evaluate: from a checked JobConfig to the exit code.
+// The command evaluate: from a job to the exit code.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "job/job_config.h"
+#include "run/run.h"
 
 namespace redco {
 
 // Prints the metrics of data.eval as a JSON object on stdout; the weights are those that predict would take.
-int run_evaluate(const JobConfig& job, const std::vector<std::string>& program);
+int run_evaluate(const RunRequest& request);
 
 }  // namespace redco

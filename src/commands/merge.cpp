@@ -11,7 +11,6 @@
 #include "ckpt/publish.h"
 #include "comm/group.h"
 #include "ops/create.h"
-#include "run/run.h"
 #include "train/checkpoint.h"
 
 namespace redco {
@@ -44,11 +43,12 @@ std::vector<double> some_logits(const Model& m, const ParamTree& p) {
 
 // A folder with a checkpoint's files: the pointer's, a path, or the job's own model.
 std::string adapter_folder(const MergeRequest& r) {
-  if (r.checkpoint.empty()) return "";
-  if (r.checkpoint.find('/') != std::string::npos) return r.checkpoint;
+  if (r.options.checkpoint.empty()) return "";
+  if (r.options.checkpoint.find('/') != std::string::npos) return r.options.checkpoint;
   if (!r.job.workdir)
-    throw UsageError("[merge] --checkpoint {} is a pointer of a workdir, and the job has none", r.checkpoint);
-  return ckpt::CheckpointFolder(join_path(*r.job.workdir, "checkpoints")).resolve(r.checkpoint);
+    throw UsageError("[merge] --checkpoint {} is a pointer of a workdir, and the job has none",
+                     r.options.checkpoint);
+  return ckpt::CheckpointFolder(join_path(*r.job.workdir, "checkpoints")).resolve(r.options.checkpoint);
 }
 
 // bf16 where all of the base's matrices are.
@@ -118,9 +118,9 @@ int merge(const MergeRequest& r) {
                        !folder.empty() ? folder : source.origin);
     model = make_job_model(r.job, source);
     tokenizer = job_tokenizer(r.job, folder);
-    type = stored_as(r.dtype, source.folder);
+    type = stored_as(r.options.dtype, source.folder);
   });
-  Output output(r.output, world);
+  Output output(r.options.output, world);
   ParamTree params = make_job_params(r.job, source, model.get(), model->params());
   const std::vector<double> wanted = some_logits(*model, params);
   merge_adapters(params);
@@ -171,30 +171,32 @@ int merge(const MergeRequest& r) {
     return static_cast<int>(ExitCode::check_failed);
   }
   output.publish();
-  if (first) info("[merge] {} layers merged in {}; {}", layers, r.output, difference);
+  if (first) info("[merge] {} layers merged in {}; {}", layers, r.options.output, difference);
   return 0;
 }
 
-MergeRequest merge_request(const std::string& folder, const std::string& base,
-                           const std::vector<std::string>& overrides) {
-  MergeRequest r;
-  r.job = load_job({}, overrides);
-  if (!base.empty()) r.job.model.path = base;
+JobConfig merge_job(const std::string& folder, const std::string& base,
+                    const std::vector<std::string>& overrides) {
+  JobConfig job = load_job({}, overrides);
+  if (!base.empty()) job.model.path = base;
   if (ckpt::is_adapter(folder)) {
-    r.job.model.adapter = folder;
+    job.model.adapter = folder;
   } else if (is_folder(join_path(folder, "checkpoints"))) {
-    r.job.workdir = folder;
-    r.checkpoint = "last";
+    job.workdir = folder;
   } else {
     throw UsageError(
         "[merge] {} is neither an adapter's folder (it has no {}) nor a workdir with checkpoints", folder,
         ckpt::kAdapterConfig);
   }
-  return r;
+  return job;
 }
 
-int run_merge(const MergeRequest& request, const std::vector<std::string>& program) {
-  return run_session(request.job.parallel, {.program = program}, [&](Context&) { return merge(request); });
+int run_merge(const RunRequest& request, const MergeOptions& options) {
+  return run(request, [&](Run& run) {
+    MergeRequest r{run.job(), options};
+    if (r.options.checkpoint.empty() && r.job.workdir && !r.job.model.adapter) r.options.checkpoint = "last";
+    return merge(r);
+  });
 }
 
 }  // namespace redco

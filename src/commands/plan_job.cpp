@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "assembly/job_model.h"
 #include "assembly/job_pipeline.h"
 #include "base/error.h"
 #include "base/words.h"
@@ -36,18 +35,17 @@ Machines machines_of(const JobConfig& job, i64 memory) {
 
 PlanReport plan_job(const JobConfig& job) {
   check_job(job, JobUse::plan);
-  ModelSource source{
-      .folder = "", .config_json = "", .origin = "pipeline " + job.pipeline, .adapter = "", .lora = {}};
-  std::unique_ptr<Model> model;
-  if (job.model.path || job.model.preset || job.model.arch) {
-    source = training_source(job, job.model.arch ? job_tokenizer(job, "").get() : nullptr);
-    model = make_job_model(job, source);
-  }
-  const auto pipeline = make_job_pipeline(job, model.get(), nullptr);
+  return plan_job(job, assemble(job, false));
+}
+
+PlanReport plan_job(const JobConfig& job, const Assembly& parts) {
+  const Model* const model = parts.model.get();
+  // A pipeline of its own: planning calls loss() on one rank only, and a pipeline may keep state.
+  const auto pipeline = make_job_pipeline(job, model, nullptr);
 
   PlanRequest r;
   r.pipeline = pipeline.get();
-  r.title = source.origin;
+  r.title = parts.source.origin;
   const bool given_ranks = job.origins.given("parallel.n_ranks") && job.parallel.n_ranks;
   const bool given_shards = job.origins.given("parallel.n_model_shards");
   if (job.plan.devices) {

@@ -189,9 +189,8 @@ class PredictRun {
 
 }  // namespace
 
-int run_predict(const JobConfig& job, const std::vector<std::string>& program) {
-  return run_session(job.parallel, {.timeout = job.fault.timeout, .program = program},
-                     [&](Context& c) { return PredictRun(job, c).run(); });
+int run_predict(const RunRequest& request) {
+  return run(request, [](Run& run) { return PredictRun(run.job(), run.context()).run(); });
 }
 
 }  // namespace redco

@@ -8,6 +8,7 @@
 #include "assembly/lm_data.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/temporaries.h"
 #include "base/words.h"
 #include "comm/group.h"
 #include "pipelines/pipelines.h"

@@ -4,21 +4,23 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "assembly/job_model.h"
+#include "assembly/assembly.h"
 #include "assembly/job_pipeline.h"
 #include "assembly/lm_data.h"
 #include "assembly/predict_model.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/signals.h"
 #include "base/words.h"
+#include "ckpt/publish.h"
 #include "commands/plan_job.h"
+#include "kernels/isa.h"
 #include "kernels/threads.h"
 #include "launch/env_report.h"
 #include "launch/topology.h"
 #include "pipelines/pipelines.h"
 #include "run/run.h"
-#include "run/workdir_lock.h"
 #include "train/predictor.h"
 #include "train/trainer.h"
 
@@ -29,7 +31,7 @@ namespace {
 // The job as it runs: on these ranks, on the hosts where they are. Collective.
 JobConfig placed(JobConfig job, Context& c) {
   std::vector<std::pair<std::string, int>> hosts;
-  for (const std::string& name : gather_texts(c.world(), this_machine().hostname)) {
+  for (const std::string& name : c.world().gather(this_machine().hostname)) {
     auto it = std::find_if(hosts.begin(), hosts.end(), [&](const auto& h) { return h.first == name; });
     if (it == hosts.end()) it = hosts.insert(hosts.end(), {name, 0});
     ++it->second;
@@ -46,10 +48,9 @@ JobConfig placed(JobConfig job, Context& c) {
 // Before a tensor is allocated: does it fit the machines it is on? And, where parallel.strict says so, are
 // there only the collectives of the standard rules? None where a user's pipeline has a model of its own: its
 // batches are known to itself. First rank only.
-std::optional<PlanReport> checked_plan(const JobConfig& job) {
-  if (!(job.model.path || job.model.preset || job.model.arch) && !pipeline_info(job.pipeline))
-    return std::nullopt;
-  PlanReport plan = plan_job(job);
+std::optional<PlanReport> checked_plan(const JobConfig& job, const Assembly& parts) {
+  if (!parts.model && !pipeline_info(job.pipeline)) return std::nullopt;
+  PlanReport plan = plan_job(job, parts);
   if (plan.fits) return plan;
   throw Error(ExitCode::doesnt_fit,
               fmt::format("[memory] a rank needs {} and may use {} ({} a host); {}. See `redco plan`; "
@@ -63,9 +64,10 @@ std::optional<PlanReport> checked_plan(const JobConfig& job) {
 }
 
 // config.resolved.yaml, plan.json, environment.json: what the run is, beside what it does.
-void describe_run(const JobConfig& job, const std::optional<PlanReport>& plan, const BuildInfo& build) {
-  const std::string& workdir = *job.workdir;
-  write_file_durable(join_path(workdir, "config.resolved.yaml"), dump_job(job));
+void describe_run(const ResolvedJob& resolved, const std::optional<PlanReport>& plan,
+                  const BuildInfo& build) {
+  const std::string& workdir = *resolved.job().workdir;
+  write_file_durable(join_path(workdir, "config.resolved.yaml"), resolved.yaml());
   if (plan) {
     write_file_durable(join_path(workdir, "plan.json"), to_json(*plan));
   } else {
@@ -84,51 +86,51 @@ TextGeneration eval_generation(const JobConfig& job, const ModelSource& source, 
   return {job.eval.generation, answer_tokens(source, model, tokenizer, chat ? &*chat : nullptr), batch_size};
 }
 
-int train_on_ranks(const JobConfig& given, const BuildInfo& build, Context& c) {
+int train_on_ranks(Run& run, const BuildInfo& build) {
+  Context& c = run.context();
   Group& world = c.world();
-  const bool first = world.rank() == 0;
-  const JobConfig job = with_data_config(given);
+  const bool first = run.first();
+
+  // Everything that reads files or settings; an error is the same on all ranks and is said once.
+  Assembly parts;
+  world.together([&] { parts = assemble(run.job()); });
+  if (const auto keys = model_config_of_data(run.job(), parts); !keys.empty()) {
+    run.decide_model_config(keys);
+    world.together([&] { parts = assemble(run.job()); });
+  }
+  const JobConfig& job = run.job();
   const std::string workdir = *job.workdir;
-  install_signal_handlers();
-  std::optional<WorkdirLock> lock;
   const JobConfig here = placed(job, c);
+  std::optional<PlanReport> plan;
+  world.on_first([&] { plan = checked_plan(here, parts); });
+  run.open_workdir();
   world.on_first([&] {
-    const auto plan = checked_plan(here);
-    make_dirs(workdir);
-    lock.emplace(workdir);
-    set_log_file(join_path(workdir, "log.txt"));
     // What it says of the sharding alone is said where the parameters are made.
     if (plan)
       for (const std::string& w : plan->warnings)
         if (const auto& said = plan->sharding.warnings; std::find(said.begin(), said.end(), w) == said.end())
           warn("{}", w);
-    describe_run(job, plan, build);
+    describe_run(run.resolved(), plan, build);
   });
 
-  // Everything that reads files or settings; an error is the same on all ranks and is said once.
-  std::unique_ptr<Tokenizer> tokenizer;
-  std::unique_ptr<Model> model;
+  const Tokenizer* const tokenizer = parts.tokenizer.get();
+  const Model* const model = parts.model.get();
+  const ModelSource& source = parts.source;
   std::unique_ptr<Pipeline> pipeline;
-  ModelSource source;
   BatchSizes sizes;
   world.together([&] {
     sizes = batch_sizes(job, c.mesh().dp);
-    tokenizer = job_tokenizer(job, "");
-    if (job.model.path || job.model.preset || job.model.arch) {
-      source = training_source(job, tokenizer.get());
-      model = make_job_model(job, source);
-    }
     TextGeneration generation;
     if (tokenizer && model)
       generation = eval_generation(job, source, *model, *tokenizer,
                                    job.eval.per_device_batch_size.value_or(sizes.per_device));
-    pipeline = make_job_pipeline(job, model.get(), tokenizer.get(), generation, source.folder);
+    pipeline = make_job_pipeline(job, model, tokenizer, generation, source.folder);
   });
   if (first && !sizes.assumed.empty()) info("[train] {}", sizes.assumed);
   const std::string cache = join_path(workdir, "cache");
   pipeline->train_data = make_job_data(job, false, *pipeline, source.folder, cache);
   pipeline->eval_data = make_job_data(job, true, *pipeline, source.folder, cache);
-  ParamTree params = make_job_params(job, source, model.get(), pipeline->params());
+  ParamTree params = make_job_params(job, source, model, pipeline->params());
   i64 n = 0, trained = 0;
   bool adapters = false;
   for (const ParamSpec& s : params.specs()) {
@@ -156,8 +158,9 @@ int train_on_ranks(const JobConfig& given, const BuildInfo& build, Context& c) {
              .pipeline_name = job.pipeline,
              .workdir = workdir,
              .adapter_config = model ? job_adapter_config(source, *model) : "",
+             .check_replicas_every = job.fault.check_replicas_every_n_steps,
              .threads_per_rank = kernels::threads(),
-             .isa = this_machine().isa};
+             .isa = kernels::name_of(kernels::isa())};
   if (const PipelineInfo* known = pipeline_info(job.pipeline)) t.unit = known->unit;
   if (!source.folder.empty() && exists(join_path(source.folder, "generation_config.json")))
     t.generation_config = read_file(join_path(source.folder, "generation_config.json"), 1 << 24);
@@ -168,7 +171,10 @@ int train_on_ranks(const JobConfig& given, const BuildInfo& build, Context& c) {
   const TrainResult r = train(t);
   if (first) {
     if (r.interrupted) {
-      info("[train] stopped by a signal after step {}; the same command goes on from there", r.steps);
+      info("[train] stopped by {} after step {}{}; {}; the same command resumes there",
+           signal_text(end_requested()), r.steps, r.evaluation_pending ? ", before its evaluation" : "",
+           r.saved ? "saved " + join_path(workdir, "checkpoints/" + ckpt::step_name(r.steps))
+                   : "nothing had to be saved");
     } else {
       std::string text;
       if (std::isfinite(r.last_loss)) text = fmt::format(", last loss {:.4f}", r.last_loss);
@@ -183,9 +189,10 @@ int train_on_ranks(const JobConfig& given, const BuildInfo& build, Context& c) {
 
 }  // namespace
 
-int run_train(const JobConfig& job, const std::vector<std::string>& program, const BuildInfo& build) {
-  return run_session(job.parallel, {.save_on_signal = true, .timeout = job.fault.timeout, .program = program},
-                     [&](Context& c) { return train_on_ranks(job, build, c); });
+int run_train(const RunRequest& request, const BuildInfo& build) {
+  RunRequest r = request;
+  r.save_on_signal = true;
+  return run(r, [&](Run& run) { return train_on_ranks(run, build); });
 }
 
 }  // namespace redco

@@ -1,10 +1,10 @@
-// The command train: from a checked JobConfig to the exit code.
+// The command train: from a job to the exit code.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "job/job_config.h"
+#include "run/run.h"
 
 namespace redco {
 
@@ -13,7 +13,6 @@ struct BuildInfo {
   std::string version, revision, libraries;
 };
 
-// `program`: this command again, for the ranks.
-int run_train(const JobConfig& job, const std::vector<std::string>& program, const BuildInfo& build);
+int run_train(const RunRequest& request, const BuildInfo& build);
 
 }  // namespace redco

@@ -139,7 +139,7 @@ std::string to_json(const Validation& v) {
 }
 
 void preflight(const JobConfig& job, JobUse use) {
-  const LaunchPlan launch = plan_launch(launch_request(job.parallel));
+  const LaunchPlan launch = plan_launch(launch_request(job));
   if (use == JobUse::train) batch_sizes(job, replicas(job, launch.n_ranks));
   const auto pipeline = make_pipeline(job.pipeline);
   const auto tokenizer = job_tokenizer(job, "");

@@ -55,6 +55,8 @@ void check_blas() {
                     openblas_get_config(), kind == 1 ? "pthreads" : "sequential"));
 }
 
+std::string blas_core() { return openblas_get_corename(); }
+
 std::string describe() {
   std::string config = openblas_get_config();  // "OpenBLAS 0.3.21 NO_LAPACKE ..."
   const auto space = config.find(' ', config.find(' ') + 1);
@@ -63,7 +65,7 @@ std::string describe() {
                      kind == 2   ? "OpenMP"
                      : kind == 1 ? "pthreads"
                                  : "sequential",
-                     openblas_get_corename(), name_of(isa()));
+                     blas_core(), name_of(isa()));
 }
 
 }  // namespace redco::kernels

@@ -15,6 +15,8 @@ int threads();
 void parallel_for(i64 n, i64 grain, const std::function<void(i64, i64)>& f);
 // Throws Error when OpenBLAS is not the OpenMP build (two pools fight for the cores). Called once at start.
 void check_blas();
+// The kernels that OpenBLAS chose for this CPU: "SkylakeX".
+std::string blas_core();
 // "OpenBLAS 0.3.21 (OpenMP, SkylakeX), isa avx512" for `env` and logs.
 std::string describe();
 

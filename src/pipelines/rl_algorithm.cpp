@@ -5,11 +5,11 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/base64.h"
 #include "base/error.h"
 #include "nn/layers.h"
 #include "ops/create.h"
 #include "ops/dispatch.h"
-#include "text/base64.h"
 
 namespace redco {
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/signals.h"
 #include "base/words.h"
 #include "ops/create.h"
 
@@ -116,6 +117,7 @@ std::vector<std::string> predict_text(const Model& model, const Tokenizer& token
   const StopTexts stop(g.settings.stop, decode);
   TextStream stream(decode, stop);
   GenerateOptions o{.batch_size = g.batch_size, .encode = encode};
+  o.interrupted = [] { return end_requested() != 0; };
   if (!stop.empty()) o.stops = [&](std::span<const i32> ids) { return stop.ends(ids); };
   const bool streams = ctx.on_text && examples.size() == 1 && g.settings.num_return_sequences == 1;
   if (streams && g.settings.num_beams == 1)

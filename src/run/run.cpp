@@ -5,19 +5,39 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/log.h"
+#include "base/signals.h"
 #include "comm/group.h"
 #include "kernels/threads.h"
 #include "launch/env_report.h"
 #include "launch/exec.h"
 #include "launch/one_voice.h"
 #include "launch/topology.h"
+#include "run/agreement.h"
 
 namespace redco {
 
-LaunchRequest launch_request(const ParallelSettings& p) {
+void Run::decide_model_config(const std::map<std::string, std::string>& keys) {
+  if (!keys.empty()) resolved_ = resolved_.with_model_config(keys);
+}
+
+void Run::open_workdir() {
+  Group& world = context_.world();
+  const std::string& workdir = *job().workdir;
+  world.on_first([&] {
+    make_dirs(workdir);
+    lock_ = std::make_unique<WorkdirLock>(workdir);
+    set_log_file(join_path(workdir, "log.txt"));
+  });
+  if (world.size() > 1) agree_on_workdir(world, workdir);
+}
+
+LaunchRequest launch_request(const JobConfig& job) {
+  const ParallelSettings& p = job.parallel;
   LaunchRequest r;
   r.n_model_shards = p.n_model_shards;
   r.n_ranks = p.n_ranks;
@@ -59,8 +79,33 @@ void say(const std::string& text) {
   std::fwrite(lines.data(), 1, lines.size(), stderr);
 }
 
+// In the environment of processes that this program starts: ResolvedJob::to_text().
+constexpr const char* kJobVariable = "REDCO_JOB";
+// Linux takes 128 KiB for one variable with its name.
+constexpr std::size_t kMostJobText = 120 << 10;
+
+// The job that a launcher handed over; takes it out of the environment, so that nobody inherits it.
+std::optional<std::string> handed_job() {
+  const char* text = std::getenv(kJobVariable);
+  if (!text) return std::nullopt;
+  std::string out = text;
+  unsetenv(kJobVariable);
+  return out;
+}
+
+std::string text_to_hand(const ResolvedJob& resolved) {
+  std::string text = resolved.to_text();
+  if (text.size() > kMostJobText)
+    throw UsageError(
+        "[job] the settings take {} bytes, compressed; at most {} can be handed to the ranks; put long texts "
+        "into files (predict.input)",
+        text.size(), kMostJobText);
+  return text;
+}
+
 // OpenMP and OpenBLAS read these when they are loaded, so a single rank starts itself again with them.
-void ensure_environment(const LaunchPlan& plan, const std::vector<std::string>& program) {
+void ensure_environment(const LaunchPlan& plan, const std::vector<std::string>& program,
+                        const ResolvedJob& resolved) {
   bool missing = false;
   for (const auto& [key, value] : plan.environment) {
     if (std::getenv(key.c_str())) continue;
@@ -69,11 +114,15 @@ void ensure_environment(const LaunchPlan& plan, const std::vector<std::string>& 
   }
   if (!missing || program.empty() || std::getenv("REDCO_STARTED")) return;
   setenv("REDCO_STARTED", "1", 1);
+  setenv(kJobVariable, text_to_hand(resolved).c_str(), 1);
   std::vector<char*> argv;
   for (const std::string& a : program) argv.push_back(const_cast<char*>(a.c_str()));
   argv.push_back(nullptr);
   std::fflush(nullptr);
-  execv(argv[0], argv.data());  // on failure: go on with the defaults
+  hold_signals();
+  execv(argv[0], argv.data());
+  catch_signals();  // exec failed: the run continues with the defaults
+  unsetenv(kJobVariable);
 }
 
 // An error that all ranks have agreed on is said by the first of them; one of this rank alone ends them all.
@@ -90,21 +139,52 @@ int end_rank(const std::exception& e, int rank, int n_ranks) {
   return r.code;
 }
 
-int run_rank(std::unique_ptr<Group> world, const ParallelSettings& p, const SessionOptions& o, int threads,
-             const std::function<int(Context&)>& body) {
+// The job of this rank: handed over by the launcher, or resolved by the first rank. Collective.
+ResolvedJob job_of_ranks(Group& world, const RunRequest& request) {
+  std::string text = handed_job().value_or("");
+  world.on_first([&] {
+    if (text.empty()) text = ResolvedJob(request.job()).to_text();
+  });
+  const std::string first = world.agree(text);
+  if (!text.empty() && text != first)
+    throw UsageError(
+        "[run] the ranks were handed different jobs; start the command once, and let redco start the ranks");
+  return ResolvedJob::from_text(first);
+}
+
+// The threads of a rank that was started by hand: the least of all ranks, as kernels must run alike.
+// Collective.
+int threads_of_ranks(Group& world, const JobConfig& job) {
+  if (job.parallel.threads_per_rank) return static_cast<int>(*job.parallel.threads_per_rank);
+  int threads = 0;
+  if (const char* omp = std::getenv("OMP_NUM_THREADS")) threads = std::atoi(omp);
+  i32 least = -std::max(1, threads);
+  world.all_reduce_max<i32>(&least, 1);
+  return -least;
+}
+
+// `resolved`: of a process alone; null: see job_of_ranks().
+int run_rank(std::unique_ptr<Group> world, const RunRequest& request, const ResolvedJob* resolved,
+             std::optional<int> threads, const std::function<int(Run&)>& body) {
   Group* const ranks = world.get();
   const int rank = ranks->rank(), n = ranks->size();
   if (rank != 0 && log_level() < LogLevel::error) set_log_level(LogLevel::error);
   try {
-    kernels::set_threads(threads);
+    const ResolvedJob job = resolved ? *resolved : job_of_ranks(*ranks, request);
+    const ParallelSettings& p = job.job().parallel;
+    kernels::set_threads(threads ? *threads : threads_of_ranks(*ranks, job.job()));
     kernels::check_blas();
-    ranks->set_timeout(o.timeout);
+    ranks->set_timeout(job.job().fault.timeout);
     if (n % p.n_model_shards != 0)
-      throw UsageError("[mesh] {} ranks were started, no multiple of n_model_shards={}", n, p.n_model_shards);
+      throw UsageError(
+          "[mesh] {} ranks were started, but parallel.n_model_shards is {}; start a multiple of {}", n,
+          p.n_model_shards, p.n_model_shards);
+    agree_on_program(*ranks, rank_facts(job.hash(), job.job().pipeline));
     const Mesh mesh{static_cast<int>(n / p.n_model_shards), static_cast<int>(p.n_model_shards)};
     Context context(mesh, std::move(world));
     Context::Use use(context);
-    int code = body(context);
+    Run run(job, context);
+    int code = body(run);
     // All ranks end with the highest code.
     i32 agreed = code;
     if (n > 1) context.world().all_reduce_max<i32>(&agreed, 1);
@@ -116,6 +196,15 @@ int run_rank(std::unique_ptr<Group> world, const ParallelSettings& p, const Sess
   }
 }
 
+// The message of an end at once: it may be printed while any lock is held, so it goes to stderr directly.
+void print_end(const std::string& message) {
+  const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  const std::string text =
+      std::getenv(kMarkErrors) ? marked(message, rank ? std::atoi(rank) : 0) : "redco: " + message + "\n";
+  if (::write(2, text.data(), text.size()) < 0) {  // nobody reads messages any more
+  }
+}
+
 }  // namespace
 
 int report_error(const std::exception& e) {
@@ -124,44 +213,31 @@ int report_error(const std::exception& e) {
   return r.code;
 }
 
-int run_session(const ParallelSettings& p, const SessionOptions& o,
-                const std::function<int(Context&)>& body) {
-  LaunchRequest request = launch_request(p);
-  if (!is_rank_process() && (!p.hosts.empty() || p.hostfile))
-    request.facts = probe_hosts(request, program_path());
-  const LaunchPlan plan = plan_launch(request);
-  if (plan.way == LaunchPlan::Way::mpirun) {
-    for (const std::string& note : plan.notes) info("{}", note);
-    LaunchPlan marking = plan;
-    marking.argv.insert(marking.argv.end(), {"-x", std::string(kMarkErrors) + "=1"});
-    return exec_under_mpirun(marking, o.program,
-                             {.save_on_signal = o.save_on_signal,
-                              .passes_input = o.passes_input,
-                              .passes_interrupts = o.passes_interrupts});
-  }
-  int code;
-  if (plan.way == LaunchPlan::Way::alone) {
-    ensure_environment(plan, o.program);
-    for (const std::string& note : plan.notes) info("{}", note);
-    code =
-        run_rank(make_self_group(), p, o, plan.threads_per_rank.value_or(this_machine().usable_cores), body);
-  } else {
+int run(const RunRequest& request, const std::function<int(Run&)>& body) {
+  set_end_printer(print_end);
+  if (is_rank_process()) {
     if (const std::string wrong = mpi_mismatch(); !wrong.empty())
       throw UsageError("{}", wrong);  // before MPI_Init may end us
-    auto world = make_mpi_world();
-    int threads = plan.threads_per_rank.value_or(0);
-    if (threads == 0) {
-      if (const char* omp = std::getenv("OMP_NUM_THREADS")) threads = std::atoi(omp);
-      if (threads <= 0) threads = 1;
-      // The least of all hosts: kernels must run alike everywhere.
-      i32 least = -threads;
-      world->all_reduce_max<i32>(&least, 1);
-      threads = -least;
-    }
-    code = run_rank(std::move(world), p, o, threads, body);
+    const int code = run_rank(make_mpi_world(), request, nullptr, std::nullopt, body);
     mpi_finalize();
+    return code;
   }
-  return code;
+  const auto handed = handed_job();
+  const ResolvedJob resolved = handed ? ResolvedJob::from_text(*handed) : ResolvedJob(request.job());
+  LaunchRequest launch = launch_request(resolved.job());
+  if (!launch.hosts.empty() || launch.hostfile) launch.facts = probe_hosts(launch, program_path());
+  LaunchPlan plan = plan_launch(launch);
+  if (plan.way == LaunchPlan::Way::alone) ensure_environment(plan, request.program, resolved);
+  for (const std::string& note : plan.notes) info("{}", note);
+  if (plan.way == LaunchPlan::Way::alone)
+    return run_rank(make_self_group(), request, &resolved,
+                    plan.threads_per_rank.value_or(this_machine().usable_cores), body);
+  plan.argv.insert(plan.argv.end(), {"-x", std::string(kMarkErrors) + "=1", "-x",
+                                     std::string(kJobVariable) + "=" + text_to_hand(resolved)});
+  return exec_under_mpirun(plan, request.program,
+                           {.save_on_signal = request.save_on_signal,
+                            .passes_input = request.passes_input,
+                            .passes_interrupts = request.passes_interrupts});
 }
 
 }  // namespace redco

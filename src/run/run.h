@@ -1,33 +1,63 @@
-// Session: from a command to its ranks. The launching process plans the launch; each rank gets its context.
+// Run: one command from its job to the exit code. The launcher (or the first rank, where people start the
+// ranks themselves) resolves the job once; all ranks get the same bytes, agree that they are the same program
+// on the same kernels, and execute the body.
 #pragma once
 
 #include <functional>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "job/resolved_job.h"
 #include "launch/mpirun.h"
-#include "shard/parallel_settings.h"
+#include "run/workdir_lock.h"
 #include "tensor/context.h"
 
 namespace redco {
 
-struct SessionOptions {
+struct RunRequest {
+  // Loads and checks the job. Called once: by the launcher, else by the first rank.
+  std::function<JobConfig()> job;
+  // This command again, for the ranks: path and arguments.
+  std::vector<std::string> program;
   bool save_on_signal = false;  // see ExecOptions, also for the next two
   bool passes_input = false, passes_interrupts = false;
-  double timeout = 0;  // seconds after which a collective names the ranks it waits for; 0: never
-  std::vector<std::string> program;  // this command again, for mpirun: path and arguments
 };
 
-// What this machine, SLURM and the settings make of a launch.
-LaunchRequest launch_request(const ParallelSettings& p);
+// What the body of a command sees. One per rank.
+class Run {
+ public:
+  Run(ResolvedJob resolved, Context& context) : resolved_(std::move(resolved)), context_(context) {}
 
-// Runs `body` on every rank: in this process if there is one, under mpirun otherwise, directly if this
+  const ResolvedJob& resolved() const { return resolved_; }
+  const JobConfig& job() const { return resolved_.job(); }
+  Context& context() const { return context_; }
+  bool first() const { return context_.world().rank() == 0; }
+
+  // What the training data decide of the model's config, on all ranks alike; see
+  // ResolvedJob::with_model_config.
+  void decide_model_config(const std::map<std::string, std::string>& keys);
+  // Makes the job's workdir, takes its lock, opens its log, and checks that all ranks see the same folder.
+  // The lock is held until the run ends. Collective.
+  void open_workdir();
+
+ private:
+  ResolvedJob resolved_;
+  Context& context_;
+  std::unique_ptr<WorkdirLock> lock_;  // on the first rank
+};
+
+// Runs `body` on every rank: in this process if there is one rank, under mpirun otherwise, directly if this
 // process was already started as a rank. Returns the job's exit code (the same from every rank). Errors are
 // printed once, by the rank they happened on, or by the first rank if all of them agreed on it, and end all
 // ranks.
-int run_session(const ParallelSettings& p, const SessionOptions& o, const std::function<int(Context&)>& body);
+int run(const RunRequest& request, const std::function<int(Run&)>& body);
 
-// True in a process that is a rank started by run_session, mpirun or srun.
+// What this machine, SLURM and the settings make of a launch.
+LaunchRequest launch_request(const JobConfig& job);
+
+// True in a process that is a rank started by run(), mpirun or srun.
 bool is_rank_process();
 
 // Prints an error for people (most important last) and returns its exit code. For main().

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/base64.h"
 #include "base/error.h"
-#include "text/base64.h"
 #include "text/bert_normalizer.h"
 #include "text/byte_level.h"
 #include "text/char_class.h"

@@ -3,8 +3,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/base64.h"
 #include "base/error.h"
-#include "text/base64.h"
 #include "text/char_class.h"
 #include "text/config_tokens.h"
 #include "text/json_fields.h"

@@ -38,6 +38,7 @@ std::string to_json(const TrainState& s) {
                            {"best", s.waiting->best ? Json(*s.waiting->best) : Json()},
                            {"best_step", s.waiting->best_step},
                            {"evaluations_since", s.waiting->evaluations}};
+  if (s.pending_evaluation) j["pending_evaluation"] = true;
   return j.dump(2) + "\n";
 }
 
@@ -67,6 +68,7 @@ TrainState parse_state(const std::string& text, const std::string& where) {
     s.compute_dtype = j.at("compute_dtype");
     s.isa = j.at("isa");
     s.pipeline_state = j.at("pipeline_state").dump();
+    s.pending_evaluation = j.value("pending_evaluation", false);
     if (j.contains("early_stopping")) {
       const Json& w = j["early_stopping"];
       s.waiting.emplace();
@@ -127,7 +129,7 @@ void save_checkpoint(const std::string& folder, const CheckpointContents& what, 
     });
     Json records = Json::array();
     for (const auto& r : mine) records.push_back({r.path, r.size, r.xxh3});
-    const auto all = gather_texts(world, records.dump());
+    const auto all = world.gather(records.dump());
     world.on_first([&] {
       std::vector<ckpt::FileRecord> files;
       for (const std::string& text : all)

@@ -29,6 +29,8 @@ struct TrainState {
     i64 best_step = 0, evaluations = 0;
   };
   std::optional<Waiting> waiting;
+  // The step's evaluation was due and has not been made: a resumed run makes it first.
+  bool pending_evaluation = false;
   // What must be the same when the run goes on, for the resumed run to be the run that never stopped.
   i64 seed = 0, global_batch_size = 0, n_examples = 0;
   std::string optimizer = "adamw";

@@ -9,26 +9,6 @@
 
 namespace redco {
 
-std::vector<std::string> gather_texts(Group& g, const std::string& mine) {
-  const std::vector<i64> ones(g.size(), 1);
-  std::vector<i32> sizes(g.size());
-  const i32 size = static_cast<i32>(mine.size());
-  g.all_gather<i32>(&size, sizes.data(), ones);
-  std::vector<i64> words;
-  i64 total = 0;
-  for (i32 n : sizes) total += words.emplace_back((n + 3) / 4);
-  std::vector<i32> padded((size + 3) / 4), all(total);
-  if (size > 0) std::memcpy(padded.data(), mine.data(), size);
-  g.all_gather<i32>(padded.data(), all.data(), words);
-  std::vector<std::string> out;
-  const i32* p = all.data();
-  for (size_t r = 0; r < words.size(); ++r) {
-    out.emplace_back(reinterpret_cast<const char*>(p), sizes[r]);
-    p += words[r];
-  }
-  return out;
-}
-
 namespace {
 
 i64 length_of(const Example& e) {
@@ -76,7 +56,7 @@ std::vector<std::string> predict(const Pipeline& pipeline, const ParamTree& para
   }
   std::vector<std::string> out(n);
   for (const std::string& text :
-       gather_texts(c.world(), mine.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)))
+       c.world().gather(mine.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)))
     for (const auto& entry : nlohmann::json::parse(text))
       out[entry[0].get<i64>()] = entry[1].get<std::string>();
   return out;

@@ -18,7 +18,4 @@ std::vector<std::string> predict(const Pipeline& pipeline, const ParamTree& para
                                  std::span<const Example> examples, i64 batch_size,
                                  const std::function<void(std::string_view piece)>& on_text = {});
 
-// Texts of all ranks of the group, in rank order, on every rank. Collective.
-std::vector<std::string> gather_texts(Group& g, const std::string& mine);
-
 }  // namespace redco

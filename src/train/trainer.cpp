@@ -1,13 +1,13 @@
 #include "train/trainer.h"
 
 #include <cmath>
-#include <csignal>
 #include <limits>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/progress.h"
+#include "base/signals.h"
 #include "base/timing.h"
 #include "base/words.h"
 #include "data/epoch_order.h"
@@ -17,6 +17,7 @@
 #include "train/interval.h"
 #include "train/metric_watch.h"
 #include "train/prefetch.h"
+#include "train/replica_check.h"
 #include "train/resume.h"
 #include "train/step_order.h"
 
@@ -24,8 +25,11 @@ namespace redco {
 
 namespace {
 
-volatile std::sig_atomic_t g_signal = 0;
-void on_signal(int s) { g_signal = s; }
+// Throws on all ranks where one was asked to end.
+void leave_if_asked() {
+  if (Context::current().world().any(end_requested() != 0))
+    throw Error(ExitCode::interrupted, "[eval] the evaluation was stopped by a signal");
+}
 
 // A micro-batch of the examples at(0), at(1), ...
 template <class At>
@@ -63,10 +67,14 @@ class Training {
 
   TrainResult run() {
     begin();
-    if (watch_.exhausted(state_)) {
-      stop_early();
+    if (result_.interrupted) {  // in an evaluation that an earlier signal had left
+      result_.steps = state_.step;
+      result_.evaluation_pending = true;
       return result_;
     }
+    // From here on there is something to save.
+    const DeferEnd deferred;
+    if (watch_.exhausted(state_)) stop_early();
     Interval interval(kernels::measure_gemm_ceiling(512, 768, 768, 3), job_.unit);
     std::optional<Progress> progress;
     if (first() && job_.progress) progress.emplace("train", total_, state_.step);
@@ -82,17 +90,19 @@ class Training {
       return StepOrder(*data_, static_cast<u64>(job_.train.seed), static_cast<u64>(epoch_),
                        job_.group_by_length, job_.global_batch_size);
     };
-    StepOrder order = order_of();
+    std::optional<StepOrder> order;
     bool signal = false;
     while (state_.step < total_ && !signal && !result_.stopped_early) {
       const StepPlan::Place place = plan_->place(state_.step);
       if (place.epoch != epoch_) {
         epoch_ = place.epoch;
         data_ = examples_of(epoch_, state_.step);
-        order = order_of();
+        order.reset();
       }
-      signal = one_step(order, place, interval);
-      const bool ends_epoch = place.step_in_epoch + 1 == plan_->steps_per_epoch();
+      if (!order) order = order_of();
+      signal = one_step(*order, place, interval);
+      if (job_.check_replicas_every > 0 && state_.step % job_.check_replicas_every == 0)
+        check_replicas(*job_.params, state_.step);
       const bool last = state_.step == total_;
       if (state_.step % job_.train.logging_steps == 0 || last || signal) {
         const Values values = interval.close(epochs(), notes());
@@ -102,16 +112,25 @@ class Training {
 
       // Evaluate, then save, so that the best are known when the checkpoint is made.
       std::vector<std::string> best;
-      const bool periodic = due(job_.eval.every_n_steps, job_.eval.every_n_epochs, ends_epoch);
-      if (eval_data_ && (periodic || last)) aside([&] { best = evaluate_now(periodic); });
-      if (!last && watch_.exhausted(state_)) stop_early();
-      if (due(job_.checkpoint.every_n_steps, job_.checkpoint.every_n_epochs, ends_epoch) || last || signal ||
+      if (evaluation_due()) {
+        if (signal) {
+          state_.pending_evaluation = true;
+        } else {
+          aside([&] { signal = !evaluate_now(&best); });
+        }
+      }
+      if (!signal && !last && watch_.exhausted(state_)) stop_early();
+      if (due(job_.checkpoint.every_n_steps, job_.checkpoint.every_n_epochs) || last || signal ||
           !best.empty() || result_.stopped_early)
         aside([&] { save(best); });
+      // A request that arrived during the evaluation or the save: no further step is made.
+      signal = signal || c_.world().any(end_requested() != 0);
     }
     if (progress) progress->finish(state_.step, fields());
     result_.steps = state_.step;
-    result_.interrupted = signal && state_.step < total_ && !result_.stopped_early;
+    result_.evaluation_pending = state_.pending_evaluation;
+    result_.interrupted =
+        state_.pending_evaluation || (signal && state_.step < total_ && !result_.stopped_early);
     return result_;
   }
 
@@ -144,9 +163,11 @@ class Training {
       saved = resume_state(checkpoint, state_);
       go_on(checkpoint, *saved);
       const StepPlan was(saved->n_examples, job_.global_batch_size);
+      if (saved->pending_evaluation) make_pending_evaluation(checkpoint, was);
       epoch_ = was.place(state_.step).epoch;
       epoch_begin = state_.step - was.place(state_.step).step_in_epoch;
     }
+    if (result_.interrupted) return;
     data_ = examples_of(epoch_, epoch_begin);
     c_.random.step = 0;  // resumed or not: the same
     eval_data_ = in_pipeline("evaluation()", [&] { return job_.pipeline->evaluation(); });
@@ -154,15 +175,40 @@ class Training {
       throw UsageError(
           "[eval] checkpoint.save_best_by and train.early_stopping need an evaluation: set data.eval");
     if (saved) check_same_data(checkpoint, *saved, state_);
-    plan_.emplace(data_->size(), job_.global_batch_size);
+    open_run(checkpoint, StepPlan(data_->size(), job_.global_batch_size));
+    if (job_.eval.sanity_check && eval_data_ && state_.step == 0) watch_.check(evaluation(true).metrics);
+  }
+
+  // What steps and logs need: once, before the first of either.
+  void open_run(const std::string& checkpoint, const StepPlan& plan) {
+    plan_.emplace(plan);
     total_ = total_steps();
     schedule_ = make_schedule(job_.train, total_);
+    if (opened_) return;
+    opened_ = true;
     if (first()) {
-      if (saved) info("[checkpoint] going on from {} (step {} of {})", checkpoint, state_.step, total_);
+      if (!checkpoint.empty())
+        info("[checkpoint] resuming from {} (step {} of {})", checkpoint, state_.step, total_);
       log_ = std::make_unique<MetricsLog>(job_.workdir, state_.step);
     }
     c_.world().on_first([&] { set_workdir_back(job_.workdir, checkpoint, state_); });
-    if (job_.eval.sanity_check && eval_data_ && state_.step == 0) watch_.check(evaluation(true).metrics);
+  }
+
+  // The evaluation that a signal kept the checkpoint's step from, where the run that was not stopped made it:
+  // before the next epoch's source() is called.
+  void make_pending_evaluation(const std::string& checkpoint, const StepPlan& plan) {
+    const DeferEnd deferred;
+    open_run(checkpoint, plan);
+    epoch_ = plan.place(state_.step - 1).epoch;
+    eval_data_ = in_pipeline("evaluation()", [&] { return job_.pipeline->evaluation(); });
+    std::vector<std::string> best;
+    if (eval_data_ && !evaluate_now(&best)) {
+      result_.interrupted = true;
+    } else {
+      state_.pending_evaluation = false;
+      save(best);
+    }
+    plan_.reset();  // the examples decide it, see examples_of()
   }
 
   void go_on(const std::string& checkpoint, const TrainState& saved) {
@@ -174,6 +220,9 @@ class Training {
     state_.best = saved.best;
     state_.best_step = saved.best_step;
     state_.waiting = saved.waiting;
+    state_.pending_evaluation = saved.pending_evaluation;
+    state_.n_examples = saved.n_examples;
+    state_.data_fingerprint = saved.data_fingerprint;
     in_pipeline("restore()", [&] { job_.pipeline->restore(saved.pipeline_state); });
   }
 
@@ -189,9 +238,13 @@ class Training {
     return static_cast<double>(state_.step) / static_cast<double>(plan_->steps_per_epoch());
   }
 
-  bool due(const std::optional<i64>& steps, const std::optional<i64>& epochs, bool ends_epoch) const {
+  // After a step, with the epoch's number in epoch_.
+  bool due(const std::optional<i64>& steps, const std::optional<i64>& epochs) const {
+    const bool ends_epoch = state_.step % plan_->steps_per_epoch() == 0;
     return (steps && state_.step % *steps == 0) || (epochs && ends_epoch && (epoch_ + 1) % *epochs == 0);
   }
+  bool periodic_evaluation() const { return due(job_.eval.every_n_steps, job_.eval.every_n_epochs); }
+  bool evaluation_due() const { return eval_data_ && (periodic_evaluation() || state_.step == total_); }
 
   CheckpointContents contents() {
     return {.model = job_.pipeline->model,
@@ -247,7 +300,7 @@ class Training {
       batches.push_back(collate(*job_.pipeline, m));
     const double lr = schedule_.at(state_.step);
     const i64 flops = c_.ledger().flops();
-    const StepOutcome o = step_.run(batches, offsets, state_.step, place.epoch, lr, signal_received());
+    const StepOutcome o = step_.run(batches, offsets, state_.step, place.epoch, lr, end_requested() != 0);
     if (!o.finite) {
       const std::string what =
           fmt::format("[train] step {}: the loss or gradient is not finite (loss {}, gradient norm {})",
@@ -278,10 +331,17 @@ class Training {
                                  n_outputs(), little);
   }
 
-  // -> metrics that are the best so far.
-  std::vector<std::string> evaluate_now(bool periodic) {
+  // Adds the metrics that are the best so far to `best`. false: a signal stopped it, and it is pending.
+  bool evaluate_now(std::vector<std::string>* best) {
     const double begin = seconds();
-    const Evaluation e = evaluation(false);
+    Evaluation e;
+    try {
+      e = evaluation(false);
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::interrupted) throw;
+      state_.pending_evaluation = true;
+      return false;
+    }
     result_.evaluation = e.metrics;
     c_.world().on_first([&] {
       Values v = {{"epoch", epochs()}};
@@ -295,7 +355,8 @@ class Training {
       info("step {} evaluation:{}  ({})", state_.step, text, human_duration(seconds() - begin));
       keep(e.outputs);
     });
-    return watch_.see(e.metrics, periodic, state_);
+    *best = watch_.see(e.metrics, periodic_evaluation(), state_);
+    return true;
   }
 
   // First rank only.
@@ -323,6 +384,7 @@ class Training {
     if (!is_json(state_.pipeline_state))
       throw UsageError("[pipeline] state() gave no JSON: {}", excerpt(state_.pipeline_state));
     save_checkpoint(folder_, contents(), state_, best, job_.checkpoint.keep_last);
+    result_.saved = true;
     if (first()) debug("saved {} in {}", ckpt::step_name(state_.step), human_duration(seconds() - begin));
   }
 
@@ -334,6 +396,7 @@ class Training {
   Prefetcher prefetcher_;
   std::optional<StepPlan> plan_;
   i64 total_ = 0, epoch_ = 0;
+  bool opened_ = false;
   Schedule schedule_;
   TrainState state_;
   TrainResult result_;
@@ -343,13 +406,6 @@ class Training {
 
 }  // namespace
 
-void install_signal_handlers() {
-  struct sigaction a {};
-  a.sa_handler = on_signal;
-  for (int s : {SIGTERM, SIGUSR1, SIGINT}) sigaction(s, &a, nullptr);
-}
-bool signal_received() { return g_signal != 0; }
-
 std::map<std::string, double> evaluate(Pipeline& pipeline, const ParamTree& params, const Dataset& data,
                                        i64 per_device, i64 max_batches) {
   if (!in_pipeline("evaluates_loss()", [&] { return pipeline.evaluates_loss(); })) return {};
@@ -358,6 +414,7 @@ std::map<std::string, double> evaluate(Pipeline& pipeline, const ParamTree& para
   const size_t n = max_batches >= 0 ? std::min<size_t>(parts.size(), max_batches) : parts.size();
   const auto means = mean_terms(pipeline, params, [&](Batch* b) {
     if (i == n) return false;
+    leave_if_asked();
     *b = collate(pipeline,
                  read_examples(data, request_rows(parts[i].rows, [&](i64 r) { return parts[i].first + r; })));
     ++i;
@@ -374,6 +431,7 @@ Evaluation evaluate_with_outputs(Pipeline& pipeline, const ParamTree& params, co
   if (n_outputs == 0 && !in_pipeline("measures_outputs()", [&] { return pipeline.measures_outputs(); }))
     return e;
   e.outputs = make_outputs(pipeline, params, data, per_device, n_outputs, most);
+  leave_if_asked();  // the answers may have been cut short
   e.metrics.insert(e.outputs.metrics.begin(), e.outputs.metrics.end());
   return e;
 }

@@ -26,6 +26,7 @@ struct TrainJob {
   std::string generation_config;  // saved with each checkpoint
   std::string chat_template;      // the same, where the data have another than the tokenizer
   std::string adapter_config;     // adapters are trained: what CheckpointContents wants of it
+  i64 check_replicas_every = 0;   // steps between two checks that replicas are equal; 0: none
   i64 threads_per_rank = 1;
   std::string isa;
   bool progress = true;
@@ -36,18 +37,18 @@ struct TrainResult {
   double last_loss = NAN;                    // NaN where no step was left to make
   std::map<std::string, double> evaluation;  // the last one's metrics; empty without evaluation data
   bool interrupted = false;                  // a signal asked for a save and an end
+  bool saved = false;                        // ... and a checkpoint was saved since the run began
+  bool evaluation_pending = false;           // ... and the last step's evaluation is still to be made
   bool stopped_early = false;                // train.early_stopping did
 };
 
+// A request to end (base/signals.h) is voted on at each step's end, and polled between the batches of
+// evaluations; it saves and ends. An evaluation that is due or running then is left to the resumed run.
 // Collective. Throws Error(non_finite) where a loss or gradient isn't finite and the policy says stop.
 TrainResult train(const TrainJob& job);
 
-// SIGTERM and SIGUSR1 (and SIGINT) set a flag that training votes on at each step's end. Idempotent.
-void install_signal_handlers();
-bool signal_received();
-
 // Metrics over all of `data`, exactly: no row is dropped or counted twice. None where the pipeline evaluates
-// no loss.
+// no loss. Throws Error(interrupted) on all ranks where one was asked to end.
 std::map<std::string, double> evaluate(Pipeline& pipeline, const ParamTree& params, const Dataset& data,
                                        i64 per_device_batch_size, i64 max_batches = -1);
 

@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "text/base64.h"
+#include "base/base64.h"
 #include "text/support_text.h"
 
 namespace redco {

@@ -6,8 +6,8 @@
 #include <sstream>
 #include <string>
 
+#include "base/base64.h"
 #include "base/error.h"
-#include "text/base64.h"
 #include "text/tokenizer.h"
 
 namespace redco::test {

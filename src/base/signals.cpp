@@ -1,0 +1,177 @@
+#include "base/signals.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+#include "base/error.h"
+#include "base/temporaries.h"
+
+namespace redco {
+
+namespace {
+
+constexpr std::array<int, 4> kSignals{SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+// `timeout` and some batch systems signal a process and its group: that is one request.
+constexpr auto kSameRequest = std::chrono::milliseconds(500);
+
+// The write end of the pipe to the thread; all that a handler may touch.
+std::atomic<int> pipe_in{-1};
+std::atomic<int> first_signal{0};
+
+// Guards what decides how a request ends. Never destroyed: the thread outlives static objects.
+struct State {
+  std::mutex mutex;
+  int deferred = 0;  // DeferEnds alive
+  std::string note = "nothing had to be saved";
+  std::function<void(const std::string&)> print;
+  std::chrono::steady_clock::time_point first_at;
+};
+State& state() {
+  static auto* s = new State;
+  return *s;
+}
+
+extern "C" void redco_catch_signal(int number) {
+  const int before = errno;
+  const char byte = static_cast<char>(number);
+  const int fd = pipe_in.load();
+  if (fd >= 0 && ::write(fd, &byte, 1) < 0) {  // a full pipe holds enough requests
+  }
+  errno = before;
+}
+
+void write_stderr(const std::string& text) {
+  std::string_view left = text;
+  while (!left.empty()) {
+    const ssize_t n = ::write(2, left.data(), left.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return;
+    left.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+[[noreturn]] void end_now(int signal) {
+  std::string note;
+  {
+    std::lock_guard lock(state().mutex);
+    note = state().note;
+  }
+  end_process(static_cast<int>(ExitCode::interrupted),
+              fmt::format("stopped by {}; {}", signal_text(signal), note));
+}
+
+void answer(int signal) {
+  State& s = state();
+  const auto now = std::chrono::steady_clock::now();
+  {
+    std::lock_guard lock(s.mutex);
+    if (first_signal == 0) {
+      s.first_at = now;
+      first_signal = signal;
+      if (s.deferred > 0) return;
+    } else {
+      if (now - s.first_at < kSameRequest) return;
+      if (s.deferred > 0) s.note = "this was the second request: the process ends without saving";
+    }
+  }
+  end_now(signal);
+}
+
+[[noreturn]] void listen(int fd) {
+  while (true) {
+    char number = 0;
+    const ssize_t n = ::read(fd, &number, 1);
+    if (n == 1) answer(number);
+    if (n < 0 && errno != EINTR) std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+}
+
+void change_mask(int how) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int s : kSignals) sigaddset(&set, s);
+  pthread_sigmask(how, &set, nullptr);
+}
+
+}  // namespace
+
+void catch_signals() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    int fds[2];
+    if (::pipe2(fds, O_CLOEXEC) != 0) throw IoError("pipe: {}", std::strerror(errno));
+    ::fcntl(fds[1], F_SETFL, O_NONBLOCK);
+    pipe_in = fds[1];
+    state();
+    // The thread takes no signals itself.
+    change_mask(SIG_BLOCK);
+    std::thread([fd = fds[0]] { listen(fd); }).detach();
+    struct sigaction act {};
+    act.sa_handler = redco_catch_signal;
+    act.sa_flags = SA_RESTART;
+    sigemptyset(&act.sa_mask);
+    for (const int s : kSignals) {
+      struct sigaction before {};
+      sigaction(s, nullptr, &before);
+      if (before.sa_handler != SIG_IGN) sigaction(s, &act, nullptr);
+    }
+    change_mask(SIG_UNBLOCK);
+  });
+}
+
+void hold_signals() { change_mask(SIG_BLOCK); }
+
+void request_end(int signal) { answer(signal); }
+
+int end_requested() { return first_signal; }
+
+std::string signal_text(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name ? std::string("SIG") + name : fmt::format("signal {}", signal);
+}
+
+DeferEnd::DeferEnd() {
+  std::lock_guard lock(state().mutex);
+  ++state().deferred;
+}
+
+DeferEnd::~DeferEnd() {
+  std::lock_guard lock(state().mutex);
+  --state().deferred;
+}
+
+void set_end_note(std::string note) {
+  std::lock_guard lock(state().mutex);
+  state().note = std::move(note);
+}
+
+void set_end_printer(std::function<void(const std::string&)> print) {
+  std::lock_guard lock(state().mutex);
+  state().print = std::move(print);
+}
+
+void end_process(int code, const std::string& message) {
+  std::function<void(const std::string&)> print;
+  {
+    std::lock_guard lock(state().mutex);
+    print = state().print;
+  }
+  if (print) {
+    print(message);
+  } else {
+    write_stderr("redco: " + message + "\n");
+  }
+  remove_temporaries();
+  std::_Exit(code);
+}
+
+}  // namespace redco

@@ -1,0 +1,62 @@
+#include "train/replica_check.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "comm/group.h"
+#include "tensor/context.h"
+
+namespace redco {
+
+namespace {
+
+// The members of a group whose text is not the one that most have: "rank 1 (node2)"; "" where all are equal.
+// texts: "CHECKSUM RANK (HOST)".
+std::string odd_ones(const std::vector<std::string>& texts) {
+  const auto checksum = [](const std::string& t) { return t.substr(0, t.find(' ')); };
+  std::map<std::string, int> votes;
+  for (const std::string& t : texts) ++votes[checksum(t)];
+  if (votes.size() < 2) return "";
+  // Of equally many the first rank's counts as right; the message says that this is a guess.
+  std::string right = checksum(texts[0]);
+  for (const auto& [value, n] : votes)
+    if (n > votes[right]) right = value;
+  std::string out;
+  for (const std::string& t : texts)
+    if (checksum(t) != right) out += (out.empty() ? "" : ", ") + t.substr(t.find(' ') + 1);
+  return out;
+}
+
+}  // namespace
+
+void check_replicas(const ParamTree& params, i64 step) {
+  Context& c = Context::current();
+  Hasher everything, replicated;
+  for (const Tensor& t : params.values()) {
+    if (t.local_bytes() == 0) continue;
+    everything.update(t.raw(), static_cast<std::size_t>(t.local_bytes()));
+    if (t.layout()[Axis::mp].is_replicated())
+      replicated.update(t.raw(), static_cast<std::size_t>(t.local_bytes()));
+  }
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  const std::string me = fmt::format(" rank {} ({})", c.rank(), host.data());
+  std::string odd = odd_ones(c.group(Axis::dp).gather(hex64(everything.digest64()) + me));
+  if (odd.empty()) odd = odd_ones(c.group(Axis::mp).gather(hex64(replicated.digest64()) + me));
+  c.world().together([&] {
+    if (!odd.empty())
+      throw Error(
+          ExitCode::rank_failed,
+          fmt::format("[train] step {}: the replicas no longer hold the same parameters; {} differ{} from "
+                      "the others. Check that host's memory and libraries (`redco env`), and resume from "
+                      "a checkpoint before this step with checkpoint.resume=PATH",
+                      step, odd, odd.find(',') == odd.npos ? "s" : ""));
+  });
+}
+
+}  // namespace redco
