@@ -1,6 +1,6 @@
-// Errors. Users get exceptions with an exit code; bugs get REDCO_CHECK.
+// Errors. An Error has an exit code and a message for the user. REDCO_CHECK reports a bug in redco.
 //
-// Every message says where, what came, what was expected and what to do, e.g.
+// Every message says where the error is, what was found, what was expected and what to do, e.g.
 //   [mesh] n_ranks=6 is no multiple of n_model_shards=4 (job.yaml:12:13); use 4, 8 or 12
 #pragma once
 
@@ -15,18 +15,18 @@ namespace redco {
 // The process exit codes; docs/exit_codes.md explains each.
 enum class ExitCode : int {
   ok = 0,
-  check_failed = 1,  // a check said no: `verify`, `score`
-  usage = 2,         // command line or job YAML, including a path that doesn't exist
-  contents = 3,      // contents of a data, model or checkpoint file
-  doesnt_fit = 4,    // memory: `plan --require-fit`, or a training that would not fit
-  rank_failed = 5,   // a rank died, or hangs
-  non_finite = 6,    // loss or gradient is not finite and the policy says stop
-  io = 7,            // writing failed (disk full, read-only)
-  interrupted = 8,   // a signal asked for a save and an end; the job can be resumed
+  check_failed = 1,  // a check found a difference: `verify`, `score`
+  usage = 2,         // command line or job file, including a path that doesn't exist
+  contents = 3,      // the contents of a data, model or checkpoint file are wrong
+  doesnt_fit = 4,    // not enough memory: `plan --require-fit`, or a run
+  rank_failed = 5,   // a rank died or doesn't respond
+  non_finite = 6,    // loss or gradient is not finite, and train.on_non_finite is stop
+  io = 7,            // reading or writing failed (disk full, read-only)
+  interrupted = 8,   // a signal stopped the run after a checkpoint; the job can resume
   bug = 70,          // an internal check failed
 };
 
-// Base of everything redco throws on purpose. what() is the whole message for the user.
+// Base class of all errors that redco throws. what() is the whole message for the user.
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
@@ -36,7 +36,7 @@ class Error : public std::runtime_error {
   ExitCode code_;
 };
 
-// Command line, YAML, mesh: exit code 2.
+// The command line, the job file or the mesh is wrong: exit code 2.
 class UsageError : public Error {
  public:
   template <class... A>
@@ -44,7 +44,7 @@ class UsageError : public Error {
       : Error(ExitCode::usage, fmt::format(f, std::forward<A>(a)...)) {}
 };
 
-// What a file holds is wrong: exit code 3. Names the file.
+// The contents of a file are wrong: exit code 3. The message names the file.
 class ContentsError : public Error {
  public:
   template <class... A>
@@ -52,7 +52,7 @@ class ContentsError : public Error {
       : Error(ExitCode::contents, fmt::format(f, std::forward<A>(a)...)) {}
 };
 
-// Reading or writing failed at the system's level: exit code 7.
+// The system failed to read or write: exit code 7.
 class IoError : public Error {
  public:
   template <class... A>
