@@ -16,6 +16,18 @@ std::string NumberRange::words() const {
   return s;
 }
 
+const char* to_text(OnResume x) {
+  return x == OnResume::error ? "error" : x == OnResume::note ? "note" : "free";
+}
+
+Setting& Setting::on_resume(OnResume x, std::string remark) {
+  when_resumed = x;
+  resume_remark = std::move(remark);
+  for (Setting& f : fields)
+    if (!f.when_resumed) f.on_resume(x);
+  return *this;
+}
+
 std::string Setting::expected() const {
   const char* many[] = {"booleans", "integers", "numbers", "texts"};
   const char* one[] = {"true or false", "an integer", "a number", "a text"};

@@ -6,9 +6,11 @@
 //     std::string schedule = "linear";
 //     std::optional<i64> max_steps;                  // optional: `~` in YAML
 //     void visit(SettingsVisitor& v) {
-//       v.field("learning_rate", learning_rate, "peak learning rate").above(0);
-//       v.field("schedule", schedule, "shape of the rate after warm-up").one_of({"linear", "cosine"});
-//       v.field("max_steps", max_steps, "stop after this many steps").at_least(1);
+//       v.field("learning_rate", learning_rate, "peak learning rate").above(0).on_resume(OnResume::note);
+//       v.field("schedule", schedule, "shape of the rate after warm-up")
+//           .one_of({"linear", "cosine"})
+//           .on_resume(OnResume::note);
+//       v.field("max_steps", max_steps, "stop after this many steps").at_least(1).on_resume(OnResume::note);
 //     }
 //   };
 //
@@ -51,6 +53,14 @@ struct NumberRange {
   std::string words() const;  // " >= 1", " > 0 and <= 1", "" where unlimited
 };
 
+// What it means for a run that resumes from a checkpoint if a setting's value is another than before.
+enum class OnResume : std::uint8_t {
+  error,  // the run can't continue as one run: the changed value is refused
+  note,   // the run continues; it says which value changed
+  free,   // the run continues: the setting doesn't change what is trained
+};
+const char* to_text(OnResume x);  // "error", "note", "free"
+
 // A declared setting, bound to the struct member that holds its value; valid while that struct lives.
 struct Setting {
   enum class Kind { boolean, integer, real, text, section, items, rest };
@@ -67,6 +77,10 @@ struct Setting {
   std::string form;                  // what a text looks like, where "a text" says too little
   NumberRange limits;                // of a number, or of each number of a list
   std::vector<std::string> choices;  // the allowed texts; empty: any
+
+  std::optional<OnResume> when_resumed;  // none: not declared
+  std::string resume_remark;             // what a message about the changed value adds
+  std::string noted_part;                // rest: a key with this text in its name is OnResume::note
 
   // Scalars and lists: the current value (exactly one unless `list`), and its replacement. set() takes values
   // that were checked against the fields above.
@@ -95,6 +109,11 @@ struct Setting {
   Setting& looks_like(std::string words) { return is_path = true, form = std::move(words), *this; }
   Setting& null_means(std::string word) { return null_word = std::move(word), *this; }
   Setting& one_or_more() { return single_is_list = true, *this; }
+  // What a change means for a run that resumes. Of a section or items: for all fields in it that declare
+  // nothing themselves.
+  Setting& on_resume(OnResume x, std::string remark = "");
+  // Of rest(): keys with `part` in their name ("drop": attn_pdrop, dropout_rate) are OnResume::note.
+  Setting& noted_if_named(std::string part) { return noted_part = std::move(part), *this; }
 
   // "an integer >= 1", "one of linear, cosine", "a list of texts or ~": for messages and documentation.
   std::string expected() const;
@@ -183,10 +202,12 @@ class SettingsVisitor {
   }
 
   template <class T>
-  void section(std::string name, T& x, std::string help) {
+  Setting& section(std::string name, T& x, std::string help) {
     SettingsVisitor inner;
     x.visit(inner);
-    add(std::move(name), std::move(help), Setting::Kind::section).fields = std::move(inner.settings_);
+    Setting& s = add(std::move(name), std::move(help), Setting::Kind::section);
+    s.fields = std::move(inner.settings_);
+    return s;
   }
 
   template <class T>
@@ -208,8 +229,10 @@ class SettingsVisitor {
   }
 
   // All keys beside the declared ones, as JSON text, for somebody else to judge.
-  void rest(std::map<std::string, std::string>& x, std::string help) {
-    add("", std::move(help), Setting::Kind::rest).others = &x;
+  Setting& rest(std::map<std::string, std::string>& x, std::string help) {
+    Setting& s = add("", std::move(help), Setting::Kind::rest);
+    s.others = &x;
+    return s;
   }
 
   std::vector<Setting> take() { return std::move(settings_); }

@@ -31,33 +31,36 @@ std::string describe(const YamlNode& n) {
   return std::holds_alternative<bool>(v) ? n.text : "the number " + excerpt(n.text);
 }
 
+const Setting* declared(const std::vector<Setting>& settings, const std::string& key) {
+  for (const Setting& s : settings)
+    if (s.kind != Kind::rest && s.name == key) return &s;
+  return nullptr;
+}
+
 class Binder {
  public:
   Binder(const std::vector<Setting>& all, Origins* origins) : keys_(setting_keys(all)), origins_(origins) {}
 
   void bind(const std::vector<Setting>& settings, YamlNode& map, const std::string& prefix) {
-    std::vector<std::string> seen;
+    for (YamlNode::Entry& e : map.map) entry(settings, e, prefix);
+    for (const Setting& s : settings)
+      if (s.needed && !map.find(s.name))
+        problem(map.place, "{}{} is missing: {}", prefix, s.name, s.expected());
+  }
+
+  // One key of the map.
+  void entry(const std::vector<Setting>& settings, YamlNode::Entry& e, const std::string& prefix) {
+    const std::string key = prefix + e.key;
     const auto rest =
         std::find_if(settings.begin(), settings.end(), [](const Setting& s) { return s.kind == Kind::rest; });
-    for (YamlNode::Entry& e : map.map) {
-      const auto s = std::find_if(settings.begin(), settings.end(),
-                                  [&](const Setting& x) { return x.kind != Kind::rest && x.name == e.key; });
-      const std::string key = prefix + e.key;
-      if (s != settings.end()) {
-        seen.push_back(e.key);
-        value(*s, e, key);
-      } else if (rest != settings.end() && !is_typo(settings, e.key)) {
-        other(*rest, e, key);
-      } else {
-        // Suggestions cost time, and nobody reads the eleventh.
-        problem(e.place, "unknown key {}{}", excerpt(key),
-                problems_.size() < kMaxProblems ? suggestion(settings, e.key, prefix) : "");
-      }
-    }
-    for (const Setting& s : settings) {
-      if (s.needed && std::find(seen.begin(), seen.end(), s.name) == seen.end()) {
-        problem(map.place, "{}{} is missing: {}", prefix, s.name, s.expected());
-      }
+    if (const Setting* s = declared(settings, e.key)) {
+      value(*s, e, key);
+    } else if (rest != settings.end() && !is_typo(settings, e.key)) {
+      other(*rest, e, key);
+    } else {
+      // Suggestions cost time, and nobody reads the eleventh.
+      problem(e.place, "unknown key {}{}", excerpt(key),
+              problems_.size() < kMaxProblems ? suggestion(settings, e.key, prefix) : "");
     }
   }
 
@@ -258,6 +261,25 @@ void keep(const std::vector<Setting>& settings, std::vector<std::function<void()
   }
 }
 
+// Binds the entries that can be bound; adds the keys of all others to `unknown`.
+void bind_known(const std::vector<Setting>& settings, YamlNode& map, const std::string& prefix,
+                std::vector<std::string>& unknown) {
+  for (YamlNode::Entry& e : map.map) {
+    const Setting* s = declared(settings, e.key);
+    if (s && s->kind == Kind::section && e.value.kind == YamlNode::Kind::map) {
+      bind_known(s->fields, e.value, prefix + e.key + ".", unknown);
+      continue;
+    }
+    std::vector<std::function<void()>> back;
+    keep(settings, back);
+    Binder binder(settings, nullptr);
+    binder.entry(settings, e, prefix);
+    if (binder.problems().empty()) continue;
+    for (const auto& restore : back) restore();
+    unknown.push_back(prefix + e.key);
+  }
+}
+
 // "train.seed=1" as the tree {train: {seed: 1}}.
 YamlNode parse_override(const std::string& text) {
   const std::string source = fmt::format("override {}", quote(text));
@@ -306,6 +328,17 @@ std::vector<YamlText> read_yaml_files(const std::vector<std::string>& paths) {
   std::vector<YamlText> texts;
   for (const std::string& p : paths) texts.push_back({p, read_yaml_file(p)});
   return texts;
+}
+
+std::vector<std::string> load_known_settings(const std::vector<Setting>& settings, const YamlText& text) {
+  YamlNode n = parse_yaml(text.text, text.name);
+  std::vector<std::string> unknown;
+  if (n.kind == YamlNode::Kind::map) {
+    bind_known(settings, n, "", unknown);
+  } else if (n.kind != YamlNode::Kind::null) {
+    throw UsageError("{}: expected `key: value` lines, got {}", n.place.words(), describe(n));
+  }
+  return unknown;
 }
 
 Origins load_settings(const std::vector<Setting>& settings, const std::vector<YamlText>& texts,

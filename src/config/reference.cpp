@@ -30,6 +30,15 @@ Json to_json(const SettingValue& v) {
       v);
 }
 
+// "error", "note", "free", with what goes with it; "" where nothing is declared.
+std::string resume_words(const Setting& s) {
+  if (!s.when_resumed) return "";
+  std::string out = to_text(*s.when_resumed);
+  if (!s.noted_part.empty()) out += fmt::format("; note for keys with `{}` in their name", s.noted_part);
+  if (!s.resume_remark.empty()) out += "; " + s.resume_remark;
+  return out;
+}
+
 // One scalar, without help and default.
 Json scalar_schema(const Setting& s, bool nullable) {
   const char* types[] = {"boolean", "integer", "number", "string"};
@@ -81,6 +90,8 @@ Json schema_of(const Setting& s) {
     j["default"] = word && std::holds_alternative<std::monostate>(v) ? Json(s.null_word) : to_json(v);
   }
   j["description"] = s.help;
+  if (const std::string resume = resume_words(s); !resume.empty() && s.kind != Kind::section)
+    j["description"] = s.help + "; on resume: " + resume;
   return j;
 }
 
@@ -91,7 +102,9 @@ Json object_schema(const std::vector<Setting>& settings) {
   j["additionalProperties"] = false;
   for (const Setting& s : settings) {
     if (s.kind == Kind::rest) {
-      j["additionalProperties"] = Json{{"description", s.help}};
+      const std::string resume = resume_words(s);
+      j["additionalProperties"] =
+          Json{{"description", resume.empty() ? s.help : s.help + "; on resume: " + resume}};
     } else {
       j["properties"][s.name] = schema_of(s);
       if (s.needed) needed.push_back(s.name);
@@ -118,15 +131,15 @@ void markdown(const std::vector<Setting>& settings, const std::string& prefix, s
   bool any = false;
   for (const Setting& s : settings) {
     if (!is_leaf(s)) continue;
-    if (!any) out += "| key | value | default | meaning |\n|---|---|---|---|\n";
+    if (!any) out += "| key | value | default | on resume | meaning |\n|---|---|---|---|---|\n";
     any = true;
     if (s.kind == Kind::rest) {
-      out += fmt::format("| any other key | any value | | {} |\n", cell(s.help));
+      out += fmt::format("| any other key | any value | | {} | {} |\n", cell(resume_words(s)), cell(s.help));
       continue;
     }
     const std::string def = default_of(s);
-    out += fmt::format("| `{}` | {} | {} | {} |\n", s.name, cell(s.expected()),
-                       def.empty() ? "" : "`" + cell(def) + "`", cell(s.help));
+    out += fmt::format("| `{}` | {} | {} | {} | {} |\n", s.name, cell(s.expected()),
+                       def.empty() ? "" : "`" + cell(def) + "`", cell(resume_words(s)), cell(s.help));
   }
   if (any) out += "\n";
   for (const Setting& s : settings) {
@@ -141,18 +154,22 @@ void markdown(const std::vector<Setting>& settings, const std::string& prefix, s
 
 void help(const std::vector<Setting>& settings, const std::string& prefix, const std::string& wanted,
           std::string& out) {
+  const auto resume = [](const Setting& s) {
+    const std::string words = resume_words(s);
+    return words.empty() ? "" : "; on resume: " + words;
+  };
   for (const Setting& s : settings) {
     const std::string key = prefix + s.name;
     const bool inside = wanted.empty() || key == wanted || key.rfind(wanted + ".", 0) == 0 ||
                         key.rfind(wanted + "[", 0) == 0 || (s.kind == Kind::rest && key == wanted + ".");
     if (s.kind == Kind::rest) {
-      if (inside) out += fmt::format("  {}KEY\n      {}\n", prefix, s.help);
+      if (inside) out += fmt::format("  {}KEY\n      {}{}\n", prefix, s.help, resume(s));
       continue;
     }
     if (inside && is_leaf(s)) {
       const std::string def = default_of(s);
-      out += fmt::format("  {}\n      {}; {}{}\n", key, s.help, s.expected(),
-                         def.empty() ? "" : "; default " + def);
+      out += fmt::format("  {}\n      {}; {}{}{}\n", key, s.help, s.expected(),
+                         def.empty() ? "" : "; default " + def, resume(s));
     }
     if (s.kind == Kind::section && inside)
       out += fmt::format("{}{}: {}\n", out.empty() ? "" : "\n", key, s.help);

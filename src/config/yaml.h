@@ -22,6 +22,11 @@ struct YamlText {
 Origins load_settings(const std::vector<Setting>& settings, const std::vector<YamlText>& texts,
                       const std::vector<std::string>& overrides);
 
+// The same for a text that another version of redco may have written: a key that isn't declared, or whose
+// value isn't allowed now, is left out. Returns these keys ("train.old_key"). Throws UsageError where the
+// text is no map in YAML.
+std::vector<std::string> load_known_settings(const std::vector<Setting>& settings, const YamlText& text);
+
 // Reads the files (UsageError if one is missing, a folder, unreadable or over 1 MiB).
 std::vector<YamlText> read_yaml_files(const std::vector<std::string>& paths);
 

@@ -26,7 +26,9 @@ struct ExampleFields {
     v.field("prompt", prompt, "key of what is given to the model; ~: no line has one").looks_like("a key");
     v.field("completion", completion, "key of what the model is to answer").looks_like("a key");
     v.field("messages", messages, "key of a conversation; ~: no line has one").looks_like("a key");
-    v.field("id", id, "key of a line's name, which predictions repeat").looks_like("a key");
+    v.field("id", id, "key of a line's name, which predictions repeat")
+        .looks_like("a key")
+        .on_resume(OnResume::free);
     const char* column = "a key or column";
     v.field("source", source,
             "pipeline seq2seq: key or column of what is read; a.b is key b of the object under key a; of tsv "
@@ -73,64 +75,82 @@ struct DataSettings {
             "reverse, sort (seq2seq); shapes (captioning); reviews, statements, glyphs (classification); "
             "shopping, ages, function (regression); glyphs, sinusoid (maml)")
         .path()
-        .one_or_more();
+        .one_or_more()
+        .on_resume(OnResume::note, "the run checks that the contents are the same");
     v.field("eval", eval,
             "evaluation files; [] is no evaluation; builtin ones are others than those trained on")
         .path()
-        .one_or_more();
+        .one_or_more()
+        .on_resume(OnResume::free);
     v.field(
          "format", format,
          "text is plain UTF-8 text; jsonl is one object a line: {\"text\"}, {\"prompt\", \"completion\"} or "
          "{\"messages\"}, or what fields name; tsv and csv are tables; parallel is pairs of files, a line of "
          "one for each line of the other; ~ is what all files' names end in (.jsonl, .ndjson, .tsv, .csv, or "
          "so with .gz), else text")
-        .one_of({"text", "jsonl", "tsv", "csv", "parallel"});
+        .one_of({"text", "jsonl", "tsv", "csv", "parallel"})
+        .on_resume(OnResume::error);
     v.field("documents", documents,
             "what one document of a text file is; behind each comes the tokenizer's end token")
-        .one_of({"file", "line", "paragraph"});
+        .one_of({"file", "line", "paragraph"})
+        .on_resume(OnResume::error);
     v.field("max_length", max_length, "tokens of a row; ~ is the model's maximum")
         .at_least(1)
-        .at_most(1 << 24);
+        .at_most(1 << 24)
+        .on_resume(OnResume::error);
     v.field(
-        "packing", packing,
-        "text: windows of max_length tokens, across lines (always); jsonl: several whole examples in a row "
-        "of training, else one");
+         "packing", packing,
+         "text: windows of max_length tokens, across lines (always); jsonl: several whole examples in a row "
+         "of training, else one")
+        .on_resume(OnResume::error);
     v.field("attention_across", attention_across,
-            "whether a token sees the samples before its own in its row; ~: in text, not in packed examples");
+            "whether a token sees the samples before its own in its row; ~: in text, not in packed examples")
+        .on_resume(OnResume::error);
     v.field(
          "too_long", too_long,
          "examples of more than max_length tokens: split makes several of one, truncate leaves out the end, "
          "skip the example; ~ is split for texts, truncate for others")
-        .one_of({"split", "truncate", "skip", "error"});
+        .one_of({"split", "truncate", "skip", "error"})
+        .on_resume(OnResume::error);
     v.field("max_source_length", max_source_length,
             "pipeline seq2seq: most tokens of what is read, special ones included; the end of longer ones is "
             "left out. ~ is max_length")
         .at_least(1)
-        .at_most(1 << 24);
+        .at_most(1 << 24)
+        .on_resume(OnResume::error);
     v.field("max_target_length", max_target_length, "pipeline seq2seq: the same of what is to be written")
         .at_least(1)
-        .at_most(1 << 24);
+        .at_most(1 << 24)
+        .on_resume(OnResume::error);
     v.field("source_prefix", source_prefix,
-            "pipeline seq2seq: stands before every source, as \"translate English to German: \" for T5");
+            "pipeline seq2seq: stands before every source, as \"translate English to German: \" for T5")
+        .on_resume(OnResume::error);
     v.field("header", header,
-            "whether the first line of a table names its columns; ~: unless fields give their numbers");
+            "whether the first line of a table names its columns; ~: unless fields give their numbers")
+        .on_resume(OnResume::error);
     v.field("group_by_length", group_by_length,
             "batches of training examples of about one length, which need less padding: each is drawn from "
-            "64 batches' examples, sorted");
-    v.field("skip_bad", skip_bad, "count, report and pass over bad lines; false stops at the first");
+            "64 batches' examples, sorted")
+        .on_resume(OnResume::error);
+    v.field("skip_bad", skip_bad, "count, report and pass over bad lines; false stops at the first")
+        .on_resume(OnResume::free);
     v.field("chat_template", chat_template,
             "file of a chat template (Jinja), or builtin:chat; ~ is the model's own")
-        .path();
+        .path()
+        .on_resume(OnResume::error);
     v.field("label_names", label_names,
             "pipeline classification: the classes in the order of their numbers; [] is the model's "
-            "(id2label), else those of the training data, sorted");
+            "(id2label), else those of the training data, sorted")
+        .on_resume(OnResume::error);
     v.field("images", images,
             "folder or .zip that the images are in which lines name; ~ is the folder of the lines' file")
-        .path();
+        .path()
+        .on_resume(OnResume::note);
     v.field("resize_images", resize_images,
             "whether images become the size that the model reads; ~ is what preprocessor_config.json beside "
-            "the model's weights says: without one, another size is an error");
-    v.section("fields", fields, "The names of a jsonl line's keys");
+            "the model's weights says: without one, another size is an error")
+        .on_resume(OnResume::error);
+    v.section("fields", fields, "The names of a jsonl line's keys").on_resume(OnResume::error);
   }
 
   // `format`, or what the names of all of these files say; "text" where they say nothing.

@@ -14,21 +14,27 @@ void JobConfig::visit(SettingsVisitor& v) {
   v.field("pipeline", pipeline,
           "what is done: a built-in algorithm, such as lm or seq2seq, or one of your own, built as a shared "
           "object")
-      .looks_like("a built-in pipeline's name or a path");
-  v.section("model", model, "The model: path, preset or arch says which");
+      .looks_like("a built-in pipeline's name or a path")
+      .on_resume(OnResume::error);
+  v.section("model", model, "The model: path, preset or arch says which").on_resume(OnResume::error);
   v.section("data", data, "What is trained on and how it is cut into examples");
   v.section("parallel", parallel, "How many ranks, where they run, and what is sharded over them");
   v.section("train", train, "Optimizer, batch sizes and length of the training");
-  v.section("eval", eval, "When data.eval is evaluated; with neither every_n given, at the end");
+  v.section("eval", eval, "When data.eval is evaluated; with neither every_n given, at the end")
+      .on_resume(OnResume::free);
   v.section("checkpoint", checkpoint,
-            "When checkpoints are saved and kept; with neither every_n given, at the end");
-  v.section("predict", predict, "What is asked of the model, and how it answers");
+            "When checkpoints are saved and kept; with neither every_n given, at the end")
+      .on_resume(OnResume::free);
+  v.section("predict", predict, "What is asked of the model, and how it answers").on_resume(OnResume::free);
   v.section("maml", maml, "Tasks and adaptation of pipeline maml");
   v.section("rl", rl, "Environment and algorithm of pipeline rl");
-  v.section("settings", settings, "What a pipeline of the user's own asks for");
-  v.section("plan", plan, "The machines a plan is made for, where they are not this one");
-  v.section("fault", fault, "What happens when a rank fails");
-  v.field("workdir", workdir, "folder for checkpoints, metrics and logs of this run").path();
+  v.section("settings", settings, "What a pipeline of the user's own asks for").on_resume(OnResume::note);
+  v.section("plan", plan, "The machines a plan is made for, where they are not this one")
+      .on_resume(OnResume::free);
+  v.section("fault", fault, "What happens when a rank fails").on_resume(OnResume::free);
+  v.field("workdir", workdir, "folder for checkpoints, metrics and logs of this run")
+      .path()
+      .on_resume(OnResume::free);
 }
 
 std::string OwnSettings::json() const {
@@ -72,11 +78,14 @@ std::string job_schema() {
 std::string job_reference() {
   JobConfig fresh;
   return "# The job file\n\n"
-         "Generated from the settings that the code declares. A key that is not in these tables is an "
-         "error.\n"
+         "This page is generated from the settings that the code declares. A key that is not in these "
+         "tables is an error.\n"
          "`key=value` on the command line sets one, e.g. `train.seed=1`; the value is YAML. Paths are "
          "relative to\n"
-         "the folder that redco is started in.\n\n" +
+         "the folder that redco is started in.\n\n"
+         "`on resume` says what happens if a value differs when a run resumes from a checkpoint:\n"
+         "`error` refuses the job, `note` continues and names the old and the new value, `free` "
+         "continues.\n\n" +
          markdown_reference(settings_of(fresh));
 }
 

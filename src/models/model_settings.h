@@ -35,10 +35,12 @@ struct ModelSettings {
             "how text becomes ids: a tokenizer's file or folder, or an id as in path; ~ is that of "
             "model.path")
         .looks_like("`bytes` or a path");
-    v.field("ignore_config_keys", ignore_config_keys,
-            "keys of the model's config.json that redco may ignore");
+    v.field("ignore_config_keys", ignore_config_keys, "keys of the model's config.json that redco may ignore")
+        .on_resume(OnResume::free);
     v.rest(config,
-           "a key of the model's Hugging Face config, e.g. n_layer: 4; overrides the one in path or preset");
+           "a key of the model's Hugging Face config, e.g. n_layer: 4; overrides the one in path or preset")
+        .on_resume(OnResume::error)
+        .noted_if_named("drop");
   }
 };
 

@@ -36,27 +36,38 @@ struct ParallelSettings {
   void visit(SettingsVisitor& v) {
     v.field("n_model_shards", n_model_shards, "ranks that share one copy of the model")
         .at_least(1)
-        .at_most(1 << 20);
+        .at_most(1 << 20)
+        .on_resume(OnResume::note);
     v.field("n_ranks", n_ranks,
             "all ranks, a multiple of n_model_shards; ~ is the sum of the hosts' slots, the SLURM "
             "allocation, or else "
             "n_model_shards")
         .at_least(1)
-        .at_most(1 << 20);
-    v.field("hosts", hosts, "hosts to run on, as name or name:slots; [] is this machine").one_or_more();
-    v.field("hostfile", hostfile, "file with one host a line, as name, name:slots or `name slots=N`").path();
+        .at_most(1 << 20)
+        .on_resume(OnResume::note);
+    v.field("hosts", hosts, "hosts to run on, as name or name:slots; [] is this machine")
+        .one_or_more()
+        .on_resume(OnResume::free);
+    v.field("hostfile", hostfile, "file with one host a line, as name, name:slots or `name slots=N`")
+        .path()
+        .on_resume(OnResume::free);
     v.field("threads_per_rank", threads_per_rank,
             "threads of a rank; auto shares the least host's usable cores among its ranks")
         .at_least(1)
         .at_most(4096)
-        .null_means("auto");
+        .null_means("auto")
+        .on_resume(OnResume::note);
     v.field("shard_optimizer", shard_optimizer,
-            "share the optimizer's state among the replicas (planned only)");
+            "share the optimizer's state among the replicas (planned only)")
+        .on_resume(OnResume::free);
     v.field("shard_parameters", shard_parameters,
-            "share parameters and gradients among the replicas (planned only)");
-    v.items("sharding_rules", sharding_rules, "rules that go before the built-in ones; the first match wins");
+            "share parameters and gradients among the replicas (planned only)")
+        .on_resume(OnResume::free);
+    v.items("sharding_rules", sharding_rules, "rules that go before the built-in ones; the first match wins")
+        .on_resume(OnResume::note);
     v.field("strict", strict,
-            "redistributions that the standard rules would not have are errors, not warnings");
+            "redistributions that the standard rules would not have are errors, not warnings")
+        .on_resume(OnResume::free);
   }
 };
 

@@ -42,16 +42,24 @@ struct LoraSettings {
             "rank of the adapters; the model's own weights then stay as they are. ~ trains the weights "
             "themselves")
         .at_least(1)
-        .at_most(1 << 20);
-    v.field("alpha", alpha, "the adapters' product is scaled by alpha / rank; ~ is the rank").above(0);
-    v.field("dropout", dropout, "of what goes into the adapters, in training").at_least(0).below(1);
+        .at_most(1 << 20)
+        .on_resume(OnResume::error);
+    v.field("alpha", alpha, "the adapters' product is scaled by alpha / rank; ~ is the rank")
+        .above(0)
+        .on_resume(OnResume::error);
+    v.field("dropout", dropout, "of what goes into the adapters, in training")
+        .at_least(0)
+        .below(1)
+        .on_resume(OnResume::note);
     v.field("target_modules", target_modules,
             "linear layers that get an adapter: ends of their names, as c_attn or mlp.c_proj; regular "
             "expressions that match whole names; all-linear is every one but the output head")
-        .one_or_more();
-    v.field("use_rslora", use_rslora, "scale by alpha / sqrt(rank)");
+        .one_or_more()
+        .on_resume(OnResume::error);
+    v.field("use_rslora", use_rslora, "scale by alpha / sqrt(rank)").on_resume(OnResume::error);
     v.field("modules_to_save", modules_to_save,
-            "modules that are trained whole and saved with the adapters: ends of their names");
+            "modules that are trained whole and saved with the adapters: ends of their names")
+        .on_resume(OnResume::error);
   }
 };
 
@@ -82,53 +90,82 @@ struct TrainSettings {
     v.field("global_batch_size", global_batch_size,
             "rows of one optimizer step, all replicas together; ~ is per_device_batch_size on every replica")
         .at_least(1)
-        .at_most(most);
+        .at_most(most)
+        .on_resume(OnResume::error);
     v.field("per_device_batch_size", per_device_batch_size,
             "rows a replica computes at once; gradients are accumulated up to global_batch_size; ~ is all at "
             "once")
         .at_least(1)
-        .at_most(most);
+        .at_most(most)
+        .on_resume(OnResume::note);
     v.field("n_epochs", n_epochs, "passes over the training data; ~ is 1, or as many as max_steps needs")
-        .at_least(1);
-    v.field("max_steps", max_steps, "optimizer steps; with n_epochs, whichever ends first").at_least(1);
-    v.field("learning_rate", learning_rate, "highest learning rate").at_least(0);
+        .at_least(1)
+        .on_resume(OnResume::note);
+    v.field("max_steps", max_steps, "optimizer steps; with n_epochs, whichever ends first")
+        .at_least(1)
+        .on_resume(OnResume::note);
+    v.field("learning_rate", learning_rate, "highest learning rate").at_least(0).on_resume(OnResume::note);
     v.field("schedule", schedule,
             "the learning rate after warm-up: falls to 0 linearly or as a cosine, or stays")
-        .one_of({"linear", "cosine", "constant"});
+        .one_of({"linear", "cosine", "constant"})
+        .on_resume(OnResume::note);
     v.field("warmup_ratio", warmup_ratio, "share of the steps in which the learning rate rises from 0")
         .at_least(0)
-        .at_most(1);
+        .at_most(1)
+        .on_resume(OnResume::note);
     v.field("warmup_steps", warmup_steps, "the same as a number of steps; goes before warmup_ratio")
-        .at_least(0);
+        .at_least(0)
+        .on_resume(OnResume::note);
     v.field("optimizer", optimizer, "how weights follow their gradients: AdamW, or SGD with momentum")
-        .one_of({"adamw", "sgd"});
+        .one_of({"adamw", "sgd"})
+        .on_resume(OnResume::error);
     v.field("momentum", momentum, "of optimizer sgd: the share of the last update's direction that stays")
         .at_least(0)
-        .below(1);
+        .below(1)
+        .on_resume(OnResume::note);
     v.field("weight_decay", weight_decay,
             "weight decay: AdamW's is decoupled, SGD's is added to the gradient")
-        .at_least(0);
-    v.field("decay_norms_and_biases", decay_norms_and_biases, "decay the weights of norms, and biases, too");
-    v.field("adam_beta1", adam_beta1, "decay of the first moment").at_least(0).below(1);
-    v.field("adam_beta2", adam_beta2, "decay of the second moment").at_least(0).below(1);
-    v.field("adam_epsilon", adam_epsilon, "added to the root of the second moment").above(0);
-    v.field("clip_grad_norm", clip_grad_norm, "largest norm of the whole gradient; ~ does not clip").above(0);
+        .at_least(0)
+        .on_resume(OnResume::note);
+    v.field("decay_norms_and_biases", decay_norms_and_biases, "decay the weights of norms, and biases, too")
+        .on_resume(OnResume::note);
+    v.field("adam_beta1", adam_beta1, "decay of the first moment")
+        .at_least(0)
+        .below(1)
+        .on_resume(OnResume::note);
+    v.field("adam_beta2", adam_beta2, "decay of the second moment")
+        .at_least(0)
+        .below(1)
+        .on_resume(OnResume::note);
+    v.field("adam_epsilon", adam_epsilon, "added to the root of the second moment")
+        .above(0)
+        .on_resume(OnResume::note);
+    v.field("clip_grad_norm", clip_grad_norm, "largest norm of the whole gradient; ~ does not clip")
+        .above(0)
+        .on_resume(OnResume::note);
     v.field("compute_dtype", compute_dtype, "of activations and matrix products; weights stay fp32")
-        .one_of({"fp32", "bf16"});
+        .one_of({"fp32", "bf16"})
+        .on_resume(OnResume::note);
     v.field(
          "label_smoothing", label_smoothing,
          "share of a label's weight that is spread evenly over all classes, or the vocabulary; in training")
         .at_least(0)
-        .below(1);
+        .below(1)
+        .on_resume(OnResume::note);
     v.field("recompute", recompute,
             "block keeps a block's input alone and computes the rest again when going back")
-        .one_of({"none", "block"});
+        .one_of({"none", "block"})
+        .on_resume(OnResume::note);
     v.field("on_non_finite", on_non_finite,
             "a step whose loss or gradient is not finite ends the run, or is skipped")
-        .one_of({"stop", "skip"});
-    v.field("seed", seed, "of initial weights, shuffles and dropout").at_least(0);
-    v.field("logging_steps", logging_steps, "steps between two lines of metrics.jsonl").at_least(1);
-    v.section("early_stopping", early_stopping, "Ends training when evaluations get no better");
+        .one_of({"stop", "skip"})
+        .on_resume(OnResume::free);
+    v.field("seed", seed, "of initial weights, shuffles and dropout").at_least(0).on_resume(OnResume::error);
+    v.field("logging_steps", logging_steps, "steps between two lines of metrics.jsonl")
+        .at_least(1)
+        .on_resume(OnResume::free);
+    v.section("early_stopping", early_stopping, "Ends training when evaluations get no better")
+        .on_resume(OnResume::note);
     v.section("lora", lora, "Trains low-rank adapters beside the model's linear layers (LoRA)");
   }
 };

@@ -30,7 +30,7 @@ struct Inner {
   std::optional<double> clip = 1.0;
   std::optional<i64> threads;
   void visit(SettingsVisitor& v) {
-    v.field("seed", seed, "random seed").at_least(0);
+    v.field("seed", seed, "random seed").at_least(0).on_resume(OnResume::error);
     v.field("learning_rate", learning_rate, "peak rate").above(0).below(1);
     v.field("schedule", schedule, "its shape").one_of({"linear", "cosine"});
     v.field("shuffle", shuffle, "whether to shuffle");
@@ -43,7 +43,7 @@ struct Model {
   std::map<std::string, std::string> config;
   void visit(SettingsVisitor& v) {
     v.field("path", path, "a folder").path();
-    v.rest(config, "any config key");
+    v.rest(config, "any config key").on_resume(OnResume::error).noted_if_named("drop");
   }
 };
 struct Top {
@@ -55,7 +55,7 @@ struct Top {
   void visit(SettingsVisitor& v) {
     v.field("name", name, "a name");
     v.section("train", train, "Training");
-    v.section("model", model, "Model");
+    v.section("model", model, "Model").on_resume(OnResume::free);
     v.field("files", files, "files").path().one_or_more();
     v.field("words", words, "words");
     v.items("rules", rules, "rules");
@@ -313,6 +313,36 @@ TEST(Settings, TheDumpIsReadBackToTheSameValues) {
   EXPECT_FALSE(again.train.threads);
 }
 
+TEST(Settings, ASectionsMeaningOnResumeIsThatOfItsOtherFields) {
+  Top t;
+  const std::vector<Setting> all = settings_of(t);
+  const auto& train = all.at(1).fields;
+  const auto& model = all.at(2).fields;
+  EXPECT_EQ(train.at(0).when_resumed, OnResume::error);
+  EXPECT_EQ(train.at(1).when_resumed, std::nullopt);
+  EXPECT_EQ(model.at(0).when_resumed, OnResume::free);
+  EXPECT_EQ(model.at(1).when_resumed, OnResume::error);
+}
+
+TEST(Settings, WhatIsNotKnownCanBeLeftOut) {
+  Top t;
+  t.rules.resize(0);
+  EXPECT_THAT(load_known_settings(settings_of(t), {"old.yaml",
+                                                   "name: b\nnam: c\ntrain: {seed: x, clip: 2, gone: 1}\n"
+                                                   "model: {path: m, rope: {a: 1}}\nwords: [a, 3]\n"
+                                                   "rules: [{match: a}]\nfiles: f\n"}),
+              ElementsAre("nam", "train.seed", "train.gone", "words", "rules"));
+  EXPECT_EQ(t.name, "b");
+  EXPECT_EQ(t.train.seed, 42);
+  EXPECT_EQ(t.train.clip, 2.0);
+  EXPECT_EQ(t.model.path, "m");
+  EXPECT_EQ(t.model.config.at("rope"), R"({"a": 1})");
+  EXPECT_THAT(t.words, ElementsAre("a"));
+  EXPECT_TRUE(t.rules.empty());
+  EXPECT_THAT(t.files, ElementsAre("f"));
+  EXPECT_THROW(load_known_settings(settings_of(t), {"old.yaml", "[1, 2]"}), UsageError);
+}
+
 TEST(Settings, SchemaSaysWhatTheReaderChecks) {
   Top t;
   const auto j = nlohmann::json::parse(json_schema(settings_of(t), "test"));
@@ -323,6 +353,8 @@ TEST(Settings, SchemaSaysWhatTheReaderChecks) {
   EXPECT_EQ(train["seed"]["minimum"], 0);
   EXPECT_EQ(train["seed"]["default"], 42);
   EXPECT_EQ(train["learning_rate"]["exclusiveMinimum"], 0);
+  EXPECT_EQ(train["seed"]["description"], "random seed; on resume: error");
+  EXPECT_EQ(train["schedule"]["description"], "its shape");
   EXPECT_EQ(train["schedule"]["enum"], nlohmann::json({"linear", "cosine"}));
   EXPECT_EQ(train["clip"]["type"], nlohmann::json({"number", "null"}));
   EXPECT_EQ(train["threads"]["anyOf"][1]["const"], "auto");
@@ -339,11 +371,14 @@ TEST(Settings, ReferenceAndHelpNameEveryKey) {
     EXPECT_THAT(page, HasSubstr("`" + key.substr(key.rfind('.') + 1))) << key;
     EXPECT_THAT(help, HasSubstr(key)) << key;
   }
-  EXPECT_THAT(page, HasSubstr("| `seed` | an integer >= 0 | `42` | random seed |"));
+  EXPECT_THAT(page, HasSubstr("| `seed` | an integer >= 0 | `42` | error | random seed |"));
   EXPECT_EQ(settings_help(settings_of(t), "train.seed"),
-            "  train.seed\n      random seed; an integer >= 0; default 42\n");
+            "  train.seed\n      random seed; an integer >= 0; default 42; on resume: error\n");
   EXPECT_THAT(settings_help(settings_of(t), "train"), Not(HasSubstr("model")));
-  EXPECT_THAT(settings_help(settings_of(t), "model"), HasSubstr("model.KEY"));
+  EXPECT_EQ(settings_help(settings_of(t), "model"),
+            "model: Model\n"
+            "  model.path\n      a folder; a path or ~; default ~; on resume: free\n"
+            "  model.KEY\n      any config key; on resume: error; note for keys with `drop` in their name\n");
   EXPECT_THAT(settings_help(settings_of(t), "rules"), HasSubstr("rules[].match"));
   EXPECT_THROW(settings_help(settings_of(t), "trian"), UsageError);
 }
