@@ -2,6 +2,8 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/words.h"
 
@@ -39,6 +41,7 @@ const std::vector<ShippedJob>& shipped_jobs() {
   static const std::vector<ShippedJob> jobs = [] {
     std::vector<ShippedJob> out;
     for (const Entry& e : kEntries) out.push_back({e.name, first_sentence(e.text), e.text});
+    std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
     return out;
   }();
   return jobs;

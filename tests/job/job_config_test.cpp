@@ -1,4 +1,4 @@
-// The job's own settings: every key guarded, every combination that cannot work refused with its lines.
+// The job's own settings: every key is checked, written and documented.
 #include "job/job_config.h"
 
 #include <gmock/gmock.h>
@@ -11,33 +11,17 @@
 
 #include "base/error.h"
 #include "config/yaml.h"
+#include "support/jobs.h"
 
 namespace redco {
 namespace {
 
-using testing::AllOf;
+using test::job_of;
 using testing::HasSubstr;
-using testing::Not;
-
-JobConfig from_text(const std::string& text, const std::vector<std::string>& overrides = {}) {
-  JobConfig job;
-  job.origins = load_settings(settings_of(job), {{"job.yaml", text}}, overrides);
-  return job;
-}
 
 std::string refused(const std::vector<std::string>& overrides, const std::string& text = "") {
   try {
-    from_text(text, overrides);
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), ExitCode::usage);
-    return e.what();
-  }
-  return {};
-}
-
-std::string check(JobUse use, const std::string& text, const std::vector<std::string>& overrides = {}) {
-  try {
-    check_job(from_text(text, overrides), use);
+    job_of(text, overrides);
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), ExitCode::usage);
     return e.what();
@@ -98,7 +82,7 @@ TEST(JobConfig, TheSuggestionIsTheKeyThatWasMeant) {
 }
 
 TEST(JobConfig, TheDesignsExampleIsRead) {
-  const JobConfig job = from_text(R"(
+  const JobConfig job = job_of(R"(
 pipeline: lm
 model:
   path: path/to/hf_folder
@@ -128,118 +112,6 @@ workdir: runs/name
   JobConfig again;
   load_settings(settings_of(again), {{"dump", dump_job(job)}}, {});
   EXPECT_EQ(dump_job(again), dump_job(job));
-}
-
-TEST(JobConfig, RanksThatDoNotFitTheMesh) {
-  const std::string text = "model: {arch: gpt2}\nparallel:\n  n_ranks: 6\n  n_model_shards: 4\n";
-  EXPECT_EQ(check(JobUse::plan, text),
-            "[mesh] parallel.n_ranks=6 (job.yaml:3:12) is no multiple of parallel.n_model_shards=4 "
-            "(job.yaml:4:19); "
-            "use n_ranks 4, 8 or 12, or n_model_shards 1, 2, 3, 6");
-  EXPECT_EQ(check(JobUse::plan, text, {"parallel.n_ranks=8"}), "");
-  EXPECT_THAT(check(JobUse::plan, text, {"parallel.n_ranks=2"}), HasSubstr("use n_ranks 4, 8 or 12"));
-  EXPECT_THAT(check(JobUse::plan, "model: {arch: gpt2}\nparallel: {hosts: [a:2, b], n_model_shards: 2}"),
-              HasSubstr("n_ranks=3 (the slots of the hosts) is no multiple"));
-  EXPECT_EQ(declared_ranks(from_text("parallel: {n_model_shards: 3}")), 3);
-  EXPECT_EQ(declared_ranks(from_text("parallel: {hosts: [a:2, b, 'c:3']}")), 6);
-  EXPECT_EQ(declared_ranks(from_text("parallel: {hosts: [a:2], n_ranks: 1}")), 1);
-  EXPECT_EQ(declared_ranks(from_text("parallel: {hostfile: h}")), std::nullopt);
-}
-
-TEST(JobConfig, HostsThatAreNone) {
-  const std::string model = "model: {arch: gpt2}\n";
-  for (const char* host :
-       {"a:0", "a:-1", "a:x", "a:", ":3", "a b", "a:1:2", "-oProxyCommand=x", "a:99999999999999999999"}) {
-    EXPECT_THAT(check(JobUse::plan, model + "parallel: {hosts: [ok, '" + host + "']}"),
-                HasSubstr("parallel.hosts[1]: expected a host as name or name:slots"))
-        << host;
-  }
-  EXPECT_THAT(check(JobUse::plan, model + "parallel: {hosts: [a:2, 'a:2']}"),
-              HasSubstr("host 'a' is listed twice"));
-  EXPECT_EQ(
-      check(JobUse::plan, model + "parallel: {hosts: [a], hostfile: h}"),
-      "parallel.hosts (job.yaml:2:19) and parallel.hostfile=h (job.yaml:2:34) are both given; keep one");
-  EXPECT_THAT(check(JobUse::plan, model + "parallel: {hosts: [a:2, 'b:2'], n_ranks: 5}"),
-              HasSubstr("parallel.n_ranks=5 (job.yaml:2:42) is more than the 4 slots of parallel.hosts"));
-}
-
-TEST(JobConfig, BatchSizes) {
-  const auto sizes = [](const std::string& train, i64 dp) {
-    return batch_sizes(from_text("train: {" + train + "}"), dp);
-  };
-  BatchSizes b = sizes("global_batch_size: 32, per_device_batch_size: 4", 2);
-  EXPECT_EQ(b.accumulation, 4);
-  EXPECT_EQ(b.assumed, "");
-  b = sizes("global_batch_size: 30, per_device_batch_size: 4", 2);
-  EXPECT_EQ(b.accumulation, 4);  // 8 + 8 + 8 + 6 rows
-  b = sizes("global_batch_size: 7", 3);
-  EXPECT_EQ(b.per_device, 3);
-  EXPECT_EQ(b.accumulation, 1);
-  b = sizes("global_batch_size: 8, per_device_batch_size: 8",
-            4);  // more than a replica's share, but it works
-  EXPECT_EQ(b.per_device, 2);
-  EXPECT_EQ(b.accumulation, 1);
-  b = sizes("per_device_batch_size: 4", 3);
-  EXPECT_EQ(b.global, 12);
-  EXPECT_THAT(b.assumed, HasSubstr("12 assumed"));
-  b = sizes("", 3);
-  EXPECT_EQ(b.global, 3);
-  EXPECT_EQ(b.per_device, 1);
-  EXPECT_THAT(b.assumed, HasSubstr("one row a replica"));
-
-  const std::string model = "model: {arch: gpt2}\nparallel: {n_ranks: 4}\n";
-  EXPECT_THAT(check(JobUse::plan, model + "train: {global_batch_size: 3}"),
-              HasSubstr("train.global_batch_size=3 (job.yaml:3:28) is less than the 4 replicas"));
-  EXPECT_THAT(
-      check(JobUse::plan, model + "train: {global_batch_size: 4, per_device_batch_size: 5}"),
-      HasSubstr("train.per_device_batch_size=5 (job.yaml:3:54) is more than train.global_batch_size=4 "
-                "(job.yaml:3:28)"));
-}
-
-TEST(JobConfig, WhatEachCommandNeeds) {
-  const std::string model = "model: {arch: gpt2}\n";
-  EXPECT_EQ(check(JobUse::plan, model), "");
-  EXPECT_EQ(check(JobUse::validate, model), "");
-  EXPECT_EQ(check(JobUse::verify, ""), "");
-  EXPECT_THAT(check(JobUse::plan, ""), HasSubstr("one of path, preset or arch is needed"));
-  EXPECT_THAT(check(JobUse::plan, "model: {arch: gpt2, preset: gpt2}"),
-              HasSubstr("are both given; keep one"));
-  EXPECT_THAT(check(JobUse::train, model),
-              AllOf(HasSubstr("data.train is missing"), HasSubstr("workdir is missing"),
-                    HasSubstr("train.global_batch_size is missing")));
-  EXPECT_THAT(check(JobUse::train, "parallel: {hosts: ['a:0']}"),
-              AllOf(HasSubstr("one of path, preset or arch"), HasSubstr("hosts[0]"),
-                    HasSubstr("workdir is missing")));
-  EXPECT_THAT(check(JobUse::predict, model), HasSubstr("predict.prompt or predict.input is missing"));
-  EXPECT_EQ(check(JobUse::predict, model, {"predict.prompt=Once upon a time"}), "");
-  EXPECT_EQ(check(JobUse::predict, model, {"predict.prompt=[a, b]"}), "");
-  EXPECT_THAT(check(JobUse::predict, model, {"predict.prompt=a", "predict.input=b"}), HasSubstr("keep one"));
-  EXPECT_THAT(check(JobUse::predict, model, {"predict.prompt=a", "predict.top_k=3"}),
-              HasSubstr("predict.top_k=3 (override 'predict.top_k=3') has no effect"));
-  EXPECT_THAT(check(JobUse::predict, model, {"predict.prompt=a", "predict.checkpoint=best-loss"}),
-              HasSubstr("workdir, which is missing"));
-  EXPECT_THAT(check(JobUse::plan, model, {"pipeline=seq"}), HasSubstr("no such pipeline"));
-  EXPECT_EQ(check(JobUse::plan, model, {"pipeline=./mine.so"}), "");
-}
-
-TEST(JobConfig, ValuesThatContradictEachOther) {
-  const std::string job =
-      "model: {arch: gpt2}\ndata: {train: a, eval: b}\nworkdir: w\ntrain: {global_batch_size: 1}\n";
-  EXPECT_EQ(check(JobUse::train, job), "");
-  const auto with = [&](std::vector<std::string> o) { return check(JobUse::train, job, o); };
-  EXPECT_THAT(with({"train.warmup_steps=3", "train.warmup_ratio=0.2"}), HasSubstr("keep one"));
-  EXPECT_EQ(with({"train.warmup_steps=3"}), "");
-  EXPECT_THAT(with({"train.warmup_steps=3", "train.max_steps=2"}), HasSubstr("would never be reached"));
-  EXPECT_THAT(with({"data.packing=false"}), HasSubstr("text is always packed"));
-  EXPECT_THAT(with({"parallel.shard_optimizer=true"}), HasSubstr("can be planned, but not run"));
-  EXPECT_EQ(check(JobUse::plan, job, {"parallel.shard_optimizer=true"}), "");
-  EXPECT_THAT(
-      with({"checkpoint.save_best_by.min=[los]"}),
-      HasSubstr("checkpoint.save_best_by.min[0]=los (override 'checkpoint.save_best_by.min=[los]') is not "
-                "evaluated; use loss or perplexity"));
-  EXPECT_THAT(with({"checkpoint.save_best_by.min=[loss]", "data.eval=[]"}), HasSubstr("set data.eval"));
-  EXPECT_THAT(with({"checkpoint.save_best_by={min: [loss], max: [loss]}"}), HasSubstr("named twice"));
-  EXPECT_THAT(with({"eval.metrics=[perplexty]"}), HasSubstr("did you mean perplexity?"));
 }
 
 TEST(JobConfig, MissingFilesAreUsageErrors) {

@@ -1,0 +1,101 @@
+// What predict works with: the weights, and prompts as ids.
+#include "assembly/predict_model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "support/error_text.h"
+#include "support/jobs.h"
+#include "support/temp_dir.h"
+
+namespace redco {
+namespace {
+
+using test::job_of;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+using Words = std::vector<std::string>;
+using Ids = std::vector<i32>;
+
+const std::string kGpt2 = REDCO_FIXTURES "/gpt2";
+
+JobConfig tiny(const Words& more = {}) {
+  Words all = {"model.arch=gpt2", "model.tokenizer=bytes", "model.n_layer=1",         "model.n_embd=8",
+               "model.n_head=2",  "model.n_positions=8",   "predict.max_new_tokens=3"};
+  all.insert(all.end(), more.begin(), more.end());
+  return job_of("", all);
+}
+
+TEST(PredictModel, PromptsBecomeIds) {
+  const JobConfig job = tiny();
+  const PredictModel m = load_predict_model(job, false);
+  EXPECT_EQ(longest_prompt(*m.model), 7);  // a position is left for an answer
+  EXPECT_EQ(prompt_ids(m, job.predict, "abc", "here"), Ids({97, 98, 99}));
+  EXPECT_EQ(prompt_ids(m, job.predict, "", "here"), Ids({256}));  // the token that begins a text
+  EXPECT_EQ(prompt_ids(m, job.predict, "1234567", "here").size(), 7u);
+  EXPECT_THAT(error_text<ContentsError>([&] { prompt_ids(m, job.predict, "12345678", "in.jsonl:3"); }),
+              HasSubstr("in.jsonl:3: the prompt has 8 tokens, the model has 8 positions"));
+  EXPECT_THAT(usage_error([&] {
+                message_ids(m, job.predict, {{"user", "a", "", true}}, "in.jsonl:3");
+              }),
+              HasSubstr("in.jsonl:3: messages need a chat template"));
+}
+
+TEST(PredictModel, TruncationKeepsTheEndAndLeavesPositionsForTheAnswer) {
+  const auto last = [](const std::string& max_new_tokens) {
+    const JobConfig job = tiny({"predict.truncate_prompt=left", "predict.max_new_tokens=" + max_new_tokens});
+    return prompt_ids(load_predict_model(job, false), job.predict, "123456789", "here");
+  };
+  EXPECT_EQ(last("3"), Ids({'5', '6', '7', '8', '9'}));
+  EXPECT_EQ(last("1000"), Ids({'6', '7', '8', '9'}));  // half of the positions stay the prompt's
+}
+
+TEST(PredictModel, IdsOutsideTheVocabularyAreRefused) {
+  const JobConfig job =
+      tiny({"model.vocab_size=100", "model.bos_token_id=0", "model.eos_token_id=0", "model.pad_token_id=0"});
+  const PredictModel m = load_predict_model(job, false);
+  EXPECT_EQ(prompt_ids(m, job.predict, "a", "here"), Ids({97}));
+  EXPECT_THAT(error_text<ContentsError>([&] { prompt_ids(m, job.predict, "ax", "here"); }),
+              HasSubstr("here: token id 120 is outside the model's vocabulary of 100"));
+}
+
+TEST(PredictModel, WeightsAreTheCheckpointsElseTheModelsElseRandom) {
+  EXPECT_EQ(load_predict_model(tiny(), false).source.folder, "");
+  const Words path = {"model.path=" + kGpt2, "model.tokenizer=bytes"};
+  EXPECT_EQ(load_predict_model(job_of("", path), false).source.folder, kGpt2);
+  const test::TempDir workdir;  // holds no checkpoint
+  Words empty = path;
+  empty.push_back("workdir=" + workdir.path());
+  EXPECT_EQ(load_predict_model(job_of("", empty), false).source.folder, kGpt2);
+  EXPECT_EQ(load_predict_model(tiny({"predict.checkpoint=" + kGpt2, "model.n_embd=32"}), false).source.folder,
+            kGpt2);
+  EXPECT_THAT(usage_error([] { load_predict_model(tiny({"predict.checkpoint=last"}), false); }),
+              HasSubstr("predict.checkpoint=last is a pointer of a workdir; give workdir"));
+}
+
+TEST(PredictModel, AnswersEndWithTheModelsTokens) {
+  const PredictModel m =
+      load_predict_model(job_of("", {"model.path=" + kGpt2, "model.tokenizer=bytes"}), false);
+  EXPECT_THAT(m.tokens.eos, ElementsAre(511));  // of its config, not of the tokenizer
+}
+
+// The settings beside a file of predictions name what decides an answer, and nothing else.
+TEST(PredictModel, SettingsOfPredictionsAreWhatDecidesAnAnswer) {
+  const auto settings = [](const Words& more) {
+    const JobConfig job = tiny(more);
+    return prediction_settings(job, load_predict_model(job, false));
+  };
+  const std::string base = settings({});
+  for (const char* same : {"predict.batch_size=3", "predict.prompt=x", "parallel.n_ranks=2", "workdir=w"})
+    EXPECT_EQ(settings({same}), base) << same;
+  for (const char* other : {"predict.seed=1", "predict.num_beams=2", "predict.truncate_prompt=left",
+                            "model.n_layer=2", "train.seed=1", "train.compute_dtype=bf16"})
+    EXPECT_NE(settings({other}), base) << other;
+  EXPECT_EQ(Json::parse(base)["model"]["weights"], "random, train.seed=42");
+}
+
+}  // namespace
+}  // namespace redco

@@ -1,0 +1,84 @@
+// From a job to the request of its plan: what the job says, and what is assumed for the rest.
+#include "commands/plan_job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/error_text.h"
+#include "support/jobs.h"
+#include "support/temp_dir.h"
+
+namespace redco {
+namespace {
+
+using test::job_of;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Words = std::vector<std::string>;
+
+PlanReport plan(const Words& more) {
+  Words all = {"model.arch=gpt2", "model.vocab_size=32", "model.n_layer=1",
+               "model.n_embd=8",  "model.n_head=2",      "model.n_positions=16"};
+  all.insert(all.end(), more.begin(), more.end());
+  return plan_job(job_of("", all));
+}
+std::string refused(const Words& more) {
+  return usage_error([&] { plan(more); });
+}
+
+TEST(PlanJob, TheMeshAndTheBatchAreTheJobs) {
+  const PlanReport p = plan({"parallel.n_ranks=4", "parallel.n_model_shards=2", "train.global_batch_size=10",
+                             "train.per_device_batch_size=2", "train.recompute=block"});
+  EXPECT_EQ(p.setting.mesh.dp, 2);
+  EXPECT_EQ(p.setting.mesh.mp, 2);
+  EXPECT_EQ(p.setting.global_batch, 10);
+  EXPECT_EQ(p.setting.per_device, 2);
+  EXPECT_EQ(p.accumulation, 3);
+  EXPECT_TRUE(p.setting.recompute);
+  EXPECT_EQ(p.ranks_per_host, 4);
+  EXPECT_THAT(p.machines, HasSubstr("this machine"));
+}
+
+TEST(PlanJob, WhatTheJobLeavesOpenIsSaid) {
+  const PlanReport p = plan({});
+  EXPECT_EQ(p.length, 16);
+  EXPECT_THAT(p.notes, Contains(HasSubstr("data.max_length is not given: the model's 16 positions")));
+  EXPECT_THAT(p.notes, Contains(HasSubstr("no batch size is given: one row a replica assumed")));
+  const PlanReport given = plan({"data.max_length=8", "train.global_batch_size=1"});
+  EXPECT_EQ(given.length, 8);
+  EXPECT_THAT(given.notes, Not(Contains(HasSubstr("is not given"))));
+  EXPECT_LT(given.memory.activations, p.memory.activations);
+  EXPECT_THAT(refused({"data.max_length=17"}), HasSubstr("is more than the model's 16 positions"));
+}
+
+TEST(PlanJob, HostsAreTakenToBeLikeThisOne) {
+  const PlanReport p = plan({"parallel.hosts=[a:2, b]", "parallel.n_model_shards=3"});
+  EXPECT_EQ(p.setting.mesh.mp, 3);
+  EXPECT_EQ(p.ranks_per_host, 2);
+  EXPECT_THAT(p.machines, HasSubstr("2 hosts, taken to have"));
+  EXPECT_GT(p.crossing_bytes, 0);  // the copy of the model spans both
+  const test::TempDir dir;
+  test::spill(dir / "hosts", "a:2\nb\n");
+  const PlanReport same = plan({"parallel.hostfile=" + (dir / "hosts"), "parallel.n_model_shards=3"});
+  EXPECT_EQ(same.machines, p.machines);
+  EXPECT_EQ(same.crossing_bytes, p.crossing_bytes);
+}
+
+TEST(PlanJob, OnNamedDevicesWhatIsOpenIsSearched) {
+  const PlanReport open = plan({"plan.devices=1 x 4 x 1GiB"});
+  EXPECT_TRUE(open.fits);
+  EXPECT_EQ(open.memory_limit, i64{1} << 30);
+  EXPECT_THAT(open.notes, Contains(HasSubstr("train.global_batch_size is not given")));
+  const PlanReport fixed =
+      plan({"plan.devices=1 x 4 x 1GiB", "parallel.n_ranks=2", "parallel.n_model_shards=2"});
+  EXPECT_EQ(fixed.setting.mesh.ranks(), 2);
+  EXPECT_EQ(fixed.setting.mesh.mp, 2);
+  EXPECT_THAT(refused({"plan.devices=1 x 4 x 1GiB", "parallel.n_ranks=5"}),
+              HasSubstr("n_ranks=5 (override 'parallel.n_ranks=5') is more than the 4 devices"));
+  EXPECT_THAT(refused({"plan.devices=1 x 4 x 1GiB", "parallel.n_model_shards=3"}),
+              HasSubstr("n_model_shards=3 (override 'parallel.n_model_shards=3') does not divide the 4"));
+}
+
+}  // namespace
+}  // namespace redco

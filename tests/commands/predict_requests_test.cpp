@@ -1,0 +1,102 @@
+// What a predict job asks: its prompts in order, their names and ids.
+#include "commands/predict_requests.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/error_text.h"
+#include "support/jobs.h"
+#include "support/temp_dir.h"
+
+namespace redco {
+namespace {
+
+using test::job_of;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+class Requests : public ::testing::Test {
+ protected:
+  JobConfig job(const Words& more) const {
+    Words all = {"model.arch=gpt2", "model.tokenizer=bytes", "model.n_layer=1",
+                 "model.n_embd=8",  "model.n_head=2",        "model.n_positions=16"};
+    all.insert(all.end(), more.begin(), more.end());
+    return job_of("", all);
+  }
+  // Of the lines of predict.input.
+  JobConfig job_with(const std::string& lines, Words more = {}) const {
+    test::spill(dir / "in.jsonl", lines);
+    more.push_back("predict.input=" + (dir / "in.jsonl"));
+    return job(more);
+  }
+  static std::vector<PredictRequest> all(const JobConfig& j) {
+    const PredictModel m = load_predict_model(j, false);
+    PredictRequests requests(j, m);
+    std::vector<PredictRequest> out;
+    for (PredictRequest r; requests.next(r);) out.push_back(r);
+    return out;
+  }
+  std::string refused(const std::string& lines) const {
+    return error_text<ContentsError>([&] { all(job_with(lines)); });
+  }
+  test::TempDir dir;
+};
+
+TEST_F(Requests, PromptsOfTheJobComeInOrder) {
+  const auto r = all(job({"predict.prompt=[ab, c]"}));
+  ASSERT_EQ(r.size(), 2u);
+  EXPECT_EQ(r[0].prompt, "ab");
+  EXPECT_THAT(r[0].example.ids.at("prompt"), ElementsAre(97, 98));
+  EXPECT_EQ(r[1].head, R"({"id":1,"prompt":"c"})");
+  EXPECT_EQ(r[1].example.ordinal, 1);
+}
+
+TEST_F(Requests, LinesKeepTheirNames) {
+  const auto r =
+      all(job_with("{\"text\": \"a\", \"id\": {\"n\": 1}}\n\n \t\r\n{\"prompt\": \"b\", \"x\": 3}\n"));
+  ASSERT_EQ(r.size(), 2u);
+  EXPECT_EQ(r[0].head, R"({"id":{"n":1},"prompt":"a"})");
+  EXPECT_EQ(r[0].example.id, R"({"n":1})");
+  EXPECT_EQ(r[1].head, R"({"id":1,"prompt":"b"})");  // empty lines don't count
+}
+
+TEST_F(Requests, MessagesGoThroughTheTemplate) {
+  test::spill(dir / "t.jinja", "{% for m in messages %}<{{ m.content }}>{% endfor %}");
+  const auto r = all(job_with("{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}\n",
+                              {"data.chat_template=" + (dir / "t.jinja")}));
+  ASSERT_EQ(r.size(), 1u);
+  EXPECT_THAT(r[0].example.ids.at("prompt"), ElementsAre('<', 'a', '>'));
+  EXPECT_EQ(r[0].prompt, "");
+  EXPECT_EQ(r[0].head, R"({"id":0,"messages":[{"role":"user","content":"a"}]})");
+}
+
+TEST_F(Requests, ALineThatIsNoPromptIsNamed) {
+  EXPECT_THAT(refused("{\"prompt\": \"a\"}\n[1]\n"), HasSubstr("in.jsonl:2: not a JSON object: [1]"));
+  EXPECT_THAT(refused("{\"prompt\": \"a\", \"messages\": []}\n"),
+              HasSubstr("in.jsonl:1: both \"prompt\" and \"messages\""));
+  EXPECT_THAT(refused("{\"x\": 1}\n"), HasSubstr("no \"prompt\", \"text\" or \"messages\""));
+  EXPECT_THAT(refused("{\"text\": 7}\n"), HasSubstr("\"text\" is no text but number"));
+}
+
+// Draws are named by a prompt's place among all lines: a bad line moves no other one's.
+TEST_F(Requests, BadLinesAreCountedAndTakeTheirPlace) {
+  const JobConfig j =
+      job_with("nonsense\n{\"prompt\": \"a\"}\n{}\n{\"prompt\": \"bcd\"}\n", {"predict.skip_bad=true"});
+  const auto r = all(j);
+  ASSERT_EQ(r.size(), 2u);
+  EXPECT_EQ(r[0].example.ordinal, 1);
+  EXPECT_EQ(r[1].example.ordinal, 3);
+  EXPECT_EQ(r[1].example.id, "3");
+  const PredictScan scan = scan_requests(j, load_predict_model(j, false));
+  EXPECT_EQ(scan.n, 2);
+  EXPECT_EQ(scan.skipped, 2);
+  EXPECT_EQ(scan.longest, 3);
+  EXPECT_THAT(scan.first_reason, HasSubstr("in.jsonl:1"));
+  const JobConfig none = job_with("nonsense\n", {"predict.skip_bad=true"});
+  EXPECT_THAT(error_text<ContentsError>([&] { scan_requests(none, load_predict_model(none, false)); }),
+              HasSubstr("in.jsonl holds no prompt"));
+}
+
+}  // namespace
+}  // namespace redco

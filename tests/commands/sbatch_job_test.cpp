@@ -1,0 +1,71 @@
+// A job's batch script: how many nodes, ranks and cores it asks for.
+#include "commands/sbatch_job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/error_text.h"
+#include "support/jobs.h"
+#include "support/temp_dir.h"
+
+namespace redco {
+namespace {
+
+using test::job_of;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Words = std::vector<std::string>;
+
+std::string script(const Words& words, SbatchOptions o = {}) {
+  o.program = "/opt/redco";
+  if (o.files.empty()) o.files = {"runs/first.yaml"};
+  Words all = {"parallel.threads_per_rank=3"};
+  all.insert(all.end(), words.begin(), words.end());
+  return sbatch_script(job_of("", all), o);
+}
+
+TEST(SbatchJob, AsksForTheJobsHostsAndRanks) {
+  EXPECT_THAT(script({}),
+              AllOf(HasSubstr("#SBATCH --nodes=1\n"), HasSubstr("#SBATCH --ntasks=1\n"),
+                    HasSubstr("#SBATCH --cpus-per-task=3\n"), HasSubstr("#SBATCH --job-name=redco-first\n")));
+  EXPECT_THAT(script({"parallel.hosts=[a:2, b:4]"}),
+              AllOf(HasSubstr("#SBATCH --nodes=2\n"), HasSubstr("#SBATCH --ntasks=6\n")));
+  EXPECT_THAT(script({"parallel.hosts=[a:2, b:4]", "parallel.n_ranks=4"}), HasSubstr("#SBATCH --ntasks=4\n"));
+  EXPECT_THAT(script({"parallel.n_model_shards=3"}), HasSubstr("#SBATCH --ntasks=3\n"));
+  const test::TempDir dir;
+  test::spill(dir / "hosts", "a slots=2\nb slots=2\nc\n");
+  EXPECT_THAT(script({"parallel.hostfile=" + (dir / "hosts")}),
+              AllOf(HasSubstr("#SBATCH --nodes=3\n"), HasSubstr("#SBATCH --ntasks=5\n")));
+}
+
+TEST(SbatchJob, OptionsGoBeforeTheJob) {
+  SbatchOptions o;
+  o.nodes = 2;
+  o.job_name = "mine";
+  o.command = "predict";
+  o.memory = "1.5GiB";
+  o.files = {"a.yaml", "b.yaml"};
+  o.overrides = {"predict.prompt=it's"};
+  const std::string s = script({"parallel.n_ranks=4"}, o);
+  EXPECT_THAT(s, AllOf(HasSubstr("#SBATCH --nodes=2\n"), HasSubstr("#SBATCH --job-name=mine\n"),
+                       HasSubstr("#SBATCH --mem=1536M\n"), HasSubstr("predict a.yaml b.yaml ")));
+  EXPECT_THAT(s, HasSubstr("'predict.prompt=it'\\''s'"));
+  o.launcher = "mpirun";
+  EXPECT_THAT(script({"parallel.n_ranks=4"}, o), Not(HasSubstr("srun --mpi=pmix")));
+}
+
+TEST(SbatchJob, ScriptsThatMakeNoSense) {
+  const auto refused = [](const Words& words, const SbatchOptions& o) {
+    return usage_error([&] { script(words, o); });
+  };
+  SbatchOptions three;
+  three.nodes = 3;
+  EXPECT_THAT(refused({"parallel.n_ranks=2"}, three), HasSubstr("3 nodes for 2 ranks"));
+  EXPECT_THAT(refused({"parallel.n_ranks=3", "parallel.n_model_shards=2"}, {}),
+              HasSubstr("[mesh] parallel.n_ranks=3"));
+  EXPECT_THAT(usage_error([] { sbatch_script(job_of(""), {}); }), HasSubstr("no job file"));
+}
+
+}  // namespace
+}  // namespace redco

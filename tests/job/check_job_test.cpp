@@ -1,0 +1,231 @@
+// What a job's values must be to one another: every combination that cannot work is refused with its places.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/jobs.h"
+
+namespace redco {
+namespace {
+
+using test::job_of;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+// The message of the refusal; "" for none.
+std::string check(JobUse use, const std::string& text, const std::vector<std::string>& overrides = {}) {
+  try {
+    check_job(job_of(text, overrides), use);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ExitCode::usage);
+    return e.what();
+  }
+  return {};
+}
+
+TEST(CheckJob, RanksThatDoNotFitTheMesh) {
+  const std::string text = "model: {arch: gpt2}\nparallel:\n  n_ranks: 6\n  n_model_shards: 4\n";
+  EXPECT_EQ(check(JobUse::plan, text),
+            "[mesh] parallel.n_ranks=6 (job.yaml:3:12) is no multiple of parallel.n_model_shards=4 "
+            "(job.yaml:4:19); "
+            "use n_ranks 4, 8 or 12, or n_model_shards 1, 2, 3, 6");
+  EXPECT_EQ(check(JobUse::plan, text, {"parallel.n_ranks=8"}), "");
+  EXPECT_THAT(check(JobUse::plan, text, {"parallel.n_ranks=2"}), HasSubstr("use n_ranks 4, 8 or 12"));
+  EXPECT_THAT(check(JobUse::plan, "model: {arch: gpt2}\nparallel: {hosts: [a:2, b], n_model_shards: 2}"),
+              HasSubstr("n_ranks=3 (the slots of the hosts) is no multiple"));
+  EXPECT_EQ(declared_ranks(job_of("parallel: {n_model_shards: 3}")), 3);
+  EXPECT_EQ(declared_ranks(job_of("parallel: {hosts: [a:2, b, 'c:3']}")), 6);
+  EXPECT_EQ(declared_ranks(job_of("parallel: {hosts: [a:2], n_ranks: 1}")), 1);
+  EXPECT_EQ(declared_ranks(job_of("parallel: {hostfile: h}")), std::nullopt);
+}
+
+TEST(CheckJob, HostsThatAreNone) {
+  const std::string model = "model: {arch: gpt2}\n";
+  for (const char* host :
+       {"a:0", "a:-1", "a:x", "a:", ":3", "a b", "a:1:2", "-oProxyCommand=x", "a:99999999999999999999"}) {
+    EXPECT_THAT(check(JobUse::plan, model + "parallel: {hosts: [ok, '" + host + "']}"),
+                HasSubstr("parallel.hosts[1]: expected a host as name or name:slots"))
+        << host;
+  }
+  EXPECT_THAT(check(JobUse::plan, model + "parallel: {hosts: [a:2, 'a:2']}"),
+              HasSubstr("host 'a' is listed twice"));
+  EXPECT_EQ(
+      check(JobUse::plan, model + "parallel: {hosts: [a], hostfile: h}"),
+      "parallel.hosts (job.yaml:2:19) and parallel.hostfile=h (job.yaml:2:34) are both given; keep one");
+  EXPECT_THAT(check(JobUse::plan, model + "parallel: {hosts: [a:2, 'b:2'], n_ranks: 5}"),
+              HasSubstr("parallel.n_ranks=5 (job.yaml:2:42) is more than the 4 slots of parallel.hosts"));
+}
+
+TEST(CheckJob, BatchSizes) {
+  const auto sizes = [](const std::string& train, i64 dp) {
+    return batch_sizes(job_of("train: {" + train + "}"), dp);
+  };
+  BatchSizes b = sizes("global_batch_size: 32, per_device_batch_size: 4", 2);
+  EXPECT_EQ(b.accumulation, 4);
+  EXPECT_EQ(b.assumed, "");
+  b = sizes("global_batch_size: 30, per_device_batch_size: 4", 2);
+  EXPECT_EQ(b.accumulation, 4);  // 8 + 8 + 8 + 6 rows
+  b = sizes("global_batch_size: 7", 3);
+  EXPECT_EQ(b.per_device, 3);
+  EXPECT_EQ(b.accumulation, 1);
+  b = sizes("global_batch_size: 8, per_device_batch_size: 8",
+            4);  // more than a replica's share, but it works
+  EXPECT_EQ(b.per_device, 2);
+  EXPECT_EQ(b.accumulation, 1);
+  b = sizes("per_device_batch_size: 4", 3);
+  EXPECT_EQ(b.global, 12);
+  EXPECT_THAT(b.assumed, HasSubstr("12 assumed"));
+  b = sizes("", 3);
+  EXPECT_EQ(b.global, 3);
+  EXPECT_EQ(b.per_device, 1);
+  EXPECT_THAT(b.assumed, HasSubstr("one row a replica"));
+
+  const std::string model = "model: {arch: gpt2}\nparallel: {n_ranks: 4}\n";
+  EXPECT_THAT(check(JobUse::plan, model + "train: {global_batch_size: 3}"),
+              HasSubstr("train.global_batch_size=3 (job.yaml:3:28) is less than the 4 replicas"));
+  EXPECT_THAT(
+      check(JobUse::plan, model + "train: {global_batch_size: 4, per_device_batch_size: 5}"),
+      HasSubstr("train.per_device_batch_size=5 (job.yaml:3:54) is more than train.global_batch_size=4 "
+                "(job.yaml:3:28)"));
+}
+
+TEST(CheckJob, WhatEachCommandNeeds) {
+  const std::string model = "model: {arch: gpt2}\n";
+  EXPECT_EQ(check(JobUse::plan, model), "");
+  EXPECT_EQ(check(JobUse::validate, model), "");
+  EXPECT_EQ(check(JobUse::verify, ""), "");
+  EXPECT_THAT(check(JobUse::plan, ""), HasSubstr("one of path, preset or arch is needed"));
+  EXPECT_THAT(check(JobUse::plan, "model: {arch: gpt2, preset: gpt2}"),
+              HasSubstr("are both given; keep one"));
+  EXPECT_THAT(check(JobUse::train, model),
+              AllOf(HasSubstr("data.train is missing"), HasSubstr("workdir is missing"),
+                    HasSubstr("train.global_batch_size is missing")));
+  EXPECT_THAT(check(JobUse::train, "parallel: {hosts: ['a:0']}"),
+              AllOf(HasSubstr("one of path, preset or arch"), HasSubstr("hosts[0]"),
+                    HasSubstr("workdir is missing")));
+  EXPECT_THAT(check(JobUse::predict, model), HasSubstr("predict.prompt or predict.input is missing"));
+  EXPECT_EQ(check(JobUse::predict, model, {"predict.prompt=Once upon a time"}), "");
+  EXPECT_EQ(check(JobUse::predict, model, {"predict.prompt=[a, b]"}), "");
+  EXPECT_THAT(check(JobUse::predict, model, {"predict.prompt=a", "predict.input=b"}), HasSubstr("keep one"));
+  EXPECT_THAT(check(JobUse::predict, model, {"predict.prompt=a", "predict.top_k=3"}),
+              HasSubstr("predict.top_k=3 (override 'predict.top_k=3') has no effect"));
+  EXPECT_THAT(check(JobUse::predict, model, {"predict.prompt=a", "predict.checkpoint=best-loss"}),
+              HasSubstr("workdir, which is missing"));
+  EXPECT_THAT(check(JobUse::plan, model, {"pipeline=seq"}), HasSubstr("no such pipeline"));
+  EXPECT_EQ(check(JobUse::plan, model, {"pipeline=./mine.so"}), "");
+}
+
+TEST(CheckJob, ValuesThatContradictEachOther) {
+  const std::string job =
+      "model: {arch: gpt2}\ndata: {train: a, eval: b}\nworkdir: w\ntrain: {global_batch_size: 1}\n";
+  EXPECT_EQ(check(JobUse::train, job), "");
+  const auto with = [&](std::vector<std::string> o) { return check(JobUse::train, job, o); };
+  EXPECT_THAT(with({"train.warmup_steps=3", "train.warmup_ratio=0.2"}), HasSubstr("keep one"));
+  EXPECT_EQ(with({"train.warmup_steps=3"}), "");
+  EXPECT_THAT(with({"train.warmup_steps=3", "train.max_steps=2"}), HasSubstr("would never be reached"));
+  EXPECT_THAT(with({"data.packing=false"}), HasSubstr("text is always packed"));
+  EXPECT_THAT(with({"parallel.shard_optimizer=true"}), HasSubstr("can be planned, but not run"));
+  EXPECT_EQ(check(JobUse::plan, job, {"parallel.shard_optimizer=true"}), "");
+  EXPECT_THAT(
+      with({"checkpoint.save_best_by.min=[los]"}),
+      HasSubstr("checkpoint.save_best_by.min[0]=los (override 'checkpoint.save_best_by.min=[los]') is not "
+                "evaluated; use loss or perplexity"));
+  EXPECT_THAT(with({"checkpoint.save_best_by.min=[loss]", "data.eval=[]"}), HasSubstr("set data.eval"));
+  EXPECT_THAT(with({"checkpoint.save_best_by={min: [loss], max: [loss]}"}), HasSubstr("named twice"));
+  EXPECT_THAT(with({"eval.metrics=[perplexty]"}), HasSubstr("did you mean perplexity?"));
+}
+
+const char* const kJob =
+    "model: {arch: gpt2}\ndata: {train: a, eval: b}\nworkdir: w\ntrain: {global_batch_size: 1}\n";
+std::string with(const std::vector<std::string>& overrides) { return check(JobUse::train, kJob, overrides); }
+
+TEST(CheckJob, AllProblemsComeAtOnce) {
+  const std::string message = with({"parallel.hosts=[a:0]", "train.momentum=0.9", "data.packing=false"});
+  EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 2) << message;
+}
+
+TEST(CheckJob, GenerationSettingsThatExcludeEachOther) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"top_k=3"}, "top_k=3 (override 'SECTION.top_k=3') has no effect: SECTION.temperature is 0"},
+      {{"min_p=0.1"}, "min_p=0.1"},
+      {{"temperature=1", "num_beams=2"}, "draws tokens, SECTION.num_beams=2"},
+      {{"length_penalty=2"}, "has no effect without beams; set SECTION.num_beams above 1"},
+      {{"early_stopping=never"}, "has no effect without beams"},
+      {{"num_return_sequences=2"}, "without drawing or beams all would be the same"},
+      {{"num_beams=2", "num_return_sequences=3"}, "a search has no more answers than beams"},
+      {{"max_new_tokens=2", "min_new_tokens=3"}, "min_new_tokens=3"},
+      {{"stop=[a, \"\"]"}, "SECTION.stop[1]"},
+  };
+  for (const std::string section : {"predict", "eval.generation"}) {
+    for (const auto& [values, words] : cases) {
+      std::vector<std::string> overrides = {"predict.prompt=x"};
+      for (const std::string& v : values) overrides.push_back(section + "." + v);
+      std::string expected = words;
+      for (std::size_t at; (at = expected.find("SECTION")) != std::string::npos;)
+        expected.replace(at, 7, section);
+      EXPECT_THAT(check(JobUse::validate, kJob, overrides), HasSubstr(expected)) << values[0];
+    }
+    const std::vector<std::string> good = {section + ".temperature=1", section + ".top_k=3",
+                                           section + ".num_return_sequences=2"};
+    EXPECT_EQ(check(JobUse::validate, kJob, good), "");
+  }
+  // Training reads eval.generation alone, a chat streams one answer.
+  EXPECT_EQ(with({"predict.top_k=3"}), "");
+  EXPECT_THAT(check(JobUse::chat, kJob, {"predict.num_beams=2"}), HasSubstr("use 1"));
+}
+
+TEST(CheckJob, SettingsOfAnotherPipelineHaveNoEffect) {
+  EXPECT_THAT(with({"maml.n_ways=3"}),
+              HasSubstr("maml.n_ways (override 'maml.n_ways=3') has no effect in pipeline lm"));
+  EXPECT_THAT(with({"rl.gamma=0.5"}), HasSubstr("rl.gamma"));
+  EXPECT_THAT(with({"data.source_prefix=x"}), HasSubstr("has no effect in pipeline lm"));
+  EXPECT_THAT(with({"pipeline=seq2seq", "model.arch=t5", "data.packing=false"}),
+              HasSubstr("has no effect in pipeline seq2seq"));
+  EXPECT_THAT(with({"pipeline=regression", "model.arch=mlp", "train.label_smoothing=0.1"}),
+              HasSubstr("train.label_smoothing"));
+  const std::vector<std::string> rl = {"pipeline=rl", "rl.env=CartPole-v1", "model=~", "data=~"};
+  EXPECT_EQ(with(rl), "");
+  auto more = rl;
+  more.push_back("rl.tau=0.1");
+  EXPECT_THAT(with(more), HasSubstr("has no effect in rl.algorithm=ppo"));
+  more.push_back("rl.algorithm=ddpg");
+  EXPECT_EQ(with(more), "");
+  // A pipeline of the user's own may read everything.
+  EXPECT_EQ(with({"pipeline=./mine.so", "maml.n_ways=3", "data.header=true"}), "");
+}
+
+// The dump of a job gives every key: a value that is given and is the default contradicts nothing.
+TEST(CheckJob, ADumpedJobIsAsGoodAsTheJob) {
+  const JobConfig job = job_of(kJob, {"train.warmup_steps=3"});
+  const std::string dump = dump_job(job);
+  EXPECT_EQ(check(JobUse::train, dump), "");
+  EXPECT_THAT(check(JobUse::train, dump, {"train.warmup_ratio=0.3"}), HasSubstr("keep one"));
+}
+
+TEST(CheckJob, JsonlAndTextHaveTheirOwnSettings) {
+  const auto jsonl = [&](std::vector<std::string> more) {
+    more.push_back("data.train=a.jsonl");
+    more.push_back("data.eval=b.jsonl");
+    return with(more);
+  };
+  EXPECT_EQ(jsonl({"data.skip_bad=true", "data.packing=false"}), "");
+  EXPECT_THAT(with({"data.skip_bad=true"}), HasSubstr("it is for data.format=jsonl"));
+  EXPECT_THAT(jsonl({"data.documents=line"}), HasSubstr("it is for data.format=text"));
+  EXPECT_THAT(jsonl({"data.max_length=1"}), HasSubstr("at least 2 tokens"));
+  EXPECT_THAT(jsonl({"data.packing=false", "data.attention_across=true"}), HasSubstr("one example each"));
+  EXPECT_THAT(jsonl({"data.fields.prompt=~"}), HasSubstr("prompt and completion go together"));
+  EXPECT_THAT(with({"data.format=csv"}), HasSubstr("pipeline lm reads text and jsonl"));
+}
+
+TEST(CheckJob, EarlyStoppingNeedsAMetricThatIsEvaluated) {
+  EXPECT_THAT(with({"train.early_stopping.patience=2"}), HasSubstr("set train.early_stopping.metric"));
+  EXPECT_THAT(with({"train.early_stopping.metric=loss"}), HasSubstr("eval.every_n_steps"));
+  EXPECT_EQ(with({"train.early_stopping.metric=loss", "eval.every_n_steps=5"}), "");
+  EXPECT_THAT(with({"train.early_stopping.metric=bleu", "eval.every_n_steps=5"}),
+              HasSubstr("is not evaluated; use loss or perplexity"));
+  EXPECT_THAT(with({"train.early_stopping.metric=loss", "eval.every_n_steps=5", "data.eval=[]"}),
+              HasSubstr("set data.eval"));
+}
+
+}  // namespace
+}  // namespace redco
