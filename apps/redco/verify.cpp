@@ -16,7 +16,7 @@ namespace {
 struct VerifyOptions {
   std::vector<std::string> words;  // DIR [EXPECTED] key=value ...
   i64 ranks = 1, shards = 0;
-  bool json = false;
+  bool json = false, strict = false;
 };
 
 int run_verify(const VerifyOptions& o, const std::vector<std::string>& program) {
@@ -45,7 +45,8 @@ int run_verify(const VerifyOptions& o, const std::vector<std::string>& program) 
                                         .expected = files.size() > 1 ? files[1] : "",
                                         .rules = custom_rules(job),
                                         .config_overrides = job.model.config,
-                                        .ignore_config_keys = job.model.ignore_config_keys});
+                                        .ignore_config_keys = job.model.ignore_config_keys,
+                                        .strict = o.strict});
     if (run.first()) std::fputs((o.json ? to_json(report) : to_text(report)).c_str(), stdout);
     return static_cast<int>(report.passed ? ExitCode::ok : ExitCode::check_failed);
   });
@@ -58,7 +59,7 @@ void add_verify(CLI::App& app, Invocation& run) {
   CLI::App* c = add_command(
       app, "verify", "Does a checkpoint compute, under this layout, what another framework computed?",
       "  redco verify models/gpt2 --ranks 4 --model-shards 2\n"
-      "  redco verify models/gpt2 expected.safetensors --json\n"
+      "  redco verify models/gpt2 expected.safetensors --strict --json\n"
       "  redco verify models/gpt2 --ranks 2 parallel.sharding_rules='[{match: \".*\", spec: [mp, ~]}]'\n");
   c->add_option("DIR", o->words,
                 "Hugging Face folder, or the id of a model in the hub's cache; then a safetensors file of "
@@ -70,6 +71,9 @@ void add_verify(CLI::App& app, Invocation& run) {
   c->add_option("--model-shards", o->shards,
                 "ranks that share one copy of the model; default: all of --ranks")
       ->check(CLI::Range(1, 4096));
+  c->add_flag("--strict", o->strict,
+              "fail (exit 1) if the file has an expected tensor that is not checked, such as one of an "
+              "unknown name");
   c->add_flag("--json", o->json, "print the report as JSON");
   c->callback([o, &run] { run.exit_code = run_verify(*o, run.argv); });
 }

@@ -185,11 +185,9 @@ void Expected::check_ids(const std::string& name, i64 vocab_size) const {
 bool Expected::is_input(const std::string& name) const {
   return name == "input_ids" || name == "attention_mask" || name == "labels" || name == "gen_input_ids" ||
          name == "gen_attention_mask" || name == "padded_input_ids" || name == "padded_attention_mask" ||
-         name == "decoder_input_ids" || name == "token_type_ids" || name == "pixel_values" ||
-         name == "image_uint8" || name == "features";
+         name == "decoder_input_ids" || name == "decoder_attention_mask" || name == "token_type_ids" ||
+         name == "pixel_values" || name == "image_uint8" || name == "features";
 }
-
-std::string Expected::why_not(const std::string&) const { return "unknown tensor"; }
 
 void Expected::check_task(const std::string& supported) const {
   if (!task_.empty() && task_ != supported)

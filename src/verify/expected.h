@@ -30,8 +30,6 @@ class Expected {
 
   // Inputs are read, not compared.
   bool is_input(const std::string& name) const;
-  // Why a tensor isn't compared, for the report.
-  std::string why_not(const std::string& name) const;
   void check_task(const std::string& supported) const;
 
   // max(10 x max_abs_diff, 1e-6 x max_abs) of tolerances.json (that of the fixture it shares inputs with),

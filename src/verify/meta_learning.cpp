@@ -36,13 +36,8 @@ class MetaVerifier {
     for (const std::string order : {"second_order", "first_order"})
       if (expected_.any_with(order + ".")) check(order);
     for (const std::string& name : expected_.names())
-      if (!used_.count(name)) report_.lines.push_back({name, 0, 0, false, false, expected_.why_not(name)});
-    std::sort(report_.lines.begin(), report_.lines.end(),
-              [](const VerifyLine& a, const VerifyLine& b) { return a.tensor < b.tensor; });
-    const auto failed = [](const VerifyLine& l) { return l.checked && !l.passed; };
-    const auto checked = [](const VerifyLine& l) { return l.checked; };
-    report_.passed = std::any_of(report_.lines.begin(), report_.lines.end(), checked) &&
-                     std::none_of(report_.lines.begin(), report_.lines.end(), failed);
+      if (!used_.count(name)) report_.lines.push_back({.tensor = name, .note = kUnknown});
+    conclude(report_, request_.strict);
     return report_;
   }
 
@@ -196,7 +191,8 @@ class MetaVerifier {
       largest = std::max(largest, std::fabs(want[i]));
     }
     const double most = tolerance(order, name, largest);
-    report_.lines.push_back({full, worst, most, true, worst <= most, ""});
+    report_.lines.push_back(
+        {.tensor = full, .difference = worst, .tolerance = most, .checked = true, .passed = worst <= most});
   }
 
   const VerifyRequest& request_;

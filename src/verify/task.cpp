@@ -30,6 +30,10 @@ std::vector<i32> ids_like(const Expected& e, const std::string& name, const std:
   return e.ids(name);
 }
 
+PositionMask read_mask(const Expected& e, const std::string& name, const std::string& like) {
+  return {name, e.has(name) ? ids_like(e, name, like, 1) : std::vector<i32>()};
+}
+
 // Labels of a decoder-only model are its ids; its logits say the token after.
 std::vector<i32> shifted(const std::vector<i32>& labels, i64 T) {
   std::vector<i32> out(labels.size(), -100);
@@ -88,6 +92,7 @@ TaskInputs read_encoder_inputs(const Model& model, const Expected& e) {
   };
   in.encoder.input_ids = tensor("input_ids", 0);
   in.encoder.key_mask = tensor("attention_mask", 1);
+  in.encoder_mask = read_mask(e, "attention_mask", "input_ids");
   if (e.has("token_type_ids")) in.encoder.token_type_ids = tensor("token_type_ids", 0);
   if (model.task() == ModelTask::masked_lm) {
     set_targets(in, shape, ids_like(e, "labels", "input_ids", -100));
@@ -121,13 +126,11 @@ TaskInputs read_task_inputs(const Model& model, const Expected& e) {
   if (!images && model.n_features() == 0) e.check_ids("input_ids", model.vocab_size());
   if (is_encoder(model)) return read_encoder_inputs(model, e);
   Tensor ids, key_mask;
-  std::vector<i32> mask;
   if (images) {
     in.encoder.pixel_values = read_images(e);
   } else {
     ids = from_ids(e.shape("input_ids"), e.ids("input_ids"), rows);
-    mask = ids_like(e, "attention_mask", "input_ids", 1);
-    key_mask = from_ids(ids.shape(), mask, rows);
+    key_mask = from_ids(ids.shape(), ids_like(e, "attention_mask", "input_ids", 1), rows);
   }
   const i64 B = images ? in.encoder.pixel_values.size(0) : ids.size(0);
 
@@ -154,12 +157,13 @@ TaskInputs read_task_inputs(const Model& model, const Expected& e) {
     }
     in.decoder.input_ids = from_ids(shape, decoder_ids, rows);
     in.decoder.memory_mask = key_mask;
+    if (!images) in.encoder_mask = read_mask(e, "attention_mask", "input_ids");
   } else {
     in.decoder.input_ids = ids;
-    in.decoder.key_mask = key_mask;
   }
-  // No mask of the decoder's input is given where there are two stacks.
-  const std::vector<i32> seen = two ? std::vector<i32>(numel(shape), 1) : mask;
+  in.decoder_mask = read_mask(e, two ? "decoder_attention_mask" : "attention_mask", decoded);
+  const std::vector<i32> seen = ids_like(e, in.decoder_mask.name, decoded, 1);
+  if (!in.decoder_mask.values.empty()) in.decoder.key_mask = from_ids(shape, seen, rows);
   std::vector<i32> positions;
   for (i64 r = 0; r < shape[0]; ++r) {
     const auto row = model.positions(std::span(seen).subspan(r * T, T), false);
@@ -168,6 +172,14 @@ TaskInputs read_task_inputs(const Model& model, const Expected& e) {
   in.decoder.positions = from_ids(shape, positions, rows);
   set_targets(in, shape, two ? labels : shifted(labels, T));
   return in;
+}
+
+const PositionMask* mask_of(const Model& model, const TaskInputs& in, const std::string& tensor) {
+  // Logits of rows have no positions.
+  if (is_encoder(model) && tensor == "logits" && model.task() != ModelTask::masked_lm) return nullptr;
+  const bool encoder = is_encoder(model) || tensor.starts_with("encoder_hidden.");
+  const PositionMask& mask = encoder ? in.encoder_mask : in.decoder_mask;
+  return mask.values.empty() ? nullptr : &mask;
 }
 
 Tensor task_logits(const Model& model, const ParamTree& params, const TaskInputs& in, ApplyOptions o,

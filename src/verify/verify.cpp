@@ -16,6 +16,7 @@
 #include "verify/expected.h"
 #include "verify/generation.h"
 #include "verify/meta_learning.h"
+#include "verify/stored.h"
 #include "verify/task.h"
 
 namespace redco {
@@ -39,16 +40,9 @@ class Verifier {
     for (const std::string& name : expected_.names())
       if (!seen_.count(name)) {
         const bool input = expected_.is_input(name);
-        if (!input) report_.lines.push_back({name, 0, 0, false, false, expected_.why_not(name)});
+        if (!input) report_.lines.push_back({.tensor = name, .note = kUnknown});
       }
-    std::sort(report_.lines.begin(), report_.lines.end(),
-              [](const VerifyLine& a, const VerifyLine& b) { return a.tensor < b.tensor; });
-    bool any = false, all = true;
-    for (const VerifyLine& l : report_.lines) {
-      any |= l.checked;
-      all &= !l.checked || l.passed;
-    }
-    report_.passed = any && all;
+    conclude(report_, request_.strict);
     return report_;
   }
 
@@ -84,18 +78,31 @@ class Verifier {
   }
 
   // --- comparing -------------------------------------------------------------------------------------------
-  void compare(const std::string& name, const std::vector<double>& got) {
+  // `mask`: positions where it is 0 aren't compared; null: all are.
+  void compare(const std::string& name, const std::vector<double>& got, const PositionMask* mask = nullptr) {
     const std::vector<double> want = expected_.values(name);
     const double tolerance = expected_.tolerance(name);
-    double worst = 0;
     if (got.size() != want.size())
       throw ContentsError("[verify] {}: '{}' holds {} values, the model computes {}", expected_.path(), name,
                           want.size(), got.size());
-    for (size_t i = 0; i < got.size(); ++i) {
-      const double d = std::fabs(got[i] - want[i]);
-      worst = std::isfinite(d) ? std::max(worst, d) : HUGE_VAL;
+    VerifyLine line{.tensor = name, .tolerance = tolerance, .checked = true};
+    const size_t width = mask ? got.size() / mask->values.size() : 0;  // values of a position
+    if (mask) {
+      line.mask = mask->name;
+      line.positions = static_cast<i64>(mask->values.size());
+      line.left_out = std::count(mask->values.begin(), mask->values.end(), 0);
     }
-    add({name, worst, tolerance, true, worst <= tolerance, ""});
+    for (size_t i = 0; i < got.size(); ++i) {
+      if (mask && mask->values[i / width] == 0) continue;
+      const double d = std::fabs(got[i] - want[i]);
+      line.difference = std::isfinite(d) ? std::max(line.difference, d) : HUGE_VAL;
+    }
+    line.passed = line.difference <= tolerance;
+    if (mask && line.left_out == line.positions) {
+      line.checked = line.passed = false;
+      line.note = fmt::format("{} is 0 at every position", mask->name);
+    }
+    add(std::move(line));
   }
   void compare_ids(const std::string& name, const std::vector<std::vector<i32>>& rows, i32 pad) {
     const auto want = expected_.ids(name);
@@ -110,7 +117,11 @@ class Verifier {
         wrong += (have ? rows[r][t] : pad) != want[r * shape[1] + t];
       }
     for (const auto& row : rows) wrong += std::max<i64>(0, static_cast<i64>(row.size()) - shape[1]);
-    add({name, static_cast<double>(wrong), 0, true, wrong == 0, "ids that differ"});
+    add({.tensor = name,
+         .difference = static_cast<double>(wrong),
+         .checked = true,
+         .passed = wrong == 0,
+         .note = "ids that differ"});
   }
   void add(VerifyLine line) {
     seen_.insert(line.tensor);
@@ -127,8 +138,8 @@ class Verifier {
       std::map<std::string, Tensor> hidden;
       const Tensor logits = task_logits(*model_, params_, in, {}, &hidden);
       for (const auto& [name, states] : hidden)
-        if (wants(name)) compare(name, to_values(states));
-      if (wants("logits")) compare("logits", to_values(logits));
+        if (wants(name)) compare(name, to_values(states), mask_of(*model_, in, name));
+      if (wants("logits")) compare("logits", to_values(logits), mask_of(*model_, in, "logits"));
       if (wants("loss")) compare("loss", {item(task_loss(in, logits))});
     }
     const bool grads = expected_.any_with("grad."),
@@ -188,7 +199,7 @@ class Verifier {
     if (want.size() != got.size())
       throw ContentsError("[verify] {}: '{}' holds {} values, the model has {}", expected_.path(), name,
                           want.size(), got.size());
-    VerifyLine line{name, 0, expected_.adamw_tolerance(1e-3), true, true, ""};
+    VerifyLine line{.tensor = name, .tolerance = expected_.adamw_tolerance(1e-3), .checked = true};
     double worst_share = -1;
     for (size_t i = 0; i < got.size(); ++i) {
       const double d = std::fabs(got[i] - want[i]);
@@ -202,44 +213,6 @@ class Verifier {
     }
     line.passed = worst_share <= 1;
     add(line);
-  }
-
-  // As transformers' module has it, whose names a fixture may use, too: [stack of] rows among those of other
-  // parts.
-  static void join(const ParamSpec& s, const std::vector<double>& part,
-                   std::map<std::string, std::vector<double>>& out) {
-    if (s.stored.joined.empty()) return;
-    auto& whole = out[s.stored.joined];
-    const i64 size = numel(s.stored.shape), row = size / std::max<i64>(1, s.stored.shape[0]);
-    const i64 all = s.stored.joined_rows > 0 ? s.stored.joined_rows * row : size;
-    whole.resize(s.stored.tensors() * all);
-    for (i64 k = 0; k < s.stored.tensors(); ++k)
-      std::copy_n(part.begin() + k * size, size, whole.begin() + k * all + s.stored.joined_row * row);
-  }
-
-  // Whole tensors as the files store them: parts joined, transposed back.
-  std::map<std::string, std::vector<double>> by_stored_name(const ParamTree& tree) {
-    std::map<std::string, std::vector<double>> out;
-    for (size_t i = 0; i < tree.size(); ++i) {
-      const ParamSpec& s = tree.specs()[i];
-      const auto part = to_values(tree.values()[i]);
-      if (s.stored.stacked > 0) {
-        const i64 size = numel(s.stored.shape);
-        for (i64 k = 0; k < s.stored.stacked; ++k)
-          out[s.stored.tensor(k)].assign(part.begin() + k * size, part.begin() + (k + 1) * size);
-      }
-      join(s, part, out);
-      if (s.stored.stacked > 0) continue;
-      auto& whole = out[s.stored.name];
-      whole.resize(numel(s.stored.shape));
-      const i64 rows = s.shape[0], row = rows ? numel(s.shape) / rows : 0;
-      const i64 all = s.stored.transposed ? s.stored.shape[1] : 0;
-      for (i64 r = 0; r < rows; ++r)
-        for (i64 k = 0; k < row; ++k)
-          whole[s.stored.transposed ? k * all + s.stored.row + r : (s.stored.row + r) * row + k] =
-              part[r * row + k];
-    }
-    return out;
   }
 
   // --- generation

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/cli_testing.h"
+#include "support/tensor_file.h"
 
 namespace redco::test {
 namespace {
@@ -64,6 +65,40 @@ TEST_F(Verify, AWrongWeightIsSeen) {
   EXPECT_EQ(json::parse(r.out)["passed"], false);
   EXPECT_EQ(lines_with(r.err, "error"), 0);
   EXPECT_EQ(run({"verify", "wrong", "--ranks", "2"}).code, 1);
+}
+
+TEST_F(Verify, SaysHowManyPositionsItLeftOut) {
+  EXPECT_EQ(
+      lines_with(good({"verify", fixture("gpt2")}).out, "8 of 42 positions left out: attention_mask is 0"),
+      4);
+  const json j = json::parse(good({"verify", fixture("bart"), "--json"}).out);
+  for (const json& t : j["tensors"])
+    if (t["name"].get<std::string>().starts_with("encoder_hidden.")) {
+      EXPECT_EQ(t.value("mask", ""), "attention_mask");
+      EXPECT_EQ(t.value("positions", 0), 36);
+      EXPECT_EQ(t.value("positions_left_out", 0), 8);
+    }
+}
+
+TEST_F(Verify, StrictFailsOnATensorThatIsNotChecked) {
+  EditedTensors expected(fixture("gpt2") + "/expected.safetensors");
+  expected.rename("hidden.1", "hiden.1");
+  expected.save(path("expected.safetensors"));
+  std::filesystem::copy(fixture("gpt2") + "/tolerances.json", path("tolerances.json"));
+  EXPECT_EQ(run({"verify", fixture("gpt2"), "--strict"}).code, 0);
+  Words words = {"verify", fixture("gpt2"), path("expected.safetensors")};
+  EXPECT_THAT(good(words).out, HasSubstr("1 not checked\n"));
+  words.push_back("--strict");
+  const Ran r = run(words);
+  EXPECT_EQ(r.code, 1) << r.err;
+  EXPECT_THAT(r.out, AllOf(HasSubstr("hiden.1"), HasSubstr("1 not checked, which --strict does not allow")));
+  words.insert(words.end(), {"--json", "--ranks", "2"});
+  const Ran two = run(words);
+  EXPECT_EQ(two.code, 1) << two.err;
+  const json j = json::parse(two.out);
+  EXPECT_EQ(j["passed"], false);
+  EXPECT_EQ(j["strict"], true);
+  EXPECT_EQ(j["not_checked"], 1);
 }
 
 TEST_F(Verify, BadWords) {
