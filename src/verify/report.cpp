@@ -42,6 +42,10 @@ std::string to_text(const VerifyReport& r) {
       out += fmt::format("  {} of {} positions left out: {} is 0", l.left_out, l.positions, l.mask);
     out += "\n";
   }
+  if (r.undetermined > 0)
+    out +=
+        fmt::format("first AdamW step: {} elements take the file's gradient, which is below its tolerance\n",
+                    r.undetermined);
   out += fmt::format("{}: {} tensors checked, {} over tolerance, {} not checked{}\n",
                      r.passed ? "passed" : "FAILED", checked, over, r.not_checked(),
                      r.strict && r.not_checked() > 0 ? ", which --strict does not allow" : "");
@@ -54,6 +58,7 @@ std::string to_json(const VerifyReport& r) {
                               {"passed", r.passed},
                               {"strict", r.strict},
                               {"not_checked", r.not_checked()},
+                              {"undetermined_first_steps", r.undetermined},
                               {"tensors", nlohmann::ordered_json::array()}};
   for (const VerifyLine& l : r.lines) {
     nlohmann::ordered_json t = {{"name", l.tensor}, {"checked", l.checked}};

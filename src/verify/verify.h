@@ -40,6 +40,9 @@ struct VerifyReport {
   // Nothing is over its tolerance, and something was checked; if strict, every expected tensor.
   bool passed = false;
   bool strict = false;
+  // Elements whose first AdamW step takes the file's gradient, because that is within its own tolerance of 0:
+  // its sign, and so the direction of the step, is a matter of rounding.
+  i64 undetermined = 0;
   std::string model, mesh;
 
   i64 not_checked() const;
