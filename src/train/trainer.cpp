@@ -112,7 +112,8 @@ class Training {
 
       // Evaluate, then save, so that the best are known when the checkpoint is made.
       std::vector<std::string> best;
-      if (evaluation_due()) {
+      const bool evaluates = evaluation_due();
+      if (evaluates) {
         if (signal) {
           state_.pending_evaluation = true;
         } else {
@@ -120,11 +121,14 @@ class Training {
         }
       }
       if (!signal && !last && watch_.exhausted(state_)) stop_early();
-      if (due(job_.checkpoint.every_n_steps, job_.checkpoint.every_n_epochs) || last || signal ||
-          !best.empty() || result_.stopped_early)
-        aside([&] { save(best); });
-      // A request that arrived during the evaluation or the save: no further step is made.
-      signal = signal || c_.world().any(end_requested() != 0);
+      const bool saves = due(job_.checkpoint.every_n_steps, job_.checkpoint.every_n_epochs) || last ||
+                         signal || !best.empty() || result_.stopped_early;
+      if (saves) aside([&] { save(best); });
+      // A request that arrived in the evaluation or the save: no further step is made.
+      if ((evaluates || saves) && !signal && c_.world().any(end_requested() != 0)) {
+        signal = true;
+        if (!saves) aside([&] { save(best); });
+      }
     }
     if (progress) progress->finish(state_.step, fields());
     result_.steps = state_.step;

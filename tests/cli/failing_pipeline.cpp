@@ -1,11 +1,14 @@
 // A user's pipeline that fails in step 3 as REDCO_TEST_FAIL says: WHAT:RANK, RANK may be `all`. Built by
-// failures_test.cpp.
+// failures_test.cpp. `term-eval-N:RANK` sends SIGTERM to the rank in its N-th batch of evaluations.
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include "base/error.h"
+#include "base/signals.h"
 #include "comm/group.h"
 #include "pipelines/pipelines.h"
 #include "tensor/context.h"
@@ -20,16 +23,21 @@ class Failing : public redco::Pipeline {
   redco::LossTerms loss(const redco::ParamTree& p, const redco::Batch& b,
                         const redco::StepContext& ctx) const override {
     if (ctx.step == 2 && ctx.apply.train) fail();
+    if (!ctx.apply.train) {
+      static int batches = 0;
+      fail("term-eval-" + std::to_string(++batches));
+    }
     return inner().loss(p, b, ctx);
   }
 
  private:
-  static void fail() {
+  static void fail(const std::string& only = "") {
     const char* said = std::getenv("REDCO_TEST_FAIL");
     const std::string how = said ? said : "";
     const auto colon = how.find(':');
     if (colon == std::string::npos) return;
     const std::string what = how.substr(0, colon), who = how.substr(colon + 1);
+    if (only.empty() ? what.starts_with("term-eval") : what != only) return;
     redco::Group& world = redco::Context::current().world();
     const bool me = who == "all" || std::to_string(world.rank()) == who;
     if (what == "agreed")
@@ -43,6 +51,10 @@ class Failing : public redco::Pipeline {
     if (what == "kill") raise(SIGKILL);
     if (what == "abort") std::abort();
     if (what == "exit") std::_Exit(9);
+    if (what == only) {
+      raise(SIGTERM);
+      while (redco::end_requested() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
   }
   redco::Pipeline& inner() const {
     if (!inner_) inner_ = redco::make_pipeline("lm");

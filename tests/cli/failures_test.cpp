@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <sstream>
 
 #include "cli/cli_testing.h"
 
@@ -125,6 +127,57 @@ TEST_F(Failures, AStoppedRankIsNamed) {
   EXPECT_EQ(lines_with(r.err, "no sign of rank 1 ("), 1) << r.err;
   EXPECT_EQ(lines_with(r.err, "error:"), 1) << r.err;
   expect_nobody_left("rank 1 was stopped");
+}
+
+// The resumed run makes the evaluation that the signal stopped; the end is that of a run that was not
+// stopped.
+TEST_F(Failures, ASignalInAnEvaluationLeavesItToTheResumedRun) {
+  for (const int ranks : {1, 2}) {
+    const auto words = [&](const std::string& workdir) {
+      return Words{"train",
+                   "job.yaml",
+                   "parallel.n_ranks=" + std::to_string(ranks),
+                   "pipeline=" + (*built_ / "fail.so"),
+                   "data.eval=text.txt",
+                   "eval.every_n_steps=5",
+                   "eval.per_device_batch_size=16",
+                   "checkpoint.save_best_by.min=[loss]",
+                   "workdir=" + workdir};
+    };
+    const std::string whole = "whole" + std::to_string(ranks), cut = "cut" + std::to_string(ranks);
+    good(words(whole));
+    // A batch checks the evaluation before step 1; then each evaluation has some.
+    const Ran stopped = run(words(cut), {{"REDCO_TEST_FAIL", "term-eval-9:" + std::to_string(ranks - 1)}});
+    EXPECT_EQ(stopped.code, 8) << stopped.err;
+    EXPECT_EQ(lines_with(stopped.err, "before its evaluation; saved"), 1) << stopped.err;
+    EXPECT_THAT(read(cut + "/checkpoints/last/training/state.json"),
+                HasSubstr("\"pending_evaluation\": true"));
+    const Ran resumed = good(words(cut));
+    EXPECT_EQ(lines_with(resumed.err, "resuming from"), 1) << resumed.err;
+    for (const std::string file : {"last/model.safetensors", "last/training/optimizer.safetensors",
+                                   "last/training/state.json", "best-loss/model.safetensors"})
+      EXPECT_TRUE(read(cut + "/checkpoints/" + file) == read(whole + "/checkpoints/" + file)) << file;
+    const auto evaluations = [&](const std::string& workdir) {
+      std::vector<std::string> steps;
+      std::istringstream in(read(workdir + "/metrics.jsonl"));
+      for (std::string line; std::getline(in, line);)
+        if (line.find("eval_loss") != line.npos) steps.push_back(line.substr(0, line.find(',')));
+      return steps;
+    };
+    EXPECT_EQ(evaluations(cut), evaluations(whole));
+    EXPECT_EQ(evaluations(cut).size(), 4u);
+  }
+}
+
+TEST_F(Failures, ASignalBeforeTheFirstStepEndsAtOnce) {
+  for (const int ranks : {1, 2}) {
+    const Ran r = run({"train", "job.yaml", "parallel.n_ranks=" + std::to_string(ranks),
+                       "pipeline=" + (*built_ / "fail.so"), "data.eval=text.txt"},
+                      {{"REDCO_TEST_FAIL", "term-eval-1:all"}});
+    EXPECT_EQ(r.code, 8) << r.err;
+    EXPECT_EQ(lines_with(r.err, "stopped by SIGTERM; nothing had to be saved"), 1) << r.err;
+    expect_nobody_left("a signal before the first step");
+  }
 }
 
 TEST_F(Failures, NoRankSurvivesItsLauncher) {
