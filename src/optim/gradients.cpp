@@ -1,6 +1,7 @@
 #include "optim/gradients.h"
 
 #include <cmath>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "kernels/elementwise.h"
@@ -10,6 +11,8 @@
 namespace redco {
 
 void accumulate(std::vector<Tensor>& acc, std::vector<Tensor>&& g) {
+  // Handles of their own, so that the storage's count knows every gradient that shares its bytes.
+  for (Tensor& t : g) t = t.detached();
   if (acc.empty()) {
     acc = std::move(g);
     return;
@@ -32,10 +35,25 @@ void accumulate(std::vector<Tensor>& acc, std::vector<Tensor>&& g) {
 
 namespace {
 
-// All-reduces the Partials of one axis, several tensors a call.
-void reduce_axis(std::vector<Tensor>& grads, Axis axis) {
+// All-reduces the Partials of one axis, several tensors a call. Gradients that share storage (both terms of a
+// sum, a view) are one value: it is reduced once, for all of them.
+void reduce_axis(std::vector<Tensor>& grads, Axis axis, i64 bucket_elements) {
   Context& c = Context::current();
-  std::vector<size_t> bucket;
+  if (c.mesh().size(axis) == 1) {
+    for (Tensor& g : grads)
+      if (g.layout()[axis].is_partial()) g = redistribute(g, axis, Placement::replicated());
+    return;
+  }
+  std::vector<std::vector<size_t>> values;  // the gradients of each storage
+  std::unordered_map<const Storage*, size_t> known;
+  for (size_t i = 0; i < grads.size(); ++i) {
+    if (!grads[i].layout()[axis].is_partial()) continue;
+    REDCO_CHECK(grads[i].dtype() == DType::f32, "gradient {}", describe(grads[i]));
+    const auto [at, is_new] = known.try_emplace(grads[i].storage().get(), values.size());
+    if (is_new) values.emplace_back();
+    values[at->second].push_back(i);
+  }
+  std::vector<const std::vector<size_t>*> bucket;
   i64 elements = 0;
   auto flush = [&] {
     if (bucket.empty()) return;
@@ -44,44 +62,48 @@ void reduce_axis(std::vector<Tensor>& grads, Axis axis) {
     c.ledger().collective(Collective::all_reduce, axis, c.where(), flat.local_bytes());
     i64 at = 0;
     if (!flat.is_meta())
-      for (size_t i : bucket) {
-        std::memcpy(p + at, grads[i].raw(), grads[i].local_bytes());
-        at += grads[i].local_numel();
+      for (const auto* sharing : bucket) {
+        const Tensor& g = grads[sharing->front()];
+        std::memcpy(p + at, g.raw(), g.local_bytes());
+        at += g.local_numel();
       }
     c.group(axis).all_reduce<float>(p, elements);
     at = 0;
-    for (size_t i : bucket) {
-      Layout l = grads[i].layout();
-      l[axis] = Placement::replicated();
-      Tensor reduced = Tensor::view(grads[i], grads[i].shape(), l, 0);
+    for (const auto* sharing : bucket) {
+      const Tensor first = grads[sharing->front()];
+      // In place, unless something else holds the unreduced bytes.
+      const bool own = first.storage().use_count() == static_cast<long>(sharing->size());
+      const auto reduced_layout = [&](const Tensor& g) {
+        Layout l = g.layout();
+        l[axis] = Placement::replicated();
+        return l;
+      };
+      const Tensor reduced = own ? first : Tensor(first.shape(), DType::f32, reduced_layout(first));
       if (!flat.is_meta()) std::memcpy(reduced.mutable_raw(), p + at, reduced.local_bytes());
       at += reduced.local_numel();
-      grads[i] = reduced;
+      for (size_t i : *sharing)
+        grads[i] = Tensor::view(reduced, grads[i].shape(), reduced_layout(grads[i]), 0);
     }
     bucket.clear();
     elements = 0;
   };
-  for (size_t i = 0; i < grads.size(); ++i) {
-    if (!grads[i].layout()[axis].is_partial()) continue;
-    if (c.mesh().size(axis) == 1) {
-      grads[i] = redistribute(grads[i], axis, Placement::replicated());
-      continue;
-    }
-    REDCO_CHECK(grads[i].dtype() == DType::f32, "gradient {}", describe(grads[i]));
-    if (elements + grads[i].local_numel() > kBucketElements) flush();
-    bucket.push_back(i);
-    elements += grads[i].local_numel();
+  for (const auto& sharing : values) {
+    const i64 n = grads[sharing.front()].local_numel();
+    if (elements + n > bucket_elements) flush();
+    bucket.push_back(&sharing);
+    elements += n;
   }
   flush();
 }
 
 }  // namespace
 
-void reduce_gradients(std::vector<Tensor>& grads, const ParamTree& params, const std::vector<size_t>& index) {
+void reduce_gradients(std::vector<Tensor>& grads, const ParamTree& params, const std::vector<size_t>& index,
+                      i64 bucket_elements) {
   NoGrad off;
   Scope scope("gradients");
   for (Tensor& g : grads) g = g.detached();
-  for (Axis a : kAxes) reduce_axis(grads, a);
+  for (Axis a : kAxes) reduce_axis(grads, a, bucket_elements);
   for (size_t k = 0; k < grads.size(); ++k)
     grads[k] = redistribute(grads[k], params.values()[index[k]].layout());
 }
