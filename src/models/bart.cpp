@@ -74,16 +74,17 @@ class Bart : public Model {
     ApplyOptions own = o;
     own.cache = nullptr;
     return run(p, encoder_, in.input_ids, {}, own,
-               [this, &p, mask = in.key_mask, own](i64 i, const Tensor& x) {
-                 return feed_forward(p, encoder_, i, attend_to_itself(p, encoder_, i, x, mask, own), own);
+               [this, mask = in.key_mask, own](const ParamTree& q, i64 i, const Tensor& x) {
+                 return feed_forward(q, encoder_, i, attend_to_itself(q, encoder_, i, x, mask, own), own);
                });
   }
 
   Tensor apply(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const override {
-    Tensor x = run(p, decoder_, in.input_ids, in.positions, o, [this, &p, in, o](i64 i, const Tensor& h) {
-      const Tensor y = attend_to_itself(p, decoder_, i, h, in.key_mask, o);
-      return feed_forward(p, decoder_, i, attend_to_memory(p, i, y, in, o), o);
-    });
+    Tensor x = run(p, decoder_, in.input_ids, in.positions, o,
+                   [this, in, o](const ParamTree& q, i64 i, const Tensor& h) {
+                     const Tensor y = attend_to_itself(q, decoder_, i, h, in.key_mask, o);
+                     return feed_forward(q, decoder_, i, attend_to_memory(q, i, y, in, o), o);
+                   });
     if (o.cache) o.cache->length += in.input_ids.size(1);
     Scope s("lm_head");
     return dense(p, "lm_head", head_input(o, x), o) + p["final_logits_bias"];
@@ -145,7 +146,8 @@ class Bart : public Model {
     }
   }
 
-  // Embeddings and blocks. positions: of the decoder; the encoder's count padding too.
+  // Embeddings and blocks; apply_block(params, i, x) is block i. positions: of the decoder; the encoder's
+  // count padding too.
   template <class Block>
   Tensor run(const ParamTree& p, const Stack& s, const Tensor& ids, const Tensor& positions,
              const ApplyOptions& o, const Block& apply_block) const {
@@ -162,7 +164,9 @@ class Bart : public Model {
     }
     for (i64 i = 0; i < s.layers; ++i) {
       if (o.hidden_states) o.hidden_states->push_back(x);
-      x = run_block(o, layer(s, i), x, [apply_block, i](const Tensor& h) { return apply_block(i, h); });
+      x = run_block(p, o, layer(s, i), x, [apply_block, i](const ParamTree& own, const Tensor& h) {
+        return apply_block(own, i, h);
+      });
     }
     if (o.hidden_states) o.hidden_states->push_back(x);
     return x;

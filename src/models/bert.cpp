@@ -101,9 +101,10 @@ class Bert : public Model {
     }
     for (i64 i = 0; i < n_layers_; ++i) {
       if (o.hidden_states) o.hidden_states->push_back(x);
-      x = run_block(o, layer(i), x, [this, &p, mask = in.key_mask, o, i](const Tensor& h) {
-        return block(p, mask, o, i, h);
-      });
+      x = run_block(p, o, layer(i), x,
+                    [this, mask = in.key_mask, o, i](const ParamTree& own, const Tensor& h) {
+                      return block(own, mask, o, i, h);
+                    });
     }
     if (o.hidden_states) o.hidden_states->push_back(x);
     return task_ == ModelTask::masked_lm ? masked_logits(p, x, o) : class_logits(p, x, o);

@@ -82,7 +82,9 @@ Tensor Gpt2Decoder::apply(const ParamTree& p, const DecoderInputs& in, const App
   }
   for (i64 i = 0; i < layers_; ++i) {
     if (o.hidden_states) o.hidden_states->push_back(x);
-    x = run_block(o, layer(i), x, [this, &p, in, o, i](const Tensor& h) { return block(p, in, o, i, h); });
+    x = run_block(p, o, layer(i), x, [this, in, o, i](const ParamTree& own, const Tensor& h) {
+      return block(own, in, o, i, h);
+    });
   }
   Scope s("lm_head");
   x = layer_norm(p, at("transformer.ln_f"), x, eps_);

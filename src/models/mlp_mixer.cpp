@@ -56,7 +56,8 @@ class MlpMixer : public Model {
     }
     for (i64 i = 0; i < n_layers_; ++i) {
       if (o.hidden_states) o.hidden_states->push_back(x);
-      x = run_block(o, block_name(i), x, [this, &p, o, i](const Tensor& h) { return block(p, o, i, h); });
+      x = run_block(p, o, block_name(i), x,
+                    [this, o, i](const ParamTree& own, const Tensor& h) { return block(own, o, i, h); });
     }
     x = layer_norm(p, "norm", x, eps_);
     if (o.hidden_states) o.hidden_states->push_back(x);

@@ -88,7 +88,9 @@ class Opt : public Model {
     }
     for (i64 i = 0; i < n_layers_; ++i) {
       if (o.hidden_states) o.hidden_states->push_back(x);
-      x = run_block(o, layer(i), x, [this, &p, in, o, i](const Tensor& h) { return block(p, in, o, i, h); });
+      x = run_block(p, o, layer(i), x, [this, in, o, i](const ParamTree& own, const Tensor& h) {
+        return block(own, in, o, i, h);
+      });
     }
     Scope s("lm_head");
     if (final_norm_) x = layer_norm(p, at("final_layer_norm"), x, kEps);

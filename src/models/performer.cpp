@@ -89,8 +89,9 @@ class Performer : public Model {
     }
     for (i64 i = 0; i < n_layers_; ++i) {
       if (o.hidden_states) o.hidden_states->push_back(x);
-      x = run_block(o, layer(i), x,
-                    [this, &p, seen, o, i](const Tensor& h) { return block(p, seen, o, i, h); });
+      x = run_block(p, o, layer(i), x, [this, seen, o, i](const ParamTree& own, const Tensor& h) {
+        return block(own, seen, o, i, h);
+      });
     }
     x = layer_norm(p, "performer.norm", x, eps_);
     if (o.hidden_states) o.hidden_states->push_back(x);

@@ -66,20 +66,21 @@ class T5 : public Model {
   Tensor encode(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
     ApplyOptions own = o;
     own.cache = nullptr;
-    return run(p, encoder_, in.input_ids, own,
-               [this, &p, mask = in.key_mask, own](i64 i, const Tensor& x, const Tensor& bias) {
-                 const Tensor y = attend_to_itself(p, encoder_, i, x, mask, bias, own);
-                 return feed_forward(p, layer(encoder_, i, 1), y, own);
-               });
+    return run(
+        p, encoder_, in.input_ids, own,
+        [this, mask = in.key_mask, own](const ParamTree& q, i64 i, const Tensor& x, const Tensor& bias) {
+          const Tensor y = attend_to_itself(q, encoder_, i, x, mask, bias, own);
+          return feed_forward(q, layer(encoder_, i, 1), y, own);
+        });
   }
 
   Tensor apply(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const override {
-    Tensor x =
-        run(p, decoder_, in.input_ids, o, [this, &p, in, o](i64 i, const Tensor& h, const Tensor& bias) {
-          const Tensor y = attend_to_itself(p, decoder_, i, h, in.key_mask, bias, o);
-          const Tensor z = attend_to_memory(p, i, y, in, o);
-          return feed_forward(p, layer(decoder_, i, 2), z, o);
-        });
+    Tensor x = run(p, decoder_, in.input_ids, o,
+                   [this, in, o](const ParamTree& q, i64 i, const Tensor& h, const Tensor& bias) {
+                     const Tensor y = attend_to_itself(q, decoder_, i, h, in.key_mask, bias, o);
+                     const Tensor z = attend_to_memory(q, i, y, in, o);
+                     return feed_forward(q, layer(decoder_, i, 2), z, o);
+                   });
     if (o.cache) o.cache->length += in.input_ids.size(1);
     Scope s("lm_head");
     x = head_input(o, x);
@@ -162,7 +163,7 @@ class T5 : public Model {
     return layer(s, 0, 0) + "SelfAttention.relative_attention_bias.weight";
   }
 
-  // Embeddings, blocks, last norm.
+  // Embeddings, blocks, last norm. apply_block(params, i, x, bias) is block i.
   template <class Block>
   Tensor run(const ParamTree& p, const Stack& s, const Tensor& ids, const ApplyOptions& o,
              const Block& apply_block) const {
@@ -179,8 +180,9 @@ class T5 : public Model {
     }
     for (i64 i = 0; i < s.layers; ++i) {
       if (o.hidden_states) o.hidden_states->push_back(x);
-      x = run_block(o, block(s, i), x,
-                    [apply_block, i, bias](const Tensor& h) { return apply_block(i, h, bias); });
+      x = run_block(p, o, block(s, i), x, [apply_block, i, bias](const ParamTree& own, const Tensor& h) {
+        return apply_block(own, i, h, bias);
+      });
     }
     x = rms_norm(p, s.name + ".final_layer_norm", x, eps_);
     x = dropout(o, s.name + "_out", dropout_, x);

@@ -91,7 +91,9 @@ Tensor VitEncoder::run(const ParamTree& p, const Tensor& pixels, const ApplyOpti
   own.cache = nullptr;
   for (i64 i = 0; i < layers_; ++i) {
     if (o.hidden_states) o.hidden_states->push_back(x);
-    x = run_block(o, layer(i), x, [this, &p, own, i](const Tensor& h) { return block(p, own, i, h); });
+    x = run_block(p, o, layer(i), x, [this, own, i](const ParamTree& params, const Tensor& h) {
+      return block(params, own, i, h);
+    });
   }
   if (o.hidden_states) o.hidden_states->push_back(x);  // before the last norm
   return layer_norm(p, at("layernorm"), x, eps_);

@@ -155,10 +155,11 @@ Tensor head_input(const ApplyOptions& o, const Tensor& x) {
   return o.last_position_only ? narrow(x, 1, x.size(1) - 1, 1) : x;
 }
 
-Tensor run_block(const ApplyOptions& o, const std::string& name, const Tensor& x,
-                 const std::function<Tensor(const Tensor&)>& block) {
+Tensor run_block(const ParamTree& p, const ApplyOptions& o, const std::string& name, const Tensor& x,
+                 const BlockFunction& block) {
   Restore<std::string> scope(Context::current().random_scope, name);
-  return o.recompute_blocks ? recompute(block, x) : block(x);
+  if (!o.recompute_blocks) return block(p, x);
+  return recompute([p, block](const Tensor& h) { return block(p, h); }, x);
 }
 
 }  // namespace redco

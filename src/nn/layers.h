@@ -86,8 +86,11 @@ Tensor cross_attend(const ApplyOptions& o, const AttentionSettings& s, size_t la
 // The tokens whose logits are wanted: all, or the last.
 Tensor head_input(const ApplyOptions& o, const Tensor& x);
 
-// Runs a block, keeping only its input where o asks for it. Sets the random scope to `name`.
-Tensor run_block(const ApplyOptions& o, const std::string& name, const Tensor& x,
-                 const std::function<Tensor(const Tensor&)>& block);
+// block(p, x); where o asks for it only its input is kept and the backward runs the block again, with a copy
+// of the tree `p` (the same tensors). The block takes parameters from its argument: p itself may be a
+// temporary, such as fast weights. Other tensors it captures by value. Sets the random scope to `name`.
+using BlockFunction = std::function<Tensor(const ParamTree&, const Tensor&)>;
+Tensor run_block(const ParamTree& p, const ApplyOptions& o, const std::string& name, const Tensor& x,
+                 const BlockFunction& block);
 
 }  // namespace redco

@@ -101,7 +101,10 @@ inline Results run_model(const std::string& folder, Mesh mesh, const ModelRun& r
     if (run.gradients) params = params.watched();
     const TaskInputs in = read_task_inputs(*model, expected);
     std::map<std::string, Tensor> hidden;
-    const Tensor logits = task_logits(*model, params, in, {.recompute_blocks = run.recompute}, &hidden);
+    // The tree of the forward pass is changed before the backward, as a temporary of fast weights is gone.
+    ParamTree given = params;
+    const Tensor logits = task_logits(*model, given, in, {.recompute_blocks = run.recompute}, &hidden);
+    for (Tensor& t : given.values()) t = zeros_like(t);
     const Tensor loss = task_loss(in, logits);
     const auto keep = [&](const std::string& name, std::vector<double> values) {
       if (world.rank() == 0) results[name] = std::move(values);
