@@ -119,7 +119,8 @@ Tensor recompute(const std::function<Tensor(const Tensor&)>& f, const Tensor& x)
                   replay.results.size());
     }
     const auto found =
-        backward({again}, {v.g()}, ins, {.create_graph = v.create_graph(), .stop_at_inputs = true});
+        backward({again}, {v.g()}, ins,
+                 {.create_graph = v.create_graph(), .stop_at_inputs = true, .factors = v.all_factors()});
     std::vector<Tensor> result(n);
     for (size_t k = 0; k < index.size(); ++k) result[index[k]] = found[k];
     return result;

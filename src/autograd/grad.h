@@ -32,9 +32,9 @@ struct FactoredGradients {
 FactoredGradients factored_grad(const Tensor& loss, const std::vector<Tensor>& inputs,
                                 const std::vector<bool>& by_factors, const GradOptions& options = {});
 
-// f is run now without keeping what its backward reads, and again when the backward comes to it.
-// Differentiable to any order; random draws repeat because they have keys; results of collectives are kept,
-// not repeated.
+// f is run now without keeping what its backward reads, and again when the backward comes to it: f must hold
+// by value what it reads then. Differentiable to any order; random draws repeat because they have keys;
+// results of collectives are kept, not repeated.
 Tensor recompute(const std::function<Tensor(const Tensor&)>& f, const Tensor& x);
 
 // f over dim 0 of every tensor of xs at once: f sees them without that dim (it is hidden, a batch dim of

@@ -44,6 +44,8 @@ class Vjp {
   bool create_graph() const { return create_graph_; }
   // Where this input's gradient goes as a pair of factors, in place of a tensor; null: it is a tensor.
   std::vector<RowFactors>* factors(int input) const;
+  // All of them (null: none), for a vjp that runs a backward of its own.
+  FactorsOf* all_factors() const { return factors_; }
 
  private:
   std::shared_ptr<Node> node_;

@@ -223,6 +223,34 @@ TEST(Recompute, DifferentiableTwice) {
   });
 }
 
+// Weights whose gradients are asked for as factors get the same pairs.
+TEST(Recompute, GivesFactors) {
+  on_mesh({1, 2}, [](Context&) {
+    const Block block = make_block();
+    const Tensor x = place({3, 4}, Random(4).values(12), {}).watched();
+    const std::vector<Tensor> wrt = {x, block.w1, block.w2, block.b};
+    auto run = [&](const std::function<Tensor(const Tensor&)>& f) {
+      const auto g = factored_grad(sum_all(square(f(block(x)))), wrt, {false, true, true, false});
+      std::vector<std::vector<double>> out = {to_values(g.whole[0]), to_values(g.whole[3])};
+      for (size_t i : {1, 2}) {
+        EXPECT_FALSE(g.whole[i].defined());
+        EXPECT_EQ(g.factors[i].size(), 2u);
+        for (const RowFactors& f : g.factors[i]) {
+          out.push_back(to_values(f.g));
+          out.push_back(to_values(f.x));
+        }
+      }
+      return out;
+    };
+    const auto plain = run(block);
+    EXPECT_EQ(run([&](const Tensor& h) { return recompute(block, h); }), plain);
+    const auto nested = [&](const Tensor& h) {
+      return recompute([&](const Tensor& in) { return recompute(block, in); }, h);
+    };
+    EXPECT_EQ(run(nested), plain);
+  });
+}
+
 TEST(Recompute, KeepsLess) {
   on_one_rank([](Context& c) {
     const Tensor x = full({1000}, 0.5).watched();

@@ -50,8 +50,12 @@ ModelParams two_layers() {
   return params;
 }
 
-Tensor squares(const ParamTree& p, const Tensor& x) {  // any leading dims
-  const Tensor y = dense(p, "net.b", tanh(dense(p, "net.a", x)));
+Tensor squares(const ParamTree& p, const Tensor& x, bool recomputed = false) {  // any leading dims
+  const ApplyOptions o{.recompute_blocks = recomputed};
+  const Tensor h = run_block(
+      p, o, "a", x, [](const ParamTree& q, const Tensor& in) { return tanh(dense(q, "net.a", in)); });
+  const Tensor y =
+      run_block(p, o, "b", h, [](const ParamTree& q, const Tensor& in) { return dense(q, "net.b", in); });
   const Tensor each = square(y);
   return sum_all((each * y).with_hidden(0));
 }
@@ -81,7 +85,7 @@ Outcome outcome(const Tensor& loss, const ParamTree& watched, bool differentiabl
 }
 
 // All tasks at once.
-Outcome together(const std::vector<Layout>& layouts, Order order, int steps) {
+Outcome together(const std::vector<Layout>& layouts, Order order, int steps, bool recomputed) {
   const ModelParams specs = two_layers();
   const ParamTree params = double_params(specs, layouts);
   const auto x = [](u64 seed) {
@@ -90,8 +94,8 @@ Outcome together(const std::vector<Layout>& layouts, Order order, int steps) {
   const ParamTree shared = order == Order::none ? params : params.watched();
   FastWeights fast(specs, shared, kTasks, order);
   for (int k = 0; k < steps; ++k)
-    fast.descend([&](const ParamTree& p) { return squares(p, x(10 + k)); }, 0.1);
-  return outcome(squares(fast.params(), x(9)), shared, order != Order::none);
+    fast.descend([&](const ParamTree& p) { return squares(p, x(10 + k), recomputed); }, 0.1);
+  return outcome(squares(fast.params(), x(9), recomputed), shared, order != Order::none);
 }
 
 // One after the other, with weights written out.
@@ -125,11 +129,15 @@ TEST(FastWeights, EqualTasksOneByOne) {
       on_one_rank([&](Context&) { want = one_by_one(order, steps); });
       for (const Mesh& mesh : {Mesh{1, 1}, Mesh{2, 1}, Mesh{1, 2}, Mesh{2, 2}})
         on_mesh(mesh, [&](Context& c) {
-          const Outcome got = together(mesh.mp == 2 ? layouts : std::vector<Layout>(4), order, steps);
-          EXPECT_NEAR(got.loss, want.loss, 1e-12 * std::abs(want.loss)) << c.rank();
-          ASSERT_EQ(got.gradients.size(), want.gradients.size());
-          for (size_t i = 0; i < want.gradients.size(); ++i)
-            EXPECT_LT(distance(got.gradients[i], want.gradients[i]), 1e-11) << "parameter " << i;
+          for (const bool recomputed : {false, true}) {
+            SCOPED_TRACE(recomputed ? "recomputed" : "kept");
+            const Outcome got =
+                together(mesh.mp == 2 ? layouts : std::vector<Layout>(4), order, steps, recomputed);
+            EXPECT_NEAR(got.loss, want.loss, 1e-12 * std::abs(want.loss)) << c.rank();
+            ASSERT_EQ(got.gradients.size(), want.gradients.size());
+            for (size_t i = 0; i < want.gradients.size(); ++i)
+              EXPECT_LT(distance(got.gradients[i], want.gradients[i]), 1e-11) << "parameter " << i;
+          }
         });
     }
 }
@@ -150,27 +158,31 @@ struct Job {
 };
 const char* const kCnn =
     R"({"model_type": "cnn", "image_size": 8, "conv_channels": [4], "hidden_sizes": [64], "num_labels": 2})";
+const char* const kMixer =
+    R"({"model_type": "mlp-mixer", "image_size": 8, "patch_size": 4, "num_channels": 1, "hidden_size": 24,
+        "num_hidden_layers": 2, "tokens_mlp_dim": 8, "channels_mlp_dim": 48, "num_labels": 2})";
 const char* const kMlp =
     R"({"model_type": "mlp", "input_size": 1, "hidden_sizes": [12, 12], "hidden_act": "tanh"})";
 MamlSettings two_ways() { return {.n_ways = 2, .inner_learning_rate = 0.1, .tasks_per_epoch = 12}; }
 
 // Losses of 20 steps of 3 tasks: uneven on two replicas.
 std::vector<double> train(const Mesh& mesh, const std::string& config, const std::string& data,
-                          const MamlSettings& maml, std::map<std::string, double>* metrics = nullptr) {
+                          const MamlSettings& maml, std::map<std::string, double>* metrics = nullptr,
+                          const StepOptions& options = {}, int steps = 20) {
   std::vector<double> losses;
   on_mesh(mesh, [&](Context& c) {
     Job job(config, data, maml);
     ParamTree params =
         make_params(job.model->params(), shard_specs(job.model->params().specs, c.mesh().mp).layouts);
     initialize(params, 1);
-    TrainStep step(*job.pipeline, params, {});
+    TrainStep step(*job.pipeline, params, options);
     const auto batch_of = [&](const Dataset& data, i64 first, i64 rows) {
       const Range mine = shard_range(rows, 1, c.mesh().dp, c.coord().dp);
       std::vector<Example> examples;
       for (i64 r = mine.begin; r < mine.end; ++r) examples.push_back(data.get((first + r) % data.size()));
       return job.pipeline->collate(examples, {.rows = rows, .mine = mine, .length = 1});
     };
-    for (i64 s = 0; s < 20; ++s) {
+    for (i64 s = 0; s < steps; ++s) {
       StepContext ctx;
       ctx.epoch = s / 4;
       const auto tasks = job.pipeline->source(params, ctx);
@@ -217,6 +229,20 @@ TEST(Maml, MeshesAgree) {
               0.5);  // two drawings, one of each: even untrained features tell some apart
     EXPECT_GT(metrics["accuracy_ci95"], 0);
     EXPECT_LT(metrics["accuracy_ci95"], 0.25);
+  }
+}
+
+// Blocks that keep their input alone: fast weights are a temporary, and gradients go as factors.
+TEST(Maml, RecomputeGivesTheSameLosses) {
+  for (const i64 inner : {1, 2}) {
+    MamlSettings maml = two_ways();
+    maml.inner_steps = inner;
+    for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}}) {
+      const auto kept = train(mesh, kMixer, "builtin:glyphs", maml, nullptr, {}, 3);
+      ASSERT_EQ(kept.size(), 3u);
+      EXPECT_NE(kept[0], kept[2]);
+      EXPECT_EQ(train(mesh, kMixer, "builtin:glyphs", maml, nullptr, {.recompute_blocks = true}, 3), kept);
+    }
   }
 }
 
