@@ -404,15 +404,19 @@ std::unique_ptr<Group> Group::split_by(const std::function<int(int rank)>& color
   return split(color_of(rank_));
 }
 
+#define REDCO_INSTANTIATE_MOVES(T)                                        \
+  template void Group::all_gather<T>(const T*, T*, std::span<const i64>); \
+  template void Group::all_to_all<T>(const T*, std::span<const i64>, T*, std::span<const i64>);
 #define REDCO_INSTANTIATE(T)                                                  \
   template void Group::all_reduce<T>(T*, i64);                                \
   template void Group::all_reduce_max<T>(T*, i64);                            \
-  template void Group::all_gather<T>(const T*, T*, std::span<const i64>);     \
   template void Group::reduce_scatter<T>(const T*, T*, std::span<const i64>); \
-  template void Group::all_to_all<T>(const T*, std::span<const i64>, T*, std::span<const i64>);
+  REDCO_INSTANTIATE_MOVES(T)
 REDCO_INSTANTIATE(float)
 REDCO_INSTANTIATE(double)
 REDCO_INSTANTIATE(i32)
+REDCO_INSTANTIATE_MOVES(std::byte)
 #undef REDCO_INSTANTIATE
+#undef REDCO_INSTANTIATE_MOVES
 
 }  // namespace redco

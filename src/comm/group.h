@@ -51,7 +51,7 @@ class Group {
   int size() const { return size_; }
   bool is_meta() const { return meta_; }
 
-  // --- collectives; T is float, double or i32 -------------------------------------------------------------
+  // --- collectives; T is float, double or i32; all_gather and all_to_all also move std::byte --------------
   // In place: data[n] becomes the sum over ranks.
   template <class T>
   void all_reduce(T* data, i64 n);

@@ -77,16 +77,15 @@ void count(Collective kind, Axis axis, i64 bytes) {
   c.ledger().collective(kind, axis, c.where(), bytes);
 }
 
+// What is moved, not added up, is bytes: elements of any size.
+std::byte* bytes(const Storage& s) { return static_cast<std::byte*>(s.data()); }
+
 // P -> R, out of place (the source may be shared by views).
 Tensor all_reduce(const Tensor& t, Axis axis) {
   Context& c = Context::current();
   Tensor out(t.shape(), t.dtype(), changed(t.layout(), axis, Placement::replicated()), t.hidden());
   count(Collective::all_reduce, axis, t.local_bytes());
-  if (out.is_meta()) {
-    c.group(axis).all_reduce<float>(nullptr, t.local_bytes() / 4);
-    return out;
-  }
-  std::memcpy(out.mutable_raw(), t.raw(), t.local_bytes());
+  if (!out.is_meta()) std::memcpy(out.mutable_raw(), t.raw(), t.local_bytes());
   visit_float(t.dtype(), [&](auto zero) {
     using T = decltype(zero);
     c.group(axis).all_reduce(out.mutable_data<T>(), out.local_numel());
@@ -124,24 +123,22 @@ Tensor all_to_all(const Tensor& t, Axis axis, const Placement& to) {
   }
   count(Collective::all_to_all, axis, t.local_bytes());
   const bool meta = out.is_meta();
-  Tensor send({send_total / 4}, DType::i32, {}), recv({recv_total / 4}, DType::i32, {});
+  const Storage send(c.shared_arena(), send_total), recv(c.shared_arena(), recv_total);
   auto offset_in = [&](std::vector<i64> p, const Placement& pl, int index) {
     for (int d = 0; d < dims; ++d) p[d] -= range_in(v, pl, d, index).begin;
     return p;
   };
   if (!meta) {
-    char* p = static_cast<char*>(send.mutable_raw());
+    char* p = static_cast<char*>(send.data());
     for (int r = 0; r < n; ++r) {
       box(me, r, at, size);
       copy_box(t.raw(), t.local(), offset_in(at, from, me), p, size, std::vector<i64>(dims, 0), size, elem);
       p += send_counts[r];
     }
   }
-  for (auto& x : send_counts) x /= 4;
-  for (auto& x : recv_counts) x /= 4;
-  c.group(axis).all_to_all<i32>(send.data<i32>(), send_counts, recv.mutable_data<i32>(), recv_counts);
+  c.group(axis).all_to_all<std::byte>(bytes(send), send_counts, bytes(recv), recv_counts);
   if (!meta) {
-    const char* p = static_cast<const char*>(recv.raw());
+    const char* p = static_cast<const char*>(recv.data());
     for (int r = 0; r < n; ++r) {
       box(r, me, at, size);
       copy_box(p, size, std::vector<i64>(dims, 0), out.mutable_raw(), out.local(), offset_in(at, to, me),
@@ -161,19 +158,18 @@ Tensor all_gather(const Tensor& t, Axis axis) {
   count(Collective::all_gather, axis, out.local_bytes());
   const i64 elem = size_of(t.dtype());
   std::vector<i64> counts(v.n);
-  for (int r = 0; r < v.n; ++r) counts[r] = numel(cut(v, from, r)) * elem / 4;
+  for (int r = 0; r < v.n; ++r) counts[r] = numel(cut(v, from, r)) * elem;
   // Blocks of the outermost dims come out in place; others are gathered beside and interleaved.
   i64 outer = 1;
   for (int d = 0; d < from.dim; ++d) outer *= v.whole[d];
   if (outer == 1) {
-    c.group(axis).all_gather<i32>(static_cast<const i32*>(t.raw()), static_cast<i32*>(out.mutable_raw()),
-                                  counts);
+    c.group(axis).all_gather<std::byte>(bytes(*t.storage()), bytes(*out.storage()), counts);
     return out;
   }
-  Tensor flat({out.local_bytes() / 4}, DType::i32, {});
-  c.group(axis).all_gather<i32>(static_cast<const i32*>(t.raw()), flat.mutable_data<i32>(), counts);
+  const Storage flat(c.shared_arena(), out.local_bytes());
+  c.group(axis).all_gather<std::byte>(bytes(*t.storage()), bytes(flat), counts);
   if (!out.is_meta()) {
-    const char* p = static_cast<const char*>(flat.raw());
+    const char* p = static_cast<const char*>(flat.data());
     for (int r = 0; r < v.n; ++r) {
       const Shape s = cut(v, from, r);
       std::vector<i64> at(t.rank(), 0);

@@ -98,6 +98,37 @@ TEST(Redistribute, Ids) {
   });
 }
 
+// Elements of two bytes, odd numbers of them.
+TEST(Redistribute, HalfPrecision) {
+  const auto number = [](const Tensor& t, i64 local) {  // of an element of the local block, in the whole
+    i64 at = 0, step = 1;
+    for (int d = t.rank() - 1; d >= 0; --d) {
+      at += (t.range(d).begin + local % t.local()[d]) * step;
+      local /= t.local()[d];
+      step *= t.shape()[d];
+    }
+    return static_cast<std::uint16_t>(at + 1);
+  };
+  for (const Mesh& mesh : {Mesh{1, 2}, Mesh{1, 3}, Mesh{2, 2}})
+    on_mesh(mesh, [&](Context&) {
+      for (const Shape& shape : {Shape{7}, Shape{5, 3}, Shape{3, 5, 3}}) {
+        std::vector<Placement> ps = all_of(shape);
+        std::erase(ps, Placement::partial());
+        for (const Placement& from : ps)
+          for (const Placement& to : ps) {
+            const Layout start = on_both(from, ps.back());
+            const Tensor t(shape, DType::bf16, start);
+            for (i64 i = 0; i < t.local_numel(); ++i) t.mutable_data<bf16>()[i].bits = number(t, i);
+            const Tensor moved = redistribute(t, Axis::mp, to);
+            for (i64 i = 0; i < moved.local_numel(); ++i)
+              ASSERT_EQ(moved.data<bf16>()[i].bits, number(moved, i))
+                  << to_string(shape) << " " << to_string(start) << " to " << to_string(to) << ", element "
+                  << i;
+          }
+      }
+    });
+}
+
 // Where mp cuts a dim first, equal borders of the whole dim are not equal borders of its parts.
 TEST(Redistribute, UnitsOfTheInnerCut) {
   on_mesh({2, 2}, [](Context&) {
