@@ -80,27 +80,33 @@ Tensor from_local_values(const Shape& s, std::span<const float> v) { return from
 
 namespace {
 
-kernels::Block4 block_of(const Tensor& t) {
+// The coordinates of t's elements, where row 0 is number `first_row`.
+kernels::Block4 block_of(const Tensor& t, i64 first_row = 0) {
   REDCO_CHECK(t.rank() <= 4, "random draws have at most 4 coordinates: {}", describe(t));
   kernels::Block4 b{{0, 0, 0, 0}, {1, 1, 1, 1}};
   for (int d = 0; d < t.rank(); ++d) {
     const Range r = t.range(d);
-    b.offset[4 - t.rank() + d] = r.begin;
+    b.offset[4 - t.rank() + d] = r.begin + (d == 0 ? first_row : 0);
     b.size[4 - t.rank() + d] = r.size();
   }
   return b;
+}
+
+// Dim 0 is cut over dp: it is the batch, whose rows are counted in the global batch.
+i64 first_row_of(const Layout& layout) {
+  return layout[Axis::dp].is_sharded(0) ? Context::current().random.row_offset : 0;
 }
 
 }  // namespace
 
 Tensor random_uniform(const Shape& shape, u64 key, const Layout& layout) {
   Tensor t(shape, DType::f32, layout);
-  if (!t.is_meta()) kernels::philox_uniform(key, block_of(t), t.mutable_data<float>());
+  if (!t.is_meta()) kernels::philox_uniform(key, block_of(t, first_row_of(layout)), t.mutable_data<float>());
   return t;
 }
 Tensor random_normal(const Shape& shape, u64 key, const Layout& layout) {
   Tensor t(shape, DType::f32, layout);
-  fill_normal(t, key, 1);
+  if (!t.is_meta()) kernels::philox_normal(key, block_of(t, first_row_of(layout)), t.mutable_data<float>());
   return t;
 }
 

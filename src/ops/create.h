@@ -21,7 +21,10 @@ Tensor from_local_ids(const Shape& global_shape, std::span<const i32> local_ids)
 Tensor from_local_values(const Shape& global_shape, std::span<const float> local_values);
 Layout batch_layout();  // dp S(0), mp R
 
-// Uniform in [0, 1) and standard normal by element coordinates; the same values on every layout (f32).
+// Uniform in [0, 1) and standard normal, f32, by key and the element's coordinates: the same values on every
+// mesh. The placement over dp says what dim 0 is. S(0), as in batch_layout(): rows of the batch, which are
+// counted in the global batch (Context::random.row_offset), so that micro-batches draw different numbers and
+// any per_device_batch_size draws the same ones. Any other: not the batch; every micro-batch draws the same.
 Tensor random_uniform(const Shape& shape, u64 key, const Layout& layout = {});
 Tensor random_normal(const Shape& shape, u64 key, const Layout& layout = {});
 // Overwrites t (f32) with normal numbers of this standard deviation: initial values, in place.

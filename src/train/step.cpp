@@ -173,7 +173,7 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
 
   c.random.step = step;
   for (size_t m = 0; m < batches.size(); ++m) {
-    c.random.row_offset = row_offsets[m];
+    const Restore<i64> first_row(c.random.row_offset, row_offsets[m]);
     c.set_phase("forward");
     StepContext ctx;
     ctx.apply.train = true;

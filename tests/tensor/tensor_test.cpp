@@ -76,6 +76,33 @@ TEST(Random, TheSameOnEveryLayout) {
   });
 }
 
+// Rows of a batch draw by their number in the global batch: however it is cut in micro-batches and over
+// replicas, the same. What isn't the batch's draws the same in every micro-batch.
+TEST(Random, RowsOfABatchAreCountedInTheGlobalBatch) {
+  using Draw = Tensor (*)(const Shape&, u64, const Layout&);
+  for (const Draw draw : {Draw(random_uniform), Draw(random_normal)}) {
+    std::vector<double> whole, weights;
+    on_one_rank([&](Context&) {
+      whole = to_values(draw({7, 3}, 9, batch_layout()));
+      weights = to_values(draw({7, 3}, 9, {}));
+    });
+    EXPECT_EQ(std::set<double>(whole.begin(), whole.end()).size(), whole.size());
+    EXPECT_EQ(weights, whole);
+    for (const Mesh& mesh : {Mesh{1, 1}, Mesh{2, 1}, Mesh{3, 2}})
+      for (const i64 rows : {1, 2, 3, 7})
+        on_mesh(mesh, [&](Context& c) {
+          std::vector<double> parts;
+          for (i64 first = 0; first < 7; first += rows) {
+            Restore<i64> offset(c.random.row_offset, first);
+            const auto part = to_values(draw({std::min<i64>(rows, 7 - first), 3}, 9, batch_layout()));
+            parts.insert(parts.end(), part.begin(), part.end());
+            EXPECT_EQ(to_values(draw({7, 3}, 9, on_mp(Placement::sharded(0)))), weights);
+          }
+          EXPECT_EQ(parts, whole) << rows << " rows a micro-batch";
+        });
+  }
+}
+
 TEST(Context, KeysDifferByEveryPart) {
   on_one_rank([](Context& c) {
     std::set<u64> keys = {c.key("a"), c.key("b")};
