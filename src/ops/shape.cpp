@@ -233,13 +233,18 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape, const Layout& wish) {
   OpCall op("broadcast_to", {x});
   op.choose({numel(shape)}, [&](OpCall::Strategies& s) {
     const Placement p = s.in(0), w = wish[s.axis()];
+    const auto R = Placement::replicated();
     if (p.is_sharded() && x.shape()[p.dim] != shape[p.dim]) {
       s.all_replicated();  // the one element of a repeated dim lies on one rank
-    } else {
+    } else if (!p.is_partial()) {
+      s.add({p}, {p}, true);
+    } else if (!w.is_sharded()) {
+      s.all_replicated();
       s.add({p}, {p}, true);
     }
-    // A cut of a dim that is repeated: every rank makes its own part only.
-    if (w.is_sharded() && p.is_replicated()) s.add({x.shape()[w.dim] == shape[w.dim] ? w : p}, {w});
+    // A cut of a dim that is repeated: every rank makes its own part only. A Partial is summed before that,
+    // while it is small.
+    if (w.is_sharded() && !p.is_sharded()) s.add({x.shape()[w.dim] == shape[w.dim] ? w : R}, {w});
   });
   Tensor y = op.output(shape, x.dtype(), x.hidden());
   if (op.runs()) {

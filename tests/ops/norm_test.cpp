@@ -89,6 +89,37 @@ TEST(Softmax, EveryPlacement) {
   check_op({"no rows", {{{0, 5}}}, [](const Xs& x) { return softmax(x[0]) + log_softmax(x[0]); }});
 }
 
+// Over a dim that is cut: the maximum and the sum forward, one sum backward, each a number a row.
+TEST(Softmax, LogSoftmaxOfACutDimSendsANumberARow) {
+  static constexpr i64 kRows = 6, kWide = 40, kNumbers = kRows * static_cast<i64>(sizeof(double));
+  on_mesh({1, 2}, [](Context& c) {
+    const Tensor x =
+        place({kRows, kWide}, Random(1).values(kRows * kWide), on_mp(Placement::sharded(1))).watched();
+    const auto sent = [&] {
+      i64 bytes = 0;
+      for (const LedgerLine& l : c.ledger().collectives()) bytes += l.bytes;
+      return bytes;
+    };
+    // The cotangent's placement: of what made it. R and S(1) differ in nothing that is sent.
+    for (const Placement& p : {Placement::sharded(1), Placement::replicated()}) {
+      c.ledger().reset();
+      const Tensor y = log_softmax(x);
+      EXPECT_EQ(sent(), 2 * kNumbers);
+      vjp({y}, {place({kRows, kWide}, Random(2).values(kRows * kWide), on_mp(p))}, {x});
+      EXPECT_EQ(sent(), 3 * kNumbers) << to_string(p);
+    }
+    // A cut cotangent of a whole value: its sum is reduced, not what that is spread to. The gradient may be
+    // gathered, once.
+    const Tensor whole = place({kRows, kWide}, Random(1).values(kRows * kWide), {}).watched();
+    const Tensor y = log_softmax(whole);
+    c.ledger().reset();
+    vjp({y}, {place({kRows, kWide}, Random(2).values(kRows * kWide), on_mp(Placement::sharded(1)))}, {whole});
+    EXPECT_LE(sent(), kNumbers + kWide * kNumbers);
+    for (const LedgerLine& l : c.ledger().collectives())
+      if (l.what == "all_reduce mp") EXPECT_EQ(l.bytes, kNumbers);
+  });
+}
+
 TEST(Softmax, LargeNumbersAndMaskedRows) {
   on_one_rank([](Context&) {
     const double inf = INFINITY;
