@@ -297,7 +297,7 @@ Tensor repeat_heads(const Tensor& w, i64 width, i64 f, const Layout& like) {
     const Placement p = s.in(0), l = like[s.axis()];
     if (p.is_replicated() && l.is_sharded(along)) {
       s.add({p}, {Placement::sharded(along, width)});  // like a query weight: one repeated head a query unit
-    } else if (p.is_replicated() && l.is_sharded()) {
+    } else if (p.is_replicated() && l.is_sharded() && l.dim < w.rank()) {
       s.add({l}, {l});
     } else if (p.is_sharded(along) && p.unit % width == 0) {
       s.add({p}, {Placement::sharded(along, p.unit * f)});

@@ -29,7 +29,8 @@ Tensor cast(const Tensor& x, DType to);
 // How often key/value heads are repeated on the current mesh (shard/layout.h kv_repeat).
 i64 head_repeats(i64 n_head, i64 n_kv);
 // Grouped heads: rows of `width` elements along dim 0, each repeated f times (f >= 1): [n * width, ...] ->
-// [n * f * width, ...]. A Replicated input can come out cut like `like` (each rank makes its own slice only).
+// [n * f * width, ...]. A Replicated input can come out cut like `like` (each rank makes its own slice only)
+// where it has that dim: a bias lacks a weight's second.
 Tensor repeat_heads(const Tensor& w, i64 width, i64 f, const Layout& like);
 // Its vjp: sums each group of f. [n * f * width, ...] -> [n * width, ...].
 Tensor sum_heads(const Tensor& g, i64 width, i64 f);

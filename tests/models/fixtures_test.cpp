@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "models/model_testing.h"
+#include "support/ranks.h"
 
 namespace redco::testing {
 namespace {
@@ -101,15 +102,64 @@ TEST(SillyRules, GiveTheSameNumbers) {
   }
 }
 
+// The same rule for every weight, and for every bias.
+TEST(SillyRules, OneRuleForAllParameters) {
+  using Dims = std::vector<std::optional<std::string>>;
+  const std::optional<std::string> mp = "mp", none;
+  for (const char* name : {"llama", "llama-tied-bias", "qwen2-window", "gpt2", "bart"})
+    for (const Dims& weights : {Dims{mp, none}, Dims{none, mp}, Dims{none, none}})
+      for (const Dims& biases : {Dims{mp}, Dims{none}}) {
+        SCOPED_TRACE(fmt::format("{}, {} and {}", name, format_spec(weights), format_spec(biases)));
+        const ModelRun run{.rules = {{".*", weights}, {".*", biases}}};
+        for (const Mesh mesh : {Mesh{1, 2}, Mesh{1, 3}})
+          expect_matches(fixture(name), run_model(fixture(name), mesh, run));
+      }
+}
+
+// A rule of its own for every parameter, drawn from all that there are.
+class RandomRules : public ::testing::TestWithParam<const char*> {};
+TEST_P(RandomRules, GiveTheSameNumbers) {
+  const std::string folder = fixture(GetParam());
+  const std::vector<ParamSpec> specs = load_model(folder)->params().specs;
+  for (u64 seed = 0; seed < 3; ++seed) {
+    Random random(seed);
+    std::vector<CustomRule> rules;
+    std::string text;
+    for (const ParamSpec& s : specs) {
+      CustomRule rule{.match = "", .spec = {}};
+      for (const char c : s.name) rule.match += std::isalnum(c) ? std::string(1, c) : std::string("\\") + c;
+      rule.spec.resize(s.shape.size());
+      const u64 cut = random.next() % (s.shape.size() + 1);
+      if (cut < s.shape.size()) rule.spec[cut] = "mp";
+      text += fmt::format("{} {}\n", s.name, format_spec(rule.spec));
+      rules.push_back(rule);
+    }
+    SCOPED_TRACE(text);
+    const Mesh mesh = seed == 0 ? Mesh{1, 2} : seed == 1 ? Mesh{1, 3} : Mesh{2, 2};
+    expect_matches(folder, run_model(folder, mesh, {.rules = rules}));
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Families, RandomRules,
+                         ::testing::Values("gpt2", "gptj", "opt", "opt-postnorm", "llama", "llama-tied-bias",
+                                           "qwen2-window", "qwen3", "gemma3", "mixtral", "t5", "bart",
+                                           "bert-mlm", "bert-seqcls", "vit", "vit-gpt2", "mlp-mixer",
+                                           "performer", "mlp"),
+                         [](const auto& info) {
+                           std::string text = info.param;
+                           std::replace(text.begin(), text.end(), '-', '_');
+                           return text;
+                         });
+
 // Blocks that keep their input alone give the gradients of those that keep everything.
 TEST(Recompute, GivesTheSameGradients) {
-  for (const char* name : {"gpt2", "gptj", "opt-postnorm", "llama"}) {
+  for (const char* name :
+       {"gpt2", "gptj", "opt-postnorm", "llama", "bert-mlm", "vit", "mlp-mixer", "performer"}) {
     SCOPED_TRACE(name);
     const Results kept = run_model(fixture(name), {1, 2});
     EXPECT_EQ(run_model(fixture(name), {1, 2}, {.recompute = true}), kept);
   }
   // What several blocks read, the memory and the bias table, gets their gradients in sums of other order.
-  for (const char* name : {"t5", "bart"}) {
+  for (const char* name : {"t5", "bart", "vit-gpt2"}) {
     SCOPED_TRACE(name);
     expect_matches(fixture(name), run_model(fixture(name), {1, 2}, {.recompute = true}));
   }
