@@ -3,7 +3,6 @@
 #include <cmath>
 #include <limits>
 #include <memory>
-#include <vector>
 
 namespace redco::kernels {
 namespace {
@@ -54,19 +53,23 @@ void finish(T* out, i64 ld, i64 rows, i64 D, const T* m, const T* l, T* lse) {
   }
 }
 
+constexpr i64 kSplit = 1024;
+
+// Pieces of the keys of a decoding step.
+i64 splits_of(Range keys) { return std::max<i64>(1, ceil_div(keys.end - keys.begin, kSplit)); }
+
 // Tq == 1: the heads that share a key head are the rows; long caches are cut into pieces of kSplit keys (by
 // shape alone), whose partial results are joined in order.
 template <class T>
 void decode(const AttentionShape& s, const AttentionArgs& a, const T* q, const T* k, const T* v, T* out,
-            T* lse) {
-  constexpr i64 kSplit = 1024, kRows = 8;
+            T* lse, T* workspace) {
+  constexpr i64 kRows = 8;
   const i64 shared = s.H / s.Hkv;
   // Bias and dropout differ between heads: they go one by one.
   const i64 group = a.bias || a.dropout > 0 ? 1 : std::min(shared, kRows), groups = ceil_div(shared, group);
   const Range keys = keys_of(s, a, 0, 1);
-  const i64 splits = std::max<i64>(1, ceil_div(keys.end - keys.begin, kSplit));
-  const i64 cells = s.B * s.Hkv * groups, stride = s.D + 2;  // partial: out[D], m, l of each head
-  std::vector<T> partial(static_cast<std::size_t>(s.B * s.H * splits * stride));
+  const i64 splits = splits_of(keys);
+  const i64 cells = s.B * s.Hkv * groups, stride = s.D + 2;  // workspace: out[D], m, l of each head's splits
   const auto heads_of = [&](i64 cell) {
     const i64 hkv = cell / groups % s.Hkv, first = cell % groups * group;
     return Range{hkv * shared + first, hkv * shared + std::min(shared, first + group)};
@@ -78,7 +81,7 @@ void decode(const AttentionShape& s, const AttentionArgs& a, const T* q, const T
     block.rows = heads.end - heads.begin;
     block.q_step = 0;
     T m[kRows], l[kRows];
-    T* base = partial.data() + ((b * s.H + heads.begin) * splits + split) * stride;
+    T* base = workspace + ((b * s.H + heads.begin) * splits + split) * stride;
     const i64 hkv = heads.begin / shared, begin = keys.begin + split * kSplit;
     attend(s, Rows<T>{q + b * s.q_stride + heads.begin * s.D, s.D, base, splits * stride, m, l}, block,
            k + b * s.k_batch_stride + hkv * s.D, v + b * s.v_batch_stride + hkv * s.D,
@@ -89,7 +92,7 @@ void decode(const AttentionShape& s, const AttentionArgs& a, const T* q, const T
     }
   });
   for (i64 row = 0; row < s.B * s.H; ++row) {
-    const T* parts = partial.data() + row * splits * stride;
+    const T* parts = workspace + row * splits * stride;
     T top = -std::numeric_limits<T>::infinity(), sum = 0;
     for (i64 i = 0; i < splits; ++i) top = std::max(top, parts[i * stride + s.D]);
     T* o = out + row * s.D;
@@ -106,13 +109,17 @@ void decode(const AttentionShape& s, const AttentionArgs& a, const T* q, const T
 
 }  // namespace
 
+i64 attention_workspace(const AttentionShape& s, const AttentionArgs& a) {
+  return s.Tq == 1 ? s.B * s.H * splits_of(keys_of(s, a, 0, 1)) * (s.D + 2) : 0;
+}
+
 template <class T>
 void attention(const AttentionShape& s, const AttentionArgs& a, const T* q, const T* k, const T* v, T* out,
-               T* lse) {
+               T* lse, T* workspace) {
   check_attention(s, a);
   if (s.B * s.Tq * s.H == 0) return;
   single_threaded_blas();
-  if (s.Tq == 1) return decode(s, a, q, k, v, out, lse);
+  if (s.Tq == 1) return decode(s, a, q, k, v, out, lse, workspace);
   const i64 blocks = ceil_div(s.Tq, kQueryBlock);
   for_each_dynamic(s.B * s.H * blocks, s.B * s.H * s.Tq * s.Tk * (1 + s.D / 8), [&](i64 t) {
     const i64 h = t / blocks % s.H, b = t / blocks / s.H, hkv = h / (s.H / s.Hkv);
@@ -135,8 +142,8 @@ void attention(const AttentionShape& s, const AttentionArgs& a, const T* q, cons
 }
 
 template void attention(const AttentionShape&, const AttentionArgs&, const float*, const float*, const float*,
-                        float*, float*);
+                        float*, float*, float*);
 template void attention(const AttentionShape&, const AttentionArgs&, const double*, const double*,
-                        const double*, double*, double*);
+                        const double*, double*, double*, double*);
 
 }  // namespace redco::kernels

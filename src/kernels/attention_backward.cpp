@@ -4,7 +4,6 @@
 // With dropout, P in dv and dP are masked and scaled alike; delta stays the sum over d of g out.
 #include <limits>
 #include <memory>
-#include <vector>
 
 #include "kernels/attention.h"
 
@@ -61,9 +60,13 @@ void head_backward(const AttentionShape& s, const AttentionArgs& a, ScoreBlock<T
 
 }  // namespace
 
+i64 attention_backward_workspace(const AttentionShape& s) {
+  return s.H > s.Hkv ? 2 * s.B * s.H * s.Tk * s.D : 0;
+}
+
 template <class T>
 void attention_backward(const AttentionShape& s, const AttentionArgs& a, const T* q, const T* k, const T* v,
-                        const T* out, const T* lse, const T* g, T* dq, T* dk, T* dv, T* dbias) {
+                        const T* out, const T* lse, const T* g, T* dq, T* dk, T* dv, T* dbias, T* workspace) {
   check_attention(s, a);
   REDCO_CHECK(!dbias || a.bias, "a gradient of a bias that is not there");
   const i64 o_ld = s.H * s.D, kv_size = s.B * s.Tk * s.Hkv * s.D, shared = s.Hkv ? s.H / s.Hkv : 1;
@@ -80,7 +83,7 @@ void attention_backward(const AttentionShape& s, const AttentionArgs& a, const T
   // Every query head has dk, dv of its own where heads share them: [B, H, Tk, D] twice, added up at the end
   // in order.
   const i64 own = shared > 1 ? s.B * s.H * s.Tk * s.D : 0;
-  std::vector<T> own_dkv(static_cast<std::size_t>(2 * own));
+  for_blocks(2 * own, [&](i64 i, i64 end) { std::fill(workspace + i, workspace + end, T(0)); });
   const auto run = [&](i64 b, i64 h) {
     const i64 hkv = h / shared, at = b * s.Tq * o_ld + h * s.D;
     Head<T> x{q + b * s.Tq * s.q_stride + h * s.D,
@@ -96,7 +99,7 @@ void attention_backward(const AttentionShape& s, const AttentionArgs& a, const T
               s.Hkv * s.D,
               nullptr};
     if (shared > 1) {
-      x.dk = own_dkv.data() + (b * s.H + h) * s.Tk * s.D;
+      x.dk = workspace + (b * s.H + h) * s.Tk * s.D;
       x.dv = x.dk + own;
       x.dkv_ld = s.D;
     }
@@ -118,7 +121,7 @@ void attention_backward(const AttentionShape& s, const AttentionArgs& a, const T
       const i64 j = t % s.Tk, hkv = t / s.Tk % s.Hkv, b = t / s.Tk / s.Hkv;
       const i64 to = ((b * s.Tk + j) * s.Hkv + hkv) * s.D;
       for (i64 h = hkv * shared; h < (hkv + 1) * shared; ++h) {
-        const T* from = own_dkv.data() + ((b * s.H + h) * s.Tk + j) * s.D;
+        const T* from = workspace + ((b * s.H + h) * s.Tk + j) * s.D;
         REDCO_ISA_CALL(axpy(T(1), from, dk + to, s.D));
         REDCO_ISA_CALL(axpy(T(1), from + own, dv + to, s.D));
       }
@@ -127,9 +130,9 @@ void attention_backward(const AttentionShape& s, const AttentionArgs& a, const T
 
 template void attention_backward(const AttentionShape&, const AttentionArgs&, const float*, const float*,
                                  const float*, const float*, const float*, const float*, float*, float*,
-                                 float*, float*);
+                                 float*, float*, float*);
 template void attention_backward(const AttentionShape&, const AttentionArgs&, const double*, const double*,
                                  const double*, const double*, const double*, const double*, double*, double*,
-                                 double*, double*);
+                                 double*, double*, double*);
 
 }  // namespace redco::kernels

@@ -142,17 +142,20 @@ void conv2d(const ConvShape& s, const ConvGroups& g, const T* x, const T* w, con
   });
 }
 
+i64 conv2d_input_gradient_workspace(const ConvShape& s, i64 groups) {
+  return s.image() == 0 ? 0 : groups * s.outputs * s.taps();
+}
+
 // A convolution of dy, spread out by the strides, with the kernels turned round.
 template <class T>
-void conv2d_input_gradient(const ConvShape& s, const ConvGroups& g, const T* dy, const T* w, T* dx) {
+void conv2d_input_gradient(const ConvShape& s, const ConvGroups& g, const T* dy, const T* w, T* dx,
+                           T* workspace) {
   const i64 groups = static_cast<i64>(g.a_of.size());
   if (groups * g.images * s.image() == 0) return;
   const Runs r = runs_of(s.outputs, s.kernel_height, s.kernel_width, s.height, s.width, true);
   const i64 ld = rounded(r.length), taps = s.outputs * s.kernel_height * s.kernel_width;
   const i64 weight = s.channels * taps;
-  std::vector<T> turned(static_cast<std::size_t>(groups * weight));
-  for_each(groups, groups * weight,
-           [&](i64 i) { turn(s, w + g.b_of[i] * weight, turned.data() + i * weight); });
+  for_each(groups, groups * weight, [&](i64 i) { turn(s, w + g.b_of[i] * weight, workspace + i * weight); });
   for_each_dynamic(groups * g.images, work_of(groups, g.images, s.channels, taps, r.length), [&](i64 at) {
     const i64 i = at / g.images, n = at % g.images;
     T* image = scratch<T>(0, r.elements);
@@ -160,17 +163,31 @@ void conv2d_input_gradient(const ConvShape& s, const ConvGroups& g, const T* dy,
     lay(dy + (g.a_of[i] * g.images + n) * s.out_image(), s.outputs, s.out_height(), s.out_width(),
         s.kernel_height - 1 - s.padding[0], s.kernel_width - 1 - s.padding[1], s.stride[0], s.stride[1],
         image, r.rows + s.kernel_height - 1, r.pitch);
-    REDCO_ISA_CALL(product_of_runs(s.channels, r.length, taps, turned.data() + i * weight, image,
-                                   r.offset.data(), out, ld));
+    REDCO_ISA_CALL(
+        product_of_runs(s.channels, r.length, taps, workspace + i * weight, image, r.offset.data(), out, ld));
     pick_up<T>(r, s.channels, out, ld, nullptr, dx + at * s.image());
   });
 }
 
-template <class T>
-void conv2d_weight_gradient(const ConvShape& s, const ConvGroups& g, const T* dy, const T* x, T* dw) {
-  // Images whose sum is one piece of work: many where there are many, so that the pieces' sums stay few.
+namespace {
+
+// Images whose sum is one piece of work: many where there are many, so that the pieces' sums stay few.
+i64 chunk_of(i64 images) {
   constexpr i64 kLeast = 8, kPieces = 16;
-  const i64 chunk = std::max(kLeast, ceil_div(g.images, kPieces));
+  return std::max(kLeast, ceil_div(images, kPieces));
+}
+
+}  // namespace
+
+i64 conv2d_weight_gradient_workspace(const ConvShape& s, i64 groups, i64 images) {
+  const i64 chunks = s.out_image() == 0 ? 0 : ceil_div(images, chunk_of(images));
+  return chunks > 1 ? groups * chunks * s.outputs * s.taps() : 0;
+}
+
+template <class T>
+void conv2d_weight_gradient(const ConvShape& s, const ConvGroups& g, const T* dy, const T* x, T* dw,
+                            T* workspace) {
+  const i64 chunk = chunk_of(g.images);
   const i64 groups = static_cast<i64>(g.a_of.size()), weight = s.outputs * s.taps();
   const i64 chunks = s.out_image() == 0 ? 0 : ceil_div(g.images, chunk);
   if (groups * weight == 0) return;
@@ -179,10 +196,9 @@ void conv2d_weight_gradient(const ConvShape& s, const ConvGroups& g, const T* dy
   const i64 ld = rounded(r.length), area = s.out_height() * s.out_width();
   // Images that are laid out at once.
   const i64 at_once = std::clamp<i64>((i64{1} << 20) / (r.elements + s.outputs * ld), 1, chunk);
-  std::vector<T> parts(static_cast<std::size_t>(chunks > 1 ? groups * chunks * weight : 0));
   for_each_dynamic(groups * chunks, work_of(groups, g.images, s.outputs, s.taps(), r.length), [&](i64 at) {
     const i64 i = at / chunks, first = at % chunks * chunk, last = std::min(g.images, first + chunk);
-    T* sum = (chunks > 1 ? parts.data() : dw) + at * weight;
+    T* sum = (chunks > 1 ? workspace : dw) + at * weight;
     T* image = scratch<T>(2, at_once * r.elements);
     T* grad = scratch<T>(3, at_once * s.outputs * ld);
     for (i64 begin = first; begin < last; begin += at_once) {
@@ -207,9 +223,9 @@ void conv2d_weight_gradient(const ConvShape& s, const ConvGroups& g, const T* dy
   if (chunks == 1) return;
   for_each(groups, groups * chunks * weight, [&](i64 i) {
     T* to = dw + i * weight;
-    std::copy_n(parts.data() + i * chunks * weight, weight, to);
+    std::copy_n(workspace + i * chunks * weight, weight, to);
     for (i64 c = 1; c < chunks; ++c) {
-      const T* from = parts.data() + (i * chunks + c) * weight;
+      const T* from = workspace + (i * chunks + c) * weight;
       for (i64 k = 0; k < weight; ++k) to[k] += from[k];
     }
   });
@@ -324,15 +340,15 @@ void put_windows(i64 planes, i64 pixels, i64 windows, const T* y, const i32* fro
   });
 }
 
-#define INSTANTIATE(T)                                                                               \
-  template void conv2d(const ConvShape&, const ConvGroups&, const T*, const T*, const T*,            \
-                       std::span<const i64>, T*);                                                    \
-  template void conv2d_input_gradient(const ConvShape&, const ConvGroups&, const T*, const T*, T*);  \
-  template void conv2d_weight_gradient(const ConvShape&, const ConvGroups&, const T*, const T*, T*); \
-  template void avg_pool2d(const PoolShape&, i64, const T*, const T*, T*);                           \
-  template void avg_unpool2d(const PoolShape&, i64, const T*, const T*, T*);                         \
-  template void max_pool2d(const PoolShape&, i64, const T*, T*, i32*);                               \
-  template void take_windows(i64, i64, i64, const T*, const i32*, T*);                               \
+#define INSTANTIATE(T)                                                                                   \
+  template void conv2d(const ConvShape&, const ConvGroups&, const T*, const T*, const T*,                \
+                       std::span<const i64>, T*);                                                        \
+  template void conv2d_input_gradient(const ConvShape&, const ConvGroups&, const T*, const T*, T*, T*);  \
+  template void conv2d_weight_gradient(const ConvShape&, const ConvGroups&, const T*, const T*, T*, T*); \
+  template void avg_pool2d(const PoolShape&, i64, const T*, const T*, T*);                               \
+  template void avg_unpool2d(const PoolShape&, i64, const T*, const T*, T*);                             \
+  template void max_pool2d(const PoolShape&, i64, const T*, T*, i32*);                                   \
+  template void take_windows(i64, i64, i64, const T*, const i32*, T*);                                   \
   template void put_windows(i64, i64, i64, const T*, const i32*, T*);
 INSTANTIATE(float)
 INSTANTIATE(double)

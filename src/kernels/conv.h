@@ -36,12 +36,16 @@ struct ConvGroups {
 template <class T>
 void conv2d(const ConvShape& s, const ConvGroups& g, const T* x, const T* w, const T* bias,
             std::span<const i64> bias_of, T* y);
-// dx [images, C, H, W] from dy and w.
+// dx [images, C, H, W] from dy and w. workspace: so many elements, uninitialized, as for the next one.
 template <class T>
-void conv2d_input_gradient(const ConvShape& s, const ConvGroups& g, const T* dy, const T* w, T* dx);
+void conv2d_input_gradient(const ConvShape& s, const ConvGroups& g, const T* dy, const T* w, T* dx,
+                           T* workspace);
+i64 conv2d_input_gradient_workspace(const ConvShape& s, i64 groups);
 // dw [O, C, kh, kw], summed over the images, from dy and x.
 template <class T>
-void conv2d_weight_gradient(const ConvShape& s, const ConvGroups& g, const T* dy, const T* x, T* dw);
+void conv2d_weight_gradient(const ConvShape& s, const ConvGroups& g, const T* dy, const T* x, T* dw,
+                            T* workspace);
+i64 conv2d_weight_gradient_workspace(const ConvShape& s, i64 groups, i64 images);
 
 // Windows over planes [height, width]; pixels outside of the image are 0 for a mean (and counted), and never
 // the maximum.

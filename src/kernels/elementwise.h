@@ -63,11 +63,14 @@ template <class T>
 bool all_finite(const T* x, i64 n);
 
 // out = sum (or max) of in[shape] over the dims with reduce[d] true; out is contiguous over the others.
-// f32 sums are accumulated in double or pairwise, in an order fixed by shape.
+// f32 sums are accumulated in double or pairwise, in an order fixed by shape. workspace: reduce_workspace()
+// elements, uninitialized.
 template <class T>
-void reduce_sum(const T* in, std::span<const i64> shape, std::span<const bool> reduce, T* out);
+void reduce_sum(const T* in, std::span<const i64> shape, std::span<const bool> reduce, T* out,
+                double* workspace);
 template <class T>
-void reduce_max(const T* in, std::span<const i64> shape, std::span<const bool> reduce, T* out);
+void reduce_max(const T* in, std::span<const i64> shape, std::span<const bool> reduce, T* out, T* workspace);
+i64 reduce_workspace(std::span<const i64> shape, std::span<const bool> reduce);
 
 // Copies a box: for every index of shape, out[i . out_strides] = in[i . in_strides]; elem_size 1, 2, 4 or 8
 // bytes. Adjacent dims that are contiguous in both are merged; the inner copy is memcpy where it can be. in

@@ -2,6 +2,10 @@
 // dropout. B batch, T tokens, H heads, D head width, C channels, V vocabulary, R rows. T (type) is float or
 // double; fp32 statistics are accumulated in fp32 or better. All arrays contiguous unless strides are given.
 // Zero sizes are legal.
+//
+// Kernels keep no memory that grows with the tensors. What some need beside inputs and outputs is
+// `workspace`: as many elements of T as the function of that name says, uninitialized, and null where that is
+// 0. It depends on shapes alone, not on the number of threads.
 #pragma once
 
 #include "base/types.h"
@@ -16,12 +20,15 @@ void layer_norm(const T* x, const T* w, const T* b, T eps, T* y, T* mean, T* rst
 // dx[R,C]; dw[C], db[C] (null: not wanted) are overwritten, summed over rows in chunks fixed by R.
 template <class T>
 void layer_norm_backward(const T* x, const T* w, const T* mean, const T* rstd, const T* g, T* dx, T* dw,
-                         T* db, i64 R, i64 C);
+                         T* db, i64 R, i64 C, T* workspace);
+// For `gradients` of dw, db.
+i64 norm_backward_workspace(i64 R, i64 C, int gradients);
 // y = x * rstd * w, rstd = 1 / sqrt(mean(x^2) + eps)   (Zhang & Sennrich 2019)
 template <class T>
 void rms_norm(const T* x, const T* w, T eps, T* y, T* rstd, i64 R, i64 C);
 template <class T>
-void rms_norm_backward(const T* x, const T* w, const T* rstd, const T* g, T* dx, T* dw, i64 R, i64 C);
+void rms_norm_backward(const T* x, const T* w, const T* rstd, const T* g, T* dx, T* dw, i64 R, i64 C,
+                       T* workspace);
 
 // ---- softmax
 // ----------------------------------------------------------------------------------------------- Over the
@@ -60,11 +67,13 @@ struct AttentionArgs {
 // there).
 template <class T>
 void attention(const AttentionShape& s, const AttentionArgs& a, const T* q, const T* k, const T* v, T* out,
-               T* lse);
+               T* lse, T* workspace);
+i64 attention_workspace(const AttentionShape& s, const AttentionArgs& a);
 // dq, dk, dv contiguous [B,Tq,H,D], [B,Tk,Hkv,D]; dbias null or T[bias_B,bias_H,Tq,Tk] overwritten.
 template <class T>
 void attention_backward(const AttentionShape& s, const AttentionArgs& a, const T* q, const T* k, const T* v,
-                        const T* out, const T* lse, const T* g, T* dq, T* dk, T* dv, T* dbias);
+                        const T* out, const T* lse, const T* g, T* dq, T* dk, T* dv, T* dbias, T* workspace);
+i64 attention_backward_workspace(const AttentionShape& s);
 
 // ---- rotary positions (Su et al. 2021)
 // --------------------------------------------------------------------- x[B,T,H,D] -> y; the first `rotary`

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <vector>
 
 #include "kernels/isa.h"
 #include "kernels/isa/ranges.h"
@@ -9,16 +8,21 @@
 namespace redco::kernels {
 namespace {
 
+i64 chunk_of(i64 R) { return std::max<i64>(8, ceil_div(R, 64)); }
+
 // Rows are cut into at most 64 chunks by R alone; each adds its parameter gradients into a row of its own,
 // then the rows are added in order. f(begin, end, dw, db).
 template <class T, class F>
-void rows_with_gradients(i64 R, i64 C, T* dw, T* db, const F& f) {
-  const i64 size = std::max<i64>(8, ceil_div(R, 64)), chunks = ceil_div(R, size);
-  std::vector<T> partial(static_cast<std::size_t>(chunks * C * ((dw != nullptr) + (db != nullptr))));
-  T* const first = partial.data();
+void rows_with_gradients(i64 R, i64 C, T* dw, T* db, T* workspace, const F& f) {
+  const i64 size = chunk_of(R), chunks = ceil_div(R, size);
+  T* const first = workspace;
   T* const second = first + (dw ? chunks * C : 0);
+  const auto row = [&](T* parts, i64 i) {
+    std::fill(parts + i * C, parts + (i + 1) * C, T(0));
+    return parts + i * C;
+  };
   for_each(chunks, R * C, [&](i64 i) {
-    f(i * size, std::min(R, (i + 1) * size), dw ? first + i * C : nullptr, db ? second + i * C : nullptr);
+    f(i * size, std::min(R, (i + 1) * size), dw ? row(first, i) : nullptr, db ? row(second, i) : nullptr);
   });
   const auto add_up = [&](const T* parts, T* out) {
     constexpr i64 kColumns = 512;
@@ -35,6 +39,8 @@ void rows_with_gradients(i64 R, i64 C, T* dw, T* db, const F& f) {
 
 }  // namespace
 
+i64 norm_backward_workspace(i64 R, i64 C, int gradients) { return ceil_div(R, chunk_of(R)) * C * gradients; }
+
 template <class T>
 void layer_norm(const T* x, const T* w, const T* b, T eps, T* y, T* mean, T* rstd, i64 R, i64 C) {
   for_rows(R, C, [&](i64 r, i64 end) {
@@ -44,8 +50,8 @@ void layer_norm(const T* x, const T* w, const T* b, T eps, T* y, T* mean, T* rst
 
 template <class T>
 void layer_norm_backward(const T* x, const T* w, const T* mean, const T* rstd, const T* g, T* dx, T* dw,
-                         T* db, i64 R, i64 C) {
-  rows_with_gradients(R, C, dw, db, [&](i64 r, i64 end, T* dw_part, T* db_part) {
+                         T* db, i64 R, i64 C, T* workspace) {
+  rows_with_gradients(R, C, dw, db, workspace, [&](i64 r, i64 end, T* dw_part, T* db_part) {
     REDCO_ISA_CALL(layer_norm_backward(x + r * C, w, mean + r, rstd + r, g + r * C, dx + r * C, dw_part,
                                        db_part, end - r, C));
   });
@@ -59,17 +65,19 @@ void rms_norm(const T* x, const T* w, T eps, T* y, T* rstd, i64 R, i64 C) {
 }
 
 template <class T>
-void rms_norm_backward(const T* x, const T* w, const T* rstd, const T* g, T* dx, T* dw, i64 R, i64 C) {
-  rows_with_gradients<T>(R, C, dw, nullptr, [&](i64 r, i64 end, T* dw_part, T*) {
+void rms_norm_backward(const T* x, const T* w, const T* rstd, const T* g, T* dx, T* dw, i64 R, i64 C,
+                       T* workspace) {
+  rows_with_gradients<T>(R, C, dw, nullptr, workspace, [&](i64 r, i64 end, T* dw_part, T*) {
     REDCO_ISA_CALL(rms_norm_backward(x + r * C, w, rstd + r, g + r * C, dx + r * C, dw_part, end - r, C));
   });
 }
 
-#define INSTANTIATE(T)                                                                                       \
-  template void layer_norm(const T*, const T*, const T*, T, T*, T*, T*, i64, i64);                           \
-  template void layer_norm_backward(const T*, const T*, const T*, const T*, const T*, T*, T*, T*, i64, i64); \
-  template void rms_norm(const T*, const T*, T, T*, T*, i64, i64);                                           \
-  template void rms_norm_backward(const T*, const T*, const T*, const T*, T*, T*, i64, i64);
+#define INSTANTIATE(T)                                                                                      \
+  template void layer_norm(const T*, const T*, const T*, T, T*, T*, T*, i64, i64);                          \
+  template void layer_norm_backward(const T*, const T*, const T*, const T*, const T*, T*, T*, T*, i64, i64, \
+                                    T*);                                                                    \
+  template void rms_norm(const T*, const T*, T, T*, T*, i64, i64);                                          \
+  template void rms_norm_backward(const T*, const T*, const T*, const T*, T*, T*, i64, i64, T*);
 INSTANTIATE(float)
 INSTANTIATE(double)
 #undef INSTANTIATE

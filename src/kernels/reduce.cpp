@@ -75,39 +75,52 @@ void runs(const Plan& p, const T* base, i64 begin, i64 end, const F& f) {
   }
 }
 
+// How the work of a plan is cut into pieces: columns a piece covers, pieces across a row, rows a piece
+// covers, pieces a cell is cut into; accumulators of all pieces.
+struct Cut {
+  i64 width, part, across, group, down, accumulators;
+};
+
+Cut cut_of(const Plan& p) {
+  Cut c{};
+  c.width = p.last_kept ? p.cols : 1;
+  if (p.elements == 0) return c;
+  c.part = std::min<i64>(p.cols, p.last_kept ? 2048 : kBlock);
+  c.across = ceil_div(p.cols, c.part);
+  c.group = std::min(p.rows, std::max<i64>({1, 4 * kBlock / c.part, ceil_div(p.rows, 64)}));
+  c.down = ceil_div(p.rows, c.group);
+  c.accumulators = p.cells * c.down * (p.last_kept ? c.width : c.across);
+  return c;
+}
+
 // A: the accumulator's type. rows_of(x, stride, rows, cols, A* acc) folds rows in; one(x, n) gives a run's
 // value; join(A, A).
 template <class T, class A, class Rows, class One, class Join>
-void reduce(const Plan& p, const T* in, A start, T* out, const Rows& rows_of, const One& one,
+void reduce(const Plan& p, const T* in, A start, T* out, A* partial, const Rows& rows_of, const One& one,
             const Join& join) {
-  const i64 width = p.last_kept ? p.cols : 1;
+  const auto [width, part, across, group, down, accumulators] = cut_of(p);
   if (p.cells * width == 0) return;
   if (p.elements == 0) return std::fill(out, out + p.cells * width, static_cast<T>(start));
-  // Columns a piece covers, pieces a cell is cut into, and what one of them takes.
-  const i64 part = std::min<i64>(p.cols, p.last_kept ? 2048 : kBlock);
-  const i64 across = ceil_div(p.cols, part);
-  const i64 group = std::min(p.rows, std::max<i64>({1, 4 * kBlock / part, ceil_div(p.rows, 64)}));
-  const i64 down = ceil_div(p.rows, group);
-  std::vector<A> partial(static_cast<std::size_t>(p.cells * down * (p.last_kept ? width : across)), start);
   for_each(p.cells * down * across, p.elements, [&](i64 t) {
     const i64 cell = t / (down * across), d = t / across % down, c = t % across * part;
     const i64 cols = std::min(part, p.cols - c);
     const T* base = in + offset_of(p.kept, cell) + c;
     const i64 first = d * group, last = std::min(p.rows, first + group);
     if (p.last_kept) {
-      A* acc = partial.data() + (cell * down + d) * width + c;
+      A* acc = partial + (cell * down + d) * width + c;
+      std::fill(acc, acc + cols, start);
       runs(p, base, first, last, [&](const T* x, i64 n, i64 stride) { rows_of(x, stride, n, cols, acc); });
     } else {
       A acc = start;
       runs(p, base, first, last, [&](const T* x, i64 n, i64 stride) {
         for (i64 r = 0; r < n; ++r) acc = join(acc, one(x + r * stride, cols));
       });
-      partial[static_cast<std::size_t>(t)] = acc;
+      partial[t] = acc;
     }
   });
   const i64 pieces = p.last_kept ? down : down * across;
   for_each(p.cells, p.cells * pieces * width, [&](i64 cell) {
-    const A* from = partial.data() + cell * pieces * width;
+    const A* from = partial + cell * pieces * width;
     for (i64 c = 0; c < width; ++c) {
       A acc = start;
       for (i64 i = 0; i < pieces; ++i) acc = join(acc, from[i * width + c]);
@@ -118,10 +131,15 @@ void reduce(const Plan& p, const T* in, A start, T* out, const Rows& rows_of, co
 
 }  // namespace
 
+i64 reduce_workspace(std::span<const i64> shape, std::span<const bool> flags) {
+  return cut_of(plan_of(shape, flags)).accumulators;
+}
+
 template <class T>
-void reduce_sum(const T* in, std::span<const i64> shape, std::span<const bool> flags, T* out) {
+void reduce_sum(const T* in, std::span<const i64> shape, std::span<const bool> flags, T* out,
+                double* workspace) {
   reduce<T, double>(
-      plan_of(shape, flags), in, 0.0, out,
+      plan_of(shape, flags), in, 0.0, out, workspace,
       [](const T* x, i64 stride, i64 rows, i64 cols, double* acc) {
         REDCO_ISA_CALL(add_rows(x, stride, rows, cols, acc));
       },
@@ -129,9 +147,9 @@ void reduce_sum(const T* in, std::span<const i64> shape, std::span<const bool> f
 }
 
 template <class T>
-void reduce_max(const T* in, std::span<const i64> shape, std::span<const bool> flags, T* out) {
+void reduce_max(const T* in, std::span<const i64> shape, std::span<const bool> flags, T* out, T* workspace) {
   reduce<T, T>(
-      plan_of(shape, flags), in, -std::numeric_limits<T>::infinity(), out,
+      plan_of(shape, flags), in, -std::numeric_limits<T>::infinity(), out, workspace,
       [](const T* x, i64 stride, i64 rows, i64 cols, T* acc) {
         REDCO_ISA_CALL(max_rows(x, stride, rows, cols, acc));
       },
@@ -161,10 +179,10 @@ bool all_finite(const T* x, i64 n) {
   return std::find(bad.begin(), bad.end(), 1) == bad.end();
 }
 
-#define INSTANTIATE(T)                                                                 \
-  template void reduce_sum(const T*, std::span<const i64>, std::span<const bool>, T*); \
-  template void reduce_max(const T*, std::span<const i64>, std::span<const bool>, T*); \
-  template double sum_squares(const T*, i64);                                          \
+#define INSTANTIATE(T)                                                                          \
+  template void reduce_sum(const T*, std::span<const i64>, std::span<const bool>, T*, double*); \
+  template void reduce_max(const T*, std::span<const i64>, std::span<const bool>, T*, T*);      \
+  template double sum_squares(const T*, i64);                                                   \
   template bool all_finite(const T*, i64);
 INSTANTIATE(float)
 INSTANTIATE(double)

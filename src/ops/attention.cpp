@@ -100,6 +100,7 @@ std::vector<Tensor> attention_backward(const Tensor& q, const Tensor& k, const T
   Tensor db = op.output(bias.defined() ? bias.shape() : Shape{0, 0, 0, 0}, q.dtype());
   const auto s = shape_of(op.in(0), op.in(1), k.shape()[1]);
   op.flops(2.5 * flops_of(s, o));
+  const Tensor room = OpCall::workspace(kernels::attention_backward_workspace(s), q.dtype());
   if (op.runs())
     visit_float(q.dtype(), [&](auto zero) {
       using T = decltype(zero);
@@ -107,7 +108,7 @@ std::vector<Tensor> attention_backward(const Tensor& q, const Tensor& k, const T
                                      op.in(1).data<T>(), op.in(2).data<T>(), op.in(3).data<T>(),
                                      op.in(4).data<T>(), op.in(5).data<T>(), dq.mutable_data<T>(),
                                      dk.mutable_data<T>(), dv.mutable_data<T>(),
-                                     bias.defined() ? db.mutable_data<T>() : nullptr);
+                                     bias.defined() ? db.mutable_data<T>() : nullptr, room.mutable_data<T>());
     });
   op.no_gradient();
   return {dq, dk, dv, bias.defined() ? db : Tensor()};
@@ -184,12 +185,13 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   Tensor lse = op.output({q.shape()[0], q.shape()[2], q.shape()[1]}, q.dtype());
   const auto s = shape_of(op.in(0), op.in(1), keys);
   op.flops(flops_of(s, o));
+  const kernels::AttentionArgs args = args_of(o, op.in(0), op.in(3), op.in(4));
+  const Tensor room = OpCall::workspace(kernels::attention_workspace(s, args), q.dtype());
   if (op.runs())
     visit_float(q.dtype(), [&](auto zero) {
       using T = decltype(zero);
-      kernels::attention<T>(s, args_of(o, op.in(0), op.in(3), op.in(4)), op.in(0).data<T>(),
-                            op.in(1).data<T>(), op.in(2).data<T>(), out.mutable_data<T>(),
-                            lse.mutable_data<T>());
+      kernels::attention<T>(s, args, op.in(0).data<T>(), op.in(1).data<T>(), op.in(2).data<T>(),
+                            out.mutable_data<T>(), lse.mutable_data<T>(), room.mutable_data<T>());
     });
   op.record({op.in(0), op.in(1), op.in(2), out, lse, key_mask, bias},
             [o, row_offset = Context::current().random.row_offset](const Vjp& v) -> std::vector<Tensor> {

@@ -240,11 +240,13 @@ Tensor conv2d_input_gradient(const Tensor& g, const Tensor& w, i64 height, i64 w
   const kernels::ConvShape s = conv_shape(b.local()[wd + 1], height, width, b.local()[wd], kh, kw, o);
   const std::vector<i64> a_of = lead.blocks(a, 0, 4, y), b_of = lead.blocks(b, 1, 4, y);
   op.flops(conv_flops(s, a_of.size(), a.local()[gd]));
+  const Tensor room = OpCall::workspace(
+      kernels::conv2d_input_gradient_workspace(s, static_cast<i64>(a_of.size())), g.dtype());
   if (op.runs() && y.local_numel() > 0)
     visit_float(g.dtype(), [&](auto zero) {
       using T = decltype(zero);
       kernels::conv2d_input_gradient<T>(s, {a.local()[gd], a_of, b_of}, a.data<T>(), b.data<T>(),
-                                        y.mutable_data<T>());
+                                        y.mutable_data<T>(), room.mutable_data<T>());
     });
   op.record({g, w},
             [o, kh, kw, gs = g.shape(), gh = g.hidden(), ws = w.shape(), wh = w.hidden()](const Vjp& v) {
@@ -273,11 +275,13 @@ Tensor conv2d_weight_gradient(const Tensor& g, const Tensor& x, i64 kh, i64 kw, 
   const kernels::ConvShape s = conv_shape(b.local()[xd + 1], H, W, a.local()[gd + 1], kh, kw, o);
   const std::vector<i64> a_of = lead.blocks(a, 0, 4, y), b_of = lead.blocks(b, 1, 4, y);
   op.flops(conv_flops(s, a_of.size(), a.local()[gd]));
+  const Tensor room = OpCall::workspace(
+      kernels::conv2d_weight_gradient_workspace(s, static_cast<i64>(a_of.size()), a.local()[gd]), g.dtype());
   if (op.runs() && y.local_numel() > 0)
     visit_float(g.dtype(), [&](auto zero) {
       using T = decltype(zero);
       kernels::conv2d_weight_gradient<T>(s, {a.local()[gd], a_of, b_of}, a.data<T>(), b.data<T>(),
-                                         y.mutable_data<T>());
+                                         y.mutable_data<T>(), room.mutable_data<T>());
     });
   op.record({g, x},
             [o, H, W, gs = g.shape(), gh = g.hidden(), xs = x.shape(), xh = x.hidden()](const Vjp& v) {

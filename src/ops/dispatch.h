@@ -63,6 +63,9 @@ class OpCall {
   Tensor view_of(const Tensor& input, Shape shape, int hidden = 0);
   // False on a meta context: no kernel runs.
   bool runs() const { return !meta_; }
+  // Room for `elements`, for as long as the tensor lives: what a kernel needs beside inputs and outputs comes
+  // from the arena, so that a plan counts it.
+  static Tensor workspace(i64 elements, DType dtype) { return {{elements}, dtype, {}}; }
   void flops(double local_flops) { flops_ += local_flops; }
 
   // Puts the op on the tape if an input is on it. `saved`: inputs (as given, with their nodes) and outputs.

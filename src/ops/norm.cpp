@@ -55,18 +55,21 @@ std::vector<Tensor> norm_backward(const char* name, const Tensor& x, const Tenso
   Tensor dw = op.output({C}, x.dtype(), 0);
   Tensor db = op.output({has_bias ? C : 0}, x.dtype(), 0);
   op.flops(8.0 * dx.local_numel());
+  const Tensor &xi = op.in(0), &gi = op.in(4);
+  const Tensor room =
+      OpCall::workspace(kernels::norm_backward_workspace(rows(xi), C, has_bias ? 2 : 1), x.dtype());
   if (op.runs())
     visit_float(x.dtype(), [&](auto zero) {
       using T = decltype(zero);
-      const Tensor &xi = op.in(0), &gi = op.in(4);
       if (mean.defined()) {
         kernels::layer_norm_backward<T>(xi.data<T>(), maybe<T>(op.in(1)), op.in(2).data<T>(),
                                         op.in(3).data<T>(), gi.data<T>(), dx.mutable_data<T>(),
                                         dw.mutable_data<T>(), has_bias ? db.mutable_data<T>() : nullptr,
-                                        rows(xi), C);
+                                        rows(xi), C, room.mutable_data<T>());
       } else {
         kernels::rms_norm_backward<T>(xi.data<T>(), maybe<T>(op.in(1)), op.in(3).data<T>(), gi.data<T>(),
-                                      dx.mutable_data<T>(), dw.mutable_data<T>(), rows(xi), C);
+                                      dx.mutable_data<T>(), dw.mutable_data<T>(), rows(xi), C,
+                                      room.mutable_data<T>());
       }
     });
   op.no_gradient();

@@ -28,13 +28,14 @@ Tensor sum_keep(const Tensor& x, const std::vector<bool>& over) {
   });
   Tensor y = op.output(shape, x.dtype(), x.hidden());
   op.flops(static_cast<double>(op.in(0).local_numel()));
+  const std::vector<char> bytes(over.begin(), over.end());
+  const std::span<const bool> flags(reinterpret_cast<const bool*>(bytes.data()), bytes.size());
+  const Tensor room = OpCall::workspace(kernels::reduce_workspace(op.in(0).local(), flags), DType::f64);
   if (op.runs())
     visit_float(x.dtype(), [&](auto zero) {
       using T = decltype(zero);
-      std::vector<char> flags(over.begin(), over.end());
-      kernels::reduce_sum<T>(op.in(0).data<T>(), op.in(0).local(),
-                             {reinterpret_cast<const bool*>(flags.data()), flags.size()},
-                             y.mutable_data<T>());
+      kernels::reduce_sum<T>(op.in(0).data<T>(), op.in(0).local(), flags, y.mutable_data<T>(),
+                             room.mutable_data<double>());
     });
   // The cotangent is spread back with the input's own placement, so that a cut input costs a free slice.
   op.record({}, [shape = x.shape(), layout = op.in(0).layout()](const Vjp& v) {

@@ -127,14 +127,18 @@ Result<T> run(const Problem<T>& p, bool backward) {
   Result<T> r;
   r.out.assign(static_cast<std::size_t>(s.B * s.Tq * s.H * s.D), T(9));
   r.lse.assign(static_cast<std::size_t>(s.B * s.Tq * s.H), T(9));
-  attention(s, p.a, p.q.data(), p.k.data(), p.v.data(), r.out.data(), r.lse.data());
+  // Rooms of exactly the size that is asked for, full of what must not be read.
+  std::vector<T> room(static_cast<std::size_t>(attention_workspace(s, p.a)), T(7e30));
+  attention(s, p.a, p.q.data(), p.k.data(), p.v.data(), r.out.data(), r.lse.data(), room.data());
   if (!backward) return r;
   r.dq.assign(r.out.size(), T(9));
   r.dk.assign(static_cast<std::size_t>(s.B * s.Tk * s.Hkv * s.D), T(9));
   r.dv = r.dk;
   r.dbias.assign(p.bias.size(), T(9));
+  room.assign(static_cast<std::size_t>(attention_backward_workspace(s)), T(7e30));
   attention_backward(s, p.a, p.q.data(), p.k.data(), p.v.data(), r.out.data(), r.lse.data(), p.g.data(),
-                     r.dq.data(), r.dk.data(), r.dv.data(), p.bias.empty() ? nullptr : r.dbias.data());
+                     r.dq.data(), r.dk.data(), r.dv.data(), p.bias.empty() ? nullptr : r.dbias.data(),
+                     room.data());
   return r;
 }
 

@@ -92,11 +92,13 @@ TEST(Norms, BackwardIsTheNumericDerivative) {
       on_every_isa([&] {
         const auto o = forward(rms, x, w, b, eps, R, C);
         std::vector<double> dx(x.size()), dw(static_cast<std::size_t>(C)), db(dw);
+        std::vector<double> room(static_cast<std::size_t>(norm_backward_workspace(R, C, 2)), 7e30);
         if (rms)
-          rms_norm_backward(x.data(), pointer(w), o.rstd.data(), g.data(), dx.data(), dw.data(), R, C);
+          rms_norm_backward(x.data(), pointer(w), o.rstd.data(), g.data(), dx.data(), dw.data(), R, C,
+                            room.data());
         else
           layer_norm_backward(x.data(), pointer(w), o.mean.data(), o.rstd.data(), g.data(), dx.data(),
-                              dw.data(), db.data(), R, C);
+                              dw.data(), db.data(), R, C, room.data());
         // h^2 f'''/6 ~ 1e-10 f''', rounding 100 * 2^-53 / h ~ 1e-9.
         expect_close(dx, numeric(x), 1e-7, "dx");
         if (weights) {
@@ -107,17 +109,17 @@ TEST(Norms, BackwardIsTheNumericDerivative) {
         std::vector<double> again(x.size()), dw2(dw.size()), db2(dw.size());
         if (rms) {
           rms_norm_backward<double>(x.data(), pointer(w), o.rstd.data(), g.data(), again.data(), nullptr, R,
-                                    C);
+                                    C, room.data());
           EXPECT_TRUE(same_bits(dx, again));
         } else {
           layer_norm_backward<double>(x.data(), pointer(w), o.mean.data(), o.rstd.data(), g.data(),
-                                      again.data(), dw2.data(), nullptr, R, C);
+                                      again.data(), dw2.data(), nullptr, R, C, room.data());
           EXPECT_TRUE(same_bits(dw, dw2));
           layer_norm_backward<double>(x.data(), pointer(w), o.mean.data(), o.rstd.data(), g.data(),
-                                      again.data(), nullptr, db2.data(), R, C);
+                                      again.data(), nullptr, db2.data(), R, C, room.data());
           EXPECT_TRUE(same_bits(db, db2));
           layer_norm_backward<double>(x.data(), pointer(w), o.mean.data(), o.rstd.data(), g.data(),
-                                      again.data(), nullptr, nullptr, R, C);
+                                      again.data(), nullptr, nullptr, R, C, room.data());
           expect_close(again, dx, 1e-14);
         }
       });
@@ -134,10 +136,12 @@ TEST(Norms, Fp32BackwardFollowsFp64AndAnyThreads) {
       const auto o = forward<T>(rms, X, W, {}, T(1e-5), R, C);
       std::vector<T> all(static_cast<std::size_t>(R * C + 2 * C));
       T *dx = all.data(), *dw = dx + R * C, *db = dw + C;
+      std::vector<T> room(static_cast<std::size_t>(norm_backward_workspace(R, C, 2)), T(7e30));
       if (rms)
-        rms_norm_backward(X.data(), W.data(), o.rstd.data(), G.data(), dx, dw, R, C);
+        rms_norm_backward(X.data(), W.data(), o.rstd.data(), G.data(), dx, dw, R, C, room.data());
       else
-        layer_norm_backward(X.data(), W.data(), o.mean.data(), o.rstd.data(), G.data(), dx, dw, db, R, C);
+        layer_norm_backward(X.data(), W.data(), o.mean.data(), o.rstd.data(), G.data(), dx, dw, db, R, C,
+                            room.data());
       return all;
     };
     const auto want = run(x, w, g);
@@ -150,7 +154,7 @@ TEST(Norms, Fp32BackwardFollowsFp64AndAnyThreads) {
 TEST(Norms, NoRows) {
   std::vector<float> dw(3, 7.0f), db(3, 7.0f), w(3, 1.0f);
   layer_norm_backward<float>(nullptr, w.data(), nullptr, nullptr, nullptr, nullptr, dw.data(), db.data(), 0,
-                             3);
+                             3, nullptr);
   EXPECT_THAT(dw, testing::Each(0.0f));
   EXPECT_THAT(db, testing::Each(0.0f));
 }

@@ -55,10 +55,11 @@ void check(const Case& c) {
   }
   const auto run = [&](bool want_sum) {
     std::vector<T> out(sum.size());
+    const auto n = static_cast<std::size_t>(reduce_workspace(c.shape, reduce));
     if (want_sum)
-      reduce_sum<T>(x.data(), c.shape, reduce, out.data());
+      reduce_sum<T>(x.data(), c.shape, reduce, out.data(), std::vector<double>(n, 7e30).data());
     else
-      reduce_max<T>(x.data(), c.shape, reduce, out.data());
+      reduce_max<T>(x.data(), c.shape, reduce, out.data(), std::vector<T>(n, T(7e30)).data());
     return out;
   };
   // Sums are in fp64 and rounded once; the partial sums of |x| ~ 1 reach ~ sqrt(n) < 300: 300 * 2^-53 * n is
@@ -83,12 +84,13 @@ TEST(Reduce, NanReachesTheMaximum) {
       std::vector<float> x(100, 1.0f);
       x[static_cast<std::size_t>(at)] = kNan;
       float out;
+      std::vector<float> room(100);
       const bool all[2] = {true, true};
-      reduce_max<float>(x.data(), Shape{100}, {all, 1}, &out);
+      reduce_max<float>(x.data(), Shape{100}, {all, 1}, &out, room.data());
       EXPECT_TRUE(std::isnan(out));
       const bool rows[2] = {true, false};
       std::vector<float> wide(10);
-      reduce_max<float>(x.data(), Shape{10, 10}, {rows, 2}, wide.data());
+      reduce_max<float>(x.data(), Shape{10, 10}, {rows, 2}, wide.data(), room.data());
       EXPECT_TRUE(std::isnan(wide[static_cast<std::size_t>(at % 10)]));
     }
   });
