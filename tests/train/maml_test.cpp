@@ -233,6 +233,7 @@ TEST(Maml, MeshesAgree) {
 }
 
 // Blocks that keep their input alone: fast weights are a temporary, and gradients go as factors.
+// The first loss has the same bits. Second derivatives are summed in another order: fp32, two updates.
 TEST(Maml, RecomputeGivesTheSameLosses) {
   for (const i64 inner : {1, 2}) {
     MamlSettings maml = two_ways();
@@ -241,7 +242,10 @@ TEST(Maml, RecomputeGivesTheSameLosses) {
       const auto kept = train(mesh, kMixer, "builtin:glyphs", maml, nullptr, {}, 3);
       ASSERT_EQ(kept.size(), 3u);
       EXPECT_NE(kept[0], kept[2]);
-      EXPECT_EQ(train(mesh, kMixer, "builtin:glyphs", maml, nullptr, {.recompute_blocks = true}, 3), kept);
+      const auto again = train(mesh, kMixer, "builtin:glyphs", maml, nullptr, {.recompute_blocks = true}, 3);
+      ASSERT_EQ(again.size(), 3u);
+      EXPECT_EQ(again[0], kept[0]);
+      for (size_t s = 1; s < 3; ++s) EXPECT_NEAR(again[s], kept[s], 1e-5 * kept[s]);
     }
   }
 }
