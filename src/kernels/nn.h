@@ -3,9 +3,9 @@
 // double; fp32 statistics are accumulated in fp32 or better. All arrays contiguous unless strides are given.
 // Zero sizes are legal.
 //
-// Kernels keep no memory that grows with the tensors. What some need beside inputs and outputs is
-// `workspace`: as many elements of T as the function of that name says, uninitialized, and null where that is
-// 0. It depends on shapes alone, not on the number of threads.
+// Memory that some need beside inputs and outputs is the caller's: `workspace` has as many elements of T as
+// NAME_workspace() says, uninitialized. It may be null where that is 0. The number depends on shapes alone,
+// not on the number of threads. (A thread's scratch of constant size is the kernel's own.)
 #pragma once
 
 #include "base/types.h"

@@ -413,15 +413,15 @@ class Training {
 std::map<std::string, double> evaluate(Pipeline& pipeline, const ParamTree& params, const Dataset& data,
                                        i64 per_device, i64 max_batches) {
   if (!in_pipeline("evaluates_loss()", [&] { return pipeline.evaluates_loss(); })) return {};
-  Context& c = Context::current();
-  const auto parts = micro_batches(data.size(), per_device, c.mesh().dp);
-  const Restore<i64> first_row(c.random.row_offset, 0);
+  const auto parts = micro_batches(data.size(), per_device, Context::current().mesh().dp);
+  i64& row_offset = Context::current().random.row_offset;
+  const Restore<i64> first_row(row_offset, 0);
   size_t i = 0;
   const size_t n = max_batches >= 0 ? std::min<size_t>(parts.size(), max_batches) : parts.size();
   const auto means = mean_terms(pipeline, params, [&](Batch* b) {
     if (i == n) return false;
     leave_if_asked();
-    c.random.row_offset = parts[i].first;
+    row_offset = parts[i].first;
     *b = collate(pipeline,
                  read_examples(data, request_rows(parts[i].rows, [&](i64 r) { return parts[i].first + r; })));
     ++i;
