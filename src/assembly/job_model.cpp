@@ -13,6 +13,7 @@
 #include "ckpt/hub.h"
 #include "ckpt/params_io.h"
 #include "ckpt/peft.h"
+#include "ckpt/verify_checkpoint.h"
 #include "comm/group.h"
 #include "pipelines/pipelines.h"
 #include "train/folder_model.h"
@@ -263,6 +264,16 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer, const
   }
   s.config_json = j.dump();
   return s;
+}
+
+void verify_source(const JobConfig& job, const std::string& folder, const std::string& setting,
+                   Group& world) {
+  if (!folder.empty()) ckpt::verify_checkpoint(world, folder, ckpt::Part::model, setting);
+  Folders folders;
+  world.together([&] { folders = folders_of(job, folder); });
+  for (const auto& [path, name] :
+       {std::pair(folders.base, "model.path"), std::pair(folders.adapter, "model.adapter")})
+    if (!path.empty() && path != folder) ckpt::verify_checkpoint(world, path, ckpt::Part::model, name);
 }
 
 std::unique_ptr<Model> make_job_model(const JobConfig& job, const ModelSource& source) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "comm/group.h"
 #include "job/job_config.h"
 #include "models/model.h"
 #include "nn/lora.h"
@@ -29,6 +30,9 @@ struct ModelSource {
 ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer, const std::string& folder = "");
 // The same for training: with train.lora.
 ModelSource training_source(const JobConfig& job, const Tokenizer* tokenizer);
+// Checks every byte of those of its folders that are checkpoints of redco; others aren't checked. `setting`
+// names `folder` in messages. Collective; an error is thrown on all ranks (ckpt/verify_checkpoint.h).
+void verify_source(const JobConfig& job, const std::string& folder, const std::string& setting, Group& world);
 // With the source's adapters beside its layers.
 std::unique_ptr<Model> make_job_model(const JobConfig& job, const ModelSource& source);
 // The adapter_config.json of checkpoints; "" where the whole model is trained.

@@ -19,23 +19,6 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-// predict.checkpoint, else workdir's last, else the model's own folder ("").
-std::string checkpoint_folder(const JobConfig& job) {
-  const std::string folder = job.workdir ? join_path(*job.workdir, "checkpoints") : "";
-  if (job.predict.checkpoint) {
-    const std::string& what = *job.predict.checkpoint;
-    if (what.find('/') != std::string::npos || is_folder(what)) return what;
-    if (folder.empty())
-      throw UsageError("[predict] predict.checkpoint={} is a pointer of a workdir; give workdir", what);
-    return ckpt::CheckpointFolder(folder).resolve(what);
-  }
-  if (!folder.empty() && is_folder(folder)) {
-    const auto found = ckpt::CheckpointFolder(folder).find_newest_whole(false);
-    if (found) return found.path;
-  }
-  return "";
-}
-
 // Enough of a file's bytes to tell weights apart without reading them all.
 std::string weights_fingerprint(const std::string& folder) {
   Hasher h;
@@ -123,9 +106,37 @@ const Tokenizer& tokenizer_of(const PredictModel& m) {
   return *m.tokenizer;
 }
 
-PredictModel load_predict_model(const JobConfig& job, bool warns) {
+std::string predict_folder(const JobConfig& job) {
+  const std::string folder = job.workdir ? join_path(*job.workdir, "checkpoints") : "";
+  if (job.predict.checkpoint) {
+    const std::string& what = *job.predict.checkpoint;
+    if (what.find('/') != std::string::npos || is_folder(what)) return what;
+    if (folder.empty())
+      throw UsageError("[predict] predict.checkpoint={} is a pointer of a workdir; give workdir", what);
+    return ckpt::CheckpointFolder(folder).resolve(what);
+  }
+  if (folder.empty()) return "";
+  const auto found = ckpt::CheckpointFolder(folder).find_last("predict.checkpoint");
+  for (const auto& s : found.skipped)
+    warn("[checkpoint] skipping {}: {}", join_path(folder, s.name), s.reason);
+  if (!found.newer.empty())
+    warn("[checkpoint] {} names {}, and {} is newer; predict.checkpoint={} takes that one",
+         join_path(folder, "last"), ckpt::step_name(found.step), found.newer, join_path(folder, found.newer));
+  return found ? found.path : "";
+}
+
+PredictModel open_predict_model(const JobConfig& job, Group& world) {
+  std::string folder;
+  world.on_first([&] { folder = predict_folder(job); });
+  folder = world.agree(folder);
+  verify_source(job, folder, "predict.checkpoint", world);
   PredictModel m;
-  const std::string folder = checkpoint_folder(job);
+  world.together([&] { m = load_predict_model(job, folder, world.rank() == 0); });
+  return m;
+}
+
+PredictModel load_predict_model(const JobConfig& job, const std::string& folder, bool warns) {
+  PredictModel m;
   m.tokenizer = job_tokenizer(job, folder);
   const bool named = job.model.path || job.model.preset || job.model.arch;
   const PipelineInfo* info = pipeline_info(job.pipeline);

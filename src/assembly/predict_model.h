@@ -7,6 +7,7 @@
 #include <string>
 
 #include "assembly/job_model.h"
+#include "comm/group.h"
 #include "generate/generation_settings.h"
 #include "text/chat_template.h"
 
@@ -21,9 +22,15 @@ struct PredictModel {
   GenerationTokens tokens;
 };
 
-// predict.checkpoint, else workdir's newest whole checkpoint, else model.path, else random weights (with a
-// warning where `warns`). UsageError where there is no tokenizer.
-PredictModel load_predict_model(const JobConfig& job, bool warns);
+// The checkpoint that predict.checkpoint names, else the one that the workdir's pointer `last` names; ""
+// where there is none. Warns where `last` is not the newest whole one, and where what it names is incomplete
+// and an older one takes its place. IoError or ContentsError where it is bad in another way.
+std::string predict_folder(const JobConfig& job);
+// Of that folder, else of model.path, else with random weights (with a warning where `warns`).
+PredictModel load_predict_model(const JobConfig& job, const std::string& folder, bool warns);
+// Both, for ranks: all take the folder that the first one finds, and the bytes of checkpoints are checked
+// (ckpt/verify_checkpoint.h). Collective; an error is thrown on all.
+PredictModel open_predict_model(const JobConfig& job, Group& world);
 
 // The ids that begin, end and pad answers: those of the model (generation_tokens), and the token that ends a
 // turn of the chat template, where there is one (null: none).

@@ -179,7 +179,8 @@ std::string file_name(const std::string& path) {
 }
 
 ReadFile ReadFile::open(const std::string& path) {
-  Closer c{open_fd("open", path, O_RDONLY), path};
+  // A pipe without a writer would block the open; plain files ignore the flag.
+  Closer c{open_fd("open", path, O_RDONLY | O_NONBLOCK), path};
   struct stat st {};
   if (sys::fstat(c.fd, path, &st) != 0) fail("look at", path, errno);
   if (!S_ISREG(st.st_mode))
@@ -360,13 +361,16 @@ void make_dirs(const std::string& path) {
 }
 
 void remove_tree(const std::string& path) {
+  // Listings of network file systems may be stale: what is gone already needs no removal.
+  const auto gone = [](int error) { return error == ENOENT || error == ESTALE; };
   auto info = file_info(path, false);
   if (!info) return;
   if (info->kind == FileInfo::folder) {
-    for (const std::string& name : list_dir(path)) remove_tree(join_path(path, name));
-    if (retry([&] { return sys::rmdir(path); }) != 0 && errno != ENOENT)
-      fail("remove the folder", path, errno);
-  } else if (retry([&] { return sys::unlink(path); }) != 0 && errno != ENOENT) {
+    std::vector<std::string> names;
+    if (retry([&] { return sys::list(path, &names); }) != 0 && !gone(errno)) fail("list", path, errno);
+    for (const std::string& name : names) remove_tree(join_path(path, name));
+    if (retry([&] { return sys::rmdir(path); }) != 0 && !gone(errno)) fail("remove the folder", path, errno);
+  } else if (retry([&] { return sys::unlink(path); }) != 0 && !gone(errno)) {
     fail("remove", path, errno);
   }
 }

@@ -14,18 +14,23 @@ namespace {
 
 using nlohmann::json;
 constexpr i64 kMaxManifestBytes = 64 << 20;
-constexpr i64 kHashBuffer = 4 << 20;
+constexpr i64 kHashBuffer = 256 << 10;  // stays in the cache between read and hash
 
-std::string contents_hash(const ReadFile& file) {
+// Of the bytes [begin, end).
+std::string contents_hash(const ReadFile& file, i64 begin, i64 end) {
   Hasher hasher;
-  std::vector<char> buffer(static_cast<size_t>(std::min(kHashBuffer, file.size())));
-  for (i64 at = 0; at < file.size();) {
-    i64 n = std::min(static_cast<i64>(buffer.size()), file.size() - at);
-    file.pread_exact(at, buffer.data(), n);
+  std::vector<char> buffer(static_cast<size_t>(std::min(kHashBuffer, end - begin)));
+  while (begin < end) {
+    const i64 n = std::min(kHashBuffer, end - begin);
+    file.pread_exact(begin, buffer.data(), n);
     hasher.update(buffer.data(), static_cast<size_t>(n));
-    at += n;
+    begin += n;
   }
   return hasher.digest128().hex();
+}
+
+i64 chunk_count(i64 size, i64 chunk_bytes) {
+  return size == 0 || chunk_bytes == 0 ? 1 : (size - 1) / chunk_bytes + 1;
 }
 
 bool is_inside(const std::string& path) {
@@ -65,21 +70,34 @@ void expect_empty(const json& object, const std::string& where) {
 
 }  // namespace
 
-FileRecord record_file(const std::string& folder, const std::string& path) {
-  REDCO_CHECK(is_inside(path), "{}", path);
-  ReadFile file = ReadFile::open(join_path(folder, path));
-  return {path, file.size(), contents_hash(file)};
+FileRecord record_file(const std::string& folder, const std::string& path, i64 chunk_bytes) {
+  REDCO_CHECK(is_inside(path) && chunk_bytes > 0, "{}", path);
+  const ReadFile file = ReadFile::open(join_path(folder, path));
+  FileRecord r{path, file.size(), {}};
+  for (i64 i = 0; i < chunk_count(r.size, chunk_bytes); ++i)
+    r.xxh3.push_back(contents_hash(file, i * chunk_bytes, std::min((i + 1) * chunk_bytes, r.size)));
+  return r;
+}
+
+i64 Manifest::chunks_of(const FileRecord& f) const { return chunk_count(f.size, chunk_bytes); }
+
+Manifest::Bytes Manifest::chunk(const FileRecord& f, i64 i) const {
+  REDCO_CHECK(i >= 0 && i < chunks_of(f), "chunk {} of {}", i, f.path);
+  if (chunk_bytes == 0) return {0, f.size};
+  return {i * chunk_bytes, std::min(f.size, (i + 1) * chunk_bytes)};
 }
 
 std::string to_json(const Manifest& m) {
+  REDCO_CHECK(m.chunk_bytes > 0, "a manifest of format 1 is not written");
   // One line a file, so that people and diff can read it.
-  std::string out =
-      fmt::format("{{\n  \"format_version\": {},\n  \"step\": {},\n  \"versions\": {},\n  \"files\": [",
-                  Manifest::kFormatVersion, m.step, json(m.versions).dump());
+  std::string out = fmt::format(
+      "{{\n  \"format_version\": {},\n  \"step\": {},\n  \"versions\": {},\n  \"chunk_bytes\": {},\n  "
+      "\"files\": [",
+      Manifest::kFormatVersion, m.step, json(m.versions).dump(), m.chunk_bytes);
   const char* separator = "\n";
   for (const FileRecord& f : m.files) {
-    out += fmt::format("{}    {{\"path\": {}, \"size\": {}, \"xxh3\": \"{}\"}}", separator,
-                       json(f.path).dump(), f.size, f.xxh3);
+    out += fmt::format("{}    {{\"path\": {}, \"size\": {}, \"xxh3\": {}}}", separator, json(f.path).dump(),
+                       f.size, json(f.xxh3).dump());
     separator = ",\n";
   }
   return out + "\n  ]\n}\n";
@@ -90,9 +108,9 @@ Manifest parse_manifest(std::string_view text, const std::string& where) {
   if (!j.is_object()) throw ContentsError("{}: came {}, expected an object", where, j.type_name());
   using Type = json::value_t;
   i64 version = take(j, "format_version", Type::number_unsigned, where).get<i64>();
-  if (version != Manifest::kFormatVersion)
-    throw ContentsError("{}: format_version is {}, this redco reads {}; it was written by another version",
-                        where, version, Manifest::kFormatVersion);
+  if (version < 1 || version > Manifest::kFormatVersion)
+    throw ContentsError("{}: format_version is {}, this redco reads 1 to {}: another version wrote it", where,
+                        version, Manifest::kFormatVersion);
   Manifest m;
   m.step = take(j, "step", Type::number_unsigned, where).get<i64>();
   json versions = take(j, "versions", Type::object, where);
@@ -100,6 +118,9 @@ Manifest parse_manifest(std::string_view text, const std::string& where) {
     std::string name = versions.begin().key();
     m.versions[name] = take(versions, name.c_str(), Type::number_unsigned, where + ": versions").get<i64>();
   }
+  m.chunk_bytes = version == 1 ? 0 : take(j, "chunk_bytes", Type::number_unsigned, where).get<i64>();
+  if (version > 1 && m.chunk_bytes < 1)
+    throw ContentsError("{}: chunk_bytes: came 0, expected a positive number", where);
   json files = take(j, "files", Type::array, where);
   expect_empty(j, where);
   m.files.reserve(files.size());
@@ -109,10 +130,18 @@ Manifest parse_manifest(std::string_view text, const std::string& where) {
     r.path = take(f, "path", Type::string, where).get<std::string>();
     std::string at = fmt::format("{}: {}", where, shown(r.path));
     r.size = take(f, "size", Type::number_unsigned, at).get<i64>();
-    r.xxh3 = take(f, "xxh3", Type::string, at).get<std::string>();
+    if (version == 1) {
+      r.xxh3 = {take(f, "xxh3", Type::string, at).get<std::string>()};
+    } else {
+      for (const json& hash : take(f, "xxh3", Type::array, at))
+        r.xxh3.push_back(hash.is_string() ? hash.get<std::string>() : "");
+    }
     expect_empty(f, at);
     if (!is_inside(r.path)) throw ContentsError("{}: expected a path inside the checkpoint", at);
-    if (!is_hash(r.xxh3)) throw ContentsError("{}: xxh3: expected 32 hexadecimal digits", at);
+    if (static_cast<i64>(r.xxh3.size()) != m.chunks_of(r))
+      throw ContentsError("{}: xxh3: came {} hashes, expected {}", at, r.xxh3.size(), m.chunks_of(r));
+    for (const std::string& hash : r.xxh3)
+      if (!is_hash(hash)) throw ContentsError("{}: xxh3: expected 32 hexadecimal digits", at);
     m.files.push_back(std::move(r));
   }
   std::sort(m.files.begin(), m.files.end(),
@@ -124,22 +153,37 @@ Manifest parse_manifest(std::string_view text, const std::string& where) {
 }
 
 Manifest read_manifest(const std::string& folder) {
-  std::string path = join_path(folder, kManifestPath);
+  const std::string path = join_path(folder, kManifestPath);
+  if (const auto info = file_info(path); info && info->kind != FileInfo::file)
+    throw ContentsError("{}: it is no plain file", path);
   return parse_manifest(read_file(path, kMaxManifestBytes), path);
 }
 
-std::optional<std::string> difference(const std::string& folder, const Manifest& m, bool hashes) {
+std::optional<std::string> missing_bytes(const std::string& folder, const Manifest& m) {
+  std::optional<std::string> missing;
   for (const FileRecord& f : m.files) {
-    auto info = file_info(join_path(folder, f.path));
-    if (!info || info->kind != FileInfo::file) return fmt::format("{} is missing", f.path);
-    if (info->size != f.size)
-      return fmt::format("{} has {} bytes, the manifest says {}", f.path, info->size, f.size);
+    const auto info = file_info(join_path(folder, f.path));
+    if (info && info->kind != FileInfo::file)
+      throw ContentsError("{}: it is no plain file", join_path(folder, f.path));
+    if (info && info->size > f.size)
+      throw ContentsError("{}: it has {} bytes, {} says {}: its contents are damaged",
+                          join_path(folder, f.path), info->size, kManifestPath, f.size);
+    if (missing) continue;
+    if (!info)
+      missing = fmt::format("{} is missing", f.path);
+    else if (info->size < f.size)
+      missing = fmt::format("{} has {} bytes, the manifest says {}", f.path, info->size, f.size);
   }
-  if (hashes)
-    for (const FileRecord& f : m.files)
-      if (record_file(folder, f.path) != f)
-        return fmt::format("{} has other contents than the manifest says", f.path);
-  return std::nullopt;
+  return missing;
+}
+
+void check_chunk(const std::string& folder, const Manifest& m, const FileRecord& f, i64 i) {
+  const Manifest::Bytes b = m.chunk(f, i);
+  const std::string hash = contents_hash(ReadFile::open(join_path(folder, f.path)), b.begin, b.end);
+  if (hash != f.xxh3[static_cast<size_t>(i)])
+    throw ContentsError("{}: damaged contents: bytes {} to {} have the XXH3-128 hash {}, {} says {}",
+                        join_path(folder, f.path), b.begin, b.end, hash, kManifestPath,
+                        f.xxh3[static_cast<size_t>(i)]);
 }
 
 }  // namespace redco::ckpt

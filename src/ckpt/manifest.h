@@ -1,5 +1,5 @@
 // A checkpoint's manifest: the files it consists of, their sizes and hashes. It is written last, so a folder
-// with a manifest that its files agree with is whole.
+// whose files agree with its manifest is whole.
 #pragma once
 
 #include <map>
@@ -12,37 +12,55 @@
 
 namespace redco::ckpt {
 
+// Files are hashed in chunks of this many bytes (64 MiB), the last one shorter.
+constexpr i64 kChunkBytes = i64{64} << 20;
+
 struct FileRecord {
   std::string path;  // inside the checkpoint's folder, with /
   i64 size;
-  std::string
-      xxh3;  // 128 bits, 32 lower-case hexadecimal digits (the canonical form, as `xxhsum -H2` prints)
+  // XXH3-128 of each chunk, 32 lower-case hexadecimal digits (the canonical form, as `xxhsum -H2` prints). An
+  // empty file has one chunk of no bytes.
+  std::vector<std::string> xxh3;
   bool operator==(const FileRecord&) const = default;
 };
 
 // Reads the file once. Each writer calls it for its own file, so that nobody reads the whole checkpoint
 // again.
-FileRecord record_file(const std::string& folder, const std::string& path);
+FileRecord record_file(const std::string& folder, const std::string& path, i64 chunk_bytes = kChunkBytes);
 
 struct Manifest {
-  static constexpr i64 kFormatVersion = 1;
+  static constexpr i64 kFormatVersion = 2;
   i64 step = 0;
+  // Format 1 has one hash for a whole file: 0.
+  i64 chunk_bytes = kChunkBytes;
   // The algorithms that a resumed run must repeat: rng, shuffle, packing, init, ...
   std::map<std::string, i64> versions;
   std::vector<FileRecord> files;  // sorted by path
   bool operator==(const Manifest&) const = default;
+
+  i64 chunks_of(const FileRecord& f) const;
+  struct Bytes {
+    i64 begin, end;
+  };
+  Bytes chunk(const FileRecord& f, i64 i) const;  // REQUIRES: 0 <= i < chunks_of(f)
 };
 
 constexpr const char* kManifestPath = "training/manifest.json";
 
-std::string to_json(const Manifest& m);
-// ContentsError on anything but a manifest of this format: other versions, missing or unknown keys, wrong
-// types, duplicates, paths that leave the folder.
+std::string to_json(const Manifest& m);  // format 2. REQUIRES: chunk_bytes > 0
+// Formats 1 and 2. ContentsError on anything else: newer formats, missing or unknown keys, wrong types,
+// duplicates, paths that leave the folder.
 Manifest parse_manifest(std::string_view text, const std::string& where);
+// ContentsError too where the manifest is no plain file. REQUIRES: it exists.
 Manifest read_manifest(const std::string& checkpoint_folder);
 
-// Why the folder's files are not those of the manifest; nullopt if they are. Files that the manifest doesn't
-// list are nobody's business. hashes: reads every byte.
-std::optional<std::string> difference(const std::string& checkpoint_folder, const Manifest& m, bool hashes);
+// The first listed file that is missing or shorter than the manifest says: "config.json is missing"; nullopt:
+// none. ContentsError: a file that is longer, or no plain file. Files that the manifest doesn't list are
+// ignored.
+std::optional<std::string> missing_bytes(const std::string& checkpoint_folder, const Manifest& m);
+
+// Reads chunk i of a file and compares its hash. ContentsError: the chunk is damaged; the message names the
+// file and the range of bytes.
+void check_chunk(const std::string& checkpoint_folder, const Manifest& m, const FileRecord& f, i64 i);
 
 }  // namespace redco::ckpt

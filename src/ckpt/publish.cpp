@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/tolerate.h"
 
 namespace redco::ckpt {
 namespace {
@@ -18,7 +19,8 @@ void walk(const std::string& folder, const std::string& below, std::vector<std::
     std::string path = join_path(folder, name), relative = below.empty() ? name : below + "/" + name;
     auto info = file_info(path, false);
     if (!info) continue;
-    REDCO_CHECK(info->kind == FileInfo::file || info->kind == FileInfo::folder, "{} is no plain file", path);
+    if (info->kind != FileInfo::file && info->kind != FileInfo::folder)
+      throw IoError("[checkpoint] {} is no plain file", path);
     if (info->kind == FileInfo::folder) {
       walk(path, relative, files, folders);
     } else {
@@ -33,6 +35,22 @@ void check_pointer(const std::string& name) {
   for (char c : name) plain = plain && c > ' ' && c != '/' && c != 0x7f;
   if (!plain)
     throw UsageError("[checkpoint] '{}' can't be a pointer's name: it would be no plain file name", name);
+}
+
+// A path that was there and is gone is the disk's fault here, not the job's.
+template <class F>
+auto expecting_the_workdir(const std::string& folder, const F& f) {
+  try {
+    return f();
+  } catch (const UsageError& e) {
+    throw IoError("[checkpoint] {}; was {} moved or removed while the run was writing to it?", e.what(),
+                  parent_path(folder));
+  }
+}
+
+[[noreturn]] void throw_error(ExitCode code, const std::string& message) {
+  if (code == ExitCode::io) throw IoError("{}", message);
+  throw ContentsError("{}", message);
 }
 
 std::string human(i64 bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)); }
@@ -58,8 +76,12 @@ std::string CheckpointFolder::in(const std::string& name) const { return join_pa
 std::string CheckpointFolder::temp_folder(i64 step) const { return in(kTemp + step_name(step)); }
 
 std::string CheckpointFolder::begin(i64 step, i64 bytes) {
+  if (!is_folder(parent_path(path_)))
+    throw IoError("[checkpoint] {} is gone: it was moved or removed while the run was writing to it",
+                  parent_path(path_));
   make_dirs(path_);
   clean_up();
+  if (file_info(temp_folder(step), false)) discard(file_name(temp_folder(step)));
   i64 free = disk_free(path_);
   if (free < bytes)
     throw IoError(
@@ -73,6 +95,31 @@ std::string CheckpointFolder::begin(i64 step, i64 bytes) {
 std::string CheckpointFolder::publish(i64 step, const std::map<std::string, i64>& versions,
                                       const std::vector<FileRecord>& records) {
   const std::string temp = temp_folder(step), name = step_name(step), final = in(name);
+  return expecting_the_workdir(path_, [&] {
+    write_manifest(temp, step, versions, records);
+    std::string replaced;  // the older checkpoint of this step
+    if (!file_info(final, false)) {
+      rename_durable(temp, final);
+    } else if (exchange_durable(temp, final)) {
+      replaced = file_name(temp);
+    } else {
+      // Not every file system can exchange. Between these two, `.old-` is what locate() finds.
+      replaced = kOld + name;
+      if (file_info(in(replaced), false)) discard(replaced);
+      rename_durable(final, in(replaced));
+      rename_durable(temp, final);
+    }
+    if (!replaced.empty())
+      tolerate(fmt::format("[checkpoint] {}: an old checkpoint is not removed", path_),
+               [&] { discard(replaced); });
+    return final;
+  });
+}
+
+// The manifest of what lies in `temp`; everything is on the disk then.
+void CheckpointFolder::write_manifest(const std::string& temp, i64 step,
+                                      const std::map<std::string, i64>& versions,
+                                      const std::vector<FileRecord>& records) {
   std::vector<std::string> files, folders;
   walk(temp, "", &files, &folders);
   Manifest m;
@@ -88,26 +135,19 @@ std::string CheckpointFolder::publish(i64 step, const std::map<std::string, i64>
     m.files.push_back(it != recorded.end() ? *it->second : record_file(temp, file));
     if (it != recorded.end()) recorded.erase(it);
   }
-  REDCO_CHECK(recorded.empty(), "{} was recorded but isn't there", recorded.begin()->first);
+  if (!recorded.empty())
+    throw IoError("[checkpoint] {} was written and is gone", join_path(temp, recorded.begin()->first));
   std::sort(m.files.begin(), m.files.end(),
             [](const FileRecord& a, const FileRecord& b) { return a.path < b.path; });
-  if (auto why = difference(temp, m, false))
-    throw IoError("[checkpoint] {} changed after it was written: {}", temp, *why);
+  std::optional<std::string> changed;
+  try {
+    changed = missing_bytes(temp, m);
+  } catch (const ContentsError& e) {
+    changed = e.what();
+  }
+  if (changed) throw IoError("[checkpoint] {} changed after it was written: {}", temp, *changed);
   for (const std::string& folder : folders) sync_dir(folder);
   write_file_durable(join_path(temp, kManifestPath), to_json(m));
-
-  if (!file_info(final, false)) {
-    rename_durable(temp, final);
-  } else if (exchange_durable(temp, final)) {
-    discard(file_name(temp));
-  } else {
-    // Not every file system can exchange. Between these two, `.old-` is what locate() finds.
-    if (file_info(in(kOld + name), false)) discard(kOld + name);
-    rename_durable(final, in(kOld + name));
-    rename_durable(temp, final);
-    discard(kOld + name);
-  }
-  return final;
 }
 
 void CheckpointFolder::abandon(i64 step) {
@@ -116,7 +156,8 @@ void CheckpointFolder::abandon(i64 step) {
 
 void CheckpointFolder::point(const std::string& pointer, i64 step) {
   check_pointer(pointer);
-  REDCO_CHECK(is_folder(in(step_name(step))), "{} to step {}", pointer, step);
+  if (!is_folder(in(step_name(step))))
+    throw IoError("[checkpoint] {} can't name {}: it is gone", in(pointer), step_name(step));
   symlink_durable(step_name(step), in(pointer));
 }
 
@@ -124,48 +165,58 @@ std::vector<i64> CheckpointFolder::prune(i64 keep_last) {
   REDCO_CHECK(keep_last >= 1, "keep_last {}", keep_last);
   std::map<i64, bool> named;
   for (const auto& [pointer, step] : pointers()) named[step] = true;
-  std::vector<i64> all = steps(), removed;
+  std::vector<i64> old, removed;
   i64 kept = 0;
-  for (auto it = all.rbegin(); it != all.rend(); ++it) {
-    Manifest m;
-    bool whole = why_not_whole(locate(*it), *it, false, &m).empty();
-    if (!named.count(*it) && kept >= keep_last) {
-      removed.push_back(*it);
+  for (const Entry& e : survey()) {
+    if (!named.count(e.step) && kept >= keep_last) {
+      old.push_back(e.step);
     } else {
-      kept += whole;
+      kept += e.kind == Entry::whole;
     }
   }
-  std::reverse(removed.begin(), removed.end());
-  for (i64 step : removed) discard(file_name(locate(step)));
+  std::reverse(old.begin(), old.end());
+  for (const i64 step : old)
+    if (tolerate(fmt::format("[checkpoint] {}: an old checkpoint is not removed", path_),
+                 [&] { discard(file_name(locate(step))); }))
+      removed.push_back(step);
   return removed;
 }
 
-// Out of sight in one step, then gone. Killed in between, the rest is removed by the next clean_up().
+// Renamed to a name that nobody looks at, then removed. What can't be removed (NFS keeps files that somebody
+// has open) stays there, and the next clean_up() tries again.
 void CheckpointFolder::discard(const std::string& name) {
   std::string trash;
   for (int k = 0; trash.empty() || file_info(trash, false); ++k)
     trash = in(fmt::format("{}{}-{}", kTrash, name, k));
   rename_durable(in(name), trash);
-  remove_tree(trash);
+  remove_trash(trash);
+}
+
+void CheckpointFolder::remove_trash(const std::string& trash) {
+  tolerate(fmt::format("[checkpoint] {}: a removed checkpoint still takes space", path_),
+           [&] { remove_tree(trash); });
 }
 
 void CheckpointFolder::clean_up() {
-  for (const std::string& name : list_dir(path_)) {
-    if (name.starts_with(kTrash)) {
-      remove_tree(in(name));
-    } else if (name.starts_with(kTemp + "step-")) {
+  for (const std::string& name : list_dir(path_))
+    tolerate(fmt::format("[checkpoint] {}: leftovers are not removed", path_), [&] { clean_up(name); });
+}
+
+void CheckpointFolder::clean_up(const std::string& name) {
+  if (name.starts_with(kTrash)) {
+    remove_trash(in(name));
+  } else if (name.starts_with(kTemp + "step-")) {
+    discard(name);
+  } else if (name.starts_with(kOld)) {
+    const std::string original = name.substr(kOld.size());
+    if (!parse_step_name(original)) return;
+    if (file_info(in(original), false)) {
       discard(name);
-    } else if (name.starts_with(kOld)) {
-      std::string original = name.substr(kOld.size());
-      if (!parse_step_name(original)) continue;
-      if (file_info(in(original), false)) {
-        discard(name);
-      } else {
-        rename_durable(in(name), in(original));  // killed between the two renames of publish()
-      }
-    } else if (name.starts_with(".") && name.find(".tmp-") != name.npos && read_link(in(name))) {
-      remove_file(in(name));  // a pointer's new link
+    } else {
+      rename_durable(in(name), in(original));  // killed between the two renames of publish()
     }
+  } else if (name.starts_with(".") && name.find(".tmp-") != name.npos && read_link(in(name))) {
+    remove_file(in(name));  // a pointer's new link
   }
 }
 
@@ -188,37 +239,102 @@ std::string CheckpointFolder::locate(i64 step) const {
   return "";
 }
 
-// "" if it is whole.
-std::string CheckpointFolder::why_not_whole(const std::string& path, i64 step, bool hashes,
-                                            Manifest* manifest) const {
+CheckpointFolder::Entry CheckpointFolder::inspect(i64 step) const {
+  Entry e{.step = step, .name = step_name(step), .path = locate(step)};
+  if (!e.path.empty()) e.name = file_name(e.path);
+  const auto is = [&](Entry::Kind kind, const std::string& problem, ExitCode code) {
+    e.kind = kind;
+    e.problem = problem;
+    e.code = code;
+  };
   try {
-    if (!exists(join_path(path, kManifestPath))) return fmt::format("it has no {}", kManifestPath);
-    *manifest = read_manifest(path);
-    if (manifest->step != step) return fmt::format("its manifest is of step {}", manifest->step);
-    return difference(path, *manifest, hashes).value_or("");
-  } catch (const Error& e) {
-    return e.what();
+    if (e.path.empty()) {
+      is(Entry::incomplete, "it is gone", ExitCode::contents);
+      return e;
+    }
+    if (!exists(join_path(e.path, kManifestPath))) {
+      is(Entry::incomplete, fmt::format("it has no {}", kManifestPath), ExitCode::contents);
+      return e;
+    }
+    e.manifest = read_manifest(e.path);
+    if (e.manifest->step != step)
+      throw ContentsError("{}: it is of step {}, expected {}", join_path(e.path, kManifestPath),
+                          e.manifest->step, step);
+    if (const auto missing = missing_bytes(e.path, *e.manifest))
+      is(Entry::incomplete, *missing, ExitCode::contents);
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::bug) throw;
+    is(Entry::broken, error.what(), error.code() == ExitCode::io ? ExitCode::io : ExitCode::contents);
   }
+  return e;
 }
 
-CheckpointFolder::Found CheckpointFolder::find_newest_whole(bool hashes) const {
+std::vector<CheckpointFolder::Entry> CheckpointFolder::survey() const {
+  std::vector<Entry> all;
+  for (const i64 step : steps()) all.insert(all.begin(), inspect(step));
+  return all;
+}
+
+CheckpointFolder::Found CheckpointFolder::find_newest(const std::string& setting) const {
   Found found;
-  if (!is_folder(path_)) return found;
-  std::vector<i64> all = steps();
+  if (!exists(path_)) return found;
+  if (!is_folder(path_)) throw ContentsError("[checkpoint] {} is no folder", path_);
+  const std::vector<i64> all = steps();
   for (auto it = all.rbegin(); it != all.rend(); ++it) {
-    Manifest m;
-    std::string path = locate(*it), why = why_not_whole(path, *it, hashes, &m);
-    if (why.empty()) {
+    Entry e = inspect(*it);
+    if (e.kind == Entry::broken)
+      throw_error(e.code, fmt::format("[checkpoint] {}{}", e.problem, remedy(*it, setting)));
+    if (e.kind == Entry::whole) {
       found.step = *it;
-      found.path = path;
-      found.manifest = std::move(m);
+      found.path = e.path;
+      found.manifest = std::move(*e.manifest);
       break;
     }
-    found.passed_over.push_back({file_name(path), why});
+    found.skipped.push_back({e.name, e.problem});
   }
+  if (!found && !found.skipped.empty())
+    throw ContentsError("[checkpoint] {} holds no whole checkpoint ({}: {}){}", path_, found.skipped[0].name,
+                        found.skipped[0].reason, remedy(0, setting));
   for (const std::string& name : list_dir(path_))
-    if (name.starts_with(kTemp + "step-")) found.passed_over.push_back({name, "its save was not finished"});
+    if (name.starts_with(kTemp + "step-")) found.skipped.push_back({name, "its save was not finished"});
   return found;
+}
+
+CheckpointFolder::Found CheckpointFolder::find_last(const std::string& setting) const {
+  const auto named = pointers();
+  const auto last = named.find("last");
+  if (last == named.end()) return find_newest(setting);
+  Entry e = inspect(last->second);
+  if (e.kind == Entry::broken)
+    throw_error(e.code, fmt::format("[checkpoint] {}{}", e.problem, remedy(e.step, setting)));
+  if (e.kind == Entry::incomplete) {
+    Found found = find_newest(setting);
+    const auto same = [&](const Skipped& s) { return s.name == e.name; };
+    if (std::none_of(found.skipped.begin(), found.skipped.end(), same))
+      found.skipped.insert(found.skipped.begin(), {e.name, e.problem});
+    if (!found)
+      throw ContentsError("[checkpoint] {} names {}: {}{}", in("last"), e.name, e.problem,
+                          remedy(e.step, setting));
+    return found;
+  }
+  Found found{.step = e.step, .path = e.path, .manifest = std::move(*e.manifest)};
+  for (const i64 step : steps())
+    if (step > found.step)
+      if (const Entry newer = inspect(step); newer.kind == Entry::whole) found.newer = newer.name;
+  return found;
+}
+
+std::string CheckpointFolder::remedy(i64 step, const std::string& setting) const {
+  std::string older;
+  try {
+    for (const Entry& e : survey())
+      if (older.empty() && e.step < step && e.kind == Entry::whole) older = e.path;
+  } catch (const IoError&) {
+    return "";  // what is reported already is no better known
+  }
+  if (!older.empty()) return fmt::format("; {}={} takes the newest older whole checkpoint", setting, older);
+  return fmt::format("; there is no older whole checkpoint{}",
+                     setting == "checkpoint.resume" ? ": checkpoint.resume=never starts a new run" : "");
 }
 
 std::map<std::string, i64> CheckpointFolder::pointers() const {

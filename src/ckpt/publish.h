@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/types.h"
 #include "ckpt/manifest.h"
 
@@ -36,30 +37,47 @@ class CheckpointFolder {
   // Where the files of a step's checkpoint are written until it is published.
   std::string temp_folder(i64 step) const;
   // Removes leftovers of saves that were killed, makes temp_folder(step) with its subfolder training/, and
-  // returns it. IoError if the disk has less than `bytes` free; nothing is begun then.
+  // returns it. IoError if the workdir is gone or the disk has less than `bytes` free; nothing is begun then.
   std::string begin(i64 step, i64 bytes);
   // Makes the temporary folder the step's checkpoint, in the place of an older one of the same step, and
   // returns its path. `records` are what the writers recorded; files in the folder that are not among them
   // are recorded here. Afterwards, as after a crash at any moment, the name holds the old whole checkpoint or
-  // the new one. IoError if a file isn't as it was recorded.
+  // the new one. IoError if a file isn't as it was recorded. When the new one is in place, failures to remove
+  // the old one are warnings.
   std::string publish(i64 step, const std::map<std::string, i64>& versions,
                       const std::vector<FileRecord>& records);
   // Gives up what begin() began.
   void abandon(i64 step);
 
   // From now on the pointer (e.g. "last", "best-rougeL") names this step. UsageError if it can't be a file's
-  // name.
+  // name; IoError if the step's checkpoint is gone.
   void point(const std::string& pointer, i64 step);
   // Keeps the newest keep_last whole checkpoints, those that a pointer names, and what lies between them
-  // damaged; removes all that are older. Returns the steps removed, in ascending order. REQUIRES: keep_last
-  // >= 1.
+  // damaged; removes all that are older. Returns the steps removed, in ascending order; one that can't be
+  // removed is a warning, and the next prune tries again. REQUIRES: keep_last >= 1.
   std::vector<i64> prune(i64 keep_last);
-  // What a killed save or removal left; begin() calls it.
+  // Removes what a killed save or removal left; begin() calls it. What can't be removed is a warning.
   void clean_up();
 
   // --- Finding ---
 
-  struct PassedOver {
+  // A step's folder, judged by its manifest and the sizes of its files.
+  struct Entry {
+    enum Kind : std::uint8_t {
+      whole,
+      incomplete,  // no manifest, or a listed file is missing or short: a search may skip it
+      broken,      // anything else: an I/O error, a newer format, a manifest that doesn't parse
+    } kind = whole;
+    i64 step = -1;
+    std::string name, path;            // name: inside the folder
+    std::string problem;               // "config.json has 12 bytes, the manifest says 700"; "" if whole
+    ExitCode code = ExitCode::ok;      // of the error that `broken` stands for
+    std::optional<Manifest> manifest;  // where it could be read
+  };
+  // All steps, the newest first. Reads manifests and sizes, not contents (verify_checkpoint does).
+  std::vector<Entry> survey() const;
+
+  struct Skipped {
     std::string name;    // inside the folder
     std::string reason;  // "config.json has 12 bytes, the manifest says 700"
   };
@@ -67,12 +85,21 @@ class CheckpointFolder {
     i64 step = -1;  // -1: none
     std::string path;
     Manifest manifest;
-    std::vector<PassedOver> passed_over;  // newer ones that are not whole, newest first, and unfinished saves
+    std::vector<Skipped> skipped;  // newer ones that are incomplete, newest first, and unfinished saves
+    std::string newer;             // find_last: a newer whole one; "": none
     explicit operator bool() const { return step >= 0; }
   };
-  // The newest checkpoint whose files agree with its manifest in size and, with `hashes`, in contents. A
-  // folder that doesn't exist holds none.
-  Found find_newest_whole(bool hashes) const;
+  // The newest whole checkpoint. Only unfinished saves and incomplete checkpoints are skipped. None: the
+  // folder doesn't exist or holds no checkpoint, unfinished saves aside. Errors, whose messages name the
+  // newest older whole checkpoint as a value of `setting` ("checkpoint.resume"): IoError or ContentsError
+  // where one is broken; ContentsError where all are incomplete.
+  Found find_newest(const std::string& setting) const;
+  // The checkpoint that `last` names; find_newest() where there is no such pointer, or what it names is
+  // missing or incomplete. Errors as find_newest's.
+  Found find_last(const std::string& setting) const;
+  // What to do about a bad checkpoint of this step: "; checkpoint.resume=PATH ...", the newest older whole
+  // one, or that there is none.
+  std::string remedy(i64 step, const std::string& setting) const;
 
   // Every pointer that names a step.
   std::map<std::string, i64> pointers() const;
@@ -85,8 +112,12 @@ class CheckpointFolder {
  private:
   std::string in(const std::string& name) const;
   std::string locate(i64 step) const;  // "" if there is none
-  std::string why_not_whole(const std::string& path, i64 step, bool hashes, Manifest* manifest) const;
+  Entry inspect(i64 step) const;
+  void write_manifest(const std::string& temp, i64 step, const std::map<std::string, i64>& versions,
+                      const std::vector<FileRecord>& records);
   void discard(const std::string& name);
+  void remove_trash(const std::string& trash);
+  void clean_up(const std::string& name);
   std::string path_;
 };
 

@@ -85,8 +85,8 @@ class Chat {
  public:
   Chat(const JobConfig& job, bool interactive, Context& c)
       : job_(job), c_(c), interactive_(interactive), first_(c.rank() == 0) {
+    m_ = open_predict_model(job, c.world());
     c.world().together([&] {
-      m_ = load_predict_model(job, first_);
       tokenizer_of(m_);  // a chat is text
       if (m_.model->is_encoder_decoder())
         throw UsageError("[chat] {} is a {} model; a chat needs a causal language model", m_.model->family(),

@@ -1,5 +1,6 @@
 #include "commands/evaluate.h"
 
+#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -23,10 +24,8 @@ int evaluate_on_ranks(const JobConfig& job, Context& c) {
   PredictModel m;
   BatchSizes sizes;
   std::string cache;
-  world.together([&] {
-    m = load_predict_model(job, world.rank() == 0);
-    sizes = batch_sizes(job, c.mesh().dp);
-  });
+  world.together([&] { sizes = batch_sizes(job, c.mesh().dp); });
+  m = open_predict_model(job, world);
   std::optional<TemporaryFolder> temporary;
   world.on_first([&] {
     if (!job.workdir) temporary.emplace();
@@ -45,6 +44,10 @@ int evaluate_on_ranks(const JobConfig& job, Context& c) {
   m.pipeline->settings = std::move(settings);
   const auto metrics = evaluate_with_outputs(*m.pipeline, params, *data, rows, 0).metrics;
   world.on_first([&] {
+    for (const auto& [name, value] : metrics)
+      if (!std::isfinite(value))
+        throw Error(ExitCode::non_finite, fmt::format("[eval] the metric {} of {} is not finite: {}", name,
+                                                      m.source.origin, value));
     nlohmann::ordered_json j;
     for (const auto& [name, value] : metrics) j[name] = value;
     j["examples"] = data->size();

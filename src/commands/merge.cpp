@@ -110,8 +110,11 @@ int merge(const MergeRequest& r) {
   std::unique_ptr<Model> model;
   ModelSource source;
   ckpt::StoredType type{};
+  std::string folder;
+  world.on_first([&] { folder = adapter_folder(r); });
+  folder = world.agree(folder);
+  verify_source(r.job, folder, "--checkpoint", world);
   world.together([&] {
-    const std::string folder = adapter_folder(r);
     source = model_source(r.job, nullptr, folder);
     if (source.adapter.empty())
       throw UsageError("[merge] {} holds a whole model, no adapter: there is nothing to merge",

@@ -57,10 +57,8 @@ std::string shown(const PredictRequest& r, const std::string& answer) {
 class PredictRun {
  public:
   PredictRun(const JobConfig& job, Context& c) : job_(job), world_(c.world()), first_(c.rank() == 0) {
-    world_.together([&] {
-      m_ = load_predict_model(job, first_);
-      requests_ = std::make_unique<PredictRequests>(job, m_);
-    });
+    m_ = open_predict_model(job, world_);
+    world_.together([&] { requests_ = std::make_unique<PredictRequests>(job, m_); });
     i64 counts[2] = {0, 0};
     world_.on_first([&] {
       const auto same = [](const std::string& a, const std::string& b) {

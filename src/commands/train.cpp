@@ -118,6 +118,7 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
   const ModelSource& source = parts.source;
   std::unique_ptr<Pipeline> pipeline;
   BatchSizes sizes;
+  verify_source(job, "", "model.path", world);
   world.together([&] {
     sizes = batch_sizes(job, c.mesh().dp);
     TextGeneration generation;

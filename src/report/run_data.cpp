@@ -164,22 +164,22 @@ class Reader {
 
   void checkpoints() {
     const ckpt::CheckpointFolder folder(in("checkpoints"));
-    const auto newest = folder.find_newest_whole(false);
     const auto pointers = folder.pointers();
-    for (const i64 step : folder.steps()) {
-      RunData::Checkpoint c{.step = step, .name = ckpt::step_name(step)};
-      c.newest_whole = step == newest.step;
+    bool newest = true;
+    for (const auto& e : folder.survey()) {
+      RunData::Checkpoint c{.step = e.step, .name = ckpt::step_name(e.step)};
+      const bool whole = e.kind == ckpt::CheckpointFolder::Entry::whole;
+      c.newest_whole = whole && newest;
       for (const auto& [name, target] : pointers)
-        if (target == step) c.pointers.push_back(name);
+        if (target == e.step) c.pointers.push_back(name);
       // A run may be removing it.
       const std::string path = join_path(folder.path(), c.name);
       if (!is_folder(path)) continue;
+      if (whole) newest = false;
+      if (!whole && newest) out_.problems.push_back(fmt::format("checkpoints/{}: {}", e.name, e.problem));
       c.bytes = bytes_below(path, 2);
-      out_.checkpoints.insert(out_.checkpoints.begin(), std::move(c));
+      out_.checkpoints.push_back(std::move(c));
     }
-    for (const auto& p : newest.passed_over)
-      if (!p.name.starts_with(".tmp-"))
-        out_.problems.push_back(fmt::format("checkpoints/{}: {}", p.name, p.reason));
   }
 
   std::string workdir_;

@@ -22,21 +22,21 @@ void same(const std::string& checkpoint, const char* what, const T& was, const T
 }
 
 std::string newest_whole(const std::string& folder) {
-  const auto found = ckpt::CheckpointFolder(folder).find_newest_whole(false);
-  for (const auto& p : found.passed_over)
-    warn("[checkpoint] passing over {}: {}", join_path(folder, p.name), p.reason);
-  if (!found) {
-    if (!found.passed_over.empty()) warn("[checkpoint] {} holds no whole checkpoint: starting anew", folder);
-    return "";
-  }
+  const auto found = ckpt::CheckpointFolder(folder).find_newest("checkpoint.resume");
+  for (const auto& s : found.skipped)
+    warn("[checkpoint] skipping {}: {}", join_path(folder, s.name), s.reason);
+  return found.path;
+}
+
+void check_versions(const std::string& checkpoint) {
+  const ckpt::Manifest manifest = ckpt::read_manifest(checkpoint);
   for (const auto& [name, version] : algorithm_versions()) {
-    const auto it = found.manifest.versions.find(name);
-    if (it != found.manifest.versions.end() && it->second != version)
+    const auto it = manifest.versions.find(name);
+    if (it != manifest.versions.end() && it->second != version)
       throw ContentsError(
           "[checkpoint] {}: made with version {} of {}, this redco has {}: it can't be resumed exactly",
-          found.path, it->second, name, version);
+          checkpoint, it->second, name, version);
   }
-  return found.path;
 }
 
 }  // namespace
@@ -48,6 +48,9 @@ std::string find_checkpoint(const std::string& resume, const std::string& folder
     if (resume == "auto") {
       path = newest_whole(folder);
     } else if (exists(join_path(resume, "training/state.json"))) {
+      if (!exists(join_path(resume, ckpt::kManifestPath)))
+        throw ContentsError("[checkpoint] checkpoint.resume={}: it has no {}: its save was not finished",
+                            resume, ckpt::kManifestPath);
       path = resume;
     } else {
       throw UsageError(
@@ -55,12 +58,14 @@ std::string find_checkpoint(const std::string& resume, const std::string& folder
           "training",
           resume);
     }
+    if (!path.empty()) check_versions(path);
   });
   return Context::current().world().agree(path);
 }
 
 TrainState resume_state(const std::string& path, const TrainState& job) {
   const std::string state_path = join_path(path, "training/state.json");
+  if (!exists(state_path)) throw ContentsError("[checkpoint] {} is missing", state_path);
   const TrainState saved = parse_state(read_file(state_path, 1 << 26), state_path);
   same(path, "train.seed", saved.seed, job.seed);
   same(path, "train.global_batch_size", saved.global_batch_size, job.global_batch_size);

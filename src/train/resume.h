@@ -7,8 +7,10 @@
 
 namespace redco {
 
-// The checkpoint that checkpoint.resume (`auto`, `never` or a folder) names; "" to begin anew. `auto` takes
-// the newest whole one of `folder`, and warns of what it passes over. Collective.
+// The checkpoint that checkpoint.resume (`auto`, `never` or a folder) names; "" to start a new run. `auto`
+// takes the newest whole one of `folder` and warns of what it skips: unfinished saves, and checkpoints
+// without a manifest or with a file that is missing or short. IoError or ContentsError where a checkpoint is
+// bad in another way; the message names the newest older whole one. Collective.
 std::string find_checkpoint(const std::string& resume, const std::string& folder);
 
 // The state in a checkpoint. UsageError where the run could not go on as if it had never stopped: `job` has

@@ -10,6 +10,7 @@
 #include "base/signals.h"
 #include "base/timing.h"
 #include "base/words.h"
+#include "ckpt/verify_checkpoint.h"
 #include "data/epoch_order.h"
 #include "kernels/gemm.h"
 #include "optim/schedule.h"
@@ -164,6 +165,7 @@ class Training {
     if (checkpoint.empty()) {
       step_.start_averages();
     } else {
+      ckpt::verify_checkpoint(c_.world(), checkpoint, ckpt::Part::training, "checkpoint.resume");
       saved = resume_state(checkpoint, state_);
       go_on(checkpoint, *saved);
       const StepPlan was(saved->n_examples, job_.global_batch_size);

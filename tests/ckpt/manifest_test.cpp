@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "support/error_text.h"
 #include "support/temp_dir.h"
 
 namespace redco::ckpt {
@@ -15,13 +16,15 @@ namespace {
 
 using test::spill;
 using test::TempDir;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 Manifest example() {
   Manifest m;
   m.step = 20;
   m.versions = {{"rng", 1}, {"shuffle", 2}};
-  m.files = {{"config.json", 3, std::string(32, 'a')}, {"training/s \"x\".json", 0, std::string(32, '0')}};
+  m.files = {{"config.json", 3, {std::string(32, 'a')}},
+             {"training/s \"x\".json", 0, {std::string(32, '0')}}};
   return m;
 }
 
@@ -49,9 +52,31 @@ TEST(Manifest, RoundTrips) {
 TEST(Manifest, HashesAreThoseOfXxhsum) {
   TempDir dir;
   spill(dir / "x", "abc");  // printf abc | xxhsum -H2
-  EXPECT_EQ(record_file(dir.path(), "x"), (FileRecord{"x", 3, "06b05ab6733a618578af5f94892f3950"}));
+  EXPECT_EQ(record_file(dir.path(), "x"), (FileRecord{"x", 3, {"06b05ab6733a618578af5f94892f3950"}}));
   spill(dir / "empty", "");
-  EXPECT_EQ(record_file(dir.path(), "empty").xxh3, "99aa06d3014798d86001c324468d497f");
+  EXPECT_THAT(record_file(dir.path(), "empty").xxh3, ElementsAre("99aa06d3014798d86001c324468d497f"));
+  // In chunks: those of its pieces.
+  spill(dir / "ab", "ab");
+  spill(dir / "c", "c");
+  EXPECT_THAT(record_file(dir.path(), "x", 2).xxh3,
+              ElementsAre(record_file(dir.path(), "ab").xxh3[0], record_file(dir.path(), "c").xxh3[0]));
+  EXPECT_EQ(record_file(dir.path(), "ab", 2).xxh3.size(), 1u);
+}
+
+// As versions of redco before format 2 wrote it.
+TEST(Manifest, Format1IsRead) {
+  const std::string hash(32, 'a');
+  const Manifest m = parse_manifest(
+      "{\"format_version\": 1, \"step\": 20, \"versions\": {\"rng\": 1}, \"files\": [{\"path\": \"a\", "
+      "\"size\": "
+      "100000000, \"xxh3\": \"" +
+          hash + "\"}]}",
+      "M");
+  EXPECT_EQ(m.step, 20);
+  ASSERT_EQ(m.files.size(), 1u);
+  EXPECT_EQ(m.chunks_of(m.files[0]), 1);
+  EXPECT_EQ(m.chunk(m.files[0], 0).end, 100'000'000);
+  EXPECT_THAT(m.files[0].xxh3, ElementsAre(hash));
 }
 
 TEST(Manifest, EveryWrongFieldIsRefused) {
@@ -67,8 +92,14 @@ TEST(Manifest, EveryWrongFieldIsRefused) {
               HasSubstr("appears twice"));
   EXPECT_THAT(refusal(replaced(good, "\"step\": 20", "\"stop\": 1, \"step\": 20")),
               HasSubstr("unknown key stop"));
-  EXPECT_THAT(refusal(replaced(good, "\"format_version\": 1", "\"format_version\": 2")),
-              HasSubstr("another version"));
+  for (const char* version : {"0", "3"})
+    EXPECT_THAT(
+        refusal(replaced(good, "\"format_version\": 2", std::string("\"format_version\": ") + version)),
+        HasSubstr("another version"));
+  EXPECT_THAT(refusal(replaced(good, "\"chunk_bytes\": 67108864", "\"chunk_bytes\": 0")),
+              HasSubstr("chunk_bytes: came 0"));
+  EXPECT_THAT(refusal(replaced(good, "\"chunk_bytes\": 67108864", "\"chunk_bytes\": 2")),
+              HasSubstr("came 1 hashes, expected 2"));
   EXPECT_THAT(refusal(replaced(good, "\"rng\":1", "\"rng\":\"1\"")), HasSubstr("rng: came"));
   EXPECT_THAT(refusal(replaced(good, "\"size\": 3", "\"size\": -3")), HasSubstr("size: came -3"));
   EXPECT_THAT(refusal(replaced(good, "\"size\": 3", "\"size\": 3, \"x\": 1")), HasSubstr("unknown key x"));
@@ -81,23 +112,36 @@ TEST(Manifest, EveryWrongFieldIsRefused) {
     EXPECT_THAT(refusal(replaced(good, "config.json", path)), HasSubstr("path inside")) << path;
 }
 
-TEST(Manifest, DifferencesAreNamed) {
+TEST(Manifest, MissingAndDamagedBytesAreNamed) {
   TempDir dir;
   make_dirs(dir / "training");
   spill(dir / "a", "12345");
   spill(dir / "training/b", "xyz");
   Manifest m;
-  m.files = {record_file(dir.path(), "a"), record_file(dir.path(), "training/b")};
+  m.chunk_bytes = 2;
+  m.files = {record_file(dir.path(), "a", 2), record_file(dir.path(), "training/b", 2)};
   spill(dir / "unlisted", "");
-  EXPECT_EQ(difference(dir.path(), m, true), std::nullopt);
+  const auto check_all = [&] {
+    for (const FileRecord& f : m.files)
+      for (i64 i = 0; i < m.chunks_of(f); ++i) check_chunk(dir.path(), m, f, i);
+  };
+  EXPECT_EQ(missing_bytes(dir.path(), m), std::nullopt);
+  EXPECT_NO_THROW(check_all());
   spill(dir / "a", "12x45");
-  EXPECT_EQ(difference(dir.path(), m, false), std::nullopt);
-  EXPECT_THAT(difference(dir.path(), m, true).value(), HasSubstr("a has other contents"));
+  EXPECT_EQ(missing_bytes(dir.path(), m), std::nullopt);
+  EXPECT_THAT(error_text<ContentsError>(check_all), HasSubstr("/a: damaged contents: bytes 2 to 4 have"));
   spill(dir / "a", "1234");
-  EXPECT_EQ(difference(dir.path(), m, false), "a has 4 bytes, the manifest says 5");
+  EXPECT_EQ(missing_bytes(dir.path(), m), "a has 4 bytes, the manifest says 5");
+  // Neither was cut by a crash: these are errors, whatever else is missing.
   remove_file(dir / "a");
+  EXPECT_EQ(missing_bytes(dir.path(), m), "a is missing");
+  spill(dir / "training/b", "xyz1");
+  EXPECT_THAT(error_text<ContentsError>([&] { missing_bytes(dir.path(), m); }),
+              HasSubstr("b: it has 4 bytes"));
+  spill(dir / "training/b", "xyz");
   make_dirs(dir / "a");
-  EXPECT_EQ(difference(dir.path(), m, false), "a is missing");
+  EXPECT_THAT(error_text<ContentsError>([&] { missing_bytes(dir.path(), m); }),
+              HasSubstr("/a: it is no plain"));
 }
 
 TEST(Manifest, ChangedBytesNeverCrash) {

@@ -243,11 +243,11 @@ TEST_F(Train, AKilledSaveIsPassedOver) {
   EXPECT_EQ(lines_with(full.err, "error: "), 1) << full.err;
   EXPECT_TRUE(has("again/checkpoints/step-00000004/training/manifest.json"));
   EXPECT_FALSE(has("again/checkpoints/step-00000008"));
-  // A checkpoint that has lost a piece is passed over, with the reason.
+  // A checkpoint with a file that is cut is skipped, with the reason.
   good(words);
   std::filesystem::resize_file(path("again/checkpoints/step-00000008/model.safetensors"), 100);
   const Ran r = good(words);
-  EXPECT_THAT(r.err, AllOf(HasSubstr("warning: [checkpoint] passing over again/checkpoints/step-00000008"),
+  EXPECT_THAT(r.err, AllOf(HasSubstr("warning: [checkpoint] skipping again/checkpoints/step-00000008"),
                            HasSubstr("going on from again/checkpoints/step-00000004")));
   same_checkpoints("straight", "again", "step-00000008");
 }
