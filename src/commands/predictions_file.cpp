@@ -57,6 +57,10 @@ PredictionsFile::PredictionsFile(const std::string& path, const std::string& set
     throw UsageError("[predict] predict.output={}: predictions are written as plain lines; leave .gz away",
                      path);
   if (is_folder(path)) throw UsageError("[predict] predict.output={} is a folder", path);
+  make_dirs(parent_path(path));
+  lock_ = std::make_unique<FileLock>(
+      join_path(parent_path(path), "." + file_name(path) + ".lock"), "[predict] predict.output=" + path,
+      "wait until that one has ended, or name another predict.output", FileLock::removes);
   if (overwrite) {
     remove_file(path);
     remove_file(beside);
@@ -80,7 +84,6 @@ PredictionsFile::PredictionsFile(const std::string& path, const std::string& set
       throw UsageError("[predict] {} was made with other settings: {}; {}", path, fmt::join(different, ", "),
                        advice);
   } else {
-    make_dirs(parent_path(path));
     write_file_durable(beside, settings + "\n");
   }
   file_.emplace(AppendFile::open(path));

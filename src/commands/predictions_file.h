@@ -1,7 +1,7 @@
 // The file of predictions: whole lines in the input's order, so that a stopped run goes on where it ends.
 //
 // What decided the predictions is kept beside it, in FILE.settings.json. A run with other settings refuses to
-// go on; so does one with other prompts. For one process.
+// go on; so does one with other prompts. One process at a time: FOLDER/.FILE.lock is held meanwhile.
 #pragma once
 
 #include <memory>
@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/file.h"
+#include "base/lease.h"
 
 namespace redco {
 
@@ -16,7 +17,7 @@ class PredictionsFile {
  public:
   // Begins the file, or goes on: a last line that was cut short is dropped. settings: a JSON object of texts
   // and numbers, in objects. overwrite: what is there goes away. UsageError: there is a file that these
-  // settings did not make; the message names what differs.
+  // settings did not make (the message names what differs), or another process writes it.
   PredictionsFile(const std::string& path, const std::string& settings, bool overwrite);
 
   // Whole lines that are there already.
@@ -29,6 +30,7 @@ class PredictionsFile {
 
  private:
   std::string path_;
+  std::unique_ptr<FileLock> lock_;
   i64 kept_ = 0;
   std::optional<AppendFile> file_;
   class Kept;

@@ -3,21 +3,18 @@
 
 #include <string>
 
+#include "base/lease.h"
+
 namespace redco {
 
-// Holds workdir/.lock while it lives; the system lets go of it when the process ends, however it ends. Held
-// by the job's first rank.
+// Holds workdir/.lock while it lives (FileLock). Held by the job's first rank.
 class WorkdirLock {
  public:
-  // UsageError naming the process and host that hold it; IoError if the file can't be made. On file systems
-  // without locks: a warning.
+  // UsageError naming the process and host that hold it; IoError if the file can't be made.
   explicit WorkdirLock(const std::string& workdir);
-  ~WorkdirLock();
-  WorkdirLock(const WorkdirLock&) = delete;
-  WorkdirLock& operator=(const WorkdirLock&) = delete;
 
  private:
-  int fd_ = -1;
+  FileLock lock_;
 };
 
 // Who holds the lock of a workdir now, "process 17 on node1"; "" where nobody does, or it can't be told.

@@ -1,0 +1,264 @@
+#include "base/lease.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/timing.h"
+#include "base/words.h"
+
+namespace redco {
+
+namespace {
+
+constexpr int kTries = 10;
+
+// What a descriptor's file holds; short, from a file that anybody may have written.
+std::string text_of(int fd) {
+  std::array<char, 400> text{};
+  const ssize_t n = ::pread(fd, text.data(), text.size(), 0);
+  return n > 0 ? std::string(text.data(), static_cast<std::size_t>(n)) : "";
+}
+
+std::string small_file(const char* path) {
+  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return "";
+  std::string text = text_of(fd);
+  ::close(fd);
+  return text;
+}
+
+// The first line names the process for people; the second is the same for all processes of a running kernel.
+std::string me() {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  return fmt::format("process {} on {}\n{}", ::getpid(), host.data(),
+                     small_file("/proc/sys/kernel/random/boot_id"));
+}
+std::string name_in(const std::string& text) {
+  const std::string name = excerpt(text.substr(0, text.find('\n')), 120);
+  return name.empty() ? "another process" : name;
+}
+std::string kernel_in(const std::string& text) {
+  const std::size_t end = text.find('\n');
+  return end == std::string::npos ? "" : text.substr(end + 1);
+}
+
+void put(int fd, const std::string& text) {
+  if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, text.data(), text.size(), 0) < 0)
+    debug("[lock] a holder's name can't be written: {}", std::strerror(errno));
+}
+
+double seconds_of(const struct timespec& t) {
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+struct Seen {
+  std::string text;
+  double time = 0;
+};
+// A lease as it is now. It is opened, because a network file system looks at the server then.
+std::optional<Seen> look(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return std::nullopt;
+  struct stat st {};
+  const bool known = ::fstat(fd, &st) == 0;
+  Seen s{text_of(fd), seconds_of(st.st_mtim)};
+  ::close(fd);
+  return known ? std::optional(s) : std::nullopt;
+}
+
+// The file system's time; nullopt where no file can be made.
+std::optional<double> time_beside(const std::string& path) {
+  static std::atomic<unsigned> count{0};
+  const std::string clock =
+      join_path(parent_path(path), fmt::format(".clock-{}-{}", ::getpid(), count.fetch_add(1)));
+  const int fd = ::open(clock.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0) return std::nullopt;
+  struct stat st {};
+  const bool known = ::fstat(fd, &st) == 0;
+  ::close(fd);
+  ::unlink(clock.c_str());
+  return known ? std::optional(seconds_of(st.st_mtim)) : std::nullopt;
+}
+
+bool is_stale(const std::string& path, const Seen& lease) {
+  const auto now = time_beside(path);
+  return now && *now - lease.time > lease_times().stale;
+}
+
+std::string lease_path(const std::string& lock) { return lock + ".lease"; }
+
+void sleep_seconds(double s) { std::this_thread::sleep_for(std::chrono::duration<double>(s)); }
+
+struct flock whole_file() {
+  struct flock l {};
+  l.l_type = F_WRLCK;
+  l.l_whence = SEEK_SET;
+  return l;
+}
+
+}  // namespace
+
+LeaseTimes& lease_times() {
+  static LeaseTimes times;
+  return times;
+}
+
+// The thread that renews a file's time.
+class Lease::Renewal {
+ public:
+  explicit Renewal(int fd) : fd_(fd), thread_([this] { run(); }) {}
+  ~Renewal() {
+    {
+      const std::lock_guard lock(mutex_);
+      ends_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+    ::close(fd_);
+  }
+  Renewal(const Renewal&) = delete;
+  Renewal& operator=(const Renewal&) = delete;
+
+ private:
+  void run() {
+    std::unique_lock lock(mutex_);
+    while (
+        !wake_.wait_for(lock, std::chrono::duration<double>(lease_times().heartbeat), [&] { return ends_; }))
+      ::futimens(fd_, nullptr);  // the server's time, on network file systems
+  }
+  int fd_;
+  bool ends_ = false;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::thread thread_;
+};
+
+Lease::Lease(std::string path, int fd) : path_(std::move(path)), renewal_(std::make_unique<Renewal>(fd)) {}
+
+std::unique_ptr<Lease> Lease::hold(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
+  if (fd < 0) {
+    debug("[lock] no lease {}: {}", path, std::strerror(errno));
+    return nullptr;
+  }
+  put(fd, me());
+  ::futimens(fd, nullptr);
+  return std::unique_ptr<Lease>(new Lease(path, fd));
+}
+
+Lease::~Lease() {
+  renewal_.reset();
+  ::unlink(path_.c_str());
+}
+
+std::string lease_holder(const std::string& path) {
+  const auto lease = look(path);
+  return lease && !is_stale(path, *lease) ? name_in(lease->text) : "";
+}
+
+FileLock::FileLock(std::string path, const std::string& what, const std::string& advice, Rest rest)
+    : path_(std::move(path)), what_(what), advice_(advice), rest_(rest) {
+  try {
+    wait_for_lease(lock());
+  } catch (...) {
+    if (fd_ >= 0) ::close(fd_);
+    throw;
+  }
+}
+
+bool FileLock::lock() {
+  const auto in_use = [&](const std::string& by) {
+    return UsageError("{} is in use by {}; {}", what_, by, advice_);
+  };
+  for (int tries = 0;; ++tries) {
+    fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (fd_ < 0) throw IoError("{}: {} can't be written: {}", what_, path_, std::strerror(errno));
+    struct flock l = whole_file();
+    int result;
+    while ((result = ::fcntl(fd_, F_OFD_SETLK, &l)) != 0 && errno == EINTR) {
+    }
+    if (result != 0 && (errno == EAGAIN || errno == EACCES)) throw in_use(name_in(text_of(fd_)));
+    if (result != 0) return false;
+    // A holder that removes its file at the end may have done so between the open and the lock.
+    struct stat mine {
+    }, there{};
+    const bool same = ::fstat(fd_, &mine) == 0 && ::stat(path_.c_str(), &there) == 0 &&
+                      mine.st_ino == there.st_ino && mine.st_dev == there.st_dev;
+    if (same) {
+      put(fd_, me());
+      return true;
+    }
+    ::close(fd_);
+    fd_ = -1;
+    if (tries == kTries) throw in_use("processes that come and go");
+  }
+}
+
+void FileLock::wait_for_lease(bool locked) {
+  const std::string path = lease_path(path_), own_kernel = kernel_in(me());
+  const double begin = seconds();
+  std::optional<double> first;  // the time of the lease when it was seen first
+  for (;;) {
+    const auto lease = look(path);
+    const bool free = !lease || (locked && kernel_in(lease->text) == own_kernel) || is_stale(path, *lease) ||
+                      seconds() - begin > lease_times().takeover;
+    if (free) {
+      if (lease) ::unlink(path.c_str());
+      const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+      if (fd < 0 && errno == EEXIST) continue;  // another one was faster: it renews its lease
+      if (fd < 0) {
+        warn("{}: no lease {}: {}; a process of another host may not see this one", what_, path,
+             std::strerror(errno));
+        return;
+      }
+      put(fd, me());
+      lease_.reset(new Lease(path, fd));
+      return;
+    }
+    if (!first) {
+      first = lease->time;
+      info("{}: {} has used it; waiting up to {:.0f} s to see whether it still does", what_,
+           name_in(lease->text), lease_times().takeover);
+    }
+    if (lease->time != *first)
+      throw UsageError("{} is in use by {}; {}", what_, name_in(lease->text), advice_);
+    sleep_seconds(std::min(0.25, lease_times().takeover / 20));
+  }
+}
+
+FileLock::~FileLock() {
+  lease_.reset();
+  if (rest_ == removes) ::unlink(path_.c_str());
+  if (fd_ >= 0) ::close(fd_);
+}
+
+std::string lock_holder(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return "";
+  struct flock l = whole_file();
+  std::string who;
+  const bool asked = ::fcntl(fd, F_OFD_GETLK, &l) == 0;
+  if (asked && l.l_type != F_UNLCK) who = name_in(text_of(fd));
+  ::close(fd);
+  if (!who.empty()) return who;
+  const auto lease = look(lease_path(path));
+  if (!lease || (asked && kernel_in(lease->text) == kernel_in(me()))) return "";
+  return is_stale(lease_path(path), *lease) ? "" : name_in(lease->text);
+}
+
+}  // namespace redco

@@ -1,0 +1,138 @@
+#include "base/lease.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <optional>
+#include <thread>
+
+#include "base/error.h"
+#include "base/timing.h"
+#include "support/error_text.h"
+#include "support/temp_dir.h"
+
+namespace redco {
+namespace {
+
+using test::slurp;
+using test::spill;
+using test::TempDir;
+using testing::AllOf;
+using testing::HasSubstr;
+
+class Leases : public testing::Test {
+ protected:
+  void SetUp() override { lease_times() = {.heartbeat = 0.05, .stale = 0.5, .takeover = 0.3}; }
+  void TearDown() override { lease_times() = {}; }
+  // A lease as a process of another machine would have written it, `age` seconds ago.
+  void of_another_host(const std::string& path, double age = 0) {
+    spill(path, "process 7 on node9\nanother kernel\n");
+    const double then = wall_seconds() - age;
+    const auto sec = static_cast<time_t>(then);
+    const struct timespec t { sec, static_cast<long>((then - static_cast<double>(sec)) * 1e9) };
+    const struct timespec times[2] = {t, t};
+    ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  }
+  std::optional<FileLock> take() {
+    return std::optional<FileLock>(std::in_place, dir_ / "lock", "[x] thing", "wait", FileLock::keeps);
+  }
+  std::string refusal() {
+    return usage_error([&] { FileLock(dir_ / "lock", "[x] thing", "wait", FileLock::keeps); });
+  }
+
+  TempDir dir_{TempDir::in_memory};
+};
+
+TEST_F(Leases, ALeaseIsHeldUntilItsEndAndStaleWithoutRenewal) {
+  const std::string path = dir_ / "lease";
+  EXPECT_EQ(lease_holder(path), "");
+  {
+    const auto lease = Lease::hold(path);
+    ASSERT_NE(lease, nullptr);
+    // Longer than a lease lives without renewal.
+    const double begin = seconds();
+    while (seconds() - begin < 2 * lease_times().stale) {
+      EXPECT_THAT(lease_holder(path), testing::StartsWith(fmt::format("process {} on ", ::getpid())));
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+  of_another_host(path);
+  EXPECT_EQ(lease_holder(path), "process 7 on node9");
+  of_another_host(path, 1);
+  EXPECT_EQ(lease_holder(path), "");
+}
+
+TEST_F(Leases, WithoutWritePermissionThereIsNoLease) {
+  EXPECT_EQ(Lease::hold("/proc/no-file-can-be-made-here"), nullptr);
+  EXPECT_EQ(Lease::hold(dir_ / "no folder/lease"), nullptr);
+}
+
+TEST_F(Leases, ALockExcludesProcessesOfThisHostAtOnce) {
+  const double begin = seconds();
+  {
+    const auto lock = take();
+    EXPECT_THAT(refusal(), AllOf(HasSubstr("[x] thing is in use by process " + std::to_string(::getpid())),
+                                 HasSubstr("; wait")));
+    EXPECT_THAT(lock_holder(dir_ / "lock"), HasSubstr("process " + std::to_string(::getpid())));
+  }
+  EXPECT_EQ(lock_holder(dir_ / "lock"), "");
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "lock.lease"));
+  // Killed: the system's lock says so, and the lease that is left needs no waiting.
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const auto lock = take();
+    ::kill(::getpid(), SIGKILL);
+  }
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  EXPECT_TRUE(std::filesystem::exists(dir_ / "lock.lease"));
+  EXPECT_EQ(lock_holder(dir_ / "lock"), "");
+  EXPECT_EQ(refusal(), "no error");
+  EXPECT_LT(seconds() - begin, 0.25);
+}
+
+// The lock of a host that this one's locks don't reach: only its lease shows.
+TEST_F(Leases, ALiveLeaseOfAnotherHostKeepsALock) {
+  of_another_host(dir_ / "lock.lease");
+  std::atomic<bool> ends{false};
+  std::thread other([&] {
+    while (!ends) {
+      of_another_host(dir_ / "lock.lease");
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+  });
+  EXPECT_THAT(refusal(), HasSubstr("[x] thing is in use by process 7 on node9"));
+  EXPECT_EQ(lock_holder(dir_ / "lock"), "process 7 on node9");
+  ends = true;
+  other.join();
+}
+
+TEST_F(Leases, ADeadLeaseOfAnotherHostIsTakenOverAfterADelay) {
+  of_another_host(dir_ / "lock.lease");
+  double begin = seconds();
+  {
+    const auto lock = take();
+    EXPECT_GE(seconds() - begin, lease_times().takeover);
+    EXPECT_THAT(slurp(dir_ / "lock.lease"), HasSubstr("process " + std::to_string(::getpid())));
+  }
+  // Known to be dead: at once.
+  of_another_host(dir_ / "lock.lease", 10);
+  begin = seconds();
+  take();
+  EXPECT_LT(seconds() - begin, lease_times().takeover);
+}
+
+TEST_F(Leases, ALockThatRemovesItsFileLeavesNothing) {
+  for (int i = 0; i < 3; ++i) FileLock(dir_ / "lock", "[x] thing", "wait", FileLock::removes);
+  EXPECT_TRUE(std::filesystem::is_empty(dir_.path()));
+}
+
+}  // namespace
+}  // namespace redco
