@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/timing.h"
+#include "base/tolerate.h"
 
 namespace redco {
 
@@ -43,8 +44,8 @@ i64 bytes_to_keep(const std::string& path, i64 keep_until) {
 
 MetricsLog::MetricsLog(const std::string& workdir, i64 keep_until)
     : events_(join_path(workdir, "tensorboard"), keep_until + 1) {
-  const std::string path = join_path(workdir, "metrics.jsonl");
-  lines_.emplace(AppendFile::open(path, bytes_to_keep(path, keep_until)));
+  path_ = join_path(workdir, "metrics.jsonl");
+  lines_.emplace(AppendFile::open(path_, bytes_to_keep(path_, keep_until)));
 }
 
 void MetricsLog::write(i64 step, const Values& values) {
@@ -59,12 +60,14 @@ void MetricsLog::write(i64 step, const Values& values) {
     }
   }
   j["time"] = std::round(wall_seconds() * 1e3) / 1e3;
-  lines_->append(j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
-  events_.scalars(step, values);
+  tolerate(fmt::format("[log] {} is not written", path_), [&] {
+    lines_->append(j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  });
+  tolerate("[log] TensorBoard's file is not written", [&] { events_.scalars(step, values); });
 }
 
 void MetricsLog::text(i64 step, const std::string& tag, const TextTable& table) {
-  events_.text(step, tag, table);
+  tolerate("[log] TensorBoard's file is not written", [&] { events_.text(step, tag, table); });
 }
 
 }  // namespace redco

@@ -20,12 +20,13 @@ class MetricsLog {
  public:
   MetricsLog(const std::string& workdir, i64 keep_until);
   // {"step": ..., name: value, ..., "time": seconds since 1970}; what isn't finite is null. TensorBoard gets
-  // the values under the same names.
+  // the values under the same names. What can't be written is lost with a warning: it must not end the run.
   void write(i64 step, const Values& values);
   // Texts for TensorBoard alone.
   void text(i64 step, const std::string& tag, const TextTable& table);
 
  private:
+  std::string path_;
   std::optional<AppendFile> lines_;
   EventFile events_;
 };

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/timing.h"
 #include "base/words.h"
 
@@ -172,9 +173,15 @@ void EventFile::write(const std::string& record) {
   while (at < record.size()) {
     const ssize_t n = ::write(fd_, record.data() + at, record.size() - at);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw IoError("[log] writing {}: {}", path_, std::strerror(errno));
+    if (n < 0) {
+      const int error = errno;
+      // Half a record would make the ones behind it unreadable.
+      if (::ftruncate(fd_, size_) != 0) debug("[log] {} can't be cut", path_);
+      throw IoError("[log] writing {}: {}", path_, std::strerror(error));
+    }
     at += static_cast<std::size_t>(n);
   }
+  size_ += static_cast<i64>(record.size());
 }
 
 }  // namespace redco

@@ -38,6 +38,7 @@ class EventFile {
   void write(const std::string& record);
   std::string path_;
   int fd_ = -1;
+  i64 size_ = 0;  // of the whole records
 };
 
 }  // namespace redco
