@@ -13,6 +13,7 @@
 #include "ckpt/hub.h"
 #include "ckpt/params_io.h"
 #include "ckpt/peft.h"
+#include "ckpt/publish.h"
 #include "ckpt/verify_checkpoint.h"
 #include "comm/group.h"
 #include "pipelines/pipelines.h"
@@ -266,14 +267,19 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer, const
   return s;
 }
 
-void verify_source(const JobConfig& job, const std::string& folder, const std::string& setting,
-                   Group& world) {
+std::vector<std::shared_ptr<Lease>> verify_source(const JobConfig& job, const std::string& folder,
+                                                  const std::string& setting, Group& world) {
   if (!folder.empty()) ckpt::verify_checkpoint(world, folder, ckpt::Part::model, setting);
   Folders folders;
   world.together([&] { folders = folders_of(job, folder); });
+  std::vector<std::shared_ptr<Lease>> leases;
   for (const auto& [path, name] :
-       {std::pair(folders.base, "model.path"), std::pair(folders.adapter, "model.adapter")})
-    if (!path.empty() && path != folder) ckpt::verify_checkpoint(world, path, ckpt::Part::model, name);
+       {std::pair(folders.base, "model.path"), std::pair(folders.adapter, "model.adapter")}) {
+    if (path.empty() || path == folder) continue;
+    if (world.rank() == 0) leases.push_back(ckpt::hold_checkpoint(path));
+    ckpt::verify_checkpoint(world, path, ckpt::Part::model, name);
+  }
+  return leases;
 }
 
 std::unique_ptr<Model> make_job_model(const JobConfig& job, const ModelSource& source) {

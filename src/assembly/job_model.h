@@ -3,7 +3,9 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "base/lease.h"
 #include "comm/group.h"
 #include "job/job_config.h"
 #include "models/model.h"
@@ -32,7 +34,11 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer, const
 ModelSource training_source(const JobConfig& job, const Tokenizer* tokenizer);
 // Checks every byte of those of its folders that are checkpoints of redco; others aren't checked. `setting`
 // names `folder` in messages. Collective; an error is thrown on all ranks (ckpt/verify_checkpoint.h).
-void verify_source(const JobConfig& job, const std::string& folder, const std::string& setting, Group& world);
+// Returns, on the first rank, the leases on the folders beside `folder`: they are to live until the weights
+// are read.
+[[nodiscard]] std::vector<std::shared_ptr<Lease>> verify_source(const JobConfig& job,
+                                                                const std::string& folder,
+                                                                const std::string& setting, Group& world);
 // With the source's adapters beside its layers.
 std::unique_ptr<Model> make_job_model(const JobConfig& job, const ModelSource& source);
 // The adapter_config.json of checkpoints; "" where the whole model is trained.

@@ -12,6 +12,7 @@
 #include "ckpt/publish.h"
 #include "pipelines/pipelines.h"
 #include "pipelines/text_generation.h"
+#include "train/run_record.h"
 
 namespace redco {
 
@@ -116,7 +117,9 @@ std::string predict_folder(const JobConfig& job) {
     return ckpt::CheckpointFolder(folder).resolve(what);
   }
   if (folder.empty()) return "";
-  const auto found = ckpt::CheckpointFolder(folder).find_last("predict.checkpoint");
+  const auto record = read_run_record(*job.workdir);
+  const auto found = ckpt::CheckpointFolder(folder, record ? std::optional(record->run) : std::nullopt)
+                         .find_last("predict.checkpoint");
   for (const auto& s : found.skipped)
     warn("[checkpoint] skipping {}: {}", join_path(folder, s.name), s.reason);
   if (!found.newer.empty())
@@ -127,11 +130,21 @@ std::string predict_folder(const JobConfig& job) {
 
 PredictModel open_predict_model(const JobConfig& job, Group& world) {
   std::string folder;
-  world.on_first([&] { folder = predict_folder(job); });
+  std::shared_ptr<Lease> lease;
+  world.on_first([&] {
+    // A training may remove it between the choice and the lease.
+    for (int tries = 0; tries < 3; ++tries) {
+      folder = predict_folder(job);
+      lease = ckpt::hold_checkpoint(folder);
+      if (folder.empty() || is_folder(folder)) break;
+    }
+  });
   folder = world.agree(folder);
-  verify_source(job, folder, "predict.checkpoint", world);
+  auto leases = verify_source(job, folder, "predict.checkpoint", world);
+  leases.push_back(lease);
   PredictModel m;
   world.together([&] { m = load_predict_model(job, folder, world.rank() == 0); });
+  m.leases = std::move(leases);
   return m;
 }
 

@@ -20,6 +20,7 @@ struct PredictModel {
   std::unique_ptr<Pipeline> pipeline;         // with model, tokenizer and settings set
   std::optional<ChatTemplate> chat_template;  // of the checkpoint, else of model.path or model.tokenizer
   GenerationTokens tokens;
+  std::vector<std::shared_ptr<Lease>> leases;  // on the checkpoints that it reads; on the first rank
 };
 
 // The checkpoint that predict.checkpoint names, else the one that the workdir's pointer `last` names; ""

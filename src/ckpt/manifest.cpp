@@ -91,9 +91,10 @@ std::string to_json(const Manifest& m) {
   REDCO_CHECK(m.chunk_bytes > 0, "a manifest of format 1 is not written");
   // One line a file, so that people and diff can read it.
   std::string out = fmt::format(
-      "{{\n  \"format_version\": {},\n  \"step\": {},\n  \"versions\": {},\n  \"chunk_bytes\": {},\n  "
+      "{{\n  \"format_version\": {},\n  \"step\": {},\n  \"run\": {},\n  \"versions\": {},\n  "
+      "\"chunk_bytes\": {},\n  "
       "\"files\": [",
-      Manifest::kFormatVersion, m.step, json(m.versions).dump(), m.chunk_bytes);
+      Manifest::kFormatVersion, m.step, to_json(m.run).dump(), json(m.versions).dump(), m.chunk_bytes);
   const char* separator = "\n";
   for (const FileRecord& f : m.files) {
     out += fmt::format("{}    {{\"path\": {}, \"size\": {}, \"xxh3\": {}}}", separator, json(f.path).dump(),
@@ -113,6 +114,7 @@ Manifest parse_manifest(std::string_view text, const std::string& where) {
                         version, Manifest::kFormatVersion);
   Manifest m;
   m.step = take(j, "step", Type::number_unsigned, where).get<i64>();
+  if (version > 1) m.run = parse_run_identity(take(j, "run", Type::object, where), where + ": run");
   json versions = take(j, "versions", Type::object, where);
   while (!versions.empty()) {
     std::string name = versions.begin().key();

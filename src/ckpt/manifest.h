@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/types.h"
+#include "ckpt/run_identity.h"
 
 namespace redco::ckpt {
 
@@ -31,6 +32,7 @@ FileRecord record_file(const std::string& folder, const std::string& path, i64 c
 struct Manifest {
   static constexpr i64 kFormatVersion = 2;
   i64 step = 0;
+  RunIdentity run;  // that made it
   // Format 1 has one hash for a whole file: 0.
   i64 chunk_bytes = kChunkBytes;
   // The algorithms that a resumed run must repeat: rng, shuffle, packing, init, ...

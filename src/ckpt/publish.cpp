@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -10,7 +11,7 @@
 namespace redco::ckpt {
 namespace {
 
-const std::string kTemp = ".tmp-", kTrash = ".trash-", kOld = ".old-";
+const std::string kTemp = ".tmp-", kTrash = ".trash-", kOld = ".old-", kLease = ".lease-";
 
 // All files below a folder, relative to it, and the folders themselves, inner ones first.
 void walk(const std::string& folder, const std::string& below, std::vector<std::string>* files,
@@ -71,6 +72,14 @@ std::optional<i64> parse_step_name(const std::string& name) {
   return step;
 }
 
+std::unique_ptr<Lease> hold_checkpoint(const std::string& folder) {
+  std::error_code none;
+  const std::filesystem::path real = std::filesystem::canonical(folder, none);
+  if (none || !parse_step_name(real.filename())) return nullptr;
+  return Lease::hold(real.parent_path() /
+                     (kLease + real.filename().string() + "-" + new_run_id().substr(0, 16)));
+}
+
 std::string CheckpointFolder::in(const std::string& name) const { return join_path(path_, name); }
 
 std::string CheckpointFolder::temp_folder(i64 step) const { return in(kTemp + step_name(step)); }
@@ -79,17 +88,19 @@ std::string CheckpointFolder::begin(i64 step, i64 bytes) {
   if (!is_folder(parent_path(path_)))
     throw IoError("[checkpoint] {} is gone: it was moved or removed while the run was writing to it",
                   parent_path(path_));
-  make_dirs(path_);
-  clean_up();
-  if (file_info(temp_folder(step), false)) discard(file_name(temp_folder(step)));
-  i64 free = disk_free(path_);
-  if (free < bytes)
-    throw IoError(
-        "[checkpoint] step {} needs {} in {}, but {} are free; free some space, or lower "
-        "checkpoint.keep_last",
-        step, human(bytes), path_, human(free));
-  make_dirs(join_path(temp_folder(step), parent_path(kManifestPath)));
-  return temp_folder(step);
+  return expecting_the_workdir(path_, [&] {
+    make_dirs(path_);
+    clean_up();
+    if (file_info(temp_folder(step), false)) discard(file_name(temp_folder(step)));
+    i64 free = disk_free(path_);
+    if (free < bytes)
+      throw IoError(
+          "[checkpoint] step {} needs {} in {}, but {} are free; free some space, or lower "
+          "checkpoint.keep_last",
+          step, human(bytes), path_, human(free));
+    make_dirs(join_path(temp_folder(step), parent_path(kManifestPath)));
+    return temp_folder(step);
+  });
 }
 
 std::string CheckpointFolder::publish(i64 step, const std::map<std::string, i64>& versions,
@@ -124,6 +135,7 @@ void CheckpointFolder::write_manifest(const std::string& temp, i64 step,
   walk(temp, "", &files, &folders);
   Manifest m;
   m.step = step;
+  if (run_) m.run = *run_;
   m.versions = versions;
   std::map<std::string, const FileRecord*> recorded;
   for (const FileRecord& r : records)
@@ -169,7 +181,7 @@ std::vector<i64> CheckpointFolder::prune(i64 keep_last) {
   i64 kept = 0;
   for (const Entry& e : survey()) {
     if (!named.count(e.step) && kept >= keep_last) {
-      old.push_back(e.step);
+      if ((e.manifest || !run_) && !is_leased(e.step)) old.push_back(e.step);
     } else {
       kept += e.kind == Entry::whole;
     }
@@ -180,6 +192,12 @@ std::vector<i64> CheckpointFolder::prune(i64 keep_last) {
                  [&] { discard(file_name(locate(step))); }))
       removed.push_back(step);
   return removed;
+}
+
+bool CheckpointFolder::is_leased(i64 step) const {
+  for (const std::string& name : list_dir(path_))
+    if (name.starts_with(kLease + step_name(step) + "-") && !lease_holder(in(name)).empty()) return true;
+  return false;
 }
 
 // Renamed to a name that nobody looks at, then removed. What can't be removed (NFS keeps files that somebody
@@ -215,6 +233,8 @@ void CheckpointFolder::clean_up(const std::string& name) {
     } else {
       rename_durable(in(name), in(original));  // killed between the two renames of publish()
     }
+  } else if (name.starts_with(kLease)) {
+    if (lease_holder(in(name)).empty()) remove_file(in(name));  // its reader died
   } else if (name.starts_with(".") && name.find(".tmp-") != name.npos && read_link(in(name))) {
     remove_file(in(name));  // a pointer's new link
   }
@@ -271,8 +291,13 @@ CheckpointFolder::Entry CheckpointFolder::inspect(i64 step) const {
 
 std::vector<CheckpointFolder::Entry> CheckpointFolder::survey() const {
   std::vector<Entry> all;
-  for (const i64 step : steps()) all.insert(all.begin(), inspect(step));
+  for (const i64 step : steps())
+    if (Entry e = inspect(step); !is_foreign(e)) all.insert(all.begin(), std::move(e));
   return all;
+}
+
+bool CheckpointFolder::is_foreign(const Entry& e) const {
+  return run_ && e.manifest && !run_->holds(e.manifest->run.id, e.step);
 }
 
 CheckpointFolder::Found CheckpointFolder::find_newest(const std::string& setting) const {
@@ -282,6 +307,7 @@ CheckpointFolder::Found CheckpointFolder::find_newest(const std::string& setting
   const std::vector<i64> all = steps();
   for (auto it = all.rbegin(); it != all.rend(); ++it) {
     Entry e = inspect(*it);
+    if (is_foreign(e)) continue;
     if (e.kind == Entry::broken)
       throw_error(e.code, fmt::format("[checkpoint] {}{}", e.problem, remedy(*it, setting)));
     if (e.kind == Entry::whole) {
@@ -320,7 +346,8 @@ CheckpointFolder::Found CheckpointFolder::find_last(const std::string& setting) 
   Found found{.step = e.step, .path = e.path, .manifest = std::move(*e.manifest)};
   for (const i64 step : steps())
     if (step > found.step)
-      if (const Entry newer = inspect(step); newer.kind == Entry::whole) found.newer = newer.name;
+      if (const Entry newer = inspect(step); newer.kind == Entry::whole && !is_foreign(newer))
+        found.newer = newer.name;
   return found;
 }
 

@@ -5,6 +5,7 @@
 //   last, best-rougeL    pointers: relative links, replaced in one step
 //   .tmp-step-00000030/  being written; a leftover if nobody writes it
 //   .trash-*, .old-*     being removed or replaced
+//   .lease-step-*        somebody reads the step: it is not removed
 //
 // Files and names only: no tensors, no ranks. One process at a time (the first rank) calls what changes the
 // folder; every rank may write files into the temporary folder between begin() and publish(), and may look.
@@ -14,11 +15,13 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "base/lease.h"
 #include "base/types.h"
 #include "ckpt/manifest.h"
 
@@ -27,9 +30,16 @@ namespace redco::ckpt {
 std::string step_name(i64 step);  // "step-00000020"
 std::optional<i64> parse_step_name(const std::string& name);
 
+// Keeps prune() from removing a checkpoint that is being read, while it lives. Null where the folder is no
+// step of a workdir, or this user can't write there: then nothing protects it.
+std::unique_ptr<Lease> hold_checkpoint(const std::string& folder);
+
 class CheckpointFolder {
  public:
-  explicit CheckpointFolder(std::string path) : path_(std::move(path)) {}
+  // With `run`: the folder as that run sees it. Checkpoints of other runs that it doesn't continue are
+  // neither found nor pruned, and what is published carries its id and lineage. Without: all checkpoints.
+  explicit CheckpointFolder(std::string path, std::optional<RunIdentity> run = std::nullopt)
+      : path_(std::move(path)), run_(std::move(run)) {}
   const std::string& path() const { return path_; }
 
   // --- Saving ---
@@ -53,8 +63,9 @@ class CheckpointFolder {
   // name; IoError if the step's checkpoint is gone.
   void point(const std::string& pointer, i64 step);
   // Keeps the newest keep_last whole checkpoints, those that a pointer names, and what lies between them
-  // damaged; removes all that are older. Returns the steps removed, in ascending order; one that can't be
-  // removed is a warning, and the next prune tries again. REQUIRES: keep_last >= 1.
+  // damaged; removes all of the run that are older, unless somebody reads them (hold_checkpoint). Returns the
+  // steps removed, in ascending order; one that can't be removed is a warning, and the next prune tries
+  // again. REQUIRES: keep_last >= 1.
   std::vector<i64> prune(i64 keep_last);
   // Removes what a killed save or removal left; begin() calls it. What can't be removed is a warning.
   void clean_up();
@@ -74,7 +85,8 @@ class CheckpointFolder {
     ExitCode code = ExitCode::ok;      // of the error that `broken` stands for
     std::optional<Manifest> manifest;  // where it could be read
   };
-  // All steps, the newest first. Reads manifests and sizes, not contents (verify_checkpoint does).
+  // All steps of the run, the newest first; those without a readable manifest are nobody's and among them.
+  // Reads manifests and sizes, not contents (verify_checkpoint does).
   std::vector<Entry> survey() const;
 
   struct Skipped {
@@ -94,8 +106,8 @@ class CheckpointFolder {
   // newest older whole checkpoint as a value of `setting` ("checkpoint.resume"): IoError or ContentsError
   // where one is broken; ContentsError where all are incomplete.
   Found find_newest(const std::string& setting) const;
-  // The checkpoint that `last` names; find_newest() where there is no such pointer, or what it names is
-  // missing or incomplete. Errors as find_newest's.
+  // The checkpoint that `last` names, whatever its run; find_newest() where there is no such pointer, or what
+  // it names is missing or incomplete. Errors as find_newest's.
   Found find_last(const std::string& setting) const;
   // What to do about a bad checkpoint of this step: "; checkpoint.resume=PATH ...", the newest older whole
   // one, or that there is none.
@@ -106,19 +118,22 @@ class CheckpointFolder {
   // The checkpoint that a pointer names. UsageError: no such pointer (the message lists those there are);
   // ContentsError: the checkpoint it names is gone.
   std::string resolve(const std::string& pointer) const;
-  // The steps there are, whole or not, in ascending order.
+  // The steps there are, of any run, whole or not, in ascending order.
   std::vector<i64> steps() const;
 
  private:
   std::string in(const std::string& name) const;
   std::string locate(i64 step) const;  // "" if there is none
   Entry inspect(i64 step) const;
+  bool is_foreign(const Entry& e) const;
+  bool is_leased(i64 step) const;
   void write_manifest(const std::string& temp, i64 step, const std::map<std::string, i64>& versions,
                       const std::vector<FileRecord>& records);
   void discard(const std::string& name);
   void remove_trash(const std::string& trash);
   void clean_up(const std::string& name);
   std::string path_;
+  std::optional<RunIdentity> run_;
 };
 
 }  // namespace redco::ckpt

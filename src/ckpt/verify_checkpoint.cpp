@@ -37,11 +37,12 @@ Place place_on_host(Group& world) {
 }
 
 // The same advice as a search for the newest checkpoint gives, where the folder is a step of a workdir.
-std::string remedy(const std::string& folder, const std::string& setting) {
+std::string remedy(const std::string& folder, const std::optional<RunIdentity>& run,
+                   const std::string& setting) {
   std::error_code none;
   const std::filesystem::path real = std::filesystem::canonical(folder, none);
   const auto step = parse_step_name(real.filename());
-  return step ? CheckpointFolder(real.parent_path()).remedy(*step, setting) : "";
+  return step ? CheckpointFolder(real.parent_path(), run).remedy(*step, setting) : "";
 }
 
 }  // namespace
@@ -49,9 +50,11 @@ std::string remedy(const std::string& folder, const std::string& setting) {
 void verify_checkpoint(Group& world, const std::string& folder, Part part, const std::string& setting) {
   const Place place = place_on_host(world);
   world.together([&] {
+    std::optional<RunIdentity> run;
     try {
       if (!exists(join_path(folder, kManifestPath))) return;
       Manifest m = read_manifest(folder);
+      run = m.run;
       if (part == Part::model)
         std::erase_if(m.files, [](const FileRecord& f) { return f.path.starts_with("training/"); });
       if (const auto missing = missing_bytes(folder, m)) throw ContentsError("{}: {}", folder, *missing);
@@ -60,11 +63,11 @@ void verify_checkpoint(Group& world, const std::string& folder, Part part, const
         for (i64 i = 0; i < m.chunks_of(f); ++i)
           if (k++ % place.count == place.index) check_chunk(folder, m, f, i);
     } catch (const IoError& e) {
-      throw IoError("[checkpoint] {}{}", e.what(), remedy(folder, setting));
+      throw IoError("[checkpoint] {}{}", e.what(), remedy(folder, run, setting));
     } catch (const BugError&) {
       throw;
     } catch (const Error& e) {
-      throw ContentsError("[checkpoint] {}{}", e.what(), remedy(folder, setting));
+      throw ContentsError("[checkpoint] {}{}", e.what(), remedy(folder, run, setting));
     }
   });
 }

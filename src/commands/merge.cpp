@@ -111,9 +111,13 @@ int merge(const MergeRequest& r) {
   ModelSource source;
   ckpt::StoredType type{};
   std::string folder;
-  world.on_first([&] { folder = adapter_folder(r); });
+  std::shared_ptr<Lease> lease;
+  world.on_first([&] {
+    folder = adapter_folder(r);
+    lease = ckpt::hold_checkpoint(folder);
+  });
   folder = world.agree(folder);
-  verify_source(r.job, folder, "--checkpoint", world);
+  const auto leases = verify_source(r.job, folder, "--checkpoint", world);
   world.together([&] {
     source = model_source(r.job, nullptr, folder);
     if (source.adapter.empty())

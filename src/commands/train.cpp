@@ -110,7 +110,6 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
       for (const std::string& w : plan->warnings)
         if (const auto& said = plan->sharding.warnings; std::find(said.begin(), said.end(), w) == said.end())
           warn("{}", w);
-    describe_run(run.resolved(), plan, build);
   });
 
   const Tokenizer* const tokenizer = parts.tokenizer.get();
@@ -118,7 +117,7 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
   const ModelSource& source = parts.source;
   std::unique_ptr<Pipeline> pipeline;
   BatchSizes sizes;
-  verify_source(job, "", "model.path", world);
+  auto leases = verify_source(job, "", "model.path", world);
   world.together([&] {
     sizes = batch_sizes(job, c.mesh().dp);
     TextGeneration generation;
@@ -132,6 +131,7 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
   pipeline->train_data = make_job_data(job, false, *pipeline, source.folder, cache);
   pipeline->eval_data = make_job_data(job, true, *pipeline, source.folder, cache);
   ParamTree params = make_job_params(job, source, model, pipeline->params());
+  leases.clear();
   i64 n = 0, trained = 0;
   bool adapters = false;
   for (const ParamSpec& s : params.specs()) {
@@ -159,6 +159,12 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
              .pipeline_name = job.pipeline,
              .workdir = workdir,
              .adapter_config = model ? job_adapter_config(source, *model) : "",
+             .job_yaml = run.resolved().yaml(),
+             .on_begin =
+                 [&] {
+                   set_log_file(join_path(workdir, "log.txt"));  // the old run's may have been moved aside
+                   describe_run(run.resolved(), plan, build);
+                 },
              .check_replicas_every = job.fault.check_replicas_every_n_steps,
              .threads_per_rank = kernels::threads(),
              .isa = kernels::name_of(kernels::isa())};

@@ -18,6 +18,7 @@
 #include "launch/one_voice.h"
 #include "launch/topology.h"
 #include "run/agreement.h"
+#include "train/run_record.h"
 
 namespace redco {
 
@@ -31,6 +32,7 @@ void Run::open_workdir() {
   world.on_first([&] {
     make_dirs(workdir);
     lock_ = std::make_unique<WorkdirLock>(workdir);
+    finish_move(workdir);
     set_log_file(join_path(workdir, "log.txt"));
   });
   if (world.size() > 1) agree_on_workdir(world, workdir);

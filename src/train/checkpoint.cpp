@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/tolerate.h"
 #include "ckpt/params_io.h"
 #include "ckpt/peft.h"
 #include "data/lm_data.h"
@@ -104,7 +105,7 @@ void save_checkpoint(const std::string& folder, const CheckpointContents& what, 
                      const std::vector<std::string>& best_of, i64 keep_last) {
   Context& c = Context::current();
   Group& world = c.world();
-  ckpt::CheckpointFolder checkpoints(folder);
+  ckpt::CheckpointFolder checkpoints(folder, what.run);
   const bool adapter = !what.adapter_config.empty();
   const ParamTree saved = adapter ? what.params->subset(trained_ones(what.params->specs())) : *what.params;
   const std::vector<ckpt::SavedTree> trees = {{adapter ? ckpt::kAdapterPrefix : "", &saved}};
@@ -150,21 +151,36 @@ void save_checkpoint(const std::string& folder, const CheckpointContents& what, 
       if (!what.chat_template.empty())
         write_file_durable(join_path(temp, "chat_template.jinja"), what.chat_template);
       write_file_durable(join_path(temp, "training/state.json"), to_json(state));
+      if (!what.job_yaml.empty()) write_file_durable(join_path(temp, "training/job.yaml"), what.job_yaml);
       checkpoints.publish(state.step, algorithm_versions(), files);
-      checkpoints.point("last", state.step);
-      for (const std::string& metric : best_of) checkpoints.point("best-" + metric, state.step);
-      checkpoints.prune(keep_last);
     });
-  } catch (const Error&) {
+  } catch (const Error& e) {
     if (world.rank() == 0) {
       try {
         checkpoints.abandon(state.step);
-      } catch (const Error& e) {
-        warn("{}", e.what());
+      } catch (const Error& left) {
+        warn("{}", left.what());
       }
     }
+    // The job's settings were fit for the run until now: a path that doesn't exist any more was removed.
+    if (e.code() == ExitCode::usage)
+      world.on_first([&] {
+        throw IoError("[checkpoint] {}; was {} moved or removed while the run was writing to it?", e.what(),
+                      parent_path(folder));
+      });
     throw;
   }
+  // The checkpoint is safe: nothing from here on may end the run.
+  world.on_first([&] {
+    const auto point = [&](const std::string& name) {
+      tolerate(fmt::format("[checkpoint] {}: the pointer {} is not moved", folder, name),
+               [&] { checkpoints.point(name, state.step); });
+    };
+    point("last");
+    for (const std::string& metric : best_of) point("best-" + metric);
+    tolerate(fmt::format("[checkpoint] {}: old checkpoints are not removed", folder),
+             [&] { checkpoints.prune(keep_last); });
+  });
 }
 
 namespace {

@@ -53,15 +53,18 @@ struct CheckpointContents {
   Optimizer* optimizer = nullptr;  // null: not saved
   std::string generation_config;   // "" is none
   std::string chat_template;       // in place of the tokenizer's own; "" is that
+  std::string job_yaml;            // training/job.yaml, the resolved job; "" is none
   std::string model_folder;        // whose preprocessor_config.json goes along; "" is none
   // adapter_config.json: what is trained is saved alone, as PEFT's adapter. "": the whole model is.
   std::string adapter_config;
+  ckpt::RunIdentity run;  // that saves it; on the first rank
   ckpt::StoredType dtype = ckpt::StoredType::f32;
 };
 
 // Writes and publishes workdir/checkpoints/step-N; moves `last`, and best-METRIC for each metric named;
 // removes old ones. Collective: an error is thrown on all ranks, and then the older checkpoints are still
-// there.
+// there. Once the checkpoint is published, failures (pointers, removals) are warnings. IoError, too, where
+// the workdir was moved or removed.
 void save_checkpoint(const std::string& folder, const CheckpointContents& what, const TrainState& state,
                      const std::vector<std::string>& best_of, i64 keep_last);
 

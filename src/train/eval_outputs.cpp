@@ -68,13 +68,19 @@ void save_outputs(const std::string& workdir, i64 step, const EvalOutputs& outpu
   write_file_durable(outputs_path(workdir, step), text);
 }
 
-void remove_outputs_after(const std::string& workdir, i64 step) {
-  if (!is_folder(outputs_folder(workdir))) return;
+std::vector<std::string> outputs_after(const std::string& workdir, i64 step) {
+  std::vector<std::string> out;
+  if (!is_folder(outputs_folder(workdir))) return out;
   for (const std::string& name : list_dir(outputs_folder(workdir))) {
     if (!name.ends_with(".jsonl")) continue;
     const auto of = ckpt::parse_step_name(name.substr(0, name.size() - 6));
-    if (of && *of > step) remove_file(join_path(outputs_folder(workdir), name));
+    if (of && *of > step) out.push_back("eval_outputs/" + name);
   }
+  return out;
+}
+
+void remove_outputs_after(const std::string& workdir, i64 step) {
+  for (const std::string& name : outputs_after(workdir, step)) remove_file(join_path(workdir, name));
 }
 
 std::vector<std::vector<std::string>> outputs_table(const EvalOutputs& outputs, std::size_t rows) {

@@ -24,6 +24,8 @@ EvalOutputs make_outputs(const Pipeline& pipeline, const ParamTree& params, cons
 std::string outputs_path(const std::string& workdir, i64 step);
 // Writes the first n of them there, whole or not at all.
 void save_outputs(const std::string& workdir, i64 step, const EvalOutputs& outputs, i64 n);
+// The files of later steps, inside the workdir: "eval_outputs/step-00000040.jsonl".
+std::vector<std::string> outputs_after(const std::string& workdir, i64 step);
 // Removes those of evaluations that will be made again.
 void remove_outputs_after(const std::string& workdir, i64 step);
 

@@ -1,6 +1,7 @@
 #include "train/resume.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -21,11 +22,111 @@ void same(const std::string& checkpoint, const char* what, const T& was, const T
         checkpoint, what, was, is);
 }
 
-std::string newest_whole(const std::string& folder) {
-  const auto found = ckpt::CheckpointFolder(folder).find_newest("checkpoint.resume");
+using ckpt::CheckpointFolder;
+
+// All that a run leaves in its workdir. The cache of the data is nobody's.
+const std::vector<std::string> kRunNames = {
+    "checkpoints",      "metrics.jsonl",        "tensorboard", "eval_outputs", "plan.json",
+    "environment.json", "config.resolved.yaml", "report.html", "log.txt",      "run.json"};
+
+std::string checkpoints_of(const std::string& workdir) { return join_path(workdir, "checkpoints"); }
+
+bool holds_a_run(const std::string& workdir) {
+  const std::string folder = checkpoints_of(workdir);
+  const auto metrics = file_info(join_path(workdir, "metrics.jsonl"));
+  return (metrics && metrics->size > 0) || (is_folder(folder) && !list_dir(folder).empty());
+}
+
+// The run whose names are moved aside by a new one.
+std::string old_id(const std::string& workdir) {
+  try {
+    if (const auto record = read_run_record(workdir)) return record->run.id;
+  } catch (const ContentsError&) {  // it names a folder only
+  }
+  for (const auto& e : CheckpointFolder(checkpoints_of(workdir)).survey())
+    if (e.manifest) return e.manifest->run.id;
+  return "";
+}
+
+RunStart new_run(const std::string& workdir) {
+  RunStart s;
+  s.record = {{ckpt::new_run_id(), {}}, utc_now(), ""};
+  s.begins = true;
+  if (!holds_a_run(workdir)) return s;
+  s.old_id = old_id(workdir);
+  s.old_names = kRunNames;
+  return s;
+}
+
+// No checkpoint of the workdir's run is there.
+RunStart resumed_from_none(const std::string& workdir, const std::optional<RunRecord>& record) {
+  if (!record) return new_run(workdir);
+  const std::string folder = checkpoints_of(workdir);
+  if (const auto all = CheckpointFolder(folder).survey(); !all.empty())
+    throw ContentsError(
+        "[checkpoint] {} holds checkpoints of other runs ({} is the newest) and none of the run of {}; "
+        "checkpoint.resume={} continues that one, checkpoint.resume=never starts a new run",
+        folder, all[0].name, join_path(workdir, "run.json"), all[0].path);
+  if (!record->run.lineage.empty())
+    throw ContentsError(
+        "[checkpoint] the run in {} continues step {} of another run and has no checkpoint yet; "
+        "checkpoint.resume={} continues that one again",
+        workdir, record->run.lineage.back().step,
+        record->resumed_from.empty() ? "PATH" : record->resumed_from);
+  RunStart s;
+  s.record = *record;
+  return s;
+}
+
+RunStart resumed(const std::string& workdir) {
+  const std::string folder = checkpoints_of(workdir);
+  const auto record = read_run_record(workdir);
+  const auto run = record ? std::optional(record->run) : std::nullopt;
+  const auto found = CheckpointFolder(folder, run).find_newest("checkpoint.resume");
   for (const auto& s : found.skipped)
     warn("[checkpoint] skipping {}: {}", join_path(folder, s.name), s.reason);
-  return found.path;
+  if (!found) return resumed_from_none(workdir, record);
+  RunStart s;
+  s.checkpoint = found.path;
+  s.inside = true;
+  s.begins = !record;
+  // Checkpoints from before runs had ids are adopted.
+  const ckpt::RunIdentity& was = found.manifest.run;
+  s.record = record ? *record : RunRecord{was.id.empty() ? was.child(found.step) : was, utc_now(), ""};
+  return s;
+}
+
+RunStart resumed_from(const std::string& path, const std::string& workdir) {
+  if (!exists(join_path(path, "training/state.json")))
+    throw UsageError(
+        "[checkpoint] checkpoint.resume={}: expected auto, never, or the folder of a checkpoint made by "
+        "training",
+        path);
+  if (!exists(join_path(path, ckpt::kManifestPath)))
+    throw ContentsError("[checkpoint] checkpoint.resume={}: it has no {}: its save was not finished", path,
+                        ckpt::kManifestPath);
+  namespace fs = std::filesystem;
+  const std::string folder = checkpoints_of(workdir);
+  const ckpt::Manifest from = ckpt::read_manifest(path);
+  std::error_code none;
+  RunStart s = new_run(workdir);
+  s.checkpoint = path;
+  s.record.run = from.run.child(from.step);
+  s.record.resumed_from = fs::absolute(path).lexically_normal().string();
+  s.inside = is_folder(folder) && fs::equivalent(fs::canonical(path, none).parent_path(), folder, none);
+  if (!s.inside) return s;
+  // The new run continues the one in the workdir: what that did later is moved aside.
+  s.old_names.clear();
+  const CheckpointFolder checkpoints(folder);
+  const auto pointers = checkpoints.pointers();
+  for (const auto& e : checkpoints.survey()) {
+    if (e.manifest && s.record.run.holds(e.manifest->run.id, e.step)) continue;
+    s.old_names.push_back("checkpoints/" + e.name);
+    for (const auto& [pointer, step] : pointers)
+      if (step == e.step) s.old_names.push_back("checkpoints/" + pointer);
+  }
+  for (const std::string& name : outputs_after(workdir, from.step)) s.old_names.push_back(name);
+  return s;
 }
 
 void check_versions(const std::string& checkpoint) {
@@ -41,26 +142,27 @@ void check_versions(const std::string& checkpoint) {
 
 }  // namespace
 
-std::string find_checkpoint(const std::string& resume, const std::string& folder) {
-  if (resume == "never") return "";
-  std::string path;
-  Context::current().world().on_first([&] {
-    if (resume == "auto") {
-      path = newest_whole(folder);
-    } else if (exists(join_path(resume, "training/state.json"))) {
-      if (!exists(join_path(resume, ckpt::kManifestPath)))
-        throw ContentsError("[checkpoint] checkpoint.resume={}: it has no {}: its save was not finished",
-                            resume, ckpt::kManifestPath);
-      path = resume;
-    } else {
-      throw UsageError(
-          "[checkpoint] checkpoint.resume={}: expected auto, never, or the folder of a checkpoint made by "
-          "training",
-          resume);
-    }
-    if (!path.empty()) check_versions(path);
+RunStart find_start(const std::string& resume, const std::string& workdir) {
+  Group& world = Context::current().world();
+  RunStart s;
+  world.on_first([&] {
+    s = resume == "never"  ? new_run(workdir)
+        : resume == "auto" ? resumed(workdir)
+                           : resumed_from(resume, workdir);
+    if (!s.checkpoint.empty()) check_versions(s.checkpoint);
   });
-  return Context::current().world().agree(path);
+  s.checkpoint = world.agree(s.checkpoint);
+  return s;
+}
+
+void open_run(const std::string& workdir, const RunStart& start) {
+  if (!start.begins) return;
+  const std::string to = begin_run(workdir, start.record, start.old_id, start.old_names);
+  if (!to.empty())
+    info("[train] {} moved to {}",
+         start.inside ? fmt::format("what the old run did after {} is", start.checkpoint)
+                      : "the old run's files are",
+         join_path(workdir, to));
 }
 
 TrainState resume_state(const std::string& path, const TrainState& job) {
@@ -94,11 +196,11 @@ void check_same_data(const std::string& checkpoint, const TrainState& saved, con
   same(checkpoint, "training data", saved.data_fingerprint, job.data_fingerprint);
 }
 
-void set_workdir_back(const std::string& workdir, const std::string& checkpoint, const TrainState& state) {
+void set_workdir_back(const std::string& workdir, const RunStart& start, const TrainState& state) {
   remove_outputs_after(workdir, state.step);
-  const std::string folder = join_path(workdir, "checkpoints");
+  const std::string folder = checkpoints_of(workdir);
   if (!is_folder(folder)) return;
-  ckpt::CheckpointFolder checkpoints(folder);
+  CheckpointFolder checkpoints(folder);
   const std::vector<i64> steps = checkpoints.steps();
   const std::map<std::string, i64> now = checkpoints.pointers();
   const auto point = [&](const std::string& name, i64 step) {
@@ -106,7 +208,7 @@ void set_workdir_back(const std::string& workdir, const std::string& checkpoint,
     if ((it == now.end() || it->second != step) && std::find(steps.begin(), steps.end(), step) != steps.end())
       checkpoints.point(name, step);
   };
-  if (checkpoint == join_path(folder, ckpt::step_name(state.step))) point("last", state.step);
+  if (start.inside) point("last", state.step);
   for (const auto& [metric, step] : state.best_step) point("best-" + metric, step);
 }
 

@@ -9,6 +9,7 @@
 #include "base/progress.h"
 #include "base/signals.h"
 #include "base/timing.h"
+#include "base/tolerate.h"
 #include "base/words.h"
 #include "ckpt/verify_checkpoint.h"
 #include "data/epoch_order.h"
@@ -159,17 +160,20 @@ class Training {
         .compute_dtype = job_.train.compute_dtype,
         .isa = job_.isa};
     // The pipeline sees its restored state and parameters before it is asked for examples.
-    const std::string checkpoint = find_checkpoint(job_.checkpoint.resume, folder_);
+    const RunStart start = find_start(job_.checkpoint.resume, job_.workdir);
+    const std::string& checkpoint = start.checkpoint;
+    run_ = start.record.run;
     std::optional<TrainState> saved;
     i64 epoch_begin = 0;
     if (checkpoint.empty()) {
       step_.start_averages();
     } else {
+      const auto lease = first() && !start.inside ? ckpt::hold_checkpoint(checkpoint) : nullptr;
       ckpt::verify_checkpoint(c_.world(), checkpoint, ckpt::Part::training, "checkpoint.resume");
       saved = resume_state(checkpoint, state_);
       go_on(checkpoint, *saved);
       const StepPlan was(saved->n_examples, job_.global_batch_size);
-      if (saved->pending_evaluation) make_pending_evaluation(checkpoint, was);
+      if (saved->pending_evaluation) make_pending_evaluation(start, was);
       epoch_ = was.place(state_.step).epoch;
       epoch_begin = state_.step - was.place(state_.step).step_in_epoch;
     }
@@ -181,30 +185,34 @@ class Training {
       throw UsageError(
           "[eval] checkpoint.save_best_by and train.early_stopping need an evaluation: set data.eval");
     if (saved) check_same_data(checkpoint, *saved, state_);
-    open_run(checkpoint, StepPlan(data_->size(), job_.global_batch_size));
+    prepare(start, StepPlan(data_->size(), job_.global_batch_size));
     if (job_.eval.sanity_check && eval_data_ && state_.step == 0) watch_.check(evaluation(true).metrics);
   }
 
   // What steps and logs need: once, before the first of either.
-  void open_run(const std::string& checkpoint, const StepPlan& plan) {
+  void prepare(const RunStart& start, const StepPlan& plan) {
     plan_.emplace(plan);
     total_ = total_steps();
     schedule_ = make_schedule(job_.train, total_);
     if (opened_) return;
     opened_ = true;
+    c_.world().on_first([&] {
+      open_run(job_.workdir, start);
+      if (job_.on_begin) job_.on_begin();
+    });
     if (first()) {
-      if (!checkpoint.empty())
-        info("[checkpoint] resuming from {} (step {} of {})", checkpoint, state_.step, total_);
+      if (!start.checkpoint.empty())
+        info("[checkpoint] resuming from {} (step {} of {})", start.checkpoint, state_.step, total_);
       log_ = std::make_unique<MetricsLog>(job_.workdir, state_.step);
     }
-    c_.world().on_first([&] { set_workdir_back(job_.workdir, checkpoint, state_); });
+    c_.world().on_first([&] { set_workdir_back(job_.workdir, start, state_); });
   }
 
   // The evaluation that a signal kept the checkpoint's step from, where the run that was not stopped made it:
   // before the next epoch's source() is called.
-  void make_pending_evaluation(const std::string& checkpoint, const StepPlan& plan) {
+  void make_pending_evaluation(const RunStart& start, const StepPlan& plan) {
     const DeferEnd deferred;
-    open_run(checkpoint, plan);
+    prepare(start, plan);
     epoch_ = plan.place(state_.step - 1).epoch;
     eval_data_ = in_pipeline("evaluation()", [&] { return job_.pipeline->evaluation(); });
     std::vector<std::string> best;
@@ -260,8 +268,10 @@ class Training {
             .optimizer = job_.checkpoint.save_optimizer ? &step_.optimizer() : nullptr,
             .generation_config = job_.generation_config,
             .chat_template = job_.chat_template,
+            .job_yaml = job_.job_yaml,
             .model_folder = job_.pipeline->settings->model_folder,
             .adapter_config = job_.adapter_config,
+            .run = run_,
             .dtype = job_.checkpoint.dtype == "bf16" ? ckpt::StoredType::bf16 : ckpt::StoredType::f32};
   }
 
@@ -368,7 +378,8 @@ class Training {
   // First rank only.
   void keep(const EvalOutputs& outputs) {
     constexpr std::size_t kShown = 4;
-    save_outputs(job_.workdir, state_.step, outputs, n_outputs());
+    tolerate(fmt::format("[eval] {}: outputs are not saved", job_.workdir),
+             [&] { save_outputs(job_.workdir, state_.step, outputs, n_outputs()); });
     const auto table = outputs_table(outputs, std::min<std::size_t>(kShown, n_outputs()));
     if (table.empty()) return;
     log_->text(state_.step, "eval_outputs", table);
@@ -397,6 +408,7 @@ class Training {
   const TrainJob& job_;
   Context& c_;
   std::string folder_;
+  ckpt::RunIdentity run_;  // on the first rank
   MetricWatch watch_;
   TrainStep step_;
   Prefetcher prefetcher_;

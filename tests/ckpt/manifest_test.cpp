@@ -22,6 +22,7 @@ using testing::HasSubstr;
 Manifest example() {
   Manifest m;
   m.step = 20;
+  m.run = {std::string(32, '1'), {{"", 5}, {std::string(32, '2'), 7}}};
   m.versions = {{"rng", 1}, {"shuffle", 2}};
   m.files = {{"config.json", 3, {std::string(32, 'a')}},
              {"training/s \"x\".json", 0, {std::string(32, '0')}}};

@@ -1,5 +1,6 @@
 #include "ckpt/publish.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -260,6 +261,82 @@ TEST_F(Publish, LastIsFollowedAndNewerOnesAreNamed) {
   EXPECT_THAT(found.skipped[0].reason, HasSubstr("it is gone"));
   remove_file(dir / "last");
   EXPECT_EQ(c.find_last("predict.checkpoint").step, 30);
+}
+
+TEST_F(Publish, OtherRunsAreNeitherFoundNorPruned) {
+  TempDir dir(TempDir::in_memory);
+  const RunIdentity first{new_run_id(), {}}, second = first.child(20), other{new_run_id(), {}};
+  const auto save_as = [&](const RunIdentity& run, i64 step) {
+    CheckpointFolder c(dir.path(), run);
+    std::vector<FileRecord> records;
+    write_files(c.begin(step, 0), 1, &records);
+    c.publish(step, kVersions, records);
+  };
+  for (const i64 step : {10, 20, 30}) save_as(first, step);
+  for (const i64 step : {40, 50}) save_as(second, step);
+  save_as(other, 60);
+  const CheckpointFolder as_first(dir.path(), first), as_other(dir.path(), other),
+      as_none(dir.path(), RunIdentity{new_run_id(), {}});
+  CheckpointFolder as_second(dir.path(), second);
+  EXPECT_EQ(as_first.find_newest("checkpoint.resume").step, 30);
+  EXPECT_EQ(as_other.find_newest("checkpoint.resume").step, 60);
+  EXPECT_FALSE(as_none.find_newest("checkpoint.resume"));
+  const auto found = as_second.find_newest("checkpoint.resume");
+  EXPECT_EQ(found.step, 50);
+  EXPECT_EQ(found.manifest.run, second);
+  EXPECT_EQ(second.lineage, (std::vector<RunIdentity::Ancestor>{{first.id, 20}}));
+  // A broken checkpoint of another run is no error of this one; its remedy is of this run.
+  spill(dir / "step-00000060/config.json", std::string(100, ' '));
+  EXPECT_EQ(as_second.find_newest("checkpoint.resume").step, 50);
+  spill(dir / "step-00000050/config.json", std::string(100, ' '));
+  spill(dir / "step-00000040/config.json", std::string(100, ' '));
+  EXPECT_THAT(error_text<ContentsError>([&] { as_second.find_newest("checkpoint.resume"); }),
+              HasSubstr("checkpoint.resume=" + dir / "step-00000020" + " takes"));
+  for (const i64 step : {40, 50}) save_as(second, step);
+  EXPECT_THAT(as_second.prune(1), ElementsAre(10, 20, 40));
+  EXPECT_THAT(as_second.steps(), ElementsAre(30, 50, 60));
+}
+
+TEST_F(Publish, ACheckpointThatIsReadIsNotRemoved) {
+  TempDir dir(TempDir::in_memory);
+  CheckpointFolder c(dir.path());
+  for (const i64 step : {10, 20, 30}) save(c, step, 1, 100);
+  EXPECT_EQ(hold_checkpoint(dir.path()), nullptr);
+  EXPECT_EQ(hold_checkpoint(dir / "nowhere"), nullptr);
+  {
+    const auto lease = hold_checkpoint(dir / "step-00000010");
+    ASSERT_NE(lease, nullptr);
+    c.clean_up();
+    EXPECT_THAT(c.prune(1), ElementsAre(20));
+  }
+  EXPECT_THAT(c.prune(1), ElementsAre(10));
+  // A reader that was killed left its lease: it goes when it is stale.
+  const std::string left = dir / ".lease-step-00000030-x";
+  spill(left, "process 7 on node9\n");
+  c.clean_up();
+  EXPECT_TRUE(exists(left));
+  const struct timespec old[2] = {{1, 0}, {1, 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, left.c_str(), old, 0), 0);
+  c.clean_up();
+  EXPECT_THAT(list_dir(dir.path()), ElementsAre("best-loss", "last", "step-00000030"));
+}
+
+// NFS keeps a file that somebody has open as .nfs*, and its folder can't be removed.
+TEST_F(Publish, WhatCannotBeRemovedStaysInTheTrashUntilTheNextCleanUp) {
+  TempDir dir(TempDir::in_memory);
+  CheckpointFolder c(dir.path());
+  save(c, 10, 1);
+  sys::set_hook([](const Call& call) {
+    const bool hit = call.op == Op::unlink && call.path.find(".trash-") != std::string::npos;
+    return hit ? Verdict{Verdict::fail, ENOTEMPTY} : no_sync(call);
+  });
+  save(c, 20, 2);
+  EXPECT_THAT(list_dir(dir.path()),
+              ElementsAre(".trash-step-00000010-0", "best-loss", "last", "step-00000020"));
+  sys::set_hook(no_sync);
+  EXPECT_EQ(found_value(dir.path()), 2);
+  save(c, 30, 3);
+  EXPECT_THAT(list_dir(dir.path()), ElementsAre("best-loss", "last", "step-00000030"));
 }
 
 TEST_F(Publish, AWorkdirThatIsGoneIsAnIoError) {

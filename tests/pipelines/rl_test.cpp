@@ -252,6 +252,7 @@ TEST_F(RlRun, ThatGoesOnIsTheRunThatNeverStopped) {
       for (const auto& f : std::filesystem::recursive_directory_iterator(checkpoint(whole, r.steps))) {
         if (!f.is_regular_file()) continue;
         const auto name = std::filesystem::relative(f.path(), checkpoint(whole, r.steps));
+        if (name.filename() == "manifest.json") continue;  // it names the run
         EXPECT_EQ(test::slurp(f.path().string()), test::slurp((checkpoint(again, r.steps) / name).string()))
             << kind.name << " " << at << " " << name;
         ++files;
