@@ -1,6 +1,7 @@
 #include "base/lease.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -121,7 +122,14 @@ LeaseTimes& lease_times() {
 // The thread that renews a file's time.
 class Lease::Renewal {
  public:
-  explicit Renewal(int fd) : fd_(fd), thread_([this] { run(); }) {}
+  explicit Renewal(int fd) : fd_(fd) {
+    // Signals are for the threads that wait for them.
+    sigset_t all, before;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::thread([this] { run(); });
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
   ~Renewal() {
     {
       const std::lock_guard lock(mutex_);

@@ -56,8 +56,7 @@ RunIdentity parse_run_identity(const nlohmann::json& j, const std::string& where
     throw ContentsError("{}: lineage: expected a list of runs", where);
   for (const auto& a : *lineage) {
     const auto step = a.is_object() ? a.find("step") : a.end();
-    if (!a.is_object() || step == a.end() || !step->is_number_unsigned() ||
-        step->get<u64>() > static_cast<u64>(INT64_MAX))
+    if (!a.is_object() || step == a.end() || !step->is_number_integer() || step->get<i64>() < 0)
       throw ContentsError("{}: lineage: came {}, expected a run and a step", where, shown(a.dump()));
     run.lineage.push_back({id_of(a, "run", where + ": lineage"), step->get<i64>()});
   }

@@ -51,7 +51,10 @@ void move(const std::string& workdir, const Json& todo, const std::string& where
     if (!name.is_string()) throw ContentsError("{}: names: expected strings", where);
     const std::string from = join_path(workdir, name.get<std::string>());
     if (!file_info(from, false)) continue;
-    const std::string there = join_path(to, name.get<std::string>());
+    // A loss of power in the middle of a rename may have left it in both places.
+    const std::string base = join_path(to, name.get<std::string>());
+    std::string there = base;
+    for (int k = 2; file_info(there, false); ++k) there = fmt::format("{}-{}", base, k);
     make_dirs(parent_path(there));
     rename_durable(from, there);
   }
