@@ -269,7 +269,7 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer, const
 
 std::vector<std::shared_ptr<Lease>> verify_source(const JobConfig& job, const std::string& folder,
                                                   const std::string& setting, Group& world) {
-  if (!folder.empty()) ckpt::verify_checkpoint(world, folder, ckpt::Part::model, setting);
+  if (!folder.empty()) ckpt::verify_checkpoint(folder, ckpt::Part::model, setting);
   Folders folders;
   world.together([&] { folders = folders_of(job, folder); });
   std::vector<std::shared_ptr<Lease>> leases;
@@ -277,7 +277,7 @@ std::vector<std::shared_ptr<Lease>> verify_source(const JobConfig& job, const st
        {std::pair(folders.base, "model.path"), std::pair(folders.adapter, "model.adapter")}) {
     if (path.empty() || path == folder) continue;
     if (world.rank() == 0) leases.push_back(ckpt::hold_checkpoint(path));
-    ckpt::verify_checkpoint(world, path, ckpt::Part::model, name);
+    ckpt::verify_checkpoint(path, ckpt::Part::model, name);
   }
   return leases;
 }

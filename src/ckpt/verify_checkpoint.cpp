@@ -10,6 +10,8 @@
 #include "base/hash.h"
 #include "ckpt/manifest.h"
 #include "ckpt/publish.h"
+#include "comm/group.h"
+#include "tensor/context.h"
 
 namespace redco::ckpt {
 
@@ -47,7 +49,8 @@ std::string remedy(const std::string& folder, const std::optional<RunIdentity>& 
 
 }  // namespace
 
-void verify_checkpoint(Group& world, const std::string& folder, Part part, const std::string& setting) {
+void verify_checkpoint(const std::string& folder, Part part, const std::string& setting) {
+  Group& world = Context::current().world();
   const Place place = place_on_host(world);
   world.together([&] {
     std::optional<RunIdentity> run;

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "comm/group.h"
+#include "base/types.h"
 
 namespace redco::ckpt {
 
@@ -14,11 +14,11 @@ enum class Part : std::uint8_t {
 
 // Reads the files that the folder's manifest lists and compares each chunk's hash. The ranks of a host share
 // the chunks, so every byte is read once a host; reads that follow come from the page cache. A folder without
-// training/manifest.json is not checked. Collective over `world`: an error on one rank is thrown on all.
+// training/manifest.json is not checked. Collective: an error on one rank is thrown on all.
 //
 // ContentsError: a file is missing, short, long or damaged; the message names the file, the range of bytes
 // where they differ and the newest older whole checkpoint beside this one as a value of `setting`
 // ("checkpoint.resume", "predict.checkpoint", "model.path"). IoError: a file can't be read.
-void verify_checkpoint(Group& world, const std::string& folder, Part part, const std::string& setting);
+void verify_checkpoint(const std::string& folder, Part part, const std::string& setting);
 
 }  // namespace redco::ckpt

@@ -143,15 +143,14 @@ void check_versions(const std::string& checkpoint) {
 }  // namespace
 
 RunStart find_start(const std::string& resume, const std::string& workdir) {
-  Group& world = Context::current().world();
   RunStart s;
-  world.on_first([&] {
+  Context::current().world().on_first([&] {
     s = resume == "never"  ? new_run(workdir)
         : resume == "auto" ? resumed(workdir)
                            : resumed_from(resume, workdir);
     if (!s.checkpoint.empty()) check_versions(s.checkpoint);
   });
-  s.checkpoint = world.agree(s.checkpoint);
+  s.checkpoint = Context::current().world().agree(s.checkpoint);
   return s;
 }
 

@@ -221,7 +221,8 @@ struct CheckpointSettings {
     v.field("save_optimizer", save_optimizer, "save what resuming needs beside the weights");
     v.field("dtype", dtype, "of the saved weights; bf16 ones are for inference").one_of({"fp32", "bf16"});
     v.field("resume", resume,
-            "auto goes on from the newest whole checkpoint of workdir, if any; never starts anew")
+            "auto resumes the run of workdir, if any; never starts a new run and moves the old one aside; a "
+            "path continues that checkpoint")
         .looks_like("auto, never or a path");
   }
 };

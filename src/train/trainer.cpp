@@ -169,7 +169,7 @@ class Training {
       step_.start_averages();
     } else {
       const auto lease = first() && !start.inside ? ckpt::hold_checkpoint(checkpoint) : nullptr;
-      ckpt::verify_checkpoint(c_.world(), checkpoint, ckpt::Part::training, "checkpoint.resume");
+      ckpt::verify_checkpoint(checkpoint, ckpt::Part::training, "checkpoint.resume");
       saved = resume_state(checkpoint, state_);
       go_on(checkpoint, *saved);
       const StepPlan was(saved->n_examples, job_.global_batch_size);

@@ -10,6 +10,7 @@
 #include "base/syscalls.h"
 #include "ckpt/publish.h"
 #include "support/error_text.h"
+#include "support/ranks.h"
 #include "support/temp_dir.h"
 
 namespace redco::ckpt {
@@ -18,12 +19,12 @@ namespace {
 using test::slurp;
 using test::spill;
 using test::TempDir;
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 constexpr i64 kChunk = 1000;
 
-class Verify : public testing::Test {
+class Verify : public ::testing::Test {
  protected:
   // Two checkpoints: a model file of three chunks, 5 bytes in the last, and an optimizer.
   void SetUp() override {
@@ -50,9 +51,9 @@ class Verify : public testing::Test {
   // What the check of step 20 says on every rank.
   std::vector<std::string> say(int ranks, Part part, const std::string& folder) {
     std::vector<std::string> all(ranks);
-    run_threads(ranks, [&](Group& world) {
-      all[world.rank()] =
-          error_text<ContentsError>([&] { verify_checkpoint(world, folder, part, "checkpoint.resume"); });
+    redco::testing::on_mesh({ranks, 1}, [&](Context& c) {
+      all[c.world().rank()] =
+          error_text<ContentsError>([&] { verify_checkpoint(folder, part, "checkpoint.resume"); });
     });
     return all;
   }

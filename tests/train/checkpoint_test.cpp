@@ -58,7 +58,7 @@ TEST_F(SaveCheckpoint, AFaultAtEveryCallAfterThePublishIsAWarning) {
   int faults = 0;
   for (bool finished = false; !finished;) {
     TempDir dir(TempDir::in_memory);
-    on_mesh({1, 1}, [&](Context& c) {
+    on_mesh({1, 1}, [&](Context&) {
       save(dir.path(), 10);
       // Published: the rename, and the folder's names on the disk.
       enum { before, renamed, synced } state = before;
@@ -73,7 +73,7 @@ TEST_F(SaveCheckpoint, AFaultAtEveryCallAfterThePublishIsAWarning) {
       sys::set_hook({});
       finished = after < faults + 1;
       const std::string folder = dir / "checkpoints/step-00000020";
-      EXPECT_NO_THROW(ckpt::verify_checkpoint(c.world(), folder, ckpt::Part::training, "checkpoint.resume"));
+      EXPECT_NO_THROW(ckpt::verify_checkpoint(folder, ckpt::Part::training, "checkpoint.resume"));
       const auto found = ckpt::CheckpointFolder(dir / "checkpoints").find_newest("checkpoint.resume");
       EXPECT_EQ(found.step, 20);
       // The next save puts everything right.
