@@ -11,6 +11,7 @@
 #include "base/words.h"
 #include "commands.h"
 #include "launch/exec.h"
+#include "launch/watchdog.h"
 #include "run/run.h"
 
 namespace redco::cli {
@@ -89,7 +90,7 @@ bool runs_a_job(const std::string& command) {
   return std::find(kCommands.begin(), kCommands.end(), command) != kCommands.end();
 }
 
-int run_main(int argc, char** argv) {
+int run_command(int argc, char** argv) {
   CLI::App app("redco: training and inference of large models, sharded over ranks, from one job YAML",
                "redco");
   app.set_version_flag("--version", version_text, "version, build and libraries");
@@ -140,6 +141,17 @@ int run_main(int argc, char** argv) {
     return report_error(e);
   }
   return run.exit_code;
+}
+
+int run_main(int argc, char** argv) {
+  try {
+    watchdog::start();
+  } catch (const std::exception& e) {
+    return report_error(e);
+  }
+  const int code = run_command(argc, argv);
+  watchdog::finish(code);
+  return code;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/activity.h"
 #include "base/log.h"
 #include "base/terminal.h"
 #include "base/words.h"
@@ -52,6 +53,7 @@ Progress::~Progress() {
 void Progress::paused(double seconds) { paused_ += seconds; }
 
 bool Progress::due(i64 done) {
+  activity::tick();
   if (finished_) return false;
   const double now = out_.now();
   if (done > done_) {

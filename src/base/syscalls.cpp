@@ -13,6 +13,7 @@
 #include <charconv>
 #include <mutex>
 
+#include "base/activity.h"
 #include "base/error.h"
 
 namespace redco::sys {
@@ -35,6 +36,7 @@ std::mutex mutex;  // guards hook
 Hook hook;         // NOLINT: one per process, as the system calls are
 
 Verdict ask(const Call& call) {
+  activity::tick();
   if (!active.load(std::memory_order_acquire)) return {};
   std::call_once(environment, [] {
     const char* text = getenv("REDCO_FAULT_IO");

@@ -2,6 +2,8 @@
 
 #include <fmt/ranges.h>
 
+#include <exception>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -144,43 +146,55 @@ void load_params(ParamTree& tree, const ModelFiles& files,
     }
   }
 
-  c.world().together([&] {
-    for (size_t i = 0; i < tree.size(); ++i) {
-      const ParamSpec& s = tree.specs()[i];
-      const Tensor& t = tree.values()[i];
-      if (made.count(s.name)) continue;
-      if (!held.count(s.stored.tensor(0))) {
-        initialize(s, t);
-        continue;
-      }
-      const auto read = [&](i64 r0, i64 r1, float* to) {
-        for (const Place& p : places_of(s, ranges_of(t), r0, r1)) {
-          const ModelFiles::Located& l = *held.at(p.tensor);
-          l.file->read(*l.entry, p.box, to, p.strides);
-          to += p.elements;
-        }
-      };
-      Group& dp = c.group(Axis::dp);
-      const i64 row = row_elements(s, t.local()), rows = rows_of(s, t.local());
-      float* const data = t.mutable_data<float>();
-      const bool shared = t.layout()[Axis::dp].is_replicated() && dp.size() > 1;
-      if (!shared) {
-        if (t.local_numel() > 0) read(0, rows, data);
-        continue;
-      }
-      if (row == 0) continue;
-      const i64 block = std::max<i64>(dp.size(), kBlockBytes / (row * 4));
-      std::vector<float> mine;
-      for (i64 r = 0; r < rows; r += block) {
-        const i64 n = std::min(block, rows - r);
-        std::vector<i64> counts(dp.size());
-        for (int d = 0; d < dp.size(); ++d) counts[d] = shard_range(n, 1, dp.size(), d).size() * row;
-        const redco::Range own = shard_range(n, 1, dp.size(), dp.rank());
-        mine.resize(own.size() * row);
-        if (own.size() > 0) read(r + own.begin, r + own.end, mine.data());
-        dp.all_gather<float>(mine.data(), data + r * row, counts);
-      }
+  // A rank that can't read takes part in the gathers of all blocks to the end: the others are in them. Then
+  // all throw its error.
+  std::exception_ptr failed;
+  const auto reading = [&](const std::function<void()>& f) {
+    if (failed) return;
+    try {
+      f();
+    } catch (...) {
+      failed = std::current_exception();
     }
+  };
+  for (size_t i = 0; i < tree.size(); ++i) {
+    const ParamSpec& s = tree.specs()[i];
+    const Tensor& t = tree.values()[i];
+    if (made.count(s.name)) continue;
+    if (!held.count(s.stored.tensor(0))) {
+      initialize(s, t);
+      continue;
+    }
+    const auto read = [&](i64 r0, i64 r1, float* to) {
+      for (const Place& p : places_of(s, ranges_of(t), r0, r1)) {
+        const ModelFiles::Located& l = *held.at(p.tensor);
+        l.file->read(*l.entry, p.box, to, p.strides);
+        to += p.elements;
+      }
+    };
+    Group& dp = c.group(Axis::dp);
+    const i64 row = row_elements(s, t.local()), rows = rows_of(s, t.local());
+    float* const data = t.mutable_data<float>();
+    const bool shared = t.layout()[Axis::dp].is_replicated() && dp.size() > 1;
+    if (!shared) {
+      if (t.local_numel() > 0) reading([&] { read(0, rows, data); });
+      continue;
+    }
+    if (row == 0) continue;
+    const i64 block = std::max<i64>(dp.size(), kBlockBytes / (row * 4));
+    std::vector<float> mine;
+    for (i64 r = 0; r < rows; r += block) {
+      const i64 n = std::min(block, rows - r);
+      std::vector<i64> counts(dp.size());
+      for (int d = 0; d < dp.size(); ++d) counts[d] = shard_range(n, 1, dp.size(), d).size() * row;
+      const redco::Range own = shard_range(n, 1, dp.size(), dp.rank());
+      mine.resize(own.size() * row);
+      if (own.size() > 0) reading([&] { read(r + own.begin, r + own.end, mine.data()); });
+      dp.all_gather<float>(mine.data(), data + r * row, counts);
+    }
+  }
+  c.world().together([&] {
+    if (failed) std::rethrow_exception(failed);
   });
 }
 

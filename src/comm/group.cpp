@@ -103,21 +103,17 @@ const char* name_of(Collective c) {
   return "?";
 }
 
-// Adds the time of its scope to seconds_waiting; `unlimited` lifts the timeout meanwhile.
+// Adds the time of its scope to seconds_waiting.
 class Group::Timed {
  public:
-  explicit Timed(Group& g, bool unlimited = false) : g_(g), before_(g.unlimited_) {
-    g.unlimited_ |= unlimited;
-  }
+  explicit Timed(Group& g) : g_(g) {}
   ~Timed() {
-    g_.unlimited_ = before_;
     g_.seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   }
   Timed(const Timed&) = delete;
 
  private:
   Group& g_;
-  bool before_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
@@ -289,7 +285,7 @@ void Group::broadcast_bytes(void* data, i64 bytes, int root) {
   if (size_ == 1) return;
   count(Collective::broadcast, bytes);
   if (meta_ || bytes == 0) return;
-  Timed timed(*this, true);
+  Timed timed(*this);
   do_broadcast(data, bytes, root);
 }
 
@@ -307,7 +303,7 @@ std::string Group::agree(std::string value) {
     count(Collective::broadcast, static_cast<i64>(value.size()));
     return value;
   }
-  Timed timed(*this, true);
+  Timed timed(*this);
   i64 length = static_cast<i64>(value.size());
   do_broadcast(&length, sizeof length, 0);
   value.resize(static_cast<std::size_t>(length));
@@ -349,7 +345,7 @@ void Group::agree_on_errors(const std::string& message, int code, std::exception
     i64 code, length;
   };
   const int p = size_;
-  Timed timed(*this, true);
+  Timed timed(*this);
   count(Collective::broadcast, sizeof(Status));
   std::vector<Status> all(p);
   all[rank_] = {code, static_cast<i64>(message.size())};

@@ -4,6 +4,7 @@
 // group: records, moves nothing). A collective over a group of size one is the identity and is not counted.
 // Every call is collective: all ranks of the group make it, in the same order. A Group belongs to one rank
 // and is used by one thread. Errors: a failed rank makes the call throw Error(rank_failed) on the others.
+// A collective waits without a limit. The watchdog (launch/watchdog.h) finds ranks that are stuck or lost.
 //
 // Sums are made by redco, in rank order and in the element's own precision (fp32 for f32): slices are
 // exchanged, added from rank 0 upwards and gathered, so every rank holds the same bits on every backend and
@@ -89,21 +90,15 @@ class Group {
   // message.
   void on_first(const std::function<void()>& f);
   // Runs f on every rank; if any throws, all throw the lowest failing rank's error (same code, same message).
+  // REQUIRES: no collective inside f: a rank that throws would leave the others in it.
   void together(const std::function<void()>& f);
 
-  // Splits into groups by color (0 or more), ordered by rank here. Collective. The new group inherits the
-  // timeout and must not outlive the world it comes from. A meta group can't know the others' colors: use
+  // Splits into groups by color (0 or more), ordered by rank here. Collective. The new group must not
+  // outlive the world it comes from. A meta group can't know the others' colors: use
   // split_by there.
   virtual std::unique_ptr<Group> split(int color) = 0;
   // The same where each rank's color is known to all: works on every backend.
   virtual std::unique_ptr<Group> split_by(const std::function<int(int rank)>& color_of);
-
-  // --- stuck ranks ----------------------------------------------------------------------------------------
-  // A collective that waits longer throws Error(rank_failed) naming the ranks it waits for and their hosts; 0
-  // (the default): waits for ever. Waits for agree, on_first and together are not limited: the first rank may
-  // be writing.
-  void set_timeout(double seconds) { timeout_ = seconds; }
-  double timeout() const { return timeout_; }
 
   // --- counting -------------------------------------------------------------------------------------------
   const CommCount& counted(Collective c) const { return counts_[static_cast<int>(c)]; }
@@ -129,8 +124,6 @@ class Group {
   virtual void do_all_to_all(Collective what, std::span<const Send> send, std::span<const Recv> recv) = 0;
   virtual void do_broadcast(void* data, i64 bytes, int root) = 0;
   virtual void do_barrier() = 0;
-  // Seconds after which a wait fails now, 0: never.
-  double wait_limit() const { return unlimited_ ? 0 : timeout_; }
 
  private:
   class Timed;
@@ -146,8 +139,6 @@ class Group {
 
   int rank_, size_;
   bool meta_;
-  bool unlimited_ = false;
-  double timeout_ = 0;
   std::array<CommCount, 6> counts_{};
   double seconds_ = 0;
   std::unique_ptr<std::byte[]> staging_;

@@ -1,7 +1,7 @@
 // Ranks under MPI: the only file that knows <mpi.h>. Everything is nonblocking and waited for by polling, so
-// that a wait can be given up with the names of the missing ranks, and a long one sleeps instead of burning
-// its core.
+// that a wait offers its core to others, and a long one sleeps.
 #include <mpi.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "base/activity.h"
 #include "base/error.h"
 #include "comm/group.h"
 
@@ -16,18 +17,40 @@ namespace redco {
 
 namespace {
 
-constexpr i64 kMessageBytes = i64{512} << 20;  // counts are int
+// Pieces of a large transfer. Counts are int, and the watchdog sees progress with each piece.
+constexpr i64 kMessageBytes = i64{64} << 20;
 constexpr int kTag = 7;
 constexpr int kHostBytes = 64;
-// A wait polls (and MPI offers its core to others meanwhile where ranks share cores: mpi_yield_when_idle).
-// One for short messages sleeps between polls after 20 ms: 100 us more aren't felt then. Large ones advance
-// with each poll.
 constexpr i64 kShortBytes = 4096;
-constexpr i64 kPollsPerLook = 64;
-constexpr double kPollSeconds = 0.02;
-constexpr auto kPause = std::chrono::microseconds(100);
 
 using Clock = std::chrono::steady_clock;
+
+// Between two polls of a wait. The first 50 us spin. Then the core is offered to others between polls,
+// whoever they are. A wait for short messages sleeps between polls after 20 ms: 100 us more are not felt
+// then. Large messages advance with each poll.
+class Waiter {
+ public:
+  explicit Waiter(bool short_messages) : short_(short_messages) {}
+  // True about ten times a second in a long wait.
+  bool pause() {
+    const auto waited = Clock::now() - began_;
+    if (waited < kSpin) return false;
+    if (short_ && waited > kAwake)
+      std::this_thread::sleep_for(kPause);
+    else
+      sched_yield();
+    if (waited < looked_ + kLook) return false;
+    looked_ = waited;
+    return true;
+  }
+
+ private:
+  static constexpr std::chrono::microseconds kSpin{50}, kPause{100};
+  static constexpr std::chrono::milliseconds kAwake{20}, kLook{100};
+  bool short_;
+  Clock::time_point began_ = Clock::now();
+  Clock::duration looked_{};
+};
 
 void check(int code, const char* what) {
   if (code == MPI_SUCCESS) return;
@@ -67,6 +90,7 @@ class MpiGroup final : public Group {
 
   std::unique_ptr<Group> split(int color) override {
     REDCO_CHECK(color >= 0, "split with color {}", color);
+    const activity::Wait waiting("split");
     std::vector<int> colors(static_cast<std::size_t>(size()), color);
     check(MPI_Allgather(&color, 1, MPI_INT, colors.data(), 1, MPI_INT, comm_), "MPI_Allgather");
     Names names;
@@ -77,9 +101,7 @@ class MpiGroup final : public Group {
     int new_rank = 0, new_size = 0;
     check(MPI_Comm_rank(comm, &new_rank), "MPI_Comm_rank");
     check(MPI_Comm_size(comm, &new_size), "MPI_Comm_size");
-    auto group = std::make_unique<MpiGroup>(comm, new_rank, new_size, std::move(names));
-    group->set_timeout(timeout());
-    return group;
+    return std::make_unique<MpiGroup>(comm, new_rank, new_size, std::move(names));
   }
 
  private:
@@ -157,16 +179,16 @@ class MpiGroup final : public Group {
     if (n == 0) return;
     statuses_.resize(requests_.size());
     int done = 0;
-    bool sleeping = false;
-    const auto began = Clock::now();
-    for (i64 polls = 0;; polls++) {
-      test(what, n, done);
-      if (done) break;
-      if (polls % kPollsPerLook != 0 && !sleeping) continue;
-      const double waited = std::chrono::duration<double>(Clock::now() - began).count();
-      if (wait_limit() > 0 && waited > wait_limit()) give_up(what, waited);
-      sleeping = waited > kPollSeconds && bytes_ <= kShortBytes;
-      if (sleeping) std::this_thread::sleep_for(kPause);
+    test(what, n, done);
+    if (!done) {
+      const activity::Wait waiting(name_of(what));
+      Waiter waiter(bytes_ <= kShortBytes);
+      for (int before = 0; !done; test(what, n, done))
+        if (waiter.pause()) {
+          const int ended = n_ended(n);  // a part of a large transfer has arrived
+          if (ended > before) activity::tick();
+          before = ended;
+        }
     }
     for (int i = 0; i < n; i++) {
       if (!pending_[i].expected) continue;
@@ -178,6 +200,14 @@ class MpiGroup final : public Group {
     }
   }
 
+  int n_ended(int n) {
+    int ended = 0, done = 0;
+    for (int i = 0; i < n; i++)
+      ended += requests_[i] == MPI_REQUEST_NULL ||
+               (MPI_Request_get_status(requests_[i], &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done);
+    return ended;
+  }
+
   void test(Collective what, int n, int& done) {
     const int code = MPI_Testall(n, requests_.data(), &done, statuses_.data());
     if (code == MPI_SUCCESS) return;
@@ -187,23 +217,6 @@ class MpiGroup final : public Group {
       check(own, fmt::format("{} with {}", name_of(what), names_[pending_[i].peer]).c_str());
     }
     check(code, name_of(what));
-  }
-
-  [[noreturn]] void give_up(Collective what, double waited) {
-    std::vector<bool> missing(static_cast<std::size_t>(size()), false);
-    for (std::size_t i = 0; i < requests_.size(); i++)
-      missing[pending_[i].peer] = missing[pending_[i].peer] || open(i);
-    std::string who;
-    for (int r = 0; r < size(); r++)
-      if (missing[r]) who += fmt::format("{}{}", who.empty() ? "" : ", ", names_[r]);
-    throw Error(
-        ExitCode::rank_failed,
-        fmt::format("{}: no sign of {} for {:.0f} s: stuck, stopped or cut off", name_of(what), who, waited));
-  }
-  bool open(std::size_t i) {
-    int done = 0;
-    return requests_[i] != MPI_REQUEST_NULL &&
-           (MPI_Request_get_status(requests_[i], &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || !done);
   }
 
   MPI_Comm comm_;
@@ -227,8 +240,11 @@ int number(const char* name) {
 
 std::unique_ptr<Group> make_mpi_world() {
   REDCO_CHECK(!finalized(), "MPI was finalized already");
+  const activity::Wait waiting("MPI_Init");
   if (!initialized()) {
     int level = 0;
+    // MPI's own blocking calls offer their core too.
+    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
     check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level), "MPI_Init_thread");
     REDCO_CHECK(level >= MPI_THREAD_FUNNELED, "this MPI has thread level {}; MPI_THREAD_FUNNELED is needed",
                 level);
@@ -250,7 +266,9 @@ std::unique_ptr<Group> make_mpi_world() {
 }
 
 void mpi_finalize() {
-  if (initialized() && !finalized()) check(MPI_Finalize(), "MPI_Finalize");
+  if (!initialized() || finalized()) return;
+  const activity::Wait waiting("MPI_Finalize");
+  check(MPI_Finalize(), "MPI_Finalize");
 }
 
 void mpi_abort(int code) {

@@ -2,7 +2,6 @@
 // waits for the others, takes what is meant for it, and waits again so that nobody changes its buffers too
 // early. All waits of all groups of a world look at the world's state, so that an error anywhere wakes
 // everybody.
-#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -63,9 +62,7 @@ class ThreadGroup final : public Group {
     leave();
     color_ = kNoSplit;
     fresh_.reset();
-    auto group = std::make_unique<ThreadGroup>(std::move(meeting), mine);
-    group->set_timeout(timeout());
-    return group;
+    return std::make_unique<ThreadGroup>(std::move(meeting), mine);
   }
 
  private:
@@ -165,24 +162,13 @@ class ThreadGroup final : public Group {
         if (!m.arrived[r] && w.ended[m.members[r]]) gone = m.members[r];
       return gone >= 0;
     };
-    if (wait_limit() > 0)
-      w.changed.wait_for(lock, std::chrono::duration<double>(wait_limit()), over);
-    else
-      w.changed.wait(lock, over);
+    w.changed.wait(lock, over);
     if (m.generation != generation) return;
     // Take back the arrival: nobody may read this rank's memory from here on.
     m.arrived[rank()] = false;
     m.n_arrived--;
     if (w.failed >= 0) throw_failed(what);
-    if (gone >= 0)
-      throw Error(ExitCode::rank_failed,
-                  fmt::format("{}: rank {} has ended without it", name_of(what), gone));
-    std::string missing;
-    for (int r = 0; r < size(); r++)
-      if (!m.arrived[r] && r != rank())
-        missing += fmt::format("{}{}", missing.empty() ? "" : ", ", m.members[r]);
-    throw Error(ExitCode::rank_failed,
-                fmt::format("{}: no sign of rank {} for {:g} s", name_of(what), missing, wait_limit()));
+    throw Error(ExitCode::rank_failed, fmt::format("{}: rank {} has ended without it", name_of(what), gone));
   }
 
   [[noreturn]] void throw_failed(Collective what) const {

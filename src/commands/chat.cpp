@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "assembly/predict_model.h"
+#include "base/activity.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/terminal.h"
@@ -68,6 +69,7 @@ class Lines {
       if (ended_) return Got::end;
       if (held_.size() > (std::size_t{16} << 20)) throw ContentsError("[chat] a line of more than 16 MiB");
       char buffer[4096];
+      const activity::Idle idle;
       const ssize_t n = read(0, buffer, sizeof buffer);
       if (n > 0) held_.append(buffer, static_cast<std::size_t>(n));
       if (n == 0) ended_ = true;

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/activity.h"
+
 namespace redco {
 
 // work(in) runs on `threads` threads of its own (on the caller's where that is 1 or less); done(out) on the
@@ -33,6 +35,7 @@ class OrderedWork {
   OrderedWork& operator=(const OrderedWork&) = delete;
 
   void add(In in) {
+    activity::tick();
     if (threads_.empty()) return done_(work_(std::move(in)));
     std::packaged_task<Out()> task([this, in = std::move(in)]() mutable { return work_(std::move(in)); });
     results_.push_back(task.get_future());
@@ -64,6 +67,7 @@ class OrderedWork {
         tasks_.pop_front();
       }
       task();
+      activity::tick();
     }
   }
 

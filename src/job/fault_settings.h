@@ -6,16 +6,16 @@
 namespace redco {
 
 struct FaultSettings {
-  // Half an hour, as torch.distributed: what one rank may well do alone while the others wait in a collective
-  // (long answers on one replica, a cold network file system) takes minutes; a stopped process takes for
-  // ever. Waits for the first rank to write are not limited at all.
-  double timeout = 1800;
+  // Long work is no false alarm, because it ticks in pieces (base/activity.h). What does not tick is one
+  // system call on a slow disk, or a function of a user's pipeline: minutes at most.
+  double timeout = 300;
   i64 check_replicas_every_n_steps = 100;
 
   void visit(SettingsVisitor& v) {
-    v.field("timeout", timeout,
-            "seconds that ranks wait for another in a collective before they name it and the job ends with "
-            "code 5; 0 waits for ever")
+    v.field(
+         "timeout", timeout,
+         "seconds without progress after which a rank counts as stuck, and without a sign of life as lost: "
+         "the job ends with code 5 and names it; 0: no limit")
         .at_least(0)
         .at_most(1e9);
     v.field(

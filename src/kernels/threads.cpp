@@ -8,6 +8,7 @@
 #include <exception>
 #include <string>
 
+#include "base/activity.h"
 #include "base/error.h"
 #include "kernels/blas.h"
 #include "kernels/isa.h"
@@ -25,6 +26,7 @@ int threads() { return omp_get_max_threads(); }
 
 void parallel_for(i64 n, i64 grain, const std::function<void(i64, i64)>& f) {
   if (n <= 0) return;
+  activity::tick();
   const i64 chunks = std::min<i64>(ceil_div(n, std::max<i64>(1, grain)), 4 * static_cast<i64>(threads()));
   if (chunks <= 1 || threads() == 1 || omp_in_parallel()) return f(0, n);
   const i64 size = ceil_div(n, chunks);

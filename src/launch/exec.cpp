@@ -13,10 +13,14 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
 
 #include "base/error.h"
 #include "launch/mpirun_output.h"
 #include "launch/one_voice.h"
+#include "launch/watch_server.h"
 
 namespace redco {
 
@@ -24,6 +28,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int kHoldMs = 200;    // a banner that isn't finished after this is printed as it is
+constexpr int kLookMs = 100;    // how often the watch server is asked
 constexpr int kDrainMs = 1000;  // after mpirun's end, for what is left in its pipe
 
 double since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
@@ -212,22 +217,110 @@ pid_t start(const std::vector<std::string>& argv,
   return pid;
 }
 
+// SIGKILL to each process of this user that was started with `key` in its environment: mpirun, ssh, orted,
+// and ranks on this host, also those that are stopped.
+void kill_marked(const std::string& key) {
+  std::error_code gone;
+  for (const auto& p : std::filesystem::directory_iterator("/proc", gone)) {
+    const pid_t pid = std::atoi(p.path().filename().c_str());
+    if (pid <= 1 || pid == getpid()) continue;
+    std::ifstream in(p.path() / "environ", std::ios::binary);
+    const std::string environment{std::istreambuf_iterator<char>(in), {}};
+    if (environment.find(key) != std::string::npos) kill(pid, SIGKILL);
+  }
+}
+
+// Whether all ranks run on this host, so that nobody else needs to reach the watch server.
+bool all_here(const std::vector<Host>& hosts) {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return false;
+  const std::string here = name.data(), brief = here.substr(0, here.find('.'));
+  return std::all_of(hosts.begin(), hosts.end(), [&](const Host& h) {
+    return h.name == "localhost" || h.name == here || h.name == brief;
+  });
+}
+
+std::unique_ptr<WatchServer> watch_ranks(const LaunchPlan& plan, double timeout) {
+  WatchOptions o{
+      .n_ranks = static_cast<int>(plan.n_ranks), .timeout = timeout, .loopback = all_here(plan.hosts)};
+  for (const Host& h : plan.hosts) o.hosts.insert(o.hosts.end(), static_cast<std::size_t>(h.slots), h.name);
+  return std::make_unique<WatchServer>(o);
+}
+
+// An end by force. mpirun may ignore SIGTERM, be stopped, or wait for a host that is cut off.
+class ForcedEnd {
+ public:
+  ForcedEnd(WatchServer& server, pid_t mpirun) : server_(server), mpirun_(mpirun) {}
+  bool begun() const { return began_.has_value(); }
+  void begin() {
+    if (began_) return;
+    began_ = Clock::now();
+    server_.end_all();
+    kill(mpirun_, SIGTERM);
+  }
+  void kill_now() {
+    kill(-mpirun_, SIGKILL);
+    kill_marked(server_.address().client_key);
+    killed_ = true;
+  }
+  // To be called now and then.
+  void go_on() {
+    if (began_ && !killed_ && since(*began_) > kGentleSeconds) kill_now();
+  }
+
+ private:
+  static constexpr double kGentleSeconds = 2;
+  WatchServer& server_;
+  pid_t mpirun_;
+  std::optional<Clock::time_point> began_;
+  bool killed_ = false;
+};
+
 // The codes that a rank ends with on purpose; another one is a library's exit() or _exit().
 bool is_ours(int code) {
   return (code >= 0 && code <= static_cast<int>(ExitCode::interrupted)) ||
          code == static_cast<int>(ExitCode::bug);
 }
 
+// mpirun's status 1 is a rank's only if a rank has said so: mpirun ends with 1 too when a signal ends it.
+bool ended_alone(int status, const std::optional<MpirunOutput::Failure>& failure, const WatchServer& server) {
+  return WIFEXITED(status) && WEXITSTATUS(status) == 1 && !failure && !server.ended_with(1);
+}
+
 // Turns mpirun's status and banners into the job's exit code.
-int job_code(int status, const std::optional<MpirunOutput::Failure>& failure, bool ended_by_us) {
+int job_code(int status, const std::optional<MpirunOutput::Failure>& failure) {
   using Kind = MpirunOutput::Failure::Kind;
   const int rank_failed = static_cast<int>(ExitCode::rank_failed);
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   if (code == 0) return 0;
-  if (ended_by_us) return static_cast<int>(ExitCode::interrupted);
   if (failure && failure->kind != Kind::exit_code) return rank_failed;
   if (failure && !is_ours(code)) return rank_failed;
   return code >= 128 ? rank_failed : code;  // 128 + signal, 205: lost a host, 255: no start
+}
+
+// What the user is told where no rank has said it. "" where there is nothing to say.
+std::string end_message(int status, const MpirunOutput& output, bool alone) {
+  using Kind = MpirunOutput::Failure::Kind;
+  if (WIFSIGNALED(status))
+    return fmt::format("mpirun was killed by signal {} ({}); all ranks have ended", WTERMSIG(status),
+                       strsignal(WTERMSIG(status)));
+  if (alone)
+    return "mpirun ended before its ranks, as it does after a signal sent to it; all ranks have ended";
+  if (std::string message = output.message(); !message.empty()) return message;
+  // Now and then mpirun forgets to say which rank was killed; its status tells the signal all the same.
+  if (const int n = WEXITSTATUS(status) - 128; n > 0 && n < 65)
+    return fmt::format("a rank was killed by signal {} ({}); all ranks have ended", n, strsignal(n));
+  if (const auto& f = output.failure(); f && f->kind == Kind::exit_code && !is_ours(f->number))
+    return fmt::format("rank {} ended with code {} and no word; all ranks have ended", f->rank, f->number);
+  return {};
+}
+
+// After mpirun's end: ranks that it has left behind.
+void end_ranks(WatchServer& server) {
+  constexpr double kWaitSeconds = 2;
+  server.end_all();
+  for (const auto began = Clock::now(); server.connected() > 0 && since(began) < kWaitSeconds;) usleep(20000);
+  kill_marked(server.address().client_key);
 }
 
 }  // namespace
@@ -241,18 +334,24 @@ int exec_under_mpirun(const LaunchPlan& plan, const std::vector<std::string>& pr
     REDCO_CHECK(option != argv.end() && option + 1 != argv.end(), "mpirun's plan says nothing about stdin");
     option[1] = "0";
   }
+  const auto server = watch_ranks(plan, options.fault_timeout);
+  argv.insert(argv.end(), {"-x", kWatchVariable});  // its value is for no command line: it has keys
   argv.insert(argv.end(), program.begin(), program.end());
+  auto environment = plan.environment;
+  environment.emplace_back(kWatchVariable, text_of(server->address()));
 
   SignalPipe signals;
   Pipe errors;
   InputRelay input(options.passes_input);
-  const pid_t pid = start(argv, plan.environment, input.child_fd(), -1, errors.out.fd);
+  const pid_t pid = start(argv, environment, input.child_fd(), -1, errors.out.fd);
   errors.out.reset();
   input.started();
   fcntl(errors.in.fd, F_SETFL, O_NONBLOCK);
 
   MpirunOutput output;
   OneVoice voice;
+  ForcedEnd ending(*server, pid);
+  std::optional<std::string> verdict;
   int asked = 0;  // signals that ask for an end
   bool ended_by_us = false, closed = false, gone = false;
   int status = 0;
@@ -260,7 +359,7 @@ int exec_under_mpirun(const LaunchPlan& plan, const std::vector<std::string>& pr
   while (!(gone && (closed || since(end) * 1000 > kDrainMs))) {
     std::array<pollfd, 3> fds{pollfd{signals.fd(), POLLIN, 0}, pollfd{closed ? -1 : errors.in.fd, POLLIN, 0},
                               gone ? pollfd{-1, 0, 0} : input.wish()};
-    const int ready = poll(fds.data(), fds.size(), output.holding() ? kHoldMs : gone ? 50 : 1000);
+    const int ready = poll(fds.data(), fds.size(), gone ? 50 : output.holding() ? kHoldMs : kLookMs);
     if (ready == 0 && output.holding()) write_all(options.stderr_fd, voice.feed(output.flush()));
     bool nothing = false;
     for (char number : fds[0].revents ? read_some(signals.fd(), nothing) : std::string()) {
@@ -273,35 +372,41 @@ int exec_under_mpirun(const LaunchPlan& plan, const std::vector<std::string>& pr
       if (asked > 0 && since(last_asked) < 0.5) continue;
       last_asked = Clock::now();
       asked++;
-      const bool gentle = options.save_on_signal && asked == 1;
-      ended_by_us = ended_by_us || !gentle;
-      if (gentle)
+      if (options.save_on_signal && asked == 1) {
         write_all(options.stderr_fd,
                   fmt::format("redco: {}: saving and ending; once more: ending without saving\n",
                               number == SIGINT   ? "SIGINT"
                               : number == SIGHUP ? "SIGHUP"
                                                  : "SIGTERM"));
-      kill(pid, gentle ? SIGUSR1 : asked <= 2 ? SIGTERM : SIGKILL);
+        kill(pid, SIGUSR1);
+        continue;
+      }
+      ended_by_us = ended_by_us || !ending.begun();
+      if (ending.begun()) ending.kill_now();
+      ending.begin();
     }
     if (fds[1].revents)
       write_all(options.stderr_fd, voice.feed(output.feed(read_some(errors.in.fd, closed))));
     if (fds[2].revents) input.go_on();
+    if (!gone && !ending.begun() && (verdict = server->verdict())) {
+      if (!voice.heard()) write_all(options.stderr_fd, "error: " + *verdict + "\n");
+      ending.begin();
+    }
     if (!gone && waitpid(pid, &status, WNOHANG) == pid) {
       gone = true;
       end = Clock::now();
+      if (status != 0) end_ranks(*server);
     }
+    if (!gone) ending.go_on();
   }
   write_all(options.stderr_fd, voice.feed(output.flush()) + voice.flush());
-  std::string message = output.message();
-  // Now and then mpirun forgets to say which rank was killed; its status tells the signal all the same.
-  if (const int n = WIFEXITED(status) ? WEXITSTATUS(status) - 128 : 0; message.empty() && n > 0 && n < 65)
-    message = fmt::format("a rank was killed by signal {} ({}); all ranks have ended", n, strsignal(n));
-  if (const auto& f = output.failure();
-      message.empty() && f && f->kind == MpirunOutput::Failure::Kind::exit_code && !is_ours(f->number))
-    message = fmt::format("rank {} ended with code {} and no word; all ranks have ended", f->rank, f->number);
-  if (!ended_by_us && !voice.heard() && !message.empty())
+  const auto& failure = output.failure();
+  if (verdict) return static_cast<int>(ExitCode::rank_failed);
+  if (ended_by_us) return status == 0 ? 0 : static_cast<int>(ExitCode::interrupted);
+  const bool alone = ended_alone(status, failure, *server);
+  if (const std::string message = end_message(status, output, alone); !voice.heard() && !message.empty())
     write_all(options.stderr_fd, "redco: " + message + "\n");
-  return job_code(status, output.failure(), ended_by_us);
+  return alone ? static_cast<int>(ExitCode::rank_failed) : job_code(status, failure);
 }
 
 std::string output_of(const std::vector<std::string>& argv,

@@ -9,9 +9,9 @@
 namespace redco {
 
 struct ExecOptions {
-  // The ranks save and end on SIGUSR1 (train): the first SIGINT or SIGTERM here is passed on as SIGUSR1.
-  // Otherwise, and from the second signal on, mpirun gets SIGTERM and ends them; from the third on it is
-  // killed.
+  double fault_timeout = 0;  // s: the watchdog's deadline (launch/watch_judge.h); 0: none
+  // The ranks save and end on SIGUSR1 (train): the first SIGINT, SIGTERM or SIGHUP here is passed on as
+  // SIGUSR1. Otherwise, and from the second signal on, all ends within 5 s.
   bool save_on_signal = false;
   // Standard input goes to the first rank; otherwise nobody reads it. (mpirun itself reads no terminal: it is
   // in the background there.)
@@ -23,10 +23,15 @@ struct ExecOptions {
 
 // Runs plan.argv + program with mpirun as a child in a process group of its own (so that ^C reaches this
 // process only), passing stdout through, stderr without mpirun's banners, and signals on. One message reaches
-// the user when a rank fails: the rank's own, or a line here if it was killed. Returns the exit code of the
-// job: the ranks' own, rank_failed (5) when a rank was killed, a host lost or mpirun unable to start,
-// interrupted (8) when signals ended it. UsageError when mpirun isn't there. REQUIRES: one call at a time,
-// from the main thread, in a process without MPI.
+// the user when a rank fails: the rank's own, the watchdog's, or a line here if a rank or mpirun was killed.
+// Returns the exit code of the job: the ranks' own, rank_failed (5) when a rank was killed, stuck or lost, or
+// mpirun was killed or unable to start, interrupted (8) when signals ended it. UsageError when mpirun isn't
+// there. REQUIRES: one call at a time, from the main thread, in a process without MPI.
+//
+// Ranks report to a WatchServer here, whose address is in their environment. An end by force (a verdict of
+// the server, a second signal, mpirun gone before its ranks) is an order to all ranks, SIGTERM to mpirun, and
+// after 2 s SIGKILL to mpirun and every process of the job on this host. Ranks on a host that the order does
+// not reach end themselves within fault_timeout.
 int exec_under_mpirun(const LaunchPlan& plan, const std::vector<std::string>& program,
                       const ExecOptions& options = {});
 

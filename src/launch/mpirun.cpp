@@ -38,6 +38,7 @@ std::vector<Host> usable_hosts(const LaunchRequest& r, const std::optional<Slurm
 // Ends the wait for a host that has vanished from the network after about `seconds`; Open MPI's own settings
 // take 480.
 void keepalive(std::vector<std::string>& argv, double seconds) {
+  if (seconds <= 0) return;  // no limit
   const int all = std::max(4, static_cast<int>(seconds));
   const int interval = std::max(1, all / 6);
   mca(argv, "oob_tcp_keepalive_time", fmt::format("{}", all - 3 * interval));

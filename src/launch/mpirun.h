@@ -29,7 +29,7 @@ struct LaunchRequest {
   std::vector<std::string> hosts;       // parallel.hosts
   std::optional<std::string> hostfile;  // parallel.hostfile
   std::optional<i64> threads_per_rank;  // none: auto
-  double fault_timeout = 60;            // seconds after which a silent host counts as lost
+  double fault_timeout = 60;            // seconds after which a silent host counts as lost; 0: never
   Environment environment;              // current_environment()
   bool root = false;                    // geteuid() == 0
   HostFacts here;                       // facts_of(this_machine())

@@ -2,10 +2,13 @@
 
 #include <atomic>
 
+#include "base/activity.h"
+
 namespace redco {
 
 OpCall::OpCall(const char* name, std::vector<Tensor> inputs)
     : name_(name), given_(std::move(inputs)), inputs_(given_), meta_(Context::current().is_meta()) {
+  activity::tick();
   Context& c = Context::current();
   const Tensor* first = nullptr;
   for (const Tensor& t : given_) {

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "base/activity.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -17,6 +18,7 @@
 #include "launch/exec.h"
 #include "launch/one_voice.h"
 #include "launch/topology.h"
+#include "launch/watchdog.h"
 #include "run/agreement.h"
 #include "train/run_record.h"
 
@@ -176,7 +178,12 @@ int run_rank(std::unique_ptr<Group> world, const RunRequest& request, const Reso
     const ParallelSettings& p = job.job().parallel;
     kernels::set_threads(threads ? *threads : threads_of_ranks(*ranks, job.job()));
     kernels::check_blas();
-    ranks->set_timeout(job.job().fault.timeout);
+    if (n > 1 && !watchdog::is_watched()) {  // started by hand
+      const double timeout = job.job().fault.timeout;
+      const std::string server = rank == 0 ? watchdog::serve(n, timeout) : "";
+      watchdog::join(ranks->agree(server), rank);
+      ranks->reset_counts();
+    }
     if (n % p.n_model_shards != 0)
       throw UsageError(
           "[mesh] {} ranks were started, but parallel.n_model_shards is {}; start a multiple of {}", n,
@@ -185,6 +192,7 @@ int run_rank(std::unique_ptr<Group> world, const RunRequest& request, const Reso
     const Mesh mesh{static_cast<int>(n / p.n_model_shards), static_cast<int>(p.n_model_shards)};
     Context context(mesh, std::move(world));
     Context::Use use(context);
+    const activity::Phase load("load");
     Run run(job, context);
     int code = body(run);
     // All ranks end with the highest code.
@@ -220,6 +228,8 @@ int run(const RunRequest& request, const std::function<int(Run&)>& body) {
   if (is_rank_process()) {
     if (const std::string wrong = mpi_mismatch(); !wrong.empty())
       throw UsageError("{}", wrong);  // before MPI_Init may end us
+    // Until the job is known, and with it whether the first rank watches the others.
+    if (!watchdog::is_watched()) watchdog::watch_alone(FaultSettings().timeout);
     const int code = run_rank(make_mpi_world(), request, nullptr, std::nullopt, body);
     mpi_finalize();
     return code;

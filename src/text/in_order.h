@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/activity.h"
 #include "base/types.h"
 
 namespace redco {
@@ -58,6 +59,7 @@ void in_order(int threads, Read&& read, Work&& work, Write&& write) {
           ++s.n_read;
         }
         work(block, thread);
+        activity::tick();
         {
           std::unique_lock lock(s.writing);
           s.turn.wait(lock, [&] { return s.n_written == k || s.failed < k; });

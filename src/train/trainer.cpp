@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/activity.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -77,6 +78,7 @@ class Training {
     // From here on there is something to save.
     const DeferEnd deferred;
     if (watch_.exhausted(state_)) stop_early();
+    const activity::Phase phase("train");
     Interval interval(kernels::measure_gemm_ceiling(512, 768, 768, 3), job_.unit);
     std::optional<Progress> progress;
     if (first() && job_.progress) progress.emplace("train", total_, state_.step);
@@ -330,6 +332,7 @@ class Training {
       if (first()) warn("{}: skipped", what);
     }
     ++state_.step;
+    activity::set_step(state_.step);
     interval.add(o, lr, c_.ledger().flops() - flops);
     result_.last_loss = o.loss;
     return o.signal;
@@ -342,6 +345,7 @@ class Training {
   i64 n_outputs() const { return job_.eval.n_outputs.value_or(0); }
 
   Evaluation evaluation(bool little) {
+    const activity::Phase phase("evaluate");
     return evaluate_with_outputs(*job_.pipeline, *job_.params, *eval_data_,
                                  job_.eval.per_device_batch_size.value_or(job_.per_device_batch_size),
                                  n_outputs(), little);
@@ -394,6 +398,7 @@ class Training {
   }
 
   void save(const std::vector<std::string>& best) {
+    const activity::Phase phase("save");
     const double begin = seconds();
     state_.optimizer_steps = step_.updates();
     state_.group_steps = step_.group_updates();

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/syscalls.h"
 #include "comm/group.h"
 #include "kernels/threads.h"
 #include "ops/create.h"
@@ -92,6 +93,36 @@ TEST(ParamsIo, WhatOneMeshSavesEveryOtherLoads) {
         for (size_t i = 0; i < tree.size(); ++i) EXPECT_EQ(to_values(tree.values()[i]), want[i]);
       });
   }
+}
+
+// The other replicas are in the gathers of its blocks: none may be left there.
+TEST(ParamsIo, AReadThatFailsOnOneRankIsTheErrorOfAll) {
+  const ModelParams model = small_model(48, 101);
+  test::TempDir dir;
+  on_mesh({1, 1}, [&](Context& c) {
+    ParamTree tree = tree_on(c.mesh(), model);
+    for (size_t i = 0; i < tree.size(); ++i) fill_normal(tree.values()[i], 100 + i, 1);
+    save(dir.path(), tree);
+  });
+  on_mesh({3, 1}, [&](Context& c) {
+    ParamTree tree = tree_on(c.mesh(), model);
+    const int rank = c.rank();
+    c.world().on_first([] {
+      sys::set_hook([](const sys::Call& call) {
+        const bool fails = call.op == sys::Op::read && call.bytes > 1000 && Context::current().rank() == 1;
+        return fails ? sys::Verdict{.kind = sys::Verdict::fail, .error = EIO} : sys::Verdict{};
+      });
+    });
+    try {
+      load(dir.path(), tree);
+      ADD_FAILURE() << "rank " << rank << " has loaded a file that rank 1 can't read";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ExitCode::io) << e.what();
+      EXPECT_THAT(e.what(), testing::HasSubstr("Input/output error"));
+      EXPECT_TRUE(was_agreed(e.what()));
+    }
+  });
+  sys::set_hook({});
 }
 
 TEST(ParamsIo, FilesThatAreNotTheModelsAreRefused) {

@@ -1,5 +1,7 @@
 // A user's pipeline that fails in step 3 as REDCO_TEST_FAIL says: WHAT:RANK, RANK may be `all`. Built by
 // failures_test.cpp. `term-eval-N:RANK` sends SIGTERM to the rank in its N-th batch of evaluations.
+#include <unistd.h>
+
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -55,6 +57,8 @@ class Failing : public redco::Pipeline {
       raise(SIGTERM);
       while (redco::end_requested() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
+    if (what == "hang")
+      while (true) pause();
   }
   redco::Pipeline& inner() const {
     if (!inner_) inner_ = redco::make_pipeline("lm");

@@ -31,11 +31,12 @@ class Failures : public Cli {
     write("text.txt", some_text(120));
     write("job.yaml", kTinyJob);
   }
-  Ran fail(const std::string& how, int ranks) {
+  Ran fail(const std::string& how, int ranks, const Words& more = {}) {
     std::filesystem::remove_all(path("run"));
-    return run({"train", "job.yaml", "parallel.n_ranks=" + std::to_string(ranks),
-                "pipeline=" + (*built_ / "fail.so")},
-               {{"REDCO_TEST_FAIL", how}});
+    Words words = {"train", "job.yaml", "parallel.n_ranks=" + std::to_string(ranks),
+                   "pipeline=" + (*built_ / "fail.so")};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words, {{"REDCO_TEST_FAIL", how}});
   }
   // No process of this test's folder is left: ranks have it as their current one.
   void expect_nobody_left(const std::string& what) {
@@ -106,7 +107,45 @@ TEST_F(Failures, AKilledRankIsNamed) {
   EXPECT_THAT(r.err, HasSubstr("rank 1 ended with code 9 and no word; all ranks have ended"));
 }
 
-// A rank that is there and does nothing: the others name it.
+TEST_F(Failures, ARankThatHangsIsNamed) {
+  const Ran r = fail("hang:1", 2, {"fault.timeout=2"});
+  EXPECT_EQ(r.code, 5);
+  EXPECT_EQ(lines_with(r.err, "no progress for 2 s on rank 1 on "), 1) << r.err;
+  EXPECT_EQ(lines_with(r.err, "(phase: train, step 2)"), 1) << r.err;
+  EXPECT_EQ(lines_with(r.err, "error:"), 1) << r.err;
+  expect_nobody_left("rank 1 hangs");
+}
+
+TEST_F(Failures, AProcessAloneWatchesItself) {
+  const Ran r = fail("hang:0", 1, {"fault.timeout=1"});
+  EXPECT_EQ(r.code, 5);
+  EXPECT_EQ(lines_with(r.err, "rank 0 on "), 1) << r.err;
+  EXPECT_EQ(lines_with(r.err, "made no progress for 1 s (phase: train, step 2)"), 1) << r.err;
+}
+
+// SIGTERM and SIGKILL to mpirun itself.
+TEST_F(Failures, AnEndOfMpirunIsTold) {
+  for (const int signal : {SIGTERM, SIGKILL}) {
+    std::filesystem::remove_all(path("run"));
+    const pid_t pid = start(
+        {"train", "job.yaml", "parallel.n_ranks=2", "train.max_steps=1000000", "train.logging_steps=1"});
+    ASSERT_TRUE(until([&] { return has("run/metrics.jsonl") && !read("run/metrics.jsonl").empty(); }))
+        << read("stderr");
+    for (const auto& p : std::filesystem::directory_iterator("/proc")) {
+      std::error_code gone;
+      if (std::filesystem::read_symlink(p.path() / "cwd", gone) == dir_.path() &&
+          slurp(p.path() / "comm") == "mpirun\n")
+        kill(std::atoi(p.path().filename().c_str()), signal);
+    }
+    const Ran r = wait(pid);
+    EXPECT_EQ(r.code, 5) << signal << r.err;
+    EXPECT_EQ(lines_with(r.err, "redco: mpirun "), 1) << signal << r.err;
+    EXPECT_EQ(lines_with(r.err, "error:"), 0) << signal << r.err;
+    expect_nobody_left("mpirun was killed");
+  }
+}
+
+// A rank that is stopped: the launcher names it.
 TEST_F(Failures, AStoppedRankIsNamed) {
   const pid_t pid = start({"train", "job.yaml", "parallel.n_ranks=2", "train.max_steps=1000000",
                            "train.logging_steps=1", "fault.timeout=2"});
@@ -124,7 +163,8 @@ TEST_F(Failures, AStoppedRankIsNamed) {
   EXPECT_EQ(stopped, 1);
   const Ran r = wait(pid);
   EXPECT_EQ(r.code, 5) << r.err;
-  EXPECT_EQ(lines_with(r.err, "no sign of rank 1 ("), 1) << r.err;
+  EXPECT_EQ(lines_with(r.err, "nothing was heard for 2 s from rank 1 on "), 1) << r.err;
+  EXPECT_EQ(lines_with(r.err, "(phase: train, step "), 1) << r.err;
   EXPECT_EQ(lines_with(r.err, "error:"), 1) << r.err;
   expect_nobody_left("rank 1 was stopped");
 }

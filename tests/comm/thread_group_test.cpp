@@ -114,20 +114,6 @@ TEST(ThreadGroup, DifferentSizesAreABug) {
   EXPECT_NE(error_of(2, body).find("sends"), std::string::npos) << error_of(2, body);
 }
 
-TEST(ThreadGroup, MissingRanksAreNamedAfterTheTimeout) {
-  const auto body = [](Group& g) {
-    g.set_timeout(0.15);
-    auto sub = g.split(0);
-    EXPECT_EQ(sub->timeout(), 0.15);
-    // The first rank may take its time in on_first...
-    sub->on_first([] { std::this_thread::sleep_for(std::chrono::milliseconds(200)); });
-    // ... but not in a collective.
-    if (g.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(700));
-    sub->barrier();
-  };
-  EXPECT_EQ(error_of(3, body), "barrier: no sign of rank 1 for 0.15 s");
-}
-
 TEST(ThreadGroup, BadArguments) {
   const std::vector<i64> one{1}, negative{1, -1};
   float x[2] = {1, 2}, y[2];

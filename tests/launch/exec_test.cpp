@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <thread>
@@ -30,13 +31,24 @@ class Exec : public testing::Test {
     close(fd_);
     std::filesystem::remove_all(path_);
   }
-  int run(const std::vector<std::string>& argv, bool save = false) {
+  int run(const std::vector<std::string>& argv, bool save = false, double fault_timeout = 0) {
     LaunchPlan plan;
     plan.way = LaunchPlan::Way::mpirun;
     plan.argv = argv;
     plan.environment = {
         {"REDCO_EXEC_TEST", "42"}, {"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
-    return exec_under_mpirun(plan, {}, {.save_on_signal = save, .stderr_fd = fd_});
+    return exec_under_mpirun(plan, {},
+                             {.fault_timeout = fault_timeout, .save_on_signal = save, .stderr_fd = fd_});
+  }
+  // A script in mpirun's place that reports as rank 0.
+  int reporting(const std::string& script, double fault_timeout = 0) {
+    return run({"bash", "-c",
+                "IFS=, read key server timeout in_rank end <<<\"$REDCO_WATCH\"\n"
+                "exec 9<>/dev/tcp/${end%:*}/${end##*:}\n"
+                "say() { printf '%s\\n' \"$*\" >&9; }\n"
+                "say redco-watch $key 0 $$ node7; read -u 9 welcome\n" +
+                    script},
+               false, fault_timeout);
   }
   int bash(const std::string& script, bool save = false) { return run({"bash", "-c", script}, save); }
   // Sends signals to this process as soon as the script has made the file `ready`, 100 ms apart.
@@ -54,6 +66,7 @@ class Exec : public testing::Test {
     std::ifstream in(path_ / "stderr");
     return {std::istreambuf_iterator<char>(in), {}};
   }
+  static i64 lines(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
   std::string ready() { return "touch " + (path_ / "ready").string() + "\n"; }
   std::filesystem::path path_;
   int fd_ = -1;
@@ -81,6 +94,59 @@ TEST_F(Exec, KilledRanksAreRankFailed) {
   EXPECT_EQ(bash("exit 137"), 5);
   EXPECT_THAT(errors(), HasSubstr("redco: a rank was killed by signal 9 (Killed); all ranks have ended\n"));
   EXPECT_EQ(bash("kill -9 $$"), 5);
+  EXPECT_THAT(errors(),
+              testing::EndsWith("redco: mpirun was killed by signal 9 (Killed); all ranks have ended\n"));
+}
+
+// Status 1 is what mpirun ends with after a SIGTERM, and what a rank ends with when a check fails.
+TEST_F(Exec, StatusOneIsACheckOnlyIfARankSaysSo) {
+  EXPECT_EQ(bash("exit 1"), 5);
+  EXPECT_THAT(errors(), HasSubstr("redco: mpirun ended before its ranks"));
+  EXPECT_EQ(reporting("say bye 1; exit 1"), 1);
+  EXPECT_EQ(lines(errors()), 1);
+}
+
+// mpirun may be stopped, or wait for a host that is cut off.
+TEST_F(Exec, ARankThatHoldsUpTheOthersEndsTheJob) {
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_EQ(reporting("trap '' TERM\nwhile :; do say beat working 5000 7 0 - load; sleep 0.05; done", 1), 5);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(6));
+  EXPECT_THAT(errors(),
+              HasSubstr("error: [fault] no progress for 1 s on rank 0 on node7 (phase: load, step 7)"));
+  EXPECT_EQ(lines(errors()), 1);
+}
+
+TEST_F(Exec, AStoppedRankEndsTheJob) {
+  EXPECT_EQ(reporting("kill -STOP $$", 1), 5);
+  EXPECT_THAT(errors(),
+              HasSubstr("error: [fault] nothing was heard for 1 s from rank 0 on node7 (phase: start)"));
+  EXPECT_EQ(lines(errors()), 1);
+}
+
+// Of mpirun's children those in process groups of their own, and ranks, get no signal of mpirun's.
+TEST_F(Exec, NoProcessSurvivesMpirun) {
+  const std::string file = path_ / "pid";
+  for (const std::string end : {"kill -9 $$", "trap '' TERM; while :; do sleep 0.02; done"}) {
+    std::filesystem::remove(path_ / "ready");
+    std::thread t;
+    if (end[0] == 't') t = later({SIGTERM});
+    EXPECT_NE(bash("setsid bash -c \"trap '' TERM; echo \\$\\$ >" + file +
+                   "; while :; do sleep 0.05; done\" &\nwhile [ ! -s " + file + " ]; do sleep 0.01; done\n" +
+                   ready() + end),
+              0);
+    if (t.joinable()) t.join();
+    std::ifstream in(file);
+    pid_t pid = 0;
+    in >> pid;
+    ASSERT_GT(pid, 1);
+    for (int i = 0; i < 200 && kill(pid, 0) == 0; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::ifstream state(fmt::format("/proc/{}/stat", pid));
+    std::string stat;
+    std::getline(state, stat);
+    EXPECT_TRUE(stat.empty() || stat.find(") Z ") != std::string::npos) << stat;
+    std::filesystem::remove(file);
+  }
 }
 
 TEST_F(Exec, TheFirstSignalAsksForASave) {
@@ -107,9 +173,11 @@ TEST_F(Exec, TheSecondSignalEnds) {
   t.join();
 }
 
-TEST_F(Exec, TheThirdSignalKills) {
-  auto t = later({SIGINT, SIGINT, SIGINT});
+TEST_F(Exec, TheSecondSignalEndsWhatIgnoresIt) {
+  const auto began = std::chrono::steady_clock::now();
+  auto t = later({SIGINT, SIGINT});
   EXPECT_EQ(bash("trap '' USR1 TERM\n" + ready() + "while :; do sleep 0.02; done", true), 8);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(5));
   t.join();
 }
 

@@ -1,0 +1,79 @@
+// The server of the watchdog: hears each rank's heartbeats, finds the rank that holds up the job, and can end
+// all ranks. A thread of its own; it uses neither MPI nor tensors. It trusts nothing that arrives: who does
+// not know the key is closed, and lines have a bounded length.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "launch/watch_judge.h"
+#include "launch/watch_wire.h"
+
+namespace redco {
+
+class WatchServer;
+
+struct WatchOptions {
+  int n_ranks = 1;
+  double timeout = 0;              // fault.timeout, s; 0: no deadlines
+  bool loopback = true;            // all ranks run on this host
+  bool in_rank = false;            // the server is in the first rank, not in a launcher
+  std::vector<std::string> hosts;  // of each rank, as far as it is known before it reports; may be shorter
+  std::function<void(WatchServer&, const std::string& verdict)> act;  // called once, by the server's thread
+};
+
+class WatchServer {
+ public:
+  // Listens. IoError when that fails.
+  explicit WatchServer(const WatchOptions& options);
+  // Closes all connections: ranks that have not said `bye` end.
+  ~WatchServer();
+  WatchServer(const WatchServer&) = delete;
+  WatchServer& operator=(const WatchServer&) = delete;
+
+  const WatchAddress& address() const { return address_; }
+  // The error that must end the job, once there is one. (See judge().)
+  std::optional<std::string> verdict() const;
+  // Orders all ranks, also those that connect later, to end now.
+  void end_all();
+  // Nobody watches any more: ranks go on without a server.
+  void free_all();
+  // How many ranks are connected.
+  int connected() const;
+  // A rank has said that it ends with this code.
+  bool ended_with(int code) const;
+
+ private:
+  struct Connection;
+  void serve();
+  void greet(Connection& c, const std::string& line);
+  void hear(Connection& c, const std::string& line);
+  void order(const char* what);
+  void wake() const;
+
+  WatchOptions options_;
+  WatchAddress address_;
+  std::vector<Listener> listeners_;
+  int wake_[2] = {-1, -1};
+  std::atomic<bool> stopping_{false};
+
+  mutable std::mutex mutex_;  // guards the rest
+  AwakeClock clock_;
+  double now_ = 0;
+  std::vector<std::unique_ptr<Connection>> connections_;
+  std::vector<RankReport> ranks_;
+  std::vector<double> heard_at_;
+  std::vector<int> codes_;
+  std::optional<std::string> verdict_;
+  bool ending_ = false;
+
+  std::thread thread_;
+};
+
+}  // namespace redco

@@ -1,0 +1,376 @@
+// The watchdog: what is decided from reports, the server against good and hostile clients, and the client in
+// processes of its own.
+#include "launch/watchdog.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "base/activity.h"
+#include "base/timing.h"
+#include "launch/watch_server.h"
+
+namespace redco {
+namespace {
+
+using State = RankReport::State;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+RankReport report(State state, double still, double heard = 0) {
+  RankReport r;
+  r.state = state;
+  r.host = "a";
+  r.heard = heard;
+  r.still = still;
+  r.phase = "train";
+  r.step = 7;
+  r.waits_for = "barrier";
+  r.waits = 12;
+  return r;
+}
+std::string judged(const std::vector<RankReport>& ranks, double timeout = 10, double started = 100) {
+  return judge(ranks, timeout, started).value_or("");
+}
+
+TEST(WatchJudge, NamesTheRankThatHoldsUpTheOthers) {
+  const RankReport waits = report(State::waiting, 30), works = report(State::working, 3);
+  EXPECT_EQ(judged({waits, works}), "");
+  EXPECT_EQ(judged({waits, report(State::working, 9.9)}), "");
+  EXPECT_THAT(judged({waits, report(State::working, 10.1)}),
+              AllOf(HasSubstr("no progress for 10 s on rank 1 on a (phase: train, step 7)"),
+                    Not(HasSubstr("rank 0"))));
+  // One that is lost comes before one that seems stuck.
+  EXPECT_THAT(judged({waits, report(State::working, 20), report(State::waiting, 0, 10.1)}),
+              AllOf(HasSubstr("nothing was heard for 10 s from rank 2 on a"), Not(HasSubstr("rank 1"))));
+  // A rank that waits for a person takes its time, but must be there.
+  EXPECT_EQ(judged({waits, report(State::idle, 1000)}), "");
+  EXPECT_THAT(judged({waits, report(State::idle, 1000, 11)}), HasSubstr("from rank 1"));
+}
+
+TEST(WatchJudge, RanksThatDoNotStart) {
+  RankReport absent;
+  absent.host = "b";
+  EXPECT_EQ(judged({report(State::waiting, 90), absent}, 10, 14.9), "");
+  EXPECT_THAT(judged({report(State::waiting, 90), absent}, 10, 15.1),
+              HasSubstr("no report within 15 s of the start from rank 1 on b"));
+  EXPECT_EQ(judged({absent}, 60, 59), "");
+  EXPECT_THAT(judged({absent, absent}, 60, 61), HasSubstr("rank 0 on b, rank 1 on b"));
+}
+
+TEST(WatchJudge, RanksThatWaitForEachOther) {
+  const RankReport waits = report(State::waiting, 11), ended = report(State::ended, 50, 50);
+  EXPECT_THAT(judged({waits, waits}),
+              AllOf(HasSubstr("all ranks have waited for each other for 10 s"),
+                    HasSubstr("rank 1 on a (in barrier, its wait number 12, phase: train")));
+  EXPECT_THAT(judged({waits, ended}), HasSubstr("all ranks have waited"));
+  EXPECT_EQ(judged({waits, report(State::waiting, 9)}), "");
+  EXPECT_EQ(judged({ended, ended}), "");
+}
+
+TEST(WatchJudge, WithoutADeadlineOnlyTheDeadCount) {
+  EXPECT_EQ(judged({report(State::working, 1e6), report(State::waiting, 1e6, 1e6), RankReport{}}, 0, 1e6),
+            "");
+  EXPECT_EQ(judged({report(State::closed, 0, 9)}, 0), "");
+  EXPECT_THAT(judged({report(State::closed, 0, 11)}, 0), HasSubstr("the process of rank 0 on a"));
+}
+
+TEST(WatchAddress, TextAndBack) {
+  const WatchAddress a{random_key(), random_key(), 2.5, true, {"10.0.0.1:4000", "[fd00::1]:4001"}};
+  const auto b = parse_watch_address(text_of(a));
+  ASSERT_TRUE(b);
+  EXPECT_EQ(b->client_key, a.client_key);
+  EXPECT_EQ(b->server_key, a.server_key);
+  EXPECT_EQ(b->timeout, 2.5);
+  EXPECT_TRUE(b->in_rank);
+  EXPECT_EQ(b->endpoints, a.endpoints);
+  EXPECT_NE(a.client_key, a.server_key);
+  for (const std::string& bad :
+       {std::string(), std::string("x"), std::string("k,k,1,0,e"), text_of(a).substr(1)})
+    EXPECT_FALSE(parse_watch_address(bad)) << bad;
+}
+
+// A client that says what the test wants.
+class Peer {
+ public:
+  explicit Peer(const WatchServer& s) : fd_(connect_to(s.address().endpoints.at(0))) {
+    pollfd p{fd_, POLLOUT, 0};
+    poll(&p, 1, 2000);
+  }
+  ~Peer() { close(fd_); }
+  Peer(const Peer&) = delete;
+  void say(const std::string& text) { EXPECT_GE(send(fd_, text.data(), text.size(), MSG_NOSIGNAL), 0); }
+  // The next line; "" when the connection has ended.
+  std::string line() {
+    while (true) {
+      if (const auto end = held_.find('\n'); end != std::string::npos) {
+        const std::string first = held_.substr(0, end);
+        held_.erase(0, end + 1);
+        return first;
+      }
+      pollfd p{fd_, POLLIN, 0};
+      char buffer[256];
+      const ssize_t n = poll(&p, 1, 5000) > 0 ? recv(fd_, buffer, sizeof buffer, 0) : 0;
+      if (n <= 0) return "";
+      held_.append(buffer, static_cast<std::size_t>(n));
+    }
+  }
+  void greet(const WatchServer& s, int rank) {
+    say(fmt::format("redco-watch {} {} 4711 node{}\n", s.address().client_key, rank, rank));
+    EXPECT_EQ(line(), "welcome " + s.address().server_key);
+  }
+
+ private:
+  int fd_;
+  std::string held_;
+};
+
+std::string verdict_of(
+    WatchServer& s, const std::function<void()>& meanwhile = [] {}) {
+  for (const double began = seconds(); seconds() - began < 10;) {
+    if (const auto v = s.verdict()) return *v;
+    meanwhile();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return "no verdict";
+}
+
+TEST(WatchServer, StrangersAreClosed) {
+  WatchServer s({.n_ranks = 2});
+  const std::string key = s.address().client_key;
+  for (const std::string& first :
+       {"redco-watch " + random_key() + " 0 1 h\n", "redco-watch " + key + " 2 1 h\n",
+        "redco-watch " + key + " -1 1 h\n", "redco-watch " + key + "\n",
+        std::string("GET / HTTP/1.0\r\n\r\n"), std::string(100000, 'x'), std::string(64, '\0') + "\n",
+        std::string("beat working 0 0 0 - train\n")}) {
+    Peer p(s);
+    p.say(first);
+    EXPECT_EQ(p.line(), "") << first.substr(0, 60);
+  }
+  Peer good(s);
+  good.greet(s, 1);
+  Peer twin(s);
+  twin.say("redco-watch " + key + " 1 1 h\n");
+  EXPECT_EQ(twin.line(), "");  // a rank connects once
+  good.say("beat working 0 -1 0 - start\n");
+  EXPECT_EQ(good.line(), "alive");
+  EXPECT_EQ(s.connected(), 1);
+  good.say("beat what\n");
+  EXPECT_EQ(good.line(), "");
+}
+
+TEST(WatchServer, AStuckRankIsNamedAndAllAreOrderedToEnd) {
+  WatchServer s({.n_ranks = 2, .timeout = 0.5});
+  Peer a(s), b(s);
+  a.greet(s, 0);
+  b.greet(s, 1);
+  const std::string v = verdict_of(s, [&] {
+    a.say("beat waiting 400 -1 3 all_reduce load\n");
+    b.say("beat working 600 -1 3 - load\n");
+  });
+  EXPECT_THAT(v, HasSubstr("no progress for 0.5 s on rank 1 on node1 (phase: load)"));
+  s.end_all();
+  const auto last = [](Peer& p) {
+    std::string line;
+    while ((line = p.line()) == "alive") {
+    }
+    return line;
+  };
+  EXPECT_EQ(last(a), "end");
+  EXPECT_EQ(last(b), "end");
+}
+
+TEST(WatchServer, ASilentRankIsLost) {
+  WatchServer s({.n_ranks = 2, .timeout = 0.5});
+  Peer a(s), b(s);
+  a.greet(s, 0);
+  b.greet(s, 1);
+  b.say("beat working 0 7 0 - train\n");
+  const double began = seconds();
+  EXPECT_THAT(verdict_of(s, [&] { a.say("beat waiting 0 7 3 all_reduce train\n"); }),
+              HasSubstr("nothing was heard for 0.5 s from rank 1 on node1 (phase: train, step 7)"));
+  EXPECT_LT(seconds() - began, 3);
+}
+
+TEST(WatchServer, CodesOfRanksThatEnd) {
+  WatchServer s({.n_ranks = 1});
+  {
+    Peer p(s);
+    p.greet(s, 0);
+    p.say("bye 1\n");
+    for (int i = 0; i < 200 && !s.ended_with(1); ++i) usleep(10000);
+  }
+  EXPECT_TRUE(s.ended_with(1));
+  EXPECT_FALSE(s.ended_with(0));
+}
+
+// The client, in a process of its own.
+class WatchClient : public testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = std::filesystem::temp_directory_path() / fmt::format("redco-watchdog-{}", getpid());
+    std::filesystem::create_directories(path_);
+  }
+  void TearDown() override { std::filesystem::remove_all(path_); }
+  // Runs f as rank `rank`; the process ends with f's value, or with 99 after 20 s.
+  pid_t rank(int rank, const std::string& address, const std::function<int()>& f) {
+    const pid_t pid = fork();
+    if (pid != 0) return pid;
+    alarm(20);
+    if (!freopen((path_ / fmt::format("stderr-{}", rank)).c_str(), "w", stderr)) _exit(98);
+    setenv(kWatchVariable, address.c_str(), 1);
+    setenv("OMPI_COMM_WORLD_RANK", std::to_string(rank).c_str(), 1);
+    watchdog::start();
+    if (std::getenv(kWatchVariable)) _exit(97);
+    _exit(f());
+  }
+  static int code(pid_t pid) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  std::string errors(int rank) {
+    std::ifstream in(path_ / fmt::format("stderr-{}", rank));
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  static int hang() {
+    while (true) pause();
+  }
+  static int work() {
+    while (true) {
+      activity::tick();
+      usleep(1000);
+    }
+  }
+  std::filesystem::path path_;
+};
+
+TEST_F(WatchClient, ReportsAndSaysGoodbye) {
+  WatchServer s({.n_ranks = 1, .timeout = 1});
+  const pid_t pid = rank(0, text_of(s.address()), [] {
+    for (int i = 0; i < 150; ++i) {
+      activity::tick();
+      usleep(10000);
+    }
+    watchdog::finish(3);
+    return 3;
+  });
+  EXPECT_EQ(code(pid), 3);
+  EXPECT_EQ(s.verdict(), std::nullopt);
+  EXPECT_TRUE(s.ended_with(3));
+  EXPECT_EQ(errors(0), "");
+}
+
+TEST_F(WatchClient, AMainThreadThatHangsIsFound) {
+  WatchServer s({.n_ranks = 2, .timeout = 1});
+  const pid_t a = rank(0, text_of(s.address()), [] {
+    const activity::Wait wait("barrier");
+    return hang();
+  });
+  const pid_t b = rank(1, text_of(s.address()), [] {
+    activity::set_step(4);
+    const activity::Phase save("save");
+    return hang();
+  });
+  EXPECT_THAT(verdict_of(s), AllOf(HasSubstr("no progress for 1 s on rank 1 on "),
+                                   HasSubstr("(phase: save, step 4)"), Not(HasSubstr("rank 0"))));
+  s.end_all();
+  EXPECT_EQ(code(a), 5);
+  EXPECT_EQ(code(b), 5);
+  EXPECT_EQ(errors(0) + errors(1), "");  // the server's owner tells it
+}
+
+TEST_F(WatchClient, AStoppedProcessIsLost) {
+  WatchServer s({.n_ranks = 1, .timeout = 1});
+  const pid_t pid = rank(0, text_of(s.address()), work);
+  while (s.connected() == 0) usleep(1000);
+  kill(pid, SIGSTOP);
+  EXPECT_THAT(verdict_of(s), HasSubstr("nothing was heard for 1 s from rank 0"));
+  kill(pid, SIGKILL);
+  EXPECT_EQ(code(pid), 128 + SIGKILL);
+}
+
+TEST_F(WatchClient, EndsWithItsServer) {
+  auto s = std::make_unique<WatchServer>(WatchOptions{.n_ranks = 1});  // also without a deadline
+  const pid_t pid = rank(0, text_of(s->address()), work);
+  while (s->connected() == 0) usleep(1000);
+  const double began = seconds();
+  s.reset();
+  EXPECT_EQ(code(pid), 5);
+  EXPECT_LT(seconds() - began, 2);
+  EXPECT_THAT(errors(0), HasSubstr("the launcher is gone"));
+}
+
+TEST_F(WatchClient, WithoutAServerAProcessWatchesItself) {
+  const auto alone = [&](const std::function<int()>& f) {
+    const pid_t pid = fork();
+    if (pid != 0) return pid;
+    alarm(20);
+    if (!freopen((path_ / "stderr-0").c_str(), "w", stderr)) _exit(98);
+    watchdog::watch_alone(0.5);
+    _exit(f());
+  };
+  EXPECT_EQ(code(alone([] {
+              const activity::Wait wait("MPI_Init");
+              return hang();
+            })),
+            5);
+  EXPECT_THAT(errors(0),
+              AllOf(HasSubstr("error: [fault] rank 0 on "), HasSubstr("no progress for 0.5 s (phase: start"),
+                    HasSubstr("waits in MPI_Init)")));
+  EXPECT_EQ(code(alone([] {
+              {
+                const activity::Idle idle;
+                usleep(1000000);
+              }
+              watchdog::finish(0);
+              return 7;
+            })),
+            7);
+}
+
+TEST_F(WatchClient, TheFirstRankServesRanksStartedByHand) {
+  int address[2];
+  ASSERT_EQ(pipe(address), 0);
+  const auto by_hand = [&](int rank, const std::function<void()>& f) {
+    const pid_t pid = fork();
+    if (pid != 0) return pid;
+    alarm(20);
+    if (!freopen((path_ / fmt::format("stderr-{}", rank)).c_str(), "w", stderr)) _exit(98);
+    f();
+    _exit(hang());
+  };
+  const pid_t first = by_hand(0, [&] {
+    const std::string text = watchdog::serve(2, 1);
+    if (write(address[1], text.data(), text.size()) < 0) _exit(96);
+    watchdog::join(text, 0);
+    const activity::Wait wait("barrier");
+    hang();
+  });
+  const pid_t second = by_hand(1, [&] {
+    char text[2048];
+    const ssize_t n = read(address[0], text, sizeof text);
+    watchdog::join(std::string(text, static_cast<std::size_t>(std::max<ssize_t>(0, n))), 1);
+    if (!watchdog::is_watched()) _exit(95);
+  });
+  EXPECT_EQ(code(first), 5);
+  EXPECT_EQ(code(second), 5);
+  EXPECT_THAT(errors(0), HasSubstr("error: [fault] no progress for 1 s on rank 1 on "));
+  EXPECT_EQ(errors(1), "");
+  close(address[0]);
+  close(address[1]);
+}
+
+}  // namespace
+}  // namespace redco
