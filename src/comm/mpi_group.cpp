@@ -2,6 +2,7 @@
 // that a wait offers its core to others, and a long one sleeps.
 #include <mpi.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -25,28 +26,37 @@ constexpr i64 kShortBytes = 4096;
 
 using Clock = std::chrono::steady_clock;
 
-// Between two polls of a wait. The first 50 us spin. Then the core is offered to others between polls,
-// whoever they are. A wait for short messages sleeps between polls after 20 ms: 100 us more are not felt
-// then. Large messages advance with each poll.
+// Between two polls of a wait. The first 50 us spin. Then the core is offered to others by sched_yield, and
+// as soon as others take it, the wait sleeps between polls instead, and so do all waits of the next second. A
+// sleeper keeps its claim to the core: Linux gives it the core soon after the message has come. Who yields
+// again and again loses its turn each time (Linux 6.18 and later), and who spins uses up its time. A wait
+// for short messages sleeps after 20 ms in any case: 100 us more are not felt then.
 class Waiter {
  public:
   explicit Waiter(bool short_messages) : short_(short_messages) {}
   // True about ten times a second in a long wait.
   bool pause() {
-    const auto waited = Clock::now() - began_;
+    const auto now = Clock::now();
+    const auto waited = now - began_;
     if (waited < kSpin) return false;
-    if (short_ && waited > kAwake)
+    if (now < shared_until) {
+      std::this_thread::sleep_for(kShortPause);
+    } else if (short_ && waited > kAwake) {
       std::this_thread::sleep_for(kPause);
-    else
+    } else {
       sched_yield();
+      if (const auto after = Clock::now(); after - now > kTaken)
+        shared_until = after + std::chrono::seconds(1);
+    }
     if (waited < looked_ + kLook) return false;
     looked_ = waited;
     return true;
   }
 
  private:
-  static constexpr std::chrono::microseconds kSpin{50}, kPause{100};
+  static constexpr std::chrono::microseconds kSpin{50}, kShortPause{20}, kPause{100}, kTaken{100};
   static constexpr std::chrono::milliseconds kAwake{20}, kLook{100};
+  static inline Clock::time_point shared_until;
   bool short_;
   Clock::time_point began_ = Clock::now();
   Clock::duration looked_{};
@@ -243,8 +253,7 @@ std::unique_ptr<Group> make_mpi_world() {
   const activity::Wait waiting("MPI_Init");
   if (!initialized()) {
     int level = 0;
-    // MPI's own blocking calls offer their core too.
-    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+    prctl(PR_SET_TIMERSLACK, 1000);  // ns: short sleeps of waits are short
     check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level), "MPI_Init_thread");
     REDCO_CHECK(level >= MPI_THREAD_FUNNELED, "this MPI has thread level {}; MPI_THREAD_FUNNELED is needed",
                 level);

@@ -96,7 +96,7 @@ class Client {
   }
 
  private:
-  double interval() const { return timeout_ > 0 ? std::clamp(timeout_ / 10, 0.1, 5.0) : 5; }
+  double interval() const { return timeout_ > 0 ? std::clamp(timeout_ / 10, 0.1, 1.0) : 1; }
   bool stopping() {
     const std::lock_guard lock(mutex_);
     return stopping_;

@@ -151,6 +151,7 @@ TEST_F(Failures, AStoppedRankIsNamed) {
                            "train.logging_steps=1", "fault.timeout=2"});
   ASSERT_TRUE(until([&] { return has("run/metrics.jsonl") && !read("run/metrics.jsonl").empty(); }))
       << read("stderr");
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // a report with phase and step
   int stopped = 0;
   for (const auto& p : std::filesystem::directory_iterator("/proc")) {
     std::error_code gone;
