@@ -40,12 +40,18 @@ State& state() {
   return *s;
 }
 
-extern "C" void redco_catch_signal(int number) {
-  const int before = errno;
-  const char byte = static_cast<char>(number);
+// In the pipe a signal's number is one byte; this bit says that it only asks.
+constexpr unsigned char kAsks = 0x80;
+
+void send(unsigned char byte) {
   const int fd = pipe_in.load();
   if (fd >= 0 && ::write(fd, &byte, 1) < 0) {  // a full pipe holds enough requests
   }
+}
+
+extern "C" void redco_catch_signal(int number) {
+  const int before = errno;
+  send(static_cast<unsigned char>(number) | (number == SIGUSR1 ? kAsks : 0));
   errno = before;
 }
 
@@ -69,7 +75,7 @@ void write_stderr(const std::string& text) {
               fmt::format("stopped by {}; {}", signal_text(signal), note));
 }
 
-void answer(int signal) {
+void answer(int signal, bool asks) {
   State& s = state();
   const auto now = std::chrono::steady_clock::now();
   {
@@ -79,7 +85,7 @@ void answer(int signal) {
       first_signal = signal;
       if (s.deferred > 0) return;
     } else {
-      if (now - s.first_at < kSameRequest) return;
+      if (asks || now - s.first_at < kSameRequest) return;
       if (s.deferred > 0) s.note = "this was the second request: the process ends without saving";
     }
   }
@@ -88,9 +94,9 @@ void answer(int signal) {
 
 [[noreturn]] void listen(int fd) {
   while (true) {
-    char number = 0;
-    const ssize_t n = ::read(fd, &number, 1);
-    if (n == 1) answer(number);
+    unsigned char byte = 0;
+    const ssize_t n = ::read(fd, &byte, 1);
+    if (n == 1) answer(byte & ~kAsks, (byte & kAsks) != 0);
     if (n < 0 && errno != EINTR) std::this_thread::sleep_for(std::chrono::seconds(1));
   }
 }
@@ -130,7 +136,10 @@ void catch_signals() {
 
 void hold_signals() { change_mask(SIG_BLOCK); }
 
-void request_end(int signal) { answer(signal); }
+void request_end(int signal) {
+  REDCO_CHECK(pipe_in >= 0, "catch_signals() was not called");
+  send(static_cast<unsigned char>(signal) | kAsks);
+}
 
 int end_requested() { return first_signal; }
 

@@ -3,7 +3,8 @@
 // A command that runs a job calls catch_signals() first thing in main(). From then on
 //   - the first request ends the process at once with code 8 and a message, or, while a DeferEnd lives, sets
 //     a flag that its holder polls where it can stop (training: between steps);
-//   - a second request, at least half a second after the first, ends the process at once in either case.
+//   - a second SIGINT, SIGTERM or SIGHUP, at least half a second after the first request, ends the process at
+//     once in either case. SIGUSR1 and request_end() only ask.
 // A thread of its own reacts, so a main thread that computes or waits delays nothing. Signals that were
 // ignored when the process started (nohup) stay ignored.
 #pragma once
@@ -18,7 +19,7 @@ void catch_signals();
 // Blocks the same signals, so that none is lost between exec() and the new program's catch_signals().
 void hold_signals();
 
-// As if `signal` had arrived. Any thread.
+// Asks as SIGUSR1 does; messages name `signal`. Any thread.
 void request_end(int signal);
 // The first request's signal number; 0: none has arrived.
 int end_requested();

@@ -18,6 +18,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/signals.h"
 #include "launch/mpirun_output.h"
 #include "launch/one_voice.h"
 #include "launch/watch_server.h"
@@ -27,9 +28,10 @@ namespace redco {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int kHoldMs = 200;    // a banner that isn't finished after this is printed as it is
-constexpr int kLookMs = 100;    // how often the watch server is asked
-constexpr int kDrainMs = 1000;  // after mpirun's end, for what is left in its pipe
+constexpr int kHoldMs = 200;         // a banner that isn't finished after this is printed as it is
+constexpr int kLookMs = 100;         // how often the watch server is asked
+constexpr double kAskedSeconds = 2;  // for ranks without anything to save
+constexpr int kDrainMs = 1000;       // after mpirun's end, for what is left in its pipe
 
 double since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
 
@@ -364,21 +366,24 @@ int exec_under_mpirun(const LaunchPlan& plan, const std::vector<std::string>& pr
     bool nothing = false;
     for (char number : fds[0].revents ? read_some(signals.fd(), nothing) : std::string()) {
       if (number == SIGCHLD || gone) continue;
-      if (number == SIGUSR1 || (number == SIGINT && options.passes_interrupts)) {
+      if (number == SIGINT && options.passes_interrupts) {
         kill(pid, SIGUSR1);
+        continue;
+      }
+      if (number == SIGUSR1) {
+        server->ask_to_end(number);
         continue;
       }
       // `timeout`, and some batch systems, signal the process and its group: that is one request.
       if (asked > 0 && since(last_asked) < 0.5) continue;
       last_asked = Clock::now();
       asked++;
-      if (options.save_on_signal && asked == 1) {
-        write_all(options.stderr_fd,
-                  fmt::format("redco: {}: saving and ending; once more: ending without saving\n",
-                              number == SIGINT   ? "SIGINT"
-                              : number == SIGHUP ? "SIGHUP"
-                                                 : "SIGTERM"));
-        kill(pid, SIGUSR1);
+      if (asked == 1) {
+        if (options.save_on_signal)
+          write_all(options.stderr_fd,
+                    fmt::format("redco: {}: saving and ending; once more: ending without saving\n",
+                                signal_text(number)));
+        server->ask_to_end(number);
         continue;
       }
       ended_by_us = ended_by_us || !ending.begun();
@@ -396,6 +401,12 @@ int exec_under_mpirun(const LaunchPlan& plan, const std::vector<std::string>& pr
       gone = true;
       end = Clock::now();
       if (status != 0) end_ranks(*server);
+    }
+    // Ranks that have nothing to save end at once.
+    if (!gone && asked > 0 && !options.save_on_signal && !ending.begun() &&
+        since(last_asked) > kAskedSeconds) {
+      ended_by_us = true;
+      ending.begin();
     }
     if (!gone) ending.go_on();
   }

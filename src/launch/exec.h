@@ -10,8 +10,9 @@ namespace redco {
 
 struct ExecOptions {
   double fault_timeout = 0;  // s: the watchdog's deadline (launch/watch_judge.h); 0: none
-  // The ranks save and end on SIGUSR1 (train): the first SIGINT, SIGTERM or SIGHUP here is passed on as
-  // SIGUSR1. Otherwise, and from the second signal on, all ends within 5 s.
+  // The ranks have something to save (train): the first SIGINT, SIGTERM or SIGHUP here asks them to, and they
+  // may take their time. Otherwise, and from the second signal on, all ends within 5 s. SIGUSR1 only asks.
+  // Requests reach the ranks through the WatchServer, also those that start later.
   bool save_on_signal = false;
   // Standard input goes to the first rank; otherwise nobody reads it. (mpirun itself reads no terminal: it is
   // in the background there.)

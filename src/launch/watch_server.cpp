@@ -106,6 +106,12 @@ void WatchServer::end_all() {
   ending_ = true;
 }
 
+void WatchServer::ask_to_end(int signal) {
+  const std::lock_guard lock(mutex_);
+  asked_ = signal;
+  order(fmt::format("stop {}", signal).c_str());
+}
+
 void WatchServer::free_all() {
   const std::lock_guard lock(mutex_);
   order("free");
@@ -130,6 +136,7 @@ void WatchServer::greet(Connection& c, const std::string& line) {
   heard_at_[rank] = now_;
   send_line(c.fd, "welcome " + address_.server_key);
   if (ending_) send_line(c.fd, "end");
+  if (asked_ != 0) send_line(c.fd, fmt::format("stop {}", asked_));
 }
 
 void WatchServer::hear(Connection& c, const std::string& line) {

@@ -42,6 +42,8 @@ class WatchServer {
   std::optional<std::string> verdict() const;
   // Orders all ranks, also those that connect later, to end now.
   void end_all();
+  // Asks all ranks, also those that connect later, to save and end, as a signal does (base/signals.h).
+  void ask_to_end(int signal);
   // Nobody watches any more: ranks go on without a server.
   void free_all();
   // How many ranks are connected.
@@ -72,6 +74,7 @@ class WatchServer {
   std::vector<int> codes_;
   std::optional<std::string> verdict_;
   bool ending_ = false;
+  int asked_ = 0;  // the signal that ranks are asked to end by; 0: none
 
   std::thread thread_;
 };

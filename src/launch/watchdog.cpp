@@ -18,6 +18,7 @@
 
 #include "base/activity.h"
 #include "base/error.h"
+#include "base/signals.h"
 #include "base/timing.h"
 #include "launch/one_voice.h"
 #include "launch/watch_judge.h"
@@ -217,6 +218,7 @@ class Client {
       for (const std::string& line : lines) {
         if (line == "end") _exit(static_cast<int>(ExitCode::rank_failed));
         if (line == "free") return;
+        if (line.starts_with("stop ")) request_end(std::atoi(line.c_str() + 5));
         answered = answered || line == "alive";
         answer = now;
       }
@@ -313,6 +315,8 @@ std::string serve(int n_ranks, double timeout) {
 void join(const std::string& address, int rank) { connect(address, rank); }
 
 void finish(int code) {
+  static std::mutex once;  // the main thread and the thread that answers signals may both end the process
+  const std::lock_guard lock(once);
   if (server()) server()->free_all();
   client().stop(code);
   server().reset();

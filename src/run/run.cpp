@@ -50,6 +50,7 @@ LaunchRequest launch_request(const JobConfig& job) {
   r.threads_per_rank = p.threads_per_rank;
   r.environment = current_environment();
   r.root = geteuid() == 0;
+  r.fault_timeout = job.fault.timeout;
   r.here = facts_of(this_machine());
   return r;
 }
@@ -178,8 +179,9 @@ int run_rank(std::unique_ptr<Group> world, const RunRequest& request, const Reso
     const ParallelSettings& p = job.job().parallel;
     kernels::set_threads(threads ? *threads : threads_of_ranks(*ranks, job.job()));
     kernels::check_blas();
+    const double timeout = job.job().fault.timeout;
+    if (n == 1 && !watchdog::is_watched()) watchdog::watch_alone(timeout);
     if (n > 1 && !watchdog::is_watched()) {  // started by hand
-      const double timeout = job.job().fault.timeout;
       const std::string server = rank == 0 ? watchdog::serve(n, timeout) : "";
       watchdog::join(ranks->agree(server), rank);
       ranks->reset_counts();
@@ -213,6 +215,7 @@ void print_end(const std::string& message) {
       std::getenv(kMarkErrors) ? marked(message, rank ? std::atoi(rank) : 0) : "redco: " + message + "\n";
   if (::write(2, text.data(), text.size()) < 0) {  // nobody reads messages any more
   }
+  watchdog::finish(static_cast<int>(ExitCode::interrupted));
 }
 
 }  // namespace
@@ -247,7 +250,8 @@ int run(const RunRequest& request, const std::function<int(Run&)>& body) {
   plan.argv.insert(plan.argv.end(), {"-x", std::string(kMarkErrors) + "=1", "-x",
                                      std::string(kJobVariable) + "=" + text_to_hand(resolved)});
   return exec_under_mpirun(plan, request.program,
-                           {.save_on_signal = request.save_on_signal,
+                           {.fault_timeout = resolved.job().fault.timeout,
+                            .save_on_signal = request.save_on_signal,
                             .passes_input = request.passes_input,
                             .passes_interrupts = request.passes_interrupts});
 }

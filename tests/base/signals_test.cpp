@@ -94,6 +94,20 @@ TEST(Signals, ARequestThatArrivesWhileSignalsAreHeldIsNotLost) {
   EXPECT_EQ(e.code, 8);
 }
 
+TEST(Signals, RepeatedRequestsThatOnlyAskDontEscalate) {
+  const Ended e = in_child([] {
+    catch_signals();
+    const DeferEnd deferred;
+    kill(getpid(), SIGUSR1);
+    sleep_ms(700);
+    kill(getpid(), SIGUSR1);
+    request_end(SIGTERM);
+    sleep_ms(200);
+    _exit(end_requested() == SIGUSR1 ? 0 : 1);
+  });
+  EXPECT_EQ(e.code, 0) << e.err;
+}
+
 TEST(Signals, IgnoredSignalsStayIgnored) {
   const Ended e = in_child([] {
     signal(SIGHUP, SIG_IGN);
@@ -113,6 +127,7 @@ TEST(Signals, AnEndAtOnceRemovesTemporaryFoldersAndSaysTheNote) {
     const TemporaryFolder folder;
     set_end_note("3 predictions are saved");
     request_end(SIGTERM);
+    sleep_ms(10000);
   });
   EXPECT_EQ(e.code, 8);
   EXPECT_EQ(e.err, "redco: stopped by SIGTERM; 3 predictions are saved\n");

@@ -40,15 +40,16 @@ class Exec : public testing::Test {
     return exec_under_mpirun(plan, {},
                              {.fault_timeout = fault_timeout, .save_on_signal = save, .stderr_fd = fd_});
   }
-  // A script in mpirun's place that reports as rank 0.
-  int reporting(const std::string& script, double fault_timeout = 0) {
+  // A script in mpirun's place that reports as rank 0; `asked` waits for the next request to save and end.
+  int reporting(const std::string& script, double fault_timeout = 0, bool save = false) {
     return run({"bash", "-c",
                 "IFS=, read key server timeout in_rank end <<<\"$REDCO_WATCH\"\n"
                 "exec 9<>/dev/tcp/${end%:*}/${end##*:}\n"
                 "say() { printf '%s\\n' \"$*\" >&9; }\n"
+                "asked() { while read -ru 9 line; do [[ $line == stop* ]] && break; done; }\n"
                 "say redco-watch $key 0 $$ node7; read -u 9 welcome\n" +
                     script},
-               false, fault_timeout);
+               save, fault_timeout);
   }
   int bash(const std::string& script, bool save = false) { return run({"bash", "-c", script}, save); }
   // Sends signals to this process as soon as the script has made the file `ready`, 100 ms apart.
@@ -151,46 +152,68 @@ TEST_F(Exec, NoProcessSurvivesMpirun) {
 
 TEST_F(Exec, TheFirstSignalAsksForASave) {
   auto t = later({SIGTERM});
-  EXPECT_EQ(bash("trap 'exit 8' USR1\n" + ready() + "while :; do sleep 0.02; done", true), 8);
+  EXPECT_EQ(reporting(ready() + "asked; [ \"$line\" = 'stop 15' ] && say bye 8 && exit 8; exit 1", 0, true),
+            8);
   t.join();
-  EXPECT_THAT(errors(), HasSubstr("redco: SIGTERM: saving and ending"));
+  EXPECT_EQ(errors(), "redco: SIGTERM: saving and ending; once more: ending without saving\n");
+}
+
+// A request that comes before a rank reports reaches it when it does.
+TEST_F(Exec, ARequestWaitsForRanksThatStart) {
+  auto t = later({SIGTERM});
+  EXPECT_EQ(run({"bash", "-c",
+                 ready() + "sleep 0.5; IFS=, read key server timeout in_rank end <<<\"$REDCO_WATCH\"\n"
+                           "exec 9<>/dev/tcp/${end%:*}/${end##*:}\n"
+                           "echo redco-watch $key 0 $$ node7 >&9; read -u 9 welcome; read -u 9 line\n"
+                           "[ \"$line\" = 'stop 15' ] && echo bye 8 >&9 && exit 8; exit 1"},
+                true),
+            8);
+  t.join();
 }
 
 // `timeout` signals the process and its group.
 TEST_F(Exec, TheSameRequestTwiceAtOnceIsOne) {
   auto t = later({SIGTERM, SIGTERM}, 50);
-  EXPECT_EQ(
-      bash("trap 'sleep 0.3; exit 8' USR1\ntrap 'exit 1' TERM\n" + ready() + "while :; do sleep 0.02; done",
-           true),
-      8);
+  EXPECT_EQ(reporting("trap 'exit 1' TERM\n" + ready() + "asked; sleep 0.3; say bye 8; exit 8", 0, true), 8);
   t.join();
-  EXPECT_THAT(errors(), HasSubstr("redco: SIGTERM: saving and ending"));
+  EXPECT_EQ(lines(errors()), 1);
 }
 
 TEST_F(Exec, TheSecondSignalEnds) {
   auto t = later({SIGINT, SIGINT});
-  EXPECT_EQ(bash("trap '' USR1\ntrap 'exit 1' TERM\n" + ready() + "while :; do sleep 0.02; done", true), 8);
+  EXPECT_EQ(bash("trap 'exit 1' TERM\n" + ready() + "while :; do sleep 0.02; done", true), 8);
   t.join();
 }
 
 TEST_F(Exec, TheSecondSignalEndsWhatIgnoresIt) {
   const auto began = std::chrono::steady_clock::now();
   auto t = later({SIGINT, SIGINT});
-  EXPECT_EQ(bash("trap '' USR1 TERM\n" + ready() + "while :; do sleep 0.02; done", true), 8);
+  EXPECT_EQ(bash("trap '' TERM\n" + ready() + "while :; do sleep 0.02; done", true), 8);
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(5));
   t.join();
 }
 
 TEST_F(Exec, WithoutSavingSignalsEndAtOnce) {
   auto t = later({SIGINT});
-  EXPECT_EQ(bash("trap 'exit 99' USR1\ntrap 'exit 1' TERM\n" + ready() + "while :; do sleep 0.02; done"), 8);
+  EXPECT_EQ(
+      reporting(ready() + "asked; echo 'stopped by SIGINT; nothing had to be saved' >&2; say bye 8; exit 8"),
+      8);
   t.join();
-  EXPECT_EQ(errors(), "");
+  EXPECT_EQ(errors(), "stopped by SIGINT; nothing had to be saved\n");
 }
 
-TEST_F(Exec, Usr1PassesOn) {
-  auto t = later({SIGUSR1});
-  EXPECT_EQ(bash("trap 'exit 8' USR1\n" + ready() + "while :; do sleep 0.02; done"), 8);
+// Ranks that ignore the request are ended by force.
+TEST_F(Exec, WithoutSavingSignalsEndWhatIgnoresThem) {
+  const auto began = std::chrono::steady_clock::now();
+  auto t = later({SIGINT});
+  EXPECT_EQ(bash("trap '' TERM\n" + ready() + "while :; do sleep 0.02; done"), 8);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(6));
+  t.join();
+}
+
+TEST_F(Exec, Usr1AsksAndNothingMore) {
+  auto t = later({SIGUSR1, SIGUSR1}, 300);
+  EXPECT_EQ(reporting("trap 'exit 1' TERM\n" + ready() + "asked; asked; say bye 8; exit 8"), 8);
   t.join();
 }
 
