@@ -15,6 +15,7 @@
 #include "base/words.h"
 #include "ckpt/publish.h"
 #include "commands/plan_job.h"
+#include "job/resume_changes.h"
 #include "kernels/isa.h"
 #include "kernels/threads.h"
 #include "launch/env_report.h"
@@ -86,6 +87,16 @@ TextGeneration eval_generation(const JobConfig& job, const ModelSource& source, 
   return {job.eval.generation, answer_tokens(source, model, tokenizer, chat ? &*chat : nullptr), batch_size};
 }
 
+// What changed in the job since the checkpoint was saved: refused or told. First rank only. Checkpoints of
+// older versions have no job.
+void check_changes(const JobConfig& job, const std::string& checkpoint) {
+  const std::string path = join_path(checkpoint, "training/job.yaml");
+  if (!exists(path)) return;
+  const ResumeChanges changes = resume_changes({path, read_file(path, 16 << 20)}, job);
+  refuse_resume_changes(changes, checkpoint);
+  for (const std::string& note : resume_notes(changes)) info("[resume] {}", note);
+}
+
 int train_on_ranks(Run& run, const BuildInfo& build) {
   Context& c = run.context();
   Group& world = c.world();
@@ -98,6 +109,9 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
     run.decide_model_config(keys);
     world.together([&] { parts = assemble(run.job()); });
   }
+  BatchSizes sizes;
+  world.together([&] { sizes = batch_sizes(run.job(), c.mesh().dp); });
+  run.decide_global_batch_size(sizes.global);
   const JobConfig& job = run.job();
   const std::string workdir = *job.workdir;
   const JobConfig here = placed(job, c);
@@ -116,10 +130,8 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
   const Model* const model = parts.model.get();
   const ModelSource& source = parts.source;
   std::unique_ptr<Pipeline> pipeline;
-  BatchSizes sizes;
   auto leases = verify_source(job, "", "model.path", world);
   world.together([&] {
-    sizes = batch_sizes(job, c.mesh().dp);
     TextGeneration generation;
     if (tokenizer && model)
       generation = eval_generation(job, source, *model, *tokenizer,
@@ -160,6 +172,7 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
              .workdir = workdir,
              .adapter_config = model ? job_adapter_config(source, *model) : "",
              .job_yaml = run.resolved().yaml(),
+             .on_resume = [&](const std::string& checkpoint) { check_changes(job, checkpoint); },
              .on_begin =
                  [&] {
                    set_log_file(join_path(workdir, "log.txt"));  // the old run's may have been moved aside

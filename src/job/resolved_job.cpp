@@ -48,4 +48,10 @@ ResolvedJob ResolvedJob::with_model_config(const std::map<std::string, std::stri
   return ResolvedJob(std::move(job));
 }
 
+ResolvedJob ResolvedJob::with_global_batch_size(i64 rows) const {
+  JobConfig job = job_;
+  job.train.global_batch_size = rows;
+  return ResolvedJob(std::move(job));
+}
+
 }  // namespace redco

@@ -31,6 +31,9 @@ class ResolvedJob {
   // This job with keys that the training data decide of the model's config (name -> JSON text). Keys that the
   // job has stay as they are.
   ResolvedJob with_model_config(const std::map<std::string, std::string>& keys) const;
+  // This job with the rows of a step as they are on its ranks (batch_sizes()), where the job leaves them
+  // open.
+  ResolvedJob with_global_batch_size(i64 rows) const;
 
  private:
   JobConfig job_;

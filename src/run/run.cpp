@@ -28,6 +28,8 @@ void Run::decide_model_config(const std::map<std::string, std::string>& keys) {
   if (!keys.empty()) resolved_ = resolved_.with_model_config(keys);
 }
 
+void Run::decide_global_batch_size(i64 rows) { resolved_ = resolved_.with_global_batch_size(rows); }
+
 void Run::open_workdir() {
   Group& world = context_.world();
   const std::string& workdir = *job().workdir;

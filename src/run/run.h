@@ -38,6 +38,8 @@ class Run {
   // What the training data decide of the model's config, on all ranks alike; see
   // ResolvedJob::with_model_config.
   void decide_model_config(const std::map<std::string, std::string>& keys);
+  // The rows of a step on these ranks; see ResolvedJob::with_global_batch_size.
+  void decide_global_batch_size(i64 rows);
   // Makes the job's workdir, takes its lock, opens its log, and checks that all ranks see the same folder.
   // The lock is held until the run ends. Collective.
   void open_workdir();

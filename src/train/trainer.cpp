@@ -172,6 +172,9 @@ class Training {
     } else {
       const auto lease = first() && !start.inside ? ckpt::hold_checkpoint(checkpoint) : nullptr;
       ckpt::verify_checkpoint(checkpoint, ckpt::Part::training, "checkpoint.resume");
+      c_.world().on_first([&] {
+        if (job_.on_resume) job_.on_resume(checkpoint);
+      });
       saved = resume_state(checkpoint, state_);
       go_on(checkpoint, *saved);
       const StepPlan was(saved->n_examples, job_.global_batch_size);

@@ -23,11 +23,14 @@ struct TrainJob {
   i64 global_batch_size = 1, per_device_batch_size = 1;
   bool group_by_length = false;  // see StepOrder
   std::string pipeline_name, workdir;
-  std::string unit = "tokens";     // what the first term's weight counts
-  std::string generation_config;   // saved with each checkpoint
-  std::string chat_template;       // the same, where the data have another than the tokenizer
-  std::string adapter_config;      // adapters are trained: what CheckpointContents wants of it
-  std::string job_yaml;            // the resolved job, saved with each checkpoint; "": none
+  std::string unit = "tokens";    // what the first term's weight counts
+  std::string generation_config;  // saved with each checkpoint
+  std::string chat_template;      // the same, where the data have another than the tokenizer
+  std::string adapter_config;     // adapters are trained: what CheckpointContents wants of it
+  std::string job_yaml;           // the resolved job, saved with each checkpoint; "": none
+  // Called on the first rank with the checkpoint that the run resumes; throws where the job has changed too
+  // much.
+  std::function<void(const std::string& checkpoint)> on_resume;
   std::function<void()> on_begin;  // called on the first rank when the workdir is this run's, before step 1
   i64 check_replicas_every = 0;    // steps between two checks that replicas are equal; 0: none
   i64 threads_per_rank = 1;
