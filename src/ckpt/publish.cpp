@@ -216,8 +216,10 @@ void CheckpointFolder::remove_trash(const std::string& trash) {
 }
 
 void CheckpointFolder::clean_up() {
-  for (const std::string& name : list_dir(path_))
-    tolerate(fmt::format("[checkpoint] {}: leftovers are not removed", path_), [&] { clean_up(name); });
+  const std::string what = fmt::format("[checkpoint] {}: leftovers are not removed", path_);
+  std::vector<std::string> names;
+  tolerate(what, [&] { names = list_dir(path_); });
+  for (const std::string& name : names) tolerate(what, [&] { clean_up(name); });
 }
 
 void CheckpointFolder::clean_up(const std::string& name) {

@@ -77,6 +77,7 @@ std::optional<RunRecord> read_run_record(const std::string& workdir) {
 
 std::string begin_run(const std::string& workdir, const RunRecord& record, const std::string& old_id,
                       const std::vector<std::string>& old_names) {
+  make_dirs(workdir);
   std::string to;
   std::vector<std::string> names;
   for (const std::string& name : old_names)

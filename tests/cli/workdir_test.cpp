@@ -215,8 +215,8 @@ TEST_F(Workdir, AKillWhileTheOldRunIsMovedIsCompleted) {
 // call.
 TEST_F(Workdir, AFaultAfterThePublishEndsWithNoError) {
   int published = 0, warned = 0;
-  for (const std::string fault : {"symlink:1", "rename:6", "rename:10", "rename:11", "rename:12", "unlink:1",
-                                  "unlink:4", "list:8", "list:10"}) {
+  for (const std::string fault :
+       {"symlink:1", "rename:10", "rename:13", "rename:14", "unlink:2", "unlink:5", "list:9", "list:11"}) {
     fs::remove_all(path("run"));
     copy(*trained_ / "run", path("run"));
     const Ran r = run(train({"train.max_steps=25", "checkpoint.keep_last=1"}), {{"REDCO_FAULT_IO", fault}});
