@@ -2,11 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
+#include <filesystem>
 #include <mutex>
 #include <thread>
 
@@ -42,6 +44,27 @@ std::string message_of(F f) {
     return std::string("another exception: ") + e.what();
   }
   return "no exception";
+}
+
+// As on network file systems, where a listing may name what another host has removed.
+TEST(File, RemovingATreeThatVanishesIsFine) {
+  TempDir dir;
+  make_dirs(dir / "a/b/c");
+  spill(dir / "a/b/x", "1");
+  {
+    const HookGuard guard([&](const Call& c) {
+      if (c.op == Op::list && c.path == dir / "a/b") std::filesystem::remove_all(dir / "a/b");
+      return Verdict{};
+    });
+    EXPECT_EQ(message_of<Error>([&] { remove_tree(dir / "a"); }), "no exception");
+  }
+  EXPECT_FALSE(exists(dir / "a"));
+}
+
+TEST(File, APipeIsNotWaitedFor) {
+  TempDir dir;
+  ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);
+  EXPECT_THAT(message_of<UsageError>([&] { ReadFile::open(dir / "pipe"); }), HasSubstr("no plain file"));
 }
 
 TEST(File, PathsSplitAndJoin) {
