@@ -1,5 +1,6 @@
 // Ranks under MPI: the only file that knows <mpi.h>. Everything is nonblocking and waited for by polling, so
 // that a wait offers its core to others, and a long one sleeps.
+#include <dlfcn.h>
 #include <mpi.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -83,6 +84,24 @@ bool finalized() {
   return MPI_Finalized(&yes) == MPI_SUCCESS && yes;
 }
 
+// While it lives, MPI's own progress loop offers the core to others at each poll: for MPI's blocking calls.
+// In polls of ours it must not, because Waiter decides there. Open MPI has no public switch; where the
+// function is missing the setting of MPI_Init stays.
+class MpiYields {
+ public:
+  MpiYields() { set(true); }
+  ~MpiYields() { set(false); }
+  MpiYields(const MpiYields&) = delete;
+  MpiYields& operator=(const MpiYields&) = delete;
+
+ private:
+  static void set(bool on) {
+    using Switch = bool (*)(bool);
+    static const auto f = reinterpret_cast<Switch>(dlsym(RTLD_DEFAULT, "opal_progress_set_yield_when_idle"));
+    if (f) f(on);
+  }
+};
+
 // "rank 3 (node2)" of each member of a communicator, by its rank in MPI_COMM_WORLD.
 using Names = std::vector<std::string>;
 
@@ -101,6 +120,7 @@ class MpiGroup final : public Group {
   std::unique_ptr<Group> split(int color) override {
     REDCO_CHECK(color >= 0, "split with color {}", color);
     const activity::Wait waiting("split");
+    const MpiYields yields;
     std::vector<int> colors(static_cast<std::size_t>(size()), color);
     check(MPI_Allgather(&color, 1, MPI_INT, colors.data(), 1, MPI_INT, comm_), "MPI_Allgather");
     Names names;
@@ -251,6 +271,7 @@ int number(const char* name) {
 std::unique_ptr<Group> make_mpi_world() {
   REDCO_CHECK(!finalized(), "MPI was finalized already");
   const activity::Wait waiting("MPI_Init");
+  setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
   if (!initialized()) {
     int level = 0;
     prctl(PR_SET_TIMERSLACK, 1000);  // ns: short sleeps of waits are short
@@ -258,6 +279,7 @@ std::unique_ptr<Group> make_mpi_world() {
     REDCO_CHECK(level >= MPI_THREAD_FUNNELED, "this MPI has thread level {}; MPI_THREAD_FUNNELED is needed",
                 level);
   }
+  const MpiYields yields;
   check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   MPI_Comm comm = MPI_COMM_NULL;
   check(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "MPI_Comm_dup");
@@ -277,6 +299,7 @@ std::unique_ptr<Group> make_mpi_world() {
 void mpi_finalize() {
   if (!initialized() || finalized()) return;
   const activity::Wait waiting("MPI_Finalize");
+  const MpiYields yields;
   check(MPI_Finalize(), "MPI_Finalize");
 }
 

@@ -199,10 +199,7 @@ LaunchPlan plan_launch(const LaunchRequest& r) {
     argv.insert(argv.end(), {"--map-by", fmt::format("slot:PE={}", threads), "--bind-to", "core"});
   else
     argv.insert(argv.end(), {"--map-by", "slot", "--bind-to", "none"});
-  if (!fits) {
-    argv.push_back("--oversubscribe");
-    mca(argv, "mpi_yield_when_idle", "1");
-  }
+  if (!fits) argv.push_back("--oversubscribe");
   if (!cma) {
     mca(argv, "btl_vader_single_copy_mechanism", "none");
     plan.notes.push_back(

@@ -82,8 +82,8 @@ TEST(PlanLaunch, MoreThreadsThanCoresShareThem) {
   const auto p = plan_launch(r);
   EXPECT_EQ(p.threads_per_rank, 1);  // at least one
   EXPECT_EQ(line(p),
-            "mpirun -n 4 --host localhost:4 --stdin none --map-by slot --bind-to none --oversubscribe --mca "
-            "mpi_yield_when_idle 1 -x OMP_NUM_THREADS=1 -x OMP_WAIT_POLICY=passive -x GOMP_SPINCOUNT=0");
+            "mpirun -n 4 --host localhost:4 --stdin none --map-by slot --bind-to none --oversubscribe -x "
+            "OMP_NUM_THREADS=1 -x OMP_WAIT_POLICY=passive -x GOMP_SPINCOUNT=0");
   EXPECT_THAT(p.notes, ElementsAre(HasSubstr("4 ranks x 1 threads share the 2 usable cores of localhost")));
 }
 
