@@ -301,13 +301,16 @@ int job_code(int status, const std::optional<MpirunOutput::Failure>& failure) {
 }
 
 // What the user is told where no rank has said it. "" where there is nothing to say.
-std::string end_message(int status, const MpirunOutput& output, bool alone) {
+std::string end_message(int status, const MpirunOutput& output, bool alone, const WatchServer& server) {
   using Kind = MpirunOutput::Failure::Kind;
   if (WIFSIGNALED(status))
     return fmt::format("mpirun was killed by signal {} ({}); all ranks have ended", WTERMSIG(status),
                        strsignal(WTERMSIG(status)));
   if (alone)
     return "mpirun ended before its ranks, as it does after a signal sent to it; all ranks have ended";
+  // mpirun says the same of a host that it can't reach and of one that crashes.
+  if (const auto& f = output.failure(); f && f->kind == Kind::no_start && server.all_started())
+    return "the connection to a host was lost; all ranks have ended";
   if (std::string message = output.message(); !message.empty()) return message;
   // Now and then mpirun forgets to say which rank was killed; its status tells the signal all the same.
   if (const int n = WEXITSTATUS(status) - 128; n > 0 && n < 65)
@@ -415,7 +418,8 @@ int exec_under_mpirun(const LaunchPlan& plan, const std::vector<std::string>& pr
   if (verdict) return static_cast<int>(ExitCode::rank_failed);
   if (ended_by_us) return status == 0 ? 0 : static_cast<int>(ExitCode::interrupted);
   const bool alone = ended_alone(status, failure, *server);
-  if (const std::string message = end_message(status, output, alone); !voice.heard() && !message.empty())
+  if (const std::string message = end_message(status, output, alone, *server);
+      !voice.heard() && !message.empty())
     write_all(options.stderr_fd, "redco: " + message + "\n");
   return alone ? static_cast<int>(ExitCode::rank_failed) : job_code(status, failure);
 }

@@ -39,7 +39,8 @@ bool is_noise(std::string_view line) {
          contains(line, "more processes have sent help message") ||
          contains(line, "Set MCA parameter \"orte_base_help_aggregate\"") ||
          contains(line, "plm:rsh: Warning: setpgid(") || contains(line, "mpirun: Forwarding signal") ||
-         contains(line, "mpirun: killing job") || contains(line, "/orte/util/show_help.c at line") ||
+         contains(line, "mpirun: killing job") || contains(line, "mpirun: abort is already in progress") ||
+         contains(line, "/orte/util/show_help.c at line") ||
          contains(line, "Read -1, expected") ||  // a rank copies from the memory of one that is gone
          contains(line, "total processes failed to start") || contains(line, "total processes killed");
 }

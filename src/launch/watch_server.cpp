@@ -90,6 +90,12 @@ int WatchServer::connected() const {
                                         [](const auto& c) { return c->rank >= 0 && !c->dropped; }));
 }
 
+bool WatchServer::all_started() const {
+  const std::lock_guard lock(mutex_);
+  return std::none_of(ranks_.begin(), ranks_.end(),
+                      [](const RankReport& r) { return r.state == RankReport::State::absent; });
+}
+
 bool WatchServer::ended_with(int code) const {
   const std::lock_guard lock(mutex_);
   return std::find(codes_.begin(), codes_.end(), code) != codes_.end();

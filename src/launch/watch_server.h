@@ -48,6 +48,8 @@ class WatchServer {
   void free_all();
   // How many ranks are connected.
   int connected() const;
+  // All ranks have reported.
+  bool all_started() const;
   // A rank has said that it ends with this code.
   bool ended_with(int code) const;
 
