@@ -102,8 +102,10 @@ bool WatchServer::ended_with(int code) const {
 }
 
 void WatchServer::order(const char* what) {
-  for (const auto& c : connections_)
-    if (c->rank >= 0 && !c->dropped) send_line(c->fd, what);
+  // The first rank last: this process may be it, and it ends at once.
+  for (const bool first : {false, true})
+    for (const auto& c : connections_)
+      if (c->rank >= 0 && (c->rank == 0) == first && !c->dropped) send_line(c->fd, what);
 }
 
 void WatchServer::end_all() {

@@ -267,6 +267,7 @@ TEST_F(WatchClient, ReportsAndSaysGoodbye) {
     return 3;
   });
   EXPECT_EQ(code(pid), 3);
+  for (int i = 0; i < 200 && s.connected() > 0; ++i) usleep(10000);
   EXPECT_EQ(s.verdict(), std::nullopt);
   EXPECT_TRUE(s.ended_with(3));
   EXPECT_EQ(errors(0), "");
