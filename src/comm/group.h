@@ -166,7 +166,7 @@ void mpi_finalize();
 // Whether this thread's last error from agree, on_first or together had this message: then every rank has it,
 // and one of them should say so.
 bool was_agreed(const std::string& message);
-bool launched_under_mpi();  // environment of mpirun, or srun with PMIx, is present
+bool launched_under_mpi();  // mpirun, or srun with PMIx and more than one task, started this process
 // Under srun without PMIx (or another MPI's mpirun) every process would be 'rank 0 of 1' and do the whole
 // job. Returns what is wrong and what to do, or "" when all is well. Call it before make_mpi_world (whose
 // MPI_Init may end the process there) and, if you like, after.

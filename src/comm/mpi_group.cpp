@@ -14,6 +14,7 @@
 #include "base/activity.h"
 #include "base/error.h"
 #include "comm/group.h"
+#include "comm/mpi_library.h"
 
 namespace redco {
 
@@ -308,7 +309,11 @@ void mpi_abort(int code) {
   std::_Exit(code);
 }
 
-bool launched_under_mpi() { return set("OMPI_COMM_WORLD_SIZE") || set("PMIX_RANK"); }
+bool launched_under_mpi() {
+  if (set("OMPI_COMM_WORLD_SIZE")) return true;
+  const bool step_of_one = set("SLURM_STEP_ID") && number("SLURM_STEP_NUM_TASKS") == 1;
+  return set("PMIX_RANK") && !step_of_one;
+}
 
 std::string mpi_mismatch() {
   int size = launched_under_mpi() ? 2 : 1;  // before MPI_Init: the environment's word
@@ -339,6 +344,12 @@ std::string mpi_version() {
   check(MPI_Get_library_version(text, &length), "MPI_Get_library_version");
   const std::string all = text;
   return all.substr(0, all.find_first_of(",\n"));
+}
+
+MpiLibrary mpi_library() {
+  Dl_info file{};
+  const bool found = dladdr(reinterpret_cast<void*>(&MPI_Get_library_version), &file) && file.dli_fname;
+  return {found ? file.dli_fname : "", mpi_version()};
 }
 
 }  // namespace redco

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/words.h"
 #include "job/job_config.h"
+#include "launch/rank_environment.h"
 #include "pipelines/pipelines.h"
 
 namespace redco {
@@ -96,6 +97,7 @@ i64 slots_of(const JobConfig& job, std::size_t i) {
 // False if the number of ranks cannot be told.
 bool check_parallel(const JobConfig& job, JobUse use, Checks& c) {
   const ParallelSettings& p = job.parallel;
+  c.run([&] { parse_environment(p.environment.values); });
   if (!p.hosts.empty() && p.hostfile) {
     c.problem("parallel.hosts ({}) and {} are both given; keep one", job.origins.where("parallel.hosts"),
               c.cite("parallel.hostfile", *p.hostfile));

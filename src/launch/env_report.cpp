@@ -135,11 +135,9 @@ std::map<std::string, HostFacts> probe_hosts(const LaunchRequest& request, const
   std::vector<Host> hosts = request.hostfile ? read_hostfile(*request.hostfile) : parse_hosts(request.hosts);
   std::map<std::string, HostFacts> facts;
   if (hosts.empty()) return facts;
-  auto argv = probe_argv(hosts, request);
-  argv.insert(argv.end(), {program, "env", "--json"});
-  std::vector<std::pair<std::string, std::string>> environment;
-  if (request.root) environment = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
-  const auto found = parse_env_lines(output_of(argv, environment, seconds));
+  Mpirun mpirun = plan_probe(hosts, request);
+  mpirun.program = {program, "env", "--json"};
+  const auto found = parse_env_lines(output_under_mpirun(mpirun, seconds));
   if (found.size() != hosts.size())
     throw Error(ExitCode::rank_failed,
                 fmt::format("{} of {} hosts answered `redco env --json`", found.size(), hosts.size()));

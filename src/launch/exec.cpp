@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -171,13 +170,18 @@ class InputRelay {
   struct sigaction before_ {};
 };
 
-// Starts argv with the environment extended. stdin_fd (-1: empty), stdout_fd (-1: ours) and stderr_fd are its
-// input and outputs. Its own process group; it gets SIGTERM if this process dies.
-pid_t start(const std::vector<std::string>& argv,
-            const std::vector<std::pair<std::string, std::string>>& extra, int stdin_fd, int stdout_fd,
-            int stderr_fd) {
+// The environment that mpirun starts with.
+Environment environment_of(const Mpirun& mpirun) {
   Environment all = current_environment();
-  for (const auto& [name, value] : extra) all[name] = value;
+  for (const std::string& name : mpirun.dropped) all.erase(name);
+  for (const auto& [name, value] : mpirun.own_environment) all[name] = value;
+  return all;
+}
+
+// Starts argv. stdin_fd (-1: empty), stdout_fd (-1: ours) and stderr_fd are its input and outputs. Its own
+// process group; it gets SIGTERM if this process dies.
+pid_t start(const std::vector<std::string>& argv, const Environment& all, int stdin_fd, int stdout_fd,
+            int stderr_fd) {
   std::vector<std::string> lines;
   for (const auto& [name, value] : all) lines.push_back(name + "=" + value);
   const auto args = pointers(argv), env = pointers(lines);
@@ -242,10 +246,11 @@ bool all_here(const std::vector<Host>& hosts) {
   });
 }
 
-std::unique_ptr<WatchServer> watch_ranks(const LaunchPlan& plan, double timeout) {
-  WatchOptions o{
-      .n_ranks = static_cast<int>(plan.n_ranks), .timeout = timeout, .loopback = all_here(plan.hosts)};
-  for (const Host& h : plan.hosts) o.hosts.insert(o.hosts.end(), static_cast<std::size_t>(h.slots), h.name);
+std::unique_ptr<WatchServer> watch_ranks(const Mpirun& mpirun, double timeout) {
+  WatchOptions o{.n_ranks = static_cast<int>(mpirun.options.n_ranks),
+                 .timeout = timeout,
+                 .loopback = all_here(mpirun.options.hosts)};
+  for (const Host& h : mpirun.options.hosts) o.hosts.insert(o.hosts.end(), static_cast<std::size_t>(h.slots), h.name);
   return std::make_unique<WatchServer>(o);
 }
 
@@ -330,25 +335,16 @@ void end_ranks(WatchServer& server) {
 
 }  // namespace
 
-int exec_under_mpirun(const LaunchPlan& plan, const std::vector<std::string>& program,
-                      const ExecOptions& options) {
-  REDCO_CHECK(plan.way == LaunchPlan::Way::mpirun && !plan.argv.empty(), "this plan needs no mpirun");
-  std::vector<std::string> argv = plan.argv;
-  if (options.passes_input) {  // the plan says "--stdin none"
-    const auto option = std::find(argv.begin(), argv.end(), "--stdin");
-    REDCO_CHECK(option != argv.end() && option + 1 != argv.end(), "mpirun's plan says nothing about stdin");
-    option[1] = "0";
-  }
-  const auto server = watch_ranks(plan, options.fault_timeout);
-  argv.insert(argv.end(), {"-x", kWatchVariable});  // its value is for no command line: it has keys
-  argv.insert(argv.end(), program.begin(), program.end());
-  auto environment = plan.environment;
-  environment.emplace_back(kWatchVariable, text_of(server->address()));
+int exec_under_mpirun(const Mpirun& mpirun, const ExecOptions& options) {
+  const auto server = watch_ranks(mpirun, options.fault_timeout);
+  Mpirun watched = mpirun;
+  watched.own_environment[kWatchVariable] = text_of(server->address());
+  watched.passed.insert(kWatchVariable);
 
   SignalPipe signals;
   Pipe errors;
-  InputRelay input(options.passes_input);
-  const pid_t pid = start(argv, environment, input.child_fd(), -1, errors.out.fd);
+  InputRelay input(mpirun.options.input);
+  const pid_t pid = start(watched.argv(), environment_of(watched), input.child_fd(), -1, errors.out.fd);
   errors.out.reset();
   input.started();
   fcntl(errors.in.fd, F_SETFL, O_NONBLOCK);
@@ -424,9 +420,10 @@ int exec_under_mpirun(const LaunchPlan& plan, const std::vector<std::string>& pr
   return alone ? static_cast<int>(ExitCode::rank_failed) : job_code(status, failure);
 }
 
-std::string output_of(const std::vector<std::string>& argv,
-                      const std::vector<std::pair<std::string, std::string>>& environment, double seconds,
-                      i64 max_bytes) {
+namespace {
+
+std::string collect_output(const std::vector<std::string>& argv, const Environment& environment,
+                           double seconds, i64 max_bytes) {
   REDCO_CHECK(!argv.empty(), "no command");
   Pipe outs, errors;
   const pid_t pid = start(argv, environment, -1, outs.out.fd, errors.out.fd);
@@ -463,6 +460,16 @@ std::string output_of(const std::vector<std::string>& argv,
   if (!words.message().empty()) text += words.message();
   while (!text.empty() && text.back() == '\n') text.pop_back();
   throw Error(ExitCode::rank_failed, fmt::format("{} {}: {}", argv[0], why, text.substr(0, 2000)));
+}
+
+}  // namespace
+
+std::string output_of(const std::vector<std::string>& argv, double seconds, i64 max_bytes) {
+  return collect_output(argv, current_environment(), seconds, max_bytes);
+}
+
+std::string output_under_mpirun(const Mpirun& mpirun, double seconds, i64 max_bytes) {
+  return collect_output(mpirun.argv(), environment_of(mpirun), seconds, max_bytes);
 }
 
 std::string program_path() {

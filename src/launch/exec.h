@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/mpirun.h"
+#include "launch/mpirun_command.h"
 
 namespace redco {
 
@@ -14,16 +14,13 @@ struct ExecOptions {
   // may take their time. Otherwise, and from the second signal on, all ends within 5 s. SIGUSR1 only asks.
   // Requests reach the ranks through the WatchServer, also those that start later.
   bool save_on_signal = false;
-  // Standard input goes to the first rank; otherwise nobody reads it. (mpirun itself reads no terminal: it is
-  // in the background there.)
-  bool passes_input = false;
   // Every SIGINT is passed on as SIGUSR1 and ends nothing.
   bool passes_interrupts = false;
   int stderr_fd = 2;  // where messages go
 };
 
-// Runs plan.argv + program with mpirun as a child in a process group of its own (so that ^C reaches this
-// process only), passing stdout through, stderr without mpirun's banners, and signals on. One message reaches
+// Runs mpirun with its program as a child in a process group of its own (so that ^C reaches this
+// process only), passing stdout through, standard input where options.input says so, stderr without mpirun's banners, and signals on. One message reaches
 // the user when a rank fails: the rank's own, the watchdog's, or a line here if a rank or mpirun was killed.
 // Returns the exit code of the job: the ranks' own, rank_failed (5) when a rank was killed, stuck or lost, or
 // mpirun was killed or unable to start, interrupted (8) when signals ended it. UsageError when mpirun isn't
@@ -33,14 +30,13 @@ struct ExecOptions {
 // the server, a second signal, mpirun gone before its ranks) is an order to all ranks, SIGTERM to mpirun, and
 // after 2 s SIGKILL to mpirun and every process of the job on this host. Ranks on a host that the order does
 // not reach end themselves within fault_timeout.
-int exec_under_mpirun(const LaunchPlan& plan, const std::vector<std::string>& program,
-                      const ExecOptions& options = {});
+int exec_under_mpirun(const Mpirun& mpirun, const ExecOptions& options = {});
 
 // The standard output of a command (argv[0] is looked up in PATH), at most max_bytes; throws
 // Error(rank_failed) with its stderr when it ends with another status than 0 or takes longer than `seconds`.
-std::string output_of(const std::vector<std::string>& argv,
-                      const std::vector<std::pair<std::string, std::string>>& environment, double seconds,
-                      i64 max_bytes = i64{1} << 20);
+std::string output_of(const std::vector<std::string>& argv, double seconds, i64 max_bytes = i64{1} << 20);
+// The same of what mpirun's program writes on all hosts.
+std::string output_under_mpirun(const Mpirun& mpirun, double seconds, i64 max_bytes = i64{1} << 20);
 
 // The file of the running program, for starting it again.
 std::string program_path();

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "launch/rank_environment.h"
 
 namespace redco {
 
@@ -12,10 +13,6 @@ namespace {
 bool has(const Environment& e, const char* name) {
   const auto it = e.find(name);
   return it != e.end() && !it->second.empty();
-}
-
-void mca(std::vector<std::string>& argv, const std::string& name, const std::string& value) {
-  argv.insert(argv.end(), {"--mca", name, value});
 }
 
 const HostFacts* facts_for(const LaunchRequest& r, const std::string& name) {
@@ -35,30 +32,35 @@ std::vector<Host> usable_hosts(const LaunchRequest& r, const std::optional<Slurm
   return {};
 }
 
-// Ends the wait for a host that has vanished from the network after about `seconds`; Open MPI's own settings
-// take 480.
-void keepalive(std::vector<std::string>& argv, double seconds) {
-  if (seconds <= 0) return;  // no limit
-  const int all = std::max(4, static_cast<int>(seconds));
+// What mpirun needs to reach other hosts. The wait for a host that has vanished from the network ends after
+// about fault_timeout (0: no limit); Open MPI's own settings take 480 s. ssh must fail, not ask for a password
+// or wait for minutes.
+void reach_hosts(const LaunchRequest& r, bool by_ssh, Mpirun& m) {
+  if (by_ssh) m.options.mca["plm_rsh_args"] = "-o BatchMode=yes -o ConnectTimeout=10";
+  if (r.fault_timeout <= 0) return;
+  const int all = std::max(4, static_cast<int>(std::min(r.fault_timeout, 1e6)));
   const int interval = std::max(1, all / 6);
-  mca(argv, "oob_tcp_keepalive_time", fmt::format("{}", all - 3 * interval));
-  mca(argv, "oob_tcp_keepalive_intvl", fmt::format("{}", interval));
-  mca(argv, "oob_tcp_keepalive_probes", "3");
+  m.options.mca["oob_tcp_keepalive_time"] = fmt::format("{}", all - 3 * interval);
+  m.options.mca["oob_tcp_keepalive_intvl"] = fmt::format("{}", interval);
+  m.options.mca["oob_tcp_keepalive_probes"] = "3";
 }
 
-// ssh must fail, not ask for a password or wait for minutes.
-void ssh_options(std::vector<std::string>& argv) {
-  mca(argv, "plm_rsh_args", "-o BatchMode=yes -o ConnectTimeout=10");
+// The program mpirun, the environment of the ranks, and its own.
+void set_up(const LaunchRequest& r, const Environment& ranks, bool other_hosts, Mpirun& m) {
+  m.path = r.mpirun;
+  m.environment = ranks;
+  m.passed = inherited_names(r.environment, other_hosts);
+  if (r.root) m.own_environment = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
+  // A shell in a step of one task has the step's variables: mpirun must not take itself for that task.
+  const auto begins = [](const std::string& name, const char* prefix) { return name.rfind(prefix, 0) == 0; };
+  for (const auto& [name, value] : r.environment)
+    for (const char* prefix : {"PMIX_", "PMI_", "SLURM_STEP"})
+      if (begins(name, prefix) && !begins(name, "PMIX_MCA_")) m.dropped.insert(name);
 }
 
-std::string host_list(const std::vector<Host>& hosts) {
-  std::string list;
-  for (const Host& h : hosts) list += fmt::format("{}{}:{}", list.empty() ? "" : ",", h.name, h.slots);
-  return list;
-}
-
-// The least instruction set of all hosts, when they differ in anything that changes which kernels run.
-void agree_on_kernels(const std::vector<const HostFacts*>& facts, LaunchPlan& plan) {
+// The least instruction set of all hosts, when they differ in anything that changes which kernels run. What
+// the user has set for all ranks stays.
+void agree_on_kernels(const LaunchRequest& r, const std::vector<const HostFacts*>& facts, LaunchPlan& plan) {
   static const std::vector<std::string> order{"baseline", "avx2", "avx512"};
   std::set<std::string> isas, cpus;
   std::size_t least = order.size() - 1;
@@ -70,11 +72,13 @@ void agree_on_kernels(const std::vector<const HostFacts*>& facts, LaunchPlan& pl
   }
   if (cpus.size() < 2 && isas.size() < 2) return;
   const char* core = least == 2 ? "SkylakeX" : least == 1 ? "Haswell" : "Nehalem";
-  plan.environment.emplace_back("REDCO_ISA", order[least]);
-  plan.environment.emplace_back("OPENBLAS_CORETYPE", core);
+  if (!has(r.environment, "REDCO_ISA")) plan.environment.emplace("REDCO_ISA", order[least]);
+  if (!has(r.environment, "OPENBLAS_CORETYPE")) plan.environment.emplace("OPENBLAS_CORETYPE", core);
+  const auto chosen = plan.environment.find("REDCO_ISA");
   plan.notes.push_back(
       fmt::format("the hosts' CPUs differ ({}): all use {} kernels, so that replicas hold the same bits",
-                  fmt::join(cpus, "; "), order[least]));
+                  fmt::join(cpus, "; "),
+                  chosen == plan.environment.end() ? r.environment.at("REDCO_ISA") : chosen->second));
 }
 
 void check_connected(const LaunchRequest& r, const std::optional<SlurmJob>& slurm) {
@@ -103,22 +107,8 @@ int cores_of(const LaunchRequest& r, const std::optional<SlurmJob>& slurm, const
   return cores;
 }
 
-}  // namespace
-
-HostFacts facts_of(const Machine& m) { return {m.hostname, m.usable_cores, m.isa, m.cpu, m.can_bind, m.cma}; }
-
-LaunchPlan plan_launch(const LaunchRequest& r) {
-  LaunchPlan plan;
-  if (has(r.environment, "OMPI_COMM_WORLD_SIZE") || has(r.environment, "PMIX_RANK")) {
-    plan.way = LaunchPlan::Way::rank;
-    const auto size = r.environment.find("OMPI_COMM_WORLD_SIZE");
-    plan.n_ranks = size == r.environment.end() ? 0 : std::max(0, std::atoi(size->second.c_str()));
-    if (r.threads_per_rank) plan.threads_per_rank = static_cast<int>(*r.threads_per_rank);
-    return plan;
-  }
-  const auto slurm = detect_slurm(r.environment);
-  check_connected(r, slurm);
-
+// The ranks of a process that is none itself.
+LaunchPlan plan_ranks(const LaunchRequest& r, const std::optional<SlurmJob>& slurm, LaunchPlan plan) {
   const std::vector<Host> usable = usable_hosts(r, slurm);
   plan.n_ranks = r.n_ranks ? *r.n_ranks : !usable.empty() ? total_slots(usable) : r.n_model_shards;
   if (plan.n_ranks < 1 || r.n_model_shards < 1 || plan.n_ranks % r.n_model_shards != 0)
@@ -177,14 +167,12 @@ LaunchPlan plan_launch(const LaunchRequest& r) {
     plan.notes.push_back(
         "ranks aren't pinned to cores: the affinity of this process is limited or can't be set");
 
-  const auto set = [&](const char* name, const std::string& value, bool keep_users) {
-    if (!keep_users || !has(r.environment, name)) plan.environment.emplace_back(name, value);
-  };
-  if (plan.threads_per_rank) set("OMP_NUM_THREADS", fmt::format("{}", threads), false);
-  set("OMP_WAIT_POLICY", "passive", true);
+  if (plan.threads_per_rank) plan.environment["OMP_NUM_THREADS"] = fmt::format("{}", threads);
   // Threads that own their cores may look a moment for the next parallel region; others sleep at once.
-  set("GOMP_SPINCOUNT", plan.bound ? "10000" : "0", true);
-  agree_on_kernels(facts, plan);
+  for (const auto& [name, value] :
+       Environment{{"OMP_WAIT_POLICY", "passive"}, {"GOMP_SPINCOUNT", plan.bound ? "10000" : "0"}})
+    if (!has(r.environment, name.c_str())) plan.environment.emplace(name, value);
+  agree_on_kernels(r, facts, plan);
   if (plan.n_ranks == 1 &&
       (plan.hosts[0].name == "localhost" || (facts[0] == &r.here) || (slurm && r.hosts.empty()))) {
     plan.way = LaunchPlan::Way::alone;
@@ -192,53 +180,56 @@ LaunchPlan plan_launch(const LaunchRequest& r) {
   }
 
   plan.way = LaunchPlan::Way::mpirun;
-  std::vector<std::string>& argv = plan.argv;
-  argv = {"mpirun",  "-n",  fmt::format("{}", plan.n_ranks), "--host", host_list(plan.hosts),
-          "--stdin", "none"};
-  if (plan.bound)
-    argv.insert(argv.end(), {"--map-by", fmt::format("slot:PE={}", threads), "--bind-to", "core"});
-  else
-    argv.insert(argv.end(), {"--map-by", "slot", "--bind-to", "none"});
-  if (!fits) argv.push_back("--oversubscribe");
+  Mpirun& m = plan.mpirun;
+  m.options.n_ranks = plan.n_ranks;
+  m.options.hosts = plan.hosts;
+  if (plan.bound) m.options.pinned_cores = threads;
+  m.options.oversubscribe = !fits;
   if (!cma) {
-    mca(argv, "btl_vader_single_copy_mechanism", "none");
+    m.options.mca["btl_vader_single_copy_mechanism"] = "none";
     plan.notes.push_back(
         "ranks can't read each other's memory here (seccomp or Yama): messages within a host are copied "
         "twice");
   }
-  if (several || !facts[0] || (facts[0] != &r.here)) {
-    keepalive(argv, r.fault_timeout);
-    if (!slurm) ssh_options(argv);
-  }
-  // Environment for the ranks goes by -x: other hosts don't inherit it.
-  for (const auto& [name, value] : plan.environment) argv.insert(argv.end(), {"-x", name + "=" + value});
-  if (several)
-    for (const char* name : {"LD_LIBRARY_PATH", "PATH"})
-      if (has(r.environment, name)) argv.insert(argv.end(), {"-x", name});
-  if (r.root) {
-    plan.environment.emplace_back("OMPI_ALLOW_RUN_AS_ROOT", "1");
-    plan.environment.emplace_back("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-  }
+  const bool other_hosts = several || !facts[0] || facts[0] != &r.here;
+  if (other_hosts) reach_hosts(r, !slurm, m);
+  set_up(r, plan.environment, other_hosts, m);
   return plan;
 }
 
-std::vector<std::string> probe_argv(const std::vector<Host>& hosts, const LaunchRequest& r) {
-  std::vector<Host> once;
-  for (const Host& h : hosts) once.push_back({h.name, 1});
-  std::vector<std::string> argv{"mpirun",
-                                "-n",
-                                fmt::format("{}", once.size()),
-                                "--host",
-                                host_list(once),
-                                "--stdin",
-                                "none",
-                                "--map-by",
-                                "slot",
-                                "--bind-to",
-                                "none"};
-  keepalive(argv, r.fault_timeout);
-  if (!detect_slurm(r.environment)) ssh_options(argv);
-  return argv;
+}  // namespace
+
+HostFacts facts_of(const Machine& m) { return {m.hostname, m.usable_cores, m.isa, m.cpu, m.can_bind, m.cma}; }
+
+LaunchPlan plan_launch(const LaunchRequest& r) {
+  LaunchPlan plan;
+  plan.environment = r.for_ranks;
+  if (r.rank) {
+    plan.way = LaunchPlan::Way::rank;
+    const auto size = r.environment.find("OMPI_COMM_WORLD_SIZE");
+    plan.n_ranks = size == r.environment.end() ? 0 : std::max(0, std::atoi(size->second.c_str()));
+    if (r.threads_per_rank) plan.threads_per_rank = static_cast<int>(*r.threads_per_rank);
+    return plan;
+  }
+  const auto slurm = detect_slurm(r.environment);
+  check_connected(r, slurm);
+  if (!slurm || !slurm->is_shell()) return plan_ranks(r, slurm, std::move(plan));
+  // As on a machine of its own, which has the step's CPUs.
+  LaunchRequest shell = r;
+  if (const int cpus = slurm->cpus_per_task ? slurm->cpus_per_task : slurm->cpus.empty() ? 0 : slurm->cpus[0])
+    shell.here.cores = shell.here.cores ? std::min(shell.here.cores, cpus) : cpus;
+  plan = plan_ranks(shell, std::nullopt, std::move(plan));
+  for (const char* kind : {"ess", "plm", "ras"}) plan.mpirun.options.mca[kind] = "^slurm";
+  return plan;
+}
+
+Mpirun plan_probe(const std::vector<Host>& hosts, const LaunchRequest& r) {
+  Mpirun m;
+  for (const Host& h : hosts) m.options.hosts.push_back({h.name, 1});
+  m.options.n_ranks = static_cast<i64>(hosts.size());
+  reach_hosts(r, !detect_slurm(r.environment), m);
+  set_up(r, r.for_ranks, true, m);
+  return m;
 }
 
 }  // namespace redco

@@ -1,14 +1,14 @@
-// From what the job asks for and where this process is to what is run: this process alone, or mpirun's exact
-// command line and environment. Pure: nothing is started and nothing read but the hostfile.
+// From what the job asks for and where this process is to what is run: this process alone, or mpirun with its
+// options and environment. Pure: nothing is started and nothing read but the hostfile.
 #pragma once
 
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "launch/host.h"
+#include "launch/mpirun_command.h"
 #include "launch/slurm.h"
 #include "launch/topology.h"
 
@@ -31,6 +31,9 @@ struct LaunchRequest {
   std::optional<i64> threads_per_rank;  // none: auto
   double fault_timeout = 60;            // seconds after which a silent host counts as lost; 0: never
   Environment environment;              // current_environment()
+  Environment for_ranks;                // parallel.environment (parse_environment)
+  std::string mpirun = "mpirun";        // Mpirun::path (find_mpirun)
+  bool rank = false;                    // this process is a rank: mpirun or srun started it
   bool root = false;                    // geteuid() == 0
   HostFacts here;                       // facts_of(this_machine())
   std::map<std::string, HostFacts>
@@ -39,22 +42,23 @@ struct LaunchRequest {
 
 struct LaunchPlan {
   // rank: this process is one already (mpirun or srun started it); alone: the job has one rank and runs here;
-  // mpirun: this process starts the ranks with argv and environment.
+  // mpirun: this process starts the ranks.
   enum class Way { alone, rank, mpirun } way = Way::alone;
   i64 n_ranks = 1;
   std::vector<Host> hosts;              // slots: ranks there; empty when way is rank
   std::optional<int> threads_per_rank;  // none: each rank finds it out, as not all hosts are known here
   bool bound = false;                   // each rank is pinned to its cores
-  std::vector<std::string> argv;        // mpirun and its options; the program and its arguments follow
-  std::vector<std::pair<std::string, std::string>> environment;  // to set for mpirun, or for this process
-  std::vector<std::string> notes;                                // for the log
+  // What each rank has, beside what it inherits: for this process to set where it is one.
+  Environment environment;
+  Mpirun mpirun;                   // for way mpirun, without the program
+  std::vector<std::string> notes;  // for the log
 };
 
 // UsageError: more ranks than slots, hosts together with hostfile, n_ranks no multiple of n_model_shards, a
 // launch by srun without PMIx or by another MPI.
 LaunchPlan plan_launch(const LaunchRequest& request);
 
-// mpirun's command line for one process a host: program and arguments follow (`redco env --json`).
-std::vector<std::string> probe_argv(const std::vector<Host>& hosts, const LaunchRequest& request);
+// mpirun for one process a host, without the program (`redco env --json`).
+Mpirun plan_probe(const std::vector<Host>& hosts, const LaunchRequest& request);
 
 }  // namespace redco

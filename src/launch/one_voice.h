@@ -9,6 +9,8 @@ namespace redco {
 
 // In the environment of ranks that redco itself has started.
 constexpr const char* kMarkErrors = "REDCO_MARK_ERRORS";
+// In the environment of a process that redco started again with its environment complete.
+constexpr const char* kStarted = "REDCO_STARTED";
 
 // Each line of `text` behind a mark with the rank; ends with a line break.
 std::string marked(std::string_view text, int rank);

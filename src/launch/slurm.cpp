@@ -150,6 +150,26 @@ std::optional<SlurmJob> detect_slurm(const Environment& environment) {
   return job;
 }
 
+std::string workdir_of_task(const std::string& workdir, const Environment& environment) {
+  const auto id = environment.find("SLURM_ARRAY_TASK_ID");
+  if (id == environment.end() || digits(id->second) < 0) return workdir;
+  std::string out = workdir;
+  bool named = false;
+  for (std::size_t at = 0; (at = out.find("%a", at)) != std::string::npos; at += id->second.size()) {
+    out.replace(at, 2, id->second);
+    named = true;
+  }
+  if (named) return out;
+  while (out.size() > 1 && out.back() == '/') out.pop_back();
+  return out + "/task-" + id->second;
+}
+
+std::string resume_of_start(const std::string& resume, const Environment& environment) {
+  const auto restarts = environment.find("SLURM_RESTART_COUNT");
+  const bool again = restarts != environment.end() && digits(restarts->second) > 0;
+  return again && resume == "never" ? "auto" : resume;
+}
+
 bool lists_pmix(std::string_view mpi_list) {
   for (std::size_t at = 0; (at = mpi_list.find("pmix", at)) != std::string_view::npos; at += 4) {
     const bool begins =

@@ -13,10 +13,13 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "comm/group.h"
+#include "comm/mpi_library.h"
 #include "kernels/threads.h"
 #include "launch/env_report.h"
 #include "launch/exec.h"
+#include "launch/find_mpirun.h"
 #include "launch/one_voice.h"
+#include "launch/rank_environment.h"
 #include "launch/topology.h"
 #include "launch/watchdog.h"
 #include "run/agreement.h"
@@ -51,6 +54,8 @@ LaunchRequest launch_request(const JobConfig& job) {
   r.hostfile = p.hostfile;
   r.threads_per_rank = p.threads_per_rank;
   r.environment = current_environment();
+  r.for_ranks = parse_environment(p.environment.values);
+  r.rank = is_rank_process();
   r.root = geteuid() == 0;
   r.fault_timeout = job.fault.timeout;
   r.here = facts_of(this_machine());
@@ -110,17 +115,18 @@ std::string text_to_hand(const ResolvedJob& resolved) {
   return text;
 }
 
-// OpenMP and OpenBLAS read these when they are loaded, so a single rank starts itself again with them.
+// Libraries read these when they are loaded, so a process that lacks one starts itself again with them.
 void ensure_environment(const LaunchPlan& plan, const std::vector<std::string>& program,
                         const ResolvedJob& resolved) {
   bool missing = false;
   for (const auto& [key, value] : plan.environment) {
-    if (std::getenv(key.c_str())) continue;
+    const char* now = std::getenv(key.c_str());
+    if (now && now == value) continue;
     setenv(key.c_str(), value.c_str(), 1);
     missing = true;
   }
-  if (!missing || program.empty() || std::getenv("REDCO_STARTED")) return;
-  setenv("REDCO_STARTED", "1", 1);
+  if (!missing || program.empty() || std::getenv(kStarted)) return;
+  setenv(kStarted, "1", 1);
   setenv(kJobVariable, text_to_hand(resolved).c_str(), 1);
   std::vector<char*> argv;
   for (const std::string& a : program) argv.push_back(const_cast<char*>(a.c_str()));
@@ -242,20 +248,28 @@ int run(const RunRequest& request, const std::function<int(Run&)>& body) {
   const auto handed = handed_job();
   const ResolvedJob resolved = handed ? ResolvedJob::from_text(*handed) : ResolvedJob(request.job());
   LaunchRequest launch = launch_request(resolved.job());
-  if (!launch.hosts.empty() || launch.hostfile) launch.facts = probe_hosts(launch, program_path());
   LaunchPlan plan = plan_launch(launch);
-  if (plan.way == LaunchPlan::Way::alone) ensure_environment(plan, request.program, resolved);
-  for (const std::string& note : plan.notes) info("{}", note);
-  if (plan.way == LaunchPlan::Way::alone)
+  if (plan.way == LaunchPlan::Way::alone) {
+    ensure_environment(plan, request.program, resolved);
+    for (const std::string& note : plan.notes) info("{}", note);
     return run_rank(make_self_group(), request, &resolved,
                     plan.threads_per_rank.value_or(this_machine().usable_cores), body);
-  plan.argv.insert(plan.argv.end(), {"-x", std::string(kMarkErrors) + "=1", "-x",
-                                     std::string(kJobVariable) + "=" + text_to_hand(resolved)});
-  return exec_under_mpirun(plan, request.program,
-                           {.fault_timeout = resolved.job().fault.timeout,
-                            .save_on_signal = request.save_on_signal,
-                            .passes_input = request.passes_input,
-                            .passes_interrupts = request.passes_interrupts});
+  }
+  const MpiLibrary linked = mpi_library();
+  const char* path = std::getenv("PATH");
+  launch.mpirun = find_mpirun(linked.path, linked.version, path ? path : "");
+  launch.facts = probe_hosts(launch, program_path());
+  plan = plan_launch(launch);
+  for (const std::string& note : plan.notes) info("{}", note);
+  Mpirun& mpirun = plan.mpirun;
+  mpirun.options.input = request.passes_input;
+  mpirun.environment[kMarkErrors] = "1";
+  mpirun.own_environment[kJobVariable] = text_to_hand(resolved);
+  mpirun.passed.insert(kJobVariable);
+  mpirun.program = request.program;
+  return exec_under_mpirun(mpirun, {.fault_timeout = resolved.job().fault.timeout,
+                                    .save_on_signal = request.save_on_signal,
+                                    .passes_interrupts = request.passes_interrupts});
 }
 
 }  // namespace redco

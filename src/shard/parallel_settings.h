@@ -1,6 +1,7 @@
 // The `parallel:` section: how many ranks, where they run, and what is sharded over them.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,12 +24,22 @@ struct ShardingRuleSettings {
   }
 };
 
+// parallel.environment.
+struct EnvironmentSettings {
+  std::map<std::string, std::string> values;  // name -> JSON text
+
+  void visit(SettingsVisitor& v) {
+    v.rest(values, "an environment variable of every rank on every host: a text or an integer");
+  }
+};
+
 struct ParallelSettings {
   i64 n_model_shards = 1;
   std::optional<i64> n_ranks;
   std::vector<std::string> hosts;
   std::optional<std::string> hostfile;
   std::optional<i64> threads_per_rank;  // none: auto
+  EnvironmentSettings environment;
   bool shard_optimizer = false, shard_parameters = false;
   std::vector<ShardingRuleSettings> sharding_rules;
   bool strict = false;
@@ -57,6 +68,9 @@ struct ParallelSettings {
         .at_most(4096)
         .null_means("auto")
         .on_resume(OnResume::note);
+    v.section("environment", environment,
+              "Environment variables of every rank on every host; they win over inherited ones")
+        .on_resume(OnResume::free);
     v.field("shard_optimizer", shard_optimizer,
             "share the optimizer's state among the replicas (planned only)")
         .on_resume(OnResume::free);

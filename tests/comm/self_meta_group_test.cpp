@@ -92,5 +92,21 @@ TEST(MetaGroup, SplitsByKnownColors) {
   EXPECT_THROW(make_meta_group(2, 2), BugError);
 }
 
+// A shell in a step of one task (`srun --pty bash`) has PMIX_RANK, but is no rank.
+TEST(LaunchedUnderMpi, AStepOfOneTaskIsNoRank) {
+  ASSERT_FALSE(launched_under_mpi());
+  setenv("PMIX_RANK", "0", 1);
+  EXPECT_TRUE(launched_under_mpi());
+  setenv("SLURM_STEP_ID", "0", 1);
+  setenv("SLURM_STEP_NUM_TASKS", "2", 1);
+  EXPECT_TRUE(launched_under_mpi());
+  setenv("SLURM_STEP_NUM_TASKS", "1", 1);
+  EXPECT_FALSE(launched_under_mpi());
+  setenv("OMPI_COMM_WORLD_SIZE", "2", 1);  // mpirun's, in that step
+  EXPECT_TRUE(launched_under_mpi());
+  for (const char* name : {"PMIX_RANK", "SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE"})
+    unsetenv(name);
+}
+
 }  // namespace
 }  // namespace redco

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <thread>
 
+#include "launch/mpirun.h"
 #include "support/error_text.h"
 
 namespace redco {
@@ -31,27 +32,28 @@ class Exec : public testing::Test {
     close(fd_);
     std::filesystem::remove_all(path_);
   }
-  int run(const std::vector<std::string>& argv, bool save = false, double fault_timeout = 0) {
-    LaunchPlan plan;
-    plan.way = LaunchPlan::Way::mpirun;
-    plan.argv = argv;
-    plan.environment = {
-        {"REDCO_EXEC_TEST", "42"}, {"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
-    return exec_under_mpirun(plan, {},
+  // Runs a script in the place of mpirun.
+  int bash(const std::string& script, bool save = false, double fault_timeout = 0) {
+    Mpirun m;
+    m.path = path_ / "mpirun";
+    std::ofstream(m.path) << "#!/bin/bash\n" << script;
+    std::filesystem::permissions(m.path, std::filesystem::perms::owner_all);
+    m.own_environment = {{"REDCO_EXEC_TEST", "42"}};
+    m.dropped = {"REDCO_EXEC_DROPPED"};
+    return exec_under_mpirun(m,
                              {.fault_timeout = fault_timeout, .save_on_signal = save, .stderr_fd = fd_});
   }
-  // A script in mpirun's place that reports as rank 0; `asked` waits for the next request to save and end.
+  // The same for a script that reports as rank 0; `asked` waits for the next request to save and end.
   int reporting(const std::string& script, double fault_timeout = 0, bool save = false) {
-    return run({"bash", "-c",
-                "IFS=, read key server timeout in_rank end <<<\"$REDCO_WATCH\"\n"
-                "exec 9<>/dev/tcp/${end%:*}/${end##*:}\n"
-                "say() { printf '%s\\n' \"$*\" >&9; }\n"
-                "asked() { while read -ru 9 line; do [[ $line == stop* ]] && break; done; }\n"
-                "say redco-watch $key 0 $$ node7; read -u 9 welcome\n" +
-                    script},
-               save, fault_timeout);
+    return bash(
+        "IFS=, read key server timeout in_rank end <<<\"$REDCO_WATCH\"\n"
+        "exec 9<>/dev/tcp/${end%:*}/${end##*:}\n"
+        "say() { printf '%s\\n' \"$*\" >&9; }\n"
+        "asked() { while read -ru 9 line; do [[ $line == stop* ]] && break; done; }\n"
+        "say redco-watch $key 0 $$ node7; read -u 9 welcome\n" +
+            script,
+        save, fault_timeout);
   }
-  int bash(const std::string& script, bool save = false) { return run({"bash", "-c", script}, save); }
   // Sends signals to this process as soon as the script has made the file `ready`, 100 ms apart.
   std::thread later(std::vector<int> signals, int pause_ms = 600) {
     return std::thread([this, signals, pause_ms] {
@@ -77,7 +79,9 @@ TEST_F(Exec, CodesAndErrorsPass) {
   EXPECT_EQ(bash("exit 0"), 0);
   EXPECT_EQ(bash("echo 'redco: bad file' >&2; exit 3"), 3);
   EXPECT_EQ(errors(), "redco: bad file\n");
-  EXPECT_EQ(bash("[ $REDCO_EXEC_TEST = 42 ] || exit 1"), 0);
+  setenv("REDCO_EXEC_DROPPED", "1", 1);
+  EXPECT_EQ(bash("[ $REDCO_EXEC_TEST = 42 ] && [ -z $REDCO_EXEC_DROPPED ] || exit 1"), 0);
+  unsetenv("REDCO_EXEC_DROPPED");
   EXPECT_EQ(bash("read x && exit 1; exit 0"), 0);  // stdin is empty
 }
 
@@ -161,12 +165,12 @@ TEST_F(Exec, TheFirstSignalAsksForASave) {
 // A request that comes before a rank reports reaches it when it does.
 TEST_F(Exec, ARequestWaitsForRanksThatStart) {
   auto t = later({SIGTERM});
-  EXPECT_EQ(run({"bash", "-c",
-                 ready() + "sleep 0.5; IFS=, read key server timeout in_rank end <<<\"$REDCO_WATCH\"\n"
-                           "exec 9<>/dev/tcp/${end%:*}/${end##*:}\n"
-                           "echo redco-watch $key 0 $$ node7 >&9; read -u 9 welcome; read -u 9 line\n"
-                           "[ \"$line\" = 'stop 15' ] && echo bye 8 >&9 && exit 8; exit 1"},
-                true),
+  EXPECT_EQ(bash(ready() +
+                     "sleep 0.5; IFS=, read key server timeout in_rank end <<<\"$REDCO_WATCH\"\n"
+                     "exec 9<>/dev/tcp/${end%:*}/${end##*:}\n"
+                     "echo redco-watch $key 0 $$ node7 >&9; read -u 9 welcome; read -u 9 line\n"
+                     "[ \"$line\" = 'stop 15' ] && echo bye 8 >&9 && exit 8; exit 1",
+                 true),
             8);
   t.join();
 }
@@ -230,7 +234,9 @@ TEST_F(Exec, MuchOutputPassesWhole) {
 }
 
 TEST_F(Exec, NoMpirunIsAUsageError) {
-  EXPECT_THAT(usage_error([&] { run({"no-such-mpirun"}); }), HasSubstr("no-such-mpirun isn't in PATH"));
+  Mpirun m;
+  m.path = "no-such-mpirun";
+  EXPECT_THAT(usage_error([&] { exec_under_mpirun(m); }), HasSubstr("no-such-mpirun isn't in PATH"));
 }
 
 TEST_F(Exec, TheRealMpirun) {
@@ -239,18 +245,18 @@ TEST_F(Exec, TheRealMpirun) {
     r.here = facts_of(this_machine());
     r.n_ranks = 2;
     r.root = geteuid() == 0;
-    LaunchPlan p = plan_launch(r);
-    p.argv.insert(p.argv.end(), {"bash", "-c", script});
-    return p;
+    Mpirun m = plan_launch(r).mpirun;
+    m.program = {"bash", "-c", script};
+    return m;
   };
-  EXPECT_EQ(exec_under_mpirun(plan_of("exit 0"), {}, {.save_on_signal = false, .stderr_fd = fd_}), 0);
+  EXPECT_EQ(exec_under_mpirun(plan_of("exit 0"), {.save_on_signal = false, .stderr_fd = fd_}), 0);
   EXPECT_EQ(errors(), "");
   EXPECT_EQ(
-      exec_under_mpirun(plan_of("[ $OMPI_COMM_WORLD_RANK = 1 ] && echo own words >&2 && exit 3; sleep 5"), {},
+      exec_under_mpirun(plan_of("[ $OMPI_COMM_WORLD_RANK = 1 ] && echo own words >&2 && exit 3; sleep 5"),
                         {.save_on_signal = false, .stderr_fd = fd_}),
       3);
   EXPECT_EQ(errors(), "own words\n");
-  EXPECT_EQ(exec_under_mpirun(plan_of("[ $OMPI_COMM_WORLD_RANK = 1 ] && kill -9 $$; sleep 5"), {},
+  EXPECT_EQ(exec_under_mpirun(plan_of("[ $OMPI_COMM_WORLD_RANK = 1 ] && kill -9 $$; sleep 5"),
                               {.save_on_signal = false, .stderr_fd = fd_}),
             5);
   // (Open MPI 4.1.4 leaves the rank out now and then.)
@@ -261,18 +267,18 @@ TEST_F(Exec, TheRealMpirun) {
 }
 
 TEST(OutputOf, GivesStdoutOrSaysWhyNot) {
-  EXPECT_EQ(output_of({"printf", "a b"}, {}, 10), "a b");
+  EXPECT_EQ(output_of({"printf", "a b"}, 10), "a b");
   EXPECT_THAT(error_text<Error>([] {
-                output_of({"bash", "-c", "echo no >&2; exit 3"}, {}, 10);
+                output_of({"bash", "-c", "echo no >&2; exit 3"}, 10);
               }),
               HasSubstr("bash ended with status 3: no"));
   EXPECT_THAT(error_text<Error>([] {
-                output_of({"sleep", "30"}, {}, 0.2);
+                output_of({"sleep", "30"}, 0.2);
               }),
               HasSubstr("sleep took longer than 0.2 s"));
-  EXPECT_THAT(error_text<Error>([] { output_of({"yes"}, {}, 20, 100000); }),
+  EXPECT_THAT(error_text<Error>([] { output_of({"yes"}, 20, 100000); }),
               HasSubstr("wrote more than 100000 bytes"));
-  EXPECT_THAT(usage_error([] { output_of({"no-such-program"}, {}, 1); }), HasSubstr("isn't in PATH"));
+  EXPECT_THAT(usage_error([] { output_of({"no-such-program"}, 1); }), HasSubstr("isn't in PATH"));
 }
 
 }  // namespace

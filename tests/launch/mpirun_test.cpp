@@ -12,6 +12,7 @@
 namespace redco {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -31,11 +32,11 @@ LaunchRequest request() {
   return r;
 }
 
-std::string line(const LaunchPlan& p) { return fmt::format("{}", fmt::join(p.argv, " ")); }
+std::string line(const LaunchPlan& p) { return fmt::format("{}", fmt::join(p.mpirun.argv(), " ")); }
 
 const std::string kSsh = "--mca plm_rsh_args -o BatchMode=yes -o ConnectTimeout=10";
 const std::string kKeepalive =
-    "--mca oob_tcp_keepalive_time 30 --mca oob_tcp_keepalive_intvl 10 --mca oob_tcp_keepalive_probes 3";
+    "--mca oob_tcp_keepalive_intvl 10 --mca oob_tcp_keepalive_probes 3 --mca oob_tcp_keepalive_time 30";
 
 TEST(PlanLaunch, OneRankRunsHere) {
   const auto p = plan_launch(request());
@@ -43,7 +44,6 @@ TEST(PlanLaunch, OneRankRunsHere) {
   EXPECT_EQ(p.n_ranks, 1);
   EXPECT_EQ(p.threads_per_rank, 8);
   EXPECT_THAT(p.hosts, ElementsAre(Host{"localhost", 1}));
-  EXPECT_THAT(p.argv, IsEmpty());
   EXPECT_THAT(p.notes, IsEmpty());
 }
 
@@ -55,12 +55,11 @@ TEST(PlanLaunch, LocalRanksThatFillTheMachineArePinned) {
   EXPECT_EQ(p.n_ranks, 2);
   EXPECT_EQ(p.threads_per_rank, 4);
   EXPECT_TRUE(p.bound);
-  EXPECT_EQ(
-      line(p),
-      "mpirun -n 2 --host localhost:2 --stdin none --map-by slot:PE=4 --bind-to core -x OMP_NUM_THREADS=4 -x "
-      "OMP_WAIT_POLICY=passive -x GOMP_SPINCOUNT=10000");
-  EXPECT_THAT(p.environment, ElementsAre(Pair("OMP_NUM_THREADS", "4"), Pair("OMP_WAIT_POLICY", "passive"),
-                                         Pair("GOMP_SPINCOUNT", "10000")));
+  EXPECT_EQ(line(p),
+            "mpirun -n 2 --host localhost:2 --stdin none --map-by slot:PE=4 --bind-to core -x "
+            "GOMP_SPINCOUNT=10000 -x OMP_NUM_THREADS=4 -x OMP_WAIT_POLICY=passive");
+  EXPECT_THAT(p.environment, ElementsAre(Pair("GOMP_SPINCOUNT", "10000"), Pair("OMP_NUM_THREADS", "4"),
+                                         Pair("OMP_WAIT_POLICY", "passive")));
 }
 
 TEST(PlanLaunch, SmallJobsAreNotPinned) {
@@ -69,10 +68,9 @@ TEST(PlanLaunch, SmallJobsAreNotPinned) {
   r.threads_per_rank = 2;  // half of the machine: a second such job would get the same cores
   const auto p = plan_launch(r);
   EXPECT_FALSE(p.bound);
-  EXPECT_EQ(
-      line(p),
-      "mpirun -n 2 --host localhost:2 --stdin none --map-by slot --bind-to none -x OMP_NUM_THREADS=2 -x "
-      "OMP_WAIT_POLICY=passive -x GOMP_SPINCOUNT=0");
+  EXPECT_EQ(line(p),
+            "mpirun -n 2 --host localhost:2 --stdin none --map-by slot --bind-to none -x "
+            "GOMP_SPINCOUNT=0 -x OMP_NUM_THREADS=2 -x OMP_WAIT_POLICY=passive");
 }
 
 TEST(PlanLaunch, MoreThreadsThanCoresShareThem) {
@@ -83,7 +81,7 @@ TEST(PlanLaunch, MoreThreadsThanCoresShareThem) {
   EXPECT_EQ(p.threads_per_rank, 1);  // at least one
   EXPECT_EQ(line(p),
             "mpirun -n 4 --host localhost:4 --stdin none --map-by slot --bind-to none --oversubscribe -x "
-            "OMP_NUM_THREADS=1 -x OMP_WAIT_POLICY=passive -x GOMP_SPINCOUNT=0");
+            "GOMP_SPINCOUNT=0 -x OMP_NUM_THREADS=1 -x OMP_WAIT_POLICY=passive");
   EXPECT_THAT(p.notes, ElementsAre(HasSubstr("4 ranks x 1 threads share the 2 usable cores of localhost")));
 }
 
@@ -97,10 +95,10 @@ TEST(PlanLaunch, RootContainerWithoutBindingOrCma) {
   EXPECT_FALSE(p.bound);
   EXPECT_EQ(line(p),
             "mpirun -n 2 --host localhost:2 --stdin none --map-by slot --bind-to none --mca "
-            "btl_vader_single_copy_mechanism none -x OMP_NUM_THREADS=4 -x OMP_WAIT_POLICY=passive -x "
-            "GOMP_SPINCOUNT=0");
-  EXPECT_THAT(p.environment, Contains(Pair("OMPI_ALLOW_RUN_AS_ROOT", "1")));
-  EXPECT_THAT(p.environment, Contains(Pair("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")));
+            "btl_vader_single_copy_mechanism none -x GOMP_SPINCOUNT=0 -x OMP_NUM_THREADS=4 -x "
+            "OMP_WAIT_POLICY=passive");
+  EXPECT_THAT(p.mpirun.own_environment,
+              ElementsAre(Pair("OMPI_ALLOW_RUN_AS_ROOT", "1"), Pair("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")));
   EXPECT_THAT(p.notes, ElementsAre(HasSubstr("aren't pinned"), HasSubstr("can't read each other's memory")));
 }
 
@@ -114,9 +112,10 @@ TEST(PlanLaunch, SeveralHosts) {
   EXPECT_EQ(p.n_ranks, 4);
   EXPECT_THAT(p.hosts, ElementsAre(Host{"here", 2}, Host{"b", 2}));
   EXPECT_EQ(p.threads_per_rank, 2);  // b's share
-  EXPECT_EQ(line(p), "mpirun -n 4 --host here:2,b:2 --stdin none --map-by slot:PE=2 --bind-to core " +
-                         kKeepalive + " " + kSsh +
-                         " -x OMP_NUM_THREADS=2 -x GOMP_SPINCOUNT=10000 -x LD_LIBRARY_PATH");
+  EXPECT_EQ(line(p),
+            "mpirun -n 4 --host here:2,b:2 --stdin none --map-by slot:PE=2 --bind-to core " + kKeepalive +
+                " " + kSsh +
+                " -x GOMP_SPINCOUNT=10000 -x OMP_NUM_THREADS=2 -x LD_LIBRARY_PATH -x OMP_WAIT_POLICY");
 }
 
 TEST(PlanLaunch, UnknownHostsLeaveTheThreadsToTheRanks) {
@@ -160,10 +159,11 @@ TEST(PlanLaunch, FaultTimeoutIsTheKeepalive) {
   r.hosts = {"here", "b"};
   r.fault_timeout = 12;
   EXPECT_THAT(line(plan_launch(r)),
-              HasSubstr("oob_tcp_keepalive_time 6 --mca oob_tcp_keepalive_intvl 2 --mca "
-                        "oob_tcp_keepalive_probes 3"));
+              HasSubstr("oob_tcp_keepalive_intvl 2 --mca oob_tcp_keepalive_probes 3 --mca "
+                        "oob_tcp_keepalive_time 6"));
   r.fault_timeout = 0.1;
-  EXPECT_THAT(line(plan_launch(r)), HasSubstr("oob_tcp_keepalive_time 1 --mca oob_tcp_keepalive_intvl 1"));
+  EXPECT_THAT(line(plan_launch(r)),
+              AllOf(HasSubstr("oob_tcp_keepalive_time 1 "), HasSubstr("oob_tcp_keepalive_intvl 1 ")));
 }
 
 TEST(PlanLaunch, Hostfile) {
@@ -196,7 +196,7 @@ TEST(PlanLaunch, SlurmAllocationGivesRanksAndCores) {
   EXPECT_EQ(p.n_ranks, 4);
   EXPECT_EQ(p.threads_per_rank, 2);
   EXPECT_EQ(line(p), "mpirun -n 4 --host n1:2,n2:2 --stdin none --map-by slot --bind-to none " + kKeepalive +
-                         " -x OMP_NUM_THREADS=2 -x OMP_WAIT_POLICY=passive -x GOMP_SPINCOUNT=0");
+                         " -x GOMP_SPINCOUNT=0 -x OMP_NUM_THREADS=2 -x OMP_WAIT_POLICY=passive");
   r.environment["SLURM_CPUS_PER_TASK"] = "1";
   EXPECT_EQ(plan_launch(r).threads_per_rank, 1);
   r.n_model_shards = 3;
@@ -210,13 +210,60 @@ TEST(PlanLaunch, RanksAreRecognized) {
   auto r = request();
   r.n_model_shards = 2;
   r.environment = {{"OMPI_COMM_WORLD_SIZE", "2"}};
+  r.rank = true;
+  r.for_ranks = {{"HF_HOME", "/models"}};
   EXPECT_EQ(plan_launch(r).way, Way::rank);
   EXPECT_EQ(plan_launch(r).n_ranks, 2);
-  r.environment = slurm();
-  r.environment["PMIX_RANK"] = "1";
-  r.environment["SLURM_STEP_ID"] = "0";
-  r.environment["SLURM_STEP_NUM_TASKS"] = "4";
-  EXPECT_EQ(plan_launch(r).way, Way::rank);
+  EXPECT_THAT(plan_launch(r).environment, ElementsAre(Pair("HF_HOME", "/models")));
+}
+
+// `srun --pty bash` with --mpi=pmix: the shell is "rank 0 of 1" to PMIx, and has the step's variables.
+TEST(PlanLaunch, AShellInAStepOfOneTaskStartsItsRanks) {
+  auto r = request();
+  r.environment = {{"SLURM_JOB_ID", "7"},
+                   {"SLURM_JOB_NODELIST", "n1"},
+                   {"SLURM_TASKS_PER_NODE", "1"},
+                   {"SLURM_JOB_CPUS_PER_NODE", "4"},
+                   {"SLURM_STEP_ID", "0"},
+                   {"SLURM_STEP_NUM_TASKS", "1"},
+                   {"PMIX_RANK", "0"},
+                   {"PMIX_NAMESPACE", "slurm.pmix.7.0"},
+                   {"SLURM_STEPID", "0"},
+                   {"PMIX_MCA_gds", "hash"},
+                   {"SLURM_RESTART_COUNT", "1"}};
+  EXPECT_EQ(plan_launch(r).way, Way::alone);
+  EXPECT_EQ(plan_launch(r).threads_per_rank, 4);
+  r.n_model_shards = 2;
+  const auto p = plan_launch(r);
+  EXPECT_EQ(p.way, Way::mpirun);
+  EXPECT_THAT(p.hosts, ElementsAre(Host{"localhost", 2}));
+  EXPECT_EQ(p.threads_per_rank, 2);
+  EXPECT_THAT(line(p), HasSubstr("--mca ess ^slurm --mca plm ^slurm --mca ras ^slurm"));
+  EXPECT_THAT(p.mpirun.dropped, ElementsAre("PMIX_NAMESPACE", "PMIX_RANK", "SLURM_STEPID", "SLURM_STEP_ID",
+                                            "SLURM_STEP_NUM_TASKS"));
+  // An allocation of several tasks stays one, whatever started the shell in it.
+  r.environment["SLURM_TASKS_PER_NODE"] = "4";
+  EXPECT_EQ(plan_launch(r).n_ranks, 4);
+}
+
+TEST(PlanLaunch, RanksInheritWhatChangesTheirResults) {
+  auto r = request();
+  r.n_model_shards = 2;
+  r.environment = {{"REDCO_ISA", "avx2"},      {"OPENBLAS_CORETYPE", "Haswell"},
+                   {"OMP_NUM_THREADS", "7"},   {"OMP_PROC_BIND", "close"},
+                   {"HF_TOKEN", "secret"},     {"PATH", "/bin"},
+                   {"REDCO_MARK_ERRORS", "1"}, {"REDCO_STARTED", "1"}};
+  r.for_ranks = {{"OMP_PROC_BIND", "spread"}, {"MY_SETTING", "a; b='c'"}};
+  EXPECT_THAT(line(plan_launch(r)),
+              testing::EndsWith(" -x GOMP_SPINCOUNT=10000 -x MY_SETTING=a; b='c' -x OMP_NUM_THREADS=4 -x "
+                                "OMP_PROC_BIND=spread -x OMP_WAIT_POLICY=passive -x HF_TOKEN -x "
+                                "OPENBLAS_CORETYPE -x REDCO_ISA"));
+  r.hosts = {"here:1", "b:1"};
+  r.facts = {{"b", facts("b", 8, "baseline", "Y")}};
+  const auto p = plan_launch(r);
+  EXPECT_THAT(line(p), HasSubstr(" -x PATH -x REDCO_ISA"));
+  EXPECT_THAT(line(p), testing::Not(HasSubstr("REDCO_ISA=")));  // the user's stays
+  EXPECT_THAT(p.notes, Contains(HasSubstr("all use avx2 kernels")));
 }
 
 TEST(PlanLaunch, LaunchesWithoutAConnectionAreErrors) {
@@ -248,10 +295,27 @@ TEST(PlanLaunch, BadNumbers) {
   EXPECT_THAT(usage_error([&] { plan_launch(r); }), HasSubstr("n_ranks=8 but the 1 host has 4 slots"));
 }
 
-TEST(ProbeArgv, OneProcessAHost) {
+TEST(PlanProbe, OneProcessAHostInTheEnvironmentOfTheRanks) {
+  auto r = request();
+  r.environment = {{"LD_LIBRARY_PATH", "/opt/lib"}};
+  r.for_ranks = {{"HF_HOME", "/models"}};
+  EXPECT_EQ(fmt::format("{}", fmt::join(plan_probe({{"a", 8}, {"b", 4}}, r).argv(), " ")),
+            "mpirun -n 2 --host a:1,b:1 --stdin none --map-by slot --bind-to none " + kKeepalive + " " +
+                kSsh + " -x HF_HOME=/models -x LD_LIBRARY_PATH");
+}
+
+TEST(Mpirun, InputAndProgram) {
+  Mpirun m;
+  m.path = "/opt/openmpi/bin/mpirun";
+  m.options.hosts = {{"a", 1}};
+  m.options.input = true;
+  m.environment = {{"A", "1"}};
+  m.passed = {"A", "B"};
+  m.program = {"redco", "chat", "a b"};
   EXPECT_EQ(
-      fmt::format("{}", fmt::join(probe_argv({{"a", 8}, {"b", 4}}, request()), " ")),
-      "mpirun -n 2 --host a:1,b:1 --stdin none --map-by slot --bind-to none " + kKeepalive + " " + kSsh);
+      fmt::format("{}", fmt::join(m.argv(), "|")),
+      "/opt/openmpi/bin/mpirun|-n|1|--host|a:1|--stdin|0|--map-by|slot|--bind-to|none|-x|A=1|-x|B|redco|"
+      "chat|a b");
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ TEST(Sbatch, Launchers) {
 TEST(Sbatch, ShellQuoting) {
   for (std::string word :
        {"plain", "a b", "it's", "$HOME", "`x`", "a\nb", "", "*", "~", "\"", "\\", "-x", "#", "ä"})
-    EXPECT_EQ(output_of({"bash", "-c", "printf %s " + shell_quote(word)}, {}, 10), word) << word;
+    EXPECT_EQ(output_of({"bash", "-c", "printf %s " + shell_quote(word)}, 10), word) << word;
   EXPECT_THROW(shell_quote(std::string("a\0b", 3)), UsageError);
 }
 
@@ -130,7 +130,7 @@ class ScriptRun : public testing::Test {
             ? fmt::format(
                   "for i in {{1..500}}; do [ -e '{0}/ready' ] && break; sleep 0.01; done; kill -USR1 $!\n", d)
             : "");
-    output_of({"bash", "-c", outer}, {}, 20);
+    output_of({"bash", "-c", outer}, 20);
     int code = -1;
     std::ifstream(dir_ / "code") >> code;
     return code;

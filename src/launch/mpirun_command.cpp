@@ -1,0 +1,29 @@
+#include "launch/mpirun_command.h"
+
+#include <fmt/format.h>
+
+namespace redco {
+
+std::vector<std::string> Mpirun::argv() const {
+  std::string list;
+  for (const Host& h : options.hosts)
+    list += fmt::format("{}{}:{}", list.empty() ? "" : ",", h.name, h.slots);
+  std::vector<std::string> argv{path, "-n",      fmt::format("{}", options.n_ranks), "--host",
+                                list, "--stdin", options.input ? "0" : "none"};
+  const auto add = [&](std::initializer_list<std::string> words) {
+    argv.insert(argv.end(), words.begin(), words.end());
+  };
+  if (options.pinned_cores)
+    add({"--map-by", fmt::format("slot:PE={}", *options.pinned_cores), "--bind-to", "core"});
+  else
+    add({"--map-by", "slot", "--bind-to", "none"});
+  if (options.oversubscribe) add({"--oversubscribe"});
+  for (const auto& [name, value] : options.mca) add({"--mca", name, value});
+  for (const auto& [name, value] : environment) add({"-x", name + "=" + value});
+  for (const std::string& name : passed)
+    if (!environment.count(name)) add({"-x", name});
+  argv.insert(argv.end(), program.begin(), program.end());
+  return argv;
+}
+
+}  // namespace redco

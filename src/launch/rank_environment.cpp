@@ -1,0 +1,62 @@
+#include "launch/rank_environment.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/words.h"
+#include "launch/one_voice.h"
+
+namespace redco {
+
+namespace {
+
+bool is_identifier(std::string_view s) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  return !s.empty() && letter(s[0]) &&
+         std::all_of(s.begin(), s.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+}
+
+}  // namespace
+
+Environment parse_environment(const std::map<std::string, std::string>& settings) {
+  Environment out;
+  for (const auto& [name, text] : settings) {
+    const std::string key = "[parallel] environment." + excerpt(name);
+    if (!is_identifier(name))
+      throw UsageError(
+          "{}: '{}' is no name of an environment variable; expected letters, digits and '_', no digit first",
+          key, excerpt(name));
+    if (name == "OMP_NUM_THREADS")
+      throw UsageError("{}: redco sets it for its ranks; use parallel.threads_per_rank", key);
+    const auto value = nlohmann::json::parse(text, nullptr, false);
+    if (value.is_number_integer()) {
+      out[name] = value.dump();
+    } else if (value.is_string()) {
+      out[name] = value.get<std::string>();
+    } else {
+      throw UsageError("{}: expected a text or an integer, got {}; write the value in quotes", key,
+                       excerpt(text));
+    }
+    if (out[name].find('\0') != std::string::npos)
+      throw UsageError("{}: the value has a zero byte, which no environment variable can have", key);
+  }
+  return out;
+}
+
+std::set<std::string> inherited_names(const Environment& environment, bool other_hosts) {
+  static constexpr std::array<std::string_view, 5> kPrefixes{"REDCO_", "OPENBLAS_", "OMP_", "GOMP_", "HF_"};
+  std::set<std::string> names;
+  for (const auto& [name, value] : environment) {
+    if (!is_identifier(name) || name == kMarkErrors || name == kStarted) continue;
+    const bool known = std::any_of(kPrefixes.begin(), kPrefixes.end(),
+                                   [&name = name](std::string_view p) { return name.rfind(p, 0) == 0; });
+    const bool of_start = name == "SLURM_ARRAY_TASK_ID" || name == "SLURM_RESTART_COUNT";
+    if (known || of_start || (other_hosts && !value.empty() && (name == "PATH" || name == "LD_LIBRARY_PATH")))
+      names.insert(name);
+  }
+  return names;
+}
+
+}  // namespace redco
