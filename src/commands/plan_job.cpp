@@ -12,18 +12,33 @@ namespace redco {
 
 namespace {
 
-// The hosts of the job, each like this machine; no hosts: this one.
-Machines machines_of(const JobConfig& job, i64 memory) {
+Machines machines_of(const std::vector<RunningHost>& running) {
   Machines m;
-  m.memory = memory;
+  std::string texts;
+  for (const RunningHost& h : running) {
+    m.slots.push_back(h.ranks);
+    m.names.push_back(h.name);
+    m.memories.push_back(h.memory);
+    texts += fmt::format("{}{} ({} free)", texts.empty() ? "" : ", ", h.name,
+                         human_bytes(static_cast<u64>(h.memory)));
+  }
+  m.text = texts;
+  return m;
+}
+
+// The hosts of the job, each like this machine; no hosts: this one.
+Machines machines_of(const JobConfig& job, const Machine& here) {
+  Machines m;
   std::vector<Host> hosts;
   if (!job.parallel.hosts.empty()) hosts = parse_hosts(job.parallel.hosts);
   if (job.parallel.hostfile) hosts = read_hostfile(*job.parallel.hostfile);
-  const std::string size = human_bytes(static_cast<u64>(memory));
+  const std::string size = human_bytes(static_cast<u64>(here.memory_total));
   if (hosts.empty()) {
+    m.memory = std::min(here.memory_total, here.memory_available);
     m.slots = {static_cast<int>(declared_ranks(job).value_or(1))};
-    m.text = fmt::format("this machine ({})", size);
+    m.text = fmt::format("this machine ({} free of {})", human_bytes(static_cast<u64>(m.memory)), size);
   } else {
+    m.memory = here.memory_total;
     for (const Host& h : hosts) m.slots.push_back(h.slots);
     m.text = fmt::format("{} host{}, taken to have {} each as this one", hosts.size(),
                          hosts.size() == 1 ? "" : "s", size);
@@ -38,7 +53,7 @@ PlanReport plan_job(const JobConfig& job) {
   return plan_job(job, assemble(job, false));
 }
 
-PlanReport plan_job(const JobConfig& job, const Assembly& parts) {
+PlanReport plan_job(const JobConfig& job, const Assembly& parts, const std::vector<RunningHost>& running) {
   const Model* const model = parts.model.get();
   // A pipeline of its own: planning calls loss() on one rank only, and a pipeline may keep state.
   const auto pipeline = make_job_pipeline(job, model, nullptr);
@@ -60,7 +75,7 @@ PlanReport plan_job(const JobConfig& job, const Assembly& parts) {
       throw UsageError("[mesh] n_model_shards={} ({}) does not divide the {} ranks", *r.n_model_shards,
                        job.origins.where("parallel.n_model_shards"), r.n_ranks.value_or(r.machines.ranks()));
   } else {
-    r.machines = machines_of(job, this_machine().memory_total);
+    r.machines = running.empty() ? machines_of(job, this_machine()) : machines_of(running);
     r.n_ranks = declared_ranks(job).value_or(r.machines.ranks());
     r.n_model_shards = job.parallel.n_model_shards;
     replicas(job, *r.n_ranks);

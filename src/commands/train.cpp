@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "assembly/assembly.h"
 #include "assembly/job_pipeline.h"
@@ -11,6 +13,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "base/signals.h"
 #include "base/words.h"
 #include "ckpt/publish.h"
@@ -19,6 +22,7 @@
 #include "kernels/isa.h"
 #include "kernels/threads.h"
 #include "launch/env_report.h"
+#include "launch/slurm.h"
 #include "launch/topology.h"
 #include "pipelines/pipelines.h"
 #include "run/run.h"
@@ -29,39 +33,59 @@ namespace redco {
 
 namespace {
 
-// The job as it runs: on these ranks, on the hosts where they are. Collective.
-JobConfig placed(JobConfig job, Context& c) {
-  std::vector<std::pair<std::string, int>> hosts;
-  for (const std::string& name : c.world().gather(this_machine().hostname)) {
-    auto it = std::find_if(hosts.begin(), hosts.end(), [&](const auto& h) { return h.first == name; });
-    if (it == hosts.end()) it = hosts.insert(hosts.end(), {name, 0});
-    ++it->second;
+// The hosts of these ranks, in the order of the ranks. What the ranks use already is theirs to use.
+// Collective.
+std::vector<RunningHost> running_hosts(Context& c) {
+  const Machine m = this_machine();
+  const std::string mine =
+      fmt::format("{} {} {} {}", m.hostname, m.memory_available, peak_memory_bytes(), m.memory_total);
+  std::vector<RunningHost> hosts;
+  std::map<std::string, i64> total;
+  for (const std::string& text : c.world().gather(mine)) {
+    std::istringstream in(text);
+    std::string name;
+    i64 available = 0, used = 0, all = 0;
+    in >> name >> available >> used >> all;
+    auto it = std::find_if(hosts.begin(), hosts.end(), [&](const auto& h) { return h.name == name; });
+    if (it == hosts.end()) it = hosts.insert(hosts.end(), {name, 0, available});
+    ++it->ranks;
+    it->memory += used;
+    total[name] = all;
   }
+  for (RunningHost& h : hosts) h.memory = std::min(h.memory, total[h.name]);
+  return hosts;
+}
+
+// The job as it runs: on these ranks, on the hosts where they are.
+JobConfig placed(JobConfig job, const std::vector<RunningHost>& hosts, int n_ranks) {
   job.plan.devices.reset();
   job.parallel.hostfile.reset();
   job.parallel.hosts.clear();
-  job.parallel.n_ranks = c.world().size();
+  job.parallel.n_ranks = n_ranks;
   if (hosts.size() > 1)
-    for (const auto& [name, slots] : hosts) job.parallel.hosts.push_back(fmt::format("{}:{}", name, slots));
+    for (const RunningHost& h : hosts) job.parallel.hosts.push_back(fmt::format("{}:{}", h.name, h.ranks));
   return job;
 }
 
 // Before a tensor is allocated: does it fit the machines it is on? And, where parallel.strict says so, are
 // there only the collectives of the standard rules? None where a user's pipeline has a model of its own: its
 // batches are known to itself. First rank only.
-std::optional<PlanReport> checked_plan(const JobConfig& job, const Assembly& parts) {
+std::optional<PlanReport> checked_plan(const JobConfig& job, const Assembly& parts,
+                                       const std::vector<RunningHost>& hosts) {
   if (!parts.model && !pipeline_info(job.pipeline)) return std::nullopt;
-  PlanReport plan = plan_job(job, parts);
+  PlanReport plan = plan_job(job, parts, hosts);
   if (plan.fits) return plan;
-  throw Error(ExitCode::doesnt_fit,
-              fmt::format("[memory] a rank needs {} and may use {} ({} a host); {}. See `redco plan`; "
-                          "train.recompute=block, a smaller "
-                          "per_device_batch_size or more ranks need less",
-                          human_bytes(plan.memory.total()), human_bytes(plan.memory_limit),
-                          plan.ranks_per_host == 1 ? "1 rank" : fmt::format("{} ranks", plan.ranks_per_host),
-                          plan.smallest_n_model_shards ? fmt::format("parallel.n_model_shards={} would fit",
-                                                                     *plan.smallest_n_model_shards)
-                                                       : "no number of shards fits these machines"));
+  throw Error(
+      ExitCode::doesnt_fit,
+      fmt::format("[memory] a rank needs {} and may use {} ({} has {} free for {}); {}. See `redco plan`; "
+                  "train.recompute=block, a smaller "
+                  "per_device_batch_size or more ranks need less",
+                  human_bytes(plan.memory.total()), human_bytes(plan.memory_limit), plan.tightest.host,
+                  human_bytes(static_cast<u64>(plan.tightest.memory)),
+                  plan.tightest.ranks == 1 ? "1 rank" : fmt::format("{} ranks", plan.tightest.ranks),
+                  plan.smallest_n_model_shards
+                      ? fmt::format("parallel.n_model_shards={} would fit", *plan.smallest_n_model_shards)
+                      : "no number of shards fits these machines"));
 }
 
 // config.resolved.yaml, plan.json, environment.json: what the run is, beside what it does.
@@ -114,9 +138,10 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
   run.decide_global_batch_size(sizes.global);
   const JobConfig& job = run.job();
   const std::string workdir = *job.workdir;
-  const JobConfig here = placed(job, c);
+  const auto hosts = running_hosts(c);
+  const JobConfig here = placed(job, hosts, world.size());
   std::optional<PlanReport> plan;
-  world.on_first([&] { plan = checked_plan(here, parts); });
+  world.on_first([&] { plan = checked_plan(here, parts, hosts); });
   run.open_workdir();
   world.on_first([&] {
     // What it says of the sharding alone is said where the parameters are made.
@@ -207,11 +232,28 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
   return static_cast<int>(r.interrupted ? ExitCode::interrupted : ExitCode::ok);
 }
 
+// What a start as part of a SLURM job changes: said in a line each.
+void adapt_to_slurm(JobConfig& job, const Environment& environment) {
+  const std::string workdir = workdir_of_task(*job.workdir, environment);
+  if (workdir != *job.workdir) info("[train] a task of a job array: its workdir is {}", workdir);
+  job.workdir = workdir;
+  const std::string resume = resume_of_start(job.checkpoint.resume, environment);
+  if (resume != job.checkpoint.resume)
+    info("[train] restart {} of the SLURM job: checkpoint.resume={} holds for its first start",
+         environment.at("SLURM_RESTART_COUNT"), job.checkpoint.resume);
+  job.checkpoint.resume = resume;
+}
+
 }  // namespace
 
 int run_train(const RunRequest& request, const BuildInfo& build) {
   RunRequest r = request;
   r.save_on_signal = true;
+  r.job = [given = request.job] {
+    JobConfig job = given();
+    adapt_to_slurm(job, current_environment());
+    return job;
+  };
   return run(r, [&](Run& run) { return train_on_ranks(run, build); });
 }
 

@@ -20,6 +20,7 @@
 #include "base/signals.h"
 #include "launch/mpirun_output.h"
 #include "launch/one_voice.h"
+#include "launch/topology.h"
 #include "launch/watch_server.h"
 
 namespace redco {
@@ -250,7 +251,8 @@ std::unique_ptr<WatchServer> watch_ranks(const Mpirun& mpirun, double timeout) {
   WatchOptions o{.n_ranks = static_cast<int>(mpirun.options.n_ranks),
                  .timeout = timeout,
                  .loopback = all_here(mpirun.options.hosts)};
-  for (const Host& h : mpirun.options.hosts) o.hosts.insert(o.hosts.end(), static_cast<std::size_t>(h.slots), h.name);
+  for (const Host& h : mpirun.options.hosts)
+    o.hosts.insert(o.hosts.end(), static_cast<std::size_t>(h.slots), h.name);
   return std::make_unique<WatchServer>(o);
 }
 
@@ -333,6 +335,19 @@ void end_ranks(WatchServer& server) {
   kill_marked(server.address().client_key);
 }
 
+// Whether a rank of this host was killed, and the kernel has killed a process of this cgroup for lack of
+// memory since there were `kills` of them. Of other hosts nothing is known.
+bool ran_out_of_memory(int status, const std::optional<MpirunOutput::Failure>& failure, i64 kills,
+                       const std::string& root) {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return false;
+  const auto brief = [](const std::string& host) { return host.substr(0, host.find('.')); };
+  const bool killed = failure ? failure->kind == MpirunOutput::Failure::Kind::signal &&
+                                    failure->number == SIGKILL && brief(failure->host) == brief(name.data())
+                              : WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGKILL;
+  return killed && cgroup_oom_kills(root) > kills;
+}
+
 }  // namespace
 
 int exec_under_mpirun(const Mpirun& mpirun, const ExecOptions& options) {
@@ -340,7 +355,7 @@ int exec_under_mpirun(const Mpirun& mpirun, const ExecOptions& options) {
   Mpirun watched = mpirun;
   watched.own_environment[kWatchVariable] = text_of(server->address());
   watched.passed.insert(kWatchVariable);
-
+  const i64 oom_kills = cgroup_oom_kills(options.root);
   SignalPipe signals;
   Pipe errors;
   InputRelay input(mpirun.options.input);
@@ -413,6 +428,14 @@ int exec_under_mpirun(const Mpirun& mpirun, const ExecOptions& options) {
   const auto& failure = output.failure();
   if (verdict) return static_cast<int>(ExitCode::rank_failed);
   if (ended_by_us) return status == 0 ? 0 : static_cast<int>(ExitCode::interrupted);
+  if (ran_out_of_memory(status, failure, oom_kills, options.root)) {
+    write_all(
+        options.stderr_fd,
+        fmt::format("error: [memory] {}the kernel killed it for lack of memory (cgroup or host); all ranks "
+                    "have ended. `redco plan` says what the job needs\n",
+                    failure ? fmt::format("rank {}: ", failure->rank) : "a rank: "));
+    return static_cast<int>(ExitCode::doesnt_fit);
+  }
   const bool alone = ended_alone(status, failure, *server);
   if (const std::string message = end_message(status, output, alone, *server);
       !voice.heard() && !message.empty())

@@ -17,14 +17,16 @@ struct ExecOptions {
   // Every SIGINT is passed on as SIGUSR1 and ends nothing.
   bool passes_interrupts = false;
   int stderr_fd = 2;  // where messages go
+  std::string root;   // of /proc and /sys: "" in earnest, a folder with such files in tests
 };
 
 // Runs mpirun with its program as a child in a process group of its own (so that ^C reaches this
-// process only), passing stdout through, standard input where options.input says so, stderr without mpirun's banners, and signals on. One message reaches
-// the user when a rank fails: the rank's own, the watchdog's, or a line here if a rank or mpirun was killed.
-// Returns the exit code of the job: the ranks' own, rank_failed (5) when a rank was killed, stuck or lost, or
-// mpirun was killed or unable to start, interrupted (8) when signals ended it. UsageError when mpirun isn't
-// there. REQUIRES: one call at a time, from the main thread, in a process without MPI.
+// process only), passing stdout through, standard input where options.input says so, stderr without mpirun's
+// banners, and signals on. One message reaches the user when a rank fails: the rank's own, the watchdog's, or
+// a line here if a rank or mpirun was killed. Returns the exit code of the job: the ranks' own, rank_failed
+// (5) when a rank was killed, stuck or lost, or mpirun was killed or unable to start, interrupted (8) when
+// signals ended it. UsageError when mpirun isn't there. REQUIRES: one call at a time, from the main thread,
+// in a process without MPI.
 //
 // Ranks report to a WatchServer here, whose address is in their environment. An end by force (a verdict of
 // the server, a second signal, mpirun gone before its ranks) is an order to all ranks, SIGTERM to mpirun, and

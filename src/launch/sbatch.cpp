@@ -53,6 +53,9 @@ names=$(srun --ntasks-per-node=1 --ntasks="$SLURM_JOB_NUM_NODES" hostname | sort
 // The part of the script that doesn't depend on the request. `wait` returns early when a trap has run, so it
 // is asked again until it returns by itself. The work is a background job: a trap runs only while the shell
 // waits for one.
+//
+// SIGTERM comes from scancel and from the end of the time limit: SIGKILL follows after KillWait. SLURM sends
+// it to all processes of the job. Ranks under srun save then; mpirun ends its ranks at once.
 constexpr const char* kRun = R"sh(
 work=
 signalled=0
@@ -65,7 +68,12 @@ on_usr1() {
 on_term() {
   interrupted=1
   [ -z "$work" ] && exit 143
-  kill -TERM "$work"
+  if [ "${#launch[@]}" -gt 0 ]; then
+    echo "SIGTERM from SLURM: the ranks save, if KillWait is long enough" >&2
+  else
+    echo "SIGTERM from SLURM: mpirun ends the ranks; what they have not saved is lost" >&2
+  fi
+  kill -USR1 "$work"
 }
 trap on_usr1 USR1
 trap on_term TERM INT
@@ -80,15 +88,21 @@ while :; do
 done
 )sh";
 
-// 143 and 137: srun ends the other ranks as soon as the first has ended with a code.
+// 143 and 137: srun ends the other ranks as soon as the first has ended with a code. A preemption with a
+// GraceTime tells the ranks alone, and mpirun ends them (5).
 constexpr const char* kRequeue = R"sh(
-if [ "$signalled" = 1 ]; then
-  case "$code" in
-    8 | 137 | 143)
-      echo "saved; back into the queue (restart ${SLURM_RESTART_COUNT:-0} so far)" >&2
-      scontrol requeue "$SLURM_JOB_ID" && exit 0
-      ;;
-  esac
+preempted() {  # a cancelled job is no longer RUNNING
+  state=$(scontrol show job "$SLURM_JOB_ID" 2>/dev/null)
+  [[ $state == *JobState=RUNNING* && $state == *PreemptTime=[0-9]* ]]
+}
+again=0
+case "$code" in
+  8 | 137 | 143) [ "$signalled" = 1 ] || preempted && again=1 ;;
+  5) preempted && again=1 ;;
+esac
+if [ "$again" = 1 ]; then
+  echo "back into the queue (restart ${SLURM_RESTART_COUNT:-0} so far)" >&2
+  scontrol requeue "$SLURM_JOB_ID" && exit 0
 fi
 )sh";
 

@@ -152,6 +152,14 @@ std::optional<MemoryLimit> cgroup_memory(const std::string& root) {
   return tightest;
 }
 
+i64 cgroup_oom_kills(const std::string& root) {
+  i64 kills = 0;
+  const CgroupFolders folders = cgroup_folders(root, "memory");
+  for (const auto& f : folders.v2) kills += field(slurp(f + "/memory.events"), "oom_kill ").value_or(0);
+  for (const auto& f : folders.v1) kills += field(slurp(f + "/memory.oom_control"), "oom_kill ").value_or(0);
+  return kills;
+}
+
 void read_memory(const std::string& root, i64& total, i64& available) {
   const std::string info = slurp(root + "/proc/meminfo");
   total = field(info, "MemTotal:").value_or(0) * 1024;

@@ -41,6 +41,9 @@ struct MemoryLimit {
 };
 // The cgroup that leaves the least free memory; nullopt where none limits.
 std::optional<MemoryLimit> cgroup_memory(const std::string& root);
+// Processes that the kernel has killed so far for lack of memory, in this process's cgroup and those above
+// it; 0 where that can not be read.
+i64 cgroup_oom_kills(const std::string& root);
 // MemTotal and MemAvailable of /proc/meminfo, lowered to the cgroup's.
 void read_memory(const std::string& root, i64& total, i64& available);
 // "" or what Yama and the kernel say: whether one process may read another's memory.

@@ -69,7 +69,7 @@ bool Weigher::may_fit(const PlanSetting& s) {
   double bytes = 4 * n + 4 * trained + 4 * state;
   if (s.sharding == StateSharding::optimizer) bytes = 4 * n + 4 * trained + 4 * state / dp;
   if (s.sharding == StateSharding::parameters) bytes /= dp;
-  return bytes / s.mesh.mp <= static_cast<double>(request_.machines.memory_of_rank(s.mesh.ranks()));
+  return bytes / s.mesh.mp <= static_cast<double>(request_.machines.tightest(s.mesh.ranks()).of_rank());
 }
 
 TraceRequest Weigher::trace_request(const PlanSetting& s, int rank) {
@@ -160,7 +160,7 @@ PlanCandidate Weigher::weigh(const PlanSetting& s, int rank, Trace* out) {
   Trace trace = trace_step(trace_request(s, rank));
   PlanCandidate c{.setting = s,
                   .memory = {},
-                  .limit = request_.machines.memory_of_rank(s.mesh.ranks()),
+                  .limit = request_.machines.tightest(s.mesh.ranks()).of_rank(),
                   .crosses = false};
   RankMemory& m = c.memory;
   m.parameters = trace.parameters;

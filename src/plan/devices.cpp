@@ -32,7 +32,18 @@ int Machines::most_ranks_per_host(i64 n) const {
   return static_cast<int>(std::max<i64>(1, most));
 }
 
-i64 Machines::memory_of_rank(i64 n) const { return own_memory ? memory : memory / most_ranks_per_host(n); }
+Machines::Share Machines::tightest(i64 n) const {
+  if (own_memory) return {1, memory, ""};
+  if (memories.empty()) return {most_ranks_per_host(n), memory, ""};
+  std::vector<i64> ranks(slots.size());
+  for (i64 r = 0; r < n; ++r) ++ranks[host_of(r)];
+  Share least;
+  for (size_t h = 0; h < slots.size(); ++h) {
+    const Share s{ranks[h], memories[h], names[h]};
+    if (s.ranks > 0 && (least.host.empty() || s.of_rank() < least.of_rank())) least = s;
+  }
+  return least;
+}
 
 namespace {
 

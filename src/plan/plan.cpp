@@ -169,6 +169,7 @@ PlanReport make_plan(const PlanRequest& r) {
   out.memory = mine.memory;
   out.smallest_total = mine.memory.total();
   out.memory_limit = mine.limit;
+  out.tightest = r.machines.tightest(s.mesh.ranks());
   out.ranks_per_host = r.machines.most_ranks_per_host(s.mesh.ranks());
   out.shared_memory = !r.machines.own_memory;
   out.fits = mine.fits();

@@ -74,6 +74,7 @@ struct PlanReport {
   RankMemory memory;           // of the fullest rank
   i64 smallest_total = 0;      // of the emptiest rank
   i64 memory_limit = 0;        // what one rank may use
+  Machines::Share tightest;    // the host that sets this limit
   i64 ranks_per_host = 1;      // of the fullest host
   bool shared_memory = false;  // the ranks of a host share its memory
   bool fits = false;

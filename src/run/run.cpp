@@ -5,7 +5,10 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
+#include <new>
 #include <optional>
+#include <system_error>
 
 #include "base/activity.h"
 #include "base/error.h"
@@ -20,6 +23,7 @@
 #include "launch/find_mpirun.h"
 #include "launch/one_voice.h"
 #include "launch/rank_environment.h"
+#include "launch/shared_memory.h"
 #include "launch/topology.h"
 #include "launch/watchdog.h"
 #include "run/agreement.h"
@@ -70,10 +74,20 @@ struct Report {
   int code;
   std::string text;
 };
+// Memory that the system refuses, also for a new thread.
+bool is_lack_of_memory(const std::exception& e) {
+  if (dynamic_cast<const std::bad_alloc*>(&e)) return true;
+  const auto* s = dynamic_cast<const std::system_error*>(&e);
+  return s && (s->code() == std::errc::not_enough_memory ||
+               s->code() == std::errc::resource_unavailable_try_again);
+}
+
 Report report_of(const std::exception& e) {
-  if (dynamic_cast<const std::bad_alloc*>(&e))
-    return {static_cast<int>(ExitCode::doesnt_fit),
-            "[memory] the machine gives no more memory; `redco plan` says what the job needs"};
+  if (is_lack_of_memory(e))
+    return {
+        static_cast<int>(ExitCode::doesnt_fit),
+        "[memory] the system gives no more memory (is `ulimit -v` or a cgroup's limit set?); `redco plan` "
+        "says what the job needs"};
   if (const auto* ours = dynamic_cast<const Error*>(&e)) return {static_cast<int>(ours->code()), e.what()};
   return {static_cast<int>(ExitCode::bug), std::string("[bug] ") + e.what()};
 }
@@ -115,6 +129,20 @@ std::string text_to_hand(const ResolvedJob& resolved) {
   return text;
 }
 
+// An exception that leaves a thread ends the process: with its own code if it is known.
+void say_and_end() {
+  try {
+    if (const auto e = std::current_exception()) std::rethrow_exception(e);
+  } catch (const std::exception& e) {
+    const Report r = report_of(e);
+    say(r.text);
+    std::fflush(nullptr);
+    std::_Exit(r.code);
+  } catch (...) {
+  }
+  std::abort();
+}
+
 // Libraries read these when they are loaded, so a process that lacks one starts itself again with them.
 void ensure_environment(const LaunchPlan& plan, const std::vector<std::string>& program,
                         const ResolvedJob& resolved) {
@@ -136,6 +164,13 @@ void ensure_environment(const LaunchPlan& plan, const std::vector<std::string>& 
   execv(argv[0], argv.data());
   catch_signals();  // exec failed: the run continues with the defaults
   unsetenv(kJobVariable);
+}
+
+// Whether this rank is the first of its host.
+bool is_first_of_host(const Environment& e) {
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"})
+    if (const auto it = e.find(name); it != e.end()) return it->second == "0";
+  return false;
 }
 
 // An error that all ranks have agreed on is said by the first of them; one of this rank alone ends them all.
@@ -235,12 +270,15 @@ int report_error(const std::exception& e) {
 }
 
 int run(const RunRequest& request, const std::function<int(Run&)>& body) {
+  std::set_terminate(say_and_end);
   set_end_printer(print_end);
   if (is_rank_process()) {
     if (const std::string wrong = mpi_mismatch(); !wrong.empty())
       throw UsageError("{}", wrong);  // before MPI_Init may end us
     // Until the job is known, and with it whether the first rank watches the others.
     if (!watchdog::is_watched()) watchdog::watch_alone(FaultSettings().timeout);
+    if (const Environment e = current_environment(); is_first_of_host(e))
+      clean_shared_memory(this_machine().hostname);
     const int code = run_rank(make_mpi_world(), request, nullptr, std::nullopt, body);
     mpi_finalize();
     return code;

@@ -1,7 +1,11 @@
 #include "tensor/arena.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
 
 #include "base/error.h"
 
@@ -9,6 +13,16 @@ namespace redco {
 
 namespace {
 i64 physical_memory() { return static_cast<i64>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE); }
+
+// Half of the address space that `ulimit -v` leaves: BLAS and the threads need the rest, and wait for ever
+// for memory that they do not get.
+i64 most_address_space() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return i64{1} << 62;
+  i64 pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return (static_cast<i64>(limit.rlim_cur) - pages * sysconf(_SC_PAGESIZE)) / 2;
+}
 }  // namespace
 
 Arena::Arena(bool backed) {
@@ -16,7 +30,7 @@ Arena::Arena(bool backed) {
   if (!backed) return;
   // Address space for twice the memory (fragmentation may leave untouched holes); less where a limit forbids
   // it.
-  for (i64 size = 2 * physical_memory(); size >= (i64{1} << 28); size /= 2) {
+  for (i64 size = std::min(2 * physical_memory(), most_address_space()); size >= (i64{1} << 28); size /= 2) {
     void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p != MAP_FAILED) {
       base_ = p;

@@ -1,4 +1,8 @@
 // What a launch gives its ranks, however many there are.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <array>
 #include <cstdlib>
 
 #include "cli/cli_testing.h"
@@ -13,6 +17,11 @@ class Launch : public Cli {
     write("job.yaml", kTinyJob);
   }
 };
+
+std::string host() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
 
 // A word that the kernels refuse shows that it has reached the ranks.
 TEST_F(Launch, TheEnvironmentOfTheJobReachesOneRankAndSeveral) {
@@ -46,6 +55,39 @@ TEST_F(Launch, AnotherMpirunInPathDoesNoHarm) {
   std::filesystem::permissions(path("mpirun"), std::filesystem::perms::owner_all);
   good({"train", "job.yaml", "parallel.n_model_shards=2", "train.max_steps=1"},
        {{"PATH", dir_.path() + ":" + std::getenv("PATH")}});
+}
+
+// SLURM_ARRAY_TASK_ID gives each task a workdir, and SLURM_RESTART_COUNT makes a restart resume.
+TEST_F(Launch, ATaskOfAJobArrayTrainsInAWorkdirOfItsOwn) {
+  const Words words{"train", "job.yaml", "checkpoint.resume=never"};
+  Words two = words, four = words;
+  two.push_back("train.max_steps=2");
+  four.push_back("train.max_steps=4");
+  const Ran first = good(two, {{"SLURM_ARRAY_TASK_ID", "3"}});
+  EXPECT_EQ(lines_with(first.err, "its workdir is run/task-3"), 1);
+  EXPECT_TRUE(has("run/task-3/checkpoints/last"));
+  const Ran again = good(four, {{"SLURM_ARRAY_TASK_ID", "3"}, {"SLURM_RESTART_COUNT", "1"}});
+  EXPECT_EQ(lines_with(again.err, "checkpoint.resume=never holds for its first start"), 1);
+  EXPECT_TRUE(has("run/task-3/checkpoints/step-00000002"));  // never would have removed it
+  EXPECT_TRUE(has("run/task-3/checkpoints/step-00000004"));
+}
+
+// Before anything is allocated.
+TEST_F(Launch, ATrainingThatDoesNotFitNamesTheHost) {
+  refused({"train", "job.yaml", "model.n_embd=65536", "model.n_layer=200"}, 4,
+          {"[memory] a rank needs", host() + " has", "free for 1 rank"});
+}
+
+// BLAS and the threads need address space beside the tensors, and would wait for it for ever.
+TEST_F(Launch, LittleAddressSpaceIsAnErrorAndNoHang) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  const rlimit little{rlim_t{800} << 20, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &little), 0);
+  const Ran r = run({"train", "job.yaml", "train.max_steps=1"});
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_EQ(r.code, 4) << r.err;
+  EXPECT_THAT(r.err, HasSubstr("[memory]"));
 }
 
 }  // namespace

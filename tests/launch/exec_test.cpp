@@ -40,8 +40,8 @@ class Exec : public testing::Test {
     std::filesystem::permissions(m.path, std::filesystem::perms::owner_all);
     m.own_environment = {{"REDCO_EXEC_TEST", "42"}};
     m.dropped = {"REDCO_EXEC_DROPPED"};
-    return exec_under_mpirun(m,
-                             {.fault_timeout = fault_timeout, .save_on_signal = save, .stderr_fd = fd_});
+    return exec_under_mpirun(
+        m, {.fault_timeout = fault_timeout, .save_on_signal = save, .stderr_fd = fd_, .root = root_});
   }
   // The same for a script that reports as rank 0; `asked` waits for the next request to save and end.
   int reporting(const std::string& script, double fault_timeout = 0, bool save = false) {
@@ -72,6 +72,7 @@ class Exec : public testing::Test {
   static i64 lines(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
   std::string ready() { return "touch " + (path_ / "ready").string() + "\n"; }
   std::filesystem::path path_;
+  std::string root_;
   int fd_ = -1;
 };
 
@@ -154,6 +155,32 @@ TEST_F(Exec, NoProcessSurvivesMpirun) {
   }
 }
 
+// The count in the cgroup tells a rank that was killed for its memory from one that somebody killed.
+TEST_F(Exec, ARankKilledForLackOfMemoryIsDoesntFit) {
+  root_ = path_ / "root";
+  std::filesystem::create_directories(path_ / "root/proc/self");
+  std::filesystem::create_directories(path_ / "root/sys/fs/cgroup/job");
+  std::ofstream(path_ / "root/proc/self/cgroup") << "0::/job\n";
+  const std::string events = path_ / "root/sys/fs/cgroup/job/memory.events";
+  std::ofstream(events) << "oom_kill 3\n";
+  const std::string dash(74, '-');
+  const auto noticed = [&](const std::string& host) {
+    return fmt::format(
+        "printf '%s\\n' '{0}' \"mpirun noticed that process rank 1 with PID 0 on node {1} exited on "
+        "signal 9 (Killed).\" '{0}' >&2; exit 137\n",
+        dash, host);
+  };
+  EXPECT_EQ(bash(noticed("$(hostname)")), 5);
+  EXPECT_THAT(errors(), testing::Not(HasSubstr("[memory]")));
+  const std::string kills = "echo 'oom_kill 4' > " + events + "\n";
+  EXPECT_EQ(bash(kills + noticed("elsewhere")), 5);
+  std::ofstream(events) << "oom_kill 3\n";
+  EXPECT_EQ(bash(kills + noticed("$(hostname)")), 4);
+  EXPECT_THAT(errors(), HasSubstr("error: [memory] rank 1: the kernel killed it for lack of memory"));
+  std::ofstream(events) << "oom_kill 3\n";
+  EXPECT_EQ(bash(kills + "exit 137\n"), 4);
+}
+
 TEST_F(Exec, TheFirstSignalAsksForASave) {
   auto t = later({SIGTERM});
   EXPECT_EQ(reporting(ready() + "asked; [ \"$line\" = 'stop 15' ] && say bye 8 && exit 8; exit 1", 0, true),
@@ -165,11 +192,10 @@ TEST_F(Exec, TheFirstSignalAsksForASave) {
 // A request that comes before a rank reports reaches it when it does.
 TEST_F(Exec, ARequestWaitsForRanksThatStart) {
   auto t = later({SIGTERM});
-  EXPECT_EQ(bash(ready() +
-                     "sleep 0.5; IFS=, read key server timeout in_rank end <<<\"$REDCO_WATCH\"\n"
-                     "exec 9<>/dev/tcp/${end%:*}/${end##*:}\n"
-                     "echo redco-watch $key 0 $$ node7 >&9; read -u 9 welcome; read -u 9 line\n"
-                     "[ \"$line\" = 'stop 15' ] && echo bye 8 >&9 && exit 8; exit 1",
+  EXPECT_EQ(bash(ready() + "sleep 0.5; IFS=, read key server timeout in_rank end <<<\"$REDCO_WATCH\"\n"
+                           "exec 9<>/dev/tcp/${end%:*}/${end##*:}\n"
+                           "echo redco-watch $key 0 $$ node7 >&9; read -u 9 welcome; read -u 9 line\n"
+                           "[ \"$line\" = 'stop 15' ] && echo bye 8 >&9 && exit 8; exit 1",
                  true),
             8);
   t.join();

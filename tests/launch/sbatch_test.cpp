@@ -104,7 +104,10 @@ class ScriptRun : public testing::Test {
   void SetUp() override {
     dir_ = std::filesystem::temp_directory_path() / fmt::format("redco-sbatch-{}", getpid());
     std::filesystem::create_directories(dir_);
-    executable("scontrol", "#!/bin/bash\necho \"$@\" >> \"$DIR/scontrol.log\"\n");
+    executable("scontrol",
+               "#!/bin/bash\n"
+               "[ \"$1\" = show ] && exec cat \"$DIR/state\"\n"
+               "echo \"$@\" >> \"$DIR/scontrol.log\"\n");
   }
   void TearDown() override { std::filesystem::remove_all(dir_); }
 
@@ -112,9 +115,11 @@ class ScriptRun : public testing::Test {
     std::ofstream(dir_ / name) << text;
     std::filesystem::permissions(dir_ / name, std::filesystem::perms::owner_all);
   }
-  // Runs the script with `program` as redco; sends USR1 to the batch shell once the program has written
+  // What `scontrol show job` says.
+  void state(const std::string& text) { std::ofstream(dir_ / "state") << text; }
+  // Runs the script with `program` as redco; sends a signal to the batch shell once the program has written
   // `ready`.
-  int run(const std::string& program, bool signal) {
+  int run(const std::string& program, bool signal, const char* name = "USR1") {
     executable("redco", "#!/bin/bash\n" + program);
     auto r = request();
     r.program = (dir_ / "redco").string();
@@ -126,10 +131,10 @@ class ScriptRun : public testing::Test {
         "2>/dev/null &\n"
         "{1}wait $!\necho $? > '{0}/code'\n",
         d,
-        signal
-            ? fmt::format(
-                  "for i in {{1..500}}; do [ -e '{0}/ready' ] && break; sleep 0.01; done; kill -USR1 $!\n", d)
-            : "");
+        signal ? fmt::format(
+                     "for i in {{1..500}}; do [ -e '{0}/ready' ] && break; sleep 0.01; done; kill -{1} $!\n",
+                     d, name)
+               : "");
     output_of({"bash", "-c", outer}, 20);
     int code = -1;
     std::ifstream(dir_ / "code") >> code;
@@ -160,6 +165,32 @@ TEST_F(ScriptRun, ASignalSavesAndRequeues) {
       << text("log");
   EXPECT_EQ(text("saved"), "saved\n");
   EXPECT_EQ(text("scontrol.log"), "requeue 17\n");
+}
+
+// scancel: SIGTERM, and SIGKILL after KillWait. The ranks save, and the job stays cancelled.
+TEST_F(ScriptRun, SigtermSaves) {
+  state("JobState=CANCELLED PreemptTime=None");
+  EXPECT_EQ(run("trap 'echo saved > \"$DIR/saved\"; exit 8' USR1\ntrap 'exit 1' TERM\ntouch "
+                "\"$DIR/ready\"\nfor i in {1..1000}; do sleep 0.01; done\nexit 1\n",
+                true, "TERM"),
+            8);
+  EXPECT_EQ(text("saved"), "saved\n");
+  EXPECT_EQ(text("scontrol.log"), "");
+}
+
+// A preemption with a GraceTime may tell the ranks alone.
+TEST_F(ScriptRun, APreemptedJobIsRequeued) {
+  for (const char* code : {"8", "5"}) {
+    state("JobState=CANCELLED PreemptTime=2030-01-01T00:00:00");
+    EXPECT_EQ(run(std::string("exit ") + code + "\n", false), std::atoi(code));
+    EXPECT_EQ(text("scontrol.log"), "");
+    state("   JobState=RUNNING Reason=None\n   PreemptTime=2030-01-01T00:00:00 SuspendTime=None\n");
+    EXPECT_EQ(run(std::string("exit ") + code + "\n", false), 0);
+    EXPECT_EQ(text("scontrol.log"), "requeue 17\n");
+    std::filesystem::remove(dir_ / "scontrol.log");
+    EXPECT_EQ(run("exit 3\n", false), 3);
+  }
+  EXPECT_EQ(text("scontrol.log"), "");
 }
 
 TEST_F(ScriptRun, AFailedSaveIsNotRequeued) {

@@ -82,5 +82,24 @@ TEST(Pmix, IsListed) {
   EXPECT_FALSE(lists_pmix("nopmix"));
 }
 
+TEST(ArrayTasks, EachHasAWorkdir) {
+  EXPECT_EQ(workdir_of_task("runs/a", {}), "runs/a");
+  EXPECT_EQ(workdir_of_task("runs/%a", {}), "runs/%a");
+  const Environment task{{"SLURM_ARRAY_TASK_ID", "12"}};
+  EXPECT_EQ(workdir_of_task("runs/a", task), "runs/a/task-12");
+  EXPECT_EQ(workdir_of_task("runs/a/", task), "runs/a/task-12");
+  EXPECT_EQ(workdir_of_task("runs/%a/b-%a", task), "runs/12/b-12");
+  EXPECT_EQ(workdir_of_task("runs/a", {{"SLURM_ARRAY_TASK_ID", "../x"}}), "runs/a");
+}
+
+TEST(Restarts, NeverResumesHoldsForTheFirstStart) {
+  EXPECT_EQ(resume_of_start("never", {}), "never");
+  EXPECT_EQ(resume_of_start("never", {{"SLURM_RESTART_COUNT", "0"}}), "never");
+  const Environment again{{"SLURM_RESTART_COUNT", "2"}};
+  EXPECT_EQ(resume_of_start("never", again), "auto");
+  EXPECT_EQ(resume_of_start("auto", again), "auto");
+  EXPECT_EQ(resume_of_start("/some/checkpoint", again), "/some/checkpoint");
+}
+
 }  // namespace
 }  // namespace redco

@@ -117,6 +117,16 @@ TEST(Memory, CgroupV1) {
   EXPECT_EQ(available, 0);
 }
 
+TEST(OomKills, AreCountedUpTheCgroups) {
+  FakeRoot r;
+  EXPECT_EQ(cgroup_oom_kills(r), 0);
+  r.file("proc/self/cgroup", "0::/a/b\n4:memory:/m\n")
+      .file("sys/fs/cgroup/a/b/memory.events", "low 0\noom 3\noom_kill 2\noom_group_kill 0\n")
+      .file("sys/fs/cgroup/a/memory.events", "oom_kill 3\n")
+      .file("sys/fs/cgroup/memory/m/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 4\n");
+  EXPECT_EQ(cgroup_oom_kills(r), 9);
+}
+
 TEST(Cma, YamaForbids) {
   FakeRoot r;
   EXPECT_FALSE(cma_allowed(r.file("proc/sys/kernel/yama/ptrace_scope", "2\n")));

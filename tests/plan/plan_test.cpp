@@ -291,5 +291,19 @@ TEST(Devices, AreReadAndBadOnesRefused) {
     EXPECT_THROW(parse_devices(bad), UsageError) << bad;
 }
 
+// Hosts of different sizes: the one that leaves its ranks the least sets the limit.
+TEST(Devices, TheTightestHostOfThoseThatAreKnown) {
+  Machines m;
+  m.slots = {2, 4, 1};
+  m.names = {"small", "full", "empty"};
+  m.memories = {100, 160, 10};
+  EXPECT_EQ(m.tightest(2).host, "small");
+  EXPECT_EQ(m.tightest(2).of_rank(), 50);
+  EXPECT_EQ(m.tightest(6).host, "full");
+  EXPECT_EQ(m.tightest(6).of_rank(), 40);
+  EXPECT_EQ(m.tightest(6).ranks, 4);
+  EXPECT_EQ(m.tightest(7).host, "empty");
+}
+
 }  // namespace
 }  // namespace redco

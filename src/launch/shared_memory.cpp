@@ -1,0 +1,74 @@
+#include "launch/shared_memory.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <vector>
+
+namespace redco {
+
+namespace {
+
+namespace fs = std::filesystem;
+constexpr double kQuietSeconds = 60;
+
+// The entries of a folder that belong to this user, are of this type (S_IFREG, S_IFDIR; never a link) and are
+// old enough.
+std::vector<fs::path> old_entries(const fs::path& folder, const std::string& prefix, mode_t type) {
+  std::vector<fs::path> out;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    struct stat s {};
+    if (it->path().filename().string().rfind(prefix, 0) != 0 || lstat(it->path().c_str(), &s) != 0) continue;
+    const double quiet = std::difftime(std::time(nullptr), s.st_mtime);
+    if ((s.st_mode & S_IFMT) == type && s.st_uid == geteuid() && quiet > kQuietSeconds)
+      out.push_back(it->path());
+  }
+  return out;
+}
+
+bool is_number(const std::string& s) {
+  return !s.empty() && s.find_first_not_of("0123456789") == std::string::npos;
+}
+
+// Takes the names that a process has mapped out of `files`.
+void keep_mapped(const std::string& root, std::set<std::string>& files) {
+  std::error_code error;
+  for (fs::directory_iterator it(root + "/proc", error), end; !error && it != end; it.increment(error)) {
+    if (!is_number(it->path().filename())) continue;
+    std::ifstream maps(it->path() / "maps");
+    for (std::string line; !files.empty() && std::getline(maps, line);)
+      if (const auto at = line.rfind("/vader_segment."); at != std::string::npos)
+        files.erase(line.substr(at + 1, line.find(' ', at) - at - 1));
+  }
+}
+
+}  // namespace
+
+int clean_shared_memory(const std::string& host, const std::string& root) {
+  int removed = 0;
+  std::error_code ignored;
+  std::set<std::string> segments, names{host, host.substr(0, host.find('.'))};
+  for (const std::string& name : names) {
+    if (name.empty()) continue;
+    for (const auto& p :
+         old_entries(root + "/dev/shm", fmt::format("vader_segment.{}.{}.", name, geteuid()), S_IFREG))
+      segments.insert(p.filename());
+    const fs::path sessions = fmt::format("{}/tmp/ompi.{}.{}", root, name, geteuid());
+    for (const auto& p : old_entries(sessions, "pid.", S_IFDIR)) {
+      const std::string pid = p.filename().string().substr(4);
+      if (is_number(pid) && !fs::exists(root + "/proc/" + pid, ignored))
+        removed += fs::remove_all(p, ignored) > 0 && !ignored;
+    }
+  }
+  if (!segments.empty()) keep_mapped(root, segments);
+  for (const std::string& name : segments) removed += fs::remove(root + "/dev/shm/" + name, ignored);
+  return removed;
+}
+
+}  // namespace redco
