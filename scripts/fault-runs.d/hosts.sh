@@ -1,0 +1,160 @@
+# Hosts that vanish, and SLURM. Both need root and a tool of ../shared/tools. Sourced by fault-runs.
+
+why_skipped() { # NAME@RANKS: prints why it cannot be tried here
+  local tool=""
+  case $1 in
+    host-*) tool=netns-hosts ;;
+    slurm-*) tool=local-slurm ;;
+    full-disk@*) ;;
+    *) return 0 ;;
+  esac
+  ((EUID == 0)) || { echo "needs root" && return; }
+  [[ -z $tool || -x $SHARED/$tool ]] || echo "needs ../shared/tools/$tool"
+}
+
+SECTION_NOW="Hosts"
+HOST_TIMEOUT=8
+hosts() { "$SHARED/netns-hosts" "$@" >>"$TRY/hosts.log" 2>&1 8>&-; }
+# The processes of redco and of Open MPI on the test hosts, as "PID HOST COMMAND": those in another PID namespace.
+host_processes() {
+  local pid here command host
+  here=$(readlink /proc/self/ns/pid)
+  for pid in $(pgrep -x 'redco|orted|mpirun'); do
+    [[ $(readlink "/proc/$pid/ns/pid") != "$here" ]] || continue
+    command=$(cat "/proc/$pid/comm" 2>/dev/null) || continue
+    host=$(nsenter -t "$pid" -u hostname 2>/dev/null) || continue
+    echo "$pid $host $command"
+  done
+}
+host_train() { # NAME
+  (cd "$TRY" && exec setsid "$SHARED/netns-hosts" exec redco-a "$REDCO" train job.yaml \
+    $( ((NUMBER % 2)) || echo parallel.n_model_shards=2) 'parallel.hosts=[redco-a:1, redco-b:1]' \
+    "fault.timeout=$HOST_TIMEOUT" >"$1.out" 2>"$1.err" </dev/null 8>&-) &
+  LAUNCHER=$!
+  ERR=$TRY/$1.err
+  now
+  BEGAN=$NOW
+}
+# Waits until nothing is left on the hosts, and notes the seconds for each.
+host_settle() { # LIMIT
+  local left host line at=()
+  declare -A last=([redco-a]=0 [redco-b]=0)
+  while left=$(host_processes) && [[ -n $left ]]; do
+    now
+    while read -r _ host _; do last[$host]=$((NOW - MARK)); done <<<"$left"
+    if ((NOW - MARK > $1 * 1000)); then
+      broke "left after $1 s: $(cut -d' ' -f 2,3 <<<"$left" | paste -sd, -)"
+      send KILL $(cut -d' ' -f1 <<<"$left")
+      sleep 1
+      break
+    fi
+    sleep 0.1
+  done
+  TOOK=$((last[redco-a] > last[redco-b] ? last[redco-a] : last[redco-b]))
+  for host in redco-a redco-b; do
+    printf -v line '%s %d.%d s' "$host" $((last[$host] / 1000)) $((last[$host] % 1000 / 100))
+    at+=("$line")
+  done
+  HOST_TIMES="${at[0]}, ${at[1]}"
+  CODE=0
+  wait "$LAUNCHER" 2>/dev/null || CODE=$?
+}
+host_fault() { # CODES WHAT ...: WHAT is the command that makes the fault
+  local codes=$1
+  shift
+  exec 8>/tmp/netns.lock
+  flock 8
+  hosts down
+  hosts up 2 || { broke "netns-hosts does not start" && return; }
+  host_train run
+  pause
+  mark
+  "$@"
+  host_settle $((HOST_TIMEOUT + MARGIN))
+  expect_code $codes 0
+  note
+  MESSAGE="$HOST_TIMES: $MESSAGE"
+  hosts down
+  hosts up 2
+  TRAIN=host_train SETTLE=host_settle
+  ((CODE == 0)) && LOST=0 || again
+  compare
+  hosts down
+  exec 8>&-
+}
+kill_on() { # HOST COMMAND
+  send KILL $(host_processes | awk -v host="$1" -v command="$2" '$2 == host && $3 == command {print $1; exit}')
+}
+fault host-cut "2" "two hosts: the network link of one is cut, fault.timeout=$HOST_TIMEOUT" 3
+try_host_cut() { host_fault 5 hosts cut redco-b; }
+fault host-crash "2" "two hosts: one crashes" 3
+try_host_crash() { host_fault 5 hosts crash redco-b; }
+fault host-orted "2" "two hosts: SIGKILL to Open MPI's daemon on one" 3
+try_host_orted() { host_fault 5 kill_on redco-b orted; }
+fault host-launcher "2" "two hosts: SIGKILL to redco on the first" 3
+try_host_launcher() { host_fault 137 kill_launcher_on_host; }
+kill_launcher_on_host() { # the redco without a rank
+  local pid
+  for pid in $(host_processes | awk '$2 == "redco-a" && $3 == "redco" {print $1}'); do
+    grep -qzs '^OMPI_COMM_WORLD_RANK=' "/proc/$pid/environ" || send KILL "$pid"
+  done
+}
+
+SECTION_NOW="SLURM"
+slurm() { "$SHARED/local-slurm" "$@" 8>&-; }
+# A batch job of two nodes, its requeue included, until the queue has forgotten it. The code is that of the job's output.
+slurm_fault() { # WHAT ...
+  local job state=none shown i paused=-1
+  exec 8>/tmp/slurm.lock
+  flock 8
+  slurm stop >/dev/null 2>&1
+  slurm start --nodes 3 --cpus 2 >"$TRY/slurm.log" 2>&1 || { broke "local-slurm does not start" && return; }
+  ERR=$TRY/job.out
+  job=$(cd "$TRY" && slurm run "$REDCO" sbatch job.yaml $(mesh_words "$MESH") --nodes 2 --output job.out >job.sh 2>job.err &&
+    slurm run sbatch --parsable --requeue job.sh 2>>job.err)
+  now
+  BEGAN=$NOW
+  MARK=$NOW
+  if [[ ! $job =~ ^[0-9]+$ ]]; then
+    broke "no job: $(tail -n 1 "$TRY/job.err")"
+  else
+    LAUNCHER=$$
+    for ((i = 0; i < 600; i++)); do logged 1 && break || sleep 0.1; done
+    pause
+    mark
+    "$@" "$job"
+    for ((i = 0; i < 400; i++)); do
+      shown=$(slurm run scontrol show job -o "$job" 2>/dev/null)
+      state=$(sed -n 's/.* JobState=\([A-Z_]*\).*/\1/p' <<<"$shown")
+      case $state in
+        PENDING) last_logged && paused=$LOGGED ;; # between the two runs
+        COMPLETED | FAILED | CANCELLED | TIMEOUT | NODE_FAIL) break ;;
+      esac
+      sleep 0.3
+    done
+    now
+    TOOK=$((NOW - MARK))
+    CODE=$(sed -n 's/.* ExitCode=\([0-9]*\):.*/\1/p' <<<"$shown")
+    [[ $state == COMPLETED ]] || broke "the job is $state after $((TOOK / 1000)) s"
+    note
+    BEGAN_AT=$(sed -n 's/.*step-0*\([0-9]*\) (step .*/\1/p' "$ERR" | tail -n 1)
+    BEGAN_AT=${BEGAN_AT:-0}
+    ((paused < 0)) || LOST=$((paused - BEGAN_AT))
+    MESSAGE=$(grep -s 'requeue\|queue\|stopped by\|FAILURE' "$TRY/job.out" | tail -n 1)
+    local left
+    left=$(processes_in "$TRY")
+    [[ -z $left ]] || { broke "processes left: $(names_of $left)" && send KILL $left; }
+    compare
+  fi
+  slurm stop >/dev/null 2>&1
+  exec 8>&-
+}
+slurm_usr1() { slurm run scancel --signal=USR1 --batch "$1"; }
+slurm_requeue() { slurm run scontrol requeue "$1"; }
+slurm_node() { slurm fail redco-n2 >/dev/null 2>&1; }
+fault slurm-usr1 "2" "SLURM: USR1 to the batch script, as before the time limit; the job requeues itself" 3
+try_slurm_usr1() { slurm_fault slurm_usr1; }
+fault slurm-requeue "2" "SLURM: scontrol requeue, which sends TERM and KILL 5 s later, as a preemption does" 3
+try_slurm_requeue() { slurm_fault slurm_requeue; }
+fault slurm-node "2" "SLURM: a node of the job fails; SLURM requeues the job on others" 3
+try_slurm_node() { slurm_fault slurm_node; }
