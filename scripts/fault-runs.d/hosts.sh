@@ -71,7 +71,7 @@ host_fault() { # CODES WHAT ...: WHAT is the command that makes the fault
   mark
   "$@"
   host_settle $((HOST_TIMEOUT + MARGIN))
-  expect_code $codes 0
+  expect_end $codes
   note
   MESSAGE="$HOST_TIMES: $MESSAGE"
   hosts down

@@ -23,8 +23,8 @@ equals() {
 }
 # What most tries said at a code other than 0; numbers that differ between tries as N.
 typical_message() {
-  awk -F '\t' -v name="$1" '$1 == name && ($5 != 0 || $1 ~ /^(truncated|missing|no-manifest|leftover)@/) {print $11}' "$RESULTS" |
-    sed -E 's/ \([0-9.]+ s\)//g; s/[0-9]+(\.[0-9]+)?/N/g; s/\|/ /g; s/`/'"'"'/g' | sort | uniq -c | sort -rn |
+  awk -F '\t' -v name="$1" '$1 == name && ($5 != 0 || $1 ~ /^(truncated|missing|no-manifest|leftover)@/) && $11 != "-" {print $11}' "$RESULTS" |
+    sed -E 's/ \([0-9.]+ s\)//g; s/^redco-a [0-9.]+ s, redco-b [0-9.]+ s: //; s/[0-9]+(\.[0-9]+)?/N/g; s/\|/ /g; s/`/'"'"'/g' | sort | uniq -c | sort -rn |
     awk 'NR == 1 {sub(/^ *[0-9]+ /, ""); print (length($0) > 170 ? substr($0, 1, 167) "..." : $0)}'
 }
 
@@ -56,7 +56,8 @@ The moment of a fault is random over the time of an uninterrupted run, its start
 fault's name and the try's number. A try whose run had ended before the fault has exit code 0.
 
 - Exit codes: those of the command under the fault, with the number of tries.
-- Seconds: from the fault (the second signal, the start of the refused command) until no process is left.
+- Seconds: from the fault (the second signal, the start of the refused command) until no process is left on any host.
+  For a run that continues, and for SLURM with its requeue, they include the time until the end of the training.
 - Steps lost: optimizer steps that had been made and are made again.
 - Equal: tries whose end is the same bytes as that of an uninterrupted run; for predict the file of answers.
 - Broken: tries that broke a promise.
@@ -66,6 +67,7 @@ END
     tries=$(column "$name" 2 | wc -l)
     reason=$(awk -F '\t' -v name="$name" '$1 == name {print $2}' "$FOLDER/skipped" 2>/dev/null || true)
     if [[ ${SECTION[$name]} != "$section" ]]; then
+      [[ $section != Hosts ]] || host_times
       section=${SECTION[$name]}
       printf '\n## %s\n| fault | ranks | tries | exit codes | seconds: median | worst | steps lost: median | worst | equal | broken | the message |\n' "$section"
       echo '|---|---:|---:|---|---:|---:|---:|---:|---:|---:|---|'
@@ -90,6 +92,10 @@ END
 \`build/fault-runs/results.tsv\` has one line a try. The folder of a try that broke a promise stays in
 \`build/fault-runs/work\`. Faults of hosts and of SLURM have at most 3 tries because each takes up to a minute.
 END
+}
+host_times() {
+  awk -F '\t' '$1 ~ /^host-/ {if (!n++) print "\nSeconds until nothing is left on each host, by try:\n"
+    sub(/@2$/, "", $1); sub(/: .*/, "", $11); print "- " $1 ", try " $2 " (" $3 "): " $11}' OFS='\t' "$RESULTS"
 }
 seconds_of() {
   local ms

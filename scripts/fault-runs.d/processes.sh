@@ -58,8 +58,10 @@ until_true() {
   done
 }
 
-# What the fault is, and when: notes the moment from which seconds are counted.
+# Notes the moment of the fault, from which seconds are counted, and the step that the run has made.
 mark() {
+  last_logged
+  AT_STEP=$LOGGED
   now
   MARK=$NOW
   AT=$((MARK - BEGAN))
@@ -110,4 +112,15 @@ names_of() {
   local pid words=()
   for pid in "$@"; do words+=("$(cat "/proc/$pid/comm" 2>/dev/null)"); done
   echo "${words[*]}"
+}
+
+# Ends every process that this fault-runs has started, when it is interrupted itself.
+end_all() {
+  local file
+  send KILL $(builtin jobs -p) # the tries first: they must note nothing more
+  for file in $(grep -lzs "^REDCO_FAULT_RUN=$$-" /proc/[0-9]*/environ); do
+    file=${file#/proc/}
+    send KILL "${file%/environ}"
+  done
+  return 0
 }

@@ -1,7 +1,7 @@
 # Two runs at once, repeated runs. Sourced by fault-runs.
 
 SECTION_NOW="Runs"
-fault two-trainings "1 2" "a second training in the same working folder: it ends with 2, the first is unharmed"
+fault two-trainings "1 2" "a second training in the same working folder: one ends with 2, the other is unharmed"
 try_two_trainings() {
   local first first_err second second_err first_code began
   train run --
@@ -16,6 +16,7 @@ try_two_trainings() {
   second=$CODE
   first_code=0
   wait "$first" || first_code=$?
+  FAULT_CODE=$first_code+$second
   # Before the first has its lock the second may be the one that trains; after the first's end both end well.
   [[ "$first_code $second" == "0 2" || "$first_code $second" == "2 0" || "$first_code $second" == "0 0" ]] ||
     broke "they ended with $first_code and $second"
@@ -28,7 +29,7 @@ try_two_trainings() {
   compare
 }
 
-fault two-predicts "1 2" "a second predict into the same output: it ends with 2, lines are whole"
+fault two-predicts "1 2" "a second predict into the same output: one ends with 2, lines are whole"
 try_two_predicts() {
   local first first_code second began
   model_here
@@ -44,9 +45,10 @@ try_two_predicts() {
   second=$CODE
   first_code=0
   wait "$first" || first_code=$?
+  FAULT_CODE=$first_code+$second
   [[ "$first_code $second" == "0 2" || "$first_code $second" == "2 0" || "$first_code $second" == "0 0" ]] ||
     broke "they ended with $first_code and $second"
-  [[ "$first_code $second" != "0 0" ]] || grep -qs 'predictions are' "$TRY/second.err" || broke "both predicted"
+  [[ "$first_code $second" != "0 0" ]] || grep -qs 'predictions are in' "$TRY/second.err" || broke "both predicted"
   compare_answers
 }
 
@@ -88,7 +90,7 @@ try_never() {
   mark
   send TERM "$LAUNCHER"
   settle $MARGIN
-  expect_code 8 0
+  expect_end 8
   finish
   find "$TRY" -name model.safetensors -exec cksum {} + | grep -q "^$old " || broke "the old run's last checkpoint is gone"
 }
@@ -102,7 +104,7 @@ try_renamed() {
   mark
   mv "$TRY/run" "$TRY/elsewhere"
   settle 60
-  expect_code 7 0
+  expect_end 7
   if [[ -e $TRY/run ]]; then
     broke "the run made its folder again: $(ls -A "$TRY/run" | tr '\n' ' ')"
     rm -rf "$TRY/run"

@@ -7,7 +7,7 @@ signal_launcher() {
   mark
   send "$1" "$LAUNCHER"
   settle $MARGIN
-  expect_code 8 0
+  expect_end 8
   finish
 }
 for signal in TERM INT HUP USR1; do
@@ -24,7 +24,7 @@ try_early() {
   mark
   send TERM "$LAUNCHER"
   settle $MARGIN
-  expect_code 8 0
+  expect_end 8
   finish
 }
 
@@ -32,13 +32,15 @@ fault twice "1 2" "SIGINT to redco, and a second one after 0.6 s: all end within
 try_twice() {
   train run --
   pause
+  mark
   send INT "$LAUNCHER"
   sleep 0.6
-  mark
+  now
+  MARK=$NOW
   send INT "$LAUNCHER"
   settle 5
   # On one rank the second signal may end the process itself.
-  if ((RANKS == 1)); then expect_code 8 5 130 0; else expect_code 8 5 0; fi
+  if ((RANKS == 1)); then expect_end 8 5 130; else expect_end 8 5; fi
   finish
 }
 
@@ -48,12 +50,12 @@ try_in_eval() {
   train run --
   step=$((NUMBER % 4 * 10 + 10))
   until_true logged "$step"
-  draw wait 0 60
+  draw wait 0 30
   sleep_ms "$wait"
   mark
   send TERM "$LAUNCHER"
   settle $MARGIN
-  expect_code 8 0
+  expect_end 8
   finish
 }
 
@@ -63,6 +65,11 @@ pick_rank() {
   until_true has_rank
   VICTIM=$(rank_process "$PICKED")
 }
+pick_mpirun() {
+  until_true has_mpirun
+  VICTIM=$(mpirun_process)
+}
+has_mpirun() { [[ -n $(mpirun_process) ]]; }
 has_rank() { [[ -n $(rank_process $PICKED) ]]; }
 
 fault term-rank "2" "SIGTERM to one rank"
@@ -73,7 +80,7 @@ try_term_rank() {
   mark
   send TERM $VICTIM
   settle $MARGIN
-  expect_code 8 0
+  expect_end 8
   finish
 }
 
@@ -81,10 +88,11 @@ fault term-mpirun "2" "SIGTERM to mpirun"
 try_term_mpirun() {
   train run --
   pause
+  pick_mpirun
   mark
-  send TERM $(mpirun_process)
+  send TERM $VICTIM
   settle $MARGIN
-  expect_code 8 5 0
+  expect_end 8 5
   finish
 }
 
@@ -97,7 +105,7 @@ try_kill_rank() {
   mark
   send KILL $VICTIM
   settle $MARGIN
-  expect_code 5 0
+  expect_end 5
   ((CODE == 0)) || expect_said "rank|mpirun" "that a rank was killed"
   finish
 }
@@ -106,10 +114,11 @@ fault kill-mpirun "2" "SIGKILL to mpirun"
 try_kill_mpirun() {
   train run --
   pause
+  pick_mpirun
   mark
-  send KILL $(mpirun_process)
+  send KILL $VICTIM
   settle $MARGIN
-  expect_code 5 0
+  expect_end 5
   finish
 }
 
@@ -120,7 +129,7 @@ try_kill_launcher() {
   mark
   send KILL "$LAUNCHER"
   settle $MARGIN
-  expect_code 137 0
+  expect_end 137
   finish
 }
 
@@ -131,7 +140,7 @@ try_kill_all() {
   mark
   send KILL $(processes_of "$ID")
   settle $MARGIN
-  expect_code 137 0
+  expect_end 137
   finish
 }
 
@@ -141,7 +150,7 @@ stop_rank() {
   mark
   send STOP $VICTIM
   settle $((3 + MARGIN))
-  expect_code 5 0
+  expect_end 5
   ((CODE == 0)) || expect_said "rank $PICKED" "rank $PICKED"
   finish
 }
@@ -194,9 +203,8 @@ fault_io() { # OPERATION HOW HIGHEST CODES ...
   shift 3
   train run "REDCO_FAULT_IO=$operation:$n:$how" --
   mark
-  settle 180
-  AT=-
-  TOOK=-
+  settle 120
+  AT=- TOOK=-
   expect_code "$@" 0
   finish
 }
@@ -215,7 +223,7 @@ try_full_disk() {
   head -c $((kib * 1024)) /dev/zero >"$TRY/run/ballast"
   train run --
   mark
-  settle 180
+  settle 120
   AT=- TOOK=-
   expect_code 7 0
   ((CODE == 0)) || expect_said "space|free" "that there is no space"

@@ -126,6 +126,12 @@ broke() { BROKEN+=("$*"); }
 expect_code() { # CODES ...
   [[ " $* " == *" $CODE "* ]] || broke "ended with $CODE, not ${*// / or }"
 }
+# The same for a training, which may also have done its last step when the fault came. A 0 before is a fault that had no
+# effect.
+expect_end() { # CODES ...
+  ((CODE != 0 || AT_STEP < STEPS - 1)) || return 0
+  expect_code "$@"
+}
 expect_said() { # PATTERN WHAT
   grep -qsE "$1" "$ERR" || broke "the message does not say $2"
 }
@@ -201,7 +207,7 @@ again() { # [more words]
   [[ ${said:-0} == "$BEGAN_AT" ]] || ((said > BEGAN_AT && done_before < said)) ||
     broke "it says it began at step ${said:-0}, but it began at $BEGAN_AT"
   ((had == 0 || BEGAN_AT > 0)) || broke "a fresh start, though step $had has a whole checkpoint"
-  ((LOST >= 0)) || LOST=$((done_before - BEGAN_AT))
+  ((LOST >= 0)) || { LOST=$((done_before - BEGAN_AT)) && FIRST_BEGAN=$BEGAN_AT; }
 }
 
 # The end: once more until it is done, then everything as in the uninterrupted run.
@@ -237,7 +243,8 @@ run_try() {
   NUMBER=$number
   SPAN=$(<"$FOLDER/base-$MESH/span")
   START=$(<"$FOLDER/base-$MESH/start")
-  BROKEN=() RERUNS=() ROUNDS=0 TRAIN=train SETTLE=settle LOST=-1 EQUAL=- BEGAN_AT=- FAULT_CODE=- FAULT_TOOK=- AT=- FAULT_AT=- MESSAGE=-
+  BROKEN=() RERUNS=() ROUNDS=0 TRAIN=train SETTLE=settle LOST=-1 EQUAL=- BEGAN_AT=- FIRST_BEGAN='' FAULT_CODE=- FAULT_TOOK=- AT=- FAULT_AT=- MESSAGE=-
+  ! mountpoint -q "$TRY/run" || umount "$TRY/run"
   rm -rf "$TRY" && mkdir -p "$TRY" && cp "$FOLDER"/inputs/* "$TRY"
   "${function//-/_}" 2>"$TRY/shell.err" # sets all of the above; what bash says of killed jobs is no news
   local broken=- reruns="${RERUNS[*]:--}"
@@ -247,7 +254,7 @@ run_try() {
   broken=${broken//$'\n'/ }
   broken=${broken%; }
   printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$name" "$number" "$MESH" "$FAULT_AT" "$FAULT_CODE" \
-    "$FAULT_TOOK" "$LOST" "$BEGAN_AT" "$reruns" "$EQUAL" "${MESSAGE:--}" "$broken" >>"$RESULTS"
+    "$FAULT_TOOK" "$LOST" "${FIRST_BEGAN:-$BEGAN_AT}" "$reruns" "$EQUAL" "${MESSAGE:--}" "$broken" >>"$RESULTS"
   if [[ $broken == - ]]; then
     say "$name try $number: $FAULT_CODE"
     rm -rf "$TRY"
