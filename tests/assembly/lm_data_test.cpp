@@ -8,6 +8,7 @@
 
 #include "assembly/job_model.h"
 #include "base/file.h"
+#include "base/temporaries.h"
 #include "support/error_text.h"
 #include "support/jobs.h"
 #include "support/temp_dir.h"
