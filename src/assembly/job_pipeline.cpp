@@ -30,6 +30,8 @@ std::unique_ptr<Pipeline> make_job_pipeline(const JobConfig& job, const Model* m
 }
 
 JobConfig with_data_config(JobConfig job) {
+  const PipelineInfo* info = pipeline_info(job.pipeline);
+  if (!info || !info->config) return job;
   Assembly parts;
   Context::current().world().together([&] { parts = assemble(job); });
   for (const auto& [key, value] : model_config_of_data(job, parts)) job.model.config.emplace(key, value);

@@ -129,7 +129,8 @@ RankFacts rank_facts(const std::string& job_hash, const std::string& pipeline) {
   f.program = program_build_id();
   f.library = library_build_id();
   f.job = job_hash;
-  if (!pipeline_info(pipeline) && exists(pipeline)) f.pipeline = hash_file(pipeline).hex();
+  if (const auto file = file_info(pipeline); !pipeline_info(pipeline) && file && file->kind == FileInfo::file)
+    f.pipeline = hash_file(pipeline).hex();
   f.isa = kernels::name_of(kernels::isa());
   f.blas_core = kernels::blas_core();
   f.threads = fmt::format("{}", kernels::threads());

@@ -46,8 +46,10 @@ void check_replicas(const ParamTree& params, i64 step) {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
   const std::string me = fmt::format(" rank {} ({})", c.rank(), host.data());
+  // Both are compared on every rank: only some may see the first difference.
   std::string odd = odd_ones(c.group(Axis::dp).gather(hex64(everything.digest64()) + me));
-  if (odd.empty()) odd = odd_ones(c.group(Axis::mp).gather(hex64(replicated.digest64()) + me));
+  const std::string over_mp = odd_ones(c.group(Axis::mp).gather(hex64(replicated.digest64()) + me));
+  if (odd.empty()) odd = over_mp;
   c.world().together([&] {
     if (!odd.empty())
       throw Error(

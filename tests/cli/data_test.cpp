@@ -74,7 +74,7 @@ TEST_F(Data, GoesOnInsideAnEpochOfExamples) {
   good({"train", "job.yaml", "workdir=once"});
   good({"train", "job.yaml", "workdir=twice", "train.max_steps=3"});
   const Ran on = good({"train", "job.yaml", "workdir=twice"});
-  EXPECT_THAT(on.err, HasSubstr("going on from"));
+  EXPECT_THAT(on.err, HasSubstr("resuming from"));
   EXPECT_EQ(read("once/checkpoints/last/model.safetensors"),
             read("twice/checkpoints/last/model.safetensors"));
   // Other data, or other rows of the same: the run could not go on.

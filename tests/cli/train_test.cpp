@@ -118,7 +118,7 @@ TEST_P(Resume, IsAsIfNeverStopped) {
   good(part);
   part.back() = "train.max_steps=20";
   const Ran r = good(part);
-  EXPECT_THAT(r.err, HasSubstr("going on from b/checkpoints/step-00000010 (step 10 of 20)"));
+  EXPECT_THAT(r.err, HasSubstr("resuming from b/checkpoints/step-00000010 (step 10 of 20)"));
   EXPECT_THAT(r.err, Not(HasSubstr("warning")));
   same_checkpoints("a", "b", "step-00000020");
   // The losses of the second half, too.
@@ -172,9 +172,9 @@ TEST_F(Train, ResumesOnAnotherMesh) {
 TEST_F(Train, AJobThatIsAnotherIsNotResumed) {
   good(job("run", 1, 1, {"train.max_steps=2"}));
   refused(job("run", 1, 1, {"train.max_steps=4", "train.seed=7"}), 2,
-          {"train.seed=42", "has 7", "checkpoint.resume=never"});
+          {"train.seed=42", "is 7", "checkpoint.resume=never"});
   refused(job("run", 1, 1, {"train.max_steps=4", "train.global_batch_size=4"}), 2,
-          {"train.global_batch_size=8", "4"});
+          {"train.global_batch_size was 8, is 4", "train.global_batch_size=8"});
   write("text.txt", some_text(121));
   refused(job("run", 1, 2, {"train.max_steps=4"}), 2, {"training"});
   good(job("run", 1, 1, {"train.max_steps=4", "train.seed=7", "checkpoint.resume=never"}));
@@ -196,9 +196,9 @@ TEST_F(Train, SignalsSaveAndTheSameCommandGoesOn) {
       kill(pid, number);
       const Ran r = wait(pid);
       EXPECT_EQ(r.code, 8) << r.err;
-      EXPECT_THAT(r.err, HasSubstr("stopped by a signal after step"));
+      EXPECT_THAT(r.err, HasSubstr("after step"));
       EXPECT_THAT(r.err, Not(HasSubstr("error:")));
-      if (round == 1) EXPECT_THAT(r.err, HasSubstr("going on from " + workdir + "/checkpoints/step-"));
+      if (round == 1) EXPECT_THAT(r.err, HasSubstr("resuming from " + workdir + "/checkpoints/step-"));
       const json state = json::parse(read(workdir + "/checkpoints/last/training/state.json"));
       EXPECT_GT(state["step"].get<long>(), last);
       last = state["step"];
@@ -248,7 +248,7 @@ TEST_F(Train, AKilledSaveIsPassedOver) {
   std::filesystem::resize_file(path("again/checkpoints/step-00000008/model.safetensors"), 100);
   const Ran r = good(words);
   EXPECT_THAT(r.err, AllOf(HasSubstr("warning: [checkpoint] skipping again/checkpoints/step-00000008"),
-                           HasSubstr("going on from again/checkpoints/step-00000004")));
+                           HasSubstr("resuming from again/checkpoints/step-00000004")));
   same_checkpoints("straight", "again", "step-00000008");
 }
 

@@ -66,8 +66,7 @@ TEST_F(Predictions, OtherSettingsAreNamedAndChangeNothing) {
   EXPECT_EQ(slurp(path), "{\"id\":0,\"a\":1}\n");
   EXPECT_EQ(slurp(path + ".settings.json"), before);
 
-  PredictionsFile fresh(path, R"({"predict": {"seed": 2}})", true);
-  EXPECT_EQ(fresh.kept(), 0);
+  EXPECT_EQ(PredictionsFile(path, R"({"predict": {"seed": 2}})", true).kept(), 0);
   EXPECT_EQ(slurp(path), "");
   EXPECT_THAT(refused(kSettings), "no error");  // an empty file holds nothing that other settings made
 }

@@ -189,9 +189,12 @@ struct Job {
     return load_job({}, all);
   }
   int train(const std::string& workdir, const std::vector<std::string>& more = {}) const {
-    const JobConfig job = config(workdir, more);
-    check_job(job, JobUse::train);
-    return run_train(job, {}, {});
+    const auto checked = [&] {
+      const JobConfig job = config(workdir, more);
+      check_job(job, JobUse::train);
+      return job;
+    };
+    return run_train({.job = checked, .program = {}}, {});
   }
   std::string step(const std::string& workdir, int n) const {
     return dir / (workdir + fmt::format("/checkpoints/step-{:08}/", n));
@@ -235,7 +238,7 @@ TEST(AdapterJob, TrainsGoesOnIsReadAndMerged) {
   EXPECT_THAT(said([&] {
                 return job.train("other", {resume, "train.lora.alpha=5"});
               }),
-              HasSubstr("train.lora.alpha=4, this job has 5"));
+              HasSubstr("train.lora.alpha was 4, is 5"));
 
   // The checkpoint as a model: its folder alone says all.
   JobConfig read = load_job({}, {});
@@ -244,18 +247,18 @@ TEST(AdapterJob, TrainsGoesOnIsReadAndMerged) {
   EXPECT_NE(job_tokenizer(read, ""), nullptr);
 
   // Merged, it is a model like others; what merged adapters give is what adapters give.
-  MergeRequest merge = merge_request(job.dir / "whole", "", {});
-  merge.output = job.dir / "merged";
-  ASSERT_EQ(run_merge(merge, {}), 0);
+  const RunRequest request{.job = [&] { return merge_job(job.dir / "whole", "", {}); }, .program = {}};
+  MergeOptions merge{.checkpoint = "", .output = job.dir / "merged", .dtype = ""};
+  ASSERT_EQ(run_merge(request, merge), 0);
   EXPECT_THAT(list_dir(merge.output), ::testing::IsSupersetOf({"config.json", "generation_config.json",
                                                                "model.safetensors", "tokenizer.json"}));
   EXPECT_FALSE(exists(merge.output + "/adapter_config.json"));
   EXPECT_FALSE(exists(job.dir / ".tmp-merged"));
-  EXPECT_THAT(said([&] { return run_merge(merge, {}); }), HasSubstr("exists"));
+  EXPECT_THAT(said([&] { return run_merge(request, merge); }), HasSubstr("exists"));
   merge.checkpoint = merge.output + "/";
   merge.output = job.dir / "again";
-  EXPECT_THAT(said([&] { return run_merge(merge, {}); }), HasSubstr("nothing to merge"));
-  EXPECT_THAT(usage_error([&] { merge_request(fixture("gpt2"), "", {}); }),
+  EXPECT_THAT(said([&] { return run_merge(request, merge); }), HasSubstr("nothing to merge"));
+  EXPECT_THAT(usage_error([&] { merge_job(fixture("gpt2"), "", {}); }),
               HasSubstr("neither an adapter's folder"));
 }
 
@@ -301,8 +304,8 @@ TEST(Merge, GivesTheAdaptersLogits) {
   for (const auto& [name, mesh] : {std::pair{"lora-gpt2", Mesh{1, 1}}, std::pair{"lora-gpt2", Mesh{2, 2}},
                                    std::pair{"lora-llama", Mesh{1, 4}}, std::pair{"lora-gptj", Mesh{1, 3}}}) {
     TempDir dir;
-    MergeRequest request = merge_request(fixture(name), "", {});
-    request.output = dir / "merged/";
+    const MergeRequest request{merge_job(fixture(name), "", {}),
+                               {.checkpoint = "", .output = dir / "merged/", .dtype = ""}};
     testing::on_mesh(mesh, [&](Context&) { EXPECT_EQ(merge(request), 0); });
     testing::on_one_rank([&](Context&) {
       const VerifyReport r =
@@ -321,16 +324,16 @@ TEST(Merge, GivesTheAdaptersLogits) {
 
 TEST(Merge, RoundsToTheTypeAskedFor) {
   TempDir dir;
-  MergeRequest merge = merge_request(fixture("lora-gpt2"), fixture("gpt2"), {});
-  merge.output = dir / "merged";
-  merge.dtype = "bf16";
-  ASSERT_EQ(run_merge(merge, {}), 0);
+  const auto merge = [](const std::string& base, const std::string& output) {
+    return run_merge(
+        {.job = [=] { return merge_job(fixture("lora-gpt2"), fixture(base), {}); }, .program = {}},
+        {.checkpoint = "", .output = output, .dtype = "bf16"});
+  };
+  ASSERT_EQ(merge("gpt2", dir / "merged"), 0);
   const auto file = ckpt::SafetensorsFile::open(dir / "merged/model.safetensors");
   EXPECT_EQ(file.at("transformer.h.0.attn.c_attn.weight").type, ckpt::StoredType::bf16);
   EXPECT_EQ(nlohmann::json::parse(slurp(dir / "merged/config.json"))["dtype"], "bfloat16");
-  merge = merge_request(fixture("lora-gpt2"), fixture("llama"), {});
-  merge.output = dir / "wrong";
-  EXPECT_THAT(said([&] { return run_merge(merge, {}); }), HasSubstr("another model"));
+  EXPECT_THAT(said([&] { return merge("llama", dir / "wrong"); }), HasSubstr("another model"));
   EXPECT_FALSE(exists(dir / "wrong"));
 }
 
