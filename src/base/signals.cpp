@@ -30,7 +30,7 @@ std::atomic<int> first_signal{0};
 // Guards what decides how a request ends. Never destroyed: the thread outlives static objects.
 struct State {
   std::mutex mutex;
-  int deferred = 0;  // DeferEnds alive
+  bool deferred = false;
   std::string note = "nothing had to be saved";
   std::function<void(const std::string&)> print;
   std::chrono::steady_clock::time_point first_at;
@@ -83,10 +83,10 @@ void answer(int signal, bool asks) {
     if (first_signal == 0) {
       s.first_at = now;
       first_signal = signal;
-      if (s.deferred > 0) return;
+      if (s.deferred) return;
     } else {
       if (asks || now - s.first_at < kSameRequest) return;
-      if (s.deferred > 0) s.note = "this was the second request: the process ends without saving";
+      if (s.deferred) s.note = "this was the second request: the process ends without saving";
     }
   }
   end_now(signal);
@@ -148,14 +148,9 @@ std::string signal_text(int signal) {
   return name ? std::string("SIG") + name : fmt::format("signal {}", signal);
 }
 
-DeferEnd::DeferEnd() {
+void defer_end() {
   std::lock_guard lock(state().mutex);
-  ++state().deferred;
-}
-
-DeferEnd::~DeferEnd() {
-  std::lock_guard lock(state().mutex);
-  --state().deferred;
+  state().deferred = true;
 }
 
 void set_end_note(std::string note) {

@@ -1,8 +1,8 @@
 // Requests to end this process: SIGINT, SIGTERM, SIGHUP and SIGUSR1, or request_end().
 //
 // A command that runs a job calls catch_signals() first thing in main(). From then on
-//   - the first request ends the process at once with code 8 and a message, or, while a DeferEnd lives, sets
-//     a flag that its holder polls where it can stop (training: between steps);
+//   - the first request ends the process at once with code 8 and a message, or, after defer_end(), sets a
+//     flag that is polled where the work can stop (training: between steps);
 //   - a second SIGINT, SIGTERM or SIGHUP, at least half a second after the first request, ends the process at
 //     once in either case. SIGUSR1 and request_end() only ask.
 // A thread of its own reacts, so a main thread that computes or waits delays nothing. Signals that were
@@ -26,14 +26,8 @@ int end_requested();
 // "SIGTERM"
 std::string signal_text(int signal);
 
-// While it lives, a first request only sets the flag.
-class DeferEnd {
- public:
-  DeferEnd();
-  ~DeferEnd();  // the holder answers a request that arrived meanwhile
-  DeferEnd(const DeferEnd&) = delete;
-  DeferEnd& operator=(const DeferEnd&) = delete;
-};
+// There is something to save from now on: a first request only sets the flag.
+void defer_end();
 
 // The second half of the message of an end at once; "nothing had to be saved" unless it was set.
 void set_end_note(std::string note);

@@ -75,8 +75,7 @@ class Training {
       result_.evaluation_pending = true;
       return result_;
     }
-    // From here on there is something to save.
-    const DeferEnd deferred;
+    defer_end();
     if (watch_.exhausted(state_)) stop_early();
     const activity::Phase phase("train");
     Interval interval(kernels::measure_gemm_ceiling(512, 768, 768, 3), job_.unit);
@@ -216,7 +215,7 @@ class Training {
   // The evaluation that a signal kept the checkpoint's step from, where the run that was not stopped made it:
   // before the next epoch's source() is called.
   void make_pending_evaluation(const RunStart& start, const StepPlan& plan) {
-    const DeferEnd deferred;
+    defer_end();
     prepare(start, plan);
     epoch_ = plan.place(state_.step - 1).epoch;
     eval_data_ = in_pipeline("evaluation()", [&] { return job_.pipeline->evaluation(); });

@@ -61,7 +61,7 @@ TEST(Signals, AFirstRequestEndsTheProcessWithCodeEight) {
 TEST(Signals, ADeferredRequestSetsAFlagAndASecondOneEnds) {
   Ended e = in_child([] {
     catch_signals();
-    const DeferEnd deferred;
+    defer_end();
     kill(getpid(), SIGTERM);
     for (int i = 0; i < 500 && end_requested() == 0; ++i) sleep_ms(10);
     _exit(end_requested());
@@ -70,7 +70,7 @@ TEST(Signals, ADeferredRequestSetsAFlagAndASecondOneEnds) {
   EXPECT_EQ(e.err, "");
   e = in_child([] {
     catch_signals();
-    const DeferEnd deferred;
+    defer_end();
     kill(getpid(), SIGTERM);
     sleep_ms(50);
     kill(getpid(), SIGTERM);  // of the same request
@@ -97,7 +97,7 @@ TEST(Signals, ARequestThatArrivesWhileSignalsAreHeldIsNotLost) {
 TEST(Signals, RepeatedRequestsThatOnlyAskDontEscalate) {
   const Ended e = in_child([] {
     catch_signals();
-    const DeferEnd deferred;
+    defer_end();
     kill(getpid(), SIGUSR1);
     sleep_ms(700);
     kill(getpid(), SIGUSR1);
