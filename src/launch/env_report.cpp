@@ -1,5 +1,6 @@
 #include "launch/env_report.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -130,14 +131,26 @@ std::vector<HostFacts> parse_env_lines(const std::string& output) {
   return all;
 }
 
-std::map<std::string, HostFacts> probe_hosts(const LaunchRequest& request, const std::string& program,
-                                             double seconds) {
+std::map<std::string, HostFacts> probe_hosts(const LaunchRequest& request, const std::string& program) {
   std::vector<Host> hosts = request.hostfile ? read_hostfile(*request.hostfile) : parse_hosts(request.hosts);
   std::map<std::string, HostFacts> facts;
   if (hosts.empty()) return facts;
   Mpirun mpirun = plan_probe(hosts, request);
   mpirun.program = {program, "env", "--json"};
-  const auto found = parse_env_lines(output_under_mpirun(mpirun, seconds));
+  // ssh alone may take 10 s; no answer is so long that a minute does not suffice.
+  const double limit = request.fault_timeout > 0 ? std::clamp(request.fault_timeout, 12.0, 60.0) : 60;
+  std::string output;
+  try {
+    output = output_under_mpirun(mpirun, limit);
+  } catch (const Error& e) {
+    std::string names;
+    for (const Host& h : hosts) names += (names.empty() ? "" : ", ") + h.name;
+    throw Error(e.code(),
+                fmt::format("[launch] the hosts {} were asked for `redco env --json`: {}; `ssh HOST {} "
+                            "env` must work for each host without a password",
+                            names, e.what(), program));
+  }
+  const auto found = parse_env_lines(output);
   if (found.size() != hosts.size())
     throw Error(ExitCode::rank_failed,
                 fmt::format("{} of {} hosts answered `redco env --json`", found.size(), hosts.size()));

@@ -38,8 +38,7 @@ std::string env_json(const EnvReport& r);
 std::vector<HostFacts> parse_env_lines(const std::string& output);
 // Asks each of the request's other hosts by running `program env --json` there, once each, in parallel. The
 // keys are the names in `hosts`. Error(rank_failed) with ssh's or mpirun's words when a host can't be
-// reached, or answers not within `seconds`.
-std::map<std::string, HostFacts> probe_hosts(const LaunchRequest& request, const std::string& program,
-                                             double seconds = 60);
+// reached, or when not all have answered within fault_timeout, at least 12 s and at most 60 s.
+std::map<std::string, HostFacts> probe_hosts(const LaunchRequest& request, const std::string& program);
 
 }  // namespace redco
