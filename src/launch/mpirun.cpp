@@ -33,8 +33,8 @@ std::vector<Host> usable_hosts(const LaunchRequest& r, const std::optional<Slurm
 }
 
 // What mpirun needs to reach other hosts. The wait for a host that has vanished from the network ends after
-// about fault_timeout (0: no limit); Open MPI's own settings take 480 s. ssh must fail, not ask for a password
-// or wait for minutes.
+// about fault_timeout (0: no limit); Open MPI's own settings take 480 s. ssh must fail, not ask for a
+// password or wait for minutes.
 void reach_hosts(const LaunchRequest& r, bool by_ssh, Mpirun& m) {
   if (by_ssh) m.options.mca["plm_rsh_args"] = "-o BatchMode=yes -o ConnectTimeout=10";
   if (r.fault_timeout <= 0) return;
