@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "base/timing.h"
 #include "base/words.h"
 
@@ -44,9 +45,7 @@ std::string small_file(const char* path) {
 
 // The first line names the process for people; the second is the same for all processes of a running kernel.
 std::string me() {
-  std::array<char, 256> host{};
-  ::gethostname(host.data(), host.size() - 1);
-  return fmt::format("process {} on {}\n{}", ::getpid(), host.data(),
+  return fmt::format("process {} on {}\n{}", ::getpid(), host_name(),
                      small_file("/proc/sys/kernel/random/boot_id"));
 }
 std::string name_in(const std::string& text) {

@@ -1,5 +1,7 @@
-// What this process has used, and may use.
+// What this process has used and may use, and where it runs.
 #pragma once
+
+#include <string>
 
 #include "base/types.h"
 
@@ -10,5 +12,8 @@ i64 peak_memory_bytes();
 
 // CPUs that this process may run on (its affinity), at least 1.
 int usable_cpus();
+
+// The host's name; "" where the system does not tell.
+std::string host_name();
 
 }  // namespace redco

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/process.h"
 #include "ckpt/manifest.h"
 #include "ckpt/publish.h"
 #include "comm/group.h"
@@ -22,9 +23,7 @@ struct Place {
   i64 index = 0, count = 0;
 };
 Place place_on_host(Group& world) {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  const u64 hash = hash64(name.data());
+  const u64 hash = hash64(host_name());
   const std::array<i32, 2> mine = {static_cast<i32>(hash >> 32), static_cast<i32>(hash & 0xFFFFFFFF)};
   const auto n = static_cast<std::size_t>(world.size());
   std::vector<i32> all(2 * n);

@@ -17,6 +17,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/process.h"
 #include "base/signals.h"
 #include "launch/mpirun_output.h"
 #include "launch/one_voice.h"
@@ -239,9 +240,7 @@ void kill_marked(const std::string& key) {
 
 // Whether all ranks run on this host, so that nobody else needs to reach the watch server.
 bool all_here(const std::vector<Host>& hosts) {
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) return false;
-  const std::string here = name.data(), brief = here.substr(0, here.find('.'));
+  const std::string here = host_name(), brief = here.substr(0, here.find('.'));
   return std::all_of(hosts.begin(), hosts.end(), [&](const Host& h) {
     return h.name == "localhost" || h.name == here || h.name == brief;
   });
@@ -339,11 +338,9 @@ void end_ranks(WatchServer& server) {
 // memory since there were `kills` of them. Of other hosts nothing is known.
 bool ran_out_of_memory(int status, const std::optional<MpirunOutput::Failure>& failure, i64 kills,
                        const std::string& root) {
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) return false;
   const auto brief = [](const std::string& host) { return host.substr(0, host.find('.')); };
   const bool killed = failure ? failure->kind == MpirunOutput::Failure::Kind::signal &&
-                                    failure->number == SIGKILL && brief(failure->host) == brief(name.data())
+                                    failure->number == SIGKILL && brief(failure->host) == brief(host_name())
                               : WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGKILL;
   return killed && cgroup_oom_kills(root) > kills;
 }

@@ -11,6 +11,8 @@
 #include <set>
 #include <sstream>
 
+#include "base/process.h"
+
 namespace redco {
 
 namespace {
@@ -182,8 +184,7 @@ bool cma_allowed(const std::string& root) {
 
 Machine this_machine() {
   Machine m;
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) == 0) m.hostname = name.data();
+  m.hostname = host_name();
   m.isa = isa_of_this_cpu();
   std::istringstream info(slurp("/proc/cpuinfo"));
   for (std::string line; m.cpu.empty() && std::getline(info, line);)

@@ -18,6 +18,7 @@
 
 #include "base/activity.h"
 #include "base/error.h"
+#include "base/process.h"
 #include "base/signals.h"
 #include "base/timing.h"
 #include "launch/one_voice.h"
@@ -31,12 +32,6 @@ namespace {
 
 constexpr double kUnlimitedConnect = 60;  // s to reach the server where fault.timeout sets no limit
 constexpr double kServerGone = 3;  // s: when the first rank dies, mpirun ends the others with a message
-
-std::string host_name() {
-  std::array<char, 65> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) name[0] = '?';
-  return name.data();
-}
 
 int rank_of_environment() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK"})

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/process.h"
 #include "kernels/isa.h"
 #include "kernels/threads.h"
 #include "pipelines/pipelines.h"
@@ -123,9 +124,7 @@ std::string library_build_id() { return build_id_at(reinterpret_cast<const void*
 
 RankFacts rank_facts(const std::string& job_hash, const std::string& pipeline) {
   RankFacts f;
-  std::array<char, 256> host{};
-  ::gethostname(host.data(), host.size() - 1);
-  f.host = host.data();
+  f.host = host_name();
   f.program = program_build_id();
   f.library = library_build_id();
   f.job = job_hash;
@@ -164,8 +163,6 @@ void agree_on_workdir(Group& world, const std::string& workdir) {
   const std::string nonce = world.agree(random_hex());
   const std::string path = join_path(workdir, ".shared-" + nonce);
   world.on_first([&] { write_file_durable(path, nonce); });
-  std::array<char, 256> host{};
-  ::gethostname(host.data(), host.size() - 1);
   std::exception_ptr failed;
   try {
     world.together([&] {
@@ -177,7 +174,7 @@ void agree_on_workdir(Group& world, const std::string& workdir) {
       throw UsageError(
           "[run] host {} doesn't see a file that the first rank wrote into workdir {}; workdir must be on a "
           "file system that all hosts share",
-          host.data(), workdir);
+          host_name(), workdir);
     });
   } catch (const Error&) {
     failed = std::current_exception();

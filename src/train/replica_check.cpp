@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/process.h"
 #include "comm/group.h"
 #include "tensor/context.h"
 
@@ -43,9 +44,7 @@ void check_replicas(const ParamTree& params, i64 step) {
     if (t.layout()[Axis::mp].is_replicated())
       replicated.update(t.raw(), static_cast<std::size_t>(t.local_bytes()));
   }
-  std::array<char, 256> host{};
-  ::gethostname(host.data(), host.size() - 1);
-  const std::string me = fmt::format(" rank {} ({})", c.rank(), host.data());
+  const std::string me = fmt::format(" rank {} ({})", c.rank(), host_name());
   // Both are compared on every rank: only some may see the first difference.
   std::string odd = odd_ones(c.group(Axis::dp).gather(hex64(everything.digest64()) + me));
   const std::string over_mp = odd_ones(c.group(Axis::mp).gather(hex64(replicated.digest64()) + me));
