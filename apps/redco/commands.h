@@ -59,7 +59,7 @@ std::string complete_words(const CLI::App& app, const std::vector<std::string>& 
 CLI::App* add_command(CLI::App& app, const std::string& name, const std::string& help,
                       const std::string& examples);
 
-// "redco 0.1.0 (GCC 12.2.0, optimized)", and the libraries, one a line.
+// "redco 0.2.0 (GCC 12.2.0, optimized)", and the libraries, one a line.
 std::string version_text();
 // The source's git revision ("1f3a5c7d9e0b", "-dirty" where files were changed; "" outside of git), and the
 // libraries with their versions.
