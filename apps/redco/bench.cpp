@@ -12,7 +12,7 @@ void add_bench(CLI::App& app, Invocation& run) {
   auto o = std::make_shared<Options>();
   CLI::App* c = add_command(
       app, "bench",
-      "The job's training step, or its generation, on random tokens, beside the machine's ceiling",
+      "Time the job's training step, or its generation, on random tokens, and compare it with the machine's peak speed",
       "  redco bench job.yaml --steps 10\n"
       "  redco bench model.preset=gpt2 train.global_batch_size=4 data.max_length=256\n"
       "  redco bench model.preset=gpt2 predict.batch_size=1 --predict --json\n");

@@ -83,6 +83,12 @@ std::optional<i32> end_of_turn(const ChatTemplate& t, const Tokenizer& tokenizer
 
 }  // namespace
 
+std::string long_answer_warning(const Model& model, const std::string& key, i64 max_new_tokens) {
+  if (max_new_tokens <= model.length_limit()) return "";
+  return fmt::format("{}={} is more than the model's {} positions: an answer ends when they are full", key,
+                     max_new_tokens, model.length_limit());
+}
+
 i64 longest_prompt(const Model& model) {
   return model.is_encoder_decoder() ? model.length_limit() : model.length_limit() - 1;
 }

@@ -46,6 +46,9 @@ std::string prediction_settings(const JobConfig& job, const PredictModel& m);
 // The tokenizer of a model that reads text. UsageError: there is none.
 const Tokenizer& tokenizer_of(const PredictModel& m);
 
+// A line for people if `max_new_tokens`, the value of `key`, is more than the model's positions; else "".
+std::string long_answer_warning(const Model& model, const std::string& key, i64 max_new_tokens);
+
 // Most tokens of a prompt. Decoder-only: one position is left for an answer.
 i64 longest_prompt(const Model& model);
 

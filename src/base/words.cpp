@@ -72,6 +72,15 @@ std::string human_duration(double seconds) {
   return fmt::format("{} d {:02} h", m / (24 * 60), m / 60 % 24);
 }
 
+std::string human_number(double v) {
+  const double size = std::fabs(v);
+  if (v == 0) return "0";
+  if (!std::isfinite(v) || size < 1e-3 || size >= 1e9) return fmt::format("{:.4g}", v);
+  return fmt::format("{:.{}f}", v, std::max(0, 3 - static_cast<int>(std::floor(std::log10(size)))));
+}
+
+std::string human_percent(double share) { return fmt::format("{:.0f}%", 100 * share); }
+
 std::string human_count(double n) {
   if (!std::isfinite(n)) return fmt::format("{}", n);
   if (n < 0) return "-" + human_count(-n);

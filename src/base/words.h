@@ -22,6 +22,11 @@ std::string human_duration(double seconds);
 // "950", "12.3 k", "4.56 M", "7.89 G", "1.2 T": powers of 1000, three significant digits.
 std::string human_count(double n);
 
+// A metric with four significant digits: "2.346", "0.0125", "12346"; "3e-05" below 1e-3 and from 1e9 on.
+std::string human_number(double v);
+// A share of 1 as a percentage: "42%".
+std::string human_percent(double share);
+
 // Number of single-letter edits (insert, delete, replace, swap neighbours) from a to b; a distance above
 // `limit` is returned as limit + 1. Takes a.size() * b.size() steps.
 int edit_distance(std::string_view a, std::string_view b, int limit = 1000);

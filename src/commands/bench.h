@@ -1,5 +1,5 @@
-// `redco bench`: the job's training step, or its generation, on random tokens of its shapes, beside the
-// measured ceiling.
+// `redco bench`: times the job's training step, or its generation, on random tokens of its shapes, and compares
+// it with the machine's measured peak.
 #pragma once
 
 #include <optional>
@@ -24,9 +24,10 @@ struct BenchReport {
   i64 steps = 0;             // timed
   double step_s = 0;         // one update; with predict: one token of every row
   double tokens_per_s = 0;   // trained on; with predict: tokens made, the prompt's pass included in the time
-  double ceiling = 0;        // FLOP/s of sgemm on all ranks at once; with predict: bytes/s that they read
-  double ceiling_share =
-      0;  // FLOP/s of the step by the ledger; with predict: weights' bytes read per token, of the ceiling
+  double peak = 0;           // FLOP/s of sgemm, the sum of all ranks; with predict: bytes/s they read
+  // The step's FLOP/s, counted by the ledger, divided by the peak; with predict: the bytes of weights read per
+  // token. At most 1: a step that is faster than the measured peak raises it.
+  double peak_share = 0;
   double prefill_tokens_per_s = 0, decode_tokens_per_s = 0;
   i64 peak_memory_bytes = 0;  // of the rank that took most
 };

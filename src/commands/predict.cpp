@@ -80,6 +80,11 @@ class PredictRun {
     world_.broadcast_bytes(counts, sizeof counts);
     total_ = counts[0];
     done_ = counts[1];
+    const PipelineInfo* const known = pipeline_info(job.pipeline);
+    if (first_ && m_.model && known && known->generates)
+      if (const auto text = long_answer_warning(*m_.model, "predict.max_new_tokens", job.predict.max_new_tokens);
+          !text.empty())
+        warn("[predict] {}", text);
     c.random.seed = static_cast<u64>(job.train.seed);
     c.compute_dtype = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
     dp_ = c.mesh().dp;

@@ -164,6 +164,11 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
     pipeline = make_job_pipeline(job, model, tokenizer, generation, source.folder);
   });
   if (first && !sizes.assumed.empty()) info("[train] {}", sizes.assumed);
+  if (first && model && job.origins.given("eval.generation.max_new_tokens"))
+    if (const auto text = long_answer_warning(*model, "eval.generation.max_new_tokens",
+                                              job.eval.generation.max_new_tokens);
+        !text.empty())
+      warn("[eval] {}", text);
   const std::string cache = join_path(workdir, "cache");
   pipeline->train_data = make_job_data(job, false, *pipeline, source.folder, cache);
   pipeline->eval_data = make_job_data(job, true, *pipeline, source.folder, cache);
@@ -180,10 +185,9 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
     throw UsageError("[lora] the pipeline {} has parameters of its own, without adapters; remove train.lora",
                      job.pipeline);
   if (first)
-    info("[train] {} parameters{} on dp {} x mp {}, {} thread{} a rank; {} rows a step in {} micro-batch{}",
-         n, trained < n ? fmt::format(" ({} trained)", trained) : "", c.mesh().dp, c.mesh().mp,
-         kernels::threads(), kernels::threads() == 1 ? "" : "s", sizes.global, sizes.accumulation,
-         sizes.accumulation == 1 ? "" : "es");
+    info("[train] {} parameters{} on dp {} x mp {}, {} thread{} per rank", n,
+         trained < n ? fmt::format(" ({} trained)", trained) : "", c.mesh().dp, c.mesh().mp,
+         kernels::threads(), kernels::threads() == 1 ? "" : "s");
 
   TrainJob t{.pipeline = pipeline.get(),
              .params = &params,
@@ -222,9 +226,10 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
                    : "nothing had to be saved");
     } else {
       std::string text;
-      if (std::isfinite(r.last_loss)) text = fmt::format(", last loss {:.4f}", r.last_loss);
+      if (std::isfinite(r.last_loss)) text = ", last loss " + human_number(r.last_loss);
       for (const auto& [name, value] : r.evaluation)
-        text += fmt::format(", evaluation {} {:.4f}", name, value);
+        text += fmt::format("{} {} {}", &name == &r.evaluation.begin()->first ? "; evaluation:" : ",", name,
+                            human_number(value));
       info("[train] done: {} steps{}{}; checkpoint in {}", r.steps, r.stopped_early ? ", stopped early" : "",
            text, join_path(workdir, "checkpoints/last"));
     }

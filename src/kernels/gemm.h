@@ -16,10 +16,11 @@ template <class T>
 void gemm_batch(i64 batch, bool trans_a, bool trans_b, i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda,
                 i64 a_stride, const T* b, i64 ldb, i64 b_stride, T beta, T* c, i64 ldc, i64 c_stride);
 
-// The peak sgemm rate of this machine and thread count at the given shape, in FLOP/s (median of `reps`
-// measurements).
+// Peak matmul speed: the highest sgemm speed of this machine and thread count at the given shape in `reps`
+// tries, FLOP/s.
 double measure_gemm_ceiling(i64 m, i64 n, i64 k, int reps = 5);
-// The peak rate of a streaming read in bytes/s, which limits decoding.
+// The highest speed of reading `bytes` of memory in order, bytes/s. A decoding step reads all weights, so it
+// can't be faster.
 double measure_read_ceiling(i64 bytes, int reps = 5);
 
 }  // namespace redco::kernels

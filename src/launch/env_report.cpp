@@ -69,8 +69,8 @@ std::string env_text(const EnvReport& r) {
   line("cma", m.cma ? "allowed: one copy between ranks of a host"
                     : "not allowed: two copies between ranks of a host");
   if (r.sgemm_flops_per_s > 0)
-    line("speed", fmt::format("{:.4g} GFLOP/s of sgemm, {:.4g} GB/s read", r.sgemm_flops_per_s / 1e9,
-                              r.read_bytes_per_s / 1e9));
+    line("speed", fmt::format("{}FLOP/s peak matmul (sgemm), {}B/s streaming read",
+                              human_count(r.sgemm_flops_per_s), human_count(r.read_bytes_per_s)));
   line("binding", m.can_bind ? "ranks can be pinned to cores"
                              : "ranks can't be pinned: the affinity is limited or can't "
                                "be set");

@@ -154,9 +154,10 @@ LaunchPlan plan_ranks(const LaunchRequest& r, const std::optional<SlurmJob>& slu
     if (cores > 0 && wanted > cores) {
       fits = false;
       plan.notes.push_back(
-          fmt::format("{} ranks x {} threads share the {} usable cores of {}: slower than one thread a "
-                      "core",
-                      plan.hosts[h].slots, threads, cores, plan.hosts[h].name));
+          fmt::format("{} rank{} x {} thread{} share the {} usable cores of {}, which is slower than one "
+                      "thread per core. Lower parallel.threads_per_rank or the number of ranks",
+                      plan.hosts[h].slots, plan.hosts[h].slots == 1 ? "" : "s", threads,
+                      threads == 1 ? "" : "s", cores, plan.hosts[h].name));
     }
     fills = fills || 2 * wanted > cores;
   }

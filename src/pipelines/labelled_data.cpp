@@ -36,6 +36,7 @@ class IndexedExamples : public Dataset {
     e.values["targets"] = std::move(x.targets);
     return e;
   }
+  float target(i64 i) const { return index_.read(i).targets[0]; }  // the class
   static Example example(LabelledExample& x) {
     Example e;
     e.text = std::move(x.text);
@@ -70,6 +71,23 @@ class IndexedExamples : public Dataset {
   LabelledIndex index_;
   LabelledSource source_;
 };
+
+// Names the classes that none of the `size` training examples has; target(i) is the class of example i.
+void warn_of_unused(i64 size, const std::function<float(i64)>& target, const ClassNames& classes) {
+  std::vector<bool> used(classes.names().size());
+  std::size_t missing = used.size();
+  for (i64 i = 0; i < size && missing > 0; ++i) {
+    const auto n = static_cast<std::size_t>(target(i));
+    missing -= used[n] ? 0 : 1;
+    used[n] = true;
+  }
+  if (missing == 0) return;
+  std::string names;
+  for (std::size_t n = 0, shown = 0; n < used.size() && shown < 10; ++n)
+    if (!used[n]) names += (shown++ > 0 ? ", " : "") + classes.names()[n];
+  warn("[data] {} of {} classes have no training example: {}{}. The model can't learn them", missing,
+       used.size(), names, missing > 10 ? ", ..." : "");
+}
 
 }  // namespace
 
@@ -130,9 +148,12 @@ std::shared_ptr<const Dataset> LabelledData::open(const DataRequest& request) {
   });
   built = Context::current().world().agree(built);
   std::shared_ptr<const Dataset> data;
+  std::function<float(i64)> target;
   Context::current().world().together([&] {
     if (!of_images) {
-      data = std::make_shared<IndexedExamples>(LabelledIndex::open(built), s);
+      const auto all = std::make_shared<IndexedExamples>(LabelledIndex::open(built), s);
+      target = [all](i64 i) { return all->target(i); };
+      data = all;
       return;
     }
     s.paths.clear();
@@ -142,8 +163,11 @@ std::shared_ptr<const Dataset> LabelledData::open(const DataRequest& request) {
     auto all = std::make_shared<LabelledImages>(
         s.paths, settings_, targets_, preprocess(request.model_folder), images(), !request.evaluation);
     if (request.evaluation) evaluation_ = all;
+    target = [all](i64 i) { return all->target(i); };
     data = all;
   });
+  if (targets_.classes && !request.evaluation)
+    Context::current().world().on_first([&] { warn_of_unused(data->size(), target, *targets_.classes); });
   return data;
 }
 

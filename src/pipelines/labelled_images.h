@@ -28,6 +28,7 @@ class LabelledImages : public Dataset {
   std::string fingerprint() const override { return hasher_.digest128().hex(); }
   bool concurrent() const override { return true; }
   std::string describe() const override;
+  float target(i64 i) const { return places_[static_cast<std::size_t>(i)].targets[0]; }  // the class
   // [channels, height, width] of an image. ContentsError that names it.
   std::vector<float> pixels(i64 i) const;
 

@@ -152,7 +152,7 @@ class Page {
       if (name.ends_with("_per_s"))
         card(words(name.substr(0, name.size() - 6)) + " per second", short_number(series.last_value()));
     if (const Series* v = last("ceiling_share"))
-      card("of the ceiling", fmt::format("{:.0f}%", 100 * v->last_value()));
+      card("of peak matmul speed", human_percent(v->last_value()));
     if (const Series* v = last("peak_memory_bytes")) card("peak memory", bytes_text(v->last_value()));
     return s.empty() ? "" : "<div class=\"cards\">" + s + "</div>\n";
   }
@@ -181,7 +181,7 @@ class Page {
         {"Gradient norm", {{"", "grad_norm"}}},
         {"Tokens per second", {{"", "tokens_per_s"}}},
         {"Seconds a step", {{"", "step_s"}}},
-        {"Share of the machine's ceiling", {{"", "ceiling_share"}}}};
+        {"Share of peak matmul speed", {{"", "ceiling_share"}}}};
     std::set<std::string> used = {"epoch", "eval_s", "peak_memory_bytes"};
     for (const Figure& f : figures)
       for (const auto& line : f.lines) used.insert(line.second);

@@ -29,8 +29,10 @@ double Interval::mean_loss(const Sums& s) const {
   return s.finite ? s.loss / static_cast<double>(s.finite) : NAN;
 }
 
-double Interval::ceiling_share(const Sums& s, double time) const {
-  return ceiling_ > 0 ? static_cast<double>(s.flops) / time / ceiling_ : NAN;
+double Interval::peak_share(const Sums& s, double time) const {
+  if (peak_ <= 0) return NAN;
+  const double speed = static_cast<double>(s.flops) / time;
+  return speed / std::max(speed, peak_);
 }
 
 Values Interval::close(double epoch, const std::map<std::string, double>& notes) {
@@ -42,7 +44,7 @@ Values Interval::close(double epoch, const std::map<std::string, double>& notes)
               {"grad_norm", last_.grad_norm},
               {unit_ + "_per_s", s.weight / s.time},
               {"step_s", s.time / static_cast<double>(s.steps)},
-              {"ceiling_share", ceiling_share(s, s.time)},
+              {"ceiling_share", peak_share(s, s.time)},
               {"peak_memory_bytes", static_cast<double>(peak_memory_bytes())}};
   if (s.terms.size() > 1)
     for (const auto& [name, sum] : s.terms)
@@ -61,16 +63,16 @@ Progress::Fields Interval::fields(double epoch, const std::map<std::string, doub
   const double time = now_.steps ? std::max(1e-9, seconds() - begin_) : closed_.time;
   Progress::Fields f = {{"epoch", fmt::format("{:.2f}", epoch)}};
   if (s.steps == 0) return f;
-  f.emplace_back("loss", fmt::format("{:.4f}", mean_loss(s)));
+  f.emplace_back("loss", human_number(mean_loss(s)));
   for (const auto& [name, value] : notes) {
     std::string words = name;
     std::replace(words.begin(), words.end(), '_', ' ');
-    f.emplace_back(words, fmt::format("{:.4g}", value));
+    f.emplace_back(words, human_number(value));
   }
-  f.emplace_back("lr", fmt::format("{:.2e}", learning_rate_));
-  f.emplace_back("grad norm", fmt::format("{:.2f}", last_.grad_norm));
+  f.emplace_back("lr", human_number(learning_rate_));
+  f.emplace_back("grad norm", human_number(last_.grad_norm));
   f.emplace_back("", human_count(s.weight / time) + " " + unit_ + "/s");
-  if (ceiling_ > 0) f.emplace_back("", fmt::format("{:.0f}% of ceiling", 100 * ceiling_share(s, time)));
+  if (peak_ > 0) f.emplace_back("", human_percent(peak_share(s, time)) + " of peak matmul speed");
   f.emplace_back("", human_bytes(static_cast<u64>(peak_memory_bytes())));
   return f;
 }

@@ -12,9 +12,10 @@ namespace redco {
 
 class Interval {
  public:
-  // ceiling: this rank's FLOP/s at best, 0 where unknown. unit: what the first term's weight counts.
-  explicit Interval(double ceiling, std::string unit = "tokens")
-      : ceiling_(ceiling), begin_(seconds()), unit_(std::move(unit)) {}
+  // peak: this rank's peak matmul speed, FLOP/s; 0 if it is unknown. A step that is faster than the measured
+  // peak counts as 100 %. unit: what the first term's weight counts.
+  explicit Interval(double peak, std::string unit = "tokens")
+      : peak_(peak), begin_(seconds()), unit_(std::move(unit)) {}
 
   // A step was made: at this learning rate, with so many FLOPs on this rank.
   void add(const StepOutcome& step, double learning_rate, i64 flops);
@@ -35,9 +36,9 @@ class Interval {
     double time = 0;  // once closed
   };
   double mean_loss(const Sums& s) const;
-  double ceiling_share(const Sums& s, double time) const;
+  double peak_share(const Sums& s, double time) const;
 
-  double ceiling_, begin_;
+  double peak_, begin_;
   std::string unit_;
   Sums now_, closed_;
   StepOutcome last_;

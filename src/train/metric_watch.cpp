@@ -115,7 +115,7 @@ std::string MetricWatch::why(const TrainState& state) const {
   std::string s = fmt::format("{} has not {}{} for {} evaluation{}", w.metric, more_ ? "risen" : "fallen",
                               early_.min_delta > 0 ? fmt::format(" by more than {}", early_.min_delta) : "",
                               w.evaluations, w.evaluations == 1 ? "" : "s");
-  s += w.best ? fmt::format("; its best was {:.4f} after step {}", *w.best, w.best_step)
+  s += w.best ? fmt::format("; its best was {} after step {}", human_number(*w.best), w.best_step)
               : std::string("; it was never a number");
   return s;
 }

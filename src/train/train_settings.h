@@ -173,7 +173,7 @@ struct TrainSettings {
 struct EvalSettings {
   std::optional<i64> every_n_steps, every_n_epochs;
   std::optional<i64> per_device_batch_size;
-  bool sanity_check = true;
+  bool sanity_check = true, at_start = false;
   std::vector<std::string> metrics;
   std::optional<i64> n_outputs;
   GenerationSettings generation;
@@ -186,6 +186,8 @@ struct EvalSettings {
         .at_least(1)
         .at_most(1 << 30);
     v.field("sanity_check", sanity_check, "evaluate one batch before the first step, to fail early");
+    v.field("at_start", at_start,
+            "evaluate the initial parameters before the first step; the result is logged as step 0");
     v.field("metrics", metrics, "what is reported beside the loss; [] is all that the pipeline has");
     v.field("n_outputs", n_outputs,
             "how many answers to evaluation examples are kept in workdir/eval_outputs; ~ is 16 where "

@@ -22,6 +22,7 @@
 #include "train/prefetch.h"
 #include "train/replica_check.h"
 #include "train/resume.h"
+#include "train/start_report.h"
 #include "train/step_order.h"
 
 namespace redco {
@@ -77,6 +78,7 @@ class Training {
     }
     defer_end();
     if (watch_.exhausted(state_)) stop_early();
+    if (job_.eval.at_start && eval_data_ && state_.step == 0 && !evaluate_at_start()) return result_;
     const activity::Phase phase("train");
     Interval interval(kernels::measure_gemm_ceiling(512, 768, 768, 3), job_.unit);
     std::optional<Progress> progress;
@@ -207,9 +209,23 @@ class Training {
     if (first()) {
       if (!start.checkpoint.empty())
         info("[checkpoint] resuming from {} (step {} of {})", start.checkpoint, state_.step, total_);
+      report_start();
       log_ = std::make_unique<MetricsLog>(job_.workdir, state_.step);
     }
     c_.world().on_first([&] { set_workdir_back(job_.workdir, start, state_); });
+  }
+
+  void report_start() const {
+    const TrainingStart s{.examples = state_.n_examples,
+                          .steps_per_epoch = plan_->steps_per_epoch(),
+                          .step = state_.step,
+                          .global_batch_size = job_.global_batch_size,
+                          .per_device_batch_size = job_.per_device_batch_size,
+                          .dp = c_.mesh().dp,
+                          .schedule = schedule_,
+                          .workdir = job_.workdir};
+    for (const std::string& line : start_lines(s)) info("[train] {}", line);
+    for (const std::string& warning : start_warnings(s)) warn("[train] {}", warning);
   }
 
   // The evaluation that a signal kept the checkpoint's step from, where the run that was not stopped made it:
@@ -353,6 +369,20 @@ class Training {
                                  n_outputs(), little);
   }
 
+  // The metrics of the initial parameters. They are reported only: neither the best checkpoint nor early
+  // stopping counts them. false: a signal stopped it; nothing has to be saved.
+  bool evaluate_at_start() {
+    const double begin = seconds();
+    try {
+      report_evaluation(evaluation(false), begin);
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::interrupted) throw;
+      result_.interrupted = true;
+      return false;
+    }
+    return true;
+  }
+
   // Adds the metrics that are the best so far to `best`. false: a signal stopped it, and it is pending.
   bool evaluate_now(std::vector<std::string>* best) {
     const double begin = seconds();
@@ -365,20 +395,25 @@ class Training {
       return false;
     }
     result_.evaluation = e.metrics;
+    report_evaluation(e, begin);
+    *best = watch_.see(e.metrics, periodic_evaluation(), state_);
+    return true;
+  }
+
+  // `begin`: seconds() when the evaluation began.
+  void report_evaluation(const Evaluation& e, double begin) {
     c_.world().on_first([&] {
       Values v = {{"epoch", epochs()}};
       std::string text;
       for (const auto& [name, value] : e.metrics) {
         v.emplace_back("eval_" + name, value);
-        text += fmt::format("  {} {:.4f}", name, value);
+        text += fmt::format("  {} {}", name, human_number(value));
       }
       v.emplace_back("eval_s", seconds() - begin);
       log_->write(state_.step, v);
       info("step {} evaluation:{}  ({})", state_.step, text, human_duration(seconds() - begin));
       keep(e.outputs);
     });
-    *best = watch_.see(e.metrics, periodic_evaluation(), state_);
-    return true;
   }
 
   // First rank only.

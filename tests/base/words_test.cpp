@@ -35,6 +35,19 @@ TEST(Words, ParseBytes) {
   }
 }
 
+TEST(Words, MetricsHaveFourSignificantDigits) {
+  EXPECT_EQ(human_number(2.34567), "2.346");
+  EXPECT_EQ(human_number(-12.3456), "-12.35");
+  EXPECT_EQ(human_number(0.01254), "0.01254");
+  EXPECT_EQ(human_number(500), "500.0");
+  EXPECT_EQ(human_number(123456.7), "123457");
+  EXPECT_EQ(human_number(0), "0");
+  EXPECT_EQ(human_number(3e-5), "3e-05");
+  EXPECT_EQ(human_number(2.5e9), "2.5e+09");
+  EXPECT_EQ(human_number(std::numeric_limits<double>::quiet_NaN()), "nan");
+  EXPECT_EQ(human_percent(0.416), "42%");
+}
+
 TEST(Words, Durations) {
   EXPECT_EQ(human_duration(0.345), "0.34 s");
   EXPECT_EQ(human_duration(12.34), "12.3 s");

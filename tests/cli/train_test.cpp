@@ -99,6 +99,32 @@ TEST_F(Train, LearnsAlikeOnEveryMesh) {
   good({"validate", "w11/config.resolved.yaml"});
 }
 
+TEST_F(Train, SaysAtTheStartWhatTheRunIs) {
+  Words words = job("s", 1, 2, {"train.max_steps=5", "train.warmup_steps=3"});
+  const Ran r = good(words);
+  EXPECT_THAT(r.err, HasSubstr(" examples, "));
+  EXPECT_THAT(r.err, HasSubstr("5 steps in total, 3 of them warm-up"));
+  EXPECT_THAT(r.err, HasSubstr("output folder: s"));
+  EXPECT_THAT(r.err, HasSubstr("warning: [train] the run has only 5 steps"));
+  EXPECT_THAT(r.err, HasSubstr("warning: [train] step 1 has learning rate 0"));
+  EXPECT_THAT(good(words).err, HasSubstr("the checkpoint has all 5 steps: nothing is left to train"));
+}
+
+TEST_F(Train, EvaluatesTheInitialParametersWhereAsked) {
+  good(job("e", 1, 1, {"data.eval=text.txt", "eval.at_start=true", "train.max_steps=2"}));
+  const auto m = metrics("e");
+  ASSERT_GE(m.size(), 2u);
+  EXPECT_EQ(m[0]["step"], 0);
+  EXPECT_NEAR(m[0]["eval_loss"].get<double>(), std::log(257), 0.5);  // bytes; nothing is learned yet
+  EXPECT_EQ(m.back()["step"], 2);
+}
+
+TEST_F(Train, WarnsOfAnswersLongerThanThePositions) {
+  good(job("p", 1, 1, {"train.max_steps=1"}));
+  const Ran r = good({"predict", "job.yaml", "workdir=p", "predict.prompt=the", "predict.max_new_tokens=5000"});
+  EXPECT_THAT(r.err, HasSubstr("predict.max_new_tokens=5000 is more than the model's"));
+}
+
 // 60 windows and 8 rows a step: an epoch has 8 steps, the last of 4 rows; step 10 is in the midst of the
 // second.
 const std::vector<std::string> kResume = {"data.train=short.txt",  "train.schedule=constant",

@@ -154,6 +154,19 @@ TEST_F(LabelledJobs, TheSameStepsOnEveryMesh) {
   }
 }
 
+TEST_F(LabelledJobs, WarnsOfClassesWithoutATrainingExample) {
+  const std::string two = file("two.tsv", "text\tlabel\ngood\tpos\nbad\tneg\n");
+  const auto messages = [&](const std::string& names) {
+    const JobConfig j = job(kText + Words{"data.train=" + two, "data.label_names=" + names});
+    ::testing::internal::CaptureStderr();
+    on_one_rank([&](Context&) { JobRun run(j); });
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(messages("[mid, neg, odd, pos]"),
+              HasSubstr("2 of 4 classes have no training example: mid, odd. The model can't learn them"));
+  EXPECT_THAT(messages("[neg, pos]"), ::testing::Not(HasSubstr("no training example")));
+}
+
 TEST_F(LabelledJobs, TheDataNameTheClasses) {
   const Words words =
       kText + Words{"data.train=" + file("a.tsv", "text\tlabel\ngood\tpos\nbad\tneg\nso so\tmid\n"),

@@ -1,0 +1,57 @@
+#include "train/start_report.h"
+
+#include <fmt/format.h>
+
+namespace redco {
+
+namespace {
+
+constexpr i64 kFewSteps = 10;
+
+std::string counted(i64 n, const char* what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
+
+}  // namespace
+
+std::vector<std::string> start_lines(const TrainingStart& s) {
+  const i64 rows = s.dp * s.per_device_batch_size;
+  const i64 accumulation = (s.global_batch_size + rows - 1) / rows;
+  return {fmt::format("{}, {} per epoch; {} in total, {} of them warm-up", counted(s.examples, "example"),
+                      counted(s.steps_per_epoch, "step"), counted(s.schedule.total_steps, "step"),
+                      std::min(s.schedule.warmup_steps, s.schedule.total_steps)),
+          fmt::format("batch of {}: dp {} x {} per micro-batch x {}", counted(s.global_batch_size, "example"),
+                      s.dp, s.per_device_batch_size, counted(accumulation, "micro-batch")),
+          fmt::format("output folder: {}", s.workdir)};
+}
+
+std::vector<std::string> start_warnings(const TrainingStart& s) {
+  std::vector<std::string> out;
+  const i64 total = s.schedule.total_steps;
+  if (s.step >= total && s.step > 0) {
+    out.push_back(s.step > total
+                      ? fmt::format("the checkpoint has {}, and the job ends at step {}: nothing is trained. "
+                                    "Raise train.max_steps or train.n_epochs to train further",
+                                    counted(s.step, "step"), total)
+                      : fmt::format("the checkpoint has all {}: nothing is left to train. Raise "
+                                    "train.max_steps or train.n_epochs to train further",
+                                    counted(total, "step")));
+    return out;
+  }
+  if (s.global_batch_size > s.examples)
+    out.push_back(
+        fmt::format("the batch of {} is larger than the training data ({}): each step uses all of them. "
+                    "Lower train.global_batch_size to make more steps per epoch",
+                    counted(s.global_batch_size, "example"), counted(s.examples, "example")));
+  if (total < kFewSteps)
+    out.push_back(
+        fmt::format("the run has only {}: {} per epoch. Raise train.n_epochs or train.max_steps, or lower "
+                    "train.global_batch_size",
+                    counted(total, "step"), counted(s.steps_per_epoch, "step")));
+  if (s.step == 0 && s.schedule.peak > 0 && s.schedule.at(0) == 0)
+    out.push_back(fmt::format(
+        "step 1 has learning rate 0 and changes nothing, because warm-up starts at 0 (warm-up: {}). "
+        "train.warmup_steps=0 turns warm-up off",
+        counted(s.schedule.warmup_steps, "step")));
+  return out;
+}
+
+}  // namespace redco

@@ -1,0 +1,27 @@
+// The lines that training prints before its first step.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/types.h"
+#include "optim/schedule.h"
+
+namespace redco {
+
+struct TrainingStart {
+  i64 examples = 0, steps_per_epoch = 0;
+  i64 step = 0;  // steps that the resumed checkpoint has; 0 for a new run
+  i64 global_batch_size = 0, per_device_batch_size = 0, dp = 1;
+  Schedule schedule;  // its total_steps is the end of this run
+  std::string workdir;
+};
+
+// "4000 examples, 125 steps per epoch; 250 steps in total, 25 of them warm-up", the batch, the output folder.
+std::vector<std::string> start_lines(const TrainingStart& start);
+
+// Settings that are valid but probably not what was meant: a batch larger than the data, fewer than 10 steps,
+// a first step with learning rate 0, no step left to train. Each says what to change. They change no number.
+std::vector<std::string> start_warnings(const TrainingStart& start);
+
+}  // namespace redco

@@ -1,0 +1,72 @@
+// What training prints before its first step.
+#include "train/start_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace redco {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TrainingStart start() {
+  return {.examples = 4000,
+          .steps_per_epoch = 125,
+          .global_batch_size = 32,
+          .per_device_batch_size = 4,
+          .dp = 2,
+          .schedule = {.peak = 1e-3, .warmup_steps = 0, .total_steps = 250},
+          .workdir = "runs/a"};
+}
+
+TEST(StartReport, NamesExamplesStepsBatchAndFolder) {
+  TrainingStart s = start();
+  s.schedule.warmup_steps = 25;
+  EXPECT_THAT(start_lines(s),
+              ElementsAre("4000 examples, 125 steps per epoch; 250 steps in total, 25 of them warm-up",
+                          "batch of 32 examples: dp 2 x 4 per micro-batch x 4 micro-batches",
+                          "output folder: runs/a"));
+}
+
+TEST(StartReport, RoundsTheNumberOfMicroBatchesUp) {
+  TrainingStart s = start();
+  s.global_batch_size = 33;
+  EXPECT_THAT(start_lines(s)[1], HasSubstr("x 5 micro-batches"));
+}
+
+TEST(StartReport, WarnsOfNothingInAnOrdinaryRun) { EXPECT_THAT(start_warnings(start()), IsEmpty()); }
+
+TEST(StartReport, WarnsOfABatchLargerThanTheData) {
+  TrainingStart s = start();
+  s.examples = 20;
+  EXPECT_THAT(start_warnings(s), ElementsAre(HasSubstr("20 examples")));
+}
+
+TEST(StartReport, WarnsOfFewerThanTenSteps) {
+  TrainingStart s = start();
+  s.schedule.total_steps = 9;
+  EXPECT_THAT(start_warnings(s), ElementsAre(HasSubstr("only 9 steps")));
+  s.schedule.total_steps = 10;
+  EXPECT_THAT(start_warnings(s), IsEmpty());
+}
+
+TEST(StartReport, WarnsOfAFirstStepAtLearningRateZero) {
+  TrainingStart s = start();
+  s.schedule.warmup_steps = 25;
+  EXPECT_THAT(start_warnings(s), ElementsAre(HasSubstr("step 1 has learning rate 0")));
+  s.step = 5;  // resumed behind it
+  EXPECT_THAT(start_warnings(s), IsEmpty());
+}
+
+TEST(StartReport, WarnsOfACheckpointBeyondTheEnd) {
+  TrainingStart s = start();
+  s.step = 300;
+  EXPECT_THAT(start_warnings(s), ElementsAre(HasSubstr("the job ends at step 250: nothing is trained")));
+  s.step = 250;
+  EXPECT_THAT(start_warnings(s), ElementsAre(HasSubstr("all 250 steps: nothing is left to train")));
+}
+
+}  // namespace
+}  // namespace redco
