@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -41,20 +42,17 @@ std::string config_of_folder(const std::string& folder) {
 
 constexpr const char* kNameBase = "give model.path, the folder of the model that it was made for";
 
-// The base and the adapter of a folder that may be either; `folder` "": the job's path and adapter.
+// The folders of the job's model and of its adapter; "": none. model.path may name either.
 struct Folders {
   std::string base, adapter;
 };
-Folders folders_of(const JobConfig& job, const std::string& folder) {
-  const std::string path = job.model.path.value_or("");
-  const auto is_adapter = [](const std::string& f) { return !f.empty() && ckpt::is_adapter(f); };
-  Folders out{folder.empty() ? path : folder, folder.empty() ? job.model.adapter.value_or("") : ""};
-  if (is_adapter(out.base)) {
+Folders folders_of(const JobConfig& job) {
+  Folders out{job.model.path.value_or(""), job.model.adapter.value_or("")};
+  if (!out.base.empty() && ckpt::is_adapter(out.base)) {
     if (!out.adapter.empty())
       throw UsageError("[model] model.path={} ({}) is itself an adapter's folder; remove model.adapter ({})",
-                       path, job.origins.where("model.path"), job.origins.where("model.adapter"));
-    out.adapter = out.base;
-    out.base = folder.empty() || is_adapter(path) ? "" : path;
+                       out.base, job.origins.where("model.path"), job.origins.where("model.adapter"));
+    out.adapter = std::exchange(out.base, "");
   }
   if (!out.adapter.empty()) {
     if (!is_folder(out.adapter)) throw UsageError("[model] no such folder: {}", out.adapter);
@@ -201,9 +199,9 @@ void add_parts(Json& j) {
 
 }  // namespace
 
-ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer, const std::string& folder) {
+ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer) {
   ModelSource s;
-  const Folders folders = folders_of(job, folder);
+  const Folders folders = folders_of(job);
   s.folder = folders.base;
   s.adapter = folders.adapter;
   if (!s.folder.empty()) {
@@ -267,17 +265,16 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer, const
   return s;
 }
 
-std::vector<std::shared_ptr<Lease>> verify_source(const JobConfig& job, const std::string& folder,
-                                                  const std::string& setting, Group& world) {
-  if (!folder.empty()) ckpt::verify_checkpoint(folder, ckpt::Part::model, setting);
+std::vector<std::shared_ptr<Lease>> verify_source(const JobConfig& job, Group& world) {
   Folders folders;
-  world.together([&] { folders = folders_of(job, folder); });
+  world.together([&] { folders = folders_of(job); });
   std::vector<std::shared_ptr<Lease>> leases;
   for (const auto& [path, name] :
        {std::pair(folders.base, "model.path"), std::pair(folders.adapter, "model.adapter")}) {
-    if (path.empty() || path == folder) continue;
+    if (path.empty()) continue;
     if (world.rank() == 0) leases.push_back(ckpt::hold_checkpoint(path));
-    ckpt::verify_checkpoint(path, ckpt::Part::model, name);
+    ckpt::verify_checkpoint(path, ckpt::Part::model,
+                            path == job.predict.checkpoint ? "predict.checkpoint" : name);
   }
   return leases;
 }
@@ -319,15 +316,14 @@ std::string job_adapter_config(const ModelSource& source, const Model& model) {
   return ckpt::adapter_config_json(adapter, model.params(), modules);
 }
 
-std::unique_ptr<Tokenizer> job_tokenizer(const JobConfig& job, const std::string& folder) {
+std::unique_ptr<Tokenizer> job_tokenizer(const JobConfig& job) {
   if (const auto& named = job.model.tokenizer) {
     if (*named != "bytes" && !exists(*named) && !ckpt::hub_hint(*named).empty())
       throw UsageError("[tokenizer] no such file or folder: {}{}", *named, ckpt::hub_hint(*named));
     return load_tokenizer(*named);
   }
-  for (const std::string& named : {folder, job.model.path.value_or("")})
-    if (!named.empty() && !is_folder(named)) throw no_such_folder(named);
-  const Folders folders = folders_of(job, folder);
+  if (job.model.path && !is_folder(*job.model.path)) throw no_such_folder(*job.model.path);
+  const Folders folders = folders_of(job);
   for (const std::string& from : {folders.adapter, folders.base}) {
     if (from.empty()) continue;
     if (!is_folder(from)) throw no_such_folder(from);

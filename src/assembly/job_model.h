@@ -26,25 +26,22 @@ struct ModelSource {
   bool new_head = false;
 };
 
-// path, preset or arch as the job says; `folder` overrides the job's path (a checkpoint). With arch, what the
-// config leaves open and the tokenizer knows (vocab_size, ids of special tokens) comes from there. Where the
-// folder is an adapter's, the model is its base: model.path, else the one that its config names.
-ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer, const std::string& folder = "");
+// path, preset or arch as the job says. With arch, the tokenizer supplies what the config leaves open
+// (vocab_size, ids of special tokens). If model.path or model.adapter is an adapter's folder, the model is
+// the adapter's base: model.path, else the folder that the adapter's config names.
+ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer);
 // The same for training: with train.lora.
 ModelSource training_source(const JobConfig& job, const Tokenizer* tokenizer);
-// Checks every byte of those of its folders that are checkpoints of redco; others aren't checked. `setting`
-// names `folder` in messages. Collective; an error is thrown on all ranks (ckpt/verify_checkpoint.h).
-// Returns, on the first rank, the leases on the folders beside `folder`: they are to live until the weights
-// are read.
-[[nodiscard]] std::vector<std::shared_ptr<Lease>> verify_source(const JobConfig& job,
-                                                                const std::string& folder,
-                                                                const std::string& setting, Group& world);
+// Checks every byte of those folders of the model that are checkpoints of redco; others aren't checked.
+// Collective; an error is thrown on all ranks (ckpt/verify_checkpoint.h). The first rank gets leases on the
+// folders, which must live until the weights are read.
+[[nodiscard]] std::vector<std::shared_ptr<Lease>> verify_source(const JobConfig& job, Group& world);
 // With the source's adapters beside its layers.
 std::unique_ptr<Model> make_job_model(const JobConfig& job, const ModelSource& source);
 // The adapter_config.json of checkpoints; "" where the whole model is trained.
 std::string job_adapter_config(const ModelSource& source, const Model& model);
-// model.tokenizer, else the folder's (an adapter's base's where it has none); null if there is none.
-std::unique_ptr<Tokenizer> job_tokenizer(const JobConfig& job, const std::string& folder);
+// model.tokenizer, else the one in the adapter's folder, else in the model's; null if there is none.
+std::unique_ptr<Tokenizer> job_tokenizer(const JobConfig& job);
 std::vector<CustomRule> custom_rules(const JobConfig& job);
 
 // Parameters on the current context: loaded from the source's folder and adapter, or random by train.seed.

@@ -9,10 +9,9 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "ckpt/publish.h"
+#include "ckpt/peft.h"
 #include "pipelines/pipelines.h"
 #include "pipelines/text_generation.h"
-#include "train/run_record.h"
 
 namespace redco {
 
@@ -107,71 +106,39 @@ const Tokenizer& tokenizer_of(const PredictModel& m) {
   return *m.tokenizer;
 }
 
-std::string predict_folder(const JobConfig& job) {
-  const std::string folder = job.workdir ? join_path(*job.workdir, "checkpoints") : "";
-  if (job.predict.checkpoint) {
-    const std::string& what = *job.predict.checkpoint;
-    if (what.find('/') != std::string::npos || is_folder(what)) return what;
-    if (folder.empty())
-      throw UsageError("[predict] predict.checkpoint={} is a pointer of a workdir; give workdir", what);
-    return ckpt::CheckpointFolder(folder).resolve(what);
-  }
-  if (folder.empty()) return "";
-  const auto record = read_run_record(*job.workdir);
-  const auto found = ckpt::CheckpointFolder(folder, record ? std::optional(record->run) : std::nullopt)
-                         .find_last("predict.checkpoint");
-  for (const auto& s : found.skipped)
-    warn("[checkpoint] skipping {}: {}", join_path(folder, s.name), s.reason);
-  if (!found.newer.empty())
-    warn("[checkpoint] {} names {}, and {} is newer; predict.checkpoint={} takes that one",
-         join_path(folder, "last"), ckpt::step_name(found.step), found.newer, join_path(folder, found.newer));
-  return found ? found.path : "";
-}
-
 PredictModel open_predict_model(const JobConfig& job, Group& world) {
-  std::string folder;
-  std::shared_ptr<Lease> lease;
-  world.on_first([&] {
-    // A training may remove it between the choice and the lease.
-    for (int tries = 0; tries < 3; ++tries) {
-      folder = predict_folder(job);
-      lease = ckpt::hold_checkpoint(folder);
-      if (folder.empty() || is_folder(folder)) break;
-    }
-  });
-  folder = world.agree(folder);
-  auto leases = verify_source(job, folder, "predict.checkpoint", world);
-  leases.push_back(lease);
+  auto leases = verify_source(job, world);
   PredictModel m;
-  world.together([&] { m = load_predict_model(job, folder, world.rank() == 0); });
+  world.together([&] { m = load_predict_model(job); });
   m.leases = std::move(leases);
   return m;
 }
 
-PredictModel load_predict_model(const JobConfig& job, const std::string& folder, bool warns) {
+PredictModel load_predict_model(const JobConfig& job) {
   PredictModel m;
-  m.tokenizer = job_tokenizer(job, folder);
-  const bool named = job.model.path || job.model.preset || job.model.arch;
+  m.tokenizer = job_tokenizer(job);
   const PipelineInfo* info = pipeline_info(job.pipeline);
-  if (named || (info ? info->needs_model : !folder.empty() && exists(join_path(folder, "config.json")))) {
-    m.source = model_source(job, m.tokenizer.get(), folder);
+  const auto& path = job.model.path;
+  // A checkpoint of a pipeline that has parameters of its own.
+  const bool own = path && is_folder(*path) && !exists(join_path(*path, "config.json")) &&
+                   !ckpt::is_adapter(*path) && !(info && info->needs_model);
+  if (!own &&
+      (path || job.model.preset || job.model.arch || job.model.adapter || (info && info->needs_model))) {
+    m.source = model_source(job, m.tokenizer.get());
     if (m.source.new_head && m.source.adapter.empty())
       throw UsageError("[model] {} has no head for pipeline {}: it is to be trained first", m.source.folder,
                        job.pipeline);
     m.model = make_job_model(job, m.source);
   } else {
-    m.source = {.folder = folder,
+    m.source = {.folder = path.value_or(""),
                 .config_json = "{}",
                 .origin = "pipeline " + job.pipeline,
                 .adapter = "",
                 .lora = {}};
   }
-  if (m.source.folder.empty() && warns)
-    warn("[predict] no checkpoint in workdir and no model.path: the weights are random");
   if (m.tokenizer && m.model) {
     if (job.data.chat_template) m.chat_template = job_chat_template(job, *m.tokenizer, m.source.folder);
-    for (const std::string& from : {folder, m.source.adapter, m.source.folder, job.model.path.value_or(""),
-                                    job.model.tokenizer.value_or("")})
+    for (const std::string& from : {m.source.adapter, m.source.folder, job.model.tokenizer.value_or("")})
       if (!m.chat_template && !from.empty() && is_folder(from)) m.chat_template = ChatTemplate::load(from);
     m.tokens = answer_tokens(m.source, *m.model, *m.tokenizer, m.chat_template ? &*m.chat_template : nullptr);
   }

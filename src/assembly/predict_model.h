@@ -18,19 +18,16 @@ struct PredictModel {
   std::unique_ptr<Tokenizer> tokenizer;       // null: none
   std::unique_ptr<Model> model;               // null: the pipeline has parameters of its own
   std::unique_ptr<Pipeline> pipeline;         // with model, tokenizer and settings set
-  std::optional<ChatTemplate> chat_template;  // of the checkpoint, else of model.path or model.tokenizer
+  std::optional<ChatTemplate> chat_template;  // data.chat_template, else the adapter's, model's, tokenizer's
   GenerationTokens tokens;
   std::vector<std::shared_ptr<Lease>> leases;  // on the checkpoints that it reads; on the first rank
 };
 
-// The checkpoint that predict.checkpoint names, else the one that the workdir's pointer `last` names; ""
-// where there is none. Warns where `last` is not the newest whole one, and where what it names is incomplete
-// and an older one takes its place. IoError or ContentsError where it is bad in another way.
-std::string predict_folder(const JobConfig& job);
-// Of that folder, else of model.path, else with random weights (with a warning where `warns`).
-PredictModel load_predict_model(const JobConfig& job, const std::string& folder, bool warns);
-// Both, for ranks: all take the folder that the first one finds, and the bytes of checkpoints are checked
-// (ckpt/verify_checkpoint.h). Collective; an error is thrown on all.
+// Of model.path and model.adapter, or, without them, with random weights. REQUIRES: the job is one of
+// trained_job() (assembly/trained_job.h).
+PredictModel load_predict_model(const JobConfig& job);
+// The same for ranks: the bytes of checkpoints are checked first (ckpt/verify_checkpoint.h). Collective; an
+// error is thrown on all ranks.
 PredictModel open_predict_model(const JobConfig& job, Group& world);
 
 // The ids that begin, end and pad answers: those of the model (generation_tokens), and the token that ends a

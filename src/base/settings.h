@@ -25,6 +25,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -61,6 +62,16 @@ enum class OnResume : std::uint8_t {
 };
 const char* to_text(OnResume x);  // "error", "note", "free"
 
+// Whose value counts in a command that uses a trained checkpoint: predict, evaluate, chat, merge, data. The
+// checkpoint holds the job of its training.
+enum class DecidedBy : std::uint8_t {
+  job,          // the value of the job file and the overrides
+  either,       // the same if it is given, else the checkpoint's
+  checkpoint,   // the checkpoint's: another value in the job file is a warning, as an override an error
+  overridable,  // the checkpoint's, unless an override gives another
+};
+const char* to_text(DecidedBy x);  // "job", "job, else checkpoint", "checkpoint", "checkpoint or override"
+
 // A declared setting, bound to the struct member that holds its value; valid while that struct lives.
 struct Setting {
   enum class Kind { boolean, integer, real, text, section, items, rest };
@@ -81,6 +92,7 @@ struct Setting {
   std::optional<OnResume> when_resumed;  // none: not declared
   std::string resume_remark;             // what a message about the changed value adds
   std::string noted_part;                // rest: a key with this text in its name is OnResume::note
+  std::optional<DecidedBy> decider;      // none: not declared, the job decides
 
   // Scalars and lists: the current value (exactly one unless `list`), and its replacement. set() takes values
   // that were checked against the fields above.
@@ -114,6 +126,8 @@ struct Setting {
   Setting& on_resume(OnResume x, std::string remark = "");
   // Of rest(): keys with `part` in their name ("drop": attn_pdrop, dropout_rate) are OnResume::note.
   Setting& noted_if_named(std::string part) { return noted_part = std::move(part), *this; }
+  // Of a section or items: for all fields in it that declare nothing themselves.
+  Setting& decided_by(DecidedBy x);
 
   // "an integer >= 1", "one of linear, cosine", "a list of texts or ~": for messages and documentation.
   std::string expected() const;
@@ -254,10 +268,24 @@ std::vector<Setting> settings_of(T& t) {
 // Where each given value came from, so that a complaint made long after parsing can still cite the line.
 class Origins {
  public:
-  void set(const std::string& key, std::string place) { places_[key] = std::move(place); }
+  void set(const std::string& key, std::string place, bool is_override = false) {
+    places_[key] = std::move(place);
+    if (is_override)
+      overridden_.insert(key);
+    else
+      overridden_.erase(key);
+  }
+  // The value is another job's: not given, but messages cite `place`.
+  void inherit(const std::string& key, std::string place) {
+    places_.erase(key);
+    overridden_.erase(key);
+    inherited_[key] = std::move(place);
+  }
 
   // True if the key ("train.seed", "parallel.hosts") was given in a file or an override.
   bool given(const std::string& key) const { return places_.count(key) != 0; }
+  // True if its value is an override's.
+  bool overridden(const std::string& key) const { return overridden_.count(key) != 0; }
 
   // "job.yaml:12:13" or "override 'train.seed=1'"; "default" where not given. A key inside a list
   // ("parallel.hosts[1]", "parallel.sharding_rules[0].match") is found, too.
@@ -265,9 +293,12 @@ class Origins {
 
   // Key -> place, of all that were given.
   const std::map<std::string, std::string>& places() const { return places_; }
+  // The same of those that were inherited.
+  const std::map<std::string, std::string>& inherited() const { return inherited_; }
 
  private:
-  std::map<std::string, std::string> places_;
+  std::map<std::string, std::string> places_, inherited_;
+  std::set<std::string> overridden_;
 };
 
 }  // namespace redco

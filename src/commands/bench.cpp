@@ -51,7 +51,7 @@ struct Bench {
     c.random.seed = static_cast<u64>(job.train.seed);
     c.compute_dtype = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
     c.world().together([&] {
-      tokenizer = job_tokenizer(job, "");
+      tokenizer = job_tokenizer(job);
       source = training_source(job, tokenizer.get());
       if (!source.folder.empty() && !ckpt_here(source.folder)) source.folder.clear();
       model = make_job_model(job, source);

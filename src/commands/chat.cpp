@@ -15,6 +15,7 @@
 #include "base/terminal.h"
 #include "base/words.h"
 #include "comm/group.h"
+#include "commands/trained_request.h"
 #include "generate/generate.h"
 #include "generate/text_stream.h"
 #include "pipelines/text_generation.h"
@@ -227,11 +228,11 @@ class Chat {
 }  // namespace
 
 int run_chat(const RunRequest& request, bool interactive) {
-  RunRequest r = request;
+  RunRequest r = trained_request(request, Weights::needed, JobUse::chat);
   if (interactive && !is_rank_process()) r.program.emplace_back("--interactive");  // ranks have no terminal
   r.passes_input = true;
   r.passes_interrupts = interactive;
-  return run(r, [&](Run& run) { return Chat(run.job(), interactive, run.context()).run(); });
+  return run(std::move(r), [&](Run& run) { return Chat(run.job(), interactive, run.context()).run(); });
 }
 
 }  // namespace redco

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/temporaries.h"
 #include "comm/group.h"
+#include "commands/trained_request.h"
 #include "run/run.h"
 #include "train/trainer.h"
 
@@ -61,7 +62,8 @@ int evaluate_on_ranks(const JobConfig& job, Context& c) {
 }  // namespace
 
 int run_evaluate(const RunRequest& request) {
-  return run(request, [](Run& run) { return evaluate_on_ranks(run.job(), run.context()); });
+  return run(trained_request(request, Weights::needed, JobUse::evaluate),
+             [](Run& run) { return evaluate_on_ranks(run.job(), run.context()); });
 }
 
 }  // namespace redco

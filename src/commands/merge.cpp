@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "ckpt/params_io.h"
 #include "ckpt/peft.h"
-#include "ckpt/publish.h"
 #include "comm/group.h"
+#include "commands/trained_request.h"
 #include "ops/create.h"
 #include "train/checkpoint.h"
 
@@ -39,16 +39,6 @@ std::vector<double> some_logits(const Model& m, const ParamTree& p) {
     throw UsageError("[merge] models for {} can't be merged", name_of(m.task()));
   }
   return to_values(m.apply(p, in, {}));
-}
-
-// A folder with a checkpoint's files: the pointer's, a path, or the job's own model.
-std::string adapter_folder(const MergeRequest& r) {
-  if (r.options.checkpoint.empty()) return "";
-  if (r.options.checkpoint.find('/') != std::string::npos) return r.options.checkpoint;
-  if (!r.job.workdir)
-    throw UsageError("[merge] --checkpoint {} is a pointer of a workdir, and the job has none",
-                     r.options.checkpoint);
-  return ckpt::CheckpointFolder(join_path(*r.job.workdir, "checkpoints")).resolve(r.options.checkpoint);
 }
 
 // bf16 where all of the base's matrices are.
@@ -110,21 +100,14 @@ int merge(const MergeRequest& r) {
   std::unique_ptr<Model> model;
   ModelSource source;
   ckpt::StoredType type{};
-  std::string folder;
-  std::shared_ptr<Lease> lease;
-  world.on_first([&] {
-    folder = adapter_folder(r);
-    lease = ckpt::hold_checkpoint(folder);
-  });
-  folder = world.agree(folder);
-  const auto leases = verify_source(r.job, folder, "--checkpoint", world);
+  const auto leases = verify_source(r.job, world);
   world.together([&] {
-    source = model_source(r.job, nullptr, folder);
+    source = model_source(r.job, nullptr);
     if (source.adapter.empty())
       throw UsageError("[merge] {} holds a whole model, no adapter: there is nothing to merge",
-                       !folder.empty() ? folder : source.origin);
+                       !source.folder.empty() ? source.folder : source.origin);
     model = make_job_model(r.job, source);
-    tokenizer = job_tokenizer(r.job, folder);
+    tokenizer = job_tokenizer(r.job);
     type = stored_as(r.options.dtype, source.folder);
   });
   Output output(r.options.output, world);
@@ -185,9 +168,12 @@ int merge(const MergeRequest& r) {
 JobConfig merge_job(const std::string& folder, const std::string& base,
                     const std::vector<std::string>& overrides) {
   JobConfig job = load_job({}, overrides);
-  if (!base.empty()) job.model.path = base;
+  if (!base.empty()) {
+    job.model.path = base;
+    job.origins.set("model.path", "--base", true);
+  }
   if (ckpt::is_adapter(folder)) {
-    job.model.adapter = folder;
+    job.predict.checkpoint = folder.find('/') == std::string::npos ? "./" + folder : folder;
   } else if (is_folder(join_path(folder, "checkpoints"))) {
     job.workdir = folder;
   } else {
@@ -199,10 +185,8 @@ JobConfig merge_job(const std::string& folder, const std::string& base,
 }
 
 int run_merge(const RunRequest& request, const MergeOptions& options) {
-  return run(request, [&](Run& run) {
-    MergeRequest r{run.job(), options};
-    if (r.options.checkpoint.empty() && r.job.workdir && !r.job.model.adapter) r.options.checkpoint = "last";
-    return merge(r);
+  return run(trained_request(request, Weights::needed, JobUse::merge), [&](Run& run) {
+    return merge({run.job(), options});
   });
 }
 

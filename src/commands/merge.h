@@ -12,12 +12,11 @@
 namespace redco {
 
 struct MergeOptions {
-  std::string checkpoint;  // of the workdir: last, best-..., or a folder; "": model.adapter's
-  std::string output;      // a folder that doesn't exist yet, or an empty one
-  std::string dtype;       // fp32, bf16; "": that of the base's weights
+  std::string output;  // a folder that doesn't exist yet, or an empty one
+  std::string dtype;   // fp32, bf16; "": that of the base's weights
 };
 struct MergeRequest {
-  JobConfig job;  // model.path and model.adapter, or a workdir with checkpoints
+  JobConfig job;  // of trained_job()
   MergeOptions options;
 };
 
@@ -26,11 +25,10 @@ struct MergeRequest {
 // they don't. Collective. UsageError: no adapter, no base, the output exists; ContentsErrors as for reading
 // both.
 int merge(const MergeRequest& request);
-// The same on the job's ranks; errors are printed. Without options.checkpoint it is `last` where the job has
-// a workdir and no adapter.
+// The same on the job's ranks, with the job's checkpoint or model.adapter; errors are printed.
 int run_merge(const RunRequest& request, const MergeOptions& options);
 
-// The job that merges the adapter in `folder` (an adapter's, or a workdir with checkpoints); `base`: "" is
+// The job that merges the adapter in `folder` (an adapter's, or a workdir with checkpoints); `base`: "" means
 // the one that the adapter names.
 JobConfig merge_job(const std::string& folder, const std::string& base,
                     const std::vector<std::string>& overrides);

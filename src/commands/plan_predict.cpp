@@ -12,7 +12,7 @@
 namespace redco {
 
 PredictPlan plan_predict(const JobConfig& job) {
-  const PredictModel m = load_predict_model(job, predict_folder(job), true);
+  const PredictModel m = load_predict_model(job);
   PredictPlan p;
   p.title = m.source.origin;
   const PredictScan prompts = scan_requests(job, m);

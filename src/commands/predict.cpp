@@ -10,10 +10,12 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/progress.h"
+#include "base/signals.h"
 #include "base/timing.h"
 #include "comm/group.h"
 #include "commands/predict_requests.h"
 #include "commands/predictions_file.h"
+#include "commands/trained_request.h"
 #include "run/run.h"
 #include "train/predictor.h"
 
@@ -96,6 +98,7 @@ class PredictRun {
     }
     if (first_ && done_ > 0) info("[predict] {} of {} predictions are there; going on", done_, total_);
     const ParamTree params = make_job_params(job_, m_.source, m_.model.get(), m_.pipeline->params());
+    note_progress();
     std::optional<Progress> progress;
     if (first_ && job_.predict.output) progress.emplace("predict", total_, done_);
     // Answers reach the file in increments. Within one, rows that end make room for the next prompts; at its
@@ -105,6 +108,7 @@ class PredictRun {
       const double begin = seconds();
       const i64 n = std::min(total_ - done_, batches * job_.predict.batch_size * dp_);
       answer(params, n);
+      note_progress();
       if (progress) progress->update(done_, Progress::Fields{});
       const double took = world_.agree(seconds() - begin);
       if (took < 20) batches = std::min<i64>(2 * batches, 1024);
@@ -118,6 +122,13 @@ class PredictRun {
   }
 
  private:
+  // For the message of a signal's end, which any rank may print.
+  void note_progress() const {
+    if (job_.predict.output)
+      set_end_note(fmt::format("{} holds {} of {} predictions; the same command continues",
+                               *job_.predict.output, done_, total_));
+  }
+
   // The next n prompts, on every rank.
   std::vector<PredictRequest> take(i64 n) {
     std::vector<PredictRequest> out;
@@ -188,7 +199,8 @@ class PredictRun {
 }  // namespace
 
 int run_predict(const RunRequest& request) {
-  return run(request, [](Run& run) { return PredictRun(run.job(), run.context()).run(); });
+  return run(trained_request(request, Weights::needed, JobUse::predict),
+             [](Run& run) { return PredictRun(run.job(), run.context()).run(); });
 }
 
 }  // namespace redco

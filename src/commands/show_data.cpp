@@ -69,7 +69,7 @@ ShownData shown_by_pipeline(const JobConfig& given, bool evaluation, i64 n, cons
   Context c({1, 1}, make_self_group());
   const Context::Use use(c);
   const JobConfig job = with_data_config(given);
-  const std::unique_ptr<Tokenizer> tokenizer = job_tokenizer(job, "");
+  const std::unique_ptr<Tokenizer> tokenizer = job_tokenizer(job);
   std::unique_ptr<Model> model;
   ModelSource source;
   if (job.model.path || job.model.preset || job.model.arch) {
@@ -134,7 +134,7 @@ ShownData show_data(const JobConfig& job, bool evaluation, i64 n) {
   if (!job.workdir) temporary.emplace();
   const std::string cache = job.workdir ? join_path(*job.workdir, "cache") : temporary->path();
   if (!lines) return shown_by_pipeline(job, evaluation, n, cache);
-  const std::unique_ptr<Tokenizer> tokenizer = job_tokenizer(job, "");
+  const std::unique_ptr<Tokenizer> tokenizer = job_tokenizer(job);
   if (!tokenizer)
     throw UsageError("[model] no tokenizer; give model.tokenizer (`bytes` or a tokenizer's folder)");
   std::unique_ptr<Model> model;

@@ -155,7 +155,7 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
   const Model* const model = parts.model.get();
   const ModelSource& source = parts.source;
   std::unique_ptr<Pipeline> pipeline;
-  auto leases = verify_source(job, "", "model.path", world);
+  auto leases = verify_source(job, world);
   world.together([&] {
     TextGeneration generation;
     if (tokenizer && model)

@@ -2,8 +2,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "assembly/assembly.h"
 #include "assembly/job_model.h"
 #include "assembly/job_pipeline.h"
+#include "assembly/predict_model.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -43,7 +45,7 @@ void check_model_config(const JobConfig& job, Validation& v) {
     v.not_checked.push_back(fmt::format("model.tokenizer={}: not on this machine", *named));
   if (job.model.arch && !tokenizer_here && !job.model.config.count("vocab_size"))
     return;  // the tokenizer gives it
-  const auto tokenizer = tokenizer_here ? job_tokenizer(job, "") : nullptr;
+  const auto tokenizer = tokenizer_here ? job_tokenizer(job) : nullptr;
   const ModelSource source = training_source(job, tokenizer.get());
   const auto model = make_job_model(job, source);
   for (const ParamSpec& s : model->params().specs) v.parameters += numel(s.shape);
@@ -141,15 +143,20 @@ std::string to_json(const Validation& v) {
 void preflight(const JobConfig& job, JobUse use) {
   const LaunchPlan launch = plan_launch(launch_request(job));
   if (use == JobUse::train) batch_sizes(job, replicas(job, launch.n_ranks));
-  const auto pipeline = make_pipeline(job.pipeline);
-  const auto tokenizer = job_tokenizer(job, "");
-  if (job.model.path || job.model.preset || job.model.arch) {
-    const auto model = make_job_model(job, use == JobUse::train ? training_source(job, tokenizer.get())
-                                                                : model_source(job, tokenizer.get()));
-    if (tokenizer) check_vocab(*tokenizer, model->vocab_size());
-    shard_specs(model->params().specs, static_cast<int>(job.parallel.n_model_shards), custom_rules(job));
+  if (use == JobUse::train) {
+    const auto pipeline = make_pipeline(job.pipeline);
+    const Assembly parts = assemble(job);
+    if (parts.model) {
+      if (parts.tokenizer) check_vocab(*parts.tokenizer, parts.model->vocab_size());
+      shard_specs(parts.model->params().specs, static_cast<int>(job.parallel.n_model_shards),
+                  custom_rules(job));
+    } else {
+      check_own_parameters(job);
+    }
   } else {
-    check_own_parameters(job);
+    const PredictModel m = load_predict_model(job);
+    if (m.tokenizer && m.model) check_vocab(*m.tokenizer, m.model->vocab_size());
+    shard_specs(m.pipeline->params().specs, static_cast<int>(job.parallel.n_model_shards), custom_rules(job));
   }
   std::vector<std::string> files;
   if (use == JobUse::train) {

@@ -144,8 +144,7 @@ void say_and_end() {
 }
 
 // Libraries read these when they are loaded, so a process that lacks one starts itself again with them.
-void ensure_environment(const LaunchPlan& plan, const std::vector<std::string>& program,
-                        const ResolvedJob& resolved) {
+void ensure_environment(const LaunchPlan& plan, RunRequest& request, const ResolvedJob& resolved) {
   bool missing = false;
   for (const auto& [key, value] : plan.environment) {
     const char* now = std::getenv(key.c_str());
@@ -153,13 +152,14 @@ void ensure_environment(const LaunchPlan& plan, const std::vector<std::string>& 
     setenv(key.c_str(), value.c_str(), 1);
     missing = true;
   }
-  if (!missing || program.empty() || std::getenv(kStarted)) return;
+  if (!missing || request.program.empty() || std::getenv(kStarted)) return;
   setenv(kStarted, "1", 1);
   setenv(kJobVariable, text_to_hand(resolved).c_str(), 1);
   std::vector<char*> argv;
-  for (const std::string& a : program) argv.push_back(const_cast<char*>(a.c_str()));
+  for (const std::string& a : request.program) argv.push_back(const_cast<char*>(a.c_str()));
   argv.push_back(nullptr);
   std::fflush(nullptr);
+  request.job = nullptr;  // releases what it holds: exec() runs no destructor
   hold_signals();
   execv(argv[0], argv.data());
   catch_signals();  // exec failed: the run continues with the defaults
@@ -269,7 +269,7 @@ int report_error(const std::exception& e) {
   return r.code;
 }
 
-int run(const RunRequest& request, const std::function<int(Run&)>& body) {
+int run(RunRequest request, const std::function<int(Run&)>& body) {
   std::set_terminate(say_and_end);
   set_end_printer(print_end);
   if (is_rank_process()) {
@@ -288,7 +288,7 @@ int run(const RunRequest& request, const std::function<int(Run&)>& body) {
   LaunchRequest launch = launch_request(resolved.job());
   LaunchPlan plan = plan_launch(launch);
   if (plan.way == LaunchPlan::Way::alone) {
-    ensure_environment(plan, request.program, resolved);
+    ensure_environment(plan, request, resolved);
     for (const std::string& note : plan.notes) info("{}", note);
     return run_rank(make_self_group(), request, &resolved,
                     plan.threads_per_rank.value_or(this_machine().usable_cores), body);

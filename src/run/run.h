@@ -17,7 +17,8 @@
 namespace redco {
 
 struct RunRequest {
-  // Loads and checks the job. Called once: by the launcher, else by the first rank.
+  // Loads and checks the job. Called once: by the launcher, else by the first rank. What it holds (a lease on
+  // a checkpoint) is kept until the run ends; before this process starts itself again it is released.
   std::function<JobConfig()> job;
   // This command again, for the ranks: path and arguments.
   std::vector<std::string> program;
@@ -54,7 +55,7 @@ class Run {
 // process was already started as a rank. Returns the job's exit code (the same from every rank). Errors are
 // printed once, by the rank they happened on, or by the first rank if all of them agreed on it, and end all
 // ranks.
-int run(const RunRequest& request, const std::function<int(Run&)>& body);
+int run(RunRequest request, const std::function<int(Run&)>& body);
 
 // What this machine, SLURM and the settings make of a launch.
 LaunchRequest launch_request(const JobConfig& job);

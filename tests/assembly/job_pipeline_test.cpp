@@ -76,7 +76,7 @@ TEST_F(JobData, AreThePipelinesOwnElseTexts) {
   spill(dir / "a.txt", "some words of a text\n");
   on_one_rank([&](Context&) {
     const auto open = [&](const JobConfig& job, bool evaluation) {
-      const auto tokenizer = job_tokenizer(job, "");
+      const auto tokenizer = job_tokenizer(job);
       const ModelSource source = model_source(job, tokenizer.get());
       const auto model = make_job_model(job, source);
       const auto pipeline = make_job_pipeline(job, model.get(), tokenizer.get());

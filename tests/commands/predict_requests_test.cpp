@@ -31,7 +31,7 @@ class Requests : public ::testing::Test {
     return job(more);
   }
   static std::vector<PredictRequest> all(const JobConfig& j) {
-    const PredictModel m = load_predict_model(j, predict_folder(j), false);
+    const PredictModel m = load_predict_model(j);
     PredictRequests requests(j, m);
     std::vector<PredictRequest> out;
     for (PredictRequest r; requests.next(r);) out.push_back(r);
@@ -88,14 +88,14 @@ TEST_F(Requests, BadLinesAreCountedAndTakeTheirPlace) {
   EXPECT_EQ(r[0].example.ordinal, 1);
   EXPECT_EQ(r[1].example.ordinal, 3);
   EXPECT_EQ(r[1].example.id, "3");
-  const PredictScan scan = scan_requests(j, load_predict_model(j, predict_folder(j), false));
+  const PredictScan scan = scan_requests(j, load_predict_model(j));
   EXPECT_EQ(scan.n, 2);
   EXPECT_EQ(scan.skipped, 2);
   EXPECT_EQ(scan.longest, 3);
   EXPECT_THAT(scan.first_reason, HasSubstr("in.jsonl:1"));
   const JobConfig none = job_with("nonsense\n", {"predict.skip_bad=true"});
   EXPECT_THAT(error_text<ContentsError>(
-                  [&] { scan_requests(none, load_predict_model(none, predict_folder(none), false)); }),
+                  [&] { scan_requests(none, load_predict_model(none)); }),
               HasSubstr("in.jsonl holds no prompt"));
 }
 
