@@ -6,8 +6,8 @@
 
 namespace redco {
 
-// `request` with the job of trained_job(), checked for `use`. The lease on the checkpoint lives as long as
-// the returned request.
+// `request` with the job of trained_job(), checked for `use`. The request's job holds the lease on the
+// checkpoint.
 RunRequest trained_request(const RunRequest& request, Weights weights, JobUse use);
 
 }  // namespace redco

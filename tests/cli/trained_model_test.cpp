@@ -80,6 +80,8 @@ TEST_F(Translation, TheTokenizerOfTheCheckpointIsUsed) {
     expect_warnings(alone, 0);
   }
   EXPECT_EQ(good({"predict", "predict.checkpoint=run/checkpoints/last", prompt_, tokens_}).out, wanted.out);
+  for (const auto& e : fs::directory_iterator(path("run/checkpoints")))  // no lease is left
+    EXPECT_THAT(e.path().filename().string(), Not(testing::StartsWith(".lease")));
   // The same files under another path, and without those of the training.
   fs::rename(path("own"), path("moved"));
   EXPECT_EQ(good({"predict", "workdir=run", prompt_, tokens_}).out, wanted.out);
