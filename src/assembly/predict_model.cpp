@@ -40,7 +40,7 @@ void check_ids(const PredictModel& m, const std::vector<i32>& ids, const std::st
   for (const i32 id : ids)
     if (id >= m.model->vocab_size())
       throw ContentsError(
-          "{}: token id {} is outside the model's vocabulary of {}: the tokenizer is another vocabulary's",
+          "{}: token id {} is outside the model's vocabulary of {}: the tokenizer belongs to another model",
           where, id, m.model->vocab_size());
 }
 
@@ -49,25 +49,25 @@ std::vector<i32> fitting(const PredictModel& m, const PredictSettings& p, std::v
   check_ids(m, ids, where);
   const i64 most = longest_prompt(*m.model), have = static_cast<i64>(ids.size());
   if (p.truncate_prompt == "left") {
-    // Half of the positions stay the prompt's, however long the answer may be.
+    // The prompt keeps at least half of the positions.
     const i64 answer = m.model->is_encoder_decoder() ? 0 : p.max_new_tokens;
     const i64 room = std::clamp<i64>(most + 1 - answer, (most + 1) / 2, most);
     if (have > room) {
       const auto bos = m.tokenizer->special().bos;
-      const bool begins = bos && ids[0] == *bos && room > 1;  // stays in front
+      const bool begins = bos && ids[0] == *bos && room > 1;  // keep it in front
       ids.erase(ids.begin() + begins, ids.end() - (room - begins));
     }
   } else if (have > most) {
     throw ContentsError(
-        "{}: the prompt has {} tokens, the model has {} positions; predict.truncate_prompt=left would drop "
-        "its beginning",
+        "{}: the prompt has {} tokens, the model has {} positions. predict.truncate_prompt=left drops its "
+        "beginning",
         where, have, m.model->length_limit());
   }
   return ids;
 }
 
-// The token that ends an assistant's turn in the template, where it is a special one: models of chats are
-// taught to end with it, whether or not their config lists it beside the end of a text.
+// The token that ends an assistant's turn in the template, if it is a special token. Chat models are trained
+// to end with it, even if their config doesn't list it as an end token.
 std::optional<i32> end_of_turn(const ChatTemplate& t, const Tokenizer& tokenizer) {
   try {
     const std::vector<ChatMessage> sample = {{"user", "a", "", true}, {"assistant", "b", "", true}};
@@ -75,7 +75,7 @@ std::optional<i32> end_of_turn(const ChatTemplate& t, const Tokenizer& tokenizer
     for (std::size_t i = tokens.ids.size(); i-- > 0;)
       if (tokens.in_loss[i])
         return tokenizer.is_special(tokens.ids[i]) ? std::optional<i32>(tokens.ids[i]) : std::nullopt;
-  } catch (const ContentsError&) {  // a template that refuses such a conversation
+  } catch (const ContentsError&) {  // the template refuses this conversation
   }
   return std::nullopt;
 }
@@ -101,8 +101,9 @@ GenerationTokens answer_tokens(const ModelSource& source, const Model& model, co
 
 const Tokenizer& tokenizer_of(const PredictModel& m) {
   if (!m.tokenizer)
-    throw UsageError("[model] no tokenizer; give model.tokenizer (`bytes` or a tokenizer's folder)");
-  if (!m.model) throw UsageError("[model] texts need a model: give model.path, model.preset or model.arch");
+    throw UsageError("[model] no tokenizer. Give model.tokenizer (`bytes` or a tokenizer's folder)");
+  if (!m.model)
+    throw UsageError("[model] the pipeline has no model. Give model.path, model.preset or model.arch");
   return *m.tokenizer;
 }
 
@@ -119,14 +120,14 @@ PredictModel load_predict_model(const JobConfig& job) {
   m.tokenizer = job_tokenizer(job);
   const PipelineInfo* info = pipeline_info(job.pipeline);
   const auto& path = job.model.path;
-  // A checkpoint of a pipeline that has parameters of its own.
+  // The folder of a pipeline without a model: its parameters belong to the pipeline.
   const bool own = path && is_folder(*path) && !exists(join_path(*path, "config.json")) &&
                    !ckpt::is_adapter(*path) && !(info && info->needs_model);
   if (!own &&
       (path || job.model.preset || job.model.arch || job.model.adapter || (info && info->needs_model))) {
     m.source = model_source(job, m.tokenizer.get());
     if (m.source.new_head && m.source.adapter.empty())
-      throw UsageError("[model] {} has no head for pipeline {}: it is to be trained first", m.source.folder,
+      throw UsageError("[model] {} has no head for pipeline {}. Train it first", m.source.folder,
                        job.pipeline);
     m.model = make_job_model(job, m.source);
   } else {
@@ -150,7 +151,7 @@ PredictModel load_predict_model(const JobConfig& job) {
 std::string prediction_settings(const JobConfig& job, const PredictModel& m) {
   Json j;
   Json predict = Json::parse(to_json(m.pipeline->settings->generation));
-  predict.erase("batch_size");  // decides nothing
+  predict.erase("batch_size");  // changes no answer
   j["pipeline"] = job.pipeline;
   j["predict"] = predict;
   j["predict"]["truncate_prompt"] = job.predict.truncate_prompt;
@@ -175,14 +176,15 @@ std::vector<i32> prompt_ids(const PredictModel& m, const PredictSettings& p, con
   }
   const auto eos = t.special().eos;
   if (!m.model->is_encoder_decoder() && eos && ids.size() > 1 && ids.back() == *eos) {
-    // The text goes on: an end token that the tokenizer's template appends is not part of it.
+    // The answer continues the text, so an end token that the tokenizer appends is removed.
     const auto plain = t.encode(text, false);
     if (plain.empty() || plain.back() != *eos) ids.pop_back();
   }
   if (ids.empty()) {
     const auto start = t.special().bos ? t.special().bos : eos;
     if (!start)
-      throw ContentsError("{}: the prompt is empty, and the tokenizer has no token to begin with", where);
+      throw ContentsError("{}: the prompt is empty, and the tokenizer has no token that begins a text",
+                          where);
     ids = {*start};
   }
   return fitting(m, p, std::move(ids), where);
@@ -198,12 +200,12 @@ std::vector<i32> message_ids(const PredictModel& m, const PredictSettings& p,
         where, m.source.folder.empty() ? "the tokenizer's folder" : m.source.folder);
   std::vector<i32> ids;
   try {
-    // The template writes special tokens itself.
+    // The template writes the special tokens.
     ids = tokenizer.encode(m.chat_template->render(messages, {.add_generation_prompt = true}), false);
   } catch (const ContentsError& e) {
     throw ContentsError("{}: {}", where, e.what());
   }
-  if (ids.empty()) throw ContentsError("{}: the chat template makes an empty prompt of it", where);
+  if (ids.empty()) throw ContentsError("{}: the chat template renders an empty prompt", where);
   return fitting(m, p, std::move(ids), where);
 }
 

@@ -19,7 +19,7 @@ namespace {
 
 constexpr i64 kRows = 2, kTokens = 32;  // of the check
 
-// Logits of the same arbitrary tokens each time, whole.
+// Logits of fixed arbitrary tokens.
 std::vector<double> some_logits(const Model& m, const ParamTree& p) {
   NoGrad off;
   const Shape shape = {kRows, std::min(kTokens, m.max_length())};
@@ -41,7 +41,7 @@ std::vector<double> some_logits(const Model& m, const ParamTree& p) {
   return to_values(m.apply(p, in, {}));
 }
 
-// bf16 where all of the base's matrices are.
+// bf16 if all matrices of the base are bf16.
 ckpt::StoredType stored_as(const std::string& dtype, const std::string& base) {
   if (dtype == "fp32") return ckpt::StoredType::f32;
   if (dtype == "bf16") return ckpt::StoredType::bf16;
@@ -51,7 +51,8 @@ ckpt::StoredType stored_as(const std::string& dtype, const std::string& base) {
   return ckpt::StoredType::bf16;
 }
 
-// The merged folder while it is written: beside the output, removed unless it is published.
+// The merged folder while it is written: a temporary folder next to the output, removed unless it is
+// published.
 class Output {
  public:
   Output(const std::string& path, Group& world) : path_(path), world_(world) {
@@ -59,7 +60,7 @@ class Output {
     temp_ = join_path(parent_path(path_), ".tmp-" + file_name(path_));
     world_.on_first([&] {
       if (exists(path_) && (!is_folder(path_) || !list_dir(path_).empty()))
-        throw UsageError("[merge] the output {} exists; name a folder that doesn't", path_);
+        throw UsageError("[merge] the output {} exists. Name a folder that doesn't exist", path_);
       remove_tree(temp_);
       make_dirs(temp_);
       begun_ = true;
@@ -134,7 +135,7 @@ int merge(const MergeRequest& r) {
     if (tokenizer) tokenizer->save(output.temp());
   });
 
-  // What was written, read as any model is.
+  // Read the written folder as any model.
   JobConfig plain;
   plain.parallel = r.job.parallel;
   plain.model.path = output.temp();
@@ -149,15 +150,15 @@ int merge(const MergeRequest& r) {
     worst = std::isfinite(d) ? std::max(worst, d) : HUGE_VAL;
     largest = std::max(largest, std::abs(wanted[i]));
   }
-  // fp32: each weight and product is off by 6e-8 of itself; a thousandth is no rounding any more. bf16: each
-  // weight by up to 2^-9, through tens of layers.
+  // fp32: each weight and product has a relative error of 6e-8, so 1e-3 can't be rounding. bf16: each weight
+  // has a relative error of up to 2^-9, which grows through tens of layers.
   const double allowed = (type == ckpt::StoredType::bf16 ? 0.1 : 1e-3) * largest;
   const std::string difference = fmt::format(
       "the largest difference of {} logits, merged against adapter, is {:.3g} (the largest is "
       "{:.3g})",
       got.size(), worst, largest);
   if (!(worst <= allowed)) {
-    if (first) error("[merge] {}: more than rounding; nothing was published", difference);
+    if (first) error("[merge] {}: this is more than rounding. Nothing was published", difference);
     return static_cast<int>(ExitCode::check_failed);
   }
   output.publish();

@@ -1,5 +1,4 @@
-// merge: W + scale * B A of every adapted layer into a Hugging Face folder of its own, which needs no adapter
-// any more.
+// The command merge: writes W + scale * B A of every adapted layer into a plain Hugging Face folder.
 #pragma once
 
 #include <optional>
@@ -12,18 +11,18 @@
 namespace redco {
 
 struct MergeOptions {
-  std::string output;  // a folder that doesn't exist yet, or an empty one
-  std::string dtype;   // fp32, bf16; "": that of the base's weights
+  std::string output;  // a folder that doesn't exist, or an empty one
+  std::string dtype;   // fp32, bf16; "" means the type of the base's weights
 };
 struct MergeRequest {
   JobConfig job;  // of trained_job()
   MergeOptions options;
 };
 
-// Merges on the current context, each rank its own part; computes logits of some tokens with the adapter and
-// with what was written, and publishes the folder only where they agree. -> exit code: check_failed where
-// they don't. Collective. UsageError: no adapter, no base, the output exists; ContentsErrors as for reading
-// both.
+// Merges on the current context; each rank merges its own part. Computes logits of a few tokens with the
+// adapter and with the merged weights, and publishes the folder only if they agree. Returns the exit code:
+// check_failed if they differ. Collective. UsageError: no adapter, no base, the output exists. ContentsError:
+// the weights can't be read.
 int merge(const MergeRequest& request);
 // The same on the job's ranks, with the job's checkpoint or model.adapter; errors are printed.
 int run_merge(const RunRequest& request, const MergeOptions& options);

@@ -32,7 +32,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 bool names_file(const std::string& tokenizer) { return tokenizer != "bytes"; }
 
-// The model, where the job's own words or files that are here give its config.
+// Checks the model if preset, arch or files on this machine give its config.
 void check_model_config(const JobConfig& job, Validation& v) {
   const bool here = !job.model.path || exists(join_path(*job.model.path, "config.json"));
   if (!here) {
@@ -44,7 +44,7 @@ void check_model_config(const JobConfig& job, Validation& v) {
   if (!tokenizer_here)
     v.not_checked.push_back(fmt::format("model.tokenizer={}: not on this machine", *named));
   if (job.model.arch && !tokenizer_here && !job.model.config.count("vocab_size"))
-    return;  // the tokenizer gives it
+    return;  // the tokenizer gives vocab_size
   const auto tokenizer = tokenizer_here ? job_tokenizer(job) : nullptr;
   const ModelSource source = training_source(job, tokenizer.get());
   const auto model = make_job_model(job, source);
@@ -61,7 +61,7 @@ void check_model_config(const JobConfig& job, Validation& v) {
   for (const std::string& w : sharded.sharding.warnings) v.assumed.push_back(w);
 }
 
-// The networks of a built-in pipeline that needs no model: it says what it can't make of its settings.
+// Parameters of a built-in pipeline without a model. Throws if its settings make no network.
 i64 check_own_parameters(const JobConfig& job) {
   const PipelineInfo* info = pipeline_info(job.pipeline);
   if (!info || info->needs_model) return 0;
@@ -86,7 +86,7 @@ void validate(const JobConfig& job, Validation& v) {
       v.assumed.push_back(
           fmt::format("parallel.n_ranks={}: n_model_shards, outside of a SLURM allocation", *ranks));
   } else {
-    v.not_checked.push_back("the ranks: parallel.hostfile tells them when the job starts");
+    v.not_checked.push_back("the ranks: parallel.hostfile is read when the job starts");
   }
   if (job.model.path || job.model.preset || job.model.arch) {
     check_model_config(job, v);
@@ -119,7 +119,7 @@ std::string to_text(const Validation& v) {
   if (v.n_ranks)
     line("mesh", fmt::format("{} rank{}: dp {} x mp {}", v.n_ranks, v.n_ranks == 1 ? "" : "s", v.dp, v.mp));
   if (v.global_batch)
-    line("batch", fmt::format("{} rows a step, {} a replica at once, {} micro-batch{}", v.global_batch,
+    line("batch", fmt::format("{} rows per step, {} per replica at once, {} micro-batch{}", v.global_batch,
                               v.per_device, v.accumulation, v.accumulation == 1 ? "" : "es"));
   if (v.parameters) line("parameters", fmt::format("{}", v.parameters));
   for (const auto& a : v.assumed) line("assumed", a);

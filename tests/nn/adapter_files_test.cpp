@@ -283,7 +283,7 @@ TEST(AdapterJob, GoesOnFromAnAdapter) {
   EXPECT_THAT(said([&] {
                 return job.train("third", {adapter, "train.lora.rank=3"});
               }),
-              HasSubstr("has rank 2, and train.lora.rank=3"));
+              HasSubstr("has rank 2, but train.lora.rank is 3"));
   EXPECT_THAT(said([&] {
                 return job.train("third", {adapter, "train.lora.target_modules=[c_fc]"});
               }),
