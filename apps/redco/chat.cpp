@@ -24,7 +24,7 @@ void add_chat(CLI::App& app, Invocation& run) {
   c->add_flag("--interactive", o->interactive, "as on a terminal: a prompt, and Ctrl-C ends an answer only");
   c->callback([o, system, &run] {
     const auto job = [o, system] {
-      JobConfig job = o->job.load(JobUse::chat);
+      JobConfig job = o->job.load();
       if (system->count() > 0) job.predict.system = o->system;
       return job;
     };

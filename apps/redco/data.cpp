@@ -1,5 +1,6 @@
 #include <cstdio>
 
+#include "assembly/trained_job.h"
 #include "base/terminal.h"
 #include "commands.h"
 #include "commands/show_data.h"
@@ -29,8 +30,9 @@ void add_data(CLI::App& app, Invocation& run) {
       ->capture_default_str();
   c->add_flag("--json", o->json, "for programs: ids, tokens and the loss mask");
   c->callback([o, &run] {
-    const JobConfig job = o->words.load(JobUse::data);
-    const ShownData d = show_data(job, o->split == "eval", o->show);
+    const TrainedJob trained = trained_job(o->words.load(), Weights::optional);
+    check_job(trained.job, JobUse::data);
+    const ShownData d = show_data(trained.job, o->split == "eval", o->show);
     std::fputs((o->json ? to_json(d) : to_text(d, stdout_has_color())).c_str(), stdout);
     run.exit_code = 0;
   });

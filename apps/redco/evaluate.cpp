@@ -13,8 +13,7 @@ void add_evaluate(CLI::App& app, Invocation& run) {
                   "  redco evaluate model.path=models/gpt2 data.eval=book.txt data.max_length=1024\n");
   add_job_words(*c, *words);
   c->callback([words, &run] {
-    run.exit_code =
-        run_evaluate({.job = [words] { return words->load(JobUse::evaluate); }, .program = run.argv});
+    run.exit_code = run_evaluate({.job = [words] { return words->load(); }, .program = run.argv});
   });
 }
 

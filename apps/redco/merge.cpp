@@ -10,20 +10,28 @@ namespace {
 
 struct Words {
   JobArguments job;
-  std::string base;
+  std::string base, checkpoint;
   MergeOptions merge;
 };
 
 JobConfig job_of(const Words& o) {
   const std::vector<std::string> files = o.job.files();
+  JobConfig job;
   if (files.size() == 1 && is_folder(files[0])) {
-    JobConfig job = merge_job(files[0], o.base, o.job.overrides());
-    if (!o.merge.checkpoint.empty() && !job.workdir)
-      throw UsageError("--checkpoint {}: {} is an adapter's folder itself", o.merge.checkpoint, files[0]);
-    return job;
+    job = merge_job(files[0], o.base, o.job.overrides());
+    if (!o.checkpoint.empty() && !job.workdir)
+      throw UsageError("--checkpoint {}: {} is an adapter's folder itself", o.checkpoint, files[0]);
+  } else {
+    job = o.job.load();
+    if (!o.base.empty()) {
+      job.model.path = o.base;
+      job.origins.set("model.path", "--base", true);
+    }
   }
-  JobConfig job = o.job.load();
-  if (!o.base.empty()) job.model.path = o.base;
+  if (!o.checkpoint.empty()) {
+    job.predict.checkpoint = o.checkpoint;
+    job.origins.set("predict.checkpoint", "--checkpoint", true);
+  }
   return job;
 }
 
@@ -40,7 +48,7 @@ void add_merge(CLI::App& app, Invocation& run) {
   c->add_option("--output", o->merge.output, "the folder that is made")->required();
   c->add_option("--base", o->base,
                 "folder of the model that the adapter is for; default: as its config says");
-  c->add_option("--checkpoint", o->merge.checkpoint,
+  c->add_option("--checkpoint", o->checkpoint,
                 "of the job's workdir: last (the default), best-..., or a path");
   c->add_option("--dtype", o->merge.dtype, "of the merged weights; default: the base's")
       ->check(CLI::IsMember({"fp32", "bf16"}));

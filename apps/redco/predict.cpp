@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "assembly/trained_job.h"
 #include "commands.h"
 #include "commands/plan_predict.h"
 #include "commands/validate.h"
@@ -23,12 +24,13 @@ void add_predict(CLI::App& app, Invocation& run) {
               "check the job and every prompt, print what would be run and its memory, then stop");
   c->callback([words, dry, &run] {
     if (*dry) {
-      const JobConfig job = words->load(JobUse::predict);
+      const TrainedJob trained = trained_job(words->load(), Weights::needed);
+      const JobConfig& job = trained.job;
+      check_job(job, JobUse::predict);
       preflight(job, JobUse::predict);
       std::fputs(to_text(plan_predict(job)).c_str(), stdout);
     } else {
-      run.exit_code =
-          run_predict({.job = [words] { return words->load(JobUse::predict); }, .program = run.argv});
+      run.exit_code = run_predict({.job = [words] { return words->load(); }, .program = run.argv});
     }
   });
 }

@@ -1,5 +1,6 @@
 #include <cstdio>
 
+#include "assembly/trained_job.h"
 #include "commands.h"
 #include "commands/sbatch_job.h"
 
@@ -37,7 +38,10 @@ void add_sbatch(CLI::App& app, Invocation& run) {
     o->batch.program = run.argv.at(0);
     o->batch.files = o->job.files();
     o->batch.overrides = o->job.overrides();
-    const JobConfig job = o->job.load(o->batch.command == "train" ? JobUse::train : JobUse::predict);
+    const bool trains = o->batch.command == "train";
+    // A model that predict uses may be trained when the script runs.
+    const JobConfig job = trains ? o->job.load() : trained_job(o->job.load(), Weights::optional).job;
+    check_job(job, trains ? JobUse::train : JobUse::predict);
     const std::string script = sbatch_script(job, o->batch);
     if (o->submit) {
       submit_sbatch(script);

@@ -1,4 +1,4 @@
-// Assembly: the parts of a training job, each built once. The plan and the run use the same ones.
+// Assembly: the parts of a training job. Each is built once; the plan and the run share them.
 #pragma once
 
 #include <map>
@@ -11,17 +11,18 @@
 namespace redco {
 
 struct Assembly {
-  std::unique_ptr<Tokenizer> tokenizer;  // null: the job has none
-  ModelSource source;                    // origin only, where the pipeline has parameters of its own
-  std::unique_ptr<Model> model;          // null: the same
+  std::unique_ptr<Tokenizer> tokenizer;  // null if the job has none
+  ModelSource source;                    // origin alone if the pipeline owns its parameters
+  std::unique_ptr<Model> model;          // null if the pipeline owns its parameters
 };
 
-// Reads the tokenizer and the model's config; no weights and no data. with_tokenizer = false leaves the
-// tokenizer null where the model's config doesn't follow from it (`redco plan` needs no tokenizer's files).
+// Reads the tokenizer and the model's config; no weights and no data. With with_tokenizer = false the
+// tokenizer is read only if the model's config depends on it, because `redco plan` works without tokenizer
+// files.
 Assembly assemble(const JobConfig& job, bool with_tokenizer = true);
 
-// What the training data decide of the model's config where the job doesn't say it (how many classes there
-// are, and their names): key -> JSON text. The first rank reads the data. Collective.
+// Keys of the model's config that the training data decide and the job leaves open (the number of classes and
+// their names): key -> JSON text. The first rank reads the data. Collective.
 std::map<std::string, std::string> model_config_of_data(const JobConfig& job, const Assembly& parts);
 
 }  // namespace redco

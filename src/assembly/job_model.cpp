@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -27,7 +28,7 @@ namespace {
 
 UsageError no_such_folder(const std::string& folder) {
   return UsageError(
-      "[model] no such folder: {}; model.path names a Hugging Face folder with config.json and weights{}",
+      "[model] no such folder: {}; model.path must be a Hugging Face folder with config.json and weights{}",
       folder, ckpt::hub_hint(folder));
 }
 
@@ -35,26 +36,23 @@ std::string config_of_folder(const std::string& folder) {
   if (!is_folder(folder)) throw no_such_folder(folder);
   const std::string path = join_path(folder, "config.json");
   if (!exists(path))
-    throw UsageError("[model] {} has no config.json: it is no Hugging Face model folder", folder);
+    throw UsageError("[model] {} has no config.json: it is not a Hugging Face model folder", folder);
   return read_file(path, 16 << 20);
 }
 
-constexpr const char* kNameBase = "give model.path, the folder of the model that it was made for";
+constexpr const char* kNameBase = "give model.path, the folder of the adapter's base model";
 
-// The base and the adapter of a folder that may be either; `folder` "": the job's path and adapter.
+// The folders of the job's model and of its adapter; "": none. model.path may name either.
 struct Folders {
   std::string base, adapter;
 };
-Folders folders_of(const JobConfig& job, const std::string& folder) {
-  const std::string path = job.model.path.value_or("");
-  const auto is_adapter = [](const std::string& f) { return !f.empty() && ckpt::is_adapter(f); };
-  Folders out{folder.empty() ? path : folder, folder.empty() ? job.model.adapter.value_or("") : ""};
-  if (is_adapter(out.base)) {
+Folders folders_of(const JobConfig& job) {
+  Folders out{job.model.path.value_or(""), job.model.adapter.value_or("")};
+  if (!out.base.empty() && ckpt::is_adapter(out.base)) {
     if (!out.adapter.empty())
       throw UsageError("[model] model.path={} ({}) is itself an adapter's folder; remove model.adapter ({})",
-                       path, job.origins.where("model.path"), job.origins.where("model.adapter"));
-    out.adapter = out.base;
-    out.base = folder.empty() || is_adapter(path) ? "" : path;
+                       out.base, job.origins.where("model.path"), job.origins.where("model.adapter"));
+    out.adapter = std::exchange(out.base, "");
   }
   if (!out.adapter.empty()) {
     if (!is_folder(out.adapter)) throw UsageError("[model] no such folder: {}", out.adapter);
@@ -71,7 +69,7 @@ LoraConfig lora_config(const LoraSettings& s) {
   l.dropout = s.dropout;
   l.use_rslora = s.use_rslora;
   l.modules_to_save = s.modules_to_save;
-  // Names hold letters, digits, _ and dots; anything else makes an expression.
+  // Names consist of letters, digits, `_`, `-` and dots. Any other character makes a regular expression.
   std::vector<std::string> expressions;
   for (const std::string& t : s.target_modules)
     if (t != kAllLinear && t.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -93,8 +91,8 @@ LoraConfig lora_config(const LoraSettings& s) {
   return l;
 }
 
-// The parts of a model that belong to its task: what is not under the family's name (where that begins the
-// others' names), and BERT's pooler, which masked language models lack.
+// The parameters of the task's head: those without the family's name as prefix (if other parameters have it),
+// and BERT's pooler, which masked language models lack.
 bool is_head(const Model& model, const std::string& name) {
   const std::string family = model.family() + ".";
   if (name.starts_with(family)) return name.starts_with(family + "pooler.");
@@ -103,8 +101,8 @@ bool is_head(const Model& model, const std::string& name) {
                      [&](const ParamSpec& s) { return s.name.starts_with(family); });
 }
 
-// Whether the folder's model is none of the pipeline's task, or has another number of outputs than the job
-// asks for; its config then is made one of a model with a new head.
+// Sets new_head if the folder's model is for another task than the pipeline's, or has another number of
+// outputs than the job asks for. The config then describes a model with a new head.
 void renew_head(const JobConfig& job, ModelSource& s) {
   const PipelineInfo* info = pipeline_info(job.pipeline);
   Json j = Json::parse(s.config_json, nullptr, false);
@@ -129,7 +127,7 @@ void renew_head(const JobConfig& job, ModelSource& s) {
   s.config_json = j.dump();
 }
 
-// What the config beside an adapter says of the classes.
+// Takes the classes from the config.json in the adapter's folder.
 void take_labels(const std::string& adapter_config, ModelSource& s) {
   const Json own = Json::parse(adapter_config, nullptr, false);
   Json j = Json::parse(s.config_json, nullptr, false);
@@ -141,7 +139,7 @@ void take_labels(const std::string& adapter_config, ModelSource& s) {
   s.config_json = j.dump();
 }
 
-// Modules that an adapter of this pipeline trains whole, as PEFT does for sequence classification.
+// Modules that are trained whole with the adapters, as PEFT does for sequence classification.
 std::vector<std::string> head_modules(const Model& model, bool pooler) {
   std::vector<std::string> out;
   for (const ParamSpec& s : model.params().specs)
@@ -151,12 +149,12 @@ std::vector<std::string> head_modules(const Model& model, bool pooler) {
   return out;
 }
 
-// An adapter that is trained further is what train.lora asks for.
+// An adapter that is trained further keeps its rank and layers.
 [[noreturn]] void refuse_adapter(const std::string& folder, const std::string& why) {
   throw UsageError(
-      "[lora] the adapter {} {}; leave the key out to go on training it as it is, or leave the adapter out "
-      "to "
-      "begin a new one",
+      "[lora] the adapter {} {}. Remove the key to train this adapter further, or remove the adapter to "
+      "begin "
+      "a new one",
       folder, why);
 }
 
@@ -178,7 +176,7 @@ ModelSource training_source(const JobConfig& job, const Tokenizer* tokenizer) {
   }
   s.lora = ckpt::read_adapter(s.adapter).config;
   if (lora.rank && (s.lora->rank != *lora.rank || !s.lora->rank_pattern.empty()))
-    refuse_adapter(s.adapter, fmt::format("has rank {}, and train.lora.rank={} ({})", s.lora->rank,
+    refuse_adapter(s.adapter, fmt::format("has rank {}, but train.lora.rank is {} ({})", s.lora->rank,
                                           *lora.rank, job.origins.where("train.lora.rank")));
   if (lora.alpha) s.lora->alpha = *lora.alpha;
   if (job.origins.given("train.lora.dropout")) s.lora->dropout = lora.dropout;
@@ -187,7 +185,8 @@ ModelSource training_source(const JobConfig& job, const Tokenizer* tokenizer) {
 
 namespace {
 
-// The parts of an image-to-text model from random weights: the vocabulary is the decoder's.
+// The encoder and decoder configs of an image-to-text model with random weights. The vocabulary is the
+// decoder's.
 void add_parts(Json& j) {
   j["encoder"] = {{"model_type", "vit"}};
   Json& decoder =
@@ -201,9 +200,9 @@ void add_parts(Json& j) {
 
 }  // namespace
 
-ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer, const std::string& folder) {
+ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer) {
   ModelSource s;
-  const Folders folders = folders_of(job, folder);
+  const Folders folders = folders_of(job);
   s.folder = folders.base;
   s.adapter = folders.adapter;
   if (!s.folder.empty()) {
@@ -231,7 +230,7 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer, const
           near.empty() ? fmt::format("known: {}", fmt::join(families, ", ")) : "did you mean " + near + "?");
     }
     j = {{"model_type", *job.model.arch}};
-    // What a user's pipeline asks of the model is its own affair: a language model.
+    // The task of a user's pipeline is unknown: the model is a language model.
     const PipelineInfo* pipeline = pipeline_info(job.pipeline);
     if (!pipeline) pipeline = pipeline_info("lm");
     const std::string architecture = pipeline->architecture(*job.model.arch);
@@ -246,7 +245,7 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer, const
     if (words && tokenizer) {
       SpecialIds ids = tokenizer->special();
       i32 rows = tokenizer->vocab_size();
-      // BART's row of the padding token is never trained: it must be no other token's.
+      // BART never trains the row of the padding token, so no other token may use it.
       if (*job.model.arch == "bart" && !ids.pad && !job.model.config.count("pad_token_id")) ids.pad = rows++;
       if (!job.model.config.count("vocab_size")) j["vocab_size"] = rows;
       auto give = [&](const char* key, const std::optional<i32>& id) {
@@ -255,29 +254,30 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer, const
       give("bos_token_id", ids.bos ? ids.bos : ids.eos);
       give("eos_token_id", ids.eos);
       give("pad_token_id", ids.pad ? ids.pad : ids.eos);
-      // What an output begins with: T5's padding token, BART's end token.
+      // T5's outputs begin with the padding token, BART's with the end token.
       if (*job.model.arch == "t5") give("decoder_start_token_id", ids.pad ? ids.pad : ids.eos);
       if (*job.model.arch == "bart") give("decoder_start_token_id", ids.eos);
     }
     if (*job.model.arch == "vision-encoder-decoder") add_parts(j);
   } else {
-    throw UsageError("[model] give model.path (a Hugging Face folder), model.preset or model.arch");
+    throw UsageError(
+        "[model] the job names no model. Give model.path (a Hugging Face folder), model.preset or "
+        "model.arch");
   }
   s.config_json = j.dump();
   return s;
 }
 
-std::vector<std::shared_ptr<Lease>> verify_source(const JobConfig& job, const std::string& folder,
-                                                  const std::string& setting, Group& world) {
-  if (!folder.empty()) ckpt::verify_checkpoint(folder, ckpt::Part::model, setting);
+std::vector<std::shared_ptr<Lease>> verify_source(const JobConfig& job, Group& world) {
   Folders folders;
-  world.together([&] { folders = folders_of(job, folder); });
+  world.together([&] { folders = folders_of(job); });
   std::vector<std::shared_ptr<Lease>> leases;
   for (const auto& [path, name] :
        {std::pair(folders.base, "model.path"), std::pair(folders.adapter, "model.adapter")}) {
-    if (path.empty() || path == folder) continue;
+    if (path.empty()) continue;
     if (world.rank() == 0) leases.push_back(ckpt::hold_checkpoint(path));
-    ckpt::verify_checkpoint(path, ckpt::Part::model, name);
+    ckpt::verify_checkpoint(path, ckpt::Part::model,
+                            path == job.predict.checkpoint ? "predict.checkpoint" : name);
   }
   return leases;
 }
@@ -295,7 +295,7 @@ std::unique_ptr<Model> make_job_model(const JobConfig& job, const ModelSource& s
     if (source.lora && job.train.lora.rank && job.origins.given("train.lora.target_modules") &&
         lora_targets(params, lora_config(job.train.lora), where) != modules)
       refuse_adapter(source.adapter,
-                     fmt::format("is beside {}, which is not what {} says", fmt::join(modules, ", "), where));
+                     fmt::format("adapts {}, which is not what {} says", fmt::join(modules, ", "), where));
     model->set_params(with_lora(params, source.lora.value_or(adapter.config), modules, source.adapter));
   } else if (source.lora) {
     model->set_params(
@@ -315,19 +315,18 @@ std::string job_adapter_config(const ModelSource& source, const Model& model) {
   std::vector<std::string> modules;
   for (const ParamSpec& s : model.params().specs)
     if (s.adapter.dim == 1) modules.push_back(s.name.substr(0, s.name.rfind(".lora_A.weight")));
-  if (!source.adapter.empty()) adapter.config.target_regex.clear();  // what there is, by name
+  if (!source.adapter.empty()) adapter.config.target_regex.clear();  // `modules` names the layers
   return ckpt::adapter_config_json(adapter, model.params(), modules);
 }
 
-std::unique_ptr<Tokenizer> job_tokenizer(const JobConfig& job, const std::string& folder) {
+std::unique_ptr<Tokenizer> job_tokenizer(const JobConfig& job) {
   if (const auto& named = job.model.tokenizer) {
     if (*named != "bytes" && !exists(*named) && !ckpt::hub_hint(*named).empty())
       throw UsageError("[tokenizer] no such file or folder: {}{}", *named, ckpt::hub_hint(*named));
     return load_tokenizer(*named);
   }
-  for (const std::string& named : {folder, job.model.path.value_or("")})
-    if (!named.empty() && !is_folder(named)) throw no_such_folder(named);
-  const Folders folders = folders_of(job, folder);
+  if (job.model.path && !is_folder(*job.model.path)) throw no_such_folder(*job.model.path);
+  const Folders folders = folders_of(job);
   for (const std::string& from : {folders.adapter, folders.base}) {
     if (from.empty()) continue;
     if (!is_folder(from)) throw no_such_folder(from);
@@ -368,8 +367,8 @@ ParamTree make_job_params(const JobConfig& job, const ModelSource& source, const
     ParamTree fresh = tree.subset(made);
     initialize(fresh, static_cast<u64>(job.train.seed));
     if (Context::current().world().rank() == 0 && source.adapter.empty())
-      warn("[model] {} has no fitting {}: they begin at random, and mean nothing before they are trained",
-           source.folder, fmt::join(head.made, ", "));
+      warn("[model] {} has no weights for {}: they begin at random and must be trained first", source.folder,
+           fmt::join(head.made, ", "));
   }
   if (!head.unused.empty() && Context::current().world().rank() == 0)
     debug("[model] {}: not needed for {}: {}", source.folder, job.pipeline, fmt::join(head.unused, ", "));

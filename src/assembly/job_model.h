@@ -15,39 +15,36 @@
 
 namespace redco {
 
-// Where the model comes from: a folder with weights, or a config alone.
+// Where the model comes from: a folder with weights, or a config without weights.
 struct ModelSource {
-  std::string folder;  // with weights; "" is random initialization
+  std::string folder;  // with weights; "" means random initialization
   std::string config_json, origin;
-  std::string adapter;             // a PEFT adapter's folder; "": none
-  std::optional<LoraConfig> lora;  // train.lora: what is trained instead of the weights
-  // The folder's weights are for another task, or have another number of outputs: the job's pipeline gets a
-  // new head, and config_json says so.
+  std::string adapter;             // folder of a PEFT adapter; "" if there is none
+  std::optional<LoraConfig> lora;  // train.lora: the adapters that are trained instead of the weights
+  // The folder's weights are for another task, or have another number of outputs: the model gets a new head,
+  // and config_json describes it.
   bool new_head = false;
 };
 
-// path, preset or arch as the job says; `folder` overrides the job's path (a checkpoint). With arch, what the
-// config leaves open and the tokenizer knows (vocab_size, ids of special tokens) comes from there. Where the
-// folder is an adapter's, the model is its base: model.path, else the one that its config names.
-ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer, const std::string& folder = "");
-// The same for training: with train.lora.
+// path, preset or arch as the job says. With arch, the tokenizer supplies what the config leaves open
+// (vocab_size, ids of special tokens). If model.path or model.adapter is an adapter's folder, the model is
+// the adapter's base: model.path, else the folder that the adapter's config names.
+ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer);
+// The same for training, with train.lora.
 ModelSource training_source(const JobConfig& job, const Tokenizer* tokenizer);
-// Checks every byte of those of its folders that are checkpoints of redco; others aren't checked. `setting`
-// names `folder` in messages. Collective; an error is thrown on all ranks (ckpt/verify_checkpoint.h).
-// Returns, on the first rank, the leases on the folders beside `folder`: they are to live until the weights
-// are read.
-[[nodiscard]] std::vector<std::shared_ptr<Lease>> verify_source(const JobConfig& job,
-                                                                const std::string& folder,
-                                                                const std::string& setting, Group& world);
-// With the source's adapters beside its layers.
+// Checks every byte of those folders of the model that are checkpoints of redco; others aren't checked.
+// Collective; an error is thrown on all ranks (ckpt/verify_checkpoint.h). The first rank gets leases on the
+// folders, which must live until the weights are read.
+[[nodiscard]] std::vector<std::shared_ptr<Lease>> verify_source(const JobConfig& job, Group& world);
+// The model, with the source's adapters added to its layers.
 std::unique_ptr<Model> make_job_model(const JobConfig& job, const ModelSource& source);
-// The adapter_config.json of checkpoints; "" where the whole model is trained.
+// The text of adapter_config.json for checkpoints; "" if the whole model is trained.
 std::string job_adapter_config(const ModelSource& source, const Model& model);
-// model.tokenizer, else the folder's (an adapter's base's where it has none); null if there is none.
-std::unique_ptr<Tokenizer> job_tokenizer(const JobConfig& job, const std::string& folder);
+// model.tokenizer, else the one in the adapter's folder, else in the model's; null if there is none.
+std::unique_ptr<Tokenizer> job_tokenizer(const JobConfig& job);
 std::vector<CustomRule> custom_rules(const JobConfig& job);
 
-// Parameters on the current context: loaded from the source's folder and adapter, or random by train.seed.
+// Parameters on the current context: loaded from the source's folder and adapter, or random from train.seed.
 // Collective.
 ParamTree make_job_params(const JobConfig& job, const ModelSource& source, const Model* model,
                           const ModelParams& params);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr i64 kMaxTemplate = i64{1} << 20;
 
-// The texts of a tokenizer's special tokens, for a template that comes without them.
+// The texts of a tokenizer's special tokens, for a template file without them.
 std::vector<std::pair<std::string, std::string>> special_texts(const Tokenizer& t) {
   std::vector<std::pair<std::string, std::string>> out;
   const SpecialIds& s = t.special();
@@ -37,7 +37,7 @@ Documents documents_of(const DataSettings& d) {
 
 RowSettings row_settings(const LmDataRequest& r) {
   const DataSettings& d = r.job->data;
-  // A bad line is passed over there, so is an example that is as bad for its length.
+  // With skip_bad, a too long example is skipped like a bad line.
   std::string too_long = d.too_long.value_or("");
   if (too_long == "error" && d.skip_bad) too_long = "skip";
   return {.max_length = r.max_length, .packing = d.packing && !r.evaluation, .too_long = too_long};
@@ -55,7 +55,7 @@ std::optional<ChatTemplate> job_chat_template(const JobConfig& job, const Tokeni
     if (*path == "builtin:chat")
       return ChatTemplate::parse(builtin_chat_template(), *path, special_texts(tokenizer));
     if (!exists(*path))
-      throw UsageError("[data] data.chat_template={} ({}): no such file; give a Jinja file or builtin:chat",
+      throw UsageError("[data] data.chat_template={} ({}): no such file. Give a Jinja file or builtin:chat",
                        *path, job.origins.where("data.chat_template"));
     if (is_folder(*path)) return ChatTemplate::load(*path);
     return ChatTemplate::parse(read_file(*path, kMaxTemplate), *path, special_texts(tokenizer));
@@ -72,7 +72,8 @@ LmDataRequest lm_data_request(const JobConfig& job, bool evaluation, const Token
   LmDataRequest r{
       .job = &job, .evaluation = evaluation, .tokenizer = &tokenizer, .folder = folder, .cache = cache};
   if (!job.data.max_length && !model)
-    throw UsageError("[data] data.max_length is missing, and no model says how many positions it has");
+    throw UsageError(
+        "[data] data.max_length is missing, and there is no model to take it from. Set data.max_length");
   r.max_length = job.data.max_length.value_or(model ? model->max_length() : 0);
   if (model) {
     if (r.max_length > model->max_length())

@@ -13,34 +13,35 @@
 
 namespace redco {
 
-// The job's chat template: data.chat_template (a file, a model's folder, or builtin:chat), else that of
-// `folder`, the model's or the checkpoint's; none there: nothing. UsageError for a file that doesn't exist.
+// The job's chat template: data.chat_template (a file, a model's folder, or builtin:chat), else the template
+// of model.tokenizer or of `folder`, the model's; nullopt if there is none. UsageError if the file doesn't
+// exist.
 std::optional<ChatTemplate> job_chat_template(const JobConfig& job, const Tokenizer& tokenizer,
                                               const std::string& folder);
 
-// What is to be made of data.train or data.eval.
+// The dataset to make from data.train or data.eval.
 struct LmDataRequest {
   const JobConfig* job = nullptr;
-  bool evaluation = false;  // examples are one a row then, with their prompts and references
+  bool evaluation = false;  // one example per row, with its prompt and references
   const Tokenizer* tokenizer = nullptr;
-  std::string folder;                 // see job_chat_template
-  i64 max_length = 0;                 // tokens of a row
-  std::optional<i64> embedding_rows;  // ids above are an error; unknown: not checked
-  std::string cache;                  // folder of the indices
+  std::string folder;                 // of the model, see job_chat_template
+  i64 max_length = 0;                 // tokens per row
+  std::optional<i64> embedding_rows;  // larger ids are an error; nullopt: not checked
+  std::string cache;                  // folder of token indices
 };
-// The request of a job: max_length is data.max_length, else the model's. UsageError where neither is known,
-// or data.max_length is more than the model has. `model` may be null.
+// The request of a job: max_length is data.max_length, else the model's. UsageError if neither is known, or
+// if data.max_length is larger than the model's. `model` may be null.
 LmDataRequest lm_data_request(const JobConfig& job, bool evaluation, const Tokenizer& tokenizer,
                               const Model* model, const std::string& folder, const std::string& cache);
 
-// Tokenizes what isn't tokenized yet; on one rank only. -> what open_lm_data() needs to know.
+// Tokenizes files that have no index yet. Returns the argument for open_lm_data(). One rank only.
 std::string build_lm_data(const LmDataRequest& r);
 std::shared_ptr<const Dataset> open_lm_data(const LmDataRequest& r, const std::string& built);
 
-// Both: the first rank builds, all open. Says what there is. Collective.
+// Both: the first rank builds, all ranks open. Logs a description. Collective.
 std::shared_ptr<const Dataset> make_lm_data(const LmDataRequest& r);
 
-// What there is, a line or a few: "training data: 800 examples of 12345 tokens, ...".
+// A description in one or more lines: "training data: 800 examples of 12345 tokens, ...".
 std::vector<std::string> describe_lm_data(const LmDataRequest& r, const Dataset& data);
 
 }  // namespace redco

@@ -9,10 +9,9 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "ckpt/publish.h"
+#include "ckpt/peft.h"
 #include "pipelines/pipelines.h"
 #include "pipelines/text_generation.h"
-#include "train/run_record.h"
 
 namespace redco {
 
@@ -41,7 +40,7 @@ void check_ids(const PredictModel& m, const std::vector<i32>& ids, const std::st
   for (const i32 id : ids)
     if (id >= m.model->vocab_size())
       throw ContentsError(
-          "{}: token id {} is outside the model's vocabulary of {}: the tokenizer is another vocabulary's",
+          "{}: token id {} is outside the model's vocabulary of {}: the tokenizer belongs to another model",
           where, id, m.model->vocab_size());
 }
 
@@ -50,25 +49,25 @@ std::vector<i32> fitting(const PredictModel& m, const PredictSettings& p, std::v
   check_ids(m, ids, where);
   const i64 most = longest_prompt(*m.model), have = static_cast<i64>(ids.size());
   if (p.truncate_prompt == "left") {
-    // Half of the positions stay the prompt's, however long the answer may be.
+    // The prompt keeps at least half of the positions.
     const i64 answer = m.model->is_encoder_decoder() ? 0 : p.max_new_tokens;
     const i64 room = std::clamp<i64>(most + 1 - answer, (most + 1) / 2, most);
     if (have > room) {
       const auto bos = m.tokenizer->special().bos;
-      const bool begins = bos && ids[0] == *bos && room > 1;  // stays in front
+      const bool begins = bos && ids[0] == *bos && room > 1;  // keep it in front
       ids.erase(ids.begin() + begins, ids.end() - (room - begins));
     }
   } else if (have > most) {
     throw ContentsError(
-        "{}: the prompt has {} tokens, the model has {} positions; predict.truncate_prompt=left would drop "
-        "its beginning",
+        "{}: the prompt has {} tokens, the model has {} positions. predict.truncate_prompt=left drops its "
+        "beginning",
         where, have, m.model->length_limit());
   }
   return ids;
 }
 
-// The token that ends an assistant's turn in the template, where it is a special one: models of chats are
-// taught to end with it, whether or not their config lists it beside the end of a text.
+// The token that ends an assistant's turn in the template, if it is a special token. Chat models are trained
+// to end with it, even if their config doesn't list it as an end token.
 std::optional<i32> end_of_turn(const ChatTemplate& t, const Tokenizer& tokenizer) {
   try {
     const std::vector<ChatMessage> sample = {{"user", "a", "", true}, {"assistant", "b", "", true}};
@@ -76,7 +75,7 @@ std::optional<i32> end_of_turn(const ChatTemplate& t, const Tokenizer& tokenizer
     for (std::size_t i = tokens.ids.size(); i-- > 0;)
       if (tokens.in_loss[i])
         return tokenizer.is_special(tokens.ids[i]) ? std::optional<i32>(tokens.ids[i]) : std::nullopt;
-  } catch (const ContentsError&) {  // a template that refuses such a conversation
+  } catch (const ContentsError&) {  // the template refuses this conversation
   }
   return std::nullopt;
 }
@@ -108,76 +107,45 @@ GenerationTokens answer_tokens(const ModelSource& source, const Model& model, co
 
 const Tokenizer& tokenizer_of(const PredictModel& m) {
   if (!m.tokenizer)
-    throw UsageError("[model] no tokenizer; give model.tokenizer (`bytes` or a tokenizer's folder)");
-  if (!m.model) throw UsageError("[model] texts need a model: give model.path, model.preset or model.arch");
+    throw UsageError("[model] no tokenizer. Give model.tokenizer (`bytes` or a tokenizer's folder)");
+  if (!m.model)
+    throw UsageError("[model] the pipeline has no model. Give model.path, model.preset or model.arch");
   return *m.tokenizer;
 }
 
-std::string predict_folder(const JobConfig& job) {
-  const std::string folder = job.workdir ? join_path(*job.workdir, "checkpoints") : "";
-  if (job.predict.checkpoint) {
-    const std::string& what = *job.predict.checkpoint;
-    if (what.find('/') != std::string::npos || is_folder(what)) return what;
-    if (folder.empty())
-      throw UsageError("[predict] predict.checkpoint={} is a pointer of a workdir; give workdir", what);
-    return ckpt::CheckpointFolder(folder).resolve(what);
-  }
-  if (folder.empty()) return "";
-  const auto record = read_run_record(*job.workdir);
-  const auto found = ckpt::CheckpointFolder(folder, record ? std::optional(record->run) : std::nullopt)
-                         .find_last("predict.checkpoint");
-  for (const auto& s : found.skipped)
-    warn("[checkpoint] skipping {}: {}", join_path(folder, s.name), s.reason);
-  if (!found.newer.empty())
-    warn("[checkpoint] {} names {}, and {} is newer; predict.checkpoint={} takes that one",
-         join_path(folder, "last"), ckpt::step_name(found.step), found.newer, join_path(folder, found.newer));
-  return found ? found.path : "";
-}
-
 PredictModel open_predict_model(const JobConfig& job, Group& world) {
-  std::string folder;
-  std::shared_ptr<Lease> lease;
-  world.on_first([&] {
-    // A training may remove it between the choice and the lease.
-    for (int tries = 0; tries < 3; ++tries) {
-      folder = predict_folder(job);
-      lease = ckpt::hold_checkpoint(folder);
-      if (folder.empty() || is_folder(folder)) break;
-    }
-  });
-  folder = world.agree(folder);
-  auto leases = verify_source(job, folder, "predict.checkpoint", world);
-  leases.push_back(lease);
+  auto leases = verify_source(job, world);
   PredictModel m;
-  world.together([&] { m = load_predict_model(job, folder, world.rank() == 0); });
+  world.together([&] { m = load_predict_model(job); });
   m.leases = std::move(leases);
   return m;
 }
 
-PredictModel load_predict_model(const JobConfig& job, const std::string& folder, bool warns) {
+PredictModel load_predict_model(const JobConfig& job) {
   PredictModel m;
-  m.tokenizer = job_tokenizer(job, folder);
-  const bool named = job.model.path || job.model.preset || job.model.arch;
+  m.tokenizer = job_tokenizer(job);
   const PipelineInfo* info = pipeline_info(job.pipeline);
-  if (named || (info ? info->needs_model : !folder.empty() && exists(join_path(folder, "config.json")))) {
-    m.source = model_source(job, m.tokenizer.get(), folder);
+  const auto& path = job.model.path;
+  // The folder of a pipeline without a model: its parameters belong to the pipeline.
+  const bool own = path && is_folder(*path) && !exists(join_path(*path, "config.json")) &&
+                   !ckpt::is_adapter(*path) && !(info && info->needs_model);
+  if (!own &&
+      (path || job.model.preset || job.model.arch || job.model.adapter || (info && info->needs_model))) {
+    m.source = model_source(job, m.tokenizer.get());
     if (m.source.new_head && m.source.adapter.empty())
-      throw UsageError("[model] {} has no head for pipeline {}: it is to be trained first", m.source.folder,
+      throw UsageError("[model] {} has no head for pipeline {}. Train it first", m.source.folder,
                        job.pipeline);
     m.model = make_job_model(job, m.source);
   } else {
-    m.source = {.folder = folder,
+    m.source = {.folder = path.value_or(""),
                 .config_json = "{}",
                 .origin = "pipeline " + job.pipeline,
                 .adapter = "",
                 .lora = {}};
   }
-  if (m.source.folder.empty() && warns)
-    warn("[predict] no checkpoint in workdir and no model.path: the weights are random");
   if (m.tokenizer && m.model) {
     if (job.data.chat_template) m.chat_template = job_chat_template(job, *m.tokenizer, m.source.folder);
-    for (const std::string& from : {folder, m.source.adapter, m.source.folder, job.model.path.value_or(""),
-                                    job.model.tokenizer.value_or("")})
+    for (const std::string& from : {m.source.adapter, m.source.folder, job.model.tokenizer.value_or("")})
       if (!m.chat_template && !from.empty() && is_folder(from)) m.chat_template = ChatTemplate::load(from);
     m.tokens = answer_tokens(m.source, *m.model, *m.tokenizer, m.chat_template ? &*m.chat_template : nullptr);
   }
@@ -189,7 +157,7 @@ PredictModel load_predict_model(const JobConfig& job, const std::string& folder,
 std::string prediction_settings(const JobConfig& job, const PredictModel& m) {
   Json j;
   Json predict = Json::parse(to_json(m.pipeline->settings->generation));
-  predict.erase("batch_size");  // decides nothing
+  predict.erase("batch_size");  // changes no answer
   j["pipeline"] = job.pipeline;
   j["predict"] = predict;
   j["predict"]["truncate_prompt"] = job.predict.truncate_prompt;
@@ -214,14 +182,15 @@ std::vector<i32> prompt_ids(const PredictModel& m, const PredictSettings& p, con
   }
   const auto eos = t.special().eos;
   if (!m.model->is_encoder_decoder() && eos && ids.size() > 1 && ids.back() == *eos) {
-    // The text goes on: an end token that the tokenizer's template appends is not part of it.
+    // The answer continues the text, so an end token that the tokenizer appends is removed.
     const auto plain = t.encode(text, false);
     if (plain.empty() || plain.back() != *eos) ids.pop_back();
   }
   if (ids.empty()) {
     const auto start = t.special().bos ? t.special().bos : eos;
     if (!start)
-      throw ContentsError("{}: the prompt is empty, and the tokenizer has no token to begin with", where);
+      throw ContentsError("{}: the prompt is empty, and the tokenizer has no token that begins a text",
+                          where);
     ids = {*start};
   }
   return fitting(m, p, std::move(ids), where);
@@ -237,12 +206,12 @@ std::vector<i32> message_ids(const PredictModel& m, const PredictSettings& p,
         where, m.source.folder.empty() ? "the tokenizer's folder" : m.source.folder);
   std::vector<i32> ids;
   try {
-    // The template writes special tokens itself.
+    // The template writes the special tokens.
     ids = tokenizer.encode(m.chat_template->render(messages, {.add_generation_prompt = true}), false);
   } catch (const ContentsError& e) {
     throw ContentsError("{}: {}", where, e.what());
   }
-  if (ids.empty()) throw ContentsError("{}: the chat template makes an empty prompt of it", where);
+  if (ids.empty()) throw ContentsError("{}: the chat template renders an empty prompt", where);
   return fitting(m, p, std::move(ids), where);
 }
 

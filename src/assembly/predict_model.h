@@ -1,4 +1,4 @@
-// What predict and chat work with: which weights, the tokenizer and template beside them, ids of special
+// The objects of predict, evaluate and chat: model source, tokenizer, chat template, pipeline, ids of special
 // tokens.
 #pragma once
 
@@ -15,50 +15,47 @@ namespace redco {
 
 struct PredictModel {
   ModelSource source;
-  std::unique_ptr<Tokenizer> tokenizer;       // null: none
-  std::unique_ptr<Model> model;               // null: the pipeline has parameters of its own
-  std::unique_ptr<Pipeline> pipeline;         // with model, tokenizer and settings set
-  std::optional<ChatTemplate> chat_template;  // of the checkpoint, else of model.path or model.tokenizer
+  std::unique_ptr<Tokenizer> tokenizer;       // null if there is none
+  std::unique_ptr<Model> model;               // null if the pipeline owns its parameters
+  std::unique_ptr<Pipeline> pipeline;         // model, tokenizer and settings are set
+  std::optional<ChatTemplate> chat_template;  // data.chat_template, else the adapter's, model's, tokenizer's
   GenerationTokens tokens;
-  std::vector<std::shared_ptr<Lease>> leases;  // on the checkpoints that it reads; on the first rank
+  std::vector<std::shared_ptr<Lease>> leases;  // on the checkpoints that are read; first rank
 };
 
-// The checkpoint that predict.checkpoint names, else the one that the workdir's pointer `last` names; ""
-// where there is none. Warns where `last` is not the newest whole one, and where what it names is incomplete
-// and an older one takes its place. IoError or ContentsError where it is bad in another way.
-std::string predict_folder(const JobConfig& job);
-// Of that folder, else of model.path, else with random weights (with a warning where `warns`).
-PredictModel load_predict_model(const JobConfig& job, const std::string& folder, bool warns);
-// Both, for ranks: all take the folder that the first one finds, and the bytes of checkpoints are checked
-// (ckpt/verify_checkpoint.h). Collective; an error is thrown on all.
+// Of model.path and model.adapter, or, without them, with random weights. REQUIRES: the job is one of
+// trained_job() (assembly/trained_job.h).
+PredictModel load_predict_model(const JobConfig& job);
+// The same for ranks: the bytes of checkpoints are checked first (ckpt/verify_checkpoint.h). Collective; an
+// error is thrown on all ranks.
 PredictModel open_predict_model(const JobConfig& job, Group& world);
 
-// The ids that begin, end and pad answers: those of the model (generation_tokens), and the token that ends a
-// turn of the chat template, where there is one (null: none).
+// The ids that begin, end and pad answers: the model's (generation_tokens), and the token that ends a turn of
+// the chat template (null if there is none).
 GenerationTokens answer_tokens(const ModelSource& source, const Model& model, const Tokenizer& tokenizer,
                                const ChatTemplate* chat_template);
 
-// What decides an answer beside its prompt: settings of generation, the model's config, weights and
-// tokenizer, as a JSON object of texts. Weights are told apart by the names, sizes, heads and tails of their
-// files.
+// Everything but the prompt that an answer depends on, as a JSON object of texts: generation settings, the
+// model's config, weights and tokenizer. The fingerprint of weights covers the name, size, first and last 64
+// KiB of each file.
 std::string prediction_settings(const JobConfig& job, const PredictModel& m);
 
-// The tokenizer of a model that reads text. UsageError: there is none.
+// The tokenizer of a model that reads text. UsageError if there is none.
 const Tokenizer& tokenizer_of(const PredictModel& m);
 
 // A line for people if `max_new_tokens`, the value of `key`, is more than the model's positions; else "".
 std::string long_answer_warning(const Model& model, const std::string& key, i64 max_new_tokens);
 
-// Most tokens of a prompt. Decoder-only: one position is left for an answer.
+// Largest number of tokens of a prompt. A decoder-only model keeps one position for the answer.
 i64 longest_prompt(const Model& model);
 
-// The prompt's ids as the model is to go on from them: special tokens that the tokenizer puts around a text,
-// but no end token behind it (an encoder gets that too); the token that begins a text where that is all.
-// ContentsError, beginning with `where`, for ids outside the vocabulary, a prompt that is too long (unless
-// predict.truncate_prompt is left) or an empty one where the tokenizer has no token to begin with.
+// The prompt's ids, with the special tokens that the tokenizer adds. A decoder-only model gets no end token.
+// An empty prompt becomes the token that begins a text. ContentsError, beginning with `where`: an id outside
+// the vocabulary, a prompt that is too long (unless predict.truncate_prompt is left), an empty prompt if the
+// tokenizer has no token to begin with.
 std::vector<i32> prompt_ids(const PredictModel& m, const PredictSettings& p, const std::string& text,
                             const std::string& where);
-// The same for messages, with the template.
+// The same for messages, rendered by the chat template.
 std::vector<i32> message_ids(const PredictModel& m, const PredictSettings& p,
                              const std::vector<ChatMessage>& messages, const std::string& where);
 

@@ -20,6 +20,26 @@ const char* to_text(OnResume x) {
   return x == OnResume::error ? "error" : x == OnResume::note ? "note" : "free";
 }
 
+const char* to_text(DecidedBy x) {
+  switch (x) {
+    case DecidedBy::either:
+      return "job, else checkpoint";
+    case DecidedBy::checkpoint:
+      return "checkpoint";
+    case DecidedBy::overridable:
+      return "checkpoint or override";
+    default:
+      return "job";
+  }
+}
+
+Setting& Setting::decided_by(DecidedBy x) {
+  decider = x;
+  for (Setting& f : fields)
+    if (!f.decider) f.decided_by(x);
+  return *this;
+}
+
 Setting& Setting::on_resume(OnResume x, std::string remark) {
   when_resumed = x;
   resume_remark = std::move(remark);
@@ -85,7 +105,8 @@ Setting& SettingsVisitor::add(std::string name, std::string help, Setting::Kind 
 }
 
 std::string Origins::where(const std::string& key) const {
-  if (auto it = places_.find(key); it != places_.end()) return it->second;
+  for (const auto* places : {&places_, &inherited_})
+    if (auto it = places->find(key); it != places->end()) return it->second;
   // A list entry without its own place has the place of the list.
   if (const auto bracket = key.rfind('['); bracket != std::string::npos) return where(key.substr(0, bracket));
   return "default";

@@ -25,6 +25,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -61,7 +62,17 @@ enum class OnResume : std::uint8_t {
 };
 const char* to_text(OnResume x);  // "error", "note", "free"
 
-// A declared setting, bound to the struct member that holds its value. Valid while that struct lives.
+// Whose value counts in a command that uses a trained checkpoint: predict, evaluate, chat, merge, data. The
+// checkpoint holds the job of its training.
+enum class DecidedBy : std::uint8_t {
+  job,          // the value of the job file and the overrides
+  either,       // the same if it is given, else the checkpoint's
+  checkpoint,   // the checkpoint's: another value in the job file is a warning, as an override an error
+  overridable,  // the checkpoint's, unless an override gives another
+};
+const char* to_text(DecidedBy x);  // "job", "job, else checkpoint", "checkpoint", "checkpoint or override"
+
+// A declared setting, bound to the struct member that holds its value; valid while that struct lives.
 struct Setting {
   enum class Kind { boolean, integer, real, text, section, items, rest };
 
@@ -81,6 +92,7 @@ struct Setting {
   std::optional<OnResume> when_resumed;  // nullopt: not declared
   std::string resume_remark;             // added to the message about a changed value
   std::string noted_part;                // rest: a key whose name contains this text is OnResume::note
+  std::optional<DecidedBy> decider;      // nullopt: not declared, the job decides
 
   // Scalars and lists: the current value (exactly one unless `list`) and a setter. Values passed to set()
   // must already satisfy the fields above.
@@ -113,6 +125,8 @@ struct Setting {
   Setting& on_resume(OnResume x, std::string remark = "");
   // For rest(): keys whose name contains `part` ("drop": attn_pdrop, dropout_rate) are OnResume::note.
   Setting& noted_if_named(std::string part) { return noted_part = std::move(part), *this; }
+  // Of a section or items: for all fields in it that declare nothing themselves.
+  Setting& decided_by(DecidedBy x);
 
   // The expected value, for messages and documentation: "an integer >= 1", "one of linear, cosine", "a list
   // of texts or ~".
@@ -255,10 +269,24 @@ std::vector<Setting> settings_of(T& t) {
 // Where each given value came from, so that errors found long after parsing can cite the line.
 class Origins {
  public:
-  void set(const std::string& key, std::string place) { places_[key] = std::move(place); }
+  void set(const std::string& key, std::string place, bool is_override = false) {
+    places_[key] = std::move(place);
+    if (is_override)
+      overridden_.insert(key);
+    else
+      overridden_.erase(key);
+  }
+  // The value is another job's: not given, but messages cite `place`.
+  void inherit(const std::string& key, std::string place) {
+    places_.erase(key);
+    overridden_.erase(key);
+    inherited_[key] = std::move(place);
+  }
 
   // True if the key ("train.seed", "parallel.hosts") was given in a file or an override.
   bool given(const std::string& key) const { return places_.count(key) != 0; }
+  // True if its value is an override's.
+  bool overridden(const std::string& key) const { return overridden_.count(key) != 0; }
 
   // "job.yaml:12:13" or "override 'train.seed=1'"; "default" if not given. Also finds keys inside a list
   // ("parallel.hosts[1]", "parallel.sharding_rules[0].match").
@@ -266,9 +294,12 @@ class Origins {
 
   // Key -> place, for all given keys.
   const std::map<std::string, std::string>& places() const { return places_; }
+  // The same of those that were inherited.
+  const std::map<std::string, std::string>& inherited() const { return inherited_; }
 
  private:
-  std::map<std::string, std::string> places_;
+  std::map<std::string, std::string> places_, inherited_;
+  std::set<std::string> overridden_;
 };
 
 }  // namespace redco

@@ -46,14 +46,44 @@ std::string remedy(const std::string& folder, const std::optional<RunIdentity>& 
   return step ? CheckpointFolder(real.parent_path(), run).remedy(*step, setting) : "";
 }
 
+// Runs f(run), which sets the run as soon as it knows it; errors get the checkpoint's remedy.
+template <class F>
+auto with_remedy(const std::string& folder, const std::string& setting, const F& f) {
+  std::optional<RunIdentity> run;
+  try {
+    return f(run);
+  } catch (const IoError& e) {
+    throw IoError("[checkpoint] {}{}", e.what(), remedy(folder, run, setting));
+  } catch (const BugError&) {
+    throw;
+  } catch (const Error& e) {
+    throw ContentsError("[checkpoint] {}{}", e.what(), remedy(folder, run, setting));
+  }
+}
+
+constexpr i64 kMostBytes = i64{64} << 20;
+
 }  // namespace
+
+std::string read_verified(const std::string& folder, const std::string& file, const std::string& setting) {
+  return with_remedy(folder, setting, [&](std::optional<RunIdentity>& run) {
+    if (exists(join_path(folder, kManifestPath))) {
+      Manifest m = read_manifest(folder);
+      run = m.run;
+      std::erase_if(m.files, [&](const FileRecord& f) { return f.path != file; });
+      if (const auto missing = missing_bytes(folder, m)) throw ContentsError("{}: {}", folder, *missing);
+      for (const FileRecord& f : m.files)
+        for (i64 i = 0; i < m.chunks_of(f); ++i) check_chunk(folder, m, f, i);
+    }
+    return read_file(join_path(folder, file), kMostBytes);
+  });
+}
 
 void verify_checkpoint(const std::string& folder, Part part, const std::string& setting) {
   Group& world = Context::current().world();
   const Place place = place_on_host(world);
   world.together([&] {
-    std::optional<RunIdentity> run;
-    try {
+    with_remedy(folder, setting, [&](std::optional<RunIdentity>& run) {
       if (!exists(join_path(folder, kManifestPath))) return;
       Manifest m = read_manifest(folder);
       run = m.run;
@@ -64,13 +94,7 @@ void verify_checkpoint(const std::string& folder, Part part, const std::string& 
       for (const FileRecord& f : m.files)
         for (i64 i = 0; i < m.chunks_of(f); ++i)
           if (k++ % place.count == place.index) check_chunk(folder, m, f, i);
-    } catch (const IoError& e) {
-      throw IoError("[checkpoint] {}{}", e.what(), remedy(folder, run, setting));
-    } catch (const BugError&) {
-      throw;
-    } catch (const Error& e) {
-      throw ContentsError("[checkpoint] {}{}", e.what(), remedy(folder, run, setting));
-    }
+    });
   });
 }
 

@@ -21,4 +21,8 @@ enum class Part : std::uint8_t {
 // ("checkpoint.resume", "predict.checkpoint", "model.path"). IoError: a file can't be read.
 void verify_checkpoint(const std::string& folder, Part part, const std::string& setting);
 
+// One small file of the folder ("training/job.yaml"), checked alone against the manifest, if there is one.
+// Not collective. Errors as above.
+std::string read_verified(const std::string& folder, const std::string& file, const std::string& setting);
+
 }  // namespace redco::ckpt

@@ -30,7 +30,7 @@ double sum_over_ranks(Context& c, double x) {
   return x;
 }
 
-// Tokens that depend on (stream, row, position) alone: the same on every mesh.
+// Tokens that depend only on (stream, row, position): the same on every mesh.
 std::vector<i32> random_tokens(u64 stream, i64 row, i64 n, i64 vocabulary) {
   std::vector<i32> ids(static_cast<std::size_t>(n));
   for (i64 i = 0; i < n; ++i)
@@ -51,7 +51,7 @@ struct Bench {
     c.random.seed = static_cast<u64>(job.train.seed);
     c.compute_dtype = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
     c.world().together([&] {
-      tokenizer = job_tokenizer(job, "");
+      tokenizer = job_tokenizer(job);
       source = training_source(job, tokenizer.get());
       if (!source.folder.empty() && !ckpt_here(source.folder)) source.folder.clear();
       model = make_job_model(job, source);
@@ -76,8 +76,8 @@ struct Bench {
     r.peak_memory_bytes = static_cast<i64>(peak);
   }
 
-  // Bytes of this rank's weights that a token's pass reads: all but rows of tables that are looked up. A tied
-  // table is read by the head.
+  // Bytes of this rank's weights that one token reads: all but embedding tables, of which it looks up one
+  // row. The head reads a tied table whole.
   i64 bytes_read() const {
     i64 n = 0;
     const auto& aliases = pipeline->params().aliases;
@@ -92,7 +92,7 @@ struct Bench {
   }
 
  private:
-  // A folder with a config alone is benchmarked with random weights.
+  // A folder with a config and no weights is benchmarked with random weights.
   static bool ckpt_here(const std::string& folder);
 };
 
@@ -139,17 +139,17 @@ BenchReport bench_training(Bench& b, const JobConfig& job, i64 steps) {
     if (!o.finite)
       throw Error(
           ExitCode::non_finite,
-          fmt::format("[bench] step {}: the loss or gradient is not finite; lower train.learning_rate",
+          fmt::format("[bench] step {}: the loss or gradient is not finite. Lower train.learning_rate",
                       s + 1));
-    if (s == 0) continue;  // page faults, buffers, threads
+    if (s == 0) continue;  // warm-up: page faults, buffers, threads
     times.push_back(seconds() - begin);
     flops.push_back(static_cast<double>(c.ledger().flops() - before));
   }
   b.describe(r);
   r.step_s = median(times);
   r.tokens_per_s = static_cast<double>(r.rows * r.length) / r.step_s;
-  // sgemm on the shape of the blocks' largest matrix, with as many rows as the linears see, on all ranks at
-  // once.
+  // The ceiling is sgemm on the shape of the largest matrix, with the rows of the linear layers, on all ranks
+  // at once.
   Shape widest = {768, 768};
   i64 most = 0;
   for (std::size_t i = 0; i < b.params.size(); ++i) {
@@ -178,8 +178,10 @@ BenchReport bench_generation(Bench& b, const JobConfig& job, i64 runs) {
   BenchReport r;
   r.predict = true;
   const i64 positions = std::min(job.data.max_length.value_or(b.model->max_length()), b.model->max_length());
-  if (positions < 2) throw UsageError("[bench] {} positions are too few to generate from", positions);
-  // The prompt has what the new tokens leave, at least half.
+  if (positions < 2)
+    throw UsageError("[bench] {} positions are too few for generation. Set data.max_length to 2 or more",
+                     positions);
+  // New tokens take at most half of the positions, the prompt the others.
   r.new_tokens = std::max<i64>(2, std::min(job.predict.max_new_tokens, positions / 2));
   r.length = std::max<i64>(1, positions - r.new_tokens);
   r.rows = job.predict.batch_size * c.mesh().dp;
@@ -298,8 +300,9 @@ int run_bench(const RunRequest& request, const BenchOptions& o) {
     const JobConfig& job = run.job();
     if (job.pipeline != "lm")
       run.context().world().together([&] {
-        throw UsageError("[bench] pipeline={} ({}): random tokens are examples of pipeline lm only",
-                         job.pipeline, job.origins.where("pipeline"));
+        throw UsageError(
+            "[bench] pipeline={} ({}): bench makes random tokens for pipeline lm only. Set pipeline=lm",
+            job.pipeline, job.origins.where("pipeline"));
       });
     return bench_on_ranks(job, o, run.context());
   });

@@ -11,31 +11,31 @@
 namespace redco {
 
 struct BenchOptions {
-  std::optional<i64> steps;  // timed ones, after one that isn't; none: 5, or 3 generations
+  std::optional<i64> steps;  // timed steps, after a warm-up step; nullopt: 5, or 3 generations
   bool predict = false, json = false;
 };
 
-// Medians over the timed steps. Rates are of all ranks together.
+// Medians over the timed steps. Rates are sums over all ranks.
 struct BenchReport {
   bool predict = false;
   i64 n_ranks = 1, dp = 1, mp = 1, threads = 1, parameters = 0;
-  i64 rows = 0, length = 0;  // of a step: its global batch; of a generation: prompts and their tokens
-  i64 new_tokens = 0;        // of a generation, each row
-  i64 steps = 0;             // timed
-  double step_s = 0;         // one update; with predict: one token of every row
-  double tokens_per_s = 0;   // trained on; with predict: tokens made, the prompt's pass included in the time
-  double peak = 0;           // FLOP/s of sgemm, the sum of all ranks; with predict: bytes/s they read
-  // The step's FLOP/s, counted by the ledger, divided by the peak; with predict: the bytes of weights read per
-  // token. At most 1: a step that is faster than the measured peak raises it.
+  i64 rows = 0, length = 0;  // training: global batch; generation: prompts and their tokens
+  i64 new_tokens = 0;        // generation: per row
+  i64 steps = 0;             // timed steps
+  double step_s = 0;         // one update; generation: one token of every row
+  double tokens_per_s = 0;   // training: trained tokens; generation: new tokens, prefill time included
+  double peak = 0;           // peak matmul speed of all ranks, FLOP/s; generation: streaming read, bytes/s
+  // Training: the step's FLOP/s, counted by the ledger, divided by the peak. Generation: the bytes of weights
+  // read per token and second, divided by it. At most 1, because a faster step raises the peak.
   double peak_share = 0;
   double prefill_tokens_per_s = 0, decode_tokens_per_s = 0;
-  i64 peak_memory_bytes = 0;  // of the rank that took most
+  i64 peak_memory_bytes = 0;  // of the rank that used most
 };
 std::string to_text(const BenchReport& r);
-std::string to_json(const BenchReport& r);  // fields that don't apply are null
+std::string to_json(const BenchReport& r);  // null for fields that don't apply
 
-// REQUIRES check_job(job, JobUse::bench). Needs no data; weights are read where the job names a folder with
-// some, and random otherwise. Prints the report; returns the exit code.
+// REQUIRES check_job(job, JobUse::bench). Needs no data. Weights are read if the job's folder holds some,
+// else they are random. Prints the report; returns the exit code.
 int run_bench(const RunRequest& request, const BenchOptions& o);
 
 }  // namespace redco

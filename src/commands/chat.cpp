@@ -15,6 +15,7 @@
 #include "base/terminal.h"
 #include "base/words.h"
 #include "comm/group.h"
+#include "commands/trained_request.h"
 #include "generate/generate.h"
 #include "generate/text_stream.h"
 #include "pipelines/text_generation.h"
@@ -27,13 +28,13 @@ namespace {
 volatile std::sig_atomic_t interrupts = 0;
 extern "C" void redco_note_interrupt(int) { interrupts = 1; }
 
-// While it lives, SIGINT (and SIGUSR1, as which redco's launcher passes it on) asks for an answer's end.
+// While it lives, SIGINT ends the answer. redco's launcher forwards SIGINT as SIGUSR1.
 class Interrupts {
  public:
   explicit Interrupts(bool wanted) {
     struct sigaction act {};
     act.sa_handler = redco_note_interrupt;
-    sigemptyset(&act.sa_mask);  // no SA_RESTART: waiting for a line ends, too
+    sigemptyset(&act.sa_mask);  // no SA_RESTART: read() of a line returns
     for (std::size_t i = 0; i < kSignals.size() && wanted; ++i) sigaction(kSignals[i], &act, &before_[i]);
     wanted_ = wanted;
   }
@@ -54,7 +55,7 @@ void print(std::string_view text) {
     throw IoError("writing standard output: {}", std::strerror(errno));
 }
 
-// Standard input by lines, as they come.
+// Lines of standard input.
 class Lines {
  public:
   enum class Got : std::uint8_t { line, end, interrupted };
@@ -89,15 +90,14 @@ class Chat {
       : job_(job), c_(c), interactive_(interactive), first_(c.rank() == 0) {
     m_ = open_predict_model(job, c.world());
     c.world().together([&] {
-      tokenizer_of(m_);  // a chat is text
+      tokenizer_of(m_);  // throws if there is none
       if (m_.model->is_encoder_decoder())
         throw UsageError("[chat] {} is a {} model; a chat needs a causal language model", m_.model->family(),
                          name_of(m_.model->task()));
       if (!m_.chat_template)
         throw UsageError(
             "[chat] {} has no chat template (chat_template.jinja, or chat_template in "
-            "tokenizer_config.json); "
-            "`redco predict` goes on from plain texts",
+            "tokenizer_config.json). Give data.chat_template, or use `redco predict` for plain texts",
             m_.source.folder.empty() ? "the tokenizer's folder" : m_.source.folder);
     });
     c.random.seed = static_cast<u64>(job.train.seed);
@@ -110,8 +110,8 @@ class Chat {
     const Interrupts handler(interactive_);
     if (first_ && interactive_)
       print_message(
-          "A message a line. /reset forgets the conversation, /exit or Ctrl-D ends it, Ctrl-C stops "
-          "an answer.");
+          "One message per line. /reset clears the conversation, /exit or Ctrl-D ends it, Ctrl-C stops an "
+          "answer.");
     while (true) {
       std::string message;
       c_.world().on_first([&] { message = read(); });
@@ -119,7 +119,7 @@ class Chat {
       if (message == kEnd) break;
       if (message == kReset) {
         reset();
-      } else if (c_.coord().dp == 0) {  // one replica answers
+      } else if (c_.coord().dp == 0) {  // only one replica answers
         take(params, message);
       }
     }
@@ -130,7 +130,7 @@ class Chat {
   // No message begins with a zero byte.
   static inline const std::string kEnd{"\0end", 4}, kReset{"\0reset", 6};
 
-  // The next message, or what else is asked for. First rank.
+  // The next message, kReset or kEnd. First rank.
   std::string read() {
     std::string line;
     while (true) {
@@ -165,14 +165,14 @@ class Chat {
     turn_ = 0;
   }
 
-  // The conversation's ids; with predict.truncate_prompt=left its oldest turns make room.
+  // The conversation's ids. With predict.truncate_prompt=left the oldest turns are dropped if it is too long.
   std::vector<i32> prompt() {
     PredictSettings whole = job_.predict;
     whole.truncate_prompt = "never";
     const i64 room = std::max<i64>(1, longest_prompt(*m_.model) + 1 - job_.predict.max_new_tokens);
     while (true) {
-      const bool may_drop =
-          job_.predict.truncate_prompt == "left" && messages_.size() >= fixed_ + 3;  // a turn and the message
+      const bool may_drop = job_.predict.truncate_prompt == "left" &&
+                            messages_.size() >= fixed_ + 3;  // one turn and the new message
       try {
         auto ids = message_ids(m_, whole, messages_, "[chat] the conversation");
         if (!may_drop || static_cast<i64>(ids.size()) <= room) return ids;
@@ -192,7 +192,7 @@ class Chat {
       ids = prompt();
     } catch (const ContentsError& e) {
       if (!interactive_) throw;
-      if (first_) print_message(fmt::format("{}; /reset begins a new conversation", e.what()));
+      if (first_) print_message(fmt::format("{}. /reset begins a new conversation", e.what()));
       messages_ = before;
       return;
     }
@@ -219,7 +219,7 @@ class Chat {
   PredictModel m_;
   Lines lines_;
   std::vector<ChatMessage> messages_;
-  std::size_t fixed_ = 0;  // messages that no turn pushes out
+  std::size_t fixed_ = 0;  // messages at the beginning that are never dropped
   i64 turn_ = 0;
   PrefixCache prefix_;
 };
@@ -227,11 +227,12 @@ class Chat {
 }  // namespace
 
 int run_chat(const RunRequest& request, bool interactive) {
-  RunRequest r = request;
-  if (interactive && !is_rank_process()) r.program.emplace_back("--interactive");  // ranks have no terminal
+  RunRequest r = trained_request(request, Weights::needed, JobUse::chat);
+  if (interactive && !is_rank_process())
+    r.program.emplace_back("--interactive");  // ranks have no terminal of their own
   r.passes_input = true;
   r.passes_interrupts = interactive;
-  return run(r, [&](Run& run) { return Chat(run.job(), interactive, run.context()).run(); });
+  return run(std::move(r), [&](Run& run) { return Chat(run.job(), interactive, run.context()).run(); });
 }
 
 }  // namespace redco

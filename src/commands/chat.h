@@ -1,4 +1,4 @@
-// What the command chat does: a conversation with a model that has a chat template.
+// The command chat: a conversation with a model that has a chat template.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace redco {
 
-// Reads a message a line from standard input, on the first rank, and prints each answer as it grows; the
-// history stays, and so do the keys and values of what later prompts begin with too. /reset forgets, /exit
-// ends. interactive: somebody sits at a terminal, so there is a prompt, SIGINT ends an answer and not the
-// program, and a message that can't be used is said and passed over.
+// The first rank reads one message per line from standard input and prints each answer as it grows. The
+// history is kept, and so are the keys and values of the common prefix. /reset clears the history, /exit
+// ends. interactive: a user is at a terminal. Then there is a prompt, SIGINT ends an answer instead of the
+// program, and a message that can't be used is reported and skipped.
 int run_chat(const RunRequest& request, bool interactive);
 
 }  // namespace redco

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/temporaries.h"
 #include "comm/group.h"
+#include "commands/trained_request.h"
 #include "run/run.h"
 #include "train/trainer.h"
 
@@ -37,7 +38,7 @@ int evaluate_on_ranks(const JobConfig& job, Context& c) {
   c.compute_dtype = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
   const ParamTree params = make_job_params(job, m.source, m.model.get(), m.pipeline->params());
   const std::shared_ptr<const Dataset> data = m.pipeline->evaluation();
-  if (!data) throw UsageError("[eval] the pipeline has nothing to evaluate: set data.eval");
+  if (!data) throw UsageError("[eval] the pipeline has no evaluation data. Set data.eval");
   const i64 rows = job.eval.per_device_batch_size.value_or(sizes.per_device);
   auto settings = std::make_shared<PipelineSettings>(*m.pipeline->settings);
   settings->generation = {job.eval.generation, m.tokens, rows};
@@ -61,7 +62,8 @@ int evaluate_on_ranks(const JobConfig& job, Context& c) {
 }  // namespace
 
 int run_evaluate(const RunRequest& request) {
-  return run(request, [](Run& run) { return evaluate_on_ranks(run.job(), run.context()); });
+  return run(trained_request(request, Weights::needed, JobUse::evaluate),
+             [](Run& run) { return evaluate_on_ranks(run.job(), run.context()); });
 }
 
 }  // namespace redco

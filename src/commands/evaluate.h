@@ -8,7 +8,7 @@
 
 namespace redco {
 
-// Prints the metrics of data.eval as a JSON object on stdout; the weights are those that predict would take.
+// Prints the metrics of data.eval as a JSON object on stdout. The weights are the same as in predict.
 int run_evaluate(const RunRequest& request);
 
 }  // namespace redco

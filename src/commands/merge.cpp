@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "ckpt/params_io.h"
 #include "ckpt/peft.h"
-#include "ckpt/publish.h"
 #include "comm/group.h"
+#include "commands/trained_request.h"
 #include "ops/create.h"
 #include "train/checkpoint.h"
 
@@ -19,7 +19,7 @@ namespace {
 
 constexpr i64 kRows = 2, kTokens = 32;  // of the check
 
-// Logits of the same arbitrary tokens each time, whole.
+// Logits of fixed arbitrary tokens.
 std::vector<double> some_logits(const Model& m, const ParamTree& p) {
   NoGrad off;
   const Shape shape = {kRows, std::min(kTokens, m.max_length())};
@@ -41,17 +41,7 @@ std::vector<double> some_logits(const Model& m, const ParamTree& p) {
   return to_values(m.apply(p, in, {}));
 }
 
-// A folder with a checkpoint's files: the pointer's, a path, or the job's own model.
-std::string adapter_folder(const MergeRequest& r) {
-  if (r.options.checkpoint.empty()) return "";
-  if (r.options.checkpoint.find('/') != std::string::npos) return r.options.checkpoint;
-  if (!r.job.workdir)
-    throw UsageError("[merge] --checkpoint {} is a pointer of a workdir, and the job has none",
-                     r.options.checkpoint);
-  return ckpt::CheckpointFolder(join_path(*r.job.workdir, "checkpoints")).resolve(r.options.checkpoint);
-}
-
-// bf16 where all of the base's matrices are.
+// bf16 if all matrices of the base are bf16.
 ckpt::StoredType stored_as(const std::string& dtype, const std::string& base) {
   if (dtype == "fp32") return ckpt::StoredType::f32;
   if (dtype == "bf16") return ckpt::StoredType::bf16;
@@ -61,7 +51,8 @@ ckpt::StoredType stored_as(const std::string& dtype, const std::string& base) {
   return ckpt::StoredType::bf16;
 }
 
-// The merged folder while it is written: beside the output, removed unless it is published.
+// The merged folder while it is written: a temporary folder next to the output, removed unless it is
+// published.
 class Output {
  public:
   Output(const std::string& path, Group& world) : path_(path), world_(world) {
@@ -69,7 +60,7 @@ class Output {
     temp_ = join_path(parent_path(path_), ".tmp-" + file_name(path_));
     world_.on_first([&] {
       if (exists(path_) && (!is_folder(path_) || !list_dir(path_).empty()))
-        throw UsageError("[merge] the output {} exists; name a folder that doesn't", path_);
+        throw UsageError("[merge] the output {} exists. Name a folder that doesn't exist", path_);
       remove_tree(temp_);
       make_dirs(temp_);
       begun_ = true;
@@ -110,21 +101,14 @@ int merge(const MergeRequest& r) {
   std::unique_ptr<Model> model;
   ModelSource source;
   ckpt::StoredType type{};
-  std::string folder;
-  std::shared_ptr<Lease> lease;
-  world.on_first([&] {
-    folder = adapter_folder(r);
-    lease = ckpt::hold_checkpoint(folder);
-  });
-  folder = world.agree(folder);
-  const auto leases = verify_source(r.job, folder, "--checkpoint", world);
+  const auto leases = verify_source(r.job, world);
   world.together([&] {
-    source = model_source(r.job, nullptr, folder);
+    source = model_source(r.job, nullptr);
     if (source.adapter.empty())
       throw UsageError("[merge] {} holds a whole model, no adapter: there is nothing to merge",
-                       !folder.empty() ? folder : source.origin);
+                       !source.folder.empty() ? source.folder : source.origin);
     model = make_job_model(r.job, source);
-    tokenizer = job_tokenizer(r.job, folder);
+    tokenizer = job_tokenizer(r.job);
     type = stored_as(r.options.dtype, source.folder);
   });
   Output output(r.options.output, world);
@@ -151,7 +135,7 @@ int merge(const MergeRequest& r) {
     if (tokenizer) tokenizer->save(output.temp());
   });
 
-  // What was written, read as any model is.
+  // Read the written folder as any model.
   JobConfig plain;
   plain.parallel = r.job.parallel;
   plain.model.path = output.temp();
@@ -166,15 +150,15 @@ int merge(const MergeRequest& r) {
     worst = std::isfinite(d) ? std::max(worst, d) : HUGE_VAL;
     largest = std::max(largest, std::abs(wanted[i]));
   }
-  // fp32: each weight and product is off by 6e-8 of itself; a thousandth is no rounding any more. bf16: each
-  // weight by up to 2^-9, through tens of layers.
+  // fp32: each weight and product has a relative error of 6e-8, so 1e-3 can't be rounding. bf16: each weight
+  // has a relative error of up to 2^-9, which grows through tens of layers.
   const double allowed = (type == ckpt::StoredType::bf16 ? 0.1 : 1e-3) * largest;
   const std::string difference = fmt::format(
       "the largest difference of {} logits, merged against adapter, is {:.3g} (the largest is "
       "{:.3g})",
       got.size(), worst, largest);
   if (!(worst <= allowed)) {
-    if (first) error("[merge] {}: more than rounding; nothing was published", difference);
+    if (first) error("[merge] {}: this is more than rounding. Nothing was published", difference);
     return static_cast<int>(ExitCode::check_failed);
   }
   output.publish();
@@ -185,9 +169,12 @@ int merge(const MergeRequest& r) {
 JobConfig merge_job(const std::string& folder, const std::string& base,
                     const std::vector<std::string>& overrides) {
   JobConfig job = load_job({}, overrides);
-  if (!base.empty()) job.model.path = base;
+  if (!base.empty()) {
+    job.model.path = base;
+    job.origins.set("model.path", "--base", true);
+  }
   if (ckpt::is_adapter(folder)) {
-    job.model.adapter = folder;
+    job.predict.checkpoint = folder.find('/') == std::string::npos ? "./" + folder : folder;
   } else if (is_folder(join_path(folder, "checkpoints"))) {
     job.workdir = folder;
   } else {
@@ -199,10 +186,8 @@ JobConfig merge_job(const std::string& folder, const std::string& base,
 }
 
 int run_merge(const RunRequest& request, const MergeOptions& options) {
-  return run(request, [&](Run& run) {
-    MergeRequest r{run.job(), options};
-    if (r.options.checkpoint.empty() && r.job.workdir && !r.job.model.adapter) r.options.checkpoint = "last";
-    return merge(r);
+  return run(trained_request(request, Weights::needed, JobUse::merge), [&](Run& run) {
+    return merge({run.job(), options});
   });
 }
 

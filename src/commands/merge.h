@@ -1,5 +1,4 @@
-// merge: W + scale * B A of every adapted layer into a Hugging Face folder of its own, which needs no adapter
-// any more.
+// The command merge: writes W + scale * B A of every adapted layer into a plain Hugging Face folder.
 #pragma once
 
 #include <optional>
@@ -12,25 +11,23 @@
 namespace redco {
 
 struct MergeOptions {
-  std::string checkpoint;  // of the workdir: last, best-..., or a folder; "": model.adapter's
-  std::string output;      // a folder that doesn't exist yet, or an empty one
-  std::string dtype;       // fp32, bf16; "": that of the base's weights
+  std::string output;  // a folder that doesn't exist, or an empty one
+  std::string dtype;   // fp32, bf16; "" means the type of the base's weights
 };
 struct MergeRequest {
-  JobConfig job;  // model.path and model.adapter, or a workdir with checkpoints
+  JobConfig job;  // of trained_job()
   MergeOptions options;
 };
 
-// Merges on the current context, each rank its own part; computes logits of some tokens with the adapter and
-// with what was written, and publishes the folder only where they agree. -> exit code: check_failed where
-// they don't. Collective. UsageError: no adapter, no base, the output exists; ContentsErrors as for reading
-// both.
+// Merges on the current context; each rank merges its own part. Computes logits of a few tokens with the
+// adapter and with the merged weights, and publishes the folder only if they agree. Returns the exit code:
+// check_failed if they differ. Collective. UsageError: no adapter, no base, the output exists. ContentsError:
+// the weights can't be read.
 int merge(const MergeRequest& request);
-// The same on the job's ranks; errors are printed. Without options.checkpoint it is `last` where the job has
-// a workdir and no adapter.
+// The same on the job's ranks, with the job's checkpoint or model.adapter; errors are printed.
 int run_merge(const RunRequest& request, const MergeOptions& options);
 
-// The job that merges the adapter in `folder` (an adapter's, or a workdir with checkpoints); `base`: "" is
+// The job that merges the adapter in `folder` (an adapter's, or a workdir with checkpoints); `base`: "" means
 // the one that the adapter names.
 JobConfig merge_job(const std::string& folder, const std::string& base,
                     const std::vector<std::string>& overrides);

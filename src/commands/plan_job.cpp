@@ -26,7 +26,7 @@ Machines machines_of(const std::vector<RunningHost>& running) {
   return m;
 }
 
-// The hosts of the job, each like this machine; no hosts: this one.
+// The hosts of the job, each assumed to equal this machine; without hosts, this machine.
 Machines machines_of(const JobConfig& job, const Machine& here) {
   Machines m;
   std::vector<Host> hosts;
@@ -55,7 +55,7 @@ PlanReport plan_job(const JobConfig& job) {
 
 PlanReport plan_job(const JobConfig& job, const Assembly& parts, const std::vector<RunningHost>& running) {
   const Model* const model = parts.model.get();
-  // A pipeline of its own: planning calls loss() on one rank only, and a pipeline may keep state.
+  // Not the run's pipeline: planning calls loss() on one rank only, and a pipeline may keep state.
   const auto pipeline = make_job_pipeline(job, model, nullptr);
 
   PlanRequest r;

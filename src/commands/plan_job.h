@@ -1,4 +1,4 @@
-// From a job to its plan: what the command `plan` does.
+// The command plan: from a job to its plan.
 #pragma once
 
 #include <string>
@@ -10,18 +10,18 @@
 
 namespace redco {
 
-// A host whose ranks are running already.
+// A host whose ranks are running.
 struct RunningHost {
   std::string name;
   int ranks = 0;
-  i64 memory = 0;  // bytes that they may use: what is free, and no more than the cgroup's limit
+  i64 memory = 0;  // bytes that they may use: free memory, at most the cgroup's limit
 };
 
-// Checks the job, builds its model from the config alone (weights are not read) and plans it for
-// plan.devices, its hosts (each taken to be like this machine), or the free memory of this machine. Needs
-// `model` and `parallel`; says what it assumed for the rest.
+// Checks the job, builds its model from the config (weights are not read) and plans it for plan.devices, its
+// hosts (assumed to equal this machine), or the free memory of this machine. Needs `model` and `parallel`.
+// The report lists the assumptions for missing settings.
 PlanReport plan_job(const JobConfig& job);
-// The same for ranks that run already on `hosts`, from parts that exist already.
+// The same from existing parts, for ranks that are running on the hosts `running`.
 PlanReport plan_job(const JobConfig& job, const Assembly& parts,
                     const std::vector<RunningHost>& running = {});
 

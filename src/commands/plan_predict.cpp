@@ -12,7 +12,7 @@
 namespace redco {
 
 PredictPlan plan_predict(const JobConfig& job) {
-  const PredictModel m = load_predict_model(job, predict_folder(job), true);
+  const PredictModel m = load_predict_model(job);
   PredictPlan p;
   p.title = m.source.origin;
   const PredictScan prompts = scan_requests(job, m);
@@ -26,7 +26,7 @@ PredictPlan plan_predict(const JobConfig& job) {
   p.answers = job.predict.num_return_sequences;
   const i64 jobs = p.n_prompts * (job.predict.num_beams > 1 ? 1 : p.answers);
   p.rows = std::min(job.predict.batch_size, (jobs + p.dp - 1) / p.dp) * job.predict.num_beams;
-  // Text from text is generated; other pipelines are asked for their loss on as many rows instead.
+  // Other pipelines generate nothing: their loss on as many rows is traced instead.
   const bool generates =
       m.model && (m.model->task() == ModelTask::causal_lm || m.model->task() == ModelTask::seq2seq_lm);
   const bool pair = m.model && m.model->is_encoder_decoder();
@@ -40,7 +40,8 @@ PredictPlan plan_predict(const JobConfig& job) {
   const Mesh mesh{p.dp, p.mp};
   const auto sharded = shard_specs(m.pipeline->params().specs, p.mp, custom_rules(job));
   const PredictPlan nothing = p;
-  // Larger shards come first: the first and the last rank of a replica are the fullest and the emptiest.
+  // The first ranks have the larger shards: the first rank of a replica is the fullest, the last the
+  // emptiest.
   for (const int rank : {0, p.mp - 1}) {
     const auto context = Context::meta(mesh, rank);
     context->compute_dtype = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;

@@ -10,10 +10,12 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/progress.h"
+#include "base/signals.h"
 #include "base/timing.h"
 #include "comm/group.h"
 #include "commands/predict_requests.h"
 #include "commands/predictions_file.h"
+#include "commands/trained_request.h"
 #include "run/run.h"
 #include "train/predictor.h"
 
@@ -28,23 +30,23 @@ void print(std::string_view text) {
     throw IoError("writing standard output: {}", std::strerror(errno));
 }
 
-// What a run of predict has to do: counted before the first prompt is answered, so that a bad line in a long
-// file shows at once and not after hours.
+// The number of prompts. All are read before the first is answered, so that a bad line in a long file is
+// reported at once.
 i64 count_requests(const JobConfig& job, const PredictModel& m) {
   const PredictScan all = scan_requests(job, m);
   if (all.skipped > 0)
-    warn("[predict] {} lines of {} can't be used and are left out; the first: {}", all.skipped,
+    warn("[predict] {} lines of {} can't be used and are skipped; the first: {}", all.skipped,
          *job.predict.input, all.first_reason);
   return all.n;
 }
 
-// Its line of the output: what was asked, then what was answered.
+// The line of the output: the members of the request, then those of the answer.
 std::string line_of(const PredictRequest& r, const std::string& answer) {
   const std::string members = r.head.substr(0, r.head.size() - 1);
   return members + (answer == "{}" ? "}" : "," + answer.substr(1)) + "\n";
 }
 
-// What is shown for a prompt on the command line: each answer behind the prompt.
+// Text for a prompt of the command line: each answer follows the prompt.
 std::string shown(const PredictRequest& r, const std::string& answer) {
   const Json j = Json::parse(answer);
   std::string out;
@@ -74,7 +76,7 @@ class PredictRun {
       counts[1] = file_ ? file_->kept() : 0;
       if (counts[1] > counts[0])
         throw UsageError(
-            "[predict] {} has {} lines, more than the {} prompts; predict.overwrite=true begins it anew",
+            "[predict] {} has {} lines, more than the {} prompts. predict.overwrite=true replaces the file",
             *job.predict.output, counts[1], counts[0]);
     });
     world_.broadcast_bytes(counts, sizeof counts);
@@ -94,22 +96,25 @@ class PredictRun {
     pass_over_kept();
     if (done_ == total_) {
       world_.on_first([&] {
-        info("[predict] all {} predictions are in {} already; predict.overwrite=true makes them again",
-             total_, *job_.predict.output);
+        info("[predict] {} already holds all {} predictions; predict.overwrite=true makes them again",
+             *job_.predict.output, total_);
       });
       return 0;
     }
-    if (first_ && done_ > 0) info("[predict] {} of {} predictions are there; going on", done_, total_);
+    if (first_ && done_ > 0)
+      info("[predict] {} holds {} of {} predictions; continuing", *job_.predict.output, done_, total_);
     const ParamTree params = make_job_params(job_, m_.source, m_.model.get(), m_.pipeline->params());
+    note_progress();
     std::optional<Progress> progress;
     if (first_ && job_.predict.output) progress.emplace("predict", total_, done_);
-    // Answers reach the file in increments. Within one, rows that end make room for the next prompts; at its
-    // end they can't, so it lasts a while.
+    // Answers are written in increments. Within an increment a finished row is replaced by the next prompt;
+    // at its end rows stay empty, so an increment should last 20 to 90 seconds.
     i64 batches = 4;
     while (done_ < total_) {
       const double begin = seconds();
       const i64 n = std::min(total_ - done_, batches * job_.predict.batch_size * dp_);
       answer(params, n);
+      note_progress();
       if (progress) progress->update(done_, Progress::Fields{});
       const double took = world_.agree(seconds() - begin);
       if (took < 20) batches = std::min<i64>(2 * batches, 1024);
@@ -117,12 +122,19 @@ class PredictRun {
     }
     if (progress) progress->finish(done_, {});
     world_.on_first([&] {
-      if (job_.predict.output) info("[predict] {} predictions in {}", total_, *job_.predict.output);
+      if (job_.predict.output) info("[predict] wrote {} predictions to {}", total_, *job_.predict.output);
     });
     return 0;
   }
 
  private:
+  // For the message of a signal's end, which any rank may print.
+  void note_progress() const {
+    if (job_.predict.output)
+      set_end_note(fmt::format("{} holds {} of {} predictions; the same command continues",
+                               *job_.predict.output, done_, total_));
+  }
+
   // The next n prompts, on every rank.
   std::vector<PredictRequest> take(i64 n) {
     std::vector<PredictRequest> out;
@@ -130,13 +142,13 @@ class PredictRun {
       PredictRequest r;
       while (static_cast<i64>(out.size()) < n && requests_->next(r)) out.push_back(std::move(r));
       if (static_cast<i64>(out.size()) < n)
-        throw ContentsError("[predict] {} has become shorter since the run began",
+        throw ContentsError("[predict] {} became shorter after the run began",
                             job_.predict.input.value_or("predict.prompt"));
     });
     return out;
   }
 
-  // Answers that an earlier run wrote must be those to these prompts.
+  // Skips the prompts whose answers are in the file. They must be the prompts of an earlier run.
   void pass_over_kept() {
     for (i64 at = 0; at < done_;) {
       const auto some = take(std::min<i64>(1024, done_ - at));
@@ -154,7 +166,7 @@ class PredictRun {
     const auto requests = take(n);
     std::vector<Example> examples;
     for (const PredictRequest& r : requests) examples.push_back(r.example);
-    // A lone prompt's answer appears as it grows.
+    // The answer to a single prompt is printed as it grows.
     const bool lines = job_.predict.output || job_.predict.input;
     bool showed = false;
     std::function<void(std::string_view)> on_text;
@@ -169,7 +181,8 @@ class PredictRun {
       std::string text;
       for (std::size_t i = 0; i < requests.size(); ++i) {
         if (!Json::accept(answers[i]) || answers[i].empty() || answers[i][0] != '{')
-          throw UsageError("[pipeline] predict() gave no JSON object: {}", answers[i].substr(0, 60));
+          throw UsageError("[pipeline] predict() must return a JSON object, got: {}",
+                           answers[i].substr(0, 60));
         text += lines ? line_of(requests[i], answers[i]) : showed ? "\n" : shown(requests[i], answers[i]);
       }
       if (file_) {
@@ -193,7 +206,8 @@ class PredictRun {
 }  // namespace
 
 int run_predict(const RunRequest& request) {
-  return run(request, [](Run& run) { return PredictRun(run.job(), run.context()).run(); });
+  return run(trained_request(request, Weights::needed, JobUse::predict),
+             [](Run& run) { return PredictRun(run.job(), run.context()).run(); });
 }
 
 }  // namespace redco

@@ -11,7 +11,7 @@ namespace redco {
 using Json = nlohmann::ordered_json;
 
 struct PredictRequests::State {
-  std::unique_ptr<LineReader> lines;  // null: predict.prompt
+  std::unique_ptr<LineReader> lines;  // null for predict.prompt
 };
 
 PredictRequests::PredictRequests(const JobConfig& job, const PredictModel& m)
@@ -24,7 +24,7 @@ namespace {
 
 std::string text_of(const Json& j) { return j.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-// Of a prompt for pipeline lm, or an object that the pipeline reads: then the answer repeats all of it.
+// Reads a prompt, or an object that the pipeline reads; the answer repeats all members of such an object.
 void read_line(const JobConfig& job, const PredictModel& m, const Json& j, const std::string& where,
                PredictRequest& r) {
   Example& e = r.example;
@@ -39,7 +39,8 @@ void read_line(const JobConfig& job, const PredictModel& m, const Json& j, const
     for (const char* key : {"prompt", "text", "messages"})
       if (j.contains(key)) {
         if (found)
-          throw ContentsError("{}: both \"{}\" and \"{}\"; which is the prompt? Keep one", where, found, key);
+          throw ContentsError("{}: both \"{}\" and \"{}\"; which is the prompt? Keep one of them", where,
+                              found, key);
         found = key;
       }
     if (!found) throw ContentsError("{}: no \"prompt\", \"text\" or \"messages\"", where);
@@ -49,7 +50,7 @@ void read_line(const JobConfig& job, const PredictModel& m, const Json& j, const
       head["messages"] = value;
     } else {
       if (!value.is_string())
-        throw ContentsError("{}: \"{}\" is no text but {}", where, found, value.type_name());
+        throw ContentsError("{}: \"{}\" is of type {}; expected a text", where, found, value.type_name());
       e.text = r.prompt = value.get<std::string>();
       e.ids["prompt"] = prompt_ids(m, job.predict, r.prompt, where);
       head["prompt"] = value;

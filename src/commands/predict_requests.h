@@ -1,8 +1,8 @@
-// What a predict job asks, one after the other: predict.prompt, or the lines of predict.input.
+// The prompts of a predict job in order: predict.prompt, or the lines of predict.input.
 //
-// A line is an object, maybe with an "id". Where the pipeline doesn't read it itself (Pipeline::request), it
-// has one of "prompt" or "text" (a text to go on from) and "messages" (a conversation for the chat template),
-// maybe more that is ignored. Empty lines are passed over.
+// A line is a JSON object; "id" is optional. The pipeline may read it (Pipeline::request). Otherwise it has
+// one of "prompt" or "text" (a text to continue) and "messages" (a conversation for the chat template); other
+// members are ignored. Empty lines are skipped.
 #pragma once
 
 #include <memory>
@@ -14,10 +14,11 @@
 namespace redco {
 
 struct PredictRequest {
-  // Its ordinal, its place among the prompts, bad ones counted, names its draws, and is its id by default.
+  // The ordinal is the place among all lines, bad ones included. It is the key of random draws and the
+  // default id.
   Example example;
-  std::string head;    // the members that its line of the output begins with: {"id": 1, "prompt": "..."}
-  std::string prompt;  // the text that an answer goes on from; "" of others
+  std::string head;    // first members of the output line: {"id": 1, "prompt": "..."}
+  std::string prompt;  // the text that the answer continues; "" if there is none
 };
 
 class PredictRequests {
@@ -25,11 +26,11 @@ class PredictRequests {
   PredictRequests(const JobConfig& job, const PredictModel& m);
   ~PredictRequests();
 
-  // The next prompt; false at the end. Lines that can't be used are ContentsErrors with file, line and
-  // reason, or, with predict.skip_bad, left out and counted.
+  // The next prompt; false at the end. A line that can't be used is a ContentsError with file, line and
+  // reason; with predict.skip_bad it is skipped and counted.
   bool next(PredictRequest& r);
   i64 skipped() const { return skipped_; }
-  const std::string& first_reason() const { return first_reason_; }  // why the first one was
+  const std::string& first_reason() const { return first_reason_; }  // of the first skipped line
 
  private:
   struct State;
@@ -40,9 +41,9 @@ class PredictRequests {
   std::string first_reason_;
 };
 
-// All of them, read once. ContentsError: there is none.
+// Counts of all prompts. ContentsError if there is none.
 struct PredictScan {
-  i64 n = 0, longest = 0;  // prompts; ids of the longest
+  i64 n = 0, longest = 0;  // prompts; tokens of the longest
   i64 skipped = 0;
   std::string first_reason;
 };

@@ -21,7 +21,7 @@ class PredictionsFile::Kept {
 
 namespace {
 
-// The first few members in which two settings differ: "predict.seed 42 -> 43".
+// The members in which two settings differ: "predict.seed was 42, is 43".
 void differences(const Json& was, const Json& is, const std::string& prefix, std::vector<std::string>& out) {
   for (const auto& [key, value] : is.items()) {
     const std::string name = prefix.empty() ? key : prefix + "." + key;
@@ -52,10 +52,10 @@ i64 count_lines(const std::string& path) {
 PredictionsFile::PredictionsFile(const std::string& path, const std::string& settings, bool overwrite)
     : path_(path) {
   const std::string beside = path + ".settings.json";
-  const std::string advice = "predict.overwrite=true begins it anew; or name another predict.output";
+  const std::string advice = "predict.overwrite=true replaces the file; or name another predict.output";
   if (path.ends_with(".gz"))
-    throw UsageError("[predict] predict.output={}: predictions are written as plain lines; leave .gz away",
-                     path);
+    throw UsageError(
+        "[predict] predict.output={}: predictions are written uncompressed. Remove .gz from the name", path);
   if (is_folder(path)) throw UsageError("[predict] predict.output={} is a folder", path);
   make_dirs(parent_path(path));
   lock_ = std::make_unique<FileLock>(
@@ -68,8 +68,8 @@ PredictionsFile::PredictionsFile(const std::string& path, const std::string& set
   const Json now = Json::parse(settings);
   if (exists(path) && file_size(path) > 0) {
     if (!exists(beside))
-      throw UsageError("[predict] {} is there already, and {} is not: nothing tells what made it; {}", path,
-                       beside, advice);
+      throw UsageError("[predict] {} exists, but {} doesn't, so its settings are unknown; {}", path, beside,
+                       advice);
     const Json was = Json::parse(read_file(beside, 16 << 20), nullptr, false);
     std::vector<std::string> different;
     if (!was.is_object())
@@ -94,11 +94,11 @@ PredictionsFile::PredictionsFile(const std::string& path, const std::string& set
 void PredictionsFile::check(i64 i, const std::string& head, const std::string& where) {
   REDCO_CHECK(reader_ && i < kept_, "line {} of {}", i, kept_);
   std::string line;
-  const std::string members = head.substr(0, head.size() - 1);  // without its brace
+  const std::string members = head.substr(0, head.size() - 1);  // without the closing brace
   if (reader_->lines.next(line) && line.starts_with(members + ",")) return;
   throw UsageError(
-      "[predict] {}:{} is no answer to {}: the prompts were others when it was begun; "
-      "predict.overwrite=true begins it anew; or name another predict.output",
+      "[predict] {}:{} does not answer {}: the file was begun with other prompts; "
+      "predict.overwrite=true replaces the file; or name another predict.output",
       path_, i + 1, where);
 }
 

@@ -1,7 +1,7 @@
-// The file of predictions: whole lines in the input's order, so that a stopped run goes on where it ends.
+// The file of predictions: whole lines in the order of the input, so that a stopped run can continue.
 //
-// What decided the predictions is kept beside it, in FILE.settings.json. A run with other settings refuses to
-// go on; so does one with other prompts. One process at a time: FOLDER/.FILE.lock is held meanwhile.
+// FILE.settings.json holds the settings that the predictions depend on. A run with other settings or other
+// prompts refuses to continue the file. The lock FOLDER/.FILE.lock allows one process at a time.
 #pragma once
 
 #include <memory>
@@ -15,17 +15,17 @@ namespace redco {
 
 class PredictionsFile {
  public:
-  // Begins the file, or goes on: a last line that was cut short is dropped. settings: a JSON object of texts
-  // and numbers, in objects. overwrite: what is there goes away. UsageError: there is a file that these
-  // settings did not make (the message names what differs), or another process writes it.
+  // Begins or continues the file. An incomplete last line is dropped. settings: a JSON object of texts and
+  // numbers, also in nested objects. overwrite: removes the old file first. UsageError: the file was made
+  // with other settings (the message names them), or another process writes it.
   PredictionsFile(const std::string& path, const std::string& settings, bool overwrite);
 
-  // Whole lines that are there already.
+  // Whole lines of earlier runs.
   i64 kept() const { return kept_; }
-  // Line `i` of them must begin with these members (PredictRequest::head); in order, from 0 to kept() - 1.
-  // UsageError where it doesn't.
+  // Checks that line `i` begins with these members (PredictRequest::head). Called in order, for 0 to kept()
+  // - 1. UsageError if it doesn't.
   void check(i64 i, const std::string& head, const std::string& where);
-  // Lines, each with its newline; on the disk when it returns.
+  // Appends lines, each with its newline. They are on the disk when it returns.
   void append(const std::string& lines);
 
  private:

@@ -41,7 +41,8 @@ bool in_path(const std::string& program) {
 
 std::string sbatch_script(const JobConfig& job, const SbatchOptions& o) {
   if (o.files.empty())
-    throw UsageError("[sbatch] no job file: the script runs one on the nodes, e.g. `redco sbatch job.yaml`");
+    throw UsageError(
+        "[sbatch] no job file, which the script runs on the nodes. Give one, e.g. `redco sbatch job.yaml`");
   SbatchRequest r;
   r.program = o.program;
   r.command = o.command;
@@ -63,16 +64,17 @@ std::string sbatch_script(const JobConfig& job, const SbatchOptions& o) {
   replicas(job, r.ranks);
   r.nodes = o.nodes.value_or(hosts.empty() ? 1 : static_cast<i64>(hosts.size()));
   if (r.nodes > r.ranks)
-    throw UsageError("[sbatch] {} nodes for {} ranks: a node would have none; use --nodes {} or more ranks",
-                     r.nodes, r.ranks, r.ranks);
+    throw UsageError(
+        "[sbatch] {} nodes for {} ranks: some nodes would have no rank. Use --nodes {} or more ranks",
+        r.nodes, r.ranks, r.ranks);
   if (job.parallel.threads_per_rank) {
     r.threads_per_rank = *job.parallel.threads_per_rank;
   } else {
     const i64 per_node = (r.ranks + r.nodes - 1) / r.nodes;
     r.threads_per_rank = std::max<i64>(1, this_machine().usable_cores / per_node);
     info(
-        "[sbatch] {} core{} a rank, as if the nodes had this machine's {}; parallel.threads_per_rank=N says "
-        "otherwise",
+        "[sbatch] {} core{} per rank, assuming that nodes have {} cores as this machine; set "
+        "parallel.threads_per_rank for another number",
         r.threads_per_rank, r.threads_per_rank == 1 ? "" : "s", this_machine().usable_cores);
   }
   return make_sbatch_script(r);
@@ -81,7 +83,7 @@ std::string sbatch_script(const JobConfig& job, const SbatchOptions& o) {
 void submit_sbatch(const std::string& script) {
   if (!in_path("sbatch"))
     throw UsageError(
-        "[sbatch] sbatch isn't in PATH: this machine has no SLURM; without --submit the script is printed");
+        "[sbatch] sbatch isn't in PATH: this machine has no SLURM. Without --submit the script is printed");
   std::fflush(nullptr);
   const auto before = std::signal(SIGPIPE, SIG_IGN);
   FILE* p = ::popen("exec sbatch", "w");

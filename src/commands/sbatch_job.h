@@ -1,4 +1,4 @@
-// A job's SLURM batch script: what src/launch/sbatch.h needs, from the job.
+// From a job to its SLURM batch script (src/launch/sbatch.h).
 #pragma once
 
 #include <optional>
@@ -18,13 +18,13 @@ struct SbatchOptions {
   std::optional<i64> nodes;
 };
 
-// Nodes: as given, else as many as parallel.hosts names, else 1. Threads of a rank:
-// parallel.threads_per_rank, else this machine's usable cores shared by the ranks of a node, which is said in
-// a note on stderr. Throws UsageError.
+// Nodes: options.nodes, else the number of hosts in parallel.hosts, else 1. Threads per rank:
+// parallel.threads_per_rank, else this machine's usable cores divided by the ranks of a node, with a note on
+// stderr. Throws UsageError.
 std::string sbatch_script(const JobConfig& job, const SbatchOptions& o);
 
-// Hands the script to SLURM's sbatch, whose words go to stdout and stderr. UsageError if there is no sbatch;
-// Error(rank_failed) if it refuses.
+// Passes the script to SLURM's sbatch, which prints to stdout and stderr. UsageError if there is no sbatch;
+// Error(rank_failed) if sbatch fails.
 void submit_sbatch(const std::string& script);
 
 }  // namespace redco

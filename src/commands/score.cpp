@@ -40,7 +40,7 @@ std::vector<Line> read_lines(const std::string& path) {
       line.references.push_back(j["reference"]);
     }
     if (line.references.empty())
-      throw ContentsError("[score] {}: no \"reference\", and no list \"references\" with one", where);
+      throw ContentsError("[score] {}: no \"reference\", and no list \"references\" with an entry", where);
     out.push_back(std::move(line));
   }
   if (out.empty()) throw ContentsError("[score] {} holds no prediction", path);
@@ -72,7 +72,7 @@ class Scores {
 
   void add(const std::string& metric) {
     if (metric == "rouge" || metric == "bleu" || metric == "chrf" || metric == "chrf++") {
-      const auto& texts = predictions(metric);  // fills references_, too
+      const auto& texts = predictions(metric);  // fills references_ too
       const auto scores = text_scores(metric, texts, references_, o_.text);
       out_.insert(out_.end(), scores.begin(), scores.end());
     } else if (metric == "exact_match") {
@@ -105,7 +105,8 @@ class Scores {
     return predictions_;
   }
 
-  // Classes are numbered as they come; numbers keep theirs, so that 1 is the positive class.
+  // A class that is an integer keeps its number, so that 1 is the positive class. Others are numbered -1, -2,
+  // ...
   void add_classes(const std::string& metric) {
     std::map<std::string, i64> others;
     bool binary = true;

@@ -1,4 +1,4 @@
-// Scores of a file of predictions against references: what the command `score` does.
+// The command score: scores of a file of predictions against references.
 #pragma once
 
 #include <string>
@@ -17,11 +17,12 @@ struct ScoreOptions {
   TextScoreOptions text;
 };
 
-// Each line of `path` (plain, .gz, or - for standard input) is an object with "prediction" and "reference",
-// or "references", a list. rouge* are mean F from 0 to 1, bleu and chrf from 0 to 100, f1 comes as macro,
-// micro and weighted, and as binary where the classes are 0 and 1. Texts for the first five; texts, numbers
-// or booleans for accuracy, f1 and matthews; numbers for the correlations. -> name and value, in the order
-// asked for, behind "n". UsageError: unknown metric; ContentsError with file and line otherwise.
+// Each line of `path` (plain, .gz, or - for standard input) is an object with "prediction", and "reference"
+// or a list "references". rouge* is the mean F score from 0 to 1, bleu and chrf are from 0 to 100, f1 is
+// macro, micro and weighted, and also binary if the classes are 0 and 1. Values are texts for the first five
+// metrics; texts, numbers or booleans for accuracy, f1 and matthews; numbers for the correlations. Returns
+// "n", then name and value in the order of o.metrics. UsageError: unknown metric. ContentsError with file and
+// line: a bad line.
 std::vector<std::pair<std::string, double>> score_file(const std::string& path, const ScoreOptions& o);
 
 }  // namespace redco

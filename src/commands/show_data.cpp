@@ -30,7 +30,7 @@ ShownRow row_of(const Dataset& data, i64 i, const Tokenizer& t) {
   r.tokens = static_cast<i64>(ids.size());
   r.targets = std::count_if(labels.begin(), labels.end(), [](i32 l) { return l >= 0; });
   std::vector<i32> all = ids;
-  // A window's last label is the token behind it.
+  // The last label of a window is the token that follows it.
   if (labels.back() >= 0) all.push_back(labels.back());
   for (std::size_t k = 0; k < all.size(); ++k) {
     const i32 number = samples == e.ids.end() ? 1 : samples->second[std::min(k, ids.size() - 1)];
@@ -44,7 +44,7 @@ ShownRow row_of(const Dataset& data, i64 i, const Tokenizer& t) {
   return r;
 }
 
-// Line breaks and the like would tear the picture.
+// Escapes control characters, so that a row stays one line.
 std::string visible(const std::string& token) {
   std::string out;
   for (const char c : token) {
@@ -63,13 +63,13 @@ std::string visible(const std::string& token) {
   return out;
 }
 
-// Rows of a pipeline's own data: its fields of ids, one after the other; `labels` are what the loss counts.
-// Where an example has one label, what it says.
+// Rows of a pipeline's own data: its fields of ids in order; the loss counts `labels`. An example with one
+// label is shown as JSON instead.
 ShownData shown_by_pipeline(const JobConfig& given, bool evaluation, i64 n, const std::string& cache) {
   Context c({1, 1}, make_self_group());
   const Context::Use use(c);
   const JobConfig job = with_data_config(given);
-  const std::unique_ptr<Tokenizer> tokenizer = job_tokenizer(job, "");
+  const std::unique_ptr<Tokenizer> tokenizer = job_tokenizer(job);
   std::unique_ptr<Model> model;
   ModelSource source;
   if (job.model.path || job.model.preset || job.model.arch) {
@@ -78,7 +78,7 @@ ShownData shown_by_pipeline(const JobConfig& given, bool evaluation, i64 n, cons
   }
   const auto pipeline = make_job_pipeline(job, model.get(), tokenizer.get(), {}, source.folder);
   const std::shared_ptr<const Dataset> data = open_job_data(job, evaluation, *pipeline, source.folder, cache);
-  if (!data) throw UsageError("[data] pipeline {} opens no data of its own", job.pipeline);
+  if (!data) throw UsageError("[data] pipeline {} does not open data", job.pipeline);
   ShownData out;
   out.evaluation = evaluation;
   out.summary = {data->describe()};
@@ -102,7 +102,7 @@ ShownData shown_by_pipeline(const JobConfig& given, bool evaluation, i64 n, cons
     r.id = e.id;
     const bool writes = e.ids.count("labels") > 0;
     if (!writes) r.example = in_pipeline("output()", [&] { return pipeline->output(e, "{}"); });
-    // What is to be written comes last.
+    // The labels come last.
     for (const bool labels : {false, true})
       for (const auto& [name, ids] : e.ids) {
         if ((name == "labels") != labels || (!writes && name != "input_ids")) continue;
@@ -127,14 +127,15 @@ ShownData show_data(const JobConfig& job, bool evaluation, i64 n) {
   const PipelineInfo* info = pipeline_info(job.pipeline);
   const bool lines = !info || info->reads_lines;
   if (info && !info->needs_data)
-    throw UsageError("[data] pipeline {} makes its data while it trains; there are none to show", info->name);
+    throw UsageError("[data] pipeline {} makes its data while it trains; there is nothing to show",
+                     info->name);
   if ((evaluation ? job.data.eval : job.data.train).empty())
-    throw UsageError("[data] data.{} is missing: the files to be shown", evaluation ? "eval" : "train");
+    throw UsageError("[data] data.{} is missing: the files to show", evaluation ? "eval" : "train");
   std::optional<TemporaryFolder> temporary;
   if (!job.workdir) temporary.emplace();
   const std::string cache = job.workdir ? join_path(*job.workdir, "cache") : temporary->path();
   if (!lines) return shown_by_pipeline(job, evaluation, n, cache);
-  const std::unique_ptr<Tokenizer> tokenizer = job_tokenizer(job, "");
+  const std::unique_ptr<Tokenizer> tokenizer = job_tokenizer(job);
   if (!tokenizer)
     throw UsageError("[model] no tokenizer; give model.tokenizer (`bytes` or a tokenizer's folder)");
   std::unique_ptr<Model> model;
@@ -169,7 +170,7 @@ ShownData show_data(const JobConfig& job, bool evaluation, i64 n) {
   } else {
     out.examples = out.rows;
     const TokenIndex& text = dynamic_cast<const WindowDataset&>(*data).index();
-    // The first token of each document, where nothing before it is seen.
+    // The first token of each document is no target if attention ends at documents.
     out.targets = out.row_tokens - (job.data.segmented() ? text.n_documents() - 1 : 0);
   }
   const bool packed = !evaluation && job.data.packing;

@@ -33,7 +33,7 @@ namespace redco {
 
 namespace {
 
-// The hosts of these ranks, in the order of the ranks. What the ranks use already is theirs to use.
+// The hosts of these ranks, in the order of the ranks. Memory that the ranks already use counts as available.
 // Collective.
 std::vector<RunningHost> running_hosts(Context& c) {
   const Machine m = this_machine();
@@ -56,7 +56,7 @@ std::vector<RunningHost> running_hosts(Context& c) {
   return hosts;
 }
 
-// The job as it runs: on these ranks, on the hosts where they are.
+// The job with the ranks and hosts it runs on.
 JobConfig placed(JobConfig job, const std::vector<RunningHost>& hosts, int n_ranks) {
   job.plan.devices.reset();
   job.parallel.hostfile.reset();
@@ -67,9 +67,9 @@ JobConfig placed(JobConfig job, const std::vector<RunningHost>& hosts, int n_ran
   return job;
 }
 
-// Before a tensor is allocated: does it fit the machines it is on? And, where parallel.strict says so, are
-// there only the collectives of the standard rules? None where a user's pipeline has a model of its own: its
-// batches are known to itself. First rank only.
+// Checks before the first allocation that the job fits into memory, and with parallel.strict that only the
+// collectives of the standard rules occur. nullopt if a user's pipeline has no model, because only the
+// pipeline knows its batches. First rank only.
 std::optional<PlanReport> checked_plan(const JobConfig& job, const Assembly& parts,
                                        const std::vector<RunningHost>& hosts) {
   if (!parts.model && !pipeline_info(job.pipeline)) return std::nullopt;
@@ -88,7 +88,7 @@ std::optional<PlanReport> checked_plan(const JobConfig& job, const Assembly& par
                       : "no number of shards fits these machines"));
 }
 
-// config.resolved.yaml, plan.json, environment.json: what the run is, beside what it does.
+// Writes config.resolved.yaml, plan.json and environment.json.
 void describe_run(const ResolvedJob& resolved, const std::optional<PlanReport>& plan,
                   const BuildInfo& build) {
   const std::string& workdir = *resolved.job().workdir;
@@ -104,15 +104,15 @@ void describe_run(const ResolvedJob& resolved, const std::optional<PlanReport>& 
   write_file_durable(join_path(workdir, "environment.json"), env_json(env) + "\n");
 }
 
-// How evaluations ask for answers.
+// Generation settings of evaluations.
 TextGeneration eval_generation(const JobConfig& job, const ModelSource& source, const Model& model,
                                const Tokenizer& tokenizer, i64 batch_size) {
   const auto chat = job_chat_template(job, tokenizer, source.folder);
   return {job.eval.generation, answer_tokens(source, model, tokenizer, chat ? &*chat : nullptr), batch_size};
 }
 
-// What changed in the job since the checkpoint was saved: refused or told. First rank only. Checkpoints of
-// older versions have no job.
+// Changes of the job since the checkpoint was saved: an error or a note for each. First rank only.
+// Checkpoints of older versions hold no job.
 void check_changes(const JobConfig& job, const std::string& checkpoint) {
   const std::string path = join_path(checkpoint, "training/job.yaml");
   if (!exists(path)) return;
@@ -126,7 +126,7 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
   Group& world = c.world();
   const bool first = run.first();
 
-  // Everything that reads files or settings; an error is the same on all ranks and is said once.
+  // Files and settings are read together, so that an error is the same on all ranks and printed once.
   Assembly parts;
   world.together([&] { parts = assemble(run.job()); });
   if (const auto keys = model_config_of_data(run.job(), parts); !keys.empty()) {
@@ -144,7 +144,7 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
   world.on_first([&] { plan = checked_plan(here, parts, hosts); });
   run.open_workdir();
   world.on_first([&] {
-    // What it says of the sharding alone is said where the parameters are made.
+    // make_job_params() prints the warnings of the sharding.
     if (plan)
       for (const std::string& w : plan->warnings)
         if (const auto& said = plan->sharding.warnings; std::find(said.begin(), said.end(), w) == said.end())
@@ -155,7 +155,7 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
   const Model* const model = parts.model.get();
   const ModelSource& source = parts.source;
   std::unique_ptr<Pipeline> pipeline;
-  auto leases = verify_source(job, "", "model.path", world);
+  auto leases = verify_source(job, world);
   world.together([&] {
     TextGeneration generation;
     if (tokenizer && model)
@@ -182,8 +182,7 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
     adapters = adapters || !s.adapter.weight.empty();
   }
   if (source.lora && !adapters)
-    throw UsageError("[lora] the pipeline {} has parameters of its own, without adapters; remove train.lora",
-                     job.pipeline);
+    throw UsageError("[lora] pipeline {} has no layers for adapters. Remove train.lora", job.pipeline);
   if (first)
     info("[train] {} parameters{} on dp {} x mp {}, {} thread{} per rank", n,
          trained < n ? fmt::format(" ({} trained)", trained) : "", c.mesh().dp, c.mesh().mp,
@@ -204,7 +203,7 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
              .on_resume = [&](const std::string& checkpoint) { check_changes(job, checkpoint); },
              .on_begin =
                  [&] {
-                   set_log_file(join_path(workdir, "log.txt"));  // the old run's may have been moved aside
+                   set_log_file(join_path(workdir, "log.txt"));  // the old file may have been moved away
                    describe_run(run.resolved(), plan, build);
                  },
              .check_replicas_every = job.fault.check_replicas_every_n_steps,
@@ -213,7 +212,7 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
   if (const PipelineInfo* known = pipeline_info(job.pipeline)) t.unit = known->unit;
   if (!source.folder.empty() && exists(join_path(source.folder, "generation_config.json")))
     t.generation_config = read_file(join_path(source.folder, "generation_config.json"), 1 << 24);
-  world.on_first([&] {  // which writes it
+  world.on_first([&] {  // the first rank writes it
     if (!job.data.chat_template || !tokenizer) return;
     if (const auto chat = job_chat_template(job, *tokenizer, source.folder)) t.chat_template = chat->source();
   });
@@ -237,14 +236,14 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
   return static_cast<int>(r.interrupted ? ExitCode::interrupted : ExitCode::ok);
 }
 
-// What a start as part of a SLURM job changes: said in a line each.
+// Adapts the job to a SLURM job array or restart; each change is logged.
 void adapt_to_slurm(JobConfig& job, const Environment& environment) {
   const std::string workdir = workdir_of_task(*job.workdir, environment);
-  if (workdir != *job.workdir) info("[train] a task of a job array: its workdir is {}", workdir);
+  if (workdir != *job.workdir) info("[train] a task of a SLURM job array; its workdir is {}", workdir);
   job.workdir = workdir;
   const std::string resume = resume_of_start(job.checkpoint.resume, environment);
   if (resume != job.checkpoint.resume)
-    info("[train] restart {} of the SLURM job: checkpoint.resume={} holds for its first start",
+    info("[train] restart {} of the SLURM job: checkpoint.resume={} applies to the first start only",
          environment.at("SLURM_RESTART_COUNT"), job.checkpoint.resume);
   job.checkpoint.resume = resume;
 }

@@ -2,8 +2,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "assembly/assembly.h"
 #include "assembly/job_model.h"
 #include "assembly/job_pipeline.h"
+#include "assembly/predict_model.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -30,7 +32,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 bool names_file(const std::string& tokenizer) { return tokenizer != "bytes"; }
 
-// The model, where the job's own words or files that are here give its config.
+// Checks the model if preset, arch or files on this machine give its config.
 void check_model_config(const JobConfig& job, Validation& v) {
   const bool here = !job.model.path || exists(join_path(*job.model.path, "config.json"));
   if (!here) {
@@ -42,8 +44,8 @@ void check_model_config(const JobConfig& job, Validation& v) {
   if (!tokenizer_here)
     v.not_checked.push_back(fmt::format("model.tokenizer={}: not on this machine", *named));
   if (job.model.arch && !tokenizer_here && !job.model.config.count("vocab_size"))
-    return;  // the tokenizer gives it
-  const auto tokenizer = tokenizer_here ? job_tokenizer(job, "") : nullptr;
+    return;  // the tokenizer gives vocab_size
+  const auto tokenizer = tokenizer_here ? job_tokenizer(job) : nullptr;
   const ModelSource source = training_source(job, tokenizer.get());
   const auto model = make_job_model(job, source);
   for (const ParamSpec& s : model->params().specs) v.parameters += numel(s.shape);
@@ -59,7 +61,7 @@ void check_model_config(const JobConfig& job, Validation& v) {
   for (const std::string& w : sharded.sharding.warnings) v.assumed.push_back(w);
 }
 
-// The networks of a built-in pipeline that needs no model: it says what it can't make of its settings.
+// Parameters of a built-in pipeline without a model. Throws if its settings make no network.
 i64 check_own_parameters(const JobConfig& job) {
   const PipelineInfo* info = pipeline_info(job.pipeline);
   if (!info || info->needs_model) return 0;
@@ -84,7 +86,7 @@ void validate(const JobConfig& job, Validation& v) {
       v.assumed.push_back(
           fmt::format("parallel.n_ranks={}: n_model_shards, outside of a SLURM allocation", *ranks));
   } else {
-    v.not_checked.push_back("the ranks: parallel.hostfile tells them when the job starts");
+    v.not_checked.push_back("the ranks: parallel.hostfile is read when the job starts");
   }
   if (job.model.path || job.model.preset || job.model.arch) {
     check_model_config(job, v);
@@ -117,7 +119,7 @@ std::string to_text(const Validation& v) {
   if (v.n_ranks)
     line("mesh", fmt::format("{} rank{}: dp {} x mp {}", v.n_ranks, v.n_ranks == 1 ? "" : "s", v.dp, v.mp));
   if (v.global_batch)
-    line("batch", fmt::format("{} rows a step, {} a replica at once, {} micro-batch{}", v.global_batch,
+    line("batch", fmt::format("{} rows per step, {} per replica at once, {} micro-batch{}", v.global_batch,
                               v.per_device, v.accumulation, v.accumulation == 1 ? "" : "es"));
   if (v.parameters) line("parameters", fmt::format("{}", v.parameters));
   for (const auto& a : v.assumed) line("assumed", a);
@@ -141,15 +143,20 @@ std::string to_json(const Validation& v) {
 void preflight(const JobConfig& job, JobUse use) {
   const LaunchPlan launch = plan_launch(launch_request(job));
   if (use == JobUse::train) batch_sizes(job, replicas(job, launch.n_ranks));
-  const auto pipeline = make_pipeline(job.pipeline);
-  const auto tokenizer = job_tokenizer(job, "");
-  if (job.model.path || job.model.preset || job.model.arch) {
-    const auto model = make_job_model(job, use == JobUse::train ? training_source(job, tokenizer.get())
-                                                                : model_source(job, tokenizer.get()));
-    if (tokenizer) check_vocab(*tokenizer, model->vocab_size());
-    shard_specs(model->params().specs, static_cast<int>(job.parallel.n_model_shards), custom_rules(job));
+  if (use == JobUse::train) {
+    const auto pipeline = make_pipeline(job.pipeline);
+    const Assembly parts = assemble(job);
+    if (parts.model) {
+      if (parts.tokenizer) check_vocab(*parts.tokenizer, parts.model->vocab_size());
+      shard_specs(parts.model->params().specs, static_cast<int>(job.parallel.n_model_shards),
+                  custom_rules(job));
+    } else {
+      check_own_parameters(job);
+    }
   } else {
-    check_own_parameters(job);
+    const PredictModel m = load_predict_model(job);
+    if (m.tokenizer && m.model) check_vocab(*m.tokenizer, m.model->vocab_size());
+    shard_specs(m.pipeline->params().specs, static_cast<int>(job.parallel.n_model_shards), custom_rules(job));
   }
   std::vector<std::string> files;
   if (use == JobUse::train) {

@@ -115,7 +115,11 @@ class Binder {
     } else if (const auto v = scalar(s, n, key, s.nullable)) {
       s.set({*v});
     }
-    if (origins_ && s.kind != Kind::section) origins_->set(key, n.place.words());
+    if (s.kind != Kind::section) origin(key, n.place);
+  }
+
+  void origin(const std::string& key, const Place& p) {
+    if (origins_) origins_->set(key, p.words(), p.is_override());
   }
 
   void items(const Setting& s, YamlNode& n, const std::string& key) {
@@ -128,7 +132,7 @@ class Binder {
                 describe(n.list[i]));
         continue;
       }
-      if (origins_) origins_->set(entry, n.list[i].place.words());
+      origin(entry, n.list[i].place);
       bind(s.item(i), n.list[i], entry + ".");
     }
   }
@@ -138,7 +142,7 @@ class Binder {
     if (n.kind == YamlNode::Kind::list) {
       for (std::size_t i = 0; i < n.list.size(); ++i) {
         const std::string entry = fmt::format("{}[{}]", key, i);
-        if (origins_) origins_->set(entry, n.list[i].place.words());
+        origin(entry, n.list[i].place);
         if (const auto v = scalar(s, n.list[i], entry, s.item_nullable, true)) values.push_back(*v);
       }
     } else if (s.single_is_list && n.kind == YamlNode::Kind::scalar) {
@@ -235,7 +239,7 @@ class Binder {
   void other(const Setting& rest, YamlNode::Entry& e, const std::string& key) {
     try {
       (*rest.others)[e.key] = to_json_text(e.value);
-      if (origins_) origins_->set(key, e.value.place.words());
+      origin(key, e.value.place);
     } catch (const UsageError& error) {
       problems_.push_back(fmt::format("{} (in {})", error.what(), key));
     }

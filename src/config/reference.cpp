@@ -39,6 +39,17 @@ std::string resume_words(const Setting& s) {
   return out;
 }
 
+// "checkpoint", ...; "job" where nothing is declared.
+std::string decider_words(const Setting& s) { return to_text(s.decider.value_or(DecidedBy::job)); }
+
+// What the declaration adds to the help: "; on resume: note; with a checkpoint: job, else checkpoint".
+std::string remarks(const Setting& s) {
+  std::string out;
+  if (const std::string resume = resume_words(s); !resume.empty()) out += "; on resume: " + resume;
+  if (s.decider.value_or(DecidedBy::job) != DecidedBy::job) out += "; with a checkpoint: " + decider_words(s);
+  return out;
+}
+
 // One scalar, without help and default.
 Json scalar_schema(const Setting& s, bool nullable) {
   const char* types[] = {"boolean", "integer", "number", "string"};
@@ -89,9 +100,7 @@ Json schema_of(const Setting& s) {
     const SettingValue v = s.get().at(0);
     j["default"] = word && std::holds_alternative<std::monostate>(v) ? Json(s.null_word) : to_json(v);
   }
-  j["description"] = s.help;
-  if (const std::string resume = resume_words(s); !resume.empty() && s.kind != Kind::section)
-    j["description"] = s.help + "; on resume: " + resume;
+  j["description"] = s.kind == Kind::section ? s.help : s.help + remarks(s);
   return j;
 }
 
@@ -102,9 +111,7 @@ Json object_schema(const std::vector<Setting>& settings) {
   j["additionalProperties"] = false;
   for (const Setting& s : settings) {
     if (s.kind == Kind::rest) {
-      const std::string resume = resume_words(s);
-      j["additionalProperties"] =
-          Json{{"description", resume.empty() ? s.help : s.help + "; on resume: " + resume}};
+      j["additionalProperties"] = Json{{"description", s.help + remarks(s)}};
     } else {
       j["properties"][s.name] = schema_of(s);
       if (s.needed) needed.push_back(s.name);
@@ -131,15 +138,19 @@ void markdown(const std::vector<Setting>& settings, const std::string& prefix, s
   bool any = false;
   for (const Setting& s : settings) {
     if (!is_leaf(s)) continue;
-    if (!any) out += "| key | value | default | on resume | meaning |\n|---|---|---|---|---|\n";
+    if (!any)
+      out +=
+          "| key | value | default | on resume | with a checkpoint | meaning |\n|---|---|---|---|---|---|\n";
     any = true;
     if (s.kind == Kind::rest) {
-      out += fmt::format("| any other key | any value | | {} | {} |\n", cell(resume_words(s)), cell(s.help));
+      out += fmt::format("| any other key | any value | | {} | {} | {} |\n", cell(resume_words(s)),
+                         decider_words(s), cell(s.help));
       continue;
     }
     const std::string def = default_of(s);
-    out += fmt::format("| `{}` | {} | {} | {} | {} |\n", s.name, cell(s.expected()),
-                       def.empty() ? "" : "`" + cell(def) + "`", cell(resume_words(s)), cell(s.help));
+    out += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", s.name, cell(s.expected()),
+                       def.empty() ? "" : "`" + cell(def) + "`", cell(resume_words(s)), decider_words(s),
+                       cell(s.help));
   }
   if (any) out += "\n";
   for (const Setting& s : settings) {
@@ -154,22 +165,18 @@ void markdown(const std::vector<Setting>& settings, const std::string& prefix, s
 
 void help(const std::vector<Setting>& settings, const std::string& prefix, const std::string& wanted,
           std::string& out) {
-  const auto resume = [](const Setting& s) {
-    const std::string words = resume_words(s);
-    return words.empty() ? "" : "; on resume: " + words;
-  };
   for (const Setting& s : settings) {
     const std::string key = prefix + s.name;
     const bool inside = wanted.empty() || key == wanted || key.rfind(wanted + ".", 0) == 0 ||
                         key.rfind(wanted + "[", 0) == 0 || (s.kind == Kind::rest && key == wanted + ".");
     if (s.kind == Kind::rest) {
-      if (inside) out += fmt::format("  {}KEY\n      {}{}\n", prefix, s.help, resume(s));
+      if (inside) out += fmt::format("  {}KEY\n      {}{}\n", prefix, s.help, remarks(s));
       continue;
     }
     if (inside && is_leaf(s)) {
       const std::string def = default_of(s);
       out += fmt::format("  {}\n      {}; {}{}{}\n", key, s.help, s.expected(),
-                         def.empty() ? "" : "; default " + def, resume(s));
+                         def.empty() ? "" : "; default " + def, remarks(s));
     }
     if (s.kind == Kind::section && inside)
       out += fmt::format("{}{}: {}\n", out.empty() ? "" : "\n", key, s.help);

@@ -17,6 +17,7 @@ struct Place {
   std::string source;
   int line = 0, column = 0;  // from 1; columns count characters
   std::string words() const;
+  bool is_override() const { return line == 0; }
 };
 
 struct YamlNode {

@@ -28,7 +28,8 @@ struct ExampleFields {
     v.field("messages", messages, "key of a conversation; ~: no line has one").looks_like("a key");
     v.field("id", id, "key of a line's name, which predictions repeat")
         .looks_like("a key")
-        .on_resume(OnResume::free);
+        .on_resume(OnResume::free)
+        .decided_by(DecidedBy::job);
     const char* column = "a key or column";
     v.field("source", source,
             "pipeline seq2seq: key or column of what is read; a.b is key b of the object under key a; of tsv "
@@ -76,12 +77,14 @@ struct DataSettings {
             "shopping, ages, function (regression); glyphs, sinusoid (maml)")
         .path()
         .one_or_more()
-        .on_resume(OnResume::note, "the run checks that the contents are the same");
+        .on_resume(OnResume::note, "the run checks that the contents are the same")
+        .decided_by(DecidedBy::job);
     v.field("eval", eval,
             "evaluation files; [] is no evaluation; builtin ones are others than those trained on")
         .path()
         .one_or_more()
-        .on_resume(OnResume::free);
+        .on_resume(OnResume::free)
+        .decided_by(DecidedBy::job);
     v.field(
          "format", format,
          "text is plain UTF-8 text; jsonl is one object a line: {\"text\"}, {\"prompt\", \"completion\"} or "
@@ -89,7 +92,8 @@ struct DataSettings {
          "one for each line of the other; ~ is what all files' names end in (.jsonl, .ndjson, .tsv, .csv, or "
          "so with .gz), else text")
         .one_of({"text", "jsonl", "tsv", "csv", "parallel"})
-        .on_resume(OnResume::error);
+        .on_resume(OnResume::error)
+        .decided_by(DecidedBy::job);
     v.field("documents", documents,
             "what one document of a text file is; behind each comes the tokenizer's end token")
         .one_of({"file", "line", "paragraph"})
@@ -127,17 +131,21 @@ struct DataSettings {
         .on_resume(OnResume::error);
     v.field("header", header,
             "whether the first line of a table names its columns; ~: unless fields give their numbers")
-        .on_resume(OnResume::error);
+        .on_resume(OnResume::error)
+        .decided_by(DecidedBy::job);
     v.field("group_by_length", group_by_length,
             "batches of training examples of about one length, which need less padding: each is drawn from "
             "64 batches' examples, sorted")
-        .on_resume(OnResume::error);
+        .on_resume(OnResume::error)
+        .decided_by(DecidedBy::job);
     v.field("skip_bad", skip_bad, "count, report and pass over bad lines; false stops at the first")
-        .on_resume(OnResume::free);
+        .on_resume(OnResume::free)
+        .decided_by(DecidedBy::job);
     v.field("chat_template", chat_template,
             "file of a chat template (Jinja), or builtin:chat; ~ is the model's own")
         .path()
-        .on_resume(OnResume::error);
+        .on_resume(OnResume::error)
+        .decided_by(DecidedBy::overridable);
     v.field("label_names", label_names,
             "pipeline classification: the classes in the order of their numbers; [] is the model's "
             "(id2label), else those of the training data, sorted")
@@ -145,7 +153,8 @@ struct DataSettings {
     v.field("images", images,
             "folder or .zip that the images are in which lines name; ~ is the folder of the lines' file")
         .path()
-        .on_resume(OnResume::note);
+        .on_resume(OnResume::note)
+        .decided_by(DecidedBy::job);
     v.field("resize_images", resize_images,
             "whether images become the size that the model reads; ~ is what preprocessor_config.json beside "
             "the model's weights says: without one, another size is an error")

@@ -151,7 +151,7 @@ void check_data(const JobConfig& job, Checks& c) {
     if (d.format && !jsonl && *d.format != "text")
       c.problem("{}: pipeline {} reads text and jsonl", c.cite("data.format", *d.format), job.pipeline);
   }
-  if (!jsonl && !d.packing && info)
+  if (!jsonl && c.changed("data.packing") && info)
     c.problem("{}: text is always packed; remove the key", c.cite("data.packing", false));
   // What the other format alone knows.
   const auto idle = [&](const char* name, const char* format) {
@@ -342,8 +342,11 @@ void check_model(const JobConfig& job, Checks& c) {
   const ModelSettings& m = job.model;
   // A pipeline of the user's may bring parameters of its own; it says itself if it needs a model.
   const bool own = info ? !info->needs_model : true;
-  if (!m.path && !m.preset && !m.arch && !own)
+  if (!m.path && !m.preset && !m.arch && !m.adapter && !own)
     c.problem("model: one of path, preset or arch is needed, e.g. model.preset=gpt2");
+  if (m.random && m.path)
+    c.problem("{} and {} are both given; keep one", c.cite("model.random", m.random),
+              c.cite("model.path", *m.path));
   if (m.preset && m.arch) {
     c.problem("{} and {} are both given; keep one", c.cite("model.preset", *m.preset),
               c.cite("model.arch", *m.arch));
@@ -417,7 +420,8 @@ void check_job(const JobConfig& job, JobUse use) {
   c.run([&] {
     if (const auto ranks = ranks_known ? declared_ranks(job) : std::nullopt) {
       const i64 dp = replicas(job, *ranks);
-      if (use != JobUse::predict && use != JobUse::chat && use != JobUse::verify && use != JobUse::data)
+      if (use == JobUse::validate || use == JobUse::plan || use == JobUse::train || use == JobUse::evaluate ||
+          use == JobUse::bench)
         batch_sizes(job, dp);
     }
   });

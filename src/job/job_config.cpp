@@ -15,9 +15,13 @@ void JobConfig::visit(SettingsVisitor& v) {
           "what is done: a built-in algorithm, such as lm or seq2seq, or one of your own, built as a shared "
           "object")
       .looks_like("a built-in pipeline's name or a path")
-      .on_resume(OnResume::error);
-  v.section("model", model, "The model: path, preset or arch says which").on_resume(OnResume::error);
-  v.section("data", data, "What is trained on and how it is cut into examples");
+      .on_resume(OnResume::error)
+      .decided_by(DecidedBy::checkpoint);
+  v.section("model", model, "The model: path, preset or arch says which")
+      .on_resume(OnResume::error)
+      .decided_by(DecidedBy::checkpoint);
+  v.section("data", data, "What is trained on and how it is cut into examples")
+      .decided_by(DecidedBy::checkpoint);
   v.section("parallel", parallel, "How many ranks, where they run, and what is sharded over them");
   v.section("train", train, "Optimizer, batch sizes and length of the training");
   v.section("eval", eval, "When data.eval is evaluated; with neither every_n given, at the end")
@@ -26,9 +30,11 @@ void JobConfig::visit(SettingsVisitor& v) {
             "When checkpoints are saved and kept; with neither every_n given, at the end")
       .on_resume(OnResume::free);
   v.section("predict", predict, "What is asked of the model, and how it answers").on_resume(OnResume::free);
-  v.section("maml", maml, "Tasks and adaptation of pipeline maml");
-  v.section("rl", rl, "Environment and algorithm of pipeline rl");
-  v.section("settings", settings, "What a pipeline of the user's own asks for").on_resume(OnResume::note);
+  v.section("maml", maml, "Tasks and adaptation of pipeline maml").decided_by(DecidedBy::checkpoint);
+  v.section("rl", rl, "Environment and algorithm of pipeline rl").decided_by(DecidedBy::either);
+  v.section("settings", settings, "What a pipeline of the user's own asks for")
+      .on_resume(OnResume::note)
+      .decided_by(DecidedBy::overridable);
   v.section("plan", plan, "The machines a plan is made for, where they are not this one")
       .on_resume(OnResume::free);
   v.section("fault", fault, "What happens when a rank fails").on_resume(OnResume::free);
@@ -85,7 +91,16 @@ std::string job_reference() {
          "the folder that redco is started in.\n\n"
          "`on resume` says what happens if a value differs when a run resumes from a checkpoint:\n"
          "`error` refuses the job, `note` continues and names the old and the new value, `free` "
-         "continues.\n\n" +
+         "continues.\n\n"
+         "`with a checkpoint` says whose value counts if predict, evaluate, chat, merge or data use a "
+         "checkpoint of\n"
+         "redco (`workdir`, `predict.checkpoint`). The checkpoint holds the job of its training. `job`: the "
+         "job file and\n"
+         "the overrides. `job, else checkpoint`: the same, and the checkpoint's value if none is given. "
+         "`checkpoint`: a job\n"
+         "file with another value causes a warning, an override with another value is an error. "
+         "`checkpoint or\n"
+         "override`: an override may change the checkpoint's value.\n\n" +
          markdown_reference(settings_of(fresh));
 }
 

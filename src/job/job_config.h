@@ -49,7 +49,7 @@ struct JobConfig {
 };
 
 // What a job is to be used for: each needs other parts of it.
-enum class JobUse { validate, plan, train, evaluate, predict, chat, data, bench, verify };
+enum class JobUse { validate, plan, train, evaluate, predict, chat, merge, data, bench, verify };
 
 // Reads the files, later ones laid over earlier ones, then the overrides "key=value". No file is allowed
 // where the overrides say all (`verify`). Throws UsageError with up to ten problems, one a line. Single

@@ -20,7 +20,10 @@ ResolvedJob::ResolvedJob(JobConfig job)
     : job_(std::move(job)), yaml_(dump_job(job_)), hash_(hash128(yaml_).hex()) {}
 
 std::string ResolvedJob::to_text() const {
-  const Json j = {{"hash", hash_}, {"yaml", yaml_}, {"places", job_.origins.places()}};
+  const Json j = {{"hash", hash_},
+                  {"yaml", yaml_},
+                  {"places", job_.origins.places()},
+                  {"inherited", job_.origins.inherited()}};
   return encode_base64(compress(j.dump(-1, ' ', false, Json::error_handler_t::replace)));
 }
 
@@ -28,13 +31,16 @@ ResolvedJob ResolvedJob::from_text(std::string_view text) {
   const std::string bytes = decompress(decode_base64(text, kWhere), kMostBytes, kWhere);
   const Json j = Json::parse(bytes, nullptr, false);
   if (!j.is_object() || !j.contains("hash") || !j["hash"].is_string() || !j.contains("yaml") ||
-      !j["yaml"].is_string() || !j.contains("places") || !j["places"].is_object())
-    throw ContentsError("{}: expected hash, yaml and places", kWhere);
+      !j["yaml"].is_string() || !j.contains("places") || !j["places"].is_object() ||
+      !j.contains("inherited") || !j["inherited"].is_object())
+    throw ContentsError("{}: expected hash, yaml, places and inherited", kWhere);
   JobConfig job;
   load_settings(settings_of(job), {{"the resolved job", j["yaml"].get<std::string>()}}, {});
   job.origins = {};
   for (const auto& [key, place] : j["places"].items())
     if (place.is_string()) job.origins.set(key, place.get<std::string>());
+  for (const auto& [key, place] : j["inherited"].items())
+    if (place.is_string()) job.origins.inherit(key, place.get<std::string>());
   ResolvedJob out(std::move(job));
   if (out.hash() != j["hash"].get<std::string>())
     throw ContentsError("{} has hash {}, the launcher's has {}: use the same redco on all hosts", kWhere,

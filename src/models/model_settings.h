@@ -14,6 +14,7 @@ struct ModelSettings {
   std::optional<std::string> path;
   std::optional<std::string> preset;
   std::optional<std::string> arch;
+  bool random = false;
   std::optional<std::string> adapter;
   std::optional<std::string> tokenizer;
   std::vector<std::string> ignore_config_keys;
@@ -28,6 +29,11 @@ struct ModelSettings {
     v.field("preset", preset, "a known architecture, such as gpt-j-6b; random weights unless path is given");
     v.field("arch", arch,
             "a model family, such as gpt2, sized by the config keys given beside it; random weights");
+    v.field("random", random,
+            "use random weights if there is no checkpoint and no model.path: predict, evaluate and chat; "
+            "false makes that an error. Training with preset or arch always begins with random weights")
+        .on_resume(OnResume::free)
+        .decided_by(DecidedBy::job);
     v.field("adapter", adapter,
             "folder of a PEFT adapter (LoRA) for the model; model.path may be one, too, if its base is found")
         .path();
@@ -36,7 +42,8 @@ struct ModelSettings {
             "model.path")
         .looks_like("`bytes` or a path");
     v.field("ignore_config_keys", ignore_config_keys, "keys of the model's config.json that redco may ignore")
-        .on_resume(OnResume::free);
+        .on_resume(OnResume::free)
+        .decided_by(DecidedBy::either);
     v.rest(config,
            "a key of the model's Hugging Face config, e.g. n_layer: 4; overrides the one in path or preset")
         .on_resume(OnResume::error)

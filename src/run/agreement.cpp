@@ -25,7 +25,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The build id among the notes of an ELF image in memory.
+// The build id in the notes of an ELF image in memory.
 std::string build_id_of(const dl_phdr_info& image) {
   for (int i = 0; i < image.dlpi_phnum; ++i) {
     const ElfW(Phdr)& h = image.dlpi_phdr[i];
@@ -52,7 +52,7 @@ std::string build_id_of(const dl_phdr_info& image) {
 }
 
 struct Search {
-  const void* address = nullptr;  // null: the first image, which is the program
+  const void* address = nullptr;  // null means the first image, the program
   std::string found;
 };
 
@@ -78,7 +78,7 @@ std::string build_id_at(const void* address) {
   return search.found;
 }
 
-// A fact that must be equal: its name for people, its member, and what to do about a difference.
+// A fact that must be equal: its name in messages, its member, and what to do about a difference.
 struct Compared {
   const char* name;
   std::string RankFacts::*value;
@@ -91,7 +91,7 @@ constexpr std::array<Compared, 7> kCompared{{
     {"job (hash)", &RankFacts::job, "start the command once, and let redco start the ranks"},
     {"pipeline's shared object (hash)", &RankFacts::pipeline,
      "copy the same shared object to all hosts, or put it on a shared file system"},
-    {"instruction set", &RankFacts::isa, "set REDCO_ISA to the least of them, for example REDCO_ISA=avx2"},
+    {"instruction set", &RankFacts::isa, "set REDCO_ISA to the smallest of them, for example REDCO_ISA=avx2"},
     {"OpenBLAS core", &RankFacts::blas_core,
      "set OPENBLAS_CORETYPE to one that all CPUs run, for example OPENBLAS_CORETYPE=Haswell"},
     {"number of threads", &RankFacts::threads, "set parallel.threads_per_rank"},
@@ -172,8 +172,9 @@ void agree_on_workdir(Group& world, const std::string& workdir) {
         std::this_thread::sleep_for(std::chrono::milliseconds(100));
       }
       throw UsageError(
-          "[run] host {} doesn't see a file that the first rank wrote into workdir {}; workdir must be on a "
-          "file system that all hosts share",
+          "[run] host {} doesn't see a file that the first rank wrote into workdir {}. workdir must be on a "
+          "file "
+          "system that all hosts share",
           host_name(), workdir);
     });
   } catch (const Error&) {
@@ -182,7 +183,7 @@ void agree_on_workdir(Group& world, const std::string& workdir) {
   if (world.rank() == 0) {
     try {
       remove_file(path);
-    } catch (const Error&) {  // an empty leftover is no reason to end a run
+    } catch (const Error&) {  // a leftover file does not end a run
     }
   }
   if (failed) std::rethrow_exception(failed);

@@ -74,7 +74,7 @@ struct Report {
   int code;
   std::string text;
 };
-// Memory that the system refuses, also for a new thread.
+// The system refused memory, or memory for a new thread.
 bool is_lack_of_memory(const std::exception& e) {
   if (dynamic_cast<const std::bad_alloc*>(&e)) return true;
   const auto* s = dynamic_cast<const std::system_error*>(&e);
@@ -84,16 +84,16 @@ bool is_lack_of_memory(const std::exception& e) {
 
 Report report_of(const std::exception& e) {
   if (is_lack_of_memory(e))
-    return {
-        static_cast<int>(ExitCode::doesnt_fit),
-        "[memory] the system gives no more memory (is `ulimit -v` or a cgroup's limit set?); `redco plan` "
-        "says what the job needs"};
+    return {static_cast<int>(ExitCode::doesnt_fit),
+            "[memory] the system gives no more memory (is `ulimit -v` or a cgroup's limit set?). `redco "
+            "plan` shows "
+            "the memory that the job needs"};
   if (const auto* ours = dynamic_cast<const Error*>(&e)) return {static_cast<int>(ours->code()), e.what()};
   return {static_cast<int>(ExitCode::bug), std::string("[bug] ") + e.what()};
 }
 
-// Several ranks may find out at once: where redco's own launcher listens, the lines are marked, and it passes
-// those of one rank.
+// Several ranks may print the same error. Under redco's launcher the lines are marked, and the launcher
+// prints those of one rank.
 void say(const std::string& text) {
   if (!std::getenv(kMarkErrors)) return error("{}", text);
   const LogLevel before = log_level();
@@ -110,7 +110,7 @@ constexpr const char* kJobVariable = "REDCO_JOB";
 // Linux takes 128 KiB for one variable with its name.
 constexpr std::size_t kMostJobText = 120 << 10;
 
-// The job that a launcher handed over; takes it out of the environment, so that nobody inherits it.
+// The job from the launcher. Removes it from the environment, so that child processes do not inherit it.
 std::optional<std::string> handed_job() {
   const char* text = std::getenv(kJobVariable);
   if (!text) return std::nullopt;
@@ -123,13 +123,14 @@ std::string text_to_hand(const ResolvedJob& resolved) {
   std::string text = resolved.to_text();
   if (text.size() > kMostJobText)
     throw UsageError(
-        "[job] the settings take {} bytes, compressed; at most {} can be handed to the ranks; put long texts "
+        "[job] the settings take {} bytes (compressed), but at most {} can be passed to the ranks. Put long "
+        "texts "
         "into files (predict.input)",
         text.size(), kMostJobText);
   return text;
 }
 
-// An exception that leaves a thread ends the process: with its own code if it is known.
+// std::terminate handler: an exception that leaves a thread ends the process with its exit code.
 void say_and_end() {
   try {
     if (const auto e = std::current_exception()) std::rethrow_exception(e);
@@ -143,9 +144,8 @@ void say_and_end() {
   std::abort();
 }
 
-// Libraries read these when they are loaded, so a process that lacks one starts itself again with them.
-void ensure_environment(const LaunchPlan& plan, const std::vector<std::string>& program,
-                        const ResolvedJob& resolved) {
+// Libraries read these variables when they are loaded. If one is missing, the process starts itself again.
+void ensure_environment(const LaunchPlan& plan, RunRequest& request, const ResolvedJob& resolved) {
   bool missing = false;
   for (const auto& [key, value] : plan.environment) {
     const char* now = std::getenv(key.c_str());
@@ -153,13 +153,14 @@ void ensure_environment(const LaunchPlan& plan, const std::vector<std::string>& 
     setenv(key.c_str(), value.c_str(), 1);
     missing = true;
   }
-  if (!missing || program.empty() || std::getenv(kStarted)) return;
+  if (!missing || request.program.empty() || std::getenv(kStarted)) return;
   setenv(kStarted, "1", 1);
   setenv(kJobVariable, text_to_hand(resolved).c_str(), 1);
   std::vector<char*> argv;
-  for (const std::string& a : program) argv.push_back(const_cast<char*>(a.c_str()));
+  for (const std::string& a : request.program) argv.push_back(const_cast<char*>(a.c_str()));
   argv.push_back(nullptr);
   std::fflush(nullptr);
+  request.job = nullptr;  // releases what it holds: exec() runs no destructor
   hold_signals();
   execv(argv[0], argv.data());
   catch_signals();  // exec failed: the run continues with the defaults
@@ -173,7 +174,7 @@ bool is_first_of_host(const Environment& e) {
   return false;
 }
 
-// An error that all ranks have agreed on is said by the first of them; one of this rank alone ends them all.
+// The first rank prints an error that all ranks agreed on. An error of this rank alone ends all ranks.
 int end_rank(const std::exception& e, int rank, int n_ranks) {
   const bool everywhere = n_ranks == 1 || was_agreed(e.what());
   const Report r = report_of(e);
@@ -187,7 +188,7 @@ int end_rank(const std::exception& e, int rank, int n_ranks) {
   return r.code;
 }
 
-// The job of this rank: handed over by the launcher, or resolved by the first rank. Collective.
+// The job of this rank: from the launcher, or resolved by the first rank. Collective.
 ResolvedJob job_of_ranks(Group& world, const RunRequest& request) {
   std::string text = handed_job().value_or("");
   world.on_first([&] {
@@ -196,12 +197,12 @@ ResolvedJob job_of_ranks(Group& world, const RunRequest& request) {
   const std::string first = world.agree(text);
   if (!text.empty() && text != first)
     throw UsageError(
-        "[run] the ranks were handed different jobs; start the command once, and let redco start the ranks");
+        "[run] the ranks got different jobs. Start the command once, and let redco start the ranks");
   return ResolvedJob::from_text(first);
 }
 
-// The threads of a rank that was started by hand: the least of all ranks, as kernels must run alike.
-// Collective.
+// The threads of a rank that was started by hand: the minimum over all ranks, because kernels must use the
+// same number. Collective.
 int threads_of_ranks(Group& world, const JobConfig& job) {
   if (job.parallel.threads_per_rank) return static_cast<int>(*job.parallel.threads_per_rank);
   int threads = 0;
@@ -211,7 +212,7 @@ int threads_of_ranks(Group& world, const JobConfig& job) {
   return -least;
 }
 
-// `resolved`: of a process alone; null: see job_of_ranks().
+// `resolved`: the job of a single process; null means job_of_ranks().
 int run_rank(std::unique_ptr<Group> world, const RunRequest& request, const ResolvedJob* resolved,
              std::optional<int> threads, const std::function<int(Run&)>& body) {
   Group* const ranks = world.get();
@@ -231,7 +232,7 @@ int run_rank(std::unique_ptr<Group> world, const RunRequest& request, const Reso
     }
     if (n % p.n_model_shards != 0)
       throw UsageError(
-          "[mesh] {} ranks were started, but parallel.n_model_shards is {}; start a multiple of {}", n,
+          "[mesh] {} ranks were started, but parallel.n_model_shards is {}. Start a multiple of {}", n,
           p.n_model_shards, p.n_model_shards);
     agree_on_program(*ranks, rank_facts(job.hash(), job.job().pipeline));
     const Mesh mesh{static_cast<int>(n / p.n_model_shards), static_cast<int>(p.n_model_shards)};
@@ -247,16 +248,17 @@ int run_rank(std::unique_ptr<Group> world, const RunRequest& request, const Reso
   } catch (const std::exception& e) {
     return end_rank(e, rank, n);
   } catch (...) {
-    return end_rank(BugError("an exception that is no std::exception"), rank, n);
+    return end_rank(BugError("an exception that is not a std::exception"), rank, n);
   }
 }
 
-// The message of an end at once: it may be printed while any lock is held, so it goes to stderr directly.
+// Prints the last message of a process that ends at once. Any lock may be held, so it writes to stderr
+// directly.
 void print_end(const std::string& message) {
   const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
   const std::string text =
       std::getenv(kMarkErrors) ? marked(message, rank ? std::atoi(rank) : 0) : "redco: " + message + "\n";
-  if (::write(2, text.data(), text.size()) < 0) {  // nobody reads messages any more
+  if (::write(2, text.data(), text.size()) < 0) {  // stderr is closed
   }
   watchdog::finish(static_cast<int>(ExitCode::interrupted));
 }
@@ -269,13 +271,13 @@ int report_error(const std::exception& e) {
   return r.code;
 }
 
-int run(const RunRequest& request, const std::function<int(Run&)>& body) {
+int run(RunRequest request, const std::function<int(Run&)>& body) {
   std::set_terminate(say_and_end);
   set_end_printer(print_end);
   if (is_rank_process()) {
     if (const std::string wrong = mpi_mismatch(); !wrong.empty())
-      throw UsageError("{}", wrong);  // before MPI_Init may end us
-    // Until the job is known, and with it whether the first rank watches the others.
+      throw UsageError("{}", wrong);  // MPI_Init could end this process
+    // Until the job is known, which decides whether the first rank watches the others.
     if (!watchdog::is_watched()) watchdog::watch_alone(FaultSettings().timeout);
     if (const Environment e = current_environment(); is_first_of_host(e))
       clean_shared_memory(this_machine().hostname);
@@ -288,7 +290,7 @@ int run(const RunRequest& request, const std::function<int(Run&)>& body) {
   LaunchRequest launch = launch_request(resolved.job());
   LaunchPlan plan = plan_launch(launch);
   if (plan.way == LaunchPlan::Way::alone) {
-    ensure_environment(plan, request.program, resolved);
+    ensure_environment(plan, request, resolved);
     for (const std::string& note : plan.notes) info("{}", note);
     return run_rank(make_self_group(), request, &resolved,
                     plan.threads_per_rank.value_or(this_machine().usable_cores), body);

@@ -1,4 +1,4 @@
-// One run at a time in a workdir: two would overwrite each other's checkpoints and logs.
+// One run at a time per workdir: two runs would overwrite each other's checkpoints and logs.
 #pragma once
 
 #include <string>
@@ -17,7 +17,8 @@ class WorkdirLock {
   FileLock lock_;
 };
 
-// Who holds the lock of a workdir now, "process 17 on node1"; "" where nobody does, or it can't be told.
+// The process that holds the lock of a workdir now, "process 17 on node1"; "" if there is none, or it is
+// unknown.
 std::string workdir_holder(const std::string& workdir);
 
 }  // namespace redco

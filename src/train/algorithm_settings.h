@@ -23,29 +23,36 @@ struct MamlSettings {
     v.field("n_shots", n_shots, "examples of each class that a task adapts to")
         .at_least(1)
         .at_most(1 << 20)
-        .on_resume(OnResume::error);
+        .on_resume(OnResume::error)
+        .decided_by(DecidedBy::overridable);
     v.field("n_query", n_query, "examples of each class that it is then tested on")
         .at_least(1)
         .at_most(1 << 20)
-        .on_resume(OnResume::error);
+        .on_resume(OnResume::error)
+        .decided_by(DecidedBy::overridable);
     v.field("inner_steps", inner_steps, "gradient steps of the adaptation")
         .at_least(0)
         .at_most(1000)
-        .on_resume(OnResume::note);
+        .on_resume(OnResume::note)
+        .decided_by(DecidedBy::overridable);
     v.field("inner_learning_rate", inner_learning_rate, "step size of the adaptation")
         .at_least(0)
-        .on_resume(OnResume::note);
+        .on_resume(OnResume::note)
+        .decided_by(DecidedBy::overridable);
     v.field("first_order", first_order,
             "take the inner gradients as constants; false differentiates through them")
-        .on_resume(OnResume::note);
+        .on_resume(OnResume::note)
+        .decided_by(DecidedBy::job);
     v.field("tasks_per_epoch", tasks_per_epoch, "training tasks of an epoch, each epoch's drawn anew")
         .at_least(1)
         .at_most(i64{1} << 40)
-        .on_resume(OnResume::error);
+        .on_resume(OnResume::error)
+        .decided_by(DecidedBy::job);
     v.field("eval_tasks", eval_tasks, "tasks of an evaluation, drawn once")
         .at_least(1)
         .at_most(1 << 30)
-        .on_resume(OnResume::free);
+        .on_resume(OnResume::free)
+        .decided_by(DecidedBy::job);
     v.field("rotations", rotations,
             "training classes of images turned by 90, 180 and 270 degrees are classes of their own")
         .on_resume(OnResume::error);
@@ -81,8 +88,11 @@ struct RlSettings {
     const double most = 1 << 20;
     v.field("algorithm", algorithm, "how the policy learns")
         .one_of({"ppo", "ddpg"})
-        .on_resume(OnResume::error);
-    v.field("env", env, "the environment, e.g. CartPole-v1").on_resume(OnResume::error);
+        .on_resume(OnResume::error)
+        .decided_by(DecidedBy::checkpoint);
+    v.field("env", env, "the environment, e.g. CartPole-v1")
+        .on_resume(OnResume::error)
+        .decided_by(DecidedBy::checkpoint);
     v.field("n_envs", n_envs, "environments that are stepped at once")
         .at_least(1)
         .at_most(1 << 16)
@@ -94,10 +104,12 @@ struct RlSettings {
     v.field("hidden_sizes", hidden_sizes, "widths of the hidden layers of policy and value networks")
         .at_least(1)
         .at_most(1 << 16)
-        .on_resume(OnResume::error);
+        .on_resume(OnResume::error)
+        .decided_by(DecidedBy::checkpoint);
     v.field("activation", activation, "between these layers")
         .one_of({"tanh", "relu", "gelu", "silu"})
-        .on_resume(OnResume::error);
+        .on_resume(OnResume::error)
+        .decided_by(DecidedBy::checkpoint);
     v.field("gamma", gamma, "discount of a reward for each step that it comes later")
         .at_least(0)
         .at_most(1)
@@ -107,7 +119,8 @@ struct RlSettings {
             "from; 0: no evaluation")
         .at_least(0)
         .at_most(most)
-        .on_resume(OnResume::free);
+        .on_resume(OnResume::free)
+        .decided_by(DecidedBy::job);
     v.field("update_epochs", update_epochs, "ppo: passes over an epoch's steps")
         .at_least(1)
         .at_most(1000)
@@ -133,7 +146,8 @@ struct RlSettings {
         .on_resume(OnResume::note);
     v.field("normalize_observations", normalize_observations,
             "ppo: observations are scaled by their mean and deviation so far")
-        .on_resume(OnResume::error);
+        .on_resume(OnResume::error)
+        .decided_by(DecidedBy::checkpoint);
     v.field("normalize_rewards", normalize_rewards,
             "ppo: rewards are scaled by the deviation of discounted returns so far")
         .on_resume(OnResume::error);

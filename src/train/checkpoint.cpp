@@ -28,6 +28,7 @@ std::string to_json(const TrainState& s) {
             {"data_fingerprint", s.data_fingerprint},
             {"tokenizer_fingerprint", s.tokenizer_fingerprint},
             {"pipeline", s.pipeline},
+            {"started_in", s.started_in},
             {"threads_per_rank", s.threads_per_rank},
             {"dp", s.dp},
             {"mp", s.mp},
@@ -63,6 +64,7 @@ TrainState parse_state(const std::string& text, const std::string& where) {
     s.data_fingerprint = j.at("data_fingerprint");
     s.tokenizer_fingerprint = j.at("tokenizer_fingerprint");
     s.pipeline = j.at("pipeline");
+    s.started_in = j.value("started_in", "");
     s.threads_per_rank = j.at("threads_per_rank");
     s.dp = j.at("dp");
     s.mp = j.at("mp");

@@ -36,6 +36,8 @@ struct TrainState {
   std::string optimizer = "adamw";
   bool stateless = false;  // the optimizer keeps nothing beside parameters; not in the file
   std::string data_fingerprint, tokenizer_fingerprint, pipeline;
+  // The folder that relative paths of training/job.yaml begin in; "" in checkpoints of older versions.
+  std::string started_in;
   // What may differ with a word: bits can change.
   i64 threads_per_rank = 0, dp = 0, mp = 0;
   std::string compute_dtype, isa;

@@ -29,7 +29,8 @@ struct PredictSettings : GenerationSettings {
     v.field("overwrite", overwrite, "begin predict.output anew instead of going on");
     v.field("skip_bad", skip_bad, "leave out lines of the input that can't be used, and say how many");
     v.field("checkpoint", checkpoint,
-            "which weights; ~ is last where workdir holds a checkpoint, else model.path")
+            "the checkpoint whose weights and settings are used; ~ is `last` if workdir is given, else the "
+            "weights are those of model.path")
         .looks_like("last, best-METRIC or a path");
     v.field("prompt", prompt, "a text to go on from, or several").one_or_more();
     v.field("system", system, "chat: the system message that a conversation begins with");

@@ -91,13 +91,15 @@ struct TrainSettings {
             "rows of one optimizer step, all replicas together; ~ is per_device_batch_size on every replica")
         .at_least(1)
         .at_most(most)
-        .on_resume(OnResume::error);
+        .on_resume(OnResume::error)
+        .decided_by(DecidedBy::either);
     v.field("per_device_batch_size", per_device_batch_size,
             "rows a replica computes at once; gradients are accumulated up to global_batch_size; ~ is all at "
             "once")
         .at_least(1)
         .at_most(most)
-        .on_resume(OnResume::note);
+        .on_resume(OnResume::note)
+        .decided_by(DecidedBy::either);
     v.field("n_epochs", n_epochs, "passes over the training data; ~ is 1, or as many as max_steps needs")
         .at_least(1)
         .on_resume(OnResume::note);
@@ -145,7 +147,8 @@ struct TrainSettings {
         .on_resume(OnResume::note);
     v.field("compute_dtype", compute_dtype, "of activations and matrix products; weights stay fp32")
         .one_of({"fp32", "bf16"})
-        .on_resume(OnResume::note);
+        .on_resume(OnResume::note)
+        .decided_by(DecidedBy::either);
     v.field(
          "label_smoothing", label_smoothing,
          "share of a label's weight that is spread evenly over all classes, or the vocabulary; in training")
@@ -160,7 +163,10 @@ struct TrainSettings {
             "a step whose loss or gradient is not finite ends the run, or is skipped")
         .one_of({"stop", "skip"})
         .on_resume(OnResume::free);
-    v.field("seed", seed, "of initial weights, shuffles and dropout").at_least(0).on_resume(OnResume::error);
+    v.field("seed", seed, "of initial weights, shuffles and dropout")
+        .at_least(0)
+        .on_resume(OnResume::error)
+        .decided_by(DecidedBy::either);
     v.field("logging_steps", logging_steps, "steps between two lines of metrics.jsonl")
         .at_least(1)
         .on_resume(OnResume::free);

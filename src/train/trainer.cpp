@@ -1,6 +1,7 @@
 #include "train/trainer.h"
 
 #include <cmath>
+#include <filesystem>
 #include <limits>
 
 #include "base/activity.h"
@@ -157,6 +158,7 @@ class Training {
         .stateless = step_.optimizer().state().empty(),
         .tokenizer_fingerprint = job_.pipeline->tokenizer ? job_.pipeline->tokenizer->fingerprint() : "",
         .pipeline = job_.pipeline_name,
+        .started_in = std::filesystem::current_path().string(),
         .threads_per_rank = job_.threads_per_rank,
         .dp = c_.mesh().dp,
         .mp = c_.mesh().mp,

@@ -1,4 +1,4 @@
-// Which model, adapter and tokenizer a job means.
+// The model, adapter and tokenizer of a job.
 #include "assembly/job_model.h"
 
 #include <gmock/gmock.h>
@@ -27,28 +27,28 @@ const std::string kLora = kFixtures + "/lora-gpt2";
 
 Json config_of(const Words& words) {
   const JobConfig job = job_of("", words);
-  const auto tokenizer = job_tokenizer(job, "");
+  const auto tokenizer = job_tokenizer(job);
   return Json::parse(model_source(job, tokenizer.get()).config_json);
 }
 std::string refused(const Words& words) {
   return usage_error([&] { config_of(words); });
 }
 
-TEST(JobModel, AFamilysModelGetsItsVocabularyFromTheTokenizer) {
+TEST(JobModel, AModelOfAFamilyGetsItsVocabularyFromTheTokenizer) {
   const Words arch = {"model.arch=gpt2", "model.tokenizer=bytes"};
   EXPECT_EQ(config_of(arch), Json::parse(R"({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"],
     "vocab_size": 257, "bos_token_id": 256, "eos_token_id": 256, "pad_token_id": 256})"));
-  // What the job gives is left to the job.
+  // Keys of the job stay as they are.
   const Json given =
       config_of({"model.arch=gpt2", "model.tokenizer=bytes", "model.vocab_size=300", "model.pad_token_id=0"});
   EXPECT_FALSE(given.contains("vocab_size"));
   EXPECT_FALSE(given.contains("pad_token_id"));
   EXPECT_EQ(given.at("eos_token_id"), 256);
-  // BART never trains the padding token's row: without one, the vocabulary has a row more.
+  // BART never trains the padding token's row: a tokenizer without one gets an extra row.
   EXPECT_EQ(config_of({"pipeline=seq2seq", "model.arch=bart", "model.tokenizer=bytes"})["vocab_size"], 258);
 }
 
-TEST(JobModel, AFamilyThatIsUnknownOrHasNoVocabulary) {
+TEST(JobModel, AnUnknownFamilyAndAMissingVocabularyAreErrors) {
   EXPECT_THAT(refused({"model.arch=gtp2", "model.tokenizer=bytes"}), HasSubstr("did you mean gpt2?"));
   EXPECT_THAT(refused({"model.arch=gpt2"}), HasSubstr("needs model.tokenizer"));
   EXPECT_EQ(refused({"model.arch=gpt2", "model.vocab_size=9"}), "no error");
@@ -61,7 +61,7 @@ TEST(JobModel, AFolderMustHoldAModel) {
   EXPECT_THAT(refused({"model.path=" + dir.path()}), HasSubstr("has no config.json"));
 }
 
-TEST(JobModel, ConfigKeysOfTheJobOverrideTheFolders) {
+TEST(JobModel, ConfigKeysOfTheJobOverrideThoseOfTheFolder) {
   const JobConfig job = job_of("", {kGpt2, "model.n_layer=1"});
   const JobConfig whole = job_of("", {kGpt2});
   const auto layers = [](const JobConfig& j) {
@@ -90,11 +90,11 @@ TEST(JobModel, WeightsOfAnotherTaskGetANewHead) {
   EXPECT_FALSE(Json::parse(more.config_json).contains("id2label"));
 }
 
-TEST(JobModel, AnAdapterStandsBesideItsBase) {
+TEST(JobModel, AnAdapterHasABase) {
   const ModelSource named = model_source(job_of("", {kGpt2, "model.adapter=" + kLora}), nullptr);
   EXPECT_EQ(named.folder, kFixtures + "/gpt2");
   EXPECT_EQ(named.adapter, kLora);
-  // Named as the model, it leads to its base.
+  // As model.path it names its base.
   const ModelSource alone = model_source(job_of("", {"model.path=" + kLora}), nullptr);
   EXPECT_TRUE(std::filesystem::equivalent(alone.folder, kFixtures + "/gpt2")) << alone.folder;
   EXPECT_EQ(alone.adapter, kLora);
@@ -118,25 +118,23 @@ TEST(JobModel, TrainingAnAdapterFurtherKeepsItsShape) {
   EXPECT_EQ(fresh->alpha, 3);  // ~ is the rank
 }
 
-TEST(JobModel, TheTokenizerIsTheJobsElseTheFoldersElseNone) {
-  EXPECT_EQ(job_tokenizer(job_of("", {kGpt2}), ""), nullptr);
-  EXPECT_EQ(job_tokenizer(job_of("", {kGpt2, "model.tokenizer=bytes"}), "")->vocab_size(), 257);
+TEST(JobModel, TheTokenizerComesFromTheJobElseFromTheFolder) {
+  EXPECT_EQ(job_tokenizer(job_of("", {kGpt2})), nullptr);
+  EXPECT_EQ(job_tokenizer(job_of("", {kGpt2, "model.tokenizer=bytes"}))->vocab_size(), 257);
   test::TempDir dir;
   std::filesystem::copy_file(kFixtures + "/gpt2/config.json", dir / "config.json");
   std::filesystem::copy_file(kFixtures + "/tokenizers/gpt2/tokenizer.json", dir / "tokenizer.json");
-  const auto own = job_tokenizer(job_of("", {"model.path=" + dir.path()}), "");
+  const auto own = job_tokenizer(job_of("", {"model.path=" + dir.path()}));
   ASSERT_TRUE(own);
   EXPECT_NE(own->vocab_size(), 257);
-  // A checkpoint's folder goes before the model's.
-  EXPECT_EQ(job_tokenizer(job_of("", {kGpt2}), dir.path())->fingerprint(), own->fingerprint());
 }
 
-TEST(JobModel, RandomWeightsFollowFromTheSeedAndSavedOnesDont) {
+TEST(JobModel, OnlyRandomWeightsDependOnTheSeed) {
   const auto values = [](const Words& words) {
     std::vector<double> out;
     on_one_rank([&](Context&) {
       const JobConfig job = job_of("", words);
-      const auto tokenizer = job_tokenizer(job, "");
+      const auto tokenizer = job_tokenizer(job);
       const ModelSource source = model_source(job, tokenizer.get());
       const auto model = make_job_model(job, source);
       const ParamTree params = make_job_params(job, source, model.get(), model->params());

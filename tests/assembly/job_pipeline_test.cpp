@@ -1,4 +1,4 @@
-// What a pipeline is told of its job, and the data that it gets.
+// A pipeline's settings and data.
 #include "assembly/job_pipeline.h"
 
 #include <gmock/gmock.h>
@@ -57,26 +57,26 @@ class JobData : public ::testing::Test {
   test::TempDir dir;
 };
 
-TEST_F(JobData, DecideHowManyClassesThereAre) {
+TEST_F(JobData, DecideTheNumberOfClasses) {
   spill(dir / "a.tsv", "text\tlabel\nx\tsour\ny\tbitter\nz\tsour\nu\tsweet\n");
   const auto found = config({});
   EXPECT_EQ(Json::parse(found.at("id2label")), Json::parse(R"({"0": "bitter", "1": "sour", "2": "sweet"})"));
-  // The job's own word goes first.
+  // A value of the job takes precedence.
   const auto named = config({"data.label_names=[sweet, sour, bitter, salty]"});
   EXPECT_EQ(Json::parse(named.at("id2label"))["3"], "salty");
-  // Pipelines whose model doesn't depend on the data keep the job as it is.
+  // Other pipelines leave the job unchanged.
   on_one_rank([&](Context&) {
     const JobConfig lm = job_of("model: {arch: gpt2, tokenizer: bytes}\ndata: {train: nowhere.txt}\n");
     EXPECT_EQ(dump_job(with_data_config(lm)), dump_job(lm));
   });
 }
 
-TEST_F(JobData, AreThePipelinesOwnElseTexts) {
+TEST_F(JobData, ComeFromThePipelineElseFromTexts) {
   spill(dir / "a.tsv", "text\tlabel\nx\tsour\ny\tbitter\n");
   spill(dir / "a.txt", "some words of a text\n");
   on_one_rank([&](Context&) {
     const auto open = [&](const JobConfig& job, bool evaluation) {
-      const auto tokenizer = job_tokenizer(job, "");
+      const auto tokenizer = job_tokenizer(job);
       const ModelSource source = model_source(job, tokenizer.get());
       const auto model = make_job_model(job, source);
       const auto pipeline = make_job_pipeline(job, model.get(), tokenizer.get());

@@ -1,4 +1,4 @@
-// The data of pipeline lm, from the job's section to rows.
+// The data of pipeline lm, from the `data:` section to rows.
 #include "assembly/lm_data.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ class LmJob : public ::testing::Test {
     all.insert(all.end(), more.begin(), more.end());
     return job_of("", all);
   }
-  // What is said of the data.
+  // The description of the data.
   std::string described(const JobConfig& j, bool evaluation = false) const {
     const LmDataRequest r = lm_data_request(j, evaluation, *bytes, nullptr, "", dir / "cache");
     std::string out;
@@ -48,7 +48,7 @@ class LmJob : public ::testing::Test {
   std::unique_ptr<Tokenizer> bytes = load_tokenizer("bytes");
 };
 
-TEST_F(LmJob, RowsAreAsLongAsTheJobElseTheModelSays) {
+TEST_F(LmJob, TheRowLengthComesFromTheJobElseFromTheModel) {
   const auto m = model();
   const auto length = [&](const JobConfig& j, const Model* of) {
     return lm_data_request(j, false, *bytes, of, "", "").max_length;
@@ -61,7 +61,7 @@ TEST_F(LmJob, RowsAreAsLongAsTheJobElseTheModelSays) {
               HasSubstr("data.max_length=17 (override 'data.max_length=17') is more than the model's 16"));
 }
 
-TEST_F(LmJob, SaysWhatTheDataAre) {
+TEST_F(LmJob, DescribesTheData) {
   spill(dir / "a.txt", "abcdefg\n\nhij\n");
   EXPECT_THAT(
       described(job({"data.train=" + (dir / "a.txt"), "data.documents=paragraph"})),
@@ -72,18 +72,18 @@ TEST_F(LmJob, SaysWhatTheDataAre) {
               AllOf(HasSubstr("2 examples of 14 tokens, 12 to learn"),
                     HasSubstr("examples of more than data.max_length=8 tokens: 1 cut at the end (3 tokens")));
   EXPECT_THAT(described(job({"data.too_long=skip"})), HasSubstr("1 left out"));
-  // Evaluations have one example a row.
+  // Evaluation has one example per row.
   EXPECT_THAT(described(job({}), true), HasSubstr("evaluation data: 2 examples"));
   EXPECT_THAT(described(job({}), true), HasSubstr("a row each, at most 8 tokens"));
 }
 
-TEST_F(LmJob, BadLinesEndTheRunOrAreCounted) {
+TEST_F(LmJob, BadLinesAreErrorsOrCounted) {
   spill(dir / "a.jsonl", "{\"text\": \"abc\"}\nnonsense\n");
   EXPECT_THAT(error_text<ContentsError>([&] { described(job({})); }), HasSubstr("a.jsonl:2"));
   EXPECT_THAT(described(job({"data.skip_bad=true"})), HasSubstr("1 bad line"));
 }
 
-TEST_F(LmJob, TheChatTemplateIsTheJobsElseTheFolders) {
+TEST_F(LmJob, TheChatTemplateComesFromTheJobElseFromTheFolder) {
   const std::vector<ChatMessage> hi = {{"user", "hi", "", true}};
   const auto rendered = [&](const JobConfig& j, const std::string& folder) -> std::string {
     const auto t = job_chat_template(j, *bytes, folder);
@@ -93,7 +93,7 @@ TEST_F(LmJob, TheChatTemplateIsTheJobsElseTheFolders) {
   EXPECT_EQ(rendered(job({}), dir.path()), "none");
   spill(dir / "chat_template.jinja", "{{ messages[0].content }}!");
   EXPECT_EQ(rendered(job({}), dir.path()), "hi!");
-  // Of a file, with the tokenizer's special tokens.
+  // A template file gets the tokenizer's special tokens.
   spill(dir / "mine.jinja", "{{ eos_token }}{{ messages[0].content }}");
   EXPECT_EQ(rendered(job({"data.chat_template=" + (dir / "mine.jinja")}), dir.path()), "<|endoftext|>hi");
   EXPECT_THAT(rendered(job({"data.chat_template=builtin:chat"}), dir.path()), HasSubstr("hi"));
@@ -101,7 +101,7 @@ TEST_F(LmJob, TheChatTemplateIsTheJobsElseTheFolders) {
               HasSubstr("data.chat_template=none.jinja (override 'data.chat_template=none.jinja')"));
 }
 
-TEST(TemporaryFolder, EndsWithItsObject) {
+TEST(TemporaryFolder, IsRemovedWithItsObject) {
   std::string path;
   {
     const TemporaryFolder folder;

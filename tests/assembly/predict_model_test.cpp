@@ -1,4 +1,4 @@
-// What predict works with: the weights, and prompts as ids.
+// The weights of predict, and prompts as ids.
 #include "assembly/predict_model.h"
 
 #include <gmock/gmock.h>
@@ -29,10 +29,10 @@ JobConfig tiny(const Words& more = {}) {
   return job_of("", all);
 }
 
-TEST(PredictModel, PromptsBecomeIds) {
+TEST(PredictModel, PromptsAreEncoded) {
   const JobConfig job = tiny();
-  const PredictModel m = load_predict_model(job, predict_folder(job), false);
-  EXPECT_EQ(longest_prompt(*m.model), 7);  // a position is left for an answer
+  const PredictModel m = load_predict_model(job);
+  EXPECT_EQ(longest_prompt(*m.model), 7);  // one position is kept for the answer
   EXPECT_EQ(prompt_ids(m, job.predict, "abc", "here"), Ids({97, 98, 99}));
   EXPECT_EQ(prompt_ids(m, job.predict, "", "here"), Ids({256}));  // the token that begins a text
   EXPECT_EQ(prompt_ids(m, job.predict, "1234567", "here").size(), 7u);
@@ -44,58 +44,40 @@ TEST(PredictModel, PromptsBecomeIds) {
               HasSubstr("in.jsonl:3: messages need a chat template"));
 }
 
-TEST(PredictModel, TruncationKeepsTheEndAndLeavesPositionsForTheAnswer) {
+TEST(PredictModel, TruncationKeepsTheEndAndPositionsForTheAnswer) {
   const auto last = [](const std::string& max_new_tokens) {
     const JobConfig job = tiny({"predict.truncate_prompt=left", "predict.max_new_tokens=" + max_new_tokens});
-    return prompt_ids(load_predict_model(job, predict_folder(job), false), job.predict, "123456789", "here");
+    return prompt_ids(load_predict_model(job), job.predict, "123456789", "here");
   };
   EXPECT_EQ(last("3"), Ids({'5', '6', '7', '8', '9'}));
-  EXPECT_EQ(last("1000"), Ids({'6', '7', '8', '9'}));  // half of the positions stay the prompt's
+  EXPECT_EQ(last("1000"), Ids({'6', '7', '8', '9'}));  // the prompt keeps half of the positions
 }
 
-TEST(PredictModel, IdsOutsideTheVocabularyAreRefused) {
+TEST(PredictModel, IdsOutsideTheVocabularyAreErrors) {
   const JobConfig job =
       tiny({"model.vocab_size=100", "model.bos_token_id=0", "model.eos_token_id=0", "model.pad_token_id=0"});
-  const PredictModel m = load_predict_model(job, predict_folder(job), false);
+  const PredictModel m = load_predict_model(job);
   EXPECT_EQ(prompt_ids(m, job.predict, "a", "here"), Ids({97}));
   EXPECT_THAT(error_text<ContentsError>([&] { prompt_ids(m, job.predict, "ax", "here"); }),
               HasSubstr("here: token id 120 is outside the model's vocabulary of 100"));
 }
 
-TEST(PredictModel, WeightsAreTheCheckpointsElseTheModelsElseRandom) {
-  EXPECT_EQ(load_predict_model(tiny(), predict_folder(tiny()), false).source.folder, "");
+TEST(PredictModel, WeightsComeFromModelPathElseTheyAreRandom) {
+  EXPECT_EQ(load_predict_model(tiny()).source.folder, "");
   const Words path = {"model.path=" + kGpt2, "model.tokenizer=bytes"};
-  EXPECT_EQ(load_predict_model(job_of("", path), predict_folder(job_of("", path)), false).source.folder,
-            kGpt2);
-  const test::TempDir workdir;  // holds no checkpoint
-  Words empty = path;
-  empty.push_back("workdir=" + workdir.path());
-  EXPECT_EQ(load_predict_model(job_of("", empty), predict_folder(job_of("", empty)), false).source.folder,
-            kGpt2);
-  EXPECT_EQ(
-      load_predict_model(tiny({"predict.checkpoint=" + kGpt2, "model.n_embd=32"}),
-                         predict_folder(tiny({"predict.checkpoint=" + kGpt2, "model.n_embd=32"})), false)
-          .source.folder,
-      kGpt2);
-  EXPECT_THAT(usage_error([] {
-                load_predict_model(tiny({"predict.checkpoint=last"}),
-                                   predict_folder(tiny({"predict.checkpoint=last"})), false);
-              }),
-              HasSubstr("predict.checkpoint=last is a pointer of a workdir; give workdir"));
+  EXPECT_EQ(load_predict_model(job_of("", path)).source.folder, kGpt2);
 }
 
 TEST(PredictModel, AnswersEndWithTheModelsTokens) {
-  const PredictModel m =
-      load_predict_model(job_of("", {"model.path=" + kGpt2, "model.tokenizer=bytes"}),
-                         predict_folder(job_of("", {"model.path=" + kGpt2, "model.tokenizer=bytes"})), false);
-  EXPECT_THAT(m.tokens.eos, ElementsAre(511));  // of its config, not of the tokenizer
+  const PredictModel m = load_predict_model(job_of("", {"model.path=" + kGpt2, "model.tokenizer=bytes"}));
+  EXPECT_THAT(m.tokens.eos, ElementsAre(511));  // from its config, not from the tokenizer
 }
 
-// The settings beside a file of predictions name what decides an answer, and nothing else.
-TEST(PredictModel, SettingsOfPredictionsAreWhatDecidesAnAnswer) {
+// FILE.settings.json names everything that an answer depends on, and nothing else.
+TEST(PredictModel, SettingsOfPredictionsNameEverythingThatAnAnswerDependsOn) {
   const auto settings = [](const Words& more) {
     const JobConfig job = tiny(more);
-    return prediction_settings(job, load_predict_model(job, predict_folder(job), false));
+    return prediction_settings(job, load_predict_model(job));
   };
   const std::string base = settings({});
   for (const char* same : {"predict.batch_size=3", "predict.prompt=x", "parallel.n_ranks=2", "workdir=w"})

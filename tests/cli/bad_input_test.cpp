@@ -96,8 +96,9 @@ TEST_F(BadInput, AnotherVocabularysTokenizer) {
   refused({"train", "job.yaml", "model.vocab_size=100"}, 3, {"vocabulary"});
   refused({"train", "job.yaml", "model.vocab_size=100", tokenizer, "parallel.n_model_shards=2"}, 3,
           {"llama3"});
-  refused({"predict", "job.yaml", "model.vocab_size=100", tokenizer, "predict.prompt=How are you?"}, 3,
-          {"vocabulary"});
+  refused({"predict", "job.yaml", "model.vocab_size=100", tokenizer, "predict.prompt=How are you?",
+           "model.random=true"},
+          3, {"vocabulary"});
 }
 
 TEST_F(BadInput, RanksThatDontFit) {

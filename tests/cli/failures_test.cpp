@@ -221,6 +221,24 @@ TEST_F(Failures, ASignalBeforeTheFirstStepEndsAtOnce) {
   }
 }
 
+TEST_F(Failures, AUsersPipelineIsFoundFromAnotherFolder) {
+  std::filesystem::copy(*built_ / "fail.so", path("mine.so"));
+  good({"train", "job.yaml", "pipeline=./mine.so", "train.max_steps=2"});
+  std::filesystem::create_directory(path("elsewhere"));
+  const auto evaluated = [&](const std::string& more) {
+    return std::system(("cd " + path("elsewhere") + " && " + REDCO_BINARY + " evaluate workdir=../run " +
+                        "data.eval=../text.txt " + more + " > out 2> err")
+                           .c_str());
+  };
+  EXPECT_EQ(evaluated(""), 0) << read("elsewhere/err");
+  EXPECT_THAT(read("elsewhere/out"), HasSubstr("\"loss\""));
+  // The shared object has moved.
+  std::filesystem::create_directory(path("new"));
+  std::filesystem::rename(path("mine.so"), path("new/mine.so"));
+  EXPECT_NE(evaluated(""), 0);
+  EXPECT_EQ(evaluated("pipeline=../new/mine.so"), 0) << read("elsewhere/err");
+}
+
 TEST_F(Failures, NoRankSurvivesItsLauncher) {
   const pid_t pid =
       start({"train", "job.yaml", "parallel.n_ranks=2", "train.max_steps=1000000", "train.logging_steps=1"});

@@ -67,7 +67,7 @@ TEST_F(Launch, ATaskOfAJobArrayTrainsInAWorkdirOfItsOwn) {
   EXPECT_EQ(lines_with(first.err, "its workdir is run/task-3"), 1);
   EXPECT_TRUE(has("run/task-3/checkpoints/last"));
   const Ran again = good(four, {{"SLURM_ARRAY_TASK_ID", "3"}, {"SLURM_RESTART_COUNT", "1"}});
-  EXPECT_EQ(lines_with(again.err, "checkpoint.resume=never holds for its first start"), 1);
+  EXPECT_EQ(lines_with(again.err, "checkpoint.resume=never applies to the first start"), 1);
   EXPECT_TRUE(has("run/task-3/checkpoints/step-00000002"));  // never would have removed it
   EXPECT_TRUE(has("run/task-3/checkpoints/step-00000004"));
 }

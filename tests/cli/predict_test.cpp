@@ -92,7 +92,8 @@ TEST_F(Predict, WhichWeights) {
   EXPECT_EQ(good(with({"job.yaml", "predict.checkpoint=run/checkpoints/step-00000040"})).out, last);
   // A checkpoint is a model folder like any other.
   EXPECT_EQ(good(with({"model.path=run/checkpoints/last", "model.tokenizer=bytes"})).out, last);
-  EXPECT_THAT(good(with({"job.yaml", "workdir=other"})).err, HasSubstr("the weights are random"));
+  refused(with({"job.yaml", "workdir=other"}), 2, {"workdir=other", "holds no checkpoint"});
+  EXPECT_NE(good(with({"job.yaml", "workdir=other", "model.random=true"})).out, last);
   refused(with({"job.yaml", "predict.checkpoint=best-loss"}), 2, {"best-loss"});
   refused(with({"job.yaml", "predict.checkpoint=nowhere/else"}), 2, {"nowhere/else"});
 }

@@ -1,4 +1,4 @@
-// From a job to the request of its plan: what the job says, and what is assumed for the rest.
+// From a job to its plan: settings of the job, and assumptions for missing ones.
 #include "commands/plan_job.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ std::string refused(const Words& more) {
   return usage_error([&] { plan(more); });
 }
 
-TEST(PlanJob, TheMeshAndTheBatchAreTheJobs) {
+TEST(PlanJob, MeshAndBatchComeFromTheJob) {
   const PlanReport p = plan({"parallel.n_ranks=4", "parallel.n_model_shards=2", "train.global_batch_size=10",
                              "train.per_device_batch_size=2", "train.recompute=block"});
   EXPECT_EQ(p.setting.mesh.dp, 2);
@@ -40,7 +40,7 @@ TEST(PlanJob, TheMeshAndTheBatchAreTheJobs) {
   EXPECT_THAT(p.machines, HasSubstr("this machine"));
 }
 
-TEST(PlanJob, WhatTheJobLeavesOpenIsSaid) {
+TEST(PlanJob, AssumptionsAreListed) {
   const PlanReport p = plan({});
   EXPECT_EQ(p.length, 16);
   EXPECT_THAT(p.notes, Contains(HasSubstr("data.max_length is not given: the model's 16 positions")));
@@ -52,12 +52,12 @@ TEST(PlanJob, WhatTheJobLeavesOpenIsSaid) {
   EXPECT_THAT(refused({"data.max_length=17"}), HasSubstr("is more than the model's 16 positions"));
 }
 
-TEST(PlanJob, HostsAreTakenToBeLikeThisOne) {
+TEST(PlanJob, HostsAreAssumedToEqualThisMachine) {
   const PlanReport p = plan({"parallel.hosts=[a:2, b]", "parallel.n_model_shards=3"});
   EXPECT_EQ(p.setting.mesh.mp, 3);
   EXPECT_EQ(p.ranks_per_host, 2);
   EXPECT_THAT(p.machines, HasSubstr("2 hosts, taken to have"));
-  EXPECT_GT(p.crossing_bytes, 0);  // the copy of the model spans both
+  EXPECT_GT(p.crossing_bytes, 0);  // the replica spans both hosts
   const test::TempDir dir;
   test::spill(dir / "hosts", "a:2\nb\n");
   const PlanReport same = plan({"parallel.hostfile=" + (dir / "hosts"), "parallel.n_model_shards=3"});
@@ -65,7 +65,7 @@ TEST(PlanJob, HostsAreTakenToBeLikeThisOne) {
   EXPECT_EQ(same.crossing_bytes, p.crossing_bytes);
 }
 
-TEST(PlanJob, OnNamedDevicesWhatIsOpenIsSearched) {
+TEST(PlanJob, OnGivenDevicesMissingSettingsAreSearched) {
   const PlanReport open = plan({"plan.devices=1 x 4 x 1GiB"});
   EXPECT_TRUE(open.fits);
   EXPECT_EQ(open.memory_limit, i64{1} << 30);

@@ -1,4 +1,4 @@
-// What a predict job would need, by numbers that can be counted by hand.
+// Memory of a predict job, compared with numbers counted by hand.
 #include "commands/plan_predict.h"
 
 #include <gmock/gmock.h>
@@ -23,11 +23,11 @@ PredictPlan plan(const Words& more) {
   return plan_predict(job_of("", all));
 }
 
-TEST(PlanPredict, WeightsOnceAndACacheOfAllRows) {
+TEST(PlanPredict, WeightsAreCountedOnceAndTheCacheForAllRows) {
   const PredictPlan p = plan({});
   EXPECT_EQ(p.n_prompts, 2);
   EXPECT_EQ(p.longest_prompt, 3);
-  EXPECT_EQ(p.rows, 2);  // no more than there are prompts
+  EXPECT_EQ(p.rows, 2);  // at most the number of prompts
   EXPECT_EQ(p.length, 7);
   // wte, wpe, two blocks of 12 x 8^2 + 13 x 8, and the last norm.
   EXPECT_EQ(p.parameters, 4 * (257 * 8 + 16 * 8 + 2 * (12 * 64 + 13 * 8) + 2 * 8));
@@ -37,14 +37,14 @@ TEST(PlanPredict, WeightsOnceAndACacheOfAllRows) {
   EXPECT_TRUE(p.fits());
 }
 
-TEST(PlanPredict, RowsAreThoseOfAReplicaAtOnce) {
+TEST(PlanPredict, RowsArePerReplica) {
   EXPECT_EQ(plan({"predict.batch_size=1"}).rows, 1);
   EXPECT_EQ(plan({"parallel.n_ranks=2"}).rows, 1);
   EXPECT_EQ(plan({"predict.num_beams=3"}).rows, 6);
   const PredictPlan drawn = plan({"predict.temperature=1", "predict.num_return_sequences=3"});
   EXPECT_EQ(drawn.rows, 6);
   EXPECT_EQ(drawn.answers, 3);
-  EXPECT_EQ(plan({"predict.max_new_tokens=100"}).length, 16);  // the model's positions end it
+  EXPECT_EQ(plan({"predict.max_new_tokens=100"}).length, 16);  // limited by the model's positions
 }
 
 TEST(PlanPredict, ShardsShareWeightsAndCache) {
@@ -52,7 +52,7 @@ TEST(PlanPredict, ShardsShareWeightsAndCache) {
   EXPECT_EQ(two.mp, 2);
   EXPECT_EQ(two.cache, one.cache / 2);
   EXPECT_LT(two.parameters, one.parameters);
-  EXPECT_GT(two.parameters, one.parameters / 2);  // norms and positions are on both
+  EXPECT_GT(two.parameters, one.parameters / 2);  // norms and positions are replicated
 }
 
 TEST(PlanPredict, TheTextSaysWhetherItFits) {
@@ -65,7 +65,7 @@ TEST(PlanPredict, TheTextSaysWhetherItFits) {
   EXPECT_THAT(to_text(p), AllOf(HasSubstr("DOES NOT FIT"), HasSubstr("(3 bad lines left out)")));
 }
 
-TEST(PlanPredict, APromptThatIsTooLongIsRefusedAsInTheRun) {
+TEST(PlanPredict, APromptThatIsTooLongIsAnErrorAsInTheRun) {
   EXPECT_THAT(error_text<ContentsError>([] { plan({"predict.prompt=" + std::string(17, 'x')}); }),
               HasSubstr("predict.prompt: the prompt has 17 tokens, the model has 16 positions"));
 }

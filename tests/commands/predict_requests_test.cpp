@@ -1,4 +1,4 @@
-// What a predict job asks: its prompts in order, their names and ids.
+// The prompts of a predict job: their order, ids and tokens.
 #include "commands/predict_requests.h"
 
 #include <gmock/gmock.h>
@@ -24,14 +24,14 @@ class Requests : public ::testing::Test {
     all.insert(all.end(), more.begin(), more.end());
     return job_of("", all);
   }
-  // Of the lines of predict.input.
+  // From the lines of predict.input.
   JobConfig job_with(const std::string& lines, Words more = {}) const {
     test::spill(dir / "in.jsonl", lines);
     more.push_back("predict.input=" + (dir / "in.jsonl"));
     return job(more);
   }
   static std::vector<PredictRequest> all(const JobConfig& j) {
-    const PredictModel m = load_predict_model(j, predict_folder(j), false);
+    const PredictModel m = load_predict_model(j);
     PredictRequests requests(j, m);
     std::vector<PredictRequest> out;
     for (PredictRequest r; requests.next(r);) out.push_back(r);
@@ -52,16 +52,16 @@ TEST_F(Requests, PromptsOfTheJobComeInOrder) {
   EXPECT_EQ(r[1].example.ordinal, 1);
 }
 
-TEST_F(Requests, LinesKeepTheirNames) {
+TEST_F(Requests, LinesKeepTheirIds) {
   const auto r =
       all(job_with("{\"text\": \"a\", \"id\": {\"n\": 1}}\n\n \t\r\n{\"prompt\": \"b\", \"x\": 3}\n"));
   ASSERT_EQ(r.size(), 2u);
   EXPECT_EQ(r[0].head, R"({"id":{"n":1},"prompt":"a"})");
   EXPECT_EQ(r[0].example.id, R"({"n":1})");
-  EXPECT_EQ(r[1].head, R"({"id":1,"prompt":"b"})");  // empty lines don't count
+  EXPECT_EQ(r[1].head, R"({"id":1,"prompt":"b"})");  // empty lines are not counted
 }
 
-TEST_F(Requests, MessagesGoThroughTheTemplate) {
+TEST_F(Requests, MessagesAreRenderedByTheTemplate) {
   test::spill(dir / "t.jinja", "{% for m in messages %}<{{ m.content }}>{% endfor %}");
   const auto r = all(job_with("{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}\n",
                               {"data.chat_template=" + (dir / "t.jinja")}));
@@ -71,16 +71,16 @@ TEST_F(Requests, MessagesGoThroughTheTemplate) {
   EXPECT_EQ(r[0].head, R"({"id":0,"messages":[{"role":"user","content":"a"}]})");
 }
 
-TEST_F(Requests, ALineThatIsNoPromptIsNamed) {
+TEST_F(Requests, AnErrorNamesTheBadLine) {
   EXPECT_THAT(refused("{\"prompt\": \"a\"}\n[1]\n"), HasSubstr("in.jsonl:2: not a JSON object: [1]"));
   EXPECT_THAT(refused("{\"prompt\": \"a\", \"messages\": []}\n"),
               HasSubstr("in.jsonl:1: both \"prompt\" and \"messages\""));
   EXPECT_THAT(refused("{\"x\": 1}\n"), HasSubstr("no \"prompt\", \"text\" or \"messages\""));
-  EXPECT_THAT(refused("{\"text\": 7}\n"), HasSubstr("\"text\" is no text but number"));
+  EXPECT_THAT(refused("{\"text\": 7}\n"), HasSubstr("\"text\" is of type number; expected a text"));
 }
 
-// Draws are named by a prompt's place among all lines: a bad line moves no other one's.
-TEST_F(Requests, BadLinesAreCountedAndTakeTheirPlace) {
+// The ordinal, the key of random draws, is the place among all lines, bad ones included.
+TEST_F(Requests, BadLinesAreCountedAndKeepTheirOrdinal) {
   const JobConfig j =
       job_with("nonsense\n{\"prompt\": \"a\"}\n{}\n{\"prompt\": \"bcd\"}\n", {"predict.skip_bad=true"});
   const auto r = all(j);
@@ -88,14 +88,13 @@ TEST_F(Requests, BadLinesAreCountedAndTakeTheirPlace) {
   EXPECT_EQ(r[0].example.ordinal, 1);
   EXPECT_EQ(r[1].example.ordinal, 3);
   EXPECT_EQ(r[1].example.id, "3");
-  const PredictScan scan = scan_requests(j, load_predict_model(j, predict_folder(j), false));
+  const PredictScan scan = scan_requests(j, load_predict_model(j));
   EXPECT_EQ(scan.n, 2);
   EXPECT_EQ(scan.skipped, 2);
   EXPECT_EQ(scan.longest, 3);
   EXPECT_THAT(scan.first_reason, HasSubstr("in.jsonl:1"));
   const JobConfig none = job_with("nonsense\n", {"predict.skip_bad=true"});
-  EXPECT_THAT(error_text<ContentsError>(
-                  [&] { scan_requests(none, load_predict_model(none, predict_folder(none), false)); }),
+  EXPECT_THAT(error_text<ContentsError>([&] { scan_requests(none, load_predict_model(none)); }),
               HasSubstr("in.jsonl holds no prompt"));
 }
 

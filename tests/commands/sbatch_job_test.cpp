@@ -1,4 +1,4 @@
-// A job's batch script: how many nodes, ranks and cores it asks for.
+// A job's batch script: its nodes, ranks and cores.
 #include "commands/sbatch_job.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ std::string script(const Words& words, SbatchOptions o = {}) {
   return sbatch_script(job_of("", all), o);
 }
 
-TEST(SbatchJob, AsksForTheJobsHostsAndRanks) {
+TEST(SbatchJob, RequestsTheHostsAndRanksOfTheJob) {
   EXPECT_THAT(script({}),
               AllOf(HasSubstr("#SBATCH --nodes=1\n"), HasSubstr("#SBATCH --ntasks=1\n"),
                     HasSubstr("#SBATCH --cpus-per-task=3\n"), HasSubstr("#SBATCH --job-name=redco-first\n")));
@@ -39,7 +39,7 @@ TEST(SbatchJob, AsksForTheJobsHostsAndRanks) {
               AllOf(HasSubstr("#SBATCH --nodes=3\n"), HasSubstr("#SBATCH --ntasks=5\n")));
 }
 
-TEST(SbatchJob, OptionsGoBeforeTheJob) {
+TEST(SbatchJob, OptionsOverrideTheJob) {
   SbatchOptions o;
   o.nodes = 2;
   o.job_name = "mine";
@@ -55,7 +55,7 @@ TEST(SbatchJob, OptionsGoBeforeTheJob) {
   EXPECT_THAT(script({"parallel.n_ranks=4"}, o), Not(HasSubstr("srun --mpi=pmix")));
 }
 
-TEST(SbatchJob, ScriptsThatMakeNoSense) {
+TEST(SbatchJob, ImpossibleRequestsAreErrors) {
   const auto refused = [](const Words& words, const SbatchOptions& o) {
     return usage_error([&] { script(words, o); });
   };

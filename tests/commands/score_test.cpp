@@ -1,4 +1,4 @@
-// Scores of predictions: which numbers come out, and which lines are refused.
+// Scores of predictions: values by hand, and bad lines.
 #include "commands/score.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ class Score : public ::testing::Test {
     for (const auto& [name, value] : scores(lines, metrics)) out.push_back(name);
     return out;
   }
-  // Of the scores that `metric` gives, the one called `name`.
+  // The score `name` of the metric `metric`.
   double value(const std::string& lines, const std::string& metric, const std::string& name = "") {
     for (const auto& [n, v] : scores(lines, {metric}))
       if (n == (name.empty() ? metric : name)) return v;
@@ -44,7 +44,7 @@ std::string line(const std::string& prediction, const std::string& reference) {
   return "{\"prediction\": " + prediction + ", \"reference\": " + reference + "}\n";
 }
 
-TEST_F(Score, MetricsComeInTheOrderAskedForBehindTheirNumber) {
+TEST_F(Score, MetricsKeepTheirOrderAfterTheCount) {
   const std::string texts = line("\"a b\"", "\"a b\"") + "\n" + line("\"c\"", "\"d\"");
   EXPECT_THAT(names(texts, {"exact_match", "bleu"}), ElementsAre("n", "exact_match", "bleu"));
   EXPECT_EQ(scores(texts, {"exact_match"})[0].second, 2);
@@ -70,21 +70,21 @@ TEST_F(Score, ClassesAreTextsNumbersOrBooleans) {
     EXPECT_NEAR(value(lines, "f1", "f1_macro"), (0.8 + 2.0 / 3) / 2, 1e-12);
     EXPECT_NEAR(value(lines, "matthews"), (2 * 1 - 1 * 0) / std::sqrt(3 * 2 * 2 * 1.0), 1e-12);
   }
-  // Named classes have no positive one.
+  // Named classes have no positive class.
   const std::string words = line("\"x\"", "\"x\"") + line("\"y\"", "\"x\"");
   EXPECT_EQ(value(words, "accuracy"), 0.5);
   EXPECT_THAT(names(words, {"f1"}), ::testing::Not(::testing::Contains("f1_binary")));
   EXPECT_THAT(refused(line("[1]", "1"), "accuracy"), HasSubstr("compares classes, got [1]"));
 }
 
-TEST_F(Score, CorrelationsAreOfNumbers) {
+TEST_F(Score, CorrelationsCompareNumbers) {
   const std::string lines = line("1", "1") + line("2", "8") + line("3", "27.0");
   EXPECT_NEAR(value(lines, "spearman"), 1, 1e-12);
   EXPECT_LT(value(lines, "pearson"), 0.99);
   EXPECT_THAT(refused(line("\"1\"", "1"), "pearson"), HasSubstr("compares numbers, got \"1\""));
 }
 
-TEST_F(Score, ALineThatIsNoPredictionIsNamed) {
+TEST_F(Score, AnErrorNamesTheBadLine) {
   EXPECT_THAT(refused(line("1", "1") + "[]\n", "accuracy"), HasSubstr("p.jsonl:2: not a JSON object: []"));
   EXPECT_THAT(refused("{\"reference\": 1}\n", "accuracy"), HasSubstr("p.jsonl:1: no \"prediction\""));
   EXPECT_THAT(refused("\n", "accuracy"), HasSubstr("holds no prediction"));

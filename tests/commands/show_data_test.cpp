@@ -1,4 +1,4 @@
-// Examples as the model will see them, of each kind of pipeline.
+// Examples as the model sees them, for each kind of pipeline.
 #include "commands/show_data.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ class ShowData : public ::testing::Test {
   test::TempDir dir;
 };
 
-TEST_F(ShowData, TrainingPacksExamplesAndEvaluationsDont) {
+TEST_F(ShowData, TrainingPacksExamplesAndEvaluationDoesNot) {
   test::spill(dir / "a.jsonl",
               "{\"prompt\": \"ab\", \"completion\": \"c\", \"id\": \"x\"}\n"
               "{\"prompt\": \"d\", \"completion\": \"e\"}\n");
@@ -48,11 +48,11 @@ TEST_F(ShowData, TrainingPacksExamplesAndEvaluationsDont) {
   EXPECT_EQ(each.longest, 4);
   EXPECT_EQ(each.shown[0].id, "\"x\"");
   EXPECT_THAT(each.shown[0].samples[0].in_loss, ElementsAre(0, 0, 1, 1));
-  EXPECT_EQ(each.padding, 1 - 7.0 / 8);  // up to the longest row
+  EXPECT_EQ(each.padding, 1 - 7.0 / 8);  // padding up to the longest row
   EXPECT_EQ(shown(both, true, 1).shown.size(), 1u);
 }
 
-TEST_F(ShowData, PairsShowWhatIsReadAndWhatIsWritten) {
+TEST_F(ShowData, PairsShowSourceAndLabels) {
   test::spill(dir / "a.jsonl", "{\"source\": \"ab\", \"target\": \"c\"}\n");
   const ShownData d =
       shown({"pipeline=seq2seq", "model.arch=bart", "model.d_model=8", "model.encoder_layers=1",
@@ -96,7 +96,7 @@ TEST_F(ShowData, ThereMustBeFilesAndATokenizer) {
               HasSubstr("makes its data while it trains"));
 }
 
-TEST(ShownData, TokensThatWouldTearThePictureAreEscaped) {
+TEST(ShownData, ControlCharactersOfTokensAreEscaped) {
   ShownData d;
   d.summary = {"two tokens"};
   d.rows = 1;

@@ -1,4 +1,4 @@
-// What can be told about a job without running it.
+// Checks of a job without running it.
 #include "commands/validate.h"
 
 #include <gmock/gmock.h>
@@ -30,19 +30,19 @@ Words words(const Words& more) {
 }
 Validation validated(const Words& more) { return validate_job({}, words(more)); }
 
-TEST(Validate, EveryProblemIsAMessageOfItsOwn) {
+TEST(Validate, EachProblemHasItsOwnMessage) {
   EXPECT_EQ(validated({"train.sed=1", "train.schedule=sine"}).problems.size(), 2u);
   EXPECT_THAT(validated({"train.momentum=0.9", "data.packing=false"}).problems,
               ElementsAre(HasSubstr("data.packing"), HasSubstr("train.momentum")));
   EXPECT_THAT(validated({"model.n_head=3"}).problems, ElementsAre(HasSubstr("n_head")));
   EXPECT_THAT(validated({"data.max_length=17"}).problems,
               ElementsAre(HasSubstr("data.max_length=17 (override 'data.max_length=17')")));
-  // What a file holds is no problem of the job's text.
+  // Contents of a file are checked by the run.
   EXPECT_THAT(error_text<ContentsError>([] { validated({"model.vocab_size=100"}); }),
               HasSubstr("the model's embedding has 100 rows"));
 }
 
-TEST(Validate, WhatIsAssumedAndWhatIsNotHereIsSaid) {
+TEST(Validate, AssumptionsAndMissingFilesAreListed) {
   const Validation v = validated({"parallel.n_model_shards=2", "data.train=[builtin:chat, nowhere.txt]"});
   EXPECT_THAT(v.problems, IsEmpty());
   EXPECT_EQ(v.n_ranks, 2);
@@ -54,18 +54,18 @@ TEST(Validate, WhatIsAssumedAndWhatIsNotHereIsSaid) {
       validated({"parallel.n_ranks=1", "data.max_length=8", "train.global_batch_size=4"});
   EXPECT_THAT(given.assumed, IsEmpty());
   EXPECT_EQ(given.global_batch, 4);
-  // Ranks that only a hostfile tells.
+  // The number of ranks is in a hostfile.
   const Validation hostfile = validated({"parallel.hostfile=nowhere"});
   EXPECT_EQ(hostfile.n_ranks, 0);
-  EXPECT_THAT(hostfile.not_checked, Contains(HasSubstr("parallel.hostfile tells them")));
-  // A model that is elsewhere.
+  EXPECT_THAT(hostfile.not_checked, Contains(HasSubstr("parallel.hostfile is read")));
+  // The model is not on this machine.
   const Validation elsewhere = validate_job({}, {"model.path=/nowhere/gpt2"});
   EXPECT_THAT(elsewhere.problems, IsEmpty());
   EXPECT_EQ(elsewhere.parameters, 0);
   EXPECT_THAT(elsewhere.not_checked, Contains(HasSubstr("model.path=/nowhere/gpt2")));
 }
 
-TEST(Validate, JsonHasNullForWhatIsUnknown) {
+TEST(Validate, JsonHasNullForUnknownValues) {
   const Json bad = Json::parse(to_json(validated({"train.sed=1"})));
   EXPECT_EQ(bad.at("ok"), false);
   EXPECT_TRUE(bad.at("mesh").is_null());
@@ -76,7 +76,7 @@ TEST(Validate, JsonHasNullForWhatIsUnknown) {
   EXPECT_THAT(to_text(validated({})), ::testing::StartsWith("ok\n"));
 }
 
-TEST(Preflight, SaysWhatARunWouldSayBeforeItsWeights) {
+TEST(Preflight, ThrowsTheErrorsOfTheRunBeforeItReadsWeights) {
   const test::TempDir dir;
   test::spill(dir / "a.txt", "abc\n");
   const auto before = [&](const Words& more, JobUse use = JobUse::train) {

@@ -29,6 +29,14 @@ TEST(ResolvedJob, TheTextGivesTheSameJobBack) {
   EXPECT_FALSE(b.job().origins.given("train.seed"));
 }
 
+TEST(ResolvedJob, TheTextKeepsWhereInheritedValuesComeFrom) {
+  JobConfig job = some_job();
+  job.origins.inherit("model.n_layer", "run/job.yaml");
+  const ResolvedJob b = ResolvedJob::from_text(ResolvedJob(job).to_text());
+  EXPECT_FALSE(b.job().origins.given("model.n_layer"));
+  EXPECT_EQ(b.job().origins.where("model.n_layer"), "run/job.yaml");
+}
+
 TEST(ResolvedJob, TheHashFollowsTheValuesAndNotTheirPlaces) {
   JobConfig job = some_job();
   const std::string before = ResolvedJob(job).hash();
@@ -54,7 +62,8 @@ TEST(ResolvedJob, DamagedTextIsAnError) {
         "????" + text.substr(4), encode_base64(compress("[]")), encode_base64(compress("{\"hash\": 1}"))})
     EXPECT_THROW(ResolvedJob::from_text(bad), ContentsError) << bad.substr(0, 20);
   const std::string other =
-      R"({"hash": "00000000000000000000000000000000", "yaml": "pipeline: lm\n", "places": {}})";
+      R"({"hash": "00000000000000000000000000000000", "yaml": "pipeline: lm\n", "places": {},
+          "inherited": {}})";
   EXPECT_THROW(ResolvedJob::from_text(encode_base64(compress(other))), ContentsError);
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "assembly/job_model.h"
+#include "assembly/trained_job.h"
 #include "base/file.h"
 #include "ckpt/peft.h"
 #include "ckpt/safetensors.h"
@@ -244,20 +245,26 @@ TEST(AdapterJob, TrainsGoesOnIsReadAndMerged) {
   JobConfig read = load_job({}, {});
   read.model.path = last;
   EXPECT_EQ(fs::weakly_canonical(model_source(read, nullptr).folder), fs::weakly_canonical(fixture("gpt2")));
-  EXPECT_NE(job_tokenizer(read, ""), nullptr);
+  EXPECT_NE(job_tokenizer(read), nullptr);
 
   // Merged, it is a model like others; what merged adapters give is what adapters give.
   const RunRequest request{.job = [&] { return merge_job(job.dir / "whole", "", {}); }, .program = {}};
-  MergeOptions merge{.checkpoint = "", .output = job.dir / "merged", .dtype = ""};
+  MergeOptions merge{.output = job.dir / "merged", .dtype = ""};
   ASSERT_EQ(run_merge(request, merge), 0);
   EXPECT_THAT(list_dir(merge.output), ::testing::IsSupersetOf({"config.json", "generation_config.json",
                                                                "model.safetensors", "tokenizer.json"}));
   EXPECT_FALSE(exists(merge.output + "/adapter_config.json"));
   EXPECT_FALSE(exists(job.dir / ".tmp-merged"));
   EXPECT_THAT(said([&] { return run_merge(request, merge); }), HasSubstr("exists"));
-  merge.checkpoint = merge.output + "/";
+  const RunRequest whole{.job =
+                             [&] {
+                               JobConfig read = load_job({}, {});
+                               read.predict.checkpoint = job.dir / "merged";
+                               return read;
+                             },
+                         .program = {}};
   merge.output = job.dir / "again";
-  EXPECT_THAT(said([&] { return run_merge(request, merge); }), HasSubstr("nothing to merge"));
+  EXPECT_THAT(said([&] { return run_merge(whole, merge); }), HasSubstr("nothing to merge"));
   EXPECT_THAT(usage_error([&] { merge_job(fixture("gpt2"), "", {}); }),
               HasSubstr("neither an adapter's folder"));
 }
@@ -276,7 +283,7 @@ TEST(AdapterJob, GoesOnFromAnAdapter) {
   EXPECT_THAT(said([&] {
                 return job.train("third", {adapter, "train.lora.rank=3"});
               }),
-              HasSubstr("has rank 2, and train.lora.rank=3"));
+              HasSubstr("has rank 2, but train.lora.rank is 3"));
   EXPECT_THAT(said([&] {
                 return job.train("third", {adapter, "train.lora.target_modules=[c_fc]"});
               }),
@@ -304,8 +311,8 @@ TEST(Merge, GivesTheAdaptersLogits) {
   for (const auto& [name, mesh] : {std::pair{"lora-gpt2", Mesh{1, 1}}, std::pair{"lora-gpt2", Mesh{2, 2}},
                                    std::pair{"lora-llama", Mesh{1, 4}}, std::pair{"lora-gptj", Mesh{1, 3}}}) {
     TempDir dir;
-    const MergeRequest request{merge_job(fixture(name), "", {}),
-                               {.checkpoint = "", .output = dir / "merged/", .dtype = ""}};
+    const MergeRequest request{trained_job(merge_job(fixture(name), "", {}), Weights::needed).job,
+                               {.output = dir / "merged/", .dtype = ""}};
     testing::on_mesh(mesh, [&](Context&) { EXPECT_EQ(merge(request), 0); });
     testing::on_one_rank([&](Context&) {
       const VerifyReport r =
@@ -327,7 +334,7 @@ TEST(Merge, RoundsToTheTypeAskedFor) {
   const auto merge = [](const std::string& base, const std::string& output) {
     return run_merge(
         {.job = [=] { return merge_job(fixture("lora-gpt2"), fixture(base), {}); }, .program = {}},
-        {.checkpoint = "", .output = output, .dtype = "bf16"});
+        {.output = output, .dtype = "bf16"});
   };
   ASSERT_EQ(merge("gpt2", dir / "merged"), 0);
   const auto file = ckpt::SafetensorsFile::open(dir / "merged/model.safetensors");

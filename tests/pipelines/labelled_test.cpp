@@ -56,7 +56,7 @@ const Words kSteps = {"train.max_steps=20", "train.global_batch_size=20", "train
 // What `redco train` does on each rank, from a job to its end.
 struct JobRun {
   explicit JobRun(const JobConfig& given) : job(with_data_config(given)) {
-    tokenizer = job_tokenizer(job, "");
+    tokenizer = job_tokenizer(job);
     source = training_source(job, tokenizer.get());
     model = make_job_model(job, source);
     pipeline = make_job_pipeline(job, model.get(), tokenizer.get(), {}, source.folder);

@@ -1,0 +1,232 @@
+#include "assembly/trained_job.h"
+
+#include <fmt/ranges.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/words.h"
+#include "ckpt/peft.h"
+#include "ckpt/publish.h"
+#include "ckpt/verify_checkpoint.h"
+#include "data/builtin.h"
+#include "job/checkpoint_job.h"
+#include "pipelines/pipelines.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+#include "train/checkpoint.h"
+#include "train/run_record.h"
+
+namespace redco {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kSetting = "predict.checkpoint";
+constexpr const char* kJobPath = "training/job.yaml";
+constexpr const char* kStatePath = "training/state.json";
+constexpr i64 kMostBytes = i64{16} << 20;
+
+bool is_pointer(const std::string& checkpoint) {
+  return checkpoint.find('/') == std::string::npos && !is_folder(checkpoint);
+}
+
+// The folder that predict.checkpoint or the workdir names; "" if the workdir holds no checkpoint, or neither
+// is given.
+std::string find_checkpoint(const JobConfig& job) {
+  const std::string folder = job.workdir ? join_path(*job.workdir, "checkpoints") : "";
+  if (const auto& named = job.predict.checkpoint) {
+    if (!is_pointer(*named)) return *named;
+    if (folder.empty())
+      throw UsageError("[predict] predict.checkpoint={} ({}) is a pointer of a workdir; give workdir", *named,
+                       job.origins.where(kSetting));
+    return ckpt::CheckpointFolder(folder).resolve(*named);
+  }
+  if (folder.empty()) return "";
+  const auto record = read_run_record(*job.workdir);
+  const auto found =
+      ckpt::CheckpointFolder(folder, record ? std::optional(record->run) : std::nullopt).find_last(kSetting);
+  for (const auto& s : found.skipped)
+    warn("[checkpoint] skipping {}: {}", join_path(folder, s.name), s.reason);
+  if (!found.newer.empty())
+    warn("[checkpoint] {} names {}, and {} is newer; predict.checkpoint={} takes that one",
+         join_path(folder, "last"), ckpt::step_name(found.step), found.newer, join_path(folder, found.newer));
+  return found ? found.path : "";
+}
+
+void check_weights(const JobConfig& job) {
+  if (job.model.random) return;
+  if (job.workdir) {
+    const std::string folder = join_path(*job.workdir, "checkpoints");
+    const bool named = job.model.path || job.model.adapter;
+    throw UsageError(
+        "[checkpoint] workdir={} ({}) holds no checkpoint: {} {}. Train first (`redco train`), or name "
+        "another workdir, {}",
+        *job.workdir, job.origins.where("workdir"), folder,
+        !is_folder(*job.workdir) || !is_folder(folder) ? "does not exist" : "is empty",
+        named ? "or give workdir=~ for the weights of model.path"
+              : "or give model.random=true for random weights");
+  }
+  if (!job.model.path && !job.model.adapter)
+    throw UsageError(
+        "[model] the job names no weights. Give workdir or predict.checkpoint (a trained model), model.path, "
+        "or model.random=true for random weights");
+}
+
+// What a checkpoint's folder tells beside its job. Its state is read only if it is needed.
+class SavedFacts {
+ public:
+  explicit SavedFacts(std::string folder) : folder_(std::move(folder)) {}
+
+  const std::string& started_in() { return state().started_in; }
+
+  bool same_files(const std::string& key, const std::string& given, const std::optional<std::string>& saved) {
+    if (key == "model.tokenizer") return same_tokenizer(given, saved);
+    if (key == "data.chat_template") return same_template(given, saved);
+    if (given == saved) return true;
+    if (key == "pipeline") return !pipeline_info(given) && file_name(given) == file_name(*saved);
+    std::error_code none;
+    if (fs::equivalent(given, folder_, none)) return true;
+    return saved && fs::absolute(given).lexically_normal() == absolute(*saved);
+  }
+
+  std::string config(const std::string& key) {
+    const std::string path = join_path(folder_, "config.json");
+    if (config_.is_null() && exists(path))
+      config_ = nlohmann::json::parse(read_file(path, kMostBytes), nullptr, false);
+    return config_.is_object() && config_.contains(key) ? config_[key].dump() : "";
+  }
+
+  // A path of the saved job, from where its training began.
+  fs::path absolute(const std::string& path) { return (fs::path(started_in()) / path).lexically_normal(); }
+
+ private:
+  const TrainState& state() {
+    if (!state_)
+      state_ = exists(join_path(folder_, kStatePath))
+                   ? parse_state(ckpt::read_verified(folder_, kStatePath, kSetting),
+                                 join_path(folder_, kStatePath))
+                   : TrainState{};
+    return *state_;
+  }
+
+  bool same_tokenizer(const std::string& given, const std::optional<std::string>& saved) {
+    if (given != "bytes" && !exists(given)) return given == saved;
+    return load_tokenizer(given)->fingerprint() == state().tokenizer_fingerprint;
+  }
+
+  bool same_template(const std::string& given, const std::optional<std::string>& saved) {
+    if (given != "builtin:chat" && !exists(given)) return given == saved;
+    const auto mine = ChatTemplate::load(folder_);
+    if (!mine) return false;
+    if (given == "builtin:chat") return mine->source() == builtin_chat_template();
+    if (!is_folder(given)) return mine->source() == read_file(given, kMostBytes);
+    const auto other = ChatTemplate::load(given);
+    return other && mine->source() == other->source();
+  }
+
+  std::string folder_;
+  std::optional<TrainState> state_;
+  nlohmann::json config_;
+};
+
+// A shared object may have moved, or be built again: it is known by its file's name.
+std::string pipeline_of(const JobConfig& given, const std::string& saved, SavedFacts& facts) {
+  if (pipeline_info(saved)) return saved;
+  if (given.origins.given("pipeline") && exists(given.pipeline)) return given.pipeline;
+  const std::string there = facts.absolute(saved).string();
+  return exists(there) ? there : saved;
+}
+
+// What the checkpoint decides of the given job.
+JobConfig saved_settings(const JobConfig& given, const std::string& folder) {
+  const YamlText saved{join_path(folder, kJobPath), ckpt::read_verified(folder, kJobPath, kSetting)};
+  SavedFacts facts(folder);
+  const bool may_move = ckpt::is_adapter(folder) && given.origins.overridden("model.path");
+  CheckpointJob merged = merge_checkpoint_job(
+      given, saved,
+      {.same_files =
+           [&](const std::string& key, const std::string& path, const std::optional<std::string>& other) {
+             return (key == "model.path" && may_move) || facts.same_files(key, path, other);
+           },
+       .config = [&](const std::string& key) { return facts.config(key); }});
+  refuse_contradicting_overrides(merged, folder);
+  if (const std::string line = ignored_values(merged, folder); !line.empty()) warn("{}", line);
+  if (!merged.unknown.empty())
+    warn("[checkpoint] {} has settings that this version doesn't read: {}", saved.name,
+         excerpt(fmt::format("{}", fmt::join(merged.unknown, ", ")), 200));
+  JobConfig job = std::move(merged.job);
+  job.pipeline = pipeline_of(given, job.pipeline, facts);
+  job.model.tokenizer.reset();
+  if (!job.origins.given("data.chat_template")) {
+    job.data.chat_template.reset();
+    if (ChatTemplate::load(folder)) job.data.chat_template = folder;
+  }
+  return job;
+}
+
+// The base of the adapter in `folder`: an override moves it, a job file's is taken if the adapter's own is
+// not there. nullopt: the adapter's own.
+std::optional<std::string> base_of(const JobConfig& given, const std::string& folder, bool has_job) {
+  const auto& path = given.model.path;
+  if (!path || ckpt::is_adapter(*path)) return std::nullopt;
+  if (!has_job || given.origins.overridden("model.path")) return path;
+  try {
+    ckpt::base_folder(ckpt::read_adapter(folder), "");
+    return std::nullopt;
+  } catch (const UsageError&) {
+    return path;
+  }
+}
+
+}  // namespace
+
+TrainedJob trained_job(const JobConfig& given, Weights weights) {
+  TrainedJob out{given, nullptr};
+  if (weights == Weights::optional && given.workdir &&
+      is_pointer(given.predict.checkpoint.value_or("last")) &&
+      !is_folder(join_path(*given.workdir, "checkpoints")))
+    return out;
+  std::string folder;
+  // A training that runs may remove the checkpoint between the choice and the lease.
+  for (int tries = 0; tries < 3; ++tries) {
+    folder = find_checkpoint(given);
+    out.lease = ckpt::hold_checkpoint(folder);
+    if (folder.empty() || is_folder(folder)) break;
+  }
+  if (folder.empty()) {
+    if (weights == Weights::needed) check_weights(given);
+    return out;
+  }
+  if (given.model.random && given.origins.overridden("model.random"))
+    throw UsageError(
+        "[checkpoint] model.random=true ({}) asks for random weights, and the job names the checkpoint {}. "
+        "Remove one of the two (workdir=~)",
+        given.origins.where("model.random"), folder);
+  if (!is_folder(folder))
+    throw UsageError(
+        "[checkpoint] predict.checkpoint={} ({}): no such folder; give last, best-METRIC or the "
+        "folder of a checkpoint",
+        folder, given.origins.where(kSetting));
+  const bool has_job = exists(join_path(folder, kJobPath));
+  if (has_job) out.job = saved_settings(given, folder);
+  ModelSettings& model = out.job.model;
+  model.random = false;
+  model.path = folder;
+  model.adapter.reset();
+  if (ckpt::is_adapter(folder)) {
+    if (const auto base = base_of(given, folder, has_job)) {
+      model.path = base;
+      model.adapter = folder;
+    }
+  }
+  out.job.predict.checkpoint = folder;
+  return out;
+}
+
+}  // namespace redco
