@@ -31,8 +31,6 @@ bool flag(const Value* v, bool otherwise = false) { return v ? truth(*v) : other
 
 // What jinja2's filters take for a text: str(v) of what isn't one.
 std::string soft(const Value& v) { return str(v); }
-Value same(const Value& v, std::string text) { return Value(std::move(text), v.markup()); }
-
 Value folded(const Value& v) { return v.is_string() ? Value(python_lower(v.text())) : v; }
 
 // --- Attributes: "a.b.0" ---
@@ -390,7 +388,7 @@ Value indent(const Value& v, Arguments& a) {
     if (static_cast<i64>(out.size()) > budget()->most)
       throw Failure("the template's values take too much memory");
   }
-  return same(v, flag(p[1]) ? by + out : out);
+  return text_like(v, flag(p[1]) ? by + out : out);
 }
 
 Value truncate(const Value& v, Arguments& a) {
@@ -445,11 +443,11 @@ Value replaced(const Value& v, Arguments& a) {
 }
 
 template <std::string (*F)(std::string_view)>
-Value mapped(const Value& v, Arguments& a) {
+Value text_filter(const Value& v, Arguments& a) {
   bind("lower", a, {});
   std::string s = soft(v);
   spend(static_cast<i64>(s.size() / 16));
-  return same(v, F(s));
+  return text_like(v, F(s));
 }
 
 Value method_of_text(const char* name, const Value& v, Arguments& a) {
@@ -482,7 +480,7 @@ const std::map<std::string_view, Filter>& filters() {
            return v.is(Kind::dict) ? method(v, name) : attribute(v, name);
          }},
         {"batch", batch},
-        {"capitalize", mapped<capitalize>},
+        {"capitalize", text_filter<capitalize>},
         {"center",
          [](const Value& v, Arguments& a) {
            if (a.at.empty() && a.named.empty()) a.at.emplace_back(80);
@@ -522,7 +520,7 @@ const std::map<std::string_view, Filter>& filters() {
            bind("list", a, {});
            return Value::list(iterate(v));
          }},
-        {"lower", mapped<python_lower>},
+        {"lower", text_filter<python_lower>},
         {"map", map},
         {"max", [](const Value& v, Arguments& a) { return extreme(v, a, true); }},
         {"min", [](const Value& v, Arguments& a) { return extreme(v, a, false); }},
@@ -546,12 +544,12 @@ const std::map<std::string_view, Filter>& filters() {
            return v.is_string() ? v : Value(str(v));
          }},
         {"sum", sum},
-        {"title", mapped<title_filter>},
+        {"title", text_filter<title_filter>},
         {"tojson", tojson},
         {"trim", [](const Value& v, Arguments& a) { return method_of_text("strip", v, a); }},
         {"truncate", truncate},
         {"unique", unique},
-        {"upper", mapped<upper>},
+        {"upper", text_filter<upper>},
         {"wordcount",
          [](const Value& v, Arguments& a) {
            bind("wordcount", a, {});

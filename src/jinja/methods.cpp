@@ -17,9 +17,6 @@ namespace {
 using Method = Value (*)(const Value& self, Arguments& a);
 using Methods = std::map<std::string_view, Method>;
 
-// A text's function that keeps "safe" texts safe.
-Value same(const Value& self, std::string text) { return Value(std::move(text), self.markup()); }
-
 Values texts(const std::vector<std::string_view>& pieces, bool markup) {
   Values out;
   out.reserve(pieces.size());
@@ -31,10 +28,10 @@ template <std::string_view (*F)(std::string_view, std::optional<std::string_view
 Value stripped(const Value& self, Arguments& a) {
   const Value* chars = bind("strip", a, {"chars"})[0];
   spend(static_cast<i64>(self.text().size() / 64));
-  if (!chars || chars->is(Kind::none)) return same(self, std::string(F(self.text(), std::nullopt)));
+  if (!chars || chars->is(Kind::none)) return text_like(self, std::string(F(self.text(), std::nullopt)));
   const std::string& set = need_text(*chars, "strip");
   spend_search(self.text(), set);
-  return same(self, std::string(F(self.text(), set)));
+  return text_like(self, std::string(F(self.text(), set)));
 }
 
 Value split_method(const Value& self, Arguments& a, bool from_right) {
@@ -96,7 +93,7 @@ Value padded_text(const Value& self, Arguments& a, int side) {
   for (i64 i = 0; i < left; ++i) out += fill;
   out += self.text();
   for (i64 i = left; i < missing; ++i) out += fill;
-  return same(self, std::move(out));
+  return text_like(self, std::move(out));
 }
 
 Value partition(const Value& self, Arguments& a, bool last) {
@@ -117,10 +114,10 @@ Value tested(const Value& self, Arguments& a) {
 }
 
 template <std::string (*F)(std::string_view)>
-Value mapped(const Value& self, Arguments& a) {
+Value text_method(const Value& self, Arguments& a) {
   bind("lower", a, {});
   spend(static_cast<i64>(self.text().size() / 16));
-  return same(self, F(self.text()));
+  return text_like(self, F(self.text()));
 }
 
 const Methods& text_methods() {
@@ -140,12 +137,12 @@ const Methods& text_methods() {
       {"removeprefix",
        [](const Value& s, Arguments& a) {
          const std::string& affix = need_text(*bind("removeprefix", a, {"prefix"}, 1)[0], "removeprefix");
-         return same(s, s.text().starts_with(affix) ? s.text().substr(affix.size()) : s.text());
+         return text_like(s, s.text().starts_with(affix) ? s.text().substr(affix.size()) : s.text());
        }},
       {"removesuffix",
        [](const Value& s, Arguments& a) {
          const std::string& affix = need_text(*bind("removesuffix", a, {"suffix"}, 1)[0], "removesuffix");
-         return same(
+         return text_like(
              s, s.text().ends_with(affix) ? s.text().substr(0, s.text().size() - affix.size()) : s.text());
        }},
       {"find", [](const Value& s, Arguments& a) { return Value(find_text(s, a, false)); }},
@@ -177,8 +174,8 @@ const Methods& text_methods() {
       {"replace",
        [](const Value& s, Arguments& a) {
          const auto p = bind("replace", a, {"old", "new", "count"}, 2);
-         return same(s, replace(s.text(), need_text(*p[0], "replace"), need_text(*p[1], "replace"),
-                                p[2] ? need_int(*p[2], "replace: count") : -1));
+         return text_like(s, replace(s.text(), need_text(*p[0], "replace"), need_text(*p[1], "replace"),
+                                     p[2] ? need_int(*p[2], "replace: count") : -1));
        }},
       {"join",
        [](const Value& s, Arguments& a) {
@@ -193,13 +190,13 @@ const Methods& text_methods() {
            if (static_cast<i64>(out.size()) > budget()->most)
              throw Failure("the template's values take too much memory");
          }
-         return same(s, std::move(out));
+         return text_like(s, std::move(out));
        }},
-      {"lower", mapped<python_lower>},
-      {"upper", mapped<upper>},
-      {"title", mapped<title>},
-      {"capitalize", mapped<capitalize>},
-      {"swapcase", mapped<swapcase>},
+      {"lower", text_method<python_lower>},
+      {"upper", text_method<upper>},
+      {"title", text_method<title>},
+      {"capitalize", text_method<capitalize>},
+      {"swapcase", text_method<swapcase>},
       {"isalpha", tested<TextTest::alpha>},
       {"isdigit", tested<TextTest::digit>},
       {"isdecimal", tested<TextTest::decimal>},
@@ -232,7 +229,7 @@ const Methods& text_methods() {
        }},
       {"partition", [](const Value& s, Arguments& a) { return partition(s, a, false); }},
       {"rpartition", [](const Value& s, Arguments& a) { return partition(s, a, true); }},
-      {"format", [](const Value& s, Arguments& a) { return same(s, format_braces(s.text(), a)); }},
+      {"format", [](const Value& s, Arguments& a) { return text_like(s, format_braces(s.text(), a)); }},
   };
   return methods;
 }

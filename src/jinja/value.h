@@ -189,6 +189,9 @@ struct LoopObject : Object {
   std::weak_ptr<Frame> parent;  // in this frame
 };
 
+// A text that is safe markup if `like` is.
+inline Value text_like(const Value& like, std::string text) { return Value(std::move(text), like.markup()); }
+
 // Names each parameter once: the values in the order of `names`, nullptr for those not given. Failure for too
 // many, unknown, doubled, or fewer than `required`.
 std::vector<const Value*> bind(const std::string& function, const Arguments& a,

@@ -9,7 +9,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/gzip.h"
-#include "base/in_order.h"
+#include "base/ordered_work.h"
+#include "base/process.h"
 #include "base/words.h"
 
 namespace redco {
@@ -83,11 +84,10 @@ Json with_id(const Json& j) {
   return out;
 }
 
-// Lines read together, and what they become.
+// Lines that one thread takes together, with their line numbers.
 struct LineBlock {
   std::vector<std::string> lines;
   std::vector<i64> numbers;
-  std::string out;
 };
 
 void append_list(const char* key, const std::vector<i32>& ids, std::string& out) {
@@ -127,24 +127,26 @@ void encode_lines(const Tokenizer& t, const std::string& input, const std::strin
     if (o.pair) append_list(",\"type_ids\":[", e.type_ids, to);
     to += "}\n";
   };
-  in_order<LineBlock>(
-      typed ? 1 : text_threads(),
-      [&](LineBlock& b) {
-        b.lines.clear();
-        b.numbers.clear();
-        std::string line;
-        for (std::size_t bytes = 0; bytes < kBlock && lines.next_line(line); bytes += b.lines.back().size()) {
-          b.numbers.push_back(lines.number());
-          b.lines.push_back(std::move(line));
-          if (typed) break;
-        }
-        return !b.lines.empty();
+  OrderedWork<LineBlock, std::string> pool(
+      typed ? 1 : worker_threads(),
+      [&](const LineBlock& b, int) {
+        std::string encoded;
+        for (std::size_t k = 0; k < b.lines.size(); ++k)
+          encode(b.lines[k], lines.where(b.numbers[k]), encoded);
+        return encoded;
       },
-      [&](LineBlock& b, int) {
-        b.out.clear();
-        for (std::size_t k = 0; k < b.lines.size(); ++k) encode(b.lines[k], lines.where(b.numbers[k]), b.out);
-      },
-      [&](LineBlock& b) { out.write(b.out); });
+      [&](const std::string& encoded) { out.write(encoded); });
+  pool.run([&]() -> std::optional<LineBlock> {
+    LineBlock b;
+    std::string line;
+    for (std::size_t bytes = 0; bytes < kBlock && lines.next_line(line); bytes += b.lines.back().size()) {
+      b.numbers.push_back(lines.number());
+      b.lines.push_back(std::move(line));
+      if (typed) break;
+    }
+    if (b.lines.empty()) return std::nullopt;
+    return b;
+  });
   out.finish();
 }
 

@@ -12,15 +12,10 @@
 namespace redco {
 namespace {
 
-constexpr u64 kNoPair = ~0ull;
 constexpr u32 kNoRank = std::numeric_limits<u32>::max();
 // Up to here a scan over all pairs per merge is faster than a heap. A place fits kPlaceBits.
 constexpr std::size_t kShort = 48;
 constexpr unsigned kPlaceBits = 6;
-
-u64 pair_of(i32 left, i32 right) {
-  return static_cast<u64>(static_cast<u32>(left)) << 32 | static_cast<u32>(right);
-}
 
 std::size_t hash_of(u64 pair) {
   u64 h = pair * 0x9E3779B97F4A7C15ull;

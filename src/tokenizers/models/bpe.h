@@ -11,6 +11,12 @@
 
 namespace redco {
 
+// Two adjacent token ids as one key.
+inline u64 pair_of(i32 left, i32 right) {
+  return static_cast<u64>(static_cast<u32>(left)) << 32 | static_cast<u32>(right);
+}
+constexpr u64 kNoPair = ~0ull;
+
 struct BpeOptions {
   std::optional<std::string> unk_token;
   std::string continuing_subword_prefix, end_of_word_suffix;  // "" for none

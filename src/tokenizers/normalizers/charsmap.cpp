@@ -8,7 +8,7 @@
 namespace redco {
 namespace {
 
-constexpr std::size_t kMaxText = 256;  // bytes that one prefix becomes; Unicode's longest has 33
+constexpr std::size_t kMaxMapped = 256;  // bytes that one prefix becomes; Unicode's longest has 33
 
 // A unit of the double array (Darts-clone's layout): a leaf has bit 31 and a value; another node has its
 // label in the low byte, the offset of its children from bit 10 on (times 256 where bit 9 is set), and bit 8
@@ -38,9 +38,9 @@ Charsmap::Charsmap(std::string_view blob, const std::string& where) {
     throw ContentsError("{}: byte {} of the character map's texts is no UTF-8", where, bad);
   for (std::size_t from = 0; from < texts_.size();) {
     const std::size_t end = std::min(texts_.find('\0', from), texts_.size());
-    if (end - from > kMaxText)
+    if (end - from > kMaxMapped)
       throw ContentsError("{}: a text of {} bytes in the character map; at most {} are taken", where,
-                          end - from, kMaxText);
+                          end - from, kMaxMapped);
     from = end + 1;
   }
 }

@@ -6,8 +6,8 @@
 namespace redco {
 namespace {
 
-constexpr std::size_t kMaxContent = 1024;               // bytes that a match becomes
-constexpr std::size_t kMaxText = std::size_t{1} << 28;  // bytes of a text with all matches replaced
+constexpr std::size_t kMaxReplacement = 1024;                   // bytes that a match becomes
+constexpr std::size_t kMaxReplacedText = std::size_t{1} << 28;  // bytes of a text with all matches replaced
 
 }  // namespace
 
@@ -41,8 +41,9 @@ Replacement::Replacement(JsonFields& f) {
   if (regex_ == nullptr && literal_.empty())
     throw ContentsError("{}: an empty string can't be replaced", pattern.at("String"));
   content_ = f.text("content");
-  if (content_.size() > kMaxContent)
-    throw ContentsError("{}: {} bytes; at most {} are taken", f.at("content"), content_.size(), kMaxContent);
+  if (content_.size() > kMaxReplacement)
+    throw ContentsError("{}: {} bytes; at most {} are taken", f.at("content"), content_.size(),
+                        kMaxReplacement);
 }
 
 std::string Replacement::apply(std::string_view text) const {
@@ -52,9 +53,9 @@ std::string Replacement::apply(std::string_view text) const {
     out += text.substr(done, from - done);
     out += content_;
     done = to;
-    if (out.size() > kMaxText)  // one rule of a file after the other can make any text endless
+    if (out.size() > kMaxReplacedText)  // one rule of a file after the other can make any text endless
       throw ContentsError("[tokenizer] a text of {} bytes becomes more than {} when '{}' is put in",
-                          text.size(), kMaxText, content_.substr(0, 100));
+                          text.size(), kMaxReplacedText, content_.substr(0, 100));
   };
   if (regex_ != nullptr)
     for (const auto& [from, to] : regex_->find_all(text)) replace(from, to);

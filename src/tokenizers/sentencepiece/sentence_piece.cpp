@@ -12,7 +12,7 @@ namespace redco {
 namespace {
 
 constexpr std::string_view kMark = "\xE2\x96\x81";  // U+2581, what stands for a space
-constexpr float kUnknownPenalty = 10;
+constexpr float kUnkPenalty = 10;
 
 std::size_t character(std::string_view text) {
   const char* p = text.data();
@@ -37,7 +37,7 @@ class SpUnigram : public SpTokens {
       if (p.kind == SpModel::Kind::normal || p.kind == SpModel::Kind::user_defined)
         keys.emplace_back(vocab().token(static_cast<i32>(id)), static_cast<i32>(id));
     }
-    unk_score_ = lowest - kUnknownPenalty;
+    unk_score_ = lowest - kUnkPenalty;
     trie_ = Trie(std::move(keys));
   }
 

@@ -6,18 +6,14 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "tokenizers/models/bpe.h"
 #include "tokenizers/pre_tokenizers/byte_level.h"
 #include "unicode/utf8.h"
 
 namespace redco {
 namespace {
 
-constexpr u64 kNoPair = ~0ull;
 constexpr u32 kNone = ~0u;
-
-u64 pair_of(i32 left, i32 right) {
-  return static_cast<u64>(static_cast<u32>(left)) << 32 | static_cast<u32>(right);
-}
 
 // How often each pair of neighbours is there; open addressing.
 class PairCounts {
@@ -62,11 +58,11 @@ class PairCounts {
 };
 
 // A pair that may be merged next, with the count it had and the words it came up in since it was last here.
-struct Candidate {
+struct CountedPair {
   i64 count;
   u64 pair;
   u32 list;
-  bool operator<(const Candidate& o) const { return count != o.count ? count < o.count : pair > o.pair; }
+  bool operator<(const CountedPair& o) const { return count != o.count ? count < o.count : pair > o.pair; }
 };
 
 class Learner {
@@ -87,7 +83,7 @@ class Learner {
   LearnedBpe learn(const BpeTraining& options, const std::function<void(i64)>& progress) {
     count_all();
     while (out_.tokens.size() < static_cast<std::size_t>(options.vocab_size) && !queue_.empty()) {
-      Candidate top = queue_.top();
+      CountedPair top = queue_.top();
       queue_.pop();
       const i64 now = pairs_.at(top.pair).count;
       if (top.count != now) {
@@ -174,7 +170,7 @@ class Learner {
     free_.push_back(list);
   }
 
-  void merge(const Candidate& top) {
+  void merge(const CountedPair& top) {
     const auto left = static_cast<i32>(top.pair >> 32), right = static_cast<i32>(top.pair & 0xFFFFFFFF);
     const auto at = [&](i32 id) -> const std::string& { return out_.tokens[static_cast<std::size_t>(id)]; };
     const i32 id = add_token(at(left) + at(right));
@@ -232,7 +228,7 @@ class Learner {
   std::vector<std::vector<u32>> lists_;  // of words
   std::vector<u32> free_;                // lists that are not in use
   std::vector<u64> fresh_;               // pairs with a list of their own since the last merge
-  std::priority_queue<Candidate> queue_;
+  std::priority_queue<CountedPair> queue_;
 };
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
-#include "base/in_order.h"
+#include "base/ordered_work.h"
 #include "unicode/utf8.h"
 
 namespace redco {
@@ -181,26 +181,20 @@ std::vector<Seed> frequent_substrings(const CharWords& words, u32 max_length, st
   std::vector<std::size_t> next(ends.begin(), ends.end() - 1);
   for (u32 p = 0; p < words.chars.size(); ++p) suffixes[next[words.chars[p]]++] = p;
 
-  struct Bucket {
-    std::size_t character;
-    std::vector<Seed> seeds;
-  };
   std::vector<Seed> all;
-  std::size_t bucket = 1;  // 0: the words' ends
   const SuffixSort sorter(words.chars.data(), max_length + 1);
-  in_order<Bucket>(
+  OrderedWork<std::size_t, std::vector<Seed>> pool(
       threads,
-      [&](Bucket& b) {
-        b.character = bucket++;
-        b.seeds.clear();
-        return b.character <= words.alphabet.size();
-      },
-      [&](Bucket& b, int) {
-        const std::size_t begin = ends[b.character], end = ends[b.character + 1];
+      [&](std::size_t character, int) {
+        const std::size_t begin = ends[character], end = ends[character + 1];
         sorter.sort(suffixes.data() + begin, end - begin, 1);
-        Substrings(words, word_of, max_length).find(suffixes, begin, end, b.seeds);
+        std::vector<Seed> seeds;
+        Substrings(words, word_of, max_length).find(suffixes, begin, end, seeds);
+        return seeds;
       },
-      [&](Bucket& b) { all.insert(all.end(), b.seeds.begin(), b.seeds.end()); });
+      [&](const std::vector<Seed>& seeds) { all.insert(all.end(), seeds.begin(), seeds.end()); });
+  for (std::size_t c = 1; c <= words.alphabet.size(); ++c) pool.add(c);  // 0 is the end of a word
+  pool.finish();
 
   const u32* chars = words.chars.data();
   auto better = [&](const Seed& a, const Seed& b) {

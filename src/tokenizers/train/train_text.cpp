@@ -7,19 +7,20 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
+#include <variant>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/gzip.h"
-#include "base/in_order.h"
+#include "base/ordered_work.h"
 #include "base/words.h"
 #include "unicode/utf8.h"
 
 namespace redco {
 namespace {
 
-constexpr std::size_t kBlock = std::size_t{1} << 20;
-constexpr std::size_t kMaxBlock = std::size_t{64} << 20;
+constexpr std::size_t kTextBlock = std::size_t{1} << 20;
+constexpr std::size_t kMaxTextBlock = std::size_t{64} << 20;
 
 struct TextBlock {
   std::string bytes;  // whole lines, but where one is longer than a block
@@ -60,10 +61,11 @@ class BlockReader {
     }
   }
 
-  bool next(TextBlock& b) {
+  std::optional<TextBlock> next() {
+    TextBlock b;
     for (;;) {
       if (!in_) {
-        if (at_ == files_.size()) return false;
+        if (at_ == files_.size()) return std::nullopt;
         in_.emplace(InputFile::open(files_[at_]));
         json_ = is_json(files_[at_]);
         offset_ = 0;
@@ -85,7 +87,7 @@ class BlockReader {
         in_.reset();
         ++at_;
       }
-      if (!b.bytes.empty()) return true;
+      if (!b.bytes.empty()) return b;
     }
   }
 
@@ -95,7 +97,7 @@ class BlockReader {
  private:
   // Fills `bytes` up and moves what is behind its last cut to rest_. false at the file's end.
   bool fill(std::string& bytes) {
-    for (std::size_t want = kBlock;; want *= 2) {
+    for (std::size_t want = kTextBlock;; want *= 2) {
       while (bytes.size() < want) {
         const std::size_t had = bytes.size();
         bytes.resize(want);
@@ -111,7 +113,7 @@ class BlockReader {
         bytes.resize(cut);
         return true;
       }
-      if (want >= kMaxBlock)
+      if (want >= kMaxTextBlock)
         throw ContentsError("{}: {} from byte {} on without {}; is this a text file?", files_[at_],
                             human_bytes(want), offset_, json_ ? "a line's end" : "a line's end or a space");
     }
@@ -231,14 +233,17 @@ WordCounts count_words(const std::vector<std::string>& files, const PreTokenizer
                        const TextProgress& progress) {
   BlockReader reader(files);
   std::vector<Counter> counters(static_cast<std::size_t>(std::max(1, threads)));
-  in_order<TextBlock>(
+  OrderedWork<TextBlock, std::monostate> pool(
       static_cast<int>(counters.size()),
-      [&](TextBlock& b) {
-        if (progress) progress(reader.done(), reader.total());
-        return reader.next(b);
+      [&](const TextBlock& b, int thread) {
+        counters[static_cast<std::size_t>(thread)].block(b, splitter);
+        return std::monostate();
       },
-      [&](const TextBlock& b, int thread) { counters[static_cast<std::size_t>(thread)].block(b, splitter); },
-      [](const TextBlock&) {});
+      nullptr);
+  pool.run([&] {
+    if (progress) progress(reader.done(), reader.total());
+    return reader.next();
+  });
 
   WordTable& all = counters.front().words;
   WordCounts out;

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/in_order.h"
+#include "base/process.h"
 #include "base/progress.h"
 #include "base/words.h"
 #include "tokenizers/models/vocab.h"
@@ -229,7 +229,7 @@ TrainedTokenizer train_tokenizer(const TokenizerTraining& options) {
   TokenizerTraining o = options;
   check(o);
   const bool unigram = o.model == TokenizerTraining::Model::unigram;
-  if (o.threads <= 0) o.threads = text_threads();
+  if (o.threads <= 0) o.threads = worker_threads();
   if (unigram && std::find(o.special.begin(), o.special.end(), "<unk>") == o.special.end())
     o.special.insert(o.special.begin(), "<unk>");
   const Json pre_tokenizer = pre_tokenizer_of(o);

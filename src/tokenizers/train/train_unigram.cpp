@@ -4,9 +4,10 @@
 #include <cmath>
 #include <limits>
 #include <span>
+#include <variant>
 
 #include "base/error.h"
-#include "base/in_order.h"
+#include "base/ordered_work.h"
 #include "tokenizers/train/train_seeds.h"
 #include "unicode/utf8.h"
 
@@ -163,21 +164,16 @@ class UnigramLearner {
   // Calls f(thread, word) for all words, `o_.threads` at once.
   template <class F>
   void each_word(F&& f) {
-    struct Part {
-      std::size_t begin, end;
-    };
-    std::size_t next = 0;
-    in_order<Part>(
+    OrderedWork<std::size_t, std::monostate> pool(
         o_.threads,
-        [&](Part& p) {
-          p = {next, std::min(words_.size(), next + kBlock)};
-          next = p.end;
-          return p.begin < p.end;
+        [&](std::size_t begin, int thread) {
+          const std::size_t end = std::min(words_.size(), begin + kBlock);
+          for (std::size_t w = begin; w < end; ++w) f(thread, w);
+          return std::monostate();
         },
-        [&](const Part& p, int thread) {
-          for (std::size_t w = p.begin; w < p.end; ++w) f(thread, w);
-        },
-        [](const Part&) {});
+        nullptr);
+    for (std::size_t begin = 0; begin < words_.size(); begin += kBlock) pool.add(begin);
+    pool.finish();
   }
 
   struct Edge {
