@@ -42,6 +42,8 @@ class BudgetScope {
 };
 void spend(i64 steps);  // Failure when there are none left
 
+constexpr int kMaxNesting = 100;  // of values in values
+
 enum class Kind : std::uint8_t {
   undefined,
   none,
