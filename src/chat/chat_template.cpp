@@ -7,10 +7,10 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/utf8.h"
 #include "jinja/ops.h"
 #include "jinja/template.h"
 #include "jinja/text.h"
-#include "unicode/utf8.h"
 
 namespace redco {
 namespace {

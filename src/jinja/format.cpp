@@ -5,9 +5,9 @@
 #include <cmath>
 #include <optional>
 
+#include "base/utf8.h"
 #include "jinja/ops.h"
 #include "jinja/text.h"
-#include "unicode/utf8.h"
 
 namespace redco::jinja {
 namespace {

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "jinja/ops.h"
-#include "unicode/utf8.h"
 
 namespace redco::jinja {
 namespace {

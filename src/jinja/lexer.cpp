@@ -6,10 +6,10 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "jinja/text.h"
 #include "jinja/value.h"
 #include "unicode/python_text.h"
-#include "unicode/utf8.h"
 
 namespace redco::jinja {
 namespace {

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <map>
 
+#include "base/utf8.h"
 #include "jinja/ops.h"
 #include "jinja/text.h"
 #include "unicode/python_text.h"
-#include "unicode/utf8.h"
 
 namespace redco::jinja {
 namespace {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/utf8.h"
 #include "jinja/text.h"
-#include "unicode/utf8.h"
 
 namespace redco::jinja {
 namespace {

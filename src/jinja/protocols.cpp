@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/utf8.h"
 #include "jinja/text.h"
 #include "jinja/value.h"
-#include "unicode/utf8.h"
 
 namespace redco::jinja {
 

@@ -5,9 +5,9 @@
 #include <limits>
 #include <map>
 
+#include "base/utf8.h"
 #include "jinja/value.h"
 #include "unicode/python_text.h"
-#include "unicode/utf8.h"
 
 namespace redco::jinja {
 namespace {

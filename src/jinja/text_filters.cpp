@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "jinja/filter_tables.h"
 #include "jinja/ops.h"
 #include "jinja/text.h"
 #include "unicode/python_text.h"
-#include "unicode/utf8.h"
 
 namespace redco::jinja {
 namespace {

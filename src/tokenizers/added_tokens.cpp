@@ -6,9 +6,9 @@
 
 #include "base/error.h"
 #include "base/json_fields.h"
+#include "base/utf8.h"
 #include "unicode/char_class.h"
 #include "unicode/hf_chars.h"
-#include "unicode/utf8.h"
 
 namespace redco {
 namespace {

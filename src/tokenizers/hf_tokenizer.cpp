@@ -5,9 +5,9 @@
 
 #include "base/error.h"
 #include "base/json_fields.h"
+#include "base/utf8.h"
 #include "tokenizers/models/make_model.h"
 #include "tokenizers/sentencepiece/sentence_piece.h"
-#include "unicode/utf8.h"
 
 namespace redco {
 namespace {

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <new>
 
+#include "base/utf8.h"
 #include "unicode/tables.h"
-#include "unicode/utf8.h"
 
 namespace redco {
 namespace {

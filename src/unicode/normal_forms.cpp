@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "unicode/hf_chars.h"
-#include "unicode/utf8.h"
 
 namespace redco {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <utf8proc.h>
 
-#include "unicode/utf8.h"
+#include "base/utf8.h"
 
 namespace redco {
 

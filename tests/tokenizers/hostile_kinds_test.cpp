@@ -7,12 +7,12 @@
 #include <filesystem>
 #include <random>
 
+#include "base/utf8.h"
 #include "support/tokenizers.h"
 #include "tokenizers/normalizers/charsmap.h"
 #include "tokenizers/normalizers/precompiled.h"
 #include "tokenizers/sentencepiece/sp_model.h"
 #include "unicode/normal_forms.h"
-#include "unicode/utf8.h"
 
 namespace redco {
 namespace {

@@ -6,9 +6,9 @@
 #include <random>
 
 #include "base/types.h"
+#include "base/utf8.h"
 #include "unicode/char_class.h"
 #include "unicode/regex.h"
-#include "unicode/utf8.h"
 
 namespace redco {
 namespace {

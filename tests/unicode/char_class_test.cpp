@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/utf8.h"
 #include "unicode/regex.h"
-#include "unicode/utf8.h"
 
 namespace redco {
 namespace {

@@ -5,10 +5,10 @@
 
 #include "base/error.h"
 #include "base/json_fields.h"
+#include "base/utf8.h"
 #include "tokenizers/normalizers/replacement.h"
 #include "tokenizers/pre_tokenizers/byte_level.h"
 #include "tokenizers/pre_tokenizers/word_pre_tokenizers.h"
-#include "unicode/utf8.h"
 
 namespace redco {
 namespace {

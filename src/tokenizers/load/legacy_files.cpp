@@ -3,11 +3,11 @@
 
 #include "base/error.h"
 #include "base/json_fields.h"
+#include "base/utf8.h"
 #include "tokenizers/load/config_tokens.h"
 #include "tokenizers/load/tokenizer_spec.h"
 #include "tokenizers/pre_tokenizers/byte_level.h"
 #include "tokenizers/pre_tokenizers/word_splits.h"
-#include "unicode/utf8.h"
 
 namespace redco {
 namespace {

@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "tokenizers/models/piece_cache.h"
 #include "tokenizers/pre_tokenizers/byte_level.h"
-#include "unicode/utf8.h"
 
 namespace redco {
 namespace {

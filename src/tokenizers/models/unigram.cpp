@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "tokenizers/models/piece_cache.h"
-#include "unicode/utf8.h"
 
 namespace redco {
 namespace {

@@ -1,9 +1,9 @@
 #include "tokenizers/normalizers/bert_normalizer.h"
 
+#include "base/utf8.h"
 #include "unicode/char_class.h"
 #include "unicode/hf_chars.h"
 #include "unicode/normal_forms.h"
-#include "unicode/utf8.h"
 
 namespace redco {
 namespace {

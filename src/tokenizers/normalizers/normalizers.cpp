@@ -7,6 +7,7 @@
 #include "base/base64.h"
 #include "base/error.h"
 #include "base/json_fields.h"
+#include "base/utf8.h"
 #include "tokenizers/normalizers/bert_normalizer.h"
 #include "tokenizers/normalizers/precompiled.h"
 #include "tokenizers/normalizers/replacement.h"
@@ -14,7 +15,6 @@
 #include "unicode/char_class.h"
 #include "unicode/hf_chars.h"
 #include "unicode/normal_forms.h"
-#include "unicode/utf8.h"
 
 namespace redco {
 namespace {

@@ -1,7 +1,7 @@
 #include "tokenizers/normalizers/precompiled.h"
 
+#include "base/utf8.h"
 #include "unicode/hf_chars.h"
-#include "unicode/utf8.h"
 
 namespace redco {
 namespace {

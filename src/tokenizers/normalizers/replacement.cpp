@@ -1,7 +1,7 @@
 #include "tokenizers/normalizers/replacement.h"
 
 #include "base/error.h"
-#include "unicode/utf8.h"
+#include "base/utf8.h"
 
 namespace redco {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "unicode/utf8.h"
+#include "base/utf8.h"
 
 namespace redco {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/json_fields.h"
+#include "base/utf8.h"
 #include "tokenizers/normalizers/normalizers.h"
 #include "tokenizers/pre_tokenizers/byte_level.h"
 #include "tokenizers/pre_tokenizers/split_behavior.h"
@@ -14,7 +15,6 @@
 #include "unicode/char_class.h"
 #include "unicode/hf_chars.h"
 #include "unicode/regex.h"
-#include "unicode/utf8.h"
 
 namespace redco {
 namespace {

@@ -5,10 +5,10 @@
 
 #include "base/error.h"
 #include "base/json_fields.h"
+#include "base/utf8.h"
 #include "tokenizers/normalizers/normalizers.h"
 #include "unicode/char_class.h"
 #include "unicode/hf_chars.h"
-#include "unicode/utf8.h"
 
 namespace redco {
 namespace {

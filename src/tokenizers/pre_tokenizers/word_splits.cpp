@@ -1,7 +1,7 @@
 #include "tokenizers/pre_tokenizers/word_splits.h"
 
+#include "base/utf8.h"
 #include "unicode/char_class.h"
-#include "unicode/utf8.h"
 
 namespace redco {
 namespace {

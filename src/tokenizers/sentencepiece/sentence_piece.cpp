@@ -6,7 +6,7 @@
 #include <queue>
 
 #include "base/error.h"
-#include "unicode/utf8.h"
+#include "base/utf8.h"
 
 namespace redco {
 namespace {

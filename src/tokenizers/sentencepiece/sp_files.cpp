@@ -6,10 +6,10 @@
 #include "base/base64.h"
 #include "base/error.h"
 #include "base/json_fields.h"
+#include "base/utf8.h"
 #include "tokenizers/load/config_tokens.h"
 #include "tokenizers/load/tokenizer_spec.h"
 #include "unicode/char_class.h"
-#include "unicode/utf8.h"
 
 namespace redco {
 namespace {

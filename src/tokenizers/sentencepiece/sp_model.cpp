@@ -6,8 +6,8 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "tokenizers/models/vocab.h"
-#include "unicode/utf8.h"
 
 namespace redco {
 namespace {

@@ -6,9 +6,9 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "tokenizers/models/bpe.h"
 #include "tokenizers/pre_tokenizers/byte_level.h"
-#include "unicode/utf8.h"
 
 namespace redco {
 namespace {

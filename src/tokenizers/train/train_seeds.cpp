@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/ordered_work.h"
-#include "unicode/utf8.h"
+#include "base/utf8.h"
 
 namespace redco {
 namespace {

@@ -13,8 +13,8 @@
 #include "base/file.h"
 #include "base/gzip.h"
 #include "base/ordered_work.h"
+#include "base/utf8.h"
 #include "base/words.h"
-#include "unicode/utf8.h"
 
 namespace redco {
 namespace {

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "base/progress.h"
+#include "base/utf8.h"
 #include "base/words.h"
 #include "tokenizers/models/vocab.h"
 #include "tokenizers/pre_tokenizers/pre_tokenizers.h"
@@ -18,7 +19,6 @@
 #include "tokenizers/train/train_bpe.h"
 #include "tokenizers/train/train_text.h"
 #include "tokenizers/train/train_unigram.h"
-#include "unicode/utf8.h"
 
 namespace redco {
 namespace {

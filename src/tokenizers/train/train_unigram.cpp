@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/ordered_work.h"
+#include "base/utf8.h"
 #include "tokenizers/train/train_seeds.h"
-#include "unicode/utf8.h"
 
 namespace redco {
 namespace {

@@ -1,4 +1,4 @@
-#include "unicode/utf8.h"
+#include "base/utf8.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,15 @@ TEST(Utf8, LossyAsPython) {  // bytes.decode(errors="replace")
   EXPECT_EQ(incomplete_utf8_tail("a\xE4\xB8"), 2u);
   EXPECT_EQ(incomplete_utf8_tail("a\xE4\xB8\xAD"), 0u);
   EXPECT_EQ(incomplete_utf8_tail("a\xB8"), 0u);
+}
+
+TEST(Utf8, Validation) {
   EXPECT_EQ(find_invalid_utf8("12345678\xC3\xA9\xFF"), 10u);
+  EXPECT_EQ(find_invalid_utf8("ab\xffzz"), 2u);
+  EXPECT_TRUE(is_utf8("aé€😀"));
+  for (const char* t : {"\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xf0\x8f\xbf\xbf",
+                        "\xf4\x90\x80\x80", "\xe2\x82"})
+    EXPECT_FALSE(is_utf8(t)) << t;
 }
 
 }  // namespace

@@ -10,6 +10,7 @@ namespace redco {
 // The offset of the first byte that is not part of well-formed UTF-8 (overlong forms, surrogates and code
 // points above U+10FFFF are not), or npos.
 std::size_t find_invalid_utf8(std::string_view text);
+inline bool is_utf8(std::string_view text) { return find_invalid_utf8(text) == std::string_view::npos; }
 
 // How many bytes at the end of `text` begin a character without finishing it (0 to 3). Streams hold them
 // back.
