@@ -31,7 +31,7 @@ function(redco_module NAME)
   # Several files as one where a folder has many: most of their time goes into the headers that they share. Names
   # of their own are then distinct within the folder. Without precompiled headers each file stands for itself, so
   # that a compiler cache serves several build folders.
-  if(NAME MATCHES "^(assembly|ckpt|commands|data|job|models|pipelines|text|train)$" AND NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
+  if(NAME MATCHES "^(assembly|ckpt|commands|data|jinja|job|models|pipelines|tokenizers|train)$" AND NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
     set_target_properties(redco_${NAME} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
     # Types of an unnamed namespace in classes of the same file: it is no longer the main one.
     target_compile_options(redco_${NAME} PRIVATE -Wno-subobject-linkage)

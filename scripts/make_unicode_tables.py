@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes src/text/unicode_tables.cpp: what Hugging Face's tokenizers takes every code point for.
+"""Writes src/unicode/tables.cpp: what Hugging Face's tokenizers takes every code point for.
 
 Its components look at Unicode through several Rust crates with tables of several Unicode versions, none of
 which a system library has. So every code point is tried on the library itself:
 
-    python scripts/make_unicode_tables.py src/text/unicode_tables.cpp
+    python scripts/make_unicode_tables.py src/unicode/tables.cpp
 
 Needs the packages tokenizers (0.23) and sentencepiece (which compiles the character maps that show where the
 library sees borders of grapheme clusters). Takes about two minutes.
@@ -187,7 +187,7 @@ def main():
             f.write(f"const std::size_t kSize{name} = std::size(kTable{name});\n\n")
 
         f.write(f"""// Made by scripts/make_unicode_tables.py with tokenizers {tokenizers.__version__}; not to be edited.
-#include "text/unicode_tables.h"
+#include "unicode/tables.h"
 
 #include <iterator>
 

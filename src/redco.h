@@ -25,5 +25,5 @@
 #include "ops/shape.h"
 #include "ops/softmax.h"
 #include "tensor/tensor.h"
-#include "text/tokenizer.h"
+#include "tokenizers/tokenizer.h"
 #include "train/pipeline.h"

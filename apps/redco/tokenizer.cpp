@@ -1,11 +1,11 @@
-#include "text/tokenizer.h"
+#include "tokenizers/tokenizer.h"
 
 #include "base/log.h"
 #include "base/words.h"
 #include "ckpt/hub.h"
 #include "commands.h"
-#include "text/jsonl.h"
-#include "text/train_tokenizer.h"
+#include "tokenizers/json_lines.h"
+#include "tokenizers/train/train_tokenizer.h"
 
 namespace redco::cli {
 namespace {

@@ -10,7 +10,7 @@
 #include "job/job_config.h"
 #include "models/model.h"
 #include "nn/lora.h"
-#include "text/tokenizer.h"
+#include "tokenizers/tokenizer.h"
 #include "train/pipeline.h"
 
 namespace redco {

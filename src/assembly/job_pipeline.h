@@ -5,7 +5,7 @@
 #include <string>
 
 #include "job/job_config.h"
-#include "text/tokenizer.h"
+#include "tokenizers/tokenizer.h"
 #include "train/pipeline.h"
 
 namespace redco {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "chat/chat_template.h"
 #include "job/job_config.h"
-#include "text/chat_template.h"
-#include "text/tokenizer.h"
+#include "tokenizers/tokenizer.h"
 #include "train/lm_dataset.h"
 
 namespace redco {

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "assembly/job_model.h"
+#include "chat/chat_template.h"
 #include "comm/group.h"
 #include "generate/generation_settings.h"
-#include "text/chat_template.h"
 
 namespace redco {
 

@@ -12,23 +12,12 @@
 #include "base/error.h"
 #include "base/syscalls.h"
 #include "base/temporaries.h"
+#include "base/words.h"
 
 namespace redco {
 namespace {
 
 constexpr i64 kMaxCall = 1 << 30;  // Linux transfers at most 2^31 - 4096 bytes per call
-
-std::string bytes_text(i64 n) {
-  if (n < 10'000) return fmt::format("{} bytes", n);
-  double v = static_cast<double>(n);
-  const char* unit = "";
-  for (const char* u : {"KiB", "MiB", "GiB", "TiB"}) {
-    if (v < 1024) break;
-    v /= 1024;
-    unit = u;
-  }
-  return fmt::format("{:.1f} {}", v, unit);
-}
 
 [[noreturn]] void fail(const char* operation, const std::string& path, int error, i64 needed = -1) {
   if ((error == ENOSPC || error == EDQUOT) && needed >= 0) {
@@ -36,8 +25,8 @@ std::string bytes_text(i64 n) {
     bool known = ::statvfs(parent_path(path).c_str(), &fs) == 0;
     throw IoError(
         "[file] cannot {} {}: {}: {} more needed, {} free; free some space, or choose another workdir",
-        operation, path, std::strerror(error), bytes_text(needed),
-        known ? bytes_text(static_cast<i64>(fs.f_bavail) * static_cast<i64>(fs.f_frsize)) : "unknown");
+        operation, path, std::strerror(error), human_bytes(static_cast<u64>(needed)),
+        known ? human_bytes(static_cast<u64>(fs.f_bavail) * static_cast<u64>(fs.f_frsize)) : "unknown");
   }
   throw IoError("[file] cannot {} {}: {}", operation, path, std::strerror(error));
 }
@@ -222,8 +211,8 @@ void ReadFile::pread_exact(i64 offset, void* to, i64 n) const {
 std::string read_file(const std::string& path, i64 max_bytes) {
   ReadFile f = ReadFile::open(path);
   if (f.size() > max_bytes)
-    throw ContentsError("[file] {} has {}; expected at most {}", path, bytes_text(f.size()),
-                        bytes_text(max_bytes));
+    throw ContentsError("[file] {} has {}; expected at most {}", path,
+                        human_bytes(static_cast<u64>(f.size())), human_bytes(static_cast<u64>(max_bytes)));
   std::string text(static_cast<size_t>(f.size()), '\0');
   f.pread_exact(0, text.data(), f.size());
   return text;

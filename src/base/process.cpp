@@ -26,6 +26,13 @@ int usable_cpus() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
+int worker_threads() {
+  const int cpus = usable_cpus();
+  const char* omp = std::getenv("OMP_NUM_THREADS");
+  const int limit = omp != nullptr ? std::atoi(omp) : 0;
+  return limit > 0 ? std::min(limit, cpus) : cpus;
+}
+
 std::string host_name() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";

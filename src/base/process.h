@@ -13,6 +13,9 @@ i64 peak_memory_bytes();
 // Number of CPUs in this process's affinity mask, at least 1.
 int usable_cpus();
 
+// Threads for work on text: usable_cpus(), or OMP_NUM_THREADS if that is smaller; at least 1.
+int worker_threads();
+
 // The host's name; "" if the system does not report it.
 std::string host_name();
 

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace redco {
 
@@ -132,27 +133,22 @@ std::string excerpt(std::string_view text, std::size_t most) {
   return cut ? s + "..." : s;
 }
 
-bool is_utf8(std::string_view text, std::size_t* bad) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  for (std::size_t i = 0; i < text.size();) {
-    const unsigned c = byte(i);
-    const std::size_t n = c < 0x80                ? 1
-                          : c >= 0xC2 && c < 0xE0 ? 2
-                          : c >= 0xE0 && c < 0xF0 ? 3
-                          : c >= 0xF0 && c < 0xF5 ? 4
-                                                  : 0;
-    bool good = n != 0 && i + n <= text.size();
-    for (std::size_t k = 1; good && k < n; ++k) good = (byte(i + k) & 0xC0) == 0x80;
-    // The second byte excludes overlong forms, surrogates and code points above U+10FFFF.
-    if (good && n == 3) good = !(c == 0xE0 && byte(i + 1) < 0xA0) && !(c == 0xED && byte(i + 1) > 0x9F);
-    if (good && n == 4) good = !(c == 0xF0 && byte(i + 1) < 0x90) && !(c == 0xF4 && byte(i + 1) > 0x8F);
-    if (!good) {
-      if (bad) *bad = i;
-      return false;
-    }
-    i += n;
+std::string shell_quote(std::string_view word) {
+  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           std::string_view("-_./=:,+@%").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  if (plain) return std::string(word);
+  std::string quoted = "'";
+  for (char c : word) {
+    if (c == '\0')
+      throw UsageError("a word of a shell command has a zero byte: {}; remove the byte", excerpt(word));
+    if (c == '\'')
+      quoted += "'\\''";
+    else
+      quoted += c;
   }
-  return true;
+  return quoted + "'";
 }
 
 }  // namespace redco

@@ -38,8 +38,8 @@ std::string nearest(std::string_view name, const std::vector<std::string>& names
 // Ends in "..." if the text was cut.
 std::string excerpt(std::string_view text, std::size_t most = 60);
 
-// Whether `text` is well-formed UTF-8 (no overlong forms, no surrogates). `bad` receives the offset of the
-// first invalid byte.
-bool is_utf8(std::string_view text, std::size_t* bad = nullptr);
+// A word of a POSIX shell command: unchanged where no shell could misread it, else in single quotes.
+// UsageError for a word with a zero byte.
+std::string shell_quote(std::string_view word);
 
 }  // namespace redco

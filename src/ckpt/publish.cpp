@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/tolerate.h"
+#include "base/words.h"
 
 namespace redco::ckpt {
 namespace {
@@ -54,8 +55,6 @@ auto expecting_the_workdir(const std::string& folder, const F& f) {
   throw ContentsError("{}", message);
 }
 
-std::string human(i64 bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)); }
-
 }  // namespace
 
 std::string step_name(i64 step) {
@@ -97,7 +96,7 @@ std::string CheckpointFolder::begin(i64 step, i64 bytes) {
       throw IoError(
           "[checkpoint] step {} needs {} in {}, but {} are free; free some space, or lower "
           "checkpoint.keep_last",
-          step, human(bytes), path_, human(free));
+          step, human_bytes(static_cast<u64>(bytes)), path_, human_bytes(static_cast<u64>(free)));
     make_dirs(join_path(temp_folder(step), parent_path(kManifestPath)));
     return temp_folder(step);
   });

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/words.h"
 #include "ckpt/strict_json.h"
 #include "ckpt/torch_pickle.h"
 
@@ -238,12 +239,6 @@ TensorEntry checked_entry(const PickledTensor& t, i64 begin, i64 size, const std
   return e;
 }
 
-std::string shell_quoted(const std::string& s) {
-  std::string q = "'";
-  for (char c : s) q += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return q + "'";
-}
-
 }  // namespace
 
 std::string conversion_line(const std::string& folder) {
@@ -254,7 +249,7 @@ std::string conversion_line(const std::string& folder) {
       "glob.glob('pytorch_model*.bin')]; "
       "save_file({{k: v.contiguous().clone() for k, v in t.items()}}, 'model.safetensors', "
       "metadata={{'format': 'pt'}})\"",
-      shell_quoted(folder));
+      shell_quote(folder));
 }
 
 TensorFile open_torch_bin(const std::string& path) {

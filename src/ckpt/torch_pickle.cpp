@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "ckpt/strict_json.h"
 
 namespace redco::ckpt {
@@ -107,15 +107,6 @@ std::optional<StoredType> storage_type(std::string_view global) {
 constexpr std::string_view kRebuildTensor = "torch._utils._rebuild_tensor_v2";
 constexpr std::string_view kRebuildParameter = "torch._utils._rebuild_parameter";
 constexpr std::string_view kOrderedDict = "collections.OrderedDict";
-
-bool is_utf8(const std::string& s) {
-  try {
-    nlohmann::json(s).dump();
-    return true;
-  } catch (const nlohmann::json::exception&) {
-    return false;
-  }
-}
 
 class Reader {
  public:

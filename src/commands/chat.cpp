@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/terminal.h"
-#include "base/words.h"
+#include "base/utf8.h"
 #include "comm/group.h"
 #include "commands/trained_request.h"
 #include "generate/generate.h"

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "base/words.h"
 #include "config/tree.h"
 #include "config/yaml.h"

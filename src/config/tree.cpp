@@ -14,6 +14,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "base/words.h"
 
 namespace redco {
@@ -247,7 +248,7 @@ YamlNode parse_yaml(const std::string& whole, const std::string& source) {
     throw UsageError("{}: {} of YAML; a job file has at most {}", source, human_bytes(text.size()),
                      human_bytes(kMaxYamlBytes));
   }
-  if (std::size_t bad = 0; !is_utf8(text, &bad)) {
+  if (const std::size_t bad = find_invalid_utf8(text); bad != std::string::npos) {
     throw UsageError("{}: not UTF-8 text (byte 0x{:02x}); save the file as UTF-8",
                      lines.place_of(source, bad).words(), static_cast<unsigned char>(text[bad]));
   }

@@ -7,10 +7,10 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/gzip.h"
+#include "base/ordered_work.h"
 #include "base/process.h"
 #include "data/block_table.h"
 #include "data/cached_index.h"
-#include "data/ordered_work.h"
 
 namespace redco {
 
@@ -196,7 +196,7 @@ std::string build_example_index(const ExampleBuild& build, i64 vocab_size, const
   writer.header.key[0] = key.high;
   writer.header.key[1] = key.low;
   OrderedWork<Records, std::vector<Tokenized>> work(
-      usable_cpus(), [&](Records records) { return tokenize(build, records); },
+      usable_cpus(), [&](Records records, int) { return tokenize(build, records); },
       [&](std::vector<Tokenized> t) { writer.add(t); });
   Hasher data;
   put_settings(data, build);

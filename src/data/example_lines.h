@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "base/types.h"
+#include "chat/chat_template.h"
 #include "data/data_settings.h"
-#include "text/chat_template.h"
-#include "text/tokenizer.h"
+#include "tokenizers/tokenizer.h"
 
 namespace redco {
 

@@ -7,10 +7,10 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/ordered_work.h"
 #include "base/process.h"
 #include "data/block_table.h"
 #include "data/cached_index.h"
-#include "data/ordered_work.h"
 
 namespace redco {
 
@@ -251,7 +251,7 @@ std::string build_labelled_index(const LabelledSource& source, const std::string
 
   Writer writer(path, source);
   OrderedWork<Rows, Examples> work(
-      usable_cpus(), [&](Rows rows) { return make_examples(source, rows); },
+      usable_cpus(), [&](Rows rows, int) { return make_examples(source, rows); },
       [&](Examples e) { writer.add(e); });
   i64 done = 0;
   for (std::size_t k = 0; k < source.paths.size(); ++k) {

@@ -13,7 +13,7 @@
 
 #include "data/labelled_rows.h"
 #include "data/source_files.h"
-#include "text/tokenizer.h"
+#include "tokenizers/tokenizer.h"
 
 namespace redco {
 

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/gzip.h"
+#include "base/utf8.h"
 #include "base/words.h"
 #include "data/example_json.h"
 #include "data/table_reader.h"

@@ -16,7 +16,7 @@
 #include "data/data_settings.h"
 #include "data/example_lines.h"
 #include "data/example_records.h"
-#include "text/tokenizer.h"
+#include "tokenizers/tokenizer.h"
 
 namespace redco {
 

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/gzip.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 namespace redco {
 namespace {

@@ -8,9 +8,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/ordered_work.h"
 #include "base/process.h"
 #include "data/cached_index.h"
-#include "data/ordered_work.h"
 #include "data/text_blocks.h"
 
 namespace redco {
@@ -169,7 +169,7 @@ std::string build_token_index(const TextFiles& text, const Tokenizer& tokenizer,
   const std::optional<i32> eos = tokenizer.special().eos;
   OrderedWork<std::vector<Text>, std::vector<Ids>> work(
       usable_cpus(),
-      [&](std::vector<Text> texts) {
+      [&](std::vector<Text> texts, int) {
         std::vector<Ids> out;
         for (const Text& t : texts) out.push_back({tokenizer.encode(t.text, false), t.ends_document});
         return out;

@@ -19,7 +19,7 @@
 
 #include "base/types.h"
 #include "data/source_files.h"
-#include "text/tokenizer.h"
+#include "tokenizers/tokenizer.h"
 
 namespace redco {
 

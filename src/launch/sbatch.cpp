@@ -108,23 +108,6 @@ fi
 
 }  // namespace
 
-std::string shell_quote(std::string_view word) {
-  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           std::string_view("-_./=:,+@%").find(static_cast<char>(c)) != std::string_view::npos;
-  });
-  if (plain) return std::string(word);
-  std::string quoted = "'";
-  for (char c : word) {
-    if (c == '\0') throw UsageError("an argument holds a zero byte");
-    if (c == '\'')
-      quoted += "'\\''";
-    else
-      quoted += c;
-  }
-  return quoted + "'";
-}
-
 std::string make_sbatch_script(const SbatchRequest& r) {
   check_range("nodes", r.nodes, 1, 1 << 16);
   check_range("ranks", r.ranks, r.nodes, 1 << 20);

@@ -11,9 +11,6 @@
 
 namespace redco {
 
-// A word of a shell command: unchanged where no shell could misread it, else in single quotes.
-std::string shell_quote(std::string_view word);
-
 struct SbatchRequest {
   // How ranks start. automatic: the script asks the cluster (`srun --mpi=list`) and takes srun where it has
   // pmix.

@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
-#include "text/python_text.h"
+#include "unicode/python_text.h"
 
 namespace redco {
 

@@ -6,7 +6,7 @@
 
 #include "base/types.h"
 #include "metrics/porter.h"
-#include "text/python_text.h"
+#include "unicode/python_text.h"
 
 namespace redco {
 

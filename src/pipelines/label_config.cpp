@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "base/words.h"
 #include "data/builtin.h"
 #include "pipelines/labelled_images.h"

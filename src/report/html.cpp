@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/words.h"
+#include "base/utf8.h"
 
 namespace redco {
 

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "models/model.h"
-#include "text/tokenizer.h"
+#include "tokenizers/tokenizer.h"
 #include "train/pipeline_settings.h"
 
 namespace redco {

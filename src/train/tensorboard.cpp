@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/timing.h"
-#include "base/words.h"
+#include "base/utf8.h"
 
 namespace redco {
 
@@ -69,8 +69,8 @@ std::string framed(const std::string& data) {
 // Markdown's code: every line indented by four spaces.
 std::string as_code(const std::string& text) {
   std::string out = "    ";
-  std::size_t bad = 0;
-  for (char c : is_utf8(text, &bad) ? text : text.substr(0, bad) + "...") {
+  const std::size_t bad = find_invalid_utf8(text);
+  for (char c : bad == std::string::npos ? text : text.substr(0, bad) + "...") {
     if (c == '\r') continue;
     out += c;
     if (c == '\n') out += "    ";

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
 #include <limits>
 
 #include "base/error.h"
@@ -91,15 +92,17 @@ TEST(Words, Nearest) {
   EXPECT_EQ(nearest("mix", names), "max");
 }
 
-TEST(Words, Utf8) {
-  EXPECT_TRUE(is_utf8("aé€😀"));
-  std::size_t bad = 0;
-  EXPECT_FALSE(is_utf8("ab\xffzz", &bad));
-  EXPECT_EQ(bad, 2u);
-  for (const char* t : {"\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xf0\x8f\xbf\xbf",
-                        "\xf4\x90\x80\x80", "\xe2\x82"}) {
-    EXPECT_FALSE(is_utf8(t)) << t;
+TEST(Words, ShellQuoteGivesTheShellTheSameWord) {
+  for (std::string word :
+       {"plain", "a b", "it's", "$HOME", "`x`", "a\nb", "", "*", "~", "\"", "\\", "-x", "#", "ä"}) {
+    FILE* shell = ::popen(("printf %s " + shell_quote(word)).c_str(), "r");
+    ASSERT_NE(shell, nullptr);
+    char heard[64];
+    const std::size_t n = std::fread(heard, 1, sizeof heard, shell);
+    EXPECT_EQ(::pclose(shell), 0);
+    EXPECT_EQ(std::string(heard, n), word);
   }
+  EXPECT_THROW(shell_quote(std::string("a\0b", 3)), UsageError);
 }
 
 TEST(Words, Excerpt) {

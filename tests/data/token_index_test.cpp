@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "data/lm_windows.h"
-#include "text/tokenizer.h"
+#include "tokenizers/tokenizer.h"
 
 namespace redco {
 namespace {

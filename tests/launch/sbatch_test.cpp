@@ -71,13 +71,6 @@ TEST(Sbatch, Launchers) {
   EXPECT_THAT(make_sbatch_script(r), Not(HasSubstr("scontrol")));
 }
 
-TEST(Sbatch, ShellQuoting) {
-  for (std::string word :
-       {"plain", "a b", "it's", "$HOME", "`x`", "a\nb", "", "*", "~", "\"", "\\", "-x", "#", "ä"})
-    EXPECT_EQ(output_of({"bash", "-c", "printf %s " + shell_quote(word)}, 10), word) << word;
-  EXPECT_THROW(shell_quote(std::string("a\0b", 3)), UsageError);
-}
-
 TEST(Sbatch, BadFields) {
   const auto message = [](const std::function<void(SbatchRequest&)>& change) {
     auto r = request();

@@ -11,7 +11,7 @@
 #include "metrics/classification.h"
 #include "metrics/porter.h"
 #include "metrics/rouge.h"
-#include "text/python_text.h"
+#include "unicode/python_text.h"
 
 namespace redco {
 namespace {

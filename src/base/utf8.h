@@ -1,0 +1,48 @@
+// UTF-8: strict validation, decoding of valid text, repair of invalid text.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace redco {
+
+// The offset of the first byte that is not part of well-formed UTF-8 (overlong forms, surrogates and code
+// points above U+10FFFF are not), or npos.
+std::size_t find_invalid_utf8(std::string_view text);
+inline bool is_utf8(std::string_view text) { return find_invalid_utf8(text) == std::string_view::npos; }
+
+// How many bytes at the end of `text` begin a character without finishing it (0 to 3). Streams hold them
+// back.
+std::size_t incomplete_utf8_tail(std::string_view text);
+
+// `bytes` with each maximal ill-formed part replaced by U+FFFD, as Rust's from_utf8_lossy and Python's
+// errors="replace" do.
+std::string utf8_lossy(std::string_view bytes);
+
+void append_utf8(char32_t c, std::string& out);
+
+// The code point at *p of VALID UTF-8; p moves behind it.
+inline char32_t next_code_point(const char*& p) {
+  const auto b = static_cast<unsigned char>(*p++);
+  if (b < 0x80) return b;
+  auto tail = [&] { return static_cast<char32_t>(static_cast<unsigned char>(*p++) & 0x3F); };
+  if (b < 0xE0) return (static_cast<char32_t>(b & 0x1F) << 6) | tail();
+  if (b < 0xF0) {
+    const char32_t c = (static_cast<char32_t>(b & 0x0F) << 12) | (tail() << 6);
+    return c | tail();
+  }
+  char32_t c = static_cast<char32_t>(b & 0x07) << 18;
+  c |= tail() << 12;
+  c |= tail() << 6;
+  return c | tail();
+}
+
+// The start of the character before `p`; REQUIRES p > begin and valid UTF-8.
+inline const char* previous_character(const char* begin, const char* p) {
+  do --p;
+  while (p > begin && (static_cast<unsigned char>(*p) & 0xC0) == 0x80);
+  return p;
+}
+
+}  // namespace redco

@@ -1,0 +1,455 @@
+#include "chat/chat_template.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/utf8.h"
+#include "jinja/ops.h"
+#include "jinja/template.h"
+#include "jinja/text.h"
+
+namespace redco {
+namespace {
+
+using jinja::DictObject;
+using jinja::Kind;
+using jinja::Value;
+
+constexpr i64 kMaxConfigBytes = 64 << 20;
+
+// --- Files ---
+
+nlohmann::json read_object(const std::string& path) {
+  nlohmann::json j = nlohmann::json::parse(read_file(path, kMaxConfigBytes), nullptr, false);
+  if (!j.is_object()) throw ContentsError("{}: expected a JSON object", path);
+  return j;
+}
+
+// A special token is its text or an object with its content.
+std::optional<std::string> token_text(const nlohmann::json& v) {
+  if (v.is_string()) return v.get<std::string>();
+  if (v.is_object() && v.contains("content") && v["content"].is_string())
+    return v["content"].get<std::string>();
+  return std::nullopt;
+}
+
+using Special = std::vector<std::pair<std::string, std::string>>;
+
+void read_special(const nlohmann::json& config, Special& special) {
+  auto give = [&](const std::string& name, const nlohmann::json& v) {
+    for (const auto& s : special)
+      if (s.first == name) return;
+    if (const auto text = token_text(v)) special.emplace_back(name, *text);
+  };
+  for (const char* name :
+       {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"})
+    if (config.contains(name)) give(name, config[name]);
+  if (config.contains("extra_special_tokens") && config["extra_special_tokens"].is_object())
+    for (const auto& [name, v] : config["extra_special_tokens"].items()) give(name, v);
+}
+
+// --- Messages ---
+
+Value message_value(const ChatMessage& m) {
+  auto d = std::make_shared<DictObject>();
+  if (m.json.empty()) {
+    d->set("role", m.role);
+    d->set("content", m.content);
+    return Value::dict(std::move(d));
+  }
+  const Value whole = jinja::from_json(m.json, "a message");
+  if (!whole.is(Kind::dict)) throw ContentsError("a message: expected a JSON object");
+  // As transformers: fields that are null aren't there, and reasoning has several names.
+  const Value* reasoning = nullptr;
+  for (std::string_view name : {"reasoning_content", "thinking", "reasoning"}) {
+    const Value* v = whole.map().find(name);
+    if (!reasoning && v && !v->is(Kind::none)) reasoning = v;
+  }
+  if (reasoning) d->set("thinking", *reasoning);
+  for (const auto& [key, value] : whole.map().entries)
+    if (!value.is(Kind::none)) d->set(key, value);
+  if (reasoning) d->set("reasoning_content", *reasoning);
+  return Value::dict(std::move(d));
+}
+
+std::size_t size_of(std::span<const ChatMessage> messages) {
+  std::size_t n = 0;
+  for (const ChatMessage& m : messages) n += 200 + m.role.size() + m.content.size() + m.json.size();
+  return n;
+}
+
+jinja::Rendered run(const jinja::Template& t, const std::string& where, const Special& special,
+                    std::span<const ChatMessage> messages, const ChatVariables& v) {
+  for (const ChatMessage& m : messages)
+    if (find_invalid_utf8(m.role) != std::string::npos || find_invalid_utf8(m.content) != std::string::npos)
+      throw ContentsError("{}: a message is not UTF-8", where);
+  jinja::Budget budget =
+      jinja::budget_for(size_of(messages) + v.tools.size() + v.documents.size() + v.more.size());
+  jinja::BudgetScope scope(&budget);
+  try {
+    std::vector<std::pair<std::string, Value>> variables;
+    for (const auto& [name, text] : special) variables.emplace_back(name, text);
+    jinja::Values all;
+    for (const ChatMessage& m : messages) all.push_back(message_value(m));
+    variables.emplace_back("messages", Value::list(std::move(all)));
+    auto list = [&](const char* name, const std::string& json) {
+      Value value = Value::none();
+      if (!json.empty()) value = jinja::from_json(json, name);
+      if (!value.is(Kind::none) && !value.is(Kind::list))
+        throw ContentsError("{}: expected a JSON array", name);
+      variables.emplace_back(name, std::move(value));
+    };
+    list("tools", v.tools);
+    list("documents", v.documents);
+    variables.emplace_back("add_generation_prompt", v.add_generation_prompt);
+    if (!v.more.empty()) {
+      const Value more = jinja::from_json(v.more, "the template's variables");
+      if (!more.is(Kind::dict)) throw ContentsError("the template's variables: expected a JSON object");
+      for (const auto& [name, value] : more.map().entries) variables.emplace_back(name.text(), value);
+    }
+    return t.render(std::move(variables));
+  } catch (const jinja::Failure& e) {
+    throw ContentsError("{}: {}", where, e.what());
+  }
+}
+
+bool is_assistant(const ChatMessage& m) { return m.role == "assistant" || m.role == "model"; }
+
+}  // namespace
+
+std::vector<ChatMessage> parse_messages(std::string_view json, const std::string& where) {
+  jinja::Budget budget = jinja::budget_for(json.size());
+  jinja::BudgetScope scope(&budget);
+  const Value all = jinja::from_json(json, where);
+  if (!all.is(Kind::list) || all.items().empty())
+    throw ContentsError("{}: expected messages: a JSON array of objects with role and content", where);
+  std::vector<ChatMessage> out;
+  for (std::size_t i = 0; i < all.items().size(); ++i) {
+    const Value& m = all.items()[i];
+    const Value* role = m.is(Kind::dict) ? m.map().find(std::string_view("role")) : nullptr;
+    if (!role || !role->is_string())
+      throw ContentsError("{}: message {}: expected an object with a role, a text", where, i + 1);
+    ChatMessage message{role->text(), "", "", true};
+    const Value* content = m.map().find(std::string_view("content"));
+    const bool plain = content && content->is_string();
+    if (plain) message.content = content->text();
+    if (const Value* weight = m.map().find(std::string_view("weight"))) {
+      if (!weight->is_number())
+        throw ContentsError("{}: message {}: expected a number as its weight", where, i + 1);
+      message.train = weight->number() != 0;
+    }
+    if (!plain || m.map().entries.size() != 2)
+      message.json = jinja::to_json(m, false, Value::none(), Value::none(), false);
+    out.push_back(std::move(message));
+  }
+  return out;
+}
+
+// --- Loading ---
+
+ChatTemplate ChatTemplate::parse(std::string_view text, const std::string& where, Special special) {
+  ChatTemplate t;
+  t.where_ = where;
+  t.source_ = std::string(text);
+  t.default_ = std::make_shared<const jinja::Template>(jinja::Template::parse(text, where));
+  t.special_ = std::move(special);
+  return t;
+}
+
+std::optional<ChatTemplate> ChatTemplate::load(const std::string& folder) {
+  Special special;
+  nlohmann::json config = nlohmann::json::object();
+  const std::string config_path = join_path(folder, "tokenizer_config.json");
+  if (exists(config_path)) config = read_object(config_path);
+  read_special(config, special);
+  if (const std::string path = join_path(folder, "special_tokens_map.json"); exists(path))
+    read_special(read_object(path), special);
+
+  auto compile = [](const std::string& text, const std::string& where) {
+    return std::make_shared<const jinja::Template>(jinja::Template::parse(text, where));
+  };
+  ChatTemplate t;
+  t.special_ = std::move(special);
+  const std::string file = join_path(folder, "chat_template.jinja");
+  if (exists(file)) {
+    t.where_ = file;
+    t.source_ = read_file(file, kMaxConfigBytes);
+    t.default_ = compile(t.source_, file);
+    const std::string tools = join_path(folder, "additional_chat_templates/tool_use.jinja");
+    if (exists(tools)) t.tools_ = compile(read_file(tools, kMaxConfigBytes), tools);
+    return t;
+  }
+  auto it = config.find("chat_template");
+  if (it == config.end() || it->is_null()) return std::nullopt;
+  t.where_ = config_path + ": chat_template";
+  if (it->is_string()) {
+    t.source_ = it->get<std::string>();
+    t.default_ = compile(t.source_, t.where_);
+    return t;
+  }
+  const char* expected = "expected a text, or a list of objects with name and template";
+  if (!it->is_array()) throw ContentsError("{}: {}", t.where_, expected);
+  for (const auto& one : *it) {
+    if (!one.is_object() || !one.contains("name") || !one["name"].is_string() || !one.contains("template") ||
+        !one["template"].is_string())
+      throw ContentsError("{}: {}", t.where_, expected);
+    const std::string name = one["name"], text = one["template"];
+    if (name == "default") {
+      t.source_ = text;
+      t.default_ = compile(text, t.where_ + "[default]");
+    } else if (name == "tool_use") {
+      t.tools_ = compile(text, t.where_ + "[tool_use]");
+    }
+  }
+  if (!t.default_) throw ContentsError("{}: has no template named default", t.where_);
+  return t;
+}
+
+const jinja::Template& ChatTemplate::chosen(const ChatVariables& v) const {
+  return tools_ && !v.tools.empty() ? *tools_ : *default_;
+}
+
+// --- Rendering ---
+
+std::string ChatTemplate::render(std::span<const ChatMessage> messages, const ChatVariables& v) const {
+  return run(chosen(v), where_, special_, messages, v).text;
+}
+
+namespace {
+
+// Where the assistant's turns lie in the text of a conversation, found by rendering parts and variants of it.
+class TurnFinder {
+ public:
+  using Render = std::function<std::string(std::span<const ChatMessage>, bool generation_prompt)>;
+  TurnFinder(std::span<const ChatMessage> messages, const std::string& text, Render render)
+      : messages_(messages), text_(text), render_(std::move(render)) {}
+
+  // nullopt: not found; why() says what was tried.
+  std::optional<TextSpan> find(std::size_t i) {
+    why_.clear();
+    const auto begin = find_begin(i);
+    if (!begin) return std::nullopt;
+    const auto end = find_end(i, *begin);
+    if (!end || *end < *begin) return std::nullopt;
+    return TextSpan{*begin, *end};
+  }
+  const std::string& why() const { return why_; }
+
+ private:
+  // Text that no conversation has, and no template changes.
+  static constexpr std::string_view kMarker = "redcoturn7f3a91c5";
+
+  std::optional<std::string> tried(std::span<const ChatMessage> messages, bool generation_prompt) {
+    try {
+      return render_(messages, generation_prompt);
+    } catch (const ContentsError& e) {
+      why_ = e.what();
+      return std::nullopt;
+    }
+  }
+
+  std::string_view text_from(std::size_t begin, std::size_t end) const {
+    return std::string_view(text_).substr(begin, end - begin);
+  }
+
+  // A turn begins behind the generation prompt: the conversation before it, with the prompt, is a prefix of
+  // the whole.
+  std::optional<std::size_t> find_begin(std::size_t i) {
+    const auto prompted = tried(messages_.first(i), true);
+    if (prompted && text_.starts_with(*prompted)) return prompted->size();
+    // Some templates put other white space before the prompt than before a turn, and some prompts begin what
+    // the model thinks, which turns of the past don't have: the part of the prompt that the text has, up to a
+    // tag or a line.
+    const auto before = prompted ? tried(messages_.first(i), false) : std::nullopt;
+    if (before && text_.starts_with(*before) && prompted->starts_with(*before)) {
+      auto at = static_cast<std::size_t>(
+          std::mismatch(prompted->begin(), prompted->end(), text_.begin(), text_.end()).first -
+          prompted->begin());
+      const std::string_view rest = jinja::strip(std::string_view(*prompted).substr(at));
+      const std::string_view turn = jinja::strip_left(text_from(at, text_.size()));
+      if (!rest.empty() && turn.starts_with(rest)) return text_.size() - turn.size() + rest.size();
+      while (at > before->size() && text_[at - 1] != '\n' && text_[at - 1] != '>') --at;
+      return at;
+    }
+    if (const auto content = find_content(i)) return content->begin;
+    if (prompted) why_ += "the text before it changes with what follows";
+    return std::nullopt;
+  }
+
+  std::optional<std::size_t> find_end(std::size_t i, std::size_t begin) {
+    const auto with = tried(messages_.first(i + 1), false);
+    if (with && text_.starts_with(*with) && with->size() >= begin) {
+      const std::string content(jinja::strip(messages_[i].content));
+      const std::size_t at = content.empty() ? std::string::npos : text_.rfind(content, with->size());
+      std::size_t content_end = begin;
+      if (at != std::string::npos && at >= begin && at + content.size() <= with->size())
+        content_end = at + content.size();
+      // Nobody generates white space behind an end-of-turn token. Where there is nothing but white space
+      // behind the content, it is the end of the turn.
+      const std::string_view token = jinja::strip_right(text_from(content_end, with->size()));
+      return token.empty() ? with->size() : content_end + token.size();
+    }
+    // The turn's own text changes with what follows. Its end-of-turn token as the last turn, looked for
+    // before the next turn's content.
+    const auto content = find_content(i);
+    const std::size_t from = content ? std::max(content->end, begin) : begin;
+    std::size_t limit = text_.size();
+    if (i + 1 < messages_.size())
+      if (const auto next = find_content(i + 1)) limit = next->begin;
+    if (with) {
+      const std::string_view token = last_token(*with);
+      const std::size_t at = token.empty() ? std::string::npos : text_.rfind(token, limit - token.size());
+      if (limit >= from + token.size() && at != std::string::npos && at >= from) return at + token.size();
+    }
+    if (content) {  // the tag behind it, if there is one
+      const std::size_t close = text_[from] == '<' ? text_.find('>', from) : std::string::npos;
+      return close == std::string::npos ? from : close + 1;
+    }
+    if (why_.empty()) why_ = "its text changes with what follows, and its content is no plain text";
+    return std::nullopt;
+  }
+
+  // "<|im_end|>" of a text that ends with it and white space; "" where it ends otherwise.
+  static std::string_view last_token(std::string_view text) {
+    text = jinja::strip_right(text);
+    const std::size_t open = text.rfind('<');
+    return text.ends_with('>') && open != text.npos ? text.substr(open) : std::string_view();
+  }
+
+  // The conversation with a marker for a message's content shows where the content lies.
+  std::optional<TextSpan> find_content(std::size_t i) {
+    std::vector<ChatMessage> marked(messages_.begin(), messages_.end());
+    if (!mark(marked[i])) return std::nullopt;
+    const auto whole = tried(marked, false);
+    if (!whole) return std::nullopt;
+    const std::size_t at = whole->find(kMarker);
+    if (at == std::string::npos || whole->find(kMarker, at + 1) != std::string::npos) {
+      why_ = "the template doesn't write its content once, as it is";
+      return std::nullopt;
+    }
+    const std::string_view head = std::string_view(*whole).substr(0, at);
+    const std::string_view tail = std::string_view(*whole).substr(at + kMarker.size());
+    if (!text_.starts_with(head) || !text_.ends_with(tail) || head.size() + tail.size() > text_.size()) {
+      why_ = "the text around it changes with its content";
+      return std::nullopt;
+    }
+    return TextSpan{head.size(), text_.size() - tail.size()};
+  }
+
+  // Gives the message the marker for its content; false where it has none.
+  static bool mark(ChatMessage& m) {
+    if (m.json.empty()) {
+      m.content = kMarker;
+      return true;
+    }
+    nlohmann::ordered_json j = nlohmann::ordered_json::parse(m.json, nullptr, false);
+    if (!j.is_object() || !j.contains("content")) return false;
+    if (j["content"].is_string())
+      j["content"] = kMarker;
+    else if (j["content"].is_array())
+      j["content"] = {{{"type", "text"}, {"text", kMarker}}};
+    else
+      return false;
+    m.json = j.dump();
+    return true;
+  }
+
+  std::span<const ChatMessage> messages_;
+  const std::string& text_;
+  Render render_;
+  std::string why_;
+};
+
+}  // namespace
+
+TrainingText ChatTemplate::render_training(std::span<const ChatMessage> messages,
+                                           const ChatVariables& variables) const {
+  ChatVariables v = variables;
+  v.add_generation_prompt = false;
+  const jinja::Template& t = chosen(v);
+  jinja::Rendered rendered = run(t, where_, special_, messages, v);
+  TrainingText out{std::move(rendered.text), {}};
+  if (t.has_generation()) {
+    // One block for each turn of the assistant, or for each that counts where the template looks at weights.
+    std::vector<bool> train;
+    for (const ChatMessage& m : messages)
+      if (is_assistant(m)) train.push_back(m.train);
+    const auto counted = static_cast<std::size_t>(std::count(train.begin(), train.end(), true));
+    const bool all = counted == train.size() || counted == rendered.generation.size();
+    if (!all && train.size() != rendered.generation.size())
+      throw ContentsError(
+          "{}: {} turns of the assistant, some of weight 0, but {} {{% generation %}} blocks: can't tell "
+          "which is which",
+          where_, train.size(), rendered.generation.size());
+    for (std::size_t i = 0; i < rendered.generation.size(); ++i)
+      if ((all || train[i]) && rendered.generation[i].first < rendered.generation[i].second)
+        out.spans.push_back({rendered.generation[i].first, rendered.generation[i].second});
+    return out;
+  }
+  TurnFinder finder(messages, out.text, [&](std::span<const ChatMessage> part, bool prompt) {
+    v.add_generation_prompt = prompt;
+    return run(t, where_, special_, part, v).text;
+  });
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    if (!is_assistant(messages[i]) || !messages[i].train) continue;
+    const auto span = finder.find(i);
+    if (!span || (!out.spans.empty() && span->begin < out.spans.back().end))
+      throw ContentsError(
+          "{}: can't tell which part of the text is message {}, the assistant's: {}; give the template "
+          "{{% generation %}} blocks around what the assistant says",
+          where_, i + 1, span ? "it overlaps the turn before" : finder.why());
+    if (span->begin < span->end) out.spans.push_back(*span);
+  }
+  return out;
+}
+
+// --- Tokens ---
+
+namespace {
+
+// The first end of a token at or behind the byte `at` of a text with these ids.
+struct TokenEnd {
+  std::size_t tokens;  // up to it
+  bool exact;          // it is at `at`
+};
+
+// A prefix of the text that ends where a token does has a prefix of the ids, as a rule; one that cuts a token
+// has others.
+TokenEnd token_end(const Tokenizer& tokenizer, const std::string& text, std::size_t at,
+                   const std::vector<i32>& ids) {
+  constexpr int kLongest = 64;  // characters behind `at` that a token may hold
+  const char *p = text.data() + at, *end = text.data() + text.size();
+  std::size_t common = 0;
+  for (int i = 0; i < kLongest; ++i) {
+    const auto to = static_cast<std::size_t>(p - text.data());
+    const auto part = tokenizer.encode(std::string_view(text).substr(0, to), false);
+    const auto same = static_cast<std::size_t>(
+        std::mismatch(part.begin(), part.end(), ids.begin(), ids.end()).first - part.begin());
+    if (same == part.size()) return {same, i == 0};
+    if (i == 0) common = same;
+    if (p == end) break;
+    next_code_point(p);
+  }
+  return {common + 1, false};
+}
+
+}  // namespace
+
+ChatTokens tokenize_chat(const Tokenizer& tokenizer, const TrainingText& chat) {
+  ChatTokens out;
+  out.ids = tokenizer.encode(chat.text, false);
+  out.in_loss.assign(out.ids.size(), 0);
+  for (const TextSpan& s : chat.spans) {
+    const TokenEnd before = token_end(tokenizer, chat.text, s.begin, out.ids);
+    const std::size_t begin = before.tokens - (before.exact ? 0 : 1);
+    const std::size_t end = std::min(token_end(tokenizer, chat.text, s.end, out.ids).tokens, out.ids.size());
+    for (std::size_t i = begin; i < end; ++i) out.in_loss[i] = 1;
+  }
+  return out;
+}
+
+}  // namespace redco

@@ -1,0 +1,18 @@
+// From words to the tree, by jinja2's grammar.
+#pragma once
+
+#include "jinja/ast.h"
+#include "jinja/lexer.h"
+
+namespace redco::jinja {
+
+struct ParsedTemplate {
+  NodePtr root;
+  bool has_generation = false;  // {% generation %} blocks
+};
+
+// ContentsError with where:line:column for what is no template, for statements that need other files
+// (include, import, extends), and for trees too deep.
+ParsedTemplate parse(const Source& source);
+
+}  // namespace redco::jinja

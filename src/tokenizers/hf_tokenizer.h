@@ -1,0 +1,77 @@
+// The pipeline of a tokenizer.json: added tokens, normalizer, added tokens again, pre-tokenizer, model,
+// post-processor; and the decoder.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "tokenizers/added_tokens.h"
+#include "tokenizers/decoders/decoders.h"
+#include "tokenizers/load/tokenizer_spec.h"
+#include "tokenizers/models/model.h"
+#include "tokenizers/normalizers/normalizers.h"
+#include "tokenizers/post_processor.h"
+#include "tokenizers/pre_tokenizers/pre_tokenizers.h"
+#include "tokenizers/tokenizer.h"
+
+namespace redco {
+
+class HfTokenizer : public Tokenizer {
+ public:
+  // ContentsError for anything in `spec` that redco doesn't know. `files` gives the tokenizer's files on
+  // demand.
+  HfTokenizer(TokenizerSpec spec, std::string name, std::function<std::vector<TokenizerFile>()> files);
+
+  // The pipeline of sentencepiece itself.
+  HfTokenizer(const SpModel& model, std::string fingerprint, std::string name,
+              std::function<std::vector<TokenizerFile>()> files);
+
+  // Reads the roles out of tokenizer_config.json or special_tokens_map.json. ContentsError for a token that
+  // the tokenizer doesn't have.
+  void read_special(const nlohmann::json& config, const std::string& source);
+
+  std::vector<i32> encode(std::string_view text, bool add_special) const override;
+  Encoding encode_truncated(std::string_view text, i64 max_length, bool add_special) const override;
+  Encoding encode_pair(std::string_view text, std::string_view pair, std::optional<i64> max_length,
+                       bool add_special) const override;
+  Tokens tokenize(std::string_view text, bool add_special) const override;
+  std::vector<std::string> tokens(std::span<const i32> ids) const override;
+  std::string decode(std::span<const i32> ids, bool skip_special) const override;
+  i32 vocab_size() const override;
+  std::optional<i32> token_to_id(std::string_view token) const override;
+  std::optional<std::string> id_to_token(i32 id) const override;
+  bool is_special(i32 id) const override { return added_.is_special(id) || model_->is_control(id); }
+  std::optional<std::size_t> last_cut(std::string_view text) const override;
+  bool takes_any_bytes() const override { return any_bytes_; }
+  std::string fingerprint() const override { return fingerprint_; }
+  const std::string& name() const override { return name_; }
+  std::vector<TokenizerFile> files() const override { return files_(); }
+
+ private:
+  // tokens, where given, gets the text of each id.
+  void append_plain(std::string_view text, std::vector<i32>& out,
+                    std::vector<std::string>* tokens = nullptr) const;
+  void append_segment(std::string_view text, bool first, ModelScratch& scratch, std::vector<i32>& out,
+                      std::vector<std::string>* tokens) const;
+  std::unique_ptr<ModelScratch> borrow() const;
+  void give_back(std::unique_ptr<ModelScratch> scratch) const;
+
+  std::string name_, fingerprint_;
+  std::function<std::vector<TokenizerFile>()> files_;
+  std::unique_ptr<Normalizer> normalizer_;
+  std::unique_ptr<PreTokenizer> pre_tokenizer_;
+  std::unique_ptr<TokenModel> model_;
+  std::unique_ptr<Decoder> decoder_;
+  std::unique_ptr<PostProcessor> post_processor_;
+  AddedTokens added_;
+  bool any_bytes_ = false, looks_at_front_ = false;
+  unsigned cuts_ = kNoCuts;  // CutKinds of the whole pipeline
+
+  mutable std::mutex mutex_;  // guards the scratches not in use
+  mutable std::vector<std::unique_ptr<ModelScratch>> scratches_;
+};
+
+}  // namespace redco

@@ -1,0 +1,27 @@
+// sentencepiece's character map as Hugging Face applies it: a grapheme cluster of less than 6 bytes becomes
+// what its shortest prefix with a rule says, whatever else is in it; larger ones go character by character.
+#pragma once
+
+#include <array>
+
+#include "tokenizers/normalizers/charsmap.h"
+#include "tokenizers/normalizers/normalizers.h"
+
+namespace redco {
+
+class Precompiled : public Normalizer {
+ public:
+  explicit Precompiled(Charsmap map);
+  std::string normalize(std::string_view text) const override;
+  bool unchanged(std::string_view text) const override;
+  unsigned cuts() const override { return cuts_; }
+
+ private:
+  bool append_rule(std::string_view part, std::string& out) const;
+
+  Charsmap map_;
+  std::array<bool, 128> plain_{};  // ASCII characters without a rule
+  unsigned cuts_ = kNoCuts;
+};
+
+}  // namespace redco

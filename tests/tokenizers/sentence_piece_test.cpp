@@ -1,0 +1,93 @@
+// sentencepiece's models: ids as its own library gives them, and as transformers gives them for folders with
+// such a model or with BERT's vocab.txt (scripts/make_sentencepiece_fixtures.py).
+// REDCO_SENTENCEPIECE names another folder of such files.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/base64.h"
+#include "support/tokenizers.h"
+
+namespace redco {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+std::string root() {
+  const char* other = std::getenv("REDCO_SENTENCEPIECE");
+  return other != nullptr ? other : test::tokenizer_fixture("sentencepiece");
+}
+
+// The models lie there without their character map, which is that of the t5 fixture: a normalizer_spec with
+// it behind the model is merged into the one inside.
+std::string model_bytes(const std::string& name, bool charsmap) {
+  std::string bytes = test::slurp(root() + "/" + name + ".model");
+  if (!charsmap) return bytes;
+  static const std::string map = test::t5_charsmap();
+  auto field = [](char tag, const std::string& value) {
+    std::string out(1, tag);
+    for (std::size_t n = value.size();; n >>= 7) {
+      out += static_cast<char>((n & 127) | (n > 127 ? 128 : 0));
+      if (n <= 127) break;
+    }
+    return out + value;
+  };
+  return bytes + field('\x1A', field('\x12', map));
+}
+
+TEST(SentencePiece, EveryCase) {
+  test::TempDir temp;
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(root())) {
+    if (entry.path().extension() != ".json") continue;
+    ++files;
+    SCOPED_TRACE(entry.path().filename().string());
+    const json all = json::parse(test::slurp(entry.path().string()));
+    const std::string folder = temp / entry.path().stem().string();
+    std::filesystem::create_directory(folder);
+    std::string what = folder;
+    if (all.contains("model")) {
+      const std::string path = folder + "/" + all["file"].get<std::string>();
+      test::spill(path, model_bytes(all["model"], all["charsmap"]));
+      if (!all.contains("files")) what = path;
+    }
+    if (all.contains("files"))
+      for (const auto& [name, contents] : all["files"].items())
+        test::spill(folder + "/" + name,
+                    contents.is_string() ? contents.get<std::string>() : contents.dump());
+    const auto t = load_tokenizer(what);
+    int wrong = 0;
+    for (const json& c : all["cases"]) {
+      const auto text = c["text"].get<std::string>();
+      const auto ids = c["ids"].get<std::vector<i32>>();
+      const auto got = t->tokenize(text);
+      const bool right = got.ids == ids && t->encode(text) == ids && t->decode(ids) == c["decoded"] &&
+                         (!c.contains("tokens") || got.tokens == c["tokens"].get<std::vector<std::string>>());
+      EXPECT_TRUE(right)
+          << c.dump() << "\n"
+          << json{{"ids", got.ids}, {"tokens", got.tokens}, {"decoded", t->decode(ids)}}.dump();
+      if (!right && ++wrong > 2) break;
+    }
+    if (all.contains("special"))
+      for (const auto& [role, id] : all["special"].items())
+        EXPECT_EQ((role == "eos"   ? t->special().eos
+                   : role == "bos" ? t->special().bos
+                                   : t->special().unk),
+                  id.is_null() ? std::nullopt : std::optional(id.get<i32>()))
+            << role;
+    // What is saved is loaded again, beside the model's config.json.
+    const std::string copy = folder + "-copy";
+    std::filesystem::create_directory(copy);
+    t->save(copy);
+    if (what != folder) continue;
+    if (std::filesystem::exists(folder + "/config.json"))
+      std::filesystem::copy(folder + "/config.json", copy + "/config.json");
+    EXPECT_EQ(load_tokenizer(copy)->fingerprint(), t->fingerprint());
+  }
+  EXPECT_GT(files, 10);
+}
+
+}  // namespace
+}  // namespace redco
