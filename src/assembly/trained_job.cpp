@@ -16,8 +16,8 @@
 #include "data/builtin.h"
 #include "job/checkpoint_job.h"
 #include "pipelines/pipelines.h"
-#include "text/chat_template.h"
-#include "text/tokenizer.h"
+#include "chat/chat_template.h"
+#include "tokenizers/tokenizer.h"
 #include "train/checkpoint.h"
 #include "train/run_record.h"
 
