@@ -42,7 +42,7 @@ struct Model {
   std::optional<std::string> path;
   std::map<std::string, std::string> config;
   void visit(SettingsVisitor& v) {
-    v.field("path", path, "a folder").path();
+    v.field("path", path, "a folder").path().decided_by(DecidedBy::either);
     v.rest(config, "any config key").on_resume(OnResume::error).noted_if_named("drop");
   }
 };
@@ -55,7 +55,7 @@ struct Top {
   void visit(SettingsVisitor& v) {
     v.field("name", name, "a name");
     v.section("train", train, "Training");
-    v.section("model", model, "Model").on_resume(OnResume::free);
+    v.section("model", model, "Model").on_resume(OnResume::free).decided_by(DecidedBy::checkpoint);
     v.field("files", files, "files").path().one_or_more();
     v.field("words", words, "words");
     v.items("rules", rules, "rules");
@@ -324,6 +324,28 @@ TEST(Settings, ASectionsMeaningOnResumeIsThatOfItsOtherFields) {
   EXPECT_EQ(model.at(1).when_resumed, OnResume::error);
 }
 
+TEST(Settings, TheDeciderOfASectionIsThatOfItsOtherFields) {
+  Top t;
+  const std::vector<Setting> all = settings_of(t);
+  EXPECT_EQ(all.at(1).fields.at(0).decider, std::nullopt);
+  EXPECT_EQ(all.at(2).fields.at(0).decider, DecidedBy::either);
+  EXPECT_EQ(all.at(2).fields.at(1).decider, DecidedBy::checkpoint);
+}
+
+TEST(Settings, OriginsTellOverridesFromFiles) {
+  Top t;
+  Origins o = load(t, "train: {seed: 1, clip: 2.0}\nname: a\nmodel: {n_layer: 2}\n",
+                   {"train.seed=3", "model.n_head=4", "words=[a, b]"});
+  for (const char* key : {"train.seed", "model.n_head", "words", "words[1]"})
+    EXPECT_TRUE(o.overridden(key)) << key;
+  for (const char* key : {"train.clip", "name", "model.n_layer", "files"})
+    EXPECT_FALSE(o.overridden(key)) << key;
+  o.inherit("train.seed", "other.yaml");
+  EXPECT_FALSE(o.given("train.seed"));
+  EXPECT_FALSE(o.overridden("train.seed"));
+  EXPECT_EQ(o.where("train.seed"), "other.yaml");
+}
+
 TEST(Settings, WhatIsNotKnownCanBeLeftOut) {
   Top t;
   t.rules.resize(0);
@@ -371,14 +393,17 @@ TEST(Settings, ReferenceAndHelpNameEveryKey) {
     EXPECT_THAT(page, HasSubstr("`" + key.substr(key.rfind('.') + 1))) << key;
     EXPECT_THAT(help, HasSubstr(key)) << key;
   }
-  EXPECT_THAT(page, HasSubstr("| `seed` | an integer >= 0 | `42` | error | random seed |"));
+  EXPECT_THAT(page, HasSubstr("| `seed` | an integer >= 0 | `42` | error | job | random seed |"));
   EXPECT_EQ(settings_help(settings_of(t), "train.seed"),
             "  train.seed\n      random seed; an integer >= 0; default 42; on resume: error\n");
   EXPECT_THAT(settings_help(settings_of(t), "train"), Not(HasSubstr("model")));
-  EXPECT_EQ(settings_help(settings_of(t), "model"),
-            "model: Model\n"
-            "  model.path\n      a folder; a path or ~; default ~; on resume: free\n"
-            "  model.KEY\n      any config key; on resume: error; note for keys with `drop` in their name\n");
+  EXPECT_EQ(
+      settings_help(settings_of(t), "model"),
+      "model: Model\n"
+      "  model.path\n      a folder; a path or ~; default ~; on resume: free; with a checkpoint: job, else "
+      "checkpoint\n"
+      "  model.KEY\n      any config key; on resume: error; note for keys with `drop` in their name; with a "
+      "checkpoint: checkpoint\n");
   EXPECT_THAT(settings_help(settings_of(t), "rules"), HasSubstr("rules[].match"));
   EXPECT_THROW(settings_help(settings_of(t), "trian"), UsageError);
 }
