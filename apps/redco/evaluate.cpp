@@ -9,7 +9,7 @@ void add_evaluate(CLI::App& app, Invocation& run) {
   CLI::App* c =
       add_command(app, "evaluate", "Loss and perplexity of a model on data.eval, as JSON",
                   "  redco evaluate job.yaml\n"
-                  "  redco evaluate job.yaml predict.checkpoint=best-loss\n"
+                  "  redco evaluate workdir=runs/first data.eval=book.txt predict.checkpoint=best-loss\n"
                   "  redco evaluate model.path=models/gpt2 data.eval=book.txt data.max_length=1024\n");
   add_job_words(*c, *words);
   c->callback([words, &run] {

@@ -14,7 +14,7 @@ void add_predict(CLI::App& app, Invocation& run) {
   auto dry = std::make_shared<bool>(false);
   CLI::App* c = add_command(
       app, "predict", "Go on from prompts with a trained or given model",
-      "  redco predict job.yaml predict.prompt='Once upon a time'\n"
+      "  redco predict workdir=runs/first predict.prompt='Once upon a time'\n"
       "  redco predict job.yaml predict.input=prompts.jsonl predict.output=answers.jsonl\n"
       "  redco predict model.path=models/gpt2 predict.prompt=Hello predict.temperature=0.8 "
       "predict.top_k=40\n"
