@@ -10,13 +10,13 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/words.h"
+#include "chat/chat_template.h"
 #include "ckpt/peft.h"
 #include "ckpt/publish.h"
 #include "ckpt/verify_checkpoint.h"
 #include "data/builtin.h"
 #include "job/checkpoint_job.h"
 #include "pipelines/pipelines.h"
-#include "chat/chat_template.h"
 #include "tokenizers/tokenizer.h"
 #include "train/checkpoint.h"
 #include "train/run_record.h"
@@ -68,7 +68,7 @@ void check_weights(const JobConfig& job) {
         "[checkpoint] workdir={} ({}) holds no checkpoint: {} {}. Train first (`redco train`), or name "
         "another workdir, {}",
         *job.workdir, job.origins.where("workdir"), folder,
-        !is_folder(*job.workdir) || !is_folder(folder) ? "does not exist" : "is empty",
+        is_folder(folder) ? "has no finished one" : "does not exist",
         named ? "or give workdir=~ for the weights of model.path"
               : "or give model.random=true for random weights");
   }

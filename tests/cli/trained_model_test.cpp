@@ -154,7 +154,7 @@ TEST_F(TrainedModel, AWorkdirWithoutACheckpointIsAnError) {
             {"workdir=run (job.yaml:4:10) holds no checkpoint", "run/checkpoints does not exist",
              "redco train", "model.random=true"});
   fs::create_directories(path("run/checkpoints"));
-  refused({"predict", "job.yaml", prompt}, 2, {"run/checkpoints is empty"});
+  refused({"predict", "job.yaml", prompt}, 2, {"run/checkpoints has no finished one"});
   refused({"predict", "job.yaml", prompt, "workdir=~"}, 2, {"names no weights", "model.random=true"});
   refused({"predict", "job.yaml", prompt, "--dry-run"}, 2, {"holds no checkpoint"});
   refused({"predict", "job.yaml", prompt, "model.path=" REDCO_FIXTURES "/gpt2"}, 2, {"workdir=~"});
