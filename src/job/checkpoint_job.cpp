@@ -16,10 +16,10 @@ namespace {
 using Kind = Setting::Kind;
 using Json = nlohmann::json;
 
-constexpr std::size_t kShown = 60;     // characters of a value in a message
-constexpr std::size_t kMostNamed = 4;  // values in the warning
+constexpr std::size_t kShownValue = 60;  // characters of a value in a message
+constexpr std::size_t kMostNamed = 4;    // values in the warning
 
-std::string shown(const std::string& value) { return excerpt(value, kShown); }
+std::string shown(const std::string& value) { return excerpt(value, kShownValue); }
 
 class Merge {
  public:
