@@ -96,6 +96,12 @@ struct Bench {
   static bool ckpt_here(const std::string& folder);
 };
 
+// `speed`: of the step, in the unit of `measured`, the peak.
+void set_peak(BenchReport& r, double speed, double measured) {
+  r.peak = std::max(speed, measured);
+  r.peak_share = speed / r.peak;
+}
+
 BenchReport bench_training(Bench& b, const JobConfig& job, i64 steps) {
   Context& c = b.c;
   BatchSizes sizes;
@@ -165,12 +171,6 @@ BenchReport bench_training(Bench& b, const JobConfig& job, i64 steps) {
            sum_over_ranks(c, kernels::measure_gemm_ceiling(rows, std::min<i64>(widest[0], 8192),
                                                            std::min<i64>(widest[1], 8192))));
   return r;
-}
-
-// `speed`: of the step, in the unit of `measured`, the peak.
-void set_peak(BenchReport& r, double speed, double measured) {
-  r.peak = std::max(speed, measured);
-  r.peak_share = speed / r.peak;
 }
 
 BenchReport bench_generation(Bench& b, const JobConfig& job, i64 runs) {
@@ -253,8 +253,8 @@ std::string to_text(const BenchReport& r) {
   line("mesh",
        fmt::format("dp {} x mp {}, {} thread{} a rank", r.dp, r.mp, r.threads, r.threads == 1 ? "" : "s"));
   if (!r.predict) {
-    line("step",
-         fmt::format("{} rows of {} tokens: {}, median of {}", r.rows, r.length, human_duration(r.step_s), r.steps));
+    line("step", fmt::format("{} rows of {} tokens: {}, median of {}", r.rows, r.length,
+                             human_duration(r.step_s), r.steps));
     line("training", human_count(r.tokens_per_s) + " tokens/s");
     line("speed", fmt::format("{} of peak matmul speed ({}FLOP/s of sgemm on all ranks)",
                               human_percent(r.peak_share), human_count(r.peak)));

@@ -1,5 +1,5 @@
-// `redco bench`: times the job's training step, or its generation, on random tokens of its shapes, and compares
-// it with the machine's measured peak.
+// `redco bench`: times the job's training step, or its generation, on random tokens of its shapes, and
+// compares it with the machine's measured peak.
 #pragma once
 
 #include <optional>

@@ -16,6 +16,7 @@
 #include "commands/predict_requests.h"
 #include "commands/predictions_file.h"
 #include "commands/trained_request.h"
+#include "pipelines/pipelines.h"
 #include "run/run.h"
 #include "train/predictor.h"
 
@@ -84,7 +85,8 @@ class PredictRun {
     done_ = counts[1];
     const PipelineInfo* const known = pipeline_info(job.pipeline);
     if (first_ && m_.model && known && known->generates)
-      if (const auto text = long_answer_warning(*m_.model, "predict.max_new_tokens", job.predict.max_new_tokens);
+      if (const auto text =
+              long_answer_warning(*m_.model, "predict.max_new_tokens", job.predict.max_new_tokens);
           !text.empty())
         warn("[predict] {}", text);
     c.random.seed = static_cast<u64>(job.train.seed);

@@ -165,8 +165,8 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
   });
   if (first && !sizes.assumed.empty()) info("[train] {}", sizes.assumed);
   if (first && model && job.origins.given("eval.generation.max_new_tokens"))
-    if (const auto text = long_answer_warning(*model, "eval.generation.max_new_tokens",
-                                              job.eval.generation.max_new_tokens);
+    if (const auto text =
+            long_answer_warning(*model, "eval.generation.max_new_tokens", job.eval.generation.max_new_tokens);
         !text.empty())
       warn("[eval] {}", text);
   const std::string cache = join_path(workdir, "cache");

@@ -121,7 +121,8 @@ TEST_F(Train, EvaluatesTheInitialParametersWhereAsked) {
 
 TEST_F(Train, WarnsOfAnswersLongerThanThePositions) {
   good(job("p", 1, 1, {"train.max_steps=1"}));
-  const Ran r = good({"predict", "job.yaml", "workdir=p", "predict.prompt=the", "predict.max_new_tokens=5000"});
+  const Ran r =
+      good({"predict", "job.yaml", "workdir=p", "predict.prompt=the", "predict.max_new_tokens=5000"});
   EXPECT_THAT(r.err, HasSubstr("predict.max_new_tokens=5000 is more than the model's"));
 }
 
