@@ -30,7 +30,7 @@ Phase::~Phase() {
   tick();
 }
 
-// Ticks at both ends: the time before a wait does not count for what follows it.
+// Ticks at both ends, so that the time before a wait does not count towards the time after it.
 Wait::Wait(const char* what) noexcept {
   tick();
   g_waits_for.store(what, std::memory_order_relaxed);

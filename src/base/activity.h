@@ -1,9 +1,10 @@
-// What this process does, for the watchdog (launch/watchdog.h): a counter of progress, the phase, the step,
-// and whether the main thread waits. Process-wide, lock-free, callable from every thread.
+// What this process does, as the watchdog (launch/watchdog.h) sees it: a counter of progress, the phase, the
+// step, and whether the main thread waits. One set of values per process; lock-free; any thread may call
+// these functions.
 //
-// Whatever can take long ticks in pieces: each op, each kernel loop, each system call on a file, each block
-// of text. A process whose counter stands still for fault.timeout counts as stuck, unless it waits for other
-// ranks or is idle.
+// Long work ticks in pieces: each op, each kernel loop, each system call on a file, each block of text. A
+// process whose counter does not change for fault.timeout counts as stuck, unless it waits for other ranks or
+// is idle.
 #pragma once
 
 #include <atomic>
@@ -14,30 +15,30 @@ namespace redco::activity {
 
 enum class State : std::uint8_t {
   working,  // must tick
-  waiting,  // for other ranks: does not tick
-  idle      // for a person, or for input from outside: may take any time
+  waiting,  // waits for other ranks; does not tick
+  idle      // waits for a person or for input from outside, for any length of time
 };
 
-// At one moment. `phase` and `waits_for` are string literals.
+// The values at one moment. `phase` and `waits_for` are string literals.
 struct Snapshot {
   u64 ticks = 0;
   State state = State::working;
   const char* phase = "start";
   i64 step = -1;               // -1: no step yet
-  const char* waits_for = "";  // the collective
-  u64 waits = 0;               // how many waits for other ranks have begun
+  const char* waits_for = "";  // name of the collective that it waits for
+  u64 waits = 0;               // number of waits for other ranks begun so far
 };
 Snapshot now() noexcept;
 
 namespace detail {
 inline std::atomic<u64> ticks{0};
 }
-// Progress. Costs one relaxed atomic increment.
+// Records progress. Costs one relaxed atomic increment.
 inline void tick() noexcept { detail::ticks.fetch_add(1, std::memory_order_relaxed); }
 
 void set_step(i64 step) noexcept;
 
-// The phase while it lives. REQUIRES: a string literal of letters and spaces.
+// Sets the phase for the lifetime of the object. REQUIRES: a string literal of letters and spaces.
 class Phase {
  public:
   explicit Phase(const char* name) noexcept;
@@ -49,7 +50,7 @@ class Phase {
   const char* before_;
 };
 
-// The main thread waits for other ranks while it lives. REQUIRES: a string literal.
+// Marks the main thread as waiting for other ranks during the object's lifetime. REQUIRES: a string literal.
 class Wait {
  public:
   explicit Wait(const char* what) noexcept;
@@ -58,7 +59,8 @@ class Wait {
   Wait& operator=(const Wait&) = delete;
 };
 
-// The main thread waits for a person, or for input from outside, while it lives.
+// Marks the main thread as idle (waiting for a person or for input from outside) during the object's
+// lifetime.
 class Idle {
  public:
   Idle() noexcept;

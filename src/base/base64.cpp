@@ -33,7 +33,7 @@ std::string decode_base64(std::string_view text, const std::string& where) {
     return v;
   }();
   if (text.size() % 4 != 0)
-    throw ContentsError("{}: base64 of {} characters, which is no multiple of 4", where, text.size());
+    throw ContentsError("{}: base64 has {} characters; expected a multiple of 4", where, text.size());
   std::size_t digits = text.size();
   while (digits > 0 && text[digits - 1] == '=' && text.size() - digits < 2) --digits;
   std::string out;
@@ -41,7 +41,8 @@ std::string decode_base64(std::string_view text, const std::string& where) {
   u32 bits = 0;
   for (std::size_t k = 0; k < digits; ++k) {
     const int v = values[static_cast<unsigned char>(text[k])];
-    if (v < 0) throw ContentsError("{}: character {} is no base64", where, k);
+    if (v < 0)
+      throw ContentsError("{}: character {} is not a base64 character (A-Z, a-z, 0-9, +, /)", where, k);
     bits = bits << 6 | static_cast<u32>(v);
     if (k % 4 == 1) out += static_cast<char>(bits >> 4);
     if (k % 4 == 2) out += static_cast<char>(bits >> 2);

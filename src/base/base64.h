@@ -1,4 +1,4 @@
-// Bytes as text of 64 characters, as tokenizer.json keeps a character map.
+// Base64 encoding and decoding (RFC 4648). tokenizer.json stores a character map in base64.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@ namespace redco {
 
 std::string encode_base64(std::string_view bytes);
 
-// The bytes of standard base64 with padding. ContentsError, with `where` in front, for anything else.
+// Decodes standard base64 with padding. Throws ContentsError, whose message starts with `where`, for anything
+// else.
 std::string decode_base64(std::string_view text, const std::string& where);
 
 }  // namespace redco

@@ -32,9 +32,11 @@ std::string decompress(std::string_view bytes, i64 max_bytes, const std::string&
       return out;
     }
     if (code == Z_BUF_ERROR && room < static_cast<std::size_t>(max_bytes)) continue;
-    throw ContentsError("{}: {}", where,
-                        code == Z_BUF_ERROR ? fmt::format("cut short, or more than {} bytes", max_bytes)
-                                            : "damaged compressed data");
+    throw ContentsError(
+        "{}: {}", where,
+        code == Z_BUF_ERROR
+            ? fmt::format("compressed data is truncated, or unpacks to more than {} bytes", max_bytes)
+            : "compressed data is damaged");
   }
 }
 

@@ -1,4 +1,4 @@
-// zlib compression of a text in memory.
+// zlib compression of a string in memory.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace redco {
 
-// zlib's format, best compression.
+// Compresses to the zlib format at the highest level.
 std::string compress(std::string_view bytes);
-// What compress() made. ContentsError, with `where` in front: the bytes are damaged, or unpack to more than
-// max_bytes.
+// Decompresses the output of compress(). Throws ContentsError, whose message starts with `where`, if the
+// bytes are damaged or unpack to more than max_bytes.
 std::string decompress(std::string_view bytes, i64 max_bytes, const std::string& where);
 
 }  // namespace redco

@@ -1,7 +1,7 @@
 // Errors. An Error has an exit code and a message for the user. REDCO_CHECK reports a bug in redco.
 //
-// Every message says where the error is, what was found, what was expected and what to do, e.g.
-//   [mesh] n_ranks=6 is no multiple of n_model_shards=4 (job.yaml:12:13); use 4, 8 or 12
+// A message states where the error is, what was found, what was expected and what to do, for example
+//   [mesh] n_ranks=6 is not a multiple of n_model_shards=4 (job.yaml:12:13); use 4, 8 or 12
 #pragma once
 
 #include <fmt/format.h>

@@ -16,7 +16,7 @@
 namespace redco {
 namespace {
 
-constexpr i64 kMaxCall = 1 << 30;  // Linux moves at most 2^31 - 4096 bytes a call
+constexpr i64 kMaxCall = 1 << 30;  // Linux transfers at most 2^31 - 4096 bytes per call
 
 std::string bytes_text(i64 n) {
   if (n < 10'000) return fmt::format("{} bytes", n);
@@ -65,12 +65,13 @@ void sync_fd(int fd, const std::string& path) {
   if (retry([&] { return sys::fsync(fd, path); }) != 0) fail("sync", path, errno);
 }
 
-// Linux closes the descriptor whatever it returns: never twice. NFS reports failed writes here.
+// Linux closes the descriptor even when close() fails, so close() is never repeated. NFS reports failed
+// writes here.
 void close_fd(int fd, const std::string& path) {
   if (sys::close(fd, path) != 0 && errno != EINTR) fail("close", path, errno);
 }
 
-// Closes a descriptor on the way out of a failure.
+// Closes a descriptor when an error leaves the scope.
 struct Closer {
   int fd;
   const std::string& path;
@@ -91,13 +92,14 @@ void write_all(int fd, const std::string& path, i64 offset, const char* from, i6
   }
 }
 
-// A name beside `path` that no other process or thread uses. Names may have 255 bytes, the suffix needs some.
+// A temporary name in the folder of `path` that no other process or thread uses. File names are limited to
+// 255 bytes, so the original name is cut to leave room for the suffix.
 std::string temp_name(const std::string& path) {
   static std::atomic<u32> counter{0};
   return join_path(parent_path(path), fmt::format(".{}.tmp-{}-{}", file_name(path).substr(0, 200), ::getpid(),
                                                   counter.fetch_add(1)));
 }
-constexpr int kTempTries = 100;  // leftovers of killed processes with the same id
+constexpr int kTempTries = 100;  // killed processes with the same id may have left such files
 
 }  // namespace
 
@@ -179,13 +181,13 @@ std::string file_name(const std::string& path) {
 }
 
 ReadFile ReadFile::open(const std::string& path) {
-  // A pipe without a writer would block the open; plain files ignore the flag.
+  // O_NONBLOCK: opening a pipe that has no writer would block. Regular files ignore the flag.
   Closer c{open_fd("open", path, O_RDONLY | O_NONBLOCK), path};
   struct stat st {};
   if (sys::fstat(c.fd, path, &st) != 0) fail("look at", path, errno);
   if (!S_ISREG(st.st_mode))
     throw UsageError("[file] {} is {}, expected a file", path,
-                     S_ISDIR(st.st_mode) ? "a folder" : "no plain file");
+                     S_ISDIR(st.st_mode) ? "a folder" : "not a regular file");
   return ReadFile(path, c.release(), static_cast<i64>(st.st_size));
 }
 
@@ -210,7 +212,7 @@ void ReadFile::pread_exact(i64 offset, void* to, i64 n) const {
         retry([&] { return sys::pread(fd_, path_, p, static_cast<size_t>(std::min(n, kMaxCall)), offset); });
     if (r < 0) fail("read", path_, errno);
     if (r == 0)
-      throw ContentsError("[file] {} ends at byte {}, where {} more were expected", path_, offset, n);
+      throw ContentsError("[file] {} ends at byte {}, but {} more bytes were expected", path_, offset, n);
     p += r;
     offset += r;
     n -= r;
@@ -220,7 +222,7 @@ void ReadFile::pread_exact(i64 offset, void* to, i64 n) const {
 std::string read_file(const std::string& path, i64 max_bytes) {
   ReadFile f = ReadFile::open(path);
   if (f.size() > max_bytes)
-    throw ContentsError("[file] {} has {}, at most {} are expected", path, bytes_text(f.size()),
+    throw ContentsError("[file] {} has {}; expected at most {}", path, bytes_text(f.size()),
                         bytes_text(max_bytes));
   std::string text(static_cast<size_t>(f.size()), '\0');
   f.pread_exact(0, text.data(), f.size());
@@ -251,7 +253,8 @@ DurableFile DurableFile::create(const std::string& path, i64 size) {
   }
   if (size > 0) {
     int r = retry([&] { return sys::fallocate(f.fd_, f.temp_, size); });
-    if (r != 0 && (errno == EOPNOTSUPP || errno == ENOSYS))  // NFS before 4.2 and others: only the size
+    if (r != 0 &&
+        (errno == EOPNOTSUPP || errno == ENOSYS))  // not supported, e.g. by NFS before 4.2: set the size only
       r = retry([&] { return sys::ftruncate(f.fd_, f.temp_, size); });
     if (r != 0) fail("reserve space for", path, errno, size);
     f.end_ = size;
@@ -282,7 +285,7 @@ void DurableFile::append(std::string_view bytes) {
 }
 
 void DurableFile::commit() {
-  REDCO_CHECK(fd_ >= 0, "{} was committed before", path_);
+  REDCO_CHECK(fd_ >= 0, "{} is already committed", path_);
   sync_fd(fd_, temp_);
   close_fd(std::exchange(fd_, -1), temp_);
   if (retry([&] { return sys::rename(temp_, path_); }) != 0) fail("put in place", path_, errno);
@@ -299,7 +302,7 @@ AppendFile AppendFile::open(const std::string& path, i64 keep_bytes) {
   struct stat st {};
   if (sys::fstat(f.fd_, path, &st) != 0) fail("look at", path, errno);
   i64 keep = std::min<i64>(st.st_size, keep_bytes < 0 ? st.st_size : keep_bytes);
-  // Back to the last newline: a line that a crash cut is no line.
+  // Go back to the last newline: a crash may have cut the line after it.
   char block[4096];
   while (keep > 0) {
     i64 begin = std::max<i64>(0, keep - static_cast<i64>(sizeof(block)));
@@ -345,7 +348,7 @@ void make_dirs(const std::string& path) {
   for (std::string at = path.empty() ? "." : path;; at = parent_path(at)) {
     auto info = file_info(at);
     if (info && info->kind != FileInfo::folder)
-      throw UsageError("[file] cannot make the folder {}: {} is there and is no folder", path, at);
+      throw UsageError("[file] cannot create the folder {}: {} exists and is not a folder", path, at);
     if (info) break;
     missing.push_back(at);
     if (parent_path(at) == at) break;
@@ -354,14 +357,14 @@ void make_dirs(const std::string& path) {
     const std::string& at = missing.back();
     if (retry([&] { return sys::mkdir(at); }) != 0) {
       int error = errno;
-      if (error != EEXIST || !is_folder(at)) fail("make the folder", at, error);
+      if (error != EEXIST || !is_folder(at)) fail("create the folder", at, error);
     }
     sync_dir(parent_path(at));
   }
 }
 
 void remove_tree(const std::string& path) {
-  // Listings of network file systems may be stale: what is gone already needs no removal.
+  // Listings of network file systems may be stale, so a missing entry counts as removed.
   const auto gone = [](int error) { return error == ENOENT || error == ESTALE; };
   auto info = file_info(path, false);
   if (!info) return;
@@ -408,7 +411,7 @@ void symlink_durable(const std::string& target, const std::string& link) {
   for (int tries = 0;; ++tries) {
     temp = temp_name(link);
     if (retry([&] { return sys::symlink(target, temp); }) == 0) break;
-    if (errno != EEXIST || tries >= kTempTries) fail("make the link", link, errno);
+    if (errno != EEXIST || tries >= kTempTries) fail("create the link", link, errno);
   }
   if (retry([&] { return sys::rename(temp, link); }) != 0) {
     int error = errno;
@@ -426,7 +429,7 @@ void sync_file(const std::string& path) {
 
 void sync_dir(const std::string& path) {
   Closer c{open_fd("open the folder", path, O_RDONLY | O_DIRECTORY), path};
-  // Some network file systems can't sync a folder and need not: they answer EINVAL.
+  // Some network file systems answer EINVAL: they cannot sync a folder and do not need to.
   if (retry([&] { return sys::fsync(c.fd, path); }) != 0 && errno != EINVAL && errno != EOPNOTSUPP)
     fail("sync the folder", path, errno);
   close_fd(c.release(), path);

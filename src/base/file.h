@@ -1,13 +1,12 @@
-// Files that survive a crash. Everything redco writes goes through this header.
+// Files that survive a crash. redco writes every file through this header.
 //
-// Durable means: when the function has returned, the new contents are on the disk under the new name; when
-// the process or the machine dies before, the old contents are there, whole. Paths are used as they are
-// (relative ones from the current directory). All functions may be called from several threads at once, on
-// different files.
+// Durable: when the function has returned, the new contents are on the disk under the new name. If the
+// process or the machine dies earlier, the old contents are still there, complete. Relative paths start at
+// the current directory. Several threads may call these functions at the same time on different files.
 //
-// Errors: a path that doesn't exist where one must is a UsageError; a file that ends before the bytes asked
-// for is a ContentsError; every other failure of the system is an IoError with the operation, the path and
-// the reason (a full disk says how much was needed and how much is free).
+// Errors: a missing path is a UsageError; a file that ends before the requested bytes is a ContentsError;
+// every other failure of the system is an IoError with the operation, the path and the reason (for a full
+// disk also the bytes needed and the bytes free).
 #pragma once
 
 #include <optional>
@@ -19,22 +18,24 @@
 
 namespace redco {
 
-// --- Looking ---
+// --- Queries ---
 
 struct FileInfo {
   enum Kind : std::uint8_t { file, folder, link, other } kind;
   i64 size;
 };
-// What a path names; nullopt if nothing. With follow, links are followed (a dangling link names nothing).
+// Kind and size of what a path names; nullopt if it names nothing. follow: follow symbolic links (a dangling
+// link names nothing).
 std::optional<FileInfo> file_info(const std::string& path, bool follow = true);
 bool exists(const std::string& path);
 bool is_folder(const std::string& path);
 i64 file_size(const std::string& path);
-// The names in a folder, sorted by bytes, without . and ..
+// The names in a folder, sorted by bytes, without "." and "..".
 std::vector<std::string> list_dir(const std::string& path);
-// What a symbolic link says; nullopt if the path is no link.
+// The target of a symbolic link; nullopt if the path is not a link.
 std::optional<std::string> read_link(const std::string& path);
-// Bytes that this user may still write where `path` lies or would lie (its nearest existing parent is asked).
+// Free bytes for this user on the file system of `path`. If `path` does not exist, its nearest existing
+// parent is asked.
 i64 disk_free(const std::string& path);
 
 std::string join_path(const std::string& folder, const std::string& name);
@@ -43,8 +44,8 @@ std::string file_name(const std::string& path);    // the part after the last /
 
 // --- Reading ---
 
-// An open file, read at offsets. The contents stay those of the file that was opened, also when its name is
-// given to another one. Reads may run at once.
+// An open file, read at offsets. If another file later gets the same name, this object still reads the file
+// that it opened. Several threads may read at the same time.
 class ReadFile {
  public:
   static ReadFile open(const std::string& path);
@@ -53,8 +54,8 @@ class ReadFile {
   ~ReadFile();
 
   const std::string& path() const { return path_; }
-  i64 size() const { return size_; }  // when it was opened
-  // Fills to[0..n) from `offset` on; ContentsError if the file ends before.
+  i64 size() const { return size_; }  // at the time of opening
+  // Fills to[0..n) from `offset` on. Throws ContentsError if the file ends earlier.
   void pread_exact(i64 offset, void* to, i64 n) const;
 
  private:
@@ -64,21 +65,21 @@ class ReadFile {
   i64 size_ = 0;
 };
 
-// A whole small file; ContentsError if it has more than max_bytes.
+// A whole small file. Throws ContentsError if it has more than max_bytes.
 std::string read_file(const std::string& path, i64 max_bytes);
 
 // --- Writing ---
 
-// The whole file is replaced by `bytes`, at once and durably.
+// Replaces the whole file by `bytes`, atomically and durably.
 void write_file_durable(const std::string& path, std::string_view bytes);
 
-// A file being written, at offsets in any order. It appears under its name, whole and on the disk, with
-// commit(); until then it is a temporary one beside it (`.NAME.tmp-*`), removed by the destructor. Owned by
-// one thread at a time.
+// A file being written, at offsets in any order. commit() makes it appear under its name, complete and on the
+// disk. Before that it is a temporary file in the same folder (`.NAME.tmp-*`), which the destructor removes.
+// Only one thread at a time may use it.
 class DurableFile {
  public:
-  // size: bytes known in advance, reserved on the disk now, so that a full disk shows before the work. The
-  // file has this size from then on.
+  // size: number of bytes if known in advance. They are reserved on the disk now, so that a full disk is
+  // found before the work, and the file has this size from then on.
   static DurableFile create(const std::string& path, i64 size = 0);
   DurableFile(DurableFile&& o) noexcept;
   DurableFile& operator=(DurableFile&&) = delete;
@@ -86,7 +87,7 @@ class DurableFile {
 
   const std::string& path() const { return path_; }
   void pwrite(i64 offset, const void* from, i64 n);
-  void append(std::string_view bytes);  // after the furthest byte written or reserved
+  void append(std::string_view bytes);  // after the last byte written or reserved
   void commit();                        // REQUIRES: not committed yet
 
  private:
@@ -96,9 +97,9 @@ class DurableFile {
   i64 end_ = 0;
 };
 
-// A file that grows by whole lines (logs, metrics, predictions), each written with one call so that a crash
-// can cut only the last one. open() cuts what follows the last newline, or, where keep_bytes says so,
-// everything after that many.
+// A file that grows by whole lines (logs, metrics, predictions). Each append is one system call, so a crash
+// can damage only the last line. open() removes an incomplete last line, or, if keep_bytes >= 0, everything
+// after the first keep_bytes bytes.
 class AppendFile {
  public:
   static AppendFile open(const std::string& path, i64 keep_bytes = -1);
@@ -108,7 +109,7 @@ class AppendFile {
 
   i64 size() const { return size_; }
   void append(std::string_view lines);  // REQUIRES: ends with a newline
-  void sync();                          // what was appended is on the disk when it returns
+  void sync();                          // on return, all appended lines are on the disk
 
  private:
   AppendFile() = default;
@@ -119,18 +120,18 @@ class AppendFile {
 
 // --- Names ---
 
-void make_dirs(const std::string& path);  // with the parents that are missing; durable
-// Removes a file, link or folder with all in it; links aren't followed. Nothing there is fine. Not atomic:
-// rename first.
+void make_dirs(const std::string& path);  // also creates missing parents; durable
+// Removes a file, a link, or a folder with its contents. Links are not followed. A missing path is no error.
+// Not atomic: rename the folder first.
 void remove_tree(const std::string& path);
-void remove_file(const std::string& path);  // durable; nothing there is fine
+void remove_file(const std::string& path);  // durable; a missing file is no error
 void rename_durable(const std::string& from, const std::string& to);
-// The two names swap what they name, in one step. false: this file system can't.
+// Exchanges the two names in one atomic step. Returns false if the file system cannot do it.
 bool exchange_durable(const std::string& a, const std::string& b);
-// `link` names `target` (as text, relative to the link's folder) from now on, in one step; it replaces an
-// older link.
+// Makes `link` name `target` (a text relative to the link's folder) in one atomic step, replacing an older
+// link.
 void symlink_durable(const std::string& target, const std::string& link);
 void sync_file(const std::string& path);
-void sync_dir(const std::string& path);  // the folder's names are on the disk
+void sync_dir(const std::string& path);  // puts the folder's list of names on the disk
 
 }  // namespace redco

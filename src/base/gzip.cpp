@@ -23,7 +23,7 @@ struct InputFile::State {
   u64 file_offset = 0;             // of buffer[end]
   bool at_end = false;             // of the file
   bool gzip = false;
-  bool inside = false;  // a gzip member is open: the file may not end here
+  bool inside = false;  // inside a gzip member, where the file must not end
   z_stream z{};
   u64 out = 0;
 
@@ -34,7 +34,7 @@ struct InputFile::State {
 
   u64 offset() const { return file_offset - (end - begin); }
 
-  // Reads more behind what is unread. REQUIRES room in the buffer.
+  // Reads more bytes after the unread ones. REQUIRES: room in the buffer.
   void fill() {
     if (begin == end) begin = end = 0;
     while (!at_end) {
@@ -61,8 +61,8 @@ struct InputFile::State {
     return n;
   }
 
-  // Between two members: true if another follows. Zeros that pad the file's end are passed over, as gzip
-  // does.
+  // Between two members: returns true if another member follows. Like gzip, it ignores zeros that pad the end
+  // of the file.
   bool next_member() {
     bool padded = false;
     for (;;) {
@@ -71,7 +71,7 @@ struct InputFile::State {
       fill();
       if (at_end && begin == end) return false;
     }
-    if (padded || buffer[begin] != 0x1F) damaged("bytes that are no gzip data follow the end");
+    if (padded || buffer[begin] != 0x1F) damaged("bytes that are not gzip data follow the end");
     if (inflateReset(&z) != Z_OK) throw BugError("inflateReset failed");
     return inside = true;
   }
@@ -83,7 +83,7 @@ struct InputFile::State {
     while (z.avail_out == room) {
       if (!inside && !next_member()) return 0;
       if (begin == end) fill();
-      if (begin == end) damaged("it ends too early; was it copied or written in full?");
+      if (begin == end) damaged("it ends too early; check that it was copied or written completely");
       z.next_in = buffer.data() + begin;
       z.avail_in = static_cast<uInt>(end - begin);
       const int rc = inflate(&z, Z_NO_FLUSH);
@@ -118,19 +118,19 @@ InputFile InputFile::open(const std::string& path) {
   }
   struct stat info {};
   if (::fstat(s->fd, &info) == 0 && S_ISDIR(info.st_mode)) {
-    throw UsageError("'{}' is a folder; a file is needed here", path);
+    throw UsageError("'{}' is a folder; expected a file", path);
   }
   while (s->end < 2 && !s->at_end) s->fill();
   s->gzip = s->end >= 2 && s->buffer[0] == 0x1F && s->buffer[1] == 0x8B;
   if (!s->gzip && path.ends_with(".gz")) {
     s->begin = 0;
-    throw ContentsError(
-        "{}: named .gz, but {}", path,
-        s->end == 0 ? "empty; was it copied or written in full?" : "its first bytes are not gzip's");
+    throw ContentsError("{}: named .gz, but {}", path,
+                        s->end == 0 ? "it is empty; check that it was copied or written completely"
+                                    : "its first bytes are not gzip's");
   }
   if (s->gzip) {
     s->inside = true;
-    // 15: the largest window; 16: gzip's header and checksum.
+    // 15: the largest window; 16: expect a gzip header and checksum.
     if (inflateInit2(&s->z, 15 + 16) != Z_OK) {
       s->gzip = false;
       throw IoError("out of memory while opening {}", path);
@@ -168,7 +168,8 @@ bool LineReader::next(std::string& line) {
     const auto* newline = static_cast<const char*>(std::memchr(from, '\n', end_ - begin_));
     const std::size_t n = newline ? static_cast<std::size_t>(newline - from) : end_ - begin_;
     if (line.size() + n > max_line_) {
-      throw ContentsError("{}:{}: a line of more than {}", file_.path(), number_ + 1, human_bytes(max_line_));
+      throw ContentsError("{}:{}: the line is longer than {}", file_.path(), number_ + 1,
+                          human_bytes(max_line_));
     }
     line.append(from, n);
     begin_ += n + (newline ? 1 : 0);

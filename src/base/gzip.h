@@ -1,10 +1,9 @@
-// Reading files that may be gzipped. Whether one is, its first two bytes say; a name that ends in .gz without
-// them is an error. Contents stream through a buffer of fixed size, so a file that unpacks to terabytes costs
-// no memory.
+// Reads files that may be gzipped. The first two bytes decide; a file whose name ends in .gz without these
+// bytes is an error. Contents stream through a buffer of fixed size, so memory use does not depend on the
+// unpacked size.
 //
-// Errors: a missing file or a folder is a UsageError; damage (cut short, broken checksum, trailing bytes) is
-// a ContentsError with the file and the offset in it, thrown when reading gets there; failing reads are
-// IoErrors.
+// Errors: a missing file or a folder is a UsageError. Damage (truncated data, wrong checksum, trailing bytes)
+// is a ContentsError with file and offset, thrown when reading reaches it. Failing reads are IoErrors.
 #pragma once
 
 #include <memory>
@@ -15,20 +14,20 @@
 
 namespace redco {
 
-// The unpacked bytes of a file, one after the other. For one thread at a time.
+// The unpacked bytes of a file, in order. Only one thread at a time may use it.
 class InputFile {
  public:
-  static InputFile open(const std::string& path);  // also pipes
+  static InputFile open(const std::string& path);  // a pipe also works
   InputFile(InputFile&&) noexcept;
   InputFile& operator=(InputFile&&) noexcept;
   ~InputFile();
 
   const std::string& path() const;
   bool is_gzip() const;
-  // Fills `to` with up to n bytes and returns how many; 0 only at the end.
+  // Fills `to` with up to n bytes and returns their number; 0 only at the end.
   std::size_t read(char* to, std::size_t n);
-  u64 position() const;         // unpacked bytes handed out
-  u64 stored_position() const;  // bytes of the file consumed
+  u64 position() const;         // unpacked bytes returned so far
+  u64 stored_position() const;  // bytes of the stored file consumed so far
 
  private:
   struct State;
@@ -36,17 +35,17 @@ class InputFile {
   std::unique_ptr<State> state_;
 };
 
-// The lines of a file, without their ends (\n or \r\n). A last line without an end counts, too.
+// The lines of a file without their line ends (\n or \r\n). The last line may lack a line end.
 class LineReader {
  public:
-  // A longer line than this is a ContentsError: nobody's text, and it would fill the memory.
+  // A longer line is a ContentsError: it is not text, and reading it could exhaust the memory.
   static constexpr std::size_t kMaxLine = std::size_t{64} << 20;
 
   explicit LineReader(const std::string& path, std::size_t max_line = kMaxLine);
 
   // The next line; false at the end.
   bool next(std::string& line);
-  i64 line_number() const { return number_; }  // of the line last returned, from 1
+  i64 line_number() const { return number_; }  // of the last returned line, from 1
   std::string where() const;                   // "file.jsonl:12", for messages
   u64 stored_position() const { return file_.stored_position(); }
 
@@ -58,7 +57,7 @@ class LineReader {
   i64 number_ = 0;
 };
 
-// A whole file, unpacked. ContentsError if that is more than max_bytes.
+// A whole file, unpacked. Throws ContentsError if it unpacks to more than max_bytes.
 std::string read_unpacked(const std::string& path, u64 max_bytes);
 
 }  // namespace redco

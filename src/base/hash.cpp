@@ -26,7 +26,7 @@ u64 hash64(std::string_view bytes, u64 seed) {
 Hash128 hash128(std::string_view bytes) { return from_xxh(XXH3_128bits(bytes.data(), bytes.size())); }
 std::string hex64(u64 hash) { return fmt::format("{:016x}", hash); }
 
-// The state of the 64-bit and the 128-bit hash is one and the same; only the digest differs.
+// XXH3 uses the same state for the 64-bit and the 128-bit hash; only the digest differs.
 struct Hasher::State {
   XXH3_state_t* x = XXH3_createState();
   State() {
@@ -62,7 +62,7 @@ Hash128 hash_file(const std::string& path) {
     if (n < 0) {
       const int e = errno;
       ::close(fd);
-      if (e == EISDIR) throw UsageError("'{}' is a folder; a file is needed here", path);
+      if (e == EISDIR) throw UsageError("'{}' is a folder; expected a file", path);
       throw IoError("reading {} at byte {} failed: {}", path, offset, std::strerror(e));
     }
     if (n == 0) break;

@@ -1,5 +1,5 @@
-// XXH3: fast hashes that tell damaged or different bytes apart. Not against attackers. The same on every
-// machine, so they may be stored (checkpoint manifests).
+// XXH3: fast hashes that detect damaged or different bytes. Not secure against attackers. They are equal on
+// every machine, so checkpoint manifests store them.
 #pragma once
 
 #include <memory>
@@ -13,14 +13,14 @@ namespace redco {
 struct Hash128 {
   u64 high = 0, low = 0;
   bool operator==(const Hash128&) const = default;
-  std::string hex() const;  // 32 digits, high half first, as xxhsum -H2 prints it
+  std::string hex() const;  // 32 digits, high half first, as printed by xxhsum -H2
 };
 
 u64 hash64(std::string_view bytes, u64 seed = 0);
 Hash128 hash128(std::string_view bytes);
 std::string hex64(u64 hash);  // 16 digits
 
-// The same over bytes that come in pieces: equal to hashing them at once.
+// The hash of bytes that arrive in pieces; equal to the hash of their concatenation.
 class Hasher {
  public:
   Hasher();
@@ -29,7 +29,7 @@ class Hasher {
   Hasher& operator=(Hasher&&) noexcept;
 
   void update(const void* bytes, std::size_t n);
-  u64 digest64() const;  // of what came so far
+  u64 digest64() const;  // of all bytes so far
   Hash128 digest128() const;
 
  private:
@@ -37,7 +37,7 @@ class Hasher {
   std::unique_ptr<State> state_;
 };
 
-// The stored bytes of a file (not unpacked). Errors as InputFile's.
+// The hash of a file's stored bytes (not unpacked). Throws the same errors as InputFile.
 Hash128 hash_file(const std::string& path);
 
 }  // namespace redco

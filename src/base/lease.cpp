@@ -28,7 +28,7 @@ namespace {
 
 constexpr int kTries = 10;
 
-// What a descriptor's file holds; short, from a file that anybody may have written.
+// The contents of the descriptor's file; limited in length, because anybody may have written the file.
 std::string text_of(int fd) {
   std::array<char, 400> text{};
   const ssize_t n = ::pread(fd, text.data(), text.size(), 0);
@@ -43,7 +43,8 @@ std::string small_file(const char* path) {
   return text;
 }
 
-// The first line names the process for people; the second is the same for all processes of a running kernel.
+// The first line names this process for people. The second line is equal for all processes of one running
+// kernel.
 std::string me() {
   return fmt::format("process {} on {}\n{}", ::getpid(), host_name(),
                      small_file("/proc/sys/kernel/random/boot_id"));
@@ -59,7 +60,7 @@ std::string kernel_in(const std::string& text) {
 
 void put(int fd, const std::string& text) {
   if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, text.data(), text.size(), 0) < 0)
-    debug("[lock] a holder's name can't be written: {}", std::strerror(errno));
+    debug("[lock] cannot write the holder's name: {}", std::strerror(errno));
 }
 
 double seconds_of(const struct timespec& t) {
@@ -70,7 +71,7 @@ struct Seen {
   std::string text;
   double time = 0;
 };
-// A lease as it is now. It is opened, because a network file system looks at the server then.
+// The current state of a lease. The file is opened because this makes a network file system ask its server.
 std::optional<Seen> look(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return std::nullopt;
@@ -81,7 +82,7 @@ std::optional<Seen> look(const std::string& path) {
   return known ? std::optional(s) : std::nullopt;
 }
 
-// The file system's time; nullopt where no file can be made.
+// The file system's current time; nullopt if no file can be created there.
 std::optional<double> time_beside(const std::string& path) {
   static std::atomic<unsigned> count{0};
   const std::string clock =
@@ -118,11 +119,11 @@ LeaseTimes& lease_times() {
   return times;
 }
 
-// The thread that renews a file's time.
+// The thread that renews a file's modification time.
 class Lease::Renewal {
  public:
   explicit Renewal(int fd) : fd_(fd) {
-    // Signals are for the threads that wait for them.
+    // This thread must not receive signals; other threads wait for them.
     sigset_t all, before;
     sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -146,7 +147,7 @@ class Lease::Renewal {
     std::unique_lock lock(mutex_);
     while (
         !wake_.wait_for(lock, std::chrono::duration<double>(lease_times().heartbeat), [&] { return ends_; }))
-      ::futimens(fd_, nullptr);  // the server's time, on network file systems
+      ::futimens(fd_, nullptr);  // sets the server's time on network file systems
   }
   int fd_;
   bool ends_ = false;
@@ -160,7 +161,7 @@ Lease::Lease(std::string path, int fd) : path_(std::move(path)), renewal_(std::m
 std::unique_ptr<Lease> Lease::hold(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
   if (fd < 0) {
-    debug("[lock] no lease {}: {}", path, std::strerror(errno));
+    debug("[lock] cannot create the lease {}: {}", path, std::strerror(errno));
     return nullptr;
   }
   put(fd, me());
@@ -194,14 +195,14 @@ bool FileLock::lock() {
   };
   for (int tries = 0;; ++tries) {
     fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (fd_ < 0) throw IoError("{}: {} can't be written: {}", what_, path_, std::strerror(errno));
+    if (fd_ < 0) throw IoError("{}: cannot write {}: {}", what_, path_, std::strerror(errno));
     struct flock l = whole_file();
     int result;
     while ((result = ::fcntl(fd_, F_OFD_SETLK, &l)) != 0 && errno == EINTR) {
     }
     if (result != 0 && (errno == EAGAIN || errno == EACCES)) throw in_use(name_in(text_of(fd_)));
     if (result != 0) return false;
-    // A holder that removes its file at the end may have done so between the open and the lock.
+    // A holder that removes its file when it ends may have done so between this open and this lock.
     struct stat mine {
     }, there{};
     const bool same = ::fstat(fd_, &mine) == 0 && ::stat(path_.c_str(), &there) == 0 &&
@@ -212,14 +213,14 @@ bool FileLock::lock() {
     }
     ::close(fd_);
     fd_ = -1;
-    if (tries == kTries) throw in_use("processes that come and go");
+    if (tries == kTries) throw in_use("several short-lived processes");
   }
 }
 
 void FileLock::wait_for_lease(bool locked) {
   const std::string path = lease_path(path_), own_kernel = kernel_in(me());
   const double begin = seconds();
-  std::optional<double> first;  // the time of the lease when it was seen first
+  std::optional<double> first;  // the lease's time when it was first seen
   for (;;) {
     const auto lease = look(path);
     const bool free = !lease || (locked && kernel_in(lease->text) == own_kernel) || is_stale(path, *lease) ||
@@ -227,10 +228,10 @@ void FileLock::wait_for_lease(bool locked) {
     if (free) {
       if (lease) ::unlink(path.c_str());
       const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-      if (fd < 0 && errno == EEXIST) continue;  // another one was faster: it renews its lease
+      if (fd < 0 && errno == EEXIST) continue;  // another process was faster and renews its lease
       if (fd < 0) {
-        warn("{}: no lease {}: {}; a process of another host may not see this one", what_, path,
-             std::strerror(errno));
+        warn("{}: cannot create the lease {}: {}; processes on other hosts may not notice that it is in use",
+             what_, path, std::strerror(errno));
         return;
       }
       put(fd, me());
@@ -239,7 +240,7 @@ void FileLock::wait_for_lease(bool locked) {
     }
     if (!first) {
       first = lease->time;
-      info("{}: {} has used it; waiting up to {:.0f} s to see whether it still does", what_,
+      info("{}: {} has used it; waiting up to {:.0f} s to find out whether it still does", what_,
            name_in(lease->text), lease_times().takeover);
     }
     if (lease->time != *first)

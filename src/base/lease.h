@@ -1,9 +1,10 @@
-// Who uses something on a disk that several hosts share: leases and locks.
+// Leases and locks show who uses something on a disk that several hosts share.
 //
-// A lease is a file whose time a thread of its holder renews; a lease whose holder died stops being renewed.
-// Times are compared with that of a file made at that moment on the same file system, never with the local
-// clock: a file server has its own. A lock is a lease plus a lock of the system (fcntl's, which NFS carries
-// to other hosts), so that what the system knows is known at once and needs no waiting.
+// A lease is a file. A thread of the holder renews its modification time, so the lease of a dead holder
+// becomes stale. Times are compared with the time of a file created at that moment on the same file system,
+// never with the local clock, because a file server has its own clock. A lock is a lease plus a lock of the
+// operating system (fcntl, which NFS forwards to other hosts): where the operating system knows the holder,
+// no waiting is needed.
 #pragma once
 
 #include <memory>
@@ -13,16 +14,16 @@ namespace redco {
 
 struct LeaseTimes {
   double heartbeat = 5;  // seconds between two renewals
-  double stale = 60;     // a lease that was not renewed for so long has no holder
-  double takeover = 20;  // a lock's lease of another host that is not renewed for so long has none
+  double stale = 60;     // seconds without renewal after which a lease has no holder
+  double takeover = 20;  // the same for the lease of a lock that a process on another host held
 };
-// Of this process; changed by tests only, before any lease is held.
+// The times of this process. Only tests change them, before any lease is held.
 LeaseTimes& lease_times();
 
 class Lease {
  public:
-  // Makes the file, or takes it over, and renews it until the Lease ends, which removes it. Null where the
-  // file can't be made, as by a reader who may not write there.
+  // Creates the file or takes over a stale one, and renews it. The destructor removes the file. Null if the
+  // file cannot be created, for example by a reader without write permission.
   static std::unique_ptr<Lease> hold(const std::string& path);
   ~Lease();
   Lease(const Lease&) = delete;
@@ -36,25 +37,26 @@ class Lease {
   std::unique_ptr<Renewal> renewal_;
 };
 
-// Who holds the lease, "process 17 on node1"; "" where there is none or it is stale. Where that can't be told
-// it counts as held.
+// The holder of a lease ("process 17 on node1"); "" if there is no lease or it is stale. If this cannot be
+// determined, the lease counts as held.
 std::string lease_holder(const std::string& path);
 
-// Holds `path` exclusively while it lives; the system ends it with the process. First the system's lock is
-// tried: a holder that it shows is an error at once. Then the lease PATH.lease: one of another host may be
-// behind a lock that doesn't cross hosts, so it is watched for up to LeaseTimes::takeover seconds. A holder
-// that ended in good order has removed it, and one of this host is known from the lock: neither waits.
+// Holds `path` exclusively during its lifetime; the operating system releases the lock when the process ends.
+// First it tries the operating system's lock: if another process holds it, that is an error immediately. Then
+// it checks the lease PATH.lease. If the lease belongs to another host, its holder may have a lock that does
+// not cross hosts, so the lease is watched for up to LeaseTimes::takeover seconds. There is no wait after a
+// holder that ended normally (it removed its lease) or one on this host (the lock is enough).
 class FileLock {
  public:
-  enum Rest : std::uint8_t { keeps, removes };  // what becomes of the file at the end
-  // UsageError: "WHAT is in use by process 17 on node1; ADVICE". IoError: the file can't be made.
+  enum Rest : std::uint8_t { keeps, removes };  // whether the file stays after the lock ends
+  // UsageError: "WHAT is in use by process 17 on node1; ADVICE". IoError: the file cannot be created.
   FileLock(std::string path, const std::string& what, const std::string& advice, Rest rest);
   ~FileLock();
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
 
  private:
-  bool lock();  // false: the system has no locks there
+  bool lock();  // false: this file system has no locks
   void wait_for_lease(bool locked);
   std::string path_, what_, advice_;
   Rest rest_;
@@ -62,7 +64,7 @@ class FileLock {
   std::unique_ptr<Lease> lease_;
 };
 
-// Who holds the lock of a file now; "" where nobody does, or it can't be told.
+// The current holder of a file's lock; "" if there is none or it cannot be determined.
 std::string lock_holder(const std::string& path);
 
 }  // namespace redco

@@ -75,7 +75,7 @@ struct Log {
   std::shared_ptr<ConsoleSink> console = std::make_shared<ConsoleSink>();
   std::shared_ptr<FileSink> file;
   std::shared_ptr<spdlog::logger> logger, file_logger;
-  std::mutex mutex;  // of file and the loggers, which set_log_file replaces
+  std::mutex mutex;  // guards file and the loggers, which set_log_file replaces
   std::atomic<LogLevel> level{LogLevel::info};
   std::atomic<bool> told{false};
 
@@ -91,7 +91,7 @@ struct Log {
       return;
     }
     print_message(
-        fmt::format("warning: REDCO_LOG='{}' is unknown; use debug, info, warn, error or off", env));
+        fmt::format("warning: REDCO_LOG='{}' is not a log level; use debug, info, warn, error or off", env));
   }
 
   void set_level(LogLevel l) {
@@ -115,7 +115,7 @@ struct Log {
   }
 };
 
-// Never destroyed: messages may come from destructors of other globals.
+// Never destroyed, because destructors of other globals may log.
 Log& the_log() {
   static Log* log = new Log;
   return *log;

@@ -1,12 +1,11 @@
-// Messages to people: on stderr, and in a log file once there is one. Data never goes this way, it goes to
-// stdout.
+// Messages for people, on stderr and in the log file if there is one. Data goes to stdout instead.
 //
 //   info("resuming from {}", folder);   ->  stderr  resuming from runs/a/checkpoints/step-00000020
 //   warn("{} ranks idle", n);           ->  stderr  warning: 2 ranks idle
 //                                           file    2026-11-21 10:55:36.123 warning  2 ranks idle
-// REDCO_LOG=debug|info|warn|error|off says from which level on stderr shows them (default info); the file has
-// info and above at least. Safe to call from several threads. Logging never throws: a log that cannot be
-// written says so once on stderr.
+// REDCO_LOG=debug|info|warn|error|off sets the lowest level that stderr shows (default: info). The file has
+// level info and above, or more. Any thread may log. Logging never throws; if the log cannot be written, one
+// message on stderr reports it.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,7 +18,7 @@ namespace redco {
 
 enum class LogLevel : int { debug, info, warn, error, off };
 
-// One message, whole; may have several lines.
+// Logs one message, which may have several lines.
 void log_message(LogLevel level, std::string_view text);
 
 template <class... A>
@@ -39,15 +38,16 @@ void error(fmt::format_string<A...> f, A&&... a) {
   log_message(LogLevel::error, fmt::format(f, std::forward<A>(a)...));
 }
 
-// One message of level info into the log file alone: what stderr shows in another way.
+// Writes one message of level info to the log file only, for facts that stderr shows in another form.
 void log_to_file(std::string_view text);
 
-// What stderr shows from now on, whatever REDCO_LOG says: off where another rank speaks for all.
+// Sets the lowest level that stderr shows, overriding REDCO_LOG. Ranks whose messages another rank prints use
+// `off`.
 void set_log_level(LogLevel level);
 LogLevel log_level();
 
-// Appends all messages from now on to this file, too; "" ends that. Throws IoError or UsageError if it cannot
-// be opened.
+// Also appends all later messages to this file; "" stops that. Throws IoError or UsageError if it cannot be
+// opened.
 void set_log_file(const std::string& path);
 
 }  // namespace redco

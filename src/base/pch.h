@@ -1,4 +1,4 @@
-// Precompiled: the headers that many files use, and those that cost the most.
+// Precompiled headers: those that many files include, and those that are slowest to compile.
 #pragma once
 #include <fmt/format.h>
 

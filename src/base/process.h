@@ -1,4 +1,4 @@
-// What this process has used and may use, and where it runs.
+// Memory and CPUs of this process, and the name of its host.
 #pragma once
 
 #include <string>
@@ -7,13 +7,13 @@
 
 namespace redco {
 
-// Peak resident memory so far (VmHWM), bytes; 0 where /proc doesn't tell.
+// Peak resident memory so far (VmHWM) in bytes; 0 if /proc does not report it.
 i64 peak_memory_bytes();
 
-// CPUs that this process may run on (its affinity), at least 1.
+// Number of CPUs in this process's affinity mask, at least 1.
 int usable_cpus();
 
-// The host's name; "" where the system does not tell.
+// The host's name; "" if the system does not report it.
 std::string host_name();
 
 }  // namespace redco

@@ -18,7 +18,7 @@ namespace {
 constexpr double kRedrawSeconds = 0.1;
 constexpr double kFirstLineSeconds = 5, kLongestLineSeconds = 60;
 
-// Characters of UTF-8.
+// Number of UTF-8 characters.
 std::size_t width(const std::string& s) {
   return static_cast<std::size_t>(std::count_if(
       s.begin(), s.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
@@ -63,9 +63,9 @@ bool Progress::due(i64 done) {
     counted_ = now;
     paused_ = 0;
   }
-  // Rarer and rarer: a sixtieth of the time gone by.
+  // Lines become rarer: the interval is 1/60 of the elapsed time.
   write_ = now - written_ >= std::clamp((now - begin_) / 60, kFirstLineSeconds, kLongestLineSeconds);
-  // The first step is shown at once: something has begun.
+  // The first step is drawn immediately, to show that the work has begun.
   draw_ = out_.terminal && ((drawn_ == begin_ && done > start_) || now - drawn_ >= kRedrawSeconds);
   if (write_) written_ = now;
   if (draw_) drawn_ = now;
@@ -79,7 +79,7 @@ void Progress::update(i64 done, const Fields& fields) {
 void Progress::show(i64 done, const Fields& fields) {
   constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
   if (draw_) {
-    // A character in the last column makes some terminals wrap.
+    // Leave the last column free: some terminals wrap after a character there.
     const int columns = (out_.columns > 0 ? out_.columns : terminal_columns()) - 1;
     out_.status(line(done, fields, true, false, static_cast<std::size_t>(std::max(1, columns))));
   }
@@ -109,7 +109,7 @@ std::string Progress::line(i64 done, const Fields& fields, bool bar, bool last, 
       head += fmt::format(" [{:=<{}}{}{:{}}]", "", full, full < kWidth ? ">" : "", "",
                           std::max(0, kWidth - 1 - full));
     }
-    // Rounded down: 100% is the end.
+    // Rounded down, so that 100% appears only at the end.
     head += fmt::format("  {}/{}  {:.0f}%", done, total_, std::floor(100 * share));
   } else {
     head += fmt::format("  {}", done);

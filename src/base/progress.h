@@ -1,6 +1,6 @@
-// How far a long job is. On a terminal one line that is drawn over itself, at most ten times a second;
-// elsewhere plain lines, one every 5 seconds at first and one a minute in long runs, so that a log stays
-// small. The log file has the plain lines in either case.
+// Progress of a long task. A terminal shows one line that is redrawn at most ten times a second. Otherwise
+// plain lines appear, one every 5 seconds at first and one a minute in long runs, so that a log stays small.
+// The log file always gets the plain lines.
 //
 //   train [=======>            ]  380/1000  38%  4 min 05 s left  loss 3.21  lr 2.9e-04  12.3 k tokens/s
 #pragma once
@@ -20,42 +20,43 @@ namespace redco {
 
 class Progress {
  public:
-  // What is shown after the counts and the time left, in order: ("loss", "3.21"); an empty name shows the
-  // value. A terminal too narrow for all shows the first ones.
+  // Fields shown after the counts and the remaining time, in order: ("loss", "3.21"). If the name is empty,
+  // only the value is shown. A narrow terminal shows only the first fields.
   using Fields = std::vector<std::pair<std::string, std::string>>;
 
-  // Where it is shown; tests bring their own.
+  // Where progress is shown. Tests pass their own.
   struct Output {
     bool terminal;
-    int columns;                                   // of the terminal, asked at each drawing where 0
-    std::function<double()> now;                   // seconds, steadily growing
+    int columns;                                   // of the terminal; 0: asked at each drawing
+    std::function<double()> now;                   // seconds of a monotonic clock
     std::function<void(std::string_view)> status;  // replaces the transient line
-    std::function<void(std::string_view)> line;    // writes a line to stay
+    std::function<void(std::string_view)> line;    // writes a permanent line
     std::function<void(std::string_view)> record;  // writes a line to the log file
   };
-  static Output standard();  // stderr, unless REDCO_LOG hides messages; the log file, where there is one
+  static Output standard();  // stderr unless REDCO_LOG hides messages, and the log file if there is one
 
-  // From `start` (a resumed run's step) to `total`; total 0: unknown, no bar and no time left.
+  // Counts from `start` (a resumed run's step) to `total`. total 0 means unknown: no bar and no remaining
+  // time.
   Progress(std::string label, i64 total, i64 start = 0, Output output = standard());
-  ~Progress();  // takes the transient line away
+  ~Progress();  // removes the transient line
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // Costs next to nothing when it is too early to show anything.
+  // Cheap when it is too early to show anything.
   void update(i64 done, const Fields& fields);
 
-  // As update(), but `fields` is made only when it is to be shown.
+  // The same, but makes the fields only if they are shown.
   template <class MakeFields>
   requires std::invocable<MakeFields&>
   void update(i64 done, MakeFields&& fields) {
     if (due(done)) show(done, fields());
   }
 
-  // Time since the last update that was no progress (an evaluation, a save): the time left counts it by its
-  // share.
+  // Reports time since the last update without progress (an evaluation, a save). The remaining time includes
+  // such pauses in proportion.
   void paused(double seconds);
 
-  // Shows the end for good, with the time it took. Further calls do nothing.
+  // Shows the final line with the elapsed time. Later calls do nothing.
   void finish(i64 done, const Fields& fields);
 
  private:
@@ -66,15 +67,15 @@ class Progress {
   std::string label_;
   i64 total_, start_, done_;
   Output out_;
-  double begin_, counted_;  // seconds: the start, and until when steps are counted
-  double drawn_, written_;  // when the bar and the last plain line were shown
+  double begin_, counted_;  // seconds: the start, and the end of the last counted step
+  double drawn_, written_;  // seconds: when the bar and the last plain line were shown
   double paused_ = 0;       // since counted_
   bool draw_ = false, write_ = false;
   bool finished_ = false;
   Pace pace_;
 };
 
-// Progress through bytes, shown once it takes longer than anybody wants to wait without a word.
+// Progress through bytes, shown only for tasks that take longer than a second.
 class LateProgress {
  public:
   explicit LateProgress(std::string label) : label_(std::move(label)) {}

@@ -86,7 +86,7 @@ Setting& SettingsVisitor::add(std::string name, std::string help, Setting::Kind 
 
 std::string Origins::where(const std::string& key) const {
   if (auto it = places_.find(key); it != places_.end()) return it->second;
-  // An entry of a list without a place of its own has the list's.
+  // A list entry without its own place has the place of the list.
   if (const auto bracket = key.rfind('['); bracket != std::string::npos) return where(key.substr(0, bracket));
   return "default";
 }

@@ -1,5 +1,5 @@
-// Settings, declared once. A section of the job file is a plain struct with its defaults, and a visit() that
-// names each member once more with its help and its range:
+// Settings are declared once. A section of the job file is a plain struct with defaults and a visit() that
+// declares each member with its help and range:
 //
 //   struct TrainSettings {
 //     double learning_rate = 3e-4;
@@ -14,10 +14,10 @@
 //     }
 //   };
 //
-// Parsing, --help, the resolved config, the JSON Schema and docs/config.md are all made from that
-// (src/config). A member may be bool, i64, double, std::string, std::optional or std::vector of these, a
-// vector of optional strings, another such struct (section), a vector of such structs (items), or the JSON
-// texts of all keys that are not declared (rest).
+// Parsing, --help, the resolved config, the JSON Schema and docs/config.md are made from these declarations
+// (src/config). A member is one of: bool, i64, double, std::string; std::optional or std::vector of these; a
+// vector of optional strings; another such struct (section); a vector of such structs (items); the JSON texts
+// of all undeclared keys (rest).
 #pragma once
 
 #include <functional>
@@ -41,63 +41,65 @@ class SettingsVisitor;
 // One scalar; monostate is null.
 using SettingValue = std::variant<std::monostate, bool, i64, double, std::string>;
 
-// A number's allowed interval.
+// The interval that a number must lie in.
 struct NumberRange {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
-  bool low_open = false, high_open = false;  // the bound itself is not allowed
+  bool low_open = false, high_open = false;  // true: the bound itself is not allowed
 
   bool contains(double x) const {
     return (low_open ? x > low : x >= low) && (high_open ? x < high : x <= high);
   }
-  std::string words() const;  // " >= 1", " > 0 and <= 1", "" where unlimited
+  std::string words() const;  // " >= 1", " > 0 and <= 1"; "" if unlimited
 };
 
-// What it means for a run that resumes from a checkpoint if a setting's value is another than before.
+// What happens on resume if a setting's value differs from the checkpoint's.
 enum class OnResume : std::uint8_t {
-  error,  // the run can't continue as one run: the changed value is refused
-  note,   // the run continues; it says which value changed
-  free,   // the run continues: the setting doesn't change what is trained
+  error,  // refuse the changed value: the run could not continue as one run
+  note,   // continue, and report the changed value
+  free,   // continue without a report: the setting does not change what is trained
 };
 const char* to_text(OnResume x);  // "error", "note", "free"
 
-// A declared setting, bound to the struct member that holds its value; valid while that struct lives.
+// A declared setting, bound to the struct member that holds its value. Valid while that struct lives.
 struct Setting {
   enum class Kind { boolean, integer, real, text, section, items, rest };
 
   std::string name, help;
   Kind kind = Kind::text;
-  bool nullable = false;             // the value may be null
-  bool list = false;                 // a list of scalars
-  bool item_nullable = false;        // ... whose entries may be null
-  bool single_is_list = false;       // ... and a lone scalar stands for a list of one
-  bool needed = false;               // must be given (entries of items; other rules are the job's validation)
-  bool is_path = false;              // a text that may not be empty: a path
-  std::string null_word;             // how null is written, where not `~` ("auto")
-  std::string form;                  // what a text looks like, where "a text" says too little
-  NumberRange limits;                // of a number, or of each number of a list
+  bool nullable = false;        // the value may be null
+  bool list = false;            // a list of scalars
+  bool item_nullable = false;   // entries of the list may be null
+  bool single_is_list = false;  // a single scalar is read as a list with one entry
+  bool needed =
+      false;  // must be given (used for entries of items; the job's validation checks other settings)
+  bool is_path = false;              // a text that must not be empty, such as a path
+  std::string null_word;             // how null is written if not as `~`, e.g. "auto"
+  std::string form;                  // description of the expected text where "a text" is too vague
+  NumberRange limits;                // of the number, or of each number in a list
   std::vector<std::string> choices;  // the allowed texts; empty: any
 
-  std::optional<OnResume> when_resumed;  // none: not declared
-  std::string resume_remark;             // what a message about the changed value adds
-  std::string noted_part;                // rest: a key with this text in its name is OnResume::note
+  std::optional<OnResume> when_resumed;  // nullopt: not declared
+  std::string resume_remark;             // added to the message about a changed value
+  std::string noted_part;                // rest: a key whose name contains this text is OnResume::note
 
-  // Scalars and lists: the current value (exactly one unless `list`), and its replacement. set() takes values
-  // that were checked against the fields above.
+  // Scalars and lists: the current value (exactly one unless `list`) and a setter. Values passed to set()
+  // must already satisfy the fields above.
   std::function<std::vector<SettingValue>()> get;
   std::function<void(const std::vector<SettingValue>&)> set;
 
-  std::vector<Setting> fields;  // section: its settings; items: those of a fresh entry, for documentation
-  std::shared_ptr<void> keep;   // items: owns that fresh entry
+  std::vector<Setting>
+      fields;  // section: its settings; items: the settings of a default entry, for documentation
+  std::shared_ptr<void> keep;  // items: owns that default entry
 
-  // items: number of entries, replacement by n fresh ones, settings of entry i.
+  // items: the number of entries, replacement by n default entries, the settings of entry i.
   std::function<std::size_t()> n_items;
   std::function<void(std::size_t)> resize;
   std::function<std::vector<Setting>(std::size_t)> item;
 
   std::map<std::string, std::string>* others = nullptr;  // rest: key -> JSON text
 
-  // What a declaration says after its name and help.
+  // Modifiers that follow a declaration.
   Setting& at_least(double x) { return limits.low = x, *this; }
   Setting& at_most(double x) { return limits.high = x, *this; }
   Setting& above(double x) { return limits.low = x, limits.low_open = true, *this; }
@@ -105,17 +107,17 @@ struct Setting {
   Setting& one_of(std::vector<std::string> texts) { return choices = std::move(texts), *this; }
   Setting& required() { return needed = true, *this; }
   Setting& path() { return is_path = true, *this; }
-  // Not empty, and what it looks like: "`last` or a path".
+  // Must not be empty; `words` describes the expected text, e.g. "`last` or a path".
   Setting& looks_like(std::string words) { return is_path = true, form = std::move(words), *this; }
   Setting& null_means(std::string word) { return null_word = std::move(word), *this; }
   Setting& one_or_more() { return single_is_list = true, *this; }
-  // What a change means for a run that resumes. Of a section or items: for all fields in it that declare
-  // nothing themselves.
+  // Sets when_resumed. On a section or items it applies to all fields in it that do not declare their own.
   Setting& on_resume(OnResume x, std::string remark = "");
-  // Of rest(): keys with `part` in their name ("drop": attn_pdrop, dropout_rate) are OnResume::note.
+  // For rest(): keys whose name contains `part` ("drop": attn_pdrop, dropout_rate) are OnResume::note.
   Setting& noted_if_named(std::string part) { return noted_part = std::move(part), *this; }
 
-  // "an integer >= 1", "one of linear, cosine", "a list of texts or ~": for messages and documentation.
+  // The expected value, for messages and documentation: "an integer >= 1", "one of linear, cosine", "a list
+  // of texts or ~".
   std::string expected() const;
   // The same for one entry of a list.
   std::string expected_entry() const;
@@ -228,7 +230,7 @@ class SettingsVisitor {
     return s;
   }
 
-  // All keys beside the declared ones, as JSON text, for somebody else to judge.
+  // Collects all undeclared keys as JSON texts; another part of the program validates them.
   Setting& rest(std::map<std::string, std::string>& x, std::string help) {
     Setting& s = add("", std::move(help), Setting::Kind::rest);
     s.others = &x;
@@ -243,7 +245,8 @@ class SettingsVisitor {
   std::vector<Setting> settings_;
 };
 
-// The declarations of t, bound to its members. Their current values are the defaults where t is fresh.
+// The declarations of t, bound to its members. If t is default-constructed, their current values are the
+// defaults.
 template <class T>
 std::vector<Setting> settings_of(T& t) {
   SettingsVisitor v;
@@ -251,7 +254,7 @@ std::vector<Setting> settings_of(T& t) {
   return v.take();
 }
 
-// Where each given value came from, so that a complaint made long after parsing can still cite the line.
+// Where each given value came from, so that errors found long after parsing can cite the line.
 class Origins {
  public:
   void set(const std::string& key, std::string place) { places_[key] = std::move(place); }
@@ -259,11 +262,11 @@ class Origins {
   // True if the key ("train.seed", "parallel.hosts") was given in a file or an override.
   bool given(const std::string& key) const { return places_.count(key) != 0; }
 
-  // "job.yaml:12:13" or "override 'train.seed=1'"; "default" where not given. A key inside a list
-  // ("parallel.hosts[1]", "parallel.sharding_rules[0].match") is found, too.
+  // "job.yaml:12:13" or "override 'train.seed=1'"; "default" if not given. Also finds keys inside a list
+  // ("parallel.hosts[1]", "parallel.sharding_rules[0].match").
   std::string where(const std::string& key) const;
 
-  // Key -> place, of all that were given.
+  // Key -> place, for all given keys.
   const std::map<std::string, std::string>& places() const { return places_; }
 
  private:

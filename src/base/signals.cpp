@@ -20,14 +20,14 @@ namespace redco {
 namespace {
 
 constexpr std::array<int, 4> kSignals{SIGINT, SIGTERM, SIGHUP, SIGUSR1};
-// `timeout` and some batch systems signal a process and its group: that is one request.
+// timeout` and some batch systems signal both a process and its group; this counts as one request.
 constexpr auto kSameRequest = std::chrono::milliseconds(500);
 
-// The write end of the pipe to the thread; all that a handler may touch.
+// The write end of the pipe to the signal thread. A handler may touch nothing else.
 std::atomic<int> pipe_in{-1};
 std::atomic<int> first_signal{0};
 
-// Guards what decides how a request ends. Never destroyed: the thread outlives static objects.
+// Guards the data that decides how a request ends. Never destroyed: the thread outlives static objects.
 struct State {
   std::mutex mutex;
   bool deferred = false;
@@ -40,7 +40,7 @@ State& state() {
   return *s;
 }
 
-// In the pipe a signal's number is one byte; this bit says that it only asks.
+// A signal's number is one byte in the pipe; this bit marks a request that cannot be a second request.
 constexpr unsigned char kAsks = 0x80;
 
 void send(unsigned char byte) {
@@ -118,7 +118,7 @@ void catch_signals() {
     ::fcntl(fds[1], F_SETFL, O_NONBLOCK);
     pipe_in = fds[1];
     state();
-    // The thread takes no signals itself.
+    // The signal thread itself must not receive signals.
     change_mask(SIG_BLOCK);
     std::thread([fd = fds[0]] { listen(fd); }).detach();
     struct sigaction act {};

@@ -30,10 +30,10 @@ constexpr NamedErrno kErrors[] = {{"EIO", EIO},       {"ENOSPC", ENOSPC}, {"EDQU
                                   {"EMFILE", EMFILE}, {"ESTALE", ESTALE}};
 const std::string kNone;
 
-std::atomic<bool> active{true};  // until REDCO_FAULT_IO was looked at
+std::atomic<bool> active{true};  // true until REDCO_FAULT_IO has been read
 std::once_flag environment;
 std::mutex mutex;  // guards hook
-Hook hook;         // NOLINT: one per process, as the system calls are
+Hook hook;         // NOLINT: one per process
 
 Verdict ask(const Call& call) {
   activity::tick();
@@ -58,7 +58,7 @@ bool fails(const Call& call) { return ask(call).kind == Verdict::fail; }
 const char* name_of(Op op) { return kNames.at(static_cast<size_t>(op)); }
 
 void set_hook(Hook h) {
-  std::call_once(environment, [] {});  // a hook set by hand comes before REDCO_FAULT_IO
+  std::call_once(environment, [] {});  // a hook set by a test takes precedence over REDCO_FAULT_IO
   std::lock_guard lock(mutex);
   hook = std::move(h);
   active.store(static_cast<bool>(hook), std::memory_order_release);
@@ -134,7 +134,7 @@ int fsync(int fd, const std::string& path) {
 int close(int fd, const std::string& path) {
   bool failed = fails({Op::close, path, kNone});
   int error = errno;
-  int r = ::close(fd);  // a close that reports an error has closed all the same
+  int r = ::close(fd);  // close() closes the descriptor even if it reports an error
   if (failed) {
     errno = error;
     return -1;

@@ -57,7 +57,7 @@ TemporaryFolder::~TemporaryFolder() {
   try {
     remove_tree(path_);
   } catch (const std::exception& e) {
-    warn("{} could not be removed: {}", path_, e.what());
+    warn("cannot remove {}: {}", path_, e.what());
   }
   forget_temporary(path_);
 }

@@ -1,17 +1,17 @@
-// Temporary files and folders of this process, so that an end at once (base/signals.h) leaves none.
+// Temporary files and folders of this process, so that end_process() (base/signals.h) can remove them.
 #pragma once
 
 #include <string>
 
 namespace redco {
 
-// Registers a path that is to go when the process ends early, and takes it back. Any thread.
+// Registers or unregisters a path to remove if the process ends early. Any thread may call these.
 void add_temporary(const std::string& path);
 void forget_temporary(const std::string& path);
-// Removes what is registered. Failures are ignored: the process is ending.
+// Removes all registered paths. Errors are ignored because the process is ending.
 void remove_temporaries();
 
-// A new folder under $TMPDIR (or /tmp), removed together with its object.
+// A new folder in $TMPDIR (or /tmp). The destructor removes it.
 class TemporaryFolder {
  public:
   TemporaryFolder();

@@ -12,9 +12,9 @@ namespace redco {
 namespace {
 
 std::mutex g_mutex;
-std::string g_status;  // what stands in the transient line
+std::string g_status;  // text of the transient line
 
-// The whole text with as few calls as possible, so that lines of several ranks don't mix.
+// Writes with as few system calls as possible, so that lines of several ranks do not mix.
 void write_stderr(std::string_view text) {
   while (!text.empty()) {
     const ssize_t n = ::write(STDERR_FILENO, text.data(), text.size());

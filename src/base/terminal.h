@@ -1,5 +1,5 @@
-// The error stream as a person sees it: whether it is a terminal, may have colours, and one transient line at
-// its bottom (a progress bar) that messages push down instead of tearing. Safe to use from several threads.
+// The error stream: whether it is a terminal and shows colours, and one transient line at the bottom (a
+// progress bar). Messages are printed above that line. Any thread may call these functions.
 #pragma once
 
 #include <string>
@@ -9,19 +9,18 @@ namespace redco {
 
 bool stderr_is_terminal();
 
-// A terminal that knows colours, and neither NO_COLOR (no-color.org: set and not empty) nor TERM=dumb says
-// otherwise.
+// True for a terminal with colours, unless NO_COLOR (no-color.org) is set and not empty, or TERM is "dumb".
 bool stderr_has_color();
 bool stdout_has_color();
 
-// Columns of the terminal, 80 where unknown.
+// Width of the terminal in columns; 80 if unknown.
 int terminal_columns();
 
-// Replaces the transient line; "" takes it away. Nothing happens where stderr is no terminal.
+// Replaces the transient line; "" removes it. Does nothing if stderr is not a terminal.
 void set_status_line(std::string_view text);
 
-// Writes `text` and a newline to stderr, above the transient line. A failing stderr is ignored: there is
-// nobody left to tell.
+// Writes `text` and a newline to stderr, above the transient line. Errors are ignored, because there is no
+// other place to report them.
 void print_message(std::string_view text);
 
 }  // namespace redco

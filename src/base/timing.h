@@ -1,4 +1,4 @@
-// Time measured, and what is made of it.
+// Clocks, the median, and the estimate of the remaining time.
 #pragma once
 
 #include <vector>
@@ -7,28 +7,28 @@
 
 namespace redco {
 
-// Seconds of a clock that never goes back; its zero means nothing.
+// Seconds of a monotonic clock with an arbitrary zero.
 double seconds();
 
 // Seconds since 1970.
 double wall_seconds();
 
-// The middle value, or the mean of the two in the middle. REQUIRES: not empty.
+// The middle value; for an even number of values the mean of the two middle ones. REQUIRES: not empty.
 double median(std::vector<double> values);
 
-// How long the steps that are left will take. Recent steps weigh more (a time constant of a minute, or of 20
-// steps where those take longer), so that it follows a machine that slows down; pauses between steps
-// (evaluations, saves) count by their share of the time so far.
+// Estimates the time of the remaining steps. Recent steps have more weight (time constant: one minute, or 20
+// steps if these take longer), so the estimate follows a machine that slows down. Pauses between steps
+// (evaluations, saves) are included in proportion to their share so far.
 class Pace {
  public:
-  void step(i64 n, double seconds);  // n steps took so long together, pauses not counted
+  void step(i64 n, double seconds);  // n steps took this many seconds in total, without pauses
   void pause(double seconds);
-  double step_seconds() const { return steps_ > 0 ? time_ / steps_ : 0; }  // 0 before the first
-  double left(i64 steps) const;                                            // seconds
+  double step_seconds() const { return steps_ > 0 ? time_ / steps_ : 0; }  // 0 before the first step
+  double left(i64 steps) const;                                            // seconds for this many steps
 
  private:
-  double steps_ = 0, time_ = 0;       // weighted
-  double stepping_ = 0, paused_ = 0;  // since the beginning
+  double steps_ = 0, time_ = 0;       // exponentially weighted
+  double stepping_ = 0, paused_ = 0;  // seconds since the start
 };
 
 }  // namespace redco

@@ -1,4 +1,4 @@
-// Work whose failure must not end the run: clean-up, pruning, logs of measurements.
+// Runs work whose failure must not end the run: clean-up, pruning, logging of measurements.
 #pragma once
 
 #include <functional>
@@ -6,8 +6,8 @@
 
 namespace redco {
 
-// Runs f and returns whether it succeeded. An Error becomes a warning that begins with `what`; each `what` is
-// warned of once in a process. Bugs are thrown. Safe to call from several threads.
+// Runs f and returns whether it succeeded. An Error becomes a warning that begins with `what`, once per
+// `what` and process. Bugs are still thrown. Any thread may call it.
 bool tolerate(const std::string& what, const std::function<void()>& f);
 
 }  // namespace redco

@@ -1,4 +1,4 @@
-// Plain types every folder uses: sizes, element types, shapes.
+// Types that every folder uses: sizes, element types, shapes.
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@ using u64 = std::uint64_t;
 using i32 = std::int32_t;
 using u32 = std::uint32_t;
 
-// Element types of tensors. f32 is what models compute and are trained in, f64 what tests check with,
-// i32 holds ids, labels and masks, bf16 is a compute and storage format.
+// Element types of tensors. f32: computation and training; f64: numerical checks; i32: ids, labels and masks;
+// bf16: computation and storage.
 enum class DType : std::uint8_t { f32, f64, bf16, i32 };
 
 constexpr i64 size_of(DType t) { return t == DType::f64 ? 8 : t == DType::bf16 ? 2 : 4; }

@@ -12,7 +12,7 @@ namespace redco {
 
 namespace {
 
-// x in [0, 1000) with three significant digits: 1.50, 31.9, 512.
+// Formats x in [0, 1000) with three significant digits: 1.50, 31.9, 512.
 std::string three_digits(double x) {
   return x < 9.995   ? fmt::format("{:.2f}", x)
          : x < 99.95 ? fmt::format("{:.1f}", x)
@@ -26,7 +26,7 @@ std::string human_bytes(u64 bytes) {
   const char* units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   double x = static_cast<double>(bytes) / 1024;
   int u = 0;
-  // 1023.5 would be printed as 1024.
+  // 1023.5 would be rounded to 1024.
   while (x >= 1023.5 && u < 5) x /= 1024, ++u;
   return fmt::format("{} {}", three_digits(x), units[u]);
 }
@@ -115,7 +115,7 @@ std::string nearest(std::string_view name, const std::vector<std::string>& names
 
 std::string excerpt(std::string_view text, std::size_t most) {
   std::string s(text.substr(0, most));
-  // Cut between characters: at most three bytes of one can have been left.
+  // Cut between characters: at most three bytes of an incomplete character can remain.
   for (int i = 0; i < 3 && s.size() < text.size() && !is_utf8(s); ++i) s.pop_back();
   const bool cut = s.size() < text.size();
   std::replace_if(
@@ -134,7 +134,7 @@ bool is_utf8(std::string_view text, std::size_t* bad) {
                                                   : 0;
     bool good = n != 0 && i + n <= text.size();
     for (std::size_t k = 1; good && k < n; ++k) good = (byte(i + k) & 0xC0) == 0x80;
-    // The second byte excludes overlong forms, surrogates and what lies above U+10FFFF.
+    // The second byte excludes overlong forms, surrogates and code points above U+10FFFF.
     if (good && n == 3) good = !(c == 0xE0 && byte(i + 1) < 0xA0) && !(c == 0xED && byte(i + 1) > 0x9F);
     if (good && n == 4) good = !(c == 0xF0 && byte(i + 1) < 0x90) && !(c == 0xF4 && byte(i + 1) > 0x8F);
     if (!good) {

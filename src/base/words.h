@@ -1,4 +1,4 @@
-// Numbers and words for people: sizes, durations, counts, the nearest of several names.
+// Numbers as text for people (sizes, durations, counts), and the nearest of several names.
 #pragma once
 
 #include <string>
@@ -12,7 +12,8 @@ namespace redco {
 // "17 B", "1.5 KiB", "31.9 GiB": powers of 1024, three significant digits.
 std::string human_bytes(u64 bytes);
 
-// Reads "32GiB", "512 MiB", "1.5 GB", "100" (bytes): GiB are 2^30, GB 10^9. Throws UsageError naming `text`.
+// Parses "32GiB", "512 MiB", "1.5 GB", "100" (bytes): a GiB is 2^30 bytes, a GB 10^9. Throws UsageError
+// naming `text`.
 u64 parse_bytes(std::string_view text);
 
 // "0.35 s", "12.3 s", "4 min 05 s", "2 h 03 min", "3 d 04 h". Negative or non-finite: "?".
@@ -21,19 +22,19 @@ std::string human_duration(double seconds);
 // "950", "12.3 k", "4.56 M", "7.89 G", "1.2 T": powers of 1000, three significant digits.
 std::string human_count(double n);
 
-// Number of single-letter edits (insert, delete, replace, swap neighbours) from a to b; at most `limit` + 1
-// is told apart. Costs a.size() * b.size() steps.
+// Number of single-letter edits (insert, delete, replace, swap neighbours) from a to b; a distance above
+// `limit` is returned as limit + 1. Takes a.size() * b.size() steps.
 int edit_distance(std::string_view a, std::string_view b, int limit = 1000);
 
-// The name nearest to `name`, at most max(1, a third of its length) edits away; "" where none is.
+// The name nearest to `name`, at most max(1, a third of its length) edits away; "" if there is none.
 std::string nearest(std::string_view name, const std::vector<std::string>& names);
 
-// The text's beginning, at most `most` bytes of it, on one line and without control characters: for messages
-// that quote what a file holds. "..." follows where it was cut.
+// The first `most` bytes of the text on one line without control characters, for messages that quote a file.
+// Ends in "..." if the text was cut.
 std::string excerpt(std::string_view text, std::size_t most = 60);
 
-// Whether `text` is well-formed UTF-8 (no overlong forms, no surrogates). `bad` gets the first offending
-// offset.
+// Whether `text` is well-formed UTF-8 (no overlong forms, no surrogates). `bad` receives the offset of the
+// first invalid byte.
 bool is_utf8(std::string_view text, std::size_t* bad = nullptr);
 
 }  // namespace redco
