@@ -71,12 +71,11 @@ struct Setting {
   bool list = false;            // a list of scalars
   bool item_nullable = false;   // entries of the list may be null
   bool single_is_list = false;  // a single scalar is read as a list with one entry
-  bool needed =
-      false;  // must be given (used for entries of items; the job's validation checks other settings)
-  bool is_path = false;              // a text that must not be empty, such as a path
-  std::string null_word;             // how null is written if not as `~`, e.g. "auto"
-  std::string form;                  // description of the expected text where "a text" is too vague
-  NumberRange limits;                // of the number, or of each number in a list
+  bool needed = false;    // must be given (only for entries of items; the job's validation checks others)
+  bool is_path = false;   // a text that must not be empty, such as a path
+  std::string null_word;  // how null is written if not as `~`, e.g. "auto"
+  std::string form;       // description of the expected text where "a text" is too vague
+  NumberRange limits;     // of the number, or of each number in a list
   std::vector<std::string> choices;  // the allowed texts; empty: any
 
   std::optional<OnResume> when_resumed;  // nullopt: not declared
@@ -88,9 +87,8 @@ struct Setting {
   std::function<std::vector<SettingValue>()> get;
   std::function<void(const std::vector<SettingValue>&)> set;
 
-  std::vector<Setting>
-      fields;  // section: its settings; items: the settings of a default entry, for documentation
-  std::shared_ptr<void> keep;  // items: owns that default entry
+  std::vector<Setting> fields;  // section: its settings; items: those of a default entry, for documentation
+  std::shared_ptr<void> keep;   // items: owns that default entry
 
   // items: the number of entries, replacement by n default entries, the settings of entry i.
   std::function<std::size_t()> n_items;
