@@ -1,9 +1,9 @@
-// Mesh, placements and layouts: how one global tensor is stored on the ranks. Names and shapes only.
+// Mesh, placements and layouts: how one global tensor is stored on the ranks. Needs names and shapes only.
 //
 // A tensor denotes one global value. Its Layout has one Placement per mesh axis:
 //   replicated   every rank of the axis holds all of it
-//   sharded      one dim is cut into units, whole units are dealt to the ranks (the first ranks get one more)
-//   partial      the value is the sum over the axis' ranks of what they hold
+//   sharded      one dim is cut into units; each rank gets whole units, the first ranks at most one more
+//   partial      the value is the sum of what the ranks of the axis hold
 // If both axes cut the same dim, mp cuts first and dp cuts each mp shard.
 #pragma once
 
@@ -21,8 +21,8 @@ const char* name_of(Axis a);
 struct Placement {
   enum class Kind : std::uint8_t { replicated, sharded, partial };
   Kind kind = Kind::replicated;
-  int dim = 0;   // sharded: which dim, counted over all dims from the left
-  i64 unit = 1;  // sharded: elements that stay together
+  int dim = 0;   // sharded: the dim that is cut, counted from the left
+  i64 unit = 1;  // sharded: number of consecutive elements that are never separated
 
   static Placement replicated() { return {}; }
   static Placement sharded(int dim, i64 unit = 1) { return {Kind::sharded, dim, unit}; }
@@ -55,27 +55,27 @@ struct Coord {
 };
 inline Coord coord_of(const Mesh& m, int rank) { return {rank / m.mp, rank % m.mp}; }
 
-// Half-open.
+// The half-open interval [begin, end).
 struct Range {
   i64 begin = 0, end = 0;
   i64 size() const { return end - begin; }
   bool operator==(const Range&) const = default;
 };
 
-// The one function that gives borders: `size` elements in units of `unit` (the last may be short), cut into
-// `shards` of whole units, sizes differing by at most one unit, larger ones first.
+// The only function that computes borders: cuts `size` elements into `shards` ranges of whole units of `unit`
+// elements (the last unit may be shorter). Sizes differ by at most one unit, larger ones first.
 Range shard_range(i64 size, i64 unit, int shards, int index);
 
-// The part of dim `dim` that rank `c` stores.
+// The part of dim `dim` that the rank at `c` stores.
 Range local_range(const Shape& shape, const Layout& l, const Mesh& m, const Coord& c, int dim);
 Shape local_shape(const Shape& shape, const Layout& l, const Mesh& m, const Coord& c);
 
-// Do the two placements of a tensor cut it at the same borders? (Units may differ in name only.)
+// Whether the two placements cut a tensor at the same borders, even if their units differ.
 bool same_cut(const Shape& shape, const Placement& a, const Placement& b, int shards);
 
-// Grouped key/value heads on `shards` ranks: K and V weights are repeated f times, f the smallest divisor of
-// n_head / n_kv with n_kv * f >= shards (else n_head / n_kv). q and o are then cut in units of n_head / (n_kv
-// * f) heads.
+// Grouped key/value heads on `shards` ranks: returns f, the number of times that K and V weights are
+// repeated. f is the smallest divisor of n_head / n_kv with n_kv * f >= shards, or n_head / n_kv if there is
+// none. q and o are then cut in units of n_head / (n_kv * f) heads.
 i64 kv_repeat(i64 n_head, i64 n_kv, int shards);
 
 }  // namespace redco

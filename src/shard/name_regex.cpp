@@ -6,8 +6,9 @@
 
 namespace redco {
 
-// Recursive descent to fragments of the automaton. A fragment has one entry and one exit; the exit's `next`
-// is open. Quantifiers copy their operand by parsing its text again, so nothing needs to be cloned.
+// A recursive-descent parser that builds fragments of the automaton. A fragment has one entry and one exit;
+// the exit's `next` is not set yet. Quantifiers copy their operand by parsing its text again, so fragments
+// are never cloned.
 class NameRegexCompiler {
  public:
   explicit NameRegexCompiler(NameRegex& r) : r_(r), text_(r.expression_) {}
@@ -34,11 +35,11 @@ class NameRegexCompiler {
 
   int state(NameRegex::State s) {
     if (r_.states_.size() >= NameRegex::kMaxStates)
-      fail("the expression is too large once its {m,n} are written out");
+      fail("the expression is too large after its {m,n} are expanded");
     r_.states_.push_back(s);
     return static_cast<int>(r_.states_.size()) - 1;
   }
-  // Matches nothing and goes on: a split with one way.
+  // Matches the empty text: a split with one branch.
   int empty() { return state({NameRegex::Op::split}); }
   Fragment set(const std::bitset<256>& chars) {
     const auto it = std::find(r_.sets_.begin(), r_.sets_.end(), chars);
@@ -82,8 +83,8 @@ class NameRegexCompiler {
     if (!quantifier(&least, &most)) return f;
     if (anchor) fail("nothing to repeat");
     const std::size_t after = at_;
-    // x{m,n} = x ... x (m times), then n - m times (x ...)? or, without limit, (x)*. The first copy is there
-    // already.
+    // x{m,n} = x ... x (m times), then n - m times (x ...)?, or (x)* if there is no limit. The first copy
+    // already exists.
     const int first = empty();
     Fragment all{first, first};
     bool have_first = true;
@@ -120,7 +121,7 @@ class NameRegexCompiler {
     return all;
   }
 
-  // Reads * + ? {m} {m,} {m,n} and a lazy '?' after it (which changes nothing in a full match).
+  // Reads * + ? {m} {m,} {m,n} and an optional lazy '?', which has no effect on a full match.
   bool quantifier(int* least, int* most) {
     if (!more()) return false;
     const char c = text_[at_];
@@ -130,13 +131,13 @@ class NameRegexCompiler {
       ++at_;
     } else if (c == '{') {
       ++at_;
-      if (!number(least)) fail("'{' wants {m}, {m,} or {m,n}; a literal brace is '\\{'");
+      if (!number(least)) fail("'{' must begin {m}, {m,} or {m,n}; a literal brace is '\\{'");
       *most = *least;
       if (more() && text_[at_] == ',') {
         ++at_;
         if (!number(most)) *most = -1;
       }
-      if (!more() || text_[at_] != '}') fail("'{' without its '}'");
+      if (!more() || text_[at_] != '}') fail("'{' without a matching '}'");
       ++at_;
       if (*most >= 0 && *most < *least) fail("{m,n} with n < m");
     } else {
@@ -166,11 +167,11 @@ class NameRegexCompiler {
             at_ += 2;
           else
             fail(
-                "'(?' other than '(?:' (look-around is not supported; put a rule for the exception before "
+                "'(?' other than '(?:' (look-around is not supported; write a rule for the exception before "
                 "this one)");
         }
         const Fragment f = alternatives(depth + 1);
-        if (!more()) fail("'(' without its ')'");
+        if (!more()) fail("'(' without a matching ')'");
         ++at_;
         return f;
       }
@@ -205,7 +206,7 @@ class NameRegexCompiler {
 
   static std::bitset<256> one(char c) { return std::bitset<256>{}.set(static_cast<unsigned char>(c)); }
 
-  // After a backslash: a class (\d \w \s \D \W \S), a control character, or the character itself if it is no
+  // After a backslash: a class (\d \w \s \D \W \S), a control character, or any character that is not a
   // letter.
   std::bitset<256> escape() {
     ++at_;
@@ -245,15 +246,16 @@ class NameRegexCompiler {
     }
     std::bitset<256> all;
     for (bool first = true;; first = false) {
-      if (!more()) fail("'[' without its ']'");
+      if (!more()) fail("'[' without a matching ']'");
       if (text_[at_] == ']' && !first) break;
       const std::bitset<256> low = member();
       if (at_ + 1 < text_.size() && text_[at_] == '-' && text_[at_ + 1] != ']') {
         ++at_;
         const std::bitset<256> high = member();
-        if (low.count() != 1 || high.count() != 1) fail("a range in '[...]' between classes");
+        if (low.count() != 1 || high.count() != 1)
+          fail("a range in '[...]' whose ends are not single characters");
         const std::size_t a = low._Find_first(), b = high._Find_first();
-        if (a > b) fail("a range in '[...]' that goes backwards");
+        if (a > b) fail("a range in '[...]' whose end is before its begin");
         for (std::size_t x = a; x <= b; ++x) all.set(x);
       } else {
         all |= low;
@@ -263,7 +265,7 @@ class NameRegexCompiler {
     return negated ? ~all : all;
   }
   std::bitset<256> member() {
-    if (!more()) fail("'[' without its ']'");
+    if (!more()) fail("'[' without a matching ']'");
     if (text_[at_] == '\\') return escape();
     return one(text_[at_++]);
   }
@@ -280,7 +282,7 @@ NameRegex::NameRegex(std::string_view expression) : expression_(expression) {
   NameRegexCompiler(*this).compile();
 }
 
-// Adds `state` and all it reaches without reading a character.
+// Adds `state` and all states that it reaches without reading a character.
 void NameRegex::add(std::vector<int>& list, std::vector<int>& mark, std::vector<int>& stack, int state,
                     int stamp, bool at_begin, bool at_end) const {
   stack.push_back(state);

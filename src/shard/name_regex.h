@@ -1,10 +1,10 @@
 // Regular expressions over parameter names, matched in time linear in pattern x name.
 //
-// The expressions come from a user's YAML, so neither a hang nor a stack overflow may be had from them: the
-// pattern is compiled to a small automaton (K. Thompson, CACM 1968) that is run on all its states at once;
-// there is no backtracking. Supported, with the meaning they have in Python's re: literals, `.`, `[a-z]`,
+// A user's job file contains the expressions, so they must cause neither a hang nor a stack overflow. The
+// pattern is compiled to a small automaton whose states are all followed in parallel (K. Thompson, CACM
+// 1968), without backtracking. Supported, with the same meaning as in Python's re: literals, `.`, `[a-z]`,
 // `[^...]`, `\d \w \s` and their negations, escapes, `(...)`, `(?:...)`, `|`, `* + ? {m} {m,} {m,n}` and
-// their lazy forms, `^` and `$`. Backreferences and look-around are refused. Names are taken as bytes.
+// their lazy forms, `^` and `$`. Backreferences and look-around are errors. Names are matched as bytes.
 #pragma once
 
 #include <array>
@@ -18,13 +18,13 @@ namespace redco {
 class NameRegex {
  public:
   static constexpr std::size_t kMaxLength = 1024;   // of the expression, in bytes
-  static constexpr std::size_t kMaxStates = 20000;  // of the automaton, after {m,n} is unrolled
+  static constexpr std::size_t kMaxStates = 20000;  // of the automaton, after {m,n} is expanded
 
-  // Throws UsageError naming the expression, the position and what is wrong.
+  // Throws UsageError naming the expression, the position and the problem.
   explicit NameRegex(std::string_view expression);
 
-  // Does the expression match the whole of `text`? O(size of expression x size of text); const and
-  // thread-safe.
+  // Whether the expression matches the whole of `text`. Takes time O(size of expression x size of text). Any
+  // thread may call it.
   bool matches(std::string_view text) const;
 
   const std::string& expression() const { return expression_; }
@@ -35,7 +35,7 @@ class NameRegex {
   struct State {
     Op op;
     int next = -1;   // the state after this one
-    int other = -1;  // split: the second way
+    int other = -1;  // split: the second branch
     int set = -1;    // set: index into sets_
   };
   void add(std::vector<int>& list, std::vector<int>& mark, std::vector<int>& stack, int state, int stamp,

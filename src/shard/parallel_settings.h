@@ -1,4 +1,4 @@
-// The `parallel:` section: how many ranks, where they run, and what is sharded over them.
+// The `parallel:` section: number of ranks, their hosts, and what is sharded over them.
 #pragma once
 
 #include <map>
@@ -38,7 +38,7 @@ struct ParallelSettings {
   std::optional<i64> n_ranks;
   std::vector<std::string> hosts;
   std::optional<std::string> hostfile;
-  std::optional<i64> threads_per_rank;  // none: auto
+  std::optional<i64> threads_per_rank;  // nullopt: auto
   EnvironmentSettings environment;
   bool shard_optimizer = false, shard_parameters = false;
   std::vector<ShardingRuleSettings> sharding_rules;

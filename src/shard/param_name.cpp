@@ -57,7 +57,7 @@ ParamName parse_param_name(std::string_view name) {
     p.leaf = last;
     p.comps.pop_back();
   } else if (!leaf) {
-    // `in_proj_weight`, `c_fc_bias`: the leaf is glued to the module.
+    // The leaf is joined to the module by '_': `in_proj_weight`, `c_fc_bias`.
     for (const std::string_view end : {"_weight", "_bias", "_kernel", "_scale"}) {
       if (last.size() > end.size() && last.ends_with(end)) {
         p.leaf = end.substr(1);
@@ -87,7 +87,7 @@ std::vector<std::string> words_of(std::string_view c) {
       continue;
     }
     if (is_digit(x) != is_digit(before)) flush();
-    // aB starts a word at B, and ABc at B.
+    // A word starts at B in both aB and ABc.
     if (is_upper(x) && (is_lower(before) || (is_upper(before) && is_lower(after)))) flush();
     word += to_lower(x);
   }

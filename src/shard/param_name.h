@@ -1,5 +1,5 @@
-// A parameter's name taken apart: `model.layers.3.self_attn.c_attn.weight[q]` is module
-// `model.layers.3.self_attn.c_attn`, leaf `weight`, part `q`.
+// Parses a parameter's name: `model.layers.3.self_attn.c_attn.weight[q]` has the module
+// `model.layers.3.self_attn.c_attn`, the leaf `weight` and the part `q`.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ struct ParamName {
   std::string base;                // without the part: the name of the fused Hugging Face tensor
   std::string part;                // "q" of `...weight[q]`, or empty
   std::vector<std::string> comps;  // components of the module, e.g. {model, layers, 3, self_attn, c_attn}
-  std::string leaf;    // "weight", "bias", "kernel", ...; empty where the tensor hangs bare (`cls_token`)
-  std::string module;  // comps joined by '.', with "[part]" so that parts pair with their own bias
+  std::string leaf;    // "weight", "bias", "kernel", ...; empty if the name has no leaf (`cls_token`)
+  std::string module;  // comps joined by '.', with "[part]", so that each part has its own bias
 
   // The first n components joined by '.'.
   std::string prefix(std::size_t n) const;
@@ -26,8 +26,8 @@ bool is_bias_leaf(std::string_view leaf);      // bias, b, beta, ...
 bool is_index(std::string_view component);     // "0", "12"
 bool is_numbered(std::string_view component);  // ends in a digit: "0", "block_3", "layer1"
 
-// Lower-case words of a component: split at '_', '-', at changes from lower to upper case, and around digits:
-// "fc1" -> fc 1, "SelfAttention" -> self attention, "Wq" -> wq, "dense_h_to_4h" -> dense h to 4 h.
+// Lower-case words of a component, split at '_' and '-', at changes from lower to upper case, and around
+// digits: "fc1" -> fc 1, "SelfAttention" -> self attention, "Wq" -> wq, "dense_h_to_4h" -> dense h to 4 h.
 std::vector<std::string> words_of(std::string_view component);
 
 }  // namespace redco

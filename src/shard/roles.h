@@ -1,11 +1,11 @@
-// What part each parameter plays, found from names, shapes and order of definition. Used by shard/rules.cpp
-// only.
+// The role of each parameter, found from names, shapes and order of definition. Used by shard/rules.cpp only.
 //
-// Names are asked first, by their words (shard/param_name.h): query, up, embed, ... in any spelling, inside
-// modules called attention or mlp. What names don't say, shapes and order do: inside a repeated block three
-// linears of one input followed by one that maps back are q, k, v and output; one that widens (or two alike)
-// followed by one that maps back is a fully-connected pair; a table (rows, hidden) before the first block is
-// an embedding, a linear onto an embedding's rows after the last one is the LM head.
+// Names are examined first, by their words in any spelling (shard/param_name.h): query, up, embed, ..., and
+// modules called attention or mlp. Shapes and order decide where names do not. Inside a repeated block, three
+// linears with the same input followed by one that maps back are q, k, v and output. One layer that widens
+// (or two of equal shape) followed by one that maps back is a fully-connected pair. A table (rows, hidden)
+// before the first block is an embedding; a linear after the last block with as many outputs as the table has
+// rows is the LM head.
 #pragma once
 
 #include <string>
@@ -47,21 +47,21 @@ enum class Role : unsigned char {
   head,
   norm,
   bias,    // of the tensor in `owner`
-  router,  // of a mixture of experts: every rank routes alike
-  shared,  // a matrix of an attention that all heads share
+  router,  // of a mixture of experts; replicated, so that every rank selects the same experts
+  shared,  // a matrix of an attention that all heads use
   vector,  // any other tensor with at most one dim longer than 1
-  rest,    // everything else: alternates within `scope`
+  rest,    // all others: alternates within `scope`
 };
 
 struct RoleInfo {
   Role role = Role::rest;
   ParamKind kind = ParamKind::other;
-  int owner = -1;     // bias: index of the weight it belongs to, -1 none was found
-  int order = 0;      // attention_in: 0 q (or fused), 1 k, 2 v: the order within a row of the table
-  std::string scope;  // rest: tensors of one scope alternate
+  int owner = -1;     // bias: index of its weight; -1 if none was found
+  int order = 0;      // attention_in: 0 q (or fused), 1 k, 2 v; the order within a row of the plan's table
+  std::string scope;  // rest: tensors of the same scope alternate
 };
 
-// One entry per parameter. `kinds` of the parameters are believed where given, if `use_hints`.
+// One entry per parameter. If use_hints, the given `kind` of a parameter is used instead of a detected one.
 std::vector<RoleInfo> find_roles(const std::vector<ParamInfo>& params, const std::vector<ParamName>& names,
                                  bool use_hints);
 

@@ -14,10 +14,10 @@ namespace {
 
 struct CompiledRule {
   NameRegex regex;
-  int entries = 0;       // of the spec: the tensors' number of dims
-  int entry = -1;        // which entry of the spec says mp; -1: replicated
-  bool applied = false;  // to some tensor
-  bool whole = false;    // met a dim that can't be split
+  int entries = 0;       // number of the spec's entries = number of dims of the tensors
+  int entry = -1;        // index of the entry that is mp; -1: replicated
+  bool applied = false;  // to at least one tensor
+  bool whole = false;    // the rule names a dim that cannot be split
 
   bool matches(const ParamName& p) const {
     return regex.matches(p.full) || (!p.part.empty() && regex.matches(p.base));
@@ -31,12 +31,12 @@ std::vector<CompiledRule> compile(const std::vector<CustomRule>& rules) {
     for (std::size_t i = 0; i < r.spec.size(); ++i) {
       if (!r.spec[i]) continue;
       if (*r.spec[i] != "mp")
-        throw UsageError("[sharding_rules] match: '{}': unknown mesh axis '{}' in spec; an entry is mp or ~",
+        throw UsageError("[sharding_rules] match: '{}': unknown mesh axis '{}' in spec; expected mp or ~",
                          r.match, *r.spec[i]);
       if (c.entry >= 0)
         throw UsageError(
-            "[sharding_rules] match: '{}': spec {} names mp twice; one dim of a tensor can be split", r.match,
-            format_spec(r.spec));
+            "[sharding_rules] match: '{}': spec {} names mp twice; only one dim of a tensor can be split",
+            r.match, format_spec(r.spec));
       c.entry = static_cast<int>(i);
     }
     out.push_back(std::move(c));
@@ -52,7 +52,7 @@ class Assigner {
       : params_(params), n_(n), roles_(roles), names_(names), custom_(custom), out_(out) {}
 
   void run() {
-    // Weights first: a bias follows what its weight became, by whichever rule.
+    // Weights first, because the rule of a bias follows that of its weight.
     for (int pass = 0; pass < 2; ++pass)
       for (std::size_t i = 0; i < params_.size(); ++i)
         if ((roles_[i].role == Role::bias) == (pass == 1) && !by_custom_rule(i)) by_role(i);
@@ -89,7 +89,8 @@ class Assigner {
     out_[i].rule = can ? rule : rule::kUnsplittable;
   }
 
-  // Stacked experts stay whole while every shard gets one; fewer are cut like any fully-connected layer.
+  // Stacked experts are kept whole if every shard gets at least one; otherwise they are cut like any
+  // fully-connected layer.
   bool has_experts_for_all(std::size_t i) const {
     return rank(i) > 2 && can_split(i, 0) && pieces(i, 0) >= n_;
   }
@@ -138,23 +139,24 @@ class Assigner {
     const ShardingRule& w = out_[owner];
     const auto dims = alternating_dims(owner);
     if (w.dim >= 0 && w.dim < rank(owner) - 2 && rank(i) == rank(owner) - 1)
-      return split(i, w.dim, rule::kExperts);  // (experts, out) beside (experts, out, in)
+      return split(i, w.dim, rule::kExperts);  // bias (experts, out) of a weight (experts, out, in)
     if (w.dim == dims.first) {
-      // The last dim: stacked biases are (experts, out), and BART's is (1, V).
+      // The last dim, because stacked biases are (experts, out) and BART's bias is (1, V).
       const int dim = rank(i) - 1;
       if (params_[i].shape[dim] == params_[owner].shape[w.dim]) return split(i, dim, rule::kColumnBias);
     }
     out_[i].rule = w.dim >= 0 ? rule::kRowBias : rule::kWholeBias;
   }
 
-  // (output, input) of a tensor: what 'first' and 'second' cut.
+  // The (output, input) dims of a tensor, which 'first' and 'second' cut.
   std::pair<int, int> alternating_dims(std::size_t i) const {
     if (roles_[i].kind == ParamKind::conv) return {0, 1};
     return {rank(i) - 2, rank(i) - 1};
   }
 
-  // The first of a scope along its output, the next along its input, and so on. A dim with fewer pieces than
-  // there are shards gives way to one that keeps all ranks busy; a dim of one piece always does.
+  // In each scope, tensors are cut along the output and the input in turn. If the dim in turn has fewer
+  // pieces than there are shards, the other one is cut if it keeps more ranks busy. A dim of one piece is
+  // never cut.
   void alternate(std::size_t i) {
     const auto [output, input] = alternating_dims(i);
     bool& second = second_[roles_[i].scope];
@@ -176,16 +178,16 @@ class Assigner {
   const std::vector<ParamName>& names_;
   std::vector<CompiledRule>& custom_;
   std::vector<ShardingRule>& out_;
-  std::unordered_map<std::string, bool> second_;  // scope -> is the next one a 'second'?
+  std::unordered_map<std::string, bool> second_;  // scope -> whether the next tensor is a 'second'
 };
 
-// A custom rule that changed nothing, and why.
+// Warns about a custom rule that has no effect, with the reason.
 void warn(const CompiledRule& r, const std::vector<ParamInfo>& params, const std::vector<ParamName>& names,
           std::vector<std::string>& warnings) {
   const std::string& match = r.regex.expression();
   if (r.whole)
     warnings.push_back(fmt::format(
-        "[sharding_rules] match: '{}' splits a dim of one piece in some tensors; those are replicated",
+        "[sharding_rules] match: '{}' splits a dim of size 1 in some tensors; these tensors are replicated",
         match));
   if (r.applied) return;
   bool name = false, dims = false;
@@ -196,23 +198,24 @@ void warn(const CompiledRule& r, const std::vector<ParamInfo>& params, const std
   }
   if (dims)
     warnings.push_back(fmt::format(
-        "[sharding_rules] match: '{}' is never reached: earlier rules take all it matches", match));
+        "[sharding_rules] match: '{}' is never used: earlier rules match all its parameters", match));
   else if (name)
     warnings.push_back(
-        fmt::format("[sharding_rules] match: '{}' matches only tensors of another number of dims than its "
-                    "spec has entries ({})",
+        fmt::format("[sharding_rules] match: '{}' matches only tensors whose number of dims is not the "
+                    "number of entries in its spec ({})",
                     match, r.entries));
   else
     warnings.push_back(fmt::format(
-        "[sharding_rules] match: '{}' matches no parameter; it must match the whole name", match));
+        "[sharding_rules] match: '{}' matches no parameter; the expression must match the whole name",
+        match));
 }
 
 void check(const std::vector<ParamInfo>& params, i64 n) {
-  if (n < 1) throw UsageError("[shard] n_model_shards={} is not positive", n);
+  if (n < 1) throw UsageError("[shard] n_model_shards={}; expected at least 1", n);
   for (const ParamInfo& p : params)
     if (!p.max_pieces.empty() && p.max_pieces.size() != p.shape.size())
-      throw UsageError("[shard] {}: {} max_pieces for shape {}", p.name, p.max_pieces.size(),
-                       to_string(p.shape));
+      throw UsageError("[shard] {}: {} entries in max_pieces, but the shape is {}", p.name,
+                       p.max_pieces.size(), to_string(p.shape));
 }
 
 std::vector<ParamName> parse_names(const std::vector<ParamInfo>& params) {
@@ -247,7 +250,7 @@ std::vector<int> spec_dims(ParamKind kind, int n_dims) {
   for (int i = 0; i < n_dims; ++i) dims[i] = i;
   if (kind == ParamKind::linear && n_dims >= 2) std::swap(dims[n_dims - 1], dims[n_dims - 2]);
   if (kind == ParamKind::conv && n_dims >= 3) {
-    // (out, in, kernel...) in memory, (kernel..., in, out) in a spec.
+    // In memory (out, in, kernel...), in a spec (kernel..., in, out).
     for (int i = 0; i + 2 < n_dims; ++i) dims[i] = i + 2;
     dims[n_dims - 2] = 1;
     dims[n_dims - 1] = 0;

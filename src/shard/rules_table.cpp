@@ -11,7 +11,7 @@
 namespace redco {
 namespace {
 
-// The paper's order of rows; custom rules come first.
+// Position of a rule in the table: custom rules first, then the paper's order.
 int place_of(const std::string& rule) {
   static constexpr const char* kOrder[] = {
       rule::kFirst,     rule::kSecond,       rule::kExperts, rule::kAttentionIn, rule::kAttentionOut,
@@ -30,7 +30,7 @@ bool is_replicated_vector_rule(const std::string& r) {
   return r == rule::kNorm || r == rule::kRowBias || r == rule::kWholeBias;
 }
 
-// "block_3" and "3" without their number; other components as they are.
+// Replaces the number in "3" and "block_3" by "*"; other components are unchanged.
 std::string collapsed(const std::string& component, bool last) {
   if (is_index(component)) return "*";
   const std::size_t low = component.rfind('_');
@@ -50,20 +50,20 @@ std::string join(const std::vector<std::string>& comps, std::size_t from) {
   return s;
 }
 
-// One name of the table: a tensor without its layer number and part.
+// A name in the table: that of a tensor without its layer number and part.
 struct Entry {
   std::vector<std::string> comps;
   std::string leaf;
   int row = -1;
-  int order = 0;        // q before k before v
-  std::string pattern;  // the shortest end of comps that no other row has
+  int order = 0;        // q, k, v are 0, 1, 2
+  std::string pattern;  // the shortest suffix of comps that occurs in no other row
 };
 
 struct Row {
   RuleRow row;
   std::string leaf;
   std::vector<int> entries;
-  bool merged = false;  // the paper's (bias|scale)
+  bool merged = false;  // the paper's row (bias|scale)
 };
 
 using Spec = std::vector<std::optional<std::string>>;
@@ -76,7 +76,7 @@ Spec spec_of(ParamKind kind, int n_dims, int dim) {
 }
 
 void shorten(std::vector<Entry>& entries) {
-  std::unordered_map<std::string, int> row_of_end;  // -1: of several rows
+  std::unordered_map<std::string, int> row_of_end;  // -1: occurs in several rows
   const auto key = [](const Entry& e, std::size_t from) { return join(e.comps, from) + "\n" + e.leaf; };
   for (const Entry& e : entries)
     for (std::size_t from = 0; from < e.comps.size(); ++from) {
@@ -123,7 +123,7 @@ std::vector<RuleRow> make_rules_table(const std::vector<ParamInfo>& params,
     const bool merged = merge && is_replicated_vector_rule(rules[i].rule);
     const int n_dims = static_cast<int>(params[i].shape.size());
     const Spec spec = merged ? Spec{std::nullopt} : spec_of(roles[i].kind, n_dims, rules[i].dim);
-    // Glued leaves (`in_proj_weight`) read as what stands in the file.
+    // Leaves joined by '_' (`in_proj_weight`) are shown as in the file.
     const std::string leaf = merged ? "" : names[i].leaf;
     const std::string kind = merged ? std::string(rule::kNorm) : rules[i].rule;
     const auto [it, fresh] = row_at.emplace(std::tuple{place_of(kind), kind, format_spec(spec), leaf},
@@ -136,7 +136,7 @@ std::vector<RuleRow> make_rules_table(const std::vector<ParamInfo>& params,
       row.rule += std::string("; ") + rules[i].rule;
   }
 
-  // A collapsed name whose layers fall into several rows keeps its numbers.
+  // A name whose layers are in several rows keeps its layer numbers.
   const auto short_name = [&](std::size_t i) {
     std::vector<std::string> comps = names[i].comps;
     for (std::size_t c = 0; c < comps.size(); ++c) comps[c] = collapsed(comps[c], c + 1 == comps.size());
@@ -171,7 +171,7 @@ std::vector<RuleRow> make_rules_table(const std::vector<ParamInfo>& params,
   for (const auto& [key, r] : row_at) order.push_back(r);
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
     const auto place = [&](int r) { return place_of(rows[r].merged ? rule::kNorm : rows[r].row.rule); };
-    return place(a) != place(b) ? place(a) < place(b) : a < b;  // then by definition
+    return place(a) != place(b) ? place(a) < place(b) : a < b;  // then in order of definition
   });
   std::vector<RuleRow> table;
   for (const int r : order) table.push_back(std::move(rows[r].row));

@@ -7,7 +7,7 @@
 namespace redco {
 namespace {
 
-TEST(ShardRange, CoversDisjointlyWithLargerOnesFirst) {
+TEST(ShardRange, RangesAreDisjointAndLargerOnesComeFirst) {
   for (i64 size = 0; size <= 40; ++size)
     for (i64 unit = 1; unit <= 12; ++unit)
       for (int shards = 1; shards <= 7; ++shards) {
@@ -32,18 +32,18 @@ TEST(ShardRange, CoversDisjointlyWithLargerOnesFirst) {
       }
 }
 
-TEST(ShardRange, Examples) {
+TEST(ShardRange, GivesTheExpectedBorders) {
   EXPECT_EQ(shard_range(40, 8, 2, 0), (Range{0, 24}));  // 5 heads of 8
   EXPECT_EQ(shard_range(40, 8, 2, 1), (Range{24, 40}));
   EXPECT_EQ(shard_range(50257, 1, 2, 0).size(), 25129);
-  EXPECT_EQ(shard_range(2, 1, 3, 2), (Range{2, 2}));  // nothing left
+  EXPECT_EQ(shard_range(2, 1, 3, 2), (Range{2, 2}));  // the third rank gets nothing
   EXPECT_THROW(shard_range(4, 0, 2, 0), BugError);
   EXPECT_THROW(shard_range(4, 1, 2, 2), BugError);
 }
 
-// Both axes may cut the same dim: every element lies on exactly one rank, mp's shards are contiguous and dp
-// cuts each of them.
-TEST(LocalRange, EveryElementOnOneRank) {
+// Both axes may cut the same dim. Each element is on exactly one rank; mp's shards are contiguous and dp cuts
+// each of them.
+TEST(LocalRange, EveryElementIsOnExactlyOneRank) {
   for (i64 size : {0, 1, 5, 12})
     for (i64 mp_unit : {1, 2, 5})
       for (i64 dp_unit : {1, 3})
@@ -86,13 +86,13 @@ TEST(KvRepeat, SmallestDivisorThatFeedsEveryShard) {
   EXPECT_EQ(kv_repeat(32, 8, 8), 1);
   EXPECT_EQ(kv_repeat(32, 8, 16), 2);
   EXPECT_EQ(kv_repeat(32, 8, 12), 2);
-  EXPECT_EQ(kv_repeat(32, 8, 64), 4);  // no more than the heads
+  EXPECT_EQ(kv_repeat(32, 8, 64), 4);  // not more than the heads
   EXPECT_EQ(kv_repeat(12, 2, 5), 3);
   EXPECT_EQ(kv_repeat(8, 8, 16), 1);
   EXPECT_THROW(kv_repeat(5, 2, 1), BugError);
 }
 
-TEST(Layout, Names) {
+TEST(Layout, ToStringShowsEachPlacement) {
   Layout l;
   l[Axis::mp] = Placement::sharded(1, 8);
   l[Axis::dp] = Placement::partial();

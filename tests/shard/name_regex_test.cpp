@@ -19,13 +19,13 @@ TEST(NameRegex, MatchesTheWholeText) {
   EXPECT_FALSE(match("", "a"));
 }
 
-TEST(NameRegex, Operators) {
+TEST(NameRegex, OperatorsMatchAsInPython) {
   struct Case {
     const char* expression;
     const char* text;
     bool matches;
   };
-  // What Python's re.fullmatch says.
+  // Expected results are those of Python's re.fullmatch.
   const Case cases[] = {{"a|b", "b", true},
                         {"a|b", "ab", false},
                         {"(a|b)*c", "ababc", true},
@@ -87,12 +87,12 @@ TEST(NameRegex, BoundedInSpaceAndTime) {
   EXPECT_THROW(NameRegex("((((a{0}){1000}){1000}){1000}){1000}"), UsageError);
   EXPECT_THROW(NameRegex("((((){1000}){1000}){1000}){1000}"), UsageError);
   const auto start = std::chrono::steady_clock::now();
-  // 2^n or n^k steps for a matcher that backtracks.
+  // A matcher with backtracking would need 2^n or n^k steps.
   EXPECT_FALSE(match("(a+)+b", std::string(10000, 'a')));
   EXPECT_FALSE(match("(a|a)*b", std::string(10000, 'a')));
   EXPECT_FALSE(match("(.*)*(.*)*(.*)*x", std::string(10000, 'a')));
   EXPECT_TRUE(match("(a?){50}a{50}", std::string(50, 'a')));
-  // A guard against exponents, not a benchmark.
+  // Detects exponential time; not a benchmark.
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
 

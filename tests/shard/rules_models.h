@@ -1,5 +1,5 @@
-// Parameter lists of transformers as Hugging Face names and shapes them, in memory order (linear (out, in)),
-// with what each tensor is and where it must be cut.
+// Parameter lists of transformers with Hugging Face names and shapes in memory order (linear: (out, in)), and
+// for each tensor its kind and the dim where it must be cut.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace redco::testing {
 
-enum Cut { kWhole = -1, kColumn = 0, kRow = 1, kRows = 0 };  // kRows: of a table
+enum Cut { kWhole = -1, kColumn = 0, kRow = 1, kRows = 0 };  // kRows: rows of a table
 
 struct Model {
-  std::vector<ParamInfo> params;  // without hints
+  std::vector<ParamInfo> params;  // without kinds
   std::vector<ParamKind> kinds;
   std::vector<int> dims;
 
@@ -21,12 +21,12 @@ struct Model {
     kinds.push_back(kind);
     dims.push_back(dim);
   }
-  // A linear and, if wanted, its bias, which follows a column split.
+  // A linear and optionally its bias, which is cut with the columns.
   void linear(const std::string& name, i64 out, i64 in, int cut, bool bias = false) {
     add(name + ".weight", {out, in}, ParamKind::linear, cut);
     if (bias) add(name + ".bias", {out}, ParamKind::bias, cut == kColumn ? 0 : -1);
   }
-  // A fused tensor's parts, as the ParamTree names them.
+  // The parts of a fused tensor, named as in ParamTree.
   void fused(const std::string& name, const std::vector<std::string>& parts, i64 out, i64 in, int cut,
              bool bias) {
     for (const std::string& p : parts) add(name + ".weight[" + p + "]", {out, in}, ParamKind::linear, cut);
@@ -46,8 +46,5 @@ struct Model {
     if (bias) add(name + ".bias", {out}, ParamKind::bias, cut == kColumn ? 0 : -1);
   }
 };
-
-Model gptj(int layers);
-Model llama(int layers);
 
 }  // namespace redco::testing

@@ -1,4 +1,4 @@
-// Renamed transformers, rules of the user, the table, and hostile input.
+// Sharding rules on renamed transformers, custom rules, the table of rules, and hostile input.
 #include "shard/rules.h"
 
 #include <gmock/gmock.h>
@@ -7,7 +7,7 @@
 #include <random>
 
 #include "base/error.h"
-#include "rules_models.h"
+#include "decoder_models.h"
 
 namespace redco {
 namespace {
@@ -22,13 +22,12 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// ---- An unknown transformer under many names
-// -------------------------------------------------------------------
+// ---- A transformer of no known family, under many names
 
 struct Style {
   std::string token, position;             // tables
-  std::string block;                       // the numbered module, before the number
-  std::string attention, q, k, v, qkv, o;  // attention: a prefix with its dot, or empty for a flat block
+  std::string block;                       // the numbered module, without the number
+  std::string attention, q, k, v, qkv, o;  // attention: a prefix that ends in a dot; empty for a flat block
   std::string mlp, first, gate, second;
   std::string norm1, norm2, last_norm, head;
 };
@@ -94,15 +93,15 @@ std::vector<Style> styles() {
        "lm_head"},
       {"input.lookup", "", "net", "attend.", "proj_q", "proj_k", "proj_v", "proj_qkv", "proj", "inner.",
        "widen", "gate", "shrink", "n1", "n2", "n", "output.logits"},
-      // Flat blocks: no modules inside.
+      // Flat blocks: layers directly in the block.
       {"words", "pos", "trunk", "", "wq", "wk", "wv", "wqkv", "wo", "", "w1", "w3", "w2", "g1", "g2", "g",
        "head"},
       {"embed", "", "cells", "", "query", "key", "value", "qkv", "out", "", "fc1", "fc_gate", "fc2", "sa",
        "sb", "sc", "predict"},
-      // Sequences, numbered leaves.
+      // Sequences with numbered leaves.
       {"emb.0", "emb.1", "body", "fn.", "to_q.0", "to_k.0", "to_v.0", "to_qkv.0", "to_out.0", "ff.net.", "0",
        "1", "2", "na", "nb", "final", "classifier_over_words"},
-      // Names that say nothing: shapes and order must do.
+      // Names without information: shapes and order must decide.
       {"alpha", "beta_table", "s", "x.", "a", "b", "c", "abc", "d", "y.", "a", "g", "b", "m", "n", "z",
        "omega"},
       {"alpha", "", "s", "x.in_a.", "lin", "lin_k", "lin_v", "lin", "lin_z", "y.", "lin", "lin_g", "lin_b",
@@ -137,8 +136,8 @@ TEST(RulesRenamed, AnyTransformerGetsTheSameSpecs) {
       expect_dims(transformer(s, z), s.block + "/" + s.attention + s.q + ", " + name);
 }
 
-// Attention, MLP, tables and head named independently of each other.
-TEST(RulesRenamed, MixedStyles) {
+// Names of attention, MLP, tables and head are chosen independently of each other.
+TEST(RulesRenamed, MixedNamingStylesGetTheSameSpecs) {
   const std::vector<Style> all = styles();
   std::mt19937 random(7);
   const auto pick = [&] { return all[random() % all.size()]; };
@@ -158,8 +157,8 @@ TEST(RulesRenamed, MixedStyles) {
   }
 }
 
-// k, v, q, output in another order of definition.
-TEST(RulesRenamed, OrderWithinAnAttention) {
+// k, v, q and output in another order of definition.
+TEST(RulesRenamed, OrderOfDefinitionInAnAttentionDoesNotMatter) {
   Model m;
   m.table("e", 500, 32);
   for (int i = 0; i < 2; ++i) {
@@ -167,18 +166,17 @@ TEST(RulesRenamed, OrderWithinAnAttention) {
     for (const char* x : {"k_map", "v_map", "q_map"}) m.linear(b + "attn." + x, 32, 32, kColumn, true);
     m.linear(b + "attn.final_map", 32, 32, kRow, true);
     m.norm(b + "n", 32);
-    m.linear(b + "f.back", 32, 128, kRow);  // the second defined first
+    m.linear(b + "f.back", 32, 128, kRow);  // the second is defined first
     m.linear(b + "f.up", 128, 32, kColumn);
   }
   m.norm("n", 32);
-  // 'back' has no name we know: shape and order alone would pair it the other way round, so say it.
+  // 'back' is not a known name, and from shape and order alone the pair would be reversed; 'down' is known.
   for (ParamInfo& p : m.params)
     if (const auto at = p.name.find("f.back"); at != std::string::npos) p.name.replace(at, 6, "f.down");
   expect_dims(m, "order");
 }
 
-// ---- Rules of the user
-// ------------------------------------------------------------------------------------------
+// ---- Custom rules
 
 using Spec = std::vector<std::optional<std::string>>;
 const std::optional<std::string> kNone = std::nullopt;
@@ -209,7 +207,7 @@ TEST(RulesCustom, SpecsAreInThePapersOrder) {
   EXPECT_EQ(dim("transformer.ln_f.weight"), 0);
   EXPECT_EQ(dim("transformer.h.0.attn.q_proj.weight"), -1);
   EXPECT_EQ(dim("transformer.h.0.attn.v_proj.weight"), 0);
-  // The bias follows what its weight became.
+  // The bias is cut like its weight.
   EXPECT_EQ(dim("transformer.h.0.mlp.fc_in.bias"), -1);
   EXPECT_EQ(s.rules[index_of(p, "transformer.h.0.mlp.fc_in.bias")].rule, "bias of row-split layer");
   EXPECT_EQ(s.rules[index_of(p, "transformer.h.0.mlp.fc_in.weight")].rule, "custom: .*fc_in.weight");
@@ -217,7 +215,7 @@ TEST(RulesCustom, SpecsAreInThePapersOrder) {
   EXPECT_EQ(s.rows[0].rule.substr(0, 7), "custom:");
 }
 
-TEST(RulesCustom, TheFirstMatchWithAsManyDimsWins) {
+TEST(RulesCustom, TheFirstMatchWithTheSameNumberOfDimsWins) {
   const std::vector<ParamInfo> p = gptj(2).params;
   const Sharding s = shard_parameters(p, 2,
                                       {{".*", {"mp"}},  // vectors only
@@ -229,12 +227,12 @@ TEST(RulesCustom, TheFirstMatchWithAsManyDimsWins) {
   EXPECT_EQ(dim("transformer.h.1.attn.k_proj.weight"), 0);
   EXPECT_EQ(dim("transformer.h.1.ln_1.bias"), 0);
   EXPECT_THAT(s.warnings, IsEmpty());
-  // The two layers differ now, so the table tells them apart.
+  // The two layers differ now, so they have separate rows in the table.
   EXPECT_NE(s.rules[index_of(p, "transformer.h.0.attn.k_proj.weight")].pattern,
             s.rules[index_of(p, "transformer.h.1.attn.k_proj.weight")].pattern);
 }
 
-TEST(RulesCustom, AFusedNameMeansEachPart) {
+TEST(RulesCustom, ARuleForAFusedNameAppliesToEachPart) {
   std::vector<ParamInfo> p;
   for (const char* x : {"q", "k", "v"})
     p.push_back({std::string("h.0.attn.c_attn.weight[") + x + "]", {64, 64}});
@@ -252,13 +250,13 @@ TEST(RulesCustom, RulesThatDoNothingAreReported) {
   EXPECT_THAT(shard_parameters(p, 2, {{"fc_in.weight", {"mp", kNone}}}).warnings,
               ElementsAre(HasSubstr("'fc_in.weight' matches no parameter")));
   EXPECT_THAT(shard_parameters(p, 2, {{".*fc_in.weight", {"mp"}}}).warnings,
-              ElementsAre(HasSubstr("another number of dims")));
+              ElementsAre(HasSubstr("whose number of dims is not")));
   EXPECT_THAT(shard_parameters(p, 2, {{".*", {"mp", kNone}}, {".*fc_in.weight", {"mp", kNone}}}).warnings,
-              ElementsAre(HasSubstr("never reached")));
+              ElementsAre(HasSubstr("never used")));
   std::vector<ParamInfo> one = {{"types.weight", {1, 64}, ParamKind::embedding}};
   const Sharding s = shard_parameters(one, 2, {{"types.weight", {"mp", kNone}}});
   EXPECT_EQ(s.rules[0].dim, -1);
-  EXPECT_THAT(s.warnings, ElementsAre(HasSubstr("one piece")));
+  EXPECT_THAT(s.warnings, ElementsAre(HasSubstr("splits a dim of size 1")));
 }
 
 void expect_usage_error(const std::vector<CustomRule>& rules, const std::string& what) {
@@ -272,17 +270,16 @@ void expect_usage_error(const std::vector<CustomRule>& rules, const std::string&
 }
 
 TEST(RulesCustom, BadRulesAreUsageErrors) {
-  expect_usage_error({{".*(fc_in", {"mp", kNone}}}, "without its ')'");
+  expect_usage_error({{".*(fc_in", {"mp", kNone}}}, "without a matching ')'");
   expect_usage_error({{".*fc_in.weight", {"mp", "mp"}}}, "names mp twice");
   expect_usage_error({{".*fc_in.weight", {"dp", kNone}}}, "unknown mesh axis 'dp'");
   expect_usage_error({{".*fc_in.weight", {"", kNone}}}, "unknown mesh axis ''");
   expect_usage_error({{"(?!x).*", {kNone, "mp"}}}, "look-around");
 }
 
-// ---- Dims that can't be split
-// --------------------------------------------------------------------------------------
+// ---- Dims that cannot be split
 
-TEST(RulesDims, MaxPiecesAreHeads) {
+TEST(RulesDims, MaxPiecesLimitTheCuts) {
   std::vector<ParamInfo> p = llama(1).params;
   for (ParamInfo& x : p)
     if (x.name.find("k_proj") != std::string::npos || x.name.find("v_proj") != std::string::npos)
@@ -297,12 +294,12 @@ TEST(RulesDims, MaxPiecesAreHeads) {
 }
 
 TEST(RulesDims, TheRestTakesADimThatCanBeSplit) {
-  // First along the output, but one output can't be split; then the other way.
+  // The first is cut along its output. A dim of one output cannot be split, so the input is cut.
   std::vector<ParamInfo> p = {{"net.0.proj_a.weight", {1, 64}, ParamKind::linear},
                               {"conv.weight", {1, 1, 3, 3}, ParamKind::conv},
                               {"gray.weight", {8, 1, 3, 3}, ParamKind::conv},
                               {"token", {1, 1, 64}}};
-  p.insert(p.begin(), {"l.0.x.a.weight", {4, 8}});  // makes it a model with blocks
+  p.insert(p.begin(), {"l.0.x.a.weight", {4, 8}});  // gives the model a block
   p.insert(p.begin() + 1, {"l.0.x.b.weight", {8, 4}});
   const Sharding s = shard_parameters(p, 4);
   EXPECT_EQ(s.rules[2].dim, 1);
@@ -312,16 +309,15 @@ TEST(RulesDims, TheRestTakesADimThatCanBeSplit) {
   EXPECT_EQ(s.rules[5].dim, -1);
 }
 
-TEST(RulesDims, BadShards) {
+TEST(RulesDims, FewerThanOneShardIsAnError) {
   EXPECT_THROW(shard_parameters(gptj(1).params, 0), UsageError);
   EXPECT_THROW(shard_parameters(gptj(1).params, -2), UsageError);
 }
 
 // ---- The table
-// -------------------------------------------------------------------------------------------------------
 
 // The paper's Figure 7.
-TEST(RulesTable, GptJ) {
+TEST(RulesTable, GptJMatchesFigure7) {
   EXPECT_EQ("\n" + format_rules_table(shard_parameters(gptj(28).params, 2).rows), R"(
 pattern                        spec        rule                           tensors
 fc_in.weight                   (None, mp)  fully connected, first              28
@@ -336,7 +332,7 @@ of the biases, redco splits with their column: (fc_in|lm_head).bias (mp) (29 ten
 }
 
 // The paper's Figure 8.
-TEST(RulesTable, Llama) {
+TEST(RulesTable, LlamaMatchesFigure8) {
   EXPECT_EQ("\n" + format_rules_table(shard_parameters(llama(32).params, 2).rows), R"(
 pattern                                                 spec        rule                     tensors
 (gate_proj|up_proj).weight                              (None, mp)  fully connected, first        64
@@ -349,7 +345,7 @@ lm_head.weight                                          (None, mp)  lm head     
 )");
 }
 
-TEST(RulesTable, NamesGrowUntilTheyAreUnambiguous) {
+TEST(RulesTable, PatternsAreLongEnoughToBeUnambiguous) {
   std::vector<ParamInfo> p;
   p.push_back({"wte.weight", {50257, 768}});
   for (const char* x : {"q", "k", "v"})
@@ -371,10 +367,9 @@ TEST(RulesTable, LayersOfDifferentSpecKeepTheirNumbers) {
   EXPECT_EQ(s.rules[1].pattern, "(layers.1|layers.3).weight");
 }
 
-// ---- Whatever comes
-// -----------------------------------------------------------------------------------------------
+// ---- Hostile input
 
-TEST(RulesAnything, OddNamesAndShapesAreNoBugs) {
+TEST(RulesAnything, OddNamesAndShapesCauseNoInternalError) {
   EXPECT_THAT(shard_parameters({}, 2).rules, IsEmpty());
   std::mt19937 random(3);
   const std::vector<std::string> pieces = {
@@ -402,8 +397,8 @@ TEST(RulesAnything, OddNamesAndShapesAreNoBugs) {
   }
 }
 
-// 60 layers of 256 experts: nothing quadratic.
-TEST(RulesAnything, FiftyThousandTensors) {
+// 60 layers with 256 experts each: detects quadratic time.
+TEST(RulesAnything, FiftyThousandTensorsTakeLinearTime) {
   std::vector<ParamInfo> p;
   for (int l = 0; l < 60; ++l)
     for (int e = 0; e < 256; ++e) {
