@@ -17,7 +17,7 @@ namespace {
 
 const auto R_ = Placement::replicated();
 
-// Cuts of q and of k, v along heads go together: a k/v unit of u heads belongs to a q unit of u * H / Hkv.
+// Cuts along heads of q and of k, v must match: a k/v unit of u heads needs a q unit of u * H / Hkv heads.
 struct HeadCut {
   Placement q, kv, rows_bias;
 };
@@ -37,7 +37,7 @@ std::vector<HeadCut> head_cuts(OpCall::Strategies& s, std::initializer_list<int>
   return out;
 }
 
-// Placement along the batch that any of the inputs arrives with.
+// The placement along the batch of the first input that is cut there.
 bool batch_cut(OpCall::Strategies& s, int inputs, Placement* p) {
   for (int i = 0; i < inputs; ++i)
     if (s.in(i).is_sharded(0)) {
@@ -114,7 +114,7 @@ std::vector<Tensor> attention_backward(const Tensor& q, const Tensor& k, const T
   return {dq, dk, dv, bias.defined() ? db : Tensor()};
 }
 
-// Hidden dims are batch dims: what all operands have together, and how each is brought to [hidden * B, ...].
+// Turns hidden dims into batch dims: each operand is broadcast and reshaped to [hidden * B, ...].
 class Fold {
  public:
   Fold(std::initializer_list<Tensor> operands, i64 batch) : batch_(batch) {
@@ -126,7 +126,8 @@ class Fold {
   }
   bool needed() const { return !hidden_.empty(); }
   Tensor in(const Tensor& t) const {
-    if (!t.defined() || (t.hidden() == 0 && t.shape()[0] == 1 && batch_ != 1)) return t;  // shared by all
+    if (!t.defined() || (t.hidden() == 0 && t.shape()[0] == 1 && batch_ != 1))
+      return t;  // broadcast over the batch
     const int h = static_cast<int>(hidden_.size());
     Shape own = t.shape(), full = hidden_, folded = {numel(hidden_) * batch_};
     own.insert(own.begin() + t.hidden(), h - t.hidden(), 1);
@@ -154,20 +155,21 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   REDCO_CHECK(q.visible() == 4 && k.visible() == 4 && k.shape() == v.shape() && k.size(2) > 0 &&
                   q.size(2) % k.size(2) == 0 && q.size(0) == k.size(0) && q.size(3) == k.size(3) &&
                   o.kv_length <= k.size(1),
-              "[attention] q {} k {} v {}, {} keys", describe(q), describe(k), describe(v), o.kv_length);
+              "[attention] q {}, k {} and v {} with {} keys do not match", describe(q), describe(k),
+              describe(v), o.kv_length);
   if (const Fold fold({q, k, v, mask, bias}, q.size(0)); fold.needed())
     return fold.out(attention(fold.in(q), fold.in(k), fold.in(v), o, fold.in(mask), fold.in(bias)));
   const i64 keys = o.kv_length >= 0 ? o.kv_length : k.size(1);
   REDCO_CHECK(
       !mask.defined() || (mask.dtype() == DType::i32 && mask.rank() == 2 && mask.size(0) == q.size(0) &&
                           mask.size(1) >= keys && mask.size(1) <= k.size(1)),
-      "[attention] mask {} for {} keys of {}", describe(mask), keys, describe(k));
-  REDCO_CHECK(!o.segmented || (mask.defined() && q.size(1) == keys), "[attention] {} queries of segmented {}",
-              q.size(1), describe(mask));
+      "[attention] mask {} does not match {} keys of {}", describe(mask), keys, describe(k));
+  REDCO_CHECK(!o.segmented || (mask.defined() && q.size(1) == keys),
+              "[attention] {} queries do not match the segmented mask {}", q.size(1), describe(mask));
   REDCO_CHECK(
       !bias.defined() || (bias.rank() == 4 && (bias.size(0) == 1 || bias.size(0) == q.size(0)) &&
                           bias.size(1) == q.size(2) && bias.size(2) == q.size(1) && bias.size(3) == keys),
-      "[attention] bias {} for q {} and {} keys", describe(bias), describe(q), keys);
+      "[attention] bias {} does not match q {} and {} keys", describe(bias), describe(q), keys);
   const Tensor key_mask = mask.defined() ? narrow(mask, 1, 0, keys) : mask;
   const bool fused = !(o.softcap > 0 && bias.defined());
   if (Context::current().composed_only || !fused) return attention_composed(q, k, v, o, key_mask, bias);
@@ -202,7 +204,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
                     v, {v.saved(0), v.saved(1), v.saved(2), mask, bias}, [o](const std::vector<Tensor>& in) {
                       return std::vector<Tensor>{attention_composed(in[0], in[1], in[2], o, in[3], in[4])};
                     });
-              REDCO_CHECK(o.kv_length < 0, "[attention] no gradient through a cache");
+              REDCO_CHECK(o.kv_length < 0, "[attention] a cache has no gradient");
               auto d = attention_backward(v.saved(0), v.saved(1), v.saved(2), v.saved(3), v.saved(4), v.g(),
                                           o, mask, bias);
               return {d[0], d[1], d[2], {}, d[3]};
@@ -212,7 +214,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
 
 namespace {
 
-// 0 where a query sees a key, -inf elsewhere: [1 or B, 1, 1, Tq, Tk].
+// 0 where a query attends to a key, -inf elsewhere: [1 or B, 1, 1, Tq, Tk].
 Tensor visibility(i64 Tq, i64 Tk, const AttentionOptions& o, const Tensor& key_mask, DType dtype) {
   OpCall op("visibility", {key_mask});
   const Shape shape = {key_mask.defined() ? key_mask.shape()[0] : 1, 1, 1, Tq, Tk};
@@ -276,7 +278,8 @@ Tensor rotate(const Tensor& x, const Tensor& positions, const RopeOptions& o, in
   REDCO_CHECK(x.visible() == 4 && positions.dtype() == DType::i32 && positions.visible() == 2 &&
                   positions.size(0) == x.size(0) && positions.size(1) == x.size(1) &&
                   2 * static_cast<i64>(o.inv_freq->size()) <= x.size(3),
-              "[rope] {} at {}, {} frequencies", describe(x), describe(positions), o.inv_freq->size());
+              "[rope] x {}, positions {} and {} frequencies do not match", describe(x), describe(positions),
+              o.inv_freq->size());
   if (const Fold fold({x, positions}, x.size(0)); fold.needed())
     return fold.out(rotate(fold.in(x), fold.in(positions), o, sign));
   OpCall op("rope", {x, positions});
@@ -318,7 +321,7 @@ Tensor dropout_at(const Tensor& x, double rate, u64 key, i64 row_offset) {
   Tensor y = op.output(x.shape(), x.dtype(), x.hidden());
   op.flops(2.0 * y.local_numel());
   if (op.runs()) {
-    // The last four dims are the draw's coordinates; dims before them (hidden ones) change its key.
+    // The last four dims are the coordinates of the draw; dims before them (hidden ones) change its key.
     kernels::Block4 b{{0, 0, 0, 0}, {1, 1, 1, 1}};
     const int before = std::max(0, x.rank() - 4), shift = 4 - x.rank();
     auto first = [&](int d) { return y.range(d).begin + (d == 0 ? row_offset : 0); };
@@ -359,7 +362,7 @@ Tensor dropout(const Tensor& x, double rate, u64 key) {
 void cache_write(const Tensor& cache, const Tensor& x, i64 start) {
   REDCO_CHECK(cache.layout() == x.layout() && cache.rank() == x.rank() && cache.dtype() == x.dtype() &&
                   x.local()[1] == x.shape()[1] && start >= 0 && start + x.shape()[1] <= cache.shape()[1],
-              "[cache_write] {} at {} of {}", describe(x), start, describe(cache));
+              "[cache_write] {} does not fit at {} in {}", describe(x), start, describe(cache));
   Context& c = Context::current();
   c.ledger().op("cache_write", c.where(), 0, x.local_bytes());
   if (x.is_meta()) return;

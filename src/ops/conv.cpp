@@ -1,4 +1,5 @@
-// Legend: L leading dims, B images, C channels in, O channels out, H x W pixels, kh x kw taps.
+// Legend: L leading dims, B images, C input channels, O output channels, H x W pixels, kh x kw kernel
+// elements.
 #include "ops/conv.h"
 
 #include <algorithm>
@@ -13,17 +14,17 @@ namespace redco {
 
 namespace {
 
-// Leading dims of operands whose last `trailing` dims are their own: aligned as in any broadcast, hidden ones
-// from the left, visible ones from the right.
+// The broadcast leading dims: all dims but the last `trailing` of each operand. Hidden dims align from the
+// left, visible ones from the right.
 struct Leading {
   Shape shape;
   int hidden = 0;
-  std::vector<std::vector<int>> own;  // by operand: its dim for each leading dim, -1 where it has none
+  std::vector<std::vector<int>> own;  // per operand: its dim for each leading dim, or -1
 
   Leading(const char* op, const std::vector<std::pair<Tensor, int>>& operands) {
     int visible = 0;
     for (const auto& [t, trailing] : operands) {
-      REDCO_CHECK(t.visible() >= trailing, "[{}] {}: expected {} dims at least", op, describe(t), trailing);
+      REDCO_CHECK(t.visible() >= trailing, "[{}] {}: expected at least {} dims", op, describe(t), trailing);
       hidden = std::max(hidden, t.hidden());
       visible = std::max(visible, t.visible() - trailing);
     }
@@ -33,7 +34,7 @@ struct Leading {
       for (int D = 0; D < n; ++D) {
         const int d = dim_of(t, trailing, D, n);
         if (d < 0 || t.shape()[d] == 1 || t.shape()[d] == shape[D]) continue;
-        REDCO_CHECK(shape[D] == 1, "[{}] leading dims don't go together: {} and {}", op,
+        REDCO_CHECK(shape[D] == 1, "[{}] leading dims do not broadcast: {} and {}", op,
                     describe(operands[0].first), describe(t));
         shape[D] = t.shape()[d];
       }
@@ -47,7 +48,7 @@ struct Leading {
   }
   int size() const { return static_cast<int>(shape.size()); }
 
-  // Which of an operand's blocks goes with each of the output's local ones.
+  // For each local block of the output, the index of the operand's block that it needs.
   std::vector<i64> blocks(const Tensor& t, int operand, int trailing, const Tensor& y) const {
     std::vector<i64> stride(t.rank() - trailing), step(size(), 0);
     i64 n = 1;
@@ -79,13 +80,13 @@ struct Leading {
   }
 };
 
-// A dim that operands of a bilinear op share: where it is in the two factors, in what is added to the product
-// (or -1), and in the output, -1 where it is summed over.
+// A dim of a bilinear op: its index in the two factors, in the tensor added to the product, and in the
+// output; -1 where it does not occur (in the output: it is summed over).
 struct Letter {
   int a = -1, b = -1, added = -1, out = -1;
 };
 
-// Each dim may be cut alike wherever it occurs; cut and summed over, it leaves a Partial.
+// Each dim may be cut equally wherever it occurs; cutting a dim that is summed over gives a Partial.
 void bilinear_strategies(OpCall::Strategies& s, const std::vector<Letter>& letters, bool with_added) {
   const auto R = Placement::replicated(), P = Placement::partial();
   const auto add = [&](const Placement& a, const Placement& b, const Placement& added, const Placement& out) {
@@ -112,7 +113,7 @@ std::vector<Letter> leading_letters(const Leading& l) {
   return out;
 }
 
-// A weight without leading dims stays where it is, unless it is cut along its taps.
+// A weight without leading dims is stationary, unless it is cut along kernel height or width.
 std::vector<int> stationary(const Tensor& w) {
   for (Axis a : kAxes)
     if (w.layout()[a].is_sharded() && w.layout()[a].dim > 1) return {};
@@ -129,7 +130,7 @@ i64 out_size(i64 size, i64 kernel, i64 stride, i64 padding) {
   return size + 2 * padding < kernel ? 0 : (size + 2 * padding - kernel) / stride + 1;
 }
 
-// The local problem: channels are what this rank has of them.
+// The local problem, with the channels of this rank.
 kernels::ConvShape conv_shape(i64 channels, i64 height, i64 width, i64 outputs, i64 kh, i64 kw,
                               const Conv2dOptions& o) {
   return {channels, height, width, outputs, kh, kw, o.stride, o.padding};
@@ -149,8 +150,8 @@ Tensor run_conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const Co
       x.size(-3) == w.size(-3) && (!bias.defined() || bias.size(-1) == w.size(-4)) && kh > 0 && kw > 0,
       "[conv2d] {} by {}", describe(x), describe(w));
   REDCO_CHECK(o.stride[0] > 0 && o.stride[1] > 0 && o.padding[0] >= 0 && o.padding[1] >= 0,
-              "[conv2d] stride {} x {}, padding {} x {}", o.stride[0], o.stride[1], o.padding[0],
-              o.padding[1]);
+              "[conv2d] stride must be >= 1 and padding >= 0, not stride {} x {}, padding {} x {}",
+              o.stride[0], o.stride[1], o.padding[0], o.padding[1]);
   const Shape shape = with_leading(lead, {x.size(-4), w.size(-4), out_size(H, kh, o.stride[0], o.padding[0]),
                                           out_size(W, kw, o.stride[1], o.padding[1])});
   const int n = lead.size(), xd = x.rank() - 4, wd = w.rank() - 4;
@@ -202,14 +203,14 @@ Tensor conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2d
   const auto leading = [](const Tensor& t, int trailing) {
     return Shape(t.shape().begin(), t.shape().end() - std::min(trailing, t.rank()));
   };
-  // A bias with leading dims of its own comes behind.
+  // A bias with other leading dims than the weight is added afterwards.
   if (bias.defined() && (bias.hidden() != w.hidden() || leading(bias, 1) != leading(w, 4))) {
     Shape shape(bias.shape().begin() + bias.hidden(), bias.shape().end());
     shape.insert(shape.end() - 1, 1);
     shape.insert(shape.end(), {1, 1});
     return conv2d(x, w, {}, o) + reshape(bias, shape);
   }
-  // One weight for all images: they are one row of images.
+  // A shared weight: all leading dims of x are folded into the images.
   if (w.rank() == 4 && w.hidden() == 0 && x.rank() > 4) {
     Shape images = {1, x.size(-3), x.size(-2), x.size(-1)};
     Shape back = leading(x, 3);
@@ -224,7 +225,8 @@ Tensor conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2d
 Tensor conv2d_input_gradient(const Tensor& g, const Tensor& w, i64 height, i64 width,
                              const Conv2dOptions& o) {
   const Leading lead("conv2d_input_gradient", {{g, 4}, {w, 4}});
-  REDCO_CHECK(g.size(-3) == w.size(-4), "[conv2d_input_gradient] {} by {}", describe(g), describe(w));
+  REDCO_CHECK(g.size(-3) == w.size(-4), "[conv2d_input_gradient] channels do not match: {} and {}",
+              describe(g), describe(w));
   const Shape shape = with_leading(lead, {g.size(-4), w.size(-3), height, width});
   const int n = lead.size(), gd = g.rank() - 4, wd = w.rank() - 4;
   const i64 kh = w.size(-2), kw = w.size(-1);
@@ -260,7 +262,8 @@ Tensor conv2d_input_gradient(const Tensor& g, const Tensor& w, i64 height, i64 w
 
 Tensor conv2d_weight_gradient(const Tensor& g, const Tensor& x, i64 kh, i64 kw, const Conv2dOptions& o) {
   const Leading lead("conv2d_weight_gradient", {{g, 4}, {x, 4}});
-  REDCO_CHECK(g.size(-4) == x.size(-4), "[conv2d_weight_gradient] {} and {}", describe(g), describe(x));
+  REDCO_CHECK(g.size(-4) == x.size(-4), "[conv2d_weight_gradient] numbers of images do not match: {} and {}",
+              describe(g), describe(x));
   const Shape shape = with_leading(lead, {g.size(-3), x.size(-3), kh, kw});
   const int n = lead.size(), gd = g.rank() - 4, xd = x.rank() - 4;
   const i64 H = x.size(-2), W = x.size(-1);
@@ -318,8 +321,8 @@ i64 planes_of(const Tensor& x) {
   return n;
 }
 
-// A mean over windows of x or, where `spread`, its transpose, to `shape`; of pixels whose gate is above 0
-// (undefined: of all). Linear in x, and constant in the gate almost everywhere.
+// The mean over windows of x, or its transpose if `spread`, to `shape`. Uses only pixels whose gate is above
+// 0 (all if undefined). Linear in x; its derivative by the gate is 0 almost everywhere.
 Tensor mean_windows(const Tensor& x, const Tensor& gate, const Shape& shape, const kernels::PoolShape& s,
                     bool spread) {
   OpCall op(spread ? "avg_unpool2d" : "avg_pool2d", {x, gate});
@@ -349,7 +352,7 @@ Tensor mean_windows(const Tensor& x, const Tensor& gate, const Shape& shape, con
   return y;
 }
 
-// y[..., windows] = x[..., pixels from], or the transpose.
+// y[..., windows] = x[..., pixels from], or its transpose.
 Tensor move_windows(const Tensor& x, const Tensor& from, const Shape& shape, bool take) {
   OpCall op(take ? "take_windows" : "put_windows", {x, from});
   op.choose({numel(shape)}, [&](OpCall::Strategies& s) {

@@ -1,4 +1,4 @@
-// Convolutions and pooling of images, differentiable to any order.
+// Convolution and pooling of images, differentiable to any order.
 #pragma once
 
 #include <array>
@@ -8,16 +8,16 @@
 namespace redco {
 
 struct Conv2dOptions {
-  std::array<i64, 2> stride = {1, 1}, padding = {0, 0};  // of height and width; zeros on both sides
+  std::array<i64, 2> stride = {1, 1},
+                     padding = {0, 0};  // of height and width; padding adds zeros on both sides
 };
 
-// y[..., B, O, H', W'] = x[..., B, C, H, W] * w[..., O, C, kh, kw] + bias[..., O], H' = (H + 2 padding - kh)
-// / stride + 1: a cross-correlation, as in other frameworks. Leading dims of the three broadcast (each task
-// its own weight); images of a shared weight may have any number of leading dims. bias may be undefined. A
-// shared weight is stationary: cut along O or C it stays where it is. Computed in the operands' type whatever
-// Context::compute_dtype says.
+// y[..., B, O, H', W'] = x[..., B, C, H, W] * w[..., O, C, kh, kw] + bias[..., O], a cross-correlation, with
+// H' = (H + 2 padding - kh) / stride + 1. Leading dims of the three broadcast (per-task weights); images of a
+// shared weight may have any number of leading dims. bias may be undefined. A shared weight is stationary: if
+// cut along O or C, it is not moved. Computed in the operands' type; Context::compute_dtype is ignored.
 Tensor conv2d(const Tensor& x, const Tensor& w, const Tensor& bias = {}, const Conv2dOptions& o = {});
-// The transposes: dx [..., B, C, height, width] of g [..., B, O, H', W'], and dw [..., O, C, kh, kw], summed
+// The transposes: dx [..., B, C, height, width] for g [..., B, O, H', W'], and dw [..., O, C, kh, kw] summed
 // over B.
 Tensor conv2d_input_gradient(const Tensor& g, const Tensor& w, i64 height, i64 width,
                              const Conv2dOptions& o = {});
@@ -27,9 +27,8 @@ Tensor conv2d_weight_gradient(const Tensor& g, const Tensor& x, i64 kernel_heigh
 struct Pool2dOptions {
   std::array<i64, 2> kernel = {2, 2}, stride = {2, 2}, padding = {0, 0};
 };
-// Means and maxima over windows of the last two dims; windows that would reach past the end are left out. A
-// mean counts the padding as zeros; a maximum doesn't see it, and the first of equal pixels gets the
-// gradient.
+// Means and maxima over windows of the last two dims. Windows that extend past the end are omitted. A mean
+// counts padding as zeros; a maximum ignores it, and the first of several equal pixels gets the gradient.
 Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& o = {});
 Tensor relu_avg_pool2d(const Tensor& x, const Pool2dOptions& o = {});  // of relu(x), in one pass
 Tensor max_pool2d(const Tensor& x, const Pool2dOptions& o = {});

@@ -46,7 +46,7 @@ template <class T>
 Tensor from_whole(const Shape& shape, std::span<const T> values, DType dtype, const Layout& layout) {
   Tensor whole(shape, dtype, Layout{});
   if (!whole.is_meta()) {
-    REDCO_CHECK(static_cast<i64>(values.size()) == numel(shape), "{} values for {}", values.size(),
+    REDCO_CHECK(static_cast<i64>(values.size()) == numel(shape), "{} values for the shape {}", values.size(),
                 to_string(shape));
     std::memcpy(whole.mutable_raw(), values.data(), whole.local_bytes());
   }
@@ -57,8 +57,8 @@ template <class T>
 Tensor from_local(const Shape& shape, std::span<const T> values, DType dtype) {
   Tensor t(shape, dtype, batch_layout());
   if (!t.is_meta()) {
-    REDCO_CHECK(static_cast<i64>(values.size()) == t.local_numel(), "{} values for {}", values.size(),
-                describe(t));
+    REDCO_CHECK(static_cast<i64>(values.size()) == t.local_numel(), "{} values for the local part of {}",
+                values.size(), describe(t));
     if (!values.empty()) std::memcpy(t.mutable_raw(), values.data(), t.local_bytes());
   }
   return t;
@@ -80,7 +80,7 @@ Tensor from_local_values(const Shape& s, std::span<const float> v) { return from
 
 namespace {
 
-// The coordinates of t's elements, where row 0 is number `first_row`.
+// The coordinates of t's elements; its row 0 is row `first_row` of the batch.
 kernels::Block4 block_of(const Tensor& t, i64 first_row = 0) {
   REDCO_CHECK(t.rank() <= 4, "random draws have at most 4 coordinates: {}", describe(t));
   kernels::Block4 b{{0, 0, 0, 0}, {1, 1, 1, 1}};
@@ -92,7 +92,7 @@ kernels::Block4 block_of(const Tensor& t, i64 first_row = 0) {
   return b;
 }
 
-// Dim 0 is cut over dp: it is the batch, whose rows are counted in the global batch.
+// A dim 0 that is cut over dp is the batch; its rows are counted in the global batch.
 i64 first_row_of(const Layout& layout) {
   return layout[Axis::dp].is_sharded(0) ? Context::current().random.row_offset : 0;
 }
@@ -156,7 +156,7 @@ std::vector<i32> to_ids(const Tensor& t) {
 }
 
 double item(const Tensor& t) {
-  REDCO_CHECK(t.numel() == 1, "item of {}", describe(t));
+  REDCO_CHECK(t.numel() == 1, "item() needs one element, not {}", describe(t));
   const auto v = to_values(t);
   return v.empty() ? 0.0 : v[0];
 }

@@ -16,7 +16,7 @@ namespace {
 
 const auto R_ = Placement::replicated();
 
-// dlogits = (softmax - target) * g; stays cut along the vocabulary.
+// dlogits = (softmax - target) * g; it stays cut along the vocabulary.
 Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, const Tensor& lse, const Tensor& g,
                               double smoothing) {
   OpCall op("cross_entropy_backward", {logits, labels, lse, g});
@@ -48,7 +48,7 @@ Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, const 
 Tensor cross_entropy(const Tensor& logits, const Tensor& labels, double smoothing) {
   REDCO_CHECK(labels.rank() == logits.rank() - 1 && labels.dtype() == DType::i32, "[cross_entropy] {} and {}",
               describe(logits), describe(labels));
-  // Smoothing needs the row's mean logit too: the composed form has it.
+  // Label smoothing also needs the row's mean logit, which only the composed form computes.
   if (Context::current().composed_only || smoothing != 0)
     return cross_entropy_composed(logits, labels, smoothing);
   OpCall op("cross_entropy", {logits, labels});
@@ -56,7 +56,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels, double smoothin
   op.choose({labels.numel(), labels.numel()}, [&](OpCall::Strategies& s) {
     s.all_replicated(2);
     const Placement p = s.in(0), l = s.in(1);
-    if (p.is_sharded(last)) s.add({p, R_}, {R_, R_});  // talks inside
+    if (p.is_sharded(last)) s.add({p, R_}, {R_, R_});  // communicates inside the op
     if (p.is_partial()) s.add({Placement::sharded(last), R_}, {R_, R_});
     for (const Placement& q : {p, l})
       if (q.is_sharded() && q.dim < last) s.add({q, q}, {q, q});
@@ -88,7 +88,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels, double smoothin
         loss.mutable_data<T>()[r] = ids.data<i32>()[r] < 0 ? T(0) : l - sums[R + r];
       }
   });
-  // As they were used: Partial logits are scattered once, not again in the backward.
+  // Saves the logits as they were used, so that the backward does not scatter Partial logits again.
   op.record({op.in(0), op.in(1), lse}, [smoothing](const Vjp& v) -> std::vector<Tensor> {
     const Tensor x = v.saved(0), ids = v.saved(1);
     if (v.create_graph())

@@ -14,7 +14,8 @@ OpCall::OpCall(const char* name, std::vector<Tensor> inputs)
   for (const Tensor& t : given_) {
     if (!t.defined() || !t.is_float()) continue;
     if (!first) first = &t;
-    REDCO_CHECK(t.dtype() == first->dtype(), "[{}] mixes {} with {}: cast one", name, describe(*first),
+    REDCO_CHECK(t.dtype() == first->dtype(),
+                "[{}] has inputs of different types: {} and {}; cast one of them", name, describe(*first),
                 describe(t));
   }
   if (c.captures)
@@ -79,8 +80,8 @@ void OpCall::choose(const std::vector<i64>& output_numel, const Generator& gener
     for (size_t i = 0; i < inputs_.size(); ++i)
       if (inputs_[i].defined()) inputs_[i] = redistribute(inputs_[i], axis, best->in[i]);
   }
-  // Reducing one operand replaces it in place; if the same tensor is another operand too (x * x), that one
-  // must be brought back to what the strategy says (R -> P and R -> S are free).
+  // Reducing an operand replaces it in place. If the same tensor is also another operand (x * x), that
+  // operand must be moved back to the placement of the strategy (R -> P and R -> S are free).
   for (Axis axis : kAxes)
     for (size_t i = 0; i < inputs_.size(); ++i)
       if (inputs_[i].defined())
@@ -153,8 +154,8 @@ std::vector<Tensor> composed_vjp(const Vjp& v, const std::vector<Tensor>& inputs
   ++g_composed;
   Context& c = Context::current();
   Restore<bool> composed(c.composed_only, true);
-  // Aliases are nodes of their own, one an input (the same tensor may come twice): the backward stops there,
-  // and what comes back is this op's own vjp, with a graph that leads to the original inputs.
+  // Each input gets an alias, which is a separate node (the same tensor may occur twice). The backward stops
+  // at the aliases, so it returns this op's own vjp, with a graph that leads to the original inputs.
   std::vector<Tensor> cut = inputs;
   for (Tensor& t : cut)
     if (t.defined() && t.node()) t = alias(t);

@@ -10,12 +10,12 @@ namespace redco {
 
 namespace {
 
-// Where dim d of an operand lies in the broadcast result.
+// The dim of the broadcast result that dim d of an operand becomes.
 int out_dim(const Tensor& t, const Broadcast& b, int d) {
   if (d < t.hidden()) return d;
   return d + static_cast<int>(b.shape.size()) - t.rank();
 }
-// Size of operand t in result dim D (1 where it has none) and the operand's own dim (-1).
+// Size of operand t in result dim D (1 if missing), and the operand's own dim (-1 if missing).
 int own_dim(const Tensor& t, const Broadcast& b, int D) {
   const int rank = static_cast<int>(b.shape.size());
   if (D < b.hidden) return D < t.hidden() ? D : -1;
@@ -38,9 +38,10 @@ std::vector<i64> local_strides(const Tensor& t, const Broadcast& b) {
   return out;
 }
 
-enum class Linear { none, sum, first, either };  // in which operands the op is linear
+enum class Linear { none, sum, first, either };  // the operands in which the op is linear
 
-// All Replicated; any operand's cut, the others cut alike or broadcast; Partial where the op is linear.
+// All Replicated; or one operand's cut, with the others cut equally or broadcast; or Partial where the op is
+// linear.
 void elementwise_strategies(OpCall::Strategies& s, const std::vector<Tensor>& in, const Broadcast& b,
                             Linear linear) {
   const size_t n = in.size();
@@ -65,8 +66,8 @@ void elementwise_strategies(OpCall::Strategies& s, const std::vector<Tensor>& in
   if (linear == Linear::sum) {
     size_t partials = 0;
     for (size_t i = 0; i < n; ++i) partials += s.in(i).is_partial();
-    // A Replicated term is added after the reduction on mp; on dp a sum stays Partial until the step's
-    // reduction.
+    // On mp a Replicated term is added after the reduction. On dp a sum stays Partial until the reduction of
+    // the step.
     if (partials == n || (partials > 0 && s.axis() == Axis::dp)) s.add(std::vector<Placement>(n, P), {P});
   } else if (linear == Linear::first || linear == Linear::either) {
     if (s.in(0).is_partial()) s.add({P, R}, {P});
@@ -118,7 +119,7 @@ Broadcast broadcast_shapes(const char* op, const std::vector<Tensor>& operands) 
       i64& size = b.shape[out_dim(t, b, d)];
       const i64 mine = t.shape()[d];
       if (mine == size || mine == 1) continue;
-      REDCO_CHECK(size == 1, "[{}] shapes don't broadcast: {} and {}", op, describe(operands[0]),
+      REDCO_CHECK(size == 1, "[{}] shapes do not broadcast: {} and {}", op, describe(operands[0]),
                   describe(t));
       size = mine;
     }
@@ -129,7 +130,7 @@ Tensor add(const std::vector<Tensor>& terms) {
   REDCO_CHECK(!terms.empty());
   if (terms.size() == 1) return terms[0];
   if (terms.size() > 2 && Context::current().mesh().mp > 1) {
-    // Several Partials beside others are summed first, then reduced once.
+    // Partial terms are added before the others, so that they are reduced only once.
     std::vector<Tensor> partial, rest;
     for (const Tensor& t : terms) (t.layout()[Axis::mp].is_partial() ? partial : rest).push_back(t);
     if (partial.size() > 1 && !rest.empty()) {
@@ -203,7 +204,7 @@ Tensor compare(Binary kind, const Tensor& a, const Tensor& b) {
 }
 
 namespace {
-// d max(a, b) = g where a wins (ties go to a), else to b.
+// d max(a, b): g goes to a where a >= b, else to b.
 Tensor choice(const char* name, Binary kind, const Tensor& a, const Tensor& b) {
   const bool max = kind == Binary::max;
   return run_binary(
@@ -285,7 +286,7 @@ const char* name_of(Unary op) {
 
 namespace {
 
-// g * op'(x) in one pass, for gradients that aren't differentiated again, and of relu, whose slope is a
+// g * op'(x) in one pass: for gradients that are not differentiated again, and for relu, whose slope is
 // constant almost everywhere.
 Tensor unary_backward(Unary kind, const Tensor& x, const Tensor& g) {
   OpCall op("unary_backward", {x, g});
@@ -313,7 +314,7 @@ Tensor unary_backward(Unary kind, const Tensor& x, const Tensor& g) {
   return dx;
 }
 
-// The activations by simpler ops, for second derivatives.
+// The activations composed of simpler ops, for second derivatives.
 Tensor composed(Unary op, const Tensor& x) {
   switch (op) {
     case Unary::gelu:
@@ -327,7 +328,7 @@ Tensor composed(Unary op, const Tensor& x) {
     case Unary::silu:
       return x * sigmoid(x);
     default:
-      REDCO_CHECK(false, "{} is not composed", name_of(op));
+      REDCO_CHECK(false, "{} has no composed form", name_of(op));
   }
 }
 
@@ -339,7 +340,7 @@ bool saves_output(Unary op) {
          op == Unary::tanh || op == Unary::sigmoid;
 }
 
-// dx from the input or, where saves_output, the output; written with ops.
+// dx from the input, or from the output if saves_output, composed of ops.
 Tensor derivative(Unary op, const Tensor& s, const Tensor& g) {
   switch (op) {
     case Unary::neg:
@@ -373,7 +374,7 @@ Tensor derivative(Unary op, const Tensor& s, const Tensor& g) {
     case Unary::softplus:
       return g * sigmoid(s);
     default:
-      REDCO_CHECK(false, "{} has no derivative by ops", name_of(op));
+      REDCO_CHECK(false, "{} has no derivative composed of ops", name_of(op));
   }
 }
 

@@ -1,5 +1,5 @@
-// Elementwise ops. Operands align hidden dims from the left (missing = 1), then broadcast visible dims from
-// the right.
+// Elementwise ops. Hidden dims of operands align from the left (missing = 1); visible dims broadcast from the
+// right.
 #pragma once
 
 #include "kernels/elementwise.h"
@@ -10,23 +10,23 @@ namespace redco {
 using kernels::Binary;
 using kernels::Unary;
 
-// Sum of one or more tensors (n-ary: x + (attention + mlp) of a parallel block reduces Partials once).
+// Sum of one or more tensors. With all terms of a parallel block (x, attention, mlp) in one call, Partials
+// are reduced once.
 Tensor add(const std::vector<Tensor>& terms);
 Tensor operator+(const Tensor& a, const Tensor& b);
 Tensor operator-(const Tensor& a, const Tensor& b);
 Tensor operator*(const Tensor& a, const Tensor& b);
 Tensor operator/(const Tensor& a, const Tensor& b);
 Tensor operator-(const Tensor& a);
-Tensor scale(const Tensor& x, double factor);         // any placement stays
-Tensor add_scalar(const Tensor& x, double constant);  // a Partial is reduced first
+Tensor scale(const Tensor& x, double factor);         // keeps any placement
+Tensor add_scalar(const Tensor& x, double constant);  // reduces a Partial first
 Tensor operator*(const Tensor& x, double factor);
 Tensor operator*(double factor, const Tensor& x);
 
-// y[..., O] + bias[O]: bias of a linear. On a Partial y it becomes Partial by living on the axis' first rank
-// only.
+// y[..., O] + bias[O]. To a Partial y the bias is added on the first rank of the axis only.
 Tensor add_bias(const Tensor& y, const Tensor& bias);
 
-// Comparisons and choices: 0 or 1, no gradient.
+// Comparisons and selections: 0 or 1, without gradient.
 Tensor compare(Binary op, const Tensor& a, const Tensor& b);
 Tensor maximum(const Tensor& a, const Tensor& b);
 Tensor minimum(const Tensor& a, const Tensor& b);
@@ -44,10 +44,10 @@ inline Tensor gelu(const Tensor& x) { return unary(Unary::gelu, x); }
 inline Tensor silu(const Tensor& x) { return unary(Unary::silu, x); }
 const char* name_of(Unary op);
 
-// Same value, no gradient passes.
+// The same value without a gradient.
 Tensor stop_gradient(const Tensor& x);
 
-// Shape of the broadcast of a and b and its hidden count; throws on a mismatch.
+// Shape of the broadcast of the operands and its number of hidden dims. Mismatched shapes are an error.
 struct Broadcast {
   Shape shape;
   int hidden = 0;

@@ -9,7 +9,7 @@ namespace {
 const auto R = Placement::replicated();
 const auto P = Placement::partial();
 
-// ids with -1, which is no row, in place of `id`.
+// ids with `id` replaced by -1, which selects no row.
 Tensor without_id(const Tensor& ids, i64 id) {
   Tensor out(ids.shape(), DType::i32, ids.layout(), ids.hidden());
   if (out.is_meta()) return out;

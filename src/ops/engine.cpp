@@ -1,4 +1,4 @@
-// The backward pass over the tape.
+// The engine of the backward pass.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -10,7 +10,7 @@ namespace redco {
 
 namespace {
 
-// Puts the context's names back, also when a vjp throws.
+// Restores the context's names, also if a vjp throws.
 class Names {
  public:
   explicit Names(Context& c) : c_(c), phase_(c.phase()), scope_(c.scope()), random_scope_(c.random_scope) {}
@@ -28,12 +28,12 @@ class Names {
 };
 
 struct Pending {
-  std::vector<std::vector<Tensor>> parts;  // contributions by output
+  std::vector<std::vector<Tensor>> parts;  // contributions per output
   bool needed = false;
 };
 
-// Every cotangent of a node's output is summed, then brought once to the placement the output was born with
-// where that is Sharded; a Replicated or Partial primal leaves it as it is.
+// Sums all cotangents of a node's output. If the output was created Sharded, the sum is then redistributed
+// once to that placement; if it was Replicated or Partial, the placement is not changed.
 Tensor collect(std::vector<Tensor>& parts, const Node::Output& born) {
   if (parts.empty()) return {};
   for (Tensor& p : parts) {
@@ -44,7 +44,7 @@ Tensor collect(std::vector<Tensor>& parts, const Node::Output& born) {
   if (parts.size() == 1) {
     sum = parts[0];
   } else {
-    // Partials first, so that they are reduced at most once.
+    // Partial terms first, so that they are reduced at most once.
     std::vector<Tensor> partial, rest;
     for (const Tensor& p : parts) (p.layout()[Axis::mp].is_partial() ? partial : rest).push_back(p);
     if (partial.size() > 1) {
@@ -71,7 +71,7 @@ std::vector<Tensor> backward(const std::vector<Tensor>& outputs, const std::vect
   for (const Tensor& t : inputs)
     if (t.node()) wanted.insert(t.node().get());
 
-  // All nodes below the outputs. Marks live in this call: nested backwards have their own.
+  // All nodes below the outputs. Marks are local to this call, so nested backward passes have separate ones.
   std::unordered_map<const Node*, Pending> pending;
   std::vector<std::shared_ptr<Node>> nodes, stack;
   for (const Tensor& t : outputs)
@@ -85,7 +85,7 @@ std::vector<Tensor> backward(const std::vector<Tensor>& outputs, const std::vect
     for (const Edge& e : node->inputs)
       if (e.node && !pending.count(e.node.get())) stack.push_back(e.node);
   }
-  // Recording order is the order on every rank.
+  // The recording order is equal on every rank.
   std::sort(nodes.begin(), nodes.end(),
             [](const auto& a, const auto& b) { return a->sequence < b->sequence; });
   for (const auto& node : nodes) {
@@ -127,14 +127,15 @@ std::vector<Tensor> backward(const std::vector<Tensor>& outputs, const std::vect
       any = any || needs[i];
     }
     if (!any) continue;
-    REDCO_CHECK(!node.freed, "[{}] a second backward through a graph that was freed: retain it", node.name);
+    REDCO_CHECK(!node.freed, "[{}] second backward through a freed graph; set retain in the first one",
+                node.name);
     std::vector<Tensor> dx;
     {
       const Vjp v(*it, std::move(g), options.create_graph, needs, options.factors);
       dx = node.vjp(v);
     }
-    REDCO_CHECK(dx.size() == needs.size(), "[{}] vjp gave {} of {} gradients", node.name, dx.size(),
-                needs.size());
+    REDCO_CHECK(dx.size() == needs.size(), "[{}] vjp returned {} gradients; expected {}", node.name,
+                dx.size(), needs.size());
     for (size_t i = 0; i < dx.size(); ++i)
       if (needs[i] && dx[i].defined())
         pending[node.inputs[i].node.get()].parts[node.inputs[i].output].push_back(std::move(dx[i]));
@@ -143,7 +144,7 @@ std::vector<Tensor> backward(const std::vector<Tensor>& outputs, const std::vect
       node.vjp = nullptr;
       node.freed = true;
     }
-    it->reset();  // the tape is released as it is used up
+    it->reset();  // frees the tape while the backward proceeds
   }
 
   std::vector<Tensor> result;

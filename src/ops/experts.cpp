@@ -1,4 +1,4 @@
-// Legend: R rows (all leading dims of x), C width, I inner width, E experts, m rows of an expert.
+// Legend: R rows (all leading dims of x), C width, I inner width, E experts, m rows per expert.
 #include "ops/experts.h"
 
 #include "kernels/experts.h"
@@ -21,7 +21,7 @@ i64 leading(const Shape& s) {
   return n;
 }
 
-// How the three weights lie on an axis.
+// How an axis cuts the three weights.
 enum class Cut : std::uint8_t { none, experts, inside, other };
 Cut cut_of(const Tensor& gate, const Tensor& up, const Tensor& down, Axis axis) {
   const Placement &g = gate.layout()[axis], &u = up.layout()[axis], &d = down.layout()[axis];
@@ -31,9 +31,10 @@ Cut cut_of(const Tensor& gate, const Tensor& up, const Tensor& down, Axis axis) 
   return Cut::other;
 }
 
-// What the inner layers gave, for the backward: [..., 2 per_row I], its rows in an order of its own, which
-// only the op that wrote it knows; so it is never redistributed, and says how the backward must be cut. Empty
-// where the experts are cut: how many rows a rank has then is up to the router; the backward makes it again.
+// Shape of the inner layers' outputs saved for the backward: [..., 2 per_row I]. The order of its rows is
+// known only to the op that wrote it, so it is never redistributed, and its cut decides that of the backward.
+// Empty if the experts are cut: the router then determines the number of rows per rank, and the backward
+// computes them again.
 Shape hidden_shape(const Tensor& x, const Tensor& gate, i64 per_row) {
   bool whole = true;
   for (Axis a : kAxes)
@@ -43,12 +44,12 @@ Shape hidden_shape(const Tensor& x, const Tensor& gate, i64 per_row) {
   return s;
 }
 
-// Scratch of the arena, by the shapes alone.
+// Scratch memory from the arena; its size depends only on shapes.
 Tensor scratch(i64 n, DType dtype) { return Tensor({n}, dtype, {}); }
 
 bool in_bf16(DType t) { return t == DType::f32 && Context::current().compute_dtype == ComputeDType::bf16; }
 
-// Matrices of products, rounded where products are computed in bf16.
+// An operand of matrix products, rounded to bf16 if products are computed in bf16.
 Tensor operand(const Tensor& w) {
   if (!in_bf16(w.dtype())) return w;
   const Tensor r = scratch(w.local_numel(), w.dtype());
@@ -61,7 +62,7 @@ double flops_of(i64 rows, const Tensor& gate, i64 per_row) {
          static_cast<double>(std::max<i64>(1, gate.shape()[0]));
 }
 
-// This rank's part, as on one rank; inputs 0 to 5 are x, weights, chosen, gate, up, down.
+// The local part of the computation. Inputs 0 to 5 are x, weights, chosen, gate, up, down.
 template <class T>
 kernels::Experts<T> part_of(const OpCall& op, const Tensor& gate, const Tensor& up, const Tensor& down,
                             const Tensor& hidden, const ExpertsOptions& o) {
@@ -164,8 +165,8 @@ Tensor experts(const Tensor& x, const Tensor& weights, const Tensor& chosen, con
                     w.down.size(2) == w.gate.size(1) && x.visible() >= 2 && x.size(-1) == w.gate.size(2) &&
                     weights.shape() == chosen.shape() && weights.size(-1) == w.gate.size(0) &&
                     numel(weights.shape()) * x.size(-1) == numel(x.shape()) * weights.size(-1);
-  REDCO_CHECK(fits, "[experts] {} with weights {} by {} and {}", describe(x), describe(weights),
-              describe(w.gate), describe(w.down));
+  REDCO_CHECK(fits, "[experts] shapes do not match: x {}, weights {}, experts {} and {}", describe(x),
+              describe(weights), describe(w.gate), describe(w.down));
   bool fused = !Context::current().composed_only;
   for (const Tensor& t : {x, weights, chosen, w.gate, w.up, w.down}) fused = fused && t.hidden() == 0;
   for (Axis a : kAxes) fused = fused && cut_of(w.gate, w.up, w.down, a) != Cut::other;
@@ -212,7 +213,8 @@ Tensor experts(const Tensor& x, const Tensor& weights, const Tensor& chosen, con
             return std::vector<Tensor>{experts_composed(in[0], in[1], in[2], {in[3], in[4], in[5]}, o)};
           });
     auto d = experts_backward(v.saved(0), v.saved(1), v.saved(2), w, v.saved(6), v.g(), o);
-    // A router is the same on all ranks: gathered once here, not at each step of its gradient.
+    // The router's output is equal on all ranks, so it is gathered once here instead of at each step of its
+    // gradient.
     for (Axis axis : kAxes)
       if (d[1].layout()[axis].is_sharded(d[1].rank() - 1))
         d[1] = redistribute(d[1], axis, Placement::replicated());

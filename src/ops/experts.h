@@ -1,4 +1,4 @@
-// Mixtures of experts (Shazeer et al. 2017): every row goes through the few of many MLPs that a router chose.
+// Mixture of experts (Shazeer et al. 2017): each row is processed by the few MLPs that a router selects.
 #pragma once
 
 #include "kernels/elementwise.h"
@@ -6,27 +6,27 @@
 
 namespace redco {
 
-// 1 at the k largest of the last dim, else 0; of equal ones the first. No gradient.
+// 1 at the k largest elements of the last dim, 0 elsewhere; the first of equal elements wins. No gradient.
 Tensor top_k_mask(const Tensor& x, i64 k);
 
-// Gated MLPs side by side. In memory as linear weights are: (out, in) behind the number of the expert.
+// Gated MLPs. In memory like linear weights: (out, in) after the expert's index.
 struct ExpertWeights {
   Tensor gate, up;  // [E, I, C]
   Tensor down;      // [E, C, I]
 };
 struct ExpertsOptions {
   kernels::Unary activation = kernels::Unary::silu;
-  i64 per_row = 1;  // no row has more than this many chosen experts
+  i64 per_row = 1;  // maximum number of chosen experts of a row
 };
 
-// y[..., :] = sum over e with chosen[..., e] != 0 of weights[..., e] down_e (act(gate_e x) * up_e x);
-// x [..., C], weights and chosen [..., E]. Only those rows are computed, expert after expert in order, so
-// that a result doesn't depend on threads. Experts may be cut along E (each rank works on its own ones;
-// uneven and empty parts are fine) or inside, gate and up along I and down too; either way y is Partial: one
-// all-reduce a layer. FLOPs are counted as per_row / E of all rows an expert, whatever the router chose.
+// y[..., :] = sum over e with chosen[..., e] != 0 of weights[..., e] down_e (act(gate_e x) * up_e x); x [...,
+// C], weights and chosen [..., E]. Only chosen rows are computed, expert by expert in order, so results do
+// not depend on the number of threads. Experts may be cut along E (each rank computes its own experts; parts
+// may be uneven or empty) or inside (gate, up and down along I). In both cases y is Partial: one all-reduce
+// per layer. Each expert counts FLOPs for per_row / E of all rows, whatever the router selects.
 Tensor experts(const Tensor& x, const Tensor& weights, const Tensor& chosen, const ExpertWeights& w,
                const ExpertsOptions& o);
-// The same by products of all rows with all experts: for second derivatives and tests.
+// The same by products of all rows with all experts, for second derivatives and tests.
 Tensor experts_composed(const Tensor& x, const Tensor& weights, const Tensor& chosen, const ExpertWeights& w,
                         const ExpertsOptions& o);
 

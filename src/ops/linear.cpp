@@ -15,7 +15,7 @@ namespace {
 const auto R = Placement::replicated();
 const auto P = Placement::partial();
 
-// Rows when the last dim may be empty on this rank.
+// Number of rows; also correct if the last dim is empty on this rank.
 i64 leading(const Tensor& x) {
   i64 n = 1;
   for (int d = 0; d + 1 < x.rank(); ++d) n *= x.local()[d];
@@ -24,7 +24,8 @@ i64 leading(const Tensor& x) {
 
 bool in_bf16() { return Context::current().compute_dtype == ComputeDType::bf16; }
 
-// bf16 compute: the operand rounded to bf16, products are accumulated in fp32. Scratch comes from the arena.
+// With bf16 compute: the operand rounded to bf16, in scratch memory from the arena; products are accumulated
+// in fp32.
 template <class T>
 struct Operand {
   explicit Operand(const Tensor& t) : data(t.data<T>()) {
@@ -40,7 +41,7 @@ struct Operand {
   Tensor rounded;
 };
 
-// x (and the output) along the rows: any dim but the last.
+// x and the output cut along rows, i.e. any dim but the last.
 void row_strategies(OpCall::Strategies& s, int x, int rank, std::vector<Placement> in) {
   const Placement p = s.in(x);
   if (p.is_sharded() && p.dim < rank - 1) {
@@ -49,10 +50,10 @@ void row_strategies(OpCall::Strategies& s, int x, int rank, std::vector<Placemen
   }
 }
 
-// Partial: a Partial operand stays so whatever it costs (linear_partial).
+// partial: a Partial operand is never reduced, whatever it costs (linear_partial)
 enum class Sums : std::uint8_t { cheapest, partial };
 
-// y[..., N] = x[..., K] by a stationary weight whose dim `k` is contracted and dim `n` comes out.
+// y[..., N] = x[..., K] times a stationary weight, where dim k_dim is contracted and dim n_dim remains.
 void stationary_strategies(OpCall::Strategies& s, int rank, int n_dim, int k_dim, Sums sums) {
   const Placement x = s.in(0), w = s.in(1);
   const int last = rank - 1;
@@ -75,8 +76,8 @@ void stationary_strategies(OpCall::Strategies& s, int rank, int n_dim, int k_dim
   }
 }
 
-// A weight with leading dims. If those are hidden ones only, x's own rows, in as many dims as they come, are
-// one dim of the product: the weight's gradient is then one product too.
+// A weight with leading dims. If these are only hidden dims, the rows of x, in any number of dims, become one
+// dim of the product; then the weight's gradient is one product too.
 Tensor batched_linear(const Tensor& x, const Tensor& w) {
   if (w.visible() > 2 || x.visible() == 2) return matmul(x, w, false, true);
   Shape rows(x.shape().begin() + x.hidden(), x.shape().end() - 1), out = rows;
@@ -106,7 +107,7 @@ Tensor product(const Tensor& x, const Tensor& w, Sums sums) {
     const Operand<T> a(op.in(0)), b(op.in(1));
     if (op.runs()) kernels::gemm<T>(false, true, m, n, k, 1, a.data, k, b.data, k, 0, y.mutable_data<T>(), n);
   });
-  // Only the weight's gradient reads x.
+  // Only the weight's gradient needs x.
   op.record({w.node() ? x : Tensor(), w}, [sums](const Vjp& v) {
     std::vector<Tensor> d(2);
     if (v.needs(0)) d[0] = product_transposed(v.g(), v.saved(1), sums);
@@ -120,8 +121,8 @@ Tensor product(const Tensor& x, const Tensor& w, Sums sums) {
 }
 
 Tensor product_transposed(const Tensor& g, const Tensor& w, Sums sums) {
-  REDCO_CHECK(w.rank() == 2 && g.shape().back() == w.shape()[0], "[linear_transposed] {} by {}", describe(g),
-              describe(w));
+  REDCO_CHECK(w.rank() == 2 && g.shape().back() == w.shape()[0],
+              "[linear_transposed] shapes do not match: {} and {}", describe(g), describe(w));
   const int rank = g.rank();
   Shape shape = g.shape();
   shape.back() = w.shape()[1];
@@ -146,8 +147,8 @@ Tensor product_transposed(const Tensor& g, const Tensor& w, Sums sums) {
 }
 
 Tensor weight_gradient(const Tensor& g, const Tensor& x, Sums sums) {
-  REDCO_CHECK(g.rank() == x.rank() && g.rank() >= 1, "[linear_weight_gradient] {} and {}", describe(g),
-              describe(x));
+  REDCO_CHECK(g.rank() == x.rank() && g.rank() >= 1,
+              "[linear_weight_gradient] shapes do not match: {} and {}", describe(g), describe(x));
   const int last = x.rank() - 1;
   const Shape shape = {g.shape().back(), x.shape().back()};
   OpCall op("linear_weight_gradient", {g, x});
@@ -173,7 +174,7 @@ Tensor weight_gradient(const Tensor& g, const Tensor& x, Sums sums) {
     const Operand<T> a(op.in(0)), b(op.in(1));
     if (op.runs()) kernels::gemm<T>(true, false, m, n, k, 1, a.data, m, b.data, n, 0, y.mutable_data<T>(), n);
   });
-  // The cotangent of dW plays the weight: it stays where it is.
+  // The cotangent of dW takes the role of the weight: it is stationary.
   op.record({g, x}, [sums](const Vjp& v) {
     std::vector<Tensor> d(2);
     if (v.needs(0)) d[0] = product(v.saved(1), v.g(), sums);
@@ -199,11 +200,11 @@ Tensor linear_weight_gradient(const Tensor& g, const Tensor& x) {
 
 namespace {
 
-// Leading (batch) dims of a matmul operand, aligned like any broadcast: hidden from the left, visible from
-// the right.
+// Broadcast leading (batch) dims of matmul operands: hidden dims align from the left, visible ones from the
+// right.
 struct BatchDims {
   Shape shape;                    // broadcast
-  std::vector<int> own_a, own_b;  // operand's dim for each batch dim, -1 where it has none
+  std::vector<int> own_a, own_b;  // the operand's dim for each batch dim, or -1
 };
 
 BatchDims batch_dims(const Tensor& a, const Tensor& b) {
@@ -274,7 +275,7 @@ Tensor matmul(const Tensor& a, const Tensor& b, bool trans_a, bool trans_b) {
     using T = decltype(zero);
     const Operand<T> oa(x), ob(w);
     if (!op.runs() || count == 0) return;
-    // Strides of the batch dims; the innermost run of uniform stride goes to one batched call.
+    // Strides of the batch dims. The innermost dims of uniform stride become one batched call.
     auto strides = [&](const Tensor& t, const std::vector<int>& own) {
       std::vector<i64> full(t.rank()), out(batch, 0);
       i64 step = 1;
@@ -317,7 +318,7 @@ Tensor matmul(const Tensor& a, const Tensor& b, bool trans_a, bool trans_b) {
                      hb = b.hidden()](const Vjp& v) {
     std::vector<Tensor> d(2);
     const Tensor g = v.g(), a = v.saved(0), b = v.saved(1);
-    // y = A B: dA = g B^T, dB = A^T g, each stored as its operand is.
+    // y = A B: dA = g B^T, dB = A^T g, each stored like its operand.
     if (v.needs(0))
       d[0] = sum_to(trans_a ? matmul(b, g, trans_b, true) : matmul(g, b, false, !trans_b), sa, ha);
     if (v.needs(1))

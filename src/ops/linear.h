@@ -5,20 +5,20 @@
 
 namespace redco {
 
-// y[..., O] = x[..., I] W[O, I]^T (+ bias[O]). The weight is stationary: it is never moved, only sliced. With
-// leading dims on W (experts, hidden dims of vmap) a batched product: W[..., O, I] and x[..., B, I] broadcast
-// over them.
+// y[..., O] = x[..., I] W[O, I]^T (+ bias[O]). The weight is stationary: it is only sliced, never moved.
+// Leading dims of W (experts, hidden dims of vmap) give a batched product: W[..., O, I] and x[..., B, I]
+// broadcast over them.
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias = {});
-// The same without a bias, where a Partial x is never summed on the way, neither forward nor in gradients:
-// what comes out, Partial too, is added to another Partial sum. For low-rank paths beside a layer.
+// The same without bias, but a Partial x is never reduced, neither here nor in gradients. Its result, which
+// may be Partial, is added to another Partial sum: for low-rank paths parallel to a layer.
 Tensor linear_partial(const Tensor& x, const Tensor& w);
-// x[..., I] = g[..., O] W[O, I]: the weight again stationary.
+// x[..., I] = g[..., O] W[O, I]; the weight is stationary.
 Tensor linear_transposed(const Tensor& g, const Tensor& w);
 // dW[O, I] = sum over rows of g[..., O]^T x[..., I].
 Tensor linear_weight_gradient(const Tensor& g, const Tensor& x);
 
-// a[..., i, k] b[..., k, j] over broadcast leading dims; trans: the operand is stored [.., k, i] or [.., j,
-// k].
+// a[..., i, k] b[..., k, j] over broadcast leading dims. trans_a, trans_b: the operand is stored as [..., k,
+// i] or [..., j, k].
 Tensor matmul(const Tensor& a, const Tensor& b, bool trans_a = false, bool trans_b = false);
 
 }  // namespace redco

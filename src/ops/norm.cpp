@@ -21,7 +21,7 @@ i64 rows(const Tensor& x) {
 
 bool batched(const Tensor& w) { return w.defined() && w.rank() > 1; }
 
-// x [rows, C]; parameters whole. `outs`: y and the rows' statistics.
+// x [rows, C] is cut along rows; parameters are Replicated. `outs`: y and the statistics of the rows.
 void norm_strategies(OpCall::Strategies& s, int rank, size_t params, size_t outs) {
   s.all_replicated(static_cast<int>(outs));
   const Placement p = s.in(0);
@@ -37,8 +37,8 @@ const T* maybe(const Tensor& t) {
   return t.defined() ? t.data<T>() : nullptr;
 }
 
-// dx, dw, db of either norm in one pass; not differentiable. A Partial cotangent is reduced first: dx, dw and
-// db would each need it.
+// dx, dw, db of both norms in one pass; not differentiable. A Partial cotangent is reduced first, because
+// each of dx, dw and db would need the reduction.
 std::vector<Tensor> norm_backward(const char* name, const Tensor& x, const Tensor& w, const Tensor& mean,
                                   const Tensor& rstd, const Tensor& g, bool has_bias) {
   OpCall op(name, {x, w, mean, rstd, g});

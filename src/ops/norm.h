@@ -5,11 +5,11 @@
 
 namespace redco {
 
-// w, b of shape [C], both may be undefined.
+// w and b have the shape [C]; each may be undefined.
 Tensor layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, double eps);
 // y = w * x / sqrt(mean(x^2) + eps)
 Tensor rms_norm(const Tensor& x, const Tensor& w, double eps);
-// The same by simpler ops: for second derivatives, batched weights and tests.
+// The same, composed of simpler ops: for second derivatives, batched weights and tests.
 Tensor layer_norm_composed(const Tensor& x, const Tensor& w, const Tensor& b, double eps);
 Tensor rms_norm_composed(const Tensor& x, const Tensor& w, double eps);
 

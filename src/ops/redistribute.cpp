@@ -19,7 +19,7 @@ namespace {
 
 using kernels::copy_strided;
 
-// Copies the box starting at `from_at` in `from` (of shape from_shape) to `to_at` in `to`.
+// Copies the box that starts at `from_at` in `from` (shape from_shape) to `to_at` in `to`.
 void copy_box(const void* from, const Shape& from_shape, const std::vector<i64>& from_at, void* to,
               const Shape& to_shape, const std::vector<i64>& to_at, const Shape& box, i64 elem) {
   if (numel(box) == 0) return;
@@ -33,8 +33,8 @@ void copy_box(const void* from, const Shape& from_shape, const std::vector<i64>&
                elem);
 }
 
-// The tensor as one axis sees it: `whole` is what the ranks of the axis hold together (cut by the other axis
-// already where that doesn't split the same dim), and each rank's range in its dim.
+// A tensor from the viewpoint of one axis. `whole` is what the ranks of the axis hold together (already cut
+// by the other axis, unless that cuts the same dim); each rank has a range of one dim.
 struct View {
   Shape whole;
   int n, me;
@@ -45,7 +45,7 @@ View view_on(const Tensor& t, Axis axis) {
   View v{t.local(), c.mesh().size(axis), c.coord().at(axis)};
   const Placement& p = t.layout()[axis];
   if (p.is_sharded()) {
-    // Size of the dim before this axis cut it: mp cuts the global dim; dp cuts what mp left.
+    // Size of the dim before this axis cuts it: mp cuts the global dim, dp cuts the part that mp leaves.
     i64 before = t.shape()[p.dim];
     if (axis == Axis::dp && t.layout()[Axis::mp].is_sharded(p.dim)) {
       Layout only_mp;
@@ -77,10 +77,10 @@ void count(Collective kind, Axis axis, i64 bytes) {
   c.ledger().collective(kind, axis, c.where(), bytes);
 }
 
-// What is moved, not added up, is bytes: elements of any size.
+// Data that is moved but not added is treated as bytes, so elements may have any size.
 std::byte* bytes(const Storage& s) { return static_cast<std::byte*>(s.data()); }
 
-// P -> R, out of place (the source may be shared by views).
+// P -> R, out of place, because views may share the source.
 Tensor all_reduce(const Tensor& t, Axis axis) {
   Context& c = Context::current();
   Tensor out(t.shape(), t.dtype(), changed(t.layout(), axis, Placement::replicated()), t.hidden());
@@ -93,7 +93,7 @@ Tensor all_reduce(const Tensor& t, Axis axis) {
   return out;
 }
 
-// Any move in which rank r sends rank s the intersection of its box with s's: S -> S'.
+// S -> S': rank r sends to rank s the intersection of its box with that of s.
 Tensor all_to_all(const Tensor& t, Axis axis, const Placement& to) {
   Context& c = Context::current();
   const View v = view_on(t, axis);
@@ -102,7 +102,7 @@ Tensor all_to_all(const Tensor& t, Axis axis, const Placement& to) {
   const int n = v.n, me = v.me, dims = t.rank();
   const i64 elem = size_of(t.dtype());
   std::vector<i64> send_counts(n), recv_counts(n);
-  // The box that src holds and dst wants, in coordinates of `whole`.
+  // The box that src holds and dst needs, in coordinates of `whole`.
   auto box = [&](int src, int dst, std::vector<i64>& at, Shape& size) {
     at.assign(dims, 0);
     size = v.whole;
@@ -159,7 +159,7 @@ Tensor all_gather(const Tensor& t, Axis axis) {
   const i64 elem = size_of(t.dtype());
   std::vector<i64> counts(v.n);
   for (int r = 0; r < v.n; ++r) counts[r] = numel(cut(v, from, r)) * elem;
-  // Blocks of the outermost dims come out in place; others are gathered beside and interleaved.
+  // Blocks of the outermost dims arrive in place; others are gathered in a buffer and interleaved.
   i64 outer = 1;
   for (int d = 0; d < from.dim; ++d) outer *= v.whole[d];
   if (outer == 1) {
@@ -225,8 +225,9 @@ Tensor slice(const Tensor& t, Axis axis, const Placement& to) {
   return out;
 }
 
-// R -> P: the axis' first rank keeps the value, the others hold zeros (exact; 1/n would not be).
-// S -> P: everyone fills the rest with zeros.
+// R -> P: the first rank of the axis keeps the value, the others hold zeros (exact; dividing by n would not
+// be).
+// S -> P: each rank fills the rest with zeros.
 Tensor spread(const Tensor& t, Axis axis) {
   const View v = view_on(t, axis);
   const Placement& from = t.layout()[axis];
@@ -246,8 +247,8 @@ Tensor spread(const Tensor& t, Axis axis) {
   return out;
 }
 
-// Does the axis cut t at the same borders under both placements? Where mp cuts the dim first, dp cuts each mp
-// shard: then for all of them, so that every rank answers alike.
+// Whether the axis cuts t at the same borders under both placements. If mp cuts the dim first, dp cuts each
+// mp shard; then the answer is true only if it holds for all of them, so that it is equal on every rank.
 bool same_borders(const Tensor& t, Axis axis, const Placement& a, const Placement& b) {
   const Context& c = Context::current();
   const int n = c.mesh().size(axis);
@@ -279,14 +280,14 @@ Tensor redistribute(const Tensor& t, Axis axis, const Placement& to) {
   Context& c = Context::current();
   const Placement from = t.layout()[axis];
   if (from == to) return t;
-  REDCO_CHECK(!to.is_partial() || t.is_float(), "ids can't be partial");
+  REDCO_CHECK(!to.is_partial() || t.is_float(), "ids cannot be Partial");
   const int n = c.mesh().size(axis);
   if (n == 1 || same_borders(t, axis, from, to)) {  // only the name changes
     Layout l = t.layout();
     l[axis] = to;
     return t.with_storage_of(Tensor::view(t, t.shape(), l, t.hidden()));
   }
-  // mp cuts before dp: to change mp's cut of a dim that dp cuts too, dp's is taken back first.
+  // mp cuts before dp. To change mp's cut of a dim that dp also cuts, dp's cut is undone first.
   const Placement other = t.layout()[Axis::dp];
   if (axis == Axis::mp && other.is_sharded() && (from.is_sharded(other.dim) || to.is_sharded(other.dim)))
     return redistribute(redistribute(redistribute(t, Axis::dp, Placement::replicated()), Axis::mp, to),

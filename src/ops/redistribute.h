@@ -1,27 +1,27 @@
-// Redistribution: the same value, stored otherwise. Not an op of the tape: the result keeps its source's
-// node.
+// Redistribution: the same value with another placement. Not an op of the tape: the result keeps the node of
+// its source.
 #pragma once
 
 #include "tensor/tensor.h"
 
 namespace redco {
 
-// The value of `t` with placement `to` on `axis`. A Partial reduced to Replicated is also replaced in place
-// (every holder of `t` sees the reduced storage). Communicates only where the placements ask for it; counted
-// in the ledger.
+// The value of `t` with placement `to` on `axis`. Reducing a Partial to Replicated also replaces the storage
+// in place, so that every holder of `t` has the reduced value. Communicates only if the placements require
+// it; the ledger counts it.
 Tensor redistribute(const Tensor& t, Axis axis, const Placement& to);
-// Both axes, Partials reduced mp first.
+// Both axes; Partials are reduced over mp first.
 Tensor redistribute(const Tensor& t, const Layout& to);
 Tensor to_replicated(const Tensor& t);
 
-// For ops that talk inside: t, which the op has just made and won't write to again, becomes the sum (or
-// maximum) over the axis' ranks of what they hold. Counted; kept for recompute().
+// For ops that communicate inside: replaces t, which the op has just created and does not write again, by the
+// sum (or maximum) over the ranks of the axis. The ledger counts it; recompute() keeps it.
 void reduce_inside(const Tensor& t, Axis axis, bool max = false);
 
 // Strides of a contiguous row-major block, in elements.
 std::vector<i64> row_major(const Shape& s);
 
-// Bytes on the wire of that move per rank, from global shapes alone (0: free). For choosing strategies.
+// Bytes that each rank sends for this move, from global shapes only (0: free). Used to choose strategies.
 double move_cost(const Tensor& t, Axis axis, const Placement& to);
 
 }  // namespace redco

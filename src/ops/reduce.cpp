@@ -12,7 +12,7 @@ namespace redco {
 
 namespace {
 
-// Sum over the dims (all dims counted) flagged in `over`, which stay with size 1.
+// Sum over the dims flagged in `over` (visible and hidden dims); these get size 1.
 Tensor sum_keep(const Tensor& x, const std::vector<bool>& over) {
   OpCall op("sum", {x});
   Shape shape = x.shape();
@@ -37,7 +37,7 @@ Tensor sum_keep(const Tensor& x, const std::vector<bool>& over) {
       kernels::reduce_sum<T>(op.in(0).data<T>(), op.in(0).local(), flags, y.mutable_data<T>(),
                              room.mutable_data<double>());
     });
-  // The cotangent is spread back with the input's own placement, so that a cut input costs a free slice.
+  // The cotangent is broadcast with the input's placement, so that a cut input costs only a free slice.
   op.record({}, [shape = x.shape(), layout = op.in(0).layout()](const Vjp& v) {
     return std::vector<Tensor>{broadcast_to(v.g(), shape, layout)};
   });
@@ -77,7 +77,7 @@ Tensor sum_to(const Tensor& g, const Shape& shape, int hidden) {
   for (int D = 0; D < rank; ++D) {
     int d = D < g.hidden() ? (D < hidden ? D : -1) : D - (rank - own);
     if (D >= g.hidden() && d < hidden) d = -1;
-    // A dim that vanishes is summed even if it is 1 long where it is cut: one row over several replicas.
+    // A cut dim that is removed must be summed even if its size is 1 (one row over several replicas).
     const bool cut = g.layout()[Axis::mp].is_sharded(D) || g.layout()[Axis::dp].is_sharded(D);
     over[D] = d < 0 ? g.shape()[D] != 1 || cut : g.shape()[D] != 1 && shape[d] == 1;
     any = any || over[D];
@@ -95,7 +95,7 @@ Tensor max_last(const Tensor& x) {
     if (p.is_partial()) {
       s.all_replicated();
     } else if (p.is_sharded(last)) {
-      s.add({p}, {Placement::replicated()});  // talks inside
+      s.add({p}, {Placement::replicated()});  // communicates inside the op
     } else {
       s.add({p}, {p}, p.is_replicated());
     }

@@ -9,10 +9,10 @@ namespace redco {
 
 namespace {}  // namespace
 
-// The cut dim starts inner * from[dim] elements long blocks, `outer` of them. It survives on the new dim that
-// starts the same blocks (as many elements before it; dims of size 1 are skipped), if its units are whole
-// steps of that dim. A cut dim of size 1 (a batch of one row over several replicas) survives on one of
-// size 1.
+// The cut dim consists of `outer` blocks of inner * from[dim] elements. The cut is kept on the new dim at
+// which the same blocks start (the same number of elements before it; dims of size 1 are skipped), if its
+// units are whole steps of that dim. A cut dim of size 1 (a batch of one row over several replicas) stays on
+// a dim of size 1.
 bool reshape_placement(const Shape& from, const Shape& to, const Placement& p, Placement* out) {
   if (numel(from) == 0) return false;
   i64 inner = 1, outer = 1;
@@ -31,7 +31,7 @@ bool reshape_placement(const Shape& from, const Shape& to, const Placement& p, P
   i64 before = 1;
   for (size_t d = 0; d < to.size() && before <= outer; ++d) {
     if (before == outer && to[d] > 1) {
-      i64 step = 1;  // elements of one step of the new dim
+      i64 step = 1;  // elements per index of the new dim
       for (size_t e = d + 1; e < to.size(); ++e) step *= to[e];
       if (p.unit * inner % step != 0) return false;
       *out = Placement::sharded(static_cast<int>(d), p.unit * inner / step);
@@ -70,7 +70,7 @@ Tensor reshape(const Tensor& x, Shape visible) {
   for (int d = x.hidden(); d < x.rank(); ++d) total *= x.shape()[d];
   for (size_t d = 0; d < visible.size(); ++d) {
     if (visible[d] == -1) {
-      REDCO_CHECK(open < 0, "[reshape] two open dims");
+      REDCO_CHECK(open < 0, "[reshape] more than one dim is -1");
       open = static_cast<int>(d);
     } else {
       known *= visible[d];
@@ -83,7 +83,7 @@ Tensor reshape(const Tensor& x, Shape visible) {
 }
 
 Tensor permute(const Tensor& x, const std::vector<int>& dims) {
-  REDCO_CHECK(static_cast<int>(dims.size()) == x.visible(), "[permute] {} dims of {}", dims.size(),
+  REDCO_CHECK(static_cast<int>(dims.size()) == x.visible(), "[permute] {} dims given for {}", dims.size(),
               describe(x));
   std::vector<int> order(x.rank());
   for (int d = 0; d < x.hidden(); ++d) order[d] = d;
@@ -123,7 +123,7 @@ Tensor transpose(const Tensor& x, int a, int b) {
 
 namespace {
 
-// Placement survives unless it cuts the dim that the op works along.
+// The placement is kept unless it cuts the dim along which the op works.
 void keep_unless_along(OpCall::Strategies& s, int along) {
   const Placement p = s.in(0);
   if (p.is_sharded(along)) {
@@ -138,7 +138,7 @@ void keep_unless_along(OpCall::Strategies& s, int along) {
 Tensor narrow(const Tensor& x, int dim, i64 start, i64 length) {
   const int along = x.axis(dim);
   REDCO_CHECK(start >= 0 && length >= 0 && start + length <= x.shape()[along],
-              "[narrow] [{}, {}) of dim {} of {}", start, start + length, dim, describe(x));
+              "[narrow] range [{}, {}) is outside dim {} of {}", start, start + length, dim, describe(x));
   if (length == x.shape()[along]) return x;
   OpCall op("narrow", {x});
   Shape shape = x.shape();
@@ -235,15 +235,15 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape, const Layout& wish) {
     const Placement p = s.in(0), w = wish[s.axis()];
     const auto R = Placement::replicated();
     if (p.is_sharded() && x.shape()[p.dim] != shape[p.dim]) {
-      s.all_replicated();  // the one element of a repeated dim lies on one rank
+      s.all_replicated();  // a repeated dim of one element is on one rank only
     } else if (!p.is_partial()) {
       s.add({p}, {p}, true);
     } else if (!w.is_sharded()) {
       s.all_replicated();
       s.add({p}, {p}, true);
     }
-    // A cut of a dim that is repeated: every rank makes its own part only. A Partial is summed before that,
-    // while it is small.
+    // If `wish` cuts a repeated dim, each rank creates only its own part. A Partial is reduced before
+    // repeating, while it is small.
     if (w.is_sharded() && !p.is_sharded()) s.add({x.shape()[w.dim] == shape[w.dim] ? w : R}, {w});
   });
   Tensor y = op.output(shape, x.dtype(), x.hidden());
@@ -296,7 +296,7 @@ Tensor repeat_heads(const Tensor& w, i64 width, i64 f, const Layout& like) {
   op.choose({numel(shape)}, [&](OpCall::Strategies& s) {
     const Placement p = s.in(0), l = like[s.axis()];
     if (p.is_replicated() && l.is_sharded(along)) {
-      s.add({p}, {Placement::sharded(along, width)});  // like a query weight: one repeated head a query unit
+      s.add({p}, {Placement::sharded(along, width)});  // like a query weight: units of one repeated head
     } else if (p.is_replicated() && l.is_sharded() && l.dim < w.rank()) {
       s.add({l}, {l});
     } else if (p.is_sharded(along) && p.unit % width == 0) {
@@ -336,7 +336,7 @@ Tensor sum_heads(const Tensor& g, i64 width, i64 f) {
     if (p.is_sharded(along) && p.unit % (width * f) == 0) {
       s.add({p}, {Placement::sharded(along, p.unit / f)});
     } else if (p.is_sharded(along) && p.unit % width == 0) {
-      s.add({p}, {Placement::partial()});  // groups may lie on two ranks: zero fill and sum
+      s.add({p}, {Placement::partial()});  // groups may span two ranks: zero fill and sum
     } else if (p.is_sharded(along)) {
       s.all_replicated();
     } else {

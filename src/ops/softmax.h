@@ -6,6 +6,6 @@
 namespace redco {
 
 Tensor softmax(const Tensor& x);
-Tensor log_softmax(const Tensor& x);  // by simpler ops
+Tensor log_softmax(const Tensor& x);  // composed of simpler ops
 
 }  // namespace redco

@@ -186,9 +186,10 @@ void warn(const CompiledRule& r, const std::vector<ParamInfo>& params, const std
           std::vector<std::string>& warnings) {
   const std::string& match = r.regex.expression();
   if (r.whole)
-    warnings.push_back(fmt::format(
-        "[sharding_rules] match: '{}' splits a dim of size 1 in some tensors; these tensors are replicated",
-        match));
+    warnings.push_back(
+        fmt::format("[sharding_rules] match: '{}' splits a dim of only one piece in some tensors; these "
+                    "tensors are replicated",
+                    match));
   if (r.applied) return;
   bool name = false, dims = false;
   for (std::size_t i = 0; i < params.size(); ++i) {

@@ -256,7 +256,7 @@ TEST(RulesCustom, RulesThatDoNothingAreReported) {
   std::vector<ParamInfo> one = {{"types.weight", {1, 64}, ParamKind::embedding}};
   const Sharding s = shard_parameters(one, 2, {{"types.weight", {"mp", kNone}}});
   EXPECT_EQ(s.rules[0].dim, -1);
-  EXPECT_THAT(s.warnings, ElementsAre(HasSubstr("splits a dim of size 1")));
+  EXPECT_THAT(s.warnings, ElementsAre(HasSubstr("of only one piece")));
 }
 
 void expect_usage_error(const std::vector<CustomRule>& rules, const std::string& what) {
