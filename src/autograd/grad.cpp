@@ -28,7 +28,8 @@ std::vector<Tensor> vjp(const std::vector<Tensor>& outputs, const std::vector<Te
 
 FactoredGradients factored_grad(const Tensor& loss, const std::vector<Tensor>& inputs,
                                 const std::vector<bool>& by_factors, const GradOptions& o) {
-  REDCO_CHECK(loss.numel() == 1 && inputs.size() == by_factors.size(), "[grad] {}, {} inputs, {} flags",
+  REDCO_CHECK(loss.numel() == 1 && inputs.size() == by_factors.size(),
+              "[grad] the loss must have one element, and each input one flag: {}, {} inputs, {} flags",
               describe(loss), inputs.size(), by_factors.size());
   FactorsOf wanted;
   for (size_t i = 0; i < inputs.size(); ++i)
@@ -51,8 +52,8 @@ FactoredGradients factored_grad(const Tensor& loss, const std::vector<Tensor>& i
 }
 
 std::vector<Tensor> grad(const Tensor& loss, const std::vector<Tensor>& inputs, const GradOptions& o) {
-  REDCO_CHECK(loss.numel() == 1, "[grad] the loss has one element, not {}", describe(loss));
-  // The seed is one 1 for the global loss.
+  REDCO_CHECK(loss.numel() == 1, "[grad] the loss must have one element, not {}", describe(loss));
+  // The cotangent of the global loss is 1.
   return vjp({loss}, {ones_like(loss)}, inputs, o);
 }
 
@@ -63,7 +64,8 @@ Tensor recompute(const std::function<Tensor(const Tensor&)>& f, const Tensor& x)
   auto log = std::make_shared<CollectiveLog>();
   Captures used;
   const RandomState random = c.random;
-  // A Partial x would be reduced inside, in place, and the second run would not see it as the first did.
+  // A Partial x is reduced now; otherwise f would reduce it in place, and the second run would not see the
+  // same x.
   for (Axis a : kAxes)
     if (x.layout()[a].is_partial()) redistribute(x, a, Placement::replicated());
   Tensor y;
@@ -76,9 +78,9 @@ Tensor recompute(const std::function<Tensor(const Tensor&)>& f, const Tensor& x)
   }
   log->outer = nullptr;
   if (used.partial) log = nullptr;
-  if (y.node()) return y;  // f computed nothing: x itself, or something it closed over
+  if (y.node()) return y;  // f computed nothing: y is x or a captured tensor
   y = y.detached();
-  // The distinct tensors of the tape that f read: x and the parameters it closed over.
+  // The distinct tensors of the tape that f read: x and captured parameters.
   std::vector<Tensor> inputs;
   std::set<std::pair<const Node*, int>> known;
   for (const Tensor& t : used.tensors)
@@ -115,7 +117,8 @@ Tensor recompute(const std::function<Tensor(const Tensor&)>& f, const Tensor& x)
       Restore<CollectiveLog*> logging(c.collective_log, log ? &replay : nullptr);
       Restore<std::string> phase(const_cast<std::string&>(c.phase()), "recompute");
       again = f(x);
-      REDCO_CHECK(replay.results.empty(), "a repeated computation makes {} collectives less than the first",
+      REDCO_CHECK(replay.results.empty(),
+                  "a repeated computation runs {} collectives fewer than the first run",
                   replay.results.size());
     }
     const auto found =
@@ -131,7 +134,7 @@ Tensor recompute(const std::function<Tensor(const Tensor&)>& f, const Tensor& x)
 
 std::vector<Tensor> vmap(const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& f,
                          const std::vector<Tensor>& xs) {
-  REDCO_CHECK(!xs.empty(), "[vmap] nothing to map over");
+  REDCO_CHECK(!xs.empty(), "[vmap] there are no inputs to map over");
   const int hidden = xs[0].hidden() + 1;
   std::vector<Tensor> in;
   for (const Tensor& x : xs) {
@@ -142,7 +145,7 @@ std::vector<Tensor> vmap(const std::function<std::vector<Tensor>(const std::vect
   }
   std::vector<Tensor> out = f(in);
   for (Tensor& y : out) {
-    REDCO_CHECK(y.hidden() == hidden, "[vmap] a result does not depend on the mapped inputs: {}",
+    REDCO_CHECK(y.hidden() == hidden, "[vmap] the result {} does not depend on the mapped inputs",
                 describe(y));
     y = y.with_hidden(y.hidden() - 1);
   }

@@ -1,4 +1,4 @@
-// Gradients. An eager tape that records only what descends from a watched tensor.
+// Gradients by an eager tape, which records only ops whose inputs descend from a watched tensor.
 #pragma once
 
 #include <functional>
@@ -10,35 +10,36 @@ namespace redco {
 
 struct GradOptions {
   bool create_graph = false;  // the gradients can be differentiated again
-  bool retain = false;        // another grad() will pass through the same ops
+  bool retain = false;        // another grad() will use the same ops
 };
 
-// d(loss)/d(inputs) of a one-element loss. Inputs are watched tensors or descend from them. Zeros where the
-// loss does not depend on an input. Placements: the input's where that is Sharded; where it is Replicated the
-// gradient may be Partial: reduce_gradients.
+// d(loss)/d(inputs) of a loss with one element. Inputs are watched tensors or descend from them. Zeros for
+// inputs that the loss does not depend on. Placements: that of the input if Sharded; if the input is
+// Replicated, the gradient may be Partial (see reduce_gradients).
 std::vector<Tensor> grad(const Tensor& loss, const std::vector<Tensor>& inputs,
                          const GradOptions& options = {});
-// The same with given cotangents of several outputs.
+// The same for several outputs with given cotangents.
 std::vector<Tensor> vjp(const std::vector<Tensor>& outputs, const std::vector<Tensor>& cotangents,
                         const std::vector<Tensor>& inputs, const GradOptions& options = {});
 
-// The same where the gradients of inputs with `by_factors` aren't multiplied out: for each use of such a
-// weight in linear() (ops/linear.h), what came in, x [..., I], and the gradient of what went out, g [..., O].
-// Their product over all rows is the gradient; over the rows of one example or task, that one's own.
+// The same, but gradients of inputs with `by_factors` are returned as factors. For each use of such a weight
+// in linear() (ops/linear.h) these are its input x [..., I] and the gradient of its output g [..., O]. Their
+// product over all rows is the gradient; over the rows of one example or task, the gradient of that one.
 struct FactoredGradients {
-  std::vector<Tensor> whole;  // as from grad(); undefined where the factors say it all
+  std::vector<Tensor> whole;  // as from grad(); undefined if the factors are complete
   std::vector<std::vector<RowFactors>> factors;
 };
 FactoredGradients factored_grad(const Tensor& loss, const std::vector<Tensor>& inputs,
                                 const std::vector<bool>& by_factors, const GradOptions& options = {});
 
-// f is run now without keeping what its backward reads, and again when the backward comes to it: f must hold
-// by value what it reads then. Differentiable to any order; random draws repeat because they have keys;
-// results of collectives are kept, not repeated.
+// Runs f now without keeping the tensors that its backward reads, and again in the backward; f must capture
+// by value all that it reads. Differentiable to any order. Random draws repeat because they have keys;
+// results of collectives are kept and not repeated.
 Tensor recompute(const std::function<Tensor(const Tensor&)>& f, const Tensor& x);
 
-// f over dim 0 of every tensor of xs at once: f sees them without that dim (it is hidden, a batch dim of
-// every op), and so does the result until it comes back. Costs no rules of its own.
+// Applies f to all slices along dim 0 of every tensor in xs together. Inside f this dim is hidden (a batch
+// dim of every op), also in the result; it is visible again in what vmap returns. Ops need no separate rules
+// for it.
 std::vector<Tensor> vmap(const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& f,
                          const std::vector<Tensor>& xs);
 

@@ -253,8 +253,8 @@ DurableFile DurableFile::create(const std::string& path, i64 size) {
   }
   if (size > 0) {
     int r = retry([&] { return sys::fallocate(f.fd_, f.temp_, size); });
-    if (r != 0 &&
-        (errno == EOPNOTSUPP || errno == ENOSYS))  // not supported, e.g. by NFS before 4.2: set the size only
+    // Some file systems, such as NFS before 4.2, cannot reserve space: set only the size.
+    if (r != 0 && (errno == EOPNOTSUPP || errno == ENOSYS))
       r = retry([&] { return sys::ftruncate(f.fd_, f.temp_, size); });
     if (r != 0) fail("reserve space for", path, errno, size);
     f.end_ = size;

@@ -14,19 +14,20 @@ bool was_agreed(const std::string& message) { return !t_agreed.empty() && t_agre
 
 namespace {
 
-// Staging of one exchange. Pieces keep memory bounded and the data in cache between exchange, sum and gather;
-// the sum of an element doesn't depend on them.
+// Size of the staging buffer of an exchange. Pieces limit memory and keep data in cache between exchange, sum
+// and gather. The sum of an element does not depend on the pieces.
 constexpr i64 kPieceBytes = i64{16} << 20;
-// Buffers up to this size (times the ranks) go whole to all ranks: one round of messages instead of two.
+// Buffers up to this size (times the number of ranks) are sent whole to all ranks: one round of messages
+// instead of two.
 constexpr i64 kWholeBytes = i64{64} << 10;
 
-// Border i of n elements cut in `parts`, larger parts first.
+// Border i of n elements split into `parts`, larger parts first.
 i64 border(i64 n, i64 parts, i64 i) { return n / parts * i + std::min(i, n % parts); }
 
 i64 sum_of(std::span<const i64> counts) {
   i64 n = 0;
   for (i64 c : counts) {
-    REDCO_CHECK(c >= 0, "a negative count {}", c);
+    REDCO_CHECK(c >= 0, "the count {} is negative", c);
     n += c;
   }
   return n;
@@ -56,7 +57,7 @@ const std::byte* bytes_of(const T* p, i64 offset) {
   }
 }
 
-// Runs f; the error as code and message (0 and "" when there was none) and the exception itself.
+// Runs f. Returns its exception, if any, with its code and message (0 and "" if none).
 std::exception_ptr run_caught(const std::function<void()>& f, int& code, std::string& message) {
   code = 0;
   try {
@@ -103,7 +104,7 @@ const char* name_of(Collective c) {
   return "?";
 }
 
-// Adds the time of its scope to seconds_waiting.
+// Adds the duration of its scope to seconds_waiting.
 class Group::Timed {
  public:
   explicit Timed(Group& g) : g_(g) {}
@@ -133,7 +134,7 @@ std::byte* Group::staging(i64 bytes) {
   return staging_.get();
 }
 
-// data[n] := op over the ranks, element by element from rank 0 upwards.
+// data[n] := op over the ranks, element by element, starting with rank 0.
 template <class T, class Op>
 void Group::reduce(T* data, i64 n, Op op) {
   const i64 p = size_, elem = sizeof(T);
@@ -163,12 +164,12 @@ void Group::reduce(T* data, i64 n, Op op) {
   }
 }
 
-// recv[counts[rank]] := op over the ranks' block `rank` of send; in rounds, so that the blocks received at
-// once stay within kPieceBytes.
+// recv[counts[rank]] := op over block `rank` of all ranks' send; in rounds, so that the blocks received
+// together fit into kPieceBytes.
 template <class T, class Op>
 void Group::reduce_blocks(const T* send, T* recv, std::span<const i64> counts, Op op) {
   const i64 p = size_, elem = sizeof(T);
-  const i64 round = kPieceBytes / elem / p + 1;  // + 1: the longest slice of a piece is one round
+  const i64 round = kPieceBytes / elem / p + 1;  // + 1: the longest slice of a piece takes one round
   i64 longest = 0;
   for (i64 c : counts) longest = std::max(longest, c);
   std::vector<const T*> parts(p);
@@ -260,8 +261,9 @@ void Group::all_to_all(const T* send, std::span<const i64> send_counts, T* recv,
                        std::span<const i64> recv_counts) {
   REDCO_CHECK(std::ssize(send_counts) == size_ && std::ssize(recv_counts) == size_,
               "all_to_all with {} and {} counts on {} ranks", send_counts.size(), recv_counts.size(), size_);
-  REDCO_CHECK(send_counts[rank_] == recv_counts[rank_], "all_to_all: rank {} sends itself {} and expects {}",
-              rank_, send_counts[rank_], recv_counts[rank_]);
+  REDCO_CHECK(send_counts[rank_] == recv_counts[rank_],
+              "all_to_all: rank {} sends {} elements to itself but expects {}", rank_, send_counts[rank_],
+              recv_counts[rank_]);
   const i64 p = size_, elem = sizeof(T), total = sum_of(send_counts);
   sum_of(recv_counts);
   if (size_ > 1) count(Collective::all_to_all, total * elem);
@@ -280,7 +282,7 @@ void Group::all_to_all(const T* send, std::span<const i64> send_counts, T* recv,
 }
 
 void Group::broadcast_bytes(void* data, i64 bytes, int root) {
-  REDCO_CHECK(root >= 0 && root < size_, "broadcast from rank {} of {}", root, size_);
+  REDCO_CHECK(root >= 0 && root < size_, "broadcast from rank {} in a group of {}", root, size_);
   REDCO_CHECK(bytes >= 0, "broadcast of {} bytes", bytes);
   if (size_ == 1) return;
   count(Collective::broadcast, bytes);
@@ -338,8 +340,8 @@ std::vector<std::string> Group::gather(const std::string& mine) {
   return out;
 }
 
-// Every rank says code and message length of its error (0: none); the lowest failing rank's message goes to
-// all.
+// Each rank sends the code and message length of its error (0: none). All ranks get the message of the lowest
+// failing rank.
 void Group::agree_on_errors(const std::string& message, int code, std::exception_ptr own, bool first_only) {
   struct Status {
     i64 code, length;

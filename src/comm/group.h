@@ -1,15 +1,15 @@
-// Group: the ranks of one mesh axis (or of the whole job) and what they can do together.
+// Group: the ranks of one mesh axis (or of the whole job) and their collective operations.
 //
-// Backends: self (one rank), threads (tests: many ranks in one process), MPI, meta (a rank of a planned
-// group: records, moves nothing). A collective over a group of size one is the identity and is not counted.
-// Every call is collective: all ranks of the group make it, in the same order. A Group belongs to one rank
-// and is used by one thread. Errors: a failed rank makes the call throw Error(rank_failed) on the others.
-// A collective waits without a limit. The watchdog (launch/watchdog.h) finds ranks that are stuck or lost.
+// Backends: self (one rank), threads (for tests: many ranks in one process), MPI, meta (a rank of a planned
+// group: counts, but moves no data). A collective over a group of one rank is the identity and is not
+// counted. Every call is collective: all ranks of the group call it in the same order. A Group belongs to one
+// rank and one thread. If a rank fails, the call throws Error(rank_failed) on the others. A collective waits
+// without a time limit; the watchdog (launch/watchdog.h) finds ranks that are stuck or lost.
 //
-// Sums are made by redco, in rank order and in the element's own precision (fp32 for f32): slices are
-// exchanged, added from rank 0 upwards and gathered, so every rank holds the same bits on every backend and
-// placement of ranks. (Small buffers are sent whole to all and added everywhere: fewer messages, the same
-// order, the same bits.) Memory: at most 16 MiB of staging a group, whatever the size of the buffers.
+// redco computes sums itself, in rank order and in the element's type (fp32 for f32): slices are exchanged,
+// added starting with rank 0, and gathered. So every rank gets the same bits, on every backend and placement
+// of ranks. (Small buffers are sent whole to all ranks and added everywhere: fewer messages, same order, same
+// bits.) Memory: at most 16 MiB of staging per group, for buffers of any size.
 #pragma once
 
 #include <array>
@@ -37,8 +37,8 @@ enum class Collective : std::uint8_t {
 };
 const char* name_of(Collective c);
 
-// What a group has done since the last reset, counted at the communicator. Bytes: of the tensor handed in
-// (all_reduce: the buffer; all_gather: the gathered result; reduce_scatter, all_to_all: the whole input).
+// What a group has done since the last reset. Bytes are those of the tensor passed in (all_reduce: the
+// buffer; all_gather: the gathered result; reduce_scatter, all_to_all: the whole input).
 struct CommCount {
   i64 calls = 0;
   i64 bytes = 0;
@@ -52,28 +52,28 @@ class Group {
   int size() const { return size_; }
   bool is_meta() const { return meta_; }
 
-  // --- collectives; T is float, double or i32; all_gather and all_to_all also move std::byte --------------
+  // --- Collectives. T is float, double or i32; all_gather and all_to_all also move std::byte ---
   // In place: data[n] becomes the sum over ranks.
   template <class T>
   void all_reduce(T* data, i64 n);
-  // In place: data[n] becomes the maximum over ranks; a NaN anywhere is the result. Counted as all_reduce.
+  // In place: data[n] becomes the maximum over ranks; NaN if any rank has NaN. Counted as all_reduce.
   template <class T>
   void all_reduce_max(T* data, i64 n);
-  // recv becomes the ranks' blocks one after the other; counts[r] elements come from rank r. `send` may be
-  // the own block inside recv, but may not overlap it otherwise.
+  // recv gets the blocks of all ranks in rank order, counts[r] elements from rank r. `send` may be this
+  // rank's block inside recv, but must not overlap it otherwise.
   template <class T>
   void all_gather(const T* send, T* recv, std::span<const i64> counts);
-  // send: size() blocks, block r of counts[r] elements goes to rank r and is summed there; recv has
-  // counts[rank()] and may be the own block inside send.
+  // send has size() blocks; the block r of counts[r] elements goes to rank r, which sums them. recv has
+  // counts[rank()] elements and may be this rank's block inside send.
   template <class T>
   void reduce_scatter(const T* send, T* recv, std::span<const i64> counts);
-  // Blocks in rank order; send_counts[r] elements go to rank r, recv_counts[r] come from it. No overlap.
+  // Blocks in rank order: send_counts[r] elements go to rank r, recv_counts[r] come from it. No overlap.
   template <class T>
   void all_to_all(const T* send, std::span<const i64> send_counts, T* recv, std::span<const i64> recv_counts);
   void broadcast_bytes(void* data, i64 bytes, int root = 0);
   void barrier();
 
-  // --- agreement: control flow, not tensors; counted as broadcast -----------------------------------------
+  // --- Agreement: for control flow, not for tensors; counted as broadcast ---
   // Every rank gets the first rank's value. T is trivially copyable.
   template <class T>
   T agree(T value) {
@@ -82,25 +82,23 @@ class Group {
     return value;
   }
   std::string agree(std::string value);
-  // Whether it is so on at least one rank: the same answer on every rank.
+  // Whether `mine` is true on at least one rank; the result is equal on every rank.
   bool any(bool mine);
-  // The texts of all ranks, in rank order, on every rank.
+  // The texts of all ranks in rank order, on every rank.
   std::vector<std::string> gather(const std::string& mine);
-  // Runs f on the first rank only; an exception there is thrown on every rank, with the same code and
-  // message.
+  // Runs f on the first rank only. If it throws, every rank throws an error with the same code and message.
   void on_first(const std::function<void()>& f);
-  // Runs f on every rank; if any throws, all throw the lowest failing rank's error (same code, same message).
-  // REQUIRES: no collective inside f: a rank that throws would leave the others in it.
+  // Runs f on every rank. If any throws, all throw the error of the lowest failing rank (same code, same
+  // message). REQUIRES: no collective in f, because a rank that throws would leave the others waiting in it.
   void together(const std::function<void()>& f);
 
-  // Splits into groups by color (0 or more), ordered by rank here. Collective. The new group must not
-  // outlive the world it comes from. A meta group can't know the others' colors: use
-  // split_by there.
+  // Splits the group by color (>= 0); ranks keep their order. Collective. The new group must not outlive the
+  // world it comes from. On a meta group use split_by, because it does not know the other ranks' colors.
   virtual std::unique_ptr<Group> split(int color) = 0;
-  // The same where each rank's color is known to all: works on every backend.
+  // The same if every rank knows all colors; works on every backend.
   virtual std::unique_ptr<Group> split_by(const std::function<int(int rank)>& color_of);
 
-  // --- counting -------------------------------------------------------------------------------------------
+  // --- Counting ---
   const CommCount& counted(Collective c) const { return counts_[static_cast<int>(c)]; }
   void reset_counts() { counts_ = {}; }
   double seconds_waiting() const { return seconds_; }
@@ -108,7 +106,7 @@ class Group {
  protected:
   Group(int rank, int size, bool meta = false) : rank_(rank), size_(size), meta_(meta) {}
 
-  // One contiguous piece of memory to or from one rank; empty ones are not sent.
+  // A contiguous block of memory to or from one rank; empty blocks are not sent.
   struct Send {
     const std::byte* data;
     i64 bytes;
@@ -118,9 +116,10 @@ class Group {
     i64 bytes;
   };
 
-  // What a backend provides; called for groups of two or more only, never for meta groups. `what` is for
-  // messages. Each rank sends send[r] to rank r and fills recv[r] from it; the own entry is empty. Both spans
-  // have size() entries. Differing sizes on the two sides are a BugError where the backend can see it.
+  // The interface of a backend; called only for groups of two or more ranks, never for meta groups. `what` is
+  // for messages. Each rank sends send[r] to rank r and fills recv[r] from it; its own entry is empty. Both
+  // spans have size() entries. Sizes that differ between the two sides are a BugError if the backend detects
+  // it.
   virtual void do_all_to_all(Collective what, std::span<const Send> send, std::span<const Recv> recv) = 0;
   virtual void do_broadcast(void* data, i64 bytes, int root) = 0;
   virtual void do_barrier() = 0;
@@ -143,35 +142,35 @@ class Group {
   double seconds_ = 0;
   std::unique_ptr<std::byte[]> staging_;
   i64 staging_bytes_ = 0;
-  std::vector<Send> send_;  // the block tables, kept between calls
+  std::vector<Send> send_;  // the block tables, reused between calls
   std::vector<Recv> recv_;
 };
 
-// One rank alone.
+// A group of one rank.
 std::unique_ptr<Group> make_self_group();
-// Rank `rank` of `size` planned ranks: counts, moves nothing; agree() returns the caller's value.
+// Rank `rank` of `size` planned ranks: counts, but moves no data; agree() returns the caller's value.
 std::unique_ptr<Group> make_meta_group(int rank, int size);
 
-// Runs `body(group)` on `size` threads, one a rank, and returns when all have ended; if ranks throw, rethrows
-// the lowest rank's own error (not the rank_failed ones that followed from it). A rank that returns while
-// others wait for it in a collective is an error too, not a hang. For tests.
+// Runs `body(group)` on `size` threads, one per rank, and returns when all have ended. If ranks throw, it
+// rethrows the error of the lowest rank (not the rank_failed errors that follow from it). A rank that returns
+// while others wait for it in a collective is an error, not a hang. For tests.
 void run_threads(int size, const std::function<void(Group&)>& body);
 
-// The job's ranks under MPI: initializes MPI (once, MPI_THREAD_FUNNELED: groups belong to the main thread),
-// duplicates MPI_COMM_WORLD. Groups end before mpi_finalize, which is called at the end of main; both are
-// harmless without MPI. mpi_abort ends all ranks with `code`, prints nothing itself.
+// The job's ranks under MPI. Initializes MPI (once, with MPI_THREAD_FUNNELED: groups belong to the main
+// thread) and duplicates MPI_COMM_WORLD. Groups must end before mpi_finalize(), which main() calls last.
+// mpi_abort() ends all ranks with `code` and prints nothing. Both do nothing without MPI.
 std::unique_ptr<Group> make_mpi_world();
 void mpi_finalize();
 [[noreturn]] void mpi_abort(int code);
-// Whether this thread's last error from agree, on_first or together had this message: then every rank has it,
-// and one of them should say so.
+// Whether this message is that of this thread's last error from agree, on_first or together. Then every rank
+// has the same error, and only one of them should print it.
 bool was_agreed(const std::string& message);
-bool launched_under_mpi();  // mpirun, or srun with PMIx and more than one task, started this process
-// Under srun without PMIx (or another MPI's mpirun) every process would be 'rank 0 of 1' and do the whole
-// job. Returns what is wrong and what to do, or "" when all is well. Call it before make_mpi_world (whose
-// MPI_Init may end the process there) and, if you like, after.
+bool launched_under_mpi();  // whether mpirun, or srun with PMIx and more than one task, started this process
+// Under srun without PMIx (or another MPI's mpirun) every process would be rank 0 of 1 and run the whole job.
+// Returns a message with problem and remedy, or "" if there is no problem. Call it before make_mpi_world(),
+// because MPI_Init may end the process; it also works after that.
 std::string mpi_mismatch();
-// "Open MPI v4.1.4", for logs and `env`; works without initializing MPI.
+// For logs and `env`: "Open MPI v4.1.4". Does not initialize MPI.
 std::string mpi_version();
 
 }  // namespace redco

@@ -1,4 +1,4 @@
-// A rank of a planned group: the public layer counts and returns before any backend call.
+// A rank of a planned group. The public functions count and return before any call of the backend.
 #include "base/error.h"
 #include "comm/group.h"
 
@@ -11,7 +11,7 @@ class MetaGroup final : public Group {
   MetaGroup(int rank, int size) : Group(rank, size, true) {}
 
   std::unique_ptr<Group> split(int) override {
-    REDCO_CHECK(false, "a meta group doesn't know the other ranks' colors; use split_by");
+    REDCO_CHECK(false, "a meta group does not know the other ranks' colors; use split_by");
     return nullptr;
   }
   std::unique_ptr<Group> split_by(const std::function<int(int rank)>& color_of) override {

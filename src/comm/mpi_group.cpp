@@ -1,5 +1,5 @@
-// Ranks under MPI: the only file that knows <mpi.h>. Everything is nonblocking and waited for by polling, so
-// that a wait offers its core to others, and a long one sleeps.
+// Ranks under MPI: the only file that includes <mpi.h>. All transfers are nonblocking, and waits poll them,
+// so that a waiting rank yields its core to others, and sleeps in a long wait.
 #include <dlfcn.h>
 #include <mpi.h>
 #include <sched.h>
@@ -20,7 +20,7 @@ namespace redco {
 
 namespace {
 
-// Pieces of a large transfer. Counts are int, and the watchdog sees progress with each piece.
+// Large transfers are split into pieces: counts are int, and the watchdog sees progress with each piece.
 constexpr i64 kMessageBytes = i64{64} << 20;
 constexpr int kTag = 7;
 constexpr int kHostBytes = 64;
@@ -28,15 +28,15 @@ constexpr i64 kShortBytes = 4096;
 
 using Clock = std::chrono::steady_clock;
 
-// Between two polls of a wait. The first 50 us spin. Then the core is offered to others by sched_yield, and
-// as soon as others take it, the wait sleeps between polls instead, and so do all waits of the next second. A
-// sleeper keeps its claim to the core: Linux gives it the core soon after the message has come. Who yields
-// again and again loses its turn each time (Linux 6.18 and later), and who spins uses up its time. A wait
-// for short messages sleeps after 20 ms in any case: 100 us more are not felt then.
+// The pause between two polls of a wait. The first 50 us spin. Then sched_yield offers the core to other
+// threads. As soon as others use it, this wait and all waits of the next second sleep between polls instead.
+// Linux gives a sleeping thread the core soon after the message arrives; a thread that yields repeatedly
+// loses its turn each time (Linux 6.18 and later), and one that spins uses up its time slice. A wait for
+// short messages sleeps after 20 ms in any case, when another 100 us do not matter.
 class Waiter {
  public:
   explicit Waiter(bool short_messages) : short_(short_messages) {}
-  // True about ten times a second in a long wait.
+  // Returns true about ten times a second in a long wait.
   bool pause() {
     const auto now = Clock::now();
     const auto waited = now - began_;
@@ -71,8 +71,9 @@ void check(int code, const char* what) {
   MPI_Error_string(code, text, &length);
   MPI_Error_class(code, &kind);
   if (kind == MPI_ERR_TRUNCATE)
-    throw BugError(fmt::format(
-        "{}: a rank sent more than this one expects: the ranks don't run the same program ({})", what, text));
+    throw BugError(
+        fmt::format("{}: a rank sent more than this one expects; the ranks do not run the same program ({})",
+                    what, text));
   throw Error(ExitCode::rank_failed, fmt::format("{} failed: {}", what, text));
 }
 
@@ -85,9 +86,9 @@ bool finalized() {
   return MPI_Finalized(&yes) == MPI_SUCCESS && yes;
 }
 
-// While it lives, MPI's own progress loop offers the core to others at each poll: for MPI's blocking calls.
-// In polls of ours it must not, because Waiter decides there. Open MPI has no public switch; where the
-// function is missing the setting of MPI_Init stays.
+// During its lifetime MPI's progress loop yields the core at each poll: for MPI's blocking calls. In redco's
+// polls it must not, because Waiter decides there. Open MPI has no public switch for this; if the function is
+// missing, the setting of MPI_Init remains.
 class MpiYields {
  public:
   MpiYields() { set(true); }
@@ -103,7 +104,7 @@ class MpiYields {
   }
 };
 
-// "rank 3 (node2)" of each member of a communicator, by its rank in MPI_COMM_WORLD.
+// "rank 3 (node2)" for each member of a communicator, by its rank in MPI_COMM_WORLD.
 using Names = std::vector<std::string>;
 
 class MpiGroup final : public Group {
@@ -114,12 +115,12 @@ class MpiGroup final : public Group {
     check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   }
   ~MpiGroup() override {
-    if (!finalized()) MPI_Comm_free(&comm_);  // an error here has nowhere to go
+    if (!finalized()) MPI_Comm_free(&comm_);  // errors are ignored: there is no place to report them
   }
   MpiGroup(const MpiGroup&) = delete;
 
   std::unique_ptr<Group> split(int color) override {
-    REDCO_CHECK(color >= 0, "split with color {}", color);
+    REDCO_CHECK(color >= 0, "split with the negative color {}", color);
     const activity::Wait waiting("split");
     const MpiYields yields;
     std::vector<int> colors(static_cast<std::size_t>(size()), color);
@@ -138,15 +139,15 @@ class MpiGroup final : public Group {
  private:
   void do_all_to_all(Collective what, std::span<const Send> send, std::span<const Recv> recv) override {
     start();
-    // Receives first, so that data finds its place; partners in another order on each rank, so that not all
-    // send to rank 0 first.
+    // Receives first, so that arriving data has a buffer. The order of partners differs between ranks, so
+    // that they do not all send to rank 0 first.
     for (int k = 1; k < size(); k++)
       receive(recv[(rank() - k + size()) % size()], (rank() - k + size()) % size());
     for (int k = 1; k < size(); k++) post(send[(rank() + k) % size()], (rank() + k) % size());
     wait(what);
   }
 
-  // Small ones straight from the root, large ones through MPI's tree.
+  // Small buffers go directly from the root to all, large ones through MPI's tree.
   void do_broadcast(void* data, i64 bytes, int root) override {
     start();
     auto* at = static_cast<std::byte*>(data);
@@ -163,7 +164,7 @@ class MpiGroup final : public Group {
     wait(Collective::broadcast);
   }
 
-  // One byte between all pairs: whoever is missing is known by name.
+  // Exchanges one byte between all pairs, so that a missing rank is known by name.
   void do_barrier() override {
     std::vector<std::byte> bytes(static_cast<std::size_t>(size()));
     const std::byte mine{1};
@@ -176,7 +177,7 @@ class MpiGroup final : public Group {
 
   struct Pending {
     int peer;
-    i64 expected;  // bytes of a receive; 0: a send
+    i64 expected;  // size of a receive in bytes; 0: a send
   };
 
   void start() {
@@ -216,7 +217,7 @@ class MpiGroup final : public Group {
       Waiter waiter(bytes_ <= kShortBytes);
       for (int before = 0; !done; test(what, n, done))
         if (waiter.pause()) {
-          const int ended = n_ended(n);  // a part of a large transfer has arrived
+          const int ended = n_ended(n);  // a piece of a large transfer has arrived
           if (ended > before) activity::tick();
           before = ended;
         }
@@ -226,7 +227,7 @@ class MpiGroup final : public Group {
       int got = 0;
       check(MPI_Get_count(&statuses_[i], MPI_BYTE, &got), "MPI_Get_count");
       REDCO_CHECK(got == pending_[i].expected,
-                  "{}: {} sent {} bytes, expected {}: the ranks don't run the same program", name_of(what),
+                  "{}: {} sent {} bytes, expected {}; the ranks do not run the same program", name_of(what),
                   names_[pending_[i].peer], got, pending_[i].expected);
     }
   }
@@ -255,7 +256,7 @@ class MpiGroup final : public Group {
   std::vector<MPI_Request> requests_;
   std::vector<MPI_Status> statuses_;
   std::vector<Pending> pending_;
-  i64 bytes_ = 0;  // sent and received by the operation
+  i64 bytes_ = 0;  // bytes sent and received by the operation
 };
 
 bool set(const char* name) {
@@ -270,12 +271,12 @@ int number(const char* name) {
 }  // namespace
 
 std::unique_ptr<Group> make_mpi_world() {
-  REDCO_CHECK(!finalized(), "MPI was finalized already");
+  REDCO_CHECK(!finalized(), "MPI is already finalized");
   const activity::Wait waiting("MPI_Init");
   setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
   if (!initialized()) {
     int level = 0;
-    prctl(PR_SET_TIMERSLACK, 1000);  // ns: short sleeps of waits are short
+    prctl(PR_SET_TIMERSLACK, 1000);  // ns: makes the short sleeps of waits accurate
     check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level), "MPI_Init_thread");
     REDCO_CHECK(level >= MPI_THREAD_FUNNELED, "this MPI has thread level {}; MPI_THREAD_FUNNELED is needed",
                 level);
@@ -316,17 +317,17 @@ bool launched_under_mpi() {
 }
 
 std::string mpi_mismatch() {
-  int size = launched_under_mpi() ? 2 : 1;  // before MPI_Init: the environment's word
+  int size = launched_under_mpi() ? 2 : 1;  // before MPI_Init only the environment is known
   if (initialized() && !finalized()) check(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
   if (size > 1 || set("OMPI_COMM_WORLD_SIZE")) return {};
-  // SLURM_STEP_NUM_TASKS is srun's; a batch shell has SLURM_NTASKS and SLURM_PROCID=0 too, but is one
+  // SLURM_STEP_NUM_TASKS is set by srun. A batch shell also has SLURM_NTASKS and SLURM_PROCID=0, but is one
   // process.
   const int tasks = set("SLURM_STEP_ID") ? number("SLURM_STEP_NUM_TASKS") : 0;
   if (tasks > 1)
     return fmt::format(
-        "srun started {} processes (this is SLURM_PROCID={}), but they are not connected by MPI: each "
-        "would be rank 0 of 1 and do the whole job; use `srun --mpi=pmix ...` (`srun --mpi=list` shows "
-        "what this cluster has), or run the command once in the allocation, without srun",
+        "srun started {} processes (this is SLURM_PROCID={}), but MPI does not connect them: each "
+        "would be rank 0 of 1 and run the whole job; use `srun --mpi=pmix ...` (`srun --mpi=list` shows "
+        "what this cluster supports), or run the command once in the allocation, without srun",
         tasks, number("SLURM_PROCID"));
   const int pmi = number("PMI_SIZE");
   if (pmi > 1)

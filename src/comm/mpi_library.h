@@ -1,4 +1,4 @@
-// The MPI library that this program is linked with.
+// The MPI library that this program uses.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 namespace redco {
 
 struct MpiLibrary {
-  std::string path;     // its file; "" where the dynamic linker does not tell
+  std::string path;     // path of its file; "" if the dynamic linker does not report it
   std::string version;  // mpi_version(): "Open MPI v4.1.4"
 };
 // Does not initialize MPI.

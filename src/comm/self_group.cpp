@@ -1,4 +1,4 @@
-// One rank alone: the public layer never reaches the backend, because groups of one are the identity.
+// A group of one rank. Its collectives are the identity, so the public functions never call the backend.
 #include "base/error.h"
 #include "comm/group.h"
 
@@ -10,7 +10,7 @@ class SelfGroup final : public Group {
  public:
   SelfGroup() : Group(0, 1) {}
   std::unique_ptr<Group> split(int color) override {
-    REDCO_CHECK(color >= 0, "split with color {}", color);
+    REDCO_CHECK(color >= 0, "split with the negative color {}", color);
     return make_self_group();
   }
 

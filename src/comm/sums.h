@@ -1,4 +1,4 @@
-// The arithmetic of reductions: element by element, from rank 0 upwards, in the element's own type.
+// The arithmetic of reductions: element by element, starting with rank 0, in the element's type.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct Add {
   }
 };
 
-// NaN wins, so that every rank sees it.
+// NaN wins, so that every rank gets it.
 struct Max {
   template <class T>
   T operator()(T a, T b) const {
@@ -29,10 +29,10 @@ struct Max {
 };
 
 // out[n] = op(... op(op(parts[0], parts[1]), parts[2]) ...). `out` may be one of the parts. Blocks of 1024
-// elements stay in the first-level cache while all ranks' parts are added.
+// elements stay in the L1 cache while the parts of all ranks are added.
 template <class T, class Op>
 void combine(const T* const* parts, int p, T* out, i64 n, Op op) {
-  constexpr i64 kBlock = 1024, kUnroll = 16;  // a constant inner trip count vectorizes at -O2
+  constexpr i64 kBlock = 1024, kUnroll = 16;  // a constant inner loop count lets -O2 vectorize
   alignas(64) T acc[kBlock];
   i64 at = 0;
   for (; at < n; at += kBlock) {

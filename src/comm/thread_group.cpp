@@ -1,7 +1,6 @@
-// Ranks as threads of one process. A Meeting is what the ranks of one group share: each posts what it has,
-// waits for the others, takes what is meant for it, and waits again so that nobody changes its buffers too
-// early. All waits of all groups of a world look at the world's state, so that an error anywhere wakes
-// everybody.
+// Ranks as threads of one process. The ranks of a group share a Meeting. Each rank posts its buffers, waits
+// for the others, copies what it needs, and waits again, so that no rank changes its buffers too early. All
+// waits in all groups of a world check the state of the world, so that an error on any rank wakes all ranks.
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -14,7 +13,8 @@ namespace redco {
 
 namespace {
 
-// State of run_threads' ranks. One mutex and condition variable for all groups: tests have few ranks.
+// State of the ranks of run_threads(). All groups share one mutex and condition variable, because tests have
+// few ranks.
 struct World {
   explicit World(int size) : ended(static_cast<std::size_t>(size), false) {}
   std::mutex mutex;
@@ -43,7 +43,7 @@ class ThreadGroup final : public Group {
       : Group(rank, static_cast<int>(meeting->members.size())), meeting_(std::move(meeting)) {}
 
   std::unique_ptr<Group> split(int color) override {
-    REDCO_CHECK(color >= 0, "split with color {}", color);
+    REDCO_CHECK(color >= 0, "split with the negative color {}", color);
     color_ = color;
     meet(Collective::barrier);
     const std::string wrong = differing(Collective::barrier);
@@ -108,7 +108,7 @@ class ThreadGroup final : public Group {
     REDCO_CHECK(wrong.empty(), "{}", wrong);
   }
 
-  // What is wrong if the ranks that met are not in the same collective.
+  // The error if the ranks that met are in different collectives.
   std::string differing(Collective what) const {
     for (int r = 0; r < size(); r++)
       if ((meeting_->posted[r]->color_ == kNoSplit) != (color_ == kNoSplit))
@@ -119,8 +119,8 @@ class ThreadGroup final : public Group {
     return {};
   }
 
-  // Posts this rank and waits for all. Between meet and leave others read this rank's memory: no exceptions
-  // there.
+  // Posts this rank's buffers and waits for all ranks. Between meet and leave other ranks read this rank's
+  // memory, so no exception may be thrown there.
   void meet(Collective what) {
     what_ = what;
     meeting_->posted[rank()] = this;
@@ -130,15 +130,15 @@ class ThreadGroup final : public Group {
     if (!arrive()) wait(lock, generation, what);
   }
 
-  // Waits until all who met have what they need; they surely come, so that no failure elsewhere may cut this
-  // short.
+  // Waits until all ranks that met have copied what they need. They always arrive, so a failure elsewhere
+  // must not interrupt this wait.
   void leave() {
     std::unique_lock lock(meeting_->world->mutex);
     const i64 generation = meeting_->generation;
     if (!arrive()) meeting_->world->changed.wait(lock, [&] { return meeting_->generation != generation; });
   }
 
-  // True for the last to arrive. REQUIRES: the world's mutex.
+  // Returns true for the last rank to arrive. REQUIRES: the world's mutex.
   bool arrive() {
     Meeting& m = *meeting_;
     m.arrived[rank()] = true;
@@ -164,7 +164,7 @@ class ThreadGroup final : public Group {
     };
     w.changed.wait(lock, over);
     if (m.generation != generation) return;
-    // Take back the arrival: nobody may read this rank's memory from here on.
+    // Withdraw the arrival: from here on no rank may read this rank's memory.
     m.arrived[rank()] = false;
     m.n_arrived--;
     if (w.failed >= 0) throw_failed(what);
@@ -177,7 +177,7 @@ class ThreadGroup final : public Group {
   }
 
   std::shared_ptr<Meeting> meeting_;
-  // What this rank posts; read by the others between two waits.
+  // What this rank posts; the others read it between two waits.
   Collective what_ = Collective::barrier;
   std::span<const Send> outgoing_;
   int color_ = kNoSplit;
@@ -193,7 +193,8 @@ void run_threads(int size, const std::function<void(Group&)>& body) {
   for (int r = 0; r < size; r++) members[r] = r;
   auto meeting = std::make_shared<Meeting>(world, members);
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(size));
-  std::vector<char> followed(static_cast<std::size_t>(size), 0);  // the error is that another rank failed
+  // The error is a consequence of another rank's failure.
+  std::vector<char> followed(static_cast<std::size_t>(size), 0);
   const auto run = [&](int r) {
     try {
       ThreadGroup group(meeting, r);
@@ -212,7 +213,7 @@ void run_threads(int size, const std::function<void(Group&)>& body) {
   std::vector<std::thread> threads;
   try {
     for (int r = 0; r < size; r++) threads.emplace_back(run, r);
-  } catch (...) {  // no more threads: end those that run
+  } catch (...) {  // no thread could be created: end the running ones
     {
       std::lock_guard lock(world->mutex);
       world->failed = static_cast<int>(threads.size());

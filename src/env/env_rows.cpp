@@ -8,7 +8,7 @@ namespace redco {
 
 namespace {
 
-constexpr std::size_t kFinished = 100;  // episodes that notes() are about
+constexpr std::size_t kFinished = 100;  // number of episodes in the means of notes()
 
 }  // namespace
 
@@ -92,22 +92,23 @@ void EnvRows::restore(const std::string& json) {
   try {
     const auto j = nlohmann::json::parse(json);
     if (j.at("env") != env_->name())
-      throw ContentsError("[env] the saved episodes are of {}, the job's environment is {}",
+      throw ContentsError("[env] the saved episodes are from {}, but the job's environment is {}",
                           j.at("env").dump(), env_->name());
     const auto states = j.at("states").get<std::vector<double>>();
     const auto lengths = j.at("lengths").get<std::vector<i64>>();
     const auto returns = j.at("returns").get<std::vector<double>>();
     if (states.size() != states_.size() || lengths.size() != lengths_.size() ||
         returns.size() != returns_.size())
-      throw ContentsError("[env] {} episodes were saved, the job steps {} environments at once",
-                          lengths.size(), n_);
+      throw ContentsError(
+          "[env] the checkpoint has {} episodes, but the job steps {} environments in parallel",
+          lengths.size(), n_);
     finished_ = j.at("finished").get<decltype(finished_)>();
     steps_ = j.at("steps");
     states_ = states;
     lengths_ = lengths;
     returns_ = returns;
   } catch (const nlohmann::json::exception& e) {
-    throw ContentsError("[env] the saved episodes can't be read: {}", e.what());
+    throw ContentsError("[env] cannot read the saved episodes: {}", e.what());
   }
 }
 

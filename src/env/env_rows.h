@@ -1,4 +1,5 @@
-// Copies of one environment, stepped side by side by one policy; an episode that ends begins anew.
+// Copies of one environment that one policy steps in parallel. When an episode ends, its copy starts a new
+// one.
 #pragma once
 
 #include <deque>
@@ -17,25 +18,26 @@ class EnvRows {
   EnvRows(std::shared_ptr<const Environment> env, i64 n);
 
   i64 size() const { return n_; }
-  i64 steps() const { return steps_; }  // of all copies together
-  // Every copy begins an episode from its row of uniform draws [n, state_size].
+  i64 steps() const { return steps_; }  // sum over all copies
+  // Starts an episode in every copy, from its row of uniform draws [n, state_size].
   void begin(std::span<const float> uniforms);
   std::vector<float> observations() const;  // [n, observation_size]
 
   struct Outcome {
     std::vector<float> rewards;            // [n]
-    std::vector<float> next_observations;  // [n, observation_size]: an ended episode's last one
+    std::vector<float> next_observations;  // [n, observation_size]; for an ended episode its last observation
     std::vector<bool> terminated, ended;   // ended: terminated, or truncated by the time limit
   };
-  // actions [n, action_size], the environment's own. Where an episode ends, the copy's row of uniforms
-  // [n, state_size] begins the next one.
+  // actions: [n, action_size] in the environment's units. If an episode ends, its copy starts the next one
+  // from its row of uniforms [n, state_size].
   Outcome step(std::span<const float> actions, std::span<const float> uniforms);
 
-  // episode_return and episode_length, means of the last 100 episodes that ended (none: neither), and
+  // episode_return and episode_length: means over the last 100 ended episodes (absent if none has ended); and
   // env_steps.
   std::map<std::string, double> notes() const;
 
-  // JSON of all that it holds, exactly. restore: ContentsError where it is of another environment or number.
+  // The exact state of all copies as JSON. restore() throws ContentsError if it is from another environment
+  // or number of copies.
   std::string state() const;
   void restore(const std::string& json);
 
@@ -46,8 +48,8 @@ class EnvRows {
   std::shared_ptr<const Environment> env_;
   i64 n_, steps_ = 0;
   std::vector<double> states_;   // [n, state_size]
-  std::vector<i64> lengths_;     // of the episodes so far
-  std::vector<double> returns_;  // the same
+  std::vector<i64> lengths_;     // of the current episodes
+  std::vector<double> returns_;  // of the current episodes
   std::deque<std::pair<double, i64>> finished_;
 };
 

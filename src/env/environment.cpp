@@ -18,9 +18,10 @@ constexpr double kPi = std::numbers::pi;
 
 double between(double low, double high, double u) { return low + (high - low) * u; }
 
-// The angle in [-pi, pi].
+// The angle wrapped to [-pi, pi].
 double wrapped(double x) {
-  if (!(std::fabs(x) < 100)) x = std::remainder(x, 2 * kPi);  // no state of a trace may keep the loops busy
+  // Keeps the loops short for any state of a trace.
+  if (!(std::fabs(x) < 100)) x = std::remainder(x, 2 * kPi);
   while (x > kPi) x -= 2 * kPi;
   while (x < -kPi) x += 2 * kPi;
   return x;
@@ -29,11 +30,12 @@ double wrapped(double x) {
 int discrete(const Environment& e, float action) {
   const int a = static_cast<int>(action);
   if (static_cast<float>(a) != action || a < 0 || a >= e.n_actions())
-    throw UsageError("[env] {} has the actions 0 to {}, got {}", e.name(), e.n_actions() - 1, action);
+    throw UsageError("[env] {} has the actions 0 to {}, but the action is {}", e.name(), e.n_actions() - 1,
+                     action);
   return a;
 }
 
-// Barto, Sutton and Anderson 1983. State and observation: x, x', theta, theta'.
+// CartPole (Barto, Sutton and Anderson 1983). State and observation: x, x', theta, theta'.
 class CartPole : public Environment {
  public:
   CartPole() {
@@ -65,7 +67,8 @@ class CartPole : public Environment {
   }
 };
 
-// Sutton 1996, with the equations of Sutton and Barto's book. State: two angles and their velocities.
+// Acrobot (Sutton 1996, with the equations of Sutton and Barto's book). State: two angles and their
+// velocities.
 class Acrobot : public Environment {
  public:
   Acrobot() {
@@ -85,7 +88,7 @@ class Acrobot : public Environment {
   EnvOutcome step(std::span<double> s, std::span<const float> action) const override {
     const double torque = discrete(*this, action[0]) - 1;
     constexpr double kStep = 0.2;
-    // One Runge-Kutta step of fourth order.
+    // One fourth-order Runge-Kutta step.
     const State y0 = {s[0], s[1], s[2], s[3]};
     const State k1 = derivative(y0, torque), k2 = derivative(moved(y0, k1, kStep / 2), torque),
                 k3 = derivative(moved(y0, k2, kStep / 2), torque),
@@ -104,7 +107,7 @@ class Acrobot : public Environment {
   static State moved(const State& y, const State& k, double h) {
     return {y[0] + h * k[0], y[1] + h * k[1], y[2] + h * k[2], y[3] + h * k[3]};
   }
-  // Masses, lengths and moments of inertia are 1, centres of mass at one half.
+  // Masses, lengths and moments of inertia are 1; centres of mass are at one half of the lengths.
   static State derivative(const State& s, double torque) {
     constexpr double kGravity = 9.8;
     const double cos2 = std::cos(s[1]), sin2 = std::sin(s[1]);
@@ -117,7 +120,7 @@ class Acrobot : public Environment {
   }
 };
 
-// Moore 1990, with a continuous force. State and observation: position, velocity.
+// Mountain car (Moore 1990) with a continuous force. State and observation: position, velocity.
 class MountainCarContinuous : public Environment {
  public:
   MountainCarContinuous() {
@@ -141,12 +144,12 @@ class MountainCarContinuous : public Environment {
     s[0] = std::clamp(s[0] + s[1], -1.2, 0.6);
     if (s[0] == -1.2 && s[1] < 0) s[1] = 0;
     const bool there = s[0] >= 0.45 && s[1] >= 0;
-    // The cost is that of the action as it was given, beyond the bounds too.
+    // The cost uses the action before clipping.
     return {(there ? 100.0 : 0.0) - 0.1 * static_cast<double>(action[0]) * action[0], there};
   }
 };
 
-// State: angle and velocity; observation: its cosine and sine, velocity.
+// Pendulum. State: angle and velocity; observation: cosine and sine of the angle, velocity.
 class Pendulum : public Environment {
  public:
   Pendulum() {
@@ -198,7 +201,7 @@ std::unique_ptr<Environment> make_environment(const std::string& name) {
   for (const auto& [known, make] : kEnvironments)
     if (name == known) return make();
   const std::string near = nearest(name, environment_names());
-  throw UsageError("[env] no environment '{}'; {}", excerpt(name),
+  throw UsageError("[env] unknown environment '{}'; {}", excerpt(name),
                    near.empty() ? fmt::format("known: {}", fmt::join(environment_names(), ", "))
                                 : "did you mean " + near + "?");
 }

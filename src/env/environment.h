@@ -1,6 +1,6 @@
-// Environments of classic control by gymnasium's equations (gymnasium 1.x, envs/classic_control), as
-// functions on a state that the caller holds: any number of them run side by side, and randomness is the
-// caller's.
+// Environments of classic control with gymnasium's equations (gymnasium 1.x, envs/classic_control). They are
+// functions of a state that the caller holds, so any number of copies can run in parallel. The caller
+// supplies random numbers.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace redco {
 
 struct EnvOutcome {
   double reward = 0;
-  bool terminated = false;  // the task has ended; the time limit is the caller's
+  bool terminated = false;  // the task has ended; the caller applies the time limit
 };
 
 class Environment {
@@ -26,15 +26,15 @@ class Environment {
   i64 observation_size() const { return observation_size_; }
   i64 n_actions() const { return n_actions_; }       // discrete: 0 .. n_actions - 1; 0: continuous
   i64 action_size() const { return action_size_; }   // numbers in an action; 1 where discrete
-  double action_low() const { return action_low_; }  // continuous: what actions are clipped to
+  double action_low() const { return action_low_; }  // continuous: actions are clipped to this range
   double action_high() const { return action_high_; }
   i64 time_limit() const { return time_limit_; }  // steps after which an episode is truncated
 
-  // A first state from state_size() uniform draws in [0, 1).
+  // The initial state from state_size() uniform draws in [0, 1).
   virtual void reset(std::span<const double> uniforms, std::span<double> state) const = 0;
-  // What is seen of a state.
+  // The observation of a state.
   virtual void observe(std::span<const double> state, std::span<float> observation) const = 0;
-  // One step in place. A discrete action is a whole number; UsageError for one that there isn't.
+  // One step, in place. A discrete action is a whole number; UsageError if it is out of range.
   virtual EnvOutcome step(std::span<double> state, std::span<const float> action) const = 0;
 
  protected:
@@ -43,7 +43,8 @@ class Environment {
   double action_low_ = 0, action_high_ = 0;
 };
 
-// CartPole-v1, Acrobot-v1, MountainCarContinuous-v0, Pendulum-v1. UsageError with the nearest name otherwise.
+// CartPole-v1, Acrobot-v1, MountainCarContinuous-v0, Pendulum-v1. UsageError with the nearest name for
+// others.
 std::unique_ptr<Environment> make_environment(const std::string& name);
 std::vector<std::string> environment_names();
 

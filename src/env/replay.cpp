@@ -49,7 +49,7 @@ class Trace {
       if (state.empty()) fail("a step before any reset");
       one_step(j, state, ++t);
     }
-    if (report_.steps == 0) throw ContentsError("[env] {} holds no step", name_of_file(lines_.where()));
+    if (report_.steps == 0) throw ContentsError("[env] {} has no steps", name_of_file(lines_.where()));
     report_.passed = report_.first_wrong.empty();
     return report_;
   }
@@ -66,11 +66,11 @@ class Trace {
     if (it->is_number()) out.push_back(it->get<double>());
     if (it->is_array())
       for (const Json& v : *it) {
-        if (!v.is_number()) fail(fmt::format("{}: a number is expected, got {}", key, excerpt(v.dump())));
+        if (!v.is_number()) fail(fmt::format("{}: expected a number, got {}", key, excerpt(v.dump())));
         out.push_back(v.get<double>());
       }
     if (static_cast<i64>(out.size()) != n)
-      fail(fmt::format("{}: {} has {} numbers, got {}", key, env_.name(), n, excerpt(it->dump())));
+      fail(fmt::format("{}: {} needs {} numbers, got {}", key, env_.name(), n, excerpt(it->dump())));
     return out;
   }
   bool flag(const Json& j, const char* key) const {
@@ -102,7 +102,7 @@ class Trace {
     compare(report_.reward, std::vector<double>{outcome.reward}, numbers(j, "reward", 1), "reward");
     const auto next = numbers(j, "internal_state", env_.state_size());
     compare(report_.state, state, next, "internal_state");
-    // The time limit truncates whether or not the task has ended in that step.
+    // The time limit truncates even if the task has ended in the same step.
     const bool truncated = t >= env_.time_limit();
     if (outcome.terminated != flag(j, "terminated") || truncated != flag(j, "truncated")) {
       ++report_.wrong_ends;
@@ -124,7 +124,7 @@ ReplayReport replay_trace(const std::string& path, const std::string& environmen
   const std::string name = environment.empty() ? name_of_file(path) : environment;
   const auto known = environment_names();
   if (environment.empty() && std::find(known.begin(), known.end(), name) == known.end())
-    throw UsageError("[env] {}: the file's name is no environment's; say which: --env {}", path,
+    throw UsageError("[env] {}: the file name is not an environment's name; give --env {}", path,
                      fmt::join(known, ", "));
   const auto env = make_environment(name);
   return Trace(path, *env, tolerance).run();

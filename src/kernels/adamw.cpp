@@ -8,7 +8,7 @@
 namespace redco::kernels {
 namespace {
 
-// The scalars are made in fp64 and rounded once, as PyTorch's are.
+// The scalars are computed in fp64 and rounded once, as in PyTorch.
 AdamWStep step_of(const AdamW& h) {
   auto f = [](double x) { return static_cast<float>(x); };
   return {f(1 - h.lr * h.weight_decay), f(1 - h.beta1), f(h.beta2),        f(1 - h.beta2),

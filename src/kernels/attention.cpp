@@ -7,17 +7,17 @@
 namespace redco::kernels {
 namespace {
 
-// Query rows that read one key/value head: neighbouring queries of a head, or the heads of one query.
+// Query rows that use the same key/value head: consecutive queries of one head, or the heads of one query.
 template <class T>
 struct Rows {
   const T* q;
   i64 q_ld;
-  T* out;  // unnormalized sum of exp(s - m) v, set
+  T* out;  // output: unnormalized sum of exp(s - m) v
   i64 out_ld;
-  T *m, *l;  // [rows] set: maximum, sum
+  T *m, *l;  // [rows] output: maximum, sum
 };
 
-// Online softmax over the keys [keys.begin, keys.end): one pass over blocks of keys.
+// Online softmax over the keys [keys.begin, keys.end), in one pass over blocks of keys.
 template <class T>
 void attend(const AttentionShape& s, const Rows<T>& r, ScoreBlock<T> block, const T* k, const T* v,
             Range keys) {
@@ -55,17 +55,17 @@ void finish(T* out, i64 ld, i64 rows, i64 D, const T* m, const T* l, T* lse) {
 
 constexpr i64 kSplit = 1024;
 
-// Pieces of the keys of a decoding step.
+// Number of pieces that the keys of a decoding step are split into.
 i64 splits_of(Range keys) { return std::max<i64>(1, ceil_div(keys.end - keys.begin, kSplit)); }
 
-// Tq == 1: the heads that share a key head are the rows; long caches are cut into pieces of kSplit keys (by
-// shape alone), whose partial results are joined in order.
+// Tq == 1: the rows are the heads that share a key head. Long caches are split into pieces of kSplit keys (by
+// shape alone), whose partial results are combined in order.
 template <class T>
 void decode(const AttentionShape& s, const AttentionArgs& a, const T* q, const T* k, const T* v, T* out,
             T* lse, T* workspace) {
   constexpr i64 kRows = 8;
   const i64 shared = s.H / s.Hkv;
-  // Bias and dropout differ between heads: they go one by one.
+  // Bias and dropout differ between heads, so heads are then processed one by one.
   const i64 group = a.bias || a.dropout > 0 ? 1 : std::min(shared, kRows), groups = ceil_div(shared, group);
   const Range keys = keys_of(s, a, 0, 1);
   const i64 splits = splits_of(keys);
@@ -123,8 +123,8 @@ void attention(const AttentionShape& s, const AttentionArgs& a, const T* q, cons
   const i64 blocks = ceil_div(s.Tq, kQueryBlock);
   for_each_dynamic(s.B * s.H * blocks, s.B * s.H * s.Tq * s.Tk * (1 + s.D / 8), [&](i64 t) {
     const i64 h = t / blocks % s.H, b = t / blocks / s.H, hkv = h / (s.H / s.Hkv);
-    const i64 q0 =
-        (blocks - 1 - t % blocks) * kQueryBlock;  // under causality the last blocks are the longest
+    // With a causal mask the last blocks have the most keys, so they start first.
+    const i64 q0 = (blocks - 1 - t % blocks) * kQueryBlock;
     ScoreBlock<T> block = score_block<T>(s, a, b, h);
     block.q0 = q0;
     block.rows = std::min(kQueryBlock, s.Tq - q0);

@@ -1,4 +1,4 @@
-// What attention and its backward share: where a head's rows lie, which key blocks a query block sees.
+// Shared by attention and its backward: the rows of a head, and the key blocks that a query block attends to.
 #pragma once
 
 #include <algorithm>
@@ -17,13 +17,13 @@ constexpr i64 kQueryBlock = 64, kKeyBlock = kMaxScoreColumns;  // a block of sco
 
 inline void check_attention(const AttentionShape& s, const AttentionArgs& a) {
   REDCO_CHECK(s.Hkv > 0 ? s.H % s.Hkv == 0 : s.H == 0, "{} heads share {} key heads", s.H, s.Hkv);
-  REDCO_CHECK(a.softcap == 0 || !a.bias, "capped scores have no bias here");
-  REDCO_CHECK(!a.q_segment == !a.k_segment, "segments of queries and of keys come together");
+  REDCO_CHECK(a.softcap == 0 || !a.bias, "attention with softcap does not support a bias");
+  REDCO_CHECK(!a.q_segment == !a.k_segment, "q_segment and k_segment must both be given or both be null");
   REDCO_CHECK(!a.bias || ((a.bias_B == 1 || a.bias_B == s.B) && (a.bias_H == 1 || a.bias_H == s.H)),
               "bias [{}, {}] for B={} H={}", a.bias_B, a.bias_H, s.B, s.H);
 }
 
-// The fields of a block that depend on batch b and head h alone.
+// The fields of a block that depend only on batch b and head h.
 template <class T>
 ScoreBlock<T> score_block(const AttentionShape& s, const AttentionArgs& a, i64 b, i64 h) {
   ScoreBlock<T> k{};
@@ -52,7 +52,7 @@ ScoreBlock<T> score_block(const AttentionShape& s, const AttentionArgs& a, i64 b
 struct Range {
   i64 begin, end;
 };
-// Keys that causality and the window leave to any of the queries [q0, q1).
+// The keys that causality and the window allow for at least one of the queries [q0, q1).
 inline Range keys_of(const AttentionShape& s, const AttentionArgs& a, i64 q0, i64 q1) {
   const i64 shift = s.Tk - s.Tq;
   Range r{0, s.Tk};

@@ -1,7 +1,7 @@
-// Attention's gradients: the probabilities of a block are made again from lse, then
-//   dv += P^T g,  dP = g v^T,  dS = P (dP - delta),  dq += scale dS k,  dk += scale dS^T q,  delta = sum_d(g
-//   out).
-// With dropout, P in dv and dP are masked and scaled alike; delta stays the sum over d of g out.
+// Gradients of attention. The probabilities P of a block are computed again from lse, then
+//   dv += P^T g,  dP = g v^T,  dS = P (dP - delta),  dq += scale dS k,  dk += scale dS^T q,
+//   delta = sum_d(g out).
+// With dropout, the same mask and scale apply to P in dv and to dP; delta does not change.
 #include <limits>
 #include <memory>
 
@@ -10,12 +10,13 @@
 namespace redco::kernels {
 namespace {
 
-// One head: dq, dk, dv are zeroed before, rows dq_ld and dkv_ld apart. ds_sum: null or [Tq, Tk], added to.
+// One head. The caller sets dq, dk, dv to zero; their rows are dq_ld and dkv_ld apart. ds_sum: null, or [Tq,
+// Tk] to which dS is added.
 template <class T>
 struct Head {
   const T *q, *k, *v, *out, *g, *lse;
   T *dq, *dk, *dv;
-  i64 o_ld, dkv_ld;  // of out, g and dq; of dk and dv
+  i64 o_ld, dkv_ld;  // row strides of out, g and dq, and of dk and dv
   T* ds_sum;
 };
 
@@ -68,7 +69,7 @@ template <class T>
 void attention_backward(const AttentionShape& s, const AttentionArgs& a, const T* q, const T* k, const T* v,
                         const T* out, const T* lse, const T* g, T* dq, T* dk, T* dv, T* dbias, T* workspace) {
   check_attention(s, a);
-  REDCO_CHECK(!dbias || a.bias, "a gradient of a bias that is not there");
+  REDCO_CHECK(!dbias || a.bias, "dbias is given, but there is no bias");
   const i64 o_ld = s.H * s.D, kv_size = s.B * s.Tk * s.Hkv * s.D, shared = s.Hkv ? s.H / s.Hkv : 1;
   for_blocks(s.B * s.Tq * o_ld, [&](i64 i, i64 end) { std::fill(dq + i, dq + end, T(0)); });
   for_blocks(kv_size, [&](i64 i, i64 end) {
@@ -80,8 +81,8 @@ void attention_backward(const AttentionShape& s, const AttentionArgs& a, const T
   if (s.B * s.Tq * s.H * s.Tk == 0) return;
   single_threaded_blas();
 
-  // Every query head has dk, dv of its own where heads share them: [B, H, Tk, D] twice, added up at the end
-  // in order.
+  // If query heads share a key head, each query head gets separate dk and dv, [B, H, Tk, D] twice, which are
+  // added in order at the end.
   const i64 own = shared > 1 ? s.B * s.H * s.Tk * s.D : 0;
   for_blocks(2 * own, [&](i64 i, i64 end) { std::fill(workspace + i, workspace + end, T(0)); });
   const auto run = [&](i64 b, i64 h) {
@@ -107,7 +108,7 @@ void attention_backward(const AttentionShape& s, const AttentionArgs& a, const T
       x.ds_sum = dbias + ((a.bias_B == 1 ? 0 : b) * a.bias_H + (a.bias_H == 1 ? 0 : h)) * s.Tq * s.Tk;
     head_backward(s, a, score_block<T>(s, a, b, h), x);
   };
-  // The heads that add into one bias go one after the other.
+  // Heads that add to the same bias run one after the other.
   const bool over_b = dbias && a.bias_B == 1, over_h = dbias && a.bias_H == 1;
   const i64 cells_b = over_b ? 1 : s.B, cells_h = over_h ? 1 : s.H;
   for_each_dynamic(cells_b * cells_h, s.B * s.H * s.Tq * s.Tk * (1 + s.D / 4), [&](i64 t) {

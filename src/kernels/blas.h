@@ -1,5 +1,4 @@
-// cblas by type. Every product redco makes is single-threaded inside OpenBLAS: the pool's threads call it on
-// tiles.
+// cblas by element type. OpenBLAS runs every product on one thread; the threads of the pool call it on tiles.
 #pragma once
 
 #include <cblas.h>
@@ -8,8 +7,8 @@
 
 namespace redco::kernels {
 
-// Tells OpenBLAS, once in the process, to use one thread, leaving the caller's OpenMP thread count alone.
-// Called by all who use cblas, before.
+// Sets OpenBLAS to one thread, once per process, without changing the caller's OpenMP thread count. All users
+// of cblas call it first.
 void single_threaded_blas();
 
 inline void cblas_gemm(bool ta, bool tb, i64 m, i64 n, i64 k, float alpha, const float* a, i64 lda,

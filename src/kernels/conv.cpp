@@ -11,8 +11,8 @@
 namespace redco::kernels {
 namespace {
 
-// A thread's own room, kept: what a piece of work needs is some 100 kB, and asking the system for it each
-// time costs more than the work.
+// Scratch memory of a thread, kept between calls: a piece of work needs about 100 kB, and allocating it each
+// time would take longer than the work.
 template <class T>
 T* scratch(int which, i64 elements) {
   static thread_local std::array<std::vector<T>, 4> rooms;
@@ -23,11 +23,11 @@ T* scratch(int which, i64 elements) {
 
 i64 rounded(i64 n) { return ceil_div(n, kConvSlack) * kConvSlack; }
 
-// How an image lies so that every tap meets one run of `length` elements: rows of `pitch`, of which the first
-// `columns` are positions of the output and the others are not used.
+// Layout of an image in which every kernel element (tap) reads one contiguous run of `length` elements. Rows
+// have `pitch` elements; the first `columns` are positions of the output, the others are unused.
 struct Runs {
   i64 pitch = 0, columns = 0, rows = 0, length = 0, elements = 0;
-  std::vector<i64> offset;  // by tap (c, ky, kx)
+  std::vector<i64> offset;  // per tap (c, ky, kx)
 };
 
 Runs runs_of(i64 channels, i64 kh, i64 kw, i64 rows, i64 columns, bool shifted) {
@@ -51,8 +51,8 @@ Runs image_runs(const ConvShape& s) {
   return runs_of(s.channels, s.kernel_height, s.kernel_width, s.out_height(), s.out_width(), shifted(s));
 }
 
-// Lays planes [height, width] into `to` [rows, pitch] of zeros: pixel (y, x) to (top + y * sy, left + x * sx)
-// where that is inside.
+// Copies planes [height, width] into zeroed `to` [rows, pitch]: pixel (y, x) goes to (top + y * sy, left + x
+// * sx) if that is inside.
 template <class T>
 void lay(const T* from, i64 planes, i64 height, i64 width, i64 top, i64 left, i64 sy, i64 sx, T* to, i64 rows,
          i64 pitch) {
@@ -73,7 +73,7 @@ void lay(const T* from, i64 planes, i64 height, i64 width, i64 top, i64 left, i6
     }
 }
 
-// An image as runs.
+// Copies an image into the layout of runs.
 template <class T>
 void lay_image(const ConvShape& s, const Runs& r, const T* x, T* to) {
   if (shifted(s))
@@ -93,7 +93,7 @@ void lay_image(const ConvShape& s, const Runs& r, const T* x, T* to) {
   std::fill(to, to + kConvSlack, T(0));
 }
 
-// planes of runs -> planes [rows, columns], + bias.
+// Copies planes in the layout of runs to planes [rows, columns] and adds the bias.
 template <class T>
 void pick_up(const Runs& r, i64 planes, const T* from, i64 ld, const T* bias, T* to) {
   for (i64 o = 0; o < planes; ++o) {
@@ -106,12 +106,12 @@ void pick_up(const Runs& r, i64 planes, const T* from, i64 ld, const T* bias, T*
   }
 }
 
-// Element visits that a convolution of this many multiply-adds is worth.
+// Cost of a convolution with this many multiply-adds, in element visits.
 i64 work_of(i64 groups, i64 images, i64 outputs, i64 taps, i64 length) {
   return groups * images * std::max<i64>(1, outputs * taps / 16) * length;
 }
 
-// [O, C, kh, kw] -> [C, O, kh, kw], each kernel turned round.
+// [O, C, kh, kw] -> [C, O, kh, kw], with each kernel rotated by 180 degrees.
 template <class T>
 void turn(const ConvShape& s, const T* w, T* to) {
   const i64 area = s.kernel_height * s.kernel_width;
@@ -146,7 +146,7 @@ i64 conv2d_input_gradient_workspace(const ConvShape& s, i64 groups) {
   return s.image() == 0 ? 0 : groups * s.outputs * s.taps();
 }
 
-// A convolution of dy, spread out by the strides, with the kernels turned round.
+// A convolution of dy, spread by the strides, with the rotated kernels.
 template <class T>
 void conv2d_input_gradient(const ConvShape& s, const ConvGroups& g, const T* dy, const T* w, T* dx,
                            T* workspace) {
@@ -171,7 +171,7 @@ void conv2d_input_gradient(const ConvShape& s, const ConvGroups& g, const T* dy,
 
 namespace {
 
-// Images whose sum is one piece of work: many where there are many, so that the pieces' sums stay few.
+// Number of images summed in one piece of work: larger for more images, so that there are few partial sums.
 i64 chunk_of(i64 images) {
   constexpr i64 kLeast = 8, kPieces = 16;
   return std::max(kLeast, ceil_div(images, kPieces));
@@ -194,7 +194,7 @@ void conv2d_weight_gradient(const ConvShape& s, const ConvGroups& g, const T* dy
   if (chunks == 0) return std::fill(dw, dw + groups * weight, T(0));
   const Runs r = image_runs(s);
   const i64 ld = rounded(r.length), area = s.out_height() * s.out_width();
-  // Images that are laid out at once.
+  // Images laid out together.
   const i64 at_once = std::clamp<i64>((i64{1} << 20) / (r.elements + s.outputs * ld), 1, chunk);
   for_each_dynamic(groups * chunks, work_of(groups, g.images, s.outputs, s.taps(), r.length), [&](i64 at) {
     const i64 i = at / chunks, first = at % chunks * chunk, last = std::min(g.images, first + chunk);
@@ -238,7 +238,7 @@ bool pairs(const PoolShape& s) {
          s.padding == std::array<i64, 2>{0, 0};
 }
 
-// f(window's number, pixel's number) for every pixel of every window that is inside of the plane.
+// Calls f(window index, pixel index) for every pixel inside the plane of every window.
 template <class F>
 void for_windows(const PoolShape& s, const F& f) {
   const i64 rows = s.out_height(), columns = s.out_width();
@@ -251,7 +251,7 @@ void for_windows(const PoolShape& s, const F& f) {
     }
 }
 
-// f(plane) for all planes, in groups worth a thread.
+// Calls f(plane) for all planes, in groups large enough for a thread.
 template <class F>
 void for_planes(const PoolShape& s, i64 planes, const F& f) {
   for_rows(planes, s.height * s.width, [&](i64 begin, i64 end) {

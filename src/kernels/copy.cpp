@@ -1,4 +1,4 @@
-// Copies of boxes: memcpy of contiguous runs, or square tiles where a transpose makes neither side
+// Copies of boxes: memcpy of contiguous runs, or square tiles where a transpose leaves neither side
 // contiguous.
 #include <cstring>
 #include <utility>
@@ -15,7 +15,7 @@ struct Dim {
   i64 size, in, out;
 };
 
-// [rows, cols] of elements E, any strides, in tiles that keep the lines of both sides in L1.
+// Copies [rows, cols] of elements E with any strides, in tiles that keep the cache lines of both sides in L1.
 template <class E>
 void copy_plane(const E* in, E* out, Dim rows, Dim cols) {
   constexpr i64 kTile = 32;
@@ -31,10 +31,10 @@ void copy_plane(const E* in, E* out, Dim rows, Dim cols) {
 
 template <class E>
 void copy_box(const E* in, E* out, std::vector<Dim> dims, i64 n) {
-  // The last dim is walked innermost: of the two planes' dims, cols is the one contiguous in `out`.
+  // The last dim is the inner loop. Of the two dims of the plane, cols is the one contiguous in `out`.
   if (dims.back().in != 1 || dims.back().out != 1) {
     for (std::size_t d = 0; d + 1 < dims.size();
-         ++d)  // bring the dim contiguous in `in` or `out` next to the last
+         ++d)  // move the dim that is contiguous in `in` or `out` to the position before the last
       if (dims[d].in == 1 || dims[d].out == 1)
         std::rotate(dims.begin() + d, dims.begin() + d + 1, dims.end() - 1);
     if (dims.size() >= 2 && dims[dims.size() - 2].out == 1 && dims.back().out != 1)
@@ -96,7 +96,7 @@ void copy_strided(const void* in, std::span<const i64> in_strides, void* out,
     case 8:
       return copy_box(static_cast<const std::uint64_t*>(in), static_cast<std::uint64_t*>(out), dims, n);
     default:
-      REDCO_CHECK(false, "elem_size {} is none of 1, 2, 4, 8", elem_size);
+      REDCO_CHECK(false, "elem_size is {}; expected 1, 2, 4 or 8", elem_size);
   }
 }
 

@@ -28,7 +28,7 @@ struct Dim {
   i64 size, a, b;
 };
 
-// Drops dims of size 1 and merges neighbours that both inputs walk as one.
+// Removes dims of size 1 and merges adjacent dims that both inputs traverse as one.
 std::vector<Dim> merge(std::span<const i64> shape, std::span<const i64> a, std::span<const i64> b) {
   std::vector<Dim> dims;
   for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -55,7 +55,7 @@ void binary(Binary op, const T* a, std::span<const i64> a_strides, const T* b, s
   std::vector<Dim> dims = merge(shape, a_strides, b_strides);
   while (dims.size() < 2) dims.insert(dims.begin(), Dim{1, 0, 0});
   const Dim rows = dims[dims.size() - 2], cols = dims.back();
-  // Pieces of one plane [rows, cols]: groups of rows, and where a row is long, parts of it.
+  // A plane [rows, cols] is split into groups of rows, and long rows into parts.
   const i64 part = std::min(cols.size, kBlock), group = std::min(rows.size, std::max<i64>(1, kBlock / part));
   const i64 across = ceil_div(cols.size, part), down = ceil_div(rows.size, group);
   const i64 planes = n / (rows.size * cols.size);

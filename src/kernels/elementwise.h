@@ -1,5 +1,5 @@
-// Elementwise loops, broadcasting, reductions, copies. T is float or double; buffers may be in place
-// (out == an input) unless said otherwise; n may be 0.
+// Elementwise loops, broadcasting, reductions, copies. T is float or double. Buffers may be in place (out ==
+// an input) unless a function forbids it; n may be 0.
 #pragma once
 
 #include <span>
@@ -32,20 +32,19 @@ enum class Unary : std::uint8_t {
   silu,        // x sigmoid(x)
   softplus,    // log(1 + exp(x)), without overflow
 };
-// Accuracy of f32: relative 3e-7 (2-3 ulp) of the exact function; tanh, erf, exp included. In the gelus' left
-// tails the rounding of the exponential's argument z comes back |z| times: relative 3e-7 (1 + |z|). NaN goes
-// through.
+// Accuracy in f32: relative error 3e-7 (2-3 ulp), including tanh, erf and exp. In the left tails of the gelus
+// the rounding of the exponential's argument z is amplified |z| times: relative error 3e-7 (1 + |z|). NaN
+// gives NaN.
 template <class T>
 void unary(Unary op, const T* x, T* y, i64 n);
-// dx = g * op'(x) for relu, gelu, gelu_tanh, gelu_quick, silu, tanh, sigmoid, exp, log, square, sqrt, ...
-// (every op above but step, sign: 0).
+// dx = g * op'(x) for every op above; 0 for step and sign.
 template <class T>
 void unary_backward(Unary op, const T* x, const T* g, T* dx, i64 n);
 
 enum class Binary : std::uint8_t { add, sub, mul, div, max, min, eq, lt, le };  // comparisons give 0 or 1
-// out[shape] = op(a, b); strides in elements, one per dim of `shape`, 0 where broadcast. out is contiguous.
-// Must be fast for: same shape; b broadcast along leading dims (bias); b broadcast along the last dim (per
-// row).
+// out[shape] = op(a, b). Strides are in elements, one per dim of `shape`, 0 where broadcast; out is
+// contiguous. Fast paths: equal shapes; b broadcast along leading dims (bias); b broadcast along the last dim
+// (per row).
 template <class T>
 void binary(Binary op, const T* a, std::span<const i64> a_strides, const T* b, std::span<const i64> b_strides,
             T* out, std::span<const i64> shape);
@@ -56,15 +55,15 @@ template <class T>
 void affine(const T* x, T* y, T mul, T add, i64 n);  // y = mul * x + add
 template <class T>
 void axpy(T a, const T* x, T* y, i64 n);  // y += a * x
-// Sum of squares in double, chunked by n alone.
+// Sum of squares in double, in chunks that depend only on n.
 template <class T>
 double sum_squares(const T* x, i64 n);
 template <class T>
 bool all_finite(const T* x, i64 n);
 
-// out = sum (or max) of in[shape] over the dims with reduce[d] true; out is contiguous over the others.
-// f32 sums are accumulated in double or pairwise, in an order fixed by shape. workspace: reduce_workspace()
-// elements, uninitialized.
+// out = sum (or max) of in[shape] over the dims with reduce[d] true; out is contiguous over the others. f32
+// sums are accumulated in double or pairwise, in an order that depends only on the shape. workspace:
+// reduce_workspace() elements, uninitialized.
 template <class T>
 void reduce_sum(const T* in, std::span<const i64> shape, std::span<const bool> reduce, T* out,
                 double* workspace);
@@ -72,13 +71,13 @@ template <class T>
 void reduce_max(const T* in, std::span<const i64> shape, std::span<const bool> reduce, T* out, T* workspace);
 i64 reduce_workspace(std::span<const i64> shape, std::span<const bool> reduce);
 
-// Copies a box: for every index of shape, out[i . out_strides] = in[i . in_strides]; elem_size 1, 2, 4 or 8
-// bytes. Adjacent dims that are contiguous in both are merged; the inner copy is memcpy where it can be. in
+// Copies a box: out[i . out_strides] = in[i . in_strides] for every index i of shape; elem_size is 1, 2, 4 or
+// 8 bytes. Adjacent dims that are contiguous in both are merged, and the inner copy is memcpy if possible. in
 // != out.
 void copy_strided(const void* in, std::span<const i64> in_strides, void* out,
                   std::span<const i64> out_strides, std::span<const i64> shape, i64 elem_size);
 
-// bf16 <-> fp32; to_bf16 rounds to nearest even, keeps NaN.
+// bf16 <-> fp32; to_bf16 rounds to nearest even and keeps NaN.
 void to_bf16(const float* x, bf16* y, i64 n);
 void from_bf16(const bf16* x, float* y, i64 n);
 void from_fp16(const std::uint16_t* x, float* y, i64 n);

@@ -1,4 +1,4 @@
-// Rows by id, and rotary positions.
+// Rows by id, and rotary position embedding.
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -26,7 +26,7 @@ void embedding(const T* table, i64 first, i64 rows, const i32* ids, T* out, i64 
 
 template <class T>
 void scatter_rows(const T* g, const i32* ids, i64 first, i64 rows, T* out, i64 R, i64 C) {
-  // Each piece owns rows of `out` and reads all ids, so the order of r is kept in every one.
+  // Each piece owns rows of `out` and reads all ids, so each row is summed in the order of r.
   const i64 size = std::max<i64>(1, ceil_div(rows, 64)), pieces = ceil_div(rows, size);
   for_each(pieces, (rows + R) * C, [&](i64 i) {
     const i64 begin = i * size, end = std::min(rows, begin + size);

@@ -10,7 +10,7 @@
 namespace redco::kernels {
 namespace {
 
-// Some of an expert's rows. `before`: rows of all pieces before.
+// Some rows of an expert. `before`: number of rows in all previous pieces.
 struct Piece {
   i64 expert, before;
   const i64* rows;
@@ -28,8 +28,8 @@ void for_pieces(const Experts<T>& a, const F& f) {
     const i64 n = static_cast<i64>(rows.size());
     for (i64 i = 0; i < n; i += kExpertRows) {
       const i64 m = std::min(kExpertRows, n - i);
-      REDCO_CHECK(!a.hidden || before + m <= a.hidden_rows, "{} rows of experts in {}", before + m,
-                  a.hidden_rows);
+      REDCO_CHECK(!a.hidden || before + m <= a.hidden_rows, "experts need {} hidden rows, but there are {}",
+                  before + m, a.hidden_rows);
       f(Piece{e, before, rows.data() + i, m});
       before += m;
     }
@@ -49,7 +49,7 @@ void gather(const T* from, const Piece& p, i64 C, T* to) {
   });
 }
 
-// to[rows] += x, each row times its own number by[row * step]; the rows differ.
+// to[rows] += x, where each row of x is multiplied by by[row * step]; the rows are distinct.
 template <class T>
 void scatter(const T* x, const Piece& p, i64 C, const T* by, i64 step, T* to) {
   for_rows(p.m, C, [&](i64 i, i64 end) {
@@ -71,7 +71,7 @@ void multiply(T* y, const T* x, i64 n) {  // y *= x
   });
 }
 
-// Each row times the weight of its expert.
+// Multiplies each row by the weight of its expert.
 template <class T>
 void weigh(const Experts<T>& a, const Piece& p, i64 width, T* x) {
   for_rows(p.m, width, [&](i64 i, i64 end) {
@@ -126,7 +126,7 @@ void experts_backward(const Experts<T>& a, const T* g, T* scratch, const ExpertG
   std::vector<bool> seen(static_cast<std::size_t>(a.E));
   for_pieces(a, [&](const Piece& p) {
     const i64 at = p.expert * matrix, size = p.m * a.I;
-    const T keep = seen[p.expert] ? T(1) : T(0);  // a later piece adds to its expert's gradients
+    const T keep = seen[p.expert] ? T(1) : T(0);  // a later piece of an expert adds to its gradients
     seen[p.expert] = true;
     gather(a.x, p, a.C, xs);
     round(a, xs, p.m * a.C);
@@ -136,7 +136,7 @@ void experts_backward(const Experts<T>& a, const T* g, T* scratch, const ExpertG
     std::copy_n(act, size, inner);
     multiply(inner, up, size);
 
-    // d inner = g down, of weight 1 first: the weight's gradient is its product with inner.
+    // First d inner = g down with weight 1, because the gradient of the weight is its product with inner.
     gather(g, p, a.C, gs);
     round(a, gs, p.m * a.C);
     gemm<T>(false, false, p.m, a.I, a.C, 1, gs, a.C, a.down + at, a.I, 0, di, a.I);

@@ -12,7 +12,7 @@
 namespace redco::kernels {
 namespace {
 
-// One tile, or one small product, on the calling thread; m, n > 0.
+// One tile or one small product on the calling thread; m, n > 0.
 template <class T>
 void gemm_here(bool ta, bool tb, i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda, const T* b, i64 ldb,
                T beta, T* c, i64 ldc) {
@@ -25,18 +25,18 @@ void scale_only(i64 m, i64 n, T beta, T* c, i64 ldc) {
     for (i64 j = 0; j < n; ++j) c[i * ldc + j] = beta == 0 ? T(0) : beta * c[i * ldc + j];
 }
 
-// Tile borders are a function of the shape alone. Measured on GPT-2's products (m = 1024; n, k of 768 ..
-// 50257), of one thread's rate in one large call: tiles of 512 x 384 reach 93-95 %, 256 x 384 88-92 % (they
-// repack more), 128 x 256 80-88 %. Small products are cut further to feed more cores.
+// Tile borders depend only on the shape. Measured on GPT-2's products (m = 1024; n, k of 768 .. 50257),
+// relative to the rate of one thread in one large call: tiles of 512 x 384 reach 93-95 %, 256 x 384 88-92 %
+// (they repack more), 128 x 256 80-88 %. Small products are split further to use more cores.
 struct Tiling {
   i64 rows, cols;
 };
 Tiling tiling_of(i64 m, i64 n) {
-  constexpr i64 kWanted = 8, kSmallest = 192;  // tiles; longer side that may still be halved
+  constexpr i64 kWanted = 8, kSmallest = 192;  // number of tiles; shortest long side that may still be halved
   Tiling t{std::min<i64>(512, m), std::min<i64>(384, n)};
   while (ceil_div(m, t.rows) * ceil_div(n, t.cols) < kWanted && std::max(t.rows, t.cols) > kSmallest) {
     i64& side = t.rows >= t.cols ? t.rows : t.cols;
-    side = ceil_div(side, 32) * 16;  // half of it, a multiple of the microkernels' 16
+    side = ceil_div(side, 32) * 16;  // half of it, a multiple of the 16 rows of the microkernels
   }
   return t;
 }
@@ -62,7 +62,7 @@ void gemm(bool ta, bool tb, i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda, c
   if (k <= 0 || alpha == 0) return scale_only(m, n, beta, c, ldc);
   single_threaded_blas();
   const i64 work =
-      m * n * std::min<i64>(k, i64{1} << 20) / 8;  // a multiply-add costs far less than an element visit
+      m * n * std::min<i64>(k, i64{1} << 20) / 8;  // a multiply-add is much cheaper than an element visit
   if (m <= kFewRows && !ta) {
     if (tb) {
       constexpr i64 kRowsOfB = 64;
@@ -81,7 +81,7 @@ void gemm(bool ta, bool tb, i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda, c
   }
   const Tiling t = tiling_of(m, n);
   const i64 down = ceil_div(m, t.rows), across = ceil_div(n, t.cols);
-  // Down first: threads that run side by side share the columns of b.
+  // Down first, so that threads that run at the same time share the columns of b.
   for_each_dynamic(down * across, work, [&](i64 i) {
     const i64 r = i % down * t.rows, s = i / down * t.cols;
     gemm_here(ta, tb, std::min(t.rows, m - r), std::min(t.cols, n - s), k, alpha, a + (ta ? r : r * lda), lda,
@@ -94,14 +94,14 @@ void gemm_batch(i64 batch, bool ta, bool tb, i64 m, i64 n, i64 k, T alpha, const
                 const T* b, i64 ldb, i64 b_stride, T beta, T* c, i64 ldc, i64 c_stride) {
   if (batch <= 0 || m <= 0 || n <= 0) return;
   if (batch == 1) return gemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-  constexpr i64 kLarge = i64{1} << 22;  // multiply-adds: a matrix worth the pool by itself
+  constexpr i64 kLarge = i64{1} << 22;  // multiply-adds: a matrix large enough to use the whole pool
   const bool large = m * n >= (512 * 256) && m * n * k >= kLarge;
   if (large && batch < 16) {
     for (i64 i = 0; i < batch; ++i)
       gemm(ta, tb, m, n, k, alpha, a + i * a_stride, lda, b + i * b_stride, ldb, beta, c + i * c_stride, ldc);
     return;
   }
-  // Nested: each product runs its own tiles in place, so that its bits are those of gemm().
+  // Nested: each product runs its tiles on the calling thread, so that its bits equal those of gemm().
   for_each_dynamic(batch, batch * std::max<i64>(1, m * n * k / 8), [&](i64 i) {
     gemm(ta, tb, m, n, k, alpha, a + i * a_stride, lda, b + i * b_stride, ldb, beta, c + i * c_stride, ldc);
   });

@@ -5,21 +5,21 @@
 
 namespace redco::kernels {
 
-// c[m,n] = alpha * op(a) op(b) + beta * c, op(a)[m,k], op(b)[k,n]; lda, ldb, ldc are row strides of the
-// stored matrices. Any of m, n, k may be 0 (k == 0: c = beta * c; beta == 0 never reads c).
+// c[m,n] = alpha * op(a) op(b) + beta * c with op(a)[m,k], op(b)[k,n]; lda, ldb, ldc are row strides of the
+// stored matrices. Any of m, n, k may be 0 (k == 0: c = beta * c). If beta == 0, c is not read.
 template <class T>
 void gemm(bool trans_a, bool trans_b, i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda, const T* b, i64 ldb,
           T beta, T* c, i64 ldc);
 
-// `batch` independent products; *_stride is the distance between consecutive matrices (0: shared).
+// batch` independent products; *_stride is the distance between consecutive matrices (0: shared).
 template <class T>
 void gemm_batch(i64 batch, bool trans_a, bool trans_b, i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda,
                 i64 a_stride, const T* b, i64 ldb, i64 b_stride, T beta, T* c, i64 ldc, i64 c_stride);
 
-// The sgemm rate of this machine and thread count at the given shape, FLOP/s: the measured ceiling (median of
-// `reps`).
+// The peak sgemm rate of this machine and thread count at the given shape, in FLOP/s (median of `reps`
+// measurements).
 double measure_gemm_ceiling(i64 m, i64 n, i64 k, int reps = 5);
-// A streaming read's rate, bytes/s: the ceiling of decoding.
+// The peak rate of a streaming read in bytes/s, which limits decoding.
 double measure_read_ceiling(i64 bytes, int reps = 5);
 
 }  // namespace redco::kernels

@@ -16,11 +16,11 @@ Isa choose() {
   for (Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512}) {
     if (std::string_view(wanted) != name_of(isa)) continue;
     if (isa > best)
-      throw UsageError("REDCO_ISA={}: this CPU runs {} at most; unset REDCO_ISA or lower it", wanted,
-                       name_of(best));
+      throw UsageError("REDCO_ISA={}, but this CPU supports at most {}; unset REDCO_ISA or set a lower one",
+                       wanted, name_of(best));
     return isa;
   }
-  throw UsageError("REDCO_ISA={} is none of baseline, avx2, avx512", wanted);
+  throw UsageError("REDCO_ISA={}; expected baseline, avx2 or avx512", wanted);
 }
 
 std::atomic<Isa>& current() {
@@ -47,7 +47,7 @@ Isa best_isa() {
 Isa isa() { return current().load(std::memory_order_relaxed); }
 
 Isa use_isa(Isa isa) {
-  REDCO_CHECK(isa <= best_isa(), "{} is not of this CPU", name_of(isa));
+  REDCO_CHECK(isa <= best_isa(), "this CPU does not support {}", name_of(isa));
   return current().exchange(isa);
 }
 

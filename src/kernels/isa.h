@@ -1,5 +1,5 @@
 // The instruction set of the hot loops. Files of src/kernels/isa are compiled once per Isa, each into a
-// namespace of its own (kernels::baseline, ::avx2, ::avx512); REDCO_ISA_CALL picks one at run time.
+// separate namespace (kernels::baseline, ::avx2, ::avx512); REDCO_ISA_CALL selects one at run time.
 #pragma once
 
 namespace redco::kernels {
@@ -7,18 +7,18 @@ namespace redco::kernels {
 enum class Isa { baseline, avx2, avx512 };  // x86-64-v2, -v3, -v4
 
 const char* name_of(Isa isa);
-// The widest this CPU runs.
+// The widest instruction set that this CPU supports.
 Isa best_isa();
-// The one in use: best_isa(), or less when the environment's REDCO_ISA says so. Throws UsageError for a
-// REDCO_ISA that is no name, or one this CPU lacks.
+// The instruction set in use: best_isa(), or a lower one set by the environment variable REDCO_ISA. Throws
+// UsageError if REDCO_ISA is not a name, or this CPU does not support it.
 Isa isa();
-// For tests and benchmarks: uses `isa` (REQUIRES isa <= best_isa()) in the whole process; gives the one
-// before.
+// For tests and benchmarks: uses `isa` in the whole process and returns the previous one. REQUIRES: isa <=
+// best_isa().
 Isa use_isa(Isa isa);
 
 }  // namespace redco::kernels
 
-// REDCO_ISA_CALL(f(args)): f of the namespace in use.
+// REDCO_ISA_CALL(f(args)): calls f in the namespace of the instruction set in use.
 #define REDCO_ISA_CALL(...)            \
   [&] {                                \
     switch (::redco::kernels::isa()) { \

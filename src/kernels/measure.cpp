@@ -1,4 +1,4 @@
-// The ceilings that every figure is printed beside.
+// Measures the peak rates that reported figures are compared with.
 #include <algorithm>
 #include <vector>
 
@@ -14,7 +14,7 @@ namespace {
 
 template <class F>
 double median_time(int reps, const F& f) {
-  f();  // first touch, and the pool's start
+  f();  // touches the memory and starts the pool
   std::vector<double> times;
   for (int r = 0; r < std::max(1, reps); ++r) {
     const double start = seconds();

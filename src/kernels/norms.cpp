@@ -10,8 +10,8 @@ namespace {
 
 i64 chunk_of(i64 R) { return std::max<i64>(8, ceil_div(R, 64)); }
 
-// Rows are cut into at most 64 chunks by R alone; each adds its parameter gradients into a row of its own,
-// then the rows are added in order. f(begin, end, dw, db).
+// Rows are split into at most 64 chunks that depend only on R. Each chunk adds its parameter gradients to a
+// separate row; these rows are then added in order. Calls f(begin, end, dw, db).
 template <class T, class F>
 void rows_with_gradients(i64 R, i64 C, T* dw, T* db, T* workspace, const F& f) {
   const i64 size = chunk_of(R), chunks = ceil_div(R, size);

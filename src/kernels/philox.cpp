@@ -10,7 +10,7 @@
 namespace redco::kernels {
 namespace {
 
-// f(offset of the run's first element, c0, c1, c2, c3, n) for runs along the last coordinate.
+// Calls f(offset of the run's first element, c0, c1, c2, c3, n) for runs along the last coordinate.
 template <class F>
 void for_runs(const Block4& b, i64 cost, const F& f) {
   const i64 cols = b.size[3], rows = b.size[0] * b.size[1] * b.size[2];
@@ -27,12 +27,12 @@ void for_runs(const Block4& b, i64 cost, const F& f) {
   });
 }
 
-constexpr i64 kRun = 4096;  // for_runs' longest
+constexpr i64 kRun = 4096;  // longest run in for_runs
 
 }  // namespace
 
 u32 drop_threshold(double rate) {
-  REDCO_CHECK(rate >= 0 && rate < 1, "dropout rate {}", rate);
+  REDCO_CHECK(rate >= 0 && rate < 1, "the dropout rate is {}; expected at least 0 and below 1", rate);
   return static_cast<u32>(std::ceil(rate * 16777216.0));  // uniform < rate is (word >> 8) < rate * 2^24
 }
 
@@ -45,8 +45,8 @@ void philox_uniform(u64 key, const Block4& b, float* out) {
 }
 
 void philox_normal(u64 key, const Block4& b, float* out) {
-  // In fp64 with libm and rounded to fp32, outside the instruction sets' code: the same bits whichever is in
-  // use.
+  // In fp64 with libm, rounded to fp32, and outside the instruction-set code, so that all instruction sets
+  // give the same bits.
   for_runs(b, 16, [&](i64 at, u32 c0, u32 c1, u32 c2, u32 c3, i64 n) {
     u32 first[kRun], second[kRun];
     REDCO_ISA_CALL(philox_words(key, c0, c1, c2, c3, first, second, n));

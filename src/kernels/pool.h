@@ -1,5 +1,5 @@
-// Loops of the dispatch side over the one OpenMP pool. Work is cut by shape alone; which thread runs a piece
-// never changes a bit of the result.
+// Loops over the OpenMP pool. The split of the work depends only on shapes; the thread that runs a piece
+// never changes the result.
 #pragma once
 
 #include <omp.h>
@@ -10,9 +10,9 @@
 
 namespace redco::kernels {
 
-constexpr i64 kBlock = 16384;  // elements of one piece of an elementwise loop
-constexpr i64 kSerial =
-    2 * kBlock;  // less work (element visits) than this is done in place: a region costs ~5 us
+constexpr i64 kBlock = 16384;        // elements in one piece of an elementwise loop
+constexpr i64 kSerial = 2 * kBlock;  // less work (in element visits) than this runs on the calling thread: a
+                                     // parallel region costs about 5 us
 
 inline i64 ceil_div(i64 a, i64 b) { return (a + b - 1) / b; }
 
@@ -21,7 +21,7 @@ inline int workers(i64 n, i64 work) {
   return static_cast<int>(std::min<i64>(n, omp_get_max_threads()));
 }
 
-// f(i) for i in [0, n); `work` is the cost of all of them in element visits. f must not throw.
+// Calls f(i) for i in [0, n); `work` is the total cost in element visits. f must not throw.
 template <class F>
 void for_each(i64 n, i64 work, const F& f) {
   const int t = workers(n, work);
@@ -33,7 +33,7 @@ void for_each(i64 n, i64 work, const F& f) {
   for (i64 i = 0; i < n; ++i) f(i);
 }
 
-// The same where the costs of the pieces differ, or cores may be shared with others.
+// The same for pieces of different cost, or if other processes use the cores.
 template <class F>
 void for_each_dynamic(i64 n, i64 work, const F& f) {
   const int t = workers(n, work);
@@ -45,13 +45,13 @@ void for_each_dynamic(i64 n, i64 work, const F& f) {
   for (i64 i = 0; i < n; ++i) f(i);
 }
 
-// f(begin, end) over [0, n) in pieces of kBlock elements.
+// Calls f(begin, end) over [0, n) in pieces of kBlock elements.
 template <class F>
 void for_blocks(i64 n, const F& f) {
   for_each(ceil_div(n, kBlock), n, [&](i64 i) { f(i * kBlock, std::min(n, (i + 1) * kBlock)); });
 }
 
-// f(begin, end) over R rows of C elements, in groups of about kBlock elements.
+// Calls f(begin, end) over R rows of C elements, in groups of about kBlock elements.
 template <class F>
 void for_rows(i64 R, i64 C, const F& f) {
   const i64 group = std::max<i64>(1, kBlock / std::max<i64>(1, C) / 2);

@@ -1,4 +1,5 @@
-// Reductions. Work is cut into pieces by the shape alone; partial sums (fp64) are added in the pieces' order.
+// Reductions. The split into pieces depends only on the shape; partial sums (fp64) are added in the order of
+// pieces.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -16,8 +17,8 @@ struct Dim {
   i64 size, stride;
 };
 
-// in[shape] seen as kept[..] x reduced[..] with the last dim apart: rows of `cols` contiguous elements, of
-// which each output cell (or row of cells, where the last dim is kept) takes `rows`.
+// in[shape] as kept[..] x reduced[..], with the last dim treated separately: rows of `cols` contiguous
+// elements. Each output cell (or row of cells, if the last dim is kept) reduces `rows` of them.
 struct Plan {
   std::vector<Dim> kept, reduced;  // without the last dim, outermost first
   i64 cells = 1, rows = 1, cols = 1;
@@ -63,7 +64,7 @@ i64 offset_of(const std::vector<Dim>& dims, i64 index) {
   return offset;
 }
 
-// Calls f(pointer, count, stride) for runs of rows [begin, end) that lie at one stride.
+// Calls f(pointer, count, stride) for the runs of equal stride in rows [begin, end).
 template <class T, class F>
 void runs(const Plan& p, const T* base, i64 begin, i64 end, const F& f) {
   const i64 inner = p.reduced.empty() ? 1 : p.reduced.back().size;
@@ -75,8 +76,8 @@ void runs(const Plan& p, const T* base, i64 begin, i64 end, const F& f) {
   }
 }
 
-// How the work of a plan is cut into pieces: columns a piece covers, pieces across a row, rows a piece
-// covers, pieces a cell is cut into; accumulators of all pieces.
+// The split of a plan into pieces: columns of a piece, pieces across a row, rows of a piece, pieces per cell,
+// and the accumulators of all pieces.
 struct Cut {
   i64 width, part, across, group, down, accumulators;
 };
@@ -93,8 +94,8 @@ Cut cut_of(const Plan& p) {
   return c;
 }
 
-// A: the accumulator's type. rows_of(x, stride, rows, cols, A* acc) folds rows in; one(x, n) gives a run's
-// value; join(A, A).
+// A is the type of the accumulator. rows_of(x, stride, rows, cols, A* acc) adds rows to acc; one(x, n)
+// reduces a run; join(A, A) combines two results.
 template <class T, class A, class Rows, class One, class Join>
 void reduce(const Plan& p, const T* in, A start, T* out, A* partial, const Rows& rows_of, const One& one,
             const Join& join) {

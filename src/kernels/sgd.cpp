@@ -4,7 +4,7 @@
 
 namespace redco::kernels {
 
-// Bound by memory on every instruction set.
+// Limited by memory bandwidth on every instruction set.
 void sgd(const Sgd& h, float* p, const float* g, float* buffer, i64 n) {
   const auto lr = static_cast<float>(h.lr), momentum = static_cast<float>(h.momentum),
              decay = static_cast<float>(h.weight_decay), scale = static_cast<float>(h.grad_scale);

@@ -18,7 +18,7 @@ namespace redco::kernels {
 
 void set_threads(int n) {
   REDCO_CHECK(n >= 1, "set_threads({})", n);
-  single_threaded_blas();  // its first call touches the thread count, so before ours
+  single_threaded_blas();  // before setting our thread count, because its first call changes it
   omp_set_num_threads(n);
 }
 
@@ -30,7 +30,7 @@ void parallel_for(i64 n, i64 grain, const std::function<void(i64, i64)>& f) {
   const i64 chunks = std::min<i64>(ceil_div(n, std::max<i64>(1, grain)), 4 * static_cast<i64>(threads()));
   if (chunks <= 1 || threads() == 1 || omp_in_parallel()) return f(0, n);
   const i64 size = ceil_div(n, chunks);
-  std::exception_ptr error;  // of the first chunk that throws; the others still end
+  std::exception_ptr error;  // of the first chunk that throws; the others still finish
   std::atomic<bool> failed{false};
 #pragma omp parallel for num_threads(static_cast <int>(std::min <i64>(chunks, threads()))) \
     schedule(dynamic, 1)
@@ -52,7 +52,7 @@ void check_blas() {
     throw Error(
         ExitCode::usage,
         fmt::format("[blas] the OpenBLAS found at run time ({}) is the {} build; redco needs the OpenMP one "
-                    "(two thread pools would fight for the cores): install libopenblas0-openmp, or put its "
+                    "(two thread pools would compete for the cores); install libopenblas0-openmp, or put its "
                     "folder first in LD_LIBRARY_PATH",
                     openblas_get_config(), kind == 1 ? "pthreads" : "sequential"));
 }

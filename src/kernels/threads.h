@@ -1,5 +1,5 @@
-// The one thread pool (OpenMP, shared with OpenBLAS). Results never depend on the number of threads: loops
-// that reduce cut their work into chunks fixed by the shape alone.
+// The only thread pool (OpenMP, shared with OpenBLAS). Results never depend on the number of threads: loops
+// that reduce split their work into chunks that depend only on the shape.
 #pragma once
 
 #include <functional>
@@ -8,14 +8,17 @@
 
 namespace redco::kernels {
 
-// Threads the calling rank's kernels may use (OpenMP's per-thread ICV: ranks as threads each have their own).
+// Sets the number of threads for the kernels of the calling rank (an OpenMP per-thread ICV, so ranks that are
+// threads have separate values).
 void set_threads(int n);
 int threads();
-// Calls f(begin, end) over [0, n) in chunks of at least `grain`, on the pool; nested calls run in place.
+// Calls f(begin, end) over [0, n) in chunks of at least `grain` on the pool; nested calls run on the calling
+// thread.
 void parallel_for(i64 n, i64 grain, const std::function<void(i64, i64)>& f);
-// Throws Error when OpenBLAS is not the OpenMP build (two pools fight for the cores). Called once at start.
+// Throws Error if OpenBLAS is not the OpenMP build, because two pools would compete for the cores. Called
+// once at start.
 void check_blas();
-// The kernels that OpenBLAS chose for this CPU: "SkylakeX".
+// The name of the kernels that OpenBLAS selected for this CPU, e.g. "SkylakeX".
 std::string blas_core();
 // "OpenBLAS 0.3.21 (OpenMP, SkylakeX), isa avx512" for `env` and logs.
 std::string describe();

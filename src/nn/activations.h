@@ -1,4 +1,4 @@
-// Activations by Hugging Face's names, as ops.
+// Activations by their Hugging Face names, as ops.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace redco {
 
-// The op of an activation's name; none where the name isn't known or means several ops (relu2, linear).
+// The op of an activation's name; nullopt if the name is unknown or needs several ops (relu2, linear).
 std::optional<kernels::Unary> unary_activation(const std::string& name);
 
 }  // namespace redco

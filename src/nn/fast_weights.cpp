@@ -12,7 +12,7 @@ namespace redco {
 
 namespace {
 
-// The module of a weight that dense() applies; "" for other parameters.
+// The module whose weight dense() applies; "" for other parameters.
 std::string linear_module(const ParamSpec& s) {
   constexpr std::string_view kEnd = ".weight";
   if (s.kind != ParamKind::linear || s.shape.size() != 2 || !s.adapter.weight.empty()) return "";
@@ -49,7 +49,7 @@ Tensor FastWeights::own(const Tensor& shared) const {
   return broadcast_to(reshape_all(shared, one, 0), all, batch_layout()).with_hidden(1);
 }
 
-// Parameters with these values, and the steps taken as adapters beside them.
+// A tree with these values and with the steps on linear layers as adapters.
 ParamTree FastWeights::tree(const std::vector<Tensor>& values) const {
   std::vector<ParamSpec> specs = shared_.specs();
   std::vector<Tensor> all = values;
@@ -80,13 +80,13 @@ void FastWeights::step_by_factors(Weight& w, const std::vector<RowFactors>& step
                                   double learning_rate) const {
   const bool constant = order_ != Order::second;
   for (const RowFactors& f : steps) {
-    REDCO_CHECK(f.x.hidden() == 1, "[fast weights] a layer was applied to {}, without the tasks",
+    REDCO_CHECK(f.x.hidden() == 1, "[fast weights] a layer was applied to {}, which lacks the dim of tasks",
                 describe(f.x));
     w.x.push_back(as_rows(constant ? f.x.detached() : f.x));
     w.g.push_back(scale(as_rows(constant ? f.g.detached() : f.g), learning_rate));
   }
-  // A row costs in + out, in products and in what goes back; the weight itself is read and written several
-  // times.
+  // Cost of one row: in + out, both in the forward product and in the backward. The weight itself is read and
+  // written several times.
   constexpr i64 kShare = 4;
   if (rows_of(w.x) * (w.value.size(0) + w.value.size(1)) * kShare <= w.value.numel()) return;
   w.value = own(w.value) - matmul(concat(w.g, 0), concat(w.x, 0), true, false);
@@ -96,7 +96,8 @@ void FastWeights::step_by_factors(Weight& w, const std::vector<RowFactors>& step
 }
 
 void FastWeights::descend(const std::function<Tensor(const ParamTree&)>& loss, double learning_rate) {
-  Restore<bool> recording(Context::current().recording, true);  // predictions adapt, too
+  // Also in predictions, because they adapt.
+  Restore<bool> recording(Context::current().recording, true);
   std::vector<Tensor> values, wanted;
   std::vector<size_t> index;
   std::vector<bool> by_factors;
@@ -108,7 +109,7 @@ void FastWeights::descend(const std::function<Tensor(const ParamTree&)>& loss, d
       w.value = own(w.value);
       w.shared = false;
     }
-    // A node of this step's own: a path through it is one of this step's.
+    // A separate node for this step, so that paths through it belong to this step only.
     values.back() = w.value.node() && order_ != Order::none ? alias(w.value) : w.value.watched();
     wanted.push_back(values.back());
     by_factors.push_back(w.factors);
@@ -119,7 +120,7 @@ void FastWeights::descend(const std::function<Tensor(const ParamTree&)>& loss, d
   for (size_t k = 0; k < index.size(); ++k) {
     Weight& w = weights_[index[k]];
     if (w.factors) {
-      REDCO_CHECK(!g.whole[k].defined(), "[fast weights] {} is used otherwise than by a linear layer",
+      REDCO_CHECK(!g.whole[k].defined(), "[fast weights] {} is used by an op that is not a linear layer",
                   shared_.specs()[index[k]].name);
       step_by_factors(w, g.factors[k], learning_rate);
     } else {

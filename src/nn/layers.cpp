@@ -27,7 +27,7 @@ Tensor rms_norm(const ParamTree& p, const std::string& prefix, const Tensor& x, 
 
 namespace {
 
-// transformers' ACT2FN names; gelu_fast is gelu_new in other words.
+// The names of ACT2FN in transformers; gelu_fast is the same function as gelu_new.
 const std::map<std::string, Unary>& activations() {
   static const std::map<std::string, Unary> kNames = {{"gelu", Unary::gelu},
                                                       {"gelu_python", Unary::gelu},
@@ -67,7 +67,7 @@ Tensor activate(const std::string& name, const Tensor& x) {
   if (name == "linear") return x;
   if (name == "relu2") return square(relu(x));
   auto it = activations().find(name);
-  if (it == activations().end()) throw UsageError("[model] activation '{}' is not known", name);
+  if (it == activations().end()) throw UsageError("[model] unknown activation '{}'", name);
   return unary(it->second, x);
 }
 
@@ -90,7 +90,7 @@ Tensor project_heads(const ParamTree& p, const LayerName& name, const Tensor& x,
 
 namespace {
 
-// The cache can't hold an unreduced sum.
+// Reduces a Partial, because the cache cannot hold an unreduced sum.
 Tensor reduced(Tensor t) {
   for (Axis a : kAxes)
     if (t.layout()[a].is_partial()) t = redistribute(t, a, Placement::replicated());
@@ -119,7 +119,7 @@ Tensor attend(const ApplyOptions& o, const AttentionSettings& s, size_t layer, c
   AttentionOptions a = attention_options(o, s, "attention");
   a.segmented = o.segmented;
   if (!o.cache) return attention(q, k0, v0, a, key_mask, bias);
-  REDCO_CHECK(!o.segmented, "rows of several samples have no cache");
+  REDCO_CHECK(!o.segmented, "rows with several samples cannot use a cache");
   KvCache& cache = *o.cache;
   const Tensor k = reduced(k0), v = reduced(v0);
   if (cache.layers.size() <= layer) cache.layers.resize(layer + 1);

@@ -18,7 +18,7 @@ namespace redco {
 
 namespace {
 
-// PEFT's get_pattern_key: the first pattern that the name ends with.
+// Like PEFT's get_pattern_key: the first pattern that the name ends with.
 template <class T>
 const T* by_pattern(const std::map<std::string, T>& patterns, const std::string& module) {
   for (const auto& [pattern, value] : patterns)
@@ -34,13 +34,13 @@ std::string last_part(const std::string& module) { return module.substr(module.r
 
 std::string module_of(const std::string& parameter) { return parameter.substr(0, parameter.rfind('.')); }
 
-// The stored name without its `.weight`; "" for what isn't a linear layer's weight.
+// The stored name without `.weight`; "" if the parameter is not the weight of a linear layer.
 std::string linear_module(const ParamSpec& s) {
   if (s.kind != ParamKind::linear || s.shape.size() != 2 || !s.adapter.weight.empty()) return "";
   return s.stored.name.ends_with(".weight") ? module_of(s.stored.name) : "";
 }
 
-// Different last parts of names, in order.
+// The distinct last components of names, in order.
 std::vector<std::string> short_names(const std::vector<std::string>& modules) {
   std::vector<std::string> out;
   for (const std::string& m : modules)
@@ -48,21 +48,21 @@ std::vector<std::string> short_names(const std::vector<std::string>& modules) {
   return out;
 }
 
-// Why `name` means no linear layer.
+// Throws the error for a `name` that matches no linear layer.
 [[noreturn]] void no_such_layer(const ModelParams& params, const std::string& name,
                                 const std::vector<std::string>& linear, const std::string& where) {
   const std::vector<std::string> names = short_names(linear);
   const std::string known = fmt::format("the model's linear layers are {}", fmt::join(names, ", "));
   for (const auto& [alias, target] : params.aliases)
     if (ends_with_name(module_of(alias), name))
-      throw UsageError("[lora] {}: '{}' has no weight of its own, it shares {}; {}", where, excerpt(name),
+      throw UsageError("[lora] {}: '{}' has no separate weight, it shares {}; {}", where, excerpt(name),
                        target, known);
   for (const ParamSpec& s : params.specs)
     if (ends_with_name(module_of(s.stored.name), name))
-      throw UsageError("[lora] {}: '{}' is no linear layer; adapters go beside linear layers; {}", where,
-                       excerpt(name), known);
+      throw UsageError("[lora] {}: '{}' is not a linear layer; only linear layers can have adapters; {}",
+                       where, excerpt(name), known);
   const std::string near = nearest(last_part(name), names);
-  throw UsageError("[lora] {}: '{}' means no layer of this model; {}{}", where, excerpt(name),
+  throw UsageError("[lora] {}: '{}' matches no layer of this model; {}{}", where, excerpt(name),
                    near.empty() ? "" : "did you mean " + near + "? ", known);
 }
 
@@ -111,11 +111,11 @@ std::vector<std::string> lora_targets(const ModelParams& params, const LoraConfi
   }
   if (config.target_modules == std::vector<std::string>{kAllLinear}) {
     for (const std::string& m : linear)
-      // As PEFT: all but the output embedding, and what is trained whole.
+      // As in PEFT: all linear layers but the output embedding and the modules that are trained whole.
       if (last_part(m) != "lm_head" && !config.saves(m + ".weight")) out.push_back(m);
     return out;
   }
-  if (config.target_modules.empty()) throw UsageError("[lora] {}: no layer is named", where);
+  if (config.target_modules.empty()) throw UsageError("[lora] {}: the list of layers is empty", where);
   for (const std::string& name : config.target_modules)
     if (std::none_of(linear.begin(), linear.end(),
                      [&](const std::string& m) { return ends_with_name(m, name); }))
@@ -146,12 +146,12 @@ ModelParams with_lora(ModelParams params, const LoraConfig& config, const std::v
     for (const auto& [alias, target] : params.aliases)
       if (module_of(alias).ends_with(name) || module_of(target).ends_with(name))
         throw UsageError(
-            "[lora] {}: modules_to_save: '{}' means {}, which are one tied weight; that is not supported",
+            "[lora] {}: modules_to_save: '{}' matches {}, which share one tied weight; this is not supported",
             where, excerpt(name), fmt::format("{} and {}", alias, target));
     for (ParamSpec& s : params.specs) {
       if (!module_of(s.stored.name).ends_with(name)) continue;
       if (wanted.count(module_of(s.stored.name)))
-        throw UsageError("[lora] {}: '{}' is both in modules_to_save and to have an adapter", where,
+        throw UsageError("[lora] {}: '{}' is in modules_to_save and would also get an adapter", where,
                          module_of(s.stored.name));
       s.frozen = false;
       found = true;
@@ -167,7 +167,7 @@ ModelParams with_lora(ModelParams params, const LoraConfig& config, const std::v
     const std::string module = linear_module(base);
     if (module.empty() || !wanted.count(module)) continue;
     const i64 rank = config.rank_of(module), in = base.shape[1];
-    if (rank < 1) throw UsageError("[lora] {}: a rank of {}; expected at least 1", where, rank);
+    if (rank < 1) throw UsageError("[lora] {}: the rank is {}; expected at least 1", where, rank);
     ParamSpec s;
     s.kind = ParamKind::linear;
     s.adapter = {.weight = base.name, .dim = 1, .scale = config.scale_of(module), .dropout = config.dropout};
@@ -175,7 +175,7 @@ ModelParams with_lora(ModelParams params, const LoraConfig& config, const std::v
       s.name = module + ".lora_A.weight";
       s.shape = {rank, in};
       s.stored = {s.name, s.shape, false, 0};
-      // torch's kaiming_uniform_(a=sqrt(5)): sqrt(6 / ((1 + 5) in)).
+      // PyTorch's kaiming_uniform_(a=sqrt(5)): bound sqrt(6 / ((1 + 5) in)).
       s.init = {Init::Kind::uniform, 1 / std::sqrt(static_cast<double>(in))};
       params.specs.push_back(s);
     }
@@ -212,7 +212,7 @@ Tensor add_adapter(const ParamTree& p, const LayerName& name, const Tensor& x, c
   const Tensor& a = p[a_name];
   Tensor b = p[LayerName(name.prefix + ".lora_B", name.part).weight()];
   if (as_weight) b = as_weight(b);
-  // The parts of a fused projection have one A, one input and so one draw.
+  // All parts of a fused projection share one A, and so one input and one draw.
   const Tensor dropped = dropout(o, name.prefix + ".lora_dropout", spec->adapter.dropout, x);
   return y + linear_partial(scale(linear_partial(dropped, a), spec->adapter.scale), b);
 }

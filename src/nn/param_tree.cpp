@@ -12,7 +12,7 @@ namespace redco {
 
 namespace {
 
-// The rule of an adapter's matrix, and its row of the table.
+// Adds the sharding rule of an adapter's matrix and its row of the table.
 void add_adapter_rule(const ParamSpec& s, const Placement& p, size_t at, Sharding& sharding) {
   const std::string pattern = s.adapter.dim == 0 ? "lora_B.weight" : "lora_A.weight";
   const ShardingRule rule{p.is_sharded() ? p.dim : -1, "cut with its layer", pattern};
@@ -39,8 +39,8 @@ std::string StoredAs::tensor(i64 i) const {
 ShardedSpecs shard_specs(const std::vector<ParamSpec>& specs, int shards,
                          const std::vector<CustomRule>& custom) {
   std::vector<ParamInfo> infos;
-  std::map<std::string, size_t> place;  // of parameters that are no adapters, among all
-  std::vector<size_t> own;              // among themselves
+  std::map<std::string, size_t> place;  // name -> index among all parameters, for those that are not adapters
+  std::vector<size_t> own;              // indices of these parameters
   for (size_t i = 0; i < specs.size(); ++i) {
     const ParamSpec& s = specs[i];
     if (!s.adapter.weight.empty()) continue;
@@ -51,7 +51,7 @@ ShardedSpecs shard_specs(const std::vector<ParamSpec>& specs, int shards,
       const HeadsOf& h = s.heads;
       info.max_pieces = s.shape;
       const i64 f = kv_repeat(h.n_head, h.n_kv, shards);
-      // Key/value weights that must be repeated stay whole: each rank makes its own repeated slice.
+      // Key/value weights that must be repeated are not cut: each rank creates its own repeated slice.
       info.max_pieces[h.dim] = h.kv ? (f > 1 ? 1 : h.n_kv) : h.n_kv * f;
     }
     infos.push_back(std::move(info));
@@ -105,7 +105,7 @@ const ParamSpec* ParamTree::find_spec(const std::string& name) const {
 }
 const Tensor& ParamTree::operator[](const std::string& name) const {
   auto it = index_->find(name);
-  REDCO_CHECK(it != index_->end(), "the model has no parameter {}", name);
+  REDCO_CHECK(it != index_->end(), "the model has no parameter named {}", name);
   return values_[it->second];
 }
 bool ParamTree::has(const std::string& name) const { return index_->count(name) > 0; }
@@ -130,7 +130,7 @@ ParamTree ParamTree::watched() const {
 }
 
 ParamTree ParamTree::subset(const std::vector<bool>& selected) const {
-  REDCO_CHECK(selected.size() == values_.size(), "{} choices for {} parameters", selected.size(),
+  REDCO_CHECK(selected.size() == values_.size(), "{} flags for {} parameters", selected.size(),
               values_.size());
   std::vector<ParamSpec> specs;
   std::vector<Tensor> values;
@@ -153,15 +153,16 @@ ParamTree make_params(const ModelParams& params, const std::vector<Layout>& layo
 
 namespace {
 
-// Vectors of `width` normal numbers, each group of `width` of them made orthogonal with their lengths kept:
-// the length of a normal vector says nothing of its direction, so each is still drawn as one.
+// Fills t with vectors of `width` normal numbers, where each group of `width` vectors is made orthogonal
+// without changing their lengths. Length and direction of a normal vector are independent, so each vector is
+// still normally distributed.
 void fill_orthogonal(const Tensor& t, u64 key, i64 width) {
   std::vector<double> v = to_values(random_normal(t.shape(), key));
   const auto dot = [&](const double* a, const double* b) { return std::inner_product(a, a + width, b, 0.0); };
   for (i64 row = 0; row * width < numel(t.shape()); ++row) {
     double* x = v.data() + row * width;
     const double length = std::sqrt(dot(x, x));
-    // Twice: what rounding leaves of the others the first time is gone after the second.
+    // Twice, because the second pass removes what rounding leaves in the first.
     for (int pass = 0; pass < 2; ++pass)
       for (i64 other = row / width * width; other < row; ++other) {
         const double* y = v.data() + other * width;

@@ -1,9 +1,8 @@
-// ParamSpec: what a model family says about one parameter. ParamTree: the parameters of a model, in order of
-// definition.
+// ParamSpec: the properties of one parameter, declared by the model family. ParamTree: the parameters of a
+// model, in order of definition.
 //
-// Names are Hugging Face's; parts of fused tensors are `name[q]`. Linear weights are (out, in) in memory; the
-// StoredAs of a spec is the only place that knows how Hugging Face stores it (transposed, or as rows of a
-// fused tensor).
+// Names are those of Hugging Face; parts of fused tensors are `name[q]`. Linear weights are (out, in) in
+// memory. Only StoredAs describes how Hugging Face stores them (transposed, or as rows of a fused tensor).
 #pragma once
 
 #include <map>
@@ -16,26 +15,27 @@
 
 namespace redco {
 
-// Where a parameter lives in a Hugging Face file: rows [row, row + shape[0]) of the stored tensor brought to
-// memory order.
+// The place of a parameter in a Hugging Face file: rows [row, row + shape[0]) of the stored tensor in memory
+// order.
 struct StoredAs {
-  std::string name;         // tensor's name in the file
+  std::string name;         // name of the tensor in the file
   Shape shape;              // in the file
-  bool transposed = false;  // 2-D, stored (in, out): GPT-2's Conv1D
+  bool transposed = false;  // 2-D and stored as (in, out): GPT-2's Conv1D
   i64 row = 0;              // first row (of the out dim) of this part
-  // > 0: dim 0 is made of this many tensors of `shape`, one an expert; {} in name stands for their numbers.
+  // > 0: dim 0 consists of this many stored tensors of `shape`, one per expert; {} in `name` is the expert's
+  // index.
   i64 stacked = 0;
-  // Where transformers computes with another tensor than it writes (experts in one): that one's name, and
-  // which of its rows (of the out dim) these are.
+  // If transformers computes with another tensor than it stores (all experts in one): the name of that
+  // tensor, and which of its rows (of the out dim) these are.
   std::string joined{};
   i64 joined_row = 0, joined_rows = 0;
 
   i64 tensors() const { return stacked > 0 ? stacked : 1; }
-  std::string tensor(i64 i) const;  // the i-th one's name
+  std::string tensor(i64 i) const;  // the name of stored tensor i
 };
 
-// A dim made of attention heads: cut in whole heads, or whole groups of query heads that share a key/value
-// head.
+// A dim that consists of attention heads. It is cut into whole heads, or whole groups of query heads that
+// share a key/value head.
 struct HeadsOf {
   int dim = -1;  // -1: none
   i64 n_head = 0, n_kv = 0, head_dim = 0;
@@ -44,19 +44,20 @@ struct HeadsOf {
 
 struct Init {
   enum class Kind : std::uint8_t { zeros, ones, normal, uniform, constant, orthogonal } kind = Kind::zeros;
-  double std = 0;     // normal; uniform: in [-std, std); the value of constant
-  i64 zero_row = -1;  // normal: this row is zeros (an embedding's padding row); -1: none
-  // orthogonal: vectors of so many numbers, each drawn as a standard normal one is, and `width` at a time
-  // orthogonal to one another (the random features of Choromanski et al. 2021).
+  double std = 0;     // normal: standard deviation; uniform: in [-std, std); constant: the value
+  i64 zero_row = -1;  // normal: index of a row of zeros (an embedding's padding row); -1: none
+  // orthogonal: the length of the vectors. Each is drawn as a standard normal vector, and every group of
+  // `width` vectors is orthogonal (the random features of Choromanski et al. 2021).
   i64 width = 0;
 };
 
-// A or B of a linear layer's low-rank adapter (nn/lora.h).
+// Matrix A or B of a linear layer's low-rank adapter (nn/lora.h).
 struct AdapterOf {
-  std::string weight;  // the parameter that is adapted; "": this is no adapter
-  int dim = -1;        // the dim that it shares with it: cut where that one is cut along it, else whole
-  double scale = 1;    // of B A
-  double dropout = 0;  // of A's input, in training
+  std::string weight;  // the adapted parameter; "": this is not an adapter
+  // The dim that it shares with the weight: cut if the weight is cut along it, otherwise replicated.
+  int dim = -1;
+  double scale = 1;    // factor of B A
+  double dropout = 0;  // of A's input, during training
 };
 
 struct ParamSpec {
@@ -66,27 +67,27 @@ struct ParamSpec {
   StoredAs stored;
   HeadsOf heads{};
   Init init{};
-  // Stored with the model, never trained. A checkpoint may lack it: then it has its initial value.
+  // Stored with the model, never trained. If a checkpoint lacks it, it gets its initial value.
   bool buffer = false;
-  bool frozen = false;  // adapters are trained in its place
+  bool frozen = false;  // not trained (its adapters are)
   AdapterOf adapter{};
   bool trained() const { return !buffer && !frozen; }
 };
 
-// Which dim of each parameter is cut over mp, and in which units. Adapters follow their layers; no rule is
-// asked.
+// Which dim of each parameter is cut over mp, and in which units. Adapters follow their layers and need no
+// rule.
 struct ShardedSpecs {
   std::vector<Layout> layouts;
   Sharding sharding;  // rules, table, warnings
 };
-// Throws UsageError where a custom rule isn't well formed.
+// Throws UsageError if a custom rule is malformed.
 ShardedSpecs shard_specs(const std::vector<ParamSpec>& specs, int n_model_shards,
                          const std::vector<CustomRule>& custom = {});
 
 class ParamTree {
  public:
   ParamTree() = default;
-  // The specs outlive the tree's copies (shared).
+  // All copies of the tree share the specs.
   ParamTree(std::vector<ParamSpec> specs, std::map<std::string, std::string> aliases);
 
   size_t size() const { return values_.size(); }
@@ -94,19 +95,19 @@ class ParamTree {
   const std::vector<Tensor>& values() const { return values_; }
   std::vector<Tensor>& values() { return values_; }
 
-  // By name or alias (tied weights). Throws BugError for a name the family didn't declare.
+  // By name or alias (tied weights). Throws BugError for a name that the family did not declare.
   const Tensor& operator[](const std::string& name) const;
   bool has(const std::string& name) const;
   // The value, or an undefined tensor.
   Tensor find(const std::string& name) const;
-  // The spec of a name or alias; null where there is none.
+  // The spec of a name or alias; null if there is none.
   const ParamSpec* find_spec(const std::string& name) const;
   void set(const std::string& name, Tensor value);
 
   // The same names with other values: watched leaves, fast weights, averages.
   ParamTree with_values(std::vector<Tensor> values) const;
-  ParamTree watched() const;  // every value that is trained a new leaf of the tape
-  // The same tensors of some of the parameters.
+  ParamTree watched() const;  // every trained value becomes a new leaf of the tape
+  // The same tensors, only for the selected parameters.
   ParamTree subset(const std::vector<bool>& selected) const;
 
  private:
@@ -115,7 +116,7 @@ class ParamTree {
   std::vector<Tensor> values_;
 };
 
-// Names, tied weights and where the values are stored.
+// Names, tied weights and the stored form of each parameter.
 struct ModelParams {
   std::vector<ParamSpec> specs;
   std::map<std::string, std::string> aliases;  // lm_head.weight -> transformer.wte.weight
@@ -123,11 +124,11 @@ struct ModelParams {
 
 // A tree of uninitialized tensors with these layouts, in the current context.
 ParamTree make_params(const ModelParams& params, const std::vector<Layout>& layouts);
-// Random initial values: a function of (seed, name, element) alone, so the same on every mesh. Algorithm
-// version kInitVersion.
+// Sets random initial values. They depend only on (seed, name, element), so they are equal on every mesh.
+// kInitVersion: version of the algorithm.
 constexpr int kInitVersion = 1;
 void initialize(ParamTree& tree, u64 seed);
-// One parameter, with the context's random state: a buffer that a checkpoint lacks.
+// Initializes one parameter with the context's random state: a buffer that a checkpoint lacks.
 void initialize(const ParamSpec& spec, const Tensor& value);
 
 }  // namespace redco

@@ -8,8 +8,8 @@
 namespace redco {
 
 struct Conv2dOptions {
-  std::array<i64, 2> stride = {1, 1},
-                     padding = {0, 0};  // of height and width; padding adds zeros on both sides
+  // Of height and width; padding adds zeros on both sides.
+  std::array<i64, 2> stride = {1, 1}, padding = {0, 0};
 };
 
 // y[..., B, O, H', W'] = x[..., B, C, H, W] * w[..., O, C, kh, kw] + bias[..., O], a cross-correlation, with

@@ -14,7 +14,7 @@ struct AdamWSettings {
   bool decay_norms_and_biases = false;
 };
 
-// The bias corrections are of each parameter's own number of updates.
+// Bias corrections use each parameter's number of updates.
 class AdamW : public Optimizer {
  public:
   AdamW(const AdamWSettings& settings, const ParamTree& params);

@@ -11,7 +11,7 @@
 namespace redco {
 
 void accumulate(std::vector<Tensor>& acc, std::vector<Tensor>&& g) {
-  // Handles of their own, so that the storage's count knows every gradient that shares its bytes.
+  // New handles, so that the use count of a storage counts every gradient that shares its bytes.
   for (Tensor& t : g) t = t.detached();
   if (acc.empty()) {
     acc = std::move(g);
@@ -20,7 +20,8 @@ void accumulate(std::vector<Tensor>& acc, std::vector<Tensor>&& g) {
   NoGrad off;
   Context& c = Context::current();
   for (size_t i = 0; i < acc.size(); ++i) {
-    // In place, unless something else uses the bytes: no second set of tensors, no holes where the first was.
+    // In place, unless another tensor uses the bytes: this avoids a second set of tensors and holes in the
+    // arena.
     if (acc[i].layout() == g[i].layout() && acc[i].storage().use_count() == 1 &&
         acc[i].dtype() == DType::f32) {
       c.ledger().op("accumulate", c.where(), acc[i].local_numel(), acc[i].local_bytes());
@@ -35,8 +36,8 @@ void accumulate(std::vector<Tensor>& acc, std::vector<Tensor>&& g) {
 
 namespace {
 
-// All-reduces the Partials of one axis, several tensors a call. Gradients that share storage (both terms of a
-// sum, a view) are one value: it is reduced once, for all of them.
+// All-reduces the Partials of one axis, several tensors per call. Gradients that share storage (both terms of
+// a sum, a view) are one value, which is reduced once.
 void reduce_axis(std::vector<Tensor>& grads, Axis axis, i64 bucket_elements) {
   Context& c = Context::current();
   if (c.mesh().size(axis) == 1) {
@@ -44,7 +45,7 @@ void reduce_axis(std::vector<Tensor>& grads, Axis axis, i64 bucket_elements) {
       if (g.layout()[axis].is_partial()) g = redistribute(g, axis, Placement::replicated());
     return;
   }
-  std::vector<std::vector<size_t>> values;  // the gradients of each storage
+  std::vector<std::vector<size_t>> values;  // the gradients that use each storage
   std::unordered_map<const Storage*, size_t> known;
   for (size_t i = 0; i < grads.size(); ++i) {
     if (!grads[i].layout()[axis].is_partial()) continue;
@@ -71,7 +72,7 @@ void reduce_axis(std::vector<Tensor>& grads, Axis axis, i64 bucket_elements) {
     at = 0;
     for (const auto* sharing : bucket) {
       const Tensor first = grads[sharing->front()];
-      // In place, unless something else holds the unreduced bytes.
+      // In place, unless another tensor uses the unreduced bytes.
       const bool own = first.storage().use_count() == static_cast<long>(sharing->size());
       const auto reduced_layout = [&](const Tensor& g) {
         Layout l = g.layout();

@@ -1,5 +1,5 @@
-// Optimizer: how trained parameters follow their gradients. What they have in common: whose parameters they
-// update, state to be checkpointed, counts of updates.
+// Optimizer: updates trained parameters from their gradients. The common part: the parameters to update,
+// state for checkpoints, and numbers of updates.
 #pragma once
 
 #include <string>
@@ -13,31 +13,32 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  // "adamw", "sgd", "sgd with momentum": where two have the same name, one goes on from the other's state.
+  // "adamw", "sgd", "sgd with momentum". Optimizers of equal name can load each other's state.
   virtual std::string name() const = 0;
 
-  // One update, in place, of the trained parameters with selected[i] (all if empty). grads[i] is of parameter
-  // i, placed like it. Gradients are multiplied by `scale` (clipping).
+  // One in-place update of the trained parameters with selected[i] (all if empty). grads[i] belongs to
+  // parameter i and has its placement. Gradients are multiplied by `scale` (clipping).
   virtual void update(ParamTree& params, const std::vector<Tensor>& grads, double learning_rate, double scale,
                       const std::vector<bool>& selected = {}) = 0;
 
-  // Its tensors beside parameters, by PyTorch's names: fp32 trees of the trained parameters, placed like
-  // them.
+  // The optimizer's tensors by their PyTorch names: fp32 trees of the trained parameters with the same
+  // placements.
   struct State {
     std::string name;  // exp_avg, momentum_buffer
     ParamTree* tree;
   };
   virtual std::vector<State> state() = 0;
 
-  // Updates that each parameter has had, PyTorch's `step`: part of the state, as parameters may be updated at
-  // different times.
+  // Number of updates of each parameter (PyTorch's `step`). It is part of the state, because parameters may
+  // be updated at different times.
   std::vector<i64>& updates() { return updates_; }
 
  protected:
   explicit Optimizer(const ParamTree& params);
   ParamTree zeros(const ParamTree& params) const;  // of the trained parameters
-  // What an update does to each: checks the gradient, notes `flops_each` in the ledger under `what`, counts,
-  // and calls f(k, i, values and gradient of parameter i, the k-th that is trained) where there are bytes.
+  // Common part of update() for each selected parameter: checks the gradient, adds `flops_each` to the ledger
+  // under `what`, counts the update, and calls f(k, i, values and gradient of parameter i, which is the k-th
+  // trained one) if it has bytes on this rank.
   template <class F>
   void each(const char* what, i64 flops_each, ParamTree& params, const std::vector<Tensor>& grads,
             const std::vector<bool>& selected, const F& f) {
@@ -49,7 +50,7 @@ class Optimizer {
     }
   }
 
-  std::vector<size_t> trained_;  // their places among all parameters
+  std::vector<size_t> trained_;  // their indices among all parameters
 
  private:
   static bool begin(const char* what, i64 flops_each, const ParamTree& params,
@@ -57,7 +58,7 @@ class Optimizer {
   std::vector<i64> updates_;
 };
 
-// The weight decay of a parameter: none of norms and biases unless they are to decay too.
+// The weight decay of a parameter: 0 for norms and biases unless norms_and_biases.
 double decay_of(const ParamSpec& spec, double weight_decay, bool norms_and_biases);
 
 }  // namespace redco

@@ -1,11 +1,11 @@
-// The learning rate over a run.
+// Learning rate schedules.
 #pragma once
 
 #include "base/types.h"
 
 namespace redco {
 
-// Warm-up from 0, then as the schedule says, to 0 at total_steps (Hugging Face's get_*_schedule_with_warmup).
+// Warm-up from 0, then the given shape, down to 0 at total_steps (Hugging Face's get_*_schedule_with_warmup).
 struct Schedule {
   enum class Kind : std::uint8_t { linear, cosine, constant } kind = Kind::linear;
   double peak = 0;

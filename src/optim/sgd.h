@@ -1,5 +1,5 @@
-// Stochastic gradient descent with momentum (Polyak 1964), PyTorch's SGD: without dampening, and weight decay
-// coupled, which is to say added to the gradient.
+// Stochastic gradient descent with momentum (Polyak 1964), like PyTorch's SGD without dampening. Weight decay
+// is coupled: it is added to the gradient.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct SgdSettings {
   bool decay_norms_and_biases = false;
 };
 
-// d = g + weight_decay p;  b = momentum b + d;  p -= learning_rate b. Without momentum there is no b: no
+// d = g + weight_decay p;  b = momentum b + d;  p -= learning_rate b. Without momentum there is no b and no
 // state.
 class Sgd : public Optimizer {
  public:

@@ -14,8 +14,8 @@ namespace redco {
 namespace {
 i64 physical_memory() { return static_cast<i64>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE); }
 
-// Half of the address space that `ulimit -v` leaves: BLAS and the threads need the rest, and wait for ever
-// for memory that they do not get.
+// Half of the address space that `ulimit -v` allows. BLAS and the threads need the rest; without it they wait
+// forever for memory.
 i64 most_address_space() {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return i64{1} << 62;
@@ -28,20 +28,20 @@ i64 most_address_space() {
 Arena::Arena(bool backed) {
   reserved_ = i64{1} << 50;
   if (!backed) return;
-  // Address space for twice the memory (fragmentation may leave untouched holes); less where a limit forbids
-  // it.
+  // Reserves address space for twice the memory, because fragmentation may leave unused holes; less if a
+  // limit forbids it.
   for (i64 size = std::min(2 * physical_memory(), most_address_space()); size >= (i64{1} << 28); size /= 2) {
     void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p != MAP_FAILED) {
       base_ = p;
       reserved_ = size;
-      madvise(p, size, MADV_HUGEPAGE);  // fewer page faults; only advice
+      madvise(p, size, MADV_HUGEPAGE);  // advice to cause fewer page faults
       madvise(p, size, MADV_DONTDUMP);
       return;
     }
   }
   throw Error(ExitCode::doesnt_fit,
-              "[memory] the system gives no address space for tensors (is `ulimit -v` set?)");
+              "[memory] the system refuses address space for tensors; check `ulimit -v`");
 }
 
 Arena::~Arena() {

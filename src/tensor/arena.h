@@ -1,9 +1,8 @@
-// Arena: one rank's memory for tensors. A best-fit allocator of offsets in one large reserved address range;
-// memory is only touched when used, so resident memory grows with the high-water mark. The bookkeeping needs
-// no memory behind it: a planned (meta) rank runs the same allocations without storage and learns the same
-// high-water mark.
+// Arena: the memory for tensors of one rank. A best-fit allocator of offsets in one large reserved address
+// range. Memory becomes resident only when used, so resident memory grows with the high-water mark. A planned
+// (meta) rank runs the same allocations without storage and gets the same high-water mark.
 //
-// Used by one rank's thread; free() may be called from another thread.
+// One rank's thread uses it; another thread may call free().
 #pragma once
 
 #include <map>
@@ -17,7 +16,7 @@ namespace redco {
 
 class Arena {
  public:
-  // backed: reserve address space and hand out pointers; otherwise bookkeeping only.
+  // backed: reserves address space and returns pointers; otherwise only bookkeeping.
   explicit Arena(bool backed);
   ~Arena();
   Arena(const Arena&) = delete;
@@ -26,13 +25,14 @@ class Arena {
   static constexpr i64 kAlign = 64;
   static i64 rounded(i64 bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
-  i64 allocate(i64 bytes);  // -> offset; throws Error(doesnt_fit) when the machine's memory is used up
+  // Returns the offset. Throws Error(doesnt_fit) if the machine's memory is exhausted.
+  i64 allocate(i64 bytes);
   void free(i64 offset, i64 bytes);
   void* at(i64 offset) const { return base_ ? static_cast<char*>(base_) + offset : nullptr; }
 
   i64 in_use() const { return in_use_; }
   i64 peak_in_use() const { return peak_in_use_; }
-  i64 high_water() const { return high_water_; }  // largest offset ever used: what stays resident
+  i64 high_water() const { return high_water_; }  // largest offset ever used: the resident memory
   i64 allocations() const { return allocations_; }
 
  private:
@@ -40,7 +40,7 @@ class Arena {
   std::mutex mutex_;
   void* base_ = nullptr;
   i64 reserved_ = 0;
-  i64 end_ = 0;  // everything from here on is free
+  i64 end_ = 0;  // all bytes from here on are free
   i64 in_use_ = 0, peak_in_use_ = 0, high_water_ = 0, allocations_ = 0;
   std::map<i64, i64> free_by_offset_;
   std::set<std::pair<i64, i64>> free_by_size_;  // (bytes, offset)

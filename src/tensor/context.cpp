@@ -8,7 +8,7 @@ namespace redco {
 namespace {
 thread_local Context* g_current = nullptr;
 
-// SplitMix64's finalizer: spreads every bit of the input over the key.
+// The finalizer of SplitMix64: every input bit affects the whole key.
 u64 mix(u64 x) {
   x += 0x9e3779b97f4a7c15ull;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -75,7 +75,7 @@ u64 Context::key(std::string_view site) const {
 }
 
 Context& Context::current() {
-  REDCO_CHECK(g_current, "no Context is in use on this thread");
+  REDCO_CHECK(g_current, "this thread has no current Context");
   return *g_current;
 }
 bool Context::has_current() { return g_current != nullptr; }
@@ -87,7 +87,7 @@ bool CollectiveLog::take(const Tensor& of, Tensor* result) {
   if (!replay) return outer && outer->take(of, result);
   REDCO_CHECK(
       !results.empty() && results.front().shape() == of.shape() && results.front().dtype() == of.dtype(),
-      "a repeated computation makes other collectives than the first: {} now", describe(of));
+      "a repeated computation runs other collectives than the first run: now on {}", describe(of));
   *result = std::move(results.front());
   results.pop_front();
   return true;

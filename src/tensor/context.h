@@ -1,6 +1,6 @@
-// Context: one rank's state. Mesh and coordinates, its groups, arena, ledger, tape switches, randomness.
-// Nothing of it is a process global: the thread backend runs many ranks in one process, each with the Context
-// that its thread uses.
+// Context: the state of one rank: mesh and coordinates, groups, arena, ledger, switches of the tape,
+// randomness. None of it is global to the process, because the thread backend runs many ranks in one process;
+// each thread uses its own Context.
 #pragma once
 
 #include <deque>
@@ -17,40 +17,41 @@ namespace redco {
 
 class Tensor;
 
-// Numbers that name a random draw; see Context::key.
+// Values that identify a random draw; see Context::key.
 struct RandomState {
   u64 seed = 42;
   i64 step = 0;
-  i64 row_offset = 0;  // ordinal in the global batch of row 0 of the tensors' dim 0 (the micro-batch's start)
+  i64 row_offset = 0;  // index in the global batch of row 0 of the tensors' dim 0 (start of the micro-batch)
 };
 
-// Collective results that recompute() keeps: recorded by the first run, taken in order by the repeated one.
+// Results of collectives that recompute() keeps: the first run records them, the repeated run takes them in
+// order.
 struct CollectiveLog {
   std::deque<Tensor> results;
   bool replay = false;
   CollectiveLog* outer =
-      nullptr;  // a recompute() inside one that is being repeated takes its results from there
-  // A collective on `of`: true and its result where that is known already (in place of talking).
+      nullptr;  // for a nested recompute(): where it takes its results from while the outer one is repeated
+  // A collective on `of`: if its result is already known, returns true and the result, without communication.
   bool take(const Tensor& of, Tensor* result);
   void keep(const Tensor& result);
 };
 
-// What recompute()'s first run reads of the tape.
+// Tensors of the tape that the first run of recompute() reads.
 struct Captures {
   std::vector<Tensor> tensors;
-  bool partial = false;  // one was Partial: it may be reduced, in place, before the second run sees it
+  bool partial = false;  // one of them was Partial and may be reduced in place before the second run
 };
 
 enum class ComputeDType : std::uint8_t { fp32, bf16 };
 
 class Context {
  public:
-  // A running rank. `world` has mesh.ranks() ranks; the axis groups are split from it. Collective.
+  // A rank that runs. `world` has mesh.ranks() ranks; the groups of the axes are split from it. Collective.
   Context(const Mesh& mesh, std::unique_ptr<Group> world);
-  // A planned rank: no storage, no talking.
+  // A planned rank, without storage and communication.
   static std::unique_ptr<Context> meta(const Mesh& mesh, int rank);
-  // The same rank inside one mp group: dp has size one. Tensors that are not split over dp can be used in
-  // both. Shares the arena and ledger of `parent`, which must outlive it.
+  // The same rank within one mp group, with dp = 1. Both contexts can use tensors that are not split over dp.
+  // Shares the arena and ledger of `parent`, which must outlive it.
   static std::unique_ptr<Context> mp_submesh(Context& parent);
   ~Context();
 
@@ -64,35 +65,36 @@ class Context {
   std::shared_ptr<Arena> shared_arena() { return arena_; }
   Ledger& ledger() { return *ledger_; }
 
-  // --- the tape -------------------------------------------------------------------------------------------
-  bool recording = true;  // ops whose inputs are on the tape are put on it
+  // --- Tape ---
+  bool recording = true;  // record ops whose inputs are on the tape
   u64 next_sequence() { return sequence_++; }
   CollectiveLog* collective_log = nullptr;
-  // recompute()'s first run: ops note the tensors of the tape that they use.
+  // In the first run of recompute(): ops add the tensors of the tape that they use.
   Captures* captures = nullptr;
 
-  // --- computing ------------------------------------------------------------------------------------------
+  // --- Computation ---
   ComputeDType compute_dtype = ComputeDType::fp32;
-  bool composed_only = false;  // tests: never take a fused op
+  bool composed_only = false;  // for tests: never use a fused op
 
-  // --- names ----------------------------------------------------------------------------------------------
-  // "forward/attention": phase and scope, for the ledger.
+  // --- Names ---
+  // Phase and scope for the ledger, e.g. "forward/attention".
   std::string where() const { return scope_.empty() ? phase_ : phase_ + "/" + scope_; }
   const std::string& phase() const { return phase_; }
   const std::string& scope() const { return scope_; }
   void set_phase(std::string p) { phase_ = std::move(p); }
   void set_scope(std::string s) { scope_ = std::move(s); }
 
-  // --- randomness -----------------------------------------------------------------------------------------
+  // --- Randomness ---
   RandomState random;
-  std::string random_scope;  // parameter-scope name: "transformer.h.3.attn", with "#k" for repeated use
-  // key = hash(seed, step, scope, site); the counter is the element's coordinates. No generator state.
+  std::string random_scope;  // the scope in the model: "transformer.h.3.attn", with "#k" for repeated use
+  // key = hash(seed, step, scope, site); the counter is the element's coordinates. There is no generator
+  // state.
   u64 key(std::string_view site) const;
 
   static Context& current();
   static bool has_current();
 
-  // Makes a context the thread's current one for a C++ scope.
+  // Makes a context the current one of the thread within a C++ scope.
   class Use {
    public:
     explicit Use(Context& c);
@@ -119,7 +121,7 @@ class Context {
   std::string phase_ = "forward", scope_;
 };
 
-// Sets a member for a C++ scope.
+// Sets a variable within a C++ scope.
 template <class T>
 class Restore {
  public:
@@ -133,13 +135,13 @@ class Restore {
   T before_;
 };
 
-// Nothing is recorded inside.
+// Disables recording within a C++ scope.
 class NoGrad : public Restore<bool> {
  public:
   NoGrad() : Restore(Context::current().recording, false) {}
 };
 
-// Names the part of the model for the ledger ("attention").
+// Names the part of the model for the ledger ("attention") within a C++ scope.
 class Scope {
  public:
   explicit Scope(const char* name);

@@ -1,5 +1,5 @@
-// Ledger: what a rank did or, on a meta context, would do: ops with their FLOPs, collectives with their
-// bytes. Plan and run fill it through the same calls, so the two can be compared line by line.
+// Ledger: ops with FLOPs and collectives with bytes that a rank ran or, on a meta context, would run. Plan
+// and run use the same calls, so the two ledgers can be compared line by line.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@ struct LedgerLine {
   std::string where;  // the scope: "forward/attention", "backward/mlp", "step/gradients"
   i64 count = 0;
   i64 flops = 0;  // of this rank
-  i64 bytes = 0;  // ops: written; collectives: tensor bytes handed over
+  i64 bytes = 0;  // ops: bytes written; collectives: bytes of the tensors passed in
   bool operator==(const LedgerLine&) const = default;
 };
 
@@ -28,7 +28,7 @@ class Ledger {
                   i64 bytes);  // "all": both axes
 
   std::vector<LedgerLine> lines() const;        // in order of first occurrence
-  std::vector<LedgerLine> collectives() const;  // those of collectives only
+  std::vector<LedgerLine> collectives() const;  // only lines of collectives
   i64 flops() const { return flops_; }
   void reset();
 

@@ -1,6 +1,6 @@
-// Node: one recorded op. It keeps only what its vjp reads, as a plain list; its own outputs without itself
-// (else a cycle); it frees them after the vjp; it is released by a worklist, so that long chains don't
-// overflow the stack.
+// Node: one recorded op. It stores only the tensors that its vjp reads. Own outputs are stored without the
+// node, which would create a cycle. It frees the tensors after the vjp. A worklist releases nodes, so that
+// long chains do not overflow the stack.
 #pragma once
 
 #include <functional>
@@ -17,14 +17,14 @@ struct Edge {
   int output = 0;
 };
 
-// A linear weight's gradient before it is multiplied out: the sum over rows of g^T x, g [..., O], x [..., I].
+// A linear weight's gradient as factors: the sum over rows of g^T x, with g [..., O], x [..., I].
 struct RowFactors {
   Tensor g, x;
 };
-// Who wants their gradient so: leaves of the tape, each with a pair for every use.
+// The leaves of the tape whose gradients are wanted as factors, one pair for every use.
 using FactorsOf = std::unordered_map<const Node*, std::vector<RowFactors>>;
 
-// What a vjp is given.
+// The arguments of a vjp.
 class Vjp {
  public:
   Vjp(std::shared_ptr<Node> node, std::vector<Tensor> cotangents, bool create_graph, std::vector<bool> needs,
@@ -34,17 +34,17 @@ class Vjp {
         create_graph_(create_graph),
         needs_(std::move(needs)),
         factors_(factors) {}
-  // The i-th saved tensor; outputs of the op come back with their node.
+  // Saved tensor i; outputs of the op are returned with their node.
   Tensor saved(int i) const;
   // Cotangent of output i; undefined if nothing depends on that output.
   const Tensor& g(int i = 0) const { return g_[i]; }
   const std::vector<Tensor>& all() const { return g_; }
   bool needs(int input) const { return needs_[input]; }
-  // The gradient will itself be differentiated: fused backward ops must not be used.
+  // Whether the gradient will be differentiated; then fused backward ops must not be used.
   bool create_graph() const { return create_graph_; }
-  // Where this input's gradient goes as a pair of factors, in place of a tensor; null: it is a tensor.
+  // Where to store this input's gradient as factors; null: return it as a tensor.
   std::vector<RowFactors>* factors(int input) const;
-  // All of them (null: none), for a vjp that runs a backward of its own.
+  // All of them (null: none), for a vjp that runs a nested backward.
   FactorsOf* all_factors() const { return factors_; }
 
  private:
@@ -54,8 +54,8 @@ class Vjp {
   std::vector<bool> needs_;
   FactorsOf* factors_;
 };
-// Returns one tensor per input; undefined where there is no gradient or it isn't needed. Captures attributes
-// only, never tensors (those are in Node::saved).
+// Returns one tensor per input; undefined if there is no gradient or it is not needed. Captures only
+// attributes, never tensors (Node::saved holds these).
 using VjpFn = std::function<std::vector<Tensor>(const Vjp&)>;
 
 struct Node {
@@ -66,17 +66,17 @@ struct Node {
   std::vector<Edge> inputs;
   struct Saved {
     Tensor tensor;
-    int own_output = -1;  // >= 0: this op's output, kept without its node
+    int own_output = -1;  // >= 0: output of this op with this index, stored without its node
   };
   std::vector<Saved> saved;
   struct Output {
     Shape shape;
-    Layout layout;  // placement it was born with: cotangents are aligned to it once
+    Layout layout;  // placement of the output when it was created; its cotangent is redistributed to it once
     DType dtype;
     int hidden;
   };
   std::vector<Output> outputs;
-  VjpFn vjp;  // none: a leaf
+  VjpFn vjp;  // empty for a leaf
   bool freed = false;
 
   Node() = default;

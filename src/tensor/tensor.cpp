@@ -89,7 +89,7 @@ Tensor Tensor::with_hidden(int hidden) const {
 }
 
 void throw_not_float(DType t) {
-  throw BugError(fmt::format("an op that computes was given a tensor of {}", name_of(t)));
+  throw BugError(fmt::format("an arithmetic op got a tensor of type {}", name_of(t)));
 }
 
 std::string describe(const Tensor& t) {
@@ -112,7 +112,8 @@ std::vector<RowFactors>* Vjp::factors(int input) const {
   return it == factors_->end() ? nullptr : &it->second;
 }
 
-// A chain of a million ops must not recurse a million deep: whoever is outermost empties a worklist.
+// Destroying a chain of a million ops must not recurse a million levels: the outermost destructor empties a
+// worklist.
 Node::~Node() {
   thread_local std::vector<std::shared_ptr<Node>>* work = nullptr;
   std::vector<std::shared_ptr<Node>> mine;
@@ -129,7 +130,7 @@ Node::~Node() {
     while (!mine.empty()) {
       auto node = std::move(mine.back());
       mine.pop_back();
-      node.reset();  // its destructor appends to `mine`
+      node.reset();  // its destructor adds to `mine`
     }
     work = nullptr;
   }

@@ -1,8 +1,8 @@
-// Tensor: one global value, stored as its Layout says. A handle: copies share the value.
+// Tensor: one global value, stored with a Layout. It is a handle: copies share the value.
 //
-// Immutable: only optimizers, caches and buffers are written in place, by explicit ops. A 'meta' tensor has
-// shape and layout but no storage. The leading `hidden` dims are batch dims of an enclosing vmap(): dim
-// arguments of ops don't count them. Local storage is contiguous, row-major.
+// Tensors are immutable; only optimizers, caches and buffers are written in place, by explicit ops. A 'meta'
+// tensor has shape and layout but no storage. The leading `hidden` dims are batch dims of an enclosing
+// vmap(); dim arguments of ops do not count them. Local storage is contiguous and row-major.
 #pragma once
 
 #include <memory>
@@ -36,7 +36,7 @@ class Tensor {
   Tensor() = default;
   // Uninitialized, in the current context.
   Tensor(Shape shape, DType dtype, const Layout& layout, int hidden = 0);
-  // Same bytes under another shape and layout; local sizes must agree.
+  // The same bytes with another shape and layout; local sizes must be equal.
   static Tensor view(const Tensor& of, Shape shape, const Layout& layout, int hidden);
 
   bool defined() const { return impl_ != nullptr; }
@@ -46,24 +46,24 @@ class Tensor {
   DType dtype() const { return impl_->dtype; }
   bool is_float() const { return impl_->dtype != DType::i32; }
   bool is_meta() const { return impl_->storage->data() == nullptr; }
-  int rank() const { return static_cast<int>(impl_->shape.size()); }  // all dims, hidden ones too
+  int rank() const { return static_cast<int>(impl_->shape.size()); }  // all dims, also hidden ones
   int hidden() const { return impl_->hidden; }
   int visible() const { return rank() - hidden(); }
-  // Index over all dims of visible dim d; negative d counts from the right.
+  // The index among all dims of visible dim d; negative d counts from the right.
   int axis(int d) const;
   i64 size(int d) const { return shape()[axis(d)]; }
   i64 numel() const { return redco::numel(impl_->shape); }
   i64 local_numel() const { return redco::numel(impl_->local); }
   i64 local_bytes() const { return local_numel() * size_of(dtype()); }
-  // This rank's part of dim `dim` (counted over all dims).
+  // The part of dim `dim` that this rank holds (index among all dims).
   Range range(int dim) const;
 
-  // The local block. T must be the dtype's type. Null for meta tensors.
+  // The local block. T must be the type of the dtype. Null for meta tensors.
   template <class T>
   const T* data() const {
     return static_cast<const T*>(impl_->storage->data());
   }
-  // Only for the op that just made it, and for optimizers, caches and buffers.
+  // Only for the op that has just created the tensor, and for optimizers, caches and buffers.
   template <class T>
   T* mutable_data() const {
     return static_cast<T*>(impl_->storage->data());
@@ -71,18 +71,18 @@ class Tensor {
   const void* raw() const { return impl_->storage->data(); }
   void* mutable_raw() const { return impl_->storage->data(); }
 
-  // --- the tape -------------------------------------------------------------------------------------------
+  // --- Tape ---
   const std::shared_ptr<Node>& node() const { return impl_->node; }
   int node_output() const { return impl_->node_output; }
   void set_node(std::shared_ptr<Node> node, int output) const;
-  // A new handle to the same value, off the tape.
+  // A new handle to the same value, without a tape node.
   Tensor detached() const;
-  // A new handle that is a leaf of the tape: gradients can be asked for it.
+  // A new handle that is a leaf of the tape, so that gradients with respect to it can be computed.
   Tensor watched() const;
-  // A new handle to the same value and tape node with another layout and storage: what a redistribution
-  // returns.
+  // A new handle to the same value and tape node with another layout and storage: the result of a
+  // redistribution.
   Tensor with_storage_of(const Tensor& other) const;
-  // The value stays, the storage changes: a reduced Partial is replaced in place.
+  // Replaces a Partial in place by its reduced value: the storage changes, the value does not.
   void promote(const Tensor& reduced) const;
   Tensor with_hidden(int hidden) const;
   const void* identity() const { return impl_.get(); }
@@ -106,7 +106,7 @@ std::string describe(const Tensor& t);  // "f32 (4, 256, 768) [mp R, dp S(0)]"
 
 [[noreturn]] void throw_not_float(DType t);
 
-// Calls f with a value of the tensor's floating type; a bug where it is none that ops compute in.
+// Calls f with a value of the tensor's floating type. Other types are a bug.
 template <class F>
 decltype(auto) visit_float(DType t, F&& f) {
   if (t != DType::f32 && t != DType::f64) throw_not_float(t);

@@ -64,7 +64,7 @@ TEST(File, RemovingATreeThatVanishesIsFine) {
 TEST(File, APipeIsNotWaitedFor) {
   TempDir dir;
   ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);
-  EXPECT_THAT(message_of<UsageError>([&] { ReadFile::open(dir / "pipe"); }), HasSubstr("no plain file"));
+  EXPECT_THAT(message_of<UsageError>([&] { ReadFile::open(dir / "pipe"); }), HasSubstr("not a regular file"));
 }
 
 TEST(File, PathsSplitAndJoin) {

@@ -71,7 +71,7 @@ TEST_F(BadInput, MissingOrUnreadableFiles) {
   refused({"train", "job.yaml", "model.tokenizer=nowhere"}, 2, {"nowhere"});
   refused({"predict", "model.path=nowhere", "predict.prompt=a"}, 2, {"nowhere"});
   write("file", "x");
-  refused({"train", "job.yaml", "workdir=file/run"}, 2, {"file/run", "is no folder"});
+  refused({"train", "job.yaml", "workdir=file/run"}, 2, {"file/run", "is not a folder"});
   if (geteuid() != 0) {
     write("secret.txt", "x");
     std::filesystem::permissions(path("secret.txt"), std::filesystem::perms::none);

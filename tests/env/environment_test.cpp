@@ -57,7 +57,7 @@ TEST(Environments, NamesAndActionsAreChecked) {
   const auto env = make_environment("CartPole-v1");
   std::vector<double> s(4, 0.0);
   EXPECT_THAT(error_text<Error>([&] { env->step(s, std::vector<float>{2}); }),
-              HasSubstr("actions 0 to 1, got 2"));
+              HasSubstr("actions 0 to 1, but the action is 2"));
 }
 
 TEST(Replay, TellsAWrongStepAndBadLines) {
@@ -79,7 +79,7 @@ TEST(Replay, TellsAWrongStepAndBadLines) {
   EXPECT_THAT(r.first_wrong, HasSubstr(":3: reward[0] is"));
   auto refused = [&](const std::string& text) { return error_text<Error>([&] { replay(text); }); };
   EXPECT_THAT(refused(step), HasSubstr(":1: a step before any reset"));
-  EXPECT_THAT(refused(reset), HasSubstr("holds no step"));
+  EXPECT_THAT(refused(reset), HasSubstr("has no steps"));
   EXPECT_THAT(refused(reset + "[1]\n"), HasSubstr(":2: not a JSON object"));
   EXPECT_THAT(refused(reset + "{\"action\": [0, 1]}\n"), HasSubstr("action: Pendulum-v1 has 1 numbers"));
   EXPECT_THAT(refused(reset + "{\"action\": \"left\"}\n"), HasSubstr("action: Pendulum-v1 has 1 numbers"));

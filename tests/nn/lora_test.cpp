@@ -263,14 +263,14 @@ TEST(Targets, NamesThatMeanNoLayerAreExplained) {
   const auto why = [&](std::vector<std::string> names) {
     return error_text<UsageError>([&] { named(*m, std::move(names)); });
   };
-  EXPECT_THAT(why({"c_atn"}), HasSubstr("train.lora.target_modules (job.yaml:3:5): 'c_atn' means no layer"));
+  EXPECT_THAT(why({"c_atn"}), HasSubstr("train.lora.target_modules (job.yaml:3:5): 'c_atn' matches no layer"));
   EXPECT_THAT(why({"c_attn", "c_fcc"}), HasSubstr("did you mean c_fc? the model's linear layers are c_attn, "
                                                   "c_proj, c_fc"));
-  EXPECT_THAT(why({"attn"}), HasSubstr("means no layer"));  // no part of a name
-  EXPECT_THAT(why({"wte"}), HasSubstr("'wte' is no linear layer"));
-  EXPECT_THAT(why({"ln_1"}), HasSubstr("no linear layer"));
+  EXPECT_THAT(why({"attn"}), HasSubstr("matches no layer"));  // no part of a name
+  EXPECT_THAT(why({"wte"}), HasSubstr("'wte' is not a linear layer"));
+  EXPECT_THAT(why({"ln_1"}), HasSubstr("not a linear layer"));
   EXPECT_THAT(why({"lm_head"}), HasSubstr("shares transformer.wte.weight"));
-  EXPECT_THAT(why({}), HasSubstr("no layer is named"));
+  EXPECT_THAT(why({}), HasSubstr("the list of layers is empty"));
   EXPECT_THAT(error_text<UsageError>([&] { matched(*m, "c_attn"); }), HasSubstr("whole name"));
   EXPECT_THAT(error_text<UsageError>([&] { matched(*m, "(c_attn"); }), HasSubstr("(c_attn"));
 }
@@ -294,7 +294,7 @@ TEST(Targets, ModulesToSaveAreTrainedWhole) {
     return error_text<UsageError>([&] { adapt(*m, l); });
   };
   EXPECT_THAT(why(testing::kLlama, {"normm"}), HasSubstr("no module's name ends in 'normm'"));
-  EXPECT_THAT(why(testing::kLlama, {"q_proj"}, {"q_proj"}), HasSubstr("both in modules_to_save"));
+  EXPECT_THAT(why(testing::kLlama, {"q_proj"}, {"q_proj"}), HasSubstr("is in modules_to_save and would also get an adapter"));
   EXPECT_THAT(why(testing::kGpt2, {"lm_head"}), HasSubstr("tied"));
 }
 

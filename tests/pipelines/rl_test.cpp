@@ -334,7 +334,7 @@ std::string refusal(const F& f) {
 TEST(Rl, WhatItCannotDoIsRefused) {
   const auto why = [](const RlSettings& rl) { return refusal([&] { pipeline_of(rl)->params(); }); };
   EXPECT_THAT(why({.env = "Cartpole-v1"}),
-              HasSubstr("no environment 'Cartpole-v1'; did you mean CartPole-v1?"));
+              HasSubstr("unknown environment 'Cartpole-v1'; did you mean CartPole-v1?"));
   EXPECT_THAT(why({}), HasSubstr("rl.env is missing"));
   EXPECT_THAT(
       why({.algorithm = "ddpg", .env = "CartPole-v1"}),

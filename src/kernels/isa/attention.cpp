@@ -1,4 +1,4 @@
-// The row work of attention between its products: scale, bias, masks, online softmax, dropout, and their
+// Row operations of attention between its products: scale, bias, masks, online softmax, dropout, and their
 // backward.
 #include "kernels/isa/philox.h"
 #include "kernels/isa/ranges.h"
@@ -7,7 +7,7 @@ namespace redco::kernels::REDCO_ISA {
 namespace {
 
 struct Columns {
-  i64 begin, end;  // the columns of the block that causality and the window leave to a row
+  i64 begin, end;  // the columns of the block that causality and the window allow for a row
 };
 
 template <class T>
@@ -18,7 +18,7 @@ inline i64 query_of(const ScoreBlock<T>& b, i64 row) {
 template <class T>
 inline Columns columns_of(const ScoreBlock<T>& b, i64 row) {
   i64 begin = 0, end = b.cols;
-  const i64 diagonal = query_of(b, row) + b.shift - b.k0;  // the last column causality leaves
+  const i64 diagonal = query_of(b, row) + b.shift - b.k0;  // the last column that causality allows
   if (b.causal && diagonal + 1 < end) end = diagonal + 1;
   if (b.window > 0 && diagonal - b.window + 1 > begin) begin = diagonal - b.window + 1;
   if (end < 0) end = 0;
@@ -26,8 +26,8 @@ inline Columns columns_of(const ScoreBlock<T>& b, i64 row) {
   return {begin, end};
 }
 
-// s = s * scale + bias, or its soft cap, -inf where a mask hides the key; over [begin, end) of one row.
-// slope: null, or d s / d (s * scale) of a soft cap.
+// s = s * scale + bias, or its soft cap, and -inf where a mask excludes the key, over [begin, end) of one
+// row. slope: null, or d s / d (s * scale) of the soft cap.
 template <class T>
 inline void score_row(const ScoreBlock<T>& b, i64 row, T* s, Columns v, T* slope = nullptr) {
   const T kHidden = -static_cast<T>(__builtin_inf());
@@ -125,9 +125,9 @@ void attend_block_backward(const ScoreBlock<T>& b, const T* lse, const T* delta,
     score_row(b, r, s, v, capped ? slope : nullptr);
     const T shift = lse[r], mean = delta[r];
     if (b.whole_rows) {
-      // All keys of the row are here: the row of dS is made to sum to zero as exactly as its elements allow,
-      // with the mean of dP in double. That sum is the true gradient of a key bias, zero, whose rounding
-      // noise AdamW blows up to whole steps.
+      // The block has all keys of the row, so the row of dS can be made to sum to zero as exactly as its
+      // elements allow, with the mean of dP in double. That sum is the true gradient of a key bias, which is
+      // zero; AdamW would amplify its rounding noise to full steps.
       const bool drops = b.drop_below != 0;
       u32 words[kMaxScoreColumns];
       if (drops)

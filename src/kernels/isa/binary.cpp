@@ -43,7 +43,7 @@ void binary(int op, const T* a, i64 ar, i64 ac, const T* b, i64 br, i64 bc, T* o
     case Binary::div:
       return run([](T x, T y) { return x / y; });
     case Binary::max:
-      return run([](T x, T y) { return x != x ? x : x > y ? x : y; });  // NaN goes through
+      return run([](T x, T y) { return x != x ? x : x > y ? x : y; });  // keeps NaN
     case Binary::min:
       return run([](T x, T y) { return x != x ? x : x < y ? x : y; });
     case Binary::eq:

@@ -1,9 +1,9 @@
-// Products of a matrix with shifted runs of an image: accumulators stay in registers.
+// Products of a matrix with shifted runs of an image; the accumulators stay in registers.
 #include "kernels/isa/conv.h"
 
 #include <type_traits>
 
-// Vectors wider than the registers are split, and none crosses a call that isn't inlined.
+// Vectors wider than the registers are split; none is passed to a function that is not inlined.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 namespace redco::kernels::REDCO_ISA {
@@ -60,7 +60,7 @@ inline void product_column(i64 outputs, i64 runs, const T* w, const T* base, con
   for (; o < outputs; ++o) product_tile<T, 1, N>(runs, w + o * runs, base, offset, out + o * ld, ld);
 }
 
-// M rows of g by N runs.
+// M rows of g times N runs.
 template <class T, int M, int N>
 inline void dots_tile(i64 vectors, i64 images, const T* g, i64 ld, i64 g_image, const T* base, i64 base_image,
                       const i64* offset, T* dw, i64 runs) {
@@ -112,7 +112,7 @@ void product_of_runs(i64 outputs, i64 length, i64 runs, const T* w, const T* bas
   constexpr i64 W = Vector<T>::kWidth;
   const i64 vectors = (length + W - 1) / W;
   i64 v = 0;
-  // The pixels of three vectors stay in the nearest cache for all outputs.
+  // The pixels of three vectors stay in the L1 cache for all outputs.
   for (; v + 3 <= vectors; v += 3)
     product_column<T, 3>(outputs, runs, w, base + v * W, offset, out + v * W, ld);
   if (vectors - v == 2) product_column<T, 2>(outputs, runs, w, base + v * W, offset, out + v * W, ld);
@@ -144,7 +144,7 @@ struct Lanes {
   static void store(T* p, type v) { __builtin_memcpy(p, &v, sizeof v); }
 };
 
-// x, where the gate is above 0 or no number.
+// x where the gate is above 0 or NaN, else 0.
 template <bool kGated, class V>
 inline V gated(V x, V gate) {
   return kGated ? (gate <= 0 ? V{} : x) : x;
@@ -154,7 +154,7 @@ inline T gated_one(T x, const T* gate) {
   return kGated && *gate <= 0 ? T(0) : x;
 }
 
-// L results, of 2 L pixels.
+// L results from 2 L pixels.
 template <class T, int L, bool kGated>
 inline void avg_lanes(const T* a, const T* b, const T* ga, const T* gb, T* y) {
   using V = Lanes<T, L>;
@@ -193,7 +193,7 @@ inline void spread_lanes(const T* y, const T* ga, const T* gb, T* a, T* b) {
   }
 }
 
-// f.template run<L>(j) on lanes [j, j + L) that cover [0, n): the last ones may be done twice.
+// Calls f.template run<L>(j) on lanes [j, j + L) that cover [0, n); the last lanes may be processed twice.
 template <class F>
 inline void for_lanes(i64 n, const F& f) {
   const auto cover = [&](auto lanes) {

@@ -1,11 +1,11 @@
-// The range kernels of convolutions, declared once per instruction set. They run on the calling thread.
+// Range kernels of convolutions, declared once per instruction set. They run on the calling thread.
 #pragma once
 
 #include "base/types.h"
 
 namespace redco::kernels {
 
-// Elements that may be read behind the last pixel: a vector's.
+// Number of elements that may be read after the last pixel: one vector.
 constexpr i64 kConvSlack = 16;
 
 namespace baseline {

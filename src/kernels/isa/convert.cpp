@@ -6,7 +6,7 @@
 namespace redco::kernels::REDCO_ISA {
 namespace {
 
-// A NaN keeps its sign and upper bits and is made quiet; rounding could carry its mantissa into inf.
+// A NaN keeps its sign and upper bits and becomes quiet; rounding could carry its mantissa into inf.
 REDCO_INLINE u32 bf16_bits(u32 u) {
   const u32 rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
   const u32 nan = (u >> 16) | 0x40u;
@@ -15,10 +15,10 @@ REDCO_INLINE u32 bf16_bits(u32 u) {
 
 REDCO_INLINE u32 fp16_bits(u32 u) {
   const u32 sign = (u >> 16) & 0x8000u, a = u & 0x7fffffffu;
-  // Normal results: rebias the exponent by 112 and round 13 bits away. A carry reaches the exponent, and inf,
-  // as it should.
+  // Normal results: rebias the exponent by 112 and round 13 bits. A carry into the exponent, up to inf, is
+  // correct.
   const u32 normal = (a - (112u << 23) + 0xfffu + ((a >> 13) & 1u)) >> 13;
-  // Subnormal results (below 2^-14): adding 0.5 lines the last bit up with 2^-24, rounded by the addition.
+  // Subnormal results (below 2^-14): adding 0.5 aligns the last bit with 2^-24, and the addition rounds.
   const u32 tiny = to_bits(from_bits(a) + 0.5f) - 0x3f000000u;
   u32 r = a < 0x38800000u ? tiny : normal;
   r = a >= 0x47800000u ? 0x7c00u : r;                          // 65536 and above

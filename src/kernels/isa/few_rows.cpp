@@ -1,5 +1,5 @@
-// Products of at most 8 rows with a large matrix: each element of the matrix is read once, so they run at the
-// memory's speed (decoding).
+// Products of at most 8 rows with a large matrix. Each element of the matrix is read once, so the memory
+// bandwidth limits their rate (decoding).
 #include "kernels/isa/math.h"
 #include "kernels/isa/ranges.h"
 
@@ -20,7 +20,7 @@ struct Vector {
   static constexpr i64 kWidth = kBytes / static_cast<i64>(sizeof(T));
 };
 
-// Rows of b that are streamed at once: enough loads in flight for few a rows, all accumulators in registers.
+// Rows of b streamed together: enough loads in flight for few rows of a, with all accumulators in registers.
 constexpr int rows_of_b(int m) { return m <= 2 ? 4 : m <= 4 ? 2 : kRegisters == 32 ? 2 : 1; }
 
 template <class T, int M, int N>
@@ -90,7 +90,7 @@ void rows_times_bt(i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda, const T* b
 template <class T>
 void rows_times_b(i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda, const T* b, i64 ldb, T beta, T* c,
                   i64 ldc) {
-  constexpr i64 kColumns = 1024;  // of c, kept in L1 with the four rows of b
+  constexpr i64 kColumns = 1024;  // columns of c, kept in L1 with the four rows of b
   for (i64 j0 = 0; j0 < n; j0 += kColumns) {
     const i64 cols = n - j0 < kColumns ? n - j0 : kColumns;
     for (i64 i = 0; i < m; ++i) {

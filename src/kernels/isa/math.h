@@ -1,7 +1,8 @@
-// Elementary functions that vectorize: no branches, no tables, no calls. For the files of this folder only.
+// Elementary functions that vectorize: no branches, tables or calls. Only for the files of this folder.
 //
 // fp32: exp, log, tanh, erf within about 2 ulp. Coefficients are minimax fits (Lawson's iteration on
-// Chebyshev nodes in fp64) of the functions named beside them. NaN goes through; exp(-inf) = 0, exp(> 88.7) =
+// Chebyshev nodes in fp64) of the functions in the comments next to them. NaN gives NaN; exp(-inf) = 0, exp(>
+// 88.7) = inf. fp64 calls libm.
 // inf. fp64 calls libm.
 #pragma once
 
@@ -19,7 +20,7 @@ REDCO_INLINE T abs_(T x) {
   return x < 0 ? -x : x;
 }
 
-// e^x = 2^n e^r, n = round(x / ln 2), |r| <= ln(2) / 2; 2^n in two factors reaches the subnormals and
+// e^x = 2^n e^r, n = round(x / ln 2), |r| <= ln(2) / 2. 2^n is split into two factors to reach subnormals and
 // infinity.
 REDCO_INLINE float exp_(float x) {
   constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
@@ -67,7 +68,7 @@ REDCO_INLINE float log_(float x) {
 }
 REDCO_INLINE double log_(double x) { return __builtin_log(x); }
 
-// log(1 + e) for e in [0, 1]: the rounding of 1 + e is undone by the ratio.
+// log(1 + e) for e in [0, 1]; the ratio corrects the rounding of 1 + e.
 REDCO_INLINE float log1p_(float e) {
   const float u = 1.0f + e;
   const float d = u - 1.0f;
@@ -130,7 +131,7 @@ REDCO_INLINE float erf_(float x) {
 }
 REDCO_INLINE double erf_(double x) { return __builtin_erf(x); }
 
-// The normal distribution Phi(x) = erfc(-x / sqrt 2) / 2, without cancellation for x << 0, and e = exp(-x^2 /
+// The normal distribution Phi(x) = erfc(-x / sqrt 2) / 2 without cancellation for x << 0, and e = exp(-x^2 /
 // 2).
 template <class T>
 struct PhiAndExp {

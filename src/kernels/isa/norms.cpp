@@ -1,4 +1,4 @@
-// Layer norm and RMS norm, a row at a time: the row stays in L1 between its passes.
+// Layer norm and RMS norm, row by row: a row stays in L1 between its passes.
 #include "kernels/isa/math.h"
 #include "kernels/isa/ranges.h"
 
@@ -35,7 +35,7 @@ void layer_norm(const T* x, const T* w, const T* b, T eps, T* y, T* mean, T* rst
 
 namespace {
 
-// One row; dw, db are added to before dx is written, so that dx may be g or x.
+// One row. dw and db are updated before dx is written, so dx may be g or x.
 template <class T, bool kWeight, bool kDw, bool kDb>
 inline void layer_norm_row(const T* x, const T* w, T m, T k, const T* g, T* dx, T* dw, T* db, i64 C) {
   T s1 = 0, s2 = 0;

@@ -1,9 +1,9 @@
 // Philox4x32-10 (Salmon et al. 2011): words 0 and 1 of the counters (c0, c1, c2, c3 + i), as vectors of
-// 64-bit lanes, whose lower halves are the words: the multiplication of lower halves into 64 bits is one
-// instruction.
+// 64-bit lanes. The lower half of a lane is the word, because one instruction multiplies lower halves into 64
+// bits.
 #pragma once
 
-// GCC 12's own header passes an undefined vector where all lanes are written (GCC bug 105593).
+// A header of GCC 12 passes an undefined vector where all lanes are written (GCC bug 105593).
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include <immintrin.h>
 
@@ -62,7 +62,7 @@ REDCO_INLINE void store_low(u32* to, Lanes a) {
 }
 #endif
 
-// The words of [i, i + 2 * kCount), two vectors at once to hide the multiplication's latency.
+// The words of [i, i + 2 * kCount), two vectors together to hide the latency of the multiplication.
 template <bool kSecond>
 REDCO_INLINE void philox_step(u64 key, u32 c0, u32 c1, u32 c2, u32 c3, u32* first, u32* second) {
   constexpr int kVectors = 2;
@@ -73,7 +73,7 @@ REDCO_INLINE void philox_step(u64 key, u32 c0, u32 c1, u32 c2, u32 c3, u32* firs
     x0[j] = lanes(c0);
     x1[j] = lanes(c1);
     x2[j] = lanes(c2);
-    // Beyond 2^32 the lower half wraps around, as the counter does; the upper half is never read.
+    // Above 2^32 the lower half wraps around like the counter; the upper half is never read.
     x3[j] = add(lanes(static_cast<u64>(c3) + static_cast<u64>(j * Lanes::kCount)), iota());
   }
 #pragma GCC unroll 10

@@ -1,4 +1,4 @@
-// The range kernels of this folder, declared once per instruction set. They run on the calling thread.
+// Range kernels of this folder, declared once per instruction set. They run on the calling thread.
 #pragma once
 
 #include "base/types.h"
@@ -16,7 +16,7 @@ struct ScoreBlock {
   T* s;
   i64 ld, rows, cols;
   i64 q0, q_step, k0;
-  i64 shift;  // query i sees keys <= i + shift where causal, > i + shift - window where window > 0
+  i64 shift;  // causal: query i attends to keys <= i + shift; window > 0: to keys > i + shift - window
   bool causal;
   i64 window;
   T scale;
@@ -31,7 +31,7 @@ struct ScoreBlock {
   T keep_scale;
   u64 key;
   u32 c0, c1;
-  bool whole_rows = false;  // backward: the block holds every key that its rows see
+  bool whole_rows = false;  // backward: the block has every key of its rows
 };
 
 // The scalars of one AdamW step.

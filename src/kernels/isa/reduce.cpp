@@ -1,4 +1,4 @@
-// Sums (in fp64) and maxima of a range, and of rows into an accumulator row.
+// Sums (in fp64) and maxima of a range, and sums of rows into an accumulator row.
 #include "kernels/isa/math.h"
 #include "kernels/isa/ranges.h"
 

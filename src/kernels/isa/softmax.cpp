@@ -1,5 +1,4 @@
-// Softmax and cross-entropy, a row at a time. A row whose maximum is -inf is shifted by 0, so that NaNs still
-// show.
+// Softmax and cross-entropy, row by row. A row whose maximum is -inf is shifted by 0, so that NaN is kept.
 #include "kernels/isa/math.h"
 #include "kernels/isa/ranges.h"
 
@@ -7,7 +6,7 @@ namespace redco::kernels::REDCO_ISA {
 namespace {
 
 template <class T>
-inline T row_max(const T* x, i64 n) {  // not minding NaN
+inline T row_max(const T* x, i64 n) {  // NaN is ignored
   T m = -static_cast<T>(__builtin_inf());
 #pragma omp simd reduction(max : m)
   for (i64 i = 0; i < n; ++i) m = x[i] > m ? x[i] : m;

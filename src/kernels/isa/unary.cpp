@@ -29,7 +29,7 @@ REDCO_INLINE T gelu_tanh_gate(T x) {
   return sigmoid_(T(2 * kGeluA) * (x + T(kGeluB) * (x * x * x)));
 }
 
-// No value times 0 of a far tail becomes NaN: gelu(-inf) = 0 as its limit says.
+// Avoids NaN from a value times 0 in a far tail: gelu(-inf) = 0, its limit.
 template <class T>
 REDCO_INLINE T gated(T x, T gate) {
   return gate == 0 ? gate : x * gate;
