@@ -46,7 +46,7 @@ std::string message_of(F f) {
   return "no exception";
 }
 
-// As on network file systems, where a listing may name what another host has removed.
+// As on network file systems, where a listing may name files that another host has removed.
 TEST(File, RemovingATreeThatVanishesIsFine) {
   TempDir dir;
   make_dirs(dir / "a/b/c");
@@ -191,7 +191,7 @@ TEST(File, FileSystemsWithoutReservationOrFolderSyncWork) {
   EXPECT_EQ(slurp(dir / "x"), "abc");
 }
 
-// Whatever call fails, the name holds the old bytes or the new ones, and nothing else is left in the folder.
+// Whichever call fails, the name holds the old or the new bytes, and the folder has no other files.
 TEST(File, AFailureAtEveryCallLeavesOldOrNew) {
   TempDir dir;
   bool finished = false;

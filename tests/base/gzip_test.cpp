@@ -94,7 +94,7 @@ TEST_F(Gzip, EveryTruncationIsFound) {
       gzipped("some text that is packed\nin two lines\n") + gzipped("and a second member");
   const std::size_t first = gzipped("some text that is packed\nin two lines\n").size();
   for (std::size_t n = 0; n < bytes.size(); ++n) {
-    if (n == first) continue;  // a whole file
+    if (n == first) continue;  // the first member is a complete file
     EXPECT_THAT(damage(bytes.substr(0, n)), HasSubstr("x.gz: ")) << n;
   }
   EXPECT_THAT(
@@ -109,7 +109,7 @@ TEST_F(Gzip, NoFlippedBitGivesOtherText) {
   for (std::size_t i = 0; i < bytes.size() * 2; ++i) {
     std::string bad = bytes;
     bad[i / 2] = static_cast<char>(bad[i / 2] ^ (i % 2 ? 0x40 : 0x01));
-    // The header's time, system and level are not covered by the checksum, and change nothing.
+    // The checksum does not cover time, system and level in the header; these do not change the text.
     try {
       EXPECT_EQ(read_unpacked(write("x.gz", bad), 1 << 20), text) << i;
     } catch (const ContentsError&) {
@@ -124,7 +124,7 @@ TEST_F(Gzip, WhatFollowsTheEndIsNotPassedOver) {
   EXPECT_THAT(damage(gzipped("a") + std::string(10, '\0') + gzipped("b")), HasSubstr("follow the end"));
   EXPECT_THAT(damage(gzipped("a") + "\x1f\x8b garbage garbage"), HasSubstr("damaged gzip file"));
   EXPECT_THAT(damage("plain text"), HasSubstr("named .gz, but its first bytes are not gzip's"));
-  EXPECT_THAT(damage(""), HasSubstr("named .gz, but empty"));
+  EXPECT_THAT(damage(""), HasSubstr("named .gz, but it is empty"));
 }
 
 TEST_F(Gzip, AnUnpackingBombCostsNoMemory) {

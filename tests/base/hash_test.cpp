@@ -11,7 +11,7 @@
 namespace redco {
 namespace {
 
-// Vectors of the XXH3 specification: the empty input, and what xxhsum prints for "abc".
+// Test vectors of the XXH3 specification: the empty input, and the output of xxhsum for "abc".
 TEST(Hash, KnownValues) {
   EXPECT_EQ(hex64(hash64("")), "2d06800538d394c2");
   EXPECT_EQ(hash128("").hex(), "99aa06d3014798d86001c324468d497f");

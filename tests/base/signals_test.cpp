@@ -1,4 +1,4 @@
-// Requests to end, each in a process of its own.
+// Requests to end a process, each tested in a child process.
 #include "base/signals.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// What `body` printed on stderr, and its status as a shell would give it.
+// The stderr output of `body` and its status as in a shell.
 struct Ended {
   int code = -1;
   std::string err;
@@ -73,7 +73,7 @@ TEST(Signals, ADeferredRequestSetsAFlagAndASecondOneEnds) {
     defer_end();
     kill(getpid(), SIGTERM);
     sleep_ms(50);
-    kill(getpid(), SIGTERM);  // of the same request
+    kill(getpid(), SIGTERM);  // part of the same request
     sleep_ms(700);
     if (end_requested() != SIGTERM) _exit(1);
     kill(getpid(), SIGINT);

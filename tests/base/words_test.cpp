@@ -64,9 +64,9 @@ TEST(Words, EditDistance) {
   EXPECT_EQ(edit_distance("abc", ""), 3);
   EXPECT_EQ(edit_distance("seed", "sede"), 1);  // neighbours swapped
   EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
-  EXPECT_EQ(edit_distance("ca", "abc"), 3);  // a swapped pair is not edited again
+  EXPECT_EQ(edit_distance("ca", "abc"), 3);  // letters of a swapped pair are not edited again
   EXPECT_EQ(edit_distance("aaaaaaaa", "bbbbbbbb", 2), 3);
-  EXPECT_EQ(edit_distance(std::string(1 << 24, 'x'), "y", 5), 6);  // at once
+  EXPECT_EQ(edit_distance(std::string(1 << 24, 'x'), "y", 5), 6);  // immediately
 }
 
 TEST(Words, Nearest) {
@@ -92,7 +92,7 @@ TEST(Words, Utf8) {
 TEST(Words, Excerpt) {
   EXPECT_EQ(excerpt("a\nb\x1b[31m"), "a b [31m");
   EXPECT_EQ(excerpt("abcdef", 3), "abc...");
-  EXPECT_EQ(excerpt("aé", 2), "a...");  // not half a character
+  EXPECT_EQ(excerpt("aé", 2), "a...");  // a character is not cut in half
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The environments against traces recorded from gymnasium, and the parser of such traces.
+// The environments compared with traces recorded from gymnasium, and the parser of such traces.
 #include "env/environment.h"
 
 #include <gmock/gmock.h>
@@ -18,8 +18,8 @@ using testing::HasSubstr;
 
 class Traces : public testing::TestWithParam<const char*> {};
 
-// gymnasium gives observations (and MountainCar keeps its state) in fp32: steps agree to its rounding, 6e-8
-// of values up to 28 (Acrobot's velocities).
+// gymnasium returns observations (and MountainCar keeps its state) in fp32, so steps agree up to its
+// rounding: 6e-8 of values up to 28 (Acrobot's velocities).
 TEST_P(Traces, EveryStepIsMadeAgain) {
   const ReplayReport r = replay_trace(std::string(REDCO_FIXTURES "/envs/") + GetParam() + ".jsonl.gz");
   EXPECT_EQ(r.environment, GetParam());
@@ -81,8 +81,8 @@ TEST(Replay, TellsAWrongStepAndBadLines) {
   EXPECT_THAT(refused(step), HasSubstr(":1: a step before any reset"));
   EXPECT_THAT(refused(reset), HasSubstr("has no steps"));
   EXPECT_THAT(refused(reset + "[1]\n"), HasSubstr(":2: not a JSON object"));
-  EXPECT_THAT(refused(reset + "{\"action\": [0, 1]}\n"), HasSubstr("action: Pendulum-v1 has 1 numbers"));
-  EXPECT_THAT(refused(reset + "{\"action\": \"left\"}\n"), HasSubstr("action: Pendulum-v1 has 1 numbers"));
+  EXPECT_THAT(refused(reset + "{\"action\": [0, 1]}\n"), HasSubstr("action: Pendulum-v1 needs 1 numbers"));
+  EXPECT_THAT(refused(reset + "{\"action\": \"left\"}\n"), HasSubstr("action: Pendulum-v1 needs 1 numbers"));
   EXPECT_THAT(refused(reset + "{}\n"), HasSubstr("no \"action\""));
 }
 

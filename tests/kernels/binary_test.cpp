@@ -31,7 +31,7 @@ double apply(Binary op, double x, double y) {
   return 0;
 }
 
-i64 span_of(const Shape& shape, const Shape& strides) {  // elements a strided array needs
+i64 span_of(const Shape& shape, const Shape& strides) {  // number of elements that a strided array needs
   i64 n = 1;
   for (std::size_t d = 0; d < shape.size(); ++d) n += std::max<i64>(0, shape[d] - 1) * strides[d];
   return n;
@@ -39,7 +39,7 @@ i64 span_of(const Shape& shape, const Shape& strides) {  // elements a strided a
 
 void check(const Shape& shape, const Shape& as, const Shape& bs) {
   auto a = random_array<float>(span_of(shape, as), 1), b = random_array<float>(span_of(shape, bs), 2);
-  // Quarters, so that some are equal; no zeros, which div and the sign of max(0, -0) would stumble over.
+  // Quarters, so that some are equal; no zeros, because of div and the sign of max(0, -0).
   for (auto* x : {&a, &b})
     for (float& v : *x) v = std::round(v * 4) == 0 ? 0.25f : std::round(v * 4) / 4;
   const i64 n = numel(shape);

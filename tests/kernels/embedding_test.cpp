@@ -69,7 +69,7 @@ void check_rope(i64 D, i64 rotary, bool interleaved) {
   const double tolerance = std::is_same_v<T, float> ? 1e-6 : 1e-14;
   expect_close(y, want, tolerance);
   rope(y.data(), positions.data(), freq.data(), rotary, interleaved, -1, 1 / 1.25, back.data(), B, N, H, D);
-  for (i64 i = 0; i < B * N * H * D; ++i)  // what isn't turned is copied, what is comes back
+  for (i64 i = 0; i < B * N * H * D; ++i)  // dims that are not rotated are copied; rotated ones are restored
     EXPECT_NEAR(static_cast<double>(back[i]), static_cast<double>(x[i]), 4 * tolerance);
   auto in_place = x;
   rope(in_place.data(), positions.data(), freq.data(), rotary, interleaved, 1, 1.25, in_place.data(), B, N, H,

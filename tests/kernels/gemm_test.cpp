@@ -41,10 +41,10 @@ void check(const Case<T>& x) {
       double& w = want[i * ldc + j];
       w = static_cast<double>(x.alpha) * s + (x.beta == 0 ? 0 : static_cast<double>(x.beta) * w);
     }
-  if (x.beta == 0)  // never read: NaN must not survive
+  if (x.beta == 0)  // not read: NaN must not remain
     for (i64 i = 0; i < x.m; ++i)
       for (i64 j = 0; j < x.n; ++j) c[i * ldc + j] = std::numeric_limits<T>::quiet_NaN();
-  // k products of standard normals, each rounded: errors of about eps sqrt(k) |s|, |s| ~ sqrt(k); 4 of that.
+  // k products of standard normals, each rounded: errors of about eps sqrt(k) |s|, |s| ~ sqrt(k); times 4.
   const double eps = std::numeric_limits<T>::epsilon();
   expect_close(run(x, a, b, c), want, 4 * eps * (x.k + 4),
                fmt::format("{}{} m={} n={} k={} pad={}", x.ta, x.tb, x.m, x.n, x.k, x.pad));
@@ -96,7 +96,7 @@ TEST(Gemm, SameBitsOnAnyThreads) {
       }
 }
 
-TEST(Gemm, RanksAsThreads) {  // each with one kernel thread, at once, the same bits as alone
+TEST(Gemm, RanksAsThreads) {  // each with one kernel thread, at the same time; the same bits as alone
   const Case<float> x{false, true, 130, 270, 64, 0, 1, 0};
   const auto a = random_array<float>(130 * 64, 1), b = random_array<float>(270 * 64, 2);
   const std::vector<float> zero(130 * 270), want = run(x, a, b, zero);

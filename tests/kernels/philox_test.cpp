@@ -18,7 +18,7 @@ TEST(Philox, KnownAnswers) {
     EXPECT_EQ(philox_word(key_of(0xa4093822, 0x299f31d0), 0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344),
               0xd16cfe09u);
     const auto second = [](u64 key, u32 c0, u32 c1, u32 c2, u32 c3) {
-      std::vector<u32> a(20), b(20);  // in a full vector as well as alone
+      std::vector<u32> a(20), b(20);  // in a full vector and alone
       REDCO_ISA_CALL(philox_words(key, c0, c1, c2, c3, a.data(), b.data(), 20));
       return b[0];
     };
@@ -29,7 +29,7 @@ TEST(Philox, KnownAnswers) {
   });
 }
 
-// A block's numbers are those of the whole tensor at its place, whatever its size and the instruction set.
+// The numbers of a block equal those of the whole tensor at its position, for any size and instruction set.
 TEST(Philox, ABlockIsAPartOfTheWhole) {
   const u64 key = 0x123456789abcdefull;
   const Block4 whole{{0, 0, 0, 0}, {3, 4, 5, 70}}, part{{1, 1, 2, 13}, {2, 3, 3, 40}};
@@ -113,7 +113,7 @@ TEST(AdamW, AgreesWithTheSlowTwin) {
              static_cast<float>(wd), static_cast<float>(bias1), static_cast<float>(bias2), 0.5f},
             p.data(), g.data(), m.data(), v.data(), n);
     }
-    // A step rounds p twice, the step itself is 1e-3; m, v four times.
+    // A step rounds p twice, the step itself is 1e-3; m and v are rounded four times.
     expect_close(p, wp, 5e-7);
     expect_close(m, wm, 5e-7);
     expect_close(v, wv, 5e-7);

@@ -1,4 +1,4 @@
-// PEFT's folders: what is read, refused, written; a job that trains adapters, goes on, is read again, merged.
+// PEFT folders: reading, refusing, writing them; a job that trains, resumes, loads and merges adapters.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -100,7 +100,7 @@ TEST(AdapterConfig, AnyBytesAreReadOrRefused) {
   EXPECT_LT(read, 2900);
 }
 
-// The fixture's adapter beside a model, perhaps another one; or with another config.
+// Loads the fixture's adapter with a model, which may be another one, or with a changed config.
 std::string beside(const std::string& base, const std::function<void(nlohmann::json&)>& change = {}) {
   TempDir dir;
   fs::copy(fixture("lora-gpt2"), dir.path(), fs::copy_options::recursive);
@@ -128,7 +128,7 @@ TEST(Adapter, FitsItsModelAlone) {
   EXPECT_THAT(beside("gpt2-variants"), HasSubstr("made for another model"));
   EXPECT_THAT(beside("gpt2", [](auto& j) { j["r"] = 5; }),
               HasSubstr("has rank 3, adapter_config.json says 5"));
-  // What is in modules_to_save and not in the file shows when the values are read.
+  // A module in modules_to_save that is missing in the file is found when the values are read.
   EXPECT_EQ(beside("gpt2", [](auto& j) { j["target_modules"] = nullptr; }), "8 adapters");
 }
 
@@ -148,14 +148,14 @@ TEST(Adapter, ItsBaseIsFoundOrAskedFor) {
   EXPECT_THAT(usage_error([&] { model_source(job, nullptr); }), HasSubstr("itself an adapter's folder"));
 }
 
-// What f, which prints its errors, says, and its exit code before it.
+// The exit code of f and the errors that it prints.
 std::string said(const std::function<int()>& f) {
   ::testing::internal::CaptureStderr();
   const int code = f();
   return fmt::format("{}: {}", code, ::testing::internal::GetCapturedStderr());
 }
 
-// --- jobs -------------------------------------------------------------------------------------------------
+// --- Jobs ---
 
 struct Job {
   TempDir dir;
@@ -205,7 +205,7 @@ TEST(AdapterJob, TrainsGoesOnIsReadAndMerged) {
   const Job job;
   ASSERT_EQ(job.train("whole"), 0);
   const std::string last = job.step("whole", 4);
-  // What is trained is in the checkpoint, and nothing else.
+  // The checkpoint has only the trained parameters.
   EXPECT_FALSE(exists(last + "model.safetensors"));
   EXPECT_FALSE(exists(last + "config.json"));
   EXPECT_TRUE(exists(last + "tokenizer.json"));
@@ -226,27 +226,27 @@ TEST(AdapterJob, TrainsGoesOnIsReadAndMerged) {
   EXPECT_THAT(names, ::testing::Contains("base_model.model.transformer.h.1.mlp.c_proj.lora_B.weight"));
   EXPECT_EQ(ckpt::SafetensorsFile::open(last + "training/optimizer.safetensors").entries().size(), 16u);
 
-  // A run that went on from step 2 has the same bytes.
+  // A run resumed from step 2 has the same bytes.
   ASSERT_EQ(job.train("resumed", {"checkpoint.resume=" + job.step("whole", 2)}), 0);
   for (const char* file :
        {"adapter_model.safetensors", "adapter_config.json", "training/optimizer.safetensors"})
     EXPECT_EQ(slurp(job.step("resumed", 4) + file), slurp(last + file)) << file;
   EXPECT_NE(slurp(last + "adapter_model.safetensors"),
             slurp(job.step("whole", 2) + "adapter_model.safetensors"));
-  // One with other adapters, or none, is not the same run.
+  // A job with other adapters, or none, cannot resume this run.
   const std::string resume = "checkpoint.resume=" + job.step("whole", 2);
   EXPECT_THAT(said([&] {
                 return job.train("other", {resume, "train.lora.alpha=5"});
               }),
               HasSubstr("train.lora.alpha was 4, is 5"));
 
-  // The checkpoint as a model: its folder alone says all.
+  // The checkpoint as a model: its folder is sufficient.
   JobConfig read = load_job({}, {});
   read.model.path = last;
   EXPECT_EQ(fs::weakly_canonical(model_source(read, nullptr).folder), fs::weakly_canonical(fixture("gpt2")));
   EXPECT_NE(job_tokenizer(read, ""), nullptr);
 
-  // Merged, it is a model like others; what merged adapters give is what adapters give.
+  // After merging it is an ordinary model, with the same outputs as with adapters.
   const RunRequest request{.job = [&] { return merge_job(job.dir / "whole", "", {}); }, .program = {}};
   MergeOptions merge{.checkpoint = "", .output = job.dir / "merged", .dtype = ""};
   ASSERT_EQ(run_merge(request, merge), 0);
@@ -266,7 +266,7 @@ TEST(AdapterJob, GoesOnFromAnAdapter) {
   const Job job;
   ASSERT_EQ(job.train("first", {"train.max_steps=2"}), 0);
   const std::string adapter = "model.adapter=" + job.step("first", 2);
-  // Without a learning rate nothing moves: the adapter is the one that it began with.
+  // With learning rate 0 the adapter does not change.
   const std::vector<std::string> still = {adapter, "train.max_steps=2", "train.learning_rate=0"};
   ASSERT_EQ(job.train("second", still), 0);
   EXPECT_EQ(slurp(job.step("second", 2) + "adapter_model.safetensors"),
@@ -313,7 +313,7 @@ TEST(Merge, GivesTheAdaptersLogits) {
       int checked = 0;
       for (const VerifyLine& l : r.lines)
         if (l.tensor == "logits" || l.tensor == "loss") {
-          // One more rounding of each weight: twice what PyTorch's own difference allows for.
+          // One more rounding of each weight: twice the tolerance of PyTorch's own difference.
           EXPECT_LE(l.difference, 2 * l.tolerance) << name << " " << l.tensor;
           ++checked;
         }

@@ -23,7 +23,7 @@ OpFunction with(const AttentionOptions& o) {
   };
 }
 
-// Head cuts of q with units 1 to 3 (2 is a group, the others cut through one) and of k, v.
+// Head cuts of q with units 1 to 3 (2 is a group, the others cut a group) and of k, v.
 TEST(Attention, GroupedHeadsOfEveryCut) {
   OpCase c{"grouped", {q_input(), kv_input(2), kv_input(2)}, with({.scale = 0.7})};
   c.inputs[0].units = {1, 2, 3};
@@ -48,7 +48,7 @@ TEST(Attention, CausalWindowMaskBias) {
   }
 }
 
-// Capped scores: with masks and dropout, fused; with a bias, by simpler ops.
+// Soft cap: fused with masks and dropout; composed of simpler ops with a bias.
 TEST(Attention, SoftCap) {
   OpCase plain{"capped", {q_input(), kv_input(2), kv_input(2)}, with({.scale = 0.7, .softcap = 1.5})};
   plain.combinations = 120;
@@ -66,8 +66,8 @@ TEST(Attention, SoftCap) {
   check_op(bias);
 }
 
-// The draws are functions of global coordinates: the sharded runs agree with one rank only if every rank
-// drops the same elements.
+// Draws depend on global coordinates: the sharded runs agree with one rank only if every rank drops the same
+// elements.
 TEST(Attention, Dropout) {
   OpCase c{"dropout",
            {q_input(), kv_input(2), kv_input(2)},
@@ -91,7 +91,7 @@ TEST(Attention, RowOffsetOfTheDrawsIsThatOfTheForward) {
   });
 }
 
-// Rows of several samples: first and second derivatives, on every cut; sample numbers need no order.
+// Rows with several samples: first and second derivatives with every cut; sample numbers may be in any order.
 TEST(Attention, Segmented) {
   const Input q{{2, 4, 4, 2}, -2, 2};
   const std::vector<i32> samples = {1, 1, 2, 2, 3, 1, 3, 0};
@@ -109,9 +109,9 @@ TEST(Attention, Segmented) {
   check_op(window);
 }
 
-// Bit by bit what each sample gives alone, whatever the others hold; fused and composed. Keys of other
-// samples enter as exact zeros, in blocks that may be cut differently only where a sample is longer than one
-// block.
+// Each sample gets exactly the bits that it gets alone, whatever the other samples are; fused and composed.
+// Keys of other samples contribute exact zeros. Blocks may be split differently only if a sample is longer
+// than one block.
 TEST(Attention, ASampleIsAlone) {
   on_one_rank([](Context& context) {
     const i64 D = 4, first = 150, second = 90, padding = 10, T = first + second + padding;
@@ -146,7 +146,7 @@ TEST(Attention, ASampleIsAlone) {
       const auto y = run(1);
       EXPECT_EQ(y, run(40));
       const auto one = alone();
-      // Sums of 90 products in another order of blocks.
+      // Sums of 90 products with another order of blocks.
       EXPECT_LT(distance({y.begin(), y.begin() + second * D}, one), 1e-6);
       for (auto p = y.begin() + second * D; p != y.end(); ++p) EXPECT_EQ(*p, 0);
     }
@@ -157,7 +157,7 @@ TEST(Attention, ASampleIsAlone) {
   });
 }
 
-// A query that sees no key gets zeros and passes no gradient.
+// A query without visible keys gets zeros and passes no gradient.
 TEST(Attention, NothingVisible) {
   OpCase c{"nothing",
            {q_input(), kv_input(2), kv_input(2), ids_input({2, 4}, {0, 0, 0, 0, 1, 1, 0, 1})},
@@ -172,8 +172,8 @@ TEST(Attention, NothingVisible) {
   });
 }
 
-// A cache that is longer than what was written: the same as attention over the written part, with masks as
-// long as the cache or as the part.
+// A cache longer than its written part: equal to attention over the written part, with masks as long as the
+// cache or as that part.
 TEST(Attention, CacheLongerThanKeys) {
   auto of_cache = [](i64 mask_width) {
     std::vector<i32> mask =
@@ -201,7 +201,7 @@ TEST(Attention, CacheLongerThanKeys) {
 }
 
 TEST(Attention, EmptyShardsAndEmptyBatches) {
-  // One key head on 2 and 3 ranks; a batch of one with a shared bias, and none.
+  // One key head on 2 and 3 ranks; a batch of one example with a shared bias, and an empty batch.
   OpCase one{"one head", {{{1, 2, 2, 2}}, {{1, 2, 1, 2}}, {{1, 2, 1, 2}}}, with({})};
   one.combinations = 100;
   check_op(one);
@@ -215,7 +215,7 @@ TEST(Attention, EmptyShardsAndEmptyBatches) {
   check_op(none);
 }
 
-// Hidden dims are batch dims, of masks and biases too.
+// Hidden dims are batch dims, also of masks and biases.
 TEST(Attention, Hidden) {
   Input q{{2, 2, 3, 2, 2}}, kv{{2, 2, 3, 1, 2}},
       mask = ids_input({2, 2, 3}, {1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 0, 1});
@@ -275,7 +275,7 @@ TEST(Rope, TurnsPairs) {
     const std::vector<double> expected = {std::cos(a) - 3 * std::sin(a), 2 * std::cos(b) - 4 * std::sin(b),
                                           3 * std::cos(a) + std::sin(a), 4 * std::cos(b) + 2 * std::sin(b),
                                           7};
-    EXPECT_LT(distance(halves, expected), 1e-7);  // cos and sin may be fp32's
+    EXPECT_LT(distance(halves, expected), 1e-7);  // cos and sin may be fp32
     const auto pairs = to_values(rope(x, at, {freq, true, 1}));
     const std::vector<double> other = {std::cos(a) - 2 * std::sin(a), 2 * std::cos(a) + std::sin(a),
                                        3 * std::cos(b) - 4 * std::sin(b), 4 * std::cos(b) + 3 * std::sin(b),
@@ -311,7 +311,7 @@ TEST(Dropout, RateScaleAndRows) {
     const auto later = to_values(dropout(full({n - 100, 2}, 1, DType::f64), 0.25, 3));
     EXPECT_TRUE(std::equal(later.begin(), later.end(), y.begin() + 200));
     c.random.row_offset = 0;
-    // Another example of a hidden dim draws its own.
+    // Examples along a hidden dim have separate draws.
     const auto deep = to_values(dropout(full({2, 1, 1, 8, 64}, 1, DType::f64), 0.5, 3));
     EXPECT_FALSE(std::equal(deep.begin(), deep.begin() + 512, deep.begin() + 512));
   });

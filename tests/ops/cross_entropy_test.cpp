@@ -12,7 +12,7 @@ namespace {
 using namespace redco::testing;
 using Xs = std::vector<Tensor>;
 
-// Labels on every rank's part of a vocabulary of 7, and ignored ones.
+// Labels in every rank's part of a vocabulary of 7, and ignored labels.
 Input labels() { return ids_input({2, 3}, {0, -100, 6, 3, 4, -1}); }
 
 TEST(CrossEntropy, VocabularyOfEveryCut) {
@@ -41,7 +41,7 @@ TEST(CrossEntropy, ClosedForm) {
     const double e = 0.2;
     EXPECT_LT(distance(to_values(cross_entropy(x, ids, e)), {lse - (1 - e) * 2 - e * 7 / 3, std::log(3.0)}),
               1e-15);
-    // Logits far from 0 don't overflow.
+    // Logits far from 0 do not overflow.
     const Tensor far = from_values({1, 2}, std::vector<double>{1e5, 1e5 - 1});
     EXPECT_NEAR(to_values(cross_entropy(far, from_ids({1}, {{1}})))[0], 1 + std::log(1 + std::exp(-1.0)),
                 1e-10);
@@ -58,7 +58,7 @@ TEST(CrossEntropy, MoreRanksThanWordsAndNoRows) {
   check_op(none);
 }
 
-// Two small collectives a pass and no logits.
+// Two small collectives per pass, none of the size of the logits.
 TEST(CrossEntropy, Collectives) {
   on_mesh({1, 2}, [](Context& c) {
     const Tensor x = place({4, 10}, std::vector<double>(40, 0.5), on_mp(Placement::sharded(1))).watched();
@@ -76,7 +76,7 @@ TEST(CrossEntropy, Collectives) {
   });
 }
 
-// Partial logits are scattered once; the backward finds them so.
+// Partial logits are scattered once; the backward uses the scattered ones.
 TEST(CrossEntropy, PartialLogitsMoveOnce) {
   on_mesh({1, 2}, [](Context& c) {
     const Tensor x = place({4, 10}, std::vector<double>(40, 0.5), on_mp(Placement::partial())).watched();

@@ -14,7 +14,7 @@ using Xs = std::vector<Tensor>;
 TEST(Elementwise, EveryUnary) {
   for (int k = 0; k <= static_cast<int>(Unary::softplus); ++k) {
     const Unary op = static_cast<Unary>(k);
-    // Away from the kinks at 0; positive where the function needs it.
+    // Away from the kinks at 0; positive if the function requires it.
     const bool positive = op == Unary::log || op == Unary::sqrt || op == Unary::rsqrt ||
                           op == Unary::reciprocal || op == Unary::abs || op == Unary::relu;
     Input x{{3, 4}, positive ? 0.4 : -2, 2};
@@ -34,8 +34,8 @@ TEST(Elementwise, KinksAndSignsOnBothSides) {
   check_op({"abs", {{{5}, -2, -0.3}}, [](const Xs& x) { return unary(Unary::abs, x[0]); }});
 }
 
-// Zero is no special place for the smooth ones, in the second derivative too (zeros are common: masks,
-// inits).
+// The smooth functions are correct at zero, also in the second derivative (zeros are common: masks, initial
+// values).
 TEST(Elementwise, DerivativesAtZero) {
   on_one_rank([](Context&) {
     const struct {
@@ -76,7 +76,7 @@ TEST(Elementwise, BinaryAndBroadcast) {
 }
 
 TEST(Elementwise, HiddenDimsAlignFromTheLeft) {
-  // x [T; B, C] with w [T; C] and b [C]: the hidden T of w is not the visible B of x.
+  // x [T; B, C] with w [T; C] and b [C]: the hidden T of w does not align with the visible B of x.
   Input x{{2, 3, 4}}, w{{2, 4}, 0.5, 1.5}, b{{4}};
   x.hidden = w.hidden = 1;
   OpCase c{"hidden", {x, w, b}, [](const Xs& x) { return x[0] * x[1] / x[1] + x[0] * x[1] + x[2]; }};

@@ -39,7 +39,7 @@ TEST(Linear, EmptyDims) {
 TEST(Linear, ExpertsAndFastWeights) {
   OpCase experts{"experts", {{{2, 3, 4}}, {{2, 5, 4}}}, plain_linear()};
   check_op(experts);
-  // vmap: one weight a task, rows of the task, and rows shared by all tasks.
+  // vmap: one weight per task, with rows of the task and rows that all tasks share.
   Input x{{2, 3, 4}}, w{{2, 5, 4}}, b{{2, 5}};
   x.hidden = w.hidden = b.hidden = 1;
   check_op({"tasks", {x, w, b}, [](const Xs& in) { return linear(in[0], in[1], in[2]); }});
@@ -92,12 +92,12 @@ TEST(Matmul, EmptyDims) {
   check_op({"nothing to contract", {{{2, 2, 0}}, {{2, 0, 3}}}, f});
 }
 
-// fp32 products of bf16-rounded operands: exactly representable inputs give exact results, others the rounded
-// ones'.
+// fp32 products of operands rounded to bf16: exactly representable inputs give exact results, others the
+// results of the rounded inputs.
 TEST(Linear, Bf16Rounds) {
   on_one_rank([](Context& c) {
     c.compute_dtype = ComputeDType::bf16;
-    const float x = 1.00390625f;  // 1 + 2^-8: halfway, rounds to even: 1
+    const float x = 1.00390625f;                                        // 1 + 2^-8: a tie, rounds to even: 1
     const Tensor y = linear(full({1, 1}, x), full({1, 1}, 1.0078125));  // 1 + 2^-7 is a bf16
     EXPECT_EQ(to_values(y)[0], 1.0078125);
     EXPECT_EQ(to_values(matmul(full({1, 1}, x), full({1, 1}, 3)))[0], 3);

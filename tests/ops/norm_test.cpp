@@ -67,7 +67,7 @@ TEST(Norms, EmptyRows) {
             }});
 }
 
-// The fast backward is only for gradients that are not differentiated.
+// The fused backward is used only for gradients that are not differentiated again.
 TEST(Norms, ComposedVjpIsTakenForSecondDerivativesOnly) {
   on_one_rank([](Context&) {
     const Tensor x = from_values({2, 3}, std::vector<double>{1, 2, 4, -1, 0, 2}).watched();
@@ -89,7 +89,7 @@ TEST(Softmax, EveryPlacement) {
   check_op({"no rows", {{{0, 5}}}, [](const Xs& x) { return softmax(x[0]) + log_softmax(x[0]); }});
 }
 
-// Over a dim that is cut: the maximum and the sum forward, one sum backward, each a number a row.
+// Over a cut dim: the maximum and the sum in the forward, one sum in the backward, each one number per row.
 TEST(Softmax, LogSoftmaxOfACutDimSendsANumberARow) {
   static constexpr i64 kRows = 6, kWide = 40, kNumbers = kRows * static_cast<i64>(sizeof(double));
   on_mesh({1, 2}, [](Context& c) {
@@ -100,7 +100,7 @@ TEST(Softmax, LogSoftmaxOfACutDimSendsANumberARow) {
       for (const LedgerLine& l : c.ledger().collectives()) bytes += l.bytes;
       return bytes;
     };
-    // The cotangent's placement: of what made it. R and S(1) differ in nothing that is sent.
+    // The cotangent has the placement of the op that created it. R and S(1) send the same data.
     for (const Placement& p : {Placement::sharded(1), Placement::replicated()}) {
       c.ledger().reset();
       const Tensor y = log_softmax(x);
@@ -108,8 +108,8 @@ TEST(Softmax, LogSoftmaxOfACutDimSendsANumberARow) {
       vjp({y}, {place({kRows, kWide}, Random(2).values(kRows * kWide), on_mp(p))}, {x});
       EXPECT_EQ(sent(), 3 * kNumbers) << to_string(p);
     }
-    // A cut cotangent of a whole value: its sum is reduced, not what that is spread to. The gradient may be
-    // gathered, once.
+    // A cut cotangent of a Replicated value: its sum is reduced, not the broadcast of the sum. The gradient
+    // may be gathered once.
     const Tensor whole = place({kRows, kWide}, Random(1).values(kRows * kWide), {}).watched();
     const Tensor y = log_softmax(whole);
     c.ledger().reset();

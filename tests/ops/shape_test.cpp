@@ -33,13 +33,13 @@ TEST(Shape, Reshape) {
   });
 }
 
-// Where reshape_placement keeps a cut, every rank's block before and after is the same run of elements, for
+// Where reshape_placement keeps a cut, every rank's block contains the same elements before and after, for
 // random shapes, units and numbers of ranks.
 TEST(Shape, ReshapeKeepsACutOnlyAtTheSameElements) {
   Random random(3);
   int kept = 0;
   for (int round = 0; round < 20000; ++round) {
-    // A random factorization of the same number twice.
+    // Factors a number at random.
     auto factor = [&](i64 n) {
       Shape s;
       while (n > 1) {
@@ -76,7 +76,7 @@ TEST(Shape, ReshapeKeepsACutOnlyAtTheSameElements) {
         ASSERT_EQ(owner(from, p, ranks, e), owner(to, q, ranks, e))
             << to_string(from) << " " << to_string(p) << " -> " << to_string(to) << " " << to_string(q);
   }
-  EXPECT_GT(kept, 3000);  // it does keep cuts
+  EXPECT_GT(kept, 3000);  // many cuts are kept
 }
 
 TEST(Shape, PermuteAndTranspose) {
@@ -123,7 +123,7 @@ TEST(Shape, Cast) {
   });
 }
 
-// Groups that cross ranks, weights and biases, repeats that don't divide the ranks.
+// Groups that cross ranks, weights and biases, repeats that do not divide the number of ranks.
 TEST(Heads, RepeatAndSum) {
   for (i64 f : {1, 2, 3})
     for (const Placement& p : {Placement::replicated(), Placement::sharded(0, 2), Placement::sharded(0, 4)}) {

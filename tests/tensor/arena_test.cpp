@@ -24,11 +24,11 @@ TEST(Arena, BestFitAndMerging) {
   a.free(z, 150);
   a.free(y, 64);
   a.free(x, 900);
-  EXPECT_EQ(a.allocate(1000 + 64 + 200), x);  // one hole again
+  EXPECT_EQ(a.allocate(1000 + 64 + 200), x);  // merged to one hole
   a.free(x, 1264);
   a.free(end, 1);
   EXPECT_EQ(a.in_use(), 0);
-  EXPECT_EQ(a.at(0), nullptr);  // nothing behind it
+  EXPECT_EQ(a.at(0), nullptr);  // there is no memory
 }
 
 TEST(Arena, EmptyTensorsTakeNothing) {

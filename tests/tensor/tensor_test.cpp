@@ -76,8 +76,8 @@ TEST(Random, TheSameOnEveryLayout) {
   });
 }
 
-// Rows of a batch draw by their number in the global batch: however it is cut in micro-batches and over
-// replicas, the same. What isn't the batch's draws the same in every micro-batch.
+// Rows of a batch draw by their index in the global batch, so draws do not depend on the split into
+// micro-batches and replicas. Tensors that are not part of the batch get equal draws in every micro-batch.
 TEST(Random, RowsOfABatchAreCountedInTheGlobalBatch) {
   using Draw = Tensor (*)(const Shape&, u64, const Layout&);
   for (const Draw draw : {Draw(random_uniform), Draw(random_normal)}) {
