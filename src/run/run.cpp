@@ -14,10 +14,12 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "base/signals.h"
 #include "comm/group.h"
 #include "comm/mpi_library.h"
 #include "kernels/threads.h"
+#include "launch/child_process.h"
 #include "launch/env_report.h"
 #include "launch/exec.h"
 #include "launch/find_mpirun.h"
@@ -277,8 +279,7 @@ int run(const RunRequest& request, const std::function<int(Run&)>& body) {
       throw UsageError("{}", wrong);  // before MPI_Init may end us
     // Until the job is known, and with it whether the first rank watches the others.
     if (!watchdog::is_watched()) watchdog::watch_alone(FaultSettings().timeout);
-    if (const Environment e = current_environment(); is_first_of_host(e))
-      clean_shared_memory(this_machine().hostname);
+    if (const Environment e = current_environment(); is_first_of_host(e)) clean_shared_memory(host_name());
     const int code = run_rank(make_mpi_world(), request, nullptr, std::nullopt, body);
     mpi_finalize();
     return code;
@@ -290,8 +291,8 @@ int run(const RunRequest& request, const std::function<int(Run&)>& body) {
   if (plan.way == LaunchPlan::Way::alone) {
     ensure_environment(plan, request.program, resolved);
     for (const std::string& note : plan.notes) info("{}", note);
-    return run_rank(make_self_group(), request, &resolved,
-                    plan.threads_per_rank.value_or(this_machine().usable_cores), body);
+    return run_rank(make_self_group(), request, &resolved, plan.threads_per_rank.value_or(launch.here.cores),
+                    body);
   }
   const MpiLibrary linked = mpi_library();
   const char* path = std::getenv("PATH");
