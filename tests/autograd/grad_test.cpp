@@ -34,7 +34,7 @@ TEST(Tape, RecordsOnlyWhatDescendsFromWatched) {
   });
 }
 
-TEST(Tape, GradientsOfGradients) {
+TEST(Tape, GradientsCanBeDifferentiatedAgain) {
   on_one_rank([](Context&) {
     Tensor x = scalar(2).watched();
     Tensor y = square(square(x)) * x;  // x^5
@@ -48,7 +48,7 @@ TEST(Tape, GradientsOfGradients) {
   });
 }
 
-TEST(Tape, InputsInTheMiddleAndUnused) {
+TEST(Tape, GradientsOfIntermediateAndUnusedInputs) {
   on_one_rank([](Context&) {
     const Tensor x = scalar(2).watched(), unused = from_values({3}, std::vector<double>{1, 2, 3}).watched();
     const Tensor h = square(x), y = h * h * x;
@@ -73,7 +73,7 @@ TEST(Tape, SecondBackwardNeedsRetain) {
   });
 }
 
-TEST(Tape, NamesComeBackWhenABackwardFails) {
+TEST(Tape, NamesAreRestoredIfABackwardFails) {
   on_one_rank([](Context& c) {
     const Tensor x = scalar(2).watched();
     const Tensor y = square(x);
@@ -84,7 +84,7 @@ TEST(Tape, NamesComeBackWhenABackwardFails) {
   });
 }
 
-TEST(Tape, AMillionOpsAreReleasedWithoutAStack) {
+TEST(Tape, LongChainsAreReleasedWithoutRecursion) {
   on_one_rank([](Context&) {
     const Tensor x = scalar(1).watched();
     {
@@ -99,7 +99,7 @@ TEST(Tape, AMillionOpsAreReleasedWithoutAStack) {
 }
 
 // The backward frees what nodes saved; the last handle frees the rest.
-TEST(Tape, MemoryComesBack) {
+TEST(Tape, TheBackwardFreesSavedTensors) {
   on_one_rank([](Context& c) {
     const i64 before = c.arena().in_use();
     {
@@ -139,7 +139,7 @@ Block make_block() {
           place({4}, Random(3).values(4), {}).watched()};
 }
 
-TEST(Recompute, BitForBitWithTheSameCollectives) {
+TEST(Recompute, GivesTheSameBitsWithTheSameCollectives) {
   on_mesh({1, 2}, [](Context& c) {
     const Block block = make_block();
     const Tensor x = place({3, 4}, Random(4).values(12), {}).watched();
@@ -165,7 +165,7 @@ TEST(Recompute, BitForBitWithTheSameCollectives) {
 }
 
 // Results of collectives inside ops (the maximum over a cut vocabulary) are kept too.
-TEST(Recompute, KeepsWhatOpsSayInside) {
+TEST(Recompute, KeepsResultsOfCollectivesInsideOps) {
   on_mesh({1, 2}, [](Context& c) {
     const Tensor w = place({10, 4}, Random(1).values(40), on_mp(Placement::sharded(0))).watched();
     const Tensor x = place({3, 4}, Random(2).values(12), {}).watched();
@@ -182,7 +182,7 @@ TEST(Recompute, KeepsWhatOpsSayInside) {
   });
 }
 
-TEST(Recompute, NestedPartialAndPassedThrough) {
+TEST(Recompute, HandlesNestingPartialsAndIdentityFunctions) {
   on_mesh({1, 2}, [](Context& c) {
     const Block block = make_block();
     const std::vector<double> values = Random(4).values(12);
@@ -210,7 +210,7 @@ TEST(Recompute, NestedPartialAndPassedThrough) {
   });
 }
 
-TEST(Recompute, DifferentiableTwice) {
+TEST(Recompute, CanBeDifferentiatedTwice) {
   on_mesh({1, 2}, [](Context&) {
     const Block block = make_block();
     const Tensor x = place({3, 4}, Random(4).values(12), {}).watched();
@@ -252,7 +252,7 @@ TEST(Recompute, GivesFactors) {
   });
 }
 
-TEST(Recompute, KeepsLess) {
+TEST(Recompute, KeepsLessMemory) {
   on_one_rank([](Context& c) {
     const Tensor x = full({1000}, 0.5).watched();
     auto f = [](const Tensor& h) {
@@ -270,7 +270,7 @@ TEST(Recompute, KeepsLess) {
 
 // One inner step of MAML on a two-layer network, the loss after it, and the gradient through the step: all
 // tasks together compared with one task after the other.
-TEST(Vmap, InnerStepsOfManyTasks) {
+TEST(Vmap, InnerStepsOfAllTasksEqualThoseOfSingleTasks) {
   for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}})
     on_mesh(mesh, [](Context&) {
       const i64 T = 3, B = 2, I = 4, H = 6;

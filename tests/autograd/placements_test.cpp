@@ -19,7 +19,7 @@ void on_each_mesh(const std::function<void(Context&)>& body) {
   for (const Mesh& m : {Mesh{1, 2}, Mesh{1, 3}, Mesh{2, 1}, Mesh{2, 2}}) on_mesh(m, body);
 }
 
-TEST(Traps, OneTensorTwiceWhilePartial) {
+TEST(Traps, APartialUsedTwiceIsReducedBeforeUse) {
   on_each_mesh([](Context&) {
     for (const Layout& l : {on_both(kP, kR), on_both(kR, kP), on_both(kP, kP)}) {
       const Tensor x = place({2}, {3, 5}, l).watched();
@@ -32,7 +32,7 @@ TEST(Traps, OneTensorTwiceWhilePartial) {
   });
 }
 
-TEST(Traps, BiasAndResidualOfAPartialCountOnce) {
+TEST(Traps, BiasAndResidualAreAddedToAPartialOnce) {
   on_each_mesh([](Context&) {
     for (const Layout& l : {on_both(kP, kR), on_both(kR, kP), on_both(kP, kP)}) {
       const Tensor y = place({2, 2}, {1, 2, 3, 4}, l), b = place({2}, {10, 20}, {}).watched();
@@ -60,7 +60,7 @@ TEST(Traps, BiasOfARowSplitLinearStaysPartial) {
   });
 }
 
-TEST(Traps, SeedIsOneForTheGlobalLoss) {
+TEST(Traps, TheCotangentOfTheGlobalLossIsOne) {
   on_each_mesh([](Context&) {
     for (const Layout& l : {Layout{}, on_both(Placement::sharded(0), kR), on_both(kR, Placement::sharded(0)),
                             on_both(Placement::sharded(0), Placement::sharded(0)), on_both(kP, kR)}) {
@@ -73,7 +73,7 @@ TEST(Traps, SeedIsOneForTheGlobalLoss) {
 }
 
 // Rows cut over dp and a replicated parameter: its gradient is Partial and sums over all rows.
-TEST(Traps, ParameterOfDataParallelRows) {
+TEST(Traps, AReplicatedParameterSumsOverTheRowsOfAllReplicas) {
   on_mesh({2, 2}, [](Context&) {
     const Tensor x = place({5, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, batch_layout());
     const Tensor w = place({2, 2}, {1, 0, 0, 1}, on_mp(Placement::sharded(0))).watched();

@@ -51,7 +51,7 @@ std::vector<Layout> random_layouts(const RandomModel& m, u64 seed, bool partial,
 
 // Tolerance: sums of a few hundred terms in another order. Losses are about 30, gradients about 1, second
 // derivatives about 100 (distance() is relative to the largest).
-TEST(RandomModels, EqualOneRank) {
+TEST(RandomModels, LossAndGradientsEqualThoseOnOneRank) {
   const Mesh kMeshes[] = {{1, 2}, {2, 1}, {1, 3}, {2, 2}, {1, 4}};
   for (u64 seed = 0; seed < 25; ++seed) {
     const RandomModel model(seed);
@@ -81,7 +81,7 @@ TEST(RandomModels, EqualOneRank) {
 }
 
 // A planned (meta) rank fills the same ledger, line by line, and has the same high-water mark.
-TEST(RandomModels, ThePlanIsTheRun) {
+TEST(RandomModels, PlanAndRunHaveEqualLedgers) {
   for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 2}, Mesh{3, 1}})
     on_mesh(mesh, [&](Context& c) {
       for (u64 seed = 0; seed < 15; ++seed) {
@@ -124,7 +124,7 @@ TEST(RandomModels, ThePlanIsTheRun) {
     });
 }
 
-TEST(RandomModels, ThePlansMemoryIsTheRuns) {
+TEST(RandomModels, PlanAndRunHaveEqualMemoryPeaks) {
   for (u64 seed = 0; seed < 8; ++seed)
     on_mesh({1, 2}, [&](Context& c) {
       const RandomModel model(seed);
@@ -143,7 +143,7 @@ TEST(RandomModels, ThePlansMemoryIsTheRuns) {
 
 // The standard rules on one GPT-2-like block: second derivatives on two ranks compared with one rank and with
 // differences.
-TEST(TransformerBlock, SecondOrder) {
+TEST(TransformerBlock, SecondDerivativesMatchOneRankAndDifferences) {
   const i64 B = 2, T = 3, C = 4, H = 2, D = 2, F = 8;
   const std::vector<Shape> shapes = {{C}, {C}, {H * D, C}, {H * D, C}, {H * D, C}, {H * D}, {C, H * D},
                                      {C}, {C}, {C},        {F, C},     {F},        {C, F},  {C}};

@@ -49,7 +49,7 @@ class Leases : public testing::Test {
   TempDir dir_{TempDir::in_memory};
 };
 
-TEST_F(Leases, ALeaseIsHeldUntilItsEndAndStaleWithoutRenewal) {
+TEST_F(Leases, ALeaseIsHeldUntilReleasedAndStaleWithoutRenewal) {
   const std::string path = dir_ / "lease";
   EXPECT_EQ(lease_holder(path), "");
   {
@@ -74,7 +74,7 @@ TEST_F(Leases, WithoutWritePermissionThereIsNoLease) {
   EXPECT_EQ(Lease::hold(dir_ / "no folder/lease"), nullptr);
 }
 
-TEST_F(Leases, ALockExcludesProcessesOfThisHostAtOnce) {
+TEST_F(Leases, ALockExcludesProcessesOfThisHostWithoutWaiting) {
   const double begin = seconds();
   {
     const auto lock = take();

@@ -72,11 +72,11 @@ class Log : public testing::Test {
   }
 };
 
-TEST_F(Log, PlainTextWhereStderrIsNoTerminal) {
+TEST_F(Log, PlainTextIfStderrIsNotATerminal) {
   EXPECT_EQ(messages(), "resuming from step-20\nwarning: 2 ranks idle\nerror: lost\n");
 }
 
-TEST_F(Log, LevelsHideWhatIsBelow) {
+TEST_F(Log, ALevelHidesLowerLevels) {
   set_log_level(LogLevel::error);
   EXPECT_EQ(messages(), "error: lost\n");
   set_log_level(LogLevel::off);
@@ -85,7 +85,7 @@ TEST_F(Log, LevelsHideWhatIsBelow) {
   EXPECT_THAT(messages(), HasSubstr("for developers\n"));
 }
 
-TEST_F(Log, TheFileHasAllFromInfoOnAlsoWhatStderrHides) {
+TEST_F(Log, TheFileHasInfoAndAboveEvenIfStderrHidesIt) {
   const std::string path = testing::TempDir() + "redco_log_test.txt";
   std::filesystem::remove(path);
   set_log_file(path);
@@ -102,7 +102,7 @@ TEST_F(Log, TheFileHasAllFromInfoOnAlsoWhatStderrHides) {
   std::filesystem::remove(path);
 }
 
-TEST_F(Log, AFileThatCannotBeWrittenIsToldOnce) {
+TEST_F(Log, AnUnwritableLogFileIsReportedOnce) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP();
   try {
     set_log_file("/dev/full");
@@ -138,7 +138,7 @@ TEST_F(Log, MessagesGoAboveTheStatusLine) {
   EXPECT_EQ(t.shown(), "after\r\n");
 }
 
-TEST_F(Log, NoStatusLineWhereStderrIsNoTerminal) {
+TEST_F(Log, NoStatusLineIfStderrIsNotATerminal) {
   testing::internal::CaptureStderr();
   set_status_line("50%");
   set_status_line("");
@@ -159,7 +159,7 @@ struct Stage {
   }
 };
 
-TEST(Progress, ABarOnATerminalDrawnAtMostTenTimesASecond) {
+TEST(Progress, TheBarIsDrawnAtMostTenTimesASecond) {
   Stage s;
   Progress p("train", 1000, 0, s.output(true));
   for (int i = 1; i <= 380; ++i) {
@@ -183,7 +183,7 @@ TEST(Progress, ABarOnATerminalDrawnAtMostTenTimesASecond) {
   EXPECT_EQ(s.lines.size(), 1u);
 }
 
-TEST(Progress, FewPlainLinesElsewhere) {
+TEST(Progress, PlainLinesBecomeRarerWithoutATerminal) {
   Stage s;
   Progress p("train", 1000000, 0, s.output(false));
   int made = 0;
@@ -202,7 +202,7 @@ TEST(Progress, FewPlainLinesElsewhere) {
   EXPECT_EQ(s.records, s.lines);  // the log file has them too
 }
 
-TEST(Progress, TheLogFileHasPlainLinesOfATerminalsRun) {
+TEST(Progress, TheLogFileHasPlainLinesAlsoWithATerminal) {
   Stage s;
   Progress p("train", 100, 0, s.output(true));
   for (int i = 1; i <= 12; ++i) {
@@ -215,7 +215,7 @@ TEST(Progress, TheLogFileHasPlainLinesOfATerminalsRun) {
                                                  "train  10/100  10%  1 min 30 s left"}));
 }
 
-TEST(Progress, PausesCountByTheirShare) {
+TEST(Progress, TheRemainingTimeIncludesPausesInProportion) {
   Stage s;
   Progress p("train", 100, 0, s.output(false));
   for (int i = 1; i <= 10; ++i) {
@@ -244,12 +244,12 @@ TEST(Pace, FollowsAMachineThatSlowsDown) {
   EXPECT_NEAR(slow.step_seconds() / 3600, 1.2, 0.05);
 }
 
-TEST(Timing, Median) {
+TEST(Timing, MedianOfOddAndEvenNumbersOfValues) {
   EXPECT_EQ(median({3, 1, 2}), 2);
   EXPECT_EQ(median({4, 1, 2, 3}), 2.5);
 }
 
-TEST(Progress, AResumedRunCountsItsOwnSteps) {
+TEST(Progress, TheRemainingTimeOfAResumedRunUsesItsOwnSteps) {
   Stage s;
   Progress p("train", 100, 90, s.output(false));
   s.time += 10;
@@ -257,7 +257,7 @@ TEST(Progress, AResumedRunCountsItsOwnSteps) {
   EXPECT_EQ(s.lines.back(), "train  95/100  95%  10.0 s left");
 }
 
-TEST(Progress, WithoutATotal) {
+TEST(Progress, WithoutATotalThereIsNoBarAndNoRemainingTime) {
   Stage s;
   Progress p("eval", 0, 0, s.output(true));
   s.time += 1;

@@ -94,7 +94,7 @@ TEST(Signals, ARequestThatArrivesWhileSignalsAreHeldIsNotLost) {
   EXPECT_EQ(e.code, 8);
 }
 
-TEST(Signals, RepeatedRequestsThatOnlyAskDontEscalate) {
+TEST(Signals, RepeatedSigusr1AndRequestEndDoNotEndTheProcess) {
   const Ended e = in_child([] {
     catch_signals();
     defer_end();
@@ -119,7 +119,7 @@ TEST(Signals, IgnoredSignalsStayIgnored) {
   EXPECT_EQ(e.code, 0);
 }
 
-TEST(Signals, AnEndAtOnceRemovesTemporaryFoldersAndSaysTheNote) {
+TEST(Signals, EndingTheProcessRemovesTemporaryFoldersAndPrintsTheNote) {
   const test::TempDir dir{test::TempDir::in_memory};
   const Ended e = in_child([&] {
     setenv("TMPDIR", dir.path().c_str(), 1);

@@ -35,7 +35,7 @@ TEST(MpiConformance, SecondWorldIsIndependent) {
   EXPECT_EQ(other->agree(world->rank() + 1), 1);
 }
 
-TEST(MpiConformance, NothingIsWrongWithThisLaunch) {
+TEST(MpiConformance, ThisLaunchIsRecognizedWithoutAMismatch) {
   EXPECT_TRUE(launched_under_mpi());
   EXPECT_EQ(mpi_mismatch(), "");
   EXPECT_NE(mpi_version().find("Open MPI"), std::string::npos);

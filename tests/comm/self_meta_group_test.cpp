@@ -56,7 +56,7 @@ TEST(MetaGroup, CountsWithoutTouchingMemory) {
   EXPECT_TRUE(ran);
 }
 
-TEST(MetaGroup, CountsLikeARealOne) {
+TEST(MetaGroup, CountsLikeARealGroup) {
   const auto act = [](Group& g) {
     std::vector<float> x(9);
     std::vector<i64> counts(static_cast<std::size_t>(g.size()), 1);
@@ -93,7 +93,7 @@ TEST(MetaGroup, SplitsByKnownColors) {
 }
 
 // A shell in a step of one task (`srun --pty bash`) has PMIX_RANK, but it is not an MPI rank.
-TEST(LaunchedUnderMpi, AStepOfOneTaskIsNoRank) {
+TEST(LaunchedUnderMpi, AStepOfOneTaskIsNotARank) {
   ASSERT_FALSE(launched_under_mpi());
   setenv("PMIX_RANK", "0", 1);
   EXPECT_TRUE(launched_under_mpi());

@@ -17,7 +17,7 @@ std::vector<float> uniforms(std::size_t n, unsigned from) {
   return u;
 }
 
-TEST(EnvRows, EachCopyIsTheEnvironment) {
+TEST(EnvRows, EachCopyBehavesLikeASingleEnvironment) {
   for (const std::string& name : environment_names()) {
     const std::shared_ptr<const Environment> env = make_environment(name);
     const i64 n = 3, s = env->state_size(), o = env->observation_size(), a = env->action_size();
@@ -58,7 +58,7 @@ TEST(EnvRows, EachCopyIsTheEnvironment) {
   }
 }
 
-TEST(EnvRows, NotesAreAboutEpisodesThatEnded) {
+TEST(EnvRows, NotesCoverEndedEpisodesOnly) {
   EnvRows rows(make_environment("CartPole-v1"), 2);
   rows.begin(uniforms(8, 1));
   const std::vector<float> right = {1, 1};
@@ -76,7 +76,7 @@ TEST(EnvRows, NotesAreAboutEpisodesThatEnded) {
   EXPECT_EQ(rows.notes().at("episode_length"), rows.notes().at("episode_return"));  // a reward of 1 per step
 }
 
-TEST(EnvRows, StateComesBackExactly) {
+TEST(EnvRows, TheStateIsRestoredExactly) {
   const auto env = std::shared_ptr<const Environment>(make_environment("Pendulum-v1"));
   EnvRows a(env, 2), b(env, 2);
   a.begin(uniforms(4, 3));

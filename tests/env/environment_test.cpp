@@ -20,7 +20,7 @@ class Traces : public testing::TestWithParam<const char*> {};
 
 // gymnasium returns observations (and MountainCar keeps its state) in fp32, so steps agree up to its
 // rounding: 6e-8 of values up to 28 (Acrobot's velocities).
-TEST_P(Traces, EveryStepIsMadeAgain) {
+TEST_P(Traces, EveryStepMatchesTheTrace) {
   const ReplayReport r = replay_trace(std::string(REDCO_FIXTURES "/envs/") + GetParam() + ".jsonl.gz");
   EXPECT_EQ(r.environment, GetParam());
   EXPECT_TRUE(r.passed) << r.first_wrong;
@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(Gymnasium, Traces,
                            return name.substr(0, name.find('-'));
                          });
 
-TEST(Environments, ResetsLieInGymnasiumsRanges) {
+TEST(Environments, InitialStatesAreInGymnasiumsRanges) {
   for (const std::string& name : environment_names()) {
     const auto env = make_environment(name);
     std::vector<double> low(env->state_size()), high(env->state_size());
@@ -60,7 +60,7 @@ TEST(Environments, NamesAndActionsAreChecked) {
               HasSubstr("actions 0 to 1, but the action is 2"));
 }
 
-TEST(Replay, TellsAWrongStepAndBadLines) {
+TEST(Replay, ReportsWrongStepsAndMalformedLines) {
   test::TempDir dir;
   auto replay = [&](const std::string& text) {
     test::spill(dir / "Pendulum-v1.jsonl", text);

@@ -229,7 +229,7 @@ TEST(Attention, BackwardIsTheNumericDerivative) {
 
 // Gradients over several blocks: in fp64 computed from the probabilities (the test above proves the formula
 // for one block); fp32 and every instruction set are compared with that.
-TEST(Attention, BackwardOverSeveralBlocks) {
+TEST(Attention, BackwardOverSeveralBlocksAgreesWithTheFormula) {
   for (const Size& z : {Size{1, 150, 300, 2, 1, 6}, Size{2, 140, 140, 3, 3, 10}})
     for (int extra : kExtras) {
       SCOPED_TRACE(fmt::format("Tq{} Tk{} extra {}", z.Tq, z.Tk, extra));
@@ -310,7 +310,7 @@ TEST(Attention, SameBitsOnAnyThreads) {
     }
 }
 
-TEST(Attention, ZeroSizes) {
+TEST(Attention, ZeroSizesAreAllowed) {
   for (const Size& z : {Size{0, 3, 3, 2, 1, 4}, Size{2, 0, 3, 2, 1, 4}, Size{2, 3, 0, 2, 1, 4},
                         Size{2, 1, 0, 2, 1, 4}, Size{2, 3, 3, 0, 0, 4}, Size{2, 3, 3, 2, 1, 0}}) {
     const auto r = run(make<float>(z.B, z.Tq, z.Tk, z.H, z.Hkv, z.D, kCausal), true);
@@ -324,7 +324,7 @@ TEST(Attention, ZeroSizes) {
   }
 }
 
-TEST(Attention, AnUnseeingQueryGivesZero) {
+TEST(Attention, AQueryWithoutVisibleKeysGivesZeros) {
   auto p = make<float>(1, 4, 6, 2, 2, 8, kMask);
   std::fill(p.mask.begin(), p.mask.end(), 0);
   const auto r = run(p, true);

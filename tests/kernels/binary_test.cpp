@@ -60,7 +60,7 @@ void check(const Shape& shape, const Shape& as, const Shape& bs) {
   }
 }
 
-TEST(Binary, BroadcastsAsTheSlowTwin) {
+TEST(Binary, BroadcastsLikeTheSlowTwin) {
   on_every_isa([] {
     check({}, {}, {});
     check({0}, {1}, {1});
@@ -80,7 +80,7 @@ TEST(Binary, BroadcastsAsTheSlowTwin) {
   });
 }
 
-TEST(Binary, NanGoesThroughMaxAndMin) {
+TEST(Binary, MaxAndMinKeepNan) {
   on_every_isa([] {
     std::vector<float> a(40, 1.0f), b(40, 2.0f), out(40);
     a[3] = kNan, b[5] = kNan;
@@ -92,7 +92,7 @@ TEST(Binary, NanGoesThroughMaxAndMin) {
   });
 }
 
-TEST(Elementwise, FillAffineAxpy) {
+TEST(Elementwise, FillAffineAndAxpyMatchTheirFormulas) {
   on_every_isa([] {
     for (i64 n : {0, 1, 33, 40000}) {
       const auto x = random_array<float>(n, 1);

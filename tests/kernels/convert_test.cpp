@@ -11,7 +11,7 @@ u32 bits(float x) { return std::bit_cast<u32>(x); }
 float value(u32 b) { return std::bit_cast<float>(b); }
 
 // Every 16-bit pattern is unchanged after conversion to fp32 and back (NaN stays NaN).
-TEST(Convert, EveryBf16GoesRound) {
+TEST(Convert, EveryBf16IsUnchangedByARoundTrip) {
   on_every_isa([] {
     std::vector<bf16> all(65536), back(65536);
     for (u32 i = 0; i < 65536; ++i) all[i].bits = static_cast<std::uint16_t>(i);
@@ -26,7 +26,7 @@ TEST(Convert, EveryBf16GoesRound) {
   });
 }
 
-TEST(Convert, EveryFp16GoesRound) {
+TEST(Convert, EveryFp16IsUnchangedByARoundTrip) {
   on_every_isa([] {
     std::vector<std::uint16_t> all(65536), back(65536);
     for (u32 i = 0; i < 65536; ++i) all[i] = static_cast<std::uint16_t>(i);

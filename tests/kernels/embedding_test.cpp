@@ -35,7 +35,7 @@ TEST(Embedding, ShardsAddUpToTheTable) {
   });
 }
 
-TEST(Embedding, PickAndUnpick) {
+TEST(Embedding, PickAndUnpickSelectTheColumnsOfTheShard) {
   const std::vector<float> x{1, 2, 3, 4, 5, 6, 7, 8}, g{10, 20, 30, 40};
   const std::vector<i32> ids{5, 4, 6, -100};  // of columns 5, 6
   std::vector<float> out(4), back(8, 9);
@@ -77,7 +77,7 @@ void check_rope(i64 D, i64 rotary, bool interleaved) {
   EXPECT_TRUE(same_bits(in_place, y));
 }
 
-TEST(Rope, TurnsPairs) {
+TEST(Rope, RotatesPairs) {
   on_every_isa([] {
     for (bool interleaved : {false, true})
       for (auto [D, rotary] : {std::array<i64, 2>{64, 64}, {64, 32}, {10, 6}, {7, 2}, {8, 0}}) {

@@ -80,7 +80,7 @@ TEST(Gemm, AgreesWithTheSlowTwin) {
   });
 }
 
-TEST(Gemm, LargeEnoughForTiles) {
+TEST(Gemm, LargeProductsAgreeWithTheSlowTwin) {
   for (bool ta : {false, true})
     for (bool tb : {false, true}) check<float>({ta, tb, 515, 261, 37, 1, 1, 0});
 }
@@ -96,7 +96,9 @@ TEST(Gemm, SameBitsOnAnyThreads) {
       }
 }
 
-TEST(Gemm, RanksAsThreads) {  // each with one kernel thread, at the same time; the same bits as alone
+TEST(
+    Gemm,
+    ConcurrentRanksGetTheSameBits) {  // each with one kernel thread, at the same time; the same bits as alone
   const Case<float> x{false, true, 130, 270, 64, 0, 1, 0};
   const auto a = random_array<float>(130 * 64, 1), b = random_array<float>(270 * 64, 2);
   const std::vector<float> zero(130 * 270), want = run(x, a, b, zero);
@@ -113,7 +115,7 @@ TEST(Gemm, RanksAsThreads) {  // each with one kernel thread, at the same time; 
   EXPECT_THAT(good, testing::Each(1));
 }
 
-TEST(GemmBatch, IsGemmForEach) {
+TEST(GemmBatch, EqualsOneGemmPerMatrix) {
   for (auto [batch, m, n, k] :
        {std::array<i64, 4>{0, 2, 2, 2}, {1, 3, 4, 5}, {5, 3, 4, 5}, {3, 600, 260, 40}})
     for (bool shared : {false, true}) {
@@ -129,7 +131,7 @@ TEST(GemmBatch, IsGemmForEach) {
     }
 }
 
-TEST(Ceilings, ArePositiveAndLeaveTheThreadsAlone) {
+TEST(Ceilings, ArePositiveAndKeepTheThreadCount) {
   const int before = threads();
   EXPECT_GT(measure_gemm_ceiling(64, 64, 64, 2), 1e6);
   EXPECT_GT(measure_read_ceiling(1 << 20, 2), 1e6);

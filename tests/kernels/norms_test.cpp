@@ -126,7 +126,7 @@ TEST(Norms, BackwardIsTheNumericDerivative) {
     }
 }
 
-TEST(Norms, Fp32BackwardFollowsFp64AndAnyThreads) {
+TEST(Norms, Fp32BackwardAgreesWithFp64OnAnyThreads) {
   const i64 R = 700, C = 129;
   const auto x = random_array<double>(R * C, 1), w = random_array<double>(C, 2),
              g = random_array<double>(R * C, 3);
@@ -151,7 +151,7 @@ TEST(Norms, Fp32BackwardFollowsFp64AndAnyThreads) {
   }
 }
 
-TEST(Norms, NoRows) {
+TEST(Norms, ZeroRowsAreAllowed) {
   std::vector<float> dw(3, 7.0f), db(3, 7.0f), w(3, 1.0f);
   layer_norm_backward<float>(nullptr, w.data(), nullptr, nullptr, nullptr, nullptr, dw.data(), db.data(), 0,
                              3, nullptr);

@@ -11,7 +11,7 @@ namespace {
 u64 key_of(u32 low, u32 high) { return static_cast<u64>(high) << 32 | low; }
 
 // The known answers of Random123's kat_vectors, philox4x32 10.
-TEST(Philox, KnownAnswers) {
+TEST(Philox, MatchesTheTestVectors) {
   on_every_isa([] {
     EXPECT_EQ(philox_word(0, 0, 0, 0, 0), 0x6627e8d5u);
     EXPECT_EQ(philox_word(~u64{0}, -1, -1, -1, -1), 0x408f276du);
@@ -30,7 +30,7 @@ TEST(Philox, KnownAnswers) {
 }
 
 // The numbers of a block equal those of the whole tensor at its position, for any size and instruction set.
-TEST(Philox, ABlockIsAPartOfTheWhole) {
+TEST(Philox, ABlockEqualsItsPartOfTheWholeTensor) {
   const u64 key = 0x123456789abcdefull;
   const Block4 whole{{0, 0, 0, 0}, {3, 4, 5, 70}}, part{{1, 1, 2, 13}, {2, 3, 3, 40}};
   std::vector<std::vector<float>> first;
@@ -55,7 +55,7 @@ TEST(Philox, ABlockIsAPartOfTheWhole) {
   });
 }
 
-TEST(Philox, Moments) {
+TEST(Philox, MomentsMatchTheDistributions) {
   const i64 n = 1 << 18;
   const Block4 b{{0, 0, 0, 0}, {1, 1, 1 << 9, 1 << 9}};
   std::vector<float> u(n), z(n);

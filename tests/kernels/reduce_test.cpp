@@ -96,7 +96,7 @@ TEST(Reduce, NanReachesTheMaximum) {
   });
 }
 
-TEST(Reduce, SumOfSquares) {
+TEST(Reduce, SumOfSquaresMatchesFp64OnAnyThreads) {
   on_every_isa([] {
     for (i64 n : {0, 1, 1000, 70001}) {
       const auto x = random_array<float>(n, 3);
@@ -108,7 +108,7 @@ TEST(Reduce, SumOfSquares) {
   });
 }
 
-TEST(Reduce, AllFinite) {
+TEST(Reduce, DetectsNonFiniteValues) {
   on_every_isa([] {
     auto x = random_array<float>(50000, 1);
     EXPECT_TRUE(all_finite(x.data(), 50000));

@@ -105,7 +105,7 @@ T at(Unary op, T x) {
   return out[20];
 }
 
-TEST(Unary, EdgesOfTheRange) {
+TEST(Unary, ExtremeArgumentsGiveTheLimits) {
   on_every_isa([] {
     for (const Op& o : all_ops()) {
       if (o.op == Unary::step) continue;  // a comparison
@@ -187,7 +187,7 @@ TEST(Unary, SameBitsOnAnyThreads) {
     });
 }
 
-TEST(Unary, NothingToDo) {
+TEST(Unary, EmptyRangesAreAllowed) {
   unary<float>(Unary::exp, nullptr, nullptr, 0);
   unary_backward<float>(Unary::exp, nullptr, nullptr, nullptr, 0);
 }

@@ -30,7 +30,7 @@ std::string fixture(const std::string& name) { return std::string(REDCO_FIXTURES
 
 ckpt::PeftAdapter parsed(const std::string& json) { return ckpt::parse_adapter(json, "a.json"); }
 
-TEST(AdapterConfig, IsReadAsPeftWritesIt) {
+TEST(AdapterConfig, ReadsTheFilesOfPeft) {
   const ckpt::PeftAdapter a = ckpt::read_adapter(fixture("lora-llama"));
   EXPECT_EQ(a.base, "../llama");
   EXPECT_EQ(a.task_type, "CAUSAL_LM");
@@ -48,7 +48,7 @@ TEST(AdapterConfig, IsReadAsPeftWritesIt) {
             std::vector<std::string>{kAllLinear});
 }
 
-TEST(AdapterConfig, WhatIsNotComputedIsRefused) {
+TEST(AdapterConfig, UnsupportedOptionsAreErrors) {
   const auto why = [](const std::string& more) {
     return error_text<ContentsError>([&] { parsed(R"({"peft_type": "LORA")" + more + "}"); });
   };
@@ -70,7 +70,7 @@ TEST(AdapterConfig, WhatIsNotComputedIsRefused) {
   EXPECT_THAT(error_text<ContentsError>([] { parsed("[]"); }), HasSubstr("an object"));
 }
 
-TEST(AdapterConfig, AnyBytesAreReadOrRefused) {
+TEST(AdapterConfig, AnyBytesAreReadOrAreAContentsError) {
   const std::string good = slurp(fixture("lora-llama") + "/adapter_config.json");
   testing::Random random(7);
   int read = 0;
@@ -122,7 +122,7 @@ std::string beside(const std::string& base, const std::function<void(nlohmann::j
   }
 }
 
-TEST(Adapter, FitsItsModelAlone) {
+TEST(Adapter, AnAdapterOfAnotherModelIsAnError) {
   EXPECT_EQ(beside("gpt2"), "8 adapters");
   EXPECT_THAT(beside("llama"), HasSubstr("no linear layer"));
   EXPECT_THAT(beside("gpt2-variants"), HasSubstr("made for another model"));
@@ -132,7 +132,7 @@ TEST(Adapter, FitsItsModelAlone) {
   EXPECT_EQ(beside("gpt2", [](auto& j) { j["target_modules"] = nullptr; }), "8 adapters");
 }
 
-TEST(Adapter, ItsBaseIsFoundOrAskedFor) {
+TEST(Adapter, AMissingBaseModelAsksForModelPath) {
   JobConfig job = load_job({}, {});
   job.model.path = fixture("lora-gptj");
   const ModelSource s = model_source(job, nullptr);
@@ -201,7 +201,7 @@ struct Job {
   }
 };
 
-TEST(AdapterJob, TrainsGoesOnIsReadAndMerged) {
+TEST(AdapterJob, TrainingResumingLoadingAndMergingAgree) {
   const Job job;
   ASSERT_EQ(job.train("whole"), 0);
   const std::string last = job.step("whole", 4);
@@ -262,7 +262,7 @@ TEST(AdapterJob, TrainsGoesOnIsReadAndMerged) {
               HasSubstr("neither an adapter's folder"));
 }
 
-TEST(AdapterJob, GoesOnFromAnAdapter) {
+TEST(AdapterJob, TrainingCanStartFromAnAdapter) {
   const Job job;
   ASSERT_EQ(job.train("first", {"train.max_steps=2"}), 0);
   const std::string adapter = "model.adapter=" + job.step("first", 2);
@@ -283,7 +283,7 @@ TEST(AdapterJob, GoesOnFromAnAdapter) {
               HasSubstr("is not what train.lora.target_modules"));
 }
 
-TEST(AdapterJob, SaysWhatIsWrongBeforeItBegins) {
+TEST(AdapterJob, InvalidLoraSettingsAreErrorsBeforeTraining) {
   const Job job;
   const auto why = [&](const std::vector<std::string>& more) {
     return usage_error([&] { check_job(job.config("x", more), JobUse::train); });
@@ -322,7 +322,7 @@ TEST(Merge, GivesTheAdaptersLogits) {
   }
 }
 
-TEST(Merge, RoundsToTheTypeAskedFor) {
+TEST(Merge, RoundsToTheGivenDtype) {
   TempDir dir;
   const auto merge = [](const std::string& base, const std::string& output) {
     return run_merge(

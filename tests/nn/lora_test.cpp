@@ -164,7 +164,7 @@ class Adapted : public ::testing::TestWithParam<Family> {};
 
 // The forward pass uses every adapter, also that of the head; mesh, dropout and recompute do not change the
 // results.
-TEST_P(Adapted, EveryLinearLayerOnEveryMesh) {
+TEST_P(Adapted, EveryAdapterIsUsedAndEveryMeshAgrees) {
   auto model = make_model(ModelConfig(GetParam().config, "test"));
   LoraConfig l = all_linear();
   l.target_modules = short_targets(model->params(), linear_modules(model->params()));
@@ -194,7 +194,7 @@ INSTANTIATE_TEST_SUITE_P(Families, Adapted,
 
 // Forward and backward have the collectives of a step that trains all parameters, and no others; the Partial
 // gradients of the adapters are reduced together in one.
-TEST(Collectives, AreThoseOfTheLayers) {
+TEST(Collectives, AdaptersNeedNoAdditionalCollectives) {
   for (const char* config : {testing::kGpt2, testing::kGptj, testing::kLlama, testing::kOpt})
     for (const Mesh mesh : {Mesh{1, 2}, Mesh{2, 2}}) {
       std::array<PlanReport, 2> plans;
@@ -255,7 +255,7 @@ TEST(Targets, AreFoundByEndsExpressionsAndAll) {
   EXPECT_THAT(named(*llama, {"lm_head"}), ElementsAre("lm_head"));
 }
 
-TEST(Targets, NamesThatMeanNoLayerAreExplained) {
+TEST(Targets, NamesWithoutALayerAreErrorsWithSuggestions) {
   const auto m = make_model(ModelConfig(testing::kGpt2, "test"));
   const auto why = [&](std::vector<std::string> names) {
     return error_text<UsageError>([&] { named(*m, std::move(names)); });
@@ -298,7 +298,7 @@ TEST(Targets, ModulesToSaveAreTrainedWhole) {
   EXPECT_THAT(why(testing::kGpt2, {"lm_head"}), HasSubstr("tied"));
 }
 
-TEST(Initial, IsTorchsAndTheSameOnEveryMesh) {
+TEST(Initial, ValuesAreThoseOfTorchAndEqualOnEveryMesh) {
   std::map<std::string, std::vector<double>> first;
   for (const Mesh mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 2}, Mesh{1, 3}})
     on_mesh(mesh, [&](Context& c) {
@@ -327,7 +327,7 @@ TEST(Initial, IsTorchsAndTheSameOnEveryMesh) {
     });
 }
 
-TEST(Scale, IsPefts) {
+TEST(Scale, IsThatOfPeft) {
   LoraConfig l;
   l.rank = 16;
   l.alpha = 8;

@@ -24,13 +24,13 @@ OpFunction with(const AttentionOptions& o) {
 }
 
 // Head cuts of q with units 1 to 3 (2 is a group, the others cut a group) and of k, v.
-TEST(Attention, GroupedHeadsOfEveryCut) {
+TEST(Attention, GroupedHeadsPassCheckOpWithEveryCut) {
   OpCase c{"grouped", {q_input(), kv_input(2), kv_input(2)}, with({.scale = 0.7})};
   c.inputs[0].units = {1, 2, 3};
   check_op(c);
 }
 
-TEST(Attention, CausalWindowMaskBias) {
+TEST(Attention, CausalWindowMaskAndBiasPassCheckOp) {
   OpCase causal{"causal", {q_input(), kv_input(4), kv_input(4)}, with({.scale = 0.7, .causal = true})};
   causal.combinations = 120;
   check_op(causal);
@@ -49,7 +49,7 @@ TEST(Attention, CausalWindowMaskBias) {
 }
 
 // Soft cap: fused with masks and dropout; composed of simpler ops with a bias.
-TEST(Attention, SoftCap) {
+TEST(Attention, SoftCapPassesCheckOp) {
   OpCase plain{"capped", {q_input(), kv_input(2), kv_input(2)}, with({.scale = 0.7, .softcap = 1.5})};
   plain.combinations = 120;
   check_op(plain);
@@ -68,14 +68,14 @@ TEST(Attention, SoftCap) {
 
 // Draws depend on global coordinates: the sharded runs agree with one rank only if every rank drops the same
 // elements.
-TEST(Attention, Dropout) {
+TEST(Attention, DropoutPassesCheckOp) {
   OpCase c{"dropout",
            {q_input(), kv_input(2), kv_input(2)},
            with({.scale = 0.7, .dropout = 0.4, .dropout_key = 5})};
   check_op(c);
 }
 
-TEST(Attention, RowOffsetOfTheDrawsIsThatOfTheForward) {
+TEST(Attention, TheBackwardDrawsWithTheRowOffsetOfTheForward) {
   on_one_rank([](Context& c) {
     const Numbers n = numbers_of({"", {q_input(), kv_input(2), kv_input(2)}, {}}, 3);
     const AttentionOptions o{.scale = 0.7, .dropout = 0.5, .dropout_key = 5};
@@ -92,7 +92,7 @@ TEST(Attention, RowOffsetOfTheDrawsIsThatOfTheForward) {
 }
 
 // Rows with several samples: first and second derivatives with every cut; sample numbers may be in any order.
-TEST(Attention, Segmented) {
+TEST(Attention, SegmentedRowsPassCheckOp) {
   const Input q{{2, 4, 4, 2}, -2, 2};
   const std::vector<i32> samples = {1, 1, 2, 2, 3, 1, 3, 0};
   for (const bool causal : {true, false}) {
@@ -112,7 +112,7 @@ TEST(Attention, Segmented) {
 // Each sample gets exactly the bits that it gets alone, whatever the other samples are; fused and composed.
 // Keys of other samples contribute exact zeros. Blocks may be split differently only if a sample is longer
 // than one block.
-TEST(Attention, ASampleIsAlone) {
+TEST(Attention, ASampleOfASegmentedRowGivesTheBitsItGivesAlone) {
   on_one_rank([](Context& context) {
     const i64 D = 4, first = 150, second = 90, padding = 10, T = first + second + padding;
     auto values = [&](u64 seed, i64 n) { return Random(seed).values(n * D); };
@@ -158,7 +158,7 @@ TEST(Attention, ASampleIsAlone) {
 }
 
 // A query without visible keys gets zeros and passes no gradient.
-TEST(Attention, NothingVisible) {
+TEST(Attention, AQueryWithoutKeysGivesZerosAndNoGradient) {
   OpCase c{"nothing",
            {q_input(), kv_input(2), kv_input(2), ids_input({2, 4}, {0, 0, 0, 0, 1, 1, 0, 1})},
            with({.scale = 0.7})};
@@ -174,7 +174,7 @@ TEST(Attention, NothingVisible) {
 
 // A cache longer than its written part: equal to attention over the written part, with masks as long as the
 // cache or as that part.
-TEST(Attention, CacheLongerThanKeys) {
+TEST(Attention, UnwrittenPartsOfACacheAreIgnored) {
   auto of_cache = [](i64 mask_width) {
     std::vector<i32> mask =
         mask_width == 4 ? std::vector<i32>{0, 1, 1, 1, 1, 0, 1, 0} : std::vector<i32>{0, 1, 1, 1, 0, 1};
@@ -200,7 +200,7 @@ TEST(Attention, CacheLongerThanKeys) {
   });
 }
 
-TEST(Attention, EmptyShardsAndEmptyBatches) {
+TEST(Attention, EmptyShardsAndEmptyBatchesPassCheckOp) {
   // One key head on 2 and 3 ranks; a batch of one example with a shared bias, and an empty batch.
   OpCase one{"one head", {{{1, 2, 2, 2}}, {{1, 2, 1, 2}}, {{1, 2, 1, 2}}}, with({})};
   one.combinations = 100;
@@ -216,7 +216,7 @@ TEST(Attention, EmptyShardsAndEmptyBatches) {
 }
 
 // Hidden dims are batch dims, also of masks and biases.
-TEST(Attention, Hidden) {
+TEST(Attention, HiddenDimsAreBatchDims) {
   Input q{{2, 2, 3, 2, 2}}, kv{{2, 2, 3, 1, 2}},
       mask = ids_input({2, 2, 3}, {1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 0, 1});
   q.hidden = kv.hidden = mask.hidden = 1;
@@ -250,7 +250,7 @@ TEST(Attention, Hidden) {
   });
 }
 
-TEST(Rope, BothPairings) {
+TEST(Rope, BothPairingsPassCheckOp) {
   auto freq = std::make_shared<std::vector<float>>(std::vector<float>{1, 0.3f});
   for (bool interleaved : {false, true}) {
     OpCase c{"rope", {{{2, 3, 2, 5}}, ids_input({2, 3}, {0, 1, 2, 5, 3, 9})}, [=](const Xs& x) {
@@ -265,7 +265,7 @@ TEST(Rope, BothPairings) {
   }
 }
 
-TEST(Rope, TurnsPairs) {
+TEST(Rope, RotatesPairs) {
   on_one_rank([](Context&) {
     auto freq = std::make_shared<std::vector<float>>(std::vector<float>{0.5f, 0.25f});
     const std::vector<double> v = {1, 2, 3, 4, 7};
@@ -295,7 +295,7 @@ TEST(Dropout, SameMaskOnEveryLayout) {
   }
 }
 
-TEST(Dropout, RateScaleAndRows) {
+TEST(Dropout, HasTheGivenRateAndScaleAndDiffersBetweenRows) {
   on_one_rank([](Context& c) {
     const i64 n = 20000;
     const Tensor x = full({n, 2}, 1, DType::f64);
@@ -317,7 +317,7 @@ TEST(Dropout, RateScaleAndRows) {
   });
 }
 
-TEST(Cache, WritesInPlace) {
+TEST(Cache, IsWrittenInPlace) {
   on_mesh({1, 2}, [](Context&) {
     const Layout heads = on_mp(Placement::sharded(2));
     const Tensor cache = zeros({2, 4, 3, 1}, DType::f64, heads);

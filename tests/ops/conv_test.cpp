@@ -111,7 +111,7 @@ TEST(Conv2d, DerivativesAndPlacements) {
   check_op(quick({"empty", {{{0, 2, 3, 3}}, {{2, 2, 2, 2}}, {{2}}}, convolve()}));
 }
 
-TEST(Conv2d, AWeightForEveryTask) {
+TEST(Conv2d, AWeightPerTaskPassesCheckOp) {
   const Conv2dOptions same{{1, 1}, {1, 1}};
   check_op(
       quick({"tasks", {hidden({2, 2, 2, 2, 2}), hidden({2, 3, 2, 3, 3}), hidden({2, 3})}, convolve(same)}));
@@ -121,7 +121,7 @@ TEST(Conv2d, AWeightForEveryTask) {
   check_op(quick({"leading dims", {{{2, 1, 2, 1, 2, 2}}, {{3, 1, 1, 1, 1}}}, convolve()}));
 }
 
-TEST(Conv2d, ItsTransposesAreOpsToo) {
+TEST(Conv2d, ItsTransposesPassCheckOp) {
   const Conv2dOptions o{{1, 2}, {1, 0}};
   check_op(quick({"input gradient", {{{2, 2, 3, 2}}, {{2, 2, 2, 2}}}, [o](const Xs& x) {
                     return conv2d_input_gradient(x[0], x[1], 2, 4, o);
@@ -148,7 +148,7 @@ TEST(Pool2d, DerivativesAndPlacements) {
 }
 
 // Values of torch.nn.functional.
-TEST(Pool2d, Values) {
+TEST(Pool2d, ValuesAreThoseOfTorch) {
   on_one_rank([](Context&) {
     const Tensor x = from_values({1, 3, 4}, std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8, 9, 9, NAN, 12});
     EXPECT_THAT(to_values(avg_pool2d(x)), ::testing::ElementsAre(3.5, 5.5));

@@ -41,7 +41,7 @@ TEST(Experts, DerivativesAndPlacements) {
 }
 
 // With the layouts of the rules, only the output is moved.
-TEST(Experts, CutAlongExpertsAndInside) {
+TEST(Experts, CutsAlongAndInsideExpertsMoveOnlyTheOutput) {
   const OpCase c{"", inputs({5}, 3, 4, 6), with(2)};
   const Numbers n = numbers_of(c, 3);
   redco::testing::Results whole;
@@ -80,7 +80,7 @@ TEST(Experts, OnlyChosenRowsCount) {
 }
 
 // More rows than fit in a piece: the results of an expert's pieces add up.
-TEST(Experts, ManyRows) {
+TEST(Experts, RowsOfSeveralPiecesAddUp) {
   on_one_rank([](Context&) {
     const OpCase fused{"", inputs({2500}, 2, 3, 2), with(1)};
     const OpCase composed{"", inputs({2500}, 2, 3, 2), with(1, kernels::Unary::silu, true)};
@@ -93,7 +93,7 @@ TEST(Experts, ManyRows) {
   });
 }
 
-TEST(TopKMask, TheFirstOfEqualOnes) {
+TEST(TopKMask, TheFirstOfEqualElementsWins) {
   on_one_rank([](Context&) {
     const Tensor x = from_values({2, 4}, std::vector<double>{1, 3, 3, 2, 5, 5, 5, 5});
     EXPECT_THAT(to_values(top_k_mask(x, 2)), ::testing::ElementsAre(0, 1, 1, 0, 1, 1, 0, 0));

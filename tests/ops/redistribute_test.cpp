@@ -69,7 +69,7 @@ void every_pair(const Mesh& mesh, const Shape& shape, int one_in) {
   });
 }
 
-TEST(Redistribute, OneAxis) {
+TEST(Redistribute, EveryPairOfPlacementsOnOneAxisKeepsTheValue) {
   for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}, Mesh{1, 3}, Mesh{3, 1}}) {
     every_pair(mesh, {5, 4}, 1);
     every_pair(mesh, {2, 3, 7}, 1);
@@ -78,7 +78,7 @@ TEST(Redistribute, OneAxis) {
   }
 }
 
-TEST(Redistribute, TwoAxes) {
+TEST(Redistribute, PairsOfLayoutsOnTwoAxesKeepTheValue) {
   every_pair({2, 2}, {5, 4}, 3);
   every_pair({2, 2}, {2, 3, 7}, 25);
   every_pair({2, 2}, {1, 2}, 5);
@@ -86,7 +86,7 @@ TEST(Redistribute, TwoAxes) {
   every_pair({3, 2}, {7, 4}, 10);
 }
 
-TEST(Redistribute, Ids) {
+TEST(Redistribute, IdsKeepTheirValues) {
   on_mesh({2, 2}, [](Context&) {
     const std::vector<i32> ids = {1, 2, 3, 4, 5, 6, 7};
     Tensor t = from_ids({7}, ids);
@@ -100,7 +100,7 @@ TEST(Redistribute, Ids) {
 }
 
 // Odd numbers of two-byte elements.
-TEST(Redistribute, HalfPrecision) {
+TEST(Redistribute, TwoByteElementsKeepTheirValues) {
   // Index in the whole tensor of an element of the local block.
   const auto number = [](const Tensor& t, i64 local) {
     i64 at = 0, step = 1;
@@ -132,7 +132,7 @@ TEST(Redistribute, HalfPrecision) {
 }
 
 // If mp cuts a dim first, equal borders of the whole dim are not equal borders of its parts.
-TEST(Redistribute, UnitsOfTheInnerCut) {
+TEST(Redistribute, UnitsOfTheInnerCutDecideTheBorders) {
   on_mesh({2, 2}, [](Context&) {
     const std::vector<double> v = {1, 2, 3, 4, 5, 6};
     const Tensor t = place({6}, v, on_both(Placement::sharded(0), Placement::sharded(0, 1)));  // 3 = 2 + 1
@@ -162,7 +162,7 @@ TEST(Redistribute, ReplicatedToPartialIsExact) {
   });
 }
 
-TEST(Redistribute, MovesCostNothingWhereNothingTalks) {
+TEST(Redistribute, MovesWithoutCommunicationCostNothing) {
   on_mesh({1, 2}, [](Context&) {
     const Tensor r = place({4, 4}, std::vector<double>(16), {});
     EXPECT_EQ(move_cost(r, Axis::mp, Placement::sharded(0)), 0);

@@ -40,7 +40,7 @@ i64 peak_of(Context& c, const Case& k) {
   return c.arena().peak_in_use() - before;
 }
 
-TEST(Workspace, IsInTheArenaAndInThePlan) {
+TEST(Workspace, IsAllocatedInTheArenaOfRunAndPlan) {
   const auto attend = [](const std::vector<Tensor>& x) { return attention(x[0], x[1], x[2], {}); };
   constexpr i64 B = 2, T = 96, H = 8, K = 2, D = 16;
   const std::vector<Case> cases = {

@@ -88,7 +88,7 @@ TEST(Gradients, SharedStorageIsSentOnce) {
 }
 
 // Other holders of the unreduced tensor keep its value.
-TEST(Gradients, OthersKeepTheirValues) {
+TEST(Gradients, OtherHoldersKeepTheirValues) {
   on_mesh({2, 1}, [](Context&) {
     const ModelParams layer = three_weights();
     const ParamTree params = make_params(layer, std::vector<Layout>(3));

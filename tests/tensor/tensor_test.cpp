@@ -12,7 +12,7 @@ namespace {
 
 using namespace redco::testing;
 
-TEST(Tensor, ShapesDimsAndRanges) {
+TEST(Tensor, ShapesDimsAndRangesFollowTheLayout) {
   on_mesh({2, 2}, [](Context& c) {
     const Tensor t({5, 6}, DType::f32, on_both(Placement::sharded(1, 4), Placement::sharded(0)));
     EXPECT_EQ(t.local(), (Shape{c.coord().dp == 0 ? 3 : 2, c.coord().mp == 0 ? 4 : 2}));
@@ -44,7 +44,7 @@ TEST(Tensor, MetaHasNoStorage) {
   EXPECT_TRUE(to_values(t).empty());
 }
 
-TEST(Tensor, FromLocalParts) {
+TEST(Tensor, LocalPartsFormTheGlobalTensor) {
   on_mesh({3, 1}, [](Context& c) {
     const std::vector<std::vector<i32>> parts = {{1, 2}, {3, 4}, {5}};
     EXPECT_EQ(to_ids(from_local_ids({5}, parts[c.rank()])), (std::vector<i32>{1, 2, 3, 4, 5}));
@@ -54,7 +54,7 @@ TEST(Tensor, FromLocalParts) {
   });
 }
 
-TEST(Random, TheSameOnEveryLayout) {
+TEST(Random, DrawsAreEqualOnEveryLayout) {
   std::vector<double> uniform, normal;
   on_one_rank([&](Context&) {
     uniform = to_values(random_uniform({5, 3, 4}, 9));
@@ -132,9 +132,9 @@ TEST(Context, SubmeshSharesMemoryAndTensors) {
   });
 }
 
-TEST(Context, NoneInUseIsAnError) { EXPECT_THROW(Context::current(), BugError); }
+TEST(Context, AMissingContextIsAnError) { EXPECT_THROW(Context::current(), BugError); }
 
-TEST(Ledger, AddsUpByNameAndPlace) {
+TEST(Ledger, SumsByNameAndScope) {
   Ledger l;
   l.op("linear", "forward/mlp", 10, 4);
   l.op("linear", "forward/mlp", 5, 4);
