@@ -88,13 +88,13 @@ refuse_after() {
   refuses "$FILE"
 }
 
-fault truncated "1 2" "model.safetensors is truncated: falls back to the older checkpoint"
+fault truncated "1 2" "model.safetensors is truncated: uses the older checkpoint"
 try_truncated() { fall_back_from truncated; }
-fault missing "1 2" "a file is missing: falls back to the older checkpoint"
+fault missing "1 2" "a file is missing: uses the older checkpoint"
 try_missing() { fall_back_from missing; }
-fault no-manifest "1 2" "the manifest is missing: falls back to the older checkpoint"
+fault no-manifest "1 2" "the manifest is missing: uses the older checkpoint"
 try_no_manifest() { fall_back_from no-manifest; }
-fault leftover "1 2" "a save was not finished (.tmp-step-...): resumes from the newest checkpoint"
+fault leftover "1 2" "unfinished save (.tmp-step-...): uses the newest checkpoint"
 try_leftover() {
   begin_half
   local temp
@@ -102,15 +102,15 @@ try_leftover() {
   cp -r "$DAMAGED" "$temp" && rm "$temp/training/manifest.json"
   falls_back "$NEWEST" '\.tmp-'
 }
-fault flip-model "1 2" "one bit of model.safetensors is flipped: refused"
+fault flip-model "1 2" "one bit of model.safetensors is flipped: error"
 try_flip_model() { refuse_after flip-model; }
-fault flip-optimizer "1 2" "one bit of optimizer.safetensors is flipped: refused"
+fault flip-optimizer "1 2" "one bit of optimizer.safetensors is flipped: error"
 try_flip_optimizer() { refuse_after flip-optimizer; }
-fault bad-state "1 2" "one byte of state.json is damaged: refused"
+fault bad-state "1 2" "one byte of state.json is damaged: error"
 try_bad_state() { refuse_after bad-state; }
-fault newer-format "1 2" "the manifest has a newer format_version: refused"
+fault newer-format "1 2" "the manifest has a newer format_version: error"
 try_newer_format() { refuse_after newer-format; }
-fault fifo "1 2" "the manifest is a FIFO: refused"
+fault fifo "1 2" "the manifest is a FIFO: error"
 try_fifo() { refuse_after fifo; }
 fault read-error "1 2" "the N-th read of the resumed run fails (EIO)"
 try_read_error() {
@@ -167,7 +167,7 @@ ask() {
   settle 30
   ((CODE == 0))
 }
-fault predict-damaged "1 2" "redco predict with a checkpoint damaged in each of these ways"
+fault predict-damaged "1 2" "redco predict with each of these damages"
 try_predict_damaged() { read_damaged predict; }
-fault evaluate-damaged "1 2" "redco evaluate with a checkpoint damaged in each of these ways"
+fault evaluate-damaged "1 2" "redco evaluate with each of these damages"
 try_evaluate_damaged() { read_damaged evaluate; }

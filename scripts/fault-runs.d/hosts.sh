@@ -152,9 +152,9 @@ slurm_fault() { # WHAT ...
 slurm_usr1() { slurm run scancel --signal=USR1 --batch "$1"; }
 slurm_requeue() { slurm run scontrol requeue "$1"; }
 slurm_node() { slurm fail redco-n2 >/dev/null 2>&1; }
-fault slurm-usr1 "2" "SLURM: USR1 to the batch script, as before the time limit; the job requeues itself" 3
+fault slurm-usr1 "2" "SLURM: USR1 before the time limit; the job requeues itself" 3
 try_slurm_usr1() { slurm_fault slurm_usr1; }
-fault slurm-requeue "2" "SLURM: scontrol requeue, which sends TERM and KILL 5 s later, as a preemption does" 3
+fault slurm-requeue "2" "SLURM: scontrol requeue (TERM, KILL after 5 s), as in a preemption" 3
 try_slurm_requeue() { slurm_fault slurm_requeue; }
-fault slurm-node "2" "SLURM: a node of the job fails; SLURM requeues the job on others" 3
+fault slurm-node "2" "SLURM: a node of the job fails; SLURM requeues the job" 3
 try_slurm_node() { slurm_fault slurm_node; }
