@@ -96,9 +96,8 @@ TEST(Gemm, SameBitsOnAnyThreads) {
       }
 }
 
-TEST(
-    Gemm,
-    ConcurrentRanksGetTheSameBits) {  // each with one kernel thread, at the same time; the same bits as alone
+// Each rank has one kernel thread; all run at the same time and get the same bits as alone.
+TEST(Gemm, ConcurrentRanksGetTheSameBits) {
   const Case<float> x{false, true, 130, 270, 64, 0, 1, 0};
   const auto a = random_array<float>(130 * 64, 1), b = random_array<float>(270 * 64, 2);
   const std::vector<float> zero(130 * 270), want = run(x, a, b, zero);
