@@ -78,7 +78,7 @@ TEST(Replay, ReportsWrongStepsAndMalformedLines) {
   EXPECT_FALSE(r.passed);
   EXPECT_THAT(r.first_wrong, HasSubstr(":3: reward[0] is"));
   auto refused = [&](const std::string& text) { return error_text<Error>([&] { replay(text); }); };
-  EXPECT_THAT(refused(step), HasSubstr(":1: a step before any reset"));
+  EXPECT_THAT(refused(step), HasSubstr(":1: a step before the first reset"));
   EXPECT_THAT(refused(reset), HasSubstr("has no steps"));
   EXPECT_THAT(refused(reset + "[1]\n"), HasSubstr(":2: not a JSON object"));
   EXPECT_THAT(refused(reset + "{\"action\": [0, 1]}\n"), HasSubstr("action: Pendulum-v1 needs 1 numbers"));
