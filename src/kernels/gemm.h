@@ -11,7 +11,7 @@ template <class T>
 void gemm(bool trans_a, bool trans_b, i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda, const T* b, i64 ldb,
           T beta, T* c, i64 ldc);
 
-// batch` independent products; *_stride is the distance between consecutive matrices (0: shared).
+// `batch` independent products; *_stride is the distance between consecutive matrices (0: shared).
 template <class T>
 void gemm_batch(i64 batch, bool trans_a, bool trans_b, i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda,
                 i64 a_stride, const T* b, i64 ldb, i64 b_stride, T beta, T* c, i64 ldc, i64 c_stride);

@@ -3,9 +3,8 @@
 // hard-coded.
 //
 //  1. Fully-connected layers of a block alternate: the first is cut along its output, the next along its
-//  input. A
-//     gated pair counts as one 'first'. Stacked experts are distributed whole if every shard gets at least
-//     one.
+//     input. A gated pair counts as one 'first'. Stacked experts are distributed whole if every shard gets
+//     at least one.
 //  2. Attention: q, k, v along the output, the output projection along the input.
 //  3. Embeddings along their rows, the LM head along its output. Norms and the biases of row-split layers are
 //     replicated; the biases of column-split layers are cut with their column. All other tensors with two or
