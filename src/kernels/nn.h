@@ -53,8 +53,8 @@ struct AttentionArgs {
   const i32* key_mask = nullptr;   // [B,Tk]; 0: no query attends to the key
   const i32* q_segment = nullptr;  // [B,Tq] with k_segment [B,Tk]: attention stays within a segment
   const i32* k_segment = nullptr;
-  const void* bias =
-      nullptr;  // T[bias_B, bias_H, Tq, Tk], bias_B in {1, B}, bias_H in {1, H}: added to scores
+  // T[bias_B, bias_H, Tq, Tk] with bias_B in {1, B}, bias_H in {1, H}; added to the scores.
+  const void* bias = nullptr;
   i64 bias_B = 0, bias_H = 0;
   // Dropout of the probabilities: key, rate and the global offsets of batch and head on this rank (see
   // dropout below). The coordinates of an element are (batch, head, query, key).

@@ -264,8 +264,8 @@ TEST(Targets, NamesWithoutALayerAreErrorsWithSuggestions) {
               HasSubstr("train.lora.target_modules (job.yaml:3:5): 'c_atn' matches no layer"));
   EXPECT_THAT(why({"c_attn", "c_fcc"}), HasSubstr("did you mean c_fc? the model's linear layers are c_attn, "
                                                   "c_proj, c_fc"));
-  EXPECT_THAT(why({"attn"}),
-              HasSubstr("matches no layer"));  // matches are whole components, not parts of names
+  // Whole components match, not parts of names.
+  EXPECT_THAT(why({"attn"}), HasSubstr("matches no layer"));
   EXPECT_THAT(why({"wte"}), HasSubstr("'wte' is not a linear layer"));
   EXPECT_THAT(why({"ln_1"}), HasSubstr("not a linear layer"));
   EXPECT_THAT(why({"lm_head"}), HasSubstr("shares transformer.wte.weight"));
