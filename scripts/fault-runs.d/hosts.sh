@@ -1,4 +1,4 @@
-# Hosts that vanish, and SLURM. Both need root and a tool of ../shared/tools. Sourced by fault-runs.
+# Lost hosts, and SLURM. Both need root and a tool of ../shared/tools. Sourced by fault-runs.
 
 why_skipped() { # NAME@RANKS: prints why it cannot be tried here
   local tool=""
@@ -35,7 +35,7 @@ host_train() { # NAME
   now
   BEGAN=$NOW
 }
-# Waits until nothing is left on the hosts, and notes the seconds for each.
+# Waits until no process remains on the hosts, and records the seconds for each host.
 host_settle() { # LIMIT
   local left host line at=()
   declare -A last=([redco-a]=0 [redco-b]=0)
@@ -102,7 +102,7 @@ kill_launcher_on_host() { # the redco without a rank
 
 SECTION_NOW="SLURM"
 slurm() { "$SHARED/local-slurm" "$@" 8>&-; }
-# A batch job of two nodes, its requeue included, until the queue has forgotten it. The code is that of the job's output.
+# A batch job on two nodes, including its requeue, until it leaves the queue. The code is that of the job's output.
 slurm_fault() { # WHAT ...
   local job state=none shown i paused=-1
   exec 8>/tmp/slurm.lock

@@ -1,4 +1,4 @@
-# Two runs at once, repeated runs. Sourced by fault-runs.
+# Simultaneous runs, repeated runs. Sourced by fault-runs.
 
 SECTION_NOW="Runs"
 fault two-trainings "1 2" "two trainings in one workdir: one ends with 2, the other succeeds"
@@ -17,7 +17,7 @@ try_two_trainings() {
   first_code=0
   wait "$first" || first_code=$?
   FAULT_CODE=$first_code+$second
-  # Before the first has its lock the second may be the one that trains; after the first's end both end well.
+  # The second run may get the lock before the first one. If it starts after the first one's end, both succeed.
   [[ "$first_code $second" == "0 2" || "$first_code $second" == "2 0" || "$first_code $second" == "0 0" ]] ||
     broke "they ended with $first_code and $second"
   [[ $first_code != 2 ]] || second_err=$first_err

@@ -59,7 +59,7 @@ try_in_eval() {
   finish
 }
 
-# A rank of the run, once there is one; the try's number decides which.
+# A rank of the run, as soon as one exists. The try's number decides which rank.
 pick_rank() {
   PICKED=$((NUMBER / 2 % 2))
   until_true has_rank
@@ -145,7 +145,7 @@ try_kill_all() {
 }
 
 SECTION_NOW="Stopped processes"
-# Stops a rank under fault.timeout=3, which counts from the moment when the others wait for it.
+# Stops a rank with fault.timeout=3. The timeout starts when the other ranks wait.
 stop_rank() {
   mark
   send STOP $VICTIM
@@ -196,7 +196,7 @@ try_stop_cont() {
 }
 
 SECTION_NOW="Disk"
-# REDCO_FAULT_IO counts calls in each process; a run makes about 2000 of any kind, and 400 writes.
+# REDCO_FAULT_IO counts calls per process. A run makes about 2000 calls, of which 400 are writes.
 fault_io() { # OPERATION HOW HIGHEST CODES ...
   local n operation=$1 how=$2
   draw n 1 "$3"
