@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/words.h"
 #include "commands/predict_requests.h"
+#include "generate/forward_pass.h"
 #include "generate/generate.h"
 #include "launch/resource_limits.h"
 #include "plan/base_memory.h"
