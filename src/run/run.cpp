@@ -76,7 +76,7 @@ struct Report {
   int code;
   std::string text;
 };
-// Memory that the system refuses, also for a new thread.
+// Whether the system refused memory, also for a new thread.
 bool is_lack_of_memory(const std::exception& e) {
   if (dynamic_cast<const std::bad_alloc*>(&e)) return true;
   const auto* s = dynamic_cast<const std::system_error*>(&e);
@@ -86,16 +86,16 @@ bool is_lack_of_memory(const std::exception& e) {
 
 Report report_of(const std::exception& e) {
   if (is_lack_of_memory(e))
-    return {
-        static_cast<int>(ExitCode::doesnt_fit),
-        "[memory] the system gives no more memory (is `ulimit -v` or a cgroup's limit set?); `redco plan` "
-        "says what the job needs"};
+    return {static_cast<int>(ExitCode::doesnt_fit),
+            "[memory] the system refuses more memory (check `ulimit -v` and the cgroup's limit); `redco "
+            "plan` shows "
+            "what the job needs"};
   if (const auto* ours = dynamic_cast<const Error*>(&e)) return {static_cast<int>(ours->code()), e.what()};
   return {static_cast<int>(ExitCode::bug), std::string("[bug] ") + e.what()};
 }
 
-// Several ranks may find out at once: where redco's own launcher listens, the lines are marked, and it passes
-// those of one rank.
+// Several ranks may fail together. Under redco's launcher the lines are marked, and it prints those of one
+// rank (launch/one_voice.h).
 void say(const std::string& text) {
   if (!std::getenv(kMarkErrors)) return error("{}", text);
   const LogLevel before = log_level();
@@ -107,12 +107,12 @@ void say(const std::string& text) {
   std::fwrite(lines.data(), 1, lines.size(), stderr);
 }
 
-// In the environment of processes that this program starts: ResolvedJob::to_text().
+// Holds ResolvedJob::to_text() in the environment of processes that this program starts.
 constexpr const char* kJobVariable = "REDCO_JOB";
-// Linux takes 128 KiB for one variable with its name.
+// Linux limits one variable with its name to 128 KiB.
 constexpr std::size_t kMostJobText = 120 << 10;
 
-// The job that a launcher handed over; takes it out of the environment, so that nobody inherits it.
+// The job from the launcher. Removes it from the environment, so that no child process inherits it.
 std::optional<std::string> handed_job() {
   const char* text = std::getenv(kJobVariable);
   if (!text) return std::nullopt;
@@ -125,13 +125,14 @@ std::string text_to_hand(const ResolvedJob& resolved) {
   std::string text = resolved.to_text();
   if (text.size() > kMostJobText)
     throw UsageError(
-        "[job] the settings take {} bytes, compressed; at most {} can be handed to the ranks; put long texts "
-        "into files (predict.input)",
+        "[job] the settings take {} bytes compressed, but ranks can get at most {}; put long texts into "
+        "files "
+        "(predict.input)",
         text.size(), kMostJobText);
   return text;
 }
 
-// An exception that leaves a thread ends the process: with its own code if it is known.
+// Ends the process after an exception left a thread, with the exception's exit code if it has one.
 void say_and_end() {
   try {
     if (const auto e = std::current_exception()) std::rethrow_exception(e);
@@ -145,7 +146,8 @@ void say_and_end() {
   std::abort();
 }
 
-// Libraries read these when they are loaded, so a process that lacks one starts itself again with them.
+// Libraries read these variables when they are loaded. If one is missing, this process executes itself again
+// with all of them.
 void ensure_environment(const LaunchPlan& plan, const std::vector<std::string>& program,
                         const ResolvedJob& resolved) {
   bool missing = false;
@@ -175,7 +177,8 @@ bool is_first_of_host(const Environment& e) {
   return false;
 }
 
-// An error that all ranks have agreed on is said by the first of them; one of this rank alone ends them all.
+// The first rank prints an error that all ranks agreed on. An error of one rank is printed by that rank and
+// ends all ranks.
 int end_rank(const std::exception& e, int rank, int n_ranks) {
   const bool everywhere = n_ranks == 1 || was_agreed(e.what());
   const Report r = report_of(e);
@@ -189,7 +192,7 @@ int end_rank(const std::exception& e, int rank, int n_ranks) {
   return r.code;
 }
 
-// The job of this rank: handed over by the launcher, or resolved by the first rank. Collective.
+// The job of this rank: from the launcher, or resolved by the first rank. Collective.
 ResolvedJob job_of_ranks(Group& world, const RunRequest& request) {
   std::string text = handed_job().value_or("");
   world.on_first([&] {
@@ -198,12 +201,12 @@ ResolvedJob job_of_ranks(Group& world, const RunRequest& request) {
   const std::string first = world.agree(text);
   if (!text.empty() && text != first)
     throw UsageError(
-        "[run] the ranks were handed different jobs; start the command once, and let redco start the ranks");
+        "[run] the ranks have different jobs; start the command once, and let redco start the ranks");
   return ResolvedJob::from_text(first);
 }
 
-// The threads of a rank that was started by hand: the least of all ranks, as kernels must run alike.
-// Collective.
+// Threads of ranks that were started by hand: the lowest number of all ranks, because all ranks must run the
+// same kernels. Collective.
 int threads_of_ranks(Group& world, const JobConfig& job) {
   if (job.parallel.threads_per_rank) return static_cast<int>(*job.parallel.threads_per_rank);
   int threads = 0;
@@ -213,7 +216,7 @@ int threads_of_ranks(Group& world, const JobConfig& job) {
   return -least;
 }
 
-// `resolved`: of a process alone; null: see job_of_ranks().
+// `resolved`: the job of a single process; null: see job_of_ranks().
 int run_rank(std::unique_ptr<Group> world, const RunRequest& request, const ResolvedJob* resolved,
              std::optional<int> threads, const std::function<int(Run&)>& body) {
   Group* const ranks = world.get();
@@ -249,16 +252,16 @@ int run_rank(std::unique_ptr<Group> world, const RunRequest& request, const Reso
   } catch (const std::exception& e) {
     return end_rank(e, rank, n);
   } catch (...) {
-    return end_rank(BugError("an exception that is no std::exception"), rank, n);
+    return end_rank(BugError("an exception of unknown type"), rank, n);
   }
 }
 
-// The message of an end at once: it may be printed while any lock is held, so it goes to stderr directly.
+// Prints the message of an immediate end directly to stderr: a lock of the log may be held.
 void print_end(const std::string& message) {
   const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
   const std::string text =
       std::getenv(kMarkErrors) ? marked(message, rank ? std::atoi(rank) : 0) : "redco: " + message + "\n";
-  if (::write(2, text.data(), text.size()) < 0) {  // nobody reads messages any more
+  if (::write(2, text.data(), text.size()) < 0) {  // stderr is closed
   }
   watchdog::finish(static_cast<int>(ExitCode::interrupted));
 }
@@ -277,7 +280,7 @@ int run(const RunRequest& request, const std::function<int(Run&)>& body) {
   if (is_rank_process()) {
     if (const std::string wrong = mpi_mismatch(); !wrong.empty())
       throw UsageError("{}", wrong);  // before MPI_Init may end us
-    // Until the job is known, and with it whether the first rank watches the others.
+    // Until the job is known, this rank watches itself; then the first rank may watch all.
     if (!watchdog::is_watched()) watchdog::watch_alone(FaultSettings().timeout);
     if (const Environment e = current_environment(); is_first_of_host(e)) clean_shared_memory(host_name());
     const int code = run_rank(make_mpi_world(), request, nullptr, std::nullopt, body);

@@ -1,6 +1,6 @@
-// Run: one command from its job to the exit code. The launcher (or the first rank, where people start the
-// ranks themselves) resolves the job once; all ranks get the same bytes, agree that they are the same program
-// on the same kernels, and execute the body.
+// Run: one command from its job to the exit code. The launcher resolves the job once (the first rank does if
+// the ranks were started by hand). All ranks get the same bytes, check that they run the same program and
+// kernels, and execute the body.
 #pragma once
 
 #include <functional>
@@ -19,13 +19,13 @@ namespace redco {
 struct RunRequest {
   // Loads and checks the job. Called once: by the launcher, else by the first rank.
   std::function<JobConfig()> job;
-  // This command again, for the ranks: path and arguments.
+  // Path and arguments of this command, to start the ranks with.
   std::vector<std::string> program;
-  bool save_on_signal = false;  // see ExecOptions, also for the next two
+  bool save_on_signal = false;  // this and the next two: see ExecOptions
   bool passes_input = false, passes_interrupts = false;
 };
 
-// What the body of a command sees. One per rank.
+// The interface of a command's body to its run. One per rank.
 class Run {
  public:
   Run(ResolvedJob resolved, Context& context) : resolved_(std::move(resolved)), context_(context) {}
@@ -35,10 +35,10 @@ class Run {
   Context& context() const { return context_; }
   bool first() const { return context_.world().rank() == 0; }
 
-  // What the training data decide of the model's config, on all ranks alike; see
+  // Sets the config keys that depend on the training data, the same on all ranks; see
   // ResolvedJob::with_model_config.
   void decide_model_config(const std::map<std::string, std::string>& keys);
-  // The rows of a step on these ranks; see ResolvedJob::with_global_batch_size.
+  // Sets the rows of a step on these ranks; see ResolvedJob::with_global_batch_size.
   void decide_global_batch_size(i64 rows);
   // Makes the job's workdir, takes its lock, opens its log, and checks that all ranks see the same folder.
   // The lock is held until the run ends. Collective.
@@ -50,19 +50,18 @@ class Run {
   std::unique_ptr<WorkdirLock> lock_;  // on the first rank
 };
 
-// Runs `body` on every rank: in this process if there is one rank, under mpirun otherwise, directly if this
-// process was already started as a rank. Returns the job's exit code (the same from every rank). Errors are
-// printed once, by the rank they happened on, or by the first rank if all of them agreed on it, and end all
-// ranks.
+// Runs `body` on every rank: in this process if the job has one rank or this process is a rank, under mpirun
+// otherwise. Returns the job's exit code, the same on every rank. An error ends all ranks and is printed
+// once: by the rank on which it happened, or by the first rank if all ranks agreed on it.
 int run(const RunRequest& request, const std::function<int(Run&)>& body);
 
-// What this machine, SLURM and the settings make of a launch.
+// The launch request from this machine, SLURM and the job's settings.
 LaunchRequest launch_request(const JobConfig& job);
 
 // True in a process that is a rank started by run(), mpirun or srun.
 bool is_rank_process();
 
-// Prints an error for people (most important last) and returns its exit code. For main().
+// Prints an error and returns its exit code. For main().
 int report_error(const std::exception& e);
 
 }  // namespace redco
