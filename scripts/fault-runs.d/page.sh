@@ -65,7 +65,7 @@ The columns of the tables:
 
 Seconds count from the second signal or from the start of the refused command, if the fault has one. For runs that
 continue, and for requeued SLURM jobs, they include the time until the end of the training. Below each table is the
-most frequent message of each fault. N stands for numbers that differ between tries.
+most frequent message of each fault. N replaces numbers.
 
 END
   local messages=""
