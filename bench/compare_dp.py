@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""A step of DP-SGD (docs/examples/dp_sgd) beside PyTorch's plain step and Opacus', of the same network and batch. One JSON line each.
+"""Compares a step of DP-SGD (docs/examples/dp_sgd) with PyTorch's plain step and with Opacus, for the same network and batch.
+
+Prints one JSON line per program.
 
     bench/compare_dp.py --redco build/bin/redco --pipeline /tmp/dp_sgd/dp_sgd.so --hidden 1024 --lot-size 200 --threads 1
 
-The python that runs it has torch and opacus. Medians of single steps, in milliseconds.
+Run it with a Python that has torch and opacus. The numbers are medians of single steps, in milliseconds.
 """
 import argparse
 import json
@@ -23,7 +25,7 @@ parser.add_argument("--lot-size", type=int, default=200)
 parser.add_argument("--threads", type=int, default=1)
 parser.add_argument("--steps", type=int, default=40)
 args = parser.parse_args()
-ROWS = args.lot_size + 6 * int(args.lot_size**0.5 + 1)  # what the example's steps have room for
+ROWS = args.lot_size + 6 * int(args.lot_size**0.5 + 1)  # the largest lot of the example
 os.environ["OMP_NUM_THREADS"] = str(args.threads)
 
 

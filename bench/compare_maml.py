@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""redco's MAML beside PyTorch's (torch.func, vmap over tasks) on the same CPUs, alternately, in one run: 5-way 1-shot, RedCoast's CNN on
-28 x 28 pixels, 32 tasks a step.
+"""Compares redco's MAML with PyTorch's (torch.func, vmap over tasks) on the same CPUs, in alternating runs.
+
+The task is 5-way 1-shot with RedCoast's CNN on 28 x 28 pixels, 32 tasks per step.
 
     bench/compare_maml.py --python VENV/bin/python [--redco build/bin/redco] [--peer maml_torch.py] [--rounds 3] [--threads 2]
 
-VENV has torch. --peer is a program that prints one line of JSON with tasks_s; without it the step below. Prints medians and the ratio
-(above 1: redco is faster).
+VENV has torch. --peer is a program that prints one JSON line with tasks_s; default: the program below. Prints medians and the
+ratio (above 1: redco is faster).
 """
 import argparse
 import json

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""redco beside PyTorch on the same CPUs, alternately, in one run: the GPT-2 124M training step and its decoding.
+"""Compares redco with PyTorch on the same CPUs, in alternating runs: the training step and decoding of GPT-2 124M.
 
     bench/compare_torch.py --python VENV/bin/python [--redco build/bin/redco] [--rounds 3] [--threads 2]
 
-VENV has `torch transformers`. Prints medians, the ratio (above 1: redco is faster) and the share of the measured sgemm ceiling.
+VENV has torch and transformers. Prints medians, the ratio (above 1: redco is faster) and the share of the measured sgemm peak.
 """
 import argparse
 import json
@@ -53,7 +53,7 @@ for _ in range(args.rounds):
     share.append(r["ceiling_share"])
     theirs.append(torch("train")["tokens_per_s"])
 show("training step", ours, theirs, "tokens/s")
-print(f"{'':24s} redco at {statistics.median(share):.0%} of the sgemm ceiling")
+print(f"{'':24s} redco at {statistics.median(share):.0%} of the sgemm peak")
 if not args.skip_decode:
     ours, theirs, prefill, peer_prefill = [], [], [], []
     for _ in range(args.rounds):

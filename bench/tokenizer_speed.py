@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""redco's tokenizer beside Hugging Face's on the same CPUs, alternately, in one run. Prints JSON.
+"""Compares redco's tokenizer with Hugging Face's on the same CPUs, in alternating runs. Prints JSON.
 
     bench/tokenizer_speed.py --python VENV/bin/python --tokenizer DIR [--redco build/bin/redco] [--rounds 5] TEXT...
 
-VENV has `tokenizers`; DIR has a tokenizer.json (`redco tokenizer train` makes one). The texts should be others than
-those the tokenizer was trained on. They are cut into documents of --document bytes at line ends. redco is timed as it
-is used: `redco tokenizer encode` from JSON lines to JSON lines, less the time that it takes for no lines. Hugging
-Face's time is that of encode_batch alone, without reading and writing. Both start cold in each round, on --threads CPUs.
+VENV has `tokenizers`; DIR has a tokenizer.json (`redco tokenizer train` makes one). Use other texts
+than the training data of the tokenizer. They are split at line ends into documents of --document bytes. The time of
+redco is that of `redco tokenizer encode` from JSON lines to JSON lines, minus its time for an empty input. The time of
+Hugging Face is that of encode_batch alone, without reading and writing. Both start cold in each round, on --threads
+CPUs.
 """
 import argparse
 import json
@@ -34,7 +35,7 @@ def documents(paths, size):
 
 
 def peer(tokenizer, path, ids_path):
-    """One round of Hugging Face's: {wall_s, cpu_s}; the ids go into a file when one is named."""
+    """One round of Hugging Face: {wall_s, cpu_s}. If a file is given, the ids are written to it."""
     from tokenizers import Tokenizer
     t = Tokenizer.from_file(os.path.join(tokenizer, "tokenizer.json"))
     with open(path, encoding="utf-8") as lines:

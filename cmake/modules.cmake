@@ -1,5 +1,5 @@
-# redco_module(NAME DEPS folder... [LIBS target...]): the folder src/NAME as an object library that sees only the
-# folders it may depend on. All of them together are the one shared library `redco`.
+# redco_module(NAME DEPS folder... [LIBS target...]): the folder src/NAME as an object library that sees only its
+# dependencies. All of them together are the shared library `redco`.
 set(REDCO_OBJECTS "" CACHE INTERNAL "")
 set(REDCO_LIBS "" CACHE INTERNAL "")
 add_library(redco_pch OBJECT ${CMAKE_SOURCE_DIR}/src/base/pch.cpp)
@@ -24,24 +24,24 @@ function(redco_module NAME)
   if(M_LIBS)
     target_link_libraries(redco_${NAME} PRIVATE ${M_LIBS})
   endif()
-  # kernels (-fopenmp) and base (spdlog's definitions) are other dialects and do without the precompiled header.
+  # kernels (-fopenmp) and base (spdlog's definitions) have other compiler options, so they cannot use the precompiled header.
   if(NOT NAME MATCHES "^(kernels|base)$")
     target_precompile_headers(redco_${NAME} REUSE_FROM redco_pch)
   endif()
-  # Several files as one where a folder has many: most of their time goes into the headers that they share. Names
-  # of their own are then distinct within the folder. Without precompiled headers each file stands for itself, so
-  # that a compiler cache serves several build folders.
+  # Folders with many files compile several files together, because shared headers take most of the time. So names in
+  # unnamed namespaces must be unique within the folder. Without precompiled headers each file is compiled alone, so
+  # that several build folders share a compiler cache.
   if(NAME MATCHES "^(assembly|ckpt|commands|data|jinja|job|models|pipelines|tokenizers|train)$" AND NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
     set_target_properties(redco_${NAME} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
-    # Types of an unnamed namespace in classes of the same file: it is no longer the main one.
+    # GCC warns about types of unnamed namespaces in included files, and a unity file includes all files.
     target_compile_options(redco_${NAME} PRIVATE -Wno-subobject-linkage)
   endif()
   set(REDCO_OBJECTS "${REDCO_OBJECTS};$<TARGET_OBJECTS:redco_${NAME}>" CACHE INTERNAL "")
   set(REDCO_LIBS "${REDCO_LIBS};${M_LIBS}" CACHE INTERNAL "")
 endfunction()
 
-# redco_isa_sources(NAME files...): each file of src/NAME/isa compiled once per instruction set, with
-# REDCO_ISA naming the namespace; the folder's dispatch picks one at run time.
+# redco_isa_sources(NAME files...): compiles each file of src/NAME/isa once per instruction set. REDCO_ISA is the name of
+# the namespace. The dispatch of the folder selects one at run time.
 function(redco_isa_sources NAME)
   foreach(ISA baseline avx2 avx512)
     set(FLAGS_baseline -march=x86-64-v2)

@@ -1,4 +1,4 @@
-# The job files under configs/ as C++ raw strings, so that `redco ls` and `redco cp` work wherever the program is.
+# The job files in configs/ as C++ raw strings, so that `redco ls` and `redco cp` need no files.
 file(GLOB_RECURSE SHIPPED_JOBS RELATIVE ${CMAKE_SOURCE_DIR}/configs CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/configs/*.yaml)
 list(SORT SHIPPED_JOBS)
 set(SHIPPED "")

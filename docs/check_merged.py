@@ -1,4 +1,4 @@
-"""Does transformers compute from a merged folder what base and adapters compute?
+"""Compares the logits of a merged folder with those of base and adapters, in transformers.
 
     python docs/check_merged.py models/base runs/chat/checkpoints/last models/merged
 

@@ -3,8 +3,8 @@
 
     python docs/load_checkpoint.py runs/x/checkpoints/last
 
-needs torch, transformers and safetensors, and nothing of redco: the folder is a Hugging Face folder, and training/ holds the
-moments of AdamW under the parameters' own names.
+Needs torch, transformers and safetensors, and nothing of redco. The folder is a Hugging Face folder, and training/ has the
+moments of AdamW under the names of the parameters.
 """
 import glob
 import json
@@ -26,13 +26,13 @@ def load_moments(folder):
 
 
 def load(folder):
-    """(model, AdamW with its state, training/state.json). Hyperparameters are those of config.resolved.yaml: set them."""
+    """(model, AdamW with its state, training/state.json). Set the hyperparameters as in config.resolved.yaml."""
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     with open(os.path.join(folder, "training", "state.json")) as f:
         state = json.load(f)
     optimizer = torch.optim.AdamW(model.parameters())
     moments = load_moments(folder)
-    for name, parameter in model.named_parameters():  # a tied parameter comes once, under the name it is stored by
+    for name, parameter in model.named_parameters():  # a tied parameter occurs once, under its stored name
         exp_avg, exp_avg_sq = moments.pop(name)
         assert exp_avg.shape == parameter.shape, name
         optimizer.state[parameter] = {
@@ -40,7 +40,7 @@ def load(folder):
             "exp_avg": exp_avg,
             "exp_avg_sq": exp_avg_sq,
         }
-    assert not moments, f"moments of no parameter: {sorted(moments)}"
+    assert not moments, f"moments without a parameter: {sorted(moments)}"
     return model, optimizer, state
 
 

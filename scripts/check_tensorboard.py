@@ -4,8 +4,8 @@
     pip install tensorboard
     scripts/check_tensorboard.py WORKDIR
 
-Every number of metrics.jsonl must be in TensorBoard once, under the same name and step; texts must be what the text
-plugin shows. By hand: the tests decode the records themselves.
+Every number of metrics.jsonl must be in TensorBoard once, with the same name and step. Texts must equal those of the
+text plugin. This is a manual check; the tests decode the records themselves.
 """
 import json
 import math
@@ -28,7 +28,7 @@ def main(workdir):
                 assert (name, step) not in wanted or name == "epoch", f"{name} is twice at step {step}"
                 wanted[name, step] = value
 
-    # The accumulator of TensorBoard's own server: it drops what a later process makes again.
+    # The accumulator of TensorBoard's server. It drops records that a later process repeats.
     reader = plugin_event_accumulator.EventAccumulator(
         os.path.join(workdir, "tensorboard"), tensor_size_guidance={"scalars": 0, "text": 0}
     ).Reload()

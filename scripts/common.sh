@@ -1,4 +1,4 @@
-# Sourced by the scripts beside it: where things are, how many compilers fit, how to say what goes on.
+# Sourced by the other scripts: folders, messages, the number of parallel compilers.
 set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 SCRIPTS=$ROOT/scripts
@@ -10,7 +10,7 @@ die() {
   exit 1
 }
 usage() { sed -n '2,/^[^#]/{/^#/{s/^# \{0,1\}//;p;};}' "$0"; }
-# The scripts that take no arguments but --help.
+# For scripts without arguments except --help.
 no_arguments() {
   case ${1:-} in
     "") ;;
@@ -19,7 +19,7 @@ no_arguments() {
   esac
 }
 
-# Compilers at once: one a usable CPU, and 1.2 GiB of free memory for each, which the largest sources need.
+# Number of parallel compilers: one per usable CPU, with 1.2 GiB of free memory each, which the largest sources need.
 jobs() {
   local cpus kib limit used by_memory
   cpus=$(nproc)
@@ -34,8 +34,8 @@ jobs() {
   echo $((by_memory < cpus ? by_memory : cpus))
 }
 
-# configure FOLDER [cmake arguments ...]: makes or updates a build folder. What an existing one was told and isn't told
-# again, stays.
+# configure FOLDER [cmake arguments ...]: creates or updates a build folder. An existing folder keeps its settings that
+# are not given.
 configure() {
   local folder=$1
   shift

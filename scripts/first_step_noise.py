@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Shows which elements of tests/fixtures/vit-gpt2 AdamW's first step moves by the sign of a rounding error.
+"""Lists the elements of tests/fixtures/vit-gpt2 for which a rounding error decides AdamW's first step.
 
-Computes the fixture's gradients in float64. Prints, for those that are smaller than the float32 error of their
-tensor, how far the other sign moves loss_step2 (2 lr times the second step's gradient). Then it moves all weights by at most
-half a unit in the last place of float32 and counts how often the first of those gradients changes its sign.
+It computes the fixture's gradients in float64. For each gradient below the float32 error of its tensor, it prints how
+far the other sign moves loss_step2 (2 lr times the gradient of the second step). Then it moves all weights by at most
+half a float32 ulp and counts how often the first of those gradients changes its sign.
 docs/verify.md has the numbers. Needs torch and transformers 5. Usage: scripts/first_step_noise.py
 """
 import copy
@@ -18,7 +18,7 @@ FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests" / "fixtures" /
 LEARNING_RATE = 1e-3
 
 softmax = torch.nn.functional.softmax
-# transformers' ViT computes its softmax in float32 whatever the model's type.
+# transformers' ViT always computes its softmax in float32.
 torch.nn.functional.softmax = lambda x, dim=None, dtype=None, **_: softmax(x, dim=dim, dtype=x.dtype)
 
 expected = load_file(FOLDER / "expected.safetensors")
@@ -28,7 +28,7 @@ stored = load_file(FOLDER / "model.safetensors")
 
 
 def stored_name(parameter):
-    """The name in the file, which isn't the module's."""
+    """The name in the file. It differs from the module's name."""
     return next(n for n, t in stored.items() if t.shape == parameter.shape and torch.equal(t, parameter))
 
 

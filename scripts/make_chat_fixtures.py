@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Makes what tests/fixtures/chat_templates/ expects of templates: what jinja2 and transformers make of them.
+"""Makes the expected values of tests/fixtures/chat_templates/ with jinja2 and transformers.
 
-  jinja.jsonl   {template, variables, expected}: jinja2's text as transformers sets it up; expected null is an error
+  jinja.jsonl   {template, variables, expected}: text of jinja2 in transformers' environment; null is an error
   chats.jsonl   {template, tokenizer, messages, ..., text, ids, mask}: apply_chat_template of conversations.json with
                 the tokenizers of tests/fixtures/tokenizers
 
-The templates beside them are written by hand after the formats that the models' makers publish. Needs
-transformers 5; tests don't: the files are committed. Usage: scripts/make_chat_fixtures.py
+The templates in that folder are written by hand, in the published formats of the models. Needs
+transformers 5. The files are committed, so the tests do not need them. Usage: scripts/make_chat_fixtures.py
 """
 import json
 import pathlib
@@ -496,7 +496,7 @@ u | upper | lower
 "" is none
 """.strip().split("\n")
 
-# What jinja2 refuses too.
+# Errors in jinja2 too.
 ERRORS = r"""
 missing.x
 missing + 1
@@ -667,7 +667,7 @@ x{{ '\n' }}y
 {% for i in l %}{{ loop|length }}{% endfor %}
 """.strip("\n").split("\n")
 
-# Those of several lines.
+# Templates of several lines.
 BLOCKS = ["{% for i in l %}\n  {% if i > 1 %}\n    {{ i }}\n  {% endif %}\n{% endfor %}\nend\n",
           "{%- for i in l -%}\n  {{- i -}}\n{%- endfor -%}\n\n", "a\n\n", "a\n", "\n\na", "{% if true %}\n\n\nx{% endif %}",
           "{% if true %}\r\nx\r\n{% endif %}\r\ny\r", "  {% set x = 1 %}\n  {{ x }}\n", "\t{# c #}\n\tx", "{# c #}\n{# d #}x",
@@ -692,7 +692,7 @@ def jinja_cases():
         try:
             compiled = chat_template_utils._compile_jinja_template(template)
             yield {"template": template, "expected": compiled.render(**VARIABLES)}
-        except Exception as error:  # whatever Python throws, the template is refused
+        except Exception as error:  # any exception of Python is an error of the template
             yield {"template": template, "expected": None, "error": f"{type(error).__name__}: {error}"[:200]}
 
 
@@ -737,7 +737,7 @@ CONVERSATIONS = {
     "twice-user": [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}],
 }
 
-# template: (tokenizer, conversations beside the first five, what else it is given)
+# template: (tokenizer, conversations in addition to the first five, other variables)
 CHATS = {
     "chatml": ("gpt2", ["special", "twice-user"], {}),
     "chatml-generation": ("qwen", ["special"], {}),

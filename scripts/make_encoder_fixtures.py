@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Makes tests/fixtures/{mlp-mixer,performer,mlp}: tiny checkpoints with what PyTorch computes from them.
+"""Makes tests/fixtures/{mlp-mixer,performer,mlp}: tiny checkpoints with the results of PyTorch.
 
-transformers has none of these families; they are written here from their papers, in PyTorch alone: MLP-Mixer
-(Tolstikhin et al. 2021, names as timm's), Performer (Choromanski et al. 2021: positive random features, FAVOR+) and a
-plain network on vectors. Needs torch; tests don't: the files are committed. Usage:
+transformers has none of these families. They are implemented here from their papers in PyTorch: MLP-Mixer
+(Tolstikhin et al. 2021, names as timm's), Performer (Choromanski et al. 2021: positive random features, FAVOR+) and an
+MLP on feature vectors. Needs torch. The files are committed, so the tests do not need it. Usage:
 scripts/make_encoder_fixtures.py [NAME...]
 """
 import json
@@ -63,7 +63,7 @@ class Mixer(nn.Module):
 
 
 def phi(x, features, keys, epsilon):
-    """exp(w x - |x|^2 / 2) with the largest exponent taken out: of each query, or of all keys."""
+    """exp(w x - |x|^2 / 2), with the largest exponent subtracted: per query, or over all keys."""
     y = torch.einsum("bhsd,md->bhsm", x, features) - (x * x).sum(-1, keepdim=True) / 2
     largest = y.amax(dim=(-1, -2) if keys else -1, keepdim=True).detach()
     return torch.exp(y - largest) + epsilon
@@ -85,7 +85,7 @@ class PerformerAttention(nn.Module):
         w = self.random_features.view(-1, D)
         q = phi(split(self.query) * D**-0.25, w, False, self.epsilon)
         k = phi(split(self.key) * D**-0.25, w, True, self.epsilon) * mask[:, None, :, None]
-        # The whole matrix here, sums over keys first in redco: the same numbers.
+        # The full matrix here; redco first sums over keys. The results are equal.
         weights = q @ k.mT
         out = (weights / weights.sum(-1, keepdim=True)) @ split(self.value)
         return self.output(out.transpose(1, 2).reshape(B, S, C))
@@ -210,7 +210,7 @@ def make(name):
     kind, make_inputs, task, config = FIXTURES[name]
     g = torch.Generator().manual_seed(sum(map(ord, name)))
     model = kind(config)
-    with torch.no_grad():  # nothing keeps its special initial value
+    with torch.no_grad():  # no parameter keeps a special initial value
         for n, p in sorted(model.named_parameters()):
             x = torch.randn(p.shape, generator=g)
             fan_in = p.shape[1:].numel()

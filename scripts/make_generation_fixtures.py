@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes tests/fixtures/generation/{gpt2,llama,bart}: tiny random models and what transformers generates from them.
+"""Makes tests/fixtures/generation/{gpt2,llama,bart}: tiny random models and the text that transformers generates.
 
-cases.json has greedy and beam searches with settings that no other fixture has (answers and scores), and
-probabilities that a draw would be made from. Every prompt was answered alone, so that nothing depends on
-padding. A case stays only if float64 and weights with relative noise of 1e-5 give the same ids, and
-if there are as many answers as it asks for (a forced end leaves one). Needs torch
-and transformers 5; tests don't: the files are committed. Usage: scripts/make_generation_fixtures.py
+cases.json has greedy and beam searches with settings that no other fixture has (answers and scores), and the
+probabilities for sampling. Every prompt is a batch of its own, so nothing depends on padding. A case is kept only if
+float64 and weights with a relative noise of 1e-5 give the same ids, and if there are as many answers as requested (a
+forced end leaves one). Needs torch
+and transformers 5. The files are committed, so the tests do not need them. Usage: scripts/make_generation_fixtures.py
 """
 import copy
 import json
@@ -62,7 +62,7 @@ def prompts(seed, ban):
     rows = []
     for n in [1, 5, 3, 9, 2, 6, 12]:
         row = torch.randint(5, VOCAB, (n,), generator=g).tolist()
-        if n > 4:  # something that repeats
+        if n > 4:  # a prompt with repetitions
             row[3], row[4] = row[0], row[1]
         rows.append([i for i in row if i not in ban])
     return rows
@@ -120,7 +120,7 @@ def make(name, config, seed):
         for prompt in rows:
             ids, scores = answers(model, prompt, settings)
             good &= all(answers(v, prompt, settings)[0] == ids for v in variants)
-            good &= all(s > -1e8 for s in scores)  # as many answers as were asked for can be had
+            good &= all(s > -1e8 for s in scores)  # there are as many answers as requested
             case["answers"].append(ids)
             case["scores"].append(scores)
         dropped += not good

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Images of every kind, and what Pillow and transformers make of them: tests/fixtures/images.
+"""Makes tests/fixtures/images: images of every kind, with the results of Pillow and transformers.
 
     python3 scripts/make_image_fixtures.py tests/fixtures/images
 
@@ -53,7 +53,7 @@ def saved(image, kind, **options):
 
 
 def smooth(channels):
-    """Something like a photograph: few frequencies, so that files are small."""
+    """An image similar to a photograph, with few frequencies, so that files are small."""
     y, x = np.mgrid[0:H, 0:W]
     planes = [127 + 120 * np.sin(0.3 * x * (c + 1) + 0.5 * y + c) for c in range(channels)]
     return np.clip(np.stack(planes, -1), 0, 255).astype(np.uint8)
@@ -89,7 +89,7 @@ def files():
 
 
 def drawn(size, width):
-    """Strokes as Omniglot has them."""
+    """Strokes like those of Omniglot."""
     image = Image.new("L", (size, size), 255)
     draw = ImageDraw.Draw(image)
     draw.line([(0.1 * size, 0.2 * size), (0.8 * size, 0.3 * size), (0.5 * size, 0.9 * size)], fill=0, width=width)

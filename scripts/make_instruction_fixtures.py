@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes tests/fixtures/instruct/*.jsonl: token ids and loss masks of training lines, as transformers gives them.
+"""Makes tests/fixtures/instruct/*.jsonl: token ids and loss masks of training lines, from transformers.
 
-Each line is {line, ids, in_loss, prompt_tokens}: a line of a user's file, the ids that a model is trained on, which of
-them the loss counts, and how many a prediction would be given. Conversations go through apply_chat_template with a
-template that marks the assistant's turns ({% generation %}); prompts and completions are tokenized together where the
-prompt's ids begin the whole's, as TRL does, else each alone; texts are the tokenizer's own, with its end token. Needs
-transformers 5; tests don't: the files are committed. Usage: scripts/make_instruction_fixtures.py
+Each line is {line, ids, in_loss, prompt_tokens}: a line of a user's file, the ids of the training example, the mask of
+the loss, and the number of ids of a prediction's prompt. Conversations go through apply_chat_template with a template
+that marks the assistant's turns ({% generation %}). Prompts and completions are tokenized together if the ids begin
+with those of the prompt, as in TRL, otherwise each alone. Texts have the tokenizer's ids and its end token. Needs
+transformers 5. The files are committed, so the tests do not need them. Usage: scripts/make_instruction_fixtures.py
 """
 import json
 import pathlib
@@ -19,10 +19,10 @@ PAIRS = [
     ("What is 2 + 3? ", "5"),
     ("What is 2 + 3?", " 5"),
     ("Translate: hello =>", "Grüße"),
-    ("Two words and a space ", "follow here"),  # a space that the tokenizer would join with the next word
+    ("Two words and a space ", "follow here"),  # a space that the tokenizer joins with the next word
     ("", "no prompt at all"),
     ("multi\nline\n", "\nanswer with a break"),
-    ("abc", "def"),  # one word over the border
+    ("abc", "def"),  # one word across the border
 ]
 CHATS = [
     [("user", "Hi"), ("assistant", "Hello there!")],

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes the adapters tests/fixtures/lora-* with what PEFT computes from them: logits, loss, gradients, AdamW.
+"""Makes the adapters tests/fixtures/lora-* with the results of PEFT: logits, loss, gradients, AdamW.
 
-Their bases are the fixtures beside them. Needs torch, transformers 5 and peft; tests don't: the files are committed.
+Their bases are other fixtures. Needs torch, transformers 5 and peft. The files are committed, so the tests do not need them.
 Usage: scripts/make_lora_fixtures.py [NAME...]
 """
 import copy
@@ -21,17 +21,17 @@ STEPS = 3
 FIXTURES = {
     # Fused and transposed projections.
     "lora-gpt2": ("gpt2", dict(r=3, lora_alpha=7, target_modules=["c_attn", "c_proj", "c_fc"])),
-    # Grouped heads; scaling, rank and alpha of their own; a norm trained whole; layers chosen by an expression.
+    # Grouped heads; other scaling, rank and alpha; a norm trained in full; layers selected by an expression.
     "lora-llama": ("llama", dict(r=4, lora_alpha=6, use_rslora=True, modules_to_save=["norm"],
                                  rank_pattern={"down_proj": 2}, alpha_pattern={"layers.1.self_attn.v_proj": 3},
                                  target_modules=r".*\.(self_attn\.[qkvo]_proj|mlp\.(down|up)_proj)")),
-    # Attention and MLP in parallel: one sum of both with their adapters.
+    # Parallel attention and MLP: one sum of both with their adapters.
     "lora-gptj": ("gptj", dict(r=2, lora_alpha=2, target_modules="all-linear")),
 }
 
 
 def own_name(name):
-    """As PEFT stores it, without base_model.model."""
+    """The name in PEFT's files, without base_model.model."""
     return (name.removeprefix("base_model.model.").replace(".default.weight", ".weight")
             .replace(".modules_to_save.default.", ".").replace(".modules_to_save.", "."))
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes the tiny checkpoints tests/fixtures/{gpt2-variants,opt-postnorm,...} with what PyTorch computes from them.
+"""Makes the tiny checkpoints tests/fixtures/{gpt2-variants,opt-postnorm,...} with the results of PyTorch.
 
-They hold the settings that the larger fixtures don't use. Needs torch and transformers 5; tests don't: the
+They have the settings that the larger fixtures do not use. Needs torch and transformers 5; tests don't: the
 files are committed. Usage: scripts/make_model_fixtures.py [NAME...]
 """
 import copy
@@ -38,15 +38,15 @@ def rope(kind="default", **more):
 
 
 FIXTURES = {
-    # relu instead of gelu_new, unscaled-by-width but by layer, its own head, an odd inner width.
+    # relu instead of gelu_new, scaling by layer instead of width, an untied head, an odd inner width.
     "gpt2-variants": ("gpt2", dict(GPT2, scale_attn_by_inverse_layer_idx=True, scale_attn_weights=False, n_inner=34,
                                    activation_function="relu", tie_word_embeddings=False)),
-    # Scores divided by layer and width, in the other order of operations.
+    # Scores divided by layer and width, in another order of operations.
     "gpt2-upcast": ("gpt2", dict(GPT2, scale_attn_by_inverse_layer_idx=True, reorder_and_upcast_attn=True,
                                  activation_function="gelu")),
     "gptj-tied": ("gptj", dict(vocab_size=VOCAB, n_positions=32, n_embd=24, n_layer=2, n_head=3, rotary_dim=8,
                                tie_word_embeddings=True, activation_function="silu", bos_token_id=0, eos_token_id=0)),
-    # As opt-350m.
+    # The settings of opt-350m.
     "opt-postnorm": ("opt", dict(OPT, do_layer_norm_before=False, word_embed_proj_dim=14)),
     "opt-nobias": ("opt", dict(OPT, enable_bias=False, layer_norm_elementwise_affine=False,
                                _remove_final_layer_norm=True, tie_word_embeddings=False,
@@ -70,11 +70,11 @@ FIXTURES = {
                             rope_parameters={"rope_type": "default", "rope_theta": 1e6})),
     # Weights of norms stored less one, scaled embeddings, a padding token that gets no gradient.
     "gemma": ("gemma", dict(LLAMA, num_key_value_heads=1, head_dim=12, pad_token_id=7, **rope())),
-    # Both caps where they bend, norms on both sides, every other layer a window.
+    # Both soft caps in their nonlinear range, norms on both sides, a window in every second layer.
     "gemma2": ("gemma2", dict(LLAMA, num_hidden_layers=3, num_attention_heads=6, num_key_value_heads=2, head_dim=8,
                               query_pre_attn_scalar=4, attn_logit_softcapping=2.0, final_logit_softcapping=5.0,
                               sliding_window=4, pad_token_id=0, **rope())),
-    # Two rotary bases, one of them scaled; two windows to one full layer.
+    # Two rotary bases, one of them scaled; one full layer after two with windows.
     "gemma3": ("gemma3_text", dict(LLAMA, num_hidden_layers=3, num_key_value_heads=1, head_dim=8,
                                    query_pre_attn_scalar=10, sliding_window=5, pad_token_id=None,
                                    layer_types=["sliding_attention", "sliding_attention", "full_attention"],
@@ -82,27 +82,27 @@ FIXTURES = {
                                    rope_parameters={
                                        "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
                                        "sliding_attention": {"rope_type": "default", "rope_theta": 5000.0}})),
-    # Five experts of which a token goes through two; more shards than some meshes' experts divide into.
+    # Five experts, two per token. Some meshes cannot divide the experts evenly.
     "mixtral": ("mixtral", dict(LLAMA, num_key_value_heads=1, num_local_experts=5, num_experts_per_tok=2,
                                 intermediate_size=16, sliding_window=6, **rope())),
-    # Tied, scaled and gated at once; stacks of different depth; buckets on both sides of the logarithm.
+    # Tied, scaled and gated together; stacks of different depth; buckets in the linear and the logarithmic range.
     "t5-variants": ("t5", dict(T5, feed_forward_proj="gated-silu", layer_norm_epsilon=1e-5)),
     # Stacks of different depth, heads and width; a padding token that isn't 1.
     "bart-variants": ("bart", dict(BART, scale_embedding=True, activation_function="relu", pad_token_id=4,
                                    decoder_start_token_id=5)),
-    # Three tables and a head of their own.
+    # Three embedding tables and an untied head.
     "bart-untied": ("bart", dict(BART, tie_word_embeddings=False)),
-    # Three kinds of tokens, none given in the inputs; another activation, in the head too.
+    # Three token types, none in the inputs; another activation, also in the head.
     "bert-variants": ("bert", dict(BERT, type_vocab_size=3, hidden_act="gelu_new", layer_norm_eps=1e-6,
                                    pad_token_id=5)),
-    # Positions are counted from the padding's id; the head's activation is gelu whatever hidden_act says.
+    # Positions are counted from the padding id. The head always uses gelu, independent of hidden_act.
     "roberta-mlm": ("roberta", dict(BERT, type_vocab_size=1, hidden_act="relu", pad_token_id=4, bos_token_id=0)),
 }
 
 
 def randomize(model, generator, unit_offset=False):
-    """Nothing keeps its special initial value: norms aren't ones, biases aren't zeros."""
-    # Gemma: norms' weights are added to one, embeddings multiplied by the root of the width.
+    """No parameter keeps a special initial value: norms are not ones, biases are not zeros."""
+    # Gemma: norm weights are added to 1, embeddings are multiplied by the square root of the width.
     with torch.no_grad():
         for name, p in sorted(model.named_parameters()):
             x = torch.randn(p.shape, generator=generator)
@@ -117,7 +117,7 @@ def randomize(model, generator, unit_offset=False):
 
 
 def as_saved(name, t):
-    """By the names of the files: transformers 5 computes with stacked experts and writes each of them."""
+    """Tensors under the names of the files: transformers 5 computes with stacked experts, but writes each expert."""
     name = name.replace(".mlp.gate.", ".block_sparse_moe.gate.")
     if ".mlp.experts." not in name:
         return {name: t}
@@ -127,7 +127,7 @@ def as_saved(name, t):
 
 
 def compute(model, inputs):
-    """Inputs' hidden states, logits, loss and gradients."""
+    """Hidden states, logits, loss and gradients of the inputs."""
     model.zero_grad()
     out = model(**inputs, output_hidden_states=True, use_cache=False)
     out.loss.backward()
@@ -139,13 +139,13 @@ def compute(model, inputs):
     return {n: t.detach().clone().contiguous() for n, t in results.items()}
 
 
-GENERATED = ("qwen3", "gemma", "gemma2", "gemma3", "mixtral")  # with ids and three AdamW steps, as `redco verify` reads
+GENERATED = ("qwen3", "gemma", "gemma2", "gemma3", "mixtral")  # with ids and three AdamW steps, in the format of `redco verify`
 GENERATION = {"greedy_ids": dict(num_beams=1), "beam4_ids": dict(num_beams=4, length_penalty=1.0)}
 MAX_NEW_TOKENS = 12
 
 
 def generate(model, generator):
-    """Prompts alike in length and ragged ones, padded on the left, and what follows them."""
+    """Prompts of equal and of different length, padded on the left, and their continuations."""
     ids = torch.randint(8, VOCAB, (3, 9), generator=generator)
     mask = torch.ones_like(ids)
     mask[1, :4] = mask[2, :7] = 0
@@ -162,7 +162,7 @@ def generate(model, generator):
 
 
 def generate_again(model, results, generator):
-    """The same with weights that are 1e-5 off: ids that are fair to ask for exactly."""
+    """The same with weights that differ by 1e-5. Ids that are equal in both may be tested exactly."""
     model = copy.deepcopy(model)
     with torch.no_grad():
         for p in model.parameters():
@@ -174,7 +174,7 @@ def generate_again(model, results, generator):
 
 
 def three_steps(model, inputs):
-    """Losses before and after three AdamW steps, weight decay on everything."""
+    """Losses before and after three AdamW steps, with weight decay on all parameters."""
     model.zero_grad()
     adamw = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01)
     losses = {}
@@ -209,7 +209,7 @@ def v4(config):
 def make(name, family, settings):
     generator = torch.Generator().manual_seed(sum(map(ord, name)))
     config = tf.AutoConfig.for_model(family, **settings)
-    config._experts_implementation = "eager"  # the others know no float64
+    config._experts_implementation = "eager"  # the other implementations have no float64
     two_stacks = config.is_encoder_decoder
     encoder = family in ("bert", "roberta")
     kind = (tf.AutoModelForSeq2SeqLM if two_stacks else tf.AutoModelForMaskedLM if encoder
@@ -227,10 +227,10 @@ def make(name, family, settings):
         (folder / "config.v4.json").write_text(json.dumps(v4(saved), indent=2) + "\n")
 
     ids = torch.randint(0, VOCAB, (3, 20 if two_stacks else 12), generator=generator)
-    ids[0, 3] = ids[1, 2] = config.pad_token_id if config.pad_token_id is not None else 5  # a token like any other
+    ids[0, 3] = ids[1, 2] = config.pad_token_id if config.pad_token_id is not None else 5  # an ordinary token
     mask = torch.ones_like(ids)
     mask[1, 9:] = 0  # padded on the right
-    mask[2, 4] = 0   # and a hole
+    mask[2, 4] = 0   # and a gap
     labels = torch.where(mask == 1, ids, -100)
     if two_stacks:
         labels = torch.randint(0, VOCAB, (3, 9), generator=generator)
@@ -246,7 +246,7 @@ def make(name, family, settings):
         ids_out = generate(model, generator)
     for module in model.modules():
         if hasattr(module, "reorder_and_upcast_attn"):
-            module.reorder_and_upcast_attn = False  # the same numbers; that path insists on float32
+            module.reorder_and_upcast_attn = False  # the same numbers; the other path requires float32
     double = compute(model.double(), inputs)
     if name in GENERATED:
         for key, ids in generate_again(single_model, ids_out, generator).items():
@@ -272,7 +272,7 @@ def make(name, family, settings):
 
 
 def make_buckets():
-    """tests/fixtures/t5-buckets.json: T5's buckets of distances, where they change."""
+    """tests/fixtures/t5-buckets.json: T5's buckets of distances, at their borders."""
     from transformers.models.t5.modeling_t5 import T5Attention
 
     cases = []

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Makes tests/fixtures/perplexity/expected.json: what transformers says of text.txt beside it.
+"""Makes tests/fixtures/perplexity/expected.json: the perplexity of text.txt in that folder, by transformers.
 
 For each fixture model: the text and its end token, cut into windows of length + 1 tokens that overlap by one (every token
-but the first is predicted exactly once), in float64. Needs torch and transformers; tests don't: the file is committed.
+but the first is predicted exactly once), in float64. Needs torch and transformers. The file is committed, so the tests do not need them.
 Usage: scripts/make_perplexity_fixture.py
 """
 import json

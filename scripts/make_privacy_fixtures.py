@@ -10,7 +10,7 @@ import warnings
 import opacus
 from opacus.accountants import RDPAccountant
 
-warnings.filterwarnings("ignore")  # "optimal order is the largest": it is all the same
+warnings.filterwarnings("ignore")  # the warning "optimal order is the largest" does not matter here
 rows = []
 for rate, noise, steps in itertools.product(
         [1e-4, 0.004, 0.0178, 0.25, 0.9, 1.0], [0.3, 0.55, 0.8, 1.0, 1.1, 2.0, 4.7, 12.0], [1, 100, 10000]):
@@ -18,7 +18,7 @@ for rate, noise, steps in itertools.product(
     accountant.history = [(noise, rate, steps)]
     for delta in [1e-5] if steps == 100 else [1e-7, 1e-3]:
         epsilon = accountant.get_epsilon(delta=delta)
-        if epsilon >= 0:  # below, it is 0
+        if epsilon >= 0:  # below this value epsilon is 0
             rows.append([rate, noise, steps, delta, epsilon])
 text = ",\n  ".join(json.dumps(row) for row in rows)
 print('{"source": "opacus %s RDPAccountant", "columns": '

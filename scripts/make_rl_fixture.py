@@ -16,7 +16,7 @@ torch.set_default_dtype(torch.float64)
 
 
 def rounded(t):
-    """What float32 holds, so that both sides begin with the same numbers."""
+    """Rounds to float32, so that both sides start with the same numbers."""
     return t.to(torch.float32).to(torch.float64)
 
 
@@ -41,7 +41,7 @@ def plain(t):
 
 
 def short(x):
-    """Nine digits, which name a float32 exactly and are more than tests compare."""
+    """Nine digits: they determine a float32 exactly, and tests compare fewer."""
     return [short(v) for v in x] if isinstance(x, list) else float(f"{x:.9g}") if isinstance(x, float) else x
 
 
@@ -83,7 +83,7 @@ def ppo(discrete, clip_vf):
     batch = {
         "observation": x,
         "action": action.reshape(n, -1),
-        # Old probabilities far enough away that both sides are clipped somewhere.
+        # Old probabilities are so different that the ratio is clipped on both sides.
         "log_prob": rounded(log_prob.detach() + 0.3 * torch.randn(n)).reshape(n, 1),
         "advantage": rounded(torch.randn(n)).reshape(n, 1),
         "return": rounded(torch.randn(n)).reshape(n, 1),
@@ -138,7 +138,7 @@ def advantages():
     rewards, values, following = (rounded(torch.randn(steps, n)) for _ in range(3))
     ended = torch.rand(steps, n) < 0.3
     terminated = ended & (torch.rand(steps, n) < 0.5)
-    for t in range(steps - 1):  # what follows a step that ends nothing is the next step's state
+    for t in range(steps - 1):  # the state after a step that does not end an episode is the next step's state
         following[t] = torch.where(ended[t], following[t], values[t + 1])
     bootstrapped = rewards + gamma * following * (ended & ~terminated)
     out, last = torch.zeros(steps, n), torch.zeros(n)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Small sentencepiece models and folders without a tokenizer.json, with what the libraries make of odd texts.
+"""Makes small sentencepiece models and folders without a tokenizer.json, with the libraries' results on unusual texts.
 
     python scripts/make_sentencepiece_fixtures.py tests/fixtures/tokenizers/sentencepiece
-    python scripts/make_sentencepiece_fixtures.py /tmp/sp --texts 3000 --seed 7     # for a thorough look
+    python scripts/make_sentencepiece_fixtures.py /tmp/sp --texts 3000 --seed 7     # more texts
 
-NAME.model is written without the character map of its normalizer where that is nmt_nfkc's, which the test
-takes from the t5 fixture. NAME.json: {"model", "file": its name in the folder, "charsmap": whether it has the
-map, "cases": [{text, ids, tokens, decoded}]} by sentencepiece's library; with "files" beside them, by
+NAME.model does not contain the character map of its normalizer if that is nmt_nfkc. The test takes this map from the
+t5 fixture. NAME.json: {"model", "file": its name in the folder, "charsmap": whether it has the
+map, "cases": [{text, ids, tokens, decoded}]} by sentencepiece's library. With "files", by
 transformers' AutoTokenizer for a folder with these files. Needs sentencepiece, transformers and tokenizers.
 """
 import argparse
@@ -112,7 +112,7 @@ def main():
             proto = sentencepiece_model_pb2.ModelProto()
             with open(os.path.join(temp, name + ".model"), "rb") as f:
                 proto.ParseFromString(f.read())
-            if name == "bpe":  # some pieces that are merged on the way and may not stay
+            if name == "bpe":  # pieces that are merged first and must not remain
                 for p in [p for p in proto.pieces if p.type == 1 and len(p.piece) == 2][:12]:
                     p.type = 5
             if name == "unigram":

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Small tokenizers of every kind, and what Hugging Face's library makes of odd texts with them.
+"""Makes small tokenizers of every kind, with the results of Hugging Face's library on unusual texts.
 
     python scripts/make_tokenizer_fixtures.py tests/fixtures/tokenizers/parts
-    python scripts/make_tokenizer_fixtures.py /tmp/parts --texts 3000 --seed 7     # for a thorough look
+    python scripts/make_tokenizer_fixtures.py /tmp/parts --texts 3000 --seed 7     # more texts
 
-Writes one file a tokenizer: {"tokenizer": its tokenizer.json, "cases": [{text, ids, tokens, decoded,
-decoded_skip}]}; without tokens where they are the vocabulary's, and without the others where nothing is in them. Needs the package tokenizers (0.23).
+Writes one file per tokenizer: {"tokenizer": its tokenizer.json, "cases": [{text, ids, tokens, decoded,
+decoded_skip}]}; without tokens if they are those of the vocabulary, and without the other fields if they are empty. Needs the package tokenizers (0.23).
 
-Parts are tried with a Unigram model that knows no token: every piece is one unknown token then, whose text is
-the piece itself.
+Single components are tested with a Unigram model without tokens. Then every piece is one unknown token whose text is
+the piece.
 """
 import argparse
 import base64
@@ -150,7 +150,7 @@ def trained():
     t = Tokenizer(models.BPE())  # no unk: unknown characters vanish
     t.pre_tokenizer = p.WhitespaceSplit()
     yield "bpe-no-unk", train(t, trainers.BpeTrainer(vocab_size=100, limit_alphabet=25, show_progress=False))
-    # Byte fallback without some of the bytes, behind Metaspace, as Llama's and Gemma's
+    # Byte fallback without some of the bytes, after Metaspace, as in Llama and Gemma
     t = Tokenizer(models.BPE(unk_token="<unk>"))
     t.pre_tokenizer = p.Metaspace()
     train(t, trainers.BpeTrainer(vocab_size=150, limit_alphabet=50, show_progress=False,
@@ -204,12 +204,12 @@ def main():
     a.add_argument("--texts", type=int, default=12)
     a.add_argument("--seed", type=int, default=1)
     a.add_argument("--t5", default=os.path.join(os.path.dirname(__file__), "../tests/fixtures/tokenizers/t5/tokenizer.json"),
-                   help="a tokenizer.json with nmt_nfkc's character map; it is left out of what is written")
+                   help="a tokenizer.json with nmt_nfkc's character map; it is omitted from the output")
     o = a.parse_args()
     os.makedirs(o.folder, exist_ok=True)
     for k, (name, t) in enumerate([*parts(o.t5), *trained()]):
         cases = []
-        # Each sees other texts, the first ten apart.
+        # Each tokenizer gets other texts, except for the first ten.
         texts = random_texts(10, 0) + random_texts(o.texts, o.seed * 1000 + k)[10:]
         texts += ["ab q<unk>z ΩΩ q<unk>", "====== = ==", "the of <mask>  Work</s>  café work CAFÉ The Of x", "aab bab xx ##b #"]
         for text in texts:
@@ -220,7 +220,7 @@ def main():
         text = json.dumps(j, ensure_ascii=True, separators=(",", ":"))
         if j["normalizer"] and "recompiled" in json.dumps(j["normalizer"]):
             text = text.replace(json.dumps(base64.b64encode(charsmap(o.t5)).decode()), '"@t5"')
-        for n, c in enumerate(cases):  # what says nothing new is left out
+        for n, c in enumerate(cases):  # redundant fields are omitted
             if c["decoded_skip"] == c["decoded"]:
                 del c["decoded_skip"]
             if c["tokens"] == [t.id_to_token(i) for i in c["ids"]]:

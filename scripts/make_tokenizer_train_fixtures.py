@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes tests/fixtures/tokenizer-train: small texts, and what Hugging Face's trainers learn from them.
+"""Makes tests/fixtures/tokenizer-train: small texts, and the tokenizers that Hugging Face's trainers make of them.
 
-Needs tokenizers; tests don't: the files are committed. Usage: scripts/make_tokenizer_train_fixtures.py
+Needs tokenizers. The files are committed, so the tests do not need them. Usage: scripts/make_tokenizer_train_fixtures.py
 """
 import json
 import pathlib
@@ -38,7 +38,7 @@ def words(seed, lines):
 
 
 def ties(seed):
-    """Few letters: nearly all counts are equal, and one token comes about in several ways."""
+    """Few letters: nearly all counts are equal, and a token can be merged in several ways."""
     r = random.Random(seed)
     return "".join(r.choice("aaabc \n") for _ in range(1500))
 
@@ -64,7 +64,7 @@ def bpe(files, vocab_size, min_frequency, special, split):
 
 
 def unigram(files, vocab_size):
-    """How many tokens Hugging Face's Unigram of that size needs."""
+    """The number of tokens with Hugging Face's Unigram of that size."""
     t = Tokenizer(models.Unigram())
     t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(r"\n+"), "isolated"),
                                                pre_tokenizers.Metaspace(prepend_scheme="never")])
@@ -85,7 +85,7 @@ def main():
              bpe(["words.txt"], 500, 1, end, "qwen"),
              bpe(["ties.txt"], 1000, 1, end, "gpt2"),
              bpe(["ties.txt"], 300, 5, [], "gpt2")]
-    with open(FOLDER / "expected.jsonl", "w") as out:  # a case a line
+    with open(FOLDER / "expected.jsonl", "w") as out:  # one case per line
         for case in [*cases, unigram(["words.txt"], 300)]:
             out.write(json.dumps(case, ensure_ascii=False) + "\n")
 

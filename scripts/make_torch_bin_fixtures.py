@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes tests/fixtures/torch_bin/: what torch.save writes, and expected.safetensors with the same tensors.
+"""Makes tests/fixtures/torch_bin/: files of torch.save, and expected.safetensors with the same tensors.
 
   state.bin       every type, strided and shared tensors, a parameter, a scalar, an empty one
   sharded/        two shards with their index
   legacy.bin      the format before PyTorch 1.6
-  evil.bin, nested.bin, expanded.bin, sparse.bin, protocol4.bin, number.bin, script.bin, deflated.bin: to be refused
-Needs torch and safetensors; tests don't: the files are committed. Usage: scripts/make_torch_bin_fixtures.py
+  evil.bin, nested.bin, expanded.bin, sparse.bin, protocol4.bin, number.bin, script.bin, deflated.bin: redco must reject them
+Needs torch and safetensors. The files are committed, so the tests do not need them. Usage: scripts/make_torch_bin_fixtures.py
 """
 import collections
 import json

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Writes src/unicode/tables.cpp: what Hugging Face's tokenizers takes every code point for.
+"""Writes src/unicode/tables.cpp: the properties of every code point in Hugging Face's tokenizers.
 
-Its components look at Unicode through several Rust crates with tables of several Unicode versions, none of
-which a system library has. So every code point is tried on the library itself:
+Its components use several Rust crates with tables of several Unicode versions. No system library has the same tables.
+So this script tests every code point with the library:
 
     python scripts/make_unicode_tables.py src/unicode/tables.cpp
 
-Needs the packages tokenizers (0.23) and sentencepiece (which compiles the character maps that show where the
-library sees borders of grapheme clusters). Takes about two minutes.
+Needs the packages tokenizers (0.23) and sentencepiece (it compiles character maps that show the library's
+borders of grapheme clusters). Takes about two minutes.
 """
 import os
 import sys
@@ -42,7 +42,7 @@ def pieces(pre_tokenizer, text):
 
 
 def borders(pre_tokenizer):
-    """Code points that are no part of the piece of the letters around them."""
+    """Code points that are not in one piece with the letters around them."""
     return {c for c in POINTS if len(pieces(pre_tokenizer, f"a{chr(c)}b")) != 1}
 
 
@@ -65,7 +65,7 @@ def charsmap(rules):
 
 
 def cluster_sets():
-    # The library maps a cluster of less than 6 bytes as a whole, by the shortest of its prefixes with a rule.
+    # The library maps a whole cluster of less than 6 bytes by the shortest of its prefixes that has a rule.
     n = normalizers.Precompiled(charsmap([("a", "X")]))
     extends = {c for c in POINTS if n.normalize_str("a" + chr(c)) == "X"}
     some = [c for c in POINTS if c >= 0x300 and not 0x3400 <= c < 0x20000 - 0x5800 and c < 0xE0000]
@@ -81,7 +81,7 @@ def cluster_sets():
 
 
 def scripts():
-    """Runs (first, last, number of the script); code points of no script are left out."""
+    """Runs (first, last, number of the script); code points without a script are omitted."""
     p = pre_tokenizers.UnicodeScripts()
     text = "".join(chr(c) for c in POINTS if pieces(p, chr(c)))
     known, runs = [], []
@@ -107,7 +107,7 @@ def lower_runs():
     runs = []
     for c in POINTS:
         low = n.normalize_str(chr(c))
-        if low == chr(c) or len(low) != 1:  # U+0130 alone has two characters
+        if low == chr(c) or len(low) != 1:  # only U+0130 has two characters
             assert low == chr(c) or c == 0x130
             continue
         d = ord(low) - c

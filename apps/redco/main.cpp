@@ -10,7 +10,8 @@
 #include "base/signals.h"
 #include "base/words.h"
 #include "commands.h"
-#include "launch/exec.h"
+#include "launch/child_process.h"
+#include "launch/topology.h"
 #include "launch/watchdog.h"
 #include "run/run.h"
 
@@ -144,6 +145,7 @@ int run_command(int argc, char** argv) {
 }
 
 int run_main(int argc, char** argv) {
+  hide_hwloc_warnings();
   try {
     watchdog::start();
   } catch (const std::exception& e) {

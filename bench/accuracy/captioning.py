@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Captions of drawn images: redco beside PyTorch with the same initial weights, batches and steps.
+"""Captions of drawn images: compares redco with PyTorch for the same initial weights, batches and steps.
 
     PEER_PYTHON bench/accuracy/captioning.py --work /tmp/captioning [--redco build/bin/redco] [--steps 200]
 
 PEER_PYTHON has torch, transformers and Pillow. Draws images of two shapes as PNG files with captions; redco writes the initial weights
-and trains a ViT with a GPT-2 behind it; the peer is transformers' VisionEncoderDecoderModel on that folder, with batches in redco's
-order, torch.optim.AdamW, the same schedule, clipping and label smoothing. Prints the largest relative difference of the losses, to be
-below 1 %.
+and trains a ViT with a GPT-2. The peer is transformers' VisionEncoderDecoderModel on that folder, with batches in redco's order,
+torch.optim.AdamW, and the same schedule, clipping and label smoothing. Prints the largest relative difference of the losses. It
+must be below 1 %.
 """
 import argparse
 import json
@@ -39,7 +39,7 @@ BATCH, LEARNING_RATE, SMOOTHING, END = 32, 1e-3, 0.1, 256
 
 
 def draw(rng):
-    """An image of two shapes, and what it shows."""
+    """An image of two shapes, and its caption."""
     image = Image.new("RGB", (32, 32), (245, 245, 245))
     pen = ImageDraw.Draw(image)
     colours = {"red": (210, 40, 40), "green": (40, 160, 60), "blue": (50, 70, 210)}
@@ -99,7 +99,7 @@ def peer(folder):
     return losses
 
 
-# A step that learns nothing leaves the initial weights.
+# A step with learning rate 0 keeps the initial weights.
 initial, _ = train("initial", "train.max_steps=1", "train.learning_rate=0")
 folder, took = train("losses", f"train.max_steps={args.steps}")
 with open(os.path.join(folder, "metrics.jsonl")) as lines:

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Digits of 8 x 8 pixels (IDX files): redco beside PyTorch with the same initial weights, batches and steps.
+"""Digits of 8 x 8 pixels (IDX files): compares redco with PyTorch for the same initial weights, batches and steps.
 
     PEER_PYTHON bench/accuracy/digits.py losses --data digits --work /tmp/digits [--models cnn vit mlp-mixer]
     PEER_PYTHON bench/accuracy/digits.py full   --data digits --work /tmp/digits [--threads 2] [--epochs 60]
 
 PEER_PYTHON has torch, transformers and safetensors; --data is a folder with train- and test-images-idx3-ubyte.gz and
--labels-idx1-ubyte.gz. redco writes the initial weights; the peers are transformers' ViTForImageClassification and the same CNN and
+-labels-idx1-ubyte.gz. redco writes the initial weights. The peers are transformers' ViTForImageClassification and the same CNN and
 MLP-Mixer in torch, with batches in redco's order, torch.optim.AdamW, the same schedule and clipping.
 
-losses   200 steps: the largest relative difference of the losses, to be below 1 %.
-full     both to the end: accuracy on the test images (CNN to be 98 %, ViT and MLP-Mixer 95 %), and the time of each.
+losses   200 steps: the largest relative difference of the losses; it must be below 1 %.
+full     complete trainings: accuracy on the test images (CNN at least 98 %, ViT and MLP-Mixer 95 %), and their times.
 """
 import argparse
 import gzip
@@ -78,7 +78,7 @@ def values(folder, key):
 
 
 class Weights(torch.nn.Module):
-    """The tensors of a folder by their names."""
+    """The tensors of a folder, by name."""
 
     def __init__(self, folder):
         super().__init__()
@@ -148,7 +148,7 @@ def peer(model, folder, steps):
 
 
 for model in args.models:
-    # A step that learns nothing leaves the initial weights.
+    # A step with learning rate 0 keeps the initial weights.
     initial, _ = train("initial", model, "train.max_steps=1", "train.n_epochs=~", "train.learning_rate=0")
     initial = os.path.join(initial, "checkpoints", "step-00000001")
     if args.what == "losses":

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Multi30k, English to German, from scratch: redco beside PyTorch with the same initial weights, batches and steps.
+"""Multi30k, English to German, from scratch: compares redco with PyTorch for the same initial weights, batches and steps.
 
     PEER_PYTHON bench/accuracy/multi30k.py losses --data multi30k --work /tmp/multi30k
     PEER_PYTHON bench/accuracy/multi30k.py full   --data multi30k --work /tmp/multi30k [--threads 2] [--epochs 8]
 
 PEER_PYTHON has torch, transformers and sacrebleu; --data is a folder with train.en.gz, train.de.gz, val.en.gz and val.de.gz, line by
-line. redco trains the tokenizer and writes the initial weights; the peer is transformers' BartForConditionalGeneration on that folder,
+line. redco trains the tokenizer and writes the initial weights. The peer is transformers' BartForConditionalGeneration on that folder,
 with batches in redco's order, torch.optim.AdamW, the same schedule and clipping.
 
-losses   200 steps without dropout: the largest relative difference of the losses, to be below 1 %.
-full     both to the end with dropout, one seed: time of each, sacreBLEU of what each generates greedily for val by its own code.
+losses   200 steps without dropout: the largest relative difference of the losses; it must be below 1 %.
+full     complete trainings with dropout, one seed: their times, and sacreBLEU of the greedy translations of val by each program.
 """
 import argparse
 import gzip
@@ -50,7 +50,7 @@ def data(name):
 
 
 class Clock:
-    """Seconds, and seconds of CPU, which another load on the machine changes less."""
+    """Seconds, and CPU seconds, which depend less on other load of the machine."""
 
     def __init__(self):
         self.wall, self.cpu = time.time(), self.used()
@@ -91,7 +91,7 @@ def values(folder, key):
         return [m[key] for m in map(json.loads, lines) if key in m]
 
 
-# --- redco's order of examples where they are grouped by length: train/step_order.h ---
+# --- redco's order of examples with data.group_by_length: train/step_order.h ---
 def step_order(lengths, seed, epoch, grouped, batch):
     order = epoch_order(len(lengths), seed, epoch)
     if not grouped:
@@ -132,7 +132,7 @@ def peer(folder, steps, epochs, grouped, smoothing, dropout, validate):
     lengths = [len(s) + len(t) for s, t in zip(sources, targets)]
     per_epoch = math.ceil(len(sources) / args.batch)
     total = steps or epochs * per_epoch
-    # decoupled weight decay is 0: nothing depends on which parameters have it
+    # weight decay is 0, so it does not matter which parameters have it
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.learning_rate, weight_decay=0)
     scheduler = get_linear_schedule_with_warmup(optimizer, math.ceil(0.1 * total), total)
     smoother = LabelSmoother(epsilon=smoothing)
@@ -175,7 +175,7 @@ def peer(folder, steps, epochs, grouped, smoothing, dropout, validate):
 
 
 def initial():
-    """A folder with the weights that redco's training begins with: a step that learns nothing."""
+    """A folder with the initial weights of redco's training: a step with learning rate 0."""
     folder, _ = train("initial", "train.max_steps=1", "train.learning_rate=0")
     return os.path.join(folder, "checkpoints", "step-00000001")
 

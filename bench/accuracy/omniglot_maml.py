@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Omniglot, 5-way 1-shot MAML with RedCoast's CNN: redco, or the same algorithm in PyTorch. One JSON line each.
+"""Omniglot, 5-way 1-shot MAML with RedCoast's CNN: redco, or the same algorithm in PyTorch. Each prints one JSON line.
 
     bench/accuracy/omniglot_maml.py redco --train images_background_small1.zip --eval images_background_small2.zip --work /tmp/omniglot
     PEER_PYTHON bench/accuracy/omniglot_maml.py torch --train ... --eval ...
 
-PEER_PYTHON has torch and pillow. Both: 28 x 28 pixels, bilinear, ink 1 and paper 0; training characters turned by 90, 180 and 270 degrees
-are classes of their own; 32 tasks a step, one inner step of 0.5, Adam 1e-3; LeCun normal weights; tested on 1000 tasks of unseen
-characters, adapting to each. Accuracies are to agree within their intervals.
+PEER_PYTHON has torch and pillow. Both: 28 x 28 pixels, bilinear, ink 1 and paper 0; training characters rotated by 90, 180 and 270 degrees
+are additional classes; 32 tasks per step, one inner step of 0.5, Adam 1e-3; LeCun normal weights; tested on 1000 tasks of unseen
+characters, with adaptation to each. The accuracies must agree within their intervals.
 """
 import argparse
 import json

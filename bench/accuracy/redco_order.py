@@ -1,4 +1,4 @@
-"""redco's order of examples (src/data/epoch_order.h), for peers that are to see the same batches."""
+"""redco's order of examples (src/data/epoch_order.h), for peers that need the same batches."""
 MASK = (1 << 64) - 1
 GOLDEN = 0x9E3779B97F4A7C15
 
@@ -10,7 +10,7 @@ def mix(v):
 
 
 def epoch_order(n, seed, epoch):
-    """The permutation of 0..n-1 that an epoch visits."""
+    """The permutation of 0..n-1 of an epoch."""
     if n <= 1:
         return list(range(n))
     bits = (n - 1).bit_length()

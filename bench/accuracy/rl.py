@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Trains the jobs of configs/rl over several seeds and says what their policies reach.
+"""Trains the jobs of configs/rl with several seeds and prints the returns of the policies.
 
   bench/accuracy/rl.py [--redco build/bin/redco] [--seeds 1,2,3] [--jobs cartpole_ppo,...] [key=value ...]
 
-One JSON line a run: job, seed, mean_return of the last evaluation (100 episodes from states that training does
-not begin from, no exploration), the best one on the way, and the seconds that the run took. Then one line a job:
-the median over seeds against what the task asks for. Further words are overrides of every job.
+Prints one JSON line per run: job, seed, mean_return of the last evaluation (100 episodes from other initial states than
+in training, no exploration), the best mean_return, and the seconds of the run. Then it prints one line per job: the
+median over seeds, and the return that solves the task. Other arguments override keys of every job.
 """
 import argparse
 import json

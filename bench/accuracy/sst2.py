@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""SST-2 from scratch: redco beside PyTorch with the same initial weights, batches and steps.
+"""SST-2 from scratch: compares redco with PyTorch for the same initial weights, batches and steps.
 
     PEER_PYTHON bench/accuracy/sst2.py losses --data sst2 --work /tmp/sst2
     PEER_PYTHON bench/accuracy/sst2.py full   --data sst2 --work /tmp/sst2 [--threads 2] [--seeds 42 1 2]
 
 PEER_PYTHON has torch and transformers; --data is a folder with train.tsv and dev.tsv: sentence, tab, 0 or 1, no header. redco trains
-the tokenizer and writes the initial weights; the peer is transformers' BertForSequenceClassification on that folder, with batches in
+the tokenizer and writes the initial weights. The peer is transformers' BertForSequenceClassification on that folder, with batches in
 redco's order, torch.optim.AdamW, the same schedule and clipping.
 
-losses   200 steps without dropout: the largest relative difference of the losses, to be below 1 %.
-full     both to the end with dropout: accuracy on dev, and the time of each.
+losses   200 steps without dropout: the largest relative difference of the losses; it must be below 1 %.
+full     complete trainings with dropout: accuracy on dev, and their times.
 """
 import argparse
 import json
@@ -53,7 +53,7 @@ def redco(*words):
 
 TOKENIZER = os.path.join(args.work, f"tokenizer-{args.vocab}")
 if not os.path.exists(TOKENIZER):
-    # Sentences alone.
+    # Single sentences.
     sentences = os.path.join(args.work, "sentences.txt")
     with open(sentences, "w", encoding="utf-8") as out:
         out.writelines(text + "\n" for text, _ in rows("train.tsv"))
@@ -116,7 +116,7 @@ def accuracy(model):
 
 no_dropout = ["model.hidden_dropout_prob=0.0", "model.attention_probs_dropout_prob=0.0"]
 for seed in args.seeds:
-    # A step that learns nothing leaves the initial weights.
+    # A step with learning rate 0 keeps the initial weights.
     initial, _ = train("initial", seed, "train.max_steps=1", "train.n_epochs=~", "train.learning_rate=0")
     initial = os.path.join(initial, "checkpoints", "step-00000001")
     if args.what == "losses":
@@ -133,6 +133,6 @@ for seed in args.seeds:
         ours, begin = values(folder, "eval_accuracy")[-1], time.time()
         model, _ = peer(initial, seed, args.epochs * math.ceil(len(rows("train.tsv")) / BATCH), 0.1)
         took_torch = time.time() - begin
-        # Of 872 sentences at 80 %, one standard deviation is 1.4 points.
+        # With 872 sentences at 80 %, the standard deviation is 1.4 points.
         print(json.dumps({"experiment": "sst2", "seed": seed, "epochs": args.epochs, "accuracy": {"redco": ours, "torch": accuracy(model)},
                           "redco_s": took, "torch_s": took_torch, "threads": args.threads}), flush=True)

@@ -1,5 +1,5 @@
-// Language modelling with a z-loss (Chowdhery et al. 2022): the log of the softmax's denominator is pulled
-// towards 0, which keeps logits from drifting. Written for one device; runs on any mesh.
+// Language modelling with a z-loss (Chowdhery et al. 2022). It pulls the logarithm of the softmax's
+// denominator towards 0, so that logits do not drift. Written for one device; runs on any mesh.
 #include <algorithm>
 
 #include "pipelines/text_generation.h"
@@ -8,13 +8,13 @@
 using namespace redco;
 
 class ZLoss : public Pipeline {
-  // Rows of tokens and the token that follows each -> tensors of the global shape, each replica giving its
-  // own rows; and what each term is to be divided by.
+  // Rows of tokens and their next tokens -> tensors of the global shape, of which each replica gives its
+  // rows, and the weight of each term.
   Batch collate(std::span<const Example> mine, const BatchShape& s) const override {
     std::vector<Example> rows(mine.size());
     Batch b;
     b.shape = s;
-    b.weights["loss"] = 0;  // a replica may have no rows, but has every term
+    b.weights["loss"] = 0;  // every term, also on a replica without rows
     for (size_t r = 0; r < mine.size(); ++r) {
       const std::vector<i32>& labels = mine[r].ids.at("labels");
       rows[r].ids["positions"] = model->positions(std::vector<i32>(s.length, 1), false);
@@ -32,16 +32,17 @@ class ZLoss : public Pipeline {
     const Tensor logits =
         model->apply(params, {batch["input_ids"], batch["positions"], {}}, ctx.apply);  // [B, T, V]
     const Tensor nll = cross_entropy(logits, batch["labels"]);                          // [B, T]
-    // log sum exp: nll is that less the label's logit; 0 where there is no label.
+    // log sum exp = nll + the label's logit; 0 for positions without a label
     const Tensor z = nll + pick(logits, batch["labels"]);
     return {{"loss", sum_all(nll + 1e-4 * square(z))}};
   }
 
-  // One JSON object an example: what the model writes after its prompt, as predict: or eval.generation says.
+  // One JSON object per example: the text generated after its prompt, with the settings of predict or
+  // eval.generation.
   std::vector<std::string> predict(const ParamTree& params, std::span<const Example> examples,
                                    const StepContext& ctx) const override {
     std::vector<Example> asked(examples.begin(), examples.end());
-    for (Example& e : asked)  // windows of text have no prompt: half of one is
+    for (Example& e : asked)  // windows of text have no prompt: use their first half
       if (!e.ids.count("prompt"))
         e.ids["prompt"].assign(e.ids["input_ids"].begin(),
                                e.ids["input_ids"].begin() + e.ids["input_ids"].size() / 2);

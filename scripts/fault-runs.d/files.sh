@@ -1,4 +1,4 @@
-# Damaged checkpoints. Each try begins with a run that was killed after step 22, and damages its newest checkpoint.
+# Damaged checkpoints. Each try starts with a run that was killed after step 22, and damages its newest checkpoint.
 # Sourced by fault-runs.
 
 SECTION_NOW="Damaged checkpoints"
@@ -8,7 +8,7 @@ begin_half() {
   OLDER=$((NEWEST - 5))
   DAMAGED=$(step_folder "$NEWEST")
 }
-# Runs train; it must resume from the checkpoint of a step and say in one line what it skips.
+# Runs train. It must resume from the checkpoint of a step, and log in one line what it skips.
 falls_back() { # STEP PATTERN
   local lines
   again
@@ -20,8 +20,8 @@ falls_back() { # STEP PATTERN
   MESSAGE=$(grep -sE "$2" "$ERR" | head -n 1 | cut -c 1-300)
   compare
 }
-# Runs train; it must end with 3 or 7, name the file and say how to choose another checkpoint, and change nothing. With
-# the older checkpoint it must end as an uninterrupted run, and so must the same command afterwards.
+# Runs train. It must end with 3 or 7, name the file and the remedy, and change nothing. With the older checkpoint it must
+# give the result of an uninterrupted run, and so must the same command afterwards.
 refuses() { # FILE [VAR=VALUE]
   local before
   before=$(cksum <"$TRY/run/metrics.jsonl")
@@ -32,7 +32,7 @@ refuses() { # FILE [VAR=VALUE]
   AT=- FAULT_AT=-
   if ((CODE == 0)); then # an injected error that no call met; else a broken promise
     LOST=0
-    [[ $1 == '?' ]] || broke "not refused"
+    [[ $1 == '?' ]] || broke "no error"
   elif [[ $1 == '?' ]]; then
     expect_code 3 7
     again
@@ -40,7 +40,7 @@ refuses() { # FILE [VAR=VALUE]
     expect_code 3 7
     expect_said "$(basename "$DAMAGED")/$1" "$(basename "$DAMAGED")/$1"
     expect_said 'checkpoint\.resume=' "checkpoint.resume=..."
-    [[ $(cksum <"$TRY/run/metrics.jsonl") == "$before" ]] || broke "the refused run changed metrics.jsonl"
+    [[ $(cksum <"$TRY/run/metrics.jsonl") == "$before" ]] || broke "the rejected run changed metrics.jsonl"
     again "checkpoint.resume=$(step_folder $OLDER)"
     [[ $BEGAN_AT == "$OLDER" ]] || broke "it began at $BEGAN_AT, not at $OLDER"
     again
@@ -55,7 +55,7 @@ damage_byte() { # FILE flip|hash
   if [[ $2 == hash ]]; then byte=35; else byte=$((byte ^ 16)); fi
   printf "\\x$(printf %02x "$byte")" | dd of="$1" bs=1 seek="$at" conv=notrunc status=none
 }
-# The damages that a checkpoint's sizes show, and those that they do not.
+# Damages that change the size of a file, and damages that do not.
 damage() { # KIND; sets FILE
   local files
   FILE=model.safetensors
@@ -88,13 +88,13 @@ refuse_after() {
   refuses "$FILE"
 }
 
-fault truncated "1 2" "model.safetensors is truncated: falls back to the older checkpoint"
+fault truncated "1 2" "model.safetensors is truncated: uses the older checkpoint"
 try_truncated() { fall_back_from truncated; }
-fault missing "1 2" "a file is missing: falls back to the older checkpoint"
+fault missing "1 2" "a file is missing: uses the older checkpoint"
 try_missing() { fall_back_from missing; }
-fault no-manifest "1 2" "the manifest is missing: falls back to the older checkpoint"
+fault no-manifest "1 2" "the manifest is missing: uses the older checkpoint"
 try_no_manifest() { fall_back_from no-manifest; }
-fault leftover "1 2" "a save was not finished (.tmp-step-...): resumes from the newest checkpoint"
+fault leftover "1 2" "unfinished save (.tmp-step-...): uses the newest checkpoint"
 try_leftover() {
   begin_half
   local temp
@@ -102,15 +102,15 @@ try_leftover() {
   cp -r "$DAMAGED" "$temp" && rm "$temp/training/manifest.json"
   falls_back "$NEWEST" '\.tmp-'
 }
-fault flip-model "1 2" "one bit of model.safetensors is flipped: refused"
+fault flip-model "1 2" "one bit of model.safetensors is flipped: error"
 try_flip_model() { refuse_after flip-model; }
-fault flip-optimizer "1 2" "one bit of optimizer.safetensors is flipped: refused"
+fault flip-optimizer "1 2" "one bit of optimizer.safetensors is flipped: error"
 try_flip_optimizer() { refuse_after flip-optimizer; }
-fault bad-state "1 2" "one byte of state.json is damaged: refused"
+fault bad-state "1 2" "one byte of state.json is damaged: error"
 try_bad_state() { refuse_after bad-state; }
-fault newer-format "1 2" "the manifest has a newer format_version: refused"
+fault newer-format "1 2" "the manifest has a newer format_version: error"
 try_newer_format() { refuse_after newer-format; }
-fault fifo "1 2" "the manifest is a FIFO: refused"
+fault fifo "1 2" "the manifest is a FIFO: error"
 try_fifo() { refuse_after fifo; }
 fault read-error "1 2" "the N-th read of the resumed run fails (EIO)"
 try_read_error() {
@@ -120,8 +120,8 @@ try_read_error() {
   refuses '?' "REDCO_FAULT_IO=read:$n:EIO"
 }
 
-# predict and evaluate: the answer of the undamaged checkpoint, or of the older one with a line that says so, or an
-# error that names the checkpoint. Never anything else, and never a hang.
+# predict and evaluate must give the answer of the undamaged checkpoint, or that of the older one with a log line, or an
+# error that names the checkpoint. They must not hang.
 DAMAGES=(truncated missing no-manifest flip-model flip-optimizer bad-state newer-format fifo)
 read_damaged() { # predict or evaluate
   local kind=${DAMAGES[(NUMBER - 1) % 8]} answer
@@ -146,10 +146,10 @@ read_damaged() { # predict or evaluate
     EQUAL=yes
   elif cmp -s "$answer" "$TRY/expected-old"; then
     EQUAL=yes
-    grep -qs "$(basename "$DAMAGED")" "$ERR" || broke "$kind: the older checkpoint, without a word about the newer one"
+    grep -qs "$(basename "$DAMAGED")" "$ERR" || broke "$kind: used the older checkpoint without a message about the newer one"
   else
     EQUAL=no
-    broke "$kind: exit 0, but the answers are those of no checkpoint"
+    broke "$kind: exit code 0, but the answers belong to neither checkpoint"
   fi
 }
 note_keeping_message() { FAULT_CODE=$CODE FAULT_TOOK=$TOOK FAULT_AT=-; }
@@ -167,7 +167,7 @@ ask() {
   settle 30
   ((CODE == 0))
 }
-fault predict-damaged "1 2" "redco predict with a checkpoint damaged in each of these ways"
+fault predict-damaged "1 2" "redco predict with each of these damages"
 try_predict_damaged() { read_damaged predict; }
-fault evaluate-damaged "1 2" "redco evaluate with a checkpoint damaged in each of these ways"
+fault evaluate-damaged "1 2" "redco evaluate with each of these damages"
 try_evaluate_damaged() { read_damaged evaluate; }

@@ -1,4 +1,4 @@
-# Hosts that vanish, and SLURM. Both need root and a tool of ../shared/tools. Sourced by fault-runs.
+# Lost hosts, and SLURM. Both need root and a tool of ../shared/tools. Sourced by fault-runs.
 
 why_skipped() { # NAME@RANKS: prints why it cannot be tried here
   local tool=""
@@ -35,7 +35,7 @@ host_train() { # NAME
   now
   BEGAN=$NOW
 }
-# Waits until nothing is left on the hosts, and notes the seconds for each.
+# Waits until no process remains on the hosts, and records the seconds for each host.
 host_settle() { # LIMIT
   local left host line at=()
   declare -A last=([redco-a]=0 [redco-b]=0)
@@ -102,7 +102,7 @@ kill_launcher_on_host() { # the redco without a rank
 
 SECTION_NOW="SLURM"
 slurm() { "$SHARED/local-slurm" "$@" 8>&-; }
-# A batch job of two nodes, its requeue included, until the queue has forgotten it. The code is that of the job's output.
+# A batch job on two nodes, including its requeue, until it leaves the queue. The code is that of the job's output.
 slurm_fault() { # WHAT ...
   local job state=none shown i paused=-1
   exec 8>/tmp/slurm.lock
@@ -152,9 +152,9 @@ slurm_fault() { # WHAT ...
 slurm_usr1() { slurm run scancel --signal=USR1 --batch "$1"; }
 slurm_requeue() { slurm run scontrol requeue "$1"; }
 slurm_node() { slurm fail redco-n2 >/dev/null 2>&1; }
-fault slurm-usr1 "2" "SLURM: USR1 to the batch script, as before the time limit; the job requeues itself" 3
+fault slurm-usr1 "2" "SLURM: USR1 before the time limit; the job requeues itself" 3
 try_slurm_usr1() { slurm_fault slurm_usr1; }
-fault slurm-requeue "2" "SLURM: scontrol requeue, which sends TERM and KILL 5 s later, as a preemption does" 3
+fault slurm-requeue "2" "SLURM: scontrol requeue (TERM, KILL after 5 s), as in a preemption" 3
 try_slurm_requeue() { slurm_fault slurm_requeue; }
-fault slurm-node "2" "SLURM: a node of the job fails; SLURM requeues the job on others" 3
+fault slurm-node "2" "SLURM: a node of the job fails; SLURM requeues the job" 3
 try_slurm_node() { slurm_fault slurm_node; }

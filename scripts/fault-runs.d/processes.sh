@@ -1,6 +1,6 @@
 # Starting redco, finding all processes of a try, and waiting until they have ended. Sourced by fault-runs.
-# A try's processes have REDCO_FAULT_RUN=ID in their environment, from the launcher down to the ranks; those that
-# something else starts (orted) have the try's folder as their current one.
+# The processes of a try, from the launcher to the ranks, have REDCO_FAULT_RUN=ID in their environment. Processes that
+# something else starts (orted) have the try's folder as their working folder.
 
 # Milliseconds since the epoch, into NOW.
 now() { NOW=$((${EPOCHREALTIME/./} / 1000)); }
@@ -30,7 +30,7 @@ mpirun_process() {
 }
 
 # launch NAME [VAR=VALUE ...] -- WORDS: starts redco in the try's folder with output in NAME.out and NAME.err. Sets
-# LAUNCHER, and BEGAN when redco itself runs. It has a session of its own, with default signals, as from a terminal.
+# LAUNCHER, and BEGAN when redco runs. redco has a new session with default signals, as from a terminal.
 launch() {
   local name=$1 environment=()
   shift
@@ -58,7 +58,7 @@ until_true() {
   done
 }
 
-# Notes the moment of the fault, from which seconds are counted, and the step that the run has made.
+# Records the time of the fault, from which seconds are counted, and the last step of the run.
 mark() {
   last_logged
   AT_STEP=$LOGGED
@@ -72,8 +72,8 @@ send() { # SIGNAL PID ...
   kill -s "$signal" "$@" 2>/dev/null
 }
 
-# settle LIMIT: waits until the launcher and all processes of the run have ended, at most LIMIT seconds from the mark;
-# kills what is left then, which is a broken promise. Sets CODE and TOOK (milliseconds from the mark).
+# settle LIMIT: waits until the launcher and all processes of the run have ended, at most LIMIT seconds after the mark.
+# Then it kills the remaining processes; each is a broken promise. Sets CODE and TOOK (milliseconds after the mark).
 settle() {
   local limit=$(($1 * 1000)) left ended
   while running; do
@@ -114,7 +114,7 @@ names_of() {
   echo "${words[*]}"
 }
 
-# Ends every process that this fault-runs has started, when it is interrupted itself.
+# Ends every process that this fault-runs has started, after an interruption.
 end_all() {
   local file
   send KILL $(builtin jobs -p) # the tries first: they must note nothing more

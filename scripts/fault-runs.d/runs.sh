@@ -1,7 +1,7 @@
-# Two runs at once, repeated runs. Sourced by fault-runs.
+# Simultaneous runs, repeated runs. Sourced by fault-runs.
 
 SECTION_NOW="Runs"
-fault two-trainings "1 2" "a second training in the same working folder: one ends with 2, the other is unharmed"
+fault two-trainings "1 2" "two trainings in one workdir: one ends with 2, the other succeeds"
 try_two_trainings() {
   local first first_err second second_err first_code began
   train run --
@@ -17,7 +17,7 @@ try_two_trainings() {
   first_code=0
   wait "$first" || first_code=$?
   FAULT_CODE=$first_code+$second
-  # Before the first has its lock the second may be the one that trains; after the first's end both end well.
+  # The second run may get the lock before the first one. If it starts after the first one's end, both succeed.
   [[ "$first_code $second" == "0 2" || "$first_code $second" == "2 0" || "$first_code $second" == "0 0" ]] ||
     broke "they ended with $first_code and $second"
   [[ $first_code != 2 ]] || second_err=$first_err
@@ -29,7 +29,7 @@ try_two_trainings() {
   compare
 }
 
-fault two-predicts "1 2" "a second predict into the same output: one ends with 2, lines are whole"
+fault two-predicts "1 2" "two predictions with one output: one ends with 2, the other succeeds"
 try_two_predicts() {
   local first first_code second began
   model_here
@@ -52,7 +52,7 @@ try_two_predicts() {
   compare_answers
 }
 
-fault kill-predict "1 2" "SIGKILL to every process of predict, then the same command again"
+fault kill-predict "1 2" "SIGKILL to all processes of predict, then the same command"
 try_kill_predict() {
   model_here
   launch run -- predict job.yaml $(mesh_words "$MESH")
@@ -79,7 +79,7 @@ compare_answers() {
     { EQUAL=no && broke "answers.jsonl is not that of an uninterrupted run"; }
 }
 
-fault never "1 2" "checkpoint.resume=never where another run has reached step 40, SIGTERM, then checkpoint.resume=auto"
+fault never "1 2" "resume=never in an old workdir, SIGTERM, then resume=auto"
 try_never() {
   local old
   cp -a "$FOLDER/other-$MESH/run" "$TRY/run"
@@ -97,7 +97,7 @@ try_never() {
 }
 began_again() { last_logged && ((LOGGED > 0 && LOGGED < STEPS)); }
 
-fault renamed "1 2" "the working folder is renamed under the run, and back after its end"
+fault renamed "1 2" "the workdir is renamed during the run, and back after its end"
 try_renamed() {
   train run --
   until_true logged 1

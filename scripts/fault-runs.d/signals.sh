@@ -28,7 +28,7 @@ try_early() {
   finish
 }
 
-fault twice "1 2" "SIGINT to redco, and a second one after 0.6 s: all end within 5 s"
+fault twice "1 2" "SIGINT to redco, again after 0.6 s: all end within 5 s"
 try_twice() {
   train run --
   pause
@@ -44,7 +44,7 @@ try_twice() {
   finish
 }
 
-fault in-eval "1 2" "SIGTERM to redco while it evaluates"
+fault in-eval "1 2" "SIGTERM to redco during an evaluation"
 try_in_eval() {
   local step wait
   train run --
@@ -59,7 +59,7 @@ try_in_eval() {
   finish
 }
 
-# A rank of the run, once there is one; the try's number decides which.
+# A rank of the run, as soon as one exists. The try's number decides which rank.
 pick_rank() {
   PICKED=$((NUMBER / 2 % 2))
   until_true has_rank
@@ -133,7 +133,7 @@ try_kill_launcher() {
   finish
 }
 
-fault kill-all "1 2" "SIGKILL to every process at once"
+fault kill-all "1 2" "SIGKILL to all processes"
 try_kill_all() {
   train run --
   pause
@@ -145,7 +145,7 @@ try_kill_all() {
 }
 
 SECTION_NOW="Stopped processes"
-# Stops a rank under fault.timeout=3, which counts from the moment when the others wait for it.
+# Stops a rank with fault.timeout=3. The timeout starts when the other ranks wait.
 stop_rank() {
   mark
   send STOP $VICTIM
@@ -154,7 +154,7 @@ stop_rank() {
   ((CODE == 0)) || expect_said "rank $PICKED" "rank $PICKED"
   finish
 }
-fault stop-start "2" "SIGSTOP to one rank within 0.1 s of its start, fault.timeout=3"
+fault stop-start "2" "SIGSTOP to a rank within 0.1 s of its start, fault.timeout=3"
 try_stop_start() {
   local wait
   train run -- fault.timeout=3
@@ -164,7 +164,7 @@ try_stop_start() {
   stop_rank
 }
 
-fault stop-load "2" "SIGSTOP to one rank before the first step, fault.timeout=3"
+fault stop-load "2" "SIGSTOP to a rank before the first step, fault.timeout=3"
 try_stop_load() {
   train run -- fault.timeout=3
   until_true test -e "$TRY/run/plan.json"
@@ -172,7 +172,7 @@ try_stop_load() {
   stop_rank
 }
 
-fault stop-train "2" "SIGSTOP to one rank in training, fault.timeout=3"
+fault stop-train "2" "SIGSTOP to a rank in training, fault.timeout=3"
 try_stop_train() {
   train run -- fault.timeout=3
   until_true logged 1
@@ -181,7 +181,7 @@ try_stop_train() {
   stop_rank
 }
 
-fault stop-cont "1 2" "SIGSTOP to one rank, SIGCONT after 1 s: the run continues"
+fault stop-cont "1 2" "SIGSTOP to a rank, SIGCONT after 1 s: the run continues"
 try_stop_cont() {
   train run -- fault.timeout=3
   if ((RANKS == 1)); then VICTIM=$LAUNCHER; else pick_rank; fi
@@ -196,7 +196,7 @@ try_stop_cont() {
 }
 
 SECTION_NOW="Disk"
-# REDCO_FAULT_IO counts calls in each process; a run makes about 2000 of any kind, and 400 writes.
+# REDCO_FAULT_IO counts calls per process. A run makes about 2000 calls, of which 400 are writes.
 fault_io() { # OPERATION HOW HIGHEST CODES ...
   local n operation=$1 how=$2
   draw n 1 "$3"
@@ -215,7 +215,7 @@ try_io_error() { fault_io any EIO 1500 7; }
 fault io-kill "1 2" "SIGKILL at the N-th file operation"
 try_io_kill() { fault_io any kill 1500 137 5; }
 
-fault full-disk "1 2" "the working folder's disk is full, then has space again"
+fault full-disk "1 2" "the disk of the workdir is full, then has space again"
 try_full_disk() {
   local kib
   mkdir "$TRY/run" && mount -t tmpfs -o size=16m fault-runs "$TRY/run" || { broke "no tmpfs can be mounted" && return; }

@@ -40,8 +40,8 @@ mesh_words() { # one, dp2 or mp2
   esac
 }
 
-# The uninterrupted runs, one a mesh, that all tries are compared with: base-MESH has the run and its answers, half-MESH
-# a run killed after step 22, other-MESH a whole run with another seed.
+# The uninterrupted runs, one per mesh, with which all tries are compared. base-MESH has the run and its answers,
+# half-MESH a run killed after step 22, other-MESH a complete run with another seed.
 make_baselines() {
   local mesh TRY ID BEGAN LAUNCHER ERR MARK AT TOOK CODE BROKEN=() span start kind
   [[ -e $FOLDER/inputs/job.yaml ]] || { mkdir -p "$FOLDER/inputs" && write_inputs "$FOLDER/inputs"; }
@@ -78,8 +78,8 @@ make_baselines() {
   done
 }
 
-# The last step that metrics.jsonl has, 0 without one. A torn last line does not count. Sets LOGGED; no process is
-# started, as this is asked again and again.
+# Sets LOGGED to the last step in metrics.jsonl, or 0. An incomplete last line does not count. It starts no process,
+# because it is called often.
 last_logged() { # [FILE]
   local file=${1:-$TRY/run/metrics.jsonl} lines=() i
   LOGGED=0
@@ -121,13 +121,12 @@ draw() {
   printf -v "$1" %d $(($2 + (SEED >> 8) % ($3 - $2 + 1)))
 }
 
-# What went against the promises of the try.
+# The broken promises of the try.
 broke() { BROKEN+=("$*"); }
 expect_code() { # CODES ...
   [[ " $* " == *" $CODE "* ]] || broke "ended with $CODE, not ${*// / or }"
 }
-# The same for a training, which may also have done its last step when the fault came. A 0 before is a fault that had no
-# effect.
+# The same for a training. It may have finished before the fault. Otherwise code 0 means that the fault had no effect.
 expect_end() { # CODES ...
   ((CODE != 0 || AT_STEP < STEPS - 1)) || return 0
   expect_code "$@"
@@ -135,7 +134,7 @@ expect_end() { # CODES ...
 expect_said() { # PATTERN WHAT
   grep -qsE "$1" "$ERR" || broke "the message does not say $2"
 }
-# The line of stderr that tells what happened: the last error, else the last line of a training or of the launcher.
+# The line of stderr that describes the event: the last error, otherwise the last line of a training or of the launcher.
 message() {
   local line
   line=$(grep -sE '(^|: )error: ' "$ERR" | tail -n 1)
@@ -154,8 +153,8 @@ train() {
   shift
   launch "$name" "${environment[@]}" -- train job.yaml $(mesh_words "$MESH") "$@"
 }
-# Waits for a random moment of a training: one of its start, its steps, or its end. It counts by steps, as a busy machine
-# makes times uncertain.
+# Waits for a random moment of a training: its start, a step, or its end. It counts steps, because times vary on a busy
+# machine.
 pause() {
   local step wait
   draw step -6 "$STEPS"
@@ -167,7 +166,7 @@ pause() {
   fi
   sleep_ms "$wait"
 }
-# The same of a predict.
+# The same for a predict.
 pause_predict() {
   local lines wait
   draw lines -100 490
@@ -176,13 +175,13 @@ pause_predict() {
   sleep_ms "$wait"
 }
 
-# The faulty run has ended: notes what is told of it.
+# Records the results of the run with the fault.
 note() {
   FAULT_CODE=$CODE FAULT_TOOK=$TOOK FAULT_AT=$AT MESSAGE=$(message)
 }
 
-# The same command again without a fault; it must end with 0. Notes where it began and how many steps were lost.
-# Where it began is what metrics.jsonl says: steps before have their old lines, times included.
+# Runs the same command without a fault. It must end with 0. Records its first step and the lost steps. metrics.jsonl
+# gives the first step: earlier steps have their old lines, including the times.
 again() { # [more words]
   local before=$TRY/metrics.before had done_before said
   had=$(newest_whole)
@@ -210,7 +209,7 @@ again() { # [more words]
   ((LOST >= 0)) || { LOST=$((done_before - BEGAN_AT)) && FIRST_BEGAN=$BEGAN_AT; }
 }
 
-# The end: once more until it is done, then everything as in the uninterrupted run.
+# The end: repeats the command until it is done, then compares everything with the uninterrupted run.
 finish() { # [more words of the first command after the fault]
   note
   ((CODE == 0)) && LOST=0 || again "$@"

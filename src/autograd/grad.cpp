@@ -140,7 +140,7 @@ std::vector<Tensor> vmap(const std::function<std::vector<Tensor>(const std::vect
   for (const Tensor& x : xs) {
     REDCO_CHECK(
         x.hidden() + 1 == hidden && x.visible() > 0 && x.shape()[hidden - 1] == xs[0].shape()[hidden - 1],
-        "[vmap] {} beside {}", describe(x), describe(xs[0]));
+        "[vmap] the sizes of dim 0 must be equal: {} and {}", describe(x), describe(xs[0]));
     in.push_back(x.with_hidden(hidden));
   }
   std::vector<Tensor> out = f(in);

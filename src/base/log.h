@@ -3,9 +3,9 @@
 //   info("resuming from {}", folder);   ->  stderr  resuming from runs/a/checkpoints/step-00000020
 //   warn("{} ranks idle", n);           ->  stderr  warning: 2 ranks idle
 //                                           file    2026-11-21 10:55:36.123 warning  2 ranks idle
-// REDCO_LOG=debug|info|warn|error|off sets the lowest level that stderr shows (default: info). The file has
-// level info and above, or more. Any thread may log. Logging never throws; if the log cannot be written, one
-// message on stderr reports it.
+// REDCO_LOG=debug|info|warn|error|off sets the lowest level that stderr shows (default: info). The file
+// always has at least level info and above. Any thread may log. Logging never throws; if the log cannot be
+// written, one message on stderr reports it.
 #pragma once
 
 #include <fmt/format.h>

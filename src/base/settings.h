@@ -72,7 +72,7 @@ enum class DecidedBy : std::uint8_t {
 };
 const char* to_text(DecidedBy x);  // "job", "job, else checkpoint", "checkpoint", "checkpoint or override"
 
-// A declared setting, bound to the struct member that holds its value; valid while that struct lives.
+// A declared setting, bound to the struct member that holds its value. Valid while that struct lives.
 struct Setting {
   enum class Kind { boolean, integer, real, text, section, items, rest };
 

@@ -20,7 +20,7 @@ namespace redco {
 namespace {
 
 constexpr std::array<int, 4> kSignals{SIGINT, SIGTERM, SIGHUP, SIGUSR1};
-// timeout` and some batch systems signal both a process and its group; this counts as one request.
+// `timeout` and some batch systems signal both a process and its group; this counts as one request.
 constexpr auto kSameRequest = std::chrono::milliseconds(500);
 
 // The write end of the pipe to the signal thread. A handler may touch nothing else.

@@ -278,8 +278,8 @@ std::unique_ptr<Group> make_mpi_world() {
     int level = 0;
     prctl(PR_SET_TIMERSLACK, 1000);  // ns: makes the short sleeps of waits accurate
     check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level), "MPI_Init_thread");
-    REDCO_CHECK(level >= MPI_THREAD_FUNNELED, "this MPI has thread level {}; MPI_THREAD_FUNNELED is needed",
-                level);
+    REDCO_CHECK(level >= MPI_THREAD_FUNNELED,
+                "this MPI has thread level {}; expected at least MPI_THREAD_FUNNELED", level);
   }
   const MpiYields yields;
   check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");

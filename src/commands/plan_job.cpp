@@ -29,9 +29,7 @@ Machines machines_of(const std::vector<RunningHost>& running) {
 // The hosts of the job, each assumed to equal this machine; without hosts, this machine.
 Machines machines_of(const JobConfig& job, const Machine& here) {
   Machines m;
-  std::vector<Host> hosts;
-  if (!job.parallel.hosts.empty()) hosts = parse_hosts(job.parallel.hosts);
-  if (job.parallel.hostfile) hosts = read_hostfile(*job.parallel.hostfile);
+  const std::vector<Host> hosts = hosts_of_job(job.parallel.hosts, job.parallel.hostfile);
   const std::string size = human_bytes(static_cast<u64>(here.memory_total));
   if (hosts.empty()) {
     m.memory = std::min(here.memory_total, here.memory_available);

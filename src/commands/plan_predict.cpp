@@ -5,8 +5,9 @@
 #include "base/error.h"
 #include "base/words.h"
 #include "commands/predict_requests.h"
+#include "generate/forward_pass.h"
 #include "generate/generate.h"
-#include "launch/topology.h"
+#include "launch/resource_limits.h"
 #include "plan/base_memory.h"
 
 namespace redco {
@@ -33,7 +34,8 @@ PredictPlan plan_predict(const JobConfig& job) {
   const i64 prompt = pair ? 1 : p.longest_prompt;
   p.length = generates ? std::min(prompt + job.predict.max_new_tokens, m.model->length_limit())
                        : std::max<i64>(1, p.longest_prompt);
-  p.limit = this_machine().memory_total;
+  i64 available = 0;
+  read_memory("", p.limit, available);
   if (job.parallel.hosts.empty() && !job.parallel.hostfile) p.limit /= n_ranks;
   p.base = base_memory(n_ranks);
 

@@ -58,8 +58,7 @@ std::string sbatch_script(const JobConfig& job, const SbatchOptions& o) {
                : o.launcher == "mpirun" ? SbatchRequest::Launcher::mpirun
                                         : SbatchRequest::Launcher::automatic;
   if (o.memory) r.memory_per_node = static_cast<i64>(parse_bytes(*o.memory) >> 20);
-  const auto hosts =
-      job.parallel.hostfile ? read_hostfile(*job.parallel.hostfile) : parse_hosts(job.parallel.hosts);
+  const auto hosts = hosts_of_job(job.parallel.hosts, job.parallel.hostfile);
   r.ranks = job.parallel.n_ranks.value_or(hosts.empty() ? job.parallel.n_model_shards : total_slots(hosts));
   replicas(job, r.ranks);
   r.nodes = o.nodes.value_or(hosts.empty() ? 1 : static_cast<i64>(hosts.size()));
@@ -71,11 +70,12 @@ std::string sbatch_script(const JobConfig& job, const SbatchOptions& o) {
     r.threads_per_rank = *job.parallel.threads_per_rank;
   } else {
     const i64 per_node = (r.ranks + r.nodes - 1) / r.nodes;
-    r.threads_per_rank = std::max<i64>(1, this_machine().usable_cores / per_node);
+    const int cores = this_machine().usable_cores;
+    r.threads_per_rank = std::max<i64>(1, cores / per_node);
     info(
         "[sbatch] {} core{} per rank, assuming that nodes have {} cores as this machine; set "
         "parallel.threads_per_rank for another number",
-        r.threads_per_rank, r.threads_per_rank == 1 ? "" : "s", this_machine().usable_cores);
+        r.threads_per_rank, r.threads_per_rank == 1 ? "" : "s", cores);
   }
   return make_sbatch_script(r);
 }

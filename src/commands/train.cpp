@@ -22,8 +22,8 @@
 #include "kernels/isa.h"
 #include "kernels/threads.h"
 #include "launch/env_report.h"
+#include "launch/resource_limits.h"
 #include "launch/slurm.h"
-#include "launch/topology.h"
 #include "pipelines/pipelines.h"
 #include "run/run.h"
 #include "train/predictor.h"
@@ -36,9 +36,10 @@ namespace {
 // The hosts of these ranks, in the order of the ranks. Memory that the ranks already use counts as available.
 // Collective.
 std::vector<RunningHost> running_hosts(Context& c) {
-  const Machine m = this_machine();
+  i64 memory_total = 0, memory_available = 0;
+  read_memory("", memory_total, memory_available);
   const std::string mine =
-      fmt::format("{} {} {} {}", m.hostname, m.memory_available, peak_memory_bytes(), m.memory_total);
+      fmt::format("{} {} {} {}", host_name(), memory_available, peak_memory_bytes(), memory_total);
   std::vector<RunningHost> hosts;
   std::map<std::string, i64> total;
   for (const std::string& text : c.world().gather(mine)) {

@@ -46,7 +46,7 @@ class Trace {
                 "observation");
         continue;
       }
-      if (state.empty()) fail("a step before any reset");
+      if (state.empty()) fail("a step before the first reset");
       one_step(j, state, ++t);
     }
     if (report_.steps == 0) throw ContentsError("[env] {} has no steps", name_of_file(lines_.where()));
@@ -75,7 +75,7 @@ class Trace {
   }
   bool flag(const Json& j, const char* key) const {
     const auto it = j.find(key);
-    if (it == j.end() || !it->is_boolean()) fail(fmt::format("no \"{}\", true or false", key));
+    if (it == j.end() || !it->is_boolean()) fail(fmt::format("\"{}\" must be true or false", key));
     return it->get<bool>();
   }
 

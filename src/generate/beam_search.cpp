@@ -8,7 +8,7 @@
 namespace redco {
 
 namespace {
-constexpr double kOut = -1e9;  // a score that no real one comes near
+constexpr double kOut = -1e9;  // far below every log-probability
 }
 
 const char* name_of(FinishReason reason) {
@@ -27,7 +27,7 @@ const char* name_of(FinishReason reason) {
 
 BeamSearch::BeamSearch(const GenerationSettings& s, const GenerationTokens& t, i64 limit)
     : beams_(s.num_beams),
-      // As many as leave num_beams running ones however many of them end.
+      // Enough for num_beams running beams, even if as many candidates as possible end.
       keep_(std::max<i64>(2, 1 + static_cast<i64>(t.eos.size())) * s.num_beams),
       limit_(limit),
       length_penalty_(s.length_penalty),

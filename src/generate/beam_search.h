@@ -1,9 +1,9 @@
-// Beam search over one prompt, step by step as transformers does it (GenerationMixin._beam_search): the
-// bookkeeping of running and finished beams, without a model.
+// Beam search for one prompt, with the same steps as transformers' GenerationMixin._beam_search: the lists of
+// running and finished beams, without a model.
 //
-// A step takes the keep() best continuations of all beams. Those that end (end token, stop text, limit) and
-// are among the num_beams best become finished answers, compared by score / length^length_penalty; the best
-// others run on.
+// A step takes the keep() best continuations of all beams. A continuation that ends (end token, stop text,
+// limit) and is among the num_beams best becomes a finished answer, ranked by score / length^length_penalty.
+// The best of the others become the running beams.
 #pragma once
 
 #include <span>
@@ -21,31 +21,31 @@ const char* name_of(FinishReason reason);
 struct Answer {
   std::vector<i32> ids;  // new tokens, the end token included
   FinishReason finish = FinishReason::length;
-  double score = 0;  // of a beam: log-probability / length^length_penalty
+  double score = 0;  // beam search only: log-probability / length^length_penalty
 };
 
 class BeamSearch {
  public:
-  // limit: most new tokens.
+  // limit: largest number of new tokens.
   BeamSearch(const GenerationSettings& s, const GenerationTokens& t, i64 limit);
 
   struct Candidate {
     double score;  // log-probability of the whole answer
     i32 beam, token;
   };
-  // How many candidates a step takes, of all beams together.
+  // The number of candidates of a step, over all beams.
   i64 keep() const { return keep_; }
-  // Log-probability of a running beam; before the first step all but the first are out of the race.
+  // Log-probability of a running beam. Before the first step all beams but the first have a score of -1e9.
   double score(i64 beam) const { return running_[beam].score; }
   const std::vector<i32>& ids(i64 beam) const { return running_[beam].ids; }
 
-  // The best candidates, best first; stops[i]: candidate i ends with a stop text. Afterwards beam b goes on
-  // from the former beam source(b) with its last id.
+  // The best candidates, best first; stops[i]: candidate i ends with a stop text. Afterwards beam b continues
+  // the former beam source(b) with its last id.
   void advance(std::span<const Candidate> best, const std::vector<bool>& stops);
   i32 source(i64 beam) const { return running_[beam].source; }
   bool done() const { return done_; }
 
-  // The n best answers, best first. Not yet done: running beams fill them up.
+  // The n best answers, best first. Before done(), running beams complete the list.
   std::vector<Answer> best(i64 n) const;
 
  private:

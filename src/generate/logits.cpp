@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
-// Tokens that would end a run of n tokens that `ids` has already.
+// Tokens that would repeat an n-gram of `ids`.
 std::vector<i32> repeating(std::span<const i32> ids, i64 n) {
   std::vector<i32> out;
   const i64 length = static_cast<i64>(ids.size());
@@ -37,7 +37,7 @@ void process(std::span<double> scores, i64 first, const AnswerState& at, const G
   const i64 end = first + static_cast<i64>(scores.size());
   const auto here = [&](i32 id) { return id >= first && id < end; };
   if (s.repetition_penalty != 1) {
-    // Once a token, however often it came.
+    // Each token once, even if it occurs several times.
     std::unordered_set<i32> seen;
     for (const i32 id : at.ids) {
       if (!here(id) || !seen.insert(id).second) continue;
@@ -77,14 +77,14 @@ Choices warp(std::span<const double> scores, const GenerationSettings& s) {
     const double least = scores[ids[*s.top_k - 1]];
     ids.erase(std::remove_if(ids.begin(), ids.end(), [&](i32 id) { return scores[id] < least; }), ids.end());
   }
-  // An infinite score leaves no other choice.
+  // If a score is infinite, only such tokens can be drawn.
   const auto weight = [&](i32 id) {
     return scores[id] == top ? 1.0 : std::exp((scores[id] - top) / temperature);
   };
   if (s.top_p < 1) {
     double sum = 0;
     for (const i32 id : ids) sum += weight(id);
-    // Sorted as far as needed: the smallest set of the likeliest whose probability reaches top_p.
+    // A partial sort is enough: the smallest set of the most likely tokens whose probability reaches top_p.
     double held = 0;
     size_t n = 0, sorted = 0;
     while (n < ids.size() && (n == 0 || held < s.top_p * sum)) {
@@ -134,7 +134,7 @@ std::vector<ScoredToken> best_tokens(std::span<const T> scores, i64 first, i64 k
   };
   std::vector<ScoredToken> best;
   best.reserve(k + 1);
-  T least = -std::numeric_limits<T>::infinity();  // what a token must be above once there are k
+  T least = -std::numeric_limits<T>::infinity();  // once there are k tokens, a new one must be above it
   for (size_t i = 0; i < scores.size() && k > 0; ++i) {
     if (!(scores[i] > least)) continue;
     best.push_back({static_cast<double>(scores[i]), static_cast<i32>(first + static_cast<i64>(i))});

@@ -1,7 +1,7 @@
-// From a row of scores to the next token: processors and warpers as transformers has them, in its order.
+// From a row of scores to the next token: transformers' logits processors and warpers, in the same order.
 //
-// Scores are logits, or log-probabilities in a beam search. Processors forbid or change single tokens, so
-// they work on any part of the vocabulary; warpers need the whole row.
+// Scores are logits, or log-probabilities in a beam search. Processors change single tokens, so they work on
+// any part of the vocabulary. Warpers need the whole row.
 #pragma once
 
 #include <span>
@@ -12,34 +12,34 @@
 
 namespace redco {
 
-// Where an answer is.
+// The state of an answer.
 struct AnswerState {
-  std::span<const i32> ids;  // the decoder's tokens so far, prompt included, padding not
-  i64 n_new = 0;             // how many of them were generated
-  i64 limit = 0;             // how many may be
+  std::span<const i32> ids;  // the decoder's tokens so far, with the prompt, without padding
+  i64 n_new = 0;             // number of generated tokens
+  i64 limit = 0;             // largest number of generated tokens
 };
 
 // Whether process() would change anything in some state.
 bool has_processors(const GenerationSettings& s, const GenerationTokens& t);
 
 // Changes the scores of tokens [first, first + scores.size()): repetition penalty, no-repeat n-grams, no end
-// before min_new_tokens, forced first and last token.
+// token before min_new_tokens, forced first and last token.
 void process(std::span<double> scores, i64 first, const AnswerState& at, const GenerationSettings& s,
              const GenerationTokens& t);
 
-// Tokens that may be drawn, ids ascending, with their probabilities.
+// Tokens that sampling may draw, ids ascending, with their probabilities.
 struct Choices {
   std::vector<i32> ids;
   std::vector<double> probabilities;
 };
-// Temperature (1 where it is 0), then top-k, top-p and min-p. Tokens as likely as the k-th stay; at least one
-// token does. Empty where no score is above -inf.
+// Applies temperature (1 if the setting is 0), then top-k, top-p and min-p. Tokens as likely as the k-th
+// stay, and at least one token stays. Empty if no score is above -inf.
 Choices warp(std::span<const double> scores, const GenerationSettings& s);
 
-// The token at u in [0, 1) of their cumulative probability. REQUIRES: there is one.
+// The token at u in [0, 1) of the cumulative probability. REQUIRES: c is not empty.
 i32 draw(const Choices& c, double u);
 
-// The distribution that sampling draws from, over the whole vocabulary, without processors.
+// The distribution that sampling draws from without processors, over the whole vocabulary.
 std::vector<float> sampling_probabilities(std::span<const float> logits, const GenerationSettings& s);
 
 // A token and its score.
@@ -47,8 +47,8 @@ struct ScoredToken {
   double score;
   i32 id;  // -1: none
 };
-// The k best of a part of the vocabulary, best first, lower ids first among equals; NaN is never among them.
-// Fewer than k are filled up with {-inf, -1}.
+// The k best tokens of a part of the vocabulary, best first, lower ids first among equal scores, without NaN.
+// A shorter list is filled up with {-inf, -1}.
 template <class T>
 std::vector<ScoredToken> best_tokens(std::span<const T> scores, i64 first, i64 k);
 

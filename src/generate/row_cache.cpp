@@ -10,7 +10,7 @@ namespace redco {
 
 namespace {
 
-// [rows, columns, ...] placed like t, zeros: what attention masks must still be finite.
+// [rows, columns, ...] with t's layout, filled with zeros: masked positions of attention must be finite.
 Tensor like(const Tensor& t, i64 rows, i64 columns) {
   REDCO_CHECK(t.local()[0] == t.shape()[0] && t.local()[1] == t.shape()[1],
               "[cache] {} is cut along rows or columns", describe(t));
@@ -20,7 +20,7 @@ Tensor like(const Tensor& t, i64 rows, i64 columns) {
   return zeros(s, t.dtype(), t.layout());
 }
 
-// Bytes of one column of one row, and where row r's column c lies.
+// Bytes of one column of one row, and the address of row r's column c.
 struct Columns {
   explicit Columns(const Tensor& t)
       : data(static_cast<char*>(t.mutable_raw())), width(t.local()[1]), bytes(size_of(t.dtype())) {
@@ -110,7 +110,7 @@ void RowCache::reorder(std::span<const i64> source, i64 columns) {
     if (source[r] != r) moved.push_back(r);
   if (moved.empty()) return;
   const i64 first = length() - columns;
-  std::vector<char> held;  // the moved rows' new columns: all are read before any is written
+  std::vector<char> held;  // the moved rows' columns: all are read before any is written
   for (const KvCache::Layer& l : cache_.layers)
     for (const Tensor& t : {l.k, l.v}) {
       if (t.is_meta() || columns == 0) continue;
@@ -127,8 +127,8 @@ void RowCache::keep(std::span<const i64> which) {
   resize(static_cast<i64>(which.size()), cache_.max_length, 0, which);
 }
 
-// `rows` rows of `columns` columns: row i is the former row which[i], moved by `shift` columns. One tensor at
-// a time, so that little is held twice.
+// `rows` rows of `columns` columns: row i is the former row which[i], moved by `shift` columns. Works on one
+// tensor at a time, so that only one tensor is in memory twice.
 void RowCache::resize(i64 rows, i64 columns, i64 shift, std::span<const i64> which) {
   std::vector<i64> begin;
   for (const i64 r : which) begin.push_back(begin_[r] + shift);
@@ -184,7 +184,7 @@ void RowCache::make_room(i64 n, const std::vector<bool>& live) {
   i64 first = length();
   for (i64 r = 0; r < rows(); ++r)
     if (live[r]) first = std::min(first, begin_[r]);
-  // Columns that no row needs are worth a move only if they last for a while.
+  // Moving rows pays only if it frees enough columns for many steps.
   if (first >= n && first >= length() / 4) {
     for (i64& b : begin_) b = std::max(b, first);
     shift(-first);

@@ -1,12 +1,12 @@
-// The KV cache of rows that come and go.
+// A KV cache whose rows can be replaced while the others continue.
 //
-// All rows end at the same column, length(); row r's first token lies at begin(r), what is before it is
-// padding. So one step writes one column, whatever the rows' own lengths, and a prompt that was prefilled
-// elsewhere is copied in behind the others' column. Columns before the first begin are given back by moving
-// all rows to the left; a full cache grows. Keys were turned by their positions before they came here, so
-// moving them changes nothing.
+// All rows end at the same column, length(). Row r's first token is at column begin(r); the columns before it
+// are padding. So one step writes one column for all rows, whatever their lengths, and a prompt that was
+// prefilled in another cache is copied to end at the same column. Columns before the first begin are freed by
+// moving all rows to the left; a full cache grows. Keys already have their rotary positions, so moving them
+// changes nothing.
 //
-// Every rank of the mp group makes the same calls; heads may be cut over it, rows and columns are not.
+// Every rank of the mp group makes the same calls. Heads may be sharded over it, rows and columns are not.
 #pragma once
 
 #include <span>
@@ -24,24 +24,24 @@ class RowCache {
   i64 begin(i64 row) const { return begin_[row]; }
   const std::vector<i64>& begins() const { return begin_; }
 
-  // Takes over a cache with one row for each entry of `begin` (and of memory_mask, [rows, S], where the model
-  // has a memory), in place of what was here.
+  // Replaces the contents by a cache with one row for each entry of `begin` (and of memory_mask, [rows, S],
+  // if the model has a memory).
   void adopt(KvCache cache, std::vector<i64> begin, std::vector<i32> memory_mask);
-  // The cache as it is, for another time; this one is empty then.
+  // Returns the cache for later use; this one is empty afterwards.
   KvCache release();
 
   // Row to[i] becomes a copy of row from[i] of `other`. An empty RowCache gets `rows` rows first.
   void insert(RowCache& other, std::span<const i64> from, std::span<const i64> to, i64 rows);
-  // Row r becomes a copy of the former row source[r]; they differ in the last `columns` columns alone.
+  // Row r becomes a copy of the former row source[r]; the two differ only in the last `columns` columns.
   void reorder(std::span<const i64> source, i64 columns);
-  // Only these rows stay, in this order.
+  // Keeps only these rows, in this order.
   void keep(std::span<const i64> rows);
-  // Room for n more columns; `live` says which rows' contents matter.
+  // Makes room for n more columns; live[r]: row r is in use.
   void make_room(i64 n, const std::vector<bool>& live);
 
   // [rows, length() + more]: 1 from the row's begin on.
   std::vector<i32> mask(i64 more) const;
-  // [rows, S] of the memory; empty where nothing is padding or there is no memory.
+  // [rows, S] of the memory; empty without padding or without a memory.
   const std::vector<i32>& memory_mask() const { return memory_mask_; }
   i64 memory_length() const;
 

@@ -15,7 +15,7 @@ StopTexts::StopTexts(std::vector<std::string> texts, Decode decode)
 
 bool StopTexts::ends(std::span<const i32> new_ids) const {
   if (texts_.empty()) return false;
-  // The text of as many of the last tokens as hold the longest one; a token may have no text at all.
+  // Decodes enough of the last tokens to contain the longest stop text; a token may have no text.
   for (std::size_t n = 16;; n *= 2) {
     const auto tail = new_ids.last(std::min(n, new_ids.size()));
     const std::string text = decode_(tail);
@@ -52,7 +52,8 @@ std::string TextStream::push(std::span<const i32> new_ids, bool last) {
     pending_ += text.substr(seen_);
     seen_ = text.size();
   }
-  // Long answers are decoded from a later token on; some are kept, for decoders that look at neighbours.
+  // Long answers are decoded from a later token on. Some earlier tokens are kept, because a token's text may
+  // depend on its neighbours.
   constexpr std::size_t kWindow = 96, kKept = 16;
   if (text.size() == whole && new_ids.size() - from_ > kWindow) {
     from_ = new_ids.size() - kKept;

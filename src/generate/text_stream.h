@@ -1,4 +1,4 @@
-// Generated text as it grows: texts that end it, and pieces to show at once.
+// Streaming of generated text: stop texts, and pieces that can be printed immediately.
 #pragma once
 
 #include <functional>
@@ -10,11 +10,10 @@
 
 namespace redco {
 
-// The text of generated ids; ill-formed or unfinished characters are U+FFFD.
+// Decodes generated ids; ill-formed or unfinished characters become U+FFFD.
 using Decode = std::function<std::string(std::span<const i32>)>;
 
-// Texts that end an answer, wherever they begin and end among its tokens. Const: several answers may share
-// it.
+// Texts that end an answer, also if they begin or end inside a token. Several answers may share one object.
 class StopTexts {
  public:
   StopTexts(std::vector<std::string> texts, Decode decode);
@@ -22,11 +21,11 @@ class StopTexts {
   bool empty() const { return texts_.empty(); }
   // Whether the answer, which had no stop text before its last token, has one now.
   bool ends(std::span<const i32> new_ids) const;
-  // Where in `text` the first stop text begins; npos: nowhere.
+  // The position of the first stop text in `text`; npos if there is none.
   std::size_t find(std::string_view text) const;
   // `text` up to the first stop text.
   std::string cut(std::string text) const;
-  // How many bytes at the end of `text` may be the beginning of a stop text.
+  // The number of bytes at the end of `text` that may begin a stop text.
   std::size_t maybe(std::string_view text) const;
 
  private:
@@ -35,13 +34,13 @@ class StopTexts {
   Decode decode_;
 };
 
-// One answer's text in pieces that are never taken back. Together they are what decoding all ids gives, cut
-// at the first stop text. Unfinished characters, and what may become a stop text, are held back.
+// One answer's text in pieces. Together the pieces are the decoded text of all ids, cut at the first stop
+// text. Unfinished characters and text that may begin a stop text are held back.
 class TextStream {
  public:
   TextStream(Decode decode, const StopTexts& stop) : decode_(std::move(decode)), stop_(stop) {}
 
-  // The answer's new ids so far; `last`: there will be no more. -> what can be shown now.
+  // The answer's new ids so far; `last`: the answer is complete. -> the text that can be printed now.
   std::string push(std::span<const i32> new_ids, bool last);
 
  private:

@@ -3,11 +3,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/error.h"
 #include "base/words.h"
 #include "job/job_config.h"
+#include "launch/host.h"
 #include "launch/rank_environment.h"
 #include "pipelines/pipelines.h"
 
@@ -38,13 +38,15 @@ class Checks {
     problems_.push_back(fmt::format(f, std::forward<A>(a)...));
   }
 
-  // Runs a check that throws.
+  // Runs a check that throws; false if it threw.
   template <class F>
-  void run(F f) {
+  bool run(F f) {
     try {
       f();
+      return true;
     } catch (const UsageError& e) {
       problems_.push_back(e.what());
+      return false;
     }
   }
 
@@ -74,26 +76,6 @@ std::string nearby_multiples(i64 shards, i64 n) {
   return fmt::format("{}, {} or {}", below, below + shards, below + 2 * shards);
 }
 
-// Slots of "name" or "name:slots". Throws UsageError.
-i64 slots_of(const JobConfig& job, std::size_t i) {
-  const std::string& host = job.parallel.hosts[i];
-  const std::string key = fmt::format("parallel.hosts[{}]", i);
-  const auto colon = host.rfind(':');
-  const std::string name = host.substr(0, colon);
-  i64 slots = 1;
-  bool good = !name.empty() && name.find_first_of(" \t:,/") == std::string::npos && name[0] != '-';
-  if (colon != std::string::npos) {
-    const char* end = host.data() + host.size();
-    const auto r = std::from_chars(host.data() + colon + 1, end, slots);
-    good = good && r.ec == std::errc() && r.ptr == end && slots >= 1 && slots <= (1 << 20);
-  }
-  if (!good) {
-    throw UsageError("{}: expected a host as name or name:slots, got '{}' ({})", key, excerpt(host),
-                     job.origins.where(key));
-  }
-  return slots;
-}
-
 // False if the number of ranks cannot be told.
 bool check_parallel(const JobConfig& job, JobUse use, Checks& c) {
   const ParallelSettings& p = job.parallel;
@@ -103,20 +85,16 @@ bool check_parallel(const JobConfig& job, JobUse use, Checks& c) {
               c.cite("parallel.hostfile", *p.hostfile));
     return false;
   }
-  i64 slots = 0;
-  std::vector<std::string> names;
+  HostList list;
+  bool all_good = true;
   for (std::size_t i = 0; i < p.hosts.size(); ++i) {
-    c.run([&] {
-      slots += slots_of(job, i);
-      const std::string name = p.hosts[i].substr(0, p.hosts[i].rfind(':'));
-      if (std::find(names.begin(), names.end(), name) != names.end()) {
-        throw UsageError("parallel.hosts[{}]: host '{}' is listed twice ({}); give it all its slots once", i,
-                         name, job.origins.where(fmt::format("parallel.hosts[{}]", i)));
-      }
-      names.push_back(name);
-    });
+    all_good = c.run([&] {
+      const std::string key = fmt::format("parallel.hosts[{}]", i);
+      list.add(p.hosts[i], fmt::format("{} ({})", key, job.origins.where(key)));
+    }) && all_good;
   }
-  if (p.n_ranks && !p.hosts.empty() && names.size() == p.hosts.size() && *p.n_ranks > slots) {
+  const i64 slots = total_slots(list.hosts());
+  if (p.n_ranks && !p.hosts.empty() && all_good && *p.n_ranks > slots) {
     c.problem("{} is more than the {} slots of parallel.hosts ({}); add slots or use n_ranks <= {}",
               c.cite("parallel.n_ranks", *p.n_ranks), slots, job.origins.where("parallel.hosts"), slots);
   }
@@ -128,7 +106,7 @@ bool check_parallel(const JobConfig& job, JobUse use, Checks& c) {
                 c.cite(optimizer ? "parallel.shard_optimizer" : "parallel.shard_parameters", true));
     }
   }
-  return names.size() == p.hosts.size();
+  return all_good;
 }
 
 void check_data(const JobConfig& job, Checks& c) {
@@ -360,9 +338,7 @@ std::optional<i64> declared_ranks(const JobConfig& job) {
   if (p.n_ranks) return p.n_ranks;
   if (p.hostfile) return std::nullopt;
   if (p.hosts.empty()) return p.n_model_shards;
-  i64 slots = 0;
-  for (std::size_t i = 0; i < p.hosts.size(); ++i) slots += slots_of(job, i);
-  return slots;
+  return total_slots(parse_hosts(p.hosts));
 }
 
 i64 replicas(const JobConfig& job, i64 n_ranks) {

@@ -81,7 +81,7 @@ void gemm(bool ta, bool tb, i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda, c
   }
   const Tiling t = tiling_of(m, n);
   const i64 down = ceil_div(m, t.rows), across = ceil_div(n, t.cols);
-  // Down first, so that threads that run at the same time share the columns of b.
+  // Tiles are numbered down the columns, so that concurrent threads share the columns of b.
   for_each_dynamic(down * across, work, [&](i64 i) {
     const i64 r = i % down * t.rows, s = i / down * t.cols;
     gemm_here(ta, tb, std::min(t.rows, m - r), std::min(t.cols, n - s), k, alpha, a + (ta ? r : r * lda), lda,

@@ -22,7 +22,7 @@ void layer_norm(const T* x, const T* w, const T* b, T eps, T* y, T* mean, T* rst
 template <class T>
 void layer_norm_backward(const T* x, const T* w, const T* mean, const T* rstd, const T* g, T* dx, T* dw,
                          T* db, i64 R, i64 C, T* workspace);
-// gradients`: how many of dw and db are computed.
+// `gradients`: how many of dw and db are computed.
 i64 norm_backward_workspace(i64 R, i64 C, int gradients);
 // y = x * rstd * w, rstd = 1 / sqrt(mean(x^2) + eps)   (Zhang & Sennrich 2019)
 template <class T>
@@ -47,14 +47,14 @@ struct AttentionShape {
 };
 struct AttentionArgs {
   double scale = 1;
-  double softcap = 0;             // > 0: scores are softcap * tanh(scale q k^T / softcap)
-  bool causal = false;            // query i attends to keys <= i + Tk - Tq
-  i64 window = 0;                 // > 0: and to keys > i + Tk - Tq - window (sliding window)
-  const i32* key_mask = nullptr;  // [B,Tk]; 0: no query attends to the key
+  double softcap = 0;              // > 0: scores are softcap * tanh(scale q k^T / softcap)
+  bool causal = false;             // query i attends to keys <= i + Tk - Tq
+  i64 window = 0;                  // > 0: and to keys > i + Tk - Tq - window (sliding window)
+  const i32* key_mask = nullptr;   // [B,Tk]; 0: no query attends to the key
   const i32* q_segment = nullptr;  // [B,Tq] with k_segment [B,Tk]: attention stays within a segment
   const i32* k_segment = nullptr;
-  const void* bias =
-      nullptr;  // T[bias_B, bias_H, Tq, Tk], bias_B in {1, B}, bias_H in {1, H}: added to scores
+  // T[bias_B, bias_H, Tq, Tk] with bias_B in {1, B}, bias_H in {1, H}; added to the scores.
+  const void* bias = nullptr;
   i64 bias_B = 0, bias_H = 0;
   // Dropout of the probabilities: key, rate and the global offsets of batch and head on this rank (see
   // dropout below). The coordinates of an element are (batch, head, query, key).
@@ -128,8 +128,8 @@ void dropout(const T* x, T* y, double rate, u64 key, const Block4& b);
 u32 philox_word(u64 key, i64 c0, i64 c1, i64 c2, i64 c3);
 
 // ---- AdamW (Loshchilov & Hutter 2019), fp32, in place ----
-// In PyTorch's order of operations: g *= grad_scale; m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; p -= lr * wd
-// * p; p -= lr / bias1 * m / (sqrt(v / bias2) + eps).
+// In PyTorch's order of operations: g *= grad_scale; m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2;
+// p -= lr * wd * p; p -= lr / bias1 * m / (sqrt(v / bias2) + eps).
 struct AdamW {
   // In double, because 1 - beta2 computed from an fp32 0.999 has a relative error of 1e-5.
   double lr, beta1, beta2, eps, weight_decay, bias1, bias2, grad_scale;  // bias1 = 1 - beta1^step

@@ -10,9 +10,9 @@
 
 namespace redco::kernels {
 
-constexpr i64 kBlock = 16384;        // elements in one piece of an elementwise loop
-constexpr i64 kSerial = 2 * kBlock;  // less work (in element visits) than this runs on the calling thread: a
-                                     // parallel region costs about 5 us
+constexpr i64 kBlock = 16384;  // elements in one piece of an elementwise loop
+// Less work than this (in element visits) runs on the calling thread: a parallel region costs about 5 us.
+constexpr i64 kSerial = 2 * kBlock;
 
 inline i64 ceil_div(i64 a, i64 b) { return (a + b - 1) / b; }
 

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/words.h"
-#include "launch/exec.h"
+#include "launch/capture.h"
 
 namespace redco {
 
@@ -72,8 +72,8 @@ std::string env_text(const EnvReport& r) {
     line("speed", fmt::format("{}FLOP/s peak matmul (sgemm), {}B/s streaming read",
                               human_count(r.sgemm_flops_per_s), human_count(r.read_bytes_per_s)));
   line("binding", m.can_bind ? "ranks can be pinned to cores"
-                             : "ranks can't be pinned: the affinity is limited or can't "
-                               "be set");
+                             : "ranks cannot be pinned to cores: the affinity is limited or "
+                               "cannot be set");
   line("slurm", r.slurm.empty() ? "no" : r.slurm);
   if (!r.problem.empty()) line("PROBLEM", r.problem);
   return s;
@@ -123,8 +123,8 @@ std::vector<HostFacts> parse_env_lines(const std::string& output) {
         !has("cpu", type::string) || !has("can_bind", type::boolean) || !has("cma", type::boolean) ||
         j["cores"].get<u64>() < 1 || j["cores"].get<u64>() > 1 << 16)
       throw ContentsError(
-          "a host's `redco env --json` says '{}'; expected an object with host, cores, isa, cpu, can_bind "
-          "and cma: is it the same redco?",
+          "a host's `redco env --json` printed '{}'; expected an object with host, cores, isa, cpu, can_bind "
+          "and cma. Install the same redco on all hosts",
           excerpt(line, 200));
     all.push_back({j["host"], j["cores"].get<int>(), j["isa"], j["cpu"], j["can_bind"], j["cma"]});
   }
@@ -132,12 +132,12 @@ std::vector<HostFacts> parse_env_lines(const std::string& output) {
 }
 
 std::map<std::string, HostFacts> probe_hosts(const LaunchRequest& request, const std::string& program) {
-  std::vector<Host> hosts = request.hostfile ? read_hostfile(*request.hostfile) : parse_hosts(request.hosts);
+  const std::vector<Host> hosts = hosts_of_job(request.hosts, request.hostfile);
   std::map<std::string, HostFacts> facts;
   if (hosts.empty()) return facts;
   Mpirun mpirun = plan_probe(hosts, request);
   mpirun.program = {program, "env", "--json"};
-  // ssh alone may take 10 s; no answer is so long that a minute does not suffice.
+  // ssh alone may take 10 s. A minute is enough for every answer.
   const double limit = request.fault_timeout > 0 ? std::clamp(request.fault_timeout, 12.0, 60.0) : 60;
   std::string output;
   try {
@@ -145,17 +145,23 @@ std::map<std::string, HostFacts> probe_hosts(const LaunchRequest& request, const
   } catch (const Error& e) {
     std::string names;
     for (const Host& h : hosts) names += (names.empty() ? "" : ", ") + h.name;
-    throw Error(e.code(),
-                fmt::format("[launch] the hosts {} were asked for `redco env --json`: {}; `ssh HOST {} "
-                            "env` must work for each host without a password",
-                            names, e.what(), program));
+    const std::string what = e.what();
+    // The explanation of a failed start has its own remedy.
+    const bool explained = !what.starts_with(mpirun.path + " ");
+    throw Error(
+        e.code(),
+        fmt::format("[launch] redco asked the hosts {} for their cores: {}{}", names, what,
+                    explained ? "" : fmt::format(". Check `ssh HOST {} env` for each host", program)));
   }
   const auto found = parse_env_lines(output);
   if (found.size() != hosts.size())
-    throw Error(ExitCode::rank_failed,
-                fmt::format("{} of {} hosts answered `redco env --json`", found.size(), hosts.size()));
-  // A host may call itself otherwise than the list does (localhost, an alias): what is left over is matched
-  // in order, as mpirun starts the processes in the order of the list.
+    throw Error(
+        ExitCode::rank_failed,
+        fmt::format("[launch] {} of {} hosts answered `redco env --json`; check `ssh HOST {} env` for each "
+                    "host",
+                    found.size(), hosts.size(), program));
+  // A host's own name may differ from its name in the list (localhost, an alias). The remaining hosts are
+  // matched in order, because mpirun starts the processes in the order of the list.
   std::vector<bool> used(found.size(), false);
   const auto short_name = [](const std::string& n) { return n.substr(0, n.find('.')); };
   for (const Host& h : hosts)

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/words.h"
-#include "launch/exec.h"
+#include "launch/capture.h"
 
 namespace redco {
 
@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Debian's alternatives may give `mpirun` to another MPI.
+// Debian's alternatives may link `mpirun` to another MPI.
 constexpr const char* kNames[] = {"mpirun", "mpirun.openmpi"};
 constexpr int kLevelsUp = 3;  // prefix/lib, prefix/lib/x86_64-linux-gnu, prefix/lib64/openmpi/lib
 constexpr double kAnswerSeconds = 60;
@@ -27,7 +27,7 @@ fs::path real(const fs::path& p) {
   return error ? p : r;
 }
 
-// "" where no folder of `path` has it.
+// The first file of this name in the folders of `path`; "" if there is none.
 fs::path in_path(const std::string& name, const std::string& path) {
   for (std::size_t at = 0; at <= path.size();) {
     const std::size_t end = std::min(path.find(':', at), path.size());
@@ -56,7 +56,7 @@ std::vector<fs::path> candidates(const std::string& library, const std::string& 
   return all;
 }
 
-// "4.1.4" of "Open MPI v4.1.4" and of "mpirun (Open MPI) 4.1.4\n..."; "" where no Open MPI speaks.
+// "4.1.4" from "Open MPI v4.1.4" or "mpirun (Open MPI) 4.1.4\n..."; "" for another MPI.
 std::string number_of(const std::string& text) {
   if (text.find("Open MPI") == std::string::npos) return {};
   const std::string line = text.substr(0, text.find('\n'));
@@ -85,13 +85,12 @@ std::string find_mpirun(const std::string& library, const std::string& version, 
   }
   if (others.empty())
     throw UsageError(
-        "[launch] there is no mpirun in PATH, nor beside {}; several ranks need Open MPI's (Debian: apt "
-        "install "
-        "openmpi-bin; clusters: module load openmpi)",
+        "[launch] there is no mpirun in PATH or near {}. Jobs of several ranks need Open MPI's mpirun. "
+        "Install it: apt-get install openmpi-bin (on a cluster: module load openmpi)",
         library.empty() ? "the MPI library" : library);
   throw UsageError(
-      "[launch] redco is linked with {} ({}), but {}; put the mpirun of that library first in PATH", version,
-      library, others);
+      "[launch] redco is linked with {} ({}), but {}. Put the mpirun of the linked library first in PATH",
+      version, library, others);
 }
 
 }  // namespace redco

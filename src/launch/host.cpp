@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <map>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -13,6 +12,7 @@ namespace redco {
 namespace {
 
 constexpr int kMostSlots = 1 << 16;
+constexpr std::size_t kMostHosts = 1 << 16;
 constexpr i64 kMostRanks = 1 << 20;
 constexpr i64 kMostHostfileBytes = i64{16} << 20;
 
@@ -24,39 +24,78 @@ bool is_name(std::string_view s) {
   });
 }
 
-int parse_slots(std::string_view text, const std::string& where) {
-  int n = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (error != std::errc() || end != text.data() + text.size() || n < 1 || n > kMostSlots)
-    throw UsageError("{}: '{}' is no number of slots; expected 1 to {}", where, excerpt(text), kMostSlots);
+// A number of decimal digits only; -1 for any other text.
+i64 digits(std::string_view s) {
+  i64 n = -1;
+  if (s.empty() || s.size() > 9 || s.find_first_not_of("0123456789") != std::string_view::npos) return -1;
+  std::from_chars(s.data(), s.data() + s.size(), n);
   return n;
 }
 
-void check_name(std::string_view name, const std::string& where) {
-  if (!is_name(name))
-    throw UsageError(
-        "{}: '{}' is no host name; expected name or name:slots, as node1:8 (letters, digits, '-', '.', '_')",
-        where, excerpt(name));
+int parse_slots(std::string_view text, const std::string& where) {
+  const i64 n = digits(text);
+  if (n < 1 || n > kMostSlots)
+    throw UsageError("{}: '{}' is not a number of slots; expected 1 to {}", where, excerpt(text), kMostSlots);
+  return static_cast<int>(n);
 }
 
-// Keeps the list free of repeated hosts and absurd totals.
-class Adder {
- public:
-  void add(Host host, const std::string& where) {
-    if (!seen_.emplace(host.name, where).second)
-      throw UsageError("{}: host {} is named twice (before: {}); name it once, with all its slots", where,
-                       host.name, seen_[host.name]);
-    slots_ += host.slots;
-    if (slots_ > kMostRanks) throw UsageError("{}: more than {} slots in all", where, kMostRanks);
-    hosts_.push_back(std::move(host));
-  }
-  std::vector<Host> take() { return std::move(hosts_); }
+[[noreturn]] void bad_range(std::string_view text, const char* why, const std::string& where) {
+  throw UsageError("{}: '{}' {}; expected a list like node[1-3,07]", where, excerpt(text), why);
+}
 
- private:
-  std::map<std::string, std::string> seen_;
-  std::vector<Host> hosts_;
-  i64 slots_ = 0;
-};
+// The values of one pair of brackets: "1-3,07" -> 1 2 3 07.
+std::vector<std::string> bracket_values(std::string_view inner, std::string_view all,
+                                        const std::string& where) {
+  std::vector<std::string> values;
+  for (std::size_t at = 0; at <= inner.size();) {
+    const std::size_t end = std::min(inner.find(',', at), inner.size());
+    const std::string_view part = inner.substr(at, end - at);
+    at = end + 1;
+    const std::size_t dash = part.find('-');
+    const std::string_view first = part.substr(0, dash);
+    const i64 from = digits(first),
+              to = dash == std::string_view::npos ? from : digits(part.substr(dash + 1));
+    if (from < 0 || to < from) bad_range(all, "has a bad range in its brackets", where);
+    if (to - from >= static_cast<i64>(kMostHosts)) bad_range(all, "names too many hosts", where);
+    for (i64 i = from; i <= to; i++) values.push_back(fmt::format("{:0{}}", i, first.size()));
+    if (values.size() > kMostHosts) bad_range(all, "names too many hosts", where);
+  }
+  return values;
+}
+
+std::vector<std::string> expand_brackets(const std::string_view text, const std::string& where) {
+  std::vector<std::string> names{""};
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::size_t open = std::min(rest.find('['), rest.size());
+    for (auto& n : names) n += rest.substr(0, open);
+    rest.remove_prefix(open);
+    if (rest.empty()) break;
+    const std::size_t close = rest.find(']');
+    if (close == std::string_view::npos) bad_range(text, "has an open bracket", where);
+    const auto values = bracket_values(rest.substr(1, close - 1), text, where);
+    if (names.size() * values.size() > kMostHosts) bad_range(text, "names too many hosts", where);
+    std::vector<std::string> longer;
+    for (const auto& n : names)
+      for (const auto& v : values) longer.push_back(n + v);
+    names = std::move(longer);
+    rest.remove_prefix(close + 1);
+  }
+  return names;
+}
+
+// Calls f(part) for each part between commas that are outside of brackets.
+template <class F>
+void for_each_entry(std::string_view text, F f) {
+  bool inside = false;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i <= text.size(); i++) {
+    if (i < text.size() && text[i] == '[') inside = true;
+    if (i < text.size() && text[i] == ']') inside = false;
+    if (i < text.size() && (text[i] != ',' || inside)) continue;
+    f(text.substr(begin, i - begin));
+    begin = i + 1;
+  }
+}
 
 std::vector<std::string_view> words_of(std::string_view line) {
   std::vector<std::string_view> words;
@@ -70,37 +109,64 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return words;
 }
 
-}  // namespace
-
-Host parse_host(std::string_view text, const std::string& where) {
+std::vector<Host> parse_entry(std::string_view text, const std::string& where) {
   const std::size_t colon = text.find(':');
-  Host host{std::string(text.substr(0, colon)), 1};
-  check_name(host.name, where);
-  if (colon != std::string_view::npos) host.slots = parse_slots(text.substr(colon + 1), where);
-  return host;
+  const int slots = colon == std::string_view::npos ? 1 : parse_slots(text.substr(colon + 1), where);
+  std::vector<Host> hosts;
+  for (std::string& name : expand_brackets(text.substr(0, colon), where)) {
+    if (!is_name(name))
+      throw UsageError(
+          "{}: '{}' is not a host name; expected name or name:slots, like node1:8 (letters, digits, '-', "
+          "'.', '_')",
+          where, excerpt(name));
+    hosts.push_back({std::move(name), slots});
+  }
+  return hosts;
 }
 
-std::vector<Host> parse_hosts(const std::vector<std::string>& texts) {
-  Adder adder;
-  for (std::size_t i = 0; i < texts.size(); i++) {
-    const std::string where = fmt::format("[parallel] hosts[{}]", i);
-    adder.add(parse_host(texts[i], where), where);
+}  // namespace
+
+void HostList::add(std::vector<Host> hosts, const std::string& where) {
+  for (Host& host : hosts) {
+    const auto [first, is_new] = seen_.emplace(host.name, where);
+    if (!is_new)
+      throw UsageError("{}: host {} is named twice (first: {}); name it once, with all its slots", where,
+                       host.name, first->second);
+    slots_ += host.slots;
+    if (slots_ > kMostRanks) throw UsageError("{}: the hosts have more than {} slots", where, kMostRanks);
+    hosts_.push_back(std::move(host));
   }
-  return adder.take();
+}
+
+void HostList::add(std::string_view entry, const std::string& where) {
+  add(parse_entry(entry, where), where);
+}
+
+std::vector<Host> parse_list(std::string_view text, const std::string& where) {
+  HostList list;
+  for_each_entry(text, [&](std::string_view entry) { list.add(entry, where); });
+  return list.hosts();
+}
+
+std::vector<Host> parse_hosts(const std::vector<std::string>& entries) {
+  HostList list;
+  for (std::size_t i = 0; i < entries.size(); i++) list.add(entries[i], fmt::format("parallel.hosts[{}]", i));
+  return list.hosts();
 }
 
 std::vector<Host> parse_hostfile(std::string_view text, const std::string& file) {
-  Adder adder;
-  int number = 0, hosts = 0;
+  HostList list;
+  int number = 0;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
     number++;
-    const std::string where = fmt::format("[parallel] hostfile {}:{}", file, number);
+    const std::string where = fmt::format("{}:{}", file, number);
     const auto words = words_of(line.substr(0, line.find('#')));
     if (words.empty()) continue;
-    Host host = parse_host(words[0], where);
+    std::vector<Host> entry = parse_entry(words[0], where);
+    const std::string name(words[0].substr(0, words[0].find(':')));
     bool counted = words[0].find(':') != std::string_view::npos;
     int most = 0;
     for (std::size_t i = 1; i < words.size(); i++) {
@@ -108,28 +174,35 @@ std::vector<Host> parse_hostfile(std::string_view text, const std::string& file)
       const std::string_view key = words[i].substr(0, equals);
       const std::string_view value = equals == std::string_view::npos ? "" : words[i].substr(equals + 1);
       if (key == "slots") {
-        if (counted) throw UsageError("{}: the slots of {} are given twice", where, host.name);
-        host.slots = parse_slots(value, where);
+        if (counted) throw UsageError("{}: the slots of {} are given twice", where, name);
+        for (Host& h : entry) h.slots = parse_slots(value, where);
         counted = true;
       } else if (key == "max_slots" || key == "max-slots") {
         most = parse_slots(value, where);
       } else {
-        throw UsageError("{}: '{}' is not known here; expected `name`, `name:slots` or `name slots=N`", where,
+        throw UsageError("{}: unknown word '{}'; expected `name`, `name:slots` or `name slots=N`", where,
                          excerpt(words[i]));
       }
     }
-    if (most && most < host.slots)
-      throw UsageError("{}: {} has slots={} above its max_slots={}", where, host.name, host.slots, most);
-    adder.add(std::move(host), where);
-    hosts++;
+    if (most && most < entry[0].slots)
+      throw UsageError("{}: {} has slots={}, but max_slots={}; raise max_slots", where, name, entry[0].slots,
+                       most);
+    list.add(std::move(entry), where);
   }
-  if (hosts == 0)
-    throw UsageError("[parallel] hostfile {}: no host in it; expected one a line, as `node1 slots=8`", file);
-  return adder.take();
+  if (list.hosts().empty())
+    throw UsageError("{}: the hostfile names no host; expected one a line, like `node1 slots=8`", file);
+  return list.hosts();
 }
 
 std::vector<Host> read_hostfile(const std::string& path) {
   return parse_hostfile(read_file(path, kMostHostfileBytes), path);
+}
+
+std::vector<Host> hosts_of_job(const std::vector<std::string>& hosts,
+                               const std::optional<std::string>& hostfile) {
+  if (!hosts.empty() && hostfile)
+    throw UsageError("[parallel] hosts and hostfile are both set; keep one of them");
+  return hostfile ? read_hostfile(*hostfile) : parse_hosts(hosts);
 }
 
 i64 total_slots(const std::vector<Host>& hosts) {
@@ -148,8 +221,8 @@ std::vector<int> ranks_on(const std::vector<Host>& hosts, i64 n_ranks) {
   }
   if (left > 0)
     throw UsageError(
-        "[parallel] n_ranks={} but the {} host{} {} slots in all; give the hosts more slots (name:slots) or "
-        "use at most {} ranks",
+        "[parallel] n_ranks={}, but the {} host{} {} slots; give the hosts more slots (name:slots) or use at "
+        "most {} ranks",
         n_ranks, hosts.size(), hosts.size() == 1 ? " has" : "s have", total_slots(hosts), total_slots(hosts));
   return ranks;
 }

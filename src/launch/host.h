@@ -1,7 +1,10 @@
-// Hosts and slots: who runs where. Rank = dp_index * n_model_shards + mp_index, and hosts fill in their
-// order, so that the ranks that share one copy of the model are neighbours.
+// Hosts, slots and the one parser of host names: parallel.hosts, hostfiles and SLURM's node lists have the
+// same grammar. rank = dp_index * n_model_shards + mp_index. Ranks fill the hosts in their order, so that the
+// ranks of one copy of the model run on the same host or on neighbours.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,18 +15,38 @@ namespace redco {
 
 struct Host {
   std::string name;
-  int slots = 1;  // ranks it takes
+  int slots = 1;  // the largest number of ranks on this host
   bool operator==(const Host&) const = default;
 };
 
-// "node1:8" or "node1" (one slot). `where` begins the message of a UsageError: "[parallel] hosts[0]".
-Host parse_host(std::string_view text, const std::string& where);
-// The hosts of parallel.hosts. UsageError on a bad entry, a host named twice, or too many slots.
-std::vector<Host> parse_hosts(const std::vector<std::string>& texts);
-// A hostfile: a host a line, as `node1`, `node1:8` or Open MPI's `node1 slots=8` (max_slots is accepted and
-// must not be less); empty lines and #-comments are skipped. Errors name file and line.
+// A list of hosts, built entry by entry. An entry is `node1`, `node1:8`, or compressed as SLURM writes it,
+// `node[1-3,07]:8` (eight slots on each of node1 node2 node3 node07; several brackets multiply). A host
+// without a number has one slot. `where` begins the message of a UsageError: a bad entry, a host named twice,
+// or more than 2^20 slots.
+class HostList {
+ public:
+  void add(std::string_view entry, const std::string& where);
+  void add(std::vector<Host> hosts, const std::string& where);
+  const std::vector<Host>& hosts() const { return hosts_; }
+
+ private:
+  std::map<std::string, std::string> seen_;  // host -> where
+  std::vector<Host> hosts_;
+  i64 slots_ = 0;
+};
+
+// Entries separated by commas: "n[1-3,07],m2".
+std::vector<Host> parse_list(std::string_view text, const std::string& where);
+// The entries of parallel.hosts.
+std::vector<Host> parse_hosts(const std::vector<std::string>& entries);
+// A hostfile: one entry a line, or Open MPI's `node1 slots=8 max_slots=8`; empty lines and #-comments are
+// skipped. max_slots must not be less than slots. Errors name file and line.
 std::vector<Host> parse_hostfile(std::string_view text, const std::string& file);
 std::vector<Host> read_hostfile(const std::string& path);
+// The hosts that a job names: parallel.hosts or parallel.hostfile; UsageError where both are set. Empty
+// where none is set.
+std::vector<Host> hosts_of_job(const std::vector<std::string>& hosts,
+                               const std::optional<std::string>& hostfile);
 
 i64 total_slots(const std::vector<Host>& hosts);
 // Ranks on each host when n_ranks fill them in order. UsageError when there are more ranks than slots.

@@ -24,17 +24,13 @@ const HostFacts* facts_for(const LaunchRequest& r, const std::string& name) {
 
 // The hosts that may be used, each with its slots; empty: this machine, without an upper bound.
 std::vector<Host> usable_hosts(const LaunchRequest& r, const std::optional<SlurmJob>& slurm) {
-  if (!r.hosts.empty() && r.hostfile)
-    throw UsageError("[parallel] hosts and hostfile are both given; keep one of them");
-  if (!r.hosts.empty()) return parse_hosts(r.hosts);
-  if (r.hostfile) return read_hostfile(*r.hostfile);
-  if (slurm) return slurm->nodes;
-  return {};
+  std::vector<Host> hosts = hosts_of_job(r.hosts, r.hostfile);
+  return hosts.empty() && slurm ? slurm->nodes : hosts;
 }
 
-// What mpirun needs to reach other hosts. The wait for a host that has vanished from the network ends after
-// about fault_timeout (0: no limit); Open MPI's own settings take 480 s. ssh must fail, not ask for a
-// password or wait for minutes.
+// Options for other hosts. With them mpirun notices within about fault_timeout that a host has left the
+// network (0: no limit); Open MPI's defaults take 480 s. ssh fails instead of asking for a password or
+// waiting for minutes.
 void reach_hosts(const LaunchRequest& r, bool by_ssh, Mpirun& m) {
   if (by_ssh) m.options.mca["plm_rsh_args"] = "-o BatchMode=yes -o ConnectTimeout=10";
   if (r.fault_timeout <= 0) return;
@@ -45,27 +41,27 @@ void reach_hosts(const LaunchRequest& r, bool by_ssh, Mpirun& m) {
   m.options.mca["oob_tcp_keepalive_probes"] = "3";
 }
 
-// The program mpirun, the environment of the ranks, and its own.
+// Sets mpirun's path, the environment of the ranks and mpirun's own environment.
 void set_up(const LaunchRequest& r, const Environment& ranks, bool other_hosts, Mpirun& m) {
   m.path = r.mpirun;
   m.environment = ranks;
   m.passed = inherited_names(r.environment, other_hosts);
   if (r.root) m.own_environment = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
-  // A shell in a step of one task has the step's variables: mpirun must not take itself for that task.
+  // A shell in a step of one task has the step's variables. With them mpirun would act as that task.
   const auto begins = [](const std::string& name, const char* prefix) { return name.rfind(prefix, 0) == 0; };
   for (const auto& [name, value] : r.environment)
     for (const char* prefix : {"PMIX_", "PMI_", "SLURM_STEP"})
       if (begins(name, prefix) && !begins(name, "PMIX_MCA_")) m.dropped.insert(name);
 }
 
-// The least instruction set of all hosts, when they differ in anything that changes which kernels run. What
-// the user has set for all ranks stays.
+// If the hosts' CPUs differ, all ranks use the lowest instruction set, so that the same kernels run
+// everywhere. Variables set by the user stay.
 void agree_on_kernels(const LaunchRequest& r, const std::vector<const HostFacts*>& facts, LaunchPlan& plan) {
   static const std::vector<std::string> order{"baseline", "avx2", "avx512"};
   std::set<std::string> isas, cpus;
   std::size_t least = order.size() - 1;
   for (const HostFacts* f : facts) {
-    if (!f || f->isa.empty()) return;  // unknown: the ranks must agree
+    if (!f || f->isa.empty()) return;  // unknown: the ranks compare theirs at the start
     isas.insert(f->isa);
     cpus.insert(f->cpu);
     least = std::min<std::size_t>(least, std::find(order.begin(), order.end(), f->isa) - order.begin());
@@ -75,23 +71,24 @@ void agree_on_kernels(const LaunchRequest& r, const std::vector<const HostFacts*
   if (!has(r.environment, "REDCO_ISA")) plan.environment.emplace("REDCO_ISA", order[least]);
   if (!has(r.environment, "OPENBLAS_CORETYPE")) plan.environment.emplace("OPENBLAS_CORETYPE", core);
   const auto chosen = plan.environment.find("REDCO_ISA");
-  plan.notes.push_back(
-      fmt::format("the hosts' CPUs differ ({}): all use {} kernels, so that replicas hold the same bits",
-                  fmt::join(cpus, "; "),
-                  chosen == plan.environment.end() ? r.environment.at("REDCO_ISA") : chosen->second));
+  plan.notes.push_back(fmt::format(
+      "the hosts' CPUs differ ({}): all ranks use {} kernels, so that replicas hold the same bits",
+      fmt::join(cpus, "; "),
+      chosen == plan.environment.end() ? r.environment.at("REDCO_ISA") : chosen->second));
 }
 
 void check_connected(const LaunchRequest& r, const std::optional<SlurmJob>& slurm) {
   if (slurm && slurm->step_tasks > 1)
     throw UsageError(
-        "srun started {} processes that are not connected by MPI; use `srun --mpi=pmix ...` (`srun "
-        "--mpi=list` shows what this cluster has), or run the command once in the allocation, without srun",
+        "srun started {} processes without connecting them by MPI; use `srun --mpi=pmix ...` (`srun "
+        "--mpi=list` lists what this cluster supports), or run the command once in the allocation, without "
+        "srun",
         slurm->step_tasks);
   const auto pmi = r.environment.find("PMI_SIZE");
   if (pmi != r.environment.end() && pmi->second.size() < 9 && std::atoi(pmi->second.c_str()) > 1)
     throw UsageError(
-        "another MPI's launcher started {} processes, but redco is built with Open MPI; use Open MPI's "
-        "mpirun, or run the command once and let it start the ranks",
+        "the launcher of another MPI started {} processes, but redco is built with Open MPI; use Open MPI's "
+        "mpirun, or run the command once and redco starts the ranks",
         pmi->second);
 }
 
@@ -99,7 +96,8 @@ int cores_of(const LaunchRequest& r, const std::optional<SlurmJob>& slurm, const
              std::size_t h) {
   const HostFacts* f = facts_for(r, hosts[h].name);
   int cores = f ? f->cores : 0;
-  // In an allocation its CPUs count (they may be hardware threads; known cores are never exceeded).
+  // In an allocation the allocated CPUs are the limit. They may be hardware threads, so known cores are one
+  // too.
   if (slurm)
     for (std::size_t i = 0; i < slurm->nodes.size() && i < slurm->cpus.size(); i++)
       if (slurm->nodes[i].name == hosts[h].name)
@@ -107,12 +105,12 @@ int cores_of(const LaunchRequest& r, const std::optional<SlurmJob>& slurm, const
   return cores;
 }
 
-// The ranks of a process that is none itself.
+// The launch plan of a process that is not a rank.
 LaunchPlan plan_ranks(const LaunchRequest& r, const std::optional<SlurmJob>& slurm, LaunchPlan plan) {
   const std::vector<Host> usable = usable_hosts(r, slurm);
   plan.n_ranks = r.n_ranks ? *r.n_ranks : !usable.empty() ? total_slots(usable) : r.n_model_shards;
   if (plan.n_ranks < 1 || r.n_model_shards < 1 || plan.n_ranks % r.n_model_shards != 0)
-    throw UsageError("[parallel] {}={} is no multiple of n_model_shards={}; use {} or {}",
+    throw UsageError("[parallel] {}={} is not divisible by n_model_shards={}; use {} or {}",
                      r.n_ranks                                 ? "n_ranks"
                      : slurm && r.hosts.empty() && !r.hostfile ? "the allocation's tasks"
                                                                : "slots",
@@ -130,7 +128,7 @@ LaunchPlan plan_ranks(const LaunchRequest& r, const std::optional<SlurmJob>& slu
   std::vector<const HostFacts*> facts;
   for (const Host& h : plan.hosts) facts.push_back(facts_for(r, h.name));
 
-  // Threads: the least share of any host, the same on all ranks.
+  // Threads per rank: the lowest of cores / ranks over the hosts, the same on all ranks.
   std::optional<int> share;
   bool all_known = true, fits = true, fills = false, can_bind = true, cma = true;
   for (std::size_t h = 0; h < plan.hosts.size(); h++) {
@@ -161,15 +159,15 @@ LaunchPlan plan_ranks(const LaunchRequest& r, const std::optional<SlurmJob>& slu
     }
     fills = fills || 2 * wanted > cores;
   }
-  // Pinned only where the job takes more than half of a host: two small jobs would be pinned to the same
-  // cores.
+  // Ranks are pinned only if the job takes more than half of a host: two small jobs would be pinned to the
+  // same cores.
   plan.bound = plan.n_ranks > 1 && all_known && plan.threads_per_rank && fits && fills && can_bind && !slurm;
   if (!can_bind && plan.n_ranks > 1)
     plan.notes.push_back(
-        "ranks aren't pinned to cores: the affinity of this process is limited or can't be set");
+        "ranks are not pinned to cores: the affinity of this process is limited or cannot be set");
 
   if (plan.threads_per_rank) plan.environment["OMP_NUM_THREADS"] = fmt::format("{}", threads);
-  // Threads that own their cores may look a moment for the next parallel region; others sleep at once.
+  // Threads that own their cores spin briefly before they sleep; others sleep immediately.
   for (const auto& [name, value] :
        Environment{{"OMP_WAIT_POLICY", "passive"}, {"GOMP_SPINCOUNT", plan.bound ? "10000" : "0"}})
     if (!has(r.environment, name.c_str())) plan.environment.emplace(name, value);
@@ -189,8 +187,7 @@ LaunchPlan plan_ranks(const LaunchRequest& r, const std::optional<SlurmJob>& slu
   if (!cma) {
     m.options.mca["btl_vader_single_copy_mechanism"] = "none";
     plan.notes.push_back(
-        "ranks can't read each other's memory here (seccomp or Yama): messages within a host are copied "
-        "twice");
+        "ranks cannot read each other's memory (seccomp or Yama): messages within a host are copied twice");
   }
   const bool other_hosts = several || !facts[0] || facts[0] != &r.here;
   if (other_hosts) reach_hosts(r, !slurm, m);
@@ -215,7 +212,7 @@ LaunchPlan plan_launch(const LaunchRequest& r) {
   const auto slurm = detect_slurm(r.environment);
   check_connected(r, slurm);
   if (!slurm || !slurm->is_shell()) return plan_ranks(r, slurm, std::move(plan));
-  // As on a machine of its own, which has the step's CPUs.
+  // Such a shell counts as a machine with the step's CPUs.
   LaunchRequest shell = r;
   if (const int cpus = slurm->cpus_per_task ? slurm->cpus_per_task : slurm->cpus.empty() ? 0 : slurm->cpus[0])
     shell.here.cores = shell.here.cores ? std::min(shell.here.cores, cpus) : cpus;

@@ -1,4 +1,4 @@
-// mpirun's command line: what is asked of it as typed fields, and one function that renders them.
+// mpirun's command line: its options as typed fields, and one function that renders them.
 #pragma once
 
 #include <map>
@@ -16,21 +16,21 @@ namespace redco {
 struct Mpirun {
   struct Options {
     i64 n_ranks = 1;
-    std::vector<Host> hosts;          // slots: ranks there
-    bool input = false;               // standard input goes to the first rank; otherwise nobody reads it
-    std::optional<int> pinned_cores;  // of each rank; none: ranks are not pinned
-    bool oversubscribe = false;       // more ranks than cores: ranks that wait yield
+    std::vector<Host> hosts;          // slots: ranks on the host
+    bool input = false;               // standard input goes to the first rank; otherwise no rank reads it
+    std::optional<int> pinned_cores;  // cores of each rank; none: ranks are not pinned
+    bool oversubscribe = false;       // more ranks than cores: waiting ranks yield
     std::map<std::string, std::string> mca;  // name -> value
   };
 
   std::string path = "mpirun";  // argv[0]; without a slash it is looked up in PATH
   Options options;
-  // What each rank on each host gets, beside what is passed.
+  // Variables that each rank gets in addition to `passed`.
   Environment environment;
-  // Names of this process's environment, or of own_environment, that each rank on each host gets. Their
-  // values do not appear in the process list.
+  // Names of variables of this process or of own_environment that each rank gets. Their values do not appear
+  // in the process list.
   std::set<std::string> passed;
-  // Of mpirun itself, beside this process's environment, and names that it does not inherit.
+  // Variables of mpirun itself in addition to this process's, and names that it does not inherit.
   Environment own_environment;
   std::set<std::string> dropped;
   std::vector<std::string> program;  // path and arguments

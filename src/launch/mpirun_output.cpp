@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <utility>
+
+#include "launch/start_failure.h"
 
 namespace redco {
 
@@ -10,7 +14,8 @@ namespace {
 
 // Open MPI's show_help frames have 74 dashes.
 constexpr std::size_t kDashes = 74;
-constexpr std::size_t kMostBanner = 8192;
+constexpr std::size_t kMostFrame = 8192;
+constexpr std::size_t kMostOwnText = 64 << 10;
 
 bool is_dashes(std::string_view line) {
   while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.remove_suffix(1);
@@ -33,16 +38,41 @@ std::string word_after(std::string_view text, std::string_view key) {
   return std::string(text.substr(at, text.find_first_of(" \n\r,", at) - at));
 }
 
-// mpirun's remarks outside of frames, which say nothing about the job.
+// Remarks outside of frames without information about the job.
 bool is_noise(std::string_view line) {
   return contains(line, "more process has sent help message") ||
          contains(line, "more processes have sent help message") ||
          contains(line, "Set MCA parameter \"orte_base_help_aggregate\"") ||
          contains(line, "plm:rsh: Warning: setpgid(") || contains(line, "mpirun: Forwarding signal") ||
          contains(line, "mpirun: killing job") || contains(line, "mpirun: abort is already in progress") ||
-         contains(line, "/orte/util/show_help.c at line") ||
-         contains(line, "Read -1, expected") ||  // a rank copies from the memory of one that is gone
-         contains(line, "total processes failed to start") || contains(line, "total processes killed");
+         contains(line, "/orte/util/show_help.c at line") || contains(line, "FORCE-TERMINATE AT") ||
+         contains(line, "ORTE_ERROR_LOG:") ||
+         contains(line, "Read -1, expected") ||  // a rank copies from the memory of a dead rank
+         contains(line, "total processes failed to start") || contains(line, "total processes killed") ||
+         line.starts_with("[hwloc/");  // orted on a host whose /sys it cannot read
+}
+
+// Open MPI begins its own lines with "[host:pid] ".
+bool is_open_mpi_line(std::string_view line) {
+  const std::size_t close = line.find("] "), colon = line.find(':');
+  if (line.empty() || line[0] != '[' || close == std::string_view::npos || colon >= close) return false;
+  const std::string_view pid = line.substr(colon + 1, close - colon - 1);
+  return colon > 1 && !pid.empty() && pid.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// The first sentence, on one line.
+std::string first_sentence(std::string_view text) {
+  constexpr std::size_t kMost = 160;
+  std::string out;
+  for (const char c : text) {
+    const bool space = c == '\n' || c == ' ' || c == '\r';
+    if (space && !out.empty() && (out.back() == '.' || out.back() == ':')) break;
+    if (!space && (c != '*' || !out.empty())) out += c;
+    if (space && !out.empty() && out.back() != ' ') out += ' ';
+    if (out.size() >= kMost) break;
+  }
+  out.resize(out.find_last_not_of(" :*") + 1);  // 0 if there is nothing else
+  return out;
 }
 
 }  // namespace
@@ -52,14 +82,25 @@ void MpirunOutput::keep(Failure f) {
     failure_ = std::move(f);
 }
 
-// What is printed in place of a whole banner.
-std::string MpirunOutput::end_of_banner() {
+void MpirunOutput::keep_own(std::string_view text) {
+  own_text_ += text.substr(0, kMostOwnText - std::min(kMostOwnText, own_text_.size()));
+}
+
+std::string MpirunOutput::point_to(std::string_view text) {
+  if (std::exchange(has_unknown_, true)) return {};
+  return fmt::format("redco: Open MPI reports: {}{}\n", first_sentence(text),
+                     file_.empty() ? "" : fmt::format(" (its whole text: {})", file_));
+}
+
+// A frame is complete; returns what is printed in its place.
+std::string MpirunOutput::end_of_frame() {
   using Kind = Failure::Kind;
-  const std::string text = std::move(banner_);
-  banner_.clear();
+  const std::string text = std::move(frame_);
+  frame_.clear();
   inside_ = false;
+  keep_own(text);
   if (contains(text, "Primary job  terminated normally, but")) return {};
-  if (contains(text, "peer process has unexpectedly disconnected")) return {};  // what follows a failure
+  if (contains(text, "peer process has unexpectedly disconnected")) return {};  // a consequence of a failure
   if (contains(text, "MPI_ABORT was invoked on rank")) {
     keep({Kind::exit_code, number_after(text, "on rank "), number_after(text, "errorcode "), {}, {}});
     return {};
@@ -93,18 +134,16 @@ std::string MpirunOutput::end_of_banner() {
           {}});
     return {};
   }
-  if (contains(text, "unable to reliably start one or more daemons")) {
+  if (contains(text, "unable to reliably start one or more daemons") || contains(text, "plm_rsh_agent") ||
+      contains(text, "not enough slots available") || contains(text, "Executable: ") ||
+      contains(text, "unable to launch the specified application") || contains(text, "processes than cpus")) {
     keep({Kind::no_start, -1, 0, {}, {}});
     return {};
   }
-  if (contains(text, "not enough slots available") ||
-      contains(text, "unable to launch the specified application") ||
-      contains(text, "more\nprocesses than cpus"))
-    keep({Kind::no_start, -1, 0, {}, {}});
-  return fmt::format("{:->{}}\n{}{:->{}}\n", "", kDashes, text, "", kDashes);
+  return point_to(text);
 }
 
-// A whole line (with its end) has come.
+// The line in line_ is complete, with its line break.
 void MpirunOutput::line(std::string& out) {
   const std::string whole = std::move(line_);
   line_.clear();
@@ -112,13 +151,24 @@ void MpirunOutput::line(std::string& out) {
   partial_ = false;
   if (!began && is_dashes(whole)) {
     if (inside_)
-      out += end_of_banner();
+      out += end_of_frame();
     else
       inside_ = true;
   } else if (inside_) {
-    banner_ += whole;
-    if (banner_.size() > kMostBanner) out += flush();  // no banner of mpirun's is so long
-  } else if (began || !is_noise(whole)) {
+    frame_ += whole;
+    if (frame_.size() > kMostFrame)
+      out += flush();  // mpirun has no frame of this size: a rank wrote the dashes
+  } else if (began) {
+    out += whole;
+  } else if (is_noise(whole)) {
+    keep_own(whole);
+  } else if (is_open_mpi_line(whole)) {
+    keep_own(whole);
+    out += point_to(std::string_view(whole).substr(whole.find("] ") + 2));
+  } else if (is_start_failure_line(whole)) {
+    keep_own(whole);
+    out += whole;
+  } else {
     out += whole;
   }
 }
@@ -129,11 +179,11 @@ std::string MpirunOutput::feed(std::string_view bytes) {
     line_ += c;
     if (c == '\n') line(out);
   }
-  // Half a line of a rank (a progress bar) passes at once, unless it may become dashes or a remark of
-  // mpirun's.
-  const bool maybe_ours = line_.find_first_not_of('-') == std::string::npos || line_[0] == '[' ||
-                          line_.rfind("mpirun", 0) == 0 || (line_[0] >= '0' && line_[0] <= '9');
-  if (!inside_ && !line_.empty() && (partial_ || !maybe_ours || line_.size() > 1024)) {
+  // An unfinished line of a rank (a progress bar) passes immediately, unless it may become dashes or Open
+  // MPI's own line.
+  const bool maybe_own = line_.find_first_not_of('-') == std::string::npos || line_[0] == '[' ||
+                         line_.rfind("mpirun", 0) == 0 || (line_[0] >= '0' && line_[0] <= '9');
+  if (!inside_ && !line_.empty() && (partial_ || !maybe_own || line_.size() > 1024)) {
     out += line_;
     line_.clear();
     partial_ = true;
@@ -143,8 +193,8 @@ std::string MpirunOutput::feed(std::string_view bytes) {
 
 std::string MpirunOutput::flush() {
   std::string out;
-  if (inside_) out = fmt::format("{:->{}}\n{}", "", kDashes, banner_);
-  banner_.clear();
+  if (inside_) out = fmt::format("{:->{}}\n{}", "", kDashes, frame_);
+  frame_.clear();
   inside_ = false;
   partial_ = partial_ || !line_.empty();
   out += line_;
@@ -161,16 +211,14 @@ std::string MpirunOutput::message() const {
       return {};
     case Kind::signal:
       return fmt::format(
-          "rank {} on {} was killed by signal {}{}; all ranks have ended{}", f.rank,
-          f.host.empty() ? "?" : f.host, f.number, f.name.empty() ? "" : " (" + f.name + ")",
+          "rank {}{} was killed by signal {}{}; all ranks have ended{}", f.rank,
+          f.host.empty() ? "" : " on " + f.host, f.number, f.name.empty() ? "" : " (" + f.name + ")",
           f.number == 9 ? " (if nobody killed it, the machine was out of memory: see `dmesg`)" : "");
     case Kind::lost_host:
-      return fmt::format("the connection to host {} was lost; all ranks have ended",
-                         f.host.empty() ? "?" : f.host);
+      return fmt::format("the connection to {} was lost; all ranks have ended",
+                         f.host.empty() ? "a host" : "host " + f.host);
     case Kind::no_start:
-      return "a host could not be reached, or its connection broke: no ranks run; `ssh HOST redco env` must "
-             "work for each "
-             "host without a password, with redco and Open MPI in the same place";
+      return explain_start_failure(own_text_);
   }
   return {};
 }

@@ -1,6 +1,6 @@
-// What mpirun writes to stderr is the ranks' stderr and its own banners between lines of dashes. This takes
-// the stream apart: ranks' text passes at once and unchanged, mpirun's boilerplate is dropped, and what it
-// says about the end of the job is kept as a Failure. Pure: bytes in, bytes out.
+// Splits mpirun's stderr: the ranks' own text passes immediately and unchanged; mpirun's and Open MPI's own
+// text (frames between lines of dashes, remarks) is kept apart, and what it says about the end of the job
+// becomes a Failure. Pure: bytes in, bytes out.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ class MpirunOutput {
  public:
   struct Failure {
     enum class Kind {
-      exit_code,  // a rank ended with a code; it has said why itself
+      exit_code,  // a rank ended with a code; it has printed the reason itself
       signal,     // a rank was killed
       lost_host,  // the connection to a host broke
       no_start    // ranks could not be started
@@ -26,27 +26,40 @@ class MpirunOutput {
     std::string name;  // the signal's, "Killed"
   };
 
-  // What of `bytes` (and of what was held back before) is to be printed now.
+  // `file`: where the caller keeps own_text(), for the message that points to it.
+  explicit MpirunOutput(std::string file = "") : file_(std::move(file)) {}
+
+  // The text to print now, from `bytes` and from text held back before. Of Open MPI's own text that redco
+  // does not know, the first time, it has one line: its first sentence and the file.
   std::string feed(std::string_view bytes);
-  // At the end of the stream, or when nothing has come for a moment: what was held back.
+  // The text held back, at the end of the stream or after a pause.
   std::string flush();
-  // True while something is held back, waiting for the rest of a banner.
+  // True while text is held back, waiting for the rest of a frame.
   bool holding() const { return inside_ || !line_.empty(); }
-  // The first failure that mpirun named, those with a signal before those with an exit code.
+  // The first failure that mpirun reported; one with a signal replaces one with an exit code.
   const std::optional<Failure>& failure() const { return failure_; }
-  // One line for the user, "" where the ranks have said it themselves:
+  // One line for the user, "" if the ranks have printed the reason themselves:
   //   rank 1 on node2 was killed by signal 9 (Killed): ...
   std::string message() const;
+  // Open MPI's own text so far, at most 64 KiB.
+  const std::string& own_text() const { return own_text_; }
+  // Whether own_text() has more than the failures above: a user may want to read it.
+  bool has_unknown_text() const { return has_unknown_; }
 
  private:
   void line(std::string& out);
-  std::string end_of_banner();
+  std::string end_of_frame();
   void keep(Failure f);
+  void keep_own(std::string_view text);
+  std::string point_to(std::string_view text);
 
+  std::string file_;
   std::string line_;      // the unfinished line
   bool inside_ = false;   // between dashes
   bool partial_ = false;  // the beginning of the line was printed already
-  std::string banner_;
+  std::string frame_;
+  std::string own_text_;
+  bool has_unknown_ = false;
   std::optional<Failure> failure_;
 };
 

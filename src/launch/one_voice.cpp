@@ -5,7 +5,7 @@
 namespace redco {
 
 namespace {
-// ASCII's record and unit separators: no text of redco's own has them.
+// ASCII's record and unit separators: redco prints no text with them.
 constexpr char kMark = '\x1e', kEnd = '\x1f';
 }  // namespace
 

@@ -1,5 +1,5 @@
-// One message for a job that failed, whoever finds out first: ranks mark the lines of an error, the launcher
-// passes those of one rank.
+// One error message for a failed job, even if several ranks fail together: ranks mark the lines of an error,
+// and the launcher prints those of one rank.
 #pragma once
 
 #include <string>
@@ -7,28 +7,28 @@
 
 namespace redco {
 
-// In the environment of ranks that redco itself has started.
+// Set in the environment of ranks that redco's launcher started.
 constexpr const char* kMarkErrors = "REDCO_MARK_ERRORS";
-// In the environment of a process that redco started again with its environment complete.
+// Set in the environment of a process that redco executed again with all variables.
 constexpr const char* kStarted = "REDCO_STARTED";
 
-// Each line of `text` behind a mark with the rank; ends with a line break.
+// `text` with a mark and the rank before each line; ends with a line break.
 std::string marked(std::string_view text, int rank);
 
-// The stream of all ranks' text: unmarked text passes at once, unchanged; of marked lines those of the first
-// rank heard, without the mark.
+// A filter for the text of all ranks: unmarked text passes immediately and unchanged; marked lines pass,
+// without the mark, if they are of the rank that wrote the first one.
 class OneVoice {
  public:
   std::string feed(std::string_view bytes);
-  // The end of the stream: a marked line that was cut.
+  // At the end of the stream: the rest of an unfinished marked line.
   std::string flush();
-  // A rank has said why the job failed.
+  // Whether a rank has printed an error.
   bool heard() const { return speaker_ >= 0; }
 
  private:
   std::string unmark(std::string_view line);
   std::string held_;      // an unfinished marked line
-  bool at_start_ = true;  // of a line
+  bool at_start_ = true;  // the next byte begins a line
   int speaker_ = -1;
 };
 

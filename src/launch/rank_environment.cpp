@@ -26,21 +26,23 @@ Environment parse_environment(const std::map<std::string, std::string>& settings
     const std::string key = "[parallel] environment." + excerpt(name);
     if (!is_identifier(name))
       throw UsageError(
-          "{}: '{}' is no name of an environment variable; expected letters, digits and '_', no digit first",
+          "{}: '{}' is not the name of an environment variable; expected letters, digits and '_', not "
+          "starting "
+          "with a digit",
           key, excerpt(name));
     if (name == "OMP_NUM_THREADS")
-      throw UsageError("{}: redco sets it for its ranks; use parallel.threads_per_rank", key);
+      throw UsageError("{}: redco sets this variable itself; use parallel.threads_per_rank", key);
     const auto value = nlohmann::json::parse(text, nullptr, false);
     if (value.is_number_integer()) {
       out[name] = value.dump();
     } else if (value.is_string()) {
       out[name] = value.get<std::string>();
     } else {
-      throw UsageError("{}: expected a text or an integer, got {}; write the value in quotes", key,
+      throw UsageError("{}: expected a string or an integer, got {}; write the value in quotes", key,
                        excerpt(text));
     }
     if (out[name].find('\0') != std::string::npos)
-      throw UsageError("{}: the value has a zero byte, which no environment variable can have", key);
+      throw UsageError("{}: the value has a zero byte, which an environment variable cannot hold", key);
   }
   return out;
 }
@@ -52,8 +54,10 @@ std::set<std::string> inherited_names(const Environment& environment, bool other
     if (!is_identifier(name) || name == kMarkErrors || name == kStarted) continue;
     const bool known = std::any_of(kPrefixes.begin(), kPrefixes.end(),
                                    [&name = name](std::string_view p) { return name.rfind(p, 0) == 0; });
+    const bool of_hwloc = name == "HWLOC_HIDE_ERRORS";  // see hide_hwloc_warnings()
     const bool of_start = name == "SLURM_ARRAY_TASK_ID" || name == "SLURM_RESTART_COUNT";
-    if (known || of_start || (other_hosts && !value.empty() && (name == "PATH" || name == "LD_LIBRARY_PATH")))
+    if (known || of_hwloc || of_start ||
+        (other_hosts && !value.empty() && (name == "PATH" || name == "LD_LIBRARY_PATH")))
       names.insert(name);
   }
   return names;

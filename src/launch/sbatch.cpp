@@ -9,14 +9,15 @@ namespace redco {
 
 namespace {
 
-// A value on a #SBATCH line: sbatch knows quotes there, but no way to hold a quote or a line break.
+// A value on a #SBATCH line. sbatch reads quotes there, but a value cannot contain a quote or a line break.
 std::string directive(const char* name, std::string_view value) {
   if (value.empty()) throw UsageError("sbatch: {} is empty", name);
   bool plain = true;
   for (unsigned char c : value) {
     if (c < 0x20 || c == 0x7f || c == '"' || c == '\'' || c == '\\')
       throw UsageError(
-          "sbatch: {}='{}' holds a quote, a backslash or a control character, which a #SBATCH line can't",
+          "sbatch: {}='{}' contains a quote, a backslash or a control character; a #SBATCH line cannot hold "
+          "it",
           name, excerpt(value));
     plain = plain && c != ' ' && c != '#' && c != ';';
   }
@@ -30,7 +31,7 @@ void check_range(const char* name, i64 value, i64 least, i64 most) {
     throw UsageError("sbatch: {}={} is out of range; expected {} to {}", name, value, least, most);
 }
 
-// Time as sbatch takes it: minutes, minutes:seconds, hours:minutes:seconds, days-hours[:minutes[:seconds]].
+// sbatch's time formats: minutes, minutes:seconds, hours:minutes:seconds, days-hours[:minutes[:seconds]].
 void check_time(std::string_view text) {
   const bool good =
       !text.empty() && text.size() < 32 && text.find_first_not_of("0123456789:-") == std::string_view::npos &&
@@ -38,31 +39,30 @@ void check_time(std::string_view text) {
       std::count(text.begin(), text.end(), '-') <= 1 && std::count(text.begin(), text.end(), ':') <= 2;
   if (!good)
     throw UsageError(
-        "sbatch: time limit '{}' is none; expected minutes, hours:minutes:seconds or days-hours:minutes:"
-        "seconds",
+        "sbatch: bad time limit '{}'; expected minutes, hours:minutes:seconds or days-hours:minutes:seconds",
         excerpt(text));
 }
 
-// Open MPI names its shared memory after the host: nodes of one name (several on one machine) would mix it
-// up.
+// Open MPI names its shared memory after the host name. Nodes with the same name (several on one machine)
+// would share it by mistake.
 constexpr const char* kSharedNames = R"sh(
 names=$(srun --ntasks-per-node=1 --ntasks="$SLURM_JOB_NUM_NODES" hostname | sort -u | wc -l)
 [ "$names" -ge "$SLURM_JOB_NUM_NODES" ] || export OMPI_MCA_btl=self,tcp
 )sh";
 
-// The part of the script that doesn't depend on the request. `wait` returns early when a trap has run, so it
-// is asked again until it returns by itself. The work is a background job: a trap runs only while the shell
-// waits for one.
+// The part of the script that does not depend on the request. The work runs in the background, because bash
+// runs a trap only while it waits for a background job. `wait` returns early after a trap, so the script
+// calls it again until it returns because the work has ended.
 //
-// SIGTERM comes from scancel and from the end of the time limit: SIGKILL follows after KillWait. SLURM sends
-// it to all processes of the job. Ranks under srun save then; mpirun ends its ranks at once.
+// SIGTERM comes from scancel and at the end of the time limit; SIGKILL follows after KillWait. SLURM sends it
+// to all processes of the job. Ranks under srun then save; mpirun ends its ranks immediately.
 constexpr const char* kRun = R"sh(
 work=
 signalled=0
 on_usr1() {
   signalled=1
   interrupted=1
-  echo "time limit near, or preempted: asking the ranks to save" >&2
+  echo "the time limit is near, or the job is preempted: the ranks save" >&2
   [ -z "$work" ] || kill -USR1 "$work"
 }
 on_term() {
@@ -71,7 +71,7 @@ on_term() {
   if [ "${#launch[@]}" -gt 0 ]; then
     echo "SIGTERM from SLURM: the ranks save, if KillWait is long enough" >&2
   else
-    echo "SIGTERM from SLURM: mpirun ends the ranks; what they have not saved is lost" >&2
+    echo "SIGTERM from SLURM: mpirun ends the ranks; steps after the last checkpoint are lost" >&2
   fi
   kill -USR1 "$work"
 }
@@ -88,8 +88,8 @@ while :; do
 done
 )sh";
 
-// 143 and 137: srun ends the other ranks as soon as the first has ended with a code. A preemption with a
-// GraceTime tells the ranks alone, and mpirun ends them (5).
+// 143 and 137: srun ends the other ranks as soon as the first rank has ended with a code. A preemption with a
+// GraceTime signals the ranks only, and mpirun ends them (5).
 constexpr const char* kRequeue = R"sh(
 preempted() {  # a cancelled job is no longer RUNNING
   state=$(scontrol show job "$SLURM_JOB_ID" 2>/dev/null)
@@ -101,7 +101,7 @@ case "$code" in
   5) preempted && again=1 ;;
 esac
 if [ "$again" = 1 ]; then
-  echo "back into the queue (restart ${SLURM_RESTART_COUNT:-0} so far)" >&2
+  echo "the job is requeued (restarts so far: ${SLURM_RESTART_COUNT:-0})" >&2
   scontrol requeue "$SLURM_JOB_ID" && exit 0
 fi
 )sh";
@@ -113,7 +113,7 @@ std::string make_sbatch_script(const SbatchRequest& r) {
   check_range("ranks", r.ranks, r.nodes, 1 << 20);
   check_range("threads_per_rank", r.threads_per_rank, 1, 4096);
   check_range("save_seconds", r.save_seconds, 1, 65535);
-  if (r.job_file.empty()) throw UsageError("sbatch: no job file");
+  if (r.job_file.empty()) throw UsageError("sbatch: no job file; give one, like `redco sbatch job.yaml`");
   if (r.time_limit) check_time(*r.time_limit);
   if (r.memory_per_node) check_range("memory_per_node", *r.memory_per_node, 1, i64{1} << 40);
 
@@ -128,16 +128,16 @@ std::string make_sbatch_script(const SbatchRequest& r) {
   if (r.time_limit) s += directive("time", *r.time_limit);
   if (r.memory_per_node) s += directive("mem", fmt::format("{}M", *r.memory_per_node));
   s += directive("output", r.output);
-  s += "#SBATCH --open-mode=append\n";  // a requeued job would truncate its log
+  s += "#SBATCH --open-mode=append\n";  // otherwise a requeued job truncates its log
   s += fmt::format("#SBATCH --signal=B:USR1@{}\n", r.save_seconds);
   s += r.requeue ? "#SBATCH --requeue\n" : "#SBATCH --no-requeue\n";
 
-  s += "\n# Written by `redco sbatch`; change it as you like.\n";
+  s += "\n# Written by `redco sbatch`; you may edit it.\n";
   std::vector<std::string> words{shell_quote(r.program), shell_quote(r.command), shell_quote(r.job_file)};
   for (const auto& o : r.overrides) words.push_back(shell_quote(o));
   s += fmt::format("command=({})\n", fmt::join(words, " "));
-  // srun takes --cpus-per-task from the job only when told so (since SLURM 22.05). Without
-  // --kill-on-bad-exit a step hangs when a rank is killed.
+  // Since SLURM 22.05 srun does not inherit --cpus-per-task from the job. Without --kill-on-bad-exit a step
+  // hangs when a rank is killed.
   const std::string srun =
       "launch=(srun --mpi=pmix --kill-on-bad-exit=1 --cpus-per-task=\"$SLURM_CPUS_PER_TASK\")\n";
   const std::string environment = "export OMP_NUM_THREADS=\"$SLURM_CPUS_PER_TASK\" OMP_WAIT_POLICY=passive\n";

@@ -1,5 +1,5 @@
-// The SLURM batch script of a job: asks for nodes, starts the ranks, has them save before the time limit, and
-// puts the job back into the queue when they have.
+// The SLURM batch script of a job: it requests nodes, starts the ranks, asks them to save before the time
+// limit, and requeues the job after they have saved.
 #pragma once
 
 #include <optional>
@@ -12,8 +12,7 @@
 namespace redco {
 
 struct SbatchRequest {
-  // How ranks start. automatic: the script asks the cluster (`srun --mpi=list`) and takes srun where it has
-  // pmix.
+  // How ranks start. automatic: the script uses srun if `srun --mpi=list` lists pmix, else mpirun.
   enum class Launcher { automatic, srun, mpirun };
 
   std::string job_name = "redco";
@@ -21,18 +20,18 @@ struct SbatchRequest {
   std::string command = "train";        // train, predict, ...
   std::string job_file;                 // path of the YAML
   std::vector<std::string> overrides;   // key=value
-  i64 nodes = 1, ranks = 1;             // ranks are spread evenly, the first nodes have the rest
+  i64 nodes = 1, ranks = 1;             // ranks are spread evenly; the first nodes take the remainder
   i64 threads_per_rank = 1;             // cores of a rank
   std::string output = "slurm-%j.out";  // SLURM's own patterns: %j job, %x name
   std::optional<std::string> partition, account,
-      time_limit;                      // time as SLURM writes it: 1-12:00:00, 30 (minutes)
+      time_limit;                      // in SLURM's format: 1-12:00:00, 30 (minutes)
   std::optional<i64> memory_per_node;  // MiB
-  i64 save_seconds = 120;  // SIGUSR1 so long before the time limit; ranks save and end with code 8
-  bool requeue = true;     // ... and the job goes back into the queue
+  i64 save_seconds = 120;  // s before the time limit when ranks get SIGUSR1; they save and end with code 8
+  bool requeue = true;     // requeue the job after it has saved
   Launcher launcher = Launcher::automatic;
 };
 
-// The whole script. UsageError for fields that a `#SBATCH` line can't hold or numbers that make no sense.
+// The whole script. UsageError: a field that a `#SBATCH` line cannot hold, or a number out of range.
 std::string make_sbatch_script(const SbatchRequest& request);
 
 }  // namespace redco

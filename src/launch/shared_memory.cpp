@@ -17,8 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 constexpr double kQuietSeconds = 60;
 
-// The entries of a folder that belong to this user, are of this type (S_IFREG, S_IFDIR; never a link) and are
-// old enough.
+// The entries of a folder with this prefix and type (S_IFREG, S_IFDIR; never a link) that belong to this user
+// and are older than kQuietSeconds.
 std::vector<fs::path> old_entries(const fs::path& folder, const std::string& prefix, mode_t type) {
   std::vector<fs::path> out;
   std::error_code error;
@@ -36,7 +36,7 @@ bool is_number(const std::string& s) {
   return !s.empty() && s.find_first_not_of("0123456789") == std::string::npos;
 }
 
-// Takes the names that a process has mapped out of `files`.
+// Removes from `files` the names that a process has mapped.
 void keep_mapped(const std::string& root, std::set<std::string>& files) {
   std::error_code error;
   for (fs::directory_iterator it(root + "/proc", error), end; !error && it != end; it.increment(error)) {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMostNodes = 1 << 16;
 
-// A number of decimal digits only; -1 if it is none.
+// A number of decimal digits only; -1 for any other text.
 i64 digits(std::string_view s) {
   i64 n = -1;
   if (s.empty() || s.size() > 9 ||
@@ -22,50 +22,6 @@ i64 digits(std::string_view s) {
     return -1;
   std::from_chars(s.data(), s.data() + s.size(), n);
   return n;
-}
-
-[[noreturn]] void bad_list(std::string_view text, const char* why) {
-  throw UsageError("SLURM_JOB_NODELIST='{}' can't be read ({}); expected names as n[1-3,07],m2",
-                   excerpt(text), why);
-}
-
-// The values of one bracket: "1-3,07" -> 1 2 3 07.
-std::vector<std::string> values_of(std::string_view inner, std::string_view all) {
-  std::vector<std::string> values;
-  for (std::size_t at = 0; at <= inner.size();) {
-    const std::size_t end = std::min(inner.find(',', at), inner.size());
-    const std::string_view part = inner.substr(at, end - at);
-    at = end + 1;
-    const std::size_t dash = part.find('-');
-    const std::string_view first = part.substr(0, dash);
-    const std::string_view last = dash == std::string_view::npos ? first : part.substr(dash + 1);
-    const i64 from = digits(first), to = digits(last);
-    if (from < 0 || to < from) bad_list(all, "a range in brackets is no range");
-    if (static_cast<std::size_t>(to - from) >= kMostNodes) bad_list(all, "too many nodes");
-    for (i64 i = from; i <= to; i++) values.push_back(fmt::format("{:0{}}", i, first.size()));
-    if (values.size() > kMostNodes) bad_list(all, "too many nodes");
-  }
-  return values;
-}
-
-std::vector<std::string> expand_one(std::string_view item, std::string_view all) {
-  std::vector<std::string> names{""};
-  while (!item.empty()) {
-    const std::size_t open = std::min(item.find('['), item.size());
-    for (auto& n : names) n += item.substr(0, open);
-    item.remove_prefix(open);
-    if (item.empty()) break;
-    const std::size_t close = item.find(']');
-    if (close == std::string_view::npos) bad_list(all, "a bracket isn't closed");
-    const auto values = values_of(item.substr(1, close - 1), all);
-    if (names.size() * values.size() > kMostNodes) bad_list(all, "too many nodes");
-    std::vector<std::string> more;
-    for (const auto& n : names)
-      for (const auto& v : values) more.push_back(n + v);
-    names = std::move(more);
-    item.remove_prefix(close + 1);
-  }
-  return names;
 }
 
 }  // namespace
@@ -80,29 +36,9 @@ Environment current_environment() {
   return e;
 }
 
-std::vector<std::string> expand_nodelist(std::string_view text) {
-  std::vector<std::string> nodes;
-  std::size_t begin = 0;
-  bool inside = false;
-  for (std::size_t i = 0; i <= text.size(); i++) {
-    if (i < text.size() && text[i] == '[') inside = true;
-    if (i < text.size() && text[i] == ']') inside = false;
-    if (i < text.size() && (text[i] != ',' || inside)) continue;
-    const auto names = expand_one(text.substr(begin, i - begin), text);
-    for (const auto& n : names) {
-      if (n.empty()) bad_list(text, "an empty name");
-      if (n.find_first_of("[]-,") == 0) bad_list(text, "a name begins with punctuation");
-      nodes.push_back(n);
-    }
-    if (nodes.size() > kMostNodes) bad_list(text, "too many nodes");
-    begin = i + 1;
-  }
-  return nodes;
-}
-
 std::vector<int> expand_counts(std::string_view text, const char* variable) {
   const auto bad = [&]() -> UsageError {
-    return UsageError("{}='{}' can't be read; expected counts as 2(x3),1", variable, excerpt(text));
+    return UsageError("{}='{}' can't be read; expected counts like 2(x3),1", variable, excerpt(text));
   };
   std::vector<int> counts;
   for (std::size_t at = 0; at <= text.size();) {
@@ -132,17 +68,17 @@ std::optional<SlurmJob> detect_slurm(const Environment& environment) {
   job.id = get("SLURM_JOB_ID");
   const std::string_view list = get("SLURM_JOB_NODELIST");
   if (job.id.empty() || list.empty()) return std::nullopt;
-  const auto names = expand_nodelist(list);
-  std::vector<int> tasks(names.size(), 1);
+  job.nodes = parse_list(list, fmt::format("SLURM_JOB_NODELIST='{}'", excerpt(list)));
+  std::vector<int> tasks(job.nodes.size(), 1);
   if (!get("SLURM_TASKS_PER_NODE").empty())
     tasks = expand_counts(get("SLURM_TASKS_PER_NODE"), "SLURM_TASKS_PER_NODE");
-  if (tasks.size() != names.size())
-    throw UsageError("SLURM_TASKS_PER_NODE='{}' has {} nodes, SLURM_JOB_NODELIST='{}' {}",
-                     get("SLURM_TASKS_PER_NODE"), tasks.size(), excerpt(list), names.size());
-  for (std::size_t i = 0; i < names.size(); i++) job.nodes.push_back({names[i], std::max(1, tasks[i])});
+  if (tasks.size() != job.nodes.size())
+    throw UsageError("SLURM_TASKS_PER_NODE='{}' has {} nodes, but SLURM_JOB_NODELIST='{}' has {}",
+                     get("SLURM_TASKS_PER_NODE"), tasks.size(), excerpt(list), job.nodes.size());
+  for (std::size_t i = 0; i < tasks.size(); i++) job.nodes[i].slots = std::max(1, tasks[i]);
   if (!get("SLURM_JOB_CPUS_PER_NODE").empty()) {
     job.cpus = expand_counts(get("SLURM_JOB_CPUS_PER_NODE"), "SLURM_JOB_CPUS_PER_NODE");
-    if (job.cpus.size() != names.size()) job.cpus.clear();
+    if (job.cpus.size() != job.nodes.size()) job.cpus.clear();
   }
   job.cpus_per_task = static_cast<int>(std::max<i64>(0, digits(get("SLURM_CPUS_PER_TASK"))));
   if (!get("SLURM_STEP_ID").empty())

@@ -1,84 +1,21 @@
 #include "launch/topology.h"
 
-#include <fmt/format.h>
-#include <sched.h>
+#include <hwloc.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
+#include <cstdlib>
 #include <fstream>
-#include <set>
-#include <sstream>
+#include <memory>
+#include <optional>
 
 #include "base/process.h"
+#include "launch/resource_limits.h"
 
 namespace redco {
 
 namespace {
-
-// Files of /proc and /sys have no size; at most 64 KiB are read. "" where it can't be.
-std::string slurp(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::string text(1 << 16, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(0, in.gcount())));
-  return text;
-}
-
-std::optional<i64> number(std::string_view s) {
-  i64 n = 0;
-  const std::size_t begin = s.find_first_not_of(" \t\n");
-  if (begin == std::string_view::npos) return std::nullopt;
-  const auto [end, error] = std::from_chars(s.data() + begin, s.data() + s.size(), n);
-  if (error != std::errc() || (end != s.data() + s.size() && *end != '\n' && *end != ' '))
-    return std::nullopt;
-  return n;
-}
-
-// The number after `key` at the beginning of a line.
-std::optional<i64> field(const std::string& text, const std::string& key) {
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);)
-    if (line.compare(0, key.size(), key) == 0) return number(std::string_view(line).substr(key.size()));
-  return std::nullopt;
-}
-
-// The folders of this process's cgroup and its ancestors for a controller: v2's where the controller is
-// there, else v1's. In a container the path of /proc/self/cgroup may not exist under /sys/fs/cgroup; then
-// only the top is looked at.
-struct CgroupFolders {
-  std::vector<std::string> v2, v1;
-};
-
-std::vector<std::string> chain(const std::string& top, std::string path) {
-  std::vector<std::string> folders;
-  if (path.find("..") != std::string::npos) path = "/";
-  for (int depth = 0; depth < 64 && path.size() > 1; depth++) {
-    folders.push_back(top + path);
-    path.resize(path.rfind('/'));
-  }
-  folders.push_back(top);
-  return folders;
-}
-
-CgroupFolders cgroup_folders(const std::string& root, const std::string& controller) {
-  CgroupFolders all;
-  std::istringstream in(slurp(root + "/proc/self/cgroup"));
-  for (std::string line; std::getline(in, line);) {  // hierarchy:controllers:path
-    const std::size_t a = line.find(':'), b = line.find(':', a + 1);
-    if (a == std::string::npos || b == std::string::npos) continue;
-    const std::string names = line.substr(a + 1, b - a - 1), path = line.substr(b + 1);
-    if (names.empty()) {
-      all.v2 = chain(root + "/sys/fs/cgroup", path);
-    } else if (("," + names + ",").find("," + controller + ",") != std::string::npos) {
-      all.v1 = chain(root + "/sys/fs/cgroup/" + controller, path);
-      if (names != controller)
-        for (auto& f : chain(root + "/sys/fs/cgroup/" + names, path)) all.v1.push_back(std::move(f));
-    }
-  }
-  return all;
-}
 
 std::string isa_of_this_cpu() {
 #if defined(__x86_64__)
@@ -89,93 +26,78 @@ std::string isa_of_this_cpu() {
   return "baseline";
 }
 
+constexpr const char* kHideErrors = "HWLOC_HIDE_ERRORS";
+constexpr const char* kPluginsPath = "HWLOC_PLUGINS_PATH";
+
+// hwloc's plugins look for GPUs and load their drivers' libraries: several ms, on some machines seconds. An
+// empty path keeps them out of the topologies that are loaded while this lives.
+class NoPlugins {
+ public:
+  NoPlugins() {
+    if (const char* before = std::getenv(kPluginsPath)) before_ = before;
+    setenv(kPluginsPath, "", 1);
+  }
+  ~NoPlugins() {
+    if (before_)
+      setenv(kPluginsPath, before_->c_str(), 1);
+    else
+      unsetenv(kPluginsPath);
+  }
+  NoPlugins(const NoPlugins&) = delete;
+  NoPlugins& operator=(const NoPlugins&) = delete;
+
+ private:
+  std::optional<std::string> before_;
+};
+
+using Topology = std::unique_ptr<hwloc_topology, decltype(&hwloc_topology_destroy)>;
+using CpuSet = std::unique_ptr<hwloc_bitmap_s, decltype(&hwloc_bitmap_free)>;
+
+// Packages, cores and logical CPUs only. Null if hwloc fails. with_cpuid: also asks the CPUs themselves, by
+// running on each of them, which is slow on large machines.
+Topology load_topology(bool with_cpuid) {
+  const NoPlugins no_plugins;
+  hwloc_topology_t t = nullptr;
+  if (hwloc_topology_init(&t) != 0) return {nullptr, hwloc_topology_destroy};
+  Topology topology(t, hwloc_topology_destroy);
+  if (!with_cpuid) hwloc_topology_set_components(t, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86");
+  hwloc_topology_set_all_types_filter(t, HWLOC_TYPE_FILTER_KEEP_NONE);
+  for (const hwloc_obj_type_t type : {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_CORE})
+    hwloc_topology_set_type_filter(t, type, HWLOC_TYPE_FILTER_KEEP_ALL);
+  if (hwloc_topology_load(t) != 0) topology.reset();
+  return topology;
+}
+
 }  // namespace
 
-std::vector<int> parse_cpu_list(const std::string& text) {
-  std::vector<int> cpus;
-  std::istringstream in(text);
-  for (std::string part; std::getline(in, part, ',');) {
-    const std::size_t dash = part.find('-');
-    const auto from = number(part.substr(0, dash));
-    const auto to = dash == std::string::npos ? from : number(part.substr(dash + 1));
-    if (!from || !to || *from < 0 || *to < *from || *to > 1 << 16) return {};
-    for (i64 c = *from; c <= *to; c++) cpus.push_back(static_cast<int>(c));
-  }
+Cpus cpus_of_process() {
+  Cpus cpus{"", usable_cpus(), usable_cpus(), false};
+  Topology topology = load_topology(false);
+  if (!topology || hwloc_get_nbobjs_by_type(topology.get(), HWLOC_OBJ_CORE) <= 0)
+    topology = load_topology(true);  // a container without /sys
+  if (!topology) return cpus;
+  hwloc_topology_t t = topology.get();
+  if (const hwloc_obj_t package = hwloc_get_obj_by_type(t, HWLOC_OBJ_PACKAGE, 0))
+    if (const char* model = hwloc_obj_get_info_by_name(package, "CPUModel")) cpus.model = model;
+  const CpuSet mask(hwloc_bitmap_alloc(), hwloc_bitmap_free);
+  if (!mask || hwloc_get_cpubind(t, mask.get(), HWLOC_CPUBIND_THREAD) != 0) return cpus;
+  cpus.can_set = hwloc_set_cpubind(t, mask.get(), HWLOC_CPUBIND_THREAD) == 0;
+  cpus.allowed = std::max(1, hwloc_bitmap_weight(mask.get()));
+  cpus.cores = 0;
+  for (hwloc_obj_t core = nullptr; (core = hwloc_get_next_obj_by_type(t, HWLOC_OBJ_CORE, core));)
+    cpus.cores += hwloc_bitmap_intersects(core->cpuset, mask.get());
+  if (cpus.cores == 0) cpus.cores = cpus.allowed;
   return cpus;
 }
 
-int count_physical_cores(const std::vector<int>& cpus, const std::string& root) {
-  std::set<int> cores;
-  for (int cpu : cpus) {
-    const auto siblings = parse_cpu_list(
-        slurp(fmt::format("{}/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", root, cpu)));
-    cores.insert(siblings.empty() ? cpu : *std::min_element(siblings.begin(), siblings.end()));
-  }
-  return static_cast<int>(cores.size());
-}
-
-std::optional<double> cgroup_cpu_quota(const std::string& root) {
-  std::optional<double> least;
-  const auto lower = [&](i64 quota, i64 period) {
-    if (quota <= 0 || period <= 0) return;
-    const double cpus = static_cast<double>(quota) / static_cast<double>(period);
-    if (!least || cpus < *least) least = cpus;
-  };
-  const CgroupFolders folders = cgroup_folders(root, "cpu");
-  for (const auto& f : folders.v2) {  // "50000 100000" or "max 100000"
-    const std::string text = slurp(f + "/cpu.max");
-    const std::size_t space = text.find(' ');
-    if (space == std::string::npos) continue;
-    const auto quota = number(text.substr(0, space)), period = number(text.substr(space + 1));
-    if (quota && period) lower(*quota, *period);
-  }
-  for (const auto& f : folders.v1) {
-    const auto quota = number(slurp(f + "/cpu.cfs_quota_us")),
-               period = number(slurp(f + "/cpu.cfs_period_us"));
-    if (quota && period) lower(*quota, *period);  // -1: none
-  }
-  return least;
-}
-
-std::optional<MemoryLimit> cgroup_memory(const std::string& root) {
-  std::optional<MemoryLimit> tightest;
-  const auto take = [&](std::optional<i64> limit, std::optional<i64> used, std::optional<i64> cache) {
-    if (!limit || *limit <= 0 || *limit > i64{1} << 60) return;  // v1 says none by a huge number
-    const MemoryLimit m{*limit, std::max<i64>(0, used.value_or(0) - cache.value_or(0))};
-    if (!tightest || m.limit - m.used < tightest->limit - tightest->used) tightest = m;
-  };
-  const CgroupFolders folders = cgroup_folders(root, "memory");
-  for (const auto& f : folders.v2)
-    take(number(slurp(f + "/memory.max")), number(slurp(f + "/memory.current")),
-         field(slurp(f + "/memory.stat"), "inactive_file "));
-  for (const auto& f : folders.v1)
-    take(number(slurp(f + "/memory.limit_in_bytes")), number(slurp(f + "/memory.usage_in_bytes")),
-         field(slurp(f + "/memory.stat"), "total_inactive_file "));
-  return tightest;
-}
-
-i64 cgroup_oom_kills(const std::string& root) {
-  i64 kills = 0;
-  const CgroupFolders folders = cgroup_folders(root, "memory");
-  for (const auto& f : folders.v2) kills += field(slurp(f + "/memory.events"), "oom_kill ").value_or(0);
-  for (const auto& f : folders.v1) kills += field(slurp(f + "/memory.oom_control"), "oom_kill ").value_or(0);
-  return kills;
-}
-
-void read_memory(const std::string& root, i64& total, i64& available) {
-  const std::string info = slurp(root + "/proc/meminfo");
-  total = field(info, "MemTotal:").value_or(0) * 1024;
-  available = field(info, "MemAvailable:").value_or(0) * 1024;
-  if (const auto c = cgroup_memory(root)) {
-    if (total == 0 || c->limit < total) total = c->limit;
-    available = std::min(available == 0 ? c->limit : available, std::max<i64>(0, c->limit - c->used));
-  }
-}
+void hide_hwloc_warnings() { setenv(kHideErrors, "2", 0); }
 
 bool cma_allowed(const std::string& root) {
-  // Yama's 1 (children only) is lifted by Open MPI itself, 2 and 3 can't be.
-  if (number(slurp(root + "/proc/sys/kernel/yama/ptrace_scope")).value_or(0) > 1) return false;
-  // A container's seccomp filter refuses the call whatever the target: EPERM on ourselves too.
+  // Open MPI lifts Yama's scope 1 (children only) itself. Nobody can lift 2 and 3.
+  int scope = 0;
+  std::ifstream(root + "/proc/sys/kernel/yama/ptrace_scope") >> scope;
+  if (scope > 1) return false;
+  // A container's seccomp filter refuses the call for every target, also for this process.
   int from = 42, to = 0;
   const iovec local{&to, sizeof to}, remote{&from, sizeof from};
   return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == static_cast<ssize_t>(sizeof from) &&
@@ -186,32 +108,12 @@ Machine this_machine() {
   Machine m;
   m.hostname = host_name();
   m.isa = isa_of_this_cpu();
-  std::istringstream info(slurp("/proc/cpuinfo"));
-  for (std::string line; m.cpu.empty() && std::getline(info, line);)
-    if (line.rfind("model name", 0) == 0 && line.find(": ") != std::string::npos)
-      m.cpu = line.substr(line.find(": ") + 2);
   m.online_cpus = static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
-
-  std::vector<int> cpus;
-  for (int most = 1024; most <= 1 << 16; most *= 2) {  // the kernel refuses masks smaller than its own
-    cpu_set_t* set = CPU_ALLOC(static_cast<std::size_t>(most));
-    if (!set) break;
-    const std::size_t bytes = CPU_ALLOC_SIZE(static_cast<std::size_t>(most));
-    CPU_ZERO_S(bytes, set);
-    const bool read = sched_getaffinity(0, bytes, set) == 0;
-    for (int c = 0; read && c < most; c++)
-      if (CPU_ISSET_S(static_cast<std::size_t>(c), bytes, set)) cpus.push_back(c);
-    if (read) m.can_bind = sched_setaffinity(0, bytes, set) == 0;
-    CPU_FREE(set);
-    if (read) break;
-  }
-  if (cpus.empty()) {
-    m.can_bind = false;
-    for (int c = 0; c < m.online_cpus; c++) cpus.push_back(c);
-  }
-  m.allowed_cpus = static_cast<int>(cpus.size());
-  if (m.allowed_cpus < m.online_cpus) m.can_bind = false;
-  m.physical_cores = std::max(1, count_physical_cores(cpus, ""));
+  const Cpus cpus = cpus_of_process();
+  m.cpu = cpus.model;
+  m.allowed_cpus = cpus.allowed;
+  m.physical_cores = cpus.cores;
+  m.can_bind = cpus.can_set && m.allowed_cpus >= m.online_cpus;
   m.quota = cgroup_cpu_quota("");
   m.usable_cores = m.physical_cores;
   if (m.quota) m.usable_cores = std::clamp(static_cast<int>(*m.quota + 1e-6), 1, m.physical_cores);

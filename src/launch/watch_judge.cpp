@@ -51,16 +51,16 @@ std::optional<std::string> judge(std::span<const RankReport> ranks, double timeo
     if (const auto lost = all([&](const RankReport& r) { return reports(r) && r.heard > timeout; });
         !lost.empty())
       return fmt::format(
-          "[fault] nothing was heard for {:g} s from {}: the process is stopped, or its host or network is "
-          "down; all ranks end. The job resumes from its last checkpoint; fault.timeout sets the limit",
+          "[fault] no message for {:g} s from {}: the process is stopped, or its host or network is down; "
+          "all ranks end. The job resumes from its last checkpoint; fault.timeout sets the limit",
           timeout, list(ranks, lost, doing));
     const double start = std::max(timeout, kStartSeconds);
     if (const auto absent =
             all([&](const RankReport& r) { return r.state == State::absent && started > start; });
         !absent.empty())
       return fmt::format(
-          "[fault] no report within {:g} s of the start from {}: the process was not started, is stopped, or "
-          "cannot connect to the launcher; all ranks end. Look at the host and its firewall, or raise "
+          "[fault] no report within {:g} s after the start from {}: the process was not started, is stopped, "
+          "or cannot connect to the launcher; all ranks end. Check the host and its firewall, or raise "
           "fault.timeout",
           start, list(ranks, absent, [](const RankReport&) { return std::string(); }));
     if (const auto stuck =
@@ -68,8 +68,8 @@ std::optional<std::string> judge(std::span<const RankReport> ranks, double timeo
         !stuck.empty())
       return fmt::format(
           "[fault] no progress for {:g} s on {}: the process hangs, or waits for a disk or a network; all "
-          "ranks end. The job resumes from its last checkpoint; raise fault.timeout if this work takes so "
-          "long",
+          "ranks end. The job resumes from its last checkpoint; raise fault.timeout if this work needs more "
+          "time",
           timeout, list(ranks, stuck, doing));
   }
   if (const auto gone =
@@ -83,8 +83,8 @@ std::optional<std::string> judge(std::span<const RankReport> ranks, double timeo
     });
     if (!waiting.empty() && others.empty())
       return fmt::format(
-          "[fault] all ranks have waited for each other for {:g} s: {}; all ranks end. Either the ranks do "
-          "not run the same program, or the network between their hosts is broken",
+          "[fault] all ranks have waited for each other for {:g} s: {}; all ranks end. Either the ranks run "
+          "different programs, or the network between their hosts is broken",
           timeout, list(ranks, waiting, [](const RankReport& r) {
             return fmt::format("in {}, its wait number {}, {}", r.waits_for, r.waits, doing(r));
           }));

@@ -20,10 +20,10 @@ namespace {
 
 constexpr int kLookMs = 100;            // how often the server judges
 constexpr double kLongestGap = 1;       // s: see AwakeClock
-constexpr double kGreetSeconds = 5;     // a connection that has said nothing is closed after this
-constexpr std::size_t kStrangers = 64;  // connections that have not said who they are, at most
+constexpr double kGreetSeconds = 5;     // a connection without a first line is closed after this time
+constexpr std::size_t kStrangers = 64;  // most connections without a first line
 
-// What a rank says about itself is shown to people.
+// A rank's own text, safe to print.
 std::string shown(std::string word) {
   for (char& c : word)
     if (c < 33 || c > 126) c = '?';
@@ -42,7 +42,7 @@ struct WatchServer::Connection {
   explicit Connection(int f, double now) : fd(f), since(now) {}
   ~Connection() { close(fd); }
   int fd;
-  int rank = -1;  // -1: it has not said who it is
+  int rank = -1;  // -1: no first line yet
   bool dropped = false;
   double since;
   LineReceiver in;
@@ -57,7 +57,7 @@ WatchServer::WatchServer(const WatchOptions& o) : options_(o), clock_(kLongestGa
   heard_at_.resize(ranks_.size());
   for (std::size_t r = 0; r < std::min(ranks_.size(), o.hosts.size()); ++r) ranks_[r].host = o.hosts[r];
   if (pipe2(wake_, O_CLOEXEC | O_NONBLOCK) != 0) throw IoError("pipe: {}", std::strerror(errno));
-  // Signals belong to the main thread.
+  // The main thread handles all signals.
   sigset_t every, before;
   sigfillset(&every);
   pthread_sigmask(SIG_SETMASK, &every, &before);
@@ -102,7 +102,7 @@ bool WatchServer::ended_with(int code) const {
 }
 
 void WatchServer::order(const char* what) {
-  // The first rank last: this process may be it, and it ends at once.
+  // The first rank gets the order last: it may be this process, which then ends immediately.
   for (const bool first : {false, true})
     for (const auto& c : connections_)
       if (c->rank >= 0 && (c->rank == 0) == first && !c->dropped) send_line(c->fd, what);
@@ -194,7 +194,7 @@ void WatchServer::serve() {
     std::unique_lock lock(mutex_);
     now_ = clock_.now();
     std::array<char, 64> bytes;
-    if (fds[0].revents && read(wake_[0], bytes.data(), bytes.size()) < 0) {  // only a call to look again
+    if (fds[0].revents && read(wake_[0], bytes.data(), bytes.size()) < 0) {  // the bytes only end the poll
     }
     for (std::size_t i = 0; i < watched; ++i) {
       Connection& c = *connections_[i];
@@ -204,7 +204,7 @@ void WatchServer::serve() {
         for (const std::string& line : lines)
           if (!c.dropped) hear(c, line);
         if (got != LineReceiver::Got::nothing) c.dropped = true;
-        // An error of the network says nothing about the process: its silence will.
+        // After a network error the process may still live: the deadline for its messages decides.
         if (c.rank >= 0 && got == LineReceiver::Got::closed &&
             ranks_[c.rank].state != RankReport::State::ended) {
           ranks_[c.rank].state = RankReport::State::closed;

@@ -1,6 +1,6 @@
-// The server of the watchdog: hears each rank's heartbeats, finds the rank that holds up the job, and can end
-// all ranks. A thread of its own; it uses neither MPI nor tensors. It trusts nothing that arrives: who does
-// not know the key is closed, and lines have a bounded length.
+// The server of the watchdog: receives each rank's heartbeats, finds the rank that holds up the job, and can
+// end all ranks. It runs in its own thread and uses neither MPI nor tensors. It trusts no input: it closes a
+// connection without the key, and lines have a bounded length.
 #pragma once
 
 #include <atomic>
@@ -24,33 +24,33 @@ struct WatchOptions {
   double timeout = 0;              // fault.timeout, s; 0: no deadlines
   bool loopback = true;            // all ranks run on this host
   bool in_rank = false;            // the server is in the first rank, not in a launcher
-  std::vector<std::string> hosts;  // of each rank, as far as it is known before it reports; may be shorter
-  std::function<void(WatchServer&, const std::string& verdict)> act;  // called once, by the server's thread
+  std::vector<std::string> hosts;  // expected host of each rank, until the rank reports it; may be shorter
+  std::function<void(WatchServer&, const std::string& verdict)> act;  // the server's thread calls it once
 };
 
 class WatchServer {
  public:
-  // Listens. IoError when that fails.
+  // Starts to listen. IoError.
   explicit WatchServer(const WatchOptions& options);
-  // Closes all connections: ranks that have not said `bye` end.
+  // Closes all connections: ranks that have not sent `bye` end.
   ~WatchServer();
   WatchServer(const WatchServer&) = delete;
   WatchServer& operator=(const WatchServer&) = delete;
 
   const WatchAddress& address() const { return address_; }
-  // The error that must end the job, once there is one. (See judge().)
+  // judge()'s message, once there is one.
   std::optional<std::string> verdict() const;
-  // Orders all ranks, also those that connect later, to end now.
+  // Orders all ranks, also those that connect later, to end immediately.
   void end_all();
   // Asks all ranks, also those that connect later, to save and end, as a signal does (base/signals.h).
   void ask_to_end(int signal);
-  // Nobody watches any more: ranks go on without a server.
+  // Ends the watching: ranks continue without a server.
   void free_all();
   // How many ranks are connected.
   int connected() const;
-  // All ranks have reported.
+  // Whether all ranks have reported.
   bool all_started() const;
-  // A rank has said that it ends with this code.
+  // Whether a rank has reported that it ends with this code.
   bool ended_with(int code) const;
 
  private:
@@ -76,7 +76,7 @@ class WatchServer {
   std::vector<int> codes_;
   std::optional<std::string> verdict_;
   bool ending_ = false;
-  int asked_ = 0;  // the signal that ranks are asked to end by; 0: none
+  int asked_ = 0;  // the signal of ask_to_end(); 0: none
 
   std::thread thread_;
 };

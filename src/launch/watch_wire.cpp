@@ -41,7 +41,8 @@ bool is_key(const std::string& s) {
   return s.size() == 32 && s.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-// This host's addresses that others may reach: of interfaces that are up, without loopback and link-local.
+// The addresses of this host that others may reach: of interfaces that are up, without loopback and
+// link-local.
 std::vector<std::string> own_addresses(int family) {
   std::vector<std::string> out;
   ifaddrs* list = nullptr;
@@ -70,7 +71,7 @@ std::string endpoint(const std::string& address, int port) {
                                                 : fmt::format("[{}]:{}", address, port);
 }
 
-// -> -1 and errno.
+// A listening socket, or -1 and errno. Sets `port`.
 int listening_socket(int family, bool loopback, int& port) {
   const int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return -1;
@@ -143,7 +144,10 @@ std::vector<Listener> listen_on(bool loopback) {
     out.push_back(std::move(l));
   }
   if (out.empty() && !loopback && !why) return listen_on(true);  // a host without a network
-  if (out.empty()) throw IoError("[fault] no socket for the ranks' watchdogs: {}", std::strerror(why));
+  if (out.empty())
+    throw IoError(
+        "[fault] cannot open a listening socket for the ranks' watchdogs: {}; check this host's network",
+        std::strerror(why));
   return out;
 }
 

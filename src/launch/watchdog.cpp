@@ -31,7 +31,7 @@ namespace redco::watchdog {
 namespace {
 
 constexpr double kUnlimitedConnect = 60;  // s to reach the server where fault.timeout sets no limit
-constexpr double kServerGone = 3;  // s: when the first rank dies, mpirun ends the others with a message
+constexpr double kServerGone = 3;         // s for mpirun to end the other ranks after the first rank died
 
 int rank_of_environment() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK"})
@@ -45,15 +45,15 @@ std::string word(const char* text) {
   return w;
 }
 
-// The main thread may hang with the log's lock: straight to stderr.
+// Writes directly to stderr: the main thread may hang while it holds the log's lock.
 void say(const std::string& why, int rank) {
   std::string text = "error: " + why;
   text = std::getenv(kMarkErrors) ? marked(text, rank) : text + "\n";
-  if (write(2, text.data(), text.size()) < 0) {  // nobody reads
+  if (write(2, text.data(), text.size()) < 0) {  // stderr is closed
   }
 }
 
-// The thread and what the main thread tells it.
+// The watchdog's thread and its shared state.
 class Client {
  public:
   ~Client() { stop(); }
@@ -68,14 +68,14 @@ class Client {
     if (!address_ && timeout <= 0) return;
     if (pipe2(wake_, O_CLOEXEC | O_NONBLOCK) != 0) throw IoError("pipe: {}", std::strerror(errno));
     code_.reset();
-    sigset_t every, before;  // signals belong to the main thread
+    sigset_t every, before;  // the main thread handles all signals
     sigfillset(&every);
     pthread_sigmask(SIG_SETMASK, &every, &before);
     thread_ = std::thread([this] { run(); });
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   bool connected() const { return address_.has_value() && thread_.joinable(); }
-  // The rank's last message, and the thread's end. Without a code: only the latter.
+  // Ends the thread; with a code, sends it as the rank's last message first.
   void stop(std::optional<int> code = {}) {
     if (!thread_.joinable()) return;
     {
@@ -135,14 +135,15 @@ class Client {
         die(fmt::format(
             "[fault] {} made no progress for {:g} s (phase: {}{}{}): the process hangs, or waits for a disk, "
             "a network or another rank. The job resumes from its last checkpoint; raise fault.timeout if "
-            "this work takes so long",
+            "this work needs more time",
             who(), timeout_, s.phase, s.step >= 0 ? fmt::format(", step {}", s.step) : "",
             s.state == activity::State::waiting ? fmt::format(", waits in {}", s.waits_for) : ""));
       pause(-1, interval());
     }
   }
 
-  // Tries all endpoints at once until one proves to be the server. -> -1 when the process ends meanwhile.
+  // Connects to all endpoints in parallel until the server answers on one; returns its socket, or -1 if the
+  // process ends first.
   int find_server() {
     const double limit = timeout_ > 0 ? std::max(timeout_, kStartSeconds) : kUnlimitedConnect;
     const double began = seconds();
@@ -155,16 +156,19 @@ class Client {
         if (fd != found) close(fd);
       if (found >= 0) return found;
       if (seconds() - began > limit)
-        die(fmt::format(
-            "[fault] {} can't reach {} at {} for {:g} s: a firewall, or no route between the hosts", who(),
-            address_->in_rank ? "the first rank" : "the launcher", fmt::join(address_->endpoints, ", "),
-            limit));
+        die(
+            fmt::format("[fault] {} cannot connect to {} at {} within {:g} s. Check the firewall and the "
+                        "route between the "
+                        "hosts",
+                        who(), address_->in_rank ? "the first rank" : "the launcher",
+                        fmt::join(address_->endpoints, ", "), limit));
       pause(-1, 0.2);
     }
     return -1;
   }
 
-  // Of connections that are under way; failed ones leave the list closed.
+  // The first of the pending connections whose peer proves to be the server. Failed ones are closed and
+  // removed.
   int first_to_welcome(std::vector<int>& fds) {
     constexpr double kPatience = 2;  // s
     const std::string hello = fmt::format("redco-watch {} {} {} {}", address_->client_key, rank_, getpid(),
@@ -230,10 +234,10 @@ class Client {
         sent = now;
       }
       if (address_->in_rank && timeout_ > 0 && !answered && now - answer > timeout_)
-        die(
-            fmt::format("[fault] {} heard nothing from the first rank for {:g} s: its process is stopped, or "
-                        "its host or network is down",
-                        who(), timeout_));
+        die(fmt::format(
+            "[fault] {} got no message from the first rank for {:g} s: its process is stopped, or its "
+            "host or network is down",
+            who(), timeout_));
       if (!pause(fd, std::max(0.01, answered ? sent + interval() - now : interval()))) continue;
       const auto got = in.receive(fd, lines);
       if (got == LineReceiver::Got::nothing) continue;
@@ -244,7 +248,7 @@ class Client {
       if (stopping()) return;
       const char* const server = address_->in_rank ? "the first rank" : "the launcher";
       if (got == LineReceiver::Got::closed) die(fmt::format("[fault] {}: {} is gone", who(), server));
-      die(fmt::format("[fault] {}: the network to the host of {} is down for {:g} s", who(), server,
+      die(fmt::format("[fault] {}: the network connection to {} has been down for {:g} s", who(), server,
                       timeout_));
     }
     const std::lock_guard lock(mutex_);
@@ -255,18 +259,18 @@ class Client {
   int rank_ = 0;
   double timeout_ = 0;
   int wake_[2] = {-1, -1};
-  std::vector<std::string> early_;  // what came together with the welcome
+  std::vector<std::string> early_;  // lines that arrived together with the welcome
   u64 ticks_ = 0;
   double changed_ = 0;
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards stopping_ and code_
   bool stopping_ = false;
   std::optional<int> code_;
 
   std::thread thread_;
 };
 
-// One of each a process. Never destroyed: the thread may outlive main()'s statics.
+// One of each per process. Never destroyed: the thread may outlive static objects.
 Client& client() {
   static auto* const one = new Client;
   return *one;
@@ -278,7 +282,8 @@ std::unique_ptr<WatchServer>& server() {
 
 void connect(const std::string& text, int rank) {
   const auto address = parse_watch_address(text);
-  if (!address) throw UsageError("[fault] {} is no address of a watchdog", kWatchVariable);
+  if (!address)
+    throw UsageError("[fault] {} does not hold the address of a watchdog; unset it", kWatchVariable);
   client().configure(address, rank, address->timeout);
 }
 
@@ -297,7 +302,7 @@ bool is_watched() { return client().connected(); }
 void watch_alone(double timeout) { client().configure({}, rank_of_environment(), timeout); }
 
 std::string serve(int n_ranks, double timeout) {
-  // The order reaches this process too: its own client ends it.
+  // This process gets the order too: its own client ends it.
   const auto act = [](WatchServer& s, const std::string& verdict) {
     say(verdict, 0);
     s.end_all();
@@ -310,7 +315,7 @@ std::string serve(int n_ranks, double timeout) {
 void join(const std::string& address, int rank) { connect(address, rank); }
 
 void finish(int code) {
-  static std::mutex once;  // the main thread and the thread that answers signals may both end the process
+  static std::mutex once;  // the main thread and the signal thread may both end the process
   const std::lock_guard lock(once);
   if (server()) server()->free_all();
   client().stop(code);

@@ -86,7 +86,7 @@ struct KeyValue {
 Tensor cross_attend(const ApplyOptions& o, const AttentionSettings& s, size_t layer, const Tensor& q,
                     const std::function<KeyValue()>& make, const Tensor& memory_mask);
 
-// The tokens whose logits are computed: all, or the last one.
+// The hidden states whose logits are computed: those of all tokens, or of the last one.
 Tensor head_input(const ApplyOptions& o, const Tensor& x);
 
 // block(p, x). With recompute_blocks only its input is kept, and the backward runs the block again with a

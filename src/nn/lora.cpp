@@ -103,8 +103,8 @@ std::vector<std::string> lora_targets(const ModelParams& params, const LoraConfi
       if (regex.matches(m)) out.push_back(m);
     if (out.empty())
       throw UsageError(
-          "[lora] {}: '{}' matches no linear layer (it must match the whole name, such as {}); they end in "
-          "{}",
+          "[lora] {}: '{}' matches no linear layer (it must match the whole name, such as {}); the names of "
+          "linear layers end in {}",
           where, excerpt(config.target_regex), linear.empty() ? "none" : linear.front(),
           fmt::join(short_names(linear), ", "));
     return out;

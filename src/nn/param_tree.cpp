@@ -93,7 +93,7 @@ ParamTree::ParamTree(std::vector<ParamSpec> specs, std::map<std::string, std::st
     : values_(specs.size()) {
   auto index = std::make_shared<std::map<std::string, size_t>>();
   for (size_t i = 0; i < specs.size(); ++i)
-    REDCO_CHECK(index->emplace(specs[i].name, i).second, "parameter {} twice", specs[i].name);
+    REDCO_CHECK(index->emplace(specs[i].name, i).second, "parameter {} is declared twice", specs[i].name);
   for (const auto& [alias, name] : aliases) (*index)[alias] = index->at(name);
   specs_ = std::make_shared<const std::vector<ParamSpec>>(std::move(specs));
   index_ = std::move(index);

@@ -148,7 +148,7 @@ Tensor run_conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const Co
   const i64 kh = w.size(-2), kw = w.size(-1), H = x.size(-2), W = x.size(-1);
   REDCO_CHECK(
       x.size(-3) == w.size(-3) && (!bias.defined() || bias.size(-1) == w.size(-4)) && kh > 0 && kw > 0,
-      "[conv2d] {} by {}", describe(x), describe(w));
+      "[conv2d] shapes do not match: {} and {}", describe(x), describe(w));
   REDCO_CHECK(o.stride[0] > 0 && o.stride[1] > 0 && o.padding[0] >= 0 && o.padding[1] >= 0,
               "[conv2d] stride must be >= 1 and padding >= 0, not stride {} x {}, padding {} x {}",
               o.stride[0], o.stride[1], o.padding[0], o.padding[1]);
@@ -299,13 +299,13 @@ Tensor conv2d_weight_gradient(const Tensor& g, const Tensor& x, i64 kh, i64 kw, 
 namespace {
 
 kernels::PoolShape pool_shape(const char* op, const Shape& pixels, const Pool2dOptions& o) {
-  REDCO_CHECK(pixels.size() >= 2, "[{}] of {}", op, to_string(pixels));
+  REDCO_CHECK(pixels.size() >= 2, "[{}] at least two dims are needed, not {}", op, to_string(pixels));
   const kernels::PoolShape s{pixels[pixels.size() - 2], pixels.back(), o.kernel, o.stride, o.padding};
   for (int i : {0, 1})
     REDCO_CHECK(o.kernel[i] > 0 && o.stride[i] > 0 && o.padding[i] >= 0 && 2 * o.padding[i] <= o.kernel[i] &&
                     (i == 0 ? s.height : s.width) + 2 * o.padding[i] >= o.kernel[i],
-                "[{}] kernel {}, stride {}, padding {} on {}", op, o.kernel[i], o.stride[i], o.padding[i],
-                to_string(pixels));
+                "[{}] kernel {}, stride {}, padding {} do not fit {}", op, o.kernel[i], o.stride[i],
+                o.padding[i], to_string(pixels));
   return s;
 }
 

@@ -253,8 +253,8 @@ Tensor operator*(double factor, const Tensor& x) { return scale(x, factor); }
 Tensor add_bias(const Tensor& y, const Tensor& bias) {
   OpCall op("bias", {y, bias});
   const Broadcast bc = broadcast_shapes("bias", {y, bias});
-  REDCO_CHECK(bc.shape == y.shape() || bias.hidden() > y.hidden(), "[bias] {} + {}", describe(y),
-              describe(bias));
+  REDCO_CHECK(bc.shape == y.shape() || bias.hidden() > y.hidden(), "[bias] shapes do not match: {} and {}",
+              describe(y), describe(bias));
   op.choose({numel(bc.shape)}, [&](OpCall::Strategies& s) {
     elementwise_strategies(s, {y, bias}, bc, Linear::none);
     if (s.in(0).is_partial()) s.add({Placement::partial(), Placement::partial()}, {Placement::partial()});

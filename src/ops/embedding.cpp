@@ -21,7 +21,8 @@ Tensor without_id(const Tensor& ids, i64 id) {
 }  // namespace
 
 Tensor embedding(const Tensor& table, const Tensor& ids, i64 frozen) {
-  REDCO_CHECK(table.rank() == 2 && ids.dtype() == DType::i32, "[embedding] {} by {}", describe(table),
+  REDCO_CHECK(table.rank() == 2 && ids.dtype() == DType::i32,
+              "[embedding] a table of two dims and ids are needed, not {} and {}", describe(table),
               describe(ids));
   OpCall op("embedding", {table, ids});
   Shape shape = ids.shape();
@@ -84,8 +85,8 @@ Tensor scatter_rows(const Tensor& g, const Tensor& ids, i64 rows, const Layout& 
 }
 
 Tensor pick(const Tensor& x, const Tensor& ids) {
-  REDCO_CHECK(ids.rank() == x.rank() - 1 && ids.dtype() == DType::i32, "[pick] {} by {}", describe(x),
-              describe(ids));
+  REDCO_CHECK(ids.rank() == x.rank() - 1 && ids.dtype() == DType::i32,
+              "[pick] shapes do not match: {} and {}", describe(x), describe(ids));
   OpCall op("pick", {x, ids});
   const int last = x.rank() - 1;
   op.choose({ids.numel()}, [&](OpCall::Strategies& s) {

@@ -37,7 +37,8 @@ struct Pending {
 Tensor collect(std::vector<Tensor>& parts, const Node::Output& born) {
   if (parts.empty()) return {};
   for (Tensor& p : parts) {
-    REDCO_CHECK(p.shape() == born.shape, "cotangent {} for {}", describe(p), to_string(born.shape));
+    REDCO_CHECK(p.shape() == born.shape, "cotangent {} does not match the output {}", describe(p),
+                to_string(born.shape));
     p = p.with_hidden(born.hidden);
   }
   Tensor sum;

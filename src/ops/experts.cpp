@@ -131,7 +131,7 @@ std::vector<Tensor> experts_backward(const Tensor& x, const Tensor& weights, con
 
 Tensor top_k_mask(const Tensor& x, i64 k) {
   const i64 E = x.shape().back();
-  REDCO_CHECK(x.visible() >= 1 && k >= 0 && k <= E, "[top_k_mask] {} of {}", k, describe(x));
+  REDCO_CHECK(x.visible() >= 1 && k >= 0 && k <= E, "[top_k_mask] k={} does not fit {}", k, describe(x));
   const int last = x.rank() - 1;
   OpCall op("top_k_mask", {x});
   op.choose({x.numel()}, [&](OpCall::Strategies& s) {

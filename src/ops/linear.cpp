@@ -90,8 +90,8 @@ Tensor product_transposed(const Tensor& g, const Tensor& w, Sums sums);
 Tensor weight_gradient(const Tensor& g, const Tensor& x, Sums sums);
 
 Tensor product(const Tensor& x, const Tensor& w, Sums sums) {
-  REDCO_CHECK(x.rank() >= 1 && w.visible() >= 2 && x.shape().back() == w.shape().back(), "[linear] {} by {}",
-              describe(x), describe(w));
+  REDCO_CHECK(x.rank() >= 1 && w.visible() >= 2 && x.shape().back() == w.shape().back(),
+              "[linear] shapes do not match: {} and {}", describe(x), describe(w));
   if (w.rank() > 2) return batched_linear(x, w);
   const int rank = x.rank();
   const i64 O = w.shape()[0];
@@ -219,8 +219,8 @@ BatchDims batch_dims(const Tensor& a, const Tensor& b) {
       own.push_back(d);
       if (d < 0) continue;
       const i64 size = t.shape()[d];
-      REDCO_CHECK(size == r.shape[D] || size == 1 || r.shape[D] == 1, "[matmul] {} by {}", describe(a),
-                  describe(b));
+      REDCO_CHECK(size == r.shape[D] || size == 1 || r.shape[D] == 1,
+                  "[matmul] shapes do not match: {} and {}", describe(a), describe(b));
       if (size != 1) r.shape[D] = size;
     }
   };
@@ -232,11 +232,13 @@ BatchDims batch_dims(const Tensor& a, const Tensor& b) {
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b, bool trans_a, bool trans_b) {
-  REDCO_CHECK(a.visible() >= 2 && b.visible() >= 2, "[matmul] {} by {}", describe(a), describe(b));
+  REDCO_CHECK(a.visible() >= 2 && b.visible() >= 2, "[matmul] shapes do not match: {} and {}", describe(a),
+              describe(b));
   const int ra = a.rank(), rb = b.rank();
   const int ai = trans_a ? ra - 1 : ra - 2, ak = trans_a ? ra - 2 : ra - 1;
   const int bk = trans_b ? rb - 1 : rb - 2, bj = trans_b ? rb - 2 : rb - 1;
-  REDCO_CHECK(a.shape()[ak] == b.shape()[bk], "[matmul] {} by {}", describe(a), describe(b));
+  REDCO_CHECK(a.shape()[ak] == b.shape()[bk], "[matmul] shapes do not match: {} and {}", describe(a),
+              describe(b));
   const BatchDims bd = batch_dims(a, b);
   const int batch = static_cast<int>(bd.shape.size());
   Shape shape = bd.shape;

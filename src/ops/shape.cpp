@@ -43,7 +43,7 @@ bool reshape_placement(const Shape& from, const Shape& to, const Placement& p, P
 }
 
 Tensor reshape_all(const Tensor& x, const Shape& shape, int hidden) {
-  REDCO_CHECK(numel(shape) == x.numel(), "[reshape] {} to {}", describe(x), to_string(shape));
+  REDCO_CHECK(numel(shape) == x.numel(), "[reshape] cannot reshape {} to {}", describe(x), to_string(shape));
   if (shape == x.shape()) return x.with_hidden(hidden);
   OpCall op("reshape", {x});
   op.choose({x.numel()}, [&](OpCall::Strategies& s) {
@@ -160,7 +160,8 @@ Tensor narrow(const Tensor& x, int dim, i64 start, i64 length) {
 Tensor pad_to(const Tensor& x, int dim, i64 start, i64 size) {
   const int along = x.axis(dim);
   const i64 length = x.shape()[along];
-  REDCO_CHECK(start >= 0 && start + length <= size, "[pad] {} at {} of {}", length, start, size);
+  REDCO_CHECK(start >= 0 && start + length <= size, "[pad] {} elements do not fit at {} in a dim of {}",
+              length, start, size);
   OpCall op("pad", {x});
   Shape shape = x.shape();
   shape[along] = size;
@@ -227,8 +228,8 @@ Tensor concat(const std::vector<Tensor>& parts, int dim) {
 }
 
 Tensor broadcast_to(const Tensor& x, const Shape& shape, const Layout& wish) {
-  REDCO_CHECK(x.rank() == static_cast<int>(shape.size()), "[broadcast_to] {} to {}", describe(x),
-              to_string(shape));
+  REDCO_CHECK(x.rank() == static_cast<int>(shape.size()), "[broadcast_to] cannot broadcast {} to {}",
+              describe(x), to_string(shape));
   if (x.shape() == shape) return x;
   OpCall op("broadcast_to", {x});
   op.choose({numel(shape)}, [&](OpCall::Strategies& s) {

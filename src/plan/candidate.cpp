@@ -11,9 +11,9 @@ namespace redco {
 
 namespace {
 
-constexpr i64 kStaging = i64{16} << 20;  // comm/group.h: at most, a group
+constexpr i64 kStaging = i64{16} << 20;  // the most staging memory of a group (comm/group.h)
 
-// Staging of the groups: slices of one message from the other ranks.
+// Staging memory of the groups: slices of one message from the other ranks.
 i64 staging_bytes(const std::vector<LedgerLine>& collectives, const Mesh& mesh) {
   i64 sum = 0;
   for (const Axis a : kAxes) {
@@ -62,7 +62,7 @@ i64 Weigher::n_with_state() {
 }
 
 bool Weigher::may_fit(const PlanSetting& s) {
-  // fp32 parameters, gradients and the optimizer's state; the fullest rank has at least the mean.
+  // fp32 parameters, gradients and optimizer state; the fullest rank has at least the mean.
   const double dp = s.mesh.dp, n = static_cast<double>(n_parameters()),
                trained = static_cast<double>(n_trained()),
                state = static_cast<double>(request_.step.states() * n_with_state());
@@ -135,10 +135,10 @@ void Weigher::shard_state(const PlanSetting& s, int rank, RankMemory& m, Trace& 
     m.parameters = mine;
     m.gradients = trained;
     m.activations = trace_activations(trace_request(s, rank));
-    m.buffers += 2 * block;  // its parameters, and their gradients before they are handed on
+    m.buffers += 2 * block;  // the block's parameters, and its gradients before the reduce-scatter
   }
   if (s.mesh.dp == 1) return;
-  // A bucket's all-reduce becomes a reduce-scatter; parameters are gathered before they are read.
+  // The all-reduce of a bucket becomes a reduce-scatter; parameters are gathered before use.
   for (LedgerLine& l : trace.collectives)
     if (l.what == "all_reduce dp" && l.where == "step/gradients") {
       l.what = "reduce_scatter dp";

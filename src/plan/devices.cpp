@@ -18,7 +18,7 @@ int Machines::host_of(i64 rank) const {
     rank -= s;
     ++host;
   }
-  // More ranks than slots: the last host takes them (this machine, oversubscribed).
+  // If there are more ranks than slots, the last host takes the rest (this machine, oversubscribed).
   return std::max(0, static_cast<int>(slots.size()) - 1);
 }
 
@@ -73,7 +73,7 @@ Machines parse_devices(const std::string& text) {
     i64 n = 0;
     const auto r = std::from_chars(s.data(), s.data() + s.size(), n);
     if (r.ec != std::errc() || r.ptr != s.data() + s.size() || n < 1 || n > 65536)
-      throw wrong(fmt::format("'{}' is no number of {} from 1 to 65536", excerpt(s), what));
+      throw wrong(fmt::format("'{}' is not a number of {} from 1 to 65536", excerpt(s), what));
     return static_cast<int>(n);
   };
   const int hosts = count(parts[0], "hosts"), devices = count(parts[1], "devices");

@@ -1,4 +1,4 @@
-// The machines a plan is made for: hosts, ranks they take, memory.
+// The machines of a plan: hosts, their slots, their memory.
 #pragma once
 
 #include <string>
@@ -10,36 +10,36 @@
 namespace redco {
 
 struct Machines {
-  std::vector<int> slots;   // ranks each host takes; ranks fill the hosts in order
+  std::vector<int> slots;   // largest number of ranks per host; ranks fill the hosts in order
   i64 memory = 0;           // bytes of one device (own_memory) or of one host
-  bool own_memory = false;  // each rank has `memory` of its own; else the ranks of a host share it
-  // Where the hosts are known: name and bytes of each, in place of `memory`.
+  bool own_memory = false;  // each rank has `memory` bytes; else the ranks of a host share them
+  // If the hosts are known: name and bytes of each, in place of `memory`.
   std::vector<std::string> names;
   std::vector<i64> memories;
   std::string text;  // "2 hosts x 4 devices x 32 GiB", for people
 
   i64 ranks() const;
   int host_of(i64 rank) const;
-  // Ranks of the fullest host when the first n ranks run.
+  // The largest number of ranks on a host when n ranks run.
   int most_ranks_per_host(i64 n) const;
-  // The host that leaves its ranks the least memory when the first n ranks run.
+  // The host with the least memory per rank when n ranks run.
   struct Share {
     i64 ranks = 1, memory = 0;  // of the host
-    std::string host;           // "" where hosts have no names
+    std::string host;           // "" if hosts have no names
     i64 of_rank() const { return memory / ranks; }
   };
   Share tightest(i64 n) const;
 };
 
-// "2 x 4 x 32GiB": hosts x devices x memory of a device; units GiB, MiB, TiB, GB, MB, TB. UsageError
-// otherwise.
+// "2 x 4 x 32GiB": hosts x devices per host x memory per device; units GiB, MiB, TiB, GB, MB, TB. UsageError
+// for other texts.
 Machines parse_devices(const std::string& text);
 
-// What the mp groups of a mesh send from host to host.
+// Traffic of the groups of a mesh axis between hosts.
 struct Crossing {
   bool crosses = false;
-  // Share of a collective's bytes that one rank sends to other hosts, summed over all ranks: times bytes of
-  // an all_reduce (two phases count twice), all_gather (of the result) or reduce_scatter / all_to_all.
+  // Bytes between hosts per byte of a collective, summed over all ranks: of an all_reduce (both phases
+  // counted), an all_gather (per byte of the result), a reduce_scatter or all_to_all.
   double all_reduce = 0, all_gather = 0, exchange = 0;
 };
 Crossing crossing(const Machines& m, const Mesh& mesh, Axis axis);

@@ -24,7 +24,7 @@ PlanCollective collective_of(const LedgerLine& l) {
           .bytes = l.bytes};
 }
 
-// What `with` does more than `without`, as words; empty if nothing.
+// The collectives that `with` has in addition to `without`, as text.
 std::vector<std::string> more(const std::vector<LedgerLine>& with, const std::vector<LedgerLine>& without) {
   std::map<std::pair<std::string, std::string>, const LedgerLine*> base;
   for (const LedgerLine& l : without) base[{l.what, l.where}] = &l;
@@ -42,7 +42,7 @@ std::vector<std::string> more(const std::vector<LedgerLine>& with, const std::ve
   return out;
 }
 
-// The collectives that custom rules cost beside those of the standard rules, a sentence a rule.
+// The collectives that custom rules add to those of the standard rules, one sentence per rule.
 std::vector<std::string> cost_of_rules(const PlanRequest& r, const PlanSetting& s, const Trace& all) {
   if (r.rules.empty() || s.mesh.mp == 1) return {};
   auto collectives_with = [&](std::vector<CustomRule> rules) {
@@ -57,11 +57,11 @@ std::vector<std::string> cost_of_rules(const PlanRequest& r, const PlanSetting& 
   for (const CustomRule& rule : r.rules) {
     const auto extra = more(r.rules.size() == 1 ? all.collectives : collectives_with({rule}), standard);
     if (!extra.empty())
-      out.push_back(fmt::format("the rule '{}' {} costs what the standard rules would not: {}",
+      out.push_back(fmt::format("the rule '{}' {} adds collectives to those of the standard rules: {}",
                                 excerpt(rule.match), format_spec(rule.spec), fmt::join(extra, ", ")));
   }
   if (out.empty())
-    out.push_back(fmt::format("the custom rules together cost what the standard rules would not: {}",
+    out.push_back(fmt::format("the custom rules together add collectives to those of the standard rules: {}",
                               fmt::join(more(all.collectives, standard), ", ")));
   return out;
 }
@@ -79,19 +79,20 @@ std::vector<std::string> idle_ranks(const PlanRequest& r, const ShardedSpecs& sh
   std::set<std::pair<std::string, i64>> told;
   for (size_t i = 0; i < specs.size(); ++i) {
     const Placement& p = sharded.layouts[i][Axis::mp];
-    if (!p.is_sharded() || !specs[i].adapter.weight.empty()) continue;  // adapters are cut as their layers
+    if (!p.is_sharded() || !specs[i].adapter.weight.empty())
+      continue;  // adapters are sharded like their layers
     const i64 pieces = (specs[i].shape[p.dim] + p.unit - 1) / p.unit;
     const std::string& pattern = sharded.sharding.rules[i].pattern;
     if (pieces >= mp || !told.emplace(pattern, pieces).second) continue;
     out.push_back(fmt::format(
-        "{} has {} piece{} for {} shards: {} of each mp group hold{} nothing of it and idle{} there", pattern,
+        "{} has {} piece{} for {} shards: {} of each mp group hold{} no part of it and idle{} there", pattern,
         pieces, pieces == 1 ? "" : "s", mp, ranks_from(pieces, mp), pieces == mp - 1 ? "s" : "",
         pieces == mp - 1 ? "s" : ""));
   }
   return out;
 }
 
-// Ranks that compute the same shapes, with how many there are of each: first rank -> count.
+// Classes of ranks that compute the same shapes: first rank -> number of ranks.
 std::vector<std::pair<int, i64>> classes_of(const PlanRequest& r, const ShardedSpecs& sharded,
                                             const PlanSetting& s) {
   const auto& specs = r.pipeline->params().specs;
@@ -119,7 +120,9 @@ std::vector<std::pair<int, i64>> classes_of(const PlanRequest& r, const ShardedS
 
 PlanSetting fixed_setting(const PlanRequest& r) {
   const i64 mp = r.n_model_shards.value_or(1), n = r.n_ranks.value_or(mp);
-  if (n % mp != 0) throw UsageError("[mesh] n_ranks={} is no multiple of n_model_shards={}", n, mp);
+  if (n % mp != 0)
+    throw UsageError("[mesh] n_ranks={} is not divisible by n_model_shards={}; use {} ranks", n, mp,
+                     (n + mp - 1) / mp * mp);
   const auto s = with_batches(r, {static_cast<int>(n / mp), static_cast<int>(mp)}, r.per_device);
   if (!s)
     throw UsageError("[mesh] {} replicas (n_ranks / n_model_shards) for a global batch of {} rows", n / mp,
@@ -149,7 +152,7 @@ PlanReport make_plan(const PlanRequest& r) {
   if (r.search) {
     const PlanCandidate best = search_setting(r, weigher, wanted, false, &out.next);
     out.setting = best.setting;
-    // What sharded state would allow inside the hosts.
+    // The best setting inside the hosts with sharded state.
     if (wanted == StateSharding::none && (!best.fits() || best.crosses))
       for (const StateSharding s : {StateSharding::optimizer, StateSharding::parameters}) {
         const PlanCandidate c = search_setting(r, weigher, s, true, nullptr);
@@ -200,12 +203,12 @@ PlanReport make_plan(const PlanRequest& r) {
   if (mine.crosses) {
     out.crossing_bytes = mine.crossing_bytes;
     out.warnings.push_back(
-        fmt::format("the {} shards of a model copy span hosts: {} cross from host to host in each step",
-                    s.mesh.mp, human_bytes(static_cast<u64>(mine.crossing_bytes))));
+        fmt::format("the {} shards of a model copy span hosts: {} pass between hosts in each step", s.mesh.mp,
+                    human_bytes(static_cast<u64>(mine.crossing_bytes))));
   }
   if (s.sharding != StateSharding::none)
     out.warnings.push_back(
-        fmt::format("{} is planned only: running it is not supported yet",
+        fmt::format("{} is planned only: training with it is not supported yet",
                     s.sharding == StateSharding::optimizer ? "shard_optimizer" : "shard_parameters"));
   return out;
 }

@@ -1,6 +1,6 @@
-// redco plan: what a job needs on a mesh, before it runs. From the trace of the Trainer's own step
-// (plan/trace.h), never from formulas about a model: bytes of each rank by part, collectives, FLOPs, whether
-// it fits, and what would.
+// redco plan: the memory, collectives and FLOPs of a job on a mesh, before it runs; whether the job fits, and
+// which setting would fit. The numbers come from a trace of the Trainer's own step (plan/trace.h), not from
+// formulas about a model.
 #pragma once
 
 #include <optional>

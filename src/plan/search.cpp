@@ -1,4 +1,4 @@
-// Which way to run a job fits.
+// The search for a setting that fits.
 #include <algorithm>
 
 #include "plan/candidate.h"
@@ -7,7 +7,7 @@ namespace redco {
 
 namespace {
 
-constexpr i64 kMostRows = 1024;  // of a micro-batch, where the job limits nothing
+constexpr i64 kMostRows = 1024;  // largest micro-batch of the search
 
 i64 lack(const PlanCandidate& c) { return c.memory.total() - c.limit; }
 
@@ -69,7 +69,7 @@ PlanCandidate search_setting(const PlanRequest& r, Weigher& w, StateSharding sha
     if (best) break;
   }
   if (!best) {
-    if (!nearest) {  // not even the state: the most shards
+    if (!nearest) {  // even parameters and state do not fit: use the most shards
       const std::vector<Mesh>& meshes = !across.empty() && !inside_only ? across : inside;
       if (!meshes.empty()) nearest = weigh(meshes.back(), recomputes.back(), 1, true);
     }
@@ -97,7 +97,7 @@ PlanCandidate search_setting(const PlanRequest& r, Weigher& w, StateSharding sha
       }
       best = c;
     }
-  if (!over) {  // the micro-batch is at its limit: the next fewer shards
+  if (!over) {  // the micro-batch cannot grow: try fewer shards
     for (i64 mp = mesh.mp - 1; mp >= 1 && !over && !r.n_model_shards; --mp) {
       if (devices % mp != 0) continue;
       auto c = weigh({static_cast<int>(devices / mp), static_cast<int>(mp)}, best->setting.recompute,

@@ -10,7 +10,7 @@ namespace redco {
 
 namespace {
 
-// Batches of `rows` rows each, as the Trainer collates them.
+// Batches with rows[i] rows each, as the Trainer collates them.
 std::vector<Batch> meta_batches(const TraceRequest& r, const std::vector<i64>& rows,
                                 std::vector<i64>* offsets) {
   std::vector<Batch> out;
@@ -27,7 +27,7 @@ std::vector<Batch> meta_batches(const TraceRequest& r, const std::vector<i64>& r
   return out;
 }
 
-// Steps of more micro-batches are not traced whole: what the second one adds, each further one adds too.
+// Steps of more micro-batches are extrapolated: each further micro-batch adds the same as the second one.
 constexpr i64 kAllTraced = 4;
 
 struct OneTrace {
@@ -74,7 +74,7 @@ OneTrace run_once(const TraceRequest& r, const std::vector<i64>& rows) {
   return out;
 }
 
-// a += times x (b - base), line by line, in the order of b, which has all lines.
+// a += times x (b - base) for each line, in the order of b, which has all lines.
 void add_difference(std::vector<LedgerLine>& a, const std::vector<LedgerLine>& b,
                     const std::vector<LedgerLine>& base, i64 times) {
   using Lines = std::map<std::pair<std::string, std::string>, const LedgerLine*>;
@@ -101,7 +101,7 @@ void add_difference(std::vector<LedgerLine>& a, const std::vector<LedgerLine>& b
   a = std::move(out);
 }
 
-// Full micro-batches of a step, and the rows of a last smaller one.
+// The full micro-batches of a step, and the rows of a smaller last one.
 struct Cut {
   i64 each = 0, full = 0, tail = 0;
 };
@@ -147,7 +147,7 @@ i64 trace_activations(const TraceRequest& r) {
   context->compute_dtype = r.compute;
   const ParamTree params = make_params(r.pipeline->params(), r.layouts).watched();
   const i64 before = context->arena().in_use();
-  // Norms, biases and adapters: small, and in every block, so that the backward pass goes all the way.
+  // Norms, biases and adapters are small and in every block, so the backward pass reaches all blocks.
   std::vector<Tensor> inputs;
   const Tensor* least = nullptr;
   for (size_t i = 0; i < params.size(); ++i) {
@@ -164,7 +164,7 @@ i64 trace_activations(const TraceRequest& r) {
   ctx.apply.train = true;
   ctx.apply.recompute_blocks = r.step.recompute_blocks;
   const LossTerms terms = r.pipeline->loss(params, batches[0], ctx);
-  REDCO_CHECK(!terms.empty(), "the pipeline's loss() gave no term");
+  REDCO_CHECK(!terms.empty(), "the pipeline's loss() returned no term");
   const auto gradients = grad(terms[0].sum, inputs);
   return context->arena().high_water() - before;
 }

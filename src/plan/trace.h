@@ -1,4 +1,4 @@
-// One optimizer step on meta tensors: the Trainer's own code, the run's own allocations, no storage.
+// One optimizer step on meta tensors: the Trainer's code and allocations, without storage.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace redco {
 
-// What is traced: one rank of a mesh and the shapes of a step.
+// One rank of a mesh and the shapes of a step.
 struct TraceRequest {
   Pipeline* pipeline = nullptr;
   Mesh mesh;
@@ -25,14 +25,14 @@ struct Trace {
   i64 flops = 0;
   // Bytes of tensors on this rank.
   i64 parameters = 0, gradients = 0, optimizer = 0;
-  i64 high_water = 0;  // of the arena, all of it
+  i64 high_water = 0;  // of the whole arena
 };
 
-// Runs TrainStep; for steps of more than four micro-batches, as often as shows what one more of them adds.
+// Runs TrainStep. For steps of more than four micro-batches it traces one and two of them, and extrapolates.
 Trace trace_step(const TraceRequest& request);
 
-// The arena's high-water mark of a step that keeps no weight gradient, less the parameters: what is left
-// where gradients are handed on at once (shard_parameters).
+// The arena's high-water mark of a step without weight gradients, minus the parameters: the activations when
+// each gradient is reduce-scattered immediately (shard_parameters).
 i64 trace_activations(const TraceRequest& request);
 
 }  // namespace redco

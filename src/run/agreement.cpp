@@ -78,7 +78,7 @@ std::string build_id_at(const void* address) {
   return search.found;
 }
 
-// A fact that must be equal: its name in messages, its member, and what to do about a difference.
+// A fact that must be equal: its name in messages, its member, and the remedy for a difference.
 struct Compared {
   const char* name;
   std::string RankFacts::*value;
@@ -91,9 +91,9 @@ constexpr std::array<Compared, 7> kCompared{{
     {"job (hash)", &RankFacts::job, "start the command once, and let redco start the ranks"},
     {"pipeline's shared object (hash)", &RankFacts::pipeline,
      "copy the same shared object to all hosts, or put it on a shared file system"},
-    {"instruction set", &RankFacts::isa, "set REDCO_ISA to the smallest of them, for example REDCO_ISA=avx2"},
+    {"instruction set", &RankFacts::isa, "set REDCO_ISA to the lowest of them, for example REDCO_ISA=avx2"},
     {"OpenBLAS core", &RankFacts::blas_core,
-     "set OPENBLAS_CORETYPE to one that all CPUs run, for example OPENBLAS_CORETYPE=Haswell"},
+     "set OPENBLAS_CORETYPE to a type that all CPUs support, for example OPENBLAS_CORETYPE=Haswell"},
     {"number of threads", &RankFacts::threads, "set parallel.threads_per_rank"},
 }};
 
@@ -141,10 +141,9 @@ std::string disagreement(const std::vector<RankFacts>& ranks) {
     for (std::size_t r = 1; r < ranks.size(); ++r) {
       const std::string &first = ranks[0].*c.value, &other = ranks[r].*c.value;
       if (first != other)
-        return fmt::format(
-            "[run] the ranks differ in their {}: rank 0 on {} has {}, rank {} on {} has {}; {}", c.name,
-            ranks[0].host, first.empty() ? "none" : first, r, ranks[r].host, other.empty() ? "none" : other,
-            c.remedy);
+        return fmt::format("[run] the ranks differ in the {}: rank 0 on {} has {}, rank {} on {} has {}; {}",
+                           c.name, ranks[0].host, first.empty() ? "none" : first, r, ranks[r].host,
+                           other.empty() ? "none" : other, c.remedy);
     }
   return "";
 }
@@ -172,7 +171,7 @@ void agree_on_workdir(Group& world, const std::string& workdir) {
         std::this_thread::sleep_for(std::chrono::milliseconds(100));
       }
       throw UsageError(
-          "[run] host {} doesn't see a file that the first rank wrote into workdir {}. workdir must be on a "
+          "[run] host {} does not see a file that the first rank wrote into workdir {}; put workdir on a "
           "file "
           "system that all hosts share",
           host_name(), workdir);
@@ -183,7 +182,7 @@ void agree_on_workdir(Group& world, const std::string& workdir) {
   if (world.rank() == 0) {
     try {
       remove_file(path);
-    } catch (const Error&) {  // a leftover file does not end a run
+    } catch (const Error&) {  // a leftover empty file must not end the run
     }
   }
   if (failed) std::rethrow_exception(failed);

@@ -1,5 +1,5 @@
-// Agreement before work: all ranks run the same program and library, with the same job and kernels, in the
-// same workdir. A difference is one error that names the hosts, the values and what to do.
+// Checks before the work that all ranks run the same program and library, with the same job and kernels, in
+// the same workdir. A difference is one error that names the hosts, the values and the remedy.
 #pragma once
 
 #include <string>
@@ -9,30 +9,30 @@
 
 namespace redco {
 
-// What must be equal on all ranks.
+// The facts that must be equal on all ranks.
 struct RankFacts {
   std::string host;
   std::string program, library;  // ELF build ids, hexadecimal; "" if the file has none
   std::string job;               // hash of the ResolvedJob
-  std::string pipeline;          // hash of the user's shared object; "" for a built-in pipeline
-  std::string isa, blas_core;    // in use by the kernels and by OpenBLAS
+  std::string pipeline;          // hash of a user's shared object; "" for a built-in pipeline
+  std::string isa, blas_core;    // instruction set of the kernels, core type of OpenBLAS
   std::string threads;           // threads per rank
 };
 
 // The facts of this process. `pipeline`: the job's.
 RankFacts rank_facts(const std::string& job_hash, const std::string& pipeline);
 
-// The message about the first difference; "" if all are equal. Pure.
+// The message about the first difference; "" if all ranks are equal. Pure.
 std::string disagreement(const std::vector<RankFacts>& ranks);
 
 // UsageError on every rank if the ranks differ. Collective.
 void agree_on_program(Group& world, const RankFacts& mine);
 
-// UsageError on every rank if a rank doesn't see a file that the first rank writes into `workdir`: the folder
-// is not shared. Collective.
+// UsageError on every rank if a rank does not see a file that the first rank writes into `workdir`: the
+// folder is not shared. Collective.
 void agree_on_workdir(Group& world, const std::string& workdir);
 
-// The GNU build ids of the running program and of the library that holds this function.
+// The GNU build id of the running program, and of the library that contains this function.
 std::string program_build_id();
 std::string library_build_id();
 

@@ -14,10 +14,12 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "base/signals.h"
 #include "comm/group.h"
 #include "comm/mpi_library.h"
 #include "kernels/threads.h"
+#include "launch/child_process.h"
 #include "launch/env_report.h"
 #include "launch/exec.h"
 #include "launch/find_mpirun.h"
@@ -74,7 +76,7 @@ struct Report {
   int code;
   std::string text;
 };
-// The system refused memory, or memory for a new thread.
+// Whether the system refused memory, also for a new thread.
 bool is_lack_of_memory(const std::exception& e) {
   if (dynamic_cast<const std::bad_alloc*>(&e)) return true;
   const auto* s = dynamic_cast<const std::system_error*>(&e);
@@ -85,15 +87,15 @@ bool is_lack_of_memory(const std::exception& e) {
 Report report_of(const std::exception& e) {
   if (is_lack_of_memory(e))
     return {static_cast<int>(ExitCode::doesnt_fit),
-            "[memory] the system gives no more memory (is `ulimit -v` or a cgroup's limit set?). `redco "
+            "[memory] the system refuses more memory (check `ulimit -v` and the cgroup's limit); `redco "
             "plan` shows "
-            "the memory that the job needs"};
+            "what the job needs"};
   if (const auto* ours = dynamic_cast<const Error*>(&e)) return {static_cast<int>(ours->code()), e.what()};
   return {static_cast<int>(ExitCode::bug), std::string("[bug] ") + e.what()};
 }
 
-// Several ranks may print the same error. Under redco's launcher the lines are marked, and the launcher
-// prints those of one rank.
+// Several ranks may fail together. Under redco's launcher the lines are marked, and it prints those of one
+// rank (launch/one_voice.h).
 void say(const std::string& text) {
   if (!std::getenv(kMarkErrors)) return error("{}", text);
   const LogLevel before = log_level();
@@ -105,12 +107,12 @@ void say(const std::string& text) {
   std::fwrite(lines.data(), 1, lines.size(), stderr);
 }
 
-// In the environment of processes that this program starts: ResolvedJob::to_text().
+// Holds ResolvedJob::to_text() in the environment of processes that this program starts.
 constexpr const char* kJobVariable = "REDCO_JOB";
-// Linux takes 128 KiB for one variable with its name.
+// Linux limits one variable with its name to 128 KiB.
 constexpr std::size_t kMostJobText = 120 << 10;
 
-// The job from the launcher. Removes it from the environment, so that child processes do not inherit it.
+// The job from the launcher. Removes it from the environment, so that no child process inherits it.
 std::optional<std::string> handed_job() {
   const char* text = std::getenv(kJobVariable);
   if (!text) return std::nullopt;
@@ -123,14 +125,14 @@ std::string text_to_hand(const ResolvedJob& resolved) {
   std::string text = resolved.to_text();
   if (text.size() > kMostJobText)
     throw UsageError(
-        "[job] the settings take {} bytes (compressed), but at most {} can be passed to the ranks. Put long "
-        "texts "
-        "into files (predict.input)",
+        "[job] the settings take {} bytes compressed, but ranks can get at most {}; put long texts into "
+        "files "
+        "(predict.input)",
         text.size(), kMostJobText);
   return text;
 }
 
-// std::terminate handler: an exception that leaves a thread ends the process with its exit code.
+// Ends the process after an exception left a thread, with the exception's exit code if it has one.
 void say_and_end() {
   try {
     if (const auto e = std::current_exception()) std::rethrow_exception(e);
@@ -144,7 +146,8 @@ void say_and_end() {
   std::abort();
 }
 
-// Libraries read these variables when they are loaded. If one is missing, the process starts itself again.
+// Libraries read these variables when they are loaded. If one is missing, this process executes itself again
+// with all of them.
 void ensure_environment(const LaunchPlan& plan, RunRequest& request, const ResolvedJob& resolved) {
   bool missing = false;
   for (const auto& [key, value] : plan.environment) {
@@ -174,7 +177,8 @@ bool is_first_of_host(const Environment& e) {
   return false;
 }
 
-// The first rank prints an error that all ranks agreed on. An error of this rank alone ends all ranks.
+// The first rank prints an error that all ranks agreed on. An error of one rank is printed by that rank and
+// ends all ranks.
 int end_rank(const std::exception& e, int rank, int n_ranks) {
   const bool everywhere = n_ranks == 1 || was_agreed(e.what());
   const Report r = report_of(e);
@@ -197,12 +201,12 @@ ResolvedJob job_of_ranks(Group& world, const RunRequest& request) {
   const std::string first = world.agree(text);
   if (!text.empty() && text != first)
     throw UsageError(
-        "[run] the ranks got different jobs. Start the command once, and let redco start the ranks");
+        "[run] the ranks have different jobs; start the command once, and let redco start the ranks");
   return ResolvedJob::from_text(first);
 }
 
-// The threads of a rank that was started by hand: the minimum over all ranks, because kernels must use the
-// same number. Collective.
+// Threads of ranks that were started by hand: the lowest number of all ranks, because all ranks must run the
+// same kernels. Collective.
 int threads_of_ranks(Group& world, const JobConfig& job) {
   if (job.parallel.threads_per_rank) return static_cast<int>(*job.parallel.threads_per_rank);
   int threads = 0;
@@ -212,7 +216,7 @@ int threads_of_ranks(Group& world, const JobConfig& job) {
   return -least;
 }
 
-// `resolved`: the job of a single process; null means job_of_ranks().
+// `resolved`: the job of a single process; null: see job_of_ranks().
 int run_rank(std::unique_ptr<Group> world, const RunRequest& request, const ResolvedJob* resolved,
              std::optional<int> threads, const std::function<int(Run&)>& body) {
   Group* const ranks = world.get();
@@ -248,12 +252,11 @@ int run_rank(std::unique_ptr<Group> world, const RunRequest& request, const Reso
   } catch (const std::exception& e) {
     return end_rank(e, rank, n);
   } catch (...) {
-    return end_rank(BugError("an exception that is not a std::exception"), rank, n);
+    return end_rank(BugError("an exception of unknown type"), rank, n);
   }
 }
 
-// Prints the last message of a process that ends at once. Any lock may be held, so it writes to stderr
-// directly.
+// Prints the message of an immediate end directly to stderr: a lock of the log may be held.
 void print_end(const std::string& message) {
   const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
   const std::string text =
@@ -276,11 +279,10 @@ int run(RunRequest request, const std::function<int(Run&)>& body) {
   set_end_printer(print_end);
   if (is_rank_process()) {
     if (const std::string wrong = mpi_mismatch(); !wrong.empty())
-      throw UsageError("{}", wrong);  // MPI_Init could end this process
-    // Until the job is known, which decides whether the first rank watches the others.
+      throw UsageError("{}", wrong);  // before MPI_Init may end us
+    // Until the job is known, this rank watches itself; then the first rank may watch all.
     if (!watchdog::is_watched()) watchdog::watch_alone(FaultSettings().timeout);
-    if (const Environment e = current_environment(); is_first_of_host(e))
-      clean_shared_memory(this_machine().hostname);
+    if (const Environment e = current_environment(); is_first_of_host(e)) clean_shared_memory(host_name());
     const int code = run_rank(make_mpi_world(), request, nullptr, std::nullopt, body);
     mpi_finalize();
     return code;
@@ -292,8 +294,8 @@ int run(RunRequest request, const std::function<int(Run&)>& body) {
   if (plan.way == LaunchPlan::Way::alone) {
     ensure_environment(plan, request, resolved);
     for (const std::string& note : plan.notes) info("{}", note);
-    return run_rank(make_self_group(), request, &resolved,
-                    plan.threads_per_rank.value_or(this_machine().usable_cores), body);
+    return run_rank(make_self_group(), request, &resolved, plan.threads_per_rank.value_or(launch.here.cores),
+                    body);
   }
   const MpiLibrary linked = mpi_library();
   const char* path = std::getenv("PATH");

@@ -1,5 +1,5 @@
-// Run: one command from its job to the exit code. The launcher resolves the job once (the first rank, if
-// ranks are started by hand). All ranks get the same bytes, check that they run the same program on the same
+// Run: one command from its job to the exit code. The launcher resolves the job once (the first rank does if
+// the ranks were started by hand). All ranks get the same bytes, check that they run the same program and
 // kernels, and execute the body.
 #pragma once
 
@@ -20,13 +20,13 @@ struct RunRequest {
   // Loads and checks the job. Called once: by the launcher, else by the first rank. What it holds (a lease on
   // a checkpoint) is kept until the run ends; before this process starts itself again it is released.
   std::function<JobConfig()> job;
-  // This command again, for the ranks: path and arguments.
+  // Path and arguments of this command, to start the ranks with.
   std::vector<std::string> program;
-  bool save_on_signal = false;  // see ExecOptions, also for the next two
+  bool save_on_signal = false;  // this and the next two: see ExecOptions
   bool passes_input = false, passes_interrupts = false;
 };
 
-// The run as the body of a command sees it. One per rank.
+// The interface of a command's body to its run. One per rank.
 class Run {
  public:
   Run(ResolvedJob resolved, Context& context) : resolved_(std::move(resolved)), context_(context) {}
@@ -36,10 +36,10 @@ class Run {
   Context& context() const { return context_; }
   bool first() const { return context_.world().rank() == 0; }
 
-  // Adds keys of the model's config that the training data decide, the same on all ranks; see
+  // Sets the config keys that depend on the training data, the same on all ranks; see
   // ResolvedJob::with_model_config.
   void decide_model_config(const std::map<std::string, std::string>& keys);
-  // Sets the rows of a step; see ResolvedJob::with_global_batch_size.
+  // Sets the rows of a step on these ranks; see ResolvedJob::with_global_batch_size.
   void decide_global_batch_size(i64 rows);
   // Makes the job's workdir, takes its lock, opens its log, and checks that all ranks see the same folder.
   // The lock is held until the run ends. Collective.
@@ -51,12 +51,12 @@ class Run {
   std::unique_ptr<WorkdirLock> lock_;  // on the first rank
 };
 
-// Runs `body` on every rank: in this process if there is one rank, else under mpirun; directly if this
-// process is a rank already. Returns the job's exit code, the same on every rank. An error ends all ranks and
-// is printed once: by the first rank if all ranks agreed on it, else by the rank where it happened.
+// Runs `body` on every rank: in this process if the job has one rank or this process is a rank, under mpirun
+// otherwise. Returns the job's exit code, the same on every rank. An error ends all ranks and is printed
+// once: by the rank on which it happened, or by the first rank if all ranks agreed on it.
 int run(RunRequest request, const std::function<int(Run&)>& body);
 
-// The launch that follows from this machine, SLURM and the settings.
+// The launch request from this machine, SLURM and the job's settings.
 LaunchRequest launch_request(const JobConfig& job);
 
 // True in a process that is a rank started by run(), mpirun or srun.

@@ -11,7 +11,7 @@ std::string lock_path(const std::string& workdir) { return join_path(workdir, ".
 
 WorkdirLock::WorkdirLock(const std::string& workdir)
     : lock_(lock_path(workdir), "[train] workdir " + workdir,
-            "wait until that run ends, or use another workdir", FileLock::keeps) {}
+            "wait until that run has ended, or use another workdir", FileLock::keeps) {}
 
 std::string workdir_holder(const std::string& workdir) { return lock_holder(lock_path(workdir)); }
 

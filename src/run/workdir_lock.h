@@ -1,4 +1,4 @@
-// One run at a time per workdir: two runs would overwrite each other's checkpoints and logs.
+// Allows one run at a time in a workdir: two runs would overwrite each other's checkpoints and logs.
 #pragma once
 
 #include <string>
@@ -7,18 +7,17 @@
 
 namespace redco {
 
-// Holds workdir/.lock while it lives (FileLock). Held by the job's first rank.
+// Holds workdir/.lock (FileLock) during its lifetime. The job's first rank holds it.
 class WorkdirLock {
  public:
-  // UsageError naming the process and host that hold it; IoError if the file can't be made.
+  // UsageError with the process and host that hold it; IoError if the file cannot be created.
   explicit WorkdirLock(const std::string& workdir);
 
  private:
   FileLock lock_;
 };
 
-// The process that holds the lock of a workdir now, "process 17 on node1"; "" if there is none, or it is
-// unknown.
+// The holder of a workdir's lock, "process 17 on node1"; "" if nobody holds it or the holder is unknown.
 std::string workdir_holder(const std::string& workdir);
 
 }  // namespace redco

@@ -152,7 +152,7 @@ class NameRegexCompiler {
     *value = 0;
     for (; more() && text_[at_] >= '0' && text_[at_] <= '9'; ++at_) {
       *value = *value * 10 + (text_[at_] - '0');
-      if (*value > kMaxRepeat) fail("a repeat count above 1000");
+      if (*value > kMaxRepeat) fail("the repeat count is above 1000");
     }
     return true;
   }
@@ -210,7 +210,7 @@ class NameRegexCompiler {
   // letter.
   std::bitset<256> escape() {
     ++at_;
-    if (!more()) fail("a backslash at the end");
+    if (!more()) fail("the expression ends in a backslash");
     const char c = text_[at_];
     const char lower = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
     std::bitset<256> s;

@@ -16,9 +16,10 @@ struct ShardingRuleSettings {
   std::vector<std::optional<std::string>> spec;
 
   void visit(SettingsVisitor& v) {
-    v.field("match", match, "regular expression over the whole Hugging Face name of a parameter").required();
+    v.field("match", match, "regular expression that must match the whole Hugging Face name of a parameter")
+        .required();
     v.field("spec", spec,
-            "one entry per dim in (in, out) order: mp is split over the model shards, ~ is whole")
+            "one entry per dim in (in, out) order: mp is split over the model shards, ~ is not split")
         .one_of({"mp"})
         .required();
   }
@@ -29,7 +30,7 @@ struct EnvironmentSettings {
   std::map<std::string, std::string> values;  // name -> JSON text
 
   void visit(SettingsVisitor& v) {
-    v.rest(values, "an environment variable of every rank on every host: a text or an integer");
+    v.rest(values, "value of this environment variable on every rank and host: a text or an integer");
   }
 };
 
@@ -45,42 +46,42 @@ struct ParallelSettings {
   bool strict = false;
 
   void visit(SettingsVisitor& v) {
-    v.field("n_model_shards", n_model_shards, "ranks that share one copy of the model")
+    v.field("n_model_shards", n_model_shards, "number of ranks that share one copy of the model")
         .at_least(1)
         .at_most(1 << 20)
         .on_resume(OnResume::note);
     v.field("n_ranks", n_ranks,
-            "all ranks, a multiple of n_model_shards; ~ is the sum of the hosts' slots, the SLURM "
-            "allocation, or else "
-            "n_model_shards")
+            "total number of ranks, a multiple of n_model_shards; ~ is the sum of the hosts' slots, the size "
+            "of the SLURM allocation, or n_model_shards")
         .at_least(1)
         .at_most(1 << 20)
         .on_resume(OnResume::note);
     v.field("hosts", hosts, "hosts to run on, as name or name:slots; [] is this machine")
         .one_or_more()
         .on_resume(OnResume::free);
-    v.field("hostfile", hostfile, "file with one host a line, as name, name:slots or `name slots=N`")
+    v.field("hostfile", hostfile, "file with one host per line, as name, name:slots or `name slots=N`")
         .path()
         .on_resume(OnResume::free);
     v.field("threads_per_rank", threads_per_rank,
-            "threads of a rank; auto shares the least host's usable cores among its ranks")
+            "threads per rank; auto divides the usable cores of the smallest host by its number of ranks")
         .at_least(1)
         .at_most(4096)
         .null_means("auto")
         .on_resume(OnResume::note);
     v.section("environment", environment,
-              "Environment variables of every rank on every host; they win over inherited ones")
+              "Environment variables of every rank on every host; they override inherited ones")
         .on_resume(OnResume::free);
     v.field("shard_optimizer", shard_optimizer,
-            "share the optimizer's state among the replicas (planned only)")
+            "share the optimizer's state among the replicas (supported by plan only)")
         .on_resume(OnResume::free);
     v.field("shard_parameters", shard_parameters,
-            "share parameters and gradients among the replicas (planned only)")
+            "share parameters and gradients among the replicas (supported by plan only)")
         .on_resume(OnResume::free);
-    v.items("sharding_rules", sharding_rules, "rules that go before the built-in ones; the first match wins")
+    v.items("sharding_rules", sharding_rules,
+            "custom sharding rules, applied before the built-in ones; the first match wins")
         .on_resume(OnResume::note);
     v.field("strict", strict,
-            "redistributions that the standard rules would not have are errors, not warnings")
+            "whether redistributions that the built-in rules would not need are errors (false: warnings)")
         .on_resume(OnResume::free);
   }
 };

@@ -3,9 +3,8 @@
 // hard-coded.
 //
 //  1. Fully-connected layers of a block alternate: the first is cut along its output, the next along its
-//  input. A
-//     gated pair counts as one 'first'. Stacked experts are distributed whole if every shard gets at least
-//     one.
+//     input. A gated pair counts as one 'first'. Stacked experts are distributed whole if every shard gets
+//     at least one.
 //  2. Attention: q, k, v along the output, the output projection along the input.
 //  3. Embeddings along their rows, the LM head along its output. Norms and the biases of row-split layers are
 //     replicated; the biases of column-split layers are cut with their column. All other tensors with two or
@@ -34,8 +33,8 @@ const char* name_of(ParamKind kind);
 struct ParamInfo {
   std::string name;  // Hugging Face name; a part of a fused tensor: `transformer.h.0.attn.c_attn.weight[q]`
   Shape shape;       // in memory
-  std::optional<ParamKind> kind =
-      std::nullopt;  // known to the model family; else found from name, shape and order
+  // Given by the model family; nullopt: detected from name, shape and order.
+  std::optional<ParamKind> kind = std::nullopt;
   // The largest number of pieces that each dim can be cut into (heads, not columns); empty: the dim's length.
   // A dim of one piece is never cut; families that keep K/V whole (to repeat grouped heads) use 1.
   std::vector<i64> max_pieces = {};
@@ -60,8 +59,8 @@ struct RuleRow {
   std::vector<std::optional<std::string>> spec;  // "mp" or nullopt, in the paper's order
   std::string rule;
   i64 tensors = 0;
-  bool below_bias_row =
-      false;  // a bias split with its column: the paper replicates it; printed in a line below
+  // A bias that is cut with its column, which the paper replicates; printed in a separate line.
+  bool below_bias_row = false;
 };
 
 struct Sharding {

@@ -29,8 +29,8 @@ struct RandomState {
 struct CollectiveLog {
   std::deque<Tensor> results;
   bool replay = false;
-  CollectiveLog* outer =
-      nullptr;  // for a nested recompute(): where it takes its results from while the outer one is repeated
+  // For a nested recompute(): where it takes its results from while the outer one is repeated.
+  CollectiveLog* outer = nullptr;
   // A collective on `of`: if its result is already known, returns true and the result, without communication.
   bool take(const Tensor& of, Tensor* result);
   void keep(const Tensor& result);

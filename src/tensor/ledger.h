@@ -24,8 +24,8 @@ class Ledger {
  public:
   void op(const char* name, const std::string& where, i64 flops, i64 bytes);
   void collective(Collective kind, Axis axis, const std::string& where, i64 bytes);
-  void collective(Collective kind, const char* axis, const std::string& where,
-                  i64 bytes);  // "all": both axes
+  // axis: "all" means both axes.
+  void collective(Collective kind, const char* axis, const std::string& where, i64 bytes);
 
   std::vector<LedgerLine> lines() const;        // in order of first occurrence
   std::vector<LedgerLine> collectives() const;  // only lines of collectives

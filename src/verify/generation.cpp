@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "generate/forward_pass.h"
 #include "generate/generate.h"
 #include "generate/logits.h"
 #include "ops/create.h"

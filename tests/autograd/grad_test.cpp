@@ -34,7 +34,7 @@ TEST(Tape, RecordsOnlyWhatDescendsFromWatched) {
   });
 }
 
-TEST(Tape, GradientsOfGradients) {
+TEST(Tape, GradientsCanBeDifferentiatedAgain) {
   on_one_rank([](Context&) {
     Tensor x = scalar(2).watched();
     Tensor y = square(square(x)) * x;  // x^5
@@ -44,17 +44,17 @@ TEST(Tape, GradientsOfGradients) {
       factor *= 6 - order;
       EXPECT_NEAR(item(y), factor * std::pow(2, 5 - order), 1e-9) << order;
     }
-    EXPECT_EQ(item(grad(y, {x})[0]), 0);  // a constant now: no path, zeros
+    EXPECT_EQ(item(grad(y, {x})[0]), 0);  // now a constant: no path, so zeros
   });
 }
 
-TEST(Tape, InputsInTheMiddleAndUnused) {
+TEST(Tape, GradientsOfIntermediateAndUnusedInputs) {
   on_one_rank([](Context&) {
     const Tensor x = scalar(2).watched(), unused = from_values({3}, std::vector<double>{1, 2, 3}).watched();
     const Tensor h = square(x), y = h * h * x;
     const auto g = grad(y, {h, x, unused, y});
     EXPECT_EQ(item(g[0]), 2 * 4 * 2);
-    EXPECT_EQ(item(g[1]), 5 * 16);  // through h too
+    EXPECT_EQ(item(g[1]), 5 * 16);  // also through h
     EXPECT_EQ(to_values(g[2]), (std::vector<double>(3)));
     EXPECT_EQ(item(g[3]), 1);
   });
@@ -73,7 +73,7 @@ TEST(Tape, SecondBackwardNeedsRetain) {
   });
 }
 
-TEST(Tape, NamesComeBackWhenABackwardFails) {
+TEST(Tape, NamesAreRestoredIfABackwardFails) {
   on_one_rank([](Context& c) {
     const Tensor x = scalar(2).watched();
     const Tensor y = square(x);
@@ -84,13 +84,13 @@ TEST(Tape, NamesComeBackWhenABackwardFails) {
   });
 }
 
-TEST(Tape, AMillionOpsAreReleasedWithoutAStack) {
+TEST(Tape, LongChainsAreReleasedWithoutRecursion) {
   on_one_rank([](Context&) {
     const Tensor x = scalar(1).watched();
     {
       Tensor y = x;
       for (int i = 0; i < 1000000; ++i) y = scale(y, 1);
-    }  // never differentiated: released from the end
+    }  // never differentiated: released from its end
     Tensor y = x;
     for (int i = 0; i < 100000; ++i) y = y * x;  // saves tensors that hold nodes
     { const Tensor dropped = y * y; }
@@ -98,8 +98,8 @@ TEST(Tape, AMillionOpsAreReleasedWithoutAStack) {
   });
 }
 
-// What nodes save goes as the backward passes, and everything with the last handle.
-TEST(Tape, MemoryComesBack) {
+// The backward frees what nodes saved; the last handle frees the rest.
+TEST(Tape, TheBackwardFreesSavedTensors) {
   on_one_rank([](Context& c) {
     const i64 before = c.arena().in_use();
     {
@@ -111,10 +111,11 @@ TEST(Tape, MemoryComesBack) {
       const Tensor loss = sum_all(y);
       y = Tensor();
       const Tensor g = grad(loss, {x})[0];
-      EXPECT_LE(c.arena().in_use() - before, 3 * one) << "x, g and small change, though `loss` is still held";
+      EXPECT_LE(c.arena().in_use() - before, 3 * one)
+          << "x, g and small tensors only, although `loss` still exists";
     }
     EXPECT_EQ(c.arena().in_use(), before);
-    {  // outputs saved in their own node are no cycle, nor are graphs of gradients
+    {  // neither outputs saved in their own node nor graphs of gradients form cycles
       const Tensor x = zeros({1000}).watched();
       const Tensor g = grad(sum_all(tanh(x) * softmax(x)), {x}, {.create_graph = true})[0];
     }
@@ -138,7 +139,7 @@ Block make_block() {
           place({4}, Random(3).values(4), {}).watched()};
 }
 
-TEST(Recompute, BitForBitWithTheSameCollectives) {
+TEST(Recompute, GivesTheSameBitsWithTheSameCollectives) {
   on_mesh({1, 2}, [](Context& c) {
     const Block block = make_block();
     const Tensor x = place({3, 4}, Random(4).values(12), {}).watched();
@@ -163,8 +164,8 @@ TEST(Recompute, BitForBitWithTheSameCollectives) {
   });
 }
 
-// Collectives that ops make inside (maximum over a cut vocabulary) are kept too.
-TEST(Recompute, KeepsWhatOpsSayInside) {
+// Results of collectives inside ops (the maximum over a cut vocabulary) are kept too.
+TEST(Recompute, KeepsResultsOfCollectivesInsideOps) {
   on_mesh({1, 2}, [](Context& c) {
     const Tensor w = place({10, 4}, Random(1).values(40), on_mp(Placement::sharded(0))).watched();
     const Tensor x = place({3, 4}, Random(2).values(12), {}).watched();
@@ -181,7 +182,7 @@ TEST(Recompute, KeepsWhatOpsSayInside) {
   });
 }
 
-TEST(Recompute, NestedPartialAndPassedThrough) {
+TEST(Recompute, HandlesNestingPartialsAndIdentityFunctions) {
   on_mesh({1, 2}, [](Context& c) {
     const Block block = make_block();
     const std::vector<double> values = Random(4).values(12);
@@ -194,7 +195,7 @@ TEST(Recompute, NestedPartialAndPassedThrough) {
       const auto b = grad(sum_all(square(block(block(z)))), {z, block.w1});
       for (int i = 0; i < 2; ++i) EXPECT_LT(distance(to_values(a[i]), to_values(b[i])), 1e-13);
     }
-    // A Partial that f closes over.
+    // A Partial that f captures.
     const Tensor p = place({3, 4}, values, on_mp(Placement::partial())).watched();
     const Tensor x = place({3, 4}, values, {}).watched();
     const Tensor y = recompute([&](const Tensor& h) { return exp(p) * h + p; }, x);
@@ -209,7 +210,7 @@ TEST(Recompute, NestedPartialAndPassedThrough) {
   });
 }
 
-TEST(Recompute, DifferentiableTwice) {
+TEST(Recompute, CanBeDifferentiatedTwice) {
   on_mesh({1, 2}, [](Context&) {
     const Block block = make_block();
     const Tensor x = place({3, 4}, Random(4).values(12), {}).watched();
@@ -223,7 +224,7 @@ TEST(Recompute, DifferentiableTwice) {
   });
 }
 
-// Weights whose gradients are asked for as factors get the same pairs.
+// Weights whose gradients are requested as factors get the same pairs.
 TEST(Recompute, GivesFactors) {
   on_mesh({1, 2}, [](Context&) {
     const Block block = make_block();
@@ -251,7 +252,7 @@ TEST(Recompute, GivesFactors) {
   });
 }
 
-TEST(Recompute, KeepsLess) {
+TEST(Recompute, KeepsLessMemory) {
   on_one_rank([](Context& c) {
     const Tensor x = full({1000}, 0.5).watched();
     auto f = [](const Tensor& h) {
@@ -267,9 +268,9 @@ TEST(Recompute, KeepsLess) {
 
 // --- vmap ---
 
-// One inner step of MAML on a two-layer net, the loss after it, and the gradient through the step: all tasks
-// at once against one after the other.
-TEST(Vmap, InnerStepsOfManyTasks) {
+// One inner step of MAML on a two-layer network, the loss after it, and the gradient through the step: all
+// tasks together compared with one task after the other.
+TEST(Vmap, InnerStepsOfAllTasksEqualThoseOfSingleTasks) {
   for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}})
     on_mesh(mesh, [](Context&) {
       const i64 T = 3, B = 2, I = 4, H = 6;
@@ -278,7 +279,8 @@ TEST(Vmap, InnerStepsOfManyTasks) {
         auto loss = [&](const Tensor& a, const Tensor& b) {
           return sum(square(reshape(linear(tanh(linear(x, a)), b), {B}) - y), {0});
         };
-        // Fast weights start as each task's copy, so that a sum over tasks has gradients of each task alone.
+        // Fast weights start as a copy for each task, so that a sum over tasks has a separate gradient for
+        // each task.
         const Tensor zero = scale(sum(y, {0}), 0);
         const Tensor a = w1 + reshape(zero, {1, 1}), b = w2 + reshape(zero, {1, 1});
         Tensor total = loss(a, b);

@@ -1,4 +1,4 @@
-// The traps of mixing placements: each lost or gained a factor of the number of ranks once.
+// Errors that mixed placements can cause: each of these cases once had a wrong factor of the number of ranks.
 #include <gtest/gtest.h>
 
 #include "autograd/grad.h"
@@ -19,7 +19,7 @@ void on_each_mesh(const std::function<void(Context&)>& body) {
   for (const Mesh& m : {Mesh{1, 2}, Mesh{1, 3}, Mesh{2, 1}, Mesh{2, 2}}) on_mesh(m, body);
 }
 
-TEST(Traps, OneTensorTwiceWhilePartial) {
+TEST(Traps, APartialUsedTwiceIsReducedBeforeUse) {
   on_each_mesh([](Context&) {
     for (const Layout& l : {on_both(kP, kR), on_both(kR, kP), on_both(kP, kP)}) {
       const Tensor x = place({2}, {3, 5}, l).watched();
@@ -32,7 +32,7 @@ TEST(Traps, OneTensorTwiceWhilePartial) {
   });
 }
 
-TEST(Traps, BiasAndResidualOfAPartialCountOnce) {
+TEST(Traps, BiasAndResidualAreAddedToAPartialOnce) {
   on_each_mesh([](Context&) {
     for (const Layout& l : {on_both(kP, kR), on_both(kR, kP), on_both(kP, kP)}) {
       const Tensor y = place({2, 2}, {1, 2, 3, 4}, l), b = place({2}, {10, 20}, {}).watched();
@@ -48,7 +48,7 @@ TEST(Traps, BiasAndResidualOfAPartialCountOnce) {
   });
 }
 
-// The bias of a row-split linear leaves it Partial: one reduction later, not two.
+// The bias of a row-split linear leaves it Partial: one reduction follows, not two.
 TEST(Traps, BiasOfARowSplitLinearStaysPartial) {
   on_mesh({1, 2}, [](Context& c) {
     const Tensor x = place({2, 4}, std::vector<double>(8, 1), on_mp(Placement::sharded(1)));
@@ -60,7 +60,7 @@ TEST(Traps, BiasOfARowSplitLinearStaysPartial) {
   });
 }
 
-TEST(Traps, SeedIsOneForTheGlobalLoss) {
+TEST(Traps, TheCotangentOfTheGlobalLossIsOne) {
   on_each_mesh([](Context&) {
     for (const Layout& l : {Layout{}, on_both(Placement::sharded(0), kR), on_both(kR, Placement::sharded(0)),
                             on_both(Placement::sharded(0), Placement::sharded(0)), on_both(kP, kR)}) {
@@ -72,20 +72,20 @@ TEST(Traps, SeedIsOneForTheGlobalLoss) {
   });
 }
 
-// Rows over dp, a replicated parameter: its gradient is Partial and the sum over all rows.
-TEST(Traps, ParameterOfDataParallelRows) {
+// Rows cut over dp and a replicated parameter: its gradient is Partial and sums over all rows.
+TEST(Traps, AReplicatedParameterSumsOverTheRowsOfAllReplicas) {
   on_mesh({2, 2}, [](Context&) {
     const Tensor x = place({5, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, batch_layout());
     const Tensor w = place({2, 2}, {1, 0, 0, 1}, on_mp(Placement::sharded(0))).watched();
     const Tensor g = grad(sum_all(linear(x, w)), {w})[0];
     EXPECT_TRUE(g.layout()[Axis::dp].is_partial());
     EXPECT_LT(distance(to_values(g), {25, 30, 25, 30}), 1e-14);
-    // The norm of gradients written with ops counts every element once.
+    // The norm of gradients, composed of ops, counts every element once.
     EXPECT_NEAR(item(sum_all(square(g))), 2 * (625 + 900), 1e-10);
   });
 }
 
-// Three Partial cotangents of one tensor (q, k, v) are summed before the one reduction.
+// Three Partial cotangents of one tensor (q, k, v) are summed before a single reduction.
 TEST(Traps, CotangentsAreSummedBeforeTheyAreReduced) {
   on_mesh({1, 2}, [](Context& c) {
     const Tensor x = place({2, 4}, Random(1).values(8), {}).watched();
@@ -102,7 +102,7 @@ TEST(Traps, CotangentsAreSummedBeforeTheyAreReduced) {
   });
 }
 
-// Parallel attention and MLP: x + (a + b) reduces once.
+// Parallel attention and MLP: x + (a + b) is reduced once.
 TEST(Traps, NaryAddReducesOnce) {
   on_mesh({1, 2}, [](Context& c) {
     const Tensor x = place({4}, {1, 2, 3, 4}, {}), a = place({4}, {1, 1, 1, 1}, on_mp(kP)),

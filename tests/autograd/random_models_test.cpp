@@ -1,5 +1,5 @@
-// Whole models with random placements of every parameter: the same loss and gradients as on one rank, and the
-// planned run is the run.
+// Whole models with random placements of every parameter: loss and gradients equal those on one rank, and the
+// planned run equals the real run.
 #include <gtest/gtest.h>
 
 #include "autograd/grad.h"
@@ -49,9 +49,9 @@ std::vector<Layout> random_layouts(const RandomModel& m, u64 seed, bool partial,
   return out;
 }
 
-// Sums of a few hundred terms in another order: the losses are about 30, gradients about 1, second
+// Tolerance: sums of a few hundred terms in another order. Losses are about 30, gradients about 1, second
 // derivatives about 100 (distance() is relative to the largest).
-TEST(RandomModels, EqualOneRank) {
+TEST(RandomModels, LossAndGradientsEqualThoseOnOneRank) {
   const Mesh kMeshes[] = {{1, 2}, {2, 1}, {1, 3}, {2, 2}, {1, 4}};
   for (u64 seed = 0; seed < 25; ++seed) {
     const RandomModel model(seed);
@@ -80,8 +80,8 @@ TEST(RandomModels, EqualOneRank) {
   }
 }
 
-// A planned (meta) rank makes the same ledger, line by line, and the same high mark of memory.
-TEST(RandomModels, ThePlanIsTheRun) {
+// A planned (meta) rank fills the same ledger, line by line, and has the same high-water mark.
+TEST(RandomModels, PlanAndRunHaveEqualLedgers) {
   for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 2}, Mesh{3, 1}})
     on_mesh(mesh, [&](Context& c) {
       for (u64 seed = 0; seed < 15; ++seed) {
@@ -111,7 +111,7 @@ TEST(RandomModels, ThePlanIsTheRun) {
               << real[i].what << " in " << real[i].where << ": " << real[i].count << " " << real[i].flops
               << " " << real[i].bytes << ", planned " << planned[i].what << " " << planned[i].count << " "
               << planned[i].flops << " " << planned[i].bytes;
-        // The real context's peak is over all models so far.
+        // The peak of the real context covers all models so far.
         EXPECT_GE(c.arena().peak_in_use(), planned_context->arena().peak_in_use());
         for (Axis a : kAxes)
           for (Collective k : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter,
@@ -124,7 +124,7 @@ TEST(RandomModels, ThePlanIsTheRun) {
     });
 }
 
-TEST(RandomModels, ThePlansMemoryIsTheRuns) {
+TEST(RandomModels, PlanAndRunHaveEqualMemoryPeaks) {
   for (u64 seed = 0; seed < 8; ++seed)
     on_mesh({1, 2}, [&](Context& c) {
       const RandomModel model(seed);
@@ -141,8 +141,9 @@ TEST(RandomModels, ThePlansMemoryIsTheRuns) {
     });
 }
 
-// The standard rules on one GPT-2-like block: second order on two ranks, against one rank and differences.
-TEST(TransformerBlock, SecondOrder) {
+// The standard rules on one GPT-2-like block: second derivatives on two ranks compared with one rank and with
+// differences.
+TEST(TransformerBlock, SecondDerivativesMatchOneRankAndDifferences) {
   const i64 B = 2, T = 3, C = 4, H = 2, D = 2, F = 8;
   const std::vector<Shape> shapes = {{C}, {C}, {H * D, C}, {H * D, C}, {H * D, C}, {H * D}, {C, H * D},
                                      {C}, {C}, {C},        {F, C},     {F},        {C, F},  {C}};

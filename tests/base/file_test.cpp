@@ -46,8 +46,8 @@ std::string message_of(F f) {
   return "no exception";
 }
 
-// As on network file systems, where a listing may name what another host has removed.
-TEST(File, RemovingATreeThatVanishesIsFine) {
+// As on network file systems, where a listing may name files that another host has removed.
+TEST(File, RemovingATreeThatVanishesIsNoError) {
   TempDir dir;
   make_dirs(dir / "a/b/c");
   spill(dir / "a/b/x", "1");
@@ -61,7 +61,7 @@ TEST(File, RemovingATreeThatVanishesIsFine) {
   EXPECT_FALSE(exists(dir / "a"));
 }
 
-TEST(File, APipeIsNotWaitedFor) {
+TEST(File, OpeningAPipeIsAnErrorAndDoesNotBlock) {
   TempDir dir;
   ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);
   EXPECT_THAT(message_of<UsageError>([&] { ReadFile::open(dir / "pipe"); }), HasSubstr("not a regular file"));
@@ -118,7 +118,7 @@ TEST(File, LongNamesAndLeftoversOfTheSameProcessIdDoNotCollide) {
               HasSubstr("too long"));
 }
 
-TEST(File, MissingThingsAreUsageErrors) {
+TEST(File, MissingPathsAreUsageErrors) {
   TempDir dir;
   EXPECT_THROW(ReadFile::open(dir / "no"), UsageError);
   EXPECT_THROW(ReadFile::open(dir.path()), UsageError);
@@ -132,7 +132,7 @@ TEST(File, MissingThingsAreUsageErrors) {
   remove_file(dir / "no");
 }
 
-TEST(File, ReadsSayWhereTheFileEnds) {
+TEST(File, ReadingPastTheEndNamesTheFilesLength) {
   TempDir dir;
   spill(dir / "x", "0123456789");
   ReadFile f = ReadFile::open(dir / "x");
@@ -164,7 +164,7 @@ TEST(File, ShortAndInterruptedCallsAreContinued) {
   EXPECT_GT(calls, 15);
 }
 
-TEST(File, AFullDiskSaysHowMuchWasNeededAndHowMuchIsFree) {
+TEST(File, TheErrorForAFullDiskHasTheBytesNeededAndFree) {
   TempDir dir;
   spill(dir / "x", "old");
   for (Op op : {Op::write, Op::allocate}) {
@@ -191,8 +191,8 @@ TEST(File, FileSystemsWithoutReservationOrFolderSyncWork) {
   EXPECT_EQ(slurp(dir / "x"), "abc");
 }
 
-// Whatever call fails, the name holds the old bytes or the new ones, and nothing else is left in the folder.
-TEST(File, AFailureAtEveryCallLeavesOldOrNew) {
+// Whichever call fails, the name holds the old or the new bytes, and the folder has no other files.
+TEST(File, AFailureAtAnyCallLeavesOldOrNewContents) {
   TempDir dir;
   bool finished = false;
   for (int n = 1; !finished; ++n) {
@@ -220,7 +220,7 @@ TEST(File, AFailureAtEveryCallLeavesOldOrNew) {
   }
 }
 
-TEST(File, AKillAtEveryCallLeavesOldOrNew) {
+TEST(File, AKillAtAnyCallLeavesOldOrNewContents) {
   TempDir dir;
   int n = 1;
   for (bool finished = false; !finished; ++n) {
@@ -285,7 +285,7 @@ TEST(File, AppendedLinesSurviveAndACutOneIsRemoved) {
   EXPECT_EQ(slurp(dir / "log"), "a\n");
 }
 
-TEST(File, FoldersAreMadeAndRemovedWithoutFollowingLinks) {
+TEST(File, FoldersAreCreatedAndRemovedWithoutFollowingLinks) {
   TempDir dir;
   make_dirs(dir / "a/b/c");
   make_dirs(dir / "a/b/c");
@@ -320,7 +320,7 @@ TEST(File, LinksAreReplacedInOneStep) {
   EXPECT_EQ(read_link(dir / "last"), "two");
 }
 
-TEST(File, NamesAreExchangedOrSaidImpossible) {
+TEST(File, ExchangeSwapsTheNamesOrReturnsFalse) {
   TempDir dir;
   make_dirs(dir / "a");
   make_dirs(dir / "b");
@@ -333,7 +333,7 @@ TEST(File, NamesAreExchangedOrSaidImpossible) {
   EXPECT_FALSE(exchange_durable(dir / "a", dir / "b"));
 }
 
-TEST(File, ThreadsWriteDifferentAndSameFilesAtOnce) {
+TEST(File, ThreadsWriteFilesConcurrently) {
   TempDir dir;
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)

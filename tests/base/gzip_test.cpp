@@ -65,7 +65,7 @@ std::vector<std::string> lines(const std::string& path, std::size_t max_line = L
   return all;
 }
 
-TEST_F(Gzip, LinesOfPlainAndPackedFilesAreTheSame) {
+TEST_F(Gzip, LinesOfPlainAndGzippedFilesAreEqual) {
   std::string text;
   std::vector<std::string> expected;
   for (int i = 0; i < 20000; ++i) {
@@ -89,12 +89,12 @@ TEST_F(Gzip, SeveralMembersAndPaddingAreOneText) {
   EXPECT_EQ(read_unpacked(write("x.gz", gzipped("one") + std::string(100000, '\0')), 100), "one");
 }
 
-TEST_F(Gzip, EveryTruncationIsFound) {
+TEST_F(Gzip, EveryTruncationIsAnError) {
   const std::string bytes =
       gzipped("some text that is packed\nin two lines\n") + gzipped("and a second member");
   const std::size_t first = gzipped("some text that is packed\nin two lines\n").size();
   for (std::size_t n = 0; n < bytes.size(); ++n) {
-    if (n == first) continue;  // a whole file
+    if (n == first) continue;  // the first member is a complete file
     EXPECT_THAT(damage(bytes.substr(0, n)), HasSubstr("x.gz: ")) << n;
   }
   EXPECT_THAT(
@@ -102,14 +102,14 @@ TEST_F(Gzip, EveryTruncationIsFound) {
       HasSubstr("at byte " + std::to_string(bytes.size() - 1) + " (57 B unpacked): it ends too early"));
 }
 
-TEST_F(Gzip, NoFlippedBitGivesOtherText) {
+TEST_F(Gzip, AFlippedBitIsAnErrorOrChangesNothing) {
   const std::string text = "some text that is packed, some text that is packed\n";
   const std::string bytes = gzipped(text);
   int refused = 0;
   for (std::size_t i = 0; i < bytes.size() * 2; ++i) {
     std::string bad = bytes;
     bad[i / 2] = static_cast<char>(bad[i / 2] ^ (i % 2 ? 0x40 : 0x01));
-    // The header's time, system and level are not covered by the checksum, and change nothing.
+    // The checksum does not cover time, system and level in the header; these do not change the text.
     try {
       EXPECT_EQ(read_unpacked(write("x.gz", bad), 1 << 20), text) << i;
     } catch (const ContentsError&) {
@@ -119,12 +119,12 @@ TEST_F(Gzip, NoFlippedBitGivesOtherText) {
   EXPECT_GE(refused, static_cast<int>(bytes.size() - 10) * 2 - 4);
 }
 
-TEST_F(Gzip, WhatFollowsTheEndIsNotPassedOver) {
+TEST_F(Gzip, TrailingBytesAreAnError) {
   EXPECT_THAT(damage(gzipped("a") + "junk"), HasSubstr("follow the end"));
   EXPECT_THAT(damage(gzipped("a") + std::string(10, '\0') + gzipped("b")), HasSubstr("follow the end"));
   EXPECT_THAT(damage(gzipped("a") + "\x1f\x8b garbage garbage"), HasSubstr("damaged gzip file"));
   EXPECT_THAT(damage("plain text"), HasSubstr("named .gz, but its first bytes are not gzip's"));
-  EXPECT_THAT(damage(""), HasSubstr("named .gz, but empty"));
+  EXPECT_THAT(damage(""), HasSubstr("named .gz, but it is empty"));
 }
 
 TEST_F(Gzip, AnUnpackingBombCostsNoMemory) {
@@ -146,12 +146,12 @@ TEST_F(Gzip, AnUnpackingBombCostsNoMemory) {
   EXPECT_LT(line.capacity(), std::size_t{4} << 20);
 }
 
-TEST_F(Gzip, PathsThatCannotBeRead) {
+TEST_F(Gzip, MissingFilesAndFoldersAreUsageErrors) {
   EXPECT_THROW(InputFile::open((folder_ / "none").string()), UsageError);
   EXPECT_THROW(InputFile::open(folder_.string()), UsageError);
 }
 
-TEST_F(Gzip, PositionsGrow) {
+TEST_F(Gzip, PositionsCountUnpackedAndStoredBytes) {
   const std::string path = write("x.gz", gzipped(std::string(100000, 'a')));
   InputFile f = InputFile::open(path);
   char buffer[1000];

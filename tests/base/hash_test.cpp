@@ -11,8 +11,8 @@
 namespace redco {
 namespace {
 
-// Vectors of the XXH3 specification: the empty input, and what xxhsum prints for "abc".
-TEST(Hash, KnownValues) {
+// Test vectors of the XXH3 specification: the empty input, and the output of xxhsum for "abc".
+TEST(Hash, MatchesTheTestVectors) {
   EXPECT_EQ(hex64(hash64("")), "2d06800538d394c2");
   EXPECT_EQ(hash128("").hex(), "99aa06d3014798d86001c324468d497f");
   EXPECT_EQ(hex64(hash64("abc")), "78af5f94892f3950");
@@ -34,7 +34,7 @@ TEST(Hash, PiecesEqualTheWhole) {
   }
 }
 
-TEST(Hash, Files) {
+TEST(Hash, TheHashOfAFileIsThatOfItsBytes) {
   const std::string path = testing::TempDir() + "redco_hash_test";
   const std::string bytes(3 << 20, 'q');
   std::ofstream(path) << bytes;

@@ -30,7 +30,7 @@ class Leases : public testing::Test {
  protected:
   void SetUp() override { lease_times() = {.heartbeat = 0.05, .stale = 0.5, .takeover = 0.3}; }
   void TearDown() override { lease_times() = {}; }
-  // A lease as a process of another machine would have written it, `age` seconds ago.
+  // A lease as a process on another host would have written it `age` seconds ago.
   void of_another_host(const std::string& path, double age = 0) {
     spill(path, "process 7 on node9\nanother kernel\n");
     const double then = wall_seconds() - age;
@@ -49,13 +49,13 @@ class Leases : public testing::Test {
   TempDir dir_{TempDir::in_memory};
 };
 
-TEST_F(Leases, ALeaseIsHeldUntilItsEndAndStaleWithoutRenewal) {
+TEST_F(Leases, ALeaseIsHeldUntilReleasedAndStaleWithoutRenewal) {
   const std::string path = dir_ / "lease";
   EXPECT_EQ(lease_holder(path), "");
   {
     const auto lease = Lease::hold(path);
     ASSERT_NE(lease, nullptr);
-    // Longer than a lease lives without renewal.
+    // Longer than a lease is valid without renewal.
     const double begin = seconds();
     while (seconds() - begin < 2 * lease_times().stale) {
       EXPECT_THAT(lease_holder(path), testing::StartsWith(fmt::format("process {} on ", ::getpid())));
@@ -74,7 +74,7 @@ TEST_F(Leases, WithoutWritePermissionThereIsNoLease) {
   EXPECT_EQ(Lease::hold(dir_ / "no folder/lease"), nullptr);
 }
 
-TEST_F(Leases, ALockExcludesProcessesOfThisHostAtOnce) {
+TEST_F(Leases, ALockExcludesProcessesOfThisHostWithoutWaiting) {
   const double begin = seconds();
   {
     const auto lock = take();
@@ -84,7 +84,7 @@ TEST_F(Leases, ALockExcludesProcessesOfThisHostAtOnce) {
   }
   EXPECT_EQ(lock_holder(dir_ / "lock"), "");
   EXPECT_FALSE(std::filesystem::exists(dir_ / "lock.lease"));
-  // Killed: the system's lock says so, and the lease that is left needs no waiting.
+  // After a kill the operating system releases the lock, so the remaining lease causes no wait.
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -98,7 +98,7 @@ TEST_F(Leases, ALockExcludesProcessesOfThisHostAtOnce) {
   EXPECT_LT(seconds() - begin, 0.25);
 }
 
-// The lock of a host that this one's locks don't reach: only its lease shows.
+// A lock of a host that this host's locks do not reach: only its lease shows it.
 TEST_F(Leases, ALiveLeaseOfAnotherHostKeepsALock) {
   of_another_host(dir_ / "lock.lease");
   std::atomic<bool> ends{false};
@@ -122,7 +122,7 @@ TEST_F(Leases, ADeadLeaseOfAnotherHostIsTakenOverAfterADelay) {
     EXPECT_GE(seconds() - begin, lease_times().takeover);
     EXPECT_THAT(slurp(dir_ / "lock.lease"), HasSubstr("process " + std::to_string(::getpid())));
   }
-  // Known to be dead: at once.
+  // The holder is known to be dead: no wait.
   of_another_host(dir_ / "lock.lease", 10);
   begin = seconds();
   take();

@@ -1,4 +1,4 @@
-// Messages and progress, off and on a terminal (a pseudo-terminal of our own).
+// Messages and progress, with and without a terminal (a pseudo-terminal that the test opens).
 #include "base/log.h"
 
 #include <fcntl.h>
@@ -23,7 +23,7 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 
-// While it lives, stderr is a terminal.
+// Makes stderr a terminal during its lifetime.
 class Terminal {
  public:
   Terminal() {
@@ -38,7 +38,7 @@ class Terminal {
   }
   ~Terminal() { restore(); }
   bool works() const { return saved_ >= 0; }
-  // What was shown, all of it.
+  // All output that the terminal showed.
   std::string shown() {
     std::string s;
     char c[4096];
@@ -72,11 +72,11 @@ class Log : public testing::Test {
   }
 };
 
-TEST_F(Log, PlainTextWhereStderrIsNoTerminal) {
+TEST_F(Log, PlainTextIfStderrIsNotATerminal) {
   EXPECT_EQ(messages(), "resuming from step-20\nwarning: 2 ranks idle\nerror: lost\n");
 }
 
-TEST_F(Log, LevelsHideWhatIsBelow) {
+TEST_F(Log, ALevelHidesLowerLevels) {
   set_log_level(LogLevel::error);
   EXPECT_EQ(messages(), "error: lost\n");
   set_log_level(LogLevel::off);
@@ -85,7 +85,7 @@ TEST_F(Log, LevelsHideWhatIsBelow) {
   EXPECT_THAT(messages(), HasSubstr("for developers\n"));
 }
 
-TEST_F(Log, TheFileHasAllFromInfoOnAlsoWhatStderrHides) {
+TEST_F(Log, TheFileHasInfoAndAboveEvenIfStderrHidesIt) {
   const std::string path = testing::TempDir() + "redco_log_test.txt";
   std::filesystem::remove(path);
   set_log_file(path);
@@ -102,12 +102,12 @@ TEST_F(Log, TheFileHasAllFromInfoOnAlsoWhatStderrHides) {
   std::filesystem::remove(path);
 }
 
-TEST_F(Log, AFileThatCannotBeWrittenIsToldOnce) {
+TEST_F(Log, AnUnwritableLogFileIsReportedOnce) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP();
   try {
     set_log_file("/dev/full");
   } catch (const Error&) {
-    return;  // no regular file: refused at once
+    return;  // not a regular file: refused immediately
   }
   EXPECT_THAT(messages() + messages(), HasSubstr("the log cannot be written"));
 }
@@ -138,14 +138,14 @@ TEST_F(Log, MessagesGoAboveTheStatusLine) {
   EXPECT_EQ(t.shown(), "after\r\n");
 }
 
-TEST_F(Log, NoStatusLineWhereStderrIsNoTerminal) {
+TEST_F(Log, NoStatusLineIfStderrIsNotATerminal) {
   testing::internal::CaptureStderr();
   set_status_line("50%");
   set_status_line("");
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
-// A clock that is set by hand, and what was shown when.
+// A clock that the test sets, and the lines shown, with their times.
 struct Stage {
   double time = 100;
   std::vector<std::string> status, lines, records;
@@ -159,14 +159,14 @@ struct Stage {
   }
 };
 
-TEST(Progress, ABarOnATerminalDrawnAtMostTenTimesASecond) {
+TEST(Progress, TheBarIsDrawnAtMostTenTimesASecond) {
   Stage s;
   Progress p("train", 1000, 0, s.output(true));
   for (int i = 1; i <= 380; ++i) {
     s.time = 100 + i * 0.01;
     p.update(i, {{"loss", "3.21"}, {"", "12.3 k tokens/s"}});
   }
-  // 3.8 seconds: the first at once, then one each 0.1 s.
+  // 3.8 seconds: the first step immediately, then one line every 0.1 s.
   EXPECT_GE(s.status.size(), 35u);
   EXPECT_LE(s.status.size(), 39u);
   s.time += 1;
@@ -183,26 +183,26 @@ TEST(Progress, ABarOnATerminalDrawnAtMostTenTimesASecond) {
   EXPECT_EQ(s.lines.size(), 1u);
 }
 
-TEST(Progress, FewPlainLinesElsewhere) {
+TEST(Progress, PlainLinesBecomeRarerWithoutATerminal) {
   Stage s;
   Progress p("train", 1000000, 0, s.output(false));
   int made = 0;
-  for (int i = 1; i <= 86400; ++i) {  // a day, a step a second
+  for (int i = 1; i <= 86400; ++i) {  // a day with one step per second
     s.time = 100 + i;
     p.update(i, [&] { return ++made, Progress::Fields{{"loss", "1"}}; });
     if (i == 21) {
       EXPECT_EQ(s.lines.size(), 4u);  // every 5 s at first
     }
   }
-  EXPECT_LT(s.lines.size(), 1700u);  // one a minute, and some more in the first hour
+  EXPECT_LT(s.lines.size(), 1700u);  // one per minute, and a few more in the first hour
   EXPECT_GT(s.lines.size(), 1300u);
   EXPECT_EQ(made, static_cast<int>(s.lines.size()));
   EXPECT_TRUE(s.status.empty());
   EXPECT_EQ(s.lines[0], "train  5/1000000  0%  11 d 13 h left  loss 1");
-  EXPECT_EQ(s.records, s.lines);  // the log file has them, too
+  EXPECT_EQ(s.records, s.lines);  // the log file has them too
 }
 
-TEST(Progress, TheLogFileHasPlainLinesOfATerminalsRun) {
+TEST(Progress, TheLogFileHasPlainLinesAlsoWithATerminal) {
   Stage s;
   Progress p("train", 100, 0, s.output(true));
   for (int i = 1; i <= 12; ++i) {
@@ -215,7 +215,7 @@ TEST(Progress, TheLogFileHasPlainLinesOfATerminalsRun) {
                                                  "train  10/100  10%  1 min 30 s left"}));
 }
 
-TEST(Progress, PausesCountByTheirShare) {
+TEST(Progress, TheRemainingTimeIncludesPausesInProportion) {
   Stage s;
   Progress p("train", 100, 0, s.output(false));
   for (int i = 1; i <= 10; ++i) {
@@ -223,11 +223,11 @@ TEST(Progress, PausesCountByTheirShare) {
     p.update(i, {});
   }
   EXPECT_THAT(s.lines.back(), HasSubstr("1 min 30 s left"));
-  s.time += 11;  // an evaluation that took as long as all the steps
+  s.time += 11;  // an evaluation that takes as long as all steps so far
   p.paused(11);
   s.time += 1;
   p.update(11, {});
-  // 89 steps of a second, and as much for pauses.
+  // 89 steps of one second, and the same time for pauses.
   EXPECT_THAT(s.lines.back(), HasSubstr("2 min 58 s left"));
 }
 
@@ -236,20 +236,20 @@ TEST(Pace, FollowsAMachineThatSlowsDown) {
   EXPECT_EQ(pace.left(10), 0);
   for (int i = 0; i < 1000; ++i) pace.step(1, 0.5);
   EXPECT_NEAR(pace.left(10), 5, 1e-9);
-  for (int i = 0; i < 180; ++i) pace.step(1, 2);  // six minutes: exp(-6) of the old weight is left
+  for (int i = 0; i < 180; ++i) pace.step(1, 2);  // six minutes: exp(-6) of the old weight remains
   EXPECT_NEAR(pace.step_seconds(), 2, 0.1);
   EXPECT_EQ(pace.left(-3), 0);
-  Pace slow;  // steps of an hour: the last twenty or so count, not the last one alone
+  Pace slow;  // steps of an hour: about the last twenty count, not only the last one
   for (const double hours : {1, 1, 1, 1, 2}) slow.step(1, 3600 * hours);
   EXPECT_NEAR(slow.step_seconds() / 3600, 1.2, 0.05);
 }
 
-TEST(Timing, Median) {
+TEST(Timing, MedianOfOddAndEvenNumbersOfValues) {
   EXPECT_EQ(median({3, 1, 2}), 2);
   EXPECT_EQ(median({4, 1, 2, 3}), 2.5);
 }
 
-TEST(Progress, AResumedRunCountsItsOwnSteps) {
+TEST(Progress, TheRemainingTimeOfAResumedRunUsesItsOwnSteps) {
   Stage s;
   Progress p("train", 100, 90, s.output(false));
   s.time += 10;
@@ -257,7 +257,7 @@ TEST(Progress, AResumedRunCountsItsOwnSteps) {
   EXPECT_EQ(s.lines.back(), "train  95/100  95%  10.0 s left");
 }
 
-TEST(Progress, WithoutATotal) {
+TEST(Progress, WithoutATotalThereIsNoBarAndNoRemainingTime) {
   Stage s;
   Progress p("eval", 0, 0, s.output(true));
   s.time += 1;

@@ -1,4 +1,4 @@
-// Requests to end, each in a process of its own.
+// Requests to end a process, each tested in a child process.
 #include "base/signals.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// What `body` printed on stderr, and its status as a shell would give it.
+// The stderr output of `body` and its status as in a shell.
 struct Ended {
   int code = -1;
   std::string err;
@@ -73,7 +73,7 @@ TEST(Signals, ADeferredRequestSetsAFlagAndASecondOneEnds) {
     defer_end();
     kill(getpid(), SIGTERM);
     sleep_ms(50);
-    kill(getpid(), SIGTERM);  // of the same request
+    kill(getpid(), SIGTERM);  // part of the same request
     sleep_ms(700);
     if (end_requested() != SIGTERM) _exit(1);
     kill(getpid(), SIGINT);
@@ -94,7 +94,7 @@ TEST(Signals, ARequestThatArrivesWhileSignalsAreHeldIsNotLost) {
   EXPECT_EQ(e.code, 8);
 }
 
-TEST(Signals, RepeatedRequestsThatOnlyAskDontEscalate) {
+TEST(Signals, RepeatedSigusr1AndRequestEndDoNotEndTheProcess) {
   const Ended e = in_child([] {
     catch_signals();
     defer_end();
@@ -119,7 +119,7 @@ TEST(Signals, IgnoredSignalsStayIgnored) {
   EXPECT_EQ(e.code, 0);
 }
 
-TEST(Signals, AnEndAtOnceRemovesTemporaryFoldersAndSaysTheNote) {
+TEST(Signals, EndingTheProcessRemovesTemporaryFoldersAndPrintsTheNote) {
   const test::TempDir dir{test::TempDir::in_memory};
   const Ended e = in_child([&] {
     setenv("TMPDIR", dir.path().c_str(), 1);

@@ -11,7 +11,7 @@
 namespace redco {
 namespace {
 
-TEST(Words, Bytes) {
+TEST(Words, FormatsSizes) {
   EXPECT_EQ(human_bytes(0), "0 B");
   EXPECT_EQ(human_bytes(1023), "1023 B");
   EXPECT_EQ(human_bytes(1024), "1.00 KiB");
@@ -21,7 +21,7 @@ TEST(Words, Bytes) {
   EXPECT_EQ(human_bytes(std::numeric_limits<u64>::max()), "16.0 EiB");
 }
 
-TEST(Words, ParseBytes) {
+TEST(Words, ParsesSizes) {
   EXPECT_EQ(parse_bytes("32GiB"), u64{32} << 30);
   EXPECT_EQ(parse_bytes(" 512 MiB "), u64{512} << 20);
   EXPECT_EQ(parse_bytes("1.5 GB"), u64{1500000000});
@@ -49,7 +49,7 @@ TEST(Words, MetricsHaveFourSignificantDigits) {
   EXPECT_EQ(human_percent(0.416), "42%");
 }
 
-TEST(Words, Durations) {
+TEST(Words, FormatsDurations) {
   EXPECT_EQ(human_duration(0.345), "0.34 s");
   EXPECT_EQ(human_duration(12.34), "12.3 s");
   EXPECT_EQ(human_duration(59.97), "1 min 00 s");
@@ -62,7 +62,7 @@ TEST(Words, Durations) {
   EXPECT_EQ(human_duration(1e300), "> 30 years");
 }
 
-TEST(Words, Counts) {
+TEST(Words, FormatsCounts) {
   EXPECT_EQ(human_count(0), "0");
   EXPECT_EQ(human_count(950), "950");
   EXPECT_EQ(human_count(3.14159), "3.14");
@@ -73,17 +73,17 @@ TEST(Words, Counts) {
   EXPECT_EQ(human_count(-1500), "-1.50 k");
 }
 
-TEST(Words, EditDistance) {
+TEST(Words, CountsEdits) {
   EXPECT_EQ(edit_distance("", ""), 0);
   EXPECT_EQ(edit_distance("abc", ""), 3);
   EXPECT_EQ(edit_distance("seed", "sede"), 1);  // neighbours swapped
   EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
-  EXPECT_EQ(edit_distance("ca", "abc"), 3);  // a swapped pair is not edited again
+  EXPECT_EQ(edit_distance("ca", "abc"), 3);  // letters of a swapped pair are not edited again
   EXPECT_EQ(edit_distance("aaaaaaaa", "bbbbbbbb", 2), 3);
-  EXPECT_EQ(edit_distance(std::string(1 << 24, 'x'), "y", 5), 6);  // at once
+  EXPECT_EQ(edit_distance(std::string(1 << 24, 'x'), "y", 5), 6);  // immediately
 }
 
-TEST(Words, Nearest) {
+TEST(Words, FindsTheNearestName) {
   const std::vector<std::string> names = {"seed", "learning_rate", "max", "min"};
   EXPECT_EQ(nearest("sed", names), "seed");
   EXPECT_EQ(nearest("learningrate", names), "learning_rate");
@@ -105,10 +105,10 @@ TEST(Words, ShellQuoteGivesTheShellTheSameWord) {
   EXPECT_THROW(shell_quote(std::string("a\0b", 3)), UsageError);
 }
 
-TEST(Words, Excerpt) {
+TEST(Words, ExcerptsAreCutBetweenCharactersAndOnOneLine) {
   EXPECT_EQ(excerpt("a\nb\x1b[31m"), "a b [31m");
   EXPECT_EQ(excerpt("abcdef", 3), "abc...");
-  EXPECT_EQ(excerpt("aé", 2), "a...");  // not half a character
+  EXPECT_EQ(excerpt("aé", 2), "a...");  // a character is not cut in half
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ TEST_F(Failures, AKilledRankIsNamed) {
   }
   const Ran r = fail("exit:1", 2);
   EXPECT_EQ(r.code, 5);
-  EXPECT_THAT(r.err, HasSubstr("rank 1 ended with code 9 and no word; all ranks have ended"));
+  EXPECT_THAT(r.err, HasSubstr("rank 1 ended with code 9 without a message; all ranks have ended"));
 }
 
 TEST_F(Failures, ARankThatHangsIsNamed) {
@@ -164,7 +164,7 @@ TEST_F(Failures, AStoppedRankIsNamed) {
   EXPECT_EQ(stopped, 1);
   const Ran r = wait(pid);
   EXPECT_EQ(r.code, 5) << r.err;
-  EXPECT_EQ(lines_with(r.err, "nothing was heard for 2 s from rank 1 on "), 1) << r.err;
+  EXPECT_EQ(lines_with(r.err, "no message for 2 s from rank 1 on "), 1) << r.err;
   EXPECT_EQ(lines_with(r.err, "(phase: train, step "), 1) << r.err;
   EXPECT_EQ(lines_with(r.err, "error:"), 1) << r.err;
   expect_nobody_left("rank 1 was stopped");

@@ -35,7 +35,7 @@ TEST(MpiConformance, SecondWorldIsIndependent) {
   EXPECT_EQ(other->agree(world->rank() + 1), 1);
 }
 
-TEST(MpiConformance, NothingIsWrongWithThisLaunch) {
+TEST(MpiConformance, ThisLaunchIsRecognizedWithoutAMismatch) {
   EXPECT_TRUE(launched_under_mpi());
   EXPECT_EQ(mpi_mismatch(), "");
   EXPECT_NE(mpi_version().find("Open MPI"), std::string::npos);
@@ -45,7 +45,7 @@ TEST(MpiConformance, DifferentSizesAreABug) {
   auto g = world->split(0);
   std::vector<i64> send(static_cast<std::size_t>(g->size()), 0), recv = send;
   std::vector<float> out(4), in(4);
-  // Rank 0 sends one element where rank 1 expects two.
+  // Rank 0 sends one element, but rank 1 expects two.
   if (g->rank() == 0) send[1] = 1;
   if (g->rank() == 1) recv[0] = 2;
   const auto exchange = [&] { g->all_to_all<float>(out.data(), send, in.data(), recv); };
@@ -64,7 +64,7 @@ int main(int argc, char** argv) {
   redco::world = world.get();
   auto& listeners = testing::UnitTest::GetInstance()->listeners();
   if (world->rank() != 0) {
-    // Ranks other than 0 speak only of failures, to stderr.
+    // Ranks other than 0 report only failures, on stderr.
     class Failures : public testing::EmptyTestEventListener {
       void OnTestPartResult(const testing::TestPartResult& r) override {
         if (r.failed())

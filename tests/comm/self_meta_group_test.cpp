@@ -56,7 +56,7 @@ TEST(MetaGroup, CountsWithoutTouchingMemory) {
   EXPECT_TRUE(ran);
 }
 
-TEST(MetaGroup, CountsLikeARealOne) {
+TEST(MetaGroup, CountsLikeARealGroup) {
   const auto act = [](Group& g) {
     std::vector<float> x(9);
     std::vector<i64> counts(static_cast<std::size_t>(g.size()), 1);
@@ -92,8 +92,8 @@ TEST(MetaGroup, SplitsByKnownColors) {
   EXPECT_THROW(make_meta_group(2, 2), BugError);
 }
 
-// A shell in a step of one task (`srun --pty bash`) has PMIX_RANK, but is no rank.
-TEST(LaunchedUnderMpi, AStepOfOneTaskIsNoRank) {
+// A shell in a step of one task (`srun --pty bash`) has PMIX_RANK, but it is not an MPI rank.
+TEST(LaunchedUnderMpi, AStepOfOneTaskIsNotARank) {
   ASSERT_FALSE(launched_under_mpi());
   setenv("PMIX_RANK", "0", 1);
   EXPECT_TRUE(launched_under_mpi());
@@ -102,7 +102,7 @@ TEST(LaunchedUnderMpi, AStepOfOneTaskIsNoRank) {
   EXPECT_TRUE(launched_under_mpi());
   setenv("SLURM_STEP_NUM_TASKS", "1", 1);
   EXPECT_FALSE(launched_under_mpi());
-  setenv("OMPI_COMM_WORLD_SIZE", "2", 1);  // mpirun's, in that step
+  setenv("OMPI_COMM_WORLD_SIZE", "2", 1);  // set by mpirun in that step
   EXPECT_TRUE(launched_under_mpi());
   for (const char* name : {"PMIX_RANK", "SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE"})
     unsetenv(name);

@@ -12,7 +12,7 @@ namespace {
 
 class ThreadConformance : public testing::TestWithParam<int> {};
 
-TEST_P(ThreadConformance, AllCases) {
+TEST_P(ThreadConformance, MatchesTheSerialResults) {
   for (const auto& c : conformance::cases(GetParam())) {
     SCOPED_TRACE(c.name);
     run_threads(GetParam(), [&](Group& g) { c.run(g); });
@@ -79,7 +79,7 @@ TEST(ThreadGroup, OtherExceptionsKeepTheirType) {
                std::out_of_range);
 }
 
-TEST(ThreadGroup, ARankThatLeavesIsNoHang) {
+TEST(ThreadGroup, ARankThatReturnsEarlyIsAnError) {
   EXPECT_EQ(error_of(3,
                      [](Group& g) {
                        if (g.rank() != 1) g.barrier();
@@ -114,7 +114,7 @@ TEST(ThreadGroup, DifferentSizesAreABug) {
   EXPECT_NE(error_of(2, body).find("sends"), std::string::npos) << error_of(2, body);
 }
 
-TEST(ThreadGroup, BadArguments) {
+TEST(ThreadGroup, BadArgumentsAreBugs) {
   const std::vector<i64> one{1}, negative{1, -1};
   float x[2] = {1, 2}, y[2];
   run_threads(2, [&](Group& g) {

@@ -1,4 +1,5 @@
-// Copies of an environment side by side: each is the environment itself, and what they hold survives.
+// Parallel copies of an environment: each behaves like the single environment, and their state can be saved
+// and restored.
 #include "env/env_rows.h"
 
 #include <gmock/gmock.h>
@@ -9,20 +10,20 @@
 namespace redco {
 namespace {
 
-// Draws in [0, 1) that differ from place to place.
+// Draws in [0, 1) that differ between positions.
 std::vector<float> uniforms(std::size_t n, unsigned from) {
   std::vector<float> u(n);
   for (std::size_t i = 0; i < n; ++i) u[i] = static_cast<float>((i * 37 + from * 101) % 97) / 97;
   return u;
 }
 
-TEST(EnvRows, EachCopyIsTheEnvironment) {
+TEST(EnvRows, EachCopyBehavesLikeASingleEnvironment) {
   for (const std::string& name : environment_names()) {
     const std::shared_ptr<const Environment> env = make_environment(name);
     const i64 n = 3, s = env->state_size(), o = env->observation_size(), a = env->action_size();
     EnvRows rows(env, n);
     rows.begin(uniforms(n * s, 0));
-    // The second copy alone.
+    // The second copy, stepped as a single environment.
     std::vector<double> state(s);
     const std::vector<float> first = uniforms(n * s, 0);
     env->reset(std::vector<double>(first.begin() + s, first.begin() + 2 * s), state);
@@ -57,7 +58,7 @@ TEST(EnvRows, EachCopyIsTheEnvironment) {
   }
 }
 
-TEST(EnvRows, NotesAreAboutEpisodesThatEnded) {
+TEST(EnvRows, NotesCoverEndedEpisodesOnly) {
   EnvRows rows(make_environment("CartPole-v1"), 2);
   rows.begin(uniforms(8, 1));
   const std::vector<float> right = {1, 1};
@@ -72,10 +73,10 @@ TEST(EnvRows, NotesAreAboutEpisodesThatEnded) {
   if (first == second) {
     EXPECT_EQ(rows.notes().at("episode_length"), static_cast<double>(first));
   }
-  EXPECT_EQ(rows.notes().at("episode_length"), rows.notes().at("episode_return"));  // 1 a step
+  EXPECT_EQ(rows.notes().at("episode_length"), rows.notes().at("episode_return"));  // a reward of 1 per step
 }
 
-TEST(EnvRows, StateComesBackExactly) {
+TEST(EnvRows, TheStateIsRestoredExactly) {
   const auto env = std::shared_ptr<const Environment>(make_environment("Pendulum-v1"));
   EnvRows a(env, 2), b(env, 2);
   a.begin(uniforms(4, 3));

@@ -1,4 +1,4 @@
-// The environments against traces recorded from gymnasium, and the parser of such traces.
+// The environments compared with traces recorded from gymnasium, and the parser of such traces.
 #include "env/environment.h"
 
 #include <gmock/gmock.h>
@@ -18,9 +18,9 @@ using testing::HasSubstr;
 
 class Traces : public testing::TestWithParam<const char*> {};
 
-// gymnasium gives observations (and MountainCar keeps its state) in fp32: steps agree to its rounding, 6e-8
-// of values up to 28 (Acrobot's velocities).
-TEST_P(Traces, EveryStepIsMadeAgain) {
+// gymnasium returns observations (and MountainCar keeps its state) in fp32, so steps agree up to its
+// rounding: 6e-8 of values up to 28 (Acrobot's velocities).
+TEST_P(Traces, EveryStepMatchesTheTrace) {
   const ReplayReport r = replay_trace(std::string(REDCO_FIXTURES "/envs/") + GetParam() + ".jsonl.gz");
   EXPECT_EQ(r.environment, GetParam());
   EXPECT_TRUE(r.passed) << r.first_wrong;
@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(Gymnasium, Traces,
                            return name.substr(0, name.find('-'));
                          });
 
-TEST(Environments, ResetsLieInGymnasiumsRanges) {
+TEST(Environments, InitialStatesAreInGymnasiumsRanges) {
   for (const std::string& name : environment_names()) {
     const auto env = make_environment(name);
     std::vector<double> low(env->state_size()), high(env->state_size());
@@ -60,7 +60,7 @@ TEST(Environments, NamesAndActionsAreChecked) {
               HasSubstr("actions 0 to 1, but the action is 2"));
 }
 
-TEST(Replay, TellsAWrongStepAndBadLines) {
+TEST(Replay, ReportsWrongStepsAndMalformedLines) {
   test::TempDir dir;
   auto replay = [&](const std::string& text) {
     test::spill(dir / "Pendulum-v1.jsonl", text);
@@ -78,11 +78,11 @@ TEST(Replay, TellsAWrongStepAndBadLines) {
   EXPECT_FALSE(r.passed);
   EXPECT_THAT(r.first_wrong, HasSubstr(":3: reward[0] is"));
   auto refused = [&](const std::string& text) { return error_text<Error>([&] { replay(text); }); };
-  EXPECT_THAT(refused(step), HasSubstr(":1: a step before any reset"));
+  EXPECT_THAT(refused(step), HasSubstr(":1: a step before the first reset"));
   EXPECT_THAT(refused(reset), HasSubstr("has no steps"));
   EXPECT_THAT(refused(reset + "[1]\n"), HasSubstr(":2: not a JSON object"));
-  EXPECT_THAT(refused(reset + "{\"action\": [0, 1]}\n"), HasSubstr("action: Pendulum-v1 has 1 numbers"));
-  EXPECT_THAT(refused(reset + "{\"action\": \"left\"}\n"), HasSubstr("action: Pendulum-v1 has 1 numbers"));
+  EXPECT_THAT(refused(reset + "{\"action\": [0, 1]}\n"), HasSubstr("action: Pendulum-v1 needs 1 numbers"));
+  EXPECT_THAT(refused(reset + "{\"action\": \"left\"}\n"), HasSubstr("action: Pendulum-v1 needs 1 numbers"));
   EXPECT_THAT(refused(reset + "{}\n"), HasSubstr("no \"action\""));
 }
 

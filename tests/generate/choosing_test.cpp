@@ -1,4 +1,4 @@
-// Choosing without a model: processors, warpers, draws, the bookkeeping of beams, texts that end an answer.
+// Choosing tokens without a model: processors, warpers, sampling, beam search, stop texts.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -36,7 +36,7 @@ TEST(Logits, ProcessorsWorkOnAnyPartOfTheVocabulary) {
   }
 }
 
-TEST(Logits, NGramsAndPenaltiesByHand) {
+TEST(Logits, NGramsAndPenaltiesMatchHandComputedScores) {
   GenerationSettings s;
   s.no_repeat_ngram_size = 3;
   const std::vector<i32> ids = {1, 2, 3, 1, 2, 0, 1, 2};
@@ -50,7 +50,7 @@ TEST(Logits, NGramsAndPenaltiesByHand) {
   EXPECT_EQ(x, (std::vector<double>{2, -8, 1.5, 0, 8}));
 }
 
-TEST(Logits, WarpKeepsTiesAndAtLeastOne) {
+TEST(Logits, WarpKeepsTiesAndAtLeastOneToken) {
   GenerationSettings s;
   s.temperature = 1e-300;
   EXPECT_EQ(warp(std::vector<double>{1, 3, 2}, s).ids, (std::vector<i32>{0, 1, 2}));
@@ -68,7 +68,7 @@ TEST(Logits, WarpKeepsTiesAndAtLeastOne) {
   EXPECT_EQ(warp(std::vector<double>{-kInf, 2, NAN}, s).ids, (std::vector<i32>{1}));
 }
 
-TEST(Logits, TopPOfALongRowIsThatOfASort) {
+TEST(Logits, TopPOfALongRowEqualsAFullSort) {
   Random random(8);
   std::vector<double> x = random.values(5000, -4, 4);
   GenerationSettings s;
@@ -129,20 +129,21 @@ std::vector<Answer> search(const std::string& early, double penalty, double end,
 
 TEST(BeamSearch, EarlyStoppingAndLengthPenalty) {
   i64 steps = 0;
-  // An end that costs little is taken at once; log(0.9) / 1 is never beaten with a negative penalty.
+  // A likely end token ends the search immediately: with a negative penalty no longer answer beats log(0.9)
+  // / 1.
   auto best = search("true", 1, std::log(0.9), 8, &steps);
   EXPECT_EQ(best[0].ids, std::vector<i32>{0});
   EXPECT_EQ(best[0].finish, FinishReason::eos);
   EXPECT_DOUBLE_EQ(best[0].score, std::log(0.9));
   EXPECT_EQ(steps, 2);  // the second answer ends one step later
-  // An end that never is among the best two: the limit ends all.
+  // The end token is never among the best two: the limit ends all answers.
   best = search("false", 1, -50, 6, &steps);
   EXPECT_EQ(steps, 6);
   EXPECT_EQ(best[0].ids, std::vector<i32>(6, 1));
   EXPECT_EQ(best[0].finish, FinishReason::length);
   EXPECT_NEAR(best[0].score, std::log(0.6), 1e-12);
   EXPECT_GT(best[0].score, best[1].score);
-  // "never" with a penalty that favours length looks as far as the limit.
+  // "never" with a penalty that favours long answers searches up to the limit.
   search("never", 2, std::log(0.5), 8, &steps);
   EXPECT_EQ(steps, 8);
   i64 soon = 0;
@@ -170,18 +171,18 @@ std::string decode(std::span<const i32> ids) {
   return out;
 }
 
-TEST(TextStream, PiecesAreTheWholeTextCutAtAStop) {
+TEST(TextStream, PiecesJoinToTheTextCutAtAStopText) {
   Random random(4);
   for (int round = 0; round < 100; ++round) {
     const StopTexts stop(
         round % 3 ? std::vector<std::string>{"stop", "OP\xE2\x82\xAC"} : std::vector<std::string>{}, decode);
     TextStream stream(decode, stop);
-    const i64 most = round % 20 == 0 ? 140 : 20;  // beyond the window of tokens that are decoded
+    const i64 most = round % 20 == 0 ? 140 : 20;  // 140: more than the window of decoded tokens
     std::vector<i32> ids;
     std::string shown;
     bool ended = false;
     for (i64 n = 0; n < most && !ended; ++n) {
-      // Mostly harmless tokens in long answers, so that they get long.
+      // Long answers have few stop texts, so that they reach their length.
       ids.push_back(static_cast<i32>(
           most > 20 && random.below(8) ? random.below(2) : random.below(static_cast<i64>(kPieces.size()))));
       ended = stop.ends(ids);
@@ -193,7 +194,7 @@ TEST(TextStream, PiecesAreTheWholeTextCutAtAStop) {
   }
 }
 
-TEST(TextStream, HoldsBackUnfinishedCharactersAndBeginningsOfStops) {
+TEST(TextStream, HoldsBackUnfinishedCharactersAndPartialStopTexts) {
   const StopTexts stop({"stop"}, decode);
   TextStream stream(decode, stop);
   EXPECT_EQ(stream.push(std::vector<i32>{0}, false), "a");

@@ -1,5 +1,5 @@
-// Answers: those of transformers (scripts/make_generation_fixtures.py), and the same whatever runs beside
-// them.
+// Answers equal those of transformers (scripts/make_generation_fixtures.py), and do not depend on the other
+// rows.
 #include "generate/generate.h"
 
 #include <gtest/gtest.h>
@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "ckpt/params_io.h"
+#include "generate/forward_pass.h"
 #include "generate/logits.h"
 #include "pipelines/text_generation.h"
 #include "shard/rules.h"
@@ -85,7 +86,7 @@ TEST_P(Transformers, AnswersAndScores) {
       i64 at = 0;
       for (const json& c : cases["searches"]) {
         const GenerationSettings s = settings_from(c["settings"]);
-        // Rows come and go: fewer slots than prompts.
+        // Fewer slots than prompts, so that rows are replaced.
         GenerateOptions o{.batch_size = 2 + at++ % 3};
         if (pair)
           o.encode = [&](std::span<const i64> which) {
@@ -98,8 +99,8 @@ TEST_P(Transformers, AnswersAndScores) {
             EXPECT_EQ(got[i][k].ids, c["answers"][i][k].get<std::vector<i32>>())
                 << GetParam() << " mp " << mp << " " << c["settings"] << " prompt " << i << " answer " << k;
             if (s.num_beams == 1) continue;
-            // A token's log-probability has an absolute error of some 2e-5 (fp32 logits of up to 40); scores
-            // are sums of at most 14, divided by length^penalty.
+            // A token's log-probability has an absolute error of about 2e-5 (fp32 logits of up to 40). Scores
+            // are sums of at most 14 such terms, divided by length^penalty.
             const double n = static_cast<double>(got[i][k].ids.size());
             EXPECT_NEAR(got[i][k].score, c["scores"][i][k].get<double>(),
                         2e-5 * n / std::pow(n, s.length_penalty))
@@ -111,11 +112,11 @@ TEST_P(Transformers, AnswersAndScores) {
   }
 }
 
-TEST_P(Transformers, ProbabilitiesOfDraws) {
+TEST_P(Transformers, SamplingProbabilities) {
   const json cases = json::parse(text_of(folder(GetParam()) + "/cases.json"));
   on_one_rank([&](Context&) {
     const Loaded m(GetParam());
-    if (m.model->is_encoder_decoder()) return;  // warpers don't know what the scores come from
+    if (m.model->is_encoder_decoder()) return;  // warpers are the same for every kind of model
     const auto rows = cases["prompts"].get<std::vector<std::vector<i32>>>();
     const auto logits = next_token_logits(*m.model, m.params, rows);
     const size_t V = static_cast<size_t>(m.model->vocab_size());
@@ -130,7 +131,7 @@ TEST_P(Transformers, ProbabilitiesOfDraws) {
         for (size_t k = 0; k < choices.ids.size(); ++k) p[choices.ids[k]] = choices.probabilities[k];
         for (size_t v = 0; v < V; ++v)
           EXPECT_NEAR(p[v], c["probabilities"][i][v].get<double>(),
-                      2e-5)  // of logits / temperature, as above
+                      2e-5)  // error of logits / temperature, as above
               << c["settings"] << " prompt " << i << " token " << v;
       }
     }
@@ -140,7 +141,7 @@ TEST_P(Transformers, ProbabilitiesOfDraws) {
 INSTANTIATE_TEST_SUITE_P(All, Transformers, ::testing::Values("gpt2", "llama", "bart"),
                          [](const auto& info) { return info.param; });
 
-// A random GPT-2 in double precision, so that no choice is a matter of rounding.
+// A random GPT-2 in double precision, so that rounding decides no choice.
 struct RandomGpt2 {
   std::unique_ptr<Model> model = make_model(
       ModelConfig(R"({"model_type": "gpt2", "vocab_size": 47, "n_embd": 12, "n_layer": 2, "n_head": 3,
@@ -181,7 +182,7 @@ std::vector<std::vector<i32>> ids_of(const std::vector<std::vector<Answer>>& ans
   return out;
 }
 
-TEST(Generate, AnswersDontDependOnWhatRunsBesideThem) {
+TEST(Generate, AnswersDoNotDependOnTheOtherRows) {
   std::vector<GenerationSettings> kinds(5);
   for (auto& s : kinds) s.max_new_tokens = 17;
   kinds[1].temperature = 0.8;
@@ -205,7 +206,7 @@ TEST(Generate, AnswersDontDependOnWhatRunsBesideThem) {
           for (auto& ids : ids_of(generate(*m.model, m.params, {&p, 1}, s, tokens))) out.push_back(ids);
         return out;
       };
-      // A token that about half of the answers have ends them: rows end at different times.
+      // A token of about half of the answers is the end token, so that rows end at different times.
       std::map<i32, i64> having;
       alone = ask();
       for (const auto& ids : alone)
@@ -232,7 +233,7 @@ TEST(Generate, AnswersDontDependOnWhatRunsBesideThem) {
   }
 }
 
-TEST(Generate, AFullModelEndsAnAnswer) {
+TEST(Generate, TheLastPositionEndsAnAnswer) {
   on_one_rank([](Context&) {
     const RandomGpt2 m;
     std::vector<GenerationPrompt> prompts = some_prompts(3);
@@ -246,7 +247,7 @@ TEST(Generate, AFullModelEndsAnAnswer) {
   });
 }
 
-TEST(Generate, AKeptCacheSavesThePrefixAndChangesNothing) {
+TEST(Generate, AKeptCacheSkipsThePrefixAndGivesTheSameAnswer) {
   on_one_rank([](Context& c) {
     const RandomGpt2 m;
     GenerationSettings s;
@@ -263,15 +264,15 @@ TEST(Generate, AKeptCacheSavesThePrefixAndChangesNothing) {
       EXPECT_EQ(kept.ids, fresh.ids);
       if (turn > 0) EXPECT_LT(c.ledger().flops(), all);
       EXPECT_EQ(prefix.cache.length, static_cast<i64>(prefix.ids.size()));
-      EXPECT_EQ(prefix.ids.size(), ids.size() + 3);  // the last token was not fed
+      EXPECT_EQ(prefix.ids.size(), ids.size() + 3);  // the last token is not in the cache
       ids.insert(ids.end(), fresh.ids.begin(), fresh.ids.end());
-      if (turn == 1) ids.resize(8);  // a history that was cut
+      if (turn == 1) ids.resize(8);  // a shortened history
       ids.push_back(20);
     }
   });
 }
 
-TEST(Generate, CallbacksStopsAndInterrupts) {
+TEST(Generate, CallbacksStopTextsAndInterrupts) {
   on_mesh({1, 2}, [](Context& c) {
     const RandomGpt2 m;
     GenerationSettings s;
@@ -306,7 +307,7 @@ TEST(Generate, CallbacksStopsAndInterrupts) {
   });
 }
 
-TEST(Generate, ScoresThatAreNoNumbersAreAnError) {
+TEST(Generate, NonFiniteScoresAreAnError) {
   on_mesh({1, 2}, [](Context&) {
     RandomGpt2 m;
     for (Tensor& t : m.params.values()) t = full(t.shape(), NAN, DType::f64, t.layout());

@@ -35,20 +35,24 @@ TEST(CheckJob, RanksThatDoNotFitTheMesh) {
               HasSubstr("n_ranks=3 (the slots of the hosts) is no multiple"));
   EXPECT_EQ(declared_ranks(job_of("parallel: {n_model_shards: 3}")), 3);
   EXPECT_EQ(declared_ranks(job_of("parallel: {hosts: [a:2, b, 'c:3']}")), 6);
+  EXPECT_EQ(declared_ranks(job_of("parallel: {hosts: ['n[1-4]:2', m]}")), 9);
   EXPECT_EQ(declared_ranks(job_of("parallel: {hosts: [a:2], n_ranks: 1}")), 1);
   EXPECT_EQ(declared_ranks(job_of("parallel: {hostfile: h}")), std::nullopt);
 }
 
-TEST(CheckJob, HostsThatAreNone) {
+TEST(CheckJob, BadHosts) {
   const std::string model = "model: {arch: gpt2}\n";
   for (const char* host :
        {"a:0", "a:-1", "a:x", "a:", ":3", "a b", "a:1:2", "-oProxyCommand=x", "a:99999999999999999999"}) {
     EXPECT_THAT(check(JobUse::plan, model + "parallel: {hosts: [ok, '" + host + "']}"),
-                HasSubstr("parallel.hosts[1]: expected a host as name or name:slots"))
+                AllOf(HasSubstr("parallel.hosts[1] (job.yaml:2:24): '"), HasSubstr("; expected ")))
         << host;
   }
   EXPECT_THAT(check(JobUse::plan, model + "parallel: {hosts: [a:2, 'a:2']}"),
-              HasSubstr("host 'a' is listed twice"));
+              HasSubstr("parallel.hosts[1] (job.yaml:2:25): host a is named twice"));
+  // Of a bad list the slots are unknown: no second error about them.
+  EXPECT_THAT(check(JobUse::plan, model + "parallel: {hosts: [a:2, 'b:x'], n_ranks: 5}"),
+              testing::Not(HasSubstr("more than the")));
   EXPECT_EQ(
       check(JobUse::plan, model + "parallel: {hosts: [a], hostfile: h}"),
       "parallel.hosts (job.yaml:2:19) and parallel.hostfile=h (job.yaml:2:34) are both given; keep one");

@@ -8,7 +8,7 @@
 namespace redco::kernels {
 namespace {
 
-// A case with everything it reads.
+// The parameters and inputs of a case.
 template <class T>
 struct Problem {
   AttentionShape s;
@@ -38,7 +38,7 @@ enum Extra {
 template <class T>
 Problem<T> make(i64 B, i64 Tq, i64 Tk, i64 H, i64 Hkv, i64 D, int extra) {
   Problem<T> p;
-  // Strides wider than needed, and a cache longer than Tk.
+  // Strides larger than necessary, and a cache longer than Tk.
   const i64 qs = H * D + 3, ks = Hkv * D + 5, vs = Hkv * D + 1;
   p.s = {B, Tq, Tk, H, Hkv, D, qs, ks, vs, (Tk + 2) * ks, (Tk + 1) * vs};
   p.q = random_array<T>(B * Tq * qs, 1);
@@ -49,7 +49,7 @@ Problem<T> make(i64 B, i64 Tq, i64 Tk, i64 H, i64 Hkv, i64 D, int extra) {
   p.a.causal = extra & kCausal;
   if (extra & kWindow) p.a.window = std::max<i64>(1, Tk / 3);
   if (extra & kMask) {
-    p.mask = random_ids(B * Tk, 0, 2, 5);  // 2 is visible as 1 is
+    p.mask = random_ids(B * Tk, 0, 2, 5);  // 2 is visible like 1
     for (i64 j = 0; j < std::min<i64>(Tk, 3); ++j) p.mask[j] = 0;
   }
   if (extra & kSegments) {
@@ -72,7 +72,7 @@ Problem<T> make(i64 B, i64 Tq, i64 Tk, i64 H, i64 Hkv, i64 D, int extra) {
   return p;
 }
 
-// The naive attention in fp64.
+// Naive attention in fp64.
 template <class T>
 void slow(const Problem<T>& p, std::vector<double>& out, std::vector<double>& lse) {
   const auto& [B, Tq, Tk, H, Hkv, D, qs, ks, vs, kb, vb] = p.s;
@@ -127,7 +127,7 @@ Result<T> run(const Problem<T>& p, bool backward) {
   Result<T> r;
   r.out.assign(static_cast<std::size_t>(s.B * s.Tq * s.H * s.D), T(9));
   r.lse.assign(static_cast<std::size_t>(s.B * s.Tq * s.H), T(9));
-  // Rooms of exactly the size that is asked for, full of what must not be read.
+  // Workspaces of exactly the requested size, filled with values that must not be used.
   std::vector<T> room(static_cast<std::size_t>(attention_workspace(s, p.a)), T(7e30));
   attention(s, p.a, p.q.data(), p.k.data(), p.v.data(), r.out.data(), r.lse.data(), room.data());
   if (!backward) return r;
@@ -176,7 +176,7 @@ TEST(Attention, ForwardAgreesWithTheSlowTwin) {
         const auto r = run(p, false);
         expect_close(r.out, out, 1e-13, "out");
         expect_close(r.lse, lse, 1e-13, "lse");
-        // fp32 scores ~ N(0, 1..2) are right to ~ 1e-6, and so are their exponentials.
+        // fp32 scores ~ N(0, 1..2) have errors of ~ 1e-6, and so do their exponentials.
         const auto r32 = run(f, false);
         expect_close(r32.out, out32, 5e-6, "out");
         expect_close(r32.lse, lse32, 2e-6, "lse");
@@ -227,9 +227,9 @@ TEST(Attention, BackwardIsTheNumericDerivative) {
     }
 }
 
-// The gradients over several blocks: fp64 by hand from the probabilities (whose formula the test above proves
-// on one block), fp32 and every instruction set against it.
-TEST(Attention, BackwardOverSeveralBlocks) {
+// Gradients over several blocks: in fp64 computed from the probabilities (the test above proves the formula
+// for one block); fp32 and every instruction set are compared with that.
+TEST(Attention, BackwardOverSeveralBlocksAgreesWithTheFormula) {
   for (const Size& z : {Size{1, 150, 300, 2, 1, 6}, Size{2, 140, 140, 3, 3, 10}})
     for (int extra : kExtras) {
       SCOPED_TRACE(fmt::format("Tq{} Tk{} extra {}", z.Tq, z.Tk, extra));
@@ -287,7 +287,7 @@ TEST(Attention, BackwardOverSeveralBlocks) {
         expect_close(now.dk, dk, 1e-12, "dk");
         expect_close(now.dv, dv, 1e-12, "dv");
         expect_close(now.dbias, dbias, 1e-12, "dbias");
-        // Sums of up to 300 terms ~ 1, each right to ~ 1e-6.
+        // Sums of up to 300 terms ~ 1, each with an error of ~ 1e-6.
         const auto r32 = run(f, true);
         expect_close(r32.dq, dq, 3e-5, "dq");
         expect_close(r32.dk, dk, 3e-5, "dk");
@@ -310,7 +310,7 @@ TEST(Attention, SameBitsOnAnyThreads) {
     }
 }
 
-TEST(Attention, ZeroSizes) {
+TEST(Attention, ZeroSizesAreAllowed) {
   for (const Size& z : {Size{0, 3, 3, 2, 1, 4}, Size{2, 0, 3, 2, 1, 4}, Size{2, 3, 0, 2, 1, 4},
                         Size{2, 1, 0, 2, 1, 4}, Size{2, 3, 3, 0, 0, 4}, Size{2, 3, 3, 2, 1, 0}}) {
     const auto r = run(make<float>(z.B, z.Tq, z.Tk, z.H, z.Hkv, z.D, kCausal), true);
@@ -324,7 +324,7 @@ TEST(Attention, ZeroSizes) {
   }
 }
 
-TEST(Attention, AnUnseeingQueryGivesZero) {
+TEST(Attention, AQueryWithoutVisibleKeysGivesZeros) {
   auto p = make<float>(1, 4, 6, 2, 2, 8, kMask);
   std::fill(p.mask.begin(), p.mask.end(), 0);
   const auto r = run(p, true);

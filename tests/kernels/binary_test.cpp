@@ -31,7 +31,7 @@ double apply(Binary op, double x, double y) {
   return 0;
 }
 
-i64 span_of(const Shape& shape, const Shape& strides) {  // elements a strided array needs
+i64 span_of(const Shape& shape, const Shape& strides) {  // number of elements that a strided array needs
   i64 n = 1;
   for (std::size_t d = 0; d < shape.size(); ++d) n += std::max<i64>(0, shape[d] - 1) * strides[d];
   return n;
@@ -39,7 +39,7 @@ i64 span_of(const Shape& shape, const Shape& strides) {  // elements a strided a
 
 void check(const Shape& shape, const Shape& as, const Shape& bs) {
   auto a = random_array<float>(span_of(shape, as), 1), b = random_array<float>(span_of(shape, bs), 2);
-  // Quarters, so that some are equal; no zeros, which div and the sign of max(0, -0) would stumble over.
+  // Quarters, so that some are equal; no zeros, because of div and the sign of max(0, -0).
   for (auto* x : {&a, &b})
     for (float& v : *x) v = std::round(v * 4) == 0 ? 0.25f : std::round(v * 4) / 4;
   const i64 n = numel(shape);
@@ -60,7 +60,7 @@ void check(const Shape& shape, const Shape& as, const Shape& bs) {
   }
 }
 
-TEST(Binary, BroadcastsAsTheSlowTwin) {
+TEST(Binary, BroadcastsLikeTheSlowTwin) {
   on_every_isa([] {
     check({}, {}, {});
     check({0}, {1}, {1});
@@ -80,7 +80,7 @@ TEST(Binary, BroadcastsAsTheSlowTwin) {
   });
 }
 
-TEST(Binary, NanGoesThroughMaxAndMin) {
+TEST(Binary, MaxAndMinKeepNan) {
   on_every_isa([] {
     std::vector<float> a(40, 1.0f), b(40, 2.0f), out(40);
     a[3] = kNan, b[5] = kNan;
@@ -92,7 +92,7 @@ TEST(Binary, NanGoesThroughMaxAndMin) {
   });
 }
 
-TEST(Elementwise, FillAffineAxpy) {
+TEST(Elementwise, FillAffineAndAxpyMatchTheirFormulas) {
   on_every_isa([] {
     for (i64 n : {0, 1, 33, 40000}) {
       const auto x = random_array<float>(n, 1);

@@ -10,8 +10,8 @@ namespace {
 u32 bits(float x) { return std::bit_cast<u32>(x); }
 float value(u32 b) { return std::bit_cast<float>(b); }
 
-// Every 16-bit pattern goes to fp32 and back unchanged (a NaN stays one).
-TEST(Convert, EveryBf16GoesRound) {
+// Every 16-bit pattern is unchanged after conversion to fp32 and back (NaN stays NaN).
+TEST(Convert, EveryBf16IsUnchangedByARoundTrip) {
   on_every_isa([] {
     std::vector<bf16> all(65536), back(65536);
     for (u32 i = 0; i < 65536; ++i) all[i].bits = static_cast<std::uint16_t>(i);
@@ -26,7 +26,7 @@ TEST(Convert, EveryBf16GoesRound) {
   });
 }
 
-TEST(Convert, EveryFp16GoesRound) {
+TEST(Convert, EveryFp16IsUnchangedByARoundTrip) {
   on_every_isa([] {
     std::vector<std::uint16_t> all(65536), back(65536);
     for (u32 i = 0; i < 65536; ++i) all[i] = static_cast<std::uint16_t>(i);
@@ -52,7 +52,7 @@ TEST(Convert, EveryFp16GoesRound) {
   });
 }
 
-// Between two neighbours the nearer wins, a tie goes to the even one.
+// The nearer of two neighbours is chosen; on a tie the even one.
 TEST(Convert, RoundsToNearestEven) {
   on_every_isa([] {
     std::vector<float> x, want;
@@ -73,7 +73,8 @@ TEST(Convert, RoundsToNearestEven) {
 
     x.clear();
     std::vector<std::uint16_t> half;
-    for (u32 i = 0; i < 0x7c00; ++i) {  // halves i and i + 1, and what lies between; 0x7c00 is inf, as 65536
+    // Halves i and i + 1, and the values between them; 0x7c00 is inf, as 65536.
+    for (u32 i = 0; i < 0x7c00; ++i) {
       const auto half_value = [](u32 h) {
         const u32 e = h >> 10, m = h & 1023;
         return e ? std::ldexp(1024.0 + m, static_cast<int>(e) - 25) : std::ldexp(m, -24);

@@ -35,7 +35,7 @@ TEST(Embedding, ShardsAddUpToTheTable) {
   });
 }
 
-TEST(Embedding, PickAndUnpick) {
+TEST(Embedding, PickAndUnpickSelectTheColumnsOfTheShard) {
   const std::vector<float> x{1, 2, 3, 4, 5, 6, 7, 8}, g{10, 20, 30, 40};
   const std::vector<i32> ids{5, 4, 6, -100};  // of columns 5, 6
   std::vector<float> out(4), back(8, 9);
@@ -69,7 +69,7 @@ void check_rope(i64 D, i64 rotary, bool interleaved) {
   const double tolerance = std::is_same_v<T, float> ? 1e-6 : 1e-14;
   expect_close(y, want, tolerance);
   rope(y.data(), positions.data(), freq.data(), rotary, interleaved, -1, 1 / 1.25, back.data(), B, N, H, D);
-  for (i64 i = 0; i < B * N * H * D; ++i)  // what isn't turned is copied, what is comes back
+  for (i64 i = 0; i < B * N * H * D; ++i)  // dims that are not rotated are copied; rotated ones are restored
     EXPECT_NEAR(static_cast<double>(back[i]), static_cast<double>(x[i]), 4 * tolerance);
   auto in_place = x;
   rope(in_place.data(), positions.data(), freq.data(), rotary, interleaved, 1, 1.25, in_place.data(), B, N, H,
@@ -77,7 +77,7 @@ void check_rope(i64 D, i64 rotary, bool interleaved) {
   EXPECT_TRUE(same_bits(in_place, y));
 }
 
-TEST(Rope, TurnsPairs) {
+TEST(Rope, RotatesPairs) {
   on_every_isa([] {
     for (bool interleaved : {false, true})
       for (auto [D, rotary] : {std::array<i64, 2>{64, 64}, {64, 32}, {10, 6}, {7, 2}, {8, 0}}) {

@@ -41,10 +41,10 @@ void check(const Case<T>& x) {
       double& w = want[i * ldc + j];
       w = static_cast<double>(x.alpha) * s + (x.beta == 0 ? 0 : static_cast<double>(x.beta) * w);
     }
-  if (x.beta == 0)  // never read: NaN must not survive
+  if (x.beta == 0)  // not read: NaN must not remain
     for (i64 i = 0; i < x.m; ++i)
       for (i64 j = 0; j < x.n; ++j) c[i * ldc + j] = std::numeric_limits<T>::quiet_NaN();
-  // k products of standard normals, each rounded: errors of about eps sqrt(k) |s|, |s| ~ sqrt(k); 4 of that.
+  // k products of standard normals, each rounded: errors of about eps sqrt(k) |s|, |s| ~ sqrt(k); times 4.
   const double eps = std::numeric_limits<T>::epsilon();
   expect_close(run(x, a, b, c), want, 4 * eps * (x.k + 4),
                fmt::format("{}{} m={} n={} k={} pad={}", x.ta, x.tb, x.m, x.n, x.k, x.pad));
@@ -80,7 +80,7 @@ TEST(Gemm, AgreesWithTheSlowTwin) {
   });
 }
 
-TEST(Gemm, LargeEnoughForTiles) {
+TEST(Gemm, LargeProductsAgreeWithTheSlowTwin) {
   for (bool ta : {false, true})
     for (bool tb : {false, true}) check<float>({ta, tb, 515, 261, 37, 1, 1, 0});
 }
@@ -96,7 +96,8 @@ TEST(Gemm, SameBitsOnAnyThreads) {
       }
 }
 
-TEST(Gemm, RanksAsThreads) {  // each with one kernel thread, at once, the same bits as alone
+// Each rank has one kernel thread; all run at the same time and get the same bits as alone.
+TEST(Gemm, ConcurrentRanksGetTheSameBits) {
   const Case<float> x{false, true, 130, 270, 64, 0, 1, 0};
   const auto a = random_array<float>(130 * 64, 1), b = random_array<float>(270 * 64, 2);
   const std::vector<float> zero(130 * 270), want = run(x, a, b, zero);
@@ -113,7 +114,7 @@ TEST(Gemm, RanksAsThreads) {  // each with one kernel thread, at once, the same 
   EXPECT_THAT(good, testing::Each(1));
 }
 
-TEST(GemmBatch, IsGemmForEach) {
+TEST(GemmBatch, EqualsOneGemmPerMatrix) {
   for (auto [batch, m, n, k] :
        {std::array<i64, 4>{0, 2, 2, 2}, {1, 3, 4, 5}, {5, 3, 4, 5}, {3, 600, 260, 40}})
     for (bool shared : {false, true}) {
@@ -129,7 +130,7 @@ TEST(GemmBatch, IsGemmForEach) {
     }
 }
 
-TEST(Ceilings, ArePositiveAndLeaveTheThreadsAlone) {
+TEST(Ceilings, ArePositiveAndKeepTheThreadCount) {
   const int before = threads();
   EXPECT_GT(measure_gemm_ceiling(64, 64, 64, 2), 1e6);
   EXPECT_GT(measure_read_ceiling(1 << 20, 2), 1e6);

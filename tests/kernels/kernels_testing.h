@@ -1,4 +1,4 @@
-// What the kernels' tests share: random arrays, every instruction set, every thread count.
+// Shared by the tests of kernels: random arrays, every instruction set, every thread count.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ inline std::vector<i32> random_ids(i64 n, int low, int high, unsigned seed) {  /
   return x;
 }
 
-// |x - y| <= tolerance * max(1, |y|) everywhere, NaN and inf equal to themselves.
+// |x - y| <= tolerance * max(1, |y|) everywhere; NaN equals NaN and inf equals inf.
 template <class X, class Y>
 void expect_close(const std::vector<X>& x, const std::vector<Y>& y, double tolerance,
                   const std::string& what = "") {
@@ -53,7 +53,7 @@ bool same_bits(const std::vector<T>& x, const std::vector<T>& y) {
   return x.size() == y.size() && (x.empty() || std::memcmp(x.data(), y.data(), x.size() * sizeof(T)) == 0);
 }
 
-// f() under every instruction set of this CPU.
+// Calls f() with every instruction set of this CPU.
 template <class F>
 void on_every_isa(const F& f) {
   const Isa before = isa();
@@ -66,7 +66,7 @@ void on_every_isa(const F& f) {
   use_isa(before);
 }
 
-// f() gives a vector: the same bits with 1, 2 and 3 threads.
+// f() returns a vector: expects the same bits with 1, 2 and 3 threads.
 template <class F>
 void expect_same_on_any_threads(const F& f, const std::string& what = "") {
   const int before = threads();

@@ -7,7 +7,7 @@
 namespace redco::kernels {
 namespace {
 
-// Forward of either norm in fp64: rms drops the mean.
+// Forward of both norms in fp64; rms omits the mean.
 template <class T>
 std::vector<double> slow(bool rms, const std::vector<T>& x, const std::vector<T>& w, const std::vector<T>& b,
                          double eps, i64 R, i64 C) {
@@ -51,11 +51,11 @@ TEST(Norms, ForwardAgreesWithTheSlowTwin) {
       for (auto [R, C] : {std::array<i64, 2>{0, 5}, {3, 1}, {1, 7}, {5, 33}, {70, 768}, {300, 100}})
         for (int with : {0, 1, 2, 3}) {
           auto x = random_array<float>(R * C, 1, 3);
-          for (float& v : x) v += 10;  // a mean that one-pass variances suffer from
+          for (float& v : x) v += 10;  // a large mean, which makes one-pass variances inaccurate
           std::vector<float> w, b;
           if (with & 1) w = random_array<float>(C, 2);
           if ((with & 2) && !rms) b = random_array<float>(C, 3);
-          // The mean (10) is right to 10 * 2^-24 times a few, divided by the deviation 3.
+          // The error of the mean (10) is a few times 10 * 2^-24, divided by the deviation 3.
           expect_close(forward(rms, x, w, b, 1e-5f, R, C).y, slow(rms, x, w, b, 1e-5, R, C), 1e-5);
         }
   });
@@ -105,7 +105,7 @@ TEST(Norms, BackwardIsTheNumericDerivative) {
           expect_close(dw, numeric(w), 1e-7, "dw");
           if (!rms) expect_close(db, numeric(b), 1e-7, "db");
         }
-        // dw, db are optional, each by itself, and don't change the rest.
+        // dw and db are optional, independently, and do not affect the other outputs.
         std::vector<double> again(x.size()), dw2(dw.size()), db2(dw.size());
         if (rms) {
           rms_norm_backward<double>(x.data(), pointer(w), o.rstd.data(), g.data(), again.data(), nullptr, R,
@@ -126,7 +126,7 @@ TEST(Norms, BackwardIsTheNumericDerivative) {
     }
 }
 
-TEST(Norms, Fp32BackwardFollowsFp64AndAnyThreads) {
+TEST(Norms, Fp32BackwardAgreesWithFp64OnAnyThreads) {
   const i64 R = 700, C = 129;
   const auto x = random_array<double>(R * C, 1), w = random_array<double>(C, 2),
              g = random_array<double>(R * C, 3);
@@ -145,13 +145,13 @@ TEST(Norms, Fp32BackwardFollowsFp64AndAnyThreads) {
       return all;
     };
     const auto want = run(x, w, g);
-    // dw sums 700 rows of ~1: chunks of 11 in fp32, then fp64: 700 * 2^-24 at the very most, |dw| ~ 26.
+    // dw sums 700 rows of ~1: chunks of 11 in fp32, then fp64: at most 700 * 2^-24, |dw| ~ 26.
     on_every_isa([&] { expect_close(run(xf, wf, gf), want, 2e-5); });
     expect_same_on_any_threads([&] { return run(xf, wf, gf); });
   }
 }
 
-TEST(Norms, NoRows) {
+TEST(Norms, ZeroRowsAreAllowed) {
   std::vector<float> dw(3, 7.0f), db(3, 7.0f), w(3, 1.0f);
   layer_norm_backward<float>(nullptr, w.data(), nullptr, nullptr, nullptr, nullptr, dw.data(), db.data(), 0,
                              3, nullptr);

@@ -11,14 +11,14 @@ namespace {
 u64 key_of(u32 low, u32 high) { return static_cast<u64>(high) << 32 | low; }
 
 // The known answers of Random123's kat_vectors, philox4x32 10.
-TEST(Philox, KnownAnswers) {
+TEST(Philox, MatchesTheTestVectors) {
   on_every_isa([] {
     EXPECT_EQ(philox_word(0, 0, 0, 0, 0), 0x6627e8d5u);
     EXPECT_EQ(philox_word(~u64{0}, -1, -1, -1, -1), 0x408f276du);
     EXPECT_EQ(philox_word(key_of(0xa4093822, 0x299f31d0), 0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344),
               0xd16cfe09u);
     const auto second = [](u64 key, u32 c0, u32 c1, u32 c2, u32 c3) {
-      std::vector<u32> a(20), b(20);  // in a full vector as well as alone
+      std::vector<u32> a(20), b(20);  // in a full vector and alone
       REDCO_ISA_CALL(philox_words(key, c0, c1, c2, c3, a.data(), b.data(), 20));
       return b[0];
     };
@@ -29,8 +29,8 @@ TEST(Philox, KnownAnswers) {
   });
 }
 
-// A block's numbers are those of the whole tensor at its place, whatever its size and the instruction set.
-TEST(Philox, ABlockIsAPartOfTheWhole) {
+// The numbers of a block equal those of the whole tensor at its position, for any size and instruction set.
+TEST(Philox, ABlockEqualsItsPartOfTheWholeTensor) {
   const u64 key = 0x123456789abcdefull;
   const Block4 whole{{0, 0, 0, 0}, {3, 4, 5, 70}}, part{{1, 1, 2, 13}, {2, 3, 3, 40}};
   std::vector<std::vector<float>> first;
@@ -55,7 +55,7 @@ TEST(Philox, ABlockIsAPartOfTheWhole) {
   });
 }
 
-TEST(Philox, Moments) {
+TEST(Philox, MomentsMatchTheDistributions) {
   const i64 n = 1 << 18;
   const Block4 b{{0, 0, 0, 0}, {1, 1, 1 << 9, 1 << 9}};
   std::vector<float> u(n), z(n);
@@ -113,7 +113,7 @@ TEST(AdamW, AgreesWithTheSlowTwin) {
              static_cast<float>(wd), static_cast<float>(bias1), static_cast<float>(bias2), 0.5f},
             p.data(), g.data(), m.data(), v.data(), n);
     }
-    // A step rounds p twice, the step itself is 1e-3; m, v four times.
+    // A step rounds p twice, the step itself is 1e-3; m and v are rounded four times.
     expect_close(p, wp, 5e-7);
     expect_close(m, wm, 5e-7);
     expect_close(v, wv, 5e-7);

@@ -9,7 +9,7 @@ namespace {
 
 struct Case {
   Shape shape;
-  std::vector<int> dims;  // that are reduced
+  std::vector<int> dims;  // the dims that are reduced
 };
 
 std::vector<Case> cases() {
@@ -62,8 +62,8 @@ void check(const Case& c) {
       reduce_max<T>(x.data(), c.shape, reduce, out.data(), std::vector<T>(n, T(7e30)).data());
     return out;
   };
-  // Sums are in fp64 and rounded once; the partial sums of |x| ~ 1 reach ~ sqrt(n) < 300: 300 * 2^-53 * n is
-  // nothing.
+  // Sums are in fp64 and rounded once. The partial sums of |x| ~ 1 reach ~ sqrt(n) < 300; 300 * 2^-53 * n is
+  // negligible.
   expect_close(run(true), sum, std::is_same_v<T, float> ? 1e-6 : 1e-11, to_string(c.shape));
   expect_close(run(false), top, 0, to_string(c.shape));
   expect_same_on_any_threads([&] { return run(true); }, to_string(c.shape));
@@ -96,7 +96,7 @@ TEST(Reduce, NanReachesTheMaximum) {
   });
 }
 
-TEST(Reduce, SumOfSquares) {
+TEST(Reduce, SumOfSquaresMatchesFp64OnAnyThreads) {
   on_every_isa([] {
     for (i64 n : {0, 1, 1000, 70001}) {
       const auto x = random_array<float>(n, 3);
@@ -108,7 +108,7 @@ TEST(Reduce, SumOfSquares) {
   });
 }
 
-TEST(Reduce, AllFinite) {
+TEST(Reduce, DetectsNonFiniteValues) {
   on_every_isa([] {
     auto x = random_array<float>(50000, 1);
     EXPECT_TRUE(all_finite(x.data(), 50000));

@@ -35,7 +35,7 @@ TEST(Softmax, AgreesWithTheSlowTwin) {
   });
 }
 
-TEST(Softmax, MaskedRowsAndNan) {
+TEST(Softmax, MaskedRowsGiveZerosAndNanIsKept) {
   on_every_isa([] {
     for (i64 C : {1, 5, 40}) {
       std::vector<float> x(static_cast<std::size_t>(3 * C), -kInf), y(x.size());
@@ -51,8 +51,8 @@ TEST(Softmax, MaskedRowsAndNan) {
   });
 }
 
-// A vocabulary of V cut into shards: the loss and its gradient are those of the whole.
-TEST(CrossEntropy, ShardsMakeTheWhole) {
+// A vocabulary V cut into shards: loss and gradient equal those of the whole vocabulary.
+TEST(CrossEntropy, ShardsGiveTheUnshardedResult) {
   const i64 R = 13, V = 101, first_cut = 40;
   const auto x = random_array<double>(R * V, 1, 3), g = random_array<double>(R, 2);
   auto ids = random_ids(R, 0, V - 1, 3);
@@ -109,7 +109,7 @@ TEST(CrossEntropy, ShardsMakeTheWhole) {
       z[i] = x[i];
     }
     expect_close(dx, want, 1e-8);
-    // fp32: exp of arguments up to ~10, whose rounding comes back 10-fold.
+    // fp32: exp of arguments up to ~10, which amplifies their rounding 10 times.
     std::vector<float> xf(x.begin(), x.end()), lf(lse.begin(), lse.end()), gf(g.begin(), g.end()),
         df(x.size());
     cross_entropy_backward(xf.data(), lf.data(), ids.data(), 0, gf.data(), df.data(), R, V,
@@ -118,7 +118,7 @@ TEST(CrossEntropy, ShardsMakeTheWhole) {
   });
 }
 
-TEST(CrossEntropy, AllHidden) {
+TEST(CrossEntropy, ARowOfMinusInfinityHasSumZero) {
   std::vector<float> x(20, -kInf), top(1), sum(1), target(1);
   const i32 id = 3;
   row_max(x.data(), top.data(), 1, 20);

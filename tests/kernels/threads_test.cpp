@@ -26,7 +26,7 @@ TEST(Threads, EveryIndexIsVisitedOnce) {
     }
 }
 
-TEST(Threads, NestedCallsRunInPlace) {
+TEST(Threads, NestedCallsRunOnTheCallingThread) {
   std::atomic<int> total{0};
   parallel_for(4, 1, [&](i64 begin, i64 end) {
     for (i64 i = begin; i < end; ++i)

@@ -13,7 +13,7 @@ struct Op {
   Unary op;
   const char* name;
   std::function<double(double)> f;
-  double low, high;  // the domain that is tried
+  double low, high;  // the tested domain
 };
 
 const std::vector<Op>& all_ops() {
@@ -47,8 +47,8 @@ const std::vector<Op>& all_ops() {
   return ops;
 }
 
-// Where a float argument is scaled before an exponential, its rounding (2^-24 relative, twice) comes back
-// times the argument's size: a sigmoid's tail at |arg| = 20 is right to 20 * 2^-23, relative.
+// If a float argument is scaled before an exponential, its rounding (2^-24 relative, twice) is multiplied by
+// the size of the argument: a sigmoid's tail at |arg| = 20 has a relative error of 20 * 2^-23.
 double relative_tolerance(Unary op, double x) {
   switch (op) {
     case Unary::gelu:
@@ -98,14 +98,14 @@ TEST(Unary, SmallArgumentsKeepTheirRelativeError) {
 
 template <class T>
 T at(Unary op, T x) {
-  // In full vectors and in the rest behind them, which must agree.
+  // In full vectors and in the remainder after them, which must agree.
   std::vector<T> in(37, x), out(37);
   unary(op, in.data(), out.data(), 37);
   for (T v : out) EXPECT_TRUE(v == out[0] || (std::isnan(v) && std::isnan(out[0])));
   return out[20];
 }
 
-TEST(Unary, EdgesOfTheRange) {
+TEST(Unary, ExtremeArgumentsGiveTheLimits) {
   on_every_isa([] {
     for (const Op& o : all_ops()) {
       if (o.op == Unary::step) continue;  // a comparison
@@ -142,7 +142,7 @@ TEST(Unary, EdgesOfTheRange) {
 TEST(UnaryBackward, IsTheNumericDerivative) {
   for (const Op& o : all_ops()) {
     const double low = std::max(o.low, o.op == Unary::log || o.op == Unary::sqrt ? 0.3 : -4.0);
-    const i64 n = 101;  // even count of steps around 0 is avoided: the kinks of abs, relu lie there
+    const i64 n = 101;  // with an even number a point would be near 0, where abs and relu have kinks
     std::vector<double> x(static_cast<std::size_t>(n)), g = random_array<double>(n, 1), dx(x), up(x), down(x);
     for (i64 i = 0; i < n; ++i)
       x[static_cast<std::size_t>(i)] = low + 0.0171 + (4 - low) * static_cast<double>(i) / n;
@@ -157,7 +157,7 @@ TEST(UnaryBackward, IsTheNumericDerivative) {
     unary_backward(o.op, x.data(), g.data(), dx.data(), n);
     // Central differences: h^2 f'''/6 ~ 1e-11, rounding eps f / h ~ 2e-10 * |f| (exp(4) = 55; 1/x at 0.1).
     expect_close(dx, want, 2e-7, o.name);
-    // fp32 follows fp64.
+    // fp32 agrees with fp64.
     on_every_isa([&] {
       std::vector<float> xf(x.begin(), x.end()), gf(g.begin(), g.end()), df(xf);
       unary_backward(o.op, xf.data(), gf.data(), df.data(), n);
@@ -187,7 +187,7 @@ TEST(Unary, SameBitsOnAnyThreads) {
     });
 }
 
-TEST(Unary, NothingToDo) {
+TEST(Unary, EmptyRangesAreAllowed) {
   unary<float>(Unary::exp, nullptr, nullptr, 0);
   unary_backward<float>(Unary::exp, nullptr, nullptr, nullptr, 0);
 }

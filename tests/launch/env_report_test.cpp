@@ -56,7 +56,7 @@ TEST(EnvReport, JsonRoundTrip) {
   EXPECT_FALSE(facts[0].cma);
 }
 
-TEST(EnvReport, OtherLinesAreContentsErrors) {
+TEST(EnvReport, MalformedObjectsAreContentsErrors) {
   for (const char* bad :
        {"{", "{}", "{\"host\": 1}",
         "{\"host\":\"a\",\"cores\":-1,\"isa\":\"\",\"cpu\":\"\",\"can_bind\":"
@@ -74,7 +74,7 @@ TEST(EnvReport, ThisMachine) {
 }
 
 TEST(ProbeHosts, AsksThisMachineThroughMpirun) {
-  // A program that answers like `redco env --json` and calls itself by another name than the host list does.
+  // A program that prints what `redco env --json` does; its host name differs from the host list's.
   const std::string path = std::filesystem::temp_directory_path() / fmt::format("redco-probe-{}", getpid());
   std::ofstream(path) << "#!/bin/bash\n[ \"$1 $2\" = 'env --json' ] && echo '" << env_json(report()) << "'\n";
   std::filesystem::permissions(path, std::filesystem::perms::owner_all);

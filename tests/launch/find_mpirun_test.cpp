@@ -22,7 +22,7 @@ class FindMpirun : public testing::Test {
     fs::create_directories(fs::path(dir_.path()) / "opt/lib/arch");
     std::ofstream(library_) << "";
   }
-  // An mpirun that says which one it is.
+  // A script that prints this version.
   void install(const std::string& file, const std::string& says) {
     const fs::path p = fs::path(dir_.path()) / file;
     fs::create_directories(p.parent_path());
@@ -37,25 +37,25 @@ class FindMpirun : public testing::Test {
   const std::string library_ = dir_ / "opt/lib/arch/libmpi.so.40";
 };
 
-TEST_F(FindMpirun, BesideTheLibraryFirst) {
+TEST_F(FindMpirun, LooksNextToTheLibraryFirst) {
   install("opt/bin/mpirun", "mpirun (Open MPI) 4.1.4");
   install("bin/mpirun", "mpirun (Open MPI) 5.0.0");
   EXPECT_EQ(find("bin"), fs::canonical(dir_ / "opt/bin/mpirun"));
   EXPECT_EQ(find("opt/bin"), "mpirun");  // PATH leads to the same one
 }
 
-TEST_F(FindMpirun, ByPathWhereTheLibraryHasNone) {
+TEST_F(FindMpirun, LooksInPathIfTheLibraryHasNone) {
   install("elsewhere/mpirun", "mpirun (Open MPI) 4.1.4");
   EXPECT_EQ(find("elsewhere"), "mpirun");
 }
 
-TEST_F(FindMpirun, ADebianNameBesideAnotherMpi) {
+TEST_F(FindMpirun, FindsDebiansNameNextToAnotherMpi) {
   install("opt/bin/mpirun", "HYDRA build details:");
   install("opt/bin/mpirun.openmpi", "mpirun.openmpi (Open MPI) 4.1.4");
   EXPECT_EQ(find("opt/bin"), "mpirun.openmpi");
 }
 
-TEST_F(FindMpirun, OtherVersionsAreAnErrorThatNamesBoth) {
+TEST_F(FindMpirun, AnotherVersionIsAnErrorWithBothVersions) {
   install("elsewhere/mpirun", "mpirun (Open MPI) 4.0.3");
   EXPECT_THAT(usage_error([&] { find("elsewhere"); }),
               AllOf(HasSubstr("linked with Open MPI v4.1.4"), HasSubstr(library_),

@@ -25,7 +25,7 @@ HostFacts facts(const std::string& name, int cores, const std::string& isa = "av
   return {name, cores, isa, cpu, true, true};
 }
 
-// A machine `here` of 8 cores, nothing special in the environment.
+// A machine `here` with 8 cores and an empty environment.
 LaunchRequest request() {
   LaunchRequest r;
   r.here = facts("here", 8);
@@ -38,7 +38,7 @@ const std::string kSsh = "--mca plm_rsh_args -o BatchMode=yes -o ConnectTimeout=
 const std::string kKeepalive =
     "--mca oob_tcp_keepalive_intvl 10 --mca oob_tcp_keepalive_probes 3 --mca oob_tcp_keepalive_time 30";
 
-TEST(PlanLaunch, OneRankRunsHere) {
+TEST(PlanLaunch, OneRankRunsInThisProcess) {
   const auto p = plan_launch(request());
   EXPECT_EQ(p.way, Way::alone);
   EXPECT_EQ(p.n_ranks, 1);
@@ -47,7 +47,7 @@ TEST(PlanLaunch, OneRankRunsHere) {
   EXPECT_THAT(p.notes, IsEmpty());
 }
 
-TEST(PlanLaunch, LocalRanksThatFillTheMachineArePinned) {
+TEST(PlanLaunch, RanksThatFillTheMachineArePinned) {
   auto r = request();
   r.n_model_shards = 2;
   const auto p = plan_launch(r);
@@ -65,7 +65,7 @@ TEST(PlanLaunch, LocalRanksThatFillTheMachineArePinned) {
 TEST(PlanLaunch, SmallJobsAreNotPinned) {
   auto r = request();
   r.n_ranks = 2;
-  r.threads_per_rank = 2;  // half of the machine: a second such job would get the same cores
+  r.threads_per_rank = 2;  // half of the machine: a second job would be pinned to the same cores
   const auto p = plan_launch(r);
   EXPECT_FALSE(p.bound);
   EXPECT_EQ(line(p),
@@ -73,7 +73,7 @@ TEST(PlanLaunch, SmallJobsAreNotPinned) {
             "GOMP_SPINCOUNT=0 -x OMP_NUM_THREADS=2 -x OMP_WAIT_POLICY=passive");
 }
 
-TEST(PlanLaunch, MoreThreadsThanCoresShareThem) {
+TEST(PlanLaunch, MoreThreadsThanCoresOversubscribe) {
   auto r = request();
   r.here = facts("here", 2);
   r.n_ranks = 4;
@@ -99,26 +99,27 @@ TEST(PlanLaunch, RootContainerWithoutBindingOrCma) {
             "OMP_WAIT_POLICY=passive");
   EXPECT_THAT(p.mpirun.own_environment,
               ElementsAre(Pair("OMPI_ALLOW_RUN_AS_ROOT", "1"), Pair("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")));
-  EXPECT_THAT(p.notes, ElementsAre(HasSubstr("aren't pinned"), HasSubstr("can't read each other's memory")));
+  EXPECT_THAT(p.notes,
+              ElementsAre(HasSubstr("are not pinned"), HasSubstr("cannot read each other's memory")));
 }
 
 TEST(PlanLaunch, SeveralHosts) {
   auto r = request();
   r.hosts = {"here:2", "b:2", "c:2"};
-  r.n_ranks = 4;  // overrides the sum of slots; c isn't needed
+  r.n_ranks = 4;  // overrides the sum of slots; c is not needed
   r.facts = {{"b", facts("b.example.org", 4)}};
   r.environment = {{"LD_LIBRARY_PATH", "/opt/lib"}, {"OMP_WAIT_POLICY", "active"}};
   const auto p = plan_launch(r);
   EXPECT_EQ(p.n_ranks, 4);
   EXPECT_THAT(p.hosts, ElementsAre(Host{"here", 2}, Host{"b", 2}));
-  EXPECT_EQ(p.threads_per_rank, 2);  // b's share
+  EXPECT_EQ(p.threads_per_rank, 2);  // b: 4 cores / 2 ranks
   EXPECT_EQ(line(p),
             "mpirun -n 4 --host here:2,b:2 --stdin none --map-by slot:PE=2 --bind-to core " + kKeepalive +
                 " " + kSsh +
                 " -x GOMP_SPINCOUNT=10000 -x OMP_NUM_THREADS=2 -x LD_LIBRARY_PATH -x OMP_WAIT_POLICY");
 }
 
-TEST(PlanLaunch, UnknownHostsLeaveTheThreadsToTheRanks) {
+TEST(PlanLaunch, RanksOnUnknownHostsDecideTheThreads) {
   auto r = request();
   r.hosts = {"here:4", "b:4"};
   const auto p = plan_launch(r);
@@ -129,7 +130,7 @@ TEST(PlanLaunch, UnknownHostsLeaveTheThreadsToTheRanks) {
   EXPECT_THAT(line(p), testing::Not(HasSubstr("OMP_NUM_THREADS")));
 }
 
-TEST(PlanLaunch, HostsThatDifferAgreeOnTheLeastKernels) {
+TEST(PlanLaunch, DifferentHostsUseTheLowestInstructionSet) {
   auto r = request();
   r.hosts = {"here:1", "b:1"};
   r.facts = {{"b", facts("b", 8, "avx2", "Y")}};
@@ -138,7 +139,7 @@ TEST(PlanLaunch, HostsThatDifferAgreeOnTheLeastKernels) {
   EXPECT_THAT(p.environment, Contains(Pair("OPENBLAS_CORETYPE", "Haswell")));
   EXPECT_THAT(p.notes, ElementsAre(HasSubstr("CPUs differ (X; Y)")));
   r.facts = {
-      {"b", facts("b", 8, "avx512", "Y")}};  // same set, other model: OpenBLAS would choose other kernels
+      {"b", facts("b", 8, "avx512", "Y")}};  // same set, other CPU model: OpenBLAS would use other kernels
   p = plan_launch(r);
   EXPECT_THAT(p.environment, Contains(Pair("OPENBLAS_CORETYPE", "SkylakeX")));
   r.facts = {{"b", facts("b", 8)}};
@@ -154,7 +155,7 @@ TEST(PlanLaunch, OneRemoteRankNeedsMpirun) {
   EXPECT_EQ(plan_launch(r).way, Way::alone);
 }
 
-TEST(PlanLaunch, FaultTimeoutIsTheKeepalive) {
+TEST(PlanLaunch, FaultTimeoutSetsTheKeepalive) {
   auto r = request();
   r.hosts = {"here", "b"};
   r.fault_timeout = 12;
@@ -175,7 +176,7 @@ TEST(PlanLaunch, Hostfile) {
   r.n_model_shards = 2;
   EXPECT_EQ(plan_launch(r).n_ranks, 4);
   r.hosts = {"x"};
-  EXPECT_THAT(usage_error([&] { plan_launch(r); }), HasSubstr("hosts and hostfile are both given"));
+  EXPECT_THAT(usage_error([&] { plan_launch(r); }), HasSubstr("hosts and hostfile are both set"));
   std::filesystem::remove(path);
   r.hosts.clear();
   EXPECT_THROW(plan_launch(r), UsageError);
@@ -200,13 +201,13 @@ TEST(PlanLaunch, SlurmAllocationGivesRanksAndCores) {
   r.environment["SLURM_CPUS_PER_TASK"] = "1";
   EXPECT_EQ(plan_launch(r).threads_per_rank, 1);
   r.n_model_shards = 3;
-  EXPECT_THAT(usage_error([&] { plan_launch(r); }), HasSubstr("the allocation's tasks=4 is no multiple of "
-                                                              "n_model_shards=3; use 3 or 6"));
+  EXPECT_THAT(usage_error([&] { plan_launch(r); }),
+              HasSubstr("the allocation's tasks=4 is not divisible by n_model_shards=3; use 3 or 6"));
   r.n_ranks = 6;
-  EXPECT_THAT(usage_error([&] { plan_launch(r); }), HasSubstr("n_ranks=6 but the 2 hosts have 4 slots"));
+  EXPECT_THAT(usage_error([&] { plan_launch(r); }), HasSubstr("n_ranks=6, but the 2 hosts have 4 slots"));
 }
 
-TEST(PlanLaunch, RanksAreRecognized) {
+TEST(PlanLaunch, ARankIsRecognized) {
   auto r = request();
   r.n_model_shards = 2;
   r.environment = {{"OMPI_COMM_WORLD_SIZE", "2"}};
@@ -241,7 +242,7 @@ TEST(PlanLaunch, AShellInAStepOfOneTaskStartsItsRanks) {
   EXPECT_THAT(line(p), HasSubstr("--mca ess ^slurm --mca plm ^slurm --mca ras ^slurm"));
   EXPECT_THAT(p.mpirun.dropped, ElementsAre("PMIX_NAMESPACE", "PMIX_RANK", "SLURM_STEPID", "SLURM_STEP_ID",
                                             "SLURM_STEP_NUM_TASKS"));
-  // An allocation of several tasks stays one, whatever started the shell in it.
+  // With several tasks the allocation's tasks are the ranks.
   r.environment["SLURM_TASKS_PER_NODE"] = "4";
   EXPECT_EQ(plan_launch(r).n_ranks, 4);
 }
@@ -262,20 +263,20 @@ TEST(PlanLaunch, RanksInheritWhatChangesTheirResults) {
   r.facts = {{"b", facts("b", 8, "baseline", "Y")}};
   const auto p = plan_launch(r);
   EXPECT_THAT(line(p), HasSubstr(" -x PATH -x REDCO_ISA"));
-  EXPECT_THAT(line(p), testing::Not(HasSubstr("REDCO_ISA=")));  // the user's stays
-  EXPECT_THAT(p.notes, Contains(HasSubstr("all use avx2 kernels")));
+  EXPECT_THAT(line(p), testing::Not(HasSubstr("REDCO_ISA=")));  // the user's value stays
+  EXPECT_THAT(p.notes, Contains(HasSubstr("all ranks use avx2 kernels")));
 }
 
-TEST(PlanLaunch, LaunchesWithoutAConnectionAreErrors) {
+TEST(PlanLaunch, UnconnectedProcessesAreErrors) {
   auto r = request();
   r.environment = slurm();
   r.environment["SLURM_STEP_ID"] = "0";
   r.environment["SLURM_STEP_NUM_TASKS"] = "4";
   EXPECT_THAT(usage_error([&] { plan_launch(r); }),
-              HasSubstr("srun started 4 processes that are not connected by MPI; "
+              HasSubstr("srun started 4 processes without connecting them by MPI; "
                         "use `srun --mpi=pmix"));
   r.environment = {{"PMI_SIZE", "4"}, {"PMI_RANK", "0"}};
-  EXPECT_THAT(usage_error([&] { plan_launch(r); }), HasSubstr("another MPI's launcher started 4"));
+  EXPECT_THAT(usage_error([&] { plan_launch(r); }), HasSubstr("the launcher of another MPI started 4"));
 }
 
 TEST(PlanLaunch, BadNumbers) {
@@ -283,19 +284,20 @@ TEST(PlanLaunch, BadNumbers) {
   r.n_model_shards = 4;
   r.n_ranks = 6;
   EXPECT_EQ(usage_error([&] { plan_launch(r); }),
-            "[parallel] n_ranks=6 is no multiple of n_model_shards=4; use 4 or 8");
+            "[parallel] n_ranks=6 is not divisible by n_model_shards=4; use 4 or 8");
   r.n_ranks = 2;
   EXPECT_THAT(usage_error([&] { plan_launch(r); }),
-              HasSubstr("n_ranks=2 is no multiple of n_model_shards=4"));
+              HasSubstr("n_ranks=2 is not divisible by n_model_shards=4"));
   r.n_ranks.reset();
   r.hosts = {"a:3", "b:2"};
-  EXPECT_THAT(usage_error([&] { plan_launch(r); }), HasSubstr("slots=5 is no multiple of n_model_shards=4"));
+  EXPECT_THAT(usage_error([&] { plan_launch(r); }),
+              HasSubstr("slots=5 is not divisible by n_model_shards=4"));
   r.hosts = {"a:4"};
   r.n_ranks = 8;
-  EXPECT_THAT(usage_error([&] { plan_launch(r); }), HasSubstr("n_ranks=8 but the 1 host has 4 slots"));
+  EXPECT_THAT(usage_error([&] { plan_launch(r); }), HasSubstr("n_ranks=8, but the 1 host has 4 slots"));
 }
 
-TEST(PlanProbe, OneProcessAHostInTheEnvironmentOfTheRanks) {
+TEST(PlanProbe, StartsOneProcessPerHostInTheRanksEnvironment) {
   auto r = request();
   r.environment = {{"LD_LIBRARY_PATH", "/opt/lib"}};
   r.for_ranks = {{"HF_HOME", "/models"}};

@@ -1,4 +1,4 @@
-// Of the ranks that say why a job failed, one is heard, however the pieces of the stream are cut.
+// Errors of one rank pass, wherever the stream is cut into pieces.
 #include "launch/one_voice.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ std::string heard(const std::string& stream, std::size_t piece) {
   return out + v.flush();
 }
 
-TEST(OneVoice, OnlyTheFirstRankHeardIsPassed) {
+TEST(OneVoice, OnlyErrorsOfTheFirstRankPass) {
   const std::string stream = "warning: a\n" + marked("error: one\ntwo\n", 3) + "half\rwhole\n" +
                              marked("error: one\ntwo", 0) + marked("more", 3) + "end";
   for (const std::size_t piece : {1, 2, 3, 7, 1000})
@@ -28,7 +28,7 @@ TEST(OneVoice, LinesOfTwoRanksMayAlternate) {
             "a1\na2\n");
 }
 
-TEST(OneVoice, WhatIsNoMarkPassesUnchanged) {
+TEST(OneVoice, TextWithoutAValidMarkPassesUnchanged) {
   for (const std::string text : {"\x1e\n",
                                  "\x1e"
                                  "12\n",
@@ -45,7 +45,7 @@ TEST(OneVoice, WhatIsNoMarkPassesUnchanged) {
     EXPECT_EQ(heard(text, 1), text);
   OneVoice v;
   EXPECT_FALSE(v.heard());
-  EXPECT_EQ(v.feed("text at once"), "text at once");
+  EXPECT_EQ(v.feed("text"), "text");
   EXPECT_EQ(v.feed("\n" + marked("cut", 5).substr(0, 4)), "\n");
   EXPECT_EQ(v.flush(), "c");
   EXPECT_TRUE(v.heard());

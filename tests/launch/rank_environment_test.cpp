@@ -12,23 +12,23 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
 
-TEST(ParseEnvironment, TextsAndIntegers) {
+TEST(ParseEnvironment, ReadsStringsAndIntegers) {
   EXPECT_THAT(parse_environment({{"A_1", "\"x y\\n=;\""}, {"B", "4"}, {"C", "\"\""}}),
               ElementsAre(Pair("A_1", "x y\n=;"), Pair("B", "4"), Pair("C", "")));
 }
 
-TEST(ParseEnvironment, RefusesWhatIsNoVariable) {
+TEST(ParseEnvironment, RefusesBadNamesAndValues) {
   for (const char* name : {"A=B", "", "1A", "A-B", "A B", "\u00e4"})
     EXPECT_THAT(usage_error([&] {
                   parse_environment({{name, "\"x\""}});
                 }),
-                HasSubstr("is no name of an environment variable"))
+                HasSubstr("is not the name of an environment variable"))
         << name;
   for (const char* value : {"true", "null", "1.5", "[1]", "{}"})
     EXPECT_THAT(usage_error([&] {
                   parse_environment({{"A", value}});
                 }),
-                HasSubstr("environment.A: expected a text or an integer, got"))
+                HasSubstr("environment.A: expected a string or an integer, got"))
         << value;
   EXPECT_THAT(usage_error([] { parse_environment({{"A", "\"x\\u0000y\""}}); }), HasSubstr("zero byte"));
   EXPECT_THAT(usage_error([] {
@@ -37,7 +37,7 @@ TEST(ParseEnvironment, RefusesWhatIsNoVariable) {
               HasSubstr("use parallel.threads_per_rank"));
 }
 
-TEST(InheritedNames, ByPrefix) {
+TEST(InheritedNames, AreChosenByPrefix) {
   const Environment e{{"REDCO_ISA", "avx2"}, {"HF_HOME", ""},   {"GOMP_SPINCOUNT", "0"}, {"HOME", "/root"},
                       {"PATH", "/bin"},      {"REDCO_A=", "x"}, {"REDCO_STARTED", "1"}};
   EXPECT_THAT(inherited_names(e, false), ElementsAre("GOMP_SPINCOUNT", "HF_HOME", "REDCO_ISA"));

@@ -7,7 +7,7 @@
 
 #include <fstream>
 
-#include "launch/exec.h"
+#include "launch/capture.h"
 #include "support/error_text.h"
 
 namespace redco {
@@ -30,7 +30,7 @@ SbatchRequest request() {
   return r;
 }
 
-TEST(Sbatch, TheHead) {
+TEST(Sbatch, Directives) {
   auto r = request();
   r.memory_per_node = 4096;
   r.account = "lab";
@@ -78,7 +78,7 @@ TEST(Sbatch, BadFields) {
     return usage_error([&] { make_sbatch_script(r); });
   };
   EXPECT_THAT(message([](auto& r) { r.job_name = "a\n#SBATCH --uid=0"; }), HasSubstr("job-name='a"));
-  EXPECT_THAT(message([](auto& r) { r.job_name = "\"x"; }), HasSubstr("holds a quote"));
+  EXPECT_THAT(message([](auto& r) { r.job_name = "\"x"; }), HasSubstr("contains a quote"));
   EXPECT_THAT(message([](auto& r) { r.output = "a'b"; }), HasSubstr("output="));
   EXPECT_THAT(message([](auto& r) { r.job_name = ""; }), HasSubstr("job-name is empty"));
   EXPECT_THAT(message([](auto& r) { r.nodes = 0; }), HasSubstr("nodes=0 is out of range"));
@@ -91,7 +91,7 @@ TEST(Sbatch, BadFields) {
     EXPECT_THAT(message([&](auto& r) { r.time_limit = bad; }), HasSubstr("time limit '")) << bad;
 }
 
-// The script itself, run by bash with commands of our own in place of SLURM's.
+// The script itself, run by bash with fake SLURM commands.
 class ScriptRun : public testing::Test {
  protected:
   void SetUp() override {
@@ -108,7 +108,7 @@ class ScriptRun : public testing::Test {
     std::ofstream(dir_ / name) << text;
     std::filesystem::permissions(dir_ / name, std::filesystem::perms::owner_all);
   }
-  // What `scontrol show job` says.
+  // The output of `scontrol show job`.
   void state(const std::string& text) { std::ofstream(dir_ / "state") << text; }
   // Runs the script with `program` as redco; sends a signal to the batch shell once the program has written
   // `ready`.
@@ -143,9 +143,9 @@ class ScriptRun : public testing::Test {
 TEST_F(ScriptRun, CodesPassThrough) {
   EXPECT_EQ(run("exit 0\n", false), 0);
   EXPECT_EQ(run("exit 3\n", false), 3);
-  EXPECT_EQ(run("exit 8\n", false), 8);  // not asked by the time limit: no requeue
+  EXPECT_EQ(run("exit 8\n", false), 8);  // no signal before the time limit: no requeue
   EXPECT_EQ(run("kill -9 $$\n", false), 5);
-  EXPECT_EQ(run("exit 127\n", false), 127);  // the program isn't there
+  EXPECT_EQ(run("exit 127\n", false), 127);  // the program does not exist
   EXPECT_EQ(text("scontrol.log"), "");
 }
 
@@ -171,7 +171,7 @@ TEST_F(ScriptRun, SigtermSaves) {
   EXPECT_EQ(text("scontrol.log"), "");
 }
 
-// A preemption with a GraceTime may tell the ranks alone.
+// A preemption with a GraceTime may signal the ranks only.
 TEST_F(ScriptRun, APreemptedJobIsRequeued) {
   for (const char* code : {"8", "5"}) {
     state("JobState=CANCELLED PreemptTime=2030-01-01T00:00:00");
@@ -192,7 +192,7 @@ TEST_F(ScriptRun, AFailedSaveIsNotRequeued) {
   EXPECT_EQ(text("scontrol.log"), "");
 }
 
-TEST_F(ScriptRun, AJobThatEndsInTimeAnywayKeepsItsCode) {
+TEST_F(ScriptRun, AJobThatFinishesAfterTheSignalKeepsItsCode) {
   EXPECT_EQ(run("trap '' USR1\ntouch \"$DIR/ready\"\nsleep 0.2\nexit 0\n", true), 0);
   EXPECT_EQ(text("scontrol.log"), "");
 }
@@ -203,7 +203,7 @@ TEST(Sbatch, NodesThatShareAHostnameDoNotShareMemoryFiles) {
   r.nodes = 2;
   r.ranks = 4;
   EXPECT_THAT(make_sbatch_script(r), HasSubstr("export OMPI_MCA_btl=self,tcp"));
-  r.ranks = 2;  // one rank a node has no memory to share
+  r.ranks = 2;  // one rank per node shares no memory
   EXPECT_THAT(make_sbatch_script(r), Not(HasSubstr("OMPI_MCA_btl")));
 }
 

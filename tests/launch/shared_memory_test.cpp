@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A made-up /dev/shm, /tmp and /proc.
+// Fake /dev/shm, /tmp and /proc.
 class SharedMemory : public testing::Test {
  protected:
   void SetUp() override {
@@ -26,7 +26,7 @@ class SharedMemory : public testing::Test {
     fs::create_directories(at(path).parent_path());
     std::ofstream(at(path)) << text;
   }
-  // All that is there now is two minutes old.
+  // Makes all files two minutes old.
   void age() {
     for (const char* top : {"dev", "tmp"})
       for (const auto& e : fs::recursive_directory_iterator(at(top)))
@@ -41,7 +41,7 @@ class SharedMemory : public testing::Test {
   test::TempDir dir_;
 };
 
-TEST_F(SharedMemory, WhatNobodyUsesGoes) {
+TEST_F(SharedMemory, RemovesUnusedFiles) {
   file(segment("node1", "1b.0"));
   file(segment("node1.example.org", "1b.0"));
   file(session(77) + "/0/contact.txt");
@@ -52,17 +52,17 @@ TEST_F(SharedMemory, WhatNobodyUsesGoes) {
   EXPECT_EQ(clean(), 0);
 }
 
-TEST_F(SharedMemory, WhatIsNewOrInUseStays) {
+TEST_F(SharedMemory, KeepsNewAndMappedFiles) {
   file(segment("node1", "1b.0"));
-  file(session(1) + "/contact.txt");  // a living process
+  file(session(1) + "/contact.txt");  // its process runs
   age();
   file("proc/1/maps", fmt::format("7f00-7f10 rw-s 00000000 00:1a 5 /{}\n", segment("node1", "1b.0")));
-  file(segment("node1", "2c.0"));  // a job that is just starting
+  file(segment("node1", "2c.0"));  // new: a job that is starting
   file(session(77) + "/contact.txt");
   EXPECT_EQ(clean(), 0);
 }
 
-TEST_F(SharedMemory, WhatIsOfOthersStays) {
+TEST_F(SharedMemory, KeepsFilesOfOtherHostsAndUsers) {
   file(segment("node2", "1b.0"));
   file(fmt::format("dev/shm/vader_segment.node1.{}.1b.0", geteuid() + 1));
   file("dev/shm/other");

@@ -1,5 +1,5 @@
-// The watchdog: what is decided from reports, the server against good and hostile clients, and the client in
-// processes of its own.
+// The watchdog: verdicts from reports, the server with valid and hostile clients, and the client in child
+// processes.
 #include "launch/watchdog.h"
 
 #include <fmt/format.h>
@@ -44,17 +44,17 @@ std::string judged(const std::vector<RankReport>& ranks, double timeout = 10, do
   return judge(ranks, timeout, started).value_or("");
 }
 
-TEST(WatchJudge, NamesTheRankThatHoldsUpTheOthers) {
+TEST(WatchJudge, NamesTheRankWithoutProgress) {
   const RankReport waits = report(State::waiting, 30), works = report(State::working, 3);
   EXPECT_EQ(judged({waits, works}), "");
   EXPECT_EQ(judged({waits, report(State::working, 9.9)}), "");
   EXPECT_THAT(judged({waits, report(State::working, 10.1)}),
               AllOf(HasSubstr("no progress for 10 s on rank 1 on a (phase: train, step 7)"),
                     Not(HasSubstr("rank 0"))));
-  // One that is lost comes before one that seems stuck.
+  // A lost rank is named before a rank without progress.
   EXPECT_THAT(judged({waits, report(State::working, 20), report(State::waiting, 0, 10.1)}),
-              AllOf(HasSubstr("nothing was heard for 10 s from rank 2 on a"), Not(HasSubstr("rank 1"))));
-  // A rank that waits for a person takes its time, but must be there.
+              AllOf(HasSubstr("no message for 10 s from rank 2 on a"), Not(HasSubstr("rank 1"))));
+  // A rank that waits for a person may take any time, but must send messages.
   EXPECT_EQ(judged({waits, report(State::idle, 1000)}), "");
   EXPECT_THAT(judged({waits, report(State::idle, 1000, 11)}), HasSubstr("from rank 1"));
 }
@@ -64,7 +64,7 @@ TEST(WatchJudge, RanksThatDoNotStart) {
   absent.host = "b";
   EXPECT_EQ(judged({report(State::waiting, 90), absent}, 10, 14.9), "");
   EXPECT_THAT(judged({report(State::waiting, 90), absent}, 10, 15.1),
-              HasSubstr("no report within 15 s of the start from rank 1 on b"));
+              HasSubstr("no report within 15 s after the start from rank 1 on b"));
   EXPECT_EQ(judged({absent}, 60, 59), "");
   EXPECT_THAT(judged({absent, absent}, 60, 61), HasSubstr("rank 0 on b, rank 1 on b"));
 }
@@ -79,7 +79,7 @@ TEST(WatchJudge, RanksThatWaitForEachOther) {
   EXPECT_EQ(judged({ended, ended}), "");
 }
 
-TEST(WatchJudge, WithoutADeadlineOnlyTheDeadCount) {
+TEST(WatchJudge, WithoutADeadlineOnlyDeadProcessesEndTheJob) {
   EXPECT_EQ(judged({report(State::working, 1e6), report(State::waiting, 1e6, 1e6), RankReport{}}, 0, 1e6),
             "");
   EXPECT_EQ(judged({report(State::closed, 0, 9)}, 0), "");
@@ -101,7 +101,7 @@ TEST(WatchAddress, TextAndBack) {
     EXPECT_FALSE(parse_watch_address(bad)) << bad;
 }
 
-// A client that says what the test wants.
+// A client that sends the test's lines.
 class Peer {
  public:
   explicit Peer(const WatchServer& s) : fd_(connect_to(s.address().endpoints.at(0))) {
@@ -146,7 +146,7 @@ std::string verdict_of(
   return "no verdict";
 }
 
-TEST(WatchServer, StrangersAreClosed) {
+TEST(WatchServer, ClosesConnectionsWithoutTheKey) {
   WatchServer s({.n_ranks = 2});
   const std::string key = s.address().client_key;
   for (const std::string& first :
@@ -170,7 +170,7 @@ TEST(WatchServer, StrangersAreClosed) {
   EXPECT_EQ(good.line(), "");
 }
 
-TEST(WatchServer, AStuckRankIsNamedAndAllAreOrderedToEnd) {
+TEST(WatchServer, NamesARankWithoutProgressAndEndsAll) {
   WatchServer s({.n_ranks = 2, .timeout = 0.5});
   Peer a(s), b(s);
   a.greet(s, 0);
@@ -191,7 +191,7 @@ TEST(WatchServer, AStuckRankIsNamedAndAllAreOrderedToEnd) {
   EXPECT_EQ(last(b), "end");
 }
 
-TEST(WatchServer, ASilentRankIsLost) {
+TEST(WatchServer, NamesARankWithoutMessages) {
   WatchServer s({.n_ranks = 2, .timeout = 0.5});
   Peer a(s), b(s);
   a.greet(s, 0);
@@ -199,11 +199,11 @@ TEST(WatchServer, ASilentRankIsLost) {
   b.say("beat working 0 7 0 - train\n");
   const double began = seconds();
   EXPECT_THAT(verdict_of(s, [&] { a.say("beat waiting 0 7 3 all_reduce train\n"); }),
-              HasSubstr("nothing was heard for 0.5 s from rank 1 on node1 (phase: train, step 7)"));
+              HasSubstr("no message for 0.5 s from rank 1 on node1 (phase: train, step 7)"));
   EXPECT_LT(seconds() - began, 3);
 }
 
-TEST(WatchServer, CodesOfRanksThatEnd) {
+TEST(WatchServer, RemembersTheCodesOfEndedRanks) {
   WatchServer s({.n_ranks = 1});
   {
     Peer p(s);
@@ -215,7 +215,7 @@ TEST(WatchServer, CodesOfRanksThatEnd) {
   EXPECT_FALSE(s.ended_with(0));
 }
 
-// The client, in a process of its own.
+// The client, in a child process.
 class WatchClient : public testing::Test {
  protected:
   void SetUp() override {
@@ -256,7 +256,7 @@ class WatchClient : public testing::Test {
   std::filesystem::path path_;
 };
 
-TEST_F(WatchClient, ReportsAndSaysGoodbye) {
+TEST_F(WatchClient, ReportsItsEnd) {
   WatchServer s({.n_ranks = 1, .timeout = 1});
   const pid_t pid = rank(0, text_of(s.address()), [] {
     for (int i = 0; i < 150; ++i) {
@@ -273,7 +273,7 @@ TEST_F(WatchClient, ReportsAndSaysGoodbye) {
   EXPECT_EQ(errors(0), "");
 }
 
-TEST_F(WatchClient, AMainThreadThatHangsIsFound) {
+TEST_F(WatchClient, AHangingMainThreadIsReported) {
   WatchServer s({.n_ranks = 2, .timeout = 1});
   const pid_t a = rank(0, text_of(s.address()), [] {
     const activity::Wait wait("barrier");
@@ -289,7 +289,7 @@ TEST_F(WatchClient, AMainThreadThatHangsIsFound) {
   s.end_all();
   EXPECT_EQ(code(a), 5);
   EXPECT_EQ(code(b), 5);
-  EXPECT_EQ(errors(0) + errors(1), "");  // the server's owner tells it
+  EXPECT_EQ(errors(0) + errors(1), "");  // the server's owner prints the error
 }
 
 TEST_F(WatchClient, AStoppedProcessIsLost) {
@@ -297,7 +297,7 @@ TEST_F(WatchClient, AStoppedProcessIsLost) {
   const pid_t pid = rank(0, text_of(s.address()), work);
   while (s.connected() == 0) usleep(1000);
   kill(pid, SIGSTOP);
-  EXPECT_THAT(verdict_of(s), HasSubstr("nothing was heard for 1 s from rank 0"));
+  EXPECT_THAT(verdict_of(s), HasSubstr("no message for 1 s from rank 0"));
   kill(pid, SIGKILL);
   EXPECT_EQ(code(pid), 128 + SIGKILL);
 }

@@ -1,4 +1,4 @@
-// PEFT's folders: what is read, refused, written; a job that trains adapters, goes on, is read again, merged.
+// PEFT folders: reading, refusing, writing them; a job that trains, resumes, loads and merges adapters.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ std::string fixture(const std::string& name) { return std::string(REDCO_FIXTURES
 
 ckpt::PeftAdapter parsed(const std::string& json) { return ckpt::parse_adapter(json, "a.json"); }
 
-TEST(AdapterConfig, IsReadAsPeftWritesIt) {
+TEST(AdapterConfig, ReadsTheFilesOfPeft) {
   const ckpt::PeftAdapter a = ckpt::read_adapter(fixture("lora-llama"));
   EXPECT_EQ(a.base, "../llama");
   EXPECT_EQ(a.task_type, "CAUSAL_LM");
@@ -49,7 +49,7 @@ TEST(AdapterConfig, IsReadAsPeftWritesIt) {
             std::vector<std::string>{kAllLinear});
 }
 
-TEST(AdapterConfig, WhatIsNotComputedIsRefused) {
+TEST(AdapterConfig, UnsupportedOptionsAreErrors) {
   const auto why = [](const std::string& more) {
     return error_text<ContentsError>([&] { parsed(R"({"peft_type": "LORA")" + more + "}"); });
   };
@@ -71,7 +71,7 @@ TEST(AdapterConfig, WhatIsNotComputedIsRefused) {
   EXPECT_THAT(error_text<ContentsError>([] { parsed("[]"); }), HasSubstr("an object"));
 }
 
-TEST(AdapterConfig, AnyBytesAreReadOrRefused) {
+TEST(AdapterConfig, AnyBytesAreReadOrAreAContentsError) {
   const std::string good = slurp(fixture("lora-llama") + "/adapter_config.json");
   testing::Random random(7);
   int read = 0;
@@ -101,7 +101,7 @@ TEST(AdapterConfig, AnyBytesAreReadOrRefused) {
   EXPECT_LT(read, 2900);
 }
 
-// The fixture's adapter beside a model, perhaps another one; or with another config.
+// Loads the fixture's adapter with a model, which may be another one, or with a changed config.
 std::string beside(const std::string& base, const std::function<void(nlohmann::json&)>& change = {}) {
   TempDir dir;
   fs::copy(fixture("lora-gpt2"), dir.path(), fs::copy_options::recursive);
@@ -123,17 +123,17 @@ std::string beside(const std::string& base, const std::function<void(nlohmann::j
   }
 }
 
-TEST(Adapter, FitsItsModelAlone) {
+TEST(Adapter, AnAdapterOfAnotherModelIsAnError) {
   EXPECT_EQ(beside("gpt2"), "8 adapters");
   EXPECT_THAT(beside("llama"), HasSubstr("no linear layer"));
   EXPECT_THAT(beside("gpt2-variants"), HasSubstr("made for another model"));
   EXPECT_THAT(beside("gpt2", [](auto& j) { j["r"] = 5; }),
               HasSubstr("has rank 3, adapter_config.json says 5"));
-  // What is in modules_to_save and not in the file shows when the values are read.
+  // A module in modules_to_save that is missing in the file is found when the values are read.
   EXPECT_EQ(beside("gpt2", [](auto& j) { j["target_modules"] = nullptr; }), "8 adapters");
 }
 
-TEST(Adapter, ItsBaseIsFoundOrAskedFor) {
+TEST(Adapter, AMissingBaseModelAsksForModelPath) {
   JobConfig job = load_job({}, {});
   job.model.path = fixture("lora-gptj");
   const ModelSource s = model_source(job, nullptr);
@@ -149,14 +149,14 @@ TEST(Adapter, ItsBaseIsFoundOrAskedFor) {
   EXPECT_THAT(usage_error([&] { model_source(job, nullptr); }), HasSubstr("itself an adapter's folder"));
 }
 
-// What f, which prints its errors, says, and its exit code before it.
+// The exit code of f and the errors that it prints.
 std::string said(const std::function<int()>& f) {
   ::testing::internal::CaptureStderr();
   const int code = f();
   return fmt::format("{}: {}", code, ::testing::internal::GetCapturedStderr());
 }
 
-// --- jobs -------------------------------------------------------------------------------------------------
+// --- Jobs ---
 
 struct Job {
   TempDir dir;
@@ -202,11 +202,11 @@ struct Job {
   }
 };
 
-TEST(AdapterJob, TrainsGoesOnIsReadAndMerged) {
+TEST(AdapterJob, TrainingResumingLoadingAndMergingAgree) {
   const Job job;
   ASSERT_EQ(job.train("whole"), 0);
   const std::string last = job.step("whole", 4);
-  // What is trained is in the checkpoint, and nothing else.
+  // The checkpoint has only the trained parameters.
   EXPECT_FALSE(exists(last + "model.safetensors"));
   EXPECT_FALSE(exists(last + "config.json"));
   EXPECT_TRUE(exists(last + "tokenizer.json"));
@@ -227,27 +227,27 @@ TEST(AdapterJob, TrainsGoesOnIsReadAndMerged) {
   EXPECT_THAT(names, ::testing::Contains("base_model.model.transformer.h.1.mlp.c_proj.lora_B.weight"));
   EXPECT_EQ(ckpt::SafetensorsFile::open(last + "training/optimizer.safetensors").entries().size(), 16u);
 
-  // A run that went on from step 2 has the same bytes.
+  // A run resumed from step 2 has the same bytes.
   ASSERT_EQ(job.train("resumed", {"checkpoint.resume=" + job.step("whole", 2)}), 0);
   for (const char* file :
        {"adapter_model.safetensors", "adapter_config.json", "training/optimizer.safetensors"})
     EXPECT_EQ(slurp(job.step("resumed", 4) + file), slurp(last + file)) << file;
   EXPECT_NE(slurp(last + "adapter_model.safetensors"),
             slurp(job.step("whole", 2) + "adapter_model.safetensors"));
-  // One with other adapters, or none, is not the same run.
+  // A job with other adapters, or none, cannot resume this run.
   const std::string resume = "checkpoint.resume=" + job.step("whole", 2);
   EXPECT_THAT(said([&] {
                 return job.train("other", {resume, "train.lora.alpha=5"});
               }),
               HasSubstr("train.lora.alpha was 4, is 5"));
 
-  // The checkpoint as a model: its folder alone says all.
+  // The checkpoint as a model: its folder is sufficient.
   JobConfig read = load_job({}, {});
   read.model.path = last;
   EXPECT_EQ(fs::weakly_canonical(model_source(read, nullptr).folder), fs::weakly_canonical(fixture("gpt2")));
   EXPECT_NE(job_tokenizer(read), nullptr);
 
-  // Merged, it is a model like others; what merged adapters give is what adapters give.
+  // After merging it is an ordinary model, with the same outputs as with adapters.
   const RunRequest request{.job = [&] { return merge_job(job.dir / "whole", "", {}); }, .program = {}};
   MergeOptions merge{.output = job.dir / "merged", .dtype = ""};
   ASSERT_EQ(run_merge(request, merge), 0);
@@ -269,11 +269,11 @@ TEST(AdapterJob, TrainsGoesOnIsReadAndMerged) {
               HasSubstr("neither an adapter's folder"));
 }
 
-TEST(AdapterJob, GoesOnFromAnAdapter) {
+TEST(AdapterJob, TrainingCanStartFromAnAdapter) {
   const Job job;
   ASSERT_EQ(job.train("first", {"train.max_steps=2"}), 0);
   const std::string adapter = "model.adapter=" + job.step("first", 2);
-  // Without a learning rate nothing moves: the adapter is the one that it began with.
+  // With learning rate 0 the adapter does not change.
   const std::vector<std::string> still = {adapter, "train.max_steps=2", "train.learning_rate=0"};
   ASSERT_EQ(job.train("second", still), 0);
   EXPECT_EQ(slurp(job.step("second", 2) + "adapter_model.safetensors"),
@@ -290,7 +290,7 @@ TEST(AdapterJob, GoesOnFromAnAdapter) {
               HasSubstr("is not what train.lora.target_modules"));
 }
 
-TEST(AdapterJob, SaysWhatIsWrongBeforeItBegins) {
+TEST(AdapterJob, InvalidLoraSettingsAreErrorsBeforeTraining) {
   const Job job;
   const auto why = [&](const std::vector<std::string>& more) {
     return usage_error([&] { check_job(job.config("x", more), JobUse::train); });
@@ -320,7 +320,7 @@ TEST(Merge, GivesTheAdaptersLogits) {
       int checked = 0;
       for (const VerifyLine& l : r.lines)
         if (l.tensor == "logits" || l.tensor == "loss") {
-          // One more rounding of each weight: twice what PyTorch's own difference allows for.
+          // One more rounding of each weight: twice the tolerance of PyTorch's own difference.
           EXPECT_LE(l.difference, 2 * l.tolerance) << name << " " << l.tensor;
           ++checked;
         }
@@ -329,7 +329,7 @@ TEST(Merge, GivesTheAdaptersLogits) {
   }
 }
 
-TEST(Merge, RoundsToTheTypeAskedFor) {
+TEST(Merge, RoundsToTheGivenDtype) {
   TempDir dir;
   const auto merge = [](const std::string& base, const std::string& output) {
     return run_merge(

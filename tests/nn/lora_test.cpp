@@ -1,5 +1,5 @@
-// Low-rank adapters: PEFT's numbers on every mesh, no collective beside the layers' own, which layers they
-// stand beside, how they begin.
+// Low-rank adapters: PEFT's numbers on every mesh, no additional collectives, which layers get adapters,
+// initial values.
 #include "nn/lora.h"
 
 #include <gmock/gmock.h>
@@ -26,12 +26,11 @@ using testing::Planned;
 
 std::string fixture(const std::string& name) { return std::string(REDCO_FIXTURES) + "/" + name; }
 
-// --- PEFT's numbers
-// -----------------------------------------------------------------------------------------
+// --- PEFT's numbers ---
 
 class LikePeft : public ::testing::TestWithParam<const char*> {};
 
-// Tolerances are verify's: ten times what fp32 differs from fp64 in PyTorch itself.
+// The tolerances of verify: ten times the difference between fp32 and fp64 in PyTorch.
 TEST_P(LikePeft, LogitsLossGradientsAndThreeStepsOfAdamW) {
   for (const Mesh mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}, Mesh{2, 2}, Mesh{1, 3}, Mesh{1, 4}}) {
     VerifyReport report;
@@ -53,8 +52,7 @@ TEST_P(LikePeft, LogitsLossGradientsAndThreeStepsOfAdamW) {
 INSTANTIATE_TEST_SUITE_P(Fixtures, LikePeft, ::testing::Values("lora-gpt2", "lora-llama", "lora-gptj"),
                          [](const auto& info) { return std::string(info.param).substr(5); });
 
-// --- models with adapters
-// -----------------------------------------------------------------------------------
+// --- Models with adapters ---
 
 constexpr const char* kQwen2 =
     R"({"model_type": "qwen2", "hidden_size": 24, "intermediate_size": 40, "num_attention_heads": 6,
@@ -83,7 +81,7 @@ void adapt(Model& m, const LoraConfig& l) {
   m.set_params(with_lora(m.params(), l, lora_targets(m.params(), l, "the test"), "the test"));
 }
 
-// Random values; B isn't left at zero, so that what lies below it has gradients, too.
+// Random values; B is not zero, so that layers below it have gradients too.
 ParamTree random_params(const Model& m, const Mesh& mesh) {
   ParamTree p = make_params(m.params(), shard_specs(m.params().specs, mesh.mp).layouts);
   initialize(p, 3);
@@ -143,7 +141,7 @@ Values on(const Model& m, const Mesh& mesh, const ApplyOptions& o) {
 }
 
 void expect_near(const Values& got, const Values& want, const std::string& what) {
-  // Sums of up to some hundred fp32 products in another order, through two blocks: 1e-4 of the largest.
+  // Sums of a few hundred fp32 products in another order, through two blocks: 1e-4 of the largest.
   EXPECT_NEAR(got.loss, want.loss, 1e-5 * want.loss) << what;
   ASSERT_EQ(got.gradients.size(), want.gradients.size());
   for (const auto& [name, w] : want.gradients) {
@@ -164,9 +162,9 @@ struct Family {
 };
 class Adapted : public ::testing::TestWithParam<Family> {};
 
-// Every adapter, the head's too, is used in the forward pass; and the mesh, dropout and recompute change
-// nothing.
-TEST_P(Adapted, EveryLinearLayerOnEveryMesh) {
+// The forward pass uses every adapter, also that of the head; mesh, dropout and recompute do not change the
+// results.
+TEST_P(Adapted, EveryAdapterIsUsedAndEveryMeshAgrees) {
   auto model = make_model(ModelConfig(GetParam().config, "test"));
   LoraConfig l = all_linear();
   l.target_modules = short_targets(model->params(), linear_modules(model->params()));
@@ -194,9 +192,9 @@ INSTANTIATE_TEST_SUITE_P(Families, Adapted,
                                            Family{"t5", kT5}, Family{"bart", kBart}),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// Forward and backward make the collectives of a step that trains everything, no one more; the adapters' own
-// partial gradients go together in one.
-TEST(Collectives, AreThoseOfTheLayers) {
+// Forward and backward have the collectives of a step that trains all parameters, and no others; the Partial
+// gradients of the adapters are reduced together in one.
+TEST(Collectives, AdaptersNeedNoAdditionalCollectives) {
   for (const char* config : {testing::kGpt2, testing::kGptj, testing::kLlama, testing::kOpt})
     for (const Mesh mesh : {Mesh{1, 2}, Mesh{2, 2}}) {
       std::array<PlanReport, 2> plans;
@@ -226,8 +224,7 @@ TEST(Collectives, AreThoseOfTheLayers) {
     }
 }
 
-// --- which layers, and how they begin
-// -----------------------------------------------------------------------
+// --- Target layers and initial values ---
 
 std::vector<std::string> targets(const Model& m, const LoraConfig& l) {
   return lora_targets(m.params(), l, "train.lora.target_modules (job.yaml:3:5)");
@@ -254,19 +251,21 @@ TEST(Targets, AreFoundByEndsExpressionsAndAll) {
               ElementsAre("transformer.h.1.mlp.c_fc", "transformer.h.1.mlp.c_proj"));
   EXPECT_EQ(named(*m, {kAllLinear}).size(), 8u);
   const auto llama = make_model(ModelConfig(testing::kLlama, "test"));
-  EXPECT_EQ(named(*llama, {kAllLinear}).size(), 14u);  // not lm_head, which is linear, too
+  EXPECT_EQ(named(*llama, {kAllLinear}).size(), 14u);  // without lm_head, although it is a linear
   EXPECT_THAT(named(*llama, {"lm_head"}), ElementsAre("lm_head"));
 }
 
-TEST(Targets, NamesThatMeanNoLayerAreExplained) {
+TEST(Targets, NamesWithoutALayerAreErrorsWithSuggestions) {
   const auto m = make_model(ModelConfig(testing::kGpt2, "test"));
   const auto why = [&](std::vector<std::string> names) {
     return error_text<UsageError>([&] { named(*m, std::move(names)); });
   };
-  EXPECT_THAT(why({"c_atn"}), HasSubstr("train.lora.target_modules (job.yaml:3:5): 'c_atn' matches no layer"));
+  EXPECT_THAT(why({"c_atn"}),
+              HasSubstr("train.lora.target_modules (job.yaml:3:5): 'c_atn' matches no layer"));
   EXPECT_THAT(why({"c_attn", "c_fcc"}), HasSubstr("did you mean c_fc? the model's linear layers are c_attn, "
                                                   "c_proj, c_fc"));
-  EXPECT_THAT(why({"attn"}), HasSubstr("matches no layer"));  // no part of a name
+  // Whole components match, not parts of names.
+  EXPECT_THAT(why({"attn"}), HasSubstr("matches no layer"));
   EXPECT_THAT(why({"wte"}), HasSubstr("'wte' is not a linear layer"));
   EXPECT_THAT(why({"ln_1"}), HasSubstr("not a linear layer"));
   EXPECT_THAT(why({"lm_head"}), HasSubstr("shares transformer.wte.weight"));
@@ -294,11 +293,12 @@ TEST(Targets, ModulesToSaveAreTrainedWhole) {
     return error_text<UsageError>([&] { adapt(*m, l); });
   };
   EXPECT_THAT(why(testing::kLlama, {"normm"}), HasSubstr("no module's name ends in 'normm'"));
-  EXPECT_THAT(why(testing::kLlama, {"q_proj"}, {"q_proj"}), HasSubstr("is in modules_to_save and would also get an adapter"));
+  EXPECT_THAT(why(testing::kLlama, {"q_proj"}, {"q_proj"}),
+              HasSubstr("is in modules_to_save and would also get an adapter"));
   EXPECT_THAT(why(testing::kGpt2, {"lm_head"}), HasSubstr("tied"));
 }
 
-TEST(Initial, IsTorchsAndTheSameOnEveryMesh) {
+TEST(Initial, ValuesAreThoseOfTorchAndEqualOnEveryMesh) {
   std::map<std::string, std::vector<double>> first;
   for (const Mesh mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 2}, Mesh{1, 3}})
     on_mesh(mesh, [&](Context& c) {
@@ -317,9 +317,9 @@ TEST(Initial, IsTorchsAndTheSameOnEveryMesh) {
           double most = 0, sum = 0;
           for (const double v : values) most = std::max(most, std::abs(v)), sum += v;
           EXPECT_LE(most, bound);
-          // Of 128 uniform draws the largest is below 0.9 with a chance of 0.9^128 = 1e-6.
+          // The largest of 128 uniform draws is below 0.9 with probability 0.9^128 = 1e-6.
           EXPECT_GE(most, 0.9 * bound) << s.name;
-          // Their mean has a deviation of bound / sqrt(3 * 128) = 0.05 bound.
+          // Their mean has a standard deviation of bound / sqrt(3 * 128) = 0.05 bound.
           EXPECT_LE(std::abs(sum) / static_cast<double>(values.size()), 0.25 * bound);
         }
         EXPECT_EQ(values, first.at(s.name)) << s.name;
@@ -327,7 +327,7 @@ TEST(Initial, IsTorchsAndTheSameOnEveryMesh) {
     });
 }
 
-TEST(Scale, IsPefts) {
+TEST(Scale, IsThatOfPeft) {
   LoraConfig l;
   l.rank = 16;
   l.alpha = 8;

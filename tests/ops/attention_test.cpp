@@ -23,14 +23,14 @@ OpFunction with(const AttentionOptions& o) {
   };
 }
 
-// Head cuts of q with units 1 to 3 (2 is a group, the others cut through one) and of k, v.
-TEST(Attention, GroupedHeadsOfEveryCut) {
+// Head cuts of q with units 1 to 3 (2 is a group, the others cut a group) and of k, v.
+TEST(Attention, GroupedHeadsPassCheckOpWithEveryCut) {
   OpCase c{"grouped", {q_input(), kv_input(2), kv_input(2)}, with({.scale = 0.7})};
   c.inputs[0].units = {1, 2, 3};
   check_op(c);
 }
 
-TEST(Attention, CausalWindowMaskBias) {
+TEST(Attention, CausalWindowMaskAndBiasPassCheckOp) {
   OpCase causal{"causal", {q_input(), kv_input(4), kv_input(4)}, with({.scale = 0.7, .causal = true})};
   causal.combinations = 120;
   check_op(causal);
@@ -48,8 +48,8 @@ TEST(Attention, CausalWindowMaskBias) {
   }
 }
 
-// Capped scores: with masks and dropout, fused; with a bias, by simpler ops.
-TEST(Attention, SoftCap) {
+// Soft cap: fused with masks and dropout; composed of simpler ops with a bias.
+TEST(Attention, SoftCapPassesCheckOp) {
   OpCase plain{"capped", {q_input(), kv_input(2), kv_input(2)}, with({.scale = 0.7, .softcap = 1.5})};
   plain.combinations = 120;
   check_op(plain);
@@ -66,16 +66,16 @@ TEST(Attention, SoftCap) {
   check_op(bias);
 }
 
-// The draws are functions of global coordinates: the sharded runs agree with one rank only if every rank
-// drops the same elements.
-TEST(Attention, Dropout) {
+// Draws depend on global coordinates: the sharded runs agree with one rank only if every rank drops the same
+// elements.
+TEST(Attention, DropoutPassesCheckOp) {
   OpCase c{"dropout",
            {q_input(), kv_input(2), kv_input(2)},
            with({.scale = 0.7, .dropout = 0.4, .dropout_key = 5})};
   check_op(c);
 }
 
-TEST(Attention, RowOffsetOfTheDrawsIsThatOfTheForward) {
+TEST(Attention, TheBackwardDrawsWithTheRowOffsetOfTheForward) {
   on_one_rank([](Context& c) {
     const Numbers n = numbers_of({"", {q_input(), kv_input(2), kv_input(2)}, {}}, 3);
     const AttentionOptions o{.scale = 0.7, .dropout = 0.5, .dropout_key = 5};
@@ -91,8 +91,8 @@ TEST(Attention, RowOffsetOfTheDrawsIsThatOfTheForward) {
   });
 }
 
-// Rows of several samples: first and second derivatives, on every cut; sample numbers need no order.
-TEST(Attention, Segmented) {
+// Rows with several samples: first and second derivatives with every cut; sample numbers may be in any order.
+TEST(Attention, SegmentedRowsPassCheckOp) {
   const Input q{{2, 4, 4, 2}, -2, 2};
   const std::vector<i32> samples = {1, 1, 2, 2, 3, 1, 3, 0};
   for (const bool causal : {true, false}) {
@@ -109,10 +109,10 @@ TEST(Attention, Segmented) {
   check_op(window);
 }
 
-// Bit by bit what each sample gives alone, whatever the others hold; fused and composed. Keys of other
-// samples enter as exact zeros, in blocks that may be cut differently only where a sample is longer than one
-// block.
-TEST(Attention, ASampleIsAlone) {
+// Each sample gets exactly the bits that it gets alone, whatever the other samples are; fused and composed.
+// Keys of other samples contribute exact zeros. Blocks may be split differently only if a sample is longer
+// than one block.
+TEST(Attention, ASampleOfASegmentedRowGivesTheBitsItGivesAlone) {
   on_one_rank([](Context& context) {
     const i64 D = 4, first = 150, second = 90, padding = 10, T = first + second + padding;
     auto values = [&](u64 seed, i64 n) { return Random(seed).values(n * D); };
@@ -146,7 +146,7 @@ TEST(Attention, ASampleIsAlone) {
       const auto y = run(1);
       EXPECT_EQ(y, run(40));
       const auto one = alone();
-      // Sums of 90 products in another order of blocks.
+      // Sums of 90 products with another order of blocks.
       EXPECT_LT(distance({y.begin(), y.begin() + second * D}, one), 1e-6);
       for (auto p = y.begin() + second * D; p != y.end(); ++p) EXPECT_EQ(*p, 0);
     }
@@ -157,8 +157,8 @@ TEST(Attention, ASampleIsAlone) {
   });
 }
 
-// A query that sees no key gets zeros and passes no gradient.
-TEST(Attention, NothingVisible) {
+// A query without visible keys gets zeros and passes no gradient.
+TEST(Attention, AQueryWithoutKeysGivesZerosAndNoGradient) {
   OpCase c{"nothing",
            {q_input(), kv_input(2), kv_input(2), ids_input({2, 4}, {0, 0, 0, 0, 1, 1, 0, 1})},
            with({.scale = 0.7})};
@@ -172,9 +172,9 @@ TEST(Attention, NothingVisible) {
   });
 }
 
-// A cache that is longer than what was written: the same as attention over the written part, with masks as
-// long as the cache or as the part.
-TEST(Attention, CacheLongerThanKeys) {
+// A cache longer than its written part: equal to attention over the written part, with masks as long as the
+// cache or as that part.
+TEST(Attention, UnwrittenPartsOfACacheAreIgnored) {
   auto of_cache = [](i64 mask_width) {
     std::vector<i32> mask =
         mask_width == 4 ? std::vector<i32>{0, 1, 1, 1, 1, 0, 1, 0} : std::vector<i32>{0, 1, 1, 1, 0, 1};
@@ -200,8 +200,8 @@ TEST(Attention, CacheLongerThanKeys) {
   });
 }
 
-TEST(Attention, EmptyShardsAndEmptyBatches) {
-  // One key head on 2 and 3 ranks; a batch of one with a shared bias, and none.
+TEST(Attention, EmptyShardsAndEmptyBatchesPassCheckOp) {
+  // One key head on 2 and 3 ranks; a batch of one example with a shared bias, and an empty batch.
   OpCase one{"one head", {{{1, 2, 2, 2}}, {{1, 2, 1, 2}}, {{1, 2, 1, 2}}}, with({})};
   one.combinations = 100;
   check_op(one);
@@ -215,8 +215,8 @@ TEST(Attention, EmptyShardsAndEmptyBatches) {
   check_op(none);
 }
 
-// Hidden dims are batch dims, of masks and biases too.
-TEST(Attention, Hidden) {
+// Hidden dims are batch dims, also of masks and biases.
+TEST(Attention, HiddenDimsAreBatchDims) {
   Input q{{2, 2, 3, 2, 2}}, kv{{2, 2, 3, 1, 2}},
       mask = ids_input({2, 2, 3}, {1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 0, 1});
   q.hidden = kv.hidden = mask.hidden = 1;
@@ -250,7 +250,7 @@ TEST(Attention, Hidden) {
   });
 }
 
-TEST(Rope, BothPairings) {
+TEST(Rope, BothPairingsPassCheckOp) {
   auto freq = std::make_shared<std::vector<float>>(std::vector<float>{1, 0.3f});
   for (bool interleaved : {false, true}) {
     OpCase c{"rope", {{{2, 3, 2, 5}}, ids_input({2, 3}, {0, 1, 2, 5, 3, 9})}, [=](const Xs& x) {
@@ -265,7 +265,7 @@ TEST(Rope, BothPairings) {
   }
 }
 
-TEST(Rope, TurnsPairs) {
+TEST(Rope, RotatesPairs) {
   on_one_rank([](Context&) {
     auto freq = std::make_shared<std::vector<float>>(std::vector<float>{0.5f, 0.25f});
     const std::vector<double> v = {1, 2, 3, 4, 7};
@@ -275,7 +275,7 @@ TEST(Rope, TurnsPairs) {
     const std::vector<double> expected = {std::cos(a) - 3 * std::sin(a), 2 * std::cos(b) - 4 * std::sin(b),
                                           3 * std::cos(a) + std::sin(a), 4 * std::cos(b) + 2 * std::sin(b),
                                           7};
-    EXPECT_LT(distance(halves, expected), 1e-7);  // cos and sin may be fp32's
+    EXPECT_LT(distance(halves, expected), 1e-7);  // cos and sin may be fp32
     const auto pairs = to_values(rope(x, at, {freq, true, 1}));
     const std::vector<double> other = {std::cos(a) - 2 * std::sin(a), 2 * std::cos(a) + std::sin(a),
                                        3 * std::cos(b) - 4 * std::sin(b), 4 * std::cos(b) + 3 * std::sin(b),
@@ -295,7 +295,7 @@ TEST(Dropout, SameMaskOnEveryLayout) {
   }
 }
 
-TEST(Dropout, RateScaleAndRows) {
+TEST(Dropout, HasTheGivenRateAndScaleAndDiffersBetweenRows) {
   on_one_rank([](Context& c) {
     const i64 n = 20000;
     const Tensor x = full({n, 2}, 1, DType::f64);
@@ -311,13 +311,13 @@ TEST(Dropout, RateScaleAndRows) {
     const auto later = to_values(dropout(full({n - 100, 2}, 1, DType::f64), 0.25, 3));
     EXPECT_TRUE(std::equal(later.begin(), later.end(), y.begin() + 200));
     c.random.row_offset = 0;
-    // Another example of a hidden dim draws its own.
+    // Examples along a hidden dim have separate draws.
     const auto deep = to_values(dropout(full({2, 1, 1, 8, 64}, 1, DType::f64), 0.5, 3));
     EXPECT_FALSE(std::equal(deep.begin(), deep.begin() + 512, deep.begin() + 512));
   });
 }
 
-TEST(Cache, WritesInPlace) {
+TEST(Cache, IsWrittenInPlace) {
   on_mesh({1, 2}, [](Context&) {
     const Layout heads = on_mp(Placement::sharded(2));
     const Tensor cache = zeros({2, 4, 3, 1}, DType::f64, heads);

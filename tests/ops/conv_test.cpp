@@ -19,13 +19,13 @@ Input hidden(const Shape& shape) {
   in.hidden = 1;
   return in;
 }
-// What a case costs grows with its elements: second differences of all of them.
+// Second differences of all elements are expensive, so a case tries fewer combinations.
 OpCase quick(OpCase c) {
   c.combinations = 60;
   return c;
 }
 
-// The definition, one multiplication at a time.
+// The definition of a convolution, one multiplication at a time.
 std::vector<double> by_definition(const std::vector<double>& x, const Shape& xs, const std::vector<double>& w,
                                   const Shape& ws, const Conv2dOptions& o) {
   const i64 B = xs[0], C = xs[1], H = xs[2], W = xs[3], O = ws[0], kh = ws[2], kw = ws[3];
@@ -49,9 +49,9 @@ std::vector<double> by_definition(const std::vector<double>& x, const Shape& xs,
   return y;
 }
 
-// Shapes on both sides of every block of the kernels: outputs in eights and twos, positions in vectors, taps
-// in sixes and threes, images in eights. f32: sums of up to 300 products of numbers below 1, rounded each
-// time: 300 * 6e-8 of sums near 10 at worst; f64 the same with 1e-16.
+// Shapes on both sides of every block size of the kernels: outputs in eights and twos, positions in vectors,
+// kernel elements in sixes and threes, images in eights. f32: sums of up to 300 products of numbers below 1,
+// rounded each time: at worst 300 * 6e-8 of sums near 10; f64 the same with 1e-16.
 TEST(Conv2d, EqualsTheDefinition) {
   struct Case {
     Shape x, w;
@@ -67,7 +67,7 @@ TEST(Conv2d, EqualsTheDefinition) {
       {{2, 2, 3, 3}, {3, 2, 1, 1}, {{1, 1}, {2, 1}}},  // more padding than kernel
       {{17, 1, 4, 4}, {1, 1, 2, 2}, {{3, 1}, {0, 0}}},
       {{133, 1, 3, 3}, {2, 1, 2, 2}, {}},    // pieces of nine images
-      {{2, 1, 300, 400}, {5, 1, 1, 2}, {}},  // laid out one by one
+      {{2, 1, 300, 400}, {5, 1, 1, 2}, {}},  // one image at a time
   };
   on_one_rank([&](Context&) {
     Random random(5);
@@ -83,7 +83,7 @@ TEST(Conv2d, EqualsTheDefinition) {
         const Tensor a = in(c.x, x, t), b = in(c.w, w, t);
         const Tensor y = conv2d(a, b, {}, c.o);
         EXPECT_LT(distance(to_values(y), want), tolerance);
-        // Both gradients are the transposes of the same linear maps: <g, x * w> = <dx, x> = <dw, w>.
+        // Both gradients are transposes of the same linear maps: <g, x * w> = <dx, x> = <dw, w>.
         const auto g = random.values(y.numel());
         const Tensor gt = in(y.shape(), g, t);
         const auto dot = [](const std::vector<double>& p, const std::vector<double>& q) {
@@ -111,7 +111,7 @@ TEST(Conv2d, DerivativesAndPlacements) {
   check_op(quick({"empty", {{{0, 2, 3, 3}}, {{2, 2, 2, 2}}, {{2}}}, convolve()}));
 }
 
-TEST(Conv2d, AWeightForEveryTask) {
+TEST(Conv2d, AWeightPerTaskPassesCheckOp) {
   const Conv2dOptions same{{1, 1}, {1, 1}};
   check_op(
       quick({"tasks", {hidden({2, 2, 2, 2, 2}), hidden({2, 3, 2, 3, 3}), hidden({2, 3})}, convolve(same)}));
@@ -121,7 +121,7 @@ TEST(Conv2d, AWeightForEveryTask) {
   check_op(quick({"leading dims", {{{2, 1, 2, 1, 2, 2}}, {{3, 1, 1, 1, 1}}}, convolve()}));
 }
 
-TEST(Conv2d, ItsTransposesAreOpsToo) {
+TEST(Conv2d, ItsTransposesPassCheckOp) {
   const Conv2dOptions o{{1, 2}, {1, 0}};
   check_op(quick({"input gradient", {{{2, 2, 3, 2}}, {{2, 2, 2, 2}}}, [o](const Xs& x) {
                     return conv2d_input_gradient(x[0], x[1], 2, 4, o);
@@ -147,8 +147,8 @@ TEST(Pool2d, DerivativesAndPlacements) {
   check_op(quick({"none", {{{2, 0, 2, 2}}}, [](const Xs& x) { return max_pool2d(x[0]); }}));
 }
 
-// Values as torch.nn.functional gives them.
-TEST(Pool2d, Values) {
+// Values of torch.nn.functional.
+TEST(Pool2d, ValuesAreThoseOfTorch) {
   on_one_rank([](Context&) {
     const Tensor x = from_values({1, 3, 4}, std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8, 9, 9, NAN, 12});
     EXPECT_THAT(to_values(avg_pool2d(x)), ::testing::ElementsAre(3.5, 5.5));
@@ -156,7 +156,7 @@ TEST(Pool2d, Values) {
     EXPECT_THAT(to_values(avg_pool2d(x, padded)),
                 ::testing::ElementsAre(0.25, 1.25, 1, 3.5, ::testing::IsNan(), 5));
     EXPECT_THAT(to_values(max_pool2d(x, padded)), ::testing::ElementsAre(1, 3, 4, 9, ::testing::IsNan(), 12));
-    // Rows of 1, 4, 7, 8 and 21 pairs: vectors that end with the row, overlap, or don't fill.
+    // Rows of 1, 4, 7, 8 and 21 pairs: vectors that end with the row, overlap, or are not full.
     Random random(1);
     for (const i64 width : {2, 9, 14, 17, 43}) {
       const Tensor wide = place({2, 5, width}, random.values(10 * width), {}, DType::f32).watched();
@@ -166,7 +166,7 @@ TEST(Pool2d, Values) {
       const auto dx = [&](const Tensor& out) { return to_values(grad(sum_all(square(out)), {wide})[0]); };
       EXPECT_LT(distance(dx(y), dx(slow)), 1e-6);
     }
-    // The first of equal pixels has the gradient.
+    // The first of several equal pixels gets the gradient.
     const Tensor same = full({1, 2, 2}, 3).watched();
     EXPECT_THAT(to_values(grad(sum_all(max_pool2d(same)), {same})[0]), ::testing::ElementsAre(1, 0, 0, 0));
   });

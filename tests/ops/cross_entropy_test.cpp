@@ -12,10 +12,10 @@ namespace {
 using namespace redco::testing;
 using Xs = std::vector<Tensor>;
 
-// Labels on every rank's part of a vocabulary of 7, and ignored ones.
+// Labels in every rank's part of a vocabulary of 7, and ignored labels.
 Input labels() { return ids_input({2, 3}, {0, -100, 6, 3, 4, -1}); }
 
-TEST(CrossEntropy, VocabularyOfEveryCut) {
+TEST(CrossEntropy, EveryCutOfTheVocabularyPassesCheckOp) {
   OpCase c{
       "cross entropy", {{{2, 3, 7}, -3, 3}, labels()}, [](const Xs& x) { return cross_entropy(x[0], x[1]); }};
   c.inputs[0].units = {1, 2, 3};
@@ -23,7 +23,7 @@ TEST(CrossEntropy, VocabularyOfEveryCut) {
   check_op(c);
 }
 
-TEST(CrossEntropy, SmoothingAndComposed) {
+TEST(CrossEntropy, SmoothingAndTheComposedFormPassCheckOp) {
   check_op({"smoothing", {{{2, 3, 7}, -3, 3}, labels()}, [](const Xs& x) {
               return cross_entropy(x[0], x[1], 0.1);
             }});
@@ -32,7 +32,7 @@ TEST(CrossEntropy, SmoothingAndComposed) {
             }});
 }
 
-TEST(CrossEntropy, ClosedForm) {
+TEST(CrossEntropy, EqualsTheClosedForm) {
   on_one_rank([](Context&) {
     const std::vector<double> v = {1, 2, 4, 0, 0, 0};
     const double lse = std::log(std::exp(1) + std::exp(2) + std::exp(4));
@@ -41,14 +41,14 @@ TEST(CrossEntropy, ClosedForm) {
     const double e = 0.2;
     EXPECT_LT(distance(to_values(cross_entropy(x, ids, e)), {lse - (1 - e) * 2 - e * 7 / 3, std::log(3.0)}),
               1e-15);
-    // Logits far from 0 don't overflow.
+    // Logits far from 0 do not overflow.
     const Tensor far = from_values({1, 2}, std::vector<double>{1e5, 1e5 - 1});
     EXPECT_NEAR(to_values(cross_entropy(far, from_ids({1}, {{1}})))[0], 1 + std::log(1 + std::exp(-1.0)),
                 1e-10);
   });
 }
 
-TEST(CrossEntropy, MoreRanksThanWordsAndNoRows) {
+TEST(CrossEntropy, EmptyShardsAndZeroRowsPassCheckOp) {
   OpCase one{
       "one word", {{{2, 1}}, ids_input({2}, {0, -1})}, [](const Xs& x) { return cross_entropy(x[0], x[1]); }};
   check_op(one);
@@ -58,8 +58,8 @@ TEST(CrossEntropy, MoreRanksThanWordsAndNoRows) {
   check_op(none);
 }
 
-// Two small collectives a pass and no logits.
-TEST(CrossEntropy, Collectives) {
+// Two small collectives per pass, none of the size of the logits.
+TEST(CrossEntropy, NeedsTwoSmallCollectivesPerPass) {
   on_mesh({1, 2}, [](Context& c) {
     const Tensor x = place({4, 10}, std::vector<double>(40, 0.5), on_mp(Placement::sharded(1))).watched();
     const Tensor ids = from_ids({4}, {{1, 2, 9, 0}});
@@ -76,8 +76,8 @@ TEST(CrossEntropy, Collectives) {
   });
 }
 
-// Partial logits are scattered once; the backward finds them so.
-TEST(CrossEntropy, PartialLogitsMoveOnce) {
+// Partial logits are scattered once; the backward uses the scattered ones.
+TEST(CrossEntropy, PartialLogitsAreScatteredOnce) {
   on_mesh({1, 2}, [](Context& c) {
     const Tensor x = place({4, 10}, std::vector<double>(40, 0.5), on_mp(Placement::partial())).watched();
     const Tensor ids = from_ids({4}, {{1, 2, 9, 0}});
@@ -88,7 +88,7 @@ TEST(CrossEntropy, PartialLogitsMoveOnce) {
   });
 }
 
-TEST(Embedding, TableAndIdsOfEveryCut) {
+TEST(Embedding, EveryCutOfTableAndIdsPassesCheckOp) {
   OpCase c{"embedding", {{{5, 4}}, ids_input({2, 3}, {0, 4, 4, 2, 1, 4})}, [](const Xs& x) {
              return embedding(x[0], x[1]);
            }};
@@ -98,7 +98,7 @@ TEST(Embedding, TableAndIdsOfEveryCut) {
       {"one row", {{{1, 2}}, ids_input({2}, {0, 0})}, [](const Xs& x) { return embedding(x[0], x[1]); }});
 }
 
-TEST(Embedding, ScatterRows) {
+TEST(Embedding, ScatterRowsPassesCheckOp) {
   for (const Placement& p :
        {Placement::replicated(), Placement::sharded(0), Placement::sharded(0, 2), Placement::sharded(1)}) {
     OpCase c{"scatter " + to_string(p),
@@ -109,7 +109,7 @@ TEST(Embedding, ScatterRows) {
   }
 }
 
-TEST(Pick, EveryCut) {
+TEST(Pick, EveryCutPassesCheckOp) {
   OpCase c{"pick", {{{2, 3, 7}}, labels()}, [](const Xs& x) { return pick(x[0], x[1]); }};
   c.inputs[0].units = {1, 3};
   check_op(c);

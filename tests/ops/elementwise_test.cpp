@@ -11,10 +11,10 @@ namespace {
 using namespace redco::testing;
 using Xs = std::vector<Tensor>;
 
-TEST(Elementwise, EveryUnary) {
+TEST(Elementwise, EveryUnaryPassesCheckOp) {
   for (int k = 0; k <= static_cast<int>(Unary::softplus); ++k) {
     const Unary op = static_cast<Unary>(k);
-    // Away from the kinks at 0; positive where the function needs it.
+    // Away from the kinks at 0; positive if the function requires it.
     const bool positive = op == Unary::log || op == Unary::sqrt || op == Unary::rsqrt ||
                           op == Unary::reciprocal || op == Unary::abs || op == Unary::relu;
     Input x{{3, 4}, positive ? 0.4 : -2, 2};
@@ -29,14 +29,14 @@ TEST(Elementwise, EveryUnary) {
   }
 }
 
-TEST(Elementwise, KinksAndSignsOnBothSides) {
+TEST(Elementwise, FunctionsWithKinksPassCheckOpOnBothSides) {
   check_op({"relu", {{{5}, -2, -0.3}}, [](const Xs& x) { return relu(x[0]) + x[0]; }});
   check_op({"abs", {{{5}, -2, -0.3}}, [](const Xs& x) { return unary(Unary::abs, x[0]); }});
 }
 
-// Zero is no special place for the smooth ones, in the second derivative too (zeros are common: masks,
-// inits).
-TEST(Elementwise, DerivativesAtZero) {
+// The smooth functions are correct at zero, also in the second derivative (zeros are common: masks, initial
+// values).
+TEST(Elementwise, DerivativesAtZeroAreExact) {
   on_one_rank([](Context&) {
     const struct {
       Unary op;
@@ -56,7 +56,7 @@ TEST(Elementwise, DerivativesAtZero) {
   });
 }
 
-TEST(Elementwise, BinaryAndBroadcast) {
+TEST(Elementwise, BinaryOpsAndBroadcastsPassCheckOp) {
   const struct {
     const char* name;
     OpFunction f;
@@ -76,7 +76,7 @@ TEST(Elementwise, BinaryAndBroadcast) {
 }
 
 TEST(Elementwise, HiddenDimsAlignFromTheLeft) {
-  // x [T; B, C] with w [T; C] and b [C]: the hidden T of w is not the visible B of x.
+  // x [T; B, C] with w [T; C] and b [C]: the hidden T of w does not align with the visible B of x.
   Input x{{2, 3, 4}}, w{{2, 4}, 0.5, 1.5}, b{{4}};
   x.hidden = w.hidden = 1;
   OpCase c{"hidden", {x, w, b}, [](const Xs& x) { return x[0] * x[1] / x[1] + x[0] * x[1] + x[2]; }};
@@ -86,12 +86,12 @@ TEST(Elementwise, HiddenDimsAlignFromTheLeft) {
   check_op({"hidden second", {b, w}, [](const Xs& x) { return x[0] * x[1]; }});
 }
 
-TEST(Elementwise, NaryAdd) {
+TEST(Elementwise, NaryAddPassesCheckOp) {
   OpCase c{"add3", {{{3, 4}}, {{3, 1}}, {{4}}}, [](const Xs& x) { return add({x[0], x[1], x[2], x[0]}); }};
   check_op(c);
 }
 
-TEST(Elementwise, ScaleShiftBias) {
+TEST(Elementwise, ScaleShiftAndBiasPassCheckOp) {
   check_op({"scale", {{{5, 2}}}, [](const Xs& x) { return scale(x[0], -0.7) * 2.0; }});
   check_op({"add_scalar", {{{5, 2}}}, [](const Xs& x) { return add_scalar(x[0], 3) + add_scalar(x[0], 0); }});
   OpCase c{"bias", {{{3, 4}}, {{4}}}, [](const Xs& x) { return add_bias(x[0], x[1]); }};
@@ -105,7 +105,7 @@ TEST(Elementwise, ScaleShiftBias) {
   check_op({"hidden bias of a shared y", {y, b}, [](const Xs& x) { return add_bias(x[0], x[1]); }});
 }
 
-TEST(Elementwise, MaximumMinimumCompare) {
+TEST(Elementwise, MaximumMinimumAndComparePassCheckOp) {
   check_op({"maximum", {{{3, 4}}, {{4}}}, [](const Xs& x) { return maximum(x[0], x[1]); }});
   check_op({"minimum", {{{3, 4}}, {{3, 1}}}, [](const Xs& x) { return minimum(x[0], x[1]); }});
   OpCase c{"compare", {{{3, 4}}, {{4}}}, [](const Xs& x) { return compare(Binary::lt, x[0], x[1]); }};
@@ -113,7 +113,7 @@ TEST(Elementwise, MaximumMinimumCompare) {
   check_op(c);
 }
 
-TEST(Elementwise, StopGradient) {
+TEST(Elementwise, StopGradientPassesNoGradient) {
   check_op({"stop", {{{3}}}, [](const Xs& x) { return x[0] * stop_gradient(x[0]) + x[0]; }, false});
   on_one_rank([](Context&) {
     const Tensor x = full({3}, 2, DType::f64).watched();
@@ -122,7 +122,7 @@ TEST(Elementwise, StopGradient) {
 }
 
 // More ranks than elements, dims of size zero.
-TEST(Elementwise, EmptyShardsAndEmptyTensors) {
+TEST(Elementwise, EmptyShardsAndEmptyTensorsPassCheckOp) {
   check_op({"one element", {{{1, 2}}, {{2}}}, [](const Xs& x) { return x[0] * x[1] + exp(x[0]); }});
   check_op({"no rows", {{{0, 2}}, {{2}}}, [](const Xs& x) { return x[0] * x[1] + x[0]; }});
 }

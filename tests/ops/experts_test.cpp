@@ -13,7 +13,7 @@ namespace {
 using namespace redco::testing;
 using Xs = std::vector<Tensor>;
 
-// The router's numbers serve as weights; the k largest are chosen.
+// The router's outputs are the weights; the k largest are chosen.
 OpFunction with(i64 k, kernels::Unary activation = kernels::Unary::silu, bool composed = false) {
   return [=](const Xs& x) {
     const ExpertsOptions o{.activation = activation, .per_row = k};
@@ -28,8 +28,8 @@ std::vector<Input> inputs(const Shape& rows, i64 E, i64 C, i64 I) {
   return {{x}, {w}, {{E, I, C}}, {{E, I, C}}, {{E, C, I}}};
 }
 
-// Every cut of every input, among them the experts' (uneven, and empty where there are more ranks), those
-// inside of them and ones that only simpler ops can do.
+// Every cut of every input: along the experts (uneven, and empty with more ranks than experts), inside them,
+// and cuts that only the composed form supports.
 TEST(Experts, DerivativesAndPlacements) {
   OpCase c{"two of three", inputs({2, 2}, 3, 3, 2), with(2)};
   c.combinations = 80;
@@ -40,8 +40,8 @@ TEST(Experts, DerivativesAndPlacements) {
   check_op({"composed", inputs({2}, 2, 2, 2), with(1, kernels::Unary::silu, true), true, 20});
 }
 
-// The layouts that the rules give, on which nothing is moved but what comes out.
-TEST(Experts, CutAlongExpertsAndInside) {
+// With the layouts of the rules, only the output is moved.
+TEST(Experts, CutsAlongAndInsideExpertsMoveOnlyTheOutput) {
   const OpCase c{"", inputs({5}, 3, 4, 6), with(2)};
   const Numbers n = numbers_of(c, 3);
   redco::testing::Results whole;
@@ -71,7 +71,7 @@ TEST(Experts, OnlyChosenRowsCount) {
   on_one_rank([](Context&) {
     const OpCase c{"", inputs({4}, 3, 2, 2), with(1)};
     Numbers n = numbers_of(c, 5);
-    n.inputs[1] = {9, 0, 0, 0, 9, 0, 9, 0, 0, 0, 9, 0};  // nobody goes to the third
+    n.inputs[1] = {9, 0, 0, 0, 9, 0, 9, 0, 0, 0, 9, 0};  // no row uses the third expert
     for (size_t i = 2; i < 5; ++i) std::fill(n.inputs[i].begin() + 8, n.inputs[i].end(), NAN);
     const auto r = run_case(c, n, std::vector<Layout>(5), {}, 1);
     for (const double y : r.value) EXPECT_TRUE(std::isfinite(y));
@@ -79,8 +79,8 @@ TEST(Experts, OnlyChosenRowsCount) {
   });
 }
 
-// More rows than a piece: the pieces of an expert add up.
-TEST(Experts, ManyRows) {
+// More rows than fit in a piece: the results of an expert's pieces add up.
+TEST(Experts, RowsOfSeveralPiecesAddUp) {
   on_one_rank([](Context&) {
     const OpCase fused{"", inputs({2500}, 2, 3, 2), with(1)};
     const OpCase composed{"", inputs({2500}, 2, 3, 2), with(1, kernels::Unary::silu, true)};
@@ -93,7 +93,7 @@ TEST(Experts, ManyRows) {
   });
 }
 
-TEST(TopKMask, TheFirstOfEqualOnes) {
+TEST(TopKMask, TheFirstOfEqualElementsWins) {
   on_one_rank([](Context&) {
     const Tensor x = from_values({2, 4}, std::vector<double>{1, 3, 3, 2, 5, 5, 5, 5});
     EXPECT_THAT(to_values(top_k_mask(x, 2)), ::testing::ElementsAre(0, 1, 1, 0, 1, 1, 0, 0));

@@ -15,14 +15,14 @@ OpFunction plain_linear() {
   return [](const Xs& x) { return linear(x[0], x[1]); };
 }
 
-TEST(Linear, TwoDims) {
+TEST(Linear, TwoDimsPassCheckOp) {
   OpCase c{"linear", {{{3, 4}}, {{6, 4}}}, plain_linear()};
   c.inputs[0].units = c.inputs[1].units = {1, 2, 3};
   c.combinations = 400;
   check_op(c);
 }
 
-TEST(Linear, BatchDimsAndBias) {
+TEST(Linear, BatchDimsAndBiasPassCheckOp) {
   OpCase c{
       "linear bias", {{{2, 3, 4}}, {{5, 4}}, {{5}}}, [](const Xs& x) { return linear(x[0], x[1], x[2]); }};
   check_op(c);
@@ -30,16 +30,16 @@ TEST(Linear, BatchDimsAndBias) {
       {"linear of a vector", {{{4}}, {{5, 4}}, {{5}}}, [](const Xs& x) { return linear(x[0], x[1], x[2]); }});
 }
 
-TEST(Linear, EmptyDims) {
+TEST(Linear, EmptyDimsPassCheckOp) {
   check_op({"no rows", {{{0, 4}}, {{2, 4}}}, plain_linear()});
   check_op({"no inputs", {{{3, 0}}, {{2, 0}}}, plain_linear()});
   check_op({"one of each", {{{1, 1}}, {{1, 1}}}, plain_linear()});
 }
 
-TEST(Linear, ExpertsAndFastWeights) {
+TEST(Linear, ExpertsAndFastWeightsPassCheckOp) {
   OpCase experts{"experts", {{{2, 3, 4}}, {{2, 5, 4}}}, plain_linear()};
   check_op(experts);
-  // vmap: one weight a task, rows of the task, and rows shared by all tasks.
+  // vmap: one weight per task, with rows of the task and rows that all tasks share.
   Input x{{2, 3, 4}}, w{{2, 5, 4}}, b{{2, 5}};
   x.hidden = w.hidden = b.hidden = 1;
   check_op({"tasks", {x, w, b}, [](const Xs& in) { return linear(in[0], in[1], in[2]); }});
@@ -53,14 +53,14 @@ TEST(Linear, ExpertsAndFastWeights) {
   check_op({"a vector a task", {vector, w, b}, [](const Xs& in) { return linear(in[0], in[1], in[2]); }});
 }
 
-TEST(Linear, ItsBackwardOpsAreOpsToo) {
+TEST(Linear, ItsBackwardOpsPassCheckOp) {
   check_op({"transposed", {{{3, 5}}, {{5, 4}}}, [](const Xs& x) { return linear_transposed(x[0], x[1]); }});
   check_op({"weight gradient", {{{2, 3, 5}}, {{2, 3, 4}}}, [](const Xs& x) {
               return linear_weight_gradient(x[0], x[1]);
             }});
 }
 
-TEST(Matmul, EveryTranspose) {
+TEST(Matmul, EveryTransposePassesCheckOp) {
   for (bool ta : {false, true})
     for (bool tb : {false, true}) {
       const Shape a = ta ? Shape{4, 3} : Shape{3, 4}, b = tb ? Shape{5, 4} : Shape{4, 5};
@@ -72,7 +72,7 @@ TEST(Matmul, EveryTranspose) {
     }
 }
 
-TEST(Matmul, BatchDims) {
+TEST(Matmul, BatchDimsPassCheckOp) {
   auto f = [](bool ta, bool tb) { return [ta, tb](const Xs& x) { return matmul(x[0], x[1], ta, tb); }; };
   check_op({"same batch", {{{3, 2, 4}}, {{3, 4, 2}}}, f(false, false)});
   check_op({"same batch, both transposed", {{{3, 4, 2}}, {{3, 2, 4}}}, f(true, true)});
@@ -85,19 +85,19 @@ TEST(Matmul, BatchDims) {
   check_op({"hidden", {a, b}, f(false, false)});
 }
 
-TEST(Matmul, EmptyDims) {
+TEST(Matmul, EmptyDimsPassCheckOp) {
   auto f = [](const Xs& x) { return matmul(x[0], x[1]); };
   check_op({"empty batch", {{{0, 2, 3}}, {{1, 3, 2}}}, f});
   check_op({"empty batch of b", {{{1, 2, 3}}, {{0, 3, 2}}}, f});
   check_op({"nothing to contract", {{{2, 2, 0}}, {{2, 0, 3}}}, f});
 }
 
-// fp32 products of bf16-rounded operands: exactly representable inputs give exact results, others the rounded
-// ones'.
-TEST(Linear, Bf16Rounds) {
+// fp32 products of operands rounded to bf16: exactly representable inputs give exact results, others the
+// results of the rounded inputs.
+TEST(Linear, Bf16RoundsTheOperands) {
   on_one_rank([](Context& c) {
     c.compute_dtype = ComputeDType::bf16;
-    const float x = 1.00390625f;  // 1 + 2^-8: halfway, rounds to even: 1
+    const float x = 1.00390625f;                                        // 1 + 2^-8: a tie, rounds to even: 1
     const Tensor y = linear(full({1, 1}, x), full({1, 1}, 1.0078125));  // 1 + 2^-7 is a bf16
     EXPECT_EQ(to_values(y)[0], 1.0078125);
     EXPECT_EQ(to_values(matmul(full({1, 1}, x), full({1, 1}, 3)))[0], 3);

@@ -17,7 +17,7 @@ constexpr double kEps = 1e-5;
 
 Tensor at(const Xs& x, size_t i) { return i < x.size() ? x[i] : Tensor(); }
 
-TEST(LayerNorm, WithAndWithoutParameters) {
+TEST(LayerNorm, PassesCheckOpWithAndWithoutParameters) {
   auto f = [](const Xs& x) { return layer_norm(x[0], at(x, 1), at(x, 2), kEps); };
   OpCase c{"w and b", {{{3, 4}}, {{4}}, {{4}}}, f};
   c.inputs[0].units = {1, 2};
@@ -27,14 +27,14 @@ TEST(LayerNorm, WithAndWithoutParameters) {
   check_op({"b only", {{{3, 4}}, {{4}}}, [](const Xs& x) { return layer_norm(x[0], {}, x[1], kEps); }});
 }
 
-TEST(LayerNorm, Composed) {
+TEST(LayerNorm, TheComposedFormPassesCheckOp) {
   OpCase c{"composed", {{{3, 4}}, {{4}}, {{4}}}, [](const Xs& x) {
              return layer_norm_composed(x[0], x[1], x[2], kEps);
            }};
   check_op(c);
 }
 
-TEST(RmsNorm, WithAndWithoutWeight) {
+TEST(RmsNorm, PassesCheckOpWithAndWithoutWeight) {
   auto f = [](const Xs& x) { return rms_norm(x[0], at(x, 1), kEps); };
   check_op({"w", {{{2, 3, 4}}, {{4}}}, f});
   check_op({"plain", {{{3, 4}}}, f});
@@ -53,7 +53,7 @@ TEST(Norms, FusedEqualsComposed) {
   });
 }
 
-TEST(Norms, ParametersOfATask) {
+TEST(Norms, ParametersPerTaskPassCheckOp) {
   Input x{{2, 3, 4}}, w{{2, 4}}, b{{2, 4}};
   x.hidden = w.hidden = b.hidden = 1;
   check_op({"layer norm", {x, w, b}, [](const Xs& in) { return layer_norm(in[0], in[1], in[2], kEps); }});
@@ -61,14 +61,14 @@ TEST(Norms, ParametersOfATask) {
   check_op({"shared", {x, {{4}}, {{4}}}, [](const Xs& in) { return layer_norm(in[0], in[1], in[2], kEps); }});
 }
 
-TEST(Norms, EmptyRows) {
+TEST(Norms, ZeroRowsPassCheckOp) {
   check_op({"no rows", {{{0, 4}}, {{4}}, {{4}}}, [](const Xs& x) {
               return layer_norm(x[0], x[1], x[2], kEps) + rms_norm(x[0], x[1], kEps);
             }});
 }
 
-// The fast backward is only for gradients that are not differentiated.
-TEST(Norms, ComposedVjpIsTakenForSecondDerivativesOnly) {
+// The fused backward is used only for gradients that are not differentiated again.
+TEST(Norms, TheComposedVjpIsUsedForSecondDerivativesOnly) {
   on_one_rank([](Context&) {
     const Tensor x = from_values({2, 3}, std::vector<double>{1, 2, 4, -1, 0, 2}).watched();
     auto loss = [&] { return sum_all(square(layer_norm(x, {}, {}, kEps)) * x); };
@@ -80,7 +80,7 @@ TEST(Norms, ComposedVjpIsTakenForSecondDerivativesOnly) {
   });
 }
 
-TEST(Softmax, EveryPlacement) {
+TEST(Softmax, EveryPlacementPassesCheckOp) {
   OpCase c{"softmax", {{{2, 3, 4}, -3, 3}}, [](const Xs& x) { return softmax(x[0]); }};
   c.inputs[0].units = {1, 2};
   check_op(c);
@@ -89,8 +89,8 @@ TEST(Softmax, EveryPlacement) {
   check_op({"no rows", {{{0, 5}}}, [](const Xs& x) { return softmax(x[0]) + log_softmax(x[0]); }});
 }
 
-// Over a dim that is cut: the maximum and the sum forward, one sum backward, each a number a row.
-TEST(Softmax, LogSoftmaxOfACutDimSendsANumberARow) {
+// Over a cut dim: the maximum and the sum in the forward, one sum in the backward, each one number per row.
+TEST(Softmax, LogSoftmaxOfACutDimSendsOneNumberPerRow) {
   static constexpr i64 kRows = 6, kWide = 40, kNumbers = kRows * static_cast<i64>(sizeof(double));
   on_mesh({1, 2}, [](Context& c) {
     const Tensor x =
@@ -100,7 +100,7 @@ TEST(Softmax, LogSoftmaxOfACutDimSendsANumberARow) {
       for (const LedgerLine& l : c.ledger().collectives()) bytes += l.bytes;
       return bytes;
     };
-    // The cotangent's placement: of what made it. R and S(1) differ in nothing that is sent.
+    // The cotangent has the placement of the op that created it. R and S(1) send the same data.
     for (const Placement& p : {Placement::sharded(1), Placement::replicated()}) {
       c.ledger().reset();
       const Tensor y = log_softmax(x);
@@ -108,8 +108,8 @@ TEST(Softmax, LogSoftmaxOfACutDimSendsANumberARow) {
       vjp({y}, {place({kRows, kWide}, Random(2).values(kRows * kWide), on_mp(p))}, {x});
       EXPECT_EQ(sent(), 3 * kNumbers) << to_string(p);
     }
-    // A cut cotangent of a whole value: its sum is reduced, not what that is spread to. The gradient may be
-    // gathered, once.
+    // A cut cotangent of a Replicated value: its sum is reduced, not the broadcast of the sum. The gradient
+    // may be gathered once.
     const Tensor whole = place({kRows, kWide}, Random(1).values(kRows * kWide), {}).watched();
     const Tensor y = log_softmax(whole);
     c.ledger().reset();
@@ -120,7 +120,7 @@ TEST(Softmax, LogSoftmaxOfACutDimSendsANumberARow) {
   });
 }
 
-TEST(Softmax, LargeNumbersAndMaskedRows) {
+TEST(Softmax, LargeNumbersAndMaskedRowsStayFinite) {
   on_one_rank([](Context&) {
     const double inf = INFINITY;
     const Tensor x = from_values({3, 2}, std::vector<double>{1e4, 1e4 - 1, -inf, 0, -inf, -inf}).watched();

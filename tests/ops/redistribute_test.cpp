@@ -16,7 +16,7 @@ std::vector<Placement> all_of(const Shape& s) {
   return out;
 }
 
-// Bytes and calls that the ledger has for an axis.
+// Bytes and calls in the ledger for an axis.
 std::pair<i64, i64> in_ledger(Context& c, Axis axis) {
   i64 calls = 0, bytes = 0;
   for (const LedgerLine& l : c.ledger().collectives())
@@ -36,7 +36,8 @@ std::pair<i64, i64> counted(Context& c, Axis axis) {
   return {calls, bytes};
 }
 
-// Every pair of layouts of a tensor: the value stays, what talks is counted, what needn't talk doesn't.
+// Every pair of layouts of a tensor: the value does not change, moves that need communication are counted,
+// others communicate nothing.
 void every_pair(const Mesh& mesh, const Shape& shape, int one_in) {
   const std::vector<double> values = Random(5).values(numel(shape));
   const std::vector<Placement> ps = all_of(shape);
@@ -68,7 +69,7 @@ void every_pair(const Mesh& mesh, const Shape& shape, int one_in) {
   });
 }
 
-TEST(Redistribute, OneAxis) {
+TEST(Redistribute, EveryPairOfPlacementsOnOneAxisKeepsTheValue) {
   for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}, Mesh{1, 3}, Mesh{3, 1}}) {
     every_pair(mesh, {5, 4}, 1);
     every_pair(mesh, {2, 3, 7}, 1);
@@ -77,7 +78,7 @@ TEST(Redistribute, OneAxis) {
   }
 }
 
-TEST(Redistribute, TwoAxes) {
+TEST(Redistribute, PairsOfLayoutsOnTwoAxesKeepTheValue) {
   every_pair({2, 2}, {5, 4}, 3);
   every_pair({2, 2}, {2, 3, 7}, 25);
   every_pair({2, 2}, {1, 2}, 5);
@@ -85,7 +86,7 @@ TEST(Redistribute, TwoAxes) {
   every_pair({3, 2}, {7, 4}, 10);
 }
 
-TEST(Redistribute, Ids) {
+TEST(Redistribute, IdsKeepTheirValues) {
   on_mesh({2, 2}, [](Context&) {
     const std::vector<i32> ids = {1, 2, 3, 4, 5, 6, 7};
     Tensor t = from_ids({7}, ids);
@@ -98,9 +99,10 @@ TEST(Redistribute, Ids) {
   });
 }
 
-// Elements of two bytes, odd numbers of them.
-TEST(Redistribute, HalfPrecision) {
-  const auto number = [](const Tensor& t, i64 local) {  // of an element of the local block, in the whole
+// Odd numbers of two-byte elements.
+TEST(Redistribute, TwoByteElementsKeepTheirValues) {
+  // Index in the whole tensor of an element of the local block.
+  const auto number = [](const Tensor& t, i64 local) {
     i64 at = 0, step = 1;
     for (int d = t.rank() - 1; d >= 0; --d) {
       at += (t.range(d).begin + local % t.local()[d]) * step;
@@ -129,8 +131,8 @@ TEST(Redistribute, HalfPrecision) {
     });
 }
 
-// Where mp cuts a dim first, equal borders of the whole dim are not equal borders of its parts.
-TEST(Redistribute, UnitsOfTheInnerCut) {
+// If mp cuts a dim first, equal borders of the whole dim are not equal borders of its parts.
+TEST(Redistribute, UnitsOfTheInnerCutDecideTheBorders) {
   on_mesh({2, 2}, [](Context&) {
     const std::vector<double> v = {1, 2, 3, 4, 5, 6};
     const Tensor t = place({6}, v, on_both(Placement::sharded(0), Placement::sharded(0, 1)));  // 3 = 2 + 1
@@ -151,7 +153,7 @@ TEST(Redistribute, AReducedPartialIsReplacedInPlace) {
   });
 }
 
-// R -> P: the first rank keeps the value, so that nothing is rounded and nothing counts twice.
+// R -> P: the first rank keeps the value, so nothing is rounded or counted twice.
 TEST(Redistribute, ReplicatedToPartialIsExact) {
   on_mesh({1, 3}, [](Context& c) {
     const Tensor p = redistribute(from_values({1}, std::vector<double>{0.1}), Axis::mp, Placement::partial());
@@ -160,7 +162,7 @@ TEST(Redistribute, ReplicatedToPartialIsExact) {
   });
 }
 
-TEST(Redistribute, MovesCostNothingWhereNothingTalks) {
+TEST(Redistribute, MovesWithoutCommunicationCostNothing) {
   on_mesh({1, 2}, [](Context&) {
     const Tensor r = place({4, 4}, std::vector<double>(16), {});
     EXPECT_EQ(move_cost(r, Axis::mp, Placement::sharded(0)), 0);

@@ -12,7 +12,7 @@ namespace {
 using namespace redco::testing;
 using Xs = std::vector<Tensor>;
 
-TEST(Shape, Reshape) {
+TEST(Shape, ReshapePassesCheckOp) {
   const std::pair<Shape, Shape> kShapes[] = {
       {{4, 6}, {24}},       {{24}, {4, 6}},          {{2, 3, 4}, {6, 4}}, {{6, 4}, {2, 3, 4}},
       {{2, 12}, {2, 4, 3}}, {{4, 6}, {2, 2, 6}},     {{1, 6}, {6}},       {{6}, {1, 6, 1}},
@@ -33,13 +33,13 @@ TEST(Shape, Reshape) {
   });
 }
 
-// Where reshape_placement keeps a cut, every rank's block before and after is the same run of elements, for
+// Where reshape_placement keeps a cut, every rank's block contains the same elements before and after, for
 // random shapes, units and numbers of ranks.
 TEST(Shape, ReshapeKeepsACutOnlyAtTheSameElements) {
   Random random(3);
   int kept = 0;
   for (int round = 0; round < 20000; ++round) {
-    // A random factorization of the same number twice.
+    // Factors a number at random.
     auto factor = [&](i64 n) {
       Shape s;
       while (n > 1) {
@@ -76,10 +76,10 @@ TEST(Shape, ReshapeKeepsACutOnlyAtTheSameElements) {
         ASSERT_EQ(owner(from, p, ranks, e), owner(to, q, ranks, e))
             << to_string(from) << " " << to_string(p) << " -> " << to_string(to) << " " << to_string(q);
   }
-  EXPECT_GT(kept, 3000);  // it does keep cuts
+  EXPECT_GT(kept, 3000);  // many cuts are kept
 }
 
-TEST(Shape, PermuteAndTranspose) {
+TEST(Shape, PermuteAndTransposePassCheckOp) {
   check_op({"permute", {{{2, 3, 4}}}, [](const Xs& x) { return permute(x[0], {2, 0, 1}); }});
   check_op({"transpose", {{{2, 3, 4}}}, [](const Xs& x) { return transpose(x[0], 0, -1); }});
   Input x{{2, 3, 4}};
@@ -87,7 +87,7 @@ TEST(Shape, PermuteAndTranspose) {
   check_op({"hidden", {x}, [](const Xs& in) { return transpose(in[0], 0, 1); }});
 }
 
-TEST(Shape, NarrowPadConcat) {
+TEST(Shape, NarrowPadAndConcatPassCheckOp) {
   check_op({"narrow", {{{4, 5}}}, [](const Xs& x) { return narrow(x[0], 1, 1, 3); }});
   check_op({"narrow to nothing", {{{4, 5}}}, [](const Xs& x) { return narrow(x[0], 0, 4, 0); }});
   check_op({"pad", {{{2, 3}}}, [](const Xs& x) { return pad_to(x[0], 0, 1, 5); }});
@@ -102,7 +102,7 @@ TEST(Shape, NarrowPadConcat) {
   check_op(ids);
 }
 
-TEST(Shape, BroadcastTo) {
+TEST(Shape, BroadcastToPassesCheckOp) {
   check_op({"visible", {{{3, 1}}}, [](const Xs& x) { return broadcast_to(x[0], {2, 3, 4}); }});
   check_op({"scalar", {{{}}}, [](const Xs& x) { return broadcast_to(x[0], {2, 3}); }});
   for (const Placement& p : {Placement::sharded(0), Placement::sharded(1, 2), Placement::partial()})
@@ -111,7 +111,7 @@ TEST(Shape, BroadcastTo) {
               }});
 }
 
-TEST(Shape, Cast) {
+TEST(Shape, CastConvertsValuesAndGradients) {
   on_mesh({1, 2}, [](Context&) {
     const Tensor x = place({3}, {1, 2, 0.1}, on_mp(Placement::sharded(0))).watched();
     const Tensor y = cast(x, DType::f32);
@@ -123,8 +123,8 @@ TEST(Shape, Cast) {
   });
 }
 
-// Groups that cross ranks, weights and biases, repeats that don't divide the ranks.
-TEST(Heads, RepeatAndSum) {
+// Groups that cross ranks, weights and biases, repeats that do not divide the number of ranks.
+TEST(Heads, RepeatAndSumPassCheckOp) {
   for (i64 f : {1, 2, 3})
     for (const Placement& p : {Placement::replicated(), Placement::sharded(0, 2), Placement::sharded(0, 4)}) {
       OpCase repeat{fmt::format("repeat {} {}", f, to_string(p)), {{{6, 3}}}, [=](const Xs& x) {
@@ -147,7 +147,7 @@ TEST(Heads, RepeatAndSum) {
       {"hidden", {w}, [](const Xs& x) { return repeat_heads(x[0], 2, 2, on_mp(Placement::sharded(1))); }});
 }
 
-TEST(Reduce, SumMeanMax) {
+TEST(Reduce, SumMeanAndMaxPassCheckOp) {
   check_op({"sum", {{{2, 3, 4}}}, [](const Xs& x) { return sum(x[0], {1}); }});
   check_op({"sum keepdim", {{{2, 3, 4}}}, [](const Xs& x) { return sum(x[0], {0, -1}, true); }});
   check_op({"sum_all", {{{3, 4}}}, [](const Xs& x) { return sum_all(x[0]); }});
@@ -163,7 +163,7 @@ TEST(Reduce, SumMeanMax) {
   check_op({"hidden", {x}, [](const Xs& in) { return sum(in[0], {0}) + mean(in[0], {0, 1}); }});
 }
 
-TEST(Reduce, SumTo) {
+TEST(Reduce, SumToPassesCheckOp) {
   check_op({"sum_to", {{{2, 3, 4}}}, [](const Xs& x) { return sum_to(x[0], {3, 1}, 0); }});
   Input x{{2, 3, 4}};
   x.hidden = 1;

@@ -1,4 +1,4 @@
-// What kernels need beside their inputs and outputs lies in the arena, so that a plan counts it.
+// Scratch memory of kernels is allocated from the arena, so that a plan counts it.
 #include <gtest/gtest.h>
 
 #include "autograd/grad.h"
@@ -16,13 +16,13 @@ using namespace redco::testing;
 struct Case {
   const char* name;
   std::vector<Shape> inputs;
-  size_t constants;  // the first inputs, without a gradient
+  size_t constants;  // number of leading inputs without a gradient
   std::function<Tensor(const std::vector<Tensor>&)> f;
   bool backward;
-  std::vector<i64> elements;  // of the op's outputs and its workspace, in numbers of fp32
+  std::vector<i64> elements;  // of the op's outputs and its workspace, as fp32 numbers
 };
 
-// Bytes in use at most by the op, beyond what lies there before it.
+// Peak of the bytes that the op uses in addition to those in use before.
 i64 peak_of(Context& c, const Case& k) {
   std::vector<Tensor> in, watched;
   for (const Shape& s : k.inputs) {
@@ -40,7 +40,7 @@ i64 peak_of(Context& c, const Case& k) {
   return c.arena().peak_in_use() - before;
 }
 
-TEST(Workspace, IsInTheArenaAndInThePlan) {
+TEST(Workspace, IsAllocatedInTheArenaOfRunAndPlan) {
   const auto attend = [](const std::vector<Tensor>& x) { return attention(x[0], x[1], x[2], {}); };
   constexpr i64 B = 2, T = 96, H = 8, K = 2, D = 16;
   const std::vector<Case> cases = {

@@ -29,7 +29,7 @@ ModelParams three_weights() {
 }
 
 // Gradients of the sum over linear(x, a + b) and linear(x, c), in `micro` micro-batches; those of a and b are
-// one tensor. Reduced in buckets of `bucket` elements. `x` is placed as `layout` says.
+// one tensor. Reduced in buckets of `bucket` elements. `x` has the placement `layout`.
 Values gradients(const Layout& layout, int micro, i64 bucket) {
   const ModelParams layer = three_weights();
   ParamTree params = make_params(layer, std::vector<Layout>(3));
@@ -50,7 +50,8 @@ Values gradients(const Layout& layout, int micro, i64 bucket) {
   return out;
 }
 
-// Any bucket: all three in one, one each, and what divides those that share storage.
+// Bucket sizes with all three gradients in one bucket, one in each, and a border between those that share
+// storage.
 TEST(Gradients, SharedStorageIsReducedOnce) {
   for (const int micro : {1, 2, 3}) {
     Values expected;
@@ -86,8 +87,8 @@ TEST(Gradients, SharedStorageIsSentOnce) {
   });
 }
 
-// Whoever else holds the unreduced tensor still has its value.
-TEST(Gradients, OthersKeepTheirValues) {
+// Other holders of the unreduced tensor keep its value.
+TEST(Gradients, OtherHoldersKeepTheirValues) {
   on_mesh({2, 1}, [](Context&) {
     const ModelParams layer = three_weights();
     const ParamTree params = make_params(layer, std::vector<Layout>(3));

@@ -14,7 +14,8 @@ namespace fs = std::filesystem;
 
 class Install : public Outside {};
 
-// scripts/build does not build everything. An installed file that it does not build is an error of cmake --install.
+// scripts/build does not build everything. An installed file that it does not build is an error of cmake
+// --install.
 TEST_F(Install, ScriptsBuildBuildsAllInstalledFiles) {
   if (cached("CMAKE_GENERATOR") != "Ninja") GTEST_SKIP() << "the build tree was not made by Ninja";
   std::smatch target;

@@ -16,9 +16,9 @@ using testing::counted;
 using ::testing::HasSubstr;
 using testing::Planned;
 
-// DESIGN's counts. L layers, mp > 1: sequential blocks reduce after attention and after the MLP, each way;
-// parallel blocks once; besides, once for the embedding, once for the head's input, and two tiny ones in
-// cross-entropy.
+// The all-reduces of a step with L layers and mp > 1: sequential blocks have one after attention and one
+// after the MLP, in each direction; parallel blocks have one. In addition one for the embedding, one for the
+// head's input, and two small ones in cross-entropy.
 struct Family {
   const char* name;
   const char* config;
@@ -26,7 +26,7 @@ struct Family {
 };
 class Counts : public ::testing::TestWithParam<Family> {};
 
-TEST_P(Counts, OneAllReduceABlockAndDirection) {
+TEST_P(Counts, OneAllReducePerBlockAndDirection) {
   const i64 L = 2, B = 3, T = 64, C = 32;
   for (const i64 mp : {2, 3, 4}) {
     for (const i64 dp : {1, 2}) {
@@ -72,9 +72,9 @@ INSTANTIATE_TEST_SUITE_P(Families, Counts,
                                            Family{"llama", testing::kLlama, 2}),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// A mixture of experts: the router's numbers are reduced or gathered beside, E numbers a token; all else is
-// one all-reduce each way. FLOPs are those of the experts that a token goes through.
-TEST(Plan, ExpertsAreReducedOnceALayer) {
+// A mixture of experts: the router's scores (E per token) are reduced or gathered too; everything else is one
+// all-reduce in each direction. FLOPs count only the experts that a token uses.
+TEST(Plan, ExpertsAreReducedOncePerLayer) {
   const i64 L = 2, B = 3, T = 64, C = 32, E = 5;
   for (const i64 mp : {2, 4, 8}) {  // at 8 there are fewer experts than shards
     SCOPED_TRACE(mp);
@@ -97,12 +97,12 @@ TEST(Plan, ExpertsAreReducedOnceALayer) {
   all["num_experts_per_tok"] = E;
   Planned five = Planned::config(all.dump());
   two.request.per_device = five.request.per_device = 1;
-  // Three products of 32 x 88 for a token and an expert, forward and twice that in the backward.
+  // Three GEMMs of 32 x 88 per token and expert in the forward pass, and twice that in the backward pass.
   const double an_expert = 3 * 3 * 2.0 * 32 * 88 * L * T;
   EXPECT_NEAR(static_cast<double>(five.on(1, 1).flops - two.on(1, 1).flops), 3 * an_expert, 0.01 * an_expert);
 }
 
-// The paper's Table 1: what can be fine-tuned in full, fp32 with AdamW.
+// The paper's Table 1: models that can be fine-tuned completely, in fp32 with AdamW.
 struct Cell {
   const char* model;
   i64 length;
@@ -115,7 +115,7 @@ TEST_P(Table1, Fits) {
   Planned p = Planned::preset(c.model);
   p.request.machines = parse_devices(c.devices);
   p.request.length = c.length;
-  // Of two stacks, source and target alike: nothing of the table says that targets are shorter.
+  // Encoder-decoder models: the table gives one length, so source and target have it.
   if (p.model->is_encoder_decoder()) p.request.target_length = c.length;
   p.request.search = true;
   const PlanReport r = make_plan(p.request);
@@ -123,7 +123,7 @@ TEST_P(Table1, Fits) {
   EXPECT_EQ(r.setting.sharding, StateSharding::none);
   EXPECT_EQ(r.setting.mesh.ranks(), r.setting.mesh.dp * r.setting.mesh.mp);
   EXPECT_LE(r.memory.total(), p.request.machines.memory);
-  // Parameters, gradients and moments are there: 16 bytes a parameter that is trained, dealt to mp shards.
+  // Parameters, gradients and moments are counted: 16 bytes per trained parameter, over mp shards.
   EXPECT_GE((r.memory.parameters + r.memory.gradients + r.memory.optimizer) * r.setting.mesh.mp,
             4 * r.n_parameters + 12 * r.n_trained);
   ASSERT_TRUE(r.next);
@@ -145,7 +145,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Cell{"bart-large", 512, "1 x 2 x 10GiB"}, Cell{"bart-large", 1024, "1 x 2 x 10GiB"},
                       Cell{"t5-v1_1-xxl", 512, "2 x 4 x 32GiB"}));
 
-TEST(Plan, WhatCannotFitDoesNot) {
+TEST(Plan, AModelThatIsTooLargeDoesNotFit) {
   Planned p = Planned::preset("opt-66b");
   p.request.machines = parse_devices("2 x 4 x 32GiB");
   p.request.length = 512;
@@ -156,7 +156,7 @@ TEST(Plan, WhatCannotFitDoesNot) {
   EXPECT_EQ(r.setting.mesh.mp, 8);
 }
 
-TEST(Plan, SmallestShardsIsTheFirstThatFits) {
+TEST(Plan, SmallestShardsIsTheSmallestThatFits) {
   Planned p = Planned::preset("gpt-j-6b");
   p.request.machines = parse_devices("1 x 4 x 40GiB");
   p.request.length = 1024;
@@ -176,7 +176,7 @@ TEST(Plan, PartsOfEvenRanksAddUpToTheModel) {
   }
 }
 
-TEST(Plan, OptimizersAreWeighedByWhatTheyKeep) {
+TEST(Plan, OptimizerMemoryIsItsState) {
   for (const double momentum : {0.0, 0.9})
     for (const bool sharded : {false, true}) {
       Planned p = Planned::config(testing::kLlama);
@@ -187,13 +187,13 @@ TEST(Plan, OptimizersAreWeighedByWhatTheyKeep) {
     }
 }
 
-TEST(Plan, ShardedStateSavesMemoryAndSaysItIsPlannedOnly) {
+TEST(Plan, ShardedStateSavesMemoryAndWarnsThatItIsPlannedOnly) {
   Planned p = Planned::preset("gpt2");
   p.request.length = 256;
   const RankMemory whole = p.on(4, 1).memory;
   p.request.shard_optimizer = true;
   const PlanReport zero1 = p.on(4, 1);
-  // Rows are dealt unevenly: a quarter, and at most a row of each tensor more.
+  // Rows are split unevenly: a quarter, plus at most one row of each tensor.
   EXPECT_NEAR(static_cast<double>(zero1.memory.optimizer), static_cast<double>(whole.optimizer) / 4,
               0.01 * static_cast<double>(whole.optimizer));
   EXPECT_EQ(zero1.memory.parameters, whole.parameters);
@@ -208,17 +208,17 @@ TEST(Plan, ShardedStateSavesMemoryAndSaysItIsPlannedOnly) {
               0.01 * static_cast<double>(whole.parameters));
   EXPECT_EQ(zero3.memory.gradients, zero3.memory.parameters);
   EXPECT_EQ(zero3.memory.optimizer, 2 * zero3.memory.parameters);
-  // The gathered block is counted: the largest is the table of 50257 x 768.
+  // The gathered block counts: the largest is the embedding table of 50257 x 768.
   EXPECT_GE(zero3.memory.buffers, 2 * 50257 * 768 * 4);
 }
 
-TEST(Plan, CustomRulesThatCostAreNamedAndStrictForbidsThem) {
+TEST(Plan, CustomRulesThatAddCollectivesAreNamedAndStrictForbidsThem) {
   Planned p = Planned::config(testing::kGptj);
   p.request.rules = {{".*fc_in.weight", {"mp", std::nullopt}}};
   EXPECT_THAT(p.on(1, 2).warnings, Contains(HasSubstr("fc_in")));
   p.request.strict = true;
   EXPECT_THROW(p.on(1, 2), UsageError);
-  // What the standard rules say anyway costs nothing.
+  // A custom rule equal to the standard rule adds nothing.
   p.request.rules = {{".*fc_in.weight", {std::nullopt, "mp"}}};
   EXPECT_NO_THROW(p.on(1, 2));
 }
@@ -230,13 +230,13 @@ TEST(Plan, IdleRanksAreNamed) {
   EXPECT_TRUE(p.on(1, 4).warnings.empty());
 }
 
-TEST(Plan, HostsThatAModelCopySpans) {
+TEST(Plan, TrafficBetweenHostsIsCounted) {
   Planned p = Planned::config(testing::kGpt2);
   p.request.machines = parse_devices("2 x 2 x 1GiB");
   EXPECT_EQ(p.on(2, 2).crossing_bytes, 0);
   const PlanReport r = p.on(1, 4);
-  // All-reduce: a rank sends 1/4 of the buffer to each of 2 ranks elsewhere, twice: 4 ranks x 2 x 2/4 of the
-  // bytes.
+  // All-reduce: a rank sends 1/4 of the buffer to each of 2 ranks on the other host, twice: 4 ranks x 2 x 2/4
+  // of the bytes.
   i64 bytes = 0;
   for (const PlanCollective& c : r.collectives)
     if (c.axis == "mp") bytes += c.bytes;
@@ -248,10 +248,10 @@ TEST(Plan, FlopsOfATransformerAreSixPerParameterAndToken) {
   p.request.length = 128;
   p.request.per_device = 2;
   const double flops = static_cast<double>(p.on(1, 1).flops), tokens = 256;
-  // 6 N per token: of N, the position table (0.8M) makes none; attention at 128 tokens adds 6 L C T = 7M a
+  // 6 N per token, where N excludes the position table (0.8M); attention at 128 tokens adds 6 L C T = 7M per
   // token to 746M.
   EXPECT_NEAR(flops / tokens, 6 * 123.65e6, 0.03 * 6 * 124e6);
-  // The work of a step doesn't depend on the mesh, but for what is replicated (norms, residuals).
+  // The FLOPs of a step depend on the mesh only through replicated work (norms, residuals).
   EXPECT_NEAR(static_cast<double>(p.on(2, 1).flops), 2 * flops, 0.01 * flops);
   EXPECT_NEAR(static_cast<double>(p.on(1, 3).flops), flops, 0.02 * flops);
 }
@@ -279,7 +279,7 @@ TEST(Plan, JsonHasTheDocumentedKeys) {
                 c["bytes"].is_number() && c["where"].is_string());
 }
 
-TEST(Devices, AreReadAndBadOnesRefused) {
+TEST(Devices, ParsesValidTextsAndRefusesOthers) {
   const Machines m = parse_devices("2 x 4 x 32GiB");
   EXPECT_EQ(m.slots, (std::vector<int>{4, 4}));
   EXPECT_EQ(m.memory, i64{32} << 30);
@@ -291,8 +291,7 @@ TEST(Devices, AreReadAndBadOnesRefused) {
     EXPECT_THROW(parse_devices(bad), UsageError) << bad;
 }
 
-// Hosts of different sizes: the one that leaves its ranks the least sets the limit.
-TEST(Devices, TheTightestHostOfThoseThatAreKnown) {
+TEST(Devices, TheHostWithTheLeastMemoryPerRankSetsTheLimit) {
   Machines m;
   m.slots = {2, 4, 1};
   m.names = {"small", "full", "empty"};

@@ -1,4 +1,4 @@
-// Jobs for tests of plans: a model by config or preset, a pipeline around it.
+// Plan requests for tests: a model from a config or preset, with a pipeline.
 #pragma once
 
 #include <memory>
@@ -36,8 +36,7 @@ struct Planned {
   }
 };
 
-// Calls and bytes of one kind and axis whose place begins with `where`, calls of less than `tiny` bytes
-// apart.
+// Calls and bytes of the collectives of one kind and axis whose place begins with `where`.
 struct Counted {
   i64 count = 0, bytes = 0;
 };
@@ -52,7 +51,7 @@ inline Counted counted(const std::vector<PlanCollective>& all, const std::string
   return c;
 }
 
-// Small models of the fixtures' shapes.
+// Small models with the shapes of the fixtures.
 inline const char* kGpt2 =
     R"({"model_type": "gpt2", "n_embd": 32, "n_head": 4, "n_layer": 2, "n_positions": 64, "vocab_size": 512,
         "resid_pdrop": 0.1, "embd_pdrop": 0.1, "attn_pdrop": 0.1})";

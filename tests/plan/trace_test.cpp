@@ -1,4 +1,4 @@
-// The plan's ledger is the run's, line by line; so are its bytes.
+// The ledger and the bytes of a plan equal those of a real step, line by line.
 #include "plan/trace.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ using testing::Planned;
 struct RealStep {
   std::vector<LedgerLine> lines;
   i64 high_water = 0;
-  i64 all_reduces = 0, all_reduce_bytes = 0;  // at the communicators of both axes
+  i64 all_reduces = 0, all_reduce_bytes = 0;  // counted by the communicators of both axes
 };
 
 // A real step on random tokens, as the Trainer makes it: collate all, then run.
@@ -79,7 +79,7 @@ void adapt(Model& m) {
 
 class PlanIsRun : public ::testing::TestWithParam<Case> {};
 
-TEST_P(PlanIsRun, LineByLineAndByteByByte) {
+TEST_P(PlanIsRun, LedgerLinesAndBytesAreEqual) {
   const Case& k = GetParam();
   for (const Mesh mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}, Mesh{2, 2}, Mesh{1, 3}}) {
     Planned p = Planned::config(k.config);
@@ -102,13 +102,13 @@ TEST_P(PlanIsRun, LineByLineAndByteByByte) {
       for (size_t i = 0; i < run.lines.size(); ++i)
         EXPECT_TRUE(plan.lines[i] == run.lines[i])
             << "plan: " << show(plan.lines[i]) << "\nrun:  " << show(run.lines[i]);
-      // Steps of up to four micro-batches are traced whole. Beyond, holes between tensors may lie otherwise:
-      // a few per cent of these tiny tensors.
+      // Steps of up to four micro-batches are traced completely. For larger ones the gaps between tensors may
+      // differ: a few per cent of these small tensors.
       const i64 micro = (k.global + k.per_device * mesh.dp - 1) / (k.per_device * mesh.dp);
       if (micro <= 4) EXPECT_EQ(plan.high_water, run.high_water);
       EXPECT_NEAR(static_cast<double>(plan.high_water), static_cast<double>(run.high_water),
                   0.05 * static_cast<double>(run.high_water));
-      // What the ledger says was asked of the communicators (the vote is on neither axis).
+      // The ledger's all-reduces are those of the communicators (the vote is on neither axis).
       i64 calls = 0, bytes = 0;
       for (const LedgerLine& l : plan.collectives)
         if (l.what == "all_reduce mp" || l.what == "all_reduce dp") {

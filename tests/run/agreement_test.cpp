@@ -21,7 +21,7 @@ RankFacts facts(const std::string& host) {
           .threads = "2"};
 }
 
-TEST(Agreement, EqualRanksAgree) {
+TEST(Agreement, EqualRanksHaveNoDifference) {
   EXPECT_EQ(disagreement({facts("a")}), "");
   EXPECT_EQ(disagreement({facts("a"), facts("a"), facts("b")}), "");
 }
@@ -59,7 +59,7 @@ TEST(Agreement, ThisProcessHasBuildIdsAndKernels) {
   EXPECT_EQ(f.pipeline, "");
 }
 
-TEST(Agreement, RanksThatDifferAllGetTheSameError) {
+TEST(Agreement, ADifferenceIsTheSameErrorOnAllRanks) {
   run_threads(3, [](Group& g) {
     RankFacts mine = facts("host");
     agree_on_program(g, mine);
@@ -73,7 +73,7 @@ TEST(Agreement, RanksThatDifferAllGetTheSameError) {
   });
 }
 
-TEST(Agreement, AWorkdirThatARankDoesntSeeIsAnError) {
+TEST(Agreement, AWorkdirThatIsNotSharedIsAnError) {
   const test::TempDir shared{test::TempDir::in_memory}, other{test::TempDir::in_memory};
   run_threads(2, [&](Group& g) { agree_on_workdir(g, shared.path()); });
   EXPECT_TRUE(std::filesystem::is_empty(shared.path()));

@@ -84,8 +84,8 @@ inline void bert_encoder(Model& m, const std::string& prefix) {
 inline Model bert_mlm() {
   Model m;
   bert_encoder(m, "bert.");
-  m.add("cls.predictions.bias", {30522}, ParamKind::bias,
-        0);  // tied head: the bias is cut with the vocabulary
+  // Tied head: the bias is cut with the vocabulary.
+  m.add("cls.predictions.bias", {30522}, ParamKind::bias, 0);
   m.linear("cls.predictions.transform.dense", 768, 768, kColumn, true);
   m.norm("cls.predictions.transform.LayerNorm", 768, true);
   return m;

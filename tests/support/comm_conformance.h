@@ -1,7 +1,6 @@
-// What every backend of Group must do, bit for bit. Each case runs on one rank of any group, checks the
-// results against a serial computation from rank 0 upwards, and returns a hash of them; a test compares the
-// hashes of two backends. Inputs come from (rank, index) alone, so that each rank can compute what all others
-// send.
+// Requirements on every backend of Group, bit for bit. Each case runs on one rank of any group, checks the
+// results against a serial computation in rank order, and returns a hash of them; a test compares the hashes
+// of two backends. Inputs depend only on (rank, index), so each rank can compute what the others send.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +22,7 @@ inline u64 mix(u64 x) {
   return x ^ (x >> 31);
 }
 
-// Values of very different size, so that another order of additions gives other bits.
+// Values of very different sizes, so that another order of additions changes the bits.
 template <class T>
 T value(int rank, i64 i) {
   const u64 h = mix(static_cast<u64>(rank) * 1000003u + static_cast<u64>(i));
@@ -128,7 +127,7 @@ u64 reduce_scatter(Group& g, const std::vector<i64>& counts, bool in_place) {
   return hash(got);
 }
 
-// Rank s sends (s * 3 + r * 5) % 7 * scale elements to rank r: uneven, some none.
+// Rank s sends (s * 3 + r * 5) % 7 * scale elements to rank r: uneven, sometimes none.
 template <class T>
 u64 all_to_all(Group& g, i64 scale) {
   const auto n = [&](int s, int r) { return static_cast<i64>((s * 3 + r * 5) % 7) * scale; };
@@ -167,7 +166,7 @@ inline u64 agreement(Group& g) {
   return 0;
 }
 
-// Same code, same message and the type that belongs to the code, on every rank.
+// Expects the same code, message and matching exception type on every rank.
 template <class E>
 void expect_error(const std::function<void()>& f, ExitCode code, const std::string& message) {
   try {
@@ -194,7 +193,7 @@ inline u64 errors(Group& g) {
                            ExitCode::usage, "rank 0 says no");
   expect_error<Error>([&] { g.together([] { throw Error(ExitCode::non_finite, ""); }); },
                       ExitCode::non_finite, "");
-  // Not ours: a std::exception is a bug on the other ranks and itself on its own.
+  // An exception of another type stays as it is on its own rank and is a bug on the others.
   try {
     g.on_first([] { throw std::out_of_range("index"); });
     ADD_FAILURE();
@@ -209,7 +208,7 @@ inline u64 errors(Group& g) {
 }
 
 inline u64 split(Group& g) {
-  // Rows of two: 0 1 | 2 3 | ..., columns across them.
+  // Rows of two ranks: 0 1 | 2 3 | ..., and columns across them.
   auto row = g.split(g.rank() / 2);
   auto column = g.split_by([](int r) { return r % 2; });
   EXPECT_EQ(row->rank(), g.rank() % 2);
@@ -259,7 +258,7 @@ struct Case {
   std::function<u64(Group&)> run;
 };
 
-// Counts that are all alike, uneven, with zeros, all on one rank, and none at all.
+// Counts that are equal, uneven, partly zero, all on one rank, and all zero.
 inline std::vector<std::vector<i64>> count_lists(int p) {
   std::vector<i64> alike, uneven, holes, one, none;
   for (int r = 0; r < p; r++) {
@@ -275,7 +274,8 @@ inline std::vector<std::vector<i64>> count_lists(int p) {
 // All cases for a group of p ranks.
 inline std::vector<Case> cases(int p) {
   std::vector<Case> all;
-  // 0, fewer elements than ranks, both sides of the limit for sending whole buffers, above one 16 MiB piece.
+  // 0, fewer elements than ranks, both sides of the limit for sending whole buffers, more than one 16 MiB
+  // piece.
   for (i64 n :
        {i64{0}, i64{1}, i64{p - 1}, i64{37}, i64{2048}, i64{8192}, i64{8193}, i64{100003}, i64{5000011}}) {
     all.push_back({fmt::format("all_reduce f32 {}", n), [n](Group& g) { return all_reduce<float>(g, n); }});

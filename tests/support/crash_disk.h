@@ -1,9 +1,9 @@
-// A model of what a disk holds after the power fails. It watches the system calls (base/syscalls.h) below a
-// folder and, before each of them, writes down states that the machine could come up with:
-//   lost     nothing but what was synced: a file's bytes at its last fsync, a folder's names at its last
-//   fsync renamed  all names as they are, but files' bytes only as synced (file systems may write names
-//   before data) mixed    names and bytes of each folder and file either as synced or as they are, at random
-// Files never synced come up empty. Whatever must survive a crash must be found in all of them.
+// A model of the contents of a disk after a power failure. It watches the system calls (base/syscalls.h)
+// below a folder and, before each call, writes states that the machine could find after a restart:
+//   lost     only what was synced: a file's bytes at its last fsync, a folder's names at its last fsync
+//   renamed  all current names, but only synced bytes (file systems may write names before data)
+//   mixed    names and bytes of each folder and file, either synced or current, at random
+// Files that were never synced are empty. Data that must survive a crash must be found in all these states.
 #pragma once
 
 #include <fcntl.h>
@@ -24,12 +24,12 @@ namespace redco::test {
 class CrashDisk {
  public:
   struct State {
-    std::string folder;  // a copy of `root` as the machine would find it
+    std::string folder;  // a copy of `root` in this state
     std::string when;    // "call 12 (rename) lost"
   };
 
-  // What is below root now counts as synced. States are written below `out`. `verdict` may make calls fail
-  // besides.
+  // The current contents below root count as synced. States are written below `out`. `verdict` can also make
+  // calls fail.
   CrashDisk(std::string root, std::string out, sys::Hook verdict)
       : root_(std::move(root)), out_(std::move(out)) {
     remember_tree(root_);
@@ -54,7 +54,7 @@ class CrashDisk {
   };
   using Names = std::map<std::string, Name>;
 
-  // Inode numbers are used again after a removal, unless the file is held.
+  // Inode numbers are reused after a removal unless the file is open.
   ino_t inode_of(const std::string& path, mode_t* mode) {
     struct stat st {};
     if (::lstat(path.c_str(), &st) != 0) throw std::runtime_error("lstat " + path);
@@ -99,7 +99,7 @@ class CrashDisk {
     if (c.op == sys::Op::sync) remember(c.path);
   }
 
-  // Where each inode is at present.
+  // Finds the current path of each inode.
   void index(const std::string& folder) {
     mode_t mode = 0;
     where_[inode_of(folder, &mode)] = folder;

@@ -1,5 +1,4 @@
-// The message of the error that f throws; "no error" when it throws none. Another type of exception passes
-// through.
+// The message of the error that f throws, or "no error". Exceptions of other types are not caught.
 #pragma once
 
 #include <gmock/gmock.h>

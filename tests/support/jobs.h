@@ -1,4 +1,4 @@
-// Jobs for tests, from the text of a job file that doesn't exist.
+// Jobs for tests, from the text of a job file that does not exist.
 #pragma once
 
 #include <string>

@@ -1,12 +1,12 @@
-// A driver that proves an op from its values alone: given only a function of tensors and shapes, it checks
+// Tests an op from its values alone: given only a function of tensors and shapes, it checks
 //   - first and second derivatives on one rank against central differences, and the fused backward against
-//     the one that can be differentiated;
-//   - every combination of input placements with cotangent placements, on several ranks, against one rank.
+//     the differentiable one;
+//   - every combination of placements of inputs and cotangents, on several ranks, against one rank.
 //
-// Everything is in f64. Tolerances: the sharded runs add the same numbers in another order, a few hundred
-// additions of numbers near 1: 1e-12. Central differences with step h = 1e-5 have a truncation error of
-// h^2/6 f''' = 2e-11 f''' and a rounding error of 1e-16 / h = 1e-11 times the terms summed: 2e-8 leaves a
-// factor of about a hundred for steep functions.
+// All numbers are f64. Tolerances: the sharded runs add the same numbers in another order, a few hundred
+// additions of numbers near 1: 1e-12. Central differences with step h = 1e-5 have a truncation error of h^2/6
+// f''' = 2e-11 f''' and a rounding error of 1e-16 / h = 1e-11 times the summed terms; 2e-8 leaves a factor of
+// about one hundred for steep functions.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,10 +21,10 @@ namespace redco::testing {
 struct Input {
   Shape shape;
   double low = -1, high = 1;
-  std::vector<i32> ids;          // not empty: an i32 tensor with these values, no gradient
-  std::vector<i64> units = {1};  // units tried on every dim
-  bool partial = true;           // Partial is tried
-  int hidden = 0;                // vmapped dims
+  std::vector<i32> ids;          // not empty: an i32 tensor with these values, without gradient
+  std::vector<i64> units = {1};  // units to try on every dim
+  bool partial = true;           // whether to try Partial
+  int hidden = 0;                // number of vmapped dims
 };
 inline Input ids_input(const Shape& shape, std::vector<i32> ids) {
   Input in;
@@ -41,7 +41,7 @@ struct OpCase {
   std::vector<Input> inputs;
   OpFunction f;
   bool differentiable = true;
-  // Combinations of placements are sampled down to about this many a mesh.
+  // Combinations of placements are sampled down to about this number per mesh.
   int combinations = 250;
 };
 inline void PrintTo(const OpCase& c, std::ostream* os) { *os << c.name; }
@@ -67,7 +67,7 @@ struct Results {
   std::vector<std::vector<double>> first, second;
 };
 
-struct Numbers {  // the same on all ranks
+struct Numbers {  // equal on all ranks
   std::vector<std::vector<double>> inputs, directions;
   std::vector<double> cotangent;
 };
@@ -83,7 +83,7 @@ inline Numbers numbers_of(const OpCase& c, u64 seed) {
   return n;
 }
 
-// order 0: value; 1: and gradients; 2: and the gradient of sum_i <g_i, direction_i>.
+// order 0: the value; 1: also gradients; 2: also the gradient of sum_i <g_i, direction_i>.
 inline Results run_case(const OpCase& c, const Numbers& n, const std::vector<Layout>& layouts,
                         const Layout& cotangent, int order, bool create_graph = false,
                         std::vector<Layout>* gradient_layouts = nullptr) {
@@ -101,7 +101,7 @@ inline Results run_case(const OpCase& c, const Numbers& n, const std::vector<Lay
   if (order == 0) return r;
   const std::vector<double> ct(n.cotangent.begin(), n.cotangent.begin() + y.numel());
   Layout l = cotangent;
-  for (Axis a : kAxes)  // a dim the output doesn't have
+  for (Axis a : kAxes)  // a dim that the output does not have
     if (l[a].is_sharded() && l[a].dim >= y.rank()) l[a] = Placement::replicated();
   const std::vector<Tensor> g = vjp({y}, {place(y.shape(), ct, l).with_hidden(y.hidden())}, wrt,
                                     {.create_graph = order > 1 || create_graph});
@@ -120,13 +120,13 @@ inline Results run_case(const OpCase& c, const Numbers& n, const std::vector<Lay
     for (int j = 0; j < product.rank(); ++j) dims[j] = j;
     terms.push_back(sum(product, dims));
   }
-  // Where no gradient depends on any input the tape has nothing: zeros.
+  // If no gradient depends on any input, the tape is empty and the result is zeros.
   const std::vector<Tensor> h = grad(add(terms), wrt);
   for (const Tensor& t : h) r.second.push_back(to_values(t));
   return r;
 }
 
-// Derivatives on one rank.
+// Checks derivatives on one rank.
 inline void check_derivatives(const OpCase& c) {
   SCOPED_TRACE(c.name);
   on_one_rank([&](Context&) {
@@ -177,8 +177,8 @@ inline void check_derivatives(const OpCase& c) {
   });
 }
 
-// Every combination of placements on `axis` of a mesh with `ranks` on it (with `cross`: two on the other axis
-// too, with placements drawn at random) equals one rank. Returns how many runs were compared.
+// Compares every combination of placements on `axis` of a mesh with `ranks` ranks with one rank. With `cross`
+// the other axis has two ranks with random placements. Returns the number of runs compared.
 inline i64 check_placements(const OpCase& c, Axis axis, int ranks, bool cross = false) {
   SCOPED_TRACE(c.name);
   const Numbers n = numbers_of(c, 2);
@@ -196,7 +196,7 @@ inline i64 check_placements(const OpCase& c, Axis axis, int ranks, bool cross = 
     choices.push_back(placements_of(in));
     all *= static_cast<i64>(choices.back().size());
   }
-  // A stride that is coprime to the number of combinations visits them evenly.
+  // A stride coprime to the number of combinations visits them evenly.
   i64 stride = std::max<i64>(1, all / c.combinations);
   i64 runs = 0;
   Mesh mesh{axis == Axis::dp ? ranks : 1, axis == Axis::mp ? ranks : 1};
@@ -259,7 +259,7 @@ inline i64 check_placements(const OpCase& c, Axis axis, int ranks, bool cross = 
   return runs;
 }
 
-// The whole proof of one op.
+// Runs all checks of one op.
 inline void check_op(const OpCase& c) {
   if (c.differentiable) check_derivatives(c);
   if (::testing::Test::HasFailure()) return;

@@ -1,4 +1,4 @@
-// Small random transformers for tests: blocks of random kinds, to be run with any placement of any parameter.
+// Small random transformers for tests: blocks of random kinds that run with any placement of any parameter.
 #pragma once
 
 #include <string>
@@ -63,7 +63,7 @@ class RandomModel {
   std::vector<double> values(size_t i) const {
     return Random(seed_ * 100 + i).values(numel(shapes_[i]), -0.6, 0.6);
   }
-  // Weights of attention are cut at heads (of q: at groups) like a standard rule would.
+  // Attention weights are cut at heads (q: at groups), like the standard rules do.
   i64 unit(size_t i) const {
     const std::string& n = names_[i];
     if (n == "q" || n == "o") return kD * kHeads / kKvHeads;
@@ -71,7 +71,7 @@ class RandomModel {
   }
   std::string name(size_t i) const { return names_[i]; }
 
-  // Sum of the cross-entropies, for parameters and batch fields as they are placed.
+  // Sum of the cross-entropies for the given placements of parameters and batch fields.
   Tensor loss(const std::vector<Tensor>& p, const Layout& batch) const {
     Context& c = Context::current();
     const Tensor ids = from_ids({kB, kT}, ids_, batch);

@@ -29,7 +29,7 @@ inline void on_mesh(const Mesh& mesh, const std::function<void(Context&)>& body)
 }
 inline void on_one_rank(const std::function<void(Context&)>& body) { on_mesh({1, 1}, body); }
 
-// Small generator with the same numbers on every rank and every platform.
+// A small generator with the same numbers on every rank and platform.
 class Random {
  public:
   explicit Random(u64 seed) : state_(seed * 0x9e3779b97f4a7c15ull + 1) {}
@@ -70,8 +70,8 @@ inline Layout on_both(const Placement& mp, const Placement& dp) {
   return l;
 }
 
-// A tensor with this layout whose ranks hold what only the layout's meaning makes equal to `values`: parts of
-// a Partial are noise that adds up (from_values would give it to the first rank whole).
+// A tensor with this layout. Parts of a Partial are random numbers whose sum is `values`, while from_values
+// would give the whole value to the first rank.
 inline Tensor place(const Shape& shape, const std::vector<double>& values, const Layout& layout,
                     DType dtype = DType::f64) {
   Context& c = Context::current();
@@ -87,7 +87,7 @@ inline Tensor place(const Shape& shape, const std::vector<double>& values, const
     const Tensor t = typed(values, whole);
     return whole == layout ? t : redistribute(t, layout);
   }
-  // Ranks of the partial axes, counted together; the last one's part makes the sum right.
+  // The ranks of the partial axes, counted together; the part of the last one makes the sum right.
   int ranks = 1, mine = 0;
   for (Axis a : kAxes)
     if (layout[a].is_partial()) {
@@ -107,8 +107,8 @@ inline Tensor place(const Shape& shape, const std::vector<double>& values, const
   return Tensor::view(t, shape, layout, 0);
 }
 
-// Largest difference, relative to the size of the numbers (absolute below 1); a wrong count or a NaN on one
-// side only is infinite.
+// The largest difference, relative to the size of the numbers (absolute below 1); infinite if counts differ
+// or NaN is on one side only.
 inline double distance(const std::vector<double>& a, const std::vector<double>& b) {
   if (a.size() != b.size()) return INFINITY;
   double top = 1, most = 0;

@@ -1,4 +1,4 @@
-// A folder of its own for a test, removed at the end.
+// A temporary folder for a test; the destructor removes it.
 #pragma once
 
 #include <unistd.h>

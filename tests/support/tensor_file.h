@@ -1,4 +1,4 @@
-// A safetensors file in memory whose tensors a test changes, adds or renames.
+// A safetensors file in memory in which a test changes, adds or renames tensors.
 #pragma once
 
 #include <cstring>
@@ -28,7 +28,7 @@ class EditedTensors {
   }
 
   std::vector<std::int64_t> shape(const std::string& name) const { return header_.at(name).at("shape"); }
-  // T is the tensor's type in the file.
+  // T must be the tensor's type in the file.
   template <class T>
   std::vector<T> values(const std::string& name) const {
     const std::vector<std::size_t> at = header_.at(name).at("data_offsets");

@@ -13,7 +13,7 @@ namespace {
 
 using redco::testing::Random;
 
-TEST(Arena, BestFitAndMerging) {
+TEST(Arena, UsesTheBestFitAndMergesFreeBlocks) {
   Arena a(false);
   const i64 x = a.allocate(1000), y = a.allocate(64), z = a.allocate(200), end = a.allocate(1);
   EXPECT_EQ(x % Arena::kAlign, 0);
@@ -24,11 +24,11 @@ TEST(Arena, BestFitAndMerging) {
   a.free(z, 150);
   a.free(y, 64);
   a.free(x, 900);
-  EXPECT_EQ(a.allocate(1000 + 64 + 200), x);  // one hole again
+  EXPECT_EQ(a.allocate(1000 + 64 + 200), x);  // merged to one hole
   a.free(x, 1264);
   a.free(end, 1);
   EXPECT_EQ(a.in_use(), 0);
-  EXPECT_EQ(a.at(0), nullptr);  // nothing behind it
+  EXPECT_EQ(a.at(0), nullptr);  // there is no memory
 }
 
 TEST(Arena, EmptyTensorsTakeNothing) {
@@ -39,7 +39,7 @@ TEST(Arena, EmptyTensorsTakeNothing) {
   EXPECT_NE(a.at(0), nullptr);
 }
 
-TEST(Arena, TooMuchIsAnErrorThatSaysSo) {
+TEST(Arena, AnAllocationThatDoesNotFitNamesRedcoPlan) {
   Arena a(false);
   try {
     a.allocate(i64{1} << 51);
@@ -53,7 +53,7 @@ TEST(Arena, TooMuchIsAnErrorThatSaysSo) {
 }
 
 // Random lifetimes: blocks never overlap, and an arena without memory gives the same offsets and peaks.
-TEST(Arena, RandomLifetimes) {
+TEST(Arena, BlocksWithRandomLifetimesNeverOverlap) {
   Arena real(true), planned(false);
   Random random(1);
   std::map<i64, std::pair<i64, unsigned char>> live;  // offset -> (bytes, mark)

@@ -12,7 +12,7 @@ namespace {
 
 using namespace redco::testing;
 
-TEST(Tensor, ShapesDimsAndRanges) {
+TEST(Tensor, ShapesDimsAndRangesFollowTheLayout) {
   on_mesh({2, 2}, [](Context& c) {
     const Tensor t({5, 6}, DType::f32, on_both(Placement::sharded(1, 4), Placement::sharded(0)));
     EXPECT_EQ(t.local(), (Shape{c.coord().dp == 0 ? 3 : 2, c.coord().mp == 0 ? 4 : 2}));
@@ -44,7 +44,7 @@ TEST(Tensor, MetaHasNoStorage) {
   EXPECT_TRUE(to_values(t).empty());
 }
 
-TEST(Tensor, FromLocalParts) {
+TEST(Tensor, LocalPartsFormTheGlobalTensor) {
   on_mesh({3, 1}, [](Context& c) {
     const std::vector<std::vector<i32>> parts = {{1, 2}, {3, 4}, {5}};
     EXPECT_EQ(to_ids(from_local_ids({5}, parts[c.rank()])), (std::vector<i32>{1, 2, 3, 4, 5}));
@@ -54,7 +54,7 @@ TEST(Tensor, FromLocalParts) {
   });
 }
 
-TEST(Random, TheSameOnEveryLayout) {
+TEST(Random, DrawsAreEqualOnEveryLayout) {
   std::vector<double> uniform, normal;
   on_one_rank([&](Context&) {
     uniform = to_values(random_uniform({5, 3, 4}, 9));
@@ -76,8 +76,8 @@ TEST(Random, TheSameOnEveryLayout) {
   });
 }
 
-// Rows of a batch draw by their number in the global batch: however it is cut in micro-batches and over
-// replicas, the same. What isn't the batch's draws the same in every micro-batch.
+// Rows of a batch draw by their index in the global batch, so draws do not depend on the split into
+// micro-batches and replicas. Tensors that are not part of the batch get equal draws in every micro-batch.
 TEST(Random, RowsOfABatchAreCountedInTheGlobalBatch) {
   using Draw = Tensor (*)(const Shape&, u64, const Layout&);
   for (const Draw draw : {Draw(random_uniform), Draw(random_normal)}) {
@@ -132,9 +132,9 @@ TEST(Context, SubmeshSharesMemoryAndTensors) {
   });
 }
 
-TEST(Context, NoneInUseIsAnError) { EXPECT_THROW(Context::current(), BugError); }
+TEST(Context, AMissingContextIsAnError) { EXPECT_THROW(Context::current(), BugError); }
 
-TEST(Ledger, AddsUpByNameAndPlace) {
+TEST(Ledger, SumsByNameAndScope) {
   Ledger l;
   l.op("linear", "forward/mlp", 10, 4);
   l.op("linear", "forward/mlp", 5, 4);

@@ -1,12 +1,12 @@
-// Training with differential privacy, DP-SGD (Abadi et al. 2016): each step takes every example with the same
-// small probability, clips each one's gradient, adds noise to their sum, and divides by how many were to be
-// expected. Written for one device; the noise is a function of seed, step and parameter, so that every mesh
-// and every number of micro-batches draws the same, once.
+// Training with differential privacy, DP-SGD (Abadi et al. 2016). Each step samples every example with the
+// same small probability, clips the gradient of each example, adds noise to their sum, and divides by the
+// expected number of examples. Written for one device. The noise is a function of seed, step and parameter,
+// so every mesh and every number of micro-batches draws the same noise once.
 //
-// At matrix speed: the gradient of a linear layer's weights by one example is the product of what went in, x,
-// and the gradient of what came out, g, so its squared norm is |x|^2 |g|^2 (Goodfellow 2015); and the sum of
-// clipped gradients is the gradient of the sum of losses, each weighted by how much its example is clipped.
-// No example's own gradient is ever written down.
+// The gradient of a linear layer's weights for one example is the outer product of the layer's input x and
+// the gradient g of its output. So its squared norm is |x|^2 |g|^2 (Goodfellow 2015). The sum of clipped
+// gradients is the gradient of the sum of losses, each weighted by the clipping factor of its example.
+// Gradients of single examples are never stored.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -25,15 +25,16 @@ struct DpSettings {
     v.field("lot_size", lot_size, "expected examples of a step").at_least(1).at_most(kRows);
     v.field("hidden", hidden, "width of the hidden layers").at_least(1).at_most(1 << 16);
     v.field("clip", clip, "largest norm of an example's gradient").above(0);
-    v.field("noise_multiplier", noise_multiplier, "standard deviation of the noise, in clips").at_least(0);
-    v.field("epsilon", epsilon, "in its place: what the whole run may spend").above(0);
-    v.field("delta", delta, "probability with which it may tell more than that").above(0).below(1);
+    v.field("noise_multiplier", noise_multiplier, "standard deviation of the noise, in multiples of clip")
+        .at_least(0);
+    v.field("epsilon", epsilon, "privacy budget of the whole run, instead of noise_multiplier").above(0);
+    v.field("delta", delta, "delta of the privacy budget").above(0).below(1);
   }
 };
 
 class DpSgd : public Pipeline {
  public:
-  // Asked for before all else, so the settings are read here.
+  // redco calls params() first, so the settings are read here.
   const ModelParams& params() const override {
     if (!params_.specs.empty()) return params_;
     own_ = own_settings<DpSettings>(settings->own);
@@ -44,11 +45,11 @@ class DpSgd : public Pipeline {
     return params_;
   }
 
-  // The term's value is the examples' loss; its gradient is the private one.
+  // The value of the term is the loss of the examples. Its gradient is the private gradient.
   LossTerms loss(const ParamTree& p, const Batch& b, const StepContext& ctx) const override {
     std::vector<Tensor> in, out;  // of each layer
     const Tensor logits = forward(p, b["x"], &in, &out);
-    const Tensor nll = cross_entropy(logits, b["y"]);  // [rows], 0 where there is no example
+    const Tensor nll = cross_entropy(logits, b["y"]);  // [rows], 0 for rows without an example
     if (!ctx.apply.train) {
       const Tensor best = reshape(max_last(logits), b["y"].shape());
       return {{"loss", sum_all(nll)}, {"accuracy", sum_all(compare(Binary::eq, pick(logits, b["y"]), best))}};
@@ -60,7 +61,8 @@ class DpSgd : public Pipeline {
     const Tensor norm = stop_gradient(sqrt(add_scalar(squares, 1e-12)));
     const Tensor kept = minimum(ones_like(norm), full({}, own_.clip) / norm);
     Tensor wanted = sum_all(kept * nll);
-    // A micro-batch adds its rows' share of the step's noise: all of them together add it once.
+    // A micro-batch adds the noise of the step in proportion to its rows. All micro-batches together add it
+    // once.
     const double share = static_cast<double>(b.shape.rows) / static_cast<double>(rows_of_step());
     for (size_t i = 0; i < p.size(); ++i) {
       const Tensor& w = p.values()[i];
@@ -71,7 +73,7 @@ class DpSgd : public Pipeline {
     return {{"loss", stop_gradient(sum_all(nll) - wanted) + wanted}};
   }
 
-  // All rows of a step, those without an example too, weigh as much as the examples that are to be expected.
+  // All rows of a step together, also those without an example, have the weight of the expected examples.
   Batch collate(std::span<const Example> mine, const BatchShape& s) const override {
     Batch b;
     b.shape = s;
@@ -83,7 +85,7 @@ class DpSgd : public Pipeline {
     return b;
   }
 
-  // The lots of an epoch, one a step, in their order: each example is in each with probability sample_rate().
+  // The lots of an epoch in order, one per step. A lot contains each example with probability sample_rate().
   std::shared_ptr<const Dataset> source(const ParamTree&, const StepContext& ctx) override {
     make_data();
     const i64 lots = lots_of_epoch(), rows = rows_of_step();
@@ -101,9 +103,8 @@ class DpSgd : public Pipeline {
         out.back().values["weight"] = none.values["weight"];
       }
       if (static_cast<i64>(out.size()) > (lot + 1) * rows)
-        throw UsageError(
-            "[dp_sgd] {} examples were drawn for a step; train.global_batch_size={} is too small",
-            static_cast<i64>(out.size()) - lot * rows, rows);
+        throw UsageError("[dp_sgd] a step has {} examples, but train.global_batch_size is {}; increase it",
+                         static_cast<i64>(out.size()) - lot * rows, rows);
       out.resize((lot + 1) * rows, none);
     }
     for (size_t i = 0; i < out.size(); ++i) out[i].ordinal = ctx.epoch * lots * rows + static_cast<i64>(i);
@@ -115,7 +116,7 @@ class DpSgd : public Pipeline {
                                          fingerprint());
   }
 
-  // What has been spent so far, beside the losses and the evaluations' results.
+  // The privacy budget spent so far, logged with the losses and the results of evaluations.
   std::map<std::string, double> notes() const override {
     return {{"epsilon", privacy_epsilon({sample_rate(), noise_}, steps_, own_.delta)}};
   }
@@ -147,7 +148,7 @@ class DpSgd : public Pipeline {
   static constexpr int kLayers = 3;
   static std::string layer(int l) { return fmt::format("net.fc{}", l + 1); }
 
-  // x [rows, features] -> logits [rows, classes], with what went into each layer and what came out.
+  // x [rows, features] -> logits [rows, classes], and the input and output of each layer.
   static Tensor forward(const ParamTree& p, Tensor x, std::vector<Tensor>* in, std::vector<Tensor>* out) {
     for (int l = 0; l < kLayers; ++l) {
       if (in) in->push_back(stop_gradient(x));
@@ -162,17 +163,16 @@ class DpSgd : public Pipeline {
   i64 lots_of_epoch() const { return (kRows + own_.lot_size - 1) / own_.lot_size; }
   i64 rows_of_step() const { return settings->train.global_batch_size.value_or(0); }
 
-  // Ten Gaussian clouds, from train.seed; and the noise that the settings ask for.
+  // Ten Gaussian clouds from train.seed, and the noise that follows from the settings.
   void make_data() {
     if (!data_.empty()) return;
     const double most = static_cast<double>(own_.lot_size) + 6 * std::sqrt(own_.lot_size);
     if (static_cast<double>(rows_of_step()) < most)
       throw UsageError(
-          "[dp_sgd] train.global_batch_size={} are the most examples of a step: lots of {} on average "
-          "need {:.0f}",
+          "[dp_sgd] train.global_batch_size is {}, but settings.lot_size {} needs at least {:.0f}",
           rows_of_step(), own_.lot_size, std::ceil(most));
     if (own_.noise_multiplier.has_value() == own_.epsilon.has_value())
-      throw UsageError("[dp_sgd] one of settings.noise_multiplier and settings.epsilon is needed");
+      throw UsageError("[dp_sgd] set exactly one of settings.noise_multiplier and settings.epsilon");
     const TrainSettings& t = settings->train;
     const i64 steps = std::min(t.max_steps.value_or(1 << 30),
                                t.n_epochs.value_or(t.max_steps ? 1 << 20 : 1) * lots_of_epoch());
@@ -194,8 +194,8 @@ class DpSgd : public Pipeline {
 
   mutable ModelParams params_;
   mutable DpSettings own_;
-  double noise_ = 0;           // standard deviation, in clips
-  std::vector<Example> data_;  // to train on, then to test on
+  double noise_ = 0;           // standard deviation, in multiples of clip
+  std::vector<Example> data_;  // training examples, then test examples
   mutable i64 steps_ = 0;      // made so far
 };
 

@@ -1,8 +1,8 @@
-// Federated averaging (McMahan et al. 2017). Clients keep their data: in a round each of a few goes some
-// steps of SGD from the server's weights on its own examples, and the server takes the mean of the weights
-// that come back, by the clients' numbers of examples. Written for one device: an example is a client in a
-// round, the clients of a round train at once, each with weights of its own along a leading dim, and redco
-// spreads them over replicas and cuts their layers over model shards.
+// Federated averaging (McMahan et al. 2017). Clients keep their data. In a round, each of a few clients makes
+// some steps of SGD on its examples, starting with the server's weights. The server then takes the mean of
+// the clients' weights, weighted by their numbers of examples. Written for one device: an example is a client
+// in a round. The clients of a round train together, with separate weights along a leading dim. redco
+// distributes the clients over replicas and shards their layers.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -18,13 +18,14 @@ struct FedAvgSettings {
   i64 local_epochs = 5, local_batch_size = 10;
   double local_learning_rate = 0.1;
   void visit(SettingsVisitor& v) {
-    v.field("n_clients", n_clients, "clients with data of their own").at_least(1).at_most(kRows);
-    v.field("rounds_per_epoch", rounds_per_epoch, "rounds that are drawn at once").at_least(1).at_most(10000);
-    v.field("alpha", alpha, "of a Dirichlet distribution: small, and a client has few of the classes")
+    v.field("n_clients", n_clients, "number of clients").at_least(1).at_most(kRows);
+    v.field("rounds_per_epoch", rounds_per_epoch, "rounds per epoch").at_least(1).at_most(10000);
+    v.field("alpha", alpha,
+            "parameter of the Dirichlet distribution; with small values a client has few classes")
         .at_least(1e-3);
-    v.field("local_epochs", local_epochs, "passes of a client over its data in a round").at_least(1);
-    v.field("local_batch_size", local_batch_size, "examples of a client's step").at_least(1).at_most(kRows);
-    v.field("local_learning_rate", local_learning_rate, "of a client's SGD").at_least(0);
+    v.field("local_epochs", local_epochs, "local epochs of a client in a round").at_least(1);
+    v.field("local_batch_size", local_batch_size, "batch size of a client").at_least(1).at_most(kRows);
+    v.field("local_learning_rate", local_learning_rate, "learning rate of a client").at_least(0);
   }
   static constexpr i64 kRows = 5000, kTest = 1000, kClasses = 10, kFeatures = 16, kHidden = 32;
 };
@@ -40,9 +41,9 @@ class FedAvg : public Pipeline {
   }
   const ModelParams& params() const override { return params_; }
 
-  // The term's value is the clients' loss; its gradient is the server's weights less the clients' mean. With
-  // train.optimizer sgd and train.learning_rate 1 the server's weights become that mean; momentum is FedAvgM
-  // (Hsu et al. 2019), adamw FedAdam (Reddi et al. 2021).
+  // The value of the term is the loss of the clients. Its gradient is the server's weights minus the mean of
+  // the clients. With train.optimizer sgd and train.learning_rate 1 the server's weights become that mean.
+  // With momentum it is FedAvgM (Hsu et al. 2019), with adamw FedAdam (Reddi et al. 2021).
   LossTerms loss(const ParamTree& p, const Batch& b, const StepContext& ctx) const override {
     if (!ctx.apply.train) {
       const Tensor logits = forward(p, b["x"]);  // [clients, rows, classes]
@@ -50,20 +51,20 @@ class FedAvg : public Pipeline {
       const Tensor right = compare(Binary::eq, pick(logits, b["y"]), best) * label_mask(b["y"], DType::f32);
       return {{"loss", sum_all(cross_entropy(logits, b["y"]))}, {"accuracy", sum_all(right)}};
     }
-    std::vector<Tensor> own;  // [clients, out, in] and [clients, 1, out], equal to the server's at first
+    std::vector<Tensor> own;  // [clients, out, in] and [clients, 1, out], initially the server's
     for (const Tensor& w : p.values()) {
       Shape each = w.visible() == 2 ? Shape{1, w.size(0), w.size(1)} : Shape{1, 1, w.size(0)};
       const Tensor one = reshape(stop_gradient(w), each);
       each[0] = b.shape.rows;
       own.push_back(one + zeros(each, DType::f32, batch_layout()));
     }
-    Tensor seen = zeros({});  // sum of the losses of the batches that clients learn from
+    Tensor seen = zeros({});  // sum of the losses of the clients' batches
     for (i64 row = 0; row < b["y"].size(1); row += own_.local_batch_size) {
       const Tensor x = narrow(b["x"], 1, row, own_.local_batch_size);  // [clients, batch, features]
       const Tensor y = narrow(b["y"], 1, row, own_.local_batch_size);  // [clients, batch], padding is -1
       for (Tensor& w : own) w = w.watched();
       const Tensor nll = cross_entropy(forward(p.with_values(own), x), y);
-      const Tensor n = sum(label_mask(y, DType::f32), {1}, true);  // a client that is done has 0: it stays
+      const Tensor n = sum(label_mask(y, DType::f32), {1}, true);  // 0 for a client without further batches
       const std::vector<Tensor> g = grad(sum_all(nll / maximum(n, ones_like(n))), own);
       const NoGrad off;
       for (size_t i = 0; i < own.size(); ++i) own[i] = own[i] - own_.local_learning_rate * g[i];
@@ -73,15 +74,15 @@ class FedAvg : public Pipeline {
     for (size_t i = 0; i < own.size(); ++i) {
       const Tensor& w = p.values()[i];
       const Tensor n = reshape(b["n"], {b.shape.rows, 1, 1});
-      const Tensor back = sum(n * own[i], {0});  // of all clients, by their numbers of examples
+      const Tensor back = sum(n * own[i], {0});  // over all clients, weighted by their numbers of examples
       pull = pull + sum_all(w * stop_gradient(sum_all(b["n"]) * w - reshape(back, w.shape())));
     }
     const Tensor value = stop_gradient(seen * (1.0 / static_cast<double>(own_.local_epochs)) - pull);
     return {{"loss", value + pull}};
   }
 
-  // A row a client: its examples in the order in which it sees them, filled up to whole batches, and their
-  // number. Test examples are clients with one example.
+  // One row per client: its examples in their order, padded to whole batches, and their number. A test
+  // example is a client with one example.
   Batch collate(std::span<const Example> mine, const BatchShape& s) const override {
     std::vector<Example> rows(mine.begin(), mine.end());
     Batch b;
@@ -103,13 +104,14 @@ class FedAvg : public Pipeline {
     return b;
   }
 
-  // The rounds of an epoch, in their order: each has clients of its own, drawn without replacement.
+  // The rounds of an epoch in order. The clients of each round are drawn without replacement.
   std::shared_ptr<const Dataset> source(const ParamTree&, const StepContext& ctx) override {
     make_data();
     const i64 chosen = settings->train.global_batch_size.value_or(1);
     if (chosen > own_.n_clients)
-      throw UsageError("[fedavg] train.global_batch_size={} clients a round; settings.n_clients is {}",
-                       chosen, own_.n_clients);
+      throw UsageError(
+          "[fedavg] train.global_batch_size is {}, but settings.n_clients is {}; use at most n_clients",
+          chosen, own_.n_clients);
     std::mt19937_64 random(Context::current().key("rounds"));
     std::vector<Example> out;
     std::vector<i64> clients(own_.n_clients);
@@ -162,7 +164,7 @@ class FedAvg : public Pipeline {
     return linear(h, p["net.fc2.weight"]) + p["net.fc2.bias"];
   }
 
-  // Client k's rows, shuffled anew for each local pass, whose last batch is filled up with -1.
+  // The rows of client k, shuffled for each local epoch. The last batch is padded with -1.
   Example client(i64 k, i64 passes, std::mt19937_64& random) const {
     Example e;
     std::vector<i32> rows = rows_of_[k];
@@ -177,7 +179,7 @@ class FedAvg : public Pipeline {
     return e;
   }
 
-  // Ten Gaussian clouds, and of each the clients' shares, by Dirichlet's distribution: all from train.seed.
+  // Ten Gaussian clouds, and the clients' shares of each by a Dirichlet distribution, all from train.seed.
   void make_data() {
     if (!labels_.empty()) return;
     own_ = own_settings<FedAvgSettings>(settings->own);
@@ -204,7 +206,7 @@ class FedAvg : public Pipeline {
 
   FedAvgSettings own_;
   ModelParams params_;
-  std::vector<i32> labels_;      // of the training rows, then of the test rows
+  std::vector<i32> labels_;      // training rows, then test rows
   std::vector<float> features_;  // [rows, features]
   std::vector<std::vector<i32>> rows_of_;
 };

@@ -1,0 +1,87 @@
+#include "generate/forward_pass.h"
+
+#include <algorithm>
+
+#include "ops/create.h"
+
+namespace redco {
+
+Padded pad_left(const std::vector<std::span<const i32>>& rows, i32 pad) {
+  Padded p;
+  for (const auto& r : rows) p.length = std::max<i64>(p.length, static_cast<i64>(r.size()));
+  p.ids.assign(rows.size() * p.length, pad);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    p.begin.push_back(p.length - static_cast<i64>(rows[i].size()));
+    std::copy(rows[i].begin(), rows[i].end(), p.ids.begin() + i * p.length + p.begin[i]);
+  }
+  return p;
+}
+
+Tensor forward(const Model& model, const ParamTree& params, KvCache& cache, i64 rows, i64 length,
+               std::span<const i32> ids, std::span<const i64> begin, const PassMemory& memory) {
+  ApplyOptions o;
+  o.cache = &cache;
+  o.last_position_only = true;
+  const bool padded = std::any_of(begin.begin(), begin.end(), [](i64 b) { return b > 0; });
+  const i64 piece = std::clamp<i64>(kTokensOfPass / std::max<i64>(1, rows), 1, length);
+  Tensor logits;
+  for (i64 at = 0; at < length; at += piece) {
+    const i64 n = std::min(piece, length - at), held = cache.length + n;
+    std::vector<i32> mask(rows * held, 1), positions, fed;
+    for (i64 r = 0; r < rows; ++r) {
+      std::fill_n(mask.begin() + r * held, std::min(begin[r], held), 0);
+      const auto row = model.positions(std::span<const i32>(mask).subspan(r * held, held), true);
+      positions.insert(positions.end(), row.end() - n, row.end());
+      fed.insert(fed.end(), ids.begin() + r * length + at, ids.begin() + r * length + at + n);
+    }
+    DecoderInputs in;
+    in.input_ids = from_ids({rows, n}, fed);
+    in.positions = from_ids({rows, n}, positions);
+    if (padded) in.key_mask = from_ids({rows, held}, mask);
+    if (at == 0) in.memory = memory.states;
+    if (!memory.mask.empty()) in.memory_mask = from_ids({rows, memory.length}, memory.mask);
+    logits = model.apply(params, in, o);
+  }
+  return logits;
+}
+
+std::vector<float> next_token_logits(const Model& model, const ParamTree& params,
+                                     const std::vector<std::vector<i32>>& prompts) {
+  NoGrad off;
+  const Padded p = pad_left({prompts.begin(), prompts.end()}, 0);
+  KvCache cache;
+  cache.max_length = p.length;
+  const auto v = to_values(
+      forward(model, params, cache, static_cast<i64>(prompts.size()), p.length, p.ids, p.begin, {}));
+  return {v.begin(), v.end()};
+}
+
+i64 trace_generation(const Model& model, const ParamTree& params, i64 rows, i64 encoded, i64 prompt,
+                     i64 length, const std::function<void()>& between) {
+  NoGrad off;
+  KvCache cache;
+  cache.max_length = length;
+  PassMemory memory;
+  const std::vector<i32> mask(rows * encoded, 1);
+  if (encoded > 0) {
+    EncoderInputs in;
+    in.input_ids = from_ids({rows, encoded}, {});
+    in.key_mask = from_ids({rows, encoded}, {});
+    memory = {model.encode(params, in, {}), mask, encoded};
+  }
+  const std::vector<i32> ids(rows * prompt, 0);
+  std::vector<i64> begin(rows, 0);
+  begin[0] = 1;  // one row is padded
+  forward(model, params, cache, rows, prompt, ids, begin, memory);
+  memory.states = {};
+  between();
+  i64 bytes = 0;
+  for (const KvCache::Layer& l : cache.layers)
+    for (const Tensor& t : {l.k, l.v, l.cross_k, l.cross_v})
+      if (t.defined()) bytes += t.local_bytes();
+  cache.length = length - 1;
+  forward(model, params, cache, rows, 1, std::span<const i32>(ids).first(rows), begin, memory);
+  return bytes;
+}
+
+}  // namespace redco

@@ -1,0 +1,65 @@
+// The scores of the next token on one rank of an mp group: its part of the vocabulary.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "comm/group.h"
+#include "kernels/nn.h"
+#include "ops/redistribute.h"
+
+namespace redco {
+
+// The rows of this rank's logits, [R, 1, V / mp].
+class LocalScores {
+ public:
+  // whole: gathers the whole vocabulary on every rank.
+  LocalScores(const Tensor& logits, bool whole) : t_(logits) {
+    const Placement p = t_.layout()[Axis::mp];
+    if (!p.is_replicated() && (whole || !p.is_sharded(2)))
+      t_ = redistribute(t_, Axis::mp, Placement::replicated());
+    const Range r = t_.range(2);
+    first_ = r.begin;
+    width_ = r.end - r.begin;
+  }
+  // The first token of this part.
+  i64 first() const { return first_; }
+  // Whether each rank has its own part.
+  bool cut() const { return !t_.layout()[Axis::mp].is_replicated(); }
+  template <class F>
+  void row(i64 r, F&& f) const {
+    visit_float(t_.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      f(std::span<const T>(t_.data<T>() + r * width_, width_));
+    });
+  }
+  std::vector<double> copy(i64 r) const {
+    std::vector<double> out;
+    row(r, [&](auto values) { out.assign(values.begin(), values.end()); });
+    return out;
+  }
+
+ private:
+  Tensor t_;
+  i64 first_ = 0, width_ = 0;
+};
+
+// The lists of all ranks in rank order if the vocabulary is cut; otherwise `mine`, which is equal on all
+// ranks.
+template <class T>
+std::vector<T> gathered(Group& g, bool cut, const std::vector<T>& mine) {
+  if (!cut) return mine;
+  const std::vector<i64> counts(g.size(), static_cast<i64>(mine.size()));
+  std::vector<T> all(g.size() * mine.size());
+  g.all_gather<T>(mine.data(), all.data(), counts);
+  return all;
+}
+
+// 53 random bits in [0, 1) for one draw.
+inline double uniform(u64 seed, i64 ordinal, i64 sample, i64 position) {
+  const u64 high = kernels::philox_word(seed, ordinal, position, sample, 0),
+            low = kernels::philox_word(seed, ordinal, position, sample, 1);
+  return static_cast<double>((high << 21) | (low >> 11)) * 0x1p-53;
+}
+
+}  // namespace redco

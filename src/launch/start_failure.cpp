@@ -1,0 +1,115 @@
+#include "launch/start_failure.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace redco {
+
+namespace {
+
+constexpr auto kNone = std::string_view::npos;
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != kNone; }
+
+// The text between the first `begin` and the next character of `ends`; "" without `begin`. Spaces after
+// `begin` are skipped.
+std::string between(std::string_view text, std::string_view begin, std::string_view ends) {
+  std::size_t at = text.find(begin);
+  if (at == kNone) return {};
+  at = std::min(text.find_first_not_of(' ', at + begin.size()), text.size());
+  return std::string(text.substr(at, text.find_first_of(ends, at) - at));
+}
+
+// The line that has `part`.
+std::string_view line_with(std::string_view text, std::string_view part) {
+  const std::size_t at = text.find(part);
+  if (at == kNone) return {};
+  const std::size_t before = text.rfind('\n', at), begin = before == kNone ? 0 : before + 1;
+  return text.substr(begin, text.find('\n', at) - begin);
+}
+
+// "user@node2: Permission denied (publickey)." -> node2
+std::string host_that_denies(std::string_view line) {
+  const std::size_t at = line.find('@');
+  return at == kNone ? std::string() : between(line.substr(at), "@", ":");
+}
+
+std::string host_or(const std::string& host, const char* fallback) {
+  return host.empty() ? fallback : "host " + host;
+}
+
+}  // namespace
+
+bool is_start_failure_line(std::string_view line) {
+  static constexpr std::array<std::string_view, 3> kBegins{
+      "ssh: ", "Connection timed out during banner exchange", "Connection to "};
+  static constexpr std::array<std::string_view, 6> kParts{
+      "Permission denied (",     "Host key verification failed",
+      " host key is known for ", "orted: command not found",
+      "orted: not found",        "orted: No such file"};
+  return std::any_of(kBegins.begin(), kBegins.end(),
+                     [&](std::string_view b) { return line.starts_with(b); }) ||
+         std::any_of(kParts.begin(), kParts.end(), [&](std::string_view p) { return contains(line, p); });
+}
+
+std::string explain_start_failure(std::string_view text) {
+  if (contains(text, "plm_rsh_agent"))
+    return "this host has no ssh, which mpirun needs to start ranks. Install it: apt-get install "
+           "openssh-client";
+  if (const std::string host = between(text, "Could not resolve hostname ", ":\n"); !host.empty())
+    return fmt::format(
+        "host {0}: ssh does not know this name. Correct it in parallel.hosts, or add it to DNS or "
+        "/etc/hosts; then check `ssh {0} true`",
+        host);
+  if (const std::string host = between(text, "connect to host ", " \n"); !host.empty()) {
+    const std::string_view line = line_with(text, "connect to host ");
+    return fmt::format(
+        "host {0}: ssh cannot connect{1}. Check that the host is up and runs sshd: `ssh {0} true`", host,
+        line.substr(std::min(line.rfind(": "), line.size())));
+  }
+  if (const std::string host = between(text, "Connection to ", " \n");
+      !host.empty() && contains(text, "timed out"))
+    return fmt::format(
+        "host {0}: ssh cannot connect: Connection timed out. Check that the host is up and runs sshd: `ssh "
+        "{0} true`",
+        host);
+  if (const std::string_view line = line_with(text, "Permission denied ("); !line.empty()) {
+    const std::string host = host_that_denies(line), name = host.empty() ? "HOST" : host;
+    return fmt::format(
+        "{}: ssh asks for a password, which a launch cannot answer. Run `ssh-copy-id {}`, then check `ssh {} "
+        "true`",
+        host_or(host, "a host"), name, name);
+  }
+  if (contains(text, "Host key verification failed")) {
+    const std::string host = between(text, "key is known for ", " \n"), name = host.empty() ? "HOST" : host;
+    return fmt::format("{}: ssh does not know its key. Run `ssh {} true` once and accept the key",
+                       host_or(host, "a host"), name);
+  }
+  if (contains(text, "orted: "))
+    return "a host lacks Open MPI (its program orted). Install it there: apt-get install openmpi-bin; then "
+           "check `ssh HOST orted --version`";
+  if (const std::string program = between(text, "Executable: ", "\n"); !program.empty()) {
+    const std::string host = between(text, "Node: ", "\n");
+    return fmt::format(
+        "host {0} cannot run {1}. Install redco there at the same path; then check `ssh {0} {1} env`", host,
+        program);
+  }
+  if (const std::string folder = between(text, "Working directory: ", "\n"); !folder.empty()) {
+    const std::string host = between(text, "Node: ", "\n");
+    return fmt::format(
+        "host {} has no folder {}. Start redco in a folder that all hosts share, or create the folder there",
+        host, folder);
+  }
+  if (contains(text, "not enough slots available"))
+    return "the job has more ranks than mpirun counts slots. Give the hosts more slots (name:slots in "
+           "parallel.hosts), or lower parallel.n_ranks";
+  if (contains(text, "processes than cpus"))
+    return "a host has fewer cores than ranks x threads, so mpirun cannot pin the ranks. Lower "
+           "parallel.threads_per_rank or the host's slots";
+  return "a host cannot be reached, or its connection broke, so no ranks run. Check for each host that `ssh "
+         "HOST redco env` works without a password, with redco and Open MPI at the same paths";
+}
+
+}  // namespace redco
