@@ -15,7 +15,7 @@ std::string shown(const nlohmann::json& v) {
 }
 
 [[noreturn]] void ill_typed(const std::string& where, const nlohmann::json& v, const char* expected) {
-  throw ContentsError("{}: {} where {} was expected", where, shown(v), expected);
+  throw ContentsError("{}: found {}, expected {}", where, shown(v), expected);
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ const nlohmann::json* JsonFields::find(const char* name) {
 
 const nlohmann::json& JsonFields::need(const char* name) {
   const auto* v = find(name);
-  if (v == nullptr) throw ContentsError("{}: the field '{}' is missing", where_, name);
+  if (v == nullptr) throw ContentsError("{}: the field '{}' is missing; add it", where_, name);
   return *v;
 }
 
@@ -62,7 +62,7 @@ std::string JsonFields::character(const char* name) {
   std::string v = text(name);
   const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
   if (v.empty() || std::count_if(v.begin(), v.end(), continues) + 1 != static_cast<std::ptrdiff_t>(v.size()))
-    throw ContentsError("{}: '{}' is not one character", at(name), v.substr(0, 100));
+    throw ContentsError("{}: found '{}', expected one character", at(name), v.substr(0, 100));
   return v;
 }
 
@@ -90,13 +90,13 @@ void JsonFields::inert(std::initializer_list<const char*> names) {
 void JsonFields::finish() {
   for (const auto& [key, v] : value_.items()) {
     if (v.is_null() || known_.find(" " + key + " ") != std::string::npos) continue;
-    throw ContentsError("{}: unknown field '{}' = {}; known are{}", where_, key.substr(0, 100), shown(v),
+    throw ContentsError("{}: unknown field '{}' = {}; known fields:{}", where_, key.substr(0, 100), shown(v),
                         known_.substr(0, known_.size() - 1));
   }
 }
 
-void unknown_type(const std::string& where, const std::string& came, std::string_view supported) {
-  throw ContentsError("{}: the type '{}' is not supported; supported are {}", where, came.substr(0, 100),
+void unknown_type(const std::string& where, const std::string& found, std::string_view supported) {
+  throw ContentsError("{}: the type '{}' is not supported; supported types: {}", where, found.substr(0, 100),
                       supported);
 }
 

@@ -10,16 +10,16 @@
 
 namespace redco {
 
-// Reads the fields of one object; finish() rejects those that nobody asked for.
-// Holds references: the JSON value must outlive it.
+// Reads the fields of one object; finish() rejects unknown fields. Holds a reference: the JSON value must
+// outlive it.
 class JsonFields {
  public:
   // `where`: "dir/tokenizer.json: normalizer". ContentsError unless `value` is an object.
   JsonFields(const nlohmann::json& value, std::string where);
 
-  // The field of that name, or nullptr where it is missing or null.
+  // The field of that name, or nullptr if it is missing or null.
   const nlohmann::json* find(const char* name);
-  const nlohmann::json& need(const char* name);  // ContentsError where it is missing
+  const nlohmann::json& need(const char* name);  // ContentsError if it is missing
 
   bool boolean(const char* name);  // required
   bool boolean(const char* name, bool otherwise);
@@ -30,10 +30,10 @@ class JsonFields {
   i64 integer(const char* name, i64 otherwise);
   const nlohmann::json& array(const char* name);
 
-  // Fields that are read and have no effect on ids or text (offsets, for one).
+  // Known fields whose values have no effect here.
   void inert(std::initializer_list<const char*> names);
 
-  // ContentsError for a field with a value that none of the calls above named.
+  // ContentsError for a field that is not null and that no call above named.
   void finish();
 
   std::string at(std::string_view name) const { return where_ + "." + std::string(name); }
@@ -42,10 +42,11 @@ class JsonFields {
  private:
   const nlohmann::json& value_;
   std::string where_;
-  std::string known_;  // " a b c ": the names asked for
+  std::string known_;  // " a b c ": the names that calls asked for
 };
 
-// ContentsError: `where` has type `came`; `supported` lists those that redco knows.
-[[noreturn]] void unknown_type(const std::string& where, const std::string& came, std::string_view supported);
+// ContentsError: `where` has the type `found`, which is not one of `supported`.
+[[noreturn]] void unknown_type(const std::string& where, const std::string& found,
+                               std::string_view supported);
 
 }  // namespace redco

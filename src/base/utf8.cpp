@@ -6,8 +6,8 @@
 namespace redco {
 namespace {
 
-// One character of `s` from byte `i` on. valid: well-formed; size: its bytes, or the bytes of the maximal
-// ill-formed part; cut: the text ended inside a character that was well-formed so far.
+// One character. size: its bytes, or the bytes of the maximal ill-formed part. cut: the text ends inside a
+// character that is well-formed so far.
 struct Character {
   bool valid;
   std::size_t size;

@@ -7,22 +7,21 @@
 
 namespace redco {
 
-// The offset of the first byte that is not part of well-formed UTF-8 (overlong forms, surrogates and code
-// points above U+10FFFF are not), or npos.
+// The offset of the first byte that is not part of well-formed UTF-8, or npos. Overlong forms, surrogates and
+// code points above U+10FFFF are not well-formed.
 std::size_t find_invalid_utf8(std::string_view text);
 inline bool is_utf8(std::string_view text) { return find_invalid_utf8(text) == std::string_view::npos; }
 
-// How many bytes at the end of `text` begin a character without finishing it (0 to 3). Streams hold them
-// back.
+// The number of bytes (0 to 3) of an incomplete character at the end of `text`. Streams hold them back.
 std::size_t incomplete_utf8_tail(std::string_view text);
 
-// `bytes` with each maximal ill-formed part replaced by U+FFFD, as Rust's from_utf8_lossy and Python's
-// errors="replace" do.
+// `bytes` with each maximal ill-formed part replaced by U+FFFD. Rust's from_utf8_lossy and Python's
+// errors="replace" do the same.
 std::string utf8_lossy(std::string_view bytes);
 
 void append_utf8(char32_t c, std::string& out);
 
-// The code point at *p of VALID UTF-8; p moves behind it.
+// The code point at p, which moves to the next one. REQUIRES valid UTF-8.
 inline char32_t next_code_point(const char*& p) {
   const auto b = static_cast<unsigned char>(*p++);
   if (b < 0x80) return b;

@@ -29,7 +29,7 @@ nlohmann::json read_object(const std::string& path) {
   return j;
 }
 
-// A special token is its text or an object with its content.
+// The text of a special token, which is a string or an object with a content.
 std::optional<std::string> token_text(const nlohmann::json& v) {
   if (v.is_string()) return v.get<std::string>();
   if (v.is_object() && v.contains("content") && v["content"].is_string())
@@ -63,7 +63,7 @@ Value message_value(const ChatMessage& m) {
   }
   const Value whole = jinja::from_json(m.json, "a message");
   if (!whole.is(Kind::dict)) throw ContentsError("a message: expected a JSON object");
-  // As transformers: fields that are null aren't there, and reasoning has several names.
+  // As in transformers, null fields are missing, and the reasoning has several names.
   const Value* reasoning = nullptr;
   for (std::string_view name : {"reasoning_content", "thinking", "reasoning"}) {
     const Value* v = whole.map().find(name);
@@ -205,7 +205,7 @@ std::optional<ChatTemplate> ChatTemplate::load(const std::string& folder) {
       t.tools_ = compile(text, t.where_ + "[tool_use]");
     }
   }
-  if (!t.default_) throw ContentsError("{}: has no template named default", t.where_);
+  if (!t.default_) throw ContentsError("{}: no template is named default; add one", t.where_);
   return t;
 }
 
@@ -221,14 +221,14 @@ std::string ChatTemplate::render(std::span<const ChatMessage> messages, const Ch
 
 namespace {
 
-// Where the assistant's turns lie in the text of a conversation, found by rendering parts and variants of it.
+// Finds the assistant's turns in the text of a conversation by rendering prefixes and variants of it.
 class TurnFinder {
  public:
   using Render = std::function<std::string(std::span<const ChatMessage>, bool generation_prompt)>;
   TurnFinder(std::span<const ChatMessage> messages, const std::string& text, Render render)
       : messages_(messages), text_(text), render_(std::move(render)) {}
 
-  // nullopt: not found; why() says what was tried.
+  // The span of message i; nullopt if it is not found, for the reason why().
   std::optional<TextSpan> find(std::size_t i) {
     why_.clear();
     const auto begin = find_begin(i);
@@ -240,7 +240,7 @@ class TurnFinder {
   const std::string& why() const { return why_; }
 
  private:
-  // Text that no conversation has, and no template changes.
+  // A text that occurs in no conversation and that templates don't change.
   static constexpr std::string_view kMarker = "redcoturn7f3a91c5";
 
   std::optional<std::string> tried(std::span<const ChatMessage> messages, bool generation_prompt) {
@@ -256,14 +256,14 @@ class TurnFinder {
     return std::string_view(text_).substr(begin, end - begin);
   }
 
-  // A turn begins behind the generation prompt: the conversation before it, with the prompt, is a prefix of
-  // the whole.
+  // A turn starts after the generation prompt if the conversation before the turn, with the prompt, is a
+  // prefix of the whole text.
   std::optional<std::size_t> find_begin(std::size_t i) {
     const auto prompted = tried(messages_.first(i), true);
     if (prompted && text_.starts_with(*prompted)) return prompted->size();
-    // Some templates put other white space before the prompt than before a turn, and some prompts begin what
-    // the model thinks, which turns of the past don't have: the part of the prompt that the text has, up to a
-    // tag or a line.
+    // Some templates write other white space before the prompt than before a turn. Some prompts start the
+    // model's reasoning, which earlier turns don't have. Then use the part of the prompt that the text has,
+    // up to a tag or a line break.
     const auto before = prompted ? tried(messages_.first(i), false) : std::nullopt;
     if (before && text_.starts_with(*before) && prompted->starts_with(*before)) {
       auto at = static_cast<std::size_t>(
@@ -276,7 +276,7 @@ class TurnFinder {
       return at;
     }
     if (const auto content = find_content(i)) return content->begin;
-    if (prompted) why_ += "the text before it changes with what follows";
+    if (prompted) why_ += "the text before it depends on later messages";
     return std::nullopt;
   }
 
@@ -288,13 +288,13 @@ class TurnFinder {
       std::size_t content_end = begin;
       if (at != std::string::npos && at >= begin && at + content.size() <= with->size())
         content_end = at + content.size();
-      // Nobody generates white space behind an end-of-turn token. Where there is nothing but white space
-      // behind the content, it is the end of the turn.
+      // A model doesn't generate white space after an end-of-turn token. If only white space follows the
+      // content, the white space is the end of the turn.
       const std::string_view token = jinja::strip_right(text_from(content_end, with->size()));
       return token.empty() ? with->size() : content_end + token.size();
     }
-    // The turn's own text changes with what follows. Its end-of-turn token as the last turn, looked for
-    // before the next turn's content.
+    // The turn's text depends on later messages. So take the end-of-turn token that it has as the last turn,
+    // and search for it before the next turn's content.
     const auto content = find_content(i);
     const std::size_t from = content ? std::max(content->end, begin) : begin;
     std::size_t limit = text_.size();
@@ -305,22 +305,22 @@ class TurnFinder {
       const std::size_t at = token.empty() ? std::string::npos : text_.rfind(token, limit - token.size());
       if (limit >= from + token.size() && at != std::string::npos && at >= from) return at + token.size();
     }
-    if (content) {  // the tag behind it, if there is one
+    if (content) {  // the end-of-turn tag after it, if there is one
       const std::size_t close = text_[from] == '<' ? text_.find('>', from) : std::string::npos;
       return close == std::string::npos ? from : close + 1;
     }
-    if (why_.empty()) why_ = "its text changes with what follows, and its content is no plain text";
+    if (why_.empty()) why_ = "its text depends on later messages, and its content is not a plain string";
     return std::nullopt;
   }
 
-  // "<|im_end|>" of a text that ends with it and white space; "" where it ends otherwise.
+  // The tag, such as "<|im_end|>", at the end of a text, ignoring white space; "" if the text ends otherwise.
   static std::string_view last_token(std::string_view text) {
     text = jinja::strip_right(text);
     const std::size_t open = text.rfind('<');
     return text.ends_with('>') && open != text.npos ? text.substr(open) : std::string_view();
   }
 
-  // The conversation with a marker for a message's content shows where the content lies.
+  // Finds the content of a message by rendering the conversation with a marker in its place.
   std::optional<TextSpan> find_content(std::size_t i) {
     std::vector<ChatMessage> marked(messages_.begin(), messages_.end());
     if (!mark(marked[i])) return std::nullopt;
@@ -328,19 +328,19 @@ class TurnFinder {
     if (!whole) return std::nullopt;
     const std::size_t at = whole->find(kMarker);
     if (at == std::string::npos || whole->find(kMarker, at + 1) != std::string::npos) {
-      why_ = "the template doesn't write its content once, as it is";
+      why_ = "the template doesn't write its content exactly once and unchanged";
       return std::nullopt;
     }
     const std::string_view head = std::string_view(*whole).substr(0, at);
     const std::string_view tail = std::string_view(*whole).substr(at + kMarker.size());
     if (!text_.starts_with(head) || !text_.ends_with(tail) || head.size() + tail.size() > text_.size()) {
-      why_ = "the text around it changes with its content";
+      why_ = "the text around it depends on its content";
       return std::nullopt;
     }
     return TextSpan{head.size(), text_.size() - tail.size()};
   }
 
-  // Gives the message the marker for its content; false where it has none.
+  // Replaces the message's content by the marker; false if it has no content.
   static bool mark(ChatMessage& m) {
     if (m.json.empty()) {
       m.content = kMarker;
@@ -374,7 +374,7 @@ TrainingText ChatTemplate::render_training(std::span<const ChatMessage> messages
   jinja::Rendered rendered = run(t, where_, special_, messages, v);
   TrainingText out{std::move(rendered.text), {}};
   if (t.has_generation()) {
-    // One block for each turn of the assistant, or for each that counts where the template looks at weights.
+    // One block per assistant turn, or one per turn of weight 1 if the template reads weights.
     std::vector<bool> train;
     for (const ChatMessage& m : messages)
       if (is_assistant(m)) train.push_back(m.train);
@@ -382,8 +382,8 @@ TrainingText ChatTemplate::render_training(std::span<const ChatMessage> messages
     const bool all = counted == train.size() || counted == rendered.generation.size();
     if (!all && train.size() != rendered.generation.size())
       throw ContentsError(
-          "{}: {} turns of the assistant, some of weight 0, but {} {{% generation %}} blocks: can't tell "
-          "which is which",
+          "{}: {} assistant turns, some of weight 0, but {} {{% generation %}} blocks: can't match turns "
+          "and blocks",
           where_, train.size(), rendered.generation.size());
     for (std::size_t i = 0; i < rendered.generation.size(); ++i)
       if ((all || train[i]) && rendered.generation[i].first < rendered.generation[i].second)
@@ -399,9 +399,9 @@ TrainingText ChatTemplate::render_training(std::span<const ChatMessage> messages
     const auto span = finder.find(i);
     if (!span || (!out.spans.empty() && span->begin < out.spans.back().end))
       throw ContentsError(
-          "{}: can't tell which part of the text is message {}, the assistant's: {}; give the template "
-          "{{% generation %}} blocks around what the assistant says",
-          where_, i + 1, span ? "it overlaps the turn before" : finder.why());
+          "{}: can't find the assistant's message {} in the text: {}; put "
+          "{{% generation %}} blocks around the assistant's text in the template",
+          where_, i + 1, span ? "it overlaps the previous turn" : finder.why());
     if (span->begin < span->end) out.spans.push_back(*span);
   }
   return out;
@@ -411,17 +411,17 @@ TrainingText ChatTemplate::render_training(std::span<const ChatMessage> messages
 
 namespace {
 
-// The first end of a token at or behind the byte `at` of a text with these ids.
+// The first end of a token at or after byte `at` of the text with these ids.
 struct TokenEnd {
-  std::size_t tokens;  // up to it
-  bool exact;          // it is at `at`
+  std::size_t tokens;  // number of tokens up to it
+  bool exact;          // whether it is exactly at `at`
 };
 
-// A prefix of the text that ends where a token does has a prefix of the ids, as a rule; one that cuts a token
-// has others.
+// Usually the ids of a text prefix that ends with a token are a prefix of the ids. A prefix that splits a
+// token has other ids.
 TokenEnd token_end(const Tokenizer& tokenizer, const std::string& text, std::size_t at,
                    const std::vector<i32>& ids) {
-  constexpr int kLongest = 64;  // characters behind `at` that a token may hold
+  constexpr int kLongest = 64;  // characters after `at` that a token may have
   const char *p = text.data() + at, *end = text.data() + text.size();
   std::size_t common = 0;
   for (int i = 0; i < kLongest; ++i) {

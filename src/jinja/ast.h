@@ -1,4 +1,4 @@
-// The tree of a template.
+// The syntax tree of a template.
 #pragma once
 
 #include <memory>
@@ -10,15 +10,15 @@
 namespace redco::jinja {
 
 enum class NodeKind : std::uint8_t {
-  // Statements; `body` of a list is a block.
+  // Statements
   block,         // kids: statements
   data,          // value: the text
   output,        // kids: expressions
-  if_,           // kids: condition, block, condition, block, ... and a last block (else)
+  if_,           // kids: condition, block, condition, block, ...; the last block may be the else
   for_,          // kids: target, iterable, condition or null, block, else block or null; flag: recursive
   set,           // kids: target, expression
-  set_block,     // kids: target, block, then filters on it (their first kid null)
-  macro,         // text: name; names, and kids: block, then the defaults of the last names
+  set_block,     // kids: target, block, then filters on it (their first kid is null)
+  macro,         // text: name; names: parameters; kids: block, then the defaults of the last parameters
   call_block,    // kids: call, and a macro without a name
   filter_block,  // kids: block, then filters
   with,          // kids: block, then target, expression, ...
@@ -28,13 +28,13 @@ enum class NodeKind : std::uint8_t {
   // Expressions
   constant,     // value
   name,         // text
-  space_attr,   // text: a namespace's name, names[0]: its attribute. A target only
+  space_attr,   // text: a namespace's name, names[0]: its attribute; only as a target
   list,         // kids
   tuple,        // kids
   dict,         // kids: key, value, ...
   attribute,    // text; kids: object
   item,         // kids: object, subscript
-  slice,        // kids: start, stop, step, each may be null
+  slice,        // kids: start, stop, step; each may be null
   call,         // kids: function, then arguments
   filter,       // text; kids: operand, then arguments
   test,         // text; kids: operand, then arguments; flag: negated
@@ -42,7 +42,7 @@ enum class NodeKind : std::uint8_t {
   not_,         // kids
   binary,       // text; kids: two
   concat,       // kids
-  compare,      // kids; names: the operators between them
+  compare,      // kids; names: the operators between the kids
   and_,         // kids: two
   or_,          // kids: two
   conditional,  // kids: condition, then, else or null
@@ -53,15 +53,15 @@ using NodePtr = std::unique_ptr<Node>;
 
 struct Node {
   NodeKind kind;
-  std::size_t at;  // its byte in the source
+  std::size_t at;  // byte offset in the source
   std::string text;
   std::vector<NodePtr> kids;
-  // Of call, filter and test: one for each argument, "" is positional, "*" a list and "**" a dict of them.
-  // Of a macro: its parameters.
+  // Of call, filter and test: one name per argument. "" is positional, "*" unpacks a list, "**" unpacks a
+  // dict. Of a macro: its parameters.
   std::vector<std::string> names;
   Value value;
   bool flag = false;
-  // Of a macro: whether its body says caller, varargs, kwargs.
+  // Of a macro: whether its body contains the names caller, varargs, kwargs.
   bool takes_caller = false, takes_more = false, takes_named = false;
   int height = 1;
 };

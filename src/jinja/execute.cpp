@@ -10,8 +10,8 @@
 namespace redco::jinja {
 namespace {
 
-constexpr int kMaxDepth = 600;                // of evaluation; a level takes up to 2 kB of stack
-constexpr std::size_t kMaxText = 256u << 20;  // of what a template writes
+constexpr int kMaxDepth = 600;                // of evaluation; each level uses up to 2 kB of stack
+constexpr std::size_t kMaxText = 256u << 20;  // bytes of the rendered text
 
 }  // namespace
 
@@ -127,7 +127,7 @@ Interpreter::Flow Interpreter::execute_for(const Node& n, const Value& over, con
   Level level;
   const Node& target = *n.kids[0];
   Values all = iterate(over);
-  if (n.kids[2]) {  // the condition sees the target, but no loop
+  if (n.kids[2]) {  // the condition sees the target, but not `loop`
     Values kept;
     for (Value& v : all) {
       Scope scope(*this, parent);
@@ -139,7 +139,8 @@ Interpreter::Flow Interpreter::execute_for(const Node& n, const Value& over, con
   auto loop = std::make_shared<LoopObject>(std::move(all), &n);
   loop->parent = parent;
   loop->depth0 = depth0;
-  bool completed = false;  // an iteration, without break or continue: what jinja2's else goes by
+  bool completed =
+      false;  // whether an iteration ended without break or continue; jinja2's else depends on this
   for (; loop->at < static_cast<i64>(loop->items.size()); ++loop->at) {
     spend(1);
     Scope scope(*this, parent);
@@ -149,7 +150,8 @@ Interpreter::Flow Interpreter::execute_for(const Node& n, const Value& over, con
     completed = completed || flow == Flow::on;
     if (flow == Flow::break_) break;
   }
-  loop->at = std::min(loop->at, static_cast<i64>(loop->items.size()) - 1);  // who kept it sees the last one
+  loop->at =
+      std::min(loop->at, static_cast<i64>(loop->items.size()) - 1);  // a kept `loop` shows the last iteration
   if (completed || !n.kids[4]) return Flow::on;
   Scope scope(*this, parent);
   return execute(*n.kids[4]);
@@ -240,7 +242,7 @@ Value Interpreter::run_macro(const Node& n, const FramePtr& defined_in, Argument
   Level level;
   const std::size_t count = n.names.size(), defaults = n.kids.size() - 1;
   if (a.at.size() > count && !n.takes_more)
-    throw Failure(fmt::format("macro '{}' takes not more than {} argument(s)", n.text, count));
+    throw Failure(fmt::format("macro '{}' takes at most {} argument(s)", n.text, count));
   Scope scope(*this, defined_in);
   std::vector<bool> given(count, false);
   if (n.takes_caller) frame_->set("caller", Value::undefined("No caller defined"));
@@ -289,7 +291,7 @@ Value Interpreter::invoke(const Value& f, Arguments& a) {
     return Value(captured([&] { execute_for(n, a.at[0], parent, loop.depth0 + 1); }));
   }
   if (!f.is(Kind::function)) throw Failure(fmt::format("'{}' object is not callable", type_name(f)));
-  const Value kept = f;  // the function may replace the variable that holds it
+  const Value kept = f;  // the function may replace the variable that holds the value
   return kept.function().call(a);
 }
 

@@ -15,7 +15,7 @@ std::string ExpressionParser::shown(const Token& t) {
     case TokenKind::block_end:
       return "%}";
     case TokenKind::string:
-      return "a text";
+      return "a string";
     case TokenKind::integer:
     case TokenKind::real:
       return "a number";
@@ -179,7 +179,7 @@ NodePtr ExpressionParser::primary() {
     if (t.text == "none" || t.text == "None") return constant(Value::none());
     return make(NodeKind::name, t.at, t.text);
   }
-  if (t.kind == TokenKind::string) {  // adjacent texts are one
+  if (t.kind == TokenKind::string) {  // adjacent strings are concatenated
     std::string all;
     while (now().kind == TokenKind::string) {
       all += now().text;
@@ -234,7 +234,7 @@ NodePtr ExpressionParser::postfix(NodePtr n) {
       }
     } else if (take_op("[")) {
       NodePtr s = subscript();
-      if (is_op(",")) source_.fail(now().at, "several subscripts at once are not supported");
+      if (is_op(",")) source_.fail(now().at, "subscripts with commas are not supported");
       need_op("]");
       n = make_of(NodeKind::item, at, "", std::move(n), std::move(s));
     } else if (is_op("(")) {
@@ -287,7 +287,7 @@ void ExpressionParser::arguments(Node& n) {
       step();
       named = true;
     } else {
-      if (named) expected("a named argument behind a named argument");
+      if (named) expected("a named argument after a named argument");
       n.names.push_back("");
     }
     add(n, expression());

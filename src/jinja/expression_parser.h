@@ -1,4 +1,4 @@
-// Parses expressions by jinja2's grammar. A statement parser derives from it.
+// Parses expressions by jinja2's grammar. The statement parser (parser.cpp) derives from it.
 #pragma once
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ class ExpressionParser {
   NodePtr tuple_or_expression(std::initializer_list<const char*> stops = {}, bool conditional = true,
                               bool parentheses = false);
   NodePtr expression(bool conditional = true);
-  // A filter's name and arguments; the operand is null in blocks.
+  // Parses a filter's name and arguments. operand: null in filter and set blocks.
   NodePtr one_filter(NodePtr operand);
 
   // --- Tokens ---
@@ -89,7 +89,7 @@ class ExpressionParser {
  private:
   static std::string shown(const Token& t);
 
-  // From the loosest binding to the tightest.
+  // From the loosest binding to the tightest:
   NodePtr or_expression();
   NodePtr and_expression();
   NodePtr not_expression();
@@ -107,7 +107,7 @@ class ExpressionParser {
   NodePtr filters_and_tests(NodePtr n);
   NodePtr test(NodePtr operand);
 
-  static constexpr int kMaxHeight = 200;  // of the tree, and of the parser's own recursion
+  static constexpr int kMaxHeight = 200;  // of the tree, and of the parser's recursion
 
   std::vector<Token> tokens_;
   std::size_t at_ = 0;

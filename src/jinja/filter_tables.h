@@ -1,4 +1,4 @@
-// The built-in filters by kind, and what they share. filters.h calls them.
+// Tables of the built-in filters, by kind. filters.h looks names up in them.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ const FilterTable& sequence_filters();
 const FilterTable& number_filters();
 const FilterTable& text_filters();
 
-// An optional argument: whether it is there and not none, and its truth.
+// For optional arguments: whether it is given and not none; its truth.
 inline bool given(const Value* v) { return v && !v->is(Kind::none); }
 inline bool flag(const Value* v, bool otherwise = false) { return v ? truth(*v) : otherwise; }
 

@@ -1,4 +1,4 @@
-// Filters and tests.
+// Filters (`value | name`) and tests (`value is name`).
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace redco::jinja {
 
-// Failure for a name that redco's templates don't have.
+// Failure for an unknown name.
 Value call_filter(const std::string& name, const Value& operand, Arguments& arguments);
 bool has_filter(const std::string& name);
 bool call_test(const std::string& name, const Value& operand, Arguments& arguments);

@@ -1,4 +1,4 @@
-// Functions that every template has.
+// The functions that every template has.
 #include <fmt/format.h>
 
 #include <ctime>
@@ -9,7 +9,7 @@
 namespace redco::jinja {
 namespace {
 
-constexpr i64 kMaxRange = 100'000;  // as the sandbox has it
+constexpr i64 kMaxRange = 100'000;  // the limit of jinja2's sandbox
 
 Value make_range(Arguments& a) {
   if (a.at.empty() || a.at.size() > 3 || !a.named.empty()) throw Failure("range expects 1 to 3 numbers");

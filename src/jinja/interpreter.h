@@ -1,4 +1,4 @@
-// Runs the tree of a template: execute.cpp has the statements, evaluate.cpp the expressions.
+// Executes the syntax tree of a template. execute.cpp has the statements, evaluate.cpp the expressions.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace redco::jinja {
 
-// Variables of one scope. Names point into the tree or into text that outlives the render.
+// The variables of one scope. Names are views of the tree or of text that outlives the render.
 class Frame {
  public:
   explicit Frame(std::shared_ptr<Frame> parent) : parent_(std::move(parent)) {}
@@ -41,16 +41,16 @@ class Frame {
 
 using FramePtr = std::shared_ptr<Frame>;
 
-// The functions that every template has, but namespace().
+// Defines the functions that every template has, except namespace().
 void define_globals(Frame& globals);
-// Fills a dict or namespace from the arguments of dict(...) and namespace(...): a mapping or pairs, and named
+// Fills a dict or namespace from the arguments of dict(...) or namespace(...): a mapping or pairs, and named
 // values.
 void fill(DictObject& d, Arguments& a, const char* what);
 
 class Interpreter {
  public:
   explicit Interpreter(const Source& source) : source_(source) {}
-  // What could hold itself goes one by one.
+  // Clears macros' scopes and namespaces, because only these can form reference cycles.
   ~Interpreter() {
     for (const auto& f : frames_) f->clear();
     for (const auto& s : spaces_) s->entries.clear();
@@ -65,7 +65,7 @@ class Interpreter {
     Level();
     ~Level() { --budget()->depth; }
   };
-  // A new scope inside the present one, or inside `parent`.
+  // A new scope inside of the current one, or inside of `parent`.
   struct Scope {
     Scope(Interpreter& i, FramePtr parent) : i_(i), before_(i.frame_) {
       i.frame_ = std::make_shared<Frame>(std::move(parent));
@@ -76,7 +76,7 @@ class Interpreter {
     FramePtr before_;
   };
 
-  // What f writes.
+  // Returns the text that f writes.
   template <class F>
   std::string captured(F&& f) {
     std::string text;
@@ -124,8 +124,8 @@ class Interpreter {
   FramePtr frame_;
   std::string *out_ = nullptr, *root_ = nullptr;
   std::vector<std::pair<std::size_t, std::size_t>>* generation_ = nullptr;
-  std::vector<FramePtr> frames_;                     // in which macros were defined
-  std::vector<std::shared_ptr<DictObject>> spaces_;  // every namespace
+  std::vector<FramePtr> frames_;                     // the scopes in which macros are defined
+  std::vector<std::shared_ptr<DictObject>> spaces_;  // all namespaces
 };
 
 }  // namespace redco::jinja

@@ -1,4 +1,4 @@
-// JSON into values and back.
+// JSON to values, and values to JSON.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kMaxJsonDepth = 64;
 
-// Builds a value as the parser goes, so that nothing is held twice and depth is bounded.
+// Builds the value during parsing, which needs no second copy and bounds the depth.
 class Builder : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit Builder(const std::string& where) : where_(where) {}
@@ -49,7 +49,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
 
  private:
   struct Level {
-    std::shared_ptr<DictObject> dict;  // else a list
+    std::shared_ptr<DictObject> dict;  // null: a list
     Values items;
     std::string key;
   };
@@ -224,7 +224,7 @@ std::string to_json(const Value& v, bool ensure_ascii, const Value& indent, cons
   }
   if (!separators.is(Kind::none)) {
     const Values two = iterate(separators);
-    if (two.size() != 2) throw Failure("tojson: separators are two texts");
+    if (two.size() != 2) throw Failure("tojson: separators must be two strings");
     style.item = need_text(two[0], "tojson: separators");
     style.key = need_text(two[1], "tojson: separators");
   }
@@ -234,7 +234,7 @@ std::string to_json(const Value& v, bool ensure_ascii, const Value& indent, cons
 }
 
 Value from_json(std::string_view json, const std::string& where) {
-  if (json.find('\0') != json.npos) throw ContentsError("{}: holds a zero byte, which is no JSON", where);
+  if (json.find('\0') != json.npos) throw ContentsError("{}: a zero byte is not valid in JSON", where);
   Builder builder(where);
   try {
     nlohmann::json::sax_parse(json.begin(), json.end(), &builder);

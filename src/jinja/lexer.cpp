@@ -49,7 +49,7 @@ class Lexer {
 
  private:
   void push(TokenKind kind, std::size_t at, std::string text) {
-    if (out_.size() >= kMaxTokens) source_.fail(at, fmt::format("more than {} words", kMaxTokens));
+    if (out_.size() >= kMaxTokens) source_.fail(at, fmt::format("more than {} tokens", kMaxTokens));
     out_.push_back({kind, at, std::move(text)});
   }
   bool starts(std::size_t at, std::string_view what) const { return s_.compare(at, what.size(), what) == 0; }
@@ -61,7 +61,7 @@ class Lexer {
     at_ = at;
   }
 
-  // Text before a tag whose sign is '-', '+' or 0.
+  // Adds the text before a tag; sign: the tag's '-' or '+', or 0.
   void data(std::size_t from, std::size_t to, char sign, bool is_variable) {
     std::string_view text = std::string_view(s_).substr(from, to - from);
     if (sign == '-') {
@@ -100,7 +100,7 @@ class Lexer {
     code(tag, type == '{' ? "}}" : "%}", type == '%');
   }
 
-  // Behind a block's or comment's end: with `strip` all white space goes, else one newline.
+  // After the end of a block or comment: skips all white space if the sign is '-', else one line break.
   void trim_after(std::size_t at, char sign) {
     if (sign == '-')
       at = skip_space(at);
@@ -115,7 +115,7 @@ class Lexer {
     trim_after(end + 2, end > at_ ? sign_at(end - 1) : '\0');
   }
 
-  // {% raw %}...{% endraw %}, which becomes data; false: something else.
+  // Reads {% raw %}...{% endraw %} as data; false for any other tag.
   bool raw(std::size_t tag) {
     std::size_t at = skip_space(at_);
     if (!starts(at, "raw")) return false;
@@ -143,9 +143,9 @@ class Lexer {
     return true;
   }
 
-  // The inside of a tag, and its end.
+  // Reads the tokens of a tag, and its end.
   void code(std::size_t tag, std::string_view end, bool is_block) {
-    std::string open;  // brackets to be closed, the innermost last
+    std::string open;  // closing brackets that are still missing, the innermost last
     while (true) {
       at_ = skip_space(at_);
       if (at_ >= s_.size()) source_.fail(tag, fmt::format("this tag has no end, expected {}", end));
@@ -180,12 +180,12 @@ class Lexer {
       if (static_cast<unsigned char>(*p) >= 0x80 && is_python_space(next_code_point(p))) break;
       to = static_cast<std::size_t>(p - s_.data()) + (p == s_.data() + to);
     }
-    if (to == at_) source_.fail(at_, "a character that no template has here");
+    if (to == at_) source_.fail(at_, "unexpected character");
     push(TokenKind::name, at_, s_.substr(at_, to - at_));
     at_ = to;
   }
 
-  // Digits with single underscores between them.
+  // The end of a run of digits with single underscores between them.
   std::size_t digits(std::size_t at, int base = 10) const {
     auto ok = [&](std::size_t i) {
       if (i >= s_.size()) return false;
@@ -239,7 +239,7 @@ class Lexer {
       }
     }
     to = digits(begin, base);
-    if (base == 10 && s_[from] == '0') {  // 007 is 00 and 7
+    if (base == 10 && s_[from] == '0') {  // 007 is lexed as 00 and 7
       to = from + 1;
       while (to < s_.size() && (s_[to] == '0' || (s_[to] == '_' && to + 1 < s_.size() && s_[to + 1] == '0')))
         ++to;
@@ -255,7 +255,7 @@ class Lexer {
     const std::size_t from = at_;
     std::size_t to = from + 1;
     while (to < s_.size() && s_[to] != quote) to += s_[to] == '\\' ? 2 : 1;
-    if (to >= s_.size()) source_.fail(from, "this text has no closing quote");
+    if (to >= s_.size()) source_.fail(from, "this string has no closing quote");
     push(TokenKind::string, from, unescape(from + 1, to));
     at_ = to + 1;
   }
@@ -332,7 +332,7 @@ class Lexer {
               v = v * 8 + static_cast<std::uint32_t>(s_[j++] - '0');
             append_utf8(static_cast<char32_t>(v), out);
             i = j;
-          } else {  // Python keeps a backslash that means nothing
+          } else {  // Python keeps the backslash of an unknown escape
             out += '\\';
             out += c;
           }

@@ -1,4 +1,4 @@
-// The words of a template, as jinja2's lexer cuts them with trim_blocks and lstrip_blocks.
+// The lexer: splits a template into tokens like jinja2's lexer with trim_blocks and lstrip_blocks.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ enum class TokenKind : std::uint8_t {
   block_begin,
   block_end,
   name,
-  string,  // unescaped
+  string,  // text: the string without quotes and escapes
   integer,
   real,
   op,
@@ -25,17 +25,17 @@ enum class TokenKind : std::uint8_t {
 
 struct Token {
   TokenKind kind;
-  std::size_t at;  // its byte in the source
+  std::size_t at;  // byte offset in the source
   std::string text;
   i64 integer = 0;
   double real = 0;
 };
 
-// A template's text with its position's line and column, for errors.
+// The text of a template; gives the line and column of a byte offset for errors.
 class Source {
  public:
-  // Newlines become \n, and one at the end goes, as jinja2 has it. ContentsError: not UTF-8, or more than 1
-  // MiB.
+  // As in jinja2, line breaks become \n, and one at the end is removed. ContentsError for text that is not
+  // UTF-8 or larger than 1 MiB.
   Source(std::string_view text, std::string where);
   const std::string& text() const { return text_; }
   std::string position(std::size_t at) const;  // "where:line:column"
@@ -45,7 +45,7 @@ class Source {
   std::string text_, where_;
 };
 
-// The last token is `end`. ContentsError for what is no template.
+// The last token is `end`. ContentsError for invalid templates.
 std::vector<Token> lex(const Source& source);
 
 }  // namespace redco::jinja

@@ -1,4 +1,4 @@
-// Methods of texts, dicts and lists.
+// The methods of texts, dicts and lists.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ Value split_method(const Value& self, Arguments& a, bool from_right) {
   return Value::list(texts(split(self.text(), separator, most, from_right), self.markup()));
 }
 
-// self[start:end] in code points, for the searching methods; `from` is where it begins, in bytes.
+// self[start:end] in code points, for the methods that search; `from` gets its byte offset.
 std::string_view part(const Value& self, const Value* start, const Value* end, std::size_t* from) {
   const i64 n = code_points(self.text());
   auto clamp = [&](const Value* v, i64 otherwise) {
@@ -87,7 +87,7 @@ Value padded_text(const Value& self, Arguments& a, int side) {
   if (code_points(fill) != 1) throw Failure("The fill character must be exactly one character long");
   if (missing <= 0) return self;
   if (missing > budget()->most / 4) throw Failure("the template's values take too much memory");
-  // Python puts the odd one of center to the left where the width is odd.
+  // With an odd width, Python's center() puts the odd space on the left.
   const i64 left = side < 0 ? 0 : side > 0 ? missing : missing / 2 + (missing & need_int(*p[0], "width") & 1);
   std::string out;
   for (i64 i = 0; i < left; ++i) out += fill;

@@ -19,7 +19,8 @@ class StatementParser : ExpressionParser {
   }
 
  private:
-  // Statements up to one of `ends`, which is the current word then; with none, up to the template's end.
+  // Parses statements up to a tag of `ends`, whose name is then the current token; if `ends` is empty, up to
+  // the template's end.
   NodePtr block(std::initializer_list<const char*> ends) {
     Deeper deeper(*this);
     NodePtr b = make(NodeKind::block, now().at);
@@ -54,7 +55,7 @@ class StatementParser : ExpressionParser {
     return b;
   }
 
-  // The body of a statement: behind its %}, up to and with the end tag's name.
+  // Parses the body of a statement: from its %} through the end tag's name.
   NodePtr body(std::initializer_list<const char*> ends, std::string* end = nullptr) {
     take_op(":");
     if (now().kind != TokenKind::block_end) expected("%}");
@@ -86,7 +87,7 @@ class StatementParser : ExpressionParser {
       else
         m->kids.push_back(nullptr);
       NodePtr call = expression();
-      if (call->kind != NodeKind::call) source_.fail(at, "expected a call behind {% call");
+      if (call->kind != NodeKind::call) source_.fail(at, "expected a call after {% call");
       macro_body(*m, "endcall");
       return make_of(NodeKind::call_block, at, "", std::move(call), std::move(m));
     }
@@ -179,7 +180,7 @@ class StatementParser : ExpressionParser {
     return n;
   }
 
-  // (a, b=1): the names, and kids from 1 on the defaults.
+  // (a, b=1): adds the names, and the defaults as kids from 1 on.
   void signature(Node& m) {
     m.kids.push_back(nullptr);
     need_op("(");
@@ -189,14 +190,14 @@ class StatementParser : ExpressionParser {
       if (take_op("="))
         add(m, expression());
       else if (m.kids.size() > 1)
-        expected("'=': a parameter behind one with a default");
+        expected("'=': a parameter after one with a default needs a default");
     }
     need_op(")");
   }
 
   void macro_body(Node& m, const char* end) {
     const int loops = loops_;
-    loops_ = 0;  // a break in it has no loop to leave
+    loops_ = 0;  // a break in a macro can't leave a loop around it
     NodePtr b = body({end});
     loops_ = loops;
     m.takes_caller = says(*b, "caller");
@@ -218,7 +219,7 @@ class StatementParser : ExpressionParser {
     return name;
   }
 
-  // What a value is given to: a name, names in a tuple, and with `spaces` a namespace's attribute.
+  // The target of an assignment: a name, a tuple of names, or with `spaces` a namespace's attribute.
   NodePtr target(bool spaces, bool before_in = false) {
     auto one = [&]() -> NodePtr {
       Deeper deeper(*this);

@@ -1,4 +1,4 @@
-// From words to the tree, by jinja2's grammar.
+// The parser: builds the syntax tree of a template by jinja2's grammar.
 #pragma once
 
 #include "jinja/ast.h"
@@ -11,8 +11,8 @@ struct ParsedTemplate {
   bool has_generation = false;  // {% generation %} blocks
 };
 
-// ContentsError with where:line:column for what is no template, for statements that need other files
-// (include, import, extends), and for trees too deep.
+// ContentsError with where:line:column for syntax errors, for statements that need other files (include,
+// import, extends), and for trees that are nested too deep.
 ParsedTemplate parse(const Source& source);
 
 }  // namespace redco::jinja

@@ -13,7 +13,7 @@ namespace redco::jinja {
 std::string float_repr(double d) {
   if (std::isnan(d)) return "nan";
   if (std::isinf(d)) return d < 0 ? "-inf" : "inf";
-  // The shortest digits that give the number back; Python writes an exponent below 1e-4 and from 1e16 on.
+  // The shortest digits that round-trip. Python writes an exponent below 1e-4 and from 1e16 on.
   char buffer[64];
   const double size = std::abs(d);
   const bool exponent = size != 0 && (size < 1e-4 || size >= 1e16);

@@ -19,7 +19,7 @@ Value generator(Values items, const char* name) {
 
 Value folded(const Value& v) { return v.is_string() ? Value(python_lower(v.text())) : v; }
 
-// --- Attributes: "a.b.0" ---
+// --- Attribute paths: "a.b.0" ---
 
 struct Getter {
   Values parts;
@@ -67,7 +67,7 @@ Value first_or_last(const Value& v, Arguments& a, bool last) {
 void sort_by(Values& keys, Values& items, bool reverse) {
   std::vector<std::size_t> order(items.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  // Python's reverse keeps equal ones in their order too.
+  // Python's reverse sort is stable too.
   std::stable_sort(order.begin(), order.end(), [&](std::size_t x, std::size_t y) {
     return reverse ? less(keys[y], keys[x]) : less(keys[x], keys[y]);
   });

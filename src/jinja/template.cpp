@@ -16,7 +16,7 @@ Template::Template(Template&&) noexcept = default;
 Template::~Template() = default;
 
 Template Template::parse(std::string_view text, const std::string& where) {
-  BudgetScope none(nullptr);  // a template's constants outlive any render
+  BudgetScope none(nullptr);  // the constants outlive any render, so they are not charged
   Source source(text, where);
   ParsedTemplate parsed = jinja::parse(source);
   return Template(std::unique_ptr<const Parts>(new Parts{std::move(source), std::move(parsed)}));

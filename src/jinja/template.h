@@ -1,9 +1,10 @@
-// The part of Jinja that chat templates are written in, as transformers sets jinja2 up: an immutable sandbox
-// with trim_blocks, lstrip_blocks, loop controls, {% generation %}, tojson without HTML escapes,
-// raise_exception and strftime_now. https://jinja.palletsprojects.com/en/stable/templates/
+// An interpreter of Jinja templates (https://jinja.palletsprojects.com/en/stable/templates/). It behaves like
+// jinja2 with the settings of transformers for chat templates: an immutable sandbox with trim_blocks,
+// lstrip_blocks, loop controls, {% generation %}, tojson without HTML escapes, raise_exception and
+// strftime_now.
 //
-// Not there: other files (include, import, extends, block), autoescape, str methods that need encodings, and
-// the filters for web pages (urlize, xmlattr, ...): errors, with the place and the name.
+// Not supported: other files (include, import, extends, block), autoescape, str methods for encodings, and
+// filters for web pages (urlize, xmlattr, ...). They are errors with the position and the name.
 #pragma once
 
 #include <memory>
@@ -18,7 +19,8 @@ namespace redco::jinja {
 
 struct Rendered {
   std::string text;
-  std::vector<std::pair<std::size_t, std::size_t>> generation;  // bytes that {% generation %} blocks wrote
+  std::vector<std::pair<std::size_t, std::size_t>>
+      generation;  // byte ranges that {% generation %} blocks wrote
 };
 
 class Template {
@@ -28,9 +30,8 @@ class Template {
   Template(Template&&) noexcept;
   ~Template();
 
-  bool has_generation() const;  // {% generation %} blocks
-  // input_bytes: about how much the variables hold; steps and memory are bounded in proportion. They must
-  // have been made under the BudgetScope of render_with.
+  bool has_generation() const;  // whether it has {% generation %} blocks
+  // ContentsError with where:line:column. REQUIRES a BudgetScope, in which the variables were made too.
   Rendered render(std::vector<std::pair<std::string, Value>> variables) const;
 
  private:
@@ -39,7 +40,7 @@ class Template {
   std::unique_ptr<const Parts> parts_;
 };
 
-// A budget for a render whose variables come from so many bytes.
+// The budget of a render. Steps and memory grow with input_bytes, the approximate size of the variables.
 Budget budget_for(std::size_t input_bytes);
 
 }  // namespace redco::jinja

@@ -1,4 +1,4 @@
-// Tests: `value is name(arguments)`.
+// The tests: `value is name(arguments)`.
 #include <fmt/format.h>
 
 #include <map>
@@ -53,7 +53,7 @@ const std::map<std::string_view, PlainTest>& plain_tests() {
       {"upper", [](const Value& v) { return is_upper(str(v)); }},
       {"mapping", [](const Value& v) { return v.is(Kind::dict); }},
       {"none", [](const Value& v) { return v.is(Kind::none); }},
-      // A length and subscripts, which dicts have too.
+      // Values with a length and subscripts, including dicts.
       {"sequence",
        [](const Value& v) {
          return v.is(Kind::undefined) || v.is_string() || v.is(Kind::dict) || v.is(Kind::list) ||

@@ -12,8 +12,8 @@
 namespace redco::jinja {
 namespace {
 
-// Characters whose upper or title case is more than one character (Unicode's SpecialCasing.txt): the
-// character, what it becomes, a space.
+// Characters whose upper or title case has more than one character (Unicode's SpecialCasing.txt). Each entry
+// is the character, its upper or title case, a space.
 constexpr std::string_view kUpper =
     "\u00DFSS \u0149\u02BCN \u01F0J\u030C \u0390\u0399\u0308\u0301 \u03B0\u03A5\u0308\u0301 "
     "\u0587\u0535\u0552 \u1E96H\u0331 \u1E97T\u0308 \u1E98W\u030A \u1E99Y\u030A \u1E9AA\u02BE "
@@ -307,7 +307,7 @@ std::string replace(std::string_view s, std::string_view from, std::string_view 
     if (budget() && static_cast<i64>(out.size()) > budget()->most)
       throw Failure("the template's values take too much memory");
   };
-  if (from.empty()) {  // between all characters
+  if (from.empty()) {  // matches between all characters
     const char *p = s.data(), *end = p + s.size();
     while (p < end && most > 0) {
       const char* start = p;

@@ -1,5 +1,5 @@
-// Python's functions on texts, over UTF-8 whose positions count code points; see unicode/python_text.h for
-// lower case and white space.
+// Python's str functions on UTF-8 text. Positions count code points. unicode/python_text.h has lower case and
+// white space.
 #pragma once
 
 #include <optional>
@@ -13,14 +13,13 @@ namespace redco::jinja {
 
 bool is_printable(char32_t c);  // str.isprintable
 i64 code_points(std::string_view s);
-// The byte at which code point `index` starts; the text's end from its length on. REQUIRES: index >= 0.
+// The byte offset of code point `index`; the size of the text for index >= its length. REQUIRES: index >= 0.
 std::size_t byte_of(std::string_view s, i64 index);
 
-// Pays for a search of `what` in `s`: looking for one text in another takes the product of their sizes at
-// worst.
+// Spends the steps of a search for `what` in `s`. In the worst case it takes the product of their sizes.
 void spend_search(std::string_view s, std::string_view what);
 
-// chars: code points to strip; nullopt is white space.
+// chars: the code points to strip; nullopt: white space.
 std::string_view strip_left(std::string_view s, std::optional<std::string_view> chars = std::nullopt);
 std::string_view strip_right(std::string_view s, std::optional<std::string_view> chars = std::nullopt);
 inline std::string_view strip(std::string_view s, std::optional<std::string_view> chars = std::nullopt) {
@@ -31,18 +30,18 @@ std::string upper(std::string_view s);
 std::string swapcase(std::string_view s);
 std::string capitalize(std::string_view s);
 std::string title(std::string_view s);         // str.title
-std::string title_filter(std::string_view s);  // the filter: words begin behind -, white space, ( { [ <
+std::string title_filter(std::string_view s);  // the filter: words start after -, white space, ( { [ <
 
-// str.split and rsplit; no separator is white space. REQUIRES: a separator isn't empty.
+// str.split and str.rsplit. separator: nullopt: white space; REQUIRES not empty.
 std::vector<std::string_view> split(std::string_view s, std::optional<std::string_view> separator, i64 most,
                                     bool from_right);
 std::vector<std::string_view> split_lines(std::string_view s, bool keep_ends = false);
 std::string replace(std::string_view s, std::string_view from, std::string_view to, i64 most);
 
-// Whether every character is in a class, and there is one: isalpha and the like.
+// str.isalpha and similar: whether the text is not empty and all its characters are in a class.
 enum class TextTest : std::uint8_t { alpha, digit, decimal, alnum, space, ascii, printable };
 bool all_are(std::string_view s, TextTest test);
-bool is_lower(std::string_view s);  // has a cased character, and none in the other case
+bool is_lower(std::string_view s);  // has a cased character, and none of the other case
 bool is_upper(std::string_view s);
 
 }  // namespace redco::jinja

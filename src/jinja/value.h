@@ -1,8 +1,8 @@
-// Values of templates, with Python's meaning of truth, equality, order and text.
+// Values of templates, with Python's truth, equality, order and text.
 //
-// All but namespaces are immutable (the sandbox allows no other), so a value can hold itself only through a
-// namespace; Template::render breaks such circles at its end. Strings are UTF-8; positions in them count code
-// points, as Python's do.
+// All values but namespaces are immutable, as the sandbox requires. So reference cycles need a namespace or
+// the scope of a macro; ~Interpreter() breaks them. Strings are UTF-8; positions in them count code points,
+// as in Python.
 #pragma once
 
 #include <functional>
@@ -18,20 +18,20 @@
 
 namespace redco::jinja {
 
-// What goes wrong in a running template; Template::render says where.
+// An error of a running template. Template::render adds the position.
 class Failure : public std::runtime_error {
  public:
   explicit Failure(const std::string& message) : std::runtime_error(message) {}
 };
 
-// What one render may cost. Values charge the budget of their thread, if it has one.
+// The limits of one render. Values charge the budget of their thread, if it has one.
 struct Budget {
-  i64 steps;           // nodes evaluated, and 64 bytes or 4 elements made are one more
-  i64 live = 0, most;  // bytes of living values
-  int depth = 0;       // of evaluation
+  i64 steps;           // steps left: one per evaluated node, and one per 64 bytes or 4 elements created
+  i64 live = 0, most;  // bytes of live values, and their limit
+  int depth = 0;       // nesting depth of the evaluation
 };
 Budget* budget();
-// The thread's budget, for the life of the object.
+// Sets the thread's budget for the lifetime of the object.
 class BudgetScope {
  public:
   explicit BudgetScope(Budget* b);
@@ -40,9 +40,9 @@ class BudgetScope {
  private:
   Budget* before_;
 };
-void spend(i64 steps);  // Failure when there are none left
+void spend(i64 steps);  // Failure if none are left
 
-constexpr int kMaxNesting = 100;  // of values in values
+constexpr int kMaxNesting = 100;  // of nested values
 
 enum class Kind : std::uint8_t {
   undefined,
@@ -67,14 +67,14 @@ class Frame;
 class Value;
 using Values = std::vector<Value>;
 
-// Base of what lies on the heap: charges its size while it lives.
+// Base of heap objects: charges its size to the budget during its lifetime.
 struct Object {
   explicit Object(i64 bytes);
   virtual ~Object();
   Object(const Object&) = delete;
   Object& operator=(const Object&) = delete;
   void grow(i64 bytes);
-  int depth = 1;  // of nesting: 1 + the deepest element
+  int depth = 1;  // nesting depth: 1 + that of the deepest element
 
  private:
   Budget* budget_;
@@ -98,7 +98,7 @@ class Value {
   Value(std::string_view s) : Value(std::string(s)) {}
   Value(const char* s) : Value(std::string(s)) {}
   static Value none();
-  // `what` is the message of the error that any use but printing and testing gives.
+  // what: the error message of any use except printing and testing.
   static Value undefined(std::string what);
   static Value sequence(Kind kind, Values items, std::string label = {});
   static Value list(Values items) { return sequence(Kind::list, std::move(items)); }
@@ -111,13 +111,13 @@ class Value {
   Kind kind() const { return kind_; }
   bool is(Kind k) const { return kind_ == k; }
   bool is_string() const { return kind_ == Kind::string; }
-  // Python's int, which a bool is one of; and a float too.
+  // int includes bool, as in Python; number includes float.
   bool is_int() const { return kind_ == Kind::integer || kind_ == Kind::boolean; }
   bool is_number() const { return is_int() || kind_ == Kind::real; }
   bool has_items() const { return kind_ >= Kind::list && kind_ <= Kind::generator; }
-  bool markup() const;  // a string that `safe` or `escape` made
+  bool markup() const;  // a string from the filters `safe` or `escape`
 
-  // REQUIRE the kind that they read.
+  // Each of these REQUIRES its kind.
   bool boolean() const { return n_.i != 0; }
   i64 integer() const { return n_.i; }
   double number() const { return kind_ == Kind::real ? n_.d : static_cast<double>(n_.i); }
@@ -153,16 +153,16 @@ struct ListObject : Object {
   std::string label;
 };
 
-// In insertion order. Keys: whatever Python can hash. A namespace's is its attributes.
+// A dict in insertion order, or the attributes of a namespace. Keys are the values that Python can hash.
 struct DictObject : Object {
   explicit DictObject(bool is_space = false) : Object(128), is_space_(is_space) {}
   const Value* find(const Value& key) const;       // Failure for an unhashable key
-  const Value* find(std::string_view name) const;  // of a text
+  const Value* find(std::string_view name) const;  // by a text key
   void set(Value key, Value value);
   std::vector<std::pair<Value, Value>> entries;
 
  private:
-  bool is_space_;  // its depth isn't counted: Template::render empties namespaces one by one
+  bool is_space_;  // not counted in depth: ~Interpreter() clears namespaces one by one
   std::map<std::string, std::size_t, std::less<>> index_;
 };
 
@@ -172,7 +172,7 @@ struct Arguments {
 };
 
 struct FunctionObject : Object {
-  // `self`: what a method is bound to, kept by `f`.
+  // self_depth: nesting depth of the object that a method is bound to; `f` keeps the object.
   FunctionObject(std::string n, std::function<Value(Arguments&)> f, int self_depth = 0)
       : Object(128), name(std::move(n)), call(std::move(f)) {
     depth = 1 + self_depth;
@@ -181,21 +181,21 @@ struct FunctionObject : Object {
   std::function<Value(Arguments&)> call;
 };
 
-// `loop` inside a for.
+// `loop` inside of a for block.
 struct LoopObject : Object {
   LoopObject(Values v, const Node* n);
   Values items;
   i64 at = 0, depth0 = 0;
-  std::string changed_from;     // repr of what changed() was called with last
-  const Node* node;             // the for; loop(...) runs a recursive one again,
+  std::string changed_from;     // repr of the last arguments of changed()
+  const Node* node;             // the for block; loop(...) runs a recursive one again,
   std::weak_ptr<Frame> parent;  // in this frame
 };
 
 // A text that is safe markup if `like` is.
 inline Value text_like(const Value& like, std::string text) { return Value(std::move(text), like.markup()); }
 
-// Names each parameter once: the values in the order of `names`, nullptr for those not given. Failure for too
-// many, unknown, doubled, or fewer than `required`.
+// Binds arguments to parameters: the values in the order of `names`, nullptr for missing ones. Failure for
+// too many arguments, unknown or repeated names, and if one of the first `required` is missing.
 std::vector<const Value*> bind(const std::string& function, const Arguments& a,
                                std::initializer_list<const char*> names, std::size_t required = 0);
 
@@ -205,17 +205,18 @@ bool equal(const Value& a, const Value& b);
 bool less(const Value& a, const Value& b);
 std::string hash_key(const Value& v);
 
-std::string type_name(const Value& v);  // "str", as Python's messages have it
+std::string type_name(const Value& v);  // "str", as in Python's messages
 std::string str(const Value& v);
 std::string repr(const Value& v);
 std::string float_repr(double d);
 std::string string_repr(std::string_view s);
 
-// The elements of anything Python can iterate over: characters of a text, keys of a dict, none of undefined.
+// The elements of an iterable: characters of a text, keys of a dict; none for undefined. Failure for other
+// values.
 Values iterate(const Value& v);
 i64 length(const Value& v);
 
-// Throws the error that an undefined value gives when it is used.
+// Failure if `v` is undefined.
 void need_defined(const Value& v);
 
 }  // namespace redco::jinja

@@ -13,7 +13,7 @@
 namespace redco {
 namespace {
 
-constexpr std::size_t kMaxContent = 1024;  // bytes; bounds the search for one token
+constexpr std::size_t kMaxContent = 1024;  // bytes; limits the cost of a search
 
 bool is_word(char32_t c) { return hf_classes()[c] & kHfWord; }
 
@@ -29,7 +29,7 @@ bool starts_with_word(std::string_view text) {
   return is_word(next_code_point(p));
 }
 
-// Where the white space at the end of `text` begins.
+// The position at which the trailing white space of `text` starts.
 std::size_t trailing_space(std::string_view text) {
   const char* begin = text.data();
   const char* p = begin + text.size();
@@ -58,7 +58,7 @@ std::size_t leading_space(std::string_view text) {
 AddedTokens::AddedTokens(const nlohmann::json* list, const Vocab& vocab, const Normalizer* normalizer,
                          const std::string& where) {
   if (list == nullptr || list->is_null()) return;
-  if (!list->is_array()) throw ContentsError("{}: an array was expected", where);
+  if (!list->is_array()) throw ContentsError("{}: expected an array", where);
   i32 largest = -1;
   for (std::size_t k = 0; k < list->size(); ++k) {
     JsonFields f((*list)[k], fmt::format("{}[{}]", where, k));
@@ -72,10 +72,11 @@ AddedTokens::AddedTokens(const nlohmann::json* list, const Vocab& vocab, const N
     t.special = f.boolean("special", false);
     f.finish();
     if (t.content.empty() || t.content.size() > kMaxContent)
-      throw ContentsError("{}: a token of {} bytes; 1 to {} are taken", f.at("content"), t.content.size(),
-                          kMaxContent);
+      throw ContentsError("{}: a token of {} bytes; expected 1 to {} bytes", f.at("content"),
+                          t.content.size(), kMaxContent);
     if (by_content_.count(t.content))
-      throw ContentsError("{}: '{}' is in the list twice", f.at("content"), t.content.substr(0, 100));
+      throw ContentsError("{}: '{}' is listed twice; remove one entry", f.at("content"),
+                          t.content.substr(0, 100));
     const i32 in_vocab = vocab.find(t.content);
     const i64 expected = in_vocab >= 0              ? in_vocab
                          : largest >= vocab.count() ? i64{largest} + 1
@@ -84,7 +85,8 @@ AddedTokens::AddedTokens(const nlohmann::json* list, const Vocab& vocab, const N
       throw ContentsError("{}: '{}' has id {}, but {} {}; ids must have no gaps and no duplicates",
                           f.at("id"), t.content.substr(0, 100), id,
                           in_vocab >= 0 ? "the vocabulary gives it" : "the next free id is", expected);
-    if (id > Vocab::kMaxId) throw ContentsError("{}: id {} is over {}", f.at("id"), id, Vocab::kMaxId);
+    if (id > Vocab::kMaxId)
+      throw ContentsError("{}: id {} is larger than the maximum {}", f.at("id"), id, Vocab::kMaxId);
     if (in_vocab < 0 && vocab.has(static_cast<i32>(id)))
       throw ContentsError("{}: '{}' and '{}' both have id {}", f.at("id"), t.content.substr(0, 100),
                           vocab.token(static_cast<i32>(id)).substr(0, 100), id);
@@ -135,8 +137,8 @@ void AddedTokens::split(std::string_view text, bool normalized, std::vector<Adde
     at = end;
     if (token.single_word && (ends_with_word(text.substr(0, begin)) || starts_with_word(text.substr(end))))
       continue;
-    // The search goes on behind the pattern itself: what one token stripped, a token made of white space may
-    // match once more.
+    // The search continues directly after the pattern: an added token of white space may match the white
+    // space that rstrip included.
     if (token.lstrip) begin = std::min(std::max(trailing_space(text.substr(0, begin)), done), end);
     if (token.rstrip) end += leading_space(text.substr(end));
     if (done < begin) out.push_back({text.substr(done, begin - done), -1});
@@ -170,8 +172,9 @@ i32 AddedTokens::size() const { return by_id_.empty() ? 0 : by_id_.rbegin()->fir
 
 unsigned AddedTokens::cuts() const {
   const bool sound = std::all_of(tokens_.begin(), tokens_.end(), [](const AddedToken& t) {
-    // rstrip takes white space behind the token; single_word looks at the character behind it, which is white
-    // space before the cut and the text's end after it: the same answer.
+    // // rstrip includes white space after the token, which a cut would separate. single_word looks at the
+    // next
+    // character: white space without the cut, the text's end with it. The result is the same.
     return !t.rstrip && t.pattern.find_first_of(" \n\r\t") == std::string::npos;
   });
   return sound ? kCutBoth : kNoCuts;

@@ -1,4 +1,5 @@
-// Tokens that are cut out of the text before anything else happens to it: <|endoftext|>, <mask>, <tool_call>.
+// Added tokens: tokens that are split off the text before all other stages, such as <|endoftext|>, <mask> and
+// <tool_call>.
 #pragma once
 
 #include <array>
@@ -16,35 +17,35 @@ namespace redco {
 
 struct AddedToken {
   std::string content;
-  // What is looked for, and what decoders see: the content, or what the normalizer makes of it.
+  // The text to search for, which decoders see too: the content, normalized if `normalized` is set.
   std::string pattern;
   i32 id = -1;
-  bool single_word = false;  // only between characters that are no part of a word
-  bool lstrip = false;       // takes the white space before it
-  bool rstrip = false;       // and behind it
-  bool normalized = true;    // looked for in the normalized text
-  bool special = false;      // left out of decoded text on demand
+  bool single_word = false;  // matches only between characters outside of words
+  bool lstrip = false;       // includes the white space before it
+  bool rstrip = false;       // includes the white space after it
+  bool normalized = true;    // is searched for in the normalized text
+  bool special = false;      // decode(skip_special) omits it
 };
 
-// A part of a text: an added token's id, or -1 for text between them.
+// A part of a text: an added token with its id, or the text between added tokens with id -1.
 struct AddedSpan {
   std::string_view text;
   i32 id;
 };
 
-// Const after construction and thread-safe.
+// Immutable and thread-safe.
 class AddedTokens {
  public:
   AddedTokens() = default;
 
-  // The `added_tokens` of a tokenizer.json (null for none). Ids must be those the vocabulary has for the same
-  // text, or continue it without a gap, because Hugging Face numbers them so whatever the file says; anything
-  // else is a ContentsError.
+  // list: the `added_tokens` of a tokenizer.json, or null. Each id must be the vocabulary's id of the same
+  // text or continue the vocabulary without a gap, because Hugging Face numbers them so whatever the file
+  // says. Any other id is a ContentsError.
   AddedTokens(const nlohmann::json* list, const Vocab& vocab, const Normalizer* normalizer,
               const std::string& where);
 
-  // Cuts `text` at the tokens with `normalized` as given: leftmost first, the longest of those that start
-  // there. The parts cover the text; empty ones are left out.
+  // Splits `text` at the added tokens whose `normalized` equals the argument. The leftmost match wins, then
+  // the longest. The parts cover the text; empty parts are omitted.
   void split(std::string_view text, bool normalized, std::vector<AddedSpan>& out) const;
 
   bool any(bool normalized) const { return !sets_[normalized].trie.empty(); }
@@ -52,23 +53,24 @@ class AddedTokens {
   i32 find(std::string_view content) const;  // id or -1
   bool is_special(i32 id) const;
   bool is_special(std::string_view content) const;
-  i32 size() const;  // the largest id + 1, 0 without tokens
+  i32 size() const;  // the largest id + 1; 0 without tokens
   const std::vector<AddedToken>& all() const { return tokens_; }
 
-  // Where a text may be cut without dividing a token or changing one's surroundings: CutKinds.
+  // CutKinds: where a text may be split without splitting an added token or changing the characters around
+  // one.
   unsigned cuts() const;
 
  private:
   struct Set {
-    Trie trie;  // of indices by pattern
+    Trie trie;  // pattern -> index in tokens_
     std::array<bool, 256> first{};
-    int single_first = -1;  // the first byte of every pattern, where it is one and the same
+    int single_first = -1;  // the first byte of all patterns if they share it, else -1
   };
 
   std::vector<AddedToken> tokens_;
   std::map<i32, std::size_t> by_id_;
   std::map<std::string, std::size_t, std::less<>> by_content_;
-  std::array<Set, 2> sets_;  // by AddedToken::normalized
+  std::array<Set, 2> sets_;  // indexed by AddedToken::normalized
 };
 
 }  // namespace redco

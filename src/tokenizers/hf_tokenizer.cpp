@@ -18,7 +18,7 @@ const json kNull = nullptr;
 
 const json& or_null(const json* v) { return v == nullptr ? kNull : *v; }
 
-// How many tokens of each sequence stay: Hugging Face's longest_first.
+// The numbers of tokens to keep of two sequences: Hugging Face's longest_first.
 std::pair<std::size_t, std::size_t> longest_first(std::size_t n1, std::size_t n2, std::size_t limit) {
   if (n1 + n2 <= limit) return {n1, n2};
   const bool swap = n1 > n2;
@@ -39,7 +39,7 @@ HfTokenizer::HfTokenizer(TokenizerSpec spec, std::string name,
     : name_(std::move(name)), fingerprint_(spec.fingerprint()), files_(std::move(files)) {
   JsonFields f(*spec.rest, spec.source);
   const std::string at = spec.source + ": ";
-  // Transformers sets truncation and padding call by call, whatever the file says.
+  // transformers sets truncation and padding for each call and ignores the file's.
   f.inert({"version", "truncation", "padding"});
   const json* added = f.find("added_tokens");
   const json* pre = f.find("pre_tokenizer");
@@ -61,7 +61,7 @@ HfTokenizer::HfTokenizer(TokenizerSpec spec, std::string name,
   any_bytes_ = normalizer_ == nullptr && pre_tokenizer_ != nullptr && pre_tokenizer_->takes_any_bytes() &&
                model_->takes_bytes() &&
                std::none_of(added_.all().begin(), added_.all().end(), [](const AddedToken& t) {
-                 return t.single_word || t.lstrip || t.rstrip;  // these look at characters
+                 return t.single_word || t.lstrip || t.rstrip;  // these inspect characters
                });
 }
 
@@ -95,8 +95,8 @@ void HfTokenizer::read_special(const json& config, const std::string& source) {
     const auto id = token_to_id(content);
     if (!id)
       throw ContentsError(
-          "{}: the token '{}' is not in the tokenizer '{}'; add it there, or name another one", f.at(role),
-          content.substr(0, 100), name_);
+          "{}: the token '{}' is not in the tokenizer '{}'; add it to the tokenizer, or name another token",
+          f.at(role), content.substr(0, 100), name_);
     return id;
   };
   special_.bos = read("bos_token");
@@ -121,7 +121,7 @@ void HfTokenizer::give_back(std::unique_ptr<ModelScratch> s) const {
   scratches_.push_back(std::move(s));
 }
 
-// first: whether `text` starts the whole text.
+// first: whether `text` is at the start of the whole text.
 void HfTokenizer::append_segment(std::string_view text, bool first, ModelScratch& scratch,
                                  std::vector<i32>& out, std::vector<std::string>* tokens) const {
   if (text.empty()) return;
@@ -140,8 +140,8 @@ void HfTokenizer::append_plain(std::string_view text, std::vector<i32>& out,
     const std::size_t bad = find_invalid_utf8(text);
     if (bad != std::string_view::npos)
       throw ContentsError(
-          "[tokenizer] byte {} (0x{:02X}) of the text is no UTF-8, which '{}' needs; convert the text "
-          "(iconv -f latin1 -t utf-8, for one) or use the tokenizer `bytes`",
+          "[tokenizer] byte {} (0x{:02X}) of the text is not UTF-8, which '{}' requires; convert the text "
+          "(for example: iconv -f latin1 -t utf-8) or use the tokenizer `bytes`",
           bad, static_cast<unsigned char>(text[bad]), name_);
   }
   auto scratch = borrow();
@@ -182,7 +182,7 @@ Tokenizer::Tokens HfTokenizer::tokenize(std::string_view text, bool add_special)
   std::vector<i32> plain;
   std::vector<std::string> texts;
   append_plain(text, plain, &texts);
-  // The template is applied to places (-1 - k for the k-th id), so that texts and ids find theirs.
+  // The template is applied to placeholders (-1 - k for the k-th id), which then give both ids and texts.
   std::vector<i32> places(plain.size());
   for (std::size_t k = 0; k < places.size(); ++k) places[k] = -1 - static_cast<i32>(k);
   Tokens out;
@@ -252,7 +252,7 @@ std::string HfTokenizer::decode(std::span<const i32> ids, bool skip_special) con
   std::vector<std::string> tokens;
   for (i32 id : ids) {
     auto token = id_to_token(id);
-    // By its text, as Hugging Face has it: ids of one text are special together.
+    // By its text, as in Hugging Face: all ids of a special text are special.
     if (token && !(skip_special && added_.is_special(*token))) tokens.push_back(std::move(*token));
   }
   const bool spaces = decoder_ == nullptr;

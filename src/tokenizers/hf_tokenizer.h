@@ -1,5 +1,5 @@
-// The pipeline of a tokenizer.json: added tokens, normalizer, added tokens again, pre-tokenizer, model,
-// post-processor; and the decoder.
+// The pipeline of a tokenizer.json: added tokens, normalizer, normalized added tokens, pre-tokenizer, model
+// and post-processor; and the decoder.
 #pragma once
 
 #include <functional>
@@ -21,16 +21,15 @@ namespace redco {
 
 class HfTokenizer : public Tokenizer {
  public:
-  // ContentsError for anything in `spec` that redco doesn't know. `files` gives the tokenizer's files on
-  // demand.
+  // ContentsError for anything in `spec` that redco doesn't support. files() returns the tokenizer's files.
   HfTokenizer(TokenizerSpec spec, std::string name, std::function<std::vector<TokenizerFile>()> files);
 
-  // The pipeline of sentencepiece itself.
+  // The pipeline of the sentencepiece library.
   HfTokenizer(const SpModel& model, std::string fingerprint, std::string name,
               std::function<std::vector<TokenizerFile>()> files);
 
-  // Reads the roles out of tokenizer_config.json or special_tokens_map.json. ContentsError for a token that
-  // the tokenizer doesn't have.
+  // Reads the special tokens (bos_token, ...) from tokenizer_config.json or special_tokens_map.json.
+  // ContentsError for a token that the tokenizer doesn't have.
   void read_special(const nlohmann::json& config, const std::string& source);
 
   std::vector<i32> encode(std::string_view text, bool add_special) const override;
@@ -51,7 +50,7 @@ class HfTokenizer : public Tokenizer {
   std::vector<TokenizerFile> files() const override { return files_(); }
 
  private:
-  // tokens, where given, gets the text of each id.
+  // If `tokens` is not null, it gets the text of each id.
   void append_plain(std::string_view text, std::vector<i32>& out,
                     std::vector<std::string>* tokens = nullptr) const;
   void append_segment(std::string_view text, bool first, ModelScratch& scratch, std::vector<i32>& out,
@@ -68,9 +67,9 @@ class HfTokenizer : public Tokenizer {
   std::unique_ptr<PostProcessor> post_processor_;
   AddedTokens added_;
   bool any_bytes_ = false, looks_at_front_ = false;
-  unsigned cuts_ = kNoCuts;  // CutKinds of the whole pipeline
+  unsigned cuts_ = kNoCuts;  // CutKinds of the pipeline as a whole
 
-  mutable std::mutex mutex_;  // guards the scratches not in use
+  mutable std::mutex mutex_;  // guards the list of idle scratches
   mutable std::vector<std::unique_ptr<ModelScratch>> scratches_;
 };
 

@@ -19,9 +19,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kBlock = std::size_t{1} << 17;  // bytes of lines that a thread takes at a time
+constexpr std::size_t kBlock = std::size_t{1} << 17;  // bytes of lines per block
 
-// Lines to a file that appears at the end, or to standard output.
+// Writes to a file that is renamed at the end, or to standard output.
 class LineWriter {
  public:
   explicit LineWriter(const std::string& path) {
@@ -51,14 +51,14 @@ class Lines {
   explicit Lines(const std::string& path)
       : name_(path == "-" ? "standard input" : path), reader_(path == "-" ? "/dev/stdin" : path) {}
 
-  // The next line that is not blank; false at the end.
+  // Reads the next line that is not blank; false at the end.
   bool next_line(std::string& line) {
     while (reader_.next(line))
       if (line.find_first_not_of(" \t\r") != std::string::npos) return true;
     return false;
   }
   i64 number() const { return reader_.line_number(); }
-  // The rest may be called by several threads at once.
+  // The functions below are thread-safe.
   std::string where(i64 number) const { return fmt::format("{}:{}", name_, number); }
 
   static Json parse(const std::string& line, const std::string& where) {
@@ -68,8 +68,9 @@ class Lines {
   }
   static std::string text(const Json& j, const char* key, const std::string& where) {
     const auto it = j.find(key);
-    if (it == j.end()) throw ContentsError("{}: no \"{}\"; expected a text there", where, key);
-    if (!it->is_string()) throw ContentsError("{}: \"{}\" is no text but {}", where, key, it->type_name());
+    if (it == j.end()) throw ContentsError("{}: the field \"{}\" is missing; expected a string", where, key);
+    if (!it->is_string())
+      throw ContentsError("{}: \"{}\" is of type {}; expected a string", where, key, it->type_name());
     return it->get<std::string>();
   }
 
@@ -84,7 +85,7 @@ Json with_id(const Json& j) {
   return out;
 }
 
-// Lines that one thread takes together, with their line numbers.
+// Lines that are encoded together, with their line numbers.
 struct LineBlock {
   std::vector<std::string> lines;
   std::vector<i64> numbers;
@@ -106,7 +107,7 @@ void encode_lines(const Tokenizer& t, const std::string& input, const std::strin
                   const TokenizerLines& o) {
   Lines lines(input);
   LineWriter out(output);
-  const bool typed = input == "-" && ::isatty(0) == 1;  // answered line by line
+  const bool typed = input == "-" && ::isatty(0) == 1;  // a person types: answer each line
   auto encode = [&](const std::string& line, const std::string& where, std::string& to) {
     const Json j = lines.parse(line, where);
     const std::string text = lines.text(j, "text", where), pair = o.pair ? lines.text(j, "pair", where) : "";
@@ -160,12 +161,13 @@ void decode_lines(const Tokenizer& t, const std::string& input, const std::strin
     const std::string where = lines.where(lines.number());
     const Json j = Lines::parse(line, where);
     const auto it = j.find("ids");
-    if (it == j.end() || !it->is_array()) throw ContentsError("{}: no list under \"ids\"", where);
+    if (it == j.end() || !it->is_array())
+      throw ContentsError("{}: \"ids\" is missing or not a list; expected a list of ids", where);
     ids.clear();
     for (const Json& v : *it) {
-      // JSON's whole numbers from 0 on are unsigned ones; others are negative, fractions, or no numbers.
+      // The parser makes integers >= 0 unsigned; other values are negative, fractions or not numbers.
       if (!v.is_number_unsigned() || v.get<u64>() >= static_cast<u64>(t.vocab_size()))
-        throw ContentsError("{}: {} is no id of {}: expected whole numbers from 0 to {}", where,
+        throw ContentsError("{}: {} is not an id of {}; expected integers from 0 to {}", where,
                             excerpt(v.dump()), t.name(), t.vocab_size() - 1);
       ids.push_back(v.get<i32>());
     }

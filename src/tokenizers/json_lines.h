@@ -1,4 +1,4 @@
-// Token ids of JSON lines, and back: what `redco tokenizer` does.
+// Encodes and decodes JSON lines: `redco tokenizer encode` and `decode`.
 #pragma once
 
 #include <optional>
@@ -9,20 +9,20 @@
 namespace redco {
 
 struct TokenizerLines {
-  bool special = true;            // encode: put special tokens around texts; decode: keep them in the text
-  bool pair = false;              // encode: lines have a second text under "pair"
-  std::optional<i64> max_length;  // encode: cut to so many ids
+  bool special = true;            // encode: add special tokens; decode: keep them in the text
+  bool pair = false;              // encode: each line has a second text, "pair"
+  std::optional<i64> max_length;  // encode: truncate to this number of ids
 };
 
-// Each line {"text": "..."} of `input` becomes a line {"ids": [...]} of `output`, with "type_ids" if there
-// are pairs; a line's "id" goes before. Empty lines are passed over. `input` may be gzipped; "-" is standard
-// input and standard output. All CPUs work on it, some 100 kB of lines at a time each; an output file appears
-// whole, at the end. ContentsError with file:line for a line that is no such object or text that is not
-// UTF-8; UsageError for a missing file.
+// Each line {"text": "..."} of `input` becomes a line {"ids": [...]} of `output`, with "type_ids" for pairs.
+// A line's "id" is copied. Blank lines are skipped. `input` may be gzipped; "-" is standard input or standard
+// output. All CPUs work, each on blocks of about 100 kB. An output file is written under a temporary name and
+// renamed at the end. ContentsError with file:line for a line that is not such an object or not UTF-8;
+// UsageError for a missing file.
 void encode_lines(const Tokenizer& t, const std::string& input, const std::string& output,
                   const TokenizerLines& o);
 
-// The way back: {"ids": [...]} becomes {"text": "..."}. ContentsError also for ids outside the vocabulary.
+// The inverse: {"ids": [...]} becomes {"text": "..."}. ContentsError for ids outside the vocabulary.
 void decode_lines(const Tokenizer& t, const std::string& input, const std::string& output,
                   const TokenizerLines& o);
 

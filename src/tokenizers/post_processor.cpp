@@ -14,14 +14,15 @@ using Part = PostProcessor::Part;
 
 i32 checked_id(const json& v, const std::string& where, i32 vocab_size) {
   if (!v.is_number_integer() || v.get<i64>() < 0 || v.get<i64>() >= vocab_size)
-    throw ContentsError("{}: {} is no id below {}", where, v.dump().substr(0, 100), vocab_size);
+    throw ContentsError("{}: {} is not an id; expected an integer from 0 to below {}", where,
+                        v.dump().substr(0, 100), vocab_size);
   return v.get<i32>();
 }
 
 // ["</s>", 2]
 i32 token_and_id(JsonFields& f, const char* name, i32 vocab_size) {
   const json& v = f.array(name);
-  if (v.size() != 2 || !v[0].is_string()) throw ContentsError("{}: [token, id] was expected", f.at(name));
+  if (v.size() != 2 || !v[0].is_string()) throw ContentsError("{}: expected [token, id]", f.at(name));
   return checked_id(v[1], f.at(name), vocab_size);
 }
 
@@ -39,31 +40,32 @@ std::vector<Part> read_template(JsonFields& f, const char* name, const json& spe
     item.finish();
     const std::string id = body.text("id");
     const i64 type = body.integer("type_id");
-    if (type < 0 || type > 255) throw ContentsError("{}: {} is outside 0..255", body.at("type_id"), type);
+    if (type < 0 || type > 255) throw ContentsError("{}: {} is outside of 0..255", body.at("type_id"), type);
     body.finish();
     Part part;
     part.type = static_cast<i32>(type);
     if (is_special) {
       const auto it = special.find(id);
       if (it == special.end())
-        throw ContentsError("{}: '{}' is not among the special_tokens", body.at("id"), id.substr(0, 100));
+        throw ContentsError("{}: '{}' is not listed in special_tokens; add it there", body.at("id"),
+                            id.substr(0, 100));
       JsonFields token(*it, f.at("special_tokens") + "." + id.substr(0, 100));
       token.inert({"id", "tokens"});
       const json& ids = token.array("ids");
       for (std::size_t j = 0; j < ids.size(); ++j)
         part.special.push_back(checked_id(ids[j], token.at("ids"), vocab_size));
       token.finish();
-      if (part.special.empty()) throw ContentsError("{}: a special token without ids", token.at("ids"));
+      if (part.special.empty()) throw ContentsError("{}: the special token has no ids", token.at("ids"));
     } else if (id == "A" || id == "B") {
       part.second = id == "B";
       ++(part.second ? second : first);
     } else {
-      throw ContentsError("{}: sequence '{}' is neither A nor B", body.at("id"), id.substr(0, 100));
+      throw ContentsError("{}: sequence '{}'; expected A or B", body.at("id"), id.substr(0, 100));
     }
     parts.push_back(std::move(part));
   }
   if (first != 1 || second != (pair ? 1 : 0))
-    throw ContentsError("{}: the template has A {} times and B {} times; {} is expected", f.at(name), first,
+    throw ContentsError("{}: the template has A {} times and B {} times; expected {}", f.at(name), first,
                         second, pair ? "each once" : "A once");
   return parts;
 }
@@ -80,7 +82,7 @@ PostProcessor::PostProcessor(const json* value, const std::string& where, i32 vo
   }
 }
 
-// Whether `value` says something about ids.
+// Whether `value` adds ids.
 bool PostProcessor::read(const json& value, const std::string& where, i32 vocab_size) {
   JsonFields f(value, where);
   const std::string type = f.text("type");
@@ -90,7 +92,7 @@ bool PostProcessor::read(const json& value, const std::string& where, i32 vocab_
     made = false;
   } else if (type == "TemplateProcessing") {
     const json& tokens = f.need("special_tokens");
-    if (!tokens.is_object()) throw ContentsError("{}: an object was expected", f.at("special_tokens"));
+    if (!tokens.is_object()) throw ContentsError("{}: expected an object", f.at("special_tokens"));
     single_ = read_template(f, "single", tokens, vocab_size);
     pair_ = read_template(f, "pair", tokens, vocab_size);
   } else if (type == "RobertaProcessing") {

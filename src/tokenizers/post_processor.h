@@ -1,4 +1,4 @@
-// The stage behind the model: special tokens around one sequence or two.
+// The stage after the model: adds special tokens around one sequence or a pair.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,10 +9,10 @@
 
 namespace redco {
 
-// Templates of what the model is shown. Const and thread-safe.
+// One template for a single sequence and one for a pair. Immutable and thread-safe.
 class PostProcessor {
  public:
-  // One part of a template: the ids of special tokens, or (where there are none) sequence A or B.
+  // One part of a template: the ids of a special token; if there are none, sequence A or B.
   struct Part {
     std::vector<i32> special;
     bool second = false;
@@ -20,18 +20,18 @@ class PostProcessor {
   };
 
   // The `post_processor` of a tokenizer.json: ByteLevel (offsets only), TemplateProcessing,
-  // RobertaProcessing, BertProcessing, a Sequence with at most one of the last three, null; anything else is
-  // a ContentsError, also a special id outside 0..vocab_size.
+  // RobertaProcessing, BertProcessing, a Sequence with at most one of the last three, or null. ContentsError
+  // for anything else, and for a special token's id outside [0, vocab_size).
   PostProcessor(const nlohmann::json* value, const std::string& where, i32 vocab_size);
 
-  // How many special tokens come with one sequence or a pair.
+  // The number of special tokens around one sequence, or in a pair.
   i64 n_special(bool pair) const;
 
-  // Puts a (and b, where it is given) in their places. types may be null.
+  // Fills the template with a, and with b if it is not null. types may be null.
   void apply(const std::vector<i32>& a, const std::vector<i32>* b, bool add_special, std::vector<i32>& ids,
              std::vector<i32>* types) const;
 
-  // Whether one sequence comes out as it is.
+  // Whether a single sequence is returned unchanged.
   bool plain() const { return single_.size() == 1; }
 
  private:

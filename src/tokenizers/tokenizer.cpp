@@ -14,10 +14,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr i64 kMaxFile = i64{256} << 20;  // a tokenizer.json; the largest known has 35 MB
+constexpr i64 kMaxFile = i64{256} << 20;  // of a tokenizer.json; the largest known is 35 MB
 constexpr i64 kMaxSmallFile = i64{16} << 20;
 
-// What a Hugging Face folder may hold of a tokenizer.
+// The tokenizer files of a Hugging Face folder.
 constexpr const char* kNames[] = {"tokenizer.json",
                                   "tokenizer_config.json",
                                   "special_tokens_map.json",
@@ -36,7 +36,7 @@ struct Seen {
   u64 hash;
 };
 
-// The files of `folder` as they are now; files() later checks that they still are.
+// The files of `folder` with their present state. files() later checks that they are unchanged.
 std::vector<Seen> see(const std::string& folder) {
   std::vector<Seen> seen;
   for (const char* name : kNames) {
@@ -52,7 +52,8 @@ std::vector<TokenizerFile> read_again(const std::vector<Seen>& seen) {
     files.push_back({s.name, read_file(s.path, kMaxFile)});
     if (hash64(files.back().contents) != s.hash)
       throw ContentsError(
-          "{}: the file has changed since the tokenizer was loaded; put it back, or start again", s.path);
+          "{}: the file has changed since the tokenizer was loaded; restore it, or start the run again",
+          s.path);
   }
   return files;
 }
@@ -60,7 +61,7 @@ std::vector<TokenizerFile> read_again(const std::vector<Seen>& seen) {
 json read_small(const std::string& path) {
   if (!exists(path)) return json::object();
   json v = parse_small_json(read_file(path, kMaxSmallFile), path);
-  if (!v.is_object()) throw ContentsError("{}: the file holds no JSON object", path);
+  if (!v.is_object()) throw ContentsError("{}: the file is not a JSON object", path);
   return v;
 }
 
@@ -73,8 +74,8 @@ std::unique_ptr<Tokenizer> make_bytes() {
   return t;
 }
 
-// Tokens that the configuration adds but tokenizer.json lacks would get ids from transformers that redco
-// doesn't know of.
+// transformers would give new ids to tokens that the configuration adds and tokenizer.json lacks; redco
+// doesn't support that.
 void check_added(const json& config, const std::string& path, const HfTokenizer& t) {
   const auto list = config.find("added_tokens_decoder");
   if (list == config.end() || !list->is_object()) return;
@@ -90,8 +91,9 @@ void check_added(const json& config, const std::string& path, const HfTokenizer&
   }
 }
 
-// What transformers reads beside a vocabulary: special_tokens_map.json names the roles that the configuration
-// doesn't, and added_tokens.json, {token: id}, has the tokens of an added_tokens_decoder where there is none.
+// Older files that transformers reads with a vocabulary. special_tokens_map.json names the special tokens
+// that the configuration doesn't name. added_tokens.json, {token: id}, replaces a missing
+// added_tokens_decoder.
 void add_older_files(json& config, const std::string& folder) {
   const json map = read_small(join_path(folder, "special_tokens_map.json"));
   for (const auto& [role, token] : map.items())
@@ -102,7 +104,7 @@ void add_older_files(json& config, const std::string& folder) {
   json& decoder = config["added_tokens_decoder"] = json::object();
   for (const auto& [text, id] : added.items()) {
     if (!id.is_number_unsigned())
-      throw ContentsError("{}: the id of '{}' is no number", path, text.substr(0, 100));
+      throw ContentsError("{}: the id of '{}' is not a number", path, text.substr(0, 100));
     const bool special = std::any_of(config.begin(), config.end(), [&](const json& v) {
       return v == text || (v.is_object() && v.contains("content") && v["content"] == text);
     });
@@ -113,7 +115,7 @@ void add_older_files(json& config, const std::string& folder) {
 
 enum class Kind { json, vocab_json, sentencepiece, vocab_txt };
 
-// The file that decides, and the name it is saved under.
+// The file to load, and the name to save it under.
 struct Source {
   Kind kind;
   std::string path, name;
@@ -172,7 +174,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& what) {
   std::vector<Seen> seen = see(folder);
   const bool usual =
       std::any_of(seen.begin(), seen.end(), [&](const Seen& s) { return s.path == source.path; });
-  if (is_file && !usual) {  // the file by another name is saved under the usual one
+  if (is_file && !usual) {  // a file with another name is saved under the usual name
     std::erase_if(seen, [&](const Seen& s) { return s.name == source.name; });
     seen.push_back({source.name, what, hash64(read_file(what, kMaxFile))});
   }

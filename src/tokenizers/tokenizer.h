@@ -1,11 +1,11 @@
-// Tokenizers: text to ids and back, exactly as Hugging Face's `tokenizers` library does it from the same
-// files.
+// Tokenizers: text to ids and back. Ids and texts are exactly those of Hugging Face's `tokenizers` library
+// with the same files.
 //
 //   auto t = load_tokenizer("path/to/hf_folder");       // or one of its files, or "bytes"
-//   std::vector<i32> ids = t->encode("How are you?");   // with the special tokens that the file asks for
+//   std::vector<i32> ids = t->encode("How are you?");   // with special tokens
 //   std::string text = t->decode(ids, true);            // without them
 //
-// A tokenizer is const after loading: any number of threads may use one at once.
+// A tokenizer is immutable after loading and thread-safe.
 #pragma once
 
 #include <memory>
@@ -19,17 +19,18 @@
 
 namespace redco {
 
-// Ids of tokens with a role, as tokenizer_config.json (or special_tokens_map.json) names them.
+// Ids of the special tokens that tokenizer_config.json (or special_tokens_map.json) names.
 struct SpecialIds {
   std::optional<i32> bos, eos, unk, pad, cls, sep, mask;
 };
 
 struct Encoding {
   std::vector<i32> ids;
-  std::vector<i32> type_ids;  // as many: which of the two sequences each belongs to
+  std::vector<i32>
+      type_ids;  // of each id: 0 for the first sequence, 1 for the second; or as the template says
 };
 
-// One file of a tokenizer's folder.
+// A file of a tokenizer's folder.
 struct TokenizerFile {
   std::string name, contents;
 };
@@ -38,33 +39,33 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // The ids of `text`; add_special puts the special tokens around it that the tokenizer's template says.
-  // Errors: text that is not UTF-8 is a ContentsError with the byte's position (`bytes` takes any bytes); so
-  // is a regular expression that gives up.
+  // The ids of `text`; add_special adds the special tokens of the post-processor. ContentsError with the
+  // byte's position for text that is not UTF-8 (`bytes` accepts any bytes); also if a regular expression
+  // reaches its backtracking limit.
   virtual std::vector<i32> encode(std::string_view text, bool add_special = true) const = 0;
 
-  // The same for text, or text and pair, cut to at most max_length ids, special ones included: the longer
-  // sequence loses tokens from its right end first ("longest_first"). UsageError where the special tokens
-  // alone are more than max_length.
+  // The same for a text, or a text and its pair, truncated to max_length ids including special tokens. The
+  // longer sequence loses tokens at its right end first ("longest_first"). UsageError if max_length is less
+  // than the number of special tokens.
   virtual Encoding encode_truncated(std::string_view text, i64 max_length, bool add_special = true) const = 0;
   virtual Encoding encode_pair(std::string_view text, std::string_view pair,
                                std::optional<i64> max_length = {}, bool add_special = true) const = 0;
 
-  // encode(), with each token's text beside its id: the vocabulary's, but the text's own where an added token
-  // took white space with it ("  <mask>").
+  // encode() with each token's text: the text in the vocabulary, or the matched text for an added token that
+  // includes white space ("  <mask>").
   struct Tokens {
     std::vector<i32> ids;
     std::vector<std::string> tokens;
   };
   virtual Tokens tokenize(std::string_view text, bool add_special = true) const = 0;
 
-  // The tokens' texts in the vocabulary. BugError for an id that has no token.
+  // The tokens' texts in the vocabulary. BugError for an id without a token.
   virtual std::vector<std::string> tokens(std::span<const i32> ids) const = 0;
 
-  // The text of `ids`, UTF-8 (ill-formed bytes become U+FFFD). Ids without a token give nothing.
+  // The text of `ids` in UTF-8; ill-formed bytes become U+FFFD. Ids without a token are skipped.
   virtual std::string decode(std::span<const i32> ids, bool skip_special = false) const = 0;
 
-  // Rows that an embedding needs: the largest id + 1.
+  // The number of rows of an embedding: the largest id + 1.
   virtual i32 vocab_size() const = 0;
   virtual std::optional<i32> token_to_id(std::string_view token) const = 0;
   virtual std::optional<std::string> id_to_token(i32 id) const = 0;
@@ -72,40 +73,41 @@ class Tokenizer {
 
   const SpecialIds& special() const { return special_; }
 
-  // A position p in (0, text.size()), the last there is, such that the ids of text[0, p) followed by those of
-  // text[p, end) are those of `text`, without special tokens and whatever follows `text`; nothing where none
-  // is known. Long files are tokenized block by block with it.
+  // The last known position p in (0, text.size()) at which `text` may be split: the ids of text[0, p)
+  // followed by those of text[p, end) are the ids of `text`, without special tokens and whatever follows
+  // `text`. nullopt if none is known. Long files are tokenized in blocks that end at such positions.
   virtual std::optional<std::size_t> last_cut(std::string_view text) const = 0;
 
-  // True where encode() takes bytes that are no UTF-8.
+  // Whether encode() accepts bytes that are not UTF-8.
   virtual bool takes_any_bytes() const = 0;
 
-  // 32 hex digits that change whenever some text could get other ids.
+  // 32 hex digits. They differ if any text could get different ids.
   virtual std::string fingerprint() const = 0;
 
-  // What it was loaded from, for messages.
+  // The path or name that it was loaded from, for messages.
   virtual const std::string& name() const = 0;
 
-  // The tokenizer's files, for a checkpoint folder that transformers loads. ContentsError if one of them has
-  // changed since the tokenizer was loaded.
+  // The tokenizer's files, for a checkpoint folder that transformers can load. ContentsError if one of them
+  // has changed since the tokenizer was loaded.
   virtual std::vector<TokenizerFile> files() const = 0;
 
-  // Writes them, each durably, into `folder`, which exists.
+  // Writes the files durably into `folder`, which must exist.
   void save(const std::string& folder) const;
 
  protected:
   SpecialIds special_;
 };
 
-// what: one of
+// Loads a tokenizer. what: one of
 //   - `bytes`: 256 bytes and <|endoftext|>;
 //   - a folder with tokenizer.json; else with vocab.json and merges.txt (GPT-2, RoBERTa, Qwen2), a
 //     sentencepiece model (tokenizer.model, spiece.model, sentencepiece.bpe.model: Llama, T5, or neither) or
-//     vocab.txt (BERT), which with tokenizer_config.json stand for what transformers takes them for;
-//   - a tokenizer.json or vocab.txt itself; or a sentencepiece .model, whose ids then are those of the
+//     vocab.txt (BERT). tokenizer_config.json decides their pipeline as it does in transformers;
+//   - the path of a tokenizer.json or vocab.txt; or of a sentencepiece .model, whose ids then are those of
+//   the
 //     sentencepiece library, without special tokens.
-// UsageError (exit code 2) for a path that doesn't exist or a folder without these files, ContentsError (3)
-// for what is in them: everything redco doesn't know is an error that names the field.
+// UsageError (exit code 2) for a path that doesn't exist or a folder without these files. ContentsError (3)
+// for errors in the files; an unknown field is an error that names it.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& what);
 
 }  // namespace redco

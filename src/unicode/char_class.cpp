@@ -20,7 +20,7 @@ constexpr std::uint32_t kCodePoints = 0x110000;
 
 const std::uint8_t* build() {
   initialize_oniguruma();
-  // calloc: pages without any class (most of the planes) are never touched and cost nothing.
+  // calloc: pages without any class (most of the planes) are never written, so they use no memory.
   auto* table = static_cast<std::uint8_t*>(std::calloc(kCodePoints, 1));
   if (table == nullptr) throw std::bad_alloc();
   OnigEncoding utf8 = ONIG_ENCODING_UTF8;

@@ -1,5 +1,5 @@
-// Character classes as regular expressions (regex.h) have them, so that hand-written splitters agree with
-// them on every character.
+// Character classes with the members that regular expressions (regex.h) give them. Hand-written splitters use
+// them and so agree with the regular expressions on every character.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ enum CharClass : std::uint8_t {
   kPunctuation = 16  // \p{P}
 };
 
-// kClasses[c] for every code point up to U+10FFFF; built once, thread-safe, never freed.
+// A table of CharClass bits, indexed by code point up to U+10FFFF. Built once, thread-safe, never freed.
 const std::uint8_t* char_classes();
 
 }  // namespace redco

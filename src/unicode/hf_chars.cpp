@@ -14,7 +14,7 @@ namespace redco {
 namespace {
 
 const std::uint8_t* build() {
-  // calloc: pages without any class are never touched and cost nothing.
+  // calloc: pages without any class are never written, so they use no memory.
   auto* table = static_cast<std::uint8_t*>(std::calloc(0x110000, 1));
   if (table == nullptr) throw std::bad_alloc();
   auto mark = [&](const CodeRange* ranges, std::size_t n, std::uint8_t bit) {
@@ -32,7 +32,7 @@ const std::uint8_t* build() {
   return table;
 }
 
-// The run that holds `c`, or nullptr.
+// The run that contains `c`, or nullptr.
 template <class Run>
 const Run* find(const Run* runs, std::size_t n, char32_t c) {
   const Run* after =
@@ -46,7 +46,7 @@ char32_t lower(char32_t c) {
   return static_cast<char32_t>(static_cast<std::int32_t>(c) + run->delta);
 }
 
-constexpr char32_t kSmall = 0x600;  // Latin, Greek, Cyrillic, Armenian, Hebrew: looked up in a table
+constexpr char32_t kSmall = 0x600;  // Latin, Greek, Cyrillic, Armenian, Hebrew: in a table, for speed
 
 std::array<char32_t, kSmall> small_lower() {
   std::array<char32_t, kSmall> table{};
@@ -54,8 +54,8 @@ std::array<char32_t, kSmall> small_lower() {
   return table;
 }
 
-// A code point of the grapheme break property that the library gives `c`: utf8proc's tables may be of another
-// version of Unicode.
+// A code point that has in utf8proc the grapheme break property that `c` has in Hugging Face's library.
+// utf8proc's tables may be of another version of Unicode.
 utf8proc_int32_t breaking_like(char32_t c) {
   const auto same = static_cast<utf8proc_int32_t>(c);
   if (c < 0x300) return same;
@@ -108,7 +108,7 @@ const char* end_of_cluster(const char* p, const char* end) {
   const bool carriage_return = *p == '\r';
   char32_t before = next_code_point(p);
   if (p == end) return p;
-  // Nothing below U+0300 extends a cluster, but for the line feed of CR LF.
+  // Below U+0300 only the line feed of CR LF extends a cluster.
   if (static_cast<unsigned char>(*p) < 0xCC && before < 0x300)
     return carriage_return && *p == '\n' ? p + 1 : p;
   utf8proc_int32_t state = 0;
@@ -117,7 +117,7 @@ const char* end_of_cluster(const char* p, const char* end) {
   while (p < end) {
     const char* q = p;
     const char32_t c = next_code_point(q);
-    const bool joins = conjunct.joins(c);  // utf8proc doesn't know the rule before Unicode 15.1
+    const bool joins = conjunct.joins(c);  // utf8proc has this rule only from Unicode 15.1 on
     if (utf8proc_grapheme_break_stateful(breaking_like(before), breaking_like(c), &state) && !joins) break;
     conjunct.see(c);
     before = c;

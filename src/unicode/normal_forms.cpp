@@ -24,8 +24,7 @@ int options_of(NormalForm form) {
          (compatible ? UTF8PROC_COMPAT : 0);
 }
 
-// `text` with the marks behind a letter in the order of their combining classes where they are many:
-// utf8proc's own sort takes n squared steps.
+// `text` with long runs of combining marks sorted by combining class. utf8proc's own sort takes n^2 steps.
 std::string with_long_runs_sorted(std::string_view text) {
   constexpr std::size_t kLong = 64;
   using Mark = std::pair<int, std::string_view>;
@@ -60,22 +59,22 @@ void append_mapped(std::string_view text, int options, std::string& out) {
   out.append(reinterpret_cast<const char*>(result), static_cast<std::size_t>(n));
 }
 
-// True for characters of a later version of Unicode than that of Hugging Face's tables, where they neither
-// decompose nor combine.
+// True for characters of a later version of Unicode than that of Hugging Face's tables. In these tables they
+// neither decompose nor combine.
 bool is_unknown(char32_t c) {
   if (hf_classes()[c] & kHfNormalizing) return false;
   const auto* p = utf8proc_get_property(static_cast<utf8proc_int32_t>(c));
   return p->combining_class != 0 || p->decomp_seqindex != kNone;
 }
 
-// The same for what was composed out of characters that are known.
+// Decomposes composites that Hugging Face's tables don't have.
 std::string without_unknown_composites(std::string text) {
   std::string out;
   const char* done = text.data();
   const char* end = done + text.size();
   for (const char* p = done; p < end;) {
     const char* start = p;
-    if (static_cast<unsigned char>(*p) < 0xF0) {  // those below U+10000 are old
+    if (static_cast<unsigned char>(*p) < 0xF0) {  // all composites below U+10000 are in the tables
       next_code_point(p);
       continue;
     }
@@ -134,8 +133,9 @@ bool surely_in_form(std::string_view text, NormalForm form) {
     }
     const char32_t c = next_code_point(p);
     if (form == NormalForm::nfc && c < 0x300) continue;
-    // Some characters without a combining class compose with the one before them; they extend its cluster or
-    // are vowels and finals of Hangul. Syllables of Hangul are composed.
+    // // Some characters without a combining class compose with the character before them: characters that
+    // extend its
+    // cluster, and vowels and finals of Hangul.
     if (c >= 0x1100 && c < 0x1200) return false;
     if (composed(form) && c >= 0xAC00 && c < 0xD7A4) continue;
     if (classes[c] & (kHfNormalizing | kHfExtends)) return false;

@@ -1,4 +1,4 @@
-// Unicode's normal forms, over the characters that Hugging Face's normalizers know.
+// Unicode normal forms, restricted to the characters that Hugging Face's normalizers know.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ enum class NormalForm { nfc, nfd, nfkc, nfkd };
 // REQUIRES valid UTF-8.
 std::string to_normal_form(std::string_view text, NormalForm form);
 
-// True where `text` is in that form already; a quick look that may miss some.
+// A fast check: true means that `text` is in that form. False means that it may or may not be.
 bool surely_in_form(std::string_view text, NormalForm form);
 
 }  // namespace redco

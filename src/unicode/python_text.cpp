@@ -10,8 +10,8 @@ namespace {
 
 int category(char32_t c) { return utf8proc_category(static_cast<utf8proc_int32_t>(c)); }
 
-// Unicode's Case_Ignorable: marks, formats and modifiers, and what may stand inside a word (Word_Break =
-// MidLetter, MidNumLet, Single_Quote).
+// Unicode's Case_Ignorable: marks, format characters, modifiers, and the characters with Word_Break =
+// MidLetter, MidNumLet or Single_Quote.
 bool is_case_ignorable(char32_t c) {
   switch (category(c)) {
     case UTF8PROC_CATEGORY_MN:
@@ -28,7 +28,7 @@ bool is_case_ignorable(char32_t c) {
   }
 }
 
-// Unicode's Final_Sigma: a cased letter before, none after. It has a form of its own.
+// Unicode's Final_Sigma: a cased letter precedes s[i] and none follows. The lower case is then ς.
 bool is_final_sigma(const std::u32string& s, std::size_t i) {
   std::size_t j = i;
   while (j > 0 && is_case_ignorable(s[j - 1])) --j;

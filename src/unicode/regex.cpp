@@ -12,8 +12,9 @@ namespace {
 
 constexpr std::size_t kMaxPattern = 16 * 1024;
 constexpr unsigned kMaxNesting = 256;
-// A legitimate \p{L}+ over a long word backs up once per character, so the bounds are far above any text
-// block that redco hands over at once (a few MiB) but stop nested quantifiers within about a second.
+// A legitimate \p{L}+ backtracks once per character of a long word. So the limits are far above the size of
+// any text block that redco searches at once (a few MiB), yet they stop nested quantifiers within about a
+// second.
 constexpr unsigned long kRetries = 50'000'000;
 constexpr unsigned kStackEntries = 8'000'000;
 
@@ -60,14 +61,14 @@ Regex::Regex(std::string pattern, std::string where)
     : pattern_(std::move(pattern)), where_(std::move(where)), impl_(std::make_unique<Impl>()) {
   initialize_oniguruma();
   if (pattern_.size() > kMaxPattern)
-    throw ContentsError("{}: the regular expression has {} bytes; at most {} are taken", where_,
+    throw ContentsError("{}: the regular expression has {} bytes, but at most {} are supported", where_,
                         pattern_.size(), kMaxPattern);
   OnigErrorInfo info;
   const std::string newer = with_newer_characters(pattern_);
   const int r = onig_new(&impl_->regex, bytes(newer.data()), bytes(newer.data() + newer.size()),
                          ONIG_OPTION_NONE, ONIG_ENCODING_UTF8, ONIG_SYNTAX_RUBY, &info);
   if (r != ONIG_NORMAL)
-    throw ContentsError("{}: '{}' is no regular expression: {}", where_, pattern_.substr(0, 200),
+    throw ContentsError("{}: '{}' is not a valid regular expression: {}", where_, pattern_.substr(0, 200),
                         error_text(r, &info));
 }
 
@@ -91,11 +92,12 @@ std::vector<std::pair<std::size_t, std::size_t>> Regex::find_all(std::string_vie
                                          bytes(end), region.region, ONIG_OPTION_NONE, param.param);
     if (r == ONIG_MISMATCH) break;
     if (r < 0)
-      throw ContentsError("{}: the regular expression '{}' gave up on a text of {} bytes: {}", where_,
-                          pattern_.substr(0, 200), text.size(), error_text(r, nullptr));
+      throw ContentsError(
+          "{}: the search for the regular expression '{}' in a text of {} bytes was stopped: {}", where_,
+          pattern_.substr(0, 200), text.size(), error_text(r, nullptr));
     const auto s = static_cast<std::size_t>(region.region->beg[0]);
     const auto e = static_cast<std::size_t>(region.region->end[0]);
-    if (s == e && last_end == e) {  // an empty match right behind a match: one character on
+    if (s == e && last_end == e) {  // an empty match directly after a match: skip one character
       ++from;
       while (from < text.size() && (static_cast<unsigned char>(begin[from]) & 0xC0) == 0x80) ++from;
       continue;

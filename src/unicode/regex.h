@@ -1,5 +1,5 @@
-// Regular expressions with look-ahead and Unicode classes: Oniguruma in its Ruby syntax, which is what the
-// `Regex` patterns of a tokenizer.json are written for.
+// Regular expressions with look-ahead and Unicode classes: Oniguruma in its Ruby syntax. The `Regex` patterns
+// of a tokenizer.json use this syntax.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,14 @@
 
 namespace redco {
 
-// Sets Oniguruma up once per process; thread-safe. Regex does it by itself.
+// Initializes Oniguruma once per process; thread-safe. The constructor of Regex calls it.
 void initialize_oniguruma();
 
-// A compiled pattern. Immutable: any number of threads may search with it at once.
+// A compiled pattern. Immutable and thread-safe.
 //
-// Patterns come from files, so both compiling and searching are bounded: at most 16 KiB of pattern, nesting
-// 256, and bounded backtracking per search. Over a bound, or for a pattern that doesn't compile:
-// ContentsError, with `where` (file and field) in front.
+// Patterns come from files, so compiling and searching are bounded: at most 16 KiB of pattern, nesting depth
+// 256, and a limit on backtracking per search. ContentsError, starting with `where` (file and field), if a
+// limit is exceeded or the pattern doesn't compile.
 class Regex {
  public:
   Regex(std::string pattern, std::string where);
@@ -39,7 +39,7 @@ class Regex {
   std::unique_ptr<Impl> impl_;
 };
 
-// `literal` as a pattern that matches exactly it.
+// A pattern that matches exactly the text `literal`.
 std::string escape_regex(std::string_view literal);
 
 }  // namespace redco

@@ -13,8 +13,8 @@
 namespace redco {
 namespace {
 
-// The classes with newer characters, by all names that patterns have for them; Oniguruma takes up to 20
-// properties of a user.
+// The classes that have newer characters, with all their names in patterns. Oniguruma allows up to 20
+// user-defined properties.
 struct Class {
   const char* name;
   const char* alias;
@@ -42,7 +42,7 @@ constexpr Class kClasses[] = {{"L", "letter"},
 
 std::string own_name(const Class& c) { return "redco" + std::string(c.name); }
 
-// As Oniguruma compares names.
+// A name in the form that Oniguruma compares.
 std::string folded(std::string_view name) {
   std::string out;
   for (char c : name)
@@ -58,7 +58,7 @@ const Class* find_class(std::string_view name) {
   return nullptr;
 }
 
-// Count and pairs, as Oniguruma wants them; never freed.
+// The number of ranges, then the ranges: Oniguruma's format. Never freed.
 OnigCodePoint* ranges_of(const Class& c) {
   OnigEncoding utf8 = ONIG_ENCODING_UTF8;
   auto* name = const_cast<OnigUChar*>(reinterpret_cast<const OnigUChar*>(c.name));

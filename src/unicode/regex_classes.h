@@ -1,5 +1,5 @@
-// Oniguruma's classes of characters, with those of later versions of Unicode than the library here has:
-// Hugging Face builds with a newer one.
+// Oniguruma's character classes, extended by the characters of later versions of Unicode. Hugging Face builds
+// its library with a newer Oniguruma than the system has.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace redco {
 
-// `pattern` with \p{L}, \w, \d and their like replaced by properties that have the newer characters too.
+// `pattern` with \p{L}, \w, \d and similar classes replaced by properties that include the newer characters.
 // REQUIRES initialize_oniguruma().
 std::string with_newer_characters(std::string_view pattern);
 
-// Defines these properties. Once per process, by initialize_oniguruma().
+// Defines these properties. initialize_oniguruma() calls it once per process.
 void define_newer_properties();
 
 // Whether `category` (Lu) is in the class `name` (Lu, L, or Word).

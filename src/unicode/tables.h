@@ -1,5 +1,5 @@
-// What Hugging Face's tokenizers takes each code point for, as sorted ranges; see
-// scripts/make_unicode_tables.py, which makes the .cpp. hf_chars.h is the way to look things up.
+// Properties of code points in Hugging Face's tokenizers library, as sorted ranges.
+// scripts/make_unicode_tables.py generates the .cpp file. hf_chars.h has the look-up functions.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ struct CodeRange {
   char32_t first, last;
 };
 
-// Every step-th code point of first..last has the lower case `delta` further on.
+// For every step-th code point c in first..last, the lower case of c is c + delta.
 struct LowerRun {
   char32_t first, last;
   std::int32_t step, delta;

@@ -1,5 +1,5 @@
-// Chat templates: text and ids as transformers' apply_chat_template gives them, the folders that hold
-// templates, and the turns that training counts.
+// Chat templates: text and ids equal those of transformers' apply_chat_template; folders with templates; the
+// turns that the training loss counts.
 #include "chat/chat_template.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ using testing::HasSubstr;
 
 const std::string kFolder = std::string(REDCO_FIXTURES) + "/chat_templates/";
 
-// The special tokens of a fixture tokenizer, by its config.
+// The special tokens of a fixture tokenizer's config.
 std::vector<std::pair<std::string, std::string>> special_of(const std::string& tokenizer) {
   const json config = json::parse(test::slurp(test::tokenizer_fixture(tokenizer) + "/tokenizer_config.json"));
   std::vector<std::pair<std::string, std::string>> out;
@@ -32,7 +32,7 @@ ChatTemplate named(const std::string& name, const std::string& tokenizer) {
   return ChatTemplate::parse(test::slurp(kFolder + name + ".jinja"), name, special_of(tokenizer));
 }
 
-// What the loss counts, as texts.
+// The texts of the spans that the loss counts.
 std::vector<std::string> turns(const TrainingText& t) {
   std::vector<std::string> out;
   for (const TextSpan& s : t.spans) out.push_back(t.text.substr(s.begin, s.end - s.begin));
@@ -42,7 +42,7 @@ std::vector<std::string> turns(const TrainingText& t) {
 const std::vector<ChatMessage> kTurns = {
     {"user", "1 + 1?"}, {"assistant", "2"}, {"user", "And ß?"}, {"assistant", " ja \n"}};
 
-TEST(ChatTemplate, AsTransformers) {
+TEST(ChatTemplate, EqualsTransformers) {
   const ordered_json all = ordered_json::parse(test::slurp(kFolder + "conversations.json"));
   std::map<std::string, std::unique_ptr<Tokenizer>> tokenizers;
   std::istringstream lines(test::slurp(kFolder + "chats.jsonl"));
@@ -60,7 +60,7 @@ TEST(ChatTemplate, AsTransformers) {
     if (c["text"].is_null()) {
       const auto [code, message] = test::failure_of([&] { t.render(messages, v); });
       EXPECT_EQ(code, ExitCode::contents);
-      const std::string error = c["error"];  // "TemplateError: what the template says"
+      const std::string error = c["error"];  // "TemplateError: the template's message"
       EXPECT_THAT(message, HasSubstr(error.substr(error.find(": ") + 2)));
       continue;
     }
@@ -94,12 +94,12 @@ TEST(ChatTemplate, TurnsWithTheirEndTokens) {
   EXPECT_THAT(turns(named("zephyr", "llama2").render_training(kTurns)), ElementsAre("2</s>", " ja \n</s>"));
 }
 
-// Each of these rewrites turns of the past: prefixes of the conversation are no prefixes of the text.
-TEST(ChatTemplate, TurnsOfTemplatesThatChangeThePast) {
-  // </s> at the end of all.
+// These templates rewrite earlier turns: the text of a conversation's prefix is not a prefix of the text.
+TEST(ChatTemplate, TurnsOfTemplatesThatRewriteEarlierTurns) {
+  // </s> only at the end of the text.
   EXPECT_THAT(turns(named("phi3", "llama2").render_training(kTurns)),
               ElementsAre("2<|end|>", " ja \n<|end|>\n</s>"));
-  // Thoughts are left out but for the last question's.
+  // Reasoning is omitted except after the last question.
   const std::vector<ChatMessage> thoughts = {{"user", "q"},
                                              {"assistant", "<think>\nwhy\n</think>\n\nso"},
                                              {"user", "q2"},
@@ -108,7 +108,7 @@ TEST(ChatTemplate, TurnsOfTemplatesThatChangeThePast) {
               ElementsAre("so<|im_end|>", "<think>\nhm\n</think>\n\nthus<|im_end|>"));
   EXPECT_THAT(turns(named("deepseek", "llama3").render_training(thoughts)),
               ElementsAre("\n\nso<｜end▁of▁sentence｜>", "\n\nthus<｜end▁of▁sentence｜>"));
-  // The system's text stands in the last question.
+  // The system message is part of the last question.
   std::vector<ChatMessage> system = kTurns;
   system.insert(system.begin(), {"system", "S"});
   system.push_back({"user", "last"});
@@ -143,7 +143,7 @@ TEST(ChatTemplate, TurnsThatCantBeFound) {
       ChatTemplate::parse("{% for m in messages | reverse %}{{ m.content | upper }}{% endfor %}", "odd");
   const auto [code, message] = test::failure_of([&] { t.render_training(kTurns); });
   EXPECT_EQ(code, ExitCode::contents);
-  EXPECT_THAT(message, HasSubstr("odd: can't tell which part of the text is message 2, the assistant's: "));
+  EXPECT_THAT(message, HasSubstr("odd: can't find the assistant's message 2 in the text: "));
   EXPECT_THAT(message, HasSubstr("{% generation %}"));
 }
 
@@ -153,16 +153,16 @@ TEST(ChatTemplate, NoEndToken) {
       "{% if add_generation_prompt %}assistant: {% endif %}",
       "plain");
   const std::vector<ChatMessage> two = {{"user", "a"}, {"assistant", "b"}};
-  // The lines behind the content are all there is to end a turn.
+  // Only line breaks after the content end a turn.
   EXPECT_THAT(turns(t.render_training(two)), ElementsAre("b\n\n"));
 }
 
-// A token that reaches over a span's edge counts, as in transformers' masks.
-TEST(ChatTemplate, TokensOverEdges) {
+// A token that crosses the edge of a span counts, as in transformers' masks.
+TEST(ChatTemplate, TokensAcrossSpanEdges) {
   const auto tokenizer = load_tokenizer(test::tokenizer_fixture("gpt2"));
   const std::string text = "the weather, and the other thing together";
   const auto [ids, tokens] = tokenizer->tokenize(text, false);
-  ASSERT_LT(tokens.size(), text.size() - 5);  // some are long
+  ASSERT_LT(tokens.size(), text.size() - 5);  // some tokens are long
   for (std::size_t begin = 0; begin <= text.size(); ++begin)
     for (std::size_t end = begin + 1; end <= text.size(); end += 3) {
       const ChatTokens got = tokenize_chat(*tokenizer, {text, {{begin, end}}});
@@ -180,7 +180,7 @@ TEST(ChatTemplate, TokensOverEdges) {
 
 // --- Messages ---
 
-TEST(ChatMessages, OfJson) {
+TEST(ChatMessages, ParsedFromJson) {
   const auto m = parse_messages(
       R"([{"role": "user", "content": "a"}, {"content": [{"type": "text", "text": "x"}], "role": "assistant"},
           {"role": "tool", "content": "b", "name": "f"}, {"role": "assistant", "content": null}])",
@@ -191,13 +191,13 @@ TEST(ChatMessages, OfJson) {
   EXPECT_EQ(m[1].json, R"({"content": [{"type": "text", "text": "x"}], "role": "assistant"})");
   EXPECT_EQ(m[2].content, "b");
   EXPECT_EQ(m[2].json, R"({"role": "tool", "content": "b", "name": "f"})");
-  // A content that is null isn't there, as for transformers.
+  // A null content is missing, as in transformers.
   const ChatTemplate t =
       ChatTemplate::parse("{% for m in messages %}{{ m.content is defined }}{% endfor %}", "t");
   EXPECT_EQ(t.render(m), "TrueTrueTrueFalse");
 }
 
-TEST(ChatMessages, Bad) {
+TEST(ChatMessages, Invalid) {
   for (const char* text :
        {"", "{}", "[]", "[1]", "[{}]", "[{\"role\": 1}]", "[{\"content\": \"x\"}]", "[{\"role\": \"user\"",
         "[{\"role\": \"user\", \"weight\": \"x\"}]", "[{\"role\": \"\xFF\"}]"}) {
@@ -236,7 +236,7 @@ TEST_F(ChatFolder, OneInTheConfig) {
           {"pad_token", nullptr}});
   EXPECT_EQ(rendered(), "<b></b>!");
   test::spill(folder_ / "special_tokens_map.json", R"({"bos_token": "<other>", "pad_token": "<p>"})");
-  EXPECT_EQ(rendered(), "<b></b><p>!");  // the config's own go first
+  EXPECT_EQ(rendered(), "<b></b><p>!");  // tokens of the config have precedence
 }
 
 TEST_F(ChatFolder, SeveralInTheConfig) {
@@ -245,14 +245,14 @@ TEST_F(ChatFolder, SeveralInTheConfig) {
   EXPECT_EQ(rendered(), "d");
   EXPECT_EQ(rendered({.tools = "[{}]"}), "t");
   config({{"chat_template", {{{"name", "rag"}, {"template", "d"}}}}});
-  EXPECT_THAT(test::failure_of([&] { rendered(); }).second, HasSubstr("no template named default"));
+  EXPECT_THAT(test::failure_of([&] { rendered(); }).second, HasSubstr("no template is named default"));
   config({{"chat_template", 3}});
   EXPECT_EQ(test::failure_of([&] { rendered(); }).first, ExitCode::contents);
   config({{"chat_template", {1}}});
   EXPECT_EQ(test::failure_of([&] { rendered(); }).first, ExitCode::contents);
 }
 
-TEST_F(ChatFolder, TheFileGoesFirst) {
+TEST_F(ChatFolder, TheFileHasPrecedence) {
   config({{"chat_template", "config"}, {"bos_token", "<s>"}});
   test::spill(folder_ / "chat_template.jinja", "{{ bos_token }} file\n");
   EXPECT_EQ(rendered(), "<s> file");

@@ -189,8 +189,8 @@ TEST_F(Commands, TokenizerLines) {
   EXPECT_EQ(cut["type_ids"].size(), 4u);
   const Words encode = {"tokenizer", "encode", gpt2}, decode = {"tokenizer", "decode", gpt2};
   refused(encode, 3, {"standard input:2: not a JSON object"}, "{\"text\": \"a\"}\n{\"text\": \"b\"\n");
-  refused(encode, 3, {"standard input:1: no \"text\""}, "{\"txt\": \"a\"}\n");
-  refused(encode, 3, {"standard input:1", "is no text but number"}, "{\"text\": 5}\n");
+  refused(encode, 3, {"standard input:1: the field \"text\" is missing"}, "{\"txt\": \"a\"}\n");
+  refused(encode, 3, {"standard input:1", "\"text\" is of type number"}, "{\"text\": 5}\n");
   refused(encode, 3, {"standard input:1"}, "[1]\n");
   refused(encode, 3, {"standard input:1"}, "{\"text\": \"\xff\"}\n");
   for (const char* bad : {"-1", "512", "1.5", "\"1\"", "18446744073709551617", "null"})

@@ -1,5 +1,5 @@
-// The Jinja interpreter: what jinja2 makes of expressions and statements, where errors lie, and templates
-// that are broken or hostile.
+// The Jinja interpreter: results equal jinja2's, errors have positions, and broken or hostile templates are
+// errors.
 #include "jinja/template.h"
 
 #include <gmock/gmock.h>
@@ -36,7 +36,7 @@ std::string error_of(const std::string& text, const std::string& variables = "{}
   return message;
 }
 
-// 700 expressions and statements with what jinja2 makes of them; null is an error there, and so here.
+// 700 expressions and statements with jinja2's results; null: an error in both.
 TEST(Jinja, Conformance) {
   const std::string variables = test::slurp(kFolder + "variables.json");
   std::istringstream lines(test::slurp(kFolder + "jinja.jsonl"));
@@ -57,20 +57,20 @@ TEST(Jinja, Conformance) {
   EXPECT_GT(cases, 600);
 }
 
-TEST(Jinja, ErrorsSayWhere) {
+TEST(Jinja, ErrorsHaveAPosition) {
   EXPECT_EQ(error_of("a\n  {{ 1 / 0 }}"), "t.jinja:2:8: division by zero");
   EXPECT_EQ(error_of("é😀{{ x.y }}"), "t.jinja:1:7: 'x' is undefined");
   EXPECT_EQ(error_of("{% if x %}\n\n{% endfor %}"),
             "t.jinja:3:4: unknown tag 'endfor'; expected elif or else or endif");
   EXPECT_THAT(error_of("{% if x %}"),
               HasSubstr("expected {% elif %} or {% else %} or {% endif %}, found the"));
-  EXPECT_THAT(error_of("{{ 'abc }}"), StartsWith("t.jinja:1:4: this text has no closing quote"));
+  EXPECT_THAT(error_of("{{ 'abc }}"), StartsWith("t.jinja:1:4: this string has no closing quote"));
   EXPECT_THAT(error_of("{{ x | urlize }}"), HasSubstr("1:8: the filter 'urlize' is not supported"));
   EXPECT_THAT(error_of("{% include 'x' %}"), HasSubstr("'include' is not supported"));
   EXPECT_THAT(error_of("{{ 'x'.encode() }}"), HasSubstr("str.encode() is not supported"));
   EXPECT_THAT(error_of("{{ raise_exception('Roles!') }}"), HasSubstr("refuses the conversation: Roles!"));
   EXPECT_THAT(error_of("{{ x.y.z }}", R"({"x": {"a": 1}})"), HasSubstr("'dict object' has no attribute 'y'"));
-  // In a macro: the place inside of it.
+  // In a macro, the position is inside of the macro.
   EXPECT_THAT(error_of("{% macro m() %}\n{{ 1 + none }}{% endmacro %}{{ m() }}"), StartsWith("t.jinja:2:6:"));
 }
 
@@ -106,7 +106,7 @@ TEST(Jinja, JsonNumbersKeepTheirKind) {
   EXPECT_THAT(error_of("", "{\"x\": 1"), HasSubstr("not valid JSON"));
 }
 
-// What would take forever, or all memory, ends with an error, soon.
+// Templates that need excessive time or memory end with an error soon.
 TEST(Jinja, Bombs) {
   const auto begin = std::chrono::steady_clock::now();
   const std::string deep_parentheses = "{{ " + std::string(5000, '(') + "1" + std::string(5000, ')') + " }}";
@@ -185,19 +185,19 @@ TEST(Jinja, Bombs) {
   EXPECT_EQ(render("{{ (-9223372036854775807 - 1) % -1 }}"), "0");
   EXPECT_EQ(render("{{ 1 ** 9223372036854775807 }}{{ (-1) ** 9223372036854775807 }}"), "1-1");
   EXPECT_EQ(render("{{ [1, 2, 3][::-9223372036854775807] }}{{ 'abc'[::9223372036854775807] }}"), "[3]a");
-  // Many small ones are fine, and none takes longer than a second or two (with a sanitizer, several).
+  // None takes longer than a second or two (several with a sanitizer).
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
 }
 
-// A namespace that holds itself, a macro that holds its frame: nothing leaks (the address sanitizer looks).
-TEST(Jinja, CirclesAreTakenApart) {
+// A namespace that contains itself, a macro that holds its frame: the address sanitizer finds no leak.
+TEST(Jinja, ReferenceCyclesDontLeak) {
   EXPECT_EQ(
       render("{% set n = namespace() %}{% set n.n = [n] %}{% macro m() %}{{ n is defined }}{% endmacro %}"
              "{% set n.m = m %}{{ n.m() }}{% for i in [1] %}{% set n.l = loop %}{% endfor %}{{ n.l.index }}"),
       "True1");
 }
 
-// A long conversation is no bomb.
+// A long conversation is within the limits.
 TEST(Jinja, LongInputs) {
   json messages = json::array();
   for (int i = 0; i < 5000; ++i)
@@ -260,7 +260,7 @@ TEST(Jinja, Fuzz) {
     });
     EXPECT_TRUE(code == ExitCode::ok || code == ExitCode::contents) << message;
   }
-  EXPECT_GT(rendered, 100);  // not all are refused at once
+  EXPECT_GT(rendered, 100);  // some mutations are still valid
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Helpers of the tokenizers' tests.
+// Helpers for the tests of tokenizers, jinja and chat.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -21,7 +21,7 @@ inline std::string t5_charsmap() {
   return decode_base64(t5["normalizer"]["precompiled_charsmap"].get<std::string>(), "t5");
 }
 
-// The exit code and message of what f throws; code ok where it doesn't.
+// The exit code and message of the error that f throws; code ok if it throws none.
 template <class F>
 std::pair<ExitCode, std::string> failure_of(F&& f) {
   try {

@@ -1,4 +1,4 @@
-// Every case of the reference tokenizers, exactly: what Hugging Face's library gives for the same
+// All cases of the fixture tokenizers: exactly the results of Hugging Face's library with the same
 // tokenizer.json.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -52,8 +52,8 @@ TEST_P(TokenizerFixture, EveryPair) {
   }
 }
 
-// The whole of a file's cases as one text: cut where last_cut allows, it gives the same ids.
-TEST_P(TokenizerFixture, BlocksGiveTheIdsOfTheWhole) {
+// All cases of a file as one text: split at last_cut(), it gives the same ids.
+TEST_P(TokenizerFixture, BlocksHaveTheIdsOfTheWholeText) {
   const auto t = load_tokenizer(tokenizer_fixture(GetParam()));
   std::string text;
   for (const json& c : lines(tokenizer_fixture(GetParam()) + "/cases.jsonl"))
@@ -70,7 +70,7 @@ TEST_P(TokenizerFixture, BlocksGiveTheIdsOfTheWhole) {
     ids.insert(ids.end(), rest.begin(), rest.end());
     ASSERT_EQ(ids, whole) << "cut at " << *cut;
   }
-  // Llama 2's pipeline has no borders.
+  // Llama 2's pipeline allows no split.
   EXPECT_EQ(cuts > 100, std::string(GetParam()) != "llama2") << cuts;
 }
 
@@ -98,7 +98,7 @@ TEST(Tokenizer, RolesAndSizes) {
   EXPECT_EQ(qwen->token_to_id("no such token"), std::nullopt);
 }
 
-TEST(Tokenizer, TheFileItself) {
+TEST(Tokenizer, LoadsAFileByItsPath) {
   const auto folder = load_tokenizer(tokenizer_fixture("gpt2"));
   const auto file = load_tokenizer(tokenizer_fixture("gpt2") + "/tokenizer.json");
   EXPECT_EQ(folder->fingerprint(), file->fingerprint());

@@ -1,5 +1,5 @@
-// Numbers as Hugging Face's library reads them: what `Tokenizer.from_str(...).to_str()` gives for a Unigram's
-// scores. The first 14 differ from the nearest f64.
+// Expected values: the scores of a Unigram model after `Tokenizer.from_str(...).to_str()` of Hugging Face's
+// library. The first 14 differ from the nearest f64.
 #include "tokenizers/load/hf_number.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace redco {
 namespace {
 
-TEST(HfNumber, AsSerdeJsonReadsThem) {
+TEST(HfNumber, EqualsSerdeJson) {
   const struct {
     const char* text;
     double value;

@@ -1,5 +1,5 @@
-// Tokenizers of every kind from broken and hostile files: an error or a tokenizer, never a crash or a hang;
-// and texts that are long and dull take no longer than others.
+// Broken and hostile files of every kind of tokenizer: loading gives an error or a tokenizer, never a crash
+// or a hang. Long repetitive texts take no longer than other texts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -78,7 +78,7 @@ TEST(HostileKinds, MutatedTokenizerJson) {
   EXPECT_GT(worked, 5);
 }
 
-// What a field can't be, in every object of a file.
+// Puts values of a wrong type into each field of a file.
 TEST(HostileKinds, ReplacedValues) {
   test::TempDir folder;
   int worked = 0, failed = 0;
@@ -133,13 +133,13 @@ TEST(HostileKinds, BadModels) {
     return text;
   };
   EXPECT_THAT(message(""), HasSubstr("no pieces"));
-  EXPECT_THAT(message("\x0A"), HasSubstr("end of the bytes"));
-  EXPECT_THAT(message("\x0A\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01"), HasSubstr("more bytes"));
+  EXPECT_THAT(message("\x0A"), HasSubstr("end of the file"));
+  EXPECT_THAT(message("\x0A\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01"), HasSubstr("beyond the end"));
   EXPECT_THAT(message(std::string(11, '\xFF')), HasSubstr("64 bits"));
   EXPECT_THAT(message(std::string("\x0A\x00", 2)), HasSubstr("empty"));
   EXPECT_THAT(message("\x0A\x03\x0A\x01\xFF"), HasSubstr("UTF-8"));
   EXPECT_THAT(message("\x0A\x03\x0A\x01x"), HasSubstr("0 unknown"));
-  EXPECT_THAT(message("\x0A\x05\x0A\x01x\x18\x02\x0A\x03\x0A\x01y\x0A\x03\x0A\x01y"), HasSubstr("twice"));
+  EXPECT_THAT(message("\x0A\x05\x0A\x01x\x18\x02\x0A\x03\x0A\x01y\x0A\x03\x0A\x01y"), HasSubstr("repeated"));
   EXPECT_THAT(message("\x0A\x05\x0A\x01x\x18\x06"), HasSubstr("byte"));
   EXPECT_THAT(message("\x0A\x05\x0A\x01x\x18\x09"), HasSubstr("unknown type"));
   EXPECT_THAT(message(std::string("\x0A\x08\x0A\x01x\x15\x00\x00\xC0\x7F", 10)), HasSubstr("finite"));
@@ -154,7 +154,7 @@ TEST(HostileKinds, Charsmaps) {
   for (int k = 0; k < 300; ++k) {
     std::string bad = good;
     for (int j = 0; j < 400; ++j) bad[4 + random() % (bad.size() - 4)] = static_cast<char>(random());
-    // Mostly the texts are no UTF-8 then; their part stays as it was every other time.
+    // Most mutations make the texts invalid UTF-8, so every second one leaves the texts unchanged.
     const u32 trie = static_cast<unsigned char>(bad[0]) |
                      static_cast<u32>(static_cast<unsigned char>(bad[1])) << 8 |
                      static_cast<u32>(static_cast<unsigned char>(bad[2])) << 16;
@@ -220,11 +220,11 @@ TEST(HostileKinds, TextThatGrows) {
               HasSubstr("content: 2000 bytes"));
 }
 
-// Half a megabyte without a border: every kind is (nearly) linear in it.
-TEST(HostileKinds, LongDullTexts) {
+// Half a megabyte without a split position: every kind takes (nearly) linear time.
+TEST(HostileKinds, LongRepetitiveTexts) {
   std::vector<std::string> texts = {std::string(500'000, 'a'), std::string(500'000, ' '), {}, {}};
   for (int k = 0; k < 125'000; ++k) {
-    texts[2] += k % 2 == 0 ? "\xCC\x81" : "\xCC\xA3";  // marks of two classes
+    texts[2] += k % 2 == 0 ? "\xCC\x81" : "\xCC\xA3";  // marks of two combining classes
     texts[3] += "\xE2\x96\x81";
   }
   const std::string sp = test::tokenizer_fixture("sentencepiece");

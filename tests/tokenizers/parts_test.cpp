@@ -1,5 +1,5 @@
-// Small tokenizers of every kind and part, on odd texts: what Hugging Face's library gives
-// (scripts/make_tokenizer_fixtures.py). REDCO_TOKENIZER_PARTS names another folder of such files.
+// Small tokenizers with every type of component, on unusual texts: exactly the results of Hugging Face's
+// library (scripts/make_tokenizer_fixtures.py). REDCO_TOKENIZER_PARTS names another folder of such files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-// The tokenizers share t5's character map; the files say "@t5" in its place.
+// The tokenizers share t5's character map; the files have "@t5" in its place.
 void put_charsmap(json& normalizer) {
   static const std::string map = json::parse(
       test::slurp(test::tokenizer_fixture("t5") + "/tokenizer.json"))["normalizer"]["precompiled_charsmap"];

@@ -1,5 +1,5 @@
-// sentencepiece's models: ids as its own library gives them, and as transformers gives them for folders with
-// such a model or with BERT's vocab.txt (scripts/make_sentencepiece_fixtures.py).
+// sentencepiece models: ids equal those of the sentencepiece library. Folders with such a model, or with
+// BERT's vocab.txt: ids equal those of transformers (scripts/make_sentencepiece_fixtures.py).
 // REDCO_SENTENCEPIECE names another folder of such files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,8 +20,8 @@ std::string root() {
   return other != nullptr ? other : test::tokenizer_fixture("sentencepiece");
 }
 
-// The models lie there without their character map, which is that of the t5 fixture: a normalizer_spec with
-// it behind the model is merged into the one inside.
+// The model files have no character map, which they share with the t5 fixture. A normalizer_spec with the map
+// is appended to the model; protocol buffers merge it with the first one.
 std::string model_bytes(const std::string& name, bool charsmap) {
   std::string bytes = test::slurp(root() + "/" + name + ".model");
   if (!charsmap) return bytes;
@@ -77,7 +77,7 @@ TEST(SentencePiece, EveryCase) {
                                    : t->special().unk),
                   id.is_null() ? std::nullopt : std::optional(id.get<i32>()))
             << role;
-    // What is saved is loaded again, beside the model's config.json.
+    // Save the tokenizer, and load it again with the model's config.json.
     const std::string copy = folder + "-copy";
     std::filesystem::create_directory(copy);
     t->save(copy);

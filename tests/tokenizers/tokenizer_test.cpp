@@ -1,5 +1,5 @@
-// What the fixtures don't show: the legacy files, `bytes`, saving, threads, normalizers, split behaviors,
-// added tokens' flags. Expected values come from Hugging Face's tokenizers 0.23 where a comment says so.
+// Cases that the fixtures don't cover: legacy files, `bytes`, saving, threads, normalizers, split behaviors,
+// flags of added tokens. Comments say which expected values come from Hugging Face's tokenizers 0.23.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ using nlohmann::json;
 using test::tokenizer_fixture;
 using Ids = std::vector<i32>;
 
-TEST(Bytes, AreThemselves) {
+TEST(Bytes, EachByteIsAToken) {
   const auto t = load_tokenizer("bytes");
   EXPECT_EQ(t->vocab_size(), 257);
   EXPECT_EQ(t->special().eos, 256);
@@ -40,7 +40,7 @@ TEST(Bytes, SavedAndReadBack) {
   EXPECT_TRUE(back->takes_any_bytes());
 }
 
-TEST(Save, CopiesWhatWasLoaded) {
+TEST(Save, CopiesTheLoadedFiles) {
   test::TempDir from, to;
   for (const char* name : {"tokenizer.json", "tokenizer_config.json"})
     std::filesystem::copy(tokenizer_fixture("roberta") + "/" + name, from / name);
@@ -52,7 +52,7 @@ TEST(Save, CopiesWhatWasLoaded) {
   EXPECT_EQ(test::failure_of([&] { t->save(to.path()); }).first, ExitCode::contents);
 }
 
-// The fixture's tokenizer.json taken apart into GPT-2's two files.
+// Splits the fixture's tokenizer.json into GPT-2's two files.
 class Legacy : public testing::Test {
  protected:
   void split(const std::string& kind) {
@@ -75,7 +75,7 @@ class Legacy : public testing::Test {
     std::filesystem::copy(tokenizer_fixture(kind) + "/tokenizer_config.json",
                           folder_ / "tokenizer_config.json");
   }
-  // Every case of the fixture again.
+  // Checks all cases of the fixture.
   void compare(const std::string& kind) {
     const auto t = load_tokenizer(folder_.path());
     std::ifstream in(tokenizer_fixture(kind) + "/cases.jsonl");
@@ -144,7 +144,7 @@ TEST(Tokenizer, ThreadsShareOne) {
   EXPECT_EQ(wrong, 0);
 }
 
-// gpt2's tokenizer.json with parts replaced.
+// gpt2's tokenizer.json with some parts replaced.
 class Parts : public testing::Test {
  protected:
   std::unique_ptr<Tokenizer> with(const std::vector<std::pair<std::string, json>>& changes) {
@@ -188,7 +188,7 @@ TEST_F(Parts, AddedTokensFlags) {
   };
   EXPECT_EQ(has("x <w> y", 512), 1);
   EXPECT_EQ(has("<w>", 512), 1);
-  EXPECT_EQ(has("x<w> y", 512), 0);  // part of a word
+  EXPECT_EQ(has("x<w> y", 512), 0);  // <w> is inside of a word
   EXPECT_EQ(has("x <w>_", 512), 0);
   EXPECT_EQ(has("\xC3\xA9<w>", 512), 0);
   EXPECT_EQ(has(".<w>.", 512), 1);
@@ -196,7 +196,7 @@ TEST_F(Parts, AddedTokensFlags) {
   EXPECT_EQ(t->tokenize("!  <r> \t!").tokens,
             (std::vector<std::string>{"!", "\xC4\xA0\xC4\xA0", "<r> \t", "!"}));
   EXPECT_EQ(t->tokenize("! <rr> <rr> !").tokens, (std::vector<std::string>{"!", " <rr> ", "<rr> ", "!"}));
-  EXPECT_EQ(t->last_cut("abc abc"), std::nullopt);  // <r> takes what follows it
+  EXPECT_EQ(t->last_cut("abc abc"), std::nullopt);  // <r> includes the white space after it
 }
 
 TEST_F(Parts, LongestAddedTokenWins) {
@@ -214,7 +214,7 @@ TEST_F(Parts, PrefixSpaceAndDigits) {
   EXPECT_EQ(with({{"/pre_tokenizer", byte_level(true, true)}})->encode("a"), with({})->encode(" a"));
   EXPECT_EQ(with({{"/pre_tokenizer", byte_level(true, true)}})->encode(" a"), with({})->encode(" a"));
   EXPECT_EQ(with({{"/pre_tokenizer", byte_level(true, true)}})->encode(""), Ids{});
-  // StarCoder's: digits one by one, then bytes.
+  // StarCoder's pre-tokenizer: single digits, then bytes.
   const json digits = {{"type", "Digits"}, {"individual_digits", true}};
   const json both = {{"type", "Sequence"}, {"pretokenizers", {digits, byte_level(false, true)}}};
   const auto t = with({{"/pre_tokenizer", both}});
@@ -223,7 +223,7 @@ TEST_F(Parts, PrefixSpaceAndDigits) {
   EXPECT_EQ(pieces(*t, "x12 3"), "x|1|2|\xC4\xA0|3|");
 }
 
-// ByteLevel in front: what follows sees the byte alphabet. \xC4\xA0 is its space.
+// ByteLevel comes first, so the next step gets the byte alphabet. \xC4\xA0 is its space.
 TEST_F(Parts, ByteLevelThenSplit) {
   const json split = {
       {"type", "Split"}, {"pattern", {{"String", "\xC4\xA0"}}}, {"behavior", "Removed"}, {"invert", false}};
@@ -249,7 +249,7 @@ TEST_F(Parts, Normalizers) {
   EXPECT_EQ(norm({{"type", "Sequence"}, {"normalizers", {nfd, strip}}}, "\xC3\xA9"), "e");
 }
 
-TEST(SplitBehavior, AsHuggingFace) {
+TEST(SplitBehavior, EqualsHuggingFace) {
   // The doc string of SplitDelimiterBehavior: "the-final--countdown" at "-".
   const std::string text = "the-final--countdown";
   const std::vector<std::pair<std::size_t, std::size_t>> dashes = {{3, 4}, {9, 10}, {10, 11}};

@@ -1,4 +1,4 @@
-// Learning BPE: the merges of Hugging Face's trainer, and of the algorithm in its plainest form.
+// BPE training: compares the merges with Hugging Face's trainer and with a plain form of the algorithm.
 #include "tokenizers/train/train_bpe.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ TEST(TrainBpe, MergesIdsAndTokensOfHuggingFace) {
   EXPECT_EQ(cases, 5);
 }
 
-// The textbook: count all pairs of all words anew for each merge.
+// The plain algorithm: count all pairs of all words before each merge.
 std::vector<std::pair<std::string, std::string>> plain_merges(std::vector<std::vector<i32>> words,
                                                               const std::vector<u64>& counts,
                                                               std::vector<std::string> tokens, i32 vocab_size,
@@ -65,7 +65,7 @@ std::vector<std::pair<std::string, std::string>> plain_merges(std::vector<std::v
     for (std::size_t w = 0; w < words.size(); ++w)
       for (std::size_t k = 0; k + 1 < words[w].size(); ++k)
         pairs[{words[w][k], words[w][k + 1]}] += static_cast<i64>(counts[w]);
-    auto best = pairs.end();  // the first of the most frequent: the lowest ids
+    auto best = pairs.end();  // of the most frequent pairs, the one with the lowest ids
     for (auto it = pairs.begin(); it != pairs.end(); ++it)
       if (best == pairs.end() || it->second > best->second) best = it;
     if (best == pairs.end() || best->second < min_frequency) break;
@@ -85,11 +85,12 @@ std::vector<std::pair<std::string, std::string>> plain_merges(std::vector<std::v
   return out;
 }
 
-TEST(TrainBpe, TheTextbookOnRandomWords) {
+TEST(TrainBpe, EqualsThePlainAlgorithmOnRandomWords) {
   std::mt19937 r(5);
   for (int round = 0; round < 30; ++round) {
-    // Letters of the alphabet, each standing for itself. Distinct ones within a word, so that no token comes
-    // about in two ways and no pair overlaps itself: there the textbook leaves open what to do.
+    // // The letters of a word are distinct. So no token is created in two ways and no pair overlaps itself,
+    // cases that the
+    // plain algorithm doesn't define.
     std::map<std::string, u64> counted;
     const unsigned letters = 4 + r() % 5;
     for (int k = 0; k < 60; ++k) {
@@ -115,7 +116,7 @@ TEST(TrainBpe, TheTextbookOnRandomWords) {
     }
     const std::vector<std::string> alphabet(learned.tokens.begin(), learned.tokens.begin() + 256);
     auto expected = plain_merges(plain, words.counts, alphabet, o.vocab_size, o.min_frequency);
-    // A token made a second time, from other halves, ends the comparison.
+    // The comparison ends if a token is created a second time from another pair.
     std::map<std::string, int> made;
     std::size_t same = 0;
     while (same < expected.size() && made[expected[same].first + expected[same].second]++ == 0) ++same;

@@ -1,5 +1,5 @@
-// Tokenizers made out of text: the same from any number of threads, files that load, text that comes back,
-// and what is wrong with the input.
+// Tokenizer training: results don't depend on the number of threads, the files load, decoding restores the
+// text, and invalid input is an error.
 #include "tokenizers/train/train_tokenizer.h"
 
 #include <gmock/gmock.h>
@@ -52,7 +52,7 @@ class TrainTokenizer : public testing::Test {
 };
 
 TEST_F(TrainTokenizer, TheSameBytesFromAnyNumberOfThreads) {
-  // Blocks of 1 MiB, so that threads have something to share; the same words in each.
+  // Several blocks of 1 MiB with the same words, so that all threads have work.
   const std::string once = test::slurp(words_);
   std::string text;
   while (text.size() < (std::size_t{3} << 19)) text += once;
@@ -77,7 +77,7 @@ TEST_F(TrainTokenizer, PlainGzipAndJsonLines) {
   const std::string expected = trained(o);
   o.files = {gzip("words.txt.gz", text)};
   EXPECT_EQ(trained(o), expected);
-  // A JSON line for each line of text, with its end.
+  // One JSON line per line of text, including its line break.
   std::string lines = "\n";
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
@@ -90,7 +90,7 @@ TEST_F(TrainTokenizer, PlainGzipAndJsonLines) {
   EXPECT_EQ(trained(o), expected);
 }
 
-// Lines longer than a block are cut where no word is.
+// Lines that are longer than a block are split between words.
 TEST_F(TrainTokenizer, LongLines) {
   std::string words = test::slurp(words_);
   std::replace(words.begin(), words.end(), '\n', ' ');
@@ -103,7 +103,7 @@ TEST_F(TrainTokenizer, LongLines) {
   EXPECT_EQ(trained(o), expected);
 }
 
-TEST_F(TrainTokenizer, AnyTextComesBack) {
+TEST_F(TrainTokenizer, DecodingRestoresAnyText) {
   const std::vector<std::string> texts = {"",
                                           " ",
                                           "  two  spaces ",
@@ -118,7 +118,7 @@ TEST_F(TrainTokenizer, AnyTextComesBack) {
                                           "0"};
   for (Model model : {Model::bpe, Model::unigram}) {
     TokenizerTraining o = options(model);
-    // Text that names bytes and special tokens is text.
+    // The names of byte tokens and special tokens in a text are plain text.
     std::string names;
     for (int k = 0; k < 50; ++k) names += "<0x0A> <unk> \n<|endoftext|> ";
     o.files.push_back(file("names.txt", names));
@@ -154,7 +154,7 @@ TEST_F(TrainTokenizer, SpecialTokensComeFirstAndHaveRoles) {
   EXPECT_EQ(t->special().eos, std::nullopt);
 }
 
-TEST_F(TrainTokenizer, TextsAndPairsAsBertHasThem) {
+TEST_F(TrainTokenizer, BertTemplateForTextsAndPairs) {
   for (const Model model : {Model::bpe, Model::unigram}) {
     TokenizerTraining o = options(model);
     o.special = {"[PAD]", "[CLS]", "[SEP]"};
@@ -174,7 +174,7 @@ TEST_F(TrainTokenizer, TextsAndPairsAsBertHasThem) {
   }
 }
 
-TEST_F(TrainTokenizer, FewerTokensThanAskedFor) {
+TEST_F(TrainTokenizer, FewerTokensThanRequested) {
   TokenizerTraining o = options(Model::bpe);
   o.files = {file("tiny.txt", "ab ab ab\n")};
   EXPECT_EQ(train_tokenizer(o).vocab_size, 1 + 256 + 2);  // "ab", " ab"
@@ -182,12 +182,12 @@ TEST_F(TrainTokenizer, FewerTokensThanAskedFor) {
   EXPECT_LT(train_tokenizer(o).vocab_size, 500);
 }
 
-TEST_F(TrainTokenizer, OptionsThatCannotBe) {
+TEST_F(TrainTokenizer, InvalidOptions) {
   TokenizerTraining o = options(Model::bpe);
   o.vocab_size = 256;
   expect_error(o, ExitCode::usage, "at least 257");
   o.vocab_size = 0;
-  expect_error(o, ExitCode::usage, "--vocab-size 0");
+  expect_error(o, ExitCode::usage, "--vocab-size is 0");
   o.vocab_size = i64{1} << 40;
   expect_error(o, ExitCode::usage, "--vocab-size");
   o = options(Model::unigram);
@@ -195,7 +195,7 @@ TEST_F(TrainTokenizer, OptionsThatCannotBe) {
   expect_error(o, ExitCode::usage, "--no-byte-fallback");
   o.vocab_size = 280;
   o.min_frequency = 1;
-  expect_error(o, ExitCode::usage, "take at least");
+  expect_error(o, ExitCode::usage, "Raise --vocab-size by at least");
   for (const auto& special : std::vector<std::vector<std::string>>{{"<a>", "<a>"}, {""}, {"\xFF"}}) {
     o = options(Model::bpe);
     o.special = special;
@@ -203,13 +203,13 @@ TEST_F(TrainTokenizer, OptionsThatCannotBe) {
   }
   o = options(Model::bpe);
   o.split = "gpt5";
-  expect_error(o, ExitCode::usage, "gpt2, llama3 and qwen");
+  expect_error(o, ExitCode::usage, "gpt2, llama3 or qwen");
   o = options(Model::bpe);
   o.min_frequency = 0;
   expect_error(o, ExitCode::usage, "--min-frequency");
 }
 
-TEST_F(TrainTokenizer, FilesThatCannotBe) {
+TEST_F(TrainTokenizer, InvalidFiles) {
   TokenizerTraining o = options(Model::bpe);
   o.files = {folder_ / "none.txt"};
   expect_error(o, ExitCode::usage, "none.txt");
@@ -219,7 +219,7 @@ TEST_F(TrainTokenizer, FilesThatCannotBe) {
   expect_error(o, ExitCode::contents, "no text in");
   o.files = {file("empty.jsonl", "{\"text\": \"\"}\n")};
   expect_error(o, ExitCode::contents, "no text in");
-  // The second file, behind more than a block of good text.
+  // An error in the second file, after more than one block of valid text.
   const std::string good(std::size_t{3} << 20, 'x');
   o.files = {words_, file("latin.txt", "line\n" + good + "\nna\xEFve\n")};
   o.threads = 2;
@@ -230,9 +230,9 @@ TEST_F(TrainTokenizer, FilesThatCannotBe) {
   o.files = {file("b.jsonl", line + "\n[1]\n")};
   expect_error(o, ExitCode::contents, "b.jsonl:3: not a JSON object");
   o.files = {file("c.jsonl", line + "{\"txt\": \"a\"}\n")};
-  expect_error(o, ExitCode::contents, "c.jsonl:2: no \"text\"");
+  expect_error(o, ExitCode::contents, "c.jsonl:2: the field \"text\" is missing");
   o.files = {file("d.jsonl", "{\"text\": 7}\n")};
-  expect_error(o, ExitCode::contents, "d.jsonl:1: \"text\" is no text but number");
+  expect_error(o, ExitCode::contents, "d.jsonl:1: \"text\" is of type number");
   EXPECT_FALSE(std::filesystem::exists(o.output + "/tokenizer.json"));
   o = options(Model::bpe);
   o.output = words_ + "/x";

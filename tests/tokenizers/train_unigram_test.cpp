@@ -1,4 +1,5 @@
-// Learning Unigram: its seeds by brute force, and how well it does.
+// Unigram training: seeds compared with brute force, and the compression compared with Hugging Face's
+// trainer.
 #include "tokenizers/train/train_unigram.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +50,7 @@ TEST(TrainUnigram, SeedsAreTheSubstringsThatBranch) {
   constexpr u32 kMax = 4;
   for (int round = 0; round < 40; ++round) {
     const auto words = random_words(r, 1 + round, round % 2 == 0 ? "ab" : "abcde");
-    // Substring -> its count, and what follows it: a letter, or the end of one word.
+    // Substring -> its count, and the set of its continuations: letters, or the end of a word.
     std::map<std::string, std::pair<u64, std::set<std::string>>> found;
     for (const auto& [word, n] : words)
       for (std::size_t i = 0; i < word.size(); ++i)
@@ -81,10 +82,10 @@ TEST(TrainUnigram, SeedsAreTheSubstringsThatBranch) {
   }
 }
 
-TEST(TrainUnigram, AllSegmentationsCount) {
-  // "ab" 3 times: as "ab" with probability p = P(ab), as "a b" with P(a) P(b). Two rounds of EM by hand would
-  // be digammas of these; what must hold in any case: the scores are those of a distribution with a prior
-  // (their sum is a little below 1), and the longer piece wins where it is the only use of its letters.
+TEST(TrainUnigram, ExpectedCountsUseAllSegmentations) {
+  // "ab" occurs 3 times: as "ab" with probability P(ab), as "a b" with P(a) P(b). The digamma prior makes the
+  // sum of the probabilities slightly less than 1. The longer piece wins if it is the only use of its
+  // letters.
   const LearnedUnigram learned = learn_unigram(counts_of({{"ab", 30}, {"ac", 20}, {"a", 50}}), of_size(10));
   double sum = 0;
   std::map<std::string, double> score;
@@ -100,10 +101,10 @@ TEST(TrainUnigram, AllSegmentationsCount) {
   EXPECT_EQ(learned.n_tokens, 100u);
 }
 
-TEST(TrainUnigram, CompressesAsHuggingFaceDoesOrBetter) {
+TEST(TrainUnigram, CompressesAtLeastAsWellAsHuggingFace) {
   std::ifstream in(std::string(REDCO_FIXTURES) + "/tokenizer-train/expected.jsonl");
   json c;
-  for (std::string line; std::getline(in, line);) c = json::parse(line);  // the last one
+  for (std::string line; std::getline(in, line);) c = json::parse(line);  // keeps the last line
   ASSERT_TRUE(c.contains("n_tokens_fresh"));
   const std::string at = std::string(REDCO_FIXTURES) + "/tokenizer-train/";
   test::TempDir folder;
@@ -117,13 +118,13 @@ TEST(TrainUnigram, CompressesAsHuggingFaceDoesOrBetter) {
   train_tokenizer(o);
   const auto t = load_tokenizer(folder.path());
   EXPECT_EQ(t->vocab_size(), o.vocab_size);
-  // A few percent: pruning is a heuristic, and ties fall differently.
+  // A few percent of tolerance: pruning is a heuristic, and ties are broken differently.
   EXPECT_LT(t->encode(test::slurp(at + "words.txt")).size(), 1.03 * c["n_tokens"].get<double>());
   EXPECT_LT(t->encode(test::slurp(at + "fresh.txt")).size(), 1.05 * c["n_tokens_fresh"].get<double>());
 }
 
-TEST(TrainUnigram, LongWordsAreNoZeros) {
-  // Without care the probability of 5000 characters is 0, and so are all counts.
+TEST(TrainUnigram, LongWordsDontUnderflow) {
+  // As a double, the probability of 5000 characters underflows to 0, and so would all counts.
   std::mt19937 r(9);
   std::string word;
   for (int k = 0; k < 5000; ++k) word += static_cast<char>('a' + r() % 26);

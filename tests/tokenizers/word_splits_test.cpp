@@ -1,4 +1,5 @@
-// The hand-written splitters against Oniguruma, on random text out of everything the patterns look at.
+// Compares the hand-written splitters with Oniguruma on random text of all characters that the patterns
+// distinguish.
 #include "tokenizers/pre_tokenizers/word_splits.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +32,7 @@ TEST_P(WordSplits, AgreeWithOniguruma) {
   for (int round = 0; round < 60000; ++round) {
     std::string text;
     const auto n = random() % 24;
-    // Few kinds of characters in a text make long runs likely.
+    // Few distinct characters in a text make long runs likely.
     const auto kinds = 1 + random() % 8;
     std::vector<char32_t> some;
     for (unsigned k = 0; k < kinds; ++k) some.push_back(kAlphabet[random() % std::size(kAlphabet)]);
@@ -55,6 +56,5 @@ TEST(WordSplits, KnownPatterns) {
   EXPECT_EQ(known_pattern("\\s+"), std::nullopt);
 }
 
-// Every code point, as Oniguruma's own test of a single character says.
 }  // namespace
 }  // namespace redco

@@ -20,7 +20,7 @@ class ByteLevelDecoder : public Decoder {
   Strings decode(Strings tokens) const override {
     std::string bytes;
     for (const std::string& t : tokens)
-      if (!append_bytes_of(t, bytes)) bytes += t;  // a token from outside the byte alphabet stands for itself
+      if (!append_bytes_of(t, bytes)) bytes += t;  // a token that is not in the byte alphabet is kept
     return {utf8_lossy(bytes)};
   }
 };
@@ -38,7 +38,7 @@ class ReplaceDecoder : public Decoder {
   Replacement what_;
 };
 
-// The byte that `token` (<0x41>) stands for, or -1. As Rust reads numbers, a plus may be in front.
+// The byte of a token <0x41>, or -1. Rust's number parser allows a plus sign.
 int fallback_byte(const std::string& token) {
   if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return -1;
   auto digit = [](char c) {
@@ -61,7 +61,7 @@ class ByteFallbackDecoder : public Decoder {
       if (find_invalid_utf8(bytes) == std::string::npos)
         out.push_back(bytes);
       else
-        out.insert(out.end(), bytes.size(), "\xEF\xBF\xBD");  // one per byte, as Hugging Face has it
+        out.insert(out.end(), bytes.size(), "\xEF\xBF\xBD");  // one per byte, as in Hugging Face
       bytes.clear();
     };
     for (std::string& t : tokens) {
@@ -106,7 +106,7 @@ class StripDecoder : public Decoder {
   i64 start_, stop_;
 };
 
-// BERT's clean-up of English written with spaces around punctuation.
+// BERT's clean-up: removes spaces around English punctuation.
 std::string cleaned_up(std::string t) {
   static constexpr std::pair<const char*, const char*> kRules[] = {
       {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},

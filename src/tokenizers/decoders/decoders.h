@@ -1,4 +1,4 @@
-// The way back: tokens to text.
+// Decoders: tokens to text.
 #pragma once
 
 #include <memory>
@@ -8,16 +8,17 @@
 
 namespace redco {
 
-// Const and thread-safe. A decoder maps a list of strings to a list of strings; joined they are the text.
+// Maps the texts of tokens to a list of strings, which joined are the decoded text. Immutable and
+// thread-safe.
 class Decoder {
  public:
   virtual ~Decoder() = default;
   virtual std::vector<std::string> decode(std::vector<std::string> tokens) const = 0;
 };
 
-// The `decoder` of a tokenizer.json, of every type of Hugging Face's tokenizers 0.23: ByteLevel, WordPiece,
-// Metaspace, BPEDecoder, CTC, Replace, ByteFallback, Fuse, Strip and Sequence; anything else is a
-// ContentsError. Null for a JSON null: tokens are joined with spaces then.
+// Makes the `decoder` of a tokenizer.json. All types of Hugging Face's tokenizers 0.23 are supported:
+// ByteLevel, WordPiece, Metaspace, BPEDecoder, CTC, Replace, ByteFallback, Fuse, Strip and Sequence. Anything
+// else is a ContentsError. nullptr for a JSON null: tokens are then joined with spaces.
 std::unique_ptr<Decoder> make_decoder(const nlohmann::json& value, const std::string& where);
 
 }  // namespace redco

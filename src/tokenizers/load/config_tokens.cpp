@@ -12,7 +12,7 @@ using nlohmann::json;
 
 namespace {
 
-// The order in which transformers goes through them.
+// In the order of transformers.
 constexpr const char* kRoles[] = {"bos_token", "eos_token", "unk_token", "sep_token",
                                   "pad_token", "cls_token", "mask_token"};
 
@@ -54,7 +54,7 @@ void AddedTokenList::add_from(const json& config, const json& otherwise, const s
     std::map<i64, json> by_id;
     for (const auto& [id, token] : list->items()) {
       if (id.empty() || id.size() > 9 || id.find_first_not_of("0123456789") != std::string::npos)
-        throw ContentsError("{}: added_tokens_decoder: '{}' is no id", source, id.substr(0, 50));
+        throw ContentsError("{}: added_tokens_decoder: the key '{}' is not an id", source, id.substr(0, 50));
       by_id[std::stoll(id)] =
           read_token(token, fmt::format("{}: added_tokens_decoder['{}']", source, id), false);
     }

@@ -1,4 +1,4 @@
-// Tokens that tokenizer_config.json names, as the added_tokens of a tokenizer.json.
+// Converts the tokens that tokenizer_config.json names to the added_tokens of a tokenizer.json.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,21 +10,21 @@
 
 namespace redco {
 
-// One entry of a tokenizer.json's added_tokens; no flag but `special`.
+// An entry of a tokenizer.json's added_tokens; all flags but `special` are false.
 nlohmann::json added_token(const std::string& content, i64 id, bool special);
 
-// The special token that `config` names so: a string, or an AddedToken object. Its id is 0. Nothing where it
-// is missing or null; ContentsError, with `source` in front, for anything else.
+// The special token `name` of `config`, which is a string or an AddedToken object there. Its id is set to 0.
+// nullopt if it is missing or null; ContentsError, starting with `source`, for anything else.
 std::optional<nlohmann::json> special_of(const nlohmann::json& config, const char* name,
                                          const std::string& source);
 
-// Tokens in the order in which transformers adds them. finish() gives those that the vocabulary lacks the
-// next ids, and sorts all of them by id.
+// Tokens in the order in which transformers adds them. finish() gives the next free ids to tokens that are
+// not in the vocabulary, and sorts all tokens by id.
 class AddedTokenList {
  public:
-  void add(nlohmann::json token);  // the first of one content counts
-  // The tokens of added_tokens_decoder, by id; then the seven with a role, `otherwise` in place of those that
-  // the config doesn't name.
+  void add(nlohmann::json token);  // ignored if the list has its content
+  // The tokens of added_tokens_decoder, by id; then the seven special tokens. `otherwise` has those that the
+  // config doesn't name.
   void add_from(const nlohmann::json& config, const nlohmann::json& otherwise, const std::string& source);
   nlohmann::json finish(const Vocab& vocab);
 

@@ -10,7 +10,7 @@
 namespace redco {
 namespace {
 
-// 10^k as a literal would be, 0 <= k <= 308.
+// The f64 nearest to 10^k, 0 <= k <= 308.
 double power_of_ten(int k) {
   const std::string text = "1e" + std::to_string(k);
   double v = 0;
@@ -27,7 +27,7 @@ double hf_number(std::string_view number) {
   p += negative;
   u64 digits = 0;
   i64 exponent = 0;
-  bool full = false;  // another digit would not fit: from the first one on, all are left out
+  bool full = false;  // the digits no longer fit into 64 bits: this and all later digits are dropped
   auto take = [&] {
     const auto d = static_cast<u64>(*p - '0');
     full = full || digits > (std::numeric_limits<u64>::max() - d) / 10;
@@ -37,7 +37,7 @@ double hf_number(std::string_view number) {
   auto is_digit = [&] { return p < end && *p >= '0' && *p <= '9'; };
   for (; is_digit(); ++p) exponent += take() ? 0 : 1;
   if (p < end && *p == '.') {
-    // Whether digits before the point were left out doesn't matter to those behind it.
+    // Digits after the point are kept as long as they fit, even if digits before it were dropped.
     full = false;
     for (++p; is_digit(); ++p) exponent -= take() ? 1 : 0;
   }

@@ -1,14 +1,14 @@
-// Numbers of JSON as Hugging Face's library reads them.
+// JSON numbers as Hugging Face's library parses them.
 #pragma once
 
 #include <string_view>
 
 namespace redco {
 
-// `number`, which is a number of JSON, as serde_json's default reader makes an f64 of it: the digits that fit
-// 64 bits, times or divided by one power of ten. That is off by a bit for about a fifth of the numbers with
-// 17 digits, and decides which of two equally good Unigram segmentations is found first. Infinite where
-// serde_json gives up.
+// The f64 that serde_json's default parser returns for a JSON number: the digits that fit into 64 bits,
+// multiplied or divided by one power of ten. For about a fifth of the numbers with 17 digits, the last bit
+// differs from the nearest f64. This bit decides which of two Unigram segmentations with equal scores is
+// found first. Infinite for numbers that serde_json rejects.
 double hf_number(std::string_view number);
 
 }  // namespace redco

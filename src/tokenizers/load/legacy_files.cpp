@@ -33,7 +33,7 @@ void read_merges(std::string_view text, const std::string& source, Merges& merge
     const auto space = line.find(' ');
     if (space == std::string_view::npos || space == 0 || space + 1 == line.size() ||
         line.find(' ', space + 1) != std::string_view::npos)
-      throw ContentsError("{}:{}: '{}' is not two tokens with one space between them", source, number,
+      throw ContentsError("{}:{}: '{}': expected two tokens separated by one space", source, number,
                           line.substr(0, 100));
     merges.add(line.substr(0, space), line.substr(space + 1));
   }
@@ -59,11 +59,11 @@ TokenizerSpec read_legacy_bpe(std::string_view vocab_json, std::string_view merg
   if (!gpt2 && !roberta && !qwen)
     unknown_type(
         config_source + ": tokenizer_class", kind,
-        "GPT2Tokenizer, CodeGenTokenizer, RobertaTokenizer, BartTokenizer, Qwen2Tokenizer beside vocab.json "
+        "GPT2Tokenizer, CodeGenTokenizer, RobertaTokenizer, BartTokenizer, Qwen2Tokenizer with vocab.json "
         "and merges.txt; any with a tokenizer.json");
   const bool prefix = fields.boolean("add_prefix_space", false);
 
-  // Added tokens, in the order of their ids: the special ones of the configuration, then added_tokens.json.
+  // Added tokens by id: the special tokens of the configuration, and those of added_tokens.json.
   std::map<i64, json> tokens;
   for (const char* name :
        {"bos_token", "eos_token", "unk_token", "pad_token", "cls_token", "sep_token", "mask_token"}) {
@@ -81,7 +81,8 @@ TokenizerSpec read_legacy_bpe(std::string_view vocab_json, std::string_view merg
   }
   for (const auto& [text, id] : added.items()) {
     if (!id.is_number_integer())
-      throw ContentsError("{}/added_tokens.json: the id of '{}' is no integer", folder, text.substr(0, 100));
+      throw ContentsError("{}/added_tokens.json: the id of '{}' is not an integer", folder,
+                          text.substr(0, 100));
     tokens.emplace(id.get<i64>(), added_token(text, id.get<i64>(), true));
   }
   json list = json::array();
@@ -131,7 +132,7 @@ TokenizerSpec read_legacy_bpe(std::string_view vocab_json, std::string_view merg
 }
 
 std::string bytes_tokenizer_json() {
-  std::string ordered;  // json objects sort their keys; the file lists the bytes in order
+  std::string ordered;  // json objects sort their keys, but the file must list the bytes in order
   for (int b = 0; b < 256; ++b) {
     std::string token;
     append_utf8(byte_level_char(static_cast<unsigned char>(b)), token);

@@ -15,11 +15,11 @@ using nlohmann::json;
 constexpr std::size_t kMaxDepth = 64;
 constexpr std::size_t kMaxValues = 1'000'000;
 
-// Builds the JSON values, except that of a tokenizer.json's model.vocab and model.merges, which go straight
-// into their flat arrays: as JSON values, Llama 3's 280 thousand merges would take 80 MB.
+// Builds the JSON values. model.vocab and model.merges of a tokenizer.json go directly into flat arrays: as
+// JSON values, Llama 3's 280 thousand merges would take 80 MB.
 class Reader : public nlohmann::json_sax<json> {
  public:
-  // `bare`: the file's one object is the vocabulary itself.
+  // bare: the file's object is the vocabulary.
   Reader(std::string source, json& root, TokenizerSpec* spec, bool bare = false)
       : source_(std::move(source)), root_(root), spec_(spec), bare_(bare) {
     if (spec_ != nullptr) spec_->vocab.emplace();
@@ -106,7 +106,7 @@ class Reader : public nlohmann::json_sax<json> {
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& e) override {
     std::string why = e.what();
     if (const auto p = why.find("] "); p != std::string::npos) why = why.substr(p + 2);
-    throw ContentsError("{}: no valid JSON at byte {}: {}", source_, position, why.substr(0, 300));
+    throw ContentsError("{}: invalid JSON at byte {}: {}", source_, position, why.substr(0, 300));
   }
 
   bool has_vocab() const { return has_vocab_; }
@@ -128,7 +128,7 @@ class Reader : public nlohmann::json_sax<json> {
 
   json& place(json v) {
     if (++values_ > kMaxValues)
-      throw ContentsError("{}: more than {} JSON values beside the vocabulary", source_, kMaxValues);
+      throw ContentsError("{}: more than {} JSON values in addition to the vocabulary", source_, kMaxValues);
     if (frames_.empty()) return root_ = std::move(v);
     json& parent = *frames_.back().value;
     if (parent.is_array()) {
@@ -171,8 +171,8 @@ class Reader : public nlohmann::json_sax<json> {
       if (v.starts_with("#version")) return true;  // the first line of a merges.txt
       const auto space = v.find(' ');
       if (space == std::string::npos || v.find(' ', space + 1) != std::string::npos)
-        throw ContentsError("{}: model.merges[{}]: '{}' is not two tokens with one space between them",
-                            source_, spec_->merges.size(), v.substr(0, 100));
+        throw ContentsError("{}: model.merges[{}]: '{}': expected two tokens separated by one space", source_,
+                            spec_->merges.size(), v.substr(0, 100));
       spec_->merges.add(std::string_view(v).substr(0, space), std::string_view(v).substr(space + 1));
       return true;
     }
@@ -185,13 +185,11 @@ class Reader : public nlohmann::json_sax<json> {
 
   [[noreturn]] void fail_special(std::string_view came) const {
     if (mode_ == Mode::merges)
-      throw ContentsError(
-          "{}: model.merges[{}]: {} where \"left right\" or [\"left\", \"right\"] was expected", source_,
-          spec_->merges.size(), came);
+      throw ContentsError("{}: model.merges[{}]: found {}, expected \"left right\" or [\"left\", \"right\"]",
+                          source_, spec_->merges.size(), came);
     if (mode_ == Mode::vocab)
-      throw ContentsError("{}['{}']: {} where an id was expected", vocab_where(), token_.substr(0, 100),
-                          came);
-    throw ContentsError("{}: model.vocab[{}]: {} where [\"piece\", score] was expected", source_,
+      throw ContentsError("{}['{}']: found {}, expected an id", vocab_where(), token_.substr(0, 100), came);
+    throw ContentsError("{}: model.vocab[{}]: found {}, expected [\"piece\", score]", source_,
                         spec_->scores.size(), came);
   }
 
@@ -203,7 +201,7 @@ class Reader : public nlohmann::json_sax<json> {
   Mode mode_ = Mode::tree;
   bool inner_ = false;  // inside one merge or piece
   bool has_vocab_ = false;
-  int fields_ = 0;  // of it, read so far
+  int fields_ = 0;  // its elements read so far
   std::string token_;
   std::size_t values_ = 0;
 };
@@ -220,9 +218,9 @@ TokenizerSpec parse_tokenizer_json(std::string_view text, const std::string& sou
   spec.source = source;
   Reader reader(source, *spec.rest, &spec);
   json::sax_parse(text.begin(), text.end(), &reader);
-  if (!spec.rest->is_object()) throw ContentsError("{}: the file holds no JSON object", source);
+  if (!spec.rest->is_object()) throw ContentsError("{}: the file is not a JSON object", source);
   if (!reader.has_vocab())
-    throw ContentsError("{}: model.vocab is missing: this is no tokenizer.json", source);
+    throw ContentsError("{}: model.vocab is missing; is this a tokenizer.json?", source);
   spec.vocab->finish(source + ": model.vocab", !spec.scores.empty());
   return spec;
 }
@@ -231,7 +229,7 @@ Vocab parse_vocab_json(std::string_view text, const std::string& source) {
   TokenizerSpec spec;
   Reader reader(source, *spec.rest, &spec, true);
   json::sax_parse(text.begin(), text.end(), &reader);
-  if (!reader.has_vocab()) throw ContentsError("{}: no JSON object of tokens and ids", source);
+  if (!reader.has_vocab()) throw ContentsError("{}: expected a JSON object of tokens and ids", source);
   spec.vocab->finish(source);
   return std::move(*spec.vocab);
 }

@@ -13,7 +13,8 @@ namespace redco {
 namespace {
 
 constexpr u32 kNoRank = std::numeric_limits<u32>::max();
-// Up to here a scan over all pairs per merge is faster than a heap. A place fits kPlaceBits.
+// Up to this number of symbols, scanning all pairs for each merge is faster than a heap. A place fits
+// kPlaceBits.
 constexpr std::size_t kShort = 48;
 constexpr unsigned kPlaceBits = 6;
 
@@ -23,7 +24,7 @@ std::size_t hash_of(u64 pair) {
 }
 
 struct Symbol {
-  i32 id, previous, next;  // neighbours by index, -1 at the ends; id -1: merged into its left neighbour
+  i32 id, previous, next;  // indices of the neighbours, -1 at the ends; id -1: merged into its left neighbour
 };
 
 struct Candidate {
@@ -92,7 +93,7 @@ Bpe::Bpe(Vocab v, const Merges& merges, BpeOptions options, const std::string& w
     std::size_t s = hash_of(pair) & mask_;
     while (pairs_[s] != kNoPair && pairs_[s] != pair) s = (s + 1) & mask_;
     pairs_[s] = pair;
-    ranks_[s] = static_cast<u32>(k);  // a repeated merge counts at its last place
+    ranks_[s] = static_cast<u32>(k);  // a repeated merge has the rank of its last place
     results_.push_back(id_of(joined));
   }
   if (raw_bytes_) {
@@ -104,7 +105,7 @@ Bpe::Bpe(Vocab v, const Merges& merges, BpeOptions options, const std::string& w
 
 std::unique_ptr<ModelScratch> Bpe::make_scratch() const { return std::make_unique<Scratch>(); }
 
-// The rank of the merge of two tokens, kNoRank where there is none.
+// The rank of the merge of two tokens; kNoRank if there is none.
 u32 Bpe::rank_of(i32 left, i32 right) const {
   const u64 pair = pair_of(left, right);
   for (std::size_t s = hash_of(pair) & mask_;; s = (s + 1) & mask_) {
@@ -113,12 +114,12 @@ u32 Bpe::rank_of(i32 left, i32 right) const {
   }
 }
 
-// One id per character (or byte) of the piece, before any merge.
+// The ids of the characters (or bytes) of the piece, before any merge.
 void Bpe::first_symbols(std::string_view piece, std::vector<i32>& ids) const {
   ids.clear();
-  bool pending = false;  // an unknown character not written yet: later ones may fuse with it
+  bool pending = false;  // an unknown character was not yet appended: the next may fuse with it
   auto unknown = [&] {
-    if (!options_.unk_token) return;  // characters outside the vocabulary vanish
+    if (!options_.unk_token) return;  // characters that are not in the vocabulary are dropped
     if (unk_ < 0)
       throw ContentsError(
           "[tokenizer] '{}' has a character without a token, and the unk_token '{}' is not in "
@@ -164,7 +165,7 @@ void Bpe::first_symbols(std::string_view piece, std::vector<i32>& ids) const {
       if (options_.byte_fallback && std::all_of(c.begin(), c.end(), [&](char b) {
             return fallback_[static_cast<unsigned char>(b)] >= 0;
           })) {
-        // As in Hugging Face's code, a pending unk is written behind these bytes, not before them.
+        // As in Hugging Face's code, a pending unk comes after these bytes, not before them.
         for (char b : c) ids.push_back(fallback_[static_cast<unsigned char>(b)]);
         continue;
       }
@@ -174,17 +175,18 @@ void Bpe::first_symbols(std::string_view piece, std::vector<i32>& ids) const {
   if (pending) ids.push_back(unk_);
 }
 
-// s.ids -> merged s.ids; scans all pairs for the lowest rank each time. `piece` is what they were made of.
+// Merges s.ids, the symbols of `piece`. Each step scans all pairs for the lowest rank.
 void Bpe::merge_short(std::string_view piece, Scratch& s) const {
   static_assert(kShort < (1u << kPlaceBits));
   const auto n = static_cast<u32>(s.ids.size());
   i32* ids = s.ids.data();
-  // A list without moves: symbols keep their places, those merged into their left neighbour are skipped. Each
-  // pair's rank stands above its place, so that the least of them is the leftmost of the lowest rank.
+  // Symbols keep their places; a symbol that was merged into its left neighbour is skipped. A key has the
+  // pair's rank in the high bits and its place in the low bits, so the minimum is the leftmost pair of the
+  // lowest rank.
   std::array<u32, kShort + 4> keys;
   std::array<unsigned char, kShort + 1> next, previous;
   auto key = [](u32 rank, u32 place) { return rank == kNoRank ? kNoRank : rank << kPlaceBits | place; };
-  if (raw_bytes_ && piece.size() == n) {  // one symbol a byte: none is unknown
+  if (raw_bytes_ && piece.size() == n) {  // one symbol per byte: none is unknown
     for (u32 k = 0; k + 1 < n; ++k)
       keys[k] = key(byte_ranks_[static_cast<std::size_t>(static_cast<unsigned char>(piece[k])) << 8 |
                                 static_cast<unsigned char>(piece[k + 1])],
@@ -216,7 +218,8 @@ void Bpe::merge_short(std::string_view piece, Scratch& s) const {
   s.ids.resize(to);
 }
 
-// The same in O(n log n): a heap of candidates over a linked list; stale candidates are skipped.
+// The same in O(n log n): a heap of candidate pairs over a linked list of symbols; stale candidates are
+// skipped.
 void Bpe::merge_long(Scratch& s) const {
   std::vector<Symbol>& symbols = s.symbols;
   std::vector<Candidate>& heap = s.heap;
@@ -287,8 +290,9 @@ void Bpe::encode(std::string_view piece, ModelScratch& scratch, std::vector<i32>
     s.ids.assign(1, whole);
   } else {
     if (piece.size() > std::numeric_limits<i32>::max() / 4)
-      throw ContentsError("[tokenizer] a piece of {} bytes without a border; at most 512 MiB are taken",
-                          piece.size());
+      throw ContentsError(
+          "[tokenizer] the pre-tokenizer gives a piece of {} bytes; at most 512 MiB are supported",
+          piece.size());
     first_symbols(piece, s.ids);
     if (n_merges_ > 0 && s.ids.size() > 1) s.ids.size() <= kShort ? merge_short(piece, s) : merge_long(s);
   }

@@ -1,5 +1,5 @@
-// Byte-pair encoding (Sennrich et al. 2016), as Hugging Face's BPE model runs it: the adjacent pair with the
-// lowest rank is merged first, the leftmost of equals, until no pair has a merge.
+// Byte-pair encoding (Sennrich et al. 2016) with the details of Hugging Face's BPE model. The adjacent pair
+// with the lowest rank is merged first, the leftmost of equals, until no adjacent pair has a merge.
 #pragma once
 
 #include <array>
@@ -19,18 +19,18 @@ constexpr u64 kNoPair = ~0ull;
 
 struct BpeOptions {
   std::optional<std::string> unk_token;
-  std::string continuing_subword_prefix, end_of_word_suffix;  // "" for none
-  bool fuse_unk = false;       // neighbouring unknown characters become one unk token
-  bool byte_fallback = false;  // unknown characters become <0x..> tokens where the vocabulary has them
-  bool ignore_merges = false;  // a piece that is itself a token is that token
-  bool byte_level = false;     // the pre-tokenizer ends in ByteLevel
+  std::string continuing_subword_prefix, end_of_word_suffix;  // "": none
+  bool fuse_unk = false;       // adjacent unknown characters become one unk token
+  bool byte_fallback = false;  // unknown characters become <0x..> tokens if the vocabulary has them
+  bool ignore_merges = false;  // a piece that is in the vocabulary becomes that token
+  bool byte_level = false;     // the last pre-tokenizer is ByteLevel
 };
 
 // The left and right sides of each merge, lowest rank first.
 struct Merges {
   std::string text;
   std::vector<std::pair<u32, u32>>
-      ends;  // of left and of right in `text`; each starts where the one before ended
+      ends;  // end offsets of left and right in `text`; each starts at the previous end
   void add(std::string_view left, std::string_view right);
   std::size_t size() const { return ends.size(); }
   std::pair<std::string_view, std::string_view> at(std::size_t k) const;
@@ -38,8 +38,8 @@ struct Merges {
 
 class Bpe : public TokenModel {
  public:
-  // ContentsError, with `where` in front, for a merge whose sides or result are not in the vocabulary. An unk
-  // token that isn't in it is a ContentsError of the first text that needs it.
+  // ContentsError, starting with `where`, for a merge whose sides or result are not in the vocabulary. A
+  // missing unk token is a ContentsError when a text needs it.
   Bpe(Vocab vocab, const Merges& merges, BpeOptions options, const std::string& where);
 
   std::unique_ptr<ModelScratch> make_scratch() const override;
@@ -59,12 +59,12 @@ class Bpe : public TokenModel {
   bool raw_bytes_;
   i32 unk_ = -1;
   std::size_t n_merges_;
-  std::array<i32, 256> byte_ids_{};  // of each byte's character; with raw_bytes_
-  std::array<i32, 256> fallback_{};  // of <0x00> ... <0xFF>, -1 where missing
-  std::vector<i32> results_;         // of each merge, by rank
-  std::vector<u64> pairs_;           // open addressing: left id << 32 | right id of each merge ...
-  std::vector<u32> ranks_;           // ... and its rank
-  std::vector<u32> byte_ranks_;      // of left byte << 8 | right byte; with raw_bytes_
+  std::array<i32, 256> byte_ids_{};  // id of each byte's character; only with raw_bytes_
+  std::array<i32, 256> fallback_{};  // ids of <0x00> ... <0xFF>; -1 if missing
+  std::vector<i32> results_;         // result of each merge, by rank
+  std::vector<u64> pairs_;           // hash table with open addressing: pair_of each merge
+  std::vector<u32> ranks_;           // rank of the pair in the same slot
+  std::vector<u32> byte_ranks_;      // by left byte << 8 | right byte; only with raw_bytes_
   std::size_t mask_ = 0;
 };
 

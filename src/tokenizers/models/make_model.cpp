@@ -15,16 +15,16 @@ using nlohmann::json;
 
 void expect_object(const TokenizerSpec& spec, const char* model, const std::string& where) {
   if (!spec.scores.empty())
-    throw ContentsError("{}.vocab: a {}'s vocabulary is an object of tokens and ids", where, model);
+    throw ContentsError("{}.vocab: the vocabulary of {} must be an object of tokens and ids", where, model);
 }
 
 std::unique_ptr<TokenModel> make_bpe(JsonFields& f, TokenizerSpec& spec, bool byte_level) {
   expect_object(spec, "BPE", f.where());
   if (const json* dropout = f.find("dropout"); dropout != nullptr && *dropout != 0)
-    throw ContentsError("{}.dropout: {} is not supported; only null", f.where(),
+    throw ContentsError("{}.dropout: {} is not supported; set it to null", f.where(),
                         dropout->dump().substr(0, 50));
   if (!spec.has_merges || f.find("merges") != nullptr)
-    throw ContentsError("{}.merges: a list of merges was expected", f.where());
+    throw ContentsError("{}.merges: expected a list of merges", f.where());
   BpeOptions o;
   if (f.find("unk_token") != nullptr) o.unk_token = f.text("unk_token");
   o.continuing_subword_prefix = f.text("continuing_subword_prefix", "");
@@ -38,12 +38,13 @@ std::unique_ptr<TokenModel> make_bpe(JsonFields& f, TokenizerSpec& spec, bool by
 
 std::unique_ptr<TokenModel> make_unigram(JsonFields& f, TokenizerSpec& spec) {
   if (spec.scores.size() != static_cast<std::size_t>(spec.vocab->count()))
-    throw ContentsError("{}.vocab: a Unigram's vocabulary is a list of [piece, score]", f.where());
+    throw ContentsError("{}.vocab: the vocabulary of Unigram must be a list of [piece, score]", f.where());
   std::optional<i32> unk;
   if (f.find("unk_id") != nullptr) {
     const i64 id = f.integer("unk_id");
     if (id < 0 || id >= spec.vocab->size())
-      throw ContentsError("{}: {} is no id below {}", f.at("unk_id"), id, spec.vocab->size());
+      throw ContentsError("{}: {} is not an id; expected an integer from 0 to below {}", f.at("unk_id"), id,
+                          spec.vocab->size());
     unk = static_cast<i32>(id);
   }
   const bool byte_fallback = f.boolean("byte_fallback", false);
@@ -55,7 +56,7 @@ std::unique_ptr<TokenModel> make_word_piece(JsonFields& f, TokenizerSpec& spec) 
   const std::string unk = f.text("unk_token"), prefix = f.text("continuing_subword_prefix");
   const i64 longest = f.integer("max_input_chars_per_word");
   if (longest < 0)
-    throw ContentsError("{}: {} where 0 or more was expected", f.at("max_input_chars_per_word"), longest);
+    throw ContentsError("{}: found {}, expected 0 or more", f.at("max_input_chars_per_word"), longest);
   return std::make_unique<WordPiece>(std::move(*spec.vocab), unk, prefix, longest);
 }
 
@@ -74,9 +75,9 @@ std::unique_ptr<TokenModel> make_model(const json& value, const std::string& whe
                       : spec.has_merges || f.find("unk_token") == nullptr ? "BPE"
                                                                           : "WordLevel";
   const std::string type = f.text("type", guess);
-  // The lists themselves went into the spec; what is left under their names is of another type.
+  // The lists are in the spec. A value that remains in these fields has the wrong type.
   if (f.find("vocab") != nullptr)
-    throw ContentsError("{}.vocab: an object of tokens and ids, or a list of pieces, was expected", where);
+    throw ContentsError("{}.vocab: expected an object of tokens and ids, or a list of pieces", where);
   std::unique_ptr<TokenModel> made;
   if (type == "BPE")
     made = make_bpe(f, spec, byte_level);
@@ -88,7 +89,7 @@ std::unique_ptr<TokenModel> make_model(const json& value, const std::string& whe
     made = make_word_level(f, spec);
   else
     unknown_type(where, type, "BPE, Unigram, WordPiece, WordLevel");
-  // What other models have, as converters write it, has no effect.
+  // Some converters write fields of other models. They have no effect.
   f.inert({"unk_id", "unk_token", "max_input_chars_per_word", "continuing_subword_prefix", "merges"});
   f.finish();
   return made;

@@ -10,9 +10,9 @@
 
 namespace redco {
 
-// A BPE, Unigram, WordPiece or WordLevel out of the model's fields and the lists in `spec`, which are moved
-// out of it; byte_level: the pre-tokenizer ends in ByteLevel. Files of old leave the type out: it is then the
-// one that has the fields there. ContentsError, with `where` in front, for anything else.
+// Makes a BPE, Unigram, WordPiece or WordLevel model from the fields of `value` and the lists in `spec`,
+// which are moved. byte_level: the last pre-tokenizer is ByteLevel. Old files have no type; the fields then
+// decide. ContentsError, starting with `where`, for anything else.
 std::unique_ptr<TokenModel> make_model(const nlohmann::json& value, const std::string& where,
                                        TokenizerSpec& spec, bool byte_level);
 

@@ -1,4 +1,4 @@
-// The last stage of a tokenizer: one piece of text to ids.
+// The model of a tokenizer: encodes one piece of text as ids.
 #pragma once
 
 #include <memory>
@@ -10,13 +10,13 @@
 
 namespace redco {
 
-// What one encode() at a time needs and the next can use again: buffers, the cache of pieces seen.
+// Reusable memory of encode(): buffers and the cache of pieces. One thread uses it at a time.
 class ModelScratch {
  public:
   virtual ~ModelScratch() = default;
 };
 
-// Const after construction: threads share a model, each with its own scratch.
+// Immutable after construction. Threads share a model; each has its own scratch.
 class TokenModel {
  public:
   explicit TokenModel(Vocab vocab) : vocab_(std::move(vocab)) {}
@@ -24,10 +24,10 @@ class TokenModel {
 
   virtual std::unique_ptr<ModelScratch> make_scratch() const = 0;
 
-  // Appends the ids of `piece`. The piece is UTF-8, or raw bytes where takes_bytes().
+  // Appends the ids of `piece`, which is UTF-8, or raw bytes if takes_bytes().
   virtual void encode(std::string_view piece, ModelScratch& scratch, std::vector<i32>& out) const = 0;
 
-  // The same with each token's text: the vocabulary's, unless the model says otherwise.
+  // The same with each token's text. The default is the text in the vocabulary.
   virtual void tokenize(std::string_view piece, ModelScratch& scratch, std::vector<i32>& ids,
                         std::vector<std::string>& tokens) const {
     const std::size_t before = ids.size();
@@ -35,14 +35,13 @@ class TokenModel {
     for (std::size_t k = before; k < ids.size(); ++k) tokens.emplace_back(vocab().token(ids[k]));
   }
 
-  // True: behind a ByteLevel pre-tokenizer the pieces are handed over as raw bytes and the model maps them to
-  // the byte alphabet by itself.
+  // Whether the model accepts raw bytes after a ByteLevel pre-tokenizer and maps them to the byte alphabet.
   virtual bool takes_bytes() const { return false; }
 
-  // True for tokens with a role instead of text: <unk>, <s>.
+  // Whether the token is a control token without text: <unk>, <s>.
   virtual bool is_control(i32 /*id*/) const { return false; }
 
-  // True where a text's ids don't depend on how it is cut into pieces.
+  // Whether the ids of a text are the same for any split into pieces.
   virtual bool cuts_anywhere() const { return false; }
 
   const Vocab& vocab() const { return vocab_; }

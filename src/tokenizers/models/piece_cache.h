@@ -1,4 +1,4 @@
-// Pieces of text already tokenized. One owner, one thread; bounded memory (about 6 MiB), cleared when full.
+// A cache of tokenized pieces. Not thread-safe. Its memory is bounded (about 6 MiB); it is cleared when full.
 #pragma once
 
 #include <xxhash.h>
@@ -14,11 +14,11 @@ namespace redco {
 
 class PieceCache {
  public:
-  static constexpr std::size_t kMaxPiece = 128;  // bytes; longer ones hardly repeat
+  static constexpr std::size_t kMaxPiece = 128;  // bytes; longer pieces rarely repeat
 
-  // What find() learned about a piece, for insert().
+  // The hash of a piece, computed once for find() and insert().
   struct Key {
-    u64 word;  // the bytes themselves (up to 8), else their hash
+    u64 word;  // the bytes (up to 8), else their hash
     u64 hash;
   };
 
@@ -26,7 +26,7 @@ class PieceCache {
     const std::size_t n = piece.size();
     const char* p = piece.data();
     u64 word = 0;
-    if (n <= 8) {  // two overlapping loads: with n given, different bytes give different words
+    if (n <= 8) {  // two overlapping loads: for equal n, different bytes give different words
       if (n >= 4) {
         u32 a, b;
         std::memcpy(&a, p, 4);
@@ -44,7 +44,7 @@ class PieceCache {
     return {word, word};
   }
 
-  // The ids of `piece`, or a span without data() when it is not here.
+  // The ids of `piece`, or a span with data() == nullptr if it is not cached.
   std::span<const i32> find(std::string_view piece, const Key& key) const {
     if (slots_.empty()) return {};
     for (std::size_t s = key.hash & mask_;; s = (s + 1) & mask_) {
@@ -57,7 +57,7 @@ class PieceCache {
     }
   }
 
-  // REQUIRES 0 < piece.size() <= kMaxPiece and that find() didn't find it.
+  // REQUIRES 0 < piece.size() <= kMaxPiece, and find() did not find the piece.
   void insert(std::string_view piece, const Key& key, std::span<const i32> ids) {
     const std::size_t text_words = piece.size() > 8 ? (piece.size() + 3) / 4 : 0;
     if (2 * (used_ + 1) > slots_.size() || words_.size() + ids.size() + text_words > kMaxWords) make_room();
@@ -76,7 +76,7 @@ class PieceCache {
  private:
   struct Slot {
     u64 word = 0;
-    u32 where = 0;             // into words_: the ids, then the text if it is longer than 8 bytes
+    u32 where = 0;             // index in words_: the ids, then the text if it is longer than 8 bytes
     std::uint16_t length = 0;  // of the piece; 0: empty slot
     std::uint16_t count = 0;   // ids
   };
@@ -89,13 +89,13 @@ class PieceCache {
       used_ = 0;
       return;
     }
-    if (words_.empty()) words_.assign(1, 0);  // so that the span of a piece without ids has data()
+    if (words_.empty()) words_.assign(1, 0);  // the span of a piece without ids must have data()
     std::vector<Slot> old(std::max<std::size_t>(1024, slots_.size() * 2));
     old.swap(slots_);
     mask_ = slots_.size() - 1;
     for (const Slot& slot : old) {
       if (slot.length == 0) continue;
-      // The hash is a function of word and length (see key_of).
+      // The hash is computed from word and length (see key_of).
       u64 h = slot.word;
       if (slot.length <= 8) {
         h = (slot.word ^ slot.length) * 0x9E3779B97F4A7C15ull;

@@ -8,7 +8,7 @@ Trie::Trie(std::vector<std::pair<std::string_view, i32>> keys) {
   std::erase_if(keys, [](const auto& k) { return k.first.empty(); });
   if (keys.empty()) return;
   std::stable_sort(keys.begin(), keys.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  // Breadth first: a node of depth d holds the keys [from, to), which agree in their first d bytes.
+  // Breadth-first construction: a node of depth d has the keys [from, to), whose first d bytes are equal.
   struct Part {
     u32 node;
     std::size_t from, to;

@@ -1,7 +1,7 @@
-// A set of byte strings with a number each, for finding every one that starts at a place of a text.
+// A map from byte strings to numbers. It finds every key that is a prefix of a text.
 //
-// The nodes lie level by level in one array, the children of a node side by side and their first bytes in a
-// second array, so that a step is a look at a few neighbouring bytes.
+// The nodes are stored level by level in one array. The children of a node are adjacent there, and their
+// first bytes are adjacent in a second array, so that a step reads only a few neighbouring bytes.
 #pragma once
 
 #include <array>
@@ -14,13 +14,12 @@
 
 namespace redco {
 
-// Const after construction and thread-safe.
+// Immutable and thread-safe.
 class Trie {
  public:
   Trie() = default;
 
-  // (key, value >= 0); of equal keys the last one counts, empty ones never match. The keys are read during
-  // the call only.
+  // Pairs (key, value >= 0). The last of equal keys wins; empty keys never match. The keys are not kept.
   explicit Trie(std::vector<std::pair<std::string_view, i32>> keys);
 
   bool empty() const { return nodes_.empty(); }
@@ -37,7 +36,7 @@ class Trie {
     }
   }
 
-  // The longest of them: its length and value, or {0, -1}.
+  // The length and value of the longest such key, or {0, -1}.
   std::pair<std::size_t, i32> longest(const char* p, const char* end) const {
     std::pair<std::size_t, i32> best{0, -1};
     prefixes(p, end, [&](std::size_t n, i32 value) { best = {n, value}; });
@@ -46,12 +45,12 @@ class Trie {
 
  private:
   struct Node {
-    u32 first = 0;  // child
-    u32 count = 0;  // of children
+    u32 first = 0;  // index of the first child
+    u32 count = 0;  // number of children
     i32 value = -1;
   };
 
-  // The child of `at` by byte b, or 0.
+  // The child of node `at` for byte b, or 0.
   u32 child(u32 at, unsigned char b) const {
     const Node& n = nodes_[at];
     const unsigned char* labels = labels_.data() + n.first;
@@ -64,8 +63,8 @@ class Trie {
     return 0;
   }
 
-  std::array<u32, 256> roots_{};  // the node of each first byte, 0 for none
-  std::vector<Node> nodes_;       // 0 is the root
+  std::array<u32, 256> roots_{};  // the node of each first byte; 0: none
+  std::vector<Node> nodes_;       // [0] is the root
   std::vector<unsigned char> labels_;
 };
 

@@ -15,14 +15,14 @@ constexpr double kUnknownPenalty = 10;
 }  // namespace
 
 struct Unigram::Scratch : ModelScratch {
-  struct Best {  // of the ways to reach one byte of the piece
+  struct Best {  // the best segmentation that ends at one byte of the piece
     double score;
-    i32 from;  // where its last token starts; -1: none yet
+    i32 from;  // start of its last token; -1: none yet
     i32 id;
   };
   PieceCache cache;
   std::vector<Best> best;
-  std::vector<std::pair<i32, i32>> path;  // begin and id of each token, last one first
+  std::vector<std::pair<i32, i32>> path;  // start and id of each token, from the last to the first
   std::vector<i32> ids;
 };
 
@@ -45,34 +45,36 @@ Unigram::Unigram(Vocab v, std::vector<double> scores, std::optional<i32> unk, bo
 
 std::unique_ptr<ModelScratch> Unigram::make_scratch() const { return std::make_unique<Scratch>(); }
 
-// emit(text, id) for every token of the best path; runs of unknown characters are one, with id -1.
+// Calls emit(text, id) for each token of the best segmentation. A run of unknown characters is one token with
+// id -1.
 template <class Emit>
 void Unigram::best_path(std::string_view piece, Scratch& s, Emit&& emit) const {
   const std::size_t n = piece.size();
   if (n > std::numeric_limits<i32>::max() / 4)
-    throw ContentsError("[tokenizer] a piece of {} bytes without a border; at most 512 MiB are taken", n);
+    throw ContentsError(
+        "[tokenizer] the pre-tokenizer gives a piece of {} bytes; at most 512 MiB are supported", n);
   s.best.assign(n + 1, {0, -1, 0});
   const char* begin = piece.data();
   const char* end = begin + n;
   for (const char* p = begin; p < end;) {
     const auto at = static_cast<std::size_t>(p - begin);
     const double so_far = s.best[at].score;
-    // A later start replaces a way only when it is strictly better.
+    // A later start replaces the best segmentation only if its score is strictly higher.
     auto reach = [&](std::size_t length, double score, i32 id) {
       Scratch::Best& b = s.best[at + length];
       if (b.from < 0 || score + so_far > b.score) b = {score + so_far, static_cast<i32>(at), id};
     };
     const char* start = p;
     next_code_point(p);
-    const auto one = static_cast<std::size_t>(p - start);  // bytes of the character here
-    bool single = false;                                   // whether it is a token by itself
+    const auto one = static_cast<std::size_t>(p - start);  // bytes of this character
+    bool single = false;                                   // whether this character is a token
     trie_.prefixes(start, end, [&](std::size_t length, i32 id) {
       reach(length, scores_[static_cast<std::size_t>(id)], id);
       single |= length == one;
     });
     if (single) continue;
     if (unk_ < 0)
-      throw ContentsError("[tokenizer] '{}' is in no token, and the model's unk_id is null",
+      throw ContentsError("[tokenizer] no token has '{}', and the model's unk_id is null",
                           std::string_view(start, one));
     reach(one, unk_score_, unk_);
   }
@@ -104,7 +106,7 @@ void Unigram::encode(std::string_view piece, ModelScratch& scratch, std::vector<
   }
   s.ids.clear();
   best_path(piece, s, [&](std::string_view text, i32 id) {
-    // A run of unknown characters can be a token that the best path had no use for.
+    // A run of unknown characters can be a token that is not part of the best segmentation.
     if (id < 0) id = vocab().find(text);
     if (id >= 0) {
       s.ids.push_back(id);
@@ -131,7 +133,7 @@ void Unigram::tokenize(std::string_view piece, ModelScratch& scratch, std::vecto
       ++k;
       return;
     }
-    // Bytes of a fallback, or a token.
+    // One token per byte of a fallback, or one token.
     const std::size_t n = id < 0 && vocab().find(text) < 0 ? text.size() : 1;
     for (std::size_t end = k + n; k < end; ++k) tokens.emplace_back(vocab().token(ids[k]));
   });

@@ -1,5 +1,5 @@
-// The unigram language model (Kudo 2018), as Hugging Face's Unigram runs it: of all ways to cut a piece into
-// tokens, the one with the highest sum of log probabilities.
+// The unigram language model (Kudo 2018) with the details of Hugging Face's Unigram: of all segmentations of
+// a piece into tokens, the one with the highest sum of log probabilities.
 #pragma once
 
 #include <array>
@@ -12,9 +12,9 @@
 
 namespace redco {
 
-// scores: of each token, by id. unk: the id of characters that no token covers, 10 below the lowest score;
-// without it such a character is a ContentsError. Neighbouring unknown characters are one token, and where
-// byte_fallback is set and the vocabulary has all of <0x00> ... that they need, one token a byte.
+// scores: log probability of each token, by id. unk: the id of characters that no token covers; its score is
+// 10 below the lowest. Without unk such a character is a ContentsError. Adjacent unknown characters become
+// one unk token. With byte_fallback they become one token <0x..> per byte if the vocabulary has all of these.
 class Unigram : public TokenModel {
  public:
   Unigram(Vocab vocab, std::vector<double> scores, std::optional<i32> unk, bool byte_fallback);
@@ -22,7 +22,7 @@ class Unigram : public TokenModel {
   std::unique_ptr<ModelScratch> make_scratch() const override;
   void encode(std::string_view piece, ModelScratch& scratch, std::vector<i32>& out) const override;
 
-  // An unknown token's text is the piece's own.
+  // The text of an unk token is its part of the piece.
   void tokenize(std::string_view piece, ModelScratch& scratch, std::vector<i32>& ids,
                 std::vector<std::string>& tokens) const override;
 
@@ -36,7 +36,7 @@ class Unigram : public TokenModel {
   bool byte_fallback_;
   double unk_score_;
   Trie trie_;
-  std::array<i32, 256> fallback_{};  // of <0x00> ... <0xFF>, -1 where missing
+  std::array<i32, 256> fallback_{};  // ids of <0x00> ... <0xFF>; -1 if missing
 };
 
 }  // namespace redco

@@ -11,10 +11,11 @@ namespace redco {
 
 void Vocab::add(std::string_view token, i64 id, const std::string& where) {
   if (id < 0 || id > kMaxId)
-    throw ContentsError("{}: token '{}' has id {}, outside 0..{}", where, token.substr(0, 100), id, kMaxId);
+    throw ContentsError("{}: the token '{}' has id {}; expected 0 to {}", where, token.substr(0, 100), id,
+                        kMaxId);
   REDCO_CHECK(slots_.empty(), "the vocabulary is finished");
   if (text_.size() + token.size() > std::numeric_limits<u32>::max())
-    throw ContentsError("{}: more than 4 GiB of tokens", where);
+    throw ContentsError("{}: the tokens have more than 4 GiB of text", where);
   entries_.push_back({static_cast<u32>(text_.size()), static_cast<u32>(token.size()), static_cast<i32>(id)});
   text_ += token;
 }

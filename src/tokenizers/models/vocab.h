@@ -1,4 +1,4 @@
-// The tokens of a model: text <-> id, packed into three flat arrays.
+// The vocabulary of a model: text <-> id, in flat arrays.
 #pragma once
 
 #include <string>
@@ -9,22 +9,22 @@
 
 namespace redco {
 
-// Filled by add(), then finish()ed once; const from then on and safe for any number of threads.
+// add() fills it, finish() completes it. From then on it is immutable and thread-safe.
 class Vocab {
  public:
   static constexpr i64 kMaxId = (1 << 22) - 1;  // four times the largest vocabulary known
 
-  // REQUIRES not finished. `where` (file and field) goes in front of errors: an id outside 0..kMaxId is a
-  // ContentsError.
+  // ContentsError, starting with `where` (file and field), for an id outside of 0..kMaxId. REQUIRES not
+  // finished.
   void add(std::string_view token, i64 id, const std::string& where);
 
-  // Builds the indices. ContentsError for two tokens with one id and for one token with two ids, unless
-  // repeats are allowed (a Unigram's list may have them): find() then gives the last one.
+  // Builds the indices. ContentsError for two tokens with one id. ContentsError for one token with two ids,
+  // unless `repeats` (a Unigram's list may repeat tokens): find() then returns the last id.
   void finish(const std::string& where, bool repeats = false);
 
   i32 find(std::string_view token) const;  // its id, or -1
   bool has(i32 id) const { return id >= 0 && id < size() && by_id_[static_cast<std::size_t>(id)] != 0; }
-  std::string_view token(i32 id) const;                         // "" where there is none
+  std::string_view token(i32 id) const;                         // "" if there is none
   i32 size() const { return static_cast<i32>(by_id_.size()); }  // the largest id + 1
   i32 count() const { return static_cast<i32>(entries_.size()); }
 
@@ -39,8 +39,8 @@ class Vocab {
 
   std::string text_;
   std::vector<Entry> entries_;
-  std::vector<u32> by_id_;  // entry + 1, 0 for a gap
-  std::vector<u32> slots_;  // open addressing by hash of the text: entry + 1
+  std::vector<u32> by_id_;  // entry + 1; 0: no token has the id
+  std::vector<u32> slots_;  // hash table with open addressing, by text: entry + 1
 };
 
 }  // namespace redco

@@ -1,4 +1,4 @@
-// WordPiece and WordLevel as Hugging Face runs them.
+// The models WordPiece and WordLevel, with the details of Hugging Face's.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace redco {
 
-// BERT's: the longest token that the word starts with, then the longest that continues it (written with
-// `prefix` in the vocabulary), and so on. A word of more than max_chars characters, or with a rest that no
-// token continues, is one unk token as a whole. An unk token that is needed and not in the vocabulary is a
-// ContentsError.
+// BERT's model: the longest token that is a prefix of the word, then the longest token that continues it
+// (with `prefix` in the vocabulary), and so on. A word of more than max_chars characters becomes one unk
+// token; so does a word that no sequence of such tokens covers. A missing unk token is a ContentsError when a
+// text needs it.
 class WordPiece : public TokenModel {
  public:
   WordPiece(Vocab vocab, std::string unk, const std::string& prefix, i64 max_chars);
@@ -26,7 +26,7 @@ class WordPiece : public TokenModel {
   Trie first_, continuing_;
 };
 
-// A piece is a token, or unk.
+// Each piece is one token, or unk.
 class WordLevel : public TokenModel {
  public:
   WordLevel(Vocab vocab, std::string unk);

@@ -8,7 +8,7 @@
 namespace redco {
 namespace {
 
-// The blocks of BERT's original code, with its gap before U+2B920.
+// The Unicode blocks of BERT's original code, including its gap before U+2B920.
 bool is_chinese(char32_t c) {
   return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x20000 && c <= 0x2A6DF) ||
          (c >= 0x2A700 && c <= 0x2B73F) || (c >= 0x2B740 && c <= 0x2B81F) || (c >= 0x2B920 && c <= 0x2CEAF) ||

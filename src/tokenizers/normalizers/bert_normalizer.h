@@ -1,5 +1,5 @@
-// BERT's normalizer: control characters away, white space to spaces, spaces around Chinese characters,
-// accents away, lower case; each where asked.
+// BERT's normalizer. Each step is optional: remove control characters and replace white space by spaces, put
+// spaces around Chinese characters, remove accents, convert to lower case.
 #pragma once
 
 #include <string>

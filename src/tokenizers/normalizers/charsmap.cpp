@@ -8,11 +8,11 @@
 namespace redco {
 namespace {
 
-constexpr std::size_t kMaxMapped = 256;  // bytes that one prefix becomes; Unicode's longest has 33
+constexpr std::size_t kMaxMapped = 256;  // bytes of a replacement; Unicode's longest has 33
 
-// A unit of the double array (Darts-clone's layout): a leaf has bit 31 and a value; another node has its
-// label in the low byte, the offset of its children from bit 10 on (times 256 where bit 9 is set), and bit 8
-// where a leaf is among them.
+// A unit of the double array in Darts-clone's layout. A leaf has bit 31 and a value. Another node has its
+// label in the low byte, the offset of its children from bit 10 on (times 256 if bit 9 is set), and bit 8 if
+// a child is a leaf.
 u32 offset_of(u32 unit) { return (unit >> 10) << ((unit & (1u << 9)) >> 6); }
 u32 label_of(u32 unit) { return unit & ((1u << 31) | 0xFF); }
 bool has_leaf(u32 unit) { return (unit >> 8) & 1; }
@@ -35,17 +35,17 @@ Charsmap::Charsmap(std::string_view blob, const std::string& where) {
       units_[k] = units_[k] << 8 | static_cast<unsigned char>(blob[4 + 4 * k + b]);
   texts_ = blob.substr(4 + size);
   if (const std::size_t bad = find_invalid_utf8(texts_); bad != std::string::npos)
-    throw ContentsError("{}: byte {} of the character map's texts is no UTF-8", where, bad);
+    throw ContentsError("{}: byte {} of the character map's texts is not UTF-8", where, bad);
   for (std::size_t from = 0; from < texts_.size();) {
     const std::size_t end = std::min(texts_.find('\0', from), texts_.size());
     if (end - from > kMaxMapped)
-      throw ContentsError("{}: a text of {} bytes in the character map; at most {} are taken", where,
+      throw ContentsError("{}: a text of {} bytes in the character map; at most {} are supported", where,
                           end - from, kMaxMapped);
     from = end + 1;
   }
 }
 
-// f(length, value) for each rule, shortest first, until f is false.
+// Calls f(length, value) for each matching rule, shortest first, until f returns false.
 template <class F>
 void Charsmap::prefixes(std::string_view text, F&& f) const {
   if (units_.empty()) return;
@@ -61,7 +61,7 @@ void Charsmap::prefixes(std::string_view text, F&& f) const {
   }
 }
 
-// The text up to the next NUL; nothing where the trie points outside or into the middle of a character.
+// The text from `value` to the next NUL; nullopt if `value` is outside of the texts or inside a character.
 std::optional<std::string_view> Charsmap::text_at(u32 value) const {
   if (value >= texts_.size() || (static_cast<unsigned char>(texts_[value]) & 0xC0) == 0x80)
     return std::nullopt;

@@ -1,4 +1,5 @@
-// The precompiled character map of a sentencepiece model: texts and what they become, in a double-array trie.
+// The precompiled character map of a sentencepiece model: rules that replace a text by another, in a
+// double-array trie.
 #pragma once
 
 #include <optional>
@@ -10,15 +11,15 @@
 
 namespace redco {
 
-// Const and thread-safe. Whatever the bytes are, a look-up stays inside them.
+// Immutable and thread-safe. Look-ups are memory-safe for any bytes.
 class Charsmap {
  public:
-  // blob: the trie's size in bytes (u32, little endian), the trie, and texts with a NUL behind each.
-  // ContentsError, with `where` in front, for sizes that don't fit and texts that are no UTF-8.
+  // blob: the trie's size in bytes (u32, little endian), the trie, and NUL-terminated texts. ContentsError,
+  // starting with `where`, for wrong sizes and texts that are not UTF-8.
   Charsmap(std::string_view blob, const std::string& where);
 
-  // What the shortest, or the longest, prefix of `text` with a rule becomes, and its bytes in `length`;
-  // nothing where none has a rule.
+  // The replacement of the shortest (or longest) prefix of `text` that has a rule; `length` gets the prefix's
+  // bytes. nullopt if no prefix has a rule.
   std::optional<std::string_view> shortest(std::string_view text, std::size_t& length) const;
   std::optional<std::string_view> longest(std::string_view text, std::size_t& length) const;
 

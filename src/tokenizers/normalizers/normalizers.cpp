@@ -28,7 +28,7 @@ class UnicodeForm : public Normalizer {
     return unchanged(text) ? std::string(text) : to_normal_form(text, form_);
   }
   bool unchanged(std::string_view text) const override { return surely_in_form(text, form_); }
-  unsigned cuts() const override { return kCutBoth; }  // neither combines with an ASCII neighbour
+  unsigned cuts() const override { return kCutBoth; }  // neither character combines with an ASCII neighbour
 
  private:
   NormalForm form_;
@@ -39,7 +39,7 @@ class Lowercase : public Normalizer {
   std::string normalize(std::string_view text) const override {
     std::string out;
     out.reserve(text.size());
-    // One character at a time, as Hugging Face has it: no context, so a sigma never takes its final form.
+    // One character at a time without context, as in Hugging Face: a sigma never gets its final form.
     for (const char *p = text.data(), *end = p + text.size(); p < end;) append_lower(next_code_point(p), out);
     return out;
   }
@@ -94,7 +94,7 @@ class StripAccents : public Normalizer {
   }
   bool unchanged(std::string_view text) const override {
     for (char c : text)
-      if (static_cast<unsigned char>(c) >= 0xCC) return false;  // no mark is below U+0300
+      if (static_cast<unsigned char>(c) >= 0xCC) return false;  // below U+0300 there is no mark
     return true;
   }
   bool keeps_front(std::string_view text) const override {
@@ -107,7 +107,7 @@ class StripAccents : public Normalizer {
   static bool is_mark(char32_t c) { return hf_classes()[c] & kHfMark; }
 };
 
-// The rules that sentencepiece calls nmt beside NFKC.
+// The rules that sentencepiece calls nmt, without NFKC.
 class Nmt : public Normalizer {
  public:
   std::string normalize(std::string_view text) const override {
@@ -145,7 +145,7 @@ class Nmt : public Normalizer {
   }
 };
 
-// Every byte as its character of the byte alphabet.
+// Replaces each byte by its character of the byte alphabet.
 class ByteLevelNormalizer : public Normalizer {
  public:
   std::string normalize(std::string_view text) const override {
@@ -156,7 +156,7 @@ class ByteLevelNormalizer : public Normalizer {
   bool unchanged(std::string_view text) const override {
     return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7F; });
   }
-  unsigned cuts() const override { return kNoCuts; }  // no space is left for the next stage to look at
+  unsigned cuts() const override { return kNoCuts; }  // the next stage gets no space
 };
 
 class Prepend : public Normalizer {
@@ -177,7 +177,7 @@ class Replace : public Normalizer {
   explicit Replace(Replacement what) : what_(std::move(what)) {}
   std::string normalize(std::string_view text) const override { return what_.apply(text); }
   bool unchanged(std::string_view text) const override { return what_.unchanged(text); }
-  // What is put in for more than one character stems from the last of them.
+  // The replacement of several characters counts as coming from the last of them.
   bool keeps_front(std::string_view text) const override {
     const std::size_t matched = what_.at_front(text);
     if (matched == 0) return true;
@@ -257,7 +257,8 @@ std::unique_ptr<Normalizer> make_normalizer(const nlohmann::json& value, const s
   } else if (type == "Prepend") {
     const std::string text = f.text("prepend");
     if (text.size() > kMaxPrepend)
-      throw ContentsError("{}: {} bytes; at most {} are taken", f.at("prepend"), text.size(), kMaxPrepend);
+      throw ContentsError("{}: {} bytes; at most {} are supported", f.at("prepend"), text.size(),
+                          kMaxPrepend);
     made = std::make_unique<Prepend>(text);
   } else if (type == "Replace") {
     made = std::make_unique<Replace>(Replacement(f));

@@ -1,4 +1,4 @@
-// The first stage of a tokenizer: text to text.
+// Normalizers: the first stage of a tokenizer, text to text.
 #pragma once
 
 #include <memory>
@@ -8,31 +8,32 @@
 
 namespace redco {
 
-// Where a text may be cut so that a stage of the tokenizer does the same to the halves: before a character of
-// these that follows an ASCII letter or digit.
+// The characters before which a text may be split, if an ASCII letter or digit precedes them: a stage gives
+// the same results for the halves as for the whole.
 enum CutKinds : unsigned { kNoCuts = 0, kCutSpaces = 1, kCutNewlines = 2, kCutBoth = 3 };
 
-// Const and thread-safe.
+// Immutable and thread-safe.
 class Normalizer {
  public:
   virtual ~Normalizer() = default;
 
-  // REQUIRES valid UTF-8; gives valid UTF-8.
+  // REQUIRES valid UTF-8; returns valid UTF-8.
   virtual std::string normalize(std::string_view text) const = 0;
 
-  // True where `text` comes out as it is; a quick look that may miss some.
+  // A fast check: true means that normalize() returns `text` unchanged. False means that it may or may not.
   virtual bool unchanged(std::string_view text) const = 0;
 
-  // Whether the first character that comes out stems from the first of `text`. Metaspace's "first" looks at
-  // it.
+  // Whether the first character of the result comes from the first character of `text`. Metaspace's scheme
+  // "first" depends on it.
   virtual bool keeps_front(std::string_view) const { return true; }
 
   virtual unsigned cuts() const = 0;  // CutKinds
 };
 
-// The `normalizer` of a tokenizer.json; `where` is in front of errors. Every type of Hugging Face's
-// tokenizers 0.23: NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Nmt, Precompiled, Replace, Prepend,
-// BertNormalizer, ByteLevel and Sequence; anything else is a ContentsError. Null for a JSON null.
+// Makes the `normalizer` of a tokenizer.json; errors start with `where`. All types of Hugging Face's
+// tokenizers 0.23 are supported: NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Nmt, Precompiled,
+// Replace, Prepend, BertNormalizer, ByteLevel and Sequence. Anything else is a ContentsError. nullptr for a
+// JSON null.
 std::unique_ptr<Normalizer> make_normalizer(const nlohmann::json& value, const std::string& where);
 
 }  // namespace redco

@@ -6,7 +6,7 @@
 namespace redco {
 namespace {
 
-constexpr std::ptrdiff_t kWhole = 6;  // bytes of a cluster that is too large to be mapped as a whole
+constexpr std::ptrdiff_t kWhole = 6;  // bytes from which a cluster is mapped character by character
 
 }  // namespace
 

@@ -1,5 +1,6 @@
-// sentencepiece's character map as Hugging Face applies it: a grapheme cluster of less than 6 bytes becomes
-// what its shortest prefix with a rule says, whatever else is in it; larger ones go character by character.
+// sentencepiece's character map as Hugging Face applies it. A grapheme cluster of less than 6 bytes is
+// replaced as a whole by the replacement of its shortest prefix with a rule. Larger clusters are mapped
+// character by character.
 #pragma once
 
 #include <array>

@@ -6,8 +6,8 @@
 namespace redco {
 namespace {
 
-constexpr std::size_t kMaxReplacement = 1024;                   // bytes that a match becomes
-constexpr std::size_t kMaxReplacedText = std::size_t{1} << 28;  // bytes of a text with all matches replaced
+constexpr std::size_t kMaxReplacement = 1024;                   // bytes of the replacement
+constexpr std::size_t kMaxReplacedText = std::size_t{1} << 28;  // bytes of the resulting text
 
 }  // namespace
 
@@ -39,10 +39,11 @@ Replacement::Replacement(JsonFields& f) {
     literal_ = pattern.text("String");
   pattern.finish();
   if (regex_ == nullptr && literal_.empty())
-    throw ContentsError("{}: an empty string can't be replaced", pattern.at("String"));
+    throw ContentsError("{}: an empty string can't be replaced; give a text of one character or more",
+                        pattern.at("String"));
   content_ = f.text("content");
   if (content_.size() > kMaxReplacement)
-    throw ContentsError("{}: {} bytes; at most {} are taken", f.at("content"), content_.size(),
+    throw ContentsError("{}: {} bytes; at most {} are supported", f.at("content"), content_.size(),
                         kMaxReplacement);
 }
 
@@ -53,9 +54,10 @@ std::string Replacement::apply(std::string_view text) const {
     out += text.substr(done, from - done);
     out += content_;
     done = to;
-    if (out.size() > kMaxReplacedText)  // one rule of a file after the other can make any text endless
-      throw ContentsError("[tokenizer] a text of {} bytes becomes more than {} when '{}' is put in",
-                          text.size(), kMaxReplacedText, content_.substr(0, 100));
+    if (out.size() > kMaxReplacedText)  // repeated Replace rules can multiply the text's size without limit
+      throw ContentsError(
+          "[tokenizer] a text of {} bytes becomes more than {} bytes with the replacement '{}'", text.size(),
+          kMaxReplacedText, content_.substr(0, 100));
   };
   if (regex_ != nullptr)
     for (const auto& [from, to] : regex_->find_all(text)) replace(from, to);

@@ -1,4 +1,4 @@
-// Replace, as normalizers and decoders have it: every match of a pattern becomes another text.
+// Replace, a normalizer and a decoder: replaces each match of a pattern by a text.
 #pragma once
 
 #include <memory>
@@ -10,10 +10,11 @@
 
 namespace redco {
 
-// `text` with every `from` as `to`; an empty `from` is between all characters, as in Rust and Python.
+// `text` with each `from` replaced by `to`. An empty `from` matches between all characters, as in Rust and
+// Python.
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to);
 
-// Const and thread-safe.
+// Immutable and thread-safe.
 class Replacement {
  public:
   // Reads `pattern` ({"String": ...} or {"Regex": ...}) and `content`. ContentsError for anything else.
@@ -21,18 +22,18 @@ class Replacement {
 
   std::string apply(std::string_view text) const;
 
-  // True where `text` has no match; a quick look that may miss some.
+  // A fast check: true means that `text` has no match. False means that it may have one.
   bool unchanged(std::string_view text) const {
     return regex_ == nullptr && text.find(literal_) == std::string_view::npos;
   }
 
-  // The length of the match at the text's begin, 0 for none.
+  // The length of the match at the start of the text; 0 if there is none.
   std::size_t at_front(std::string_view text) const;
 
   const std::string& content() const { return content_; }
 
  private:
-  std::unique_ptr<Regex> regex_;  // or
+  std::unique_ptr<Regex> regex_;  // nullptr for a plain text
   std::string literal_;
   std::string content_;
 };

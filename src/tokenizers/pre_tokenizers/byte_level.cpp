@@ -7,7 +7,7 @@
 namespace redco {
 namespace {
 
-// Printable bytes stand for themselves, the other 68 in order for U+0100 and up.
+// Printable bytes map to themselves, the other 68 bytes in order to U+0100 and up.
 struct Tables {
   std::array<char32_t, 256> chars;
   std::array<short, 0x144> bytes;

@@ -29,7 +29,7 @@ void emit(std::string_view text, const std::vector<Span>& spans, SplitBehavior b
     if (begin != end) sink(part(text, begin, end));
 }
 
-// Splits by one of the well-known patterns, without a regular expression.
+// Splits by one of the patterns of word_splits.h, without a regular expression.
 class WordSplitter : public PreTokenizer {
  public:
   explicit WordSplitter(WordSplit kind) : kind_(kind), classes_(char_classes()) {}
@@ -38,7 +38,7 @@ class WordSplitter : public PreTokenizer {
   }
   unsigned cuts() const override {
     return kCutBoth;
-  }  // a letter or digit never looks at what follows a space
+  }  // a run of letters or digits ends at a space, whatever follows
 
  private:
   WordSplit kind_;
@@ -59,7 +59,7 @@ class RegexSplitter : public PreTokenizer {
   bool invert_;
 };
 
-// Splits at single characters of some kind.
+// Splits at single characters of one kind.
 class CharacterSplitter : public PreTokenizer {
  public:
   using Test = bool (*)(char32_t c, char32_t argument);
@@ -130,8 +130,7 @@ class PreTokenizerSequence : public PreTokenizer {
   bool looks_at_front() const override {
     return std::any_of(parts_.begin(), parts_.end(), [](const auto& p) { return p->looks_at_front(); });
   }
-  // A first step that cuts there is enough when the others work inside its pieces: pieces end at the cut
-  // then.
+  // A cut of the first step stays valid if the other steps preserve it: the first step's pieces end there.
   unsigned cuts() const override {
     unsigned kinds = parts_.empty() ? kNoCuts : parts_.front()->cuts();
     for (const auto& p : parts_) kinds &= p->keeps_cuts();
@@ -156,8 +155,8 @@ class PreTokenizerSequence : public PreTokenizer {
     }
     bool none_before = true;
     parts_[k]->split_at(text, first, [&](std::string_view piece) {
-      // The first of the pieces may start behind text that the step left out, unless it is in a buffer of the
-      // step's own, which then has something in front.
+      // The first piece may start after text that the step dropped. A piece in the step's own buffer doesn't:
+      // the step prepended something.
       const bool inside = piece.data() >= text.data() && piece.data() <= text.data() + text.size();
       step(k + 1, piece, first && (inside ? piece.data() == text.data() : none_before), sink);
       none_before = false;
@@ -174,8 +173,7 @@ std::unique_ptr<PreTokenizer> make_split(JsonFields& f) {
   const std::string text = pattern.text(is_regex ? "Regex" : "String");
   pattern.finish();
   const bool plain = behavior == SplitBehavior::isolated || (behavior == SplitBehavior::removed && invert);
-  // The well-known patterns match every character, so 'isolated' and 'all but the matches removed' are the
-  // same.
+  // The known patterns match every character, so 'isolated' and 'removed with invert' give the same pieces.
   if (const auto known = known_pattern(text); known && is_regex && plain)
     return std::make_unique<WordSplitter>(*known);
   return std::make_unique<RegexSplitter>(is_regex ? text : escape_regex(text), pattern.where(), behavior,
@@ -207,7 +205,7 @@ std::unique_ptr<PreTokenizer> make(const nlohmann::json& value, const std::strin
     made = make_unicode_scripts();
   } else if (type == "FixedLength") {
     const i64 length = f.integer("length", 5);
-    if (length < 1) throw ContentsError("{}: {} where 1 or more was expected", f.at("length"), length);
+    if (length < 1) throw ContentsError("{}: found {}, expected 1 or more", f.at("length"), length);
     made = make_fixed_length(length);
   } else if (type == "Metaspace") {
     made = make_metaspace(read_metaspace(f));

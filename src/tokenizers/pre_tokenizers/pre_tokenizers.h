@@ -1,4 +1,5 @@
-// The second stage of a tokenizer: text to the pieces that the model sees one by one.
+// Pre-tokenizers: the second stage of a tokenizer, which splits a text into pieces. The model encodes each
+// piece separately.
 #pragma once
 
 #include <memory>
@@ -11,7 +12,7 @@
 
 namespace redco {
 
-// A callable by reference, for the duration of one call.
+// A reference to a callable, valid during one call.
 class PieceSink {
  public:
   template <class F>
@@ -27,45 +28,45 @@ class PieceSink {
   void (*call_)(void*, std::string_view);
 };
 
-// Const and thread-safe.
+// Immutable and thread-safe.
 class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
 
-  // Hands over each piece of `text` in order; a piece lives until the sink returns. Empty pieces are never
-  // made. REQUIRES valid UTF-8, unless takes_any_bytes().
+  // Calls sink(piece) for each piece of `text` in order. A piece is valid until the sink returns, and never
+  // empty. REQUIRES valid UTF-8, unless takes_any_bytes().
   virtual void split(std::string_view text, const PieceSink& sink) const = 0;
 
-  // The same for text of which is known whether it starts the whole text.
+  // The same; first: whether `text` is at the start of the whole text.
   virtual void split_at(std::string_view text, bool /*first*/, const PieceSink& sink) const {
     split(text, sink);
   }
 
-  // Whether split_at() and split() differ.
+  // Whether split_at() depends on `first`.
   virtual bool looks_at_front() const { return false; }
 
-  // Where text may be cut before the halves are split by themselves: CutKinds of normalizers.h.
+  // CutKinds (normalizers.h): where a text may be split so that the halves have the same pieces as the whole.
   virtual unsigned cuts() const { return 0; }
-  // Which of the cuts made by a step before it remain so.
+  // The CutKinds of an earlier step that this step preserves.
   virtual unsigned keeps_cuts() const { return ~0u; }
 
-  // True where no step looks at characters.
+  // Whether any bytes are accepted: no step inspects characters.
   virtual bool takes_any_bytes() const { return false; }
 
-  // True where the last step is ByteLevel: the pieces then are raw bytes that the model maps, unless
-  // `map_bytes` was set when it was made.
+  // Whether the last step is ByteLevel. The pieces are then raw bytes, which the model maps, unless it was
+  // made with `map_bytes`.
   virtual bool byte_level() const { return false; }
 };
 
-// The `pre_tokenizer` of a tokenizer.json; `where` is in front of errors. Every type of Hugging Face's
-// tokenizers 0.23: ByteLevel, Metaspace, Split, Digits, Whitespace, WhitespaceSplit, BertPreTokenizer,
-// Punctuation, CharDelimiterSplit, UnicodeScripts, FixedLength and Sequence; anything else is a
-// ContentsError. Null for a JSON null. map_bytes: ByteLevel gives pieces in the byte alphabet, for models
-// that don't map it themselves.
+// Makes the `pre_tokenizer` of a tokenizer.json; errors start with `where`. All types of Hugging Face's
+// tokenizers 0.23 are supported: ByteLevel, Metaspace, Split, Digits, Whitespace, WhitespaceSplit,
+// BertPreTokenizer, Punctuation, CharDelimiterSplit, UnicodeScripts, FixedLength and Sequence. Anything else
+// is a ContentsError. nullptr for a JSON null. map_bytes: ByteLevel returns pieces in the byte alphabet, for
+// models that don't accept raw bytes.
 std::unique_ptr<PreTokenizer> make_pre_tokenizer(const nlohmann::json& value, const std::string& where,
                                                  bool map_bytes);
 
-// Whether `value`'s last step is ByteLevel (what the model must know before it is made).
+// Whether the last step of `value` is ByteLevel. The model needs to know this first.
 bool ends_in_byte_level(const nlohmann::json& value);
 
 }  // namespace redco

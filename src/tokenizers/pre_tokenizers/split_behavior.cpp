@@ -36,7 +36,7 @@ std::vector<std::pair<std::size_t, std::size_t>> pieces_of(SplitBehavior behavio
                                                            const std::vector<Span>& spans) {
   std::vector<std::pair<std::size_t, std::size_t>> pieces;
   pieces.reserve(spans.size());
-  bool previous = false;  // whether the span before was a match
+  bool previous = false;  // whether the previous span is a match
   switch (behavior) {
     case SplitBehavior::isolated:
       for (const Span& s : spans) pieces.emplace_back(s.begin, s.end);
@@ -63,7 +63,7 @@ std::vector<std::pair<std::size_t, std::size_t>> pieces_of(SplitBehavior behavio
         previous = s.match;
       }
       break;
-    case SplitBehavior::merged_with_next:  // the same from the right
+    case SplitBehavior::merged_with_next:  // the same, from the right
       for (auto s = spans.rbegin(); s != spans.rend(); ++s) {
         if (s->match && !previous && !pieces.empty())
           pieces.back().first = s->begin;

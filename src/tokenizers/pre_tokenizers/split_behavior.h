@@ -1,4 +1,4 @@
-// What becomes of the matches of a splitting pattern: Hugging Face's SplitDelimiterBehavior.
+// What a split does with the matches of its pattern: Hugging Face's SplitDelimiterBehavior.
 #pragma once
 
 #include <string>
@@ -18,12 +18,12 @@ struct Span {
   bool match;
 };
 
-// matches (in order, without overlap) and the text between them, as one list that covers 0..size. `invert`
-// swaps the two.
+// The matches (in order, without overlap) and the spans between them, as one list that covers 0..size.
+// `invert` swaps matches and non-matches.
 std::vector<Span> spans_of(const std::vector<std::pair<std::size_t, std::size_t>>& matches, std::size_t size,
                            bool invert);
 
-// The pieces that `behavior` makes of them; empty ones may be among them.
+// The pieces of these spans; some may be empty.
 std::vector<std::pair<std::size_t, std::size_t>> pieces_of(SplitBehavior behavior,
                                                            const std::vector<Span>& spans);
 

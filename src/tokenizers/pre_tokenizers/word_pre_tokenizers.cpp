@@ -17,8 +17,8 @@ std::string_view between(const char* begin, const char* end) {
   return {begin, static_cast<std::size_t>(end - begin)};
 }
 
-// Cuts a text wherever the kind of its characters changes. Kind: unsigned operator()(char32_t); kDrop leaves
-// the characters out, kAlone makes each a piece of its own.
+// Splits a text wherever the kind of its characters changes. Kind: unsigned operator()(char32_t). kDrop drops
+// the characters; kAlone makes each character one piece.
 template <class Kind>
 class KindSplitter : public PreTokenizer {
  public:
@@ -26,7 +26,7 @@ class KindSplitter : public PreTokenizer {
   void split(std::string_view text, const PieceSink& sink) const override {
     const Kind kind;
     const char* end = text.data() + text.size();
-    const char* begin = text.data();  // of the piece
+    const char* begin = text.data();  // start of the piece
     unsigned now = kDrop;             // its kind
     for (const char* p = begin; p < end;) {
       const char* start = p;
@@ -38,7 +38,7 @@ class KindSplitter : public PreTokenizer {
     }
     if (now != kDrop) sink(between(begin, end));
   }
-  unsigned cuts() const override { return kCutBoth; }  // white space always is dropped
+  unsigned cuts() const override { return kCutBoth; }  // white space is always dropped
 };
 
 struct SpaceOrNot {
@@ -100,7 +100,7 @@ class Metaspace : public PreTokenizer {
     if (text.empty()) return;
     const bool prepend = (scheme_ == PrependScheme::always || (scheme_ == PrependScheme::first && first)) &&
                          text[0] != ' ' && !text.starts_with(mark_);
-    // Small pieces are put together without memory of their own.
+    // Small pieces are assembled without an allocation.
     std::array<char, 256> small;
     std::string large;
     std::string_view marked;
@@ -130,7 +130,7 @@ class Metaspace : public PreTokenizer {
       begin = end;
     }
   }
-  // A half that starts with a space needs no mark in front; one that starts with a line break may.
+  // A half that starts with a space needs no mark; one that starts with a line break may need it.
   unsigned cuts() const override { return split_ ? kCutSpaces : kNoCuts; }
   bool looks_at_front() const override { return scheme_ == PrependScheme::first; }
   unsigned keeps_cuts() const override { return scheme_ == PrependScheme::first ? kCutSpaces : kCutBoth; }
@@ -162,9 +162,10 @@ MetaspaceOptions read_metaspace(JsonFields& f) {
     o.scheme = PrependScheme::never;
   else if (scheme != "always")
     unknown_type(f.at("prepend_scheme"), scheme, "always, first, never");
-  if (!f.boolean("add_prefix_space", true)) {  // files of old
+  if (!f.boolean("add_prefix_space", true)) {  // old files
     if (f.find("prepend_scheme") != nullptr && o.scheme != PrependScheme::never)
-      throw ContentsError("{}: false, but prepend_scheme is '{}'", f.at("add_prefix_space"), scheme);
+      throw ContentsError("{}: false contradicts prepend_scheme '{}'; use 'never'", f.at("add_prefix_space"),
+                          scheme);
     o.scheme = PrependScheme::never;
   }
   f.inert({"str_rep"});

@@ -1,4 +1,4 @@
-// Pre-tokenizers that cut a text into words without a regular expression.
+// Pre-tokenizers that split a text into words without a regular expression.
 #pragma once
 
 #include <memory>
@@ -12,23 +12,24 @@ namespace redco {
 // Words between white space.
 std::unique_ptr<PreTokenizer> make_whitespace_split();
 
-// Runs of word characters and runs of others: \w+|[^\w\s]+ of Rust's regex.
+// Runs of word characters and runs of other characters: \w+|[^\w\s]+ of Rust's regex.
 std::unique_ptr<PreTokenizer> make_whitespace();
 
-// Words between white space, cut at each punctuation character.
+// Words between white space, split at each punctuation character.
 std::unique_ptr<PreTokenizer> make_bert_pre_tokenizer();
 
-// Runs of one script. A space and characters of no script go with what is before them, and vanish where
-// nothing is.
+// Runs of one script. A space or a character without a script belongs to the run before it; it is dropped at
+// the start of the text.
 std::unique_ptr<PreTokenizer> make_unicode_scripts();
 
 // Pieces of n characters.
 std::unique_ptr<PreTokenizer> make_fixed_length(i64 n);
 
-// Whether Metaspace puts its character in front of a piece that doesn't start with it.
-enum class PrependScheme { always, first, never };  // first: where the piece starts the text
+// Where Metaspace prepends its mark to a text that doesn't start with it. first: only at the start of the
+// whole text.
+enum class PrependScheme { always, first, never };
 
-// Spaces become `mark`; with `split` every one of them starts a piece.
+// Replaces spaces by `mark`. With `split`, each mark starts a piece.
 struct MetaspaceOptions {
   std::string mark;  // one character
   PrependScheme scheme = PrependScheme::always;
@@ -36,7 +37,7 @@ struct MetaspaceOptions {
 };
 std::unique_ptr<PreTokenizer> make_metaspace(MetaspaceOptions options);
 
-// The fields of a Metaspace, be it pre-tokenizer or decoder. ContentsError for values it can't have.
+// Reads the fields of a Metaspace pre-tokenizer or decoder. ContentsError for invalid values.
 MetaspaceOptions read_metaspace(JsonFields& f);
 
 }  // namespace redco

@@ -15,7 +15,7 @@ constexpr std::string_view kQwen =
 
 constexpr unsigned char kAny = kLetter | kNumber | kSpace;
 
-// One character: its class bits among letter, number, space (0: anything else) and where it ends.
+// One character: its class bits (letter, number, space; 0: none of them) and its end.
 struct Next {
   char32_t code;
   unsigned char kind;
@@ -37,7 +37,8 @@ inline const char* run(const char* p, const char* end, unsigned char kind, const
   return p;
 }
 
-// The length of the contraction at p (an apostrophe), or 0. `fold`: in any case, and U+017F (long s) is an s.
+// The length of the contraction ('s, 't, ...) at the apostrophe p, or 0. fold: ignore case; U+017F (long s)
+// counts as s.
 inline std::size_t contraction(const char* p, const char* end, bool fold) {
   const auto left = end - p;
   auto letter = [&](int k) -> char {
@@ -53,8 +54,8 @@ inline std::size_t contraction(const char* p, const char* end, bool fold) {
   return (a == 'r' && b == 'e') || (a == 'v' && b == 'e') || (a == 'l' && b == 'l') ? 3 : 0;
 }
 
-// \s+(?!\S)|\s+ over the run of spaces [p, e): all of it at the end of the text, else all but its last
-// character, which goes with what follows; a single one stays.
+// \s+(?!\S)|\s+ for the run of white space [p, e): the whole run at the end of the text or if it has one
+// character; else all but its last character, which belongs to the next piece.
 inline const char* spaces(const char* p, const char* e, const char* end) {
   if (e == end) return e;
   const char* last = previous_character(p, e);
@@ -77,7 +78,7 @@ const char* end_of_gpt2_piece(const char* p, const char* end, const unsigned cha
   if (*p == '\'')
     if (const std::size_t n = contraction(p, end, false)) return p + n;
   const Next first = next_at(p, classes);
-  if (first.code == ' ' && first.end < end) {  // " ?" takes one space before a run of anything else
+  if (first.code == ' ' && first.end < end) {  // " ?" matches one space before a run of other characters
     const Next second = next_at(first.end, classes);
     if (second.kind != kSpace) return run(second.end, end, second.kind, classes);
   }
@@ -101,7 +102,7 @@ const char* end_of_llama3_piece(const char* p, const char* end, const unsigned c
     return q;
   }
   const bool newline = first.code == '\r' || first.code == '\n';
-  auto punctuation = [&](const char* q) {  // [^\s\p{L}\p{N}]+[\r\n]*, its first character read already
+  auto punctuation = [&](const char* q) {  // [^\s\p{L}\p{N}]+[\r\n]* after its first character
     q = run(q, end, 0, classes);
     while (q < end && (*q == '\r' || *q == '\n')) ++q;
     return q;
@@ -113,7 +114,7 @@ const char* end_of_llama3_piece(const char* p, const char* end, const unsigned c
   }
   if (first.kind == 0) return punctuation(first.end);
   const char* e = run(first.end, end, kSpace, classes);
-  for (const char* q = e; q > p; --q)  // \s*[\r\n]+ ends behind the run's last line break
+  for (const char* q = e; q > p; --q)  // \s*[\r\n]+ ends after the run's last line break
     if (q[-1] == '\r' || q[-1] == '\n') return q;
   return spaces(p, e, end);
 }

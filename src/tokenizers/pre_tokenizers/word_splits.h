@@ -1,5 +1,6 @@
-// Hand-written forms of the splitting patterns nearly every byte-level tokenizer uses. Each gives the pieces
-// Oniguruma gives (tests/tokenizers/word_splits_test.cpp compares them on random text), several times faster.
+// Hand-written matchers of the split patterns that nearly all byte-level tokenizers use. They give the same
+// pieces as Oniguruma (tests/tokenizers/word_splits_test.cpp compares them on random text) and are several
+// times faster.
 #pragma once
 
 #include <optional>
@@ -9,18 +10,18 @@ namespace redco {
 
 enum class WordSplit {
   gpt2,    // the pattern built into the ByteLevel pre-tokenizer
-  llama3,  // numbers in groups of up to three
-  qwen,    // the same, one digit at a time
+  llama3,  // numbers in groups of up to three digits
+  qwen,    // the same with single digits
 };
 
-// The pattern text itself.
+// The text of the pattern.
 std::string_view pattern_of(WordSplit kind);
 
-// Which of the above `pattern` is, letter by letter; nothing if none.
+// The kind whose pattern is exactly `pattern`, or nullopt.
 std::optional<WordSplit> known_pattern(std::string_view pattern);
 
-// The end of the piece that starts at `p`. REQUIRES p < end, valid UTF-8, and p at a piece's border. Pieces
-// cover the whole text.
+// The end of the piece that starts at `p`. REQUIRES p < end, valid UTF-8, and p at the start of a piece. The
+// pieces cover the whole text.
 const char* end_of_gpt2_piece(const char* p, const char* end, const unsigned char* classes);
 const char* end_of_llama3_piece(const char* p, const char* end, const unsigned char* classes, int max_digits);
 

@@ -11,7 +11,7 @@
 namespace redco {
 namespace {
 
-constexpr std::string_view kMark = "\xE2\x96\x81";  // U+2581, what stands for a space
+constexpr std::string_view kMark = "\xE2\x96\x81";  // U+2581, the replacement of a space
 constexpr float kUnkPenalty = 10;
 
 std::size_t character(std::string_view text) {
@@ -20,7 +20,7 @@ std::size_t character(std::string_view text) {
   return static_cast<std::size_t>(p - text.data());
 }
 
-// Sums are floats, and compared as doubles where a user-defined symbol takes part, as in sentencepiece.
+// As in sentencepiece, sums are floats; a comparison with a user-defined symbol is in double.
 class SpUnigram : public SpTokens {
  public:
   SpUnigram(const SpModel& model, Vocab all, Vocab normal, Vocab reserved)
@@ -83,8 +83,8 @@ class SpUnigram : public SpTokens {
   float highest_, unk_score_;
 };
 
-// Merges neighbours to the piece with the highest score, the leftmost of equals, as long as there is one.
-// Unused pieces are merged too and taken apart at the end.
+// Merges the adjacent symbols whose merged piece has the highest score, the leftmost of equals, until there
+// is none. Unused pieces are merged too, and split again at the end.
 class SpBpe : public SpTokens {
  public:
   SpBpe(const SpModel& model, Vocab all, Vocab normal, Vocab reserved)
@@ -121,7 +121,7 @@ class SpBpe : public SpTokens {
     }
     auto symbol = [&](i64 k) -> Symbol& { return symbols[static_cast<std::size_t>(k)]; };
     std::priority_queue<Pair> agenda;
-    std::map<std::string_view, std::size_t> unused;  // and where their left side ends
+    std::map<std::string_view, std::size_t> unused;  // unused piece -> the length of its left side
     auto consider = [&](i64 left, i64 right) {
       if (left < 0 || right < 0 || symbol(left).frozen || symbol(right).frozen) return;
       const std::string_view joined(symbol(left).text.data(),
@@ -167,7 +167,7 @@ class SpBpe : public SpTokens {
   }
 
  private:
-  Trie symbols_;  // user-defined ones, which are never merged
+  Trie symbols_;  // user-defined symbols, which are never merged
 };
 
 class SpDecoder : public Decoder {
@@ -182,7 +182,7 @@ class SpDecoder : public Decoder {
   std::vector<std::string> decode(std::vector<std::string> tokens) const override {
     std::string text, bytes;
     auto flush = [&] {
-      // Ill-formed bytes one by one, as sentencepiece has them.
+      // Ill-formed bytes one by one, as in sentencepiece.
       for (std::size_t at = 0; at < bytes.size();) {
         std::size_t n = std::min<std::size_t>(4, bytes.size() - at);
         while (n > 0 &&
@@ -194,7 +194,7 @@ class SpDecoder : public Decoder {
       }
       bytes.clear();
     };
-    bool at_begin = true, begun = false;  // whether a space in front is still to come; whether it came
+    bool at_begin = true, begun = false;  // before the first token; the leading space was dropped
     for (const std::string& token : tokens) {
       const i32 id = tokens_.id_of(token);
       const auto kind = kinds_[static_cast<std::size_t>(id)];
@@ -248,7 +248,7 @@ SpNormalizer::SpNormalizer(const SpModel& m, const std::string& where)
   symbol_trie_ = Trie(std::move(keys));
 }
 
-// What the text's first symbol, rule or character becomes, and its bytes.
+// The replacement of the first symbol, rule match or character of `text`; `length` gets its bytes.
 std::string_view SpNormalizer::prefix(std::string_view text, std::size_t& length) const {
   length = symbol_trie_.longest(text.data(), text.data() + text.size()).first;
   if (length > 0) return text.substr(0, length);
@@ -339,7 +339,7 @@ std::unique_ptr<SpTokens> make_sp_tokens(const SpModel& model, const std::string
     all.add(p.text, static_cast<i64>(id), where);
     (SpModel::is_normal(p.kind) ? normal : reserved).add(p.text, static_cast<i64>(id), where);
   }
-  all.finish(where, true);  // a control symbol may have the text of a normal piece
+  all.finish(where, true);  // repeats: a control symbol may have the text of a normal piece
   normal.finish(where);
   reserved.finish(where);
   if (model.algorithm == SpModel::Algorithm::bpe)

@@ -1,5 +1,5 @@
-// sentencepiece's own pipeline, id by id as its library runs it: the normalizer, Unigram and BPE over all of
-// the text, and the way back. (What transformers makes of the same files is another pipeline: sp_files.cpp.)
+// The pipeline of the sentencepiece library, with the same ids: normalizer, Unigram or BPE over the whole
+// text, and decoder. transformers uses another pipeline for the same files; sp_files.cpp has it.
 #pragma once
 
 #include <array>
@@ -27,13 +27,14 @@ class SpNormalizer : public Normalizer {
   std::string_view prefix(std::string_view text, std::size_t& length) const;
 
   bool dummy_, extra_, suffix_;  // add_dummy_prefix, remove_extra_whitespaces, treat_whitespace_as_suffix
-  std::string space_;            // what a space becomes
+  std::string space_;            // replacement of a space
   std::unique_ptr<Charsmap> map_;
   std::vector<std::string> symbols_;
-  Trie symbol_trie_;  // user-defined symbols, which no rule touches
+  Trie symbol_trie_;  // user-defined symbols, which are not normalized
 };
 
-// What the two algorithms share: pieces, and unknown text, which becomes bytes or one unknown token a run.
+// The common part of both algorithms: the pieces, and unknown text, of which each run becomes bytes or one
+// unknown token.
 class SpTokens : public TokenModel {
  public:
   SpTokens(const SpModel& model, Vocab all, Vocab normal, Vocab reserved);
@@ -44,7 +45,8 @@ class SpTokens : public TokenModel {
                 std::vector<std::string>& tokens) const override;
   bool is_control(i32 id) const override;
 
-  // The id of a piece by its text, reserved ones first; that of the unknown piece for other text.
+  // The id of the piece with this text; reserved pieces have precedence. The id of the unknown piece for
+  // other text.
   i32 id_of(std::string_view text) const;
 
  protected:
@@ -52,7 +54,7 @@ class SpTokens : public TokenModel {
     std::string_view text;
     i32 id;
   };
-  // The parts that the algorithm cuts normalized text into; they cover it.
+  // Splits normalized text into parts, which cover it.
   virtual std::vector<Part> cut(std::string_view text) const = 0;
 
   SpModel::Kind kind(i32 id) const { return kinds_[static_cast<std::size_t>(id)]; }
@@ -72,10 +74,11 @@ class SpTokens : public TokenModel {
   std::array<i32, 256> bytes_{};
 };
 
-// The model's Unigram or BPE. ContentsError, with `where` in front, for more than the vocabulary can hold.
+// Makes the model's Unigram or BPE. ContentsError, starting with `where`, for more pieces than a vocabulary
+// can have.
 std::unique_ptr<SpTokens> make_sp_tokens(const SpModel& model, const std::string& where);
 
-// tokens: those of make_sp_tokens(model), which must live as long as the decoder.
+// tokens: the result of make_sp_tokens(model); it must outlive the decoder.
 std::unique_ptr<Decoder> make_sp_decoder(const SpModel& model, const SpTokens& tokens);
 
 }  // namespace redco

@@ -1,5 +1,5 @@
-// What transformers makes of a folder with a sentencepiece model and no tokenizer.json, and of BERT's
-// vocab.txt: a pipeline of Hugging Face's tokenizers.
+// Converts a folder with a sentencepiece model and no tokenizer.json, and BERT's vocab.txt, to a pipeline of
+// Hugging Face's tokenizers, as transformers does.
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -31,7 +31,7 @@ json special_part(const json& token, int type) {
   return {{"SpecialToken", {{"id", token["content"]}, {"type_id", type}}}};
 }
 
-// single: the parts around A; pair: those around A and B.
+// single: the parts of one sequence; pair: the parts of a pair.
 json template_of(json single, json pair, const std::vector<json>& tokens) {
   json table = json::object();
   for (const json& t : tokens)
@@ -46,17 +46,17 @@ json template_of(json single, json pair, const std::vector<json>& tokens) {
 const json& entry(const json& added, const std::string& content, const std::string& where) {
   for (const json& t : added)
     if (t["content"] == content) return t;
-  throw ContentsError("{}: there is no token '{}'", where, content.substr(0, 100));
+  throw ContentsError("{}: the token '{}' is not in the vocabulary", where, content.substr(0, 100));
 }
 
-// The content of a special token: the config's, or `otherwise`.
+// The content of a special token in the config, or `otherwise`.
 std::string role_text(const json& config, const char* role, const std::string& otherwise,
                       const std::string& source) {
   const auto token = special_of(config, role, source);
   return token ? (*token)["content"].get<std::string>() : otherwise;
 }
 
-// <s> A </s>, where asked.
+// <s> A </s>, if add_bos_token and add_eos_token say so.
 json bos_eos_template(const json& config, const json& added, const std::string& bos, const std::string& eos,
                       const std::string& source) {
   JsonFields f(config, source);
@@ -76,7 +76,8 @@ json bos_eos_template(const json& config, const json& added, const std::string& 
   return template_of(std::move(single), std::move(pair), used);
 }
 
-// Every way to put a piece together out of two others, in the order of the pieces, is a merge.
+// Each concatenation of two pieces that gives a piece is a merge. Merges are in the order of the resulting
+// pieces.
 void make_merges(const SpModel& model, const Vocab& vocab, Merges& merges) {
   for (const SpModel::Piece& p : model.pieces) {
     const std::string_view text = p.text;
@@ -94,14 +95,14 @@ std::string class_of(const json& config, const std::string& model_type, const st
   std::string kind =
       f.text("tokenizer_class", model_type == "t5" || model_type == "mt5" ? "T5Tokenizer" : "");
   if (kind.ends_with("Fast")) kind.resize(kind.size() - 4);
-  // transformers takes no notice of the class for these.
+  // transformers ignores the class for these model types.
   for (const char* generic : {"mistral", "mistral3", "ministral", "ministral3", "mixtral", "phi3", "qwen2",
                               "internlm2", "internlm3", "minicpm3", "jamba", "nemotron"})
     if (model_type == generic) kind.clear();
   return kind == "PreTrainedTokenizer" || kind == "TokenizersBackend" ? "" : kind;
 }
 
-// Characters of white space off the end.
+// `line` without white space at the end.
 std::string_view trimmed(std::string_view line) {
   while (!line.empty()) {
     const char* start = previous_character(line.data(), line.data() + line.size());
@@ -120,10 +121,9 @@ TokenizerSpec read_sp_folder(const SpModel& model, const json& config, const std
   const std::string kind = class_of(config, model_type, source);
   const bool llama = kind == "LlamaTokenizer", t5 = kind == "T5Tokenizer";
   if (!kind.empty() && !llama && !t5)
-    unknown_type(
-        source + ": tokenizer_class", kind,
-        "LlamaTokenizer, T5Tokenizer, PreTrainedTokenizerFast beside a sentencepiece model; any with "
-        "a tokenizer.json (AutoTokenizer.from_pretrained(...).save_pretrained(...) writes one)");
+    unknown_type(source + ": tokenizer_class", kind,
+                 "LlamaTokenizer, T5Tokenizer, PreTrainedTokenizerFast with a sentencepiece model; any with "
+                 "a tokenizer.json (AutoTokenizer.from_pretrained(...).save_pretrained(...) writes one)");
   JsonFields fields(config, source);
 
   TokenizerSpec spec;
@@ -136,7 +136,7 @@ TokenizerSpec read_sp_folder(const SpModel& model, const json& config, const std
   }
   const i64 extra_ids = t5 ? fields.integer("extra_ids", 100) : 0;
   if (extra_ids < 0 || extra_ids > 100'000)
-    throw ContentsError("{}: {} is outside 0..100000", fields.at("extra_ids"), extra_ids);
+    throw ContentsError("{}: {} is outside of 0..100000", fields.at("extra_ids"), extra_ids);
   for (i64 k = extra_ids; k-- > 0;) {
     spec.vocab->add(fmt::format("<extra_id_{}>", k), spec.vocab->count(), folder);
     spec.scores.push_back(0);
@@ -193,7 +193,7 @@ TokenizerSpec read_sp_folder(const SpModel& model, const json& config, const std
                             role_text(config, "eos_token", model.eos_piece, source), source);
   }
   if (unigram) {
-    // T5's code has 2 for the unknown token, whatever the model says.
+    // In T5's code the id of the unknown token is 2, whatever the model says.
     body = {{"type", "Unigram"},
             {"unk_id", t5 ? 2 : model.unk_id},
             {"byte_fallback", !t5 && model.byte_fallback}};
@@ -216,11 +216,11 @@ TokenizerSpec read_vocab_txt(std::string_view text, const json& config, const st
   if (kind.ends_with("Fast")) kind.resize(kind.size() - 4);
   if (kind != "BertTokenizer" && kind != "DistilBertTokenizer" && kind != "ElectraTokenizer")
     unknown_type(config_source + ": tokenizer_class", kind,
-                 "BertTokenizer, DistilBertTokenizer, ElectraTokenizer beside vocab.txt; any with a "
+                 "BertTokenizer, DistilBertTokenizer, ElectraTokenizer with vocab.txt; any with a "
                  "tokenizer.json");
   if (const std::size_t bad = find_invalid_utf8(text); bad != std::string_view::npos)
-    throw ContentsError("{}: byte {} is no UTF-8", source, bad);
-  std::map<std::string_view, i64> last;  // a token on two lines has the number of the last
+    throw ContentsError("{}: byte {} is not UTF-8", source, bad);
+  std::map<std::string_view, i64> last;  // the last line of a repeated token gives its id
   i64 line = 0;
   for (std::size_t from = 0; from < text.size(); ++line) {
     const std::size_t end = std::min(text.find('\n', from), text.size());

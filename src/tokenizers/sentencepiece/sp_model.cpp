@@ -12,13 +12,13 @@
 namespace redco {
 namespace {
 
-// One message of a protocol buffer, field by field. Every read is checked against its end.
+// Reads a protocol buffer message field by field. Every read checks the message's end.
 class Message {
  public:
   Message(std::string_view bytes, const std::string& source, const char* name)
       : p_(bytes.data()), end_(p_ + bytes.size()), source_(source), name_(name) {}
 
-  // The next field, until there is none. What the value is, the calls below say; skip() it otherwise.
+  // Moves to the next field; false at the end. One call below, or skip(), then reads the value.
   bool next() {
     if (p_ == end_) return false;
     const u64 tag = varint();
@@ -37,14 +37,14 @@ class Message {
   std::string_view bytes() {
     if (wire_ != 2) fail("no bytes");
     const u64 n = varint();
-    if (n > static_cast<u64>(end_ - p_)) fail("more bytes than there are");
+    if (n > static_cast<u64>(end_ - p_)) fail("a length beyond the end of the file");
     const std::string_view out(p_, static_cast<std::size_t>(n));
     p_ += n;
     return out;
   }
   std::string text() {
     const std::string_view t = bytes();
-    if (find_invalid_utf8(t) != std::string_view::npos) fail("a text that is no UTF-8");
+    if (find_invalid_utf8(t) != std::string_view::npos) fail("a text that is not UTF-8");
     return std::string(t);
   }
   float number() {
@@ -66,7 +66,7 @@ class Message {
       fail("a wire type that sentencepiece doesn't use");
   }
   [[noreturn]] void fail(const char* what) const {
-    throw ContentsError("{}: this is no sentencepiece model: {} in field {} of {}", source_, what, field_,
+    throw ContentsError("{}: not a valid sentencepiece model: {} in field {} of {}", source_, what, field_,
                         name_);
   }
 
@@ -74,7 +74,7 @@ class Message {
   u64 varint() {
     u64 v = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
-      if (p_ == end_) fail("the end of the bytes");
+      if (p_ == end_) fail("unexpected end of the file");
       const auto b = static_cast<unsigned char>(*p_++);
       v |= static_cast<u64>(b & 0x7F) << shift;
       if (b < 0x80) return v;
@@ -82,7 +82,7 @@ class Message {
     fail("an integer of more than 64 bits");
   }
   u32 fixed32() {
-    if (end_ - p_ < 4) fail("the end of the bytes");
+    if (end_ - p_ < 4) fail("unexpected end of the file");
     u32 v = 0;
     for (int k = 3; k >= 0; --k) v = v << 8 | static_cast<unsigned char>(p_[k]);
     p_ += 4;
@@ -137,8 +137,9 @@ void read_trainer(std::string_view bytes, const std::string& source, SpModel& ou
       case 3: {
         const i64 v = m.integer();
         if (v != 1 && v != 2)
-          throw ContentsError("{}: trainer_spec.model_type {} is not supported; unigram (1) and bpe (2) are",
-                              source, v);
+          throw ContentsError(
+              "{}: trainer_spec.model_type {} is not supported; supported are unigram (1) and bpe (2)",
+              source, v);
         out.algorithm = static_cast<SpModel::Algorithm>(v);
         break;
       }
@@ -200,7 +201,7 @@ void read_normalizer(std::string_view bytes, const std::string& source, SpModel&
   }
 }
 
-// What sentencepiece checks when it loads a model.
+// The checks of sentencepiece when it loads a model.
 void check_pieces(const SpModel& model, const std::string& source) {
   if (model.pieces.empty()) throw ContentsError("{}: the model has no pieces", source);
   std::unordered_set<std::string_view> seen[2];
@@ -210,7 +211,7 @@ void check_pieces(const SpModel& model, const std::string& source) {
     const SpModel::Piece& p = model.pieces[id];
     if (p.text.empty()) throw ContentsError("{}: pieces[{}] is empty", source, id);
     if (!seen[SpModel::is_normal(p.kind)].insert(p.text).second)
-      throw ContentsError("{}: pieces[{}]: '{}' is there twice", source, id, p.text.substr(0, 100));
+      throw ContentsError("{}: pieces[{}]: '{}' is repeated", source, id, p.text.substr(0, 100));
     unknown += p.kind == SpModel::Kind::unknown;
     if (p.kind != SpModel::Kind::byte) continue;
     int byte = -1;
@@ -218,14 +219,13 @@ void check_pieces(const SpModel& model, const std::string& source) {
       if (p.text == fmt::format("<0x{:02X}>", b)) byte = b;
     if (byte < 0 || !model.byte_fallback)
       throw ContentsError("{}: pieces[{}]: '{}' is marked as a byte{}", source, id, p.text.substr(0, 100),
-                          byte < 0 ? ", but is none" : ", but byte_fallback is off");
+                          byte < 0 ? ", but is not <0x00> to <0xFF>" : ", but byte_fallback is off");
     bytes[static_cast<std::size_t>(byte)] = true;
   }
-  if (unknown != 1)
-    throw ContentsError("{}: the model has {} unknown pieces where one was expected", source, unknown);
+  if (unknown != 1) throw ContentsError("{}: the model has {} unknown pieces; expected one", source, unknown);
   if (model.byte_fallback)
     for (bool b : bytes)
-      if (!b) throw ContentsError("{}: byte_fallback is on, but not all 256 bytes have a piece", source);
+      if (!b) throw ContentsError("{}: byte_fallback is on, but some of the 256 bytes have no piece", source);
 }
 
 }  // namespace

@@ -15,17 +15,17 @@ namespace {
 
 constexpr u32 kNone = ~0u;
 
-// How often each pair of neighbours is there; open addressing.
+// The count of each adjacent pair: a hash table with open addressing.
 class PairCounts {
  public:
   struct Entry {
     u64 pair = kNoPair;
     i64 count = 0;
-    u32 fresh = kNone;  // list of the words in which the merge under way made it
+    u32 fresh = kNone;  // list of the words in which the current merge created the pair
   };
   PairCounts() : slots_(1 << 16) {}
 
-  // Its entry, made if there is none. Valid until the next call.
+  // The entry of the pair, created if missing. Valid until the next call.
   Entry& at(u64 pair) {
     std::size_t s = place(pair);
     if (slots_[s].pair == kNoPair) {
@@ -57,7 +57,8 @@ class PairCounts {
   std::size_t used_ = 0;
 };
 
-// A pair that may be merged next, with the count it had and the words it came up in since it was last here.
+// A candidate for the next merge: its count when it was queued, and the list of words in which it was created
+// since it was queued last.
 struct CountedPair {
   i64 count;
   u64 pair;
@@ -106,7 +107,7 @@ class Learner {
     return it->second;
   }
 
-  // The 256 bytes, in the order of the characters that stand for them.
+  // Adds the 256 bytes in the order of their characters.
   void alphabet(const BpeTraining& options) {
     std::array<int, 256> order;
     for (int b = 0; b < 256; ++b) order[static_cast<std::size_t>(b)] = b;
@@ -119,7 +120,7 @@ class Learner {
     }
     if (out_.tokens.size() > static_cast<std::size_t>(std::max(0, options.vocab_size)))
       throw UsageError(
-          "[tokenizer] --vocab-size {} has no room for the special tokens ({}) and the alphabet of 256 "
+          "[tokenizer] --vocab-size {} is too small for the special tokens ({}) and the alphabet of 256 "
           "bytes; take "
           "at least {}",
           options.vocab_size, options.special.size(), out_.tokens.size());
@@ -134,7 +135,7 @@ class Learner {
     queue_fresh();
   }
 
-  // word: it has the pair anew; kNone: it had it before.
+  // word: the word in which the pair is created; kNone: no word.
   void change(u64 pair, i64 by, u32 word) {
     PairCounts::Entry& e = pairs_.at(pair);
     e.count += by;
@@ -181,7 +182,7 @@ class Learner {
     queue_fresh();
   }
 
-  // Every `left right` of a word becomes `id`, from the left.
+  // Replaces each `left right` in the word by `id`, from left to right.
   void merge_in(u32 w, i32 left, i32 right, i32 id) {
     i32* s = symbols_.data() + begins_[w];
     const u32 n = lengths_[w];
@@ -206,7 +207,7 @@ class Learner {
     lengths_[w] = to;
   }
 
-  // Two ways to the same token can make one pair twice; its later rank is what counts.
+  // A pair can be merged twice if two merges give the same token. The later rank is kept.
   LearnedBpe finish() {
     std::unordered_map<u64, std::size_t> last;
     for (std::size_t k = 0; k < merges_.size(); ++k) last[merges_[k]] = k;
@@ -216,8 +217,8 @@ class Learner {
     return std::move(out_);
   }
 
-  const std::vector<u64>& counts_;  // of each word
-  std::vector<i32> symbols_;        // of all words; each keeps its place and gets shorter
+  const std::vector<u64>& counts_;  // count of each word
+  std::vector<i32> symbols_;        // of all words; a word keeps its start and gets shorter
   std::vector<u64> begins_;
   std::vector<u32> lengths_;
   std::array<i32, 256> byte_ids_{};
@@ -225,9 +226,9 @@ class Learner {
   LearnedBpe out_;
   PairCounts pairs_;
   std::vector<u64> merges_;
-  std::vector<std::vector<u32>> lists_;  // of words
-  std::vector<u32> free_;                // lists that are not in use
-  std::vector<u64> fresh_;               // pairs with a list of their own since the last merge
+  std::vector<std::vector<u32>> lists_;  // lists of words
+  std::vector<u32> free_;                // unused lists
+  std::vector<u64> fresh_;               // pairs that got a list since the last merge
   std::priority_queue<CountedPair> queue_;
 };
 
@@ -236,7 +237,8 @@ class Learner {
 LearnedBpe learn_bpe(const WordCounts& words, const BpeTraining& options,
                      const std::function<void(i64)>& progress) {
   if (words.size() >= kNone)
-    throw ContentsError("[tokenizer] {} distinct words; at most {} are taken", words.size(), kNone - 1);
+    throw ContentsError("[tokenizer] {} distinct words; at most {} are supported. Train on less text",
+                        words.size(), kNone - 1);
   return Learner(words, options).learn(options, progress);
 }
 

@@ -17,7 +17,7 @@ class SuffixSort {
  public:
   SuffixSort(const u32* chars, u32 depth) : chars_(chars), depth_(depth) {}
 
-  // REQUIRES: all agree in their first `d` characters, none of which ends a word.
+  // REQUIRES: the first `d` characters of all suffixes are equal and not 0.
   void sort(u32* a, std::size_t n, u32 d) const {
     while (n > 1 && d < depth_) {
       if (n < 12) return insertion(a, n, d);
@@ -34,7 +34,7 @@ class SuffixSort {
       }
       sort(a, less, d);
       sort(a + more, n - more, d);
-      if (pivot == 0) return;  // these are equal
+      if (pivot == 0) return;  // the words end here: all are equal
       a += less;
       n = more - less;
       ++d;
@@ -61,7 +61,7 @@ class SuffixSort {
   u32 depth_;
 };
 
-// Finds the substrings among the sorted suffixes of one first character.
+// Finds the seed substrings in the sorted suffixes that start with one character.
 class Substrings {
  public:
   Substrings(const CharWords& words, const std::vector<u32>& word_of, u32 max_length)
@@ -69,18 +69,19 @@ class Substrings {
 
   void find(const std::vector<u32>& suffixes, std::size_t begin, std::size_t end, std::vector<Seed>& out) {
     open_.clear();
-    u32 shared_before = 0;  // with the suffix before
+    u32 shared_before = 0;  // characters in common with the previous suffix
     for (std::size_t k = begin; k < end; ++k) {
       const u32 s = suffixes[k];
       const u32 word = word_of_[s];
       const u64 count = w_.counts[word];
-      const u32 shared = k + 1 < end ? common(s, suffixes[k + 1]) : 0;  // with the one behind
+      const u32 shared =
+          k + 1 < end ? common(s, suffixes[k + 1]) : 0;  // characters in common with the next suffix
       const u32 length = w_.length(word);
       if (s == w_.begins[word] && count >= 2 && length >= 2 && length <= max_length_ &&
           std::max(shared, shared_before) < length)
         out.push_back({s, length, count});
-      // open_: substrings that go on, shorter ones below, each with the counts of its suffixes so far that
-      // aren't those of a longer one above it.
+      // open_: a stack of prefixes of the current suffix that later suffixes may share, shorter ones below.
+      // Each has the counts of its suffixes so far, without those of the longer prefix above it.
       u64 carried = count;
       if (!open_.empty() && open_.back().length >= shared) {
         open_.back().count += count;
@@ -170,7 +171,7 @@ CharWords char_words(const WordCounts& words, u64 min_count, std::string_view al
 }
 
 std::vector<Seed> frequent_substrings(const CharWords& words, u32 max_length, std::size_t most, int threads) {
-  // Suffixes by their first character.
+  // Bucket sort of the suffixes by their first character.
   std::vector<std::size_t> ends(words.alphabet.size() + 2, 0);
   std::vector<u32> word_of(words.chars.size());
   for (std::size_t w = 0; w < words.size(); ++w)
@@ -193,7 +194,7 @@ std::vector<Seed> frequent_substrings(const CharWords& words, u32 max_length, st
         return seeds;
       },
       [&](const std::vector<Seed>& seeds) { all.insert(all.end(), seeds.begin(), seeds.end()); });
-  for (std::size_t c = 1; c <= words.alphabet.size(); ++c) pool.add(c);  // 0 is the end of a word
+  for (std::size_t c = 1; c <= words.alphabet.size(); ++c) pool.add(c);  // 0 ends a word
   pool.finish();
 
   const u32* chars = words.chars.data();

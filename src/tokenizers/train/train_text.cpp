@@ -23,11 +23,11 @@ constexpr std::size_t kTextBlock = std::size_t{1} << 20;
 constexpr std::size_t kMaxTextBlock = std::size_t{64} << 20;
 
 struct TextBlock {
-  std::string bytes;  // whole lines, but where one is longer than a block
+  std::string bytes;  // whole lines, or a part of a line that is longer than a block
   const std::string* path;
   bool json;
-  u64 offset;  // of the first byte in the unpacked file
-  i64 line;    // of the first line, from 1
+  u64 offset;  // of the first byte in the decompressed file
+  i64 line;    // number of the first line, from 1
 };
 
 bool is_json(std::string name) {
@@ -36,8 +36,8 @@ bool is_json(std::string name) {
   return name.ends_with(".jsonl") || name.ends_with(".ndjson") || name.ends_with(".json");
 }
 
-// Where a line may be cut without another word coming out: before a space behind a letter or digit (see
-// PreTokenizer::cuts). 0: nowhere.
+// The last position at which a line may be split without changing its words: before a space after a letter or
+// digit (see PreTokenizer::cuts). 0: none.
 std::size_t cut_in_line(std::string_view text) {
   for (std::size_t p = text.size(); p-- > 1;) {
     const char before = text[p - 1];
@@ -48,7 +48,7 @@ std::size_t cut_in_line(std::string_view text) {
   return 0;
 }
 
-// The files one after the other, in blocks of about 1 MiB.
+// Reads the files in order, in blocks of about 1 MiB.
 class BlockReader {
  public:
   explicit BlockReader(const std::vector<std::string>& files) : files_(files) {
@@ -75,7 +75,7 @@ class BlockReader {
       b.json = json_;
       b.offset = offset_;
       b.line = line_;
-      b.bytes.swap(rest_);  // what the block before left over
+      b.bytes.swap(rest_);  // the rest of the previous block
       rest_.clear();
       const bool more = fill(b.bytes);
       offset_ += b.bytes.size();
@@ -95,7 +95,7 @@ class BlockReader {
   i64 total() const { return total_; }
 
  private:
-  // Fills `bytes` up and moves what is behind its last cut to rest_. false at the file's end.
+  // Fills `bytes` and moves the text after the last split position to rest_. false at the end of the file.
   bool fill(std::string& bytes) {
     for (std::size_t want = kTextBlock;; want *= 2) {
       while (bytes.size() < want) {
@@ -114,8 +114,8 @@ class BlockReader {
         return true;
       }
       if (want >= kMaxTextBlock)
-        throw ContentsError("{}: {} from byte {} on without {}; is this a text file?", files_[at_],
-                            human_bytes(want), offset_, json_ ? "a line's end" : "a line's end or a space");
+        throw ContentsError("{}: {} from byte {} on have no {}; is this a text file?", files_[at_],
+                            human_bytes(want), offset_, json_ ? "line break" : "line break or space");
     }
   }
 
@@ -128,7 +128,7 @@ class BlockReader {
   i64 line_ = 1, done_before_ = 0, done_now_ = 0, total_ = 0;
 };
 
-// Word -> count, open addressing, the words' bytes one after the other.
+// Word -> count: a hash table with open addressing. The words' bytes are concatenated.
 class WordTable {
  public:
   WordTable() : slots_(1 << 12) {}
@@ -180,7 +180,7 @@ class WordTable {
   std::size_t used_ = 0;
 };
 
-// What one thread has found.
+// The counts of one thread.
 struct Counter {
   WordTable words;
   u64 text_bytes = 0;
@@ -194,8 +194,8 @@ struct Counter {
     const std::size_t bad = find_invalid_utf8(b.bytes);
     if (bad != std::string_view::npos)
       throw ContentsError(
-          "{}: byte {} (0x{:02X}) is no UTF-8; convert the file (iconv -f latin1 -t utf-8, for one)", *b.path,
-          b.offset + bad, static_cast<unsigned char>(b.bytes[bad]));
+          "{}: byte {} (0x{:02X}) is not UTF-8; convert the file (for example: iconv -f latin1 -t utf-8)",
+          *b.path, b.offset + bad, static_cast<unsigned char>(b.bytes[bad]));
     std::string_view rest = b.bytes;
     i64 line = b.line;
     for (; !rest.empty(); ++line) {
@@ -211,7 +211,7 @@ struct Counter {
 
  private:
   static std::string json_text(std::string_view line, const std::string& path, i64 number) {
-    // Only the outer object's "text" is kept, whatever else a line holds.
+    // Keeps only the field "text" of the outer object.
     const auto keep = [](int depth, nlohmann::json::parse_event_t event, nlohmann::json& v) {
       return event != nlohmann::json::parse_event_t::key || depth != 1 || v == "text";
     };
@@ -220,9 +220,10 @@ struct Counter {
       throw ContentsError("{}:{}: not a JSON object: {}", path, number, excerpt(line));
     const auto it = j.find("text");
     if (it == j.end())
-      throw ContentsError("{}:{}: no \"text\"; expected lines {{\"text\": \"...\"}}", path, number);
+      throw ContentsError("{}:{}: the field \"text\" is missing; expected lines {{\"text\": \"...\"}}", path,
+                          number);
     if (!it->is_string())
-      throw ContentsError("{}:{}: \"text\" is no text but {}", path, number, it->type_name());
+      throw ContentsError("{}:{}: \"text\" is of type {}; expected a string", path, number, it->type_name());
     return it->get<std::string>();
   }
 };

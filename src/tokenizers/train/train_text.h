@@ -1,8 +1,8 @@
-// The text that a tokenizer learns from, and how often each of its words is there.
+// Reads the training text of a tokenizer and counts its words.
 //
-// Files are plain text, where each line with its end is a sequence, or JSON lines {"text": ...} (names that
-// end in .jsonl, .ndjson or .json), where each text is one; .gz of either. A sequence is split by the
-// tokenizer's pre-tokenizer; what comes out are the words.
+// A file is plain text, in which each line including its line break is a sequence, or JSON lines {"text":
+// ...} (names that end in .jsonl, .ndjson or .json), in which each text is a sequence. Both may be gzipped.
+// The pre-tokenizer splits sequences into words.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ namespace redco {
 
 // Distinct words and their counts, sorted by bytes.
 struct WordCounts {
-  std::string text;  // one word after the other
+  std::string text;  // the words, concatenated
   std::vector<u64> ends;
   std::vector<u64> counts;
   u64 text_bytes = 0;  // of all sequences
@@ -29,13 +29,13 @@ struct WordCounts {
   }
 };
 
-// progress(stored bytes read, of how many) is called now and then, by one thread at a time.
+// Called from time to time, by the calling thread: bytes read from the files, and the files' total size.
 using TextProgress = std::function<void(i64 done, i64 total)>;
 
-// Counts the words of `files` with `threads` threads. Memory: some MiB a thread and what the distinct words
-// take, once a thread; the result is the same for any number of them. Errors: UsageError for a missing file;
-// ContentsError, with file and byte or line, for text that is not UTF-8, for a line that is no {"text": ...},
-// and for 64 MiB without a place to cut.
+// Counts the words of `files` with `threads` threads. Each thread needs a few MiB and a table of distinct
+// words. The result doesn't depend on `threads`. UsageError for a missing file. ContentsError, with file and
+// byte or line, for text that is not UTF-8, for a line that is not {"text": ...}, and for 64 MiB without a
+// position to split at.
 WordCounts count_words(const std::vector<std::string>& files, const PreTokenizer& splitter, int threads,
                        const TextProgress& progress = {});
 

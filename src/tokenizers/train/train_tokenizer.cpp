@@ -25,18 +25,19 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kSpace = "\u2581";  // SentencePiece's space
+constexpr const char* kSpace = "\u2581";  // SentencePiece's replacement of a space
 
 void check(const TokenizerTraining& o) {
-  if (o.files.empty()) throw UsageError("[tokenizer] no files to train on are named");
-  if (o.output.empty()) throw UsageError("[tokenizer] --output names no folder");
+  if (o.files.empty()) throw UsageError("[tokenizer] no training files are given");
+  if (o.output.empty()) throw UsageError("[tokenizer] --output is empty; give a folder");
   if (o.vocab_size < 1 || o.vocab_size > Vocab::kMaxId)
-    throw UsageError("[tokenizer] --vocab-size {} is not within 1..{}", o.vocab_size, Vocab::kMaxId);
-  if (o.min_frequency < 1) throw UsageError("[tokenizer] --min-frequency {} is below 1", o.min_frequency);
+    throw UsageError("[tokenizer] --vocab-size is {}; expected 1 to {}", o.vocab_size, Vocab::kMaxId);
+  if (o.min_frequency < 1)
+    throw UsageError("[tokenizer] --min-frequency is {}; expected 1 or more", o.min_frequency);
   std::unordered_set<std::string> seen;
   for (const std::string& s : o.special) {
     if (s.empty() || s.size() > 1024)
-      throw UsageError("[tokenizer] a special token of {} bytes; 1 to 1024 are taken", s.size());
+      throw UsageError("[tokenizer] a special token has {} bytes; expected 1 to 1024", s.size());
     if (find_invalid_utf8(s) != std::string::npos)
       throw UsageError("[tokenizer] the special token '{}' is not UTF-8", utf8_lossy(s));
     if (!seen.insert(s).second) throw UsageError("[tokenizer] the special token '{}' is given twice", s);
@@ -73,10 +74,10 @@ Json pre_tokenizer_of(const TokenizerTraining& o) {
        {std::pair("llama3", WordSplit::llama3), std::pair("qwen", WordSplit::qwen)})
     if (o.split == name)
       return sequence("pretokenizers", {split("Regex", pattern_of(kind)), byte_level(false)});
-  throw UsageError("[tokenizer] --split {}: gpt2, llama3 and qwen are known", o.split);
+  throw UsageError("[tokenizer] --split is {}; expected gpt2, llama3 or qwen", o.split);
 }
 
-// How far reading and learning are, for people.
+// Progress bars of reading and learning.
 class Reports {
  public:
   TextProgress reading() {
@@ -99,7 +100,8 @@ class Reports {
   std::optional<Progress> bar_;
 };
 
-// [CLS] text [SEP], and [CLS] text [SEP] pair [SEP] of types 0 and 1, where both are special tokens.
+// BERT's template if [CLS] and [SEP] are special tokens: [CLS] text [SEP], and [CLS] text [SEP] pair [SEP]
+// with type ids 0 and 1.
 Json bert_template(const std::vector<std::string>& special) {
   Json tokens = Json::object();
   for (const char* name : {"[CLS]", "[SEP]"}) {
@@ -134,7 +136,7 @@ Made make_bpe(const WordCounts& words, const TokenizerTraining& o, Reports& repo
   const LearnedBpe learned = learn_bpe(words, t, reports.learning());
   reports.end();
   Json vocab = Json::object(), merges = Json::array();
-  // As the underlying vector: inserting by key would look each of the others up.
+  // Appends to the underlying vector: inserting by key would compare with all other keys.
   auto& entries = vocab.get_ref<Json::object_t&>();
   for (std::size_t id = 0; id < learned.tokens.size(); ++id)
     static_cast<std::vector<std::pair<const std::string, Json>>&>(entries).emplace_back(learned.tokens[id],
@@ -162,23 +164,23 @@ Made make_unigram(const WordCounts& words, const TokenizerTraining& o, Reports& 
   const i64 n_pieces = o.vocab_size - static_cast<i64>(o.special.size()) - n_bytes;
   if (n_pieces < 1)
     throw UsageError(
-        "[tokenizer] --vocab-size {} has no room for the special tokens ({}){}; take more, at least {}{}",
+        "[tokenizer] --vocab-size {} is too small for the special tokens ({}){}; set at least {}{}",
         o.vocab_size, o.special.size(), o.byte_fallback ? " and 256 bytes" : "",
         static_cast<i64>(o.special.size()) + n_bytes + 1,
-        o.byte_fallback ? ", or leave the bytes out with --no-byte-fallback" : "");
+        o.byte_fallback ? ", or omit the bytes with --no-byte-fallback" : "");
   UnigramTraining t;
   t.n_pieces = n_pieces;
   t.min_frequency = o.min_frequency;
   t.threads = o.threads;
-  // Text that happens to read "<0x0A>" must not become that byte: its characters are pieces, and likelier
-  // ones.
+  // The text "<0x0A>" must not be encoded as the byte token <0x0A>. So its characters are pieces, with higher
+  // scores.
   if (o.byte_fallback) t.always = "<0x123456789ABCDEF>";
   reports.begin("tokenizer: pruning", 0);
   const LearnedUnigram learned = learn_unigram(words, t, reports.learning());
   reports.end();
   Json vocab = Json::array();
   for (const std::string& s : o.special) vocab.push_back({s, 0.0});
-  const double never = 7 * std::floor(learned.min_score);  // less than six of any piece
+  const double never = 7 * std::floor(learned.min_score);  // less than the sum of six scores of any pieces
   std::unordered_set<std::string> taken(o.special.begin(), o.special.end());
   for (int b = 0; b < n_bytes; ++b)
     if (const std::string token = fmt::format("<0x{:02X}>", b); taken.insert(token).second)
@@ -198,11 +200,11 @@ Made make_unigram(const WordCounts& words, const TokenizerTraining& o, Reports& 
   return m;
 }
 
-// tokenizer_config.json: what transformers makes of the tokenizer, and the roles of special tokens.
+// tokenizer_config.json: the class in transformers, and the roles of special tokens.
 Json config_of(const std::vector<std::string>& special) {
   struct Role {
     const char* key;
-    std::vector<const char*> names;  // the first that there is has it
+    std::vector<const char*> names;  // the first existing name gets the role
   };
   static const Role kRoles[] = {
       {"bos_token", {"<s>", "<bos>", "[BOS]", "<|begin_of_text|>", "<|startoftext|>", "<|endoftext|>"}},
@@ -242,7 +244,7 @@ TrainedTokenizer train_tokenizer(const TokenizerTraining& options) {
   const WordCounts words = count_words(o.files, *splitter, o.threads, reports.reading());
   reports.end();
   if (words.size() == 0)
-    throw ContentsError("[tokenizer] there is no text in {}{}", o.files.front(),
+    throw ContentsError("[tokenizer] {}{}: no text in the training files", o.files.front(),
                         o.files.size() > 1 ? fmt::format(" and {} more files", o.files.size() - 1) : "");
   Made made = unigram ? make_unigram(words, o, reports) : make_bpe(words, o, reports);
   Json added = Json::array();

@@ -21,7 +21,7 @@ struct Piece {
   double score;       // log probability
 };
 
-// The pieces as a trie: the children of a node lie side by side, sorted by character.
+// The pieces as a trie. The children of a node are adjacent and sorted by character.
 class PieceTrie {
  public:
   PieceTrie(const std::vector<Piece>& pieces, const u32* chars, std::size_t alphabet)
@@ -33,7 +33,7 @@ class PieceTrie {
       const auto x = text(a), y = text(b);
       return std::lexicographical_compare(x.begin(), x.end(), y.begin(), y.end());
     });
-    // Breadth first: a node stands for the range of sorted pieces that begin with its characters.
+    // Breadth-first construction: a node has the range of sorted pieces that start with its characters.
     struct Range {
       u32 from, to;
     };
@@ -66,7 +66,7 @@ class PieceTrie {
     }
   }
 
-  // Calls f(length, piece) for each piece that `text` begins with, shortest first. A 0 ends the text.
+  // Calls f(length, piece) for each piece that is a prefix of `text`, shortest first. A 0 ends the text.
   template <class F>
   void each_prefix(const u32* text, F&& f) const {
     u32 at = first_[*text];
@@ -94,12 +94,12 @@ class PieceTrie {
     return kNoPiece;
   }
 
-  std::vector<u32> first_;  // by character
+  std::vector<u32> first_;  // indexed by character
   std::vector<Node> nodes_;
 };
 
-// The derivative of log gamma (Beal 2003, Appendix C): log(x) - 1/2x for large x, less for small ones, which
-// works as a prior for few pieces.
+// The derivative of log gamma (Beal 2003, Appendix C). It is about log(x) - 1/2x for large x and lower for
+// small x, which acts as a sparse prior.
 double digamma(double x) {
   double result = 0;
   for (; x < 7; ++x) result -= 1 / x;
@@ -115,17 +115,18 @@ class UnigramLearner {
       : o_(options),
         words_(char_words(words, static_cast<u64>(std::max(i64{1}, options.min_frequency)), options.always)) {
     if (std::all_of(words_.counts.begin(), words_.counts.end(), [](u64 n) { return n == 0; }))
-      throw ContentsError("[tokenizer] no character is in the text {} times or more", o_.min_frequency);
+      throw ContentsError("[tokenizer] no character occurs {} times or more; lower --min-frequency",
+                          o_.min_frequency);
     if (static_cast<i64>(words_.alphabet.size()) > o_.n_pieces)
       throw UsageError(
-          "[tokenizer] the text has {} characters, but beside the special tokens and bytes --vocab-size "
+          "[tokenizer] the text has {} characters, but after the special tokens and bytes --vocab-size "
           "leaves "
-          "room for {} pieces; take at least {} more, or leave rare characters out with a larger "
+          "{} pieces. Raise --vocab-size by at least {}, or drop rare characters with a larger "
           "--min-frequency",
           words_.alphabet.size(), o_.n_pieces, static_cast<i64>(words_.alphabet.size()) - o_.n_pieces);
     u64 total = 0;
     for (std::size_t w = 0; w < words_.size(); ++w) total += words_.counts[w] * words_.length(w);
-    // No expected count is above the number of characters: their sums fit 62 bits.
+    // An expected count is at most the number of characters, so scaled sums fit into 62 bits.
     scale_ = std::exp2(61 - std::ceil(std::log2(static_cast<double>(total) + 1)));
   }
 
@@ -144,10 +145,10 @@ class UnigramLearner {
   }
 
  private:
-  static constexpr u32 kBlock = 4096;  // words that a thread takes at a time
+  static constexpr u32 kBlock = 4096;  // words per block
 
   void seed() {
-    // The characters first: pieces_[c - 1] is the character c, always.
+    // Characters come first: pieces_[c - 1] is always the character c.
     std::vector<u32> where(words_.alphabet.size() + 1);
     for (u32 p = 0; p < words_.chars.size(); ++p) where[words_.chars[p]] = p;
     for (u32 c = 1; c < where.size(); ++c)
@@ -161,7 +162,7 @@ class UnigramLearner {
     for (Piece& p : pieces_) p.score = std::log(p.score) - std::log(sum);
   }
 
-  // Calls f(thread, word) for all words, `o_.threads` at once.
+  // Calls f(thread, word) for all words, in o_.threads threads.
   template <class F>
   void each_word(F&& f) {
     OrderedWork<std::size_t, std::monostate> pool(
@@ -180,13 +181,13 @@ class UnigramLearner {
     u32 from, to, piece;
   };
 
-  // How often each piece is expected in the text: over all segmentations of each word, by their probability.
+  // The expected count of each piece in the text, over all segmentations of each word (the E step).
   std::vector<double> expected_counts() {
     const PieceTrie trie(pieces_, words_.chars.data(), words_.alphabet.size());
     std::vector<double> probability(pieces_.size());
     for (std::size_t k = 0; k < pieces_.size(); ++k) probability[k] = std::exp(pieces_[k].score);
-    // Probabilities of prefixes and suffixes are long doubles: with 15 bits of exponent, 256 characters of
-    // e^-40 each are no zero.
+    // Probabilities of prefixes and suffixes are long doubles: their 15-bit exponent represents 256
+    // characters of probability e^-40 without underflow.
     struct State {
       std::vector<i64> sums;
       std::vector<long double> forward, backward;
@@ -224,7 +225,7 @@ class UnigramLearner {
     return expected;
   }
 
-  // Scores of the expected counts; pieces that are hardly there go, characters stay.
+  // The M step: scores from expected counts. Rare pieces are removed, characters are kept.
   void maximize(const std::vector<double>& expected) {
     constexpr double kLeast = 0.5;
     double sum = 0;
@@ -240,7 +241,8 @@ class UnigramLearner {
     for (Piece& p : pieces_) p.score = digamma(p.score) - log_sum;
   }
 
-  // The best segmentation of text[0, n), last piece first; `without` is no option. Empty where there is none.
+  // The best segmentation of text[0, n) without the piece `without`, from the last piece to the first. Empty
+  // if there is none.
   struct Best {
     double score;
     u32 from, piece;
@@ -278,8 +280,8 @@ class UnigramLearner {
     return std::move(states[0].counts);
   }
 
-  // Takes away the pieces without which the text stays likeliest, down to shrinking_factor of them or
-  // `enough`.
+  // Removes the pieces whose removal lowers the likelihood least, down to shrinking_factor of the pieces or
+  // to `enough` pieces.
   void prune(std::size_t enough) {
     const PieceTrie trie(pieces_, words_.chars.data(), words_.alphabet.size());
     const std::vector<u64> used = used_counts(trie);
@@ -291,11 +293,11 @@ class UnigramLearner {
     };
     std::vector<Candidate> candidates;
     std::vector<Best> best;
-    std::vector<u32> others;  // the pieces that a piece would become
+    std::vector<u32> others;  // the segmentation of a piece without itself
     for (u32 k = static_cast<u32>(words_.alphabet.size()); k < pieces_.size(); ++k) {
       if (used[k] == 0) continue;
       segment(trie, words_.chars.data() + pieces_[k].begin, pieces_[k].length, k, best, others);
-      // Its uses become uses of the others; the loss is how much less likely that is, per token of the text.
+      // The uses of the piece become uses of the others. The loss is the decrease of the log-likelihood.
       const auto n = static_cast<double>(used[k]);
       const double log_sum = std::log(sum + n * static_cast<double>(others.size() - 1));
       double alternative = 0;
@@ -305,7 +307,7 @@ class UnigramLearner {
     const auto target =
         std::max(enough, static_cast<std::size_t>(static_cast<double>(pieces_.size()) * o_.shrinking_factor));
     const std::size_t room = target - std::min(target, words_.alphabet.size());
-    // Ties by place, which is by seed.
+    // Ties keep the order of the seeds.
     std::stable_sort(candidates.begin(), candidates.end(),
                      [](const Candidate& a, const Candidate& b) { return a.loss > b.loss; });
     if (candidates.size() > room) candidates.resize(room);
@@ -330,8 +332,8 @@ class UnigramLearner {
     for (const Piece& p : pieces_) {
       std::string text;
       for (u32 k = 0; k < p.length; ++k) append_utf8(words_.alphabet[words_.chars[p.begin + k] - 1], text);
-      // Nine decimals: so few digits mean the same number to every reader of JSON, fast and exact ones. One
-      // bit of difference, and the best of two equal segmentations is another one.
+      // Nine decimals: with so few digits, exact and fast JSON parsers read the same number. A difference of
+      // one bit could change which of two segmentations with equal scores is the best.
       const double score = std::round(p.score * 1e9) / 1e9;
       out.pieces.emplace_back(std::move(text), score);
       out.min_score = std::min(out.min_score, score);

@@ -1,6 +1,6 @@
-// Learns a Unigram vocabulary (Kudo 2018, as SentencePiece and Hugging Face's UnigramTrainer do it): many
-// frequent substrings at first, their probabilities by expectation maximization, and the pieces that the
-// text's likelihood needs least are taken away until few enough are left.
+// Learns a Unigram vocabulary (Kudo 2018) like SentencePiece and Hugging Face's UnigramTrainer. It starts
+// with many frequent substrings and estimates their probabilities by expectation maximization (EM). Then it
+// repeatedly removes the pieces whose removal lowers the text's likelihood least.
 #pragma once
 
 #include <functional>
@@ -14,25 +14,25 @@
 namespace redco {
 
 struct UnigramTraining {
-  i64 n_pieces = 8000;             // that are wanted; fewer where the text doesn't have them
-  i64 min_frequency = 1;           // characters seen less often are left out: they become unknown, or bytes
-  std::string always;              // characters that are pieces in any case
+  i64 n_pieces = 8000;             // fewer if the text is too small
+  i64 min_frequency = 1;           // of a character in the alphabet; others become unknown, or bytes
+  std::string always;              // characters that always become pieces
   u32 max_piece_length = 16;       // characters
-  i64 seed_size = 1'000'000;       // pieces to start from
-  double shrinking_factor = 0.75;  // what of the pieces stays, each round
-  int n_sub_iterations = 2;        // of expectation maximization, each round
+  i64 seed_size = 1'000'000;       // number of seed pieces
+  double shrinking_factor = 0.75;  // fraction of the pieces that each round keeps
+  int n_sub_iterations = 2;        // EM iterations per round
   int threads = 1;
 };
 
 struct LearnedUnigram {
   std::vector<std::pair<std::string, double>> pieces;  // with log probabilities, best first, ties by bytes
   double min_score = 0;
-  u64 n_tokens = 0;  // that the words became
+  u64 n_tokens = 0;  // of the encoded training text
 };
 
-// Every character of the text that is frequent enough is a piece. progress(pieces left) is called each round.
-// The result is the same for any number of threads: expected counts are summed as integers. Errors:
-// UsageError where n_pieces has no room for the characters; ContentsError where there are none.
+// Each character with min_frequency becomes a piece. Calls progress(number of pieces) each round. The result
+// doesn't depend on the number of threads: expected counts are summed as integers. UsageError if n_pieces is
+// less than the number of characters; ContentsError if there are no characters.
 LearnedUnigram learn_unigram(const WordCounts& words, const UnigramTraining& options,
                              const std::function<void(i64)>& progress = {});
 
