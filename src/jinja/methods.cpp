@@ -267,7 +267,7 @@ const Methods& dict_methods() {
       {"copy",
        [](const Value& d, Arguments& a) {
          bind("copy", a, {});
-         return d;  // nobody can tell: it can't be changed
+         return d;  // dicts are immutable, so no copy is needed
        }},
   };
   return methods;
@@ -344,7 +344,7 @@ Value method(const Value& object, const std::string& name) {
   if (forbidden)
     return Value::function(
         std::make_shared<FunctionObject>(name, [name, type = type_name(object)](Arguments&) -> Value {
-          throw Failure(fmt::format("{}.{}() would change a value, which templates must not", type, name));
+          throw Failure(fmt::format("{}.{}() changes a value, which is forbidden in templates", type, name));
         }));
   auto it = methods->find(name);
   if (it == methods->end()) return {};

@@ -54,7 +54,7 @@ Value round_to(const Value& v, Arguments& a) {
     return Value((how == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / scale);
   }
   if (v.is_int() && precision >= 0) return Value(v.integer());
-  if (v.is_int()) {  // half to even, on a power of ten
+  if (v.is_int()) {  // half to even, at a power of ten
     if (precision < -18) return Value(0);
     i64 unit = 1;
     for (i64 i = 0; i < -precision; ++i) unit *= 10;
@@ -66,7 +66,7 @@ Value round_to(const Value& v, Arguments& a) {
     if (__builtin_mul_overflow(q, unit, &result)) throw Failure("a number beyond 64 bits");
     return Value(result);
   }
-  // Correctly rounded, half to even, as Python's: through the decimal digits.
+  // As in Python, correctly rounded, half to even: by formatting the decimal digits.
   if (!std::isfinite(v.number())) return v;
   double d = 0;
   if (precision >= 0)

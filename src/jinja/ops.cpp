@@ -104,7 +104,7 @@ Value repeated(const Value& v, i64 times) {
   return Value::sequence(v.kind(), std::move(out));
 }
 
-// `<`, `>`, `&`, quotes, as markupsafe does where one side of + is safe and the other isn't.
+// Escapes <, >, & and quotes like markupsafe, which does so if only one side of + is safe markup.
 std::string escaped(const Value& v) {
   if (v.markup()) return v.text();
   std::string out;
@@ -132,7 +132,7 @@ std::string escaped(const Value& v) {
   return out;
 }
 
-// What a loop's object offers.
+// The attributes of `loop`.
 Value loop_attribute(const Value& v, const std::string& name) {
   LoopObject& l = v.loop();
   const auto n = static_cast<i64>(l.items.size());
@@ -310,7 +310,7 @@ Value slice(const Value& object, const Value& start, const Value& stop, const Va
   Values out;
   for (i64 i = from; by > 0 ? i < to : i > to;) {
     out.push_back(all[static_cast<std::size_t>(i)]);
-    if (by > 0 ? by > n - i : by < -1 - i) break;  // i + by is outside, and might overflow
+    if (by > 0 ? by > n - i : by < -1 - i) break;  // i + by is out of range and might overflow
     i += by;
   }
   if (object.is_string()) {

@@ -129,7 +129,7 @@ class StatementParser : ExpressionParser {
     }
     if (tag == "break" || tag == "continue") {
       step();
-      if (!loops_) source_.fail(at, fmt::format("{} outside of a for", tag));
+      if (!loops_) source_.fail(at, fmt::format("{} outside of a for loop", tag));
       return make(tag == "break" ? NodeKind::break_ : NodeKind::continue_, at);
     }
     for (const char* other : {"include", "import", "from", "extends", "block", "autoescape"})

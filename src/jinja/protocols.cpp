@@ -80,7 +80,8 @@ bool less(const Value& a, const Value& b) {
   need_defined(b);
   if (a.is_number() && b.is_number())
     return a.is_int() && b.is_int() ? a.integer() < b.integer() : a.number() < b.number();
-  if (a.is_string() && b.is_string()) return a.text() < b.text();  // UTF-8 sorts as its code points do
+  if (a.is_string() && b.is_string())
+    return a.text() < b.text();  // UTF-8 sorts in the order of its code points
   if (a.kind() == b.kind() && (a.is(Kind::list) || a.is(Kind::tuple))) {
     for (std::size_t i = 0; i < std::min(a.items().size(), b.items().size()); ++i)
       if (!equal(a.items()[i], b.items()[i])) return less(a.items()[i], b.items()[i]);
