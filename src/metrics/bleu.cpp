@@ -27,7 +27,7 @@ bool set_apart(char c) {
 
 using Counts = std::unordered_map<std::string, i64>;
 
-// n-grams of all four orders, keyed by their words joined by blanks.
+// n-grams of all four orders; the key is the words joined by blanks.
 Counts n_grams(const std::vector<std::string>& words) {
   Counts c;
   for (size_t i = 0; i < words.size(); ++i) {
@@ -52,7 +52,7 @@ std::vector<std::string> words_of(const std::string& text, bool lowercase) {
 
 std::string tokenize_13a(const std::string& text) {
   std::string s = text;
-  // rstrip(): white space at the end is never a token's.
+  // rstrip(): white space at the end is not part of a token.
   while (!s.empty() && (s.back() == ' ' || (s.back() >= 9 && s.back() <= 13))) s.pop_back();
   replace_all(s, "<skipped>", "");
   replace_all(s, "-\n", "");
@@ -74,8 +74,8 @@ std::string tokenize_13a(const std::string& text) {
     }
   }
   a += ' ';
-  // ([^0-9])([\.,]) -> "\1 \2 ": a match takes both characters, so the next begins behind them. Bytes of
-  // characters beyond ASCII are neither digits nor stops: working on bytes gives the same.
+  // ([^0-9])([\.,]) -> "\1 \2 ": a match consumes both characters. Bytes of characters beyond ASCII are
+  // neither digits nor punctuation, so working on bytes gives the same result.
   for (size_t i = 0; i < a.size(); ++i) {
     if (i + 1 < a.size() && !digit(a[i]) && stop(a[i + 1])) {
       b += a[i];
@@ -120,7 +120,7 @@ Bleu bleu(const std::vector<std::string>& predictions,
               references.size());
   Bleu r;
   for (size_t i = 0; i < predictions.size(); ++i) {
-    REDCO_CHECK(!references[i].empty(), "no reference");
+    REDCO_CHECK(!references[i].empty(), "prediction {} has no reference", i);
     const auto prediction = words_of(predictions[i], o.lowercase);
     const i64 length = static_cast<i64>(prediction.size());
     Counts allowed;

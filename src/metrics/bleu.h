@@ -1,4 +1,4 @@
-// BLEU (Papineni et al. 2002) as sacrebleu computes it (Post 2018): 13a tokenizer, exponential smoothing.
+// BLEU (Papineni et al. 2002), equal to sacrebleu (Post 2018): 13a tokenizer, exponential smoothing.
 #pragma once
 
 #include <array>
@@ -19,14 +19,14 @@ struct Bleu {
 
 struct BleuOptions {
   bool lowercase = false;
-  // Average over the orders that the prediction is long enough for: for single sentences.
+  // For single sentences: average only over the orders for which the prediction is long enough.
   bool effective_order = false;
 };
 
 // mteval-v13a's tokens, joined by blanks.
 std::string tokenize_13a(const std::string& text);
 
-// Of a whole corpus: references[i] are those of predictions[i], at least one each.
+// BLEU of a corpus; references[i]: the references of predictions[i], at least one.
 Bleu bleu(const std::vector<std::string>& predictions,
           const std::vector<std::vector<std::string>>& references, const BleuOptions& o = {});
 

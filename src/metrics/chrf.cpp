@@ -25,7 +25,7 @@ Text prepare(const std::string& raw, const ChrfOptions& o) {
   for (const char32_t c : characters(text))
     if (!is_python_space(c)) t.characters.push_back(c);
   if (o.word_order == 0) return t;
-  // One mark at a word's end, else one at its beginning, is a word of its own.
+  // A punctuation mark at the end of a word, else one at its beginning, becomes a separate word.
   for (std::string& w : python_split(text)) {
     if (characters(w).size() == 1) {
       t.words.push_back(std::move(w));
@@ -55,7 +55,7 @@ Statistics compare(const std::unordered_map<Key, i64>& p, const std::unordered_m
     const auto it = r.find(gram);
     if (it != r.end()) s.hits += std::min(count, it->second);
   }
-  if (r.empty()) s.predicted = 0;  // an order that the reference is too short for says nothing
+  if (r.empty()) s.predicted = 0;  // an order for which the reference is too short does not count
   return s;
 }
 
@@ -107,7 +107,7 @@ double chrf(const std::vector<std::string>& predictions,
               references.size());
   std::vector<Statistics> sum(o.char_order + o.word_order);
   for (size_t i = 0; i < predictions.size(); ++i) {
-    REDCO_CHECK(!references[i].empty(), "no reference");
+    REDCO_CHECK(!references[i].empty(), "prediction {} has no reference", i);
     const Text p = prepare(predictions[i], o);
     std::vector<Statistics> best;
     double best_score = -1;

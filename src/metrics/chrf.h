@@ -1,4 +1,4 @@
-// chrF and chrF++ (Popović 2015, 2017) as sacrebleu computes them: F of character and word n-grams.
+// chrF and chrF++ (Popović 2015, 2017), equal to sacrebleu: F score of character and word n-grams.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ struct ChrfOptions {
   bool lowercase = false;
 };
 
-// 0 to 100, of a whole corpus: references[i] are those of predictions[i], at least one each; the one of the
-// best score counts.
+// chrF of a corpus, 0 to 100. references[i]: the references of predictions[i], at least one; the reference
+// with the best score counts.
 double chrf(const std::vector<std::string>& predictions,
             const std::vector<std::vector<std::string>>& references, const ChrfOptions& o = {});
 

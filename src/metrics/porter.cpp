@@ -18,7 +18,7 @@ bool consonant(std::string_view w, size_t i) {
     case 'u':
       return false;
     case 'y': {
-      // y is a consonant at the beginning and behind a vowel: an alternation over a run of y.
+      // y is a consonant at the beginning and after a vowel, so a run of y alternates.
       size_t first = i;
       while (first > 0 && w[first - 1] == 'y') --first;
       const bool at_first = first == 0 || !consonant(w, first - 1);
@@ -44,7 +44,7 @@ bool double_consonant(std::string_view w) {
   const size_t n = w.size();
   return n >= 2 && w[n - 1] == w[n - 2] && consonant(w, n - 1);
 }
-// Consonant, vowel, consonant other than w, x, y at the end; NLTK: or a word that is vowel, consonant.
+// The word ends with consonant, vowel, consonant other than w, x, y; or (NLTK) it is vowel, consonant.
 bool ends_cvc(std::string_view w) {
   const size_t n = w.size();
   if (n == 2) return !consonant(w, 0) && consonant(w, 1);
@@ -61,7 +61,7 @@ struct Rule {
   bool (*condition)(std::string_view stem);
 };
 
-// The first rule whose suffix fits decides, whether its condition holds or not.
+// Only the first rule with a matching suffix is tried, even if its condition fails.
 std::string apply_first(const std::string& word, std::span<const Rule> rules) {
   for (const Rule& r : rules) {
     if (!word.ends_with(r.suffix)) continue;
@@ -114,7 +114,7 @@ std::string step2(const std::string& w) {
       {"ator", "ate", positive},    {"alism", "al", positive},    {"iveness", "ive", positive},
       {"fulness", "ful", positive}, {"ousness", "ous", positive}, {"aliti", "al", positive},
       {"iviti", "ive", positive},   {"biliti", "ble", positive},  {"fulli", "ful", positive}};
-  // NLTK judges -logi by the stem with its l.
+  // NLTK tests the condition of -logi on the stem with its l.
   if (w.ends_with("logi")) return positive(w.substr(0, w.size() - 3)) ? w.substr(0, w.size() - 1) : w;
   return apply_first(w, kRules);
 }

@@ -6,7 +6,7 @@
 
 namespace redco {
 
-// The stem of a lower-case word. Words of at most two letters are their own.
+// The stem of a lower-case word. Words of at most two letters stay unchanged.
 std::string porter_stem(const std::string& word);
 
 }  // namespace redco

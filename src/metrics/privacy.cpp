@@ -12,14 +12,14 @@ namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
-// A sum of terms that are given by their logarithms.
+// A sum of terms, each given by its logarithm.
 class LogSum {
  public:
   void add(double log_term) {
     const double low = std::min(log_, log_term), high = std::max(log_, log_term);
     log_ = low == -kInfinite ? high : high + std::log1p(std::exp(low - high));
   }
-  // Takes off a term that is no larger than the sum.
+  // Subtracts a term; REQUIRES: it is at most the sum.
   void subtract(double log_term) {
     if (log_term == -kInfinite) return;
     log_ = log_term < log_ ? log_ + std::log1p(-std::exp(log_term - log_)) : -kInfinite;
@@ -38,7 +38,7 @@ double log_erfc(double x) {
   return -x * x - std::log(x * std::sqrt(M_PI)) + std::log(series);
 }
 
-// log A of an integer order: the binomial sum over how many of the order's draws saw the record.
+// log A of an integer order: a binomial sum over the number of draws with the record.
 double log_moment(double q, double sigma, int order) {
   LogSum a;
   double log_binomial = 0;
@@ -50,9 +50,9 @@ double log_moment(double q, double sigma, int order) {
   return a.log();
 }
 
-// The same of any order: two binomial series, of the halves of the line where either density is the larger.
+// The same for any order: two binomial series, one for each half of the line where one density is larger.
 double log_moment_of_real(double q, double sigma, double order) {
-  constexpr double kNegligible = -30;  // log of what a term adds to A, which is at least 1
+  constexpr double kNegligible = -30;  // log of a term that no longer changes A >= 1
   const double border = sigma * sigma * std::log(1 / q - 1) + 0.5;
   const auto square = [&](double k) { return (k * k - k) / (2 * sigma * sigma); };
   LogSum below, above;
@@ -76,9 +76,9 @@ double log_moment_of_real(double q, double sigma, double order) {
 
 void check(const SampledGaussian& m) {
   if (!(m.sample_rate >= 0 && m.sample_rate <= 1))
-    throw UsageError("[privacy] a sample rate of {}; expected 0 to 1", m.sample_rate);
+    throw UsageError("[privacy] the sample rate is {}; expected 0 to 1", m.sample_rate);
   if (!(m.noise_multiplier >= 0 && std::isfinite(m.noise_multiplier)))
-    throw UsageError("[privacy] a noise multiplier of {}; expected 0 or more", m.noise_multiplier);
+    throw UsageError("[privacy] the noise multiplier is {}; expected 0 or more", m.noise_multiplier);
 }
 
 }  // namespace
@@ -97,8 +97,8 @@ double renyi_divergence(const SampledGaussian& m, double order) {
 
 double privacy_epsilon(const SampledGaussian& m, i64 steps, double delta) {
   check(m);
-  if (!(delta > 0 && delta < 1)) throw UsageError("[privacy] a delta of {}; expected between 0 and 1", delta);
-  if (steps < 0) throw UsageError("[privacy] {} steps", steps);
+  if (!(delta > 0 && delta < 1)) throw UsageError("[privacy] delta is {}; expected between 0 and 1", delta);
+  if (steps < 0) throw UsageError("[privacy] the number of steps is {}; expected 0 or more", steps);
   if (steps == 0) return 0;
   double best = kInfinite;
   const auto try_order = [&](double order) {
@@ -118,8 +118,8 @@ double noise_for_epsilon(double sample_rate, i64 steps, double epsilon, double d
   double high = 1;
   while (high < kMost && !(spends(high) <= epsilon)) high *= 2;
   if (!(spends(high) <= epsilon))
-    throw UsageError("[privacy] no noise multiplier up to {} spends at most epsilon={} at delta={}", high,
-                     epsilon, delta);
+    throw UsageError("[privacy] no noise multiplier up to {} reaches epsilon={} at delta={}; raise epsilon",
+                     high, epsilon, delta);
   double low = 0;
   while (high - low > kStep) {
     const double middle = (low + high) / 2;

@@ -1,10 +1,10 @@
-// Differential privacy of the sampled Gaussian mechanism: each step takes every record with probability
-// `sample_rate` (Poisson sampling), adds up vectors of norm at most C, one a record, and Gaussian noise of
-// standard deviation noise_multiplier x C to the sum: DP-SGD (Abadi et al. 2016).
+// Differential privacy of the sampled Gaussian mechanism, DP-SGD (Abadi et al. 2016): each step samples every
+// record with probability `sample_rate` (Poisson sampling), sums one vector of norm at most C per record, and
+// adds Gaussian noise of standard deviation noise_multiplier x C.
 //
-// By Renyi differential privacy: its moments of each order by Mironov, Talwar & Zhang 2019 (arXiv 1908.10530,
-// section 3.3), added up over steps, and converted by Balle et al. 2020 (arXiv 1905.09982, theorem 21), the
-// smallest epsilon over the orders 1.1, 1.2, ..., 10.9, 12, 13, ..., 63. The numbers of Opacus'
+// Uses Renyi differential privacy: the moments of each order (Mironov, Talwar & Zhang 2019, arXiv 1908.10530,
+// section 3.3) are summed over the steps and converted (Balle et al. 2020, arXiv 1905.09982, theorem 21); the
+// smallest epsilon over the orders 1.1, 1.2, ..., 10.9, 12, 13, ..., 63 counts. Equal to Opacus'
 // RDPAccountant.
 #pragma once
 
@@ -14,18 +14,18 @@ namespace redco {
 
 struct SampledGaussian {
   double sample_rate = 0;       // 0 to 1
-  double noise_multiplier = 0;  // >= 0; 0 has no privacy
+  double noise_multiplier = 0;  // >= 0; 0: no privacy
 };
 
-// What a step of the mechanism costs at an order > 1; infinite where there is no privacy.
+// The privacy cost of a step at an order > 1; infinite without noise.
 double renyi_divergence(const SampledGaussian& m, double order);
 
-// The smallest epsilon for which `steps` steps are (epsilon, delta) private: infinite without noise, 0
-// without a step. UsageError: a rate, noise, delta or number of steps outside its range.
+// The smallest epsilon for which `steps` steps are (epsilon, delta) private: infinite without noise, 0 for no
+// steps. UsageError: a rate, noise, delta or number of steps out of range.
 double privacy_epsilon(const SampledGaussian& m, i64 steps, double delta);
 
-// The least noise, to 1e-4, with which `steps` steps spend at most `epsilon`. UsageError: none up to 1e4
-// does.
+// The lowest noise multiplier, to 1e-4, for which `steps` steps cost at most `epsilon`. UsageError if more
+// than 1e4 is needed.
 double noise_for_epsilon(double sample_rate, i64 steps, double epsilon, double delta);
 
 }  // namespace redco

@@ -12,7 +12,7 @@ namespace redco {
 
 namespace {
 
-// Words are numbered, so that they are compared quickly.
+// Words as numbers, for fast comparisons.
 using Words = std::vector<int>;
 
 class Numbering {
@@ -75,7 +75,7 @@ std::vector<std::vector<int>> lcs_table(const Words& a, const Words& b) {
       t[i][j] = a[i - 1] == b[j - 1] ? t[i - 1][j - 1] + 1 : std::max(t[i - 1][j], t[i][j - 1]);
   return t;
 }
-// Two rows suffice for the length alone.
+// The length alone needs only two rows of the table.
 i64 lcs_length(const Words& a, const Words& b) {
   std::vector<i64> row(b.size() + 1, 0);
   for (const int x : a) {
@@ -95,7 +95,7 @@ PrecisionRecall longest(const Words& prediction, const Words& reference) {
             static_cast<double>(reference.size()));
 }
 
-// Marks the places of `reference` that are in its longest common subsequence with `candidate`.
+// Marks the words of `reference` in its longest common subsequence with `candidate`.
 void mark_lcs(const Words& reference, const Words& candidate, std::vector<bool>& marked) {
   const auto t = lcs_table(reference, candidate);
   size_t i = reference.size(), j = candidate.size();
@@ -121,7 +121,7 @@ std::vector<Words> sentences(Numbering& numbering, const std::string& text) {
   return out;
 }
 
-// ROUGE-Lsum: Lin 2004, section 3.2, each word counted at most as often as it occurs.
+// ROUGE-Lsum (Lin 2004, section 3.2); each word counts at most as often as it occurs.
 PrecisionRecall summary_level(const std::vector<Words>& prediction, const std::vector<Words>& reference) {
   i64 predicted = 0, expected = 0, hits = 0;
   std::map<int, i64> left_p, left_r;

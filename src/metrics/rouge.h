@@ -1,4 +1,4 @@
-// ROUGE (Lin 2004) as rouge_score 0.1.2 computes it: words are runs of a-z and 0-9 of the lower-cased text.
+// ROUGE (Lin 2004), equal to rouge_score 0.1.2: words are runs of a-z and 0-9 in the lower-cased text.
 #pragma once
 
 #include <string>
@@ -12,13 +12,13 @@ struct PrecisionRecall {
 
 struct Rouge {
   PrecisionRecall rouge1, rouge2, rougeL;
-  PrecisionRecall rougeLsum;  // union of longest common subsequences over sentences, which \n separates
+  PrecisionRecall rougeLsum;  // union of longest common subsequences over sentences, separated by \n
 };
 
-// use_stemmer: words of more than three letters are stemmed (porter_stem), as summarization papers do.
+// use_stemmer: stems words of more than three letters (porter_stem), as usual for summarization.
 Rouge rouge(const std::string& prediction, const std::string& reference, bool use_stemmer);
 
-// The reference of the largest F counts, for each of the four: rouge_score's score_multi.
+// For each of the four scores the reference with the largest F counts (rouge_score's score_multi).
 Rouge rouge(const std::string& prediction, const std::vector<std::string>& references, bool use_stemmer);
 
 }  // namespace redco

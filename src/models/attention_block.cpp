@@ -12,9 +12,9 @@ namespace {
 // One of q, k, v: [B, T, C] -> [B, T, H, D].
 Tensor project(const ParamTree& p, const AttentionBlock& a, const LayerName& name, const Tensor& x,
                const ApplyOptions& o) {
-  // A bias of the keys adds the same number to all scores of a query, which softmax doesn't see; unless the
-  // keys are rotated or normed. Left out, its gradient is the zero that it is, not rounding for AdamW to
-  // follow.
+  // A bias of the keys adds the same number to all scores of a query, so it cancels in the softmax unless the
+  // keys are rotated or normed. It is left out: then its gradient is exactly zero, and AdamW does not scale
+  // rounding errors to whole steps.
   const bool seen = &name != &a.k || a.rope || a.norms;
   return project_heads(p, name, x, a.heads, &name != &a.q, p[a.q.weight()], o, seen);
 }

@@ -1,5 +1,5 @@
-// Attention with its projections, as the families share it. Legend: B batch, T queries, S keys of a memory,
-// C channels, H heads, D head width.
+// Attention with its projections, shared by the families. Legend: B batch, T queries, S keys of a memory, C
+// channels, H heads, D head width.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@ namespace redco {
 struct HeadNorms {
   std::string q, k;  // prefixes of their weights [D]
   double eps;
-  bool unit_offset;  // the weights are stored less one
+  bool unit_offset;  // the stored weights are the weights minus one
 };
 
-// One attention of a model: its projections and what they are split into.
+// One attention layer: its projections and heads.
 struct AttentionBlock {
   LayerName q, k, v, out;
   HeadGeometry heads;
@@ -24,18 +24,18 @@ struct AttentionBlock {
   const HeadNorms* norms = nullptr;
 };
 
-// RMS norm with the weight `prefix.weight`, or that plus one (Gemma, which stores what one is added to).
+// RMS norm with the weight `prefix.weight`, or with that plus one (Gemma stores weights minus one).
 Tensor offset_rms_norm(const ParamTree& p, const std::string& prefix, const Tensor& x, double eps,
                        bool unit_offset);
 
-// out(softmax(q(x) k(x)^T + bias) v(x)), [B, T, C] -> [B, T, C]. `layer` is that of the cache. positions
-// [B, T] are those of rope; key_mask and bias as for attend() (nn/layers.h).
+// out(softmax(q(x) k(x)^T + bias) v(x)), [B, T, C] -> [B, T, C]. `layer`: index in the cache; positions [B,
+// T]: for rope; key_mask and bias: see attend() (nn/layers.h).
 Tensor self_attention(const ParamTree& p, const AttentionBlock& a, const ApplyOptions& o, size_t layer,
                       const Tensor& x, const Tensor& key_mask, const Tensor& positions = {},
                       const Tensor& bias = {});
 
-// Queries of x [B, T, C], keys and values of the memory [B, S, C'] (or of the cache's layer, which keeps
-// them); memory_mask [B, S] or undefined.
+// Queries from x [B, T, C], keys and values from the memory [B, S, C'] (or from the cache, which keeps them);
+// memory_mask [B, S] or undefined.
 Tensor cross_attention(const ParamTree& p, const AttentionBlock& a, const ApplyOptions& o, size_t layer,
                        const Tensor& x, const Tensor& memory, const Tensor& memory_mask);
 

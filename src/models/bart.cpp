@@ -1,5 +1,5 @@
-// BART (Lewis et al. 2020): an encoder and a decoder with norms after each part, learned positions, one table
-// of embeddings for both and the head. B batch, T tokens, S source tokens.
+// BART (Lewis et al. 2020): an encoder and a decoder with norms after each part, learned positions, and one
+// embedding table shared by both and the head. B batch, T tokens, S source tokens.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -15,8 +15,8 @@ namespace redco {
 
 namespace {
 
-constexpr i64 kPositionOffset = 2;  // the position tables' first two rows stand for no token
-constexpr double kEps = 1e-5;       // torch.nn.LayerNorm's; no key sets it
+constexpr i64 kPositionOffset = 2;  // the first two rows of the position tables are not used
+constexpr double kEps = 1e-5;       // torch.nn.LayerNorm's default; no key sets it
 
 class Bart : public Model {
  public:
@@ -45,14 +45,14 @@ class Bart : public Model {
     c.expect("is_decoder", {"false"});
     c.expect("encoder_layerdrop", {"0.0"});
     c.expect("decoder_layerdrop", {"0.0"});
-    // In configs of early versions, which could be other models then.
+    // Configs of early versions have these keys; other values were other models.
     c.expect("normalize_before", {"false"});
     c.expect("normalize_embedding", {"true"});
     c.expect("add_final_layer_norm", {"false"});
     c.expect("add_bias_logits", {"false"});
     c.expect("static_position_embeddings", {"false"});
     c.expect("extra_pos_embeddings", {"2"});
-    // Of another task's head; left by early versions.
+    // Keys of another task's head, written by early versions.
     c.inert({"classifier_dropout", "classif_dropout", "_num_labels", "output_past", "save_step"});
     c.finish();
 
@@ -97,7 +97,7 @@ class Bart : public Model {
     return out;
   }
 
-  // BartModel alone is saved without the prefix.
+  // BartModel without head is saved without the prefix.
   std::string canonical_name(const std::string& stored) const override {
     if (stored.starts_with("model.") || stored.starts_with("lm_head.") || stored == "final_logits_bias")
       return stored.ends_with("coder.version") ? "" : stored;
@@ -119,7 +119,7 @@ class Bart : public Model {
 
   HeadGeometry heads_of(ModelConfig& c, const std::vector<std::string>& keys) const {
     const i64 H = c.integer_as(keys);
-    if (width_ % H != 0) c.fail(keys[0], fmt::format("d_model={} is no multiple of it", width_));
+    if (width_ % H != 0) c.fail(keys[0], fmt::format("expected a divisor of d_model={}", width_));
     return {H, H, width_ / H};
   }
 
@@ -146,8 +146,8 @@ class Bart : public Model {
     }
   }
 
-  // Embeddings and blocks; apply_block(params, i, x) is block i. positions: of the decoder; the encoder's
-  // count padding too.
+  // Embeddings and blocks; apply_block(params, i, x) is block i. positions: the decoder's; the encoder's
+  // positions count padding too.
   template <class Block>
   Tensor run(const ParamTree& p, const Stack& s, const Tensor& ids, const Tensor& positions,
              const ApplyOptions& o, const Block& apply_block) const {

@@ -1,6 +1,6 @@
 // BERT (Devlin et al. 2019) and RoBERTa (Liu et al. 2019): an encoder with norms after each part and three
-// tables of embeddings, under a masked-LM or a classification head. They differ in names, heads and how
-// positions are counted. B batch, S tokens.
+// embedding tables, with a masked-LM or a classification head. They differ in names, heads and position ids.
+// B batch, S tokens.
 #include <fmt/ranges.h>
 
 #include <cmath>
@@ -30,17 +30,17 @@ class Bert : public Model {
       c.fail("pad_token_id", "expected a token's id; positions are counted from it");
     pad_token_id_ = static_cast<i32>(padding_row_);
     const i64 rows = c.integer_or("max_position_embeddings", 512);
-    // RoBERTa's positions begin behind the padding's.
+    // RoBERTa's positions begin after the padding id.
     max_length_ = roberta_ ? rows - padding_row_ - 1 : rows;
     if (max_length_ < 1)
       c.fail("max_position_embeddings",
-             fmt::format("no position is left behind pad_token_id={}", padding_row_));
+             fmt::format("no position is left after pad_token_id={}", padding_row_));
     const i64 types = c.integer_or("type_vocab_size", 2);
     width_ = c.integer_or("hidden_size", 768);
     n_layers_ = c.integer_or("num_hidden_layers", 12, 0);
     const i64 H = c.integer_or("num_attention_heads", 12), inner = c.integer_or("intermediate_size", 3072);
     if (width_ % H != 0)
-      c.fail("num_attention_heads", fmt::format("hidden_size={} is no multiple of it", width_));
+      c.fail("num_attention_heads", fmt::format("expected a divisor of hidden_size={}", width_));
     heads_ = {H, H, width_ / H};
     activation_ = c.activation_or("hidden_act", "gelu");
     dropout_ = c.rate_or("hidden_dropout_prob", 0.1);
@@ -51,7 +51,7 @@ class Bert : public Model {
     if (task_ == ModelTask::masked_lm) c.expect("tie_word_embeddings", {"true"});
     c.expect("is_decoder", {"false"});
     c.expect("position_embedding_type", {"\"absolute\""});
-    // Left in published configs by early versions.
+    // Early versions wrote these keys into published configs.
     c.inert({"tie_word_embeddings", "directionality", "pooler_fc_size", "pooler_num_attention_heads",
              "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type", "output_past"});
     const i64 labels = c.labels();
@@ -110,8 +110,8 @@ class Bert : public Model {
     return task_ == ModelTask::masked_lm ? masked_logits(p, x, o) : class_logits(p, x, o);
   }
 
-  // Old names of norms, names without the prefix, buffers; the heads of BERT's pre-training that this model
-  // doesn't have.
+  // Handles old names of norms, names without the prefix, buffers, and heads of BERT's pre-training that this
+  // model does not have.
   std::string canonical_name(const std::string& stored) const override {
     std::string name = stored;
     for (const char* start : {"embeddings.", "encoder.", "pooler."})
@@ -143,7 +143,7 @@ class Bert : public Model {
     return {at("pooler.dense"), "classifier"};
   }
 
-  // The first of `architectures`; a masked LM where the config has none.
+  // The first of `architectures`; a masked LM if the config has none.
   void read_task(ModelConfig& c) {
     const auto names = nlohmann::json::parse(c.json("architectures"));
     const std::string prefix = roberta_ ? "Roberta" : "Bert";

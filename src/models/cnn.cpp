@@ -1,7 +1,6 @@
-// A small convolutional network for images, as RedCoast's MAML example trains it: convolutions with an
-// activation and pooling behind each, then linear layers. It is no model of transformers; the names of its
-// parameters and their layouts are those that torch.nn.Conv2d and Linear give (conv1, conv2, fc1, fc2), its
-// config is described in docs/maml.md.
+// The small convolutional network of RedCoast's MAML example: convolutions, each with an activation and
+// pooling, then linear layers. transformers has no such model. Parameters have the names and layouts of
+// torch.nn.Conv2d and Linear (conv1, conv2, fc1, fc2); docs/maml.md describes the config.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -31,12 +30,12 @@ std::array<i64, 2> read_sizes(ModelConfig& c, const char* key, i64 fallback) {
   return {v[0].get<i64>(), v[1].get<i64>()};
 }
 
-// Numbers, one a layer.
+// One number per layer.
 std::vector<i64> read_widths(ModelConfig& c, const char* key, std::vector<i64> fallback) {
   const Json v = Json::parse(c.json(key));
   if (v.is_null()) return fallback;
   if (!v.is_array() || v.size() > 64 || !std::all_of(v.begin(), v.end(), is_size))
-    c.fail(key, "expected a list of widths, one a layer");
+    c.fail(key, "expected a list of widths, one per layer");
   return v.get<std::vector<i64>>();
 }
 
@@ -52,7 +51,7 @@ class Cnn : public Model {
     hidden_ = read_widths(c, "hidden_sizes", {256});
     kernel_ = c.integer_or("kernel_size", 3);
     if (kernel_ % 2 == 0 || kernel_ > 31)
-      c.fail("kernel_size", "expected an odd number up to 31: the images keep their size");
+      c.fail("kernel_size", "expected an odd number up to 31, so that convolutions keep the image size");
     activation_ = c.activation_or("hidden_act", "relu");
     pooling_ = c.text_or("pooling", "avg");
     if (pooling_ != "avg" && pooling_ != "max" && pooling_ != "none")
@@ -72,8 +71,9 @@ class Cnn : public Model {
       height /= 2;
       width /= 2;
       if (height == 0 || width == 0)
-        c.fail("conv_channels", fmt::format("images of {} x {} pixels are gone after layer {}'s pooling",
-                                            image[0], image[1], i + 1));
+        c.fail("conv_channels",
+               fmt::format("images of {} x {} pixels have no pixel left after layer {}'s pooling", image[0],
+                           image[1], i + 1));
     }
     i64 in = channels * height * width;
     for (size_t i = 0; i <= hidden_.size(); ++i) {
@@ -90,7 +90,7 @@ class Cnn : public Model {
     const auto& [channels, height, width] = image_shape_;
     if (pixels.visible() != 4 || pixels.size(1) != channels || pixels.size(2) != height ||
         pixels.size(3) != width)
-      throw ContentsError("[model] images of shape {}; the model's are ({}, {}, {})",
+      throw ContentsError("[model] images of shape {}; the model expects ({}, {}, {})",
                           to_string(pixels.shape()), channels, height, width);
     Tensor x = pixels;
     for (size_t i = 0; i < conv_.size(); ++i) {
@@ -113,7 +113,7 @@ class Cnn : public Model {
  private:
   static std::string conv(size_t i) { return fmt::format("conv{}", i + 1); }
   static std::string fc(size_t i) { return fmt::format("fc{}", i + 1); }
-  // flax's default: LeCun normal, of variance 1 / inputs.
+  // flax's default initialization: LeCun normal, variance 1 / inputs.
   static Init lecun(i64 inputs) { return {Init::Kind::normal, 1 / std::sqrt(static_cast<double>(inputs))}; }
 
   std::vector<i64> conv_, hidden_;

@@ -38,7 +38,7 @@ ModelConfig::ModelConfig(const std::string& text, std::string source,
   for (const auto& [key, value] : overrides) {
     Json& old = state_->json[key];
     Json now = Json::parse(value);
-    // The config of a part of the model is overridden key by key; other objects are replaced.
+    // The config of a part of the model is merged key by key; other objects are replaced.
     if (old.is_object() && old.contains("model_type") && now.is_object())
       old.update(now);
     else
@@ -92,7 +92,7 @@ i64 ModelConfig::integer_as_or(const std::vector<std::string>& names, i64 fallba
     if (!has(name)) continue;
     const i64 n = integer(name, least);
     if (value && *value != n)
-      fail(name, fmt::format("{}={} says something else; keep one of them", first, *value));
+      fail(name, fmt::format("{}={} contradicts it; keep one of them", first, *value));
     if (!value) first = name;
     value = n;
   }
@@ -168,7 +168,7 @@ std::string ModelConfig::text_or(const std::string& key, const std::string& fall
   state_->used.insert(key);
   if (!has(key)) return fallback;
   const Json& v = state_->json[key];
-  if (!v.is_string()) fail(key, "expected a text");
+  if (!v.is_string()) fail(key, "expected a string");
   return v.get<std::string>();
 }
 std::string ModelConfig::json(const std::string& key) {
@@ -188,8 +188,8 @@ void ModelConfig::inert(const std::vector<std::string>& keys) {
 }
 
 void ModelConfig::finish() {
-  // PretrainedConfig's own keys that don't change what a model computes: names, versions, ids used by
-  // generation, and the generation settings that old configs carry (generation_config.json holds them now).
+  // Keys of transformers' PretrainedConfig that do not change the forward pass: names, versions, ids for
+  // generation, and generation settings of old configs (now in generation_config.json).
   static const std::set<std::string> kCommon = {"architectures",
                                                 "model_type",
                                                 "transformers_version",
@@ -266,10 +266,9 @@ void ModelConfig::finish() {
   expect("tie_encoder_decoder", {"false"});
   for (const auto& [key, value] : state_->json.items()) {
     if (value.is_null() || state_->used.count(key) || state_->ignored.count(key)) continue;
-    std::string hint =
-        state_->overridden.count(key)
-            ? ""
-            : "; if it doesn't change what the model computes, add it to model.ignore_config_keys";
+    std::string hint = state_->overridden.count(key)
+                           ? ""
+                           : "; if it does not change the computation, add it to model.ignore_config_keys";
     fail(key, "redco's model of this family has no such setting" + hint);
   }
 }

@@ -1,6 +1,7 @@
-// Gemma (Gemma Team 2024), Gemma 2 (2024: norms after attention and MLP too, soft caps, every other layer a
-// window) and the text model of Gemma 3 (2025: norms of the heads in place of the caps, five windows to one
-// full layer, a rotary base for each). Norms' weights are stored less one, embeddings are scaled.
+// Gemma (Gemma Team 2024), Gemma 2 (2024: also norms after attention and MLP, soft caps, sliding windows in
+// every second layer) and the text model of Gemma 3 (2025: norms of the heads instead of caps, five sliding
+// layers per full layer, one rotary base for each kind). Norm weights are stored minus one; embeddings are
+// scaled.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -23,8 +24,7 @@ class Gemma : public LlamaDecoder {
     Architecture& s = arch_;
     if (!c.mentions("pad_token_id")) s.padding_row = 0;
     s.unit_offset = true;
-    s.embedding_scale =
-        static_cast<float>(std::sqrt(static_cast<double>(s.width)));  // a number of fp32 there
+    s.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(s.width)));  // fp32 in transformers
     s.qkv_bias = s.o_bias = c.boolean_or("attention_bias", false);
     c.expect("use_bidirectional_attention", {"false"});
     c.inert({"cache_implementation"});  // how transformers keeps its cache
@@ -55,7 +55,7 @@ class Gemma : public LlamaDecoder {
   }
 
  private:
-  // Gemma's first configs say gelu and mean its tanh form, as their later key has it.
+  // Gemma's first configs have gelu, but mean its tanh form, as the later key hidden_activation has it.
   void read_activation(ModelConfig& c) {
     std::string& name = arch_.activation;
     name = c.activation_or("hidden_act", "gelu_pytorch_tanh");
@@ -72,12 +72,13 @@ class Gemma : public LlamaDecoder {
     return cap;
   }
 
-  // layer_types, or a full layer after every pattern - 1 windows.
+  // From layer_types, or one full layer after each sliding_window_pattern - 1 sliding layers.
   void read_windows(ModelConfig& c, bool third) {
     const bool none = c.mentions("sliding_window") && !c.has("sliding_window");
     const i64 window = c.integer_or("sliding_window", 4096);
     if (!third && c.has("sliding_window_size") && c.integer("sliding_window_size") != window)
-      c.fail("sliding_window_size", fmt::format("sliding_window={} says something else", window));
+      c.fail("sliding_window_size",
+             fmt::format("sliding_window={} contradicts it; keep one of them", window));
     const i64 pattern = third ? c.integer_or("sliding_window_pattern", 6) : 2;
     if (third) c.inert({"_sliding_window_pattern"});  // what layer_types were made from
     bool given;

@@ -1,4 +1,4 @@
-// Pre-norm blocks, learned positions, fused q/k/v stored (in, out).
+// Pre-norm blocks, learned positions, fused q/k/v projections stored (in, out).
 #include "models/gpt2.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ Gpt2Decoder::Gpt2Decoder(ModelConfig& c, std::string prefix, bool cross)
   layers_ = c.integer("n_layer", 0);
   const i64 H = c.integer("n_head");
   inner_ = c.integer_or("n_inner", 4 * width_);
-  if (width_ % H != 0) c.fail("n_head", fmt::format("n_embd={} is no multiple of it", width_));
+  if (width_ % H != 0) c.fail("n_head", fmt::format("expected a divisor of n_embd={}", width_));
   heads_ = {H, H, width_ / H};
   activation_ = c.activation_or("activation_function", "gelu_new");
   residual_dropout_ = c.rate_or("resid_pdrop", 0.1);
@@ -32,8 +32,8 @@ Gpt2Decoder::Gpt2Decoder(ModelConfig& c, std::string prefix, bool cross)
   tied_ = c.boolean_or("tie_word_embeddings", true);
   std_ = c.number_or("initializer_range", 0.02);
   c.expect("add_cross_attention", {cross ? "true" : "false"});
-  // reorder_and_upcast_attn: scores in fp32, which they always are here. summary_*: heads of other tasks.
-  // n_ctx, n_special, predict_special_tokens, output_past: left in published configs by early versions.
+  // reorder_and_upcast_attn: scores in fp32, which redco always uses. summary_*: heads of other tasks. n_ctx,
+  // n_special, predict_special_tokens, output_past: early versions wrote them into published configs.
   c.inert({"reorder_and_upcast_attn", "summary_activation", "summary_first_dropout", "summary_proj_to_labels",
            "summary_type", "summary_use_proj", "n_ctx", "predict_special_tokens", "output_past"});
   c.expect("n_special", {"0"});

@@ -1,4 +1,4 @@
-// GPT-2's decoder (Radford et al. 2019), alone or, with cross-attention, behind an encoder.
+// GPT-2's decoder (Radford et al. 2019): alone, or with cross-attention to an encoder.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@ namespace redco {
 
 class Gpt2Decoder {
  public:
-  // Reads the decoder's keys of a config. `prefix` goes before its names ("decoder."); cross: its blocks
-  // attend to a memory of the decoder's own width too.
+  // Reads the decoder's keys of a config. `prefix` begins the parameters' names ("decoder."); cross: the
+  // blocks have cross-attention to a memory of the decoder's width.
   explicit Gpt2Decoder(ModelConfig& c, std::string prefix = "", bool cross = false);
   void declare(SpecBuilder& b) const;
   // Logits [B, T, V].
   Tensor apply(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const;
-  // Of a name without the prefix.
+  // See Model::canonical_name(); `stored` has no prefix.
   static std::string canonical_name(const std::string& stored);
 
   i64 vocab_size() const { return vocab_size_; }

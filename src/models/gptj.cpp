@@ -1,5 +1,5 @@
-// GPT-J (Wang & Komatsuzaki 2021). Attention and MLP in parallel from one norm, rotary positions on part of
-// each head in interleaved pairs, an output head with bias.
+// GPT-J (Wang & Komatsuzaki 2021): attention and MLP in parallel after one norm, rotary positions in
+// interleaved pairs on a part of each head, an output head with bias.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -25,10 +25,10 @@ class GptJ : public Model {
     n_layers_ = c.integer("n_layer", 0);
     heads_ = c.integer("n_head");
     inner_ = c.integer_or("n_inner", 4 * width_);
-    if (width_ % heads_ != 0) c.fail("n_head", fmt::format("n_embd={} is no multiple of it", width_));
+    if (width_ % heads_ != 0) c.fail("n_head", fmt::format("expected a divisor of n_embd={}", width_));
     const i64 D = width_ / heads_;
     if (c.mentions("rotary_dim") && !c.has("rotary_dim"))
-      c.fail("rotary_dim", "expected a whole number; the head width rotates whole heads");
+      c.fail("rotary_dim", "expected a whole number; use the head width to rotate whole heads");
     const i64 rotary = c.integer_or("rotary_dim", 64, 2);
     if (rotary % 2 != 0 || rotary > D)
       c.fail("rotary_dim", fmt::format("expected an even number of at most the head width {}", D));
@@ -41,7 +41,8 @@ class GptJ : public Model {
     eps_ = c.positive_or("layer_norm_epsilon", 1e-5);
     const bool tied = c.boolean_or("tie_word_embeddings", false);
     const double std = c.number_or("initializer_range", 0.02);
-    // Left in published configs by early versions: heads of other tasks, n_ctx as n_positions' old name.
+    // Early versions wrote these keys into published configs: heads of other tasks, n_ctx (old name of
+    // n_positions).
     c.inert({"summary_activation", "summary_first_dropout", "summary_proj_to_labels", "summary_type",
              "summary_use_proj", "n_ctx"});
     c.expect("rotary", {"true"});
@@ -91,7 +92,8 @@ class GptJ : public Model {
     return dense(p, "lm_head", head_input(o, x), o);
   }
 
-  // GPTJModel alone is saved without the prefix; buffers are causal masks and the sines of the positions.
+  // GPTJModel without head is saved without the prefix. The buffers are causal masks and sines of the
+  // positions.
   std::string canonical_name(const std::string& stored) const override {
     for (const char* buffer : {".attn.bias", ".attn.masked_bias", ".attn.embed_positions"})
       if (stored.ends_with(buffer)) return "";
@@ -102,7 +104,7 @@ class GptJ : public Model {
  private:
   static std::string layer(i64 i) { return fmt::format("transformer.h.{}", i); }
 
-  // x + attention(ln(x)) + mlp(ln(x)): one sum of three, so that what is partial is reduced once.
+  // x + attention(ln(x)) + mlp(ln(x)) as one sum of three, so that Partial terms need one all-reduce.
   Tensor block(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o, i64 i,
                const Tensor& x) const {
     const std::string h = layer(i);

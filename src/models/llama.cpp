@@ -43,14 +43,14 @@ class Llama : public LlamaDecoder {
   }
 
  private:
-  // Mistral: all layers alike.
+  // Mistral: the same window in all layers.
   void read_window(ModelConfig& c) {
     const i64 window = c.integer_or("sliding_window", c.mentions("sliding_window") ? 0 : 4096, 0);
     if (c.has("sliding_window") && window == 0) c.fail("sliding_window", "expected at least 1, or null");
     for (Layer& l : arch_.layers) l.window = window;
   }
 
-  // Qwen: layers from max_window_layers on, or those that layer_types says.
+  // Qwen: windows in the layers from max_window_layers on, or as in layer_types.
   void read_windows(ModelConfig& c) {
     const bool use = c.boolean_or("use_sliding_window", false);
     const bool none = c.mentions("sliding_window") && !c.has("sliding_window");

@@ -35,9 +35,9 @@ void LlamaDecoder::read_common(ModelConfig& c, const Defaults& d) {
   const bool absent = !c.mentions("num_key_value_heads");
   const i64 K = c.integer_or("num_key_value_heads", absent && d.kv_heads ? d.kv_heads : H);
   if (H % K != 0)
-    c.fail("num_key_value_heads", fmt::format("num_attention_heads={} is no multiple of it", H));
+    c.fail("num_key_value_heads", fmt::format("expected a divisor of num_attention_heads={}", H));
   if (!c.has("head_dim") && !d.head_dim && s.width % H != 0)
-    c.fail("num_attention_heads", fmt::format("hidden_size={} is no multiple of it", s.width));
+    c.fail("num_attention_heads", fmt::format("expected a divisor of hidden_size={}", s.width));
   s.heads = {H, K, c.integer_or("head_dim", d.head_dim ? d.head_dim : s.width / H)};
   s.score_scale = 1 / std::sqrt(static_cast<double>(s.heads.head_dim));
 

@@ -1,5 +1,5 @@
-// What the families of LLaMA's kind share: RMS norms, rotary positions in half-split pairs, grouped key/value
-// heads, gated MLPs. A family's constructor reads its config into `arch_` and calls declare().
+// The decoder shared by LLaMA-like families: RMS norms, rotary positions in half-split pairs, grouped
+// key/value heads, gated MLPs. A family's constructor reads its config into `arch_` and calls declare().
 #pragma once
 
 #include <string>
@@ -13,13 +13,14 @@ namespace redco {
 class LlamaDecoder : public Model {
  public:
   Tensor apply(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const override;
-  // The model without its head is saved without the prefix; frequencies were buffers until transformers 4.32.
+  // A model without head is saved without the prefix. Until transformers 4.32 the rotary frequencies were
+  // buffers.
   std::string canonical_name(const std::string& stored) const override;
 
  protected:
   struct Layer {
     i64 window = 0;      // 0: all earlier tokens
-    bool local = false;  // turned by local_rope
+    bool local = false;  // rotated by local_rope
   };
   struct Architecture {
     i64 width = 0, inner = 0;
@@ -31,28 +32,27 @@ class LlamaDecoder : public Model {
     RopeOptions rope, local_rope;
     std::vector<Layer> layers;
     double score_scale = 1;  // of q k^T
-    // Where families differ from LLaMA.
+    // Differences from LLaMA.
     bool head_norms = false;   // RMS norms of each head's queries and keys
-    bool unit_offset = false;  // norms' weights are stored less one
-    bool outer_norms = false;  // norms also of what attention and MLP give
+    bool unit_offset = false;  // norm weights are stored minus one
+    bool outer_norms = false;  // norms also after attention and MLP
     double embedding_scale = 1;
     double score_cap = 0, logit_cap = 0;  // > 0: cap * tanh(x / cap)
   };
 
-  // What all families' configs have under one name: sizes, dropout, epsilon, ties. `kv_heads`: where
-  // num_key_value_heads is absent (0: as many as there are heads); `head_dim`: where that is (0: width /
-  // heads).
+  // Reads the keys that all families share: sizes, dropout, epsilon, tied embeddings. `kv_heads`: default of
+  // num_key_value_heads (0: the number of heads); `head_dim`: default of head_dim (0: width / heads).
   struct Defaults {
     i64 max_length, kv_heads = 0, head_dim = 0;
     double eps = 1e-6;
     bool tied = false;
   };
   void read_common(ModelConfig& c, const Defaults& d);
-  // layer_types, a text a layer; null: not given.
+  // layer_types, one text per layer; *given becomes false if the key is absent.
   std::vector<bool> read_sliding_layers(ModelConfig& c, bool* given) const;
 
   void declare();
-  // A layer's MLP or what stands for it: [B, T, C] -> [B, T, C].
+  // A layer's MLP or mixture of experts: [B, T, C] -> [B, T, C].
   virtual void declare_mlp(SpecBuilder& b, const std::string& layer);
   virtual Tensor mlp(const ParamTree& p, const std::string& layer, const Tensor& x,
                      const ApplyOptions& o) const;

@@ -1,6 +1,5 @@
 // Mixtral (Jiang et al. 2024): Mistral with a mixture of experts in place of each MLP. A router's softmax
-// says which experts a token goes through; their outputs are weighed by its probabilities, made to sum to
-// one.
+// selects the experts of a token; their outputs are weighted by its probabilities, normalized to sum 1.
 #include <fmt/format.h>
 
 #include "models/families.h"
@@ -30,8 +29,8 @@ class Mixtral : public LlamaDecoder {
     n_experts_ = c.integer_as_or({"num_local_experts", "num_experts"}, 8);
     experts_.per_row = c.integer_or("num_experts_per_tok", 2);
     if (experts_.per_row > n_experts_)
-      c.fail("num_experts_per_tok", fmt::format("num_local_experts={} are fewer", n_experts_));
-    // True adds a loss that balances the experts; router_aux_loss_coef weighs it and does nothing else.
+      c.fail("num_experts_per_tok", fmt::format("expected at most num_local_experts={}", n_experts_));
+    // True adds a loss that balances the experts; router_aux_loss_coef is only the weight of this loss.
     c.expect("output_router_logits", {"false"});
     c.inert({"router_aux_loss_coef"});
     c.expect("router_jitter_noise", {"0", "0.0"});

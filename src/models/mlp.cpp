@@ -1,4 +1,4 @@
-// A plain network of fully-connected layers on vectors: classification, or regression of one or more values.
+// MLP on feature vectors: classification, or regression of one or more values.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -22,7 +22,7 @@ class Mlp : public Model {
     n_layers_ = static_cast<i64>(widths.size());
     activation_ = c.activation_or("hidden_act", "relu");
     dropout_ = c.rate_or("hidden_dropout_prob", 0);
-    // Null: as torch.nn.Linear begins, uniform within 1 / sqrt(inputs).
+    // Null: torch.nn.Linear's initialization, uniform within 1 / sqrt(inputs).
     const double std = c.has("initializer_range") ? c.positive_or("initializer_range", 0) : 0;
     c.expect("architectures", {"[\"MlpModel\"]", "[]"});
     problem_type_ = c.text_or("problem_type", "regression");
@@ -48,7 +48,7 @@ class Mlp : public Model {
   Tensor apply_encoder(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
     Tensor x = in.features;
     if (x.visible() != 2 || x.size(1) != n_features_)
-      throw ContentsError("[model] features of shape {}; the model reads {} a row", to_string(x.shape()),
+      throw ContentsError("[model] features of shape {}; the model expects {} per row", to_string(x.shape()),
                           n_features_);
     for (size_t i = 0; i < static_cast<size_t>(n_layers_); ++i) {
       x = activate(activation_, dense(p, layer(i), x, o));

@@ -1,5 +1,5 @@
-// MLP-Mixer (Tolstikhin et al. 2021): patches of an image, mixed by two MLPs in turn, one across patches and
-// one across channels; their mean classifies the image. Names are timm's. B batch, S patches, C channels.
+// MLP-Mixer (Tolstikhin et al. 2021): each block has one MLP across the patches of an image and one across
+// channels; the mean over the patches classifies the image. Names are timm's. B batch, S patches, C channels.
 #include <fmt/format.h>
 
 #include "models/families.h"

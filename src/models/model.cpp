@@ -31,16 +31,16 @@ Tensor Model::apply(const ParamTree&, const DecoderInputs&, const ApplyOptions&)
   throw BugError(fmt::format("{} ({}) has no decoder", family_, name_of(task_)));
 }
 Tensor Model::encode(const ParamTree&, const EncoderInputs&, const ApplyOptions&) const {
-  throw BugError(fmt::format("{} ({}) makes no memory for a decoder", family_, name_of(task_)));
+  throw BugError(fmt::format("{} ({}) has no encoder for a decoder", family_, name_of(task_)));
 }
 Tensor Model::apply_encoder(const ParamTree&, const EncoderInputs&, const ApplyOptions&) const {
-  throw BugError(fmt::format("{} ({}) is no encoder alone", family_, name_of(task_)));
+  throw BugError(fmt::format("{} ({}) is not an encoder-only model", family_, name_of(task_)));
 }
 
 std::vector<i32> Model::decoder_input_ids(std::span<const i32> labels) const {
   if (decoder_start_token_id_ < 0)
     throw UsageError(
-        "[model] the {} config has no decoder_start_token_id, which an output begins with; set "
+        "[model] the {} config has no decoder_start_token_id, the first token of an output; set "
         "model.decoder_start_token_id",
         family_);
   std::vector<i32> out;
@@ -50,7 +50,7 @@ std::vector<i32> Model::decoder_input_ids(std::span<const i32> labels) const {
     if (out.back() >= 0) continue;
     if (pad_token_id_ < 0)
       throw UsageError(
-          "[model] the {} config has no pad_token_id, which stands for ignored labels; set "
+          "[model] the {} config has no pad_token_id, which replaces ignored labels; set "
           "model.pad_token_id",
           family_);
     out.back() = pad_token_id_;
@@ -75,7 +75,7 @@ struct Family {
   std::unique_ptr<Model> (*make)(ModelConfig&);
   bool vocabulary = true;
 };
-// The registry: explicit, no static initializers.
+// The registry of families.
 constexpr Family kFamilies[] = {
     {"gpt2", make_gpt2},
     {"gptj", make_gptj},

@@ -18,7 +18,7 @@ struct ModelSettings {
   std::optional<std::string> adapter;
   std::optional<std::string> tokenizer;
   std::vector<std::string> ignore_config_keys;
-  // Hugging Face config key -> JSON text. The model family judges names and values.
+  // Hugging Face config key -> JSON text. The model family checks names and values.
   std::map<std::string, std::string> config;
 
   void visit(SettingsVisitor& v) {

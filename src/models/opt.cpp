@@ -1,5 +1,5 @@
-// OPT (Zhang et al. 2022). Learned positions counted from the attention mask, norms before each part or
-// (350m) after it, embeddings that may be narrower than the model.
+// OPT (Zhang et al. 2022): learned positions counted from the attention mask, norms before each part (350m:
+// after it), embeddings that may be narrower than the model.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -14,8 +14,8 @@ namespace redco {
 
 namespace {
 
-constexpr i64 kPositionOffset = 2;  // the position table's first two rows stand for no token
-constexpr double kEps = 1e-5;       // torch.nn.LayerNorm's; no key sets it
+constexpr i64 kPositionOffset = 2;  // padding has row 1 of the table, the n-th token (from 1) row n + 1
+constexpr double kEps = 1e-5;       // torch.nn.LayerNorm's default; no key sets it
 
 class Opt : public Model {
  public:
@@ -30,7 +30,7 @@ class Opt : public Model {
     const i64 inner = c.integer("ffn_dim");
     const i64 narrow = c.integer_or("word_embed_proj_dim", width_);
     if (width_ % heads_ != 0)
-      c.fail("num_attention_heads", fmt::format("hidden_size={} is no multiple of it", width_));
+      c.fail("num_attention_heads", fmt::format("expected a divisor of hidden_size={}", width_));
     pre_norm_ = c.boolean_or("do_layer_norm_before", true);
     // Checkpoints fine-tuned with transformers before 4.20.1 lack the norm after the last layer.
     const bool removed = c.boolean_or("_remove_final_layer_norm", false);
@@ -111,8 +111,8 @@ class Opt : public Model {
     return out;
   }
 
-  // OPTForCausalLM saves model.decoder.*, OPTModel (and the first releases) decoder.*, the decoder alone
-  // none.
+  // OPTForCausalLM saves model.decoder.*, OPTModel (and the first releases) decoder.*, the decoder alone no
+  // prefix.
   std::string canonical_name(const std::string& stored) const override {
     std::string_view name = stored;
     if (name.starts_with("lm_head.")) return stored;

@@ -33,7 +33,7 @@ PatchGrid read_patch_grid(ModelConfig& c) {
   std::tie(g.image.height, g.image.width) = read_size(c, "image_size", 224);
   std::tie(g.patch_height, g.patch_width) = read_size(c, "patch_size", 16);
   if (g.image.height % g.patch_height != 0 || g.image.width % g.patch_width != 0)
-    c.fail("patch_size", fmt::format("an image of {} x {} pixels is no whole number of patches",
+    c.fail("patch_size", fmt::format("an image of {} x {} pixels is not divisible into patches",
                                      g.image.height, g.image.width));
   return g;
 }
@@ -44,13 +44,13 @@ void declare_patches(SpecBuilder& b, const std::string& name, const PatchGrid& g
   b.add(name + ".bias", {width}, ParamKind::bias, {Init::Kind::zeros, 0});
 }
 
-// Patches don't overlap: the convolution is a linear layer on the pixels of each.
+// Patches do not overlap, so the convolution is a linear layer on the pixels of each patch.
 Tensor embed_patches(const ParamTree& p, const std::string& name, const PatchGrid& g, const Tensor& pixels) {
   const auto& [channels, height, width] = g.image;
   if (pixels.visible() != 4 || pixels.size(1) != channels || pixels.size(2) != height ||
       pixels.size(3) != width)
-    throw ContentsError("[model] images of shape {}; the model's are ({}, {}, {})", to_string(pixels.shape()),
-                        channels, height, width);
+    throw ContentsError("[model] images of shape {}; the model expects ({}, {}, {})",
+                        to_string(pixels.shape()), channels, height, width);
   const i64 B = pixels.size(0), size = channels * g.patch_height * g.patch_width;
   // [B, rows, columns, channels, patch height, patch width]
   const Tensor cut =

@@ -1,4 +1,4 @@
-// An image as a sequence of patches, which ViT and MLP-Mixer begin with. B batch, S patches, C channels.
+// An image as a sequence of patches, the input layer of ViT and MLP-Mixer. B batch, S patches, C channels.
 #pragma once
 
 #include <string>
@@ -21,9 +21,9 @@ struct PatchGrid {
 // Reads and checks num_channels (3), image_size (224) and patch_size (16): a number, or [height, width].
 PatchGrid read_patch_grid(ModelConfig& c);
 
-// The projection of patches, a convolution with bias as files hold it.
+// The projection of patches, stored as a convolution with bias.
 void declare_patches(SpecBuilder& b, const std::string& name, const PatchGrid& g, i64 width, double std);
-// Images [B, channels, height, width] -> [B, S, C]. Throws ContentsError for images of another size.
+// Images [B, channels, height, width] -> [B, S, C]. ContentsError for images of another size.
 Tensor embed_patches(const ParamTree& p, const std::string& name, const PatchGrid& g, const Tensor& pixels);
 
 }  // namespace redco

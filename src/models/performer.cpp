@@ -1,7 +1,7 @@
-// Performer (Choromanski et al. 2021): an encoder whose attention costs linear time. exp(q k) is replaced by
-// phi(q) phi(k) with positive random features, so that the sums over keys are made once for all queries
-// (FAVOR+). Under a classification head. Norms stand before each part; a token's positions are learnt.
-// B batch, S tokens, C channels, H heads, D head width, M random features.
+// Performer (Choromanski et al. 2021): an encoder with attention in linear time and a classification head.
+// FAVOR+ replaces exp(q k) by phi(q) phi(k) with positive random features, so that the sums over keys are
+// computed once for all queries. Norms before each part; learned positions. B batch, S tokens, C channels, H
+// heads, D head width, M random features.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -31,10 +31,10 @@ class Performer : public Model {
     n_layers_ = c.integer("num_hidden_layers", 0);
     const i64 H = c.integer("num_attention_heads"), inner = c.integer("intermediate_size");
     if (width_ % H != 0)
-      c.fail("num_attention_heads", fmt::format("hidden_size={} is no multiple of it", width_));
+      c.fail("num_attention_heads", fmt::format("expected a divisor of hidden_size={}", width_));
     const i64 D = width_ / H;
     heads_ = {H, H, D};
-    // As many as the authors take where nobody says: D ln D suffice for a uniform approximation.
+    // The authors' default: D ln D features suffice for a uniform approximation.
     const double d = static_cast<double>(D);
     features_ = c.integer_or("num_random_features", std::max<i64>(1, static_cast<i64>(d * std::log(d))));
     kernel_epsilon_ = c.positive_or("kernel_epsilon", 1e-4);
@@ -61,8 +61,8 @@ class Performer : public Model {
       b.linear(h + ".attention.key", width_, width_, true, std, false, kv);
       b.linear(h + ".attention.value", width_, width_, true, std, false, kv);
       b.linear(h + ".attention.output", width_, width_, true, std, false, o);
-      // M vectors of D numbers one after the other, drawn once and shared by the heads: a buffer in one dim,
-      // which no rule cuts.
+      // M vectors of D numbers, drawn once and shared by the heads. The buffer is 1-D, so that no rule shards
+      // it.
       b.buffer(h + ".attention.random_features", {features_ * D}, ParamKind::other);
       params_.specs.back().init = {.kind = Init::Kind::orthogonal, .width = D};
       b.norm(h + ".mlp.norm", width_, true);
@@ -112,8 +112,8 @@ class Performer : public Model {
     return sums / sum(seen, {1}, true);
   }
 
-  // phi of x [B, H, S, D], up to a factor that attention divides out: exp(w x - |x|^2 / 2 - c) + epsilon, [B,
-  // H, S, M]. c is the largest w x, of a query or of all keys, so that nothing overflows.
+  // phi of x [B, H, S, D], up to a factor that cancels in attention: exp(w x - |x|^2 / 2 - c) + epsilon, [B,
+  // H, S, M]. c is the maximum of w x over one query or over all keys, so that exp does not overflow.
   Tensor features(const ParamTree& p, i64 i, const Tensor& x, bool keys) const {
     const Tensor w = reshape(p[layer(i) + ".attention.random_features"], {features_, heads_.head_dim});
     const Tensor y = linear(x, w) - 0.5 * sum(square(x), {-1}, true);
@@ -131,7 +131,7 @@ class Performer : public Model {
     const auto project = [&](const char* name, bool kv) {  // [B, H, S, D]
       return transpose(project_heads(p, a + name, x, heads_, kv, p[a + "query.weight"], o), 1, 2);
     };
-    // exp(q k / sqrt(D)): each side has the square root of the scale.
+    // exp(q k / sqrt(D)): queries and keys each get the square root of the scale.
     const double half = 1 / std::sqrt(std::sqrt(static_cast<double>(heads_.head_dim)));
     const Tensor q = features(p, i, half * project("query", false), false);
     Tensor k = features(p, i, half * project("key", true), true);

@@ -8,7 +8,7 @@ namespace redco {
 
 Tensor row_positions(const Tensor& ids, i64 first, std::optional<i32> padding) {
   REDCO_CHECK(ids.rank() == 2 && ids.dtype() == DType::i32 && ids.local()[1] == ids.shape()[1],
-              "positions of {}: rows are whole", describe(ids));
+              "positions of {}: rows must not be sharded along their tokens", describe(ids));
   Tensor out(ids.shape(), DType::i32, ids.layout(), ids.hidden());
   if (out.is_meta()) return out;
   const i64 S = ids.local()[1];

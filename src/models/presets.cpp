@@ -1,4 +1,4 @@
-// Published architectures by name: the config.json of the checkpoints they are known from.
+// Published architectures by name: the config.json of their checkpoints.
 #include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 struct Preset {
   const char* name;
   Json (*family)();
-  Json settings;  // beside and over the family's
+  Json settings;  // added to the family's, or replacing them
 };
 
 // openai-community/gpt2*

@@ -12,10 +12,10 @@ namespace redco {
 
 RelativeBuckets read_relative_buckets(ModelConfig& c, const char* count, const char* max_distance) {
   RelativeBuckets b;
-  // A side of the encoder has count / 2 buckets, count / 4 of them exact.
+  // The encoder has count / 2 buckets per direction, count / 4 of them for one distance each.
   b.count = c.integer_or(count, 32, 4);
   if (b.count > (1 << 20)) c.fail(count, "too large");
-  // Beyond the decoder's exact ones, count / 2.
+  // Must be above the number of the decoder's single-distance buckets, count / 2.
   b.max_distance = c.integer_or(max_distance, 128);
   if (b.max_distance <= b.count / 2)
     c.fail(max_distance, fmt::format("expected more than {}/2={}", count, b.count / 2));
@@ -28,8 +28,8 @@ i64 relative_bucket(const RelativeBuckets& b, i64 distance) {
   const i64 n = b.bidirectional ? std::abs(distance) : std::max<i64>(0, -distance);
   const i64 exact = side / 2;
   if (n < exact) return first + n;
-  const float base = static_cast<float>(
-      std::log(static_cast<double>(b.max_distance) / static_cast<double>(exact)));  // rounded once, as there
+  const float base = static_cast<float>(std::log(
+      static_cast<double>(b.max_distance) / static_cast<double>(exact)));  // rounded once, like transformers
   const float log = std::log(static_cast<float>(n) / static_cast<float>(exact));
   const auto further = static_cast<i64>(log / base * static_cast<float>(side - exact));
   return first + std::min(exact + further, side - 1);
@@ -38,7 +38,7 @@ i64 relative_bucket(const RelativeBuckets& b, i64 distance) {
 Tensor relative_bias(const Tensor& table, const RelativeBuckets& b, i64 Tq, i64 Tk) {
   std::vector<i32> ids;
   if (!table.is_meta()) {
-    // bucket_of[d] is that of distance d - (Tk - 1).
+    // bucket_of[d]: the bucket of distance d - (Tk - 1).
     std::vector<i32> bucket_of(Tk + Tq - 1);
     for (i64 d = 0; d < static_cast<i64>(bucket_of.size()); ++d)
       bucket_of[d] = static_cast<i32>(relative_bucket(b, d - (Tk - 1)));

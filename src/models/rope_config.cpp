@@ -14,7 +14,7 @@ using Json = nlohmann::ordered_json;
 std::vector<float> rope_frequencies(double theta, i64 rotary) {
   std::vector<float> f(rotary / 2);
   for (size_t i = 0; i < f.size(); ++i) {
-    // The exponent and the power are fp32 numbers there; the power is computed exactly, then rounded.
+    // transformers has exponent and power in fp32. The power is computed exactly here, then rounded.
     const float exponent = static_cast<float>(2 * i) / static_cast<float>(rotary);
     f[i] = 1.f / static_cast<float>(std::pow(theta, static_cast<double>(exponent)));
   }
@@ -23,7 +23,7 @@ std::vector<float> rope_frequencies(double theta, i64 rotary) {
 
 namespace {
 
-// An object of the config, wherever it is written, and the base outside of it.
+// The config's rope object under its key, and a base outside of the object.
 struct RopeJson {
   std::string key;
   Json json;
@@ -35,7 +35,7 @@ RopeJson find_rope(ModelConfig& c, double default_theta) {
   const Json v4 = Json::parse(c.json("rope_scaling")), v5 = Json::parse(c.json("rope_parameters"));
   const bool scaling = !v4.is_null() && !v4.empty(), parameters = !v5.is_null() && !v5.empty();
   if (scaling && parameters && v4 != v5)
-    c.fail("rope_scaling", "rope_parameters says something else; keep one of them");
+    c.fail("rope_scaling", "rope_parameters contradicts it; keep one of them");
   return {scaling ? "rope_scaling" : "rope_parameters",
           scaling      ? v4
           : parameters ? v5
@@ -50,17 +50,16 @@ class RopeSettings {
       : c_(c), key_(std::move(found.key)), json_(std::move(found.json)) {
     if (!json_.is_object()) c.fail(key_, "expected an object such as {\"rope_type\": \"default\"}");
     for (const char* key : {"rope_type", "type"})
-      if (json_.contains(key) && !json_[key].is_string()) fail(key, "expected a text");
+      if (json_.contains(key) && !json_[key].is_string()) fail(key, "expected a string");
     type = json_.value("rope_type", json_.value("type", "default"));
-    if (json_.value("type", type) != type) fail("type", fmt::format("rope_type says '{}'", type));
+    if (json_.value("type", type) != type) fail("type", fmt::format("rope_type is '{}'", type));
     used_ = {"rope_type", "type"};
 
     const double outside = c.positive_or(found.theta_key, found.default_theta);
     theta = positive("rope_theta", outside);
     if (c.has(found.theta_key) && theta != outside)
-      c.fail(found.theta_key,
-             fmt::format("{}.rope_theta={} says something else; keep one of them", key_, theta));
-    // No model of these families rotates a part of a head; transformers ignores the key or fails on it.
+      c.fail(found.theta_key, fmt::format("{}.rope_theta={} contradicts it; keep one of them", key_, theta));
+    // No model of these families rotates only a part of a head; transformers ignores the key or fails.
     for (const double factor : {c.number_or("partial_rotary_factor", 1), number("partial_rotary_factor", 1)})
       if (factor != 1) c.fail(key_, "partial_rotary_factor: not supported; supported: 1");
   }
@@ -106,7 +105,7 @@ class RopeSettings {
   std::set<std::string> used_;
 };
 
-// Llama 3.1: long wavelengths divided by `factor`, short ones kept, those between interpolated.
+// Llama 3.1: low frequencies are divided by `factor`, high ones are kept, those between are interpolated.
 void scale_llama3(RopeSettings& s, i64 max_positions, std::vector<float>& freq) {
   const double factor = s.positive("factor"), low = s.positive("low_freq_factor"),
                high = s.positive("high_freq_factor");
@@ -124,8 +123,8 @@ void scale_llama3(RopeSettings& s, i64 max_positions, std::vector<float>& freq) 
   }
 }
 
-// YaRN (Peng et al. 2023): frequencies that turn often over the trained length are kept, slow ones divided by
-// `factor`, a linear ramp between. Returns what multiplies cos and sin.
+// YaRN (Peng et al. 2023): high frequencies are kept, low ones are divided by `factor`, with a linear ramp
+// between. Returns the factor of cos and sin.
 double scale_yarn(RopeSettings& s, i64 max_positions, i64 dim, std::vector<float>& freq) {
   const double length = s.positive("original_max_position_embeddings", static_cast<double>(max_positions));
   const double factor = s.positive("factor", static_cast<double>(max_positions) / length);
@@ -135,7 +134,7 @@ double scale_yarn(RopeSettings& s, i64 max_positions, i64 dim, std::vector<float
   const bool truncate = s.boolean("truncate", true);
   if (s.theta == 1) s.fail("rope_theta", "yarn needs another base than 1");
   if (fast <= 0 || slow <= 0) s.fail("beta_fast", "expected beta_fast and beta_slow above 0");
-  // The dim at which a frequency makes that many turns over the trained length.
+  // The dim whose frequency makes this many turns over the length of training.
   const auto dim_of = [&](double turns) {
     return dim * std::log(length / (turns * 2 * std::numbers::pi)) / (2 * std::log(s.theta));
   };
@@ -196,7 +195,7 @@ LayerRopes read_layer_ropes(ModelConfig& c, i64 head_dim, i64 max_positions) {
                fmt::format("{}: expected full_attention and sliding_attention, an object for each", key));
     const Json own = v5.value("full_attention", Json());
     if (!v4.is_null() && !v4.empty() && !own.is_null() && own != v4)
-      c.fail("rope_scaling", "rope_parameters.full_attention says something else; keep one of them");
+      c.fail("rope_scaling", "rope_parameters.full_attention contradicts it; keep one of them");
     if (!own.is_null()) full = {"rope_parameters", own, "rope_theta", 1e6};
     sliding.json = v5.value("sliding_attention", Json());
   }

@@ -1,7 +1,6 @@
 // T5 (Raffel et al. 2020), its 1.1 release and Flan-T5: an encoder and a decoder with RMS norms, no biases,
-// unscaled attention, and positions as a learned bias of the scores that depends on the distance alone. A
-// stack's first layer holds the bias table; all its layers use it. B batch, T tokens, S source tokens, H
-// heads.
+// unscaled attention, and relative positions (a learned bias of the scores by distance). The first layer of a
+// stack holds the bias table for all its layers. B batch, T tokens, S source tokens, H heads.
 #include <fmt/ranges.h>
 
 #include <cmath>
@@ -38,8 +37,8 @@ class T5 : public Model {
     read_activation(c);
     dropout_ = c.rate_or("dropout_rate", 0.1);
     eps_ = c.positive_or("layer_norm_epsilon", 1e-6);
-    // 1.0 ties the head and scales its input; configs of 1.1 say tie_word_embeddings: false, which means
-    // neither. transformers 5 writes the two apart.
+    // T5 1.0 ties the head to the embedding and scales its input. With tie_word_embeddings: false (1.1) it
+    // does neither. transformers 5 has a key for each.
     const bool tied = c.boolean_or("tie_word_embeddings", true);
     scaled_ = c.boolean_or("scale_decoder_outputs", tied);
     decoder_start_token_id_ = c.token_or("decoder_start_token_id", -1, vocab_size_);
@@ -88,7 +87,7 @@ class T5 : public Model {
     return dense(p, "lm_head", x, o);
   }
 
-  // Published checkpoints hold a table that no version of the model reads.
+  // Published checkpoints hold a table that no version of the model uses.
   std::string canonical_name(const std::string& stored) const override {
     return stored == "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight" ? "" : stored;
   }
@@ -106,13 +105,13 @@ class T5 : public Model {
   };
 
   static std::string block(const Stack& s, i64 i) { return fmt::format("{}.block.{}", s.name, i); }
-  // Part k of block i: 0 attention, 1 cross-attention (in the decoder), last the MLP.
+  // Part k of block i: 0 attention, 1 cross-attention (decoder only), last the MLP.
   static std::string layer(const Stack& s, i64 i, int k) {
     return fmt::format("{}.layer.{}.", block(s, i), k);
   }
 
-  // feed_forward_proj: "relu", "gated-gelu", ...; "gated-gelu" means the tanh form. The keys that
-  // transformers derives from it win where a config holds them, as they do there.
+  // feed_forward_proj: "relu", "gated-gelu", ...; "gated-gelu" means the tanh form. As in transformers, the
+  // keys derived from it take precedence if a config has them.
   void read_activation(ModelConfig& c) {
     const std::string proj = c.text_or("feed_forward_proj", "relu");
     const bool gated = proj.starts_with("gated-");

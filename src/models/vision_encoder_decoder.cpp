@@ -34,7 +34,7 @@ class VisionEncoderDecoder : public Model {
 
     SpecBuilder b(params_);
     encoder_.declare(b);
-    // transformers makes the encoder with a pooler that nothing reads.
+    // transformers' encoder has a pooler that the model does not use.
     b.idle_linear("encoder.pooler.dense", pooled, encoder_.width(), encoder_.init_std());
     decoder_.declare(b);
     projected_ = encoder_.width() != decoder_.width();

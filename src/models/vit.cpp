@@ -17,7 +17,7 @@ VitEncoder::VitEncoder(ModelConfig& c, std::string prefix) : prefix_(std::move(p
   inner_ = c.integer_or("intermediate_size", 3072);
   const i64 H = c.integer_or("num_attention_heads", 12);
   if (width_ % H != 0)
-    c.fail("num_attention_heads", fmt::format("hidden_size={} is no multiple of it", width_));
+    c.fail("num_attention_heads", fmt::format("expected a divisor of hidden_size={}", width_));
   heads_ = {H, H, width_ / H};
   patches_ = read_patch_grid(c);
   activation_ = c.activation_or("hidden_act", "gelu");
@@ -127,7 +127,7 @@ class Vit : public Model {
     return dense(p, "classifier", reshape(narrow(x, 1, 0, 1), {x.size(0), encoder_.width()}), o);
   }
 
-  // ViTModel saves without the prefix, and with a pooler, which classification doesn't have.
+  // ViTModel saves names without the prefix, and a pooler, which image classification does not have.
   std::string canonical_name(const std::string& stored) const override {
     std::string name = stored;
     for (const char* start : {"embeddings.", "encoder.", "layernorm.", "pooler."})

@@ -1,5 +1,5 @@
-// The Vision Transformer's encoder (Dosovitskiy et al. 2021): an image as a sequence of patches behind a
-// class token. Alone it classifies (ViTForImageClassification); vision-encoder-decoder models read its
+// The Vision Transformer's encoder (Dosovitskiy et al. 2021): an image as a class token and a sequence of
+// patches. Alone it classifies images (ViTForImageClassification); vision-encoder-decoder models use its
 // output.
 #pragma once
 
@@ -13,11 +13,11 @@ namespace redco {
 
 class VitEncoder {
  public:
-  // Reads the encoder's keys of a config. `prefix` goes before its names ("vit.").
+  // Reads the encoder's keys of a config. `prefix` begins the parameters' names ("vit.").
   VitEncoder(ModelConfig& c, std::string prefix);
   void declare(SpecBuilder& b) const;
-  // Images [B, channels, height, width] -> [B, 1 + patches, C] after the last norm. Throws ContentsError for
-  // images of another size than the config's.
+  // Images [B, channels, height, width] -> [B, 1 + patches, C] after the last norm. ContentsError for images
+  // of a size that differs from the config's.
   Tensor run(const ParamTree& p, const Tensor& pixels, const ApplyOptions& o) const;
 
   i64 width() const { return width_; }

@@ -17,13 +17,13 @@ struct PlanRequest {
   Pipeline* pipeline = nullptr;  // with its model set; outlives the call
   std::string title;             // "preset gpt-j-6b", for people
   Machines machines;
-  // The mesh, where the job says it.
+  // The mesh, if the job sets it.
   std::optional<i64> n_ranks, n_model_shards;
-  // Rows of a step and of a replica; none: assumed 1 a replica, or searched.
+  // Rows of a step and of a replica; nullopt: 1 per replica, or found by the search.
   std::optional<i64> global_batch, per_device;
-  i64 length = 1, target_length = 1;  // of the longest rows: BatchShape
+  i64 length = 1, target_length = 1;  // of the longest rows; see BatchShape
   std::optional<bool> recompute;
-  bool search = false;  // what the job leaves open is searched for the best that fits the machines
+  bool search = false;  // finds the best setting for open values that fits the machines
   std::vector<CustomRule> rules;
   bool strict = false;
   bool shard_optimizer = false, shard_parameters = false;
@@ -32,14 +32,14 @@ struct PlanRequest {
   std::vector<std::string> assumed;  // sentences about what was assumed
 };
 
-// How the replicas share state: planned, not run yet.
+// Sharding of state over the replicas. Only plans support it yet.
 enum class StateSharding : std::uint8_t { none, optimizer, parameters };
 
 // Bytes of one rank.
 struct RankMemory {
   i64 parameters = 0, gradients = 0, optimizer = 0;
-  i64 activations = 0;  // the arena's high-water mark less the three above
-  i64 buffers = 0;      // staging of collectives; blocks gathered for a while by sharded state
+  i64 activations = 0;  // the arena's high-water mark minus the three above
+  i64 buffers = 0;      // staging of collectives; blocks gathered temporarily with sharded state
   i64 base = 0;         // the process itself: program, libraries, their tables
   i64 total() const { return parameters + gradients + optimizer + activations + buffers + base; }
 };
@@ -47,10 +47,10 @@ struct RankMemory {
 struct PlanCollective {
   std::string kind, axis, where;
   i64 count = 0;
-  i64 bytes = 0;  // tensor bytes one rank hands over, all calls together
+  i64 bytes = 0;  // tensor bytes that one rank passes in all calls
 };
 
-// One way to run the job.
+// One configuration of a run.
 struct PlanSetting {
   Mesh mesh;
   i64 global_batch = 1, per_device = 1;
@@ -60,7 +60,7 @@ struct PlanSetting {
 struct PlanCandidate {
   PlanSetting setting;
   RankMemory memory;  // of the fullest rank
-  i64 limit = 0;      // what it may use
+  i64 limit = 0;      // bytes that a rank may use
   bool fits() const { return memory.total() <= limit; }
   bool crosses = false;  // mp groups span hosts
   i64 crossing_bytes = 0;
@@ -73,7 +73,7 @@ struct PlanReport {
   Sharding sharding;
   RankMemory memory;           // of the fullest rank
   i64 smallest_total = 0;      // of the emptiest rank
-  i64 memory_limit = 0;        // what one rank may use
+  i64 memory_limit = 0;        // bytes that one rank may use
   Machines::Share tightest;    // the host that sets this limit
   i64 ranks_per_host = 1;      // of the fullest host
   bool shared_memory = false;  // the ranks of a host share its memory
@@ -85,11 +85,12 @@ struct PlanReport {
   i64 flops_of_rank = 0;                    // of the busiest rank
   i64 crossing_bytes = 0;                   // of mp groups, from host to host, all ranks
   std::vector<std::string> warnings, notes;
-  // With a search: the first larger setting that doesn't fit, and what sharded state would allow.
+  // After a search: the first larger setting that does not fit, and the best one with sharded state.
   std::optional<PlanCandidate> next, alternative;
 };
 
-// Throws UsageError for a mesh that isn't whole, and where `strict` forbids what custom rules cost.
+// UsageError if the ranks are not divisible into a mesh, or if custom rules add collectives and `strict` is
+// set.
 PlanReport make_plan(const PlanRequest& request);
 
 std::string to_text(const PlanReport& report);

@@ -1,4 +1,4 @@
-// The `plan:` section: the machines a plan is made for, where they are not this one.
+// The `plan:` section: the machines of a plan, if they differ from this one.
 #pragma once
 
 #include <optional>

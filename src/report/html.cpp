@@ -94,7 +94,7 @@ struct Axis1 {
   double at(double v) const { return from + (v - low) / (high - low) * (to - from); }
 };
 
-// Never of no width.
+// Gives an empty range a width.
 void widen(double& low, double& high, double by) {
   if (!(high > low)) {
     const double d = std::max(std::fabs(low) * 0.05, 1e-12);
@@ -167,7 +167,7 @@ std::string chart(const std::string& title, const std::vector<ChartLine>& lines)
   }
   s += "<line class=\"cross\" y1=\"" + fmt::format("{}", kTop) + "\" y2=\"" +
        fmt::format("{}", kHeight - kBottom) + "\"/></svg><div class=\"tip\"></div>";
-  // Numbers alone: nothing here can end the script element.
+  // The data are numbers only, so they cannot end the script element.
   s += "<script type=\"application/json\">[" + data + "]</script>";
   if (sampled) s += "<p class=\"note\">mean of several steps; the band is their range</p>";
   return s + "</figure>\n";

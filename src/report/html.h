@@ -1,4 +1,4 @@
-// Pieces of HTML. Whatever comes out of a file goes through escape().
+// Pieces of HTML. All text from files goes through escape().
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace redco {
 
-// Text for an element or a quoted attribute: markup is escaped, bytes that are no UTF-8 and control
-// characters are shown as U+FFFD.
+// Text for an element or a quoted attribute: escapes markup; control characters and bytes that are not UTF-8
+// become U+FFFD.
 std::string escape(std::string_view text);
 
 // "0.25", "1.5 k", "3e-05": a number on an axis or in a table.
@@ -21,8 +21,8 @@ struct ChartLine {
   std::string label;
   const Series* series;
 };
-// A figure with its title, legend and an inline SVG: lines over steps; where points were merged, a band from
-// the least to the greatest. Its points follow as JSON, for the page's script. REQUIRES: lines with points.
+// A figure with title, legend and an inline SVG: lines over steps, with a band from minimum to maximum where
+// points were merged. The points follow as JSON for the page's script. REQUIRES: lines with points.
 std::string chart(const std::string& title, const std::vector<ChartLine>& lines);
 
 }  // namespace redco

@@ -1,4 +1,4 @@
-// What every report has: how it looks, and the script that shows the values under the pointer.
+// The parts of every report: the style sheet, and the script that shows values under the pointer.
 #pragma once
 
 namespace redco {

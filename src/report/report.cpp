@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A member for people, "" where it is missing or of another kind.
+// A member as text; "" if it is missing or of another type.
 std::string text_of(const Json& j) {
   if (j.is_string()) return j.get<std::string>();
   if (j.is_number_float()) return short_number(j.get<double>());
@@ -47,10 +47,11 @@ std::string date_text(double t) {
 }
 
 using Row = std::vector<std::string>;
-// Cells are escaped here. `kinds`: a letter a column, n number, t text, c code. No head: none is shown.
+// A table; escapes its cells. `kinds`: one letter per column: n number, t text, c code. An empty head is
+// omitted.
 std::string table(const Row& head, const std::vector<Row>& rows, const std::string& kinds) {
   const auto kind = [&](std::size_t i) { return i < kinds.size() ? kinds[i] : 't'; };
-  // Columns of long texts get room.
+  // Columns with long texts are wide.
   std::vector<bool> wide(head.size(), false);
   for (const Row& row : rows)
     for (std::size_t i = 0; i < row.size() && i < wide.size(); ++i) wide[i] = wide[i] || row[i].size() > 24;
@@ -91,7 +92,7 @@ class Page {
     std::string s =
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-        // Even if something escaped escaping, the page may load nothing from anywhere.
+        // The page may load nothing, even if text were not escaped.
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
         "'unsafe-inline'; "
         "script-src 'unsafe-inline'\">\n<title>" +
@@ -132,7 +133,7 @@ class Page {
     return fmt::format("{}", fmt::join(parts, "  \xC2\xB7  "));
   }
 
-  // What is last known, and the best of each evaluation metric.
+  // The latest values, and the best value of each evaluation metric.
   std::string cards() const {
     std::string s;
     const auto card = [&](const std::string& name, const std::string& value) {
@@ -271,7 +272,7 @@ class Page {
     return s;
   }
 
-  // Bytes of the fullest rank by part, as a bar and in numbers.
+  // Bytes of the fullest rank by part, as a bar and as numbers.
   static std::string memory_table(const Json& memory, const Json& plan) {
     const double total = number(at(memory, "total"));
     if (!(total > 0)) return "";

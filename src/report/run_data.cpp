@@ -49,7 +49,7 @@ class Reader {
     }
   }
 
-  // A run may be writing: its last line counts only once it is whole.
+  // A run may be writing: the last line counts only when it is complete.
   void metrics() {
     std::map<std::string, std::size_t> index;
     LineReader lines(in("metrics.jsonl"), kLongestLine);
@@ -68,7 +68,7 @@ class Reader {
       for (const auto& [name, value] : j.items()) {
         if (name == "step" || !value.is_number()) continue;
         const double v = value.get<double>();
-        if (!(std::fabs(v) < 1e200)) continue;  // sums of them stay finite
+        if (!(std::fabs(v) < 1e200)) continue;  // so that sums stay finite
         if (name == "time") {
           if (out_.first_time == 0) out_.first_time = v;
           out_.last_time = v;
@@ -85,7 +85,7 @@ class Reader {
     }
     if (bad > 0)
       out_.problems.push_back(
-          fmt::format("metrics.jsonl: {} line{} no JSON object with a step, the first is line {}", bad,
+          fmt::format("metrics.jsonl: {} line{} not a JSON object with a step, the first is line {}", bad,
                       bad == 1 ? " is" : "s are", first_bad));
   }
 
@@ -94,7 +94,7 @@ class Reader {
   std::string object(const char* name) const {
     std::string text = small(name);
     if (!Json::parse(text, nullptr, false).is_object())
-      throw ContentsError("{} holds no JSON object", in(name));
+      throw ContentsError("{} is not a JSON object", in(name));
     return text;
   }
 
@@ -132,7 +132,7 @@ class Reader {
       if (!j.is_object()) continue;
       auto& row = rows.emplace_back();
       for (const auto& [name, value] : j.items()) {
-        // Lists (token ids) say nothing to a reader.
+        // Lists (token ids) are not useful to a reader.
         if (value.is_structured()) continue;
         if (std::find(out.head.begin(), out.head.end(), name) == out.head.end()) {
           if (out.head.size() == kOutputColumns) continue;
@@ -172,7 +172,7 @@ class Reader {
       c.newest_whole = whole && newest;
       for (const auto& [name, target] : pointers)
         if (target == e.step) c.pointers.push_back(name);
-      // A run may be removing it.
+      // A run may be removing this checkpoint.
       const std::string path = join_path(folder.path(), c.name);
       if (!is_folder(path)) continue;
       if (whole) newest = false;
@@ -195,13 +195,14 @@ const Series* RunData::find(const std::string& name) const {
 }
 
 RunData read_run(const std::string& workdir) {
-  if (!is_folder(workdir)) throw UsageError("[report] no such folder: {}", workdir);
+  if (!is_folder(workdir)) throw UsageError("[report] folder {} does not exist", workdir);
   bool any = false;
   for (const char* name : {"metrics.jsonl", "config.resolved.yaml", "log.txt", "checkpoints"})
     any = any || exists(join_path(workdir, name));
   if (!any)
     throw UsageError(
-        "[report] {} is no training's workdir: it has no metrics.jsonl, config.resolved.yaml, log.txt or "
+        "[report] {} is not the workdir of a training run: it has no metrics.jsonl, config.resolved.yaml, "
+        "log.txt or "
         "checkpoints",
         workdir);
   return Reader(workdir).read();

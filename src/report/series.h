@@ -1,5 +1,5 @@
-// A curve of a long run, kept small: however many points are added, a bounded number of buckets stays, each
-// with the mean, least and greatest of its points.
+// A curve of a long run in bounded memory: at most kMostBuckets buckets, each with mean, minimum and maximum
+// of its points.
 #pragma once
 
 #include <vector>
@@ -17,10 +17,10 @@ class Series {
     double mean() const { return sum / static_cast<double>(n); }
     double step() const { return (first + last) / 2; }
   };
-  static constexpr std::size_t kMostBuckets = 512;  // even; as many as a chart is wide
+  static constexpr std::size_t kMostBuckets = 512;  // even; about the width of a chart in pixels
 
-  // Steps grow; a step that goes back, as in a log that was put together by hand, begins no new curve: it
-  // stays where it is in the order of adding. REQUIRES: finite.
+  // Points keep the order of adding, also if a step is lower than the one before (in a log merged by hand).
+  // REQUIRES: finite numbers.
   void add(double step, double value);
 
   const std::vector<Bucket>& buckets() const { return buckets_; }

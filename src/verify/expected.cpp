@@ -20,7 +20,7 @@ Json read_json(const std::string& path) {
   }
 }
 
-// A member with a type error that names the file.
+// A member of a JSON object; a wrong type is an error that names the file.
 template <class T>
 T member(const Json& j, const char* key, T fallback, const std::string& path) {
   if (!j.is_object() || !j.contains(key) || j.at(key).is_null()) return fallback;
@@ -73,8 +73,8 @@ std::vector<Expected::Generation> read_generations(const Json& j, const std::str
         throw ContentsError("[verify] {}: generation.{}.{}: this setting is not supported", path, name, key);
     }
     if (s.num_beams < 1 || s.num_beams > 1024 || s.max_new_tokens < 1 || s.max_new_tokens > (1 << 20))
-      throw ContentsError("[verify] {}: generation.{}: num_beams={} and max_new_tokens={} can't be", path,
-                          name, s.num_beams, s.max_new_tokens);
+      throw ContentsError("[verify] {}: generation.{}: num_beams={} or max_new_tokens={} is out of range",
+                          path, name, s.num_beams, s.max_new_tokens);
     out.push_back(std::move(g));
   }
   return out;
@@ -98,7 +98,7 @@ Expected Expected::open(const std::string& folder, const std::string& file) {
     e.task_ = member<std::string>(j, "task", "", fixture);
     const auto same = member<std::string>(j, "same_inputs_as", "", fixture);
     if (same.find('/') != std::string::npos || same == "..")
-      throw ContentsError("[verify] {}: same_inputs_as='{}' is no folder's name", fixture, same);
+      throw ContentsError("[verify] {}: same_inputs_as='{}' is not the name of a folder", fixture, same);
     const std::string other = join_path(join_path(beside, ".."), same);
     if (!same.empty() && !exists(tolerances)) tolerances = join_path(other, "tolerances.json");
     if (j.contains("optimizer") && j.at("optimizer").is_object()) {
@@ -170,7 +170,7 @@ std::vector<i32> Expected::ids(const std::string& name) const {
 std::vector<i32> Expected::row_ids(const std::string& name) const {
   const auto& t = file_->at(name);
   if (t.shape.size() != 1)
-    throw ContentsError("[verify] {}: '{}' has shape {}, expected one id a row", path_, name,
+    throw ContentsError("[verify] {}: '{}' has shape {}, expected one id per row", path_, name,
                         to_string(t.shape));
   return file_->read<i32>(t);
 }
@@ -178,8 +178,8 @@ std::vector<i32> Expected::row_ids(const std::string& name) const {
 void Expected::check_ids(const std::string& name, i64 vocab_size) const {
   for (i32 id : ids(name))
     if (id < 0 || id >= vocab_size)
-      throw ContentsError("[verify] {}: '{}' holds id {}, the model's vocabulary has {} tokens", path_, name,
-                          id, vocab_size);
+      throw ContentsError("[verify] {}: '{}' contains id {}, but the model's vocabulary has {} tokens", path_,
+                          name, id, vocab_size);
 }
 
 bool Expected::is_input(const std::string& name) const {

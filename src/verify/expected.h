@@ -1,4 +1,5 @@
-// What another framework computed: expected.safetensors with fixture.json and tolerances.json beside it.
+// Results of another framework: expected.safetensors, with fixture.json and tolerances.json in the same
+// folder.
 #pragma once
 
 #include <map>
@@ -25,17 +26,17 @@ class Expected {
   std::vector<double> values(const std::string& name) const;
   std::vector<i32> ids(const std::string& name) const;      // [rows, tokens]
   std::vector<i32> row_ids(const std::string& name) const;  // [rows]: classes
-  // Are all ids inside the vocabulary?
+  // ContentsError if an id is outside the vocabulary.
   void check_ids(const std::string& name, i64 vocab_size) const;
 
-  // Inputs are read, not compared.
+  // Whether a tensor is an input, which is not compared.
   bool is_input(const std::string& name) const;
   void check_task(const std::string& supported) const;
 
-  // max(10 x max_abs_diff, 1e-6 x max_abs) of tolerances.json (that of the fixture it shares inputs with),
+  // max(10 x max_abs_diff, 1e-6 x max_abs) from tolerances.json (of the fixture that has the same inputs),
   // else 1e-5 x max_abs.
   double tolerance(const std::string& name) const;
-  // Ten times the difference of the bucket that a first gradient of this size lies in.
+  // Ten times the difference of the bucket for a first gradient of this size.
   double adamw_tolerance(double first_gradient) const;
 
   struct Optimizer {
@@ -44,12 +45,12 @@ class Expected {
     std::optional<double> clip;
   };
   Optimizer optimizer() const { return optimizer_; }
-  // What is generated: the tensor of ids and how it came about.
+  // A tensor of generated ids and its settings.
   struct Generation {
     std::string name;  // "beam4_ids"
     GenerationSettings settings;
   };
-  // Those that fixture.json describes; without it the usual ones (greedy_ids, beam4_ids, ...).
+  // The generations that fixture.json describes; without it the default ones (greedy_ids, beam4_ids, ...).
   const std::vector<Generation>& generations() const { return generations_; }
 
  private:

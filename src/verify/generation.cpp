@@ -30,7 +30,7 @@ class Generations {
   }
 
  private:
-  // The prompts; false: the file has none of them.
+  // Reads the prompts; false if the file has none.
   bool load(const std::string& prefix) {
     const std::string ids = prefix.empty() ? "gen_input_ids" : prefix + "input_ids",
                       mask = prefix.empty() ? "gen_attention_mask" : prefix + "attention_mask";
@@ -70,7 +70,7 @@ class Generations {
           throw ContentsError("[verify] {}: row {} of '{}' has {} tokens; expected 1 to {}", expected_.path(),
                               r, ids, prompt.size(), model_.length_limit() - 1);
         examples_.push_back(std::move(e));
-        // The file's rows begin with the prompt, padding included.
+        // The file's rows begin with the prompt and its padding.
         heads_.emplace_back(all.begin() + r * shape[1], all.begin() + (r + 1) * shape[1]);
       }
     }
@@ -81,7 +81,8 @@ class Generations {
         p.ids = examples_[r].ids.at("prompt");
       } else {
         if (!tokens_.decoder_start)
-          throw ContentsError("[verify] the model's folder names no decoder_start_token_id");
+          throw ContentsError(
+              "[verify] the model's folder has no decoder_start_token_id; set it in config.json");
         p.ids = {*tokens_.decoder_start};
         heads_.resize(examples_.size());
         heads_[r] = p.ids;
@@ -116,7 +117,7 @@ class Generations {
       rows[r].insert(rows[r].end(), answers[r][0].ids.begin(), answers[r][0].ids.end());
       scores.push_back(answers[r][0].score);
     }
-    // What fills rows behind their end: transformers' beam search takes a padding id of 0 for none.
+    // The filler after the end of a row: transformers' beam search treats a padding id of 0 as no padding id.
     const bool by_end = s.num_beams > 1 && tokens_.pad == 0 && !tokens_.eos.empty();
     checks_.ids(name, rows, by_end ? tokens_.eos[0] : tokens_.pad);
     const std::string score_name = name.substr(0, name.rfind("_ids")) + "_scores";
@@ -147,7 +148,7 @@ class Generations {
   const GenerationChecks& checks_;
   std::vector<Example> examples_;
   std::vector<GenerationPrompt> prompts_;
-  std::vector<std::vector<i32>> heads_;  // what the file's rows of ids begin with
+  std::vector<std::vector<i32>> heads_;  // the beginnings of the file's rows of ids
   Shape image_;
 };
 

@@ -56,20 +56,20 @@ class MetaVerifier {
       throw ContentsError("[verify] {}: {}", path, e.what());
     }
     if (settings_.inner_steps < 0 || settings_.inner_steps > 1000 || !(settings_.inner_learning_rate >= 0))
-      throw ContentsError("[verify] {}: inner_steps={} and inner_lr={} can't be", path, settings_.inner_steps,
-                          settings_.inner_learning_rate);
+      throw ContentsError("[verify] {}: inner_steps={} or inner_lr={} is out of range", path,
+                          settings_.inner_steps, settings_.inner_learning_rate);
   }
 
   Shape shape(const std::string& name, size_t dims) {
     used_.insert(name);
-    if (!expected_.has(name)) wrong(fmt::format("it lacks '{}'", name));
+    if (!expected_.has(name)) wrong(fmt::format("tensor '{}' is missing", name));
     const Shape s = expected_.shape(name);
     if (s.size() != dims || std::any_of(s.begin(), s.end(), [](i64 n) { return n < 1; }))
       wrong(fmt::format("'{}' has shape {}, expected {} dims", name, to_string(s), dims));
     return s;
   }
 
-  // Convolutions with pooling behind each, then linear layers: as many as there are weights.
+  // Convolutions, each with pooling, then linear layers; the weights in the file determine how many.
   void make_cnn() {
     const Shape images = shape("support_images", 5);
     Json config = {{"model_type", "cnn"},
@@ -109,10 +109,10 @@ class MetaVerifier {
     for (const std::string set : {"support", "query"}) {
       const Shape images = shape(set + "_images", 5), labels = shape(set + "_labels", 2);
       if (images[0] != labels[0] || images[1] != labels[1] || images[1] % settings_.n_ways != 0)
-        wrong(fmt::format(
-            "'{}_images' {} and '{}_labels' {} don't go together, or are no whole number for each "
-            "of {} classes",
-            set, to_string(images), set, to_string(labels), settings_.n_ways));
+        wrong(
+            fmt::format("'{}_images' {} and '{}_labels' {} do not match, or are not a whole number for each "
+                        "of {} classes",
+                        set, to_string(images), set, to_string(labels), settings_.n_ways));
       if (tasks_.empty()) tasks_.resize(images[0]);
       if (static_cast<i64>(tasks_.size()) != images[0])
         wrong(fmt::format("{} tasks in '{}_images', {} in 'support_images'", images[0], set, tasks_.size()));
@@ -131,7 +131,7 @@ class MetaVerifier {
     }
   }
 
-  // Sum of the query losses of tasks [first, first + n), with the parameters given.
+  // Sum of the query losses of tasks [first, first + n) with these parameters.
   Tensor loss(Pipeline& pipeline, const ParamTree& params, i64 first, i64 n) const {
     const Context& c = Context::current();
     const Range mine = shard_range(n, 1, c.mesh().dp, c.coord().dp);
@@ -166,7 +166,7 @@ class MetaVerifier {
     compare(order, "task_losses", each);
   }
 
-  // fixture.json's difference ten times, as for other fixtures.
+  // Ten times the difference in fixture.json, as for other fixtures.
   double tolerance(const std::string& order, const std::string& name, double largest) const {
     const std::string key = name.starts_with("grad.") ? name.substr(5) : name;
     const Json of_order = fixture_.value("float32_vs_float64", Json::object()).value(order, Json::object());

@@ -1,15 +1,15 @@
-// verify's part about meta-gradients: a fixture without a model's folder, which holds a CNN's parameters
-// (param.conv1.weight, ...), tasks (support_images, support_labels, query_images, query_labels), and, exact
-// (second_order.*) and with the inner gradients as constants (first_order.*), the mean over tasks of the
-// query loss after the inner steps, each task's own, and the gradient by parameter. fixture.json says
-// inner_steps, inner_lr, and float32_vs_float64: how far another float32 run is.
+// The check of meta-gradients. Such a fixture has no model folder. It holds the parameters of a CNN
+// (param.conv1.weight, ...), tasks (support_images, support_labels, query_images, query_labels), and two sets
+// of results: exact ones (second_order.*), and those with constant inner gradients (first_order.*). Each set
+// has the query loss after the inner steps (mean over tasks, and per task) and the gradient by parameter.
+// fixture.json has inner_steps, inner_lr, and float32_vs_float64, the error of another float32 run.
 #pragma once
 
 #include "verify/verify.h"
 
 namespace redco {
 
-// Is the request's folder one?
+// Whether the request's folder is such a fixture.
 bool is_meta_learning(const VerifyRequest& request);
 VerifyReport verify_meta_learning(const VerifyRequest& request);
 

@@ -1,4 +1,4 @@
-// verify's report for people and for programs.
+// The report of verify as text and as JSON.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -63,7 +63,7 @@ std::string to_json(const VerifyReport& r) {
   for (const VerifyLine& l : r.lines) {
     nlohmann::ordered_json t = {{"name", l.tensor}, {"checked", l.checked}};
     if (l.checked) {
-      // JSON has no infinity: a difference that isn't finite is null.
+      // JSON has no infinity: a difference that is not finite becomes null.
       t["difference"] =
           std::isfinite(l.difference) ? nlohmann::ordered_json(l.difference) : nlohmann::ordered_json();
       t["tolerance"] = l.tolerance;

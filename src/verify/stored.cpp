@@ -28,7 +28,7 @@ std::vector<StoredPiece> stored_pieces(const ParamSpec& s) {
         index[r * row + k] = stored.transposed ? k * all + stored.row + r : (stored.row + r) * row + k;
   }
   if (stored.joined.empty()) return out;
-  // [stack of] rows among those of other parts.
+  // Rows (of each matrix in a stack) between the rows of other parts.
   const i64 row = size / std::max<i64>(1, stored.shape[0]);
   const i64 all = stored.joined_rows > 0 ? stored.joined_rows * row : size;
   for (i64 k = 0; k < stored.tensors(); ++k) {

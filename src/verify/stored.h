@@ -1,4 +1,4 @@
-// Parameters by the tensors that files store them in: parts joined, transposed back.
+// Parameters in the form of the stored tensors: parts joined, transposes undone.
 #pragma once
 
 #include <map>
@@ -9,16 +9,16 @@
 
 namespace redco {
 
-// Elements [first, first + index.size()) of a parameter, and where they lie in a stored tensor.
+// Elements [first, first + index.size()) of a parameter, and their places in a stored tensor.
 struct StoredPiece {
   std::string name;        // the stored tensor
   i64 size = 0;            // its elements
-  i64 first = 0;           // of the parameter
-  std::vector<i64> index;  // element first + j lies at index[j]
+  i64 first = 0;           // first element of the parameter
+  std::vector<i64> index;  // element first + j is at index[j]
 };
 
-// Every place where a file may hold the parameter: the tensors that transformers writes, and those of its
-// module where the names differ (StoredAs::joined).
+// Every place of the parameter in a file: the tensors that transformers writes, and those of its module if
+// the names differ (StoredAs::joined).
 std::vector<StoredPiece> stored_pieces(const ParamSpec& s);
 
 // Whole tensors by stored name. Collective.

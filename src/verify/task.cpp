@@ -20,7 +20,7 @@ bool reads_images(const Model& model) {
   return model.task() == ModelTask::image_classification || model.task() == ModelTask::image_captioning;
 }
 
-// Ids [rows, length] of the file, of the same shape as another field of the batch.
+// Ids [rows, length] from the file, with the same shape as another field of the batch.
 std::vector<i32> ids_like(const Expected& e, const std::string& name, const std::string& like, i32 absent) {
   const Shape shape = e.shape(like);
   if (!e.has(name)) return std::vector<i32>(numel(shape), absent);
@@ -34,7 +34,7 @@ PositionMask read_mask(const Expected& e, const std::string& name, const std::st
   return {name, e.has(name) ? ids_like(e, name, like, 1) : std::vector<i32>()};
 }
 
-// Labels of a decoder-only model are its ids; its logits say the token after.
+// Labels of a decoder-only model are its ids; its logits predict the next token.
 std::vector<i32> shifted(const std::vector<i32>& labels, i64 T) {
   std::vector<i32> out(labels.size(), -100);
   for (size_t i = 0; i + 1 < labels.size(); ++i)
@@ -42,13 +42,13 @@ std::vector<i32> shifted(const std::vector<i32>& labels, i64 T) {
   return out;
 }
 
-// Targets count where they aren't negative.
+// Negative targets are ignored.
 void set_targets(TaskInputs& in, const Shape& shape, const std::vector<i32>& targets) {
   for (const i32 t : targets) in.n_targets += t >= 0;
   in.targets = from_ids(shape, targets, batch_layout());
 }
 
-// Numbers of the file, a row of them for each example.
+// Values from the file, one row per example.
 Tensor read_values(const Expected& e, const std::string& name) {
   const std::vector<double> values = e.values(name);
   const std::vector<float> floats(values.begin(), values.end());
@@ -56,7 +56,7 @@ Tensor read_values(const Expected& e, const std::string& name) {
 }
 Tensor read_images(const Expected& e) { return read_values(e, "pixel_values"); }
 
-// One class a row, or the values of a regression.
+// One class per row, or the values of a regression.
 void set_labels(TaskInputs& in, const Model& model, const Expected& e, i64 rows) {
   if (model.problem_type() == "regression" && e.has("labels")) {
     const Shape shape = {rows, model.num_labels()};
@@ -108,7 +108,7 @@ void check_decoder_input(const Model& model, const Expected& e, const std::vecto
     const auto expected = model.decoder_input_ids(std::span(labels).subspan(row, T));
     if (!std::equal(expected.begin(), expected.end(), ids.begin() + static_cast<i64>(row)))
       throw ContentsError(
-          "[verify] {}: row {} of 'decoder_input_ids' is not the labels moved one to the right", e.path(),
+          "[verify] {}: row {} of 'decoder_input_ids' is not the labels shifted one to the right", e.path(),
           static_cast<i64>(row) / T);
   }
 }
@@ -140,7 +140,7 @@ TaskInputs read_task_inputs(const Model& model, const Expected& e) {
   const Shape shape = e.shape(decoded);
   const std::vector<i32> labels = ids_like(e, "labels", decoded, -100);
   if (shape.size() != 2 || shape[0] != B)
-    throw ContentsError("[verify] {}: '{}' has shape {} beside {} rows of inputs", e.path(), decoded,
+    throw ContentsError("[verify] {}: '{}' has shape {}, but there are {} rows of inputs", e.path(), decoded,
                         to_string(shape), B);
   const i64 T = shape[1];
   if (two) {
@@ -175,7 +175,7 @@ TaskInputs read_task_inputs(const Model& model, const Expected& e) {
 }
 
 const PositionMask* mask_of(const Model& model, const TaskInputs& in, const std::string& tensor) {
-  // Logits of rows have no positions.
+  // Logits of whole rows have no positions.
   if (is_encoder(model) && tensor == "logits" && model.task() != ModelTask::masked_lm) return nullptr;
   const bool encoder = is_encoder(model) || tensor.starts_with("encoder_hidden.");
   const PositionMask& mask = encoder ? in.encoder_mask : in.decoder_mask;

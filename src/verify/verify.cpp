@@ -49,7 +49,7 @@ class Verifier {
  private:
   void load() {
     const std::string folder = request_.folder;
-    if (!fs::is_directory(folder)) throw UsageError("[verify] no such folder: {}", folder);
+    if (!fs::is_directory(folder)) throw UsageError("[verify] folder {} does not exist", folder);
     base_ = folder;
     if (ckpt::is_adapter(folder)) {
       adapter_ = ckpt::read_adapter(folder);
@@ -78,7 +78,7 @@ class Verifier {
   }
 
   // --- comparing -------------------------------------------------------------------------------------------
-  // `mask`: positions where it is 0 aren't compared; null: all are.
+  // `mask`: positions where it is 0 are not compared; null: all are compared.
   void compare(const std::string& name, const std::vector<double>& got, const PositionMask* mask = nullptr) {
     const std::vector<double> want = expected_.values(name);
     const double tolerance = expected_.tolerance(name);
@@ -188,13 +188,13 @@ class Verifier {
       NoGrad off;
       compare(after, {item(task_loss(in, task_logits(*model_, params_, in)))});
     }
-    // What follows is asked of the checkpoint, not of what three steps made of it.
+    // The following checks use the checkpoint's values, not those after the AdamW steps.
     load_values();
   }
 
-  // AdamW's first step is lr g / (|g| + eps): of a whole lr whatever the size of g, in the direction of its
-  // sign. Where the file's gradient is within its own tolerance of 0, and ours within that of the file's,
-  // both signs are right, and the step is the file's. Otherwise the losses after it would compare signs of
+  // AdamW's first step is lr g / (|g| + eps): its size is lr for any size of g, in the direction of g's sign.
+  // If the file's gradient is within its tolerance of 0, and redco's within the tolerance of the file's, both
+  // signs are right and the step uses the file's gradient. Otherwise the later losses would compare signs of
   // rounding errors.
   void settle_undetermined(std::vector<Tensor>& g) {
     for (size_t i = 0; i < g.size(); ++i) {
@@ -221,8 +221,8 @@ class Verifier {
     }
   }
 
-  // Where the first gradient is at least 1e-5: ten times the bucket's difference; elsewhere AdamW divides
-  // noise by noise: 3 lr.
+  // Tolerance: ten times the bucket's difference if the first gradient is at least 1e-5; else 3 lr, because
+  // AdamW divides noise by noise.
   void compare_adamw(const std::string& name, const std::vector<double>& got,
                      const std::vector<double>& first, const Expected::Optimizer& opt) {
     const auto want = expected_.values(name);
@@ -249,7 +249,7 @@ class Verifier {
   // ------------------------------------------------------------------------------------------------
   void generation() {
     Context& c = Context::current();
-    // Each replica's mp group answers all rows: the ids must come out on every one of them.
+    // Each replica's mp group generates all rows, so the ids are checked on each.
     auto sub = Context::mp_submesh(c);
     const ParamTree replica = params_;
     Context::Use use(*sub);
@@ -264,7 +264,7 @@ class Verifier {
   Expected expected_;
   ParamTree params_;
   std::string base_;                          // the folder of the model's weights
-  std::optional<ckpt::PeftAdapter> adapter_;  // where the folder is an adapter's
+  std::optional<ckpt::PeftAdapter> adapter_;  // if the folder is an adapter
   std::map<std::string, std::vector<double>> first_gradients_;
   std::set<std::string> seen_;
   VerifyReport report_;

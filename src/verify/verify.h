@@ -1,7 +1,7 @@
-// verify: does this checkpoint compute, under this layout, what another framework computed?
+// verify: whether a checkpoint gives the same numbers on this mesh as in another framework.
 //
-// Reads a Hugging Face folder and a file of expected tensors (see fixture.json, tolerances.json beside it),
-// computes what the file expects on the current mesh, and compares tensor by tensor.
+// Reads a Hugging Face folder and a file of expected tensors (with fixture.json and tolerances.json in its
+// folder), computes these tensors on the current mesh, and compares them one by one.
 #pragma once
 
 #include <map>
@@ -21,27 +21,27 @@ struct VerifyRequest {
   bool strict = false;  // an expected tensor that is not checked fails the report
 };
 
-// The note of an expected tensor that isn't checked because of its name.
+// The note of an expected tensor with an unknown name.
 inline constexpr const char* kUnknown = "the model computes no tensor of this name";
 
 struct VerifyLine {
   std::string tensor;
   double difference = 0, tolerance = 0;
   bool checked = false, passed = false;
-  std::string note{};  // why it isn't checked; for ids what the difference counts
-  // Hidden states and logits that a mask belongs to: its name in the file, its positions, and those where it
-  // is 0. They are padding, which frameworks may compute as they like: they are not compared.
+  std::string note{};  // the reason why it is not checked; for ids: the unit of the difference
+  // Hidden states and logits with a mask: the mask's name in the file, the number of positions, and the
+  // number where it is 0. Those are padding and not compared: frameworks compute different values there.
   std::string mask{};
   i64 positions = 0, left_out = 0;
 };
 
 struct VerifyReport {
   std::vector<VerifyLine> lines;
-  // Nothing is over its tolerance, and something was checked; if strict, every expected tensor.
+  // No tensor is over its tolerance, and at least one was checked; if strict, all were checked.
   bool passed = false;
   bool strict = false;
-  // Elements whose first AdamW step takes the file's gradient, because that is within its own tolerance of 0:
-  // its sign, and so the direction of the step, is a matter of rounding.
+  // Elements whose first AdamW step uses the file's gradient, because that gradient is within its tolerance
+  // of 0: then rounding decides its sign, and with it the direction of the step.
   i64 undetermined = 0;
   std::string model, mesh;
 

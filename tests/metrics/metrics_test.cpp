@@ -1,5 +1,5 @@
-// Against rouge_score, sacrebleu and scikit-learn: every case of the fixtures. Values are doubles computed by
-// the same formulas; 1e-9 of values up to 100 allows for another order of additions.
+// All cases of the fixtures against rouge_score, sacrebleu and scikit-learn. The formulas are the same in
+// double precision; 1e-9 of values up to 100 allows another order of additions.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -37,7 +37,7 @@ void expect_part(const json& expected, const PrecisionRecall& got, const std::st
   EXPECT_NEAR(got.f1, expected[2].get<double>(), kTolerance) << what;
 }
 
-TEST(Rouge, EveryCase) {
+TEST(Rouge, EqualsRougeScore) {
   for (const json& c : cases("rouge")) {
     const Rouge r =
         rouge(c["prediction"].get<std::string>(), c["reference"].get<std::string>(), c["use_stemmer"]);
@@ -71,7 +71,7 @@ TEST(Rouge, TheBestReferenceCounts) {
   EXPECT_EQ(two.rougeLsum.f1, 1);
 }
 
-TEST(Porter, EveryWord) {
+TEST(Porter, EqualsNltkForAllWords) {
   std::ifstream in(REDCO_FIXTURES "/metrics/porter.tsv");
   int n = 0;
   for (std::string word, stem; std::getline(in, word, '\t') && std::getline(in, stem); ++n)
@@ -87,7 +87,7 @@ std::vector<std::vector<std::string>> by_prediction(const json& streams, size_t 
   return out;
 }
 
-TEST(BleuScore, EveryCorpus) {
+TEST(BleuScore, EqualsSacrebleuForCorpora) {
   for (const json& c : cases("bleu")) {
     const auto predictions = c["predictions"].get<std::vector<std::string>>();
     const json& e = c["expected"];
@@ -105,7 +105,7 @@ TEST(BleuScore, EveryCorpus) {
   }
 }
 
-TEST(BleuScore, EverySentence) {
+TEST(BleuScore, EqualsSacrebleuForSentences) {
   for (const json& c : cases("sentence_bleu"))
     EXPECT_NEAR(bleu({c["prediction"]}, {c["references"].get<std::vector<std::string>>()},
                      {.effective_order = c["effective_order"]})
@@ -114,14 +114,14 @@ TEST(BleuScore, EverySentence) {
         << c.dump();
 }
 
-TEST(BleuScore, TokensOf13a) {
+TEST(BleuScore, TokenizesLike13a) {
   EXPECT_EQ(tokenize_13a("It's 3.5%, isn't it? U.S.-made 10-20"),
             "It's 3.5 % , isn't it ? U . S . -made 10 - 20");
   EXPECT_EQ(tokenize_13a("a&amp;b <skipped>x-\ny \n"), "a & b xy");
   EXPECT_EQ(tokenize_13a(""), "");
 }
 
-TEST(Chrf, EveryCorpusAndSentence) {
+TEST(Chrf, EqualsSacrebleu) {
   for (const json& c : cases("chrf")) {
     const auto predictions = c["predictions"].get<std::vector<std::string>>();
     EXPECT_NEAR(chrf(predictions, by_prediction(c["references"], predictions.size()),
@@ -135,7 +135,7 @@ TEST(Chrf, EveryCorpusAndSentence) {
         << c.dump();
 }
 
-TEST(ClassScore, EveryCase) {
+TEST(ClassScore, EqualsScikitLearn) {
   for (const json& c : cases("classification")) {
     const auto predictions = c["predictions"].get<std::vector<i64>>(),
                references = c["references"].get<std::vector<i64>>();
@@ -150,7 +150,7 @@ TEST(ClassScore, EveryCase) {
   }
 }
 
-TEST(ClassScore, ConfusionAndNothing) {
+TEST(ClassScore, ConfusionTableAndEmptyLists) {
   const std::vector<i64> p = {0, 1, 1}, r = {0, 0, 1};
   const auto m = confusion(p, r);
   EXPECT_EQ(m.at({0, 0}), 1);
@@ -158,7 +158,7 @@ TEST(ClassScore, ConfusionAndNothing) {
   EXPECT_EQ(class_scores({}, {}).accuracy, 0);
 }
 
-// By hand: x and y = x^2 on 1, 2, 3 (r = 0.98974...), and ranks with a tie.
+// Computed by hand: x and y = x^2 for 1, 2, 3 (r = 0.98974...), and ranks with a tie.
 TEST(Correlation, OfValuesAndRanks) {
   const std::vector<double> x = {1, 2, 3}, y = {1, 4, 9}, t = {1, 1, 2}, c = {5, 5, 5};
   EXPECT_NEAR(pearson(x, y), 8 / std::sqrt(2 * (98.0 - 196.0 / 3)), 1e-12);

@@ -1,4 +1,4 @@
-// The accountant of differential privacy against Opacus' (scripts/make_privacy_fixtures.py).
+// The accountant of differential privacy against that of Opacus (scripts/make_privacy_fixtures.py).
 #include "metrics/privacy.h"
 
 #include <gtest/gtest.h>
@@ -19,8 +19,7 @@ TEST(Privacy, EqualsOpacusOnATableOfSettings) {
   for (const auto& row : table["rows"]) {
     const SampledGaussian m{row[0], row[1]};
     const double wanted = row[4];
-    // Both add the same series in fp64; what cancels in it differs in its rounding (1.6e-11 is the most
-    // here).
+    // Both sum the same series in fp64; cancellation leaves differences of at most 1.6e-11 here.
     EXPECT_NEAR(privacy_epsilon(m, row[2], row[3]), wanted, 1e-8 * wanted) << row;
   }
 }
@@ -32,12 +31,12 @@ TEST(Privacy, ClosedForms) {
   const double q = 0.3, sigma = 1.7;
   EXPECT_NEAR(renyi_divergence({q, sigma}, 2),
               std::log((1 - q) * (1 - q) + 2 * q * (1 - q) + q * q * std::exp(1 / (sigma * sigma))), 1e-14);
-  // Orders between whole ones go on smoothly from either side.
+  // Fractional orders are continuous with the integer ones.
   for (const double order : {2.0, 5.0, 9.0})
     EXPECT_NEAR(renyi_divergence({q, sigma}, order + 1e-7), renyi_divergence({q, sigma}, order), 1e-6);
 }
 
-TEST(Privacy, MoreStepsSpendMoreAndMoreNoiseLess) {
+TEST(Privacy, EpsilonGrowsWithStepsAndFallsWithNoise) {
   EXPECT_EQ(privacy_epsilon({0.01, 1}, 0, 1e-5), 0);
   EXPECT_EQ(privacy_epsilon({0, 1}, 100, 0.5), 0);
   EXPECT_EQ(privacy_epsilon({0.01, 0}, 1, 1e-5), INFINITY);
@@ -47,7 +46,7 @@ TEST(Privacy, MoreStepsSpendMoreAndMoreNoiseLess) {
   EXPECT_GT(privacy_epsilon({0.01, noise - 2e-4}, 200, 1e-5), 2);
 }
 
-TEST(Privacy, SettingsOutsideTheirRangesAreRefused) {
+TEST(Privacy, SettingsOutOfRangeAreErrors) {
   EXPECT_THROW(privacy_epsilon({1.1, 1}, 1, 1e-5), UsageError);
   EXPECT_THROW(privacy_epsilon({-0.1, 1}, 1, 1e-5), UsageError);
   EXPECT_THROW(privacy_epsilon({NAN, 1}, 1, 1e-5), UsageError);

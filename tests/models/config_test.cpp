@@ -1,4 +1,4 @@
-// Every key of a config is used, inert or an error, and the older spellings give the same model.
+// Every key of a config is read, inert or an error, and older spellings give the same model.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// Small models of each family, with only what a config must say.
+// Small models of each family, with only the required keys.
 Json minimal(const std::string& family) {
   if (family == "gpt2")
     return {{"model_type", family}, {"vocab_size", 11}, {"n_embd", 8}, {"n_layer", 2}, {"n_head", 2}};
@@ -106,7 +106,7 @@ TEST(ModelConfigs, UnknownKeysAndFamiliesAreErrors) {
   EXPECT_NO_THROW(make_model(ModelConfig(json.dump(), "config.json", {}, {"alibi"})));
 }
 
-TEST(ModelConfigs, AnOverrideIsTheUsersError) {
+TEST(ModelConfigs, ABadOverrideIsAUsageError) {
   const std::string text = minimal("gpt2").dump();
   try {
     make_model(ModelConfig(text, "config.json", {{"n_head", "3"}}));
@@ -117,7 +117,7 @@ TEST(ModelConfigs, AnOverrideIsTheUsersError) {
   EXPECT_EQ(make_model(ModelConfig(text, "config.json", {{"n_layer", "1"}}))->n_layers(), 1);
 }
 
-// Of a part of the model, key by key; the vocabulary of a part's own config stays.
+// The other keys of a part, like its vocabulary, stay.
 TEST(ModelConfigs, PartsAreOverriddenByKey) {
   const auto model = make_model(ModelConfig(minimal("vision-encoder-decoder").dump(), "config.json",
                                             {{"decoder", R"({"n_layer": 1})"}}));
@@ -132,10 +132,10 @@ struct Bad {
   const char* says;
 };
 
-TEST(ModelConfigs, UnsupportedValuesAreErrorsThatSayWhatIs) {
+TEST(ModelConfigs, UnsupportedValuesAreErrorsWithTheSupportedOnes) {
   const std::vector<Bad> cases = {
       {"gpt2", {{"activation_function", "xielu"}}, "supported: gelu"},
-      {"gpt2", {{"n_head", 3}}, "n_embd=8 is no multiple"},
+      {"gpt2", {{"n_head", 3}}, "expected a divisor of n_embd=8"},
       {"gpt2", {{"n_layer", "two"}}, "whole number"},
       {"gpt2", {{"n_layer", 2.5}}, "whole number"},
       {"gpt2", {{"n_embd", 0}}, "at least 1"},
@@ -152,7 +152,7 @@ TEST(ModelConfigs, UnsupportedValuesAreErrorsThatSayWhatIs) {
       {"opt", {{"layerdrop", 0.1}}, "supported: 0.0"},
       {"opt", {{"activation_dropout", 0.1}}, "supported: 0.0"},
       {"opt", {{"pad_token_id", 11}}, "less than vocab_size=11"},
-      {"llama", {{"num_key_value_heads", 3}}, "no multiple"},
+      {"llama", {{"num_key_value_heads", 3}}, "expected a divisor of num_attention_heads="},
       {"llama", {{"hidden_act", "geglu"}}, "supported: gelu"},
       {"llama", {{"head_dim", 3}}, "even head width"},
       {"llama", {{"partial_rotary_factor", 0.5}}, "supported: 1"},
@@ -167,11 +167,9 @@ TEST(ModelConfigs, UnsupportedValuesAreErrorsThatSayWhatIs) {
       {"llama",
        {{"rope_scaling", {{"type", "linear"}, {"factor", 2}, {"beta", 1}}}},
        "beta: rope type 'linear'"},
-      {"llama",
-       {{"rope_scaling", {{"type", "linear"}, {"rope_type", "default"}}}},
-       "rope_type says 'default'"},
+      {"llama", {{"rope_scaling", {{"type", "linear"}, {"rope_type", "default"}}}}, "rope_type is 'default'"},
       {"llama", {{"rope_scaling", "linear"}}, "expected an object"},
-      {"llama", {{"rope_scaling", {{"type", 4}}}}, "expected a text"},
+      {"llama", {{"rope_scaling", {{"type", 4}}}}, "expected a string"},
       {"llama", {{"rope_theta", 0}}, "above 0"},
       {"llama", {{"rope_theta", 5.0}, {"rope_parameters", {{"rope_theta", 10000.0}}}}, "keep one of them"},
       {"llama",
@@ -194,7 +192,7 @@ TEST(ModelConfigs, UnsupportedValuesAreErrorsThatSayWhatIs) {
       {"gemma2", {{"final_logit_softcapping", -1.0}}, "above 0, or null"},
       {"gemma2", {{"query_pre_attn_scalar", 0}}, "above 0"},
       {"gemma2", {{"sliding_window", nullptr}}, "sliding_attention need it"},
-      {"gemma2", {{"sliding_window_size", 8}}, "sliding_window=4096 says something else"},
+      {"gemma2", {{"sliding_window_size", 8}}, "sliding_window=4096 contradicts it"},
       {"gemma2", {{"layer_types", {"full_attention"}}}, "num_hidden_layers=2"},
       {"gemma3_text",
        {{"rope_parameters", {{"rope_type", "default"}}}},
@@ -204,7 +202,7 @@ TEST(ModelConfigs, UnsupportedValuesAreErrorsThatSayWhatIs) {
       {"gemma3_text",
        {{"rope_theta", 5.0}, {"rope_parameters", {{"full_attention", {{"rope_theta", 6.0}}}}}},
        "keep one of them"},
-      {"mixtral", {{"num_experts_per_tok", 9}}, "num_local_experts=8 are fewer"},
+      {"mixtral", {{"num_experts_per_tok", 9}}, "expected at most num_local_experts=8"},
       {"mixtral", {{"num_local_experts", 4}, {"num_experts", 8}}, "keep one of them"},
       {"mixtral", {{"output_router_logits", true}}, "supported: false"},
       {"mixtral", {{"router_jitter_noise", 0.1}}, "supported: 0"},
@@ -216,12 +214,12 @@ TEST(ModelConfigs, UnsupportedValuesAreErrorsThatSayWhatIs) {
       {"t5", {{"relative_attention_num_buckets", 3}}, "at least 4"},
       {"t5", {{"relative_attention_max_distance", 16}}, "more than relative_attention_num_buckets/2=16"},
       {"t5", {{"decoder_start_token_id", 11}}, "less than vocab_size=11"},
-      {"t5", {{"head_dim", 8}, {"d_kv", 4}}, "d_kv=4 says something else"},
+      {"t5", {{"head_dim", 8}, {"d_kv", 4}}, "d_kv=4 contradicts it"},
       {"t5", {{"is_encoder_decoder", false}}, "supported: true"},
       {"t5", {{"initializer_factor", 0}}, "above 0"},
-      {"bart", {{"encoder_attention_heads", 3}}, "d_model=8 is no multiple"},
-      {"bart", {{"decoder_attention_heads", 3}}, "d_model=8 is no multiple"},
-      {"bart", {{"num_hidden_layers", 3}}, "encoder_layers=2 says something else"},
+      {"bart", {{"encoder_attention_heads", 3}}, "expected a divisor of d_model=8"},
+      {"bart", {{"decoder_attention_heads", 3}}, "expected a divisor of d_model=8"},
+      {"bart", {{"num_hidden_layers", 3}}, "encoder_layers=2 contradicts it"},
       {"bart", {{"encoder_layerdrop", 0.1}}, "supported: 0.0"},
       {"bart", {{"normalize_before", true}}, "supported: false"},
       {"bart", {{"activation_dropout", 1.5}}, "[0, 1)"},
@@ -233,15 +231,15 @@ TEST(ModelConfigs, UnsupportedValuesAreErrorsThatSayWhatIs) {
       {"bert", {{"id2label", {{"0", "a"}}}, {"num_labels", 2}}, "names 1 classes"},
       {"roberta", {{"pad_token_id", nullptr}}, "positions are counted from it"},
       {"roberta", {{"max_position_embeddings", 2}}, "no position is left"},
-      {"vit", {{"image_size", 30}}, "no whole number of patches"},
+      {"vit", {{"image_size", 30}}, "is not divisible into patches"},
       {"vit", {{"image_size", {32, "a"}}}, "[height, width]"},
       {"vit", {{"patch_size", {8, 8, 8}}}, "[height, width]"},
       {"vit", {{"architectures", {"ViTForMaskedImageModeling"}}}, "ViTForImageClassification"},
       {"vision-encoder-decoder", {{"encoder", nullptr}}, "encoder"},
-      {"mlp-mixer", {{"patch_size", 15}}, "no whole number of patches"},
+      {"mlp-mixer", {{"patch_size", 15}}, "is not divisible into patches"},
       {"mlp-mixer", {{"tokens_mlp_dim", 0}}, "at least 1"},
       {"mlp-mixer", {{"architectures", {"MlpMixer"}}}, "supported: [\"MlpMixerForImageClassification\"]"},
-      {"performer", {{"num_attention_heads", 3}}, "hidden_size=8 is no multiple"},
+      {"performer", {{"num_attention_heads", 3}}, "expected a divisor of hidden_size=8"},
       {"performer", {{"num_random_features", 0}}, "at least 1"},
       {"performer", {{"kernel_epsilon", 0}}, "above 0"},
       {"mlp", {{"hidden_sizes", 40}}, "the widths of the hidden layers, such as [40, 40]"},
@@ -282,7 +280,7 @@ TEST(ModelConfigs, RopeSpellingsAgree) {
             frequencies({{"rope_scaling", Json::object()}}));
 }
 
-TEST(ModelConfigs, SettingsDecideWhichParametersThereAre) {
+TEST(ModelConfigs, SettingsAddAndRemoveParameters) {
   EXPECT_TRUE(make("gpt2")->params().aliases.count("lm_head.weight"));
   EXPECT_FALSE(make("gpt2", {{"tie_word_embeddings", false}})->params().aliases.count("lm_head.weight"));
   EXPECT_FALSE(make("gptj")->params().aliases.count("lm_head.weight"));
@@ -320,7 +318,7 @@ TEST(ModelConfigs, SettingsDecideWhichParametersThereAre) {
   const std::string wi = "encoder.block.1.layer.1.DenseReluDense.wi", head = "lm_head.weight";
   EXPECT_TRUE(has(*make("t5"), wi + ".weight"));
   EXPECT_TRUE(make("t5")->params().aliases.count(head));
-  // gated-gelu means the tanh form: see the fixture. The keys derived from it win.
+  // gated-gelu means the tanh form (see the fixture). The keys derived from it take precedence.
   const auto gated = make("t5", {{"feed_forward_proj", "gated-gelu"}, {"tie_word_embeddings", false}});
   EXPECT_TRUE(has(*gated, wi + "_1.weight"));
   EXPECT_FALSE(gated->params().aliases.count(head));
@@ -329,7 +327,7 @@ TEST(ModelConfigs, SettingsDecideWhichParametersThereAre) {
   const auto uneven = make("t5", {{"num_decoder_layers", 1}});
   EXPECT_FALSE(has(*uneven, "decoder.block.1.layer.0.SelfAttention.q.weight"));
   EXPECT_EQ(uneven->n_layers(), 1);
-  // Only a stack's first layer holds the table.
+  // Only the first layer of a stack holds the bias table.
   EXPECT_TRUE(has(*gated, "decoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"));
   EXPECT_FALSE(has(*gated, "decoder.block.1.layer.0.SelfAttention.relative_attention_bias.weight"));
   EXPECT_EQ(make("bart")->params().aliases.count("model.encoder.embed_tokens.weight"), 1u);
@@ -348,7 +346,7 @@ TEST(ModelConfigs, SettingsDecideWhichParametersThereAre) {
   classes("bert", "BertForSequenceClassification", "classifier.bias");
   classes("roberta", "RobertaForSequenceClassification", "classifier.out_proj.bias");
 
-  // A memory of another width is projected; the pooler that nothing reads is kept, not trained.
+  // A memory of another width is projected; the unused pooler is kept and not trained.
   EXPECT_FALSE(has(*make("vision-encoder-decoder"), "enc_to_dec_proj.weight"));
   Json narrow = minimal("vit");
   narrow.update({{"hidden_size", 4}, {"num_attention_heads", 1}});
@@ -360,7 +358,7 @@ TEST(ModelConfigs, SettingsDecideWhichParametersThereAre) {
     EXPECT_EQ(s.trained(), !s.name.starts_with("encoder.pooler")) << s.name;
 }
 
-TEST(ModelConfigs, TwoStacksKnowWhatTheirDecoderBeginsWith) {
+TEST(ModelConfigs, TwoStacksHaveADecoderStartToken) {
   const auto bart = make("bart");  // transformers' defaults: 2 begins, 1 pads
   const std::vector<i32> labels = {4, -100, 6, 2};
   EXPECT_EQ(bart->decoder_input_ids(labels), (std::vector<i32>{2, 4, 1, 6}));
@@ -370,7 +368,7 @@ TEST(ModelConfigs, TwoStacksKnowWhatTheirDecoderBeginsWith) {
   EXPECT_EQ(t5->decoder_input_ids(labels), (std::vector<i32>{3, 4, 0, 6}));
   EXPECT_EQ(t5->max_length(), 512);
   EXPECT_EQ(t5->length_limit(), Model::kNoLimit);
-  // What the config doesn't say is asked for.
+  // A missing key is an error.
   const auto error = [&](const Json& settings) {
     try {
       make("t5", settings)->decoder_input_ids(labels);
@@ -384,7 +382,7 @@ TEST(ModelConfigs, TwoStacksKnowWhatTheirDecoderBeginsWith) {
               HasSubstr("model.pad_token_id"));
 }
 
-TEST(ModelConfigs, StoredNames) {
+TEST(ModelConfigs, StoredNamesBecomeCanonical) {
   const auto gpt2 = make("gpt2"), gptj = make("gptj"), opt = make("opt"), llama = make("llama");
   EXPECT_EQ(gpt2->canonical_name("h.1.mlp.c_fc.bias"), "transformer.h.1.mlp.c_fc.bias");
   EXPECT_EQ(gpt2->canonical_name("lm_head.weight"), "lm_head.weight");
@@ -426,7 +424,7 @@ TEST(ModelConfigs, PositionsFollowTheMask) {
   EXPECT_EQ(opt->positions(right, false), (std::vector<i32>{2, 3, 1, 1}));
 }
 
-TEST(ModelConfigs, WhatIsSavedIsWhatCame) {
+TEST(ModelConfigs, TheSavedConfigEqualsTheOneRead) {
   const auto model =
       make_model(ModelConfig(minimal("llama").dump(), "config.json", {{"rms_norm_eps", "1e-5"}}));
   Json expected = minimal("llama");

@@ -1,4 +1,4 @@
-// A mixture of experts from and to files: one tensor an expert there, one parameter for all here.
+// A mixture of experts in files: files have one tensor per expert, redco has one parameter for all.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,12 +9,12 @@
 namespace redco::testing {
 namespace {
 
-TEST(ExpertsFiles, ComeOutAsTheyWentIn) {
+TEST(ExpertsFiles, SavingRestoresTheTensorsThatWereRead) {
   const std::string folder = fixture("mixtral");
   const auto model = load_model(folder);
   const auto canonical = [&](const std::string& name) { return model->canonical_name(name); };
   const ckpt::ModelFiles files = ckpt::ModelFiles::open(folder);
-  // Experts dealt out unevenly, over replicas, and more shards than the five experts: cut inside.
+  // Experts sharded unevenly, with replicas, and more shards than the five experts (each expert is sharded).
   for (const Mesh mesh : {Mesh{1, 1}, Mesh{1, 3}, Mesh{2, 2}, Mesh{1, 6}}) {
     SCOPED_TRACE(fmt::format("{}x{}", mesh.dp, mesh.mp));
     const test::TempDir out;
@@ -24,7 +24,7 @@ TEST(ExpertsFiles, ComeOutAsTheyWentIn) {
       ParamTree tree = make_params(model->params(), shard_specs(model->params().specs, mesh.mp).layouts);
       ckpt::load_params(tree, files, canonical, model->params().aliases);
       const std::vector<ckpt::SavedTree> trees = {{"", &tree}};
-      // Small files: experts of one layer lie in several.
+      // Files so small that the experts of one layer are in several files.
       const ckpt::ModelPlan plan = ckpt::plan_params(trees, ckpt::StoredType::f32, "model", 20000);
       ckpt::save_params(trees, plan, out.path());
     });
@@ -39,7 +39,7 @@ TEST(ExpertsFiles, ComeOutAsTheyWentIn) {
   }
 }
 
-// The loss and gradients with experts cut by rules that nobody would choose.
+// Loss and gradients with experts sharded by inefficient rules.
 TEST(ExpertsFiles, AnyRuleGivesTheSameNumbers) {
   using Dims = std::vector<std::optional<std::string>>;
   const std::optional<std::string> none;

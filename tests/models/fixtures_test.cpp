@@ -32,7 +32,7 @@ INSTANTIATE_TEST_SUITE_P(Families, Fixtures,
                                             ::testing::ValuesIn(kMeshes)),
                          param_name);
 
-// Settings that those don't have (scripts/make_model_fixtures.py); three heads, so that 1x2 is uneven.
+// Other settings (scripts/make_model_fixtures.py), with three heads, so that two shards are uneven.
 INSTANTIATE_TEST_SUITE_P(
     Variants, Fixtures,
     ::testing::Combine(::testing::Values("gpt2-variants", "gpt2-upcast", "gptj-tied", "opt-postnorm",
@@ -76,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(Configs, OlderConfig,
                            return text;
                          });
 
-// Rules that nobody would choose give the same numbers.
+// Inefficient rules give the same numbers.
 TEST(SillyRules, GiveTheSameNumbers) {
   using Dims = std::vector<std::optional<std::string>>;
   struct Case {
@@ -116,7 +116,7 @@ TEST(SillyRules, OneRuleForAllParameters) {
       }
 }
 
-// A rule of its own for every parameter, drawn from all that there are.
+// A random rule for each parameter.
 class RandomRules : public ::testing::TestWithParam<const char*> {};
 TEST_P(RandomRules, GiveTheSameNumbers) {
   const std::string folder = fixture(GetParam());
@@ -150,7 +150,7 @@ INSTANTIATE_TEST_SUITE_P(Families, RandomRules,
                            return text;
                          });
 
-// Blocks that keep their input alone give the gradients of those that keep everything.
+// Blocks that keep only their input give the same gradients as blocks that keep all activations.
 TEST(Recompute, GivesTheSameGradients) {
   for (const char* name :
        {"gpt2", "gptj", "opt-postnorm", "llama", "bert-mlm", "vit", "mlp-mixer", "performer"}) {
@@ -158,7 +158,7 @@ TEST(Recompute, GivesTheSameGradients) {
     const Results kept = run_model(fixture(name), {1, 2});
     EXPECT_EQ(run_model(fixture(name), {1, 2}, {.recompute = true}), kept);
   }
-  // What several blocks read, the memory and the bias table, gets their gradients in sums of other order.
+  // The memory and the bias table are used by several blocks; their gradients are summed in another order.
   for (const char* name : {"t5", "bart", "vit-gpt2"}) {
     SCOPED_TRACE(name);
     expect_matches(fixture(name), run_model(fixture(name), {1, 2}, {.recompute = true}));

@@ -1,4 +1,4 @@
-// Models that are no standard transformers are cut by the automatic rules all the same; random features.
+// MLP-Mixer and Performer: the automatic sharding rules, and random features.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 namespace redco::testing {
 namespace {
 
-// Parameter -> the dim that is cut over two shards; -1: none.
+// Parameter -> the dim sharded over two shards; -1: replicated.
 std::map<std::string, int> cuts(const Model& model) {
   std::map<std::string, int> out;
   const ShardedSpecs sharded = shard_specs(model.params().specs, 2);
@@ -16,8 +16,8 @@ std::map<std::string, int> cuts(const Model& model) {
   return out;
 }
 
-// Both MLPs of a block: the first layer along its output, the second along its input.
-TEST(Mixer, IsCutByTheRules) {
+// Both MLPs of a block: the first layer is column-parallel, the second row-parallel.
+TEST(Mixer, IsShardedByTheRules) {
   const auto dims = cuts(*load_model(fixture("mlp-mixer")));
   for (const char* block : {"blocks.0.", "blocks.1."})
     for (const char* mlp : {"mlp_tokens", "mlp_channels"}) {
@@ -30,8 +30,8 @@ TEST(Mixer, IsCutByTheRules) {
   EXPECT_EQ(dims.at("blocks.0.norm1.weight"), -1);
 }
 
-// q, k and v by heads, what follows them along its input; random features stay whole.
-TEST(Performer, IsCutByTheRules) {
+// q, k and v are sharded by heads, the output projection is row-parallel; random features are replicated.
+TEST(Performer, IsShardedByTheRules) {
   const auto dims = cuts(*load_model(fixture("performer")));
   for (const char* layer : {"performer.encoder.layer.0.", "performer.encoder.layer.1."}) {
     const std::string at = layer;
@@ -44,7 +44,7 @@ TEST(Performer, IsCutByTheRules) {
   }
 }
 
-// Random features: orthogonal D at a time, as long as normal vectors, the same on every mesh.
+// Random features: orthogonal in groups of D, with the lengths of normal vectors, the same on every mesh.
 TEST(Performer, DrawsOrthogonalFeatures) {
   const i64 D = 8, M = 24;
   ModelParams params;

@@ -1,4 +1,4 @@
-// Runs a fixture's model on a mesh of threads and compares what comes out with what PyTorch computed.
+// Runs a fixture's model on a mesh of threads and compares its results with PyTorch's.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ inline std::unique_ptr<Model> load_model(const std::string& folder, const ModelR
 
 namespace detail {
 
-// Where spec `s` lies in its stored tensor: element (r, c) of memory <-> index in the file.
+// The index of an element of spec `s` in its stored tensor.
 inline i64 stored_index(const ParamSpec& s, i64 element) {
   if (s.shape.size() == 1) return s.stored.row + element;
   const i64 row = s.stored.row + element / s.shape[1], column = element % s.shape[1];

@@ -13,8 +13,8 @@ i64 count_parameters(const Model& model) {
   return n;
 }
 
-TEST(Presets, HaveTheirNumberOfParameters) {
-  // As transformers counts them for these configs, tied matrices once.
+TEST(Presets, HaveThePublishedNumberOfParameters) {
+  // Counted by transformers for these configs, tied matrices once.
   const std::map<std::string, i64> counts = {{"qwen3-0.6b", 596049920},
                                              {"qwen3-1.7b", 1720574976},
                                              {"qwen3-4b", 4022468096},
@@ -93,7 +93,7 @@ TEST(Presets, HaveTheirNumberOfParameters) {
   EXPECT_EQ(preset_names().size(), counts.size());
 }
 
-TEST(Presets, AnUnknownNameIsAnErrorWithTheNearest) {
+TEST(Presets, AnUnknownNameIsAnErrorWithTheNearestName) {
   try {
     preset_config("gpt-j6b");
     FAIL();

@@ -1,5 +1,5 @@
-// What is particular to an encoder with a decoder: collectives, caches that keep the memory, buckets of
-// distances, dropout, initial values, folders.
+// Encoder-decoder models: collectives, caches that keep the memory, buckets of distances, dropout, initial
+// values, folders.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ constexpr const char* kFamilies[] = {"t5", "t5-v1_1", "t5-variants", "bart", "ba
 
 // --- collectives -----------------------------------------------------------------------------------------
 
-// all-reduces of mp in a forward and backward pass, by the part they are in.
+// The all-reduces over mp of a forward and backward pass, by part.
 std::map<std::string, i64> all_reduces(const std::string& name) {
   const auto model = load_model(fixture(name));
   const auto context = Context::meta({1, 2}, 0);
@@ -56,10 +56,10 @@ std::map<std::string, i64> all_reduces(const std::string& name) {
   return out;
 }
 
-// docs/design.md: one after each attention and each MLP, each way; one for a stack's embedding (at the first
-// norm that reads it); one for the memory's cotangent, however many layers read it; one for the head's input;
-// two tiny ones in cross-entropy.
-TEST(TwoStacks, CollectivesAreThoseOfTheDesign) {
+// One all-reduce after each attention and each MLP, in each direction; one for a stack's embedding (at the
+// first norm that uses it); one for the memory's cotangent, for any number of layers; one for the head's
+// input; two small ones in cross-entropy.
+TEST(TwoStacks, HaveTheFewestCollectives) {
   for (const char* name : {"t5", "t5-v1_1", "bart", "bart-variants"}) {
     SCOPED_TRACE(name);
     const auto model = load_model(fixture(name));
@@ -81,7 +81,8 @@ TEST(TwoStacks, CollectivesAreThoseOfTheDesign) {
 
 // --- caches ----------------------------------------------------------------------------------------------
 
-// A decoder fed piece by piece gives the logits of one pass, and makes keys and values of the memory once.
+// A decoder that gets its tokens in pieces gives the logits of one pass, and computes the memory's keys and
+// values once.
 TEST(TwoStacks, TheCacheKeepsTheMemory) {
   for (const char* name : kFamilies)
     for (const Mesh mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}}) {
@@ -128,7 +129,7 @@ TEST(TwoStacks, TheCacheKeepsTheMemory) {
 
 // tests/fixtures/t5-buckets.json: transformers' buckets of all distances from -700 to 700, as (first
 // distance, bucket) where they change.
-TEST(RelativeBuckets, AreTransformers) {
+TEST(RelativeBuckets, EqualTransformers) {
   const auto cases = nlohmann::json::parse(read_text(fixture("t5-buckets.json")));
   ASSERT_GE(cases.size(), 6u);
   for (const auto& c : cases) {
@@ -146,7 +147,7 @@ TEST(RelativeBuckets, AreTransformers) {
 
 // --- dropout ---------------------------------------------------------------------------------------------
 
-// Draws depend on names and coordinates, not on the mesh; each site has its own.
+// Dropout draws depend on names and coordinates, not on the mesh; each dropout layer has different ones.
 TEST(TwoStacks, DropoutIsTheSameOnEveryMesh) {
   const std::map<std::string, std::map<std::string, std::string>> rates = {
       {"t5", {{"dropout_rate", "0.3"}}},
@@ -171,7 +172,7 @@ TEST(TwoStacks, DropoutIsTheSameOnEveryMesh) {
     }
     const auto eval = run_model(fixture(name), {1, 1}, {.gradients = false}).at("logits");
     double moved = 0;
-    // Each run may be as far from the exact value as the fixture says of one without dropout.
+    // Each run may have the error that the fixture's tolerance allows without dropout.
     const double tolerance = 2 * expected.tolerance("logits");
     for (size_t i = 0; i < eval.size(); ++i) {
       moved = std::max(moved, std::abs(eval[i] - results[0][i]));
@@ -183,7 +184,7 @@ TEST(TwoStacks, DropoutIsTheSameOnEveryMesh) {
 
 // --- initial values --------------------------------------------------------------------------------------
 
-TEST(TwoStacks, BeginAsTransformersInitializesThem) {
+TEST(TwoStacks, InitialValuesFollowTransformers) {
   const auto check = [](const std::string& config, const std::map<std::string, double>& expected) {
     auto model = make_model(ModelConfig(config, "config.json"));
     on_one_rank([&](Context&) {
@@ -224,7 +225,7 @@ TEST(TwoStacks, BeginAsTransformersInitializesThem) {
        {"model.decoder.layers.0.encoder_attn.k_proj.bias", 0},
        {"model.decoder.layers.0.final_layer_norm.weight", 1},
        {"final_logits_bias", 0}});
-  // The padding row begins as zeros, on whichever rank it lies.
+  // The padding row is initialized with zeros, on any rank.
   on_mesh({1, 2}, [&](Context&) {
     ParamTree params = make_params(bart->params(), shard_specs(bart->params().specs, 2).layouts);
     initialize(params, 5);
@@ -257,8 +258,8 @@ std::map<std::string, std::vector<float>> tensors_of(const std::string& folder) 
   return out;
 }
 
-// What is loaded on one mesh and saved is what transformers wrote, name by name, bit by bit.
-TEST(TwoStacks, FoldersComeBackAsTheyWere) {
+// A folder loaded on a mesh and saved has transformers' names and bits.
+TEST(TwoStacks, SavingRestoresTheFolderThatWasRead) {
   for (const char* name : {"t5", "t5-v1_1", "bart", "bart-untied"}) {
     SCOPED_TRACE(name);
     const Folder out;
@@ -299,7 +300,7 @@ void copy_tensors(
   write_file(to + "/model.safetensors", file + text + data);
 }
 
-// BartModel alone is saved without the buffer: it begins as zeros.
+// BartModel without head is saved without the buffer, which is then zero.
 TEST(TwoStacks, ABufferMayBeAbsent) {
   const Folder folder;
   copy_tensors(fixture("bart"), folder.path(), [](auto& t) { t.erase("final_logits_bias"); });
@@ -314,8 +315,8 @@ TEST(TwoStacks, ABufferMayBeAbsent) {
   });
 }
 
-// transformers 5 writes T5 1.1 with tie_word_embeddings: true; the files tell that the head is apart.
-TEST(TwoStacks, AHeadWithValuesOfItsOwnIsReadApart) {
+// transformers 5 writes T5 1.1 with tie_word_embeddings: true, but the files have a head with other values.
+TEST(TwoStacks, AHeadThatDiffersFromTheEmbeddingIsUntied) {
   const std::string v1_1 = fixture("t5-v1_1"), tied = fixture("t5-duplicated-names");
   const auto open = [](const std::string& folder, const std::string& config,
                        const std::map<std::string, std::string>& overrides = {}) {
@@ -324,19 +325,19 @@ TEST(TwoStacks, AHeadWithValuesOfItsOwnIsReadApart) {
   const auto v5 = open(v1_1, v1_1 + "/config.v5.json");
   EXPECT_FALSE(v5->params().aliases.count("lm_head.weight"));
   EXPECT_TRUE(v5->params().aliases.count("encoder.embed_tokens.weight"));
-  // What is saved says so in every version's words.
+  // The saved config unties the head for every version of transformers.
   const auto saved = nlohmann::json::parse(v5->config_json());
   EXPECT_EQ(saved["tie_word_embeddings"], false);
   EXPECT_EQ(saved["scale_decoder_outputs"], false);
   expect_matches(v1_1,
                  run_model(v1_1, {1, 2}, {.config = "config.v5.json", .overrides = v5->untied_config()}));
-  // A user's word is the last; equal copies stay tied; a folder without weights is what its config says.
+  // A user's override takes precedence; equal copies stay tied; without weights the config decides.
   EXPECT_TRUE(open(v1_1, v1_1 + "/config.v5.json", {{"tie_word_embeddings", "true"}})
                   ->params()
                   .aliases.count("lm_head.weight"));
   EXPECT_TRUE(open(tied, tied + "/config.json")->params().aliases.count("lm_head.weight"));
   EXPECT_TRUE(open("", v1_1 + "/config.v5.json")->params().aliases.count("lm_head.weight"));
-  // Another tied tensor with values of its own is no such model.
+  // Another tied tensor with different values is an error.
   const Folder folder;
   copy_tensors(tied, folder.path(), [](auto& t) { t.at("encoder.embed_tokens.weight").second[7] += 1; });
   try {

@@ -1,4 +1,4 @@
-// The report about a training: what is on the page, whatever the workdir holds.
+// The report about a training run, for complete, damaged and hostile workdirs.
 #include "report/report.h"
 
 #include <gmock/gmock.h>
@@ -31,8 +31,9 @@ class Report : public testing::Test {
     check(p);
     return p;
   }
-  // Well-formed: every element that is opened is closed in order; attributes are quoted; nothing is loaded
-  // from anywhere; the points of each chart are JSON.
+  // Checks that the page is well-formed: elements are closed in order, attributes are quoted, nothing is
+  // loaded from
+  // elsewhere, and the points of each chart are JSON.
   static void check(const std::string& p) {
     EXPECT_EQ(p.rfind("<!doctype html>", 0), 0u);
     std::vector<std::string> open;
@@ -76,7 +77,7 @@ std::string line(i64 step, double loss) {
          "\n";
 }
 
-TEST_F(Report, ShowsWhatThereIs) {
+TEST_F(Report, ShowsAllParts) {
   std::string metrics;
   for (i64 s = 1; s <= 20; ++s) metrics += line(s, 4 - 0.1 * static_cast<double>(s));
   metrics += "{\"step\":20,\"eval_loss\":2.125,\"eval_perplexity\":8.37}\n";
@@ -127,7 +128,7 @@ TEST_F(Report, ShowsWhatThereIs) {
   EXPECT_THAT(page(), HasSubstr(">not running<"));
 }
 
-TEST_F(Report, HostileTextIsText) {
+TEST_F(Report, HostileTextIsEscaped) {
   const std::string evil = "<script>alert(1)</script>\"'><img onerror=x>&\x01\xff</pre></td>";
   const std::string quoted = json(evil).dump(-1, ' ', false, json::error_handler_t::ignore);
   write("eval_outputs/step-00000001.jsonl", "{\"id\":0," + quoted + ":" + quoted + "}\n");
@@ -142,7 +143,7 @@ TEST_F(Report, HostileTextIsText) {
   EXPECT_THAT(p, HasSubstr("&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&gt;"));
 }
 
-TEST_F(Report, ATornOrDamagedMetricsFile) {
+TEST_F(Report, ReadsAnIncompleteOrDamagedMetricsFile) {
   write("metrics.jsonl", line(1, 3) + line(2, 2) + "{\"step\":3,\"lo");
   std::string p = page();
   EXPECT_THAT(p, Not(HasSubstr("class=\"warn\"")));  // a run that is writing
@@ -150,7 +151,7 @@ TEST_F(Report, ATornOrDamagedMetricsFile) {
       "metrics.jsonl",
       line(1, 3) + "nonsense\n[1]\n{\"step\":\"x\"}\n{\"step\":4,\"loss\":null,\"x\":\"y\"}\n" + line(5, 2));
   EXPECT_THAT(page(),
-              HasSubstr("metrics.jsonl: 3 lines are no JSON object with a step, the first is line 2"));
+              HasSubstr("metrics.jsonl: 3 lines are not a JSON object with a step, the first is line 2"));
   // Extremes: one point, points without a range, huge numbers, many curves.
   std::string many = "{\"step\":1";
   for (int i = 0; i < 500; ++i) many += ",\"m" + std::to_string(i) + "\":" + std::to_string(i);
@@ -166,7 +167,7 @@ TEST_F(Report, ATornOrDamagedMetricsFile) {
   }
 }
 
-TEST_F(Report, AHugeRunIsASmallPage) {
+TEST_F(Report, AHugeRunGivesASmallPage) {
   std::string metrics;
   for (i64 s = 1; s <= 100000; ++s)
     metrics += "{\"step\":" + std::to_string(s) + ",\"loss\":" +
@@ -180,7 +181,7 @@ TEST_F(Report, AHugeRunIsASmallPage) {
   EXPECT_THAT(p, HasSubstr("the band is their range"));
 }
 
-TEST_F(Report, OtherPiecesMayBeDamaged) {
+TEST_F(Report, OtherFilesMayBeDamaged) {
   write("plan.json", "{");
   write("environment.json", "[]");
   write("config.resolved.yaml", "a: 1\n");
@@ -188,8 +189,8 @@ TEST_F(Report, OtherPiecesMayBeDamaged) {
   write("eval_outputs/other.jsonl", "{}\n");
   write("checkpoints/step-00000003/x", "y");
   const std::string p = page();
-  EXPECT_THAT(p, AllOf(HasSubstr("plan.json holds no JSON object"),
-                       HasSubstr("environment.json holds no JSON object"), HasSubstr("a: 1"),
+  EXPECT_THAT(p, AllOf(HasSubstr("plan.json is not a JSON object"),
+                       HasSubstr("environment.json is not a JSON object"), HasSubstr("a: 1"),
                        HasSubstr("step-00000003")));
   // Mutations of every file: no crash, always a page.
   const std::string plan =
@@ -214,7 +215,7 @@ TEST_F(Report, OtherPiecesMayBeDamaged) {
   }
 }
 
-TEST_F(Report, WhatIsNoWorkdirIsRefused) {
+TEST_F(Report, OtherFoldersAreRefused) {
   EXPECT_THROW(make_report({.workdir = dir_ / "nowhere"}), UsageError);
   EXPECT_THROW(make_report({.workdir = dir_.path()}), UsageError);
   write("file", "x");

@@ -1,4 +1,4 @@
-// AdamW's first step where the sign of a gradient is a matter of rounding.
+// AdamW's first step for gradients whose sign depends on rounding.
 #include "verify_testing.h"
 
 namespace redco::test {
@@ -21,7 +21,7 @@ TEST(FirstStep, LossesAgreeOnEveryMesh) {
     });
 }
 
-TEST(FirstStep, TheFileSaysWhereANoisyElementGoes) {
+TEST(FirstStep, ANoisyElementFollowsTheFilesGradient) {
   EditedFixture f("vit-gpt2");
   ASSERT_LT(std::fabs(f.tensors.values<float>(kTensor)[kElement]), 3e-7);
   f.tensors.shift(kTensor, kElement, -4.4e-7F);
@@ -33,7 +33,7 @@ TEST(FirstStep, TheFileSaysWhereANoisyElementGoes) {
   }
 }
 
-TEST(FirstStep, HidesNoWrongGradientAndNoWrongLoss) {
+TEST(FirstStep, WrongGradientsAndLossesStillFail) {
   EditedFixture f("vit-gpt2");
   const i64 before = f.report().undetermined;
   f.tensors.shift("loss_step2", 0, 1.5e-5F);

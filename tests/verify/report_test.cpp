@@ -1,4 +1,4 @@
-// Which positions verify compares, and what it says about tensors that it doesn't.
+// The positions that verify compares, and its report about tensors that it does not check.
 #include "verify_testing.h"
 
 namespace redco::test {
@@ -76,7 +76,7 @@ TEST(Positions, ADecoderHasItsOwnMask) {
         EXPECT_EQ(line_of(r, tensor).mask, "decoder_attention_mask");
       }
     }
-    // The model reads it: what comes after a masked token differs.
+    // The model uses the mask: values after a masked token differ.
     EditedFixture hole(fixture);
     mask.assign(mask.size(), 1);
     mask[1] = 0;

@@ -1,4 +1,4 @@
-// verify on a copy of a fixture whose expected tensors a test changes.
+// Runs verify on a copy of a fixture in which a test changes expected tensors.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -22,7 +22,7 @@ class EditedFixture {
   }
   static std::string folder(const std::string& name) { return std::string(REDCO_FIXTURES) + "/" + name; }
 
-  // The report with the tensors as they are now.
+  // The report for the current tensors.
   VerifyReport report(const Mesh& mesh = {1, 1}, bool strict = false) {
     std::filesystem::remove(dir_ / "expected.safetensors");
     tensors.save(dir_ / "expected.safetensors");
