@@ -1,5 +1,4 @@
-// Bad input of each kind ends in one message that says where, and the right code; nothing of it crashes or
-// hangs.
+// Each kind of bad input gives one message with its place and the right exit code, without a crash or a hang.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -79,7 +78,7 @@ TEST_F(BadInput, MissingOrUnreadableFiles) {
   }
 }
 
-TEST_F(BadInput, DataThatHoldNothingOrNoText) {
+TEST_F(BadInput, EmptyAndBinaryData) {
   write("empty.txt", "");
   refused({"train", "job.yaml", "data.train=empty.txt"}, 3, {"empty.txt", "no text"});
   refused({"train", "job.yaml", "data.train=empty.txt", "parallel.n_ranks=2"}, 3, {"empty.txt"});
@@ -90,7 +89,7 @@ TEST_F(BadInput, DataThatHoldNothingOrNoText) {
           {"latin.txt", "UTF-8"});
 }
 
-TEST_F(BadInput, AnotherVocabularysTokenizer) {
+TEST_F(BadInput, ATokenizerWithALargerVocabulary) {
   // gpt2's fixture has 257 ids or fewer rows than llama3's tokenizer has tokens.
   const std::string tokenizer = "model.tokenizer=" + fixture("tokenizers/llama3");
   refused({"train", "job.yaml", "model.vocab_size=100"}, 3, {"vocabulary"});
@@ -101,7 +100,7 @@ TEST_F(BadInput, AnotherVocabularysTokenizer) {
           3, {"vocabulary"});
 }
 
-TEST_F(BadInput, RanksThatDontFit) {
+TEST_F(BadInput, RanksThatDoNotFit) {
   refused({"train", "job.yaml", "parallel.n_ranks=6", "parallel.n_model_shards=4"}, 2,
           {"parallel.n_ranks=6", "no multiple of parallel.n_model_shards=4", "use n_ranks 4, 8 or 12"});
   refused({"train", "job.yaml", "parallel.n_ranks=16"}, 2, {"train.global_batch_size=8", "16 replicas"});
@@ -172,7 +171,7 @@ TEST_F(BadInput, Weights) {
   h["unheard.of"] = h[name];
   h.erase(name);
   weights("a tensor missing, another too many", with(h, body), {name});
-  // What config.json says instead.
+  // Other values in config.json.
   write("model/model.safetensors", good_bytes);
   refused({"verify", "model", "model.n_embd=8"}, 3, {"shape"});
   write("model/config.json", "{\"model_type\": \"gpt2\", \"n_layer\": ");

@@ -1,4 +1,4 @@
-// Running the program itself, as a user does: its words, what it says, its exit code.
+// Runs the program: arguments, output, exit code.
 #pragma once
 
 #include <fcntl.h>
@@ -24,11 +24,11 @@ using testing::HasSubstr;
 using testing::Not;
 
 struct Ran {
-  int code = -1;  // 128 + signal where one ended it
+  int code = -1;  // 128 + signal if a signal ended it
   std::string out, err;
 };
 
-// The lines of `text` with `part` in them.
+// The number of lines of `text` with `part`.
 inline int lines_with(const std::string& text, const std::string& part) {
   int n = 0;
   for (std::size_t at = 0; at < text.size();) {
@@ -39,13 +39,13 @@ inline int lines_with(const std::string& text, const std::string& part) {
   return n;
 }
 
-// A folder of its own, in memory, in which redco is run.
+// A test with its own folder in memory, in which redco runs.
 class Cli : public testing::Test {
  protected:
   using Words = std::vector<std::string>;
   using Env = std::map<std::string, std::string>;
 
-  // Starts redco; `input` is its standard input. Killed with all its ranks after a minute.
+  // Runs redco; `input` is its standard input. After a minute it is killed with all its ranks.
   pid_t start(const Words& words, const Env& env = {}, const std::string& input = "") {
     spill(dir_ / "stdin", input);
     const pid_t pid = fork();
@@ -78,13 +78,13 @@ class Cli : public testing::Test {
   Ran run(const Words& words, const Env& env = {}, const std::string& input = "") {
     return wait(start(words, env, input));
   }
-  // The same, which must end well.
+  // The same for a run that must succeed.
   Ran good(const Words& words, const Env& env = {}, const std::string& input = "") {
     Ran r = run(words, env, input);
     EXPECT_EQ(r.code, 0) << r.err;
     return r;
   }
-  // One error, this code, these words in it.
+  // The run must fail with this exit code and one error that has all these words.
   void refused(const Words& words, int code, const std::vector<std::string>& parts,
                const std::string& input = "") {
     const Ran r = run(words, {}, input);
@@ -98,7 +98,7 @@ class Cli : public testing::Test {
   std::string read(const std::string& name) { return slurp(dir_ / name); }
   bool has(const std::string& name) { return std::filesystem::exists(dir_ / name); }
   std::string path(const std::string& name) { return dir_ / name; }
-  // Waits for a condition, at most half a minute.
+  // Waits at most half a minute for a condition.
   bool until(const std::function<bool()>& holds) {
     for (int i = 0; i < 30000; ++i) {
       if (holds()) return true;
@@ -110,7 +110,7 @@ class Cli : public testing::Test {
   TempDir dir_{TempDir::in_memory};
 };
 
-// Text with some structure, the same everywhere.
+// Deterministic text with some structure.
 inline std::string some_text(int lines, unsigned seed = 1) {
   const char* words[] = {"the", "quick", "brown", "fox", "jumps", "over",
                          "a",   "lazy",  "dog",   "and", "runs",  "far"};
@@ -125,7 +125,7 @@ inline std::string some_text(int lines, unsigned seed = 1) {
   return s;
 }
 
-// A GPT-2 of two layers on bytes, eight rows a step.
+// A byte-level GPT-2 with two layers, eight rows per step.
 inline const char* kTinyJob =
     "model: {arch: gpt2, tokenizer: bytes, n_layer: 2, n_embd: 32, n_head: 4, n_positions: 32}\n"
     "data: {train: text.txt}\n"

@@ -1,4 +1,4 @@
-// The commands that need no ranks, and what every command has in common.
+// The commands that need no ranks, and the common parts of all commands.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ TEST_F(Commands, HelpAndVersionEverywhere) {
   EXPECT_THAT(nothing.err, HasSubstr("Subcommands:"));
 }
 
-TEST_F(Commands, MisspeltWordsAreAnsweredWithTheNearest) {
+TEST_F(Commands, MisspeltWordsGetTheNearestSuggestion) {
   refused({"trian", "job.yaml"}, 2, {"redco has no command 'trian'", "did you mean train?"});
   refused({"tokenizer", "encod", "bytes"}, 2,
           {"redco tokenizer has no command 'encod'", "did you mean encode?"});
@@ -65,7 +65,7 @@ TEST_F(Commands, ValidateNeedsNoData) {
   EXPECT_EQ(bad.code, 2);
   EXPECT_EQ(json::parse(bad.out)["ok"], false);
   EXPECT_EQ(json::parse(bad.out)["problems"].size(),
-            1u);  // the model's keys are judged once the job's are good
+            1u);  // the model's keys are checked only if the job's are valid
   EXPECT_THAT(bad.err, AllOf(HasSubstr("train.sed"), HasSubstr("train.seed")));
   refused({"validate", "job.yaml", "model.n_head=5"}, 2, {"n_head"});
   refused({"validate", "job.yaml", "data.max_length=64"}, 2, {"data.max_length=64", "32 positions"});
@@ -114,11 +114,11 @@ TEST_F(Commands, ScoresPredictions) {
   refused({"score", "absent.jsonl"}, 2, {"absent.jsonl"});
 }
 
-TEST_F(Commands, SeveralConfigsAreLaidOverOneAnother) {
+TEST_F(Commands, LaterConfigsOverrideEarlierOnes) {
   write("job.yaml", kTinyJob);
   write("more.yaml", "train: {seed: 7}\n");
   write("most.yaml", "train: {seed: 8}\n");
-  // 2 ranks only where the last file's word counts.
+  // 2 ranks only if the last file's value is used.
   write("last.yaml", "parallel: {n_ranks: 2}\n");
   const Ran r = good({"validate", "-c", "job.yaml", "-c", "more.yaml", "most.yaml", "last.yaml", "--json"});
   EXPECT_EQ(json::parse(r.out)["mesh"]["n_ranks"], 2);
@@ -126,7 +126,7 @@ TEST_F(Commands, SeveralConfigsAreLaidOverOneAnother) {
   refused({"validate", "-c", "job.yaml", "-c", "absent.yaml"}, 2, {"absent.yaml"});
 }
 
-TEST_F(Commands, ShellsAndManualAreServed) {
+TEST_F(Commands, CompletionsAndManualWork) {
   EXPECT_EQ(good({"__complete", "tokenizer", "enc"}).out.find("encode\t"), 0u);
   EXPECT_THAT(good({"__complete", "train", "train.schedule=co"}).out,
               AllOf(HasSubstr("train.schedule=cosine\t"), HasSubstr("train.schedule=constant\t")));
@@ -134,7 +134,7 @@ TEST_F(Commands, ShellsAndManualAreServed) {
   EXPECT_THAT(good({"__complete", "plan", "--"}).out, HasSubstr("--require-fit\t"));
   EXPECT_THAT(good({"__complete", ""}).out, HasSubstr("train\t"));
   refused({"completion", "tcsh"}, 2, {"tcsh", "bash, zsh or fish"});
-  // bash cuts words at '=': what it is told must be what it can put there.
+  // bash splits words at '=', so the completion must be the part after it.
   const std::string bash =
       "source <('" + std::string(REDCO_BINARY) + "' completion bash); compopt() { :; }; " + "COMP_LINE=\"'" +
       std::string(REDCO_BINARY) + "' train train.schedule=c\"; COMP_LINE=${COMP_LINE//\\'/}; " +
@@ -200,7 +200,7 @@ TEST_F(Commands, TokenizerLines) {
   refused({"tokenizer", "encode", "bytes", "--input", "nowhere.jsonl"}, 2, {"nowhere.jsonl"});
   write("cut.gz", "\x1f\x8b\x08");
   refused({"tokenizer", "encode", "bytes", "--input", "cut.gz"}, 3, {"cut.gz"});
-  // A file of results is whole or not there.
+  // A result file is complete or absent.
   write("two.jsonl", "{\"text\": \"a\"}\n{\n");
   refused({"tokenizer", "encode", "bytes", "--input", "two.jsonl", "--output", "new.jsonl"}, 3,
           {"two.jsonl:2"});
@@ -222,7 +222,7 @@ TEST_F(Commands, Sbatch) {
   refused({"sbatch", "job.yaml", "--memory", "much"}, 2, {"much"});
   refused({"sbatch", "model.preset=gpt2", "data.train=x", "workdir=y", "train.global_batch_size=1"}, 2,
           {"no job file"});
-  // With sbatch in PATH, the script goes there, and its words come back.
+  // With sbatch in PATH, sbatch gets the script, and its output is printed.
   write("sbatch", "#!/bin/sh\ngrep -c '^#SBATCH --nodes=1$'\necho Submitted batch job 7\n");
   std::filesystem::permissions(path("sbatch"), std::filesystem::perms::owner_all);
   const std::string with = dir_.path() + ":" + std::getenv("PATH");

@@ -21,7 +21,7 @@ std::string lines(int n) {
 
 class Data : public Cli {};
 
-TEST_F(Data, ShowsWhatTheModelSees) {
+TEST_F(Data, ShowsTheModelsInput) {
   write("a.jsonl", "{\"prompt\": \"ab\", \"completion\": \"c\\n\"}\nnonsense\n{\"text\": \"x\"}\n");
   write("job.yaml", std::string(kModel) + "data: {train: a.jsonl, max_length: 8, skip_bad: true}\n");
   const Ran text = good({"data", "job.yaml", "--show", "2"});
@@ -39,7 +39,7 @@ TEST_F(Data, ShowsWhatTheModelSees) {
   refused({"data", "job.yaml", "data.skip_bad=false"}, 3, {"a.jsonl:2: not JSON"});
   refused({"data", "job.yaml", "--split", "eval"}, 2, {"data.eval is missing"});
   refused({"data", "job.yaml", "data.documents=line"}, 2, {"data.documents", "has no effect"});
-  // Text, without a model: windows, and documents that don't see one another.
+  // Text without a model: windows, and documents separated from one another.
   write("t.txt", "ab\ncd\n");
   const Json t = Json::parse(good({"data", "model.tokenizer=bytes", "data.train=t.txt", "data.max_length=16",
                                    "data.documents=line", "data.attention_across=false", "--json"})
@@ -53,7 +53,7 @@ TEST_F(Data, EvaluatesWithoutTraining) {
   write("job.yaml", std::string(kModel) + "data: {eval: a.jsonl}\n");
   const Json one = Json::parse(good({"evaluate", "job.yaml"}).out);
   EXPECT_EQ(one["examples"], 9);
-  // Random weights know nothing: ln 257 nats, give or take what weights of 0.02 do.
+  // Random weights give ln 257 nats, up to the effect of weights of 0.02.
   EXPECT_NEAR(one["loss"].get<double>(), std::log(257.0), 0.1);
   EXPECT_NEAR(one["perplexity"].get<double>(), std::exp(one["loss"].get<double>()), 1e-3);
   const Json two = Json::parse(good({"evaluate", "job.yaml", "parallel.n_ranks=2",
@@ -63,8 +63,8 @@ TEST_F(Data, EvaluatesWithoutTraining) {
   refused({"evaluate", "job.yaml", "data.eval=[]"}, 2, {"data.eval is missing"});
 }
 
-// Ten steps, or ten in two goes that part inside an epoch of packed examples: the same bytes.
-TEST_F(Data, GoesOnInsideAnEpochOfExamples) {
+// Ten steps in one run, or in two runs that split inside an epoch of packed examples, give the same bytes.
+TEST_F(Data, ResumesInsideAnEpochOfExamples) {
   write("a.jsonl", lines(40));
   write("job.yaml", std::string(kModel) +
                         "data: {train: a.jsonl, eval: a.jsonl, max_length: 48}\n"
@@ -77,7 +77,7 @@ TEST_F(Data, GoesOnInsideAnEpochOfExamples) {
   EXPECT_THAT(on.err, HasSubstr("resuming from"));
   EXPECT_EQ(read("once/checkpoints/last/model.safetensors"),
             read("twice/checkpoints/last/model.safetensors"));
-  // Other data, or other rows of the same: the run could not go on.
+  // With other data, or other rows of the same data, the run cannot resume.
   refused({"train", "job.yaml", "workdir=twice", "data.attention_across=true", "train.max_steps=9"}, 2,
           {"training data"});
 }

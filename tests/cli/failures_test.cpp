@@ -1,4 +1,4 @@
-// A rank that fails ends all ranks: one message, the right code, no process left.
+// A rank that fails ends all ranks, with one message, the right exit code, and no process left.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ class Failures : public Cli {
     words.insert(words.end(), more.begin(), more.end());
     return run(words, {{"REDCO_TEST_FAIL", how}});
   }
-  // No process of this test's folder is left: ranks have it as their current one.
+  // Whether no process runs in this test's folder, the working folder of the ranks.
   void expect_nobody_left(const std::string& what) {
     const auto left = [&] {
       int n = 0;
@@ -74,7 +74,7 @@ TEST_F(Failures, AThrowOnOneRankOrOnAll) {
   }
 }
 
-TEST_F(Failures, AnErrorThatAllHaveAgreedOnNamesNoRank) {
+TEST_F(Failures, AnErrorOfAllRanksNamesNoRank) {
   for (const std::string who : {"1", "all"}) {
     const Ran r = fail("agreed:" + who, 2);
     EXPECT_EQ(r.code, 3) << r.err;
@@ -83,7 +83,7 @@ TEST_F(Failures, AnErrorThatAllHaveAgreedOnNamesNoRank) {
   }
 }
 
-TEST_F(Failures, ExceptionsThatAreNotOursAreBugs) {
+TEST_F(Failures, ForeignExceptionsAreBugs) {
   Ran r = fail("std:1", 2);
   EXPECT_EQ(r.code, 70);
   EXPECT_THAT(r.err, HasSubstr("error: rank 1: [pipeline] loss() failed: [test] index\n"));
@@ -116,7 +116,7 @@ TEST_F(Failures, ARankThatHangsIsNamed) {
   expect_nobody_left("rank 1 hangs");
 }
 
-TEST_F(Failures, AProcessAloneWatchesItself) {
+TEST_F(Failures, ASingleProcessWatchesItself) {
   const Ran r = fail("hang:0", 1, {"fault.timeout=1"});
   EXPECT_EQ(r.code, 5);
   EXPECT_EQ(lines_with(r.err, "rank 0 on "), 1) << r.err;
@@ -124,7 +124,7 @@ TEST_F(Failures, AProcessAloneWatchesItself) {
 }
 
 // SIGTERM and SIGKILL to mpirun itself.
-TEST_F(Failures, AnEndOfMpirunIsTold) {
+TEST_F(Failures, TheEndOfMpirunIsReported) {
   for (const int signal : {SIGTERM, SIGKILL}) {
     std::filesystem::remove_all(path("run"));
     const pid_t pid = start(
@@ -170,9 +170,8 @@ TEST_F(Failures, AStoppedRankIsNamed) {
   expect_nobody_left("rank 1 was stopped");
 }
 
-// The resumed run makes the evaluation that the signal stopped; the end is that of a run that was not
-// stopped.
-TEST_F(Failures, ASignalInAnEvaluationLeavesItToTheResumedRun) {
+// The resumed run repeats the evaluation that the signal stopped, and ends like an uninterrupted run.
+TEST_F(Failures, AnEvaluationStoppedByASignalIsRepeatedAfterResume) {
   for (const int ranks : {1, 2}) {
     const auto words = [&](const std::string& workdir) {
       return Words{"train",
@@ -210,7 +209,7 @@ TEST_F(Failures, ASignalInAnEvaluationLeavesItToTheResumedRun) {
   }
 }
 
-TEST_F(Failures, ASignalBeforeTheFirstStepEndsAtOnce) {
+TEST_F(Failures, ASignalBeforeTheFirstStepEndsImmediately) {
   for (const int ranks : {1, 2}) {
     const Ran r = run({"train", "job.yaml", "parallel.n_ranks=" + std::to_string(ranks),
                        "pipeline=" + (*built_ / "fail.so"), "data.eval=text.txt"},

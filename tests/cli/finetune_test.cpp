@@ -1,4 +1,4 @@
-// docs/finetune_chat.md as a reader goes through it: its commands in order, on a tiny folder and 200 chats.
+// The commands of docs/finetune_chat.md in order, on a tiny model folder and 200 chats.
 #include <filesystem>
 #include <regex>
 #include <sstream>
@@ -21,7 +21,7 @@ std::vector<std::string> commands_of(const std::string& page) {
   return out;
 }
 
-TEST_F(Finetune, TheDocumentedWayFromAFolderToAModelThatAnswers) {
+TEST_F(Finetune, TheDocumentedCommandsGiveAModelThatAnswers) {
   // models/base: a LLaMA with the LLaMA 2 tokenizer and a template.
   const std::string fixtures = REDCO_FIXTURES;
   fs::create_directories(path("models/base"));
@@ -37,7 +37,7 @@ TEST_F(Finetune, TheDocumentedWayFromAFolderToAModelThatAnswers) {
              "\"}]}\n";
   write("chats.jsonl", chats);
   write("questions.txt", "What is 2 + 1?\nWhat is 7 + 1?\n");
-  // The page's job, but short.
+  // The page's job with fewer steps.
   write("tiny.yaml",
         "train: {max_steps: 6, global_batch_size: 4, learning_rate: 0.01}\ndata: {max_length: 96}\n"
         "predict: {max_new_tokens: 6}\n");
@@ -72,7 +72,7 @@ TEST_F(Finetune, TheDocumentedWayFromAFolderToAModelThatAnswers) {
   EXPECT_TRUE(has("models/merged/chat_template.jinja"));
   EXPECT_THAT(read("report.html"), HasSubstr("</html>"));
   EXPECT_THAT(merge_says, HasSubstr("difference"));
-  // Base with adapters and the merged model say the same.
+  // The base with adapters and the merged model give the same answers.
   ASSERT_EQ(answers.size(), 2u);
   EXPECT_FALSE(answers[0].empty());
   EXPECT_EQ(answers[0], answers[1]);

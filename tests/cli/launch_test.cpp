@@ -1,4 +1,4 @@
-// What a launch gives its ranks, however many there are.
+// The environment of the ranks after a launch, for one rank and several.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ std::string host() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
-// A word that the kernels refuse shows that it has reached the ranks.
+// The ranks' error about an invalid value shows that the value has reached them.
 TEST_F(Launch, TheEnvironmentOfTheJobReachesOneRankAndSeveral) {
   for (const char* shards : {"parallel.n_model_shards=1", "parallel.n_model_shards=2"}) {
     const Words words{"train", "job.yaml", "parallel.environment.REDCO_ISA=of-the-job", shards};
@@ -49,8 +49,8 @@ TEST_F(Launch, AShellInAStepOfOneTaskStartsRanks) {
   EXPECT_THAT(r.err, HasSubstr("dp 1 x mp 2"));
 }
 
-// One that PATH names first, and that is not of the linked library, is not used.
-TEST_F(Launch, AnotherMpirunInPathDoesNoHarm) {
+// An mpirun of another library is not used, even if it is first in PATH.
+TEST_F(Launch, AnMpirunOfAnotherLibraryIsNotUsed) {
   write("mpirun", "#!/bin/sh\necho HYDRA\nexit 1\n");
   std::filesystem::permissions(path("mpirun"), std::filesystem::perms::owner_all);
   good({"train", "job.yaml", "parallel.n_model_shards=2", "train.max_steps=1"},
@@ -58,7 +58,7 @@ TEST_F(Launch, AnotherMpirunInPathDoesNoHarm) {
 }
 
 // SLURM_ARRAY_TASK_ID gives each task a workdir, and SLURM_RESTART_COUNT makes a restart resume.
-TEST_F(Launch, ATaskOfAJobArrayTrainsInAWorkdirOfItsOwn) {
+TEST_F(Launch, EachTaskOfAJobArrayHasItsOwnWorkdir) {
   const Words words{"train", "job.yaml", "checkpoint.resume=never"};
   Words two = words, four = words;
   two.push_back("train.max_steps=2");
@@ -72,14 +72,15 @@ TEST_F(Launch, ATaskOfAJobArrayTrainsInAWorkdirOfItsOwn) {
   EXPECT_TRUE(has("run/task-3/checkpoints/step-00000004"));
 }
 
-// Before anything is allocated.
-TEST_F(Launch, ATrainingThatDoesNotFitNamesTheHost) {
+// The check precedes all allocations.
+TEST_F(Launch, ATrainingRunThatDoesNotFitNamesTheHost) {
   refused({"train", "job.yaml", "model.n_embd=65536", "model.n_layer=200"}, 4,
           {"[memory] a rank needs", host() + " has", "free for 1 rank"});
 }
 
-// BLAS and the threads need address space beside the tensors, and would wait for it for ever.
-TEST_F(Launch, LittleAddressSpaceIsAnErrorAndNoHang) {
+// BLAS and the threads need address space besides the tensors; without the check they would wait for it
+// forever.
+TEST_F(Launch, TooLittleAddressSpaceIsAnError) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
   const rlimit little{rlim_t{800} << 20, before.rlim_max};

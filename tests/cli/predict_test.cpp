@@ -1,4 +1,4 @@
-// Prompts in, answers out: from a checkpoint, from a folder, on every mesh.
+// Answers to prompts: from a checkpoint, from a folder, on every mesh.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -74,13 +74,13 @@ TEST_F(Predict, PromptsOnTheCommandLineAndSampling) {
   const std::string a = good(drawn).out;
   EXPECT_EQ(a, good(drawn).out);
   drawn.push_back("parallel.n_ranks=2");
-  EXPECT_EQ(a, good(drawn).out);  // draws are named by prompt, not by rank
+  EXPECT_EQ(a, good(drawn).out);  // the random draws depend on the prompt, not on the rank
   drawn.back() = "predict.seed=2";
   drawn.erase(drawn.end() - 2);
   EXPECT_NE(a, good(drawn).out);
 }
 
-TEST_F(Predict, WhichWeights) {
+TEST_F(Predict, UsesTheWeightsThatTheJobNames) {
   const Words prompt = {"predict.prompt=the", "predict.max_new_tokens=6"};
   const auto with = [&](Words words) {
     words.insert(words.begin(), "predict");
@@ -125,7 +125,7 @@ std::vector<json> lines_of(const std::string& text) {
   return lines;
 }
 
-TEST_F(Predict, AStoppedRunGoesOnWhereItsFileEnds) {
+TEST_F(Predict, AStoppedRunResumesAtTheEndOfItsFile) {
   std::string prompts;
   for (const char* p : {"the", "a", "over", "quick", "fox and", "lazy"})
     prompts += "{\"id\": \"" + std::string(p) + "\", \"text\": \"" + p + "\"}\n";
@@ -155,7 +155,7 @@ TEST_F(Predict, AStoppedRunGoesOnWhereItsFileEnds) {
   good(words("all.jsonl"));
   EXPECT_EQ(read("all.jsonl").substr(0, all.size()), all);
   EXPECT_EQ(lines_of(read("all.jsonl"))[6]["id"], 7);
-  // What would not be the same run is refused, unless it is told to begin anew.
+  // A run with other settings is refused, unless it may overwrite the file.
   refused(words("all.jsonl", {"predict.num_beams=2"}), 2, {"predict.num_beams was 1, is 2", "overwrite"});
   refused(words("all.jsonl", {"predict.checkpoint=run/checkpoints/step-00000020"}), 2, {});
   write("in.jsonl", "{\"id\": 0, \"prompt\": \"fox\"}\n" + prompts + prompts);
@@ -214,7 +214,7 @@ TEST_F(Predict, BeamsSamplesStopsAndBadLines) {
       {"more than"});
 }
 
-TEST_F(Predict, LongPromptsLoseTheirBeginning) {
+TEST_F(Predict, LongPromptsAreTruncatedAtTheBeginning) {
   const std::string longest = "{\"prompt\": \"" + std::string(40, 'x') + "\"}\n";
   write("in.jsonl", longest + "{\"prompt\": \"" + std::string(22, 'x') + "\"}\n");
   const auto lines = lines_of(good({"predict", "job.yaml", "predict.input=in.jsonl",
@@ -235,7 +235,7 @@ class Chat : public Predict {
           "{% for m in messages %}{% if m.role == 'system' %}[{{ m.content }}]{% else %}{{ m.content }}"
           "{{ '\n' }}{% endif %}{% endfor %}");
   }
-  // No token twice, so that answers aren't all blanks.
+  // No token occurs twice, so that answers are not all blanks.
   const Words chat_ = {"chat", "model.path=model", "predict.max_new_tokens=4",
                        "predict.no_repeat_ngram_size=1"};
   Words with(Words more) const {
@@ -245,11 +245,11 @@ class Chat : public Predict {
   }
 };
 
-TEST_F(Chat, AMessageALine) {
+TEST_F(Chat, EachLineIsAMessage) {
   const std::string two = good(chat_, {}, "the\n\nover\n").out;
   const auto first_end = two.find('\n', 0);
   ASSERT_NE(first_end, std::string::npos);
-  // The same as asking for the rendered conversation.
+  // The answer equals that to the rendered conversation.
   write("in.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"the\"}]}\n");
   const Words predict = {"predict", "model.path=model", "predict.max_new_tokens=4",
                          "predict.no_repeat_ngram_size=1", "predict.input=in.jsonl"};
@@ -264,21 +264,21 @@ TEST_F(Chat, AMessageALine) {
                         "\n");
   const std::string second = lines_of(good(predict).out)[0]["prediction"];
   EXPECT_EQ(two, answer + "\n" + second + "\n");
-  // On two ranks of one model, and two replicas, of which one answers; without a newline at the end.
+  // On two model shards, and on two replicas, of which one answers; without a newline at the end.
   EXPECT_EQ(good(with({"parallel.n_model_shards=2"}), {}, "the\nover").out, two);
   EXPECT_EQ(good(with({"parallel.n_ranks=2"}), {}, "the\nover").out, two);
-  // What is forgotten is asked anew.
+  // After a reset the conversation begins again.
   EXPECT_EQ(good(chat_, {}, "the\n/reset\nthe\n/exit\nover\n").out, answer + "\n" + answer + "\n");
   EXPECT_EQ(good(with({"--system", "fox"}), {}, "the\n").out,
             good(with({"predict.system=fox"}), {}, "the\n").out);
 }
 
-TEST_F(Chat, ConversationsThatCantBeHad) {
+TEST_F(Chat, ImpossibleConversationsAreErrors) {
   std::string many;
   for (int i = 0; i < 6; ++i) many += "over\n";
   refused(chat_, 3, {"32 positions"}, many);
   EXPECT_GE(lines_with(good(with({"predict.truncate_prompt=left"}), {}, many).out, ""), 6);
-  // Somebody at a terminal is told, and may go on.
+  // At a terminal the error is printed, and the user may continue.
   const Ran r = good(with({"--interactive"}), {}, many + "/reset\nthe\n");
   EXPECT_THAT(r.err, AllOf(HasSubstr("32 positions"), HasSubstr("/reset")));
   EXPECT_THAT(r.out, testing::StartsWith("> "));

@@ -1,4 +1,5 @@
-// Text to text from the files to the scores, as its page says; its shipped jobs, short; its bad inputs.
+// Text to text: from the files to the scores, as in its documentation; its shipped jobs with few steps; bad
+// inputs.
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -47,13 +48,13 @@ TEST_F(Seq2Seq, FromFilesToScores) {
   const Json e = last_evaluation();
   for (const char* best : {"best-rouge2", "best-rougeL"})
     EXPECT_TRUE(has(std::string("run/checkpoints/") + best));
-  // evaluate says the same of the checkpoint: fp32 sums in other groups of rows.
+  // evaluate gives the same numbers for the checkpoint, up to fp32 sums in other groups of rows.
   const Json again = Json::parse(good({"evaluate", "job.yaml", "eval.per_device_batch_size=3"}).out);
   for (const char* m : {"loss", "rouge1", "rouge2", "rougeL", "rougeLsum", "bleu", "chrf", "exact_match"}) {
     ASSERT_TRUE(again.contains(m)) << m;
     EXPECT_NEAR(again[m].get<double>(), e[std::string("eval_") + m].get<double>(), 1e-4) << m;
   }
-  // So does score of the answers.
+  // redco score gives the same numbers for the answers.
   std::string lines;
   std::istringstream en(read("a.en")), de(read("a.de"));
   for (std::string s, t; std::getline(en, s) && std::getline(de, t);)
@@ -65,7 +66,7 @@ TEST_F(Seq2Seq, FromFilesToScores) {
       Json::parse(good({"score", "out.jsonl", "--metrics", "rouge,bleu,chrf,exact_match"}).out);
   for (const char* m : {"rouge1", "rougeLsum", "bleu", "chrf", "exact_match"})
     EXPECT_NEAR(scores[m].get<double>(), again[m].get<double>(), 1e-9) << m;
-  // One prompt: its answer alone is shown.
+  // For one prompt only its answer is printed.
   const Json first = Json::parse(read("out.jsonl").substr(0, read("out.jsonl").find('\n')));
   EXPECT_EQ(good({"predict", "job.yaml", "predict.prompt=0 plus", "predict.num_beams=2",
                   "predict.max_new_tokens=6"})
@@ -74,7 +75,7 @@ TEST_F(Seq2Seq, FromFilesToScores) {
   EXPECT_THAT(good({"plan", "job.yaml"}).out, HasSubstr("fits"));
 }
 
-TEST_F(Seq2Seq, ShippedJobsRunAsTheyAre) {
+TEST_F(Seq2Seq, ShippedJobsRun) {
   for (const auto& file : std::filesystem::directory_iterator(REDCO_SOURCE_DIR "/configs/seq2seq")) {
     good({"train", file.path().string(), "train.max_steps=2", "train.logging_steps=1",
           "eval.generation.max_new_tokens=2", "workdir=" + file.path().stem().string()});

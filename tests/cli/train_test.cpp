@@ -52,7 +52,7 @@ class Train : public Cli {
     for (std::string line; std::getline(in, line);) all.push_back(json::parse(line));
     return all;
   }
-  // The step of the last line that is whole.
+  // The step of the last complete line.
   long metrics_step(const std::string& workdir) {
     const std::string all = read(workdir + "/metrics.jsonl");
     const std::size_t end = all.rfind('\n');
@@ -69,7 +69,7 @@ class Train : public Cli {
   }
 };
 
-TEST_F(Train, LearnsAlikeOnEveryMesh) {
+TEST_F(Train, LossesAreEqualOnEveryMesh) {
   std::vector<double> losses;
   for (const auto& [dp, mp] : {std::pair{1, 1}, {1, 2}, {2, 2}}) {
     const std::string workdir = "w" + std::to_string(dp) + std::to_string(mp);
@@ -91,11 +91,11 @@ TEST_F(Train, LearnsAlikeOnEveryMesh) {
                              "checkpoints/last/training/manifest.json"})
       EXPECT_TRUE(has(workdir + "/" + file)) << file;
   }
-  // 20 steps of AdamW turn the rounding of the first into differences of some 1e-5 in the loss; a wrong
-  // gradient makes 1e-2.
+  // In 20 steps of AdamW rounding grows to differences of about 1e-5 in the loss; a wrong gradient gives
+  // 1e-2.
   EXPECT_NEAR(losses[0], losses[1], 1e-3);
   EXPECT_NEAR(losses[0], losses[2], 1e-3);
-  // The resolved config is a job that says the same.
+  // The resolved config is an equivalent job.
   good({"validate", "w11/config.resolved.yaml"});
 }
 
@@ -126,8 +126,8 @@ TEST_F(Train, WarnsOfAnswersLongerThanThePositions) {
   EXPECT_THAT(r.err, HasSubstr("predict.max_new_tokens=5000 is more than the model's"));
 }
 
-// 60 windows and 8 rows a step: an epoch has 8 steps, the last of 4 rows; step 10 is in the midst of the
-// second.
+// 60 windows and 8 rows per step: an epoch has 8 steps, the last one with 4 rows; step 10 is inside the
+// second epoch.
 const std::vector<std::string> kResume = {"data.train=short.txt",  "train.schedule=constant",
                                           "train.warmup_steps=3",  "train.per_device_batch_size=2",
                                           "model.resid_pdrop=0.1", "model.embd_pdrop=0.1",
@@ -135,7 +135,7 @@ const std::vector<std::string> kResume = {"data.train=short.txt",  "train.schedu
 
 class Resume : public Train, public testing::WithParamInterface<std::pair<int, int>> {};
 
-TEST_P(Resume, IsAsIfNeverStopped) {
+TEST_P(Resume, EqualsAnUninterruptedRun) {
   const auto [dp, mp] = GetParam();
   write("short.txt", some_text(120).substr(0, 60 * 32));
   Words straight = job("a", dp, mp, kResume), part = job("b", dp, mp, kResume);
@@ -148,14 +148,14 @@ TEST_P(Resume, IsAsIfNeverStopped) {
   EXPECT_THAT(r.err, HasSubstr("resuming from b/checkpoints/step-00000010 (step 10 of 20)"));
   EXPECT_THAT(r.err, Not(HasSubstr("warning")));
   same_checkpoints("a", "b", "step-00000020");
-  // The losses of the second half, too.
+  // The losses of the second half are equal too.
   const auto a = metrics("a"), b = metrics("b");
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 0; i < a.size(); ++i) {
     EXPECT_EQ(a[i]["step"], b[i]["step"]);
     EXPECT_EQ(a[i]["loss"], b[i]["loss"]);
   }
-  // Done is done: the same command again trains nothing.
+  // The same command after the end trains no step.
   EXPECT_THAT(good(part).err, HasSubstr("done: 20 steps"));
   same_checkpoints("a", "b", "step-00000020");
 }
@@ -164,9 +164,9 @@ INSTANTIATE_TEST_SUITE_P(SameMesh, Resume,
 
 TEST_F(Train, ResumesOnAnotherMesh) {
   write("short.txt", some_text(120).substr(0, 60 * 32));
-  // AdamW divides a gradient by its own size: where that is rounding alone (the keys' biases), two meshes go
-  // different ways. An epsilon far above rounding (1e-8) and below real gradients (1e-2) leaves the
-  // comparison its meaning.
+  // AdamW divides a gradient by its size. Where the gradient is only rounding (biases of the keys), two
+  // meshes diverge. An epsilon far above rounding (1e-8) and far below real gradients (1e-2) keeps the
+  // comparison meaningful.
   Words more = kResume;
   more.push_back("train.adam_epsilon=1e-4");
   more.push_back("train.max_steps=20");
@@ -189,14 +189,14 @@ TEST_F(Train, ResumesOnAnotherMesh) {
       double most = 0;
       for (std::size_t i = 0; i < x.size(); ++i)
         most = std::max(most, std::fabs(static_cast<double>(x[i]) - y[i]));
-      // Gradients of up to 0.1 summed in another order differ by some 1e-8; over epsilon that is 1e-4 of a
-      // step of 1e-3, in each of 13 steps.
+      // Gradients of up to 0.1 summed in another order differ by about 1e-8; divided by epsilon that is 1e-4
+      // of a step of 1e-3, in each of 13 steps.
       EXPECT_LT(most, 2e-6) << name;
     }
   }
 }
 
-TEST_F(Train, AJobThatIsAnotherIsNotResumed) {
+TEST_F(Train, AnotherJobDoesNotResume) {
   good(job("run", 1, 1, {"train.max_steps=2"}));
   refused(job("run", 1, 1, {"train.max_steps=4", "train.seed=7"}), 2,
           {"train.seed=42", "is 7", "checkpoint.resume=never"});
@@ -207,7 +207,7 @@ TEST_F(Train, AJobThatIsAnotherIsNotResumed) {
   good(job("run", 1, 1, {"train.max_steps=4", "train.seed=7", "checkpoint.resume=never"}));
 }
 
-TEST_F(Train, SignalsSaveAndTheSameCommandGoesOn) {
+TEST_F(Train, SignalsSaveAndTheSameCommandResumes) {
   struct Case {
     int mp, signal;
   };
@@ -233,14 +233,14 @@ TEST_F(Train, SignalsSaveAndTheSameCommandGoesOn) {
   }
 }
 
-TEST_F(Train, AKilledSaveIsPassedOver) {
+TEST_F(Train, AKilledSaveIsSkipped) {
   good(job("straight", 1, 1, {"train.max_steps=8", "train.schedule=constant", "train.warmup_steps=2"}));
   const Words first =
       job("run", 1, 1, {"train.max_steps=4", "train.schedule=constant", "train.warmup_steps=2"});
   Words on = first;
   on[on.size() - 3] = "train.max_steps=8";
   good(first);
-  // Killed in each kind of call of the save that follows.
+  // A kill in each kind of system call of the next save.
   int killed = 0;
   for (const char* fault :
        {"write:6:kill", "write:9:kill", "sync:9:kill", "rename:3:kill", "rename:4:kill", "symlink:1:kill"}) {
@@ -258,7 +258,7 @@ TEST_F(Train, AKilledSaveIsPassedOver) {
     same_checkpoints("straight", "again", "step-00000008");
   }
   EXPECT_GE(killed, 4);
-  // A full disk is an error of its own, and the last checkpoint stays.
+  // A full disk is an error, and the last checkpoint stays.
   std::filesystem::remove_all(path("again"));
   std::filesystem::copy(
       path("run"), path("again"),
@@ -270,7 +270,7 @@ TEST_F(Train, AKilledSaveIsPassedOver) {
   EXPECT_EQ(lines_with(full.err, "error: "), 1) << full.err;
   EXPECT_TRUE(has("again/checkpoints/step-00000004/training/manifest.json"));
   EXPECT_FALSE(has("again/checkpoints/step-00000008"));
-  // A checkpoint with a file that is cut is skipped, with the reason.
+  // A checkpoint with a truncated file is skipped, and the log has the reason.
   good(words);
   std::filesystem::resize_file(path("again/checkpoints/step-00000008/model.safetensors"), 100);
   const Ran r = good(words);
@@ -292,7 +292,7 @@ TEST_F(Train, OneRunAtATimeInAWorkdir) {
   good(job("run", 1, 1, {"train.max_steps=2", "checkpoint.resume=never"}));
 }
 
-// A learning rate of 0: the first evaluation is the best, and none is better.
+// With a learning rate of 0 no evaluation is better than the first.
 TEST_F(Train, StopsEarlyAndStaysStopped) {
   const std::vector<std::string> more = {"data.eval=text.txt", "train.learning_rate=0",
                                          "eval.every_n_steps=2", "train.early_stopping.metric=loss",
@@ -307,7 +307,7 @@ TEST_F(Train, StopsEarlyAndStaysStopped) {
               HasSubstr("early stopping after step 6: loss has not fallen for 2 evaluations; its best was"));
   EXPECT_THAT(straight.err, HasSubstr("done: 6 steps, stopped early"));
   EXPECT_THAT(read("a/log.txt"), HasSubstr("early stopping after step 6"));
-  // In parts: the evaluation at the end of the first is no evaluation of the whole run.
+  // In two parts: the evaluation at the end of the first part does not count for the whole run.
   good(with("b", 3));
   EXPECT_THAT(good(with("b", 20)).err, HasSubstr("early stopping after step 6"));
   same_checkpoints("a", "b", "step-00000006");
@@ -316,12 +316,12 @@ TEST_F(Train, StopsEarlyAndStaysStopped) {
   };
   EXPECT_EQ(waiting("a"), waiting("b"));
   EXPECT_EQ(waiting("a")["evaluations_since"], 2);
-  // The same command again trains nothing; more patience goes on.
+  // The same command again trains no step; with more patience the run continues.
   EXPECT_THAT(good(with("a", 20)).err, HasSubstr("early stopping after step 6"));
   Words patient = with("a", 20);
   patient.push_back("train.early_stopping.patience=3");
   EXPECT_THAT(good(patient).err, HasSubstr("early stopping after step 8"));
-  // What can't work is said before anything runs.
+  // Impossible settings are errors before training.
   refused(job("c", 1, 1, {"train.early_stopping.metric=loss", "data.eval=text.txt"}), 2,
           {"eval.every_n_steps"});
   refused(job("c", 1, 1, {"train.early_stopping.metric=loss", "eval.every_n_steps=2"}), 2, {"data.eval"});
@@ -331,7 +331,7 @@ TEST_F(Train, StopsEarlyAndStaysStopped) {
       2, {"eval_loss"});
 }
 
-// 60 windows by 8 are 8 steps an epoch; by steps and by epochs at once.
+// 60 windows with batch size 8 are 8 steps per epoch; evaluations by steps and by epochs together.
 TEST_F(Train, EvaluatesAndKeepsTheBest) {
   write("short.txt", some_text(120).substr(0, 60 * 32));
   const Words words = job("run", 1, 1,
@@ -344,7 +344,7 @@ TEST_F(Train, EvaluatesAndKeepsTheBest) {
   for (const json& m : metrics("run"))
     if (m.contains("eval_loss")) steps.push_back(m["step"]);
   EXPECT_EQ(steps, (std::vector<int>{5, 8, 10, 15, 16, 17}));
-  // The loss falls, so the last is best; the perplexity was highest at first.
+  // The loss falls, so the last checkpoint is the best; the first one has the highest perplexity.
   const auto target = [&](const std::string& pointer) {
     return std::filesystem::read_symlink(path("run/checkpoints/" + pointer)).string();
   };
@@ -352,7 +352,7 @@ TEST_F(Train, EvaluatesAndKeepsTheBest) {
   EXPECT_EQ(target("best-perplexity"), "step-00000005");
   EXPECT_EQ(target("last"), "step-00000017");
   EXPECT_FALSE(has("run/checkpoints/step-00000010"));
-  // Answers to evaluation examples: half of each window, and how it goes on.
+  // Answers to evaluation examples: the first half of each window is the prompt.
   const std::string outputs = read("run/eval_outputs/step-00000008.jsonl");
   EXPECT_EQ(lines_with(outputs, "{"), 3);
   const json first = json::parse(outputs.substr(0, outputs.find('\n')));
@@ -361,7 +361,7 @@ TEST_F(Train, EvaluatesAndKeepsTheBest) {
             some_text(120).substr(0, 32));
   EXPECT_EQ(first["ids"].size(), 4u);
   EXPECT_TRUE(first["prediction"].is_string());
-  // A save that was killed between the checkpoint and its pointers: the next run puts them right.
+  // A save was killed between the checkpoint and its pointers: the next run corrects the pointers.
   for (const char* pointer : {"best-loss", "last"}) {
     std::filesystem::remove(path(std::string("run/checkpoints/") + pointer));
     std::filesystem::create_directory_symlink("step-00000005",
@@ -370,10 +370,10 @@ TEST_F(Train, EvaluatesAndKeepsTheBest) {
   good(words);
   EXPECT_EQ(target("best-loss"), "step-00000017");
   EXPECT_EQ(target("last"), "step-00000017");
-  // The resolved config says whether answers are asked for.
+  // The resolved config has the generation settings only if they are set.
   EXPECT_THAT(good({"train", "run/config.resolved.yaml"}).err, HasSubstr("done: 17 steps"));
 
-  // The page about it.
+  // The report.
   EXPECT_THAT(good({"report", "run"}).err, HasSubstr("written to run/report.html"));
   const std::string page = read("run/report.html");
   for (const char* part :
@@ -381,10 +381,10 @@ TEST_F(Train, EvaluatesAndKeepsTheBest) {
         "after step 17", "not running", "max_new_tokens: 4", "Gradient norm"})
     EXPECT_THAT(page, HasSubstr(part));
   EXPECT_EQ(good({"report", "run", "-o", "-"}).out.substr(0, 15), "<!doctype html>");
-  refused({"report", "nowhere"}, 2, {"no such folder: nowhere"});
+  refused({"report", "nowhere"}, 2, {"folder nowhere does not exist"});
 }
 
-TEST_F(Train, KilledAtAnyMomentItsLogsAreWholeAndEachStepIsThereOnce) {
+TEST_F(Train, AfterAKillTheMetricsHaveEachStepOnce) {
   const Words words = job("run", 1, 1,
                           {"train.max_steps=1000000", "train.logging_steps=1", "train.schedule=constant",
                            "checkpoint.every_n_steps=20"});
@@ -397,7 +397,7 @@ TEST_F(Train, KilledAtAnyMomentItsLogsAreWholeAndEachStepIsThereOnce) {
     EXPECT_EQ(wait(pid).code, 128 + SIGKILL);
     seen = metrics_step("run");
   }
-  // As if the kill had come in the midst of a line.
+  // Simulates a kill inside a line.
   std::ofstream(path("run/metrics.jsonl"), std::ios::app) << "{\"step\":3";
   std::ofstream(path("run/log.txt"), std::ios::app) << "a torn line";
   Words last = words;
@@ -410,7 +410,7 @@ TEST_F(Train, KilledAtAnyMomentItsLogsAreWholeAndEachStepIsThereOnce) {
   EXPECT_THAT(read("run/log.txt"), Not(HasSubstr("torn")));
 }
 
-TEST_F(Train, WhatThePlanWarnsOfIsSaidOnce) {
+TEST_F(Train, WarningsOfThePlanAreLoggedOnce) {
   for (const int mp : {1, 2}) {
     std::filesystem::remove_all(path("run"));
     const Ran r = good(

@@ -1,4 +1,4 @@
-// The command outsiders check redco with.
+// redco verify, which checks models against other frameworks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ class Verify : public Cli {
   static std::string fixture(const std::string& name) { return std::string(REDCO_FIXTURES) + "/" + name; }
 };
 
-TEST_F(Verify, PassesOnMeshesAndUnderSillyRules) {
+TEST_F(Verify, PassesOnMeshesAndWithInefficientRules) {
   struct Case {
     const char* model;
     int ranks, shards;
@@ -55,7 +55,7 @@ TEST_F(Verify, PassesOnMeshesAndUnderSillyRules) {
       EXPECT_LE(t["difference"].get<double>(), t["tolerance"].get<double>()) << t["name"];
 }
 
-TEST_F(Verify, AWrongWeightIsSeen) {
+TEST_F(Verify, AWrongWeightFails) {
   std::filesystem::copy(fixture("gpt2"), path("wrong"), std::filesystem::copy_options::recursive);
   std::string weights = read("wrong/model.safetensors");
   weights[weights.size() / 2 | 3] ^= 0x41;  // the top byte of some weight
@@ -67,7 +67,7 @@ TEST_F(Verify, AWrongWeightIsSeen) {
   EXPECT_EQ(run({"verify", "wrong", "--ranks", "2"}).code, 1);
 }
 
-TEST_F(Verify, SaysHowManyPositionsItLeftOut) {
+TEST_F(Verify, ReportsTheNumberOfIgnoredPositions) {
   EXPECT_EQ(
       lines_with(good({"verify", fixture("gpt2")}).out, "8 of 42 positions left out: attention_mask is 0"),
       4);
@@ -101,7 +101,7 @@ TEST_F(Verify, StrictFailsOnATensorThatIsNotChecked) {
   EXPECT_EQ(j["not_checked"], 1);
 }
 
-TEST_F(Verify, BadWords) {
+TEST_F(Verify, BadArguments) {
   refused({"verify", "nowhere"}, 2, {"nowhere"});
   refused({"verify", fixture("gpt2"), "nowhere.safetensors"}, 2, {"nowhere.safetensors"});
   refused({"verify", fixture("gpt2"), "--ranks", "3", "--model-shards", "2"}, 2,

@@ -1,4 +1,4 @@
-// What lies in a workdir: damaged checkpoints, several runs, several processes, a disk that fails.
+// The workdir: damaged checkpoints, several runs, several processes, a failing disk.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -76,7 +76,7 @@ TEST_F(Workdir, AFlippedByteIsAnErrorWithARemedy) {
     }
     flip(at + file, 9);
   }
-  // Of another job, too; and by the remedy it is left behind.
+  // The same with another job; the remedy in the message works.
   flip(at + "model.safetensors", 9);
   refused(
       {"predict", "model.path=run/checkpoints/step-00000020", "model.tokenizer=bytes", "predict.prompt=a"}, 3,
@@ -85,7 +85,7 @@ TEST_F(Workdir, AFlippedByteIsAnErrorWithARemedy) {
   EXPECT_TRUE(has("run/checkpoints/step-00000025"));
 }
 
-TEST_F(Workdir, APipeInThePlaceOfAManifestIsAnErrorAtOnce) {
+TEST_F(Workdir, APipeInPlaceOfAManifestIsAnError) {
   const std::string manifest = path("run/checkpoints/step-00000020/training/manifest.json");
   fs::remove(manifest);
   ASSERT_EQ(mkfifo(manifest.c_str(), 0600), 0);
@@ -107,7 +107,7 @@ TEST_F(Workdir, PredictFollowsLast) {
   Words named = words;
   named.push_back("predict.checkpoint=run/checkpoints/step-00000005");
   EXPECT_EQ(good(named).out, r.out);
-  // What it names is incomplete: the newest whole one, with a line.
+  // If its checkpoint is incomplete, the newest complete one is used, and a line says so.
   fs::remove(path("run/checkpoints/step-00000005/config.json"));
   r = good(words);
   EXPECT_EQ(r.out, newest);
@@ -118,7 +118,7 @@ TEST_F(Workdir, PredictFollowsLast) {
       << r.err;
 }
 
-TEST_F(Workdir, NeverMovesTheOldRunAside) {
+TEST_F(Workdir, ResumeNeverMovesTheOldRunAside) {
   const std::string old = id();
   good(train({"train.max_steps=10", "checkpoint.resume=never", "train.seed=7"}));
   const std::string moved = "run/previous/" + old;
@@ -134,7 +134,7 @@ TEST_F(Workdir, NeverMovesTheOldRunAside) {
   EXPECT_EQ(metric_steps(), (std::vector<int>{5, 10}));
   EXPECT_EQ(target("last"), "step-00000010");
   EXPECT_FALSE(has("run/checkpoints/step-00000020"));
-  // The same run goes on.
+  // The same run continues.
   const std::string now = id();
   EXPECT_THAT(good(train({"train.max_steps=15", "train.seed=7"})).err, HasSubstr("(step 10 of 15)"));
   EXPECT_EQ(id(), now);
@@ -142,7 +142,7 @@ TEST_F(Workdir, NeverMovesTheOldRunAside) {
   EXPECT_THAT(read("run/checkpoints/last/training/job.yaml"), HasSubstr("max_steps: 15"));
 }
 
-TEST_F(Workdir, AResumeByPathContinuesThatCheckpointAlone) {
+TEST_F(Workdir, AResumeByPathContinuesOnlyThatCheckpoint) {
   const std::string old = id();
   const Ran r = good(train(
       {"train.max_steps=15", "checkpoint.resume=run/checkpoints/step-00000010", "checkpoint.keep_last=9"}));
@@ -155,7 +155,7 @@ TEST_F(Workdir, AResumeByPathContinuesThatCheckpointAlone) {
   EXPECT_FALSE(has("run/checkpoints/step-00000020"));
   EXPECT_EQ(target("last"), "step-00000015");
   EXPECT_EQ(metric_steps(), (std::vector<int>{5, 10, 15}));
-  // From another workdir: nothing of the run that was here stays.
+  // From another workdir: no file of the former run stays.
   const std::string here = id();
   copy(path("run"), path("other"));
   good(train({"train.max_steps=10", "checkpoint.resume=other/checkpoints/step-00000005"}));
@@ -163,11 +163,11 @@ TEST_F(Workdir, AResumeByPathContinuesThatCheckpointAlone) {
   EXPECT_EQ(metric_steps(), (std::vector<int>{10}));
   EXPECT_TRUE(has("run/previous/" + here + "/checkpoints/step-00000015"));
   EXPECT_FALSE(has("run/checkpoints/step-00000005"));
-  // A requeued job goes on with the run it began.
+  // A requeued job continues its own run.
   EXPECT_THAT(good(train({"train.max_steps=20"})).err, HasSubstr("(step 10 of 20)"));
 }
 
-// As versions of redco before runs had ids left them.
+// Older versions of redco wrote checkpoints without a run id.
 TEST_F(Workdir, CheckpointsWithoutARunAreAdopted) {
   fs::remove(path("run/run.json"));
   for (const auto& step : fs::directory_iterator(path("run/checkpoints"))) {
@@ -211,8 +211,7 @@ TEST_F(Workdir, AKillWhileTheOldRunIsMovedIsCompleted) {
   EXPECT_EQ(killed, 4);
 }
 
-// A checkpoint that is there, and a run that failed: never both. tests/train/checkpoint_test.cpp tries every
-// call.
+// A run with a published checkpoint must not fail. tests/train/checkpoint_test.cpp tests every system call.
 TEST_F(Workdir, AFaultAfterThePublishEndsWithNoError) {
   int published = 0, warned = 0;
   for (const std::string fault :
@@ -242,7 +241,7 @@ TEST_F(Workdir, AWorkdirThatIsMovedUnderTheRunIsAnIoError) {
   EXPECT_FALSE(has("moving"));
 }
 
-TEST_F(Workdir, OnePredictAtATimeInAFile) {
+TEST_F(Workdir, OnePredictAtATimePerFile) {
   std::string prompts;
   for (int i = 0; i < 4000; ++i) prompts += "{\"prompt\": \"the\"}\n";
   write("in.jsonl", prompts);

@@ -1,5 +1,5 @@
-// Pipelines of others (tests/outside/project), one that differentiates gradients and one with two losses and
-// its own examples.
+// Users' pipelines (tests/outside/project): one differentiates gradients, the other has two losses and its
+// own examples.
 #include <cmath>
 
 #include "autograd/grad.h"
@@ -12,10 +12,10 @@
 namespace redco::test {
 namespace {
 
-// A sum of n fp32 numbers in another order differs by about sqrt(n) x 6e-8; the longest here are 6 points x
-// 32 units. AdamW passes a relative difference of a gradient on to the update, ten steps add up, and a step
-// of 3e-3 moves a loss by a few per cent: some 1e-6 of the loss, as is measured (1.1e-6). A gradient lost on
-// some rank, or counted twice, changes the third digit.
+// A sum of n fp32 numbers in another order differs by about sqrt(n) x 6e-8; the longest sums here have 6
+// points x 32 units. AdamW's update has the relative difference of the gradient, ten steps add up, and a step
+// of 3e-3 changes a loss by a few per cent: about 1e-6 of the loss (measured: 1.1e-6). A gradient that is
+// lost or counted twice on a rank changes the third digit.
 constexpr double kRounding = 1e-5;
 
 TEST_F(Outside, AlgorithmsRunUnchangedOnAnyMesh) {
@@ -38,15 +38,14 @@ TEST_F(Outside, AlgorithmsRunUnchangedOnAnyMesh) {
             << name << " " << what << ", step " << key.first << ", " << key.second;
     }
   }
-  // The actor learns in the steps 0, 2, 4, 6, 8; targets aren't AdamW's.
+  // The actor learns in steps 0, 2, 4, 6, 8; AdamW has no state for target networks.
   const Json state = Json::parse(slurp(*dir_ / "actor_critic-1x1/checkpoints/last/training/state.json"));
   EXPECT_EQ(state["group_steps"], Json({{"actor", 5}, {"critic", 10}}));
   EXPECT_EQ(state["optimizer_steps"], 10);
 }
 
-// Seven steps end inside an epoch of either: the actor's transitions were made with parameters that no longer
-// are.
-TEST_F(Outside, AResumedRunIsTheRunThatNeverStopped) {
+// Seven steps end inside an epoch of both pipelines: the actor's transitions come from earlier parameters.
+TEST_F(Outside, AResumedRunEqualsAnUninterruptedRun) {
   for (const std::string name : {"maml", "actor_critic"}) {
     for (const auto& [what, words] :
          std::map<std::string, std::string>{{"one", mesh(1, 1)}, {"four", mesh(2, 2)}}) {
@@ -66,7 +65,8 @@ TEST_F(Outside, AResumedRunIsTheRunThatNeverStopped) {
   }
 }
 
-// Otherwise the meshes would agree for nothing: the linear layers are cut, column and row by turns.
+// The linear layers must be sharded (column-parallel and row-parallel in turn), or equal results on meshes
+// would prove nothing.
 TEST_F(Outside, OwnLinearLayersAreShardedByTheRules) {
   const auto cut = [&](const std::string& name) {
     std::map<std::string, int> dims;
@@ -88,9 +88,9 @@ TEST_F(Outside, OwnLinearLayersAreShardedByTheRules) {
   }
 }
 
-// The loss holds a gradient, so its own gradient holds second derivatives. Along g the loss grows by |g|^2;
-// without them (a first-order MAML) the derivative along g' would not be g' . g'.
-TEST_F(Outside, TheLossAfterAnInnerStepIsDifferentiatedWhole) {
+// The loss contains a gradient, so its gradient g contains second derivatives. The derivative of the loss
+// along g is |g|^2. With a first-order gradient g' it would not be |g'|^2.
+TEST_F(Outside, TheLossAfterAnInnerStepHasAnExactGradient) {
   kernels::set_threads(1);
   Context context({1, 1}, make_self_group());
   const Context::Use use(context);
@@ -106,7 +106,7 @@ TEST_F(Outside, TheLossAfterAnInnerStepIsDifferentiatedWhole) {
   double squares = 0;
   for (const Tensor& t : g)
     for (const double v : to_values(t)) squares += v * v;
-  // A central difference over 1e-2 of length: its error is of third order, and rounding is 1e-7 / 1e-2 of the
+  // A central difference with step 1e-2: its error is of third order, and rounding is 1e-7 / 1e-2 of the
   // loss.
   const double h = 5e-3 / std::sqrt(squares);
   double change = 0;
@@ -124,7 +124,7 @@ TEST_F(Outside, TheLossAfterAnInnerStepIsDifferentiatedWhole) {
   EXPECT_NEAR(change / (2 * h), squares, 2e-3 * squares);
 }
 
-TEST_F(Outside, WhatIsNoPipelineIsRefused) {
+TEST_F(Outside, FilesThatAreNotPipelinesAreRefused) {
   spill(*dir_ / "text.so", "no shared object\n");
   const std::map<std::string, std::string> why = {
       {"./so/other_version.so",
@@ -180,7 +180,7 @@ TEST_F(Outside, MistakesInAPipelineAreNamed) {
   unsetenv("OUTSIDE_FAILS");
 }
 
-// What users' builds get beyond redco: fmt, for the messages in headers.
+// Users' builds need fmt besides redco, for the messages in headers, and nothing else.
 TEST_F(Outside, NoDependencyButFmtReachesUsers) {
   const std::string lib = std::filesystem::exists(*dir_ / "prefix/lib/cmake/redco")
                               ? "prefix/lib"

@@ -1,5 +1,4 @@
-// The library as others use it: installed, found by find_package, with pipelines in shared objects of their
-// own.
+// The library as users use it: installed, found by find_package, with pipelines in their shared objects.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -21,7 +20,7 @@ struct Ran {
   std::string said;
 };
 
-// `command` in `folder`, with standard output and error together.
+// Runs `command` in `folder`; returns standard output and error together.
 inline Ran shell(const std::string& folder, const std::string& command) {
   const std::string log = folder + "/said";
   const int status = std::system(("cd '" + folder + "' && { " + command + "; } > said 2>&1").c_str());
@@ -71,8 +70,8 @@ class Outside : public ::testing::Test {
     return shell(dir_->path(), "timeout 60 prefix/bin/redco train job.yaml pipeline=" + pipeline +
                                    " workdir=" + workdir + " " + words);
   }
-  // One run of a pipeline that must end well. Batches: 20 tasks by 4 are 5 steps an epoch, 32 transitions by
-  // 8 are 4.
+  // One run of a pipeline, which must succeed. 20 tasks with batch size 4 are 5 steps per epoch; 32
+  // transitions with batch size 8 are 4.
   static void good(const std::string& name, const std::string& workdir, const std::string& words) {
     const std::string rows = name == "maml" ? "4" : "8";
     const Ran r = train("./so/" + name + ".so", workdir, "train.global_batch_size=" + rows + " " + words);
@@ -94,7 +93,7 @@ class Outside : public ::testing::Test {
     return out;
   }
 
-  static inline std::unique_ptr<TempDir> dir_;  // of all suites of this binary, until it ends
+  static inline std::unique_ptr<TempDir> dir_;  // shared by all suites of this binary
 };
 
 }  // namespace redco::test
