@@ -2,7 +2,7 @@
 """Makes tests/fixtures/generation/{gpt2,llama,bart}: tiny random models and the text that transformers generates.
 
 cases.json has greedy and beam searches with settings that no other fixture has (answers and scores), and the
-probabilities for sampling. Every prompt is a batch of its own, so nothing depends on padding. A case is kept only if
+probabilities for sampling. Every prompt is a separate batch, so nothing depends on padding. A case is kept only if
 float64 and weights with a relative noise of 1e-5 give the same ids, and if there are as many answers as requested (a
 forced end leaves one). Needs torch
 and transformers 5. The files are committed, so the tests do not need them. Usage: scripts/make_generation_fixtures.py
