@@ -49,7 +49,7 @@ void BeamSearch::advance(std::span<const Candidate> best, const std::vector<bool
   const bool full = early_stopping_ == "true" && std::all_of(finished_.begin(), finished_.end(),
                                                              [](const Finished& f) { return f.is_answer; });
   std::vector<Running> next;
-  std::vector<std::pair<double, size_t>> order;  // of those that may run on
+  std::vector<std::pair<double, size_t>> order;  // of the candidates that may continue
   std::vector<Finished> merged = std::move(finished_);
   bool all_end = true;
   for (size_t i = 0; i < best.size(); ++i) {

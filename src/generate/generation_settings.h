@@ -1,4 +1,4 @@
-// How text is generated: the settings of `predict:` and of `eval.generation:`, under Hugging Face's names.
+// Generation settings, for `predict:` and `eval.generation:`, with Hugging Face's names.
 #pragma once
 
 #include <optional>
@@ -9,9 +9,9 @@
 
 namespace redco {
 
-// do_sample is not a setting: a temperature above 0 draws, 0 takes the likeliest token (or, with num_beams,
-// the likeliest continuation). What is silent here has these defaults; of a model's generation_config.json
-// only the ids of special tokens count (GenerationTokens), so that a job means the same with every model.
+// There is no do_sample: a temperature above 0 samples; 0 takes the most likely token (with num_beams the
+// most likely continuation). Defaults come from here, not from a model's generation_config.json, so that a
+// job means the same with every model. Only the ids of special tokens are read from there (GenerationTokens).
 struct GenerationSettings {
   i64 max_new_tokens = 64, min_new_tokens = 0;
   double temperature = 0;
@@ -27,53 +27,57 @@ struct GenerationSettings {
   i64 seed = 42;
 
   void visit(SettingsVisitor& v) {
-    v.field("max_new_tokens", max_new_tokens, "most tokens generated for a prompt")
+    v.field("max_new_tokens", max_new_tokens, "largest number of generated tokens per prompt")
         .at_least(1)
         .at_most(1 << 24);
-    v.field("min_new_tokens", min_new_tokens, "the end token is not taken before this many").at_least(0);
-    v.field("temperature", temperature, "0 takes the likeliest token; above, tokens are drawn").at_least(0);
-    v.field("top_k", top_k, "draw among the k likeliest tokens").at_least(1);
-    v.field("top_p", top_p, "draw among the likeliest tokens that hold this much probability")
+    v.field("min_new_tokens", min_new_tokens,
+            "smallest number of generated tokens; the end token is forbidden until then")
+        .at_least(0);
+    v.field("temperature", temperature, "sampling temperature; 0 always takes the most likely token")
+        .at_least(0);
+    v.field("top_k", top_k, "number of most likely tokens to sample from; ~ is all").at_least(1);
+    v.field("top_p", top_p, "total probability of the most likely tokens to sample from (nucleus sampling)")
         .above(0)
         .at_most(1);
-    v.field("min_p", min_p, "draw among tokens with at least this share of the likeliest one's probability")
+    v.field("min_p", min_p, "smallest probability of a sampled token, relative to the most likely token")
         .at_least(0)
         .at_most(1);
     v.field("repetition_penalty", repetition_penalty,
-            "above 1, tokens that prompt or answer have already are less likely: their scores are divided by "
-            "it (multiplied if negative)")
+            "penalty for tokens that the prompt or the answer already has: above 1, their scores are divided "
+            "by it (multiplied if negative)")
         .above(0);
     v.field("no_repeat_ngram_size", no_repeat_ngram_size,
-            "no run of this many tokens comes twice, prompt included; 0 allows all")
+            "size of the n-grams that may occur only once, prompt included; 0 allows all")
         .at_least(0);
-    v.field("num_beams", num_beams, "above 1, beam search with this many beams").at_least(1).at_most(1024);
+    v.field("num_beams", num_beams, "number of beams; above 1 selects beam search").at_least(1).at_most(1024);
     v.field("length_penalty", length_penalty,
-            "beams are compared by log-probability / length^length_penalty: above 0 prefers long answers");
+            "exponent of the length in a beam's score, log-probability / length^length_penalty; above 0 "
+            "prefers long answers");
     v.field("early_stopping", early_stopping,
-            "true ends a beam search at num_beams finished answers; false when a better one is unlikely; "
-            "never when none can come")
+            "end of a beam search: true at num_beams finished answers; false when a better answer is "
+            "unlikely; never when a better answer is impossible")
         .one_of({"false", "true", "never"});
     v.field("num_return_sequences", num_return_sequences,
-            "answers to each prompt: samples, or the best beams")
+            "number of answers per prompt: samples, or the best beams")
         .at_least(1)
         .at_most(1 << 16);
-    v.field("stop", stop, "texts that end an answer, and are cut from it").one_or_more();
-    v.field("seed", seed, "of the draws").at_least(0);
+    v.field("stop", stop, "stop texts: each ends an answer and is removed from it").one_or_more();
+    v.field("seed", seed, "random seed of sampling").at_least(0);
   }
 
   bool draws() const { return temperature > 0; }
 };
 
-// Ids of tokens with a role, from generation_config.json, else config.json, else the tokenizer.
+// Ids of special tokens, from generation_config.json, else config.json, else the tokenizer.
 struct GenerationTokens {
-  std::vector<i32> eos;  // any ends an answer
+  std::vector<i32> eos;  // end tokens
   i32 pad = 0;
-  std::optional<i32> decoder_start;  // encoder-decoder models: what every output begins with
-  std::optional<i32> forced_bos;     // the token after a lone first one
-  std::optional<i32> forced_eos;     // the last of max_new_tokens
+  std::optional<i32> decoder_start;  // encoder-decoder models: the first token of every output
+  std::optional<i32> forced_bos;     // the second token, if only one token was given
+  std::optional<i32> forced_eos;     // the last token, at max_new_tokens
 };
 
-// What a job says about generating.
+// The generation part of a job.
 struct TextGeneration {
   GenerationSettings settings;
   GenerationTokens tokens;

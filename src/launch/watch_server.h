@@ -40,9 +40,9 @@ class WatchServer {
   const WatchAddress& address() const { return address_; }
   // judge()'s message, once there is one.
   std::optional<std::string> verdict() const;
-  // Orders all ranks, also those that connect later, to end immediately.
+  // Orders all ranks to end immediately, also ranks that connect later.
   void end_all();
-  // Asks all ranks, also those that connect later, to save and end, as a signal does (base/signals.h).
+  // Asks all ranks to save and end like after a signal (base/signals.h), also ranks that connect later.
   void ask_to_end(int signal);
   // Ends the watching: ranks continue without a server.
   void free_all();

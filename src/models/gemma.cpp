@@ -33,7 +33,7 @@ class Gemma : public LlamaDecoder {
       s.rope = read_rope(c, s.heads.head_dim, max_length_);
     } else {
       s.activation = c.activation_or("hidden_activation", "gelu_pytorch_tanh");
-      c.inert({"hidden_act"});  // beside it in published configs; not read
+      c.inert({"hidden_act"});  // also in published configs; transformers does not read it
       s.outer_norms = true;
       s.score_scale = 1 / std::sqrt(c.positive_or("query_pre_attn_scalar", 256));
       s.logit_cap = read_cap(c, "final_logit_softcapping", third ? 0 : 30);

@@ -26,9 +26,11 @@ struct ModelSettings {
             "Hugging Face folder with weights, config.json and tokenizer; or the id of a model in the hub's "
             "cache, such as gpt2 or org/name@revision")
         .path();
-    v.field("preset", preset, "a known architecture, such as gpt-j-6b; random weights unless path is given");
+    v.field(
+        "preset", preset,
+        "name of a published architecture, such as gpt-j-6b; the weights are random unless path is given");
     v.field("arch", arch,
-            "a model family, such as gpt2, sized by the config keys given beside it; random weights");
+            "model family, such as gpt2, with sizes from the config keys in this section; random weights");
     v.field("random", random,
             "use random weights if there is no checkpoint and no model.path: predict, evaluate and chat; "
             "false makes that an error. Training with preset or arch always begins with random weights")
@@ -38,8 +40,7 @@ struct ModelSettings {
             "folder of a PEFT adapter (LoRA) for the model; model.path may be one, too, if its base is found")
         .path();
     v.field("tokenizer", tokenizer,
-            "how text becomes ids: a tokenizer's file or folder, or an id as in path; ~ is that of "
-            "model.path")
+            "tokenizer: a file or folder, or an id like in path; ~ is the tokenizer of model.path")
         .looks_like("`bytes` or a path");
     v.field("ignore_config_keys", ignore_config_keys, "keys of the model's config.json that redco may ignore")
         .on_resume(OnResume::free)

@@ -27,7 +27,8 @@ class VisionEncoderDecoder : public Model {
     const i64 pooled = encoder.integer_or("pooler_output_size", encoder_.width());
     encoder.inert({"pooler_act", "tie_word_embeddings"});
     c.expect("is_encoder_decoder", {"true"});
-    c.inert({"encoder", "decoder", "tie_word_embeddings"});  // the decoder's config says what is tied
+    c.inert({"encoder", "decoder",
+             "tie_word_embeddings"});  // the decoder's config has its own tie_word_embeddings
     encoder.finish();
     decoder.finish();
     c.finish();

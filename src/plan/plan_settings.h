@@ -12,7 +12,7 @@ struct PlanSettings {
   std::optional<std::string> devices;
 
   void visit(SettingsVisitor& v) {
-    v.field("devices", devices, "the machines, e.g. 2 x 4 x 32GiB; ~ is this one")
+    v.field("devices", devices, "machines of the plan, like 2 x 4 x 32GiB; ~ is this machine")
         .looks_like("HOSTS x DEVICES x MEMORY");
   }
 };

@@ -26,14 +26,14 @@ const char* name_of(StateSharding s) {
 }
 
 std::string setting_text(const PlanSetting& s) {
-  std::string t = fmt::format("dp {} x mp {}, micro-batch {} a replica, recompute {}", s.mesh.dp, s.mesh.mp,
+  std::string t = fmt::format("dp {} x mp {}, micro-batch {} per replica, recompute {}", s.mesh.dp, s.mesh.mp,
                               s.per_device, s.recompute ? "block" : "none");
   if (s.sharding != StateSharding::none) t += fmt::format(", {}", name_of(s.sharding));
   return t;
 }
 
 std::string candidate_text(const PlanCandidate& c) {
-  return fmt::format("{}: {} of {} a rank", setting_text(c.setting), size_text(c.memory.total()),
+  return fmt::format("{}: {} of {} per rank", setting_text(c.setting), size_text(c.memory.total()),
                      size_text(c.limit));
 }
 
@@ -72,11 +72,11 @@ std::string to_text(const PlanReport& r) {
                   r.n_trained < r.n_parameters
                       ? fmt::format(" ({} trained)", human_count(static_cast<double>(r.n_trained)))
                       : "",
-                  r.length > 1 ? fmt::format(", {} tokens a row", r.length) : "");
+                  r.length > 1 ? fmt::format(", {} tokens per row", r.length) : "");
   t += fmt::format("mesh: {} rank{} = dp {} x mp {}, on {}\n", s.mesh.ranks(), s.mesh.ranks() == 1 ? "" : "s",
                    s.mesh.dp, s.mesh.mp, r.machines);
-  t += fmt::format("step: {} row{}, {} a replica at once, {} micro-batch{}, recompute {}\n\n", s.global_batch,
-                   s.global_batch == 1 ? "" : "s", s.per_device, r.accumulation,
+  t += fmt::format("step: {} row{}, {} per replica and micro-batch, {} micro-batch{}, recompute {}\n\n",
+                   s.global_batch, s.global_batch == 1 ? "" : "s", s.per_device, r.accumulation,
                    r.accumulation == 1 ? "" : "es", s.recompute ? "block" : "none");
   t += format_rules_table(r.sharding.rows);
   const RankMemory& m = r.memory;
@@ -98,17 +98,17 @@ std::string to_text(const PlanReport& r) {
   } else {
     t += "  no n_model_shards fits on these machines\n";
   }
-  if (r.next) t += fmt::format("  the next that does not fit: {}\n", candidate_text(*r.next));
+  if (r.next) t += fmt::format("  the next larger setting does not fit: {}\n", candidate_text(*r.next));
   if (r.alternative)
-    t += fmt::format("  inside the hosts, once state can be sharded (planned only): {}\n",
+    t += fmt::format("  inside the hosts, with sharded state (planned only): {}\n",
                      candidate_text(*r.alternative));
 
-  t += "\ncollectives of a step, each rank\n";
+  t += "\ncollectives of a step, per rank\n";
   if (r.collectives.empty()) t += "  none\n";
   for (const PlanCollective& c : r.collectives)
     t += fmt::format("  {:<15}{:<4}{:>8} x {:>10} = {:>10}  {}\n", c.kind, c.axis, c.count,
                      size_text(c.count > 0 ? c.bytes / c.count : 0), size_text(c.bytes), c.where);
-  t += fmt::format("\nFLOPs of a step: {} in all, {} of the busiest rank\n",
+  t += fmt::format("\nFLOPs of a step: {} in total, {} of the busiest rank\n",
                    human_count(static_cast<double>(r.flops)),
                    human_count(static_cast<double>(r.flops_of_rank)));
   for (const std::string& n : r.notes) t += "note: " + n + "\n";

@@ -152,8 +152,7 @@ class Page {
     for (const auto& [name, series] : run_.curves)
       if (name.ends_with("_per_s"))
         card(words(name.substr(0, name.size() - 6)) + " per second", short_number(series.last_value()));
-    if (const Series* v = last("ceiling_share"))
-      card("of peak matmul speed", human_percent(v->last_value()));
+    if (const Series* v = last("ceiling_share")) card("of peak matmul speed", human_percent(v->last_value()));
     if (const Series* v = last("peak_memory_bytes")) card("peak memory", bytes_text(v->last_value()));
     return s.empty() ? "" : "<div class=\"cards\">" + s + "</div>\n";
   }
@@ -236,11 +235,11 @@ class Page {
     fact("machines", text_of(at(j, "machines")));
     if (mesh.is_object())
       fact("mesh", fmt::format("dp {} x mp {}", text_of(at(mesh, "dp")), text_of(at(mesh, "mp"))));
-    fact("rows a step", text_of(at(setting, "global_batch_size")));
-    fact("rows a replica at once", text_of(at(setting, "per_device_batch_size")));
+    fact("rows per step", text_of(at(setting, "global_batch_size")));
+    fact("rows per replica and micro-batch", text_of(at(setting, "per_device_batch_size")));
     fact("micro-batches", text_of(at(j, "accumulation")));
-    if (at(j, "length") != Json(1)) fact("tokens a row", text_of(at(j, "length")));
-    if (at(j, "flops").is_number()) fact("FLOPs a step", human_count(number(at(j, "flops"))));
+    if (at(j, "length") != Json(1)) fact("tokens per row", text_of(at(j, "length")));
+    if (at(j, "flops").is_number()) fact("FLOPs per step", human_count(number(at(j, "flops"))));
     fact("fits", text_of(at(j, "fits")));
     std::string s = "<div class=\"two\"><div>" + table({"", ""}, facts, "tt") + "</div>\n<div>" +
                     memory_table(memory, j) + "</div></div>\n";

@@ -107,7 +107,7 @@ TEST_F(Workdir, PredictFollowsLast) {
   Words named = words;
   named.push_back("predict.checkpoint=run/checkpoints/step-00000005");
   EXPECT_EQ(good(named).out, r.out);
-  // If its checkpoint is incomplete, the newest complete one is used, and a line says so.
+  // If its checkpoint is incomplete, the newest complete one is used, and the log has a line about it.
   fs::remove(path("run/checkpoints/step-00000005/config.json"));
   r = good(words);
   EXPECT_EQ(r.out, newest);

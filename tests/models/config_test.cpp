@@ -84,7 +84,8 @@ TEST(ModelConfigs, EveryFamilyNeedsItsSizes) {
     EXPECT_NO_THROW(make_from(whole)) << family;
     for (const auto& [key, value] : whole.items()) {
       if (key == "model_type" || key == "rotary_dim" || key == "num_key_value_heads") continue;
-      if (family == "vit" || family == "bert" || family == "roberta") continue;  // the base model's stand in
+      if (family == "vit" || family == "bert" || family == "roberta")
+        continue;  // they have defaults of the base model
       Json json = whole;
       json.erase(key);
       EXPECT_THROW(make_from(json), ContentsError) << family << " without " << key;

@@ -227,8 +227,7 @@ TEST_F(Examples, ClippedGradientsEqualALoopOverExamples) {
         const Batch one = steps.batch(0, r, 1);
         if (to_ids(one["y"])[0] < 0) continue;
         ++n;
-        const ParamTree p =
-            steps.params.watched();  // the loss as it is evaluated: one example's own gradient
+        const ParamTree p = steps.params.watched();  // gradients of single examples
         std::vector<double> g;
         for (const Tensor& t : grad(steps.pipeline->loss(p, one, {})[0].sum, p.values()))
           for (const double v : to_values(t)) g.push_back(v);

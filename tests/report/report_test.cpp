@@ -124,7 +124,7 @@ TEST_F(Report, ShowsAllParts) {
                            "12.35 k",
                            "2.125"})
     EXPECT_THAT(p, HasSubstr(part));
-  EXPECT_THAT(p, Not(HasSubstr("[1,2]")));  // token ids say nothing
+  EXPECT_THAT(p, Not(HasSubstr("[1,2]")));  // token ids are not shown
   EXPECT_THAT(page(), HasSubstr(">not running<"));
 }
 
