@@ -56,7 +56,7 @@ class BeamSearch {
   };
   struct Finished {
     Answer answer;
-    double score;  // far below all others while it isn't an answer
+    double score;  // far below all others while this beam has no answer
     bool is_answer = false;
   };
   double penalized(double score, i64 length) const;

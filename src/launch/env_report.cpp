@@ -32,8 +32,8 @@ std::string build_description() {
 namespace {
 
 std::string cores_text(const Machine& m) {
-  std::string s = fmt::format("{} usable: {} physical under a mask of {} of {} CPUs", m.usable_cores,
-                              m.physical_cores, m.allowed_cpus, m.online_cpus);
+  std::string s = fmt::format("{} usable: {} physical cores in an affinity mask of {} of {} CPUs",
+                              m.usable_cores, m.physical_cores, m.allowed_cpus, m.online_cpus);
   if (m.quota) s += fmt::format(", cgroup quota {:.3g} CPUs", *m.quota);
   return s;
 }

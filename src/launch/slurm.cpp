@@ -38,7 +38,7 @@ Environment current_environment() {
 
 std::vector<int> expand_counts(std::string_view text, const char* variable) {
   const auto bad = [&]() -> UsageError {
-    return UsageError("{}='{}' can't be read; expected counts like 2(x3),1", variable, excerpt(text));
+    return UsageError("{}='{}' cannot be read; expected counts like 2(x3),1", variable, excerpt(text));
   };
   std::vector<int> counts;
   for (std::size_t at = 0; at <= text.size();) {

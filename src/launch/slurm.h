@@ -21,7 +21,7 @@ struct SlurmJob {
   std::string id;
   std::vector<Host> nodes;  // slots: tasks of each node
   int cpus_per_task = 0;    // 0: not requested
-  std::vector<int> cpus;    // allocated CPUs of each node; empty where SLURM doesn't list them
+  std::vector<int> cpus;    // allocated CPUs of each node; empty if SLURM does not list them
   int step_tasks = 0;       // processes of this srun step; 0: not under srun
 
   // A step of one task in an allocation of one task is an ordinary shell (`srun --pty bash`): a job started

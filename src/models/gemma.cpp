@@ -39,7 +39,7 @@ class Gemma : public LlamaDecoder {
       s.logit_cap = read_cap(c, "final_logit_softcapping", third ? 0 : 30);
       if (third) {
         s.head_norms = true;
-        c.inert({"attn_logit_softcapping"});  // transformers has the key and doesn't apply it
+        c.inert({"attn_logit_softcapping"});  // transformers reads the key and ignores it
         const LayerRopes ropes = read_layer_ropes(c, s.heads.head_dim, max_length_);
         s.rope = ropes.full;
         s.local_rope = ropes.sliding;

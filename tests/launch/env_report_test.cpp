@@ -29,7 +29,7 @@ TEST(EnvReport, Text) {
             "redco      0.1.0 (GCC 12.2.0, optimized)\n"
             "host       node1\n"
             "cpu        AMD EPYC, avx512\n"
-            "cores      2 usable: 4 physical under a mask of 8 of 16 CPUs, cgroup quota 2.5 CPUs\n"
+            "cores      2 usable: 4 physical cores in an affinity mask of 8 of 16 CPUs, cgroup quota 2.5 CPUs\n"
             "memory     3.00 GiB available of 8.00 GiB\n"
             "blas       OpenBLAS 0.3.21\n"
             "mpi        Open MPI v4.1.4\n"

@@ -1,7 +1,7 @@
-// Deep deterministic policy gradient (Lillicrap et al. 2016) on a point that is to be pushed to the origin.
-// Two losses and three parameter groups: the critic descends the error of its estimates, the actor every
-// second step the negative estimate of its own actions, and the targets follow both slowly. Each epoch's
-// examples are transitions made with the current actor.
+// Deep deterministic policy gradient (Lillicrap et al. 2016): an agent pushes a point to the origin. Two
+// losses and three parameter groups: the critic minimizes the error of its estimates, the actor (every second
+// step) the negative estimate for its actions, and the target networks follow both slowly. The examples of an
+// epoch are transitions of the current actor.
 #include <cmath>
 
 #include "redco.h"
@@ -32,11 +32,10 @@ class ActorCritic : public Pipeline {
     return {critic, actor, targets};
   }
 
-  // Episodes played by the current actor with some noise; called on all ranks together, so the actor may be
-  // asked.
+  // Episodes of the current actor with noise. All ranks call it together, so it may run the actor.
   std::shared_ptr<const Dataset> source(const ParamTree& params, const StepContext& ctx) override {
     const i64 n = kEpisodes * kLength;
-    if (kept_ && kept_->get(0).ordinal == ctx.epoch * n) return kept_;  // the run goes on inside this epoch
+    if (kept_ && kept_->get(0).ordinal == ctx.epoch * n) return kept_;  // the run continues inside this epoch
     std::vector<Example> out;
     const std::vector<double> start =
         to_values(random_normal({kEpisodes, kState}, Context::current().key("start")));
@@ -68,7 +67,7 @@ class ActorCritic : public Pipeline {
     return kept_;
   }
 
-  // The actor has changed since this epoch's transitions were made, so they are saved with the checkpoint.
+  // The transitions of this epoch come from an earlier actor, so the checkpoint saves them.
   std::string state() const override { return kept_ ? examples_to_json(kept_->examples()) : "[]"; }
   void restore(const std::string& json) override {
     auto examples = examples_from_json(json);

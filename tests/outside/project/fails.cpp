@@ -1,5 +1,4 @@
-// A pipeline with the mistakes that its environment chooses; what its loss throws, it throws on the last rank
-// alone.
+// A pipeline with the mistakes that its environment selects. Its loss throws on the last rank only.
 #include <cstdlib>
 #include <stdexcept>
 

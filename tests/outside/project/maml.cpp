@@ -1,7 +1,7 @@
-// Model-agnostic meta-learning (Finn et al. 2017) on sine curves: parameters from which one step of SGD on a
-// few points of a new curve makes a good fit of that curve. The loss is taken after that step, so it contains
-// a gradient, and training differentiates it again. Written for one device; the tasks of a batch are spread
-// over replicas and every layer is cut over model shards.
+// Model-agnostic meta-learning (Finn et al. 2017) on sine curves: it learns parameters from which one SGD
+// step on a few points of a new curve fits that curve. The loss is computed after that step, so it contains a
+// gradient, which training differentiates again. The code is for one device; the tasks of a batch are split
+// over replicas, and each layer over model shards.
 #include <cmath>
 
 #include "redco.h"
@@ -33,8 +33,8 @@ class Maml : public Pipeline {
   }
 
   LossTerms loss(const ParamTree& params, const Batch& batch, const StepContext&) const override {
-    // Each task has its own weights, which begin as the shared ones. The inner gradient is taken by the
-    // difference.
+    // Each task has its own weights: the shared ones plus a difference. The inner gradient is with respect to
+    // the difference.
     std::vector<Tensor> deltas, own;
     for (const Tensor& w : params.values()) {
       const Shape one = w.visible() == 2 ? Shape{1, w.size(0), w.size(1)} : Shape{1, 1, w.size(0)};

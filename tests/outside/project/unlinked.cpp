@@ -1,4 +1,4 @@
-// A shared object that needs a symbol that redco hasn't (any more).
+// A shared object that needs a symbol which redco does not have.
 namespace redco {
 int gone(int);
 }
