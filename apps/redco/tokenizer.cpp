@@ -4,7 +4,7 @@
 #include "base/words.h"
 #include "ckpt/hub.h"
 #include "commands.h"
-#include "tokenizers/json_lines.h"
+#include "tokenizers/encode_lines.h"
 #include "tokenizers/train/train_tokenizer.h"
 
 namespace redco::cli {

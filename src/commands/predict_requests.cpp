@@ -3,20 +3,19 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/gzip.h"
-#include "base/words.h"
+#include "base/jsonl.h"
 
 namespace redco {
 
 using Json = nlohmann::ordered_json;
 
 struct PredictRequests::State {
-  std::unique_ptr<LineReader> lines;  // null for predict.prompt
+  std::unique_ptr<JsonLines> lines;  // null for predict.prompt
 };
 
 PredictRequests::PredictRequests(const JobConfig& job, const PredictModel& m)
     : job_(job), m_(m), state_(std::make_unique<State>()) {
-  if (job.predict.input) state_->lines = std::make_unique<LineReader>(*job.predict.input);
+  if (job.predict.input) state_->lines = std::make_unique<JsonLines>(*job.predict.input);
 }
 PredictRequests::~PredictRequests() = default;
 
@@ -76,14 +75,11 @@ bool PredictRequests::next(PredictRequest& r) {
   }
   std::string line;
   while (state_->lines->next(line)) {
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     r = {};
     r.example.ordinal = ordinal_++;
     try {
       const std::string where = state_->lines->where();
-      const Json j = Json::parse(line, nullptr, false);
-      if (!j.is_object()) throw ContentsError("{}: not a JSON object: {}", where, excerpt(line));
-      read_line(job_, m_, j, where, r);
+      read_line(job_, m_, parse_json_line(line, where), where, r);
       return true;
     } catch (const ContentsError& e) {
       if (!job_.predict.skip_bad) throw;

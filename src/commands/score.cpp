@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/gzip.h"
+#include "base/jsonl.h"
 #include "base/words.h"
 #include "metrics/classification.h"
 
@@ -25,13 +25,11 @@ struct Line {
 
 std::vector<Line> read_lines(const std::string& path) {
   std::vector<Line> out;
-  LineReader lines(path == "-" ? "/dev/stdin" : path);
+  JsonLines lines(path);
   std::string text;
   while (lines.next(text)) {
-    if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
     const std::string where = lines.where();
-    Json j = Json::parse(text, nullptr, false);
-    if (!j.is_object()) throw ContentsError("[score] {}: not a JSON object: {}", where, excerpt(text));
+    Json j = parse_json_line(text, "[score] " + where);
     if (!j.contains("prediction")) throw ContentsError("[score] {}: no \"prediction\"", where);
     Line line{j["prediction"], {}, where};
     if (j.contains("references") && j["references"].is_array()) {

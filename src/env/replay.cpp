@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/gzip.h"
+#include "base/jsonl.h"
 #include "base/words.h"
 #include "env/environment.h"
 
@@ -15,7 +15,7 @@ namespace redco {
 
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 std::string name_of_file(const std::string& path) {
   std::string name = path.substr(path.rfind('/') + 1);
@@ -33,9 +33,7 @@ class Trace {
     std::vector<double> state;
     i64 t = 0;
     while (lines_.next(text)) {
-      if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
-      const Json j = Json::parse(text, nullptr, false);
-      if (!j.is_object()) fail("not a JSON object");
+      const Json j = parse_json_line(text, "[env] " + lines_.where());
       if (j.contains("reset_observation")) {
         state = numbers(j, "internal_state", env_.state_size());
         ++report_.episodes;
@@ -112,7 +110,7 @@ class Trace {
     ++report_.steps;
   }
 
-  LineReader lines_;
+  JsonLines lines_;
   const Environment& env_;
   double tolerance_;
   ReplayReport report_;

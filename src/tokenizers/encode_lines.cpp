@@ -1,4 +1,4 @@
-#include "tokenizers/json_lines.h"
+#include "tokenizers/encode_lines.h"
 
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/gzip.h"
+#include "base/jsonl.h"
 #include "base/ordered_work.h"
 #include "base/process.h"
 #include "base/words.h"
@@ -46,39 +46,6 @@ class LineWriter {
   std::optional<DurableFile> file_;
 };
 
-class Lines {
- public:
-  explicit Lines(const std::string& path)
-      : name_(path == "-" ? "standard input" : path), reader_(path == "-" ? "/dev/stdin" : path) {}
-
-  // Reads the next line that is not blank; false at the end.
-  bool next_line(std::string& line) {
-    while (reader_.next(line))
-      if (line.find_first_not_of(" \t\r") != std::string::npos) return true;
-    return false;
-  }
-  i64 number() const { return reader_.line_number(); }
-  // The functions below are thread-safe.
-  std::string where(i64 number) const { return fmt::format("{}:{}", name_, number); }
-
-  static Json parse(const std::string& line, const std::string& where) {
-    Json j = Json::parse(line, nullptr, false);
-    if (!j.is_object()) throw ContentsError("{}: not a JSON object: {}", where, excerpt(line));
-    return j;
-  }
-  static std::string text(const Json& j, const char* key, const std::string& where) {
-    const auto it = j.find(key);
-    if (it == j.end()) throw ContentsError("{}: the field \"{}\" is missing; expected a string", where, key);
-    if (!it->is_string())
-      throw ContentsError("{}: \"{}\" is of type {}; expected a string", where, key, it->type_name());
-    return it->get<std::string>();
-  }
-
- private:
-  std::string name_;
-  LineReader reader_;
-};
-
 Json with_id(const Json& j) {
   Json out = Json::object();
   if (j.contains("id")) out["id"] = j["id"];
@@ -105,12 +72,13 @@ void append_list(const char* key, const std::vector<i32>& ids, std::string& out)
 
 void encode_lines(const Tokenizer& t, const std::string& input, const std::string& output,
                   const TokenizerLines& o) {
-  Lines lines(input);
+  JsonLines lines(input);
   LineWriter out(output);
   const bool typed = input == "-" && ::isatty(0) == 1;  // a person types: answer each line
   auto encode = [&](const std::string& line, const std::string& where, std::string& to) {
-    const Json j = lines.parse(line, where);
-    const std::string text = lines.text(j, "text", where), pair = o.pair ? lines.text(j, "pair", where) : "";
+    const Json j = parse_json_line(line, where);
+    const std::string text = json_line_text(j, "text", where),
+                      pair = o.pair ? json_line_text(j, "pair", where) : "";
     Encoding e;
     try {
       if (o.pair)
@@ -140,8 +108,8 @@ void encode_lines(const Tokenizer& t, const std::string& input, const std::strin
   pool.run([&]() -> std::optional<LineBlock> {
     LineBlock b;
     std::string line;
-    for (std::size_t bytes = 0; bytes < kBlock && lines.next_line(line); bytes += b.lines.back().size()) {
-      b.numbers.push_back(lines.number());
+    for (std::size_t bytes = 0; bytes < kBlock && lines.next(line); bytes += b.lines.back().size()) {
+      b.numbers.push_back(lines.line_number());
       b.lines.push_back(std::move(line));
       if (typed) break;
     }
@@ -153,13 +121,13 @@ void encode_lines(const Tokenizer& t, const std::string& input, const std::strin
 
 void decode_lines(const Tokenizer& t, const std::string& input, const std::string& output,
                   const TokenizerLines& o) {
-  Lines lines(input);
+  JsonLines lines(input);
   LineWriter out(output);
   std::string line;
   std::vector<i32> ids;
-  while (lines.next_line(line)) {
-    const std::string where = lines.where(lines.number());
-    const Json j = Lines::parse(line, where);
+  while (lines.next(line)) {
+    const std::string where = lines.where();
+    const Json j = parse_json_line(line, where);
     const auto it = j.find("ids");
     if (it == j.end() || !it->is_array())
       throw ContentsError("{}: \"ids\" is missing or not a list; expected a list of ids", where);

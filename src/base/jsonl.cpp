@@ -1,0 +1,38 @@
+#include "base/jsonl.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/words.h"
+
+namespace redco {
+
+JsonLines::JsonLines(const std::string& path)
+    : name_(path == "-" ? "standard input" : path), reader_(path == "-" ? "/dev/stdin" : path) {}
+
+bool JsonLines::next(std::string& line) {
+  while (reader_.next(line))
+    if (line.find_first_not_of(" \t\r") != std::string::npos) return true;
+  return false;
+}
+
+std::string JsonLines::where(i64 line_number) const { return fmt::format("{}:{}", name_, line_number); }
+
+nlohmann::ordered_json parse_json_line(std::string_view line, const std::string& where) {
+  auto j = nlohmann::ordered_json::parse(line, nullptr, false);
+  if (!j.is_object()) throw ContentsError("{}: not a JSON object: {}", where, excerpt(line));
+  return j;
+}
+
+std::string json_line_text(const nlohmann::ordered_json& object, const char* key, const std::string& where) {
+  const auto it = object.find(key);
+  if (it == object.end())
+    throw ContentsError("{}: the field \"{}\" is missing; expected a string", where, key);
+  if (!it->is_string())
+    throw ContentsError("{}: \"{}\" is of type {}; expected a string", where, key, it->type_name());
+  return it->get<std::string>();
+}
+
+}  // namespace redco
