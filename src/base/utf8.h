@@ -22,7 +22,10 @@ std::string utf8_lossy(std::string_view bytes);
 void append_utf8(char32_t c, std::string& out);
 
 // The code point at p, which moves to the next one. REQUIRES valid UTF-8.
-inline char32_t next_code_point(const char*& p) {
+//
+// Always inlined, since GCC's limits on inlining depend on which files it compiles together. With a call, the
+// splitter of GPT-2's pattern takes 1.6 times the instructions.
+[[gnu::always_inline]] inline char32_t next_code_point(const char*& p) {
   const auto b = static_cast<unsigned char>(*p++);
   if (b < 0x80) return b;
   auto tail = [&] { return static_cast<char32_t>(static_cast<unsigned char>(*p++) & 0x3F); };

@@ -100,6 +100,7 @@ void encode_lines(const Tokenizer& t, const std::string& input, const std::strin
       typed ? 1 : worker_threads(),
       [&](const LineBlock& b, int) {
         std::string encoded;
+        encoded.reserve(kBlock);  // ids take about as much text as their tokens
         for (std::size_t k = 0; k < b.lines.size(); ++k)
           encode(b.lines[k], lines.where(b.numbers[k]), encoded);
         return encoded;
