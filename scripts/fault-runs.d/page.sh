@@ -3,7 +3,7 @@
 # same command again, 10 equal, 11 message, 12 broken promises.
 
 describe_machine() {
-  printf '%s cores of %s, %s, Linux %s, %s. Redco %s.\n' "$(nproc)" \
+  printf '%s cores of %s, %s, Linux %s.\n%s, redco %s.\n' "$(nproc)" \
     "$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1)" "$(. /etc/os-release && echo "$PRETTY_NAME")" \
     "$(uname -r | cut -d- -f1)" "$(date +'%-d %B %Y')" "$("$REDCO" --version | head -n 1 | sed 's/^redco //')"
 }
@@ -25,7 +25,7 @@ equals() {
 typical_message() {
   awk -F '\t' -v name="$1" '$1 == name && ($5 != 0 || $1 ~ /^(truncated|missing|no-manifest|leftover)@/) && $11 != "-" {print $11}' "$RESULTS" |
     sed -E 's/\r//g; s|/[^ ]*/redco env|redco env|g; s/ \([0-9.]+ s\)//g; s/^redco-a [0-9.]+ s, redco-b [0-9.]+ s: //; s/[0-9]+(\.[0-9]+)?/N/g; s/\|/ /g; s/`/'"'"'/g' | sort | uniq -c | sort -rn |
-    awk 'NR == 1 {sub(/^ *[0-9]+ /, ""); print (length($0) > 170 ? substr($0, 1, 167) "..." : $0)}'
+    awk 'NR == 1 {sub(/^ *[0-9]+ /, ""); print (length($0) > 115 ? substr($0, 1, 112) "..." : $0)}'
 }
 
 write_page() {
@@ -85,7 +85,7 @@ END
       continue
     fi
     said=$(typical_message "$name")
-    [[ -z $said ]] || messages+="- ${WHAT[$name]} (ranks: ${name#*@}): \`$said\`"$'\n'
+    [[ -z $said ]] || messages+="- ${WHAT[$name]} (ranks: ${name#*@}):"$'\n'"  \`$said\`"$'\n'
     printf '| %s | %s | %s | %s | %s | %s | %s | %s |\n' "${WHAT[$name]}" "${name#*@}" "$tries" "$(codes "$name")" \
       "$(column "$name" 6 | median_worst 1000 %.1f)" "$(column "$name" 7 | median_worst 1 %.3g)" "$(equals "$name")" \
       "$(awk -F '\t' -v name="$name" '$1 == name && $12 != "-"' "$RESULTS" | wc -l)"
