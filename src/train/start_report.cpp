@@ -15,9 +15,11 @@ std::string counted(i64 n, const char* what) { return fmt::format("{} {}{}", n, 
 std::vector<std::string> start_lines(const TrainingStart& s) {
   const i64 rows = s.dp * s.per_device_batch_size;
   const i64 accumulation = (s.global_batch_size + rows - 1) / rows;
-  return {fmt::format("{}, {} per epoch; {} in total, {} of them warm-up", counted(s.examples, "example"),
+  const bool from_zero = s.step == 0 && s.schedule.peak > 0 && s.schedule.at(0) == 0;
+  return {fmt::format("{}, {} per epoch; {} in total, {} of them warm-up{}", counted(s.examples, "example"),
                       counted(s.steps_per_epoch, "step"), counted(s.schedule.total_steps, "step"),
-                      std::min(s.schedule.warmup_steps, s.schedule.total_steps)),
+                      std::min(s.schedule.warmup_steps, s.schedule.total_steps),
+                      from_zero ? "; step 1 has learning rate 0, because warm-up starts at 0" : ""),
           fmt::format("batch of {}: dp {} x {} per micro-batch x {}", counted(s.global_batch_size, "example"),
                       s.dp, s.per_device_batch_size, counted(accumulation, "micro-batch")),
           fmt::format("output folder: {}", s.workdir)};
@@ -46,11 +48,11 @@ std::vector<std::string> start_warnings(const TrainingStart& s) {
         fmt::format("the run has only {}: {} per epoch. Raise train.n_epochs or train.max_steps, or lower "
                     "train.global_batch_size",
                     counted(total, "step"), counted(s.steps_per_epoch, "step")));
-  if (s.step == 0 && s.schedule.peak > 0 && s.schedule.at(0) == 0)
+  if (s.schedule.warmup_steps >= total && s.schedule.warmup_steps > 0)
     out.push_back(fmt::format(
-        "step 1 has learning rate 0 and changes nothing, because warm-up starts at 0 (warm-up: {}). "
-        "train.warmup_steps=0 turns warm-up off",
-        counted(s.schedule.warmup_steps, "step")));
+        "warm-up takes {} and the run has {}: the learning rate never reaches train.learning_rate. "
+        "Lower train.warmup_steps or train.warmup_ratio",
+        counted(s.schedule.warmup_steps, "step"), counted(total, "step")));
   return out;
 }
 

@@ -20,8 +20,8 @@ struct TrainingStart {
 // "4000 examples, 125 steps per epoch; 250 steps in total, 25 of them warm-up", the batch, the output folder.
 std::vector<std::string> start_lines(const TrainingStart& start);
 
-// Settings that are valid but probably not what was meant: a batch larger than the data, fewer than 10 steps,
-// a first step with learning rate 0, no step left to train. Each says what to change. They change no number.
+// Settings that are valid but probably mistakes: a batch larger than the data, fewer than 10 steps, a run
+// that ends in its warm-up, no step left to train. Each line says what to change. No number changes.
 std::vector<std::string> start_warnings(const TrainingStart& start);
 
 }  // namespace redco

@@ -106,7 +106,7 @@ TEST_F(Train, SaysAtTheStartWhatTheRunIs) {
   EXPECT_THAT(r.err, HasSubstr("5 steps in total, 3 of them warm-up"));
   EXPECT_THAT(r.err, HasSubstr("output folder: s"));
   EXPECT_THAT(r.err, HasSubstr("warning: [train] the run has only 5 steps"));
-  EXPECT_THAT(r.err, HasSubstr("warning: [train] step 1 has learning rate 0"));
+  EXPECT_THAT(r.err, HasSubstr("step 1 has learning rate 0"));
   EXPECT_THAT(good(words).err, HasSubstr("the checkpoint has all 5 steps: nothing is left to train"));
 }
 

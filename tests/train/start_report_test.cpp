@@ -10,6 +10,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 TrainingStart start() {
   return {.examples = 4000,
@@ -25,7 +26,8 @@ TEST(StartReport, NamesExamplesStepsBatchAndFolder) {
   TrainingStart s = start();
   s.schedule.warmup_steps = 25;
   EXPECT_THAT(start_lines(s),
-              ElementsAre("4000 examples, 125 steps per epoch; 250 steps in total, 25 of them warm-up",
+              ElementsAre("4000 examples, 125 steps per epoch; 250 steps in total, 25 of them warm-up; "
+                          "step 1 has learning rate 0, because warm-up starts at 0",
                           "batch of 32 examples: dp 2 x 4 per micro-batch x 4 micro-batches",
                           "output folder: runs/a"));
 }
@@ -52,12 +54,19 @@ TEST(StartReport, WarnsOfFewerThanTenSteps) {
   EXPECT_THAT(start_warnings(s), IsEmpty());
 }
 
-TEST(StartReport, WarnsOfAFirstStepAtLearningRateZero) {
+TEST(StartReport, AResumedRunHasNoFirstStepAtLearningRateZero) {
   TrainingStart s = start();
   s.schedule.warmup_steps = 25;
-  EXPECT_THAT(start_warnings(s), ElementsAre(HasSubstr("step 1 has learning rate 0")));
-  s.step = 5;  // resumed behind it
+  s.step = 5;
+  EXPECT_THAT(start_lines(s)[0], Not(HasSubstr("learning rate 0")));
+}
+
+TEST(StartReport, WarnsOfARunThatEndsInItsWarmup) {
+  TrainingStart s = start();
+  s.schedule.warmup_steps = 249;
   EXPECT_THAT(start_warnings(s), IsEmpty());
+  s.schedule.warmup_steps = 250;
+  EXPECT_THAT(start_warnings(s), ElementsAre(HasSubstr("warm-up takes 250 steps and the run has 250 steps")));
 }
 
 TEST(StartReport, WarnsOfACheckpointBeyondTheEnd) {

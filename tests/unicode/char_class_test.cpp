@@ -14,9 +14,9 @@ TEST(CharClasses, AgreeWithOniguruma) {
     if (c >= 0xD800 && c < 0xE000) continue;
     std::string text;
     append_utf8(c, text);
-    ASSERT_EQ(!letter.find_all(text).empty(), (char_classes()[c] & kLetter) != 0) << static_cast<u32>(c);
-    ASSERT_EQ(!number.find_all(text).empty(), (char_classes()[c] & kNumber) != 0) << static_cast<u32>(c);
-    ASSERT_EQ(!space.find_all(text).empty(), (char_classes()[c] & kSpace) != 0) << static_cast<u32>(c);
+    ASSERT_EQ(!letter.find_all(text).empty(), (char_classes()[c] & kLetter) != 0) << static_cast<unsigned>(c);
+    ASSERT_EQ(!number.find_all(text).empty(), (char_classes()[c] & kNumber) != 0) << static_cast<unsigned>(c);
+    ASSERT_EQ(!space.find_all(text).empty(), (char_classes()[c] & kSpace) != 0) << static_cast<unsigned>(c);
   }
 }
 
