@@ -11,7 +11,6 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <optional>
 
@@ -26,6 +25,7 @@
 #include "launch/resource_limits.h"
 #include "launch/signal_pipe.h"
 #include "launch/watch_server.h"
+#include "launch/watch_wire.h"
 
 namespace redco {
 
@@ -81,20 +81,22 @@ class InputRelay {
   struct sigaction before_ {};
 };
 
-// The file with Open MPI's own text, written only if there is text that redco does not know.
+// The file with Open MPI's own text, written only if there is text that redco does not know. The name is
+// random, so that nobody can prepare a link in a shared temporary folder.
 class OwnText {
  public:
   OwnText() {
     std::error_code error;
     const auto folder = std::filesystem::temp_directory_path(error);
-    path_ =
-        ((error ? std::filesystem::path("/tmp") : folder) / fmt::format("redco-open-mpi-{}.txt", getpid()))
-            .string();
+    path_ = ((error ? std::filesystem::path("/tmp") : folder) /
+             fmt::format("redco-open-mpi-{}.txt", random_key().substr(0, 12)))
+                .string();
   }
   const std::string& path() const { return path_; }
   void write(const std::string& text) {
     if (text.size() == written_) return;
-    std::ofstream(path_, std::ios::binary | std::ios::trunc) << text;
+    const Fd file(open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (file.fd >= 0) write_all(file.fd, text);
     written_ = text.size();
   }
 
