@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace redco {
@@ -37,6 +39,22 @@ Setting& Setting::decided_by(DecidedBy x) {
   decider = x;
   for (Setting& f : fields)
     if (!f.decider) f.decided_by(x);
+  return *this;
+}
+
+std::string SettingCondition::words() const {
+  if (values.size() == 1) return fmt::format("{}={}", key, values[0]);
+  const std::vector<std::string> first(values.begin(), values.end() - 1);
+  return fmt::format("{}={} or {}", key, fmt::join(first, ", "), values.back());
+}
+
+Setting& Setting::only_with(std::string key, std::vector<std::string> values) {
+  REDCO_CHECK(!values.empty());
+  for (Setting& f : fields) {
+    f.only_with(key, values);
+    std::rotate(f.conditions.begin(), f.conditions.end() - 1, f.conditions.end());
+  }
+  conditions.push_back({std::move(key), std::move(values)});
   return *this;
 }
 

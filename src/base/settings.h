@@ -72,6 +72,15 @@ enum class DecidedBy : std::uint8_t {
 };
 const char* to_text(DecidedBy x);  // "job", "job, else checkpoint", "checkpoint", "checkpoint or override"
 
+// A condition on another setting: `key` ("rl.algorithm") has one of these values.
+struct SettingCondition {
+  std::string key;
+  std::vector<std::string> values;
+
+  std::string words() const;  // "rl.algorithm=ppo", "pipeline=lm or seq2seq"
+  bool operator==(const SettingCondition&) const = default;
+};
+
 // A declared setting, bound to the struct member that holds its value. Valid while that struct lives.
 struct Setting {
   enum class Kind { boolean, integer, real, text, section, items, rest };
@@ -88,6 +97,9 @@ struct Setting {
   std::string form;       // description of the expected text where "a text" is too vague
   NumberRange limits;     // of the number, or of each number in a list
   std::vector<std::string> choices;  // the allowed texts; empty: any
+
+  // The setting has an effect only if all of these hold. Those of the section come first.
+  std::vector<SettingCondition> conditions;
 
   std::optional<OnResume> when_resumed;  // nullopt: not declared
   std::string resume_remark;             // added to the message about a changed value
@@ -121,6 +133,8 @@ struct Setting {
   Setting& looks_like(std::string words) { return is_path = true, form = std::move(words), *this; }
   Setting& null_means(std::string word) { return null_word = std::move(word), *this; }
   Setting& one_or_more() { return single_is_list = true, *this; }
+  // Adds a condition. On a section it applies to all fields in it.
+  Setting& only_with(std::string key, std::vector<std::string> values);
   // Sets when_resumed. On a section or items it applies to all fields in it that do not declare their own.
   Setting& on_resume(OnResume x, std::string remark = "");
   // For rest(): keys whose name contains `part` ("drop": attn_pdrop, dropout_rate) are OnResume::note.

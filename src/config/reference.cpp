@@ -39,14 +39,26 @@ std::string resume_words(const Setting& s) {
   return out;
 }
 
-// "checkpoint", ...; "job" where nothing is declared.
-std::string decider_words(const Setting& s) { return to_text(s.decider.value_or(DecidedBy::job)); }
+// "pipeline=rl; rl.algorithm=ppo": the conditions from the n-th on; "" where there are none.
+std::string condition_words(const Setting& s, std::size_t n = 0) {
+  std::vector<std::string> words;
+  for (; n < s.conditions.size(); ++n) words.push_back(s.conditions[n].words());
+  return fmt::format("{}", fmt::join(words, "; "));
+}
 
-// What the declaration adds to the help: "; on resume: note; with a checkpoint: job, else checkpoint".
+// "checkpoint", "checkpoint or override", ...; "" if the job decides.
+std::string decider_words(const Setting& s) {
+  const DecidedBy decider = s.decider.value_or(DecidedBy::job);
+  return decider == DecidedBy::job ? "" : to_text(decider);
+}
+
+// Remarks that follow a help text in one line: "; only with pipeline=rl; on resume: note".
 std::string remarks(const Setting& s) {
   std::string out;
+  if (const std::string only = condition_words(s); !only.empty()) out += "; only with " + only;
   if (const std::string resume = resume_words(s); !resume.empty()) out += "; on resume: " + resume;
-  if (s.decider.value_or(DecidedBy::job) != DecidedBy::job) out += "; with a checkpoint: " + decider_words(s);
+  if (const std::string decider = decider_words(s); !decider.empty())
+    out += "; with a checkpoint: " + decider;
   return out;
 }
 
@@ -121,45 +133,65 @@ Json object_schema(const std::vector<Setting>& settings) {
   return j;
 }
 
-// "integer >= 1" for tables; the default as YAML.
+// The default as YAML; "" if the key must be given.
 std::string default_of(const Setting& s) {
   if (s.kind == Kind::items) return "[]";
   return s.needed ? "" : yaml_value(s);
 }
 
-std::string cell(std::string text) {
-  for (std::size_t i = 0; (i = text.find('|', i)) != std::string::npos; i += 2) text.insert(i, "\\");
-  return text;
+// The text as lines of at most `width` characters. `first` precedes the first line, `indent` the others.
+std::string wrapped(const std::string& text, const std::string& first, const std::string& indent,
+                    std::size_t width) {
+  std::string out, line = first;
+  bool empty = true;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t end = std::min(text.find(' ', i), text.size());
+    const std::string word = text.substr(i, end - i);
+    if (!empty && line.size() + 1 + word.size() > width) {
+      out += line + "\n";
+      line = indent;
+      empty = true;
+    }
+    line += (empty ? "" : " ") + word;
+    empty = false;
+    i = end + 1;
+  }
+  return out + line + "\n";
 }
 
 bool is_leaf(const Setting& s) { return s.kind != Kind::section; }
 
-void markdown(const std::vector<Setting>& settings, const std::string& prefix, std::string& out) {
-  bool any = false;
+// A list of the settings, then a part for each section. A table would be wider than a page.
+// `n_conditions`: conditions of the section, which its head names.
+void markdown(const std::vector<Setting>& settings, const std::string& prefix, std::size_t n_conditions,
+              std::string& out) {
+  const std::size_t width = 100;
   for (const Setting& s : settings) {
     if (!is_leaf(s)) continue;
-    if (!any)
-      out +=
-          "| key | value | default | on resume | with a checkpoint | meaning |\n|---|---|---|---|---|---|\n";
-    any = true;
-    if (s.kind == Kind::rest) {
-      out += fmt::format("| any other key | any value | | {} | {} | {} |\n", cell(resume_words(s)),
-                         decider_words(s), cell(s.help));
-      continue;
-    }
-    const std::string def = default_of(s);
-    out += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", s.name, cell(s.expected()),
-                       def.empty() ? "" : "`" + cell(def) + "`", cell(resume_words(s)), decider_words(s),
-                       cell(s.help));
+    std::string facts = "Value: " + (s.kind == Kind::rest ? "any" : s.expected());
+    if (const std::string def = s.kind == Kind::rest ? "" : default_of(s); !def.empty())
+      facts += fmt::format(". Default: `{}`", def);
+    if (const std::string only = condition_words(s, n_conditions); !only.empty())
+      facts += fmt::format(". Only with: `{}`", only);
+    if (const std::string resume = resume_words(s); !resume.empty()) facts += ". On resume: " + resume;
+    if (const std::string decider = decider_words(s); !decider.empty())
+      facts += ". With a checkpoint: " + decider;
+    const std::string name = s.kind == Kind::rest ? "any other key" : "`" + s.name + "`";
+    out += wrapped(s.help + ".", "- **" + name + "**: ", "  ", width) +
+           wrapped(facts + ".", "  - ", "    ", width);
   }
-  if (any) out += "\n";
+  if (!out.ends_with("\n\n")) out += "\n";
   for (const Setting& s : settings) {
     if (s.kind != Kind::section && s.kind != Kind::items) continue;
     const std::string key = prefix + s.name + (s.kind == Kind::items ? "[]" : "");
-    out += s.kind == Kind::items
-               ? fmt::format("### `{}`\nEach entry:\n\n", key)
-               : fmt::format("{} `{}`\n{}.\n\n", prefix.empty() ? "##" : "###", key, s.help);
-    markdown(s.fields, key + ".", out);
+    if (s.kind == Kind::items) {
+      out += fmt::format("### `{}`\n\nEach entry:\n\n", key);
+    } else {
+      const std::string only = condition_words(s, n_conditions);
+      const std::string text = s.help + "." + (only.empty() ? "" : " Only with: `" + only + "`.");
+      out += fmt::format("{} `{}`\n\n{}\n", prefix.empty() ? "##" : "###", key, wrapped(text, "", "", width));
+    }
+    markdown(s.fields, key + ".", s.conditions.size(), out);
   }
 }
 
@@ -196,7 +228,7 @@ std::string json_schema(const std::vector<Setting>& settings, const std::string&
 
 std::string markdown_reference(const std::vector<Setting>& settings) {
   std::string out;
-  markdown(settings, "", out);
+  markdown(settings, "", 0, out);
   while (out.size() > 1 && out[out.size() - 2] == '\n') out.pop_back();
   return out;
 }

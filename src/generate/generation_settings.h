@@ -27,41 +27,47 @@ struct GenerationSettings {
   i64 seed = 42;
 
   void visit(SettingsVisitor& v) {
-    v.field("max_new_tokens", max_new_tokens, "largest number of generated tokens per prompt")
+    v.field("max_new_tokens", max_new_tokens, "maximum number of generated tokens per answer")
         .at_least(1)
         .at_most(1 << 24);
     v.field("min_new_tokens", min_new_tokens,
-            "smallest number of generated tokens; the end token is forbidden until then")
+            "minimum number of generated tokens; the end token is excluded before it")
         .at_least(0);
-    v.field("temperature", temperature, "sampling temperature; 0 always takes the most likely token")
+    v.field("temperature", temperature,
+            "sampling temperature; 0: greedy decoding (or beam search with num_beams > 1)")
         .at_least(0);
-    v.field("top_k", top_k, "number of most likely tokens to sample from; ~ is all").at_least(1);
-    v.field("top_p", top_p, "total probability of the most likely tokens to sample from (nucleus sampling)")
+    v.field("top_k", top_k, "top-k sampling: only the k most likely tokens; ~: all tokens").at_least(1);
+    v.field("top_p", top_p,
+            "top-p (nucleus) sampling: the most likely tokens with this total probability; 1: all tokens")
         .above(0)
         .at_most(1);
-    v.field("min_p", min_p, "smallest probability of a sampled token, relative to the most likely token")
+    v.field("min_p", min_p,
+            "min-p sampling: tokens with at least this fraction of the highest token probability; 0: all "
+            "tokens")
         .at_least(0)
         .at_most(1);
     v.field("repetition_penalty", repetition_penalty,
-            "penalty for tokens that the prompt or the answer already has: above 1, their scores are divided "
-            "by it (multiplied if negative)")
+            "penalty on tokens that are already in the prompt or the answer: positive logits are divided by "
+            "it, negative ones multiplied; 1: no penalty")
         .above(0);
     v.field("no_repeat_ngram_size", no_repeat_ngram_size,
-            "size of the n-grams that may occur only once, prompt included; 0 allows all")
+            "length of token n-grams that may occur only once in prompt and answer; 0: no limit")
         .at_least(0);
-    v.field("num_beams", num_beams, "number of beams; above 1 selects beam search").at_least(1).at_most(1024);
+    v.field("num_beams", num_beams, "number of beams; above 1: beam search; 1: no beam search")
+        .at_least(1)
+        .at_most(1024);
     v.field("length_penalty", length_penalty,
-            "exponent of the length in a beam's score, log-probability / length^length_penalty; above 0 "
-            "prefers long answers");
+            "length exponent in beam search: a beam's score is log-probability / length^length_penalty; "
+            "larger values prefer longer answers");
     v.field("early_stopping", early_stopping,
-            "end of a beam search: true at num_beams finished answers; false when a better answer is "
-            "unlikely; never when a better answer is impossible")
+            "end of beam search: true stops at num_beams finished answers; false stops when a better answer "
+            "is unlikely; never stops only when no better answer is possible")
         .one_of({"false", "true", "never"});
     v.field("num_return_sequences", num_return_sequences,
             "number of answers per prompt: samples, or the best beams")
         .at_least(1)
         .at_most(1 << 16);
-    v.field("stop", stop, "stop texts: each ends an answer and is removed from it").one_or_more();
+    v.field("stop", stop, "stop texts: an answer ends before the first of them").one_or_more();
     v.field("seed", seed, "random seed of sampling").at_least(0);
   }
 

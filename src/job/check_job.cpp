@@ -33,6 +33,12 @@ class Checks {
     return value(settings_of(job), key) != value(settings_of(fresh), key);
   }
 
+  // The value of a setting that is one text.
+  std::string text_of(const std::string& key) const {
+    JobConfig job = job_;
+    return std::get<std::string>(value(settings_of(job), key).at(0));
+  }
+
   template <class... A>
   void problem(fmt::format_string<A...> f, A&&... a) {
     problems_.push_back(fmt::format(f, std::forward<A>(a)...));
@@ -113,29 +119,17 @@ void check_data(const JobConfig& job, Checks& c) {
   const DataSettings& d = job.data;
   const bool jsonl = d.is_jsonl();
   const PipelineInfo* info = pipeline_info(job.pipeline);
-  const auto of_others = [&](std::initializer_list<const char*> names) {
-    for (const char* name : names)
-      if (const std::string key = fmt::format("data.{}", name); c.changed(key))
-        c.problem("{} ({}) has no effect in pipeline {}", key, job.origins.where(key), job.pipeline);
-  };
-  if (info && !info->reads_lines) {
-    // The pipeline's own readers know the rest.
-    of_others({"documents", "packing", "attention_across", "chat_template"});
-    if (!info->new_head) of_others({"too_long"});
-    return;
-  }
-  if (info) {
-    of_others({"max_source_length", "max_target_length", "source_prefix", "header"});
-    if (d.format && !jsonl && *d.format != "text")
-      c.problem("{}: pipeline {} reads text and jsonl", c.cite("data.format", *d.format), job.pipeline);
-  }
+  if (info && !info->reads_lines) return;  // the readers of these pipelines check the rest
+  if (info && d.format && !jsonl && *d.format != "text")
+    c.problem("{}: pipeline {} reads text and jsonl", c.cite("data.format", *d.format), job.pipeline);
   if (!jsonl && c.changed("data.packing") && info)
     c.problem("{}: text is always packed; remove the key", c.cite("data.packing", false));
   // What the other format alone knows.
   const auto idle = [&](const char* name, const char* format) {
     const std::string key = fmt::format("data.{}", name);
     if (c.changed(key))
-      c.problem("{} ({}) has no effect: it is for data.format={}", key, job.origins.where(key), format);
+      c.problem("{} ({}) has no effect: it is for data.format={}. Remove the key.", key,
+                job.origins.where(key), format);
   };
   if (jsonl) {
     idle("documents", "text");
@@ -151,26 +145,27 @@ void check_data(const JobConfig& job, Checks& c) {
   }
 }
 
-// Settings of other pipelines than the job's, and of the other algorithm of pipeline rl.
-void check_others(const JobConfig& job, Checks& c) {
-  if (!pipeline_info(job.pipeline)) return;  // a user's own may read all
-  const auto idle = [&](const std::string& key, const std::string& in) {
-    if (c.changed(key))
-      c.problem("{} ({}) has no effect in {}; remove the key", key, job.origins.where(key), in);
-  };
-  JobConfig fresh;
-  for (const Setting& section : settings_of(fresh)) {
-    if (section.name != "maml" && section.name != "rl") continue;
-    for (const Setting& s : section.fields) {
-      const std::string key = section.name + "." + s.name;
-      if (section.name != job.pipeline) idle(key, "pipeline " + job.pipeline);
-      // The help of a setting of one algorithm begins with its name.
-      else if (section.name == "rl" && s.help.starts_with(job.rl.algorithm == "ppo" ? "ddpg: " : "ppo: "))
-        idle(key, "rl.algorithm=" + job.rl.algorithm);
+// Settings whose conditions (Setting::only_with) do not hold. `prefix`: "" or "data.".
+void check_conditions(const JobConfig& job, const std::vector<Setting>& settings, const std::string& prefix,
+                      Checks& c) {
+  for (const Setting& s : settings) {
+    const std::string key = prefix + s.name;
+    if (s.kind == Setting::Kind::section) {
+      check_conditions(job, s.fields, key + ".", c);
+      continue;
+    }
+    if (s.conditions.empty() || !c.changed(key)) continue;
+    for (const SettingCondition& condition : s.conditions) {
+      const std::string value = c.text_of(condition.key);
+      if (std::find(condition.values.begin(), condition.values.end(), value) != condition.values.end())
+        continue;
+      // A user's pipeline may read every setting.
+      if (condition.key != "pipeline" || pipeline_info(job.pipeline))
+        c.problem("{} ({}) has no effect with {}={}: it is for {}. Remove the key.", key,
+                  job.origins.where(key), condition.key, value, condition.words());
+      break;
     }
   }
-  if (job.pipeline == "regression" || job.pipeline == "maml" || job.pipeline == "rl")
-    idle("train.label_smoothing", "pipeline " + job.pipeline);
 }
 
 void check_train(const JobConfig& job, JobUse use, Checks& c) {
@@ -183,9 +178,6 @@ void check_train(const JobConfig& job, JobUse use, Checks& c) {
     c.problem("{} is more than {}; the learning rate would never be reached",
               c.cite("train.warmup_steps", *t.warmup_steps), c.cite("train.max_steps", *t.max_steps));
   }
-  if (t.momentum > 0 && t.optimizer != "sgd")
-    c.problem("{} is of optimizer sgd, and train.optimizer is {}; remove one",
-              c.cite("train.momentum", t.momentum), t.optimizer);
   const SaveBestSettings& best = job.checkpoint.save_best_by;
   // What the built-in pipeline evaluates; metrics of a user's pipeline are known to that pipeline alone.
   const PipelineInfo* info = pipeline_info(job.pipeline);
@@ -401,9 +393,11 @@ void check_job(const JobConfig& job, JobUse use) {
         batch_sizes(job, dp);
     }
   });
-  if (use == JobUse::train || use == JobUse::validate || use == JobUse::evaluate || use == JobUse::data)
+  if (use == JobUse::train || use == JobUse::validate || use == JobUse::evaluate || use == JobUse::data) {
     check_data(job, c);
-  if (use == JobUse::train || use == JobUse::validate || use == JobUse::evaluate) check_others(job, c);
+    JobConfig fresh;
+    check_conditions(job, settings_of(fresh), "", c);
+  }
   if (use == JobUse::train || use == JobUse::validate) check_train(job, use, c);
   if (use == JobUse::train || use == JobUse::validate || use == JobUse::evaluate)
     check_generation("eval.generation", job.eval.generation, c);

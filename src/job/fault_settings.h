@@ -12,16 +12,14 @@ struct FaultSettings {
   i64 check_replicas_every_n_steps = 100;
 
   void visit(SettingsVisitor& v) {
-    v.field(
-         "timeout", timeout,
-         "seconds without progress after which a rank counts as stuck, and without a sign of life as lost: "
-         "the job ends with code 5 and names it; 0: no limit")
+    v.field("timeout", timeout,
+            "time limit in seconds: a rank without progress for this long is stuck, a rank without any "
+            "message is lost; the job then ends with exit code 5 and names the rank; 0: no limit")
         .at_least(0)
         .at_most(1e9);
-    v.field(
-         "check_replicas_every_n_steps", check_replicas_every_n_steps,
-         "steps between two comparisons of the replicas' parameters; a difference ends the run with code 5; "
-         "0 compares never")
+    v.field("check_replicas_every_n_steps", check_replicas_every_n_steps,
+            "steps between two comparisons of the parameters of all replicas; a difference ends the run with "
+            "exit code 5; 0: no comparisons")
         .at_least(0);
   }
 };

@@ -11,34 +11,40 @@
 namespace redco {
 
 void JobConfig::visit(SettingsVisitor& v) {
-  v.field("pipeline", pipeline,
-          "what is done: a built-in algorithm, such as lm or seq2seq, or one of your own, built as a shared "
-          "object")
+  v.field(
+       "pipeline", pipeline,
+       "training algorithm: a built-in pipeline, e.g. lm or seq2seq, or the path of a shared object with a "
+       "pipeline of yours")
       .looks_like("a built-in pipeline's name or a path")
       .on_resume(OnResume::error)
       .decided_by(DecidedBy::checkpoint);
-  v.section("model", model, "The model: path, preset or arch says which")
+  v.section("model", model, "The model: path, preset or arch selects it")
       .on_resume(OnResume::error)
       .decided_by(DecidedBy::checkpoint);
-  v.section("data", data, "What is trained on and how it is cut into examples")
+  v.section("data", data, "Data files, their format, and how they become examples")
       .decided_by(DecidedBy::checkpoint);
-  v.section("parallel", parallel, "How many ranks, where they run, and what is sharded over them");
-  v.section("train", train, "Optimizer, batch sizes and length of the training");
-  v.section("eval", eval, "When data.eval is evaluated; with neither every_n given, at the end")
+  v.section("parallel", parallel, "Number of ranks, their hosts, and the sharding of the model over them");
+  v.section("train", train, "Optimizer, batch sizes and length of training");
+  v.section("eval", eval,
+            "Evaluation on data.eval; without every_n_steps and every_n_epochs, only at the end of training")
       .on_resume(OnResume::free);
   v.section("checkpoint", checkpoint,
-            "When checkpoints are saved and kept; with neither every_n given, at the end")
+            "Saving of checkpoints; without every_n_steps and every_n_epochs, only at the end of training")
       .on_resume(OnResume::free);
-  v.section("predict", predict, "What is asked of the model, and how it answers").on_resume(OnResume::free);
-  v.section("maml", maml, "Tasks and adaptation of pipeline maml").decided_by(DecidedBy::checkpoint);
-  v.section("rl", rl, "Environment and algorithm of pipeline rl").decided_by(DecidedBy::either);
-  v.section("settings", settings, "What a pipeline of the user's own asks for")
+  v.section("predict", predict, "Prompts, output file and generation settings of predict and chat")
+      .on_resume(OnResume::free);
+  v.section("maml", maml, "Tasks and inner loop of model-agnostic meta-learning")
+      .only_with("pipeline", {"maml"})
+      .decided_by(DecidedBy::checkpoint);
+  v.section("rl", rl, "Environment and algorithm of reinforcement learning")
+      .only_with("pipeline", {"rl"})
+      .decided_by(DecidedBy::either);
+  v.section("settings", settings, "Settings of a user's pipeline")
       .on_resume(OnResume::note)
       .decided_by(DecidedBy::overridable);
-  v.section("plan", plan, "The machines a plan is made for, where they are not this one")
-      .on_resume(OnResume::free);
-  v.section("fault", fault, "What happens when a rank fails").on_resume(OnResume::free);
-  v.field("workdir", workdir, "folder for checkpoints, metrics and logs of this run")
+  v.section("plan", plan, "Machines to plan for").on_resume(OnResume::free);
+  v.section("fault", fault, "Detection of failed ranks and differing replicas").on_resume(OnResume::free);
+  v.field("workdir", workdir, "folder for the checkpoints, metrics and logs of this run")
       .path()
       .on_resume(OnResume::free);
 }
@@ -84,23 +90,21 @@ std::string job_schema() {
 std::string job_reference() {
   JobConfig fresh;
   return "# The job file\n\n"
-         "This page is generated from the settings that the code declares. A key that is not in these "
-         "tables is an error.\n"
-         "`key=value` on the command line sets one, e.g. `train.seed=1`; the value is YAML. Paths are "
-         "relative to\n"
-         "the folder that redco is started in.\n\n"
-         "`on resume` says what happens if a value differs when a run resumes from a checkpoint:\n"
-         "`error` refuses the job, `note` continues and names the old and the new value, `free` "
-         "continues.\n\n"
-         "`with a checkpoint` says whose value counts if predict, evaluate, chat, merge or data use a "
-         "checkpoint of\n"
-         "redco (`workdir`, `predict.checkpoint`). The checkpoint holds the job of its training. `job`: the "
-         "job file and\n"
-         "the overrides. `job, else checkpoint`: the same, and the checkpoint's value if none is given. "
-         "`checkpoint`: a job\n"
-         "file with another value causes a warning, an override with another value is an error. "
-         "`checkpoint or\n"
-         "override`: an override may change the checkpoint's value.\n\n" +
+         "This page lists every key of the job file. It is generated from the settings that the code "
+         "declares.\n"
+         "A key that is not on this page is an error. `key=value` on the command line sets a key, e.g.\n"
+         "`train.seed=1`; the value is YAML. Paths are relative to the folder where redco starts.\n\n"
+         "In YAML, `~` means that a key has no value; the text after `~:` says what happens then.\n"
+         "**On resume** is what happens if a value has changed when a run resumes from a checkpoint:\n"
+         "`error` refuses the job, `note` continues and logs the old and the new value, `free` continues.\n"
+         "**With a checkpoint** says whose value counts if predict, evaluate, chat, merge or data use a\n"
+         "checkpoint of redco (`workdir`, `predict.checkpoint`), which contains the job of its training:\n"
+         "- `job` (if nothing is given here): the value of the job file and the overrides.\n"
+         "- `job, else checkpoint`: the same, or the checkpoint's value if the job has none.\n"
+         "- `checkpoint`: the checkpoint's value. Another value in the job file is a warning, an override\n"
+         "  with another value is an error.\n"
+         "- `checkpoint or override`: the checkpoint's value, unless an override changes it.\n\n"
+         "**Only with** names the values of another key without which the key has no effect.\n\n" +
          markdown_reference(settings_of(fresh));
 }
 

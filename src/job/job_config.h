@@ -22,7 +22,9 @@ namespace redco {
 struct OwnSettings {
   std::map<std::string, std::string> values;  // key -> JSON text
 
-  void visit(SettingsVisitor& v) { v.rest(values, "a setting of the pipeline's own, of any form"); }
+  void visit(SettingsVisitor& v) {
+    v.rest(values, "setting of a user's pipeline; the pipeline checks the value");
+  }
   std::string json() const;  // one object
 };
 

@@ -23,30 +23,32 @@ struct ModelSettings {
 
   void visit(SettingsVisitor& v) {
     v.field("path", path,
-            "Hugging Face folder with weights, config.json and tokenizer; or the id of a model in the hub's "
-            "cache, such as gpt2 or org/name@revision")
+            "Hugging Face model: a folder with weights, config.json and tokenizer, or the id of a model in "
+            "the hub cache, e.g. gpt2 or org/name@revision")
         .path();
-    v.field(
-        "preset", preset,
-        "name of a published architecture, such as gpt-j-6b; the weights are random unless path is given");
+    v.field("preset", preset, "known architecture, e.g. gpt-j-6b; random weights unless model.path is set");
     v.field("arch", arch,
-            "model family, such as gpt2, with sizes from the config keys in this section; random weights");
-    v.field("random", random,
-            "use random weights if there is no checkpoint and no model.path: predict, evaluate and chat; "
-            "false makes that an error. Training with preset or arch always begins with random weights")
+            "model family, e.g. gpt2, with random weights; its sizes are config keys in this section");
+    v.field(
+         "random", random,
+         "random weights in predict, evaluate and chat if there is no checkpoint and no model.path; false: "
+         "an error. Training with preset or arch always starts from random weights")
         .on_resume(OnResume::free)
         .decided_by(DecidedBy::job);
     v.field("adapter", adapter,
-            "folder of a PEFT adapter (LoRA) for the model; model.path may be one, too, if its base is found")
+            "folder of a PEFT (LoRA) adapter for the model; model.path may name an adapter folder too if its "
+            "base model is found")
         .path();
     v.field("tokenizer", tokenizer,
-            "tokenizer: a file or folder, or an id like in path; ~ is the tokenizer of model.path")
+            "tokenizer: a file, a folder, a model id as in model.path, or bytes (one token per byte); ~: the "
+            "tokenizer of model.path")
         .looks_like("`bytes` or a path");
-    v.field("ignore_config_keys", ignore_config_keys, "keys of the model's config.json that redco may ignore")
+    v.field("ignore_config_keys", ignore_config_keys,
+            "keys of the model's config.json that are ignored instead of an error")
         .on_resume(OnResume::free)
         .decided_by(DecidedBy::either);
     v.rest(config,
-           "a key of the model's Hugging Face config, e.g. n_layer: 4; overrides the one in path or preset")
+           "key of the model's Hugging Face config, e.g. n_layer: 4; overrides model.path or model.preset")
         .on_resume(OnResume::error)
         .noted_if_named("drop");
   }

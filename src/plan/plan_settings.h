@@ -1,4 +1,4 @@
-// The `plan:` section: the machines of a plan, if they differ from this one.
+// The `plan:` section: the machines to plan for.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@ struct PlanSettings {
   std::optional<std::string> devices;
 
   void visit(SettingsVisitor& v) {
-    v.field("devices", devices, "machines of the plan, like 2 x 4 x 32GiB; ~ is this machine")
+    v.field("devices", devices, "machines to plan for, e.g. 2 x 4 x 32GiB; ~: this machine")
         .looks_like("HOSTS x DEVICES x MEMORY");
   }
 };

@@ -16,10 +16,10 @@ struct ShardingRuleSettings {
   std::vector<std::optional<std::string>> spec;
 
   void visit(SettingsVisitor& v) {
-    v.field("match", match, "regular expression that must match the whole Hugging Face name of a parameter")
+    v.field("match", match, "regular expression that matches the whole Hugging Face name of a parameter")
         .required();
     v.field("spec", spec,
-            "one entry per dim in (in, out) order: mp is split over the model shards, ~ is not split")
+            "sharding per dim, in (in, out) order: mp shards the dim over the model shards, ~ replicates it")
         .one_of({"mp"})
         .required();
   }
@@ -30,7 +30,7 @@ struct EnvironmentSettings {
   std::map<std::string, std::string> values;  // name -> JSON text
 
   void visit(SettingsVisitor& v) {
-    v.rest(values, "value of this environment variable on every rank and host: a text or an integer");
+    v.rest(values, "environment variable of every rank on every host: a text or an integer");
   }
 };
 
@@ -46,24 +46,26 @@ struct ParallelSettings {
   bool strict = false;
 
   void visit(SettingsVisitor& v) {
-    v.field("n_model_shards", n_model_shards, "number of ranks that share one copy of the model")
+    v.field("n_model_shards", n_model_shards,
+            "number of model shards (tensor parallelism): ranks that hold one copy of the model together")
         .at_least(1)
         .at_most(1 << 20)
         .on_resume(OnResume::note);
     v.field("n_ranks", n_ranks,
-            "total number of ranks, a multiple of n_model_shards; ~ is the sum of the hosts' slots, the size "
-            "of the SLURM allocation, or n_model_shards")
+            "total number of ranks, a multiple of n_model_shards; ~: the slots of all hosts, else the SLURM "
+            "allocation, else n_model_shards")
         .at_least(1)
         .at_most(1 << 20)
         .on_resume(OnResume::note);
-    v.field("hosts", hosts, "hosts to run on, as name or name:slots; [] is this machine")
+    v.field("hosts", hosts, "hosts to run on, as name or name:slots; empty: this machine")
         .one_or_more()
         .on_resume(OnResume::free);
     v.field("hostfile", hostfile, "file with one host per line, as name, name:slots or `name slots=N`")
         .path()
         .on_resume(OnResume::free);
     v.field("threads_per_rank", threads_per_rank,
-            "threads per rank; auto divides the usable cores of the smallest host by its number of ranks")
+            "threads per rank; auto: the usable cores of a host divided by its ranks, the smallest such "
+            "number over all hosts")
         .at_least(1)
         .at_most(4096)
         .null_means("auto")
@@ -72,16 +74,17 @@ struct ParallelSettings {
               "Environment variables of every rank on every host; they override inherited ones")
         .on_resume(OnResume::free);
     v.field("shard_optimizer", shard_optimizer,
-            "share the optimizer's state among the replicas (supported by plan only)")
+            "sharding of the optimizer state over the replicas; `redco plan` only, a run refuses it")
         .on_resume(OnResume::free);
     v.field("shard_parameters", shard_parameters,
-            "share parameters and gradients among the replicas (supported by plan only)")
+            "sharding of parameters and gradients over the replicas; `redco plan` only, a run refuses it")
         .on_resume(OnResume::free);
     v.items("sharding_rules", sharding_rules,
-            "custom sharding rules, applied before the built-in ones; the first match wins")
+            "sharding rules that precede the built-in ones; the first match applies")
         .on_resume(OnResume::note);
     v.field("strict", strict,
-            "whether redistributions that the built-in rules would not need are errors (false: warnings)")
+            "strict sharding: redistributions that the standard rules do not need are errors instead of "
+            "warnings")
         .on_resume(OnResume::free);
   }
 };

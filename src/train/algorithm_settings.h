@@ -1,4 +1,4 @@
-// The sections of algorithms that have some: `maml:` and `rl:`.
+// The `maml:` and `rl:` sections: settings of single algorithms.
 #pragma once
 
 #include <optional>
@@ -19,48 +19,53 @@ struct MamlSettings {
   bool rotations = false;
 
   void visit(SettingsVisitor& v) {
-    v.field("n_ways", n_ways, "classes of a task").at_least(2).at_most(1 << 20).on_resume(OnResume::error);
-    v.field("n_shots", n_shots, "examples of each class that a task adapts to")
+    v.field("n_ways", n_ways, "number of classes in a task")
+        .at_least(2)
+        .at_most(1 << 20)
+        .on_resume(OnResume::error);
+    v.field("n_shots", n_shots, "support examples per class, which a task adapts to")
         .at_least(1)
         .at_most(1 << 20)
         .on_resume(OnResume::error)
         .decided_by(DecidedBy::overridable);
-    v.field("n_query", n_query, "examples of each class that it is then tested on")
+    v.field("n_query", n_query, "query examples per class, on which the adapted model is measured")
         .at_least(1)
         .at_most(1 << 20)
         .on_resume(OnResume::error)
         .decided_by(DecidedBy::overridable);
-    v.field("inner_steps", inner_steps, "gradient steps of the adaptation")
+    v.field("inner_steps", inner_steps, "number of inner-loop gradient steps")
         .at_least(0)
         .at_most(1000)
         .on_resume(OnResume::note)
         .decided_by(DecidedBy::overridable);
-    v.field("inner_learning_rate", inner_learning_rate, "step size of the adaptation")
+    v.field("inner_learning_rate", inner_learning_rate, "inner-loop learning rate")
         .at_least(0)
         .on_resume(OnResume::note)
         .decided_by(DecidedBy::overridable);
     v.field("first_order", first_order,
-            "take the inner gradients as constants; false differentiates through them")
+            "first-order MAML: inner gradients are constants; false: the outer gradient includes second "
+            "derivatives")
         .on_resume(OnResume::note)
         .decided_by(DecidedBy::job);
-    v.field("tasks_per_epoch", tasks_per_epoch, "training tasks of an epoch, each epoch's drawn anew")
+    v.field("tasks_per_epoch", tasks_per_epoch, "training tasks per epoch; every epoch draws new tasks")
         .at_least(1)
         .at_most(i64{1} << 40)
         .on_resume(OnResume::error)
         .decided_by(DecidedBy::job);
-    v.field("eval_tasks", eval_tasks, "tasks of an evaluation, drawn once")
+    v.field("eval_tasks", eval_tasks, "tasks per evaluation; every evaluation uses the same tasks")
         .at_least(1)
         .at_most(1 << 30)
         .on_resume(OnResume::free)
         .decided_by(DecidedBy::job);
     v.field("rotations", rotations,
-            "training classes of images turned by 90, 180 and 270 degrees are classes of their own")
+            "rotated classes for training on images: each class turned by 90, 180 and 270 degrees is "
+            "another class")
         .on_resume(OnResume::error);
   }
 };
 
-// Reinforcement learning, by the names of Stable-Baselines3. An epoch is n_steps steps in each environment,
-// and what is learned from them.
+// Reinforcement learning, with the names of Stable-Baselines3. An epoch is one rollout (n_steps steps in each
+// environment) and the optimizer steps on it.
 struct RlSettings {
   std::string algorithm = "ppo";
   std::string env;
@@ -86,100 +91,105 @@ struct RlSettings {
 
   void visit(SettingsVisitor& v) {
     const double most = 1 << 20;
-    v.field("algorithm", algorithm, "how the policy learns")
+    v.field("algorithm", algorithm, "learning algorithm: PPO or DDPG")
         .one_of({"ppo", "ddpg"})
         .on_resume(OnResume::error)
         .decided_by(DecidedBy::checkpoint);
-    v.field("env", env, "the environment, e.g. CartPole-v1")
+    v.field("env", env, "environment name, e.g. CartPole-v1")
         .on_resume(OnResume::error)
         .decided_by(DecidedBy::checkpoint);
-    v.field("n_envs", n_envs, "environments that are stepped at once")
+    v.field("n_envs", n_envs, "number of environments that are stepped in parallel")
         .at_least(1)
         .at_most(1 << 16)
         .on_resume(OnResume::error);
-    v.field("n_steps", n_steps, "steps in each environment between two phases of learning, an epoch")
+    v.field("n_steps", n_steps, "rollout length: steps per environment and epoch")
         .at_least(1)
         .at_most(most)
         .on_resume(OnResume::error);
-    v.field("hidden_sizes", hidden_sizes, "widths of the hidden layers of policy and value networks")
+    v.field("hidden_sizes", hidden_sizes, "widths of the hidden layers of the policy and value networks")
         .at_least(1)
         .at_most(1 << 16)
         .on_resume(OnResume::error)
         .decided_by(DecidedBy::checkpoint);
-    v.field("activation", activation, "between these layers")
+    v.field("activation", activation, "activation function of the hidden layers")
         .one_of({"tanh", "relu", "gelu", "silu"})
         .on_resume(OnResume::error)
         .decided_by(DecidedBy::checkpoint);
-    v.field("gamma", gamma, "discount of a reward for each step that it comes later")
-        .at_least(0)
-        .at_most(1)
-        .on_resume(OnResume::note);
+    v.field("gamma", gamma, "discount factor per step").at_least(0).at_most(1).on_resume(OnResume::note);
     v.field("n_eval_episodes", n_eval_episodes,
-            "episodes of an evaluation, played without exploration from states that training does not begin "
-            "from; 0: no evaluation")
+            "episodes per evaluation, without exploration and from initial states that training does not "
+            "use; 0: no evaluation")
         .at_least(0)
         .at_most(most)
         .on_resume(OnResume::free)
         .decided_by(DecidedBy::job);
-    v.field("update_epochs", update_epochs, "ppo: passes over an epoch's steps")
+
+    const auto ppo = [&v](const char* name, auto& x, const char* help) -> Setting& {
+      return v.field(name, x, help).only_with("rl.algorithm", {"ppo"});
+    };
+    ppo("update_epochs", update_epochs, "passes over the rollout per epoch")
         .at_least(1)
         .at_most(1000)
         .on_resume(OnResume::error);
-    v.field("gae_lambda", gae_lambda, "ppo: decay of generalized advantage estimation")
+    ppo("gae_lambda", gae_lambda, "lambda of generalized advantage estimation (GAE)")
         .at_least(0)
         .at_most(1)
         .on_resume(OnResume::note);
-    v.field("clip_range", clip_range, "ppo: how far an action's probability may move, as a share of it")
+    ppo("clip_range", clip_range, "PPO clip range of the probability ratio")
         .above(0)
         .on_resume(OnResume::note);
-    v.field("clip_range_vf", clip_range_vf, "ppo: how far a value may move; ~ is any distance")
+    ppo("clip_range_vf", clip_range_vf, "clip range of the value function; ~: no clipping")
         .above(0)
         .on_resume(OnResume::note);
-    v.field("ent_coef", ent_coef, "ppo: weight of the policy's entropy in the loss")
+    ppo("ent_coef", ent_coef, "coefficient of the entropy bonus in the loss")
         .at_least(0)
         .on_resume(OnResume::note);
-    v.field("vf_coef", vf_coef, "ppo: weight of the values' squared error in the loss")
+    ppo("vf_coef", vf_coef, "coefficient of the value loss (squared error)")
         .at_least(0)
         .on_resume(OnResume::note);
-    v.field("normalize_advantage", normalize_advantage,
-            "ppo: advantages of an epoch get mean 0 and deviation 1")
+    ppo("normalize_advantage", normalize_advantage,
+        "normalization of a rollout's advantages to mean 0 and standard deviation 1")
         .on_resume(OnResume::note);
-    v.field("normalize_observations", normalize_observations,
-            "ppo: observations are scaled by their mean and deviation so far")
+    ppo("normalize_observations", normalize_observations,
+        "normalization of observations by their running mean and standard deviation")
         .on_resume(OnResume::error)
         .decided_by(DecidedBy::checkpoint);
-    v.field("normalize_rewards", normalize_rewards,
-            "ppo: rewards are scaled by the deviation of discounted returns so far")
+    ppo("normalize_rewards", normalize_rewards,
+        "scaling of rewards by the running standard deviation of the discounted return")
         .on_resume(OnResume::error);
-    v.field("log_std_init", log_std_init, "ppo: first logarithm of a continuous action's deviation")
+    ppo("log_std_init", log_std_init, "initial log standard deviation of continuous actions")
         .at_least(-10)
         .at_most(10)
         .on_resume(OnResume::error);
-    v.field("gradient_steps", gradient_steps, "ddpg: updates in an epoch")
+
+    const auto ddpg = [&v](const char* name, auto& x, const char* help) -> Setting& {
+      return v.field(name, x, help).only_with("rl.algorithm", {"ddpg"});
+    };
+    ddpg("gradient_steps", gradient_steps, "optimizer steps per epoch")
         .at_least(1)
         .at_most(most)
         .on_resume(OnResume::error);
-    v.field("buffer_size", buffer_size, "ddpg: steps that are remembered")
+    ddpg("buffer_size", buffer_size, "capacity of the replay buffer in transitions")
         .at_least(1)
         .at_most(1'000'000)
         .on_resume(OnResume::error);
-    v.field("learning_starts", learning_starts, "ddpg: random steps before the first update")
+    ddpg("learning_starts", learning_starts,
+         "number of transitions with random actions before the first optimizer step")
         .at_least(1)
         .at_most(most)
         .on_resume(OnResume::note);
-    v.field("tau", tau, "ddpg: share by which target networks follow in each update")
+    ddpg("tau", tau, "soft update coefficient of the target networks")
         .above(0)
         .at_most(1)
         .on_resume(OnResume::note);
-    v.field("noise_type", noise_type,
-            "ddpg: exploration, independent normal draws or an Ornstein-Uhlenbeck process")
+    ddpg("noise_type", noise_type, "exploration noise: independent normal or Ornstein-Uhlenbeck")
         .one_of({"normal", "ornstein-uhlenbeck"})
         .on_resume(OnResume::note);
-    v.field("noise_std", noise_std, "ddpg: its deviation, where actions lie between -1 and 1")
+    ddpg("noise_std", noise_std, "standard deviation of the exploration noise, for actions scaled to [-1, 1]")
         .at_least(0)
         .on_resume(OnResume::note);
-    v.field("actor_learning_rate_factor", actor_learning_rate_factor,
-            "ddpg: the actor's learning rate as a multiple of train.learning_rate, the critic's")
+    ddpg("actor_learning_rate_factor", actor_learning_rate_factor,
+         "actor learning rate as a multiple of train.learning_rate, which the critic uses")
         .above(0)
         .on_resume(OnResume::note);
   }

@@ -1,4 +1,4 @@
-// What a pipeline is told of its job.
+// Job settings visible to a pipeline.
 #pragma once
 
 #include <string>
@@ -16,12 +16,11 @@ struct PipelineSettings {
   EvalSettings eval;
   MamlSettings maml;
   RlSettings rl;
-  // How predict() generates: as predict: says, or, in evaluations, eval.generation.
+  // Generation settings of predict(): those of predict:, or in evaluations those of eval.generation.
   TextGeneration generation;
-  // The job's `settings:`, a JSON object that means what the pipeline makes of it.
+  // The job's `settings:`, a JSON object; the pipeline defines its keys.
   std::string own = "{}";
-  std::string
-      model_folder;  // of the weights, with what lies beside them (preprocessor_config.json); "": none
+  std::string model_folder;  // folder of the weights and preprocessor_config.json; "": none
 };
 
 }  // namespace redco

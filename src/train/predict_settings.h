@@ -1,4 +1,4 @@
-// The `predict:` section: what is asked of the model, and how it answers.
+// The `predict:` section: prompts, output file and generation settings.
 #pragma once
 
 #include <optional>
@@ -18,27 +18,31 @@ struct PredictSettings : GenerationSettings {
   i64 batch_size = 8;
 
   void visit(SettingsVisitor& v) {
-    v.field("input", input,
-            "JSONL file, plain or .gz, an object a line: {\"prompt\": text}, {\"text\": text} or "
-            "{\"messages\": [...]} for the model's chat template; an \"id\" is kept")
+    v.field(
+         "input", input,
+         "JSONL file of prompts (.gz is read too), one object per line: {\"prompt\": text}, {\"text\": text} "
+         "or {\"messages\": [...]} for the model's chat template; an \"id\" is copied to the output")
         .path();
     v.field("output", output,
-            "JSONL file of predictions, in the input's order; ~ is the terminal. A run that was stopped goes "
-            "on where its file ends")
+            "JSONL file of predictions, in the order of the input; ~: the terminal. A run that was stopped "
+            "continues after the last line of this file")
         .path();
-    v.field("overwrite", overwrite, "begin predict.output anew instead of going on");
-    v.field("skip_bad", skip_bad, "leave out lines of the input that can't be used, and say how many");
+    v.field("overwrite", overwrite, "overwriting of predict.output; false: continue an unfinished file");
+    v.field("skip_bad", skip_bad,
+            "skipping of bad input lines, with a count in the log; false: the first bad line is an error");
     v.field("checkpoint", checkpoint,
-            "the checkpoint whose weights and settings are used; ~ is `last` if workdir is given, else the "
-            "weights are those of model.path")
+            "checkpoint whose weights and settings are used; ~: last if workdir is set, else the weights of "
+            "model.path")
         .looks_like("last, best-METRIC or a path");
-    v.field("prompt", prompt, "a text to go on from, or several").one_or_more();
-    v.field("system", system, "chat: the system message that a conversation begins with");
+    v.field("prompt", prompt, "prompt text, or a list of them").one_or_more();
+    v.field("system", system, "system message at the start of a chat");
     v.field("truncate_prompt", truncate_prompt,
-            "what to do with a prompt too long for the model: left drops its beginning, so that "
-            "max_new_tokens fit; never is an error")
+            "action when a prompt and max_new_tokens exceed the model's maximum length: never is an error, "
+            "left drops tokens from the start of the prompt")
         .one_of({"never", "left"});
-    v.field("batch_size", batch_size, "answers a replica works on at once").at_least(1).at_most(1 << 20);
+    v.field("batch_size", batch_size, "answers generated in parallel per replica")
+        .at_least(1)
+        .at_most(1 << 20);
     GenerationSettings::visit(v);
   }
 };

@@ -17,13 +17,14 @@ struct EarlyStoppingSettings {
 
   void visit(SettingsVisitor& v) {
     v.field("metric", metric,
-            "evaluation metric that must go on improving, e.g. loss; ~ never stops early. Named in "
-            "checkpoint.save_best_by, too, its best checkpoint is kept");
-    v.field("mode", mode, "which way is better; ~ is the metric's nature: a loss falls, an accuracy rises")
+            "evaluation metric that must keep improving, e.g. loss; ~: training never stops early. Also list "
+            "the metric in checkpoint.save_best_by to keep its best checkpoint");
+    v.field("mode", mode,
+            "direction of improvement; ~: known from the metric (min for a loss, max for an accuracy)")
         .one_of({"max", "min"});
-    v.field("patience", patience, "evaluations in a row without improvement after which training ends")
+    v.field("patience", patience, "evaluations in a row without improvement after which training stops")
         .at_least(1);
-    v.field("min_delta", min_delta, "an improvement is a change for the better by more than this")
+    v.field("min_delta", min_delta, "minimum improvement; a change of at most this much does not count")
         .at_least(0);
   }
 };
@@ -39,26 +40,27 @@ struct LoraSettings {
 
   void visit(SettingsVisitor& v) {
     v.field("rank", rank,
-            "rank of the adapters; the model's own weights then stay as they are. ~ trains the weights "
-            "themselves")
+            "rank of the LoRA adapters; the model's own weights are then frozen; ~: no LoRA, all weights are "
+            "trained")
         .at_least(1)
         .at_most(1 << 20)
         .on_resume(OnResume::error);
-    v.field("alpha", alpha, "the adapters' product is scaled by alpha / rank; ~ is the rank")
+    v.field("alpha", alpha, "LoRA scaling: the adapter output is multiplied by alpha / rank; ~: alpha = rank")
         .above(0)
         .on_resume(OnResume::error);
-    v.field("dropout", dropout, "of what goes into the adapters, in training")
+    v.field("dropout", dropout, "dropout probability on the adapter inputs during training")
         .at_least(0)
         .below(1)
         .on_resume(OnResume::note);
     v.field("target_modules", target_modules,
-            "linear layers that get an adapter: ends of their names, as c_attn or mlp.c_proj; regular "
-            "expressions that match whole names; all-linear is every one but the output head")
+            "linear layers that get an adapter: suffixes of their names (c_attn, mlp.c_proj) or regular "
+            "expressions that match whole names; all-linear: every linear layer except the output head")
         .one_or_more()
         .on_resume(OnResume::error);
-    v.field("use_rslora", use_rslora, "scale by alpha / sqrt(rank)").on_resume(OnResume::error);
+    v.field("use_rslora", use_rslora, "rank-stabilized LoRA: scaling by alpha / sqrt(rank)")
+        .on_resume(OnResume::error);
     v.field("modules_to_save", modules_to_save,
-            "modules that are trained whole and saved with the adapters: ends of their names")
+            "modules that are fully trained and saved with the adapters: suffixes of their names")
         .on_resume(OnResume::error);
   }
 };
@@ -88,91 +90,103 @@ struct TrainSettings {
   void visit(SettingsVisitor& v) {
     const double most = 1 << 30;
     v.field("global_batch_size", global_batch_size,
-            "rows of one optimizer step, all replicas together; ~ is per_device_batch_size on every replica")
+            "rows per optimizer step, over all replicas; ~: per_device_batch_size times the number of "
+            "replicas")
         .at_least(1)
         .at_most(most)
         .on_resume(OnResume::error)
         .decided_by(DecidedBy::either);
     v.field("per_device_batch_size", per_device_batch_size,
-            "rows a replica computes at once; gradients are accumulated up to global_batch_size; ~ is all at "
-            "once")
+            "rows per replica in one micro-batch; gradients are accumulated over micro-batches until "
+            "global_batch_size; ~: one micro-batch per step")
         .at_least(1)
         .at_most(most)
         .on_resume(OnResume::note)
         .decided_by(DecidedBy::either);
-    v.field("n_epochs", n_epochs, "passes over the training data; ~ is 1, or as many as max_steps needs")
+    v.field("n_epochs", n_epochs, "passes over the training data; ~: 1, or as many as max_steps needs")
         .at_least(1)
         .on_resume(OnResume::note);
-    v.field("max_steps", max_steps, "optimizer steps; with n_epochs, whichever ends first")
+    v.field("max_steps", max_steps,
+            "maximum number of optimizer steps; training ends at max_steps or n_epochs, whichever comes "
+            "first; ~: no maximum")
         .at_least(1)
         .on_resume(OnResume::note);
-    v.field("learning_rate", learning_rate, "highest learning rate").at_least(0).on_resume(OnResume::note);
+    v.field("learning_rate", learning_rate, "peak learning rate").at_least(0).on_resume(OnResume::note);
     v.field("schedule", schedule,
-            "the learning rate after warm-up: falls to 0 linearly or as a cosine, or stays")
+            "learning rate schedule after warm-up: linear decay to 0, cosine decay to 0, or constant")
         .one_of({"linear", "cosine", "constant"})
         .on_resume(OnResume::note);
-    v.field("warmup_ratio", warmup_ratio, "share of the steps in which the learning rate rises from 0")
+    v.field("warmup_ratio", warmup_ratio,
+            "warm-up length as a fraction of all steps; the learning rate rises linearly from 0")
         .at_least(0)
         .at_most(1)
         .on_resume(OnResume::note);
-    v.field("warmup_steps", warmup_steps, "the same as a number of steps; goes before warmup_ratio")
+    v.field("warmup_steps", warmup_steps, "warm-up length in steps; ~: warmup_ratio decides")
         .at_least(0)
         .on_resume(OnResume::note);
-    v.field("optimizer", optimizer, "how weights follow their gradients: AdamW, or SGD with momentum")
+    v.field("optimizer", optimizer, "optimizer: AdamW, or SGD with momentum")
         .one_of({"adamw", "sgd"})
         .on_resume(OnResume::error);
-    v.field("momentum", momentum, "of optimizer sgd: the share of the last update's direction that stays")
+    v.field("momentum", momentum, "momentum of SGD; 0: no momentum")
         .at_least(0)
         .below(1)
-        .on_resume(OnResume::note);
+        .on_resume(OnResume::note)
+        .only_with("train.optimizer", {"sgd"});
     v.field("weight_decay", weight_decay,
-            "weight decay: AdamW's is decoupled, SGD's is added to the gradient")
+            "weight decay coefficient: decoupled in AdamW, added to the gradient in SGD")
         .at_least(0)
         .on_resume(OnResume::note);
-    v.field("decay_norms_and_biases", decay_norms_and_biases, "decay the weights of norms, and biases, too")
+    v.field("decay_norms_and_biases", decay_norms_and_biases,
+            "weight decay of norm weights and biases too; false: only of the other weights")
         .on_resume(OnResume::note);
-    v.field("adam_beta1", adam_beta1, "decay of the first moment")
-        .at_least(0)
-        .below(1)
-        .on_resume(OnResume::note);
-    v.field("adam_beta2", adam_beta2, "decay of the second moment")
+    v.field("adam_beta1", adam_beta1, "AdamW beta1: decay rate of the first moment")
         .at_least(0)
         .below(1)
         .on_resume(OnResume::note);
-    v.field("adam_epsilon", adam_epsilon, "added to the root of the second moment")
+    v.field("adam_beta2", adam_beta2, "AdamW beta2: decay rate of the second moment")
+        .at_least(0)
+        .below(1)
+        .on_resume(OnResume::note);
+    v.field("adam_epsilon", adam_epsilon, "AdamW epsilon: added to the square root of the second moment")
         .above(0)
         .on_resume(OnResume::note);
-    v.field("clip_grad_norm", clip_grad_norm, "largest norm of the whole gradient; ~ does not clip")
+    v.field("clip_grad_norm", clip_grad_norm,
+            "maximum global gradient norm; a larger gradient is scaled down to it; ~: no clipping")
         .above(0)
         .on_resume(OnResume::note);
-    v.field("compute_dtype", compute_dtype, "of activations and matrix products; weights stay fp32")
+    v.field("compute_dtype", compute_dtype,
+            "data type of activations and matrix products; the weights stay fp32")
         .one_of({"fp32", "bf16"})
         .on_resume(OnResume::note)
         .decided_by(DecidedBy::either);
-    v.field(
-         "label_smoothing", label_smoothing,
-         "share of a label's weight that is spread evenly over all classes, or the vocabulary; in training")
+    v.field("label_smoothing", label_smoothing,
+            "label smoothing in training: share of a label's probability that is spread evenly over all "
+            "classes or the vocabulary")
         .at_least(0)
         .below(1)
-        .on_resume(OnResume::note);
+        .on_resume(OnResume::note)
+        .only_with("pipeline", {"lm", "seq2seq", "captioning", "classification"});
     v.field("recompute", recompute,
-            "block keeps a block's input alone and computes the rest again when going back")
+            "activation recomputation: block stores only the input of each transformer block and recomputes "
+            "the rest in the backward pass, which needs less memory and more time; none stores all "
+            "activations")
         .one_of({"none", "block"})
         .on_resume(OnResume::note);
     v.field("on_non_finite", on_non_finite,
-            "a step whose loss or gradient is not finite ends the run, or is skipped")
+            "action when a loss or gradient is NaN or infinite: stop ends the run, skip skips the step")
         .one_of({"stop", "skip"})
         .on_resume(OnResume::free);
-    v.field("seed", seed, "of initial weights, shuffles and dropout")
+    v.field("seed", seed, "random seed of initial weights, shuffling and dropout")
         .at_least(0)
         .on_resume(OnResume::error)
         .decided_by(DecidedBy::either);
-    v.field("logging_steps", logging_steps, "steps between two lines of metrics.jsonl")
+    v.field("logging_steps", logging_steps, "logging interval: steps between two lines of metrics.jsonl")
         .at_least(1)
         .on_resume(OnResume::free);
-    v.section("early_stopping", early_stopping, "Ends training when evaluations get no better")
+    v.section("early_stopping", early_stopping,
+              "Early stopping: end of training when a metric stops improving")
         .on_resume(OnResume::note);
-    v.section("lora", lora, "Trains low-rank adapters beside the model's linear layers (LoRA)");
+    v.section("lora", lora, "LoRA: training of low-rank adapters on the model's linear layers");
   }
 };
 
@@ -185,21 +199,28 @@ struct EvalSettings {
   GenerationSettings generation;
 
   void visit(SettingsVisitor& v) {
-    v.field("every_n_steps", every_n_steps, "evaluate after this many steps, and at the end").at_least(1);
-    v.field("every_n_epochs", every_n_epochs, "evaluate after this many epochs, and at the end").at_least(1);
+    v.field("every_n_steps", every_n_steps,
+            "evaluation interval in steps; the end of training is always evaluated")
+        .at_least(1);
+    v.field("every_n_epochs", every_n_epochs,
+            "evaluation interval in epochs; the end of training is always evaluated")
+        .at_least(1);
     v.field("per_device_batch_size", per_device_batch_size,
-            "rows a replica evaluates at once; ~ is that of training")
+            "rows per replica in one evaluation batch; ~: the value of train.per_device_batch_size")
         .at_least(1)
         .at_most(1 << 30);
-    v.field("sanity_check", sanity_check, "evaluate one batch before the first step, to fail early");
+    v.field("sanity_check", sanity_check,
+            "evaluation of one batch before the first step, so that errors in evaluation appear early");
     v.field("at_start", at_start,
-            "evaluate the initial parameters before the first step; the result is logged as step 0");
-    v.field("metrics", metrics, "what is reported beside the loss; [] is all that the pipeline has");
+            "evaluation of the initial parameters before the first step, logged as step 0");
+    v.field("metrics", metrics,
+            "metrics to report in addition to the loss; empty: all metrics of the pipeline");
     v.field("n_outputs", n_outputs,
-            "how many answers to evaluation examples are kept in workdir/eval_outputs; ~ is 16 where "
-            "eval.generation is given, else none are asked for")
+            "number of generated answers per evaluation that are saved in workdir/eval_outputs; 0: "
+            "evaluations generate nothing; ~: 16 if eval.generation is set, else 0")
         .at_least(0);
-    v.section("generation", generation, "How evaluations ask the model for answers; given, they do");
+    v.section("generation", generation,
+              "Generation settings for evaluation. Setting this section enables generation");
   }
 };
 
@@ -207,8 +228,8 @@ struct SaveBestSettings {
   std::vector<std::string> max, min;
 
   void visit(SettingsVisitor& v) {
-    v.field("max", max, "evaluation metrics of which the highest is best");
-    v.field("min", min, "evaluation metrics of which the lowest is best, e.g. loss");
+    v.field("max", max, "evaluation metrics whose highest value is the best");
+    v.field("min", min, "evaluation metrics whose lowest value is the best, e.g. loss");
   }
 };
 
@@ -221,16 +242,21 @@ struct CheckpointSettings {
   std::string resume = "auto";
 
   void visit(SettingsVisitor& v) {
-    v.field("every_n_steps", every_n_steps, "save after this many steps, and at the end").at_least(1);
-    v.field("every_n_epochs", every_n_epochs, "save after this many epochs, and at the end").at_least(1);
-    v.field("keep_last", keep_last, "how many of the newest checkpoints are kept, beside the best ones")
+    v.field("every_n_steps", every_n_steps, "save interval in steps; the end of training is always saved")
         .at_least(1);
-    v.section("save_best_by", save_best_by, "Metrics whose best checkpoint is kept as `best-METRIC`");
-    v.field("save_optimizer", save_optimizer, "save what resuming needs beside the weights");
-    v.field("dtype", dtype, "of the saved weights; bf16 ones are for inference").one_of({"fp32", "bf16"});
+    v.field("every_n_epochs", every_n_epochs, "save interval in epochs; the end of training is always saved")
+        .at_least(1);
+    v.field("keep_last", keep_last, "number of newest checkpoints to keep, in addition to the best ones")
+        .at_least(1);
+    v.section("save_best_by", save_best_by,
+              "Metrics by which the best checkpoint is kept, as `best-METRIC` in workdir");
+    v.field("save_optimizer", save_optimizer,
+            "optimizer state in checkpoints; without it a run cannot resume");
+    v.field("dtype", dtype, "data type of saved weights; bf16 checkpoints are for inference")
+        .one_of({"fp32", "bf16"});
     v.field("resume", resume,
-            "auto resumes the run of workdir, if any; never starts a new run and moves the old one aside; a "
-            "path continues that checkpoint")
+            "resume mode: auto resumes the run in workdir, if there is one; never starts a new run and moves "
+            "the old one to workdir/previous; a path resumes from that checkpoint")
         .looks_like("auto, never or a path");
   }
 };

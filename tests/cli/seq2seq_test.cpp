@@ -94,11 +94,11 @@ TEST_F(Seq2Seq, BadInputs) {
                  "data.eval=[]",
                  "checkpoint.save_best_by.max=[]"};
   };
-  refused(with("ragged.tsv"), 3, {"ragged.tsv:3: a row of 1 cell; the first one has 2"});
+  refused(with("ragged.tsv"), 3, {"ragged.tsv:3: the row has 1 cell, but the first row has 2"});
   refused(with("empty.jsonl"), 3, {"empty.jsonl:1: the target is empty"});
   refused(with("[a.en, short.de]", "parallel"), 3, {"short.de ends after 1 line", "a.en has more"});
-  refused(with("a.en", "parallel"), 2, {"files two by two"});
-  refused(with("a.en"), 2, {"a.en: pairs of texts are jsonl, tsv, csv, or parallel files", "data.format"});
+  refused(with("a.en", "parallel"), 2, {"pairs of files"});
+  refused(with("a.en"), 2, {"a.en: text pairs need data.format jsonl, tsv, csv or parallel", "data.format"});
   refused(with("[a.en, none.de]", "parallel"), 2, {"none.de doesn't exist"});
   refused({"train", "job.yaml", "data.max_source_length=64"}, 2,
           {"data.max_source_length=64", "32 positions"});
@@ -106,8 +106,8 @@ TEST_F(Seq2Seq, BadInputs) {
   refused({"train", "job.yaml", "checkpoint.save_best_by={max: [rouge]}"}, 2,
           {"save_best_by.max[0]=rouge", "is not evaluated", "rouge2"});
   refused({"train", "job.yaml", "data.packing=false"}, 2,
-          {"data.packing", "has no effect in pipeline seq2seq"});
-  refused({"train", "job.yaml", "maml.n_ways=3"}, 2, {"maml.n_ways", "has no effect in pipeline seq2seq"});
+          {"data.packing", "has no effect with pipeline=seq2seq"});
+  refused({"train", "job.yaml", "maml.n_ways=3"}, 2, {"maml.n_ways", "has no effect with pipeline=seq2seq"});
   refused({"train", "job.yaml", "eval.n_outputs=0"}, 2,
           {"rouge2 compares what the model writes", "eval.generation"});
   write("gpt2.yaml",

@@ -35,7 +35,7 @@ struct Inner {
     v.field("schedule", schedule, "its shape").one_of({"linear", "cosine"});
     v.field("shuffle", shuffle, "whether to shuffle");
     v.field("clip", clip, "largest norm").above(0);
-    v.field("threads", threads, "threads").at_least(1).null_means("auto");
+    v.field("threads", threads, "threads").at_least(1).null_means("auto").only_with("name", {"x", "y"});
   }
 };
 struct Model {
@@ -54,7 +54,7 @@ struct Top {
   std::string name = "x";
   void visit(SettingsVisitor& v) {
     v.field("name", name, "a name");
-    v.section("train", train, "Training");
+    v.section("train", train, "Training").only_with("mode", {"a", "b", "c"});
     v.section("model", model, "Model").on_resume(OnResume::free).decided_by(DecidedBy::checkpoint);
     v.field("files", files, "files").path().one_or_more();
     v.field("words", words, "words");
@@ -375,8 +375,8 @@ TEST(Settings, SchemaSaysWhatTheReaderChecks) {
   EXPECT_EQ(train["seed"]["minimum"], 0);
   EXPECT_EQ(train["seed"]["default"], 42);
   EXPECT_EQ(train["learning_rate"]["exclusiveMinimum"], 0);
-  EXPECT_EQ(train["seed"]["description"], "random seed; on resume: error");
-  EXPECT_EQ(train["schedule"]["description"], "its shape");
+  EXPECT_EQ(train["seed"]["description"], "random seed; only with mode=a, b or c; on resume: error");
+  EXPECT_EQ(train["schedule"]["description"], "its shape; only with mode=a, b or c");
   EXPECT_EQ(train["schedule"]["enum"], nlohmann::json({"linear", "cosine"}));
   EXPECT_EQ(train["clip"]["type"], nlohmann::json({"number", "null"}));
   EXPECT_EQ(train["threads"]["anyOf"][1]["const"], "auto");
@@ -393,9 +393,20 @@ TEST(Settings, ReferenceAndHelpNameEveryKey) {
     EXPECT_THAT(page, HasSubstr("`" + key.substr(key.rfind('.') + 1))) << key;
     EXPECT_THAT(help, HasSubstr(key)) << key;
   }
-  EXPECT_THAT(page, HasSubstr("| `seed` | an integer >= 0 | `42` | error | job | random seed |"));
-  EXPECT_EQ(settings_help(settings_of(t), "train.seed"),
-            "  train.seed\n      random seed; an integer >= 0; default 42; on resume: error\n");
+  EXPECT_THAT(page, HasSubstr("## `train`\n\nTraining. Only with: `mode=a, b or c`.\n\n"));
+  EXPECT_THAT(page, HasSubstr("- **`seed`**: random seed.\n"
+                              "  - Value: an integer >= 0. Default: `42`. On resume: error.\n"));
+  EXPECT_THAT(page,
+              HasSubstr("  - Value: an integer >= 1 or auto. Default: `auto`. Only with: `name=x or y`.\n"));
+  EXPECT_THAT(page,
+              HasSubstr("  - Value: a path or ~. Default: `~`. On resume: free. With a checkpoint: job, else "
+                        "checkpoint.\n"));
+  EXPECT_EQ(
+      settings_help(settings_of(t), "train.seed"),
+      "  train.seed\n      random seed; an integer >= 0; default 42; only with mode=a, b or c; on resume: "
+      "error\n");
+  EXPECT_THAT(settings_help(settings_of(t), "train.threads"),
+              HasSubstr("; only with mode=a, b or c; name=x or y\n"));
   EXPECT_THAT(settings_help(settings_of(t), "train"), Not(HasSubstr("model")));
   EXPECT_EQ(
       settings_help(settings_of(t), "model"),

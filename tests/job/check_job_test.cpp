@@ -178,24 +178,35 @@ TEST(CheckJob, GenerationSettingsThatExcludeEachOther) {
   EXPECT_THAT(check(JobUse::chat, kJob, {"predict.num_beams=2"}), HasSubstr("use 1"));
 }
 
-TEST(CheckJob, SettingsOfAnotherPipelineHaveNoEffect) {
+TEST(CheckJob, SettingsWhoseConditionsDoNotHoldAreErrors) {
   EXPECT_THAT(with({"maml.n_ways=3"}),
-              HasSubstr("maml.n_ways (override 'maml.n_ways=3') has no effect in pipeline lm"));
+              HasSubstr("maml.n_ways (override 'maml.n_ways=3') has no effect with pipeline=lm: it is for "
+                        "pipeline=maml. Remove the key."));
   EXPECT_THAT(with({"rl.gamma=0.5"}), HasSubstr("rl.gamma"));
-  EXPECT_THAT(with({"data.source_prefix=x"}), HasSubstr("has no effect in pipeline lm"));
+  EXPECT_THAT(with({"data.source_prefix=x"}),
+              HasSubstr("has no effect with pipeline=lm: it is for pipeline=seq2seq."));
   EXPECT_THAT(with({"pipeline=seq2seq", "model.arch=t5", "data.packing=false"}),
-              HasSubstr("has no effect in pipeline seq2seq"));
-  EXPECT_THAT(with({"pipeline=regression", "model.arch=mlp", "train.label_smoothing=0.1"}),
-              HasSubstr("train.label_smoothing"));
+              HasSubstr("has no effect with pipeline=seq2seq: it is for pipeline=lm."));
+  EXPECT_THAT(
+      with({"pipeline=regression", "model.arch=mlp", "train.label_smoothing=0.1"}),
+      HasSubstr("train.label_smoothing (override 'train.label_smoothing=0.1') has no effect with "
+                "pipeline=regression: it is for pipeline=lm, seq2seq, captioning or classification."));
+  EXPECT_THAT(with({"pipeline=captioning", "data.fields.source=x"}), HasSubstr("data.fields.source"));
   const std::vector<std::string> rl = {"pipeline=rl", "rl.env=CartPole-v1", "model=~", "data=~"};
   EXPECT_EQ(with(rl), "");
   auto more = rl;
   more.push_back("rl.tau=0.1");
-  EXPECT_THAT(with(more), HasSubstr("has no effect in rl.algorithm=ppo"));
+  EXPECT_THAT(with(more), HasSubstr("has no effect with rl.algorithm=ppo: it is for rl.algorithm=ddpg."));
   more.push_back("rl.algorithm=ddpg");
   EXPECT_EQ(with(more), "");
-  // A pipeline of the user's own may read everything.
-  EXPECT_EQ(with({"pipeline=./mine.so", "maml.n_ways=3", "data.header=true"}), "");
+  // A user's pipeline may read every setting.
+  EXPECT_EQ(with({"pipeline=./mine.so", "maml.n_ways=3", "data.header=true", "rl.tau=0.1"}), "");
+  // Conditions on other keys hold for every pipeline.
+  for (const std::string pipeline : {"lm", "./mine.so"}) {
+    EXPECT_THAT(with({"pipeline=" + pipeline, "train.momentum=0.9"}),
+                HasSubstr("has no effect with train.optimizer=adamw: it is for train.optimizer=sgd."));
+    EXPECT_EQ(with({"pipeline=" + pipeline, "train.momentum=0.9", "train.optimizer=sgd"}), "");
+  }
 }
 
 // The dump of a job gives every key: a value that is given and is the default contradicts nothing.

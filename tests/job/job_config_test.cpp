@@ -7,16 +7,20 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <map>
 #include <sstream>
 
 #include "base/error.h"
 #include "config/yaml.h"
+#include "pipelines/pipelines.h"
 #include "support/jobs.h"
 
 namespace redco {
 namespace {
 
 using test::job_of;
+using testing::Contains;
 using testing::HasSubstr;
 
 std::string refused(const std::vector<std::string>& overrides, const std::string& text = "") {
@@ -119,8 +123,32 @@ TEST(JobConfig, MissingFilesAreUsageErrors) {
   EXPECT_EQ(load_job({}, {"train.seed=5"}).train.seed, 5);
 }
 
-// docs/config.md and the schema that editors read are what the declarations say. REDCO_UPDATE_DOCS=1 test_job
-// writes them anew.
+// A condition with a misspelt key or value would never hold.
+TEST(JobConfig, ConditionsNameExistingKeysAndValues) {
+  JobConfig fresh;
+  const auto settings = settings_of(fresh);
+  std::map<std::string, Setting> all;
+  const std::function<void(const std::vector<Setting>&, const std::string&)> collect =
+      [&](const std::vector<Setting>& some, const std::string& prefix) {
+        for (const Setting& s : some) {
+          all[prefix + s.name] = s;
+          collect(s.fields, prefix + s.name + ".");
+        }
+      };
+  collect(settings, "");
+  int n = 0;
+  for (const auto& [key, s] : all)
+    for (const SettingCondition& c : s.conditions) {
+      ++n;
+      ASSERT_TRUE(all.count(c.key)) << key << ": " << c.key;
+      const auto known = c.key == "pipeline" ? pipeline_names() : all[c.key].choices;
+      for (const std::string& value : c.values) EXPECT_THAT(known, Contains(value)) << key;
+    }
+  EXPECT_GT(n, 50);
+}
+
+// docs/config.md and the schema for editors are generated from the declarations.
+// REDCO_UPDATE_DOCS=1 build/tests/test_job updates them.
 void expect_generated(const std::string& path, const std::string& text) {
   const std::string full = REDCO_SOURCE_DIR "/docs/" + path;
   if (std::getenv("REDCO_UPDATE_DOCS")) std::ofstream(full) << text;
@@ -135,7 +163,8 @@ TEST(JobConfig, GeneratedDocumentsAreUpToDate) {
 
 TEST(JobConfig, OverridesAreCompleted) {
   EXPECT_EQ(complete_job_override("train.warmup_r"),
-            "train.warmup_ratio=\tshare of the steps in which the learning rate rises from 0\n:files\n");
+            "train.warmup_ratio=\twarm-up length as a fraction of all steps; the learning rate rises "
+            "linearly from 0\n:files\n");
   const std::string values = complete_job_override("train.schedule=");
   EXPECT_NE(values.find("train.schedule=cosine\t"), std::string::npos);
   EXPECT_EQ(values.find(":files"), std::string::npos);
