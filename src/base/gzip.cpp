@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/text_encoding.h"
 #include "base/words.h"
 
 namespace redco {
@@ -26,6 +27,7 @@ struct InputFile::State {
   bool inside = false;  // inside a gzip member, where the file must not end
   z_stream z{};
   u64 out = 0;
+  std::string ahead;  // unpacked bytes that open_text() looked at
 
   ~State() {
     if (gzip) inflateEnd(&z);
@@ -144,19 +146,43 @@ bool InputFile::is_gzip() const { return state_->gzip; }
 u64 InputFile::position() const { return state_->out; }
 u64 InputFile::stored_position() const { return state_->offset(); }
 
+InputFile InputFile::open_text(const std::string& path) {
+  InputFile file = open(path);
+  std::string start;
+  char chunk[256];
+  // More than one byte, and more than a part of the mark; a pipe may not have more yet.
+  while (start.size() < 2 || (start.size() < kByteOrderMark.size() && kByteOrderMark.starts_with(start))) {
+    const std::size_t n = file.read(chunk, sizeof chunk);
+    if (n == 0) break;
+    start.append(chunk, n);
+  }
+  if (const auto encoding = wide_encoding(start); !encoding.empty())
+    throw ContentsError("{}", wide_encoding_error(path, encoding));
+  if (start.starts_with(kByteOrderMark)) start.erase(0, kByteOrderMark.size());
+  file.state_->out -= start.size();
+  file.state_->ahead = std::move(start);
+  return file;
+}
+
 std::size_t InputFile::read(char* to, std::size_t n) {
   if (n == 0) return 0;
+  if (std::string& ahead = state_->ahead; !ahead.empty()) {
+    n = ahead.copy(to, n);
+    ahead.erase(0, n);
+    state_->out += n;
+    return n;
+  }
   const std::size_t got = state_->gzip ? state_->read_gzip(to, n) : state_->read_plain(to, n);
   state_->out += got;
   return got;
 }
 
 LineReader::LineReader(const std::string& path, std::size_t max_line)
-    : file_(InputFile::open(path)), max_line_(max_line), buffer_(1 << 16, '\0') {}
+    : file_(InputFile::open_text(path)), max_line_(max_line), buffer_(1 << 16, '\0') {}
 
 bool LineReader::next(std::string& line) {
   line.clear();
-  bool any = false;
+  bool any = false, ended = false;
   for (;;) {
     if (begin_ == end_) {
       begin_ = 0;
@@ -173,10 +199,16 @@ bool LineReader::next(std::string& line) {
     }
     line.append(from, n);
     begin_ += n + (newline ? 1 : 0);
-    if (newline) break;
+    if (newline) {
+      ended = true;
+      break;
+    }
   }
   if (!any) return false;
-  if (!line.empty() && line.back() == '\r') line.pop_back();
+  if (!line.empty() && line.back() == '\r') {
+    line.pop_back();
+    if (number_ == 0 && ended) note_crlf(file_.path());
+  }
   ++number_;
   return true;
 }

@@ -18,6 +18,8 @@ namespace redco {
 class InputFile {
  public:
   static InputFile open(const std::string& path);  // a pipe also works
+  // Opens a text file: skips the byte order mark of UTF-8. ContentsError for UTF-16 and UTF-32.
+  static InputFile open_text(const std::string& path);
   InputFile(InputFile&&) noexcept;
   InputFile& operator=(InputFile&&) noexcept;
   ~InputFile();
@@ -35,7 +37,8 @@ class InputFile {
   std::unique_ptr<State> state_;
 };
 
-// The lines of a file without their line ends (\n or \r\n). The last line may lack a line end.
+// The lines of a text file (InputFile::open_text) without their line ends (\n, or \r\n, which the log
+// mentions). The last line may lack a line end.
 class LineReader {
  public:
   // A longer line is a ContentsError: it is not text, and reading it could exhaust the memory.

@@ -14,6 +14,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/text_encoding.h"
 #include "base/utf8.h"
 #include "base/words.h"
 
@@ -241,8 +242,10 @@ YamlNode* YamlNode::find(const std::string& key) {
 }
 
 YamlNode parse_yaml(const std::string& whole, const std::string& source) {
-  // yaml-cpp drops a byte order mark from its columns, too.
-  const std::string text = whole.rfind("\xEF\xBB\xBF", 0) == 0 ? whole.substr(3) : whole;
+  if (const auto encoding = wide_encoding(whole); !encoding.empty())
+    throw UsageError("{}", wide_encoding_error(source, encoding));
+  // yaml-cpp does not count a byte order mark in its columns either.
+  const std::string text = whole.starts_with(kByteOrderMark) ? whole.substr(kByteOrderMark.size()) : whole;
   const Lines lines(text);
   if (text.size() > kMaxYamlBytes) {
     throw UsageError("{}: {} of YAML; a job file has at most {}", source, human_bytes(text.size()),

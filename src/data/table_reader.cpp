@@ -9,15 +9,9 @@
 
 namespace redco {
 
-namespace {
-
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-
-}  // namespace
-
 std::string TableReader::where() const { return fmt::format("{}:{}", path_, line_); }
 
-// A line of separators alone would else cost many times its size.
+// Bounds the memory: a line of only separators would cost many times its size.
 void TableReader::check_count(const std::vector<std::string>& cells) const {
   if (cells.size() == kMaxColumns)
     throw ContentsError("{}: a row of more than {} cells", where(), kMaxColumns);
@@ -26,11 +20,9 @@ void TableReader::check_count(const std::vector<std::string>& cells) const {
 bool TableReader::next_line() {
   do {
     if (!lines_.next(text_)) return false;
-    if (lines_.line_number() > 1) continue;
-    if (text_.starts_with(kByteOrderMark)) text_.erase(0, kByteOrderMark.size());
-    if (text_.starts_with("\xFF\xFE") || text_.starts_with("\xFE\xFF") ||
-        text_.find('\0') != std::string::npos)
-      throw ContentsError("{}: the first line is UTF-16 or no text; save the table as UTF-8", lines_.where());
+    if (lines_.line_number() == 1 && text_.find('\0') != std::string::npos)
+      throw ContentsError("{}: the first line has a zero byte, expected text. Save the table as UTF-8",
+                          lines_.where());
   } while (text_.empty());
   line_ = lines_.line_number();
   return true;
@@ -63,9 +55,9 @@ void TableReader::cut_csv(std::vector<std::string>& cells) {
         const std::size_t quote = text_.find('"', at);
         cell.append(text_, at, quote == std::string::npos ? quote : quote - at);
         if (quote == std::string::npos) {
-          // The cell goes on in the next line.
+          // The cell continues in the next line.
           if (cell.size() > LineReader::kMaxLine)
-            throw ContentsError("{}: a cell of more than {} bytes; is a quote missing?", where(),
+            throw ContentsError("{}: a cell has more than {} bytes. Check for a missing quote", where(),
                                 LineReader::kMaxLine);
           cell += '\n';
           if (!lines_.next(text_))
@@ -81,7 +73,7 @@ void TableReader::cut_csv(std::vector<std::string>& cells) {
         }
       }
       if (at < text_.size() && text_[at] != ',')
-        throw ContentsError("{}: {} behind the closing quote of cell {}; a quote inside of a cell is doubled",
+        throw ContentsError("{}: {} after the closing quote of cell {}. Double a quote inside a cell",
                             where(), excerpt(text_.substr(at)), cells.size());
     } else {
       const std::size_t comma = text_.find(',', at);
@@ -89,7 +81,7 @@ void TableReader::cut_csv(std::vector<std::string>& cells) {
       at = comma == std::string::npos ? text_.size() : comma;
     }
     if (at >= text_.size()) return;
-    ++at;  // the comma; a cell follows, maybe an empty one
+    ++at;  // the comma; another cell follows, maybe an empty one
   }
 }
 
@@ -103,7 +95,7 @@ std::size_t find_column(const std::string& name, const std::vector<std::string>*
   if (!header) {
     const i64 number = is_column_number(name) ? std::stoll(name) : 0;
     if (number < 1)
-      throw UsageError("[data] {}={}: {} has no header: give the column's number, from 1", key, excerpt(name),
+      throw UsageError("[data] {}={}: {} has no header, expected a column number from 1", key, excerpt(name),
                        where);
     return static_cast<std::size_t>(number - 1);
   }
@@ -111,7 +103,7 @@ std::size_t find_column(const std::string& name, const std::vector<std::string>*
   for (std::size_t i = 0; i < header->size(); ++i) {
     if ((*header)[i] != name) continue;
     if (found < header->size())
-      throw UsageError("[data] {}={}: {} names two columns so", key, excerpt(name), where);
+      throw UsageError("[data] {}={}: {} has two columns of this name", key, excerpt(name), where);
     found = i;
   }
   if (found < header->size()) return found;
@@ -119,8 +111,8 @@ std::size_t find_column(const std::string& name, const std::vector<std::string>*
       header->begin(),
       header->begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(8, header->size())));
   throw UsageError(
-      "[data] {}={}: {} names no such column but {}; without a header, set data.header=false and "
-      "give numbers, from 1",
+      "[data] {}={}: {} has no such column; its columns are {}. Without a header, set data.header=false and "
+      "use column numbers from 1",
       key, excerpt(name), where, excerpt(fmt::format("{}", fmt::join(some, ", "))));
 }
 

@@ -1,4 +1,4 @@
-// Text files as a stream of blocks that can be tokenized one by one.
+// Text files as a stream of blocks that can be tokenized separately.
 #pragma once
 
 #include <functional>
@@ -10,11 +10,11 @@
 namespace redco {
 
 // Calls block(text, ends_document) for each block of one file, in order. Blocks are whole characters and
-// valid UTF-8 unless the tokenizer takes any bytes. raw(bytes) sees every unpacked byte once; position(stored
-// bytes read) is called now and then.
+// valid UTF-8 unless the tokenizer takes any bytes. A byte order mark is dropped, \r\n is read as \n.
+// text(part) gets the whole text of the file, part by part; position(stored bytes read) is called repeatedly.
 struct BlockSinks {
   std::function<void(std::string_view text, bool ends_document)> block;
-  std::function<void(std::string_view bytes)> raw;
+  std::function<void(std::string_view part)> text;
   std::function<void(i64 stored)> position;
 };
 void read_blocks(const std::string& path, Documents documents, const Tokenizer& tokenizer,

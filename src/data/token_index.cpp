@@ -29,7 +29,7 @@ struct TokenIndexHeader {
   i32 max_id;
   u32 vocab_size;    // of the tokenizer
   u64 key[2];        // of the file's name
-  u64 data_hash[2];  // XXH3 of the unpacked text
+  u64 data_hash[2];  // XXH3 of the text
   u64 tokens_hash;   // XXH3 of what follows the header
   u64 header_hash;   // XXH3 of all above
 };
@@ -53,12 +53,12 @@ constexpr u64 kPiece = 65536;  // tokens
 
 // Bytes of n tokens, 0 <= n <= kPiece, and of their bits.
 constexpr u64 piece_bytes(u64 n, u64 width) { return n * width + (n + 7) / 8; }
-// The same of a whole file; checks nothing.
+// Bytes of a whole file; without overflow checks.
 constexpr u64 body_bytes(u64 n, u64 width) {
   return n / kPiece * piece_bytes(kPiece, width) + piece_bytes(n % kPiece, width);
 }
 
-// Collects ids and writes them piece by piece.
+// Collects ids and writes them in pieces.
 class TokenWriter {
  public:
   TokenWriter(const std::string& path, i32 vocab_size)
@@ -71,7 +71,7 @@ class TokenWriter {
       REDCO_CHECK(id >= 0 && static_cast<std::size_t>(id) < counts_.size(), "id {} of {}", id,
                   counts_.size());
       ++counts_[static_cast<std::size_t>(id)];
-      if (pending_.size() == kPiece) flush();  // not before: a document may yet end with its last token
+      if (pending_.size() == kPiece) flush();  // not earlier: a document may still end with its last token
       pending_.push_back(id);
     }
     n_ += ids.size();
@@ -129,7 +129,7 @@ class TokenWriter {
   u64 n_ = 0;
 };
 
-// Blocks on their way to their ids: several short lines go together.
+// Blocks to tokenize; several short lines go together.
 struct Text {
   std::string text;
   bool ends_document;
@@ -194,9 +194,9 @@ std::string build_token_index(const TextFiles& text, const Tokenizer& tokenizer,
     bytes_together = 0;
   };
   BlockSinks sinks;
-  sinks.raw = [&](std::string_view bytes) {
-    data.update(bytes.data(), bytes.size());
-    header.text_bytes += bytes.size();
+  sinks.text = [&](std::string_view part) {
+    data.update(part.data(), part.size());
+    header.text_bytes += part.size();
   };
   sinks.position = [&](i64 stored) {
     if (progress) progress(done + stored, files.total_size());
@@ -208,13 +208,13 @@ std::string build_token_index(const TextFiles& text, const Tokenizer& tokenizer,
   };
   for (std::size_t k = 0; k < text.paths.size(); ++k) {
     read_blocks(text.paths[k], text.documents, tokenizer, sinks);
-    put(data, header.text_bytes);  // where one file ends and the next begins is part of the text
+    put(data, header.text_bytes);  // the borders between files are part of the text
     done += files.size(k);
     files.check_unchanged(k);
   }
   hand_over();
   work.finish();
-  if (writer.size() == 0) throw ContentsError("{}: there is no text in it", files.words());
+  if (writer.size() == 0) throw ContentsError("{}: the files have no text", files.words());
   const Hash128 h = data.digest128();
   header.data_hash[0] = h.high;
   header.data_hash[1] = h.low;
@@ -236,11 +236,11 @@ TokenIndex TokenIndex::open(const std::string& path) {
   auto s = std::make_unique<State>(State{ReadFile::open(path), {}});
   TokenIndexHeader& h = s->header;
   auto broken = [&](const std::string& why) -> ContentsError {
-    return ContentsError("{}: no whole token index: {}; remove it, and it is built again", path, why);
+    return ContentsError("{}: not a complete token index: {}. Remove the file; redco rebuilds it", path, why);
   };
   if (s->file.size() < static_cast<i64>(sizeof h)) throw broken(fmt::format("{} bytes", s->file.size()));
   s->file.pread_exact(0, &h, sizeof h);
-  if (std::memcmp(h.magic, kMagic, sizeof kMagic) != 0) throw broken("it doesn't begin as one");
+  if (std::memcmp(h.magic, kMagic, sizeof kMagic) != 0) throw broken("its first bytes are wrong");
   if (h.version != kTokenIndexVersion)
     throw broken(fmt::format("it has version {}, not {}", h.version, kTokenIndexVersion));
   if (h.header_hash != hash_of(h) || (h.token_bytes != 2 && h.token_bytes != 4))
@@ -287,7 +287,8 @@ void TokenIndex::read_piece(i64 piece, i64 inside, std::span<i32> out, std::span
   const i64 width = state_->header.token_bytes;
   const u64 whole_piece = piece_bytes(kPiece, static_cast<u64>(width));
   const i64 base = static_cast<i64>(sizeof(TokenIndexHeader) + static_cast<u64>(piece) * whole_piece);
-  // u16s are read into the upper half of `out` and widened from the front: what is overwritten has been read.
+  // u16s are read into the upper half of `out` and widened from the front, so overwritten ones were read
+  // before.
   char* raw = reinterpret_cast<char*>(out.data()) + n * (4 - width);
   state_->file.pread_exact(base + inside * width, raw, n * width);
   u32 largest = 0;
@@ -301,7 +302,7 @@ void TokenIndex::read_piece(i64 piece, i64 inside, std::span<i32> out, std::span
   }
   if (n > 0 && largest > static_cast<u32>(max_id()))
     throw ContentsError(
-        "{}: an id of {} among tokens {}..{}, above the largest, {}; remove the file, and it is built again",
+        "{}: an id of {} in tokens {}..{} is above the maximum of {}. Remove the file; redco rebuilds it",
         path(), largest, piece * static_cast<i64>(kPiece) + inside,
         piece * static_cast<i64>(kPiece) + inside + n - 1, max_id());
   if (ends.empty()) return;
@@ -325,13 +326,14 @@ void TokenIndex::verify() const {
   }
   if (h.digest64() != state_->header.tokens_hash)
     throw ContentsError(
-        "{}: the tokens differ from the header's hash; remove the file, and it is built again", path());
+        "{}: the tokens differ from the hash in the header. Remove the file; redco rebuilds it", path());
 }
 
 void TokenIndex::check_vocab(i64 rows) const {
   if (max_id() >= rows)
     throw ContentsError(
-        "{}: the data has token id {}, but the model's embedding has {} rows: this is another vocabulary's "
+        "{}: the data have token id {}, but the model's embedding has {} rows. The tokenizer does not fit "
+        "the "
         "tokenizer; "
         "set model.tokenizer to the model's own",
         path(), max_id(), rows);
@@ -340,7 +342,7 @@ void TokenIndex::check_vocab(i64 rows) const {
 void check_vocab(const Tokenizer& tokenizer, i64 rows) {
   if (tokenizer.vocab_size() > rows)
     throw ContentsError(
-        "[tokenizer] '{}' has ids up to {}, but the model's embedding has {} rows: this is another "
+        "[tokenizer] '{}' has ids up to {}, but the model's embedding has {} rows. It does not fit the "
         "vocabulary's "
         "tokenizer; set model.tokenizer to the model's own",
         tokenizer.name(), tokenizer.vocab_size() - 1, rows);

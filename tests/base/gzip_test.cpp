@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/log.h"
 
 namespace redco {
 namespace {
@@ -161,6 +162,59 @@ TEST_F(Gzip, PositionsCountUnpackedAndStoredBytes) {
   }
   EXPECT_EQ(f.position(), 100000u);
   EXPECT_EQ(f.stored_position(), std::filesystem::file_size(path));
+}
+
+TEST_F(Gzip, TextHasNoByteOrderMark) {
+  const std::string mark = "\xEF\xBB\xBF";
+  EXPECT_EQ(lines(write("a", mark + "one\n" + mark + "two\n")),
+            (std::vector<std::string>{"one", mark + "two"}));
+  EXPECT_EQ(lines(write("b.gz", gzipped(mark + "one"))), std::vector<std::string>{"one"});
+  EXPECT_EQ(lines(write("c", mark)), std::vector<std::string>{});
+  EXPECT_EQ(lines(write("d", "\xEF\xBB")), std::vector<std::string>{"\xEF\xBB"});
+  EXPECT_EQ(lines(write("e", "")), std::vector<std::string>{});
+  InputFile file = InputFile::open_text(write("f", mark + "abc"));
+  EXPECT_EQ(file.position(), 3u);  // of the bytes in the file
+  char c;
+  EXPECT_EQ(file.read(&c, 1), 1u);
+  EXPECT_EQ(c, 'a');
+  EXPECT_EQ(file.position(), 4u);
+}
+
+TEST_F(Gzip, WideEncodingsAreErrorsWithTheCommandThatConverts) {
+  using std::string_literals::operator""s;
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"\xFF\xFEh\0i\0"s, "UTF-16"},    {"\xFE\xFF\0h\0i"s, "UTF-16"},    {"\xFF\xFE\0\0h\0\0\0"s, "UTF-32"},
+      {"h\0e\0l\0l\0o\0"s, "UTF-16LE"}, {"\0h\0e\0l\0l\0o"s, "UTF-16BE"},
+  };
+  for (const auto& [bytes, encoding] : cases)
+    for (const bool gzip : {false, true}) {
+      const std::string path = write(gzip ? "t.gz" : "t", gzip ? gzipped(bytes) : bytes);
+      try {
+        lines(path);
+        ADD_FAILURE() << encoding;
+      } catch (const Error& e) {
+        EXPECT_EQ(e.code(), ExitCode::contents);
+        EXPECT_EQ(e.what(), path + ": the file is " + encoding +
+                                ", expected UTF-8. Convert it with: iconv -f " + encoding + " -t UTF-8");
+      }
+    }
+  // Zero bytes alone do not make UTF-16.
+  for (const std::string& bytes : {"a\0b\0"s, "\0\0\0\0\0\0\0\0"s, "text with a \0 in it"s})
+    EXPECT_EQ(lines(write("t", bytes)), std::vector<std::string>{bytes});
+}
+
+TEST_F(Gzip, CarriageReturnsAreMentionedOncePerFile) {
+  const std::string log = write("log", ""), dos = write("dos", "a\r\nb\r\n"),
+                    unix = write("unix", "a\nb\r\n");
+  set_log_file(log);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(lines(dos), (std::vector<std::string>{"a", "b"}));
+    EXPECT_EQ(lines(unix), (std::vector<std::string>{"a", "b"}));
+  }
+  set_log_file("");
+  const std::vector<std::string> said = lines(log);
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_THAT(said[0], HasSubstr(dos + ": the lines end in CRLF"));
 }
 
 }  // namespace

@@ -61,6 +61,15 @@ TEST_F(Requests, LinesKeepTheirIds) {
   EXPECT_EQ(r[1].head, R"({"id":1,"prompt":"b"})");  // empty lines are not counted
 }
 
+TEST_F(Requests, EncodingsOfTheInput) {
+  const auto r = all(job_with("\xEF\xBB\xBF{\"text\": \"a\"}\r\n{\"text\": \"b\"}\r\n"));
+  ASSERT_EQ(r.size(), 2u);
+  EXPECT_EQ(r[0].prompt, "a");
+  EXPECT_EQ(r[1].prompt, "b");
+  EXPECT_THAT(refused(std::string("\xFF\xFE{\0", 4)),
+              HasSubstr("in.jsonl: the file is UTF-16, expected UTF-8. Convert it with: iconv -f UTF-16"));
+}
+
 TEST_F(Requests, MessagesAreRenderedByTheTemplate) {
   test::spill(dir / "t.jinja", "{% for m in messages %}<{{ m.content }}>{% endfor %}");
   const auto r = all(job_with("{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}\n",

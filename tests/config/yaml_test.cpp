@@ -78,7 +78,10 @@ TEST(Yaml, BytesThatAreNoText) {
   EXPECT_EQ(refused("a: 1\nb: \xff\n"), "f:2:4: not UTF-8 text (byte 0xff); save the file as UTF-8");
   EXPECT_THAT(refused(std::string("a: 1\0b", 6)), HasSubstr("control character 0x00"));
   EXPECT_THAT(refused("a: \x1b[31m"), HasSubstr("control character 0x1b"));
-  EXPECT_THAT(refused("\xff\xfe\x61\x00"), HasSubstr("not UTF-8"));     // UTF-16
+  EXPECT_EQ(refused(std::string("\xff\xfe\x61\x00", 4)),
+            "f: the file is UTF-16, expected UTF-8. Convert it with: iconv -f UTF-16 -t UTF-8");
+  EXPECT_EQ(refused(std::string("a\0:\0 \0001\0", 8)),
+            "f: the file is UTF-16LE, expected UTF-8. Convert it with: iconv -f UTF-16LE -t UTF-8");
   EXPECT_THAT(refused("a: \xed\xa0\x80"), HasSubstr("not UTF-8"));      // a surrogate
   EXPECT_THAT(refused("a: \xc0\xaf"), HasSubstr("not UTF-8"));          // overlong
   EXPECT_THAT(refused("a: \xf5\x80\x80\x80"), HasSubstr("not UTF-8"));  // above U+10FFFF

@@ -49,9 +49,9 @@ class Examples : public testing::Test {
   std::unique_ptr<Tokenizer> bytes_ = load_tokenizer("bytes");
 };
 
-// Ids, loss masks and prompts as transformers makes them (scripts/make_instruction_fixtures.py). The template
-// here has no marks: the turns are found.
-TEST_F(Examples, TokensAndMasksOfTransformers) {
+// Ids, loss masks and prompts against transformers (scripts/make_instruction_fixtures.py). The template here
+// has no generation marks, so the reader finds the assistant's turns itself.
+TEST_F(Examples, TokensAndMasksEqualTransformers) {
   for (const std::string name : {"gpt2", "llama2", "qwen"}) {
     const auto tokenizer = load_tokenizer(kFixtures + "/tokenizers/" + name);
     const ChatTemplate chat =
@@ -88,6 +88,16 @@ TEST_F(Examples, OtherKeysAndIds) {
   EXPECT_NE(lines.fingerprint(), without.fingerprint());
 }
 
+TEST_F(Examples, EncodingsOfFiles) {
+  const std::string mark = "\xEF\xBB\xBF", lines = R"({"text": "ab"})"
+                                                   "\r\n"
+                                                   R"({"text": "c"})"
+                                                   "\r\n";
+  EXPECT_EQ(build(mark + lines).size(), 2);
+  EXPECT_THAT(refused(std::string("\xFF\xFE{\0", 4), {}),
+              HasSubstr("a.jsonl: the file is UTF-16, expected UTF-8. Convert it with: iconv -f UTF-16"));
+}
+
 TEST_F(Examples, EveryBadLineIsNamedWithItsReason) {
   const std::string good = R"({"text": "good"})";
   const struct {
@@ -101,21 +111,21 @@ TEST_F(Examples, EveryBadLineIsNamedWithItsReason) {
       {R"(["text"])", "not an object of keys and values but array"},
       {R"({"texts": "a"})", "no \"text\" or \"prompt\" or \"messages\"; its keys are texts"},
       {"{}", "its keys are none"},
-      {R"({"text": 3})", "\"text\" is no text but number"},
+      {R"({"text": 3})", "\"text\" is not a text but number"},
       {R"({"text": ""})", "the text is empty"},
-      {R"({"text": "a", "text": "b"})", "the key \"text\" comes twice"},
+      {R"({"text": "a", "text": "b"})", "the key \"text\" is given twice"},
       {R"({"text": "a", "messages": []})", "both \"text\" and \"messages\""},
       {R"({"prompt": "a"})", "\"prompt\" without \"completion\""},
       {R"({"completion": "a"})", "\"completion\" without \"prompt\""},
       {R"({"prompt": "a", "completion": ""})", "the completion is empty"},
-      {R"({"prompt": ["a"], "completion": "b"})", "\"prompt\" is no text but array"},
-      {R"({"messages": "hello"})", "\"messages\" is no list but string"},
+      {R"({"prompt": ["a"], "completion": "b"})", "\"prompt\" is not a text but array"},
+      {R"({"messages": "hello"})", "\"messages\" is not a list but string"},
       {R"({"messages": []})", "\"messages\""},
       {R"({"messages": [{"content": "a"}]})", "role"},
       {R"({"messages": [{"role": "user", "content": "a"}]})", "no turn of the assistant"},
       {R"({"messages": [{"role": "assistant", "content": "a"}]})", "users first"},
       {R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], "tools": 3})",
-       "\"tools\" is no list"},
+       "\"tools\" is not a list"},
       {"{\"text\": " + std::string(100, '[') + std::string(100, ']') + "}", "nested more than 64 deep"},
   };
   const ChatTemplate chat = ChatTemplate::parse(
@@ -140,14 +150,14 @@ TEST_F(Examples, EveryBadLineIsNamedWithItsReason) {
   const std::string first = index.bad_lines();
   EXPECT_EQ(std::count(first.begin(), first.end(), '\n'), 5);
   EXPECT_EQ(index.where(index.entry(1)), file("a.jsonl") + ":" + std::to_string(3 + std::size(cases)));
-  EXPECT_THAT(refused("x\ny\n", source), HasSubstr("no example in it; 2 bad lines, the first: "));
-  EXPECT_THAT(refused("\n \n", source), HasSubstr("no example in it"));
+  EXPECT_THAT(refused("x\ny\n", source), HasSubstr("the files have no examples; 2 bad lines, the first: "));
+  EXPECT_THAT(refused("\n \n", source), HasSubstr("the files have no examples"));
   EXPECT_THROW(build(R"({"messages": [{"role": "user", "content": "a"}]})"),
-               UsageError);  // no template at all
+               UsageError);  // no chat template
 }
 
-// What was written is read back, from tables of several blocks and by either width of ids.
-TEST_F(Examples, IndexKeepsThemAll) {
+// Examples are read back as written, from tables of several blocks and with both widths of ids.
+TEST_F(Examples, TheIndexHasAllExamples) {
   const auto gpt2 = load_tokenizer(kFixtures + "/tokenizers/gpt2");
   for (const Tokenizer* t : {bytes_.get(), gpt2.get()}) {
     std::string lines;
@@ -192,20 +202,20 @@ TEST_F(Examples, CacheIsUsedWhileNothingChanges) {
   other.fields.text = "t";
   other.fields.completion.reset();
   EXPECT_THROW(build_example_index(other, *bytes_, cache()), ContentsError);
-  // The same lines elsewhere, gzipped: another file, the same data.
+  // The same lines in another gzipped file: another index, the same data hash.
   gzFile z = gzopen(file("b.jsonl.gz").c_str(), "wb");
   gzwrite(z, lines.data(), static_cast<unsigned>(lines.size()));
   gzclose(z);
   const std::string again = build_example_index({.paths = {file("b.jsonl.gz")}}, *bytes_, cache());
   EXPECT_NE(again, path);
   EXPECT_EQ(ExampleIndex::open(again).data_hash(), hash);
-  // A damaged one is built again, wherever the damage is.
+  // A damaged index is rebuilt, wherever the damage is.
   const std::string whole = slurp(path);
   for (std::size_t at = 0; at < whole.size(); at += 7) {
     std::string damaged = whole;
     damaged[at] = static_cast<char>(damaged[at] ^ 0x55);
     spill(path, damaged);
-    try {  // opening or reading it says so, or finds only what it may
+    try {  // open() or read() throws, or the values are in range
       const ExampleIndex index = ExampleIndex::open(path);
       for (i64 i = 0; i < std::min<i64>(index.size(), 4); ++i) index.read(index.entry(i));
       EXPECT_THROW(index.verify(), ContentsError);
@@ -227,7 +237,7 @@ std::string lines_of_lengths(const std::vector<int>& tokens) {
   return s;
 }
 
-TEST_F(Examples, PackingHoldsEveryTokenOnce) {
+TEST_F(Examples, PackingHasEveryTokenOnce) {
   std::mt19937 random(7);
   for (const i64 max : {16, 64}) {
     std::vector<int> lengths;
@@ -256,10 +266,10 @@ TEST_F(Examples, PackingHoldsEveryTokenOnce) {
       }
       EXPECT_EQ(next + 1, static_cast<u32>(lengths[k]));
     }
-    // First-fit with 64 open rows wastes little where there are many short examples.
+    // First-fit with 64 open rows wastes little space if there are many short examples.
     if (max == 64) EXPECT_GT(static_cast<double>(in_rows) / static_cast<double>(packed.size() * max), 0.95);
     EXPECT_EQ(packed.counts().tokens, static_cast<u64>(in_rows));
-    // The same again from the same lines; the file is the one that was there.
+    // A second build of the same lines returns the existing file.
     const std::string path = build_rows(index, {.max_length = max});
     const std::string bytes = slurp(path);
     remove_file(path);
@@ -276,7 +286,7 @@ TEST_F(Examples, RowsInTheOrderOfTheFile) {
     for (const RowPiece& p : packed.pieces(r)) out.push_back(p.example);
     return out;
   };
-  // 6+4 is full at once; 10 too; 5+3+2 at the end.
+  // 6+4 is full immediately; 10 too; 5+3+2 at the end.
   ASSERT_EQ(packed.size(), 3);
   EXPECT_EQ(numbers(0), (std::vector<u64>{0, 2}));
   EXPECT_EQ(numbers(1), (std::vector<u64>{4}));
@@ -297,7 +307,7 @@ TEST_F(Examples, TooLong) {
     return rows(index, {.max_length = 8, .packing = false, .too_long = how});
   };
   const ExampleRows usual = of("");
-  ASSERT_EQ(usual.size(), 4);  // two pieces, one cut, none, one
+  ASSERT_EQ(usual.size(), 4);  // two pieces, one truncated, none, one
   EXPECT_EQ(usual.pieces(0)[0].length, 8u);
   EXPECT_EQ(usual.pieces(1)[0].begin, 7u);
   EXPECT_EQ(usual.pieces(1)[0].length, 4u);
@@ -321,7 +331,7 @@ TEST_F(Examples, TooLong) {
   EXPECT_THROW(rows(only, {.max_length = 8}), ContentsError);
 }
 
-TEST_F(Examples, HostileLinesEndInWords) {
+TEST_F(Examples, HostileLinesAreErrors) {
   const ChatTemplate chat = ChatTemplate::parse(slurp(kFixtures + "/chat_templates/chatml.jinja"), "chatml");
   const ExampleLines reader(*bytes_, &chat, {});
   const std::vector<std::string> seeds = {

@@ -64,7 +64,7 @@ TEST_F(Labelled, RowsOfTablesAndLines) {
   DataSettings numbered;
   numbered.fields.text = "1";
   numbered.fields.label = {"2"};
-  // Quotes mean nothing in TSV.
+  // Quotes have no meaning in TSV.
   EXPECT_THAT(rows(file("a.tsv", "a \"film\t1\nb, c\t0\n"), numbered),
               ElementsAre("a \"film|-|1", "b, c|-|0"));
   EXPECT_THAT(
@@ -89,7 +89,7 @@ TEST_F(Labelled, RowsOfTablesAndLines) {
               ElementsAre("a/1.png|-|a"));
 }
 
-TEST_F(Labelled, BadRowsSayWhereTheyAre) {
+TEST_F(Labelled, BadRowsAreErrorsWithTheirPlace) {
   EXPECT_THAT(refused("a.tsv", "text\tlabel\nx\t1\ny\n"),
               AllOf(HasSubstr("a.tsv:3: 1 column"), HasSubstr("text, label")));
   EXPECT_THAT(refused("a.tsv", "text\tlabel\n \t1\n"), HasSubstr("a.tsv:2: the text is empty"));
@@ -100,27 +100,38 @@ TEST_F(Labelled, BadRowsSayWhereTheyAre) {
   EXPECT_THAT(refused("a.csv", "text,label\n\"x,1\n"), AllOf(HasSubstr("a.csv:2: "), HasSubstr("quote")));
   EXPECT_THAT(refused("a.jsonl", "{\"text\": \"x\"}\n"), HasSubstr("a.jsonl:1: no \"label\""));
   EXPECT_THAT(refused("a.jsonl", "{\"text\": 1, \"label\": 1}\n"),
-              HasSubstr("a.jsonl:1: \"text\" is no text but number"));
+              HasSubstr("a.jsonl:1: \"text\" is not a text but number"));
   EXPECT_THAT(refused("a.jsonl", "{\"text\": \"x\", \"label\": {}}\n"), HasSubstr("\"label\" is neither"));
   EXPECT_THAT(refused("a.jsonl", "{\"text\"\n"), HasSubstr("a.jsonl:1: not JSON"));
   EXPECT_THAT(refused("a.jsonl", std::string(100, '[') + "\n"), HasSubstr("nested more than 64 deep"));
   EXPECT_THAT(refused("b.csv", "features,label\none,1\n", {}, LabelledInput::vector),
               HasSubstr("b.csv:2: column features: expected a number, got 'one'"));
   EXPECT_THAT(refused("b.jsonl", "{\"features\": [1e60], \"label\": 1}\n", {}, LabelledInput::vector),
-              HasSubstr("no number that a float holds"));
+              HasSubstr("is outside the range of a float"));
   EXPECT_THAT(refused("a.tsv", "text\tlabel\nx\tcaf\xE9\n"), HasSubstr("a.tsv:2: the label 'caf"));
-  EXPECT_THAT(refused("a.tsv", "\xFF\xFEt"), AllOf(HasSubstr("a.tsv:1: "), HasSubstr("UTF-16")));
+  EXPECT_THAT(refused("a.tsv", std::string("t\0x", 3)), HasSubstr("a.tsv:1: the first line has a zero byte"));
   EXPECT_THAT(refused("a.parquet", "PAR1"), HasSubstr("data.format"));
   EXPECT_THAT(error_text<Error>([&] { rows(dir_ / "none.tsv"); }), HasSubstr("none.tsv"));
 }
 
-TEST_F(Labelled, ClassesByNameOrNumber) {
+TEST_F(Labelled, EncodingsOfFiles) {
+  const std::string mark = "\xEF\xBB\xBF";
+  const auto one = ElementsAre("x|-|1");
+  EXPECT_THAT(rows(file("a.tsv", mark + "text\tlabel\r\nx\t1\r\n")), one);
+  EXPECT_THAT(rows(file("a.csv", mark + "\"text\",label\r\nx,1\r\n")), one);
+  EXPECT_THAT(rows(file("a.jsonl", mark + "{\"text\": \"x\", \"label\": 1}\r\n")), one);
+  for (const std::string name : {"b.tsv", "b.csv", "b.jsonl"})
+    EXPECT_THAT(refused(name, std::string("\xFE\xFF\0t\0e", 6)),
+                HasSubstr(name + ": the file is UTF-16, expected UTF-8. Convert it with: iconv -f UTF-16"));
+}
+
+TEST_F(Labelled, ClassesByNameOrIndex) {
   const ClassNames named({"no", "yes"}), numbers({"0", "1", "5"});
   EXPECT_EQ(named.number_of("yes"), 1);
   EXPECT_EQ(named.number_of("1"), 1);
   EXPECT_EQ(numbers.number_of("5"), 2);
   EXPECT_THAT(error_text<Error>([&] { numbers.number_of("2"); }),
-              HasSubstr("the label '2' is none of the 3 classes: 0, 1, 5"));
+              HasSubstr("the label '2' is not one of the 3 classes: 0, 1, 5"));
   EXPECT_THAT(error_text<Error>([&] { named.number_of("2"); }), HasSubstr("'2'"));
   EXPECT_THAT(error_text<Error>([&] { named.number_of("01"); }), HasSubstr("'01'"));
   EXPECT_THROW(ClassNames({"a", "a"}), UsageError);
@@ -131,7 +142,7 @@ TEST_F(Labelled, ClassesByNameOrNumber) {
   EXPECT_THAT(distinct_labels({path}, {}, LabelledInput::text), ElementsAre("a", "b"));
 }
 
-TEST_F(Labelled, AnIndexHoldsWhatTheRowsSay) {
+TEST_F(Labelled, TheIndexHasTheRows) {
   const LabelledSource s = source({file("a.jsonl",
                                         "{\"text\": \"ab\", \"label\": \"yes\", \"id\": 4}\n"
                                         "{\"text\": \"abc\", \"text_pair\": \"d\", \"label\": 0}\n")});
@@ -144,7 +155,7 @@ TEST_F(Labelled, AnIndexHoldsWhatTheRowsSay) {
   EXPECT_EQ(one.id, "4");
   EXPECT_THAT(two.types, ElementsAre(0, 0, 0, 1));
   EXPECT_EQ(two.text, R"({"text":"abc","text_pair":"d"})");
-  // Built once; other classes are other targets.
+  // Built once; other classes give other targets.
   EXPECT_EQ(build_labelled_index(s, dir_ / "cache"), build_labelled_index(s, dir_ / "cache"));
   LabelledSource other = s;
   other.classes = ClassNames({"yes", "no"});
@@ -155,7 +166,7 @@ TEST_F(Labelled, AnIndexHoldsWhatTheRowsSay) {
 TEST_F(Labelled, LongTextsAndBadRows) {
   LabelledSource s = source({file("a.tsv", "text\tlabel\nabcdef\tyes\nx\tmaybe\nab\tno\n")}, 4);
   EXPECT_THAT(error_text<Error>([&] { build(s); }),
-              AllOf(HasSubstr("a.tsv:3: the label 'maybe' is none of the 2 classes: no, yes"),
+              AllOf(HasSubstr("a.tsv:3: the label 'maybe' is not one of the 2 classes: no, yes"),
                     HasSubstr("skip_bad")));
   s.data.skip_bad = true;
   const LabelledIndex index = build(s);
@@ -166,7 +177,7 @@ TEST_F(Labelled, LongTextsAndBadRows) {
   EXPECT_THAT(index.read(0).ids, ElementsAre('a', 'b', 'c', 'd'));
   s.data.too_long = "skip";
   EXPECT_EQ(build(s).size(), 1);
-  // A file that can't be read on is no bad row: nobody would know what is lost.
+  // If the rest of a file is unreadable, this is an error even with skip_bad, because the loss is unknown.
   const std::string table = "text\tlabel\nx\tyes\n";
   const auto n = static_cast<char>(table.size()), not_n = static_cast<char>(~n);
   // One stored block; the trailer is missing.
@@ -187,7 +198,7 @@ TEST_F(Labelled, LongTextsAndBadRows) {
   EXPECT_THROW(build(s), UsageError);
 }
 
-// Whatever bytes come, they are rows or an error of a known kind.
+// Any bytes give rows or an error with a known exit code.
 TEST_F(Labelled, HostileBytes) {
   testing::Random random(7);
   const std::vector<std::pair<std::string, std::string>> files = {
@@ -212,7 +223,7 @@ TEST_F(Labelled, HostileBytes) {
       } catch (const UsageError&) {
       }
     }
-  // A damaged index is noticed, or built again.
+  // A damaged index is detected, or rebuilt.
   const LabelledSource s = source({file("a.tsv", "text\tlabel\nabcdef\tyes\nx\tno\n")});
   const std::string path = build_labelled_index(s, dir_ / "cache"), whole = slurp(path);
   for (int k = 0; k < 200; ++k) {

@@ -1,4 +1,4 @@
-// Pairs of texts: tables and parallel files, what becomes of a pair, and every way to be none.
+// Text pairs: tables and parallel files, tokens of a pair, and every kind of bad pair.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -74,7 +74,7 @@ class Pairs : public ::testing::Test {
 
 const Texts kTwo = {{"one two", "eins zwei"}, {"a \"b\", c", "x"}};
 
-TEST_F(Pairs, AllFormatsSayTheSame) {
+TEST_F(Pairs, AllFormatsGiveTheSamePairs) {
   EXPECT_EQ(texts({file("a.jsonl", R"({"source": "one two", "target": "eins zwei", "id": 7})"
                                    "\n\n"
                                    R"({"target": "x", "source": "a \"b\", c"})")}),
@@ -102,6 +102,26 @@ TEST_F(Pairs, AllFormatsSayTheSame) {
   EXPECT_EQ(texts({dir_ / "b.en", dir_ / "b.de"}), (Texts{{"say: a \"b\", c", "x"}}));
 }
 
+TEST_F(Pairs, EncodingsOfFiles) {
+  const std::string mark = "\xEF\xBB\xBF";
+  const std::string jsonl = R"({"source": "one two", "target": "eins zwei"})"
+                            "\r\n"
+                            R"({"source": "a \"b\", c", "target": "x"})"
+                            "\r\n";
+  EXPECT_EQ(texts({file("a.jsonl", mark + jsonl)}), kTwo);
+  EXPECT_EQ(texts({file("a.tsv", mark + "source\ttarget\r\none two\teins zwei\r\na \"b\", c\tx\r\n")}), kTwo);
+  EXPECT_THAT(refused("b.tsv", std::string("s\0o\0u\0r\0", 8)),
+              HasSubstr("b.tsv: the file is UTF-16LE, expected UTF-8."));
+  format_ = "parallel";
+  EXPECT_EQ(texts({file("a.en", mark + "one two\r\na \"b\", c\r\n"), file("a.de", mark + "eins zwei\nx\n")}),
+            kTwo);
+  file("b.de", std::string("\xFF\xFEx\0", 4));
+  EXPECT_THAT(error_text<Error>([&] {
+                texts({dir_ / "a.en", dir_ / "b.de"});
+              }),
+              HasSubstr("b.de: the file is UTF-16, expected UTF-8."));
+}
+
 TEST_F(Pairs, RowsOfCsvMayHaveLineBreaks) {
   EXPECT_EQ(texts({file("a.csv", "source,target\n\"a\nb\",\"\"\"q\"\"\"\n\"c\",d\n")}),
             (Texts{{"a\nb", "\"q\""}, {"c", "d"}}));
@@ -122,8 +142,8 @@ TEST_F(Pairs, RowsOfCsvMayHaveLineBreaks) {
   EXPECT_THAT(cells, ElementsAre("", "b"));
 }
 
-// Ids as transformers makes them of sources and targets (scripts/make_seq2seq_fixtures.py).
-TEST_F(Pairs, IdsAreThoseOfTransformers) {
+// Ids of sources and targets against transformers (scripts/make_seq2seq_fixtures.py).
+TEST_F(Pairs, IdsEqualTransformers) {
   std::ifstream in(kFixtures + "/seq2seq/pairs.jsonl");
   std::map<std::string, std::unique_ptr<Tokenizer>> tokenizers;
   int n = 0;
@@ -147,8 +167,8 @@ TEST_F(Pairs, IdsAreThoseOfTransformers) {
   EXPECT_EQ(n, 40);
 }
 
-// A tokenizer that puts no end token behind a text: targets have one all the same, within their length.
-TEST_F(Pairs, TargetsEnd) {
+// The tokenizer adds no end token after a text; targets still end with one, within their maximum length.
+TEST_F(Pairs, TargetsEndWithTheEndToken) {
   settings_.max_source_length = 3;
   settings_.max_target_length = 2;
   const PairLines lines(*bytes_, settings_);
@@ -171,18 +191,18 @@ TEST_F(Pairs, EveryBadPairIsNamedWithItsReason) {
       {"a.jsonl", R"({"source": "a", "target": ""})", "a.jsonl:1: the target is empty"},
       {"a.jsonl", R"({"source": " \n", "target": "b"})", "a.jsonl:1: the source is empty"},
       {"a.jsonl", R"({"source": "a"})", "no \"target\"; its keys are source (data.fields"},
-      {"a.jsonl", R"({"source": ["a"], "target": "b"})", "\"source\" is no text but array"},
-      {"a.jsonl", "\n \n", "no example in it"},
+      {"a.jsonl", R"({"source": ["a"], "target": "b"})", "\"source\" is not a text but array"},
+      {"a.jsonl", "\n \n", "the files have no examples"},
       {"a.jsonl", "{\"source\": \"\xFF\", \"target\": \"b\"}", "not JSON"},
-      {"a.tsv", "source\ttarget\na\tb\nc\n", "a.tsv:3: a row of 1 cell; the first one has 2"},
-      {"a.tsv", "source\ttarget\na\tb\tc\n", "a.tsv:2: a row of 3 cells; the first one has 2"},
+      {"a.tsv", "source\ttarget\na\tb\nc\n", "a.tsv:3: the row has 1 cell, but the first row has 2"},
+      {"a.tsv", "source\ttarget\na\tb\tc\n", "a.tsv:2: the row has 3 cells, but the first row has 2"},
       {"a.tsv", "source\ttarget\na\t\n", "a.tsv:2: the target is empty"},
       {"a.tsv", "text\ttarget\na\tb\n", "data.fields.source=source: "},
-      {"a.tsv", "source\tsource\ttarget\n", "names two columns so"},
-      {"a.tsv", "source\ttarget\n", "no example in it"},
-      {"a.tsv", "", "no example in it"},
+      {"a.tsv", "source\tsource\ttarget\n", "has two columns of this name"},
+      {"a.tsv", "source\ttarget\n", "the files have no examples"},
+      {"a.tsv", "", "the files have no examples"},
       {"a.csv", "source,target\n\"a\",\"b\n", "a.csv:2: the file ends inside a quoted cell"},
-      {"a.csv", "source,target\n\"a\"b,c\n", "a.csv:2: b,c behind the closing quote of cell 1"},
+      {"a.csv", "source,target\n\"a\"b,c\n", "a.csv:2: b,c after the closing quote of cell 1"},
       {"a.txt", "a\n", "set data.format"},
   };
   for (const auto& c : cases) EXPECT_THAT(refused(c.name, c.text), HasSubstr(c.reason)) << c.text;
@@ -190,9 +210,9 @@ TEST_F(Pairs, EveryBadPairIsNamedWithItsReason) {
   settings_.fields.target = "5";
   EXPECT_THAT(refused("a.tsv", "a\tb\n"), HasSubstr("data.fields.target=5: the rows of"));
   settings_.fields.target = "0";
-  EXPECT_THAT(refused("a.tsv", "a\tb\n"), HasSubstr("give the column's number, from 1"));
+  EXPECT_THAT(refused("a.tsv", "a\tb\n"), HasSubstr("expected a column number from 1"));
   format_ = "parallel";
-  EXPECT_THAT(refused("a.en", "a\n"), HasSubstr("files two by two, sources first; got 1 file"));
+  EXPECT_THAT(refused("a.en", "a\n"), HasSubstr("pairs of files, the source first, but there are 1 file"));
   const std::string en = file("a.en", "a\nb\n"), de = file("a.de", "x\ny\nz\n");
   EXPECT_THAT(error_text<ContentsError>([&] {
                 build({en, de});
@@ -209,14 +229,14 @@ TEST_F(Pairs, EveryBadPairIsNamedWithItsReason) {
               HasSubstr("b.de:2, is empty; data.skip_bad"));
 }
 
-TEST_F(Pairs, BadPairsArePassedOverAndCounted) {
+TEST_F(Pairs, BadPairsAreSkippedAndCounted) {
   const std::string bad = file("a.tsv", "source\ttarget\na\tb\nc\nd\te\n\tf\n");
   EXPECT_EQ(texts({bad}, true), (Texts{{"a", "b"}, {"d", "e"}}));
   const ExampleIndex index = build({bad}, true);
   EXPECT_EQ(index.n_bad(), 2);
   EXPECT_THAT(index.bad_lines(), HasSubstr("a.tsv:3: a row of 1 cell"));
   EXPECT_THAT(index.bad_lines(), HasSubstr("a.tsv:5: the source is empty"));
-  EXPECT_THAT(refused("b.tsv", "source\ttarget\na\t\n"), HasSubstr("data.skip_bad=true passes over"));
+  EXPECT_THAT(refused("b.tsv", "source\ttarget\na\t\n"), HasSubstr("data.skip_bad=true skips"));
 }
 
 TEST_F(Pairs, LengthsComeFromTheSettingsOrTheModel) {
@@ -249,7 +269,7 @@ TEST_F(Pairs, BuiltInStrings) {
   }
 }
 
-// Bytes that somebody else has put there: rows or an error, never more.
+// Damaged files give rows or an error.
 TEST_F(Pairs, DamagedTables) {
   const std::string whole = "source,target\n\"a, \"\"b\"\"\",c\n\"line\nbreak\",d\ne,f\n";
   std::mt19937_64 random(5);

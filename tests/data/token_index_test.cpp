@@ -78,16 +78,16 @@ TEST_F(TokenIndexTest, ADocumentIsAFileAndItsEos) {
   spill(file("b.txt"), "");
   spill_gz(file("c.txt.gz"), "more");
   const auto index = build({{file("a.txt"), file("b.txt"), file("c.txt.gz")}}, *bytes_);
-  auto expected = ids_of("Hello\r\nworld\n");
+  auto expected = ids_of("Hello\nworld\n");
   expected.push_back(256);
   for (i32 id : ids_of("more")) expected.push_back(id);
   expected.push_back(256);
   EXPECT_EQ(all(index), expected);
-  EXPECT_EQ(index.n_documents(), 2);  // the empty file is none
-  EXPECT_EQ(index.text_bytes(), 17);
+  EXPECT_EQ(index.n_documents(), 2);  // the empty file doesn't count
+  EXPECT_EQ(index.text_bytes(), 16);
   EXPECT_EQ(index.max_id(), 256);
   std::vector<i32> part(3);
-  index.read(12, part);
+  index.read(11, part);
   EXPECT_EQ(part, (std::vector<i32>{'\n', 256, 'm'}));
   index.verify();
 }
@@ -103,13 +103,67 @@ TEST_F(TokenIndexTest, LinesAndParagraphs) {
   EXPECT_EQ(bytes_->decode(all(paragraphs)), "one\ntwo<|endoftext|>three\nfour<|endoftext|>");
 }
 
-// The last token of each document is marked, also where a piece of 65536 tokens ends with it.
-TEST_F(TokenIndexTest, DocumentsEnds) {
+TEST_F(TokenIndexTest, EncodingsOfTextFiles) {
+  using std::string_literals::operator""s;
+  int n = 0;
+  std::string path;
+  for (const Documents documents : {Documents::file, Documents::line, Documents::paragraph})
+    for (const auto* tokenizer : {&bytes_, &gpt2_}) {
+      const auto ids = [&](const std::string& bytes) {
+        path = file(std::to_string(n++) + ".txt");
+        spill(path, bytes);
+        return all(build({{path}, documents}, **tokenizer));
+      };
+      const auto plain = ids("Hello\nw\xC3\xB6rld\n");
+      EXPECT_EQ(ids("\xEF\xBB\xBFHello\nw\xC3\xB6rld\n"), plain);
+      EXPECT_EQ(ids("Hello\r\nw\xC3\xB6rld\r\n"), plain);
+      EXPECT_EQ(ids("\xEF\xBB\xBFHello\r\nw\xC3\xB6rld\n"), plain);
+      EXPECT_NE(ids("Hello\rw\xC3\xB6rld\n"), plain);  // not a line end
+      const auto [code, message] = failure_of([&] { ids("\xFF\xFEH\0i\0"s); });
+      EXPECT_EQ(code, ExitCode::contents);
+      EXPECT_EQ(message,
+                path + ": the file is UTF-16, expected UTF-8. Convert it with: iconv -f UTF-16 -t UTF-8");
+    }
+}
+
+// Files are read in parts of 64 KiB and 1 MiB. A character or line end at the border of two parts is kept
+// together, and an error gives a bad byte's offset in the file.
+TEST_F(TokenIndexTest, LineEndsAndCharactersAtTheBordersOfParts) {
+  std::string text, dos;
+  for (int k = 0; dos.size() < (5u << 18); ++k) {
+    const std::string line = std::string(static_cast<std::size_t>(k % 7), 'x') + "\xE4\xB8\xAD";
+    text += line + "\n";
+    dos += line + "\r\n";
+  }
+  spill(file("unix.txt"), text);
+  spill(file("dos.txt"), dos);
+  for (const Documents documents : {Documents::file, Documents::line})
+    for (const auto* t : {&bytes_, &gpt2_}) {
+      const auto expected = build({{file("unix.txt")}, documents}, **t);
+      const auto index = build({{file("dos.txt")}, documents}, **t);
+      EXPECT_EQ(all(index), all(expected));
+      if (documents == Documents::file) EXPECT_EQ(index.text_bytes(), expected.text_bytes());
+    }
+  const std::size_t at = dos.rfind('\xE4');
+  dos[at] = 'x';
+  spill(file("bad.txt"), "\xEF\xBB\xBF" + dos);
+  for (const Documents documents : {Documents::file, Documents::line})
+    EXPECT_THAT(failure_of([&] {
+                  build({{file("bad.txt")}, documents}, *gpt2_);
+                }).second,
+                testing::HasSubstr(": byte " + std::to_string(at + 4) + " (0xB8) is not UTF-8."));
+  spill(file("cut.txt"), text.substr(0, text.size() - 2));
+  EXPECT_THAT(failure_of([&] { build({{file("cut.txt")}}, *gpt2_); }).second,
+              testing::HasSubstr(": byte " + std::to_string(text.size() - 4) + " (0xE4) is not UTF-8."));
+}
+
+// The last token of each document is marked, also if it is the last of a piece of 65536 tokens.
+TEST_F(TokenIndexTest, LastTokensOfDocumentsAreMarked) {
   std::string text;
   std::vector<std::size_t> ends;
   std::size_t at = 0;
   for (std::size_t k = 0; at < 140000; ++k) {
-    // The first document fills a piece to its last token.
+    // The first document fills one piece exactly.
     const std::size_t n = k == 0 ? 65535 : 1 + k * 37 % 300;
     text += std::string(n, 'x') + "\n";
     at += n + 1;
@@ -133,7 +187,7 @@ TEST_F(TokenIndexTest, DocumentsEnds) {
   }
 }
 
-// A text of several blocks gives the ids of the whole text at once.
+// A text of several blocks has the ids of the whole text.
 TEST_F(TokenIndexTest, LongTextsInBlocks) {
   std::string text;
   for (int k = 0; text.size() < (5u << 20) / 2; ++k)
@@ -147,8 +201,8 @@ TEST_F(TokenIndexTest, LongTextsInBlocks) {
   EXPECT_EQ(index.text_bytes(), static_cast<i64>(text.size()));
 }
 
-// No place to cut, not even a line break: cut every 16 MiB at a character's border.
-TEST_F(TokenIndexTest, TextWithoutBorders) {
+// Without a place to cut, not even a line break, the text is cut every 16 MiB between two characters.
+TEST_F(TokenIndexTest, TextWithoutLineBreaks) {
   std::string text;
   while (text.size() < (17u << 20)) text += "\xE4\xB8\xAD";
   spill(file("a.txt"), text);
@@ -176,7 +230,7 @@ TEST_F(TokenIndexTest, TheCacheIsUsedWhileNothingChanges) {
   EXPECT_NE(other, path);
   EXPECT_NE(TokenIndex::open(other).data_hash(), hash);
 
-  // A damaged one is built again.
+  // A damaged index is rebuilt.
   std::string damaged = slurp(other);
   damaged.back() ^= 1;
   spill(other, damaged);
@@ -185,7 +239,7 @@ TEST_F(TokenIndexTest, TheCacheIsUsedWhileNothingChanges) {
   TokenIndex::open(other).verify();
 }
 
-TEST_F(TokenIndexTest, WholeHeadersOnly) {
+TEST_F(TokenIndexTest, OnlyCompleteHeadersAreAccepted) {
   spill(file("a.txt"), "some text");
   const std::string path = build_token_index({{file("a.txt")}}, *bytes_, cache());
   const std::string good = slurp(path);
@@ -204,7 +258,7 @@ TEST_F(TokenIndexTest, WholeHeadersOnly) {
   EXPECT_EQ(failure_of([&] { TokenIndex::open(file("none")); }).first, ExitCode::usage);
 }
 
-TEST_F(TokenIndexTest, ReadNoticesForeignIds) {
+TEST_F(TokenIndexTest, ReadDetectsIdsOutOfRange) {
   spill(file("a.txt"), "aaaa");
   const std::string path = build_token_index({{file("a.txt")}}, *bytes_, cache());
   std::string bad = slurp(path);
@@ -248,19 +302,19 @@ TEST_F(TokenIndexTest, BadInput) {
   std::tie(code, message) = fails({{file("latin.txt")}}, *gpt2_);
   EXPECT_EQ(code, ExitCode::contents);
   EXPECT_THAT(message, HasSubstr("byte 3 (0xE9)"));
-  EXPECT_EQ(build({{file("latin.txt")}}, *bytes_).size(), 13);  // any bytes will do here
-  // Nothing half-made stays behind.
+  EXPECT_EQ(build({{file("latin.txt")}}, *bytes_).size(), 13);  // any bytes are valid here
+  // No temporary file remains.
   for (const auto& e : std::filesystem::directory_iterator(cache()))
     EXPECT_EQ(e.path().extension(), ".tokens") << e.path();
 }
 
-TEST_F(TokenIndexTest, AnotherVocabulary) {
+TEST_F(TokenIndexTest, AVocabularyLargerThanTheModelIsAnError) {
   spill(file("a.txt"), "text");
   const auto index = build({{file("a.txt")}}, *bytes_);
   index.check_vocab(257);
   auto [code, message] = failure_of([&] { index.check_vocab(256); });
   EXPECT_EQ(code, ExitCode::contents);
-  EXPECT_THAT(message, testing::HasSubstr("another vocabulary's tokenizer"));
+  EXPECT_THAT(message, testing::HasSubstr("does not fit the model"));
   check_vocab(*gpt2_, 512);
   EXPECT_EQ(failure_of([&] { check_vocab(*gpt2_, 511); }).first, ExitCode::contents);
 }

@@ -66,9 +66,9 @@ class BlockReader {
     for (;;) {
       if (!in_) {
         if (at_ == files_.size()) return std::nullopt;
-        in_.emplace(InputFile::open(files_[at_]));
+        in_.emplace(InputFile::open_text(files_[at_]));
         json_ = is_json(files_[at_]);
-        offset_ = 0;
+        offset_ = in_->position();
         line_ = 1;
       }
       b.path = &files_[at_];
