@@ -43,7 +43,7 @@ SegmentWalk::SegmentWalk(const Shape& shape, const Box& box, const Strides& stri
                 "dim {}: [{}, {}) of {}", d, box[d].begin, box[d].end, shape[d]);
     empty = empty || box[d].size() == 0;
   }
-  if (empty) return;     // before the product below: the other dims may be huge then
+  if (empty) return;     // before the product below, because the other dims may be huge
   std::vector<Dim> all;  // from the innermost in the file
   i64 step = 1;
   for (size_t d = shape.size(); d-- > 0; step *= shape[d]) {

@@ -31,7 +31,7 @@ bool is_part(const std::string& s, bool slashes = false) {
          std::all_of(s.begin(), s.end(), ok);
 }
 
-// ORG/NAME@REVISION, as the hub has them.
+// ORG/NAME@REVISION, with the hub's rules for names.
 std::optional<Id> parse_id(const std::string& source) {
   Id id;
   std::string rest = source;
@@ -58,7 +58,7 @@ bool is_cache_folder(const std::string& path) {
   return is_folder(join_path(path, "snapshots")) && !exists(join_path(path, "config.json"));
 }
 
-// The commit that refs/NAME holds.
+// The commit in refs/NAME.
 std::optional<std::string> ref(const std::string& repo, const std::string& name) {
   const std::string path = join_path(repo, "refs/" + name);
   const auto info = file_info(path);
@@ -66,11 +66,11 @@ std::optional<std::string> ref(const std::string& repo, const std::string& name)
   std::string commit = read_file(path, kMaxRefBytes);
   while (!commit.empty() && (commit.back() == '\n' || commit.back() == ' ')) commit.pop_back();
   if (!is_part(commit))
-    throw UsageError("[model] {}: holds '{}', expected a commit's hash", path, shown(commit));
+    throw UsageError("[model] {}: the file has '{}', expected a commit's hash", path, shown(commit));
   return commit;
 }
 
-// The snapshot of a cache folder. `download` is the command that gets it.
+// The snapshot of a cache folder. `download` is the command that downloads it.
 std::string snapshot(const std::string& repo, const std::string& revision, const std::string& download) {
   const auto held = snapshots_of(repo);
   auto folder = [&](const std::string& commit) { return join_path(repo, "snapshots/" + commit); };
@@ -80,23 +80,23 @@ std::string snapshot(const std::string& repo, const std::string& revision, const
   const std::string wanted = revision.empty() ? "main" : revision;
   if (const auto commit = ref(repo, wanted)) {
     if (has(*commit)) return folder(*commit);
-    throw UsageError("[model] {}: refs/{} names the snapshot {}, which isn't there; get it with `{}`", repo,
-                     wanted, *commit, download);
+    throw UsageError("[model] {}: refs/{} refers to the snapshot {}, which is missing. Get it with `{}`",
+                     repo, wanted, *commit, download);
   }
   if (!revision.empty()) {
     std::vector<std::string> matches;
     for (const std::string& s : held)
       if (s.starts_with(revision)) matches.push_back(s);
     if (matches.size() == 1) return folder(matches[0]);
-    throw UsageError("[model] {}: {} revision {}; it holds {}; get it with `{}`", repo,
-                     matches.empty() ? "has no" : "several snapshots begin as", revision,
+    throw UsageError("[model] {}: {} revision {}; the cache has {}. Get it with `{}`", repo,
+                     matches.empty() ? "has no" : "several snapshots match", revision,
                      held.empty() ? "no snapshot" : fmt::format("{}", fmt::join(held, ", ")), download);
   }
   if (held.size() == 1) return folder(held[0]);
-  if (held.empty()) throw UsageError("[model] {}: holds no snapshot; get one with `{}`", repo, download);
-  throw UsageError(
-      "[model] {}: has {} snapshots and no refs/main to choose by; name the folder of one: {}/snapshots/{}",
-      repo, held.size(), repo, fmt::join(held, " or "));
+  if (held.empty())
+    throw UsageError("[model] {}: no snapshot in this folder. Get one with `{}`", repo, download);
+  throw UsageError("[model] {}: {} snapshots and no refs/main. Give the folder of one: {}/snapshots/{}", repo,
+                   held.size(), repo, fmt::join(held, " or "));
 }
 
 std::string download_command(const Id& id) {
@@ -146,8 +146,8 @@ std::string hub_hint(const std::string& source) {
   if (!id) return "";
   const auto caches = hub_caches();
   return fmt::format(
-      "; nor is it among the hub's downloads ({}): if it is a model of the hub, get it with `{}`",
-      caches.empty() ? "no cache folder is known" : fmt::format("{}", fmt::join(caches, ", ")),
+      "; it is not in the hub cache either ({}). If it is a model of the hub, get it with `{}`",
+      caches.empty() ? "no cache folder is set" : fmt::format("{}", fmt::join(caches, ", ")),
       download_command(*id));
 }
 

@@ -48,7 +48,7 @@ bool is_hash(const std::string& s) {
   return s.size() == 32 && s.find_first_not_of("0123456789abcdef") == s.npos;
 }
 
-// A field of an object, taken out so that what is left over is unknown.
+// Removes a field from an object, so that the remaining fields are unknown ones.
 json take(json& object, const char* key, json::value_t type, const std::string& where) {
   auto it = object.find(key);
   if (it == object.end()) throw ContentsError("{}: {} is missing", where, key);
@@ -56,8 +56,8 @@ json take(json& object, const char* key, json::value_t type, const std::string& 
   object.erase(it);
   bool whole_number = type == json::value_t::number_unsigned;
   if (value.type() != type || (whole_number && value.get<u64>() > static_cast<u64>(INT64_MAX)))
-    throw ContentsError("{}: {}: came {}, expected {}", where, key, shown(value.dump()),
-                        whole_number                    ? "a whole number from 0 on"
+    throw ContentsError("{}: {} is {}, expected {}", where, key, shown(value.dump()),
+                        whole_number                    ? "an integer >= 0"
                         : type == json::value_t::string ? "a string"
                         : type == json::value_t::array  ? "a list"
                                                         : "an object");
@@ -89,7 +89,7 @@ Manifest::Bytes Manifest::chunk(const FileRecord& f, i64 i) const {
 
 std::string to_json(const Manifest& m) {
   REDCO_CHECK(m.chunk_bytes > 0, "a manifest of format 1 is not written");
-  // One line a file, so that people and diff can read it.
+  // One line per file, for people and diff.
   std::string out = fmt::format(
       "{{\n  \"format_version\": {},\n  \"step\": {},\n  \"run\": {},\n  \"versions\": {},\n  "
       "\"chunk_bytes\": {},\n  "
@@ -106,12 +106,13 @@ std::string to_json(const Manifest& m) {
 
 Manifest parse_manifest(std::string_view text, const std::string& where) {
   json j = parse_strict_json(text, where);
-  if (!j.is_object()) throw ContentsError("{}: came {}, expected an object", where, j.type_name());
+  if (!j.is_object()) throw ContentsError("{}: the file is {}, expected an object", where, j.type_name());
   using Type = json::value_t;
   i64 version = take(j, "format_version", Type::number_unsigned, where).get<i64>();
   if (version < 1 || version > Manifest::kFormatVersion)
-    throw ContentsError("{}: format_version is {}, this redco reads 1 to {}: another version wrote it", where,
-                        version, Manifest::kFormatVersion);
+    throw ContentsError(
+        "{}: format_version is {}, but this redco reads 1 to {}. Use the version that wrote it", where,
+        version, Manifest::kFormatVersion);
   Manifest m;
   m.step = take(j, "step", Type::number_unsigned, where).get<i64>();
   if (version > 1) m.run = parse_run_identity(take(j, "run", Type::object, where), where + ": run");
@@ -122,12 +123,13 @@ Manifest parse_manifest(std::string_view text, const std::string& where) {
   }
   m.chunk_bytes = version == 1 ? 0 : take(j, "chunk_bytes", Type::number_unsigned, where).get<i64>();
   if (version > 1 && m.chunk_bytes < 1)
-    throw ContentsError("{}: chunk_bytes: came 0, expected a positive number", where);
+    throw ContentsError("{}: chunk_bytes is 0, expected a positive number", where);
   json files = take(j, "files", Type::array, where);
   expect_empty(j, where);
   m.files.reserve(files.size());
   for (json& f : files) {
-    if (!f.is_object()) throw ContentsError("{}: files: came {}, expected an object", where, f.type_name());
+    if (!f.is_object())
+      throw ContentsError("{}: an entry of files is {}, expected an object", where, f.type_name());
     FileRecord r;
     r.path = take(f, "path", Type::string, where).get<std::string>();
     std::string at = fmt::format("{}: {}", where, shown(r.path));
@@ -141,7 +143,7 @@ Manifest parse_manifest(std::string_view text, const std::string& where) {
     expect_empty(f, at);
     if (!is_inside(r.path)) throw ContentsError("{}: expected a path inside the checkpoint", at);
     if (static_cast<i64>(r.xxh3.size()) != m.chunks_of(r))
-      throw ContentsError("{}: xxh3: came {} hashes, expected {}", at, r.xxh3.size(), m.chunks_of(r));
+      throw ContentsError("{}: xxh3 has {} hashes, expected {}", at, r.xxh3.size(), m.chunks_of(r));
     for (const std::string& hash : r.xxh3)
       if (!is_hash(hash)) throw ContentsError("{}: xxh3: expected 32 hexadecimal digits", at);
     m.files.push_back(std::move(r));
@@ -157,7 +159,7 @@ Manifest parse_manifest(std::string_view text, const std::string& where) {
 Manifest read_manifest(const std::string& folder) {
   const std::string path = join_path(folder, kManifestPath);
   if (const auto info = file_info(path); info && info->kind != FileInfo::file)
-    throw ContentsError("{}: it is no plain file", path);
+    throw ContentsError("{}: not a plain file", path);
   return parse_manifest(read_file(path, kMaxManifestBytes), path);
 }
 
@@ -166,9 +168,9 @@ std::optional<std::string> missing_bytes(const std::string& folder, const Manife
   for (const FileRecord& f : m.files) {
     const auto info = file_info(join_path(folder, f.path));
     if (info && info->kind != FileInfo::file)
-      throw ContentsError("{}: it is no plain file", join_path(folder, f.path));
+      throw ContentsError("{}: not a plain file", join_path(folder, f.path));
     if (info && info->size > f.size)
-      throw ContentsError("{}: it has {} bytes, {} says {}: its contents are damaged",
+      throw ContentsError("{}: the file has {} bytes, but {} says {}: its contents are damaged",
                           join_path(folder, f.path), info->size, kManifestPath, f.size);
     if (missing) continue;
     if (!info)

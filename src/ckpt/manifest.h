@@ -1,5 +1,5 @@
-// A checkpoint's manifest: the files it consists of, their sizes and hashes. It is written last, so a folder
-// whose files agree with its manifest is whole.
+// A checkpoint's manifest: its files with sizes and hashes. It is written last, so a folder whose files match
+// its manifest is complete.
 #pragma once
 
 #include <map>
@@ -13,29 +13,28 @@
 
 namespace redco::ckpt {
 
-// Files are hashed in chunks of this many bytes (64 MiB), the last one shorter.
+// Chunk size of the hashes (64 MiB); the last chunk is shorter.
 constexpr i64 kChunkBytes = i64{64} << 20;
 
 struct FileRecord {
-  std::string path;  // inside the checkpoint's folder, with /
+  std::string path;  // relative to the checkpoint's folder, with /
   i64 size;
   // XXH3-128 of each chunk, 32 lower-case hexadecimal digits (the canonical form, as `xxhsum -H2` prints). An
-  // empty file has one chunk of no bytes.
+  // empty file has one empty chunk.
   std::vector<std::string> xxh3;
   bool operator==(const FileRecord&) const = default;
 };
 
-// Reads the file once. Each writer calls it for its own file, so that nobody reads the whole checkpoint
-// again.
+// Reads the file once. Each writer calls it for its own files, so no rank reads the whole checkpoint.
 FileRecord record_file(const std::string& folder, const std::string& path, i64 chunk_bytes = kChunkBytes);
 
 struct Manifest {
   static constexpr i64 kFormatVersion = 2;
   i64 step = 0;
-  RunIdentity run;  // that made it
-  // Format 1 has one hash for a whole file: 0.
+  RunIdentity run;  // the run that made the checkpoint
+  // Format 1 has one hash per file: 0.
   i64 chunk_bytes = kChunkBytes;
-  // The algorithms that a resumed run must repeat: rng, shuffle, packing, init, ...
+  // Versions of the algorithms that a resumed run must repeat: rng, shuffle, packing, init, ...
   std::map<std::string, i64> versions;
   std::vector<FileRecord> files;  // sorted by path
   bool operator==(const Manifest&) const = default;
@@ -50,19 +49,18 @@ struct Manifest {
 constexpr const char* kManifestPath = "training/manifest.json";
 
 std::string to_json(const Manifest& m);  // format 2. REQUIRES: chunk_bytes > 0
-// Formats 1 and 2. ContentsError on anything else: newer formats, missing or unknown keys, wrong types,
-// duplicates, paths that leave the folder.
+// Reads formats 1 and 2. ContentsError on anything else: newer formats, missing or unknown keys, wrong types,
+// duplicates, paths outside the folder.
 Manifest parse_manifest(std::string_view text, const std::string& where);
-// ContentsError too where the manifest is no plain file. REQUIRES: it exists.
+// ContentsError also if the manifest is not a plain file. REQUIRES: it exists.
 Manifest read_manifest(const std::string& checkpoint_folder);
 
-// The first listed file that is missing or shorter than the manifest says: "config.json is missing"; nullopt:
-// none. ContentsError: a file that is longer, or no plain file. Files that the manifest doesn't list are
-// ignored.
+// The first listed file that is missing or shorter than in the manifest: "config.json is missing"; nullopt:
+// none. ContentsError: a file that is longer, or not a plain file. Files outside the manifest are ignored.
 std::optional<std::string> missing_bytes(const std::string& checkpoint_folder, const Manifest& m);
 
-// Reads chunk i of a file and compares its hash. ContentsError: the chunk is damaged; the message names the
-// file and the range of bytes.
+// Reads chunk i of a file and compares its hash. ContentsError for a damaged chunk; the message names the
+// file and the byte range.
 void check_chunk(const std::string& checkpoint_folder, const Manifest& m, const FileRecord& f, i64 i);
 
 }  // namespace redco::ckpt

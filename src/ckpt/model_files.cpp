@@ -15,7 +15,7 @@ namespace {
 
 constexpr i64 kMaxIndexBytes = 100'000'000;
 
-// name -> shard, as the index says.
+// name -> shard, from the index.
 std::map<std::string, std::string> read_index(const std::string& path, const std::string& ending) {
   nlohmann::json index = read_strict_json(path, kMaxIndexBytes);
   auto map = index.is_object() ? index.find("weight_map") : index.end();
@@ -24,10 +24,10 @@ std::map<std::string, std::string> read_index(const std::string& path, const std
   std::map<std::string, std::string> shards;
   for (const auto& [name, value] : map->items()) {
     if (!value.is_string())
-      throw ContentsError("{}: {}: came {}, expected a file's name", path, shown(name), value.type_name());
+      throw ContentsError("{}: {} is {}, expected a file name", path, shown(name), value.type_name());
     const std::string& file = value.get_ref<const std::string&>();
     if (file.find('/') != file.npos || !file.ends_with(ending) || file.size() > 255)
-      throw ContentsError("{}: {}: came {}, expected the name of a {} file in the same folder", path,
+      throw ContentsError("{}: {} is {}, expected the name of a {} file in the same folder", path,
                           shown(name), shown(file), ending);
     shards[name] = file;
   }
@@ -43,7 +43,7 @@ std::unique_ptr<TensorFile> open_file(const std::string& path) {
 
 ModelFiles ModelFiles::open(const std::string& folder, const std::string& stem) {
   if (!is_folder(folder))
-    throw UsageError("[model] {} is no folder; expected one with {}.safetensors", folder, stem);
+    throw UsageError("[model] {} is not a folder, expected one with {}.safetensors", folder, stem);
   ModelFiles m;
   m.folder_ = folder;
   std::map<std::string, std::string> wanted;
@@ -64,14 +64,14 @@ ModelFiles ModelFiles::open(const std::string& folder, const std::string& stem) 
     names.erase(std::unique(names.begin(), names.end()), names.end());
     for (const std::string& shard : names) {
       if (!exists(join_path(folder, shard)))
-        throw ContentsError("{}: lists {}, which isn't there; get it again", index_path, shard);
+        throw ContentsError("{}: the index lists {}, which is missing. Download it again", index_path, shard);
       m.files_.push_back(open_file(join_path(folder, shard)));
     }
     break;
   }
   if (m.files_.empty())
-    throw ContentsError("{}: holds neither {}.safetensors nor {}.safetensors.index.json, and no {}.bin",
-                        folder, stem, stem, torch);
+    throw ContentsError("{}: the folder has no {}.safetensors, {}.safetensors.index.json or {}.bin", folder,
+                        stem, stem, torch);
   for (const auto& file : m.files_)
     for (const TensorEntry& e : file->entries()) m.tensors_.push_back({file.get(), &e});
   std::sort(m.tensors_.begin(), m.tensors_.end(),
@@ -83,7 +83,7 @@ ModelFiles ModelFiles::open(const std::string& folder, const std::string& stem) 
   for (const auto& [tensor, file] : wanted) {
     const Located* l = m.find(tensor);
     if (!l || file_name(l->file->path()) != file)
-      throw ContentsError("{}: says that {} is in {}, but {}", index_path, shown(tensor), file,
+      throw ContentsError("{}: the index places {} in {}, but {}", index_path, shown(tensor), file,
                           l ? "it is in " + file_name(l->file->path()) : "it isn't");
   }
   return m;
@@ -97,7 +97,7 @@ const ModelFiles::Located* ModelFiles::find(std::string_view name) const {
 
 const ModelFiles::Located& ModelFiles::at(std::string_view name) const {
   if (const Located* l = find(name)) return *l;
-  throw ContentsError("{}: has no tensor {}", folder_, name);
+  throw ContentsError("{}: the tensor {} is missing", folder_, name);
 }
 
 }  // namespace redco::ckpt

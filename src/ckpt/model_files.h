@@ -1,4 +1,4 @@
-// The tensors of a Hugging Face folder, whether they lie in one file or in shards.
+// The tensors of a Hugging Face folder, in one file or in shards.
 #pragma once
 
 #include <memory>
@@ -12,23 +12,23 @@ namespace redco::ckpt {
 
 class ModelFiles {
  public:
-  // A tensor and the file that holds it; both live as long as the ModelFiles.
+  // A tensor and its file; both live as long as the ModelFiles.
   struct Located {
     const TensorFile* file;
     const TensorEntry* entry;
   };
 
-  // Opens `STEM.safetensors`, else the shards that `STEM.safetensors.index.json` lists, else PyTorch's own
-  // files, `STEM.bin` or those of `STEM.bin.index.json` (with pytorch_model for model), read without running
-  // them (torch_bin.h). Tensors that a shard holds and the index doesn't list count too, as for transformers.
-  // UsageError: no such folder. ContentsError: an index that isn't sound, a missing shard, a tensor that its
-  // shard lacks or that two shards hold, a folder that has none of these files.
+  // Opens `STEM.safetensors`, else the shards of `STEM.safetensors.index.json`, else PyTorch's files,
+  // `STEM.bin` or those of `STEM.bin.index.json` (pytorch_model for model); their pickles are never executed
+  // (torch_bin.h). Tensors in a shard that the index doesn't list count too, as in transformers. UsageError:
+  // no such folder. ContentsError: an invalid index, a missing shard, a tensor that its shard lacks or that
+  // two shards have, a folder without any of these files.
   static ModelFiles open(const std::string& folder, const std::string& stem = "model");
 
   const std::string& folder() const { return folder_; }
   const std::vector<Located>& tensors() const { return tensors_; }  // sorted by name
-  const Located* find(std::string_view name) const;                 // nullptr: none
-  const Located& at(std::string_view name) const;                   // ContentsError: none
+  const Located* find(std::string_view name) const;                 // nullptr: not found
+  const Located& at(std::string_view name) const;                   // ContentsError: not found
 
   // See TensorFile::read.
   template <class T>

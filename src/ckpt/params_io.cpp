@@ -18,8 +18,7 @@ namespace {
 
 constexpr i64 kBlockBytes = 16 << 20;
 
-// A rank's part of a parameter as rows: of dim 0, or of dims 0 and 1 where dim 0 is a stack of stored
-// tensors.
+// A rank's part of a parameter as rows: of dim 0, or of dims 0 and 1 if dim 0 is a stack of stored tensors.
 i64 rows_of(const ParamSpec& s, const Shape& local) {
   return s.stored.stacked > 0 ? local[0] * local[1] : local[0];
 }
@@ -29,16 +28,16 @@ i64 row_elements(const ParamSpec& s, const Shape& local) {
   return n;
 }
 
-// Where some of those rows lie in a stored tensor, and how memory strides run there.
+// The place of some of those rows in a stored tensor, with the strides in memory.
 struct Place {
   std::string tensor;
   Box box;
   Strides strides;
   i64 elements;
 };
-// Rows [r0, r1) of a rank's part, whose ranges in the whole parameter are `at`: in the order of memory.
+// Rows [r0, r1) of a rank's part, whose ranges in the whole parameter are `at`; in the order of memory.
 std::vector<Place> places_of(const ParamSpec& s, const std::vector<redco::Range>& at, i64 r0, i64 r1) {
-  const int own = s.stored.stacked > 0 ? 1 : 0;  // the first dim that stored tensors have
+  const int own = s.stored.stacked > 0 ? 1 : 0;  // the first dim of the stored tensors
   const int rank = static_cast<int>(at.size());
   std::vector<i64> steps(rank);
   i64 n = 1;
@@ -82,7 +81,7 @@ void load_params(ParamTree& tree, const ModelFiles& files,
                  const std::map<std::string, std::string>& aliases, const std::string& prefix,
                  HeadLoad* head) {
   Context& c = Context::current();
-  // What the files hold, by the specs' names.
+  // The files' tensors, by the specs' names.
   std::map<std::string, const ModelFiles::Located*> held, tied;
   for (const ModelFiles::Located& l : files.tensors()) {
     const std::string& stored = l.entry->name;
@@ -92,11 +91,10 @@ void load_params(ParamTree& tree, const ModelFiles& files,
     auto& into = aliases.count(name) ? tied : held;
     const std::string key = aliases.count(name) ? aliases.at(name) : name;
     if (!into.emplace(key, &l).second && &into == &held)
-      throw ContentsError("[checkpoint] {}: '{}' and '{}' are the same parameter {}", l.file->path(), stored,
+      throw ContentsError("[checkpoint] {}: '{}' and '{}' are both the parameter {}", l.file->path(), stored,
                           held.at(key)->entry->name, name);
   }
-  for (const auto& [name, l] : tied)
-    held.emplace(name, l);  // a tied copy serves where the original is absent
+  for (const auto& [name, l] : tied) held.emplace(name, l);  // a tied copy replaces a missing original
 
   const auto is_head = [&](const std::string& name) { return head && head->is_head(name); };
   for (const ParamSpec& s : tree.specs())
@@ -127,18 +125,18 @@ void load_params(ParamTree& tree, const ModelFiles& files,
     throw ContentsError(
         "[checkpoint] {}: {} of the model's tensors are missing: {}{}", files.folder(), missing.size(),
         list(missing),
-        unknown.empty() ? "" : fmt::format("; the files hold unknown ones: {}", list(unknown)));
+        unknown.empty() ? "" : fmt::format("; the files have unknown tensors: {}", list(unknown)));
   if (!unknown.empty())
-    throw ContentsError("[checkpoint] {}: the model that config.json describes has no place for: {}",
+    throw ContentsError("[checkpoint] {}: the model of config.json has no such parameters: {}",
                         files.folder(), list(unknown));
 
   for (size_t i = 0; i < tree.size(); ++i) {
     const ParamSpec& s = tree.specs()[i];
     for (i64 k = 0; k < s.stored.tensors(); ++k) {
-      if (!held.count(s.stored.tensor(k))) continue;  // a buffer, or made
+      if (!held.count(s.stored.tensor(k))) continue;  // a buffer, or a parameter of the new head
       const ModelFiles::Located& l = *held.at(s.stored.tensor(k));
       if (l.entry->shape != s.stored.shape)
-        throw ContentsError("[checkpoint] {}: {} has shape {}, config.json says {}", l.file->path(),
+        throw ContentsError("[checkpoint] {}: {} has shape {}, but config.json gives {}", l.file->path(),
                             l.entry->name, to_string(l.entry->shape), to_string(s.stored.shape));
       if (!is_float(l.entry->type))
         throw ContentsError("[checkpoint] {}: {} is {}, expected a floating type", l.file->path(),
@@ -146,8 +144,8 @@ void load_params(ParamTree& tree, const ModelFiles& files,
     }
   }
 
-  // A rank that can't read takes part in the gathers of all blocks to the end: the others are in them. Then
-  // all throw its error.
+  // A rank that can't read still takes part in the gathers of all blocks, because the other ranks wait in
+  // them. Then all ranks throw its error.
   std::exception_ptr failed;
   const auto reading = [&](const std::function<void()>& f) {
     if (failed) return;
@@ -243,13 +241,13 @@ ModelPlan plan_params(const std::vector<SavedTree>& trees, StoredType type, cons
 
 namespace {
 
-// Files go to ranks in turn, so that hosts share the work.
+// Files are assigned to ranks in turn, so that hosts share the work.
 int writer_of(i64 file, int ranks) { return static_cast<int>(file % ranks); }
 
-// Rank r's ranges in the whole parameter; none: it sends nothing.
+// Rank r's ranges in the whole parameter; empty: it sends nothing.
 using Parts = std::vector<std::vector<redco::Range>>;
 
-// One stored tensor of parameter i, the k-th, from all ranks to the one that writes its file, in blocks.
+// Sends the k-th stored tensor of parameter i from all ranks to the file's writer, in blocks.
 void send_tensor(const SavedTree& saved, size_t i, i64 k, const Parts& parts, const ModelPlan& plan,
                  std::vector<std::optional<SafetensorsWriter>>& writers) {
   Group& world = Context::current().world();
@@ -258,7 +256,7 @@ void send_tensor(const SavedTree& saved, size_t i, i64 k, const Parts& parts, co
   const std::string name = saved.prefix + s.stored.tensor(k);
   const i64 file = plan.file_of(name);
   const int to = writer_of(file, n);
-  // The rows that a rank has of this tensor, among those of its part.
+  // The rows of this tensor that a rank has, as indices into its part.
   struct Sent {
     i64 begin = 0, end = 0, row = 0, per_block = 1;  // row: elements
   };
@@ -328,14 +326,15 @@ std::vector<std::string> save_params(const std::vector<SavedTree>& trees, const 
       }
   });
 
-  // A parameter's slices are sent by the replica dp = 0: by every mp rank where it is cut, else by the first.
+  // The replica dp = 0 sends a parameter's slices: every mp rank if the parameter is sharded, else only the
+  // first.
   for (const SavedTree& saved : trees)
     for (size_t i = 0; i < saved.tree->size(); ++i) {
       const ParamSpec& s = saved.tree->specs()[i];
       const Tensor& t = saved.tree->values()[i];
       const Mesh& mesh = c.mesh();
       const bool cut = t.layout()[Axis::mp].is_sharded();
-      // Every rank's part, from the mesh alone; empty: it sends none.
+      // Every rank's part, computed from the mesh; empty: the rank sends nothing.
       std::vector<std::vector<redco::Range>> parts(n);
       for (int r = 0; r < n; ++r) {
         const Coord at = coord_of(mesh, r);

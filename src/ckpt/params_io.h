@@ -1,4 +1,5 @@
-// A ParamTree from and to Hugging Face files, whatever the mesh. Each rank touches its own part only.
+// Reads and writes a ParamTree from and to Hugging Face files, on any mesh. Each rank handles only its own
+// part.
 #pragma once
 
 #include <functional>
@@ -12,41 +13,41 @@
 
 namespace redco::ckpt {
 
-// Parameters that a checkpoint may lack, or hold in another shape: the head of a model that is to learn
-// another task. Those are left as they are in `tree`.
+// Parameters that a checkpoint may lack, or have in another shape: the head of a model for a new task. Their
+// values in `tree` don't change.
 struct HeadLoad {
   std::function<bool(const std::string& name)> is_head;
-  std::vector<std::string> made;    // out: the tree's that weren't read
-  std::vector<std::string> unused;  // out: the files' that the model has no place for
+  std::vector<std::string> made;    // out: parameters of the tree that were not read
+  std::vector<std::string> unused;  // out: tensors of the files without a parameter in the model
 };
 
-// Reads every parameter of `tree` from `files`. `canonical` maps a stored name to the specs' (legacy
-// prefixes), "" skips it. Each mp shard is read 1/dp per replica and gathered over dp in row blocks of at
-// most 16 MiB, so memory stays at the shard and one block. `prefix` goes before the stored names
-// ("exp_avg/"). Collective. ContentsError: a parameter that is missing, a tensor the model has no place for,
-// another shape than the config says. Not where it is one of `head`.
+// Reads every parameter of `tree` from `files`. `canonical` maps a stored name to the specs' name (legacy
+// prefixes); "" skips the tensor. Each replica reads 1/dp of each mp shard; the parts are gathered over dp in
+// row blocks of at most 16 MiB, so memory is limited to the shard and one block. `prefix` precedes the stored
+// names ("exp_avg/"). Collective. ContentsError: a missing parameter, a tensor without a parameter, a shape
+// that differs from the config. Parameters in `head` are exempt.
 void load_params(ParamTree& tree, const ModelFiles& files,
                  const std::function<std::string(const std::string&)>& canonical,
                  const std::map<std::string, std::string>& aliases, const std::string& prefix = "",
                  HeadLoad* head = nullptr);
 
-// The aliases (tied names, as load_params takes them) that the files hold beside the tensor they stand for,
-// with another shape or other values. Reads both until they differ.
+// The aliases (tied names, as in load_params) that the files store in addition to the original tensor, with
+// another shape or other values. Reads both until they differ.
 std::vector<std::string> stored_apart(const ModelFiles& files,
                                       const std::function<std::string(const std::string&)>& canonical,
                                       const std::map<std::string, std::string>& aliases);
 
-// One set of values to be written under `prefix` + the stored names.
+// One set of values to write under `prefix` + the stored names.
 struct SavedTree {
   std::string prefix;
   const ParamTree* tree;
 };
-// The layout of the files, which depends on names, shapes and `type` alone. `stem`: model, optimizer.
+// The layout of the files; it depends only on names, shapes and `type`. `stem`: model, optimizer.
 ModelPlan plan_params(const std::vector<SavedTree>& trees, StoredType type, const std::string& stem,
                       i64 max_file_bytes = kDefaultFileBytes);
-// Writes those files into `folder`. Files are dealt to ranks; each has one writer, to which the others stream
-// their slices in blocks of at most 16 MiB; nobody gathers the model. Returns the names of the files this
-// rank wrote. Collective; an error on one rank is thrown on all.
+// Writes those files into `folder`. Each file has one writing rank, to which the others send their slices in
+// blocks of at most 16 MiB; no rank gathers the model. Returns the names of the files this rank wrote.
+// Collective; an error on one rank is thrown on all.
 std::vector<std::string> save_params(const std::vector<SavedTree>& trees, const ModelPlan& plan,
                                      const std::string& folder);
 

@@ -24,7 +24,7 @@ using Json = nlohmann::json;
 constexpr i64 kMaxConfigBytes = 16 << 20;
 constexpr i64 kMaxRank = 1 << 20;
 
-// Keys of PEFT's LoraConfig that say nothing about what is computed: which tensors there are says it.
+// Keys of PEFT's LoraConfig without an effect here: the tensors show which layers have adapters.
 const std::set<std::string> kSayNothing = {"auto_mapping",   "exclude_modules",  "fan_in_fan_out",
                                            "inference_mode", "layers_pattern",   "megatron_core",
                                            "peft_version",   "revision",         "layers_to_transform",
@@ -50,8 +50,7 @@ class ConfigReader {
     return get<double>(key, otherwise, "a number", &Json::is_number);
   }
   i64 rank(const Json& v, const char* key) {
-    if (!v.is_number_integer() || v.get<i64>() < 1 || v.get<i64>() > kMaxRank)
-      fail(key, "a whole number from 1 on");
+    if (!v.is_number_integer() || v.get<i64>() < 1 || v.get<i64>() > kMaxRank) fail(key, "an integer >= 1");
     return v.get<i64>();
   }
   const Json* value(const char* key) {
@@ -85,7 +84,7 @@ class ConfigReader {
                         it == j_.end() ? "" : shown(it->dump(-1, ' ', false, Json::error_handler_t::replace)),
                         expected);
   }
-  // Every other key is one that says nothing, or off.
+  // Checks the other keys: each must be without an effect or off.
   void finish() const {
     for (const auto& [key, v] : j_.items()) {
       if (known_.count(key) || kSayNothing.count(key)) continue;
@@ -102,7 +101,7 @@ class ConfigReader {
   std::set<std::string> known_;
 };
 
-// The name without base_model.model., in the specs' spelling; "" where the prefix is missing.
+// The name without base_model.model., in the specs' spelling; "" if the prefix is missing.
 std::string own_name(const std::string& stored, const CanonicalName& canonical) {
   const std::string_view prefix = kAdapterPrefix;
   return stored.starts_with(prefix) ? canonical(stored.substr(prefix.size())) : "";
@@ -117,8 +116,7 @@ PeftAdapter parse_adapter(const std::string& json, const std::string& where) {
   ConfigReader c(j, where);
   PeftAdapter out;
   if (const std::string type = c.text("peft_type"); type != "LORA")
-    throw ContentsError("[adapter] {}: peft_type={}: adapters of type LORA are supported", where,
-                        excerpt(type));
+    throw ContentsError("[adapter] {}: peft_type={}, but only LORA is supported", where, excerpt(type));
   out.base = c.text("base_model_name_or_path");
   out.task_type = c.text("task_type");
   LoraConfig& l = out.config;
@@ -129,12 +127,13 @@ PeftAdapter parse_adapter(const std::string& json, const std::string& where) {
   if (!(l.dropout >= 0 && l.dropout < 1)) c.fail("lora_dropout", "a number from 0 to 1");
   l.use_rslora = c.flag("use_rslora");
   if (const std::string bias = c.text("bias"); !bias.empty() && bias != "none")
-    c.fail("bias", "none: trained biases are not supported");
-  if (c.flag("use_dora")) c.fail("use_dora", "false: DoRA is not supported");
-  // Others (pissa, olora, corda, loftq) begin from a changed base.
+    c.fail("bias", "none (trained biases are not supported)");
+  if (c.flag("use_dora")) c.fail("use_dora", "false (DoRA is not supported)");
+  // Other values (pissa, olora, corda, loftq) need a changed base model.
   if (const Json* init = c.value("init_lora_weights"))
     if (!init->is_boolean() && *init != "gaussian" && *init != "eva" && *init != "orthogonal")
-      c.fail("init_lora_weights", "true, false, gaussian, eva or orthogonal; others change the base");
+      c.fail("init_lora_weights",
+             "true, false, gaussian, eva or orthogonal (other values change the base model)");
   if (const Json* targets = c.value("target_modules"); targets && targets->is_string()) {
     l.target_regex = targets->get<std::string>();
     if (l.target_regex == kAllLinear) {
@@ -164,7 +163,7 @@ PeftAdapter parse_adapter(const std::string& json, const std::string& where) {
 PeftAdapter read_adapter(const std::string& folder) {
   const std::string path = join_path(folder, kAdapterConfig);
   if (!exists(path))
-    throw UsageError("[adapter] {} has no {}: it is no PEFT adapter", folder, kAdapterConfig);
+    throw UsageError("[adapter] {} has no {}, so it is not a PEFT adapter", folder, kAdapterConfig);
   PeftAdapter out = parse_adapter(read_file(path, kMaxConfigBytes), path);
   out.folder = folder;
   return out;
@@ -186,7 +185,7 @@ std::string adapter_config_json(const PeftAdapter& a, const ModelParams& params,
   j["lora_dropout"] = l.dropout;
   j["use_rslora"] = l.use_rslora;
   j["bias"] = "none";
-  // Conv1D keeps its weight as (in, out); PEFT needs to know where it merges.
+  // Conv1D stores its weight as (in, out); PEFT needs this to merge.
   bool transposed = false;
   for (const ParamSpec& s : params.specs)
     transposed = transposed || (s.stored.transposed && s.shape.size() == 2);
@@ -210,19 +209,19 @@ std::string adapter_config_json(const PeftAdapter& a, const ModelParams& params,
 
 std::string base_folder(const PeftAdapter& a, const std::string& how) {
   const std::string path = join_path(a.folder, kAdapterConfig);
-  if (a.base.empty()) throw UsageError("[adapter] {} names no base model; {}", path, how);
+  if (a.base.empty()) throw UsageError("[adapter] {} has no base model; {}", path, how);
   if (is_folder(a.base)) return local_source(a.base);
   if (!a.base.starts_with("/"))
     if (const std::string beside = join_path(a.folder, a.base); is_folder(beside)) return beside;
   if (const std::string cached = local_source(a.base); is_folder(cached)) return cached;
-  throw UsageError("[adapter] {} names the base model '{}', and there is no such folder; {}{}", path,
+  throw UsageError("[adapter] {}: the folder of the base model '{}' does not exist; {}{}", path,
                    excerpt(a.base, 200), how, hub_hint(a.base));
 }
 
 std::vector<std::string> adapter_modules(const ModelParams& params, const PeftAdapter& adapter,
                                          const CanonicalName& canonical) {
   const ModelFiles files = ModelFiles::open(adapter.folder, kAdapterStem);
-  std::map<std::string, Shape> weights;  // of the linear layers, whole: (out, in)
+  std::map<std::string, Shape> weights;  // of the unsharded linear layers: (out, in)
   const std::vector<std::string> linear = linear_modules(params);
   for (const ParamSpec& s : params.specs) {
     if (s.kind != ParamKind::linear || s.stored.shape.size() != 2) continue;
@@ -236,13 +235,15 @@ std::vector<std::string> adapter_modules(const ModelParams& params, const PeftAd
     const std::string name = own_name(stored, canonical);
     const bool a = name.ends_with(".lora_A.weight"), b = name.ends_with(".lora_B.weight");
     if (name.empty() || (!a && !b && !adapter.config.saves(name)))
-      throw ContentsError("[adapter] {}: '{}' is neither A nor B of a linear layer, nor in modules_to_save",
-                          l.file->path(), excerpt(stored, 200));
+      throw ContentsError(
+          "[adapter] {}: the tensor '{}' is neither lora_A nor lora_B of a linear layer, nor in "
+          "modules_to_save",
+          l.file->path(), excerpt(stored, 200));
     if (!a && !b) continue;
     const std::string module = name.substr(0, name.size() - std::string_view(".lora_A.weight").size());
     if (std::find(linear.begin(), linear.end(), module) == linear.end())
       throw ContentsError(
-          "[adapter] {}: '{}': the model has no linear layer {} of its own; the adapter was made for another "
+          "[adapter] {}: '{}': the model has no linear layer {}. The adapter was made for another "
           "model",
           l.file->path(), excerpt(stored, 200), excerpt(module, 200));
     const i64 rank = adapter.config.rank_of(module);
@@ -250,11 +251,11 @@ std::vector<std::string> adapter_modules(const ModelParams& params, const PeftAd
     const Shape want = a ? Shape{rank, w[1]} : Shape{w[0], rank};
     const Shape& have = l.entry->shape;
     if (have.size() == 2 && have[a ? 1 : 0] == want[a ? 1 : 0] && have != want)
-      throw ContentsError("[adapter] {}: {} has rank {}, {} says {}", l.file->path(), excerpt(stored, 200),
-                          have[a ? 0 : 1], kAdapterConfig, rank);
+      throw ContentsError("[adapter] {}: {} has rank {}, but {} says {}", l.file->path(),
+                          excerpt(stored, 200), have[a ? 0 : 1], kAdapterConfig, rank);
     if (have != want)
       throw ContentsError(
-          "[adapter] {}: {} has shape {}, the layer needs {}; the adapter was made for another model",
+          "[adapter] {}: {} has shape {}, but the layer needs {}. The adapter was made for another model",
           l.file->path(), excerpt(stored, 200), to_string(have), to_string(want));
     found[module] |= a ? 1 : 2;
   }
@@ -267,7 +268,7 @@ std::vector<std::string> adapter_modules(const ModelParams& params, const PeftAd
       out.push_back(m);
     }
   if (out.empty() && adapter.config.modules_to_save.empty())
-    throw ContentsError("[adapter] {} holds no adapter", adapter.folder);
+    throw ContentsError("[adapter] {} has no adapter tensors", adapter.folder);
   return out;
 }
 

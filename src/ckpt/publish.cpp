@@ -14,7 +14,7 @@ namespace {
 
 const std::string kTemp = ".tmp-", kTrash = ".trash-", kOld = ".old-", kLease = ".lease-";
 
-// All files below a folder, relative to it, and the folders themselves, inner ones first.
+// All files below a folder, relative to it, and the folders, inner ones first.
 void walk(const std::string& folder, const std::string& below, std::vector<std::string>* files,
           std::vector<std::string>* folders) {
   for (const std::string& name : list_dir(folder)) {
@@ -22,7 +22,7 @@ void walk(const std::string& folder, const std::string& below, std::vector<std::
     auto info = file_info(path, false);
     if (!info) continue;
     if (info->kind != FileInfo::file && info->kind != FileInfo::folder)
-      throw IoError("[checkpoint] {} is no plain file", path);
+      throw IoError("[checkpoint] {} is not a plain file", path);
     if (info->kind == FileInfo::folder) {
       walk(path, relative, files, folders);
     } else {
@@ -36,10 +36,10 @@ void check_pointer(const std::string& name) {
   bool plain = !name.empty() && name.size() <= 200 && name.front() != '.' && !name.starts_with("step-");
   for (char c : name) plain = plain && c > ' ' && c != '/' && c != 0x7f;
   if (!plain)
-    throw UsageError("[checkpoint] '{}' can't be a pointer's name: it would be no plain file name", name);
+    throw UsageError("[checkpoint] '{}' can't be the name of a pointer, expected a plain file name", name);
 }
 
-// A path that was there and is gone is the disk's fault here, not the job's.
+// A path that existed and is gone is a failure of the disk here, not of the job.
 template <class F>
 auto expecting_the_workdir(const std::string& folder, const F& f) {
   try {
@@ -107,26 +107,26 @@ std::string CheckpointFolder::publish(i64 step, const std::map<std::string, i64>
   const std::string temp = temp_folder(step), name = step_name(step), final = in(name);
   return expecting_the_workdir(path_, [&] {
     write_manifest(temp, step, versions, records);
-    std::string replaced;  // the older checkpoint of this step
+    std::string replaced;  // the replaced checkpoint of this step
     if (!file_info(final, false)) {
       rename_durable(temp, final);
     } else if (exchange_durable(temp, final)) {
       replaced = file_name(temp);
     } else {
-      // Not every file system can exchange. Between these two, `.old-` is what locate() finds.
+      // Not every file system can exchange two names. Between these two renames, locate() finds `.old-`.
       replaced = kOld + name;
       if (file_info(in(replaced), false)) discard(replaced);
       rename_durable(final, in(replaced));
       rename_durable(temp, final);
     }
     if (!replaced.empty())
-      tolerate(fmt::format("[checkpoint] {}: an old checkpoint is not removed", path_),
+      tolerate(fmt::format("[checkpoint] {}: an old checkpoint was not removed", path_),
                [&] { discard(replaced); });
     return final;
   });
 }
 
-// The manifest of what lies in `temp`; everything is on the disk then.
+// Writes the manifest of `temp`'s files; then everything is durable.
 void CheckpointFolder::write_manifest(const std::string& temp, i64 step,
                                       const std::map<std::string, i64>& versions,
                                       const std::vector<FileRecord>& records) {
@@ -140,14 +140,14 @@ void CheckpointFolder::write_manifest(const std::string& temp, i64 step,
   for (const FileRecord& r : records)
     REDCO_CHECK(recorded.emplace(r.path, &r).second, "{} recorded twice", r.path);
   for (const std::string& file : files) {
-    // Writers have synced theirs, so this is free for all but files that came here some other way.
+    // Writers already synced their files, so this is only work for files from other sources.
     sync_file(join_path(temp, file));
     auto it = recorded.find(file);
     m.files.push_back(it != recorded.end() ? *it->second : record_file(temp, file));
     if (it != recorded.end()) recorded.erase(it);
   }
   if (!recorded.empty())
-    throw IoError("[checkpoint] {} was written and is gone", join_path(temp, recorded.begin()->first));
+    throw IoError("[checkpoint] {} was written but is gone", join_path(temp, recorded.begin()->first));
   std::sort(m.files.begin(), m.files.end(),
             [](const FileRecord& a, const FileRecord& b) { return a.path < b.path; });
   std::optional<std::string> changed;
@@ -168,7 +168,8 @@ void CheckpointFolder::abandon(i64 step) {
 void CheckpointFolder::point(const std::string& pointer, i64 step) {
   check_pointer(pointer);
   if (!is_folder(in(step_name(step))))
-    throw IoError("[checkpoint] {} can't name {}: it is gone", in(pointer), step_name(step));
+    throw IoError("[checkpoint] the pointer {} can't be set to {}, which is gone", in(pointer),
+                  step_name(step));
   symlink_durable(step_name(step), in(pointer));
 }
 
@@ -187,7 +188,7 @@ std::vector<i64> CheckpointFolder::prune(i64 keep_last) {
   }
   std::reverse(old.begin(), old.end());
   for (const i64 step : old)
-    if (tolerate(fmt::format("[checkpoint] {}: an old checkpoint is not removed", path_),
+    if (tolerate(fmt::format("[checkpoint] {}: an old checkpoint was not removed", path_),
                  [&] { discard(file_name(locate(step))); }))
       removed.push_back(step);
   return removed;
@@ -199,8 +200,8 @@ bool CheckpointFolder::is_leased(i64 step) const {
   return false;
 }
 
-// Renamed to a name that nobody looks at, then removed. What can't be removed (NFS keeps files that somebody
-// has open) stays there, and the next clean_up() tries again.
+// Renames the checkpoint to an ignored name, then removes it. If a part can't be removed (NFS keeps open
+// files), the next clean_up() tries again.
 void CheckpointFolder::discard(const std::string& name) {
   std::string trash;
   for (int k = 0; trash.empty() || file_info(trash, false); ++k)
@@ -210,12 +211,12 @@ void CheckpointFolder::discard(const std::string& name) {
 }
 
 void CheckpointFolder::remove_trash(const std::string& trash) {
-  tolerate(fmt::format("[checkpoint] {}: a removed checkpoint still takes space", path_),
+  tolerate(fmt::format("[checkpoint] {}: a removed checkpoint still uses disk space", path_),
            [&] { remove_tree(trash); });
 }
 
 void CheckpointFolder::clean_up() {
-  const std::string what = fmt::format("[checkpoint] {}: leftovers are not removed", path_);
+  const std::string what = fmt::format("[checkpoint] {}: leftovers were not removed", path_);
   std::vector<std::string> names;
   tolerate(what, [&] { names = list_dir(path_); });
   for (const std::string& name : names) tolerate(what, [&] { clean_up(name); });
@@ -235,9 +236,9 @@ void CheckpointFolder::clean_up(const std::string& name) {
       rename_durable(in(name), in(original));  // killed between the two renames of publish()
     }
   } else if (name.starts_with(kLease)) {
-    if (lease_holder(in(name)).empty()) remove_file(in(name));  // its reader died
+    if (lease_holder(in(name)).empty()) remove_file(in(name));  // its reader is gone
   } else if (name.starts_with(".") && name.find(".tmp-") != name.npos && read_link(in(name))) {
-    remove_file(in(name));  // a pointer's new link
+    remove_file(in(name));  // the new link of a pointer
   }
 }
 
@@ -270,16 +271,16 @@ CheckpointFolder::Entry CheckpointFolder::inspect(i64 step) const {
   };
   try {
     if (e.path.empty()) {
-      is(Entry::incomplete, "it is gone", ExitCode::contents);
+      is(Entry::incomplete, "the checkpoint is gone", ExitCode::contents);
       return e;
     }
     if (!exists(join_path(e.path, kManifestPath))) {
-      is(Entry::incomplete, fmt::format("it has no {}", kManifestPath), ExitCode::contents);
+      is(Entry::incomplete, fmt::format("the checkpoint has no {}", kManifestPath), ExitCode::contents);
       return e;
     }
     e.manifest = read_manifest(e.path);
     if (e.manifest->step != step)
-      throw ContentsError("{}: it is of step {}, expected {}", join_path(e.path, kManifestPath),
+      throw ContentsError("{}: the manifest is of step {}, expected {}", join_path(e.path, kManifestPath),
                           e.manifest->step, step);
     if (const auto missing = missing_bytes(e.path, *e.manifest))
       is(Entry::incomplete, *missing, ExitCode::contents);
@@ -304,7 +305,7 @@ bool CheckpointFolder::is_foreign(const Entry& e) const {
 CheckpointFolder::Found CheckpointFolder::find_newest(const std::string& setting) const {
   Found found;
   if (!exists(path_)) return found;
-  if (!is_folder(path_)) throw ContentsError("[checkpoint] {} is no folder", path_);
+  if (!is_folder(path_)) throw ContentsError("[checkpoint] {} is not a folder", path_);
   const std::vector<i64> all = steps();
   for (auto it = all.rbegin(); it != all.rend(); ++it) {
     Entry e = inspect(*it);
@@ -320,10 +321,10 @@ CheckpointFolder::Found CheckpointFolder::find_newest(const std::string& setting
     found.skipped.push_back({e.name, e.problem});
   }
   if (!found && !found.skipped.empty())
-    throw ContentsError("[checkpoint] {} holds no whole checkpoint ({}: {}){}", path_, found.skipped[0].name,
+    throw ContentsError("[checkpoint] {} has no complete checkpoint ({}: {}){}", path_, found.skipped[0].name,
                         found.skipped[0].reason, remedy(0, setting));
   for (const std::string& name : list_dir(path_))
-    if (name.starts_with(kTemp + "step-")) found.skipped.push_back({name, "its save was not finished"});
+    if (name.starts_with(kTemp + "step-")) found.skipped.push_back({name, "its save did not finish"});
   return found;
 }
 
@@ -340,7 +341,7 @@ CheckpointFolder::Found CheckpointFolder::find_last(const std::string& setting) 
     if (std::none_of(found.skipped.begin(), found.skipped.end(), same))
       found.skipped.insert(found.skipped.begin(), {e.name, e.problem});
     if (!found)
-      throw ContentsError("[checkpoint] {} names {}: {}{}", in("last"), e.name, e.problem,
+      throw ContentsError("[checkpoint] {} refers to {}: {}{}", in("last"), e.name, e.problem,
                           remedy(e.step, setting));
     return found;
   }
@@ -358,10 +359,10 @@ std::string CheckpointFolder::remedy(i64 step, const std::string& setting) const
     for (const Entry& e : survey())
       if (older.empty() && e.step < step && e.kind == Entry::whole) older = e.path;
   } catch (const IoError&) {
-    return "";  // what is reported already is no better known
+    return "";  // the error is already about the newest one
   }
-  if (!older.empty()) return fmt::format("; {}={} takes the newest older whole checkpoint", setting, older);
-  return fmt::format("; there is no older whole checkpoint{}",
+  if (!older.empty()) return fmt::format("; {}={} uses the newest older complete checkpoint", setting, older);
+  return fmt::format("; there is no older complete checkpoint{}",
                      setting == "checkpoint.resume" ? ": checkpoint.resume=never starts a new run" : "");
 }
 
@@ -383,12 +384,12 @@ std::string CheckpointFolder::resolve(const std::string& pointer) const {
   if (it == all.end()) {
     std::string there;
     for (const auto& [name, step] : all) there += (there.empty() ? "" : ", ") + name;
-    throw UsageError("[checkpoint] {} has no checkpoint '{}'; there are: {}", path_, pointer,
+    throw UsageError("[checkpoint] {} has no checkpoint '{}'. Available: {}", path_, pointer,
                      there.empty() ? "none" : there);
   }
   std::string path = locate(it->second);
   if (path.empty())
-    throw ContentsError("{}: names {}, which isn't there", in(pointer), step_name(it->second));
+    throw ContentsError("{}: refers to {}, which is missing", in(pointer), step_name(it->second));
   return path;
 }
 

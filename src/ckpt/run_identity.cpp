@@ -19,7 +19,7 @@ std::string id_of(const nlohmann::json& j, const char* key, const std::string& w
   if (it == j.end() || !it->is_string()) throw ContentsError("{}: {}: expected a string", where, key);
   const std::string id = it->get<std::string>();
   if (!id.empty() && (id.size() != 32 || id.find_first_not_of("0123456789abcdef") != id.npos))
-    throw ContentsError("{}: {}: came {}, expected 32 hexadecimal digits", where, key, shown(id));
+    throw ContentsError("{}: {} is {}, expected 32 hexadecimal digits", where, key, shown(id));
   return id;
 }
 
@@ -49,7 +49,7 @@ nlohmann::json to_json(const RunIdentity& run) {
 }
 
 RunIdentity parse_run_identity(const nlohmann::json& j, const std::string& where) {
-  if (!j.is_object()) throw ContentsError("{}: came {}, expected an object", where, j.type_name());
+  if (!j.is_object()) throw ContentsError("{} is {}, expected an object", where, j.type_name());
   RunIdentity run{id_of(j, "id", where), {}};
   const auto lineage = j.find("lineage");
   if (lineage == j.end() || !lineage->is_array() || lineage->size() > kLongestLineage)
@@ -57,7 +57,7 @@ RunIdentity parse_run_identity(const nlohmann::json& j, const std::string& where
   for (const auto& a : *lineage) {
     const auto step = a.is_object() ? a.find("step") : a.end();
     if (!a.is_object() || step == a.end() || !step->is_number_integer() || step->get<i64>() < 0)
-      throw ContentsError("{}: lineage: came {}, expected a run and a step", where, shown(a.dump()));
+      throw ContentsError("{}: an entry of lineage is {}, expected a run and a step", where, shown(a.dump()));
     run.lineage.push_back({id_of(a, "run", where + ": lineage"), step->get<i64>()});
   }
   return run;

@@ -1,4 +1,4 @@
-// Which run made a checkpoint, and which runs it continues.
+// The run that made a checkpoint, and the runs that it continues.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,9 +10,10 @@
 namespace redco::ckpt {
 
 struct RunIdentity {
-  // 32 lower-case hexadecimal digits; "" in checkpoints of format 1, which had none.
+  // 32 lower-case hexadecimal digits; "" in checkpoints of format 1, which had no id.
   std::string id;
-  // The runs that this one continues, the oldest first: each up to and with `step`, where the next begins.
+  // The runs that this one continues, the oldest first: each up to and including `step`, where the next
+  // begins.
   struct Ancestor {
     std::string run;
     i64 step = 0;
@@ -21,9 +22,9 @@ struct RunIdentity {
   std::vector<Ancestor> lineage;
   bool operator==(const RunIdentity&) const = default;
 
-  // Does the checkpoint that `run` made after `step` belong to this run or to what it continues?
+  // Whether the checkpoint that `run` made after `step` belongs to this run or to a run that it continues.
   bool holds(const std::string& run, i64 step) const;
-  // A new run that continues this one from `step` on.
+  // A new run that continues this one after `step`.
   RunIdentity child(i64 step) const;
 };
 
@@ -31,7 +32,7 @@ std::string new_run_id();  // 128 random bits
 
 // {"id": "...", "lineage": [{"run": "...", "step": 20}]}
 nlohmann::json to_json(const RunIdentity& run);
-// ContentsError, which begins with `where`, on anything else.
+// ContentsError that begins with `where` on anything else.
 RunIdentity parse_run_identity(const nlohmann::json& j, const std::string& where);
 
 }  // namespace redco::ckpt

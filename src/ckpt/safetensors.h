@@ -1,7 +1,6 @@
-// Reading safetensors files: `u64 header size, JSON header, data`, little-endian
-// (https://huggingface.co/docs/safetensors/index). The file is taken to be hostile: open() checks everything
-// the header says before anything else uses it, and what it can't vouch for is a ContentsError that names
-// file and tensor.
+// Reads safetensors files: `u64 header size, JSON header, data`, little-endian
+// (https://huggingface.co/docs/safetensors/index). Files may be hostile: open() checks the whole header
+// before any use. Anything it can't verify is a ContentsError that names file and tensor.
 #pragma once
 
 #include <map>
@@ -20,15 +19,15 @@ struct Header {
   std::map<std::string, std::string> metadata;
 };
 
-// The header's JSON, of a file of file_bytes whose data begin at data_offset. `path` is for messages only.
-// ContentsError on: invalid JSON or UTF-8, duplicate names, unknown types, missing or unknown fields, shapes
-// and offsets that aren't whole numbers from 0 on or overflow, a size that isn't shape x type, holes,
-// overlaps, bytes beyond the end or behind the last tensor.
+// Parses the JSON header of a file of file_bytes whose data begin at data_offset. `path` is for messages
+// only. ContentsError on: invalid JSON or UTF-8, duplicate names, unknown types, missing or unknown fields,
+// shapes and offsets that are negative, not integers or overflow, a size that isn't shape x type, holes,
+// overlaps, bytes beyond the end or after the last tensor.
 Header parse_header(std::string_view json, i64 data_offset, i64 file_bytes, const std::string& path);
 
 class SafetensorsFile : public TensorFile {
  public:
-  // UsageError if the file doesn't exist, ContentsError if it isn't sound.
+  // UsageError if the file doesn't exist, ContentsError if it is invalid.
   static SafetensorsFile open(const std::string& path);
 
   const std::map<std::string, std::string>& metadata() const { return metadata_; }

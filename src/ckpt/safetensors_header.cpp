@@ -1,6 +1,5 @@
-// The header's parser: events of nlohmann's SAX parser (which doesn't recurse) go through a small state
-// machine that keeps nothing but sound entries, so memory is bounded by the header's size and nesting can't
-// grow.
+// The header's parser: events of nlohmann's SAX parser (which isn't recursive) drive a small state machine
+// that stores only valid entries, so memory is bounded by the header's size and nesting has no cost.
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -188,27 +187,28 @@ class Handler : public nlohmann::json_sax<json> {
         expected = "a list of sizes as its shape";
         break;
       case State::shape_items:
-        expected = "sizes from 0 on in its shape";
+        expected = "sizes >= 0 in its shape";
         break;
       case State::offsets:
         expected = "two numbers as data_offsets";
         break;
       case State::offset_items:
-        expected = "data_offsets from 0 on";
+        expected = "data_offsets >= 0";
         break;
       default:
         break;
     }
-    return fail(fmt::format("came {}, expected {}", what, expected));
+    return fail(fmt::format("got {}, expected {}", what, expected));
   }
 
-  // One entry is complete: its own arithmetic. Offsets are still those of the data.
+  // Checks one complete entry. Its offsets are still relative to the data.
   bool add() {
     i64 n = size_of(entry_.type);
     bool empty = false;
     for (i64 d : entry_.shape) {
       if (d == 0) {
-        empty = true;  // the other dims still must not overflow, because others multiply them in some order
+        empty =
+            true;  // the other dims still must not overflow, because other code multiplies them in some order
       } else if (__builtin_mul_overflow(n, d, &n)) {
         return fail(fmt::format("its shape {} overflows", redco::to_string(entry_.shape)));
       }
@@ -237,8 +237,8 @@ class Handler : public nlohmann::json_sax<json> {
   bool seen_metadata_ = false;
 };
 
-// The tensors tile the data: sorted by offset each begins where the one before ends, and the last ends with
-// the file.
+// The tensors tile the data: sorted by offset, each begins at the end of the previous one, and the last ends
+// with the file.
 void check_tiling(const Header& h, i64 data_bytes, const std::string& path) {
   std::vector<const TensorEntry*> order;
   order.reserve(h.entries.size());
@@ -250,9 +250,10 @@ void check_tiling(const Header& h, i64 data_bytes, const std::string& path) {
   const TensorEntry* before = nullptr;
   for (const TensorEntry* e : order) {
     if (e->offset + e->bytes >
-        data_bytes)  // no overflow: both are what data_offsets said, at most kMaxInt in sum
+        data_bytes)  // no overflow: both come from data_offsets, at most kMaxInt in sum
       throw ContentsError(
-          "{}: {}: its data end at byte {} of the data, but the file has only {}; it may be cut off, get it "
+          "{}: {}: its data end at byte {} of the data, but the file has only {}. It may be truncated; get "
+          "it "
           "again",
           path, shown(e->name), e->offset + e->bytes, data_bytes);
     if (e->offset < at)
@@ -263,22 +264,22 @@ void check_tiling(const Header& h, i64 data_bytes, const std::string& path) {
     before = e;
   }
   if (at != data_bytes)
-    throw ContentsError("{}: {} bytes behind the last tensor belong to none", path, data_bytes - at);
+    throw ContentsError("{}: {} bytes after the last tensor belong to no tensor", path, data_bytes - at);
 }
 
 }  // namespace
 
 Header parse_header(std::string_view text, i64 data_offset, i64 file_bytes, const std::string& path) {
   if (text.empty() || text.front() != '{')
-    throw ContentsError("{}: its header doesn't begin with {{: it is no safetensors file", path);
-  if (text.find('\0') != text.npos)  // the parser below would take one for the end
-    throw ContentsError("{}: its header holds a zero byte, which is no JSON", path);
+    throw ContentsError("{}: its header doesn't begin with {{, so it is not a safetensors file", path);
+  if (text.find('\0') != text.npos)  // the parser below would take it for the end
+    throw ContentsError("{}: its header has a zero byte, which JSON does not allow", path);
   Header header;
   Handler handler(path, &header);
   bool ok = json::sax_parse(text.begin(), text.end(), &handler, json::input_format_t::json, /*strict=*/true);
   if (!ok || !handler.done())
     throw ContentsError("{}",
-                        handler.message_.empty() ? path + ": its header can't be read" : handler.message_);
+                        handler.message_.empty() ? path + ": its header is not readable" : handler.message_);
   check_tiling(header, file_bytes - data_offset, path);
   for (TensorEntry& e : header.entries) e.offset += data_offset;
   std::sort(header.entries.begin(), header.entries.end(),

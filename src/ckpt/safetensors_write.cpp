@@ -12,8 +12,9 @@
 namespace redco::ckpt {
 namespace {
 
-constexpr i64 kDirect = 64 << 10;  // bytes from which a piece is written from the caller's memory, uncopied
-constexpr i64 kBlock = 64;         // elements gathered at a time from strided memory
+constexpr i64 kDirect =
+    64 << 10;               // minimum bytes of a piece that is written directly from the caller's memory
+constexpr i64 kBlock = 64;  // elements gathered per step from strided memory
 
 i64 bytes_of(const TensorPlan& t) {
   i64 n = size_of(t.type);
@@ -153,7 +154,7 @@ void SafetensorsWriter::write(std::string_view name, const Box& box, const T* fr
   SegmentWalk walk(e.shape, box, strides, capacity);
   const i64 stride = walk.stride();
   std::unique_ptr<unsigned char[]> buffer;
-  i64 first = 0, filled = 0;  // the buffer holds elements [first, first + filled) of the tensor
+  i64 first = 0, filled = 0;  // the buffer has elements [first, first + filled) of the tensor
   auto flush = [&] {
     if (filled) put(index_of, first * size, buffer.get(), filled * size);
     filled = 0;

@@ -30,7 +30,7 @@ struct Row {
 constexpr Row kTypes[] = {{"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"I16", 2}, {"F16", 2},
                           {"BF16", 2}, {"I32", 4}, {"F32", 4}, {"F64", 8}, {"I64", 8}};
 
-// Calls f with a null pointer to the C++ type that stands for t.
+// Calls f with a null pointer to the C++ type of t.
 template <class F>
 auto with_type(StoredType t, F f) {
   switch (t) {
@@ -62,7 +62,7 @@ auto with_type(StoredType t, F f) {
 template <class S>
 constexpr bool kFloating = std::is_floating_point_v<S> || std::is_same_v<S, Half> || std::is_same_v<S, Brain>;
 
-// A stored value as the C++ number that holds it exactly.
+// A stored value as the C++ number that represents it exactly.
 inline float number(Half h) { return from_f16(h.bits); }
 inline float number(Brain b) { return std::bit_cast<float>(static_cast<u32>(b.bits) << 16); }
 inline int number(Bool b) { return b.bits != 0; }
@@ -71,12 +71,12 @@ inline S number(S s) {
   return s;
 }
 
-// Whether the integral S can hold x, which has no rounding in the comparison: the limits are powers of two.
+// Whether the integral type S can represent x. The limits are powers of two, so the comparison is exact.
 template <class S, class T>
 inline bool holds_integer(T x) {
   if constexpr (std::is_floating_point_v<T>) {
     const T low = static_cast<T>(std::numeric_limits<S>::min());
-    const T high = std::ldexp(T{1}, std::numeric_limits<S>::digits);  // first one outside
+    const T high = std::ldexp(T{1}, std::numeric_limits<S>::digits);  // first value outside
     return x >= low && x < high && std::nearbyint(x) == x;
   } else {
     return x >= static_cast<i64>(std::numeric_limits<S>::min()) &&
@@ -84,13 +84,13 @@ inline bool holds_integer(T x) {
   }
 }
 
-// A double rounded to float such that a second rounding to a half format still gives the nearest: to odd.
+// Rounds a double to float, to odd, so that a second rounding to a half format gives the nearest value.
 inline float to_odd(double x) {
   float f = static_cast<float>(x);
   if (static_cast<double>(f) == x || std::isnan(x) || std::isinf(f)) return f;
   u32 bits = std::bit_cast<u32>(f);
   if (bits & 1) return f;
-  // f is even and inexact: the odd neighbour on the side of x.
+  // f is even and inexact: take the odd neighbour on the side of x.
   bool away = std::fabs(x) > std::fabs(static_cast<double>(f));
   return std::bit_cast<float>(away ? bits + 1 : bits - 1);
 }
@@ -99,7 +99,7 @@ template <class T>
 inline float as_float(T x) {
   if constexpr (std::is_same_v<T, float>) return x;
   if constexpr (std::is_same_v<T, double>) return to_odd(x);
-  // Integers beyond 2^53 are rounded to odd twice, which is once.
+  // Integers beyond 2^53 are rounded to odd twice, which equals rounding once.
   if constexpr (std::is_integral_v<T>) {
     double d = static_cast<double>(x);
     if constexpr (sizeof(T) == 8) {
@@ -127,12 +127,12 @@ std::optional<StoredType> stored_type(std::string_view name) {
   return std::nullopt;
 }
 
-// Without subnormal floats on the way, which a process that flushes them to zero would lose.
+// Avoids subnormal floats, which are lost if the process flushes them to zero.
 float from_f16(std::uint16_t h) {
   u32 sign = static_cast<u32>(h & 0x8000) << 16, rest = h & 0x7fff;
   u32 subnormal = std::bit_cast<u32>(static_cast<float>(rest) * 0x1p-24f);
-  u32 normal =
-      (rest << 13) + (rest < 0x7c00 ? 112u << 23 : 224u << 23);  // the exponent's bias is 127, not 15
+  u32 normal = (rest << 13) +
+               (rest < 0x7c00 ? 112u << 23 : 224u << 23);  // the exponent's bias becomes 127 instead of 15
   return std::bit_cast<float>(sign | (rest < 0x400 ? subnormal : normal));
 }
 

@@ -12,8 +12,8 @@ namespace redco::ckpt {
 using nlohmann::json;
 
 json parse_strict_json(std::string_view text, const std::string& where, int max_depth) {
-  if (text.find('\0') != text.npos)  // the parser would take one for the end
-    throw ContentsError("{}: holds a zero byte, which is no JSON", where);
+  if (text.find('\0') != text.npos)  // the parser would take it for the end
+    throw ContentsError("{}: the file has a zero byte, which JSON does not allow", where);
   std::vector<std::set<std::string>> keys;  // of each open object
   auto on_event = [&](int depth, json::parse_event_t event, json& value) {
     using Event = json::parse_event_t;

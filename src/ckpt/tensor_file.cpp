@@ -8,10 +8,10 @@
 namespace redco::ckpt {
 namespace {
 
-// Pieces whose distance in the file is at most this are read with one call: about what a call costs in
-// copying.
+// Pieces with at most this distance in the file are read with one call: a call costs about as much as copying
+// the gap.
 constexpr i64 kMaxGap = 32 << 10;
-constexpr size_t kMaxSegments = 1 << 16;  // bounds the list where segments are single elements
+constexpr size_t kMaxSegments = 1 << 16;  // limits the list if segments are single elements
 constexpr i64 kBlock = 16;                // elements across in a transposing copy: one cache line of floats
 
 }  // namespace
@@ -30,7 +30,7 @@ const TensorEntry* TensorFile::find(std::string_view name) const {
 
 const TensorEntry& TensorFile::at(std::string_view name) const {
   if (const TensorEntry* e = find(name)) return *e;
-  throw ContentsError("{}: has no tensor {}", path(), name);
+  throw ContentsError("{}: the tensor {} is missing", path(), name);
 }
 
 template <class T>
@@ -54,7 +54,7 @@ void TensorFile::read(const TensorEntry& e, const Box& box, T* out, const Stride
   Segment s{};
   bool more = walk.next(&s);
   while (more) {
-    // As many segments as fit into one call.
+    // As many segments as one call can read.
     pending.clear();
     const i64 first = s.file;
     i64 end = first;
@@ -66,7 +66,7 @@ void TensorFile::read(const TensorEntry& e, const Box& box, T* out, const Stride
              (s.file + s.count - first) * size <= kBufferBytes);
     const i64 bytes = (end - first) * size;
     if (bytes > capacity) {
-      // Not value-initialized: every byte that is used is read first.
+      // Not value-initialized: every used byte is read first.
       capacity = more ? kBufferBytes : bytes;
       buffer.reset(new unsigned char[static_cast<size_t>(capacity)]);
     }
@@ -75,7 +75,7 @@ void TensorFile::read(const TensorEntry& e, const Box& box, T* out, const Stride
       for (const Segment& p : pending) convert(p, 0, p.count, first, out + p.memory);
       continue;
     }
-    // A column of blocks at a time, so that what is written next to each other is written soon after each
+    // Processes a column of blocks at a time, so that neighbouring destinations are written soon after each
     // other.
     i64 longest = 0;
     for (const Segment& p : pending) longest = std::max(longest, p.count);

@@ -1,7 +1,7 @@
-// A file of named tensors, whatever its format: where each lies, and boxes of it read into memory.
+// A file of named tensors in any format: their offsets, and reads of boxes into memory.
 //
-// Tensors are read in boxes, so that a rank reads its shard alone, through a buffer of 4 MiB; the
-// file is never mapped, so memory stays at what the caller holds.
+// Boxes allow a rank to read only its shard, through a buffer of 4 MiB. The file is never mapped, so memory
+// is limited to what the caller holds.
 #pragma once
 
 #include <string>
@@ -19,17 +19,17 @@ namespace redco::ckpt {
 struct TensorEntry {
   std::string name;
   StoredType type;
-  Shape shape;           // () holds one element
-  i64 offset;            // of its first element's first byte, from the beginning of the file
+  Shape shape;           // () has one element
+  i64 offset;            // of the first element's first byte, from the beginning of the file
   i64 bytes;             // numel * size_of(type)
-  Strides strides = {};  // of the elements in the file; empty is row-major, without gaps
+  Strides strides = {};  // of the elements in the file; empty: row-major, without gaps
 };
 
 constexpr i64 kBufferBytes = 4 << 20;
 
 class TensorFile {
  public:
-  // Takes sound entries, in any order: every element lies inside the file.
+  // Takes valid entries, in any order: every element is inside the file.
   TensorFile(ReadFile file, std::vector<TensorEntry> entries);
   TensorFile(TensorFile&&) = default;
   TensorFile& operator=(TensorFile&&) = default;
@@ -37,20 +37,19 @@ class TensorFile {
 
   const std::string& path() const { return file_.path(); }
   const std::vector<TensorEntry>& entries() const { return entries_; }  // sorted by name
-  const TensorEntry* find(std::string_view name) const;                 // nullptr: none
-  const TensorEntry& at(std::string_view name) const;                   // ContentsError: none
+  const TensorEntry* find(std::string_view name) const;                 // nullptr: not found
+  const TensorEntry& at(std::string_view name) const;                   // ContentsError: not found
 
-  // Reads a box into memory laid out by `strides`, converted to T (float, double, i32, i64). `out` is the
-  // address of the box's first element. Only integers and booleans are read into integers; a value that
-  // doesn't fit is a ContentsError. `e` is one of this file's entries. May be called by several threads at
-  // once.
+  // Reads a box into memory with `strides`, converted to T (float, double, i32, i64). `out` is the address of
+  // the box's first element. Integers in memory need integers or booleans in the file; a value that doesn't
+  // fit is a ContentsError. `e` is one of this file's entries. Thread-safe.
   template <class T>
   void read(const TensorEntry& e, const Box& box, T* out, const Strides& strides) const;
   template <class T>
   void read(const TensorEntry& e, const Box& box, T* out) const {
     read(e, box, out, contiguous(box));
   }
-  // The whole tensor.
+  // Reads the whole tensor.
   template <class T>
   std::vector<T> read(const TensorEntry& e) const;
 

@@ -17,7 +17,7 @@ namespace {
 constexpr i64 kMaxPickleBytes = 32 << 20;
 constexpr i64 kMaxDirectoryBytes = 256 << 20;
 
-// An entry of the archive: where its bytes lie in the file.
+// An entry of the archive, and the place of its bytes in the file.
 struct Entry {
   std::string name;
   i64 header, begin, size;
@@ -26,7 +26,7 @@ struct Entry {
 class Archive {
  public:
   explicit Archive(const ReadFile& file) : file_(file) {
-    if (file.size() < 22) fail("has {} bytes, too few for a PyTorch file", file.size());
+    if (file.size() < 22) fail("the file has {} bytes, too few for a PyTorch file", file.size());
     find_directory();
     read_directory();
   }
@@ -37,7 +37,8 @@ class Archive {
   }
   const std::map<std::string, Entry>& entries() const { return entries_; }
 
-  // A whole small entry. Not its checksum: torch.serialization.set_crc32_options lets people leave it out.
+  // Reads a small entry. Its checksum is not checked: torch.serialization.set_crc32_options allows files
+  // without.
   std::string read(const Entry& e, i64 max_bytes) const {
     if (e.size > max_bytes) fail("{} has {} bytes, expected at most {}", shown(e.name), e.size, max_bytes);
     std::string bytes(static_cast<size_t>(e.size), '\0');
@@ -51,7 +52,7 @@ class Archive {
   }
 
   [[noreturn]] void refuse_program() const {
-    fail("is a TorchScript program, which redco doesn't run; expected a state dict");
+    fail("the file is a TorchScript program, expected a state dict");
   }
 
  private:
@@ -63,18 +64,18 @@ class Archive {
   }
   std::string bytes(i64 begin, i64 n) const {
     if (begin < 0 || n < 0 || n > file_.size() || begin > file_.size() - n)
-      fail("its directory points behind its end; it is cut off, or no zip archive");
+      fail("its directory refers to bytes after its end; it is truncated or not a zip archive");
     std::string s(static_cast<size_t>(n), '\0');
     file_.pread_exact(begin, s.data(), n);
     return s;
   }
   i64 checked(u64 v) const {
     if (v > static_cast<u64>(file_.size()))
-      fail("its directory has a size beyond the file's {}", file_.size());
+      fail("its directory has a size above the file's {}", file_.size());
     return static_cast<i64>(v);
   }
 
-  // The end record, which a comment of up to 64 KiB may follow, and its 64-bit form.
+  // Finds the end record, which a comment of up to 64 KiB may follow, and its 64-bit form.
   void find_directory() {
     const i64 tail_size = std::min<i64>(file_.size(), 22 + 65'535);
     const i64 tail_begin = file_.size() - tail_size;
@@ -85,16 +86,17 @@ class Archive {
         at = i;
         break;
       }
-    if (at == tail.npos) fail("has no directory of a zip archive; it is cut off, or no PyTorch file");
+    if (at == tail.npos)
+      fail("the directory of a zip archive is missing; the file is truncated or not a PyTorch file");
     count_ = number<std::uint16_t>(tail, at + 10);
     u64 size = number<u32>(tail, at + 12), begin = number<u32>(tail, at + 16);
     limit_ = tail_begin + static_cast<i64>(at);
     if (count_ == 0xFFFF || size == 0xFFFFFFFF || begin == 0xFFFFFFFF) {
       const std::string locator = bytes(limit_ - 20, 20);
-      if (locator.compare(0, 4, "PK\6\7") != 0) fail("lacks the 64-bit end of its directory");
+      if (locator.compare(0, 4, "PK\6\7") != 0) fail("the 64-bit end of its directory is missing");
       const i64 record_at = checked(number<u64>(locator, 8));
       const std::string record = bytes(record_at, 56);
-      if (record.compare(0, 4, "PK\6\6") != 0) fail("lacks the 64-bit end of its directory");
+      if (record.compare(0, 4, "PK\6\6") != 0) fail("the 64-bit end of its directory is missing");
       count_ = number<u64>(record, 32);
       size = number<u64>(record, 40);
       begin = number<u64>(record, 48);
@@ -126,7 +128,7 @@ class Archive {
       if (flags & 1) fail("{} is encrypted", shown(e.name));
       if (method != 0) {
         if (e.name.find("/code/") != e.name.npos) refuse_program();
-        fail("{} is compressed (method {}), expected stored entries, as torch.save writes them",
+        fail("{} is compressed (method {}), expected uncompressed entries, as torch.save writes them",
              shown(e.name), method);
       }
       if (packed != size) fail("{} is stored with two sizes, {} and {}", shown(e.name), packed, size);
@@ -134,11 +136,11 @@ class Archive {
       e.header = checked(header);
       e.begin = data_of(e);
       const std::string name = e.name;
-      if (!entries_.emplace(name, std::move(e)).second) fail("{} is in its directory twice", shown(name));
+      if (!entries_.emplace(name, std::move(e)).second) fail("{} is twice in its directory", shown(name));
       at += 46 + name_size + extra_size + comment_size;
     }
-    if (at != d.size()) fail("its directory has bytes that no entry owns");
-    // Entries that share bytes are how small archives unpack to huge ones.
+    if (at != d.size()) fail("its directory has bytes that belong to no entry");
+    // Small archives unpack to huge ones through entries that share bytes.
     std::vector<const Entry*> order;
     for (const auto& [name, e] : entries_) order.push_back(&e);
     std::sort(order.begin(), order.end(),
@@ -148,14 +150,14 @@ class Archive {
         fail("{} and {} overlap", shown(order[i - 1]->name), shown(order[i]->name));
   }
 
-  // The 64-bit sizes, where the 32-bit ones say so.
+  // Reads the 64-bit sizes where the 32-bit fields refer to them.
   void read_extra(const std::string& extra, u64& size, u64& packed, u64& header,
                   const std::string& name) const {
     for (size_t at = 0; extra.size() - at >= 4;) {
       const auto id = number<std::uint16_t>(extra, at);
       const size_t n = number<std::uint16_t>(extra, at + 2);
       at += 4;
-      if (n > extra.size() - at) return;  // padding that is no list of fields
+      if (n > extra.size() - at) return;  // padding, not a list of fields
       if (id == 1) {
         size_t field = at;
         for (u64* v : {&size, &packed, &header}) {
@@ -170,25 +172,25 @@ class Archive {
     }
   }
 
-  // Where an entry's bytes begin: behind its own header, whose variable part may differ from the directory's.
+  // The offset of an entry's bytes: after its own header, whose variable part may differ from the
+  // directory's.
   i64 data_of(const Entry& e) const {
     const std::string h = bytes(e.header, 30);
     const i64 name_size = number<std::uint16_t>(h, 26), extra_size = number<std::uint16_t>(h, 28);
     if (h.compare(0, 4, "PK\3\4") != 0 || bytes(e.header + 30, name_size) != e.name)
       fail("the header of {} isn't where the directory says", shown(e.name));
     const i64 begin = e.header + 30 + name_size + extra_size;
-    if (begin > begin_ || e.size > begin_ - begin)
-      fail("{} reaches into the archive's directory", shown(e.name));
+    if (begin > begin_ || e.size > begin_ - begin) fail("{} overlaps the archive's directory", shown(e.name));
     return begin;
   }
 
   const ReadFile& file_;
   u64 count_ = 0;
-  i64 begin_ = 0, size_ = 0, limit_ = 0;  // of the directory; where it must end
+  i64 begin_ = 0, size_ = 0, limit_ = 0;  // of the directory; its required end
   std::map<std::string, Entry> entries_;
 };
 
-// What isn't a zip archive at all.
+// Rejects files that are not zip archives.
 void check_kind(const ReadFile& file) {
   char first[16] = {};
   file.pread_exact(0, first, std::min<i64>(file.size(), sizeof first));
@@ -198,9 +200,10 @@ void check_kind(const ReadFile& file) {
     throw ContentsError("{}: this is a Git LFS pointer, run `git lfs pull`", file.path());
   if (head[0] == '\x80')
     throw ContentsError(
-        "{}: has the format of PyTorch before 1.6, which redco doesn't read; convert it once with:\n  {}",
+        "{}: the file has the format of PyTorch before 1.6, which redco doesn't read. Convert it once "
+        "with:\n  {}",
         file.path(), conversion_line(parent_path(file.path())));
-  throw ContentsError("{}: is no PyTorch file: it doesn't begin as a zip archive", file.path());
+  throw ContentsError("{}: not a PyTorch file: it doesn't begin like a zip archive", file.path());
 }
 
 bool is_row_major(const PickledTensor& t) {
@@ -213,7 +216,7 @@ bool is_row_major(const PickledTensor& t) {
   return true;
 }
 
-// The entry of a tensor whose storage lies at [begin, begin + size) of the file.
+// The entry of a tensor with its storage at [begin, begin + size) of the file.
 TensorEntry checked_entry(const PickledTensor& t, i64 begin, i64 size, const std::string& path) {
   auto fail = [&](const std::string& what) { throw ContentsError("{}: {}: {}", path, shown(t.name), what); };
   const i64 width = size_of(t.type);
@@ -230,7 +233,7 @@ TensorEntry checked_entry(const PickledTensor& t, i64 begin, i64 size, const std
                __builtin_mul_overflow(numel, std::max<i64>(t.shape[d], 1), &numel);
   }
   if (overflow || (!empty && last >= t.storage_numel) || t.offset > t.storage_numel)
-    fail(fmt::format("reaches behind the {} elements of its storage", t.storage_numel));
+    fail(fmt::format("exceeds the {} elements of its storage", t.storage_numel));
   if (!empty && numel > t.storage_numel)
     fail(fmt::format("has {} elements in a storage of {}: expanded tensors are not supported", numel,
                      t.storage_numel));
@@ -242,7 +245,7 @@ TensorEntry checked_entry(const PickledTensor& t, i64 begin, i64 size, const std
 }  // namespace
 
 std::string conversion_line(const std::string& folder) {
-  // clone(): safetensors' writer refuses tensors that share memory.
+  // clone(): safetensors' writer rejects tensors that share memory.
   return fmt::format(
       "cd {} && python3 -c \"import glob, torch; from safetensors.torch import save_file; t = {{}}; "
       "[t.update(torch.load(f, map_location='cpu', weights_only=True)) for f in "
@@ -258,20 +261,20 @@ TensorFile open_torch_bin(const std::string& path) {
   std::vector<TensorEntry> tensors;
   {
     const Archive archive(file);
-    // All entries lie in one folder, named after the file at the time.
+    // All entries are in one folder, which has the file's original name.
     std::string folder;
     const Entry* pickle = nullptr;
     for (const auto& [name, e] : archive.entries()) {
       if (!name.ends_with("/data.pkl") || std::count(name.begin(), name.end(), '/') != 1) continue;
-      if (pickle) archive.fail("has both {} and {}", shown(pickle->name), shown(name));
+      if (pickle) archive.fail("the archive has both {} and {}", shown(pickle->name), shown(name));
       pickle = &e;
       folder = name.substr(0, name.size() - 8);
     }
-    if (!pickle) archive.fail("is a zip archive without data.pkl: no PyTorch file");
+    if (!pickle) archive.fail("not a PyTorch file: the zip archive has no data.pkl");
     if (archive.find(folder + "constants.pkl")) archive.refuse_program();
     if (const Entry* order = archive.find(folder + "byteorder"))
       if (const std::string o = archive.read(*order, 64); o != "little")
-        archive.fail("has {} byte order, expected little", shown(o));
+        archive.fail("the byte order is {}, expected little", shown(o));
     const std::string bytes = archive.read(*pickle, kMaxPickleBytes);
     for (const PickledTensor& t : read_torch_pickle(bytes, path)) {
       const Entry* storage = archive.find(folder + "data/" + t.storage);

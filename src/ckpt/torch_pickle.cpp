@@ -15,7 +15,7 @@
 namespace redco::ckpt {
 namespace {
 
-// Ten objects and thirty items a tensor: enough for 100 000 tensors.
+// Ten objects and thirty items per tensor: enough for 100 000 tensors.
 constexpr size_t kMaxObjects = 1'000'000;
 constexpr size_t kMaxItems = 8'000'000;
 constexpr size_t kMaxDims = 32;
@@ -35,8 +35,8 @@ enum class Kind : std::uint8_t {
   tensor
 };
 
-// A value: small ones in place, the others by their index among the objects. Objects live until the end, so
-// that circles and deep nesting need no care.
+// A value: small ones inline, the others by their index among the objects. Objects live until the end, so
+// cycles and deep nesting are harmless.
 struct Item {
   Kind kind = Kind::none;
   i64 n = 0;  // the integer, or the object's index
@@ -50,7 +50,7 @@ struct Object {
   std::vector<i64> shape, steps;
 };
 
-// Names of opcodes that a state dict doesn't have, for messages.
+// Names of opcodes outside state dicts, for messages.
 const char* opcode_name(unsigned char op) {
   static const std::map<unsigned char, const char*> names = {{'0', "POP"},
                                                              {'1', "POP_MARK"},
@@ -131,7 +131,7 @@ class Reader {
 
   // --- Bytes ---
   std::string_view take(size_t n) {
-    if (n > p_.size() - at_) fail("the pickle is cut off");
+    if (n > p_.size() - at_) fail("the pickle is truncated");
     at_ += n;
     return p_.substr(at_ - n, n);
   }
@@ -185,12 +185,12 @@ class Reader {
     make(Kind::tuple).items = std::move(items);
   }
   void remember(size_t key) {
-    if (stack_.size() <= floor()) fail("nothing to remember");
+    if (stack_.size() <= floor()) fail("no value to store in the memo");
     memo_[key] = stack_.back();
   }
   void recall(size_t key) {
     const auto it = memo_.find(key);
-    if (it == memo_.end()) fail("value {} was never remembered", key);
+    if (it == memo_.end()) fail("memo entry {} does not exist", key);
     push(it->second.kind, it->second.n);
   }
   void extend(Kind kind, const char* what, const std::vector<Item>& items) {
@@ -203,8 +203,7 @@ class Reader {
     switch (op) {
       case 0x80: {  // PROTO
         const int version = byte();
-        if (version != 2)
-          fail("pickle protocol {}, expected 2, which torch.save writes unless told otherwise", version);
+        if (version != 2) fail("pickle protocol {}, expected 2, the default of torch.save", version);
         return;
       }
       case '(':
@@ -227,7 +226,7 @@ class Reader {
         return push(Kind::integer, long_integer());
       case 'G':
         number<u64>();
-        return push(Kind::real);  // no tensor needs one
+        return push(Kind::real);  // tensors don't need its value
       case 'X': {
         const size_t n = number<std::uint32_t>();
         if (n > kMaxText) fail("a text of {} bytes", n);
@@ -288,7 +287,7 @@ class Reader {
       case 'b':
         return build();
       default:
-        fail("the opcode 0x{:02x} ({}) has no place in a state dict; redco reads tensors and runs no code",
+        fail("the opcode 0x{:02x} ({}) is not allowed in a state dict; redco reads tensors and runs no code",
              op, opcode_name(op));
     }
   }
@@ -308,7 +307,7 @@ class Reader {
     name += line();
     if (name != kRebuildTensor && name != kRebuildParameter && name != kOrderedDict && !storage_type(name))
       fail(
-          "{} is not among what redco takes from a pickle (dense tensors, parameters and ordered dicts); it "
+          "{} is not supported in a pickle (only dense tensors, parameters and ordered dicts); redco "
           "reads tensors and runs no code",
           shown(name));
     make(Kind::global).text = std::move(name);
@@ -325,7 +324,7 @@ class Reader {
         (*items)[2].kind != Kind::text || (*items)[4].kind != Kind::integer)
       fail("expected a storage: its type, name, device and size");
     const auto type = storage_type(object((*items)[1]).text);
-    if (!type) fail("{} is no type of storage", shown(object((*items)[1]).text));
+    if (!type) fail("{} is not a storage type", shown(object((*items)[1]).text));
     const i64 numel = (*items)[4].n;
     const std::string name = text(2);
     if (numel < 0) fail("a storage of {} elements", numel);
@@ -343,7 +342,7 @@ class Reader {
     const std::string name = object(f).text;
     const std::vector<Item> a = object(arguments).items;
     if (name == kOrderedDict) {
-      if (!a.empty()) fail("an OrderedDict made of values; expected an empty one that is filled later");
+      if (!a.empty()) fail("an OrderedDict with initial values, expected an empty one");
       make(Kind::dict);
     } else if (name == kRebuildTensor) {
       rebuild_tensor(a);
@@ -363,7 +362,7 @@ class Reader {
       std::vector<i64> out;
       if (t.kind != Kind::tuple) fail("expected a tensor's {}", what);
       for (const Item& i : object(t).items) {
-        if (i.kind != Kind::integer || i.n < 0) fail("a tensor's {} that is no list of sizes", what);
+        if (i.kind != Kind::integer || i.n < 0) fail("a tensor's {} is not a list of sizes", what);
         out.push_back(i.n);
       }
       if (out.size() > kMaxDims) fail("a tensor of {} dims, expected at most {}", out.size(), kMaxDims);
@@ -382,7 +381,7 @@ class Reader {
     t.steps = steps;
   }
 
-  // The state of a dict (its _metadata: versions of modules) says nothing about tensors.
+  // Ignores the state of a dict (its _metadata: versions of modules), which is not about tensors.
   void build() {
     const Item state = pop();
     top(Kind::dict, "a dict to give its state to");
@@ -395,12 +394,12 @@ class Reader {
     std::unordered_set<std::string> names;
     const std::vector<Item>& items = object(root).items;
     for (size_t i = 0; i < items.size(); i += 2) {
-      if (items[i].kind != Kind::text) fail("a key that is no text");
+      if (items[i].kind != Kind::text) fail("a key is not a text");
       const std::string& name = object(items[i]).text;
       if (items[i + 1].kind == Kind::dict)
-        fail("'{}' is a dict of its own: this is a training checkpoint, expected a model's state dict",
+        fail("'{}' is a nested dict: the file is a training checkpoint, expected a model's state dict",
              shown(name));
-      if (items[i + 1].kind != Kind::tensor) fail("'{}' is no tensor", shown(name));
+      if (items[i + 1].kind != Kind::tensor) fail("'{}' is not a tensor", shown(name));
       if (!is_utf8(name)) fail("a tensor's name that is not UTF-8");
       if (!names.insert(name).second) fail("'{}' appears twice", shown(name));
       const Object& t = object(items[i + 1]);

@@ -1,4 +1,4 @@
-// The pickle inside a PyTorch file, read without being run.
+// Reads the pickle of a PyTorch file without executing it.
 #pragma once
 
 #include <optional>
@@ -11,17 +11,17 @@
 
 namespace redco::ckpt {
 
-// A tensor as the pickle describes it; nothing about it is checked against the archive yet.
+// A tensor as the pickle describes it; not yet checked against the archive.
 struct PickledTensor {
   std::string name;
   StoredType type;
   std::string storage;            // the archive's entry under data/
   i64 storage_numel, offset;      // in elements
-  std::vector<i64> shape, steps;  // as many steps as dims, in elements
+  std::vector<i64> shape, steps;  // strides in elements, one per dim
 };
 
-// The dict from names to tensors of a pickle of protocol 2. ContentsError, beginning with `where` and the
-// byte, for every opcode, function or value beyond what torch.save writes of a state dict.
+// The dict from names to tensors of a pickle of protocol 2. ContentsError that begins with `where` and the
+// byte for every opcode, function or value that torch.save doesn't write for a state dict.
 std::vector<PickledTensor> read_torch_pickle(std::string_view pickle, const std::string& where);
 
 }  // namespace redco::ckpt

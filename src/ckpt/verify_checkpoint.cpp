@@ -18,7 +18,7 @@ namespace redco::ckpt {
 
 namespace {
 
-// This rank among those of its host.
+// This rank's place among the ranks of its host.
 struct Place {
   i64 index = 0, count = 0;
 };
@@ -37,7 +37,7 @@ Place place_on_host(Group& world) {
   return p;
 }
 
-// The same advice as a search for the newest checkpoint gives, where the folder is a step of a workdir.
+// For a step of a workdir, the same advice as the search for the newest checkpoint gives.
 std::string remedy(const std::string& folder, const std::optional<RunIdentity>& run,
                    const std::string& setting) {
   std::error_code none;

@@ -1,4 +1,4 @@
-// The check that a checkpoint holds the bytes that were saved.
+// Checks that a checkpoint has the bytes that were saved.
 #pragma once
 
 #include <string>
@@ -8,17 +8,17 @@
 namespace redco::ckpt {
 
 enum class Part : std::uint8_t {
-  model,     // what a model folder needs: not training/
-  training,  // all of it
+  model,     // the files of a model folder: without training/
+  training,  // all files
 };
 
-// Reads the files that the folder's manifest lists and compares each chunk's hash. The ranks of a host share
-// the chunks, so every byte is read once a host; reads that follow come from the page cache. A folder without
+// Reads the files of the folder's manifest and compares each chunk's hash. The ranks of a host share the
+// chunks, so every byte is read once per host; later reads come from the page cache. A folder without
 // training/manifest.json is not checked. Collective: an error on one rank is thrown on all.
 //
-// ContentsError: a file is missing, short, long or damaged; the message names the file, the range of bytes
-// where they differ and the newest older whole checkpoint beside this one as a value of `setting`
-// ("checkpoint.resume", "predict.checkpoint", "model.path"). IoError: a file can't be read.
+// ContentsError: a file is missing, short, long or damaged; the message names the file, the byte range that
+// differs, and the newest older complete checkpoint in the same folder as a value of `setting`
+// ("checkpoint.resume", "predict.checkpoint", "model.path"). IoError: a file is not readable.
 void verify_checkpoint(const std::string& folder, Part part, const std::string& setting);
 
 // One small file of the folder ("training/job.yaml"), checked alone against the manifest, if there is one.

@@ -1,6 +1,6 @@
-// Tables of fixed-size entries that grow inside a file while it grows for other reasons, too: entries are put
-// down in blocks of 4096, and the places of the blocks (8 bytes each) are what is kept in memory and written
-// at the end. So any number of entries is written in one pass and read at random in constant memory.
+// Tables of fixed-size entries inside a file that also grows with other data. Entries are written in blocks
+// of 4096. Only the offsets of the blocks (8 bytes each) are kept in memory; they are written at the end. So
+// any number of entries is written in one pass, and read at random in constant memory.
 #pragma once
 
 #include <algorithm>
@@ -15,12 +15,12 @@
 
 namespace redco {
 
-// A file that is appended to, hashed on the way. Errors are DurableFile's.
+// A file for appending; appended bytes are hashed. Errors as DurableFile.
 class HashedFile {
  public:
   HashedFile(const std::string& path, i64 header_bytes)
       : file_(DurableFile::create(path, header_bytes)), size_(static_cast<u64>(header_bytes)) {}
-  // -> where the bytes begin.
+  // Returns the offset of the bytes.
   u64 append(std::string_view bytes) {
     const u64 at = size_ + buffer_.size();
     buffer_ += bytes;
@@ -64,7 +64,7 @@ class TableWriter {
     if (pending_.size() == kTableBlock) flush();
   }
   u64 size() const { return n_; }
-  // Writes the places of the blocks; -> where they begin.
+  // Writes the offsets of the blocks and returns their own offset.
   u64 finish() {
     if (!pending_.empty()) flush();
     return file_.append({reinterpret_cast<const char*>(places_.data()), places_.size() * sizeof(u64)});
@@ -86,7 +86,7 @@ class TableWriter {
 template <class T>
 class BlockTableReader {
  public:
-  // ContentsError where the file has no such table.
+  // ContentsError if the file has no such table.
   BlockTableReader(const ReadFile& file, u64 n, u64 directory) : file_(&file), n_(n) {
     const u64 size = static_cast<u64>(file.size()), blocks = n / kTableBlock + (n % kTableBlock != 0);
     if (directory > size || blocks > (size - directory) / sizeof(u64)) throw damaged();
@@ -97,7 +97,7 @@ class BlockTableReader {
       if (places_[b] > size || entries * sizeof(T) > size - places_[b]) throw damaged();
     }
   }
-  // The same file, moved elsewhere.
+  // Refers to the same file after it moved in memory.
   void refer_to(const ReadFile& file) { file_ = &file; }
   u64 size() const { return n_; }
   T at(u64 i) const {
@@ -120,7 +120,7 @@ class BlockTableReader {
 
  private:
   ContentsError damaged() const {
-    return ContentsError("{}: a table of it is damaged; remove the file, and it is built again",
+    return ContentsError("{}: a table in the file is damaged. Remove the file; redco rebuilds it",
                          file_->path());
   }
   const ReadFile* file_;
@@ -128,7 +128,7 @@ class BlockTableReader {
   std::vector<u64> places_;
 };
 
-// Whether the bytes from `begin` on hash to that: the check of a file that is to be used again.
+// Whether the bytes from `begin` to the end have this hash: the check before a cached file is used.
 inline bool body_has_hash(const ReadFile& file, i64 begin, u64 expected) {
   Hasher h;
   std::string buffer(std::size_t{1} << 20, '\0');

@@ -35,7 +35,7 @@ std::string chat_line(i64 id, const std::string& question, const std::string& an
       id, question, answer);
 }
 
-// Question `k` of 880: four kinds in turn, no two alike.
+// Question `k` of 880: four kinds in turn, all different.
 std::string question(i64 k, i64 id) {
   const i64 n = k / 4;  // 0..219
   const i64 a = n / 15, b = n % 15;
@@ -64,10 +64,10 @@ std::string chat_lines(bool evaluation) {
   return out;
 }
 
-// Strings of 3 to 6 letters out of 12, no two alike, and what becomes of them.
+// Different strings of 3 to 6 letters out of 12, and what `change` makes of them.
 std::string string_lines(bool evaluation, void (*change)(std::string&)) {
   constexpr std::size_t kTrainStrings = 4000, kEvalStrings = 200;
-  std::mt19937_64 random(1);  // its numbers are the standard's, everywhere
+  std::mt19937_64 random(1);  // the C++ standard fixes its numbers
   std::set<std::string> seen;
   std::string out;
   while (seen.size() < kTrainStrings + kEvalStrings) {
@@ -92,7 +92,7 @@ std::string sorted(bool evaluation) {
   return string_lines(evaluation, [](std::string& s) { std::sort(s.begin(), s.end()); });
 }
 
-// Texts of 64 letters out of 8. Behind each letter come two others, the one three times of four: 0.5623 nats.
+// Texts of 64 letters out of 8. Two letters can follow each letter, one with probability 3/4: 0.5623 nats.
 std::string markov_lines(bool evaluation) {
   constexpr int kLetters = 64;
   const int n = evaluation ? 200 : 2000;
@@ -112,7 +112,7 @@ std::string markov_lines(bool evaluation) {
   return out;
 }
 
-// Images that are drawn when they are read, and what they show.
+// Names of drawn images, with captions or labels.
 std::string image_lines(bool evaluation, i64 train, i64 eval, const char* kind, const char* key,
                         std::string (*said)(i64)) {
   std::string out;
@@ -161,13 +161,13 @@ std::vector<std::string> data_files(const std::vector<std::string>& paths, bool 
     const auto* b = std::find_if(std::begin(kBuiltins), std::end(kBuiltins),
                                  [&](const Builtin& one) { return p.substr(kPrefix.size()) == one.name; });
     if (b == std::end(kBuiltins))
-      throw UsageError("[data] there is no {}; built in are {}", excerpt(p),
+      throw UsageError("[data] {} does not exist. Built-in data sets: {}", excerpt(p),
                        fmt::join(builtin_names(), ", "));
     const std::string text = b->lines(evaluation);
     make_dirs(folder);
     const std::string path =
         join_path(folder, fmt::format("builtin-{}{}.jsonl", b->name, evaluation ? "-eval" : ""));
-    // Written once: a file that changes would make the tokens of it again.
+    // Written once: a changed file would be tokenized again.
     if (!exists(path) || file_size(path) != static_cast<i64>(text.size()) ||
         read_file(path, i64{1} << 20) != text)
       write_file_durable(path, text);

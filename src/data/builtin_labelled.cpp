@@ -15,14 +15,14 @@ namespace {
 
 constexpr std::size_t kTrainLines = 2000, kEvalLines = 200;
 
-using Random = std::mt19937_64;  // its numbers are the standard's, everywhere
+using Random = std::mt19937_64;  // the C++ standard fixes its numbers
 
 template <std::size_t N>
 const char* one_of(Random& random, const std::array<const char*, N>& words) {
   return words[random() % N];
 }
 
-// Different lines: the first for training, those behind them for evaluation.
+// Different lines: the first for training, the following for evaluation.
 template <class Make>
 std::string different_lines(bool evaluation, Make make) {
   Random random(1);

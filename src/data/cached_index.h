@@ -1,4 +1,4 @@
-// A file of an index under data's cache, asked for before it is built.
+// Check of a cached index file before it is built.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace redco {
 
-// Whether `path` is an Index that opens and verifies. One that is broken is built again, over it.
+// Whether `path` is an Index that opens and verifies. A broken file is rebuilt in place.
 template <class Index>
 bool is_whole(const std::string& path) {
   if (!exists(path)) return false;

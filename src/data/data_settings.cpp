@@ -6,7 +6,7 @@ namespace redco {
 
 namespace {
 
-// The format that a file's name tells of; "" where it tells of none.
+// The format of a file by its name; "" if the name doesn't tell.
 std::string format_by_name(std::string path) {
   if (is_builtin(path)) return "jsonl";
   for (char& c : path)

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kDrawn = "drawn:";
 
-// Numbers that depend on the name alone; the generator is the standard's, its results the same everywhere.
+// Random numbers that depend only on the name; the C++ standard fixes the generator's results.
 class Draws {
  public:
   Draws(u64 kind, i64 k) : random_((kind << 48) + static_cast<u64>(k)) {}
@@ -29,7 +29,7 @@ class Draws {
   std::mt19937_64 random_;
 };
 
-// Paints `inside`, a region of the plane, with soft edges: each pixel's share is what 4 x 4 points of it say.
+// Paints the region `inside` with soft edges: a pixel's coverage is sampled at 4 x 4 points.
 void paint(Image& image, const std::array<std::uint8_t, 3>& colour,
            const std::function<bool(double x, double y)>& inside) {
   for (i64 y = 0; y < image.height; ++y)
@@ -63,7 +63,7 @@ struct Scene {
   bool above;
 };
 
-// The first is the one on the left, or, one above the other, the upper one.
+// The first shape is the left one, or the upper one if they are stacked.
 Scene scene(i64 k) {
   Draws d(1, k);
   Scene s{};
@@ -90,7 +90,7 @@ void paint(Image& image, const Figure& s) {
     y = (y - s.y) / s.radius;
     if (s.kind == 0) return x * x + y * y < 1;
     if (s.kind == 1) return std::max(std::abs(x), std::abs(y)) < 0.9;
-    return y < 0.8 && y > 2 * std::abs(x) - 1.1;  // a triangle that stands
+    return y < 0.8 && y > 2 * std::abs(x) - 1.1;  // a triangle with its point at the top
   });
 }
 
@@ -106,7 +106,7 @@ double distance(const Stroke& s, double x, double y) {
 struct Glyph {
   const char* name;
   std::vector<Stroke> strokes;
-  bool ring = false;  // a circle around the middle
+  bool ring = false;  // a circle around the center
 };
 const std::vector<Glyph>& glyphs() {
   static const std::vector<Glyph> all = {
@@ -165,9 +165,8 @@ Image draw_image(const std::string& name, const std::string& where) {
   const auto end = std::from_chars(number.data(), number.data() + number.size(), k);
   if (number.empty() || end.ec != std::errc() || end.ptr != number.data() + number.size() || k < 0 ||
       (kind != "drawn:shapes" && kind != "drawn:glyphs"))
-    throw ContentsError(
-        "{}: there is no image {}; drawn are drawn:shapes/K and drawn:glyphs/K, K = 0, 1, ...", where,
-        excerpt(name));
+    throw ContentsError("{}: unknown image {}, expected drawn:shapes/K or drawn:glyphs/K, K = 0, 1, ...",
+                        where, excerpt(name));
   return kind == "drawn:shapes" ? draw_shapes(k) : draw_glyph(k);
 }
 

@@ -46,8 +46,8 @@ i64 EpochOrder::at(i64 position) const {
 }
 
 StepPlan::StepPlan(i64 n_examples, i64 global_batch_size) : n_(n_examples), batch_(global_batch_size) {
-  if (n_ < 1) throw UsageError("[data] {} examples; at least 1 is expected", n_);
-  if (batch_ < 1) throw UsageError("[train] global_batch_size={}; at least 1 is expected", batch_);
+  if (n_ < 1) throw UsageError("[data] {} examples, expected at least 1", n_);
+  if (batch_ < 1) throw UsageError("[train] global_batch_size={}, expected at least 1", batch_);
   steps_ = n_ / batch_ + (n_ % batch_ != 0);
 }
 
@@ -67,8 +67,8 @@ i64 StepPlan::step_after(i64 consumed) const {
   const i64 rest = consumed % n_;
   if (rest % batch_ != 0)
     throw ContentsError(
-        "[data] {} examples were consumed, which is no border of a step with {} examples an epoch and "
-        "global_batch_size={}: the checkpoint is of other data or of another batch size",
+        "[data] the checkpoint is after {} examples, where no step begins with {} examples per epoch and "
+        "global_batch_size={}. It was made with other data or another batch size; restore them",
         consumed, n_, batch_);
   return consumed / n_ * steps_ + rest / batch_;
 }

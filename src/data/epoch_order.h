@@ -1,5 +1,5 @@
-// The order in which an epoch visits its examples, and which of them a step takes. Pure arithmetic on
-// (seed, epoch, position): nothing is stored, nothing is to be restored when a job is resumed.
+// The order in which an epoch visits its examples, and the examples of each step. Computed from (seed, epoch,
+// position) only: nothing is stored, and a resumed job has nothing to restore.
 #pragma once
 
 #include <array>
@@ -9,19 +9,19 @@
 
 namespace redco {
 
-// The algorithm of EpochOrder; recorded in checkpoints and raised whenever an order could change.
+// Version of EpochOrder's algorithm; stored in checkpoints, raised when an order changes.
 inline constexpr u32 kShuffleVersion = 1;
 
 // A permutation of 0..n-1.
 //
-// Version 1: an unbalanced Feistel network over b = ceil(log2 n) bits, the lower b - b/2 and the upper b/2
-// bits taking turns for 16 half-rounds; half-round r xors one side with the upper bits of a 64-bit mix
-// (splitmix64's finalizer) of the other side and the r-th key; keys are splitmix64's stream from a mix of
-// seed and epoch. Values of n and above are walked on until they fall below n (cycle walking, Black and
-// Rogaway 2002): fewer than two rounds on average, since 2^b < 2 n.
+// Version 1: an unbalanced Feistel network over b = ceil(log2 n) bits, with 16 half-rounds that alternate
+// between the lower b - b/2 and the upper b/2 bits. Half-round r xors one side with the upper bits of a
+// 64-bit mix (splitmix64's finalizer) of the other side and the r-th key. The keys are splitmix64's stream
+// from a mix of seed and epoch. Values of n and above are mapped again until they fall below n (cycle
+// walking, Black and Rogaway 2002): fewer than two mappings on average, since 2^b < 2 n.
 class EpochOrder {
  public:
-  // REQUIRES n >= 0. Without shuffle it is the identity.
+  // REQUIRES n >= 0. Without shuffle the order is the identity.
   EpochOrder(i64 n, u64 seed, u64 epoch, bool shuffle = true);
 
   i64 size() const { return n_; }
@@ -37,8 +37,8 @@ class EpochOrder {
   std::array<u64, kRounds> keys_;
 };
 
-// Global batches of an epoch's order: step s takes the positions [s * batch, (s + 1) * batch), the last one
-// of an epoch what is left. Steps are counted from 0, over all epochs.
+// Global batches of an epoch's order: step s takes the positions [s * batch, (s + 1) * batch); the last step
+// of an epoch takes the remainder. Steps are counted from 0, over all epochs.
 class StepPlan {
  public:
   // UsageError unless both are at least 1.
@@ -52,8 +52,8 @@ class StepPlan {
   i64 steps_per_epoch() const { return steps_; }
   Place place(i64 step) const;
 
-  // Examples consumed before `step`, and back. step_after is a ContentsError where no step of this plan
-  // begins there: the checkpoint is of another data size or global batch size.
+  // The examples consumed before `step`, and the inverse. step_after() throws ContentsError if no step begins
+  // at this count: the checkpoint has another data size or global batch size.
   i64 consumed(i64 step) const;
   i64 step_after(i64 consumed) const;
 

@@ -27,8 +27,8 @@ struct ExampleIndexHeader {
   i32 max_id;
   u32 unused;
   u64 key[2];            // of the file's name
-  u64 data_hash[2];      // XXH3 of the lines and of what their tokens depend on
-  u64 notes, notes_end;  // JSON-free texts: paths, then bad lines, each with \n behind it
+  u64 data_hash[2];      // XXH3 of the lines and of the settings that their tokens depend on
+  u64 notes, notes_end;  // texts: paths, then bad lines, each followed by \n
   u64 directory;         // of the table
   u64 n_paths;
   u64 n_cut;
@@ -49,7 +49,7 @@ u64 hash_of(const ExampleIndexHeader& h) {
   return hash64({reinterpret_cast<const char*>(&h), offsetof(ExampleIndexHeader, header_hash)});
 }
 
-// What the tokens depend on beside the lines.
+// Settings that the tokens depend on, besides the lines.
 void put_settings(Hasher& h, const ExampleBuild& b) {
   put(h, kExampleIndexVersion);
   put(h, b.fingerprint);
@@ -64,13 +64,13 @@ Hash128 key_of(const ExampleBuild& b, const SourceFiles& files) {
   return h.digest128();
 }
 
-// Records on their way to their tokens.
+// Records to tokenize.
 using Records = std::vector<ExampleRecord>;
 struct Tokenized {
   u64 line;
   u32 file;
   TokenizedExample example;
-  std::string bad;  // why it is none
+  std::string bad;  // why it is bad; "" if it isn't
 };
 constexpr std::size_t kTogether = std::size_t{256} << 10;  // bytes
 
@@ -110,7 +110,7 @@ class ExampleWriter {
 
   void finish() {
     if (table_.size() == 0)
-      throw ContentsError("{}: there is no example in it{}", SourceFiles(source_.paths).words(),
+      throw ContentsError("{}: the files have no examples{}", SourceFiles(source_.paths).words(),
                           header.n_bad == 0 ? ""
                                             : fmt::format("; {} bad lines, the first: {}", header.n_bad,
                                                           bad_.substr(0, bad_.find('\n'))));
@@ -132,7 +132,7 @@ class ExampleWriter {
  private:
   void bad(const std::string& line) {
     if (!source_.skip_bad)
-      throw ContentsError("{}{}", line, "; data.skip_bad=true passes over such lines and counts them");
+      throw ContentsError("{}{}", line, "; data.skip_bad=true skips and counts such lines");
     if (static_cast<i64>(header.n_bad++) < kBadShown) {
       std::string one = line;
       std::replace(one.begin(), one.end(), '\n', ' ');
@@ -265,11 +265,12 @@ ExampleIndex ExampleIndex::open(const std::string& path) {
   ReadFile file = ReadFile::open(path);
   ExampleIndexHeader h{};
   auto broken = [&](const std::string& why) -> ContentsError {
-    return ContentsError("{}: no whole example index: {}; remove it, and it is built again", path, why);
+    return ContentsError("{}: not a complete example index: {}. Remove the file; redco rebuilds it", path,
+                         why);
   };
   if (file.size() < static_cast<i64>(sizeof h)) throw broken(fmt::format("{} bytes", file.size()));
   file.pread_exact(0, &h, sizeof h);
-  if (std::memcmp(h.magic, kMagic, sizeof kMagic) != 0) throw broken("it doesn't begin as one");
+  if (std::memcmp(h.magic, kMagic, sizeof kMagic) != 0) throw broken("its first bytes are wrong");
   if (h.version != kExampleIndexVersion)
     throw broken(fmt::format("it has version {}, not {}", h.version, kExampleIndexVersion));
   const u64 size = static_cast<u64>(file.size());
@@ -305,7 +306,7 @@ std::string ExampleIndex::bad_lines() const { return state_->bad_lines; }
 std::string ExampleIndex::describe_bad() const {
   if (n_bad() == 0) return "";
   const std::string bad = bad_lines();
-  return fmt::format("{} bad line{} passed over (data.skip_bad); the first:\n  {}", n_bad(),
+  return fmt::format("{} bad line{} skipped (data.skip_bad); the first:\n  {}", n_bad(),
                      n_bad() == 1 ? "" : "s", bad.substr(0, bad.find_last_not_of('\n') + 1));
 }
 const std::string& ExampleIndex::path() const { return state_->file.path(); }
@@ -325,8 +326,8 @@ std::string ExampleIndex::where(const ExampleEntry& e) const {
 StoredExample ExampleIndex::read(const ExampleEntry& e) const {
   const ReadFile& file = state_->file;
   auto broken = [&]() -> ContentsError {
-    return ContentsError("{}: the record at byte {} is damaged; remove the file, and it is built again",
-                         path(), e.offset);
+    return ContentsError("{}: the record at byte {} is damaged. Remove the file; redco rebuilds it", path(),
+                         e.offset);
   };
   const u64 size = static_cast<u64>(file.size()), width = state_->header.token_bytes;
   RecordHeader r;
@@ -366,15 +367,16 @@ StoredExample ExampleIndex::read(const ExampleEntry& e) const {
 
 void ExampleIndex::verify() const {
   if (!body_has_hash(state_->file, sizeof(ExampleIndexHeader), state_->header.body_hash))
-    throw ContentsError("{}: it differs from the header's hash; remove the file, and it is built again",
-                        path());
+    throw ContentsError(
+        "{}: the contents differ from the hash in the header. Remove the file; redco rebuilds it", path());
 }
 
 void ExampleIndex::check_vocab(i64 rows) const {
   if (max_id() >= rows)
     throw ContentsError(
-        "{}: the data has token id {}, but the model's embedding has {} rows: this is another vocabulary's "
-        "tokenizer; set model.tokenizer to the model's own",
+        "{}: the data have token id {}, but the model's embedding has {} rows. The tokenizer does not fit "
+        "the "
+        "model; set model.tokenizer to the model's tokenizer",
         path(), max_id(), rows);
 }
 

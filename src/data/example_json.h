@@ -6,8 +6,8 @@
 
 namespace redco {
 
-// The line's object. ContentsError, without its place, for what is no JSON or no object, is nested more than
-// 64 deep, or has a key twice: no JSON that means anything.
+// The line's object. ContentsError, without the place, if the line is not JSON or not an object, is nested
+// more than 64 deep, or has a key twice.
 nlohmann::ordered_json parse_example_line(std::string_view line);
 
 }  // namespace redco

@@ -17,9 +17,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMaxDepth = 64;  // of a line's objects and lists
+constexpr int kMaxDepth = 64;  // of nested objects and lists
 
-// The value of a named key; null where the settings name none, or the line has none.
+// The value of a named key; null if the settings name none or the line has none.
 const Json* find(const Json& j, const std::optional<std::string>& key) {
   if (!key) return nullptr;
   const auto it = j.find(*key);
@@ -27,7 +27,7 @@ const Json* find(const Json& j, const std::optional<std::string>& key) {
 }
 
 const std::string& text_of(const Json& v, const std::string& key) {
-  if (!v.is_string()) throw ContentsError("\"{}\" is no text but {}", key, v.type_name());
+  if (!v.is_string()) throw ContentsError("\"{}\" is not a text but {}", key, v.type_name());
   return v.get_ref<const std::string&>();
 }
 
@@ -66,13 +66,13 @@ TokenizedExample completion_example(const Tokenizer& t, const std::string& promp
   return e;
 }
 
-// A JSON value for the template, given as such or as its text.
+// A JSON value for the template, given as JSON or as a text of JSON.
 std::string variable(const Json& j, const char* key, bool list) {
   const auto it = j.find(key);
   if (it == j.end() || it->is_null()) return "";
   const Json v = it->is_string() ? Json::parse(it->get_ref<const std::string&>(), nullptr, false) : *it;
   if (list ? !v.is_array() : !v.is_object())
-    throw ContentsError("\"{}\" is no {}", key, list ? "list" : "object");
+    throw ContentsError("\"{}\" is not {}", key, list ? "a list" : "an object");
   return v.dump();
 }
 
@@ -80,16 +80,16 @@ TokenizedExample chat_example(const Tokenizer& t, const ChatTemplate* chat, cons
                               const std::string& key) {
   if (!chat)
     throw UsageError(
-        "[data] there are conversations to train on, but the model has no chat template: set "
-        "data.chat_template to a file that holds one, or to builtin:chat");
-  if (!list.is_array()) throw ContentsError("\"{}\" is no list but {}", key, list.type_name());
+        "[data] the data have conversations (messages), but the model has no chat template. Set "
+        "data.chat_template to a Jinja file or to builtin:chat");
+  if (!list.is_array()) throw ContentsError("\"{}\" is not a list but {}", key, list.type_name());
   const std::vector<ChatMessage> messages = parse_messages(list.dump(), "\"" + key + "\"");
   ChatVariables variables;
   variables.tools = variable(j, "tools", true);
   variables.more = variable(j, "chat_template_kwargs", false);
   const auto trained = [](const ChatMessage& m) { return m.role == "assistant" && m.train; };
   if (std::none_of(messages.begin(), messages.end(), trained))
-    throw ContentsError("no turn of the assistant to learn from");
+    throw ContentsError("no turn of the assistant, so the loss would count no token");
   const TrainingText text = chat->render_training(messages, variables);
   ChatTokens tokens = tokenize_chat(t, text);
   TokenizedExample e;
@@ -97,7 +97,7 @@ TokenizedExample chat_example(const Tokenizer& t, const ChatTemplate* chat, cons
   e.ids = std::move(tokens.ids);
   e.in_loss = std::move(tokens.in_loss);
   if (messages.back().role == "assistant") {
-    // The last run of targets is the last turn: what the model would be asked for.
+    // The last run of targets is the last turn, which a model would generate.
     e.reference = messages.back().content;
     auto last = std::find(e.in_loss.rbegin(), e.in_loss.rend(), 1);
     e.prompt_tokens = std::find(last, e.in_loss.rend(), 0).base() - e.in_loss.begin();
@@ -114,7 +114,7 @@ Json parse_example_line(std::string_view line) {
     if (event == Json::parse_event_t::key && depth == 1) {
       const auto& key = value.get_ref<const std::string&>();
       if (std::find(keys.begin(), keys.end(), key) != keys.end())
-        throw ContentsError("the key \"{}\" comes twice", excerpt(key));
+        throw ContentsError("the key \"{}\" is given twice", excerpt(key));
       keys.push_back(key);
     }
     return true;
@@ -150,9 +150,8 @@ TokenizedExample ExampleLines::read(std::string_view line) const {
   if (messages) there.push_back(*fields_.messages);
   if (prompt && completion) there.push_back(*fields_.prompt);
   if (there.size() > 1)
-    throw ContentsError(
-        "it has both \"{}\" and \"{}\"; say which one is meant by setting data.fields to ~ for the other",
-        there[0], there[1]);
+    throw ContentsError("the line has both \"{}\" and \"{}\". Select one: set the other to ~ in data.fields",
+                        there[0], there[1]);
   TokenizedExample e;
   if (text) {
     e = text_example(tokenizer_, text_of(*text, *fields_.text));
@@ -176,7 +175,7 @@ TokenizedExample ExampleLines::read(std::string_view line) const {
                         keys.empty() ? "none" : excerpt(fmt::format("{}", fmt::join(keys, ", "))));
   }
   if (std::find(e.in_loss.begin() + !e.in_loss.empty(), e.in_loss.end(), 1) == e.in_loss.end())
-    throw ContentsError("none of its {} token{} is one to learn", e.ids.size(), e.ids.size() == 1 ? "" : "s");
+    throw ContentsError("the loss counts none of its {} token{}", e.ids.size(), e.ids.size() == 1 ? "" : "s");
   if (const Json* id = find(j, fields_.id)) e.id = id->dump();
   return e;
 }

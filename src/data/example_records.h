@@ -1,4 +1,4 @@
-// What an index of examples is made from: the records of its files, one after the other.
+// The records of data files, one after another: the input of an example index.
 #pragma once
 
 #include <memory>
@@ -11,23 +11,23 @@
 namespace redco {
 
 struct ExampleRecord {
-  u64 line = 0;                       // where it begins in its file, from 1
-  u32 file = 0;                       // of the files' list
-  std::string text;                   // its line; of a pair the source
-  std::optional<std::string> target;  // of a pair
-  bool blank = false;                 // a line with nothing in it: no record
-  std::string bad;                    // why it is none; "": nothing known against it
+  u64 line = 0;                       // first line in its file, from 1
+  u32 file = 0;                       // index in the list of files
+  std::string text;                   // the line; for a pair, the source
+  std::optional<std::string> target;  // for a pair
+  bool blank = false;                 // a blank line: no record
+  std::string bad;                    // why the record is bad; "": not known to be bad
 };
 
 class ExampleRecords {
  public:
   virtual ~ExampleRecords() = default;
-  // File by file; false at the end. Errors are the readers'.
+  // The next record, file by file; false at the end. Errors as the readers.
   virtual bool next(ExampleRecord& r) = 0;
-  virtual u64 stored_position() const = 0;  // bytes that have been read, of all files
+  virtual u64 stored_position() const = 0;  // bytes read so far, of all files
 };
 
-// Lines as they are, blank ones marked.
+// Lines without changes; blank lines are marked.
 class LineRecords : public ExampleRecords {
  public:
   explicit LineRecords(std::vector<std::string> paths) : paths_(std::move(paths)) {}

@@ -35,7 +35,7 @@ u64 hash_of(const RowsHeader& h) {
   return hash64({reinterpret_cast<const char*>(&h), offsetof(RowsHeader, header_hash)});
 }
 
-// Rows being filled, first-fit.
+// Rows that are being filled, first-fit.
 class Packer {
  public:
   Packer(HashedFile& file, const RowSettings& s, RowCounts& counts)
@@ -85,7 +85,7 @@ class Packer {
   std::deque<Row> open_;
 };
 
-// Cuts what is too long, and hands the pieces on.
+// Splits or truncates long examples and passes the pieces on.
 void lay(const ExampleIndex& index, const ExampleEntry& e, u64 example, const RowSettings& s,
          RowCounts& counts, Packer& packer) {
   const u32 max = static_cast<u32>(s.max_length);
@@ -94,7 +94,7 @@ void lay(const ExampleIndex& index, const ExampleEntry& e, u64 example, const Ro
   const std::string_view how = !s.too_long.empty() ? s.too_long : text ? "split" : "truncate";
   if (how == "error")
     throw ContentsError(
-        "{}: {} tokens, more than data.max_length={}; data.too_long=truncate, skip or split goes on",
+        "{}: {} tokens, more than data.max_length={}. Set data.too_long to truncate, skip or split",
         index.where(e), e.tokens, max);
   if (how == "skip") {
     ++counts.skipped;
@@ -108,7 +108,7 @@ void lay(const ExampleIndex& index, const ExampleEntry& e, u64 example, const Ro
     }
   } else {
     ++counts.split;
-    // The last token of a piece is the first of the next, which it is the context of.
+    // The last token of a piece is the first of the next, as its context.
     for (u32 begin = 0; begin + 1 < e.tokens; begin += max - 1)
       packer.add({example, begin, std::min(max, e.tokens - begin)});
   }
@@ -118,7 +118,7 @@ void lay(const ExampleIndex& index, const ExampleEntry& e, u64 example, const Ro
 
 std::string build_rows(const ExampleIndex& index, const RowSettings& s) {
   if (s.max_length < 2)
-    throw UsageError("[data] data.max_length={}; an example needs at least 2 tokens", s.max_length);
+    throw UsageError("[data] data.max_length={}, but an example needs at least 2 tokens", s.max_length);
   Hasher h;
   put(h, kPackingVersion);
   put(h, index.data_hash());
@@ -146,9 +146,9 @@ std::string build_rows(const ExampleIndex& index, const RowSettings& s) {
   packer.finish(header);
   if (header.counts.rows == 0)
     throw ContentsError(
-        "{}: no example is left: {} are longer than data.max_length={}, and {} have nothing to learn in so "
+        "{}: no example remains: {} are longer than data.max_length={}, and {} have no target in that many "
         "many "
-        "tokens; raise it, or see data.too_long",
+        "tokens. Increase data.max_length or change data.too_long",
         index.path(), header.counts.skipped, s.max_length, header.counts.without_target);
   header.body_hash = file.body_hash();
   header.header_hash = hash_of(header);
@@ -172,11 +172,12 @@ ExampleRows ExampleRows::open(const std::string& path) {
   ReadFile file = ReadFile::open(path);
   RowsHeader h{};
   auto broken = [&](const std::string& why) -> ContentsError {
-    return ContentsError("{}: no whole file of rows: {}; remove it, and it is built again", path, why);
+    return ContentsError("{}: not a complete file of rows: {}. Remove the file; redco rebuilds it", path,
+                         why);
   };
   if (file.size() < static_cast<i64>(sizeof h)) throw broken(fmt::format("{} bytes", file.size()));
   file.pread_exact(0, &h, sizeof h);
-  if (std::memcmp(h.magic, kMagic, sizeof kMagic) != 0) throw broken("it doesn't begin as one");
+  if (std::memcmp(h.magic, kMagic, sizeof kMagic) != 0) throw broken("its first bytes are wrong");
   if (h.version != kPackingVersion)
     throw broken(fmt::format("it has version {}, not {}", h.version, kPackingVersion));
   if (h.header_hash != hash_of(h)) throw broken("its header is damaged");
@@ -195,7 +196,7 @@ i64 ExampleRows::tokens(i64 row) const { return state_->rows.at(static_cast<u64>
 std::vector<RowPiece> ExampleRows::pieces(i64 row) const {
   const RowEntry e = state_->rows.at(static_cast<u64>(row));
   if (e.first_piece > state_->pieces.size() || e.pieces > state_->pieces.size() - e.first_piece)
-    throw ContentsError("{}: row {} is damaged; remove the file, and it is built again", state_->file.path(),
+    throw ContentsError("{}: row {} is damaged. Remove the file; redco rebuilds it", state_->file.path(),
                         row);
   std::vector<RowPiece> out(e.pieces);
   state_->pieces.read(e.first_piece, e.pieces, out.data());
@@ -204,8 +205,9 @@ std::vector<RowPiece> ExampleRows::pieces(i64 row) const {
 
 void ExampleRows::verify() const {
   if (!body_has_hash(state_->file, sizeof(RowsHeader), state_->header.body_hash))
-    throw ContentsError("{}: it differs from the header's hash; remove the file, and it is built again",
-                        state_->file.path());
+    throw ContentsError(
+        "{}: the contents differ from the hash in the header. Remove the file; redco rebuilds it",
+        state_->file.path());
 }
 
 }  // namespace redco

@@ -1,11 +1,11 @@
-// Examples laid into rows of at most max_length tokens.
+// Examples packed into rows of at most max_length tokens.
 //
-// Packing (version 1): examples in file order; each goes into the first of the open rows that has room for
-// all of it, else into a new one. 64 rows are open at most: a new one closes the oldest, and so does a row
-// that has no room for two tokens close itself. Rows are counted in the order in which they are closed.
-// Nothing is drawn, and what a row holds depends on its neighbours in the file alone.
+// Packing (version 1), first-fit in file order: each example goes into the first open row with enough room,
+// else into a new row. At most 64 rows are open: a new one closes the oldest. A row with room for less than
+// two tokens is closed. Rows are numbered in the order in which they are closed. There is no randomness: a
+// row's content depends only on the neighbouring examples in the file.
 //
-// The rows are kept in a file beside the index: any number of them costs no memory.
+// The rows are stored in a file next to the index, so any number of them needs no memory.
 #pragma once
 
 #include <functional>
@@ -20,9 +20,9 @@ namespace redco {
 
 struct RowSettings {
   i64 max_length = 0;
-  bool packing = true;  // false: an example a row
-  // Of examples that are longer: `split` makes several of one, each beginning with the last token of the one
-  // before, so that every token but the first stays a target; `truncate` leaves out what is over; `skip`,
+  bool packing = true;  // false: one example per row
+  // Action for longer examples: `split` makes several examples, each beginning with the last token of the
+  // previous one, so that every token but the first stays a target; `truncate` drops the end; `skip`;
   // `error`. Empty: split for texts, truncate for others.
   std::string too_long;
 };
@@ -36,26 +36,26 @@ struct RowPiece {
 struct RowCounts {
   u64 rows = 0, pieces = 0, tokens = 0, longest = 0;
   u64 split = 0, truncated = 0, left_out = 0;  // examples, examples, tokens of these
-  u64 skipped = 0;                             // examples, for their length
-  u64 without_target = 0;                      // examples cut before the first token to be learnt
+  u64 skipped = 0;                             // examples skipped for their length
+  u64 without_target = 0;                      // examples truncated before their first target
 };
 
-// Makes the rows' file beside the index, unless it is there and whole; -> its path. On one rank only.
-// ContentsError with the line of the first example that is too long where too_long is `error`, and where no
-// row is left.
+// Builds the file of rows next to the index, unless a valid one exists, and returns its path. On one rank
+// only. ContentsError with the line of the first example that is too long if too_long is `error`, and if no
+// row remains.
 std::string build_rows(const ExampleIndex& index, const RowSettings& s);
 
-// Open rows. Const and thread-safe; movable.
+// An open file of rows. Const and thread-safe; movable.
 class ExampleRows {
  public:
-  static ExampleRows open(const std::string& path);  // ContentsError for what is no whole file of rows
+  static ExampleRows open(const std::string& path);  // ContentsError if the file is not valid
   ExampleRows(ExampleRows&&) noexcept;
   ExampleRows& operator=(ExampleRows&&) noexcept;
   ~ExampleRows();
 
   i64 size() const { return static_cast<i64>(counts().rows); }
   const RowCounts& counts() const;
-  i64 tokens(i64 row) const;  // of all its pieces
+  i64 tokens(i64 row) const;  // of all pieces
   std::vector<RowPiece> pieces(i64 row) const;
   void verify() const;
 

@@ -14,13 +14,13 @@ namespace redco {
 
 namespace {
 
-// Folders inside of folders; also the end of links that lead in a circle.
+// Maximum depth of folders; also ends cycles of links.
 constexpr int kMaxFolders = 32;
 constexpr i64 kMaxFiles = 20'000'000;
 
 bool is_left_behind(std::string_view part) { return part.starts_with('.') || part == "__MACOSX"; }
 
-// Whether a file of an archive counts.
+// Whether an archive's entry is a file to list.
 bool is_file(std::string_view name) {
   if (name.empty() || name.ends_with('/')) return false;
   for (size_t begin = 0; begin <= name.size();) {
@@ -34,13 +34,13 @@ bool is_file(std::string_view name) {
 void list_folder(const std::string& path, const std::string& prefix, int depth,
                  std::vector<std::string>& out) {
   if (depth > kMaxFolders)
-    throw ContentsError("{}: more than {} folders inside of one another; do links lead in a circle?", path,
+    throw ContentsError("{}: folders are nested more than {} deep. Check for cyclic links", path,
                         kMaxFolders);
   for (const std::string& name : list_dir(path)) {
     if (is_left_behind(name)) continue;
     const std::string whole = join_path(path, name);
     const auto info = file_info(whole);
-    if (!info) continue;  // a link to nothing
+    if (!info) continue;  // a dangling link
     if (info->kind == FileInfo::folder) list_folder(whole, prefix + name + "/", depth + 1, out);
     if (info->kind == FileInfo::file) out.push_back(prefix + name);
     if (static_cast<i64>(out.size()) > kMaxFiles)
@@ -68,7 +68,7 @@ FileStore::~FileStore() = default;
 
 FileStore FileStore::open(const std::string& path) {
   const auto info = file_info(path);
-  if (!info) throw UsageError("[data] {}: no such file or folder", path);
+  if (!info) throw UsageError("[data] {} does not exist, expected a folder or a .zip", path);
   if (info->kind == FileInfo::folder) return {path, nullptr};
   auto zip = std::make_unique<Zip>();
   int code = 0;
@@ -78,7 +78,7 @@ FileStore FileStore::open(const std::string& path) {
     zip_error_init_with_code(&error, code);
     const std::string why = zip_error_strerror(&error);
     zip_error_fini(&error);
-    throw ContentsError("[data] {}: neither a folder nor a zip archive that can be read: {}", path, why);
+    throw ContentsError("[data] {}: neither a folder nor a readable zip archive: {}", path, why);
   }
   const zip_int64_t n = zip_get_num_entries(zip->archive, 0);
   if (n > kMaxFiles) throw ContentsError("[data] {}: more than {} files", path, kMaxFiles);
@@ -86,7 +86,7 @@ FileStore FileStore::open(const std::string& path) {
     const char* name = zip_get_name(zip->archive, static_cast<zip_uint64_t>(i), ZIP_FL_ENC_GUESS);
     if (!name || !is_file(name)) continue;
     if (!zip->entries.emplace(name, static_cast<zip_uint64_t>(i)).second)
-      throw ContentsError("[data] {}: {} is in it twice", path, excerpt(name));
+      throw ContentsError("[data] {}: the archive has two entries {}", path, excerpt(name));
   }
   return {path, std::move(zip)};
 }
@@ -114,7 +114,7 @@ std::string FileStore::where(const std::string& name) const {
 
 std::string FileStore::read(const std::string& name) const {
   const auto fail = [&](const std::string& why) { throw ContentsError("[data] {}: {}", where(name), why); };
-  if (!has(name)) fail("there is no such file");
+  if (!has(name)) fail("the file does not exist");
   if (!zip_) return read_file(join_path(path_, name), kMaxFile);
 
   const std::lock_guard<std::mutex> lock(zip_->mutex);
@@ -122,14 +122,14 @@ std::string FileStore::read(const std::string& name) const {
   zip_stat_t info;
   zip_stat_init(&info);
   if (zip_stat_index(zip_->archive, index, 0, &info) != 0 || !(info.valid & ZIP_STAT_SIZE))
-    fail("the archive doesn't say how large it is");
+    fail("the archive has no size for it");
   if (info.size > static_cast<zip_uint64_t>(kMaxFile))
-    fail(fmt::format("{} are too many for a file here (at most {})", human_bytes(info.size),
+    fail(fmt::format("{} are more than the maximum of {} per file", human_bytes(info.size),
                      human_bytes(kMaxFile)));
   const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> file(zip_fopen_index(zip_->archive, index, 0),
                                                                zip_fclose);
   if (!file) fail(zip_strerror(zip_->archive));
-  // Made room for as it comes: what an archive says of a size costs it nothing.
+  // Grows with the data: the size in the archive's header may be wrong.
   std::string bytes;
   while (true) {
     const size_t before = bytes.size();
@@ -140,7 +140,7 @@ std::string FileStore::read(const std::string& name) const {
     if (n == 0 || bytes.size() > info.size) break;  // libzip compares the checksum at the end
   }
   if (bytes.size() != info.size)
-    fail(fmt::format("damaged: {} bytes where the archive says {}", bytes.size(), info.size));
+    fail(fmt::format("damaged: {} bytes, but the archive's directory says {}", bytes.size(), info.size));
   return bytes;
 }
 

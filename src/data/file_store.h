@@ -1,5 +1,5 @@
-// Files by name, of a folder or of a .zip: what images are read from. An archive is never unpacked, so its
-// names can reach nothing outside; names are as they stand in it.
+// Files by name in a folder or a .zip, e.g. images. An archive is never unpacked, so its names cannot reach
+// files outside. Names are used exactly as in the archive.
 #pragma once
 
 #include <memory>
@@ -13,11 +13,11 @@ namespace redco {
 
 class FileStore {
  public:
-  // No file of it may be larger.
+  // Maximum size of one file.
   static constexpr i64 kMaxFile = i64{256} << 20;
 
-  // path: a folder, or a file that is a zip archive. UsageError where nothing is there, ContentsError for
-  // another file or a broken archive.
+  // path: a folder or a zip archive. UsageError if nothing exists there, ContentsError for another file or a
+  // broken archive.
   static FileStore open(const std::string& path);
   FileStore(FileStore&&) noexcept;
   FileStore& operator=(FileStore&&) noexcept;
@@ -25,12 +25,12 @@ class FileStore {
 
   const std::string& path() const { return path_; }
   bool is_zip() const { return zip_ != nullptr; }
-  // All files below, sorted by bytes, with '/' between folders; what macOS and version control leave behind
-  // (names that begin with a dot, __MACOSX) is left out. Links are followed.
+  // All files, recursively, sorted by bytes, with '/' between folders. Files of macOS and version control
+  // (names that begin with a dot, __MACOSX) are omitted. Links are followed.
   std::vector<std::string> names() const;
   bool has(const std::string& name) const;
-  // The file's bytes. ContentsError for damage, too large a file or a name that isn't there. May be called
-  // from several threads at once (those of an archive wait for one another).
+  // The file's bytes. ContentsError for damage, a file that is too large, or an unknown name. Thread-safe;
+  // reads from an archive are serialized.
   std::string read(const std::string& name) const;
   // The file in messages: "folder/a.png", "images.zip:a.png".
   std::string where(const std::string& name) const;

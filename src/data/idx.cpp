@@ -26,8 +26,8 @@ struct Idx {
   std::vector<std::uint8_t> bytes;
 };
 
-// The header, two zeros, the type, the number of dimensions and each of them as 4 bytes, most significant
-// first; then the numbers, likewise.
+// The header: two zeros, the type, the number of dimensions, and each dimension as 4 bytes, most significant
+// first. Then the numbers, in the same byte order.
 Idx read_idx(const std::string& path) {
   InputFile file = InputFile::open(path);
   const auto read = [&](void* to, u64 n) {
@@ -46,14 +46,15 @@ Idx read_idx(const std::string& path) {
       std::find_if(std::begin(kTypes), std::end(kTypes), [&](const Type& t) { return t.code == head[2]; });
   if (head[0] != 0 || head[1] != 0 || type == std::end(kTypes) || head[3] == 0 || head[3] > 8)
     throw ContentsError(
-        "[data] {}: no IDX file: it begins with {:02x} {:02x} {:02x} {:02x}; expected 00 00, a type (08, 09, "
+        "[data] {}: not an IDX file: it begins with {:02x} {:02x} {:02x} {:02x}; expected 00 00, a type (08, "
+        "09, "
         "0b to 0e) and the number of dimensions",
         path, head[0], head[1], head[2], head[3]);
   Idx idx{*type, {}, {}};
   u64 n = type->size;
   for (int d = 0; d < head[3]; ++d) {
     std::uint8_t b[4] = {};
-    if (read(b, 4) != 4) throw ContentsError("[data] {}: the file ends within its header", path);
+    if (read(b, 4) != 4) throw ContentsError("[data] {}: the file ends inside its header", path);
     const u64 size = u64{b[0]} << 24 | u64{b[1]} << 16 | u64{b[2]} << 8 | b[3];
     idx.shape.push_back(static_cast<i64>(size));
     if (size > 0 && n > kMaxBytes / size)
@@ -61,7 +62,7 @@ Idx read_idx(const std::string& path) {
                           kMaxBytes, head[3]);
     n *= size;
   }
-  // Made room for as they come: what a header says costs nothing.
+  // Grows with the data: the sizes in the header may be wrong.
   while (idx.bytes.size() < n) {
     const u64 before = idx.bytes.size(), piece = std::min(kPiece, n - before);
     idx.bytes.resize(before + piece);

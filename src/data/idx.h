@@ -1,4 +1,4 @@
-// IDX files, as MNIST and its like are given: images and labels, plain or .gz.
+// IDX files, the format of MNIST: images and labels, plain or .gz.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace redco {
 
-// Images of one size, one behind the other.
+// Images of one size, one after another.
 struct IdxImages {
   i64 count = 0, height = 0, width = 0, channels = 1;
   std::vector<std::uint8_t> pixels;  // [count][height][width][channels]
@@ -16,11 +16,11 @@ struct IdxImages {
   Image at(i64 i) const;
 };
 
-// Bytes in 3 dimensions, or in 4 of which the last is 1 or 3 channels. ContentsError for another header, for
-// fewer or more bytes than it says, and for what can't be: no pixels, too many.
+// Bytes in 3 dimensions, or in 4 dimensions whose last is 1 or 3 channels. ContentsError for another header,
+// for fewer or more bytes than the header gives, and for impossible sizes: no pixels, too many.
 IdxImages read_idx_images(const std::string& path);
 
-// Whole numbers of at most 4 bytes in 1 dimension.
+// Integers of at most 4 bytes in 1 dimension.
 std::vector<i32> read_idx_labels(const std::string& path);
 
 }  // namespace redco

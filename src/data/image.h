@@ -1,6 +1,5 @@
-// Images as they lie in files: PNG and JPEG to bytes, in the channels and the size that a model reads. Pixels
-// are those that Pillow makes of the same file, resizing included. All functions may be called from several
-// threads at once.
+// Decoding of image files: PNG and JPEG to bytes, in the channels and the size of the model's input. Pixels
+// are equal to Pillow's for the same file, resizing included. All functions are thread-safe.
 #pragma once
 
 #include <string>
@@ -16,20 +15,20 @@ struct Image {
   std::vector<std::uint8_t> pixels;         // [height][width][channels]
 };
 
-// No image has more pixels: a few bytes could otherwise ask for all memory.
+// Maximum number of pixels. Without it, a file of a few bytes could allocate all memory.
 inline constexpr i64 kMaxPixels = i64{64} << 20;
 
-// The image of a PNG or JPEG file's bytes, 8 bits a channel, grey or in colours as it is stored: palettes and
-// 1, 2 or 4 bits are unpacked, of 16 bits the upper 8 kept, CMYK becomes RGB, and what says how transparent a
-// pixel is is left out. Orientations in Exif are not followed. ContentsError that begins with `where` for
-// other formats, damage, files cut short and images of more than kMaxPixels; wrong bytes inside of a JPEG's
-// pixels that its readers pass over are passed over here, too.
+// Decodes a PNG or JPEG file to 8 bits per channel, grey or colour as stored. Palettes and 1, 2 or 4 bits are
+// expanded, 16 bits are reduced to the upper 8, CMYK becomes RGB, transparency is dropped. Exif orientations
+// are ignored. ContentsError that begins with `where` for other formats, damage, truncated files and images
+// of more than kMaxPixels. Wrong bytes inside a JPEG's pixel data that usual readers tolerate are tolerated
+// here too.
 Image decode_image(std::string_view bytes, const std::string& where);
 
-// The image in 1 channel (luma, ITU-R 601-2) or 3. REQUIRES: channels is 1 or 3.
+// Converts the image to 1 channel (luma, ITU-R 601-2) or 3. REQUIRES: channels is 1 or 3.
 Image to_channels(const Image& image, i64 channels);
 
-// How pixels are weighed, with Pillow's numbers ("resample" of preprocessor_config.json).
+// Filters, with Pillow's numbers ("resample" of preprocessor_config.json).
 enum class Resample : std::uint8_t {
   nearest = 0,
   lanczos = 1,
@@ -39,12 +38,12 @@ enum class Resample : std::uint8_t {
   hamming = 5
 };
 
-// The image in another size: each new pixel is a weighted mean of those under its filter, which grows with
-// the factor where the image shrinks (so that no line is lost), rows first, rounded to bytes in between.
-// Equal to Pillow's Image.resize bit for bit. REQUIRES: sizes of 1 to kMaxPixels in all.
+// Resizes the image. Each new pixel is a weighted mean of the pixels under its filter. If the image shrinks,
+// the filter grows by the same factor, so that no line is lost. Rows first, rounded to bytes in between.
+// Equal to Pillow's Image.resize bit for bit. REQUIRES: sizes of 1 to kMaxPixels in total.
 Image resize_image(const Image& image, i64 height, i64 width, Resample how = Resample::bilinear);
 
-// The part of `height` x `width` in the middle; where the image is smaller, zeros around it.
+// The central part of `height` x `width`; a smaller image is padded with zeros.
 Image center_crop(const Image& image, i64 height, i64 width);
 
 }  // namespace redco

@@ -20,7 +20,8 @@ namespace {
 // "a/b/" of "a/b/c.png"; "" of "c.png".
 std::string folder_of(const std::string& name) { return name.substr(0, name.rfind('/') + 1); }
 
-// Length of the one folder ("root/") that all names lie in, below which each still has a folder; else 0.
+// Length of the single top folder ("root/") that contains all names, if each still has a folder below it;
+// else 0.
 size_t common_root(const std::vector<std::string>& names) {
   const size_t n = names.front().find('/') + 1;
   for (const std::string& name : names)
@@ -37,14 +38,14 @@ ImageFolder ImageFolder::open(const std::string& path) {
   const size_t all = names.size();
   std::erase_if(names, [](const std::string& name) { return !is_image_name(name); });
   if (names.empty())
-    throw ContentsError("[data] {}: no image (*.png, *.jpg, *.jpeg) among its {} files", path, all);
+    throw ContentsError("[data] {}: no image (*.png, *.jpg, *.jpeg) in its {} files", path, all);
   const size_t root = common_root(names);
   // By class, then by name.
   std::vector<std::pair<std::string, std::string>> sorted;
   for (std::string& name : names) {
     std::string folder = folder_of(name).substr(root);
     if (folder.empty())
-      throw ContentsError("[data] {}: the image lies in no class's folder; expected {}/CLASS/{}",
+      throw ContentsError("[data] {}: the image is not in the folder of a class, expected {}/CLASS/{}",
                           f.store_.where(name), path, file_name(name));
     folder.pop_back();
     sorted.emplace_back(std::move(folder), std::move(name));

@@ -1,4 +1,4 @@
-// The readers behind decode_image (data/image.h), one a format.
+// The decoders behind decode_image (data/image.h), one per format.
 #pragma once
 
 #include "data/image.h"

@@ -1,9 +1,9 @@
-// JPEG. libjpeg reports errors by longjmp: everything it may jump over is plain C, and what owns memory lives
-// outside of those functions.
+// JPEG. libjpeg reports errors by longjmp: the functions that it may jump over are plain C; objects that own
+// memory live outside them.
 #include <algorithm>
 #include <csetjmp>
 #include <cstdio>
-// After cstdio, which it needs.
+// Needs cstdio before it.
 #include <jerror.h>
 #include <jpeglib.h>
 
@@ -15,7 +15,7 @@ namespace redco {
 
 namespace {
 
-// A progressive image may ask for its pixels to be gone through again and again.
+// Limits the scans of a progressive image, each of which costs a pass over all pixels.
 constexpr int kMaxScans = 100;
 
 struct Jpeg {
@@ -37,7 +37,7 @@ struct Jpeg {
   c->err->format_message(c, j->why);
   std::longjmp(j->jump, 1);
 }
-// Warnings: small damage that readers pass over (Pillow, too).
+// Warnings: small damage that readers tolerate (Pillow too).
 void on_message(j_common_ptr, int) {}
 
 void nothing(j_decompress_ptr) {}
@@ -56,7 +56,7 @@ void on_progress(j_common_ptr c) {
     ERREXIT1(c, JERR_BAD_PROGRESSION, kMaxScans);
 }
 
-// The header; false: j.why tells.
+// Reads the header; false: see j.why.
 bool read_header(Jpeg& j, std::string_view bytes) {
   j.c.err = jpeg_std_error(&j.errors);
   j.errors.error_exit = on_error;
@@ -99,7 +99,7 @@ bool read_rows(Jpeg& j, JSAMPLE* to, size_t row) {
   return true;
 }
 
-// Inks as they are stored by everybody, inverted: 255 is none.
+// CMYK files store inverted inks: 255 is no ink.
 Image from_cmyk(const Image& image) {
   Image out{image.height, image.width, 3, {}};
   out.pixels.resize(static_cast<size_t>(image.height * image.width * 3));

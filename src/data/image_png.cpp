@@ -1,5 +1,5 @@
-// PNG. libpng reports errors by longjmp: everything it may jump over is plain C, and what owns memory lives
-// outside of those functions.
+// PNG. libpng reports errors by longjmp: the functions that it may jump over are plain C; objects that own
+// memory live outside them.
 #include <png.h>
 
 #include <algorithm>
@@ -38,11 +38,11 @@ void on_read(png_structp png, png_bytep to, size_t n) {
   p->left -= n;
 }
 
-// The header; false: p.why tells.
+// Reads the header; false: see p.why.
 bool read_header(Png& p) {
   if (setjmp(png_jmpbuf(p.png))) return false;
   png_set_read_fn(p.png, &p, on_read);
-  // Sizes are judged by decode_image; what a chunk that isn't pixels may hold is bounded here.
+  // decode_image checks sizes; this limits the chunks without pixels.
   png_set_user_limits(p.png, 0x7fffffff, 0x7fffffff);
   png_set_chunk_malloc_max(p.png, 16 << 20);
   png_set_chunk_cache_max(p.png, 64);
@@ -50,7 +50,7 @@ bool read_header(Png& p) {
   return true;
 }
 
-// Every kind becomes 8 bits of grey or RGB.
+// Converts every kind to 8 bits of grey or RGB.
 bool set_transforms(Png& p) {
   if (setjmp(png_jmpbuf(p.png))) return false;
   const int type = png_get_color_type(p.png, p.info);
@@ -82,21 +82,22 @@ Image decode_png(std::string_view bytes, const std::string& where) {
     if (!good) throw ContentsError("{}: a broken PNG: {}", where, excerpt(p.why));
   };
   p.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &p, on_error, on_warning);
-  REDCO_CHECK(p.png, "libpng gives no reader");
+  REDCO_CHECK(p.png, "libpng could not create a reader");
   p.info = png_create_info_struct(p.png);
-  REDCO_CHECK(p.info, "libpng gives no room for a header");
+  REDCO_CHECK(p.info, "libpng could not allocate a header");
   check(read_header(p));
   Image image;
   image.height = png_get_image_height(p.png, p.info);
   image.width = png_get_image_width(p.png, p.info);
   check_size(image, where);
-  // Deflate makes at most 1032 bytes of one: rows that can't be there are not made room for.
+  // Deflate expands by at most 1032: sizes that the stored bytes can't reach are rejected before memory is
+  // allocated.
   const u64 stored = (static_cast<u64>(image.width) * png_get_channels(p.png, p.info) *
                           png_get_bit_depth(p.png, p.info) / 8 +
                       1) *
                      static_cast<u64>(image.height);
   if (stored / 1032 > bytes.size())
-    throw ContentsError("{}: a broken PNG: {} x {} pixels can't lie in {} bytes", where, image.height,
+    throw ContentsError("{}: a broken PNG: {} x {} pixels can't be stored in {} bytes", where, image.height,
                         image.width, bytes.size());
   check(set_transforms(p));
   image.channels = png_get_channels(p.png, p.info);

@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kFile = "preprocessor_config.json";
 constexpr i64 kMaxEdge = 1 << 15;
 
-// The file's keys, each asked for once.
+// The file's keys; each is looked up once.
 class Keys {
  public:
   Keys(const Json& j, std::string path) : j_(j), path_(std::move(path)) {}
@@ -31,7 +31,7 @@ class Keys {
         "[model] {}: {}={}: expected {}", path_, key,
         it == j_.end() ? "" : excerpt(it->dump(-1, ' ', false, Json::error_handler_t::replace)), expected);
   }
-  // Null where the key is absent or null.
+  // Null if the key is absent or null.
   const Json* find(const std::string& key) {
     asked_.insert(key);
     const auto it = j_.find(key);
@@ -49,7 +49,7 @@ class Keys {
       to = v->get<double>();
     }
   }
-  // One number a channel, or one for all.
+  // One number per channel, or one for all.
   void numbers(const std::string& key, i64 channels, std::vector<double>& to) {
     const Json* v = find(key);
     if (!v) return;
@@ -63,7 +63,7 @@ class Keys {
       fail(key, fmt::format("a number for each of the model's {} channels", channels));
     to = std::move(out);
   }
-  // A length in pixels of an object's key; 0: it hasn't it.
+  // A length in pixels under a key of an object; 0: absent.
   i64 edge(const std::string& key, const Json& object, const char* name) const {
     const auto it = object.find(name);
     if (it == object.end() || it->is_null()) return 0;
@@ -72,14 +72,14 @@ class Keys {
     return it->get<i64>();
   }
   void finish() const {
-    // Where the file comes from, and what other processors do.
+    // Keys without an effect here: the file's origin, and settings of other processors.
     static const std::set<std::string> inert = {
         "image_processor_type", "feature_extractor_type", "processor_class", "do_convert_rgb",
         "data_format",          "input_data_format",      "device",          "return_tensors",
         "disable_grouping",     "_valid_processor_keys",  "auto_map"};
     for (const auto& [key, value] : j_.items())
       if (!asked_.count(key) && !inert.count(key) && !value.is_null() && value != Json(false))
-        fail(key, "no such key: redco doesn't know what it does to an image");
+        fail(key, "no such key; redco does not support it");
   }
 
  private:
@@ -128,7 +128,7 @@ void ImagePreprocess::read(const std::string& path) {
     if (!v->is_number_integer() || *v < 0 || *v > 5) k.fail("resample", "0 to 5, as Pillow numbers them");
     resample_ = static_cast<Resample>(v->get<int>());
   }
-  bool square_default = true;  // what a size of one number is
+  bool square_default = true;  // whether a size of one number is a square
   k.boolean("default_to_square", square_default);
   const auto size = [&](const std::string& key, bool crop, Size& to) {
     const Json* v = k.find(key);
@@ -148,7 +148,7 @@ void ImagePreprocess::read(const std::string& path) {
   size("crop_size", true, crop_);
   k.finish();
 
-  // What comes out has one size, which must be the model's.
+  // The result has one fixed size, which must be the model's.
   const Size* last = do_center_crop_ ? &crop_ : do_resize_ && !size_.shortest_edge ? &size_ : nullptr;
   if (last && (last->height != height_ || last->width != width_))
     k.fail(do_center_crop_ ? "crop_size" : "size",
@@ -163,8 +163,8 @@ std::vector<float> ImagePreprocess::operator()(const Image& image, const std::st
       const i64 shorter = std::min(x.height, x.width), longer = std::max(x.height, x.width);
       const double other = static_cast<double>(edge * longer) / static_cast<double>(shorter);
       if (other * static_cast<double>(edge) > static_cast<double>(kMaxPixels))
-        throw ContentsError("{}: {} x {} pixels, too long to be resized to {} at its shorter edge", where,
-                            x.height, x.width, edge);
+        throw ContentsError("{}: {} x {} pixels, too long to resize the shorter edge to {}", where, x.height,
+                            x.width, edge);
       const i64 rounded = static_cast<i64>(other);
       height = x.height <= x.width ? edge : rounded;
       width = x.height <= x.width ? rounded : edge;
@@ -174,10 +174,10 @@ std::vector<float> ImagePreprocess::operator()(const Image& image, const std::st
   if (do_center_crop_) x = center_crop(x, crop_.height, crop_.width);
   if (x.height != height_ || x.width != width_)
     throw ContentsError(
-        "{}: an image of {} x {} pixels; the model reads {} x {}; data.resize_images=true "
-        "makes it fit",
+        "{}: the image has {} x {} pixels, the model needs {} x {}. data.resize_images=true "
+        "resizes images",
         where, x.height, x.width, height_, width_);
-  // A table for each channel: a pixel has 256 values.
+  // A lookup table per channel: a pixel has 256 values.
   std::vector<float> out(x.pixels.size());
   const i64 n = x.height * x.width;
   for (i64 c = 0; c < channels_; ++c) {

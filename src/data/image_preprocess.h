@@ -1,4 +1,4 @@
-// From an image of any size to what a model reads, as transformers' ViTImageProcessor says in a
+// Preprocessing: from an image of any size to a model's input, as transformers' ViTImageProcessor with a
 // preprocessor_config.json.
 #pragma once
 
@@ -12,20 +12,20 @@ namespace redco {
 
 class ImagePreprocess {
  public:
-  // For a model of images [channels, height, width], with preprocessor_config.json of `folder` where there is
-  // one ("" : none). Without: the image must have the model's size, and its pixels go from 0..255 to -1..1.
-  // `resize` overrides do_resize; to the model's size where the file has none. ContentsError that names
-  // the file for keys and values that aren't known, and for sizes that aren't the model's.
+  // For a model of images [channels, height, width], with preprocessor_config.json of `folder` if it exists
+  // ("": none). Without the file, the image must have the model's size, and its pixels are scaled from 0..255
+  // to -1..1. `resize` overrides do_resize; the size is the model's if the file has none. ContentsError that
+  // names the file for unknown keys and values, and for sizes that differ from the model's.
   ImagePreprocess(const std::string& folder, i64 channels, i64 height, i64 width,
                   std::optional<bool> resize = std::nullopt);
 
-  // Channels as the model has them, resize, center crop, rescale, normalize: [channels, height, width].
-  // ContentsError that begins with `where` for an image of another size than the model's in the end.
+  // Converts channels, resizes, crops the center, rescales, normalizes: [channels, height, width].
+  // ContentsError that begins with `where` if the result has another size than the model's.
   std::vector<float> operator()(const Image& image, const std::string& where) const;
 
-  // preprocessor_config.json that says the same: to be saved beside a model's weights.
+  // An equivalent preprocessor_config.json, to be saved with a model's weights.
   std::string to_json() const;
-  // Differs where what comes out may.
+  // Differs if the result may differ.
   std::string fingerprint() const { return to_json(); }
 
  private:
@@ -39,7 +39,7 @@ class ImagePreprocess {
   Size size_, crop_;
   Resample resample_ = Resample::bilinear;
   double rescale_factor_ = 1.0 / 255;
-  std::vector<double> mean_, std_;  // one a channel
+  std::vector<double> mean_, std_;  // one per channel
 };
 
 }  // namespace redco

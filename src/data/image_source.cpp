@@ -24,8 +24,8 @@ Image ImageSource::read(const std::string& name, const std::string& folder) cons
   const auto info = file_info(at);
   if (!info || info->kind != FileInfo::file)
     throw ContentsError(
-        "[data] {}: there is no such image file{}", at,
-        name.find(".zip") != std::string::npos ? "; data.images names the archive that names are in" : "");
+        "[data] {}: the image file does not exist{}", at,
+        name.find(".zip") != std::string::npos ? "; set data.images to the archive of the images" : "");
   return decode_image(read_file(at, FileStore::kMaxFile), "[data] " + at);
 }
 

@@ -1,4 +1,4 @@
-// Images by the names that lines of data give them.
+// Images by the names in the lines of data files.
 #pragma once
 
 #include <memory>
@@ -12,15 +12,14 @@ namespace redco {
 
 class ImageSource {
  public:
-  // images: a folder or .zip that all names are in (data.images); none: names are paths, from the folder of
-  // the file whose line has them.
+  // images: a folder or .zip with all names (data.images). None: names are paths relative to the folder of
+  // the file with the line.
   explicit ImageSource(const std::optional<std::string>& images);
 
-  // The image called `name` by a line of a file in `folder`; "drawn:..." are drawn (data/drawn_images.h).
-  // ContentsError with the image's path for one that isn't there or is broken. May be called from several
-  // threads at once.
+  // Reads the image called `name` in a line of a file in `folder`; "drawn:..." are drawn
+  // (data/drawn_images.h). ContentsError with the image's path if it is missing or broken. Thread-safe.
   Image read(const std::string& name, const std::string& folder) const;
-  // The image in messages.
+  // The image's name in messages.
   std::string where(const std::string& name, const std::string& folder) const;
 
  private:

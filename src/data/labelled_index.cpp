@@ -24,7 +24,7 @@ struct LabelledHeader {
   char magic[8];
   u32 version, unused;
   u64 n_examples, n_tokens, longest, truncated, n_bad;
-  u64 first_bad, first_bad_end;  // the text about it
+  u64 first_bad, first_bad_end;  // the text about the first bad row
   u64 directory;                 // of the table
   u64 data_hash[2];              // XXH3 of the examples
   u64 body_hash;                 // XXH3 of what follows the header
@@ -76,7 +76,7 @@ Hash128 key_of(const LabelledSource& s, const SourceFiles& files) {
 std::vector<float> targets_of(const LabelledRow& row, const LabelledSource& s) {
   const i64 expected = s.classes ? 1 : s.n_targets;
   if (static_cast<i64>(row.label.size()) != expected)
-    throw ContentsError("{} label{} where {} {} expected", row.label.size(), row.label.size() == 1 ? "" : "s",
+    throw ContentsError("{} label{}, but {} {} expected", row.label.size(), row.label.size() == 1 ? "" : "s",
                         expected, expected == 1 ? "is" : "are");
   std::vector<float> out;
   for (const std::string& l : row.label)
@@ -88,7 +88,7 @@ std::string text_of(const LabelledRow& row, LabelledInput input) {
   Json j;
   if (input == LabelledInput::vector) {
     for (const float x : row.features)
-      j["features"].push_back(std::stod(fmt::format("{}", x)));  // as it was written
+      j["features"].push_back(std::stod(fmt::format("{}", x)));  // with the digits of the file
   } else {
     j["text"] = row.text;
     if (row.text_pair) j["text_pair"] = *row.text_pair;
@@ -96,7 +96,7 @@ std::string text_of(const LabelledRow& row, LabelledInput input) {
   return j.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// Rows on their way to their examples.
+// Rows to tokenize.
 struct Rows {
   struct Row {
     LabelledRow row;
@@ -152,7 +152,7 @@ class Writer {
   void add(const Examples& in) {
     for (const Examples::One& one : in.examples) {
       if (!one.bad.empty()) {
-        pass_over_bad(one.bad, source_.data);
+        skip_or_throw(one.bad, source_.data);
         if (header.n_bad++ == 0) first_bad_ = one.bad;
       } else {
         header.truncated += one.example.truncated;
@@ -164,7 +164,7 @@ class Writer {
   void finish() {
     if (table_.size() == 0)
       throw ContentsError(
-          "{}: there is no example in it{}", SourceFiles(source_.paths).words(),
+          "{}: the files have no examples{}", SourceFiles(source_.paths).words(),
           header.n_bad == 0 ? "" : fmt::format("; {} bad rows, the first: {}", header.n_bad, first_bad_));
     header.first_bad = file_.append(first_bad_);
     header.first_bad_end = header.first_bad + first_bad_.size();
@@ -212,7 +212,7 @@ LabelledExample labelled_input(const LabelledRow& row, const LabelledSource& s) 
   e.id = row.id;
   if (s.input == LabelledInput::vector) {
     if (s.n_features > 0 && static_cast<i64>(row.features.size()) != s.n_features)
-      throw ContentsError("{} numbers, the model reads {}", row.features.size(), s.n_features);
+      throw ContentsError("{} numbers, but the model needs {}", row.features.size(), s.n_features);
     e.values = row.features;
     return e;
   }
@@ -232,7 +232,7 @@ LabelledExample labelled_input(const LabelledRow& row, const LabelledSource& s) 
     tokens = encode(s.max_length);
     e.truncated = true;
   }
-  if (tokens.ids.empty()) throw ContentsError("the tokenizer makes no token of the text");
+  if (tokens.ids.empty()) throw ContentsError("the text has no tokens after tokenization");
   e.ids = std::move(tokens.ids);
   e.types.assign(tokens.type_ids.begin(), tokens.type_ids.end());
   return e;
@@ -242,7 +242,7 @@ std::string build_labelled_index(const LabelledSource& source, const std::string
                                  const BuildProgress& progress) {
   if (source.data.too_long.value_or("") == "split")
     throw UsageError(
-        "[data] data.too_long=split: a labelled text is one example; use truncate, skip or error");
+        "[data] data.too_long=split: a labelled text can't be split. Use truncate, skip or error");
   const SourceFiles files(source.paths);
   const Hash128 key = key_of(source, files);
   const std::string path = files.cache_path(cache_folder, key, "labelled");
@@ -299,12 +299,12 @@ LabelledIndex LabelledIndex::open(const std::string& path) {
   ReadFile file = ReadFile::open(path);
   LabelledHeader h{};
   const auto broken = [&](const std::string& why) -> ContentsError {
-    return ContentsError("{}: no whole index of labelled examples: {}; remove it, and it is built again",
-                         path, why);
+    return ContentsError(
+        "{}: not a complete index of labelled examples: {}. Remove the file; redco rebuilds it", path, why);
   };
   if (file.size() < static_cast<i64>(sizeof h)) throw broken(fmt::format("{} bytes", file.size()));
   file.pread_exact(0, &h, sizeof h);
-  if (std::memcmp(h.magic, kMagic, sizeof kMagic) != 0) throw broken("it doesn't begin as one");
+  if (std::memcmp(h.magic, kMagic, sizeof kMagic) != 0) throw broken("its first bytes are wrong");
   if (h.version != kLabelledIndexVersion)
     throw broken(fmt::format("it has version {}, not {}", h.version, kLabelledIndexVersion));
   const u64 size = static_cast<u64>(file.size());
@@ -333,8 +333,8 @@ i64 LabelledIndex::tokens(i64 i) const { return state_->table.at(static_cast<u64
 LabelledExample LabelledIndex::read(i64 i) const {
   const Entry entry = state_->table.at(static_cast<u64>(i));
   const auto damaged = [&] {
-    return ContentsError("{}: example {} is damaged; remove the file, and it is built again",
-                         state_->file.path(), i);
+    return ContentsError("{}: example {} is damaged. Remove the file; redco rebuilds it", state_->file.path(),
+                         i);
   };
   RecordHeader r{};
   const u64 size = static_cast<u64>(state_->file.size());
@@ -363,7 +363,7 @@ LabelledExample LabelledIndex::read(i64 i) const {
 
 void LabelledIndex::verify() const {
   if (!body_has_hash(state_->file, sizeof(LabelledHeader), state_->header.body_hash))
-    throw ContentsError("{}: damaged; remove it, and it is built again", state_->file.path());
+    throw ContentsError("{}: the file is damaged. Remove it; redco rebuilds it", state_->file.path());
 }
 
 }  // namespace redco

@@ -21,9 +21,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kMaxNumbers = std::size_t{1} << 24;  // of a row
+constexpr std::size_t kMaxNumbers = std::size_t{1} << 24;  // per row
 
-// The value under a key, or under a.b; null where there is none.
+// The value under a key, or under a.b; null if there is none.
 const Json* find(const Json& j, std::string_view key) {
   if (!j.is_object()) return nullptr;
   if (const auto it = j.find(key); it != j.end()) return it->is_null() ? nullptr : &*it;
@@ -39,18 +39,18 @@ const Json& need(const Json& j, const std::string& key) {
 }
 
 const std::string& text_of(const Json& v, const std::string& key) {
-  if (!v.is_string()) throw ContentsError("\"{}\" is no text but {}", excerpt(key), v.type_name());
+  if (!v.is_string()) throw ContentsError("\"{}\" is not a text but {}", excerpt(key), v.type_name());
   return v.get_ref<const std::string&>();
 }
 
-// Names of classes stand in config.json, which is UTF-8.
+// Class names are stored in config.json, which is UTF-8.
 void check_label(const std::string& label) {
   if (label.find_first_not_of(" \t\r\n") == std::string::npos) throw ContentsError("the label is empty");
   if (!is_utf8(label))
-    throw ContentsError("the label '{}' is not valid UTF-8; convert the file", excerpt(label));
+    throw ContentsError("the label '{}' is not valid UTF-8. Convert the file to UTF-8", excerpt(label));
 }
 
-// A label as it would stand in a table.
+// A label as a table would have it.
 std::string label_of(const Json& v, const std::string& key) {
   if (v.is_string()) return v.get<std::string>();
   if (v.is_number() || v.is_boolean()) return v.dump();
@@ -65,7 +65,7 @@ void add_numbers(const Json& v, const std::string& key, std::vector<float>& to) 
   if (!v.is_number()) throw ContentsError("\"{}\" holds no numbers but {}", excerpt(key), v.type_name());
   const double x = v.get<double>();
   if (!std::isfinite(static_cast<float>(x)))
-    throw ContentsError("\"{}\": {} is no number that a float holds", excerpt(key), v.dump());
+    throw ContentsError("\"{}\": {} is outside the range of a float", excerpt(key), v.dump());
   if (to.size() == kMaxNumbers) throw ContentsError("more than {} numbers", kMaxNumbers);
   to.push_back(static_cast<float>(x));
 }
@@ -85,11 +85,11 @@ void check_row(const LabelledRow& row, LabelledInput input) {
 }
 
 std::string text_key(const ExampleFields& fields) {
-  if (!fields.text) throw UsageError("[data] data.fields.text=~: which key or column holds the text?");
+  if (!fields.text) throw UsageError("[data] data.fields.text is ~, expected the key or column of the text");
   return *fields.text;
 }
 
-// What is asked about, without a label.
+// The input of an example, without a label.
 LabelledRow input_of(const Json& j, const ExampleFields& fields, LabelledInput input) {
   LabelledRow row;
   if (input == LabelledInput::text) {
@@ -142,8 +142,8 @@ LabelledRow unlabelled_row(const std::string& json, const ExampleFields& fields,
 
 struct LabelledReader::Source {
   virtual ~Source() = default;
-  virtual bool read() = 0;                  // the next row's text; ContentsErrors with the place
-  virtual void take(LabelledRow& row) = 0;  // what it says; ContentsErrors without
+  virtual bool read() = 0;                  // reads the next row's text; ContentsErrors with the place
+  virtual void take(LabelledRow& row) = 0;  // parses it; ContentsErrors without the place
   virtual std::string where() const = 0;
   virtual u64 stored_position() const = 0;
   LabelledInput input = LabelledInput::text;
@@ -217,12 +217,12 @@ struct Table : LabelledReader::Source {
     if (width == 0) width = cells.size();
     if (cells.size() != width)
       throw ContentsError(
-          "{} column{} where {} are expected{}", cells.size(), cells.size() == 1 ? "" : "s", width,
+          "{} column{}, but {} are expected{}", cells.size(), cells.size() == 1 ? "" : "s", width,
           names.empty() ? ", as in the first row"
                         : fmt::format(": {}", excerpt(fmt::format("{}", fmt::join(names, ", ")))));
     const auto cell = [&](std::size_t k) -> const std::string& {
       if (k >= cells.size())
-        throw ContentsError("there is no column {}: the table has {}", k + 1, cells.size());
+        throw ContentsError("column {} does not exist: the table has {} columns", k + 1, cells.size());
       return cells[k];
     };
     if (input == LabelledInput::vector) {
@@ -257,8 +257,9 @@ LabelledReader::LabelledReader(const std::string& path, const DataSettings& s, L
     source_ = std::make_unique<Table>(path, format, s, input);
   } else {
     throw UsageError(
-        "[data] {}: labelled examples are read from .tsv, .csv and .jsonl files (also with .gz); give "
-        "data.format=tsv, csv or jsonl if it is one of another name",
+        "[data] {}: labelled examples need a .tsv, .csv or .jsonl file (also with .gz). For another name, "
+        "set "
+        "data.format to tsv, csv or jsonl",
         path);
   }
   source_->input = input;
@@ -277,8 +278,8 @@ bool LabelledReader::next(LabelledRow& row) {
   }
   return true;
 }
-void pass_over_bad(const std::string& bad, const DataSettings& s) {
-  if (!s.skip_bad) throw ContentsError("{}; data.skip_bad=true passes over such rows and counts them", bad);
+void skip_or_throw(const std::string& bad, const DataSettings& s) {
+  if (!s.skip_bad) throw ContentsError("{}; data.skip_bad=true skips and counts such rows", bad);
 }
 
 std::string LabelledReader::where() const { return source_->where(); }
@@ -291,7 +292,7 @@ ClassNames::ClassNames(std::vector<std::string> names) : names_(std::move(names)
   for (const std::string& n : names_) {
     if (n.empty()) throw UsageError("[data] a class's name is empty");
     if (!numbers_.emplace(n, static_cast<i64>(numbers_.size())).second)
-      throw UsageError("[data] two classes are called '{}'", excerpt(n));
+      throw UsageError("[data] two classes have the name '{}'", excerpt(n));
     numbered_ = numbered_ && !whole_number(n);
   }
 }
@@ -308,7 +309,7 @@ i64 ClassNames::number_of(const std::string& label) const {
   if (const auto it = numbers_.find(label); it != numbers_.end()) return it->second;
   if (numbered_)
     if (const auto n = whole_number(label); n && *n >= 0 && *n < size()) return *n;
-  throw ContentsError("the label '{}' is none of the {}", excerpt(label), words());
+  throw ContentsError("the label '{}' is not one of the {}", excerpt(label), words());
 }
 
 std::vector<std::string> sorted_labels(std::vector<std::string> labels) {
@@ -328,13 +329,13 @@ std::vector<std::string> distinct_labels(const std::vector<std::string>& files, 
     LabelledReader rows(file, s, input);
     for (LabelledRow row; rows.next(row);) {
       if (!row.bad.empty()) {
-        pass_over_bad(row.bad, s);
+        skip_or_throw(row.bad, s);
         continue;
       }
       if (row.label.size() != 1)
-        throw ContentsError("{}: {} labels where one is expected, its class", rows.where(), row.label.size());
+        throw ContentsError("{}: {} labels, but one is expected: the class", rows.where(), row.label.size());
       if (seen.insert(row.label[0]).second && static_cast<i64>(seen.size()) > kMaxClasses)
-        throw ContentsError("{}: more than {} different labels: is data.fields.label the class?",
+        throw ContentsError("{}: more than {} different labels. Check that data.fields.label is the class",
                             rows.where(), kMaxClasses);
     }
   }

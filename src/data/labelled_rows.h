@@ -1,13 +1,12 @@
-// Labelled examples as their files say them: what is to be classified or valued (a text, a pair of texts,
-// numbers, an image's path), and its label. Rows of TSV and CSV (data/table_reader.h), lines of JSONL, plain
-// or gzipped.
+// Labelled examples in their files: an input (a text, a text pair, numbers, an image's path) and its label.
+// Rows of TSV and CSV (data/table_reader.h), lines of JSONL, plain or gzipped.
 //
 //   {"text": "...", "text_pair": "...", "label": "positive", "id": 7}
 //   {"features": [0.5, -1], "label": 0.25}
 //   {"image": "cats/1.png", "label": "cat"}
 //
-// data.fields names keys and columns: a.b is key b of the object under key a, a number is a column of a table
-// without a header, from 1. Other keys and columns are passed over.
+// data.fields renames keys and columns: a.b is key b of the object under key a; a number is a column, from 1,
+// of a table without a header. Other keys and columns are ignored.
 #pragma once
 
 #include <map>
@@ -28,49 +27,50 @@ struct LabelledRow {
   i64 line = 0;  // from 1
   std::string text;
   std::optional<std::string> text_pair;
-  std::string image;  // a path, from the folder of the row's file
+  std::string image;  // a path relative to the folder of the row's file
   std::vector<float> features;
-  std::vector<std::string> label;  // as they are written, one for each of data.fields.label
-  std::string id;                  // as JSON; "" is none
-  std::string bad;                 // "file:line: reason" where the row is no such example, all else is empty
+  std::vector<std::string> label;  // verbatim, one for each of data.fields.label
+  std::string id;                  // as JSON; "": none
+  std::string bad;                 // "file:line: reason" if the row is bad; all else is then empty
 };
 
 class LabelledReader {
  public:
-  // UsageError: a missing file, a column that there isn't, files whose names don't tell their format.
+  // UsageError: a missing file, an unknown column, a file format that the names don't tell.
   LabelledReader(const std::string& path, const DataSettings& s, LabelledInput input);
   ~LabelledReader();
-  // The next row, maybe a bad one; false at the end. ContentsError where the file can't be read on: a damaged
-  // .gz, a quote without its end.
+  // The next row, which may be bad; false at the end. ContentsError if the rest of the file is not readable:
+  // a damaged .gz, an unclosed quote.
   bool next(LabelledRow& row);
-  std::string where() const;  // of the row read last, "file:line"
+  std::string where() const;  // of the last row, "file:line"
   u64 stored_position() const;
 
-  struct Source;  // of one format
+  struct Source;  // one per format
 
  private:
   std::unique_ptr<Source> source_;
 };
 
-// What is done about a bad row: it is passed over, or a ContentsError that says how it could be.
-void pass_over_bad(const std::string& bad, const DataSettings& s);
+// Handles a bad row: skips it with data.skip_bad, otherwise throws a ContentsError that mentions
+// data.skip_bad.
+void skip_or_throw(const std::string& bad, const DataSettings& s);
 
-// An example without a label: a line of predict.input, where "prompt" may stand for the text or the path.
-// ContentsErrors are the reason alone.
+// An example without a label: a line of predict.input, where "prompt" may replace the text or the path.
+// ContentsErrors are the reason, without the place.
 LabelledRow unlabelled_row(const std::string& json, const ExampleFields& fields, LabelledInput input);
 
-// A finite number that floats hold, and nothing else but blanks around it. ContentsError names `what`.
+// A finite number in the range of float, with optional blanks around it. ContentsError names `what`.
 float parse_number(std::string_view text, std::string_view what);
 
-// The classes by their numbers.
+// Class names by their indices.
 class ClassNames {
  public:
   ClassNames() = default;
-  explicit ClassNames(
-      std::vector<std::string> names);  // UsageError: none, an empty one, one that comes twice
+  explicit ClassNames(std::vector<std::string> names);  // UsageError: no names, an empty or a repeated name
   const std::vector<std::string>& names() const { return names_; }
   i64 size() const { return static_cast<i64>(names_.size()); }
-  // By name, or, where no class is called a number, by number. ContentsError that says which there are.
+  // The index of a class name, or, if no class name is a number, of a class index as text. ContentsError
+  // lists the classes.
   i64 number_of(const std::string& label) const;
   // "3 classes: cat, dog, owl"
   std::string words() const;
@@ -78,13 +78,13 @@ class ClassNames {
  private:
   std::vector<std::string> names_;
   std::map<std::string, i64> numbers_;
-  bool numbered_ = true;  // a label may be a class's number
+  bool numbered_ = true;  // a label may be a class index
 };
 
-// Each label once: by value where all are whole numbers, else by bytes.
+// Distinct labels: sorted by value if all are integers, else by bytes.
 std::vector<std::string> sorted_labels(std::vector<std::string> labels);
-// The labels of the rows, sorted so. Rows that data.skip_bad passes over are left out. ContentsErrors are
-// LabelledReader's; more than kMaxClasses are one.
+// The labels of the rows, sorted like sorted_labels(). Rows skipped by data.skip_bad don't count.
+// ContentsErrors as LabelledReader, and for more than kMaxClasses labels.
 inline constexpr i64 kMaxClasses = 1 << 16;
 std::vector<std::string> distinct_labels(const std::vector<std::string>& files, const DataSettings& s,
                                          LabelledInput input);

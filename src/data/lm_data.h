@@ -1,5 +1,5 @@
-// Everything for the data of language models: tokens of texts and windows over them, examples and the rows
-// they are packed into, the order of an epoch.
+// All headers for the data of language models: token indexes and windows, example indexes and packed rows,
+// the order of an epoch.
 #pragma once
 
 #include "data/epoch_order.h"    // IWYU pragma: export

@@ -5,10 +5,10 @@
 namespace redco {
 
 LmWindows::LmWindows(const TokenIndex& tokens, i64 max_length) : tokens_(&tokens), max_length_(max_length) {
-  if (max_length < 1) throw UsageError("[data] max_length={}; at least 1 is expected", max_length);
+  if (max_length < 1) throw UsageError("[data] max_length={}, expected at least 1", max_length);
   if (tokens.size() < 2)
-    throw ContentsError("{}: {} token{} of data are no example: a window needs at least two tokens",
-                        tokens.path(), tokens.size(), tokens.size() == 1 ? "" : "s");
+    throw ContentsError("{}: the data have {} token{}, but a window needs at least two", tokens.path(),
+                        tokens.size(), tokens.size() == 1 ? "" : "s");
   const i64 targets = tokens.size() - 1;
   n_ = targets / max_length + (targets % max_length != 0);
 }

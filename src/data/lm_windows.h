@@ -8,25 +8,25 @@
 
 namespace redco {
 
-// Raised whenever the same tokens could be cut, or the same examples packed, otherwise.
+// Raised when the same tokens could give other windows, or the same examples other rows.
 inline constexpr u32 kPackingVersion = 1;
 
-// Windows of max_length + 1 tokens, each beginning with the last token of the one before: window w holds the
-// tokens [w * max_length, min((w + 1) * max_length, size - 1)], and predicts all but its first. So every
+// Windows of max_length + 1 tokens, each beginning with the last token of the previous one: window w has the
+// tokens [w * max_length, min((w + 1) * max_length, size - 1)] and predicts all but its first. So every
 // token of the data except the very first is a target exactly once; the last window may be shorter.
 //
 // Refers to the index, which must outlive it. Const and thread-safe.
 class LmWindows {
  public:
-  // max_length: targets in a full window. UsageError unless it is at least 1, ContentsError where there are
-  // fewer than two tokens.
+  // max_length: targets in a full window. UsageError unless it is at least 1, ContentsError for fewer than
+  // two tokens.
   LmWindows(const TokenIndex& tokens, i64 max_length);
 
   i64 size() const { return n_; }
   i64 max_length() const { return max_length_; }
   i64 n_targets() const { return tokens_->size() - 1; }
 
-  // Targets of window w: its inputs are as many, its tokens one more.
+  // Number of targets of window w. It has as many inputs, and one token more.
   i64 n_targets(i64 w) const;
   i64 length(i64 w) const { return n_targets(w) + 1; }  // tokens
 

@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 
 bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
 
-// Rows of tables. A header is each file's own.
+// Rows of tables. Each file has its own header.
 class TableRecords : public ExampleRecords {
  public:
   TableRecords(std::vector<std::string> paths, PairSettings s) : paths_(std::move(paths)), s_(std::move(s)) {}
@@ -57,7 +57,7 @@ class TableRecords : public ExampleRecords {
     r.line = static_cast<u64>(table_->line_number());
     const auto cell = [&](std::size_t i) { return i < cells_.size() ? std::move(cells_[i]) : std::string(); };
     if (cells_.size() != columns_) {
-      r.bad = fmt::format("a row of {} cell{}; the first one has {}", cells_.size(),
+      r.bad = fmt::format("the row has {} cell{}, but the first row has {}", cells_.size(),
                           cells_.size() == 1 ? "" : "s", columns_);
     } else if (const std::size_t last = std::max(source_, target_); last >= columns_) {
       throw UsageError("[data] data.fields.{}={}: the rows of {} have {} column{}",
@@ -76,7 +76,7 @@ class TableRecords : public ExampleRecords {
   u64 done_ = 0;
 };
 
-// Lines of two files side by side.
+// Lines of two parallel files.
 class ParallelRecords : public ExampleRecords {
  public:
   explicit ParallelRecords(std::vector<std::string> paths) : paths_(std::move(paths)) {}
@@ -95,9 +95,9 @@ class ParallelRecords : public ExampleRecords {
         return true;
       }
       if (source != target)
-        throw ContentsError("{} ends after {} line{}, {} has more: they are not line by line the same text",
-                            paths_[file_ + source], r.line - 1, r.line == 2 ? "" : "s",
-                            paths_[file_ + target]);
+        throw ContentsError(
+            "{} ends after {} line{}, but {} has more. Line n of one file must belong to line n of the other",
+            paths_[file_ + source], r.line - 1, r.line == 2 ? "" : "s", paths_[file_ + target]);
       done_ += sources_->stored_position() + targets_->stored_position();
       sources_.reset();
       targets_.reset();
@@ -115,7 +115,7 @@ class ParallelRecords : public ExampleRecords {
   u64 done_ = 0;
 };
 
-// The value under a key, or, where there is none, under a key of an object of it: "a.b".
+// The value under a key, or, if there is none, under key b of the object under key a: "a.b".
 const Json* find(const Json& j, std::string_view path) {
   if (!j.is_object()) return nullptr;
   if (const auto it = j.find(path); it != j.end()) return it->is_null() ? nullptr : &*it;
@@ -134,13 +134,13 @@ const std::string& text_of(const Json& j, const std::string& key) {
     throw ContentsError("no \"{}\"; its keys are {} (data.fields renames them)", key,
                         keys.empty() ? "none" : excerpt(fmt::format("{}", fmt::join(keys, ", "))));
   }
-  if (!v->is_string()) throw ContentsError("\"{}\" is no text but {}", key, v->type_name());
+  if (!v->is_string()) throw ContentsError("\"{}\" is not a text but {}", key, v->type_name());
   return v->get_ref<const std::string&>();
 }
 
 i64 length_of(const char* key, const std::optional<i64>& own, i64 max_length, i64 limit) {
   const i64 length = own.value_or(max_length);
-  if (length < 1) throw UsageError("[data] {} is missing, and no model says how many positions it has", key);
+  if (length < 1) throw UsageError("[data] {} is missing, and the model has no maximum length; set it", key);
   if (length > limit)
     throw UsageError("[data] {}={} is more than the model's {} positions", own ? key : "data.max_length",
                      length, limit);
@@ -153,7 +153,8 @@ std::string pair_format(const DataSettings& d, const std::vector<std::string>& f
   const std::string format = d.format_of(files);
   if (format == "text")
     throw UsageError(
-        "[data] {}: pairs of texts are jsonl, tsv, csv, or parallel files, sources first; set data.format",
+        "[data] {}: text pairs need data.format jsonl, tsv, csv or parallel (pairs of files, the source "
+        "first)",
         files.empty() ? "no file" : files.front());
   return format;
 }
@@ -172,8 +173,9 @@ std::unique_ptr<ExampleRecords> open_pairs(const std::vector<std::string>& paths
   if (s.format == "jsonl") return std::make_unique<LineRecords>(paths);
   if (s.format != "parallel") return std::make_unique<TableRecords>(paths, s);
   if (paths.size() % 2 != 0)
-    throw UsageError("[data] data.format=parallel needs files two by two, sources first; got {} file{}: {}",
-                     paths.size(), paths.size() == 1 ? "" : "s", fmt::join(paths, ", "));
+    throw UsageError(
+        "[data] data.format=parallel needs pairs of files, the source first, but there are {} file{}: {}",
+        paths.size(), paths.size() == 1 ? "" : "s", fmt::join(paths, ", "));
   return std::make_unique<ParallelRecords>(paths);
 }
 
@@ -214,7 +216,7 @@ TokenizedExample PairLines::read(const ExampleRecord& r) const {
   e.prompt_tokens = static_cast<i64>(e.ids.size());
   const std::vector<i32> labels = target_ids(target, &e.cut);
   if (e.ids.empty() || labels.empty())
-    throw ContentsError("the tokenizer makes nothing of the {}", e.ids.empty() ? "source" : "target");
+    throw ContentsError("the {} has no tokens after tokenization", e.ids.empty() ? "source" : "target");
   e.ids.insert(e.ids.end(), labels.begin(), labels.end());
   e.in_loss.assign(e.ids.size(), 1);
   std::fill_n(e.in_loss.begin(), e.prompt_tokens, std::uint8_t{0});
@@ -230,7 +232,7 @@ std::string PairLines::source_of(const std::string& json) const {
     if (is_blank(text)) throw ContentsError("\"{}\" is empty", key);
     return text;
   }
-  return text_of(j, settings_.fields.source);  // says what there is instead
+  return text_of(j, settings_.fields.source);  // throws, and the error lists the keys
 }
 
 std::string PairLines::fingerprint() const {

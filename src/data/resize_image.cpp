@@ -1,4 +1,4 @@
-// Resizing as Pillow does it (Resample.c, Geometry.c of Pillow 4 and later).
+// Resizing, equal to Pillow (Resample.c, Geometry.c of Pillow 4 and later).
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -12,7 +12,7 @@ namespace {
 
 struct Filter {
   double (*weight)(double x);
-  double support;  // zero beyond, where nothing is scaled down
+  double support;  // the filter is zero beyond, before downscaling
 };
 
 double sinc(double x) {
@@ -50,12 +50,12 @@ Filter filter_of(Resample how) {
   }
 }
 
-// Weights are integers of 22 bits after the point: 8 bits of a pixel and 2 of head room fill 32.
+// Weights are integers with 22 fractional bits: 8 bits of a pixel and 2 of headroom fill 32.
 constexpr int kBits = 32 - 8 - 2;
 
-// For each of `out` positions along an axis of `in` pixels: where its pixels begin, and their weights.
+// For each of `out` positions along an axis of `in` pixels: its first pixel, and the weights.
 struct Weights {
-  i64 most = 0;  // weights a position has room for
+  i64 most = 0;  // capacity of weights per position
   std::vector<i64> begin, count;
   std::vector<i32> weight;  // [out][most]
 };
@@ -105,7 +105,7 @@ std::vector<std::uint8_t> along(const std::vector<std::uint8_t>& from, i64 outer
 Image nearest(const Image& image, i64 height, i64 width) {
   Image out{height, width, image.channels, {}};
   out.pixels.resize(static_cast<size_t>(height * width * image.channels));
-  // Positions are summed up step by step as Pillow does, whose rounding is part of what is compared.
+  // Positions are accumulated step by step as in Pillow, because the results must have the same rounding.
   const auto places = [](i64 in, i64 n) {
     const double step = static_cast<double>(in) / static_cast<double>(n);
     std::vector<i64> at;
@@ -142,7 +142,7 @@ Image resize_image(const Image& image, i64 height, i64 width, Resample how) {
 Image center_crop(const Image& image, i64 height, i64 width) {
   Image out{height, width, image.channels, {}};
   out.pixels.assign(static_cast<size_t>(height * width * image.channels), 0);
-  // Where an image can't lie in the middle, it lies half a pixel up and left; a cut begins there, too.
+  // With an odd difference, the image is half a pixel further up and left; a crop begins there too.
   const auto first = [](i64 in, i64 n) { return in >= n ? (in - n) / 2 : -((n - in + 1) / 2); };
   const i64 top = first(image.height, height), left = first(image.width, width);
   const i64 begin = std::max(left, i64{0}), end = std::min(left + width, image.width);

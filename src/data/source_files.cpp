@@ -16,8 +16,9 @@ void put(Hasher& h, std::string_view text) {
 
 FileState state_of(const std::string& path) {
   const auto info = file_info(path);
-  if (!info) throw UsageError("[data] {} doesn't exist", path);
-  if (info->kind == FileInfo::folder) throw UsageError("[data] {} is a folder; name the files in it", path);
+  if (!info) throw UsageError("[data] {} does not exist", path);
+  if (info->kind == FileInfo::folder)
+    throw UsageError("[data] {} is a folder, expected a file. Give the files in it", path);
   std::error_code error;
   const auto time = std::filesystem::last_write_time(path, error);
   if (error) throw IoError("{}: {}", path, error.message());
@@ -25,7 +26,7 @@ FileState state_of(const std::string& path) {
 }
 
 SourceFiles::SourceFiles(std::vector<std::string> paths) : paths_(std::move(paths)) {
-  if (paths_.empty()) throw UsageError("[data] no data files are named");
+  if (paths_.empty()) throw UsageError("[data] no data files are given");
   for (const std::string& p : paths_) states_.push_back(state_of(p));
 }
 
@@ -37,7 +38,7 @@ i64 SourceFiles::total_size() const {
 
 void SourceFiles::check_unchanged(std::size_t k) const {
   if (state_of(paths_[k]) != states_[k])
-    throw ContentsError("{}: the file changed while it was read; start again when it is complete", paths_[k]);
+    throw ContentsError("{}: the file changed while it was read. Start again when it is complete", paths_[k]);
 }
 
 void SourceFiles::put_into(Hasher& h) const {

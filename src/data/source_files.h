@@ -1,4 +1,4 @@
-// What a cache of tokens was made from, and where it lies.
+// The source files of a cached index, and the path of the cache.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace redco {
 
-// Numbers, and texts with their lengths: no two lists of them give the same bytes.
+// Hash numbers, and texts with their lengths, so that different lists give different bytes.
 void put(Hasher& h, u64 v);
 void put(Hasher& h, std::string_view text);
 
@@ -23,21 +23,21 @@ struct FileState {
 // UsageError for what doesn't exist or is a folder.
 FileState state_of(const std::string& path);
 
-// The data files of one cache while it is made.
+// The data files of one cache during its build.
 class SourceFiles {
  public:
-  explicit SourceFiles(std::vector<std::string> paths);  // UsageError for none, or a missing one
+  explicit SourceFiles(std::vector<std::string> paths);  // UsageError for an empty list or a missing file
 
   const std::vector<std::string>& paths() const { return paths_; }
   i64 total_size() const;
   i64 size(std::size_t k) const { return states_[k].size; }
-  // ContentsError if the file is no longer the one that it was.
+  // ContentsError if the file changed since construction.
   void check_unchanged(std::size_t k) const;
-  // Paths, sizes and times of change.
+  // Hashes paths, sizes and times of change.
   void put_into(Hasher& h) const;
   // "a.txt and 2 more"
   std::string words() const;
-  // FOLDER/NAME-KEY.EXTENSION, NAME from the first file.
+  // FOLDER/NAME-KEY.EXTENSION, with the NAME of the first file.
   std::string cache_path(const std::string& folder, const Hash128& key, std::string_view extension) const;
 
  private:
@@ -45,7 +45,7 @@ class SourceFiles {
   std::vector<FileState> states_;
 };
 
-// How many stored bytes of how many have been read.
+// Progress in stored bytes.
 using BuildProgress = std::function<void(i64 done, i64 total)>;
 
 }  // namespace redco

@@ -1,4 +1,4 @@
-// Image to text: captions.
+// Image to text: captioning.
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -17,8 +17,8 @@ namespace {
 
 class Captioning : public Pipeline {
  public:
-  // Examples as train/caption_dataset.h gives them. pixels [B, channels, height, width]; the decoder's input,
-  // positions and labels [B, T].
+  // Examples of train/caption_dataset.h. pixels [B, channels, height, width]; the decoder's input, positions
+  // and labels [B, T].
   Batch collate(std::span<const Example> mine, const BatchShape& s) const override {
     std::vector<Example> rows(mine.size());
     const std::vector<i32> ones(static_cast<size_t>(s.length), 1);
@@ -33,14 +33,14 @@ class Captioning : public Pipeline {
     Batch b;
     b.shape = s;
     b.fields["pixels"] = value_rows(mine, s, "pixels", {image.channels, image.height, image.width});
-    b.fields["decoder_input"] = id_rows(rows, s, "decoder_input", 0);  // seen by padding alone
+    b.fields["decoder_input"] = id_rows(rows, s, "decoder_input", 0);  // only padding attends to padding
     b.fields["positions"] = id_rows(rows, s, "positions", 0);
     b.fields["labels"] = id_rows(mine, s, "labels", kIgnored);
     b.weights["loss"] = targets;
     return b;
   }
 
-  // Teacher forcing: the decoder reads what it should have written.
+  // Teacher forcing: the decoder's input is the target, shifted by one.
   LossTerms loss(const ParamTree& params, const Batch& batch, const StepContext& ctx) const override {
     EncoderInputs images;
     images.pixel_values = batch["pixels"];
@@ -64,8 +64,8 @@ class Captioning : public Pipeline {
     const ModelParams& params = Pipeline::params();
     if (model->task() != ModelTask::image_captioning)
       throw UsageError(
-          "[pipeline] pipeline: captioning trains models that read an image and write a text "
-          "(vision-encoder-decoder); {} is a {} model",
+          "[pipeline] pipeline: captioning needs an image-to-text model "
+          "(vision-encoder-decoder), but {} is a {} model",
           model->family(), name_of(model->task()));
     return params;
   }
@@ -83,7 +83,7 @@ class Captioning : public Pipeline {
     return data;
   }
 
-  // {"image" (as data.fields names it) or "prompt": the image's path}
+  // {"image" (renamed by data.fields) or "prompt": the image's path}
   std::optional<Example> request(const std::string& json, const std::string& where) const override {
     Example e;
     try {
@@ -121,7 +121,7 @@ class Captioning : public Pipeline {
     params();
     if (!tokenizer)
       throw UsageError(
-          "[model] the {} model has no tokenizer; give model.tokenizer (`bytes` or a tokenizer's folder)",
+          "[model] the {} model has no tokenizer. Set model.tokenizer to `bytes` or a tokenizer's folder",
           model->family());
     PairSettings s = PairSettings::of(settings->data, settings->data.max_length.value_or(model->max_length()),
                                       model->length_limit());
@@ -135,7 +135,7 @@ class Captioning : public Pipeline {
     return {settings->model_folder, image.channels, image.height, image.width, settings->data.resize_images};
   }
 
-  // The encoder's memory of these images.
+  // The encoder's output for these images.
   Memory encode(const ParamTree& params, std::span<const Example> examples,
                 std::span<const i64> which) const {
     std::vector<float> pixels;

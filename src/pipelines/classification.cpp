@@ -1,5 +1,4 @@
-// Classification of texts, pairs of texts, images and vectors: cross-entropy over the classes, accuracy and
-// F1.
+// Classification of texts, text pairs, images and vectors: cross-entropy over the classes, accuracy and F1.
 #include "metrics/classification.h"
 
 #include <algorithm>
@@ -29,12 +28,12 @@ class Classification : public Pipeline {
                             model->task() == ModelTask::image_classification || model->n_features() > 0;
     if (!classifies || model->num_labels() < 2)
       throw UsageError(
-          "[pipeline] pipeline: classification needs a model with a score for each of 2 classes or more; "
+          "[pipeline] pipeline: classification needs a classification model of 2 classes or more; "
           "this {} model is for {} ({} outputs)",
           model->family(), name_of(model->task()), model->num_labels());
     if (!model->problem_type().empty() && model->problem_type() != "single_label_classification")
       throw UsageError(
-          "[pipeline] pipeline: classification gives each example one class; the model's problem_type is "
+          "[pipeline] pipeline: classification needs one class per example, but the model's problem_type is "
           "{}{}",
           model->problem_type(), model->problem_type() == "regression" ? ": use pipeline: regression" : "");
     return params;
@@ -62,7 +61,7 @@ class Classification : public Pipeline {
     return {{"loss", sum_all(cross_entropy(logits, batch["labels"], smoothing))}};
   }
 
-  // {"prediction": name, "label_id", "probabilities": {name: p}}: of all classes, or the likeliest 10 where
+  // {"prediction": name, "label_id", "probabilities": {name: p}}: of all classes, or of the 10 most likely if
   // there are more than 64.
   std::vector<std::string> predict(const ParamTree& params, std::span<const Example> examples,
                                    const StepContext& ctx) const override {
@@ -104,7 +103,7 @@ class Classification : public Pipeline {
   bool measures_outputs() const override {
     return settings->eval.metrics != std::vector<std::string>{"loss"};
   }
-  // scikit-learn's. f1 is that of class 1 where there are two, else the mean over classes.
+  // As in scikit-learn. f1 is that of class 1 for two classes, else the mean over classes.
   std::map<std::string, double> output_metrics(std::span<const Example> examples,
                                                const std::vector<std::string>& outputs) const override {
     std::vector<i64> predicted, truth;
@@ -115,7 +114,7 @@ class Classification : public Pipeline {
     const ClassScores s = class_scores(predicted, truth);
     const bool all = eval_data && eval_data->size() == static_cast<i64>(examples.size());
     if (all && classes().size() <= 20)
-      info("[eval] confusion matrix, a row for each true class:\n{}",
+      info("[eval] confusion matrix, one row per true class:\n{}",
            confusion_table(predicted, truth, classes().names()));
     return wanted_metrics("classification", settings->eval.metrics,
                           {{"accuracy", s.accuracy},
@@ -144,7 +143,7 @@ class Classification : public Pipeline {
       if (names.empty()) names = numbered_names("LABEL_", n);
       classes_.emplace(std::move(names));
       if (classes_->size() != n)
-        throw UsageError("[data] data.label_names has {} classes, the model {}", classes_->size(), n);
+        throw UsageError("[data] data.label_names has {} classes, but the model has {}", classes_->size(), n);
       data_ = std::make_unique<LabelledData>(*model, tokenizer, *settings, LabelledTargets{classes_, 1});
     }
     return *data_;

@@ -1,6 +1,6 @@
 // Deep deterministic policy gradient (Lillicrap et al. 2016). An epoch is n_steps in each of N environments
-// by the actor with some noise, then gradient_steps minibatches of what is remembered. Critic and actor are
-// updated in the same step; their targets follow both.
+// with the actor's actions and exploration noise, then gradient_steps minibatches from the replay buffer.
+// Critic and actor are updated in the same step; their target networks follow both.
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -29,13 +29,15 @@ class Ddpg : public RlAlgorithm {
         critic_(Mlp::of(job_, "critic", job_.observations() + job_.actions(), 1)),
         noise_(static_cast<std::size_t>(s_.n_envs * job_.actions()), 0.f) {
     if (job_.discrete())
-      throw UsageError("[rl] rl.algorithm=ddpg needs continuous actions; {} has {} discrete ones: use ppo",
-                       job_.env->name(), job_.env->n_actions());
+      throw UsageError(
+          "[rl] rl.algorithm=ddpg needs continuous actions, but {} has {} discrete ones. Use ppo",
+          job_.env->name(), job_.env->n_actions());
     if (s_.normalize_observations || s_.normalize_rewards)
-      throw UsageError("[rl] rl.normalize_observations and rl.normalize_rewards are ppo's; remove them");
+      throw UsageError(
+          "[rl] rl.normalize_observations and rl.normalize_rewards are for rl.algorithm=ppo. Remove them");
     memory_ = std::make_shared<RlTable>();
     memory_->columns = {{"action", job_.actions(), {}},
-                        {"discount", 1, {}},  // of what follows: gamma, or 0 where nothing does
+                        {"discount", 1, {}},  // of the next value: gamma, or 0 after a terminal step
                         {"next_observation", job_.observations(), {}},
                         {"observation", job_.observations(), {}},
                         {"reward", 1, {}}};
@@ -88,7 +90,8 @@ class Ddpg : public RlAlgorithm {
 
   std::shared_ptr<const Dataset> source(const ParamTree& params, i64 epoch) override {
     if (job_.batch_size < 1)
-      throw UsageError("[rl] rl.algorithm=ddpg draws minibatches of train.global_batch_size steps: set it");
+      throw UsageError(
+          "[rl] train.global_batch_size is missing: rl.algorithm=ddpg needs it as the minibatch size");
     if (epoch != epoch_) explore(params, epoch);
     const i64 n = s_.gradient_steps * job_.batch_size, rows = memory_->rows();
     std::vector<i32> order;
@@ -123,17 +126,17 @@ class Ddpg : public RlAlgorithm {
       memory_->from_text(j.at("memory").dump(), -1);
       const i64 next = j.at("next_row");
       const auto noise = j.at("noise").get<std::vector<float>>();
-      // Rows are put down one after the other, then from the first again.
+      // A ring buffer: after the last row, writing continues at the first.
       const i64 rows = memory_->rows(), full = s_.buffer_size;
       const bool fits = rows < full ? next == rows && rows > 0 : rows == full && next >= 0 && next < full;
       if (!fits || noise.size() != noise_.size())
-        throw ContentsError("[rl] {} steps were saved at {}, which don't fit rl.buffer_size={}", rows, next,
-                            full);
+        throw ContentsError("[rl] the checkpoint has {} steps at {}, which contradicts rl.buffer_size={}",
+                            rows, next, full);
       next_row_ = next;
       noise_ = noise;
       epoch_ = j.at("epoch");
     } catch (const Json::exception& e) {
-      throw ContentsError("[rl] the saved state can't be read: {}", e.what());
+      throw ContentsError("[rl] the state in the checkpoint is not readable: {}", e.what());
     }
   }
 
@@ -150,12 +153,13 @@ class Ddpg : public RlAlgorithm {
     return out;
   }
 
-  // An epoch's steps; before the first, learning_starts random ones.
+  // An epoch's steps; before the first epoch, learning_starts random ones.
   void explore(const ParamTree& params, i64 epoch) {
     if (epoch_ < 0) {
       envs_.begin(job_.uniforms("begin", 0, {s_.n_envs, job_.env->state_size()}));
       const i64 steps = (s_.learning_starts + s_.n_envs - 1) / s_.n_envs;
-      // A process wanders by itself; independent draws would hardly move, so any action is as likely.
+      // Ornstein-Uhlenbeck noise explores on its own; independent noise hardly moves the state, so first
+      // actions are uniform.
       const bool wanders = s_.noise_type != "normal";
       const Shape shape = {steps, s_.n_envs, job_.actions()};
       const std::vector<float> random =
@@ -169,14 +173,15 @@ class Ddpg : public RlAlgorithm {
     const std::vector<float> draws = job_.normals("noise", epoch, {s_.n_steps, s_.n_envs, job_.actions()});
     std::vector<float> means;
     play("reset", epoch, s_.n_steps, [&](i64 i) {
-      const auto place = static_cast<std::size_t>(i) % noise_.size();  // of all environments' numbers
+      const auto place =
+          static_cast<std::size_t>(i) % noise_.size();  // index into all environments' action components
       if (place == 0) means = think(params, envs_.observations());
       return static_cast<float>(means[place] + disturbance(place, draws[static_cast<std::size_t>(i)]));
     });
     epoch_ = epoch;
   }
 
-  // Steps with the actions that `act` gives, number by number.
+  // Steps the environments with the actions of `act`, which is called per component.
   template <class Act>
   void play(const char* site, i64 epoch, i64 steps, const Act& act) {
     const i64 n = s_.n_envs, a = job_.actions(), s = n * job_.env->state_size();
@@ -215,10 +220,10 @@ class Ddpg : public RlAlgorithm {
     next_row_ = (next_row_ + 1) % s_.buffer_size;
   }
 
-  // Noise for one number of one environment's action, from a normal draw.
+  // Noise for one component of one environment's action, from a normal draw.
   double disturbance(std::size_t place, float normal) {
     if (s_.noise_type == "normal") return s_.noise_std * normal;
-    constexpr double kTheta = 0.15;  // as Lillicrap et al. have it
+    constexpr double kTheta = 0.15;  // the value of Lillicrap et al.
     float& x = noise_[place];
     x = static_cast<float>((1 - kTheta) * x + s_.noise_std * normal);
     return x;
@@ -228,7 +233,7 @@ class Ddpg : public RlAlgorithm {
   Mlp actor_, critic_;
   std::shared_ptr<RlTable> memory_;
   i64 next_row_ = 0;
-  std::vector<float> noise_;  // the Ornstein-Uhlenbeck process of each environment's action
+  std::vector<float> noise_;  // state of the Ornstein-Uhlenbeck process per environment and action component
 };
 
 }  // namespace

@@ -55,7 +55,7 @@ std::map<std::string, double> generation_metrics(const std::vector<std::string>&
   std::vector<std::string> predictions;
   std::vector<std::vector<std::string>> references;
   const auto text = [](const Json& v) {
-    if (!v.is_string()) throw UsageError("[pipeline] a metric compares texts, got {}", excerpt(v.dump()));
+    if (!v.is_string()) throw UsageError("[pipeline] a metric needs texts, got {}", excerpt(v.dump()));
     return v.get<std::string>();
   };
   for (const std::string& line : outputs) {

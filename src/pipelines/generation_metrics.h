@@ -1,4 +1,4 @@
-// Metrics of generated texts: what pipelines that write text report of an evaluation, and `redco score`.
+// Metrics of generated texts, for the evaluations of text-generating pipelines and for `redco score`.
 #pragma once
 
 #include <map>
@@ -8,26 +8,26 @@
 
 namespace redco {
 
-// What eval.metrics may name, each with the metrics it stands for: rouge (rouge1, rouge2, rougeL, rougeLsum:
-// mean F, 0 to 1), bleu and chrf (of the whole corpus, 0 to 100), exact_match (share of equal texts).
+// Values of eval.metrics, each with its metrics: rouge (rouge1, rouge2, rougeL, rougeLsum: mean F, 0 to 1),
+// bleu and chrf (of the whole corpus, 0 to 100), exact_match (share of equal texts).
 const std::vector<std::pair<std::string, std::vector<std::string>>>& generation_metric_families();
 
 struct TextScoreOptions {
-  bool use_stemmer = true;  // of rouge
-  bool lowercase = false;   // of bleu and chrf
+  bool use_stemmer = true;  // for rouge
+  bool lowercase = false;   // for bleu and chrf
 };
 
-// One of these families, or "chrf++", as name and value. references[i] are those of predictions[i], at least
-// one each. BugError for another name.
+// The scores of one family, or of "chrf++", as names and values. references[i] belong to predictions[i], at
+// least one each. BugError for another name.
 std::vector<std::pair<std::string, double>> text_scores(
     const std::string& family, const std::vector<std::string>& predictions,
     const std::vector<std::vector<std::string>>& references, const TextScoreOptions& o = {});
 
-// Of the outputs of an evaluation: JSON objects with "prediction" (of several, the first counts) and
-// "reference", or "references", a list. `families`: eval.metrics; none are all, "loss" is none of them.
+// Metrics of an evaluation's outputs: JSON objects with "prediction" (if it is a list, its first entry
+// counts) and "reference", or "references", a list. `families`: eval.metrics; empty: all; "loss" is ignored.
 std::map<std::string, double> generation_metrics(const std::vector<std::string>& families,
                                                  const std::vector<std::string>& outputs);
-// Whether these ask for any of them.
+// Whether eval.metrics has any of them.
 bool asks_generation_metrics(const std::vector<std::string>& families);
 
 }  // namespace redco

@@ -1,5 +1,4 @@
-// What training data decide of the config of a model that is to be made: classes and their names, how many
-// values.
+// Parts of a new model's config that depend on the training data: class names, number of values.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -23,7 +22,7 @@ std::vector<std::string> numbered_names(const char* prefix, i64 n) {
 
 namespace {
 
-// The labels that data.train has, sorted; see distinct_labels().
+// The sorted labels of data.train; see distinct_labels().
 std::vector<std::string> training_labels(const Model& model, const DataSettings& s,
                                          const std::string& cache) {
   const auto files = data_files(s.train, false, cache);
@@ -47,7 +46,7 @@ std::vector<std::string> training_labels(const Model& model, const DataSettings&
   return sorted_labels(std::move(out));
 }
 
-// How many numbers the first example of data.train is to be told.
+// The number of target values of data.train's first example.
 i64 training_targets(const Model& model, const DataSettings& s, const std::string& cache) {
   const auto files = data_files(s.train, false, cache);
   if (files.empty() || is_image_folder(files[0]) || idx_dims(files[0]) > 0) return 1;
@@ -55,7 +54,7 @@ i64 training_targets(const Model& model, const DataSettings& s, const std::strin
   LabelledRow row;
   while (rows.next(row)) {
     if (row.bad.empty()) return static_cast<i64>(row.label.size());
-    pass_over_bad(row.bad, s);
+    skip_or_throw(row.bad, s);
   }
   return 1;
 }
@@ -71,7 +70,7 @@ std::vector<std::string> config_classes(const Model& model) {
   for (i64 i = 0; i < static_cast<i64>(names->size()); ++i) {
     const auto it = names->find(std::to_string(i));
     if (it == names->end() || !it->is_string())
-      throw ContentsError("[model] id2label of config.json names no class {}", i);
+      throw ContentsError("[model] id2label of config.json has no class {}", i);
     out.push_back(*it);
     named = named || out.back() != fmt::format("LABEL_{}", i);
   }
@@ -91,9 +90,9 @@ std::map<std::string, std::string> classification_config(const Model& model, con
         std::all_of(found.begin(), found.end(), [&](const std::string& l) { return below_n.count(l) > 0; });
     if (!r.has_head && !r.given("num_labels")) {
       names = found;
-      if (names.empty()) return {};  // what is wrong with the data, opening them says
+      if (names.empty()) return {};  // opening the data will report what is wrong
       if (names.size() == 1)
-        throw ContentsError("[data] data.train has one label only, {}: there is nothing to tell apart",
+        throw ContentsError("[data] data.train has only one label, {}. Classification needs at least two",
                             names[0]);
     } else if (numbers) {
       if (r.has_head) return {};
@@ -101,16 +100,15 @@ std::map<std::string, std::string> classification_config(const Model& model, con
     } else if (static_cast<i64>(found.size()) == n) {
       names = found;
     } else {
-      throw UsageError("[data] data.train has {}, the model num_labels={}; {}", ClassNames(found).words(), n,
-                       r.has_head
-                           ? "model.num_labels or data.label_names of another number gives it a new head"
-                           : fmt::format("leave model.num_labels out, or set it to {}", found.size()));
+      throw UsageError(
+          "[data] data.train has {}, but the model has num_labels={}; {}", ClassNames(found).words(), n,
+          r.has_head ? "set model.num_labels or data.label_names to another number for a new head"
+                     : fmt::format("remove model.num_labels, or set it to {}", found.size()));
     }
   }
   for (const std::string& name : names)
     if (!is_utf8(name))
-      throw ContentsError("[data] the class '{}' has a name that is not valid UTF-8; rename it",
-                          excerpt(name));
+      throw ContentsError("[data] the class name '{}' is not valid UTF-8. Rename the class", excerpt(name));
   Json id2label = Json::object(), label2id = Json::object();
   for (std::size_t i = 0; i < names.size(); ++i) {
     id2label[std::to_string(i)] = names[i];
@@ -119,7 +117,7 @@ std::map<std::string, std::string> classification_config(const Model& model, con
   std::map<std::string, std::string> out = {{"num_labels", std::to_string(names.size())},
                                             {"id2label", id2label.dump()},
                                             {"label2id", label2id.dump()}};
-  // A network of vectors is one for values, unless its config says so.
+  // A new model on feature vectors is for regression by default; here it becomes a classifier.
   if (!r.has_head && model.problem_type() == "regression" && !r.given("problem_type"))
     out["problem_type"] = "\"single_label_classification\"";
   return out;

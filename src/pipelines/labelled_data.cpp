@@ -61,9 +61,9 @@ class IndexedExamples : public Dataset {
                       static_cast<double>(index_.n_tokens()) / static_cast<double>(size()), index_.longest());
     if (index_.truncated() > 0)
       s += fmt::format("; {} had more than {} and were {}", index_.truncated(), source_.max_length,
-                       source_.data.too_long.value_or("") == "skip" ? "left out" : "cut");
+                       source_.data.too_long.value_or("") == "skip" ? "skipped" : "cut");
     if (index_.n_bad() > 0)
-      s += fmt::format("; {} bad rows passed over, the first: {}", index_.n_bad(), index_.first_bad());
+      s += fmt::format("; {} bad rows skipped, the first: {}", index_.n_bad(), index_.first_bad());
     return s;
   }
 
@@ -113,12 +113,12 @@ i64 LabelledData::max_length(i64 wanted) const {
   if (labelled_input_of(model_) != LabelledInput::text) return 0;
   if (!tokenizer_)
     throw UsageError(
-        "[model] the {} model reads texts and has no tokenizer; give model.tokenizer (`bytes` or a "
+        "[model] the {} model needs a tokenizer. Set model.tokenizer to `bytes` or a "
         "tokenizer's folder)",
         model_.family());
   check_vocab(*tokenizer_, model_.vocab_size());
   if (wanted > model_.length_limit())
-    throw UsageError("[data] data.max_length={} is more than the model's {} positions", wanted,
+    throw UsageError("[data] data.max_length={} is more than the model's maximum of {}", wanted,
                      model_.length_limit());
   return wanted > 0 ? wanted : model_.max_length();
 }
@@ -136,7 +136,7 @@ LabelledSource LabelledData::source(const DataRequest& request) const {
 
 std::shared_ptr<const Dataset> LabelledData::open(const DataRequest& request) {
   const bool of_images = labelled_input_of(model_) == LabelledInput::image;
-  std::string built;  // of images: their files, one a line
+  std::string built;  // for images: their files, one per line
   LabelledSource s;
   Context::current().world().together([&] { s = source(request); });
   Context::current().world().on_first([&] {
@@ -159,7 +159,7 @@ std::shared_ptr<const Dataset> LabelledData::open(const DataRequest& request) {
     s.paths.clear();
     for (std::size_t begin = 0, end; (end = built.find('\n', begin)) != std::string::npos; begin = end + 1)
       s.paths.push_back(built.substr(begin, end - begin));
-    // An evaluation's examples are held all at once: their pixels are read batch by batch.
+    // All examples of an evaluation are held in memory; their pixels are read batch by batch.
     auto all = std::make_shared<LabelledImages>(
         s.paths, settings_, targets_, preprocess(request.model_folder), images(), !request.evaluation);
     if (request.evaluation) evaluation_ = all;
@@ -178,7 +178,7 @@ Example LabelledData::request(const std::string& json, const std::string& where)
     if (input == LabelledInput::image) {
       Example e;
       e.text = dump({{"image", row.image}});
-      pixels_of(e);  // a broken image shows now
+      pixels_of(e);  // a broken image is an error here, not later
       return e;
     }
     DataRequest r;
@@ -226,7 +226,7 @@ void LabelledData::collate(std::span<const Example> mine, Batch& b) const {
         masks[r].ids["key_mask"].assign(mine[r].ids.at("input_ids").size(), 1);
       b.fields["input_ids"] = id_rows(mine, s, "input_ids", std::max(0, model_.pad_token_id()));
       b.fields["key_mask"] = id_rows(masks, s, "key_mask", 0);
-      for (const ParamSpec& p : model_.params().specs)  // RoBERTa has a table of one type, for all tokens
+      for (const ParamSpec& p : model_.params().specs)  // RoBERTa has one token type for all tokens
         if (p.name.ends_with("token_type_embeddings.weight") && p.shape[0] > 1)
           b.fields["token_type_ids"] = id_rows(mine, s, "token_type_ids", 0);
       return;

@@ -47,7 +47,7 @@ LabelledImages::LabelledImages(const std::vector<std::string>& files, const Data
       add_lines(files[k], s);
     }
   }
-  if (places_.empty()) throw ContentsError("{}: there is no image in it", SourceFiles(files).words());
+  if (places_.empty()) throw ContentsError("{}: the files have no images", SourceFiles(files).words());
 }
 
 Example LabelledImages::get(i64 i) const {
@@ -76,7 +76,7 @@ std::string LabelledImages::describe() const {
   std::string s = fmt::format("{} images", size());
   if (!idx_.empty()) s += fmt::format(" of {} x {}", idx_[0].height, idx_[0].width);
   if (targets_.classes) s += " in " + targets_.classes->words();
-  if (n_bad_ > 0) s += fmt::format("; {} bad rows passed over, the first: {}", n_bad_, first_bad_);
+  if (n_bad_ > 0) s += fmt::format("; {} bad rows skipped, the first: {}", n_bad_, first_bad_);
   return s;
 }
 
@@ -90,7 +90,7 @@ void LabelledImages::add(Place p, const std::vector<std::string>& label, const s
   const i64 expected = targets_.classes ? 1 : targets_.n;
   try {
     if (static_cast<i64>(label.size()) != expected)
-      throw ContentsError("{} labels where {} are expected", label.size(), expected);
+      throw ContentsError("{} labels, but {} are expected", label.size(), expected);
     for (const std::string& l : label)
       p.targets.push_back(targets_.classes ? static_cast<float>(targets_.classes->number_of(l))
                                            : parse_number(l, "the label"));
@@ -146,7 +146,7 @@ void LabelledImages::add_lines(const std::string& path, const DataSettings& s) {
         bad = e.what();
       }
     }
-    pass_over_bad(bad, s);
+    skip_or_throw(bad, s);
     if (n_bad_++ == 0) first_bad_ = bad;
   }
 }

@@ -1,5 +1,5 @@
-// Images with labels as examples: of IDX files, of folders and archives with a folder a class, or that lines
-// name.
+// Images with labels as examples: from IDX files, from folders and archives with one folder per class, or
+// from lines with image names.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ namespace redco {
 class LabelledImages : public Dataset {
  public:
   // IDX files come in pairs, images before labels. `read`: get() reads the pixels. UsageError, ContentsError:
-  // see data/image_folder.h, data/idx.h, data/labelled_rows.h; a label that is none of the classes.
+  // see data/image_folder.h, data/idx.h, data/labelled_rows.h; also for a label outside the classes.
   LabelledImages(const std::vector<std::string>& files, const DataSettings& s, const LabelledTargets& targets,
                  const ImagePreprocess& preprocess, std::shared_ptr<const ImageSource> source, bool read);
 
@@ -28,15 +28,15 @@ class LabelledImages : public Dataset {
   std::string fingerprint() const override { return hasher_.digest128().hex(); }
   bool concurrent() const override { return true; }
   std::string describe() const override;
-  float target(i64 i) const { return places_[static_cast<std::size_t>(i)].targets[0]; }  // the class
-  // [channels, height, width] of an image. ContentsError that names it.
+  float target(i64 i) const { return places_[static_cast<std::size_t>(i)].targets[0]; }  // the class index
+  // [channels, height, width] of an image. ContentsError names the image.
   std::vector<float> pixels(i64 i) const;
 
  private:
   struct Place {
-    i64 idx = -1, folder = -1, lines = -1;  // which of the files, the folders, the files of lines
-    i64 image = 0;                          // in it
-    std::string name;                       // that a line gives
+    i64 idx = -1, folder = -1, lines = -1;  // index of its IDX file, folder, or file of lines
+    i64 image = 0;                          // index in it
+    std::string name;                       // from its line
     std::vector<float> targets;
     std::string id;
   };
@@ -50,20 +50,20 @@ class LabelledImages : public Dataset {
   ImagePreprocess preprocess_;
   LabelledTargets targets_;
   bool read_;
-  std::shared_ptr<const ImageSource> source_;  // of images that lines name
+  std::shared_ptr<const ImageSource> source_;  // of images in lines
   std::vector<IdxImages> idx_;
   std::vector<std::string> idx_names_;
   std::vector<ImageFolder> folders_;
   std::vector<std::string> line_folders_;
   std::vector<Place> places_;
-  i64 n_bad_ = 0;  // lines passed over
+  i64 n_bad_ = 0;  // skipped lines
   std::string first_bad_;
   Hasher hasher_;
 };
 
-// The dimensions that an IDX file's header tells; 0: it is none.
+// The number of dimensions in an IDX file's header; 0: not an IDX file.
 int idx_dims(const std::string& path);
-// Whether images lie in folders by their class there: a folder, or a .zip.
+// Whether the path holds images in folders by class: a folder, or a .zip.
 bool is_image_folder(const std::string& path);
 
 }  // namespace redco

@@ -15,7 +15,7 @@ namespace {
 
 class LanguageModelling : public Pipeline {
  public:
-  // Examples as train/lm_dataset.h gives them: input_ids, labels, and samples where data.segmented.
+  // Examples of train/lm_dataset.h: input_ids, labels, and samples if data.segmented.
   Batch collate(std::span<const Example> mine, const BatchShape& s) const override {
     const bool segmented = settings->data.segmented();
     double targets = 0;
@@ -29,7 +29,7 @@ class LanguageModelling : public Pipeline {
     }
     Batch b;
     b.shape = s;
-    b.fields["input_ids"] = id_rows(mine, s, "input_ids", 0);  // right padding is seen by padding only
+    b.fields["input_ids"] = id_rows(mine, s, "input_ids", 0);  // only padding attends to right padding
     b.fields["labels"] = id_rows(mine, s, "labels", kIgnored);
     b.fields["positions"] = id_rows(rows, s, "positions", 0);
     if (segmented) b.fields["samples"] = id_rows(mine, s, "samples", 0);
@@ -51,7 +51,7 @@ class LanguageModelling : public Pipeline {
   const ModelParams& params() const override {
     const ModelParams& params = Pipeline::params();
     if (model->task() != ModelTask::causal_lm)
-      throw UsageError("[pipeline] pipeline: lm trains causal language models; {} is a {} model",
+      throw UsageError("[pipeline] pipeline: lm needs a causal language model, but {} is a {} model",
                        model->family(), name_of(model->task()));
     return params;
   }
@@ -73,7 +73,7 @@ class LanguageModelling : public Pipeline {
     return predict_text(*model, *tokenizer, params, asked, settings->generation, ctx);
   }
 
-  // {"id", "prompt": text, "prediction", ..., "reference": what the data say instead}
+  // {"id", "prompt": text, "prediction", ..., "reference": the text in the data}
   std::string output(const Example& example, const std::string& prediction) const override {
     using Json = nlohmann::ordered_json;
     const Json answer = Json::parse(Pipeline::output(example, prediction));
@@ -94,14 +94,14 @@ class LanguageModelling : public Pipeline {
  private:
   static constexpr i32 kIgnored = -100;
 
-  // Windows of text have no prompt of their own: half of one is, and the rest is what should follow.
+  // Windows of text have no prompt: the first half is the prompt, the second half the reference.
   static std::vector<i32> prompt_of(const Example& e) {
     if (const auto it = e.ids.find("prompt"); it != e.ids.end()) return it->second;
     const auto& ids = e.ids.at("input_ids");
     return {ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>((ids.size() + 1) / 2)};
   }
 
-  // They begin anew with each sample. `from_start`: those of a row of one sample.
+  // Positions restart with each sample. `from_start`: positions of a row with one sample.
   static std::vector<i32> positions_of(const std::vector<i32>& samples, const std::vector<i32>& from_start) {
     std::vector<i32> out(samples.size());
     size_t begin = 0;

@@ -1,6 +1,6 @@
-// Model-agnostic meta-learning (Finn et al. 2017): parameters from which a few steps of gradient descent on a
-// task's support examples make a model of that task. The loss is taken after those steps, on the query
-// examples, so it contains gradients, and training differentiates through them.
+// Model-agnostic meta-learning (Finn et al. 2017): trains parameters from which a few gradient steps on a
+// task's support examples adapt the model to the task. The loss is that of the query examples after those
+// steps, so it contains gradients, and training differentiates through them.
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -26,14 +26,13 @@ class Maml : public Pipeline {
     const ModelParams& params = Pipeline::params();
     const MamlSettings& s = settings->maml;
     if (classifies() && model->num_labels() != s.n_ways)
-      throw UsageError("[maml] n_ways is {}, and the model tells {} classes apart; set model.num_labels={}",
+      throw UsageError("[maml] maml.n_ways is {}, but the model has {} labels. Set model.num_labels={}",
                        s.n_ways, model->num_labels(), s.n_ways);
     if (!classifies() && (model->task() != ModelTask::vector_regression || model->n_features() != 1 ||
                           model->num_labels() != 1 || model->problem_type() != "regression"))
       throw UsageError(
-          "[maml] this {} model is for {}; pipeline maml trains models of images (cnn), or of one number "
-          "that "
-          "say one number (mlp with input_size=1)",
+          "[maml] this {} model is for {}. Pipeline maml needs image classification (cnn) or scalar "
+          "regression (mlp with input_size=1)",
           model->family(), name_of(model->task()));
     return params;
   }
@@ -44,10 +43,11 @@ class Maml : public Pipeline {
     std::shared_ptr<const ImageClasses> classes;
     if (classifies()) {
       if (request.evaluation && request.files == settings->data.train && request.files[0] != "builtin:glyphs")
-        throw UsageError("[data] data.eval is data.train: tasks are evaluated on classes not trained on");
+        throw UsageError(
+            "[data] data.eval is the same as data.train, expected classes that are not in data.train");
       classes = read_image_classes(request, model->image_shape());
     } else if (request.files != std::vector<std::string>{"builtin:sinusoid"}) {
-      throw UsageError("[data] {}: models of one number are trained on builtin:sinusoid", request.files[0]);
+      throw UsageError("[data] {}: scalar regression needs data.train=builtin:sinusoid", request.files[0]);
     }
     return std::make_shared<TaskSet>(classes, s, request.evaluation ? s.eval_tasks : s.tasks_per_epoch,
                                      static_cast<u64>(settings->train.seed), request.evaluation);
@@ -57,14 +57,14 @@ class Maml : public Pipeline {
     return tasks ? tasks->at_epoch(ctx.epoch) : Pipeline::source(params, ctx);
   }
 
-  // A row is a task.
+  // One row per task.
   Batch collate(std::span<const Example> mine, const BatchShape& s) const override {
     const MamlSettings& m = settings->maml;
     const i64 classes = classifies() ? m.n_ways : 1;
     return tasks(mine, s, classes * m.n_shots, classes * m.n_query);
   }
 
-  // Per task the mean over its query examples.
+  // Per task, the mean over its query examples.
   LossTerms loss(const ParamTree& params, const Batch& batch, const StepContext& ctx) const override {
     const Tensor outputs = adapted(params, batch, ctx);
     LossTerms terms = {{"loss", sum_of_means(outputs, batch, "query")}};
@@ -75,7 +75,7 @@ class Maml : public Pipeline {
     return terms;
   }
 
-  // The interval of the mean over tasks: 1.96 standard errors.
+  // Confidence interval of the mean over tasks: 1.96 standard errors.
   std::map<std::string, double> metrics(const std::map<std::string, double>& means) const override {
     std::map<std::string, double> out = {{"loss", means.at("loss")}};
     if (!classifies()) return out;
@@ -86,8 +86,7 @@ class Maml : public Pipeline {
     return wanted_metrics("maml", settings->eval.metrics, std::move(out));
   }
 
-  // {"prediction": [what is said of each query example]}: classes' numbers, or the names that the line gives
-  // them.
+  // {"prediction": [one per query example]}: class indices, or the names in the line.
   std::vector<std::string> predict(const ParamTree& params, std::span<const Example> examples,
                                    const StepContext& ctx) const override {
     std::vector<std::string> out;
@@ -164,7 +163,7 @@ class Maml : public Pipeline {
     return scale(sum_all(each), 1.0 / static_cast<double>(y.size(1)));
   }
 
-  // What the model says of the query examples after the inner steps.
+  // The model's outputs for the query examples after the inner steps.
   Tensor adapted(const ParamTree& params, const Batch& batch, const StepContext& ctx) const {
     const MamlSettings& s = settings->maml;
     using Order = FastWeights::Order;
@@ -181,7 +180,7 @@ class Maml : public Pipeline {
     return apply(fast.params(), batch, "query", ctx);
   }
 
-  // Each task's share of right answers; of equal outputs any may be meant.
+  // Each task's share of correct answers; if k outputs share the maximum, each counts 1/k.
   static Tensor accuracy(const Tensor& outputs, const Tensor& labels) {
     const Tensor most = compare(Binary::le, max_last(outputs), outputs);
     return mean(pick(most, labels) / sum(most, {-1}), {-1});

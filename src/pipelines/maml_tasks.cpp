@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-// splitmix64's stream from a hash of what it is for.
+// splitmix64's stream from a hash of its purpose.
 class Draws {
  public:
   explicit Draws(const std::string& name, u64 seed) : state_(hash64(name, seed)) {}
@@ -33,7 +33,7 @@ class Draws {
     return low + (high - low) * (static_cast<double>(next() >> 11) * 0x1p-53);
   }
   i64 below(i64 n) { return static_cast<i64>((static_cast<unsigned __int128>(next()) * n) >> 64); }
-  // k of n numbers in random order (Fisher and Yates, of which only what was swapped is kept).
+  // k of n numbers in random order (Fisher-Yates; only the swapped entries are stored).
   std::vector<i64> choose(i64 n, i64 k) {
     std::map<i64, i64> swapped;
     const auto at = [&](i64 i) {
@@ -57,7 +57,7 @@ struct Point {
   double x, y;
 };
 
-// The square of it.
+// The squared distance of p from the segment a, b.
 double distance2(Point p, Point a, Point b) {
   const double dx = b.x - a.x, dy = b.y - a.y, length = dx * dx + dy * dy;
   const double t = length > 0 ? std::clamp(((p.x - a.x) * dx + (p.y - a.y) * dy) / length, 0.0, 1.0) : 0.0;
@@ -65,8 +65,8 @@ double distance2(Point p, Point a, Point b) {
   return x * x + y * y;
 }
 
-// A glyph is two to four strokes, curves through the unit square; each drawing of it has a trembling hand and
-// lies a little elsewhere. Ink is 1, paper 0.
+// A glyph has two to four strokes, curves through the unit square; each drawing of it has small random
+// deviations. Ink is 1, paper 0.
 std::vector<float> draw_glyph(i64 glyph, i64 drawing, const ImageShape& s) {
   constexpr int kPieces = 6;
   Draws shape(fmt::format("glyph {}", glyph), 0), hand(fmt::format("drawing {} {}", glyph, drawing), 0);
@@ -115,8 +115,7 @@ void add_glyphs(ImageClasses& all, bool evaluation) {
   all.fingerprint += fmt::format("glyphs {} {} ", first, n);
 }
 
-// Pixels from 0 (white, or the full colour) to 1: where most is paper, most is 0, which convolutions pad
-// with.
+// Scales pixels from 0 (white, or the full colour) to 1: paper becomes 0, the padding value of convolutions.
 class Prepare {
  public:
   explicit Prepare(const ImageShape& s) : resize_("", s.channels, s.height, s.width, true) {}
@@ -145,7 +144,7 @@ void add_folder(ImageClasses& all, const std::string& path, const Prepare& prepa
   all.fingerprint += folder.fingerprint() + " ";
 }
 
-// [channels, n, n] turned to the left by 90 degrees, `times` times.
+// [channels, n, n] rotated by 90 degrees to the left, `times` times.
 std::vector<float> turn(const std::vector<float>& image, const ImageShape& s, i64 times) {
   std::vector<float> from = image, to(image.size());
   const i64 n = s.height;
@@ -204,15 +203,16 @@ Example read_task(const std::string& json, const std::string& where, const Model
         auto& y = e.values[set + "_y"];
         y.push_back(pair ? one[1].get<float>() : 0);
         if (!std::isfinite(x.back()) || !std::isfinite(y.back()))
-          throw wrong(fmt::format("{}: {}: expected numbers that floats hold", set, excerpt(one.dump())));
+          throw wrong(
+              fmt::format("{}: {}: expected numbers in the range of a float", set, excerpt(one.dump())));
         continue;
       }
       if (!one.is_object() || !one.value("image", Json()).is_string())
-        throw wrong(fmt::format("{}: {}: expected an object with \"image\", a file's name", set,
-                                excerpt(one.dump())));
+        throw wrong(
+            fmt::format("{}: {}: expected an object with \"image\", a file name", set, excerpt(one.dump())));
       const std::string file = one["image"];
       if (!exists(file) || is_folder(file))
-        throw wrong(fmt::format("{}: there is no image file {}", set, excerpt(file)));
+        throw wrong(fmt::format("{}: the image file {} does not exist", set, excerpt(file)));
       const auto pixels =
           Prepare(model.image_shape())(decode_image(read_file(file, i64{1} << 30), file), file);
       x.insert(x.end(), pixels.begin(), pixels.end());
@@ -225,8 +225,8 @@ Example read_task(const std::string& json, const std::string& where, const Model
         label = std::find(names.begin(), names.end(), name) - names.begin();
         if (label == static_cast<i64>(names.size())) names.push_back(name);
         if (label >= model.num_labels())
-          throw wrong(
-              fmt::format("support: {} classes; the model tells {} apart", names.size(), model.num_labels()));
+          throw wrong(fmt::format("support: {} classes, but the model has {} labels", names.size(),
+                                  model.num_labels()));
       }
       e.ids[set + "_y"].push_back(static_cast<i32>(label));
     }
@@ -241,7 +241,8 @@ TaskSet::TaskSet(std::shared_ptr<const ImageClasses> classes, const MamlSettings
   if (!classes_) return;
   const i64 n = static_cast<i64>(classes_->images.size()), each = s.n_shots + s.n_query;
   if (n * (turned() ? 4 : 1) < s.n_ways)
-    throw ContentsError("[data] {}: {} classes; a task takes maml.n_ways = {}", classes_->name, n, s.n_ways);
+    throw ContentsError("[data] {}: {} classes, but a task needs maml.n_ways = {}", classes_->name, n,
+                        s.n_ways);
   for (i64 c = 0; c < n; ++c)
     if (const i64 has = static_cast<i64>(classes_->images[c].size()); has < each)
       throw ContentsError(
@@ -249,7 +250,7 @@ TaskSet::TaskSet(std::shared_ptr<const ImageClasses> classes, const MamlSettings
           "class",
           classes_->name, classes_->names[c], has, each);
   if (turned() && classes_->shape.height != classes_->shape.width)
-    throw UsageError("[maml] rotations: the model's images are {} x {} pixels; only squares can be turned",
+    throw UsageError("[maml] maml.rotations needs square images, but the model's have {} x {} pixels",
                      classes_->shape.height, classes_->shape.width);
 }
 
@@ -287,7 +288,7 @@ Example TaskSet::get(i64 i) const {
     const i64 turns = turned() ? 4 : 1;
     const auto& drawings = classes_->images[ways[w] / turns];
     names.push_back(classes_->names[ways[w] / turns] +
-                    (ways[w] % turns ? fmt::format(" turned by {}", 90 * (ways[w] % turns)) : ""));
+                    (ways[w] % turns ? fmt::format(" rotated by {}", 90 * (ways[w] % turns)) : ""));
     const auto picked = draws.choose(static_cast<i64>(drawings.size()), s.n_shots + s.n_query);
     for (size_t k = 0; k < picked.size(); ++k) {
       const std::string set = static_cast<i64>(k) < s.n_shots ? "support" : "query";
@@ -326,16 +327,14 @@ std::string TaskSet::fingerprint() const {
 std::string TaskSet::describe() const {
   const MamlSettings& s = settings_;
   if (!classes_)
-    return fmt::format("{} sine curves, {} points to learn from and {} to predict", size_, s.n_shots,
-                       s.n_query);
+    return fmt::format("{} sine curves, {} support points and {} query points", size_, s.n_shots, s.n_query);
   size_t images = 0;
   for (const auto& c : classes_->images) images += c.size();
   return fmt::format(
-      "{} tasks of {} classes, {} image{} of each to learn from and {} to predict; {} images of {} x {} in "
-      "{} "
+      "{} tasks of {} classes, {} support image{} and {} query images per class; {} images of {} x {} in {} "
       "classes{}",
       size_, s.n_ways, s.n_shots, s.n_shots == 1 ? "" : "s", s.n_query, images, classes_->shape.height,
-      classes_->shape.width, classes_->names.size(), turned() ? ", each also turned to three sides" : "");
+      classes_->shape.width, classes_->names.size(), turned() ? ", each in four rotations" : "");
 }
 
 }  // namespace redco

@@ -1,9 +1,9 @@
-// Tasks of meta-learning: a few examples to learn from (support), and others of the same task to be tested on
-// (query). Drawn anew by (seed, epoch, number), the same on every rank.
+// Tasks of meta-learning: a few examples for adaptation (support), and others of the same task for the loss
+// (query). Drawn from (seed, epoch, index), the same on every rank.
 //
-// A task of a classification is n_ways classes in an order of its own, n_shots and n_query drawings of each;
-// of a regression, a sine curve and points on it (Finn et al. 2017: amplitude 0.1 to 5, phase 0 to pi, x
-// within 5).
+// A classification task has n_ways classes in random order, with n_shots and n_query images of each. A
+// regression task is a sine curve and points on it (Finn et al. 2017: amplitude 0.1 to 5, phase 0 to pi, x
+// from -5 to 5).
 #pragma once
 
 #include <memory>
@@ -13,36 +13,36 @@
 
 namespace redco {
 
-// Drawings in classes, as a model reads them.
+// Images by class, preprocessed for a model.
 struct ImageClasses {
   std::string name;  // for messages
   ImageShape shape;
   std::vector<std::string> names;
-  std::vector<std::vector<std::vector<float>>> images;  // by class, each [channels, height, width]
+  std::vector<std::vector<std::vector<float>>> images;  // by class; each is [channels, height, width]
   std::string fingerprint;
 };
 
-// `builtin:glyphs`, else folders or .zip archives whose innermost folders are classes (data/image_folder.h):
-// images resized to the shape, pixels from 0 (white) to 1 (black). evaluation: other glyphs than those of
-// training. ContentsErrors name file or class.
+// `builtin:glyphs`, else folders or .zip archives whose innermost folders are classes (data/image_folder.h).
+// Images are resized to the shape, with pixels from 0 (white) to 1 (black). evaluation: other glyphs than in
+// training. ContentsErrors name the file or class.
 std::shared_ptr<const ImageClasses> read_image_classes(const DataRequest& request, const ImageShape& shape);
-// A task of predict.input, {"support": [{"image": path, "label": name}, ...], "query": [{"image": path},
-// ...]} or, of sine curves' models, {"support": [[x, y], ...], "query": [x, ...]}, as a TaskSet's; `text` has
-// the names of the classes, a JSON list. ContentsErrors begin with `where`.
+// Parses a task of predict.input: {"support": [{"image": path, "label": name}, ...], "query": [{"image":
+// path}, ...]}, or, for models of sine curves, {"support": [[x, y], ...], "query": [x, ...]}. The result is
+// like a TaskSet's; `text` has the class names, a JSON list. ContentsErrors begin with `where`.
 Example read_task(const std::string& json, const std::string& where, const Model& model);
 
-// A task of sine curves as such a line, with y beside each x; of another one its classes; and what is
-// predicted, an object. For people.
+// A task for display, with its prediction, an object: a task of sine curves as such a line, with y for each
+// x; another task by its classes.
 std::string task_json(const Example& task, const std::string& prediction);
 
-// Its examples have values support_x, query_x, and ids (classes) or values (regression) support_y, query_y,
-// rows in the order of the classes, whose names `text` has.
+// Its examples have values support_x, query_x, and ids (classes) or values (regression) support_y, query_y.
+// Rows are in the order of the classes, whose names are in `text`.
 class TaskSet : public Dataset {
  public:
-  // classes: null for sine curves. ContentsError where they are too few, or one of them has too few drawings.
+  // classes: null for sine curves. ContentsError if there are too few classes, or too few images of a class.
   TaskSet(std::shared_ptr<const ImageClasses> classes, const MamlSettings& s, i64 size, u64 seed,
           bool evaluation);
-  // The tasks of that epoch.
+  // The tasks of one epoch.
   std::shared_ptr<const TaskSet> at_epoch(i64 epoch) const;
 
   i64 size() const override { return size_; }
@@ -50,7 +50,7 @@ class TaskSet : public Dataset {
   Example get(i64 i) const override;
   std::string fingerprint() const override;
   bool concurrent() const override { return true; }
-  bool ordered() const override { return true; }  // they are drawn, not stored
+  bool ordered() const override { return true; }  // they are generated
   std::string describe() const override;
 
  private:

@@ -24,7 +24,7 @@ std::string language_model(const std::string& family) {
   return it == classes.end() ? "" : it->second;
 }
 
-// Of pipelines with networks of their own.
+// For pipelines with their own networks.
 std::string no_model(const std::string&) { return ""; }
 
 std::string text_to_text(const std::string& family) {
@@ -54,7 +54,7 @@ std::string few_shot(const std::string& family) {
   return family == "cnn" ? "CnnForImageClassification" : family == "mlp" ? "MlpModel" : "";
 }
 
-// One line a pipeline.
+// One entry per pipeline.
 const std::vector<PipelineInfo>& pipelines() {
   static const std::vector<PipelineInfo> all = {
       {.name = "lm",
@@ -137,8 +137,8 @@ std::vector<std::string> pipeline_names() {
 std::unique_ptr<Pipeline> make_pipeline(const std::string& name) {
   if (const PipelineInfo* p = pipeline_info(name)) return p->make();
   if (name.find('/') != std::string::npos || name.ends_with(".so")) return load_pipeline(name);
-  throw UsageError("[pipeline] '{}' is no built-in pipeline ({}) and no path of a shared object", name,
-                   fmt::join(pipeline_names(), ", "));
+  throw UsageError("[pipeline] '{}' is neither a built-in pipeline ({}) nor the path of a shared object",
+                   name, fmt::join(pipeline_names(), ", "));
 }
 
 }  // namespace redco

@@ -1,6 +1,6 @@
-// Proximal policy optimization (Schulman et al. 2017), with what "The 37 Implementation Details of PPO"
-// (Huang et al. 2022) finds to matter. An epoch is a rollout: n_steps in each of N environments with the
-// policy as it is, then update_epochs passes over these steps in shuffled minibatches.
+// Proximal policy optimization (Schulman et al. 2017), with the details that matter according to "The 37
+// Implementation Details of PPO" (Huang et al. 2022). An epoch is a rollout, n_steps in each of N
+// environments with the current policy, then update_epochs passes over these steps in shuffled minibatches.
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -36,7 +36,7 @@ class Ppo : public RlAlgorithm {
         normalized_(job_.observations(), s_.normalize_observations),
         normalize_rewards_(s_.n_envs, s_.gamma, s_.normalize_rewards) {
     if (s_.n_envs * s_.n_steps > (i64{1} << 28) / s_.update_epochs)
-      throw UsageError("[rl] {} environments x {} steps x {} update epochs are too many examples of an epoch",
+      throw UsageError("[rl] {} environments x {} steps x {} update epochs are too many examples per epoch",
                        s_.n_envs, s_.n_steps, s_.update_epochs);
     table_ = std::make_shared<RlTable>();
     table_->columns = {{"action", job_.actions(), {}},           {"advantage", 1, {}}, {"log_prob", 1, {}},
@@ -70,7 +70,7 @@ class Ppo : public RlAlgorithm {
       for (const Example& e : mine) actions.push_back(static_cast<i32>(e.values.at("action")[0]));
       b.fields["action"] = from_local_ids({s.rows}, actions);  // [B]
     }
-    // min(r A, clip(r, 1 - c, 1 + c) A) = min(r A, bound): what A's sign lets the ratio reach.
+    // min(r A, clip(r, 1 - c, 1 + c) A) = min(r A, bound); the bound depends on A's sign.
     std::vector<float> bounds;
     for (const Example& e : mine) {
       const double a = e.values.at("advantage")[0];
@@ -141,7 +141,7 @@ class Ppo : public RlAlgorithm {
       normalize_rewards_.restore(j.at("rewards").dump());
       epoch_ = j.at("epoch");
     } catch (const Json::exception& e) {
-      throw ContentsError("[rl] the saved state can't be read: {}", e.what());
+      throw ContentsError("[rl] the state in the checkpoint is not readable: {}", e.what());
     }
   }
 
@@ -162,8 +162,8 @@ class Ppo : public RlAlgorithm {
             add_scalar(scale(all, rows), rows * a * (0.5 + kHalfLogTwoPi))};
   }
 
-  // A step's actions by the policy's outputs [N, width] and its random draws, with their log-probabilities,
-  // put down in the table. Returns them as the environment wants them [N, A].
+  // Chooses a step's actions from the policy's outputs [N, width] and random draws, and writes them with
+  // their log-probabilities to the table. Returns them in the environment's units [N, A].
   std::vector<float> act(const std::vector<float>& out, const float* draws,
                          const std::vector<float>& log_std) {
     auto &acted = (*table_)["action"].values, &log_probs = (*table_)["log_prob"].values;
@@ -188,7 +188,7 @@ class Ppo : public RlAlgorithm {
     return actions;
   }
 
-  // An action of the softmax of logits, by a uniform draw, and its log-probability.
+  // Samples an action from the softmax of logits with a uniform draw; returns it with its log-probability.
   static std::pair<float, double> chosen(std::span<const float> logits, float uniform) {
     const double top = *std::max_element(logits.begin(), logits.end());
     double total = 0;
@@ -212,7 +212,7 @@ class Ppo : public RlAlgorithm {
     std::vector<double> log_std;
     if (!job_.discrete()) log_std = to_values(params["actor.log_std"]);
     for (RlTable::Column& c : table_->columns) c.values.clear();
-    std::vector<float> seen, followed, rewards;  // observations as the environment shows them
+    std::vector<float> seen, followed, rewards;  // observations before normalization
     std::vector<bool> terminated, ended;
     const auto append = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
     for (i64 t = 0; t < steps; ++t) {

@@ -1,5 +1,5 @@
-// Regression from texts, pairs of texts, images and vectors to one value or several: the mean squared error,
-// and how predictions and values go together.
+// Regression from texts, text pairs, images and vectors to one value or several: mean squared error, and
+// correlation of predictions and values.
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -23,12 +23,12 @@ class Regression : public Pipeline {
     const ModelParams& params = Pipeline::params();
     if (model->num_labels() < 1)
       throw UsageError(
-          "[pipeline] pipeline: regression needs a model that says numbers of an example; this {} model is "
+          "[pipeline] pipeline: regression needs a regression model; this {} model is "
           "for {}",
           model->family(), name_of(model->task()));
     if (!model->problem_type().empty() && model->problem_type() != "regression")
       throw UsageError(
-          "[pipeline] pipeline: regression; the model's problem_type is {}: use pipeline: classification",
+          "[pipeline] pipeline: regression: the model's problem_type is {}. Use pipeline: classification",
           model->problem_type());
     return params;
   }
@@ -54,7 +54,7 @@ class Regression : public Pipeline {
              scale(sum_all(square(y - batch["targets"])), 1.0 / static_cast<double>(model->num_labels()))}};
   }
 
-  // {"prediction": number}, or a list where there are several.
+  // {"prediction": number}, or a list for several values.
   std::vector<std::string> predict(const ParamTree& params, std::span<const Example> examples,
                                    const StepContext& ctx) const override {
     const std::vector<double> y =
@@ -76,7 +76,7 @@ class Regression : public Pipeline {
   bool measures_outputs() const override {
     return settings->eval.metrics != std::vector<std::string>{"loss"};
   }
-  // Of several values the means of theirs.
+  // For several values, the mean of each metric over the values.
   std::map<std::string, double> output_metrics(std::span<const Example> examples,
                                                const std::vector<std::string>& outputs) const override {
     const std::size_t n = static_cast<std::size_t>(model->num_labels());

@@ -1,5 +1,5 @@
-// Reinforcement learning: what pipeline rl is whatever the algorithm. The networks are the pipeline's own,
-// the data are steps of an environment, and evaluations play episodes.
+// Reinforcement learning: the parts of pipeline rl that do not depend on the algorithm. The pipeline has its
+// own networks, the data are steps of an environment, and evaluations play episodes.
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -61,7 +61,7 @@ class Rl : public Pipeline {
   bool predicts_any_number() const override { return true; }
 
   std::shared_ptr<const Dataset> open(const DataRequest& request) override {
-    throw UsageError("[data] pipeline rl makes its own data; remove data.{}",
+    throw UsageError("[data] data.{}: pipeline rl needs no data. Remove the key",
                      request.evaluation ? "eval" : "train");
   }
 
@@ -72,15 +72,14 @@ class Rl : public Pipeline {
     Example e;
     if (given("seed") && !given("observation")) {
       if (!j["seed"].is_number_unsigned())
-        throw ContentsError("{}: \"seed\" is a whole number >= 0, got {}", where, excerpt(j["seed"].dump()));
+        throw ContentsError("{}: \"seed\" must be an integer >= 0, got {}", where, excerpt(j["seed"].dump()));
       e.values["start"] = start_of(job, j["seed"].get<u64>());
       return e;
     }
     if (!given("observation"))
       throw ContentsError(
-          "{}: a line of predict.input with \"observation\": [{} numbers] or \"seed\": a whole number is "
-          "expected",
-          where, job.observations());
+          "{}: expected a line with \"observation\": [{} numbers] or \"seed\": an integer >= 0", where,
+          job.observations());
     const Json& o = j["observation"];
     bool good = o.is_array() && static_cast<i64>(o.size()) == job.observations();
     for (std::size_t i = 0; good && i < o.size(); ++i) {
@@ -88,8 +87,8 @@ class Rl : public Pipeline {
       if (good) e.values["observation"].push_back(o[i].get<float>());
     }
     if (!good)
-      throw ContentsError("{}: \"observation\" of {} is a list of {} numbers, got {}", where, job.env->name(),
-                          job.observations(), excerpt(o.dump()));
+      throw ContentsError("{}: \"observation\" of {} must be a list of {} numbers, got {}", where,
+                          job.env->name(), job.observations(), excerpt(o.dump()));
     return e;
   }
 
@@ -98,7 +97,7 @@ class Rl : public Pipeline {
   }
   std::map<std::string, double> notes() const override { return algorithm().envs().notes(); }
 
-  // Episodes that begin from states of their own.
+  // Evaluation episodes, with their own initial states.
   std::shared_ptr<const Dataset> evaluation() override {
     const RlJob& job = algorithm().job();
     std::vector<Example> out(static_cast<std::size_t>(job.rl.n_eval_episodes));
@@ -137,26 +136,28 @@ class Rl : public Pipeline {
   void restore(const std::string& json) override { algorithm().restore(json); }
 
  private:
-  static constexpr u64 kEvaluationSeeds = u64{1} << 32;  // beyond those that people think of
+  static constexpr u64 kEvaluationSeeds = u64{1} << 32;  // beyond the seeds that users choose
 
-  // Made when the settings are known: at the first question.
+  // Created at first use, when the settings are known.
   RlAlgorithm& algorithm() const {
     if (algorithm_) return *algorithm_;
     if (model)
-      throw UsageError("[model] pipeline rl brings its own networks (rl.hidden_sizes); remove `model`");
+      throw UsageError(
+          "[model] pipeline rl has its own networks (rl.hidden_sizes). Remove the section `model`");
     RlJob job{.rl = settings->rl,
               .seed = settings->train.seed,
               .batch_size = settings->train.global_batch_size.value_or(0),
               .env = nullptr};
     if (job.rl.env.empty())
-      throw UsageError("[rl] rl.env is missing: the environment to learn in, e.g. CartPole-v1");
+      throw UsageError("[rl] rl.env is missing. Set it to an environment, e.g. CartPole-v1");
     job.env = make_environment(job.rl.env);
     algorithm_ = job.rl.algorithm == "ppo" ? make_ppo(std::move(job)) : make_ddpg(std::move(job));
     params_ = algorithm_->params();
     return *algorithm_;
   }
 
-  // Uniform draws of a seed, from which an episode begins: beside those of training, which has other sites.
+  // Uniform draws of a seed for an episode's initial state, independent of training's, which have other
+  // sites.
   static std::vector<float> start_of(const RlJob& job, u64 seed) {
     RlJob other = job;
     other.seed = static_cast<i64>(seed >> 1);
@@ -178,7 +179,7 @@ class Rl : public Pipeline {
     std::vector<double> returns(n, 0);
     std::vector<bool> over(n, false);
     for (i64 t = 1, left = static_cast<i64>(n); left > 0; ++t) {
-      // Those that are over play on, unheard.
+      // Finished episodes keep stepping; their results are ignored.
       const EnvRows::Outcome o = envs.step(algorithm().best_actions(params, envs.observations()), starts);
       for (std::size_t e = 0; e < n; ++e) {
         if (over[e]) continue;

@@ -100,7 +100,7 @@ std::string RlTable::text() const {
 }
 
 void RlTable::from_text(const std::string& json, i64 rows) {
-  const std::string where = "[rl] the saved steps";
+  const std::string where = "[rl] the steps in the checkpoint";
   try {
     const Json j = Json::parse(json);
     for (Column& c : columns) {
@@ -108,13 +108,13 @@ void RlTable::from_text(const std::string& json, i64 rows) {
       const std::size_t row = sizeof(float) * static_cast<std::size_t>(c.width);
       if (rows < 0) rows = static_cast<i64>(bytes.size() / row);
       if (bytes.size() != static_cast<std::size_t>(rows) * row)
-        throw ContentsError("{}: {} bytes of '{}', {} rows of {} numbers are expected", where, bytes.size(),
-                            c.name, rows, c.width);
+        throw ContentsError("{}: {} bytes of '{}', but {} rows of {} numbers are expected", where,
+                            bytes.size(), c.name, rows, c.width);
       c.values.resize(bytes.size() / sizeof(float));
       std::memcpy(c.values.data(), bytes.data(), bytes.size());
     }
   } catch (const Json::exception& e) {
-    throw ContentsError("{} can't be read: {}", where, e.what());
+    throw ContentsError("{} are not readable: {}", where, e.what());
   }
 }
 
@@ -134,7 +134,7 @@ std::vector<float> generalized_advantages(std::span<const float> rewards, std::s
                                           const std::vector<bool>& terminated, const std::vector<bool>& ended,
                                           i64 n, double gamma, double lambda) {
   std::vector<float> out(rewards.size());
-  std::vector<double> later(static_cast<std::size_t>(n), 0);  // the next step's advantage
+  std::vector<double> later(static_cast<std::size_t>(n), 0);  // advantages of the next step
   for (std::size_t i = rewards.size(); i-- > 0;) {
     double& a = later[i % static_cast<std::size_t>(n)];
     const double delta = rewards[i] + (terminated[i] ? 0 : gamma * next_values[i]) - values[i];

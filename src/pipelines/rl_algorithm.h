@@ -1,5 +1,5 @@
-// What the algorithms of pipeline rl share: the networks, tables of what was seen, normalization, and the
-// interface by which rl.cpp asks PPO (ppo.cpp) and DDPG (ddpg.cpp).
+// Code shared by the algorithms of pipeline rl: networks, tables of transitions, normalization, and the
+// interface between rl.cpp and PPO (ppo.cpp) or DDPG (ddpg.cpp).
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@
 
 namespace redco {
 
-// O: numbers of an observation, A: of an action, N: environments side by side.
+// O: size of an observation, A: size of an action, N: number of environments.
 struct RlJob {
   RlSettings rl;
   i64 seed = 0;
@@ -24,11 +24,11 @@ struct RlJob {
   i64 observations() const { return env->observation_size(); }
   i64 actions() const { return env->action_size(); }
   bool discrete() const { return env->n_actions() > 0; }
-  // Random draws of an epoch, f32 values [...] that are the same on every rank and mesh: functions of the
-  // seed, the epoch, the site's name and the element's place.
+  // Random draws of an epoch, f32 values [...], the same on every rank and mesh: functions of the seed, the
+  // epoch, the site's name and the element's index.
   std::vector<float> uniforms(const std::string& site, i64 epoch, const Shape& shape) const;
   std::vector<float> normals(const std::string& site, i64 epoch, const Shape& shape) const;
-  // From [-1, 1], where policies live, to the environment's bounds; what is beyond is clipped.
+  // Scales an action from [-1, 1], the policy's range, to the environment's bounds, and clips it.
   float to_bounds(float action) const;
 };
 
@@ -39,16 +39,17 @@ struct Mlp {
   std::string activation;
 
   static Mlp of(const RlJob& job, const std::string& name, i64 in, i64 out);
-  // Weights are normal: deviation gain / sqrt(larger side), the size of an orthogonal matrix's entries.
+  // Normal weights with standard deviation gain / sqrt(larger side), as in an orthogonal matrix.
   void declare_orthogonal_size(ModelParams& out, double hidden_gain, double last_gain) const;
-  // Weights and biases are uniform in 1 / sqrt(in); the last layer's in last_bound (Lillicrap et al. 2016).
+  // Uniform weights and biases in +-1 / sqrt(in); the last layer's in +-last_bound (Lillicrap et al. 2016).
   void declare_uniform(ModelParams& out, double last_bound) const;
   Tensor operator()(const ParamTree& p, const Tensor& x) const;  // [B, in] -> [B, out]
-  // The same of rows of numbers [N * in] -> [N * out], off the tape; on all ranks together, the same on each.
+  // Applies the MLP to rows [N * in] -> [N * out], without the tape; called on all ranks, with the same
+  // result.
   std::vector<float> outputs(const ParamTree& p, std::span<const float> rows) const;
 };
 
-// Named columns of numbers, a row for each step of an environment.
+// Named columns of numbers, one row per environment step.
 struct RlTable {
   struct Column {
     std::string name;
@@ -58,13 +59,13 @@ struct RlTable {
   std::vector<Column> columns;
   i64 rows() const;
   Column& operator[](const std::string& name);
-  // {name: base64 of the floats}, exactly. from_text: ContentsError unless of `rows` rows of these columns;
-  // -1: any number.
+  // {name: base64 of the floats}, lossless. from_text: ContentsError unless it has `rows` rows of these
+  // columns; -1: any number of rows.
   std::string text() const;
   void from_text(const std::string& json, i64 rows);
 };
 
-// Rows of a table as examples, in an order of its own and any row any number of times.
+// Rows of a table as examples, in any order and with repetitions.
 class RlRows : public Dataset {
  public:
   RlRows(std::shared_ptr<const RlTable> table, std::vector<i32> order, std::string fingerprint)
@@ -82,9 +83,9 @@ class RlRows : public Dataset {
   std::string fingerprint_;
 };
 
-// Generalized advantage estimation (Schulman et al. 2016) over [steps, n]: next_values are those of the
-// states that followed, an ended episode's last one too; nothing follows where an episode is terminated, and
-// no advantage passes where one ended.
+// Generalized advantage estimation (Schulman et al. 2016) over [steps, n]. next_values are the values of the
+// next states, including the last state of an ended episode. A terminated episode has no next value;
+// advantages do not pass the end of an episode.
 std::vector<float> generalized_advantages(std::span<const float> rewards, std::span<const float> values,
                                           std::span<const float> next_values,
                                           const std::vector<bool>& terminated, const std::vector<bool>& ended,
@@ -99,9 +100,9 @@ class RlAlgorithm {
   virtual std::vector<ParamGroup> groups() const = 0;
   virtual Batch collate(std::span<const Example> mine, const BatchShape& shape) const = 0;
   virtual LossTerms loss(const ParamTree& params, const Batch& batch) const = 0;
-  // The examples of an epoch: environments are stepped, unless that was done before the run was interrupted.
+  // The examples of an epoch: steps the environments, unless the interrupted run already did.
   virtual std::shared_ptr<const Dataset> source(const ParamTree& params, i64 epoch) = 0;
-  // What the policy does without exploration [N, A], the environment's own actions, where it sees [N, O].
+  // The policy's actions without exploration [N, A], in the environment's units, for observations [N, O].
   virtual std::vector<float> best_actions(const ParamTree& params,
                                           std::span<const float> observations) const = 0;
 
@@ -113,7 +114,7 @@ class RlAlgorithm {
  protected:
   RlJob job_;
   EnvRows envs_;
-  i64 epoch_ = -1;  // whose steps were made
+  i64 epoch_ = -1;  // the epoch of the rollout
 };
 
 std::unique_ptr<RlAlgorithm> make_ppo(RlJob job);

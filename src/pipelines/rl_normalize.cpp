@@ -11,7 +11,7 @@ namespace redco {
 
 namespace {
 
-constexpr double kMost = 10;  // deviations beyond which values are cut
+constexpr double kMost = 10;  // clip range in standard deviations
 constexpr double kEpsilon = 1e-8;
 
 float cut(double x) { return static_cast<float>(std::clamp(x, -kMost, kMost)); }
@@ -95,12 +95,12 @@ void RewardNormalizer::restore(const std::string& json) {
     const auto j = nlohmann::json::parse(json);
     auto returns = j.at("returns").get<std::vector<float>>();
     if (returns.size() != returns_.size())
-      throw ContentsError("[rl] returns of {} environments were saved, the job has {}", returns.size(),
-                          returns_.size());
+      throw ContentsError("[rl] the checkpoint has returns of {} environments, but the job has {}",
+                          returns.size(), returns_.size());
     moments_ = {{j.at("mean").get<float>()}, {j.at("var").get<float>()}, j.at("count").get<float>()};
     returns_ = std::move(returns);
   } catch (const nlohmann::json::exception& e) {
-    throw ContentsError("[rl] the saved returns can't be read: {}", e.what());
+    throw ContentsError("[rl] the returns in the checkpoint are not readable: {}", e.what());
   }
 }
 

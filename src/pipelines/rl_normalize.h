@@ -1,4 +1,4 @@
-// Scaling of observations and rewards by what was seen of them (Andrychowicz et al. 2021; gymnasium's
+// Scaling of observations and rewards by their running statistics (Andrychowicz et al. 2021; gymnasium's
 // NormalizeObservation and NormalizeReward).
 #pragma once
 
@@ -10,22 +10,21 @@
 
 namespace redco {
 
-// Mean, variance and number of what was seen, each dim for itself (Chan et al.'s parallel update), in fp32 as
-// it is stored.
+// Running mean, variance and count of each dim (Chan et al.'s parallel update), in fp32 as stored.
 struct RunningMoments {
   std::vector<float> mean, var;
   float count = 0;
   void add(std::span<const float> rows);  // [n, dims]
 };
 
-// Values get mean 0 and deviation 1; fewer than two stay.
+// Scales values to mean 0 and standard deviation 1; fewer than two values don't change.
 void standardize(std::vector<float>& values);
 
 // The moments are buffers of the parameters, observation.mean, .var and .count: stored with the weights,
-// because whoever answers with a policy must see as it does.
+// because a policy needs the same scaling in prediction.
 class ObservationNormalizer {
  public:
-  // Not `on`: no buffers, and observations stay as they are.
+  // If not `on`: no buffers, and observations don't change.
   ObservationNormalizer(i64 dims, bool on) : dims_(dims), on_(on) {}
   void declare(ModelParams& out) const;
   static bool owns(const std::string& parameter) { return parameter.starts_with("observation."); }
@@ -37,21 +36,21 @@ class ObservationNormalizer {
   bool on_;
 };
 
-// Rewards are divided by the deviation of discounted returns.
+// Divides rewards by the running standard deviation of discounted returns.
 class RewardNormalizer {
  public:
   RewardNormalizer(i64 n_envs, double gamma, bool on)
       : gamma_(gamma), on_(on), returns_(static_cast<std::size_t>(n_envs), 0.f) {}
   // [steps, n_envs], in place.
   void operator()(std::vector<float>& rewards, const std::vector<bool>& ended);
-  // JSON. restore: ContentsError where it is of another number of environments.
+  // JSON. restore: ContentsError if the number of environments differs.
   std::string state() const;
   void restore(const std::string& json);
 
  private:
   double gamma_;
   bool on_;
-  std::vector<float> returns_;  // of each environment so far
+  std::vector<float> returns_;  // running return of each environment
   RunningMoments moments_{{0}, {0}, 0};
 };
 

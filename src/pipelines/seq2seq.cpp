@@ -16,8 +16,8 @@ namespace {
 
 class TextToText : public Pipeline {
  public:
-  // Examples as train/pair_dataset.h gives them. source and its mask [B, S]; the decoder's input, positions
-  // and labels [B, T].
+  // Examples of train/pair_dataset.h. source and its mask [B, S]; the decoder's input, positions and labels
+  // [B, T].
   Batch collate(std::span<const Example> mine, const BatchShape& s) const override {
     BatchShape target = s;
     target.length = s.target_length;
@@ -35,14 +35,14 @@ class TextToText : public Pipeline {
     b.shape = s;
     b.fields["source"] = id_rows(mine, s, "source", 0);
     b.fields["mask"] = id_rows(rows, s, "mask", 0);
-    b.fields["decoder_input"] = id_rows(rows, target, "decoder_input", 0);  // seen by padding alone
+    b.fields["decoder_input"] = id_rows(rows, target, "decoder_input", 0);  // only padding attends to padding
     b.fields["positions"] = id_rows(rows, target, "positions", 0);
     b.fields["labels"] = id_rows(mine, target, "labels", kIgnored);
     b.weights["loss"] = targets;
     return b;
   }
 
-  // Teacher forcing: the decoder reads what it should have written.
+  // Teacher forcing: the decoder's input is the target, shifted by one.
   LossTerms loss(const ParamTree& params, const Batch& batch, const StepContext& ctx) const override {
     EncoderInputs source;
     source.input_ids = batch["source"];
@@ -69,7 +69,7 @@ class TextToText : public Pipeline {
     const ModelParams& params = Pipeline::params();
     if (model->task() != ModelTask::seq2seq_lm)
       throw UsageError(
-          "[pipeline] pipeline: seq2seq trains models that read a text and write another (t5, bart); {} is a "
+          "[pipeline] pipeline: seq2seq needs an encoder-decoder model (t5, bart), but {} is a "
           "{} model",
           model->family(), name_of(model->task()));
     return params;
@@ -87,7 +87,7 @@ class TextToText : public Pipeline {
     return data;
   }
 
-  // {"source" (as data.fields names it), "prompt" or "text": what is read}
+  // {"source" (renamed by data.fields), "prompt" or "text": the source text}
   std::optional<Example> request(const std::string& json, const std::string& where) const override {
     const PairLines lines(*tokenizer, pair_settings());
     Example e;
@@ -124,7 +124,7 @@ class TextToText : public Pipeline {
     params();
     if (!tokenizer)
       throw UsageError(
-          "[model] the {} model has no tokenizer; give model.tokenizer (`bytes` or a tokenizer's folder)",
+          "[model] the {} model has no tokenizer. Set model.tokenizer to `bytes` or a tokenizer's folder",
           model->family());
     return PairSettings::of(settings->data, settings->data.max_length.value_or(model->max_length()),
                             model->length_limit());

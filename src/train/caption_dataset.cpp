@@ -23,7 +23,7 @@ std::string dump(const Json& j) { return j.dump(-1, ' ', false, Json::error_hand
 const std::string* find_text(const Json& j, const std::string& key) {
   const auto it = j.find(key);
   if (it == j.end() || it->is_null()) return nullptr;
-  if (!it->is_string()) throw ContentsError("\"{}\" is no text but {}", key, it->type_name());
+  if (!it->is_string()) throw ContentsError("\"{}\" is not a text but {}", key, it->type_name());
   return &it->get_ref<const std::string&>();
 }
 
@@ -51,7 +51,7 @@ TokenizedExample CaptionLines::read(const ExampleRecord& r) const {
     if (const auto id = j.find(fields.id.value_or("")); fields.id && id != j.end()) kept["id"] = *id;
   }
   e.ids = pairs_.target_ids(caption, &e.cut);
-  if (e.ids.empty()) throw ContentsError("the tokenizer makes nothing of the {}", fields.target);
+  if (e.ids.empty()) throw ContentsError("the {} has no tokens after tokenization", fields.target);
   e.in_loss.assign(e.ids.size(), 1);
   kept["image"] = std::move(image);
   e.id = dump(kept);
@@ -88,7 +88,7 @@ Example CaptionDataset::get(i64 i) const {
 std::string CaptionDataset::describe() const {
   std::string s = fmt::format("{} image{} with captions of {} tokens, at most {}", size(),
                               size() == 1 ? "" : "s", index_.n_tokens(), index_.longest());
-  if (index_.n_cut() > 0) s += fmt::format("; {} of them cut (data.max_target_length)", index_.n_cut());
+  if (index_.n_cut() > 0) s += fmt::format("; {} truncated to data.max_target_length", index_.n_cut());
   if (index_.n_bad() > 0) s += "\n" + index_.describe_bad();
   return s;
 }

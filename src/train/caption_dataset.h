@@ -1,11 +1,11 @@
-// Images with captions as a Dataset. Every Example has
-//   values["pixels"]  what the model reads, [channels, height, width]
+// Images with captions as a Dataset. Each Example has
+//   values["pixels"]  the model's input, [channels, height, width]
 //   ids["labels"]     the caption's tokens, the end token last
 //   text              {"image": name, "caption": text}, JSON
-// Captions are tokenized once, images read whenever an example is asked for.
+// Captions are tokenized once. An image is read each time its example is requested.
 //
-// Files: JSONL {"image": "a.png", "caption": "..."}, or TSV and CSV with these columns; data.fields renames
-// them, data.images says where images are.
+// Files: JSONL {"image": "a.png", "caption": "..."}, or TSV and CSV with these columns. data.fields renames
+// the columns, data.images is the folder of the images.
 #pragma once
 
 #include <memory>
@@ -21,15 +21,15 @@
 
 namespace redco {
 
-// From a record to the caption's ids; the image's name is kept in TokenizedExample::id.
+// Converts a record to the caption's ids. TokenizedExample::id keeps the image's name.
 class CaptionLines {
  public:
-  // settings: source is the image, target the caption. The tokenizer must outlive it.
+  // In settings, source is the image and target the caption. The tokenizer must outlive the object.
   CaptionLines(const Tokenizer& tokenizer, PairSettings settings)
       : tokenizer_(tokenizer), pairs_(tokenizer, std::move(settings)) {}
-  // ContentsError with the reason alone.
+  // ContentsError with the reason, without the place.
   TokenizedExample read(const ExampleRecord& r) const;
-  // The image's name of a line of predict.input: under fields.image, or "prompt".
+  // The image's name in a line of predict.input: under fields.image or "prompt".
   std::string image_of(const std::string& json) const;
 
   std::string fingerprint() const { return "captions " + pairs_.fingerprint(); }
@@ -47,7 +47,7 @@ class CaptionDataset : public Dataset {
       : index_(std::move(index)), images_(std::move(images)), preprocess_(std::move(preprocess)) {}
   i64 size() const override { return index_.size(); }
   i64 length(i64 i) const override { return index_.entry(i).tokens; }  // of the caption
-  // ContentsError that names the image, and the line that it comes from.
+  // ContentsError names the image and its line.
   Example get(i64 i) const override;
   std::string fingerprint() const override { return index_.data_hash() + preprocess_.fingerprint(); }
   bool concurrent() const override { return true; }
@@ -60,7 +60,7 @@ class CaptionDataset : public Dataset {
   ImagePreprocess preprocess_;
 };
 
-// The captions, tokenized once, see make_pair_index(). Collective.
+// Tokenizes the captions once, see make_pair_index(). Collective.
 std::shared_ptr<const CaptionDataset> make_caption_dataset(const PairSource& source,
                                                            const CaptionLines& lines,
                                                            const std::optional<std::string>& images,

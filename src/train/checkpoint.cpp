@@ -54,12 +54,12 @@ TrainState parse_state(const std::string& text, const std::string& where) {
     s.optimizer_steps = j.at("optimizer_steps");
     s.group_steps = j.at("group_steps").get<std::map<std::string, i64>>();
     s.best = j.at("best").get<std::map<std::string, double>>();
-    // Not in checkpoints of before it was written: their pointers are left as they are.
+    // Older checkpoints lack the field; their pointers don't change.
     if (j.contains("best_step")) s.best_step = j["best_step"].get<std::map<std::string, i64>>();
     s.seed = j.at("seed");
     s.global_batch_size = j.at("global_batch_size");
     s.n_examples = j.at("n_examples");
-    // Checkpoints of before there was another are AdamW's.
+    // Checkpoints from before there was a choice used AdamW.
     s.optimizer = j.value("optimizer", "adamw");
     s.data_fingerprint = j.at("data_fingerprint");
     s.tokenizer_fingerprint = j.at("tokenizer_fingerprint");
@@ -87,7 +87,7 @@ TrainState parse_state(const std::string& text, const std::string& where) {
   for (const auto& [name, n] : s.group_steps) sound = sound && n >= 0;
   for (const auto& [name, n] : s.best_step) sound = sound && n >= 0;
   if (s.waiting) sound = sound && s.waiting->best_step >= 0 && s.waiting->evaluations >= 0;
-  if (!sound) throw ContentsError("[checkpoint] {}: a negative count", where);
+  if (!sound) throw ContentsError("[checkpoint] {}: a count is negative, expected 0 or more", where);
   return s;
 }
 
@@ -140,7 +140,7 @@ void save_checkpoint(const std::string& folder, const CheckpointContents& what, 
       if (adapter) {
         write_file_durable(join_path(temp, ckpt::kAdapterConfig), what.adapter_config);
       }
-      // Beside an adapter it says what the classes are, which the base doesn't know.
+      // For an adapter, the config has the classes, which the base model doesn't know.
       if (what.model && (!adapter || what.model->num_labels() > 0)) {
         write_file_durable(join_path(temp, "config.json"), saved_config(*what.model, what.dtype));
       }
@@ -164,7 +164,7 @@ void save_checkpoint(const std::string& folder, const CheckpointContents& what, 
         warn("{}", left.what());
       }
     }
-    // The job's settings were fit for the run until now: a path that doesn't exist any more was removed.
+    // The job's settings worked for the run until now, so a path that doesn't exist any more was removed.
     if (e.code() == ExitCode::usage)
       world.on_first([&] {
         throw IoError("[checkpoint] {}; was {} moved or removed while the run was writing to it?", e.what(),
@@ -172,28 +172,28 @@ void save_checkpoint(const std::string& folder, const CheckpointContents& what, 
       });
     throw;
   }
-  // The checkpoint is safe: nothing from here on may end the run.
+  // The checkpoint is published: no later failure may end the run.
   world.on_first([&] {
     const auto point = [&](const std::string& name) {
-      tolerate(fmt::format("[checkpoint] {}: the pointer {} is not moved", folder, name),
+      tolerate(fmt::format("[checkpoint] {}: the pointer {} was not updated", folder, name),
                [&] { checkpoints.point(name, state.step); });
     };
     point("last");
     for (const std::string& metric : best_of) point("best-" + metric);
-    tolerate(fmt::format("[checkpoint] {}: old checkpoints are not removed", folder),
+    tolerate(fmt::format("[checkpoint] {}: old checkpoints were not removed", folder),
              [&] { checkpoints.prune(keep_last); });
   });
 }
 
 namespace {
 
-// What a resumed run's adapters must have alike; their layers and shapes are checked with the tensors.
+// Settings of the adapters that a resumed run must keep; loading the tensors checks layers and shapes.
 void check_same_lora(const LoraConfig& was, const LoraConfig& is, const std::string& checkpoint) {
   auto same = [&](const char* what, double a, double b) {
     if (a != b)
       throw UsageError(
-          "[checkpoint] {} was made with {}={}, this job has {}: the run could not go on as if never "
-          "stopped; restore it, or start anew in another workdir or with checkpoint.resume=never",
+          "[checkpoint] {} was made with {}={}, but this job has {}. A resumed run needs the same value. "
+          "Restore it, or start a new run in another workdir or with checkpoint.resume=never",
           checkpoint, what, a, b);
   };
   same("train.lora.rank", static_cast<double>(was.rank), static_cast<double>(is.rank));
@@ -207,9 +207,11 @@ void load_checkpoint_tensors(const std::string& checkpoint, const CheckpointCont
                              ParamTree& params) {
   auto canonical = [&](const std::string& n) { return what.model ? what.model->canonical_name(n) : n; };
   if (what.adapter_config.empty() && ckpt::is_adapter(checkpoint))
-    throw UsageError("[checkpoint] {} holds adapters, and this job has no train.lora", checkpoint);
+    throw UsageError("[checkpoint] {} has LoRA adapters, but this job has no train.lora. Restore train.lora",
+                     checkpoint);
   if (!what.adapter_config.empty() && !ckpt::is_adapter(checkpoint))
-    throw UsageError("[checkpoint] {} holds a whole model, and this job has train.lora", checkpoint);
+    throw UsageError("[checkpoint] {} has no LoRA adapters, but this job has train.lora. Remove train.lora",
+                     checkpoint);
   if (!what.adapter_config.empty()) {
     const ckpt::PeftAdapter saved = ckpt::read_adapter(checkpoint);
     check_same_lora(saved.config, ckpt::parse_adapter(what.adapter_config, "train.lora").config, checkpoint);

@@ -1,4 +1,4 @@
-// A training run's checkpoint: parameters, optimizer, state, tokenizer, in one published folder.
+// A training checkpoint: parameters, optimizer, state and tokenizer in one published folder.
 #pragma once
 
 #include <map>
@@ -13,15 +13,15 @@
 
 namespace redco {
 
-// What a resumed run must know beside tensors: training/state.json.
+// State of a run besides its tensors: training/state.json.
 struct TrainState {
-  i64 step = 0;  // updates made
+  i64 step = 0;  // optimizer steps
   i64 optimizer_steps = 0;
   std::map<std::string, i64>
-      group_steps;                       // updates of each parameter group: fewer where its period is longer
+      group_steps;  // updates of each parameter group; fewer than `step` where its period is above 1
   std::map<std::string, double> best;    // metric -> its best value so far, finite
-  std::map<std::string, i64> best_step;  // and after which step that was
-  // What train.early_stopping waits for: its metric, the best value that counted, the step of that, and the
+  std::map<std::string, i64> best_step;  // and the step of that value
+  // State of train.early_stopping: the metric, the best value that counted, its step, and the number of
   // evaluations since.
   struct Waiting {
     std::string metric;
@@ -29,16 +29,16 @@ struct TrainState {
     i64 best_step = 0, evaluations = 0;
   };
   std::optional<Waiting> waiting;
-  // The step's evaluation was due and has not been made: a resumed run makes it first.
+  // The evaluation of this step was due but did not happen. A resumed run makes it first.
   bool pending_evaluation = false;
-  // What must be the same when the run goes on, for the resumed run to be the run that never stopped.
+  // A resumed run must have the same values, otherwise it would not equal the uninterrupted run.
   i64 seed = 0, global_batch_size = 0, n_examples = 0;
   std::string optimizer = "adamw";
-  bool stateless = false;  // the optimizer keeps nothing beside parameters; not in the file
+  bool stateless = false;  // the optimizer has no state besides the parameters; not in the file
   std::string data_fingerprint, tokenizer_fingerprint, pipeline;
   // The folder that relative paths of training/job.yaml begin in; "" in checkpoints of older versions.
   std::string started_in;
-  // What may differ with a word: bits can change.
+  // Values that may differ, with a note in the log: results can differ in their last bits.
   i64 threads_per_rank = 0, dp = 0, mp = 0;
   std::string compute_dtype, isa;
   std::string pipeline_state = "{}";
@@ -48,36 +48,37 @@ bool is_json(const std::string& text);
 TrainState parse_state(const std::string& text, const std::string& where);
 
 struct CheckpointContents {
-  const Model* model = nullptr;                // may be null: a pipeline with parameters of its own
+  const Model* model = nullptr;                // null: the pipeline has its own parameters
   std::map<std::string, std::string> aliases;  // of the parameters
   const Tokenizer* tokenizer = nullptr;
   const ParamTree* params = nullptr;
   Optimizer* optimizer = nullptr;  // null: not saved
-  std::string generation_config;   // "" is none
-  std::string chat_template;       // in place of the tokenizer's own; "" is that
-  std::string job_yaml;            // training/job.yaml, the resolved job; "" is none
-  std::string model_folder;        // whose preprocessor_config.json goes along; "" is none
-  // adapter_config.json: what is trained is saved alone, as PEFT's adapter. "": the whole model is.
+  std::string generation_config;   // "": none
+  std::string chat_template;       // replaces the tokenizer's own template; "": not replaced
+  std::string job_yaml;            // training/job.yaml, the resolved job; "": none
+  std::string model_folder;        // source of preprocessor_config.json; "": none
+  // adapter_config.json. If set, only the trained adapter is saved, in PEFT's format. "": the whole model is
+  // saved.
   std::string adapter_config;
-  ckpt::RunIdentity run;  // that saves it; on the first rank
+  ckpt::RunIdentity run;  // the run that saves; set on the first rank
   ckpt::StoredType dtype = ckpt::StoredType::f32;
 };
 
-// Writes and publishes workdir/checkpoints/step-N; moves `last`, and best-METRIC for each metric named;
-// removes old ones. Collective: an error is thrown on all ranks, and then the older checkpoints are still
-// there. Once the checkpoint is published, failures (pointers, removals) are warnings. IoError, too, where
+// Writes and publishes workdir/checkpoints/step-N, updates `last` and best-METRIC for each given metric, and
+// removes old checkpoints. Collective: an error is thrown on all ranks, and the older checkpoints are then
+// unchanged. After the checkpoint is published, failures (pointers, removals) are warnings. IoError also if
 // the workdir was moved or removed.
 void save_checkpoint(const std::string& folder, const CheckpointContents& what, const TrainState& state,
                      const std::vector<std::string>& best_of, i64 keep_last);
 
-// Loads what save_checkpoint wrote, onto any mesh. Collective.
+// Loads what save_checkpoint() wrote, onto any mesh. Collective.
 void load_checkpoint_tensors(const std::string& checkpoint, const CheckpointContents& what,
                              ParamTree& params);
 
-// The model's config.json with the type of the weights as they are saved.
+// The model's config.json with the data type of the saved weights.
 std::string saved_config(const Model& model, ckpt::StoredType dtype);
 
-// Algorithm versions a run depends on: rng, shuffle, packing, init.
+// Versions of the algorithms that a run depends on: rng, shuffle, packing, init.
 std::map<std::string, i64> algorithm_versions();
 
 }  // namespace redco

@@ -32,13 +32,14 @@ EvalOutputs make_outputs(const Pipeline& pipeline, const ParamTree& params, cons
       in_pipeline("predict()", [&] { return predict(pipeline, params, examples, batch_size); });
   EvalOutputs out;
   std::string metrics;
-  // One rank measures: all have the same answers, and only one need pay for it.
+  // All ranks have the same answers, so one rank computes the metrics for all.
   Context::current().world().on_first([&] {
     for (std::size_t i = 0; i < examples.size(); ++i) {
       const std::string text =
           in_pipeline("output()", [&] { return pipeline.output(examples[i], answers[i]); });
       const Json j = Json::parse(text, nullptr, false);
-      if (!j.is_object()) throw UsageError("[pipeline] output() gave no JSON object: {}", excerpt(text));
+      if (!j.is_object())
+        throw UsageError("[pipeline] output() returned {}, expected a JSON object", excerpt(text));
       out.lines.push_back(j.dump(-1, ' ', false, Json::error_handler_t::replace));
     }
     if (measured)

@@ -10,11 +10,11 @@ namespace redco {
 
 namespace {
 
-// How many bytes of the file are to stay: steps grow from line to line, so all from the first line of a step
-// after keep_until.
+// The number of bytes to keep: up to the first line of a step after keep_until, because steps grow from line
+// to line.
 i64 bytes_to_keep(const std::string& path, i64 keep_until) {
   if (!exists(path)) return 0;
-  // Longer than any line written here; a file of one endless line costs no more.
+  // Longer than any line in this file; limits the memory for a file with one endless line.
   constexpr i64 kBlock = 1 << 20;
   const ReadFile file = ReadFile::open(path);
   std::string text;
@@ -60,7 +60,7 @@ void MetricsLog::write(i64 step, const Values& values) {
     }
   }
   j["time"] = std::round(wall_seconds() * 1e3) / 1e3;
-  tolerate(fmt::format("[log] {} is not written", path_), [&] {
+  tolerate(fmt::format("[log] {} was not written", path_), [&] {
     lines_->append(j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
   });
   tolerate("[log] TensorBoard's file is not written", [&] { events_.scalars(step, values); });

@@ -1,5 +1,5 @@
-// The run's measurements on disk: metrics.jsonl, and the same for TensorBoard. Written by the first rank
-// only.
+// A run's measurements on disk: metrics.jsonl, and the same values for TensorBoard. Only the first rank
+// writes.
 #pragma once
 
 #include <optional>
@@ -14,15 +14,15 @@ namespace redco {
 
 using Values = std::vector<std::pair<std::string, double>>;
 
-// One JSON object a line, each written whole with one call. A run that goes on after `keep_until` drops the
-// lines of later steps, and one that a crash has cut: they are made again, so that every step is there once.
+// One JSON object per line; each line is written with one call. A run that resumes after `keep_until` removes
+// the lines of later steps and an incomplete last line, so the file has each step once.
 class MetricsLog {
  public:
   MetricsLog(const std::string& workdir, i64 keep_until);
-  // {"step": ..., name: value, ..., "time": seconds since 1970}; what isn't finite is null. TensorBoard gets
-  // the values under the same names. What can't be written is lost with a warning: it must not end the run.
+  // {"step": ..., name: value, ..., "time": seconds since 1970}; a value that isn't finite is null.
+  // TensorBoard gets the values under the same names. A failed write is a warning and does not end the run.
   void write(i64 step, const Values& values);
-  // Texts for TensorBoard alone.
+  // Texts for TensorBoard only.
   void text(i64 step, const std::string& tag, const TextTable& table);
 
  private:

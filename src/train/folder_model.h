@@ -1,4 +1,4 @@
-// The model that a Hugging Face folder holds: what its config says, and what its files tell beyond that.
+// The model in a Hugging Face folder: built from its config and from what its files show beyond the config.
 #pragma once
 
 #include <map>
@@ -11,15 +11,14 @@
 namespace redco {
 
 struct ModelConfigText {
-  std::string json, origin;                      // the config, and what messages call it
+  std::string json, origin;                      // the config, and its name in messages
   std::map<std::string, std::string> overrides;  // key -> JSON text
   std::vector<std::string> ignore_keys;
 };
 
-// The config's model. Where it ties the head to the embedding and `folder` ("": none) holds the two with
-// different values, they are read apart, as transformers 5 does, unless an override of tie_word_embeddings
-// says otherwise. ContentsError: other tied tensors with values of their own; besides, what make_model
-// throws.
+// The config's model. If the config ties the head to the embedding but `folder` ("": none) stores two
+// different values, the two are loaded as separate tensors, as in transformers 5, unless an override sets
+// tie_word_embeddings. ContentsError: other tied tensors with different values, and the errors of make_model.
 std::unique_ptr<Model> make_folder_model(const std::string& folder, const ModelConfigText& config);
 
 }  // namespace redco

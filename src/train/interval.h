@@ -1,4 +1,4 @@
-// The steps since the last line of metrics.jsonl: sums on the way, one line's values at its end.
+// The steps since the last line of metrics.jsonl: running sums, and the line's values at the end.
 #pragma once
 
 #include <map>
@@ -12,20 +12,20 @@ namespace redco {
 
 class Interval {
  public:
-  // peak: this rank's peak matmul speed, FLOP/s; 0 if it is unknown. A step that is faster than the measured
-  // peak counts as 100 %. unit: what the first term's weight counts.
+  // peak: this rank's peak matmul speed in FLOP/s; 0 if unknown. A step that is faster than the measured
+  // peak counts as 100 %. unit: the unit of the first term's weight.
   explicit Interval(double peak, std::string unit = "tokens")
       : peak_(peak), begin_(seconds()), unit_(std::move(unit)) {}
 
-  // A step was made: at this learning rate, with so many FLOPs on this rank.
+  // Adds a step, its learning rate and this rank's FLOPs.
   void add(const StepOutcome& step, double learning_rate, i64 flops);
-  // Time that was no step: it counts for no speed.
+  // Excludes time without training steps from the speed.
   void pause(double seconds) { begin_ += seconds; }
 
-  // What metrics.jsonl says of the interval, which ends here; the next one begins. REQUIRES: a step was made.
-  // `notes`: what the pipeline says beside.
+  // The values of this interval's line of metrics.jsonl; a new interval begins. REQUIRES: at least one step.
+  // `notes`: the pipeline's own values.
   Values close(double epoch, const std::map<std::string, double>& notes = {});
-  // The same for people, of the interval so far, or of the one just closed.
+  // The same values for the terminal: of the current interval, or of the last one if the current is empty.
   Progress::Fields fields(double epoch, const std::map<std::string, double>& notes = {}) const;
 
  private:
@@ -33,7 +33,7 @@ class Interval {
     i64 steps = 0, finite = 0, flops = 0;
     double loss = 0, weight = 0;
     std::map<std::string, double> terms;
-    double time = 0;  // once closed
+    double time = 0;  // set by close()
   };
   double mean_loss(const Sums& s) const;
   double peak_share(const Sums& s, double time) const;
@@ -43,7 +43,7 @@ class Interval {
   Sums now_, closed_;
   StepOutcome last_;
   double learning_rate_ = 0;
-  i64 skipped_ = 0;  // in all
+  i64 skipped_ = 0;  // since the start of the run
 };
 
 }  // namespace redco

@@ -53,7 +53,7 @@ Example ExampleDataset::get(i64 i) const {
     const std::size_t begin = std::min<std::size_t>(p.begin, s.ids.size());
     const std::size_t end = std::min<std::size_t>(begin + p.length, s.ids.size());
     for (std::size_t t = begin; t < end; ++t) {
-      // Each token is the label of the one before it in the row.
+      // Each token is the label of the previous token in the row.
       if (!ids.empty()) {
         const bool first = t == begin;
         labels.push_back(s.in_loss[t] && !(first && (segmented_ || p.begin > 0)) ? s.ids[t] : -100);

@@ -1,8 +1,8 @@
-// Texts and examples as Datasets of pipeline lm. Every Example has, as many ids in each:
-//   input_ids   what the model reads
-//   labels      the token that follows each, -100 where the loss doesn't count it
-//   samples     only where a row has samples that don't see one another: their numbers, from 1
-// Evaluated examples have ids["prompt"] and text, the reference, besides: for predictions.
+// Texts and examples as Datasets of pipeline lm. Each Example has these fields of equal length:
+//   input_ids   the model's input
+//   labels      the token that follows each input token, -100 where the loss doesn't count it
+//   samples     only if attention stops at the borders of a row's samples: their numbers, from 1
+// Evaluated examples also have ids["prompt"] and text, the reference, for predictions.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@
 
 namespace redco {
 
-// Windows over the tokens of text files. segmented: the documents in a window don't see one another, and the
-// first token of a document, which nothing in its window announces, is no target.
+// Windows over the tokens of text files. segmented: attention stops at document borders, and the first token
+// of a document is no target because nothing before it in the window predicts it.
 class WindowDataset : public Dataset {
  public:
   WindowDataset(TokenIndex index, i64 max_length, bool segmented = false);
@@ -31,8 +31,8 @@ class WindowDataset : public Dataset {
   bool segmented_;
 };
 
-// Rows of examples of JSONL files. segmented: the examples of a row don't see one another, and the first
-// token of each is no target; else it is one where its line says so.
+// Rows of examples of JSONL files. segmented: attention stops at the borders of examples, and the first token
+// of each is no target. Otherwise the example's line decides which tokens are targets.
 class ExampleDataset : public Dataset {
  public:
   ExampleDataset(ExampleIndex index, ExampleRows rows, const RowSettings& settings, bool segmented);

@@ -55,7 +55,7 @@ MetricWatch::MetricWatch(const SaveBestSettings& best, const EarlyStoppingSettin
   const auto nature = early.mode ? std::optional(*early.mode == "max") : more_is_better(*early.metric);
   if (!nature)
     throw UsageError(
-        "[train] train.early_stopping.metric={}: whether more of it is better is not known; set "
+        "[train] train.early_stopping.metric={}: the name does not tell whether larger is better. Set "
         "train.early_stopping.mode to max or min",
         *early.metric);
   more_ = *nature;
@@ -82,7 +82,7 @@ std::vector<std::string> MetricWatch::see(const Metrics& metrics, bool periodic,
   for (const auto& [name, more] : sides_) {
     const double now = metrics.at(name);
     const auto was = state.best.find(name);
-    // What is not a number is never best.
+    // NaN and infinity are never best.
     if (!std::isfinite(now) || (was != state.best.end() && !(more ? now > was->second : now < was->second)))
       continue;
     state.best[name] = now;
@@ -116,7 +116,7 @@ std::string MetricWatch::why(const TrainState& state) const {
                               early_.min_delta > 0 ? fmt::format(" by more than {}", early_.min_delta) : "",
                               w.evaluations, w.evaluations == 1 ? "" : "s");
   s += w.best ? fmt::format("; its best was {} after step {}", human_number(*w.best), w.best_step)
-              : std::string("; it was never a number");
+              : std::string("; it was never finite");
   return s;
 }
 

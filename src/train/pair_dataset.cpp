@@ -38,7 +38,7 @@ std::string PairDataset::describe() const {
       fmt::format("{} pair{} of {} and {} tokens, at most {} and {}", size(), size() == 1 ? "" : "s",
                   index_.n_tokens() - index_.n_targets(), index_.n_targets(), source, target);
   if (index_.n_cut() > 0)
-    s += fmt::format("; {} of them cut (data.max_source_length, data.max_target_length)", index_.n_cut());
+    s += fmt::format("; {} truncated to data.max_source_length or data.max_target_length", index_.n_cut());
   if (index_.n_bad() > 0) s += "\n" + index_.describe_bad();
   return s;
 }

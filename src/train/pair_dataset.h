@@ -1,7 +1,7 @@
-// Pairs of texts as a Dataset. Every Example has
-//   ids["source"]   what the encoder reads
-//   ids["labels"]   what the decoder is to write
-//   text            the target's text, with references
+// Text pairs as a Dataset. Each Example has
+//   ids["source"]   the encoder's input
+//   ids["labels"]   the decoder's target
+//   text            the target's text, if references are kept
 #pragma once
 
 #include <functional>
@@ -32,25 +32,25 @@ class PairDataset : public Dataset {
 };
 
 struct PairSource {
-  std::vector<std::string> files;  // paths, or built-in (data/builtin.h)
-  bool evaluation = false;         // references are kept
+  std::vector<std::string> files;  // paths, or builtin:NAME (data/builtin.h)
+  bool evaluation = false;         // keeps the references
   bool skip_bad = false;
 };
-// How the records of pairs become what an index holds.
+// How records become the entries of an index.
 struct PairIndexing {
-  const char* what;  // for people
+  const char* what;  // for the progress display
   std::string fingerprint;
   const PairSettings& settings;
   std::function<TokenizedExample(const ExampleRecord&)> read;
   i64 vocab_size = 0;
   bool references = false;
 };
-// The path of the index that the first rank makes under `cache`, the same on all. Collective; errors are
-// build_example_index()'s and open_pairs()'.
+// The first rank builds the index in `cache`; its path is returned on all ranks. Collective. Errors as
+// build_example_index() and open_pairs().
 std::string make_pair_index(const PairSource& source, const PairIndexing& how, const std::string& cache);
 
-// The pairs, tokenized once: the first rank makes the index under `cache`, all open it. Collective; errors
-// are build_example_index()'s and open_pairs()'.
+// Tokenizes the pairs once: the first rank builds the index in `cache`, all ranks open it. Collective. Errors
+// as build_example_index() and open_pairs().
 std::shared_ptr<const PairDataset> make_pair_dataset(const PairSource& source, const PairLines& lines,
                                                      const std::string& cache);
 

@@ -39,7 +39,7 @@ std::vector<std::string> Pipeline::predict(const ParamTree&, std::span<const Exa
 
 const ModelParams& Pipeline::params() const {
   if (!model)
-    throw UsageError("[model] this pipeline needs a model: give model.path, model.preset or model.arch");
+    throw UsageError("[model] this pipeline needs a model. Set model.path, model.preset or model.arch");
   return model->params();
 }
 
@@ -52,7 +52,7 @@ std::vector<ParamGroup> Pipeline::groups() const {
 }
 
 std::shared_ptr<const Dataset> Pipeline::source(const ParamTree&, const StepContext&) {
-  if (!train_data) throw UsageError("[data] data.train is missing: what shall be trained on?");
+  if (!train_data) throw UsageError("[data] data.train is missing. Set it to the training files");
   return train_data;
 }
 
@@ -106,7 +106,7 @@ std::vector<Example> examples_from_json(const std::string& json) {
       out.push_back(std::move(e));
     }
   } catch (const Json::exception& e) {
-    throw ContentsError("[pipeline] the saved examples can't be read: {}", e.what());
+    throw ContentsError("[pipeline] the examples saved in the checkpoint are not readable: {}", e.what());
   }
   return out;
 }
@@ -141,21 +141,25 @@ Tensor value_rows(std::span<const Example> mine, const BatchShape& s, const std:
 }
 
 std::unique_ptr<Pipeline> load_pipeline(const std::string& path) {
-  if (!std::filesystem::exists(path)) throw UsageError("[pipeline] no such file: {}", path);
-  // dlopen looks names without a slash up elsewhere.
+  if (!std::filesystem::exists(path))
+    throw UsageError("[pipeline] {} does not exist. Set pipeline to a shared object or a built-in pipeline",
+                     path);
+  // dlopen searches other folders for names without a slash.
   void* so = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!so)
-    throw UsageError("[pipeline] {} can't be loaded: {}; is it a shared object, built against this redco?",
-                     path, dlerror());
+    throw UsageError(
+        "[pipeline] {} can't be loaded: {}. Expected a shared object built with this version of redco", path,
+        dlerror());
   auto abi = reinterpret_cast<int (*)()>(dlsym(so, "redco_pipeline_abi"));
   auto make = reinterpret_cast<Pipeline* (*)()>(dlsym(so, "redco_make_pipeline"));
-  if (!abi || !make) throw UsageError("[pipeline] {} is no pipeline: it lacks REDCO_PIPELINE(Class)", path);
-  if (abi() != kPipelineAbi)
+  if (!abi || !make)
     throw UsageError(
-        "[pipeline] {} was built for another redco (pipeline version {}, this one is {}); build it again",
-        path, abi(), kPipelineAbi);
+        "[pipeline] {} is not a pipeline. Add REDCO_PIPELINE(Class) to its source and rebuild it", path);
+  if (abi() != kPipelineAbi)
+    throw UsageError("[pipeline] {} was built for pipeline version {}, this redco has version {}. Rebuild it",
+                     path, abi(), kPipelineAbi);
   std::unique_ptr<Pipeline> pipeline(in_pipeline("the constructor", make));
-  if (!pipeline) throw UsageError("[pipeline] {} made no pipeline", path);
+  if (!pipeline) throw UsageError("[pipeline] {}: the constructor returned no pipeline", path);
   return pipeline;
 }
 
@@ -169,7 +173,8 @@ void rethrow_from_pipeline(const char* function) {
   } catch (const std::exception& e) {
     throw Error(ExitCode::bug, fmt::format("[pipeline] {} failed: {}", function, e.what()));
   } catch (...) {
-    throw Error(ExitCode::bug, fmt::format("[pipeline] {} failed with what is no std::exception", function));
+    throw Error(ExitCode::bug,
+                fmt::format("[pipeline] {} failed with an exception that is not a std::exception", function));
   }
 }
 

@@ -1,12 +1,12 @@
-// Pipeline: an algorithm as functions written for one device. collate, loss, predict; nothing in it mentions
-// ranks.
+// Pipeline: an algorithm as three functions written for one device: collate, loss, predict. They know nothing
+// of ranks.
 //
-// A step is one optimizer update. The Trainer collates all micro-batches of a step, sums every term's weight
-// over replicas once, then differentiates (sum of a term) / (its global weight), micro-batch by micro-batch.
-// So a mean over tokens is exact however tokens are spread. loss() sees one micro-batch of all replicas as
-// one global batch.
+// A step is one optimizer update. The Trainer collates all micro-batches of a step and sums every term's
+// weight over the replicas once. Then it differentiates (sum of a term) / (its global weight) for each
+// micro-batch. So a mean over tokens is exact for any distribution of the tokens. loss() sees one micro-batch
+// of all replicas as one global batch.
 //
-// A pipeline of a user is a shared object with REDCO_PIPELINE(Class) at its end, named by `pipeline: ./x.so`.
+// A user's pipeline is a shared object that ends with REDCO_PIPELINE(Class); `pipeline: ./x.so` selects it.
 #pragma once
 
 #include <map>
@@ -22,60 +22,59 @@
 
 namespace redco {
 
-// One example: ids and values by field. What the fields mean is between source() and collate().
+// One example: ids and values by field. source() and collate() define what the fields mean.
 struct Example {
-  i64 ordinal = 0;  // its number in the data
+  i64 ordinal = 0;  // its index in the data
   std::map<std::string, std::vector<i32>> ids;
   std::map<std::string, std::vector<float>> values;
   std::string text;
-  std::string id;  // the name its source gives it, as JSON; "" is none
+  std::string id;  // the id in its source, as JSON; "": none
 };
 
-// The examples of an epoch or of an evaluation. Const and the same on every rank.
+// The examples of an epoch or an evaluation. Const, and the same on every rank.
 class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual i64 size() const = 0;
-  // Length that decides the padding of a micro-batch (tokens); known on every rank without talking.
+  // The length in tokens that determines a micro-batch's padding; every rank knows it without communication.
   virtual i64 length(i64 i) const = 0;
-  // The same of what is to be written, where that is a sequence apart from what is read (encoder-decoder
-  // models).
+  // The length of the target sequence, for encoder-decoder models.
   virtual i64 target_length(i64 i) const {
     (void)i;
     return 0;
   }
   virtual Example get(i64 i) const = 0;
-  // Changes when the data change: a resumed run must have the same.
+  // Changes when the data change. A resumed run must have the same fingerprint.
   virtual std::string fingerprint() const = 0;
-  // True where length() and get() may be called on a thread that is no rank: the next step's examples are
-  // read while this one is computed.
+  // True if length() and get() may be called on a thread that is no rank. The Trainer then reads the next
+  // step's examples during the current step.
   virtual bool concurrent() const { return false; }
-  // True where steps take the examples as they stand: the order is the source's own and no epoch shuffles it.
+  // True if steps take the examples in the source's order; no epoch shuffles them.
   virtual bool ordered() const { return false; }
-  // What there is, for people: "1437 images of 8 x 8 in 10 classes". May have several lines.
+  // A description for the log: "1437 images of 8 x 8 in 10 classes". May have several lines.
   virtual std::string describe() const { return ""; }
 };
 
-// What a job's data.train or data.eval ask for.
+// The content of a job's data.train or data.eval.
 struct DataRequest {
   bool evaluation = false;
-  std::vector<std::string> files;  // as the job gives them
-  std::string model_folder;        // with files beside the weights (preprocessor_config.json); "": none
-  std::string cache;               // folder for what is made of them once
-  i64 max_length = 0;              // tokens of a row: data.max_length, else the model's; 0: neither is known
+  std::vector<std::string> files;  // as in the job
+  std::string model_folder;        // folder of the weights and preprocessor_config.json; "": none
+  std::string cache;               // folder for indexes and other derived files
+  i64 max_length = 0;              // tokens per row: data.max_length, else the model's; 0: both unknown
 };
 
-// The global shape of one micro-batch, and which of its rows this replica has.
+// The global shape of one micro-batch, and this replica's rows of it.
 struct BatchShape {
   i64 rows = 0;
   Range mine;             // this replica's rows
-  i64 length = 0;         // the longest row's
-  i64 target_length = 0;  // the same of Dataset::target_length
+  i64 length = 0;         // of the longest row
+  i64 target_length = 0;  // the longest Dataset::target_length
 };
 
 struct Batch {
   std::map<std::string, Tensor> fields;
-  std::map<std::string, double> weights;  // of this replica's rows, by term
+  std::map<std::string, double> weights;  // of this replica's rows, for each term
   BatchShape shape;
   const Tensor& operator[](const std::string& name) const;
 };
@@ -88,16 +87,16 @@ struct LossTerm {
 using LossTerms = std::vector<LossTerm>;
 
 struct StepContext {
-  ApplyOptions apply;  // train: dropout is on
+  ApplyOptions apply;  // in training, dropout is on
   i64 step = 0, epoch = 0;
-  // A name for repeated use of the same parameters' random draws (inner steps, PPO epochs); in force until
-  // the result is destroyed.
+  // Sets a name for repeated use of the same parameters' random draws (inner steps, PPO epochs), until the
+  // result is destroyed.
   std::unique_ptr<Restore<std::string>> scope(const std::string& name, i64 k) const;
-  // The first rank's value of a one-element tensor, the only way in which loss and predict may branch on
-  // data.
+  // The first rank's value of a one-element tensor. loss() and predict() may branch on data only through
+  // this.
   double agree(const Tensor& value) const;
-  // Where somebody reads along, predict() of one example hands on its answer's text piece by piece, on the mp
-  // group's first rank.
+  // If set, predict() of one example passes the answer's text on piece by piece, on the first rank of the mp
+  // group.
   std::function<void(std::string_view piece)> on_text;
 };
 
@@ -105,11 +104,11 @@ struct StepContext {
 struct ParamGroup {
   std::string name;
   std::function<bool(const std::string&)> has;  // by parameter name
-  std::string term;                             // the loss term that it descends
+  std::string term;                             // the loss term that the group minimizes
   double learning_rate_factor = 1;
-  i64 period = 1;  // updated in the steps 0, period, 2 period, ...
-  // Not empty: no gradient; each parameter follows the one that `ema_of` names, p = tau * source + (1 - tau)
-  // * p (DDPG's targets), and begins as its copy.
+  i64 period = 1;  // updated in steps 0, period, 2 period, ...
+  // If set, the group has no gradient: each parameter follows the one that `ema_of` names, p = tau * source +
+  // (1 - tau) * p (target networks of DDPG), and starts as its copy.
   std::function<std::string(const std::string&)> ema_of;
   double tau = 0;
 };
@@ -120,30 +119,30 @@ class Pipeline {
 
   // --- the three functions ---
 
-  // This replica's rows -> tensors of the global shape, and each term's weight. With no examples on a meta
+  // This replica's rows -> tensors of the global shape, and each term's weight. Without examples on a meta
   // context: the plan's batch.
   virtual Batch collate(std::span<const Example> mine, const BatchShape& shape) const = 0;
-  // In training the parameters are on the tape, in evaluation they aren't: a loss that contains gradients
-  // watches what it takes them by (Tensor::watched).
+  // In training, the parameters are on the tape; in evaluation, they aren't. A loss that contains gradients
+  // watches their inputs itself (Tensor::watched).
   virtual LossTerms loss(const ParamTree& params, const Batch& batch, const StepContext& ctx) const = 0;
-  // One JSON an example of this replica, in order. Runs on the replica's own mp group; `examples` are the
-  // same on its ranks.
+  // One JSON text per example of this replica, in order. Runs on the replica's mp group, whose ranks all have
+  // the same `examples`.
   virtual std::vector<std::string> predict(const ParamTree& params, std::span<const Example> examples,
                                            const StepContext& ctx) const;
-  // predict() is given batch_size examples at once, or, where it deals them to batches itself, as many as
-  // there are: an answer that ends early then makes room for the next.
+  // If false, predict() gets batch_size examples per call. If true, it gets all examples and forms batches
+  // itself, so a new example replaces one whose answer ended early.
   virtual bool predicts_any_number() const { return false; }
 
   // --- data ---
 
-  // The examples of data.train or data.eval, opened on all ranks together: what the first rank alone makes
-  // goes through Group::on_first. Null: tokenized texts as pipeline lm reads them (train/lm_dataset.h).
+  // Opens data.train or data.eval on all ranks together; work of the first rank only goes through
+  // Group::on_first. Null: tokenized texts as pipeline lm reads them (train/lm_dataset.h).
   virtual std::shared_ptr<const Dataset> open(const DataRequest& request) {
     (void)request;
     return nullptr;
   }
-  // A line of predict.input, or {"prompt": text} of predict.prompt, as an example for predict(); its ordinal
-  // and id are the job's. ContentsErrors begin with `where`. None: prompts for pipeline lm.
+  // Converts a line of predict.input, or {"prompt": text} of predict.prompt, to an example for predict(); the
+  // job sets its ordinal and id. ContentsErrors begin with `where`. nullopt: prompts as in pipeline lm.
   virtual std::optional<Example> request(const std::string& json, const std::string& where) const {
     (void)json, (void)where;
     return std::nullopt;
@@ -153,44 +152,43 @@ class Pipeline {
 
   // The parameters: the model's, unless the algorithm has its own.
   virtual const ModelParams& params() const;
-  // One group with all parameters that are trained (no buffers, no frozen ones) that descends the first term.
-  // Parameters in no group stay as they are.
+  // Default: one group that minimizes the first term, with all trained parameters (no buffers, no frozen
+  // ones). Parameters in no group don't change.
   virtual std::vector<ParamGroup> groups() const;
-  // The examples of epoch ctx.epoch, as many in each; ctx.step is the epoch's first. Default: the training
-  // data given. Called on all ranks together, at each epoch's start, and again where a run goes on inside an
-  // epoch. Examples made with the current parameters (rollouts) can't be made again then: keep them in
-  // state(), see examples_to_json().
+  // The examples of epoch ctx.epoch; every epoch has the same number. ctx.step is the epoch's first step.
+  // Default: the training data. Called on all ranks together, at the start of each epoch and again when a run
+  // resumes inside an epoch. Examples that depend on the current parameters (rollouts) can't be repeated
+  // then: keep them in state(), see examples_to_json().
   virtual std::shared_ptr<const Dataset> source(const ParamTree& params, const StepContext& ctx);
-  // Numbers about the examples that source() made last (mean return of their episodes), the same on every
-  // rank: they stand beside the losses in metrics.jsonl.
+  // Values about the examples of the last source() (mean return of the episodes), the same on every rank.
+  // metrics.jsonl has them next to the losses.
   virtual std::map<std::string, double> notes() const { return {}; }
-  // What is evaluated. Default: the evaluation data given; null: nothing. Asked for once, on all ranks
-  // together.
+  // The evaluation data. Default: data.eval; null: none. Called once, on all ranks together.
   virtual std::shared_ptr<const Dataset> evaluation() { return eval_data; }
-  // False where an evaluation is answers alone (episodes played): collate() and loss() are not given
-  // examples of evaluation().
+  // False if an evaluation consists of predict() only (episodes): collate() and loss() then get no examples
+  // of evaluation().
   virtual bool evaluates_loss() const { return true; }
-  // Evaluation metrics from the means of the terms. Default: loss of the first term.
+  // Evaluation metrics from the means of the terms. Default: the loss of the first term.
   virtual std::map<std::string, double> metrics(const std::map<std::string, double>& term_means) const;
-  // Where eval.generation is given, or the pipeline measures_outputs(), an evaluation also asks predict(),
-  // with examples of evaluation(). What is kept of an answer, a JSON object: its id and what predict() said,
-  // unless the pipeline knows more to tell (the prompt, the reference).
+  // With eval.generation or measures_outputs(), an evaluation also calls predict() with examples of
+  // evaluation(). output() is the JSON object to save for an answer: the id and the prediction, unless the
+  // pipeline adds more (the prompt, the reference).
   virtual std::string output(const Example& example, const std::string& prediction) const;
-  // Metrics from those outputs, in the examples' order: their names stand beside those of metrics(). Called
-  // with the whole evaluation, and on the first rank alone, where measures_outputs(); otherwise only the few
-  // outputs that are to be kept are made.
+  // Metrics from these outputs, in the order of the examples; reported together with metrics(). Called on the
+  // first rank, with the whole evaluation, if measures_outputs(). Otherwise only the outputs to save are
+  // generated.
   virtual bool measures_outputs() const { return false; }
   virtual std::map<std::string, double> output_metrics(std::span<const Example> examples,
                                                        const std::vector<std::string>& outputs) const {
     (void)examples, (void)outputs;
     return {};
   }
-  // State beside parameters and optimizer, to be checkpointed (replay buffers, counters). JSON text.
+  // State besides parameters and optimizer, saved in checkpoints (replay buffers, counters). JSON text.
   virtual std::string state() const { return "{}"; }
   virtual void restore(const std::string& json) { (void)json; }
 
-  // Set by the job before anything else is called.
-  const Model* model = nullptr;  // null: the job names none
+  // Set by the job before any call.
+  const Model* model = nullptr;  // null: the job has no model
   const Tokenizer* tokenizer = nullptr;
   std::shared_ptr<const PipelineSettings> settings = std::make_shared<PipelineSettings>();
   std::shared_ptr<const Dataset> train_data, eval_data;
@@ -201,8 +199,8 @@ class Pipeline {
 // Examples in memory.
 class ExampleList : public Dataset {
  public:
-  // fingerprint: what they are made of, the same in a resumed run (settings, not values). Examples' lengths
-  // are those of the longest field of ids.
+  // fingerprint: of the settings that produce the examples, the same in a resumed run. The length of an
+  // example is that of its longest field of ids.
   ExampleList(std::vector<Example> examples, std::string fingerprint)
       : examples_(std::move(examples)), fingerprint_(std::move(fingerprint)) {}
   i64 size() const override { return static_cast<i64>(examples_.size()); }
@@ -216,25 +214,25 @@ class ExampleList : public Dataset {
   std::vector<Example> examples_;
   std::string fingerprint_;
 };
-// Examples for state(), exactly. Values must be finite. Reading throws ContentsError.
+// Examples as JSON for state(), without loss. Values must be finite. Reading throws ContentsError.
 std::string examples_to_json(const std::vector<Example>& examples);
 std::vector<Example> examples_from_json(const std::string& json);
 
 // --- helpers for collate ---
 
-// [rows, length] ids of a field, short rows filled up; [rows, ...] values. Cut along rows over dp.
+// Padded tensors of a field: [rows, length] ids, [rows, ...] values. Sharded along rows over dp.
 Tensor id_rows(std::span<const Example> mine, const BatchShape& s, const std::string& field, i32 fill);
 Tensor value_rows(std::span<const Example> mine, const BatchShape& s, const std::string& field,
                   const Shape& row_shape);
 
 // --- users' shared objects ---
 
-// Raised when this header changes incompatibly: a .so of another version is refused.
+// Raised when this header changes incompatibly; a .so of another version is rejected.
 constexpr int kPipelineAbi = 3;
-// Loads `path` and makes its pipeline. UsageError: no such file, not a pipeline, of another version.
+// Loads `path` and creates its pipeline. UsageError: no such file, not a pipeline, another version.
 std::unique_ptr<Pipeline> load_pipeline(const std::string& path);
 
-// Runs what a pipeline's author wrote: an exception that isn't redco's becomes an Error that names the
+// Calls a function of the pipeline's author. An exception that isn't redco's becomes an Error that names the
 // function.
 [[noreturn]] void rethrow_from_pipeline(const char* function);
 template <class F>

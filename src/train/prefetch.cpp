@@ -44,7 +44,7 @@ std::vector<MicroBatchExamples> Prefetcher::take(const std::shared_ptr<const Dat
     auto result = std::async(std::launch::async, [data, next] { return read_step(*data, next); });
     pending_.emplace(Pending{data, std::move(next), std::move(result)});
   } catch (const std::system_error&) {
-    // No thread to be had: the next step is read when it is asked for.
+    // The thread could not start: take() reads the next step.
   }
   return out;
 }

@@ -1,4 +1,4 @@
-// Reading ahead: while a step is computed, the examples of the next one are read on another thread.
+// Prefetch: a thread reads the examples of the next step during the current step.
 #pragma once
 
 #include <future>
@@ -10,7 +10,7 @@
 
 namespace redco {
 
-// One micro-batch: the numbers of all its examples in the data, and which of these rows are this replica's.
+// One micro-batch: the indices of all its examples in the data, and the range of this replica's rows.
 struct MicroBatchRequest {
   std::vector<i64> numbers;
   Range mine;
@@ -19,21 +19,21 @@ struct MicroBatchRequest {
 using StepRequest = std::vector<MicroBatchRequest>;
 
 struct MicroBatchExamples {
-  BatchShape shape;  // padded to the longest of all rows
+  BatchShape shape;  // padded to the longest row
   std::vector<Example> mine;
 };
 MicroBatchExamples read_examples(const Dataset& data, const MicroBatchRequest& r);
 
-// Results are those of reading at once; what reading throws, take() throws, on the caller's thread. For one
-// thread; the destructor waits for what is being read.
+// Results equal those of reading without prefetch; take() throws the reader's errors on the caller's thread.
+// For one thread. The destructor waits for the reader.
 class Prefetcher {
  public:
-  // The step's examples, read by now or read now; then begins to read `next` (empty: nothing), where the data
-  // allow it (Dataset::concurrent). `data` is kept until that is done.
+  // The step's examples, prefetched or read now. Then starts to read `next` (empty: nothing) if the data
+  // allow it (Dataset::concurrent). `data` is kept until then.
   std::vector<MicroBatchExamples> take(const std::shared_ptr<const Dataset>& data, const StepRequest& step,
                                        StepRequest next);
 
-  i64 taken_ahead() const { return ahead_; }  // steps that were read before they were asked for
+  i64 taken_ahead() const { return ahead_; }  // steps that were read in advance
 
  private:
   struct Pending {

@@ -16,14 +16,14 @@ namespace redco {
 
 namespace {
 
-// The members of a group whose text is not the one that most have: "rank 1 (node2)"; "" where all are equal.
+// The group members whose text differs from the most frequent one: "rank 1 (node2)"; "" if all are equal.
 // texts: "CHECKSUM RANK (HOST)".
 std::string odd_ones(const std::vector<std::string>& texts) {
   const auto checksum = [](const std::string& t) { return t.substr(0, t.find(' ')); };
   std::map<std::string, int> votes;
   for (const std::string& t : texts) ++votes[checksum(t)];
   if (votes.size() < 2) return "";
-  // Of equally many the first rank's counts as right; the message says that this is a guess.
+  // On a tie, the first rank's checksum counts as right; the message names this as a guess.
   std::string right = checksum(texts[0]);
   for (const auto& [value, n] : votes)
     if (n > votes[right]) right = value;
@@ -45,7 +45,7 @@ void check_replicas(const ParamTree& params, i64 step) {
       replicated.update(t.raw(), static_cast<std::size_t>(t.local_bytes()));
   }
   const std::string me = fmt::format(" rank {} ({})", c.rank(), host_name());
-  // Both are compared on every rank: only some may see the first difference.
+  // Every rank compares both axes, because only some ranks may see the first difference.
   std::string odd = odd_ones(c.group(Axis::dp).gather(hex64(everything.digest64()) + me));
   const std::string over_mp = odd_ones(c.group(Axis::mp).gather(hex64(replicated.digest64()) + me));
   if (odd.empty()) odd = over_mp;

@@ -1,4 +1,4 @@
-// Drift: replicas that should hold the same bits and no longer do (a broken machine, different libraries).
+// Drift: replicas that should hold equal parameters but differ (a broken machine, different libraries).
 #pragma once
 
 #include "base/types.h"
@@ -6,9 +6,9 @@
 
 namespace redco {
 
-// Compares checksums of the parameters: of all of them over dp, and of those that are replicated over mp over
-// that axis too. Error(rank_failed) on all ranks, naming ranks and hosts, where they differ. Reads the
-// parameters once. Collective.
+// Compares checksums of the parameters: of all of them over dp, and of those replicated over mp also over
+// that axis. If they differ, Error(rank_failed) on all ranks names ranks and hosts. Reads the parameters
+// once. Collective.
 void check_replicas(const ParamTree& params, i64 step);
 
 }  // namespace redco

@@ -17,14 +17,14 @@ template <class T>
 void same(const std::string& checkpoint, const char* what, const T& was, const T& is) {
   if (was != is)
     throw UsageError(
-        "[checkpoint] {} was made with {}={}, this job has {}: the run could not go on as if never stopped; "
-        "restore it, or start anew in another workdir or with checkpoint.resume=never",
+        "[checkpoint] {} was made with {}={}, but this job has {}. A resumed run needs the same value. "
+        "Restore it, or start a new run in another workdir or with checkpoint.resume=never",
         checkpoint, what, was, is);
 }
 
 using ckpt::CheckpointFolder;
 
-// All that a run leaves in its workdir. The cache of the data is nobody's.
+// The files of a run in its workdir. The data cache belongs to no run.
 const std::vector<std::string> kRunNames = {
     "checkpoints",      "metrics.jsonl",        "tensorboard", "eval_outputs", "plan.json",
     "environment.json", "config.resolved.yaml", "report.html", "log.txt",      "run.json"};
@@ -37,11 +37,11 @@ bool holds_a_run(const std::string& workdir) {
   return (metrics && metrics->size > 0) || (is_folder(folder) && !list_dir(folder).empty());
 }
 
-// The run whose names are moved aside by a new one.
+// The id of the run whose files a new run moves aside.
 std::string old_id(const std::string& workdir) {
   try {
     if (const auto record = read_run_record(workdir)) return record->run.id;
-  } catch (const ContentsError&) {  // it names a folder only
+  } catch (const ContentsError&) {  // only names a folder
   }
   for (const auto& e : CheckpointFolder(checkpoints_of(workdir)).survey())
     if (e.manifest) return e.manifest->run.id;
@@ -58,19 +58,19 @@ RunStart new_run(const std::string& workdir) {
   return s;
 }
 
-// No checkpoint of the workdir's run is there.
+// No checkpoint of the workdir's run exists.
 RunStart resumed_from_none(const std::string& workdir, const std::optional<RunRecord>& record) {
   if (!record) return new_run(workdir);
   const std::string folder = checkpoints_of(workdir);
   if (const auto all = CheckpointFolder(folder).survey(); !all.empty())
     throw ContentsError(
-        "[checkpoint] {} holds checkpoints of other runs ({} is the newest) and none of the run of {}; "
-        "checkpoint.resume={} continues that one, checkpoint.resume=never starts a new run",
+        "[checkpoint] {} has checkpoints of other runs ({} is the newest) but none of the run of {}. "
+        "checkpoint.resume={} continues the newest one, checkpoint.resume=never starts a new run",
         folder, all[0].name, join_path(workdir, "run.json"), all[0].path);
   if (!record->run.lineage.empty())
     throw ContentsError(
-        "[checkpoint] the run in {} continues step {} of another run and has no checkpoint yet; "
-        "checkpoint.resume={} continues that one again",
+        "[checkpoint] the run in {} continues step {} of another run and has no checkpoint yet. "
+        "Continue the other run again with checkpoint.resume={}",
         workdir, record->run.lineage.back().step,
         record->resumed_from.empty() ? "PATH" : record->resumed_from);
   RunStart s;
@@ -90,7 +90,7 @@ RunStart resumed(const std::string& workdir) {
   s.checkpoint = found.path;
   s.inside = true;
   s.begins = !record;
-  // Checkpoints from before runs had ids are adopted.
+  // A checkpoint without a run id (an older format) is taken as this run's.
   const ckpt::RunIdentity& was = found.manifest.run;
   s.record = record ? *record : RunRecord{was.id.empty() ? was.child(found.step) : was, utc_now(), ""};
   return s;
@@ -103,8 +103,10 @@ RunStart resumed_from(const std::string& path, const std::string& workdir) {
         "training",
         path);
   if (!exists(join_path(path, ckpt::kManifestPath)))
-    throw ContentsError("[checkpoint] checkpoint.resume={}: it has no {}: its save was not finished", path,
-                        ckpt::kManifestPath);
+    throw ContentsError(
+        "[checkpoint] checkpoint.resume={}: the checkpoint has no {}, so its save did not finish. Use "
+        "another checkpoint",
+        path, ckpt::kManifestPath);
   namespace fs = std::filesystem;
   const std::string folder = checkpoints_of(workdir);
   const ckpt::Manifest from = ckpt::read_manifest(path);
@@ -115,7 +117,7 @@ RunStart resumed_from(const std::string& path, const std::string& workdir) {
   s.record.resumed_from = fs::absolute(path).lexically_normal().string();
   s.inside = is_folder(folder) && fs::equivalent(fs::canonical(path, none).parent_path(), folder, none);
   if (!s.inside) return s;
-  // The new run continues the one in the workdir: what that did later is moved aside.
+  // The new run continues the one in the workdir; the files of its later steps are moved aside.
   s.old_names.clear();
   const CheckpointFolder checkpoints(folder);
   const auto pointers = checkpoints.pointers();
@@ -135,7 +137,8 @@ void check_versions(const std::string& checkpoint) {
     const auto it = manifest.versions.find(name);
     if (it != manifest.versions.end() && it->second != version)
       throw ContentsError(
-          "[checkpoint] {}: made with version {} of {}, this redco has {}: it can't be resumed exactly",
+          "[checkpoint] {} was made with version {} of {}, this redco has version {}: an exact resume is not "
+          "possible",
           checkpoint, it->second, name, version);
   }
 }
@@ -159,14 +162,16 @@ void open_run(const std::string& workdir, const RunStart& start) {
   const std::string to = begin_run(workdir, start.record, start.old_id, start.old_names);
   if (!to.empty())
     info("[train] {} moved to {}",
-         start.inside ? fmt::format("what the old run did after {} is", start.checkpoint)
+         start.inside ? fmt::format("the files of the old run after {} are", start.checkpoint)
                       : "the old run's files are",
          join_path(workdir, to));
 }
 
 TrainState resume_state(const std::string& path, const TrainState& job) {
   const std::string state_path = join_path(path, "training/state.json");
-  if (!exists(state_path)) throw ContentsError("[checkpoint] {} is missing", state_path);
+  if (!exists(state_path))
+    throw ContentsError("[checkpoint] {} is missing, so the save of this checkpoint did not finish",
+                        state_path);
   const TrainState saved = parse_state(read_file(state_path, 1 << 26), state_path);
   same(path, "train.seed", saved.seed, job.seed);
   same(path, "train.global_batch_size", saved.global_batch_size, job.global_batch_size);
@@ -177,15 +182,17 @@ TrainState resume_state(const std::string& path, const TrainState& job) {
     if (saved.threads_per_rank != job.threads_per_rank || saved.dp != job.dp || saved.mp != job.mp ||
         saved.isa != job.isa)
       warn(
-          "[checkpoint] {} was made on dp {} x mp {}, {} threads, {}: results agree up to rounding, not bit "
-          "by bit",
+          "[checkpoint] {} was made with dp {} x mp {}, {} threads, {}: results are equal up to rounding, "
+          "not bit "
+          "for bit",
           path, saved.dp, saved.mp, saved.threads_per_rank, saved.isa);
   });
   if (!job.stateless && !exists(join_path(path, "training/optimizer.safetensors")) &&
       !exists(join_path(path, "training/optimizer.safetensors.index.json")))
     throw UsageError(
-        "[checkpoint] {} holds no optimizer state (checkpoint.save_optimizer was false): it can't be "
-        "resumed; use it as model.path in a new workdir",
+        "[checkpoint] {} has no optimizer state (checkpoint.save_optimizer was false), so a run cannot "
+        "resume "
+        "from it. Use it as model.path in a new workdir",
         path);
   return saved;
 }

@@ -18,7 +18,7 @@ constexpr i64 kMaxBytes = 16 << 20;
 constexpr i64 kFormatVersion = 1;
 
 std::string record_path(const std::string& workdir) { return join_path(workdir, "run.json"); }
-// What a move is to do: written before it, removed after it.
+// The actions of a move: written before it, removed after it.
 std::string move_path(const std::string& workdir) { return join_path(workdir, ".moving.json"); }
 
 Json to_json(const RunRecord& r) {
@@ -43,7 +43,7 @@ RunRecord parse_record(const Json& j, const std::string& where) {
           text_of(j, "resumed_from", where)};
 }
 
-// Every step may be repeated.
+// Every action may be repeated.
 void move(const std::string& workdir, const Json& todo, const std::string& where) {
   const RunRecord record = parse_record(todo.value("run", Json()), where);
   const std::string to = join_path(workdir, text_of(todo, "to", where));
@@ -51,7 +51,7 @@ void move(const std::string& workdir, const Json& todo, const std::string& where
     if (!name.is_string()) throw ContentsError("{}: names: expected strings", where);
     const std::string from = join_path(workdir, name.get<std::string>());
     if (!file_info(from, false)) continue;
-    // A loss of power in the middle of a rename may have left it in both places.
+    // A power loss during a rename may have left the name in both places.
     const std::string base = join_path(to, name.get<std::string>());
     std::string there = base;
     for (int k = 2; file_info(there, false); ++k) there = fmt::format("{}-{}", base, k);
@@ -70,8 +70,8 @@ std::optional<RunRecord> read_run_record(const std::string& workdir) {
   try {
     return parse_record(ckpt::read_strict_json(path, kMaxBytes), path);
   } catch (const ContentsError& e) {
-    throw ContentsError("[checkpoint] {}; without the file redco reads the run from its newest checkpoint",
-                        e.what());
+    throw ContentsError(
+        "[checkpoint] {}. Remove the file: redco then reads the run from its newest checkpoint", e.what());
   }
 }
 
@@ -98,7 +98,7 @@ void finish_move(const std::string& workdir) {
   if (!exists(path)) return;
   const Json todo = ckpt::read_strict_json(path, kMaxBytes);
   if (!todo.is_object()) throw ContentsError("{}: expected an object", path);
-  info("[train] moving the old run of {} to {}: the start that began it was killed", workdir,
+  info("[train] moving the old run of {} to {}, because the start that began this was killed", workdir,
        text_of(todo, "to", path));
   move(workdir, todo, path);
 }

@@ -48,7 +48,9 @@ TrainStep::TrainStep(Pipeline& pipeline, ParamTree& params, const StepOptions& o
   bool descends = false;
   for (const ParamGroup& spec : in_pipeline("groups()", [&] { return pipeline.groups(); })) {
     if (spec.name.empty() || !names.insert(spec.name).second)
-      throw UsageError("[pipeline] parameter groups need names of their own; '{}' is none", spec.name);
+      throw UsageError(
+          "[pipeline] the parameter group name '{}' is empty or used twice; expected a unique name",
+          spec.name);
     if (spec.period < 1)
       throw UsageError("[pipeline] parameter group '{}' has a period of {}; expected 1 or more", spec.name,
                        spec.period);
@@ -65,18 +67,18 @@ TrainStep::TrainStep(Pipeline& pipeline, ParamTree& params, const StepOptions& o
         g.selected[i] = true;
       }
     if (g.members.empty())
-      throw UsageError("[pipeline] no parameter is in the parameter group '{}'", spec.name);
+      throw UsageError("[pipeline] the parameter group '{}' has no parameters", spec.name);
     descends = descends || !spec.ema_of;
     groups_.push_back(std::move(g));
   }
-  if (!descends) throw UsageError("[pipeline] no parameter group descends a loss term");
+  if (!descends) throw UsageError("[pipeline] no parameter group minimizes a loss term");
   for (const Group& g : groups_) {
     if (!g.spec.ema_of) continue;
     for (size_t i : g.members) {
       const ParamSpec& target = params.specs()[i];
       const std::string source = g.spec.ema_of(target.name);
       if (!params.has(source))
-        throw UsageError("[pipeline] {} is to follow '{}', which is no parameter", target.name, source);
+        throw UsageError("[pipeline] {} follows '{}', which is not a parameter", target.name, source);
       if (params[source].shape() != target.shape)
         throw UsageError("[pipeline] {} {} can't follow {} {}", target.name, to_string(target.shape), source,
                          to_string(params[source].shape()));
@@ -100,13 +102,15 @@ void TrainStep::set_updates(i64 updates, const std::map<std::string, i64>& of_gr
   const auto mine = group_updates();
   for (const auto& [name, n] : of_groups)
     if (!mine.count(name))
-      throw ContentsError("[checkpoint] it has a parameter group '{}', which this pipeline has not", name);
+      throw ContentsError(
+          "[checkpoint] the checkpoint has a parameter group '{}', but this pipeline does not", name);
   updates_ = updates;
   for (Group& g : groups_) {
     if (g.spec.ema_of) continue;
     const auto it = of_groups.find(g.spec.name);
     if (it == of_groups.end())
-      throw ContentsError("[checkpoint] it lacks the parameter group '{}' of this pipeline", g.spec.name);
+      throw ContentsError("[checkpoint] the checkpoint lacks the parameter group '{}' of this pipeline",
+                          g.spec.name);
     g.updates = it->second;
     for (size_t i : g.members) optimizer_->updates()[i] = g.updates;
   }
@@ -129,7 +133,7 @@ void TrainStep::follow(const Group& g, double tau) {
 
 namespace {
 
-// Sum over replicas of each term's weight.
+// Sums each term's weight over the replicas.
 std::map<std::string, double> global_weights(const std::vector<Batch>& batches) {
   std::map<std::string, double> sums;
   for (const Batch& b : batches)
@@ -147,7 +151,8 @@ std::map<std::string, double> global_weights(const std::vector<Batch>& batches) 
   return sums;
 }
 
-// This rank's share of a sum: 0 on ranks that hold a copy, so that the sum over all ranks counts it once.
+// This rank's share of a sum: 0 on ranks that hold a copy, so that the sum over all ranks counts the value
+// once.
 double share(const Tensor& t) {
   if (t.is_meta()) return 0;
   Context& c = Context::current();
@@ -182,7 +187,7 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
     ctx.epoch = epoch;
     const ParamTree params = params_.watched();
     LossTerms terms = in_pipeline("loss()", [&] { return pipeline_.loss(params, batches[m], ctx); });
-    if (terms.empty()) throw UsageError("[pipeline] loss() gave no term");
+    if (terms.empty()) throw UsageError("[pipeline] loss() returned no term");
     if (first_term.empty()) first_term = terms[0].name;
     for (const LossTerm& t : terms) sums[t.name] += share(t.sum);
 
@@ -195,10 +200,11 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
       for (const LossTerm& t : terms)
         if (t.name == name) term = &t;
       if (!term)
-        throw UsageError("[pipeline] loss() gave no term '{}', which the parameter group '{}' descends", name,
-                         group.spec.name);
+        throw UsageError("[pipeline] loss() returned no term '{}', which the parameter group '{}' minimizes",
+                         name, group.spec.name);
       const auto w = weights.find(name);
-      if (w == weights.end()) throw UsageError("[pipeline] collate() gave no weight for the term '{}'", name);
+      if (w == weights.end())
+        throw UsageError("[pipeline] collate() returned no weight for the term '{}'", name);
       const Tensor mean = scale(term->sum, w->second > 0 ? 1 / w->second : 0);
       std::vector<Tensor> inputs;
       for (size_t i : group.members) inputs.push_back(params.values()[i]);
@@ -230,7 +236,7 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
   StepOutcome out;
   out.grad_norm = gradient_norm(present);
 
-  // One vote, which carries the loss sums too: after backward and norm, before the update.
+  // One vote, which also carries the loss sums: after backward and norm, before the update.
   std::vector<double> ballot = {signal ? 1.0 : 0.0, std::isfinite(out.grad_norm) ? 0.0 : 1.0};
   for (const auto& [name, s] : sums) ballot.push_back(std::isfinite(s) ? s : 0.0);
   for (const auto& [name, s] : sums)
@@ -274,7 +280,7 @@ std::map<std::string, double> mean_terms(Pipeline& pipeline, const ParamTree& pa
                                          const std::function<bool(Batch*)>& next) {
   Context& c = Context::current();
   c.set_phase("evaluation");
-  std::map<std::string, std::pair<double, double>> sums;  // sum and weight, this rank's share
+  std::map<std::string, std::pair<double, double>> sums;  // this rank's share of sum and weight
   Batch batch;
   while (next(&batch)) {
     StepContext ctx;

@@ -175,7 +175,7 @@ void EventFile::write(const std::string& record) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
       const int error = errno;
-      // Half a record would make the ones behind it unreadable.
+      // An incomplete record would make the following ones unreadable.
       if (::ftruncate(fd_, size_) != 0) debug("[log] {} can't be cut", path_);
       throw IoError("[log] writing {}: {}", path_, std::strerror(error));
     }

@@ -30,7 +30,7 @@ namespace redco {
 
 namespace {
 
-// Throws on all ranks where one was asked to end.
+// Throws on all ranks if one rank received a request to end.
 void leave_if_asked() {
   if (Context::current().world().any(end_requested() != 0))
     throw Error(ExitCode::interrupted, "[eval] the evaluation was stopped by a signal");
@@ -72,7 +72,7 @@ class Training {
 
   TrainResult run() {
     begin();
-    if (result_.interrupted) {  // in an evaluation that an earlier signal had left
+    if (result_.interrupted) {  // in an evaluation that an earlier signal left pending
       result_.steps = state_.step;
       result_.evaluation_pending = true;
       return result_;
@@ -85,7 +85,7 @@ class Training {
     std::optional<Progress> progress;
     if (first() && job_.progress) progress.emplace("train", total_, state_.step);
     const auto fields = [&] { return interval.fields(epochs(), notes()); };
-    // Runs what is no step: its time counts for no speed.
+    // Runs work that is no training step and excludes its time from the speed.
     const auto aside = [&](const auto& f) {
       const double begin = seconds();
       f();
@@ -116,7 +116,7 @@ class Training {
       }
       if (progress) progress->update(state_.step, fields);
 
-      // Evaluate, then save, so that the best are known when the checkpoint is made.
+      // Evaluates before saving, so that the checkpoint knows the best metrics.
       std::vector<std::string> best;
       const bool evaluates = evaluation_due();
       if (evaluates) {
@@ -130,7 +130,7 @@ class Training {
       const bool saves = due(job_.checkpoint.every_n_steps, job_.checkpoint.every_n_epochs) || last ||
                          signal || !best.empty() || result_.stopped_early;
       if (saves) aside([&] { save(best); });
-      // A request that arrived in the evaluation or the save: no further step is made.
+      // A request arrived during the evaluation or the save: make no further step.
       if ((evaluates || saves) && !signal && c_.world().any(end_requested() != 0)) {
         signal = true;
         if (!saves) aside([&] { save(best); });
@@ -147,7 +147,7 @@ class Training {
  private:
   bool first() const { return c_.world().rank() == 0; }
 
-  // From the job, or the checkpoint it goes on from, to the first step.
+  // From the job, or the checkpoint to resume from, to the first step.
   void begin() {
     c_.random.seed = static_cast<u64>(job_.train.seed);
     c_.compute_dtype = job_.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
@@ -164,7 +164,7 @@ class Training {
         .mp = c_.mesh().mp,
         .compute_dtype = job_.train.compute_dtype,
         .isa = job_.isa};
-    // The pipeline sees its restored state and parameters before it is asked for examples.
+    // The pipeline gets its restored state and parameters before it is asked for examples.
     const RunStart start = find_start(job_.checkpoint.resume, job_.workdir);
     const std::string& checkpoint = start.checkpoint;
     run_ = start.record.run;
@@ -187,17 +187,17 @@ class Training {
     }
     if (result_.interrupted) return;
     data_ = examples_of(epoch_, epoch_begin);
-    c_.random.step = 0;  // resumed or not: the same
+    c_.random.step = 0;  // the same for a new and a resumed run
     eval_data_ = in_pipeline("evaluation()", [&] { return job_.pipeline->evaluation(); });
     if (!eval_data_ && watch_.watches_any())
       throw UsageError(
-          "[eval] checkpoint.save_best_by and train.early_stopping need an evaluation: set data.eval");
+          "[eval] checkpoint.save_best_by and train.early_stopping need an evaluation. Set data.eval");
     if (saved) check_same_data(checkpoint, *saved, state_);
     prepare(start, StepPlan(data_->size(), job_.global_batch_size));
     if (job_.eval.sanity_check && eval_data_ && state_.step == 0) watch_.check(evaluation(true).metrics);
   }
 
-  // What steps and logs need: once, before the first of either.
+  // Prepares steps and logs: once, before the first step.
   void prepare(const RunStart& start, const StepPlan& plan) {
     plan_.emplace(plan);
     total_ = total_steps();
@@ -230,8 +230,8 @@ class Training {
     for (const std::string& warning : start_warnings(s)) warn("[train] {}", warning);
   }
 
-  // The evaluation that a signal kept the checkpoint's step from, where the run that was not stopped made it:
-  // before the next epoch's source() is called.
+  // Makes the evaluation of the checkpoint's step that a signal prevented, at the point where the
+  // uninterrupted run made it: before the next epoch's source() is called.
   void make_pending_evaluation(const RunStart& start, const StepPlan& plan) {
     defer_end();
     prepare(start, plan);
@@ -244,7 +244,7 @@ class Training {
       state_.pending_evaluation = false;
       save(best);
     }
-    plan_.reset();  // the examples decide it, see examples_of()
+    plan_.reset();  // the examples determine it, see examples_of()
   }
 
   void go_on(const std::string& checkpoint, const TrainState& saved) {
@@ -297,8 +297,8 @@ class Training {
             .dtype = job_.checkpoint.dtype == "bf16" ? ckpt::StoredType::bf16 : ckpt::StoredType::f32};
   }
 
-  // The examples of the epoch that begins with step `begin`, whose random draws they have wherever the run
-  // goes on. An epoch has as many as the one before: the steps are counted by them.
+  // The examples of the epoch that begins with step `begin`; its random draws are keyed by that step,
+  // wherever the run resumes. All epochs have the same number of examples, because steps are counted by it.
   std::shared_ptr<const Dataset> examples_of(i64 epoch, i64 begin) {
     StepContext ctx;
     ctx.step = c_.random.step = begin;
@@ -306,10 +306,10 @@ class Training {
     c_.random.row_offset = 0;
     c_.set_phase("source");
     auto data = in_pipeline("source()", [&] { return job_.pipeline->source(*job_.params, ctx); });
-    if (!data || data->size() == 0) throw ContentsError("[data] the training data hold no example");
+    if (!data || data->size() == 0) throw ContentsError("[data] the training data have no examples");
     if (plan_ && data->size() != state_.n_examples)
       throw UsageError(
-          "[pipeline] source() gave {} examples for epoch {} and {} before; every epoch must have as many",
+          "[pipeline] source() returned {} examples for epoch {} and {} before; expected the same number",
           data->size(), epoch, state_.n_examples);
     state_.n_examples = data->size();
     state_.data_fingerprint = data->fingerprint() + (job_.group_by_length ? "/by length" : "");
@@ -326,7 +326,7 @@ class Training {
     return out;
   }
 
-  // -> whether a rank was asked to stop.
+  // Returns whether a rank received a request to stop.
   bool one_step(const StepOrder& order, const StepPlan::Place& place, Interval& interval) {
     std::vector<Batch> batches;
     std::vector<i64> offsets;
@@ -344,12 +344,13 @@ class Training {
           fmt::format("[train] step {}: the loss or gradient is not finite (loss {}, gradient norm {})",
                       state_.step + 1, o.loss, o.grad_norm);
       if (job_.train.on_non_finite == "stop") {
-        if (first()) warn("{}; nothing was updated", what);
-        throw Error(ExitCode::non_finite, what +
-                                              "; the last checkpoint is whole. Lower train.learning_rate, or "
-                                              "set train.on_non_finite: skip to pass over such steps");
+        if (first()) warn("{}; no parameter was updated", what);
+        throw Error(ExitCode::non_finite,
+                    what +
+                        "; the last checkpoint is not affected. Lower train.learning_rate, or "
+                        "set train.on_non_finite: skip to skip such steps");
       }
-      if (first()) warn("{}: skipped", what);
+      if (first()) warn("{}: the step is skipped", what);
     }
     ++state_.step;
     activity::set_step(state_.step);
@@ -385,7 +386,8 @@ class Training {
     return true;
   }
 
-  // Adds the metrics that are the best so far to `best`. false: a signal stopped it, and it is pending.
+  // Adds the metrics with a new best value to `best`. Returns false if a signal stopped the evaluation, which
+  // is then pending.
   bool evaluate_now(std::vector<std::string>* best) {
     const double begin = seconds();
     Evaluation e;
@@ -421,7 +423,7 @@ class Training {
   // First rank only.
   void keep(const EvalOutputs& outputs) {
     constexpr std::size_t kShown = 4;
-    tolerate(fmt::format("[eval] {}: outputs are not saved", job_.workdir),
+    tolerate(fmt::format("[eval] {}: outputs were not saved", job_.workdir),
              [&] { save_outputs(job_.workdir, state_.step, outputs, n_outputs()); });
     const auto table = outputs_table(outputs, std::min<std::size_t>(kShown, n_outputs()));
     if (table.empty()) return;
@@ -443,7 +445,7 @@ class Training {
     state_.group_steps = step_.group_updates();
     state_.pipeline_state = in_pipeline("state()", [&] { return job_.pipeline->state(); });
     if (!is_json(state_.pipeline_state))
-      throw UsageError("[pipeline] state() gave no JSON: {}", excerpt(state_.pipeline_state));
+      throw UsageError("[pipeline] state() returned no JSON: {}", excerpt(state_.pipeline_state));
     save_checkpoint(folder_, contents(), state_, best, job_.checkpoint.keep_last);
     result_.saved = true;
     if (first()) debug("saved {} in {}", ckpt::step_name(state_.step), human_duration(seconds() - begin));
@@ -452,7 +454,7 @@ class Training {
   const TrainJob& job_;
   Context& c_;
   std::string folder_;
-  ckpt::RunIdentity run_;  // on the first rank
+  ckpt::RunIdentity run_;  // set on the first rank
   MetricWatch watch_;
   TrainStep step_;
   Prefetcher prefetcher_;
@@ -463,7 +465,7 @@ class Training {
   TrainState state_;
   TrainResult result_;
   std::shared_ptr<const Dataset> data_, eval_data_;
-  std::unique_ptr<MetricsLog> log_;  // on the first rank
+  std::unique_ptr<MetricsLog> log_;  // set on the first rank
 };
 
 }  // namespace
@@ -496,7 +498,7 @@ Evaluation evaluate_with_outputs(Pipeline& pipeline, const ParamTree& params, co
   if (n_outputs == 0 && !in_pipeline("measures_outputs()", [&] { return pipeline.measures_outputs(); }))
     return e;
   e.outputs = make_outputs(pipeline, params, data, per_device, n_outputs, most);
-  leave_if_asked();  // the answers may have been cut short
+  leave_if_asked();  // the answers may be incomplete
   e.metrics.insert(e.outputs.metrics.begin(), e.outputs.metrics.end());
   return e;
 }

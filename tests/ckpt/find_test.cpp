@@ -1,4 +1,4 @@
-// Which checkpoint a command takes.
+// The checkpoint that a command selects.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -23,7 +23,7 @@ using testing::HasSubstr;
 
 class Find : public Saving {};
 
-TEST_F(Find, StepNamesAreReadOnlyAsTheyAreWritten) {
+TEST_F(Find, OnlyCanonicalStepNamesAreRead) {
   EXPECT_EQ(parse_step_name("step-00000020"), 20);
   EXPECT_EQ(parse_step_name(step_name(1'234'567'890'123)), 1'234'567'890'123);
   for (const char* no : {"step-20", "step-", "step--0000020", "step-00000020x", "step-000000020",
@@ -38,7 +38,7 @@ TEST_F(Find, OnlyUnfinishedAndIncompleteCheckpointsAreSkipped) {
   auto at = [&](i64 step, const std::string& file) {
     return join_path(join_path(c.path(), step_name(step)), file);
   };
-  spill(at(30, "model.safetensors"), slurp(at(30, "model.safetensors")).substr(0, 50));  // cut
+  spill(at(30, "model.safetensors"), slurp(at(30, "model.safetensors")).substr(0, 50));  // truncated
   remove_file(at(40, "training/state.json"));
   remove_file(at(50, kManifestPath));
   make_dirs(c.temp_folder(80));
@@ -48,19 +48,19 @@ TEST_F(Find, OnlyUnfinishedAndIncompleteCheckpointsAreSkipped) {
   const std::pair<const char*, const char*> reasons[] = {{"step-00000050", "no training/manifest.json"},
                                                          {"step-00000040", "training/state.json is missing"},
                                                          {"step-00000030", "model.safetensors has 50 bytes"},
-                                                         {".tmp-step-00000080", "not finished"}};
+                                                         {".tmp-step-00000080", "did not finish"}};
   ASSERT_EQ(found.skipped.size(), 4u);
   for (size_t i = 0; i < 4; ++i) {
     EXPECT_EQ(found.skipped[i].name, reasons[i].first);
     EXPECT_THAT(found.skipped[i].reason, HasSubstr(reasons[i].second));
   }
-  // Where all are incomplete there is nothing to resume, and no reason to start again unasked.
+  // If all are incomplete, there is nothing to resume, and the run must not start over silently.
   remove_file(at(20, "config.json"));
   EXPECT_THAT(error_text<ContentsError>([&] { c.find_newest("checkpoint.resume"); }),
-              testing::AllOf(HasSubstr("no whole checkpoint (step-00000050"), HasSubstr("resume=never")));
+              testing::AllOf(HasSubstr("no complete checkpoint (step-00000050"), HasSubstr("resume=never")));
 }
 
-TEST_F(Find, AnUnfinishedFirstSaveIsNoCheckpoint) {
+TEST_F(Find, AnUnfinishedFirstSaveIsNotACheckpoint) {
   TempDir dir(TempDir::in_memory);
   CheckpointFolder c(dir.path());
   make_dirs(c.temp_folder(80));
@@ -69,7 +69,7 @@ TEST_F(Find, AnUnfinishedFirstSaveIsNoCheckpoint) {
   EXPECT_EQ(found.skipped.size(), 1u);
 }
 
-TEST_F(Find, ABrokenCheckpointIsAnErrorThatNamesTheOlderWholeOne) {
+TEST_F(Find, ABrokenCheckpointIsAnErrorThatNamesTheOlderCompleteOne) {
   const std::string manifest = kManifestPath;
   struct Case {
     const char* what;
@@ -93,19 +93,19 @@ TEST_F(Find, ABrokenCheckpointIsAnErrorThatNamesTheOlderWholeOne) {
          remove_file(f + manifest);
          ASSERT_EQ(::mkfifo((f + manifest).c_str(), 0600), 0);
        },
-       "no plain file"},
+       "not a plain file"},
       {"folder as manifest",
        [&](auto& f) {
          remove_file(f + manifest);
          make_dirs(f + manifest);
        },
-       "no plain file"},
+       "not a plain file"},
       {"pipe as file",
        [&](auto& f) {
          remove_file(f + "config.json");
          ASSERT_EQ(::mkfifo((f + "config.json").c_str(), 0600), 0);
        },
-       "no plain file"},
+       "not a plain file"},
       {"longer file", [&](auto& f) { spill(f + "config.json", std::string(1000, ' ')); }, "1000 bytes"},
   };
   for (const Case& k : cases) {
@@ -119,7 +119,7 @@ TEST_F(Find, ABrokenCheckpointIsAnErrorThatNamesTheOlderWholeOne) {
       EXPECT_THAT(
           error_text<ContentsError>(find),
           testing::AllOf(HasSubstr(k.says), HasSubstr("step-00000030/"),
-                         HasSubstr("checkpoint.resume=" + dir / "step-00000010" + " takes the newest older")))
+                         HasSubstr("checkpoint.resume=" + dir / "step-00000010" + " uses the newest older")))
           << k.what;
   }
 }
@@ -158,7 +158,7 @@ TEST_F(Find, LastIsFollowedAndNewerOnesAreNamed) {
   found = c.find_last("predict.checkpoint");
   EXPECT_EQ(found.step, 30);
   ASSERT_EQ(found.skipped.size(), 1u);
-  EXPECT_THAT(found.skipped[0].reason, HasSubstr("it is gone"));
+  EXPECT_THAT(found.skipped[0].reason, HasSubstr("is gone"));
   remove_file(dir / "last");
   EXPECT_EQ(c.find_last("predict.checkpoint").step, 30);
 }
@@ -185,19 +185,20 @@ TEST_F(Find, OtherRunsAreNeitherFoundNorPruned) {
   EXPECT_EQ(found.step, 50);
   EXPECT_EQ(found.manifest.run, second);
   EXPECT_EQ(second.lineage, (std::vector<RunIdentity::Ancestor>{{first.id, 20}}));
-  // A broken checkpoint of another run is no error of this one; its remedy is of this run.
+  // A broken checkpoint of another run is no error for this run, and the advice names only this run's
+  // checkpoints.
   spill(dir / "step-00000060/config.json", std::string(100, ' '));
   EXPECT_EQ(as_second.find_newest("checkpoint.resume").step, 50);
   spill(dir / "step-00000050/config.json", std::string(100, ' '));
   spill(dir / "step-00000040/config.json", std::string(100, ' '));
   EXPECT_THAT(error_text<ContentsError>([&] { as_second.find_newest("checkpoint.resume"); }),
-              HasSubstr("checkpoint.resume=" + dir / "step-00000020" + " takes"));
+              HasSubstr("checkpoint.resume=" + dir / "step-00000020" + " uses"));
   for (const i64 step : {40, 50}) save_as(second, step);
   EXPECT_THAT(as_second.prune(1), ElementsAre(10, 20, 40));
   EXPECT_THAT(as_second.steps(), ElementsAre(30, 50, 60));
 }
 
-TEST_F(Find, PointersThatLeadNowhereSaySo) {
+TEST_F(Find, DanglingPointersAreErrors) {
   TempDir dir(TempDir::in_memory);
   CheckpointFolder c(dir.path());
   save(c, 5, 1);
@@ -210,7 +211,7 @@ TEST_F(Find, PointersThatLeadNowhereSaySo) {
     c.resolve("best-rougeL");
     FAIL();
   } catch (const UsageError& e) {
-    EXPECT_THAT(e.what(), HasSubstr("there are: best-loss, last"));
+    EXPECT_THAT(e.what(), HasSubstr("Available: best-loss, last"));
   }
   symlink_durable("step-00000009", dir / "gone");
   EXPECT_THROW(c.resolve("gone"), ContentsError);

@@ -1,4 +1,4 @@
-// Ids and cache folders of the hub, and the folders they mean.
+// Ids and cache folders of the hub, and the folders that they resolve to.
 #include "ckpt/hub.h"
 
 #include <gmock/gmock.h>
@@ -34,7 +34,7 @@ class Hub : public testing::Test {
     for (const auto& [name, value] : before_)
       value.empty() ? unsetenv(name.c_str()) : setenv(name.c_str(), value.c_str(), 1);
   }
-  // As huggingface_hub lays a repository out: snapshots of links to blobs.
+  // A repository in huggingface_hub's layout: snapshots of links to blobs.
   std::string repo(const std::string& name, const std::vector<std::string>& commits,
                    const std::string& cache = "cache") {
     const std::string folder = dir_ / (cache + "/" + name);
@@ -59,14 +59,14 @@ class Hub : public testing::Test {
   std::vector<std::pair<std::string, std::string>> before_;
 };
 
-TEST_F(Hub, PathsStayWhatTheyAre) {
+TEST_F(Hub, ExistingPathsAreUnchanged) {
   spill(dir_ / "tokenizer.json", "{}");
   EXPECT_EQ(local_source(dir_.path()), dir_.path());
   EXPECT_EQ(local_source(dir_ / "tokenizer.json"), dir_ / "tokenizer.json");
   for (const char* s :
        {"", "bytes", "/no/such/path", "a/b/c", "org/none", "../x", "a b", "x@", "..", "org/..", "org/x@../y"})
     EXPECT_EQ(local_source(s), s);
-  // A model's own folder that happens to have snapshots is no cache.
+  // A model's folder that has a subfolder snapshots is not a cache folder.
   std::filesystem::create_directories(dir_ / "model/snapshots/1");
   spill(dir_ / "model/config.json", "{}");
   EXPECT_EQ(local_source(dir_ / "model"), dir_ / "model");
@@ -96,13 +96,13 @@ TEST_F(Hub, CacheFolders) {
   spill(folder + "/refs/main", kOld);
   EXPECT_EQ(local_source(folder), folder + "/snapshots/" + kOld);
   spill(folder + "/refs/main", std::string(40, 'c'));
-  EXPECT_THAT(error_of(folder), AllOf(HasSubstr("which isn't there"), HasSubstr("hf download org/name")));
+  EXPECT_THAT(error_of(folder), AllOf(HasSubstr("which is missing"), HasSubstr("hf download org/name")));
   spill(folder + "/refs/main", "../../../etc");
   EXPECT_THAT(error_of(folder), HasSubstr("expected a commit's hash"));
-  EXPECT_THAT(error_of(repo("models--none", {})), HasSubstr("holds no snapshot"));
+  EXPECT_THAT(error_of(repo("models--none", {})), HasSubstr("no snapshot in this folder"));
 }
 
-TEST_F(Hub, WhereTheCachesAre) {
+TEST_F(Hub, FoldersOfDownloads) {
   EXPECT_THAT(hub_caches(), testing::ElementsAre(dir_ / "cache"));
   setenv("HF_HOME", (dir_ / "home").c_str(), 1);
   setenv("HOME", dir_.path().c_str(), 1);

@@ -50,13 +50,13 @@ TEST(Manifest, RoundTrips) {
   EXPECT_EQ(parse_manifest(to_json(Manifest{}), "M"), Manifest{});
 }
 
-TEST(Manifest, HashesAreThoseOfXxhsum) {
+TEST(Manifest, HashesEqualXxhsum) {
   TempDir dir;
   spill(dir / "x", "abc");  // printf abc | xxhsum -H2
   EXPECT_EQ(record_file(dir.path(), "x"), (FileRecord{"x", 3, {"06b05ab6733a618578af5f94892f3950"}}));
   spill(dir / "empty", "");
   EXPECT_THAT(record_file(dir.path(), "empty").xxh3, ElementsAre("99aa06d3014798d86001c324468d497f"));
-  // In chunks: those of its pieces.
+  // In chunks: the hashes of the pieces.
   spill(dir / "ab", "ab");
   spill(dir / "c", "c");
   EXPECT_THAT(record_file(dir.path(), "x", 2).xxh3,
@@ -64,7 +64,7 @@ TEST(Manifest, HashesAreThoseOfXxhsum) {
   EXPECT_EQ(record_file(dir.path(), "ab", 2).xxh3.size(), 1u);
 }
 
-// As versions of redco before format 2 wrote it.
+// As redco wrote it before format 2.
 TEST(Manifest, Format1IsRead) {
   const std::string hash(32, 'a');
   const Manifest m = parse_manifest(
@@ -80,14 +80,13 @@ TEST(Manifest, Format1IsRead) {
   EXPECT_THAT(m.files[0].xxh3, ElementsAre(hash));
 }
 
-TEST(Manifest, EveryWrongFieldIsRefused) {
+TEST(Manifest, EveryWrongFieldIsAnError) {
   std::string good = to_json(example());
   EXPECT_THAT(refusal("[]"), HasSubstr("expected an object"));
   EXPECT_THAT(refusal(good.substr(0, good.size() / 2)), HasSubstr("not valid JSON"));
-  EXPECT_THAT(refusal(replaced(good, "\"step\": 20", "\"step\": -20")), HasSubstr("step: came -20"));
-  EXPECT_THAT(refusal(replaced(good, "\"step\": 20", "\"step\": 20.5")), HasSubstr("step: came 20.5"));
-  EXPECT_THAT(refusal(replaced(good, "\"step\": 20", "\"step\": 9223372036854775808")),
-              HasSubstr("step: came"));
+  EXPECT_THAT(refusal(replaced(good, "\"step\": 20", "\"step\": -20")), HasSubstr("step is -20"));
+  EXPECT_THAT(refusal(replaced(good, "\"step\": 20", "\"step\": 20.5")), HasSubstr("step is 20.5"));
+  EXPECT_THAT(refusal(replaced(good, "\"step\": 20", "\"step\": 9223372036854775808")), HasSubstr("step is"));
   EXPECT_THAT(refusal(replaced(good, "\"step\": 20,", "")), HasSubstr("step is missing"));
   EXPECT_THAT(refusal(replaced(good, "\"step\": 20", "\"step\": 20, \"step\": 20")),
               HasSubstr("appears twice"));
@@ -96,13 +95,13 @@ TEST(Manifest, EveryWrongFieldIsRefused) {
   for (const char* version : {"0", "3"})
     EXPECT_THAT(
         refusal(replaced(good, "\"format_version\": 2", std::string("\"format_version\": ") + version)),
-        HasSubstr("another version"));
+        HasSubstr("Use the version"));
   EXPECT_THAT(refusal(replaced(good, "\"chunk_bytes\": 67108864", "\"chunk_bytes\": 0")),
-              HasSubstr("chunk_bytes: came 0"));
+              HasSubstr("chunk_bytes is 0"));
   EXPECT_THAT(refusal(replaced(good, "\"chunk_bytes\": 67108864", "\"chunk_bytes\": 2")),
-              HasSubstr("came 1 hashes, expected 2"));
-  EXPECT_THAT(refusal(replaced(good, "\"rng\":1", "\"rng\":\"1\"")), HasSubstr("rng: came"));
-  EXPECT_THAT(refusal(replaced(good, "\"size\": 3", "\"size\": -3")), HasSubstr("size: came -3"));
+              HasSubstr("has 1 hashes, expected 2"));
+  EXPECT_THAT(refusal(replaced(good, "\"rng\":1", "\"rng\":\"1\"")), HasSubstr("rng is"));
+  EXPECT_THAT(refusal(replaced(good, "\"size\": 3", "\"size\": -3")), HasSubstr("size is -3"));
   EXPECT_THAT(refusal(replaced(good, "\"size\": 3", "\"size\": 3, \"x\": 1")), HasSubstr("unknown key x"));
   EXPECT_THAT(refusal(replaced(good, std::string(32, 'a'), std::string(31, 'a'))),
               HasSubstr("32 hexadecimal"));
@@ -133,16 +132,15 @@ TEST(Manifest, MissingAndDamagedBytesAreNamed) {
   EXPECT_THAT(error_text<ContentsError>(check_all), HasSubstr("/a: damaged contents: bytes 2 to 4 have"));
   spill(dir / "a", "1234");
   EXPECT_EQ(missing_bytes(dir.path(), m), "a has 4 bytes, the manifest says 5");
-  // Neither was cut by a crash: these are errors, whatever else is missing.
+  // A crash can't cause either, so these are errors, even if other files are missing.
   remove_file(dir / "a");
   EXPECT_EQ(missing_bytes(dir.path(), m), "a is missing");
   spill(dir / "training/b", "xyz1");
   EXPECT_THAT(error_text<ContentsError>([&] { missing_bytes(dir.path(), m); }),
-              HasSubstr("b: it has 4 bytes"));
+              HasSubstr("b: the file has 4 bytes"));
   spill(dir / "training/b", "xyz");
   make_dirs(dir / "a");
-  EXPECT_THAT(error_text<ContentsError>([&] { missing_bytes(dir.path(), m); }),
-              HasSubstr("/a: it is no plain"));
+  EXPECT_THAT(error_text<ContentsError>([&] { missing_bytes(dir.path(), m); }), HasSubstr("/a: not a plain"));
 }
 
 TEST(Manifest, ChangedBytesNeverCrash) {

@@ -36,7 +36,7 @@ void write_file(const std::string& folder, const std::string& file, const std::v
   w.commit();
 }
 
-TEST(ModelFiles, ShardsHoldWhatTheSingleFileHolds) {
+TEST(ModelFiles, ShardsHaveTheTensorsOfTheSingleFile) {
   ModelFiles one = ModelFiles::open(REDCO_FIXTURES "/llama"),
              shards = ModelFiles::open(REDCO_FIXTURES "/llama-sharded");
   ASSERT_EQ(one.tensors().size(), shards.tensors().size());
@@ -55,7 +55,7 @@ TEST(ModelFiles, ShardsHoldWhatTheSingleFileHolds) {
   EXPECT_EQ(a[0], e.file->read<float>(*e.entry)[static_cast<size_t>(3 * e.entry->shape[1])]);
 }
 
-// What plan_model splits, ModelFiles opens again.
+// ModelFiles opens the shards of plan_model.
 TEST(ModelFiles, ASplitModelIsReadBack) {
   TempDir dir;
   ModelFiles source = ModelFiles::open(REDCO_FIXTURES "/gptj");
@@ -83,7 +83,7 @@ TEST(ModelFiles, ASplitModelIsReadBack) {
   }
 }
 
-// The index that transformers wrote for the same assignment of tensors to shards has the same bytes.
+// For the same assignment of tensors to shards, the index has the same bytes as transformers'.
 TEST(ModelFiles, TheIndexIsWrittenAsTransformersWritesIt) {
   ModelFiles m = ModelFiles::open(REDCO_FIXTURES "/llama-sharded");
   std::vector<TensorPlan> tensors;
@@ -96,7 +96,7 @@ TEST(ModelFiles, TheIndexIsWrittenAsTransformersWritesIt) {
   EXPECT_EQ(plan.index_json, slurp(REDCO_FIXTURES "/llama-sharded/model.safetensors.index.json"));
 }
 
-TEST(ModelFiles, AnIndexAndShardsThatDisagreeAreRefused) {
+TEST(ModelFiles, ContradictionsOfIndexAndShardsAreErrors) {
   TempDir dir;
   auto index = [&](const std::string& map) {
     spill(dir / "model.safetensors.index.json", "{\"metadata\":{},\"weight_map\":" + map + "}");
@@ -107,12 +107,12 @@ TEST(ModelFiles, AnIndexAndShardsThatDisagreeAreRefused) {
   EXPECT_EQ(index(R"({"a":"x.safetensors","b":"x.safetensors","c":"y.safetensors"})"), "accepted");
   EXPECT_EQ(index(R"({"a":"x.safetensors","c":"y.safetensors"})"), "accepted");
   EXPECT_THAT(index(R"({"a":"x.safetensors","c":"z.safetensors"})"),
-              HasSubstr("z.safetensors, which isn't there"));
+              HasSubstr("z.safetensors, which is missing"));
   EXPECT_THAT(index(R"({"a":"x.safetensors","d":"x.safetensors"})"),
-              HasSubstr("says that d is in x.safetensors, but it isn't"));
+              HasSubstr("places d in x.safetensors, but it isn't"));
   EXPECT_THAT(index(R"({"a":"y.safetensors","c":"x.safetensors"})"), HasSubstr("but it is in x.safetensors"));
   EXPECT_THAT(index(R"({"a":"x.safetensors","a":"y.safetensors"})"), HasSubstr("the key a appears twice"));
-  EXPECT_THAT(index(R"({"a":1})"), HasSubstr("expected a file's name"));
+  EXPECT_THAT(index(R"({"a":1})"), HasSubstr("expected a file name"));
   for (const char* name : {"../x.safetensors", "/x.safetensors", "x.bin", "", "sub/x.safetensors"})
     EXPECT_THAT(index(std::string("{\"a\":\"") + name + "\"}"), HasSubstr("in the same folder")) << name;
   for (const char* map : {"{}", "[]", "1", "null"}) EXPECT_THAT(index(map), HasSubstr("weight_map")) << map;
@@ -123,14 +123,14 @@ TEST(ModelFiles, AnIndexAndShardsThatDisagreeAreRefused) {
               HasSubstr("a is in both x.safetensors and y.safetensors"));
 }
 
-TEST(ModelFiles, FoldersWithoutWeightsSaySo) {
+TEST(ModelFiles, FoldersWithoutWeightsAreErrors) {
   TempDir dir;
   EXPECT_THROW(ModelFiles::open(dir / "no"), UsageError);
   EXPECT_THAT(refusal(dir.path()), HasSubstr("neither model.safetensors nor"));
   EXPECT_THAT(refusal(dir.path()), HasSubstr("no pytorch_model.bin"));
 }
 
-TEST(StrictJson, TakesNothingSilently) {
+TEST(StrictJson, InvalidDocumentsAreErrors) {
   EXPECT_EQ(parse_strict_json(R"({"a":[1,{"a":2}],"b":{"a":3}})", "x")["b"]["a"], 3);
   for (const char* bad : {"", "{", "{} 1", R"({"a":1,"a":1})", R"({"b":{"a":1,"\u0061":1}})",
                           "{\"a\":\"\xff\"}", "{a:1}", "[1,]"})

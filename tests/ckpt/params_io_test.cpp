@@ -1,4 +1,4 @@
-// Parameters to files and back: across meshes, and within the memory of a rank's own shard.
+// Parameters to files and back: across meshes, with memory limited to a rank's own shard.
 #include "ckpt/params_io.h"
 
 #include <gmock/gmock.h>
@@ -68,7 +68,7 @@ void load(const std::string& folder, ParamTree& tree,
       tree, ckpt::ModelFiles::open(folder), [](const std::string& n) { return n; }, aliases);
 }
 
-TEST(ParamsIo, WhatOneMeshSavesEveryOtherLoads) {
+TEST(ParamsIo, EveryMeshLoadsWhatAnotherSaved) {
   const ModelParams model = small_model(48, 101);  // uneven on 2 and 3
   test::TempDir dir;
   std::vector<std::vector<double>> want;
@@ -95,7 +95,7 @@ TEST(ParamsIo, WhatOneMeshSavesEveryOtherLoads) {
   }
 }
 
-// The other replicas are in the gathers of its blocks: none may be left there.
+// The other replicas wait in the gathers of its blocks; none may hang.
 TEST(ParamsIo, AReadThatFailsOnOneRankIsTheErrorOfAll) {
   const ModelParams model = small_model(48, 101);
   test::TempDir dir;
@@ -125,7 +125,7 @@ TEST(ParamsIo, AReadThatFailsOnOneRankIsTheErrorOfAll) {
   sys::set_hook({});
 }
 
-TEST(ParamsIo, FilesThatAreNotTheModelsAreRefused) {
+TEST(ParamsIo, FilesOfAnotherModelAreErrors) {
   const ModelParams model = small_model(8, 10);
   test::TempDir dir;
   on_mesh({1, 1}, [&](Context& c) {
@@ -142,14 +142,15 @@ TEST(ParamsIo, FilesThatAreNotTheModelsAreRefused) {
       return "no error";
     };
     ModelParams wider = small_model(8, 11);
-    EXPECT_THAT(message(wider), testing::HasSubstr("wte.weight has shape (10, 8), config.json says (11, 8)"));
+    EXPECT_THAT(message(wider),
+                testing::HasSubstr("wte.weight has shape (10, 8), but config.json gives (11, 8)"));
     ModelParams more = model;
     more.specs.push_back(
         {.name = "h.1.x", .shape = {8}, .kind = ParamKind::norm, .stored = {"h.1.x", {8}, false, 0}});
     EXPECT_THAT(message(more), testing::HasSubstr("missing: h.1.x"));
     ModelParams fewer = model;
     fewer.specs.pop_back();
-    EXPECT_THAT(message(fewer), testing::HasSubstr("no place for: ln_f.weight"));
+    EXPECT_THAT(message(fewer), testing::HasSubstr("no such parameters: ln_f.weight"));
   });
 }
 
@@ -160,9 +161,9 @@ i64 status_bytes(const char* key) {
   return 0;
 }
 
-// Peak memory while loading, above what the process had before, at most 1.1 times the shard: each rank reads
-// its own part through a bounded buffer. Ranks are threads here, so two ranks' shards together are the model.
-// In a child, for a peak of its own.
+// Peak memory during loading, above the process's memory before, is at most 1.1 times the shard: each rank
+// reads its own part through a bounded buffer. Ranks are threads here, so the shards of two ranks are the
+// whole model. A child process has its own peak.
 TEST(ParamsIo, LoadingTakesNoMoreThanTheShard) {
   const ModelParams model = small_model(2048, 24000);
   test::TempDir dir;

@@ -49,7 +49,7 @@ TEST_F(Publish, ASaveIsAHuggingFaceFolderWithAManifestAndPointers) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found.step, 20);
   EXPECT_EQ(found.manifest.versions, kVersions);
-  ASSERT_EQ(found.manifest.files.size(), 4u);  // the three that nobody recorded too
+  ASSERT_EQ(found.manifest.files.size(), 4u);  // includes the three files without a record
   EXPECT_EQ(found.manifest.files[0], record_file(found.path, "config.json"));
   EXPECT_EQ(c.resolve("best-loss"), found.path);
   EXPECT_EQ(value_of(c.resolve("last")), 1.5F);
@@ -68,7 +68,7 @@ TEST_F(Publish, ACheckpointThatIsReadIsNotRemoved) {
     EXPECT_THAT(c.prune(1), ElementsAre(20));
   }
   EXPECT_THAT(c.prune(1), ElementsAre(10));
-  // A reader that was killed left its lease: it goes when it is stale.
+  // A killed reader left its lease, which is removed when it is stale.
   const std::string left = dir / ".lease-step-00000030-x";
   spill(left, "process 7 on node9\n");
   c.clean_up();
@@ -79,7 +79,7 @@ TEST_F(Publish, ACheckpointThatIsReadIsNotRemoved) {
   EXPECT_THAT(list_dir(dir.path()), ElementsAre("best-loss", "last", "step-00000030"));
 }
 
-// NFS keeps a file that somebody has open as .nfs*, and its folder can't be removed.
+// NFS keeps open files as .nfs*, and their folder can't be removed.
 TEST_F(Publish, WhatCannotBeRemovedStaysInTheTrashUntilTheNextCleanUp) {
   TempDir dir(TempDir::in_memory);
   CheckpointFolder c(dir.path());
@@ -115,16 +115,15 @@ TEST_F(Publish, AWorkdirThatIsGoneIsAnIoError) {
   EXPECT_FALSE(exists(dir / "work"));
 }
 
-TEST_F(Publish, PruningKeepsTheNewestWholeOnesAndWhatPointersName) {
+TEST_F(Publish, PruningKeepsTheNewestCompleteOnesAndThoseWithPointers) {
   TempDir dir(TempDir::in_memory);
   CheckpointFolder c(dir.path());
   for (i64 step : {10, 20, 30, 40, 50}) save(c, step, 1, 100);
   c.point("best-loss", 20);
   spill(dir / "step-00000040/config.json", "cut");
   spill(dir / "step-00000010/config.json", "cut");
-  EXPECT_THAT(
-      c.prune(2),
-      ElementsAre(10));  // 50 and 30 are the whole ones; 40 is damaged, but newer than 30; 20 is named
+  EXPECT_THAT(c.prune(2),
+              ElementsAre(10));  // 50 and 30 are complete; 40 is damaged, but newer than 30; 20 has a pointer
   EXPECT_THAT(c.steps(), ElementsAre(20, 30, 40, 50));
   EXPECT_THAT(c.prune(1), ElementsAre(30, 40));
   EXPECT_THAT(c.steps(), ElementsAre(20, 50));
@@ -133,13 +132,13 @@ TEST_F(Publish, PruningKeepsTheNewestWholeOnesAndWhatPointersName) {
   EXPECT_THROW(c.prune(0), BugError);
 }
 
-TEST_F(Publish, PruningNeverRemovesTheOnlyWholeOne) {
+TEST_F(Publish, PruningNeverRemovesTheOnlyCompleteOne) {
   TempDir dir(TempDir::in_memory);
   CheckpointFolder c(dir.path());
   for (i64 step : {10, 20, 30}) save(c, step, 1, 100);
   spill(dir / "step-00000020/config.json", "cut");
   spill(dir / "step-00000030/config.json", "cut");
-  EXPECT_TRUE(c.prune(1).empty());  // 30 is named by pointers, 20 is newer than the only whole one
+  EXPECT_TRUE(c.prune(1).empty());  // 30 has pointers, 20 is newer than the only complete one
   EXPECT_EQ(c.find_newest("checkpoint.resume").step, 10);
 }
 
@@ -172,7 +171,7 @@ TEST_F(Publish, AFileThatChangedAfterItWasRecordedStopsThePublishing) {
   EXPECT_TRUE(list_dir(dir.path()).empty());
 }
 
-TEST_F(Publish, ADiskThatIsTooSmallIsToldBeforeAnythingIsBegun) {
+TEST_F(Publish, ADiskThatIsTooSmallIsAnErrorBeforeTheSave) {
   TempDir dir(TempDir::in_memory);
   CheckpointFolder c(dir.path());
   try {
@@ -186,7 +185,7 @@ TEST_F(Publish, ADiskThatIsTooSmallIsToldBeforeAnythingIsBegun) {
 
 struct Scenario {
   const char* name;
-  i64 step;           // saved over an old checkpoint of step 10 that holds 1
+  i64 step;           // replaces an old checkpoint of step 10 with the value 1
   bool can_exchange;  // of the file system
 };
 const Scenario kScenarios[] = {
@@ -196,7 +195,7 @@ Verdict unless_exchange(const Scenario& s, const Call& c) {
   return c.op == Op::rename && c.creates && !s.can_exchange ? Verdict{Verdict::fail, EINVAL} : no_sync(c);
 }
 
-// Old or new, whole, and reachable by the pointers; then the save is repeated and leaves nothing behind.
+// Old or new, complete, and reachable by the pointers; the repeated save leaves no leftovers.
 void expect_recovers(const std::string& folder, const Scenario& s, const std::string& when, bool repeat) {
   float value = found_value(folder);
   EXPECT_TRUE(value == 1 || value == 2) << s.name << ", " << when << ": " << value;
@@ -205,7 +204,7 @@ void expect_recovers(const std::string& folder, const Scenario& s, const std::st
     float pointed = value_of(c.resolve(pointer));
     EXPECT_TRUE(pointed == 1 || pointed == 2) << s.name << ", " << when << ": " << pointed;
   }
-  for (i64 step : c.steps()) {  // none is seen half removed
+  for (i64 step : c.steps()) {  // no checkpoint is visible while it is removed
     std::string path = join_path(folder, step_name(step));
     if (!is_folder(path)) path = join_path(folder, ".old-" + step_name(step));
     ASSERT_TRUE(exists(join_path(path, kManifestPath))) << s.name << ", " << when << ": " << path;
@@ -241,7 +240,7 @@ TEST_F(Publish, AKillAtEveryCallLosesNothing) {
       ASSERT_TRUE(finished || WIFSIGNALED(status));
       expect_recovers(dir.path(), s, fmt::format("killed at call {}", n), true);
     }
-    EXPECT_GT(n, 60);  // the save makes that many calls at least, else the hook doesn't see them
+    EXPECT_GT(n, 60);  // the save makes at least this many calls, otherwise the hook misses them
   }
 }
 
@@ -260,7 +259,7 @@ TEST_F(Publish, AFailureAtEveryCallLosesNothing) {
         });
         try {
           save(c, s.step, 2);
-        } catch (const IoError&) {  // a failed close of a file that was only read may be ignored
+        } catch (const IoError&) {  // a failed close of a read-only file may be ignored
         }
         finished = seen < n;
         sys::set_hook(no_sync);
@@ -270,7 +269,7 @@ TEST_F(Publish, AFailureAtEveryCallLosesNothing) {
   }
 }
 
-TEST_F(Publish, ALossOfPowerAtEveryCallLosesNothing) {
+TEST_F(Publish, APowerLossAtEveryCallLosesNothing) {
   for (const Scenario& s : kScenarios) {
     TempDir dir(TempDir::in_memory), states(TempDir::in_memory);
     CheckpointFolder c(dir.path());

@@ -22,7 +22,7 @@ std::vector<TensorPlan> plan_of(const SafetensorsFile& f) {
   return plan;
 }
 
-// Files that safetensors' own writer made, types mixed: written again they have the same bytes.
+// Files of safetensors' own writer, with mixed types: written again, they have the same bytes.
 TEST(SafetensorsWrite, RewritesAnotherWritersFilesByteForByte) {
   TempDir dir;
   for (const char* name :
@@ -91,7 +91,7 @@ TEST(SafetensorsWrite, MissingAndRepeatedBytesAreBugsAndLeaveNoFile) {
   EXPECT_TRUE(list_dir(dir.path()).empty());
 }
 
-TEST(SafetensorsWrite, ValuesThatDoNotFitNameTheTensorAndTheWayOut) {
+TEST(SafetensorsWrite, ValuesThatDoNotFitAreErrorsWithTensorAndRemedy) {
   TempDir dir;
   auto w = SafetensorsWriter::create(dir.path(), plan_file("x.safetensors", {{"w", StoredType::f16, {3}}}));
   std::vector<float> v{1, 2, 70000};
@@ -103,7 +103,7 @@ TEST(SafetensorsWrite, ValuesThatDoNotFitNameTheTensorAndTheWayOut) {
   }
 }
 
-TEST(SafetensorsWrite, AFullDiskShowsBeforeTheWork) {
+TEST(SafetensorsWrite, AFullDiskIsAnErrorBeforeTheWrites) {
   TempDir dir;
   sys::set_hook([](const sys::Call& c) {
     return c.op == sys::Op::allocate ? sys::Verdict{sys::Verdict::fail, ENOSPC} : sys::Verdict{};
@@ -114,7 +114,7 @@ TEST(SafetensorsWrite, AFullDiskShowsBeforeTheWork) {
   EXPECT_TRUE(list_dir(dir.path()).empty());
 }
 
-TEST(SafetensorsWrite, HeadersAreAlignedAndEscapeNames) {
+TEST(SafetensorsWrite, HeadersAreAlignedAndNamesEscaped) {
   FilePlan p = plan_file(
       "x", {{"a\"\n\\", StoredType::u8, {3}}, {"z", StoredType::f64, {}}, {"e", StoredType::f32, {0}}});
   EXPECT_EQ(p.head.size() % 8, 0u);
@@ -122,13 +122,13 @@ TEST(SafetensorsWrite, HeadersAreAlignedAndEscapeNames) {
   EXPECT_EQ(h.metadata.at("format"), "pt");
   ASSERT_EQ(h.entries.size(), 3u);
   EXPECT_EQ(h.entries[0].name, "a\"\n\\");
-  EXPECT_EQ(h.entries[0].offset, static_cast<i64>(p.head.size()) + 8);  // behind the f64
+  EXPECT_EQ(h.entries[0].offset, static_cast<i64>(p.head.size()) + 8);  // after the f64
   EXPECT_EQ(p.bytes, static_cast<i64>(p.head.size()) + 11);
   EXPECT_THROW(plan_file("x", {{"a", StoredType::u8, {}}, {"a", StoredType::u8, {}}}), BugError);
   EXPECT_THROW(plan_file("x", {{"a", StoredType::u8, {i64{1} << 40, i64{1} << 40}}}), BugError);
 }
 
-TEST(SafetensorsWrite, ModelsAreSplitGreedilyAsTransformersDoes) {
+TEST(SafetensorsWrite, ModelsAreSplitGreedilyLikeInTransformers) {
   std::vector<TensorPlan> tensors = {{"e", StoredType::f32, {10}},
                                      {"d", StoredType::f32, {10}},
                                      {"c", StoredType::f32, {30}},
@@ -138,7 +138,7 @@ TEST(SafetensorsWrite, ModelsAreSplitGreedilyAsTransformersDoes) {
   ASSERT_EQ(one.files.size(), 1u);
   EXPECT_EQ(one.files[0].file, "model.safetensors");
   EXPECT_EQ(one.index_json, "");
-  ModelPlan p = plan_model(tensors, 100);  // 40 + 40 | 120 alone, larger than allowed | 20 + 20
+  ModelPlan p = plan_model(tensors, 100);  // 40 + 40 | 120 alone, above the limit | 20 + 20
   ASSERT_EQ(p.files.size(), 3u);
   EXPECT_EQ(p.files[0].file, "model-00001-of-00003.safetensors");
   EXPECT_EQ(p.file_of("d"), 0);

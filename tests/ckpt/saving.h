@@ -18,8 +18,7 @@
 
 namespace redco::ckpt {
 
-// The disk isn't waited for: what it would hold is CrashDisk's business, and a killed process loses nothing
-// it wrote.
+// Skips syncs: CrashDisk tests what a disk keeps, and a killed process loses nothing that it wrote.
 inline sys::Verdict no_sync(const sys::Call& c) {
   return c.op == sys::Op::sync ? sys::Verdict{sys::Verdict::skip} : sys::Verdict{};
 }
@@ -27,7 +26,7 @@ inline sys::Verdict no_sync(const sys::Call& c) {
 class Saving : public ::testing::Test {
  protected:
   void SetUp() override {
-    set_log_level(LogLevel::error);  // hundreds of failures are warned of
+    set_log_level(LogLevel::error);  // hundreds of failures would be logged as warnings
     sys::set_hook(no_sync);
   }
   void TearDown() override {
@@ -38,7 +37,7 @@ class Saving : public ::testing::Test {
 
 inline const std::map<std::string, i64> kVersions = {{"rng", 1}, {"shuffle", 1}, {"packing", 1}, {"init", 1}};
 
-// A save as a trainer makes it: `value` is what the weights hold, so that old and new can be told apart.
+// A save like a trainer's: all weights have `value`, so that old and new checkpoints differ.
 inline void write_files(const std::string& temp, float value, std::vector<FileRecord>* records) {
   FilePlan plan = plan_file("model.safetensors", {{"w", StoredType::f32, {4}}, {"b", StoredType::bf16, {2}}});
   auto w = SafetensorsWriter::create(temp, plan);
@@ -49,7 +48,7 @@ inline void write_files(const std::string& temp, float value, std::vector<FileRe
   records->push_back(record_file(temp, "model.safetensors"));
   write_file_durable(join_path(temp, "config.json"), fmt::format("{{\"value\": {}}}", value));
   write_file_durable(join_path(temp, "training/state.json"), "{}");
-  test::spill(join_path(temp, "vocab.txt"), "a");  // copied by something that syncs nothing
+  test::spill(join_path(temp, "vocab.txt"), "a");  // copied without a sync
 }
 
 inline void save(CheckpointFolder& c, i64 step, float value, i64 keep_last = 1) {
@@ -66,7 +65,7 @@ inline float value_of(const std::string& checkpoint) {
   return m.at("w").file->read<float>(*m.at("w").entry)[3];
 }
 
-// What is wrong with a checkpoint's bytes; "": nothing.
+// The damage in a checkpoint's bytes; "": none.
 inline std::string damage(const std::string& path) {
   try {
     const Manifest m = read_manifest(path);
@@ -79,7 +78,7 @@ inline std::string damage(const std::string& path) {
   return "";
 }
 
-// The newest whole checkpoint, which `last` must also lead to in some whole state; -1: none.
+// The value of the newest complete checkpoint; also checks that `last` refers to a complete one. -1: none.
 inline float found_value(const std::string& folder) {
   const auto found = CheckpointFolder(folder).find_newest("checkpoint.resume");
   if (!found) return -1;

@@ -19,7 +19,7 @@ constexpr StoredType kAll[] = {StoredType::boolean, StoredType::u8,   StoredType
                                StoredType::f16,     StoredType::bf16, StoredType::i32, StoredType::f32,
                                StoredType::f64,     StoredType::i64};
 
-// What the format's definition says, in double: sign * 2^(e-15) * 1.m, subnormals 2^-14 * 0.m.
+// The format's definition in double: sign * 2^(e-15) * 1.m, subnormals 2^-14 * 0.m.
 double half_value(u32 h) {
   double m = h & 0x3ff;
   int e = h >> 10 & 31;
@@ -27,13 +27,13 @@ double half_value(u32 h) {
   return h & 0x8000 ? -v : v;
 }
 
-TEST(StoredType, NamesAreTheHeadersNames) {
+TEST(StoredType, NamesAreThoseOfTheHeader) {
   for (StoredType t : kAll) EXPECT_EQ(stored_type(name_of(t)), t);
   for (const char* no : {"", "f32", "F8_E4M3", "U16", "BF16 "})
     EXPECT_EQ(stored_type(no), std::nullopt) << no;
 }
 
-TEST(StoredType, EveryHalfDecodesToItsValueAndBack) {
+TEST(StoredType, EveryHalfConvertsToItsValueAndBack) {
   for (u32 h = 0; h < 0x10000; ++h) {
     float f = from_f16(static_cast<std::uint16_t>(h));
     double v = half_value(h);
@@ -48,7 +48,7 @@ TEST(StoredType, EveryHalfDecodesToItsValueAndBack) {
   }
 }
 
-// Nearest, ties to even, by search among the neighbours in double.
+// Round to nearest, ties to even, checked against the neighbours in double.
 TEST(StoredType, FloatsRoundToTheNearestHalf) {
   std::mt19937 gen(1);
   std::vector<float> xs;
@@ -77,7 +77,7 @@ TEST(StoredType, FloatsRoundToTheNearestBfloat16) {
   EXPECT_EQ(to_bf16(std::bit_cast<float>(0x3f818000u)), 0x3f82);
   EXPECT_EQ(to_bf16(std::bit_cast<float>(0x3f808001u)), 0x3f81);
   EXPECT_EQ(to_bf16(-INFINITY), 0xff80);
-  u32 nan = to_bf16(std::bit_cast<float>(0x7f800001u));  // its payload lies in the bits cut off
+  u32 nan = to_bf16(std::bit_cast<float>(0x7f800001u));  // its payload is in the removed bits
   EXPECT_EQ(nan & 0x7f80, 0x7f80u);
   EXPECT_NE(nan & 0x7f, 0u);
 }
@@ -107,7 +107,7 @@ void round_trip(const std::vector<T>& values, std::initializer_list<StoredType> 
   }
 }
 
-TEST(StoredType, ValuesThatATypeHoldsRoundTrip) {
+TEST(StoredType, ValuesInRangeRoundTrip) {
   round_trip<float>({0, 1},
                     {S::boolean, S::u8, S::i8, S::i16, S::f16, S::bf16, S::i32, S::f32, S::f64, S::i64});
   round_trip<float>({0, -1.5, 96, 0.0078125, -INFINITY, INFINITY}, {S::f16, S::bf16, S::f32, S::f64});

@@ -1,4 +1,4 @@
-// PyTorch's own files: every tensor as torch has it, nothing run, and hostile archives refused.
+// PyTorch's own files: every tensor equals torch's, no code runs, hostile archives are rejected.
 #include "ckpt/torch_bin.h"
 
 #include <gmock/gmock.h>
@@ -45,7 +45,7 @@ void expect_same(const TensorFile& got, const TensorFile& expected) {
   }
 }
 
-TEST(TorchBin, EveryTensorIsTorchs) {
+TEST(TorchBin, EveryTensorEqualsTorch) {
   const TensorFile got = open_torch_bin(kFolder + "state.bin");
   expect_same(got, SafetensorsFile::open(kFolder + "expected.safetensors"));
   EXPECT_EQ(got.at("tied.a").offset, got.at("tied.b").offset);
@@ -53,7 +53,7 @@ TEST(TorchBin, EveryTensorIsTorchs) {
   EXPECT_TRUE(got.at("view.rows").strides.empty());
 }
 
-// Any box, laid out any way, of tensors whose elements lie apart in the file.
+// Any box, in any layout, of tensors with strided elements in the file.
 TEST(TorchBin, BoxesOfStridedTensors) {
   const TensorFile got = open_torch_bin(kFolder + "state.bin");
   const SafetensorsFile expected = SafetensorsFile::open(kFolder + "expected.safetensors");
@@ -76,7 +76,7 @@ TEST(TorchBin, BoxesOfStridedTensors) {
   }
 }
 
-TEST(TorchBin, FoldersOfThem) {
+TEST(TorchBin, FoldersOfBinFiles) {
   TempDir dir;
   const ModelFiles shards = ModelFiles::open(kFolder + "sharded");
   const SafetensorsFile expected = SafetensorsFile::open(kFolder + "expected.safetensors");
@@ -87,32 +87,32 @@ TEST(TorchBin, FoldersOfThem) {
   }
   spill(dir / "pytorch_model.bin", slurp(kFolder + "state.bin"));
   EXPECT_THAT(ModelFiles::open(dir.path()).at("scalar").file->path(), HasSubstr("pytorch_model.bin"));
-  // safetensors go first.
+  // safetensors take precedence.
   spill(dir / "model.safetensors", slurp(kFolder + "expected.safetensors"));
   EXPECT_THAT(ModelFiles::open(dir.path()).at("scalar").file->path(), HasSubstr("model.safetensors"));
   spill(dir / "adapter_model.bin", slurp(kFolder + "state.bin"));
   EXPECT_NO_THROW(ModelFiles::open(dir.path(), "adapter_model"));
 }
 
-TEST(TorchBin, WhatIsRefusedByName) {
-  EXPECT_THAT(refusal(kFolder + "evil.bin"), AllOf(HasSubstr("system is not among"),
+TEST(TorchBin, UnsupportedFilesAreErrorsWithTheName) {
+  EXPECT_THAT(refusal(kFolder + "evil.bin"), AllOf(HasSubstr("system is not supported"),
                                                    HasSubstr("runs no code"), HasSubstr("data.pkl, byte ")));
   EXPECT_THAT(refusal(kFolder + "legacy.bin"),
               AllOf(HasSubstr("before 1.6"), HasSubstr("python3 -c"), HasSubstr("cd '")));
-  EXPECT_THAT(refusal(kFolder + "nested.bin"), HasSubstr("'model' is a dict of its own"));
+  EXPECT_THAT(refusal(kFolder + "nested.bin"), HasSubstr("'model' is a nested dict"));
   EXPECT_THAT(refusal(kFolder + "expanded.bin"), HasSubstr("expanded tensors are not supported"));
-  EXPECT_THAT(refusal(kFolder + "sparse.bin"), HasSubstr("_rebuild_sparse_tensor is not among"));
+  EXPECT_THAT(refusal(kFolder + "sparse.bin"), HasSubstr("_rebuild_sparse_tensor is not supported"));
   EXPECT_THAT(refusal(kFolder + "protocol4.bin"), HasSubstr("protocol 4, expected 2"));
-  EXPECT_THAT(refusal(kFolder + "number.bin"), HasSubstr("'epoch' is no tensor"));
+  EXPECT_THAT(refusal(kFolder + "number.bin"), HasSubstr("'epoch' is not a tensor"));
   EXPECT_THAT(refusal(kFolder + "script.bin"), HasSubstr("TorchScript"));
   EXPECT_THAT(refusal(kFolder + "deflated.bin"), HasSubstr("is compressed (method 8)"));
   EXPECT_THROW(open_torch_bin(kFolder + "none.bin"), UsageError);
   TempDir dir;
-  for (const auto& [bytes, part] : {std::pair<std::string, const char*>{"", "no PyTorch file"},
+  for (const auto& [bytes, part] : {std::pair<std::string, const char*>{"", "not a PyTorch file"},
                                     {"PK", "too few"},
-                                    {"hello, world, hello", "no PyTorch"},
+                                    {"hello, world, hello", "not a PyTorch"},
                                     {"version https://git-lfs.github.com/spec/v1\noid", "git lfs pull"},
-                                    {"PK" + std::string(100, 'x'), "cut off"}}) {
+                                    {"PK" + std::string(100, 'x'), "truncated"}}) {
     spill(dir / "x.bin", bytes);
     EXPECT_THAT(refusal(dir / "x.bin"), HasSubstr(part));
   }
@@ -123,7 +123,7 @@ TEST(TorchBin, WhatIsRefusedByName) {
   }
 }
 
-// --- Archives made by hand ---
+// --- Handmade archives ---
 
 template <class T>
 std::string raw(T v) {
@@ -132,11 +132,11 @@ std::string raw(T v) {
 
 struct Made {
   std::string name, bytes;
-  bool in_directory_only = false;  // an entry that points to the bytes of the one before
-  u64 size_off = 0;                // added to the size that the directory gives
+  bool in_directory_only = false;  // an entry that refers to the bytes of the previous one
+  u64 size_off = 0;                // added to the size in the directory
 };
 
-// A zip archive of stored entries; wide: with the 64-bit fields that archives over 4 GiB have.
+// A zip archive of uncompressed entries; wide: with the 64-bit fields of archives over 4 GiB.
 std::string zip(const std::vector<Made>& entries, bool wide = false) {
   std::string out, directory;
   u64 header = 0;
@@ -145,7 +145,7 @@ std::string zip(const std::vector<Made>& entries, bool wide = false) {
     if (!e.in_directory_only) {
       header = out.size();
       const std::string padding =
-          raw<std::uint16_t>(0x4246) + raw<std::uint16_t>(5) + "ZZZZZ";  // as torch aligns
+          raw<std::uint16_t>(0x4246) + raw<std::uint16_t>(5) + "ZZZZZ";  // aligned as by torch
       out += "PK\3\4" + std::string(14, '\0') + raw<u32>(0) + raw<u32>(0) +
              raw<std::uint16_t>(static_cast<std::uint16_t>(e.name.size())) +
              raw<std::uint16_t>(static_cast<std::uint16_t>(padding.size())) + e.name + padding + e.bytes;
@@ -205,7 +205,7 @@ class MadeBin : public testing::Test {
   }
 };
 
-TEST_F(MadeBin, GoodOnes) {
+TEST_F(MadeBin, ValidArchives) {
   std::string floats;
   for (float f : {0.f, 1.f, 2.f, 3.f, 4.f, 5.f}) floats += raw(f);
   for (bool wide : {false, true}) {
@@ -217,10 +217,10 @@ TEST_F(MadeBin, GoodOnes) {
   EXPECT_EQ(refused_tensor(6, 0, {2, 3}, {3, 1}), "accepted");
   EXPECT_EQ(refused_tensor(6, 5, {}, {}), "accepted");
   EXPECT_EQ(refused_tensor(6, 6, {0, 7}, {7, 1}), "accepted");
-  EXPECT_EQ(refused_tensor(6, 0, {1, 6}, {1000000, 1}), "accepted");  // a stride that nobody uses
+  EXPECT_EQ(refused_tensor(6, 0, {1, 6}, {1000000, 1}), "accepted");  // an unused stride
 }
 
-TEST_F(MadeBin, TensorsOutsideTheirStorage) {
+TEST_F(MadeBin, TensorsOutsideTheirStorageAreErrors) {
   const i64 huge = std::numeric_limits<i64>::max();
   EXPECT_THAT(refused_tensor(5, 0, {5}, {1}),
               HasSubstr("should have 5 elements of 4 bytes, but has 24 bytes"));
@@ -237,55 +237,55 @@ TEST_F(MadeBin, TensorsOutsideTheirStorage) {
                                              {0, {huge, huge}, {1, 1}},
                                              {0, {3}, {huge}},
                                              {0, {1LL << 40, 1LL << 40}, {0, 0}}})
-    EXPECT_THAT(refused_tensor(6, offset, shape, steps), HasSubstr("reaches behind"));
+    EXPECT_THAT(refused_tensor(6, offset, shape, steps), HasSubstr("exceeds the"));
   EXPECT_THAT(refused_tensor(6, 0, {7}, {0}), HasSubstr("expanded"));
   EXPECT_THAT(refused_tensor(6, -1, {1}, {1}), HasSubstr("offset -1"));
-  EXPECT_THAT(refused_tensor(6, 0, {-1}, {1}), HasSubstr("no list of sizes"));
-  EXPECT_THAT(refused_tensor(6, 0, {2}, {-1}), HasSubstr("no list of sizes"));
+  EXPECT_THAT(refused_tensor(6, 0, {-1}, {1}), HasSubstr("not a list of sizes"));
+  EXPECT_THAT(refused_tensor(6, 0, {2}, {-1}), HasSubstr("not a list of sizes"));
   EXPECT_THAT(refused_tensor(6, 0, {2, 2}, {1}), HasSubstr("2 dims with 1 strides"));
   EXPECT_THAT(refused_tensor(6, 0, std::vector<i64>(33, 1), std::vector<i64>(33, 1)), HasSubstr("33 dims"));
 }
 
-TEST_F(MadeBin, Archives) {
+TEST_F(MadeBin, DamagedArchivesAreErrors) {
   const Made pickle{"x/data.pkl", pickled(6, 0, {6}, {1})}, data{"x/data/0", std::string(24, '\0')};
   EXPECT_THAT(refused(zip({pickle})), HasSubstr("its storage 0 is missing"));
-  EXPECT_THAT(refused(zip({data})), HasSubstr("without data.pkl"));
-  EXPECT_THAT(refused(zip({})), HasSubstr("without data.pkl"));
+  EXPECT_THAT(refused(zip({data})), HasSubstr("has no data.pkl"));
+  EXPECT_THAT(refused(zip({})), HasSubstr("has no data.pkl"));
   EXPECT_THAT(refused(zip({pickle, data, pickle})), HasSubstr("twice"));
   EXPECT_THAT(refused(zip({pickle, data, {"y/data.pkl", pickle.bytes}})), HasSubstr("has both"));
   EXPECT_THAT(refused(zip({pickle, data, {"x/byteorder", "big"}})), HasSubstr("big byte order"));
   EXPECT_THAT(refused(zip({pickle, data, {"x/data/1", data.bytes, true}})),
               HasSubstr("isn't where the directory says"));
   EXPECT_THAT(refused(zip({pickle, {"x/data/0", data.bytes, false, 1}})),
-              HasSubstr("reaches into the archive's"));
+              HasSubstr("overlaps the archive's"));
   EXPECT_THAT(refused(zip({{"x/data/0", data.bytes, false, 8}, pickle})), HasSubstr("overlap"));
   for (bool wide : {false, true})
     EXPECT_THAT(refused(zip({pickle, {"x/data/0", data.bytes, false, u64{1} << 31}}, wide)),
-                HasSubstr("beyond the file"));
+                HasSubstr("above the file"));
   EXPECT_THAT(refused(zip({pickle, {"x/data/0", data.bytes, false, u64{1} << 62}}, true)),
-              HasSubstr("beyond the file"));
+              HasSubstr("above the file"));
 }
 
-TEST_F(MadeBin, Pickles) {
+TEST_F(MadeBin, PicklesOutsideAStateDictAreErrors) {
   const std::string begin = "\x80\x02";
-  EXPECT_EQ(refused_pickle(begin + "}."), "accepted");  // no tensors
+  EXPECT_EQ(refused_pickle(begin + "}."), "accepted");  // without tensors
   for (const auto& [pickle, part] : {
-           std::pair<std::string, const char*>{"", "cut off"},
-           {begin, "cut off"},
+           std::pair<std::string, const char*>{"", "truncated"},
+           {begin, "truncated"},
            {begin + ".", "more than one value"},
            {begin + "}}.", "more than one value"},
            {begin + "(}.", "more than one value"},
            {begin + "N.", "expected a dict"},
-           {begin + "}K\1Ns.", "no text"},
-           {begin + "}" + text("a") + "Ns.", "'a' is no tensor"},
+           {begin + "}K\1Ns.", "not a text"},
+           {begin + "}" + text("a") + "Ns.", "'a' is not a tensor"},
            {begin + "}(" + text("a") + "u.", "without a value"},
-           {begin + "cos\nsystem\n" + text("echo") + "\x85R.", "os.system is not among"},
-           {begin + "cbuiltins\neval\n.", "builtins.eval is not among"},
-           {begin + "ctorch.storage\n_load_from_bytes\n.", "_load_from_bytes is not among"},
+           {begin + "cos\nsystem\n" + text("echo") + "\x85R.", "os.system is not supported"},
+           {begin + "cbuiltins\neval\n.", "builtins.eval is not supported"},
+           {begin + "ctorch.storage\n_load_from_bytes\n.", "_load_from_bytes is not supported"},
            {begin + "ctorch\nFloatStorage\n)R.", "can't be called"},
            {begin + "ctorch._utils\n_rebuild_tensor_v2\n)R.", "expected a tensor's storage"},
            {begin + "ctorch._utils\n_rebuild_parameter\n)R.", "expected a parameter's tensor"},
-           {begin + "ccollections\nOrderedDict\n" + text("a") + "\x85R.", "made of values"},
+           {begin + "ccollections\nOrderedDict\n" + text("a") + "\x85R.", "with initial values"},
            {begin + "ios\nsystem\n.", "0x69 (INST)"},
            {begin + ")\x81.", "0x81 (NEWOBJ)"},
            {begin + "\x82\x01.", "0x82 (EXT1)"},
@@ -296,8 +296,8 @@ TEST_F(MadeBin, Pickles) {
            {begin + "}}b.", "accepted"},
            {begin + "}Nb.", "state to be a dict"},
            {begin + "]}b.", "a dict to give its state to"},
-           {begin + "h\5.", "never remembered"},
-           {begin + "q\1.", "nothing to remember"},
+           {begin + "h\5.", "does not exist"},
+           {begin + "q\1.", "no value to store"},
            {begin + "\x85.", "lacks its operand"},
            {begin + "t.", "lacks its mark"},
            {begin + "(s.", "lacks its operand"},
@@ -305,7 +305,7 @@ TEST_F(MadeBin, Pickles) {
            {begin + "NNNs.", "a dict to fill"},
            {begin + "NNa.", "a list to append to"},
            {begin + "X\xff\xff\xff\xff.", "a text of 4294967295 bytes"},
-           {begin + "X" + raw<u32>(100) + "x", "cut off"},
+           {begin + "X" + raw<u32>(100) + "x", "truncated"},
            {begin + "\x8a\x09" + std::string(9, '\1') + ".", "an integer of 9 bytes"},
            {begin + std::string(100, '('), "open marks"},
            {begin + "(" + text("storage") + "ctorch\nFloatStorage\n" + text("0") + text("cpu") + "tQ.",
@@ -315,7 +315,7 @@ TEST_F(MadeBin, Pickles) {
            {begin + "}(" + text("a\xff") + "NuN0", ""},
        })
     EXPECT_THAT(refused_pickle(pickle), HasSubstr(part)) << pickle.substr(0, 100);
-  // Many values and circles: bounded, and taken apart without recursion.
+  // Many values and cycles: bounded, and freed without recursion.
   EXPECT_THAT(refused_pickle(begin + std::string(1'500'000, ')')), HasSubstr("more than 1000000 values"));
   EXPECT_THAT(refused_pickle(begin + std::string(9'000'000, 'N')), HasSubstr("more than 8000000 values"));
   EXPECT_THAT(refused_pickle(begin + "]q\1h\1a."), HasSubstr("expected a dict"));
@@ -325,7 +325,7 @@ TEST_F(MadeBin, Pickles) {
 
 // --- Mutations ---
 
-// Opens and reads whatever comes; sizes are bounded by the file's.
+// Opens and reads any file; sizes are bounded by the file's.
 void open_and_read(const std::string& path, size_t file_bytes, int* accepted, int* refused) {
   try {
     const TensorFile f = open_torch_bin(path);
@@ -367,7 +367,7 @@ TEST(TorchBin, FuzzedFiles) {
     open_and_read(dir / "x.bin", bytes.size(), &accepted, &refused);
   }
   EXPECT_GT(refused, 300);
-  EXPECT_GT(accepted, 100);  // bytes of tensors
+  EXPECT_GT(accepted, 100);  // the change is in the bytes of tensors
 }
 
 TEST(TorchBin, FuzzedPickles) {

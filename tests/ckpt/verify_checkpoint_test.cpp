@@ -48,7 +48,7 @@ class Verify : public ::testing::Test {
     f.seekp(offset);
     f.put('y');
   }
-  // What the check of step 20 says on every rank.
+  // The result of the check of step 20 on every rank.
   std::vector<std::string> say(int ranks, Part part, const std::string& folder) {
     std::vector<std::string> all(ranks);
     redco::testing::on_mesh({ranks, 1}, [&](Context& c) {
@@ -71,7 +71,7 @@ TEST_F(Verify, AFlippedByteIsFoundOnEveryRankWithItsRange) {
       for (const std::string& text : say(ranks, Part::model, at(20)))
         EXPECT_THAT(text, AllOf(HasSubstr(at(20, "model.safetensors") + ": damaged contents"),
                                 HasSubstr(fmt::format("bytes {} to", offset / kChunk * kChunk)),
-                                HasSubstr("checkpoint.resume=" + at(10) + " takes")));
+                                HasSubstr("checkpoint.resume=" + at(10) + " uses")));
     std::fstream f(at(20, "model.safetensors"), std::ios::in | std::ios::out | std::ios::binary);
     f.seekp(offset);
     f.put('x');
@@ -82,14 +82,14 @@ TEST_F(Verify, TrainingFilesAreCheckedWhereTheyAreNeeded) {
   flip(at(20, "training/optimizer.safetensors"), 3);
   EXPECT_EQ(say(2, Part::model, at(20))[0], "no error");
   EXPECT_THAT(say(2, Part::training, at(20))[0], HasSubstr("training/optimizer.safetensors: damaged"));
-  // By a pointer, too: the remedy is beside what it names.
+  // By a pointer too: the remedy names the checkpoint's own folder.
   folder_.point("last", 20);
   EXPECT_THAT(say(1, Part::training, join_path(folder_.path(), "last"))[0], HasSubstr(at(10)));
   remove_file(at(20, "model.safetensors"));
   EXPECT_THAT(say(2, Part::model, at(20))[1], HasSubstr("model.safetensors is missing"));
 }
 
-TEST_F(Verify, EachByteIsReadOnceAHost) {
+TEST_F(Verify, EachByteIsReadOncePerHost) {
   std::atomic<i64> bytes{0};
   sys::set_hook([&](const sys::Call& c) {
     if (c.op == sys::Op::read && !c.path.ends_with("manifest.json")) bytes += c.bytes;
@@ -105,7 +105,7 @@ TEST_F(Verify, AFolderWithoutManifestIsNotChecked) {
   EXPECT_EQ(say(2, Part::model, dir_ / "nowhere")[0], "no error");
 }
 
-// As versions of redco before format 2 wrote it: one hash a file.
+// As redco wrote it before format 2: one hash per file.
 TEST_F(Verify, Format1IsChecked) {
   const std::string folder = dir_ / "old";
   make_dirs(folder + "/training");

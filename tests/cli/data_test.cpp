@@ -27,8 +27,7 @@ TEST_F(Data, ShowsTheModelsInput) {
   write("job.yaml", std::string(kModel) + "data: {train: a.jsonl, max_length: 8, skip_bad: true}\n");
   const Ran text = good({"data", "job.yaml", "--show", "2"});
   EXPECT_THAT(text.out, HasSubstr("2 examples of 7 tokens, 4 to learn"));
-  EXPECT_THAT(text.out,
-              HasSubstr("1 bad line passed over (data.skip_bad); the first:\n  a.jsonl:2: not JSON"));
+  EXPECT_THAT(text.out, HasSubstr("1 bad line skipped (data.skip_bad); the first:\n  a.jsonl:2: not JSON"));
   EXPECT_THAT(text.out, HasSubstr("row 1 of 1: 7 tokens in 2 samples, 4 to learn"));
   EXPECT_THAT(text.out, HasSubstr("    a b [c] [\xC4\x8A] [<|endoftext|>]\n"));
   EXPECT_THAT(text.out, Not(HasSubstr("\x1b[")));

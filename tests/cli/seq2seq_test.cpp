@@ -99,7 +99,7 @@ TEST_F(Seq2Seq, BadInputs) {
   refused(with("[a.en, short.de]", "parallel"), 3, {"short.de ends after 1 line", "a.en has more"});
   refused(with("a.en", "parallel"), 2, {"pairs of files"});
   refused(with("a.en"), 2, {"a.en: text pairs need data.format jsonl, tsv, csv or parallel", "data.format"});
-  refused(with("[a.en, none.de]", "parallel"), 2, {"none.de doesn't exist"});
+  refused(with("[a.en, none.de]", "parallel"), 2, {"none.de does not exist"});
   refused({"train", "job.yaml", "data.max_source_length=64"}, 2,
           {"data.max_source_length=64", "32 positions"});
   refused({"train", "job.yaml", "eval.metrics=[rogue]"}, 2, {"eval.metrics[0]=rogue", "did you mean rouge?"});

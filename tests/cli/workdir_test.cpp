@@ -67,7 +67,7 @@ TEST_F(Workdir, AFlippedByteIsAnErrorWithARemedy) {
       if (ranks == "2" && file != "model.safetensors") continue;
       refused(train({"train.max_steps=25", "parallel.n_ranks=" + ranks}), 3,
               {at + file + ": damaged contents", "bytes 0 to ",
-               "checkpoint.resume=", "checkpoints/step-00000015 takes the newest older whole"});
+               "checkpoint.resume=", "checkpoints/step-00000015 uses the newest older complete"});
       if (file.starts_with("training")) continue;
       for (const std::string command : {"predict", "evaluate"})
         refused(
@@ -89,8 +89,8 @@ TEST_F(Workdir, APipeInPlaceOfAManifestIsAnError) {
   const std::string manifest = path("run/checkpoints/step-00000020/training/manifest.json");
   fs::remove(manifest);
   ASSERT_EQ(mkfifo(manifest.c_str(), 0600), 0);
-  refused(train({"train.max_steps=25"}), 3, {"manifest.json: it is no plain file", "step-00000015"});
-  refused({"predict", "job.yaml", "predict.prompt=a"}, 3, {"no plain file", "predict.checkpoint="});
+  refused(train({"train.max_steps=25"}), 3, {"manifest.json: not a plain file", "step-00000015"});
+  refused({"predict", "job.yaml", "predict.prompt=a"}, 3, {"not a plain file", "predict.checkpoint="});
 }
 
 TEST_F(Workdir, PredictFollowsLast) {

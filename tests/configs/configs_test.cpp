@@ -1,4 +1,4 @@
-// Every job file that redco ships is valid: its keys, its values, and what they mean together.
+// Every shipped job file is valid: its keys, its values, and their combinations.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ TEST_P(ShippedConfig, IsValid) {
   const JobConfig job = load_job({GetParam()}, {});
   EXPECT_NO_THROW(check_job(job, JobUse::validate));
   EXPECT_NO_THROW(check_job(job, JobUse::plan));
-  // A file with data is to be trained with as it is, the others once data are given.
+  // A file with data can be trained without changes; the others need data.
   if (!job.data.train.empty()) {
     EXPECT_NO_THROW(check_job(job, JobUse::train));
   } else {
@@ -41,7 +41,7 @@ INSTANTIATE_TEST_SUITE_P(Configs, ShippedConfig, testing::ValuesIn(shipped()), [
   return name;
 });
 
-TEST(ShippedConfigs, AreThere) { EXPECT_GE(shipped().size(), 6u); }
+TEST(ShippedConfigs, ShippedFilesExist) { EXPECT_GE(shipped().size(), 6u); }
 
 }  // namespace
 }  // namespace redco

@@ -38,16 +38,16 @@ TEST(EpochOrder, DependsOnSeedAndEpochOnly) {
   EXPECT_EQ(EpochOrder(100, 42, 3, false).at(17), 17);
 }
 
-// Version 1 for good: checkpoints rely on it.
+// Version 1 must not change: checkpoints rely on it.
 TEST(EpochOrder, Version1) {
   EXPECT_EQ(kShuffleVersion, 1u);
   EXPECT_EQ(order_of(EpochOrder(10, 42, 0)), (std::vector<i64>{7, 5, 1, 2, 9, 3, 4, 6, 0, 8}));
   EXPECT_EQ(EpochOrder(1'000'000'007, 7, 5).at(123456789), 810750976);
 }
 
-// Each example is equally likely at each position. chi-square over n x n cells and m orders, (n - 1)^2
-// degrees of freedom: mean d, deviation sqrt(2 d); 6 deviations are never reached by chance, but are by a bad
-// network.
+// Each example is equally likely at each position: chi-square over n x n cells and m orders, (n - 1)^2
+// degrees of freedom, mean d, standard deviation sqrt(2 d). Chance does not reach 6 deviations; a bad network
+// does.
 TEST(EpochOrder, UniformPositions) {
   for (i64 n : {5, 6, 8, 13, 37}) {
     const int m = 1000 * static_cast<int>(n);
@@ -65,20 +65,20 @@ TEST(EpochOrder, UniformPositions) {
   }
 }
 
-// Neighbours don't stay together: of n - 1 neighbouring pairs about two stay adjacent (n - 1 times 2 / n,
-// nearly Poisson), whatever n.
-TEST(EpochOrder, NeighboursPart) {
+// Neighbours are separated: of n - 1 neighbouring pairs about two stay adjacent (n - 1 times 2 / n, nearly
+// Poisson), for any n.
+TEST(EpochOrder, NeighboursAreSeparated) {
   double sum = 0;
   const int orders = 400;
   for (int e = 0; e < orders; ++e) {
     const auto v = order_of(EpochOrder(1000, 99, static_cast<u64>(e)));
     for (std::size_t k = 1; k < v.size(); ++k) sum += std::abs(v[k] - v[k - 1]) == 1;
   }
-  // Mean 2, deviation of the mean over 400 orders sqrt(2 / 400) = 0.07; six of them.
+  // Mean 2, standard deviation of the mean over 400 orders sqrt(2 / 400) = 0.07; six deviations.
   EXPECT_NEAR(sum / orders, 2.0, 0.43);
 }
 
-TEST(StepPlan, TheLastStepIsShorterAndNothingIsLost) {
+TEST(StepPlan, TheLastStepIsShorterAndNoExampleIsLost) {
   const StepPlan plan(10, 4);
   EXPECT_EQ(plan.steps_per_epoch(), 3);
   i64 consumed = 0;

@@ -1,4 +1,4 @@
-// Folders, archives and IDX files of images, whole and damaged.
+// Folders, archives and IDX files of images, valid and damaged.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -28,7 +28,8 @@ std::string le(u64 v, int n) {
   return s;
 }
 
-// A zip archive of uncompressed files; `size` lies about the first one's, if it isn't negative.
+// A zip archive of uncompressed files; if `size` isn't negative, it is the first file's wrong size in the
+// header.
 std::string zip_of(const std::vector<std::pair<std::string, std::string>>& files, i64 size = -1) {
   std::string out, directory;
   for (const auto& [name, bytes] : files) {
@@ -44,7 +45,7 @@ std::string zip_of(const std::vector<std::pair<std::string, std::string>>& files
          le(directory.size(), 4) + le(at, 4) + le(0, 2);
 }
 
-// Files under any folders, as a folder or as a zip.
+// Files in any folders, as a folder or as a zip.
 std::string tree(const TempDir& dir, const std::vector<std::string>& names, bool zip) {
   std::vector<std::pair<std::string, std::string>> files;
   for (const std::string& name : names) files.emplace_back(name, name.ends_with("txt") ? "text" : kPng);
@@ -78,7 +79,7 @@ TEST(ImageFolder, ClassesAreFolders) {
   }
 }
 
-TEST(ImageFolder, OneRootIsNoClass) {
+TEST(ImageFolder, ASingleTopFolderIsNotAClass) {
   const TempDir dir;
   const ImageFolder omniglot = ImageFolder::open(tree(
       dir,
@@ -89,33 +90,32 @@ TEST(ImageFolder, OneRootIsNoClass) {
   EXPECT_THAT(ImageFolder::open(tree(one, {"cat/1.png", "cat/2.png"}, false)).classes(), ElementsAre("cat"));
 }
 
-TEST(ImageFolder, WhatIsNoneIsSaid) {
+TEST(ImageFolder, InvalidPathsAreErrors) {
   const TempDir dir;
-  EXPECT_THAT(usage_error([&] { ImageFolder::open(dir / "none"); }),
-              HasSubstr("none: no such file or folder"));
+  EXPECT_THAT(usage_error([&] { ImageFolder::open(dir / "none"); }), HasSubstr("none does not exist"));
   spill(dir / "x.zip", "PK nothing");
   EXPECT_THAT(error_text<ContentsError>([&] { ImageFolder::open(dir / "x.zip"); }),
-              HasSubstr("x.zip: neither a folder nor a zip archive"));
+              HasSubstr("x.zip: neither a folder nor a readable zip archive"));
   const TempDir empty, flat;
   EXPECT_THAT(error_text<ContentsError>([&] { ImageFolder::open(tree(empty, {"a/b.txt"}, true)); }),
-              HasSubstr("no image (*.png, *.jpg, *.jpeg) among its 1 files"));
+              HasSubstr("no image (*.png, *.jpg, *.jpeg) in its 1 files"));
   EXPECT_THAT(error_text<ContentsError>([&] {
                 ImageFolder::open(tree(flat, {"a.png", "c/a.png"}, false));
               }),
-              HasSubstr("a.png: the image lies in no class's folder"));
+              HasSubstr("a.png: the image is not in the folder of a class"));
 }
 
 TEST(FileStore, HarmfulArchivesAreHarmless) {
   const TempDir dir(TempDir::in_memory);
-  // Names are only names.
+  // Names of entries can't reach other files.
   spill(dir / "up.zip", zip_of({{"../../etc/passwd", "x"}, {"/abs.png", kPng}}));
   const FileStore up = FileStore::open(dir / "up.zip");
   EXPECT_FALSE(up.has("etc/passwd"));
   EXPECT_EQ(up.read("/abs.png"), kPng);
-  // Twice the same name, a size that isn't so, a checksum that isn't right.
+  // The same name twice, a wrong size, a wrong checksum.
   spill(dir / "twice.zip", zip_of({{"a", "1"}, {"a", "2"}}));
   EXPECT_THAT(error_text<ContentsError>([&] { FileStore::open(dir / "twice.zip"); }),
-              HasSubstr("a is in it twice"));
+              HasSubstr("the archive has two entries a"));
   for (const i64 size : {i64{1} << 31, i64{3}}) {
     spill(dir / "size.zip", zip_of({{"a.png", kPng}}, size));
     EXPECT_NE(error_text<ContentsError>([&] { FileStore::open(dir / "size.zip").read("a.png"); }),
@@ -127,8 +127,8 @@ TEST(FileStore, HarmfulArchivesAreHarmless) {
   EXPECT_THAT(error_text<ContentsError>([&] { FileStore::open(dir / "crc.zip").read("a.png"); }),
               HasSubstr("crc.zip:a.png: damaged"));
   EXPECT_THAT(error_text<ContentsError>([&] { up.read("b.png"); }),
-              HasSubstr("up.zip:b.png: there is no such file"));
-  // Any damage is a file or a ContentsError.
+              HasSubstr("up.zip:b.png: the file does not exist"));
+  // Any damaged archive gives files or a ContentsError.
   const std::string whole = zip_of({{"a/1.png", kPng}, {"b/2.png", kPng}});
   std::mt19937 random(3);
   for (int round = 0; round < 200; ++round) {
@@ -152,7 +152,7 @@ TEST(ImageSource, FindsImagesByName) {
   EXPECT_EQ(paths.read(folder + "/c/1.png", "elsewhere").height, 9);
   EXPECT_EQ(paths.read("drawn:glyphs/1", folder).height, 28);
   EXPECT_THAT(error_text<ContentsError>([&] { paths.read("c/2.png", folder); }),
-              HasSubstr("c/2.png: there is no such image file"));
+              HasSubstr("c/2.png: the image file does not exist"));
   EXPECT_EQ(ImageSource(folder).read("c/1.png", "elsewhere").height, 9);
 }
 
@@ -180,7 +180,7 @@ TEST(Idx, ImagesAndLabels) {
   EXPECT_THAT(read_idx_labels(path), ElementsAre(-2, 7));
 }
 
-TEST(Idx, BadFilesSayWhatIsWrong) {
+TEST(Idx, BadFilesAreErrorsWithTheReason) {
   const TempDir dir;
   const std::string path = dir / "x";
   const auto refused = [&](const std::string& bytes, bool images = true) {
@@ -193,7 +193,7 @@ TEST(Idx, BadFilesSayWhatIsWrong) {
     });
   };
   EXPECT_THAT(refused(""), HasSubstr("too short to be an IDX file"));
-  EXPECT_THAT(refused("hello world"), HasSubstr("no IDX file: it begins with 68 65 6c 6c"));
+  EXPECT_THAT(refused("hello world"), HasSubstr("not an IDX file: it begins with 68 65 6c 6c"));
   EXPECT_THAT(refused(idx(8, {2, 2, 3}, "abc")),
               HasSubstr("ends after 3 of the 12 bytes that its header (2, 2, 3)"));
   EXPECT_THAT(refused(idx(8, {1, 1, 1}, "abc")), HasSubstr("more than the 1 bytes"));
@@ -203,7 +203,7 @@ TEST(Idx, BadFilesSayWhatIsWrong) {
   EXPECT_THAT(refused(idx(8, {0, 0, 3}, "")), HasSubstr("images of 0 x 3 pixels"));
   EXPECT_THAT(refused(idx(8, {3}, "abc")), HasSubstr("images are unsigned bytes (images, height, width)"));
   EXPECT_THAT(refused(idx(0x0d, {1}, "abcd"), false), HasSubstr("labels are whole numbers"));
-  EXPECT_THAT(refused(idx(8, {2, 2}, "abcd").substr(0, 9)), HasSubstr("ends within its header"));
+  EXPECT_THAT(refused(idx(8, {2, 2}, "abcd").substr(0, 9)), HasSubstr("ends inside its header"));
 }
 
 }  // namespace

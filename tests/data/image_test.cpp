@@ -1,4 +1,4 @@
-// Images against Pillow and transformers (scripts/make_image_fixtures.py), and bytes that mean harm.
+// Images against Pillow and transformers (scripts/make_image_fixtures.py), and hostile bytes.
 #include "data/image.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ std::string hex(const std::vector<std::uint8_t>& bytes) {
   return out;
 }
 
-TEST(Image, DecodesAsPillow) {
+TEST(Image, DecodesLikePillow) {
   for (const auto& [name, e] : expected()["decoded"].items()) {
     SCOPED_TRACE(name);
     const Image image = decode_image(bytes_of(name), name);
@@ -45,7 +45,7 @@ TEST(Image, DecodesAsPillow) {
   }
 }
 
-TEST(Image, ResizesAsPillow) {
+TEST(Image, ResizesLikePillow) {
   for (const Json& e : expected()["resized"]) {
     const std::string name = e["name"];
     SCOPED_TRACE(fmt::format("{} {}", name, e["resample"].dump()));
@@ -56,8 +56,8 @@ TEST(Image, ResizesAsPillow) {
   }
 }
 
-// Rescaling and normalizing in another order of fp32 operations differs by an ulp of numbers up to 5: 1e-6.
-TEST(Image, IsPreprocessedAsByTransformers) {
+// Rescaling and normalizing in another order of fp32 operations differ by an ulp of numbers up to 5: 1e-6.
+TEST(Image, PreprocessesLikeTransformers) {
   const test::TempDir dir;
   for (const Json& e : expected()["processed"]) {
     const std::string name = e["name"];
@@ -69,7 +69,7 @@ TEST(Image, IsPreprocessedAsByTransformers) {
     const std::vector<float> want = e["values"];
     ASSERT_EQ(got.size(), want.size());
     for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-6 * (1 + std::abs(want[i]))) << i;
-    // What it writes reads back as the same.
+    // The written file gives the same preprocessing.
     test::spill(dir.path() + "/preprocessor_config.json", preprocess.to_json());
     EXPECT_EQ(
         ImagePreprocess(dir.path(), shape[0], shape[1], shape[2])(decode_image(bytes_of(name), name), name),
@@ -83,12 +83,13 @@ TEST(Image, WithoutAConfigMustHaveTheModelsSize) {
   ASSERT_EQ(same.size(), 3u * 9 * 13);
   EXPECT_FLOAT_EQ(same[0], image.pixels[0] / 127.5f - 1);
   EXPECT_EQ(same[117], same[0]);
-  EXPECT_THAT(error_text<ContentsError>([&] { ImagePreprocess("", 1, 8, 8)(image, "a.png"); }),
-              HasSubstr("a.png: an image of 9 x 13 pixels; the model reads 8 x 8; data.resize_images=true"));
+  EXPECT_THAT(
+      error_text<ContentsError>([&] { ImagePreprocess("", 1, 8, 8)(image, "a.png"); }),
+      HasSubstr("a.png: the image has 9 x 13 pixels, the model needs 8 x 8. data.resize_images=true"));
   EXPECT_EQ(ImagePreprocess("", 1, 8, 8, true)(image, "x").size(), 64u);
 }
 
-TEST(Image, PreprocessorConfigsAreRefusedByKey) {
+TEST(Image, UnknownKeysOfPreprocessorConfigsAreErrors) {
   const test::TempDir dir;
   const auto refused = [&](const std::string& json) {
     test::spill(dir.path() + "/preprocessor_config.json", json);
@@ -107,7 +108,7 @@ TEST(Image, PreprocessorConfigsAreRefusedByKey) {
             "no error");
 }
 
-TEST(Image, BadBytesSayWhatIsWrong) {
+TEST(Image, BadBytesAreErrorsWithTheReason) {
   const auto refused = [](const std::string& bytes) {
     return error_text<ContentsError>([&] { decode_image(bytes, "here"); });
   };
@@ -119,7 +120,7 @@ TEST(Image, BadBytesSayWhatIsWrong) {
     EXPECT_THAT(refused(whole.substr(0, whole.size() / 2)), HasSubstr("here: a broken"));
     EXPECT_THAT(refused(whole.substr(0, whole.size() - 1)), HasSubstr("here: a broken"));
   }
-  // 65535 x 65535 pixels, and a size that the file's bytes can't hold.
+  // 65535 x 65535 pixels, and a size that the file's bytes can't reach.
   std::string large = bytes_of("rgb.png");
   large.replace(16, 8, std::string("\0\0\xff\xff\0\0\xff\xff", 8));
   EXPECT_THAT(refused(large), HasSubstr("here"));
@@ -130,7 +131,7 @@ TEST(Image, BadBytesSayWhatIsWrong) {
               HasSubstr("here: an image of 60000 x 60000 pixels; expected at least 1 and at most"));
 }
 
-// Whatever the bytes are, they are an image or a ContentsError.
+// Any bytes give an image or a ContentsError.
 TEST(Image, SurvivesDamage) {
   std::mt19937 random(5);
   for (const auto& [name, e] : expected()["decoded"].items()) {
@@ -156,7 +157,7 @@ TEST(Image, CropsFromTheMiddle) {
   EXPECT_EQ(center_crop(image, 2, 4).pixels, (std::vector<std::uint8_t>{0, 1, 2, 3, 0, 4, 5, 6}));
 }
 
-// The same name is the same image; captions say what is drawn.
+// The same name gives the same image; captions describe it.
 TEST(DrawnImages, FollowFromTheirNames) {
   const Image a = draw_image("drawn:shapes/3", "x");
   EXPECT_EQ(a.pixels, draw_image("drawn:shapes/3", "x").pixels);
@@ -178,7 +179,7 @@ TEST(DrawnImages, FollowFromTheirNames) {
   for (const char* bad :
        {"drawn:shapes", "drawn:shapes/", "drawn:shapes/-1", "drawn:shapes/x", "drawn:cats/1"})
     EXPECT_THAT(error_text<ContentsError>([&] { draw_image(bad, "here"); }),
-                HasSubstr("here: there is no image"));
+                HasSubstr("here: unknown image"));
 }
 
 }  // namespace

@@ -128,11 +128,11 @@ TEST_F(Outside, FilesThatAreNotPipelinesAreRefused) {
   spill(*dir_ / "text.so", "no shared object\n");
   const std::map<std::string, std::string> why = {
       {"./so/other_version.so",
-       "was built for another redco (pipeline version 1000001, this one is 3); build it again"},
-      {"./so/no_pipeline.so", "is no pipeline: it lacks REDCO_PIPELINE(Class)"},
+       "was built for pipeline version 1000001, this redco has version 3. Rebuild it"},
+      {"./so/no_pipeline.so", "is not a pipeline. Add REDCO_PIPELINE(Class) to its source"},
       {"./so/unlinked.so",
-       "undefined symbol: _ZN5redco4goneEi; is it a shared object, built against this redco?"},
-      {"./nowhere.so", "no such file: ./nowhere.so"},
+       "undefined symbol: _ZN5redco4goneEi. Expected a shared object built with this version"},
+      {"./nowhere.so", "./nowhere.so does not exist"},
       {"./text.so", "./text.so can't be loaded: "},
       {"./so", "can't be loaded: "}};
   for (const auto& [path, words] : why) {
@@ -154,19 +154,19 @@ TEST_F(Outside, MistakesInAPipelineAreNamed) {
   const Case cases[] = {
       {"made", 2, 70, "[pipeline] the constructor failed: not today"},
       {"exception", 2, 70, "rank 1: [pipeline] loss() failed: the loss went wrong"},
-      {"number", 2, 70, "rank 1: [pipeline] loss() failed with what is no std::exception"},
-      {"no term", 1, 2, "[pipeline] loss() gave no term"},
-      {"term", 1, 2, "[pipeline] loss() gave no term 'loss', which the parameter group 'all' descends"},
+      {"number", 2, 70, "rank 1: [pipeline] loss() failed with an exception that is not a std::exception"},
+      {"no term", 1, 2, "[pipeline] loss() returned no term"},
+      {"term", 1, 2, "[pipeline] loss() returned no term 'loss', which the parameter group 'all' minimizes"},
       {"twice", 1, 2, "[pipeline] fc1.weight is in two parameter groups, 'all' and 'again'"},
-      {"empty", 1, 2, "[pipeline] no parameter is in the parameter group 'again'"},
-      {"no groups", 1, 2, "[pipeline] no parameter group descends a loss term"},
+      {"empty", 1, 2, "[pipeline] the parameter group 'again' has no parameters"},
+      {"no groups", 1, 2, "[pipeline] no parameter group minimizes a loss term"},
       {"period", 1, 2, "[pipeline] parameter group 'all' has a period of 0; expected 1 or more"},
-      {"follows", 1, 2, "[pipeline] fc2.weight is to follow 'fc3.weight', which is no parameter"},
+      {"follows", 1, 2, "[pipeline] fc2.weight follows 'fc3.weight', which is not a parameter"},
       {"shape", 1, 2, "[pipeline] fc2.weight (2, 2) can't follow fc1.weight (3, 2)"},
       {"grows", 1, 2,
-       "[pipeline] source() gave 9 examples for epoch 1 and 8 before; every epoch must have as many"},
-      {"nothing", 1, 3, "[data] the training data hold no example"},
-      {"state", 2, 2, "[pipeline] state() gave no JSON: {"},
+       "[pipeline] source() returned 9 examples for epoch 1 and 8 before; expected the same number"},
+      {"nothing", 1, 3, "[data] the training data have no examples"},
+      {"state", 2, 2, "[pipeline] state() returned no JSON: {"},
   };
   for (const Case& c : cases) {
     std::filesystem::remove_all(*dir_ / "failed");

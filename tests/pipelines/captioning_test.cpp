@@ -1,5 +1,4 @@
-// Pipeline captioning: steps that no mesh changes, images from folders and archives, answers, what is
-// refused.
+// Pipeline captioning: equal steps on all meshes, images from folders and archives, answers, errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +33,7 @@ const char* kModel =
   "decoder": {"model_type": "gpt2", "vocab_size": 257, "n_embd": 32, "n_layer": 1, "n_head": 4, "n_positions": 64,
               "is_decoder": true, "add_cross_attention": true}})";
 
-// What job/ makes of a config.
+// A job as job/ makes it from a config.
 struct Job {
   explicit Job(const std::string& cache) : cache(cache), model(make_model({kModel, "test"})) {
     settings->generation.tokens = {
@@ -52,7 +51,7 @@ struct Job {
   std::shared_ptr<const Dataset> open(const std::string& file, bool evaluation = false) {
     return pipeline->open({.evaluation = evaluation, .files = {file}, .cache = cache, .max_length = 64});
   }
-  // Losses of the steps made.
+  // The losses of all steps.
   std::vector<double> train(const std::string& workdir, i64 steps) {
     Context::current().world().on_first([&] { std::filesystem::create_directories(workdir); });
     pipeline->train_data = open("builtin:shapes");
@@ -123,7 +122,7 @@ TEST(Captioning, EvaluationsMeasureAnswers) {
   });
 }
 
-TEST(Captioning, ImagesAreWhereTheJobSays) {
+TEST(Captioning, ImagesAreReadFromTheFolderInTheJob) {
   TempDir dir(TempDir::in_memory);
   spill(dir / "a.tsv", "caption\timage\nsome noise\t" + kImages + "/rgb.png\n");
   spill(dir / "b.jsonl", R"({"image": "rgb.png", "caption": "some noise", "id": 7})"
@@ -142,7 +141,7 @@ TEST(Captioning, ImagesAreWhereTheJobSays) {
   });
 }
 
-TEST(Captioning, BadInputsAreRefused) {
+TEST(Captioning, BadInputsAreErrors) {
   TempDir dir(TempDir::in_memory);
   const auto lines = [&](const std::string& text) {
     spill(dir / "x.jsonl", text + "\n");
@@ -158,16 +157,16 @@ TEST(Captioning, BadInputsAreRefused) {
     EXPECT_THAT(refused(R"({"image": "a.png"})"), HasSubstr("x.jsonl:1: no \"caption\""));
     EXPECT_THAT(refused(R"({"picture": "a.png", "caption": "b"})"), HasSubstr("x.jsonl:1: no \"image\""));
     EXPECT_THAT(refused(R"({"image": "a.png", "caption": "b"})"),
-                ::testing::AllOf(HasSubstr("a.png: there is no such image file"), HasSubstr("x.jsonl:1")));
+                ::testing::AllOf(HasSubstr("a.png: the image file does not exist"), HasSubstr("x.jsonl:1")));
     const std::string png = slurp(kImages + "/rgb.png");
     spill(dir / "cut.png", png.substr(0, 200));
     EXPECT_THAT(refused(R"({"image": "cut.png", "caption": "b"})"),
                 ::testing::AllOf(HasSubstr("cut.png: a broken PNG"), HasSubstr("x.jsonl:1")));
     spill(dir / "small.png", png);
     EXPECT_THAT(refused(R"({"image": "small.png", "caption": "b"})"),
-                HasSubstr("small.png: an image of 9 x 13 pixels; the model reads 32 x 32"));
+                HasSubstr("small.png: the image has 9 x 13 pixels, the model needs 32 x 32"));
     EXPECT_THAT(error_text<ContentsError>([&] { job.pipeline->request(R"({"image": "none.png"})", "in:3"); }),
-                HasSubstr("in:3: [data] ./none.png: there is no such image file"));
+                HasSubstr("in:3: [data] ./none.png: the image file does not exist"));
     const auto bert = make_model({slurp(std::string(REDCO_FIXTURES) + "/bert-mlm/config.json"), "bert"});
     job.pipeline->model = bert.get();
     EXPECT_THAT(usage_error([&] { job.pipeline->params(); }), HasSubstr("bert is a masked-lm model"));

@@ -1,5 +1,5 @@
-// Pipelines classification and regression as jobs: the same steps on every mesh, models that get a new head,
-// names of classes from data to checkpoint and back, and what is refused.
+// Pipelines classification and regression as jobs: equal steps on all meshes, new heads, class names from
+// data to checkpoint and back, errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -49,11 +49,11 @@ const Words kImages = {"pipeline=classification",    "model.arch=vit",
                        "model.intermediate_size=32", "data.train=builtin:glyphs"};
 const Words kVectors = {"pipeline=regression", "model.arch=mlp", "model.input_size=3",
                         "model.hidden_sizes=[16,16]", "data.train=builtin:function"};
-// 20 rows in two micro-batches, the second one uneven; each step's loss is kept.
+// 20 rows in two micro-batches, the second one uneven; the loss of each step is logged.
 const Words kSteps = {"train.max_steps=20", "train.global_batch_size=20", "train.per_device_batch_size=6",
                       "train.logging_steps=1", "eval.sanity_check=false"};
 
-// What `redco train` does on each rank, from a job to its end.
+// `redco train` on each rank, from a job to its end.
 struct JobRun {
   explicit JobRun(const JobConfig& given) : job(with_data_config(given)) {
     tokenizer = job_tokenizer(job);
@@ -99,7 +99,7 @@ class LabelledJobs : public ::testing::Test {
     spill(dir_ / name, text);
     return dir_ / name;
   }
-  // The losses of each step, and the last evaluation's metrics.
+  // The losses of all steps, and the metrics of the last evaluation.
   std::pair<std::vector<double>, std::map<std::string, double>> trained(const Words& words,
                                                                         const Mesh& mesh) {
     const JobConfig j = job(words);
@@ -123,8 +123,8 @@ class LabelledJobs : public ::testing::Test {
   int n_ = 0;
 };
 
-// Sums in another order: fp32 rounds them apart by about 1e-7 of their size, and 20 steps of training let
-// that grow by little; 1e-4 is what is asked for.
+// fp32 sums in another order differ by about 1e-7 of their size, and 20 training steps amplify this little;
+// the tolerance is 1e-4.
 TEST_F(LabelledJobs, TheSameStepsOnEveryMesh) {
   std::string drawn;
   for (int k = 2000; k < 2020; ++k)
@@ -167,7 +167,7 @@ TEST_F(LabelledJobs, WarnsOfClassesWithoutATrainingExample) {
   EXPECT_THAT(messages("[neg, pos]"), ::testing::Not(HasSubstr("no training example")));
 }
 
-TEST_F(LabelledJobs, TheDataNameTheClasses) {
+TEST_F(LabelledJobs, ClassNamesComeFromTheData) {
   const Words words =
       kText + Words{"data.train=" + file("a.tsv", "text\tlabel\ngood\tpos\nbad\tneg\nso so\tmid\n"),
                     "train.global_batch_size=3", "train.max_steps=1"};
@@ -188,7 +188,7 @@ TEST_F(LabelledJobs, TheDataNameTheClasses) {
     EXPECT_EQ(out.at("label"), "neg");
     EXPECT_EQ(out.at("text"), "bad");
   });
-  // What is saved says so to transformers, and to an evaluation.
+  // transformers and an evaluation find the class names in the checkpoint.
   const std::string saved = workdir() + "/checkpoints/last";
   EXPECT_EQ(Json::parse(slurp(saved + "/config.json")).at("id2label"),
             Json({{"0", "mid"}, {"1", "neg"}, {"2", "pos"}}));
@@ -218,7 +218,7 @@ TEST_F(LabelledJobs, WeightsOfAnotherTaskGetANewHead) {
     const ParamTree params = make_job_params(j, source, model.get(), model->params());
     const auto head = to_values(params["classifier.weight"]);
     EXPECT_NE(head[0], 0);
-    // The encoder's are the folder's.
+    // The encoder's weights are those of the folder.
     ModelSource masked{.folder = source.folder, .config_json = config.dump(), .origin = "config.json"};
     JobConfig lm = j;
     lm.pipeline = "lm";
@@ -227,7 +227,7 @@ TEST_F(LabelledJobs, WeightsOfAnotherTaskGetANewHead) {
     const std::string name = "bert.encoder.layer.0.output.dense.weight";
     EXPECT_EQ(to_values(params[name]), to_values(there[name]));
   });
-  // Beside adapters the head is trained whole, and saved with the names of its classes.
+  // With adapters, the head is fully trained, and saved with the class names.
   const JobConfig adapted = job(words + Words{"train.lora.rank=2", "train.warmup_steps=0",
                                               "train.learning_rate=0.1", "data.label_names=[x,y,z]"});
   on_one_rank([&](Context&) {
@@ -245,7 +245,7 @@ TEST_F(LabelledJobs, WeightsOfAnotherTaskGetANewHead) {
     EXPECT_EQ(to_values(make_job_params(saved, source, model.get(), model->params())["classifier.weight"]),
               after);
   });
-  // A head that is there stays, unless another number of classes is asked for.
+  // An existing head is kept, unless the job sets another number of classes.
   for (const bool other : {false, true}) {
     const JobConfig k = job({"pipeline=classification", "model.path=" + kFixtures + "/bert-seqcls",
                              other ? "model.num_labels=5" : "train.seed=1"});
@@ -253,7 +253,7 @@ TEST_F(LabelledJobs, WeightsOfAnotherTaskGetANewHead) {
     EXPECT_EQ(source.new_head, other);
     EXPECT_EQ(make_job_model(k, source)->num_labels(), other ? 5 : 3);
   }
-  // A preset is an architecture; what it was first trained for is no matter.
+  // A preset is only an architecture; its original task has no effect.
   const JobConfig preset =
       job({"pipeline=classification", "model.preset=bert-base-uncased", "model.num_labels=4"});
   const ModelSource source = training_source(preset, nullptr);
@@ -266,21 +266,21 @@ TEST_F(LabelledJobs, BadInputIsOneClearError) {
   const std::string good = file("good.tsv", "text\tlabel\nx\ta\ny\tb\n");
   EXPECT_THAT(refused(kText + size +
                       Words{"data.train=" + good, "data.eval=" + file("e.tsv", "text\tlabel\nx\tc\n")}),
-              AllOf(HasSubstr("e.tsv:2: the label 'c' is none of the 2 classes: a, b")));
+              AllOf(HasSubstr("e.tsv:2: the label 'c' is not one of the 2 classes: a, b")));
   EXPECT_THAT(refused(kText + size + Words{"data.train=" + good, "model.num_labels=3"}),
               AllOf(HasSubstr("2 classes: a, b"), HasSubstr("num_labels=3")));
   EXPECT_THAT(refused(kText + size + Words{"data.train=" + file("one.tsv", "text\tlabel\nx\ta\ny\ta\n")}),
-              HasSubstr("one label only, a"));
+              HasSubstr("only one label, a"));
   EXPECT_THAT(refused(kText + size + Words{"data.train=" + good, "data.label_names=[a]"}),
-              HasSubstr("needs a model with a score"));
+              HasSubstr("needs a classification model"));
   EXPECT_THAT(refused(kVectors + size +
                       Words{"data.train=" + file("v.jsonl", "{\"features\": [1, 2], \"label\": 1}\n")}),
-              HasSubstr("v.jsonl:1: 2 numbers, the model reads 3"));
+              HasSubstr("v.jsonl:1: 2 numbers, but the model needs 3"));
   EXPECT_THAT(
       refused(Words{"pipeline=classification", "model.path=" + kFixtures + "/gpt2", "data.train=" + good} +
               size),
-      HasSubstr("pipeline: classification needs a model"));
-  // Images of another size, and what is no image.
+      HasSubstr("pipeline: classification needs a classification model"));
+  // Images of another size, and files that are no images.
   EXPECT_THAT(refused(kImages + size +
                       Words{"data.train=" + file("broken.jsonl",
                                                  "{\"image\": \"broken.png\", \"label\": \"a\"}\n"

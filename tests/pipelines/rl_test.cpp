@@ -1,5 +1,5 @@
-// Pipeline rl: losses and advantages against PyTorch, the same steps on every mesh, runs that go on, and
-// what is refused. tests/fixtures/rl/expected.json is made by scripts/make_rl_fixture.py.
+// Pipeline rl: losses and advantages against PyTorch, equal steps on all meshes, resumed runs, errors.
+// tests/fixtures/rl/expected.json is made by scripts/make_rl_fixture.py.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ ParamTree fresh_params(const Pipeline& p) {
   return t;
 }
 
-TEST(Advantages, AreThoseOfStableBaselines) {
+TEST(Advantages, EqualStableBaselines) {
   const Json& e = expected().at("advantages");
   const auto floats = [&](const char* name) { return e.at(name).get<std::vector<float>>(); };
   const auto got = generalized_advantages(
@@ -114,15 +114,15 @@ void check_losses(const char* name, RlSettings rl) {
     });
 }
 
-TEST(Ppo, DiscreteLossIsPyTorchs) { check_losses("ppo_discrete", {.env = "CartPole-v1"}); }
-TEST(Ppo, ContinuousLossWithClippedValuesIsPyTorchs) {
+TEST(Ppo, DiscreteLossEqualsPyTorch) { check_losses("ppo_discrete", {.env = "CartPole-v1"}); }
+TEST(Ppo, ContinuousLossWithClippedValuesEqualsPyTorch) {
   check_losses("ppo_continuous", {.env = "Pendulum-v1"});
 }
-TEST(Ddpg, LossesArePyTorchs) {
+TEST(Ddpg, LossesEqualPyTorch) {
   check_losses("ddpg", {.algorithm = "ddpg", .env = "Pendulum-v1", .activation = "relu"});
 }
 
-// Small jobs, one for each kind.
+// Small jobs, one of each kind.
 struct Kind {
   const char* name;
   RlSettings rl;
@@ -139,7 +139,7 @@ std::vector<Kind> kinds() {
   ddpg.env = "MountainCarContinuous-v0";
   ddpg.gradient_steps = 24;
   ddpg.learning_starts = 50;
-  ddpg.buffer_size = 300;  // goes round
+  ddpg.buffer_size = 300;  // the buffer wraps around
   ddpg.noise_type = "ornstein-uhlenbeck";
   return {{"discrete", discrete}, {"continuous", continuous}, {"ddpg", ddpg}};
 }
@@ -151,9 +151,9 @@ TrainSettings small_training() {
   return t;
 }
 
-// A rollout that one rank recorded, then 20 steps on each mesh. Relative to 1: fp32 sums in another order,
-// 20 updates on.
-TEST(Rl, StepsOnARecordedRolloutAreThoseOfOneRank) {
+// A rollout recorded by one rank, then 20 steps on each mesh. Relative to 1: fp32 sums in another order,
+// after 20 updates.
+TEST(Rl, StepsOnARecordedRolloutAreEqualOnAllMeshes) {
   for (const Kind& kind : kinds()) {
     std::vector<Example> recorded;
     std::vector<std::map<std::string, double>> one;
@@ -187,7 +187,7 @@ TEST(Rl, StepsOnARecordedRolloutAreThoseOfOneRank) {
   }
 }
 
-// Rollouts don't depend on how many replicas there are: the first epoch's examples are the same to the bit.
+// Rollouts don't depend on the number of replicas: the first epoch's examples have the same bits.
 TEST(Rl, RolloutsAreTheSameOnReplicas) {
   for (const Kind& kind : kinds()) {
     std::vector<Example> one;
@@ -233,8 +233,8 @@ class RlRun : public ::testing::Test {
   test::TempDir dir_{test::TempDir::in_memory};
 };
 
-// Inside of an epoch and between two of them: the last checkpoint's files are the same bytes.
-TEST_F(RlRun, ThatGoesOnIsTheRunThatNeverStopped) {
+// Resumed inside an epoch and between two epochs: the last checkpoint's files have the same bytes.
+TEST_F(RlRun, AResumedRunEqualsTheUninterruptedRun) {
   for (const Kind& kind : kinds()) {
     const std::string whole = std::string(kind.name) + "-whole";
     const TrainResult r = run(kind.rl, whole, "never");
@@ -252,7 +252,7 @@ TEST_F(RlRun, ThatGoesOnIsTheRunThatNeverStopped) {
       for (const auto& f : std::filesystem::recursive_directory_iterator(checkpoint(whole, r.steps))) {
         if (!f.is_regular_file()) continue;
         const auto name = std::filesystem::relative(f.path(), checkpoint(whole, r.steps));
-        if (name.filename() == "manifest.json") continue;  // it names the run
+        if (name.filename() == "manifest.json") continue;  // has the run's id
         EXPECT_EQ(test::slurp(f.path().string()), test::slurp((checkpoint(again, r.steps) / name).string()))
             << kind.name << " " << at << " " << name;
         ++files;
@@ -270,8 +270,8 @@ TEST_F(RlRun, LearningCurveIsInTheLog) {
   EXPECT_THAT(log, HasSubstr("\"eval_mean_return\":"));
 }
 
-// A policy that is always right in a world where that is easy: PPO learns to hold the pole longer.
-TEST(Ppo, Learns) {
+// On CartPole, PPO learns to balance the pole longer.
+TEST(Ppo, LearnsCartPole) {
   on_one_rank([&](Context&) {
     RlSettings rl{.env = "CartPole-v1", .n_envs = 8, .n_steps = 32, .gamma = 0.98, .n_eval_episodes = 10};
     rl.gae_lambda = 0.8;
@@ -304,7 +304,7 @@ TEST(Ppo, Learns) {
   });
 }
 
-TEST(Rl, AnswersObservationsAndPlaysEpisodes) {
+TEST(Rl, PredictsActionsAndPlaysEpisodes) {
   for (const Kind& kind : kinds())
     on_mesh({1, 2}, [&](Context&) {
       const auto pipeline = pipeline_of(kind.rl, small_training());
@@ -331,19 +331,19 @@ std::string refusal(const F& f) {
   return "";
 }
 
-TEST(Rl, WhatItCannotDoIsRefused) {
+TEST(Rl, UnsupportedJobsAreErrors) {
   const auto why = [](const RlSettings& rl) { return refusal([&] { pipeline_of(rl)->params(); }); };
   EXPECT_THAT(why({.env = "Cartpole-v1"}),
               HasSubstr("unknown environment 'Cartpole-v1'; did you mean CartPole-v1?"));
   EXPECT_THAT(why({}), HasSubstr("rl.env is missing"));
   EXPECT_THAT(
       why({.algorithm = "ddpg", .env = "CartPole-v1"}),
-      HasSubstr("rl.algorithm=ddpg needs continuous actions; CartPole-v1 has 2 discrete ones: use ppo"));
+      HasSubstr("rl.algorithm=ddpg needs continuous actions, but CartPole-v1 has 2 discrete ones. Use ppo"));
   RlSettings normalized{.algorithm = "ddpg", .env = "Pendulum-v1"};
   normalized.normalize_rewards = true;
-  EXPECT_THAT(why(normalized), HasSubstr("are ppo's"));
+  EXPECT_THAT(why(normalized), HasSubstr("are for rl.algorithm=ppo"));
   const auto pipeline = pipeline_of({.env = "Pendulum-v1"});
-  EXPECT_THAT(refusal([&] { pipeline->open({}); }), HasSubstr("makes its own data; remove data.train"));
+  EXPECT_THAT(refusal([&] { pipeline->open({}); }), HasSubstr("needs no data. Remove the key"));
   for (const char* bad : {"{}", "[1, 2, 3]", "{\"observation\": [1, 2]}", "{\"observation\": [1, 2, \"x\"]}",
                           "{\"observation\": [1, 2, 1e99]}", "{\"seed\": -1}", "{\"prompt\": \"hello\"}"})
     EXPECT_THAT(refusal([&] { pipeline->request(bad, "in.jsonl line 4"); }), HasSubstr("in.jsonl line 4: "))
@@ -351,15 +351,14 @@ TEST(Rl, WhatItCannotDoIsRefused) {
   on_one_rank([&](Context&) {
     const auto ddpg = pipeline_of({.algorithm = "ddpg", .env = "Pendulum-v1"});
     const ParamTree params = fresh_params(*ddpg);
-    EXPECT_THAT(refusal([&] { ddpg->source(params, {}); }),
-                HasSubstr("train.global_batch_size steps: set it"));
+    EXPECT_THAT(refusal([&] { ddpg->source(params, {}); }), HasSubstr("train.global_batch_size is missing"));
     TrainSettings train;
     train.global_batch_size = 4;
     const auto source = pipeline_of({.algorithm = "ddpg", .env = "Pendulum-v1"}, train);
     source->source(params, {});
     const std::string state = source->state();
     ddpg->restore(state);
-    for (const i64 row : {-1, 5, 100'000}) {  // where no row can be next
+    for (const i64 row : {-1, 5, 100'000}) {  // rows outside the ring buffer
       Json j = Json::parse(state);
       j["next_row"] = row;
       EXPECT_THROW(ddpg->restore(j.dump()), ContentsError) << row;

@@ -1,4 +1,4 @@
-// A save when the disk fails: before the checkpoint is published, and after.
+// Saves on a failing disk, with the failure before and after the checkpoint is published.
 #include "train/checkpoint.h"
 
 #include <gmock/gmock.h>
@@ -43,7 +43,7 @@ class SaveCheckpoint : public ::testing::Test {
   }
 };
 
-TEST_F(SaveCheckpoint, TheJobAndTheRunAreInIt) {
+TEST_F(SaveCheckpoint, TheSavedFolderHasTheJobAndTheRun) {
   TempDir dir(TempDir::in_memory);
   on_mesh({2, 1}, [&](Context&) { save(dir.path(), 10); });
   const std::string folder = dir / "checkpoints/last";
@@ -60,7 +60,7 @@ TEST_F(SaveCheckpoint, AFaultAtEveryCallAfterThePublishIsAWarning) {
     TempDir dir(TempDir::in_memory);
     on_mesh({1, 1}, [&](Context&) {
       save(dir.path(), 10);
-      // Published: the rename, and the folder's names on the disk.
+      // Published: the rename, and the sync of the folder.
       enum { before, renamed, synced } state = before;
       int after = 0;
       sys::set_hook([&](const Call& call) {
@@ -76,7 +76,7 @@ TEST_F(SaveCheckpoint, AFaultAtEveryCallAfterThePublishIsAWarning) {
       EXPECT_NO_THROW(ckpt::verify_checkpoint(folder, ckpt::Part::training, "checkpoint.resume"));
       const auto found = ckpt::CheckpointFolder(dir / "checkpoints").find_newest("checkpoint.resume");
       EXPECT_EQ(found.step, 20);
-      // The next save puts everything right.
+      // The next save repairs everything.
       save(dir.path(), 30);
       EXPECT_THAT(list_dir(dir / "checkpoints"), ::testing::ElementsAre("best-loss", "last", "step-00000030"))
           << "fault " << faults;
@@ -94,7 +94,7 @@ TEST_F(SaveCheckpoint, AWorkdirThatIsRemovedIsAnIoErrorOnAllRanks) {
     EXPECT_NO_THROW(save(dir / "run", 10));
     Context::current().world().on_first([&] { remove_tree(dir / "run"); });
     io += error_text<IoError>([&] { save(dir / "run", 20); }).find("run is gone") != std::string::npos;
-    // In the midst of a save, too.
+    // Also during a save.
     Context::current().world().on_first([&] {
       make_dirs(dir / "run");
       sys::set_hook([&](const Call& call) {

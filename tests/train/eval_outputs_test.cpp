@@ -1,4 +1,4 @@
-// Answers to evaluation examples: who is asked, what is kept, what is measured, on every mesh alike.
+// Answers to evaluation examples: which examples are asked, what is saved and measured, on every mesh.
 #include "train/eval_outputs.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ using test::TempDir;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Answers with the example's number; measures how many there were.
+// Answers with the example's index; measures the number of answers.
 class Counting : public Pipeline {
  public:
   Batch collate(std::span<const Example>, const BatchShape&) const override { return {}; }
@@ -61,7 +61,7 @@ TEST(EvalOutputs, TheFirstFewOrAll) {
       EXPECT_TRUE(o.metrics.empty());
       if (c.world().rank() == 0)
         EXPECT_THAT(o.lines, ElementsAre(R"({"id":0,"n":0})", R"({"id":1,"n":1})", R"({"id":"two","n":2})"));
-      // What is measured is measured whole, and every rank knows it exactly.
+      // Measured outputs include all examples, and every rank has the exact metrics.
       p.measures = true;
       o = make_outputs(p, {}, seven(), 2, 3);
       EXPECT_EQ(o.metrics.at("count"), 7);
@@ -72,7 +72,7 @@ TEST(EvalOutputs, TheFirstFewOrAll) {
     });
 }
 
-TEST(EvalOutputs, AnAnswerThatIsNoObject) {
+TEST(EvalOutputs, AnOutputThatIsNotAnObjectIsAnError) {
   testing::on_mesh({1, 1}, [](Context&) {
     Counting p;
     p.answer = "plain \xff text";
@@ -81,7 +81,7 @@ TEST(EvalOutputs, AnAnswerThatIsNoObject) {
   });
 }
 
-TEST(EvalOutputs, FilesOfLaterStepsGo) {
+TEST(EvalOutputs, FilesOfLaterStepsAreRemoved) {
   TempDir dir(TempDir::in_memory);
   const EvalOutputs o{{"{\"a\":1}", "{\"a\":2}"}, {}};
   for (const i64 step : {5, 10, 20}) save_outputs(dir.path(), step, o, 1);
@@ -93,7 +93,7 @@ TEST(EvalOutputs, FilesOfLaterStepsGo) {
   EXPECT_TRUE(std::filesystem::exists(dir / "eval_outputs/notes.txt"));
 }
 
-TEST(EvalOutputs, ATableOfTexts) {
+TEST(EvalOutputs, OutputsAsATableOfTexts) {
   const EvalOutputs o{
       {R"({"id":0,"prompt":"a","ids":[1],"prediction":"b"})", R"({"prompt":"c","extra":"d"})", "{}"}, {}};
   EXPECT_THAT(outputs_table(o, 2), ElementsAre(ElementsAre("prompt", "prediction", "extra"),

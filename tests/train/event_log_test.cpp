@@ -1,5 +1,5 @@
-// What readers of metrics.jsonl and of TensorBoard's files find: decoded here by a small protobuf reader and
-// a bitwise CRC of their own.
+// metrics.jsonl and TensorBoard's files as their readers see them: decoded here by a small protobuf reader
+// and a separate bitwise CRC.
 #include "train/event_log.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ using nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Castagnoli's polynomial, bit by bit, and TensorFlow's mask.
+// CRC with Castagnoli's polynomial, bit by bit, and TensorFlow's mask.
 std::uint32_t masked_crc(const std::string& s) {
   std::uint32_t crc = ~0u;
   for (const unsigned char c : s) {
@@ -36,7 +36,7 @@ T number_at(const std::string& s, std::size_t at) {
   return v;
 }
 
-// The records of a file; every length and every checksum must hold.
+// The records of a file; checks every length and checksum.
 std::vector<std::string> records(const std::string& file) {
   std::vector<std::string> out;
   std::size_t at = 0;
@@ -121,8 +121,8 @@ std::ostream& operator<<(std::ostream& out, const Scalar& s) {
   return out << s.step << " " << s.tag << " " << s.value;
 }
 
-// What TensorBoard shows of a folder: the scalars of all files in the order of their names, less what a later
-// process makes again.
+// What TensorBoard shows for a folder: the scalars of all files in the order of their names, without those
+// that a later process repeats.
 std::vector<Scalar> shown(const std::string& folder) {
   std::vector<std::string> files;
   for (const auto& f : std::filesystem::directory_iterator(folder)) files.push_back(f.path());
@@ -163,7 +163,7 @@ std::vector<json> lines(const std::string& path) {
   return out;
 }
 
-TEST(MetricsLog, TheSameNumbersInBothFiles) {
+TEST(MetricsLog, BothFilesHaveTheSameNumbers) {
   TempDir dir(TempDir::in_memory);
   {
     MetricsLog log(dir.path(), 0);
@@ -186,7 +186,7 @@ TEST(MetricsLog, TheSameNumbersInBothFiles) {
 }
 
 // Resumed after step 20, twice, within the same second: every step is there once, in order.
-TEST(MetricsLog, ARunThatGoesOnMakesNoStepTwice) {
+TEST(MetricsLog, AResumedRunWritesEachStepOnce) {
   TempDir dir(TempDir::in_memory);
   for (int part = 0; part < 3; ++part) {
     MetricsLog log(dir.path(), part == 0 ? 0 : 20);
@@ -200,7 +200,7 @@ TEST(MetricsLog, ARunThatGoesOnMakesNoStepTwice) {
                                                       Scalar{30, "loss", 30.5}, Scalar{40, "loss", 40.5}));
 }
 
-TEST(MetricsLog, WhatACrashCutIsCutOff) {
+TEST(MetricsLog, AnIncompleteLastLineIsRemoved) {
   TempDir dir(TempDir::in_memory);
   const std::string whole = "{\"step\":10,\"loss\":1}\n{\"step\":10,\"eval_loss\":2}\n";
   for (const std::string tail :

@@ -57,7 +57,7 @@ class Two : public Pipeline {
   ModelParams params_;
 };
 
-// PyTorch's AdamW on one number, in fp64.
+// PyTorch's AdamW for one number, in fp64.
 struct Slow {
   double p, m = 0, v = 0;
   int t = 0;
@@ -107,7 +107,7 @@ void check(Context& c, i64 resume_at) {
     for (const auto& [name, wanted] : all) {
       const auto got = to_values(params[name + ".fc1.weight"]);
       // fp32 against fp64: each of seven updates rounds p, of size about 1, and the moments: 7 x a few 6e-8.
-      // With the other group's count the second update of b would be off by 0.19 / 0.27 of 0.01.
+      // With the other group's step count, the second update of b would differ by 0.19 / 0.27 of 0.01.
       for (size_t i = 0; i < got.size(); ++i)
         EXPECT_NEAR(got[i], (*wanted)[i].p, 3e-6) << name << " " << i << " after step " << s;
     }
@@ -116,16 +116,16 @@ void check(Context& c, i64 resume_at) {
   EXPECT_EQ(step->group_updates(), (std::map<std::string, i64>{{"often", 7}, {"seldom", 4}}));
 }
 
-TEST(Groups, EachHasItsPeriodRateAverageAndStepCount) {
+TEST(Groups, EachGroupHasItsPeriodRateAverageAndStepCount) {
   for (const Mesh mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}, Mesh{2, 2}})
     on_mesh(mesh, [](Context& c) { check(c, -1); });
 }
 
-TEST(Groups, CountsComeBackFromACheckpoint) {
+TEST(Groups, StepCountsAreRestoredFromACheckpoint) {
   on_mesh({1, 2}, [](Context& c) { check(c, 3); });
 }
 
-TEST(Groups, AnotherPipelinesCountsAreRefused) {
+TEST(Groups, StepCountsOfAnotherPipelineAreRejected) {
   testing::on_one_rank([](Context&) {
     Two pipeline;
     ParamTree params = make_params(pipeline.params(), shard_specs(pipeline.params().specs, 1).layouts);
@@ -138,7 +138,7 @@ TEST(Groups, AnotherPipelinesCountsAreRefused) {
   });
 }
 
-TEST(Groups, CountsInStateAreChecked) {
+TEST(Groups, StepCountsInTheStateAreChecked) {
   TrainState s{.step = 3, .optimizer_steps = 3, .group_steps = {{"all", 3}}, .n_examples = 4};
   s.global_batch_size = 2;
   EXPECT_EQ(parse_state(to_json(s), "x").group_steps, s.group_steps);
@@ -149,8 +149,8 @@ TEST(Groups, CountsInStateAreChecked) {
   EXPECT_THROW(parse_state(to_json(s), "x"), ContentsError);
 }
 
-// Kept examples are the same to the bit: floats survive JSON.
-TEST(Examples, SurviveJson) {
+// Saved examples have the same bits: JSON keeps floats exactly.
+TEST(Examples, JsonKeepsThemExactly) {
   Example e;
   e.ordinal = 7;
   e.text = "\"quoted\" \xc3\xa9";

@@ -1,5 +1,4 @@
-// Texts and examples through pipeline lm: what a row may see, what the loss counts, on any mesh; and reading
-// ahead.
+// Texts and examples in pipeline lm: attention in a row and the loss mask on every mesh; and prefetch.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -97,7 +96,7 @@ std::string prompt_line(const std::string& prompt, const std::string& completion
   return nlohmann::json{{"prompt", prompt}, {"completion", completion}}.dump() + "\n";
 }
 
-TEST_F(LmData, WhatARowHolds) {
+TEST_F(LmData, FieldsOfARow) {
   const std::string lines = prompt_line("ab", "c") + R"({"text": "xyz", "id": "t"})" + "\n";
   const auto apart = examples(lines, {.max_length = 8}, true, *bytes_);
   ASSERT_EQ(apart->size(), 1);
@@ -117,16 +116,16 @@ TEST_F(LmData, WhatARowHolds) {
   EXPECT_EQ(single->get(0).text, "c");
   EXPECT_EQ(single->get(1).id, "\"t\"");
   EXPECT_EQ(single->get(1).ids.count("prompt"), 0u);
-  // Documents in a window: the last token of one announces nothing of the next.
+  // Documents in a window: the last token of one is not used to predict the next document.
   const auto text = windows("ab\nxyz\n", 16, *bytes_, Documents::line, true)->get(0);
   EXPECT_EQ(text.ids.at("input_ids"), (std::vector<i32>{'a', 'b', 256, 'x', 'y', 'z'}));
   EXPECT_EQ(text.ids.at("labels"), (std::vector<i32>{'b', 256, -100, 'y', 'z', 256}));
   EXPECT_EQ(text.ids.at("samples"), (std::vector<i32>{1, 1, 1, 2, 2, 2}));
 }
 
-// Bit by bit the same logits for the second example whatever the first one says, on any mesh; and, up to the
-// rounding of sums in another order, those that it has alone in a row.
-TEST_F(LmData, ExamplesOfARowDontSeeOneAnother) {
+// The logits of the second example have the same bits for any first example, on every mesh. They equal those
+// of the example alone in a row up to fp32 rounding.
+TEST_F(LmData, ExamplesOfARowDoNotAttendToEachOther) {
   const std::string second = prompt_line("What is 2 + 3?", " five, I think");
   std::vector<std::shared_ptr<ExampleDataset>> all;
   for (const std::string& first : {prompt_line("Some prompt", " and an end"),
@@ -152,7 +151,7 @@ TEST_F(LmData, ExamplesOfARowDontSeeOneAnother) {
 }
 
 // Loss and perplexity of transformers in fp64 (scripts/make_perplexity_fixture.py); fp32 sums of 600 terms.
-TEST_F(LmData, PerplexityIsThatOfTransformers) {
+TEST_F(LmData, PerplexityEqualsTransformers) {
   const auto expected = nlohmann::json::parse(slurp(kFixtures + "/perplexity/expected.json"));
   for (const auto& [name, e] : expected.items()) {
     const auto tokenizer = load_tokenizer(kFixtures + "/tokenizers/" + e["tokenizer"].get<std::string>());
@@ -169,8 +168,8 @@ TEST_F(LmData, PerplexityIsThatOfTransformers) {
   }
 }
 
-// Packed or an example a row, on any mesh: the same mean over the same targets.
-TEST_F(LmData, LossOfExamplesOnEveryMesh) {
+// Packed or one example per row, on every mesh: the same mean over the same targets.
+TEST_F(LmData, LossOfExamplesIsTheSameOnEveryMesh) {
   std::string lines;
   for (int k = 0; k < 23; ++k)
     lines +=
@@ -191,7 +190,7 @@ TEST_F(LmData, LossOfExamplesOnEveryMesh) {
 }
 
 TEST_F(LmData, AMicroBatchWithoutATarget) {
-  // Split pieces of a long prompt: the first two rows have nothing to learn.
+  // Pieces of a long prompt: the first two rows have no targets.
   const auto data = examples(prompt_line(std::string(30, 'p'), "c"),
                              {.max_length = 12, .packing = false, .too_long = "split"}, true, *bytes_);
   ASSERT_EQ(data->size(), 3);
@@ -203,7 +202,7 @@ TEST_F(LmData, AMicroBatchWithoutATarget) {
     EXPECT_EQ(a.weight, 0);
     EXPECT_EQ(a.loss, 0);
     EXPECT_TRUE(a.finite);
-    // Beside one that has some: as if it were not there.
+    // Together with a micro-batch that has targets, it changes nothing.
     const StepOutcome b = step.run({none, lm.batch(*data, 2, 1)}, {0, 2}, 1, 0, 1e-3);
     EXPECT_EQ(b.weight, 2);
     EXPECT_GT(b.loss, 0);
@@ -211,7 +210,7 @@ TEST_F(LmData, AMicroBatchWithoutATarget) {
   });
 }
 
-// Numbers as examples; counts where it is read.
+// Numbers as examples; counts the reads.
 class Counting : public Dataset {
  public:
   explicit Counting(bool concurrent) : concurrent_(concurrent) {}
@@ -232,7 +231,7 @@ class Counting : public Dataset {
   std::thread::id home_ = std::this_thread::get_id();
 };
 
-TEST(Prefetcher, ReadsTheNextStepWhileThisOneIsComputed) {
+TEST(Prefetcher, ReadsTheNextStepDuringTheCurrentOne) {
   const auto request = [](i64 step) {
     return StepRequest{{{step, step + 1, step + 2}, {1, 3}}, {{step + 3}, {0, 0}}};
   };
@@ -254,14 +253,14 @@ TEST(Prefetcher, ReadsTheNextStepWhileThisOneIsComputed) {
     }
     EXPECT_EQ(data->reads, 30);  // each once
     EXPECT_EQ(data->elsewhere, concurrent ? 28 : 0);
-    // Another step than the one announced: read anew.
+    // A step other than the announced one is read on demand.
     Prefetcher p;
     p.take(data, request(0), request(4));
     EXPECT_EQ(p.take(data, request(20), {})[0].mine[0].ordinal, 21);
-    // What reading throws comes where it is asked for, and no earlier.
+    // take() of that step throws the reader's exception, not an earlier one.
     EXPECT_EQ(p.take(data, request(0), request(64)).size(), 2u);
     EXPECT_THROW(p.take(data, request(64), {}), ContentsError);
-    EXPECT_EQ(p.take(data, request(0), request(64)).size(), 2u);  // never asked for: forgotten
+    EXPECT_EQ(p.take(data, request(0), request(64)).size(), 2u);  // never taken, so not thrown
   }
 }
 

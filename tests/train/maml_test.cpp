@@ -1,5 +1,5 @@
-// Pipeline maml: its gradients against PyTorch's and against tasks taken one at a time, its tasks, and that
-// meshes agree.
+// Pipeline maml: its gradients against PyTorch and against single tasks, its tasks, and equal losses on all
+// meshes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ using namespace redco::testing;
 using Order = FastWeights::Order;
 
 // --- verify
-TEST(MamlFixtures, MetaGradientsArePyTorchs) {
+TEST(MamlFixtures, MetaGradientsEqualPyTorch) {
   for (const char* name : {"maml-cnn", "maml-cnn-3steps"})
     for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}, Mesh{2, 2}})
       on_mesh(mesh, [&](Context& c) {
@@ -40,7 +40,7 @@ TEST(MamlFixtures, MetaGradientsArePyTorchs) {
 }
 
 // --- fast weights
-constexpr i64 kTasks = 3, kRows = 2, kWide = 48;  // a step on a is the smaller part as factors, one on b not
+constexpr i64 kTasks = 3, kRows = 2, kWide = 48;  // factored gradients are smaller for a, not for b
 
 ModelParams two_layers() {
   ModelParams params;
@@ -84,7 +84,7 @@ Outcome outcome(const Tensor& loss, const ParamTree& watched, bool differentiabl
   return o;
 }
 
-// All tasks at once.
+// All tasks in one batch.
 Outcome together(const std::vector<Layout>& layouts, Order order, int steps, bool recomputed) {
   const ModelParams specs = two_layers();
   const ParamTree params = double_params(specs, layouts);
@@ -98,7 +98,7 @@ Outcome together(const std::vector<Layout>& layouts, Order order, int steps, boo
   return outcome(squares(fast.params(), x(9), recomputed), shared, order != Order::none);
 }
 
-// One after the other, with weights written out.
+// One task after another, with explicit weights.
 Outcome one_by_one(Order order, int steps) {
   const ModelParams specs = two_layers();
   const ParamTree shared = double_params(specs, {}).watched();
@@ -120,10 +120,11 @@ Outcome one_by_one(Order order, int steps) {
 }
 
 // In f64: some hundred additions in another order.
-TEST(FastWeights, EqualTasksOneByOne) {
+TEST(FastWeights, BatchedTasksEqualSingleTasks) {
   const auto layouts = shard_specs(two_layers().specs, 2).layouts;
   for (const Order order : {Order::none, Order::first, Order::second})
-    for (const int steps : {0, 1, 2, 4}) {  // after the fourth a's factors are no longer the smaller part
+    for (const int steps :
+         {0, 1, 2, 4}) {  // after the fourth step, a's factored gradients are no longer smaller
       SCOPED_TRACE(fmt::format("order {}, {} steps", static_cast<int>(order), steps));
       Outcome want;
       on_one_rank([&](Context&) { want = one_by_one(order, steps); });
@@ -165,7 +166,7 @@ const char* const kMlp =
     R"({"model_type": "mlp", "input_size": 1, "hidden_sizes": [12, 12], "hidden_act": "tanh"})";
 MamlSettings two_ways() { return {.n_ways = 2, .inner_learning_rate = 0.1, .tasks_per_epoch = 12}; }
 
-// Losses of 20 steps of 3 tasks: uneven on two replicas.
+// Losses of 20 steps of 3 tasks, which is uneven on two replicas.
 std::vector<double> train(const Mesh& mesh, const std::string& config, const std::string& data,
                           const MamlSettings& maml, std::map<std::string, double>* metrics = nullptr,
                           const StepOptions& options = {}, int steps = 20) {
@@ -205,7 +206,7 @@ std::vector<double> train(const Mesh& mesh, const std::string& config, const std
 }
 
 // fp32: the same sums in another order, 20 times: within 1e-4.
-TEST(Maml, MeshesAgree) {
+TEST(Maml, LossesAreEqualOnAllMeshes) {
   struct Case {
     const char *config, *data;
     i64 steps, shots;
@@ -226,14 +227,14 @@ TEST(Maml, MeshesAgree) {
     }
     if (std::string(k.config) != kCnn) continue;
     EXPECT_GE(metrics["accuracy"],
-              0.5);  // two drawings, one of each: even untrained features tell some apart
+              0.5);  // two classes with one image each: even random features separate some
     EXPECT_GT(metrics["accuracy_ci95"], 0);
     EXPECT_LT(metrics["accuracy_ci95"], 0.25);
   }
 }
 
-// Blocks that keep their input alone: fast weights are a temporary, and gradients go as factors.
-// The first loss has the same bits. Second derivatives are summed in another order: fp32, two updates.
+// Activation recomputation: fast weights are temporary, and gradients are factored. The first loss has the
+// same bits. Second derivatives are summed in another order: fp32, two updates.
 TEST(Maml, RecomputeGivesTheSameLosses) {
   for (const i64 inner : {1, 2}) {
     MamlSettings maml = two_ways();
@@ -250,7 +251,7 @@ TEST(Maml, RecomputeGivesTheSameLosses) {
   }
 }
 
-TEST(Maml, TasksAreDrawnBySeedEpochAndNumber) {
+TEST(Maml, TasksDependOnSeedEpochAndIndex) {
   on_one_rank([](Context&) {
     auto classes = std::make_shared<ImageClasses>();
     classes->shape = {1, 2, 2};
@@ -258,7 +259,8 @@ TEST(Maml, TasksAreDrawnBySeedEpochAndNumber) {
       classes->names.push_back(std::to_string(c));
       auto& images = classes->images.emplace_back();
       for (int k = 0; k < 4; ++k)
-        images.push_back({static_cast<float>(10 * c + k), 100, 200, 300});  // the first pixel is its name
+        images.push_back(
+            {static_cast<float>(10 * c + k), 100, 200, 300});  // the first pixel identifies the image
     }
     MamlSettings s{.n_ways = 3, .n_shots = 2, .n_query = 2};
     const TaskSet tasks(classes, s, 50, 7, false);
@@ -276,14 +278,14 @@ TEST(Maml, TasksAreDrawnBySeedEpochAndNumber) {
       std::set<float> seen;
       for (const char* set : {"support_x", "query_x"})
         for (size_t k = 0; k < 24; k += 4) seen.insert(e.values.at(set)[k]);
-      EXPECT_EQ(seen.size(), 12u);  // no drawing twice: all 4 of all 3 classes
+      EXPECT_EQ(seen.size(), 12u);  // no image twice: all 4 of all 3 classes
       for (size_t k = 0; k < 24; k += 4)
         EXPECT_EQ(static_cast<int>(e.values.at("support_x")[k]) / 10,
                   static_cast<int>(e.values.at("query_x")[k]) / 10);
       first.insert(e.values.at("support_x")[0]);
     }
     EXPECT_GE(first.size(), 10u);  // of 12
-    // Turned to the left: (0, 1; 2, 3) becomes (1, 3; 0, 2). Three classes turned are twelve.
+    // Rotated to the left: (0, 1; 2, 3) becomes (1, 3; 0, 2). Three classes in four rotations are twelve.
     s.n_ways = 12;
     s.rotations = true;
     std::set<std::vector<float>> turned;
@@ -296,7 +298,7 @@ TEST(Maml, TasksAreDrawnBySeedEpochAndNumber) {
     }
     EXPECT_EQ(turned, (std::set<std::vector<float>>{
                           {0, 100, 200, 300}, {100, 300, 0, 200}, {300, 200, 100, 0}, {200, 0, 300, 100}}));
-    // Evaluation takes classes as they are.
+    // Evaluation doesn't rotate classes.
     EXPECT_THAT(error_text<ContentsError>([&] { TaskSet(classes, s, 1, 7, true); }), HasSubstr("3 classes"));
     s = {.n_ways = 2, .n_shots = 3, .n_query = 2};
     EXPECT_THAT(error_text<ContentsError>([&] { TaskSet(classes, s, 1, 7, false); }),
@@ -304,7 +306,7 @@ TEST(Maml, TasksAreDrawnBySeedEpochAndNumber) {
   });
 }
 
-TEST(Maml, WhatDoesNotFitIsSaid) {
+TEST(Maml, ContradictionsAreErrors) {
   on_one_rank([](Context&) {
     EXPECT_THAT(usage_error([] { Job(kCnn, "builtin:glyphs", {.n_ways = 5}); }), HasSubstr("num_labels=5"));
     EXPECT_THAT(usage_error([] { Job(kCnn, "builtin:glyph", two_ways()); }), HasSubstr("builtin:glyphs"));
@@ -325,13 +327,13 @@ TEST(Maml, WhatDoesNotFitIsSaid) {
       EXPECT_THAT(error_text<ContentsError>([&, &line = line] { job->pipeline->request(line, "line 4"); }),
                   ::testing::AllOf(HasSubstr("line 4"), HasSubstr(what)))
           << line;
-    // A line's task: one point more of a curve than training took.
+    // A task in a line: one point more of a curve than in training.
     const auto e = mlp.pipeline->request(R"({"support": [[0, 1], [1, 2]], "query": [0.5, 1, 2]})", "line 1");
     ParamTree params =
         make_params(mlp.model->params(), std::vector<Layout>(mlp.model->params().specs.size()));
     initialize(params, 1);
     const auto other = mlp.pipeline->request(R"({"support": [[0, 3]], "query": [0.5, 1, 2]})", "line 2");
-    const NoGrad off;  // as the predictor has it
+    const NoGrad off;  // as in the predictor
     const auto said = mlp.pipeline->predict(params, std::vector<Example>{*e, *other}, {});
     ASSERT_EQ(said.size(), 2u);
     EXPECT_EQ(std::count(said[0].begin(), said[0].end(), ','), 2) << said[0];

@@ -1,4 +1,4 @@
-// The best checkpoint by several metrics, and when a training stops early.
+// The best checkpoint by several metrics, and early stopping.
 #include "train/metric_watch.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 using Best = std::vector<std::string>;
 
-TEST(MoreIsBetter, ByName) {
+TEST(MoreIsBetter, DirectionByName) {
   for (const char* more : {"accuracy", "eval_accuracy", "f1", "rouge2", "rougeL", "rougeLsum", "bleu", "chrf",
                            "exact_match", "reward", "pearson"})
     EXPECT_EQ(more_is_better(more), std::optional(true)) << more;
@@ -25,7 +25,7 @@ TEST(MoreIsBetter, ByName) {
     EXPECT_EQ(more_is_better(unknown), std::nullopt) << unknown;
 }
 
-TEST(MetricWatch, ManyBests) {
+TEST(MetricWatch, SeveralMetrics) {
   SaveBestSettings best;
   best.max = {"rouge2", "rougeL"};
   best.min = {"loss"};
@@ -35,7 +35,7 @@ TEST(MetricWatch, ManyBests) {
   EXPECT_EQ(w.see({{"loss", 2}, {"rouge2", 0.1}, {"rougeL", NAN}, {"x", 1}}, true, s),
             (Best{"loss", "rouge2"}));
   s.step = 20;
-  // Not a number is never best, and does not stand in the way of what comes.
+  // NaN is never best, and the next value is compared with the last finite best.
   EXPECT_EQ(w.see({{"loss", NAN}, {"rouge2", 0.1}, {"rougeL", 0.3}}, true, s), (Best{"rougeL"}));
   s.step = 30;
   EXPECT_EQ(w.see({{"loss", 1}, {"rouge2", 0.2}, {"rougeL", 0.2}}, true, s), (Best{"loss", "rouge2"}));
@@ -49,12 +49,12 @@ TEST(MetricWatch, ManyBests) {
       HasSubstr("names 'rougeL', which this pipeline's evaluation does not have; it has loss, rouge2"));
 }
 
-// Feeds values, an evaluation each 10 steps; returns the step at which it is exhausted, 0 if never.
+// Passes values, one evaluation per 10 steps; returns the step at which patience is exhausted, 0 if never.
 i64 stops_at(const MetricWatch& w, const std::vector<double>& values, TrainState& s) {
   for (const double v : values) {
     s.step += 10;
     w.see({{"loss", v}, {"accuracy", v}}, true, s);
-    // What a checkpoint keeps is all it knows.
+    // The state in a checkpoint is sufficient.
     s = parse_state(to_json(s), "state");
     if (w.exhausted(s)) return s.step;
   }
@@ -66,7 +66,7 @@ TrainState fresh() {
   return s;
 }
 
-TEST(EarlyStopping, AfterPatienceEvaluationsWithoutImprovement) {
+TEST(EarlyStopping, StopsAfterPatienceEvaluationsWithoutImprovement) {
   EarlyStoppingSettings e;
   e.metric = "loss";
   e.patience = 2;
@@ -74,11 +74,11 @@ TEST(EarlyStopping, AfterPatienceEvaluationsWithoutImprovement) {
   EXPECT_EQ(stops_at(MetricWatch({}, e), {3, 2, 2, 1, 1.5, NAN}, s), 60);
   EXPECT_EQ(MetricWatch({}, e).why(s),
             "loss has not fallen for 2 evaluations; its best was 1.0000 after step 40");
-  // Patience raised: the run goes on, and what it waited counts.
+  // With a higher patience the run continues, and earlier evaluations count.
   e.patience = 4;
   EXPECT_FALSE(MetricWatch({}, e).exhausted(s));
   EXPECT_EQ(stops_at(MetricWatch({}, e), {2, 2}, s), 80);
-  // Another metric begins anew.
+  // Another metric starts over.
   e.metric = "accuracy";
   EXPECT_FALSE(MetricWatch({}, e).exhausted(s));
   EXPECT_EQ(stops_at(MetricWatch({}, e), {1, 2, 3, 4, 5, 6, 7}, s), 0);
@@ -90,7 +90,8 @@ TEST(EarlyStopping, MinDeltaAndMode) {
   e.patience = 2;
   e.min_delta = 0.5;
   TrainState s = fresh();
-  EXPECT_EQ(stops_at(MetricWatch({}, e), {3, 2.6, 2.5}, s), 30);  // a fall by 0.5 is no more than 0.5
+  EXPECT_EQ(stops_at(MetricWatch({}, e), {3, 2.6, 2.5}, s),
+            30);  // an improvement of exactly 0.5 does not count
   EXPECT_THAT(MetricWatch({}, e).why(s), HasSubstr("has not fallen by more than 0.5 for 2"));
   s = fresh();
   EXPECT_EQ(stops_at(MetricWatch({}, e), {3, 2.6, 2.4, 2.0}, s), 0);
@@ -99,14 +100,14 @@ TEST(EarlyStopping, MinDeltaAndMode) {
   EXPECT_EQ(stops_at(MetricWatch({}, e), {3, 2, 1}, s), 30);
   s = fresh();
   EXPECT_EQ(stops_at(MetricWatch({}, e), {NAN, NAN}, s), 20);
-  EXPECT_THAT(MetricWatch({}, e).why(s), HasSubstr("it was never a number"));
+  EXPECT_THAT(MetricWatch({}, e).why(s), HasSubstr("it was never finite"));
   e = {};
   e.metric = "height";
   EXPECT_THAT(usage_error([&] { MetricWatch({}, e); }),
-              HasSubstr("set train.early_stopping.mode to max or min"));
+              HasSubstr("Set train.early_stopping.mode to max or min"));
 }
 
-// The evaluation at the end of a part is one that the whole run would not make.
+// An uninterrupted run would not make the evaluation at the end of a part.
 TEST(EarlyStopping, AnExtraEvaluationDoesNotCount) {
   EarlyStoppingSettings e;
   e.metric = "loss";
@@ -120,7 +121,7 @@ TEST(EarlyStopping, AnExtraEvaluationDoesNotCount) {
   EXPECT_TRUE(w.exhausted(s));
 }
 
-TEST(MetricWatch, ANameThatIsNearlyRight) {
+TEST(MetricWatch, AMisspeltMetricGetsASuggestion) {
   EarlyStoppingSettings e;
   e.metric = "eval_loss";
   TrainState s;

@@ -1,4 +1,4 @@
-// SGD against PyTorch's (scripts/make_optimizer_fixtures.py), and what a plan counts for an optimizer.
+// SGD against PyTorch (scripts/make_optimizer_fixtures.py), and the optimizer's memory in a plan.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -27,7 +27,7 @@ Tensor placed(const ParamSpec& spec, const std::vector<double>& values, const La
   return from_values(spec.shape, std::span<const float>(v), layout);
 }
 
-TEST(Optimizers, SgdIsPyTorchs) {
+TEST(Optimizers, SgdEqualsPyTorch) {
   std::ifstream in(std::string(REDCO_FIXTURES) + "/optim/sgd.json");
   const nlohmann::json cases = nlohmann::json::parse(in)["cases"];
   ASSERT_EQ(cases.size(), 5u);
@@ -44,7 +44,7 @@ TEST(Optimizers, SgdIsPyTorchs) {
         Sgd sgd({.momentum = c["momentum"], .weight_decay = c["weight_decay"]}, params);
         EXPECT_EQ(sgd.state().empty(), c["momentum"] == 0);
         for (const auto& step : c["steps"]) {
-          // Clipping scales gradients as it scales AdamW's: here their doubles by a half.
+          // Clipping scales gradients as for AdamW: here doubled gradients by one half.
           Rows gradients = step["gradients"].get<Rows>();
           for (auto& g : gradients)
             for (double& x : g) x *= 2;
@@ -54,7 +54,7 @@ TEST(Optimizers, SgdIsPyTorchs) {
           const auto equal = [&](const std::vector<Tensor>& got, const Rows& wanted) {
             for (size_t i = 0; i < got.size(); ++i) {
               const std::vector<double> v = to_values(got[i]);
-              // fp32, four updates of numbers of size 1 to 3 whose terms are rounded in another order.
+              // fp32, four updates of numbers of size 1 to 3, with terms rounded in another order.
               for (size_t k = 0; k < v.size(); ++k) EXPECT_NEAR(v[k], wanted[i][k], 2e-6) << c["momentum"];
             }
           };
@@ -69,7 +69,7 @@ TEST(Optimizers, SgdIsPyTorchs) {
     });
 }
 
-TEST(Optimizers, NormsAndBiasesDecayOnRequest) {
+TEST(Optimizers, NormsAndBiasesDecayIfSet) {
   testing::on_one_rank([](Context&) {
     const ModelParams layer = one_layer();
     ParamTree params = make_params(layer, {{}, {}});
@@ -83,7 +83,7 @@ TEST(Optimizers, NormsAndBiasesDecayOnRequest) {
   });
 }
 
-TEST(Optimizers, SettingsMakeThem) {
+TEST(Optimizers, SettingsSelectTheOptimizer) {
   TrainSettings t;
   EXPECT_EQ(step_options(t).states(), 2);
   t.optimizer = "sgd";

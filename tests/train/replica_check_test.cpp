@@ -1,4 +1,4 @@
-// Replicas that hold other bits are found and named.
+// Replicas with different bits are found and named.
 #include "train/replica_check.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 using testing::on_mesh;
 
-// A column-parallel layer, whose weight is cut over mp, and a norm, which is replicated over mp.
+// A column-parallel layer, whose weight is sharded over mp, and a norm, which is replicated over mp.
 ParamTree some_params(int mp) {
   ModelParams specs;
   SpecBuilder s(specs);
@@ -23,7 +23,7 @@ ParamTree some_params(int mp) {
   return tree;
 }
 
-// The error that rank `who` gets after rank `changed` has changed one bit of `name`.
+// The error on rank `who` after rank `changed` changed one bit of `name`.
 std::string error_after(const Mesh& mesh, int changed, const std::string& name) {
   std::string said;
   on_mesh(mesh, [&](Context& c) {

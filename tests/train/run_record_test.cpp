@@ -71,7 +71,7 @@ TEST_F(RunRecords, AnOldRunIsMovedAside) {
   const auto record = read_run_record(dir.path());
   EXPECT_EQ(record->resumed_from, "/runs/x");
   EXPECT_EQ(record->started, kNew.started);
-  // Another one of the same name gets a name of its own; nothing to move makes no folder.
+  // A second old run with the same name gets a unique folder; without files to move, no folder is made.
   spill(dir / "metrics.jsonl", "again");
   EXPECT_EQ(begin_run(dir.path(), kNew, kOld, {"metrics.jsonl"}), "previous/" + kOld + "-2");
   EXPECT_EQ(begin_run(dir.path(), kNew, kOld, {"metrics.jsonl"}), "");
@@ -114,7 +114,7 @@ TEST_F(RunRecords, AKillAtEveryCallIsCompletedByTheNextStart) {
   }
 }
 
-TEST_F(RunRecords, ALossOfPowerAtEveryCallIsCompletedByTheNextStart) {
+TEST_F(RunRecords, APowerLossAtEveryCallIsCompletedByTheNextStart) {
   TempDir dir(TempDir::in_memory), states(TempDir::in_memory);
   make(dir.path());
   std::vector<test::CrashDisk::State> found;

@@ -1,5 +1,5 @@
-// Pipeline seq2seq: losses as transformers computes them, steps that no mesh changes, answers that are
-// measured, batches of about one length.
+// Pipeline seq2seq: losses against transformers, equal steps on all meshes, metrics of answers, batches of
+// similar length.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ const char* kBart =
   "max_position_embeddings": 16, "dropout": 0.1, "pad_token_id": 257, "eos_token_id": 256,
   "decoder_start_token_id": 256})";
 
-// A job on a built-in set: what job/ makes of a config.
+// A job on a built-in data set, as job/ makes it from a config.
 struct Job {
   explicit Job(const std::string& config, const std::string& cache = "")
       : model(make_model({config, "test"})) {
@@ -65,7 +65,7 @@ struct Job {
         pipeline->open({.evaluation = true, .files = {"builtin:reverse"}, .cache = cache, .max_length = 16});
   }
   static Mesh mesh() { return Context::current().mesh(); }
-  // Losses of the steps made.
+  // The losses of all steps.
   std::vector<double> train(const std::string& workdir, i64 steps, bool grouped = true) {
     Context::current().world().on_first([&] { std::filesystem::create_directories(workdir); });
     TrainJob job;
@@ -100,7 +100,7 @@ struct Job {
 };
 
 // Losses of pairs of unequal lengths, plain and smoothed (scripts/make_seq2seq_fixtures.py, in fp64).
-TEST(TextToText, LossesAreThoseOfTransformers) {
+TEST(TextToText, LossesEqualTransformers) {
   std::ifstream in(kFixtures + "/seq2seq/losses.jsonl");
   int n = 0;
   for (std::string line; std::getline(in, line); ++n) {
@@ -159,7 +159,7 @@ TEST(TextToText, StepsDoNotDependOnTheMesh) {
   }
 }
 
-TEST(TextToText, ResumedIsUninterrupted) {
+TEST(TextToText, AResumedRunEqualsTheUninterruptedRun) {
   test::TempDir dir(test::TempDir::in_memory);
   on_one_rank([&](Context&) {
     const auto run = [&](const std::string& name, i64 steps) {
@@ -169,13 +169,13 @@ TEST(TextToText, ResumedIsUninterrupted) {
     const std::vector<double> whole = run("whole", 12);
     run("parts", 7);
     EXPECT_EQ(run("parts", 12), whole);
-    // Another order of examples is no continuation.
+    // Another order of examples is an error.
     Job other(kT5, dir / "cache");
     EXPECT_THROW(other.train(dir / "parts", 14, false), Error);
   });
 }
 
-// Of other data the first five examples.
+// The first five examples of another dataset.
 class FirstFive : public Dataset {
  public:
   explicit FirstFive(const Dataset& all) : all_(all) {}
@@ -210,7 +210,7 @@ TEST(TextToText, EvaluationsMeasureAnswers) {
   });
 }
 
-TEST(TextToText, WhatAnEvaluationAsks) {
+TEST(TextToText, ExamplesThatAnEvaluationGenerates) {
   on_one_rank([&](Context&) {
     Job job(kT5);
     EXPECT_TRUE(job.pipeline->measures_outputs());
@@ -223,7 +223,7 @@ TEST(TextToText, WhatAnEvaluationAsks) {
   });
 }
 
-TEST(TextToText, Requests) {
+TEST(TextToText, RequestsFromLines) {
   on_one_rank([&](Context&) {
     Job job(kT5);
     job.settings->data.source_prefix = "say ";
@@ -240,7 +240,7 @@ TEST(TextToText, Requests) {
       return error_text<ContentsError>([&] { job.pipeline->request(line, "x:1"); });
     };
     EXPECT_THAT(refused(R"({"de": "a"})"), HasSubstr("x:1: no \"en\"; its keys are de"));
-    EXPECT_THAT(refused(R"({"en": 3})"), HasSubstr("x:1: \"en\" is no text but number"));
+    EXPECT_THAT(refused(R"({"en": 3})"), HasSubstr("x:1: \"en\" is not a text but number"));
     EXPECT_THAT(refused(R"({"en": " "})"), HasSubstr("x:1: \"en\" is empty"));
     job.pipeline->tokenizer = nullptr;
     EXPECT_THAT(usage_error([&] { job.pipeline->request(R"({"en": "a"})", "x:1"); }),
@@ -251,7 +251,7 @@ TEST(TextToText, Requests) {
   });
 }
 
-TEST(GenerationMetrics, OfOutputs) {
+TEST(GenerationMetrics, MetricsOfOutputs) {
   const std::vector<std::string> outputs = {
       R"({"prediction": "the cat sat on the mat", "reference": "the cat sat on the mat"})",
       R"({"prediction": ["a dog", "a cat"], "references": ["two dogs run", "a dog"]})"};
@@ -263,7 +263,7 @@ TEST(GenerationMetrics, OfOutputs) {
   EXPECT_THROW(generation_metrics({}, {R"({"prediction": 3, "reference": "a"})"}), UsageError);
 }
 
-// Lengths that depend on nothing but the example's number.
+// Lengths that depend only on the example's index.
 class Lengths : public Dataset {
  public:
   explicit Lengths(i64 n) : n_(n) {}
@@ -277,8 +277,8 @@ class Lengths : public Dataset {
   i64 n_;
 };
 
-TEST(StepOrder, BatchesOfAboutOneLength) {
-  constexpr i64 kBatch = 8, kN = 2 * 64 * kBatch + 3 * kBatch + 5;  // the last pool has a rest
+TEST(StepOrder, BatchesOfSimilarLength) {
+  constexpr i64 kBatch = 8, kN = 2 * 64 * kBatch + 3 * kBatch + 5;  // the last pool is incomplete
   const Lengths data(kN);
   std::vector<std::vector<i64>> epochs;
   for (const u64 epoch : {0, 1}) {
@@ -297,14 +297,14 @@ TEST(StepOrder, BatchesOfAboutOneLength) {
       plain += kBatch * most_plain;
     }
     EXPECT_EQ(std::set<i64>(all.begin(), all.end()).size(), static_cast<std::size_t>(kN));
-    // Mean length 49; of eight uniform lengths the longest has 8/9 of 97 or so.
+    // The mean length is 49; the longest of eight uniform lengths is about 8/9 of 97.
     EXPECT_LT(padded, 0.7 * static_cast<double>(plain));
-    // Any position first: nothing depends on what was asked for before.
+    // Any position first: the order of calls has no effect.
     const StepOrder again(data, 7, epoch, true, kBatch);
     for (const i64 k : {kN - 1, i64{3}, i64{600}}) EXPECT_EQ(again.at(k), all[static_cast<std::size_t>(k)]);
   }
   EXPECT_NE(epochs[0], epochs[1]);
-  // The longest batch isn't always the first.
+  // The longest batch is not always the first.
   std::set<i64> firsts;
   for (u64 epoch = 0; epoch < 6; ++epoch)
     firsts.insert(data.length(StepOrder(data, 7, epoch, true, kBatch).at(0)) / 20);
