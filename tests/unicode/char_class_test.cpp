@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/types.h"
 #include "base/utf8.h"
 #include "unicode/regex.h"
 
