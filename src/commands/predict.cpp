@@ -16,7 +16,6 @@
 #include "commands/predict_requests.h"
 #include "commands/predictions_file.h"
 #include "commands/trained_request.h"
-#include "pipelines/pipelines.h"
 #include "run/run.h"
 #include "train/predictor.h"
 
@@ -83,8 +82,11 @@ class PredictRun {
     world_.broadcast_bytes(counts, sizeof counts);
     total_ = counts[0];
     done_ = counts[1];
-    const PipelineInfo* const known = pipeline_info(job.pipeline);
-    if (first_ && m_.model && known && known->generates)
+    const auto generates = [](const Model& m) {
+      return m.task() == ModelTask::causal_lm || m.task() == ModelTask::seq2seq_lm ||
+             m.task() == ModelTask::image_captioning;
+    };
+    if (first_ && m_.model && generates(*m_.model))
       if (const auto text =
               long_answer_warning(*m_.model, "predict.max_new_tokens", job.predict.max_new_tokens);
           !text.empty())

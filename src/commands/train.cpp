@@ -230,8 +230,8 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
       for (const auto& [name, value] : r.evaluation)
         text += fmt::format("{} {} {}", &name == &r.evaluation.begin()->first ? "; evaluation:" : ",", name,
                             human_number(value));
-      info("[train] done: {} steps{}{}; checkpoint in {}", r.steps, r.stopped_early ? ", stopped early" : "",
-           text, join_path(workdir, "checkpoints/last"));
+      info("[train] done: {} step{}{}{}; checkpoint in {}", r.steps, r.steps == 1 ? "" : "s",
+           r.stopped_early ? ", stopped early" : "", text, join_path(workdir, "checkpoints/last"));
     }
   }
   return static_cast<int>(r.interrupted ? ExitCode::interrupted : ExitCode::ok);

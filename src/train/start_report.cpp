@@ -21,7 +21,8 @@ std::vector<std::string> start_lines(const TrainingStart& s) {
                       std::min(s.schedule.warmup_steps, s.schedule.total_steps),
                       from_zero ? "; step 1 has learning rate 0, because warm-up starts at 0" : ""),
           fmt::format("batch of {}: dp {} x {} per micro-batch x {}", counted(s.global_batch_size, "example"),
-                      s.dp, s.per_device_batch_size, counted(accumulation, "micro-batch")),
+                      s.dp, s.per_device_batch_size,
+                      accumulation == 1 ? "1 micro-batch" : fmt::format("{} micro-batches", accumulation)),
           fmt::format("output folder: {}", s.workdir)};
 }
 

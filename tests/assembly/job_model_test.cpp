@@ -52,7 +52,7 @@ TEST(JobModel, AnUnknownFamilyAndAMissingVocabularyAreErrors) {
   EXPECT_THAT(refused({"model.arch=gtp2", "model.tokenizer=bytes"}), HasSubstr("did you mean gpt2?"));
   EXPECT_THAT(refused({"model.arch=gpt2"}), HasSubstr("needs model.tokenizer"));
   EXPECT_EQ(refused({"model.arch=gpt2", "model.vocab_size=9"}), "no error");
-  EXPECT_THAT(refused({}), HasSubstr("give model.path"));
+  EXPECT_THAT(refused({}), HasSubstr("Give model.path"));
 }
 
 TEST(JobModel, AFolderMustHoldAModel) {

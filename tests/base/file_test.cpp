@@ -170,7 +170,7 @@ TEST(File, TheErrorForAFullDiskHasTheBytesNeededAndFree) {
   for (Op op : {Op::write, Op::allocate}) {
     HookGuard guard([&](const Call& c) { return c.op == op ? Verdict{Verdict::fail, ENOSPC} : Verdict{}; });
     EXPECT_THAT(message_of<IoError>([&] { write_file_durable(dir / "x", std::string(3 << 20, 'a')); }),
-                AllOf(HasSubstr(dir / "x"), HasSubstr("No space left"), HasSubstr("3.0 MiB more needed"),
+                AllOf(HasSubstr(dir / "x"), HasSubstr("No space left"), HasSubstr("3.00 MiB more needed"),
                       HasSubstr(" free;")));
   }
   EXPECT_EQ(slurp(dir / "x"), "old");

@@ -50,7 +50,7 @@ TEST_F(Commands, ValidateNeedsNoData) {
   write("job.yaml", kTinyJob);
   const Ran text = good({"validate", "job.yaml", "parallel.n_model_shards=2"});
   EXPECT_THAT(text.out, AllOf(testing::StartsWith("ok\n"), HasSubstr("2 ranks: dp 1 x mp 2"),
-                              HasSubstr("8 rows a step"), HasSubstr("assumed"),
+                              HasSubstr("8 rows per step"), HasSubstr("assumed"),
                               HasSubstr("text.txt is not on this machine")));
   EXPECT_EQ(text.err, "");
   EXPECT_FALSE(has("run"));
@@ -215,7 +215,7 @@ TEST_F(Commands, Sbatch) {
                            HasSubstr("#SBATCH --ntasks=4\n"), HasSubstr("#SBATCH --mem=8192M\n"),
                            HasSubstr("train job.yaml parallel.n_ranks=4 train.seed=3"),
                            HasSubstr("#SBATCH --job-name=redco-job\n")));
-  EXPECT_THAT(r.err, HasSubstr("a rank"));
+  EXPECT_THAT(r.err, HasSubstr("per rank, assuming"));
   EXPECT_EQ(good({"sbatch", "job.yaml", "parallel.threads_per_rank=2"}).err, "");
   refused({"sbatch", "job.yaml", "--nodes", "3"}, 2, {"3 nodes for 1 rank"});
   refused({"sbatch", "job.yaml", "--time", "soon"}, 2, {"soon"});

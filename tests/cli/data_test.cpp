@@ -51,16 +51,17 @@ TEST_F(Data, ShowsTheModelsInput) {
 TEST_F(Data, EvaluatesWithoutTraining) {
   write("a.jsonl", lines(9));
   write("job.yaml", std::string(kModel) + "data: {eval: a.jsonl}\n");
-  const Json one = Json::parse(good({"evaluate", "job.yaml"}).out);
+  refused({"evaluate", "job.yaml"}, 2, {"model.random=true"});
+  const Json one = Json::parse(good({"evaluate", "job.yaml", "model.random=true"}).out);
   EXPECT_EQ(one["examples"], 9);
   // Random weights give ln 257 nats, up to the effect of weights of 0.02.
   EXPECT_NEAR(one["loss"].get<double>(), std::log(257.0), 0.1);
   EXPECT_NEAR(one["perplexity"].get<double>(), std::exp(one["loss"].get<double>()), 1e-3);
-  const Json two = Json::parse(good({"evaluate", "job.yaml", "parallel.n_ranks=2",
+  const Json two = Json::parse(good({"evaluate", "job.yaml", "model.random=true", "parallel.n_ranks=2",
                                      "parallel.n_model_shards=2", "parallel.threads_per_rank=1"})
                                    .out);
   EXPECT_NEAR(one["loss"].get<double>(), two["loss"].get<double>(), 1e-5);
-  refused({"evaluate", "job.yaml", "data.eval=[]"}, 2, {"data.eval is missing"});
+  refused({"evaluate", "job.yaml", "model.random=true", "data.eval=[]"}, 2, {"data.eval is missing"});
 }
 
 // Eight steps in one run, or in two runs that split inside an epoch of packed examples, give the same bytes.

@@ -414,7 +414,7 @@ TEST_F(Train, WarningsOfThePlanAreLoggedOnce) {
   for (const int mp : {1, 2}) {
     std::filesystem::remove_all(path("run"));
     const Ran r = good(
-        job("run", 1, mp, {"train.max_steps=1", "parallel.sharding_rules=[{match: nothing, spec: [mp]}]"}));
+        job("run", 1, mp, {"train.max_steps=10", "parallel.sharding_rules=[{match: nothing, spec: [mp]}]"}));
     EXPECT_EQ(lines_with(r.err, "warning"), 1) << r.err;
     EXPECT_EQ(lines_with(read("run/log.txt"), "warning"), 1);
     EXPECT_TRUE(json::parse(read("run/plan.json"))["fits"].get<bool>());

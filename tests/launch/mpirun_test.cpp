@@ -82,7 +82,7 @@ TEST(PlanLaunch, MoreThreadsThanCoresOversubscribe) {
   EXPECT_EQ(line(p),
             "mpirun -n 4 --host localhost:4 --stdin none --map-by slot --bind-to none --oversubscribe -x "
             "GOMP_SPINCOUNT=0 -x OMP_NUM_THREADS=1 -x OMP_WAIT_POLICY=passive");
-  EXPECT_THAT(p.notes, ElementsAre(HasSubstr("4 ranks x 1 threads share the 2 usable cores of localhost")));
+  EXPECT_THAT(p.notes, ElementsAre(HasSubstr("4 ranks x 1 thread share the 2 usable cores of localhost")));
 }
 
 TEST(PlanLaunch, RootContainerWithoutBindingOrCma) {

@@ -284,8 +284,9 @@ TEST_F(Examples, MistakesInTheirSettingsAreNamed) {
   const std::pair<std::string, std::string> cases[] = {
       {"settings.lot_sizes=3", "unknown key lot_sizes; did you mean lot_size?"},
       {"settings.clip=0", "clip: expected a number > 0"},
-      {"train.global_batch_size=120", "[dp_sgd] train.global_batch_size=120"},
-      {"settings.noise_multiplier=1", "[dp_sgd] one of settings.noise_multiplier and settings.epsilon"}};
+      {"train.global_batch_size=120", "[dp_sgd] train.global_batch_size is 120"},
+      {"settings.noise_multiplier=1",
+       "[dp_sgd] set exactly one of settings.noise_multiplier and settings.epsilon"}};
   for (const auto& [words, what] : cases) {
     const Ran r = job(kDpSgd, "wrong", words);
     EXPECT_EQ(r.code, 2) << words << r.said;

@@ -73,7 +73,7 @@ TEST(EarlyStopping, StopsAfterPatienceEvaluationsWithoutImprovement) {
   TrainState s = fresh();
   EXPECT_EQ(stops_at(MetricWatch({}, e), {3, 2, 2, 1, 1.5, NAN}, s), 60);
   EXPECT_EQ(MetricWatch({}, e).why(s),
-            "loss has not fallen for 2 evaluations; its best was 1.0000 after step 40");
+            "loss has not fallen for 2 evaluations; its best was 1.000 after step 40");
   // With a higher patience the run continues, and earlier evaluations count.
   e.patience = 4;
   EXPECT_FALSE(MetricWatch({}, e).exhausted(s));
