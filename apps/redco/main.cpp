@@ -113,6 +113,7 @@ int run_command(int argc, char** argv) {
     add_env(app, run);
     add_sbatch(app, run);
     add_report(app, run);
+    add_runs(app, run);
     add_tokenizer(app, run);
     add_score(app, run);
     add_data(app, run);

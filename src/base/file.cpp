@@ -332,6 +332,22 @@ void AppendFile::append(std::string_view lines) {
 
 void AppendFile::sync() { sync_fd(fd_, path_); }
 
+void append_line(const std::string& path, std::string_view line) {
+  REDCO_CHECK(!line.empty() && line.back() == '\n', "{}", path);
+  const bool is_new = !exists(path);
+  Closer c{open_fd("open", path, O_RDWR | O_CREAT | O_APPEND), path};
+  struct stat st {};
+  if (sys::fstat(c.fd, path, &st) != 0) fail("look at", path, errno);
+  char last = '\n';
+  if (st.st_size > 0 && retry([&] { return sys::pread(c.fd, path, &last, 1, st.st_size - 1); }) < 0)
+    fail("read", path, errno);
+  const std::string text = (last == '\n' ? "" : "\n") + std::string(line);
+  // With O_APPEND Linux ignores the offset and writes at the end.
+  write_all(c.fd, path, st.st_size, text.data(), static_cast<i64>(text.size()));
+  sync_fd(c.fd, path);
+  if (is_new) sync_dir(parent_path(path));
+}
+
 void make_dirs(const std::string& path) {
   std::vector<std::string> missing;
   for (std::string at = path.empty() ? "." : path;; at = parent_path(at)) {

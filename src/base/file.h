@@ -118,6 +118,10 @@ class AppendFile {
   i64 size_ = 0;
 };
 
+// Appends a line, which ends with a newline, in one write, and syncs it. Several processes of a host may do
+// so at once. If a crash has cut the file's last line, that line ends there.
+void append_line(const std::string& path, std::string_view line);
+
 // --- Names ---
 
 void make_dirs(const std::string& path);  // also creates missing parents; durable

@@ -17,6 +17,7 @@
 #include "base/signals.h"
 #include "base/words.h"
 #include "ckpt/publish.h"
+#include "ckpt/run_history.h"
 #include "commands/plan_job.h"
 #include "job/resume_changes.h"
 #include "kernels/isa.h"
@@ -24,6 +25,7 @@
 #include "launch/env_report.h"
 #include "launch/resource_limits.h"
 #include "launch/slurm.h"
+#include "metrics/metric_text.h"
 #include "pipelines/pipelines.h"
 #include "run/run.h"
 #include "train/predictor.h"
@@ -203,9 +205,13 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
              .job_yaml = run.resolved().yaml(),
              .on_resume = [&](const std::string& checkpoint) { check_changes(job, checkpoint); },
              .on_begin =
-                 [&] {
+                 [&](i64 step, i64 total) {
                    set_log_file(join_path(workdir, "log.txt"));  // the old file may have been moved away
                    describe_run(run.resolved(), plan, build);
+                   ckpt::append_run_event(workdir, {.step = step,
+                                                    .total_steps = total,
+                                                    .pipeline = job.pipeline,
+                                                    .model = plan ? plan->title : ""});
                  },
              .check_replicas_every = job.fault.check_replicas_every_n_steps,
              .threads_per_rank = kernels::threads(),
@@ -219,6 +225,12 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
   });
   const TrainResult r = train(t);
   if (first) {
+    using Kind = ckpt::RunEvent::Kind;
+    ckpt::append_run_event(workdir, {.kind = r.interrupted ? Kind::stopped : Kind::finished,
+                                     .step = r.steps,
+                                     .reason = r.interrupted     ? signal_text(end_requested())
+                                               : r.stopped_early ? "early stopping"
+                                                                 : ""});
     if (r.interrupted) {
       info("[train] stopped by {} after step {}{}; {}; the same command resumes there",
            signal_text(end_requested()), r.steps, r.evaluation_pending ? ", before its evaluation" : "",
@@ -227,9 +239,7 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
     } else {
       std::string text;
       if (std::isfinite(r.last_loss)) text = ", last loss " + human_number(r.last_loss);
-      for (const auto& [name, value] : r.evaluation)
-        text += fmt::format("{} {} {}", &name == &r.evaluation.begin()->first ? "; evaluation:" : ",", name,
-                            human_number(value));
+      if (!r.evaluation.empty()) text += "; evaluation: " + metrics_text(r.evaluation, ", ");
       info("[train] done: {} step{}{}{}; checkpoint in {}", r.steps, r.steps == 1 ? "" : "s",
            r.stopped_early ? ", stopped early" : "", text, join_path(workdir, "checkpoints/last"));
     }

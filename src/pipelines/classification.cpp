@@ -106,14 +106,9 @@ class Classification : public Pipeline {
   // As in scikit-learn. f1 is that of class 1 for two classes, else the mean over classes.
   std::map<std::string, double> output_metrics(std::span<const Example> examples,
                                                const std::vector<std::string>& outputs) const override {
-    std::vector<i64> predicted, truth;
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      predicted.push_back(Json::parse(outputs[i]).at("label_id"));
-      truth.push_back(static_cast<i64>(examples[i].values.at("targets").at(0)));
-    }
+    const auto [predicted, truth] = classes_of(examples, outputs);
     const ClassScores s = class_scores(predicted, truth);
-    const bool all = eval_data && eval_data->size() == static_cast<i64>(examples.size());
-    if (all && classes().size() <= 20)
+    if (is_whole(examples) && classes().size() <= 20)
       info("[eval] confusion matrix, one row per true class:\n{}",
            confusion_table(predicted, truth, classes().names()));
     return wanted_metrics("classification", settings->eval.metrics,
@@ -125,7 +120,35 @@ class Classification : public Pipeline {
                            {"matthews", s.matthews}});
   }
 
+  std::string output_details(std::span<const Example> examples,
+                             const std::vector<std::string>& outputs) const override {
+    constexpr i64 kMostClasses = 100;  // a larger table cannot be read
+    if (!is_whole(examples) || classes().size() > kMostClasses) return "";
+    const auto [predicted, truth] = classes_of(examples, outputs);
+    const auto n = static_cast<std::size_t>(classes().size());
+    std::vector<std::vector<i64>> counts(n, std::vector<i64>(n));
+    for (const auto& [pair, count] : confusion(predicted, truth))
+      counts.at(static_cast<std::size_t>(pair.first)).at(static_cast<std::size_t>(pair.second)) = count;
+    const Json j = {{"confusion_matrix", {{"classes", classes().names()}, {"counts", counts}}}};
+    return j.dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
+
  private:
+  // Whether they are all of the evaluation data.
+  bool is_whole(std::span<const Example> examples) const {
+    return eval_data && eval_data->size() == static_cast<i64>(examples.size());
+  }
+  struct Classes {
+    std::vector<i64> predicted, truth;
+  };
+  static Classes classes_of(std::span<const Example> examples, const std::vector<std::string>& outputs) {
+    Classes c;
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      c.predicted.push_back(Json::parse(outputs[i]).at("label_id"));
+      c.truth.push_back(static_cast<i64>(examples[i].values.at("targets").at(0)));
+    }
+    return c;
+  }
   static std::string json_text(const std::string& s) {
     return Json(s).dump(-1, ' ', false, Json::error_handler_t::replace);
   }

@@ -1,4 +1,4 @@
-// The parts of every report: the style sheet, and the script that shows values under the pointer.
+// The style sheet and the script that each page contains. The script shows the values under the pointer.
 #pragma once
 
 namespace redco {

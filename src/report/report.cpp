@@ -4,17 +4,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
-#include <ctime>
-#include <functional>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "base/file.h"
 #include "base/words.h"
+#include "metrics/metric_direction.h"
+#include "report/chart.h"
+#include "report/figures.h"
 #include "report/html.h"
-#include "report/page.h"
 #include "report/run_data.h"
+#include "report/run_state.h"
 
 namespace redco {
 
@@ -22,10 +21,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A member as text; "" if it is missing or of another type.
+// A member for people; "" if it is missing or of another kind.
 std::string text_of(const Json& j) {
   if (j.is_string()) return j.get<std::string>();
-  if (j.is_number_float()) return short_number(j.get<double>());
+  if (j.is_number_float()) return human_number(j.get<double>());
   if (j.is_number_integer()) return j.dump();
   if (j.is_boolean()) return j.get<bool>() ? "yes" : "no";
   return "";
@@ -35,168 +34,135 @@ const Json& at(const Json& j, const char* key) {
   return j.is_object() && j.contains(key) ? j[key] : none;
 }
 double number(const Json& j) { return j.is_number() ? j.get<double>() : 0; }
-std::string bytes_text(double n) { return n >= 0 && n < 1e18 ? human_bytes(static_cast<u64>(n)) : "?"; }
-
-std::string date_text(double t) {
-  const std::time_t seconds = static_cast<std::time_t>(t);
-  std::tm tm{};
-  char text[40] = "";
-  if (t > 0 && t < 1e11 && ::localtime_r(&seconds, &tm))
-    std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &tm);
-  return text;
-}
-
-using Row = std::vector<std::string>;
-// A table; escapes its cells. `kinds`: one letter per column: n number, t text, c code. An empty head is
-// omitted.
-std::string table(const Row& head, const std::vector<Row>& rows, const std::string& kinds) {
-  const auto kind = [&](std::size_t i) { return i < kinds.size() ? kinds[i] : 't'; };
-  // Columns with long texts are wide.
-  std::vector<bool> wide(head.size(), false);
-  for (const Row& row : rows)
-    for (std::size_t i = 0; i < row.size() && i < wide.size(); ++i) wide[i] = wide[i] || row[i].size() > 24;
-  std::string s = "<div class=\"scroll\"><table>\n";
-  if (std::any_of(head.begin(), head.end(), [](const std::string& h) { return !h.empty(); })) {
-    s += "<tr>";
-    for (std::size_t i = 0; i < head.size(); ++i)
-      s += (kind(i) == 'n' ? "<th class=\"n\">" : "<th>") + escape(head[i]) + "</th>";
-    s += "</tr>\n";
-  }
-  for (const Row& row : rows) {
-    s += "<tr>";
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const std::string cell = escape(row[i]);
-      s += kind(i) == 'c'               ? "<td><code>" + cell + "</code></td>"
-           : kind(i) == 'n'             ? "<td class=\"n\">" + cell + "</td>"
-           : i < wide.size() && wide[i] ? "<td class=\"t\">" + cell + "</td>"
-                                        : "<td>" + cell + "</td>";
-    }
-    s += "</tr>\n";
-  }
-  return s + "</table></div>\n";
-}
-
 class Page {
  public:
-  Page(const ReportRequest& request, RunData run) : request_(request), run_(std::move(run)) {}
+  Page(const ReportRequest& request, RunData run)
+      : request_(request), run_(std::move(run)), state_(run_state(run_.events, request.running)) {}
 
   std::string text() {
-    section("curves", "Curves", [&] { return curves(); });
-    section("samples", "Evaluation samples", [&] { return samples(); });
-    section("checkpoints", "Checkpoints", [&] { return checkpoints(); });
-    section("plan", "Plan", [&] { return plan(); });
-    section("environment", "Environment", [&] { return environment(); });
-    section("config", "Config", [&] { return pre(run_.config); });
-    section("log", "Log", [&] { return pre(run_.log_tail); });
-    const std::string name = escape(title());
-    std::string s =
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-        // The page may load nothing, even if text were not escaped.
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-        "'unsafe-inline'; "
-        "script-src 'unsafe-inline'\">\n<title>" +
-        name + " - redco report</title>\n<style>" + kReportStyle + "</style></head>\n<body><header><h1>" +
-        name;
-    s += request_.running.empty() ? "<span class=\"badge\">not running</span>"
-                                  : "<span class=\"badge on\">running</span>";
-    s += "</h1>\n<p class=\"sub\">" + escape(subtitle()) + "</p>\n<nav>" + nav_ + "</nav></header>\n<main>\n";
-    s += cards();
-    for (const std::string& p : run_.problems) s += "<p class=\"warn\">" + escape(p) + "</p>\n";
-    s += body_ + "</main>\n<footer>Made by <code>redco report</code>" +
-         (request_.now > 0 ? " on " + escape(date_text(request_.now)) : "") + ".</footer>\n<script>" +
-         kReportScript + "</script></body></html>\n";
-    return s;
+    HtmlPage page;
+    page.section("curves", "Curves", curves());
+    page.section("confusion", "Confusion matrix", confusion());
+    page.section("samples", "Evaluation samples", samples());
+    page.section("checkpoints", "Checkpoints", checkpoints());
+    page.section("plan", "Plan", plan());
+    page.section("environment", "Environment", environment());
+    page.section("config", "Config", pre(run_.config));
+    page.section("log", "Log", pre(run_.log_tail));
+    std::string lead;
+    if (!state_.error.empty()) lead += "<pre class=\"error\">" + escape(state_.error) + "</pre>\n";
+    lead += facts();
+    for (const std::string& p : run_.problems) lead += "<p class=\"warn\">" + escape(p) + "</p>\n";
+    return page.text(title(), badge(state_), subtitle(), lead, request_.now);
   }
 
  private:
-  void section(const char* id, const char* name, const std::function<std::string()>& f) {
-    const std::string inside = f();
-    if (inside.empty()) return;
-    nav_ += fmt::format("<a href=\"#{}\">{}</a>", id, name);
-    body_ += fmt::format("<section id=\"{}\"><h2>{}</h2>\n{}</section>\n", id, name, inside);
-  }
-
   std::string title() const {
-    std::string path = request_.workdir;
-    while (path.size() > 1 && path.back() == '/') path.pop_back();
-    const std::string name = file_name(path);
+    const std::string name = file_name(without_slash(request_.workdir));
     return name.empty() || name == "." ? request_.workdir : name;
   }
 
   std::string subtitle() const {
     std::vector<std::string> parts = {request_.workdir};
-    if (!request_.running.empty()) parts.push_back("in use by " + request_.running);
+    if (!state_.text.empty()) parts.push_back(state_.text);
     if (run_.first_time > 0)
       parts.push_back(fmt::format("{} to {} ({})", date_text(run_.first_time), date_text(run_.last_time),
                                   human_duration(run_.last_time - run_.first_time)));
     return fmt::format("{}", fmt::join(parts, "  \xC2\xB7  "));
   }
 
-  // The latest values, and the best value of each evaluation metric.
-  std::string cards() const {
-    std::string s;
-    const auto card = [&](const std::string& name, const std::string& value) {
-      s += "<div class=\"card\"><span>" + escape(name) + "</span><b>" + escape(value) + "</b></div>\n";
-    };
+  // The last values, and the best of each evaluation metric.
+  std::string facts() const {
+    std::vector<Card> all;
     const auto last = [&](const char* name) { return run_.find(name); };
     if (const Series* loss = last("loss")) {
-      card("step", fmt::format("{:.0f}", loss->last_step()));
-      if (const Series* e = last("epoch")) card("epoch", fmt::format("{:.2f}", e->last_value()));
-      card("loss", short_number(loss->last_value()));
+      const i64 total = total_steps(run_.events);
+      const auto step = static_cast<i64>(loss->last().step);
+      all.push_back({"step", fmt::format("{}", step), total > 0 ? fmt::format("of {}", total) : ""});
+      if (const Series* e = last("epoch"))
+        all.push_back({"epoch", fmt::format("{:.2f}", e->last().value), ""});
+      all.push_back({"loss", human_number(loss->last().value), ""});
     }
+    constexpr std::size_t kMostMetrics = 6;
     std::size_t shown = 0;
     for (const auto& [name, series] : run_.curves)
-      if (name.starts_with("eval_") && name != "eval_s" && ++shown <= 4)
-        card("last " + words(name), short_number(series.last_value()));
+      if (is_evaluation(name) && ++shown <= kMostMetrics) all.push_back(evaluation_card(name, series));
     for (const auto& [name, series] : run_.curves)
       if (name.ends_with("_per_s"))
-        card(words(name.substr(0, name.size() - 6)) + " per second", short_number(series.last_value()));
-    if (const Series* v = last("ceiling_share")) card("of peak matmul speed", human_percent(v->last_value()));
-    if (const Series* v = last("peak_memory_bytes")) card("peak memory", bytes_text(v->last_value()));
-    return s.empty() ? "" : "<div class=\"cards\">" + s + "</div>\n";
+        all.push_back(
+            {words(name.substr(0, name.size() - 6)) + " per second", human_count(series.last().value), ""});
+    if (const Series* v = last("ceiling_share"))
+      all.push_back({"of peak matmul speed", human_percent(v->last().value), ""});
+    if (const Series* v = last("peak_memory_bytes"))
+      all.push_back({"peak memory", bytes_text(v->last().value), ""});
+    return cards(all);
   }
 
-  // "eval_loss" -> "evaluation loss"
-  static std::string words(std::string name) {
-    if (name.starts_with("eval_")) name = "evaluation " + name.substr(5);
-    std::replace(name.begin(), name.end(), '_', ' ');
-    return name;
-  }
-
-  static std::string capital(std::string text) {
-    if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
-    return text;
+  static Card evaluation_card(const std::string& name, const Series& series) {
+    const auto more = more_is_better(name);
+    const Series::Point& p = !more ? series.last() : *more ? series.most() : series.least();
+    return {(more ? "best " : "last ") + words(name), human_number(p.value),
+            fmt::format("step {:.0f}", p.step)};
   }
 
   std::string curves() const {
-    struct Figure {
-      std::string title;
-      std::vector<std::pair<std::string, std::string>> lines;  // label, curve
-    };
-    std::vector<Figure> figures = {
-        {"Return", {{"training", "episode_return"}, {"evaluation", "eval_mean_return"}}},
-        {"Loss", {{"training", "loss"}, {"evaluation", "eval_loss"}}},
-        {"Learning rate", {{"", "learning_rate"}}},
-        {"Gradient norm", {{"", "grad_norm"}}},
-        {"Tokens per second", {{"", "tokens_per_s"}}},
-        {"Seconds a step", {{"", "step_s"}}},
-        {"Share of peak matmul speed", {{"", "ceiling_share"}}}};
-    std::set<std::string> used = {"epoch", "eval_s", "peak_memory_bytes"};
-    for (const Figure& f : figures)
-      for (const auto& line : f.lines) used.insert(line.second);
-    for (const auto& [name, series] : run_.curves)
-      if (!used.count(name)) figures.push_back({capital(words(name)), {{"", name}}});
-    constexpr std::size_t kMost = 40;
+    std::vector<double> resumes;
+    for (const ckpt::RunEvent& e : run_.events)
+      if (e.kind == ckpt::RunEvent::Kind::start && e.step > 0) resumes.push_back(static_cast<double>(e.step));
     std::string s;
-    std::size_t n = 0;
-    for (const Figure& f : figures) {
+    std::vector<Card> numbers;
+    for (const Figure& f : figures(run_.curves)) {
       std::vector<ChartLine> lines;
       for (const auto& [label, name] : f.lines)
-        if (const Series* series = run_.find(name)) lines.push_back({label, series});
-      if (!lines.empty() && n++ < kMost) s += chart(f.title, lines);
+        if (const Series* series = run_.find(name))
+          lines.push_back({label, series, lines.size(), is_evaluation(name)});
+      if (is_chart(lines)) {
+        s += chart({.title = f.title, .resumes = resumes}, lines);
+        continue;
+      }
+      for (const ChartLine& l : lines)
+        numbers.push_back({lines.size() > 1 ? f.title + ", " + l.label : f.title,
+                           human_number(l.series->last().value),
+                           fmt::format("step {:.0f}", l.series->last().step)});
     }
-    return s.empty() ? "" : "<div class=\"charts\">\n" + s + "</div>\n";
+    return (s.empty() ? "" : "<div class=\"charts\">\n" + s + "</div>\n") + cards(numbers);
+  }
+
+  // A row for each true class, a column for each predicted one, with the share of the row as the shade.
+  std::string confusion() const {
+    if (!run_.confusion) return "";
+    const RunData::Confusion& c = *run_.confusion;
+    const std::size_t n = c.classes.size();
+    std::vector<double> predicted(n, 0);
+    std::string rows;
+    for (std::size_t t = 0; t < n; ++t) {
+      double total = 0;
+      for (std::size_t p = 0; p < n; ++p) {
+        total += static_cast<double>(c.counts[t][p]);
+        predicted[p] += static_cast<double>(c.counts[t][p]);
+      }
+      rows += "<tr><th>" + escape(c.classes[t]) + "</th>";
+      for (std::size_t p = 0; p < n; ++p) {
+        const double share = total > 0 ? static_cast<double>(c.counts[t][p]) / total : 0;
+        rows += fmt::format("<td class=\"n{}\" style=\"--p:{:.2f}\">{}</td>", p == t ? " hit" : "", share,
+                            c.counts[t][p]);
+      }
+      rows +=
+          "<td class=\"n edge\">" + share_text(static_cast<double>(c.counts[t][t]), total) + "</td></tr>\n";
+    }
+    std::string head = "<tr><th>true \\ predicted</th>", precision = "<tr><th>precision</th>";
+    for (std::size_t p = 0; p < n; ++p) {
+      head += "<th class=\"n\">" + escape(c.classes[p]) + "</th>";
+      precision +=
+          "<td class=\"n edge\">" + share_text(static_cast<double>(c.counts[p][p]), predicted[p]) + "</td>";
+    }
+    return fmt::format("<p class=\"sub\">evaluation after step {}</p>\n", c.step) +
+           "<div class=\"scroll fit\"><table class=\"confusion\">\n" + head +
+           "<th class=\"n\">recall</th></tr>\n" + rows + precision + "<td></td></tr>\n</table></div>\n";
+  }
+
+  static std::string share_text(double part, double whole) {
+    return whole > 0 ? fmt::format("{:.0f}%", 100 * part / whole) : "-";
   }
 
   std::string samples() const {
@@ -218,7 +184,7 @@ class Page {
     for (const auto& c : run_.checkpoints)
       rows.push_back({c.name, fmt::format("{}", c.step), human_bytes(static_cast<u64>(c.bytes)),
                       fmt::format("{}", fmt::join(c.pointers, ", ")),
-                      c.newest_whole ? "newest whole one" : ""});
+                      c.newest_whole ? "newest complete one" : ""});
     return rows.empty() ? "" : table({"checkpoint", "step", "size", "pointers", ""}, rows, "cnnct");
   }
 
@@ -287,7 +253,7 @@ class Page {
       row(fmt::format("<span class=\"key k{}\">{}</span>", color++, part), n);
     }
     row("all", total);
-    row("a rank may use", number(at(plan, "memory_limit")));
+    row("limit per rank", number(at(plan, "memory_limit")));
     return "<p class=\"sub\">memory of the fullest rank</p><div class=\"bar\">" + bar +
            "</div>\n<div class=\"scroll\"><table>\n" + rows + "</table></div>\n";
   }
@@ -310,7 +276,7 @@ class Page {
 
   const ReportRequest& request_;
   RunData run_;
-  std::string nav_, body_;
+  RunState state_;
 };
 
 }  // namespace

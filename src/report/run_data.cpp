@@ -28,11 +28,13 @@ class Reader {
 
   RunData read() {
     part("metrics.jsonl", [&] { metrics(); });
+    part("history.jsonl", [&] { history(); });
     part("config.resolved.yaml", [&] { out_.config = small("config.resolved.yaml"); });
     part("plan.json", [&] { out_.plan_json = object("plan.json"); });
     part("environment.json", [&] { out_.environment_json = object("environment.json"); });
     part("log.txt", [&] { log_tail(); });
     part("eval_outputs", [&] { outputs(); });
+    part("eval_outputs", [&] { confusion(); });
     part("checkpoints", [&] { checkpoints(); });
     return std::move(out_);
   }
@@ -49,7 +51,15 @@ class Reader {
     }
   }
 
-  // A run may be writing: the last line counts only when it is complete.
+  void history() {
+    ckpt::RunHistory h = ckpt::read_run_history(workdir_);
+    out_.events = std::move(h.events);
+    if (h.damaged > 0)
+      out_.problems.push_back(
+          fmt::format("history.jsonl: {} line{} not an event", h.damaged, h.damaged == 1 ? " is" : "s are"));
+  }
+
+  // A last line that doesn't parse is no damage: a run may be writing it.
   void metrics() {
     std::map<std::string, std::size_t> index;
     LineReader lines(in("metrics.jsonl"), kLongestLine);
@@ -68,7 +78,7 @@ class Reader {
       for (const auto& [name, value] : j.items()) {
         if (name == "step" || !value.is_number()) continue;
         const double v = value.get<double>();
-        if (!(std::fabs(v) < 1e200)) continue;  // so that sums stay finite
+        if (!(std::fabs(v) < 1e200)) continue;  // larger sums could overflow
         if (name == "time") {
           if (out_.first_time == 0) out_.first_time = v;
           out_.last_time = v;
@@ -85,16 +95,16 @@ class Reader {
     }
     if (bad > 0)
       out_.problems.push_back(
-          fmt::format("metrics.jsonl: {} line{} not a JSON object with a step, the first is line {}", bad,
+          fmt::format("metrics.jsonl: {} line{} not a JSON object with a step; the first is line {}", bad,
                       bad == 1 ? " is" : "s are", first_bad));
   }
 
-  std::string small(const char* name) const { return read_file(in(name), kMostSmallFile); }
+  std::string small(const std::string& name) const { return read_file(in(name), kMostSmallFile); }
 
   std::string object(const char* name) const {
     std::string text = small(name);
     if (!Json::parse(text, nullptr, false).is_object())
-      throw ContentsError("{} is not a JSON object", in(name));
+      throw ContentsError("{}: expected a JSON object", in(name));
     return text;
   }
 
@@ -132,7 +142,7 @@ class Reader {
       if (!j.is_object()) continue;
       auto& row = rows.emplace_back();
       for (const auto& [name, value] : j.items()) {
-        // Lists (token ids) are not useful to a reader.
+        // Lists (token ids) are not for people.
         if (value.is_structured()) continue;
         if (std::find(out.head.begin(), out.head.end(), name) == out.head.end()) {
           if (out.head.size() == kOutputColumns) continue;
@@ -151,15 +161,50 @@ class Reader {
     return out;
   }
 
-  static i64 bytes_below(const std::string& folder, int depth) {
-    i64 sum = 0;
-    for (const std::string& name : list_dir(folder)) {
-      const auto info = file_info(join_path(folder, name), false);
-      if (!info) continue;
-      if (info->kind == FileInfo::file) sum += info->size;
-      if (info->kind == FileInfo::folder && depth > 0) sum += bytes_below(join_path(folder, name), depth - 1);
+  void confusion() {
+    constexpr std::string_view kEnding = ".details.json";
+    std::vector<std::pair<i64, std::string>> files;
+    for (const std::string& name : list_dir(in("eval_outputs")))
+      if (name.ends_with(kEnding))
+        if (const auto step = ckpt::parse_step_name(name.substr(0, name.size() - kEnding.size())))
+          files.emplace_back(*step, "eval_outputs/" + name);
+    std::sort(files.rbegin(), files.rend());
+    for (const auto& [step, name] : files) {
+      const Json j = Json::parse(small(name), nullptr, false);
+      if (!j.is_object()) throw ContentsError("{}: expected a JSON object", in(name));
+      const auto matrix = j.find("confusion_matrix");
+      if (matrix == j.end()) continue;
+      RunData::Confusion c{.step = step, .classes = {}, .counts = {}};
+      if (!read_confusion(*matrix, c))
+        throw ContentsError(
+            "{}: confusion_matrix: expected {{\"classes\": [name, ...], \"counts\": [[count, ...], ...]}} "
+            "with a "
+            "row and a column per class",
+            in(name));
+      out_.confusion = std::move(c);
+      return;
     }
-    return sum;
+  }
+
+  static bool read_confusion(const Json& j, RunData::Confusion& c) {
+    constexpr std::size_t kMostClasses = 200;
+    if (!j.is_object() || !j.contains("classes") || !j["classes"].is_array() || !j.contains("counts") ||
+        !j["counts"].is_array() || j["classes"].size() != j["counts"].size() ||
+        j["classes"].size() > kMostClasses)
+      return false;
+    for (const Json& name : j["classes"]) {
+      if (!name.is_string()) return false;
+      c.classes.push_back(name.get<std::string>());
+    }
+    for (const Json& row : j["counts"]) {
+      if (!row.is_array() || row.size() != c.classes.size()) return false;
+      auto& counts = c.counts.emplace_back();
+      for (const Json& n : row) {
+        if (!n.is_number_integer() || n.get<double>() < 0 || n.get<double>() > 0x1p53) return false;
+        counts.push_back(n.get<i64>());
+      }
+    }
+    return true;
   }
 
   void checkpoints() {
@@ -172,12 +217,12 @@ class Reader {
       c.newest_whole = whole && newest;
       for (const auto& [name, target] : pointers)
         if (target == e.step) c.pointers.push_back(name);
-      // A run may be removing this checkpoint.
+      // A running training may have removed it since.
       const std::string path = join_path(folder.path(), c.name);
       if (!is_folder(path)) continue;
       if (whole) newest = false;
       if (!whole && newest) out_.problems.push_back(fmt::format("checkpoints/{}: {}", e.name, e.problem));
-      c.bytes = bytes_below(path, 2);
+      c.bytes = tree_bytes(path);
       out_.checkpoints.push_back(std::move(c));
     }
   }
@@ -194,16 +239,34 @@ const Series* RunData::find(const std::string& name) const {
   return nullptr;
 }
 
+bool is_workdir(const std::string& folder) {
+  for (const char* name : {"run.json", "metrics.jsonl", "history.jsonl", "config.resolved.yaml", "log.txt"})
+    if (exists(join_path(folder, name))) return true;
+  return is_folder(join_path(folder, "checkpoints"));
+}
+
+i64 tree_bytes(const std::string& folder, int depth) {
+  i64 sum = 0;
+  std::vector<std::string> names;
+  try {
+    names = list_dir(folder);
+  } catch (const Error&) {  // a running training may have removed it
+  }
+  for (const std::string& name : names) {
+    const auto info = file_info(join_path(folder, name), false);
+    if (!info) continue;
+    if (info->kind == FileInfo::file) sum += info->size;
+    if (info->kind == FileInfo::folder && depth > 0) sum += tree_bytes(join_path(folder, name), depth - 1);
+  }
+  return sum;
+}
+
 RunData read_run(const std::string& workdir) {
   if (!is_folder(workdir)) throw UsageError("[report] folder {} does not exist", workdir);
-  bool any = false;
-  for (const char* name : {"metrics.jsonl", "config.resolved.yaml", "log.txt", "checkpoints"})
-    any = any || exists(join_path(workdir, name));
-  if (!any)
+  if (!is_workdir(workdir))
     throw UsageError(
-        "[report] {} is not the workdir of a training run: it has no metrics.jsonl, config.resolved.yaml, "
-        "log.txt or "
-        "checkpoints",
+        "[report] {} is not the workdir of a training run: it has no run.json, metrics.jsonl, history.jsonl, "
+        "config.resolved.yaml, log.txt or checkpoints",
         workdir);
   return Reader(workdir).read();
 }

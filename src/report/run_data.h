@@ -1,5 +1,5 @@
-// The files of a training run's workdir, read for the report. Each file may be missing, incomplete or
-// damaged: then `problems` names it, and the rest is still shown.
+// What a training left in its workdir, read for the report. Each file may be missing, cut or damaged:
+// `problems` names what can't be read, and the rest is shown.
 #pragma once
 
 #include <map>
@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "ckpt/run_history.h"
 #include "report/series.h"
 
 namespace redco {
@@ -18,6 +19,7 @@ struct RunData {
   const Series* find(const std::string& name) const;
   double first_time = 0, last_time = 0;  // seconds since 1970; 0 if unknown
 
+  std::vector<ckpt::RunEvent> events;       // history.jsonl
   std::string config;                       // config.resolved.yaml
   std::string plan_json, environment_json;  // objects, or ""
   std::string log_tail;                     // the last complete lines of log.txt
@@ -26,9 +28,17 @@ struct RunData {
     i64 step = 0;
     std::vector<std::string> head;
     std::vector<std::vector<std::string>> rows;
-    i64 n = 0;  // lines of the file; more than the rows if not all are shown
+    i64 n = 0;  // lines of the file, of which `rows` are the first
   };
   std::vector<Outputs> outputs;  // the newest first
+
+  // Of the newest evaluation that wrote one: counts[true class][predicted class].
+  struct Confusion {
+    i64 step = 0;
+    std::vector<std::string> classes;
+    std::vector<std::vector<i64>> counts;
+  };
+  std::optional<Confusion> confusion;
 
   struct Checkpoint {
     i64 step = 0;
@@ -42,7 +52,11 @@ struct RunData {
   std::vector<std::string> problems;
 };
 
-// UsageError: the folder does not exist or is not the workdir of a training run.
+// Whether the folder has a file that trainings write.
+bool is_workdir(const std::string& folder);
+// The sizes of the files below a folder; links are not followed.
+i64 tree_bytes(const std::string& folder, int depth = 8);
+// UsageError: no such folder, or no workdir.
 RunData read_run(const std::string& workdir);
 
 }  // namespace redco

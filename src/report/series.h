@@ -1,5 +1,5 @@
-// A curve of a long run in bounded memory: at most kMostBuckets buckets, each with mean, minimum and maximum
-// of its points.
+// A curve of a long run in bounded memory: at most kMostBuckets buckets, each with the mean, the least and
+// the greatest of its points.
 #pragma once
 
 #include <vector>
@@ -17,23 +17,28 @@ class Series {
     double mean() const { return sum / static_cast<double>(n); }
     double step() const { return (first + last) / 2; }
   };
+  struct Point {
+    double step = 0, value = 0;
+  };
   static constexpr std::size_t kMostBuckets = 512;  // even; about the width of a chart in pixels
 
-  // Points keep the order of adding, also if a step is lower than the one before (in a log merged by hand).
-  // REQUIRES: finite numbers.
+  // A step smaller than the one before is kept in the order of adding. REQUIRES: finite.
   void add(double step, double value);
 
   const std::vector<Bucket>& buckets() const { return buckets_; }
   bool sampled() const { return each_ > 1; }  // buckets hold several points
-  double last_value() const { return last_value_; }
-  double last_step() const { return last_step_; }
-  double least() const;
-  double most() const;
+  // REQUIRES, for all below: a point was added.
+  const Point& last() const { return last_; }
+  const Point& least() const { return least_; }  // the earliest of equal ones
+  const Point& most() const { return most_; }
+  double first_step() const { return first_step_; }  // the smallest
+  double last_step() const { return last_step_; }    // the greatest
 
  private:
   std::vector<Bucket> buckets_;
   i64 each_ = 1;  // points of a full bucket
-  double last_value_ = 0, last_step_ = 0;
+  Point last_, least_, most_;
+  double first_step_ = 0, last_step_ = 0;
 };
 
 }  // namespace redco

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -16,6 +17,7 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "base/signals.h"
+#include "ckpt/run_history.h"
 #include "comm/group.h"
 #include "comm/mpi_library.h"
 #include "kernels/threads.h"
@@ -33,6 +35,12 @@
 
 namespace redco {
 
+namespace {
+// The workdir whose history an end at once is written to, on the first rank. Read by the signal thread; never
+// freed.
+std::atomic<const std::string*> history_folder{nullptr};
+}  // namespace
+
 void Run::decide_model_config(const std::map<std::string, std::string>& keys) {
   if (!keys.empty()) resolved_ = resolved_.with_model_config(keys);
 }
@@ -49,6 +57,8 @@ void Run::open_workdir() {
     set_log_file(join_path(workdir, "log.txt"));
   });
   if (world.size() > 1) agree_on_workdir(world, workdir);
+  has_workdir_ = true;
+  if (first()) history_folder = new std::string(workdir);
 }
 
 LaunchRequest launch_request(const JobConfig& job) {
@@ -177,10 +187,28 @@ bool is_first_of_host(const Environment& e) {
   return false;
 }
 
+bool is_everywhere(const std::exception& e, int n_ranks) { return n_ranks == 1 || was_agreed(e.what()); }
+
+// Each rank that tells the user why the run ended also writes it to the workdir's history.
+void record_failure(const Run& run, const std::exception& e) {
+  const Group& world = run.context().world();
+  const bool everywhere = is_everywhere(e, world.size());
+  if (!run.has_workdir() || (everywhere && world.rank() != 0)) return;
+  using Kind = ckpt::RunEvent::Kind;
+  const Report r = report_of(e);
+  const bool stopped = r.code == static_cast<int>(ExitCode::interrupted);
+  ckpt::append_run_event(*run.job().workdir,
+                         {.kind = stopped ? Kind::stopped : Kind::failed,
+                          .reason = stopped      ? signal_text(end_requested())
+                                    : everywhere ? r.text
+                                                 : fmt::format("rank {}: {}", world.rank(), r.text),
+                          .code = r.code});
+}
+
 // The first rank prints an error that all ranks agreed on. An error of one rank is printed by that rank and
 // ends all ranks.
 int end_rank(const std::exception& e, int rank, int n_ranks) {
-  const bool everywhere = n_ranks == 1 || was_agreed(e.what());
+  const bool everywhere = is_everywhere(e, n_ranks);
   const Report r = report_of(e);
   if (!everywhere) {
     say(fmt::format("rank {}: {}", rank, r.text));
@@ -244,7 +272,13 @@ int run_rank(std::unique_ptr<Group> world, const RunRequest& request, const Reso
     Context::Use use(context);
     const activity::Phase load("load");
     Run run(job, context);
-    int code = body(run);
+    int code = 0;
+    try {
+      code = body(run);
+    } catch (const std::exception& e) {
+      record_failure(run, e);
+      throw;
+    }
     // All ranks end with the highest code.
     i32 agreed = code;
     if (n > 1) context.world().all_reduce_max<i32>(&agreed, 1);
@@ -263,7 +297,32 @@ void print_end(const std::string& message) {
       std::getenv(kMarkErrors) ? marked(message, rank ? std::atoi(rank) : 0) : "redco: " + message + "\n";
   if (::write(2, text.data(), text.size()) < 0) {  // stderr is closed
   }
+  if (const std::string* workdir = history_folder)
+    ckpt::append_run_event(*workdir,
+                           {.kind = ckpt::RunEvent::Kind::stopped, .reason = signal_text(end_requested())});
   watchdog::finish(static_cast<int>(ExitCode::interrupted));
+}
+
+// Ranks that were killed, or that hung, have written no end into the workdir's history: the launcher does it.
+// `size`: of the history before they were started. REQUIRES: all ranks have ended.
+void record_end_of_ranks(const std::string& workdir, i64 size, int code) {
+  if (code == 0 || ckpt::run_history_size(workdir) <= size) return;  // they never began to train
+  using Kind = ckpt::RunEvent::Kind;
+  try {
+    const auto events = ckpt::read_run_history(workdir, 64 << 10).events;
+    if (events.empty() || events.back().kind != Kind::start) return;
+  } catch (const Error&) {
+    return;
+  }
+  const bool stopped = code == static_cast<int>(ExitCode::interrupted);
+  ckpt::append_run_event(
+      workdir,
+      {.kind = stopped ? Kind::stopped : Kind::failed,
+       .reason = stopped                                           ? "a second signal, without a save"
+                 : code == static_cast<int>(ExitCode::doesnt_fit)  ? "a rank was killed for lack of memory"
+                 : code == static_cast<int>(ExitCode::rank_failed) ? "a rank was killed or did not respond"
+                                                                   : "the ranks ended without a message",
+       .code = code});
 }
 
 }  // namespace
@@ -309,9 +368,13 @@ int run(RunRequest request, const std::function<int(Run&)>& body) {
   mpirun.own_environment[kJobVariable] = text_to_hand(resolved);
   mpirun.passed.insert(kJobVariable);
   mpirun.program = request.program;
-  return exec_under_mpirun(mpirun, {.fault_timeout = resolved.job().fault.timeout,
-                                    .save_on_signal = request.save_on_signal,
-                                    .passes_interrupts = request.passes_interrupts});
+  const std::string workdir = resolved.job().workdir.value_or("");
+  const i64 history = workdir.empty() ? 0 : ckpt::run_history_size(workdir);
+  const int code = exec_under_mpirun(mpirun, {.fault_timeout = resolved.job().fault.timeout,
+                                              .save_on_signal = request.save_on_signal,
+                                              .passes_interrupts = request.passes_interrupts});
+  if (!workdir.empty()) record_end_of_ranks(workdir, history, code);
+  return code;
 }
 
 }  // namespace redco

@@ -44,11 +44,14 @@ class Run {
   // Makes the job's workdir, takes its lock, opens its log, and checks that all ranks see the same folder.
   // The lock is held until the run ends. Collective.
   void open_workdir();
+  // Whether open_workdir() was done: the workdir's history is this run's.
+  bool has_workdir() const { return has_workdir_; }
 
  private:
   ResolvedJob resolved_;
   Context& context_;
   std::unique_ptr<WorkdirLock> lock_;  // on the first rank
+  bool has_workdir_ = false;
 };
 
 // Runs `body` on every rank: in this process if the job has one rank or this process is a rank, under mpirun

@@ -1,6 +1,7 @@
 #include "train/eval_outputs.h"
 
 #include <algorithm>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -14,6 +15,8 @@ namespace redco {
 using Json = nlohmann::ordered_json;
 
 namespace {
+constexpr const char* kDetails = ".details.json";
+
 std::string outputs_folder(const std::string& workdir) { return join_path(workdir, "eval_outputs"); }
 }  // namespace
 
@@ -42,9 +45,14 @@ EvalOutputs make_outputs(const Pipeline& pipeline, const ParamTree& params, cons
         throw UsageError("[pipeline] output() returned {}, expected a JSON object", excerpt(text));
       out.lines.push_back(j.dump(-1, ' ', false, Json::error_handler_t::replace));
     }
-    if (measured)
+    if (measured) {
       out.metrics =
           in_pipeline("output_metrics()", [&] { return pipeline.output_metrics(examples, out.lines); });
+      out.details =
+          in_pipeline("output_details()", [&] { return pipeline.output_details(examples, out.lines); });
+      if (!out.details.empty() && !Json::parse(out.details, nullptr, false).is_object())
+        throw UsageError("[pipeline] output_details() gave no JSON object: {}", excerpt(out.details));
+    }
     std::map<std::string, std::string> exact;  // JSON has no infinities
     for (const auto& [name, value] : out.metrics) exact[name] = fmt::format("{:a}", value);
     metrics = Json(exact).dump();
@@ -60,12 +68,18 @@ std::string outputs_path(const std::string& workdir, i64 step) {
   return join_path(outputs_folder(workdir), ckpt::step_name(step) + ".jsonl");
 }
 
+std::string details_path(const std::string& workdir, i64 step) {
+  return join_path(outputs_folder(workdir), ckpt::step_name(step) + kDetails);
+}
+
 void save_outputs(const std::string& workdir, i64 step, const EvalOutputs& outputs, i64 n) {
   const std::size_t count = std::min(outputs.lines.size(), static_cast<std::size_t>(n));
+  if (count == 0 && outputs.details.empty()) return;
+  make_dirs(outputs_folder(workdir));
+  if (!outputs.details.empty()) write_file_durable(details_path(workdir, step), outputs.details + "\n");
   if (count == 0) return;
   std::string text;
   for (std::size_t i = 0; i < count; ++i) text += outputs.lines[i] + "\n";
-  make_dirs(outputs_folder(workdir));
   write_file_durable(outputs_path(workdir, step), text);
 }
 
@@ -73,9 +87,11 @@ std::vector<std::string> outputs_after(const std::string& workdir, i64 step) {
   std::vector<std::string> out;
   if (!is_folder(outputs_folder(workdir))) return out;
   for (const std::string& name : list_dir(outputs_folder(workdir))) {
-    if (!name.ends_with(".jsonl")) continue;
-    const auto of = ckpt::parse_step_name(name.substr(0, name.size() - 6));
-    if (of && *of > step) out.push_back("eval_outputs/" + name);
+    for (const char* ending : {".jsonl", kDetails}) {
+      if (!name.ends_with(ending)) continue;
+      const auto of = ckpt::parse_step_name(name.substr(0, name.size() - std::strlen(ending)));
+      if (of && *of > step) out.push_back("eval_outputs/" + name);
+    }
   }
   return out;
 }

@@ -12,6 +12,7 @@ namespace redco {
 struct EvalOutputs {
   std::vector<std::string> lines;         // Pipeline::output() of each example; on the first rank
   std::map<std::string, double> metrics;  // Pipeline::output_metrics() of all outputs; the same on every rank
+  std::string details;                    // Pipeline::output_details(); on the first rank; "": none
 };
 
 // Calls predict() for the first `n` examples, or for all examples if the pipeline measures its outputs.
@@ -22,7 +23,9 @@ EvalOutputs make_outputs(const Pipeline& pipeline, const ParamTree& params, cons
 
 // "workdir/eval_outputs/step-00000020.jsonl"
 std::string outputs_path(const std::string& workdir, i64 step);
-// Writes the first n outputs to that file. The file is complete or absent.
+// "workdir/eval_outputs/step-00000020.details.json"
+std::string details_path(const std::string& workdir, i64 step);
+// Writes the first n outputs and the details to these files. Each file is complete or absent.
 void save_outputs(const std::string& workdir, i64 step, const EvalOutputs& outputs, i64 n);
 // The files of later steps, relative to the workdir: "eval_outputs/step-00000040.jsonl".
 std::vector<std::string> outputs_after(const std::string& workdir, i64 step);

@@ -5,14 +5,26 @@
 
 #include "base/timing.h"
 #include "base/tolerate.h"
+#include "metrics/metric_direction.h"
 
 namespace redco {
 
 namespace {
 
+// Returns whether the value is the metric's best so far.
+bool see(ckpt::BestMetrics& best, const std::string& name, double value, i64 step) {
+  if (!name.starts_with("eval_") || !std::isfinite(value)) return false;
+  const auto more = more_is_better(name);
+  if (!more) return false;
+  const auto it = best.find(name);
+  if (it != best.end() && !(*more ? value > it->second.value : value < it->second.value)) return false;
+  best[name] = {value, step};
+  return true;
+}
+
 // The number of bytes to keep: up to the first line of a step after keep_until, because steps grow from line
-// to line.
-i64 bytes_to_keep(const std::string& path, i64 keep_until) {
+// to line. `best` gets the best metrics of the lines that are kept.
+i64 bytes_to_keep(const std::string& path, i64 keep_until, ckpt::BestMetrics& best) {
   if (!exists(path)) return 0;
   // Longer than any line in this file; limits the memory for a file with one endless line.
   constexpr i64 kBlock = 1 << 20;
@@ -29,9 +41,12 @@ i64 bytes_to_keep(const std::string& path, i64 keep_until) {
     for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
       const auto j = nlohmann::json::parse(text.begin() + static_cast<std::ptrdiff_t>(begin),
                                            text.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
-      if (j.is_object() && j.contains("step") && j["step"].is_number() &&
-          j["step"].get<double>() > static_cast<double>(keep_until))
-        return kept;
+      if (j.is_object() && j.contains("step") && j["step"].is_number()) {
+        const double step = j["step"].get<double>();
+        if (step > static_cast<double>(keep_until)) return kept;
+        for (const auto& [name, value] : j.items())
+          if (value.is_number()) see(best, name, value.get<double>(), static_cast<i64>(step));
+      }
       kept += static_cast<i64>(end + 1 - begin);
     }
     text.erase(0, begin);
@@ -43,14 +58,21 @@ i64 bytes_to_keep(const std::string& path, i64 keep_until) {
 }  // namespace
 
 MetricsLog::MetricsLog(const std::string& workdir, i64 keep_until)
-    : events_(join_path(workdir, "tensorboard"), keep_until + 1) {
+    : workdir_(workdir), events_(join_path(workdir, "tensorboard"), keep_until + 1) {
   path_ = join_path(workdir, "metrics.jsonl");
-  lines_.emplace(AppendFile::open(path_, bytes_to_keep(path_, keep_until)));
+  lines_.emplace(AppendFile::open(path_, bytes_to_keep(path_, keep_until, best_)));
+  if (!best_.empty() || exists(join_path(workdir, "best.json"))) write_best();
+}
+
+void MetricsLog::write_best() {
+  tolerate("[log] best.json is not written", [&] { ckpt::write_best_metrics(workdir_, best_); });
 }
 
 void MetricsLog::write(i64 step, const Values& values) {
   nlohmann::ordered_json j = {{"step", step}};
+  bool better = false;
   for (const auto& [name, v] : values) {
+    better = see(best_, name, v, step) || better;
     if (!std::isfinite(v)) {
       j[name] = nullptr;
     } else if (v == std::floor(v) && std::fabs(v) < 1e15) {
@@ -64,6 +86,7 @@ void MetricsLog::write(i64 step, const Values& values) {
     lines_->append(j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
   });
   tolerate("[log] TensorBoard's file is not written", [&] { events_.scalars(step, values); });
+  if (better) write_best();
 }
 
 void MetricsLog::text(i64 step, const std::string& tag, const TextTable& table) {

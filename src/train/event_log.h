@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "ckpt/run_history.h"
 #include "train/tensorboard.h"
 
 namespace redco {
@@ -20,13 +21,16 @@ class MetricsLog {
  public:
   MetricsLog(const std::string& workdir, i64 keep_until);
   // {"step": ..., name: value, ..., "time": seconds since 1970}; a value that isn't finite is null.
-  // TensorBoard gets the values under the same names. A failed write is a warning and does not end the run.
+  // TensorBoard gets the values under the same names. best.json gets the best values of metrics "eval_*". A
+  // failed write is a warning and does not end the run.
   void write(i64 step, const Values& values);
   // Texts for TensorBoard only.
   void text(i64 step, const std::string& tag, const TextTable& table);
 
  private:
-  std::string path_;
+  void write_best();
+  std::string workdir_, path_;
+  ckpt::BestMetrics best_;
   std::optional<AppendFile> lines_;
   EventFile events_;
 };

@@ -8,17 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "metrics/metric_direction.h"
 #include "train/checkpoint.h"
 #include "train/train_settings.h"
 
 namespace redco {
 
 using Metrics = std::map<std::string, double>;
-
-// Whether a larger value is better, from the metric's name: true for accuracy, bleu, f1, rougeL ...; false
-// for loss, perplexity, wer, mse ... Parts of a name count too: loss_actor, eval_accuracy, rouge2_f1. nullopt
-// if the name doesn't tell.
-std::optional<bool> more_is_better(const std::string& metric);
 
 class MetricWatch {
  public:

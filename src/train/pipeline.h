@@ -183,6 +183,14 @@ class Pipeline {
     (void)examples, (void)outputs;
     return {};
   }
+  // Results of such an evaluation besides numbers: a JSON object, saved as eval_outputs/step-N.details.json.
+  // `redco report` shows "confusion_matrix": {"classes": [name, ...], "counts": [[n, ...], ...]}, a row for
+  // each true class. Called after output_metrics(), with the same arguments; "": nothing.
+  virtual std::string output_details(std::span<const Example> examples,
+                                     const std::vector<std::string>& outputs) const {
+    (void)examples, (void)outputs;
+    return "";
+  }
   // State besides parameters and optimizer, saved in checkpoints (replay buffers, counters). JSON text.
   virtual std::string state() const { return "{}"; }
   virtual void restore(const std::string& json) { (void)json; }
@@ -228,7 +236,7 @@ Tensor value_rows(std::span<const Example> mine, const BatchShape& s, const std:
 // --- users' shared objects ---
 
 // Raised when this header changes incompatibly; a .so of another version is rejected.
-constexpr int kPipelineAbi = 3;
+constexpr int kPipelineAbi = 4;
 // Loads `path` and creates its pipeline. UsageError: no such file, not a pipeline, another version.
 std::unique_ptr<Pipeline> load_pipeline(const std::string& path);
 

@@ -26,8 +26,9 @@ using ckpt::CheckpointFolder;
 
 // The files of a run in its workdir. The data cache belongs to no run.
 const std::vector<std::string> kRunNames = {
-    "checkpoints",      "metrics.jsonl",        "tensorboard", "eval_outputs", "plan.json",
-    "environment.json", "config.resolved.yaml", "report.html", "log.txt",      "run.json"};
+    "checkpoints", "metrics.jsonl",    "tensorboard",          "eval_outputs",
+    "plan.json",   "environment.json", "config.resolved.yaml", "report.html",
+    "log.txt",     "run.json",         "history.jsonl",        "best.json"};
 
 std::string checkpoints_of(const std::string& workdir) { return join_path(workdir, "checkpoints"); }
 

@@ -16,6 +16,7 @@
 #include "ckpt/verify_checkpoint.h"
 #include "data/epoch_order.h"
 #include "kernels/gemm.h"
+#include "metrics/metric_text.h"
 #include "optim/schedule.h"
 #include "train/event_log.h"
 #include "train/interval.h"
@@ -206,7 +207,7 @@ class Training {
     opened_ = true;
     c_.world().on_first([&] {
       open_run(job_.workdir, start);
-      if (job_.on_begin) job_.on_begin();
+      if (job_.on_begin) job_.on_begin(state_.step, total_);
     });
     if (first()) {
       if (!start.checkpoint.empty())
@@ -408,14 +409,11 @@ class Training {
   void report_evaluation(const Evaluation& e, double begin) {
     c_.world().on_first([&] {
       Values v = {{"epoch", epochs()}};
-      std::string text;
-      for (const auto& [name, value] : e.metrics) {
-        v.emplace_back("eval_" + name, value);
-        text += fmt::format("  {} {}", name, human_number(value));
-      }
+      for (const auto& [name, value] : e.metrics) v.emplace_back("eval_" + name, value);
       v.emplace_back("eval_s", seconds() - begin);
       log_->write(state_.step, v);
-      info("step {} evaluation:{}  ({})", state_.step, text, human_duration(seconds() - begin));
+      info("step {} evaluation:  {}  ({})", state_.step, metrics_text(e.metrics, "  "),
+           human_duration(seconds() - begin));
       keep(e.outputs);
     });
   }

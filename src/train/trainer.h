@@ -31,8 +31,9 @@ struct TrainJob {
   // Called on the first rank with the checkpoint that the run resumes from; throws if the job changed too
   // much.
   std::function<void(const std::string& checkpoint)> on_resume;
-  std::function<void()>
-      on_begin;  // called on the first rank before step 1, when the workdir belongs to this run
+  // Called on the first rank before the first step, when the workdir belongs to this run. The run trains from
+  // `step` to `total`.
+  std::function<void(i64 step, i64 total)> on_begin;
   i64 check_replicas_every = 0;  // steps between two checks of the replicas; 0: no checks
   i64 threads_per_rank = 1;
   std::string isa;

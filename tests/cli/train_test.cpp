@@ -378,7 +378,7 @@ TEST_F(Train, EvaluatesAndKeepsTheBest) {
   const std::string page = read("run/report.html");
   for (const char* part :
        {"best-perplexity", "Evaluation perplexity", "dp 1 x mp 1", "memory of the fullest rank",
-        "after step 17", "not running", "max_new_tokens: 4", "Gradient norm"})
+        "after step 17", ">finished</span>", "max_new_tokens: 4", "Gradient norm"})
     EXPECT_THAT(page, HasSubstr(part));
   EXPECT_EQ(good({"report", "run", "-o", "-"}).out.substr(0, 15), "<!doctype html>");
   refused({"report", "nowhere"}, 2, {"folder nowhere does not exist"});

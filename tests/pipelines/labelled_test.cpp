@@ -123,6 +123,30 @@ class LabelledJobs : public ::testing::Test {
   int n_ = 0;
 };
 
+// counts[true class][predicted class] of the whole evaluation, the same on every mesh, and in agreement with
+// the accuracy.
+TEST_F(LabelledJobs, AnEvaluationSavesItsConfusionMatrix) {
+  std::string drawn;
+  for (int k = 0; k < 30; ++k)
+    drawn += fmt::format("{{\"text\": \"{} {}\", \"label\": \"{}\"}}\n", k % 3 ? "good" : "bad", k,
+                         k % 3 ? "pos" : "neg");
+  const std::string data = file("drawn.jsonl", drawn);
+  Json first;
+  for (const Mesh mesh : {Mesh{1, 1}, Mesh{2, 1}}) {
+    const auto [losses, metrics] = trained(
+        kText + kSteps + Words{"data.train=" + data, "data.eval=" + data, "data.max_length=16"}, mesh);
+    const Json j =
+        Json::parse(slurp(workdir() + "/eval_outputs/step-00000020.details.json"))["confusion_matrix"];
+    EXPECT_EQ(j["classes"], Json({"neg", "pos"}));
+    ASSERT_EQ(j["counts"].size(), 2u);
+    EXPECT_EQ(j["counts"][0][0].get<int>() + j["counts"][0][1].get<int>(), 10);
+    EXPECT_EQ(j["counts"][1][0].get<int>() + j["counts"][1][1].get<int>(), 20);
+    EXPECT_EQ((j["counts"][0][0].get<int>() + j["counts"][1][1].get<int>()) / 30.0, metrics.at("accuracy"));
+    if (first.is_null()) first = j;
+    EXPECT_EQ(j, first);
+  }
+}
+
 // fp32 sums in another order differ by about 1e-7 of their size, and 20 training steps amplify this little;
 // the tolerance is 1e-4.
 TEST_F(LabelledJobs, TheSameStepsOnEveryMesh) {

@@ -1,4 +1,4 @@
-// The report about a training run, for complete, damaged and hostile workdirs.
+// The page about one run, for workdirs that are whole, cut or damaged.
 #include "report/report.h"
 
 #include <gmock/gmock.h>
@@ -9,7 +9,8 @@
 
 #include "base/error.h"
 #include "report/html.h"
-#include "support/temp_dir.h"
+#include "report/page_testing.h"
+#include "report/series.h"
 
 namespace redco::test {
 namespace {
@@ -19,65 +20,16 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-class Report : public testing::Test {
+class Report : public PageTest {
  protected:
-  void write(const std::string& name, const std::string& text) {
-    const std::filesystem::path path = dir_ / name;
-    std::filesystem::create_directories(path.parent_path());
-    spill(path, text);
-  }
   std::string page(const std::string& running = "") {
     std::string p = make_report({.workdir = dir_.path(), .running = running, .now = 1.7e9});
-    check(p);
+    check_page(p);
     return p;
   }
-  // Checks that the page is well-formed: elements are closed in order, attributes are quoted, nothing is
-  // loaded from
-  // elsewhere, and the points of each chart are JSON.
-  static void check(const std::string& p) {
-    EXPECT_EQ(p.rfind("<!doctype html>", 0), 0u);
-    std::vector<std::string> open;
-    for (std::size_t at = p.find('<'); at != std::string::npos; at = p.find('<', at + 1)) {
-      const std::size_t end = p.find('>', at);
-      ASSERT_NE(end, std::string::npos);
-      const std::string tag = p.substr(at + 1, end - at - 1);
-      if (tag[0] == '!') continue;
-      const std::string name = tag.substr(tag[0] == '/', tag.find_first_of(" />", 1) - (tag[0] == '/'));
-      if (tag[0] == '/') {
-        ASSERT_FALSE(open.empty()) << tag;
-        ASSERT_EQ(open.back(), name) << p.substr(at > 200 ? at - 200 : 0, 300);
-        open.pop_back();
-      } else if (tag.back() != '/' && name != "meta") {
-        open.push_back(name);
-        if (name == "script" || name == "style") {  // what is inside is no markup
-          const std::size_t close = p.find("</" + name + ">", end);
-          ASSERT_NE(close, std::string::npos);
-          if (tag.find("application/json") != std::string::npos)
-            EXPECT_TRUE(json::accept(p.substr(end + 1, close - end - 1)));
-          at = close - 1;
-        }
-      }
-    }
-    EXPECT_TRUE(open.empty());
-    for (const char* outside : {"http://", "https://", "src=", "@import", "url("})
-      EXPECT_THAT(p, Not(HasSubstr(outside)));
-  }
-  TempDir dir_{TempDir::in_memory};
 };
 
-std::string line(i64 step, double loss) {
-  return json{{"step", step},
-              {"epoch", step / 10.0},
-              {"loss", loss},
-              {"learning_rate", 1e-3},
-              {"grad_norm", 1},
-              {"tokens_per_s", 12345.6},
-              {"time", 1.7e9 + static_cast<double>(step)}}
-             .dump() +
-         "\n";
-}
-
-TEST_F(Report, ShowsAllParts) {
+TEST_F(Report, ShowsWhatThereIs) {
   std::string metrics;
   for (i64 s = 1; s <= 20; ++s) metrics += line(s, 4 - 0.1 * static_cast<double>(s));
   metrics += "{\"step\":20,\"eval_loss\":2.125,\"eval_perplexity\":8.37}\n";
@@ -121,10 +73,10 @@ TEST_F(Report, ShowsAllParts) {
                            "Learning rate",
                            "Gradient norm",
                            "Tokens per second",
-                           "12.35 k",
+                           "12.3 k",
                            "2.125"})
     EXPECT_THAT(p, HasSubstr(part));
-  EXPECT_THAT(p, Not(HasSubstr("[1,2]")));  // token ids are not shown
+  EXPECT_THAT(p, Not(HasSubstr("[1,2]")));  // token ids are not for people
   EXPECT_THAT(page(), HasSubstr(">not running<"));
 }
 
@@ -151,7 +103,7 @@ TEST_F(Report, ReadsAnIncompleteOrDamagedMetricsFile) {
       "metrics.jsonl",
       line(1, 3) + "nonsense\n[1]\n{\"step\":\"x\"}\n{\"step\":4,\"loss\":null,\"x\":\"y\"}\n" + line(5, 2));
   EXPECT_THAT(page(),
-              HasSubstr("metrics.jsonl: 3 lines are not a JSON object with a step, the first is line 2"));
+              HasSubstr("metrics.jsonl: 3 lines are not a JSON object with a step; the first is line 2"));
   // Extremes: one point, points without a range, huge numbers, many curves.
   std::string many = "{\"step\":1";
   for (int i = 0; i < 500; ++i) many += ",\"m" + std::to_string(i) + "\":" + std::to_string(i);
@@ -189,8 +141,8 @@ TEST_F(Report, OtherFilesMayBeDamaged) {
   write("eval_outputs/other.jsonl", "{}\n");
   write("checkpoints/step-00000003/x", "y");
   const std::string p = page();
-  EXPECT_THAT(p, AllOf(HasSubstr("plan.json is not a JSON object"),
-                       HasSubstr("environment.json is not a JSON object"), HasSubstr("a: 1"),
+  EXPECT_THAT(p, AllOf(HasSubstr("plan.json: expected a JSON object"),
+                       HasSubstr("environment.json: expected a JSON object"), HasSubstr("a: 1"),
                        HasSubstr("step-00000003")));
   // Mutations of every file: no crash, always a page.
   const std::string plan =
@@ -215,7 +167,100 @@ TEST_F(Report, OtherFilesMayBeDamaged) {
   }
 }
 
-TEST_F(Report, OtherFoldersAreRefused) {
+// Each state has its badge, and one line that says why.
+TEST_F(Report, SaysHowTheRunEnded) {
+  write("metrics.jsonl", line(1, 3) + line(7, 2));
+  const std::string start = event({{"event", "start"}, {"step", 0}, {"total_steps", 20}});
+  const auto with = [&](const json& e) {
+    write("history.jsonl", start + event(e));
+    return page();
+  };
+  EXPECT_THAT(with({{"event", "finished"}, {"step", 20}}),
+              AllOf(HasSubstr(">finished</span>"), HasSubstr("finished after step 20 ")));
+  EXPECT_THAT(with({{"event", "finished"}, {"step", 12}, {"reason", "early stopping"}}),
+              HasSubstr("finished after step 12 of 20 (early stopping)"));
+  EXPECT_THAT(with({{"event", "stopped"}, {"step", 7}, {"reason", "SIGTERM"}}),
+              AllOf(HasSubstr(">stopped</span>"),
+                    HasSubstr("stopped by SIGTERM after step 7 of 20; the same command resumes it")));
+  EXPECT_THAT(with({{"event", "failed"}, {"code", 6}, {"reason", "[train] step 8: <not finite>\nline 2"}}),
+              AllOf(HasSubstr(">failed</span>"), HasSubstr("failed with exit code 6"),
+                    HasSubstr("<pre class=\"error\">[train] step 8: &lt;not finite&gt;\nline 2</pre>")));
+  write("history.jsonl", start);
+  EXPECT_THAT(page(), AllOf(HasSubstr(">killed</span>"), HasSubstr("ended without a record")));
+  EXPECT_THAT(
+      page("process 7 on node1"),
+      AllOf(HasSubstr(">running</span>"), HasSubstr("in use by process 7 on node1"), HasSubstr("of 20")));
+  write("history.jsonl", "nonsense\n" + start + "{\"event\": \"sta");
+  EXPECT_THAT(page(), AllOf(HasSubstr(">killed</span>"), HasSubstr("history.jsonl: 1 line is not an event")));
+}
+
+TEST_F(Report, MarksResumesOnTheCurves) {
+  std::string metrics;
+  for (i64 s = 1; s <= 20; ++s) metrics += line(s, 4 - 0.1 * static_cast<double>(s));
+  write("metrics.jsonl", metrics);
+  EXPECT_THAT(page(), Not(HasSubstr("class=\"mark\"")));
+  std::string history;
+  for (const i64 step : {0, 5, 15})
+    history += event({{"event", "start"}, {"step", step}, {"total_steps", 20}});
+  write("history.jsonl", history);
+  const std::string p = page();
+  EXPECT_THAT(p, AllOf(HasSubstr("resumed from step 5"), HasSubstr("resumed from step 15"),
+                       Not(HasSubstr("resumed from step 0"))));
+  EXPECT_EQ(count(p, "class=\"mark\""), 2 * count(p, "<svg"));
+}
+
+TEST_F(Report, OnePointIsANumberAndNoChart) {
+  write("metrics.jsonl", line(3, 2.5) + "{\"step\":3,\"eval_loss\":2.25}\n");
+  const std::string p = page();
+  EXPECT_EQ(count(p, "<svg"), 0);
+  EXPECT_THAT(p, AllOf(HasSubstr("<span>Loss, training</span><b>2.500</b><small>step 3</small>"),
+                       HasSubstr("<span>Loss, evaluation</span><b>2.250</b><small>step 3</small>")));
+  // Two points are a curve; the one evaluation is a point in it.
+  write("metrics.jsonl", line(3, 2.5) + line(4, 2) + "{\"step\":4,\"eval_loss\":2.25}\n");
+  const std::string two = page();
+  EXPECT_EQ(count(chart_of(two, "Loss"), "<circle"), 1);
+  EXPECT_THAT(two, Not(HasSubstr("<span>Loss, ")));
+}
+
+TEST_F(Report, EvaluationsArePointsOnTheLearningCurve) {
+  std::string metrics;
+  for (i64 s = 1; s <= 30; ++s) {
+    metrics += line(s, 4 - 0.1 * static_cast<double>(s));
+    if (s % 10 == 0)
+      metrics +=
+          json({{"step", s}, {"eval_loss", 2 + (s == 20 ? 0.0 : 1.0)}, {"eval_accuracy", 0.5}}).dump() + "\n";
+  }
+  write("metrics.jsonl", metrics);
+  const std::string p = page(), loss = chart_of(p, "Loss");
+  EXPECT_EQ(count(loss, "<circle class=\"k1 d0\""), 3);
+  EXPECT_EQ(count(loss, "<path class=\"line"), 2);
+  EXPECT_THAT(loss, AllOf(HasSubstr(">training</span>"), HasSubstr(">evaluation</span>")));
+  EXPECT_EQ(count(chart_of(p, "Evaluation accuracy"), "<circle"), 3);
+  EXPECT_THAT(p, HasSubstr("<span>best evaluation loss</span><b>2.000</b><small>step 20</small>"));
+}
+
+TEST_F(Report, ShowsTheNewestConfusionMatrix) {
+  write("metrics.jsonl", line(1, 3));
+  const auto details = [](const json& counts) {
+    return json({{"confusion_matrix", {{"classes", {"cat", "<dog>"}}, {"counts", counts}}}}).dump();
+  };
+  write("eval_outputs/step-00000010.details.json", details({{77, 0}, {0, 0}}));
+  write("eval_outputs/step-00000020.details.json", details({{30, 10}, {5, 15}}));
+  const std::string p = page();
+  EXPECT_THAT(p,
+              AllOf(HasSubstr("evaluation after step 20"), HasSubstr("&lt;dog&gt;"), Not(HasSubstr(">77<"))));
+  // Rows are true classes: recall 30/40 and 15/20, precision 30/35 and 15/25.
+  EXPECT_THAT(p, AllOf(HasSubstr("<td class=\"n hit\" style=\"--p:0.75\">30</td><td class=\"n\" "
+                                 "style=\"--p:0.25\">10</td><td class=\"n edge\">75%</td>"),
+                       HasSubstr("<td class=\"n edge\">86%</td><td class=\"n edge\">60%</td>")));
+  for (const json& bad :
+       {json({{1, 2}}), json({{1, 2}, {3}}), json({{1, -2}, {3, 4}}), json({{1, 2}, {3, "x"}}), json(7)}) {
+    write("eval_outputs/step-00000020.details.json", details(bad));
+    EXPECT_THAT(page(), AllOf(HasSubstr("class=\"warn\""), HasSubstr("a row and a column per class"))) << bad;
+  }
+}
+
+TEST_F(Report, RefusesAFolderThatIsNoWorkdir) {
   EXPECT_THROW(make_report({.workdir = dir_ / "nowhere"}), UsageError);
   EXPECT_THROW(make_report({.workdir = dir_.path()}), UsageError);
   write("file", "x");
@@ -233,8 +278,10 @@ TEST(Series, KeepsMeansAndExtremes) {
   EXPECT_LE(s.buckets().size(), Series::kMostBuckets);
   EXPECT_GE(s.buckets().size(), Series::kMostBuckets / 2);
   EXPECT_TRUE(s.sampled());
-  EXPECT_EQ(s.least(), 0);
-  EXPECT_EQ(s.most(), 50);
+  EXPECT_EQ(s.least().value, 0);
+  EXPECT_EQ(s.least().step, 0);
+  EXPECT_EQ(s.most().value, 50);
+  EXPECT_EQ(s.most().step, 4321);
   double total = 0, last = -1;
   i64 n = 0;
   for (const auto& b : s.buckets()) {
@@ -246,6 +293,7 @@ TEST(Series, KeepsMeansAndExtremes) {
   EXPECT_EQ(total, sum);
   EXPECT_EQ(n, 10000);
   EXPECT_EQ(s.last_step(), 9999);
+  EXPECT_EQ(s.last().value, 9999 % 7);
 }
 
 TEST(Html, Escape) {

@@ -83,23 +83,33 @@ TEST(EvalOutputs, AnOutputThatIsNotAnObjectIsAnError) {
 
 TEST(EvalOutputs, FilesOfLaterStepsAreRemoved) {
   TempDir dir(TempDir::in_memory);
-  const EvalOutputs o{{"{\"a\":1}", "{\"a\":2}"}, {}};
+  const EvalOutputs o{{"{\"a\":1}", "{\"a\":2}"}, {}, "{\"n\":2}"};
   for (const i64 step : {5, 10, 20}) save_outputs(dir.path(), step, o, 1);
   test::spill(dir / "eval_outputs/notes.txt", "mine");
   EXPECT_EQ(test::slurp(outputs_path(dir.path(), 10)), "{\"a\":1}\n");
   remove_outputs_after(dir.path(), 10);
   EXPECT_TRUE(std::filesystem::exists(outputs_path(dir.path(), 10)));
   EXPECT_FALSE(std::filesystem::exists(outputs_path(dir.path(), 20)));
+  EXPECT_EQ(test::slurp(details_path(dir.path(), 10)), "{\"n\":2}\n");
+  EXPECT_FALSE(std::filesystem::exists(details_path(dir.path(), 20)));
   EXPECT_TRUE(std::filesystem::exists(dir / "eval_outputs/notes.txt"));
+}
+
+// Details are saved also if no outputs are.
+TEST(EvalOutputs, DetailsAreSavedAlone) {
+  TempDir dir(TempDir::in_memory);
+  save_outputs(dir.path(), 5, {{"{}"}, {}, "{\"n\":2}"}, 0);
+  EXPECT_FALSE(std::filesystem::exists(outputs_path(dir.path(), 5)));
+  EXPECT_EQ(test::slurp(details_path(dir.path(), 5)), "{\"n\":2}\n");
 }
 
 TEST(EvalOutputs, OutputsAsATableOfTexts) {
   const EvalOutputs o{
-      {R"({"id":0,"prompt":"a","ids":[1],"prediction":"b"})", R"({"prompt":"c","extra":"d"})", "{}"}, {}};
+      {R"({"id":0,"prompt":"a","ids":[1],"prediction":"b"})", R"({"prompt":"c","extra":"d"})", "{}"}, {}, ""};
   EXPECT_THAT(outputs_table(o, 2), ElementsAre(ElementsAre("prompt", "prediction", "extra"),
                                                ElementsAre("a", "b", ""), ElementsAre("c", "", "d")));
-  EXPECT_TRUE(outputs_table({{"{\"n\":1}"}, {}}, 4).empty());
-  const EvalOutputs lengthy{{"{\"x\":\"" + std::string(3999, 'a') + "\xc3\xa9" + "\"}"}, {}};
+  EXPECT_TRUE(outputs_table({{"{\"n\":1}"}, {}, ""}, 4).empty());
+  const EvalOutputs lengthy{{"{\"x\":\"" + std::string(3999, 'a') + "\xc3\xa9" + "\"}"}, {}, ""};
   EXPECT_EQ(outputs_table(lengthy, 1)[1][0], std::string(3999, 'a') + "...");
 }
 

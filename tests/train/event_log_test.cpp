@@ -218,6 +218,29 @@ TEST(MetricsLog, AnIncompleteLastLineIsRemoved) {
   EXPECT_EQ(slurp(dir / "metrics.jsonl"), long_one.substr(0, long_one.find("{\"step\":50001,")));
 }
 
+// Less is better for a loss, more for an accuracy; what has no direction has no best.
+TEST(MetricsLog, KeepsTheBestOfEachEvaluationMetric) {
+  TempDir dir(TempDir::in_memory);
+  const auto best = [&](const std::string& name) { return ckpt::read_best_metrics(dir.path()).at(name); };
+  {
+    MetricsLog log(dir.path(), 0);
+    EXPECT_TRUE(ckpt::read_best_metrics(dir.path()).empty());
+    log.write(10, {{"loss", 1}, {"eval_loss", 3}, {"eval_accuracy", 0.5}, {"eval_length", 7}});
+    log.write(20, {{"loss", 1}, {"eval_loss", 2}, {"eval_accuracy", 0.25}, {"eval_length", 7}});
+    log.write(30, {{"eval_loss", 1}, {"eval_accuracy", NAN}});
+    log.write(40, {{"eval_loss", 1}, {"eval_accuracy", 0.5}});
+  }
+  EXPECT_EQ(ckpt::read_best_metrics(dir.path()).size(), 2u);
+  EXPECT_EQ(best("eval_loss").value, 1);
+  EXPECT_EQ(best("eval_loss").step, 30);
+  EXPECT_EQ(best("eval_accuracy").step, 10);
+  // A run that resumes at step 20 forgets what it will make again.
+  { MetricsLog log(dir.path(), 20); }
+  EXPECT_EQ(best("eval_loss").value, 2);
+  EXPECT_EQ(best("eval_loss").step, 20);
+  EXPECT_EQ(best("eval_accuracy").value, 0.5);
+}
+
 // The text plugin's tensor: strings of shape [rows, columns], shown verbatim.
 TEST(TensorBoard, TextsAreATable) {
   const auto all = records(
