@@ -78,7 +78,7 @@ void check_weights(const JobConfig& job) {
         "or model.random=true for random weights");
 }
 
-// What a checkpoint's folder tells beside its job. Its state is read only if it is needed.
+// Facts of a checkpoint's folder beyond its job. Its state.json is read only if it is needed.
 class SavedFacts {
  public:
   explicit SavedFacts(std::string folder) : folder_(std::move(folder)) {}
@@ -135,7 +135,7 @@ class SavedFacts {
   nlohmann::json config_;
 };
 
-// A shared object may have moved, or be built again: it is known by its file's name.
+// A shared object may be moved or rebuilt, so only its file name is compared.
 std::string pipeline_of(const JobConfig& given, const std::string& saved, SavedFacts& facts) {
   if (pipeline_info(saved)) return saved;
   if (given.origins.given("pipeline") && exists(given.pipeline)) return given.pipeline;
@@ -143,7 +143,7 @@ std::string pipeline_of(const JobConfig& given, const std::string& saved, SavedF
   return exists(there) ? there : saved;
 }
 
-// What the checkpoint decides of the given job.
+// The given job with the settings that the checkpoint decides.
 JobConfig saved_settings(const JobConfig& given, const std::string& folder) {
   const YamlText saved{join_path(folder, kJobPath), ckpt::read_verified(folder, kJobPath, kSetting)};
   SavedFacts facts(folder);

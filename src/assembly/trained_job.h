@@ -22,7 +22,7 @@ struct TrainedJob {
   std::shared_ptr<Lease> lease;  // on the checkpoint; null: there is none, or it can't be leased
 };
 
-// `optional`: the command works without weights, so a job without checkpoint stays as it is.
+// `optional`: the command works without weights, so a job without checkpoint is not changed.
 enum class Weights : std::uint8_t { needed, optional };
 
 // The launcher calls it once, before ranks start. A folder without a saved job (Hugging Face's, an old

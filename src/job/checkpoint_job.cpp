@@ -89,7 +89,7 @@ class Merge {
       if (from.count(name) && from.at(name) == text) origins_.inherit(prefix + name, saved_name_);
   }
 
-  // What is given of an object, key by key. A discarded value stands for an absent key.
+  // Compares the given keys of an object. A discarded value means an absent key.
   void compare_json(const Json& given, const Json& saved, const std::string& key, const std::string& origin) {
     if (given.is_object() && saved.is_object()) {
       for (const auto& [name, value] : given.items())

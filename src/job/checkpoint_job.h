@@ -27,7 +27,7 @@ struct CheckpointJob {
   std::vector<std::string> unknown;           // keys of the saved job that this version doesn't read
 };
 
-// What a text alone doesn't tell; each may be empty.
+// Facts of the checkpoint beyond its job; each function may be empty.
 struct CheckpointFacts {
   // Whether a given path means the files that the checkpoint holds. `saved`: the path in the saved job;
   // nullopt where it names none. Without this function paths are compared as texts.

@@ -25,7 +25,7 @@ class TrainedModel : public Cli {
   }
 };
 
-// As configs/seq2seq/translate.yaml: the file says bytes, and the training has a tokenizer of its own.
+// As in configs/seq2seq/translate.yaml, the file says bytes, but the training uses another tokenizer.
 class Translation : public TrainedModel {
  protected:
   void SetUp() override {
@@ -191,7 +191,7 @@ TEST_F(TrainedModel, AnAdapterBringsItsBaseAndMayBeMoved) {
   good({"merge", "run", "--output", "merged"});
   EXPECT_EQ(good({"predict", "model.path=merged", "predict.prompt=the", "predict.max_new_tokens=5"}).out,
             wanted);
-  // The base is elsewhere now: an override says where.
+  // The base was moved: an override names the new folder.
   fs::rename(path("base"), path("moved"));
   const Ran gone = run(alone);
   EXPECT_EQ(gone.code, 2);
