@@ -170,8 +170,8 @@ JobConfig saved_settings(const JobConfig& given, const std::string& folder) {
   return job;
 }
 
-// The base of the adapter in `folder`: an override moves it, a job file's is taken if the adapter's own is
-// not there. nullopt: the adapter's own.
+// The base of the adapter in `folder`: model.path of an override; model.path of the job file if the adapter's
+// own base does not exist; nullopt means the adapter's own base.
 std::optional<std::string> base_of(const JobConfig& given, const std::string& folder, bool has_job) {
   const auto& path = given.model.path;
   if (!path || ckpt::is_adapter(*path)) return std::nullopt;

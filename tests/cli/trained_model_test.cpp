@@ -1,5 +1,5 @@
-// A trained checkpoint says what it is: predict, evaluate, chat, merge and data by workdir alone, with a job
-// file that contradicts the checkpoint, with overrides that do, and without a checkpoint.
+// Commands that use a trained checkpoint: with the workdir alone, with a job file or overrides that
+// contradict the checkpoint, and without a checkpoint.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
