@@ -14,7 +14,7 @@
 #include "comm/group.h"
 #include "commands/trained_request.h"
 #include "run/run.h"
-#include "train/trainer.h"
+#include "train/evaluate.h"
 
 namespace redco {
 

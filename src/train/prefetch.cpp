@@ -6,6 +6,17 @@
 
 namespace redco {
 
+MicroBatchRequest request_rows(i64 rows, const std::function<i64(i64)>& at) {
+  const Context& c = Context::current();
+  MicroBatchRequest r{.numbers = {}, .mine = shard_range(rows, 1, c.mesh().dp, c.coord().dp)};
+  for (i64 i = 0; i < rows; ++i) r.numbers.push_back(at(i));
+  return r;
+}
+
+Batch collate_examples(const Pipeline& pipeline, const MicroBatchExamples& m) {
+  return in_pipeline("collate()", [&] { return pipeline.collate(m.mine, m.shape); });
+}
+
 MicroBatchExamples read_examples(const Dataset& data, const MicroBatchRequest& r) {
   MicroBatchExamples m;
   m.shape = {.rows = static_cast<i64>(r.numbers.size()), .mine = r.mine};

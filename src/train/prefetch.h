@@ -1,6 +1,7 @@
 // Prefetch: a thread reads the examples of the next step during the current step.
 #pragma once
 
+#include <functional>
 #include <future>
 #include <memory>
 #include <optional>
@@ -17,12 +18,15 @@ struct MicroBatchRequest {
   bool operator==(const MicroBatchRequest&) const = default;
 };
 using StepRequest = std::vector<MicroBatchRequest>;
+// The request for the examples at(0), at(1), ..., at(rows - 1).
+MicroBatchRequest request_rows(i64 rows, const std::function<i64(i64)>& at);
 
 struct MicroBatchExamples {
   BatchShape shape;  // padded to the longest row
   std::vector<Example> mine;
 };
 MicroBatchExamples read_examples(const Dataset& data, const MicroBatchRequest& r);
+Batch collate_examples(const Pipeline& pipeline, const MicroBatchExamples& m);
 
 // Results equal those of reading without prefetch; take() throws the reader's errors on the caller's thread.
 // For one thread. The destructor waits for the reader.

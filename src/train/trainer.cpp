@@ -18,6 +18,7 @@
 #include "kernels/gemm.h"
 #include "metrics/metric_text.h"
 #include "optim/schedule.h"
+#include "train/evaluate.h"
 #include "train/event_log.h"
 #include "train/interval.h"
 #include "train/metric_watch.h"
@@ -30,25 +31,6 @@
 namespace redco {
 
 namespace {
-
-// Throws on all ranks if one rank received a request to end.
-void leave_if_asked() {
-  if (Context::current().world().any(end_requested() != 0))
-    throw Error(ExitCode::interrupted, "[eval] the evaluation was stopped by a signal");
-}
-
-// A micro-batch of the examples at(0), at(1), ...
-template <class At>
-MicroBatchRequest request_rows(i64 rows, const At& at) {
-  const Context& c = Context::current();
-  MicroBatchRequest r{.numbers = {}, .mine = shard_range(rows, 1, c.mesh().dp, c.coord().dp)};
-  for (i64 i = 0; i < rows; ++i) r.numbers.push_back(at(i));
-  return r;
-}
-
-Batch collate(const Pipeline& p, const MicroBatchExamples& m) {
-  return in_pipeline("collate()", [&] { return p.collate(m.mine, m.shape); });
-}
 
 Schedule make_schedule(const TrainSettings& t, i64 total) {
   Schedule s;
@@ -336,7 +318,7 @@ class Training {
     const bool goes_on = next.epoch == place.epoch && state_.step + 1 < total_;
     for (const MicroBatchExamples& m :
          prefetcher_.take(data_, request(order, place), goes_on ? request(order, next) : StepRequest{}))
-      batches.push_back(collate(*job_.pipeline, m));
+      batches.push_back(collate_examples(*job_.pipeline, m));
     const double lr = schedule_.at(state_.step);
     const i64 flops = c_.ledger().flops();
     const StepOutcome o = step_.run(batches, offsets, state_.step, place.epoch, lr, end_requested() != 0);
@@ -467,39 +449,6 @@ class Training {
 };
 
 }  // namespace
-
-std::map<std::string, double> evaluate(Pipeline& pipeline, const ParamTree& params, const Dataset& data,
-                                       i64 per_device, i64 max_batches) {
-  if (!in_pipeline("evaluates_loss()", [&] { return pipeline.evaluates_loss(); })) return {};
-  const auto parts = micro_batches(data.size(), per_device, Context::current().mesh().dp);
-  i64& row_offset = Context::current().random.row_offset;
-  const Restore<i64> first_row(row_offset, 0);
-  size_t i = 0;
-  const size_t n = max_batches >= 0 ? std::min<size_t>(parts.size(), max_batches) : parts.size();
-  const auto means = mean_terms(pipeline, params, [&](Batch* b) {
-    if (i == n) return false;
-    leave_if_asked();
-    row_offset = parts[i].first;
-    *b = collate(pipeline,
-                 read_examples(data, request_rows(parts[i].rows, [&](i64 r) { return parts[i].first + r; })));
-    ++i;
-    return true;
-  });
-  return in_pipeline("metrics()", [&] { return pipeline.metrics(means); });
-}
-
-Evaluation evaluate_with_outputs(Pipeline& pipeline, const ParamTree& params, const Dataset& data,
-                                 i64 per_device, i64 n_outputs, bool little) {
-  const i64 most = little ? 1 : -1;
-  Evaluation e;
-  e.metrics = evaluate(pipeline, params, data, per_device, most);
-  if (n_outputs == 0 && !in_pipeline("measures_outputs()", [&] { return pipeline.measures_outputs(); }))
-    return e;
-  e.outputs = make_outputs(pipeline, params, data, per_device, n_outputs, most);
-  leave_if_asked();  // the answers may be incomplete
-  e.metrics.insert(e.outputs.metrics.begin(), e.outputs.metrics.end());
-  return e;
-}
 
 TrainResult train(const TrainJob& job) { return Training(job).run(); }
 

@@ -12,6 +12,7 @@
 #include "support/error_text.h"
 #include "support/ranks.h"
 #include "support/temp_dir.h"
+#include "train/evaluate.h"
 #include "train/trainer.h"
 
 namespace redco {

@@ -12,6 +12,7 @@
 #include "pipelines/pipelines.h"
 #include "support/ranks.h"
 #include "support/temp_dir.h"
+#include "train/evaluate.h"
 #include "train/lm_dataset.h"
 #include "train/prefetch.h"
 #include "train/trainer.h"

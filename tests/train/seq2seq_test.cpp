@@ -17,6 +17,7 @@
 #include "support/error_text.h"
 #include "support/ranks.h"
 #include "support/temp_dir.h"
+#include "train/evaluate.h"
 #include "train/pair_dataset.h"
 #include "train/prefetch.h"
 #include "train/step_order.h"

@@ -1,0 +1,54 @@
+#include "train/evaluate.h"
+
+#include "base/error.h"
+#include "base/signals.h"
+#include "train/prefetch.h"
+#include "train/step.h"
+
+namespace redco {
+
+namespace {
+
+// Throws on all ranks if one rank received a request to end.
+void leave_if_asked() {
+  if (Context::current().world().any(end_requested() != 0))
+    throw Error(ExitCode::interrupted, "[eval] the evaluation was stopped by a signal");
+}
+
+}  // namespace
+
+std::map<std::string, double> evaluate(Pipeline& pipeline, const ParamTree& params, const Dataset& data,
+                                       i64 per_device, i64 max_batches) {
+  if (!in_pipeline("evaluates_loss()", [&] { return pipeline.evaluates_loss(); })) return {};
+  const auto parts = micro_batches(data.size(), per_device, Context::current().mesh().dp);
+  i64& row_offset = Context::current().random.row_offset;
+  const Restore<i64> first_row(row_offset, 0);
+  size_t i = 0;
+  const size_t n = max_batches >= 0 ? std::min<size_t>(parts.size(), max_batches) : parts.size();
+  const auto means = mean_terms(pipeline, params, [&](Batch* b) {
+    if (i == n) return false;
+    leave_if_asked();
+    row_offset = parts[i].first;
+    *b = collate_examples(
+        pipeline,
+        read_examples(data, request_rows(parts[i].rows, [&](i64 r) { return parts[i].first + r; })));
+    ++i;
+    return true;
+  });
+  return in_pipeline("metrics()", [&] { return pipeline.metrics(means); });
+}
+
+Evaluation evaluate_with_outputs(Pipeline& pipeline, const ParamTree& params, const Dataset& data,
+                                 i64 per_device, i64 n_outputs, bool little) {
+  const i64 most = little ? 1 : -1;
+  Evaluation e;
+  e.metrics = evaluate(pipeline, params, data, per_device, most);
+  if (n_outputs == 0 && !in_pipeline("measures_outputs()", [&] { return pipeline.measures_outputs(); }))
+    return e;
+  e.outputs = make_outputs(pipeline, params, data, per_device, n_outputs, most);
+  leave_if_asked();  // the answers may be incomplete
+  e.metrics.insert(e.outputs.metrics.begin(), e.outputs.metrics.end());
+  return e;
+}
+
+}  // namespace redco

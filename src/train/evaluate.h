@@ -1,0 +1,26 @@
+// Evaluation: exact metrics over a whole data set, the same on every rank.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "train/eval_outputs.h"
+#include "train/pipeline.h"
+
+namespace redco {
+
+// Exact metrics over all of `data`: no row is dropped or counted twice. Empty if the pipeline evaluates no
+// loss. Throws Error(interrupted) on all ranks after a request to end.
+std::map<std::string, double> evaluate(Pipeline& pipeline, const ParamTree& params, const Dataset& data,
+                                       i64 per_device_batch_size, i64 max_batches = -1);
+
+struct Evaluation {
+  std::map<std::string, double> metrics;
+  EvalOutputs outputs;
+};
+// Includes metrics of the pipeline's answers, if it measures them or n_outputs of them are to be kept.
+// little: uses as few examples as possible, to test that evaluation works.
+Evaluation evaluate_with_outputs(Pipeline& pipeline, const ParamTree& params, const Dataset& data,
+                                 i64 per_device_batch_size, i64 n_outputs, bool little = false);
+
+}  // namespace redco
