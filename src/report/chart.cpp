@@ -13,7 +13,7 @@ namespace redco {
 namespace {
 
 // SVG units. The style sheet enlarges the text on phones, where a unit is about 0.6 pixels.
-constexpr double kWidth = 560, kHeight = 250, kLeft = 62, kRight = 14, kTop = 12, kBottom = 32;
+constexpr double kWidth = 560, kHeight = 256, kLeft = 62, kRight = 14, kTop = 12, kBottom = 38;
 constexpr std::size_t kMostDots = 60;  // points of a line that are drawn as dots
 constexpr std::size_t kMostMarks = 100;
 

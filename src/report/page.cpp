@@ -47,7 +47,8 @@ a { color: var(--link); }
 .cross { stroke: var(--soft); stroke-dasharray: 3 3; visibility: hidden; }
 .mark { stroke: var(--soft); stroke-width: 1.2; stroke-dasharray: 5 4; }
 .tip { position: absolute; z-index: 1; display: none; pointer-events: none; background: var(--text); color: var(--card);
-  border-radius: 6px; padding: 4px 9px; font-size: 12px; white-space: pre; font-variant-numeric: tabular-nums; }
+  border-radius: 6px; padding: 4px 9px; font-size: 12px; white-space: pre-wrap; overflow-wrap: anywhere;
+  width: max-content; max-width: calc(100% - 8px); font-variant-numeric: tabular-nums; }
 .note { color: var(--soft); font-size: 12px; margin: 2px 4px; }
 .key { font-size: 13px; color: var(--soft); overflow-wrap: anywhere; }
 .key::before { content: ""; display: inline-block; width: 18px; height: 0; border-top: 3px solid var(--c);
