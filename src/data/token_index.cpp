@@ -333,18 +333,15 @@ void TokenIndex::check_vocab(i64 rows) const {
   if (max_id() >= rows)
     throw ContentsError(
         "{}: the data have token id {}, but the model's embedding has {} rows. The tokenizer does not fit "
-        "the "
-        "tokenizer; "
-        "set model.tokenizer to the model's own",
+        "the model. Set model.tokenizer to the model's own",
         path(), max_id(), rows);
 }
 
 void check_vocab(const Tokenizer& tokenizer, i64 rows) {
   if (tokenizer.vocab_size() > rows)
     throw ContentsError(
-        "[tokenizer] '{}' has ids up to {}, but the model's embedding has {} rows. It does not fit the "
-        "vocabulary's "
-        "tokenizer; set model.tokenizer to the model's own",
+        "[tokenizer] '{}' has ids up to {}, but the model's embedding has {} rows. The tokenizer does not "
+        "fit the model. Set model.tokenizer to the model's own",
         tokenizer.name(), tokenizer.vocab_size() - 1, rows);
 }
 

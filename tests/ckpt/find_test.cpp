@@ -87,7 +87,8 @@ TEST_F(Find, ABrokenCheckpointIsAnErrorThatNamesTheOlderCompleteOne) {
        },
        "format_version is 9"},
       {"manifest of another step",
-       [&](auto& f) { spill(f + manifest, slurp(f + "../step-00000020/" + manifest)); }, "it is of step 20"},
+       [&](auto& f) { spill(f + manifest, slurp(f + "../step-00000020/" + manifest)); },
+       "the manifest is of step 20"},
       {"pipe as manifest",
        [&](auto& f) {
          remove_file(f + manifest);

@@ -92,7 +92,7 @@ TEST_F(Hub, CacheFolders) {
   EXPECT_EQ(local_source(folder), folder + "/snapshots/" + kOld);
   EXPECT_EQ(local_source(folder + "/"), folder + "/snapshots/" + kOld);
   repo("models--org--name", {kNew});
-  EXPECT_THAT(error_of(folder), AllOf(HasSubstr("has 2 snapshots and no refs/main"), HasSubstr(kNew)));
+  EXPECT_THAT(error_of(folder), AllOf(HasSubstr("2 snapshots and no refs/main"), HasSubstr(kNew)));
   spill(folder + "/refs/main", kOld);
   EXPECT_EQ(local_source(folder), folder + "/snapshots/" + kOld);
   spill(folder + "/refs/main", std::string(40, 'c'));

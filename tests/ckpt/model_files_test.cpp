@@ -126,8 +126,8 @@ TEST(ModelFiles, ContradictionsOfIndexAndShardsAreErrors) {
 TEST(ModelFiles, FoldersWithoutWeightsAreErrors) {
   TempDir dir;
   EXPECT_THROW(ModelFiles::open(dir / "no"), UsageError);
-  EXPECT_THAT(refusal(dir.path()), HasSubstr("neither model.safetensors nor"));
-  EXPECT_THAT(refusal(dir.path()), HasSubstr("no pytorch_model.bin"));
+  EXPECT_THAT(refusal(dir.path()), HasSubstr("the folder has no model.safetensors"));
+  EXPECT_THAT(refusal(dir.path()), HasSubstr("or pytorch_model.bin"));
 }
 
 TEST(StrictJson, InvalidDocumentsAreErrors) {

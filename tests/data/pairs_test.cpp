@@ -203,7 +203,7 @@ TEST_F(Pairs, EveryBadPairIsNamedWithItsReason) {
       {"a.tsv", "", "the files have no examples"},
       {"a.csv", "source,target\n\"a\",\"b\n", "a.csv:2: the file ends inside a quoted cell"},
       {"a.csv", "source,target\n\"a\"b,c\n", "a.csv:2: b,c after the closing quote of cell 1"},
-      {"a.txt", "a\n", "set data.format"},
+      {"a.txt", "a\n", "need data.format"},
   };
   for (const auto& c : cases) EXPECT_THAT(refused(c.name, c.text), HasSubstr(c.reason)) << c.text;
   settings_.fields.source = "1";
@@ -217,11 +217,11 @@ TEST_F(Pairs, EveryBadPairIsNamedWithItsReason) {
   EXPECT_THAT(error_text<ContentsError>([&] {
                 build({en, de});
               }),
-              HasSubstr("a.en ends after 2 lines, " + de + " has more"));
+              HasSubstr("a.en ends after 2 lines, but " + de + " has more"));
   EXPECT_THAT(error_text<ContentsError>([&] {
                 build({de, en});
               }),
-              HasSubstr("a.en ends after 2 lines, " + de + " has more"));
+              HasSubstr("a.en ends after 2 lines, but " + de + " has more"));
   const std::string gap = file("b.de", "x\n\n");
   EXPECT_THAT(error_text<ContentsError>([&] {
                 build({en, gap});
@@ -234,7 +234,7 @@ TEST_F(Pairs, BadPairsAreSkippedAndCounted) {
   EXPECT_EQ(texts({bad}, true), (Texts{{"a", "b"}, {"d", "e"}}));
   const ExampleIndex index = build({bad}, true);
   EXPECT_EQ(index.n_bad(), 2);
-  EXPECT_THAT(index.bad_lines(), HasSubstr("a.tsv:3: a row of 1 cell"));
+  EXPECT_THAT(index.bad_lines(), HasSubstr("a.tsv:3: the row has 1 cell"));
   EXPECT_THAT(index.bad_lines(), HasSubstr("a.tsv:5: the source is empty"));
   EXPECT_THAT(refused("b.tsv", "source\ttarget\na\t\n"), HasSubstr("data.skip_bad=true skips"));
 }

@@ -128,7 +128,7 @@ TEST(Adapter, AnAdapterOfAnotherModelIsAnError) {
   EXPECT_THAT(beside("llama"), HasSubstr("no linear layer"));
   EXPECT_THAT(beside("gpt2-variants"), HasSubstr("made for another model"));
   EXPECT_THAT(beside("gpt2", [](auto& j) { j["r"] = 5; }),
-              HasSubstr("has rank 3, adapter_config.json says 5"));
+              HasSubstr("has rank 3, but adapter_config.json says 5"));
   // A module in modules_to_save that is missing in the file is found when the values are read.
   EXPECT_EQ(beside("gpt2", [](auto& j) { j["target_modules"] = nullptr; }), "8 adapters");
 }

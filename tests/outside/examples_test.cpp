@@ -310,7 +310,7 @@ TEST_F(Examples, SgdResumesFromItsMomentumOnly) {
   EXPECT_THAT(slurp(*dir_ / "straight/checkpoints/last/training/optimizer.safetensors"),
               HasSubstr("\"momentum_buffer/net.fc1.weight\""));
   const std::pair<std::string, std::string> others[] = {
-      {"train.momentum=0", "train.optimizer=sgd with momentum, this job has sgd:"},
+      {"train.momentum=0", "train.optimizer=sgd with momentum, but this job has sgd."},
       {"train.optimizer=adamw train.momentum=0", "train.optimizer was sgd, is adamw"}};
   for (const auto& [optimizer, what] : others) {
     const Ran r = job(kFedAvg, "resumed", words + "train.max_steps=12 " + optimizer);
