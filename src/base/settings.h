@@ -308,7 +308,7 @@ class Origins {
 
   // Key -> place, for all given keys.
   const std::map<std::string, std::string>& places() const { return places_; }
-  // The same of those that were inherited.
+  // The inherited keys with their places.
   const std::map<std::string, std::string>& inherited() const { return inherited_; }
 
  private:

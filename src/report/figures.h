@@ -18,7 +18,7 @@ bool is_evaluation(const std::string& curve);
 std::string words(std::string curve);
 // "runs/a/" -> "runs/a"
 std::string without_slash(std::string path);
-// The state beside a title.
+// The state, shown next to a title.
 std::string badge(const RunState& state);
 
 struct Figure {
