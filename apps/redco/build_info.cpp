@@ -1,4 +1,4 @@
-// What this program was built from and with; in a file of its own, as it changes with every revision.
+// The revision and the libraries of this build. They change with every revision, so they have their own file.
 #include "commands.h"
 #include "redco_revision.h"
 

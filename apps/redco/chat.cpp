@@ -13,15 +13,16 @@ void add_chat(CLI::App& app, Invocation& run) {
     bool interactive = false;
   };
   auto o = std::make_shared<Options>();
-  CLI::App* c = add_command(app, "chat", "Talk with a model that has a chat template",
+  CLI::App* c = add_command(app, "chat", "Chat with a model that has a chat template",
                             "  redco chat model.path=models/qwen2-chat\n"
                             "  redco chat job.yaml --system 'You answer in one sentence.' "
                             "predict.temperature=0.7 predict.top_p=0.9\n"
-                            "  printf 'Hi!\\nAnd now?\\n' | redco chat job.yaml     a message a line\n");
+                            "  printf 'Hi!\\nAnd now?\\n' | redco chat job.yaml     one message per line\n");
   add_job_words(*c, o->job);
   CLI::Option* system =
-      c->add_option("--system", o->system, "the system message; the same as predict.system");
-  c->add_flag("--interactive", o->interactive, "as on a terminal: a prompt, and Ctrl-C ends an answer only");
+      c->add_option("--system", o->system, "system message, taken as typed; the same as predict.system");
+  c->add_flag("--interactive", o->interactive,
+              "behave as on a terminal: print a prompt; Ctrl-C stops the answer, not the chat");
   c->callback([o, system, &run] {
     const auto job = [o, system] {
       JobConfig job = o->job.load();

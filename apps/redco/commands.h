@@ -1,4 +1,4 @@
-// One function a command: declares its options; the callback parses, calls src, prints.
+// One function per command declares its options. Its callback calls src and prints.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,7 +9,7 @@
 
 namespace redco::cli {
 
-// The program's own arguments, for starting ranks, and what main() returns.
+// The program's own arguments, which start the ranks, and the exit code of main().
 struct Invocation {
   std::vector<std::string> argv;
   int exit_code = 0;
@@ -39,30 +39,41 @@ void add_schema(CLI::App& app, Invocation& run);
 void add_completion(CLI::App& app, Invocation& run);
 void add_man(CLI::App& app, Invocation& run);
 
-// [-c FILE ...] JOB.yaml ... key=value ...: a word with '=' is an override, unless it is the name of a file.
+// [-c FILE ...] JOB.yaml ... key=value ...: a word with '=' is an override, unless a file has this name.
 struct JobArguments {
   std::vector<std::string> configs, words;
+  std::vector<std::string> prompts, prompt_files;  // of --prompt and --prompt-file; "-": standard input
   bool empty() const { return configs.empty() && words.empty(); }
   std::vector<std::string> files() const;
   std::vector<std::string> overrides() const;
   JobConfig load() const;
-  JobConfig load(JobUse use) const;  // and checked for that use
+  JobConfig load(JobUse use) const;  // and checks it and its files for that use
 };
 bool is_override(const std::string& word);
-// Declares the words of a command that takes a job; where they are required, load() says so.
+// Declares the words of a command that takes a job. If they are required, load() reports that they are
+// missing.
 void add_job_words(CLI::App& command, JobArguments& words, bool required = true);
 
-// What may stand at the last of `words` (a command line without the program's name): for shells, see
-// completion.cpp. One candidate a line, with a tab and its meaning; ":files" lets the shell add paths.
+// Declares --prompt and --prompt-file.
+void add_prompt_options(CLI::App& command, JobArguments& words);
+// An option whose values are paths: expands them (config/paths.h).
+CLI::Option* expand_paths(CLI::Option* option);
+// "; redco takes settings as key=value: train.max_steps=5" for a word such as --max_steps that names a
+// setting;
+// "" otherwise.
+std::string setting_hint(const std::string& word, const std::string& next);
+
+// Shell completions of the last of `words` (a command line without the program's name); see completion.cpp.
+// One candidate per line, with a tab and its description; ":files" lets the shell add paths.
 std::string complete_words(const CLI::App& app, const std::vector<std::string>& words);
 
-// A subcommand with examples under its --help, and --version.
+// A subcommand with --version, and with examples at the end of its --help.
 CLI::App* add_command(CLI::App& app, const std::string& name, const std::string& help,
                       const std::string& examples);
 
-// "redco 0.2.0 (GCC 12.2.0, optimized)", and the libraries, one a line.
+// "redco 0.2.0 (GCC 12.2.0, optimized)", then the libraries, one per line.
 std::string version_text();
-// The source's git revision ("1f3a5c7d9e0b", "-dirty" where files were changed; "" outside of git), and the
+// The source's git revision ("1f3a5c7d9e0b", with "-dirty" if files were changed; "" outside of git), and the
 // libraries with their versions.
 std::string build_revision();
 std::string build_libraries();

@@ -1,5 +1,5 @@
-// completion: scripts by which shells ask redco itself (`redco __complete WORDS...`) what may stand next. So
-// they never know another redco's commands or settings.
+// completion: scripts for shells. They call redco itself (`redco __complete WORDS...`) for the next word, so
+// they always match the installed version.
 #include <algorithm>
 #include <cstdio>
 
@@ -11,8 +11,8 @@ namespace redco::cli {
 
 namespace {
 
-// bash cuts words at = and : (COMP_WORDBREAKS), and replaces only the part behind: so the line is cut here,
-// at white space, and candidates lose what bash leaves alone.
+// bash splits words at = and : (COMP_WORDBREAKS) and replaces only the part after them. So the script splits
+// the line itself, at white space, and removes from each candidate the part that bash keeps.
 constexpr const char* kBash = R"script(# redco's completion for bash: source <(redco completion bash)
 _redco() {
   local line=${COMP_LINE:0:COMP_POINT} keep="" text cur words
@@ -92,7 +92,7 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 
 bool takes_job(const CLI::App& c) { return c.get_option_no_throw("JOB") != nullptr; }
 
-// The option of `command` that `word` names and that wants a value in the next word; null otherwise.
+// The option named by `word`, if its value is the next word; else null.
 const CLI::Option* wants_value(const CLI::App& command, const std::string& word) {
   if (!word.starts_with("-") || word.find('=') != std::string::npos) return nullptr;
   const CLI::Option* o = command.get_option_no_throw(word);
@@ -138,7 +138,7 @@ std::string complete_words(const CLI::App& app, const std::vector<std::string>& 
   for (const CLI::App* c : inner) offer(c->get_name(), c->get_description());
   if (!inner.empty()) return out;
   if (name == "completion") {
-    for (const char* shell : {"bash", "zsh", "fish"}) offer(shell, "script for that shell");
+    for (const char* shell : {"bash", "zsh", "fish"}) offer(shell, "completion script for this shell");
   } else if (name == "cp") {
     for (const ShippedJob& j : shipped_jobs()) offer(j.name, j.summary);
     out += ":files\n";
@@ -152,7 +152,7 @@ std::string complete_words(const CLI::App& app, const std::vector<std::string>& 
 
 void add_completion(CLI::App& app, Invocation& run) {
   auto shell = std::make_shared<std::string>();
-  CLI::App* c = add_command(app, "completion", "Print a script that lets a shell complete redco's words",
+  CLI::App* c = add_command(app, "completion", "Print the completion script for a shell",
                             "  source <(redco completion bash)          in ~/.bashrc\n"
                             "  redco completion zsh > \"${fpath[1]}/_redco\"\n"
                             "  redco completion fish > ~/.config/fish/completions/redco.fish\n");
@@ -162,7 +162,7 @@ void add_completion(CLI::App& app, Invocation& run) {
                          : *shell == "zsh"  ? kZsh
                          : *shell == "fish" ? kFish
                                             : nullptr;
-    if (!script) throw UsageError("completion for '{}' does not exist; use bash, zsh or fish", *shell);
+    if (!script) throw UsageError("completion: there is no script for '{}'; use bash, zsh or fish", *shell);
     std::fputs(script, stdout);
     run.exit_code = 0;
   });

@@ -16,22 +16,23 @@ void add_data(CLI::App& app, Invocation& run) {
   };
   auto o = std::make_shared<Options>();
   CLI::App* c =
-      add_command(app, "data", "What the model will see of a job's data: counts, and the first rows",
+      add_command(app, "data", "Show a job's data as the model reads them: counts and the first rows",
                   "  redco data job.yaml --show 5\n"
                   "  redco data job.yaml --split eval --json\n"
                   "  redco data model.tokenizer=bytes data.train=chats.jsonl data.max_length=512 "
                   "data.chat_template=builtin:chat\n");
   add_job_words(*c, o->words);
-  c->add_option("--show", o->show, "so many rows, token by token")
+  c->add_option("--show", o->show, "number of rows to print, token by token")
       ->check(CLI::Range(i64{0}, i64{1} << 40))
       ->capture_default_str();
-  c->add_option("--split", o->split, "train or eval")
+  c->add_option("--split", o->split, "data.train or data.eval")
       ->check(CLI::IsMember({"train", "eval"}))
       ->capture_default_str();
-  c->add_flag("--json", o->json, "for programs: ids, tokens and the loss mask");
+  c->add_flag("--json", o->json, "print JSON: ids, tokens and the loss mask");
   c->callback([o, &run] {
     const TrainedJob trained = trained_job(o->words.load(), Weights::optional);
     check_job(trained.job, JobUse::data);
+    check_files(trained.job, JobUse::data);
     const ShownData d = show_data(trained.job, o->split == "eval", o->show);
     std::fputs((o->json ? to_json(d) : to_text(d, stdout_has_color())).c_str(), stdout);
     run.exit_code = 0;

@@ -11,10 +11,11 @@ namespace redco::cli {
 void add_env(CLI::App& app, Invocation& run) {
   auto json = std::make_shared<bool>(false), measure = std::make_shared<bool>(false);
   CLI::App* c =
-      add_command(app, "env", "What this machine offers: cores, memory, BLAS, MPI, SLURM",
-                  "  redco env --measure    and how fast it is\n  redco env --json       for bug reports\n");
-  c->add_flag("--json", *json, "one JSON object on one line");
-  c->add_flag("--measure", *measure, "measure the matrix product and the memory, too: a few seconds");
+      add_command(app, "env", "Show what redco finds on this machine: cores, memory, BLAS, MPI, SLURM",
+                  "  redco env --measure    with the speed of matrix products and memory\n"
+                  "  redco env --json       for bug reports\n");
+  c->add_flag("--json", *json, "print one JSON object on one line");
+  c->add_flag("--measure", *measure, "measure the speed of matrix products and memory; takes a few seconds");
   c->callback([json, measure, &run] {
     EnvReport r = collect_env(REDCO_VERSION, kernels::describe(), mpi_version(), mpi_mismatch());
     r.revision = build_revision();

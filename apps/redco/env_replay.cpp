@@ -14,7 +14,7 @@ void add_env_replay(CLI::App& app, Invocation& run) {
     bool json = false;
   };
   auto o = std::make_shared<Options>();
-  CLI::App* c = add_command(app, "env-replay", "Does an environment do what a recorded trace of it did?",
+  CLI::App* c = add_command(app, "env-replay", "Compare an RL environment with a recorded trace",
                             "  redco env-replay Pendulum-v1.jsonl\n"
                             "  redco env-replay trace.jsonl --env CartPole-v1 --json\n");
   c->add_option(
@@ -22,8 +22,8 @@ void add_env_replay(CLI::App& app, Invocation& run) {
        "JSONL, plain or .gz: resets {reset_observation, internal_state} and steps {action, observation, "
        "reward, terminated, truncated, internal_state}")
       ->required();
-  c->add_option("--env", o->environment, "the environment; default: the file's name");
-  c->add_option("--tolerance", o->tolerance, "allowed difference of a step, absolute and relative")
+  c->add_option("--env", o->environment, "environment; default: the file's name");
+  c->add_option("--tolerance", o->tolerance, "allowed absolute and relative difference per step")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   c->add_flag("--json", o->json, "print the report as JSON");

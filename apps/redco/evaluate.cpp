@@ -7,7 +7,7 @@ namespace redco::cli {
 void add_evaluate(CLI::App& app, Invocation& run) {
   auto words = std::make_shared<JobArguments>();
   CLI::App* c =
-      add_command(app, "evaluate", "Loss and perplexity of a model on data.eval, as JSON",
+      add_command(app, "evaluate", "Evaluate a model on data.eval; prints its metrics as JSON",
                   "  redco evaluate job.yaml\n"
                   "  redco evaluate workdir=runs/first data.eval=book.txt predict.checkpoint=best-loss\n"
                   "  redco evaluate model.path=models/gpt2 data.eval=book.txt data.max_length=1024\n");

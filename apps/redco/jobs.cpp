@@ -1,4 +1,4 @@
-// ls and cp: the jobs that come with redco.
+// ls, cp and schema: the job files that come with redco.
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ int copy_job(const CopyOptions& o) {
   const std::string folder = !into_folder ? parent_path(o.to) : o.to.empty() ? "." : o.to;
   const std::string to = into_folder ? join_path(folder, file) : o.to;
   if (!is_folder(folder)) throw UsageError("no such folder: {}", folder);
-  if (exists(to) && !o.force) throw UsageError("{} exists; --force replaces it", to);
+  if (exists(to) && !o.force) throw UsageError("{} exists; add --force to replace it", to);
   write_file_durable(to, text_for_user(job, o.no_schema ? "" : kSchemaFile));
   std::string also;
   if (!o.no_schema) {
@@ -46,9 +46,9 @@ int copy_job(const CopyOptions& o) {
 
 void add_ls(CLI::App& app, Invocation& run) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* c = add_command(app, "ls", "List the jobs that come with redco",
-                            "  redco ls\n  redco cp lm/gpt2      and take one as a start\n");
-  c->add_flag("--json", *json, "one JSON object a line: name, summary");
+  CLI::App* c = add_command(app, "ls", "List the example jobs of redco",
+                            "  redco ls\n  redco cp lm/gpt2      copies one\n");
+  c->add_flag("--json", *json, "print one JSON object per line: name, summary");
   c->callback([json, &run] {
     size_t width = 0;
     for (const ShippedJob& j : shipped_jobs()) width = std::max(width, j.name.size());
@@ -69,23 +69,23 @@ void add_ls(CLI::App& app, Invocation& run) {
 
 void add_cp(CLI::App& app, Invocation& run) {
   auto o = std::make_shared<CopyOptions>();
-  CLI::App* c = add_command(app, "cp", "Copy a job that comes with redco, to be changed",
+  CLI::App* c = add_command(app, "cp", "Copy an example job, as a start for your own",
                             "  redco cp lm/gpt2                  writes gpt2.yaml here\n"
                             "  redco cp lm/gpt2 jobs/mine.yaml\n");
-  c->add_option("NAME", o->name, "a job that `redco ls` lists")->required();
-  c->add_option("TO", o->to, "a file or a folder; default: a file of that name here");
-  c->add_flag("-f,--force", o->force, "replace a file that exists");
+  c->add_option("NAME", o->name, "name of a job from `redco ls`")->required();
+  expand_paths(c->add_option("TO", o->to, "file or folder to write; default: NAME.yaml in this folder"));
+  c->add_flag("-f,--force", o->force, "replace an existing file");
   c->add_flag("--no-schema", o->no_schema,
-              "without redco.schema.json beside it, which lets editors complete and check the keys");
+              "do not write redco.schema.json, which editors use to complete and check keys");
   c->callback([o, &run] { run.exit_code = copy_job(*o); });
 }
 
 void add_schema(CLI::App& app, Invocation& run) {
   CLI::App* c = add_command(app, "schema", "Print the JSON Schema of job files, for editors",
                             "  redco schema > redco.schema.json\n"
-                            "With the first line `# yaml-language-server: $schema=redco.schema.json` in a "
-                            "job, editors that speak\n"
-                            "YAML complete its keys, show what they mean and mark mistakes.\n");
+                            "Put `# yaml-language-server: $schema=redco.schema.json` into the first line of "
+                            "a job. Editors\n"
+                            "with YAML support then complete its keys, show their help and mark mistakes.\n");
   c->callback([&run] {
     std::fputs(job_schema().c_str(), stdout);
     run.exit_code = 0;

@@ -1,4 +1,4 @@
-// redco: parse, call src, print. One file a command.
+// redco: parses the command line, calls src, prints. One file per command.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -19,27 +19,33 @@ namespace redco::cli {
 namespace {
 
 constexpr const char* kExamples =
-    "A job is a YAML file; key=value words on the command line override its keys:\n"
-    "  redco plan job.yaml                                what it needs, before it runs\n"
-    "  redco train job.yaml train.max_steps=100           train, or go on from the last checkpoint\n"
-    "  redco predict job.yaml predict.prompt='Once upon'  ask the trained model\n"
-    "  redco ls, redco cp lm/gpt2                         jobs to start from\n"
+    "A job is a YAML file. key=value words on the command line override its keys:\n"
+    "  redco plan job.yaml                                memory and communication of the job\n"
+    "  redco train job.yaml train.max_steps=100           train, or resume from the last checkpoint\n"
+    "  redco predict job.yaml --prompt 'Once upon'        generate text with the trained model\n"
+    "  redco ls; redco cp lm/gpt2                         list example jobs; copy one\n"
     "  redco COMMAND --help                               options and examples of a command\n"
-    "  redco validate --explain train                     the keys of a job's section\n"
-    "Exit codes: 0 done, 1 a check failed, 2 command line or job, 3 contents of files, 4 doesn't fit,\n"
-    "5 a rank died, 6 not finite, 7 reading or writing, 8 stopped by a signal, 70 a bug.";
+    "  redco validate --explain train                     all keys of a job's section\n"
+    "Exit codes: 0 success, 1 a check failed, 2 error in command line or job, 3 error in a file's contents,\n"
+    "4 not enough memory, 5 a rank failed, 6 loss not finite, 7 reading or writing failed, 8 stopped by a\n"
+    "signal, 70 a bug in redco.";
 
-// "; did you mean --json?": the command's option nearest to a word that it doesn't have.
+// "; did you mean --json?": the command's option nearest to a word that it doesn't have, or the setting of
+// that name.
 std::string option_hint(const CLI::App& app, const std::vector<std::string>& words) {
   const CLI::App* command = &app;
   while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
   std::vector<std::string> names;
   for (const CLI::Option* o : command->get_options())
     for (const std::string& n : o->get_lnames()) names.push_back("--" + n);
-  for (const std::string& w : words) {
-    if (!w.starts_with("-")) continue;
-    const std::string near = nearest(w.substr(0, w.find('=')), names);
+  const bool takes_job = command->get_option_no_throw("JOB") != nullptr;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string name = words[i].substr(0, words[i].find('='));
+    if (!name.starts_with("-") || std::find(names.begin(), names.end(), name) != names.end()) continue;
+    const std::string near = nearest(name, names);
     if (!near.empty()) return fmt::format("; did you mean {}?", near);
+    const std::string next = i + 1 < words.size() && !words[i + 1].starts_with("-") ? words[i + 1] : "";
+    if (takes_job) return setting_hint(words[i], next);
   }
   return "";
 }
@@ -52,12 +58,12 @@ int usage_error(const CLI::App& app, const CLI::ParseError& e, const std::vector
   }
   std::string what = e.what();
   if (e.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) what += option_hint(app, words);
-  error("{}\n`{} --help` says more", what, command);
+  error("{}\n`{} --help` lists options and examples", what, command);
   return static_cast<int>(ExitCode::usage);
 }
 
-// A word that is no command where one is expected: said before CLI11 takes it for a stray argument. "" where
-// all is well.
+// The message about a word that is not a command; "" if all words are good. CLI11 would call such a word an
+// argument that was not expected.
 std::string unknown_command(const CLI::App& app, const std::vector<std::string>& words) {
   const CLI::App* command = &app;
   std::string path = app.get_name();
@@ -73,6 +79,7 @@ std::string unknown_command(const CLI::App& app, const std::vector<std::string>&
     if (it == known.end()) {
       std::vector<std::string> names;
       for (const CLI::App* c : known) names.push_back(c->get_name());
+      if (w == "help") return fmt::format("{} has no command 'help'; use `{} --help`", path, path);
       const std::string near = nearest(w, names);
       return fmt::format(
           "{} has no command '{}'; {}", path, excerpt(w),
@@ -84,7 +91,7 @@ std::string unknown_command(const CLI::App& app, const std::vector<std::string>&
   return "";
 }
 
-// Commands that answer a signal with code 8 and a message. The others do nothing that a signal may not cut.
+// Commands that end with code 8 and a message when a signal stops them. A signal ends the others at once.
 bool runs_a_job(const std::string& command) {
   static const std::vector<std::string> kCommands = {"train",  "predict", "evaluate", "chat",
                                                      "verify", "bench",   "merge"};
@@ -92,7 +99,7 @@ bool runs_a_job(const std::string& command) {
 }
 
 int run_command(int argc, char** argv) {
-  CLI::App app("redco: training and inference of large models, sharded over ranks, from one job YAML",
+  CLI::App app("redco: distributed training and inference of transformers on CPUs, from one job file",
                "redco");
   app.set_version_flag("--version", version_text, "version, build and libraries");
   app.require_subcommand(1);

@@ -1,4 +1,4 @@
-// man: the manual page, made from what the commands declare about themselves.
+// man: the manual page, generated from the declarations of the commands.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -9,7 +9,7 @@ namespace redco::cli {
 
 namespace {
 
-// Text for troff: no escapes, no line that looks like a request, hyphens that can be copied.
+// Text for troff: escapes are quoted, no line looks like a request, hyphens can be copied.
 std::string roff(const std::string& text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -59,15 +59,15 @@ void add_man(CLI::App& app, Invocation& run) {
   c->callback([&app, &run] {
     std::string out = fmt::format(".TH REDCO 1 \"\" \"redco {}\" \"User Commands\"\n", REDCO_VERSION);
     out +=
-        ".SH NAME\nredco \\- training and inference of large models, sharded over ranks, from one job YAML\n";
+        ".SH NAME\nredco \\- distributed training and inference of transformers on CPUs, from one job file\n";
     out +=
         ".SH SYNOPSIS\n.B redco\n.I COMMAND\n[\\fIoptions\\fR] [\\fB\\-c\\fR \\fIFILE\\fR ...] "
         "\\fIJOB.yaml\\fR ... [\\fIkey\\fR=\\fIvalue\\fR ...]\n";
     out +=
-        ".SH DESCRIPTION\nA job is a YAML file that names a model, data and how many ranks share the model. "
-        "redco finds the\ntensor\\-parallel sharding, starts the ranks (here, on a list of hosts or in a "
+        ".SH DESCRIPTION\nA job is a YAML file that names a model, data and the number of ranks. redco finds "
+        "the tensor\\-parallel\nsharding, starts the ranks (on this machine, on a list of hosts or in a "
         "SLURM "
-        "allocation) and runs\nthe job. Words with an = override the job's keys; their values are YAML.\n";
+        "allocation) and runs the job.\nWords with an = override the job's keys; their values are YAML.\n";
     out += ".SH COMMANDS\n";
     for (const CLI::App* s : app.get_subcommands([](const CLI::App*) { return true; }))
       add_command_text(*s, "redco " + s->get_name(), out);

@@ -1,4 +1,4 @@
-// new: the skeleton of a user's own pipeline, which builds against the installed redco and trains as it is.
+// new: writes the skeleton of a custom pipeline. It builds against the installed redco and trains unchanged.
 #include <cctype>
 #include <cstdio>
 #include <filesystem>
@@ -14,16 +14,16 @@ namespace {
 
 // @NAME@ is the pipeline's name, @CLASS@ its class.
 constexpr const char* kSource =
-    R"text(// @NAME@: fits y = sin(x) as it stands. Change the data, the parameters and the loss to what you need.
+    R"text(// @NAME@: fits y = sin(x). Replace the data, the parameters and the loss by your own.
 //
-// Nothing here knows of ranks: redco spreads the rows of a batch over replicas and cuts layers over model shards.
+// This code does not depend on ranks: redco splits the rows of a batch over replicas, and layers over model shards.
 #include <cmath>
 
 #include "redco.h"
 
 using namespace redco;
 
-// The job's `settings:`. Unknown keys and values outside a range are refused, with the place in the job.
+// The job's `settings:` section. An unknown key or a value out of range is an error that names its place.
 struct @CLASS@Settings {
   i64 n_examples = 1024;
   double noise = 0.1;
@@ -35,7 +35,8 @@ struct @CLASS@Settings {
 
 class @CLASS@Pipeline : public Pipeline {
  public:
-  // Parameters of its own. For a job's model leave params() out, and call model->apply(params, ...) in loss().
+  // The pipeline's own parameters. To train the job's model, remove params() and call model->apply(params, ...)
+  // in loss().
   @CLASS@Pipeline() {
     SpecBuilder b(params_);
     b.linear("net.fc1", kHidden, 1, true, 2);
@@ -43,7 +44,7 @@ class @CLASS@Pipeline : public Pipeline {
   }
   const ModelParams& params() const override { return params_; }
 
-  // 1. This replica's examples -> tensors of the whole micro-batch, and what each loss term is divided by.
+  // 1. Turns this replica's examples into tensors of the whole micro-batch. weights: the divisor of each loss term.
   Batch collate(std::span<const Example> mine, const BatchShape& shape) const override {
     Batch b;
     b.shape = shape;
@@ -53,12 +54,12 @@ class @CLASS@Pipeline : public Pipeline {
     return b;
   }
 
-  // 2. The loss of a batch: a sum, not a mean. The first term is descended.
+  // 2. The loss of a batch: a sum, not a mean. Training minimizes the first term.
   LossTerms loss(const ParamTree& params, const Batch& batch, const StepContext&) const override {
     return {{"loss", sum_all(square(forward(params, batch["x"]) - batch["y"]))}};
   }
 
-  // 3. An answer for each example: a JSON object.
+  // 3. The prediction for each example: a JSON object.
   std::vector<std::string> predict(const ParamTree& params, std::span<const Example> examples,
                                    const StepContext&) const override {
     const i64 n = static_cast<i64>(examples.size());
@@ -68,8 +69,8 @@ class @CLASS@Pipeline : public Pipeline {
     return out;
   }
 
-  // The examples of an epoch, and those of an evaluation. For text in files leave both out: data.train and
-  // data.eval are then read and tokenized (train/lm_dataset.h).
+  // The examples of an epoch and of an evaluation. Remove both to train on text files: redco then reads and
+  // tokenizes data.train and data.eval (train/lm_dataset.h).
   std::shared_ptr<const Dataset> source(const ParamTree&, const StepContext&) override {
     const auto own = own_settings<@CLASS@Settings>(settings->own);
     return points(own.n_examples, own.noise, "train");
@@ -83,7 +84,7 @@ class @CLASS@Pipeline : public Pipeline {
     return dense(p, "net.fc2", tanh(dense(p, "net.fc1", x)));
   }
 
-  // Drawn from train.seed, the step and `name`: the same on every rank.
+  // Random points from train.seed, the step and `name`: the same on every rank.
   static std::shared_ptr<const Dataset> points(i64 n, double noise, const std::string& name) {
     const std::vector<double> u = to_values(random_uniform({n}, Context::current().key("x of " + name)));
     const std::vector<double> e = to_values(random_normal({n}, Context::current().key("noise of " + name)));
@@ -94,7 +95,7 @@ class @CLASS@Pipeline : public Pipeline {
       out[i].values["x"] = {static_cast<float>(x)};
       out[i].values["y"] = {static_cast<float>(std::sin(x) + noise * e[i])};
     }
-    // The second argument changes when the data do: a resumed run must have the same.
+    // The second argument identifies the data: a resumed run must have the same.
     return std::make_shared<ExampleList>(std::move(out), fmt::format("sine, {} {} points", n, name));
   }
 
@@ -124,15 +125,15 @@ settings: {n_examples: 1024, noise: 0.1}
 )text";
 
 constexpr const char* kReadme = R"text(# @NAME@
-A pipeline for redco, in [`@NAME@.cpp`](@NAME@.cpp): `collate`, `loss` and `predict`, written as for one device.
+A pipeline for redco in [`@NAME@.cpp`](@NAME@.cpp): `collate`, `loss` and `predict`, written for one device.
 
     cmake -S . -B build -DCMAKE_PREFIX_PATH=PREFIX     # PREFIX: where redco is installed
     cmake --build build
     redco train job.yaml
     redco train job.yaml parallel.n_ranks=2 workdir=runs/two                              # two replicas
-    redco train job.yaml parallel.n_ranks=2 parallel.n_model_shards=2 workdir=runs/cut    # or a model cut in two
+    redco train job.yaml parallel.n_ranks=2 parallel.n_model_shards=2 workdir=runs/cut    # two model shards
 
-All that a pipeline can say is in redco's header `train/pipeline.h`. Build again after redco is upgraded.
+The header `train/pipeline.h` of redco documents all functions of a pipeline. Build again after an upgrade of redco.
 )text";
 
 std::string filled(std::string text, const std::map<std::string, std::string>& words) {
@@ -160,15 +161,15 @@ void check_name(const std::string& name) {
   for (const char c : name) good = good && (letter(c) || c == '_' || (c >= '0' && c <= '9'));
   if (!good)
     throw UsageError(
-        "'{}' can't name a pipeline; expected small letters, digits and underscores, beginning with a letter "
-        "(at most {}), as in z_loss",
+        "'{}' is not a pipeline name; expected lower-case letters, digits and underscores, at most {}, "
+        "beginning with a letter, e.g. z_loss",
         excerpt(name), kLongest);
 }
 
 void write_pipeline(const std::string& name, const std::string& folder) {
   check_name(name);
   if (exists(folder) && !(is_folder(folder) && std::filesystem::is_empty(folder)))
-    throw UsageError("{} exists; name another pipeline, or another folder with --to", folder);
+    throw UsageError("{} exists; use another name, or another folder with --to", folder);
   const std::string version = REDCO_VERSION;
   const std::map<std::string, std::string> words = {
       {"@NAME@", name}, {"@CLASS@", class_name(name)}, {"@VERSION@", version.substr(0, version.rfind('.'))}};
@@ -189,16 +190,16 @@ void add_new(CLI::App& app, Invocation& run) {
     std::string name, folder;
   };
   auto o = std::make_shared<Options>();
-  CLI::App* c =
-      add_command(app, "new", "Begin a pipeline of one's own",
-                  "  redco new pipeline z_loss        writes z_loss/, which builds and trains as it is\n");
+  CLI::App* c = add_command(app, "new", "Write the skeleton of a custom pipeline",
+                            "  redco new pipeline z_loss        writes z_loss/\n");
   c->require_subcommand(1);
   CLI::App* p =
-      add_command(*c, "pipeline", "write a skeleton: source, CMakeLists.txt, job and README",
+      add_command(*c, "pipeline", "Write source, CMakeLists.txt, job.yaml and README.md of a pipeline",
                   "  redco new pipeline z_loss\n"
                   "  cd z_loss && cmake -S . -B build && cmake --build build && redco train job.yaml\n");
-  p->add_option("NAME", o->name, "its name: small letters, digits and underscores")->required();
-  p->add_option("--to", o->folder, "the folder to write; default: NAME");
+  p->add_option("NAME", o->name, "name of the pipeline: lower-case letters, digits and underscores")
+      ->required();
+  expand_paths(p->add_option("--to", o->folder, "folder to write; default: NAME"));
   p->callback([o, &run] {
     write_pipeline(o->name, o->folder.empty() ? o->name : o->folder);
     run.exit_code = 0;

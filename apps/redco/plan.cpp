@@ -14,14 +14,14 @@ void add_plan(CLI::App& app, Invocation& run) {
     bool json = false, require_fit = false;
   };
   auto o = std::make_shared<Options>();
-  CLI::App* c = add_command(app, "plan",
-                            "What the job needs before it runs: mesh, sharding, memory, collectives, FLOPs",
-                            "  redco plan job.yaml\n"
-                            "  redco plan model.preset=gpt-j-6b parallel.n_model_shards=4\n"
-                            "  redco plan model.preset=opt-13b plan.devices='2 x 4 x 32GiB' --json\n");
+  CLI::App* c =
+      add_command(app, "plan", "Plan a job without running it: mesh, sharding, memory, collectives, FLOPs",
+                  "  redco plan job.yaml\n"
+                  "  redco plan model.preset=gpt-j-6b parallel.n_model_shards=4\n"
+                  "  redco plan model.preset=opt-13b plan.devices='2 x 4 x 32GiB' --json\n");
   add_job_words(*c, o->words);
   c->add_flag("--json", o->json, "print the plan as JSON");
-  c->add_flag("--require-fit", o->require_fit, "exit with 4 if the plan does not fit");
+  c->add_flag("--require-fit", o->require_fit, "end with code 4 if the job does not fit into memory");
   c->callback([o, &run] {
     const PlanReport report = plan_job(o->words.load());
     std::fputs((o->json ? to_json(report) : to_text(report)).c_str(), stdout);

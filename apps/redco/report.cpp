@@ -50,10 +50,10 @@ void add_report(CLI::App& app, Invocation& run) {
       "                                      writes comparison.html\n");
   c->add_option("WORKDIR", o->workdirs, "workdirs of trainings; with several, other folders are skipped")
       ->required();
-  c->add_option(
+  expand_paths(c->add_option(
       "-o,--output", o->output,
       "file to write, - for standard output; default: WORKDIR/report.html, or comparison.html for several "
-      "workdirs");
+      "workdirs"));
   c->callback([o, &run] { run.exit_code = write_report(*o); });
 }
 

@@ -15,23 +15,23 @@ void add_sbatch(CLI::App& app, Invocation& run) {
   auto o = std::make_shared<Options>();
   SbatchOptions& b = o->batch;
   CLI::App* c = add_command(app, "sbatch",
-                            "A SLURM batch script that runs the job; saves before the time limit and goes on",
+                            "Print a SLURM script for the job; it saves before the time limit and resumes",
                             "  redco sbatch job.yaml parallel.n_ranks=8 --nodes 2 --time 12:00:00 > job.sh\n"
                             "  redco sbatch job.yaml --partition long --submit\n");
   add_job_words(*c, o->job);
-  c->add_flag("--submit", o->submit, "hand the script to sbatch instead of printing it");
-  c->add_option("--command", b.command, "what the script runs")
+  c->add_flag("--submit", o->submit, "submit the script with sbatch instead of printing it");
+  c->add_option("--command", b.command, "command that the script runs")
       ->check(CLI::IsMember({"train", "predict"}))
       ->capture_default_str();
-  c->add_option("--nodes", b.nodes, "nodes; default: as many as parallel.hosts names, else 1")
+  c->add_option("--nodes", b.nodes, "number of nodes; default: the number of parallel.hosts, else 1")
       ->check(CLI::Range(1, 65536));
   c->add_option("--partition", b.partition, "SLURM partition");
   c->add_option("--account", b.account, "SLURM account");
-  c->add_option("--time", b.time_limit, "time limit as SLURM takes it: 30, 12:00:00, 2-00:00:00");
-  c->add_option("--memory", b.memory, "memory of a node, e.g. 64GiB");
-  c->add_option("--name", b.job_name, "the job's name; default: the job file's");
-  c->add_option("--output", b.output, "SLURM's log file")->capture_default_str();
-  c->add_option("--launcher", b.launcher, "how ranks start; auto asks the cluster")
+  c->add_option("--time", b.time_limit, "time limit in SLURM's form: 30, 12:00:00, 2-00:00:00");
+  c->add_option("--memory", b.memory, "memory per node, e.g. 64GiB");
+  c->add_option("--name", b.job_name, "job name; default: redco- and the name of the job file");
+  c->add_option("--output", b.output, "log file of the SLURM job")->capture_default_str();
+  c->add_option("--launcher", b.launcher, "how ranks start; auto uses srun if it has PMIx, else mpirun")
       ->check(CLI::IsMember({"auto", "srun", "mpirun"}))
       ->capture_default_str();
   c->callback([o, &run] {

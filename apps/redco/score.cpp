@@ -15,9 +15,10 @@ void add_score(CLI::App& app, Invocation& run) {
     bool no_stemmer = false;
   };
   auto o = std::make_shared<Options>();
-  CLI::App* c = add_command(app, "score", "Score predictions against references: one JSON object",
-                            "  redco score runs/x/predictions.jsonl --metrics rouge,bleu\n"
-                            "  redco score labels.jsonl --metrics accuracy,f1\n");
+  CLI::App* c =
+      add_command(app, "score", "Compute metrics of predictions against references; prints one JSON object",
+                  "  redco score runs/x/predictions.jsonl --metrics rouge,bleu\n"
+                  "  redco score labels.jsonl --metrics accuracy,f1\n");
   c->add_option(
        "FILE", o->file,
        "JSONL, plain or .gz, of {\"prediction\": ..., \"reference\": ...} or \"references\": [...]; - is "
@@ -27,8 +28,8 @@ void add_score(CLI::App& app, Invocation& run) {
                 "rouge, bleu, chrf, chrf++, exact_match, accuracy, f1, matthews, pearson, spearman")
       ->delimiter(',')
       ->capture_default_str();
-  c->add_flag("--no-stemmer", o->no_stemmer, "rouge compares words as they are");
-  c->add_flag("--lowercase", o->score.text.lowercase, "bleu and chrf compare lower-cased texts");
+  c->add_flag("--no-stemmer", o->no_stemmer, "rouge: compare words without stemming");
+  c->add_flag("--lowercase", o->score.text.lowercase, "bleu, chrf: compare lower-cased texts");
   c->callback([o, &run] {
     o->score.text.use_stemmer = !o->no_stemmer;
     nlohmann::ordered_json j;

@@ -17,41 +17,44 @@ void add_tokenizer_train(CLI::App& tokenizer, Invocation& run) {
   };
   auto o = std::make_shared<Options>();
   CLI::App* c = add_command(
-      tokenizer, "train", "learn a tokenizer from text and write it as a Hugging Face folder",
+      tokenizer, "train", "Train a tokenizer on text; writes a Hugging Face folder",
       "  redco tokenizer train corpus.txt --output my-tokenizer\n"
       "  redco tokenizer train books/*.txt.gz chats.jsonl --output my-tokenizer --vocab-size 50257\n"
       "  redco tokenizer train corpus.txt --output my-tokenizer --special '<|endoftext|>' '<|im_start|>' "
       "'<|im_end|>'\n"
       "  redco tokenizer train corpus.txt --output my-tokenizer --model unigram --vocab-size 8000\n"
-      "  redco train job.yaml model.tokenizer=my-tokenizer                # a job that uses it\n"
-      "  python -c 'AutoTokenizer.from_pretrained(\"my-tokenizer\")'       # so does transformers\n");
-  c->add_option("FILES", o->files,
-                "text, each line a sequence; or lines {\"text\": ...} (.jsonl, .ndjson, .json); plain or .gz")
+      "  redco train job.yaml model.tokenizer=my-tokenizer                # use it in a job\n"
+      "  python -c 'AutoTokenizer.from_pretrained(\"my-tokenizer\")'       # and in transformers\n");
+  c->add_option(
+       "FILES", o->files,
+       "text files, one sequence per line; or lines {\"text\": ...} (.jsonl, .ndjson, .json); plain or .gz")
       ->required();
-  c->add_option("--output", o->output, "folder for tokenizer.json and tokenizer_config.json; made if missing")
+  expand_paths(c->add_option("--output", o->output,
+                             "folder for tokenizer.json and tokenizer_config.json; created if missing"))
       ->required();
   c->add_option("--model", o->kind,
-                "bpe: byte-level byte-pair encoding, as GPT-2's; unigram: as SentencePiece's")
+                "bpe: byte-level byte-pair encoding, as in GPT-2; unigram: as in SentencePiece")
       ->check(CLI::IsMember({"bpe", "unigram"}).description(""))
       ->type_name("bpe|unigram")
       ->capture_default_str();
-  c->add_option("--vocab-size", o->vocab_size, "tokens, special ones included")->capture_default_str();
-  c->add_option("--special", o->special,
-                "special tokens, the first ids in this order; </s>, <s>, <pad>, <mask>, ... get their roles")
+  c->add_option("--vocab-size", o->vocab_size, "number of tokens, special tokens included")
+      ->capture_default_str();
+  c->add_option(
+       "--special", o->special,
+       "special tokens, which get the first ids in this order; </s>, <s>, <pad>, <mask> etc. get their roles")
       ->type_name("TOKEN")
       ->capture_default_str()
       ->expected(1, 1 << 16)
       ->allow_extra_args(false);  // with them CLI11 takes [CLS] for a list
-  c->add_option(
-       "--min-frequency", o->min_frequency,
-       "bpe: pairs seen less often are not merged; unigram: characters seen less often are no tokens")
+  c->add_option("--min-frequency", o->min_frequency,
+                "smallest count of a merged pair (bpe), or of a character that becomes a token (unigram)")
       ->capture_default_str();
-  c->add_option("--split", o->split, "bpe: how text is split into words: gpt2, llama3 or qwen")
+  c->add_option("--split", o->split, "bpe: rule that splits text into words: gpt2, llama3 or qwen")
       ->type_name("gpt2|llama3|qwen")
       ->capture_default_str();
   c->add_flag("--no-byte-fallback", o->no_bytes,
-              "unigram: without the 256 tokens for bytes of unknown characters; those become <unk>");
-  c->add_option("--threads", o->threads, "0: all; the result is the same for any number")
+              "unigram: omit the 256 byte tokens; unknown characters become <unk>");
+  c->add_option("--threads", o->threads, "number of threads, 0: all cores; does not change the result")
       ->capture_default_str()
       ->check(CLI::Range(0, 1024));
   c->callback([o, &run] {
@@ -61,7 +64,8 @@ void add_tokenizer_train(CLI::App& tokenizer, Invocation& run) {
     info("{} of text, {} words, {} distinct ones", human_bytes(t.text_bytes),
          human_count(static_cast<double>(t.n_words)), human_count(static_cast<double>(t.n_distinct_words)));
     if (t.vocab_size < o->vocab_size)
-      info("{} tokens instead of {}: the text has no more to learn", t.vocab_size, o->vocab_size);
+      info("the tokenizer has {} tokens instead of {}: the text gives no more merges", t.vocab_size,
+           o->vocab_size);
     info("{}: {} tokens, {:.2f} bytes of the text each", o->output, t.vocab_size, t.bytes_per_token);
     run.exit_code = 0;
   });
@@ -86,25 +90,24 @@ void add_tokenizer(CLI::App& app, Invocation& run) {
     auto o = std::make_shared<Options>();
     CLI::App* c =
         add_command(*tokenizer, encode ? "encode" : "decode",
-                    encode ? "lines {\"text\": ...} to lines {\"ids\": [...]}; an id beside the text stays"
-                           : "lines {\"ids\": [...]} to lines {\"text\": ...}; an id beside them stays",
+                    encode ? "Convert lines {\"text\": ...} to lines {\"ids\": [...]}; keeps \"id\""
+                           : "Convert lines {\"ids\": [...]} to lines {\"text\": ...}; keeps \"id\"",
                     "");
-    c->add_option(
-         "DIR-or-FILE", o->what,
-         "a Hugging Face folder, its tokenizer.json or vocab.txt, a sentencepiece .model, or `bytes`")
+    c->add_option("DIR-or-FILE", o->what,
+                  "Hugging Face folder, tokenizer.json, vocab.txt, SentencePiece .model, or `bytes`")
         ->required();
-    c->add_option("--input", o->input, "JSONL file, plain or .gz; - is standard input")
+    expand_paths(c->add_option("--input", o->input, "JSONL file, plain or .gz; - is standard input"))
         ->capture_default_str();
-    c->add_option("--output", o->output, "JSONL file; - is standard output")->capture_default_str();
+    expand_paths(c->add_option("--output", o->output, "JSONL file; - is standard output"))
+        ->capture_default_str();
     if (encode) {
       c->add_flag("--pair", o->lines.pair,
-                  "lines are {\"text\": ..., \"pair\": ...}; type_ids tell the two apart");
-      c->add_option("--max-length", o->lines.max_length, "cut to this many ids, special ones included")
+                  "lines are {\"text\": ..., \"pair\": ...}; type_ids mark the second text");
+      c->add_option("--max-length", o->lines.max_length, "truncate to this many ids, special tokens included")
           ->check(CLI::Range(i64{1}, i64{1} << 40));
     }
     c->add_flag("--no-special", o->no_special,
-                encode ? "without the special tokens that the tokenizer puts around a text"
-                       : "leave special tokens out of the text");
+                encode ? "do not add special tokens" : "remove special tokens from the text");
     c->callback([o, encode, &run] {
       o->lines.special = !o->no_special;
       const auto t = load_tokenizer(ckpt::local_source(o->what));

@@ -2,6 +2,8 @@
 
 #include <cstdio>
 
+#include "base/error.h"
+#include "base/words.h"
 #include "commands.h"
 #include "commands/plan_job.h"
 #include "commands/validate.h"
@@ -11,18 +13,27 @@ namespace redco::cli {
 void add_train(CLI::App& app, Invocation& run) {
   auto words = std::make_shared<JobArguments>();
   auto dry = std::make_shared<bool>(false);
-  CLI::App* c =
-      add_command(app, "train", "Train as the job says; goes on where an earlier run in its workdir stopped",
-                  "  redco train job.yaml\n"
-                  "  redco train job.yaml parallel.n_model_shards=2 workdir=runs/two\n"
-                  "  redco train job.yaml --dry-run     stop after the checks and the plan\n");
+  CLI::App* c = add_command(app, "train", "Train a model; resumes if the workdir holds an earlier run",
+                            "  redco train job.yaml\n"
+                            "  redco train job.yaml parallel.n_model_shards=2 workdir=runs/two\n"
+                            "  redco train job.yaml --dry-run     only checks and plan\n");
   add_job_words(*c, *words);
-  c->add_flag("--dry-run", *dry, "check the job and everything it names, print its plan, then stop");
+  c->add_flag("--dry-run", *dry,
+              "check the job and its files, print the plan, then stop; ends with code 4 if it does not fit");
   c->callback([words, dry, &run] {
     if (*dry) {
       const JobConfig job = words->load(JobUse::train);
       preflight(job, JobUse::train);
-      std::fputs(to_text(plan_job(job)).c_str(), stdout);
+      const PlanReport plan = plan_job(job);
+      std::fputs(to_text(plan).c_str(), stdout);
+      if (!plan.fits)
+        throw Error(
+            ExitCode::doesnt_fit,
+            fmt::format("[plan] the job does not fit: a rank needs {} and may use {}. Use a smaller "
+                        "train.per_device_batch_size or data.max_length, train.recompute=block, or more "
+                        "parallel.n_model_shards",
+                        human_bytes(static_cast<u64>(plan.memory.total())),
+                        human_bytes(static_cast<u64>(plan.memory_limit))));
     } else {
       run.exit_code = run_train({.job = [words] { return words->load(JobUse::train); }, .program = run.argv},
                                 {REDCO_VERSION, build_revision(), build_libraries()});

@@ -16,14 +16,13 @@ void add_validate(CLI::App& app, Invocation& run) {
     CLI::Option* explained = nullptr;
   };
   auto o = std::make_shared<Options>();
-  CLI::App* c =
-      add_command(app, "validate", "Check a job's configuration alone: no data, no model weights",
-                  "  redco validate job.yaml train.learning_rate=1e-3\n"
-                  "  redco validate --explain parallel        the keys of a section, or of all sections\n");
+  CLI::App* c = add_command(app, "validate", "Check a job's settings without reading data or weights",
+                            "  redco validate job.yaml train.learning_rate=1e-3\n"
+                            "  redco validate --explain parallel        print the keys of a section\n");
   add_job_words(*c, o->job, false);
   c->add_flag("--json", o->json, "print the result as JSON");
-  auto* reference = c->add_flag("--reference", o->reference, "print all settings as Markdown and stop");
-  o->explained = c->add_option("--explain", o->explain, "print what a section or key means and stop")
+  auto* reference = c->add_flag("--reference", o->reference, "print all settings as Markdown, then stop");
+  o->explained = c->add_option("--explain", o->explain, "print the help of a section or key, then stop")
                      ->type_name("[KEY]")
                      ->expected(0, 1);
   reference->excludes(o->explained);

@@ -24,11 +24,12 @@ int run_verify(const VerifyOptions& o, const std::vector<std::string>& program) 
   for (const std::string& w : o.words) (is_override(w) ? overrides : files).push_back(w);
   if (files.empty()) throw UsageError("verify needs a folder: `redco verify DIR [EXPECTED.safetensors]`");
   if (files.size() > 2)
-    throw UsageError("verify takes a folder and one file of expected values; '{}' is too much", files[2]);
+    throw UsageError("verify takes a folder and one file of expected values; remove '{}'", files[2]);
   const i64 shards = o.shards > 0 ? o.shards : o.ranks;
   if (o.ranks % shards != 0)
-    throw UsageError("--ranks {} is no multiple of --model-shards {}", o.ranks, shards);
-  // Laid under the user's words: a folder's name may hold anything, so it doesn't go through YAML.
+    throw UsageError("--ranks {0} is not a multiple of --model-shards {1}; use --ranks {1} or {2}", o.ranks,
+                     shards, 2 * shards);
+  // The user's overrides win over these. The folder is set directly, because its name may not be valid YAML.
   overrides.insert(overrides.begin(), {fmt::format("parallel.n_ranks={}", o.ranks),
                                        fmt::format("parallel.n_model_shards={}", shards)});
   const RunRequest request{.job =
@@ -46,6 +47,7 @@ int run_verify(const VerifyOptions& o, const std::vector<std::string>& program) 
                                         .rules = custom_rules(job),
                                         .config_overrides = job.model.config,
                                         .ignore_config_keys = job.model.ignore_config_keys,
+                                        .origins = job.origins,
                                         .strict = o.strict});
     if (run.first()) std::fputs((o.json ? to_json(report) : to_text(report)).c_str(), stdout);
     return static_cast<int>(report.passed ? ExitCode::ok : ExitCode::check_failed);
@@ -57,23 +59,20 @@ int run_verify(const VerifyOptions& o, const std::vector<std::string>& program) 
 void add_verify(CLI::App& app, Invocation& run) {
   auto o = std::make_shared<VerifyOptions>();
   CLI::App* c = add_command(
-      app, "verify", "Does a checkpoint compute, under this layout, what another framework computed?",
+      app, "verify", "Compare a checkpoint's outputs and gradients with those of another framework",
       "  redco verify models/gpt2 --ranks 4 --model-shards 2\n"
       "  redco verify models/gpt2 expected.safetensors --strict --json\n"
       "  redco verify models/gpt2 --ranks 2 parallel.sharding_rules='[{match: \".*\", spec: [mp, ~]}]'\n");
-  c->add_option("DIR", o->words,
-                "Hugging Face folder, or the id of a model in the hub's cache; then a safetensors file of "
-                "expected values (default: "
-                "expected.safetensors in the folder) and "
-                "key=value overrides")
+  c->add_option(
+       "DIR", o->words,
+       "Hugging Face folder, or the id of a model in the hub's cache; then optionally a safetensors "
+       "file of expected values (default: expected.safetensors in the folder) and key=value overrides")
       ->required();
-  c->add_option("--ranks", o->ranks, "ranks to run on")->check(CLI::Range(1, 4096))->capture_default_str();
-  c->add_option("--model-shards", o->shards,
-                "ranks that share one copy of the model; default: all of --ranks")
+  c->add_option("--ranks", o->ranks, "number of ranks")->check(CLI::Range(1, 4096))->capture_default_str();
+  c->add_option("--model-shards", o->shards, "ranks that share one copy of the model; default: --ranks")
       ->check(CLI::Range(1, 4096));
   c->add_flag("--strict", o->strict,
-              "fail (exit 1) if the file has an expected tensor that is not checked, such as one of an "
-              "unknown name");
+              "end with code 1 if an expected tensor is not checked, e.g. because its name is unknown");
   c->add_flag("--json", o->json, "print the report as JSON");
   c->callback([o, &run] { run.exit_code = run_verify(*o, run.argv); });
 }

@@ -27,6 +27,9 @@ using Json = nlohmann::ordered_json;
 namespace {
 
 UsageError no_such_folder(const std::string& folder) {
+  if (exists(folder))
+    return UsageError("[model] {} is a file; expected a Hugging Face folder with config.json and weights",
+                      folder);
   return UsageError(
       "[model] no such folder: {}; model.path must be a Hugging Face folder with config.json and weights{}",
       folder, ckpt::hub_hint(folder));
@@ -283,8 +286,13 @@ std::vector<std::shared_ptr<Lease>> verify_source(const JobConfig& job, Group& w
 }
 
 std::unique_ptr<Model> make_job_model(const JobConfig& job, const ModelSource& source) {
-  auto model = make_folder_model(
-      source.folder, {source.config_json, source.origin, job.model.config, job.model.ignore_config_keys});
+  const std::string arch =
+      source.folder.empty() && !job.model.preset && job.model.arch ? "model.arch=" + *job.model.arch : "";
+  auto model = make_folder_model(source.folder, {source.config_json,
+                                                 source.origin,
+                                                 job.model.config,
+                                                 job.model.ignore_config_keys,
+                                                 {job.origins, arch}});
   const ModelParams& params = model->params();
   const std::string where =
       fmt::format("train.lora.target_modules ({})", job.origins.where("train.lora.target_modules"));

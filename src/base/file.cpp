@@ -95,7 +95,7 @@ constexpr int kTempTries = 100;  // killed processes with the same id may have l
 std::optional<FileInfo> file_info(const std::string& path, bool follow) {
   struct stat st {};
   if (retry([&] { return sys::stat(path, &st, follow); }) != 0) {
-    if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
+    if (errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG) return std::nullopt;
     fail("look at", path, errno);
   }
   FileInfo::Kind kind = S_ISREG(st.st_mode)   ? FileInfo::file

@@ -106,6 +106,7 @@ std::string Setting::expected_entry() const {
   Setting entry;
   entry.kind = kind;
   entry.is_path = is_path;
+  entry.not_empty = not_empty;
   entry.form = form;
   entry.choices = choices;
   entry.limits = limits;

@@ -62,13 +62,13 @@ enum class OnResume : std::uint8_t {
 };
 const char* to_text(OnResume x);  // "error", "note", "free"
 
-// Whose value counts in a command that uses a trained checkpoint: predict, evaluate, chat, merge, data. The
-// checkpoint holds the job of its training.
+// The job that decides a value in a command that uses a trained checkpoint: predict, evaluate, chat, merge,
+// data. The checkpoint holds the job of its training.
 enum class DecidedBy : std::uint8_t {
-  job,          // the value of the job file and the overrides
-  either,       // the same if it is given, else the checkpoint's
-  checkpoint,   // the checkpoint's: another value in the job file is a warning, as an override an error
-  overridable,  // the checkpoint's, unless an override gives another
+  job,          // the job file and the overrides
+  either,       // the same; if they do not give it, the checkpoint
+  checkpoint,   // the checkpoint: another value in the job file is a warning, as an override an error
+  overridable,  // the checkpoint, unless an override gives another value
 };
 const char* to_text(DecidedBy x);  // "job", "job, else checkpoint", "checkpoint", "checkpoint or override"
 
@@ -91,11 +91,13 @@ struct Setting {
   bool list = false;            // a list of scalars
   bool item_nullable = false;   // entries of the list may be null
   bool single_is_list = false;  // a single scalar is read as a list with one entry
-  bool needed = false;    // must be given (only for entries of items; the job's validation checks others)
-  bool is_path = false;   // a text that must not be empty, such as a path
-  std::string null_word;  // how null is written if not as `~`, e.g. "auto"
-  std::string form;       // description of the expected text where "a text" is too vague
-  NumberRange limits;     // of the number, or of each number in a list
+  bool needed = false;      // must be given (only for entries of items; the job's validation checks others)
+  bool not_empty = false;   // a text that must not be empty
+  bool is_path = false;     // a path: ~/x and $NAME are expanded, in lists also patterns such as *.txt
+  bool is_literal = false;  // free text: the value of an override is the text as typed, not YAML
+  std::string null_word;    // how null is written if not as `~`, e.g. "auto"
+  std::string form;         // description of the expected text where "a text" is too vague
+  NumberRange limits;       // of the number, or of each number in a list
   std::vector<std::string> choices;  // the allowed texts; empty: any
 
   // The setting has an effect only if all of these hold. Those of the section come first.
@@ -128,9 +130,10 @@ struct Setting {
   Setting& below(double x) { return limits.high = x, limits.high_open = true, *this; }
   Setting& one_of(std::vector<std::string> texts) { return choices = std::move(texts), *this; }
   Setting& required() { return needed = true, *this; }
-  Setting& path() { return is_path = true, *this; }
+  Setting& path() { return not_empty = is_path = true, *this; }
+  Setting& literal() { return is_literal = true, *this; }
   // Must not be empty; `words` describes the expected text, e.g. "`last` or a path".
-  Setting& looks_like(std::string words) { return is_path = true, form = std::move(words), *this; }
+  Setting& looks_like(std::string words) { return not_empty = true, form = std::move(words), *this; }
   Setting& null_means(std::string word) { return null_word = std::move(word), *this; }
   Setting& one_or_more() { return single_is_list = true, *this; }
   // Adds a condition. On a section it applies to all fields in it.
@@ -290,12 +293,14 @@ class Origins {
     else
       overridden_.erase(key);
   }
-  // The value is another job's: not given, but messages cite `place`.
+  // The value comes from another job: it is not given, but messages cite `place`.
   void inherit(const std::string& key, std::string place) {
     places_.erase(key);
     overridden_.erase(key);
     inherited_[key] = std::move(place);
   }
+  // The place of the key itself; for keys that are not declared.
+  void set_key(const std::string& key, std::string place) { key_places_[key] = std::move(place); }
 
   // True if the key ("train.seed", "parallel.hosts") was given in a file or an override.
   bool given(const std::string& key) const { return places_.count(key) != 0; }
@@ -306,13 +311,20 @@ class Origins {
   // ("parallel.hosts[1]", "parallel.sharding_rules[0].match").
   std::string where(const std::string& key) const;
 
+  // The place of the key itself; where(key) if it is unknown.
+  std::string where_key(const std::string& key) const {
+    const auto it = key_places_.find(key);
+    return it == key_places_.end() ? where(key) : it->second;
+  }
+
   // Key -> place, for all given keys.
   const std::map<std::string, std::string>& places() const { return places_; }
-  // The inherited keys with their places.
+  // Key -> place, for all inherited values.
   const std::map<std::string, std::string>& inherited() const { return inherited_; }
+  const std::map<std::string, std::string>& key_places() const { return key_places_; }
 
  private:
-  std::map<std::string, std::string> places_, inherited_;
+  std::map<std::string, std::string> places_, inherited_, key_places_;
   std::set<std::string> overridden_;
 };
 

@@ -84,6 +84,7 @@ PlanReport plan_job(const JobConfig& job, const Assembly& parts, const std::vect
     const BatchSizes b = batch_sizes(job, *r.n_ranks / *r.n_model_shards);
     r.global_batch = b.global;
     r.per_device = b.per_device;
+    r.per_device_assumed = !job.train.per_device_batch_size;
     if (!b.assumed.empty()) r.assumed.push_back(b.assumed);
   } else if (!r.global_batch) {
     r.assumed.push_back("train.global_batch_size is not given: the micro-batch on every replica is a step");

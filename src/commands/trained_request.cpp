@@ -7,6 +7,7 @@ RunRequest trained_request(const RunRequest& request, Weights weights, JobUse us
   r.job = [given = request.job, weights, use, lease = std::make_shared<std::shared_ptr<Lease>>()] {
     TrainedJob trained = trained_job(given(), weights);
     check_job(trained.job, use);
+    check_files(trained.job, use);
     *lease = std::move(trained.lease);
     return std::move(trained.job);
   };

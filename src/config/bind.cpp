@@ -1,4 +1,4 @@
-// A YAML tree into declared settings: every key known, every value of its type and in its range.
+// Reads a YAML tree into declared settings; checks keys, types and ranges.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/utf8.h"
 #include "base/words.h"
+#include "config/paths.h"
 #include "config/tree.h"
 #include "config/yaml.h"
 
@@ -19,7 +20,7 @@ namespace {
 
 using Kind = Setting::Kind;
 
-constexpr std::size_t kMaxProblems = 10;
+constexpr std::size_t kMaxProblems = 20;
 
 std::string quote(std::string_view text) { return "'" + excerpt(text) + "'"; }
 
@@ -40,7 +41,8 @@ const Setting* declared(const std::vector<Setting>& settings, const std::string&
 
 class Binder {
  public:
-  Binder(const std::vector<Setting>& all, Origins* origins) : keys_(setting_keys(all)), origins_(origins) {}
+  Binder(const std::vector<Setting>& all, Origins* origins, Paths paths = Paths::as_given)
+      : keys_(setting_keys(all)), origins_(origins), paths_(paths) {}
 
   void bind(const std::vector<Setting>& settings, YamlNode& map, const std::string& prefix) {
     for (YamlNode::Entry& e : map.map) entry(settings, e, prefix);
@@ -59,13 +61,15 @@ class Binder {
     } else if (rest != settings.end() && !is_typo(settings, e.key)) {
       other(*rest, e, key);
     } else {
-      // Suggestions cost time, and nobody reads the eleventh.
+      // Suggestions cost time; those past the limit are not printed.
       problem(e.place, "unknown key {}{}", excerpt(key),
               problems_.size() < kMaxProblems ? suggestion(settings, e.key, prefix) : "");
     }
   }
 
   const std::vector<std::string>& problems() const { return problems_; }
+  // Problems of expanding paths. A value that a later source replaces has none.
+  const std::vector<std::string>& path_problems() const { return path_problems_; }
 
   template <class... A>
   void problem(const Place& p, fmt::format_string<A...> f, A&&... a) {
@@ -73,7 +77,7 @@ class Binder {
   }
 
  private:
-  // A key for somebody else that is one letter away from one of ours is a mistake.
+  // A key of rest() that is one letter away from a declared key is a mistake.
   static bool is_typo(const std::vector<Setting>& settings, const std::string& key) {
     return std::any_of(settings.begin(), settings.end(), [&](const Setting& s) {
       return s.kind != Kind::rest && edit_distance(key, s.name, 1) <= 1;
@@ -88,7 +92,7 @@ class Binder {
     }
     const std::string near = nearest(key, here);
     if (near.empty() || edit_distance(key, near) > 1) {
-      // The same key, or nearly, under another section.
+      // The same or a similar key in another section.
       std::vector<std::string> names;
       for (const std::string& k : keys_) names.push_back(k.substr(k.rfind('.') + 1));
       const std::string elsewhere = nearest(key, names);
@@ -114,7 +118,7 @@ class Binder {
     } else if (s.list) {
       list(s, n, key);
     } else if (const auto v = scalar(s, n, key, s.nullable)) {
-      s.set({*v});
+      s.set(expand(s, *v, n.place, key));
     }
     if (s.kind != Kind::section) origin(key, n.place);
   }
@@ -143,15 +147,36 @@ class Binder {
     if (n.kind == YamlNode::Kind::list) {
       for (std::size_t i = 0; i < n.list.size(); ++i) {
         const std::string entry = fmt::format("{}[{}]", key, i);
-        origin(entry, n.list[i].place);
-        if (const auto v = scalar(s, n.list[i], entry, s.item_nullable, true)) values.push_back(*v);
+        if (const auto v = scalar(s, n.list[i], entry, s.item_nullable, true)) {
+          // All files of a pattern have its place.
+          for (SettingValue& one : expand(s, *v, n.list[i].place, entry)) {
+            origin(fmt::format("{}[{}]", key, values.size()), n.list[i].place);
+            values.push_back(std::move(one));
+          }
+        }
       }
     } else if (s.single_is_list && n.kind == YamlNode::Kind::scalar) {
-      if (const auto v = scalar(s, n, key, false)) values.push_back(*v);
+      if (const auto v = scalar(s, n, key, false)) values = expand(s, *v, n.place, key);
     } else {
       return mistyped(s, n, key);
     }
     s.set(values);
+  }
+
+  // The value; a path is expanded, to several files if the setting takes a list.
+  std::vector<SettingValue> expand(const Setting& s, const SettingValue& v, const Place& place,
+                                   const std::string& key) {
+    const std::string* text = std::get_if<std::string>(&v);
+    if (paths_ == Paths::as_given || !s.is_path || !text) return {v};
+    try {
+      if (!s.list) return {SettingValue(expand_path(*text))};
+      std::vector<SettingValue> files;
+      for (std::string& file : expand_files(*text)) files.emplace_back(std::move(file));
+      return files;
+    } catch (const UsageError& e) {
+      path_problems_.push_back(fmt::format("{}: {}: {}", place.words(), key, e.what()));
+      return {v};
+    }
   }
 
   std::optional<SettingValue> scalar(const Setting& s, const YamlNode& n, const std::string& key,
@@ -184,19 +209,19 @@ class Binder {
         break;
     }
     if (const bool* flag = std::get_if<bool>(&v)) {
-      // `true` beside words, as in early_stopping: never.
+      // One of the words is `true`, as in early_stopping: [false, true, never].
       const std::string word = *flag ? "true" : "false";
       if (std::find(s.choices.begin(), s.choices.end(), word) != s.choices.end()) return SettingValue(word);
     }
     const bool known = text && (s.choices.empty() ||
                                 std::find(s.choices.begin(), s.choices.end(), *text) != s.choices.end());
-    if (!known || (s.is_path && text->empty()) || text->find('\0') != std::string::npos) {
+    if (!known || (s.not_empty && text->empty()) || text->find('\0') != std::string::npos) {
       return mistyped(s, n, key, entry), std::nullopt;
     }
     return v;
   }
 
-  // What came, what was expected, and what to write where the mistake is a usual one.
+  // Reports key, expected and found value, and for common mistakes the correction.
   void mistyped(const Setting& s, const YamlNode& n, const std::string& key, bool entry = false) {
     std::string hint;
     if (n.kind == YamlNode::Kind::scalar) {
@@ -230,7 +255,7 @@ class Binder {
       hint = "; put a text with `: ` in quotes";
     } else if ((s.list || s.kind == Kind::items) && !entry && n.kind == YamlNode::Kind::null) {
       hint = "; write [] for none";
-    } else if (n.kind == YamlNode::Kind::null && s.kind == Kind::text && !s.is_path && s.choices.empty()) {
+    } else if (n.kind == YamlNode::Kind::null && s.kind == Kind::text && !s.not_empty && s.choices.empty()) {
       hint = "; write \"\" for the empty text";
     }
     problem(n.place, "{}: expected {}, got {}{}", key, entry ? s.expected_entry() : s.expected(), describe(n),
@@ -240,18 +265,26 @@ class Binder {
   void other(const Setting& rest, YamlNode::Entry& e, const std::string& key) {
     try {
       (*rest.others)[e.key] = to_json_text(e.value);
-      origin(key, e.value.place);
+      if (origins_) set_places(e, key);
     } catch (const UsageError& error) {
       problems_.push_back(fmt::format("{} (in {})", error.what(), key));
     }
   }
 
+  // Places of the value and of all keys inside it, for messages of the code that reads them.
+  void set_places(const YamlNode::Entry& e, const std::string& key) {
+    origin(key, e.value.place);
+    origins_->set_key(key, e.place.words());
+    for (const YamlNode::Entry& inner : e.value.map) set_places(inner, key + "." + inner.key);
+  }
+
   std::vector<std::string> keys_;
   Origins* origins_;
-  std::vector<std::string> problems_;
+  Paths paths_;
+  std::vector<std::string> problems_, path_problems_;
 };
 
-// What puts the settings back to the values that they have now.
+// Functions that restore the current values of the settings.
 void keep(const std::vector<Setting>& settings, std::vector<std::function<void()>>& back) {
   for (const Setting& s : settings) {
     if (s.kind == Kind::section) {
@@ -266,7 +299,7 @@ void keep(const std::vector<Setting>& settings, std::vector<std::function<void()
   }
 }
 
-// Binds the entries that can be bound; adds the keys of all others to `unknown`.
+// Binds the valid entries; adds the keys of all others to `unknown`.
 void bind_known(const std::vector<Setting>& settings, YamlNode& map, const std::string& prefix,
                 std::vector<std::string>& unknown) {
   for (YamlNode::Entry& e : map.map) {
@@ -285,14 +318,33 @@ void bind_known(const std::vector<Setting>& settings, YamlNode& map, const std::
   }
 }
 
+// The setting "train.seed"; null if there is none.
+const Setting* setting_of(const std::vector<Setting>& settings, const std::string& key) {
+  const Setting* s = declared(settings, key.substr(0, key.find('.')));
+  const auto dot = key.find('.');
+  if (!s || dot == std::string::npos) return s;
+  return s->kind == Kind::section ? setting_of(s->fields, key.substr(dot + 1)) : nullptr;
+}
+
 // "train.seed=1" as the tree {train: {seed: 1}}.
-YamlNode parse_override(const std::string& text) {
+YamlNode parse_override(const std::vector<Setting>& settings, const std::string& text) {
   const std::string source = fmt::format("override {}", quote(text));
   const auto equals = text.find('=');
   if (equals == std::string::npos) throw UsageError("{}: expected key=value", source);
   if (!is_utf8(text)) throw UsageError("{}: not UTF-8 text", source);
-  YamlNode n = parse_yaml_value(text.substr(equals + 1), source);
   std::string key = text.substr(0, equals);
+  const Setting* setting = setting_of(settings, key);
+  YamlNode n;
+  if (setting && setting->is_literal) {
+    n.kind = YamlNode::Kind::scalar;
+    n.text = text.substr(equals + 1);
+    n.quoted = true;
+    n.place = {source};
+  } else {
+    n = parse_yaml_value(text.substr(equals + 1), source);
+  }
+  if (key == kIncludeKey && !setting)
+    throw UsageError("{}: include is a key of job files; name the other file on the command line", source);
   if (key.find('[') != std::string::npos) {
     throw UsageError("{}: a list is replaced as a whole; write {}=[...]", source,
                      key.substr(0, key.find('[')));
@@ -309,7 +361,7 @@ YamlNode parse_override(const std::string& text) {
     if (dot == std::string::npos) return n;
     key.resize(dot);
   }
-  throw UsageError("{}: '{}' is no key such as train.seed", source, text.substr(0, equals));
+  throw UsageError("{}: '{}' is not a key; expected e.g. train.seed", source, text.substr(0, equals));
 }
 
 void add_keys(const std::vector<Setting>& settings, const std::string& prefix,
@@ -329,12 +381,6 @@ std::vector<std::string> setting_keys(const std::vector<Setting>& settings) {
   return keys;
 }
 
-std::vector<YamlText> read_yaml_files(const std::vector<std::string>& paths) {
-  std::vector<YamlText> texts;
-  for (const std::string& p : paths) texts.push_back({p, read_yaml_file(p)});
-  return texts;
-}
-
 std::vector<std::string> load_known_settings(const std::vector<Setting>& settings, const YamlText& text) {
   YamlNode n = parse_yaml(text.text, text.name);
   std::vector<std::string> unknown;
@@ -347,14 +393,14 @@ std::vector<std::string> load_known_settings(const std::vector<Setting>& setting
 }
 
 Origins load_settings(const std::vector<Setting>& settings, const std::vector<YamlText>& texts,
-                      const std::vector<std::string>& overrides) {
+                      const std::vector<std::string>& overrides, Paths paths) {
   std::vector<std::string> problems;
   YamlNode merged;
   merged.kind = YamlNode::Kind::map;
   std::vector<std::function<void()>> back;
   keep(settings, back);
-  // Each source is checked on its own, so that a mistake does not hide behind a later source. That sets
-  // values, too, of which a later source may take some back.
+  // Each source is checked on its own, because a later source could replace a wrong value. This also sets
+  // values, which are restored before the merged tree is bound.
   const auto add = [&](auto parse, bool null_clears) {
     try {
       YamlNode n = parse();
@@ -370,15 +416,22 @@ Origins load_settings(const std::vector<Setting>& settings, const std::vector<Ya
       problems.push_back(e.what());
     }
   };
-  for (const YamlText& t : texts) add([&] { return parse_yaml(t.text, t.name); }, false);
-  for (const std::string& o : overrides) add([&] { return parse_override(o); }, true);
+  for (const YamlText& t : texts)
+    add(
+        [&] {
+          YamlNode n = parse_yaml(t.text, t.name, t.includer);
+          if (t.is_file) std::erase_if(n.map, [](const YamlNode::Entry& e) { return e.key == kIncludeKey; });
+          return n;
+        },
+        false);
+  for (const std::string& o : overrides) add([&] { return parse_override(settings, o); }, true);
   Origins origins;
-  if (problems.empty()) {
-    for (const auto& restore : back) restore();
-    Binder binder(settings, &origins);
-    binder.bind(settings, merged, "");
-    problems = binder.problems();
-  }
+  for (const auto& restore : back) restore();
+  Binder binder(settings, &origins, paths);
+  binder.bind(settings, merged, "");
+  // The merged tree repeats the problems of the sources.
+  if (problems.empty()) problems = binder.problems();
+  problems.insert(problems.end(), binder.path_problems().begin(), binder.path_problems().end());
   if (problems.empty()) return origins;
   const std::size_t n = problems.size();
   if (n > kMaxProblems) {

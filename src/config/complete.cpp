@@ -18,7 +18,7 @@ void add_values(const Setting& s, const std::string& key, const std::string& beg
     if (v.starts_with(begun)) out.push_back({key + "=" + v, s.help});
 }
 
-// `prefix`: the sections above, with a dot; `word`: what is typed, from its beginning.
+// `prefix`: the enclosing sections, with a dot; `word`: the whole word typed so far.
 void add_keys(const std::vector<Setting>& settings, const std::string& prefix, const std::string& word,
               std::vector<Candidate>& out) {
   for (const Setting& s : settings) {

@@ -12,7 +12,7 @@ namespace {
 
 using Kind = Setting::Kind;
 
-// In double quotes, with YAML's escapes.
+// The text in double quotes, with YAML's escapes.
 std::string yaml_quote(const std::string& text) {
   std::string s = "\"";
   for (const char c : text) {
@@ -32,7 +32,7 @@ std::string yaml_quote(const std::string& text) {
   return s + '"';
 }
 
-// Certainly a text when unquoted: words and paths that are no number, boolean or null.
+// Whether the text needs no quotes: a word or path that cannot be read as a number, boolean or null.
 bool is_plain(const std::string& text) {
   const std::string_view inside = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+";
   if (text.empty() || text.find_first_not_of(inside) != std::string::npos) return false;
@@ -90,7 +90,7 @@ std::string yaml_value(const Setting& s) {
     const SettingValue& v = values.at(0);
     const bool null = std::holds_alternative<std::monostate>(v);
     if (null && !s.null_word.empty()) return s.null_word;
-    // A text that reads like the word for null is not null.
+    // A text equal to the word for null is quoted, because it is not null.
     const std::string* text = std::get_if<std::string>(&v);
     return text && *text == s.null_word ? yaml_quote(*text) : yaml_scalar(v);
   }

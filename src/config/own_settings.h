@@ -1,5 +1,5 @@
-// The job's `settings:` section, for the pipeline that knows what it means: PipelineSettings::own into a
-// struct of its own that is declared as redco's are (base/settings.h).
+// Reads the job's `settings:` section (PipelineSettings::own) into a struct of the pipeline, whose members
+// are declared like redco's settings (base/settings.h).
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace redco {
 
-// What isn't given keeps its default. UsageError: an unknown key, a value of another type or outside its
-// range.
+// Members that are not given keep their defaults. UsageError for an unknown key and for a value of a wrong
+// type or out of range.
 template <class T>
 T own_settings(const std::string& json) {
   T out;

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/words.h"
+#include "config/tree.h"
 #include "config/write.h"
 #include "config/yaml.h"
 
@@ -30,7 +31,7 @@ Json to_json(const SettingValue& v) {
       v);
 }
 
-// "error", "note", "free", with what goes with it; "" where nothing is declared.
+// "error", "note" or "free" with its remarks; "" if on_resume() is not declared.
 std::string resume_words(const Setting& s) {
   if (!s.when_resumed) return "";
   std::string out = to_text(*s.when_resumed);
@@ -75,11 +76,11 @@ Json scalar_schema(const Setting& s, bool nullable) {
   };
   bound(s.limits.low_open ? "exclusiveMinimum" : "minimum", s.limits.low);
   bound(s.limits.high_open ? "exclusiveMaximum" : "maximum", s.limits.high);
-  if (s.is_path) j["minLength"] = 1;
+  if (s.not_empty) j["minLength"] = 1;
   if (!s.choices.empty()) {
     j["enum"] = s.choices;
     if (nullable) j["enum"].push_back(nullptr);
-    for (const bool flag : {false, true})  // as YAML reads the word without quotes
+    for (const bool flag : {false, true})  // YAML reads the unquoted word as a boolean
       if (std::find(s.choices.begin(), s.choices.end(), flag ? "true" : "false") != s.choices.end()) {
         j["enum"].push_back(flag);
         j["type"] = nullable ? Json::array({type, "boolean", "null"}) : Json::array({type, "boolean"});
@@ -133,7 +134,7 @@ Json object_schema(const std::vector<Setting>& settings) {
   return j;
 }
 
-// The default as YAML; "" if the key must be given.
+// The default as YAML; "" if the setting is required.
 std::string default_of(const Setting& s) {
   if (s.kind == Kind::items) return "[]";
   return s.needed ? "" : yaml_value(s);
@@ -159,6 +160,11 @@ std::string wrapped(const std::string& text, const std::string& first, const std
   return out + line + "\n";
 }
 
+// Allowed values, in words.
+std::string value_words(const Setting& s) {
+  return s.expected() + (s.is_literal ? "; on the command line as typed" : "");
+}
+
 bool is_leaf(const Setting& s) { return s.kind != Kind::section; }
 
 // A list of the settings, then a part for each section. A table would be wider than a page.
@@ -168,7 +174,7 @@ void markdown(const std::vector<Setting>& settings, const std::string& prefix, s
   const std::size_t width = 100;
   for (const Setting& s : settings) {
     if (!is_leaf(s)) continue;
-    std::string facts = "Value: " + (s.kind == Kind::rest ? "any" : s.expected());
+    std::string facts = "Value: " + (s.kind == Kind::rest ? "any" : value_words(s));
     if (const std::string def = s.kind == Kind::rest ? "" : default_of(s); !def.empty())
       facts += fmt::format(". Default: `{}`", def);
     if (const std::string only = condition_words(s, n_conditions); !only.empty())
@@ -207,7 +213,7 @@ void help(const std::vector<Setting>& settings, const std::string& prefix, const
     }
     if (inside && is_leaf(s)) {
       const std::string def = default_of(s);
-      out += fmt::format("  {}\n      {}; {}{}{}\n", key, s.help, s.expected(),
+      out += fmt::format("  {}\n      {}; {}{}{}\n", key, s.help, value_words(s),
                          def.empty() ? "" : "; default " + def, remarks(s));
     }
     if (s.kind == Kind::section && inside)
@@ -218,11 +224,15 @@ void help(const std::vector<Setting>& settings, const std::string& prefix, const
 
 }  // namespace
 
-std::string json_schema(const std::vector<Setting>& settings, const std::string& title) {
+std::string json_schema(const std::vector<Setting>& settings, const std::string& title, bool of_files) {
   Json j;
   j["$schema"] = "https://json-schema.org/draft/2020-12/schema";
   j["title"] = title;
   j.update(object_schema(settings));
+  if (of_files)
+    j["properties"][kIncludeKey] = {
+        {"anyOf", {{{"type", "string"}}, {{"type", "array"}, {"items", {{"type", "string"}}}}}},
+        {"description", "job files whose keys this file inherits; paths relative to this file"}};
   return j.dump(2) + "\n";
 }
 

@@ -1,4 +1,4 @@
-// What a plain scalar means: the YAML 1.2 core schema.
+// Types of plain scalars by the YAML 1.2 core schema.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -110,7 +110,7 @@ std::string to_json_text(const YamlNode& node) {
     if (!std::isfinite(*d)) {
       throw UsageError("{}: {} is not a finite number", node.place.words(), node.text);
     }
-    // The shortest digits that read back as the same number, with a point or an exponent: still no integer.
+    // The shortest digits that read back as the same number, with a point or an exponent, so it stays a real.
     std::string s = fmt::format("{}", *d);
     return s.find_first_of(".e") == std::string::npos ? s + ".0" : s;
   }

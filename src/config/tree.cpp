@@ -5,6 +5,7 @@
 #include <yaml-cpp/mark.h>
 #include <yaml-cpp/parser.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -22,10 +23,10 @@ namespace redco {
 
 namespace {
 
-// Lines of a text, to turn yaml-cpp's byte columns into characters.
+// The lines of a text. Converts yaml-cpp's columns, which count bytes, to characters.
 class Lines {
  public:
-  explicit Lines(const std::string& text) : text_(text) {
+  Lines(const std::string& text, std::string includer) : text_(text), includer_(std::move(includer)) {
     starts_.push_back(0);
     for (std::size_t i = 0; i < text.size(); ++i) {
       if (text[i] == '\n') starts_.push_back(i + 1);
@@ -34,7 +35,7 @@ class Lines {
 
   // yaml-cpp counts both from 0.
   Place place(const std::string& source, int line, int column) const {
-    Place p{source, std::max(line, 0) + 1, 1};
+    Place p{source, std::max(line, 0) + 1, 1, includer_};
     if (line < 0 || static_cast<std::size_t>(line) >= starts_.size()) return p;
     const std::size_t from = starts_[static_cast<std::size_t>(line)];
     for (std::size_t i = from;
@@ -50,8 +51,8 @@ class Lines {
     return place(source, static_cast<int>(line), static_cast<int>(offset - starts_[line]));
   }
 
-  // Whether a quote that opens at this place, after an anchor or tag, is never closed. yaml-cpp lets that
-  // pass, and the text swallows the rest of the file.
+  // Whether a quote that opens at this place, after an anchor or tag, is never closed. yaml-cpp accepts that
+  // and takes the rest of the file as its text.
   bool open_quote(int line, int column) const {
     if (line < 0 || static_cast<std::size_t>(line) >= starts_.size()) return false;
     std::size_t i = starts_[static_cast<std::size_t>(line)] + static_cast<std::size_t>(std::max(column, 0));
@@ -84,6 +85,7 @@ class Lines {
 
  private:
   const std::string& text_;
+  std::string includer_;
   std::vector<std::size_t> starts_;
 };
 
@@ -115,7 +117,7 @@ class Builder : public YAML::EventHandler {
   }
   void OnAlias(const YAML::Mark& m, YAML::anchor_t anchor) override {
     const auto it = anchors_.find(anchor);
-    if (it == anchors_.end()) fail(at(m), "an alias inside its own anchor");
+    if (it == anchors_.end()) fail(at(m), "an alias refers to the anchor that contains it; remove it");
     YamlNode copy = it->second;
     copy.place = at(m);
     nodes_ += count(copy);
@@ -137,7 +139,7 @@ class Builder : public YAML::EventHandler {
   struct Open {
     YamlNode node;
     YAML::anchor_t anchor;
-    std::optional<YamlNode> key;  // of a map: read, its value not yet
+    std::optional<YamlNode> key;  // map: the key whose value comes next
   };
 
   Place at(const YAML::Mark& m) const { return lines_.place(source_, m.line, m.column); }
@@ -148,14 +150,15 @@ class Builder : public YAML::EventHandler {
 
   void check_tag(const std::string& tag, const Place& p) const {
     if (!tag.empty() && tag != "?" && tag != "!")
-      fail(p, fmt::format("the tag {} is not used here; remove it", excerpt(tag)));
+      fail(p, fmt::format("the tag {} is not supported; remove it", excerpt(tag)));
   }
 
   void depth_check(int depth, const YAML::Mark& m) const {
-    if (depth > kMaxYamlDepth) fail(at(m), fmt::format("nested deeper than {} levels", kMaxYamlDepth));
+    if (depth > kMaxYamlDepth)
+      fail(at(m), fmt::format("the values are nested deeper than {} levels", kMaxYamlDepth));
   }
 
-  // Nodes below and with n; a long text counts as several.
+  // Number of nodes of the tree n; a long text counts as several.
   static std::size_t count(const YamlNode& n) {
     std::size_t c = 1 + n.text.size() / 256;
     for (const YamlNode& e : n.list) c += count(e);
@@ -186,7 +189,8 @@ class Builder : public YAML::EventHandler {
 
   void add(YamlNode n, YAML::anchor_t anchor) {
     if (++nodes_ > kMaxYamlNodes) {
-      fail(n.place, fmt::format("more than {} values, aliases expanded; this is no job file", kMaxYamlNodes));
+      fail(n.place,
+           fmt::format("more than {} values with aliases expanded; this is not a job file", kMaxYamlNodes));
     }
     if (anchor) anchors_.emplace(anchor, n);
     if (open_.empty()) {
@@ -197,15 +201,16 @@ class Builder : public YAML::EventHandler {
     if (o.node.kind == YamlNode::Kind::list) {
       o.node.list.push_back(std::move(n));
     } else if (!o.key) {
-      if (n.kind != YamlNode::Kind::scalar || n.text.empty()) fail(n.place, "a key must be a word");
-      if (n.text == "<<" && !n.quoted) fail(n.place, "merge keys (<<) are not supported; write the keys out");
+      if (n.kind != YamlNode::Kind::scalar || n.text.empty()) fail(n.place, "expected a word as key");
+      if (n.text == "<<" && !n.quoted)
+        fail(n.place, "merge keys (<<) are not supported; write the keys, or use include:");
       if (YamlNode* before = o.node.find(n.text)) {
         fail(n.place, fmt::format("duplicate key '{}', first given at {}; remove one", excerpt(n.text),
                                   before->place.words()));
       }
       o.key = std::move(n);
     } else {
-      // An empty value has no place of its own.
+      // yaml-cpp gives an empty value no place.
       if (n.kind == YamlNode::Kind::null) n.place = o.key->place;
       o.node.map.push_back({o.key->text, o.key->place, std::move(n)});
       o.key.reset();
@@ -219,6 +224,24 @@ class Builder : public YAML::EventHandler {
   std::size_t nodes_ = 0;
 };
 
+// What to look for, in place of yaml-cpp's terms.
+std::string in_words(const std::string& message) {
+  const std::pair<const char*, const char*> known[] = {
+      {"illegal flow end", "this bracket does not match the last open one"},
+      {"illegal map value", "a second `: ` in one line; put a text with `: ` in quotes"},
+      {"end of sequence flow not found", "a [ is not closed by ]"},
+      {"end of map flow not found", "a { is not closed by }"},
+      {"end of map not found", "this line's indentation fits no line above it, or a key has no `:`"},
+      {"end of sequence not found", "this line's indentation fits no list above it, or its - is missing"},
+      {"illegal block entry", "a list item (`- `) cannot stand here; check the indentation"},
+      {"the referenced anchor is not defined",
+       "an alias (*NAME) without its anchor; put a text with * in quotes"},
+  };
+  for (const auto& [theirs, ours] : known)
+    if (message.starts_with(theirs)) return ours;
+  return message + "; check brackets, quotes and indentation";
+}
+
 void relocate(YamlNode& n, const std::string& source) {
   n.place = {source};
   for (YamlNode& e : n.list) relocate(e, source);
@@ -231,7 +254,9 @@ void relocate(YamlNode& n, const std::string& source) {
 }  // namespace
 
 std::string Place::words() const {
-  return line == 0 ? source : fmt::format("{}:{}:{}", source, line, column);
+  if (line == 0) return source;
+  return fmt::format("{}:{}:{}{}", source, line, column,
+                     includer.empty() ? "" : fmt::format(" (included from {})", includer));
 }
 
 YamlNode* YamlNode::find(const std::string& key) {
@@ -241,14 +266,14 @@ YamlNode* YamlNode::find(const std::string& key) {
   return nullptr;
 }
 
-YamlNode parse_yaml(const std::string& whole, const std::string& source) {
+YamlNode parse_yaml(const std::string& whole, const std::string& source, const std::string& includer) {
   if (const auto encoding = wide_encoding(whole); !encoding.empty())
     throw UsageError("{}", wide_encoding_error(source, encoding));
   // yaml-cpp does not count a byte order mark in its columns either.
   const std::string text = whole.starts_with(kByteOrderMark) ? whole.substr(kByteOrderMark.size()) : whole;
-  const Lines lines(text);
+  const Lines lines(text, includer);
   if (text.size() > kMaxYamlBytes) {
-    throw UsageError("{}: {} of YAML; a job file has at most {}", source, human_bytes(text.size()),
+    throw UsageError("{}: the file has {}; a job file has at most {}", source, human_bytes(text.size()),
                      human_bytes(kMaxYamlBytes));
   }
   if (const std::size_t bad = find_invalid_utf8(text); bad != std::string::npos) {
@@ -258,7 +283,7 @@ YamlNode parse_yaml(const std::string& whole, const std::string& source) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto c = static_cast<unsigned char>(text[i]);
     if ((c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7F) {
-      throw UsageError("{}: control character 0x{:02x}; this is no YAML text",
+      throw UsageError("{}: control character 0x{:02x}; expected a YAML text file",
                        lines.place_of(source, i).words(), c);
     }
   }
@@ -266,17 +291,19 @@ YamlNode parse_yaml(const std::string& whole, const std::string& source) {
   Builder builder(source, lines);
   try {
     YAML::Parser parser(in);
-    if (!parser.HandleNextDocument(builder)) return YamlNode{.place = {source, 1, 1}};
+    if (!parser.HandleNextDocument(builder)) return YamlNode{.place = {source, 1, 1, includer}};
     Builder second(source, lines);
     if (parser.HandleNextDocument(second)) {
-      throw UsageError("{}: a second YAML document; a job file holds one", second.root.place.words());
+      throw UsageError("{}: a second YAML document begins here; put it into a file of its own",
+                       second.root.place.words());
     }
   } catch (const YAML::Exception& e) {
     const Place p = lines.place(source, e.mark.line, e.mark.column);
     if (const int tab = lines.tab_up_to(p.line)) {
-      throw UsageError("{}: the line is indented by a tab; YAML wants spaces", Place{source, tab, 1}.words());
+      throw UsageError("{}: the line is indented with a tab; use spaces",
+                       lines.place(source, tab - 1, 0).words());
     }
-    throw UsageError("{}: not valid YAML: {}", p.words(), e.msg);
+    throw UsageError("{}: not valid YAML: {}", p.words(), in_words(e.msg));
   }
   return std::move(builder.root);
 }
@@ -286,7 +313,7 @@ YamlNode parse_yaml_value(const std::string& text, const std::string& source) {
   try {
     n = parse_yaml(text, source);
   } catch (const UsageError& e) {
-    // The place inside so short a text says nothing.
+    // The line and column inside an override would not help.
     const std::string what = e.what();
     const auto colon = what.find(": ", source.size());
     throw UsageError("{}: the value is{}", source,
@@ -310,15 +337,42 @@ void merge(YamlNode& base, const YamlNode& over, bool null_clears) {
   }
 }
 
+namespace {
+
+// The YAML file in the path's folder whose name is the most similar.
+std::string similar_file(const std::string& path) {
+  const std::filesystem::path given(path);
+  std::vector<std::string> names;
+  std::error_code ec;
+  const auto folder = given.has_parent_path() ? given.parent_path() : std::filesystem::path(".");
+  for (std::filesystem::directory_iterator it(folder, ec), end; !ec && it != end; it.increment(ec))
+    if (const auto extension = it->path().extension(); extension == ".yaml" || extension == ".yml")
+      names.push_back(it->path().filename().string());
+  std::sort(names.begin(), names.end());
+  const std::string name = given.filename().string();
+  std::string near = nearest(name, names);
+  if (near.empty()) near = nearest(name + ".yaml", names);
+  return near.empty() ? "" : (given.parent_path() / near).string();
+}
+
+}  // namespace
+
 std::string read_yaml_file(const std::string& path) {
   std::error_code ec;
   const auto status = std::filesystem::status(path, ec);
-  if (!std::filesystem::exists(status)) throw UsageError("job file '{}' does not exist", path);
-  if (std::filesystem::is_directory(status)) throw UsageError("job file '{}' is a folder", path);
+  if (!std::filesystem::exists(status)) {
+    const std::string near = similar_file(path);
+    throw UsageError("job file '{}' does not exist; {}", path,
+                     near.empty() ? "check the path; `redco ls` lists example jobs"
+                                  : fmt::format("did you mean {}?", near));
+  }
+  if (std::filesystem::is_directory(status))
+    throw UsageError("job file '{0}' is a folder; expected a YAML file (workdir={0} names a run's folder)",
+                     path);
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   if (!in) throw UsageError("job file '{}' cannot be opened: {}", path, std::strerror(errno));
-  // One byte more than allowed, so that parse_yaml sees that it is too much.
+  // Reads one byte more than allowed, so that parse_yaml() detects a file that is too large.
   std::string text(kMaxYamlBytes + 1, '\0');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(in.gcount()));

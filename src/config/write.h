@@ -1,4 +1,4 @@
-// Pieces of text that the writers of this folder share.
+// Text functions shared by dump.cpp, reference.cpp and complete.cpp.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace redco {
 
-// A scalar as YAML that resolve() reads back to the same value and type.
+// A scalar as YAML; resolve() reads it back to the same value and type.
 std::string yaml_scalar(const SettingValue& v);
 
 // The current value of a scalar or list setting as YAML: "3", "[a, b]", "~", "auto".

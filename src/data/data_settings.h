@@ -145,6 +145,7 @@ struct DataSettings {
         .only_with("pipeline", {"seq2seq", "captioning"});
     v.field("source_prefix", source_prefix,
             "text added before every source, e.g. \"translate English to German: \" for T5")
+        .literal()
         .on_resume(OnResume::error)
         .only_with("pipeline", {"seq2seq"});
     v.field("header", header,

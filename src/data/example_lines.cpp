@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/utf8.h"
 #include "base/words.h"
 #include "data/example_json.h"
 #include "data/source_files.h"
@@ -123,6 +124,10 @@ Json parse_example_line(std::string_view line) {
   try {
     j = Json::parse(line, watch);
   } catch (const Json::exception& e) {
+    if (const std::size_t bad = find_invalid_utf8(line); bad != std::string_view::npos)
+      throw ContentsError(
+          "byte {} (0x{:02X}) is not UTF-8; convert the file, e.g. with iconv -f latin1 -t utf-8", bad + 1,
+          static_cast<unsigned char>(line[bad]));
     std::string_view why = e.what();
     if (const auto at = why.find("column "); at != std::string_view::npos) why.remove_prefix(at);
     throw ContentsError("not JSON: {}", excerpt(why));

@@ -67,7 +67,7 @@ struct GenerationSettings {
             "number of answers per prompt: samples, or the best beams")
         .at_least(1)
         .at_most(1 << 16);
-    v.field("stop", stop, "stop texts: an answer ends before the first of them").one_or_more();
+    v.field("stop", stop, "stop texts: an answer ends before the first of them").one_or_more().literal();
     v.field("seed", seed, "random seed of sampling").at_least(0);
   }
 

@@ -1,4 +1,4 @@
-// What the job's values must be to one another.
+// Checks of combinations of settings.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -25,8 +25,8 @@ class Checks {
     return fmt::format("{}={} ({})", key, value, job_.origins.where(key));
   }
 
-  // Whether a value was given that is not the default. Given alone says little: the dump of a job
-  // (config.resolved.yaml) gives every key.
+  // Whether the value is given and differs from the default. The dump of a job (config.resolved.yaml) gives
+  // every key, so `given` alone is not enough.
   bool changed(const std::string& key) const {
     if (!job_.origins.given(key)) return false;
     JobConfig job = job_, fresh;  // visit() hands out mutable members
@@ -61,7 +61,7 @@ class Checks {
   }
 
  private:
-  // Of a setting by its dotted name.
+  // The value of the setting with this dotted name.
   static std::vector<SettingValue> value(const std::vector<Setting>& settings, std::string_view key) {
     const auto dot = key.find('.');
     for (const Setting& s : settings) {
@@ -82,7 +82,7 @@ std::string nearby_multiples(i64 shards, i64 n) {
   return fmt::format("{}, {} or {}", below, below + shards, below + 2 * shards);
 }
 
-// False if the number of ranks cannot be told.
+// False if the number of ranks is unknown.
 bool check_parallel(const JobConfig& job, JobUse use, Checks& c) {
   const ParallelSettings& p = job.parallel;
   c.run([&] { parse_environment(p.environment.values); });
@@ -101,14 +101,14 @@ bool check_parallel(const JobConfig& job, JobUse use, Checks& c) {
   }
   const i64 slots = total_slots(list.hosts());
   if (p.n_ranks && !p.hosts.empty() && all_good && *p.n_ranks > slots) {
-    c.problem("{} is more than the {} slots of parallel.hosts ({}); add slots or use n_ranks <= {}",
+    c.problem("{} exceeds the {} slots of parallel.hosts ({}); add slots or use n_ranks <= {}",
               c.cite("parallel.n_ranks", *p.n_ranks), slots, job.origins.where("parallel.hosts"), slots);
   }
   const bool runs = use == JobUse::train || use == JobUse::bench || use == JobUse::evaluate ||
                     use == JobUse::predict || use == JobUse::chat;
   for (const bool optimizer : {true, false}) {
     if (runs && (optimizer ? p.shard_optimizer : p.shard_parameters)) {
-      c.problem("{} can be planned, but not run; set it to false",
+      c.problem("{} is supported by `redco plan` only; set it to false",
                 c.cite(optimizer ? "parallel.shard_optimizer" : "parallel.shard_parameters", true));
     }
   }
@@ -119,27 +119,29 @@ void check_data(const JobConfig& job, Checks& c) {
   const DataSettings& d = job.data;
   const bool jsonl = d.is_jsonl();
   const PipelineInfo* info = pipeline_info(job.pipeline);
-  if (info && !info->reads_lines) return;  // the readers of these pipelines check the rest
+  if (info && !info->reads_lines) return;  // the pipeline's reader checks the other settings
   if (info && d.format && !jsonl && *d.format != "text")
-    c.problem("{}: pipeline {} reads text and jsonl", c.cite("data.format", *d.format), job.pipeline);
+    c.problem("{}: pipeline {} reads the formats text and jsonl; use one of these",
+              c.cite("data.format", *d.format), job.pipeline);
   if (!jsonl && c.changed("data.packing") && info)
-    c.problem("{}: text is always packed; remove the key", c.cite("data.packing", false));
-  // What the other format alone knows.
+    c.problem("{}: text files are always packed; remove the key", c.cite("data.packing", false));
+  // Settings of the other format.
   const auto idle = [&](const char* name, const char* format) {
     const std::string key = fmt::format("data.{}", name);
     if (c.changed(key))
-      c.problem("{} ({}) has no effect: it is for data.format={}. Remove the key.", key,
+      c.problem("{} ({}) has no effect: it needs data.format={}. Remove the key.", key,
                 job.origins.where(key), format);
   };
   if (jsonl) {
     idle("documents", "text");
     if (d.max_length && *d.max_length < 2)
-      c.problem("{}: an example needs at least 2 tokens", c.cite("data.max_length", *d.max_length));
+      c.problem("{}: an example has at least 2 tokens; use 2 or more",
+                c.cite("data.max_length", *d.max_length));
     if (!d.packing && d.attention_across)
-      c.problem("{}: rows have one example each where {}; remove one of the two",
+      c.problem("{} has no effect with {}, where each row has one example; remove one of the two",
                 c.cite("data.attention_across", *d.attention_across), c.cite("data.packing", false));
     if (d.fields.prompt.has_value() != d.fields.completion.has_value())
-      c.problem("data.fields: prompt and completion go together; name both keys, or neither (~)");
+      c.problem("data.fields: prompt and completion need each other; set both to a key, or both to ~");
   } else if (!d.train.empty() || !d.eval.empty()) {
     for (const char* name : {"too_long", "skip_bad", "chat_template"}) idle(name, "jsonl");
   }
@@ -159,7 +161,7 @@ void check_conditions(const JobConfig& job, const std::vector<Setting>& settings
       const std::string value = c.text_of(condition.key);
       if (std::find(condition.values.begin(), condition.values.end(), value) != condition.values.end())
         continue;
-      // A user's pipeline may read every setting.
+      // A custom pipeline may read every setting.
       if (condition.key != "pipeline" || pipeline_info(job.pipeline))
         c.problem("{} ({}) has no effect with {}={}: it is for {}. Remove the key.", key,
                   job.origins.where(key), condition.key, value, condition.words());
@@ -175,11 +177,11 @@ void check_train(const JobConfig& job, JobUse use, Checks& c) {
               c.cite("train.warmup_steps", *t.warmup_steps));
   }
   if (t.warmup_steps && t.max_steps && *t.warmup_steps > *t.max_steps) {
-    c.problem("{} is more than {}; the learning rate would never be reached",
+    c.problem("{} is more than {}: training would end before the peak learning rate; use fewer warm-up steps",
               c.cite("train.warmup_steps", *t.warmup_steps), c.cite("train.max_steps", *t.max_steps));
   }
   const SaveBestSettings& best = job.checkpoint.save_best_by;
-  // What the built-in pipeline evaluates; metrics of a user's pipeline are known to that pipeline alone.
+  // Metrics of a built-in pipeline. Those of a custom pipeline are known to that pipeline only.
   const PipelineInfo* info = pipeline_info(job.pipeline);
   const bool data_needed = info && info->needs_data;
   std::vector<std::string> known, families = {"loss"};
@@ -193,8 +195,9 @@ void check_train(const JobConfig& job, JobUse use, Checks& c) {
     const std::string& m = job.eval.metrics[i];
     if (std::find(families.begin(), families.end(), m) == families.end()) {
       const std::string near = nearest(m, families);
-      c.problem("{}: pipeline {} has {}{}", c.cite(fmt::format("eval.metrics[{}]", i), excerpt(m)),
-                job.pipeline, fmt::join(families, ", "), near.empty() ? "" : "; did you mean " + near + "?");
+      c.problem("{}: the metrics of pipeline {} are {}{}",
+                c.cite(fmt::format("eval.metrics[{}]", i), excerpt(m)), job.pipeline,
+                fmt::join(families, ", "), near.empty() ? "" : "; did you mean " + near + "?");
     }
   }
   std::vector<std::string> named;
@@ -217,21 +220,21 @@ void check_train(const JobConfig& job, JobUse use, Checks& c) {
     std::erase(wanted, "loss");
     if (!wanted.empty())
       c.problem(
-          "{} compares what the model writes with what it should: say how it writes, e.g. "
+          "{} compares generated text with the reference, but evaluation generates none: set e.g. "
           "eval.generation.max_new_tokens=64",
           wanted[0]);
   }
   if (t.lora.rank) {
     if (!job.model.path && use == JobUse::train)
-      c.problem("{} needs model.path: the weights that the adapters stand beside",
+      c.problem("{} needs model.path, the folder of the pretrained weights",
                 c.cite("train.lora.rank", *t.lora.rank));
     if (t.lora.target_modules.empty())
-      c.problem("train.lora.target_modules ({}) is empty; name the layers, or all-linear",
+      c.problem("train.lora.target_modules ({}) is empty; use names of layers, or all-linear",
                 job.origins.where("train.lora.target_modules"));
   } else if (!job.model.adapter) {
     for (const char* key : {"alpha", "dropout", "target_modules", "use_rslora", "modules_to_save"})
       if (const std::string name = std::string("train.lora.") + key; c.changed(name))
-        c.problem("{} ({}) says nothing without a rank: set train.lora.rank, e.g. to 8", name,
+        c.problem("{} ({}) has no effect without train.lora.rank; set it, e.g. to 8", name,
                   job.origins.where(name));
   }
   const EarlyStoppingSettings& early = t.early_stopping;
@@ -243,7 +246,7 @@ void check_train(const JobConfig& job, JobUse use, Checks& c) {
       c.problem("{} needs an evaluation: set data.eval",
                 c.cite("train.early_stopping.metric", *early.metric));
     if (!job.eval.every_n_steps && !job.eval.every_n_epochs)
-      c.problem("{} needs evaluations on the way: set eval.every_n_steps or eval.every_n_epochs",
+      c.problem("{} needs evaluations during training: set eval.every_n_steps or eval.every_n_epochs",
                 c.cite("train.early_stopping.metric", *early.metric));
   } else {
     const EarlyStoppingSettings fresh;
@@ -260,7 +263,7 @@ void check_train(const JobConfig& job, JobUse use, Checks& c) {
   }
 }
 
-// Settings of generation that exclude one another; `section` is where they stand.
+// Reports generation settings that exclude each other; `section` is their section.
 void check_generation(const std::string& section, const GenerationSettings& g, Checks& c) {
   const auto key = [&](const char* name) { return section + "." + name; };
   const auto cite = [&](const char* name, const auto& value) { return c.cite(key(name), value); };
@@ -271,11 +274,11 @@ void check_generation(const std::string& section, const GenerationSettings& g, C
     if (g.top_p != fresh.top_p) idle = cite("top_p", g.top_p);
     if (g.min_p != fresh.min_p) idle = cite("min_p", g.min_p);
     if (!idle.empty())
-      c.problem("{} has no effect: {} is 0, the likeliest token is taken; set it above 0", idle,
+      c.problem("{} has no effect: with {}=0 the most likely token is chosen; set it above 0 to sample", idle,
                 key("temperature"));
   } else if (g.num_beams > 1) {
-    c.problem("{} draws tokens, {} searches for the likeliest text; keep one",
-              cite("temperature", g.temperature), cite("num_beams", g.num_beams));
+    c.problem("{} samples tokens, {} is beam search; keep one", cite("temperature", g.temperature),
+              cite("num_beams", g.num_beams));
   }
   if (g.num_beams == 1) {
     if (g.length_penalty != fresh.length_penalty)
@@ -285,18 +288,19 @@ void check_generation(const std::string& section, const GenerationSettings& g, C
       c.problem("{} has no effect without beams; set {} above 1", cite("early_stopping", g.early_stopping),
                 key("num_beams"));
     if (g.num_return_sequences > 1 && !g.draws())
-      c.problem("{}: without drawing or beams all would be the same; set {} above 0, or {} to that many",
+      c.problem("{}: all answers would be the same; set {} above 0, or {} to this number",
                 cite("num_return_sequences", g.num_return_sequences), key("temperature"), key("num_beams"));
   } else if (g.num_return_sequences > g.num_beams) {
-    c.problem("{} is more than {}: a search has no more answers than beams",
-              cite("num_return_sequences", g.num_return_sequences), cite("num_beams", g.num_beams));
+    c.problem(
+        "{} is more than {}: beam search gives at most one answer per beam; use fewer answers or more beams",
+        cite("num_return_sequences", g.num_return_sequences), cite("num_beams", g.num_beams));
   }
   if (g.min_new_tokens > g.max_new_tokens)
-    c.problem("{} is more than {}", cite("min_new_tokens", g.min_new_tokens),
+    c.problem("{} is more than {}; use a smaller minimum", cite("min_new_tokens", g.min_new_tokens),
               cite("max_new_tokens", g.max_new_tokens));
   for (std::size_t i = 0; i < g.stop.size(); ++i)
     if (g.stop[i].empty())
-      c.problem("{} is empty: it would end every answer at once",
+      c.problem("{} is empty, so every answer would end at once; remove it",
                 c.cite(fmt::format("{}[{}]", key("stop"), i), "\"\""));
 }
 
@@ -305,15 +309,15 @@ void check_model(const JobConfig& job, Checks& c) {
   const PipelineInfo* info = pipeline_info(job.pipeline);
   if (!info && p.find('/') == std::string::npos && !p.ends_with(".so")) {
     const std::string near = nearest(job.pipeline, pipeline_names());
-    c.problem("{}: no such pipeline; {}known: {}, or the path of a shared object such as ./mine.so",
+    c.problem("{}: unknown pipeline; {}expected one of {}, or the path of a shared object such as ./mine.so",
               c.cite("pipeline", excerpt(p)), near.empty() ? "" : "did you mean " + near + "? ",
               fmt::join(pipeline_names(), ", "));
   }
   const ModelSettings& m = job.model;
-  // A pipeline of the user's may bring parameters of its own; it says itself if it needs a model.
+  // A custom pipeline may have its own parameters; it reports an error if it needs a model.
   const bool own = info ? !info->needs_model : true;
   if (!m.path && !m.preset && !m.arch && !m.adapter && !own)
-    c.problem("model: one of path, preset or arch is needed, e.g. model.preset=gpt2");
+    c.problem("model: path, preset or arch is missing; set one of them, e.g. model.preset=gpt2");
   if (m.random && m.path)
     c.problem("{} and {} are both given; keep one", c.cite("model.random", m.random),
               c.cite("model.path", *m.path));
@@ -345,7 +349,7 @@ i64 replicas(const JobConfig& job, i64 n_ranks) {
   const std::string ranks = job.origins.given("parallel.n_ranks")
                                 ? c.cite("parallel.n_ranks", n_ranks)
                                 : fmt::format("n_ranks={} (the slots of the hosts)", n_ranks);
-  throw UsageError("[mesh] {} is no multiple of {}; use n_ranks {}, or n_model_shards {}", ranks,
+  throw UsageError("[mesh] {} is not a multiple of {}; use n_ranks {}, or n_model_shards {}", ranks,
                    c.cite("parallel.n_model_shards", shards), nearby_multiples(shards, n_ranks),
                    fmt::join(divisors, ", "));
 }
@@ -359,12 +363,12 @@ BatchSizes batch_sizes(const JobConfig& job, i64 dp) {
     b.global = *t.global_batch_size;
     if (dp > b.global) {
       throw UsageError(
-          "{} is less than the {} replicas (n_ranks / n_model_shards), so some would compute nothing; "
+          "{} is less than the {} replicas (n_ranks / n_model_shards), so some replicas would get no row; "
           "use at least {}, or fewer ranks",
           c.cite("train.global_batch_size", b.global), dp, dp);
     }
     if (t.per_device_batch_size && *t.per_device_batch_size > b.global) {
-      throw UsageError("{} is more than {}, all rows of a step; use at most {}",
+      throw UsageError("{} is more than {}; use at most {}",
                        c.cite("train.per_device_batch_size", *t.per_device_batch_size),
                        c.cite("train.global_batch_size", b.global), b.global);
     }
@@ -375,7 +379,7 @@ BatchSizes batch_sizes(const JobConfig& job, i64 dp) {
     b.global = b.per_device * dp;
     b.assumed = t.per_device_batch_size
                     ? fmt::format("train.global_batch_size is not given: {} assumed", b.global)
-                    : fmt::format("no batch size is given: one row a replica assumed ({} in all)", dp);
+                    : fmt::format("no batch size is given: one row per replica assumed ({} in all)", dp);
   }
   b.accumulation = (b.global + b.per_device * dp - 1) / (b.per_device * dp);
   return b;
@@ -404,15 +408,15 @@ void check_job(const JobConfig& job, JobUse use) {
   if (use == JobUse::validate) check_generation("predict", job.predict, c);
   const PipelineInfo* pipeline = pipeline_info(job.pipeline);
   if (use == JobUse::evaluate && job.data.eval.empty() && pipeline && pipeline->needs_data)
-    c.problem("data.eval is missing: the files to evaluate on");
+    c.problem("data.eval is missing; set the files to evaluate on, e.g. data.eval=book.txt");
   if (use == JobUse::train) {
     if (const PipelineInfo* info = pipeline_info(job.pipeline);
         job.data.train.empty() && info && info->needs_data)
-      c.problem("data.train is missing: the files to train on");
+      c.problem("data.train is missing; set the files to train on, e.g. data.train=book.txt");
     if (!job.workdir)
-      c.problem("workdir is missing: the folder for checkpoints and logs, e.g. workdir=runs/first");
+      c.problem("workdir is missing; set the folder for checkpoints and logs, e.g. workdir=runs/first");
     if (!job.train.global_batch_size && !job.train.per_device_batch_size) {
-      c.problem("train.global_batch_size is missing: the rows of one optimizer step, e.g. 32");
+      c.problem("train.global_batch_size is missing; set the rows of one optimizer step, e.g. 32");
     }
   }
   if (use == JobUse::predict || use == JobUse::chat) {
@@ -420,13 +424,13 @@ void check_job(const JobConfig& job, JobUse use) {
     check_generation("predict", p, c);
     if (use == JobUse::chat) {
       if (p.num_beams > 1)
-        c.problem("{}: a chat's answer appears as it is made, and beams decide at the end; use 1",
+        c.problem("{}: chat prints tokens as they are generated, but beam search chooses at the end; use 1",
                   c.cite("predict.num_beams", p.num_beams));
       if (p.num_return_sequences > 1)
-        c.problem("{}: a chat goes on from one answer; use 1",
+        c.problem("{}: chat has one answer per message; use 1",
                   c.cite("predict.num_return_sequences", p.num_return_sequences));
     } else if (!p.input && p.prompt.empty()) {
-      c.problem("predict.prompt or predict.input is missing, e.g. predict.prompt='Once upon'");
+      c.problem("predict.prompt or predict.input is missing; add e.g. --prompt 'Once upon a time'");
     }
     if (p.input && !p.prompt.empty()) {
       c.problem("{} and predict.prompt ({}) are both given; keep one", c.cite("predict.input", *p.input),
@@ -434,7 +438,9 @@ void check_job(const JobConfig& job, JobUse use) {
     }
     const bool named = p.checkpoint && (*p.checkpoint == "last" || p.checkpoint->rfind("best-", 0) == 0);
     if (named && !job.workdir) {
-      c.problem("{} is looked for in workdir, which is missing", c.cite("predict.checkpoint", *p.checkpoint));
+      c.problem(
+          "{} is a checkpoint of workdir, but workdir is missing; set it, or give the checkpoint's path",
+          c.cite("predict.checkpoint", *p.checkpoint));
     }
   }
   c.done();

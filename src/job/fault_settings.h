@@ -6,8 +6,8 @@
 namespace redco {
 
 struct FaultSettings {
-  // Long work is no false alarm, because it ticks in pieces (base/activity.h). What does not tick is one
-  // system call on a slow disk, or a function of a user's pipeline: minutes at most.
+  // Long work is not a false alarm, because each part of it reports progress (base/activity.h). A system call
+  // on a slow disk or a function of a user's pipeline reports none, but takes minutes at most.
   double timeout = 300;
   i64 check_replicas_every_n_steps = 100;
 

@@ -16,6 +16,7 @@ void JobConfig::visit(SettingsVisitor& v) {
        "training algorithm: a built-in pipeline, e.g. lm or seq2seq, or the path of a shared object with a "
        "pipeline of yours")
       .looks_like("a built-in pipeline's name or a path")
+      .path()
       .on_resume(OnResume::error)
       .decided_by(DecidedBy::checkpoint);
   v.section("model", model, "The model: path, preset or arch selects it")
@@ -62,10 +63,11 @@ JobConfig load_job(const std::vector<std::string>& files, const std::vector<std:
     if (!exists(f))
       for (const ShippedJob& s : shipped_jobs())
         if (f == s.name || f == s.name + ".yaml")
-          throw UsageError("job file '{}' does not exist; it comes with redco: `redco cp {}` writes it here",
-                           f, s.name);
-  job.origins = load_settings(settings_of(job), read_yaml_files(files), overrides);
-  // Said outright, so that a dump of this job means the same: there every key is given.
+          throw UsageError(
+              "job file '{}' does not exist; it is an example of redco: `redco cp {}` copies it here", f,
+              s.name);
+  job.origins = load_settings(settings_of(job), read_yaml_files(files), overrides, Paths::expanded);
+  // The default depends on which keys are given. A dump gives every key, so the value is fixed here.
   if (!job.eval.n_outputs) {
     bool given = false;
     for (const Setting& s : settings_of(job.eval.generation))
@@ -84,33 +86,69 @@ std::string dump_job(const JobConfig& job) {
 
 std::string job_schema() {
   JobConfig fresh;
-  return json_schema(settings_of(fresh), "redco job");
+  return json_schema(settings_of(fresh), "redco job", true);
 }
 
 std::string job_reference() {
+  constexpr const char* kIntroduction = R"text(# The job file
+
+This page is generated from the settings that the code declares. Any other key is an error.
+
+`key=value` on the command line sets a key, e.g. `train.seed=1`. The value is YAML. Values marked
+`on the command line as typed` are plain text there: `predict.prompt='# Title'` needs no further
+quotes.
+
+**Paths** are relative to the folder in which redco is started. `~/x` is a path in your home folder.
+`$NAME` and `${NAME}` are environment variables; an unset one is an error. `$$` is a dollar sign.
+`~` alone means no value. `data.train` and `data.eval` also take patterns such as `books/*.txt`. The
+files of a pattern are sorted, and a pattern without a match is an error. redco expands paths once,
+before it starts the ranks.
+
+In YAML, `~` means that a key has no value. The text after `~:` describes the effect.
+
+**Included files:** `include: base.yaml` or `include: [model.yaml, data.yaml]` at the top level
+inherits the keys of other files. These paths are relative to the including file. Its own keys win
+over included ones, and a later include wins over an earlier one.
+
+**On resume** is the effect of a changed value when a run resumes from a checkpoint. `error` ends
+the command. `note` continues and prints the old and the new value. `free` continues.
+
+**With a checkpoint** names the job that decides the value if predict, evaluate, chat, merge or data
+use a checkpoint of redco (`workdir`, `predict.checkpoint`). The checkpoint holds the job of its
+training.
+
+- `job`: the job file and the overrides.
+- `job, else checkpoint`: the same; if they do not give the value, the checkpoint.
+- `checkpoint`: the checkpoint. Another value in the job file is a warning, as an override an error.
+- `checkpoint or override`: the checkpoint, unless an override gives another value.
+
+**Only with** names the values of another key without which the key has no effect.
+
+)text";
   JobConfig fresh;
-  return "# The job file\n\n"
-         "This page lists every key of the job file. It is generated from the settings that the code "
-         "declares.\n"
-         "A key that is not on this page is an error. `key=value` on the command line sets a key, e.g.\n"
-         "`train.seed=1`; the value is YAML. Paths are relative to the folder where redco starts.\n\n"
-         "In YAML, `~` means that a key has no value; the text after `~:` says what happens then.\n"
-         "**On resume** is what happens if a value has changed when a run resumes from a checkpoint:\n"
-         "`error` refuses the job, `note` continues and logs the old and the new value, `free` continues.\n"
-         "**With a checkpoint** says whose value counts if predict, evaluate, chat, merge or data use a\n"
-         "checkpoint of redco (`workdir`, `predict.checkpoint`), which contains the job of its training:\n"
-         "- `job` (if nothing is given here): the value of the job file and the overrides.\n"
-         "- `job, else checkpoint`: the same, or the checkpoint's value if the job has none.\n"
-         "- `checkpoint`: the checkpoint's value. Another value in the job file is a warning, an override\n"
-         "  with another value is an error.\n"
-         "- `checkpoint or override`: the checkpoint's value, unless an override changes it.\n\n"
-         "**Only with** names the values of another key without which the key has no effect.\n\n" +
-         markdown_reference(settings_of(fresh));
+  return kIntroduction + markdown_reference(settings_of(fresh));
 }
 
 std::string job_help(const std::string& section_or_key) {
   JobConfig fresh;
   return settings_help(settings_of(fresh), section_or_key);
+}
+
+std::vector<std::string> job_keys() {
+  JobConfig fresh;
+  std::vector<std::string> keys;
+  const auto add = [&](const auto& self, const std::vector<Setting>& settings,
+                       const std::string& prefix) -> void {
+    for (const Setting& s : settings) {
+      if (s.kind == Setting::Kind::rest) continue;
+      if (s.kind == Setting::Kind::section)
+        self(self, s.fields, prefix + s.name + ".");
+      else
+        keys.push_back(prefix + s.name);
+    }
+  };
+  add(add, settings_of(fresh), "");
+  return keys;
 }
 
 std::string complete_job_override(const std::string& word) {

@@ -1,4 +1,4 @@
-// The whole job: what one YAML file and its overrides say.
+// The settings of a job: all sections of a job file.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@
 
 namespace redco {
 
-// The `settings:` section: what a user's pipeline asks for, under names of its own.
+// The `settings:` section: settings of a custom pipeline, with its own names.
 struct OwnSettings {
   std::map<std::string, std::string> values;  // key -> JSON text
 
@@ -44,53 +44,59 @@ struct JobConfig {
   FaultSettings fault;
   std::optional<std::string> workdir;
 
-  // Where each given value came from; not a setting.
+  // The place of each given value; not a setting.
   Origins origins;
 
   void visit(SettingsVisitor& v);
 };
 
-// What a job is to be used for: each needs other parts of it.
+// The use of a job. Each use needs other settings.
 enum class JobUse { validate, plan, train, evaluate, predict, chat, merge, data, bench, verify };
 
-// Reads the files, later ones laid over earlier ones, then the overrides "key=value". No file is allowed
-// where the overrides say all (`verify`). Throws UsageError with up to ten problems, one a line. Single
-// values are checked, what they mean together is not: see check_job(). Models of the hub (ids, cache folders)
-// become the folders of their files (ckpt/hub.h).
+// Reads the files, where later ones win over earlier ones, then the overrides "key=value". The list of files
+// may be empty. Expands paths (config/paths.h). Throws UsageError with up to 20 problems, one per line.
+// Checks each value on its own; check_job() checks their combination. Replaces models of the hub (ids, cache
+// folders) by the folders of their files (ckpt/hub.h).
 JobConfig load_job(const std::vector<std::string>& files, const std::vector<std::string>& overrides);
 
-// Checks what single values can't show: keys that exclude or need one another, ranks against shards, batch
-// sizes against replicas. Needs no data and touches no file. Throws UsageError with all problems, one a line,
-// each citing the places of the values it names.
+// Checks combinations of values: keys that exclude or require each other, ranks and shards, batch sizes and
+// replicas. Reads no file. Throws UsageError with all problems, one per line, each with the places of its
+// values.
 void check_job(const JobConfig& job, JobUse use);
 
-// The ranks of a job: n_ranks if given, else the sum of the slots in parallel.hosts, else n_model_shards.
-// None where only a hostfile tells. What src/launch finds in a hostfile or a SLURM allocation goes through
-// replicas() and batch_sizes() again.
+// Checks that the files exist which a command with this use reads: data of built-in pipelines, prompts,
+// hostfile. Throws UsageError with all problems, one per line, each with its key and place.
+void check_files(const JobConfig& job, JobUse use);
+
+// The number of ranks: n_ranks if given, else the sum of the slots in parallel.hosts, else n_model_shards.
+// None if only a hostfile gives it. src/launch calls replicas() and batch_sizes() again with the ranks that
+// it finds in a hostfile or a SLURM allocation.
 std::optional<i64> declared_ranks(const JobConfig& job);
 
-// dp = n_ranks / n_model_shards. Throws UsageError that lists the n_ranks that would do.
+// dp = n_ranks / n_model_shards. Throws UsageError that lists valid n_ranks.
 i64 replicas(const JobConfig& job, i64 n_ranks);
 
-// The batch sizes once dp is known. A step has `accumulation` micro-batches of at most dp x per_device rows.
+// The batch sizes for a given dp. A step has `accumulation` micro-batches of at most dp x per_device rows.
 struct BatchSizes {
   i64 global = 0, per_device = 0, accumulation = 0;
-  std::string assumed;  // what was assumed where nothing was given, for people; "" if nothing
+  std::string assumed;  // a sentence about assumed sizes; "" if none was assumed
 };
 
-// A missing per-device size is global / dp rounded up, and so is one above that share; a missing global size
-// is per_device x dp; both missing, one row a replica. Throws UsageError where a replica would get no row in
-// any step (dp > global_batch_size), or if per_device_batch_size > global_batch_size.
+// per_device is at most global / dp, rounded up, and has this value if it is not given. A missing global size
+// is per_device x dp. If both are missing, each replica gets one row. Throws UsageError if dp >
+// global_batch_size (a replica would get no row) or per_device_batch_size > global_batch_size.
 BatchSizes batch_sizes(const JobConfig& job, i64 dp);
 
-// The pieces that the commands `schema`, `--help` and the documentation print.
+// Texts for the commands `schema` and `validate`, and for the documentation.
 std::string dump_job(const JobConfig& job);               // config.resolved.yaml
 std::string job_schema();                                 // JSON Schema, draft 2020-12
 std::string job_reference();                              // docs/config.md
 std::string job_help(const std::string& section_or_key);  // "" is everything
 
-// For shells: what a half-typed override may become, a line "text\thelp" each, and ":files" where a path may
-// stand there.
+// Keys that an override can set: "train.seed".
+std::vector<std::string> job_keys();
+
+// Shell completions of an incomplete override, one line "text\thelp" each, and ":files" if a path may follow.
 std::string complete_job_override(const std::string& word);
 
 }  // namespace redco

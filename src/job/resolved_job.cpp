@@ -23,7 +23,8 @@ std::string ResolvedJob::to_text() const {
   const Json j = {{"hash", hash_},
                   {"yaml", yaml_},
                   {"places", job_.origins.places()},
-                  {"inherited", job_.origins.inherited()}};
+                  {"inherited", job_.origins.inherited()},
+                  {"key_places", job_.origins.key_places()}};
   return encode_base64(compress(j.dump(-1, ' ', false, Json::error_handler_t::replace)));
 }
 
@@ -32,8 +33,9 @@ ResolvedJob ResolvedJob::from_text(std::string_view text) {
   const Json j = Json::parse(bytes, nullptr, false);
   if (!j.is_object() || !j.contains("hash") || !j["hash"].is_string() || !j.contains("yaml") ||
       !j["yaml"].is_string() || !j.contains("places") || !j["places"].is_object() ||
-      !j.contains("inherited") || !j["inherited"].is_object())
-    throw ContentsError("{}: expected hash, yaml, places and inherited", kWhere);
+      !j.contains("inherited") || !j["inherited"].is_object() || !j.contains("key_places") ||
+      !j["key_places"].is_object())
+    throw ContentsError("{}: expected hash, yaml, places, inherited and key_places", kWhere);
   JobConfig job;
   load_settings(settings_of(job), {{"the resolved job", j["yaml"].get<std::string>()}}, {});
   job.origins = {};
@@ -41,6 +43,8 @@ ResolvedJob ResolvedJob::from_text(std::string_view text) {
     if (place.is_string()) job.origins.set(key, place.get<std::string>());
   for (const auto& [key, place] : j["inherited"].items())
     if (place.is_string()) job.origins.inherit(key, place.get<std::string>());
+  for (const auto& [key, place] : j["key_places"].items())
+    if (place.is_string()) job.origins.set_key(key, place.get<std::string>());
   ResolvedJob out(std::move(job));
   if (out.hash() != j["hash"].get<std::string>())
     throw ContentsError("{} has hash {}, the launcher's has {}: use the same redco on all hosts", kWhere,

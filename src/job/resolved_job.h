@@ -1,6 +1,6 @@
-// ResolvedJob: what a run is, decided once. Files, overrides and names of hub models are read by the
-// launcher, or by the first rank where people start the ranks themselves; all ranks get the same bytes, and
-// workdir and checkpoints keep the same text.
+// ResolvedJob: the complete settings of a run. The launcher reads files, overrides, paths and names of hub
+// models once; if ranks are started by hand, the first rank does. All ranks get the same bytes. Workdir and
+// checkpoints keep the same text.
 #pragma once
 
 #include <map>
@@ -23,16 +23,15 @@ class ResolvedJob {
   // Hash of yaml(), 32 hexadecimal digits.
   const std::string& hash() const { return hash_; }
 
-  // The job and the places of its values as text of one line without blanks (the environment carries it to
-  // ranks), and back. from_text(): ContentsError on anything that to_text() didn't make.
+  // The job and the places of its values as one line without blanks, for the environment of the ranks, and
+  // back. from_text() throws ContentsError for any text that to_text() did not make.
   std::string to_text() const;
   static ResolvedJob from_text(std::string_view text);
 
-  // This job with keys that the training data decide of the model's config (name -> JSON text). Keys that the
-  // job has stay as they are.
+  // This job with keys of the model's config that follow from the training data (name -> JSON text). Keys of
+  // the job are not changed.
   ResolvedJob with_model_config(const std::map<std::string, std::string>& keys) const;
-  // This job with the rows of a step as they are on its ranks (batch_sizes()), where the job leaves them
-  // open.
+  // This job with global_batch_size set, for jobs that do not give it: batch_sizes() of the actual ranks.
   ResolvedJob with_global_batch_size(i64 rows) const;
 
  private:

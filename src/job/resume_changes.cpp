@@ -35,7 +35,7 @@ class Comparison {
  public:
   Comparison(const Origins& origins, std::vector<ResumeChange>& out) : origins_(origins), out_(out) {}
 
-  // The same declarations, bound to two jobs.
+  // `was` and `is` are the same declarations, bound to two jobs.
   void compare(const std::vector<Setting>& was, const std::vector<Setting>& is, const std::string& prefix) {
     for (std::size_t i = 0; i < was.size(); ++i) {
       const Setting &a = was[i], &b = is[i];
@@ -66,7 +66,7 @@ class Comparison {
     for (const std::string& key : keys) compare_json(s, value(was, key), value(is, key), prefix + key);
   }
 
-  // Objects key by key, an absent one like an empty one. A discarded value stands for an absent key.
+  // Compares objects key by key. A discarded value means an absent key; an absent object equals an empty one.
   void compare_json(const Setting& s, const Json& was, const Json& is, const std::string& key) {
     const auto object = [](const Json& j) { return j.is_object() && !j.empty(); };
     if ((object(was) && (is.is_object() || is.is_discarded())) ||
@@ -95,7 +95,7 @@ class Comparison {
                     s.resume_remark, place(key)});
   }
 
-  // Of the key, or of what holds it.
+  // The place of the key, or of the map that contains it.
   std::string place(std::string key) const {
     for (auto dot = key.rfind('.'); !origins_.given(key) && dot != std::string::npos; dot = key.rfind('.'))
       key.resize(dot);
@@ -127,7 +127,7 @@ ResumeChanges resume_changes(const YamlText& saved, const JobConfig& job) {
   try {
     out.unknown = load_known_settings(settings_of(was), saved);
   } catch (const UsageError& e) {
-    throw ContentsError("[checkpoint] the saved job can't be read: {}", e.what());
+    throw ContentsError("[checkpoint] the saved job is not readable: {}", e.what());
   }
   Comparison(job.origins, out.changed).compare(settings_of(was), settings_of(is), "");
   return out;
@@ -139,7 +139,7 @@ void refuse_resume_changes(const ResumeChanges& changes, const std::string& chec
     if (c.meaning == OnResume::error) lines += fmt::format("\n  {}; {}", line_of(c), remedy(c));
   if (!lines.empty())
     throw UsageError(
-        "[checkpoint] {} belongs to another run: settings differ from {}. Restore them, or start a new run "
+        "[checkpoint] {} cannot be resumed: these settings differ from {}. Restore them, or start a new run "
         "in another workdir or with checkpoint.resume=never:{}",
         checkpoint, changes.saved_job, lines);
 }
@@ -149,7 +149,8 @@ std::vector<std::string> resume_notes(const ResumeChanges& changes) {
   for (const ResumeChange& c : changes.changed)
     if (c.meaning == OnResume::note) notes.push_back(line_of(c) + (c.remark.empty() ? "" : "; " + c.remark));
   if (!changes.unknown.empty())
-    notes.push_back(fmt::format("{} has settings that this version doesn't read: {}", changes.saved_job,
+    notes.push_back(fmt::format("{} has settings that this version of redco does not have: {}",
+                                changes.saved_job,
                                 excerpt(fmt::format("{}", fmt::join(changes.unknown, ", ")), 200)));
   return notes;
 }

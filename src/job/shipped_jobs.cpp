@@ -20,7 +20,7 @@ const Entry kEntries[] = {
 
 constexpr std::string_view kSchemaMark = "# yaml-language-server:";
 
-// The comment lines at the top, joined, up to the first sentence's end.
+// The first sentence of the comment at the top.
 std::string first_sentence(const std::string& text) {
   std::string out;
   for (size_t at = 0; at < text.size();) {
@@ -60,9 +60,10 @@ const ShippedJob& shipped_job(const std::string& asked) {
     names.insert(names.end(), {j.name, last});
   }
   if (alike.size() == 1) return *found;
-  if (!alike.empty()) throw UsageError("several jobs are called {}: {}", name, fmt::join(alike, ", "));
+  if (!alike.empty())
+    throw UsageError("several jobs are named {}; choose one of {}", name, fmt::join(alike, ", "));
   const std::string near = nearest(name, names);
-  throw UsageError("no job called {}; {}", excerpt(asked),
+  throw UsageError("there is no job named {}; {}", excerpt(asked),
                    near.empty() ? "`redco ls` lists them" : "did you mean " + near + "?");
 }
 

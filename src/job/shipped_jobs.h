@@ -1,4 +1,4 @@
-// The job files of configs/, which are part of the program.
+// The example jobs: the files of configs/, which are compiled into the program.
 #pragma once
 
 #include <string>
@@ -12,17 +12,18 @@ struct ShippedJob {
   std::string text;     // the file
 };
 
-// All of them, by name.
+// All jobs, sorted by name.
 const std::vector<ShippedJob>& shipped_jobs();
 
-// The job of that name, with or without .yaml; the folder may be left out where only one job is called so.
-// UsageError with the nearest name.
+// The job with this name, with or without .yaml. The folder may be omitted if the rest is unique. UsageError
+// with the nearest name.
 const ShippedJob& shipped_job(const std::string& name);
 
-// The line by which editors find the JSON Schema of a YAML file ("# yaml-language-server: $schema=WHERE\n").
+// The comment line that tells editors the JSON Schema of a YAML file ("# yaml-language-server:
+// $schema=WHERE\n").
 std::string schema_line(const std::string& where);
 
-// The job's text for a file of the user's own, with the schema at `schema` (a path or URL; "": no such line).
+// The job's text for a copy, with the schema at `schema` (a path or URL; "" writes no schema line).
 std::string text_for_user(const ShippedJob& job, const std::string& schema);
 
 }  // namespace redco

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/words.h"
 #include "nn/layers.h"
 
 namespace redco {
@@ -14,12 +15,20 @@ using Json = nlohmann::ordered_json;
 
 struct ModelConfig::State {
   Json json;
+  std::map<std::string, Json> overrides;
   std::set<std::string> used, overridden, ignored;
+  ConfigPlaces places;
+  std::string prefix;  // of this part of the model: "", "encoder."
+  // Keys without a value, and messages about other problems.
+  std::vector<std::string> missing, usage_problems, file_problems;
+  bool any_problem() const { return !missing.empty() || !usage_problems.empty() || !file_problems.empty(); }
+  std::string job_key(const std::string& key) const { return "model." + prefix + key; }
+  static std::string place(const std::string& where) { return where == "default" ? "[model]" : where; }
 };
 
 ModelConfig::ModelConfig(const std::string& text, std::string source,
                          const std::map<std::string, std::string>& overrides,
-                         const std::vector<std::string>& ignore)
+                         const std::vector<std::string>& ignore, ConfigPlaces places)
     : state_(std::make_unique<State>()), source_(std::move(source)) {
   if (text.size() > (16u << 20)) throw ContentsError("[model] {}: larger than 16 MiB, not a config", source_);
   try {
@@ -38,6 +47,7 @@ ModelConfig::ModelConfig(const std::string& text, std::string source,
   for (const auto& [key, value] : overrides) {
     Json& old = state_->json[key];
     Json now = Json::parse(value);
+    state_->overrides[key] = now;
     // The config of a part of the model is merged key by key; other objects are replaced.
     if (old.is_object() && old.contains("model_type") && now.is_object())
       old.update(now);
@@ -46,15 +56,66 @@ ModelConfig::ModelConfig(const std::string& text, std::string source,
     state_->overridden.insert(key);
   }
   state_->ignored.insert(ignore.begin(), ignore.end());
+  state_->places = std::move(places);
 }
 ModelConfig::~ModelConfig() = default;
 ModelConfig::ModelConfig(ModelConfig&&) noexcept = default;
 
+void ModelConfig::note(const std::string& key, const std::string& why) const {
+  State& s = *state_;
+  const std::string value = mentions(key) ? "=" + s.json[key].dump().substr(0, 120) : "";
+  const std::string ours = s.job_key(key), of = s.overridden.count(key) ? ours : "model.arch";
+  if (s.overridden.count(key) || !s.places.arch.empty()) {
+    s.usage_problems.push_back(
+        fmt::format("{}: {}{}: {}", s.place(s.places.origins.where(of)), ours, value, why));
+  } else {
+    s.file_problems.push_back(fmt::format("[model] {}: {}{}: {}", source_, key, value, why));
+  }
+}
+
+void ModelConfig::note_unknown(const std::string& key, const std::vector<std::string>& known) const {
+  State& s = *state_;
+  const std::string ours = s.job_key(key);
+  if (!s.overridden.count(key))
+    return note(
+        key,
+        "redco's model of this family has no such setting; if it does not change the computation, add it "
+        "to model.ignore_config_keys");
+  const std::string place = s.place(s.places.origins.where_key(ours));
+  const std::string near = nearest(key, known);
+  s.usage_problems.push_back(fmt::format("{}: unknown key {}; {}", place, ours,
+                                         near.empty()
+                                             ? fmt::format("this model's keys: {}", fmt::join(known, ", "))
+                                             : fmt::format("did you mean {}?", s.job_key(near))));
+}
+
+void ModelConfig::report() const {
+  State& s = *state_;
+  const bool of_job = !s.places.arch.empty();
+  if (!s.missing.empty()) {
+    std::vector<std::string> keys;
+    for (const std::string& key : s.missing) keys.push_back(of_job ? s.job_key(key) : key);
+    if (of_job)
+      s.usage_problems.push_back(fmt::format("{}: {} needs {}; {} missing",
+                                             s.places.origins.where("model.arch"), s.places.arch,
+                                             fmt::join(keys, ", "), keys.size() == 1 ? "it is" : "they are"));
+    else
+      s.file_problems.push_back(fmt::format("[model] {}: {}: missing; the model needs {}", source_,
+                                            fmt::join(keys, ", "), keys.size() == 1 ? "it" : "them"));
+  }
+  std::vector<std::string> all = s.usage_problems;
+  all.insert(all.end(), s.file_problems.begin(), s.file_problems.end());
+  if (!s.usage_problems.empty()) throw UsageError("{}", fmt::join(all, "\n"));
+  throw ContentsError("{}", fmt::join(all, "\n"));
+}
+
 void ModelConfig::fail(const std::string& key, const std::string& why) const {
-  const auto it = state_->json.find(key);
-  const std::string value = it == state_->json.end() ? "" : fmt::format("={}", it->dump().substr(0, 120));
-  if (state_->overridden.count(key)) throw UsageError("[model] model.{}{}: {}", key, value, why);
-  throw ContentsError("[model] {}: {}{}: {}", source_, key, value, why);
+  State& s = *state_;
+  if (!s.any_problem()) note(key, why);
+  // Other keys may still be read, but a key that resembles a missing one is a misspelling of it.
+  for (const std::string& given : s.overridden)
+    if (!s.used.count(given) && !nearest(given, s.missing).empty()) note_unknown(given, s.missing);
+  report();
 }
 
 bool ModelConfig::has(const std::string& key) const {
@@ -64,16 +125,21 @@ bool ModelConfig::has(const std::string& key) const {
 
 bool ModelConfig::mentions(const std::string& key) const { return state_->json.contains(key); }
 
-i64 ModelConfig::integer(const std::string& key, i64 least) {
+bool ModelConfig::require(const std::string& key) {
   state_->used.insert(key);
-  if (!has(key)) fail(key, "missing; the model needs it");
+  if (!has(key)) state_->missing.push_back(key);
+  return has(key);
+}
+
+i64 ModelConfig::integer(const std::string& key, i64 least) {
+  const i64 legal = std::max<i64>(least, 1);
+  if (!require(key)) return legal;
   const Json& v = state_->json[key];
-  if (!v.is_number_integer()) fail(key, "expected a whole number");
-  if (v.is_number_unsigned() && v.get<u64>() > (u64{1} << 40)) fail(key, "too large");
+  if (!v.is_number_integer()) return note(key, "expected a whole number"), legal;
+  if (v.is_number_unsigned() && v.get<u64>() > (u64{1} << 40)) return note(key, "too large"), legal;
   const i64 n = v.get<i64>();
-  if (n < least || n > (i64{1} << 40))
-    fail(key, fmt::format("expected a whole number of at least {}", least));
-  return n;
+  if (n >= least && n <= (i64{1} << 40)) return n;
+  return note(key, fmt::format("expected a whole number of at least {}", least)), legal;
 }
 i64 ModelConfig::integer_or(const std::string& key, i64 fallback, i64 least) {
   state_->used.insert(key);
@@ -115,7 +181,10 @@ ModelConfig ModelConfig::part(const std::string& key, const std::string& model_t
   state_->used.insert(key);
   if (!has(key) || !state_->json[key].is_object()) fail(key, "expected the config of that part of the model");
   ModelConfig c(state_->json[key].dump(), source_ + ": " + key, {},
-                {state_->ignored.begin(), state_->ignored.end()});
+                {state_->ignored.begin(), state_->ignored.end()}, state_->places);
+  c.state_->prefix = state_->prefix + key + ".";
+  if (const auto it = state_->overrides.find(key); it != state_->overrides.end() && it->second.is_object())
+    for (const auto& [inner, value] : it->second.items()) c.state_->overridden.insert(inner);
   c.expect("model_type", {'"' + model_type + '"'});
   if (!c.has("model_type")) c.fail("model_type", fmt::format("missing; supported: {}", model_type));
   return c;
@@ -132,18 +201,18 @@ double ModelConfig::number_or(const std::string& key, double fallback) {
   state_->used.insert(key);
   if (!has(key)) return fallback;
   const Json& v = state_->json[key];
-  if (!v.is_number() || !std::isfinite(v.get<double>())) fail(key, "expected a finite number");
-  return v.get<double>();
+  if (v.is_number() && std::isfinite(v.get<double>())) return v.get<double>();
+  return note(key, "expected a finite number"), fallback;
 }
 double ModelConfig::positive_or(const std::string& key, double fallback) {
   const double x = number_or(key, fallback);
-  if (x <= 0) fail(key, "expected a number above 0");
-  return x;
+  if (x > 0) return x;
+  return note(key, "expected a number above 0"), 1;
 }
 double ModelConfig::rate_or(const std::string& key, double fallback) {
   const double x = number_or(key, fallback);
-  if (x < 0 || x >= 1) fail(key, "expected a rate in [0, 1)");
-  return x;
+  if (x >= 0 && x < 1) return x;
+  return note(key, "expected a rate in [0, 1)"), 0;
 }
 i64 ModelConfig::padding_row(i64 vocab_size) {
   const std::optional<i64> id = maybe_integer("pad_token_id");
@@ -153,23 +222,23 @@ i64 ModelConfig::padding_row(i64 vocab_size) {
 }
 std::string ModelConfig::activation_or(const std::string& key, const std::string& fallback) {
   const std::string name = text_or(key, fallback);
-  if (!is_activation(name))
-    fail(key, fmt::format("not supported; supported: {}", fmt::join(activation_names(), ", ")));
-  return name;
+  if (is_activation(name)) return name;
+  return note(key, fmt::format("not supported; supported: {}", fmt::join(activation_names(), ", "))),
+         fallback;
 }
 bool ModelConfig::boolean_or(const std::string& key, bool fallback) {
   state_->used.insert(key);
   if (!has(key)) return fallback;
   const Json& v = state_->json[key];
-  if (!v.is_boolean()) fail(key, "expected true or false");
-  return v.get<bool>();
+  if (v.is_boolean()) return v.get<bool>();
+  return note(key, "expected true or false"), fallback;
 }
 std::string ModelConfig::text_or(const std::string& key, const std::string& fallback) {
   state_->used.insert(key);
   if (!has(key)) return fallback;
   const Json& v = state_->json[key];
-  if (!v.is_string()) fail(key, "expected a string");
-  return v.get<std::string>();
+  if (v.is_string()) return v.get<std::string>();
+  return note(key, "expected a string"), fallback;
 }
 std::string ModelConfig::json(const std::string& key) {
   state_->used.insert(key);
@@ -181,7 +250,7 @@ void ModelConfig::expect(const std::string& key, const std::vector<std::string>&
   if (!has(key)) return;
   for (const std::string& v : values)
     if (state_->json[key] == Json::parse(v)) return;
-  fail(key, fmt::format("not supported; supported: {}", fmt::join(values, ", ")));
+  note(key, fmt::format("not supported; supported: {}", fmt::join(values, ", ")));
 }
 void ModelConfig::inert(const std::vector<std::string>& keys) {
   state_->used.insert(keys.begin(), keys.end());
@@ -258,6 +327,7 @@ void ModelConfig::finish() {
                                                 "unsloth_version",
                                                 "auto_map",
                                                 "_commit_hash"};
+  const std::vector<std::string> known(state_->used.begin(), state_->used.end());
   state_->used.insert(kCommon.begin(), kCommon.end());
   if (!state_->used.count("add_cross_attention")) expect("add_cross_attention", {"false"});
   expect("cross_attention_hidden_size", {"null"});
@@ -266,11 +336,9 @@ void ModelConfig::finish() {
   expect("tie_encoder_decoder", {"false"});
   for (const auto& [key, value] : state_->json.items()) {
     if (value.is_null() || state_->used.count(key) || state_->ignored.count(key)) continue;
-    std::string hint = state_->overridden.count(key)
-                           ? ""
-                           : "; if it does not change the computation, add it to model.ignore_config_keys";
-    fail(key, "redco's model of this family has no such setting" + hint);
+    note_unknown(key, known);
   }
+  if (state_->any_problem()) report();
 }
 
 std::string ModelConfig::dump() const { return state_->json.dump(2) + "\n"; }

@@ -7,26 +7,35 @@
 #include <string>
 #include <vector>
 
+#include "base/settings.h"
 #include "base/types.h"
 
 namespace redco {
 
-// A config.json with the job's overrides. The model reads values by name; finish() then refuses every
-// non-null key that was not read. Errors are ContentsErrors that name file and key (UsageErrors for
-// overrides).
+// Where messages about a config point to.
+struct ConfigPlaces {
+  Origins origins;   // places of the overrides, as keys "model.n_layer"
+  std::string arch;  // "model.arch=gpt2" if the job describes the whole architecture; else ""
+};
+
+// A config.json with the job's overrides. The model reads values by name; finish() then rejects every
+// non-null key that was not read. A getter notes a missing or wrong value and returns a valid one, so that
+// finish() or fail() reports all problems together. The error is a UsageError if keys of the job are wrong or
+// missing, else a ContentsError that names file and key.
 class ModelConfig {
  public:
   // `source`: name for messages ("path/config.json"). overrides: key -> JSON text; overrides of a part of the
   // model (an object with a model_type) are merged key by key. ignore: keys that may stay unread.
   ModelConfig(const std::string& json_text, std::string source,
               const std::map<std::string, std::string>& overrides = {},
-              const std::vector<std::string>& ignore = {});
+              const std::vector<std::string>& ignore = {}, ConfigPlaces places = {});
   ~ModelConfig();
   ModelConfig(ModelConfig&&) noexcept;
 
   const std::string& source() const { return source_; }
   bool has(const std::string& key) const;       // present and not null
   bool mentions(const std::string& key) const;  // present, maybe null
+  bool require(const std::string& key);         // has(); notes that the key is missing
   // REQUIRED values; `least` is the smallest legal one.
   i64 integer(const std::string& key, i64 least = 1);
   i64 integer_or(const std::string& key, i64 fallback, i64 least = 1);  // also where the value is null
@@ -56,16 +65,21 @@ class ModelConfig {
   void expect(const std::string& key, const std::vector<std::string>& json_values);
   // Keys that do not change the computation.
   void inert(const std::vector<std::string>& keys);
-  // Throws for unread keys. Keys of every config (architectures, dtype, ids of special tokens, generation
-  // defaults) are allowed.
+  // Throws if a value was missing or wrong, or if keys were not read. Keys of every config (architectures,
+  // dtype, ids of special tokens, generation defaults) are allowed.
   void finish();
 
+  // Throws the problems noted before, or else this one: with missing values, a check of others may fail only
+  // because of them.
   [[noreturn]] void fail(const std::string& key, const std::string& why) const;
   // The whole config with overrides, for saving.
   std::string dump() const;
 
  private:
   struct State;
+  void note(const std::string& key, const std::string& why) const;
+  void note_unknown(const std::string& key, const std::vector<std::string>& known) const;
+  [[noreturn]] void report() const;
   std::unique_ptr<State> state_;
   std::string source_;
 };

@@ -61,8 +61,9 @@ class Mlp : public Model {
   static std::string layer(size_t i) { return fmt::format("layers.{}", i); }
 
   static std::vector<i64> read_widths(ModelConfig& c) {
-    const auto v = nlohmann::json::parse(c.json("hidden_sizes"));
     std::vector<i64> out;
+    if (!c.require("hidden_sizes")) return out;
+    const auto v = nlohmann::json::parse(c.json("hidden_sizes"));
     if (v.is_array())
       for (const auto& n : v)
         if (n.is_number_integer() && n.get<double>() >= 1 && n.get<double>() <= 1 << 30)

@@ -42,7 +42,8 @@ struct ModelSettings {
     v.field("tokenizer", tokenizer,
             "tokenizer: a file, a folder, a model id as in model.path, or bytes (one token per byte); ~: the "
             "tokenizer of model.path")
-        .looks_like("`bytes` or a path");
+        .looks_like("`bytes` or a path")
+        .path();
     v.field("ignore_config_keys", ignore_config_keys,
             "keys of the model's config.json that are ignored instead of an error")
         .on_resume(OnResume::free)

@@ -51,4 +51,7 @@ PlanCandidate search_setting(const PlanRequest& request, Weigher& weigher, State
 std::optional<i64> smallest_shards(const PlanRequest& request, Weigher& weigher, const PlanSetting& like,
                                    i64 devices);
 
+// See PlanReport::devices_needed. At most an eighth more than the least number.
+std::optional<i64> devices_needed(const PlanRequest& request, const PlanSetting& like);
+
 }  // namespace redco

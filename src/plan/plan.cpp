@@ -118,6 +118,22 @@ std::vector<std::pair<int, i64>> classes_of(const PlanRequest& r, const ShardedS
   return out;
 }
 
+// Why a replica computes so many rows at once.
+std::string why_batch(const PlanRequest& r, const PlanReport& p) {
+  const PlanSetting& s = p.setting;
+  const std::string all = fmt::format("all rows of a replica: {} / dp {}", s.global_batch, s.mesh.dp);
+  const bool whole = s.per_device * s.mesh.dp >= s.global_batch;
+  if (r.per_device && !r.per_device_assumed && s.per_device == *r.per_device)
+    return "train.per_device_batch_size";
+  if (!r.search || (p.fits && whole && r.global_batch)) return all;
+  if (!p.fits) return "the smallest; not even that fits";
+  if (p.next && p.next->setting.mesh.mp == s.mesh.mp)
+    return fmt::format("the largest power of two that fits: {} rows need {} of {} a rank",
+                       p.next->setting.per_device, human_bytes(static_cast<u64>(p.next->memory.total())),
+                       human_bytes(static_cast<u64>(p.next->limit)));
+  return "the largest power of two that the search tries; train.per_device_batch_size sets another";
+}
+
 PlanSetting fixed_setting(const PlanRequest& r) {
   const i64 mp = r.n_model_shards.value_or(1), n = r.n_ranks.value_or(mp);
   if (n % mp != 0)
@@ -192,6 +208,9 @@ PlanReport make_plan(const PlanRequest& r) {
   }
   const bool own = r.machines.own_memory;
   out.smallest_n_model_shards = smallest_shards(r, weigher, s, own ? r.machines.ranks() : s.mesh.ranks());
+
+  if (!out.fits) out.devices_needed = devices_needed(r, s);
+  out.why_batch = why_batch(r, out);
 
   for (const std::string& w : sharded.sharding.warnings) out.warnings.push_back(w);
   for (std::string& w : cost_of_rules(r, s, trace)) {

@@ -21,6 +21,7 @@ struct PlanRequest {
   std::optional<i64> n_ranks, n_model_shards;
   // Rows of a step and of a replica; nullopt: 1 per replica, or found by the search.
   std::optional<i64> global_batch, per_device;
+  bool per_device_assumed = false;    // per_device follows from other settings of the job
   i64 length = 1, target_length = 1;  // of the longest rows; see BatchShape
   std::optional<bool> recompute;
   bool search = false;  // finds the best setting for open values that fits the machines
@@ -31,6 +32,8 @@ struct PlanRequest {
   ComputeDType compute = ComputeDType::fp32;
   std::vector<std::string> assumed;  // sentences about what was assumed
 };
+
+constexpr i64 kMostDevices = 4096;
 
 // Sharding of state over the replicas. Only plans support it yet.
 enum class StateSharding : std::uint8_t { none, optimizer, parameters };
@@ -79,6 +82,10 @@ struct PlanReport {
   bool shared_memory = false;  // the ranks of a host share its memory
   bool fits = false;
   std::optional<i64> smallest_n_model_shards;
+  // If the job doesn't fit: how many devices like these (hosts, where the ranks of a host share its memory)
+  // hold one copy of the model. None: not even kMostDevices.
+  std::optional<i64> devices_needed;
+  std::string why_batch;                    // why per_device has its value
   std::vector<PlanCollective> collectives;  // of the fullest rank
   std::vector<LedgerLine> lines;            // its ledger
   i64 flops = 0;                            // of a step, all ranks

@@ -75,19 +75,19 @@ std::string to_text(const PlanReport& r) {
                   r.length > 1 ? fmt::format(", {} tokens per row", r.length) : "");
   t += fmt::format("mesh: {} rank{} = dp {} x mp {}, on {}\n", s.mesh.ranks(), s.mesh.ranks() == 1 ? "" : "s",
                    s.mesh.dp, s.mesh.mp, r.machines);
-  t += fmt::format("step: {} row{}, {} per replica and micro-batch, {} micro-batch{}, recompute {}\n\n",
-                   s.global_batch, s.global_batch == 1 ? "" : "s", s.per_device, r.accumulation,
+  t += fmt::format("step: {} row{}, {} per replica and micro-batch ({}), {} micro-batch{}, recompute {}\n\n",
+                   s.global_batch, s.global_batch == 1 ? "" : "s", s.per_device, r.why_batch, r.accumulation,
                    r.accumulation == 1 ? "" : "es", s.recompute ? "block" : "none");
   t += format_rules_table(r.sharding.rows);
   const RankMemory& m = r.memory;
   t += "\nmemory of the fullest rank\n";
   const std::pair<const char*, i64> parts[] = {{"parameters", m.parameters}, {"gradients", m.gradients},
                                                {"optimizer", m.optimizer},   {"activations", m.activations},
-                                               {"buffers", m.buffers},       {"base", m.base},
-                                               {"total", m.total()}};
-  for (const auto& [name, bytes] : parts) t += fmt::format("  {:<12}{:>10}\n", name, size_text(bytes));
+                                               {"buffers", m.buffers},       {"base", m.base}};
+  for (const auto& [name, bytes] : parts) t += fmt::format("  {:<21}{:>10}\n", name, size_text(bytes));
+  t += fmt::format("  {:<21}{:>10}\n", "total, fullest rank", size_text(m.total()));
   if (r.smallest_total != m.total())
-    t += fmt::format("  {:<12}{:>10}  of the emptiest rank\n", "total", size_text(r.smallest_total));
+    t += fmt::format("  {:<21}{:>10}\n", "total, emptiest rank", size_text(r.smallest_total));
   t +=
       fmt::format("  {} {} that a rank may use", r.fits ? "fits" : "DOES NOT FIT", size_text(r.memory_limit));
   if (r.shared_memory && r.ranks_per_host > 1)
@@ -97,6 +97,16 @@ std::string to_text(const PlanReport& r) {
     t += fmt::format("  smallest n_model_shards that fits: {}\n", *r.smallest_n_model_shards);
   } else {
     t += "  no n_model_shards fits on these machines\n";
+  }
+  if (!r.fits) {
+    const char* device = r.shared_memory ? "host" : "device";
+    t +=
+        r.devices_needed
+            ? fmt::format(
+                  "  {0} {1}{2} like {3} would hold the job: parallel.n_model_shards={0}, one rank per {1}\n",
+                  *r.devices_needed, device, *r.devices_needed == 1 ? "" : "s",
+                  *r.devices_needed == 1 ? "this" : "these")
+            : fmt::format("  not even {} {}s like these would hold the job\n", kMostDevices, device);
   }
   if (r.next) t += fmt::format("  the next larger setting does not fit: {}\n", candidate_text(*r.next));
   if (r.alternative)
@@ -137,6 +147,8 @@ std::string to_json(const PlanReport& r) {
   j["ranks_per_host"] = r.ranks_per_host;
   j["fits"] = r.fits;
   j["smallest_n_model_shards"] = r.smallest_n_model_shards ? Json(*r.smallest_n_model_shards) : Json(nullptr);
+  j["devices_needed"] = r.devices_needed ? Json(*r.devices_needed) : Json(nullptr);
+  j["why_batch"] = r.why_batch;
   j["collectives"] = Json::array();
   for (const PlanCollective& c : r.collectives)
     j["collectives"].push_back(

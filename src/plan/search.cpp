@@ -129,4 +129,25 @@ std::optional<i64> smallest_shards(const PlanRequest& r, Weigher& w, const PlanS
   return std::nullopt;
 }
 
+std::optional<i64> devices_needed(const PlanRequest& request, const PlanSetting& like) {
+  PlanRequest r = request;
+  Machines& m = r.machines;
+  if (!m.memories.empty()) m.memory = *std::min_element(m.memories.begin(), m.memories.end());
+  m.memories.clear();
+  m.names.clear();
+  Weigher w(r);
+  const std::optional<i64> rows = r.search && !r.per_device ? std::optional<i64>(1) : like.per_device;
+  for (i64 n = 1; n <= kMostDevices;) {
+    m.slots.assign(static_cast<size_t>(n), 1);
+    auto s = with_batches(r, {1, static_cast<int>(n)}, rows);
+    if (!s) return std::nullopt;
+    s->recompute = like.recompute;
+    s->sharding = like.sharding;
+    const bool hopeless = !w.may_fit(*s);
+    if (!hopeless && w.weigh(*s).fits()) return n;
+    n += hopeless ? 1 : std::max<i64>(1, n / 8);
+  }
+  return std::nullopt;
+}
+
 }  // namespace redco

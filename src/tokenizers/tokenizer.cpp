@@ -204,7 +204,15 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& what) {
         what, files);
   } else if (source.kind == Kind::vocab_txt) {
     add_older_files(config, folder);
-    make(read_vocab_txt(text, config, source.path));
+    TokenizerSpec spec = read_vocab_txt(text, config, source.path);
+    // Any text file can be read as vocab.txt; one that is none lacks this token.
+    if (is_file && spec.vocab->find(spec.roles["unk_token"]) < 0)
+      throw ContentsError(
+          "[tokenizer] {} has no line {}; expected a vocab.txt with one token per line, a tokenizer.json or "
+          "a "
+          "SentencePiece .model",
+          what, spec.roles["unk_token"]);
+    make(std::move(spec));
   } else {
     add_older_files(config, folder);
     const json model_config = read_small(join_path(folder, "config.json"));

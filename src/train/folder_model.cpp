@@ -12,7 +12,7 @@ std::unique_ptr<Model> make_folder_model(const std::string& folder, const ModelC
   const auto make = [&](const std::map<std::string, std::string>& more) {
     auto overrides = config.overrides;
     overrides.insert(more.begin(), more.end());
-    return make_model(ModelConfig(config.json, config.origin, overrides, config.ignore_keys));
+    return make_model(ModelConfig(config.json, config.origin, overrides, config.ignore_keys, config.places));
   };
   auto model = make({});
   const bool weights = !folder.empty() && (exists(join_path(folder, "model.safetensors")) ||

@@ -14,6 +14,7 @@ struct ModelConfigText {
   std::string json, origin;                      // the config, and its name in messages
   std::map<std::string, std::string> overrides;  // key -> JSON text
   std::vector<std::string> ignore_keys;
+  ConfigPlaces places = {};
 };
 
 // The config's model. If the config ties the head to the embedding but `folder` ("": none) stores two

@@ -33,9 +33,10 @@ struct PredictSettings : GenerationSettings {
     v.field("checkpoint", checkpoint,
             "checkpoint whose weights and settings are used; ~: last if workdir is set, else the weights of "
             "model.path")
-        .looks_like("last, best-METRIC or a path");
-    v.field("prompt", prompt, "prompt text, or a list of them").one_or_more();
-    v.field("system", system, "system message at the start of a chat");
+        .looks_like("last, best-METRIC or a path")
+        .path();
+    v.field("prompt", prompt, "prompt text, or a list of them").one_or_more().literal();
+    v.field("system", system, "system message at the start of a chat").literal();
     v.field("truncate_prompt", truncate_prompt,
             "action when a prompt and max_new_tokens exceed the model's maximum length: never is an error, "
             "left drops tokens from the start of the prompt")

@@ -257,7 +257,8 @@ struct CheckpointSettings {
     v.field("resume", resume,
             "resume mode: auto resumes the run in workdir, if there is one; never starts a new run and moves "
             "the old one to workdir/previous; a path resumes from that checkpoint")
-        .looks_like("auto, never or a path");
+        .looks_like("auto, never or a path")
+        .path();
   }
 };
 

@@ -89,8 +89,11 @@ class MetaVerifier {
       labels = shape(layer("fc", i), 2)[0];
     }
     config["num_labels"] = settings_.n_ways = labels;
-    model_ =
-        make_model({config.dump(), expected_.path(), request_.config_overrides, request_.ignore_config_keys});
+    model_ = make_model({config.dump(),
+                         expected_.path(),
+                         request_.config_overrides,
+                         request_.ignore_config_keys,
+                         {request_.origins, ""}});
     const auto sharded = shard_specs(model_->params().specs, Context::current().mesh().mp, request_.rules);
     params_ = make_params(model_->params(), sharded.layouts);
     for (size_t i = 0; i < params_.size(); ++i) {

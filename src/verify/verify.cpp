@@ -56,8 +56,11 @@ class Verifier {
       base_ = ckpt::base_folder(*adapter_, "put the base where it says");
     }
     const std::string config = join_path(base_, "config.json");
-    model_ = make_folder_model(
-        base_, {read_text(config), config, request_.config_overrides, request_.ignore_config_keys});
+    model_ = make_folder_model(base_, {read_text(config),
+                                       config,
+                                       request_.config_overrides,
+                                       request_.ignore_config_keys,
+                                       {request_.origins, ""}});
     if (adapter_)
       model_->set_params(with_lora(model_->params(), adapter_->config,
                                    ckpt::adapter_modules(model_->params(), *adapter_, canonical()),

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/settings.h"
 #include "shard/rules.h"
 
 namespace redco {
@@ -18,6 +19,7 @@ struct VerifyRequest {
   std::vector<CustomRule> rules;
   std::map<std::string, std::string> config_overrides;  // model.KEY=value
   std::vector<std::string> ignore_config_keys;
+  Origins origins;      // places of the overrides, for messages
   bool strict = false;  // an expected tensor that is not checked fails the report
 };
 

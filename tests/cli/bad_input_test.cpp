@@ -102,7 +102,7 @@ TEST_F(BadInput, ATokenizerWithALargerVocabulary) {
 
 TEST_F(BadInput, RanksThatDoNotFit) {
   refused({"train", "job.yaml", "parallel.n_ranks=6", "parallel.n_model_shards=4"}, 2,
-          {"parallel.n_ranks=6", "no multiple of parallel.n_model_shards=4", "use n_ranks 4, 8 or 12"});
+          {"parallel.n_ranks=6", "not a multiple of parallel.n_model_shards=4", "use n_ranks 4, 8 or 12"});
   refused({"train", "job.yaml", "parallel.n_ranks=16"}, 2, {"train.global_batch_size=8", "16 replicas"});
   refused({"train", "job.yaml", "train.per_device_batch_size=9"}, 2,
           {"per_device_batch_size=9", "global_batch_size=8"});

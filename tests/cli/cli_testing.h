@@ -47,6 +47,9 @@ class Cli : public testing::Test {
 
   // Runs redco; `input` is its standard input. After a minute it is killed with all its ranks.
   pid_t start(const Words& words, const Env& env = {}, const std::string& input = "") {
+    return start_program(REDCO_BINARY, words, env, input);
+  }
+  pid_t start_program(const char* program, const Words& words, const Env& env, const std::string& input) {
     spill(dir_ / "stdin", input);
     const pid_t pid = fork();
     if (pid == 0) {
@@ -60,7 +63,7 @@ class Cli : public testing::Test {
         if (!env.count(name)) unsetenv(name);
       signal(SIGINT, SIG_DFL);
       alarm(60);
-      std::vector<char*> argv{const_cast<char*>(REDCO_BINARY)};
+      std::vector<char*> argv{const_cast<char*>(program)};
       for (const std::string& w : words) argv.push_back(const_cast<char*>(w.c_str()));
       argv.push_back(nullptr);
       execv(argv[0], argv.data());
@@ -78,7 +81,11 @@ class Cli : public testing::Test {
   Ran run(const Words& words, const Env& env = {}, const std::string& input = "") {
     return wait(start(words, env, input));
   }
-  // The same for a run that must succeed.
+  // Runs a command line as a user types it.
+  Ran run_shell(const std::string& command, const Env& env = {}) {
+    return wait(start_program("/bin/sh", {"-c", command}, env, ""));
+  }
+  // The same as run(), for a run that must succeed.
   Ran good(const Words& words, const Env& env = {}, const std::string& input = "") {
     Ran r = run(words, env, input);
     EXPECT_EQ(r.code, 0) << r.err;

@@ -66,7 +66,8 @@ TEST_F(Predict, GreedyIsTheSameOnEveryMesh) {
 }
 
 TEST_F(Predict, PromptsOnTheCommandLineAndSampling) {
-  const Words words = {"predict", "job.yaml", "predict.prompt=[the, over a]", "predict.max_new_tokens=8"};
+  const Words words = {
+      "predict", "job.yaml", "--prompt", "the", "--prompt", "over a", "predict.max_new_tokens=8"};
   const Ran r = good(words);
   EXPECT_THAT(r.out, AllOf(testing::StartsWith("the"), HasSubstr("\nover a")));
   Words drawn = words;
@@ -78,6 +79,46 @@ TEST_F(Predict, PromptsOnTheCommandLineAndSampling) {
   drawn.back() = "predict.seed=2";
   drawn.erase(drawn.end() - 2);
   EXPECT_NE(a, good(drawn).out);
+}
+
+TEST_F(Predict, PromptsArriveAsTyped) {
+  const auto answer = [&](Words words, const std::string& input = "") {
+    words.insert(words.begin(), {"predict", "job.yaml", "predict.max_new_tokens=1", "predict.output=o.jsonl",
+                                 "predict.overwrite=true"});
+    good(words, {}, input);
+    std::vector<std::string> prompts;
+    std::istringstream lines(read("o.jsonl"));
+    for (std::string line; std::getline(lines, line);) prompts.push_back(json::parse(line)["prompt"]);
+    return prompts;
+  };
+  for (const std::string typed : {"ROMEO: ", "[INST] hi", "[a]", "# Title", "C #1 hits", "- x", "-x", "--",
+                                  "~", "null", "123", "  both  ", "'a' \"b\"", "a=b"}) {
+    EXPECT_EQ(answer({"--prompt", typed}), std::vector{typed});
+    EXPECT_EQ(answer({"predict.prompt=" + typed}), std::vector{typed});
+  }
+  write("two.txt", "first\nsecond\n");
+  EXPECT_EQ(answer({"--prompt", "a", "--prompt-file", "two.txt", "--prompt", "b"}),
+            (std::vector<std::string>{"a", "b", "first\nsecond\n"}));
+  EXPECT_EQ(answer({"--prompt-file", "-"}, "from input\n"), std::vector<std::string>{"from input\n"});
+  EXPECT_EQ(answer({"--prompt-file", "-", "parallel.n_ranks=2"}, "x: #"), std::vector<std::string>{"x: #"});
+  refused({"predict", "job.yaml", "--prompt", "a", "predict.prompt=b"}, 2, {"--prompt", "keep one"});
+  write("empty.txt", "");
+  refused({"predict", "job.yaml", "--prompt-file", "empty.txt"}, 3, {"empty.txt is empty"});
+  write("latin.txt", "caf\xe9");
+  refused({"predict", "job.yaml", "--prompt-file", "latin.txt"}, 3, {"latin.txt", "0xe9", "UTF-8"});
+  // Longer than a file's name may be.
+  refused({"predict", "job.yaml", "predict.prompt=" + std::string(5000, 'x')}, 3, {"5000 tokens"});
+}
+
+// The launcher expands paths and reads included files; ranks get the result.
+TEST_F(Predict, RanksReadExpandedPaths) {
+  std::filesystem::create_directory(path("data"));
+  write("data/a.jsonl", "{\"prompt\": \"the\"}\n");
+  write("include.yaml", "include: job.yaml\npredict: {input: $REDCO_DATA/a.jsonl, output: ~/out.jsonl}\n");
+  good({"predict", "include.yaml", "parallel.n_ranks=2", "predict.max_new_tokens=1"},
+       {{"REDCO_DATA", path("data")}, {"HOME", path("data")}});
+  EXPECT_TRUE(has("data/out.jsonl"));
+  EXPECT_FALSE(has("~"));
 }
 
 TEST_F(Predict, UsesTheWeightsThatTheJobNames) {
@@ -190,7 +231,7 @@ TEST_F(Predict, BeamsSamplesStopsAndBadLines) {
   lines = answers({"predict.temperature=1", "predict.num_return_sequences=4", "predict.min_p=0.05"});
   EXPECT_EQ(lines[0]["prediction"].size(), 4u);
   EXPECT_NE(lines[0]["prediction"][0], lines[0]["prediction"][1]);
-  lines = answers({"predict.stop=[\" \"]"});
+  lines = answers({"predict.stop= "});
   EXPECT_EQ(lines[0]["finish_reason"], "stop");
   EXPECT_THAT(lines[0]["prediction"].get<std::string>(), Not(HasSubstr(" ")));
   // What is printed for one prompt is the same text, piece by piece.

@@ -109,7 +109,7 @@ TEST_F(Seq2Seq, BadInputs) {
           {"data.packing", "has no effect with pipeline=seq2seq"});
   refused({"train", "job.yaml", "maml.n_ways=3"}, 2, {"maml.n_ways", "has no effect with pipeline=seq2seq"});
   refused({"train", "job.yaml", "eval.n_outputs=0"}, 2,
-          {"rouge2 compares what the model writes", "eval.generation"});
+          {"rouge2 compares generated text", "eval.generation"});
   write("gpt2.yaml",
         "pipeline: seq2seq\nmodel: {arch: gpt2, tokenizer: bytes, n_layer: 1, n_embd: 8, n_head: 2, "
         "n_positions: 32}\n"

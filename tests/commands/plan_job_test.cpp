@@ -44,7 +44,7 @@ TEST(PlanJob, AssumptionsAreListed) {
   const PlanReport p = plan({});
   EXPECT_EQ(p.length, 16);
   EXPECT_THAT(p.notes, Contains(HasSubstr("data.max_length is not given: the model's 16 positions")));
-  EXPECT_THAT(p.notes, Contains(HasSubstr("no batch size is given: one row a replica assumed")));
+  EXPECT_THAT(p.notes, Contains(HasSubstr("no batch size is given: one row per replica assumed")));
   const PlanReport given = plan({"data.max_length=8", "train.global_batch_size=1"});
   EXPECT_EQ(given.length, 8);
   EXPECT_THAT(given.notes, Not(Contains(HasSubstr("is not given"))));
@@ -78,6 +78,36 @@ TEST(PlanJob, OnGivenDevicesMissingSettingsAreSearched) {
               HasSubstr("n_ranks=5 (override 'parallel.n_ranks=5') is more than the 4 devices"));
   EXPECT_THAT(refused({"plan.devices=1 x 4 x 1GiB", "parallel.n_model_shards=3"}),
               HasSubstr("n_model_shards=3 (override 'parallel.n_model_shards=3') does not divide the 4"));
+}
+
+TEST(PlanJob, TheReasonForTheMicroBatchIsNamed) {
+  EXPECT_EQ(plan({"train.global_batch_size=8", "train.per_device_batch_size=2"}).why_batch,
+            "train.per_device_batch_size");
+  EXPECT_EQ(plan({"train.global_batch_size=8", "parallel.n_ranks=2"}).why_batch,
+            "all rows of a replica: 8 / dp 2");
+  const PlanReport open = plan({"plan.devices=1 x 1 x 1GiB"});
+  EXPECT_THAT(open.why_batch, HasSubstr("the largest power of two"));
+  EXPECT_THAT(to_text(open), HasSubstr(" per replica and micro-batch (the largest power of two"));
+}
+
+TEST(PlanJob, AJobThatDoesNotFitNamesTheDevicesThatItNeeds) {
+  const auto xl = [](const std::string& devices) {
+    return plan_job(job_of(
+        "", {"model.preset=gpt2-xl", "data.max_length=64", "plan.devices=1 x " + devices + " x 4GiB"}));
+  };
+  const PlanReport two = xl("2");
+  EXPECT_FALSE(two.fits);
+  EXPECT_FALSE(two.smallest_n_model_shards);
+  ASSERT_TRUE(two.devices_needed);
+  // 1.56 G parameters with gradients and two moments: 16 bytes each, 5.8 times 4 GiB.
+  EXPECT_GE(*two.devices_needed, 6);
+  EXPECT_LE(*two.devices_needed, 12);
+  const std::string text = to_text(two);
+  EXPECT_THAT(text, HasSubstr(fmt::format("{} devices like these would hold the job", *two.devices_needed)));
+  EXPECT_THAT(text, HasSubstr("total, fullest rank"));
+  const PlanReport enough = xl(std::to_string(*two.devices_needed));
+  EXPECT_TRUE(enough.fits);
+  EXPECT_FALSE(enough.devices_needed);
 }
 
 }  // namespace

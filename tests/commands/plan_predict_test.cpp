@@ -16,9 +16,14 @@ using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 
 PredictPlan plan(const Words& more) {
-  Words all = {"model.arch=gpt2",          "model.tokenizer=bytes",   "model.n_layer=2",
-               "model.n_embd=8",           "model.n_head=2",          "model.n_positions=16",
-               "predict.prompt=[abc, de]", "predict.max_new_tokens=4"};
+  Words all = {"model.arch=gpt2",
+               "model.tokenizer=bytes",
+               "model.n_layer=2",
+               "model.n_embd=8",
+               "model.n_head=2",
+               "model.n_positions=16",
+               "predict={prompt: [abc, de]}",
+               "predict.max_new_tokens=4"};
   all.insert(all.end(), more.begin(), more.end());
   return plan_predict(job_of("", all));
 }

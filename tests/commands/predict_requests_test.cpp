@@ -44,7 +44,7 @@ class Requests : public ::testing::Test {
 };
 
 TEST_F(Requests, PromptsOfTheJobComeInOrder) {
-  const auto r = all(job({"predict.prompt=[ab, c]"}));
+  const auto r = all(job({"predict={prompt: [ab, c]}"}));
   ASSERT_EQ(r.size(), 2u);
   EXPECT_EQ(r[0].prompt, "ab");
   EXPECT_THAT(r[0].example.ids.at("prompt"), ElementsAre(97, 98));

@@ -1,4 +1,4 @@
-// YAML texts that are broken, hostile or ambiguous.
+// Invalid, hostile and ambiguous YAML texts.
 #include "config/yaml.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ std::string refused(const std::string& text) {
     EXPECT_EQ(e.code(), ExitCode::usage);
     message = e.what();
   }
-  // Bounded work: the largest allowed text takes well below a second on a slow machine.
+  // The work is bounded: the largest allowed text takes less than a second on a slow machine.
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
   EXPECT_LT(message.size(), 400u);
   return message;
@@ -38,27 +38,27 @@ TEST(Yaml, DuplicateKeysAreFound) {
   EXPECT_THAT(refused("t:\n  x: 1\n  'x': 2\n"), StartsWith("f:3:3: duplicate key"));
 }
 
-TEST(Yaml, WhatIsNoKey) {
-  EXPECT_THAT(refused("{[a]: 1}"), HasSubstr("a key must be a word"));
-  EXPECT_THAT(refused("? {a: b}\n: 1\n"), HasSubstr("a key must be a word"));
-  EXPECT_THAT(refused("~: 1"), HasSubstr("a key must be a word"));
-  EXPECT_THAT(refused("'': 1"), HasSubstr("a key must be a word"));
+TEST(Yaml, KeysThatAreNotWordsAreErrors) {
+  EXPECT_THAT(refused("{[a]: 1}"), HasSubstr("expected a word as key"));
+  EXPECT_THAT(refused("? {a: b}\n: 1\n"), HasSubstr("expected a word as key"));
+  EXPECT_THAT(refused("~: 1"), HasSubstr("expected a word as key"));
+  EXPECT_THAT(refused("'': 1"), HasSubstr("expected a word as key"));
   EXPECT_THAT(refused("a: &x {b: 1}\nc:\n  <<: *x\n"), HasSubstr("merge keys"));
 }
 
-TEST(Yaml, BrokenSyntaxNamesThePlace) {
+TEST(Yaml, SyntaxErrorsNameThePlace) {
   for (const char* text :
        {"a: [1, 2\n", "a: {b: 1\n", "a: 'open\n", "a: \"open\n", "a: 1\n  b: 2\n", "]", "a: b: c",
         "a: *none\n", "a: @x\n", "a: |3x\n", "- a\nb: 1\n", "a: 1\n- b\n", "%YAML 9.9.9\n---\na: 1"}) {
     EXPECT_THAT(refused(text), StartsWith("f:")) << text;
   }
-  EXPECT_THAT(refused("a:\n\tb: 1\n"), StartsWith("f:2:1: the line is indented by a tab"));
+  EXPECT_THAT(refused("a:\n\tb: 1\n"), StartsWith("f:2:1: the line is indented with a tab"));
   EXPECT_THAT(refused("a: 1\n---\nb: 2\n"), HasSubstr("a second YAML document"));
-  EXPECT_THAT(refused("a: !!int \"3\"\n"), HasSubstr("the tag tag:yaml.org,2002:int is not used here"));
+  EXPECT_THAT(refused("a: !!int \"3\"\n"), HasSubstr("the tag tag:yaml.org,2002:int is not supported"));
   EXPECT_THAT(refused("a: !mine x\n"), HasSubstr("tag"));
 }
 
-TEST(Yaml, AnOpenQuoteDoesNotSwallowTheRest) {
+TEST(Yaml, AnOpenQuoteIsReportedAtItsPlace) {
   for (const char* text : {"a: 'open\nb: 1\n", "a: \"open\nb: 1\n", "a: &x 'it''s\nb: 1\n",
                            "a: \"x\\\"\nb: 1\n", "a: &x\n  \"open\nb: 1\n"}) {
     EXPECT_THAT(refused(text), StartsWith("f:1:4: ")) << text;
@@ -74,7 +74,7 @@ TEST(Yaml, ColumnsCountCharacters) {
   EXPECT_THAT(refused("{é: 1, ü: 2, é: 3}"), StartsWith("f:1:14: duplicate key 'é'"));
 }
 
-TEST(Yaml, BytesThatAreNoText) {
+TEST(Yaml, InvalidBytesAreErrors) {
   EXPECT_EQ(refused("a: 1\nb: \xff\n"), "f:2:4: not UTF-8 text (byte 0xff); save the file as UTF-8");
   EXPECT_THAT(refused(std::string("a: 1\0b", 6)), HasSubstr("control character 0x00"));
   EXPECT_THAT(refused("a: \x1b[31m"), HasSubstr("control character 0x1b"));
@@ -88,7 +88,7 @@ TEST(Yaml, BytesThatAreNoText) {
   EXPECT_THAT(refused("a: \xe2\x82"), HasSubstr("not UTF-8"));          // cut short
 }
 
-TEST(Yaml, HostileTextsEndSoonWithAWord) {
+TEST(Yaml, HostileTextsAreRejectedQuickly) {
   // Ten aliases of ten aliases of ...: 10^9 values.
   std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i < 9; ++i) {
@@ -101,7 +101,7 @@ TEST(Yaml, HostileTextsEndSoonWithAWord) {
   std::string wide = "a: &a " + std::string(500000, 'x') + "\nb: [";
   for (int i = 0; i < 5000; ++i) wide += "*a, ";
   EXPECT_THAT(refused(wide + "]\n"), HasSubstr("aliases expanded"));
-  // An alias chain deeper than any literal nesting could be.
+  // A chain of aliases that is deeper than the limit of nesting.
   std::string deep = "a0: &a0 [x]\n";
   for (int i = 1; i < 80; ++i) deep += fmt::format("a{0}: &a{0} [*a{1}]\n", i, i - 1);
   EXPECT_THAT(refused(deep), HasSubstr("nested deeper than 64 levels"));
@@ -120,7 +120,7 @@ TEST(Yaml, HostileTextsEndSoonWithAWord) {
   EXPECT_THAT(refused(marks), HasSubstr("f:"));
 }
 
-TEST(Yaml, EveryTruncationAndFlippedByteIsReadOrRefused) {
+TEST(Yaml, TruncatedAndCorruptedTextsAreReadOrRejected) {
   const std::string text =
       "a: &x {b: [1, 2.5, 'q', \"w\\n\"], c: ~}\nd: *x\ne: |\n  block\n  text\nf: >-\n  folded\ng:\n  - h: "
       "1\n    i: é\n";
@@ -173,7 +173,8 @@ TEST(Yaml, FilesThatCannotBeRead) {
     }
     return "";
   };
-  EXPECT_EQ(why("/no/such.yaml"), "job file '/no/such.yaml' does not exist");
+  EXPECT_EQ(why("/no/such.yaml"),
+            "job file '/no/such.yaml' does not exist; check the path; `redco ls` lists example jobs");
   EXPECT_THAT(why(std::filesystem::temp_directory_path()), HasSubstr("is a folder"));
   EXPECT_THAT(why(""), HasSubstr("does not exist"));
 }

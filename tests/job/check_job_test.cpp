@@ -1,4 +1,4 @@
-// What a job's values must be to one another: every combination that cannot work is refused with its places.
+// Invalid combinations of settings are errors that name the places of the values.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-// The message of the refusal; "" for none.
+// The error message; "" if there is none.
 std::string check(JobUse use, const std::string& text, const std::vector<std::string>& overrides = {}) {
   try {
     check_job(job_of(text, overrides), use);
@@ -26,13 +26,13 @@ std::string check(JobUse use, const std::string& text, const std::vector<std::st
 TEST(CheckJob, RanksThatDoNotFitTheMesh) {
   const std::string text = "model: {arch: gpt2}\nparallel:\n  n_ranks: 6\n  n_model_shards: 4\n";
   EXPECT_EQ(check(JobUse::plan, text),
-            "[mesh] parallel.n_ranks=6 (job.yaml:3:12) is no multiple of parallel.n_model_shards=4 "
+            "[mesh] parallel.n_ranks=6 (job.yaml:3:12) is not a multiple of parallel.n_model_shards=4 "
             "(job.yaml:4:19); "
             "use n_ranks 4, 8 or 12, or n_model_shards 1, 2, 3, 6");
   EXPECT_EQ(check(JobUse::plan, text, {"parallel.n_ranks=8"}), "");
   EXPECT_THAT(check(JobUse::plan, text, {"parallel.n_ranks=2"}), HasSubstr("use n_ranks 4, 8 or 12"));
   EXPECT_THAT(check(JobUse::plan, "model: {arch: gpt2}\nparallel: {hosts: [a:2, b], n_model_shards: 2}"),
-              HasSubstr("n_ranks=3 (the slots of the hosts) is no multiple"));
+              HasSubstr("n_ranks=3 (the slots of the hosts) is not a multiple"));
   EXPECT_EQ(declared_ranks(job_of("parallel: {n_model_shards: 3}")), 3);
   EXPECT_EQ(declared_ranks(job_of("parallel: {hosts: [a:2, b, 'c:3']}")), 6);
   EXPECT_EQ(declared_ranks(job_of("parallel: {hosts: ['n[1-4]:2', m]}")), 9);
@@ -57,7 +57,7 @@ TEST(CheckJob, BadHosts) {
       check(JobUse::plan, model + "parallel: {hosts: [a], hostfile: h}"),
       "parallel.hosts (job.yaml:2:19) and parallel.hostfile=h (job.yaml:2:34) are both given; keep one");
   EXPECT_THAT(check(JobUse::plan, model + "parallel: {hosts: [a:2, 'b:2'], n_ranks: 5}"),
-              HasSubstr("parallel.n_ranks=5 (job.yaml:2:42) is more than the 4 slots of parallel.hosts"));
+              HasSubstr("parallel.n_ranks=5 (job.yaml:2:42) exceeds the 4 slots of parallel.hosts"));
 }
 
 TEST(CheckJob, BatchSizes) {
@@ -73,7 +73,7 @@ TEST(CheckJob, BatchSizes) {
   EXPECT_EQ(b.per_device, 3);
   EXPECT_EQ(b.accumulation, 1);
   b = sizes("global_batch_size: 8, per_device_batch_size: 8",
-            4);  // more than a replica's share, but it works
+            4);  // limited to a replica's share
   EXPECT_EQ(b.per_device, 2);
   EXPECT_EQ(b.accumulation, 1);
   b = sizes("per_device_batch_size: 4", 3);
@@ -82,7 +82,7 @@ TEST(CheckJob, BatchSizes) {
   b = sizes("", 3);
   EXPECT_EQ(b.global, 3);
   EXPECT_EQ(b.per_device, 1);
-  EXPECT_THAT(b.assumed, HasSubstr("one row a replica"));
+  EXPECT_THAT(b.assumed, HasSubstr("one row per replica"));
 
   const std::string model = "model: {arch: gpt2}\nparallel: {n_ranks: 4}\n";
   EXPECT_THAT(check(JobUse::plan, model + "train: {global_batch_size: 3}"),
@@ -93,12 +93,12 @@ TEST(CheckJob, BatchSizes) {
                 "(job.yaml:3:28)"));
 }
 
-TEST(CheckJob, WhatEachCommandNeeds) {
+TEST(CheckJob, EachCommandReportsMissingSettings) {
   const std::string model = "model: {arch: gpt2}\n";
   EXPECT_EQ(check(JobUse::plan, model), "");
   EXPECT_EQ(check(JobUse::validate, model), "");
   EXPECT_EQ(check(JobUse::verify, ""), "");
-  EXPECT_THAT(check(JobUse::plan, ""), HasSubstr("one of path, preset or arch is needed"));
+  EXPECT_THAT(check(JobUse::plan, ""), HasSubstr("path, preset or arch is missing"));
   EXPECT_THAT(check(JobUse::plan, "model: {arch: gpt2, preset: gpt2}"),
               HasSubstr("are both given; keep one"));
   EXPECT_THAT(check(JobUse::train, model),
@@ -109,13 +109,13 @@ TEST(CheckJob, WhatEachCommandNeeds) {
                     HasSubstr("workdir is missing")));
   EXPECT_THAT(check(JobUse::predict, model), HasSubstr("predict.prompt or predict.input is missing"));
   EXPECT_EQ(check(JobUse::predict, model, {"predict.prompt=Once upon a time"}), "");
-  EXPECT_EQ(check(JobUse::predict, model, {"predict.prompt=[a, b]"}), "");
+  EXPECT_EQ(check(JobUse::predict, model, {"predict={prompt: [a, b]}"}), "");
   EXPECT_THAT(check(JobUse::predict, model, {"predict.prompt=a", "predict.input=b"}), HasSubstr("keep one"));
   EXPECT_THAT(check(JobUse::predict, model, {"predict.prompt=a", "predict.top_k=3"}),
               HasSubstr("predict.top_k=3 (override 'predict.top_k=3') has no effect"));
   EXPECT_THAT(check(JobUse::predict, model, {"predict.prompt=a", "predict.checkpoint=best-loss"}),
               HasSubstr("workdir, which is missing"));
-  EXPECT_THAT(check(JobUse::plan, model, {"pipeline=seq"}), HasSubstr("no such pipeline"));
+  EXPECT_THAT(check(JobUse::plan, model, {"pipeline=seq"}), HasSubstr("unknown pipeline"));
   EXPECT_EQ(check(JobUse::plan, model, {"pipeline=./mine.so"}), "");
 }
 
@@ -126,9 +126,10 @@ TEST(CheckJob, ValuesThatContradictEachOther) {
   const auto with = [&](std::vector<std::string> o) { return check(JobUse::train, job, o); };
   EXPECT_THAT(with({"train.warmup_steps=3", "train.warmup_ratio=0.2"}), HasSubstr("keep one"));
   EXPECT_EQ(with({"train.warmup_steps=3"}), "");
-  EXPECT_THAT(with({"train.warmup_steps=3", "train.max_steps=2"}), HasSubstr("would never be reached"));
-  EXPECT_THAT(with({"data.packing=false"}), HasSubstr("text is always packed"));
-  EXPECT_THAT(with({"parallel.shard_optimizer=true"}), HasSubstr("can be planned, but not run"));
+  EXPECT_THAT(with({"train.warmup_steps=3", "train.max_steps=2"}),
+              HasSubstr("before the peak learning rate"));
+  EXPECT_THAT(with({"data.packing=false"}), HasSubstr("text files are always packed"));
+  EXPECT_THAT(with({"parallel.shard_optimizer=true"}), HasSubstr("is supported by `redco plan` only"));
   EXPECT_EQ(check(JobUse::plan, job, {"parallel.shard_optimizer=true"}), "");
   EXPECT_THAT(
       with({"checkpoint.save_best_by.min=[los]"}),
@@ -143,22 +144,22 @@ const char* const kJob =
     "model: {arch: gpt2}\ndata: {train: a, eval: b}\nworkdir: w\ntrain: {global_batch_size: 1}\n";
 std::string with(const std::vector<std::string>& overrides) { return check(JobUse::train, kJob, overrides); }
 
-TEST(CheckJob, AllProblemsComeAtOnce) {
+TEST(CheckJob, AllProblemsAreReportedTogether) {
   const std::string message = with({"parallel.hosts=[a:0]", "train.momentum=0.9", "data.packing=false"});
   EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 2) << message;
 }
 
 TEST(CheckJob, GenerationSettingsThatExcludeEachOther) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
-      {{"top_k=3"}, "top_k=3 (override 'SECTION.top_k=3') has no effect: SECTION.temperature is 0"},
+      {{"top_k=3"}, "top_k=3 (override 'SECTION.top_k=3') has no effect: with SECTION.temperature=0"},
       {{"min_p=0.1"}, "min_p=0.1"},
-      {{"temperature=1", "num_beams=2"}, "draws tokens, SECTION.num_beams=2"},
+      {{"temperature=1", "num_beams=2"}, "samples tokens, SECTION.num_beams=2"},
       {{"length_penalty=2"}, "has no effect without beams; set SECTION.num_beams above 1"},
       {{"early_stopping=never"}, "has no effect without beams"},
-      {{"num_return_sequences=2"}, "without drawing or beams all would be the same"},
-      {{"num_beams=2", "num_return_sequences=3"}, "a search has no more answers than beams"},
+      {{"num_return_sequences=2"}, "all answers would be the same"},
+      {{"num_beams=2", "num_return_sequences=3"}, "beam search gives at most one answer per beam"},
       {{"max_new_tokens=2", "min_new_tokens=3"}, "min_new_tokens=3"},
-      {{"stop=[a, \"\"]"}, "SECTION.stop[1]"},
+      {{"stop="}, "SECTION.stop[0]"},
   };
   for (const std::string section : {"predict", "eval.generation"}) {
     for (const auto& [values, words] : cases) {
@@ -173,7 +174,7 @@ TEST(CheckJob, GenerationSettingsThatExcludeEachOther) {
                                            section + ".num_return_sequences=2"};
     EXPECT_EQ(check(JobUse::validate, kJob, good), "");
   }
-  // Training reads eval.generation alone, a chat streams one answer.
+  // Training reads only eval.generation; chat has one answer.
   EXPECT_EQ(with({"predict.top_k=3"}), "");
   EXPECT_THAT(check(JobUse::chat, kJob, {"predict.num_beams=2"}), HasSubstr("use 1"));
 }
@@ -209,8 +210,8 @@ TEST(CheckJob, SettingsWhoseConditionsDoNotHoldAreErrors) {
   }
 }
 
-// The dump of a job gives every key: a value that is given and is the default contradicts nothing.
-TEST(CheckJob, ADumpedJobIsAsGoodAsTheJob) {
+// The dump of a job gives every key, so a default value that is given must not be an error.
+TEST(CheckJob, TheDumpOfAValidJobIsValid) {
   const JobConfig job = job_of(kJob, {"train.warmup_steps=3"});
   const std::string dump = dump_job(job);
   EXPECT_EQ(check(JobUse::train, dump), "");
@@ -224,12 +225,13 @@ TEST(CheckJob, JsonlAndTextHaveTheirOwnSettings) {
     return with(more);
   };
   EXPECT_EQ(jsonl({"data.skip_bad=true", "data.packing=false"}), "");
-  EXPECT_THAT(with({"data.skip_bad=true"}), HasSubstr("it is for data.format=jsonl"));
-  EXPECT_THAT(jsonl({"data.documents=line"}), HasSubstr("it is for data.format=text"));
+  EXPECT_THAT(with({"data.skip_bad=true"}), HasSubstr("it needs data.format=jsonl"));
+  EXPECT_THAT(jsonl({"data.documents=line"}), HasSubstr("it needs data.format=text"));
   EXPECT_THAT(jsonl({"data.max_length=1"}), HasSubstr("at least 2 tokens"));
-  EXPECT_THAT(jsonl({"data.packing=false", "data.attention_across=true"}), HasSubstr("one example each"));
-  EXPECT_THAT(jsonl({"data.fields.prompt=~"}), HasSubstr("prompt and completion go together"));
-  EXPECT_THAT(with({"data.format=csv"}), HasSubstr("pipeline lm reads text and jsonl"));
+  EXPECT_THAT(jsonl({"data.packing=false", "data.attention_across=true"}),
+              HasSubstr("each row has one example"));
+  EXPECT_THAT(jsonl({"data.fields.prompt=~"}), HasSubstr("prompt and completion need each other"));
+  EXPECT_THAT(with({"data.format=csv"}), HasSubstr("pipeline lm reads the formats text and jsonl"));
 }
 
 TEST(CheckJob, EarlyStoppingNeedsAMetricThatIsEvaluated) {

@@ -1,4 +1,4 @@
-// The job's own settings: every key is checked, written and documented.
+// The settings of a job: keys, dumps and documentation.
 #include "job/job_config.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ std::string refused(const std::vector<std::string>& overrides, const std::string
   return {};
 }
 
-// Each way to mistype a key by one letter: left out, wrong, doubled, too many, swapped.
+// Misspellings of a key by one letter: removed, replaced, added, swapped.
 std::vector<std::string> mistyped(const std::string& key) {
   std::vector<std::string> all;
   for (std::size_t i = 0; i <= key.size(); ++i) {
@@ -50,7 +50,7 @@ std::vector<std::string> mistyped(const std::string& key) {
   return all;
 }
 
-TEST(JobConfig, EveryKeyMistypedByALetterIsCaught) {
+TEST(JobConfig, MisspelledKeysAreErrors) {
   JobConfig fresh;
   const std::vector<std::string> keys = setting_keys(settings_of(fresh));
   EXPECT_GT(keys.size(), 60u);
@@ -60,7 +60,7 @@ TEST(JobConfig, EveryKeyMistypedByALetterIsCaught) {
     const std::string prefix = dot == std::string::npos ? "" : key.substr(0, dot + 1);
     for (const std::string& leaf : mistyped(key.substr(prefix.size()))) {
       const std::string wrong = prefix + leaf;
-      // A slip can hit another declared key: top_k, top_p.
+      // A misspelling can be another key: top_k, top_p.
       if (leaf.empty() || std::find(keys.begin(), keys.end(), wrong) != keys.end()) continue;
       const auto list = wrong.find("[].");
       const std::string override_text =
@@ -75,7 +75,7 @@ TEST(JobConfig, EveryKeyMistypedByALetterIsCaught) {
   EXPECT_GT(tried, 5000);
 }
 
-TEST(JobConfig, TheSuggestionIsTheKeyThatWasMeant) {
+TEST(JobConfig, TheNearestKeyIsSuggested) {
   EXPECT_EQ(refused({}, "train:\n  learning_rte: 1e-3\n"),
             "job.yaml:2:3: unknown key train.learning_rte; did you mean train.learning_rate?");
   EXPECT_THAT(refused({"n_model_shards=2"}), HasSubstr("did you mean parallel.n_model_shards?"));
@@ -85,7 +85,7 @@ TEST(JobConfig, TheSuggestionIsTheKeyThatWasMeant) {
               HasSubstr("did you mean checkpoint.save_best_by.max?"));
 }
 
-TEST(JobConfig, TheDesignsExampleIsRead) {
+TEST(JobConfig, ALargeExampleIsRead) {
   const JobConfig job = job_of(R"(
 pipeline: lm
 model:

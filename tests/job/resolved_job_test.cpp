@@ -12,24 +12,25 @@ namespace {
 JobConfig some_job() {
   return load_job({},
                   {"model.arch=gpt2", "model.tokenizer=bytes", "model.n_layer=2", "train.learning_rate=1e-3",
-                   "predict.prompt=\"two\\nlines: 'quoted' \\u00e9\"", "data.train=[a.txt, b.txt]",
+                   "predict.prompt= two\nlines: 'quoted' \u00e9, # \"\t ", "data.train=[a.txt, b.txt]",
                    "parallel.sharding_rules=[{match: '.*', spec: [mp, ~]}]"});
 }
 
-TEST(ResolvedJob, TheTextGivesTheSameJobBack) {
+TEST(ResolvedJob, FromTextReturnsTheSameJob) {
   const ResolvedJob a(some_job());
   const std::string text = a.to_text();
   EXPECT_EQ(text.find_first_of(" \n\t"), text.npos);
   const ResolvedJob b = ResolvedJob::from_text(text);
   EXPECT_EQ(b.yaml(), a.yaml());
   EXPECT_EQ(b.hash(), a.hash());
-  EXPECT_EQ(b.job().predict.prompt, a.job().predict.prompt);
+  EXPECT_EQ(b.job().predict.prompt, std::vector<std::string>{" two\nlines: 'quoted' \u00e9, # \"\t "});
+  EXPECT_EQ(b.job().origins.where_key("model.n_layer"), "override 'model.n_layer=2'");
   EXPECT_EQ(b.job().origins.where("train.learning_rate"), "override 'train.learning_rate=1e-3'");
   EXPECT_TRUE(b.job().origins.given("train.learning_rate"));
   EXPECT_FALSE(b.job().origins.given("train.seed"));
 }
 
-TEST(ResolvedJob, TheTextKeepsWhereInheritedValuesComeFrom) {
+TEST(ResolvedJob, TheTextKeepsThePlacesOfInheritedValues) {
   JobConfig job = some_job();
   job.origins.inherit("model.n_layer", "run/job.yaml");
   const ResolvedJob b = ResolvedJob::from_text(ResolvedJob(job).to_text());
@@ -37,7 +38,7 @@ TEST(ResolvedJob, TheTextKeepsWhereInheritedValuesComeFrom) {
   EXPECT_EQ(b.job().origins.where("model.n_layer"), "run/job.yaml");
 }
 
-TEST(ResolvedJob, TheHashFollowsTheValuesAndNotTheirPlaces) {
+TEST(ResolvedJob, TheHashDependsOnValuesOnly) {
   JobConfig job = some_job();
   const std::string before = ResolvedJob(job).hash();
   job.origins.set("train.seed", "job.yaml:3:4");
@@ -46,7 +47,7 @@ TEST(ResolvedJob, TheHashFollowsTheValuesAndNotTheirPlaces) {
   EXPECT_NE(ResolvedJob(job).hash(), before);
 }
 
-TEST(ResolvedJob, DataDecideOnlyWhatTheJobLeavesOpen) {
+TEST(ResolvedJob, KeysFromTheDataDoNotReplaceKeysOfTheJob) {
   const ResolvedJob a(some_job());
   const ResolvedJob b = a.with_model_config({{"n_layer", "5"}, {"num_labels", "3"}});
   EXPECT_EQ(b.job().model.config.at("n_layer"), "2");
@@ -63,7 +64,7 @@ TEST(ResolvedJob, DamagedTextIsAnError) {
     EXPECT_THROW(ResolvedJob::from_text(bad), ContentsError) << bad.substr(0, 20);
   const std::string other =
       R"({"hash": "00000000000000000000000000000000", "yaml": "pipeline: lm\n", "places": {},
-          "inherited": {}})";
+          "inherited": {}, "key_places": {}})";
   EXPECT_THROW(ResolvedJob::from_text(encode_base64(compress(other))), ContentsError);
 }
 

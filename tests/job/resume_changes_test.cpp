@@ -1,4 +1,4 @@
-// What may change in a job when its run resumes: every setting says so, and the messages name what changed.
+// Changed settings of a resumed run: declarations and messages.
 #include "job/resume_changes.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ const char* const kJob =
     "train: {seed: 1, learning_rate: 3e-4, max_steps: 5, global_batch_size: 4}\n";
 const char* const kSaved = "runs/a/checkpoints/step-5/training/job.yaml";
 
-// `now` laid over kJob, against kJob as it was saved.
+// Compares the saved kJob with kJob and `now` merged.
 ResumeChanges changes(const std::vector<std::string>& now) {
   return resume_changes({kSaved, dump_job(job_of(kJob))}, job_of(kJob, now));
 }
@@ -38,7 +38,7 @@ std::string refusal(const ResumeChanges& c) {
   return "";
 }
 
-// The settings below that declare nothing.
+// Keys of the settings that do not declare on_resume().
 std::vector<std::string> undeclared(const std::vector<Setting>& settings, const std::string& prefix) {
   std::vector<std::string> out;
   for (const Setting& s : settings) {
@@ -48,7 +48,7 @@ std::vector<std::string> undeclared(const std::vector<Setting>& settings, const 
   }
   return out;
 }
-TEST(ResumeChanges, EverySettingDeclaresWhatItsChangeMeans) {
+TEST(ResumeChanges, EverySettingDeclaresOnResume) {
   JobConfig fresh;
   EXPECT_THAT(undeclared(settings_of(fresh), ""), IsEmpty());
 }
@@ -76,12 +76,12 @@ TEST(ResumeChanges, ValuesAreComparedNotTexts) {
   EXPECT_THAT(c.changed, IsEmpty());
 }
 
-TEST(ResumeChanges, AnErrorNamesEveryRefusedChangeAndTheRemedy) {
+TEST(ResumeChanges, TheErrorListsAllChangesWithTheirRemedies) {
   const std::string message =
       refusal(changes({"train.seed=2", "model.n_layer=4", "data.label_names=[a, c]", "model.n_head=8",
                        "train.lora.rank=4", "train.learning_rate=1", "workdir=elsewhere"}));
   EXPECT_EQ(message,
-            "[checkpoint] runs/a/checkpoints/step-5 belongs to another run: settings differ from "
+            "[checkpoint] runs/a/checkpoints/step-5 cannot be resumed: these settings differ from "
             "runs/a/checkpoints/step-5/training/job.yaml. Restore them, or start a new run in another "
             "workdir or with checkpoint.resume=never:\n"
             "  model.n_head was not given, is 8 (override 'model.n_head=8'); remove it\n"
@@ -108,7 +108,7 @@ TEST(ResumeChanges, ANoteHasBothValuesAndThePlace) {
                           "train.learning_rate was 0.0003, is 0.001 (job.yaml:5:18)"));
 }
 
-TEST(ResumeChanges, WhatTheRunDoesNotDependOnChangesWithoutAWord) {
+TEST(ResumeChanges, FreeSettingsChangeWithoutAMessage) {
   const ResumeChanges c =
       changes({"workdir=b", "train.logging_steps=1", "eval.every_n_steps=3", "eval.generation.seed=1",
                "checkpoint.keep_last=9", "predict.prompt=x", "plan.devices=1 x 1 x 1GiB", "fault.timeout=1",
@@ -128,7 +128,8 @@ TEST(ResumeChanges, SettingsOfAPipelineAndShardingRulesAreNoted) {
 }
 
 TEST(ResumeChanges, AJobSavedByAnotherVersionIsRead) {
-  // old_key, gone and a schedule that this version lacks; no seed: its default counts.
+  // The saved job has keys and a schedule that this version lacks. It has no seed, so the seed's default
+  // applies.
   const ResumeChanges c =
       resume_changes({kSaved,
                       "old_key: [1, {a: b}]\ngone: {a: 1}\n"
@@ -136,21 +137,22 @@ TEST(ResumeChanges, AJobSavedByAnotherVersionIsRead) {
                      job_of("train: {seed: 43}\n"));
   EXPECT_THAT(c.unknown,
               ElementsAre("old_key", "gone", "train.schedule", "train.old_rate", "train.max_steps"));
-  EXPECT_THAT(resume_notes(c),
-              ElementsAre("train.learning_rate was 0.5, is 0.0003 (default)",
-                          "runs/a/checkpoints/step-5/training/job.yaml has settings that this version "
-                          "doesn't read: old_key, gone, train.schedule, train.old_rate, train.max_steps"));
+  EXPECT_THAT(
+      resume_notes(c),
+      ElementsAre("train.learning_rate was 0.5, is 0.0003 (default)",
+                  "runs/a/checkpoints/step-5/training/job.yaml has settings that this version of redco "
+                  "does not have: old_key, gone, train.schedule, train.old_rate, train.max_steps"));
   EXPECT_THAT(refusal(c), HasSubstr("train.seed was 42, is 43 (job.yaml:1:15)"));
 }
 
-TEST(ResumeChanges, LongValuesAreCut) {
+TEST(ResumeChanges, LongValuesAreShortened) {
   const std::string names = "data.label_names=[" + std::string(500, 'x') + "]";
   const ResumeChanges c = resume_changes({kSaved, dump_job(job_of("", {names}))}, job_of(""));
   EXPECT_THAT(refusal(c), AllOf(HasSubstr("xxx..., is [] (default); restore the saved value"),
                                 Not(HasSubstr(std::string(100, 'x')))));
 }
 
-TEST(ResumeChanges, ADamagedSavedJobIsAnErrorOfContents) {
+TEST(ResumeChanges, ADamagedSavedJobIsAContentsError) {
   for (const char* text : {"train: {seed", "just words", "- a\n- b\n"}) {
     try {
       resume_changes({kSaved, text}, job_of(""));

@@ -1,4 +1,4 @@
-// The job files that are part of the program, found by name.
+// Finding and copying the example jobs.
 #include "job/shipped_jobs.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ TEST(ShippedJobs, AreTheFilesOfConfigs) {
   for (const ShippedJob& j : shipped_jobs()) {
     names.push_back(j.name);
     EXPECT_EQ(j.text, test::slurp(root + j.name + ".yaml")) << j.name;
-    // One sentence, without the line for editors.
+    // The summary is one sentence, without the schema line.
     EXPECT_THAT(j.summary, testing::EndsWith(".")) << j.name;
     EXPECT_EQ(j.summary.find(". "), std::string::npos) << j.name;
     EXPECT_EQ(j.summary.find("yaml-language-server"), std::string::npos) << j.name;
@@ -36,15 +36,15 @@ TEST(ShippedJobs, AreTheFilesOfConfigs) {
   EXPECT_THAT(names, testing::UnorderedElementsAreArray(files));
 }
 
-TEST(ShippedJobs, AreFoundByAnyOfTheirNames) {
+TEST(ShippedJobs, AreFoundByShortAndLongNames) {
   for (const char* name : {"lm/gpt2", "lm/gpt2.yaml", "configs/lm/gpt2.yaml", "gpt2"})
     EXPECT_EQ(shipped_job(name).name, "lm/gpt2") << name;
   EXPECT_THAT(usage_error([] { shipped_job("lm/gtp2"); }), HasSubstr("did you mean lm/gpt2?"));
   EXPECT_THAT(usage_error([] { shipped_job("zzzzzzzz"); }), HasSubstr("`redco ls` lists them"));
 }
 
-// A last word that several jobs have is no name.
-TEST(ShippedJobs, ANameOfSeveralJobsIsRefusedWithAll) {
+// A name that several jobs share is ambiguous.
+TEST(ShippedJobs, TheErrorOfAnAmbiguousNameListsTheJobs) {
   std::map<std::string, std::vector<std::string>> by_last;
   for (const ShippedJob& j : shipped_jobs()) by_last[j.name.substr(j.name.rfind('/') + 1)].push_back(j.name);
   for (const auto& [last, names] : by_last) {
@@ -57,7 +57,7 @@ TEST(ShippedJobs, ANameOfSeveralJobsIsRefusedWithAll) {
   }
 }
 
-TEST(ShippedJobs, ACopyNamesTheSchemaOfTheUser) {
+TEST(ShippedJobs, ACopyHasTheGivenSchemaLine) {
   const ShippedJob& job = shipped_job("lm/gpt2");
   const std::string with = text_for_user(job, "a/redco.schema.json"), without = text_for_user(job, "");
   EXPECT_THAT(with, StartsWith("# yaml-language-server: $schema=a/redco.schema.json\n"));

@@ -118,6 +118,60 @@ TEST(ModelConfigs, ABadOverrideIsAUsageError) {
   EXPECT_EQ(make_model(ModelConfig(text, "config.json", {{"n_layer", "1"}}))->n_layers(), 1);
 }
 
+// All keys of the job that are wrong or missing, each with its place and the nearest key.
+TEST(ModelConfigs, KeysOfTheJobAreReportedTogether) {
+  ConfigPlaces places;
+  places.arch = "model.arch=gpt2";
+  places.origins.set("model.arch", "job.yaml:1:9");
+  for (const char* key : {"n_layers", "n_head", "embd_pdrop"}) {
+    places.origins.set(std::string("model.") + key, std::string("value of ") + key);
+    places.origins.set_key(std::string("model.") + key, std::string("key ") + key);
+  }
+  try {
+    make_model(ModelConfig(R"({"model_type": "gpt2", "vocab_size": 11})", "model.arch gpt2",
+                           {{"n_layers", "2"}, {"n_head", "\"two\""}, {"embd_pdrop", "1"}}, {}, places));
+    FAIL();
+  } catch (const UsageError& e) {
+    EXPECT_STREQ(e.what(),
+                 "value of n_head: model.n_head=\"two\": expected a whole number\n"
+                 "value of embd_pdrop: model.embd_pdrop=1: expected a rate in [0, 1)\n"
+                 "key n_layers: unknown key model.n_layers; did you mean model.n_layer?\n"
+                 "job.yaml:1:9: model.arch=gpt2 needs model.n_embd, model.n_layer; they are missing");
+  }
+  // A misspelled key is named even where a check stops for the missing one: n_embd is no multiple of n_head.
+  places.origins.set("model.n_embed", "job.yaml:1:30");
+  try {
+    make_model(ModelConfig(R"({"model_type": "gpt2", "vocab_size": 11})", "model.arch gpt2",
+                           {{"n_embed", "8"}, {"n_head", "2"}}, {}, places));
+    FAIL();
+  } catch (const UsageError& e) {
+    EXPECT_STREQ(e.what(),
+                 "job.yaml:1:30: unknown key model.n_embed; did you mean model.n_embd?\n"
+                 "job.yaml:1:9: model.arch=gpt2 needs model.n_embd, model.n_layer; they are missing");
+  }
+  // Of a file, all keys too, as errors of its contents.
+  try {
+    make_model(ModelConfig(R"({"model_type": "gpt2", "vocab_size": 11, "n_head": 1, "alibi": true})",
+                           "config.json"));
+    FAIL();
+  } catch (const ContentsError& e) {
+    EXPECT_THAT(e.what(), AllOf(HasSubstr("config.json: n_embd, n_layer: missing"), HasSubstr("alibi=true")));
+  }
+}
+
+TEST(ModelConfigs, WrongKeysOfAPartNameTheWholeKey) {
+  ConfigPlaces places;
+  places.origins.set("model.decoder.n_layers", "job.yaml:2:40");
+  try {
+    make_model(ModelConfig(minimal("vision-encoder-decoder").dump(), "config.json",
+                           {{"decoder", R"({"n_layers": 1})"}}, {}, places));
+    FAIL();
+  } catch (const UsageError& e) {
+    EXPECT_STREQ(e.what(),
+                 "job.yaml:2:40: unknown key model.decoder.n_layers; did you mean model.decoder.n_layer?");
+  }
+}
+
 // The other keys of a part, like its vocabulary, stay.
 TEST(ModelConfigs, PartsAreOverriddenByKey) {
   const auto model = make_model(ModelConfig(minimal("vision-encoder-decoder").dump(), "config.json",

@@ -296,7 +296,7 @@ TEST(AdapterJob, InvalidLoraSettingsAreErrorsBeforeTraining) {
     return usage_error([&] { check_job(job.config("x", more), JobUse::train); });
   };
   EXPECT_EQ(why({}), "no error");
-  EXPECT_THAT(why({"train.lora.rank=~"}), HasSubstr("says nothing without a rank"));
+  EXPECT_THAT(why({"train.lora.rank=~"}), HasSubstr("has no effect without train.lora.rank"));
   EXPECT_THAT(why({"train.lora.rank=0"}), HasSubstr("train.lora.rank"));
   EXPECT_THAT(why({"model.path=~", "model.preset=gpt2"}), HasSubstr("needs model.path"));
   EXPECT_THAT(why({"train.lora.target_modules=[]"}), HasSubstr("is empty"));

@@ -362,13 +362,13 @@ TEST_F(Examples, NewPipelinesOverwriteNothingAndHaveValidNames) {
   EXPECT_THAT(before, Not(HasSubstr("@")));
   const Ran again = shell(dir_->path(), "prefix/bin/redco new pipeline my_own_1");
   EXPECT_EQ(again.code, 2) << again.said;
-  EXPECT_THAT(again.said, HasSubstr("my_own_1 exists; name another pipeline, or another folder with --to"));
+  EXPECT_THAT(again.said, HasSubstr("my_own_1 exists; use another name, or another folder with --to"));
   const std::vector<std::string> bad = {
       "''", "A", "1a", "_a", "a-b", "../a", "a.b", "'a b'", std::string(65, 'a')};
   for (const std::string& name : bad) {
     const Ran r = shell(dir_->path(), "prefix/bin/redco new pipeline " + name);
     EXPECT_EQ(r.code, 2) << name;
-    EXPECT_THAT(r.said, HasSubstr("can't name a pipeline")) << name;
+    EXPECT_THAT(r.said, HasSubstr("is not a pipeline name")) << name;
   }
   const Ran elsewhere =
       shell(dir_->path(), "prefix/bin/redco new pipeline other --to some/where && ls some/where");

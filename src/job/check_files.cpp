@@ -1,0 +1,76 @@
+// Checks of the files that a job names.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/words.h"
+#include "data/builtin.h"
+#include "job/job_config.h"
+#include "pipelines/pipelines.h"
+
+namespace redco {
+
+namespace {
+
+class FileChecks {
+ public:
+  explicit FileChecks(const JobConfig& job) : job_(job) {}
+
+  void file(const std::string& key, const std::string& path, bool folder_allowed = false) {
+    if (is_builtin(path)) return;
+    const auto info = file_info(path);
+    if (!info) {
+      problem(key, path, fmt::format("does not exist; {}", hint(path)));
+    } else if (info->kind == FileInfo::folder && !folder_allowed) {
+      problem(key, path,
+              fmt::format("is a folder; expected {}",
+                          key.ends_with(']') ? "files, e.g. " + path + "/*.txt" : "a file"));
+    }
+  }
+  void files(const std::string& key, const std::vector<std::string>& paths) {
+    for (std::size_t i = 0; i < paths.size(); ++i) file(fmt::format("{}[{}]", key, i), paths[i]);
+  }
+  void done() const {
+    if (!problems_.empty()) throw UsageError("{}", fmt::join(problems_, "\n"));
+  }
+
+ private:
+  void problem(const std::string& key, const std::string& path, const std::string& what) {
+    problems_.push_back(fmt::format("{}: {}: {} {}", job_.origins.where(key), key, excerpt(path, 200), what));
+  }
+
+  // The similar name in the same folder; else the folder that relative paths start from.
+  static std::string hint(const std::string& path) {
+    const std::string folder = parent_path(path);
+    if (!is_folder(folder)) return fmt::format("neither does the folder {}", excerpt(folder, 200));
+    const std::string near = nearest(file_name(path), list_dir(folder));
+    if (!near.empty()) return fmt::format("did you mean {}?", folder == "." ? near : join_path(folder, near));
+    std::error_code ec;
+    return path.starts_with("/")
+               ? "check the path"
+               : fmt::format("the path is relative to {}", std::filesystem::current_path(ec).string());
+  }
+
+  const JobConfig& job_;
+  std::vector<std::string> problems_;
+};
+
+}  // namespace
+
+void check_files(const JobConfig& job, JobUse use) {
+  FileChecks c(job);
+  // A custom pipeline may use the names in another way.
+  if (const PipelineInfo* info = pipeline_info(job.pipeline); info && info->needs_data) {
+    if (use == JobUse::train || use == JobUse::data) c.files("data.train", job.data.train);
+    if (use == JobUse::train || use == JobUse::evaluate || use == JobUse::data)
+      c.files("data.eval", job.data.eval);
+  }
+  if (use == JobUse::predict && job.predict.input) c.file("predict.input", *job.predict.input);
+  if (job.parallel.hostfile) c.file("parallel.hostfile", *job.parallel.hostfile);
+  c.done();
+}
+
+}  // namespace redco
