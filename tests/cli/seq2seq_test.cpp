@@ -1,6 +1,4 @@
-// Text to text: from the files to the scores, as in its documentation; its shipped jobs with few steps; bad
-// inputs.
-#include <filesystem>
+// Text to text: from the files to the scores, as in its documentation; bad inputs.
 #include <nlohmann/json.hpp>
 
 #include "cli/cli_testing.h"
@@ -73,13 +71,6 @@ TEST_F(Seq2Seq, FromFilesToScores) {
                 .out,
             first["prediction"].get<std::string>() + "\n");
   EXPECT_THAT(good({"plan", "job.yaml"}).out, HasSubstr("fits"));
-}
-
-TEST_F(Seq2Seq, ShippedJobsRun) {
-  for (const auto& file : std::filesystem::directory_iterator(REDCO_SOURCE_DIR "/configs/seq2seq")) {
-    good({"train", file.path().string(), "train.max_steps=2", "train.logging_steps=1",
-          "eval.generation.max_new_tokens=2", "workdir=" + file.path().stem().string()});
-  }
 }
 
 TEST_F(Seq2Seq, BadInputs) {
