@@ -71,7 +71,7 @@ class ShippedJobRuns : public Cli, public testing::WithParamInterface<std::strin
     if (name.ends_with(".txt")) return write(name, some_text(1000));
     if (name.ends_with(".jsonl")) {
       std::string chats;
-      for (int i = 0; i < 200; ++i)
+      for (int i = 0; i < 400; ++i)
         chats += json{{"prompt", "Add 1 to " + std::to_string(i)},
                       {"completion", "It is " + std::to_string(i + 1)}}
                      .dump() +
