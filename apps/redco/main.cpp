@@ -30,7 +30,7 @@ constexpr const char* kExamples =
     "4 not enough memory, 5 a rank failed, 6 loss not finite, 7 reading or writing failed, 8 stopped by a\n"
     "signal, 70 a bug in redco.";
 
-// "; did you mean --json?": the command's option nearest to a word that it doesn't have, or the setting of
+// "; did you mean --json?": the command's option nearest to an unknown argument, or the setting of
 // that name.
 std::string option_hint(const CLI::App& app, const std::vector<std::string>& words) {
   const CLI::App* command = &app;
@@ -91,7 +91,7 @@ std::string unknown_command(const CLI::App& app, const std::vector<std::string>&
   return "";
 }
 
-// Commands that end with code 8 and a message when a signal stops them. A signal ends the others at once.
+// Commands that end with code 8 and a message when a signal stops them. A signal ends the others immediately.
 bool runs_a_job(const std::string& command) {
   static const std::vector<std::string> kCommands = {"train",  "predict", "evaluate", "chat",
                                                      "verify", "bench",   "merge"};

@@ -21,7 +21,7 @@ try_two_trainings() {
   [[ "$first_code $second" == "0 2" || "$first_code $second" == "2 0" || "$first_code $second" == "0 0" ]] ||
     broke "they ended with $first_code and $second"
   [[ $first_code != 2 ]] || second_err=$first_err
-  [[ "$first_code $second" == "0 0" ]] || grep -qs 'in use' "$second_err" || broke "no message says that the folder is in use"
+  [[ "$first_code $second" == "0 0" ]] || grep -qs 'in use' "$second_err" || broke "no message about the folder in use"
   [[ "$first_code $second" != "0 0" ]] || grep -qs "step $STEPS of $STEPS" "$second_err" ||
     broke "both trained"
   CODE=0

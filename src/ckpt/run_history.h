@@ -25,7 +25,8 @@ struct RunEvent {
   int code = 0;                 // failed: the exit code
 };
 
-// Appends a line. A failure gives a warning and does not end the run. Several ranks may append at once.
+// Appends a line. A failure gives a warning and does not end the run. Several ranks may append at the same
+// time.
 void append_run_event(const std::string& workdir, RunEvent event);
 
 struct RunHistory {

@@ -46,7 +46,7 @@ std::string remedy(const std::string& folder, const std::optional<RunIdentity>& 
   return step ? CheckpointFolder(real.parent_path(), run).remedy(*step, setting) : "";
 }
 
-// Runs f(run), which sets the run as soon as it knows it; errors get the checkpoint's remedy.
+// Runs f(run), which sets the run when it is known; errors get the checkpoint's remedy.
 template <class F>
 auto with_remedy(const std::string& folder, const std::string& setting, const F& f) {
   std::optional<RunIdentity> run;

@@ -155,7 +155,7 @@ BenchReport bench_training(Bench& b, const JobConfig& job, i64 steps) {
   r.step_s = median(times);
   r.tokens_per_s = static_cast<double>(r.rows * r.length) / r.step_s;
   // The ceiling is sgemm on the shape of the largest matrix, with the rows of the linear layers, on all ranks
-  // at once.
+  // together.
   Shape widest = {768, 768};
   i64 most = 0;
   for (std::size_t i = 0; i < b.params.size(); ++i) {

@@ -228,8 +228,7 @@ class Chat {
 
 int run_chat(const RunRequest& request, bool interactive) {
   RunRequest r = trained_request(request, Weights::needed, JobUse::chat);
-  if (interactive && !is_rank_process())
-    r.program.emplace_back("--interactive");  // ranks have no terminal of their own
+  if (interactive && !is_rank_process()) r.program.emplace_back("--interactive");  // ranks have no terminal
   r.passes_input = true;
   r.passes_interrupts = interactive;
   return run(std::move(r), [&](Run& run) { return Chat(run.job(), interactive, run.context()).run(); });

@@ -11,7 +11,7 @@ struct PredictPlan {
   std::string title;                                   // where the model comes from
   i64 n_prompts = 0, skipped = 0, longest_prompt = 0;  // tokens
   i64 answers = 1;                                     // per prompt
-  i64 rows = 0, length = 0;  // rows per replica at once; most tokens per row, answer included
+  i64 rows = 0, length = 0;  // rows per replica and batch; most tokens per row, answer included
   int dp = 1, mp = 1;
   // Bytes of the fullest rank.
   i64 parameters = 0, cache = 0, activations = 0, base = 0, limit = 0;

@@ -31,7 +31,7 @@ void print(std::string_view text) {
 }
 
 // The number of prompts. All are read before the first is answered, so that a bad line in a long file is
-// reported at once.
+// reported before the work.
 i64 count_requests(const JobConfig& job, const PredictModel& m) {
   const PredictScan all = scan_requests(job, m);
   if (all.skipped > 0)

@@ -233,7 +233,7 @@ std::string in_words(const std::string& message) {
       {"end of map flow not found", "a { is not closed by }"},
       {"end of map not found", "this line's indentation fits no line above it, or a key has no `:`"},
       {"end of sequence not found", "this line's indentation fits no list above it, or its - is missing"},
-      {"illegal block entry", "a list item (`- `) cannot stand here; check the indentation"},
+      {"illegal block entry", "a list item (`- `) is not allowed here; check the indentation"},
       {"the referenced anchor is not defined",
        "an alias (*NAME) without its anchor; put a text with * in quotes"},
   };
@@ -294,7 +294,7 @@ YamlNode parse_yaml(const std::string& whole, const std::string& source, const s
     if (!parser.HandleNextDocument(builder)) return YamlNode{.place = {source, 1, 1, includer}};
     Builder second(source, lines);
     if (parser.HandleNextDocument(second)) {
-      throw UsageError("{}: a second YAML document begins here; put it into a file of its own",
+      throw UsageError("{}: a second YAML document begins here; put it into a separate file",
                        second.root.place.words());
     }
   } catch (const YAML::Exception& e) {

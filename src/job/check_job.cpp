@@ -300,7 +300,7 @@ void check_generation(const std::string& section, const GenerationSettings& g, C
               cite("max_new_tokens", g.max_new_tokens));
   for (std::size_t i = 0; i < g.stop.size(); ++i)
     if (g.stop[i].empty())
-      c.problem("{} is empty, so every answer would end at once; remove it",
+      c.problem("{} is empty, so every answer would end before its first token; remove it",
                 c.cite(fmt::format("{}[{}]", key("stop"), i), "\"\""));
 }
 
@@ -424,8 +424,10 @@ void check_job(const JobConfig& job, JobUse use) {
     check_generation("predict", p, c);
     if (use == JobUse::chat) {
       if (p.num_beams > 1)
-        c.problem("{}: chat prints tokens as they are generated, but beam search chooses at the end; use 1",
-                  c.cite("predict.num_beams", p.num_beams));
+        c.problem(
+            "{}: chat prints tokens as they are generated, but beam search chooses its answer at the end; "
+            "use 1",
+            c.cite("predict.num_beams", p.num_beams));
       if (p.num_return_sequences > 1)
         c.problem("{}: chat has one answer per message; use 1",
                   c.cite("predict.num_return_sequences", p.num_return_sequences));

@@ -118,7 +118,7 @@ std::vector<std::pair<int, i64>> classes_of(const PlanRequest& r, const ShardedS
   return out;
 }
 
-// Why a replica computes so many rows at once.
+// The reason for the number of rows per micro-batch.
 std::string why_batch(const PlanRequest& r, const PlanReport& p) {
   const PlanSetting& s = p.setting;
   const std::string all = fmt::format("all rows of a replica: {} / dp {}", s.global_batch, s.mesh.dp);

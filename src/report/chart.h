@@ -11,7 +11,7 @@ namespace redco {
 struct ChartLine {
   std::string label;
   const Series* series;
-  std::size_t color = 0;  // of kChartColors; the dashes tell apart those that share a color
+  std::size_t color = 0;  // of kChartColors; the dashes distinguish lines of the same color
   bool points = false;    // each point is marked, as of evaluations
 };
 constexpr std::size_t kChartColors = 8, kChartDashes = 3;

@@ -25,7 +25,7 @@ struct Figure {
   std::string title;
   std::vector<std::pair<std::string, std::string>> lines;  // label, curve
 };
-// The loss first, then what is known, then the rest in the order of `curves`. A metric and its evaluation
+// The loss first, then the known metrics, then the rest in the order of `curves`. A metric and its evaluation
 // share a figure. At most 40.
 std::vector<Figure> figures(const Curves& curves);
 

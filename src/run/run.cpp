@@ -36,7 +36,7 @@
 namespace redco {
 
 namespace {
-// The workdir whose history an end at once is written to, on the first rank. Read by the signal thread; never
+// The workdir whose history records an immediate end, on the first rank. Read by the signal thread; never
 // freed.
 std::atomic<const std::string*> history_folder{nullptr};
 }  // namespace

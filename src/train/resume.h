@@ -24,7 +24,7 @@ struct RunStart {
 //          it skips: unfinished saves, and checkpoints without a manifest or with a missing or short file.
 //   never  a new run from step 0; the files of the old run are moved aside
 //   PATH   a new run that continues the run of this checkpoint after its step; the files of the old run are
-//          moved aside, except those that the new run continues
+//          moved aside, except the files that the new run continues
 // IoError or ContentsError if a checkpoint is bad in another way; the message names the newest older complete
 // checkpoint.
 RunStart find_start(const std::string& resume, const std::string& workdir);

@@ -21,7 +21,7 @@ struct TrainingStart {
 std::vector<std::string> start_lines(const TrainingStart& start);
 
 // Settings that are valid but probably mistakes: a batch larger than the data, fewer than 10 steps, a run
-// that ends in its warm-up, no step left to train. Each line says what to change. No number changes.
+// that ends in its warm-up, no step left to train. Each line names a remedy. No number changes.
 std::vector<std::string> start_warnings(const TrainingStart& start);
 
 }  // namespace redco

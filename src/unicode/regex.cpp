@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMaxPattern = 16 * 1024;
 constexpr unsigned kMaxNesting = 256;
 // A legitimate \p{L}+ backtracks once per character of a long word. So the limits are far above the size of
-// any text block that redco searches at once (a few MiB), yet they stop nested quantifiers within about a
+// any text block that redco searches in one call (a few MiB), yet they stop nested quantifiers within about a
 // second.
 constexpr unsigned long kRetries = 50'000'000;
 constexpr unsigned kStackEntries = 8'000'000;

@@ -38,7 +38,7 @@ TEST(JobModel, AModelOfAFamilyGetsItsVocabularyFromTheTokenizer) {
   const Words arch = {"model.arch=gpt2", "model.tokenizer=bytes"};
   EXPECT_EQ(config_of(arch), Json::parse(R"({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"],
     "vocab_size": 257, "bos_token_id": 256, "eos_token_id": 256, "pad_token_id": 256})"));
-  // Keys of the job stay as they are.
+  // Keys of the job are kept.
   const Json given =
       config_of({"model.arch=gpt2", "model.tokenizer=bytes", "model.vocab_size=300", "model.pad_token_id=0"});
   EXPECT_FALSE(given.contains("vocab_size"));

@@ -44,7 +44,7 @@ TEST(RunHistory, IsReadBackAsItWasWritten) {
 }
 
 // Two ranks that fail at the same moment both have their line.
-TEST(RunHistory, IsAppendedByManyAtOnce) {
+TEST(RunHistory, ManyThreadsAppendTogether) {
   const TempDir dir(TempDir::in_memory);
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)

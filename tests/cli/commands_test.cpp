@@ -146,7 +146,7 @@ TEST_F(Commands, CompletionsAndManualWork) {
                           HasSubstr("\\-\\-require\\-fit"), HasSubstr("train.learning_rate")));
 }
 
-TEST_F(Commands, AWordWithAnEqualsSignMayBeAFile) {
+TEST_F(Commands, AnArgumentWithAnEqualsSignMayBeAFile) {
   write("a=b.yaml", kTinyJob);
   good({"validate", "a=b.yaml"});
   refused({"validate", "c=d.yaml"}, 2, {"c"});

@@ -124,7 +124,7 @@ TEST_P(ShippedJobRuns, ValidatePlanAndTwoSteps) {
   const Declaration d = declared == kDeclared.end() ? Declaration{} : declared->second;
   for (const std::string& f : d.files) make(f);
 
-  // The job as it is.
+  // The unchanged job.
   good({"validate", file_of(job)});
   EXPECT_EQ(run({"plan", file_of(job), "--require-fit"}).code, 0) << read("stderr") << add;
 

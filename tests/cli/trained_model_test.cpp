@@ -255,7 +255,7 @@ TEST_F(TrainedModel, LabelsAndColumnsOfAClassificationComeFromTheCheckpoint) {
   EXPECT_TRUE(e.contains("accuracy")) << e;
 }
 
-TEST_F(TrainedModel, ASignalSaysHowManyAnswersTheFileHolds) {
+TEST_F(TrainedModel, AfterASignalTheMessageCountsTheAnswersInTheFile) {
   write("text.txt", some_text(40));
   write("job.yaml", kTinyJob);
   good({"train", "job.yaml", "train.max_steps=1"});

@@ -138,7 +138,8 @@ TEST(ModelConfigs, KeysOfTheJobAreReportedTogether) {
                  "key n_layers: unknown key model.n_layers; did you mean model.n_layer?\n"
                  "job.yaml:1:9: model.arch=gpt2 needs model.n_embd, model.n_layer; they are missing");
   }
-  // A misspelled key is named even where a check stops for the missing one: n_embd is no multiple of n_head.
+  // A misspelled key is named even where a check stops for the missing one: n_embd is not a multiple of
+  // n_head.
   places.origins.set("model.n_embed", "job.yaml:1:30");
   try {
     make_model(ModelConfig(R"({"model_type": "gpt2", "vocab_size": 11})", "model.arch gpt2",

@@ -50,7 +50,7 @@ Values gradients(const Layout& layout, int micro, i64 bucket) {
   return out;
 }
 
-// Bucket sizes with all three gradients in one bucket, one in each, and a border between those that share
+// Bucket sizes with all three gradients in one bucket, one in each, and a border between gradients that share
 // storage.
 TEST(Gradients, SharedStorageIsReducedOnce) {
   for (const int micro : {1, 2, 3}) {

@@ -304,7 +304,7 @@ TEST_F(LabelledJobs, BadInputIsOneClearError) {
       refused(Words{"pipeline=classification", "model.path=" + kFixtures + "/gpt2", "data.train=" + good} +
               size),
       HasSubstr("pipeline: classification needs a classification model"));
-  // Images of another size, and files that are no images.
+  // Images of another size, and files that are not images.
   EXPECT_THAT(refused(kImages + size +
                       Words{"data.train=" + file("broken.jsonl",
                                                  "{\"image\": \"broken.png\", \"label\": \"a\"}\n"

@@ -168,7 +168,7 @@ TEST_F(Report, OtherFilesMayBeDamaged) {
 }
 
 // Each state has its badge, and one line that says why.
-TEST_F(Report, SaysHowTheRunEnded) {
+TEST_F(Report, ShowsTheEndOfTheRun) {
   write("metrics.jsonl", line(1, 3) + line(7, 2));
   const std::string start = event({{"event", "start"}, {"step", 0}, {"total_steps", 20}});
   const auto with = [&](const json& e) {

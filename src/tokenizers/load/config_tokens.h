@@ -23,8 +23,8 @@ std::optional<nlohmann::json> special_of(const nlohmann::json& config, const cha
 class AddedTokenList {
  public:
   void add(nlohmann::json token);  // ignored if the list has its content
-  // The tokens of added_tokens_decoder, by id; then the seven special tokens. `otherwise` has those that the
-  // config doesn't name.
+  // The tokens of added_tokens_decoder, by id; then the seven special tokens. `otherwise` has the ones that
+  // the config doesn't name.
   void add_from(const nlohmann::json& config, const nlohmann::json& otherwise, const std::string& source);
   nlohmann::json finish(const Vocab& vocab);
 

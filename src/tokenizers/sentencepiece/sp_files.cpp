@@ -56,7 +56,7 @@ std::string role_text(const json& config, const char* role, const std::string& o
   return token ? (*token)["content"].get<std::string>() : otherwise;
 }
 
-// <s> A </s>, if add_bos_token and add_eos_token say so.
+// <s> A </s>, if add_bos_token and add_eos_token are true.
 json bos_eos_template(const json& config, const json& added, const std::string& bos, const std::string& eos,
                       const std::string& source) {
   JsonFields f(config, source);

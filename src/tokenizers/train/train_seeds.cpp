@@ -194,7 +194,7 @@ std::vector<Seed> frequent_substrings(const CharWords& words, u32 max_length, st
         return seeds;
       },
       [&](const std::vector<Seed>& seeds) { all.insert(all.end(), seeds.begin(), seeds.end()); });
-  for (std::size_t c = 1; c <= words.alphabet.size(); ++c) pool.add(c);  // 0 ends a word
+  for (std::size_t c = 1; c <= words.alphabet.size(); ++c) pool.add(c);  // 0 marks the end of each word
   pool.finish();
 
   const u32* chars = words.chars.data();
