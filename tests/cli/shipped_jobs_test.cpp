@@ -60,7 +60,7 @@ const std::map<std::string, Declaration> kDeclared = {
     {"seq2seq/appendix_b_t5", {{}, {"eval.generation.max_new_tokens=4"}}},
 };
 
-class ShippedJobRuns : public Cli, public testing::WithParamInterface<std::string> {
+class ShippedJobRuns : public Cli, public ::testing::WithParamInterface<std::string> {
  protected:
   static std::string file_of(const std::string& job) { return REDCO_SOURCE_DIR "/configs/" + job + ".yaml"; }
 
@@ -159,7 +159,7 @@ TEST_P(ShippedJobRuns, ValidatePlanAndTwoSteps) {
     steps.push_back(j["step"]);
     EXPECT_TRUE(j["loss"].is_number() && std::isfinite(j["loss"].get<double>())) << line;
   }
-  EXPECT_THAT(steps, testing::ElementsAre(1, 2));
+  EXPECT_THAT(steps, ::testing::ElementsAre(1, 2));
 
   const auto last = ckpt::CheckpointFolder(path(workdir + "/checkpoints")).find_last("checkpoint.resume");
   EXPECT_EQ(last.step, 2);
@@ -175,14 +175,14 @@ std::vector<std::string> names_of_shipped_jobs() {
   return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(Configs, ShippedJobRuns, testing::ValuesIn(names_of_shipped_jobs()),
+INSTANTIATE_TEST_SUITE_P(Configs, ShippedJobRuns, ::testing::ValuesIn(names_of_shipped_jobs()),
                          [](const auto& info) {
                            return std::regex_replace(info.param, std::regex("[^A-Za-z0-9]"), "_");
                          });
 
 TEST(ShippedJobRunsTable, DeclaresOnlyShippedJobs) {
   for (const auto& [name, declaration] : kDeclared)
-    EXPECT_THAT(names_of_shipped_jobs(), testing::Contains(name));
+    EXPECT_THAT(names_of_shipped_jobs(), ::testing::Contains(name));
 }
 
 }  // namespace
