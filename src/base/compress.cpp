@@ -24,9 +24,11 @@ std::string decompress(std::string_view bytes, i64 max_bytes, const std::string&
     room = std::min(room, static_cast<std::size_t>(max_bytes));
     std::string out(room, '\0');
     uLongf n = static_cast<uLongf>(room);
-    const int code =
-        uncompress(reinterpret_cast<Bytef*>(out.data()), &n, reinterpret_cast<const Bytef*>(bytes.data()),
-                   static_cast<uLong>(bytes.size()));
+    uLong used = static_cast<uLong>(bytes.size());
+    const int code = uncompress2(reinterpret_cast<Bytef*>(out.data()), &n,
+                                 reinterpret_cast<const Bytef*>(bytes.data()), &used);
+    if (code == Z_OK && used != bytes.size())
+      throw ContentsError("{}: {} bytes follow the compressed data", where, bytes.size() - used);
     if (code == Z_OK) {
       out.resize(n);
       return out;

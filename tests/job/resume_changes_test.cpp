@@ -101,7 +101,7 @@ TEST(ResumeChanges, ANoteHasBothValuesAndThePlace) {
   EXPECT_EQ(refusal(c), "");
   EXPECT_THAT(resume_notes(c),
               ElementsAre("model.attn_pdrop was 0.1, is not given",
-                          "model.rope.dropout was 0, is 0.5 (job.yaml:1:39)",
+                          "model.rope.dropout was 0, is 0.5 (job.yaml:1:58)",
                           "data.train was [a.txt], is [a.txt, b.txt] (job.yaml:2:15); the run checks that "
                           "the contents are the same",
                           "train.max_steps was 5, is ~ (default)",
