@@ -106,7 +106,7 @@ TEST_F(Examples, EveryBadLineIsNamedWithItsReason) {
       {"no json", "not JSON"},
       {R"({"text": "cut short)", "not JSON"},
       {R"({"text": "a"} {"text": "b"})", "not JSON"},
-      {"{\"text\": \"\xFF\"}", "not JSON"},
+      {"{\"text\": \"\xFF\"}", "byte 11 (0xFF) is not UTF-8"},
       {R"({"text": "\ud800"})", "not JSON"},
       {R"(["text"])", "not an object of keys and values but array"},
       {R"({"texts": "a"})", "no \"text\" or \"prompt\" or \"messages\"; its keys are texts"},

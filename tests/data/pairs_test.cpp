@@ -193,7 +193,7 @@ TEST_F(Pairs, EveryBadPairIsNamedWithItsReason) {
       {"a.jsonl", R"({"source": "a"})", "no \"target\"; its keys are source (data.fields"},
       {"a.jsonl", R"({"source": ["a"], "target": "b"})", "\"source\" is not a text but array"},
       {"a.jsonl", "\n \n", "the files have no examples"},
-      {"a.jsonl", "{\"source\": \"\xFF\", \"target\": \"b\"}", "not JSON"},
+      {"a.jsonl", "{\"source\": \"\xFF\", \"target\": \"b\"}", "byte 13 (0xFF) is not UTF-8"},
       {"a.tsv", "source\ttarget\na\tb\nc\n", "a.tsv:3: the row has 1 cell, but the first row has 2"},
       {"a.tsv", "source\ttarget\na\tb\tc\n", "a.tsv:2: the row has 3 cells, but the first row has 2"},
       {"a.tsv", "source\ttarget\na\t\n", "a.tsv:2: the target is empty"},

@@ -105,7 +105,7 @@ TEST(CheckJob, EachCommandReportsMissingSettings) {
               AllOf(HasSubstr("data.train is missing"), HasSubstr("workdir is missing"),
                     HasSubstr("train.global_batch_size is missing")));
   EXPECT_THAT(check(JobUse::train, "parallel: {hosts: ['a:0']}"),
-              AllOf(HasSubstr("one of path, preset or arch"), HasSubstr("hosts[0]"),
+              AllOf(HasSubstr("path, preset or arch is missing"), HasSubstr("hosts[0]"),
                     HasSubstr("workdir is missing")));
   EXPECT_THAT(check(JobUse::predict, model), HasSubstr("predict.prompt or predict.input is missing"));
   EXPECT_EQ(check(JobUse::predict, model, {"predict.prompt=Once upon a time"}), "");
@@ -114,7 +114,7 @@ TEST(CheckJob, EachCommandReportsMissingSettings) {
   EXPECT_THAT(check(JobUse::predict, model, {"predict.prompt=a", "predict.top_k=3"}),
               HasSubstr("predict.top_k=3 (override 'predict.top_k=3') has no effect"));
   EXPECT_THAT(check(JobUse::predict, model, {"predict.prompt=a", "predict.checkpoint=best-loss"}),
-              HasSubstr("workdir, which is missing"));
+              HasSubstr("but workdir is missing"));
   EXPECT_THAT(check(JobUse::plan, model, {"pipeline=seq"}), HasSubstr("unknown pipeline"));
   EXPECT_EQ(check(JobUse::plan, model, {"pipeline=./mine.so"}), "");
 }

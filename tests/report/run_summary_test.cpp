@@ -68,7 +68,7 @@ TEST_F(RunSummaries, NameDamagedFiles) {
   EXPECT_THAT(problems("history.jsonl", "[]\n"), HasSubstr("history.jsonl"));
   EXPECT_THAT(problems("metrics.jsonl", "nonsense\n"), HasSubstr("metrics.jsonl"));
   EXPECT_THAT(problems("checkpoints/step-00000020/config.json", "{}"),
-              AllOf(HasSubstr("holds no whole checkpoint"), HasSubstr("step-00000020")));
+              AllOf(HasSubstr("has no complete checkpoint"), HasSubstr("step-00000020")));
   EXPECT_THAT(problems("checkpoints/step-00000020/training/manifest.json", "{"), HasSubstr("manifest.json"));
   // A line that is being written is no damage.
   add_run("b");
