@@ -25,17 +25,18 @@ EnvReport report() {
 }
 
 TEST(EnvReport, Text) {
-  EXPECT_EQ(env_text(report()),
-            "redco      0.1.0 (GCC 12.2.0, optimized)\n"
-            "host       node1\n"
-            "cpu        AMD EPYC, avx512\n"
-            "cores      2 usable: 4 physical cores in an affinity mask of 8 of 16 CPUs, cgroup quota 2.5 CPUs\n"
-            "memory     3.00 GiB available of 8.00 GiB\n"
-            "blas       OpenBLAS 0.3.21\n"
-            "mpi        Open MPI v4.1.4\n"
-            "cma        not allowed: two copies between ranks of a host\n"
-            "binding    ranks can be pinned to cores\n"
-            "slurm      no\n");
+  EXPECT_EQ(
+      env_text(report()),
+      "redco      0.1.0 (GCC 12.2.0, optimized)\n"
+      "host       node1\n"
+      "cpu        AMD EPYC, avx512\n"
+      "cores      2 usable: 4 physical cores in an affinity mask of 8 of 16 CPUs, cgroup quota 2.5 CPUs\n"
+      "memory     3.00 GiB available of 8.00 GiB\n"
+      "blas       OpenBLAS 0.3.21\n"
+      "mpi        Open MPI v4.1.4\n"
+      "cma        not allowed: two copies between ranks of a host\n"
+      "binding    ranks can be pinned to cores\n"
+      "slurm      no\n");
   auto r = report();
   r.problem = "srun without pmix";
   EXPECT_THAT(env_text(r), testing::EndsWith("PROBLEM    srun without pmix\n"));
