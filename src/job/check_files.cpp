@@ -25,13 +25,12 @@ class FileChecks {
     if (!info) {
       problem(key, path, fmt::format("does not exist; {}", hint(path)));
     } else if (info->kind == FileInfo::folder && !folder_allowed) {
-      problem(key, path,
-              fmt::format("is a folder; expected {}",
-                          key.ends_with(']') ? "files, e.g. " + path + "/*.txt" : "a file"));
+      problem(key, path, "is a folder; expected a file");
     }
   }
+  // Data files; what is still a folder after expand_data_folders() may be one of images.
   void files(const std::string& key, const std::vector<std::string>& paths) {
-    for (std::size_t i = 0; i < paths.size(); ++i) file(fmt::format("{}[{}]", key, i), paths[i]);
+    for (std::size_t i = 0; i < paths.size(); ++i) file(fmt::format("{}[{}]", key, i), paths[i], true);
   }
   void done() const {
     if (!problems_.empty()) throw UsageError("{}", fmt::join(problems_, "\n"));
