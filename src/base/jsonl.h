@@ -1,11 +1,11 @@
-// JSON lines (JSONL): a file with one JSON object per line, plain or compressed.
+// JSON lines (JSONL): a file with one JSON object per line, plain or gzipped.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
-#include "base/input_file.h"
+#include "base/gzip.h"
 #include "base/types.h"
 
 namespace redco {

@@ -71,8 +71,7 @@ i64 check_own_parameters(const JobConfig& job) {
   return n;
 }
 
-void validate(JobConfig job, Validation& v) {
-  expand_data_folders(job, JobUse::validate);
+void validate(const JobConfig& job, Validation& v) {
   check_job(job, JobUse::validate);
   v.mp = job.parallel.n_model_shards;
   if (const auto ranks = declared_ranks(job)) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/input_file.h"
+#include "base/gzip.h"
 
 namespace redco {
 

@@ -1,4 +1,4 @@
-// IDX files, the format of MNIST: images and labels, plain or compressed.
+// IDX files, the format of MNIST: images and labels, plain or .gz.
 #pragma once
 
 #include <string>

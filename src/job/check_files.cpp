@@ -25,12 +25,13 @@ class FileChecks {
     if (!info) {
       problem(key, path, fmt::format("does not exist; {}", hint(path)));
     } else if (info->kind == FileInfo::folder && !folder_allowed) {
-      problem(key, path, "is a folder; expected a file");
+      problem(key, path,
+              fmt::format("is a folder; expected {}",
+                          key.ends_with(']') ? "files, e.g. " + path + "/*.txt" : "a file"));
     }
   }
-  // Data files; what is still a folder after expand_data_folders() may be one of images.
   void files(const std::string& key, const std::vector<std::string>& paths) {
-    for (std::size_t i = 0; i < paths.size(); ++i) file(fmt::format("{}[{}]", key, i), paths[i], true);
+    for (std::size_t i = 0; i < paths.size(); ++i) file(fmt::format("{}[{}]", key, i), paths[i]);
   }
   void done() const {
     if (!problems_.empty()) throw UsageError("{}", fmt::join(problems_, "\n"));
