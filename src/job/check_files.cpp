@@ -30,8 +30,9 @@ class FileChecks {
                           key.ends_with(']') ? "files, e.g. " + path + "/*.txt" : "a file"));
     }
   }
-  void files(const std::string& key, const std::vector<std::string>& paths) {
-    for (std::size_t i = 0; i < paths.size(); ++i) file(fmt::format("{}[{}]", key, i), paths[i]);
+  void files(const std::string& key, const std::vector<std::string>& paths, bool folders_allowed) {
+    for (std::size_t i = 0; i < paths.size(); ++i)
+      file(fmt::format("{}[{}]", key, i), paths[i], folders_allowed);
   }
   void done() const {
     if (!problems_.empty()) throw UsageError("{}", fmt::join(problems_, "\n"));
@@ -64,9 +65,10 @@ void check_files(const JobConfig& job, JobUse use) {
   FileChecks c(job);
   // A custom pipeline may use the names in another way.
   if (const PipelineInfo* info = pipeline_info(job.pipeline); info && info->needs_data) {
-    if (use == JobUse::train || use == JobUse::data) c.files("data.train", job.data.train);
+    const bool folders = !info->reads_lines;  // of images; the pipeline knows what it reads
+    if (use == JobUse::train || use == JobUse::data) c.files("data.train", job.data.train, folders);
     if (use == JobUse::train || use == JobUse::evaluate || use == JobUse::data)
-      c.files("data.eval", job.data.eval);
+      c.files("data.eval", job.data.eval, folders);
   }
   if (use == JobUse::predict && job.predict.input) c.file("predict.input", *job.predict.input);
   if (job.parallel.hostfile) c.file("parallel.hostfile", *job.parallel.hostfile);

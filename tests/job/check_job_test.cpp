@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "support/jobs.h"
+#include "support/temp_dir.h"
 
 namespace redco {
 namespace {
@@ -21,6 +23,21 @@ std::string check(JobUse use, const std::string& text, const std::vector<std::st
     return e.what();
   }
   return {};
+}
+
+TEST(CheckFiles, OnlyImagePipelinesReadFolders) {
+  const test::TempDir folder;
+  const auto checked = [&](const std::string& pipeline) -> std::string {
+    try {
+      check_files(job_of("pipeline: " + pipeline + "\ndata: {train: " + folder.path() + "}\n"),
+                  JobUse::train);
+    } catch (const UsageError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(checked("lm"), HasSubstr("is a folder; expected files"));
+  for (const char* pipeline : {"classification", "maml"}) EXPECT_EQ(checked(pipeline), "") << pipeline;
 }
 
 TEST(CheckJob, RanksThatDoNotFitTheMesh) {
