@@ -16,10 +16,7 @@ namespace {
 using Kind = Setting::Kind;
 using Json = nlohmann::json;
 
-constexpr std::size_t kShownValue = 60;  // characters of a value in a message
-constexpr std::size_t kMostNamed = 4;    // values in the warning
-
-std::string shown(const std::string& value) { return excerpt(value, kShownValue); }
+constexpr std::size_t kMostNamed = 4;  // values in the warning
 
 class Merge {
  public:
@@ -133,7 +130,7 @@ void refuse_contradicting_overrides(const CheckpointJob& merged, const std::stri
   for (const Contradiction& c : merged.contradictions)
     if (c.is_override)
       lines += fmt::format("\n  {}: {} is {}, but the checkpoint has {}", excerpt(c.place, 200),
-                           excerpt(c.key), shown(c.given), shown(c.saved));
+                           excerpt(c.key), excerpt(c.given), excerpt(c.saved));
   if (!lines.empty())
     throw UsageError(
         "[checkpoint] overrides contradict the checkpoint {}. Remove them; or use its weights as those of "
@@ -146,7 +143,7 @@ std::string ignored_values(const CheckpointJob& merged, const std::string& check
   for (const Contradiction& c : merged.contradictions)
     if (!c.is_override)
       values.push_back(
-          fmt::format("{} is {}, not {} ({})", excerpt(c.key), shown(c.saved), shown(c.given), c.place));
+          fmt::format("{} is {}, not {} ({})", excerpt(c.key), excerpt(c.saved), excerpt(c.given), c.place));
   if (values.empty()) return "";
   const std::size_t n = values.size();
   if (n > kMostNamed) {

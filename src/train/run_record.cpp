@@ -43,6 +43,13 @@ RunRecord parse_record(const Json& j, const std::string& where) {
           text_of(j, "resumed_from", where)};
 }
 
+// `base`, or `base`-2, `base`-3, ...: the first that does not exist. Paths begin in `folder`.
+std::string free_name(const std::string& folder, const std::string& base) {
+  std::string name = base;
+  for (int k = 2; file_info(join_path(folder, name), false); ++k) name = fmt::format("{}-{}", base, k);
+  return name;
+}
+
 // Every action may be repeated.
 void move(const std::string& workdir, const Json& todo, const std::string& where) {
   const RunRecord record = parse_record(todo.value("run", Json()), where);
@@ -52,9 +59,7 @@ void move(const std::string& workdir, const Json& todo, const std::string& where
     const std::string from = join_path(workdir, name.get<std::string>());
     if (!file_info(from, false)) continue;
     // A power loss during a rename may have left the name in both places.
-    const std::string base = join_path(to, name.get<std::string>());
-    std::string there = base;
-    for (int k = 2; file_info(there, false); ++k) there = fmt::format("{}-{}", base, k);
+    const std::string there = join_path(to, free_name(to, name.get<std::string>()));
     make_dirs(parent_path(there));
     rename_durable(from, there);
   }
@@ -83,9 +88,7 @@ std::string begin_run(const std::string& workdir, const RunRecord& record, const
   for (const std::string& name : old_names)
     if (file_info(join_path(workdir, name), false)) names.push_back(name);
   if (!names.empty()) {
-    const std::string base = join_path("previous", old_id.empty() ? "unnamed" : old_id);
-    to = base;
-    for (int k = 2; file_info(join_path(workdir, to), false); ++k) to = fmt::format("{}-{}", base, k);
+    to = free_name(workdir, join_path("previous", old_id.empty() ? "unnamed" : old_id));
   }
   const Json todo = {{"to", to}, {"names", names}, {"run", to_json(record)}};
   if (!names.empty()) write_file_durable(move_path(workdir), todo.dump(2) + "\n");
