@@ -103,7 +103,7 @@ TEST_F(Log, TheFileHasInfoAndAboveEvenIfStderrHidesIt) {
 }
 
 TEST_F(Log, AnUnwritableLogFileIsReportedOnce) {
-  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP();
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "there is no /dev/full";
   try {
     set_log_file("/dev/full");
   } catch (const Error&) {
