@@ -91,6 +91,7 @@ JobConfig JobArguments::load() const {
 
 JobConfig JobArguments::load(JobUse use) const {
   JobConfig job = load();
+  expand_data_folders(job, use);
   check_job(job, use);
   check_files(job, use);
   return job;

@@ -30,7 +30,8 @@ void add_data(CLI::App& app, Invocation& run) {
       ->capture_default_str();
   c->add_flag("--json", o->json, "print JSON: ids, tokens and the loss mask");
   c->callback([o, &run] {
-    const TrainedJob trained = trained_job(o->words.load(), Weights::optional);
+    TrainedJob trained = trained_job(o->words.load(), Weights::optional);
+    expand_data_folders(trained.job, JobUse::data);
     check_job(trained.job, JobUse::data);
     check_files(trained.job, JobUse::data);
     const ShownData d = show_data(trained.job, o->split == "eval", o->show);

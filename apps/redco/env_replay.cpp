@@ -17,10 +17,10 @@ void add_env_replay(CLI::App& app, Invocation& run) {
   CLI::App* c = add_command(app, "env-replay", "Compare an RL environment with a recorded trace",
                             "  redco env-replay Pendulum-v1.jsonl\n"
                             "  redco env-replay trace.jsonl --env CartPole-v1 --json\n");
-  c->add_option(
-       "TRACE", o->trace,
-       "JSONL, plain or .gz: resets {reset_observation, internal_state} and steps {action, observation, "
-       "reward, terminated, truncated, internal_state}")
+  c->add_option("TRACE", o->trace,
+                "JSONL, plain, .gz or .zst: resets {reset_observation, internal_state} and steps {action, "
+                "observation, "
+                "reward, terminated, truncated, internal_state}")
       ->required();
   c->add_option("--env", o->environment, "environment; default: the file's name");
   c->add_option("--tolerance", o->tolerance, "allowed absolute and relative difference per step")

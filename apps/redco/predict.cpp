@@ -25,8 +25,9 @@ void add_predict(CLI::App& app, Invocation& run) {
   c->add_flag("--dry-run", *dry, "check the job and all prompts, print the plan and its memory, then stop");
   c->callback([words, dry, &run] {
     if (*dry) {
-      const TrainedJob trained = trained_job(words->load(), Weights::needed);
-      const JobConfig& job = trained.job;
+      TrainedJob trained = trained_job(words->load(), Weights::needed);
+      JobConfig& job = trained.job;
+      expand_data_folders(job, JobUse::predict);
       check_job(job, JobUse::predict);
       check_files(job, JobUse::predict);
       preflight(job, JobUse::predict);

@@ -19,10 +19,10 @@ void add_score(CLI::App& app, Invocation& run) {
       add_command(app, "score", "Compute metrics of predictions against references; prints one JSON object",
                   "  redco score runs/x/predictions.jsonl --metrics rouge,bleu\n"
                   "  redco score labels.jsonl --metrics accuracy,f1\n");
-  c->add_option(
-       "FILE", o->file,
-       "JSONL, plain or .gz, of {\"prediction\": ..., \"reference\": ...} or \"references\": [...]; - is "
-       "standard input")
+  c->add_option("FILE", o->file,
+                "JSONL, plain, .gz or .zst, of {\"prediction\": ..., \"reference\": ...} or \"references\": "
+                "[...]; - is "
+                "standard input")
       ->required();
   c->add_option("--metrics", o->score.metrics,
                 "rouge, bleu, chrf, chrf++, exact_match, accuracy, f1, matthews, pearson, spearman")

@@ -25,9 +25,9 @@ void add_tokenizer_train(CLI::App& tokenizer, Invocation& run) {
       "  redco tokenizer train corpus.txt --output my-tokenizer --model unigram --vocab-size 8000\n"
       "  redco train job.yaml model.tokenizer=my-tokenizer                # use it in a job\n"
       "  python -c 'AutoTokenizer.from_pretrained(\"my-tokenizer\")'       # and in transformers\n");
-  c->add_option(
-       "FILES", o->files,
-       "text files, one sequence per line; or lines {\"text\": ...} (.jsonl, .ndjson, .json); plain or .gz")
+  c->add_option("FILES", o->files,
+                "text files, one sequence per line; or lines {\"text\": ...} (.jsonl, .ndjson, .json); "
+                "plain, .gz or .zst")
       ->required();
   expand_paths(c->add_option("--output", o->output,
                              "folder for tokenizer.json and tokenizer_config.json; created if missing"))
@@ -96,7 +96,7 @@ void add_tokenizer(CLI::App& app, Invocation& run) {
     c->add_option("DIR-or-FILE", o->what,
                   "Hugging Face folder, tokenizer.json, vocab.txt, SentencePiece .model, or `bytes`")
         ->required();
-    expand_paths(c->add_option("--input", o->input, "JSONL file, plain or .gz; - is standard input"))
+    expand_paths(c->add_option("--input", o->input, "JSONL file, plain, .gz or .zst; - is standard input"))
         ->capture_default_str();
     expand_paths(c->add_option("--output", o->output, "JSONL file; - is standard output"))
         ->capture_default_str();

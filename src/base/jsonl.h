@@ -1,11 +1,11 @@
-// JSON lines (JSONL): a file with one JSON object per line, plain or gzipped.
+// JSON lines (JSONL): a file with one JSON object per line, plain or compressed.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
-#include "base/gzip.h"
+#include "base/input_file.h"
 #include "base/types.h"
 
 namespace redco {

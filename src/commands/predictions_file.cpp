@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/gzip.h"
+#include "base/input_file.h"
 #include "base/words.h"
 
 namespace redco {
@@ -53,9 +53,11 @@ PredictionsFile::PredictionsFile(const std::string& path, const std::string& set
     : path_(path) {
   const std::string beside = path + ".settings.json";
   const std::string advice = "predict.overwrite=true replaces the file; or name another predict.output";
-  if (path.ends_with(".gz"))
-    throw UsageError(
-        "[predict] predict.output={}: predictions are written uncompressed. Remove .gz from the name", path);
+  for (const char* end : {".gz", ".zst"})
+    if (path.ends_with(end))
+      throw UsageError(
+          "[predict] predict.output={}: predictions are written uncompressed. Remove {} from the name", path,
+          end);
   if (is_folder(path)) throw UsageError("[predict] predict.output={} is a folder", path);
   make_dirs(parent_path(path));
   lock_ = std::make_unique<FileLock>(

@@ -71,7 +71,8 @@ i64 check_own_parameters(const JobConfig& job) {
   return n;
 }
 
-void validate(const JobConfig& job, Validation& v) {
+void validate(JobConfig job, Validation& v) {
+  expand_data_folders(job, JobUse::validate);
   check_job(job, JobUse::validate);
   v.mp = job.parallel.n_model_shards;
   if (const auto ranks = declared_ranks(job)) {

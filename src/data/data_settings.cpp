@@ -1,24 +1,30 @@
 #include "data/data_settings.h"
 
+#include "base/input_file.h"
 #include "data/builtin.h"
 
 namespace redco {
 
-namespace {
-
-// The format of a file by its name; "" if the name doesn't tell.
-std::string format_by_name(std::string path) {
-  if (is_builtin(path)) return "jsonl";
-  for (char& c : path)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  if (path.ends_with(".gz")) path.resize(path.size() - 3);
-  if (path.ends_with(".jsonl") || path.ends_with(".ndjson")) return "jsonl";
-  for (const std::string format : {"tsv", "csv"})
-    if (path.ends_with("." + format)) return format;
-  return "";
+ExampleFields ExampleFields::without_shared() const {
+  ExampleFields f = *this;
+  const auto shared = [&](const std::optional<std::string>& key) {
+    return key && (key == text || key == prompt || key == completion || key == messages);
+  };
+  if (shared(instruction) || shared(input) || shared(output))
+    f.instruction = f.input = f.output = std::nullopt;
+  if (shared(conversations)) f.conversations.reset();
+  return f;
 }
 
-}  // namespace
+std::string format_by_name(const std::string& path) {
+  if (is_builtin(path)) return "jsonl";
+  const std::string name = name_unpacked(path);
+  if (name.ends_with(".txt")) return "text";
+  if (name.ends_with(".jsonl") || name.ends_with(".ndjson")) return "jsonl";
+  for (const std::string format : {"tsv", "csv"})
+    if (name.ends_with("." + format)) return format;
+  return "";
+}
 
 std::string DataSettings::format_of(const std::vector<std::string>& files) const {
   if (format) return *format;

@@ -13,6 +13,8 @@ namespace redco {
 struct ExampleFields {
   std::optional<std::string> text = "text", prompt = "prompt", completion = "completion",
                              messages = "messages", id = "id";
+  std::optional<std::string> instruction = "instruction", input = "input", output = "output",
+                             conversations = "conversations";
   std::string source = "source", target = "target";
   std::string text_pair = "text_pair", image = "image", caption = "caption";
   std::vector<std::string> label = {"label"}, features = {"features"};
@@ -30,6 +32,20 @@ struct ExampleFields {
         .looks_like("a key")
         .only_with("pipeline", {"lm"});
     v.field("messages", messages, "key of a chat conversation; ~: no line has one")
+        .looks_like("a key")
+        .only_with("pipeline", {"lm"});
+    v.field("instruction", instruction, "Alpaca format: key of the instruction; ~: no line has one")
+        .looks_like("a key")
+        .only_with("pipeline", {"lm"});
+    v.field("input", input,
+            "Alpaca format: key of the input, a text that belongs to the instruction; ~: no line has one")
+        .looks_like("a key")
+        .only_with("pipeline", {"lm"});
+    v.field("output", output, "Alpaca format: key of the answer; ~: no line has one")
+        .looks_like("a key")
+        .only_with("pipeline", {"lm"});
+    v.field("conversations", conversations,
+            "key of a chat conversation in ShareGPT format; ~: no line has one")
         .looks_like("a key")
         .only_with("pipeline", {"lm"});
     v.field("id", id, "key of an identifier that predictions repeat; ~: no line has one")
@@ -62,6 +78,10 @@ struct ExampleFields {
         .one_or_more()
         .only_with("pipeline", {"classification", "regression"});
   }
+
+  // The keys without those of Alpaca and ShareGPT that text, prompt, completion or messages also name: jobs
+  // that map these formats by hand keep their meaning.
+  ExampleFields without_shared() const;
 };
 
 struct DataSettings {
@@ -85,7 +105,8 @@ struct DataSettings {
 
   void visit(SettingsVisitor& v) {
     v.field("train", train,
-            "training files (.gz is read too), or builtin:NAME for a small generated data set: chat, markov "
+            "training files (.gz and .zst are read too) or folders of them, or builtin:NAME for a small "
+            "generated data set: chat, markov "
             "(lm); copy, reverse, sort (seq2seq); shapes (captioning); reviews, statements, glyphs "
             "(classification); shopping, ages, function (regression); glyphs, sinusoid (maml)")
         .path()
@@ -93,7 +114,8 @@ struct DataSettings {
         .on_resume(OnResume::note, "the run checks that the contents are the same")
         .decided_by(DecidedBy::job);
     v.field("eval", eval,
-            "evaluation files; empty: no evaluation; builtin:NAME: held-out examples of the generated set")
+            "evaluation files or folders; empty: no evaluation; builtin:NAME: held-out examples of the "
+            "generated set")
         .path()
         .one_or_more()
         .on_resume(OnResume::free)
@@ -101,7 +123,7 @@ struct DataSettings {
     v.field("format", format,
             "file format. text: plain UTF-8 text; jsonl: one JSON object per line, with the keys that "
             "data.fields names; tsv, csv: tables; parallel: pairs of text files with one line per example; "
-            "~: known from the file names (.jsonl, .ndjson, .tsv, .csv, also with .gz), else text")
+            "~: known from the file names (.jsonl, .ndjson, .tsv, .csv, also with .gz or .zst), else text")
         .one_of({"text", "jsonl", "tsv", "csv", "parallel"})
         .on_resume(OnResume::error)
         .decided_by(DecidedBy::job);
@@ -194,5 +216,9 @@ struct DataSettings {
     return is_jsonl() ? packing && !attention_across.value_or(false) : !attention_across.value_or(true);
   }
 };
+
+// The format of a data file by its name: text (.txt), jsonl (.jsonl, .ndjson, builtin:NAME), tsv or csv, each
+// also compressed; "" if the name does not tell.
+std::string format_by_name(const std::string& path);
 
 }  // namespace redco

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/gzip.h"
+#include "base/input_file.h"
 #include "base/ordered_work.h"
 #include "base/process.h"
 #include "data/block_table.h"

@@ -24,7 +24,7 @@ inline constexpr u32 kExampleIndexVersion = 1;
 
 // Examples of any kind: how files are split into records, and how a record is tokenized.
 struct ExampleBuild {
-  std::vector<std::string> paths;  // plain or gzipped
+  std::vector<std::string> paths;  // plain or compressed
   std::string fingerprint;         // of everything that the examples depend on, except the files
   std::function<std::unique_ptr<ExampleRecords>()> open;
   // Called by several threads. ContentsErrors are the reason, without the place.
@@ -37,13 +37,13 @@ struct ExampleBuild {
 // files of any size; a line has at most 64 MiB. All cores of the process read records; the file does not
 // depend on their number. Call it on one rank only. Errors: UsageError (missing file); ContentsError
 // "file:line: reason" for the first bad record, unless skip_bad; ContentsError if no record remains, for
-// broken gzip, and for a file that changes during the build; IoError.
+// damaged compressed data, and for a file that changes during the build; IoError.
 std::string build_example_index(const ExampleBuild& build, i64 vocab_size, const std::string& cache_folder,
                                 const BuildProgress& progress = {});
 
 // JSONL, read by ExampleLines.
 struct ExampleSource {
-  std::vector<std::string> paths;  // plain or gzipped
+  std::vector<std::string> paths;  // plain or compressed
   ExampleFields fields;
   const ChatTemplate* chat = nullptr;  // null: the model has none
   bool skip_bad = false;

@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "base/words.h"
 #include "data/example_json.h"
+#include "data/example_shapes.h"
 #include "data/source_files.h"
 
 namespace redco {
@@ -25,11 +26,6 @@ const Json* find(const Json& j, const std::optional<std::string>& key) {
   if (!key) return nullptr;
   const auto it = j.find(*key);
   return it == j.end() || it->is_null() ? nullptr : &*it;
-}
-
-const std::string& text_of(const Json& v, const std::string& key) {
-  if (!v.is_string()) throw ContentsError("\"{}\" is not a text but {}", key, v.type_name());
-  return v.get_ref<const std::string&>();
 }
 
 void end_with_eos(const Tokenizer& t, std::vector<i32>& ids) {
@@ -106,6 +102,23 @@ TokenizedExample chat_example(const Tokenizer& t, const ChatTemplate* chat, cons
   return e;
 }
 
+AlpacaLine alpaca_line(const Json& j, const ExampleFields& f) {
+  AlpacaLine x{as_text(j[*f.instruction], *f.instruction), "", as_text(j[*f.output], *f.output)};
+  if (const Json* input = find(j, f.input)) x.input = as_text(*input, *f.input);
+  for (const auto& [text, key] : {std::pair(&x.instruction, *f.instruction), std::pair(&x.output, *f.output)})
+    if (text->empty()) throw ContentsError("\"{}\" is empty", key);
+  // Earlier turns, as LLaMA-Factory has them. Ignoring them would change the meaning of the instruction.
+  if (const auto history = j.find("history"); history != j.end() && !history->empty() && *history != "")
+    throw ContentsError("\"history\" is not supported. Write the conversation as \"messages\"");
+  return x;
+}
+
+TokenizedExample alpaca_example(const Tokenizer& t, const ChatTemplate* chat, const Json& j,
+                                const AlpacaLine& x) {
+  if (chat) return chat_example(t, chat, j, alpaca_messages(j, x), "messages");
+  return completion_example(t, alpaca_prompt(j, x), x.output);
+}
+
 }  // namespace
 
 Json parse_example_line(std::string_view line) {
@@ -148,35 +161,55 @@ std::vector<i32> ExampleLines::prompt_ids(const Tokenizer& t, std::string_view p
 
 TokenizedExample ExampleLines::read(std::string_view line) const {
   const Json j = parse_example_line(line);
-  const Json *text = find(j, fields_.text), *prompt = find(j, fields_.prompt),
-             *completion = find(j, fields_.completion), *messages = find(j, fields_.messages);
-  std::vector<std::string> there;
-  if (text) there.push_back(*fields_.text);
-  if (messages) there.push_back(*fields_.messages);
-  if (prompt && completion) there.push_back(*fields_.prompt);
+  const ExampleFields& f = fields_;
+  const Json *text = find(j, f.text), *messages = find(j, f.messages),
+             *conversations = find(j, f.conversations);
+  // Two keys that belong together. Only both make a form of their own: the others are then ignored.
+  struct Both {
+    const std::optional<std::string>&first_key, &second_key;
+    const Json *first, *second;
+    explicit operator bool() const { return first && second; }
+  };
+  const Both completion{f.prompt, f.completion, find(j, f.prompt), find(j, f.completion)};
+  const Both alpaca{f.instruction, f.output, find(j, f.instruction), find(j, f.output)};
+  // The forms that the line has: a key, and the settings that turn the form off.
+  struct Form {
+    std::string key, off;
+  };
+  std::vector<Form> there;
+  if (text) there.push_back({*f.text, "data.fields.text=~"});
+  if (messages) there.push_back({*f.messages, "data.fields.messages=~"});
+  if (completion) there.push_back({*f.prompt, "data.fields.prompt=~ data.fields.completion=~"});
+  if (alpaca) there.push_back({*f.instruction, "data.fields.instruction=~ data.fields.output=~"});
+  if (conversations) there.push_back({*f.conversations, "data.fields.conversations=~"});
   if (there.size() > 1)
-    throw ContentsError("the line has both \"{}\" and \"{}\". Select one: set the other to ~ in data.fields",
-                        there[0], there[1]);
+    throw ContentsError("the line has both \"{0}\" and \"{1}\". {2} selects \"{1}\", {3} selects \"{0}\"",
+                        there[0].key, there[1].key, there[0].off, there[1].off);
   TokenizedExample e;
   if (text) {
-    e = text_example(tokenizer_, text_of(*text, *fields_.text));
+    e = text_example(tokenizer_, as_text(*text, *f.text));
   } else if (messages) {
-    e = chat_example(tokenizer_, chat_, j, *messages, *fields_.messages);
-  } else if (prompt && completion) {
-    e = completion_example(tokenizer_, text_of(*prompt, *fields_.prompt),
-                           text_of(*completion, *fields_.completion));
-  } else if (prompt || completion) {
-    throw ContentsError("\"{}\" without \"{}\"", prompt ? *fields_.prompt : *fields_.completion,
-                        (prompt ? fields_.completion : fields_.prompt).value_or("prompt"));
+    e = chat_example(tokenizer_, chat_, j, *messages, *f.messages);
+  } else if (conversations) {
+    e = chat_example(tokenizer_, chat_, j, sharegpt_messages(j, *conversations, *f.conversations),
+                     *f.conversations);
+  } else if (completion) {
+    e = completion_example(tokenizer_, as_text(*completion.first, *f.prompt),
+                           as_text(*completion.second, *f.completion));
+  } else if (alpaca) {
+    e = alpaca_example(tokenizer_, chat_, j, alpaca_line(j, f));
   } else {
-    std::vector<std::string> keys;
+    for (const Both& both : {completion, alpaca})
+      if (both.first || both.second)
+        throw ContentsError("\"{}\" without \"{}\"", both.first ? *both.first_key : *both.second_key,
+                            (both.first ? both.second_key : both.first_key).value_or("prompt"));
+    std::vector<std::string> keys, expected;
     for (const auto& [key, value] : j.items())
       if (keys.size() < 8) keys.push_back(key);
-    std::string expected;
-    for (const auto& key :
-         {fields_.text, fields_.completion ? fields_.prompt : std::nullopt, fields_.messages})
-      if (key) expected += fmt::format("{}\"{}\"", expected.empty() ? "" : " or ", *key);
-    throw ContentsError("no {}; its keys are {} (data.fields renames them)", expected,
+    for (const auto& key : {f.text, f.completion ? f.prompt : std::nullopt, f.messages,
+                            f.output ? f.instruction : std::nullopt, f.conversations})
+      if (key) expected.push_back("\"" + *key + "\"");
+    throw ContentsError("no {}; its keys are {} (data.fields renames them)", fmt::join(expected, " or "),
                         keys.empty() ? "none" : excerpt(fmt::format("{}", fmt::join(keys, ", "))));
   }
   if (std::find(e.in_loss.begin() + !e.in_loss.empty(), e.in_loss.end(), 1) == e.in_loss.end())
@@ -193,6 +226,16 @@ std::string ExampleLines::fingerprint() const {
   put(h, chat_ ? chat_->source() : "");
   for (const auto& key : {fields_.text, fields_.prompt, fields_.completion, fields_.messages, fields_.id})
     put(h, key ? "=" + *key : "");
+  // These keys are newer than runs that can resume: as long as they have their defaults, hashes are
+  // unchanged.
+  ExampleFields usual;
+  usual.text = fields_.text, usual.prompt = fields_.prompt;
+  usual.completion = fields_.completion, usual.messages = fields_.messages;
+  const auto newer = [](const ExampleFields& f) {
+    return std::vector{f.instruction, f.input, f.output, f.conversations};
+  };
+  if (newer(fields_) != newer(usual.without_shared()))
+    for (const auto& key : newer(fields_)) put(h, key ? "=" + *key : "");
   return h.digest128().hex();
 }
 

@@ -4,7 +4,10 @@
 //   {"prompt": "...", "completion": "..."}   ... the tokens of the completion, and the end token after it
 //   {"messages": [{"role", "content"}...]}   ... the assistant's turns, formatted by the model's chat
 //                                            template, which also gets "tools" and "chat_template_kwargs"
-// Other keys are ignored; "id" is kept. A line has exactly one of the three forms.
+//   {"conversations": [{"from", "value"}...]}   ShareGPT's form of messages (data/example_shapes.h)
+//   {"instruction", "input", "output"}       Alpaca's form: messages if there is a template, else prompt and
+//                                            completion
+// Other keys are ignored; "id" is kept. A line has exactly one of these forms.
 #pragma once
 
 #include <optional>
@@ -38,8 +41,8 @@ struct TokenizedExample {
 class ExampleLines {
  public:
   // The tokenizer and the template (null: the model has none) must outlive the object.
-  ExampleLines(const Tokenizer& tokenizer, const ChatTemplate* chat, ExampleFields fields)
-      : tokenizer_(tokenizer), chat_(chat), fields_(std::move(fields)) {}
+  ExampleLines(const Tokenizer& tokenizer, const ChatTemplate* chat, const ExampleFields& fields)
+      : tokenizer_(tokenizer), chat_(chat), fields_(fields.without_shared()) {}
 
   // Text: the tokenizer adds its special tokens, and the end token follows. Completion: if the ids of prompt
   // + completion begin with the ids of the prompt, those ids, so that words are tokenized as in one text;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/gzip.h"
+#include "base/input_file.h"
 
 namespace redco {
 

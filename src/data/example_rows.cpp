@@ -12,7 +12,7 @@ namespace redco {
 
 namespace {
 
-constexpr char kMagic[8] = {'r', 'e', 'd', 'c', 'o', 'R', 'O', 'W'};
+constexpr char kRowsMagic[8] = {'r', 'e', 'd', 'c', 'o', 'R', 'O', 'W'};
 constexpr std::size_t kOpenRows = 64;
 
 struct RowsHeader {
@@ -130,7 +130,7 @@ std::string build_rows(const ExampleIndex& index, const RowSettings& s) {
   const std::string path = index.path() + "-" + key.hex().substr(0, 16) + ".rows";
   if (is_whole<ExampleRows>(path)) return path;
   RowsHeader header{};
-  std::memcpy(header.magic, kMagic, sizeof kMagic);
+  std::memcpy(header.magic, kRowsMagic, sizeof kRowsMagic);
   header.version = kPackingVersion;
   header.key[0] = key.high;
   header.key[1] = key.low;
@@ -177,7 +177,7 @@ ExampleRows ExampleRows::open(const std::string& path) {
   };
   if (file.size() < static_cast<i64>(sizeof h)) throw broken(fmt::format("{} bytes", file.size()));
   file.pread_exact(0, &h, sizeof h);
-  if (std::memcmp(h.magic, kMagic, sizeof kMagic) != 0) throw broken("its first bytes are wrong");
+  if (std::memcmp(h.magic, kRowsMagic, sizeof kRowsMagic) != 0) throw broken("its first bytes are wrong");
   if (h.version != kPackingVersion)
     throw broken(fmt::format("it has version {}, not {}", h.version, kPackingVersion));
   if (h.header_hash != hash_of(h)) throw broken("its header is damaged");

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/gzip.h"
+#include "base/input_file.h"
 
 namespace redco {
 

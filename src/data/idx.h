@@ -1,4 +1,4 @@
-// IDX files, the format of MNIST: images and labels, plain or .gz.
+// IDX files, the format of MNIST: images and labels, plain or compressed.
 #pragma once
 
 #include <string>

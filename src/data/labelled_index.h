@@ -21,7 +21,7 @@ namespace redco {
 inline constexpr u32 kLabelledIndexVersion = 1;
 
 struct LabelledSource {
-  std::vector<std::string> paths;  // plain or gzipped
+  std::vector<std::string> paths;  // plain or compressed
   DataSettings data;               // format, fields, header, too_long, skip_bad
   LabelledInput input = LabelledInput::text;
   const Tokenizer* tokenizer = nullptr;  // for texts

@@ -1,5 +1,5 @@
 // Labelled examples in their files: an input (a text, a text pair, numbers, an image's path) and its label.
-// Rows of TSV and CSV (data/table_reader.h), lines of JSONL, plain or gzipped.
+// Rows of TSV and CSV (data/table_reader.h), lines of JSONL, plain or compressed.
 //
 //   {"text": "...", "text_pair": "...", "label": "positive", "id": 7}
 //   {"features": [0.5, -1], "label": 0.25}
@@ -40,7 +40,7 @@ class LabelledReader {
   LabelledReader(const std::string& path, const DataSettings& s, LabelledInput input);
   ~LabelledReader();
   // The next row, which may be bad; false at the end. ContentsError if the rest of the file is not readable:
-  // a damaged .gz, an unclosed quote.
+  // a damaged compressed file, an unclosed quote.
   bool next(LabelledRow& row);
   std::string where() const;  // of the last row, "file:line"
   u64 stored_position() const;

@@ -116,17 +116,17 @@ class ParallelRecords : public ExampleRecords {
 };
 
 // The value under a key, or, if there is none, under key b of the object under key a: "a.b".
-const Json* find(const Json& j, std::string_view path) {
+const Json* value_at(const Json& j, std::string_view path) {
   if (!j.is_object()) return nullptr;
   if (const auto it = j.find(path); it != j.end()) return it->is_null() ? nullptr : &*it;
   const auto dot = path.find('.');
   if (dot == std::string_view::npos) return nullptr;
   const auto it = j.find(path.substr(0, dot));
-  return it == j.end() ? nullptr : find(*it, path.substr(dot + 1));
+  return it == j.end() ? nullptr : value_at(*it, path.substr(dot + 1));
 }
 
-const std::string& text_of(const Json& j, const std::string& key) {
-  const Json* v = find(j, key);
+const std::string& required_text(const Json& j, const std::string& key) {
+  const Json* v = value_at(j, key);
   if (!v) {
     std::vector<std::string> keys;
     for (const auto& [name, value] : j.items())
@@ -206,9 +206,9 @@ TokenizedExample PairLines::read(const ExampleRecord& r) const {
   std::string source = r.text, target = r.target.value_or("");
   if (!r.target) {
     const Json j = parse_example_line(r.text);
-    source = text_of(j, settings_.fields.source);
-    target = text_of(j, settings_.fields.target);
-    if (const Json* id = settings_.fields.id ? find(j, *settings_.fields.id) : nullptr) e.id = id->dump();
+    source = required_text(j, settings_.fields.source);
+    target = required_text(j, settings_.fields.target);
+    if (const Json* id = settings_.fields.id ? value_at(j, *settings_.fields.id) : nullptr) e.id = id->dump();
   }
   if (is_blank(source)) throw ContentsError("the source is empty");
   if (is_blank(target)) throw ContentsError("the target is empty");
@@ -227,12 +227,12 @@ TokenizedExample PairLines::read(const ExampleRecord& r) const {
 std::string PairLines::source_of(const std::string& json) const {
   const Json j = parse_example_line(json);
   for (const std::string& key : {settings_.fields.source, std::string("prompt"), std::string("text")}) {
-    if (!find(j, key)) continue;
-    const std::string& text = text_of(j, key);
+    if (!value_at(j, key)) continue;
+    const std::string& text = required_text(j, key);
     if (is_blank(text)) throw ContentsError("\"{}\" is empty", key);
     return text;
   }
-  return text_of(j, settings_.fields.source);  // throws, and the error lists the keys
+  return required_text(j, settings_.fields.source);  // throws, and the error lists the keys
 }
 
 std::string PairLines::fingerprint() const {

@@ -1,4 +1,4 @@
-// Tables as text: TSV and CSV files, plain or gzipped.
+// Tables as text: TSV and CSV files, plain or compressed.
 //
 // tsv: one row per line, tabs between cells; quotes have no meaning. csv: RFC 4180: commas between cells; a
 // cell may be quoted and then contain line breaks and doubled quotes. Blank lines are skipped. Bytes that are
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/gzip.h"
+#include "base/input_file.h"
 
 namespace redco {
 

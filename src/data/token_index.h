@@ -33,7 +33,7 @@ enum class Documents : std::uint8_t {
 };
 
 struct TextFiles {
-  std::vector<std::string> paths;  // plain or gzipped, UTF-8 unless the tokenizer takes any bytes
+  std::vector<std::string> paths;  // plain or compressed, UTF-8 unless the tokenizer takes any bytes
   Documents documents = Documents::file;
 };
 
@@ -48,8 +48,8 @@ std::string token_index_path(const TextFiles& text, const Tokenizer& tokenizer,
 // (Tokenizer::last_cut). Without such a place, a block is cut after its last line break, or, without line
 // breaks, every 16 MiB. Lines and paragraphs have at most 64 MiB. All cores of the process tokenize blocks;
 // the file does not depend on their number. Call it on one rank only. Errors: UsageError (missing file);
-// ContentsError (broken gzip, invalid UTF-8 with file and byte, no tokens, a file that changes during the
-// build); IoError.
+// ContentsError (damaged compressed data, invalid UTF-8 with file and byte, no tokens, a file that changes
+// during the build); IoError.
 std::string build_token_index(const TextFiles& text, const Tokenizer& tokenizer,
                               const std::string& cache_folder, const BuildProgress& progress = {});
 

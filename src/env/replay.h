@@ -17,8 +17,9 @@ struct ReplayReport {
   bool passed = false;
 };
 
-// The trace has lines of JSON (plain or .gz). {seed, reset_observation, internal_state} starts an episode;
-// {t, action, observation, reward, terminated, truncated, internal_state} is a step. environment: its name;
+// The trace has lines of JSON (plain or compressed). {seed, reset_observation, internal_state} starts an
+// episode; {t, action, observation, reward, terminated, truncated, internal_state} is a step. environment:
+// its name;
 // "": the file's name ("Pendulum-v1.jsonl"). A step passes if observation, reward and state are within
 // `tolerance` + tolerance * |value|. ContentsError with file and line if the file is not such a trace.
 ReplayReport replay_trace(const std::string& path, const std::string& environment = "",

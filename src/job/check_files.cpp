@@ -25,11 +25,10 @@ class FileChecks {
     if (!info) {
       problem(key, path, fmt::format("does not exist; {}", hint(path)));
     } else if (info->kind == FileInfo::folder && !folder_allowed) {
-      problem(key, path,
-              fmt::format("is a folder; expected {}",
-                          key.ends_with(']') ? "files, e.g. " + path + "/*.txt" : "a file"));
+      problem(key, path, "is a folder; expected a file");
     }
   }
+  // Data files; a folder that is left after expand_data_folders() may be one of images.
   void files(const std::string& key, const std::vector<std::string>& paths, bool folders_allowed) {
     for (std::size_t i = 0; i < paths.size(); ++i)
       file(fmt::format("{}[{}]", key, i), paths[i], folders_allowed);

@@ -142,6 +142,8 @@ void check_data(const JobConfig& job, Checks& c) {
                 c.cite("data.attention_across", *d.attention_across), c.cite("data.packing", false));
     if (d.fields.prompt.has_value() != d.fields.completion.has_value())
       c.problem("data.fields: prompt and completion need each other; set both to a key, or both to ~");
+    if (d.fields.instruction.has_value() != d.fields.output.has_value())
+      c.problem("data.fields: instruction and output need each other; set both to a key, or both to ~");
   } else if (!d.train.empty() || !d.eval.empty()) {
     for (const char* name : {"too_long", "skip_bad", "chat_template"}) idle(name, "jsonl");
   }

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/gzip.h"
+#include "base/input_file.h"
 
 namespace redco {
 

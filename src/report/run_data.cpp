@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/gzip.h"
+#include "base/input_file.h"
 #include "base/words.h"
 #include "ckpt/publish.h"
 

@@ -15,10 +15,10 @@ struct TokenizerLines {
 };
 
 // Each line {"text": "..."} of `input` becomes a line {"ids": [...]} of `output`, with "type_ids" for pairs.
-// A line's "id" is copied. Blank lines are skipped. `input` may be gzipped; "-" is standard input or standard
-// output. All CPUs work, each on blocks of about 100 kB. An output file is written under a temporary name and
-// renamed at the end. ContentsError with file:line for a line that is not such an object or not UTF-8;
-// UsageError for a missing file.
+// A line's "id" is copied. Blank lines are skipped. `input` may be compressed; "-" is standard input or
+// standard output. All CPUs work, each on blocks of about 100 kB. An output file is written under a temporary
+// name and renamed at the end. ContentsError with file:line for a line that is not such an object or not
+// UTF-8; UsageError for a missing file.
 void encode_lines(const Tokenizer& t, const std::string& input, const std::string& output,
                   const TokenizerLines& o);
 

@@ -1,4 +1,7 @@
 // redco data, redco evaluate, and training on examples.
+#include <zstd.h>
+
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -81,6 +84,61 @@ TEST_F(Data, ResumesInsideAnEpochOfExamples) {
   // With other data, or other rows of the same data, the run cannot resume.
   refused({"train", "job.yaml", "workdir=twice", "data.attention_across=true", "train.max_steps=9"}, 2,
           {"training data"});
+}
+
+// A folder with a compressed file of Alpaca lines and a plain file of ShareGPT lines.
+TEST_F(Data, TrainsOnAFolderOfAlpacaAndShareGpt) {
+  const std::string alpaca =
+      "{\"instruction\": \"Say\", \"input\": \"yes\", \"output\": \"yes\"}\n"
+      "{\"instruction\": \"Say no\", \"input\": \"\", \"output\": \"no\"}\n";
+  std::string packed(ZSTD_compressBound(alpaca.size()), '\0');
+  packed.resize(ZSTD_compress(packed.data(), packed.size(), alpaca.data(), alpaca.size(), 3));
+  std::filesystem::create_directories(path("chats/below"));
+  write("chats/a.jsonl.zst", packed);
+  write("chats/b.jsonl",
+        "{\"conversations\": [{\"from\": \"human\", \"value\": \"a\"}, {\"from\": \"gpt\", \"value\": "
+        "\"b\"}]}\n");
+  write("chats/README.md", "no data");
+  write("chats/below/c.jsonl", "not read");
+  write("job.yaml",
+        std::string(kModel) +
+            "data: {train: chats/, eval: [chats], max_length: 64, chat_template: 'builtin:chat'}\n"
+            "train: {global_batch_size: 1, max_steps: 2}\nparallel: {threads_per_rank: 1}\n");
+  const Ran r = good({"train", "job.yaml", "workdir=run"});
+  EXPECT_THAT(r.err,
+              HasSubstr("[data] data.train: 2 jsonl files in the folder chats/; 1 other file skipped"));
+  EXPECT_EQ(lines_with(r.err, "data.train: 2 jsonl files"), 1);
+  EXPECT_THAT(r.err, HasSubstr("training data: 3 examples"));
+  EXPECT_THAT(r.err, HasSubstr("evaluation data: 3 examples"));
+  EXPECT_THAT(good({"data", "job.yaml", "--show", "1"}).out, HasSubstr("S a y \xC4\x8A \xC4\x8A y e s"));
+  // The cut file is an error of its contents.
+  write("chats/a.jsonl.zst", packed.substr(0, packed.size() - 1));
+  refused({"train", "job.yaml", "workdir=other"}, 3,
+          {"chats/a.jsonl.zst: damaged zstd file", "ends too early"});
+}
+
+TEST_F(Data, FoldersWithoutDataOrWithSeveralFormats) {
+  std::filesystem::create_directories(path("d"));
+  write("job.yaml",
+        std::string(kModel) + "data: {train: d, max_length: 16}\ntrain: {global_batch_size: 1}\n");
+  refused({"data", "job.yaml"}, 2,
+          {"job.yaml:2:15: data.train[0]: the folder d has no data file, expected names"});
+  write("d/a.txt", "some text");
+  write("d/b.jsonl", "{\"text\": \"x\"}\n");
+  refused({"data", "job.yaml"}, 2,
+          {"the folder d has files of several formats, such as a.txt and b.jsonl", "Set data.format"});
+  EXPECT_THAT(good({"data", "job.yaml", "data.format=jsonl"}).out, HasSubstr("1 example of 2 tokens"));
+  EXPECT_THAT(good({"data", "job.yaml", "data.format=text"}).err,
+              HasSubstr("1 text file in the folder d; 1 other"));
+  refused({"data", "job.yaml", "data.format=csv"}, 2, {"the folder d has no file of data.format=csv"});
+  // Listed folders keep their places, and their files are in the order of the list.
+  write("d/a.txt", "\xFF");
+  std::filesystem::create_directories(path("e"));
+  write("e/z.txt", "more text");
+  EXPECT_THAT(
+      good({"data", "model.tokenizer=bytes", "data.max_length=32", "data.train=[e,d]", "data.format=text"})
+          .err,
+      AllOf(HasSubstr("1 text file in the folder e"), HasSubstr("1 text file in the folder d")));
 }
 
 TEST_F(Data, TheShippedChatJobLearns) {

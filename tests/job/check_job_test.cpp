@@ -248,6 +248,7 @@ TEST(CheckJob, JsonlAndTextHaveTheirOwnSettings) {
   EXPECT_THAT(jsonl({"data.packing=false", "data.attention_across=true"}),
               HasSubstr("each row has one example"));
   EXPECT_THAT(jsonl({"data.fields.prompt=~"}), HasSubstr("prompt and completion need each other"));
+  EXPECT_THAT(jsonl({"data.fields.output=~"}), HasSubstr("instruction and output need each other"));
   EXPECT_THAT(with({"data.format=csv"}), HasSubstr("pipeline lm reads the formats text and jsonl"));
 }
 

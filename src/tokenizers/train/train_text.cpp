@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/gzip.h"
+#include "base/input_file.h"
 #include "base/ordered_work.h"
 #include "base/utf8.h"
 #include "base/words.h"
@@ -30,9 +30,8 @@ struct TextBlock {
   i64 line;    // number of the first line, from 1
 };
 
-bool is_json(std::string name) {
-  for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  if (name.ends_with(".gz")) name.resize(name.size() - 3);
+bool is_json(const std::string& path) {
+  const std::string name = name_unpacked(path);
   return name.ends_with(".jsonl") || name.ends_with(".ndjson") || name.ends_with(".json");
 }
 

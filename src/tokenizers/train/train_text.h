@@ -1,8 +1,8 @@
 // Reads the training text of a tokenizer and counts its words.
 //
 // A file is plain text, in which each line including its line break is a sequence, or JSON lines {"text":
-// ...} (names that end in .jsonl, .ndjson or .json), in which each text is a sequence. Both may be gzipped.
-// The pre-tokenizer splits sequences into words.
+// ...} (names that end in .jsonl, .ndjson or .json), in which each text is a sequence. Both may be
+// compressed. The pre-tokenizer splits sequences into words.
 #pragma once
 
 #include <functional>

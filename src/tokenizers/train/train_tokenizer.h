@@ -11,8 +11,9 @@ namespace redco {
 struct TokenizerTraining {
   enum class Model { bpe, unigram };
 
-  std::vector<std::string> files;  // plain text, .gz, or JSON lines with "text" (see train_text.h)
-  std::string output;              // a folder; created if it doesn't exist
+  std::vector<std::string>
+      files;           // plain text or JSON lines, may be compressed, with "text" (see train_text.h)
+  std::string output;  // a folder; created if it doesn't exist
   Model model = Model::bpe;
   i64 vocab_size = 32000;
   std::vector<std::string> special = {"<|endoftext|>"};  // get the first ids, in this order

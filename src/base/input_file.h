@@ -1,6 +1,6 @@
-// Reads files that may be gzipped. The first two bytes decide; a file whose name ends in .gz without these
-// bytes is an error. Contents stream through a buffer of fixed size, so memory use does not depend on the
-// unpacked size.
+// Reads files that may be compressed with gzip or zstd. The first bytes decide; a file whose name ends in .gz
+// or .zst without the bytes of this format is an error. Contents stream through buffers of bounded size (at
+// most 128 MiB for zstd, by the file's window), so memory use does not depend on the unpacked size.
 //
 // Errors: a missing file or a folder is a UsageError. Damage (truncated data, wrong checksum, trailing bytes)
 // is a ContentsError with file and offset, thrown when reading reaches it. Failing reads are IoErrors.
@@ -25,7 +25,7 @@ class InputFile {
   ~InputFile();
 
   const std::string& path() const;
-  bool is_gzip() const;
+  bool is_compressed() const;
   // Fills `to` with up to n bytes and returns their number; 0 only at the end.
   std::size_t read(char* to, std::size_t n);
   u64 position() const;         // unpacked bytes returned so far
@@ -59,6 +59,9 @@ class LineReader {
   std::size_t begin_ = 0, end_ = 0;  // unread part of buffer_
   i64 number_ = 0;
 };
+
+// The path in lower case, without .gz or .zst: its end tells the format of the contents.
+std::string name_unpacked(const std::string& path);
 
 // A whole file, unpacked. Throws ContentsError if it unpacks to more than max_bytes.
 std::string read_unpacked(const std::string& path, u64 max_bytes);

@@ -1,0 +1,30 @@
+// Lines in the formats of Alpaca and ShareGPT, in terms of the forms that example_lines.h reads.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace redco {
+
+// A text under a line's key. ContentsError if the value is not a text.
+const std::string& as_text(const nlohmann::ordered_json& value, const std::string& key);
+
+// ShareGPT: [{"from", "value"}...] as messages [{"role", "content"}...]. human and user become user, gpt and
+// assistant become assistant, system stays; another role is a ContentsError that names it. A turn's "weight"
+// is kept, and the line's text "system" becomes the first message. `key`: of `turns`, for messages.
+nlohmann::ordered_json sharegpt_messages(const nlohmann::ordered_json& line,
+                                         const nlohmann::ordered_json& turns, const std::string& key);
+
+// Alpaca. `input` may be empty.
+struct AlpacaLine {
+  std::string instruction, input, output;
+};
+// The line's text "system" as the first message; a user's message: the instruction, and after a blank line
+// the input, if there is one; the assistant's: the output.
+nlohmann::ordered_json alpaca_messages(const nlohmann::ordered_json& line, const AlpacaLine& example);
+// The prompt of Stanford's repository, for models without a chat template. ContentsError if the line has a
+// "system" text, for which this prompt has no place.
+std::string alpaca_prompt(const nlohmann::ordered_json& line, const AlpacaLine& example);
+
+}  // namespace redco

@@ -1,0 +1,80 @@
+// Replaces folders in data.train and data.eval by their files.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/words.h"
+#include "data/builtin.h"
+#include "data/data_folders.h"
+#include "job/job_config.h"
+
+namespace redco {
+
+namespace {
+
+// Pipelines whose data are always files. Others may read a folder of images.
+bool reads_files_only(const std::string& pipeline) {
+  return pipeline == "lm" || pipeline == "seq2seq" || pipeline == "captioning";
+}
+
+// The files of a folder; the folder itself if the pipeline may read it.
+std::vector<std::string> files_of(const JobConfig& job, const std::string& key, const std::string& folder,
+                                  bool log) {
+  const FolderFiles found = files_of_folder(folder, job.data.format);
+  if (!reads_files_only(job.pipeline) && (found.files.empty() || found.has_folders)) return {folder};
+  const std::string path = excerpt(folder, 200);
+  if (found.files.empty())
+    throw UsageError(
+        "the folder {} has no {}, expected names ending in .txt, .jsonl, .ndjson, .tsv or .csv, also with "
+        ".gz or "
+        ".zst. Folders in it are not searched. For other names use a pattern, e.g. {}",
+        path, job.data.format ? "file of data.format=" + *job.data.format : "data file",
+        join_path(path, "*.text"));
+  if (!found.other.empty())
+    throw UsageError(
+        "the folder {} has files of several formats, such as {} and {}, expected one format. Set "
+        "data.format, which "
+        "selects the files of that format, or use a pattern, e.g. {}",
+        path, excerpt(file_name(found.files[0])), excerpt(file_name(found.other)),
+        join_path(path, "*.jsonl"));
+  if (log)
+    info("[data] {}: {} {} file{} in the folder {}{}", key, found.files.size(), found.format,
+         found.files.size() == 1 ? "" : "s", path,
+         found.skipped == 0
+             ? ""
+             : fmt::format("; {} other file{} skipped", found.skipped, found.skipped == 1 ? "" : "s"));
+  return found.files;
+}
+
+}  // namespace
+
+void expand_data_folders(JobConfig& job, JobUse use) {
+  std::vector<std::string> problems;
+  for (const bool evaluation : {false, true}) {
+    const std::string key = evaluation ? "data.eval" : "data.train";
+    std::vector<std::string>& files = evaluation ? job.data.eval : job.data.train;
+    const bool log = use == JobUse::train || use == JobUse::data || (evaluation && use == JobUse::evaluate);
+    std::vector<std::string> all, places;
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      const std::string item = fmt::format("{}[{}]", key, i), place = job.origins.where(item);
+      std::vector<std::string> some = {files[i]};
+      try {
+        if (!is_builtin(files[i]) && is_folder(files[i])) some = files_of(job, key, files[i], log);
+      } catch (const UsageError& e) {
+        problems.push_back(fmt::format("{}: {}: {}", place, item, e.what()));
+      }
+      places.insert(places.end(), some.size(), place);
+      all.insert(all.end(), some.begin(), some.end());
+    }
+    // The items of a list have their own places.
+    if (job.origins.given(key + "[0]"))
+      for (std::size_t i = 0; i < all.size(); ++i)
+        job.origins.set(fmt::format("{}[{}]", key, i), places[i], job.origins.overridden(key));
+    files = std::move(all);
+  }
+  if (!problems.empty()) throw UsageError("{}", fmt::join(problems, "\n"));
+}
+
+}  // namespace redco
