@@ -11,7 +11,7 @@ void add_data(CLI::App& app, Invocation& run) {
   struct Options {
     JobArguments words;
     i64 show = 3;
-    std::string split = "train";
+    std::string split = "train", source;
     bool json = false;
   };
   auto o = std::make_shared<Options>();
@@ -28,13 +28,14 @@ void add_data(CLI::App& app, Invocation& run) {
   c->add_option("--split", o->split, "data.train or data.eval")
       ->check(CLI::IsMember({"train", "eval"}))
       ->capture_default_str();
+  c->add_option("--source", o->source, "name of a source of data.mixture or data.eval_sets");
   c->add_flag("--json", o->json, "print JSON: ids, tokens and the loss mask");
   c->callback([o, &run] {
     TrainedJob trained = trained_job(o->words.load(), Weights::optional);
     expand_data_folders(trained.job, JobUse::data);
     check_job(trained.job, JobUse::data);
     check_files(trained.job, JobUse::data);
-    const ShownData d = show_data(trained.job, o->split == "eval", o->show);
+    const ShownData d = show_data(trained.job, o->split == "eval", o->source, o->show);
     std::fputs((o->json ? to_json(d) : to_text(d, stdout_has_color())).c_str(), stdout);
     run.exit_code = 0;
   });

@@ -75,7 +75,7 @@ class @CLASS@Pipeline : public Pipeline {
     const auto own = own_settings<@CLASS@Settings>(settings->own);
     return points(own.n_examples, own.noise, "train");
   }
-  std::shared_ptr<const Dataset> evaluation() override { return points(256, 0, "eval"); }
+  std::vector<EvalSet> evaluation() override { return {{points(256, 0, "eval")}}; }
 
  private:
   static constexpr i64 kHidden = 64;

@@ -42,7 +42,7 @@ run. It generates this page, so do not edit the page by hand.
 - No endless wait: all processes end within $MARGIN s of the fault. If a process or host is silent, the limit is
   \`fault.timeout\` plus $MARGIN s.
 - The same result: the command is repeated until it ends with 0. Then the parameters, the optimizer state and
-  \`state.json\` have the same bytes as those of an uninterrupted run.
+  \`state.json\` have the same bytes as those of an uninterrupted run, except for the folder of the start.
 
 ## Setup
 Machine: $(cat "$FOLDER/machine" 2>/dev/null)

@@ -219,13 +219,21 @@ compare() {
   local file last=$TRY/run/checkpoints/last base=$FOLDER/base-$MESH/run
   EQUAL=yes
   for file in model.safetensors training/optimizer.safetensors training/state.json; do
-    cmp -s "$last/$file" "$base/checkpoints/last/$file" || { EQUAL=no && broke "$file is not that of an uninterrupted run"; }
+    cmp -s <(without_folder "$last/$file") <(without_folder "$base/checkpoints/last/$file") ||
+      { EQUAL=no && broke "$file is not that of an uninterrupted run"; }
   done
   [[ $(readlink "$TRY/run/checkpoints/best-loss") == "$(readlink "$base/checkpoints/best-loss")" ]] ||
     broke "best-loss names another step than in an uninterrupted run"
   # Step and loss of each line, in order, without times.
   diff <(losses "$base") <(losses "$TRY/run") >"$TRY/metrics.diff" ||
     broke "metrics.jsonl differs: $(grep -m 2 '^[<>]' "$TRY/metrics.diff" | cut -c 1-40 | tr '\n' ' ')"
+}
+# The file; of state.json all but the folder in which the run was started.
+without_folder() {
+  case $1 in
+    *.json) grep -v '^  "started_in": ' "$1" ;;
+    *) cat "$1" ;;
+  esac
 }
 losses() { sed -E 's/^\{("step":[0-9]+,).*("(eval_)?loss":[^,]*),.*/\1\2/' "$1/metrics.jsonl" 2>&1; }
 

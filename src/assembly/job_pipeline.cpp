@@ -7,6 +7,7 @@
 #include "comm/group.h"
 #include "pipelines/pipelines.h"
 #include "tensor/context.h"
+#include "train/mixture.h"
 
 namespace redco {
 
@@ -38,26 +39,27 @@ JobConfig with_data_config(JobConfig job) {
   return job;
 }
 
-std::shared_ptr<const Dataset> open_job_data(const JobConfig& job, bool evaluation, Pipeline& pipeline,
-                                             const std::string& folder, const std::string& cache) {
-  const auto& files = evaluation ? job.data.eval : job.data.train;
-  if (files.empty()) return nullptr;
+std::shared_ptr<const Dataset> open_source(const JobConfig& job, const DataSource& source, bool evaluation,
+                                           Pipeline& pipeline, const std::string& folder,
+                                           const std::string& cache) {
   const DataRequest request{
       .evaluation = evaluation,
-      .files = files,
+      .files = source.files,
       .model_folder = folder,
       .cache = cache,
       .max_length = job.data.max_length.value_or(pipeline.model ? pipeline.model->max_length() : 0)};
   return in_pipeline("open()", [&] { return pipeline.open(request); });
 }
 
-std::shared_ptr<const Dataset> make_job_data(const JobConfig& job, bool evaluation, Pipeline& pipeline,
-                                             const std::string& folder, const std::string& cache) {
-  if ((evaluation ? job.data.eval : job.data.train).empty()) return nullptr;
-  if (auto data = open_job_data(job, evaluation, pipeline, folder, cache)) {
+namespace {
+
+std::shared_ptr<const Dataset> make_source(const JobConfig& job, const DataSource& source, bool evaluation,
+                                           Pipeline& pipeline, const std::string& folder,
+                                           const std::string& cache) {
+  if (auto data = open_source(job, source, evaluation, pipeline, folder, cache)) {
     if (Context::current().world().rank() == 0) {
       const std::string what = data->describe();
-      info("[data] {} data: {}", evaluation ? "evaluation" : "training",
+      info("[data] {}: {}", source_name(source, evaluation),
            what.empty() ? fmt::format("{} examples", data->size()) : what);
     }
     return data;
@@ -71,7 +73,32 @@ std::shared_ptr<const Dataset> make_job_data(const JobConfig& job, bool evaluati
           "[model] the {} model has no tokenizer; give model.tokenizer (`bytes` or a tokenizer's folder)",
           model->family());
   });
-  return make_lm_data(lm_data_request(job, evaluation, *pipeline.tokenizer, model, folder, cache));
+  return make_lm_data(lm_data_request(job, source, evaluation, *pipeline.tokenizer, model, folder, cache));
+}
+
+}  // namespace
+
+std::shared_ptr<const Dataset> make_training_data(const JobConfig& job, Pipeline& pipeline,
+                                                  const std::string& folder, const std::string& cache) {
+  std::vector<Mixture::Source> sources;
+  for (const DataSource& s : job.data.sources(false))
+    sources.push_back({s.name, s.weight, make_source(job, s, false, pipeline, folder, cache)});
+  if (sources.empty()) return nullptr;
+  if (job.data.mixture.empty()) return sources[0].data;
+  Group& world = Context::current().world();
+  std::shared_ptr<const Dataset> mixture;
+  world.together(
+      [&] { mixture = std::make_shared<Mixture>(std::move(sources), static_cast<u64>(job.train.seed)); });
+  if (world.rank() == 0) info("[data] training data: {}", mixture->describe());
+  return mixture;
+}
+
+std::vector<EvalSet> make_eval_sets(const JobConfig& job, Pipeline& pipeline, const std::string& folder,
+                                    const std::string& cache) {
+  std::vector<EvalSet> sets;
+  for (const DataSource& s : job.data.sources(true))
+    sets.push_back({make_source(job, s, true, pipeline, folder, cache), s.name});
+  return sets;
 }
 
 }  // namespace redco

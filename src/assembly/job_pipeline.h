@@ -20,13 +20,17 @@ std::unique_ptr<Pipeline> make_job_pipeline(const JobConfig& job, const Model* m
 // number of classes and their names. Collective.
 JobConfig with_data_config(JobConfig job);
 
-// The data that the pipeline's open() makes from data.train or data.eval; null if it makes none, or the job
-// gives no files. Collective.
-std::shared_ptr<const Dataset> open_job_data(const JobConfig& job, bool evaluation, Pipeline& pipeline,
-                                             const std::string& folder, const std::string& cache);
-// The same, or else texts as pipeline lm reads them; null if the job gives no files. Logs a description.
-// `folder`: the model's. `cache`: the folder of token indices. Collective.
-std::shared_ptr<const Dataset> make_job_data(const JobConfig& job, bool evaluation, Pipeline& pipeline,
-                                             const std::string& folder, const std::string& cache);
+// The data that the pipeline's open() makes from one source; null if it makes none. `folder`: the model's.
+// `cache`: the folder of indexes. Collective.
+std::shared_ptr<const Dataset> open_source(const JobConfig& job, const DataSource& source, bool evaluation,
+                                           Pipeline& pipeline, const std::string& folder,
+                                           const std::string& cache);
+// The job's training data: made by the pipeline's open(), or else texts as pipeline lm reads them. Several
+// sources are mixed. Null if the job gives no files. Logs a description. Collective.
+std::shared_ptr<const Dataset> make_training_data(const JobConfig& job, Pipeline& pipeline,
+                                                  const std::string& folder, const std::string& cache);
+// The job's evaluation data; empty if it gives no files.
+std::vector<EvalSet> make_eval_sets(const JobConfig& job, Pipeline& pipeline, const std::string& folder,
+                                    const std::string& cache);
 
 }  // namespace redco

@@ -45,9 +45,14 @@ RowSettings row_settings(const LmDataRequest& r) {
 
 std::string percent(double share) { return fmt::format("{:.1f}%", 100 * share); }
 
-const char* name_of(const LmDataRequest& r) { return r.evaluation ? "evaluation data" : "training data"; }
+std::string name_of(const LmDataRequest& r) { return source_name(r.source, r.evaluation); }
 
 }  // namespace
+
+std::string source_name(const DataSource& source, bool evaluation) {
+  const std::string kind = evaluation ? "evaluation data" : "training data";
+  return source.name.empty() ? kind : kind + " " + source.name;
+}
 
 std::optional<ChatTemplate> job_chat_template(const JobConfig& job, const Tokenizer& tokenizer,
                                               const std::string& folder) {
@@ -67,10 +72,15 @@ std::optional<ChatTemplate> job_chat_template(const JobConfig& job, const Tokeni
   return ChatTemplate::load(from);
 }
 
-LmDataRequest lm_data_request(const JobConfig& job, bool evaluation, const Tokenizer& tokenizer,
-                              const Model* model, const std::string& folder, const std::string& cache) {
-  LmDataRequest r{
-      .job = &job, .evaluation = evaluation, .tokenizer = &tokenizer, .folder = folder, .cache = cache};
+LmDataRequest lm_data_request(const JobConfig& job, const DataSource& source, bool evaluation,
+                              const Tokenizer& tokenizer, const Model* model, const std::string& folder,
+                              const std::string& cache) {
+  LmDataRequest r{.job = &job,
+                  .source = source,
+                  .evaluation = evaluation,
+                  .tokenizer = &tokenizer,
+                  .folder = folder,
+                  .cache = cache};
   if (!job.data.max_length && !model)
     throw UsageError(
         "[data] data.max_length is missing, and there is no model to take it from. Set data.max_length");
@@ -87,7 +97,7 @@ LmDataRequest lm_data_request(const JobConfig& job, bool evaluation, const Token
 
 std::string build_lm_data(const LmDataRequest& r) {
   const DataSettings& d = r.job->data;
-  const auto files = data_files(r.evaluation ? d.eval : d.train, r.evaluation, r.cache);
+  const auto files = data_files(r.source.files, r.evaluation, r.cache);
   LateProgress progress(fmt::format("tokenize {}", name_of(r)));
   const BuildProgress show = [&](i64 done, i64 total) { progress(done, total); };
   if (!d.is_jsonl())

@@ -19,9 +19,13 @@ namespace redco {
 std::optional<ChatTemplate> job_chat_template(const JobConfig& job, const Tokenizer& tokenizer,
                                               const std::string& folder);
 
-// The dataset to make from data.train or data.eval.
+// "training data", "evaluation data wiki"
+std::string source_name(const DataSource& source, bool evaluation);
+
+// The dataset to make from one source of the training or evaluation data.
 struct LmDataRequest {
   const JobConfig* job = nullptr;
+  DataSource source;
   bool evaluation = false;  // one example per row, with its prompt and references
   const Tokenizer* tokenizer = nullptr;
   std::string folder;                 // of the model, see job_chat_template
@@ -31,8 +35,9 @@ struct LmDataRequest {
 };
 // The request of a job: max_length is data.max_length, else the model's. UsageError if neither is known, or
 // if data.max_length is larger than the model's. `model` may be null.
-LmDataRequest lm_data_request(const JobConfig& job, bool evaluation, const Tokenizer& tokenizer,
-                              const Model* model, const std::string& folder, const std::string& cache);
+LmDataRequest lm_data_request(const JobConfig& job, const DataSource& source, bool evaluation,
+                              const Tokenizer& tokenizer, const Model* model, const std::string& folder,
+                              const std::string& cache);
 
 // Tokenizes files that have no index yet. Returns the argument for open_lm_data(). One rank only.
 std::string build_lm_data(const LmDataRequest& r);

@@ -15,9 +15,9 @@
 
 namespace redco::ckpt {
 
-using Json = nlohmann::ordered_json;
-
 namespace {
+
+using HistoryJson = nlohmann::ordered_json;
 
 constexpr i64 kMostBestBytes = 1 << 20;
 constexpr std::size_t kMostReason = 4000;  // bytes of an error
@@ -27,7 +27,8 @@ std::string history_path(const std::string& workdir) { return join_path(workdir,
 std::string best_path(const std::string& workdir) { return join_path(workdir, "best.json"); }
 
 std::string line_of(const RunEvent& e) {
-  Json j = {{"event", kKinds[static_cast<std::size_t>(e.kind)]}, {"time", std::round(e.time * 1e3) / 1e3}};
+  HistoryJson j = {{"event", kKinds[static_cast<std::size_t>(e.kind)]},
+                   {"time", std::round(e.time * 1e3) / 1e3}};
   if (e.step >= 0) j["step"] = e.step;
   if (e.kind == RunEvent::Kind::start) {
     j["total_steps"] = e.total_steps;
@@ -36,12 +37,12 @@ std::string line_of(const RunEvent& e) {
   }
   if (e.kind == RunEvent::Kind::failed) j["code"] = e.code;
   if (!e.reason.empty()) j["reason"] = e.reason.substr(0, kMostReason);
-  return j.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return j.dump(-1, ' ', false, HistoryJson::error_handler_t::replace) + "\n";
 }
 
 // false: the line is not an event.
 bool parse(const std::string& line, RunEvent& e) {
-  const Json j = Json::parse(line, nullptr, false);
+  const HistoryJson j = HistoryJson::parse(line, nullptr, false);
   if (!j.is_object()) return false;
   const auto text = [&](const char* key) {
     const auto it = j.find(key);
@@ -100,9 +101,9 @@ i64 run_history_size(const std::string& workdir) {
 }
 
 void write_best_metrics(const std::string& workdir, const BestMetrics& best) {
-  Json j = Json::object();
+  HistoryJson j = HistoryJson::object();
   for (const auto& [name, m] : best) j[name] = {{"value", m.value}, {"step", m.step}};
-  write_file_durable(best_path(workdir), j.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+  write_file_durable(best_path(workdir), j.dump(1, ' ', false, HistoryJson::error_handler_t::replace) + "\n");
 }
 
 BestMetrics read_best_metrics(const std::string& workdir) {

@@ -13,8 +13,8 @@ namespace redco::ckpt {
 namespace {
 
 constexpr i64 kDirect =
-    64 << 10;               // minimum bytes of a piece that is written directly from the caller's memory
-constexpr i64 kBlock = 64;  // elements gathered per step from strided memory
+    64 << 10;                  // minimum bytes of a piece that is written directly from the caller's memory
+constexpr i64 kGathered = 64;  // elements gathered per step from strided memory
 
 i64 bytes_of(const TensorPlan& t) {
   i64 n = size_of(t.type);
@@ -180,9 +180,9 @@ void SafetensorsWriter::write(std::string_view name, const Box& box, const T* fr
       convert(from + s.memory, s.count, s.file);
       continue;
     }
-    T block[kBlock];
-    for (i64 k = 0; k < s.count; k += kBlock) {
-      i64 count = std::min(kBlock, s.count - k);
+    T block[kGathered];
+    for (i64 k = 0; k < s.count; k += kGathered) {
+      i64 count = std::min(kGathered, s.count - k);
       const T* p = from + s.memory + k * stride;
       for (i64 i = 0; i < count; ++i) block[i] = p[i * stride];
       convert(block, count, s.file + k);

@@ -12,7 +12,7 @@ namespace {
 // the gap.
 constexpr i64 kMaxGap = 32 << 10;
 constexpr size_t kMaxSegments = 1 << 16;  // limits the list if segments are single elements
-constexpr i64 kBlock = 16;                // elements across in a transposing copy: one cache line of floats
+constexpr i64 kAcross = 16;               // elements across in a transposing copy: one cache line of floats
 
 }  // namespace
 
@@ -79,10 +79,10 @@ void TensorFile::read(const TensorEntry& e, const Box& box, T* out, const Stride
     // other.
     i64 longest = 0;
     for (const Segment& p : pending) longest = std::max(longest, p.count);
-    T block[kBlock];
-    for (i64 skip = 0; skip < longest; skip += kBlock) {
+    T block[kAcross];
+    for (i64 skip = 0; skip < longest; skip += kAcross) {
       for (const Segment& p : pending) {
-        i64 count = std::min(kBlock, p.count - skip);
+        i64 count = std::min(kAcross, p.count - skip);
         if (count <= 0) continue;
         convert(p, skip, count, first, block);
         T* to = out + p.memory + skip * stride;

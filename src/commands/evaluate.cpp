@@ -33,17 +33,17 @@ int evaluate_on_ranks(const JobConfig& job, Context& c) {
     cache = job.workdir ? join_path(*job.workdir, "cache") : temporary->path();
   });
   cache = world.agree(cache);
-  m.pipeline->eval_data = make_job_data(job, true, *m.pipeline, m.source.folder, cache);
+  m.pipeline->eval_sets = make_eval_sets(job, *m.pipeline, m.source.folder, cache);
   c.random.seed = static_cast<u64>(job.train.seed);
   c.compute_dtype = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
   const ParamTree params = make_job_params(job, m.source, m.model.get(), m.pipeline->params());
-  const std::shared_ptr<const Dataset> data = m.pipeline->evaluation();
-  if (!data) throw UsageError("[eval] the pipeline has no evaluation data. Set data.eval");
+  const std::vector<EvalSet> sets = m.pipeline->evaluation();
+  if (sets.empty()) throw UsageError("[eval] the pipeline has no evaluation data. Set data.eval");
   const i64 rows = job.eval.per_device_batch_size.value_or(sizes.per_device);
   auto settings = std::make_shared<PipelineSettings>(*m.pipeline->settings);
   settings->generation = {job.eval.generation, m.tokens, rows};
   m.pipeline->settings = std::move(settings);
-  const auto metrics = evaluate_with_outputs(*m.pipeline, params, *data, rows, 0).metrics;
+  const auto metrics = evaluate_sets(*m.pipeline, params, sets, rows, 0).metrics;
   world.on_first([&] {
     for (const auto& [name, value] : metrics)
       if (!std::isfinite(value))
@@ -51,7 +51,8 @@ int evaluate_on_ranks(const JobConfig& job, Context& c) {
                                                       m.source.origin, value));
     nlohmann::ordered_json j;
     for (const auto& [name, value] : metrics) j[name] = value;
-    j["examples"] = data->size();
+    for (const EvalSet& set : sets)
+      j[set.name.empty() ? "examples" : set.name + "_examples"] = set.data->size();
     j["model"] = m.source.folder.empty() ? "random weights" : m.source.folder;
     std::puts(j.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
     std::fflush(stdout);

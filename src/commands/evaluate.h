@@ -8,7 +8,8 @@
 
 namespace redco {
 
-// Prints the metrics of data.eval as a JSON object on stdout. The weights are the same as in predict.
+// Prints the metrics of the evaluation data as a JSON object on stdout. The weights are the same as in
+// predict.
 int run_evaluate(const RunRequest& request);
 
 }  // namespace redco

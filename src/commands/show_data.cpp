@@ -1,5 +1,7 @@
 #include "commands/show_data.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -65,7 +67,8 @@ std::string visible(const std::string& token) {
 
 // Rows of a pipeline's own data: its fields of ids in order; the loss counts `labels`. An example with one
 // label is shown as JSON instead.
-ShownData shown_by_pipeline(const JobConfig& given, bool evaluation, i64 n, const std::string& cache) {
+ShownData shown_by_pipeline(const JobConfig& given, const DataSource& from, bool evaluation, i64 n,
+                            const std::string& cache) {
   Context c({1, 1}, make_self_group());
   const Context::Use use(c);
   const JobConfig job = with_data_config(given);
@@ -77,7 +80,8 @@ ShownData shown_by_pipeline(const JobConfig& given, bool evaluation, i64 n, cons
     model = make_job_model(job, source);
   }
   const auto pipeline = make_job_pipeline(job, model.get(), tokenizer.get(), {}, source.folder);
-  const std::shared_ptr<const Dataset> data = open_job_data(job, evaluation, *pipeline, source.folder, cache);
+  const std::shared_ptr<const Dataset> data =
+      open_source(job, from, evaluation, *pipeline, source.folder, cache);
   if (!data) throw UsageError("[data] pipeline {} does not open data", job.pipeline);
   ShownData out;
   out.evaluation = evaluation;
@@ -121,20 +125,35 @@ ShownData shown_by_pipeline(const JobConfig& given, bool evaluation, i64 n, cons
   return out;
 }
 
+DataSource source_to_show(const DataSettings& data, bool evaluation, const std::string& name) {
+  const std::vector<DataSource> all = data.sources(evaluation);
+  if (all.empty())
+    throw UsageError("[data] data.{} is missing: the files to show", evaluation ? "eval" : "train");
+  if (name.empty() && all.size() == 1) return all[0];
+  std::vector<std::string> names;
+  for (const DataSource& s : all) {
+    if (s.name == name) return s;
+    if (!s.name.empty()) names.push_back(s.name);
+  }
+  if (names.empty())
+    throw UsageError("--source {}: data.{} has no sources", name, evaluation ? "eval" : "train");
+  throw UsageError("--source {}: expected one of the sources {}", name.empty() ? "is missing" : excerpt(name),
+                   fmt::join(names, ", "));
+}
+
 }  // namespace
 
-ShownData show_data(const JobConfig& job, bool evaluation, i64 n) {
+ShownData show_data(const JobConfig& job, bool evaluation, const std::string& name, i64 n) {
   const PipelineInfo* info = pipeline_info(job.pipeline);
   const bool lines = !info || info->reads_lines;
   if (info && !info->needs_data)
     throw UsageError("[data] pipeline {} makes its data while it trains; there is nothing to show",
                      info->name);
-  if ((evaluation ? job.data.eval : job.data.train).empty())
-    throw UsageError("[data] data.{} is missing: the files to show", evaluation ? "eval" : "train");
+  const DataSource from = source_to_show(job.data, evaluation, name);
   std::optional<TemporaryFolder> temporary;
   if (!job.workdir) temporary.emplace();
   const std::string cache = job.workdir ? join_path(*job.workdir, "cache") : temporary->path();
-  if (!lines) return shown_by_pipeline(job, evaluation, n, cache);
+  if (!lines) return shown_by_pipeline(job, from, evaluation, n, cache);
   const std::unique_ptr<Tokenizer> tokenizer = job_tokenizer(job);
   if (!tokenizer)
     throw UsageError("[model] no tokenizer; give model.tokenizer (`bytes` or a tokenizer's folder)");
@@ -145,7 +164,7 @@ ShownData show_data(const JobConfig& job, bool evaluation, i64 n) {
     model = make_job_model(job, source);
   }
   const LmDataRequest request =
-      lm_data_request(job, evaluation, *tokenizer, model.get(), source.folder, cache);
+      lm_data_request(job, from, evaluation, *tokenizer, model.get(), source.folder, cache);
   const std::shared_ptr<const Dataset> data = open_lm_data(request, build_lm_data(request));
 
   ShownData out;

@@ -36,8 +36,9 @@ struct ShownData {
   std::vector<ShownRow> shown;
 };
 
-// Builds the data of a split as training does, and reads its first n rows.
-ShownData show_data(const JobConfig& job, bool evaluation, i64 n);
+// Builds a source of a split as training does, and reads its first n rows. `source`: its name in data.mixture
+// or data.eval_sets; may be "" if there is only one. UsageError lists the names.
+ShownData show_data(const JobConfig& job, bool evaluation, const std::string& source, i64 n);
 
 // Tokens as texts of the vocabulary, separated by spaces. The loss counts those in brackets, which are green
 // with `color`.

@@ -173,8 +173,8 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
         !text.empty())
       warn("[eval] {}", text);
   const std::string cache = join_path(workdir, "cache");
-  pipeline->train_data = make_job_data(job, false, *pipeline, source.folder, cache);
-  pipeline->eval_data = make_job_data(job, true, *pipeline, source.folder, cache);
+  pipeline->train_data = make_training_data(job, *pipeline, source.folder, cache);
+  pipeline->eval_sets = make_eval_sets(job, *pipeline, source.folder, cache);
   ParamTree params = make_job_params(job, source, model, pipeline->params());
   leases.clear();
   i64 n = 0, trained = 0;

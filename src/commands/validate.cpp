@@ -94,8 +94,8 @@ void validate(JobConfig job, Validation& v) {
   } else {
     v.parameters = check_own_parameters(job);
   }
-  for (const auto* files : {&job.data.train, &job.data.eval})
-    for (const std::string& f : *files)
+  for (const bool evaluation : {false, true})
+    for (const std::string& f : job.data.files(evaluation))
       if (!is_builtin(f) && !exists(f))
         v.not_checked.push_back(fmt::format("data: {} is not on this machine", f));
 }
@@ -161,8 +161,8 @@ void preflight(const JobConfig& job, JobUse use) {
   }
   std::vector<std::string> files;
   if (use == JobUse::train) {
-    files = job.data.train;
-    files.insert(files.end(), job.data.eval.begin(), job.data.eval.end());
+    for (const bool evaluation : {false, true})
+      for (std::string& f : job.data.files(evaluation)) files.push_back(std::move(f));
   } else if (job.predict.input) {
     files.push_back(*job.predict.input);
   }

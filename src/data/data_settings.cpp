@@ -1,5 +1,7 @@
 #include "data/data_settings.h"
 
+#include <fmt/format.h>
+
 #include "base/input_file.h"
 #include "data/builtin.h"
 
@@ -37,9 +39,38 @@ std::string DataSettings::format_of(const std::vector<std::string>& files) const
   return common.empty() ? "text" : common;
 }
 
+std::vector<DataSource> DataSettings::sources(bool evaluation) const {
+  std::vector<DataSource> out;
+  const std::vector<std::string>& unnamed = evaluation ? eval : train;
+  if (!unnamed.empty()) out.push_back({.name = "", .files = unnamed});
+  if (evaluation)
+    for (const EvalSetSettings& s : eval_sets) out.push_back({.name = s.name, .files = s.files});
+  else
+    for (const MixtureSource& s : mixture)
+      out.push_back({.name = s.name, .files = s.files, .weight = s.weight});
+  return out;
+}
+
+std::vector<std::string> DataSettings::files(bool evaluation) const {
+  std::vector<std::string> all;
+  for (const DataSource& s : sources(evaluation)) all.insert(all.end(), s.files.begin(), s.files.end());
+  return all;
+}
+
+void DataSettings::each_list(
+    bool evaluation, const std::function<void(const std::string& key, std::vector<std::string>& files)>& f) {
+  f(evaluation ? "data.eval" : "data.train", evaluation ? eval : train);
+  if (evaluation)
+    for (std::size_t i = 0; i < eval_sets.size(); ++i)
+      f(fmt::format("data.eval_sets[{}].files", i), eval_sets[i].files);
+  else
+    for (std::size_t i = 0; i < mixture.size(); ++i)
+      f(fmt::format("data.mixture[{}].files", i), mixture[i].files);
+}
+
 bool DataSettings::is_jsonl() const {
-  std::vector<std::string> all = train;
-  all.insert(all.end(), eval.begin(), eval.end());
+  std::vector<std::string> all = files(false);
+  for (std::string& f : files(true)) all.push_back(std::move(f));
   return format_of(all) == "jsonl";
 }
 

@@ -1,6 +1,7 @@
 // The `data:` section: data files, their format, and how they become examples.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -84,8 +85,47 @@ struct ExampleFields {
   ExampleFields without_shared() const;
 };
 
+// A source of data.mixture.
+struct MixtureSource {
+  std::string name;
+  std::vector<std::string> files;
+  double weight = 0;
+
+  void visit(SettingsVisitor& v) {
+    v.field("name", name, "name of the source in the log").required().looks_like("a name");
+    v.field("files", files, "training files or folders, as in data.train").required().path().one_or_more();
+    v.field("weight", weight,
+            "share of the examples of an epoch, relative to the other weights; weights 3 and 1 give 75 % and "
+            "25 %")
+        .required()
+        .above(0);
+  }
+};
+
+// A set of data.eval_sets.
+struct EvalSetSettings {
+  std::string name;
+  std::vector<std::string> files;
+
+  void visit(SettingsVisitor& v) {
+    v.field("name", name, "name of the set: its metrics are eval_NAME_loss and so on")
+        .required()
+        .looks_like("a name");
+    v.field("files", files, "evaluation files or folders, as in data.eval").required().path().one_or_more();
+  }
+};
+
+// Files that are opened as one data set. The name is empty for data.train and data.eval.
+struct DataSource {
+  std::string name;
+  std::vector<std::string> files;
+  double weight = 1;
+};
+
 struct DataSettings {
   std::vector<std::string> train, eval;
+  std::vector<MixtureSource> mixture;
+  std::vector<EvalSetSettings> eval_sets;
   std::optional<std::string> format;
   std::string documents = "file";
   std::optional<i64> max_length;
@@ -118,6 +158,17 @@ struct DataSettings {
             "generated set")
         .path()
         .one_or_more()
+        .on_resume(OnResume::free)
+        .decided_by(DecidedBy::job);
+    v.items("mixture", mixture,
+            "Training data from several sources with weights, instead of data.train. An epoch has as many "
+            "examples as the sources together. Each source gives its share of them: a small share does not "
+            "use all of the source in one epoch, the next epoch continues with the rest; a large share "
+            "repeats the source, in another order each time.")
+        .on_resume(OnResume::note, "the run checks that the examples are the same")
+        .decided_by(DecidedBy::job);
+    v.items("eval_sets", eval_sets,
+            "Several evaluation sets with names, instead of data.eval. Each evaluation uses all of them.")
         .on_resume(OnResume::free)
         .decided_by(DecidedBy::job);
     v.field("format", format,
@@ -206,6 +257,16 @@ struct DataSettings {
         .on_resume(OnResume::error);
     v.section("fields", fields, "Keys of a jsonl line, or columns of a table").on_resume(OnResume::error);
   }
+
+  // The training or evaluation data: data.mixture or data.eval_sets, or one source without a name; none if
+  // the job has none.
+  std::vector<DataSource> sources(bool evaluation) const;
+  bool has(bool evaluation) const { return !sources(evaluation).empty(); }
+  // The files of all sources.
+  std::vector<std::string> files(bool evaluation) const;
+  // Calls f(key, files) for each list of training or evaluation files: "data.train", "data.mixture[0].files".
+  void each_list(bool evaluation,
+                 const std::function<void(const std::string& key, std::vector<std::string>& files)>& f);
 
   // `format`, else the format that all file names have in common, else "text".
   std::string format_of(const std::vector<std::string>& files) const;

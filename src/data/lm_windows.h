@@ -8,7 +8,7 @@
 
 namespace redco {
 
-// Raised when the same tokens could give other windows, or the same examples other rows.
+// Raised when the same tokens could give other windows.
 inline constexpr u32 kPackingVersion = 1;
 
 // Windows of max_length + 1 tokens, each beginning with the last token of the previous one: window w has the

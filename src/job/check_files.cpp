@@ -65,9 +65,12 @@ void check_files(const JobConfig& job, JobUse use) {
   // A custom pipeline may use the names in another way.
   if (const PipelineInfo* info = pipeline_info(job.pipeline); info && info->needs_data) {
     const bool folders = !info->reads_lines;  // of images; the pipeline knows what it reads
-    if (use == JobUse::train || use == JobUse::data) c.files("data.train", job.data.train, folders);
-    if (use == JobUse::train || use == JobUse::evaluate || use == JobUse::data)
-      c.files("data.eval", job.data.eval, folders);
+    DataSettings data = job.data;
+    const auto check = [&](const std::string& key, const std::vector<std::string>& files) {
+      c.files(key, files, folders);
+    };
+    if (use == JobUse::train || use == JobUse::data) data.each_list(false, check);
+    if (use == JobUse::train || use == JobUse::evaluate || use == JobUse::data) data.each_list(true, check);
   }
   if (use == JobUse::predict && job.predict.input) c.file("predict.input", *job.predict.input);
   if (job.parallel.hostfile) c.file("parallel.hostfile", *job.parallel.hostfile);

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/words.h"
+#include "job/checks.h"
 #include "job/job_config.h"
 #include "launch/host.h"
 #include "launch/rank_environment.h"
@@ -14,67 +15,6 @@
 namespace redco {
 
 namespace {
-
-class Checks {
- public:
-  explicit Checks(const JobConfig& job) : job_(job) {}
-
-  // "train.seed=1 (job.yaml:3:9)"
-  template <class T>
-  std::string cite(const std::string& key, const T& value) const {
-    return fmt::format("{}={} ({})", key, value, job_.origins.where(key));
-  }
-
-  // Whether the value is given and differs from the default. The dump of a job (config.resolved.yaml) gives
-  // every key, so `given` alone is not enough.
-  bool changed(const std::string& key) const {
-    if (!job_.origins.given(key)) return false;
-    JobConfig job = job_, fresh;  // visit() hands out mutable members
-    return value(settings_of(job), key) != value(settings_of(fresh), key);
-  }
-
-  // The value of a setting that is one text.
-  std::string text_of(const std::string& key) const {
-    JobConfig job = job_;
-    return std::get<std::string>(value(settings_of(job), key).at(0));
-  }
-
-  template <class... A>
-  void problem(fmt::format_string<A...> f, A&&... a) {
-    problems_.push_back(fmt::format(f, std::forward<A>(a)...));
-  }
-
-  // Runs a check that throws; false if it threw.
-  template <class F>
-  bool run(F f) {
-    try {
-      f();
-      return true;
-    } catch (const UsageError& e) {
-      problems_.push_back(e.what());
-      return false;
-    }
-  }
-
-  void done() const {
-    if (!problems_.empty()) throw UsageError("{}", fmt::join(problems_, "\n"));
-  }
-
- private:
-  // The value of the setting with this dotted name.
-  static std::vector<SettingValue> value(const std::vector<Setting>& settings, std::string_view key) {
-    const auto dot = key.find('.');
-    for (const Setting& s : settings) {
-      if (s.name != key.substr(0, dot)) continue;
-      return dot == std::string_view::npos ? s.get() : value(s.fields, key.substr(dot + 1));
-    }
-    REDCO_CHECK(false, "no setting '{}'", key);
-    return {};
-  }
-
-  const JobConfig& job_;
-  std::vector<std::string> problems_;
-};
 
 // The multiples of `shards` around n, for "use 4, 8 or 12".
 std::string nearby_multiples(i64 shards, i64 n) {
@@ -115,40 +55,6 @@ bool check_parallel(const JobConfig& job, JobUse use, Checks& c) {
   return all_good;
 }
 
-void check_data(const JobConfig& job, Checks& c) {
-  const DataSettings& d = job.data;
-  const bool jsonl = d.is_jsonl();
-  const PipelineInfo* info = pipeline_info(job.pipeline);
-  if (info && !info->reads_lines) return;  // the pipeline's reader checks the other settings
-  if (info && d.format && !jsonl && *d.format != "text")
-    c.problem("{}: pipeline {} reads the formats text and jsonl; use one of these",
-              c.cite("data.format", *d.format), job.pipeline);
-  if (!jsonl && c.changed("data.packing") && info)
-    c.problem("{}: text files are always packed; remove the key", c.cite("data.packing", false));
-  // Settings of the other format.
-  const auto idle = [&](const char* name, const char* format) {
-    const std::string key = fmt::format("data.{}", name);
-    if (c.changed(key))
-      c.problem("{} ({}) has no effect: it needs data.format={}. Remove the key.", key,
-                job.origins.where(key), format);
-  };
-  if (jsonl) {
-    idle("documents", "text");
-    if (d.max_length && *d.max_length < 2)
-      c.problem("{}: an example has at least 2 tokens; use 2 or more",
-                c.cite("data.max_length", *d.max_length));
-    if (!d.packing && d.attention_across)
-      c.problem("{} has no effect with {}, where each row has one example; remove one of the two",
-                c.cite("data.attention_across", *d.attention_across), c.cite("data.packing", false));
-    if (d.fields.prompt.has_value() != d.fields.completion.has_value())
-      c.problem("data.fields: prompt and completion need each other; set both to a key, or both to ~");
-    if (d.fields.instruction.has_value() != d.fields.output.has_value())
-      c.problem("data.fields: instruction and output need each other; set both to a key, or both to ~");
-  } else if (!d.train.empty() || !d.eval.empty()) {
-    for (const char* name : {"too_long", "skip_bad", "chat_template"}) idle(name, "jsonl");
-  }
-}
-
 // Settings whose conditions (Setting::only_with) do not hold. `prefix`: "" or "data.".
 void check_conditions(const JobConfig& job, const std::vector<Setting>& settings, const std::string& prefix,
                       Checks& c) {
@@ -187,7 +93,7 @@ void check_train(const JobConfig& job, JobUse use, Checks& c) {
   const PipelineInfo* info = pipeline_info(job.pipeline);
   const bool data_needed = info && info->needs_data;
   std::vector<std::string> known, families = {"loss"};
-  if (info) known = info->metric_names();
+  if (info) known = info->metric_names(job.data.eval_sets);
   if (info)
     for (const auto& [family, names] : info->metrics) families.push_back(family);
   const auto unknown = [&](const std::string& m) {
@@ -244,7 +150,7 @@ void check_train(const JobConfig& job, JobUse use, Checks& c) {
     if (unknown(*early.metric))
       c.problem("{} is not evaluated; use {}", c.cite("train.early_stopping.metric", *early.metric),
                 fmt::join(known, " or "));
-    if (data_needed && job.data.eval.empty())
+    if (data_needed && !job.data.has(true))
       c.problem("{} needs an evaluation: set data.eval",
                 c.cite("train.early_stopping.metric", *early.metric));
     if (!job.eval.every_n_steps && !job.eval.every_n_epochs)
@@ -258,7 +164,7 @@ void check_train(const JobConfig& job, JobUse use, Checks& c) {
     if (early.min_delta != fresh.min_delta) idle = c.cite("train.early_stopping.min_delta", early.min_delta);
     if (!idle.empty()) c.problem("{} has no effect: set train.early_stopping.metric, e.g. to loss", idle);
   }
-  if (!named.empty() && job.data.eval.empty() && data_needed) {
+  if (!named.empty() && !job.data.has(true) && data_needed) {
     c.problem(
         "checkpoint.save_best_by ({}) needs an evaluation: set data.eval",
         job.origins.where(best.max.empty() ? "checkpoint.save_best_by.min" : "checkpoint.save_best_by.max"));
@@ -409,11 +315,11 @@ void check_job(const JobConfig& job, JobUse use) {
     check_generation("eval.generation", job.eval.generation, c);
   if (use == JobUse::validate) check_generation("predict", job.predict, c);
   const PipelineInfo* pipeline = pipeline_info(job.pipeline);
-  if (use == JobUse::evaluate && job.data.eval.empty() && pipeline && pipeline->needs_data)
+  if (use == JobUse::evaluate && !job.data.has(true) && pipeline && pipeline->needs_data)
     c.problem("data.eval is missing; set the files to evaluate on, e.g. data.eval=book.txt");
   if (use == JobUse::train) {
     if (const PipelineInfo* info = pipeline_info(job.pipeline);
-        job.data.train.empty() && info && info->needs_data)
+        !job.data.has(false) && info && info->needs_data)
       c.problem("data.train is missing; set the files to train on, e.g. data.train=book.txt");
     if (!job.workdir)
       c.problem("workdir is missing; set the folder for checkpoints and logs, e.g. workdir=runs/first");

@@ -1,4 +1,4 @@
-// Replaces folders in data.train and data.eval by their files.
+// Replaces folders in lists of data files by their files.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -53,26 +53,26 @@ std::vector<std::string> files_of(const JobConfig& job, const std::string& key, 
 void expand_data_folders(JobConfig& job, JobUse use) {
   std::vector<std::string> problems;
   for (const bool evaluation : {false, true}) {
-    const std::string key = evaluation ? "data.eval" : "data.train";
-    std::vector<std::string>& files = evaluation ? job.data.eval : job.data.train;
     const bool log = use == JobUse::train || use == JobUse::data || (evaluation && use == JobUse::evaluate);
-    std::vector<std::string> all, places;
-    for (std::size_t i = 0; i < files.size(); ++i) {
-      const std::string item = fmt::format("{}[{}]", key, i), place = job.origins.where(item);
-      std::vector<std::string> some = {files[i]};
-      try {
-        if (!is_builtin(files[i]) && is_folder(files[i])) some = files_of(job, key, files[i], log);
-      } catch (const UsageError& e) {
-        problems.push_back(fmt::format("{}: {}: {}", place, item, e.what()));
+    job.data.each_list(evaluation, [&](const std::string& key, std::vector<std::string>& files) {
+      std::vector<std::string> all, places;
+      for (std::size_t i = 0; i < files.size(); ++i) {
+        const std::string item = fmt::format("{}[{}]", key, i), place = job.origins.where(item);
+        std::vector<std::string> some = {files[i]};
+        try {
+          if (!is_builtin(files[i]) && is_folder(files[i])) some = files_of(job, key, files[i], log);
+        } catch (const UsageError& e) {
+          problems.push_back(fmt::format("{}: {}: {}", place, item, e.what()));
+        }
+        places.insert(places.end(), some.size(), place);
+        all.insert(all.end(), some.begin(), some.end());
       }
-      places.insert(places.end(), some.size(), place);
-      all.insert(all.end(), some.begin(), some.end());
-    }
-    // The items of a list have their own places.
-    if (job.origins.given(key + "[0]"))
-      for (std::size_t i = 0; i < all.size(); ++i)
-        job.origins.set(fmt::format("{}[{}]", key, i), places[i], job.origins.overridden(key));
-    files = std::move(all);
+      // The items of a list have their own places.
+      if (job.origins.given(key + "[0]"))
+        for (std::size_t i = 0; i < all.size(); ++i)
+          job.origins.set(fmt::format("{}[{}]", key, i), places[i], job.origins.overridden(key));
+      files = std::move(all);
+    });
   }
   if (!problems.empty()) throw UsageError("{}", fmt::join(problems, "\n"));
 }

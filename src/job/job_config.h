@@ -59,11 +59,10 @@ enum class JobUse { validate, plan, train, evaluate, predict, chat, merge, data,
 // folders) by the folders of their files (ckpt/hub.h).
 JobConfig load_job(const std::vector<std::string>& files, const std::vector<std::string>& overrides);
 
-// Replaces the folders in data.train and data.eval by the data files in them (data/data_folders.h). If the
-// pipeline may read folders of images, a folder stays if it has subfolders or no data file. Logs the number
-// of files if a command with this use reads them. Call it before check_job(), which depends on the format.
-// Throws UsageError with all problems, each with its place: a folder without data files or with several
-// formats.
+// Replaces the folders among the data files by the files in them (data/data_folders.h). If the pipeline may
+// read folders of images, a folder stays if it has subfolders or no data file. Logs the number of files if a
+// command with this use reads them. Call it before check_job(), which depends on the format. Throws
+// UsageError with all problems, each with its place: a folder without data files or with several formats.
 void expand_data_folders(JobConfig& job, JobUse use);
 
 // Checks combinations of values: keys that exclude or require each other, ranks and shards, batch sizes and

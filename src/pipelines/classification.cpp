@@ -134,9 +134,11 @@ class Classification : public Pipeline {
   }
 
  private:
-  // Whether they are all of the evaluation data.
+  // Whether they are all of an evaluation set.
   bool is_whole(std::span<const Example> examples) const {
-    return eval_data && eval_data->size() == static_cast<i64>(examples.size());
+    return std::any_of(eval_sets.begin(), eval_sets.end(), [&](const EvalSet& set) {
+      return set.data->size() == static_cast<i64>(examples.size());
+    });
   }
   struct Classes {
     std::vector<i64> predicted, truth;

@@ -22,10 +22,10 @@ std::vector<std::string> numbered_names(const char* prefix, i64 n) {
 
 namespace {
 
-// The sorted labels of data.train; see distinct_labels().
+// The sorted labels of the training data; see distinct_labels().
 std::vector<std::string> training_labels(const Model& model, const DataSettings& s,
                                          const std::string& cache) {
-  const auto files = data_files(s.train, false, cache);
+  const auto files = data_files(s.files(false), false, cache);
   const LabelledInput input = labelled_input_of(model);
   if (input != LabelledInput::image) return distinct_labels(files, s, input);
   std::vector<std::string> lines, out;
@@ -46,9 +46,9 @@ std::vector<std::string> training_labels(const Model& model, const DataSettings&
   return sorted_labels(std::move(out));
 }
 
-// The number of target values of data.train's first example.
+// The number of target values of the first training example.
 i64 training_targets(const Model& model, const DataSettings& s, const std::string& cache) {
-  const auto files = data_files(s.train, false, cache);
+  const auto files = data_files(s.files(false), false, cache);
   if (files.empty() || is_image_folder(files[0]) || idx_dims(files[0]) > 0) return 1;
   LabelledReader rows(files[0], s, labelled_input_of(model));
   LabelledRow row;
@@ -84,7 +84,7 @@ std::map<std::string, std::string> classification_config(const Model& model, con
   const auto all = numbered_names("", n);
   const std::set<std::string> below_n(all.begin(), all.end());
   if (names.empty()) {
-    if (n == 0 || d.train.empty() || !config_classes(model).empty()) return {};
+    if (n == 0 || !d.has(false) || !config_classes(model).empty()) return {};
     const std::vector<std::string> found = training_labels(model, d, r.cache);
     const bool numbers =
         std::all_of(found.begin(), found.end(), [&](const std::string& l) { return below_n.count(l) > 0; });
@@ -92,18 +92,19 @@ std::map<std::string, std::string> classification_config(const Model& model, con
       names = found;
       if (names.empty()) return {};  // opening the data will report what is wrong
       if (names.size() == 1)
-        throw ContentsError("[data] data.train has only one label, {}. Classification needs at least two",
-                            names[0]);
+        throw ContentsError(
+            "[data] the training data have only one label, {}. Classification needs at least two", names[0]);
     } else if (numbers) {
       if (r.has_head) return {};
       names = all;
     } else if (static_cast<i64>(found.size()) == n) {
       names = found;
     } else {
-      throw UsageError(
-          "[data] data.train has {}, but the model has num_labels={}; {}", ClassNames(found).words(), n,
-          r.has_head ? "set model.num_labels or data.label_names to another number for a new head"
-                     : fmt::format("remove model.num_labels, or set it to {}", found.size()));
+      throw UsageError("[data] the training data have {}, but the model has num_labels={}; {}",
+                       ClassNames(found).words(), n,
+                       r.has_head
+                           ? "set model.num_labels or data.label_names to another number for a new head"
+                           : fmt::format("remove model.num_labels, or set it to {}", found.size()));
     }
   }
   for (const std::string& name : names)
@@ -128,7 +129,7 @@ std::map<std::string, std::string> regression_config(const Model& model, const C
   if (r.has_head) return out;
   if (model.task() != ModelTask::vector_regression && !r.given("problem_type"))
     out["problem_type"] = "\"regression\"";
-  if (!r.given("num_labels") && !r.data.train.empty())
+  if (!r.given("num_labels") && r.data.has(false))
     out["num_labels"] = std::to_string(training_targets(model, r.data, r.cache));
   return out;
 }

@@ -42,7 +42,8 @@ class Maml : public Pipeline {
     const MamlSettings& s = settings->maml;
     std::shared_ptr<const ImageClasses> classes;
     if (classifies()) {
-      if (request.evaluation && request.files == settings->data.train && request.files[0] != "builtin:glyphs")
+      if (request.evaluation && request.files == settings->data.files(false) &&
+          request.files[0] != "builtin:glyphs")
         throw UsageError(
             "[data] data.eval is the same as data.train, expected classes that are not in data.train");
       classes = read_image_classes(request, model->image_shape());
@@ -51,10 +52,6 @@ class Maml : public Pipeline {
     }
     return std::make_shared<TaskSet>(classes, s, request.evaluation ? s.eval_tasks : s.tasks_per_epoch,
                                      static_cast<u64>(settings->train.seed), request.evaluation);
-  }
-  std::shared_ptr<const Dataset> source(const ParamTree& params, const StepContext& ctx) override {
-    const auto tasks = std::dynamic_pointer_cast<const TaskSet>(train_data);
-    return tasks ? tasks->at_epoch(ctx.epoch) : Pipeline::source(params, ctx);
   }
 
   // One row per task.

@@ -254,7 +254,7 @@ TaskSet::TaskSet(std::shared_ptr<const ImageClasses> classes, const MamlSettings
                      classes_->shape.height, classes_->shape.width);
 }
 
-std::shared_ptr<const TaskSet> TaskSet::at_epoch(i64 epoch) const {
+std::shared_ptr<const Dataset> TaskSet::of_epoch(std::shared_ptr<const Dataset>, u64, i64 epoch) const {
   auto t = std::make_shared<TaskSet>(*this);
   t->epoch_ = epoch;
   return t;

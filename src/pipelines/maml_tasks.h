@@ -42,15 +42,15 @@ class TaskSet : public Dataset {
   // classes: null for sine curves. ContentsError if there are too few classes, or too few images of a class.
   TaskSet(std::shared_ptr<const ImageClasses> classes, const MamlSettings& s, i64 size, u64 seed,
           bool evaluation);
-  // The tasks of one epoch.
-  std::shared_ptr<const TaskSet> at_epoch(i64 epoch) const;
-
   i64 size() const override { return size_; }
   i64 length(i64) const override { return 1; }
   Example get(i64 i) const override;
   std::string fingerprint() const override;
   bool concurrent() const override { return true; }
   bool ordered() const override { return true; }  // they are generated
+  // The tasks follow from the seed of the constructor.
+  std::shared_ptr<const Dataset> of_epoch(std::shared_ptr<const Dataset> self, u64 seed,
+                                          i64 epoch) const override;
   std::string describe() const override;
 
  private:

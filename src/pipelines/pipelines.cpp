@@ -107,9 +107,13 @@ const std::vector<PipelineInfo>& pipelines() {
 
 }  // namespace
 
-std::vector<std::string> PipelineInfo::metric_names() const {
-  std::vector<std::string> out = {"loss"};
-  for (const auto& [family, names] : metrics) out.insert(out.end(), names.begin(), names.end());
+std::vector<std::string> PipelineInfo::metric_names(const std::vector<EvalSetSettings>& sets) const {
+  std::vector<std::string> all = {"loss"};
+  for (const auto& [family, names] : metrics) all.insert(all.end(), names.begin(), names.end());
+  if (sets.empty()) return all;
+  std::vector<std::string> out;
+  for (const EvalSetSettings& set : sets)
+    for (const std::string& name : all) out.push_back(set.name + "_" + name);
   return out;
 }
 

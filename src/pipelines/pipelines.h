@@ -41,7 +41,8 @@ struct PipelineInfo {
   // one rank only.
   std::map<std::string, std::string> (*config)(const Model& model, const ConfigRequest& request) = nullptr;
 
-  std::vector<std::string> metric_names() const;  // "loss" and all others
+  // "loss" and all others. Of sets with names "NAME_loss" and so on.
+  std::vector<std::string> metric_names(const std::vector<EvalSetSettings>& sets) const;
 };
 // Null for a user's shared object.
 const PipelineInfo* pipeline_info(const std::string& name);

@@ -98,15 +98,15 @@ class Rl : public Pipeline {
   std::map<std::string, double> notes() const override { return algorithm().envs().notes(); }
 
   // Evaluation episodes, with their own initial states.
-  std::shared_ptr<const Dataset> evaluation() override {
+  std::vector<EvalSet> evaluation() override {
     const RlJob& job = algorithm().job();
     std::vector<Example> out(static_cast<std::size_t>(job.rl.n_eval_episodes));
     for (std::size_t i = 0; i < out.size(); ++i) {
       out[i].ordinal = static_cast<i64>(i);
       out[i].values["start"] = start_of(job, kEvaluationSeeds + i);
     }
-    if (out.empty()) return nullptr;
-    return std::make_shared<ExampleList>(std::move(out), "episodes of " + job.env->name());
+    if (out.empty()) return {};
+    return {{std::make_shared<ExampleList>(std::move(out), "episodes of " + job.env->name())}};
   }
   bool evaluates_loss() const override { return false; }
   bool measures_outputs() const override { return true; }

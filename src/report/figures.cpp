@@ -46,6 +46,10 @@ std::vector<Figure> figures(const Curves& curves) {
                                      {"Tokens per second", {{"", "tokens_per_s"}}},
                                      {"Seconds per step", {{"", "step_s"}}},
                                      {"Share of peak matmul speed", {{"", "ceiling_share"}}}};
+  // The losses of named evaluation sets.
+  for (const auto& [name, series] : curves)
+    if (is_evaluation(name) && name.ends_with("_loss") && name != "eval_loss")
+      out[1].lines.emplace_back(words(name.substr(0, name.size() - 5)), name);
   std::set<std::string> used = {"epoch", "eval_s", "peak_memory_bytes"}, there;
   for (const auto& all : {out, known})
     for (const Figure& f : all)

@@ -42,7 +42,9 @@ class Page {
   std::string text() {
     HtmlPage page;
     page.section("curves", "Curves", curves());
-    page.section("confusion", "Confusion matrix", confusion());
+    std::string matrices;
+    for (const RunData::Confusion& c : run_.confusions) matrices += confusion(c);
+    page.section("confusion", "Confusion matrix", matrices);
     page.section("samples", "Evaluation samples", samples());
     page.section("checkpoints", "Checkpoints", checkpoints());
     page.section("plan", "Plan", plan());
@@ -129,9 +131,7 @@ class Page {
   }
 
   // A row for each true class, a column for each predicted one, with the share of the row as the shade.
-  std::string confusion() const {
-    if (!run_.confusion) return "";
-    const RunData::Confusion& c = *run_.confusion;
+  static std::string confusion(const RunData::Confusion& c) {
     const std::size_t n = c.classes.size();
     std::vector<double> predicted(n, 0);
     std::string rows;
@@ -156,7 +156,8 @@ class Page {
       precision +=
           "<td class=\"n edge\">" + share_text(static_cast<double>(c.counts[p][p]), predicted[p]) + "</td>";
     }
-    return fmt::format("<p class=\"sub\">evaluation after step {}</p>\n", c.step) +
+    return fmt::format("<p class=\"sub\">evaluation after step {}{}</p>\n", c.step,
+                       c.set.empty() ? "" : ", " + escape(c.set)) +
            "<div class=\"scroll fit\"><table class=\"confusion\">\n" + head +
            "<th class=\"n\">recall</th></tr>\n" + rows + precision + "<td></td></tr>\n</table></div>\n";
   }
@@ -170,7 +171,7 @@ class Page {
     for (std::size_t i = 0; i < run_.outputs.size(); ++i) {
       const RunData::Outputs& o = run_.outputs[i];
       if (o.rows.empty()) continue;
-      std::string what = fmt::format("after step {}", o.step);
+      std::string what = fmt::format("after step {}{}", o.step, o.set.empty() ? "" : ", " + escape(o.set));
       if (o.n > static_cast<i64>(o.rows.size())) what += fmt::format(", {} of {}", o.rows.size(), o.n);
       const std::string inside = table(o.head, o.rows, "");
       s += s.empty() ? "<p class=\"sub\">" + what + "</p>\n" + inside

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/input_file.h"
 #include "base/words.h"
+#include "ckpt/eval_files.h"
 #include "ckpt/publish.h"
 
 namespace redco {
@@ -117,16 +118,24 @@ class Reader {
     out_.log_tail = std::move(text);
   }
 
-  void outputs() {
+  // Step and name of the files in eval_outputs: the newest first, then by name.
+  std::vector<std::pair<i64, std::string>> eval_files(bool details) const {
     std::vector<std::pair<i64, std::string>> files;
-    for (const std::string& name : list_dir(in("eval_outputs"))) {
-      if (!name.ends_with(".jsonl")) continue;
-      if (const auto step = ckpt::parse_step_name(name.substr(0, name.size() - 6)))
-        files.emplace_back(*step, join_path(in("eval_outputs"), name));
-    }
-    std::sort(files.rbegin(), files.rend());
+    for (const std::string& name : list_dir(in("eval_outputs")))
+      if (const auto file = ckpt::parse_eval_file(name); file && file->details == details)
+        files.emplace_back(file->step, name);
+    std::stable_sort(files.begin(), files.end(),
+                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    return files;
+  }
+
+  void outputs() {
+    std::vector<std::pair<i64, std::string>> files = eval_files(false);
     if (files.size() > kOutputFiles) files.resize(kOutputFiles);
-    for (const auto& [step, path] : files) out_.outputs.push_back(output_file(step, path));
+    for (const auto& [step, name] : files) {
+      out_.outputs.push_back(output_file(step, join_path(in("eval_outputs"), name)));
+      out_.outputs.back().set = ckpt::parse_eval_file(name)->set;
+    }
   }
 
   static RunData::Outputs output_file(i64 step, const std::string& path) {
@@ -162,27 +171,22 @@ class Reader {
   }
 
   void confusion() {
-    constexpr std::string_view kEnding = ".details.json";
-    std::vector<std::pair<i64, std::string>> files;
-    for (const std::string& name : list_dir(in("eval_outputs")))
-      if (name.ends_with(kEnding))
-        if (const auto step = ckpt::parse_step_name(name.substr(0, name.size() - kEnding.size())))
-          files.emplace_back(*step, "eval_outputs/" + name);
-    std::sort(files.rbegin(), files.rend());
-    for (const auto& [step, name] : files) {
-      const Json j = Json::parse(small(name), nullptr, false);
+    for (const auto& [step, name] : eval_files(true)) {
+      if (!out_.confusions.empty() && step < out_.confusions[0].step) return;
+      const Json j = Json::parse(small("eval_outputs/" + name), nullptr, false);
       if (!j.is_object()) throw ContentsError("{}: expected a JSON object", in(name));
       const auto matrix = j.find("confusion_matrix");
       if (matrix == j.end()) continue;
-      RunData::Confusion c{.step = step, .classes = {}, .counts = {}};
+      RunData::Confusion c;
+      c.step = step;
+      c.set = ckpt::parse_eval_file(name)->set;
       if (!read_confusion(*matrix, c))
         throw ContentsError(
             "{}: confusion_matrix: expected {{\"classes\": [name, ...], \"counts\": [[count, ...], ...]}} "
-            "with a "
-            "row and a column per class",
+            "with "
+            "a row and a column per class",
             in(name));
-      out_.confusion = std::move(c);
-      return;
+      out_.confusions.push_back(std::move(c));
     }
   }
 

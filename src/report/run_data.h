@@ -26,19 +26,21 @@ struct RunData {
 
   struct Outputs {
     i64 step = 0;
+    std::string set;  // the evaluation set's name
     std::vector<std::string> head;
     std::vector<std::vector<std::string>> rows;
     i64 n = 0;  // lines of the file, of which `rows` are the first
   };
   std::vector<Outputs> outputs;  // the newest first
 
-  // Of the newest evaluation that wrote one: counts[true class][predicted class].
+  // Of the newest evaluation that wrote some, one per evaluation set: counts[true class][predicted class].
   struct Confusion {
     i64 step = 0;
+    std::string set;  // the evaluation set's name
     std::vector<std::string> classes;
     std::vector<std::vector<i64>> counts;
   };
-  std::optional<Confusion> confusion;
+  std::vector<Confusion> confusions;
 
   struct Checkpoint {
     i64 step = 0;

@@ -1,13 +1,11 @@
 #include "train/eval_outputs.h"
 
 #include <algorithm>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/words.h"
-#include "ckpt/publish.h"
 #include "train/predictor.h"
 
 namespace redco {
@@ -15,8 +13,6 @@ namespace redco {
 using Json = nlohmann::ordered_json;
 
 namespace {
-constexpr const char* kDetails = ".details.json";
-
 std::string outputs_folder(const std::string& workdir) { return join_path(workdir, "eval_outputs"); }
 }  // namespace
 
@@ -64,34 +60,29 @@ EvalOutputs make_outputs(const Pipeline& pipeline, const ParamTree& params, cons
   return out;
 }
 
-std::string outputs_path(const std::string& workdir, i64 step) {
-  return join_path(outputs_folder(workdir), ckpt::step_name(step) + ".jsonl");
-}
-
-std::string details_path(const std::string& workdir, i64 step) {
-  return join_path(outputs_folder(workdir), ckpt::step_name(step) + kDetails);
+std::string outputs_path(const std::string& workdir, const ckpt::EvalFile& file) {
+  return join_path(outputs_folder(workdir), ckpt::file_name_of(file));
 }
 
 void save_outputs(const std::string& workdir, i64 step, const EvalOutputs& outputs, i64 n) {
   const std::size_t count = std::min(outputs.lines.size(), static_cast<std::size_t>(n));
   if (count == 0 && outputs.details.empty()) return;
   make_dirs(outputs_folder(workdir));
-  if (!outputs.details.empty()) write_file_durable(details_path(workdir, step), outputs.details + "\n");
+  ckpt::EvalFile file{.step = step, .set = outputs.set, .details = true};
+  if (!outputs.details.empty()) write_file_durable(outputs_path(workdir, file), outputs.details + "\n");
   if (count == 0) return;
   std::string text;
   for (std::size_t i = 0; i < count; ++i) text += outputs.lines[i] + "\n";
-  write_file_durable(outputs_path(workdir, step), text);
+  file.details = false;
+  write_file_durable(outputs_path(workdir, file), text);
 }
 
 std::vector<std::string> outputs_after(const std::string& workdir, i64 step) {
   std::vector<std::string> out;
   if (!is_folder(outputs_folder(workdir))) return out;
   for (const std::string& name : list_dir(outputs_folder(workdir))) {
-    for (const char* ending : {".jsonl", kDetails}) {
-      if (!name.ends_with(ending)) continue;
-      const auto of = ckpt::parse_step_name(name.substr(0, name.size() - std::strlen(ending)));
-      if (of && *of > step) out.push_back("eval_outputs/" + name);
-    }
+    const auto file = ckpt::parse_eval_file(name);
+    if (file && file->step > step) out.push_back("eval_outputs/" + name);
   }
   return out;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ckpt/eval_files.h"
 #include "train/pipeline.h"
 
 namespace redco {
@@ -13,6 +14,7 @@ struct EvalOutputs {
   std::vector<std::string> lines;         // Pipeline::output() of each example; on the first rank
   std::map<std::string, double> metrics;  // Pipeline::output_metrics() of all outputs; the same on every rank
   std::string details;                    // Pipeline::output_details(); on the first rank; "": none
+  std::string set;                        // the evaluation set's name
 };
 
 // Calls predict() for the first `n` examples, or for all examples if the pipeline measures its outputs.
@@ -21,11 +23,9 @@ struct EvalOutputs {
 EvalOutputs make_outputs(const Pipeline& pipeline, const ParamTree& params, const Dataset& data,
                          i64 batch_size, i64 n, i64 most = -1);
 
-// "workdir/eval_outputs/step-00000020.jsonl"
-std::string outputs_path(const std::string& workdir, i64 step);
-// "workdir/eval_outputs/step-00000020.details.json"
-std::string details_path(const std::string& workdir, i64 step);
-// Writes the first n outputs and the details to these files. Each file is complete or absent.
+// The path of a file in workdir/eval_outputs.
+std::string outputs_path(const std::string& workdir, const ckpt::EvalFile& file);
+// Writes the first n outputs and the details. Each file is complete or absent.
 void save_outputs(const std::string& workdir, i64 step, const EvalOutputs& outputs, i64 n);
 // The files of later steps, relative to the workdir: "eval_outputs/step-00000040.jsonl".
 std::vector<std::string> outputs_after(const std::string& workdir, i64 step);

@@ -38,16 +38,24 @@ std::map<std::string, double> evaluate(Pipeline& pipeline, const ParamTree& para
   return in_pipeline("metrics()", [&] { return pipeline.metrics(means); });
 }
 
-Evaluation evaluate_with_outputs(Pipeline& pipeline, const ParamTree& params, const Dataset& data,
-                                 i64 per_device, i64 n_outputs, bool little) {
+Evaluation evaluate_sets(Pipeline& pipeline, const ParamTree& params, const std::vector<EvalSet>& sets,
+                         i64 per_device, i64 n_outputs, bool little) {
   const i64 most = little ? 1 : -1;
+  const bool answers =
+      n_outputs > 0 || in_pipeline("measures_outputs()", [&] { return pipeline.measures_outputs(); });
   Evaluation e;
-  e.metrics = evaluate(pipeline, params, data, per_device, most);
-  if (n_outputs == 0 && !in_pipeline("measures_outputs()", [&] { return pipeline.measures_outputs(); }))
-    return e;
-  e.outputs = make_outputs(pipeline, params, data, per_device, n_outputs, most);
-  leave_if_asked();  // the answers may be incomplete
-  e.metrics.insert(e.outputs.metrics.begin(), e.outputs.metrics.end());
+  for (const EvalSet& set : sets) {
+    auto metrics = evaluate(pipeline, params, *set.data, per_device, most);
+    EvalOutputs& outputs = e.outputs.emplace_back();
+    if (answers) {
+      outputs = make_outputs(pipeline, params, *set.data, per_device, n_outputs, most);
+      leave_if_asked();  // the answers may be incomplete
+      metrics.insert(outputs.metrics.begin(), outputs.metrics.end());
+    }
+    outputs.set = set.name;
+    for (const auto& [name, value] : metrics)
+      e.metrics[set.name.empty() ? name : set.name + "_" + name] = value;
+  }
   return e;
 }
 

@@ -15,12 +15,12 @@ std::map<std::string, double> evaluate(Pipeline& pipeline, const ParamTree& para
                                        i64 per_device_batch_size, i64 max_batches = -1);
 
 struct Evaluation {
-  std::map<std::string, double> metrics;
-  EvalOutputs outputs;
+  std::map<std::string, double> metrics;  // "loss"; of a set with a name "NAME_loss"
+  std::vector<EvalOutputs> outputs;       // of each set
 };
-// Includes metrics of the pipeline's answers, if it measures them or n_outputs of them are to be kept.
-// little: uses as few examples as possible, to test that evaluation works.
-Evaluation evaluate_with_outputs(Pipeline& pipeline, const ParamTree& params, const Dataset& data,
-                                 i64 per_device_batch_size, i64 n_outputs, bool little = false);
+// Evaluates all sets. Includes metrics of the pipeline's answers, if it measures them or n_outputs of them
+// are to be kept. little: uses as few examples as possible, to test that evaluation works.
+Evaluation evaluate_sets(Pipeline& pipeline, const ParamTree& params, const std::vector<EvalSet>& sets,
+                         i64 per_device_batch_size, i64 n_outputs, bool little = false);
 
 }  // namespace redco

@@ -41,12 +41,39 @@ ExampleDataset::ExampleDataset(ExampleIndex index, ExampleRows rows, const RowSe
                                bool segmented)
     : index_(std::move(index)), rows_(std::move(rows)), settings_(settings), segmented_(segmented) {}
 
-Example ExampleDataset::get(i64 i) const {
+namespace {
+
+// Rows of examples in the packing order of an epoch.
+class PackedEpoch : public Dataset {
+ public:
+  PackedEpoch(std::shared_ptr<const Dataset> owner, const ExampleDataset& data, const PackingOrder& order)
+      : owner_(std::move(owner)), data_(&data), order_(order) {}
+  i64 size() const override { return data_->size(); }
+  i64 length(i64 i) const override { return data_->rows().tokens(i, order_); }
+  Example get(i64 i) const override { return data_->get(i, order_); }
+  std::string fingerprint() const override { return data_->fingerprint(); }
+  bool concurrent() const override { return data_->concurrent(); }
+
+ private:
+  std::shared_ptr<const Dataset> owner_;  // keeps data_
+  const ExampleDataset* data_;
+  PackingOrder order_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Dataset> ExampleDataset::of_epoch(std::shared_ptr<const Dataset> self, u64 seed,
+                                                        i64 epoch) const {
+  if (!settings_.packing) return self;
+  return std::make_shared<PackedEpoch>(std::move(self), *this, PackingOrder{seed, epoch});
+}
+
+Example ExampleDataset::get(i64 i, const PackingOrder& order) const {
   Example e;
   e.ordinal = i;
   auto &ids = e.ids["input_ids"], &labels = e.ids["labels"];
   std::vector<i32> samples;
-  const std::vector<RowPiece> pieces = rows_.pieces(i);
+  const std::vector<RowPiece> pieces = rows_.pieces(i, order);
   for (const RowPiece& p : pieces) {
     const ExampleEntry entry = index_.entry(static_cast<i64>(p.example));
     const StoredExample s = index_.read(entry);
@@ -73,9 +100,10 @@ Example ExampleDataset::get(i64 i) const {
 }
 
 std::string ExampleDataset::fingerprint() const {
-  return fmt::format(
-      "{}/{}/{}/{}/{}", index_.data_hash(), settings_.max_length, settings_.packing ? "packed" : "single",
-      settings_.too_long.empty() ? "auto" : settings_.too_long, segmented_ ? "segmented" : "across");
+  return fmt::format("{}/{}/{}/{}/{}", index_.data_hash(), settings_.max_length,
+                     settings_.packing ? fmt::format("packed {}", kRowsVersion) : "single",
+                     settings_.too_long.empty() ? "auto" : settings_.too_long,
+                     segmented_ ? "segmented" : "across");
 }
 
 }  // namespace redco

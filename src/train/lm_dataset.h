@@ -38,9 +38,14 @@ class ExampleDataset : public Dataset {
   ExampleDataset(ExampleIndex index, ExampleRows rows, const RowSettings& settings, bool segmented);
   i64 size() const override { return rows_.size(); }
   i64 length(i64 i) const override { return rows_.tokens(i); }
-  Example get(i64 i) const override;
+  Example get(i64 i) const override { return get(i, {}); }
   std::string fingerprint() const override;
   bool concurrent() const override { return true; }
+  // With packing, rows combine other examples in each epoch.
+  std::shared_ptr<const Dataset> of_epoch(std::shared_ptr<const Dataset> self, u64 seed,
+                                          i64 epoch) const override;
+  // Row i of a packing order.
+  Example get(i64 i, const PackingOrder& order) const;
   const ExampleIndex& index() const { return index_; }
   const ExampleRows& rows() const { return rows_; }
 

@@ -51,9 +51,9 @@ std::vector<ParamGroup> Pipeline::groups() const {
       {.name = "all", .has = [fixed](const std::string& name) { return !fixed.count(name); }, .term = ""}};
 }
 
-std::shared_ptr<const Dataset> Pipeline::source(const ParamTree&, const StepContext&) {
+std::shared_ptr<const Dataset> Pipeline::source(const ParamTree&, const StepContext& ctx) {
   if (!train_data) throw UsageError("[data] data.train is missing. Set it to the training files");
-  return train_data;
+  return train_data->of_epoch(train_data, static_cast<u64>(settings->train.seed), ctx.epoch);
 }
 
 std::map<std::string, double> Pipeline::metrics(const std::map<std::string, double>& means) const {

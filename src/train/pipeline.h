@@ -51,11 +51,24 @@ class Dataset {
   virtual bool concurrent() const { return false; }
   // True if steps take the examples in the source's order; no epoch shuffles them.
   virtual bool ordered() const { return false; }
+  // The examples of one epoch, in the data's order before any shuffle; `self` is this object. Every epoch has
+  // the same size and fingerprint. Default: the same examples in each epoch.
+  virtual std::shared_ptr<const Dataset> of_epoch(std::shared_ptr<const Dataset> self, u64 seed,
+                                                  i64 epoch) const {
+    (void)seed, (void)epoch;
+    return self;
+  }
   // A description for the log: "1437 images of 8 x 8 in 10 classes". May have several lines.
   virtual std::string describe() const { return ""; }
 };
 
-// The content of a job's data.train or data.eval.
+// The data of an evaluation. The name is empty if it is the only one; otherwise metrics are called NAME_loss.
+struct EvalSet {
+  std::shared_ptr<const Dataset> data;
+  std::string name;
+};
+
+// One source of a job's training or evaluation data.
 struct DataRequest {
   bool evaluation = false;
   std::vector<std::string> files;  // as in the job
@@ -135,8 +148,8 @@ class Pipeline {
 
   // --- data ---
 
-  // Opens data.train or data.eval on all ranks together; work of the first rank only goes through
-  // Group::on_first. Null: tokenized texts as pipeline lm reads them (train/lm_dataset.h).
+  // Opens a source of the training or evaluation data on all ranks together; work of the first rank only goes
+  // through Group::on_first. Null: tokenized texts as pipeline lm reads them (train/lm_dataset.h).
   virtual std::shared_ptr<const Dataset> open(const DataRequest& request) {
     (void)request;
     return nullptr;
@@ -156,26 +169,26 @@ class Pipeline {
   // ones). Parameters in no group don't change.
   virtual std::vector<ParamGroup> groups() const;
   // The examples of epoch ctx.epoch; every epoch has the same number. ctx.step is the epoch's first step.
-  // Default: the training data. Called on all ranks together, at the start of each epoch and again when a run
-  // resumes inside an epoch. Examples that depend on the current parameters (rollouts) can't be repeated
-  // then: keep them in state(), see examples_to_json().
+  // Default: the training data, of that epoch. Called on all ranks together, at the start of each epoch and
+  // again when a run resumes inside an epoch. Examples that depend on the current parameters (rollouts) can't
+  // be repeated then: keep them in state(), see examples_to_json().
   virtual std::shared_ptr<const Dataset> source(const ParamTree& params, const StepContext& ctx);
   // Values about the examples of the last source() (mean return of the episodes), the same on every rank.
   // metrics.jsonl has them next to the losses.
   virtual std::map<std::string, double> notes() const { return {}; }
-  // The evaluation data. Default: data.eval; null: none. Called once, on all ranks together.
-  virtual std::shared_ptr<const Dataset> evaluation() { return eval_data; }
+  // The evaluation data; empty: none. Default: the job's. Called once, on all ranks together.
+  virtual std::vector<EvalSet> evaluation() { return eval_sets; }
   // False if an evaluation consists of predict() only (episodes): collate() and loss() then get no examples
   // of evaluation().
   virtual bool evaluates_loss() const { return true; }
   // Evaluation metrics from the means of the terms. Default: the loss of the first term.
   virtual std::map<std::string, double> metrics(const std::map<std::string, double>& term_means) const;
-  // With eval.generation or measures_outputs(), an evaluation also calls predict() with examples of
-  // evaluation(). output() is the JSON object to save for an answer: the id and the prediction, unless the
+  // With eval.generation or measures_outputs(), an evaluation also calls predict() with examples of each
+  // set. output() is the JSON object to save for an answer: the id and the prediction, unless the
   // pipeline adds more (the prompt, the reference).
   virtual std::string output(const Example& example, const std::string& prediction) const;
   // Metrics from these outputs, in the order of the examples; reported together with metrics(). Called on the
-  // first rank, with the whole evaluation, if measures_outputs(). Otherwise only the outputs to save are
+  // first rank, with a whole set, if measures_outputs(). Otherwise only the outputs to save are
   // generated.
   virtual bool measures_outputs() const { return false; }
   virtual std::map<std::string, double> output_metrics(std::span<const Example> examples,
@@ -199,7 +212,8 @@ class Pipeline {
   const Model* model = nullptr;  // null: the job has no model
   const Tokenizer* tokenizer = nullptr;
   std::shared_ptr<const PipelineSettings> settings = std::make_shared<PipelineSettings>();
-  std::shared_ptr<const Dataset> train_data, eval_data;
+  std::shared_ptr<const Dataset> train_data;
+  std::vector<EvalSet> eval_sets;
 };
 
 // --- helpers for sources ---
@@ -236,7 +250,7 @@ Tensor value_rows(std::span<const Example> mine, const BatchShape& s, const std:
 // --- users' shared objects ---
 
 // Raised when this header changes incompatibly; a .so of another version is rejected.
-constexpr int kPipelineAbi = 4;
+constexpr int kPipelineAbi = 5;
 // Loads `path` and creates its pipeline. UsageError: no such file, not a pipeline, another version.
 std::unique_ptr<Pipeline> load_pipeline(const std::string& path);
 

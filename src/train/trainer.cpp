@@ -62,7 +62,7 @@ class Training {
     }
     defer_end();
     if (watch_.exhausted(state_)) stop_early();
-    if (job_.eval.at_start && eval_data_ && state_.step == 0 && !evaluate_at_start()) return result_;
+    if (job_.eval.at_start && !eval_sets_.empty() && state_.step == 0 && !evaluate_at_start()) return result_;
     const activity::Phase phase("train");
     Interval interval(kernels::measure_gemm_ceiling(512, 768, 768, 3), job_.unit);
     std::optional<Progress> progress;
@@ -171,13 +171,14 @@ class Training {
     if (result_.interrupted) return;
     data_ = examples_of(epoch_, epoch_begin);
     c_.random.step = 0;  // the same for a new and a resumed run
-    eval_data_ = in_pipeline("evaluation()", [&] { return job_.pipeline->evaluation(); });
-    if (!eval_data_ && watch_.watches_any())
+    eval_sets_ = in_pipeline("evaluation()", [&] { return job_.pipeline->evaluation(); });
+    if (eval_sets_.empty() && watch_.watches_any())
       throw UsageError(
           "[eval] checkpoint.save_best_by and train.early_stopping need an evaluation. Set data.eval");
     if (saved) check_same_data(checkpoint, *saved, state_);
     prepare(start, StepPlan(data_->size(), job_.global_batch_size));
-    if (job_.eval.sanity_check && eval_data_ && state_.step == 0) watch_.check(evaluation(true).metrics);
+    if (job_.eval.sanity_check && !eval_sets_.empty() && state_.step == 0)
+      watch_.check(evaluation(true).metrics);
   }
 
   // Prepares steps and logs: once, before the first step.
@@ -219,9 +220,9 @@ class Training {
     defer_end();
     prepare(start, plan);
     epoch_ = plan.place(state_.step - 1).epoch;
-    eval_data_ = in_pipeline("evaluation()", [&] { return job_.pipeline->evaluation(); });
+    eval_sets_ = in_pipeline("evaluation()", [&] { return job_.pipeline->evaluation(); });
     std::vector<std::string> best;
-    if (eval_data_ && !evaluate_now(&best)) {
+    if (!eval_sets_.empty() && !evaluate_now(&best)) {
       result_.interrupted = true;
     } else {
       state_.pending_evaluation = false;
@@ -263,7 +264,9 @@ class Training {
     return (steps && state_.step % *steps == 0) || (epochs && ends_epoch && (epoch_ + 1) % *epochs == 0);
   }
   bool periodic_evaluation() const { return due(job_.eval.every_n_steps, job_.eval.every_n_epochs); }
-  bool evaluation_due() const { return eval_data_ && (periodic_evaluation() || state_.step == total_); }
+  bool evaluation_due() const {
+    return !eval_sets_.empty() && (periodic_evaluation() || state_.step == total_);
+  }
 
   CheckpointContents contents() {
     return {.model = job_.pipeline->model,
@@ -350,9 +353,9 @@ class Training {
 
   Evaluation evaluation(bool little) {
     const activity::Phase phase("evaluate");
-    return evaluate_with_outputs(*job_.pipeline, *job_.params, *eval_data_,
-                                 job_.eval.per_device_batch_size.value_or(job_.per_device_batch_size),
-                                 n_outputs(), little);
+    return evaluate_sets(*job_.pipeline, *job_.params, eval_sets_,
+                         job_.eval.per_device_batch_size.value_or(job_.per_device_batch_size), n_outputs(),
+                         little);
   }
 
   // The metrics of the initial parameters. They are reported only: neither the best checkpoint nor early
@@ -396,7 +399,7 @@ class Training {
       log_->write(state_.step, v);
       info("step {} evaluation:  {}  ({})", state_.step, metrics_text(e.metrics, "  "),
            human_duration(seconds() - begin));
-      keep(e.outputs);
+      for (const EvalOutputs& outputs : e.outputs) keep(outputs);
     });
   }
 
@@ -407,7 +410,7 @@ class Training {
              [&] { save_outputs(job_.workdir, state_.step, outputs, n_outputs()); });
     const auto table = outputs_table(outputs, std::min<std::size_t>(kShown, n_outputs()));
     if (table.empty()) return;
-    log_->text(state_.step, "eval_outputs", table);
+    log_->text(state_.step, outputs.set.empty() ? "eval_outputs" : "eval_outputs/" + outputs.set, table);
     for (std::size_t i = 0; i + 1 < table.size(); ++i)
       debug("step {} output {}", state_.step, outputs.lines[i]);
   }
@@ -444,7 +447,8 @@ class Training {
   Schedule schedule_;
   TrainState state_;
   TrainResult result_;
-  std::shared_ptr<const Dataset> data_, eval_data_;
+  std::shared_ptr<const Dataset> data_;
+  std::vector<EvalSet> eval_sets_;
   std::unique_ptr<MetricsLog> log_;  // set on the first rank
 };
 

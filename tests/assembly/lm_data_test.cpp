@@ -31,7 +31,7 @@ class LmJob : public ::testing::Test {
   }
   // The description of the data.
   std::string described(const JobConfig& j, bool evaluation = false) const {
-    const LmDataRequest r = lm_data_request(j, evaluation, *bytes, nullptr, "", dir / "cache");
+    const LmDataRequest r = lm_data_request(j, j.data.sources(evaluation).at(0), evaluation, *bytes, nullptr, "", dir / "cache");
     std::string out;
     for (const std::string& line : describe_lm_data(r, *open_lm_data(r, build_lm_data(r))))
       out += line + "\n";
@@ -51,7 +51,7 @@ class LmJob : public ::testing::Test {
 TEST_F(LmJob, TheRowLengthComesFromTheJobElseFromTheModel) {
   const auto m = model();
   const auto length = [&](const JobConfig& j, const Model* of) {
-    return lm_data_request(j, false, *bytes, of, "", "").max_length;
+    return lm_data_request(j, {}, false, *bytes, of, "", "").max_length;
   };
   EXPECT_EQ(length(job({}), nullptr), 8);
   EXPECT_EQ(length(job({"data.max_length=~"}), m.get()), 16);

@@ -65,7 +65,8 @@ TEST_F(BadInput, MissingOrUnreadableFiles) {
   refused({"train", "nowhere.yaml"}, 2, {"nowhere.yaml"});
   refused({"train", "job.yaml", "data.train=nowhere.txt"}, 2, {"nowhere.txt"});
   refused({"train", "job.yaml", "data.train=nowhere.txt", "parallel.n_ranks=2"}, 2, {"nowhere.txt"});
-  refused({"train", "job.yaml", "data.train=."}, 2, {"."});
+  std::filesystem::create_directory(path("empty"));
+  refused({"train", "job.yaml", "data.train=empty"}, 2, {"empty has no data file"});
   refused({"train", "job.yaml", "data.eval=nowhere.txt"}, 2, {"nowhere.txt"});
   refused({"train", "job.yaml", "model.tokenizer=nowhere"}, 2, {"nowhere"});
   refused({"predict", "model.path=nowhere", "predict.prompt=a"}, 2, {"nowhere"});

@@ -110,11 +110,55 @@ TEST_F(Data, TrainsOnAFolderOfAlpacaAndShareGpt) {
   EXPECT_EQ(lines_with(r.err, "data.train: 2 jsonl files"), 1);
   EXPECT_THAT(r.err, HasSubstr("training data: 3 examples"));
   EXPECT_THAT(r.err, HasSubstr("evaluation data: 3 examples"));
-  EXPECT_THAT(good({"data", "job.yaml", "--show", "1"}).out, HasSubstr("S a y \xC4\x8A \xC4\x8A y e s"));
+  EXPECT_THAT(good({"data", "job.yaml", "--show", "3"}).out, HasSubstr("S a y \xC4\x8A \xC4\x8A y e s"));
   // The cut file is an error of its contents.
   write("chats/a.jsonl.zst", packed.substr(0, packed.size() - 1));
   refused({"train", "job.yaml", "workdir=other"}, 3,
           {"chats/a.jsonl.zst: damaged zstd file", "ends too early"});
+}
+
+// A mixture and two evaluation sets: their metrics, the best checkpoint, the saved answers, and an exact
+// resume.
+TEST_F(Data, MixtureAndSeveralEvaluationSets) {
+  std::string numbers, words;
+  for (int i = 0; i < 400; ++i) numbers += std::to_string(i * 37 % 100) + " ";
+  for (int i = 0; i < 150; ++i) words += i % 3 == 0 ? "red " : "blue ";
+  write("numbers.txt", numbers);
+  write("words.txt", words);
+  write("job.yaml",
+        std::string(kModel) +
+            "data:\n  max_length: 16\n"
+            "  mixture: [{name: numbers, files: numbers.txt, weight: 1}, {name: words, files: words.txt, "
+            "weight: 3}]\n"
+            "  eval_sets: [{name: numbers, files: numbers.txt}, {name: words, files: words.txt}]\n"
+            "train: {global_batch_size: 8, max_steps: 30, warmup_steps: 2}\nparallel: {threads_per_rank: 1}\n"
+            "eval: {every_n_steps: 10, n_outputs: 1, generation: {max_new_tokens: 2}}\n"
+            "checkpoint: {save_best_by: {min: [words_loss]}, every_n_steps: 10}\n");
+  const Ran whole = good({"train", "job.yaml", "workdir=whole"});
+  EXPECT_THAT(whole.err, HasSubstr("mixture of 2 sources, "));
+  EXPECT_THAT(whole.err, HasSubstr("numbers 24.8% (0.40 passes), words 75.2% (2.00 passes)"));
+  EXPECT_THAT(whole.err, HasSubstr("evaluation data words: "));
+  const std::string metrics = slurp(path("whole/metrics.jsonl"));
+  for (const char* name : {"\"eval_numbers_loss\"", "\"eval_words_loss\"", "\"eval_words_perplexity\""})
+    EXPECT_THAT(metrics, HasSubstr(name));
+  for (const char* file :
+       {"eval_outputs/step-00000010.numbers.jsonl", "eval_outputs/step-00000030.words.jsonl",
+        "checkpoints/best-words_loss/model.safetensors"})
+    EXPECT_TRUE(std::filesystem::exists(path("whole/" + std::string(file)))) << file;
+  // An epoch has 15 steps: the resumed run begins in the second epoch.
+  good({"train", "job.yaml", "workdir=parts", "train.max_steps=20", "train.schedule=constant"});
+  good({"train", "job.yaml", "workdir=parts", "train.schedule=constant"});
+  good({"train", "job.yaml", "workdir=one", "train.schedule=constant"});
+  EXPECT_TRUE(slurp(path("parts/checkpoints/last/model.safetensors")) ==
+              slurp(path("one/checkpoints/last/model.safetensors")));
+  EXPECT_THAT(good({"evaluate", "job.yaml", "workdir=one"}).out, HasSubstr("\"words_examples\""));
+  EXPECT_THAT(good({"data", "job.yaml", "--source", "words", "--show", "0"}).out,
+              HasSubstr("training data words:"));
+  refused({"data", "job.yaml", "--split", "eval"}, 2, {"expected one of the sources numbers, words"});
+  refused({"train", "job.yaml", "workdir=one", "train.max_steps=40", "train.schedule=constant",
+           "data.mixture=[{name: numbers, files: numbers.txt, weight: 2}, {name: words, files: words.txt, "
+           "weight: 3}]"},
+          2, {"training data"});
 }
 
 TEST_F(Data, FoldersWithoutDataOrWithSeveralFormats) {

@@ -25,7 +25,7 @@ class ShowData : public ::testing::Test {
   ShownData shown(const Words& more, bool evaluation = false, i64 n = 9) const {
     Words all = {"model.tokenizer=bytes", "data.max_length=16"};
     all.insert(all.end(), more.begin(), more.end());
-    return show_data(job_of("", all), evaluation, n);
+    return show_data(job_of("", all), evaluation, "", n);
   }
   test::TempDir dir;
 };

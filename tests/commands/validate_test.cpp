@@ -43,13 +43,13 @@ TEST(Validate, EachProblemHasItsOwnMessage) {
 }
 
 TEST(Validate, AssumptionsAndMissingFilesAreListed) {
-  const Validation v = validated({"parallel.n_model_shards=2", "data.train=[builtin:chat, nowhere.txt]"});
+  const Validation v = validated({"parallel.n_model_shards=2", "data.train=[builtin:chat, nowhere.jsonl]"});
   EXPECT_THAT(v.problems, IsEmpty());
   EXPECT_EQ(v.n_ranks, 2);
   EXPECT_EQ(v.mp, 2);
   EXPECT_THAT(v.assumed, Contains(HasSubstr("data.max_length=16: the model's positions")));
   EXPECT_THAT(v.assumed, Contains(HasSubstr("parallel.n_ranks=2: n_model_shards")));
-  EXPECT_THAT(v.not_checked, ElementsAre("data: nowhere.txt is not on this machine"));
+  EXPECT_THAT(v.not_checked, ElementsAre("data: nowhere.jsonl is not on this machine"));
   const Validation given =
       validated({"parallel.n_ranks=1", "data.max_length=8", "train.global_batch_size=4"});
   EXPECT_THAT(given.assumed, IsEmpty());

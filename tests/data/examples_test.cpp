@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 #include <set>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -411,6 +412,56 @@ TEST_F(Examples, PackingHasEveryTokenOnce) {
     EXPECT_EQ(slurp(build_rows(index, {.max_length = max})), bytes);
     EXPECT_NE(build_rows(index, {.max_length = max, .packing = false}), path);
   }
+}
+
+// The tokens of an epoch are those of every other; only their neighbours in the rows change.
+TEST_F(Examples, EachEpochCombinesOtherExamples) {
+  std::mt19937 random(5);
+  std::vector<int> lengths;
+  for (int k = 0; k < 900; ++k) lengths.push_back(2 + static_cast<int>(random() % 40));
+  const ExampleIndex index = build(lines_of_lengths(lengths));
+  const ExampleRows packed = rows(index, {.max_length = 32});  // longer ones are split
+  using Key = std::tuple<u64, u32, u32>;
+  const auto rows_of = [&](const PackingOrder& order) {
+    std::vector<std::set<Key>> out;
+    for (i64 r = 0; r < packed.size(); ++r) {
+      std::set<Key>& row = out.emplace_back();
+      i64 tokens = 0;
+      for (const RowPiece& p : packed.pieces(r, order)) {
+        row.insert({p.example, p.begin, p.length});
+        tokens += p.length;
+      }
+      EXPECT_LE(tokens, 32);
+      EXPECT_EQ(tokens, packed.tokens(r, order));
+    }
+    return out;
+  };
+  const auto all_of = [](const std::vector<std::set<Key>>& in) {
+    std::multiset<Key> out;
+    for (const auto& row : in) out.insert(row.begin(), row.end());
+    return out;
+  };
+  const auto file = rows_of({}), first = rows_of({3, 0}), second = rows_of({3, 1});
+  EXPECT_EQ(all_of(file), all_of(first));
+  EXPECT_EQ(all_of(file), all_of(second));
+  EXPECT_EQ(first, rows_of({3, 0}));
+  const auto common = [&](const auto& a, const auto& b) {
+    i64 n = 0;
+    for (const auto& row : a) n += row.size() > 1 && std::count(b.begin(), b.end(), row) > 0;
+    return n;
+  };
+  EXPECT_LT(common(first, second), packed.size() / 20);
+  EXPECT_LT(common(first, file), packed.size() / 20);
+  EXPECT_LT(common(first, rows_of({4, 0})), packed.size() / 20);
+}
+
+// If many examples have each length, the exchange needs no padding: as many rows as first-fit makes.
+TEST_F(Examples, ExchangeOfEqualLengthsNeedsNoPadding) {
+  std::vector<int> lengths;
+  for (int k = 0; k < 400; ++k) lengths.push_back(k % 2 == 0 ? 20 : 12);
+  const ExampleRows packed = rows(build(lines_of_lengths(lengths)), {.max_length = 32});
+  EXPECT_EQ(packed.size(), 200);
+  for (i64 r = 0; r < packed.size(); ++r) EXPECT_EQ(packed.tokens(r, {1, 1}), 32);
 }
 
 TEST_F(Examples, RowsInTheOrderOfTheFile) {

@@ -36,8 +36,41 @@ TEST(CheckFiles, OnlyImagePipelinesReadFolders) {
     }
     return "";
   };
-  EXPECT_THAT(checked("lm"), HasSubstr("is a folder; expected files"));
+  EXPECT_THAT(checked("lm"), HasSubstr("is a folder; expected a file"));
   for (const char* pipeline : {"classification", "maml"}) EXPECT_EQ(checked(pipeline), "") << pipeline;
+}
+
+TEST(CheckJob, SourcesOfData) {
+  const std::string mixture =
+      "model: {arch: gpt2}\ndata: {mixture: [{name: a, files: a.txt, weight: 1}, {name: %, files: b.txt, weight: 2}]}";
+  const auto named = [&](const std::string& name) {
+    std::string text = mixture;
+    return check(JobUse::validate, text.replace(text.find('%'), 1, name));
+  };
+  EXPECT_EQ(named("b"), "");
+  EXPECT_THAT(named("a"), HasSubstr("data.mixture[1].name=a (job.yaml:2:61): the name is used twice"));
+  EXPECT_THAT(named("'../b'"), HasSubstr("expected a name of letters, digits, _ and -"));
+  EXPECT_THAT(check(JobUse::validate, "model: {arch: gpt2}\ndata: {train: x.txt, mixture: [{name: a, files: a.txt, weight: 1}]}"),
+              HasSubstr("data.train (job.yaml:2:15) and data.mixture (job.yaml:2:32) are both given"));
+  EXPECT_THAT(check(JobUse::validate, "model: {arch: gpt2}\ndata: {eval: x.txt, eval_sets: [{name: a, files: a.txt}]}"),
+              HasSubstr("data.eval (job.yaml:2:14) and data.eval_sets (job.yaml:2:33) are both given"));
+  EXPECT_THAT(check(JobUse::validate, "model: {arch: gpt2}\ndata: {eval_sets: [{name: a, files: []}]}"),
+              HasSubstr("data.eval_sets[0].files (job.yaml:2:37) is empty"));
+  EXPECT_THAT(check(JobUse::validate, "model: {arch: gpt2}\ndata: {train: [a.txt, b.jsonl]}"),
+              HasSubstr("b.jsonl is a jsonl file, but a.txt is none"));
+  EXPECT_EQ(check(JobUse::validate, "model: {arch: gpt2}\ndata: {train: [a.txt, b.jsonl], format: text}"), "");
+  EXPECT_EQ(check(JobUse::validate, "pipeline: seq2seq\nmodel: {arch: t5}\ndata: {train: [a.tsv, b.jsonl], format: tsv}"), "");
+}
+
+TEST(CheckJob, MetricsOfNamedSets) {
+  const std::string text =
+      "model: {arch: gpt2}\ndata: {train: a.txt, eval_sets: [{name: wiki, files: w.txt}, {name: code, files: c.txt}]}\n"
+      "workdir: x\ntrain: {global_batch_size: 1}\neval: {every_n_steps: 1}\n";
+  for (const char* metric : {"wiki_loss", "code_perplexity"})
+    EXPECT_EQ(check(JobUse::train, text, {std::string("train.early_stopping.metric=") + metric}), "")
+        << metric;
+  EXPECT_THAT(check(JobUse::train, text, {"checkpoint.save_best_by.min=[loss]"}),
+              HasSubstr("use wiki_loss or wiki_perplexity or code_loss or code_perplexity"));
 }
 
 TEST(CheckJob, RanksThatDoNotFitTheMesh) {

@@ -61,8 +61,8 @@ struct JobRun {
     model = make_job_model(job, source);
     pipeline = make_job_pipeline(job, model.get(), tokenizer.get(), {}, source.folder);
     const std::string cache = *job.workdir + "/cache";
-    pipeline->train_data = make_job_data(job, false, *pipeline, source.folder, cache);
-    pipeline->eval_data = make_job_data(job, true, *pipeline, source.folder, cache);
+    pipeline->train_data = make_training_data(job, *pipeline, source.folder, cache);
+    pipeline->eval_sets = make_eval_sets(job, *pipeline, source.folder, cache);
     params = make_job_params(job, source, model.get(), pipeline->params());
   }
   TrainResult train() {

@@ -281,7 +281,7 @@ TEST(Ppo, LearnsCartPole) {
     ParamTree params = fresh_params(*pipeline);
     TrainStep step(*pipeline, params, {.clip_grad_norm = 0.5, .adamw = {.weight_decay = 0}});
     const auto played = [&] {
-      const auto data = pipeline->evaluation();
+      const auto data = pipeline->evaluation().at(0).data;
       std::vector<Example> episodes;
       for (i64 i = 0; i < data->size(); ++i) episodes.push_back(data->get(i));
       return pipeline->output_metrics(episodes, predict(*pipeline, params, episodes, 1)).at("mean_return");

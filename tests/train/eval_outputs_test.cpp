@@ -86,12 +86,12 @@ TEST(EvalOutputs, FilesOfLaterStepsAreRemoved) {
   const EvalOutputs o{{"{\"a\":1}", "{\"a\":2}"}, {}, "{\"n\":2}"};
   for (const i64 step : {5, 10, 20}) save_outputs(dir.path(), step, o, 1);
   test::spill(dir / "eval_outputs/notes.txt", "mine");
-  EXPECT_EQ(test::slurp(outputs_path(dir.path(), 10)), "{\"a\":1}\n");
+  EXPECT_EQ(test::slurp(outputs_path(dir.path(), {.step = 10})), "{\"a\":1}\n");
   remove_outputs_after(dir.path(), 10);
-  EXPECT_TRUE(std::filesystem::exists(outputs_path(dir.path(), 10)));
-  EXPECT_FALSE(std::filesystem::exists(outputs_path(dir.path(), 20)));
-  EXPECT_EQ(test::slurp(details_path(dir.path(), 10)), "{\"n\":2}\n");
-  EXPECT_FALSE(std::filesystem::exists(details_path(dir.path(), 20)));
+  EXPECT_TRUE(std::filesystem::exists(outputs_path(dir.path(), {.step = 10})));
+  EXPECT_FALSE(std::filesystem::exists(outputs_path(dir.path(), {.step = 20})));
+  EXPECT_EQ(test::slurp(outputs_path(dir.path(), {.step = 10, .details = true})), "{\"n\":2}\n");
+  EXPECT_FALSE(std::filesystem::exists(outputs_path(dir.path(), {.step = 20, .details = true})));
   EXPECT_TRUE(std::filesystem::exists(dir / "eval_outputs/notes.txt"));
 }
 
@@ -99,8 +99,26 @@ TEST(EvalOutputs, FilesOfLaterStepsAreRemoved) {
 TEST(EvalOutputs, DetailsAreSavedAlone) {
   TempDir dir(TempDir::in_memory);
   save_outputs(dir.path(), 5, {{"{}"}, {}, "{\"n\":2}"}, 0);
-  EXPECT_FALSE(std::filesystem::exists(outputs_path(dir.path(), 5)));
-  EXPECT_EQ(test::slurp(details_path(dir.path(), 5)), "{\"n\":2}\n");
+  EXPECT_FALSE(std::filesystem::exists(outputs_path(dir.path(), {.step = 5})));
+  EXPECT_EQ(test::slurp(outputs_path(dir.path(), {.step = 5, .details = true})), "{\"n\":2}\n");
+}
+
+TEST(EvalOutputs, FilesOfSets) {
+  using ckpt::EvalFile;
+  for (const EvalFile& f :
+       {EvalFile{.step = 7}, EvalFile{.step = 7, .details = true}, EvalFile{.step = 7, .set = "a-b"},
+        EvalFile{.step = 7, .set = "a-b", .details = true}})
+    EXPECT_EQ(ckpt::parse_eval_file(ckpt::file_name_of(f)), f) << ckpt::file_name_of(f);
+  EXPECT_EQ(ckpt::file_name_of({.step = 7, .set = "code"}), "step-00000007.code.jsonl");
+  for (const char* other : {"notes.jsonl", "step-00000007.txt", "step-7x.jsonl", ".jsonl", ".details.json"})
+    EXPECT_EQ(ckpt::parse_eval_file(other), std::nullopt) << other;
+  TempDir dir(TempDir::in_memory);
+  EvalOutputs o{{"{}"}, {}, "{\"n\":2}"};
+  o.set = "code";
+  save_outputs(dir.path(), 5, o, 1);
+  EXPECT_EQ(test::slurp(dir / "eval_outputs/step-00000005.code.jsonl"), "{}\n");
+  remove_outputs_after(dir.path(), 4);
+  EXPECT_TRUE(std::filesystem::is_empty(dir / "eval_outputs"));
 }
 
 TEST(EvalOutputs, OutputsAsATableOfTexts) {

@@ -265,8 +265,8 @@ TEST(Maml, TasksDependOnSeedEpochAndIndex) {
     MamlSettings s{.n_ways = 3, .n_shots = 2, .n_query = 2};
     const TaskSet tasks(classes, s, 50, 7, false);
     EXPECT_EQ(tasks.size(), 50);
-    EXPECT_EQ(tasks.get(3).values, tasks.at_epoch(0)->get(3).values);
-    EXPECT_NE(tasks.get(3).values, tasks.at_epoch(1)->get(3).values);
+    EXPECT_EQ(tasks.get(3).values, tasks.of_epoch(nullptr, 0, 0)->get(3).values);
+    EXPECT_NE(tasks.get(3).values, tasks.of_epoch(nullptr, 0, 1)->get(3).values);
     EXPECT_NE(tasks.get(3).values, tasks.get(4).values);
     EXPECT_NE(tasks.get(3).values, TaskSet(classes, s, 50, 8, false).get(3).values);
     EXPECT_NE(tasks.get(3).values, TaskSet(classes, s, 50, 7, true).get(3).values);

@@ -62,8 +62,8 @@ struct Job {
     initialize(*params, 1);
     if (cache.empty()) return;
     pipeline->train_data = pipeline->open({.files = {"builtin:reverse"}, .cache = cache, .max_length = 16});
-    pipeline->eval_data =
-        pipeline->open({.evaluation = true, .files = {"builtin:reverse"}, .cache = cache, .max_length = 16});
+    pipeline->eval_sets = {{pipeline->open(
+        {.evaluation = true, .files = {"builtin:reverse"}, .cache = cache, .max_length = 16})}};
   }
   static Mesh mesh() { return Context::current().mesh(); }
   // The losses of all steps.
@@ -85,7 +85,7 @@ struct Job {
     job.pipeline_name = "seq2seq";
     job.workdir = workdir;
     job.progress = false;
-    pipeline->eval_data = nullptr;
+    pipeline->eval_sets.clear();
     redco::train(job);
     std::vector<double> out;
     std::ifstream in(workdir + "/metrics.jsonl");
@@ -194,19 +194,19 @@ TEST(TextToText, EvaluationsMeasureAnswers) {
   test::TempDir dir(test::TempDir::in_memory);
   on_mesh({2, 1}, [&](Context& c) {
     Job job(kBart, dir / "cache");
-    const FirstFive few(*job.pipeline->eval_data);
-    const Evaluation e = evaluate_with_outputs(*job.pipeline, *job.params, few, 2, 3);
+    const auto few = std::make_shared<FirstFive>(*job.pipeline->eval_sets.at(0).data);
+    const Evaluation e = evaluate_sets(*job.pipeline, *job.params, {{few}}, 2, 3);
     std::vector<std::string> names;
     for (const auto& [name, value] : e.metrics) names.push_back(name);
     EXPECT_THAT(names, ::testing::ElementsAre("bleu", "chrf", "exact_match", "loss", "rouge1", "rouge2",
                                               "rougeL", "rougeLsum"));
     if (c.world().rank() != 0) return;
-    ASSERT_EQ(e.outputs.lines.size(), 5u);  // all of them are measured
-    for (const auto& [name, value] : generation_metrics({}, e.outputs.lines))
+    ASSERT_EQ(e.outputs.at(0).lines.size(), 5u);  // all of them are measured
+    for (const auto& [name, value] : generation_metrics({}, e.outputs.at(0).lines))
       EXPECT_EQ(e.metrics.at(name), value);
-    const Json first = Json::parse(e.outputs.lines[0]);
-    EXPECT_EQ(first["source"], job.tokenizer->decode(few.get(0).ids.at("source")));
-    EXPECT_EQ(first["reference"], few.get(0).text);
+    const Json first = Json::parse(e.outputs.at(0).lines[0]);
+    EXPECT_EQ(first["source"], job.tokenizer->decode(few->get(0).ids.at("source")));
+    EXPECT_EQ(first["reference"], few->get(0).text);
     EXPECT_TRUE(first["prediction"].is_string());
   });
 }

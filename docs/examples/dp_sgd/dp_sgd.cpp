@@ -110,10 +110,10 @@ class DpSgd : public Pipeline {
     for (size_t i = 0; i < out.size(); ++i) out[i].ordinal = ctx.epoch * lots * rows + static_cast<i64>(i);
     return std::make_shared<Lots>(std::move(out), fingerprint());
   }
-  std::shared_ptr<const Dataset> evaluation() override {
+  std::vector<EvalSet> evaluation() override {
     make_data();
-    return std::make_shared<ExampleList>(std::vector<Example>(data_.begin() + kRows, data_.end()),
-                                         fingerprint());
+    return {{std::make_shared<ExampleList>(std::vector<Example>(data_.begin() + kRows, data_.end()),
+                                         fingerprint())}};
   }
 
   // The privacy budget spent so far, logged with the losses and the results of evaluations.

@@ -123,7 +123,7 @@ class FedAvg : public Pipeline {
     for (size_t i = 0; i < out.size(); ++i) out[i].ordinal = ctx.epoch * static_cast<i64>(out.size()) + i;
     return std::make_shared<Rounds>(std::move(out), fingerprint());
   }
-  std::shared_ptr<const Dataset> evaluation() override {
+  std::vector<EvalSet> evaluation() override {
     make_data();
     std::vector<Example> out(S::kTest);
     for (i64 i = 0; i < S::kTest; ++i) {
@@ -131,7 +131,7 @@ class FedAvg : public Pipeline {
       out[i].ids["rows"] = {static_cast<i32>(S::kRows + i)};
       out[i].values["n"] = {1};
     }
-    return std::make_shared<ExampleList>(std::move(out), fingerprint());
+    return {{std::make_shared<ExampleList>(std::move(out), fingerprint())}};
   }
   std::map<std::string, double> metrics(const std::map<std::string, double>& means) const override {
     return means;

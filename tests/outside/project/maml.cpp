@@ -21,7 +21,7 @@ class Maml : public Pipeline {
   std::shared_ptr<const Dataset> source(const ParamTree&, const StepContext&) override {
     return curves(20, "curves");
   }
-  std::shared_ptr<const Dataset> evaluation() override { return curves(5, "held-out curves"); }
+  std::vector<EvalSet> evaluation() override { return {{curves(5, "held-out curves")}}; }
 
   Batch collate(std::span<const Example> mine, const BatchShape& s) const override {
     Batch b;
