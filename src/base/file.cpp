@@ -341,6 +341,7 @@ void append_line(const std::string& path, std::string_view line) {
   char last = '\n';
   if (st.st_size > 0 && retry([&] { return sys::pread(c.fd, path, &last, 1, st.st_size - 1); }) < 0)
     fail("read", path, errno);
+  // If another process is just appending its line, this may see a part of it: then an empty line follows it.
   const std::string text = (last == '\n' ? "" : "\n") + std::string(line);
   // With O_APPEND Linux ignores the offset and writes at the end.
   write_all(c.fd, path, st.st_size, text.data(), static_cast<i64>(text.size()));

@@ -85,6 +85,7 @@ RunHistory read_run_history(const std::string& workdir, i64 most_bytes) {
   if (begin > 0) text.erase(0, std::min(text.find('\n'), text.size() - 1) + 1);
   std::size_t at = 0;
   for (std::size_t end; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
+    if (end == at) continue;  // of an append that met another one halfway, see append_line()
     RunEvent e;
     if (parse(text.substr(at, end - at), e)) {
       out.events.push_back(std::move(e));
