@@ -109,7 +109,7 @@ std::string build_lm_data(const LmDataRequest& r) {
                              .skip_bad = d.skip_bad,
                              .references = r.evaluation};
   const std::string index = build_example_index(source, *r.tokenizer, r.cache, show);
-  return index + "\n" + build_rows(ExampleIndex::open(index), row_settings(r));
+  return index + "\n" + build_rows(ExampleIndex::open(index, files), row_settings(r));
 }
 
 std::shared_ptr<const Dataset> open_lm_data(const LmDataRequest& r, const std::string& built) {
@@ -120,7 +120,9 @@ std::shared_ptr<const Dataset> open_lm_data(const LmDataRequest& r, const std::s
     if (r.embedding_rows) data->index().check_vocab(*r.embedding_rows);
     return data;
   }
-  auto data = std::make_shared<ExampleDataset>(ExampleIndex::open(built.substr(0, border)),
+  const DataSettings& d = r.job->data;
+  const auto files = data_file_names(r.evaluation ? d.eval : d.train, r.evaluation, r.cache);
+  auto data = std::make_shared<ExampleDataset>(ExampleIndex::open(built.substr(0, border), files),
                                                ExampleRows::open(built.substr(border + 1)), row_settings(r),
                                                segmented);
   if (r.embedding_rows) data->index().check_vocab(*r.embedding_rows);

@@ -105,6 +105,14 @@ std::optional<FileInfo> file_info(const std::string& path, bool follow) {
   return FileInfo{kind, static_cast<i64>(st.st_size)};
 }
 
+FileStamp file_stamp(const std::string& path) {
+  struct stat st {};
+  if (retry([&] { return sys::stat(path, &st, true); }) != 0) fail_missing("look at", path, errno);
+  const auto ns = [](const timespec& t) { return i64{t.tv_sec} * 1'000'000'000 + t.tv_nsec; };
+  return {static_cast<u64>(st.st_dev), static_cast<u64>(st.st_ino), static_cast<i64>(st.st_size),
+          ns(st.st_mtim), ns(st.st_ctim)};
+}
+
 bool exists(const std::string& path) { return file_info(path).has_value(); }
 
 bool is_folder(const std::string& path) {

@@ -27,6 +27,16 @@ struct FileInfo {
 // Kind and size of what a path names; nullopt if it names nothing. follow: follow symbolic links (a dangling
 // link names nothing).
 std::optional<FileInfo> file_info(const std::string& path, bool follow = true);
+// Differs between two versions of a file, even if a program resets the modification time. Equal stamps mean
+// equal contents, unless the last change is as young as the resolution of the file system's clock.
+struct FileStamp {
+  u64 device = 0, inode = 0;
+  i64 size = 0;
+  i64 modified = 0, changed = 0;  // mtime and ctime: ns since 1970
+  bool operator==(const FileStamp&) const = default;
+};
+// Links are followed.
+FileStamp file_stamp(const std::string& path);
 bool exists(const std::string& path);
 bool is_folder(const std::string& path);
 i64 file_size(const std::string& path);

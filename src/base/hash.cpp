@@ -45,7 +45,7 @@ void Hasher::update(const void* bytes, std::size_t n) { XXH3_128bits_update(stat
 u64 Hasher::digest64() const { return XXH3_64bits_digest(state_->x); }
 Hash128 Hasher::digest128() const { return from_xxh(XXH3_128bits_digest(state_->x)); }
 
-Hash128 hash_file(const std::string& path) {
+Hash128 hash_file(const std::string& path, const std::function<void(i64 n)>& read) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
     const int e = errno;
@@ -68,6 +68,7 @@ Hash128 hash_file(const std::string& path) {
     if (n == 0) break;
     hasher.update(buffer.data(), static_cast<std::size_t>(n));
     offset += static_cast<u64>(n);
+    if (read) read(n);
   }
   ::close(fd);
   return hasher.digest128();

@@ -2,6 +2,7 @@
 // every machine, so checkpoint manifests store them.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -37,7 +38,8 @@ class Hasher {
   std::unique_ptr<State> state_;
 };
 
-// The hash of a file's stored bytes (not unpacked). Throws the same errors as InputFile.
-Hash128 hash_file(const std::string& path);
+// The hash of a file's stored bytes (not unpacked). read(n): n more bytes were read; may be null. Throws the
+// same errors as InputFile.
+Hash128 hash_file(const std::string& path, const std::function<void(i64 n)>& read = {});
 
 }  // namespace redco

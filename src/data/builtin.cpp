@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/words.h"
 #include "data/builtin_labelled.h"
+#include "data/cached_index.h"
 #include "data/drawn_images.h"
 #include "data/epoch_order.h"
 
@@ -150,28 +151,41 @@ std::vector<std::string> builtin_names() {
   return out;
 }
 
+namespace {
+
+// Of a path of a built-in.
+const Builtin& builtin_of(const std::string& path) {
+  const auto* b = std::find_if(std::begin(kBuiltins), std::end(kBuiltins),
+                               [&](const Builtin& one) { return path.substr(kPrefix.size()) == one.name; });
+  if (b == std::end(kBuiltins))
+    throw UsageError("[data] {} does not exist. Built-in data sets: {}", excerpt(path),
+                     fmt::join(builtin_names(), ", "));
+  return *b;
+}
+
+}  // namespace
+
+std::vector<std::string> data_file_names(const std::vector<std::string>& paths, bool evaluation,
+                                         const std::string& folder) {
+  std::vector<std::string> out;
+  for (const std::string& p : paths)
+    out.push_back(!is_builtin(p) ? p
+                                 : join_path(folder, fmt::format("builtin-{}{}.jsonl", builtin_of(p).name,
+                                                                 evaluation ? "-eval" : "")));
+  return out;
+}
+
 std::vector<std::string> data_files(const std::vector<std::string>& paths, bool evaluation,
                                     const std::string& folder) {
-  std::vector<std::string> out;
-  for (const std::string& p : paths) {
-    if (!is_builtin(p)) {
-      out.push_back(p);
+  std::vector<std::string> out = data_file_names(paths, evaluation, folder);
+  for (std::size_t k = 0; k < paths.size(); ++k) {
+    if (!is_builtin(paths[k])) continue;
+    const std::string text = builtin_of(paths[k]).lines(evaluation);
+    if (exists(out[k]) && file_size(out[k]) == static_cast<i64>(text.size()) &&
+        read_file(out[k], i64{1} << 20) == text)
       continue;
-    }
-    const auto* b = std::find_if(std::begin(kBuiltins), std::end(kBuiltins),
-                                 [&](const Builtin& one) { return p.substr(kPrefix.size()) == one.name; });
-    if (b == std::end(kBuiltins))
-      throw UsageError("[data] {} does not exist. Built-in data sets: {}", excerpt(p),
-                       fmt::join(builtin_names(), ", "));
-    const std::string text = b->lines(evaluation);
-    make_dirs(folder);
-    const std::string path =
-        join_path(folder, fmt::format("builtin-{}{}.jsonl", b->name, evaluation ? "-eval" : ""));
-    // Written once: a changed file would be tokenized again.
-    if (!exists(path) || file_size(path) != static_cast<i64>(text.size()) ||
-        read_file(path, i64{1} << 20) != text)
-      write_file_durable(path, text);
-    out.push_back(path);
+    prepare_cache(folder, out[k]);
+    write_file_durable(out[k], text);
   }
   return out;
 }

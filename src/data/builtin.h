@@ -25,6 +25,9 @@ std::vector<std::string> builtin_names();
 //                    2000 and 200 texts, text pairs and vectors with values (data/builtin_labelled.h)
 std::vector<std::string> data_files(const std::vector<std::string>& paths, bool evaluation,
                                     const std::string& folder);
+// The paths that it returns; writes no file.
+std::vector<std::string> data_file_names(const std::vector<std::string>& paths, bool evaluation,
+                                         const std::string& folder);
 
 // The template of data.chat_template=builtin:chat: each turn is <|role|>, a line break, the text and the
 // tokenizer's end token.

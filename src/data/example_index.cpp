@@ -1,6 +1,7 @@
 #include "data/example_index.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <utility>
 
@@ -28,9 +29,9 @@ struct ExampleIndexHeader {
   u32 unused;
   u64 key[2];            // of the file's name
   u64 data_hash[2];      // XXH3 of the lines and of the settings that their tokens depend on
-  u64 notes, notes_end;  // texts: paths, then bad lines, each followed by \n
+  u64 notes, notes_end;  // text: the bad lines, "FILE:LINE: reason\n" with the number of the file from 0
   u64 directory;         // of the table
-  u64 n_paths;
+  u64 n_files;
   u64 n_cut;
   u64 reserved[2];
   u64 body_hash;    // XXH3 of what follows the header
@@ -51,13 +52,14 @@ u64 hash_of(const ExampleIndexHeader& h) {
 
 // Settings that the tokens depend on, besides the lines.
 void put_settings(Hasher& h, const ExampleBuild& b) {
-  put(h, kExampleIndexVersion);
+  put(h, kExampleDataVersion);
   put(h, b.fingerprint);
   put(h, b.skip_bad);
 }
 
 Hash128 key_of(const ExampleBuild& b, const SourceFiles& files) {
   Hasher h;
+  put(h, kExampleIndexVersion);
   put_settings(h, b);
   put(h, b.references);
   files.put_into(h);
@@ -103,23 +105,19 @@ class ExampleWriter {
       if (t.bad.empty()) {
         add(t.example, t.line, t.file);
       } else {
-        bad(fmt::format("{}:{}: {}", source_.paths[t.file], t.line, t.bad));
+        bad(t);
       }
     }
   }
 
   void finish() {
     if (table_.size() == 0)
-      throw ContentsError("{}: the files have no examples{}", SourceFiles(source_.paths).words(),
-                          header.n_bad == 0 ? ""
-                                            : fmt::format("; {} bad lines, the first: {}", header.n_bad,
-                                                          bad_.substr(0, bad_.find('\n'))));
-    std::string notes;
-    for (const std::string& p : source_.paths) notes += p + "\n";
-    header.n_paths = source_.paths.size();
-    notes += bad_;
-    header.notes = file_.append(notes);
-    header.notes_end = header.notes + notes.size();
+      throw ContentsError(
+          "{}: the files have no examples{}", words_of_files(source_.paths),
+          header.n_bad == 0 ? "" : fmt::format("; {} bad lines, the first: {}", header.n_bad, first_bad_));
+    header.n_files = source_.paths.size();
+    header.notes = file_.append(bad_);
+    header.notes_end = header.notes + bad_.size();
     header.n_examples = table_.size();
     header.directory = table_.finish();
     header.body_hash = file_.body_hash();
@@ -130,13 +128,15 @@ class ExampleWriter {
   ExampleIndexHeader header{};
 
  private:
-  void bad(const std::string& line) {
+  void bad(const Tokenized& t) {
+    const std::string at = fmt::format("{}:{}: {}", source_.paths[t.file], t.line, t.bad);
     if (!source_.skip_bad)
-      throw ContentsError("{}{}", line, "; data.skip_bad=true skips and counts such lines");
+      throw ContentsError("{}{}", at, "; data.skip_bad=true skips and counts such lines");
+    if (header.n_bad == 0) first_bad_ = at;
     if (static_cast<i64>(header.n_bad++) < kBadShown) {
-      std::string one = line;
-      std::replace(one.begin(), one.end(), '\n', ' ');
-      bad_ += one + "\n";
+      std::string why = t.bad;
+      std::replace(why.begin(), why.end(), '\n', ' ');
+      bad_ += fmt::format("{}:{}: {}\n", t.file, t.line, why);
     }
   }
 
@@ -179,19 +179,11 @@ class ExampleWriter {
   const ExampleBuild& source_;
   HashedFile file_;
   TableWriter<ExampleEntry> table_;
-  std::string bad_;
+  std::string bad_, first_bad_;
 };
 
-}  // namespace
-
-std::string build_example_index(const ExampleBuild& build, i64 vocab_size, const std::string& cache_folder,
-                                const BuildProgress& progress) {
-  const SourceFiles files(build.paths);
-  const Hash128 key = key_of(build, files);
-  const std::string path = files.cache_path(cache_folder, key, "examples");
-  if (is_whole<ExampleIndex>(path)) return path;
-  make_dirs(cache_folder);
-
+void write_example_index(const std::string& path, const Hash128& key, const ExampleBuild& build,
+                         const SourceFiles& files, i64 vocab_size, const BuildProgress& progress) {
   ExampleWriter writer(path, build, vocab_size);
   writer.header.key[0] = key.high;
   writer.header.key[1] = key.low;
@@ -233,7 +225,21 @@ std::string build_example_index(const ExampleBuild& build, i64 vocab_size, const
   writer.header.data_hash[0] = h.high;
   writer.header.data_hash[1] = h.low;
   writer.finish();
-  return path;
+}
+
+}  // namespace
+
+std::string build_example_index(const ExampleBuild& build, i64 vocab_size, const std::string& cache_folder,
+                                const BuildProgress& progress) {
+  const double begin = seconds();
+  const SourceFiles files(build.paths, cache_folder);
+  const Hash128 key = key_of(build, files);
+  const std::string path = index_path(cache_folder, key, "examples");
+  return find_or_build<ExampleIndex>(
+      path, begin, [&] { write_example_index(path, key, build, files, vocab_size, progress); },
+      [](const ExampleIndex& i) {
+        return CachedIndex{.unit = "example", .examples = i.size(), .tokens = i.n_tokens()};
+      });
 }
 
 std::string build_example_index(const ExampleSource& source, const Tokenizer& tokenizer,
@@ -252,7 +258,7 @@ struct ExampleIndex::State {
   ReadFile file;
   ExampleIndexHeader header;
   BlockTableReader<ExampleEntry> table;
-  std::vector<std::string> paths;
+  std::vector<std::string> files;
   std::string bad_lines;
 };
 
@@ -261,7 +267,7 @@ ExampleIndex::ExampleIndex(ExampleIndex&&) noexcept = default;
 ExampleIndex& ExampleIndex::operator=(ExampleIndex&&) noexcept = default;
 ExampleIndex::~ExampleIndex() = default;
 
-ExampleIndex ExampleIndex::open(const std::string& path) {
+ExampleIndex ExampleIndex::open(const std::string& path, std::vector<std::string> files) {
   ReadFile file = ReadFile::open(path);
   ExampleIndexHeader h{};
   auto broken = [&](const std::string& why) -> ContentsError {
@@ -280,16 +286,16 @@ ExampleIndex ExampleIndex::open(const std::string& path) {
   BlockTableReader<ExampleEntry> table(file, h.n_examples, h.directory);
   std::string notes(h.notes_end - h.notes, '\0');
   file.pread_exact(static_cast<i64>(h.notes), notes.data(), static_cast<i64>(notes.size()));
-  std::vector<std::string> paths;
-  std::size_t at = 0;
-  while (paths.size() < h.n_paths) {
-    const auto end = notes.find('\n', at);
-    if (end == std::string::npos) throw broken("its list of files is damaged");
-    paths.push_back(notes.substr(at, end - at));
-    at = end + 1;
+  std::string bad_lines;
+  for (std::size_t at = 0, end; (end = notes.find('\n', at)) != std::string::npos; at = end + 1) {
+    const std::string line = notes.substr(at, end - at);
+    u64 number = 0;
+    const auto r = std::from_chars(line.data(), line.data() + line.size(), number);
+    if (r.ec != std::errc() || number >= h.n_files) throw broken("its list of bad lines is damaged");
+    bad_lines += name_of_file(files, number) + std::string(r.ptr, line.data() + line.size()) + "\n";
   }
   auto state = std::make_unique<State>(
-      State{std::move(file), h, std::move(table), std::move(paths), notes.substr(at)});
+      State{std::move(file), h, std::move(table), std::move(files), std::move(bad_lines)});
   state->table.refer_to(state->file);
   return ExampleIndex(std::move(state));
 }
@@ -319,8 +325,10 @@ void ExampleIndex::entries(i64 begin, std::span<ExampleEntry> out) const {
   state_->table.read(static_cast<u64>(begin), out.size(), out.data());
 }
 
+const std::vector<std::string>& ExampleIndex::files() const { return state_->files; }
+
 std::string ExampleIndex::where(const ExampleEntry& e) const {
-  return fmt::format("{}:{}", e.file < state_->paths.size() ? state_->paths[e.file] : "?", e.line);
+  return fmt::format("{}:{}", name_of_file(state_->files, e.file), e.line);
 }
 
 StoredExample ExampleIndex::read(const ExampleEntry& e) const {

@@ -20,7 +20,9 @@
 namespace redco {
 
 // Raised when the same lines could give another file.
-inline constexpr u32 kExampleIndexVersion = 1;
+inline constexpr u32 kExampleIndexVersion = 2;
+// Raised when the same lines could give other examples: data_hash() changes, so runs can't resume.
+inline constexpr u32 kExampleDataVersion = 1;
 
 // Examples of any kind: how files are split into records, and how a record is tokenized.
 struct ExampleBuild {
@@ -33,9 +35,10 @@ struct ExampleBuild {
   bool references = false;  // stores the reference texts, which predictions are compared with
 };
 
-// Builds the index in `cache_folder`, unless a valid one exists, and returns its path. Memory is bounded for
-// files of any size; a line has at most 64 MiB. All cores of the process read records; the file does not
-// depend on their number. Call it on one rank only. Errors: UsageError (missing file); ContentsError
+// Builds the index in `cache_folder`, unless a valid one exists, and returns its path. Copies of the files
+// have the same index. Memory is bounded for files of any size; a line has at most 64 MiB. All cores of the
+// process read records; the file does not depend on their number. Call it on one rank only. Errors:
+// UsageError (a missing file, a cache folder without the index that can't be written); ContentsError
 // "file:line: reason" for the first bad record, unless skip_bad; ContentsError if no record remains, for
 // damaged compressed data, and for a file that changes during the build; IoError.
 std::string build_example_index(const ExampleBuild& build, i64 vocab_size, const std::string& cache_folder,
@@ -76,8 +79,9 @@ struct StoredExample {
 // An open index. Const and thread-safe; movable.
 class ExampleIndex {
  public:
-  // ContentsError if the file is not an example index of this version.
-  static ExampleIndex open(const std::string& path);
+  // files: the data files of this run, for messages. ContentsError if the file is not an example index of
+  // this version.
+  static ExampleIndex open(const std::string& path, std::vector<std::string> files = {});
   ExampleIndex(ExampleIndex&&) noexcept;
   ExampleIndex& operator=(ExampleIndex&&) noexcept;
   ~ExampleIndex();
@@ -100,7 +104,8 @@ class ExampleIndex {
 
   ExampleEntry entry(i64 i) const;
   void entries(i64 begin, std::span<ExampleEntry> out) const;
-  // "file:line", with the file names of the build.
+  const std::vector<std::string>& files() const;  // as given to open()
+  // "file:line".
   std::string where(const ExampleEntry& e) const;
 
   // ContentsError if the file's content is damaged.

@@ -180,9 +180,12 @@ void lay(const ExampleIndex& index, const ExampleEntry& e, u64 example, const Ro
   }
 }
 
+void write_rows(const std::string& path, const Hash128& key, const ExampleIndex& index, const RowSettings& s);
+
 }  // namespace
 
 std::string build_rows(const ExampleIndex& index, const RowSettings& s) {
+  const double begin = seconds();
   if (s.max_length < 2)
     throw UsageError("[data] data.max_length={}, but an example needs at least 2 tokens", s.max_length);
   Hasher h;
@@ -194,7 +197,18 @@ std::string build_rows(const ExampleIndex& index, const RowSettings& s) {
   put(h, s.too_long);
   const Hash128 key = h.digest128();
   const std::string path = index.path() + "-" + key.hex().substr(0, 16) + ".rows";
-  if (is_whole<ExampleRows>(path)) return path;
+  return find_or_build<ExampleRows>(
+      path, begin, [&] { write_rows(path, key, index, s); },
+      [](const ExampleRows& r) {
+        return CachedIndex{
+            .unit = "row", .examples = r.size(), .tokens = static_cast<i64>(r.counts().tokens)};
+      });
+}
+
+namespace {
+
+void write_rows(const std::string& path, const Hash128& key, const ExampleIndex& index,
+                const RowSettings& s) {
   RowsHeader header{};
   std::memcpy(header.magic, kRowsMagic, sizeof kRowsMagic);
   header.version = kRowsVersion;
@@ -214,12 +228,13 @@ std::string build_rows(const ExampleIndex& index, const RowSettings& s) {
     throw ContentsError(
         "{}: no example remains: {} are longer than data.max_length={}, and {} have no target in that many "
         "tokens. Increase data.max_length or change data.too_long",
-        index.path(), header.counts.skipped, s.max_length, header.counts.without_target);
+        words_of_files(index.files()), header.counts.skipped, s.max_length, header.counts.without_target);
   header.body_hash = file.body_hash();
   header.header_hash = hash_of(header);
   file.commit(&header, sizeof header);
-  return path;
 }
+
+}  // namespace
 
 struct ExampleRows::State {
   ReadFile file;

@@ -24,12 +24,12 @@ struct LabelledHeader {
   char magic[8];
   u32 version, unused;
   u64 n_examples, n_tokens, longest, truncated, n_bad;
-  u64 first_bad, first_bad_end;  // the text about the first bad row
+  u64 first_bad, first_bad_end;  // the text about the first bad row, after the file's name
   u64 directory;                 // of the table
   u64 data_hash[2];              // XXH3 of the examples
   u64 body_hash;                 // XXH3 of what follows the header
-  u64 reserved;
-  u64 header_hash;  // XXH3 of all above
+  u64 first_bad_file;            // number of the file
+  u64 header_hash;               // XXH3 of all above
 };
 static_assert(sizeof(LabelledHeader) == 120);
 
@@ -53,7 +53,7 @@ u64 hash_of(const LabelledHeader& h) {
 Hash128 key_of(const LabelledSource& s, const SourceFiles& files) {
   Hasher h;
   put(h, kLabelledIndexVersion);
-  put(h, s.data.format_of(s.paths));
+  for (const std::string& p : s.paths) put(h, s.data.format_of({p}));  // as LabelledReader reads it
   const ExampleFields& f = s.data.fields;
   for (const auto& name : {f.text.value_or(""), f.text_pair, f.id.value_or("")}) put(h, name);
   for (const auto* names : {&f.label, &f.features}) {
@@ -153,7 +153,10 @@ class Writer {
     for (const Examples::One& one : in.examples) {
       if (!one.bad.empty()) {
         skip_or_throw(one.bad, source_.data);
-        if (header.n_bad++ == 0) first_bad_ = one.bad;
+        if (header.n_bad++ == 0) {
+          first_bad_ = one.bad;
+          header.first_bad_file = in.file;
+        }
       } else {
         header.truncated += one.example.truncated;
         if (!one.skipped) add(one.example, one.line, in.file);
@@ -164,10 +167,13 @@ class Writer {
   void finish() {
     if (table_.size() == 0)
       throw ContentsError(
-          "{}: the files have no examples{}", SourceFiles(source_.paths).words(),
+          "{}: the files have no examples{}", words_of_files(source_.paths),
           header.n_bad == 0 ? "" : fmt::format("; {} bad rows, the first: {}", header.n_bad, first_bad_));
-    header.first_bad = file_.append(first_bad_);
-    header.first_bad_end = header.first_bad + first_bad_.size();
+    // The messages of LabelledReader begin with the file's name.
+    const std::string& name = source_.paths[header.first_bad_file];
+    const std::string rest = first_bad_.starts_with(name) ? first_bad_.substr(name.size()) : first_bad_;
+    header.first_bad = file_.append(rest);
+    header.first_bad_end = header.first_bad + rest.size();
     header.n_examples = table_.size();
     header.directory = table_.finish();
     const Hash128 h = data_.digest128();
@@ -238,17 +244,10 @@ LabelledExample labelled_input(const LabelledRow& row, const LabelledSource& s) 
   return e;
 }
 
-std::string build_labelled_index(const LabelledSource& source, const std::string& cache_folder,
-                                 const BuildProgress& progress) {
-  if (source.data.too_long.value_or("") == "split")
-    throw UsageError(
-        "[data] data.too_long=split: a labelled text can't be split. Use truncate, skip or error");
-  const SourceFiles files(source.paths);
-  const Hash128 key = key_of(source, files);
-  const std::string path = files.cache_path(cache_folder, key, "labelled");
-  if (is_whole<LabelledIndex>(path)) return path;
-  make_dirs(cache_folder);
+namespace {
 
+void write_labelled_index(const std::string& path, const LabelledSource& source, const SourceFiles& files,
+                          const BuildProgress& progress) {
   Writer writer(path, source);
   OrderedWork<Rows, Examples> work(
       usable_cpus(), [&](Rows rows, int) { return make_examples(source, rows); },
@@ -280,7 +279,23 @@ std::string build_labelled_index(const LabelledSource& source, const std::string
   }
   work.finish();
   writer.finish();
-  return path;
+}
+
+}  // namespace
+
+std::string build_labelled_index(const LabelledSource& source, const std::string& cache_folder,
+                                 const BuildProgress& progress) {
+  if (source.data.too_long.value_or("") == "split")
+    throw UsageError(
+        "[data] data.too_long=split: a labelled text can't be split. Use truncate, skip or error");
+  const double begin = seconds();
+  const SourceFiles files(source.paths, cache_folder);
+  const std::string path = index_path(cache_folder, key_of(source, files), "labelled");
+  return find_or_build<LabelledIndex>(
+      path, begin, [&] { write_labelled_index(path, source, files, progress); },
+      [](const LabelledIndex& i) {
+        return CachedIndex{.unit = "example", .examples = i.size(), .tokens = i.n_tokens()};
+      });
 }
 
 struct LabelledIndex::State {
@@ -295,7 +310,7 @@ LabelledIndex::LabelledIndex(LabelledIndex&&) noexcept = default;
 LabelledIndex& LabelledIndex::operator=(LabelledIndex&&) noexcept = default;
 LabelledIndex::~LabelledIndex() = default;
 
-LabelledIndex LabelledIndex::open(const std::string& path) {
+LabelledIndex LabelledIndex::open(const std::string& path, const std::vector<std::string>& files) {
   ReadFile file = ReadFile::open(path);
   LabelledHeader h{};
   const auto broken = [&](const std::string& why) -> ContentsError {
@@ -314,6 +329,7 @@ LabelledIndex LabelledIndex::open(const std::string& path) {
   BlockTableReader<Entry> table(file, h.n_examples, h.directory);
   std::string first_bad(h.first_bad_end - h.first_bad, '\0');
   file.pread_exact(static_cast<i64>(h.first_bad), first_bad.data(), static_cast<i64>(first_bad.size()));
+  if (h.n_bad > 0) first_bad.insert(0, name_of_file(files, h.first_bad_file));
   auto state = std::make_unique<State>(State{std::move(file), h, std::move(table), std::move(first_bad)});
   state->table.refer_to(state->file);
   return LabelledIndex(std::move(state));

@@ -18,7 +18,7 @@
 namespace redco {
 
 // Raised when the same rows could give another file.
-inline constexpr u32 kLabelledIndexVersion = 1;
+inline constexpr u32 kLabelledIndexVersion = 2;
 
 struct LabelledSource {
   std::vector<std::string> paths;  // plain or compressed
@@ -45,18 +45,19 @@ struct LabelledExample {
 // if max_length has no room for a token.
 LabelledExample labelled_input(const LabelledRow& row, const LabelledSource& s);
 
-// Builds the index in `cache_folder`, unless a valid one exists, and returns its path. All cores of the
-// process tokenize rows. Call it on one rank only. Errors: UsageError (a missing file or column);
-// ContentsError "file:line: reason" for the first bad row (an unknown label is one), unless data.skip_bad;
-// ContentsError if no row remains; IoError.
+// Builds the index in `cache_folder`, unless a valid one exists, and returns its path. Copies of the files
+// have the same index. All cores of the process tokenize rows. Call it on one rank only. Errors: UsageError
+// (a missing file or column); ContentsError "file:line: reason" for the first bad row (an unknown label is
+// one), unless data.skip_bad; ContentsError if no row remains; IoError.
 std::string build_labelled_index(const LabelledSource& source, const std::string& cache_folder,
                                  const BuildProgress& progress = {});
 
 // An open index. Const and thread-safe; movable.
 class LabelledIndex {
  public:
-  // ContentsError if the file is not a labelled index of this version.
-  static LabelledIndex open(const std::string& path);
+  // files: the data files of this run, for messages. ContentsError if the file is not a labelled index of
+  // this version.
+  static LabelledIndex open(const std::string& path, const std::vector<std::string>& files = {});
   LabelledIndex(LabelledIndex&&) noexcept;
   LabelledIndex& operator=(LabelledIndex&&) noexcept;
   ~LabelledIndex();

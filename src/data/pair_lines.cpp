@@ -91,7 +91,8 @@ class ParallelRecords : public ExampleRecords {
       r.file = static_cast<u32>(file_);
       r.line = static_cast<u64>((source ? sources_ : targets_)->line_number());
       if (source && target) {
-        if (is_blank(*r.target)) r.bad = fmt::format("the target, {}, is empty", targets_->where());
+        if (is_blank(*r.target))
+          r.bad = fmt::format("the target, line {} of the second file, is empty", r.line);
         return true;
       }
       if (source != target)

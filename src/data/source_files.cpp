@@ -1,9 +1,7 @@
 #include "data/source_files.h"
 
-#include <filesystem>
-
 #include "base/error.h"
-#include "base/file.h"
+#include "base/progress.h"
 
 namespace redco {
 
@@ -14,53 +12,44 @@ void put(Hasher& h, std::string_view text) {
   h.update(text.data(), text.size());
 }
 
-FileState state_of(const std::string& path) {
-  const auto info = file_info(path);
-  if (!info) throw UsageError("[data] {} does not exist", path);
-  if (info->kind == FileInfo::folder)
-    throw UsageError("[data] {} is a folder, expected a file. Give the files in it", path);
-  std::error_code error;
-  const auto time = std::filesystem::last_write_time(path, error);
-  if (error) throw IoError("{}: {}", path, error.message());
-  return {info->size, static_cast<i64>(time.time_since_epoch().count())};
+std::string words_of_files(const std::vector<std::string>& paths) {
+  std::string s = paths.empty() ? "no files" : paths.front();
+  if (paths.size() > 1) s += fmt::format(" and {} more", paths.size() - 1);
+  return s;
 }
 
-SourceFiles::SourceFiles(std::vector<std::string> paths) : paths_(std::move(paths)) {
+std::string name_of_file(const std::vector<std::string>& paths, u64 k) {
+  return k < paths.size() ? paths[k] : fmt::format("file {}", k + 1);
+}
+
+SourceFiles::SourceFiles(std::vector<std::string> paths, const std::string& cache_folder)
+    : paths_(std::move(paths)) {
   if (paths_.empty()) throw UsageError("[data] no data files are given");
-  for (const std::string& p : paths_) states_.push_back(state_of(p));
+  LateProgress progress("hash data files");
+  hashes_ = content_hashes(paths_, cache_folder, [&](i64 done, i64 total) { progress(done, total); });
 }
 
 i64 SourceFiles::total_size() const {
   i64 total = 0;
-  for (const FileState& s : states_) total += s.size;
+  for (const ContentHash& h : hashes_) total += h.stamp.size;
   return total;
 }
 
 void SourceFiles::check_unchanged(std::size_t k) const {
-  if (state_of(paths_[k]) != states_[k])
-    throw ContentsError("{}: the file changed while it was read. Start again when it is complete", paths_[k]);
+  // A new stamp alone may come from chmod, or from a copy with the same contents.
+  if (exists(paths_[k]) &&
+      (file_stamp(paths_[k]) == hashes_[k].stamp || hash_file(paths_[k]) == hashes_[k].hash))
+    return;
+  throw ContentsError("{}: the file changed while it was read. Start again when it is complete", paths_[k]);
 }
 
 void SourceFiles::put_into(Hasher& h) const {
-  for (std::size_t k = 0; k < paths_.size(); ++k) {
-    std::error_code error;
-    const auto whole = std::filesystem::canonical(paths_[k], error);
-    put(h, error ? paths_[k] : whole.string());
-    put(h, static_cast<u64>(states_[k].size));
-    put(h, static_cast<u64>(states_[k].changed));
+  put(h, hashes_.size());
+  for (const ContentHash& c : hashes_) {
+    put(h, static_cast<u64>(c.stamp.size));
+    put(h, c.hash.high);
+    put(h, c.hash.low);
   }
-}
-
-std::string SourceFiles::words() const {
-  std::string s = paths_.front();
-  if (paths_.size() > 1) s += fmt::format(" and {} more", paths_.size() - 1);
-  return s;
-}
-
-std::string SourceFiles::cache_path(const std::string& folder, const Hash128& key,
-                                    std::string_view extension) const {
-  const std::string stem = file_name(paths_.front()).substr(0, 60);
-  return join_path(folder, fmt::format("{}-{}.{}", stem, key.hex(), extension));
 }
 
 }  // namespace redco

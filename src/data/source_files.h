@@ -1,4 +1,4 @@
-// The source files of a cached index, and the path of the cache.
+// The source files of a cached index.
 #pragma once
 
 #include <functional>
@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/types.h"
+#include "data/content_hash.h"
 
 namespace redco {
 
@@ -15,34 +16,31 @@ namespace redco {
 void put(Hasher& h, u64 v);
 void put(Hasher& h, std::string_view text);
 
-struct FileState {
-  i64 size;
-  i64 changed;  // ns
-  bool operator==(const FileState&) const = default;
-};
-// UsageError for what doesn't exist or is a folder.
-FileState state_of(const std::string& path);
+// "a.txt and 2 more"
+std::string words_of_files(const std::vector<std::string>& paths);
+// The name of file k in messages. An index does not store the names of its files, because copies of them
+// elsewhere give the same index.
+std::string name_of_file(const std::vector<std::string>& paths, u64 k);
 
-// The data files of one cache during its build.
+// The data files of one index.
 class SourceFiles {
  public:
-  explicit SourceFiles(std::vector<std::string> paths);  // UsageError for an empty list or a missing file
+  // Hashes the contents of files that `cache_folder` does not remember; shows the progress if it takes long.
+  // UsageError for an empty list. Other errors as content_hashes().
+  SourceFiles(std::vector<std::string> paths, const std::string& cache_folder);
 
   const std::vector<std::string>& paths() const { return paths_; }
   i64 total_size() const;
-  i64 size(std::size_t k) const { return states_[k].size; }
-  // ContentsError if the file changed since construction.
+  i64 size(std::size_t k) const { return hashes_[k].stamp.size; }
+  // ContentsError if the file's contents changed since construction.
   void check_unchanged(std::size_t k) const;
-  // Hashes paths, sizes and times of change.
+  // Hashes the sizes and the hashes of the contents, in order.
   void put_into(Hasher& h) const;
-  // "a.txt and 2 more"
-  std::string words() const;
-  // FOLDER/NAME-KEY.EXTENSION, with the NAME of the first file.
-  std::string cache_path(const std::string& folder, const Hash128& key, std::string_view extension) const;
+  std::string words() const { return words_of_files(paths_); }
 
  private:
   std::vector<std::string> paths_;
-  std::vector<FileState> states_;
+  std::vector<ContentHash> hashes_;
 };
 
 // Progress in stored bytes.

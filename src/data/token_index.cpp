@@ -140,22 +140,9 @@ struct Ids {
 };
 constexpr std::size_t kTogether = std::size_t{256} << 10;  // bytes
 
-}  // namespace
-
-std::string token_index_path(const TextFiles& text, const Tokenizer& tokenizer,
-                             const std::string& cache_folder) {
-  const SourceFiles files(text.paths);
-  return files.cache_path(cache_folder, key_of(files, text.documents, tokenizer), "tokens");
-}
-
-std::string build_token_index(const TextFiles& text, const Tokenizer& tokenizer,
-                              const std::string& cache_folder, const BuildProgress& progress) {
-  const SourceFiles files(text.paths);
-  const Hash128 key = key_of(files, text.documents, tokenizer);
-  const std::string path = files.cache_path(cache_folder, key, "tokens");
-  if (is_whole<TokenIndex>(path)) return path;
-  make_dirs(cache_folder);
-
+// Writes the index.
+void write_token_index(const std::string& path, const Hash128& key, const TextFiles& text,
+                       const SourceFiles& files, const Tokenizer& tokenizer, const BuildProgress& progress) {
   i64 done = 0;
   TokenWriter writer(path, tokenizer.vocab_size());
   TokenIndexHeader header{};
@@ -219,7 +206,21 @@ std::string build_token_index(const TextFiles& text, const Tokenizer& tokenizer,
   header.data_hash[0] = h.high;
   header.data_hash[1] = h.low;
   writer.finish(header);
-  return path;
+}
+
+}  // namespace
+
+std::string build_token_index(const TextFiles& text, const Tokenizer& tokenizer,
+                              const std::string& cache_folder, const BuildProgress& progress) {
+  const double begin = seconds();
+  const SourceFiles files(text.paths, cache_folder);
+  const Hash128 key = key_of(files, text.documents, tokenizer);
+  const std::string path = index_path(cache_folder, key, "tokens");
+  return find_or_build<TokenIndex>(
+      path, begin, [&] { write_token_index(path, key, text, files, tokenizer, progress); },
+      [](const TokenIndex& i) {
+        return CachedIndex{.unit = "document", .examples = i.n_documents(), .tokens = i.size()};
+      });
 }
 
 struct TokenIndex::State {

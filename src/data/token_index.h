@@ -23,7 +23,7 @@
 namespace redco {
 
 // Raised when the same text could give another file.
-inline constexpr u32 kTokenIndexVersion = 3;
+inline constexpr u32 kTokenIndexVersion = 4;
 
 // The unit of a document. The tokenizer's eos token, if it has one, follows each document that isn't empty.
 enum class Documents : std::uint8_t {
@@ -37,19 +37,15 @@ struct TextFiles {
   Documents documents = Documents::file;
 };
 
-// The path of the index of `text` in `cache_folder`. Its name has a hash of the files' paths, sizes and times
-// of change, of the tokenizer's fingerprint and eos token, and of kTokenIndexVersion. UsageError for a
-// missing file.
-std::string token_index_path(const TextFiles& text, const Tokenizer& tokenizer,
-                             const std::string& cache_folder);
-
-// Builds that file, unless a valid one exists, and returns its path. Memory is bounded for files of any size:
-// a document is tokenized in blocks of 1 MiB, cut where the tokenizer guarantees that the cut changes no id
-// (Tokenizer::last_cut). Without such a place, a block is cut after its last line break, or, without line
-// breaks, every 16 MiB. Lines and paragraphs have at most 64 MiB. All cores of the process tokenize blocks;
-// the file does not depend on their number. Call it on one rank only. Errors: UsageError (missing file);
-// ContentsError (damaged compressed data, invalid UTF-8 with file and byte, no tokens, a file that changes
-// during the build); IoError.
+// Builds the index of `text` in `cache_folder`, unless a valid one exists, and returns its path. Its name is
+// a hash of the files' contents, of the tokenizer's fingerprint and eos token, and of kTokenIndexVersion, so
+// copies of the files have the same index. Memory is bounded for files of any size: a document is tokenized
+// in blocks of 1 MiB, cut where the tokenizer guarantees that the cut changes no id (Tokenizer::last_cut).
+// Without such a place, a block is cut after its last line break, or, without line breaks, every 16 MiB.
+// Lines and paragraphs have at most 64 MiB. All cores of the process tokenize blocks; the file does not
+// depend on their number. Call it on one rank only. Errors: UsageError (a missing file, a cache folder
+// without the index that can't be written); ContentsError (damaged compressed data, invalid UTF-8 with file
+// and byte, no tokens, a file that changes during the build); IoError.
 std::string build_token_index(const TextFiles& text, const Tokenizer& tokenizer,
                               const std::string& cache_folder, const BuildProgress& progress = {});
 

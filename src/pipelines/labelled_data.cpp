@@ -136,29 +136,26 @@ LabelledSource LabelledData::source(const DataRequest& request) const {
 
 std::shared_ptr<const Dataset> LabelledData::open(const DataRequest& request) {
   const bool of_images = labelled_input_of(model_) == LabelledInput::image;
-  std::string built;  // for images: their files, one per line
+  std::string built;  // path of the index; "" for images
   LabelledSource s;
-  Context::current().world().together([&] { s = source(request); });
+  Context::current().world().together([&] {
+    s = source(request);
+    s.paths = data_file_names(request.files, request.evaluation, request.cache);
+  });
   Context::current().world().on_first([&] {
-    s.paths = data_files(request.files, request.evaluation, request.cache);
-    if (!of_images)
-      built = build_labelled_index(s, request.cache);
-    else
-      for (const std::string& f : s.paths) built += f + "\n";
+    data_files(request.files, request.evaluation, request.cache);  // writes the built-in ones
+    if (!of_images) built = build_labelled_index(s, request.cache);
   });
   built = Context::current().world().agree(built);
   std::shared_ptr<const Dataset> data;
   std::function<float(i64)> target;
   Context::current().world().together([&] {
     if (!of_images) {
-      const auto all = std::make_shared<IndexedExamples>(LabelledIndex::open(built), s);
+      const auto all = std::make_shared<IndexedExamples>(LabelledIndex::open(built, s.paths), s);
       target = [all](i64 i) { return all->target(i); };
       data = all;
       return;
     }
-    s.paths.clear();
-    for (std::size_t begin = 0, end; (end = built.find('\n', begin)) != std::string::npos; begin = end + 1)
-      s.paths.push_back(built.substr(begin, end - begin));
     // All examples of an evaluation are held in memory; their pixels are read batch by batch.
     auto all = std::make_shared<LabelledImages>(
         s.paths, settings_, targets_, preprocess(request.model_folder), images(), !request.evaluation);

@@ -47,7 +47,7 @@ LabelledImages::LabelledImages(const std::vector<std::string>& files, const Data
       add_lines(files[k], s);
     }
   }
-  if (places_.empty()) throw ContentsError("{}: the files have no images", SourceFiles(files).words());
+  if (places_.empty()) throw ContentsError("{}: the files have no images", words_of_files(files));
 }
 
 Example LabelledImages::get(i64 i) const {

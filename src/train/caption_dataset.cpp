@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/words.h"
 #include "comm/group.h"
+#include "data/builtin.h"
 #include "data/example_json.h"
 #include "tensor/context.h"
 
@@ -108,7 +109,9 @@ std::shared_ptr<const CaptionDataset> make_caption_dataset(const PairSource& sou
                                            cache);
   std::shared_ptr<const CaptionDataset> data;
   Context::current().world().together([&] {
-    data = std::make_shared<CaptionDataset>(ExampleIndex::open(path), ImageSource(images), preprocess);
+    data = std::make_shared<CaptionDataset>(
+        ExampleIndex::open(path, data_file_names(source.files, source.evaluation, cache)),
+        ImageSource(images), preprocess);
   });
   return data;
 }

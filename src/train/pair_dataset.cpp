@@ -71,8 +71,10 @@ std::shared_ptr<const PairDataset> make_pair_dataset(const PairSource& source, c
                                             .references = source.evaluation},
                                            cache);
   std::shared_ptr<const PairDataset> data;
-  Context::current().world().together(
-      [&] { data = std::make_shared<PairDataset>(ExampleIndex::open(path)); });
+  Context::current().world().together([&] {
+    data = std::make_shared<PairDataset>(
+        ExampleIndex::open(path, data_file_names(source.files, source.evaluation, cache)));
+  });
   return data;
 }
 

@@ -32,7 +32,7 @@ class Examples : public testing::Test {
   ExampleIndex build(const std::string& lines, ExampleSource source = {}, const Tokenizer* t = nullptr) {
     spill(file("a.jsonl"), lines);
     source.paths = {file("a.jsonl")};
-    return ExampleIndex::open(build_example_index(source, t ? *t : *bytes_, cache()));
+    return ExampleIndex::open(build_example_index(source, t ? *t : *bytes_, cache()), source.paths);
   }
   // The message of the ContentsError.
   std::string refused(const std::string& lines, const ExampleSource& source = {}) {

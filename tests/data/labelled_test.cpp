@@ -53,7 +53,7 @@ class Labelled : public ::testing::Test {
             .classes = ClassNames({"no", "yes"})};
   }
   LabelledIndex build(const LabelledSource& s) {
-    return LabelledIndex::open(build_labelled_index(s, dir_ / "cache"));
+    return LabelledIndex::open(build_labelled_index(s, dir_ / "cache"), s.paths);
   }
 
   test::TempDir dir_{test::TempDir::in_memory};

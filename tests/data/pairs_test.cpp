@@ -45,7 +45,8 @@ class Pairs : public ::testing::Test {
                              .read = [&](const ExampleRecord& r) { return lines.read(r); },
                              .skip_bad = skip_bad,
                              .references = true},
-                            lines.vocab_size(), dir_ / "cache"));
+                            lines.vocab_size(), dir_ / "cache"),
+        files);
   }
   Texts texts(const std::vector<std::string>& files, bool skip_bad = false) {
     const ExampleIndex index = build(files, skip_bad);
@@ -226,7 +227,7 @@ TEST_F(Pairs, EveryBadPairIsNamedWithItsReason) {
   EXPECT_THAT(error_text<ContentsError>([&] {
                 build({en, gap});
               }),
-              HasSubstr("b.de:2, is empty; data.skip_bad"));
+              HasSubstr("a.en:2: the target, line 2 of the second file, is empty; data.skip_bad"));
 }
 
 TEST_F(Pairs, BadPairsAreSkippedAndCounted) {
