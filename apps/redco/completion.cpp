@@ -136,7 +136,7 @@ std::string complete_words(const CLI::App& app, const std::vector<std::string>& 
     return out;
   }
   for (const CLI::App* c : inner) offer(c->get_name(), c->get_description());
-  if (!inner.empty()) return out;
+  if (!inner.empty() && !takes_job(*command)) return out;
   if (name == "completion") {
     for (const char* shell : {"bash", "zsh", "fish"}) offer(shell, "completion script for this shell");
   } else if (name == "cp") {

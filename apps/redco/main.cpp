@@ -76,6 +76,7 @@ std::string unknown_command(const CLI::App& app, const std::vector<std::string>&
     }
     const auto it =
         std::find_if(known.begin(), known.end(), [&](const CLI::App* c) { return c->get_name() == w; });
+    if (it == known.end() && command->get_option_no_throw("JOB") != nullptr) return "";  // its other words
     if (it == known.end()) {
       std::vector<std::string> names;
       for (const CLI::App* c : known) names.push_back(c->get_name());
@@ -94,7 +95,7 @@ std::string unknown_command(const CLI::App& app, const std::vector<std::string>&
 // Commands that end with code 8 and a message when a signal stops them. A signal ends the others immediately.
 bool runs_a_job(const std::string& command) {
   static const std::vector<std::string> kCommands = {"train",  "predict", "evaluate", "chat",
-                                                     "verify", "bench",   "merge"};
+                                                     "verify", "bench",   "merge",    "data"};
   return std::find(kCommands.begin(), kCommands.end(), command) != kCommands.end();
 }
 

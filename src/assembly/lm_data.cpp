@@ -120,8 +120,7 @@ std::shared_ptr<const Dataset> open_lm_data(const LmDataRequest& r, const std::s
     if (r.embedding_rows) data->index().check_vocab(*r.embedding_rows);
     return data;
   }
-  const DataSettings& d = r.job->data;
-  const auto files = data_file_names(r.evaluation ? d.eval : d.train, r.evaluation, r.cache);
+  const auto files = data_file_names(r.source.files, r.evaluation, r.cache);
   auto data = std::make_shared<ExampleDataset>(ExampleIndex::open(built.substr(0, border), files),
                                                ExampleRows::open(built.substr(border + 1)), row_settings(r),
                                                segmented);

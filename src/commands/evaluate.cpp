@@ -29,8 +29,9 @@ int evaluate_on_ranks(const JobConfig& job, Context& c) {
   m = open_predict_model(job, world);
   std::optional<TemporaryFolder> temporary;
   world.on_first([&] {
-    if (!job.workdir) temporary.emplace();
-    cache = job.workdir ? join_path(*job.workdir, "cache") : temporary->path();
+    const auto folder = cache_folder(job);
+    if (!folder) temporary.emplace();
+    cache = folder ? *folder : temporary->path();
   });
   cache = world.agree(cache);
   m.pipeline->eval_sets = make_eval_sets(job, *m.pipeline, m.source.folder, cache);

@@ -151,8 +151,9 @@ ShownData show_data(const JobConfig& job, bool evaluation, const std::string& na
                      info->name);
   const DataSource from = source_to_show(job.data, evaluation, name);
   std::optional<TemporaryFolder> temporary;
-  if (!job.workdir) temporary.emplace();
-  const std::string cache = job.workdir ? join_path(*job.workdir, "cache") : temporary->path();
+  const auto folder = cache_folder(job);
+  if (!folder) temporary.emplace();
+  const std::string cache = folder ? *folder : temporary->path();
   if (!lines) return shown_by_pipeline(job, from, evaluation, n, cache);
   const std::unique_ptr<Tokenizer> tokenizer = job_tokenizer(job);
   if (!tokenizer)

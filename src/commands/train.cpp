@@ -172,7 +172,7 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
             long_answer_warning(*model, "eval.generation.max_new_tokens", job.eval.generation.max_new_tokens);
         !text.empty())
       warn("[eval] {}", text);
-  const std::string cache = join_path(workdir, "cache");
+  const std::string cache = *cache_folder(job);
   pipeline->train_data = make_training_data(job, *pipeline, source.folder, cache);
   pipeline->eval_sets = make_eval_sets(job, *pipeline, source.folder, cache);
   ParamTree params = make_job_params(job, source, model, pipeline->params());

@@ -126,6 +126,7 @@ struct DataSettings {
   std::vector<std::string> train, eval;
   std::vector<MixtureSource> mixture;
   std::vector<EvalSetSettings> eval_sets;
+  std::optional<std::string> cache;
   std::optional<std::string> format;
   std::string documents = "file";
   std::optional<i64> max_length;
@@ -169,6 +170,11 @@ struct DataSettings {
         .decided_by(DecidedBy::job);
     v.items("eval_sets", eval_sets,
             "Several evaluation sets with names, instead of data.eval. Each evaluation uses all of them.")
+    v.field(
+         "cache", cache,
+         "folder of the indexes of the data (their tokens); several runs may share it at the same time, and "
+         "all hosts must see it; ~: the folder cache in workdir")
+        .path()
         .on_resume(OnResume::free)
         .decided_by(DecidedBy::job);
     v.field("format", format,

@@ -180,33 +180,6 @@ void lay(const ExampleIndex& index, const ExampleEntry& e, u64 example, const Ro
   }
 }
 
-void write_rows(const std::string& path, const Hash128& key, const ExampleIndex& index, const RowSettings& s);
-
-}  // namespace
-
-std::string build_rows(const ExampleIndex& index, const RowSettings& s) {
-  const double begin = seconds();
-  if (s.max_length < 2)
-    throw UsageError("[data] data.max_length={}, but an example needs at least 2 tokens", s.max_length);
-  Hasher h;
-  put(h, kRowsVersion);
-  put(h, index.data_hash());
-  put(h, static_cast<u64>(index.size()));
-  put(h, static_cast<u64>(s.max_length));
-  put(h, s.packing);
-  put(h, s.too_long);
-  const Hash128 key = h.digest128();
-  const std::string path = index.path() + "-" + key.hex().substr(0, 16) + ".rows";
-  return find_or_build<ExampleRows>(
-      path, begin, [&] { write_rows(path, key, index, s); },
-      [](const ExampleRows& r) {
-        return CachedIndex{
-            .unit = "row", .examples = r.size(), .tokens = static_cast<i64>(r.counts().tokens)};
-      });
-}
-
-namespace {
-
 void write_rows(const std::string& path, const Hash128& key, const ExampleIndex& index,
                 const RowSettings& s) {
   RowsHeader header{};
@@ -235,6 +208,27 @@ void write_rows(const std::string& path, const Hash128& key, const ExampleIndex&
 }
 
 }  // namespace
+
+std::string build_rows(const ExampleIndex& index, const RowSettings& s) {
+  const double begin = seconds();
+  if (s.max_length < 2)
+    throw UsageError("[data] data.max_length={}, but an example needs at least 2 tokens", s.max_length);
+  Hasher h;
+  put(h, kRowsVersion);
+  put(h, index.data_hash());
+  put(h, static_cast<u64>(index.size()));
+  put(h, static_cast<u64>(s.max_length));
+  put(h, s.packing);
+  put(h, s.too_long);
+  const Hash128 key = h.digest128();
+  const std::string path = index.path() + "-" + key.hex().substr(0, 16) + ".rows";
+  return find_or_build<ExampleRows>(
+      path, begin, [&] { write_rows(path, key, index, s); },
+      [](const ExampleRows& r) {
+        return CachedIndex{
+            .unit = "row", .examples = r.size(), .tokens = static_cast<i64>(r.counts().tokens)};
+      });
+}
 
 struct ExampleRows::State {
   ReadFile file;

@@ -237,6 +237,11 @@ void check_model(const JobConfig& job, Checks& c) {
 
 }  // namespace
 
+std::optional<std::string> cache_folder(const JobConfig& job) {
+  if (job.data.cache) return job.data.cache;
+  return job.workdir ? std::optional(join_path(*job.workdir, "cache")) : std::nullopt;
+}
+
 std::optional<i64> declared_ranks(const JobConfig& job) {
   const ParallelSettings& p = job.parallel;
   if (p.n_ranks) return p.n_ranks;

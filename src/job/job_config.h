@@ -74,6 +74,10 @@ void check_job(const JobConfig& job, JobUse use);
 // hostfile. Throws UsageError with all problems, one per line, each with its key and place.
 void check_files(const JobConfig& job, JobUse use);
 
+// The folder of the data indexes: data.cache, else the folder cache in workdir; nullopt if the job has
+// neither.
+std::optional<std::string> cache_folder(const JobConfig& job);
+
 // The number of ranks: n_ranks if given, else the sum of the slots in parallel.hosts, else n_model_shards.
 // None if only a hostfile gives it. src/launch calls replicas() and batch_sizes() again with the ranks that
 // it finds in a hostfile or a SLURM allocation.

@@ -2,6 +2,7 @@
 #include <zstd.h>
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -183,6 +184,97 @@ TEST_F(Data, FoldersWithoutDataOrWithSeveralFormats) {
       good({"data", "model.tokenizer=bytes", "data.max_length=32", "data.train=[e,d]", "data.format=text"})
           .err,
       AllOf(HasSubstr("1 text file in the folder e"), HasSubstr("1 text file in the folder d")));
+}
+
+// The names and the bytes of a folder's files.
+std::map<std::string, std::string> contents(const std::string& folder) {
+  std::map<std::string, std::string> out;
+  for (const auto& f : std::filesystem::directory_iterator(folder))
+    out[f.path().filename()] = slurp(f.path());
+  return out;
+}
+
+TEST_F(Data, BuildsIndexesThatTrainingOnCopiesFinds) {
+  std::filesystem::create_directories(path("here"));
+  write("here/a.jsonl", lines(40) + "nonsense\n");
+  write("here/b.jsonl", lines(9));
+  write("job.yaml", std::string(kModel) +
+                        "data: {train: here/a.jsonl, eval: here/b.jsonl, max_length: 48, skip_bad: true}\n"
+                        "train: {global_batch_size: 2, max_steps: 1}\nparallel: {threads_per_rank: 1}\n");
+  refused({"data", "build", "job.yaml"}, 2, {"data.cache and workdir are missing"});
+  refused({"data", "build", "job.yaml", "data.cache=index", "data.train=[]", "data.eval=[]"}, 2,
+          {"data.train and data.eval are missing"});
+  refused({"data", "build", "none.yaml"}, 2, {"none.yaml"});
+  refused({"data", "build"}, 2, {"JOB is required", "`redco data build --help`"});
+
+  const Ran built = good({"data", "build", "job.yaml", "data.cache=index"});
+  EXPECT_EQ(lines_with(built.out, "examples, "), 2);
+  EXPECT_EQ(lines_with(built.out, "rows, "), 2);
+  EXPECT_EQ(lines_with(built.out, "built in"), 4);
+  EXPECT_THAT(built.out, testing::ContainsRegex("index/[0-9a-f]{32}.examples: 40 examples, [0-9]+ tokens, "));
+  const Ran again = good({"data", "build", "job.yaml", "data.cache=index"});
+  EXPECT_EQ(lines_with(again.out, "found in"), 4);
+  const Json j = Json::parse(good({"data", "build", "job.yaml", "data.cache=index", "--json"}).out);
+  EXPECT_EQ(j["cache"], "index");
+  ASSERT_EQ(j["indexes"].size(), 4u);
+  for (const Json& i : j["indexes"]) {
+    EXPECT_EQ(i["built"], false);
+    EXPECT_EQ(i["bytes"], std::filesystem::file_size(path(i["path"])));
+  }
+  EXPECT_EQ(j["indexes"][0]["split"], "train");
+  EXPECT_EQ(j["indexes"][0]["unit"], "example");
+  EXPECT_EQ(j["indexes"][2]["examples"], 9);
+  EXPECT_EQ(j["indexes"][2]["split"], "eval");
+
+  // Copies elsewhere, with other names. The messages name the copies.
+  const auto before = contents(path("index"));
+  std::filesystem::create_directories(path("there"));
+  write("there/train.jsonl", lines(40) + "nonsense\n");
+  write("there/eval.jsonl", lines(9));
+  const Words copies = {"train",
+                        "job.yaml",
+                        "data.cache=index",
+                        "workdir=run",
+                        "data.train=there/train.jsonl",
+                        "data.eval=there/eval.jsonl"};
+  const Ran trained = good(copies, {{"REDCO_LOG", "debug"}});
+  EXPECT_EQ(lines_with(trained.err, "[data] found in cache: index/"), 4);
+  EXPECT_THAT(trained.err, HasSubstr("there/train.jsonl:41: not JSON"));
+  EXPECT_EQ(contents(path("index")), before);
+  EXPECT_FALSE(has("run/cache"));
+  // Resuming the run with the first files.
+  EXPECT_THAT(good({"train", "job.yaml", "data.cache=other", "workdir=run", "train.max_steps=2"}).err,
+              HasSubstr("resuming from"));
+  EXPECT_EQ(contents(path("other")).size(), 4u);
+  // An edited file has another index.
+  write("there/train.jsonl", lines(39) + "nonsense\n");
+  EXPECT_EQ(
+      lines_with(good({"data", "build", "job.yaml", "data.cache=index", "data.train=there/train.jsonl"}).out,
+                 "built in"),
+      2);
+}
+
+TEST_F(Data, EveryPipelineBuildsItsIndexes) {
+  const auto build = [&](const std::string& job) {
+    return good({"data", "build", REDCO_SOURCE_DIR "/configs/" + job + ".yaml", "data.cache=index"});
+  };
+  // Tokens of text, of examples and their rows, of pairs, of captions, labelled texts and vectors.
+  for (const auto& [job, words] : std::vector<std::pair<std::string, std::string>>{
+           {"lm/chat_tiny", ": 800 examples, "},
+           {"lm/chat_tiny", " rows, "},
+           {"seq2seq/reverse", ": 4000 examples, "},
+           {"captioning/shapes", ": 4000 examples, "},
+           {"classification/text", ": 2000 examples, "},
+           {"regression/vectors", ": 2000 examples, 0 tokens, "}})
+    EXPECT_THAT(build(job).out, HasSubstr(words)) << job;
+  write("t.txt", "some text");
+  write("job.yaml", std::string(kModel) + "data: {train: t.txt, max_length: 4}\n");
+  EXPECT_THAT(good({"data", "build", "job.yaml", "data.cache=index"}).out,
+              HasSubstr(".tokens: 1 document, 10 tokens, "));
+  const Ran images = build("classification/images");
+  EXPECT_EQ(images.out, "");
+  EXPECT_THAT(images.err, HasSubstr("these data need no index"));
+  refused({"data", "build", "pipeline=rl", "data.cache=index"}, 2, {"nothing to build"});
 }
 
 TEST_F(Data, TheShippedChatJobLearns) {
