@@ -1,23 +1,16 @@
 #include "commands/predict_requests.h"
 
+#include <deque>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/jsonl.h"
+#include "base/ordered_work.h"
+#include "train/prefetch.h"
 
 namespace redco {
 
 using Json = nlohmann::ordered_json;
-
-struct PredictRequests::State {
-  std::unique_ptr<JsonLines> lines;  // null for predict.prompt
-};
-
-PredictRequests::PredictRequests(const JobConfig& job, const PredictModel& m)
-    : job_(job), m_(m), state_(std::make_unique<State>()) {
-  if (job.predict.input) state_->lines = std::make_unique<JsonLines>(*job.predict.input);
-}
-PredictRequests::~PredictRequests() = default;
 
 namespace {
 
@@ -62,32 +55,101 @@ void read_line(const JobConfig& job, const PredictModel& m, const Json& j, const
 
 }  // namespace
 
-bool PredictRequests::next(PredictRequest& r) {
-  r = {};
-  if (!state_->lines) {
-    const auto& prompts = job_.predict.prompt;
-    if (ordinal_ == static_cast<i64>(prompts.size())) return false;
-    r.example.ordinal = ordinal_++;
-    read_line(job_, m_, {{"prompt", prompts[r.example.ordinal]}},
-              prompts.size() == 1 ? "predict.prompt" : fmt::format("predict.prompt[{}]", r.example.ordinal),
-              r);
-    return true;
+struct PredictRequests::State {
+  // A prompt of the job, or an unread line of predict.input.
+  struct Line {
+    Json prompt;
+    std::string text, where;
+    i64 ordinal = 0;
+  };
+  struct Outcome {
+    PredictRequest request;
+    std::optional<std::string> bad;  // the reason why the line is skipped
+  };
+
+  State(const JobConfig& job, const PredictModel& m)
+      : job(job),
+        m(m),
+        work(
+            in_pipeline("concurrent_requests()", [&] { return m.pipeline->concurrent_requests(); })
+                ? n_readers(Reading::costly, job.data.n_workers)
+                : 0,
+            [this](Line line, int) { return read(line); }, [this](Outcome o) { add(std::move(o)); }) {
+    if (job.predict.input) lines = std::make_unique<JsonLines>(*job.predict.input);
   }
-  std::string line;
-  while (state_->lines->next(line)) {
-    r = {};
-    r.example.ordinal = ordinal_++;
+
+  std::optional<Line> next_line() {
+    Line line;
+    if (lines) {
+      if (!lines->next(line.text)) return std::nullopt;
+      line.where = lines->where();
+    } else {
+      const auto& prompts = job.predict.prompt;
+      if (n_lines == static_cast<i64>(prompts.size())) return std::nullopt;
+      line.prompt = {{"prompt", prompts[static_cast<std::size_t>(n_lines)]}};
+      line.where = prompts.size() == 1 ? "predict.prompt" : fmt::format("predict.prompt[{}]", n_lines);
+    }
+    line.ordinal = n_lines++;
+    return line;
+  }
+  // On any thread.
+  Outcome read(const Line& line) const {
+    PredictRequest r;
+    r.example.ordinal = line.ordinal;
     try {
-      const std::string where = state_->lines->where();
-      read_line(job_, m_, parse_json_line(line, where), where, r);
-      return true;
+      read_line(job, m, lines ? parse_json_line(line.text, line.where) : line.prompt, line.where, r);
     } catch (const ContentsError& e) {
-      if (!job_.predict.skip_bad) throw;
-      if (skipped_++ == 0) first_reason_ = e.what();
+      if (!lines || !job.predict.skip_bad) throw;
+      return {.request = {}, .bad = e.what()};
+    }
+    return {.request = std::move(r), .bad = std::nullopt};
+  }
+  void add(Outcome o) {
+    if (!o.bad)
+      ready.push_back(std::move(o.request));
+    else if (skipped++ == 0)
+      first_reason = *o.bad;
+  }
+
+  const JobConfig& job;
+  const PredictModel& m;
+  std::unique_ptr<JsonLines> lines;  // null for predict.prompt
+  i64 n_lines = 0, skipped = 0;
+  std::string first_reason;
+  std::deque<PredictRequest> ready;
+  bool ended = false;
+  OrderedWork<Line, Outcome> work;  // destroyed first: its threads use the other members
+};
+
+PredictRequests::PredictRequests(const JobConfig& job, const PredictModel& m)
+    : state_(std::make_unique<State>(job, m)) {}
+PredictRequests::~PredictRequests() = default;
+
+bool PredictRequests::next(PredictRequest& r) {
+  State& s = *state_;
+  while (s.ready.empty() && !s.ended) {
+    std::optional<State::Line> line;
+    try {
+      line = s.next_line();
+    } catch (...) {
+      s.work.finish();  // throws the error of an earlier line, if there is one
+      throw;
+    }
+    if (line) {
+      s.work.add(std::move(*line));
+    } else {
+      s.work.finish();
+      s.ended = true;
     }
   }
-  return false;
+  if (s.ready.empty()) return false;
+  r = std::move(s.ready.front());
+  s.ready.pop_front();
+  return true;
 }
+
+i64 PredictRequests::skipped() const { return state_->skipped; }
+const std::string& PredictRequests::first_reason() const { return state_->first_reason; }
 
 PredictScan scan_requests(const JobConfig& job, const PredictModel& m) {
   PredictRequests all(job, m);

@@ -21,24 +21,22 @@ struct PredictRequest {
   std::string prompt;  // the text that the answer continues; "" if there is none
 };
 
+// If the pipeline allows it (Pipeline::concurrent_requests), data.n_workers threads read lines ahead.
 class PredictRequests {
  public:
+  // job and m must outlive the object.
   PredictRequests(const JobConfig& job, const PredictModel& m);
   ~PredictRequests();
 
   // The next prompt; false at the end. A line that can't be used is a ContentsError with file, line and
   // reason; with predict.skip_bad it is skipped and counted.
   bool next(PredictRequest& r);
-  i64 skipped() const { return skipped_; }
-  const std::string& first_reason() const { return first_reason_; }  // of the first skipped line
+  i64 skipped() const;                      // lines read so far; complete at the end
+  const std::string& first_reason() const;  // of the first skipped line
 
  private:
   struct State;
-  const JobConfig& job_;
-  const PredictModel& m_;
   std::unique_ptr<State> state_;
-  i64 ordinal_ = 0, skipped_ = 0;
-  std::string first_reason_;
 };
 
 // Counts of all prompts. ContentsError if there is none.

@@ -138,6 +138,7 @@ struct DataSettings {
   std::optional<bool> header;
   bool group_by_length = false;
   bool skip_bad = false;
+  std::optional<i64> n_workers;
   std::optional<std::string> chat_template;
   std::vector<std::string> label_names;
   std::optional<std::string> images;
@@ -239,6 +240,14 @@ struct DataSettings {
         .decided_by(DecidedBy::job);
     v.field("skip_bad", skip_bad,
             "skipping of bad lines, with a count in the log; false: the first bad line is an error")
+        .on_resume(OnResume::free)
+        .decided_by(DecidedBy::job);
+    v.field("n_workers", n_workers,
+            "number of threads per rank that read (and decode) the examples of the next step during the "
+            "current step; 0: the rank reads each step's examples itself; ~: 1, and for image files "
+            "the rank's number of threads, at most 4")
+        .at_least(0)
+        .at_most(1024)
         .on_resume(OnResume::free)
         .decided_by(DecidedBy::job);
     v.field("chat_template", chat_template,

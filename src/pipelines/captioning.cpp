@@ -1,4 +1,5 @@
 // Image to text: captioning.
+#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -87,15 +88,16 @@ class Captioning : public Pipeline {
   std::optional<Example> request(const std::string& json, const std::string& where) const override {
     Example e;
     try {
-      const std::string name = caption_lines("jsonl").image_of(json);
-      const ImageSource images(settings->data.images);
-      e.values["pixels"] = preprocess()(images.read(name, "."), images.where(name, "."));
+      const Requests& r = requests();
+      const std::string name = r.lines.image_of(json);
+      e.values["pixels"] = r.preprocess(r.images.read(name, "."), r.images.where(name, "."));
       e.text = nlohmann::json({{"image", name}}).dump();
     } catch (const ContentsError& error) {
       throw ContentsError("{}: {}", where, error.what());
     }
     return e;
   }
+  bool concurrent_requests() const override { return true; }
 
   // {"id", "image": its name, "prediction", ..., "reference": the caption}
   std::string output(const Example& example, const std::string& prediction) const override {
@@ -135,6 +137,19 @@ class Captioning : public Pipeline {
     return {settings->model_folder, image.channels, image.height, image.width, settings->data.resize_images};
   }
 
+  // What request() needs; opened once.
+  struct Requests {
+    CaptionLines lines;
+    ImagePreprocess preprocess;
+    ImageSource images;
+  };
+  const Requests& requests() const {
+    std::call_once(opened_, [&] {
+      requests_.reset(new Requests{caption_lines("jsonl"), preprocess(), ImageSource(settings->data.images)});
+    });
+    return *requests_;
+  }
+
   // The encoder's output for these images.
   Memory encode(const ParamTree& params, std::span<const Example> examples,
                 std::span<const i64> which) const {
@@ -149,6 +164,9 @@ class Captioning : public Pipeline {
                                   std::span<const float>(pixels));
     return {model->encode(params, in, {}), {}};
   }
+
+  mutable std::once_flag opened_;
+  mutable std::unique_ptr<const Requests> requests_;
 };
 
 }  // namespace

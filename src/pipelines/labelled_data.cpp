@@ -7,12 +7,14 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/ordered_work.h"
 #include "comm/group.h"
 #include "data/builtin.h"
 #include "data/token_index.h"
 #include "ops/create.h"
 #include "pipelines/labelled_images.h"
 #include "tensor/context.h"
+#include "train/prefetch.h"
 
 namespace redco {
 
@@ -50,7 +52,7 @@ class IndexedExamples : public Dataset {
     return e;
   }
   std::string fingerprint() const override { return index_.data_hash(); }
-  bool concurrent() const override { return true; }
+  Reading reading() const override { return Reading::threads; }
   std::string describe() const override {
     const bool texts = source_.input == LabelledInput::text;
     std::string s = fmt::format("{} {}", size(), texts ? "texts" : "vectors");
@@ -105,7 +107,7 @@ LabelledData::LabelledData(const Model& model, const Tokenizer* tokenizer, const
       model_folder_(settings.model_folder) {}
 
 std::shared_ptr<const ImageSource> LabelledData::images() const {
-  if (!images_) images_ = std::make_shared<ImageSource>(settings_.images);
+  std::call_once(opened_images_, [&] { images_ = std::make_shared<ImageSource>(settings_.images); });
   return images_;
 }
 
@@ -156,10 +158,10 @@ std::shared_ptr<const Dataset> LabelledData::open(const DataRequest& request) {
       data = all;
       return;
     }
-    // All examples of an evaluation are held in memory; their pixels are read batch by batch.
-    auto all = std::make_shared<LabelledImages>(
-        s.paths, settings_, targets_, preprocess(request.model_folder), images(), !request.evaluation);
-    if (request.evaluation) evaluation_ = all;
+    auto all =
+        std::make_shared<LabelledImages>(s.paths, settings_, targets_, preprocess(request.model_folder),
+                                         images(), static_cast<i32>(opened_.size()));
+    opened_.push_back(all);
     target = [all](i64 i) { return all->target(i); };
     data = all;
   });
@@ -189,16 +191,17 @@ Example LabelledData::request(const std::string& json, const std::string& where)
 
 std::vector<float> LabelledData::pixels_of(const Example& e) const {
   if (const auto it = e.values.find("pixel_values"); it != e.values.end()) return it->second;
-  if (const auto it = e.ids.find("image"); it != e.ids.end() && evaluation_)
-    return evaluation_->pixels(it->second.at(0));
+  if (const auto it = e.ids.find("image"); it != e.ids.end())
+    return opened_.at(static_cast<std::size_t>(it->second.at(0)))->pixels(it->second.at(1));
   const std::string path = Json::parse(e.text).at("image");
   return preprocess(model_folder_)(images()->read(path, "."), images()->where(path, "."));
 }
 
 const ImagePreprocess& LabelledData::preprocess(const std::string& folder) const {
-  const ImageShape shape = model_.image_shape();
-  if (!preprocess_)
+  std::call_once(made_preprocess_, [&] {
+    const ImageShape shape = model_.image_shape();
     preprocess_.emplace(folder, shape.channels, shape.height, shape.width, settings_.resize_images);
+  });
   return *preprocess_;
 }
 
@@ -210,8 +213,15 @@ void LabelledData::collate(std::span<const Example> mine, Batch& b) const {
       b.fields["features"] = value_rows(mine, s, "features", {model_.n_features()});
       return;
     case LabelledInput::image: {
-      std::vector<Example> rows(mine.size());
-      for (std::size_t r = 0; r < mine.size(); ++r) rows[r].values["pixel_values"] = pixels_of(mine[r]);
+      const bool prefetched = std::all_of(mine.begin(), mine.end(),
+                                          [](const Example& e) { return e.values.count("pixel_values"); });
+      std::vector<Example> rows;
+      OrderedWork<const Example*, std::vector<float>> work(
+          prefetched ? 0 : n_readers(Reading::costly, settings_.n_workers),
+          [&](const Example* e, int) { return pixels_of(*e); },
+          [&](std::vector<float> pixels) { rows.emplace_back().values["pixel_values"] = std::move(pixels); });
+      for (const Example& e : mine) work.add(&e);
+      work.finish();
       const ImageShape shape = model_.image_shape();
       b.fields["pixel_values"] =
           value_rows(rows, s, "pixel_values", {shape.channels, shape.height, shape.width});

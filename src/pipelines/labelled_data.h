@@ -2,14 +2,16 @@
 // batches. A model reads one of the three: see labelled_input_of().
 //
 // An Example has ids["input_ids"], ids["token_type_ids"] (texts), values["features"] (vectors),
-// values["pixel_values"] (prefetched images; others are read when their batch is made), values["targets"]
-// (the class index, or the target values), and text: the input as a JSON object, {"text", "text_pair"},
+// values["pixel_values"] (images; those of outlines and requests are read when their batch is made),
+// values["targets"] (the class index, or the target values), and text: the input as a JSON object, {"text",
+// "text_pair"},
 // {"features"} or {"image"}.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,8 +44,9 @@ class LabelledData {
   // and .zip archives with one folder per class, or lines with image names. UsageError, ContentsError: see
   // data/labelled_index.h, data/image_folder.h, data/idx.h.
   std::shared_ptr<const Dataset> open(const DataRequest& request);
-  // An example without targets; see Pipeline::request().
+  // An example without targets; see Pipeline::request(). Thread-safe.
   Example request(const std::string& json, const std::string& where) const;
+  bool requests_images() const { return labelled_input_of(model_) == LabelledInput::image; }
 
   // Adds the input fields to `batch`, and its weight under "loss": 1 per example.
   void collate(std::span<const Example> mine, Batch& batch) const;
@@ -66,9 +69,10 @@ class LabelledData {
   DataSettings settings_;
   LabelledTargets targets_;
   std::string model_folder_;
+  mutable std::once_flag opened_images_, made_preprocess_;
   mutable std::shared_ptr<const ImageSource> images_;
   mutable std::optional<ImagePreprocess> preprocess_;
-  std::shared_ptr<const LabelledImages> evaluation_;
+  std::vector<std::shared_ptr<const LabelledImages>> opened_;
 };
 
 // The names in a config's id2label in the order of their ids; {} if it has none, or only transformers'

@@ -31,8 +31,8 @@ bool is_image_folder(const std::string& path) {
 
 LabelledImages::LabelledImages(const std::vector<std::string>& files, const DataSettings& s,
                                const LabelledTargets& targets, const ImagePreprocess& preprocess,
-                               std::shared_ptr<const ImageSource> source, bool read)
-    : preprocess_(preprocess), targets_(targets), read_(read), source_(std::move(source)) {
+                               std::shared_ptr<const ImageSource> source, i32 set)
+    : set_(set), preprocess_(preprocess), targets_(targets), source_(std::move(source)) {
   for (std::size_t k = 0; k < files.size(); ++k) {
     if (is_image_folder(files[k])) {
       add_folder(files[k]);
@@ -51,15 +51,20 @@ LabelledImages::LabelledImages(const std::vector<std::string>& files, const Data
 }
 
 Example LabelledImages::get(i64 i) const {
+  Example e = outline(i);
+  e.values["pixel_values"] = pixels(i);
+  return e;
+}
+
+Example LabelledImages::outline(i64 i) const {
   const Place& p = places_[static_cast<std::size_t>(i)];
   Example e;
   e.ordinal = i;
   e.id = p.id;
   e.text =
       nlohmann::json({{"image", where(p)}}).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  e.ids["image"] = {static_cast<i32>(i)};
+  e.ids["image"] = {set_, static_cast<i32>(i)};
   e.values["targets"] = p.targets;
-  if (read_) e.values["pixel_values"] = pixels(i);
   return e;
 }
 

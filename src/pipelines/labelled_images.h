@@ -17,16 +17,21 @@ namespace redco {
 
 class LabelledImages : public Dataset {
  public:
-  // IDX files come in pairs, images before labels. `read`: get() reads the pixels. UsageError, ContentsError:
-  // see data/image_folder.h, data/idx.h, data/labelled_rows.h; also for a label outside the classes.
+  // IDX files come in pairs, images before labels. UsageError, ContentsError: see data/image_folder.h,
+  // data/idx.h, data/labelled_rows.h; also for a label outside the classes. `set`: the number of this data
+  // set; an Example's ids["image"] has it, and the index in the set.
   LabelledImages(const std::vector<std::string>& files, const DataSettings& s, const LabelledTargets& targets,
-                 const ImagePreprocess& preprocess, std::shared_ptr<const ImageSource> source, bool read);
+                 const ImagePreprocess& preprocess, std::shared_ptr<const ImageSource> source, i32 set);
 
   i64 size() const override { return static_cast<i64>(places_.size()); }
   i64 length(i64) const override { return 1; }
   Example get(i64 i) const override;
+  Example outline(i64 i) const override;  // without pixels
   std::string fingerprint() const override { return hasher_.digest128().hex(); }
-  bool concurrent() const override { return true; }
+  // IDX images are in memory.
+  Reading reading() const override {
+    return folders_.empty() && line_folders_.empty() ? Reading::threads : Reading::costly;
+  }
   std::string describe() const override;
   float target(i64 i) const { return places_[static_cast<std::size_t>(i)].targets[0]; }  // the class index
   // [channels, height, width] of an image. ContentsError names the image.
@@ -47,9 +52,9 @@ class LabelledImages : public Dataset {
   void add_idx(const std::string& images, const std::string& labels);
   void add_lines(const std::string& path, const DataSettings& s);
 
+  i32 set_;
   ImagePreprocess preprocess_;
   LabelledTargets targets_;
-  bool read_;
   std::shared_ptr<const ImageSource> source_;  // of images in lines
   std::vector<IdxImages> idx_;
   std::vector<std::string> idx_names_;

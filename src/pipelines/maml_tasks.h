@@ -46,7 +46,7 @@ class TaskSet : public Dataset {
   i64 length(i64) const override { return 1; }
   Example get(i64 i) const override;
   std::string fingerprint() const override;
-  bool concurrent() const override { return true; }
+  Reading reading() const override { return Reading::threads; }
   bool ordered() const override { return true; }  // they are generated
   // The tasks follow from the seed of the constructor.
   std::shared_ptr<const Dataset> of_epoch(std::shared_ptr<const Dataset> self, u64 seed,

@@ -37,6 +37,7 @@ class Regression : public Pipeline {
   std::optional<Example> request(const std::string& json, const std::string& where) const override {
     return data().request(json, where);
   }
+  bool concurrent_requests() const override { return data().requests_images(); }
 
   Batch collate(std::span<const Example> mine, const BatchShape& s) const override {
     Batch b;

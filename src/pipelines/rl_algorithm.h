@@ -74,7 +74,7 @@ class RlRows : public Dataset {
   i64 length(i64) const override { return 1; }
   Example get(i64 i) const override;
   std::string fingerprint() const override { return fingerprint_; }
-  bool concurrent() const override { return true; }
+  Reading reading() const override { return Reading::threads; }
   bool ordered() const override { return true; }
 
  private:

@@ -50,7 +50,7 @@ class CaptionDataset : public Dataset {
   // ContentsError names the image and its line.
   Example get(i64 i) const override;
   std::string fingerprint() const override { return index_.data_hash() + preprocess_.fingerprint(); }
-  bool concurrent() const override { return true; }
+  Reading reading() const override { return Reading::costly; }
   std::string describe() const override;
   const ExampleIndex& index() const { return index_; }
 

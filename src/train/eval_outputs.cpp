@@ -5,8 +5,10 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/ordered_work.h"
 #include "base/words.h"
 #include "train/predictor.h"
+#include "train/prefetch.h"
 
 namespace redco {
 
@@ -23,10 +25,15 @@ EvalOutputs make_outputs(const Pipeline& pipeline, const ParamTree& params, cons
   if (!measured) count = std::min(count, n);
   if (most >= 0) count = std::min(count, most);
   std::vector<Example> examples;
-  for (i64 i = 0; i < count; ++i) {
-    examples.push_back(data.get(i));
-    examples.back().ordinal = i;
-  }
+  OrderedWork<i64, Example> work(
+      n_readers(data.reading(), pipeline.settings->data.n_workers),
+      [&](i64 i, int) { return data.outline(i); },
+      [&](Example e) {
+        e.ordinal = static_cast<i64>(examples.size());
+        examples.push_back(std::move(e));
+      });
+  for (i64 i = 0; i < count; ++i) work.add(i);
+  work.finish();
   const std::vector<std::string> answers =
       in_pipeline("predict()", [&] { return predict(pipeline, params, examples, batch_size); });
   EvalOutputs out;

@@ -23,15 +23,19 @@ std::map<std::string, double> evaluate(Pipeline& pipeline, const ParamTree& para
   const auto parts = micro_batches(data.size(), per_device, Context::current().mesh().dp);
   i64& row_offset = Context::current().random.row_offset;
   const Restore<i64> first_row(row_offset, 0);
+  const std::shared_ptr<const Dataset> shared(std::shared_ptr<void>(), &data);  // the caller owns the data
+  Prefetcher prefetcher(pipeline.settings->data.n_workers);
   size_t i = 0;
   const size_t n = max_batches >= 0 ? std::min<size_t>(parts.size(), max_batches) : parts.size();
+  const auto request = [&](size_t k) {
+    if (k >= n) return StepRequest{};
+    return StepRequest{request_rows(parts[k].rows, [&](i64 r) { return parts[k].first + r; })};
+  };
   const auto means = mean_terms(pipeline, params, [&](Batch* b) {
     if (i == n) return false;
     leave_if_asked();
     row_offset = parts[i].first;
-    *b = collate_examples(
-        pipeline,
-        read_examples(data, request_rows(parts[i].rows, [&](i64 r) { return parts[i].first + r; })));
+    *b = collate_examples(pipeline, prefetcher.take(shared, request(i), request(i + 1)).front());
     ++i;
     return true;
   });

@@ -52,7 +52,7 @@ class PackedEpoch : public Dataset {
   i64 length(i64 i) const override { return data_->rows().tokens(i, order_); }
   Example get(i64 i) const override { return data_->get(i, order_); }
   std::string fingerprint() const override { return data_->fingerprint(); }
-  bool concurrent() const override { return data_->concurrent(); }
+  Reading reading() const override { return data_->reading(); }
 
  private:
   std::shared_ptr<const Dataset> owner_;  // keeps data_

@@ -22,7 +22,7 @@ class WindowDataset : public Dataset {
   i64 length(i64 i) const override { return windows_.n_targets(i); }
   Example get(i64 i) const override;
   std::string fingerprint() const override;
-  bool concurrent() const override { return true; }
+  Reading reading() const override { return Reading::threads; }
   const TokenIndex& index() const { return index_; }
 
  private:
@@ -40,7 +40,7 @@ class ExampleDataset : public Dataset {
   i64 length(i64 i) const override { return rows_.tokens(i); }
   Example get(i64 i) const override { return get(i, {}); }
   std::string fingerprint() const override;
-  bool concurrent() const override { return true; }
+  Reading reading() const override { return Reading::threads; }
   // With packing, rows combine other examples in each epoch.
   std::shared_ptr<const Dataset> of_epoch(std::shared_ptr<const Dataset> self, u64 seed,
                                           i64 epoch) const override;

@@ -102,8 +102,14 @@ std::string Mixture::fingerprint() const {
   return s;
 }
 
-bool Mixture::concurrent() const {
-  return std::all_of(sources_.begin(), sources_.end(), [](const Source& s) { return s.data->concurrent(); });
+Reading Mixture::reading() const {
+  const auto any = [&](Reading r) {
+    return std::any_of(sources_.begin(), sources_.end(),
+                       [&](const Source& s) { return s.data->reading() == r; });
+  };
+  return any(Reading::rank_only) ? Reading::rank_only
+         : any(Reading::costly)  ? Reading::costly
+                                 : Reading::threads;
 }
 
 std::shared_ptr<const Dataset> Mixture::of_epoch(std::shared_ptr<const Dataset>, u64 seed, i64 epoch) const {

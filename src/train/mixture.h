@@ -34,7 +34,7 @@ class Mixture : public Dataset {
   i64 target_length(i64 i) const override;
   Example get(i64 i) const override;  // ordinal: index in the sources, one after the other
   std::string fingerprint() const override;
-  bool concurrent() const override;
+  Reading reading() const override;
   std::shared_ptr<const Dataset> of_epoch(std::shared_ptr<const Dataset> self, u64 seed,
                                           i64 epoch) const override;
   std::string describe() const override;

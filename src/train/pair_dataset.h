@@ -23,7 +23,7 @@ class PairDataset : public Dataset {
   i64 target_length(i64 i) const override { return index_.entry(i).targets; }
   Example get(i64 i) const override;
   std::string fingerprint() const override { return index_.data_hash(); }
-  bool concurrent() const override { return true; }
+  Reading reading() const override { return Reading::threads; }
   std::string describe() const override;
   const ExampleIndex& index() const { return index_; }
 

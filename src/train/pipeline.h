@@ -31,6 +31,13 @@ struct Example {
   std::string id;  // the id in its source, as JSON; "": none
 };
 
+// Which threads may call length() and get() of a Dataset.
+enum class Reading : std::uint8_t {
+  rank_only,  // only the rank's thread
+  threads,    // any threads, several at once
+  costly      // likewise; get() takes long (it decodes an image), so several threads read by default
+};
+
 // The examples of an epoch or an evaluation. Const, and the same on every rank.
 class Dataset {
  public:
@@ -46,9 +53,11 @@ class Dataset {
   virtual Example get(i64 i) const = 0;
   // Changes when the data change. A resumed run must have the same fingerprint.
   virtual std::string fingerprint() const = 0;
-  // True if length() and get() may be called on a thread that is no rank. The Trainer then reads the next
-  // step's examples during the current step.
-  virtual bool concurrent() const { return false; }
+  // The example without what get() decodes each time (pixels). Evaluations keep one of each example, and pass
+  // it to predict().
+  virtual Example outline(i64 i) const { return get(i); }
+  // Unless rank_only, threads of the Trainer read the next step's examples during the current step.
+  virtual Reading reading() const { return Reading::rank_only; }
   // True if steps take the examples in the source's order; no epoch shuffles them.
   virtual bool ordered() const { return false; }
   // The examples of one epoch, in the data's order before any shuffle; `self` is this object. Every epoch has
@@ -161,6 +170,10 @@ class Pipeline {
     return std::nullopt;
   }
 
+  // True if request() may be called on several threads at once, none of which is a rank. Asked on the rank's
+  // thread, before the first request.
+  virtual bool concurrent_requests() const { return false; }
+
   // --- optional ---
 
   // The parameters: the model's, unless the algorithm has its own.
@@ -229,7 +242,7 @@ class ExampleList : public Dataset {
   i64 length(i64 i) const override;
   Example get(i64 i) const override { return examples_[i]; }
   std::string fingerprint() const override { return fingerprint_; }
-  bool concurrent() const override { return true; }
+  Reading reading() const override { return Reading::threads; }
   const std::vector<Example>& examples() const { return examples_; }
 
  private:

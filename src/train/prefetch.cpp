@@ -4,6 +4,9 @@
 #include <system_error>
 #include <utility>
 
+#include "base/ordered_work.h"
+#include "kernels/threads.h"
+
 namespace redco {
 
 MicroBatchRequest request_rows(i64 rows, const std::function<i64(i64)>& at) {
@@ -17,30 +20,42 @@ Batch collate_examples(const Pipeline& pipeline, const MicroBatchExamples& m) {
   return in_pipeline("collate()", [&] { return pipeline.collate(m.mine, m.shape); });
 }
 
-MicroBatchExamples read_examples(const Dataset& data, const MicroBatchRequest& r) {
-  MicroBatchExamples m;
-  m.shape = {.rows = static_cast<i64>(r.numbers.size()), .mine = r.mine};
-  for (const i64 number : r.numbers) {
-    m.shape.length = std::max(m.shape.length, data.length(number));
-    m.shape.target_length = std::max(m.shape.target_length, data.target_length(number));
-  }
-  for (i64 row = r.mine.begin; row < r.mine.end; ++row)
-    m.mine.push_back(data.get(r.numbers[static_cast<std::size_t>(row)]));
-  return m;
+int n_readers(Reading reading, std::optional<i64> n_workers) {
+  constexpr int kMostByDefault = 4;
+  if (reading == Reading::rank_only) return 0;
+  if (n_workers) return static_cast<int>(*n_workers);
+  return reading == Reading::costly ? std::clamp(kernels::threads(), 1, kMostByDefault) : 1;
 }
 
-namespace {
-
-std::vector<MicroBatchExamples> read_step(const Dataset& data, const StepRequest& step) {
+std::vector<MicroBatchExamples> read_examples(const Dataset& data, const StepRequest& step, int threads) {
   std::vector<MicroBatchExamples> out;
-  for (const MicroBatchRequest& r : step) out.push_back(read_examples(data, r));
+  i64 rows = 0;
+  for (const MicroBatchRequest& r : step) {
+    BatchShape& s = out.emplace_back().shape;
+    s.rows = static_cast<i64>(r.numbers.size());
+    s.mine = r.mine;
+    for (const i64 number : r.numbers) {
+      s.length = std::max(s.length, data.length(number));
+      s.target_length = std::max(s.target_length, data.target_length(number));
+    }
+    rows += r.mine.size();
+  }
+  std::size_t to = 0;  // the micro-batch of the next result
+  OrderedWork<i64, Example> work(
+      static_cast<int>(std::min<i64>(threads, rows)), [&](i64 number, int) { return data.get(number); },
+      [&](Example e) {
+        while (static_cast<i64>(out[to].mine.size()) == step[to].mine.size()) ++to;
+        out[to].mine.push_back(std::move(e));
+      });
+  for (const MicroBatchRequest& r : step)
+    for (i64 row = r.mine.begin; row < r.mine.end; ++row) work.add(r.numbers[static_cast<std::size_t>(row)]);
+  work.finish();
   return out;
 }
 
-}  // namespace
-
 std::vector<MicroBatchExamples> Prefetcher::take(const std::shared_ptr<const Dataset>& data,
                                                  const StepRequest& step, StepRequest next) {
+  const int threads = n_readers(data->reading(), n_workers_);
   std::vector<MicroBatchExamples> out;
   if (pending_ && pending_->data == data && pending_->step == step) {
     std::optional<Pending> p = std::exchange(pending_, std::nullopt);
@@ -48,11 +63,12 @@ std::vector<MicroBatchExamples> Prefetcher::take(const std::shared_ptr<const Dat
     ++ahead_;
   } else {
     pending_.reset();
-    out = read_step(*data, step);
+    out = read_examples(*data, step, threads);
   }
-  if (next.empty() || !data->concurrent()) return out;
+  if (next.empty() || threads == 0) return out;
   try {
-    auto result = std::async(std::launch::async, [data, next] { return read_step(*data, next); });
+    auto result =
+        std::async(std::launch::async, [data, next, threads] { return read_examples(*data, next, threads); });
     pending_.emplace(Pending{data, std::move(next), std::move(result)});
   } catch (const std::system_error&) {
     // The thread could not start: take() reads the next step.

@@ -1,4 +1,4 @@
-// Prefetch: a thread reads the examples of the next step during the current step.
+// Prefetch: threads read the examples of the next step during the current step.
 #pragma once
 
 #include <functional>
@@ -21,19 +21,26 @@ using StepRequest = std::vector<MicroBatchRequest>;
 // The request for the examples at(0), at(1), ..., at(rows - 1).
 MicroBatchRequest request_rows(i64 rows, const std::function<i64(i64)>& at);
 
+// The number of threads that read examples: n_workers (data.n_workers); by default 1, and for costly reading
+// as many as the calling rank has for its kernels, at most 4. 0: the rank's own thread.
+int n_readers(Reading reading, std::optional<i64> n_workers);
+
 struct MicroBatchExamples {
   BatchShape shape;  // padded to the longest row
   std::vector<Example> mine;
 };
-MicroBatchExamples read_examples(const Dataset& data, const MicroBatchRequest& r);
+// Reads the examples on `threads` threads, or with threads <= 1 on the caller's. The result is the same for
+// any number. Throws the error of the first example, in the order of the step, that can't be read.
+std::vector<MicroBatchExamples> read_examples(const Dataset& data, const StepRequest& step, int threads);
 Batch collate_examples(const Pipeline& pipeline, const MicroBatchExamples& m);
 
-// Results equal those of reading without prefetch; take() throws the reader's errors on the caller's thread.
-// For one thread. The destructor waits for the reader.
+// Results equal those of reading without prefetch; take() throws the readers' errors on the caller's thread.
+// Holds the examples of at most one step. For one thread. The destructor waits for the readers.
 class Prefetcher {
  public:
-  // The step's examples, prefetched or read now. Then starts to read `next` (empty: nothing) if the data
-  // allow it (Dataset::concurrent). `data` is kept until then.
+  explicit Prefetcher(std::optional<i64> n_workers = std::nullopt) : n_workers_(n_workers) {}
+  // The step's examples, prefetched or read now. Then starts to read `next` (empty: nothing) if the data and
+  // n_workers allow it. `data` is kept until then.
   std::vector<MicroBatchExamples> take(const std::shared_ptr<const Dataset>& data, const StepRequest& step,
                                        StepRequest next);
 
@@ -45,6 +52,7 @@ class Prefetcher {
     StepRequest step;
     std::future<std::vector<MicroBatchExamples>> result;  // its destructor waits
   };
+  std::optional<i64> n_workers_;
   std::optional<Pending> pending_;
   i64 ahead_ = 0;
 };

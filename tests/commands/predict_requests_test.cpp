@@ -107,5 +107,42 @@ TEST_F(Requests, BadLinesAreCountedAndKeepTheirOrdinal) {
               HasSubstr("in.jsonl holds no prompt"));
 }
 
+// Images are decoded on several threads; the requests, the errors and the skipped lines are the same.
+TEST_F(Requests, ImagesAreReadAheadInOrder) {
+  const std::string images = std::string(REDCO_FIXTURES) + "/images/";
+  std::string lines;
+  for (int k = 0; k < 40; ++k)
+    lines += fmt::format("{{\"image\": \"{}{}\", \"k\": {}}}\n", images,
+                         k == 17 || k == 31 ? fmt::format("none-{}.png", k) : "rgb.jpg", k);
+  test::spill(dir / "in.jsonl", lines);
+  for (const char* n_workers : {"0", "1", "3"}) {
+    const Words words = {"pipeline=classification",
+                         "model.arch=vit",
+                         "model.image_size=16",
+                         "model.patch_size=8",
+                         "model.hidden_size=8",
+                         "model.num_hidden_layers=1",
+                         "model.num_attention_heads=2",
+                         "model.intermediate_size=8",
+                         "data.resize_images=true",
+                         "predict.input=" + (dir / "in.jsonl"),
+                         std::string("data.n_workers=") + n_workers};
+    EXPECT_THAT(error_text<ContentsError>([&] { all(job_of("", words)); }),
+                ::testing::AllOf(HasSubstr("in.jsonl:18: "), HasSubstr("none-17.png")));
+    Words tolerant = words;
+    tolerant.push_back("predict.skip_bad=true");
+    const JobConfig j = job_of("", tolerant);
+    const auto r = all(j);
+    ASSERT_EQ(r.size(), 38u);
+    EXPECT_EQ(r[16].example.ordinal, 16);
+    EXPECT_EQ(r[17].example.ordinal, 18);
+    EXPECT_EQ(r[37].example.ordinal, 39);
+    EXPECT_THAT(r[37].head, HasSubstr("\"k\":39"));
+    const PredictScan scan = scan_requests(j, load_predict_model(j));
+    EXPECT_EQ(scan.skipped, 2);
+    EXPECT_THAT(scan.first_reason, HasSubstr("in.jsonl:18"));
+  }
+}
+
 }  // namespace
 }  // namespace redco

@@ -213,7 +213,7 @@ TEST_F(Pairs, EveryBadPairIsNamedWithItsReason) {
   settings_.fields.target = "0";
   EXPECT_THAT(refused("a.tsv", "a\tb\n"), HasSubstr("expected a column number from 1"));
   format_ = "parallel";
-  EXPECT_THAT(refused("a.en", "a\n"), HasSubstr("pairs of files, the source first, but there are 1 file"));
+  EXPECT_THAT(refused("a.en", "a\n"), HasSubstr("pairs of files, the source first, but got 1 file"));
   const std::string en = file("a.en", "a\nb\n"), de = file("a.de", "x\ny\nz\n");
   EXPECT_THAT(error_text<ContentsError>([&] {
                 build({en, de});

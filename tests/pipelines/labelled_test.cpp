@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -176,6 +177,36 @@ TEST_F(LabelledJobs, TheSameStepsOnEveryMesh) {
       for (const auto& [metric, value] : metrics) EXPECT_NEAR(same.at(metric), value, 1e-3) << metric;
     }
   }
+}
+
+// Files of images in two folders, with an evaluation whose batches are read ahead, and answers whose images
+// are read again.
+TEST_F(LabelledJobs, TheSameStepsForAnyNumberOfReaders) {
+  const std::string folder = dir_ / "images";
+  for (const auto& [label, names] :
+       {std::pair{"a", Words{"rgb.png", "rgb.jpg", "full-colour.jpg", "rgba.png"}},
+        std::pair{"b", Words{"grey.jpg", "progressive.jpg", "one-bit.png"}}}) {
+    std::filesystem::create_directories(folder + "/" + label);
+    for (const std::string& name : names)
+      std::filesystem::copy(kFixtures + "/images/" + name, folder + "/" + label + "/" + name);
+  }
+  const Words words = {"pipeline=classification",     "model.arch=vit",
+                       "model.image_size=16",         "model.patch_size=8",
+                       "model.hidden_size=24",        "model.num_hidden_layers=1",
+                       "model.num_attention_heads=4", "model.intermediate_size=32",
+                       "data.resize_images=true",     "train.learning_rate=0.003",
+                       "data.train=" + folder,        "data.eval=" + folder};
+  const auto serial = trained(words + kSteps + Words{"data.n_workers=0"}, {1, 1});
+  ASSERT_EQ(serial.first.size(), 20u);
+  EXPECT_TRUE(serial.second.count("accuracy") && serial.second.count("loss"));
+  for (const char* n : {"1", "3", "~"})
+    EXPECT_EQ(trained(words + kSteps + Words{std::string("data.n_workers=") + n}, {1, 1}), serial) << n;
+  // The error is that of the first bad image in the order of the step.
+  for (const char* name : {"a/7.jpg", "a/8.jpg", "b/7.jpg", "b/8.jpg"})
+    spill(folder + "/" + name, "no image");
+  const std::string error = refused(words + kSteps + Words{"data.n_workers=0"});
+  EXPECT_THAT(error, AllOf(HasSubstr("images/"), HasSubstr("8.jpg"))) << error;
+  for (int k = 0; k < 5; ++k) EXPECT_EQ(refused(words + kSteps + Words{"data.n_workers=3"}), error);
 }
 
 TEST_F(LabelledJobs, WarnsOfClassesWithoutATrainingExample) {

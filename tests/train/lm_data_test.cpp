@@ -1,11 +1,9 @@
-// Texts and examples in pipeline lm: attention in a row and the loss mask on every mesh; and prefetch.
+// Texts and examples in pipeline lm: attention in a row and the loss mask on every mesh.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "base/error.h"
 #include "ckpt/params_io.h"
@@ -78,7 +76,7 @@ struct Lm {
     const Context& c = Context::current();
     MicroBatchRequest r{.numbers = {}, .mine = shard_range(rows, 1, c.mesh().dp, c.coord().dp)};
     for (i64 i = 0; i < rows; ++i) r.numbers.push_back(first + i);
-    const MicroBatchExamples m = read_examples(data, r);
+    const MicroBatchExamples m = read_examples(data, {r}, 1).front();
     return pipeline->collate(m.mine, m.shape);
   }
   std::vector<double> logits(const Batch& b) const {
@@ -209,60 +207,6 @@ TEST_F(LmData, AMicroBatchWithoutATarget) {
     EXPECT_GT(b.loss, 0);
     EXPECT_TRUE(b.finite);
   });
-}
-
-// Numbers as examples; counts the reads.
-class Counting : public Dataset {
- public:
-  explicit Counting(bool concurrent) : concurrent_(concurrent) {}
-  i64 size() const override { return 100; }
-  i64 length(i64 i) const override { return i % 7 + 1; }
-  Example get(i64 i) const override {
-    if (i == 66) throw ContentsError("example {} is damaged", i);
-    elsewhere += std::this_thread::get_id() != home_;
-    ++reads;
-    return {.ordinal = i, .ids = {{"x", {static_cast<i32>(i)}}}};
-  }
-  std::string fingerprint() const override { return ""; }
-  bool concurrent() const override { return concurrent_; }
-  mutable std::atomic<int> reads = 0, elsewhere = 0;
-
- private:
-  bool concurrent_;
-  std::thread::id home_ = std::this_thread::get_id();
-};
-
-TEST(Prefetcher, ReadsTheNextStepDuringTheCurrentOne) {
-  const auto request = [](i64 step) {
-    return StepRequest{{{step, step + 1, step + 2}, {1, 3}}, {{step + 3}, {0, 0}}};
-  };
-  for (const bool concurrent : {true, false}) {
-    const auto data = std::make_shared<Counting>(concurrent);
-    {
-      Prefetcher p;
-      for (i64 step = 0; step < 60; step += 4) {
-        const auto got = p.take(data, request(step), step + 4 < 60 ? request(step + 4) : StepRequest{});
-        ASSERT_EQ(got.size(), 2u);
-        EXPECT_EQ(got[0].shape.rows, 3);
-        EXPECT_EQ(got[0].shape.length,
-                  std::max({data->length(step), data->length(step + 1), data->length(step + 2)}));
-        ASSERT_EQ(got[0].mine.size(), 2u);
-        EXPECT_EQ(got[0].mine[0].ordinal, step + 1);
-        EXPECT_TRUE(got[1].mine.empty());
-      }
-      EXPECT_EQ(p.taken_ahead(), concurrent ? 14 : 0);
-    }
-    EXPECT_EQ(data->reads, 30);  // each once
-    EXPECT_EQ(data->elsewhere, concurrent ? 28 : 0);
-    // A step other than the announced one is read on demand.
-    Prefetcher p;
-    p.take(data, request(0), request(4));
-    EXPECT_EQ(p.take(data, request(20), {})[0].mine[0].ordinal, 21);
-    // take() of that step throws the reader's exception, not an earlier one.
-    EXPECT_EQ(p.take(data, request(0), request(64)).size(), 2u);
-    EXPECT_THROW(p.take(data, request(64), {}), ContentsError);
-    EXPECT_EQ(p.take(data, request(0), request(64)).size(), 2u);  // never taken, so not thrown
-  }
 }
 
 }  // namespace
