@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace redco {
@@ -33,6 +34,12 @@ inline i64 numel(const Shape& s) {
   i64 n = 1;
   for (i64 d : s) n *= d;
   return n;
+}
+
+// a / b, rounded up. REQUIRES: a >= 0, b > 0.
+template <class T>
+constexpr T ceil_div(T a, std::type_identity_t<T> b) {
+  return a / b + (a % b != 0);
 }
 
 std::string to_string(const Shape& s);  // "(2, 3)"

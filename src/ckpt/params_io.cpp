@@ -276,7 +276,7 @@ void send_tensor(const SavedTree& saved, size_t i, i64 k, const Parts& parts, co
       x.end = mine ? (at + 1) * local[1] : 0;
     }
     x.per_block = std::max<i64>(1, kBlockBytes / std::max<i64>(4, x.row * 4));
-    rounds = std::max(rounds, (x.end - x.begin + x.per_block - 1) / x.per_block);
+    rounds = std::max(rounds, ceil_div(x.end - x.begin, x.per_block));
   }
   const float* const data = saved.tree->values()[i].data<float>();
   std::vector<float> received;

@@ -88,7 +88,7 @@ class BlockTableReader {
  public:
   // ContentsError if the file has no such table.
   BlockTableReader(const ReadFile& file, u64 n, u64 directory) : file_(&file), n_(n) {
-    const u64 size = static_cast<u64>(file.size()), blocks = n / kTableBlock + (n % kTableBlock != 0);
+    const u64 size = static_cast<u64>(file.size()), blocks = ceil_div(n, kTableBlock);
     if (directory > size || blocks > (size - directory) / sizeof(u64)) throw damaged();
     places_.resize(blocks);
     file.pread_exact(static_cast<i64>(directory), places_.data(), static_cast<i64>(blocks * sizeof(u64)));

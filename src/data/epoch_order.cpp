@@ -48,7 +48,7 @@ i64 EpochOrder::at(i64 position) const {
 StepPlan::StepPlan(i64 n_examples, i64 global_batch_size) : n_(n_examples), batch_(global_batch_size) {
   if (n_ < 1) throw UsageError("[data] {} examples, expected at least 1", n_);
   if (batch_ < 1) throw UsageError("[train] global_batch_size={}, expected at least 1", batch_);
-  steps_ = n_ / batch_ + (n_ % batch_ != 0);
+  steps_ = ceil_div(n_, batch_);
 }
 
 StepPlan::Place StepPlan::place(i64 step) const {

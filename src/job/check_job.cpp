@@ -285,7 +285,7 @@ BatchSizes batch_sizes(const JobConfig& job, i64 dp) {
                        c.cite("train.per_device_batch_size", *t.per_device_batch_size),
                        c.cite("train.global_batch_size", b.global), b.global);
     }
-    const i64 share = (b.global + dp - 1) / dp;
+    const i64 share = ceil_div(b.global, dp);
     b.per_device = std::min(t.per_device_batch_size.value_or(share), share);
   } else {
     b.per_device = t.per_device_batch_size.value_or(1);
@@ -294,7 +294,7 @@ BatchSizes batch_sizes(const JobConfig& job, i64 dp) {
                     ? fmt::format("train.global_batch_size is not given: {} assumed", b.global)
                     : fmt::format("no batch size is given: one row per replica assumed ({} in all)", dp);
   }
-  b.accumulation = (b.global + b.per_device * dp - 1) / (b.per_device * dp);
+  b.accumulation = ceil_div(b.global, b.per_device * dp);
   return b;
 }
 

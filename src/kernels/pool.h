@@ -14,8 +14,6 @@ constexpr i64 kBlock = 16384;  // elements in one piece of an elementwise loop
 // Less work than this (in element visits) runs on the calling thread: a parallel region costs about 5 us.
 constexpr i64 kSerial = 2 * kBlock;
 
-inline i64 ceil_div(i64 a, i64 b) { return (a + b - 1) / b; }
-
 inline int workers(i64 n, i64 work) {
   if (n < 2 || work < kSerial || omp_in_parallel()) return 1;
   return static_cast<int>(std::min<i64>(n, omp_get_max_threads()));

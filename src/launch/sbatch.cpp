@@ -121,7 +121,7 @@ std::string make_sbatch_script(const SbatchRequest& r) {
   s += directive("job-name", r.job_name);
   s += directive("nodes", r.nodes);
   s += directive("ntasks", r.ranks);
-  s += directive("ntasks-per-node", (r.ranks + r.nodes - 1) / r.nodes);
+  s += directive("ntasks-per-node", ceil_div(r.ranks, r.nodes));
   s += directive("cpus-per-task", r.threads_per_rank);
   if (r.partition) s += directive("partition", *r.partition);
   if (r.account) s += directive("account", *r.account);

@@ -26,7 +26,7 @@ std::vector<HeadCut> head_cuts(OpCall::Strategies& s, std::initializer_list<int>
                                std::initializer_list<int> kv_like, i64 ratio) {
   std::vector<i64> units;
   for (int i : q_like)
-    if (s.in(i).is_sharded(2)) units.push_back((s.in(i).unit + ratio - 1) / ratio);
+    if (s.in(i).is_sharded(2)) units.push_back(ceil_div(s.in(i).unit, ratio));
   for (int i : kv_like)
     if (s.in(i).is_sharded(2)) units.push_back(s.in(i).unit);
   std::vector<HeadCut> out;

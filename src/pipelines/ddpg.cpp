@@ -157,7 +157,7 @@ class Ddpg : public RlAlgorithm {
   void explore(const ParamTree& params, i64 epoch) {
     if (epoch_ < 0) {
       envs_.begin(job_.uniforms("begin", 0, {s_.n_envs, job_.env->state_size()}));
-      const i64 steps = (s_.learning_starts + s_.n_envs - 1) / s_.n_envs;
+      const i64 steps = ceil_div(s_.learning_starts, s_.n_envs);
       // Ornstein-Uhlenbeck noise explores on its own; independent noise hardly moves the state, so first
       // actions are uniform.
       const bool wanders = s_.noise_type != "normal";

@@ -127,7 +127,7 @@ void Weigher::shard_state(const PlanSetting& s, int rank, RankMemory& m, Trace& 
   i64 blocks = 0;
   const i64 block = largest_block(s, rank, &blocks);
   m.optimizer = request_.step.states() * trained;
-  const auto micro = (s.global_batch + s.per_device * s.mesh.dp - 1) / (s.per_device * s.mesh.dp);
+  const auto micro = ceil_div(s.global_batch, s.per_device * s.mesh.dp);
   if (s.sharding == StateSharding::optimizer) {
     // Updated rows are gathered in place, block by block.
     m.buffers += std::min(kStaging, block);

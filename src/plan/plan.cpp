@@ -81,7 +81,7 @@ std::vector<std::string> idle_ranks(const PlanRequest& r, const ShardedSpecs& sh
     const Placement& p = sharded.layouts[i][Axis::mp];
     if (!p.is_sharded() || !specs[i].adapter.weight.empty())
       continue;  // adapters are sharded like their layers
-    const i64 pieces = (specs[i].shape[p.dim] + p.unit - 1) / p.unit;
+    const i64 pieces = ceil_div(specs[i].shape[p.dim], p.unit);
     const std::string& pattern = sharded.sharding.rules[i].pattern;
     if (pieces >= mp || !told.emplace(pattern, pieces).second) continue;
     out.push_back(fmt::format(
@@ -138,7 +138,7 @@ PlanSetting fixed_setting(const PlanRequest& r) {
   const i64 mp = r.n_model_shards.value_or(1), n = r.n_ranks.value_or(mp);
   if (n % mp != 0)
     throw UsageError("[mesh] n_ranks={} is not divisible by n_model_shards={}; use {} ranks", n, mp,
-                     (n + mp - 1) / mp * mp);
+                     ceil_div(n, mp) * mp);
   const auto s = with_batches(r, {static_cast<int>(n / mp), static_cast<int>(mp)}, r.per_device);
   if (!s)
     throw UsageError("[mesh] {} replicas (n_ranks / n_model_shards) for a global batch of {} rows", n / mp,

@@ -18,7 +18,7 @@ std::optional<PlanSetting> with_batches(const PlanRequest& r, const Mesh& mesh,
   PlanSetting s{.mesh = mesh, .recompute = r.recompute.value_or(false)};
   if (r.global_batch) {
     if (mesh.dp > *r.global_batch) return std::nullopt;
-    const i64 share = (*r.global_batch + mesh.dp - 1) / mesh.dp;
+    const i64 share = ceil_div(*r.global_batch, mesh.dp);
     s.global_batch = *r.global_batch;
     s.per_device = std::min(per_device.value_or(share), share);
   } else {
@@ -85,7 +85,7 @@ PlanCandidate search_setting(const PlanRequest& r, Weigher& w, StateSharding sha
   }
 
   const Mesh mesh = best->setting.mesh;
-  const i64 most = r.global_batch ? (*r.global_batch + mesh.dp - 1) / mesh.dp : kMostRows;
+  const i64 most = r.global_batch ? ceil_div(*r.global_batch, mesh.dp) : kMostRows;
   std::optional<PlanCandidate> over;
   if (!r.per_device)
     for (i64 rows = 2; rows <= most; rows *= 2) {

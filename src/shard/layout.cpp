@@ -19,7 +19,7 @@ std::string to_string(const Layout& l) {
 Range shard_range(i64 size, i64 unit, int shards, int index) {
   REDCO_CHECK(unit > 0 && shards > 0 && index >= 0 && index < shards, "unit {} shards {} index {}", unit,
               shards, index);
-  const i64 units = (size + unit - 1) / unit;
+  const i64 units = ceil_div(size, unit);
   const i64 each = units / shards, more = units % shards;
   const i64 first = index * each + std::min<i64>(index, more);
   const i64 last = first + each + (index < more ? 1 : 0);
