@@ -130,11 +130,9 @@ std::shared_ptr<const Dataset> open_lm_data(const LmDataRequest& r, const std::s
 
 std::vector<std::string> describe_lm_data(const LmDataRequest& r, const Dataset& data) {
   if (const auto* text = dynamic_cast<const WindowDataset*>(&data))
-    return {fmt::format(
-        "{}: {} tokens of {} document{} in {} window{} of {}; unigram entropy {:.4f} nats per token",
-        name_of(r), text->index().size(), text->index().n_documents(),
-        text->index().n_documents() == 1 ? "" : "s", data.size(), data.size() == 1 ? "" : "s", r.max_length,
-        text->index().unigram_entropy())};
+    return {fmt::format("{}: {} tokens of {} in {} of {}; unigram entropy {:.4f} nats per token", name_of(r),
+                        text->index().size(), counted(text->index().n_documents(), "document"),
+                        counted(data.size(), "window"), r.max_length, text->index().unigram_entropy())};
   const auto& examples = dynamic_cast<const ExampleDataset&>(data);
   const ExampleIndex& index = examples.index();
   const RowCounts& c = examples.rows().counts();
@@ -142,12 +140,11 @@ std::vector<std::string> describe_lm_data(const LmDataRequest& r, const Dataset&
   const bool packed = row_settings(r).packing;
   const double places =
       static_cast<double>(c.rows) * static_cast<double>(packed ? static_cast<u64>(r.max_length) : c.longest);
-  const std::string rows =
-      packed ? fmt::format("in {} row{} of {}", c.rows, c.rows == 1 ? "" : "s", r.max_length)
-             : fmt::format("a row each, at most {} tokens", c.longest);
+  const std::string rows = packed ? fmt::format("in {} of {}", counted(c.rows, "row"), r.max_length)
+                                  : fmt::format("a row each, at most {} tokens", c.longest);
   out.push_back(
-      fmt::format("{}: {} example{} of {} tokens, {} to learn ({}), {}; {} padding", name_of(r), index.size(),
-                  index.size() == 1 ? "" : "s", index.n_tokens(), index.n_targets(),
+      fmt::format("{}: {} of {} tokens, {} to learn ({}), {}; {} padding", name_of(r),
+                  counted(index.size(), "example"), index.n_tokens(), index.n_targets(),
                   percent(static_cast<double>(index.n_targets()) / static_cast<double>(index.n_tokens())),
                   rows, percent(1 - static_cast<double>(c.tokens) / places)));
   if (index.longest() > r.max_length) {

@@ -82,6 +82,12 @@ std::string human_number(double v) {
 
 std::string human_percent(double share) { return fmt::format("{:.0f}%", 100 * share); }
 
+std::string counted(i64 n, std::string_view thing) {
+  const bool es =
+      thing.ends_with('s') || thing.ends_with('x') || thing.ends_with("ch") || thing.ends_with("sh");
+  return fmt::format("{} {}{}", n, thing, n == 1 ? "" : es ? "es" : "s");
+}
+
 std::string human_count(double n) {
   if (!std::isfinite(n)) return fmt::format("{}", n);
   if (n < 0) return "-" + human_count(-n);

@@ -19,6 +19,10 @@ u64 parse_bytes(std::string_view text);
 // "0.35 s", "12.3 s", "4 min 05 s", "2 h 03 min", "3 d 04 h". Negative or non-finite: "?".
 std::string human_duration(double seconds);
 
+// "1 step", "2 steps", "1 micro-batch", "0 micro-batches": a number of things, with the regular English
+// plural.
+std::string counted(i64 n, std::string_view thing);
+
 // "950", "12.3 k", "4.56 M", "7.89 G", "1.2 T": powers of 1000, three significant digits.
 std::string human_count(double n);
 

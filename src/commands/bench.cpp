@@ -250,8 +250,7 @@ std::string to_text(const BenchReport& r) {
     s += fmt::format("{:<12} {}\n", name, value);
   };
   line("model", fmt::format("{} parameters", r.parameters));
-  line("mesh",
-       fmt::format("dp {} x mp {}, {} thread{} a rank", r.dp, r.mp, r.threads, r.threads == 1 ? "" : "s"));
+  line("mesh", fmt::format("dp {} x mp {}, {} a rank", r.dp, r.mp, counted(r.threads, "thread")));
   if (!r.predict) {
     line("step", fmt::format("{} rows of {} tokens: {}, median of {}", r.rows, r.length,
                              human_duration(r.step_s), r.steps));

@@ -38,8 +38,7 @@ Machines machines_of(const JobConfig& job, const Machine& here) {
   } else {
     m.memory = here.memory_total;
     for (const Host& h : hosts) m.slots.push_back(h.slots);
-    m.text = fmt::format("{} host{}, taken to have {} each as this one", hosts.size(),
-                         hosts.size() == 1 ? "" : "s", size);
+    m.text = fmt::format("{}, taken to have {} each as this one", counted(hosts.size(), "host"), size);
   }
   return m;
 }

@@ -26,7 +26,7 @@ PredictPlan plan_predict(const JobConfig& job) {
   p.mp = static_cast<int>(job.parallel.n_model_shards);
   p.answers = job.predict.num_return_sequences;
   const i64 jobs = p.n_prompts * (job.predict.num_beams > 1 ? 1 : p.answers);
-  p.rows = std::min(job.predict.batch_size, (jobs + p.dp - 1) / p.dp) * job.predict.num_beams;
+  p.rows = std::min(job.predict.batch_size, ceil_div(jobs, p.dp)) * job.predict.num_beams;
   // Other pipelines generate nothing: their loss on as many rows is traced instead.
   const bool generates =
       m.model && (m.model->task() == ModelTask::causal_lm || m.model->task() == ModelTask::seq2seq_lm);
@@ -77,10 +77,10 @@ PredictPlan plan_predict(const JobConfig& job) {
 std::string to_text(const PredictPlan& p) {
   const auto size = [](i64 bytes) { return human_bytes(static_cast<u64>(bytes)); };
   std::string s = fmt::format("predict: {}\n", p.title);
-  s += fmt::format("  {} prompt{}{}, {} answer{} each; dp {} x mp {}, {} rows of a replica at once\n",
-                   p.n_prompts, p.n_prompts == 1 ? "" : "s",
-                   p.skipped ? fmt::format(" ({} bad lines left out)", p.skipped) : "", p.answers,
-                   p.answers == 1 ? "" : "s", p.dp, p.mp, p.rows);
+  s += fmt::format("  {}{}, {} each; dp {} x mp {}, {} rows of a replica at once\n",
+                   counted(p.n_prompts, "prompt"),
+                   p.skipped ? fmt::format(" ({} bad lines left out)", p.skipped) : "",
+                   counted(p.answers, "answer"), p.dp, p.mp, p.rows);
   s += fmt::format("  the longest prompt has {} tokens; with its answer the decoder holds up to {}\n",
                    p.longest_prompt, p.length);
   s += "memory of the fullest rank\n";

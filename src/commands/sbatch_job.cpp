@@ -69,13 +69,13 @@ std::string sbatch_script(const JobConfig& job, const SbatchOptions& o) {
   if (job.parallel.threads_per_rank) {
     r.threads_per_rank = *job.parallel.threads_per_rank;
   } else {
-    const i64 per_node = (r.ranks + r.nodes - 1) / r.nodes;
+    const i64 per_node = ceil_div(r.ranks, r.nodes);
     const int cores = this_machine().usable_cores;
     r.threads_per_rank = std::max<i64>(1, cores / per_node);
     info(
-        "[sbatch] {} core{} per rank, assuming that nodes have {} cores as this machine; set "
+        "[sbatch] {} per rank, assuming that nodes have {} cores as this machine; set "
         "parallel.threads_per_rank for another number",
-        r.threads_per_rank, r.threads_per_rank == 1 ? "" : "s", cores);
+        counted(r.threads_per_rank, "core"), cores);
   }
   return make_sbatch_script(r);
 }

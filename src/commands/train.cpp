@@ -84,8 +84,7 @@ std::optional<PlanReport> checked_plan(const JobConfig& job, const Assembly& par
                   "train.recompute=block, a smaller "
                   "per_device_batch_size or more ranks need less",
                   human_bytes(plan.memory.total()), human_bytes(plan.memory_limit), plan.tightest.host,
-                  human_bytes(static_cast<u64>(plan.tightest.memory)),
-                  plan.tightest.ranks == 1 ? "1 rank" : fmt::format("{} ranks", plan.tightest.ranks),
+                  human_bytes(static_cast<u64>(plan.tightest.memory)), counted(plan.tightest.ranks, "rank"),
                   plan.smallest_n_model_shards
                       ? fmt::format("parallel.n_model_shards={} would fit", *plan.smallest_n_model_shards)
                       : "no number of shards fits these machines"));
@@ -187,9 +186,9 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
   if (source.lora && !adapters)
     throw UsageError("[lora] pipeline {} has no layers for adapters. Remove train.lora", job.pipeline);
   if (first)
-    info("[train] {} parameters{} on dp {} x mp {}, {} thread{} per rank", n,
+    info("[train] {} parameters{} on dp {} x mp {}, {} per rank", n,
          trained < n ? fmt::format(" ({} trained)", trained) : "", c.mesh().dp, c.mesh().mp,
-         kernels::threads(), kernels::threads() == 1 ? "" : "s");
+         counted(kernels::threads(), "thread"));
 
   TrainJob t{.pipeline = pipeline.get(),
              .params = &params,
@@ -240,7 +239,7 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
       std::string text;
       if (std::isfinite(r.last_loss)) text = ", last loss " + human_number(r.last_loss);
       if (!r.evaluation.empty()) text += "; evaluation: " + metrics_text(r.evaluation, ", ");
-      info("[train] done: {} step{}{}{}; checkpoint in {}", r.steps, r.steps == 1 ? "" : "s",
+      info("[train] done: {}{}{}; checkpoint in {}", counted(r.steps, "step"),
            r.stopped_early ? ", stopped early" : "", text, join_path(workdir, "checkpoints/last"));
     }
   }

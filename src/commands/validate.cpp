@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/words.h"
 #include "data/builtin.h"
 #include "data/token_index.h"
 #include "pipelines/pipelines.h"
@@ -117,11 +118,10 @@ std::string to_text(const Validation& v) {
   const auto line = [&](const char* name, const std::string& value) {
     s += fmt::format("  {:<12} {}\n", name, value);
   };
-  if (v.n_ranks)
-    line("mesh", fmt::format("{} rank{}: dp {} x mp {}", v.n_ranks, v.n_ranks == 1 ? "" : "s", v.dp, v.mp));
+  if (v.n_ranks) line("mesh", fmt::format("{}: dp {} x mp {}", counted(v.n_ranks, "rank"), v.dp, v.mp));
   if (v.global_batch)
-    line("batch", fmt::format("{} rows per step, {} per replica at once, {} micro-batch{}", v.global_batch,
-                              v.per_device, v.accumulation, v.accumulation == 1 ? "" : "es"));
+    line("batch", fmt::format("{} rows per step, {} per replica at once, {}", v.global_batch, v.per_device,
+                              counted(v.accumulation, "micro-batch")));
   if (v.parameters) line("parameters", fmt::format("{}", v.parameters));
   for (const auto& a : v.assumed) line("assumed", a);
   for (const auto& n : v.not_checked) line("not checked", n);

@@ -10,6 +10,7 @@
 #include "base/input_file.h"
 #include "base/ordered_work.h"
 #include "base/process.h"
+#include "base/words.h"
 #include "data/block_table.h"
 #include "data/cached_index.h"
 
@@ -312,8 +313,8 @@ std::string ExampleIndex::bad_lines() const { return state_->bad_lines; }
 std::string ExampleIndex::describe_bad() const {
   if (n_bad() == 0) return "";
   const std::string bad = bad_lines();
-  return fmt::format("{} bad line{} skipped (data.skip_bad); the first:\n  {}", n_bad(),
-                     n_bad() == 1 ? "" : "s", bad.substr(0, bad.find_last_not_of('\n') + 1));
+  return fmt::format("{} skipped (data.skip_bad); the first:\n  {}", counted(n_bad(), "bad line"),
+                     bad.substr(0, bad.find_last_not_of('\n') + 1));
 }
 const std::string& ExampleIndex::path() const { return state_->file.path(); }
 std::string ExampleIndex::data_hash() const {

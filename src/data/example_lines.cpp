@@ -213,7 +213,7 @@ TokenizedExample ExampleLines::read(std::string_view line) const {
                         keys.empty() ? "none" : excerpt(fmt::format("{}", fmt::join(keys, ", "))));
   }
   if (std::find(e.in_loss.begin() + !e.in_loss.empty(), e.in_loss.end(), 1) == e.in_loss.end())
-    throw ContentsError("the loss counts none of its {} token{}", e.ids.size(), e.ids.size() == 1 ? "" : "s");
+    throw ContentsError("the loss counts none of its {}", counted(e.ids.size(), "token"));
   if (const Json* id = find(j, fields_.id)) e.id = id->dump();
   return e;
 }

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/ordered_work.h"
 #include "base/process.h"
+#include "base/words.h"
 #include "data/block_table.h"
 #include "data/cached_index.h"
 
@@ -76,8 +77,8 @@ Hash128 key_of(const LabelledSource& s, const SourceFiles& files) {
 std::vector<float> targets_of(const LabelledRow& row, const LabelledSource& s) {
   const i64 expected = s.classes ? 1 : s.n_targets;
   if (static_cast<i64>(row.label.size()) != expected)
-    throw ContentsError("{} label{}, but {} {} expected", row.label.size(), row.label.size() == 1 ? "" : "s",
-                        expected, expected == 1 ? "is" : "are");
+    throw ContentsError("{}, but {} {} expected", counted(row.label.size(), "label"), expected,
+                        expected == 1 ? "is" : "are");
   std::vector<float> out;
   for (const std::string& l : row.label)
     out.push_back(s.classes ? static_cast<float>(s.classes->number_of(l)) : parse_number(l, "the label"));

@@ -216,10 +216,10 @@ struct Table : LabelledReader::Source {
     row.line = rows.line_number();
     if (width == 0) width = cells.size();
     if (cells.size() != width)
-      throw ContentsError(
-          "{} column{}, but {} are expected{}", cells.size(), cells.size() == 1 ? "" : "s", width,
-          names.empty() ? ", as in the first row"
-                        : fmt::format(": {}", excerpt(fmt::format("{}", fmt::join(names, ", ")))));
+      throw ContentsError("{}, but {} are expected{}", counted(cells.size(), "column"), width,
+                          names.empty()
+                              ? ", as in the first row"
+                              : fmt::format(": {}", excerpt(fmt::format("{}", fmt::join(names, ", ")))));
     const auto cell = [&](std::size_t k) -> const std::string& {
       if (k >= cells.size())
         throw ContentsError("column {} does not exist: the table has {} columns", k + 1, cells.size());
@@ -300,7 +300,7 @@ std::string ClassNames::words() const {
   std::vector<std::string> some;
   for (std::size_t i = 0; i < std::min<std::size_t>(names_.size(), 12); ++i)
     some.push_back(excerpt(names_[i], 40));
-  return fmt::format("{} class{}: {}{}", size(), size() == 1 ? "" : "es", fmt::join(some, ", "),
+  return fmt::format("{}: {}{}", counted(size(), "class"), fmt::join(some, ", "),
                      names_.size() > some.size() ? ", ..." : "");
 }
 

@@ -1,16 +1,17 @@
 #include "data/lm_windows.h"
 
 #include "base/error.h"
+#include "base/words.h"
 
 namespace redco {
 
 LmWindows::LmWindows(const TokenIndex& tokens, i64 max_length) : tokens_(&tokens), max_length_(max_length) {
   if (max_length < 1) throw UsageError("[data] max_length={}, expected at least 1", max_length);
   if (tokens.size() < 2)
-    throw ContentsError("{}: the data have {} token{}, but a window needs at least two", tokens.path(),
-                        tokens.size(), tokens.size() == 1 ? "" : "s");
+    throw ContentsError("{}: the data have {}, but a window needs at least two", tokens.path(),
+                        counted(tokens.size(), "token"));
   const i64 targets = tokens.size() - 1;
-  n_ = targets / max_length + (targets % max_length != 0);
+  n_ = ceil_div(targets, max_length);
 }
 
 i64 LmWindows::n_targets(i64 w) const {

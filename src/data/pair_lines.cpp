@@ -57,12 +57,12 @@ class TableRecords : public ExampleRecords {
     r.line = static_cast<u64>(table_->line_number());
     const auto cell = [&](std::size_t i) { return i < cells_.size() ? std::move(cells_[i]) : std::string(); };
     if (cells_.size() != columns_) {
-      r.bad = fmt::format("the row has {} cell{}, but the first row has {}", cells_.size(),
-                          cells_.size() == 1 ? "" : "s", columns_);
+      r.bad =
+          fmt::format("the row has {}, but the first row has {}", counted(cells_.size(), "cell"), columns_);
     } else if (const std::size_t last = std::max(source_, target_); last >= columns_) {
-      throw UsageError("[data] data.fields.{}={}: the rows of {} have {} column{}",
-                       last == source_ ? "source" : "target", last + 1, paths_[file_], columns_,
-                       columns_ == 1 ? "" : "s");
+      throw UsageError("[data] data.fields.{}={}: the rows of {} have {}",
+                       last == source_ ? "source" : "target", last + 1, paths_[file_],
+                       counted(columns_, "column"));
     }
     r.target = source_ == target_ ? std::string(cells_[target_]) : cell(target_);
     r.text = cell(source_);
@@ -174,9 +174,8 @@ std::unique_ptr<ExampleRecords> open_pairs(const std::vector<std::string>& paths
   if (s.format == "jsonl") return std::make_unique<LineRecords>(paths);
   if (s.format != "parallel") return std::make_unique<TableRecords>(paths, s);
   if (paths.size() % 2 != 0)
-    throw UsageError(
-        "[data] data.format=parallel needs pairs of files, the source first, but there are {} file{}: {}",
-        paths.size(), paths.size() == 1 ? "" : "s", fmt::join(paths, ", "));
+    throw UsageError("[data] data.format=parallel needs pairs of files, the source first, but got {}: {}",
+                     counted(paths.size(), "file"), fmt::join(paths, ", "));
   return std::make_unique<ParallelRecords>(paths);
 }
 

@@ -40,11 +40,8 @@ std::vector<std::string> files_of(const JobConfig& job, const std::string& key, 
         path, excerpt(file_name(found.files[0])), excerpt(file_name(found.other)),
         join_path(path, "*.jsonl"));
   if (log)
-    info("[data] {}: {} {} file{} in the folder {}{}", key, found.files.size(), found.format,
-         found.files.size() == 1 ? "" : "s", path,
-         found.skipped == 0
-             ? ""
-             : fmt::format("; {} other file{} skipped", found.skipped, found.skipped == 1 ? "" : "s"));
+    info("[data] {}: {} in the folder {}{}", key, counted(found.files.size(), found.format + " file"), path,
+         found.skipped == 0 ? "" : fmt::format("; {} skipped", counted(found.skipped, "other file")));
   return found.files;
 }
 

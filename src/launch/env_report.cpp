@@ -44,9 +44,8 @@ EnvReport collect_env(const std::string& version, const std::string& blas, const
                       const std::string& problem) {
   EnvReport r{version, build_description(), this_machine(), blas, mpi, "", problem};
   if (const auto job = detect_slurm(current_environment()))
-    r.slurm = fmt::format("job {}, {} node{}, {} task{}", job->id, job->nodes.size(),
-                          job->nodes.size() == 1 ? "" : "s", total_slots(job->nodes),
-                          total_slots(job->nodes) == 1 ? "" : "s");
+    r.slurm = fmt::format("job {}, {}, {}", job->id, counted(job->nodes.size(), "node"),
+                          counted(total_slots(job->nodes), "task"));
   return r;
 }
 

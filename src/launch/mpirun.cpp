@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/words.h"
 #include "launch/rank_environment.h"
 
 namespace redco {
@@ -151,11 +152,10 @@ LaunchPlan plan_ranks(const LaunchRequest& r, const std::optional<SlurmJob>& slu
     const int cores = cores_of(r, slurm, plan.hosts, h), wanted = plan.hosts[h].slots * threads;
     if (cores > 0 && wanted > cores) {
       fits = false;
-      plan.notes.push_back(
-          fmt::format("{} rank{} x {} thread{} share the {} usable cores of {}, which is slower than one "
-                      "thread per core. Lower parallel.threads_per_rank or the number of ranks",
-                      plan.hosts[h].slots, plan.hosts[h].slots == 1 ? "" : "s", threads,
-                      threads == 1 ? "" : "s", cores, plan.hosts[h].name));
+      plan.notes.push_back(fmt::format(
+          "{} x {} share the {} usable cores of {}, which is slower than one "
+          "thread per core. Lower parallel.threads_per_rank or the number of ranks",
+          counted(plan.hosts[h].slots, "rank"), counted(threads, "thread"), cores, plan.hosts[h].name));
     }
     fills = fills || 2 * wanted > cores;
   }

@@ -331,9 +331,8 @@ std::string TaskSet::describe() const {
   size_t images = 0;
   for (const auto& c : classes_->images) images += c.size();
   return fmt::format(
-      "{} tasks of {} classes, {} support image{} and {} query images per class; {} images of {} x {} in {} "
-      "classes{}",
-      size_, s.n_ways, s.n_shots, s.n_shots == 1 ? "" : "s", s.n_query, images, classes_->shape.height,
+      "{} tasks of {} classes, {} and {} query images per class; {} images of {} x {} in {} classes{}", size_,
+      s.n_ways, counted(s.n_shots, "support image"), s.n_query, images, classes_->shape.height,
       classes_->shape.width, classes_->names.size(), turned() ? ", each in four rotations" : "");
 }
 

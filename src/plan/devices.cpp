@@ -90,8 +90,7 @@ Machines parse_devices(const std::string& text) {
   m.slots.assign(hosts, devices);
   m.memory = bytes;
   m.own_memory = true;
-  m.text = fmt::format("{} host{} x {} device{} x {}", hosts, hosts == 1 ? "" : "s", devices,
-                       devices == 1 ? "" : "s", memory);
+  m.text = fmt::format("{} x {} x {}", counted(hosts, "host"), counted(devices, "device"), memory);
   return m;
 }
 

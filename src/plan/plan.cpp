@@ -84,10 +84,10 @@ std::vector<std::string> idle_ranks(const PlanRequest& r, const ShardedSpecs& sh
     const i64 pieces = ceil_div(specs[i].shape[p.dim], p.unit);
     const std::string& pattern = sharded.sharding.rules[i].pattern;
     if (pieces >= mp || !told.emplace(pattern, pieces).second) continue;
-    out.push_back(fmt::format(
-        "{} has {} piece{} for {} shards: {} of each mp group hold{} no part of it and idle{} there", pattern,
-        pieces, pieces == 1 ? "" : "s", mp, ranks_from(pieces, mp), pieces == mp - 1 ? "s" : "",
-        pieces == mp - 1 ? "s" : ""));
+    out.push_back(
+        fmt::format("{} has {} for {} shards: {} of each mp group hold{} no part of it and idle{} there",
+                    pattern, counted(pieces, "piece"), mp, ranks_from(pieces, mp),
+                    pieces == mp - 1 ? "s" : "", pieces == mp - 1 ? "s" : ""));
   }
   return out;
 }

@@ -73,11 +73,11 @@ std::string to_text(const PlanReport& r) {
                       ? fmt::format(" ({} trained)", human_count(static_cast<double>(r.n_trained)))
                       : "",
                   r.length > 1 ? fmt::format(", {} tokens per row", r.length) : "");
-  t += fmt::format("mesh: {} rank{} = dp {} x mp {}, on {}\n", s.mesh.ranks(), s.mesh.ranks() == 1 ? "" : "s",
-                   s.mesh.dp, s.mesh.mp, r.machines);
-  t += fmt::format("step: {} row{}, {} per replica and micro-batch ({}), {} micro-batch{}, recompute {}\n\n",
-                   s.global_batch, s.global_batch == 1 ? "" : "s", s.per_device, r.why_batch, r.accumulation,
-                   r.accumulation == 1 ? "" : "es", s.recompute ? "block" : "none");
+  t += fmt::format("mesh: {} = dp {} x mp {}, on {}\n", counted(s.mesh.ranks(), "rank"), s.mesh.dp, s.mesh.mp,
+                   r.machines);
+  t += fmt::format("step: {}, {} per replica and micro-batch ({}), {}, recompute {}\n\n",
+                   counted(s.global_batch, "row"), s.per_device, r.why_batch,
+                   counted(r.accumulation, "micro-batch"), s.recompute ? "block" : "none");
   t += format_rules_table(r.sharding.rows);
   const RankMemory& m = r.memory;
   t += "\nmemory of the fullest rank\n";
@@ -100,13 +100,12 @@ std::string to_text(const PlanReport& r) {
   }
   if (!r.fits) {
     const char* device = r.shared_memory ? "host" : "device";
-    t +=
-        r.devices_needed
-            ? fmt::format(
-                  "  {0} {1}{2} like {3} would hold the job: parallel.n_model_shards={0}, one rank per {1}\n",
-                  *r.devices_needed, device, *r.devices_needed == 1 ? "" : "s",
-                  *r.devices_needed == 1 ? "this" : "these")
-            : fmt::format("  not even {} {}s like these would hold the job\n", kMostDevices, device);
+    t += r.devices_needed
+             ? fmt::format(
+                   "  {2} like {3} would hold the job: parallel.n_model_shards={0}, one rank per {1}\n",
+                   *r.devices_needed, device, counted(*r.devices_needed, device),
+                   *r.devices_needed == 1 ? "this" : "these")
+             : fmt::format("  not even {} {}s like these would hold the job\n", kMostDevices, device);
   }
   if (r.next) t += fmt::format("  the next larger setting does not fit: {}\n", candidate_text(*r.next));
   if (r.alternative)

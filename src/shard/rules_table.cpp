@@ -8,6 +8,8 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "base/words.h"
+
 namespace redco {
 namespace {
 
@@ -201,8 +203,8 @@ std::string format_rules_table(const std::vector<RuleRow>& rows) {
                           r.rule, rule, r.tensors);
   for (const RuleRow& r : rows)
     if (r.below_bias_row)
-      text += fmt::format("of the biases, redco splits with their column: {} {} ({} tensor{})\n", r.pattern,
-                          format_spec(r.spec), r.tensors, r.tensors == 1 ? "" : "s");
+      text += fmt::format("of the biases, redco splits with their column: {} {} ({})\n", r.pattern,
+                          format_spec(r.spec), counted(r.tensors, "tensor"));
   return text;
 }
 

@@ -87,8 +87,8 @@ Example CaptionDataset::get(i64 i) const {
 }
 
 std::string CaptionDataset::describe() const {
-  std::string s = fmt::format("{} image{} with captions of {} tokens, at most {}", size(),
-                              size() == 1 ? "" : "s", index_.n_tokens(), index_.longest());
+  std::string s = fmt::format("{} with captions of {} tokens, at most {}", counted(size(), "image"),
+                              index_.n_tokens(), index_.longest());
   if (index_.n_cut() > 0) s += fmt::format("; {} truncated to data.max_target_length", index_.n_cut());
   if (index_.n_bad() > 0) s += "\n" + index_.describe_bad();
   return s;

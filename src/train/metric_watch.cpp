@@ -74,9 +74,9 @@ bool MetricWatch::exhausted(const TrainState& state) const {
 
 std::string MetricWatch::why(const TrainState& state) const {
   const auto& w = *state.waiting;
-  std::string s = fmt::format("{} has not {}{} for {} evaluation{}", w.metric, more_ ? "risen" : "fallen",
+  std::string s = fmt::format("{} has not {}{} for {}", w.metric, more_ ? "risen" : "fallen",
                               early_.min_delta > 0 ? fmt::format(" by more than {}", early_.min_delta) : "",
-                              w.evaluations, w.evaluations == 1 ? "" : "s");
+                              counted(w.evaluations, "evaluation"));
   s += w.best ? fmt::format("; its best was {} after step {}", human_number(*w.best), w.best_step)
               : std::string("; it was never finite");
   return s;

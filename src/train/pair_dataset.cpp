@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/progress.h"
+#include "base/words.h"
 #include "comm/group.h"
 #include "data/builtin.h"
 #include "tensor/context.h"
@@ -34,9 +35,8 @@ std::string PairDataset::describe() const {
       target = std::max(target, i64{e.targets});
     }
   }
-  std::string s =
-      fmt::format("{} pair{} of {} and {} tokens, at most {} and {}", size(), size() == 1 ? "" : "s",
-                  index_.n_tokens() - index_.n_targets(), index_.n_targets(), source, target);
+  std::string s = fmt::format("{} of {} and {} tokens, at most {} and {}", counted(size(), "pair"),
+                              index_.n_tokens() - index_.n_targets(), index_.n_targets(), source, target);
   if (index_.n_cut() > 0)
     s += fmt::format("; {} truncated to data.max_source_length or data.max_target_length", index_.n_cut());
   if (index_.n_bad() > 0) s += "\n" + index_.describe_bad();

@@ -2,28 +2,27 @@
 
 #include <fmt/format.h>
 
+#include "base/words.h"
+
 namespace redco {
 
 namespace {
 
 constexpr i64 kFewSteps = 10;
 
-std::string counted(i64 n, const char* what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
-
 }  // namespace
 
 std::vector<std::string> start_lines(const TrainingStart& s) {
   const i64 rows = s.dp * s.per_device_batch_size;
-  const i64 accumulation = (s.global_batch_size + rows - 1) / rows;
   const bool from_zero = s.step == 0 && s.schedule.peak > 0 && s.schedule.at(0) == 0;
-  return {fmt::format("{}, {} per epoch; {} in total, {} of them warm-up{}", counted(s.examples, "example"),
-                      counted(s.steps_per_epoch, "step"), counted(s.schedule.total_steps, "step"),
-                      std::min(s.schedule.warmup_steps, s.schedule.total_steps),
-                      from_zero ? "; step 1 has learning rate 0, because warm-up starts at 0" : ""),
-          fmt::format("batch of {}: dp {} x {} per micro-batch x {}", counted(s.global_batch_size, "example"),
-                      s.dp, s.per_device_batch_size,
-                      accumulation == 1 ? "1 micro-batch" : fmt::format("{} micro-batches", accumulation)),
-          fmt::format("output folder: {}", s.workdir)};
+  return {
+      fmt::format("{}, {} per epoch; {} in total, {} of them warm-up{}", counted(s.examples, "example"),
+                  counted(s.steps_per_epoch, "step"), counted(s.schedule.total_steps, "step"),
+                  std::min(s.schedule.warmup_steps, s.schedule.total_steps),
+                  from_zero ? "; step 1 has learning rate 0, because warm-up starts at 0" : ""),
+      fmt::format("batch of {}: dp {} x {} per micro-batch x {}", counted(s.global_batch_size, "example"),
+                  s.dp, s.per_device_batch_size, counted(ceil_div(s.global_batch_size, rows), "micro-batch")),
+      fmt::format("output folder: {}", s.workdir)};
 }
 
 std::vector<std::string> start_warnings(const TrainingStart& s) {

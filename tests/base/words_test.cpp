@@ -21,6 +21,15 @@ TEST(Words, FormatsSizes) {
   EXPECT_EQ(human_bytes(std::numeric_limits<u64>::max()), "16.0 EiB");
 }
 
+TEST(Words, CountedThings) {
+  EXPECT_EQ(counted(0, "step"), "0 steps");
+  EXPECT_EQ(counted(1, "step"), "1 step");
+  EXPECT_EQ(counted(12, "support image"), "12 support images");
+  EXPECT_EQ(counted(1, "class"), "1 class");
+  EXPECT_EQ(counted(2, "class"), "2 classes");
+  EXPECT_EQ(counted(3, "micro-batch"), "3 micro-batches");
+}
+
 TEST(Words, ParsesSizes) {
   EXPECT_EQ(parse_bytes("32GiB"), u64{32} << 30);
   EXPECT_EQ(parse_bytes(" 512 MiB "), u64{512} << 20);
