@@ -28,8 +28,7 @@ PredictPlan plan_predict(const JobConfig& job) {
   const i64 jobs = p.n_prompts * (job.predict.num_beams > 1 ? 1 : p.answers);
   p.rows = std::min(job.predict.batch_size, ceil_div(jobs, p.dp)) * job.predict.num_beams;
   // Other pipelines generate nothing: their loss on as many rows is traced instead.
-  const bool generates =
-      m.model && (m.model->task() == ModelTask::causal_lm || m.model->task() == ModelTask::seq2seq_lm);
+  const bool generates = m.model && m.model->generates_text();
   const bool pair = m.model && m.model->is_encoder_decoder();
   const i64 prompt = pair ? 1 : p.longest_prompt;
   p.length = generates ? std::min(prompt + job.predict.max_new_tokens, m.model->length_limit())

@@ -82,11 +82,7 @@ class PredictRun {
     world_.broadcast_bytes(counts, sizeof counts);
     total_ = counts[0];
     done_ = counts[1];
-    const auto generates = [](const Model& m) {
-      return m.task() == ModelTask::causal_lm || m.task() == ModelTask::seq2seq_lm ||
-             m.task() == ModelTask::image_captioning;
-    };
-    if (first_ && m_.model && generates(*m_.model))
+    if (first_ && m_.model && m_.model->generates_text())
       if (const auto text =
               long_answer_warning(*m_.model, "predict.max_new_tokens", job.predict.max_new_tokens);
           !text.empty())

@@ -68,6 +68,11 @@ i64 trace_generation(const Model& model, const ParamTree& params, i64 rows, i64 
     in.input_ids = from_ids({rows, encoded}, {});
     in.key_mask = from_ids({rows, encoded}, {});
     memory = {model.encode(params, in, {}), mask, encoded};
+  } else if (model.task() == ModelTask::image_captioning) {
+    const ImageShape& image = model.image_shape();
+    EncoderInputs in;
+    in.pixel_values = zeros({rows, image.channels, image.height, image.width});
+    memory.states = model.encode(params, in, {});
   }
   const std::vector<i32> ids(rows * prompt, 0);
   std::vector<i64> begin(rows, 0);

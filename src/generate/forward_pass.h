@@ -39,8 +39,8 @@ std::vector<float> next_token_logits(const Model& model, const ParamTree& params
                                      const std::vector<std::vector<i32>>& prompts);
 
 // The passes of a batch without choosing tokens, for plans on a meta context: the encoder over `encoded`
-// tokens per row (0: no encoder), a prefill of `prompt` tokens, and one step after which the cache holds
-// `length` columns. Calls between() after the prefill. -> bytes of the cache on this rank.
+// tokens per row (0: no such encoder) or over images, a prefill of `prompt` tokens, and one step after which
+// the cache holds `length` columns. Calls between() after the prefill. -> bytes of the cache on this rank.
 i64 trace_generation(const Model& model, const ParamTree& params, i64 rows, i64 encoded, i64 prompt,
                      i64 length, const std::function<void()>& between);
 

@@ -63,6 +63,7 @@ class Model {
   bool is_encoder_decoder() const {
     return task_ == ModelTask::seq2seq_lm || task_ == ModelTask::image_captioning;
   }
+  bool generates_text() const { return task_ == ModelTask::causal_lm || is_encoder_decoder(); }
   // Classification and regression: the number of outputs per example, and the config's problem_type
   // ("regression", "single_label_classification", ...; "" if absent).
   i64 num_labels() const { return num_labels_; }

@@ -42,6 +42,22 @@ TEST(PlanPredict, WeightsAreCountedOnceAndTheCacheForAllRows) {
   EXPECT_TRUE(p.fits());
 }
 
+TEST(PlanPredict, CaptionsAreGeneratedToo) {
+  const PredictPlan p = plan_predict(
+      job_of("", {"pipeline=captioning", "model.arch=vision-encoder-decoder", "model.tokenizer=bytes",
+                  "model.encoder.image_size=32", "model.encoder.patch_size=8", "model.encoder.hidden_size=24",
+                  "model.encoder.num_hidden_layers=1", "model.encoder.num_attention_heads=4",
+                  "model.encoder.intermediate_size=32", "model.decoder.n_layer=1", "model.decoder.n_embd=32",
+                  "model.decoder.n_head=4", "model.decoder.n_positions=64", "data.resize_images=true",
+                  "predict={prompt: [drawn:shapes/1, drawn:shapes/2, drawn:shapes/3]}",
+                  "predict.max_new_tokens=5", "predict.batch_size=2"}));
+  EXPECT_EQ(p.n_prompts, 3);
+  EXPECT_EQ(p.rows, 2);
+  EXPECT_EQ(p.length, 6);
+  // Keys and values of one layer: of the answer's tokens, and of 16 patches and the class token.
+  EXPECT_EQ(p.cache, 4 * 2 * p.rows * (p.length + 17) * 32);
+}
+
 TEST(PlanPredict, RowsArePerReplica) {
   EXPECT_EQ(plan({"predict.batch_size=1"}).rows, 1);
   EXPECT_EQ(plan({"parallel.n_ranks=2"}).rows, 1);
