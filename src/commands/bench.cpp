@@ -99,7 +99,7 @@ struct Bench {
 // `speed`: of the step, in the unit of `measured`, the peak.
 void set_peak(BenchReport& r, double speed, double measured) {
   r.peak = std::max(speed, measured);
-  r.peak_share = speed / r.peak;
+  r.peak_share = kernels::peak_share(speed, measured);
 }
 
 BenchReport bench_training(Bench& b, const JobConfig& job, i64 steps) {

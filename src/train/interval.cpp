@@ -7,6 +7,7 @@
 
 #include "base/process.h"
 #include "base/words.h"
+#include "kernels/gemm.h"
 
 namespace redco {
 
@@ -31,8 +32,7 @@ double Interval::mean_loss(const Sums& s) const {
 
 double Interval::peak_share(const Sums& s, double time) const {
   if (peak_ <= 0) return NAN;
-  const double speed = static_cast<double>(s.flops) / time;
-  return speed / std::max(speed, peak_);
+  return kernels::peak_share(static_cast<double>(s.flops) / time, peak_);
 }
 
 Values Interval::close(double epoch, const std::map<std::string, double>& notes) {
