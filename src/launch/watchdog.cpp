@@ -9,10 +9,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <future>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -31,6 +35,7 @@ namespace redco::watchdog {
 namespace {
 
 constexpr double kUnlimitedConnect = 60;  // s to reach the server where fault.timeout sets no limit
+constexpr double kRecordSeconds = 3;      // for a record of the end
 constexpr double kServerGone = 3;         // s for mpirun to end the other ranks after the first rank died
 
 int rank_of_environment() {
@@ -58,8 +63,11 @@ class Client {
  public:
   ~Client() { stop(); }
 
-  void configure(std::optional<WatchAddress> address, int rank, double timeout) {
+  using Record = std::function<void(const std::string&)>;
+
+  void configure(std::optional<WatchAddress> address, int rank, double timeout, Record record = {}) {
     stop();
+    record_ = std::move(record);
     address_ = std::move(address);
     rank_ = rank;
     timeout_ = timeout;
@@ -100,7 +108,18 @@ class Client {
 
   [[noreturn]] void die(const std::string& why) const {
     say(why, rank_);
+    if (record_) give_time_to_record(why);
     _exit(static_cast<int>(ExitCode::rank_failed));
+  }
+  // The disk may be what hangs, so nothing waits for the record for long.
+  void give_time_to_record(const std::string& why) const {
+    try {
+      auto task = std::make_shared<std::packaged_task<void()>>([record = record_, why] { record(why); });
+      const std::future<void> done = task->get_future();
+      std::thread([task] { (*task)(); }).detach();
+      done.wait_for(std::chrono::duration<double>(kRecordSeconds));
+    } catch (const std::system_error&) {  // no thread: the end has no record
+    }
   }
   std::string who() const { return fmt::format("rank {} on {}", rank_, host_name()); }
 
@@ -256,6 +275,7 @@ class Client {
   }
 
   std::optional<WatchAddress> address_;
+  Record record_;
   int rank_ = 0;
   double timeout_ = 0;
   int wake_[2] = {-1, -1};
@@ -299,7 +319,9 @@ void start() {
 
 bool is_watched() { return client().connected(); }
 
-void watch_alone(double timeout) { client().configure({}, rank_of_environment(), timeout); }
+void watch_alone(double timeout, std::function<void(const std::string& message)> record) {
+  client().configure({}, rank_of_environment(), timeout, std::move(record));
+}
 
 std::string serve(int n_ranks, double timeout) {
   // This process gets the order too: its own client ends it.

@@ -12,6 +12,7 @@
 // off; a server that dies still ends its ranks.
 #pragma once
 
+#include <functional>
 #include <string>
 
 namespace redco::watchdog {
@@ -24,8 +25,8 @@ void start();
 bool is_watched();
 
 // Without a server: this process ends itself after `timeout` seconds without progress (0: never). Waiting for
-// other ranks is not progress.
-void watch_alone(double timeout);
+// other ranks is not progress. Before the end, record(message) is called on another thread, for at most 3 s.
+void watch_alone(double timeout, std::function<void(const std::string& message)> record = {});
 
 // Starts a server in this process; returns its address for join() on the other ranks. IoError.
 std::string serve(int n_ranks, double timeout);

@@ -220,6 +220,14 @@ int end_rank(const std::exception& e, int rank, int n_ranks) {
   return r.code;
 }
 
+// Called by the watchdog of a single process.
+void record_hang(const std::string& message) {
+  if (const std::string* workdir = history_folder)
+    ckpt::append_run_event(*workdir, {.kind = ckpt::RunEvent::Kind::failed,
+                                      .reason = message,
+                                      .code = static_cast<int>(ExitCode::rank_failed)});
+}
+
 // The job of this rank: from the launcher, or resolved by the first rank. Collective.
 ResolvedJob job_of_ranks(Group& world, const RunRequest& request) {
   std::string text = handed_job().value_or("");
@@ -256,7 +264,7 @@ int run_rank(std::unique_ptr<Group> world, const RunRequest& request, const Reso
     kernels::set_threads(threads ? *threads : threads_of_ranks(*ranks, job.job()));
     kernels::check_blas();
     const double timeout = job.job().fault.timeout;
-    if (n == 1 && !watchdog::is_watched()) watchdog::watch_alone(timeout);
+    if (n == 1 && !watchdog::is_watched()) watchdog::watch_alone(timeout, record_hang);
     if (n > 1 && !watchdog::is_watched()) {  // started by hand
       const std::string server = rank == 0 ? watchdog::serve(n, timeout) : "";
       watchdog::join(ranks->agree(server), rank);

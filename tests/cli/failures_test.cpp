@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "cli/cli_testing.h"
@@ -121,6 +122,9 @@ TEST_F(Failures, ASingleProcessWatchesItself) {
   EXPECT_EQ(r.code, 5);
   EXPECT_EQ(lines_with(r.err, "rank 0 on "), 1) << r.err;
   EXPECT_EQ(lines_with(r.err, "made no progress for 1 s (phase: train, step 2)"), 1) << r.err;
+  const auto listed = nlohmann::json::parse(good({"runs", ".", "--json"}).out);
+  EXPECT_EQ(listed["state"], "failed");
+  EXPECT_THAT(listed["state_text"], HasSubstr("made no progress for 1 s"));
 }
 
 // SIGTERM and SIGKILL to mpirun itself.
