@@ -19,8 +19,7 @@ void add_env_replay(CLI::App& app, Invocation& run) {
                             "  redco env-replay trace.jsonl --env CartPole-v1 --json\n");
   c->add_option("TRACE", o->trace,
                 "JSONL, plain, .gz or .zst: resets {reset_observation, internal_state} and steps {action, "
-                "observation, "
-                "reward, terminated, truncated, internal_state}")
+                "observation, reward, terminated, truncated, internal_state}")
       ->required();
   c->add_option("--env", o->environment, "environment; default: the file's name");
   c->add_option("--tolerance", o->tolerance, "allowed absolute and relative difference per step")

@@ -66,8 +66,8 @@ void add_man(CLI::App& app, Invocation& run) {
     out +=
         ".SH DESCRIPTION\nA job is a YAML file that names a model, data and the number of ranks. redco finds "
         "the tensor\\-parallel\nsharding, starts the ranks (on this machine, on a list of hosts or in a "
-        "SLURM "
-        "allocation) and runs the job.\nWords with an = override the job's keys; their values are YAML.\n";
+        "SLURM allocation) and runs the job.\nWords with an = override the job's keys; their values are "
+        "YAML.\n";
     out += ".SH COMMANDS\n";
     for (const CLI::App* s : app.get_subcommands([](const CLI::App*) { return true; }))
       add_command_text(*s, "redco " + s->get_name(), out);

@@ -16,8 +16,7 @@ void add_predict(CLI::App& app, Invocation& run) {
       app, "predict", "Generate text from prompts, or predict rows, with a trained model",
       "  redco predict workdir=runs/first --prompt 'Once upon a time'\n"
       "  redco predict job.yaml predict.input=prompts.jsonl predict.output=answers.jsonl\n"
-      "  redco predict model.path=models/gpt2 --prompt Hello predict.temperature=0.8 "
-      "predict.top_k=40\n"
+      "  redco predict model.path=models/gpt2 --prompt Hello predict.temperature=0.8 predict.top_k=40\n"
       "  redco predict job.yaml predict.input=prompts.jsonl predict.num_beams=4 predict.stop='###'\n"
       "  git log -1 | redco predict job.yaml --prompt-file -     the prompt is standard input\n");
   add_job_words(*c, *words);

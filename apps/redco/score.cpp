@@ -21,8 +21,7 @@ void add_score(CLI::App& app, Invocation& run) {
                   "  redco score labels.jsonl --metrics accuracy,f1\n");
   c->add_option("FILE", o->file,
                 "JSONL, plain, .gz or .zst, of {\"prediction\": ..., \"reference\": ...} or \"references\": "
-                "[...]; - is "
-                "standard input")
+                "[...]; - is standard input")
       ->required();
   c->add_option("--metrics", o->score.metrics,
                 "rouge, bleu, chrf, chrf++, exact_match, accuracy, f1, matthews, pearson, spearman")

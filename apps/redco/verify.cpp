@@ -65,8 +65,8 @@ void add_verify(CLI::App& app, Invocation& run) {
       "  redco verify models/gpt2 --ranks 2 parallel.sharding_rules='[{match: \".*\", spec: [mp, ~]}]'\n");
   c->add_option(
        "DIR", o->words,
-       "Hugging Face folder, or the id of a model in the hub's cache; then optionally a safetensors "
-       "file of expected values (default: expected.safetensors in the folder) and key=value overrides")
+       "Hugging Face folder, or the id of a model in the hub's cache; then optionally a safetensors file of "
+       "expected values (default: expected.safetensors in the folder) and key=value overrides")
       ->required();
   c->add_option("--ranks", o->ranks, "number of ranks")->check(CLI::Range(1, 4096))->capture_default_str();
   c->add_option("--model-shards", o->shards, "ranks that share one copy of the model; default: --ranks")

@@ -210,8 +210,8 @@ TrainedJob trained_job(const JobConfig& given, Weights weights) {
         given.origins.where("model.random"), folder);
   if (!is_folder(folder))
     throw UsageError(
-        "[checkpoint] predict.checkpoint={} ({}): no such folder; give last, best-METRIC or the "
-        "folder of a checkpoint",
+        "[checkpoint] predict.checkpoint={} ({}): no such folder; give last, best-METRIC or the folder of a "
+        "checkpoint",
         folder, given.origins.where(kSetting));
   const bool has_job = exists(join_path(folder, kJobPath));
   if (has_job) out.job = saved_settings(given, folder);

@@ -382,8 +382,8 @@ TrainingText ChatTemplate::render_training(std::span<const ChatMessage> messages
     const bool all = counted == train.size() || counted == rendered.generation.size();
     if (!all && train.size() != rendered.generation.size())
       throw ContentsError(
-          "{}: {} assistant turns, some of weight 0, but {} {{% generation %}} blocks: can't match turns "
-          "and blocks",
+          "{}: {} assistant turns, some of weight 0, but {} {{% generation %}} blocks: can't match turns and "
+          "blocks",
           where_, train.size(), rendered.generation.size());
     for (std::size_t i = 0; i < rendered.generation.size(); ++i)
       if ((all || train[i]) && rendered.generation[i].first < rendered.generation[i].second)
@@ -399,8 +399,8 @@ TrainingText ChatTemplate::render_training(std::span<const ChatMessage> messages
     const auto span = finder.find(i);
     if (!span || (!out.spans.empty() && span->begin < out.spans.back().end))
       throw ContentsError(
-          "{}: can't find the assistant's message {} in the text: {}; put "
-          "{{% generation %}} blocks around the assistant's text in the template",
+          "{}: can't find the assistant's message {} in the text: {}; put {{% generation %}} blocks around "
+          "the assistant's text in the template",
           where_, i + 1, span ? "it overlaps the previous turn" : finder.why());
     if (span->begin < span->end) out.spans.push_back(*span);
   }

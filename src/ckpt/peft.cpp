@@ -243,8 +243,7 @@ std::vector<std::string> adapter_modules(const ModelParams& params, const PeftAd
     const std::string module = name.substr(0, name.size() - std::string_view(".lora_A.weight").size());
     if (std::find(linear.begin(), linear.end(), module) == linear.end())
       throw ContentsError(
-          "[adapter] {}: '{}': the model has no linear layer {}. The adapter was made for another "
-          "model",
+          "[adapter] {}: '{}': the model has no linear layer {}. The adapter was made for another model",
           l.file->path(), excerpt(stored, 200), excerpt(module, 200));
     const i64 rank = adapter.config.rank_of(module);
     const Shape& w = weights.at(module + ".weight");

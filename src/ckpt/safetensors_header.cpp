@@ -253,8 +253,7 @@ void check_tiling(const Header& h, i64 data_bytes, const std::string& path) {
         data_bytes)  // no overflow: both come from data_offsets, at most kMaxInt in sum
       throw ContentsError(
           "{}: {}: its data end at byte {} of the data, but the file has only {}. It may be truncated; get "
-          "it "
-          "again",
+          "it again",
           path, shown(e->name), e->offset + e->bytes, data_bytes);
     if (e->offset < at)
       throw ContentsError("{}: {} and {} overlap", path, shown(before->name), shown(e->name));

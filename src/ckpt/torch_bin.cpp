@@ -249,9 +249,8 @@ std::string conversion_line(const std::string& folder) {
   return fmt::format(
       "cd {} && python3 -c \"import glob, torch; from safetensors.torch import save_file; t = {{}}; "
       "[t.update(torch.load(f, map_location='cpu', weights_only=True)) for f in "
-      "glob.glob('pytorch_model*.bin')]; "
-      "save_file({{k: v.contiguous().clone() for k, v in t.items()}}, 'model.safetensors', "
-      "metadata={{'format': 'pt'}})\"",
+      "glob.glob('pytorch_model*.bin')]; save_file({{k: v.contiguous().clone() for k, v in t.items()}}, "
+      "'model.safetensors', metadata={{'format': 'pt'}})\"",
       shell_quote(folder));
 }
 

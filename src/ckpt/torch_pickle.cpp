@@ -307,8 +307,8 @@ class Reader {
     name += line();
     if (name != kRebuildTensor && name != kRebuildParameter && name != kOrderedDict && !storage_type(name))
       fail(
-          "{} is not supported in a pickle (only dense tensors, parameters and ordered dicts); redco "
-          "reads tensors and runs no code",
+          "{} is not supported in a pickle (only dense tensors, parameters and ordered dicts); redco reads "
+          "tensors and runs no code",
           shown(name));
     make(Kind::global).text = std::move(name);
   }

@@ -325,16 +325,16 @@ std::string mpi_mismatch() {
   const int tasks = set("SLURM_STEP_ID") ? number("SLURM_STEP_NUM_TASKS") : 0;
   if (tasks > 1)
     return fmt::format(
-        "srun started {} processes (this is SLURM_PROCID={}), but MPI does not connect them: each "
-        "would be rank 0 of 1 and run the whole job; use `srun --mpi=pmix ...` (`srun --mpi=list` shows "
-        "what this cluster supports), or run the command once in the allocation, without srun",
+        "srun started {} processes (this is SLURM_PROCID={}), but MPI does not connect them: each would be "
+        "rank 0 of 1 and run the whole job; use `srun --mpi=pmix ...` (`srun --mpi=list` shows what this "
+        "cluster supports), or run the command once in the allocation, without srun",
         tasks, number("SLURM_PROCID"));
   const int pmi = number("PMI_SIZE");
   if (pmi > 1)
     return fmt::format(
-        "another MPI's launcher started {} processes (PMI_SIZE; this is PMI_RANK={}), but redco is "
-        "built with Open MPI: each would be rank 0 of 1; use Open MPI's mpirun, or run the command once "
-        "and let it start the ranks",
+        "another MPI's launcher started {} processes (PMI_SIZE; this is PMI_RANK={}), but redco is built "
+        "with Open MPI: each would be rank 0 of 1; use Open MPI's mpirun, or run the command once and let it "
+        "start the ranks",
         pmi, number("PMI_RANK"));
   return {};
 }

@@ -154,8 +154,7 @@ int merge(const MergeRequest& r) {
   // has a relative error of up to 2^-9, which grows through tens of layers.
   const double allowed = (type == ckpt::StoredType::bf16 ? 0.1 : 1e-3) * largest;
   const std::string difference = fmt::format(
-      "the largest difference of {} logits, merged against adapter, is {:.3g} (the largest is "
-      "{:.3g})",
+      "the largest difference of {} logits, merged against adapter, is {:.3g} (the largest is {:.3g})",
       got.size(), worst, largest);
   if (!(worst <= allowed)) {
     if (first) error("[merge] {}: this is more than rounding. Nothing was published", difference);

@@ -99,8 +99,8 @@ void PredictionsFile::check(i64 i, const std::string& head, const std::string& w
   const std::string members = head.substr(0, head.size() - 1);  // without the closing brace
   if (reader_->lines.next(line) && line.starts_with(members + ",")) return;
   throw UsageError(
-      "[predict] {}:{} does not answer {}: the file was begun with other prompts; "
-      "predict.overwrite=true replaces the file; or name another predict.output",
+      "[predict] {}:{} does not answer {}: the file was begun with other prompts; predict.overwrite=true "
+      "replaces the file; or name another predict.output",
       path_, i + 1, where);
 }
 

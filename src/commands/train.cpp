@@ -81,8 +81,7 @@ std::optional<PlanReport> checked_plan(const JobConfig& job, const Assembly& par
   throw Error(
       ExitCode::doesnt_fit,
       fmt::format("[memory] a rank needs {} and may use {} ({} has {} free for {}); {}. See `redco plan`; "
-                  "train.recompute=block, a smaller "
-                  "per_device_batch_size or more ranks need less",
+                  "train.recompute=block, a smaller per_device_batch_size or more ranks need less",
                   human_bytes(plan.memory.total()), human_bytes(plan.memory_limit), plan.tightest.host,
                   human_bytes(static_cast<u64>(plan.tightest.memory)), counted(plan.tightest.ranks, "rank"),
                   plan.smallest_n_model_shards

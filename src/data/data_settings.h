@@ -148,9 +148,9 @@ struct DataSettings {
   void visit(SettingsVisitor& v) {
     v.field("train", train,
             "training files (.gz and .zst are read too) or folders of them, or builtin:NAME for a small "
-            "generated data set: chat, markov "
-            "(lm); copy, reverse, sort (seq2seq); shapes (captioning); reviews, statements, glyphs "
-            "(classification); shopping, ages, function (regression); glyphs, sinusoid (maml)")
+            "generated data set: chat, markov (lm); copy, reverse, sort (seq2seq); shapes (captioning); "
+            "reviews, statements, glyphs (classification); shopping, ages, function (regression); glyphs, "
+            "sinusoid (maml)")
         .path()
         .one_or_more()
         .on_resume(OnResume::note, "the run checks that the contents are the same")
@@ -244,8 +244,8 @@ struct DataSettings {
         .decided_by(DecidedBy::job);
     v.field("n_workers", n_workers,
             "number of threads per rank that read (and decode) the examples of the next step during the "
-            "current step; 0: the rank reads each step's examples itself; ~: 1, and for image files "
-            "the rank's number of threads, at most 4")
+            "current step; 0: the rank reads each step's examples itself; ~: 1, and for image files the "
+            "rank's number of threads, at most 4")
         .at_least(0)
         .at_most(1024)
         .on_resume(OnResume::free)

@@ -384,8 +384,7 @@ void ExampleIndex::check_vocab(i64 rows) const {
   if (max_id() >= rows)
     throw ContentsError(
         "{}: the data have token id {}, but the model's embedding has {} rows. The tokenizer does not fit "
-        "the "
-        "model; set model.tokenizer to the model's tokenizer",
+        "the model; set model.tokenizer to the model's tokenizer",
         path(), max_id(), rows);
 }
 

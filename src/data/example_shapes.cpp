@@ -60,8 +60,7 @@ Json sharegpt_messages(const Json& line, const Json& turns, const std::string& k
     if (role.empty())
       throw ContentsError(
           "\"{}\" has the role {}, expected human, gpt, user, assistant or system. Use \"messages\" for "
-          "other "
-          "roles",
+          "other roles",
           at, from.empty() ? "\"\"" : excerpt(from));
     Json m = message(role, as_text(turn["value"], at + ".value"));
     if (const auto weight = turn.find("weight"); weight != turn.end()) m["weight"] = *weight;
@@ -81,8 +80,7 @@ std::string alpaca_prompt(const Json& line, const AlpacaLine& x) {
   if (!optional_text(line, "system").empty())
     throw ContentsError(
         "\"system\" needs a chat template, and the model has none. Set data.chat_template to a Jinja file or "
-        "to "
-        "builtin:chat");
+        "to builtin:chat");
   if (x.input.empty())
     return "Below is an instruction that describes a task. Write a response that appropriately completes the "
            "request.\n\n### Instruction:\n" +

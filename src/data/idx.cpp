@@ -47,8 +47,7 @@ Idx read_idx(const std::string& path) {
   if (head[0] != 0 || head[1] != 0 || type == std::end(kTypes) || head[3] == 0 || head[3] > 8)
     throw ContentsError(
         "[data] {}: not an IDX file: it begins with {:02x} {:02x} {:02x} {:02x}; expected 00 00, a type (08, "
-        "09, "
-        "0b to 0e) and the number of dimensions",
+        "09, 0b to 0e) and the number of dimensions",
         path, head[0], head[1], head[2], head[3]);
   Idx idx{*type, {}, {}};
   u64 n = type->size;

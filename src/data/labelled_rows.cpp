@@ -257,8 +257,8 @@ LabelledReader::LabelledReader(const std::string& path, const DataSettings& s, L
     source_ = std::make_unique<Table>(path, format, s, input);
   } else {
     throw UsageError(
-        "[data] {}: labelled examples need a .tsv, .csv or .jsonl file (also with .gz or .zst). For "
-        "another name, set data.format to tsv, csv or jsonl",
+        "[data] {}: labelled examples need a .tsv, .csv or .jsonl file (also with .gz or .zst). For another "
+        "name, set data.format to tsv, csv or jsonl",
         path);
   }
   source_->input = input;

@@ -28,15 +28,13 @@ std::vector<std::string> files_of(const JobConfig& job, const std::string& key, 
   if (found.files.empty())
     throw UsageError(
         "the folder {} has no {}, expected names ending in .txt, .jsonl, .ndjson, .tsv or .csv, also with "
-        ".gz or "
-        ".zst. Folders in it are not searched. For other names use a pattern, e.g. {}",
+        ".gz or .zst. Folders in it are not searched. For other names use a pattern, e.g. {}",
         path, job.data.format ? "file of data.format=" + *job.data.format : "data file",
         join_path(path, "*.text"));
   if (!found.other.empty())
     throw UsageError(
         "the folder {} has files of several formats, such as {} and {}, expected one format. Set "
-        "data.format, which "
-        "selects the files of that format, or use a pattern, e.g. {}",
+        "data.format, which selects the files of that format, or use a pattern, e.g. {}",
         path, excerpt(file_name(found.files[0])), excerpt(file_name(found.other)),
         join_path(path, "*.jsonl"));
   if (log)

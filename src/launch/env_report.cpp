@@ -71,8 +71,7 @@ std::string env_text(const EnvReport& r) {
     line("speed", fmt::format("{}FLOP/s peak matmul (sgemm), {}B/s streaming read",
                               human_count(r.sgemm_flops_per_s), human_count(r.read_bytes_per_s)));
   line("binding", m.can_bind ? "ranks can be pinned to cores"
-                             : "ranks cannot be pinned to cores: the affinity is limited or "
-                               "cannot be set");
+                             : "ranks cannot be pinned to cores: the affinity is limited or cannot be set");
   line("slurm", r.slurm.empty() ? "no" : r.slurm);
   if (!r.problem.empty()) line("PROBLEM", r.problem);
   return s;

@@ -153,8 +153,8 @@ LaunchPlan plan_ranks(const LaunchRequest& r, const std::optional<SlurmJob>& slu
     if (cores > 0 && wanted > cores) {
       fits = false;
       plan.notes.push_back(fmt::format(
-          "{} x {} share the {} usable cores of {}, which is slower than one "
-          "thread per core. Lower parallel.threads_per_rank or the number of ranks",
+          "{} x {} share the {} usable cores of {}, which is slower than one thread per core. Lower "
+          "parallel.threads_per_rank or the number of ranks",
           counted(plan.hosts[h].slots, "rank"), counted(threads, "thread"), cores, plan.hosts[h].name));
     }
     fills = fills || 2 * wanted > cores;

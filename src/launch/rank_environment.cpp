@@ -27,8 +27,7 @@ Environment parse_environment(const std::map<std::string, std::string>& settings
     if (!is_identifier(name))
       throw UsageError(
           "{}: '{}' is not the name of an environment variable; expected letters, digits and '_', not "
-          "starting "
-          "with a digit",
+          "starting with a digit",
           key, excerpt(name));
     if (name == "OMP_NUM_THREADS")
       throw UsageError("{}: redco sets this variable itself; use parallel.threads_per_rank", key);

@@ -177,8 +177,7 @@ class Client {
       if (seconds() - began > limit)
         die(
             fmt::format("[fault] {} cannot connect to {} at {} within {:g} s. Check the firewall and the "
-                        "route between the "
-                        "hosts",
+                        "route between the hosts",
                         who(), address_->in_rank ? "the first rank" : "the launcher",
                         fmt::join(address_->endpoints, ", "), limit));
       pause(-1, 0.2);
@@ -254,8 +253,8 @@ class Client {
       }
       if (address_->in_rank && timeout_ > 0 && !answered && now - answer > timeout_)
         die(fmt::format(
-            "[fault] {} got no message from the first rank for {:g} s: its process is stopped, or its "
-            "host or network is down",
+            "[fault] {} got no message from the first rank for {:g} s: its process is stopped, or its host "
+            "or network is down",
             who(), timeout_));
       if (!pause(fd, std::max(0.01, answered ? sent + interval() - now : interval()))) continue;
       const auto got = in.receive(fd, lines);

@@ -79,8 +79,8 @@ void ModelConfig::note_unknown(const std::string& key, const std::vector<std::st
   if (!s.overridden.count(key))
     return note(
         key,
-        "redco's model of this family has no such setting; if it does not change the computation, add it "
-        "to model.ignore_config_keys");
+        "redco's model of this family has no such setting; if it does not change the computation, add it to "
+        "model.ignore_config_keys");
   const std::string place = s.place(s.places.origins.where_key(ours));
   const std::string near = nearest(key, known);
   s.usage_problems.push_back(fmt::format("{}: unknown key {}; {}", place, ours,

@@ -50,8 +50,7 @@ std::vector<i32> Model::decoder_input_ids(std::span<const i32> labels) const {
     if (out.back() >= 0) continue;
     if (pad_token_id_ < 0)
       throw UsageError(
-          "[model] the {} config has no pad_token_id, which replaces ignored labels; set "
-          "model.pad_token_id",
+          "[model] the {} config has no pad_token_id, which replaces ignored labels; set model.pad_token_id",
           family_);
     out.back() = pad_token_id_;
   }

@@ -65,8 +65,8 @@ class Captioning : public Pipeline {
     const ModelParams& params = Pipeline::params();
     if (model->task() != ModelTask::image_captioning)
       throw UsageError(
-          "[pipeline] pipeline: captioning needs an image-to-text model "
-          "(vision-encoder-decoder), but {} is a {} model",
+          "[pipeline] pipeline: captioning needs an image-to-text model (vision-encoder-decoder), but {} is "
+          "a {} model",
           model->family(), name_of(model->task()));
     return params;
   }

@@ -28,8 +28,8 @@ class Classification : public Pipeline {
                             model->task() == ModelTask::image_classification || model->n_features() > 0;
     if (!classifies || model->num_labels() < 2)
       throw UsageError(
-          "[pipeline] pipeline: classification needs a classification model of 2 classes or more; "
-          "this {} model is for {} ({} outputs)",
+          "[pipeline] pipeline: classification needs a classification model of 2 classes or more; this {} "
+          "model is for {} ({} outputs)",
           model->family(), name_of(model->task()), model->num_labels());
     if (!model->problem_type().empty() && model->problem_type() != "single_label_classification")
       throw UsageError(

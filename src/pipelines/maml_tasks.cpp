@@ -171,8 +171,7 @@ std::shared_ptr<const ImageClasses> read_image_classes(const DataRequest& reques
     if (file.starts_with("builtin:"))
       throw UsageError(
           "[data] {}: unknown; pipeline maml has builtin:glyphs for models of images and builtin:sinusoid "
-          "for "
-          "models of vectors",
+          "for models of vectors",
           file);
     const Prepare prepare(shape);
     all->fingerprint += prepare.fingerprint() + " ";

@@ -22,10 +22,8 @@ class Regression : public Pipeline {
   const ModelParams& params() const override {
     const ModelParams& params = Pipeline::params();
     if (model->num_labels() < 1)
-      throw UsageError(
-          "[pipeline] pipeline: regression needs a regression model; this {} model is "
-          "for {}",
-          model->family(), name_of(model->task()));
+      throw UsageError("[pipeline] pipeline: regression needs a regression model; this {} model is for {}",
+                       model->family(), name_of(model->task()));
     if (!model->problem_type().empty() && model->problem_type() != "regression")
       throw UsageError(
           "[pipeline] pipeline: regression: the model's problem_type is {}. Use pipeline: classification",

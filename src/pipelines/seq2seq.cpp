@@ -69,8 +69,7 @@ class TextToText : public Pipeline {
     const ModelParams& params = Pipeline::params();
     if (model->task() != ModelTask::seq2seq_lm)
       throw UsageError(
-          "[pipeline] pipeline: seq2seq needs an encoder-decoder model (t5, bart), but {} is a "
-          "{} model",
+          "[pipeline] pipeline: seq2seq needs an encoder-decoder model (t5, bart), but {} is a {} model",
           model->family(), name_of(model->task()));
     return params;
   }

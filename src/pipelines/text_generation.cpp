@@ -108,8 +108,8 @@ std::vector<std::string> predict_text(const Model& model, const Tokenizer& token
       p.ids = {*g.tokens.decoder_start};
     } else {
       throw UsageError(
-          "[model] decoder_start_token_id is missing in generation_config.json and config.json; every "
-          "output begins with it. Set model.decoder_start_token_id");
+          "[model] decoder_start_token_id is missing in generation_config.json and config.json; every output "
+          "begins with it. Set model.decoder_start_token_id");
     }
     prompts.push_back(std::move(p));
   }

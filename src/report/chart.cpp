@@ -87,14 +87,14 @@ std::string axes(const Scale& x, const Scale& y) {
   const Ticks vertical = ticks(y.low, y.high, 5), horizontal = ticks(x.low, x.high, 5);
   for (const double t : vertical.at)
     s += fmt::format(
-        "<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>"
-        "<text class=\"y\" x=\"{}\" y=\"{:.1f}\">{}</text>",
+        "<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/><text class=\"y\" x=\"{}\" "
+        "y=\"{:.1f}\">{}</text>",
         kLeft, kWidth - kRight, y.at(t), y.at(t), kLeft - 8, y.at(t) + 4, tick_text(t, vertical));
   for (const double t : horizontal.at) {
     const double at = x.at(t);
     s += fmt::format(
-        "<line class=\"grid\" x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{}\" y2=\"{}\"/>"
-        "<text class=\"{}\" x=\"{:.1f}\" y=\"{}\">{}</text>",
+        "<line class=\"grid\" x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{}\" y2=\"{}\"/><text class=\"{}\" "
+        "x=\"{:.1f}\" y=\"{}\">{}</text>",
         at, at, kHeight - kBottom, kHeight - kBottom + 4, at > kWidth - kRight - 12 ? "y" : "x",
         at > kWidth - kRight - 12 ? kWidth - kRight + 4 : at, kHeight - 10, tick_text(t, horizontal));
   }
@@ -186,8 +186,8 @@ std::string chart(const ChartText& text, const std::vector<ChartLine>& lines) {
     names.push_back(l.label);
   }
   s += fmt::format(
-      "<line class=\"cross\" y1=\"{}\" y2=\"{}\"/></svg><div class=\"tip\"></div>"
-      "<script type=\"application/json\">{{\"names\":{},\"lines\":[{}]}}</script>",
+      "<line class=\"cross\" y1=\"{}\" y2=\"{}\"/></svg><div class=\"tip\"></div><script "
+      "type=\"application/json\">{{\"names\":{},\"lines\":[{}]}}</script>",
       kTop, kHeight - kBottom,
       json_for_script(names.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)), data);
   if (sampled) s += "<p class=\"note\">mean of several steps; the band is their range</p>";

@@ -183,8 +183,7 @@ class Reader {
       if (!read_confusion(*matrix, c))
         throw ContentsError(
             "{}: confusion_matrix: expected {{\"classes\": [name, ...], \"counts\": [[count, ...], ...]}} "
-            "with "
-            "a row and a column per class",
+            "with a row and a column per class",
             in(name));
       out_.confusions.push_back(std::move(c));
     }

@@ -172,8 +172,7 @@ void agree_on_workdir(Group& world, const std::string& workdir) {
       }
       throw UsageError(
           "[run] host {} does not see a file that the first rank wrote into workdir {}; put workdir on a "
-          "file "
-          "system that all hosts share",
+          "file system that all hosts share",
           host_name(), workdir);
     });
   } catch (const Error&) {

@@ -98,8 +98,7 @@ Report report_of(const std::exception& e) {
   if (is_lack_of_memory(e))
     return {static_cast<int>(ExitCode::doesnt_fit),
             "[memory] the system refuses more memory (check `ulimit -v` and the cgroup's limit); `redco "
-            "plan` shows "
-            "what the job needs"};
+            "plan` shows what the job needs"};
   if (const auto* ours = dynamic_cast<const Error*>(&e)) return {static_cast<int>(ours->code()), e.what()};
   return {static_cast<int>(ExitCode::bug), std::string("[bug] ") + e.what()};
 }
@@ -136,8 +135,7 @@ std::string text_to_hand(const ResolvedJob& resolved) {
   if (text.size() > kMostJobText)
     throw UsageError(
         "[job] the settings take {} bytes compressed, but ranks can get at most {}; put long texts into "
-        "files "
-        "(predict.input)",
+        "files (predict.input)",
         text.size(), kMostJobText);
   return text;
 }

@@ -162,8 +162,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& what) {
   if (what.empty() || !exists(what))
     throw UsageError(
         "[tokenizer] '{}' doesn't exist; give a folder with tokenizer.json, that file, a sentencepiece "
-        ".model, "
-        "or `bytes`",
+        ".model, or `bytes`",
         what);
   const bool is_file = !is_folder(what);
   const std::string folder = is_file ? parent_path(what) : what;
@@ -209,8 +208,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& what) {
     if (is_file && spec.vocab->find(spec.roles["unk_token"]) < 0)
       throw ContentsError(
           "[tokenizer] {} has no line {}; expected a vocab.txt with one token per line, a tokenizer.json or "
-          "a "
-          "SentencePiece .model",
+          "a SentencePiece .model",
           what, spec.roles["unk_token"]);
     make(std::move(spec));
   } else {

@@ -58,8 +58,8 @@ struct MamlSettings {
         .on_resume(OnResume::free)
         .decided_by(DecidedBy::job);
     v.field("rotations", rotations,
-            "rotated classes for training on images: each class turned by 90, 180 and 270 degrees is "
-            "another class")
+            "rotated classes for training on images: each class turned by 90, 180 and 270 degrees is another "
+            "class")
         .on_resume(OnResume::error);
   }
 };

@@ -45,8 +45,7 @@ Mixture::Mixture(std::vector<Source> sources, u64 seed) : sources_(std::move(sou
     if (shares[k] == 0)
       throw UsageError(
           "[data] data.mixture: the weight {} of {} gives none of the {} examples of an epoch. Increase it "
-          "or "
-          "remove the source",
+          "or remove the source",
           sources_[k].weight, sources_[k].name, size_);
     parts_[k].n = shares[k];
     parts_[k].begin = begin;

@@ -20,8 +20,8 @@ struct PredictSettings : GenerationSettings {
   void visit(SettingsVisitor& v) {
     v.field("input", input,
             "JSONL file of prompts (.gz and .zst are read too), one object per line: {\"prompt\": text}, "
-            "{\"text\": text} "
-            "or {\"messages\": [...]} for the model's chat template; an \"id\" is copied to the output")
+            "{\"text\": text} or {\"messages\": [...]} for the model's chat template; an \"id\" is copied to "
+            "the output")
         .path();
     v.field("output", output,
             "JSONL file of predictions, in the order of the input; ~: the terminal. A run that was stopped "

@@ -54,8 +54,8 @@ void check_replicas(const ParamTree& params, i64 step) {
       throw Error(
           ExitCode::rank_failed,
           fmt::format("[train] step {}: the replicas no longer hold the same parameters; {} differ{} from "
-                      "the others. Check that host's memory and libraries (`redco env`), and resume from "
-                      "a checkpoint before this step with checkpoint.resume=PATH",
+                      "the others. Check that host's memory and libraries (`redco env`), and resume from a "
+                      "checkpoint before this step with checkpoint.resume=PATH",
                       step, odd, odd.find(',') == odd.npos ? "s" : ""));
   });
 }

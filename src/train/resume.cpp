@@ -70,8 +70,8 @@ RunStart resumed_from_none(const std::string& workdir, const std::optional<RunRe
         folder, all[0].name, join_path(workdir, "run.json"), all[0].path);
   if (!record->run.lineage.empty())
     throw ContentsError(
-        "[checkpoint] the run in {} continues step {} of another run and has no checkpoint yet. "
-        "Continue the other run again with checkpoint.resume={}",
+        "[checkpoint] the run in {} continues step {} of another run and has no checkpoint yet. Continue the "
+        "other run again with checkpoint.resume={}",
         workdir, record->run.lineage.back().step,
         record->resumed_from.empty() ? "PATH" : record->resumed_from);
   RunStart s;
@@ -184,16 +184,14 @@ TrainState resume_state(const std::string& path, const TrainState& job) {
         saved.isa != job.isa)
       warn(
           "[checkpoint] {} was made with dp {} x mp {}, {} threads, {}: results are equal up to rounding, "
-          "not bit "
-          "for bit",
+          "not bit for bit",
           path, saved.dp, saved.mp, saved.threads_per_rank, saved.isa);
   });
   if (!job.stateless && !exists(join_path(path, "training/optimizer.safetensors")) &&
       !exists(join_path(path, "training/optimizer.safetensors.index.json")))
     throw UsageError(
         "[checkpoint] {} has no optimizer state (checkpoint.save_optimizer was false), so a run cannot "
-        "resume "
-        "from it. Use it as model.path in a new workdir",
+        "resume from it. Use it as model.path in a new workdir",
         path);
   return saved;
 }

@@ -50,8 +50,8 @@ std::vector<std::string> start_warnings(const TrainingStart& s) {
                     counted(total, "step"), counted(s.steps_per_epoch, "step")));
   if (s.schedule.warmup_steps >= total && s.schedule.warmup_steps > 0)
     out.push_back(fmt::format(
-        "warm-up takes {} and the run has {}: the learning rate never reaches train.learning_rate. "
-        "Lower train.warmup_steps or train.warmup_ratio",
+        "warm-up takes {} and the run has {}: the learning rate never reaches train.learning_rate. Lower "
+        "train.warmup_steps or train.warmup_ratio",
         counted(s.schedule.warmup_steps, "step"), counted(total, "step")));
   return out;
 }

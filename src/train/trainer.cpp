@@ -334,8 +334,8 @@ class Training {
         if (first()) warn("{}; no parameter was updated", what);
         throw Error(ExitCode::non_finite,
                     what +
-                        "; the last checkpoint is not affected. Lower train.learning_rate, or "
-                        "set train.on_non_finite: skip to skip such steps");
+                        "; the last checkpoint is not affected. Lower train.learning_rate, or set "
+                        "train.on_non_finite: skip to skip such steps");
       }
       if (first()) warn("{}: the step is skipped", what);
     }

@@ -122,8 +122,7 @@ void Bpe::first_symbols(std::string_view piece, std::vector<i32>& ids) const {
     if (!options_.unk_token) return;  // characters that are not in the vocabulary are dropped
     if (unk_ < 0)
       throw ContentsError(
-          "[tokenizer] '{}' has a character without a token, and the unk_token '{}' is not in "
-          "the vocabulary",
+          "[tokenizer] '{}' has a character without a token, and the unk_token '{}' is not in the vocabulary",
           piece.substr(0, 100), options_.unk_token->substr(0, 100));
     if (pending && !options_.fuse_unk) ids.push_back(unk_);
     pending = true;

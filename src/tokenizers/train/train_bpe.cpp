@@ -121,8 +121,7 @@ class Learner {
     if (out_.tokens.size() > static_cast<std::size_t>(std::max(0, options.vocab_size)))
       throw UsageError(
           "[tokenizer] --vocab-size {} is too small for the special tokens ({}) and the alphabet of 256 "
-          "bytes; take "
-          "at least {}",
+          "bytes; take at least {}",
           options.vocab_size, options.special.size(), out_.tokens.size());
   }
 

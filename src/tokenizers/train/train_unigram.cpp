@@ -120,8 +120,7 @@ class UnigramLearner {
     if (static_cast<i64>(words_.alphabet.size()) > o_.n_pieces)
       throw UsageError(
           "[tokenizer] the text has {} characters, but after the special tokens and bytes --vocab-size "
-          "leaves "
-          "{} pieces. Raise --vocab-size by at least {}, or drop rare characters with a larger "
+          "leaves {} pieces. Raise --vocab-size by at least {}, or drop rare characters with a larger "
           "--min-frequency",
           words_.alphabet.size(), o_.n_pieces, static_cast<i64>(words_.alphabet.size()) - o_.n_pieces);
     u64 total = 0;
