@@ -171,6 +171,8 @@ struct DataSettings {
         .decided_by(DecidedBy::job);
     v.items("eval_sets", eval_sets,
             "Several evaluation sets with names, instead of data.eval. Each evaluation uses all of them.")
+        .on_resume(OnResume::free)
+        .decided_by(DecidedBy::job);
     v.field(
          "cache", cache,
          "folder of the indexes of the data (their tokens); several runs may share it at the same time, and "
