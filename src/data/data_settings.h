@@ -166,11 +166,11 @@ struct DataSettings {
             "Training data from several sources with weights, instead of data.train. An epoch has as many "
             "examples as the sources together. Each source gives its share of them: a small share does not "
             "use all of the source in one epoch, the next epoch continues with the rest; a large share "
-            "repeats the source, in another order each time.")
+            "repeats the source, in another order each time")
         .on_resume(OnResume::note, "the run checks that the examples are the same")
         .decided_by(DecidedBy::job);
     v.items("eval_sets", eval_sets,
-            "Several evaluation sets with names, instead of data.eval. Each evaluation uses all of them.")
+            "Several evaluation sets with names, instead of data.eval. Each evaluation uses all of them")
         .on_resume(OnResume::free)
         .decided_by(DecidedBy::job);
     v.field(
