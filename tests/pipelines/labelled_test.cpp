@@ -209,6 +209,24 @@ TEST_F(LabelledJobs, TheSameStepsForAnyNumberOfReaders) {
   for (int k = 0; k < 5; ++k) EXPECT_EQ(refused(words + kSteps + Words{"data.n_workers=3"}), error);
 }
 
+TEST_F(LabelledJobs, AnswersAreAboutTheImagesOfTheirOwnEvaluationSet) {
+  const auto drawn = [&](const std::string& name, int first, int n) {
+    std::string lines;
+    for (int k = first; k < first + n; ++k)
+      lines += fmt::format("{{\"image\": \"drawn:glyphs/{}\", \"label\": \"{}\"}}\n", k, glyph_label(k));
+    return file(name, lines);
+  };
+  const std::string many = drawn("many.jsonl", 2000, 30), few = drawn("few.jsonl", 3000, 4);
+  const Words words = kImages + kSteps + Words{"train.learning_rate=0.003"};
+  const auto alone = trained(words + Words{"data.eval=" + many}, {1, 1}).second;
+  const auto both = trained(words + Words{"data.eval_sets=[{name: many, files: " + many +
+                                          "}, {name: few, files: " + few + "}]"},
+                            {1, 1})
+                        .second;
+  for (const char* metric : {"loss", "accuracy", "f1_macro"})
+    EXPECT_EQ(both.at(std::string("many_") + metric), alone.at(metric)) << metric;
+}
+
 TEST_F(LabelledJobs, WarnsOfClassesWithoutATrainingExample) {
   const std::string two = file("two.tsv", "text\tlabel\ngood\tpos\nbad\tneg\n");
   const auto messages = [&](const std::string& names) {
