@@ -43,8 +43,8 @@ BuiltData build_data(const JobConfig& given, const std::function<void(const Buil
 }
 
 std::string to_text(const BuiltData::Index& i) {
-  return fmt::format("{}: {} {}{}, {} tokens, {}, {} in {:.2f} s", i.path, i.examples, i.unit,
-                     i.examples == 1 ? "" : "s", i.tokens, human_bytes(static_cast<u64>(i.bytes)),
+  return fmt::format("{}: {}, {}, {}, {} in {:.2f} s", i.path, counted(i.examples, i.unit),
+                     counted(i.tokens, "token"), human_bytes(static_cast<u64>(i.bytes)),
                      i.built ? "built" : "found", i.seconds);
 }
 

@@ -83,7 +83,9 @@ void write_memo(const std::string& folder, const std::vector<MemoEntry>& added) 
     body += memo_line(all[k]);
   try {
     make_dirs(folder);
-    write_file_durable(join_path(folder, kMemoName), kMemoHeader + hex64(hash64(body)) + "\n" + body);
+    DurableFile memo = DurableFile::create(join_path(folder, kMemoName));
+    memo.append(kMemoHeader + hex64(hash64(body)) + "\n" + body);
+    memo.commit();
   } catch (const Error& e) {
     debug("[data] the hashes of data files are not remembered: {}", e.what());
   }
