@@ -1,7 +1,7 @@
 // Indexes in a cache folder: found, or built if they are missing.
 //
 // Several runs may share a folder at the same time, because an index is complete or absent: it is written
-// under a temporary name of its own and renamed at its end. Two runs that build the same index at once write
+// under a unique temporary name and renamed at its end. Two runs that build the same index in parallel write
 // the same bytes, and the last one stays.
 #pragma once
 

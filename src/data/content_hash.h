@@ -25,7 +25,7 @@ struct ContentHash {
   bool remembered = false;  // from the memo: the file was not read
 };
 
-// Of each file, in this order. Several files are hashed at once. progress(done, total) gets the bytes of the
+// Of each file, in this order. Files are hashed in parallel. progress(done, total) gets the bytes of the
 // files that are read; one call at a time, from any thread. Several processes may use the same folder, which
 // need not exist. UsageError: a path that does not exist or is not a regular file. ContentsError: a file that
 // changes meanwhile. IoError: a file that can't be read.

@@ -164,7 +164,7 @@ TokenizedExample ExampleLines::read(std::string_view line) const {
   const ExampleFields& f = fields_;
   const Json *text = find(j, f.text), *messages = find(j, f.messages),
              *conversations = find(j, f.conversations);
-  // Two keys that belong together. Only both make a form of their own: the others are then ignored.
+  // Two keys that belong together. Only both together are a form: the others are then ignored.
   struct Both {
     const std::optional<std::string>&first_key, &second_key;
     const Json *first, *second;

@@ -34,7 +34,7 @@ struct Example {
 // Which threads may call length() and get() of a Dataset.
 enum class Reading : std::uint8_t {
   rank_only,  // only the rank's thread
-  threads,    // any threads, several at once
+  threads,    // any threads, also several at the same time
   costly      // likewise; get() takes long (it decodes an image), so several threads read by default
 };
 
@@ -170,7 +170,7 @@ class Pipeline {
     return std::nullopt;
   }
 
-  // True if request() may be called on several threads at once, none of which is a rank. Asked on the rank's
+  // True if request() may be called on several threads at the same time, none a rank. Asked on the rank's
   // thread, before the first request.
   virtual bool concurrent_requests() const { return false; }
 

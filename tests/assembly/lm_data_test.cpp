@@ -31,7 +31,8 @@ class LmJob : public ::testing::Test {
   }
   // The description of the data.
   std::string described(const JobConfig& j, bool evaluation = false) const {
-    const LmDataRequest r = lm_data_request(j, j.data.sources(evaluation).at(0), evaluation, *bytes, nullptr, "", dir / "cache");
+    const LmDataRequest r =
+        lm_data_request(j, j.data.sources(evaluation).at(0), evaluation, *bytes, nullptr, "", dir / "cache");
     std::string out;
     for (const std::string& line : describe_lm_data(r, *open_lm_data(r, build_lm_data(r))))
       out += line + "\n";

@@ -127,7 +127,7 @@ std::string messages_of_the_sources() {
   return joined;
 }
 
-// An entry of the page begins with messages in backquotes; `...` stands for what a message fills in.
+// An entry of the page begins with messages in backquotes; `...` is what a message fills in.
 TEST(Docs, MessagesOfTroubleshootingAreInTheSources) {
   const std::string sources = messages_of_the_sources();
   std::string page = page_text(REDCO_SOURCE_DIR "/docs/troubleshooting.md");

@@ -214,7 +214,8 @@ TEST_F(CachedIndexes, AFileThatChangesDuringTheBuildIsAnError) {
   EXPECT_THROW(files.check_unchanged(0), ContentsError);
 }
 
-// Processes and threads that build the same index at once: each gets it, and at no moment is it incomplete.
+// Processes and threads that build the same index in parallel: each gets it, and at no moment is it
+// incomplete.
 TEST_F(CachedIndexes, ConcurrentBuilds) {
   const std::string file = dir_ / "a.jsonl";
   std::string lines;

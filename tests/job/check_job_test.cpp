@@ -50,16 +50,22 @@ TEST(CheckJob, SourcesOfData) {
   EXPECT_EQ(named("b"), "");
   EXPECT_THAT(named("a"), HasSubstr("data.mixture[1].name=a (job.yaml:2:61): the name is used twice"));
   EXPECT_THAT(named("'../b'"), HasSubstr("expected a name of letters, digits, _ and -"));
-  EXPECT_THAT(check(JobUse::validate, "model: {arch: gpt2}\ndata: {train: x.txt, mixture: [{name: a, files: a.txt, weight: 1}]}"),
-              HasSubstr("data.train (job.yaml:2:15) and data.mixture (job.yaml:2:32) are both given"));
-  EXPECT_THAT(check(JobUse::validate, "model: {arch: gpt2}\ndata: {eval: x.txt, eval_sets: [{name: a, files: a.txt}]}"),
+  EXPECT_THAT(
+      check(JobUse::validate,
+            "model: {arch: gpt2}\ndata: {train: x.txt, mixture: [{name: a, files: a.txt, weight: 1}]}"),
+      HasSubstr("data.train (job.yaml:2:15) and data.mixture (job.yaml:2:32) are both given"));
+  EXPECT_THAT(check(JobUse::validate,
+                    "model: {arch: gpt2}\ndata: {eval: x.txt, eval_sets: [{name: a, files: a.txt}]}"),
               HasSubstr("data.eval (job.yaml:2:14) and data.eval_sets (job.yaml:2:33) are both given"));
   EXPECT_THAT(check(JobUse::validate, "model: {arch: gpt2}\ndata: {eval_sets: [{name: a, files: []}]}"),
               HasSubstr("data.eval_sets[0].files (job.yaml:2:37) is empty"));
   EXPECT_THAT(check(JobUse::validate, "model: {arch: gpt2}\ndata: {train: [a.txt, b.jsonl]}"),
               HasSubstr("b.jsonl is a jsonl file, but a.txt is none"));
-  EXPECT_EQ(check(JobUse::validate, "model: {arch: gpt2}\ndata: {train: [a.txt, b.jsonl], format: text}"), "");
-  EXPECT_EQ(check(JobUse::validate, "pipeline: seq2seq\nmodel: {arch: t5}\ndata: {train: [a.tsv, b.jsonl], format: tsv}"), "");
+  EXPECT_EQ(check(JobUse::validate, "model: {arch: gpt2}\ndata: {train: [a.txt, b.jsonl], format: text}"),
+            "");
+  EXPECT_EQ(check(JobUse::validate,
+                  "pipeline: seq2seq\nmodel: {arch: t5}\ndata: {train: [a.tsv, b.jsonl], format: tsv}"),
+            "");
 }
 
 TEST(CheckJob, MetricsOfNamedSets) {

@@ -110,8 +110,8 @@ TEST(Captioning, EvaluationsMeasureAnswers) {
     for (i64 i = 0; i < 3; ++i) some.push_back(data->get(i));
     EXPECT_EQ(some[1].values.at("pixels").size(), 3u * 32 * 32);
     EXPECT_EQ(some[1].ids.at("labels").back(), 256);
-    const Evaluation e = evaluate_sets(*job.pipeline, *job.params,
-                                       {{std::make_shared<ExampleList>(some, "few")}}, 2, 2);
+    const Evaluation e =
+        evaluate_sets(*job.pipeline, *job.params, {{std::make_shared<ExampleList>(some, "few")}}, 2, 2);
     std::vector<std::string> names;
     for (const auto& [name, value] : e.metrics) names.push_back(name);
     EXPECT_THAT(names, ::testing::ElementsAre("bleu", "chrf", "exact_match", "loss", "rouge1", "rouge2",

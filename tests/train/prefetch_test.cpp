@@ -37,7 +37,7 @@ class Counting : public Dataset {
   std::thread::id home_ = std::this_thread::get_id();
 };
 
-// Examples that are ready only when `n` threads read at once.
+// Examples that are ready only when `n` threads read at the same time.
 class Together : public Counting {
  public:
   explicit Together(int n) : Counting(Reading::threads), n_(n) {}

@@ -113,7 +113,7 @@ class DpSgd : public Pipeline {
   std::vector<EvalSet> evaluation() override {
     make_data();
     return {{std::make_shared<ExampleList>(std::vector<Example>(data_.begin() + kRows, data_.end()),
-                                         fingerprint())}};
+                                           fingerprint())}};
   }
 
   // The privacy budget spent so far, logged with the losses and the results of evaluations.
