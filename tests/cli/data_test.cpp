@@ -226,6 +226,13 @@ TEST_F(Data, BuildsIndexesThatTrainingOnCopiesFinds) {
   EXPECT_EQ(j["indexes"][2]["examples"], 9);
   EXPECT_EQ(j["indexes"][2]["split"], "eval");
 
+  // Every source of a mixture has its indexes.
+  const Ran mixed = good({"data", "build", "job.yaml", "data.cache=index", "data.train=[]", "data.eval=[]",
+                          "data.mixture=[{name: a, files: here/a.jsonl, weight: 1}, {name: b, files: "
+                          "here/b.jsonl, weight: 1}]"});
+  EXPECT_EQ(lines_with(mixed.out, "found in"), 2);
+  EXPECT_EQ(lines_with(mixed.out, "built in"), 2);
+
   // Copies elsewhere, with other names. The messages name the copies.
   const auto before = contents(path("index"));
   std::filesystem::create_directories(path("there"));
