@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/temporaries.h"
 #include "comm/group.h"
+#include "commands/data_cache.h"
 #include "commands/trained_request.h"
 #include "run/run.h"
 #include "train/evaluate.h"
@@ -27,12 +27,8 @@ int evaluate_on_ranks(const JobConfig& job, Context& c) {
   std::string cache;
   world.together([&] { sizes = batch_sizes(job, c.mesh().dp); });
   m = open_predict_model(job, world);
-  std::optional<TemporaryFolder> temporary;
-  world.on_first([&] {
-    const auto folder = cache_folder(job);
-    if (!folder) temporary.emplace();
-    cache = folder ? *folder : temporary->path();
-  });
+  std::optional<DataCache> own;  // on the first rank
+  world.on_first([&] { cache = own.emplace(job).path(); });
   cache = world.agree(cache);
   m.pipeline->eval_sets = make_eval_sets(job, *m.pipeline, m.source.folder, cache);
   c.random.seed = static_cast<u64>(job.train.seed);

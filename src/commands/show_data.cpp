@@ -10,9 +10,9 @@
 #include "assembly/lm_data.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/temporaries.h"
 #include "base/words.h"
 #include "comm/group.h"
+#include "commands/data_cache.h"
 #include "pipelines/pipelines.h"
 #include "tensor/context.h"
 
@@ -150,11 +150,8 @@ ShownData show_data(const JobConfig& job, bool evaluation, const std::string& na
     throw UsageError("[data] pipeline {} makes its data while it trains; there is nothing to show",
                      info->name);
   const DataSource from = source_to_show(job.data, evaluation, name);
-  std::optional<TemporaryFolder> temporary;
-  const auto folder = cache_folder(job);
-  if (!folder) temporary.emplace();
-  const std::string cache = folder ? *folder : temporary->path();
-  if (!lines) return shown_by_pipeline(job, from, evaluation, n, cache);
+  const DataCache cache(job);
+  if (!lines) return shown_by_pipeline(job, from, evaluation, n, cache.path());
   const std::unique_ptr<Tokenizer> tokenizer = job_tokenizer(job);
   if (!tokenizer)
     throw UsageError("[model] no tokenizer; give model.tokenizer (`bytes` or a tokenizer's folder)");
@@ -165,7 +162,7 @@ ShownData show_data(const JobConfig& job, bool evaluation, const std::string& na
     model = make_job_model(job, source);
   }
   const LmDataRequest request =
-      lm_data_request(job, from, evaluation, *tokenizer, model.get(), source.folder, cache);
+      lm_data_request(job, from, evaluation, *tokenizer, model.get(), source.folder, cache.path());
   const std::shared_ptr<const Dataset> data = open_lm_data(request, build_lm_data(request));
 
   ShownData out;

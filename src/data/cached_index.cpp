@@ -22,8 +22,7 @@ void prepare_cache(const std::string& folder, const std::string& file) {
   } catch (const IoError& e) {
     throw UsageError(
         "[data] the cache folder {} has no index of these data, and redco can't create one: {}. Set "
-        "data.cache "
-        "to a folder that redco can write, or build the index there with `redco data build JOB`",
+        "data.cache to a folder that redco can write, or build the index there with `redco data build JOB`",
         folder, e.what());
   }
 }

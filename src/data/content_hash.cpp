@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <set>
 #include <sstream>
 
 #include "base/error.h"
@@ -72,8 +73,8 @@ std::vector<MemoEntry> read_memo(const std::string& folder) {
 // Adds the entries to the memo. Entries that another process writes at the same time may be lost; their files
 // are then hashed again.
 void write_memo(const std::string& folder, const std::vector<MemoEntry>& added) {
-  std::map<std::string, bool> replaced;
-  for (const MemoEntry& e : added) replaced[memo_key(e)] = true;
+  std::set<std::string> replaced;
+  for (const MemoEntry& e : added) replaced.insert(memo_key(e));
   std::vector<MemoEntry> all;
   for (MemoEntry& e : read_memo(folder))
     if (!replaced.contains(memo_key(e))) all.push_back(std::move(e));

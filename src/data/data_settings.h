@@ -26,29 +26,16 @@ struct ExampleFields {
             "~: no line has one")
         .looks_like("a key")
         .only_with("pipeline", {"lm", "classification", "regression"});
-    v.field("prompt", prompt, "key of the prompt, which gets no loss; ~: no line has one")
-        .looks_like("a key")
-        .only_with("pipeline", {"lm"});
-    v.field("completion", completion, "key of the completion, the answer to the prompt; ~: no line has one")
-        .looks_like("a key")
-        .only_with("pipeline", {"lm"});
-    v.field("messages", messages, "key of a chat conversation; ~: no line has one")
-        .looks_like("a key")
-        .only_with("pipeline", {"lm"});
-    v.field("instruction", instruction, "Alpaca format: key of the instruction; ~: no line has one")
-        .looks_like("a key")
-        .only_with("pipeline", {"lm"});
-    v.field("input", input,
-            "Alpaca format: key of the input, a text that belongs to the instruction; ~: no line has one")
-        .looks_like("a key")
-        .only_with("pipeline", {"lm"});
-    v.field("output", output, "Alpaca format: key of the answer; ~: no line has one")
-        .looks_like("a key")
-        .only_with("pipeline", {"lm"});
-    v.field("conversations", conversations,
-            "key of a chat conversation in ShareGPT format; ~: no line has one")
-        .looks_like("a key")
-        .only_with("pipeline", {"lm"});
+    const auto of_lm = [&](const char* name, std::optional<std::string>& key, const std::string& help) {
+      v.field(name, key, help + "; ~: no line has one").looks_like("a key").only_with("pipeline", {"lm"});
+    };
+    of_lm("prompt", prompt, "key of the prompt, which gets no loss");
+    of_lm("completion", completion, "key of the completion, the answer to the prompt");
+    of_lm("messages", messages, "key of a chat conversation");
+    of_lm("instruction", instruction, "Alpaca format: key of the instruction");
+    of_lm("input", input, "Alpaca format: key of the input, a text that belongs to the instruction");
+    of_lm("output", output, "Alpaca format: key of the answer");
+    of_lm("conversations", conversations, "key of a chat conversation in ShareGPT format");
     v.field("id", id, "key of an identifier that predictions repeat; ~: no line has one")
         .looks_like("a key")
         .on_resume(OnResume::free)

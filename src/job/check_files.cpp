@@ -64,7 +64,7 @@ void check_files(const JobConfig& job, JobUse use) {
   FileChecks c(job);
   // A custom pipeline may use the names in another way.
   if (const PipelineInfo* info = pipeline_info(job.pipeline); info && info->needs_data) {
-    const bool folders = !info->reads_lines;  // of images; the pipeline knows what it reads
+    const bool folders = !info->reads_files_only;
     DataSettings data = job.data;
     const auto check = [&](const std::string& key, const std::vector<std::string>& files) {
       c.files(key, files, folders);

@@ -9,21 +9,19 @@
 #include "data/builtin.h"
 #include "data/data_folders.h"
 #include "job/job_config.h"
+#include "pipelines/pipelines.h"
 
 namespace redco {
 
 namespace {
 
-// Pipelines whose data are always files. Others may read a folder of images.
-bool reads_files_only(const std::string& pipeline) {
-  return pipeline == "lm" || pipeline == "seq2seq" || pipeline == "captioning";
-}
-
 // The files of a folder; the folder itself if the pipeline may read it.
 std::vector<std::string> files_of(const JobConfig& job, const std::string& key, const std::string& folder,
                                   bool log) {
   const FolderFiles found = files_of_folder(folder, job.data.format);
-  if (!reads_files_only(job.pipeline) && (found.files.empty() || found.has_folders)) return {folder};
+  const PipelineInfo* pipeline = pipeline_info(job.pipeline);
+  const bool files_only = pipeline && pipeline->reads_files_only;
+  if (!files_only && (found.files.empty() || found.has_folders)) return {folder};
   const std::string path = excerpt(folder, 200);
   if (found.files.empty())
     throw UsageError(

@@ -17,13 +17,13 @@ void leave_if_asked() {
 
 }  // namespace
 
-std::map<std::string, double> evaluate(Pipeline& pipeline, const ParamTree& params, const Dataset& data,
-                                       i64 per_device, i64 max_batches) {
+std::map<std::string, double> evaluate(Pipeline& pipeline, const ParamTree& params,
+                                       const std::shared_ptr<const Dataset>& data, i64 per_device,
+                                       i64 max_batches) {
   if (!in_pipeline("evaluates_loss()", [&] { return pipeline.evaluates_loss(); })) return {};
-  const auto parts = micro_batches(data.size(), per_device, Context::current().mesh().dp);
+  const auto parts = micro_batches(data->size(), per_device, Context::current().mesh().dp);
   i64& row_offset = Context::current().random.row_offset;
   const Restore<i64> first_row(row_offset, 0);
-  const std::shared_ptr<const Dataset> shared(std::shared_ptr<void>(), &data);  // the caller owns the data
   Prefetcher prefetcher(pipeline.settings->data.n_workers);
   size_t i = 0;
   const size_t n = max_batches >= 0 ? std::min<size_t>(parts.size(), max_batches) : parts.size();
@@ -35,7 +35,7 @@ std::map<std::string, double> evaluate(Pipeline& pipeline, const ParamTree& para
     if (i == n) return false;
     leave_if_asked();
     row_offset = parts[i].first;
-    *b = collate_examples(pipeline, prefetcher.take(shared, request(i), request(i + 1)).front());
+    *b = collate_examples(pipeline, prefetcher.take(data, request(i), request(i + 1)).front());
     ++i;
     return true;
   });
@@ -49,7 +49,7 @@ Evaluation evaluate_sets(Pipeline& pipeline, const ParamTree& params, const std:
       n_outputs > 0 || in_pipeline("measures_outputs()", [&] { return pipeline.measures_outputs(); });
   Evaluation e;
   for (const EvalSet& set : sets) {
-    auto metrics = evaluate(pipeline, params, *set.data, per_device, most);
+    auto metrics = evaluate(pipeline, params, set.data, per_device, most);
     EvalOutputs& outputs = e.outputs.emplace_back();
     if (answers) {
       outputs = make_outputs(pipeline, params, *set.data, per_device, n_outputs, most);

@@ -11,8 +11,9 @@ namespace redco {
 
 // Exact metrics over all of `data`: no row is dropped or counted twice. Empty if the pipeline evaluates no
 // loss. Throws Error(interrupted) on all ranks after a request to end.
-std::map<std::string, double> evaluate(Pipeline& pipeline, const ParamTree& params, const Dataset& data,
-                                       i64 per_device_batch_size, i64 max_batches = -1);
+std::map<std::string, double> evaluate(Pipeline& pipeline, const ParamTree& params,
+                                       const std::shared_ptr<const Dataset>& data, i64 per_device_batch_size,
+                                       i64 max_batches = -1);
 
 struct Evaluation {
   std::map<std::string, double> metrics;  // "loss"; of a set with a name "NAME_loss"

@@ -159,7 +159,7 @@ TEST_F(LmData, PerplexityEqualsTransformers) {
     for (const Mesh mesh : {Mesh{1, 1}, Mesh{2, 2}})
       on_mesh(mesh, [&](Context&) {
         const Lm lm(name, false);
-        const auto metrics = evaluate(*lm.pipeline, *lm.params, *data, 3);
+        const auto metrics = evaluate(*lm.pipeline, *lm.params, data, 3);
         const double loss = e["loss"], perplexity = e["perplexity"];
         EXPECT_NEAR(metrics.at("loss"), loss, 1e-6 * loss) << name;
         EXPECT_NEAR(metrics.at("perplexity"), perplexity, 1e-5 * perplexity) << name;
@@ -181,7 +181,7 @@ TEST_F(LmData, LossOfExamplesIsTheSameOnEveryMesh) {
     for (const auto& data : {packed, single})
       on_mesh(mesh, [&](Context& c) {
         const Lm lm("llama", true);
-        const double loss = evaluate(*lm.pipeline, *lm.params, *data, 4).at("loss");
+        const double loss = evaluate(*lm.pipeline, *lm.params, data, 4).at("loss");
         if (c.world().rank() != 0) return;
         if (first == 0) first = loss;
         EXPECT_NEAR(loss, first, 2e-6 * first);  // another order of fp32 sums
