@@ -5,6 +5,7 @@
 #include <iostream>
 #include <iterator>
 
+#include "assembly/job_model.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/utf8.h"
@@ -70,14 +71,14 @@ std::string prompt_of(const std::string& file) {
 
 }  // namespace
 
-JobConfig JobArguments::load() const {
+JobConfig JobArguments::load(const MoreProblems& more) const {
   if (empty()) throw CLI::RequiredError("JOB");
   for (const std::string& w : files())
     if (w == "help" && !exists(w))
       throw UsageError("job file 'help' does not exist; add --help for the help");
   for (const std::string& w : files())
     if (!exists(w) && names_key(w)) throw UsageError("'{}' is a key without a value; write {}=VALUE", w, w);
-  JobConfig job = load_job(files(), overrides());
+  JobConfig job = load_job(files(), overrides(), more);
   if (prompts.empty() && prompt_files.empty()) return job;
   for (const std::string& o : overrides())
     if (o.starts_with("predict.prompt="))
@@ -90,10 +91,10 @@ JobConfig JobArguments::load() const {
 }
 
 JobConfig JobArguments::load(JobUse use) const {
-  JobConfig job = load();
+  JobConfig job = load(model_key_problems);
   expand_data_folders(job, use);
-  check_job(job, use);
-  check_files(job, use);
+  check_job(job, use, model_key_problems);
+  check_files(job, use, model_key_problems);
   return job;
 }
 

@@ -46,8 +46,9 @@ struct JobArguments {
   bool empty() const { return configs.empty() && words.empty(); }
   std::vector<std::string> files() const;
   std::vector<std::string> overrides() const;
-  JobConfig load() const;
-  JobConfig load(JobUse use) const;  // and checks it and its files for that use
+  JobConfig load(const MoreProblems& more = nullptr) const;
+  // And checks it, the keys of its model, and its files for a use that takes the job's own model.
+  JobConfig load(JobUse use) const;
 };
 bool is_override(const std::string& word);
 // Declares the words of a command that takes a job. If they are required, load() reports that they are

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "assembly/job_model.h"
 #include "base/error.h"
 #include "commands.h"
 #include "commands/plan_job.h"
@@ -23,7 +24,7 @@ void add_plan(CLI::App& app, Invocation& run) {
   c->add_flag("--json", o->json, "print the plan as JSON");
   c->add_flag("--require-fit", o->require_fit, "end with code 4 if the job does not fit into memory");
   c->callback([o, &run] {
-    const PlanReport report = plan_job(o->words.load());
+    const PlanReport report = plan_job(o->words.load(model_key_problems));
     std::fputs((o->json ? to_json(report) : to_text(report)).c_str(), stdout);
     if (o->require_fit && !report.fits) run.exit_code = static_cast<int>(ExitCode::doesnt_fit);
   });

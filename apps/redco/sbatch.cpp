@@ -1,5 +1,6 @@
 #include <cstdio>
 
+#include "assembly/job_model.h"
 #include "assembly/trained_job.h"
 #include "commands.h"
 #include "commands/sbatch_job.h"
@@ -40,9 +41,10 @@ void add_sbatch(CLI::App& app, Invocation& run) {
     o->batch.overrides = o->job.overrides();
     const bool trains = o->batch.command == "train";
     // A model that predict uses may be trained when the script runs.
-    JobConfig job = trains ? o->job.load() : trained_job(o->job.load(), Weights::optional).job;
+    JobConfig job = trains ? o->job.load(model_key_problems) : trained_job(o->job.load(), Weights::optional).job;
     expand_data_folders(job, JobUse::predict);  // only for the checks: the script repeats the arguments
-    check_job(job, trains ? JobUse::train : JobUse::predict);
+    check_job(job, trains ? JobUse::train : JobUse::predict,
+              trains ? MoreProblems(model_key_problems) : nullptr);
     const std::string script = sbatch_script(job, o->batch);
     if (o->submit) {
       submit_sbatch(script);

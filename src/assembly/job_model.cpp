@@ -312,6 +312,19 @@ std::unique_ptr<Model> make_job_model(const JobConfig& job, const ModelSource& s
   return model;
 }
 
+std::vector<std::string> model_key_problems(const JobConfig& job) {
+  const PipelineInfo* info = pipeline_info(job.pipeline);
+  if (!info || !info->needs_model || (!job.model.path && !job.model.preset && !job.model.arch)) return {};
+  try {
+    const auto tokenizer = job_tokenizer(job);
+    make_job_model(job, model_source(job, tokenizer.get()));
+  } catch (const UsageError& e) {
+    return {e.what()};
+  } catch (const Error&) {  // a file is damaged: reported when the job is run
+  }
+  return {};
+}
+
 std::string job_adapter_config(const ModelSource& source, const Model& model) {
   if (!source.lora) return "";
   ckpt::PeftAdapter adapter;

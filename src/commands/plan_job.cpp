@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "assembly/job_model.h"
 #include "assembly/job_pipeline.h"
 #include "base/error.h"
 #include "base/words.h"
@@ -46,7 +47,7 @@ Machines machines_of(const JobConfig& job, const Machine& here) {
 }  // namespace
 
 PlanReport plan_job(const JobConfig& job) {
-  check_job(job, JobUse::plan);
+  check_job(job, JobUse::plan, model_key_problems);
   return plan_job(job, assemble(job, false));
 }
 

@@ -74,7 +74,7 @@ i64 check_own_parameters(const JobConfig& job) {
 
 void validate(JobConfig job, Validation& v) {
   expand_data_folders(job, JobUse::validate);
-  check_job(job, JobUse::validate);
+  check_job(job, JobUse::validate, model_key_problems);
   v.mp = job.parallel.n_model_shards;
   if (const auto ranks = declared_ranks(job)) {
     v.n_ranks = *ranks;
@@ -106,7 +106,7 @@ void validate(JobConfig job, Validation& v) {
 Validation validate_job(const std::vector<std::string>& files, const std::vector<std::string>& overrides) {
   Validation v;
   try {
-    validate(load_job(files, overrides), v);
+    validate(load_job(files, overrides, model_key_problems), v);
   } catch (const UsageError& e) {
     v.problems = lines_of(e.what());
   }

@@ -393,7 +393,8 @@ std::vector<std::string> load_known_settings(const std::vector<Setting>& setting
 }
 
 Origins load_settings(const std::vector<Setting>& settings, const std::vector<YamlText>& texts,
-                      const std::vector<std::string>& overrides, Paths paths) {
+                      const std::vector<std::string>& overrides, Paths paths,
+                      const std::function<std::vector<std::string>(const Origins&)>& more) {
   std::vector<std::string> problems;
   YamlNode merged;
   merged.kind = YamlNode::Kind::map;
@@ -433,6 +434,8 @@ Origins load_settings(const std::vector<Setting>& settings, const std::vector<Ya
   if (problems.empty()) problems = binder.problems();
   problems.insert(problems.end(), binder.path_problems().begin(), binder.path_problems().end());
   if (problems.empty()) return origins;
+  if (more)
+    for (std::string& p : more(origins)) problems.push_back(std::move(p));
   const std::size_t n = problems.size();
   if (n > kMaxProblems) {
     problems.resize(kMaxProblems);

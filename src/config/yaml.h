@@ -1,6 +1,7 @@
 // Reads job files into declared settings and writes them back. Only this folder uses yaml-cpp.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,9 +24,11 @@ enum class Paths { as_given, expanded };
 // section in a text has no effect; the override "train.lora=~" removes what the texts say of the section.
 // Override values are YAML; values of literal() settings are plain text. Settings that are not given keep
 // their values. Throws UsageError that lists up to 20 problems, one a line, each with place, key, value
-// found, what was expected and the nearest known key. The members are then in an undefined state.
+// found, what was expected and the nearest known key. The members are then in an undefined state. `more` is
+// called if there are problems, when the members have all values that are right; its problems follow.
 Origins load_settings(const std::vector<Setting>& settings, const std::vector<YamlText>& texts,
-                      const std::vector<std::string>& overrides, Paths paths = Paths::as_given);
+                      const std::vector<std::string>& overrides, Paths paths = Paths::as_given,
+                      const std::function<std::vector<std::string>(const Origins&)>& more = nullptr);
 
 // The same for a text that may come from another version of redco: ignores keys that are not declared and
 // values that are not allowed now. Returns the ignored keys ("train.old_key"). Throws UsageError if the text

@@ -1,14 +1,11 @@
 // Checks of the files that a job names.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <filesystem>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/words.h"
 #include "data/builtin.h"
-#include "job/job_config.h"
+#include "job/checks.h"
 #include "pipelines/pipelines.h"
 
 namespace redco {
@@ -17,7 +14,7 @@ namespace {
 
 class FileChecks {
  public:
-  explicit FileChecks(const JobConfig& job) : job_(job) {}
+  FileChecks(const JobConfig& job, Checks& c) : job_(job), c_(c) {}
 
   void file(const std::string& key, const std::string& path, bool folder_allowed = false) {
     if (is_builtin(path)) return;
@@ -29,17 +26,14 @@ class FileChecks {
     }
   }
   // Data files; a folder that is left after expand_data_folders() may be one of images.
-  void files(const std::string& key, const std::vector<std::string>& paths, bool folders_allowed) {
+  void list(const std::string& key, const std::vector<std::string>& paths, bool folders_allowed) {
     for (std::size_t i = 0; i < paths.size(); ++i)
       file(fmt::format("{}[{}]", key, i), paths[i], folders_allowed);
-  }
-  void done() const {
-    if (!problems_.empty()) throw UsageError("{}", fmt::join(problems_, "\n"));
   }
 
  private:
   void problem(const std::string& key, const std::string& path, const std::string& what) {
-    problems_.push_back(fmt::format("{}: {}: {} {}", job_.origins.where(key), key, excerpt(path, 200), what));
+    c_.problem("{}: {}: {} {}", job_.origins.where(key), key, excerpt(path, 200), what);
   }
 
   // The similar name in the same folder; else the folder that relative paths start from.
@@ -55,26 +49,27 @@ class FileChecks {
   }
 
   const JobConfig& job_;
-  std::vector<std::string> problems_;
+  Checks& c_;
 };
 
 }  // namespace
 
-void check_files(const JobConfig& job, JobUse use) {
-  FileChecks c(job);
+void check_files(const JobConfig& job, JobUse use, const MoreProblems& more) {
+  Checks c(job);
+  FileChecks files(job, c);
   // A custom pipeline may use the names in another way.
   if (const PipelineInfo* info = pipeline_info(job.pipeline); info && info->needs_data) {
     const bool folders = !info->reads_files_only;
     DataSettings data = job.data;
-    const auto check = [&](const std::string& key, const std::vector<std::string>& files) {
-      c.files(key, files, folders);
+    const auto check = [&](const std::string& key, const std::vector<std::string>& paths) {
+      files.list(key, paths, folders);
     };
     if (use == JobUse::train || use == JobUse::data) data.each_list(false, check);
     if (use == JobUse::train || use == JobUse::evaluate || use == JobUse::data) data.each_list(true, check);
   }
-  if (use == JobUse::predict && job.predict.input) c.file("predict.input", *job.predict.input);
-  if (job.parallel.hostfile) c.file("parallel.hostfile", *job.parallel.hostfile);
-  c.done();
+  if (use == JobUse::predict && job.predict.input) files.file("predict.input", *job.predict.input);
+  if (job.parallel.hostfile) files.file("parallel.hostfile", *job.parallel.hostfile);
+  c.done(more);
 }
 
 }  // namespace redco

@@ -298,7 +298,7 @@ BatchSizes batch_sizes(const JobConfig& job, i64 dp) {
   return b;
 }
 
-void check_job(const JobConfig& job, JobUse use) {
+void check_job(const JobConfig& job, JobUse use, const MoreProblems& more) {
   Checks c(job);
   if (use != JobUse::verify && use != JobUse::data) check_model(job, c);
   const bool ranks_known = check_parallel(job, use, c);
@@ -358,7 +358,7 @@ void check_job(const JobConfig& job, JobUse use) {
           c.cite("predict.checkpoint", *p.checkpoint));
     }
   }
-  c.done();
+  c.done(more);
 }
 
 }  // namespace redco

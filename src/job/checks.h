@@ -54,8 +54,11 @@ class Checks {
     }
   }
 
-  void done() const {
-    if (!problems_.empty()) throw UsageError("{}", fmt::join(problems_, "\n"));
+  void done(const MoreProblems& more) {
+    if (problems_.empty()) return;
+    if (more)
+      for (std::string& p : more(job_)) problems_.push_back(std::move(p));
+    throw UsageError("{}", fmt::join(problems_, "\n"));
   }
 
  private:

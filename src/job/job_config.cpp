@@ -57,7 +57,15 @@ std::string OwnSettings::json() const {
   return out + "}";
 }
 
-JobConfig load_job(const std::vector<std::string>& files, const std::vector<std::string>& overrides) {
+namespace {
+void find_hub_models(ModelSettings& model) {
+  for (auto* source : {&model.path, &model.adapter, &model.tokenizer})
+    if (*source && **source != "bytes") *source = ckpt::local_source(**source);
+}
+}  // namespace
+
+JobConfig load_job(const std::vector<std::string>& files, const std::vector<std::string>& overrides,
+                   const MoreProblems& more) {
   JobConfig job;
   for (const std::string& f : files)
     if (!exists(f))
@@ -66,7 +74,17 @@ JobConfig load_job(const std::vector<std::string>& files, const std::vector<std:
           throw UsageError(
               "job file '{}' does not exist; it is an example of redco: `redco cp {}` copies it here", f,
               s.name);
-  job.origins = load_settings(settings_of(job), read_yaml_files(files), overrides, Paths::expanded);
+  job.origins = load_settings(settings_of(job), read_yaml_files(files), overrides, Paths::expanded,
+                              [&](const Origins& origins) -> std::vector<std::string> {
+                                if (!more) return {};
+                                job.origins = origins;
+                                try {
+                                  find_hub_models(job.model);
+                                } catch (const UsageError& e) {
+                                  return {e.what()};
+                                }
+                                return more(job);
+                              });
   // The default depends on which keys are given. A dump gives every key, so the value is fixed here.
   if (!job.eval.n_outputs) {
     bool given = false;
@@ -74,8 +92,7 @@ JobConfig load_job(const std::vector<std::string>& files, const std::vector<std:
       given = given || job.origins.given("eval.generation." + s.name);
     job.eval.n_outputs = given ? 16 : 0;
   }
-  for (auto* source : {&job.model.path, &job.model.adapter, &job.model.tokenizer})
-    if (*source && **source != "bytes") *source = ckpt::local_source(**source);
+  find_hub_models(job.model);
   return job;
 }
 

@@ -1,6 +1,7 @@
 // The settings of a job: all sections of a job file.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -53,11 +54,16 @@ struct JobConfig {
 // The use of a job. Each use needs other settings.
 enum class JobUse { validate, plan, train, evaluate, predict, chat, merge, data, bench, verify };
 
+// Problems that only other modules find, e.g. those of the model's keys. load_job(), check_job() and
+// check_files() call it if they find problems of their own, so that one error lists all of them.
+using MoreProblems = std::function<std::vector<std::string>(const JobConfig&)>;
+
 // Reads the files, where later ones win over earlier ones, then the overrides "key=value". The list of files
 // may be empty. Expands paths (config/paths.h). Throws UsageError with up to 20 problems, one per line.
 // Checks each value on its own; check_job() checks their combination. Replaces models of the hub (ids, cache
 // folders) by the folders of their files (ckpt/hub.h).
-JobConfig load_job(const std::vector<std::string>& files, const std::vector<std::string>& overrides);
+JobConfig load_job(const std::vector<std::string>& files, const std::vector<std::string>& overrides,
+                   const MoreProblems& more = nullptr);
 
 // Replaces the folders among the data files by the files in them (data/data_folders.h). If the pipeline may
 // read folders of images, a folder stays if it has subfolders or no data file. Logs the number of files if a
@@ -68,11 +74,11 @@ void expand_data_folders(JobConfig& job, JobUse use);
 // Checks combinations of values: keys that exclude or require each other, ranks and shards, batch sizes and
 // replicas. Reads no file. Throws UsageError with all problems, one per line, each with the places of its
 // values.
-void check_job(const JobConfig& job, JobUse use);
+void check_job(const JobConfig& job, JobUse use, const MoreProblems& more = nullptr);
 
 // Checks that the files exist which a command with this use reads: data of built-in pipelines, prompts,
 // hostfile. Throws UsageError with all problems, one per line, each with its key and place.
-void check_files(const JobConfig& job, JobUse use);
+void check_files(const JobConfig& job, JobUse use, const MoreProblems& more = nullptr);
 
 // The folder of the data indexes: data.cache, else the folder cache in workdir; nullopt if the job has
 // neither.
