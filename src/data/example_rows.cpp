@@ -157,7 +157,7 @@ void lay(const ExampleIndex& index, const ExampleEntry& e, u64 example, const Ro
   const u32 max = static_cast<u32>(s.max_length);
   if (e.tokens <= max) return packer.add({example, 0, e.tokens});
   const bool text = e.kind == static_cast<u32>(ExampleKind::text);
-  const std::string_view how = !s.too_long.empty() ? s.too_long : text ? "split" : "truncate";
+  const std::string how = !s.too_long.empty() ? s.too_long : text ? "split" : "truncate";
   if (how == "error")
     throw ContentsError(
         "{}: {} tokens, more than data.max_length={}. Set data.too_long to truncate, skip or split",

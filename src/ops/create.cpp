@@ -48,7 +48,7 @@ Tensor from_whole(const Shape& shape, std::span<const T> values, DType dtype, co
   if (!whole.is_meta()) {
     REDCO_CHECK(static_cast<i64>(values.size()) == numel(shape), "{} values for the shape {}", values.size(),
                 to_string(shape));
-    std::memcpy(whole.mutable_raw(), values.data(), whole.local_bytes());
+    if (!values.empty()) std::memcpy(whole.mutable_raw(), values.data(), whole.local_bytes());
   }
   return redistribute(whole, layout);
 }
