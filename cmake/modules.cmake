@@ -1,5 +1,6 @@
-# redco_module(NAME DEPS folder... [LIBS target...]): the folder src/NAME as an object library that sees only its
-# dependencies. All of them together are the shared library `redco`.
+# redco_module(NAME DEPS folder... [LIBS target...] [LINK target...]): the folder src/NAME as an object library that sees
+# only its dependencies. LINK: libraries that the folder links but is not compiled with. All of them together are the
+# shared library `redco`.
 set(REDCO_OBJECTS "" CACHE INTERNAL "")
 set(REDCO_LIBS "" CACHE INTERNAL "")
 add_library(redco_pch OBJECT ${CMAKE_SOURCE_DIR}/src/base/pch.cpp)
@@ -7,7 +8,7 @@ target_link_libraries(redco_pch PUBLIC fmt::fmt)
 target_include_directories(redco_pch PRIVATE ${CMAKE_SOURCE_DIR}/src)
 target_precompile_headers(redco_pch PRIVATE ${CMAKE_SOURCE_DIR}/src/base/pch.h)
 function(redco_module NAME)
-  cmake_parse_arguments(M "" "" "DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(M "" "" "DEPS;LIBS;LINK" ${ARGN})
   file(GLOB_RECURSE SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${NAME}/*.cpp)
   list(FILTER SOURCES EXCLUDE REGEX "/isa/|/pch.cpp$")
   if(NOT SOURCES)
@@ -24,20 +25,21 @@ function(redco_module NAME)
   if(M_LIBS)
     target_link_libraries(redco_${NAME} PRIVATE ${M_LIBS})
   endif()
-  # kernels (-fopenmp) and base (spdlog's definitions) have other compiler options, so they cannot use the precompiled header.
-  if(NOT NAME MATCHES "^(kernels|base)$")
+  # kernels has other compiler options (-fopenmp), so it cannot use the precompiled header.
+  if(NOT NAME STREQUAL kernels)
     target_precompile_headers(redco_${NAME} REUSE_FROM redco_pch)
   endif()
   # Folders with many files compile several files together, because shared headers take most of the time. So names in
   # unnamed namespaces must be unique within the folder. Without precompiled headers each file is compiled alone, so
   # that several build folders share a compiler cache.
-  if(NAME MATCHES "^(assembly|ckpt|commands|data|jinja|job|models|pipelines|tokenizers|train)$" AND NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
+  if(NAME MATCHES "^(assembly|base|ckpt|commands|config|data|generate|jinja|job|launch|models|pipelines|report|shard|tokenizers|train)$"
+     AND NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
     set_target_properties(redco_${NAME} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
     # GCC warns about types of unnamed namespaces in included files, and a unity file includes all files.
     target_compile_options(redco_${NAME} PRIVATE -Wno-subobject-linkage)
   endif()
   set(REDCO_OBJECTS "${REDCO_OBJECTS};$<TARGET_OBJECTS:redco_${NAME}>" CACHE INTERNAL "")
-  set(REDCO_LIBS "${REDCO_LIBS};${M_LIBS}" CACHE INTERNAL "")
+  set(REDCO_LIBS "${REDCO_LIBS};${M_LIBS};${M_LINK}" CACHE INTERNAL "")
 endfunction()
 
 # redco_isa_sources(NAME files...): compiles each file of src/NAME/isa once per instruction set. REDCO_ISA is the name of

@@ -41,7 +41,8 @@ void add_sbatch(CLI::App& app, Invocation& run) {
     o->batch.overrides = o->job.overrides();
     const bool trains = o->batch.command == "train";
     // A model that predict uses may be trained when the script runs.
-    JobConfig job = trains ? o->job.load(model_key_problems) : trained_job(o->job.load(), Weights::optional).job;
+    JobConfig job =
+        trains ? o->job.load(model_key_problems) : trained_job(o->job.load(), Weights::optional).job;
     expand_data_folders(job, JobUse::predict);  // only for the checks: the script repeats the arguments
     check_job(job, trains ? JobUse::train : JobUse::predict,
               trains ? MoreProblems(model_key_problems) : nullptr);

@@ -315,6 +315,8 @@ std::unique_ptr<Model> make_job_model(const JobConfig& job, const ModelSource& s
 std::vector<std::string> model_key_problems(const JobConfig& job) {
   const PipelineInfo* info = pipeline_info(job.pipeline);
   if (!info || !info->needs_model || (!job.model.path && !job.model.preset && !job.model.arch)) return {};
+  for (const auto& file : {job.model.path, job.model.adapter, job.model.tokenizer})
+    if (file && *file != "bytes" && !exists(*file)) return {};  // its absence is another problem, or none
   try {
     const auto tokenizer = job_tokenizer(job);
     make_job_model(job, model_source(job, tokenizer.get()));
@@ -366,7 +368,7 @@ std::vector<CustomRule> custom_rules(const JobConfig& job) {
 
 ParamTree make_job_params(const JobConfig& job, const ModelSource& source, const Model* model,
                           const ModelParams& params) {
-  const auto sharded = shard_specs(params.specs, Context::current().mesh().mp, custom_rules(job));
+  const auto sharded = shard_specs(params.specs, Context::current().mesh().mp(), custom_rules(job));
   if (Context::current().world().rank() == 0)
     for (const std::string& w : sharded.sharding.warnings) warn("[sharding] {}", w);
   ParamTree tree = make_params(params, sharded.layouts);

@@ -38,8 +38,8 @@ ModelSource training_source(const JobConfig& job, const Tokenizer* tokenizer);
 [[nodiscard]] std::vector<std::shared_ptr<Lease>> verify_source(const JobConfig& job, Group& world);
 // The model, with the source's adapters added to its layers.
 std::unique_ptr<Model> make_job_model(const JobConfig& job, const ModelSource& source);
-// The problems of the keys in `model:` that don't depend on other sections (MoreProblems in job/job_config.h).
-// Empty if the pipeline takes no model or is a user's.
+// The problems of the keys in `model:` that don't depend on other sections (MoreProblems in
+// job/job_config.h). Empty if the pipeline takes no model or is a user's.
 std::vector<std::string> model_key_problems(const JobConfig& job);
 // The text of adapter_config.json for checkpoints; "" if the whole model is trained.
 std::string job_adapter_config(const ModelSource& source, const Model& model);

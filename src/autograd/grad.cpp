@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "base/pooled.h"
 #include "ops/create.h"
 #include "ops/dispatch.h"
 
@@ -11,7 +12,7 @@ namespace {
 
 Tensor zero_gradient(const Tensor& input) {
   Layout l = input.layout();
-  for (Axis a : kAxes)
+  for (Axis a : Context::current().mesh().axes())
     if (l[a].is_partial()) l[a] = Placement::replicated();
   return zeros(input.shape(), input.dtype(), l).with_hidden(input.hidden());
 }
@@ -66,8 +67,7 @@ Tensor recompute(const std::function<Tensor(const Tensor&)>& f, const Tensor& x)
   const RandomState random = c.random;
   // A Partial x is reduced now; otherwise f would reduce it in place, and the second run would not see the
   // same x.
-  for (Axis a : kAxes)
-    if (x.layout()[a].is_partial()) redistribute(x, a, Placement::replicated());
+  without_partials(x);  // in place
   Tensor y;
   {
     NoGrad off;
@@ -87,10 +87,10 @@ Tensor recompute(const std::function<Tensor(const Tensor&)>& f, const Tensor& x)
     if (known.insert({t.node().get(), t.node_output()}).second) inputs.push_back(t);
   if (inputs.empty()) return y;
 
-  auto node = std::make_shared<Node>();
+  auto node = make_pooled<Node>();
   node->name = "recompute";
   node->sequence = c.next_sequence();
-  node->scope = c.scope();
+  node->scope = c.scope;
   node->random_scope = c.random_scope;
   node->outputs.push_back({y.shape(), y.layout(), y.dtype(), y.hidden()});
   for (const Tensor& t : inputs) {
@@ -115,7 +115,7 @@ Tensor recompute(const std::function<Tensor(const Tensor&)>& f, const Tensor& x)
       CollectiveLog replay;
       if (log) replay = {log->results, true, nullptr};
       Restore<CollectiveLog*> logging(c.collective_log, log ? &replay : nullptr);
-      Restore<std::string> phase(const_cast<std::string&>(c.phase()), "recompute");
+      Restore<const char*> phase(c.phase, "recompute");
       again = f(x);
       REDCO_CHECK(replay.results.empty(),
                   "a repeated computation runs {} collectives fewer than the first run",
@@ -124,7 +124,7 @@ Tensor recompute(const std::function<Tensor(const Tensor&)>& f, const Tensor& x)
     const auto found =
         backward({again}, {v.g()}, ins,
                  {.create_graph = v.create_graph(), .stop_at_inputs = true, .factors = v.all_factors()});
-    std::vector<Tensor> result(n);
+    Tensors result(n);
     for (size_t k = 0; k < index.size(); ++k) result[index[k]] = found[k];
     return result;
   };

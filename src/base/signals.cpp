@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/temporaries.h"
+#include "base/terminal.h"
 
 namespace redco {
 
@@ -53,16 +54,6 @@ extern "C" void redco_catch_signal(int number) {
   const int before = errno;
   send(static_cast<unsigned char>(number) | (number == SIGUSR1 ? kAsks : 0));
   errno = before;
-}
-
-void write_stderr(const std::string& text) {
-  std::string_view left = text;
-  while (!left.empty()) {
-    const ssize_t n = ::write(2, left.data(), left.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return;
-    left.remove_prefix(static_cast<std::size_t>(n));
-  }
 }
 
 [[noreturn]] void end_now(int signal) {

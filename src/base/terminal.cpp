@@ -14,16 +14,6 @@ namespace {
 std::mutex g_mutex;
 std::string g_status;  // text of the transient line
 
-// Writes with as few system calls as possible, so that lines of several ranks do not mix.
-void write_stderr(std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = ::write(STDERR_FILENO, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return;
-    text.remove_prefix(static_cast<std::size_t>(n));
-  }
-}
-
 constexpr std::string_view kClearLine = "\r\x1b[K";
 
 bool has_color(int fd) {
@@ -33,6 +23,15 @@ bool has_color(int fd) {
 }
 
 }  // namespace
+
+void write_stderr(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = ::write(STDERR_FILENO, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return;
+    text.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
 
 bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) == 1; }
 

@@ -23,4 +23,7 @@ void set_status_line(std::string_view text);
 // other place to report them.
 void print_message(std::string_view text);
 
+// Writes to standard error with as few system calls as possible, so that lines of several ranks do not mix.
+void write_stderr(std::string_view text);
+
 }  // namespace redco

@@ -8,6 +8,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/small_vector.h"
+
 namespace redco {
 
 using i64 = std::int64_t;
@@ -28,7 +30,9 @@ struct bf16 {
 };
 
 // Dimensions, outermost first.
-using Shape = std::vector<i64>;
+using Shape = SmallVector<i64, 6>;
+// Steps between neighbours in each dim, in elements.
+using Strides = SmallVector<i64, 6>;
 
 inline i64 numel(const Shape& s) {
   i64 n = 1;

@@ -20,9 +20,8 @@ using Box = std::vector<Range>;
 Box whole(const Shape& shape);
 i64 numel(const Box& box);
 
-// Memory layout of a box: one stride per dim, in elements. Element (i0, i1, ...) of the tensor is at sum((i_d
-// - begin_d) * stride_d).
-using Strides = std::vector<i64>;
+// Memory layout of a box: one stride per dim. Element (i0, i1, ...) of the tensor is at sum((i_d - begin_d) *
+// stride_d).
 Strides contiguous(const Box& box);  // row-major, without gaps
 Strides transposed(const Box& box);  // 2-D: memory is (columns, rows). REQUIRES: box.size() == 2
 

@@ -338,7 +338,7 @@ std::vector<std::string> save_params(const std::vector<SavedTree>& trees, const 
       std::vector<std::vector<redco::Range>> parts(n);
       for (int r = 0; r < n; ++r) {
         const Coord at = coord_of(mesh, r);
-        if (at.dp != 0 || (!cut && at.mp != 0)) continue;
+        if (at.dp() != 0 || (!cut && at.mp() != 0)) continue;
         const Shape local = local_shape(t.shape(), t.layout(), mesh, at);
         if (redco::numel(local) == 0) continue;
         for (int d = 0; d < t.rank(); ++d)

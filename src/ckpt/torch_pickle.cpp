@@ -47,7 +47,8 @@ struct Object {
   std::vector<Item> items;  // of a tuple or list; of a dict: key, value, ...
   StoredType type{};        // of a storage or tensor
   i64 numel = 0, offset = 0;
-  std::vector<i64> shape, steps;
+  Shape shape;
+  Strides steps;
 };
 
 // Names of opcodes outside state dicts, for messages.
@@ -359,7 +360,7 @@ class Reader {
     if ((a.size() != 6 && a.size() != 7) || a[0].kind != Kind::storage || a[1].kind != Kind::integer)
       fail("expected a tensor's storage, offset, shape and strides");
     auto numbers = [&](const Item& t, const char* what) {
-      std::vector<i64> out;
+      Shape out;
       if (t.kind != Kind::tuple) fail("expected a tensor's {}", what);
       for (const Item& i : object(t).items) {
         if (i.kind != Kind::integer || i.n < 0) fail("a tensor's {} is not a list of sizes", what);
@@ -368,7 +369,7 @@ class Reader {
       if (out.size() > kMaxDims) fail("a tensor of {} dims, expected at most {}", out.size(), kMaxDims);
       return out;
     };
-    const std::vector<i64> shape = numbers(a[2], "shape"), steps = numbers(a[3], "strides");
+    const Shape shape = numbers(a[2], "shape"), steps = numbers(a[3], "strides");
     if (shape.size() != steps.size()) fail("a tensor of {} dims with {} strides", shape.size(), steps.size());
     if (a[1].n < 0) fail("a tensor at offset {}", a[1].n);
     const Object storage = object(a[0]);

@@ -15,9 +15,10 @@ namespace redco::ckpt {
 struct PickledTensor {
   std::string name;
   StoredType type;
-  std::string storage;            // the archive's entry under data/
-  i64 storage_numel, offset;      // in elements
-  std::vector<i64> shape, steps;  // strides in elements, one per dim
+  std::string storage;        // the archive's entry under data/
+  i64 storage_numel, offset;  // in elements
+  Shape shape;
+  Strides steps;  // in elements, one per dim
 };
 
 // The dict from names to tensors of a pickle of protocol 2. ContentsError that begins with `where` and the

@@ -104,17 +104,20 @@ const char* name_of(Collective c) {
   return "?";
 }
 
-// Adds the duration of its scope to seconds_waiting.
+// Adds the duration of its scope to seconds_waiting, and reports the call.
 class Group::Timed {
  public:
-  explicit Timed(Group& g) : g_(g) {}
+  Timed(Group& g, Collective kind, i64 bytes) : g_(g), kind_(kind), bytes_(bytes) {}
   ~Timed() {
     g_.seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    if (g_.on_call_ && g_.size_ > 1) g_.on_call_(kind_, bytes_, start_);
   }
   Timed(const Timed&) = delete;
 
  private:
   Group& g_;
+  Collective kind_;
+  i64 bytes_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
@@ -214,7 +217,7 @@ void Group::all_reduce(T* data, i64 n) {
   if (size_ == 1) return;
   count(Collective::all_reduce, n * static_cast<i64>(sizeof(T)));
   if (meta_ || n == 0) return;
-  Timed timed(*this);
+  Timed timed(*this, Collective::all_reduce, n * static_cast<i64>(sizeof(T)));
   reduce(data, n, Add{});
 }
 
@@ -224,7 +227,7 @@ void Group::all_reduce_max(T* data, i64 n) {
   if (size_ == 1) return;
   count(Collective::all_reduce, n * static_cast<i64>(sizeof(T)));
   if (meta_ || n == 0) return;
-  Timed timed(*this);
+  Timed timed(*this, Collective::all_reduce, n * static_cast<i64>(sizeof(T)));
   reduce(data, n, Max{});
 }
 
@@ -238,7 +241,7 @@ void Group::all_gather(const T* send, T* recv, std::span<const i64> counts) {
     if (send != recv) std::memcpy(recv, send, static_cast<std::size_t>(total) * sizeof(T));
     return;
   }
-  Timed timed(*this);
+  Timed timed(*this, Collective::all_gather, total * static_cast<i64>(sizeof(T)));
   gather_blocks(send, recv, counts);
 }
 
@@ -252,7 +255,7 @@ void Group::reduce_scatter(const T* send, T* recv, std::span<const i64> counts) 
     if (send != recv) std::memcpy(recv, send, static_cast<std::size_t>(total) * sizeof(T));
     return;
   }
-  Timed timed(*this);
+  Timed timed(*this, Collective::reduce_scatter, total * static_cast<i64>(sizeof(T)));
   reduce_blocks(send, recv, counts, Add{});
 }
 
@@ -268,7 +271,7 @@ void Group::all_to_all(const T* send, std::span<const i64> send_counts, T* recv,
   sum_of(recv_counts);
   if (size_ > 1) count(Collective::all_to_all, total * elem);
   if (meta_) return;
-  Timed timed(*this);
+  Timed timed(*this, Collective::all_to_all, total * elem);
   send_.resize(p);
   recv_.resize(p);
   for (i64 r = 0, s = 0, d = 0; r < p; s += send_counts[r], d += recv_counts[r], r++) {
@@ -287,7 +290,7 @@ void Group::broadcast_bytes(void* data, i64 bytes, int root) {
   if (size_ == 1) return;
   count(Collective::broadcast, bytes);
   if (meta_ || bytes == 0) return;
-  Timed timed(*this);
+  Timed timed(*this, Collective::broadcast, bytes);
   do_broadcast(data, bytes, root);
 }
 
@@ -295,7 +298,7 @@ void Group::barrier() {
   if (size_ == 1) return;
   count(Collective::barrier, 0);
   if (meta_) return;
-  Timed timed(*this);
+  Timed timed(*this, Collective::barrier, 0);
   do_barrier();
 }
 
@@ -305,7 +308,7 @@ std::string Group::agree(std::string value) {
     count(Collective::broadcast, static_cast<i64>(value.size()));
     return value;
   }
-  Timed timed(*this);
+  Timed timed(*this, Collective::broadcast, static_cast<i64>(value.size()));
   i64 length = static_cast<i64>(value.size());
   do_broadcast(&length, sizeof length, 0);
   value.resize(static_cast<std::size_t>(length));
@@ -347,7 +350,7 @@ void Group::agree_on_errors(const std::string& message, int code, std::exception
     i64 code, length;
   };
   const int p = size_;
-  Timed timed(*this);
+  Timed timed(*this, Collective::broadcast, static_cast<i64>(message.size()));
   count(Collective::broadcast, sizeof(Status));
   std::vector<Status> all(p);
   all[rank_] = {code, static_cast<i64>(message.size())};

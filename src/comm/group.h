@@ -13,6 +13,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -102,6 +103,9 @@ class Group {
   const CommCount& counted(Collective c) const { return counts_[static_cast<int>(c)]; }
   void reset_counts() { counts_ = {}; }
   double seconds_waiting() const { return seconds_; }
+  // Called after each call that communicates, with the time when it began; for profiles. Null: none.
+  using OnCall = std::function<void(Collective, i64 bytes, std::chrono::steady_clock::time_point begin)>;
+  void on_call(OnCall f) { on_call_ = std::move(f); }
 
  protected:
   Group(int rank, int size, bool meta = false) : rank_(rank), size_(size), meta_(meta) {}
@@ -140,6 +144,7 @@ class Group {
   bool meta_;
   std::array<CommCount, 6> counts_{};
   double seconds_ = 0;
+  OnCall on_call_;
   std::unique_ptr<std::byte[]> staging_;
   i64 staging_bytes_ = 0;
   std::vector<Send> send_;  // the block tables, reused between calls

@@ -67,8 +67,8 @@ struct Bench {
 
   void describe(BenchReport& r) const {
     r.n_ranks = c.world().size();
-    r.dp = c.mesh().dp;
-    r.mp = c.mesh().mp;
+    r.dp = c.mesh().dp();
+    r.mp = c.mesh().mp();
     r.threads = kernels::threads();
     for (const ParamSpec& s : params.specs()) r.parameters += numel(s.shape);
     double peak = static_cast<double>(peak_memory_bytes());
@@ -105,14 +105,14 @@ void set_peak(BenchReport& r, double speed, double measured) {
 BenchReport bench_training(Bench& b, const JobConfig& job, i64 steps) {
   Context& c = b.c;
   BatchSizes sizes;
-  c.world().together([&] { sizes = batch_sizes(job, c.mesh().dp); });
+  c.world().together([&] { sizes = batch_sizes(job, c.mesh().dp()); });
   BenchReport r;
   r.rows = sizes.global;
   r.length = job.data.max_length.value_or(b.model->max_length());
   r.steps = steps;
 
   TrainStep step(*b.pipeline, b.params, step_options(job.train));
-  const auto parts = micro_batches(sizes.global, sizes.per_device, c.mesh().dp);
+  const auto parts = micro_batches(sizes.global, sizes.per_device, c.mesh().dp());
   std::vector<double> times, flops;
   for (i64 s = 0; s <= steps; ++s) {
     std::vector<std::vector<Example>> examples;
@@ -120,7 +120,7 @@ BenchReport bench_training(Bench& b, const JobConfig& job, i64 steps) {
     std::vector<i64> offsets;
     for (const MicroBatch& m : parts) {
       const BatchShape shape{
-          .rows = m.rows, .mine = shard_range(m.rows, 1, c.mesh().dp, c.coord().dp), .length = r.length};
+          .rows = m.rows, .mine = shard_range(m.rows, 1, c.mesh().dp(), c.coord().dp()), .length = r.length};
       auto& mine = examples.emplace_back();
       for (i64 row = shape.mine.begin; row < shape.mine.end; ++row) {
         Example e;
@@ -136,7 +136,7 @@ BenchReport bench_training(Bench& b, const JobConfig& job, i64 steps) {
     }
     c.world().barrier();
     const double begin = seconds();
-    const i64 before = c.ledger().flops();
+    const i64 before = c.flops();
     std::vector<Batch> batches;
     for (std::size_t i = 0; i < parts.size(); ++i)
       batches.push_back(b.pipeline->collate(examples[i], shapes[i]));
@@ -149,7 +149,7 @@ BenchReport bench_training(Bench& b, const JobConfig& job, i64 steps) {
                       s + 1));
     if (s == 0) continue;  // warm-up: page faults, buffers, threads
     times.push_back(seconds() - begin);
-    flops.push_back(static_cast<double>(c.ledger().flops() - before));
+    flops.push_back(static_cast<double>(c.flops() - before));
   }
   b.describe(r);
   r.step_s = median(times);
@@ -165,7 +165,7 @@ BenchReport bench_training(Bench& b, const JobConfig& job, i64 steps) {
     most = t.local_numel();
     widest = t.local();
   }
-  const i64 rows = std::clamp<i64>(parts[0].rows / c.mesh().dp * r.length, 1, 2048);
+  const i64 rows = std::clamp<i64>(parts[0].rows / c.mesh().dp() * r.length, 1, 2048);
   c.world().barrier();
   set_peak(r, sum_over_ranks(c, median(flops)) / r.step_s,
            sum_over_ranks(c, kernels::measure_gemm_ceiling(rows, std::min<i64>(widest[0], 8192),
@@ -184,11 +184,11 @@ BenchReport bench_generation(Bench& b, const JobConfig& job, i64 runs) {
   // New tokens take at most half of the positions, the prompt the others.
   r.new_tokens = std::max<i64>(2, std::min(job.predict.max_new_tokens, positions / 2));
   r.length = std::max<i64>(1, positions - r.new_tokens);
-  r.rows = job.predict.batch_size * c.mesh().dp;
+  r.rows = job.predict.batch_size * c.mesh().dp();
   r.steps = runs;
   std::vector<GenerationPrompt> prompts;
   for (i64 i = 0; i < job.predict.batch_size; ++i) {
-    const i64 ordinal = c.coord().dp * job.predict.batch_size + i;
+    const i64 ordinal = c.coord().dp() * job.predict.batch_size + i;
     prompts.push_back({random_tokens(1, ordinal, r.length, b.model->vocab_size()), ordinal});
   }
   GenerationSettings g = job.predict;

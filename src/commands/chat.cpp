@@ -119,7 +119,7 @@ class Chat {
       if (message == kEnd) break;
       if (message == kReset) {
         reset();
-      } else if (c_.coord().dp == 0) {  // only one replica answers
+      } else if (c_.coord().dp() == 0) {  // only one replica answers
         take(params, message);
       }
     }

@@ -25,7 +25,7 @@ int evaluate_on_ranks(const JobConfig& job, Context& c) {
   PredictModel m;
   BatchSizes sizes;
   std::string cache;
-  world.together([&] { sizes = batch_sizes(job, c.mesh().dp); });
+  world.together([&] { sizes = batch_sizes(job, c.mesh().dp()); });
   m = open_predict_model(job, world);
   std::optional<DataCache> own;  // on the first rank
   world.on_first([&] { cache = own.emplace(job).path(); });

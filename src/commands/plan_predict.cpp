@@ -52,11 +52,11 @@ PredictPlan plan_predict(const JobConfig& job) {
       const Context::Use use(*replica);
       const ParamTree params = make_params(m.pipeline->params(), sharded.layouts);
       for (const Tensor& t : params.values()) of.parameters += t.local_bytes();
-      replica->ledger().reset();
+      const i64 before = replica->flops();
       if (generates) {
         of.cache = trace_generation(*m.model, params, p.rows, pair ? p.longest_prompt : 0, prompt, p.length,
-                                    [&] { of.prefill_flops = replica->ledger().flops(); });
-        of.step_flops = replica->ledger().flops() - of.prefill_flops;
+                                    [&] { of.prefill_flops = replica->flops() - before; });
+        of.step_flops = replica->flops() - before - of.prefill_flops;
       } else {
         const NoGrad off;
         const BatchShape shape{.rows = p.rows,
@@ -64,7 +64,7 @@ PredictPlan plan_predict(const JobConfig& job) {
                                .length = p.length,
                                .target_length = job.predict.max_new_tokens};
         m.pipeline->loss(params, m.pipeline->collate({}, shape), {});
-        of.prefill_flops = replica->ledger().flops();
+        of.prefill_flops = replica->flops() - before;
       }
     }
     of.activations = std::max<i64>(0, context->arena().high_water() - of.parameters - of.cache);

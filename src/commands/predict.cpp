@@ -89,7 +89,7 @@ class PredictRun {
         warn("[predict] {}", text);
     c.random.seed = static_cast<u64>(job.train.seed);
     c.compute_dtype = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
-    dp_ = c.mesh().dp;
+    dp_ = c.mesh().dp();
   }
 
   int run() {

@@ -135,7 +135,7 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
     world.together([&] { parts = assemble(run.job()); });
   }
   BatchSizes sizes;
-  world.together([&] { sizes = batch_sizes(run.job(), c.mesh().dp); });
+  world.together([&] { sizes = batch_sizes(run.job(), c.mesh().dp()); });
   run.decide_global_batch_size(sizes.global);
   const JobConfig& job = run.job();
   const std::string workdir = *job.workdir;
@@ -186,7 +186,7 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
     throw UsageError("[lora] pipeline {} has no layers for adapters. Remove train.lora", job.pipeline);
   if (first)
     info("[train] {} parameters{} on dp {} x mp {}, {} per rank", n,
-         trained < n ? fmt::format(" ({} trained)", trained) : "", c.mesh().dp, c.mesh().mp,
+         trained < n ? fmt::format(" ({} trained)", trained) : "", c.mesh().dp(), c.mesh().mp(),
          counted(kernels::threads(), "thread"));
 
   TrainJob t{.pipeline = pipeline.get(),

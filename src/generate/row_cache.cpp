@@ -210,11 +210,4 @@ void RowCache::widen_memory(i64 wanted) {
   memory_mask_ = std::move(mask);
 }
 
-std::vector<i32> RowCache::mask(i64 more) const {
-  const i64 held = length() + more;
-  std::vector<i32> out(rows() * held, 1);
-  for (i64 r = 0; r < rows(); ++r) std::fill_n(out.begin() + r * held, begin_[r], 0);
-  return out;
-}
-
 }  // namespace redco

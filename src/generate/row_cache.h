@@ -39,8 +39,6 @@ class RowCache {
   // Makes room for n more columns; live[r]: row r is in use.
   void make_room(i64 n, const std::vector<bool>& live);
 
-  // [rows, length() + more]: 1 from the row's begin on.
-  std::vector<i32> mask(i64 more) const;
   // [rows, S] of the memory; empty without padding or without a memory.
   const std::vector<i32>& memory_mask() const { return memory_mask_; }
   i64 memory_length() const;

@@ -23,15 +23,16 @@ T* scratch(int which, i64 elements) {
 
 i64 rounded(i64 n) { return ceil_div(n, kConvSlack) * kConvSlack; }
 
-// Layout of an image in which every kernel element (tap) reads one contiguous run of `length` elements. Rows
-// have `pitch` elements; the first `columns` are positions of the output, the others are unused.
-struct Runs {
+// The im2col matrix of an image: row i is the run of `length` elements at offset[i]. A run has the positions
+// of the output in rows of `pitch` elements, of which the first `columns` are used. With stride 1 the runs
+// overlap (implicit im2col), else each is a copy.
+struct Im2col {
   i64 pitch = 0, columns = 0, rows = 0, length = 0, elements = 0;
-  std::vector<i64> offset;  // per tap (c, ky, kx)
+  std::vector<i64> offset;  // per kernel element (c, ky, kx)
 };
 
-Runs runs_of(i64 channels, i64 kh, i64 kw, i64 rows, i64 columns, bool shifted) {
-  Runs r;
+Im2col im2col_of(i64 channels, i64 kh, i64 kw, i64 rows, i64 columns, bool shifted) {
+  Im2col r;
   r.rows = rows;
   r.columns = columns;
   r.pitch = shifted ? columns + kw - 1 : columns;
@@ -47,15 +48,15 @@ Runs runs_of(i64 channels, i64 kh, i64 kw, i64 rows, i64 columns, bool shifted) 
 
 bool shifted(const ConvShape& s) { return s.stride[0] == 1 && s.stride[1] == 1; }
 
-Runs image_runs(const ConvShape& s) {
-  return runs_of(s.channels, s.kernel_height, s.kernel_width, s.out_height(), s.out_width(), shifted(s));
+Im2col im2col_of_image(const ConvShape& s) {
+  return im2col_of(s.channels, s.kernel_height, s.kernel_width, s.out_height(), s.out_width(), shifted(s));
 }
 
 // Copies planes [height, width] into zeroed `to` [rows, pitch]: pixel (y, x) goes to (top + y * sy, left + x
 // * sx) if that is inside.
 template <class T>
-void lay(const T* from, i64 planes, i64 height, i64 width, i64 top, i64 left, i64 sy, i64 sx, T* to, i64 rows,
-         i64 pitch) {
+void copy_padded(const T* from, i64 planes, i64 height, i64 width, i64 top, i64 left, i64 sy, i64 sx, T* to,
+                 i64 rows, i64 pitch) {
   std::fill(to, to + planes * rows * pitch + kConvSlack, T(0));
   const i64 first = left < 0 ? ceil_div(-left, sx) : 0,
             last = left >= pitch ? 0 : std::min(width, (pitch - 1 - left) / sx + 1);
@@ -73,12 +74,12 @@ void lay(const T* from, i64 planes, i64 height, i64 width, i64 top, i64 left, i6
     }
 }
 
-// Copies an image into the layout of runs.
+// Makes the im2col matrix of an image.
 template <class T>
-void lay_image(const ConvShape& s, const Runs& r, const T* x, T* to) {
+void im2col(const ConvShape& s, const Im2col& r, const T* x, T* to) {
   if (shifted(s))
-    return lay(x, s.channels, s.height, s.width, s.padding[0], s.padding[1], 1, 1, to,
-               r.rows + s.kernel_height - 1, r.pitch);
+    return copy_padded(x, s.channels, s.height, s.width, s.padding[0], s.padding[1], 1, 1, to,
+                       r.rows + s.kernel_height - 1, r.pitch);
   for (i64 c = 0; c < s.channels; ++c)
     for (i64 ky = 0; ky < s.kernel_height; ++ky)
       for (i64 kx = 0; kx < s.kernel_width; ++kx)
@@ -93,9 +94,9 @@ void lay_image(const ConvShape& s, const Runs& r, const T* x, T* to) {
   std::fill(to, to + kConvSlack, T(0));
 }
 
-// Copies planes in the layout of runs to planes [rows, columns] and adds the bias.
+// Copies planes with rows of `pitch` elements to planes [rows, columns] and adds the bias.
 template <class T>
-void pick_up(const Runs& r, i64 planes, const T* from, i64 ld, const T* bias, T* to) {
+void crop(const Im2col& r, i64 planes, const T* from, i64 ld, const T* bias, T* to) {
   for (i64 o = 0; o < planes; ++o) {
     const T b = bias ? bias[o] : T(0);
     for (i64 i = 0; i < r.rows; ++i) {
@@ -113,7 +114,7 @@ i64 work_of(i64 groups, i64 images, i64 outputs, i64 taps, i64 length) {
 
 // [O, C, kh, kw] -> [C, O, kh, kw], with each kernel rotated by 180 degrees.
 template <class T>
-void turn(const ConvShape& s, const T* w, T* to) {
+void flip_kernels(const ConvShape& s, const T* w, T* to) {
   const i64 area = s.kernel_height * s.kernel_width;
   for (i64 c = 0; c < s.channels; ++c)
     for (i64 o = 0; o < s.outputs; ++o) {
@@ -129,16 +130,16 @@ void conv2d(const ConvShape& s, const ConvGroups& g, const T* x, const T* w, con
             std::span<const i64> bias_of, T* y) {
   const i64 groups = static_cast<i64>(g.a_of.size());
   if (groups * g.images * s.out_image() == 0) return;
-  const Runs r = image_runs(s);
+  const Im2col r = im2col_of_image(s);
   const i64 ld = rounded(r.length), taps = s.taps();
   for_each_dynamic(groups * g.images, work_of(groups, g.images, s.outputs, taps, r.length), [&](i64 at) {
     const i64 i = at / g.images, n = at % g.images;
     T* image = scratch<T>(0, r.elements);
     T* out = scratch<T>(1, s.outputs * ld);
-    lay_image(s, r, x + (g.a_of[i] * g.images + n) * s.image(), image);
-    REDCO_ISA_CALL(product_of_runs(s.outputs, r.length, taps, w + g.b_of[i] * s.outputs * taps, image,
-                                   r.offset.data(), out, ld));
-    pick_up(r, s.outputs, out, ld, bias ? bias + bias_of[i] * s.outputs : nullptr, y + at * s.out_image());
+    im2col(s, r, x + (g.a_of[i] * g.images + n) * s.image(), image);
+    REDCO_ISA_CALL(gemm_im2col(s.outputs, r.length, taps, w + g.b_of[i] * s.outputs * taps, image,
+                               r.offset.data(), out, ld));
+    crop(r, s.outputs, out, ld, bias ? bias + bias_of[i] * s.outputs : nullptr, y + at * s.out_image());
   });
 }
 
@@ -152,20 +153,21 @@ void conv2d_input_gradient(const ConvShape& s, const ConvGroups& g, const T* dy,
                            T* workspace) {
   const i64 groups = static_cast<i64>(g.a_of.size());
   if (groups * g.images * s.image() == 0) return;
-  const Runs r = runs_of(s.outputs, s.kernel_height, s.kernel_width, s.height, s.width, true);
+  const Im2col r = im2col_of(s.outputs, s.kernel_height, s.kernel_width, s.height, s.width, true);
   const i64 ld = rounded(r.length), taps = s.outputs * s.kernel_height * s.kernel_width;
   const i64 weight = s.channels * taps;
-  for_each(groups, groups * weight, [&](i64 i) { turn(s, w + g.b_of[i] * weight, workspace + i * weight); });
+  for_each(groups, groups * weight,
+           [&](i64 i) { flip_kernels(s, w + g.b_of[i] * weight, workspace + i * weight); });
   for_each_dynamic(groups * g.images, work_of(groups, g.images, s.channels, taps, r.length), [&](i64 at) {
     const i64 i = at / g.images, n = at % g.images;
     T* image = scratch<T>(0, r.elements);
     T* out = scratch<T>(1, s.channels * ld);
-    lay(dy + (g.a_of[i] * g.images + n) * s.out_image(), s.outputs, s.out_height(), s.out_width(),
-        s.kernel_height - 1 - s.padding[0], s.kernel_width - 1 - s.padding[1], s.stride[0], s.stride[1],
-        image, r.rows + s.kernel_height - 1, r.pitch);
+    copy_padded(dy + (g.a_of[i] * g.images + n) * s.out_image(), s.outputs, s.out_height(), s.out_width(),
+                s.kernel_height - 1 - s.padding[0], s.kernel_width - 1 - s.padding[1], s.stride[0],
+                s.stride[1], image, r.rows + s.kernel_height - 1, r.pitch);
     REDCO_ISA_CALL(
-        product_of_runs(s.channels, r.length, taps, workspace + i * weight, image, r.offset.data(), out, ld));
-    pick_up<T>(r, s.channels, out, ld, nullptr, dx + at * s.image());
+        gemm_im2col(s.channels, r.length, taps, workspace + i * weight, image, r.offset.data(), out, ld));
+    crop<T>(r, s.channels, out, ld, nullptr, dx + at * s.image());
   });
 }
 
@@ -192,9 +194,9 @@ void conv2d_weight_gradient(const ConvShape& s, const ConvGroups& g, const T* dy
   const i64 chunks = s.out_image() == 0 ? 0 : ceil_div(g.images, chunk);
   if (groups * weight == 0) return;
   if (chunks == 0) return std::fill(dw, dw + groups * weight, T(0));
-  const Runs r = image_runs(s);
+  const Im2col r = im2col_of_image(s);
   const i64 ld = rounded(r.length), area = s.out_height() * s.out_width();
-  // Images laid out together.
+  // Images whose matrices are made together.
   const i64 at_once = std::clamp<i64>((i64{1} << 20) / (r.elements + s.outputs * ld), 1, chunk);
   for_each_dynamic(groups * chunks, work_of(groups, g.images, s.outputs, s.taps(), r.length), [&](i64 at) {
     const i64 i = at / chunks, first = at % chunks * chunk, last = std::min(g.images, first + chunk);
@@ -204,7 +206,7 @@ void conv2d_weight_gradient(const ConvShape& s, const ConvGroups& g, const T* dy
     for (i64 begin = first; begin < last; begin += at_once) {
       const i64 n = std::min(at_once, last - begin);
       for (i64 k = 0; k < n; ++k) {
-        lay_image(s, r, x + (g.b_of[i] * g.images + begin + k) * s.image(), image + k * r.elements);
+        im2col(s, r, x + (g.b_of[i] * g.images + begin + k) * s.image(), image + k * r.elements);
         const T* from = dy + (g.a_of[i] * g.images + begin + k) * s.out_image();
         for (i64 o = 0; o < s.outputs; ++o) {
           T* to = grad + (k * s.outputs + o) * ld;
@@ -214,8 +216,8 @@ void conv2d_weight_gradient(const ConvShape& s, const ConvGroups& g, const T* dy
         }
       }
       T* to = begin == first ? sum : scratch<T>(1, weight);
-      REDCO_ISA_CALL(dots_of_runs(s.outputs, r.length, s.taps(), n, grad, ld, s.outputs * ld, image,
-                                  r.elements, r.offset.data(), to));
+      REDCO_ISA_CALL(gemm_im2col_transposed(s.outputs, r.length, s.taps(), n, grad, ld, s.outputs * ld, image,
+                                            r.elements, r.offset.data(), to));
       if (to != sum)
         for (i64 k = 0; k < weight; ++k) sum[k] += to[k];
     }

@@ -1,10 +1,10 @@
 // Convolution and pooling of images [channels, height, width]. T is float or double.
 //
-// A convolution is a product of the weight with patches of the image. Patches are not copied: in an image
-// surrounded by its padding, the pixels that one kernel element (c, ky, kx) reads at all positions are one
-// shifted run of memory (only strides above 1 need a copy). Sums are in the order of kernel elements; for the
-// weight's gradient, in the order of pixel vectors, one chunk of images after the other. The shape alone
-// determines these orders.
+// A convolution is the product of the weight with the im2col matrix of the image, whose row (c, ky, kx) holds
+// the pixels that this kernel element reads at all positions. The matrix is implicit: in an image surrounded
+// by its padding each row is one shifted run of memory (only strides above 1 need a copy). Sums are in the
+// order of kernel elements; for the weight's gradient, in the order of pixel vectors, one chunk of images
+// after the other. The shape alone determines these orders.
 #pragma once
 
 #include <array>

@@ -58,8 +58,6 @@ void axpy(T a, const T* x, T* y, i64 n);  // y += a * x
 // Sum of squares in double, in chunks that depend only on n.
 template <class T>
 double sum_squares(const T* x, i64 n);
-template <class T>
-bool all_finite(const T* x, i64 n);
 
 // out = sum (or max) of in[shape] over the dims with reduce[d] true; out is contiguous over the others. f32
 // sums are accumulated in double or pairwise, in an order that depends only on the shape. workspace:

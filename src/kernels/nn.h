@@ -106,10 +106,9 @@ template <class T>
 void sum_exp_and_target(const T* x, const T* max, const i32* ids, i64 first, T* sum_exp, T* target, i64 R,
                         i64 C);
 // dx[r,c] = (exp(x - lse[r]) - (c + first == ids[r])) * g[r]; rows with ids[r] < 0 get 0 (ignored labels).
-// smoothing e > 0: target is (1-e) onehot + e / V_global.
 template <class T>
 void cross_entropy_backward(const T* x, const T* lse, const i32* ids, i64 first, const T* g, T* dx, i64 R,
-                            i64 C, T smoothing, i64 V_global);
+                            i64 C);
 
 // ---- Randomness: Philox4x32-10 (Salmon et al. 2011) ----
 // The counter of an element is its global coordinates. A Block4 is the local block of a tensor in its global

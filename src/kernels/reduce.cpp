@@ -171,20 +171,10 @@ double sum_squares(const T* x, i64 n) {
   return s;
 }
 
-template <class T>
-bool all_finite(const T* x, i64 n) {
-  std::vector<char> bad(static_cast<std::size_t>(ceil_div(n, kBlock)));
-  for_blocks(n, [&](i64 i, i64 end) {
-    bad[static_cast<std::size_t>(i / kBlock)] = !REDCO_ISA_CALL(all_finite(x + i, end - i));
-  });
-  return std::find(bad.begin(), bad.end(), 1) == bad.end();
-}
-
 #define INSTANTIATE(T)                                                                          \
   template void reduce_sum(const T*, std::span<const i64>, std::span<const bool>, T*, double*); \
   template void reduce_max(const T*, std::span<const i64>, std::span<const bool>, T*, T*);      \
-  template double sum_squares(const T*, i64);                                                   \
-  template bool all_finite(const T*, i64);
+  template double sum_squares(const T*, i64);
 INSTANTIATE(float)
 INSTANTIATE(double)
 #undef INSTANTIATE

@@ -39,8 +39,7 @@ void sum_exp_and_target(const T* x, const T* max, const i32* ids, i64 first, T* 
 
 template <class T>
 void cross_entropy_backward(const T* x, const T* lse, const i32* ids, i64 first, const T* g, T* dx, i64 R,
-                            i64 C, T smoothing, i64 V_global) {
-  const T off = smoothing > 0 ? smoothing / static_cast<T>(V_global) : T(0);
+                            i64 C) {
   for_rows(R, C, [&](i64 begin, i64 end) {
     for (i64 r = begin; r < end; ++r) {
       T* out = dx + r * C;
@@ -48,9 +47,9 @@ void cross_entropy_backward(const T* x, const T* lse, const i32* ids, i64 first,
         std::fill(out, out + C, T(0));
         continue;
       }
-      REDCO_ISA_CALL(exp_minus(x + r * C, lse[r], off, g[r], out, C));
+      REDCO_ISA_CALL(scaled_exp(x + r * C, lse[r], g[r], out, C));
       const i64 c = ids[r] - first;
-      if (c >= 0 && c < C) out[c] -= (T(1) - smoothing) * g[r];
+      if (c >= 0 && c < C) out[c] -= g[r];
     }
   });
 }
@@ -60,7 +59,7 @@ void cross_entropy_backward(const T* x, const T* lse, const i32* ids, i64 first,
   template void softmax_backward(const T*, const T*, T*, i64, i64);                        \
   template void row_max(const T*, T*, i64, i64);                                           \
   template void sum_exp_and_target(const T*, const T*, const i32*, i64, T*, T*, i64, i64); \
-  template void cross_entropy_backward(const T*, const T*, const i32*, i64, const T*, T*, i64, i64, T, i64);
+  template void cross_entropy_backward(const T*, const T*, const i32*, i64, const T*, T*, i64, i64);
 INSTANTIATE(float)
 INSTANTIATE(double)
 #undef INSTANTIATE

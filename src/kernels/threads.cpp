@@ -3,16 +3,11 @@
 #include <cblas.h>
 #include <omp.h>
 
-#include <algorithm>
-#include <atomic>
-#include <exception>
 #include <string>
 
-#include "base/activity.h"
 #include "base/error.h"
 #include "kernels/blas.h"
 #include "kernels/isa.h"
-#include "kernels/pool.h"
 
 namespace redco::kernels {
 
@@ -23,28 +18,6 @@ void set_threads(int n) {
 }
 
 int threads() { return omp_get_max_threads(); }
-
-void parallel_for(i64 n, i64 grain, const std::function<void(i64, i64)>& f) {
-  if (n <= 0) return;
-  activity::tick();
-  const i64 chunks = std::min<i64>(ceil_div(n, std::max<i64>(1, grain)), 4 * static_cast<i64>(threads()));
-  if (chunks <= 1 || threads() == 1 || omp_in_parallel()) return f(0, n);
-  const i64 size = ceil_div(n, chunks);
-  std::exception_ptr error;  // of the first chunk that throws; the others still finish
-  std::atomic<bool> failed{false};
-#pragma omp parallel for num_threads(static_cast <int>(std::min <i64>(chunks, threads()))) \
-    schedule(dynamic, 1)
-  for (i64 c = 0; c < chunks; ++c) {
-    const i64 begin = c * size, end = std::min(n, begin + size);
-    if (begin >= end || failed.load(std::memory_order_relaxed)) continue;
-    try {
-      f(begin, end);
-    } catch (...) {
-      if (!failed.exchange(true)) error = std::current_exception();
-    }
-  }
-  if (error) std::rethrow_exception(error);
-}
 
 void check_blas() {
   constexpr int kOpenMp = 2;

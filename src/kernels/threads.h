@@ -2,7 +2,7 @@
 // that reduce split their work into chunks that depend only on the shape.
 #pragma once
 
-#include <functional>
+#include <string>
 
 #include "base/types.h"
 
@@ -12,9 +12,6 @@ namespace redco::kernels {
 // threads have separate values).
 void set_threads(int n);
 int threads();
-// Calls f(begin, end) over [0, n) in chunks of at least `grain` on the pool; nested calls run on the calling
-// thread.
-void parallel_for(i64 n, i64 grain, const std::function<void(i64, i64)>& f);
 // Throws Error if OpenBLAS is not the OpenMP build, because two pools would compete for the cores. Called
 // once at start.
 void check_blas();

@@ -90,13 +90,6 @@ Tensor project_heads(const ParamTree& p, const LayerName& name, const Tensor& x,
 
 namespace {
 
-// Reduces a Partial, because the cache cannot hold an unreduced sum.
-Tensor reduced(Tensor t) {
-  for (Axis a : kAxes)
-    if (t.layout()[a].is_partial()) t = redistribute(t, a, Placement::replicated());
-  return t;
-}
-
 Tensor cache_like(const Tensor& x, i64 length) {
   Shape s = x.shape();
   s[1] = length;
@@ -121,7 +114,7 @@ Tensor attend(const ApplyOptions& o, const AttentionSettings& s, size_t layer, c
   if (!o.cache) return attention(q, k0, v0, a, key_mask, bias);
   REDCO_CHECK(!o.segmented, "rows with several samples cannot use a cache");
   KvCache& cache = *o.cache;
-  const Tensor k = reduced(k0), v = reduced(v0);
+  const Tensor k = without_partials(k0), v = without_partials(v0);
   if (cache.layers.size() <= layer) cache.layers.resize(layer + 1);
   KvCache::Layer& l = cache.layers[layer];
   if (!l.k.defined()) {
@@ -145,8 +138,8 @@ Tensor cross_attend(const ApplyOptions& o, const AttentionSettings& s, size_t la
   KvCache::Layer& l = o.cache->layers[layer];
   if (!l.cross_k.defined()) {
     const KeyValue m = make();
-    l.cross_k = reduced(m.k);
-    l.cross_v = reduced(m.v);
+    l.cross_k = without_partials(m.k);
+    l.cross_v = without_partials(m.v);
   }
   return attention(q, l.cross_k, l.cross_v, a, memory_mask);
 }
@@ -157,7 +150,7 @@ Tensor head_input(const ApplyOptions& o, const Tensor& x) {
 
 Tensor run_block(const ParamTree& p, const ApplyOptions& o, const std::string& name, const Tensor& x,
                  const BlockFunction& block) {
-  Restore<std::string> scope(Context::current().random_scope, name);
+  Restore<SharedText> scope(Context::current().random_scope, name);
   if (!o.recompute_blocks) return block(p, x);
   return recompute([p, block](const Tensor& h) { return block(p, h); }, x);
 }

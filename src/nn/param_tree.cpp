@@ -186,7 +186,7 @@ void initialize(const ParamSpec& s, const Tensor& t) {
   const i64 n = t.local_numel();
   switch (s.init.kind) {
     case Init::Kind::normal: {
-      Restore<std::string> scope(c.random_scope, s.name);
+      Restore<SharedText> scope(c.random_scope, s.name);
       fill_normal(t, c.key("init"), s.init.std);
       const Range rows = t.range(0);
       if (s.init.zero_row < rows.begin || s.init.zero_row >= rows.end) break;
@@ -195,12 +195,12 @@ void initialize(const ParamSpec& s, const Tensor& t) {
       break;
     }
     case Init::Kind::uniform: {
-      Restore<std::string> scope(c.random_scope, s.name);
+      Restore<SharedText> scope(c.random_scope, s.name);
       fill_uniform(t, c.key("init"), s.init.std);
       break;
     }
     case Init::Kind::orthogonal: {
-      Restore<std::string> scope(c.random_scope, s.name);
+      Restore<SharedText> scope(c.random_scope, s.name);
       fill_orthogonal(t, c.key("init"), s.init.width);
       break;
     }

@@ -1,9 +1,12 @@
 // Legend: B batch, Tq/Tk queries/keys, H heads, Hkv key/value heads, D head width.
 #include "ops/attention.h"
 
+#include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "kernels/nn.h"
+#include "ops/broadcast.h"
 #include "ops/create.h"
 #include "ops/dispatch.h"
 #include "ops/elementwise.h"
@@ -22,8 +25,10 @@ struct HeadCut {
   Placement q, kv, rows_bias;
 };
 
+// Inputs 0 and 1 are q and k.
 std::vector<HeadCut> head_cuts(OpCall::Strategies& s, std::initializer_list<int> q_like,
-                               std::initializer_list<int> kv_like, i64 ratio) {
+                               std::initializer_list<int> kv_like) {
+  const i64 ratio = s.input(0).shape()[2] / std::max<i64>(1, s.input(1).shape()[2]);
   std::vector<i64> units;
   for (int i : q_like)
     if (s.in(i).is_sharded(2)) units.push_back(ceil_div(s.in(i).unit, ratio));
@@ -81,18 +86,22 @@ double flops_of(const kernels::AttentionShape& s, const AttentionOptions& o) {
   return 4.0 * s.B * s.H * s.Tq * s.Tk * s.D * (o.causal && s.Tq == s.Tk ? 0.5 : 1.0);
 }
 
-std::vector<Tensor> attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
-                                       const Tensor& lse, const Tensor& g, const AttentionOptions& o,
-                                       const Tensor& key_mask, const Tensor& bias) {
+// Whether input i is a bias that all examples share.
+bool is_shared_bias(const OpCall::Strategies& s, int i) {
+  return s.input(i).defined() && s.input(i).shape()[0] == 1;
+}
+
+Tensors attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
+                           const Tensor& lse, const Tensor& g, const AttentionOptions& o,
+                           const Tensor& key_mask, const Tensor& bias) {
   OpCall op("attention_backward", {q, k, v, out, lse, g, key_mask, bias});
-  const i64 ratio = q.shape()[2] / std::max<i64>(1, k.shape()[2]);
-  const bool shared_bias = bias.defined() && bias.shape()[0] == 1;
-  op.choose({q.numel(), k.numel(), v.numel(), bias.defined() ? bias.numel() : 0}, [&](OpCall::Strategies& s) {
+  op.choose({q.numel(), k.numel(), v.numel(), bias.defined() ? bias.numel() : 0}, [](OpCall::Strategies& s) {
+    const bool shared_bias = is_shared_bias(s, 7);
     s.all_replicated(4);
     Placement p;
     if (batch_cut(s, 6, &p))
       s.add({p, p, p, p, p, p, p, shared_bias ? R_ : p}, {p, p, p, shared_bias ? Placement::partial() : p});
-    for (const HeadCut& c : head_cuts(s, {0, 3, 5}, {1, 2}, ratio))
+    for (const HeadCut& c : head_cuts(s, {0, 3, 5}, {1, 2}))
       s.add({c.q, c.kv, c.kv, c.q, c.rows_bias, c.q, R_, c.rows_bias}, {c.q, c.kv, c.kv, c.rows_bias});
   });
   Tensor dq = op.output(q.shape(), q.dtype()), dk = op.output(k.shape(), k.dtype()),
@@ -118,11 +127,14 @@ std::vector<Tensor> attention_backward(const Tensor& q, const Tensor& k, const T
 class Fold {
  public:
   Fold(std::initializer_list<Tensor> operands, i64 batch) : batch_(batch) {
-    for (const Tensor& t : operands)
-      for (int d = 0; t.defined() && d < t.hidden(); ++d) {
-        if (d == static_cast<int>(hidden_.size())) hidden_.push_back(1);
-        if (t.shape()[d] != 1) hidden_[d] = t.shape()[d];
-      }
+    Tensors given;
+    SmallVector<int, 6> trailing;
+    for (const Tensor& t : operands) {
+      if (!t.defined()) continue;
+      given.push_back(t);
+      trailing.push_back(t.visible());
+    }
+    hidden_ = broadcast_shapes("attention", given, trailing).shape;
   }
   bool needed() const { return !hidden_.empty(); }
   Tensor in(const Tensor& t) const {
@@ -130,7 +142,7 @@ class Fold {
       return t;  // broadcast over the batch
     const int h = static_cast<int>(hidden_.size());
     Shape own = t.shape(), full = hidden_, folded = {numel(hidden_) * batch_};
-    own.insert(own.begin() + t.hidden(), h - t.hidden(), 1);
+    for (int d = t.hidden(); d < h; ++d) own.insert(own.begin() + d, 1);
     full.push_back(batch_);
     full.insert(full.end(), own.begin() + h + 1, own.end());
     folded.insert(folded.end(), own.begin() + h + 1, own.end());
@@ -173,14 +185,13 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   const Tensor key_mask = mask.defined() ? narrow(mask, 1, 0, keys) : mask;
   const bool fused = !(o.softcap > 0 && bias.defined());
   if (Context::current().composed_only || !fused) return attention_composed(q, k, v, o, key_mask, bias);
-  const i64 ratio = q.shape()[2] / k.shape()[2];
   OpCall op("attention", {q, k, v, key_mask, bias});
-  const bool shared_bias = bias.defined() && bias.shape()[0] == 1;
-  op.choose({q.numel(), q.numel() / std::max<i64>(1, q.shape()[3])}, [&](OpCall::Strategies& s) {
+  op.choose({q.numel(), q.numel() / std::max<i64>(1, q.shape()[3])}, [](OpCall::Strategies& s) {
+    const bool shared_bias = is_shared_bias(s, 4);
     s.all_replicated(2);
     Placement p;
     if (batch_cut(s, 4, &p)) s.add({p, p, p, p, shared_bias ? R_ : p}, {p, p});
-    for (const HeadCut& c : head_cuts(s, {0}, {1, 2}, ratio))
+    for (const HeadCut& c : head_cuts(s, {0}, {1, 2}))
       s.add({c.q, c.kv, c.kv, R_, c.rows_bias}, {c.q, c.rows_bias});
   });
   Tensor out = op.output(q.shape(), q.dtype());
@@ -196,13 +207,13 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
                             out.mutable_data<T>(), lse.mutable_data<T>(), room.mutable_data<T>());
     });
   op.record({op.in(0), op.in(1), op.in(2), out, lse, key_mask, bias},
-            [o, row_offset = Context::current().random.row_offset](const Vjp& v) -> std::vector<Tensor> {
+            [o, row_offset = Context::current().random.row_offset](const Vjp& v) -> Tensors {
               const Tensor mask = v.saved(5), bias = v.saved(6);
               Restore<i64> same_draws(Context::current().random.row_offset, row_offset);
               if (v.create_graph())
                 return composed_vjp(
-                    v, {v.saved(0), v.saved(1), v.saved(2), mask, bias}, [o](const std::vector<Tensor>& in) {
-                      return std::vector<Tensor>{attention_composed(in[0], in[1], in[2], o, in[3], in[4])};
+                    v, {v.saved(0), v.saved(1), v.saved(2), mask, bias}, [o](const Tensors& in) {
+                      return Tensors{attention_composed(in[0], in[1], in[2], o, in[3], in[4])};
                     });
               REDCO_CHECK(o.kv_length < 0, "[attention] a cache has no gradient");
               auto d = attention_backward(v.saved(0), v.saved(1), v.saved(2), v.saved(3), v.saved(4), v.g(),
@@ -218,7 +229,7 @@ namespace {
 Tensor visibility(i64 Tq, i64 Tk, const AttentionOptions& o, const Tensor& key_mask, DType dtype) {
   OpCall op("visibility", {key_mask});
   const Shape shape = {key_mask.defined() ? key_mask.shape()[0] : 1, 1, 1, Tq, Tk};
-  op.choose({numel(shape)}, [&](OpCall::Strategies& s) {
+  op.choose({numel(shape)}, [](OpCall::Strategies& s) {
     if (s.in(0).is_sharded(0)) {
       s.add({s.in(0)}, {s.in(0)});
     } else {
@@ -283,7 +294,7 @@ Tensor rotate(const Tensor& x, const Tensor& positions, const RopeOptions& o, in
   if (const Fold fold({x, positions}, x.size(0)); fold.needed())
     return fold.out(rotate(fold.in(x), fold.in(positions), o, sign));
   OpCall op("rope", {x, positions});
-  op.choose({x.numel()}, [&](OpCall::Strategies& s) {
+  op.choose({x.numel()}, [](OpCall::Strategies& s) {
     const Placement p = s.in(0), q = s.in(1);
     s.all_replicated();
     if (p.is_sharded(0)) s.add({p, p}, {p});
@@ -301,7 +312,7 @@ Tensor rotate(const Tensor& x, const Tensor& positions, const RopeOptions& o, in
                        o.interleaved, sign, o.attention_factor, y.mutable_data<T>(), l[0], l[1], l[2], l[3]);
     });
   op.record({positions}, [o, sign](const Vjp& v) {
-    return std::vector<Tensor>{rotate(v.g(), v.saved(0), o, -sign), {}};
+    return Tensors{rotate(v.g(), v.saved(0), o, -sign), {}};
   });
   return y;
 }
@@ -347,7 +358,7 @@ Tensor dropout_at(const Tensor& x, double rate, u64 key, i64 row_offset) {
     }
   }
   op.record({}, [rate, key, row_offset](const Vjp& v) {
-    return std::vector<Tensor>{dropout_at(v.g(), rate, key, row_offset)};
+    return Tensors{dropout_at(v.g(), rate, key, row_offset)};
   });
   return y;
 }
@@ -363,8 +374,7 @@ void cache_write(const Tensor& cache, const Tensor& x, i64 start) {
   REDCO_CHECK(cache.layout() == x.layout() && cache.rank() == x.rank() && cache.dtype() == x.dtype() &&
                   x.local()[1] == x.shape()[1] && start >= 0 && start + x.shape()[1] <= cache.shape()[1],
               "[cache_write] {} does not fit at {} in {}", describe(x), start, describe(cache));
-  Context& c = Context::current();
-  c.ledger().op("cache_write", c.where(), 0, x.local_bytes());
+  Context::current().account("cache_write", 0, x.local_bytes());
   if (x.is_meta()) return;
   i64 inner = 1;
   for (int d = 2; d < x.rank(); ++d) inner *= x.local()[d];

@@ -3,8 +3,10 @@
 #include "ops/conv.h"
 
 #include <algorithm>
+#include <array>
 
 #include "kernels/conv.h"
+#include "ops/broadcast.h"
 #include "ops/dispatch.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
@@ -14,71 +16,29 @@ namespace redco {
 
 namespace {
 
-// The broadcast leading dims: all dims but the last `trailing` of each operand. Hidden dims align from the
-// left, visible ones from the right.
-struct Leading {
-  Shape shape;
-  int hidden = 0;
-  std::vector<std::vector<int>> own;  // per operand: its dim for each leading dim, or -1
+// Dims of a plane (B, C, H, W; O, C, kh, kw); a third operand, the bias, has one dim.
+constexpr std::array<int, 3> kTrailing = {4, 4, 1};
 
-  Leading(const char* op, const std::vector<std::pair<Tensor, int>>& operands) {
-    int visible = 0;
-    for (const auto& [t, trailing] : operands) {
-      REDCO_CHECK(t.visible() >= trailing, "[{}] {}: expected at least {} dims", op, describe(t), trailing);
-      hidden = std::max(hidden, t.hidden());
-      visible = std::max(visible, t.visible() - trailing);
-    }
-    shape.assign(hidden + visible, 1);
-    const int n = hidden + visible;
-    for (const auto& [t, trailing] : operands)
-      for (int D = 0; D < n; ++D) {
-        const int d = dim_of(t, trailing, D, n);
-        if (d < 0 || t.shape()[d] == 1 || t.shape()[d] == shape[D]) continue;
-        REDCO_CHECK(shape[D] == 1, "[{}] leading dims do not broadcast: {} and {}", op,
-                    describe(operands[0].first), describe(t));
-        shape[D] = t.shape()[d];
-      }
-    for (const auto& [t, trailing] : operands) {
-      std::vector<int>& dims = own.emplace_back();
-      for (int D = 0; D < n; ++D) {
-        const int d = dim_of(t, trailing, D, n);
-        dims.push_back(d >= 0 && t.shape()[d] == shape[D] ? d : -1);
-      }
+// The leading dims: those before the planes.
+Broadcast leading_dims(const char* op, const Tensors& operands) {
+  return broadcast_shapes(op, operands, kTrailing);
+}
+
+// For each local block of the output, the index of the operand's block that it needs.
+std::vector<i64> blocks(const Broadcast& lead, const Tensor& t, int operand, const Tensor& y) {
+  const Strides step = local_steps(t, lead, kTrailing[operand]);
+  i64 count = 1;
+  for (int D = 0; D < lead.size(); ++D) count *= y.local()[D];
+  std::vector<i64> out(count);
+  for (i64 i = 0; i < count; ++i) {
+    i64 rest = i;
+    for (int D = lead.size() - 1; D >= 0; --D) {
+      out[i] += rest % y.local()[D] * step[D];
+      rest /= y.local()[D];
     }
   }
-  int size() const { return static_cast<int>(shape.size()); }
-
-  // For each local block of the output, the index of the operand's block that it needs.
-  std::vector<i64> blocks(const Tensor& t, int operand, int trailing, const Tensor& y) const {
-    std::vector<i64> stride(t.rank() - trailing), step(size(), 0);
-    i64 n = 1;
-    for (int d = t.rank() - trailing - 1; d >= 0; --d) {
-      stride[d] = n;
-      n *= t.local()[d];
-    }
-    i64 count = 1;
-    for (int D = 0; D < size(); ++D) {
-      if (own[operand][D] >= 0) step[D] = stride[own[operand][D]];
-      count *= y.local()[D];
-    }
-    std::vector<i64> out(count);
-    for (i64 i = 0; i < count; ++i) {
-      i64 rest = i;
-      for (int D = size() - 1; D >= 0; --D) {
-        out[i] += rest % y.local()[D] * step[D];
-        rest /= y.local()[D];
-      }
-    }
-    return out;
-  }
-
- private:
-  int dim_of(const Tensor& t, int trailing, int D, int n) const {
-    if (D < hidden) return D < t.hidden() ? D : -1;
-    const int d = D - n + t.rank() - trailing;
-    return d >= t.hidden() ? d : -1;
-  }
-};
+  return out;
+}
 
 // A dim of a bilinear op: its index in the two factors, in the tensor added to the product, and in the
 // output; -1 where it does not occur (in the output: it is summed over).
@@ -86,11 +46,13 @@ struct Letter {
   int a = -1, b = -1, added = -1, out = -1;
 };
 
-// Each dim may be cut equally wherever it occurs; cutting a dim that is summed over gives a Partial.
-void bilinear_strategies(OpCall::Strategies& s, const std::vector<Letter>& letters, bool with_added) {
+// Each dim may be cut equally wherever it occurs; cutting a dim that is summed over gives a Partial. Input 2,
+// if there is one, is the tensor added.
+void bilinear_strategies(OpCall::Strategies& s, const std::vector<Letter>& letters) {
+  using Placements = OpCall::Strategies::Placements;
   const auto R = Placement::replicated(), P = Placement::partial();
   const auto add = [&](const Placement& a, const Placement& b, const Placement& added, const Placement& out) {
-    s.add(with_added ? std::vector<Placement>{a, b, added} : std::vector<Placement>{a, b}, {out});
+    s.add(s.inputs() > 2 ? Placements{a, b, added} : Placements{a, b}, {out});
   };
   s.all_replicated();
   const Placement p = s.in(0), q = s.in(1);
@@ -106,21 +68,25 @@ void bilinear_strategies(OpCall::Strategies& s, const std::vector<Letter>& lette
   if (q.is_partial()) add(R, P, P, P);
 }
 
-std::vector<Letter> leading_letters(const Leading& l) {
+std::vector<Letter> leading_letters(const Broadcast& l, const OpCall::Strategies& s) {
   std::vector<Letter> out;
-  for (int D = 0; D < l.size(); ++D)
-    out.push_back({l.own[0][D], l.own[1][D], l.own.size() > 2 ? l.own[2][D] : -1, D});
+  for (int D = 0; D < l.size(); ++D) {
+    const auto own = [&](int i) { return i < s.inputs() ? own_dim(s.input(i), l, D, kTrailing[i]) : -1; };
+    out.push_back({own(0), own(1), own(2), D});
+  }
   return out;
 }
 
-// A weight without leading dims is stationary, unless it is cut along kernel height or width.
-std::vector<int> stationary(const Tensor& w) {
-  for (Axis a : kAxes)
-    if (w.layout()[a].is_sharded() && w.layout()[a].dim > 1) return {};
-  return w.rank() == 4 ? std::vector<int>{1} : std::vector<int>{};
+constexpr std::initializer_list<int> kNone = {}, kWeight = {1};
+
+// A weight (input 1) without leading dims is stationary, unless it is cut along kernel height or width.
+std::initializer_list<int> stationary(const Tensor& w) {
+  for (Axis a : Context::current().mesh().axes())
+    if (w.layout()[a].is_sharded() && w.layout()[a].dim > 1) return kNone;
+  return w.rank() == 4 ? kWeight : kNone;
 }
 
-Shape with_leading(const Leading& l, const Shape& rest) {
+Shape with_leading(const Broadcast& l, const Shape& rest) {
   Shape s = l.shape;
   s.insert(s.end(), rest.begin(), rest.end());
   return s;
@@ -141,10 +107,39 @@ double conv_flops(const kernels::ConvShape& s, size_t groups, i64 images) {
          static_cast<double>(s.taps() * s.out_image());
 }
 
+void conv2d_strategies(OpCall::Strategies& s) {
+  const Broadcast lead = leading_dims("conv2d", s.all_inputs());
+  const int n = lead.size(), xd = s.input(0).rank() - 4, wd = s.input(1).rank() - 4;
+  std::vector<Letter> letters = leading_letters(lead, s);
+  letters.push_back({xd, -1, -1, n});                                               // B
+  letters.push_back({-1, wd, s.inputs() > 2 ? s.input(2).rank() - 1 : -1, n + 1});  // O
+  letters.push_back({xd + 1, wd + 1, -1, -1});                                      // C
+  bilinear_strategies(s, letters);
+}
+
+void input_gradient_strategies(OpCall::Strategies& s) {
+  const Broadcast lead = leading_dims("conv2d_input_gradient", s.all_inputs());
+  const int n = lead.size(), gd = s.input(0).rank() - 4, wd = s.input(1).rank() - 4;
+  std::vector<Letter> letters = leading_letters(lead, s);
+  letters.push_back({gd, -1, -1, n});          // B
+  letters.push_back({-1, wd + 1, -1, n + 1});  // C
+  letters.push_back({gd + 1, wd, -1, -1});     // O
+  bilinear_strategies(s, letters);
+}
+
+void weight_gradient_strategies(OpCall::Strategies& s) {
+  const Broadcast lead = leading_dims("conv2d_weight_gradient", s.all_inputs());
+  const int n = lead.size(), gd = s.input(0).rank() - 4, xd = s.input(1).rank() - 4;
+  std::vector<Letter> letters = leading_letters(lead, s);
+  letters.push_back({gd + 1, -1, -1, n});      // O
+  letters.push_back({-1, xd + 1, -1, n + 1});  // C
+  letters.push_back({gd, xd, -1, -1});         // B
+  bilinear_strategies(s, letters);
+}
+
 Tensor run_conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dOptions& o) {
-  std::vector<std::pair<Tensor, int>> operands = {{x, 4}, {w, 4}};
-  if (bias.defined()) operands.push_back({bias, 1});
-  const Leading lead("conv2d", operands);
+  const Tensors operands = bias.defined() ? Tensors{x, w, bias} : Tensors{x, w};
+  const Broadcast lead = leading_dims("conv2d", operands);
   const i64 kh = w.size(-2), kw = w.size(-1), H = x.size(-2), W = x.size(-1);
   REDCO_CHECK(
       x.size(-3) == w.size(-3) && (!bias.defined() || bias.size(-1) == w.size(-4)) && kh > 0 && kw > 0,
@@ -154,39 +149,33 @@ Tensor run_conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const Co
               o.stride[0], o.stride[1], o.padding[0], o.padding[1]);
   const Shape shape = with_leading(lead, {x.size(-4), w.size(-4), out_size(H, kh, o.stride[0], o.padding[0]),
                                           out_size(W, kw, o.stride[1], o.padding[1])});
-  const int n = lead.size(), xd = x.rank() - 4, wd = w.rank() - 4;
-  std::vector<Letter> letters = leading_letters(lead);
-  letters.push_back({xd, -1, -1, n});                                         // B
-  letters.push_back({-1, wd, bias.defined() ? bias.rank() - 1 : -1, n + 1});  // O
-  letters.push_back({xd + 1, wd + 1, -1, -1});                                // C
-  OpCall op("conv2d", bias.defined() ? std::vector<Tensor>{x, w, bias} : std::vector<Tensor>{x, w});
-  op.choose(
-      {numel(shape)}, [&](OpCall::Strategies& s) { bilinear_strategies(s, letters, bias.defined()); },
-      stationary(w));
+  const int xd = x.rank() - 4, wd = w.rank() - 4;
+  OpCall op("conv2d", operands);
+  op.choose({numel(shape)}, conv2d_strategies, {.stationary = stationary(w)});
   Tensor y = op.output(shape, x.dtype(), lead.hidden);
   const Tensor &a = op.in(0), &b = op.in(1);
   const kernels::ConvShape s = conv_shape(a.local()[xd + 1], H, W, b.local()[wd], kh, kw, o);
-  const std::vector<i64> a_of = lead.blocks(a, 0, 4, y), b_of = lead.blocks(b, 1, 4, y);
+  const std::vector<i64> a_of = blocks(lead, a, 0, y), b_of = blocks(lead, b, 1, y);
   const i64 images = a.local()[xd];
   op.flops(conv_flops(s, a_of.size(), images));
   if (op.runs() && y.local_numel() > 0)
     visit_float(x.dtype(), [&](auto zero) {
       using T = decltype(zero);
       std::vector<i64> bias_of;
-      if (bias.defined()) bias_of = lead.blocks(op.in(2), 2, 1, y);
+      if (bias.defined()) bias_of = blocks(lead, op.in(2), 2, y);
       kernels::conv2d<T>(s, {images, a_of, b_of}, a.data<T>(), b.data<T>(),
                          bias.defined() ? op.in(2).data<T>() : nullptr, bias_of, y.mutable_data<T>());
     });
-  std::vector<Tensor> saved = {w.node() ? x : Tensor(), x.node() ? w : Tensor()};
+  Tensors saved = {w.node() ? x : Tensor(), x.node() ? w : Tensor()};
   struct Like {
     Shape shape;
     int hidden;
   };
-  std::vector<Like> like = {{x.shape(), x.hidden()}, {w.shape(), w.hidden()}};
+  SmallVector<Like, 3> like = {{x.shape(), x.hidden()}, {w.shape(), w.hidden()}};
   if (bias.defined()) like.push_back({bias.shape(), bias.hidden()});
   op.record(std::move(saved), [o, H, W, kh, kw, like](const Vjp& v) {
     const Tensor& g = v.g();
-    std::vector<Tensor> d(like.size());
+    Tensors d(like.size());
     if (v.needs(0)) d[0] = conv2d_input_gradient(g, v.saved(1), H, W, o);
     if (v.needs(1)) d[1] = conv2d_weight_gradient(g, v.saved(0), kh, kw, o);
     if (like.size() > 2 && v.needs(2)) d[2] = sum(g, {-4, -2, -1});
@@ -207,7 +196,8 @@ Tensor conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2d
   if (bias.defined() && (bias.hidden() != w.hidden() || leading(bias, 1) != leading(w, 4))) {
     Shape shape(bias.shape().begin() + bias.hidden(), bias.shape().end());
     shape.insert(shape.end() - 1, 1);
-    shape.insert(shape.end(), {1, 1});
+    shape.push_back(1);
+    shape.push_back(1);
     return conv2d(x, w, {}, o) + reshape(bias, shape);
   }
   // A shared weight: all leading dims of x are folded into the images.
@@ -224,23 +214,18 @@ Tensor conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2d
 
 Tensor conv2d_input_gradient(const Tensor& g, const Tensor& w, i64 height, i64 width,
                              const Conv2dOptions& o) {
-  const Leading lead("conv2d_input_gradient", {{g, 4}, {w, 4}});
+  const Broadcast lead = leading_dims("conv2d_input_gradient", {g, w});
   REDCO_CHECK(g.size(-3) == w.size(-4), "[conv2d_input_gradient] channels do not match: {} and {}",
               describe(g), describe(w));
   const Shape shape = with_leading(lead, {g.size(-4), w.size(-3), height, width});
-  const int n = lead.size(), gd = g.rank() - 4, wd = w.rank() - 4;
+  const int gd = g.rank() - 4, wd = w.rank() - 4;
   const i64 kh = w.size(-2), kw = w.size(-1);
-  std::vector<Letter> letters = leading_letters(lead);
-  letters.push_back({gd, -1, -1, n});          // B
-  letters.push_back({-1, wd + 1, -1, n + 1});  // C
-  letters.push_back({gd + 1, wd, -1, -1});     // O
   OpCall op("conv2d_input_gradient", {g, w});
-  op.choose(
-      {numel(shape)}, [&](OpCall::Strategies& s) { bilinear_strategies(s, letters, false); }, stationary(w));
+  op.choose({numel(shape)}, input_gradient_strategies, {.stationary = stationary(w)});
   Tensor y = op.output(shape, g.dtype(), lead.hidden);
   const Tensor &a = op.in(0), &b = op.in(1);
   const kernels::ConvShape s = conv_shape(b.local()[wd + 1], height, width, b.local()[wd], kh, kw, o);
-  const std::vector<i64> a_of = lead.blocks(a, 0, 4, y), b_of = lead.blocks(b, 1, 4, y);
+  const std::vector<i64> a_of = blocks(lead, a, 0, y), b_of = blocks(lead, b, 1, y);
   op.flops(conv_flops(s, a_of.size(), a.local()[gd]));
   const Tensor room = OpCall::workspace(
       kernels::conv2d_input_gradient_workspace(s, static_cast<i64>(a_of.size())), g.dtype());
@@ -252,7 +237,7 @@ Tensor conv2d_input_gradient(const Tensor& g, const Tensor& w, i64 height, i64 w
     });
   op.record({g, w},
             [o, kh, kw, gs = g.shape(), gh = g.hidden(), ws = w.shape(), wh = w.hidden()](const Vjp& v) {
-              std::vector<Tensor> d(2);
+              Tensors d(2);
               if (v.needs(0)) d[0] = sum_to(conv2d(v.g(), v.saved(1), {}, o), gs, gh);
               if (v.needs(1)) d[1] = sum_to(conv2d_weight_gradient(v.saved(0), v.g(), kh, kw, o), ws, wh);
               return d;
@@ -261,22 +246,18 @@ Tensor conv2d_input_gradient(const Tensor& g, const Tensor& w, i64 height, i64 w
 }
 
 Tensor conv2d_weight_gradient(const Tensor& g, const Tensor& x, i64 kh, i64 kw, const Conv2dOptions& o) {
-  const Leading lead("conv2d_weight_gradient", {{g, 4}, {x, 4}});
+  const Broadcast lead = leading_dims("conv2d_weight_gradient", {g, x});
   REDCO_CHECK(g.size(-4) == x.size(-4), "[conv2d_weight_gradient] numbers of images do not match: {} and {}",
               describe(g), describe(x));
   const Shape shape = with_leading(lead, {g.size(-3), x.size(-3), kh, kw});
-  const int n = lead.size(), gd = g.rank() - 4, xd = x.rank() - 4;
+  const int gd = g.rank() - 4, xd = x.rank() - 4;
   const i64 H = x.size(-2), W = x.size(-1);
-  std::vector<Letter> letters = leading_letters(lead);
-  letters.push_back({gd + 1, -1, -1, n});      // O
-  letters.push_back({-1, xd + 1, -1, n + 1});  // C
-  letters.push_back({gd, xd, -1, -1});         // B
   OpCall op("conv2d_weight_gradient", {g, x});
-  op.choose({numel(shape)}, [&](OpCall::Strategies& s) { bilinear_strategies(s, letters, false); });
+  op.choose({numel(shape)}, weight_gradient_strategies);
   Tensor y = op.output(shape, g.dtype(), lead.hidden);
   const Tensor &a = op.in(0), &b = op.in(1);
   const kernels::ConvShape s = conv_shape(b.local()[xd + 1], H, W, a.local()[gd + 1], kh, kw, o);
-  const std::vector<i64> a_of = lead.blocks(a, 0, 4, y), b_of = lead.blocks(b, 1, 4, y);
+  const std::vector<i64> a_of = blocks(lead, a, 0, y), b_of = blocks(lead, b, 1, y);
   op.flops(conv_flops(s, a_of.size(), a.local()[gd]));
   const Tensor room = OpCall::workspace(
       kernels::conv2d_weight_gradient_workspace(s, static_cast<i64>(a_of.size()), a.local()[gd]), g.dtype());
@@ -288,7 +269,7 @@ Tensor conv2d_weight_gradient(const Tensor& g, const Tensor& x, i64 kh, i64 kw, 
     });
   op.record({g, x},
             [o, H, W, gs = g.shape(), gh = g.hidden(), xs = x.shape(), xh = x.hidden()](const Vjp& v) {
-              std::vector<Tensor> d(2);
+              Tensors d(2);
               if (v.needs(0)) d[0] = sum_to(conv2d(v.saved(1), v.g(), {}, o), gs, gh);
               if (v.needs(1)) d[1] = sum_to(conv2d_input_gradient(v.saved(0), v.g(), H, W, o), xs, xh);
               return d;
@@ -321,18 +302,21 @@ i64 planes_of(const Tensor& x) {
   return n;
 }
 
+// For ops that are linear in input 0 within each plane; input 1 says which pixels they use.
+void plane_strategies(OpCall::Strategies& s) {
+  const auto R = Placement::replicated(), P = Placement::partial();
+  s.all_replicated();
+  for (int i : {0, 1})
+    if (s.in(i).is_sharded() && s.in(i).dim < s.input(0).rank() - 2) s.add({s.in(i), s.in(i)}, {s.in(i)});
+  if (s.in(0).is_partial()) s.add({P, R}, {P});
+}
+
 // The mean over windows of x, or its transpose if `spread`, to `shape`. Uses only pixels whose gate is above
 // 0 (all if undefined). Linear in x; its derivative by the gate is 0 almost everywhere.
 Tensor mean_windows(const Tensor& x, const Tensor& gate, const Shape& shape, const kernels::PoolShape& s,
                     bool spread) {
   OpCall op(spread ? "avg_unpool2d" : "avg_pool2d", {x, gate});
-  op.choose({numel(shape)}, [&](OpCall::Strategies& st) {
-    const auto R = Placement::replicated(), P = Placement::partial();
-    st.all_replicated();
-    for (int i : {0, 1})
-      if (st.in(i).is_sharded() && st.in(i).dim < x.rank() - 2) st.add({st.in(i), st.in(i)}, {st.in(i)});
-    if (st.in(0).is_partial()) st.add({P, R}, {P});
-  });
+  op.choose({numel(shape)}, plane_strategies);
   Tensor y = op.output(shape, x.dtype(), x.hidden());
   op.flops(static_cast<double>(std::max(op.in(0).local_numel(), y.local_numel())));
   if (op.runs() && y.local_numel() > 0)
@@ -345,7 +329,7 @@ Tensor mean_windows(const Tensor& x, const Tensor& gate, const Shape& shape, con
         kernels::avg_pool2d<T>(s, planes_of(y), op.in(0).data<T>(), open, y.mutable_data<T>());
     });
   op.record({gate}, [s, spread, back = x.shape()](const Vjp& v) {
-    std::vector<Tensor> d(2);
+    Tensors d(2);
     if (v.needs(0)) d[0] = mean_windows(v.g(), v.saved(0), back, s, !spread);
     return d;
   });
@@ -355,13 +339,7 @@ Tensor mean_windows(const Tensor& x, const Tensor& gate, const Shape& shape, con
 // y[..., windows] = x[..., pixels from], or its transpose.
 Tensor move_windows(const Tensor& x, const Tensor& from, const Shape& shape, bool take) {
   OpCall op(take ? "take_windows" : "put_windows", {x, from});
-  op.choose({numel(shape)}, [&](OpCall::Strategies& s) {
-    const auto R = Placement::replicated(), P = Placement::partial();
-    s.all_replicated();
-    for (int i : {0, 1})
-      if (s.in(i).is_sharded() && s.in(i).dim < x.rank() - 2) s.add({s.in(i), s.in(i)}, {s.in(i)});
-    if (s.in(0).is_partial()) s.add({P, R}, {P});
-  });
+  op.choose({numel(shape)}, plane_strategies);
   Tensor y = op.output(shape, x.dtype(), x.hidden());
   op.flops(static_cast<double>(y.local_numel()));
   const Tensor &a = op.in(0), &ids = op.in(1);
@@ -375,7 +353,7 @@ Tensor move_windows(const Tensor& x, const Tensor& from, const Shape& shape, boo
         kernels::put_windows<T>(planes, few, many, a.data<T>(), ids.data<i32>(), y.mutable_data<T>());
     });
   op.record({from}, [take, back = x.shape()](const Vjp& v) {
-    return std::vector<Tensor>{move_windows(v.g(), v.saved(0), back, !take), {}};
+    return Tensors{move_windows(v.g(), v.saved(0), back, !take), {}};
   });
   return y;
 }
@@ -396,12 +374,12 @@ Tensor max_pool2d(const Tensor& x, const Pool2dOptions& o) {
   const kernels::PoolShape s = pool_shape("max_pool2d", x.shape(), o);
   const Shape shape = with_pixels(x.shape(), s.out_height(), s.out_width());
   OpCall op("max_pool2d", {x});
-  op.choose({numel(shape), 0}, [&](OpCall::Strategies& st) {
-    const Placement p = st.in(0);
-    if (p.is_partial() || (p.is_sharded() && p.dim >= x.rank() - 2)) {
-      st.all_replicated(2);
+  op.choose({numel(shape), 0}, [](OpCall::Strategies& s) {
+    const Placement p = s.in(0);
+    if (p.is_partial() || (p.is_sharded() && p.dim >= s.input(0).rank() - 2)) {
+      s.all_replicated(2);
     } else {
-      st.add({p}, {p, p}, p.is_replicated());
+      s.add({p}, {p, p}, p.is_replicated());
     }
   });
   Tensor y = op.output(shape, x.dtype(), x.hidden()), from = op.output(shape, DType::i32, x.hidden());
@@ -413,7 +391,7 @@ Tensor max_pool2d(const Tensor& x, const Pool2dOptions& o) {
                              from.mutable_data<i32>());
     });
   op.record({from}, [shape = x.shape()](const Vjp& v) {
-    return std::vector<Tensor>{move_windows(v.g(), v.saved(0), shape, false)};
+    return Tensors{move_windows(v.g(), v.saved(0), shape, false)};
   });
   return y;
 }

@@ -19,7 +19,7 @@ Tensor from_ids(const Shape& shape, std::span<const i32> ids, const Layout& layo
 // This rank's part of a value cut along dim 0 over dp: the batch fields that collate makes.
 Tensor from_local_ids(const Shape& global_shape, std::span<const i32> local_ids);
 Tensor from_local_values(const Shape& global_shape, std::span<const float> local_values);
-Layout batch_layout();  // dp S(0), mp R
+Layout batch_layout();  // dp S(0), the other axes R
 
 // Uniform in [0, 1) or standard normal, f32. Each value depends only on the key and the element's
 // coordinates, so it is equal on every mesh. If dp cuts dim 0 (S(0), as in batch_layout()), dim 0 is the

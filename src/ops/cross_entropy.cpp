@@ -17,11 +17,12 @@ namespace {
 const auto R_ = Placement::replicated();
 
 // dlogits = (softmax - target) * g; it stays cut along the vocabulary.
-Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, const Tensor& lse, const Tensor& g,
-                              double smoothing) {
+Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, const Tensor& lse,
+                              const Tensor& g) {
   OpCall op("cross_entropy_backward", {logits, labels, lse, g});
   const int last = logits.rank() - 1;
-  op.choose({logits.numel()}, [&](OpCall::Strategies& s) {
+  op.choose({logits.numel()}, [](OpCall::Strategies& s) {
+    const int last = s.input(0).rank() - 1;
     s.all_replicated();
     const Placement p = s.in(0);
     if (p.is_sharded(last)) s.add({p, R_, R_, R_}, {p});
@@ -36,8 +37,7 @@ Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, const 
       using T = decltype(zero);
       kernels::cross_entropy_backward<T>(op.in(0).data<T>(), op.in(2).data<T>(), op.in(1).data<i32>(),
                                          dx.range(last).begin, op.in(3).data<T>(), dx.mutable_data<T>(),
-                                         op.in(1).local_numel(), dx.local().back(), static_cast<T>(smoothing),
-                                         logits.shape().back());
+                                         op.in(1).local_numel(), dx.local().back());
     });
   op.no_gradient();
   return dx;
@@ -53,7 +53,8 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels, double smoothin
     return cross_entropy_composed(logits, labels, smoothing);
   OpCall op("cross_entropy", {logits, labels});
   const int last = logits.rank() - 1;
-  op.choose({labels.numel(), labels.numel()}, [&](OpCall::Strategies& s) {
+  op.choose({labels.numel(), labels.numel()}, [](OpCall::Strategies& s) {
+    const int last = s.input(0).rank() - 1;
     s.all_replicated(2);
     const Placement p = s.in(0), l = s.in(1);
     if (p.is_sharded(last)) s.add({p, R_}, {R_, R_});  // communicates inside the op
@@ -72,7 +73,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels, double smoothin
     T* const m = max.mutable_data<T>();
     T* const sums = pair.mutable_data<T>();
     auto over_cut_axes = [&](const Tensor& t, bool maximum) {
-      for (Axis a : kAxes)
+      for (Axis a : Context::current().mesh().axes())
         if (x.layout()[a].is_sharded(last)) reduce_inside(t, a, maximum);
     };
     if (op.runs()) kernels::row_max<T>(x.data<T>(), m, R, V);
@@ -89,13 +90,13 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels, double smoothin
       }
   });
   // Saves the logits as they were used, so that the backward does not scatter Partial logits again.
-  op.record({op.in(0), op.in(1), lse}, [smoothing](const Vjp& v) -> std::vector<Tensor> {
+  op.record({op.in(0), op.in(1), lse}, [smoothing](const Vjp& v) -> Tensors {
     const Tensor x = v.saved(0), ids = v.saved(1);
     if (v.create_graph())
-      return composed_vjp(v, {x, ids}, [smoothing](const std::vector<Tensor>& in) {
-        return std::vector<Tensor>{cross_entropy_composed(in[0], in[1], smoothing)};
+      return composed_vjp(v, {x, ids}, [smoothing](const Tensors& in) {
+        return Tensors{cross_entropy_composed(in[0], in[1], smoothing)};
       });
-    return {cross_entropy_backward(x, ids, v.saved(2), v.g(), smoothing), {}};
+    return {cross_entropy_backward(x, ids, v.saved(2), v.g()), {}};
   });
   return loss;
 }

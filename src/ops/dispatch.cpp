@@ -1,15 +1,91 @@
 #include "ops/dispatch.h"
 
+#include <algorithm>
 #include <atomic>
+#include <unordered_map>
 
 #include "base/activity.h"
+#include "base/pooled.h"
+#include "tensor/profile.h"
 
 namespace redco {
 
-OpCall::OpCall(const char* name, std::vector<Tensor> inputs)
-    : name_(name), given_(std::move(inputs)), inputs_(given_), meta_(Context::current().is_meta()) {
+// The choices of a context's ops.
+class StrategyCache {
+ public:
+  using Key = SmallVector<i64, 96>;
+  // The choice with this key; null if there is none yet.
+  const OpCall::Chosen* find(const Key& key, u64 hash) const;
+  const OpCall::Chosen& add(const Key& key, u64 hash, OpCall::Chosen chosen);
+
+ private:
+  struct Entry;
+  std::unordered_multimap<u64, std::unique_ptr<Entry>> entries_;
+};
+
+// The placements of the inputs and outputs on all axes.
+struct OpCall::Chosen {
+  SmallVector<Layout, 4> in, out;
+};
+
+struct StrategyCache::Entry {
+  std::vector<i64> key;
+  OpCall::Chosen chosen;
+};
+
+const OpCall::Chosen* StrategyCache::find(const Key& key, u64 hash) const {
+  for (auto [at, end] = entries_.equal_range(hash); at != end; ++at)
+    if (std::ranges::equal(at->second->key, key)) return &at->second->chosen;
+  return nullptr;
+}
+
+const OpCall::Chosen& StrategyCache::add(const Key& key, u64 hash, OpCall::Chosen chosen) {
+  constexpr std::size_t kMost = 1 << 13;  // shapes that change with each step are forgotten
+  if (entries_.size() >= kMost) entries_.clear();
+  auto entry = std::make_unique<Entry>(Entry{{key.begin(), key.end()}, std::move(chosen)});
+  return entries_.emplace(hash, std::move(entry))->second->chosen;
+}
+
+namespace {
+
+// All that a choice depends on besides the call site and the mesh.
+void add_to_key(StrategyCache::Key& key, const Tensors& inputs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Tensor& t = inputs[i];
+    if (!t.defined()) {
+      key.push_back(-1);
+      continue;
+    }
+    // Reducing one operand also changes the others that are the same tensor.
+    i64 same = 0;
+    for (std::size_t j = 0; j < i; ++j)
+      if (inputs[j].defined() && inputs[j].identity() == t.identity()) same = static_cast<i64>(j) + 1;
+    key.push_back(static_cast<i64>(t.dtype()) | t.hidden() << 8 | t.rank() << 16 | same << 32);
+    for (i64 d : t.shape()) key.push_back(d);
+  }
+}
+void add_to_key(StrategyCache::Key& key, const Layout& l, const Mesh& mesh) {
+  for (Axis a : mesh.axes())
+    key.push_back(static_cast<i64>(l[a].kind) | static_cast<i64>(l[a].dim) << 8 |
+                  static_cast<i64>(l[a].unit) << 32);
+}
+
+u64 hash_of(const StrategyCache::Key& key) {
+  u64 h = 0x9e3779b97f4a7c15ull;
+  for (i64 x : key) {
+    h ^= static_cast<u64>(x);
+    h *= 0xff51afd7ed558ccdull;
+    h ^= h >> 32;
+  }
+  return h;
+}
+
+}  // namespace
+
+OpCall::OpCall(const char* name, Tensors inputs)
+    : context_(Context::current()), name_(name), given_(std::move(inputs)), inputs_(given_) {
   activity::tick();
-  Context& c = Context::current();
+  if (const Profile* p = context_.profile()) begin_ = p->now();
   const Tensor* first = nullptr;
   for (const Tensor& t : given_) {
     if (!t.defined() || !t.is_float()) continue;
@@ -18,11 +94,11 @@ OpCall::OpCall(const char* name, std::vector<Tensor> inputs)
                 "[{}] has inputs of different types: {} and {}; cast one of them", name, describe(*first),
                 describe(t));
   }
-  if (c.captures)
+  if (Captures* const captures = context_.captures)
     for (const Tensor& t : given_)
       if (t.defined() && t.node()) {
-        c.captures->tensors.push_back(t);
-        for (Axis a : kAxes) c.captures->partial |= t.layout()[a].is_partial();
+        captures->tensors.push_back(t);
+        for (Axis a : context_.mesh().axes()) captures->partial |= t.layout()[a].is_partial();
       }
 }
 
@@ -30,24 +106,61 @@ Placement OpCall::Strategies::in(int i) const {
   return inputs_[i].defined() ? inputs_[i].layout()[axis_] : Placement::replicated();
 }
 int OpCall::Strategies::ranks() const { return Context::current().mesh().size(axis_); }
+AxisRole OpCall::Strategies::role() const { return Context::current().mesh().role(axis_); }
 
-void OpCall::Strategies::add(std::vector<Placement> in, std::vector<Placement> out, bool whole_work) {
+void OpCall::Strategies::add(Placements in, Placements out, bool whole_work) {
   entries_.push_back({std::move(in), std::move(out), whole_work});
 }
 void OpCall::Strategies::all_replicated(int outputs) {
-  add(std::vector<Placement>(inputs_.size()), std::vector<Placement>(outputs), true);
+  add(Placements(inputs_.size()), Placements(static_cast<std::size_t>(outputs)), true);
 }
 
-void OpCall::choose(const std::vector<i64>& output_numel, const Generator& generate,
-                    const std::vector<int>& stationary) {
+void OpCall::choose(std::initializer_list<i64> output_numel, Generator generate, const Choice& choice) {
+  const Mesh& mesh = context_.mesh();
+  StrategyCache::Key key;
+  key.push_back(reinterpret_cast<i64>(generate));
+  key.push_back(
+      static_cast<i64>(inputs_.size() << 32 | output_numel.size() << 16 | choice.attributes.size()));
+  for (i64 n : output_numel) key.push_back(n);
+  for (i64 a : choice.attributes) key.push_back(a);
+  i64 stationary = 0;
+  for (int w : choice.stationary) stationary |= i64{1} << w;
+  key.push_back(stationary);
+  add_to_key(key, choice.wish, mesh);
+  add_to_key(key, inputs_);
+  for (const Tensor& t : inputs_)
+    if (t.defined()) add_to_key(key, t.layout(), mesh);
+  const u64 hash = hash_of(key);
+
+  if (!context_.strategies) context_.strategies = std::make_shared<StrategyCache>();
+  const Chosen* known = context_.strategies->find(key, hash);
+  if (!known) {
+    known = &context_.strategies->add(key, hash, choose_now(output_numel, generate, choice));
+  } else {
+    for (Axis axis : mesh.axes())
+      for (size_t i = 0; i < inputs_.size(); ++i)
+        if (inputs_[i].defined()) inputs_[i] = redistribute(inputs_[i], axis, known->in[i][axis]);
+  }
+  // Reducing an operand replaces it in place. If the same tensor is also another operand (x * x), that
+  // operand must be moved back to the placement of the strategy (R -> P and R -> S are free).
+  for (Axis axis : mesh.axes())
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      if (inputs_[i].defined()) inputs_[i] = redistribute(inputs_[i], axis, known->in[i][axis]);
+  out_layouts_ = known->out;
+}
+
+// Chooses axis by axis, and moves the inputs to the choice on an axis before the next one.
+OpCall::Chosen OpCall::choose_now(std::initializer_list<i64> output_numel, Generator generate,
+                                  const Choice& choice) {
   const size_t outputs = output_numel.size();
   double elem = 4;
   for (const Tensor& t : inputs_)
     if (t.defined() && t.is_float()) elem = static_cast<double>(size_of(t.dtype()));
-  out_layouts_.assign(outputs, Layout{});
-  std::array<std::vector<Placement>, 2> targets;
-  for (Axis axis : kAxes) {
-    Strategies s(inputs_, axis);
+  Chosen out;
+  out.in.resize(inputs_.size());
+  out.out.resize(outputs);
+  for (Axis axis : context_.mesh().axes()) {
+    Strategies s(inputs_, choice, axis);
     generate(s);
     REDCO_CHECK(!s.entries_.empty(), "[{}] no strategy", name_);
     const int n = s.ranks();
@@ -60,13 +173,13 @@ void OpCall::choose(const std::vector<i64>& output_numel, const Generator& gener
         if (!inputs_[i].defined()) continue;
         const double moved = move_cost(inputs_[i], axis, e.in[i]);
         cost += moved;
-        for (int w : stationary)
+        for (int w : choice.stationary)
           if (w == static_cast<int>(i) && moved > 0 && !s.in(i).is_partial()) legal = false;
       }
       if (!legal) continue;
-      if (axis == Axis::mp && n > 1)
+      if (s.role() == AxisRole::model && n > 1)
         for (size_t o = 0; o < outputs; ++o)
-          if (e.out[o].is_partial()) cost += 2 * elem * static_cast<double>(output_numel[o]);
+          if (e.out[o].is_partial()) cost += 2 * elem * static_cast<double>(output_numel.begin()[o]);
       const double work = e.whole_work ? 1.0 : 1.0 / n;
       if (!best || cost < best_cost || (cost == best_cost && work < best_work)) {
         best = &e;
@@ -74,28 +187,31 @@ void OpCall::choose(const std::vector<i64>& output_numel, const Generator& gener
         best_work = work;
       }
     }
-    REDCO_CHECK(best, "[{}] no legal strategy on {} for {}", name_, name_of(axis), describe(inputs_[0]));
-    targets[static_cast<int>(axis)] = best->in;
-    for (size_t o = 0; o < outputs; ++o) out_layouts_[o][axis] = best->out[o];
-    for (size_t i = 0; i < inputs_.size(); ++i)
-      if (inputs_[i].defined()) inputs_[i] = redistribute(inputs_[i], axis, best->in[i]);
+    REDCO_CHECK(best, "[{}] no legal strategy on {} for {}", name_, context_.mesh().name(axis),
+                describe(inputs_[0]));
+    for (size_t o = 0; o < outputs; ++o) out.out[o][axis] = best->out[o];
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (!inputs_[i].defined()) continue;
+      out.in[i][axis] = best->in[i];
+      inputs_[i] = redistribute(inputs_[i], axis, best->in[i]);
+    }
   }
-  // Reducing an operand replaces it in place. If the same tensor is also another operand (x * x), that
-  // operand must be moved back to the placement of the strategy (R -> P and R -> S are free).
-  for (Axis axis : kAxes)
-    for (size_t i = 0; i < inputs_.size(); ++i)
-      if (inputs_[i].defined())
-        inputs_[i] = redistribute(inputs_[i], axis, targets[static_cast<int>(axis)][i]);
+  return out;
+}
+
+const Layout& OpCall::next_layout() const {
+  REDCO_CHECK(outputs_.size() < out_layouts_.size(), "[{}] more outputs than its strategies have", name_);
+  return out_layouts_[outputs_.size()];
 }
 
 Tensor OpCall::output(Shape shape, DType dtype, int hidden) {
-  Tensor t(std::move(shape), dtype, out_layouts_.at(outputs_.size()), hidden);
+  Tensor t(std::move(shape), dtype, next_layout(), hidden);
   outputs_.push_back(t);
   return t;
 }
 
 Tensor OpCall::view_of(const Tensor& input, Shape shape, int hidden) {
-  Tensor t = Tensor::view(input, std::move(shape), out_layouts_.at(outputs_.size()), hidden);
+  Tensor t = Tensor::view(input, std::move(shape), next_layout(), hidden);
   outputs_.push_back(t);
   return t;
 }
@@ -105,30 +221,39 @@ void OpCall::account() {
   done_ = true;
   i64 bytes = 0;
   for (const Tensor& o : outputs_) bytes += o.local_bytes();
-  Context& c = Context::current();
-  c.ledger().op(name_, c.where(), static_cast<i64>(flops_), bytes);
+  context_.account(name_, static_cast<i64>(flops_), bytes);
+  if (Profile* p = context_.profile()) {
+    p->add({.name = name_,
+            .phase = context_.phase,
+            .scope = context_.scope,
+            .begin = begin_,
+            .end = p->now(),
+            .flops = static_cast<i64>(flops_),
+            .bytes = bytes});
+    p->memory(context_.arena().in_use());
+  }
 }
 
-void OpCall::record(std::vector<Tensor> saved, VjpFn vjp) {
+void OpCall::record(Tensors saved, VjpFn vjp) {
   account();
-  Context& c = Context::current();
-  if (!c.recording) return;
+  if (!context_.recording) return;
   bool on_tape = false;
   for (const Tensor& t : given_) on_tape |= t.defined() && t.node();
   if (!on_tape) return;
-  auto node = std::make_shared<Node>();
+  auto node = make_pooled<Node>();
   node->name = name_;
-  node->sequence = c.next_sequence();
-  node->scope = c.scope();
-  node->random_scope = c.random_scope;
+  node->sequence = context_.next_sequence();
+  node->scope = context_.scope;
+  node->random_scope = context_.random_scope;
   for (const Tensor& t : given_)
     node->inputs.push_back(t.defined() ? Edge{t.node(), t.node_output()} : Edge{});
   for (const Tensor& o : outputs_) node->outputs.push_back({o.shape(), o.layout(), o.dtype(), o.hidden()});
-  for (const Tensor& t : saved) {
+  for (Tensor& t : saved) {
     int own = -1;
     for (size_t o = 0; o < outputs_.size(); ++o)
       if (t.defined() && t.identity() == outputs_[o].identity()) own = static_cast<int>(o);
-    node->saved.push_back({own >= 0 ? t.detached() : t, own});
+    if (own >= 0) t = t.detached();
+    node->saved.push_back({std::move(t), own});
   }
   node->vjp = std::move(vjp);
   for (size_t o = 0; o < outputs_.size(); ++o) outputs_[o].set_node(node, static_cast<int>(o));
@@ -140,7 +265,7 @@ Tensor alias(const Tensor& x) {
   OpCall op("alias", {x});
   op.choose({x.numel()}, [](OpCall::Strategies& s) { s.add({s.in(0)}, {s.in(0)}, s.in(0).is_replicated()); });
   Tensor y = op.view_of(op.in(0), x.shape(), x.hidden());
-  op.record({}, [](const Vjp& v) { return std::vector<Tensor>{v.g()}; });
+  op.record({}, [](const Vjp& v) { return Tensors{v.g()}; });
   return y;
 }
 
@@ -149,17 +274,16 @@ std::atomic<i64> g_composed{0};
 }
 i64 composed_vjp_count() { return g_composed; }
 
-std::vector<Tensor> composed_vjp(const Vjp& v, const std::vector<Tensor>& inputs,
-                                 const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& f) {
+Tensors composed_vjp(const Vjp& v, const Tensors& inputs, const std::function<Tensors(const Tensors&)>& f) {
   ++g_composed;
   Context& c = Context::current();
   Restore<bool> composed(c.composed_only, true);
   // Each input gets an alias, which is a separate node (the same tensor may occur twice). The backward stops
   // at the aliases, so it returns this op's own vjp, with a graph that leads to the original inputs.
-  std::vector<Tensor> cut = inputs;
+  Tensors cut = inputs;
   for (Tensor& t : cut)
     if (t.defined() && t.node()) t = alias(t);
-  const std::vector<Tensor> outputs = f(cut);
+  const Tensors outputs = f(cut);
   std::vector<Tensor> outs, gs, wanted;
   std::vector<int> index;
   for (size_t i = 0; i < outputs.size() && i < v.all().size(); ++i)
@@ -174,7 +298,7 @@ std::vector<Tensor> composed_vjp(const Vjp& v, const std::vector<Tensor>& inputs
     }
   const std::vector<Tensor> found =
       backward(outs, gs, wanted, {.create_graph = true, .stop_at_inputs = true});
-  std::vector<Tensor> result(inputs.size());
+  Tensors result(inputs.size());
   for (size_t k = 0; k < index.size(); ++k) result[index[k]] = found[k];
   return result;
 }

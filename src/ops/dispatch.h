@@ -1,17 +1,18 @@
 // How every op runs: check shapes, choose a strategy per mesh axis, redistribute the inputs, create outputs
-// with the chosen placements, add a line to the ledger and a node to the tape.
+// with the chosen placements, account for the op and add a node to the tape.
 //
 // A strategy lists placements of the inputs on which the local kernel is correct without communication, and
 // the placements of its outputs. Only these lists can make distributed results wrong. A strategy holds for
 // one axis.
 //
-// The choice on mp: the cost is the number of bytes moved to redistribute the inputs, plus an all-reduce for
-// each Partial output. A Sharded output costs nothing. Stationary inputs (a linear's weight) are never moved,
-// only sliced, which is free. Ties are decided by fewer FLOPs, then by order. On dp the placements of the
-// inputs decide, and outputs have no cost. The choice depends only on global shapes and placements, so it is
-// equal on all ranks.
+// The choice on a model axis: the cost is the number of bytes moved to redistribute the inputs, plus an
+// all-reduce for each Partial output. A Sharded output costs nothing. Stationary inputs (a linear's weight)
+// are never moved, only sliced, which is free. Ties are decided by fewer FLOPs, then by order. On a data axis
+// the placements of the inputs decide, and outputs have no cost. The choice depends only on global shapes and
+// placements, so it is equal on all ranks. It is made once for each call site, shapes and placements.
 #pragma once
 
+#include <initializer_list>
 #include <vector>
 
 #include "base/error.h"
@@ -21,38 +22,61 @@
 
 namespace redco {
 
+// What an op's choice may depend on besides its inputs.
+struct OpChoice {
+  std::initializer_list<i64> attributes{};
+  // A placement per axis that the result should get, or that it was derived from.
+  Layout wish{};
+  // Inputs that may only be sliced (or reduced if Partial).
+  std::initializer_list<int> stationary{};
+};
+
 class OpCall {
  public:
   // Undefined tensors among `inputs` are optional inputs that are absent.
-  OpCall(const char* name, std::vector<Tensor> inputs);
+  OpCall(const char* name, Tensors inputs);
 
-  // --- Strategies: the generator is called for each axis ---
+  // --- Strategies ---
+  using Choice = OpChoice;
   class Strategies {
    public:
-    Strategies(const std::vector<Tensor>& inputs, Axis axis) : inputs_(inputs), axis_(axis) {}
     Axis axis() const { return axis_; }
-    // Placement of input i on this axis before redistribution (Replicated if absent).
-    Placement in(int i) const;
+    AxisRole role() const;
     int ranks() const;
+    // The number of inputs, also absent ones.
+    int inputs() const { return static_cast<int>(inputs_.size()); }
+    // Input i before redistribution. Only its shape, type and hidden dims may be used, and in(i).
+    const Tensor& input(int i) const { return inputs_[i]; }
+    const Tensors& all_inputs() const { return inputs_; }
+    // Placement of input i on this axis (Replicated if absent).
+    Placement in(int i) const;
+    i64 attribute(int i) const { return choice_.attributes.begin()[i]; }
+    Placement wish() const { return choice_.wish[axis_]; }
+
+    using Placements = SmallVector<Placement, 8>;
     // whole_work: each rank does all FLOPs, not 1 / ranks of them.
-    void add(std::vector<Placement> in, std::vector<Placement> out, bool whole_work = false);
+    void add(Placements in, Placements out, bool whole_work = false);
     void all_replicated(int outputs = 1);
 
    private:
     friend class OpCall;
     struct Entry {
-      std::vector<Placement> in, out;
+      Placements in, out;
       bool whole_work;
     };
-    const std::vector<Tensor>& inputs_;
+    Strategies(const Tensors& inputs, const Choice& choice, Axis axis)
+        : inputs_(inputs), choice_(choice), axis_(axis) {}
+    const Tensors& inputs_;
+    const Choice& choice_;
     Axis axis_;
     std::vector<Entry> entries_;
   };
-  using Generator = std::function<void(Strategies&)>;
+  // Lists the strategies on one axis. A plain function (a lambda without captures), because its result is
+  // kept: all that it depends on are the inputs and the Choice.
+  using Generator = void (*)(Strategies&);
   // output_numel: number of global elements of each output, which determines the cost of reducing a Partial
-  // one. `stationary`: inputs that may only be sliced (or reduced if Partial).
-  void choose(const std::vector<i64>& output_numel, const Generator& generate,
-              const std::vector<int>& stationary = {});
+  // one.
+  void choose(std::initializer_list<i64> output_numel, Generator generate, const Choice& choice = Choice());
 
   // --- Running ---
 
@@ -63,7 +87,7 @@ class OpCall {
   // An output that shares the bytes of `input`.
   Tensor view_of(const Tensor& input, Shape shape, int hidden = 0);
   // False on a meta context: no kernel runs.
-  bool runs() const { return !meta_; }
+  bool runs() const { return !context_.is_meta(); }
   // Scratch memory for `elements`, allocated from the arena, so that a plan counts it. It is released with
   // the tensor.
   static Tensor workspace(i64 elements, DType dtype) { return {{elements}, dtype, {}}; }
@@ -71,23 +95,28 @@ class OpCall {
 
   // Adds the op to the tape if one of its inputs is on it. `saved`: inputs (as given, with their nodes) and
   // outputs.
-  void record(std::vector<Tensor> saved, VjpFn vjp);
+  void record(Tensors saved, VjpFn vjp);
   // The same for ops without a derivative (comparisons, argmax).
   void no_gradient();
 
  private:
+  struct Chosen;
+  Chosen choose_now(std::initializer_list<i64> output_numel, Generator generate, const Choice& choice);
+  const Layout& next_layout() const;
   void account();
+  Context& context_;
   const char* name_;
-  std::vector<Tensor> given_, inputs_, outputs_;
-  std::vector<Layout> out_layouts_;
-  bool meta_, done_ = false;
+  Tensors given_, inputs_, outputs_;
+  SmallVector<Layout, 4> out_layouts_;
+  bool done_ = false;
   double flops_ = 0;
+  i64 begin_ = 0;  // ns of the profile
+  friend class StrategyCache;
 };
 
 // The vjp of a fused op whose gradient is differentiated again: runs the composed form `f` on the original
 // inputs and differentiates it. Inputs of integer type are passed through.
-std::vector<Tensor> composed_vjp(const Vjp& v, const std::vector<Tensor>& inputs,
-                                 const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& f);
+Tensors composed_vjp(const Vjp& v, const Tensors& inputs, const std::function<Tensors(const Tensors&)>& f);
 // Number of calls of composed_vjp() in this process; for tests.
 i64 composed_vjp_count();
 

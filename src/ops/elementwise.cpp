@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "ops/broadcast.h"
 #include "ops/dispatch.h"
 #include "ops/reduce.h"
 #include "ops/shape.h"
@@ -10,55 +11,28 @@ namespace redco {
 
 namespace {
 
-// The dim of the broadcast result that dim d of an operand becomes.
-int out_dim(const Tensor& t, const Broadcast& b, int d) {
-  if (d < t.hidden()) return d;
-  return d + static_cast<int>(b.shape.size()) - t.rank();
-}
-// Size of operand t in result dim D (1 if missing), and the operand's own dim (-1 if missing).
-int own_dim(const Tensor& t, const Broadcast& b, int D) {
-  const int rank = static_cast<int>(b.shape.size());
-  if (D < b.hidden) return D < t.hidden() ? D : -1;
-  const int d = D - (rank - t.rank());
-  return d >= t.hidden() ? d : -1;
-}
-
-std::vector<i64> local_strides(const Tensor& t, const Broadcast& b) {
-  std::vector<i64> own(t.rank());
-  i64 n = 1;
-  for (int d = t.rank() - 1; d >= 0; --d) {
-    own[d] = n;
-    n *= t.local()[d];
-  }
-  std::vector<i64> out(b.shape.size(), 0);
-  for (size_t D = 0; D < b.shape.size(); ++D) {
-    const int d = own_dim(t, b, static_cast<int>(D));
-    if (d >= 0 && t.shape()[d] == b.shape[D]) out[D] = own[d];
-  }
-  return out;
-}
-
 enum class Linear { none, sum, first, either };  // the operands in which the op is linear
 
 // All Replicated; or one operand's cut, with the others cut equally or broadcast; or Partial where the op is
 // linear.
-void elementwise_strategies(OpCall::Strategies& s, const std::vector<Tensor>& in, const Broadcast& b,
-                            Linear linear) {
+void elementwise_strategies(OpCall::Strategies& s, Linear linear) {
+  const Tensors& in = s.all_inputs();
+  const Broadcast b = broadcast_shapes("", in);
   const size_t n = in.size();
+  using Placements = OpCall::Strategies::Placements;
   s.all_replicated();
-  std::vector<Placement> seen;
+  Placements seen;
   for (size_t i = 0; i < n; ++i) {
     const Placement p = s.in(i);
     if (!p.is_sharded()) continue;
-    const int D = out_dim(in[i], b, p.dim);
+    const int D = result_dim(in[i], b, p.dim);
     if (in[i].shape()[p.dim] != b.shape[D]) continue;
     const Placement out = Placement::sharded(D, p.unit);
     if (std::find(seen.begin(), seen.end(), out) != seen.end()) continue;
     seen.push_back(out);
-    std::vector<Placement> need(n);
+    Placements need(n);
     for (size_t j = 0; j < n; ++j) {
-      const int d = own_dim(in[j], b, D);
-      if (d >= 0 && in[j].shape()[d] == b.shape[D]) need[j] = Placement::sharded(d, p.unit);
+      if (const int d = own_dim(in[j], b, D); d >= 0) need[j] = Placement::sharded(d, p.unit);
     }
     s.add(std::move(need), {out});
   }
@@ -66,9 +40,9 @@ void elementwise_strategies(OpCall::Strategies& s, const std::vector<Tensor>& in
   if (linear == Linear::sum) {
     size_t partials = 0;
     for (size_t i = 0; i < n; ++i) partials += s.in(i).is_partial();
-    // On mp a Replicated term is added after the reduction. On dp a sum stays Partial until the reduction of
-    // the step.
-    if (partials == n || (partials > 0 && s.axis() == Axis::dp)) s.add(std::vector<Placement>(n, P), {P});
+    // On a model axis a Replicated term is added after the reduction. On a data axis a sum stays Partial
+    // until the reduction of the step.
+    if (partials == n || (partials > 0 && s.role() == AxisRole::data)) s.add(Placements(n, P), {P});
   } else if (linear == Linear::first || linear == Linear::either) {
     if (s.in(0).is_partial()) s.add({P, R}, {P});
     if (linear == Linear::either && n > 1 && s.in(1).is_partial()) s.add({R, P}, {P});
@@ -80,17 +54,19 @@ Tensor run_binary(const char* name, Binary kind, const Tensor& a, const Tensor& 
   OpCall op(name, {a, b});
   REDCO_CHECK(a.is_float() == b.is_float(), "[{}] {} with {}", name, describe(a), describe(b));
   const Broadcast bc = broadcast_shapes(name, {a, b});
-  op.choose({numel(bc.shape)}, [&](OpCall::Strategies& s) { elementwise_strategies(s, {a, b}, bc, linear); });
+  op.choose({numel(bc.shape)},
+            [](OpCall::Strategies& s) { elementwise_strategies(s, static_cast<Linear>(s.attribute(0))); },
+            {.attributes = {static_cast<i64>(linear)}});
   Tensor y = op.output(bc.shape, a.dtype(), bc.hidden);
   op.flops(static_cast<double>(y.local_numel()));
   if (op.runs())
     visit_float(a.dtype(), [&](auto zero) {
       using T = decltype(zero);
-      kernels::binary<T>(kind, op.in(0).data<T>(), local_strides(op.in(0), bc), op.in(1).data<T>(),
-                         local_strides(op.in(1), bc), y.mutable_data<T>(), y.local());
+      kernels::binary<T>(kind, op.in(0).data<T>(), local_steps(op.in(0), bc), op.in(1).data<T>(),
+                         local_steps(op.in(1), bc), y.mutable_data<T>(), y.local());
     });
   if (vjp) {
-    op.record(save ? std::vector<Tensor>{a, b} : std::vector<Tensor>{}, std::move(vjp));
+    op.record(save ? Tensors{a, b} : Tensors{}, std::move(vjp));
   } else {
     op.no_gradient();
   }
@@ -106,61 +82,38 @@ Tensor sum_like(const Tensor& g, const Like& l) { return sum_to(g, l.shape, l.hi
 
 }  // namespace
 
-Broadcast broadcast_shapes(const char* op, const std::vector<Tensor>& operands) {
-  Broadcast b;
-  int visible = 0;
-  for (const Tensor& t : operands) {
-    b.hidden = std::max(b.hidden, t.hidden());
-    visible = std::max(visible, t.visible());
-  }
-  b.shape.assign(b.hidden + visible, 1);
-  for (const Tensor& t : operands)
-    for (int d = 0; d < t.rank(); ++d) {
-      i64& size = b.shape[out_dim(t, b, d)];
-      const i64 mine = t.shape()[d];
-      if (mine == size || mine == 1) continue;
-      REDCO_CHECK(size == 1, "[{}] shapes do not broadcast: {} and {}", op, describe(operands[0]),
-                  describe(t));
-      size = mine;
-    }
-  return b;
-}
-
 Tensor add(const std::vector<Tensor>& terms) {
   REDCO_CHECK(!terms.empty());
   if (terms.size() == 1) return terms[0];
-  if (terms.size() > 2 && Context::current().mesh().mp > 1) {
+  if (terms.size() > 2 && Context::current().mesh().ranks(AxisRole::model) > 1) {
     // Partial terms are added before the others, so that they are reduced only once.
     std::vector<Tensor> partial, rest;
-    for (const Tensor& t : terms) (t.layout()[Axis::mp].is_partial() ? partial : rest).push_back(t);
+    for (const Tensor& t : terms) (is_partial_on(AxisRole::model, t) ? partial : rest).push_back(t);
     if (partial.size() > 1 && !rest.empty()) {
       rest.push_back(add(partial));
       return add(rest);
     }
   }
-  OpCall op("add", terms);
-  const Broadcast bc = broadcast_shapes("add", terms);
-  op.choose({numel(bc.shape)},
-            [&](OpCall::Strategies& s) { elementwise_strategies(s, terms, bc, Linear::sum); });
+  const Tensors inputs(terms.begin(), terms.end());
+  OpCall op("add", inputs);
+  const Broadcast bc = broadcast_shapes("add", inputs);
+  op.choose({numel(bc.shape)}, [](OpCall::Strategies& s) { elementwise_strategies(s, Linear::sum); });
   Tensor y = op.output(bc.shape, terms[0].dtype(), bc.hidden);
   op.flops(static_cast<double>(y.local_numel()) * (terms.size() - 1));
   if (op.runs())
     visit_float(y.dtype(), [&](auto zero) {
       using T = decltype(zero);
-      const auto out = [&] {
-        Broadcast b = bc;
-        return local_strides(y, b);
-      }();
-      kernels::binary<T>(Binary::add, op.in(0).data<T>(), local_strides(op.in(0), bc), op.in(1).data<T>(),
-                         local_strides(op.in(1), bc), y.mutable_data<T>(), y.local());
+      const Strides out = local_steps(y, bc);
+      kernels::binary<T>(Binary::add, op.in(0).data<T>(), local_steps(op.in(0), bc), op.in(1).data<T>(),
+                         local_steps(op.in(1), bc), y.mutable_data<T>(), y.local());
       for (size_t i = 2; i < terms.size(); ++i)
-        kernels::binary<T>(Binary::add, y.data<T>(), out, op.in(i).data<T>(), local_strides(op.in(i), bc),
+        kernels::binary<T>(Binary::add, y.data<T>(), out, op.in(i).data<T>(), local_steps(op.in(i), bc),
                            y.mutable_data<T>(), y.local());
     });
-  std::vector<Like> likes;
+  SmallVector<Like, 2> likes;
   for (const Tensor& t : terms) likes.push_back(like(t));
   op.record({}, [likes](const Vjp& v) {
-    std::vector<Tensor> dx(likes.size());
+    Tensors dx(likes.size());
     for (size_t i = 0; i < dx.size(); ++i)
       if (v.needs(i)) dx[i] = sum_like(v.g(), likes[i]);
     return dx;
@@ -176,7 +129,7 @@ Tensor operator*(const Tensor& a, const Tensor& b) {
   return run_binary(
       "mul", Binary::mul, a, b, Linear::either,
       [la = like(a), lb = like(b)](const Vjp& v) {
-        std::vector<Tensor> d(2);
+        Tensors d(2);
         if (v.needs(0)) d[0] = sum_like(v.g() * v.saved(1), la);
         if (v.needs(1)) d[1] = sum_like(v.g() * v.saved(0), lb);
         return d;
@@ -188,7 +141,7 @@ Tensor operator/(const Tensor& a, const Tensor& b) {
   return run_binary(
       "div", Binary::div, a, b, Linear::first,
       [la = like(a), lb = like(b)](const Vjp& v) {
-        std::vector<Tensor> d(2);
+        Tensors d(2);
         const Tensor ga = v.g() / v.saved(1);
         if (v.needs(0)) d[0] = sum_like(ga, la);
         if (v.needs(1)) d[1] = sum_like(scale(ga * (v.saved(0) / v.saved(1)), -1), lb);
@@ -213,7 +166,7 @@ Tensor choice(const char* name, Binary kind, const Tensor& a, const Tensor& b) {
         const Tensor a = stop_gradient(v.saved(0)), b = stop_gradient(v.saved(1));
         const Tensor to_a = max ? compare(Binary::le, b, a) : compare(Binary::le, a, b);
         const Tensor to_b = add_scalar(scale(to_a, -1), 1);
-        return std::vector<Tensor>{sum_like(v.g() * to_a, la), sum_like(v.g() * to_b, lb)};
+        return Tensors{sum_like(v.g() * to_a, la), sum_like(v.g() * to_b, lb)};
       },
       true);
 }
@@ -224,14 +177,17 @@ Tensor minimum(const Tensor& a, const Tensor& b) { return choice("minimum", Bina
 namespace {
 Tensor affine(const char* name, const Tensor& x, double mul, double constant) {
   OpCall op(name, {x});
-  op.choose({x.numel()}, [&](OpCall::Strategies& s) {
-    const Placement p = s.in(0);
-    if (p.is_partial() && constant != 0) {
-      s.all_replicated();
-    } else {
-      s.add({p}, {p}, p.is_replicated());
-    }
-  });
+  op.choose({x.numel()},
+            [](OpCall::Strategies& s) {
+              const Placement p = s.in(0);
+              const bool has_constant = s.attribute(0) != 0;
+              if (p.is_partial() && has_constant) {
+                s.all_replicated();
+              } else {
+                s.add({p}, {p}, p.is_replicated());
+              }
+            },
+            {.attributes = {constant != 0}});
   Tensor y = op.output(x.shape(), x.dtype(), x.hidden());
   op.flops(static_cast<double>(y.local_numel()));
   if (op.runs())
@@ -240,7 +196,7 @@ Tensor affine(const char* name, const Tensor& x, double mul, double constant) {
       kernels::affine<T>(op.in(0).data<T>(), y.mutable_data<T>(), static_cast<T>(mul),
                          static_cast<T>(constant), y.local_numel());
     });
-  op.record({}, [mul](const Vjp& v) { return std::vector<Tensor>{mul == 1 ? v.g() : scale(v.g(), mul)}; });
+  op.record({}, [mul](const Vjp& v) { return Tensors{mul == 1 ? v.g() : scale(v.g(), mul)}; });
   return y;
 }
 }  // namespace
@@ -255,8 +211,8 @@ Tensor add_bias(const Tensor& y, const Tensor& bias) {
   const Broadcast bc = broadcast_shapes("bias", {y, bias});
   REDCO_CHECK(bc.shape == y.shape() || bias.hidden() > y.hidden(), "[bias] shapes do not match: {} and {}",
               describe(y), describe(bias));
-  op.choose({numel(bc.shape)}, [&](OpCall::Strategies& s) {
-    elementwise_strategies(s, {y, bias}, bc, Linear::none);
+  op.choose({numel(bc.shape)}, [](OpCall::Strategies& s) {
+    elementwise_strategies(s, Linear::none);
     if (s.in(0).is_partial()) s.add({Placement::partial(), Placement::partial()}, {Placement::partial()});
   });
   Tensor out = op.output(bc.shape, y.dtype(), bc.hidden);
@@ -264,11 +220,11 @@ Tensor add_bias(const Tensor& y, const Tensor& bias) {
   if (op.runs())
     visit_float(y.dtype(), [&](auto zero) {
       using T = decltype(zero);
-      kernels::binary<T>(Binary::add, op.in(0).data<T>(), local_strides(op.in(0), bc), op.in(1).data<T>(),
-                         local_strides(op.in(1), bc), out.mutable_data<T>(), out.local());
+      kernels::binary<T>(Binary::add, op.in(0).data<T>(), local_steps(op.in(0), bc), op.in(1).data<T>(),
+                         local_steps(op.in(1), bc), out.mutable_data<T>(), out.local());
     });
   op.record({}, [ly = like(y), lb = like(bias)](const Vjp& v) {
-    std::vector<Tensor> d(2);
+    Tensors d(2);
     if (v.needs(0)) d[0] = sum_like(v.g(), ly);
     if (v.needs(1)) d[1] = sum_like(v.g(), lb);
     return d;
@@ -290,7 +246,7 @@ namespace {
 // constant almost everywhere.
 Tensor unary_backward(Unary kind, const Tensor& x, const Tensor& g) {
   OpCall op("unary_backward", {x, g});
-  op.choose({x.numel()}, [&](OpCall::Strategies& s) {
+  op.choose({x.numel()}, [](OpCall::Strategies& s) {
     s.all_replicated();
     for (int i : {0, 1})
       if (s.in(i).is_sharded()) s.add({s.in(i), s.in(i)}, {s.in(i)});
@@ -306,7 +262,7 @@ Tensor unary_backward(Unary kind, const Tensor& x, const Tensor& g) {
     });
   if (kind == Unary::relu) {
     op.record({x}, [](const Vjp& v) {
-      return std::vector<Tensor>{{}, v.needs(1) ? unary_backward(Unary::relu, v.saved(0), v.g()) : Tensor()};
+      return Tensors{{}, v.needs(1) ? unary_backward(Unary::relu, v.saved(0), v.g()) : Tensor()};
     });
   } else {
     op.no_gradient();
@@ -383,13 +339,16 @@ Tensor derivative(Unary op, const Tensor& s, const Tensor& g) {
 Tensor unary(Unary kind, const Tensor& x) {
   if (is_fused(kind) && Context::current().composed_only) return composed(kind, x);
   OpCall op(name_of(kind), {x});
-  op.choose({x.numel()}, [&](OpCall::Strategies& s) {
-    if (s.in(0).is_partial() && kind != Unary::neg) {
-      s.all_replicated();
-    } else {
-      s.add({s.in(0)}, {s.in(0)}, s.in(0).is_replicated());
-    }
-  });
+  op.choose({x.numel()},
+            [](OpCall::Strategies& s) {
+              const bool is_linear = s.attribute(0) != 0;
+              if (s.in(0).is_partial() && !is_linear) {
+                s.all_replicated();
+              } else {
+                s.add({s.in(0)}, {s.in(0)}, s.in(0).is_replicated());
+              }
+            },
+            {.attributes = {kind == Unary::neg}});
   Tensor y = op.output(x.shape(), x.dtype(), x.hidden());
   op.flops(4.0 * y.local_numel());
   if (op.runs())
@@ -400,13 +359,11 @@ Tensor unary(Unary kind, const Tensor& x) {
   if (kind == Unary::step || kind == Unary::sign) {
     op.no_gradient();
   } else {
-    op.record({saves_output(kind) ? y : x}, [kind](const Vjp& v) -> std::vector<Tensor> {
+    op.record({saves_output(kind) ? y : x}, [kind](const Vjp& v) -> Tensors {
       const Tensor s = v.saved(0);
       if (is_fused(kind)) {
         if (v.create_graph())
-          return composed_vjp(v, {s}, [kind](const std::vector<Tensor>& in) {
-            return std::vector<Tensor>{composed(kind, in[0])};
-          });
+          return composed_vjp(v, {s}, [kind](const Tensors& in) { return Tensors{composed(kind, in[0])}; });
         return {unary_backward(kind, s, v.g())};
       }
       if (kind == Unary::softplus && !v.create_graph()) return {unary_backward(kind, s, v.g())};

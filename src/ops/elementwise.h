@@ -47,11 +47,4 @@ const char* name_of(Unary op);
 // The same value without a gradient.
 Tensor stop_gradient(const Tensor& x);
 
-// Shape of the broadcast of the operands and its number of hidden dims. Mismatched shapes are an error.
-struct Broadcast {
-  Shape shape;
-  int hidden = 0;
-};
-Broadcast broadcast_shapes(const char* op, const std::vector<Tensor>& operands);
-
 }  // namespace redco

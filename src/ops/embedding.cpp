@@ -27,21 +27,20 @@ Tensor embedding(const Tensor& table, const Tensor& ids, i64 frozen) {
   OpCall op("embedding", {table, ids});
   Shape shape = ids.shape();
   shape.push_back(table.shape()[1]);
-  const int last = static_cast<int>(shape.size()) - 1;
   op.choose({numel(shape)},
-            [&](OpCall::Strategies& s) {
+            [](OpCall::Strategies& s) {
               const Placement t = s.in(0), i = s.in(1);
               if (t.is_sharded(0)) {
                 s.add({t, R}, {P});
               } else if (t.is_sharded(1)) {
-                s.add({t, R}, {Placement::sharded(last, t.unit)});
+                s.add({t, R}, {Placement::sharded(s.input(1).rank(), t.unit)});  // the last dim of the output
               } else {
                 s.all_replicated();
                 if (i.is_sharded()) s.add({R, i}, {i});
                 if (t.is_partial()) s.add({P, R}, {P});
               }
             },
-            {0});
+            {.stationary = {0}});
   Tensor y = op.output(shape, table.dtype(), ids.hidden());
   const Range rows = op.in(0).range(0);
   if (op.runs())
@@ -52,7 +51,7 @@ Tensor embedding(const Tensor& table, const Tensor& ids, i64 frozen) {
     });
   op.record({ids}, [n = table.shape()[0], layout = op.in(0).layout(), frozen](const Vjp& v) {
     const Tensor rows = frozen < 0 ? v.saved(0) : without_id(v.saved(0), frozen);
-    return std::vector<Tensor>{scatter_rows(v.g(), rows, n, layout), {}};
+    return Tensors{scatter_rows(v.g(), rows, n, layout), {}};
   });
   return y;
 }
@@ -60,17 +59,19 @@ Tensor embedding(const Tensor& table, const Tensor& ids, i64 frozen) {
 Tensor scatter_rows(const Tensor& g, const Tensor& ids, i64 rows, const Layout& like) {
   OpCall op("scatter_rows", {g, ids});
   const Shape shape = {rows, g.shape().back()};
-  const int last = g.rank() - 1;
-  op.choose({numel(shape)}, [&](OpCall::Strategies& s) {
-    const Placement a = s.in(0), i = s.in(1), l = like[s.axis()];
-    s.all_replicated();
-    if (l.is_sharded(0)) s.add({R, R}, {l});
-    if (a.is_sharded(last)) s.add({a, R}, {Placement::sharded(1, a.unit)});
-    if (l.is_sharded(1)) s.add({Placement::sharded(last, l.unit), R}, {l});
-    for (const Placement& p : {a, i})
-      if (p.is_sharded() && p.dim < last) s.add({p, p}, {P});
-    if (a.is_partial()) s.add({P, R}, {P});
-  });
+  op.choose({numel(shape)},
+            [](OpCall::Strategies& s) {
+              const Placement a = s.in(0), i = s.in(1), l = s.wish();
+              const int last = s.input(0).rank() - 1;
+              s.all_replicated();
+              if (l.is_sharded(0)) s.add({R, R}, {l});
+              if (a.is_sharded(last)) s.add({a, R}, {Placement::sharded(1, a.unit)});
+              if (l.is_sharded(1)) s.add({Placement::sharded(last, l.unit), R}, {l});
+              for (const Placement& p : {a, i})
+                if (p.is_sharded() && p.dim < last) s.add({p, p}, {P});
+              if (a.is_partial()) s.add({P, R}, {P});
+            },
+            {.wish = like});
   Tensor y = op.output(shape, g.dtype(), 0);
   const Range mine = y.range(0);
   op.flops(static_cast<double>(op.in(0).local_numel()));
@@ -80,7 +81,7 @@ Tensor scatter_rows(const Tensor& g, const Tensor& ids, i64 rows, const Layout& 
       kernels::scatter_rows<T>(op.in(0).data<T>(), op.in(1).data<i32>(), mine.begin, mine.size(),
                                y.mutable_data<T>(), op.in(1).local_numel(), y.local()[1]);
     });
-  op.record({ids}, [](const Vjp& v) { return std::vector<Tensor>{embedding(v.g(), v.saved(0)), {}}; });
+  op.record({ids}, [](const Vjp& v) { return Tensors{embedding(v.g(), v.saved(0)), {}}; });
   return y;
 }
 
@@ -89,8 +90,9 @@ Tensor pick(const Tensor& x, const Tensor& ids) {
               "[pick] shapes do not match: {} and {}", describe(x), describe(ids));
   OpCall op("pick", {x, ids});
   const int last = x.rank() - 1;
-  op.choose({ids.numel()}, [&](OpCall::Strategies& s) {
+  op.choose({ids.numel()}, [](OpCall::Strategies& s) {
     const Placement p = s.in(0), i = s.in(1);
+    const int last = s.input(0).rank() - 1;
     s.all_replicated();
     if (p.is_sharded(last)) s.add({p, R}, {P});
     for (const Placement& q : {p, i})
@@ -105,7 +107,7 @@ Tensor pick(const Tensor& x, const Tensor& ids) {
                        y.mutable_data<T>(), y.local_numel(), op.in(0).local().back());
     });
   op.record({ids}, [n = x.shape().back(), layout = op.in(0).layout()](const Vjp& v) {
-    return std::vector<Tensor>{unpick(v.g(), v.saved(0), n, layout), {}};
+    return Tensors{unpick(v.g(), v.saved(0), n, layout), {}};
   });
   return y;
 }
@@ -114,15 +116,17 @@ Tensor unpick(const Tensor& g, const Tensor& ids, i64 width, const Layout& like)
   OpCall op("unpick", {g, ids});
   Shape shape = g.shape();
   shape.push_back(width);
-  const int last = static_cast<int>(shape.size()) - 1;
-  op.choose({numel(shape)}, [&](OpCall::Strategies& s) {
-    const Placement p = s.in(0), i = s.in(1), l = like[s.axis()];
-    s.all_replicated();
-    if (l.is_sharded(last)) s.add({R, R}, {l});
-    for (const Placement& q : {p, i})
-      if (q.is_sharded()) s.add({q, q}, {q});
-    if (p.is_partial()) s.add({P, R}, {P});
-  });
+  const int last = g.rank();
+  op.choose({numel(shape)},
+            [](OpCall::Strategies& s) {
+              const Placement p = s.in(0), i = s.in(1), l = s.wish();
+              s.all_replicated();
+              if (l.is_sharded(s.input(0).rank())) s.add({R, R}, {l});
+              for (const Placement& q : {p, i})
+                if (q.is_sharded()) s.add({q, q}, {q});
+              if (p.is_partial()) s.add({P, R}, {P});
+            },
+            {.wish = like});
   Tensor y = op.output(shape, g.dtype(), g.hidden());
   if (op.runs())
     visit_float(g.dtype(), [&](auto zero) {
@@ -130,7 +134,7 @@ Tensor unpick(const Tensor& g, const Tensor& ids, i64 width, const Layout& like)
       kernels::unpick<T>(op.in(0).data<T>(), op.in(1).data<i32>(), y.range(last).begin, y.mutable_data<T>(),
                          op.in(0).local_numel(), y.local().back());
     });
-  op.record({ids}, [](const Vjp& v) { return std::vector<Tensor>{pick(v.g(), v.saved(0)), {}}; });
+  op.record({ids}, [](const Vjp& v) { return Tensors{pick(v.g(), v.saved(0)), {}}; });
   return y;
 }
 

@@ -1,7 +1,5 @@
 // The engine of the backward pass.
 #include <algorithm>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "ops/dispatch.h"
 #include "ops/elementwise.h"
@@ -13,41 +11,110 @@ namespace {
 // Restores the context's names, also if a vjp throws.
 class Names {
  public:
-  explicit Names(Context& c) : c_(c), phase_(c.phase()), scope_(c.scope()), random_scope_(c.random_scope) {}
-  ~Names() {
-    c_.set_phase(std::move(phase_));
-    c_.set_scope(std::move(scope_));
-    c_.random_scope = std::move(random_scope_);
-  }
-  Names(const Names&) = delete;
-  Names& operator=(const Names&) = delete;
+  explicit Names(Context& c)
+      : phase_(c.phase, "backward"), scope_(c.scope, ""), random_(c.random_scope, SharedText()) {}
 
  private:
-  Context& c_;
-  std::string phase_, scope_, random_scope_;
+  Restore<const char*> phase_, scope_;
+  Restore<SharedText> random_;
 };
 
-struct Pending {
-  std::vector<std::vector<Tensor>> parts;  // contributions per output
-  bool needed = false;
+// A node, and its marks before this pass: a vjp may run a nested pass, which may visit the same nodes.
+struct Mark {
+  std::shared_ptr<Node> node;
+  u64 pass_before = 0;
+  u32 place_before = 0;
+};
+
+// A node that a backward pass visits.
+struct Visit : Mark {
+  bool wanted = false;                             // it is one of the inputs
+  bool needed = false;                             // a path leads from it to an input
+  SmallVector<SmallVector<Tensor, 2>, 1> parts{};  // contributions to the cotangent of each output
+  Tensors found{};                                 // the cotangents, if wanted
+};
+
+// All nodes below the outputs, in the order of recording, which is equal on every rank. Each node knows its
+// place in this order.
+class Visits {
+ public:
+  Visits(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, bool stop_at_inputs)
+      : pass_(Context::current().next_pass()) {
+    std::vector<const Node*> wanted;
+    for (const Tensor& t : inputs)
+      if (t.node()) wanted.push_back(t.node().get());
+    std::sort(wanted.begin(), wanted.end());
+    std::vector<Mark> marks;
+    const auto visit = [&](const std::shared_ptr<Node>& node) {
+      if (!node || node->pass == pass_) return;
+      marks.push_back({node, node->pass, node->place});
+      node->pass = pass_;
+    };
+    for (const Tensor& t : outputs) visit(t.node());
+    for (size_t i = 0; i < marks.size(); ++i) {
+      const std::shared_ptr<Node> node = marks[i].node;
+      if (stop_at_inputs && std::binary_search(wanted.begin(), wanted.end(), node.get())) continue;
+      for (const Edge& e : node->inputs) visit(e.node);
+    }
+    std::sort(marks.begin(), marks.end(),
+              [](const Mark& a, const Mark& b) { return a.node->sequence < b.node->sequence; });
+    all_.reserve(marks.size());
+    for (Mark& m : marks) {
+      m.node->place = static_cast<u32>(all_.size());
+      all_.push_back({std::move(m)});
+    }
+    for (const Tensor& t : inputs)
+      if (Visit* const v = of(t.node().get())) v->wanted = true;
+    for (Visit& v : all_) {
+      v.parts.resize(v.node->outputs.size());
+      v.needed = v.wanted;
+      if (v.wanted && stop_at_inputs) continue;
+      for (const Edge& e : v.node->inputs)
+        if (e.node) v.needed = v.needed || of(e.node.get())->needed;
+    }
+  }
+  ~Visits() {
+    for (const Visit& v : all_)
+      if (v.node) restore(v);
+  }
+  Visits(const Visits&) = delete;
+  Visits& operator=(const Visits&) = delete;
+
+  // The visit of a node; null if the pass does not visit it.
+  Visit* of(const Node* node) { return node && node->pass == pass_ ? &all_[node->place] : nullptr; }
+  std::vector<Visit>& all() { return all_; }
+  // Lets go of the node, so that the tape is freed while the backward proceeds.
+  void leave(Visit& v) {
+    restore(v);
+    v.node.reset();
+  }
+
+ private:
+  void restore(const Visit& v) {
+    v.node->pass = v.pass_before;
+    v.node->place = v.place_before;
+  }
+  u64 pass_;
+  std::vector<Visit> all_;
 };
 
 // Sums all cotangents of a node's output. If the output was created Sharded, the sum is then redistributed
 // once to that placement; if it was Replicated or Partial, the placement is not changed.
-Tensor collect(std::vector<Tensor>& parts, const Node::Output& born) {
+Tensor collect(SmallVector<Tensor, 2>& parts, const Node::Output& born) {
   if (parts.empty()) return {};
   for (Tensor& p : parts) {
     REDCO_CHECK(p.shape() == born.shape, "cotangent {} does not match the output {}", describe(p),
                 to_string(born.shape));
     p = p.with_hidden(born.hidden);
   }
+  const Mesh& mesh = Context::current().mesh();
   Tensor sum;
   if (parts.size() == 1) {
-    sum = parts[0];
+    sum = std::move(parts[0]);
   } else {
     // Partial terms first, so that they are reduced at most once.
     std::vector<Tensor> partial, rest;
-    for (const Tensor& p : parts) (p.layout()[Axis::mp].is_partial() ? partial : rest).push_back(p);
+    for (const Tensor& p : parts) (is_partial_on(AxisRole::model, p) ? partial : rest).push_back(p);
     if (partial.size() > 1) {
       rest.insert(rest.begin(), add(partial));
     } else if (!partial.empty()) {
@@ -56,7 +123,7 @@ Tensor collect(std::vector<Tensor>& parts, const Node::Output& born) {
     sum = rest.size() == 1 ? rest[0] : add(rest);
   }
   parts.clear();
-  for (Axis a : kAxes)
+  for (Axis a : mesh.axes())
     if (born.layout[a].is_sharded()) sum = redistribute(sum, a, born.layout[a]);
   return sum;
 }
@@ -68,90 +135,57 @@ std::vector<Tensor> backward(const std::vector<Tensor>& outputs, const std::vect
   REDCO_CHECK(outputs.size() == cotangents.size(), "{} outputs, {} cotangents", outputs.size(),
               cotangents.size());
   Context& c = Context::current();
-  std::unordered_set<const Node*> wanted;
-  for (const Tensor& t : inputs)
-    if (t.node()) wanted.insert(t.node().get());
-
-  // All nodes below the outputs. Marks are local to this call, so nested backward passes have separate ones.
-  std::unordered_map<const Node*, Pending> pending;
-  std::vector<std::shared_ptr<Node>> nodes, stack;
-  for (const Tensor& t : outputs)
-    if (t.node()) stack.push_back(t.node());
-  while (!stack.empty()) {
-    auto node = std::move(stack.back());
-    stack.pop_back();
-    if (!pending.try_emplace(node.get()).second) continue;
-    nodes.push_back(node);
-    if (options.stop_at_inputs && wanted.count(node.get())) continue;
-    for (const Edge& e : node->inputs)
-      if (e.node && !pending.count(e.node.get())) stack.push_back(e.node);
-  }
-  // The recording order is equal on every rank.
-  std::sort(nodes.begin(), nodes.end(),
-            [](const auto& a, const auto& b) { return a->sequence < b->sequence; });
-  for (const auto& node : nodes) {
-    Pending& p = pending[node.get()];
-    p.parts.resize(node->outputs.size());
-    p.needed = wanted.count(node.get()) > 0;
-    if (p.needed && options.stop_at_inputs) continue;
-    for (const Edge& e : node->inputs)
-      if (e.node) p.needed |= pending[e.node.get()].needed;
-  }
-
+  Visits visits(outputs, inputs, options.stop_at_inputs);
   for (size_t i = 0; i < outputs.size(); ++i)
-    if (outputs[i].node())
-      pending[outputs[i].node().get()].parts[outputs[i].node_output()].push_back(cotangents[i]);
+    if (Visit* const v = visits.of(outputs[i].node().get()))
+      v->parts[outputs[i].node_output()].push_back(cotangents[i]);
 
   Restore<bool> recording(c.recording, options.create_graph);
-  std::unordered_map<const Node*, std::vector<Tensor>> found;
   const Names names(c);
-  c.set_phase("backward");
-  for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
-    Node& node = **it;
-    Pending& p = pending[&node];
-    if (!p.needed) continue;
+  for (auto visit = visits.all().rbegin(); visit != visits.all().rend(); ++visit) {
+    if (!visit->needed) continue;
+    Node& node = *visit->node;
     bool reached = false;
-    for (const auto& parts : p.parts) reached |= !parts.empty();
+    for (const auto& parts : visit->parts) reached |= !parts.empty();
     if (!reached) continue;
-    c.set_scope(node.scope);
+    c.scope = node.scope;
     c.random_scope = node.random_scope;
-    std::vector<Tensor> g(node.outputs.size());
-    for (size_t o = 0; o < g.size(); ++o) g[o] = collect(p.parts[o], node.outputs[o]);
-    const bool is_input = wanted.count(&node) > 0;
-    if (is_input) found[&node] = g;
-    if ((!node.vjp && !node.freed) || (is_input && options.stop_at_inputs)) continue;
-    std::vector<bool> needs(node.inputs.size());
+    Tensors g(node.outputs.size());
+    for (size_t o = 0; o < g.size(); ++o) g[o] = collect(visit->parts[o], node.outputs[o]);
+    if (visit->wanted) visit->found = g;
+    if ((!node.vjp && !node.freed) || (visit->wanted && options.stop_at_inputs)) continue;
+    SmallVector<bool, 8> needs(node.inputs.size());
     bool any = false;
     for (size_t i = 0; i < needs.size(); ++i) {
-      const Edge& e = node.inputs[i];
-      needs[i] = e.node && pending[e.node.get()].needed;
+      const Visit* const from = visits.of(node.inputs[i].node.get());
+      needs[i] = from && from->needed;
       any = any || needs[i];
     }
     if (!any) continue;
     REDCO_CHECK(!node.freed, "[{}] second backward through a freed graph; set retain in the first one",
                 node.name);
-    std::vector<Tensor> dx;
+    Tensors dx;
     {
-      const Vjp v(*it, std::move(g), options.create_graph, needs, options.factors);
+      const Vjp v(visit->node, std::move(g), options.create_graph, needs, options.factors);
       dx = node.vjp(v);
     }
     REDCO_CHECK(dx.size() == needs.size(), "[{}] vjp returned {} gradients; expected {}", node.name,
                 dx.size(), needs.size());
     for (size_t i = 0; i < dx.size(); ++i)
       if (needs[i] && dx[i].defined())
-        pending[node.inputs[i].node.get()].parts[node.inputs[i].output].push_back(std::move(dx[i]));
+        visits.of(node.inputs[i].node.get())->parts[node.inputs[i].output].push_back(std::move(dx[i]));
     if (!options.create_graph && !options.retain) {
       node.saved.clear();
       node.vjp = nullptr;
       node.freed = true;
     }
-    it->reset();  // frees the tape while the backward proceeds
+    if (!visit->wanted) visits.leave(*visit);
   }
 
   std::vector<Tensor> result;
   for (const Tensor& t : inputs) {
-    auto it = t.node() ? found.find(t.node().get()) : found.end();
-    result.push_back(it == found.end() ? Tensor() : it->second[t.node_output()]);
+    const Visit* const v = visits.of(t.node().get());
+    result.push_back(v && !v->found.empty() ? v->found[t.node_output()] : Tensor());
   }
   return result;
 }

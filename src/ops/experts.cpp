@@ -37,8 +37,8 @@ Cut cut_of(const Tensor& gate, const Tensor& up, const Tensor& down, Axis axis) 
 // computes them again.
 Shape hidden_shape(const Tensor& x, const Tensor& gate, i64 per_row) {
   bool whole = true;
-  for (Axis a : kAxes)
-    whole = whole && (!gate.layout()[a].is_sharded(0) || Context::current().mesh().size(a) == 1);
+  const Mesh& mesh = Context::current().mesh();
+  for (Axis a : mesh.axes()) whole = whole && (!gate.layout()[a].is_sharded(0) || mesh.size(a) == 1);
   Shape s = x.shape();
   s.back() = whole ? 2 * per_row * gate.shape()[1] : 0;
   return s;
@@ -85,14 +85,13 @@ kernels::Experts<T> part_of(const OpCall& op, const Tensor& gate, const Tensor& 
           .hidden_rows = R * o.per_row};
 }
 
-std::vector<Tensor> experts_backward(const Tensor& x, const Tensor& weights, const Tensor& chosen,
-                                     const ExpertWeights& w, const Tensor& hidden, const Tensor& g,
-                                     const ExpertsOptions& o) {
+Tensors experts_backward(const Tensor& x, const Tensor& weights, const Tensor& chosen, const ExpertWeights& w,
+                         const Tensor& hidden, const Tensor& g, const ExpertsOptions& o) {
   OpCall op("experts_backward", {x, weights, chosen, w.gate, w.up, w.down, hidden, g});
-  const int last = x.rank() - 1;
   const i64 matrix = w.gate.numel();
   op.choose({x.numel(), weights.numel(), matrix, matrix, matrix},
-            [&](OpCall::Strategies& s) {
+            [](OpCall::Strategies& s) {
+              const int last = s.input(0).rank() - 1;
               const Placement h = s.in(6), gate = s.in(3);
               if (h.is_sharded() && h.dim < last) {
                 s.add({h, h, h, R_, R_, R_, h, h}, {h, h, P_, P_, P_});
@@ -106,7 +105,7 @@ std::vector<Tensor> experts_backward(const Tensor& x, const Tensor& weights, con
                 s.all_replicated(5);
               }
             },
-            {3, 4, 5});
+            {.stationary = {3, 4, 5}});
   Tensor dx = op.output(x.shape(), x.dtype()), dw = op.output(weights.shape(), x.dtype());
   Tensor dgate = op.output(w.gate.shape(), x.dtype()), dup = op.output(w.up.shape(), x.dtype()),
          ddown = op.output(w.down.shape(), x.dtype());
@@ -132,12 +131,11 @@ std::vector<Tensor> experts_backward(const Tensor& x, const Tensor& weights, con
 Tensor top_k_mask(const Tensor& x, i64 k) {
   const i64 E = x.shape().back();
   REDCO_CHECK(x.visible() >= 1 && k >= 0 && k <= E, "[top_k_mask] k={} does not fit {}", k, describe(x));
-  const int last = x.rank() - 1;
   OpCall op("top_k_mask", {x});
-  op.choose({x.numel()}, [&](OpCall::Strategies& s) {
+  op.choose({x.numel()}, [](OpCall::Strategies& s) {
     const Placement p = s.in(0);
     s.all_replicated();
-    if (p.is_sharded() && p.dim < last) s.add({p}, {p});
+    if (p.is_sharded() && p.dim < s.input(0).rank() - 1) s.add({p}, {p});
   });
   Tensor y = op.output(x.shape(), x.dtype(), x.hidden());
   if (op.runs())
@@ -169,14 +167,16 @@ Tensor experts(const Tensor& x, const Tensor& weights, const Tensor& chosen, con
               describe(weights), describe(w.gate), describe(w.down));
   bool fused = !Context::current().composed_only;
   for (const Tensor& t : {x, weights, chosen, w.gate, w.up, w.down}) fused = fused && t.hidden() == 0;
-  for (Axis a : kAxes) fused = fused && cut_of(w.gate, w.up, w.down, a) != Cut::other;
+  for (Axis a : Context::current().mesh().axes())
+    fused = fused && cut_of(w.gate, w.up, w.down, a) != Cut::other;
   if (!fused) return experts_composed(x, weights, chosen, w, o);
 
   OpCall op("experts", {x, weights, chosen, w.gate, w.up, w.down});
-  const int last = x.rank() - 1;
   const Shape hidden_all = hidden_shape(x, w.gate, o.per_row);
   op.choose({x.numel(), 0},
-            [&](OpCall::Strategies& s) {
+            [](OpCall::Strategies& s) {
+              const i64 per_row = s.attribute(0);
+              const int last = s.input(0).rank() - 1;
               const Placement gate = s.in(3);
               if (gate.is_sharded(0)) {
                 const Placement e = Placement::sharded(last, gate.unit);
@@ -184,7 +184,7 @@ Tensor experts(const Tensor& x, const Tensor& weights, const Tensor& chosen, con
               }
               if (gate.is_sharded()) {
                 const Placement down = Placement::sharded(2, gate.unit);
-                const Placement h = Placement::sharded(last, 2 * o.per_row * gate.unit);
+                const Placement h = Placement::sharded(last, 2 * per_row * gate.unit);
                 return s.add({R_, R_, R_, gate, gate, down}, {P_, h});
               }
               s.all_replicated(2);
@@ -193,7 +193,7 @@ Tensor experts(const Tensor& x, const Tensor& weights, const Tensor& chosen, con
                 if (p.is_sharded() && p.dim < last) s.add({p, p, p, R_, R_, R_}, {p, p});
               }
             },
-            {3, 4, 5});
+            {.attributes = {o.per_row}, .stationary = {3, 4, 5}});
   Tensor y = op.output(x.shape(), x.dtype()), hidden = op.output(hidden_all, x.dtype());
   const Tensor gate = operand(op.in(3)), up = operand(op.in(4)), down = operand(op.in(5));
   const i64 R = leading(op.in(0).local()), C = op.in(3).local()[2], I = op.in(3).local()[1];
@@ -205,17 +205,17 @@ Tensor experts(const Tensor& x, const Tensor& weights, const Tensor& chosen, con
       kernels::experts<T>(part_of<T>(op, gate, up, down, hidden, o), work.mutable_data<T>(),
                           y.mutable_data<T>());
     });
-  op.record({x, weights, chosen, w.gate, w.up, w.down, hidden}, [o](const Vjp& v) -> std::vector<Tensor> {
+  op.record({x, weights, chosen, w.gate, w.up, w.down, hidden}, [o](const Vjp& v) -> Tensors {
     const ExpertWeights w{v.saved(3), v.saved(4), v.saved(5)};
     if (v.create_graph())
-      return composed_vjp(
-          v, {v.saved(0), v.saved(1), v.saved(2), w.gate, w.up, w.down}, [o](const std::vector<Tensor>& in) {
-            return std::vector<Tensor>{experts_composed(in[0], in[1], in[2], {in[3], in[4], in[5]}, o)};
-          });
+      return composed_vjp(v, {v.saved(0), v.saved(1), v.saved(2), w.gate, w.up, w.down},
+                          [o](const Tensors& in) {
+                            return Tensors{experts_composed(in[0], in[1], in[2], {in[3], in[4], in[5]}, o)};
+                          });
     auto d = experts_backward(v.saved(0), v.saved(1), v.saved(2), w, v.saved(6), v.g(), o);
     // The router's output is equal on all ranks, so it is gathered once here instead of at each step of its
     // gradient.
-    for (Axis axis : kAxes)
+    for (Axis axis : Context::current().mesh().axes())
       if (d[1].layout()[axis].is_sharded(d[1].rank() - 1))
         d[1] = redistribute(d[1], axis, Placement::replicated());
     return d;

@@ -3,6 +3,7 @@
 
 #include "kernels/elementwise.h"
 #include "kernels/gemm.h"
+#include "ops/broadcast.h"
 #include "ops/dispatch.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
@@ -42,9 +43,9 @@ struct Operand {
 };
 
 // x and the output cut along rows, i.e. any dim but the last.
-void row_strategies(OpCall::Strategies& s, int x, int rank, std::vector<Placement> in) {
+void row_strategies(OpCall::Strategies& s, int x, OpCall::Strategies::Placements in) {
   const Placement p = s.in(x);
-  if (p.is_sharded() && p.dim < rank - 1) {
+  if (p.is_sharded() && p.dim < s.input(x).rank() - 1) {
     in[x] = p;
     s.add(in, {p});
   }
@@ -53,17 +54,20 @@ void row_strategies(OpCall::Strategies& s, int x, int rank, std::vector<Placemen
 // partial: a Partial operand is never reduced, whatever it costs (linear_partial)
 enum class Sums : std::uint8_t { cheapest, partial };
 
+// The attribute of the products.
+Sums sums_of(const OpCall::Strategies& s) { return static_cast<Sums>(s.attribute(0)); }
+
 // y[..., N] = x[..., K] times a stationary weight, where dim k_dim is contracted and dim n_dim remains.
-void stationary_strategies(OpCall::Strategies& s, int rank, int n_dim, int k_dim, Sums sums) {
+void stationary_strategies(OpCall::Strategies& s, int n_dim, int k_dim) {
   const Placement x = s.in(0), w = s.in(1);
-  const int last = rank - 1;
-  if (sums == Sums::partial && x.is_partial() && w.is_replicated()) {
+  const int last = s.input(0).rank() - 1;
+  if (sums_of(s) == Sums::partial && x.is_partial() && w.is_replicated()) {
     s.add({P, R}, {P});
     return;
   }
   if (w.is_replicated()) {
     s.all_replicated();
-    row_strategies(s, 0, rank, {R, R});
+    row_strategies(s, 0, {R, R});
     if (x.is_partial()) s.add({P, R}, {P});
     if (x.is_sharded(last)) s.add({x, Placement::sharded(k_dim, x.unit)}, {P});
   } else if (w.is_sharded(n_dim)) {
@@ -93,12 +97,12 @@ Tensor product(const Tensor& x, const Tensor& w, Sums sums) {
   REDCO_CHECK(x.rank() >= 1 && w.visible() >= 2 && x.shape().back() == w.shape().back(),
               "[linear] shapes do not match: {} and {}", describe(x), describe(w));
   if (w.rank() > 2) return batched_linear(x, w);
-  const int rank = x.rank();
   const i64 O = w.shape()[0];
   Shape shape = x.shape();
   shape.back() = O;
   OpCall op("linear", {x, w});
-  op.choose({numel(shape)}, [&](OpCall::Strategies& s) { stationary_strategies(s, rank, 0, 1, sums); }, {1});
+  op.choose({numel(shape)}, [](OpCall::Strategies& s) { stationary_strategies(s, 0, 1); },
+            {.attributes = {static_cast<i64>(sums)}, .stationary = {1}});
   Tensor y = op.output(shape, x.dtype(), x.hidden());
   const i64 m = leading(op.in(0)), k = op.in(0).local().back(), n = op.in(1).local()[0];
   op.flops(2.0 * m * n * k);
@@ -109,7 +113,7 @@ Tensor product(const Tensor& x, const Tensor& w, Sums sums) {
   });
   // Only the weight's gradient needs x.
   op.record({w.node() ? x : Tensor(), w}, [sums](const Vjp& v) {
-    std::vector<Tensor> d(2);
+    Tensors d(2);
     if (v.needs(0)) d[0] = product_transposed(v.g(), v.saved(1), sums);
     if (auto* factors = v.needs(1) ? v.factors(1) : nullptr)
       factors->push_back({v.g(), v.saved(0)});
@@ -123,11 +127,11 @@ Tensor product(const Tensor& x, const Tensor& w, Sums sums) {
 Tensor product_transposed(const Tensor& g, const Tensor& w, Sums sums) {
   REDCO_CHECK(w.rank() == 2 && g.shape().back() == w.shape()[0],
               "[linear_transposed] shapes do not match: {} and {}", describe(g), describe(w));
-  const int rank = g.rank();
   Shape shape = g.shape();
   shape.back() = w.shape()[1];
   OpCall op("linear_transposed", {g, w});
-  op.choose({numel(shape)}, [&](OpCall::Strategies& s) { stationary_strategies(s, rank, 1, 0, sums); }, {1});
+  op.choose({numel(shape)}, [](OpCall::Strategies& s) { stationary_strategies(s, 1, 0); },
+            {.attributes = {static_cast<i64>(sums)}, .stationary = {1}});
   Tensor y = op.output(shape, g.dtype(), g.hidden());
   const i64 m = leading(op.in(0)), k = op.in(0).local().back(), n = op.in(1).local()[1];
   op.flops(2.0 * m * n * k);
@@ -138,7 +142,7 @@ Tensor product_transposed(const Tensor& g, const Tensor& w, Sums sums) {
       kernels::gemm<T>(false, false, m, n, k, 1, a.data, k, b.data, n, 0, y.mutable_data<T>(), n);
   });
   op.record({g, w}, [sums](const Vjp& v) {
-    std::vector<Tensor> d(2);
+    Tensors d(2);
     if (v.needs(0)) d[0] = product(v.g(), v.saved(1), sums);
     if (v.needs(1)) d[1] = weight_gradient(v.saved(0), v.g(), sums);
     return d;
@@ -146,26 +150,28 @@ Tensor product_transposed(const Tensor& g, const Tensor& w, Sums sums) {
   return y;
 }
 
+void weight_gradient_strategies(OpCall::Strategies& s) {
+  const Placement a = s.in(0), b = s.in(1);
+  const int last = s.input(0).rank() - 1;
+  if (sums_of(s) == Sums::partial && a.is_partial() != b.is_partial() && !a.is_sharded() && !b.is_sharded()) {
+    s.add({a, b}, {P});
+    return;
+  }
+  s.all_replicated();
+  if (a.is_sharded(last)) s.add({a, R}, {Placement::sharded(0, a.unit)});
+  if (b.is_sharded(last)) s.add({R, b}, {Placement::sharded(1, b.unit)});
+  for (const Placement& p : {a, b})
+    if (p.is_sharded() && p.dim < last) s.add({p, p}, {P});
+  if (a.is_partial()) s.add({P, R}, {P});
+  if (b.is_partial()) s.add({R, P}, {P});
+}
+
 Tensor weight_gradient(const Tensor& g, const Tensor& x, Sums sums) {
   REDCO_CHECK(g.rank() == x.rank() && g.rank() >= 1,
               "[linear_weight_gradient] shapes do not match: {} and {}", describe(g), describe(x));
-  const int last = x.rank() - 1;
   const Shape shape = {g.shape().back(), x.shape().back()};
   OpCall op("linear_weight_gradient", {g, x});
-  op.choose({numel(shape)}, [&](OpCall::Strategies& s) {
-    const Placement a = s.in(0), b = s.in(1);
-    if (sums == Sums::partial && a.is_partial() != b.is_partial() && !a.is_sharded() && !b.is_sharded()) {
-      s.add({a, b}, {P});
-      return;
-    }
-    s.all_replicated();
-    if (a.is_sharded(last)) s.add({a, R}, {Placement::sharded(0, a.unit)});
-    if (b.is_sharded(last)) s.add({R, b}, {Placement::sharded(1, b.unit)});
-    for (const Placement& p : {a, b})
-      if (p.is_sharded() && p.dim < last) s.add({p, p}, {P});
-    if (a.is_partial()) s.add({P, R}, {P});
-    if (b.is_partial()) s.add({R, P}, {P});
-  });
+  op.choose({numel(shape)}, weight_gradient_strategies, {.attributes = {static_cast<i64>(sums)}});
   Tensor y = op.output(shape, g.dtype(), 0);
   const i64 k = leading(op.in(0)), m = op.in(0).local().back(), n = op.in(1).local().back();
   op.flops(2.0 * m * n * k);
@@ -176,7 +182,7 @@ Tensor weight_gradient(const Tensor& g, const Tensor& x, Sums sums) {
   });
   // The cotangent of dW takes the role of the weight: it is stationary.
   op.record({g, x}, [sums](const Vjp& v) {
-    std::vector<Tensor> d(2);
+    Tensors d(2);
     if (v.needs(0)) d[0] = product(v.saved(1), v.g(), sums);
     if (v.needs(1)) d[1] = product_transposed(v.saved(0), v.g(), sums);
     return d;
@@ -200,33 +206,42 @@ Tensor linear_weight_gradient(const Tensor& g, const Tensor& x) {
 
 namespace {
 
-// Broadcast leading (batch) dims of matmul operands: hidden dims align from the left, visible ones from the
-// right.
-struct BatchDims {
-  Shape shape;                    // broadcast
-  std::vector<int> own_a, own_b;  // the operand's dim for each batch dim, or -1
-};
+// The batch dims of matmul's operands: all but those of the matrices.
+Broadcast batch_dims(const Tensor& a, const Tensor& b) {
+  constexpr std::array<int, 2> kMatrices = {2, 2};
+  return broadcast_shapes("matmul", {a, b}, kMatrices);
+}
 
-BatchDims batch_dims(const Tensor& a, const Tensor& b) {
-  const int hidden = std::max(a.hidden(), b.hidden());
-  const int visible = std::max(a.visible(), b.visible()) - 2;
-  BatchDims r;
-  r.shape.assign(hidden + visible, 1);
-  auto map = [&](const Tensor& t, std::vector<int>& own) {
-    for (int D = 0; D < hidden + visible; ++D) {
-      int d = D < hidden ? (D < t.hidden() ? D : -1) : D - (hidden + visible) + t.rank() - 2;
-      if (D >= hidden && d < t.hidden()) d = -1;
-      own.push_back(d);
-      if (d < 0) continue;
-      const i64 size = t.shape()[d];
-      REDCO_CHECK(size == r.shape[D] || size == 1 || r.shape[D] == 1,
-                  "[matmul] shapes do not match: {} and {}", describe(a), describe(b));
-      if (size != 1) r.shape[D] = size;
-    }
-  };
-  map(a, r.own_a);
-  map(b, r.own_b);
-  return r;
+// Where the operands of matmul, as they are stored, have the dims i, k and k, j.
+struct MatrixDims {
+  int ai, ak, bk, bj;
+};
+MatrixDims matrix_dims(const Tensor& a, const Tensor& b, bool trans_a, bool trans_b) {
+  const int ra = a.rank(), rb = b.rank();
+  return {trans_a ? ra - 1 : ra - 2, trans_a ? ra - 2 : ra - 1, trans_b ? rb - 1 : rb - 2,
+          trans_b ? rb - 2 : rb - 1};
+}
+
+// Attributes: trans_a, trans_b.
+void matmul_strategies(OpCall::Strategies& s) {
+  const Tensor &a = s.input(0), &b = s.input(1);
+  const auto [ai, ak, bk, bj] = matrix_dims(a, b, s.attribute(0) != 0, s.attribute(1) != 0);
+  const Broadcast bd = batch_dims(a, b);
+  const int batch = bd.size();
+  const Placement p = s.in(0), q = s.in(1);
+  s.all_replicated();
+  if (p.is_sharded(ai)) s.add({p, R}, {Placement::sharded(batch, p.unit)});
+  if (q.is_sharded(bj)) s.add({R, q}, {Placement::sharded(batch + 1, q.unit)});
+  if (p.is_sharded(ak)) s.add({p, Placement::sharded(bk, p.unit)}, {P});
+  if (q.is_sharded(bk)) s.add({Placement::sharded(ak, q.unit), q}, {P});
+  for (int D = 0; D < batch; ++D) {
+    const int da = own_dim(a, bd, D, 2), db = own_dim(b, bd, D, 2);
+    const auto cut = [&](int d, i64 unit) { return d >= 0 ? Placement::sharded(d, unit) : R; };
+    if (da >= 0 && p.is_sharded(da)) s.add({p, cut(db, p.unit)}, {Placement::sharded(D, p.unit)});
+    if (db >= 0 && q.is_sharded(db)) s.add({cut(da, q.unit), q}, {Placement::sharded(D, q.unit)});
+  }
+  if (p.is_partial()) s.add({P, R}, {P});
+  if (q.is_partial()) s.add({R, P}, {P});
 }
 
 }  // namespace
@@ -234,39 +249,17 @@ BatchDims batch_dims(const Tensor& a, const Tensor& b) {
 Tensor matmul(const Tensor& a, const Tensor& b, bool trans_a, bool trans_b) {
   REDCO_CHECK(a.visible() >= 2 && b.visible() >= 2, "[matmul] shapes do not match: {} and {}", describe(a),
               describe(b));
-  const int ra = a.rank(), rb = b.rank();
-  const int ai = trans_a ? ra - 1 : ra - 2, ak = trans_a ? ra - 2 : ra - 1;
-  const int bk = trans_b ? rb - 1 : rb - 2, bj = trans_b ? rb - 2 : rb - 1;
+  const auto [ai, ak, bk, bj] = matrix_dims(a, b, trans_a, trans_b);
   REDCO_CHECK(a.shape()[ak] == b.shape()[bk], "[matmul] shapes do not match: {} and {}", describe(a),
               describe(b));
-  const BatchDims bd = batch_dims(a, b);
-  const int batch = static_cast<int>(bd.shape.size());
+  const Broadcast bd = batch_dims(a, b);
+  const int batch = bd.size();
   Shape shape = bd.shape;
   shape.push_back(a.shape()[ai]);
   shape.push_back(b.shape()[bj]);
-  const int hidden = std::max(a.hidden(), b.hidden());
   OpCall op("matmul", {a, b});
-  op.choose({numel(shape)}, [&](OpCall::Strategies& s) {
-    const Placement p = s.in(0), q = s.in(1);
-    s.all_replicated();
-    if (p.is_sharded(ai)) s.add({p, R}, {Placement::sharded(batch, p.unit)});
-    if (q.is_sharded(bj)) s.add({R, q}, {Placement::sharded(batch + 1, q.unit)});
-    if (p.is_sharded(ak)) s.add({p, Placement::sharded(bk, p.unit)}, {P});
-    if (q.is_sharded(bk)) s.add({Placement::sharded(ak, q.unit), q}, {P});
-    for (int D = 0; D < batch; ++D) {
-      const int da = bd.own_a[D], db = bd.own_b[D];
-      auto cut = [&](int d, const Tensor& t, i64 unit) {
-        return d >= 0 && t.shape()[d] == bd.shape[D] ? Placement::sharded(d, unit) : R;
-      };
-      if (da >= 0 && p.is_sharded(da) && a.shape()[da] == bd.shape[D])
-        s.add({p, cut(db, b, p.unit)}, {Placement::sharded(D, p.unit)});
-      if (db >= 0 && q.is_sharded(db) && b.shape()[db] == bd.shape[D])
-        s.add({cut(da, a, q.unit), q}, {Placement::sharded(D, q.unit)});
-    }
-    if (p.is_partial()) s.add({P, R}, {P});
-    if (q.is_partial()) s.add({R, P}, {P});
-  });
-  Tensor y = op.output(shape, a.dtype(), hidden);
+  op.choose({numel(shape)}, matmul_strategies, {.attributes = {trans_a, trans_b}});
+  Tensor y = op.output(shape, a.dtype(), bd.hidden);
   const Tensor &x = op.in(0), &w = op.in(1);
   const i64 m = x.local()[ai], k = x.local()[ak], n = w.local()[bj];
   const i64 lda = x.local().back(), ldb = w.local().back();
@@ -278,18 +271,9 @@ Tensor matmul(const Tensor& a, const Tensor& b, bool trans_a, bool trans_b) {
     const Operand<T> oa(x), ob(w);
     if (!op.runs() || count == 0) return;
     // Strides of the batch dims. The innermost dims of uniform stride become one batched call.
-    auto strides = [&](const Tensor& t, const std::vector<int>& own) {
-      std::vector<i64> full(t.rank()), out(batch, 0);
-      i64 step = 1;
-      for (int d = t.rank() - 1; d >= 0; --d) {
-        full[d] = step;
-        step *= t.local()[d];
-      }
-      for (int D = 0; D < batch; ++D)
-        if (own[D] >= 0 && t.shape()[own[D]] == bd.shape[D]) out[D] = full[own[D]];
-      return out;
-    };
-    const auto sa = strides(x, bd.own_a), sb = strides(w, bd.own_b);
+    Strides sa = local_steps(x, bd, 2), sb = local_steps(w, bd, 2);
+    for (i64& step : sa) step *= m * k;
+    for (i64& step : sb) step *= k * n;
     i64 run = 1, stride_a = 0, stride_b = 0;
     int outer_dims = batch;
     while (outer_dims > 0) {
@@ -318,7 +302,7 @@ Tensor matmul(const Tensor& a, const Tensor& b, bool trans_a, bool trans_b) {
   });
   op.record({a, b}, [trans_a, trans_b, sa = a.shape(), ha = a.hidden(), sb = b.shape(),
                      hb = b.hidden()](const Vjp& v) {
-    std::vector<Tensor> d(2);
+    Tensors d(2);
     const Tensor g = v.g(), a = v.saved(0), b = v.saved(1);
     // y = A B: dA = g B^T, dB = A^T g, each stored like its operand.
     if (v.needs(0))

@@ -21,14 +21,16 @@ i64 rows(const Tensor& x) {
 
 bool batched(const Tensor& w) { return w.defined() && w.rank() > 1; }
 
-// x [rows, C] is cut along rows; parameters are Replicated. `outs`: y and the statistics of the rows.
-void norm_strategies(OpCall::Strategies& s, int rank, size_t params, size_t outs) {
-  s.all_replicated(static_cast<int>(outs));
+// x [rows, C] is cut along rows; parameters are Replicated. Outs: y and the statistics of the rows.
+template <int Outs>
+void norm_strategies(OpCall::Strategies& s) {
+  using Placements = OpCall::Strategies::Placements;
+  s.all_replicated(Outs);
   const Placement p = s.in(0);
-  if (p.is_sharded() && p.dim < rank - 1) {
-    std::vector<Placement> in(1 + params, R_);
+  if (p.is_sharded() && p.dim < s.input(0).rank() - 1) {
+    Placements in(s.inputs(), R_);
     in[0] = p;
-    s.add(in, std::vector<Placement>(outs, p));
+    s.add(in, Placements(Outs, p));
   }
 }
 
@@ -39,16 +41,15 @@ const T* maybe(const Tensor& t) {
 
 // dx, dw, db of both norms in one pass; not differentiable. A Partial cotangent is reduced first, because
 // each of dx, dw and db would need the reduction.
-std::vector<Tensor> norm_backward(const char* name, const Tensor& x, const Tensor& w, const Tensor& mean,
-                                  const Tensor& rstd, const Tensor& g, bool has_bias) {
+Tensors norm_backward(const char* name, const Tensor& x, const Tensor& w, const Tensor& mean,
+                      const Tensor& rstd, const Tensor& g, bool has_bias) {
   OpCall op(name, {x, w, mean, rstd, g});
-  const int rank = x.rank();
   const i64 C = x.shape().back();
-  op.choose({x.numel(), C, C}, [&](OpCall::Strategies& s) {
+  op.choose({x.numel(), C, C}, [](OpCall::Strategies& s) {
     s.all_replicated(3);
     for (int i : {0, 4}) {
       const Placement p = s.in(i);
-      if (p.is_sharded() && p.dim < rank - 1) s.add({p, R_, p, p, p}, {p, P_, P_});
+      if (p.is_sharded() && p.dim < s.input(0).rank() - 1) s.add({p, R_, p, p, p}, {p, P_, P_});
     }
   });
   Tensor dx = op.output(x.shape(), x.dtype(), x.hidden());
@@ -81,11 +82,9 @@ std::vector<Tensor> norm_backward(const char* name, const Tensor& x, const Tenso
 Tensor layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, double eps) {
   if (Context::current().composed_only || batched(w) || batched(b)) return layer_norm_composed(x, w, b, eps);
   OpCall op("layer_norm", {x, w, b});
-  const int rank = x.rank();
   const i64 C = x.shape().back();
   Shape stats(x.shape().begin(), x.shape().end() - 1);
-  op.choose({x.numel(), numel(stats), numel(stats)},
-            [&](OpCall::Strategies& s) { norm_strategies(s, rank, 2, 3); });
+  op.choose({x.numel(), numel(stats), numel(stats)}, norm_strategies<3>);
   Tensor y = op.output(x.shape(), x.dtype(), x.hidden());
   Tensor mean = op.output(stats, x.dtype(), x.hidden()), rstd = op.output(stats, x.dtype(), x.hidden());
   op.flops(5.0 * y.local_numel());
@@ -95,11 +94,11 @@ Tensor layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, double eps)
       kernels::layer_norm<T>(op.in(0).data<T>(), maybe<T>(op.in(1)), maybe<T>(op.in(2)), static_cast<T>(eps),
                              y.mutable_data<T>(), mean.mutable_data<T>(), rstd.mutable_data<T>(), rows(y), C);
     });
-  op.record({x, w, b, mean, rstd}, [eps](const Vjp& v) -> std::vector<Tensor> {
+  op.record({x, w, b, mean, rstd}, [eps](const Vjp& v) -> Tensors {
     const Tensor x = v.saved(0), w = v.saved(1), b = v.saved(2);
     if (v.create_graph())
-      return composed_vjp(v, {x, w, b}, [eps](const std::vector<Tensor>& in) {
-        return std::vector<Tensor>{layer_norm_composed(in[0], in[1], in[2], eps)};
+      return composed_vjp(v, {x, w, b}, [eps](const Tensors& in) {
+        return Tensors{layer_norm_composed(in[0], in[1], in[2], eps)};
       });
     return norm_backward("layer_norm_backward", x, w, v.saved(3), v.saved(4), v.g(), b.defined());
   });
@@ -109,10 +108,9 @@ Tensor layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, double eps)
 Tensor rms_norm(const Tensor& x, const Tensor& w, double eps) {
   if (Context::current().composed_only || batched(w)) return rms_norm_composed(x, w, eps);
   OpCall op("rms_norm", {x, w});
-  const int rank = x.rank();
   const i64 C = x.shape().back();
   Shape stats(x.shape().begin(), x.shape().end() - 1);
-  op.choose({x.numel(), numel(stats)}, [&](OpCall::Strategies& s) { norm_strategies(s, rank, 1, 2); });
+  op.choose({x.numel(), numel(stats)}, norm_strategies<2>);
   Tensor y = op.output(x.shape(), x.dtype(), x.hidden()), rstd = op.output(stats, x.dtype(), x.hidden());
   op.flops(4.0 * y.local_numel());
   if (op.runs())
@@ -121,12 +119,11 @@ Tensor rms_norm(const Tensor& x, const Tensor& w, double eps) {
       kernels::rms_norm<T>(op.in(0).data<T>(), maybe<T>(op.in(1)), static_cast<T>(eps), y.mutable_data<T>(),
                            rstd.mutable_data<T>(), rows(y), C);
     });
-  op.record({x, w, rstd}, [eps](const Vjp& v) -> std::vector<Tensor> {
+  op.record({x, w, rstd}, [eps](const Vjp& v) -> Tensors {
     const Tensor x = v.saved(0), w = v.saved(1);
     if (v.create_graph())
-      return composed_vjp(v, {x, w}, [eps](const std::vector<Tensor>& in) {
-        return std::vector<Tensor>{rms_norm_composed(in[0], in[1], eps)};
-      });
+      return composed_vjp(v, {x, w},
+                          [eps](const Tensors& in) { return Tensors{rms_norm_composed(in[0], in[1], eps)}; });
     auto d = norm_backward("rms_norm_backward", x, w, {}, v.saved(2), v.g(), false);
     d.pop_back();
     return d;

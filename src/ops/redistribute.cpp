@@ -5,8 +5,8 @@
 
 namespace redco {
 
-std::vector<i64> row_major(const Shape& s) {
-  std::vector<i64> out(s.size());
+Strides row_major(const Shape& s) {
+  Strides out(s.size());
   i64 n = 1;
   for (int d = static_cast<int>(s.size()) - 1; d >= 0; --d) {
     out[d] = n;
@@ -18,10 +18,11 @@ std::vector<i64> row_major(const Shape& s) {
 namespace {
 
 using kernels::copy_strided;
+using Offsets = Shape;  // an index in each dim
 
 // Copies the box that starts at `from_at` in `from` (shape from_shape) to `to_at` in `to`.
-void copy_box(const void* from, const Shape& from_shape, const std::vector<i64>& from_at, void* to,
-              const Shape& to_shape, const std::vector<i64>& to_at, const Shape& box, i64 elem) {
+void copy_box(const void* from, const Shape& from_shape, const Offsets& from_at, void* to,
+              const Shape& to_shape, const Offsets& to_at, const Shape& box, i64 elem) {
   if (numel(box) == 0) return;
   const auto fs = row_major(from_shape), ts = row_major(to_shape);
   i64 f = 0, t = 0;
@@ -34,7 +35,7 @@ void copy_box(const void* from, const Shape& from_shape, const std::vector<i64>&
 }
 
 // A tensor from the viewpoint of one axis. `whole` is what the ranks of the axis hold together (already cut
-// by the other axis, unless that cuts the same dim); each rank has a range of one dim.
+// by the other axes, unless a later one cuts the same dim); each rank has a range of one dim.
 struct View {
   Shape whole;
   int n, me;
@@ -45,14 +46,11 @@ View view_on(const Tensor& t, Axis axis) {
   View v{t.local(), c.mesh().size(axis), c.coord().at(axis)};
   const Placement& p = t.layout()[axis];
   if (p.is_sharded()) {
-    // Size of the dim before this axis cuts it: mp cuts the global dim, dp cuts the part that mp leaves.
-    i64 before = t.shape()[p.dim];
-    if (axis == Axis::dp && t.layout()[Axis::mp].is_sharded(p.dim)) {
-      Layout only_mp;
-      only_mp[Axis::mp] = t.layout()[Axis::mp];
-      before = local_range(t.shape(), only_mp, c.mesh(), c.coord(), p.dim).size();
-    }
-    v.whole[p.dim] = before;
+    // Size of the dim before this axis cuts it: what earlier axes leave of the global dim.
+    Layout earlier;
+    for (Axis a : c.mesh().axes())
+      if (a.index() < axis.index()) earlier[a] = t.layout()[a];
+    v.whole[p.dim] = local_range(t.shape(), earlier, c.mesh(), c.coord(), p.dim).size();
   }
   return v;
 }
@@ -72,10 +70,7 @@ Layout changed(Layout l, Axis axis, const Placement& p) {
   return l;
 }
 
-void count(Collective kind, Axis axis, i64 bytes) {
-  Context& c = Context::current();
-  c.ledger().collective(kind, axis, c.where(), bytes);
-}
+void count(Collective kind, Axis axis, i64 bytes) { Context::current().account(kind, axis, bytes); }
 
 // Data that is moved but not added is treated as bytes, so elements may have any size.
 std::byte* bytes(const Storage& s) { return static_cast<std::byte*>(s.data()); }
@@ -103,7 +98,7 @@ Tensor all_to_all(const Tensor& t, Axis axis, const Placement& to) {
   const i64 elem = size_of(t.dtype());
   std::vector<i64> send_counts(n), recv_counts(n);
   // The box that src holds and dst needs, in coordinates of `whole`.
-  auto box = [&](int src, int dst, std::vector<i64>& at, Shape& size) {
+  auto box = [&](int src, int dst, Offsets& at, Shape& size) {
     at.assign(dims, 0);
     size = v.whole;
     for (int d = 0; d < dims; ++d) {
@@ -112,7 +107,7 @@ Tensor all_to_all(const Tensor& t, Axis axis, const Placement& to) {
       size[d] = std::max<i64>(0, std::min(a.end, b.end) - at[d]);
     }
   };
-  std::vector<i64> at;
+  Offsets at;
   Shape size;
   i64 send_total = 0, recv_total = 0;
   for (int r = 0; r < n; ++r) {
@@ -124,7 +119,7 @@ Tensor all_to_all(const Tensor& t, Axis axis, const Placement& to) {
   count(Collective::all_to_all, axis, t.local_bytes());
   const bool meta = out.is_meta();
   const Storage send(c.shared_arena(), send_total), recv(c.shared_arena(), recv_total);
-  auto offset_in = [&](std::vector<i64> p, const Placement& pl, int index) {
+  auto offset_in = [&](Offsets p, const Placement& pl, int index) {
     for (int d = 0; d < dims; ++d) p[d] -= range_in(v, pl, d, index).begin;
     return p;
   };
@@ -132,7 +127,7 @@ Tensor all_to_all(const Tensor& t, Axis axis, const Placement& to) {
     char* p = static_cast<char*>(send.data());
     for (int r = 0; r < n; ++r) {
       box(me, r, at, size);
-      copy_box(t.raw(), t.local(), offset_in(at, from, me), p, size, std::vector<i64>(dims, 0), size, elem);
+      copy_box(t.raw(), t.local(), offset_in(at, from, me), p, size, Offsets(dims, 0), size, elem);
       p += send_counts[r];
     }
   }
@@ -141,8 +136,7 @@ Tensor all_to_all(const Tensor& t, Axis axis, const Placement& to) {
     const char* p = static_cast<const char*>(recv.data());
     for (int r = 0; r < n; ++r) {
       box(r, me, at, size);
-      copy_box(p, size, std::vector<i64>(dims, 0), out.mutable_raw(), out.local(), offset_in(at, to, me),
-               size, elem);
+      copy_box(p, size, Offsets(dims, 0), out.mutable_raw(), out.local(), offset_in(at, to, me), size, elem);
       p += numel(size) * elem;
     }
   }
@@ -172,9 +166,9 @@ Tensor all_gather(const Tensor& t, Axis axis) {
     const char* p = static_cast<const char*>(flat.data());
     for (int r = 0; r < v.n; ++r) {
       const Shape s = cut(v, from, r);
-      std::vector<i64> at(t.rank(), 0);
+      Offsets at(t.rank(), 0);
       at[from.dim] = range_in(v, from, from.dim, r).begin;
-      copy_box(p, s, std::vector<i64>(t.rank(), 0), out.mutable_raw(), out.local(), at, s, elem);
+      copy_box(p, s, Offsets(t.rank(), 0), out.mutable_raw(), out.local(), at, s, elem);
       p += numel(s) * elem;
     }
   }
@@ -199,9 +193,9 @@ Tensor reduce_scatter(const Tensor& t, Axis axis, const Placement& to) {
       char* p = static_cast<char*>(packed.mutable_raw());
       for (int r = 0; r < v.n; ++r) {
         const Shape s = cut(v, to, r);
-        std::vector<i64> at(t.rank(), 0);
+        Offsets at(t.rank(), 0);
         at[to.dim] = range_in(v, to, to.dim, r).begin;
-        copy_box(t.raw(), t.local(), at, p, s, std::vector<i64>(t.rank(), 0), s, elem);
+        copy_box(t.raw(), t.local(), at, p, s, Offsets(t.rank(), 0), s, elem);
         p += numel(s) * elem;
       }
     }
@@ -218,9 +212,9 @@ Tensor slice(const Tensor& t, Axis axis, const Placement& to) {
   const View v = view_on(t, axis);
   Tensor out(t.shape(), t.dtype(), changed(t.layout(), axis, to), t.hidden());
   if (out.is_meta()) return out;
-  std::vector<i64> at(t.rank(), 0);
+  Offsets at(t.rank(), 0);
   at[to.dim] = range_in(v, to, to.dim, v.me).begin;
-  copy_box(t.raw(), t.local(), at, out.mutable_raw(), out.local(), std::vector<i64>(t.rank(), 0), out.local(),
+  copy_box(t.raw(), t.local(), at, out.mutable_raw(), out.local(), Offsets(t.rank(), 0), out.local(),
            size_of(t.dtype()));
   return out;
 }
@@ -239,24 +233,35 @@ Tensor spread(const Tensor& t, Axis axis) {
   }
   std::memset(out.mutable_raw(), 0, out.local_bytes());
   if (from.is_sharded()) {
-    std::vector<i64> at(t.rank(), 0);
+    Offsets at(t.rank(), 0);
     at[from.dim] = range_in(v, from, from.dim, v.me).begin;
-    copy_box(t.raw(), t.local(), std::vector<i64>(t.rank(), 0), out.mutable_raw(), out.local(), at, t.local(),
+    copy_box(t.raw(), t.local(), Offsets(t.rank(), 0), out.mutable_raw(), out.local(), at, t.local(),
              size_of(t.dtype()));
   }
   return out;
 }
 
-// Whether the axis cuts t at the same borders under both placements. If mp cuts the dim first, dp cuts each
-// mp shard; then the answer is true only if it holds for all of them, so that it is equal on every rank.
+// Whether the axis cuts t at the same borders under both placements. If earlier axes cut the dim, this one
+// cuts each of their shards; then the answer is true only if it holds for all of them, so that it is equal on
+// every rank.
 bool same_borders(const Tensor& t, Axis axis, const Placement& a, const Placement& b) {
-  const Context& c = Context::current();
-  const int n = c.mesh().size(axis);
-  const Placement& mp = t.layout()[Axis::mp];
-  if (axis == Axis::mp || !a.is_sharded() || !mp.is_sharded(a.dim)) return same_cut(t.shape(), a, b, n);
+  const Mesh& mesh = Context::current().mesh();
+  const int n = mesh.size(axis);
+  if (!a.is_sharded()) return same_cut(t.shape(), a, b, n);
+  SmallVector<i64, 4> parts = {t.shape()[a.dim]};  // the sizes of the shards that earlier axes leave
+  for (Axis e : mesh.axes()) {
+    if (e.index() >= axis.index() || !t.layout()[e].is_sharded(a.dim)) continue;
+    SmallVector<i64, 4> cut;
+    for (i64 size : parts)
+      for (int i = 0; i < mesh.size(e); ++i) {
+        const i64 part = shard_range(size, t.layout()[e].unit, mesh.size(e), i).size();
+        if (std::find(cut.begin(), cut.end(), part) == cut.end()) cut.push_back(part);
+      }
+    parts = cut;
+  }
   Shape part = t.shape();
-  for (int i = 0; i < c.mesh().mp; ++i) {
-    part[a.dim] = shard_range(t.shape()[a.dim], mp.unit, c.mesh().mp, i).size();
+  for (i64 size : parts) {
+    part[a.dim] = size;
     if (!same_cut(part, a, b, n)) return false;
   }
   return true;
@@ -287,11 +292,13 @@ Tensor redistribute(const Tensor& t, Axis axis, const Placement& to) {
     l[axis] = to;
     return t.with_storage_of(Tensor::view(t, t.shape(), l, t.hidden()));
   }
-  // mp cuts before dp. To change mp's cut of a dim that dp also cuts, dp's cut is undone first.
-  const Placement other = t.layout()[Axis::dp];
-  if (axis == Axis::mp && other.is_sharded() && (from.is_sharded(other.dim) || to.is_sharded(other.dim)))
-    return redistribute(redistribute(redistribute(t, Axis::dp, Placement::replicated()), Axis::mp, to),
-                        Axis::dp, other);
+  // To change the cut of a dim that later axes cut too, their cuts are undone first, the last one first.
+  for (int i = c.mesh().axes().size() - 1; i > axis.index(); --i) {
+    const Placement later = t.layout()[Axis(i)];
+    if (later.is_sharded() && (from.is_sharded(later.dim) || to.is_sharded(later.dim)))
+      return redistribute(redistribute(redistribute(t, Axis(i), Placement::replicated()), axis, to), Axis(i),
+                          later);
+  }
 
   CollectiveLog* log = talks(from, to) ? c.collective_log : nullptr;
   Tensor moved;
@@ -327,8 +334,22 @@ void reduce_inside(const Tensor& t, Axis axis, bool max) {
 
 Tensor redistribute(const Tensor& t, const Layout& to) {
   Tensor out = t;
-  for (Axis a : kAxes) out = redistribute(out, a, to[a]);
+  for (Axis a : Context::current().mesh().axes()) out = redistribute(out, a, to[a]);
   return out;
+}
+
+Tensor without_partials(const Tensor& t) {
+  Tensor out = t;
+  for (Axis a : Context::current().mesh().axes())
+    if (out.layout()[a].is_partial()) out = redistribute(out, a, Placement::replicated());
+  return out;
+}
+
+bool is_partial_on(AxisRole role, const Tensor& t) {
+  const Mesh& mesh = Context::current().mesh();
+  for (Axis a : mesh.axes())
+    if (t.layout()[a].is_partial() && mesh.role(a) == role) return true;
+  return false;
 }
 
 Tensor to_replicated(const Tensor& t) { return redistribute(t, Layout{}); }

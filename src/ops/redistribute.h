@@ -10,7 +10,7 @@ namespace redco {
 // in place, so that every holder of `t` has the reduced value. Communicates only if the placements require
 // it; the ledger counts it.
 Tensor redistribute(const Tensor& t, Axis axis, const Placement& to);
-// Both axes; Partials are reduced over mp first.
+// All axes, in the order of the mesh.
 Tensor redistribute(const Tensor& t, const Layout& to);
 Tensor to_replicated(const Tensor& t);
 
@@ -18,8 +18,13 @@ Tensor to_replicated(const Tensor& t);
 // sum (or maximum) over the ranks of the axis. The ledger counts it; recompute() keeps it.
 void reduce_inside(const Tensor& t, Axis axis, bool max = false);
 
+// The value of t with every Partial reduced.
+Tensor without_partials(const Tensor& t);
+// Whether t is Partial on an axis with this role.
+bool is_partial_on(AxisRole role, const Tensor& t);
+
 // Strides of a contiguous row-major block, in elements.
-std::vector<i64> row_major(const Shape& s);
+Strides row_major(const Shape& s);
 
 // Bytes that each rank sends for this move, from global shapes only (0: free). Used to choose strategies.
 double move_cost(const Tensor& t, Axis axis, const Placement& to);

@@ -4,6 +4,7 @@
 
 #include "kernels/elementwise.h"
 #include "kernels/nn.h"
+#include "ops/broadcast.h"
 #include "ops/dispatch.h"
 #include "ops/elementwise.h"
 #include "ops/shape.h"
@@ -12,34 +13,41 @@ namespace redco {
 
 namespace {
 
+// A flag for each dim.
+using Flags = SmallVector<bool, 8>;
+
 // Sum over the dims flagged in `over` (visible and hidden dims); these get size 1.
-Tensor sum_keep(const Tensor& x, const std::vector<bool>& over) {
+Tensor sum_keep(const Tensor& x, const Flags& over) {
   OpCall op("sum", {x});
   Shape shape = x.shape();
+  i64 summed = 0;  // bit d: over dim d
   for (size_t d = 0; d < shape.size(); ++d)
-    if (over[d]) shape[d] = 1;
-  op.choose({numel(shape)}, [&](OpCall::Strategies& s) {
-    const Placement p = s.in(0);
-    if (p.is_sharded() && over[p.dim]) {
-      s.add({p}, {Placement::partial()});
-    } else {
-      s.add({p}, {p}, p.is_replicated());
+    if (over[d]) {
+      shape[d] = 1;
+      summed |= i64{1} << d;
     }
-  });
+  op.choose({numel(shape)},
+            [](OpCall::Strategies& s) {
+              const Placement p = s.in(0);
+              if (p.is_sharded() && (s.attribute(0) >> p.dim & 1)) {
+                s.add({p}, {Placement::partial()});
+              } else {
+                s.add({p}, {p}, p.is_replicated());
+              }
+            },
+            {.attributes = {summed}});
   Tensor y = op.output(shape, x.dtype(), x.hidden());
   op.flops(static_cast<double>(op.in(0).local_numel()));
-  const std::vector<char> bytes(over.begin(), over.end());
-  const std::span<const bool> flags(reinterpret_cast<const bool*>(bytes.data()), bytes.size());
-  const Tensor room = OpCall::workspace(kernels::reduce_workspace(op.in(0).local(), flags), DType::f64);
+  const Tensor room = OpCall::workspace(kernels::reduce_workspace(op.in(0).local(), over), DType::f64);
   if (op.runs())
     visit_float(x.dtype(), [&](auto zero) {
       using T = decltype(zero);
-      kernels::reduce_sum<T>(op.in(0).data<T>(), op.in(0).local(), flags, y.mutable_data<T>(),
+      kernels::reduce_sum<T>(op.in(0).data<T>(), op.in(0).local(), over, y.mutable_data<T>(),
                              room.mutable_data<double>());
     });
   // The cotangent is broadcast with the input's placement, so that a cut input costs only a free slice.
   op.record({}, [shape = x.shape(), layout = op.in(0).layout()](const Vjp& v) {
-    return std::vector<Tensor>{broadcast_to(v.g(), shape, layout)};
+    return Tensors{broadcast_to(v.g(), shape, layout)};
   });
   return y;
 }
@@ -47,7 +55,7 @@ Tensor sum_keep(const Tensor& x, const std::vector<bool>& over) {
 }  // namespace
 
 Tensor sum(const Tensor& x, const std::vector<int>& dims, bool keepdim) {
-  std::vector<bool> over(x.rank(), false);
+  Flags over(x.rank(), false);
   for (int d : dims) over[x.axis(d)] = true;
   const Tensor y = sum_keep(x, over);
   if (keepdim) return y;
@@ -72,13 +80,13 @@ Tensor mean(const Tensor& x, const std::vector<int>& dims, bool keepdim) {
 Tensor sum_to(const Tensor& g, const Shape& shape, int hidden) {
   if (g.shape() == shape && g.hidden() == hidden) return g;
   const int rank = g.rank(), own = static_cast<int>(shape.size());
-  std::vector<bool> over(rank, false);
+  Flags over(rank, false);
   bool any = false;
   for (int D = 0; D < rank; ++D) {
-    int d = D < g.hidden() ? (D < hidden ? D : -1) : D - (rank - own);
-    if (D >= g.hidden() && d < hidden) d = -1;
+    const int d = aligned_dim(D, rank, g.hidden(), own, hidden);
     // A cut dim that is removed must be summed even if its size is 1 (one row over several replicas).
-    const bool cut = g.layout()[Axis::mp].is_sharded(D) || g.layout()[Axis::dp].is_sharded(D);
+    bool cut = false;
+    for (Axis a : Context::current().mesh().axes()) cut |= g.layout()[a].is_sharded(D);
     over[D] = d < 0 ? g.shape()[D] != 1 || cut : g.shape()[D] != 1 && shape[d] == 1;
     any = any || over[D];
   }
@@ -90,11 +98,11 @@ Tensor max_last(const Tensor& x) {
   Shape shape = x.shape();
   shape.back() = 1;
   const int last = x.rank() - 1;
-  op.choose({numel(shape)}, [&](OpCall::Strategies& s) {
+  op.choose({numel(shape)}, [](OpCall::Strategies& s) {
     const Placement p = s.in(0);
     if (p.is_partial()) {
       s.all_replicated();
-    } else if (p.is_sharded(last)) {
+    } else if (p.is_sharded(s.input(0).rank() - 1)) {
       s.add({p}, {Placement::replicated()});  // communicates inside the op
     } else {
       s.add({p}, {p}, p.is_replicated());
@@ -107,7 +115,7 @@ Tensor max_last(const Tensor& x) {
       using T = decltype(zero);
       kernels::row_max<T>(op.in(0).data<T>(), y.mutable_data<T>(), y.local_numel(), op.in(0).local().back());
     });
-  for (Axis a : kAxes)
+  for (Axis a : Context::current().mesh().axes())
     if (op.in(0).layout()[a].is_sharded(last)) reduce_inside(y, a, true);
   op.no_gradient();
   return y;

@@ -7,8 +7,6 @@
 
 namespace redco {
 
-namespace {}  // namespace
-
 // The cut dim consists of `outer` blocks of inner * from[dim] elements. The cut is kept on the new dim at
 // which the same blocks start (the same number of elements before it; dims of size 1 are skipped), if its
 // units are whole steps of that dim. A cut dim of size 1 (a batch of one row over several replicas) stays on
@@ -45,22 +43,25 @@ bool reshape_placement(const Shape& from, const Shape& to, const Placement& p, P
 Tensor reshape_all(const Tensor& x, const Shape& shape, int hidden) {
   REDCO_CHECK(numel(shape) == x.numel(), "[reshape] cannot reshape {} to {}", describe(x), to_string(shape));
   if (shape == x.shape()) return x.with_hidden(hidden);
+  Layout kept;  // the cuts that can be kept
+  for (Axis a : Context::current().mesh().axes())
+    if (const Placement p = x.layout()[a]; p.is_sharded()) reshape_placement(x.shape(), shape, p, &kept[a]);
   OpCall op("reshape", {x});
-  op.choose({x.numel()}, [&](OpCall::Strategies& s) {
-    const Placement p = s.in(0);
-    Placement q;
-    if (!p.is_sharded()) {
-      s.add({p}, {p}, true);
-    } else if (reshape_placement(x.shape(), shape, p, &q)) {
-      s.add({p}, {q});
-    } else {
-      s.all_replicated();
-    }
-  });
+  op.choose({x.numel()},
+            [](OpCall::Strategies& s) {
+              const Placement p = s.in(0);
+              if (!p.is_sharded()) {
+                s.add({p}, {p}, true);
+              } else if (s.wish().is_sharded()) {
+                s.add({p}, {s.wish()});
+              } else {
+                s.all_replicated();
+              }
+            },
+            {.wish = kept});
   Tensor y = op.view_of(op.in(0), shape, hidden);
-  op.record({}, [from = x.shape(), h = x.hidden()](const Vjp& v) {
-    return std::vector<Tensor>{reshape_all(v.g(), from, h)};
-  });
+  op.record(
+      {}, [from = x.shape(), h = x.hidden()](const Vjp& v) { return Tensors{reshape_all(v.g(), from, h)}; });
   return y;
 }
 
@@ -85,32 +86,34 @@ Tensor reshape(const Tensor& x, Shape visible) {
 Tensor permute(const Tensor& x, const std::vector<int>& dims) {
   REDCO_CHECK(static_cast<int>(dims.size()) == x.visible(), "[permute] {} dims given for {}", dims.size(),
               describe(x));
-  std::vector<int> order(x.rank());
+  SmallVector<int, 6> order(x.rank());
   for (int d = 0; d < x.hidden(); ++d) order[d] = d;
   for (size_t d = 0; d < dims.size(); ++d) order[x.hidden() + d] = x.axis(dims[d]);
-  std::vector<int> where(x.rank(), -1);
+  SmallVector<int, 6> where(x.rank(), -1);
   Shape shape(x.rank());
   for (int d = 0; d < x.rank(); ++d) {
     shape[d] = x.shape()[order[d]];
     where[order[d]] = d;
   }
+  Layout moved;
+  for (Axis a : Context::current().mesh().axes()) {
+    const Placement p = x.layout()[a];
+    moved[a] = p.is_sharded() ? Placement::sharded(where[p.dim], p.unit) : p;
+  }
   OpCall op("permute", {x});
-  op.choose({x.numel()}, [&](OpCall::Strategies& s) {
-    const Placement p = s.in(0);
-    const Placement q = p.is_sharded() ? Placement::sharded(where[p.dim], p.unit) : p;
-    s.add({p}, {q}, p.is_replicated());
-  });
+  op.choose({x.numel()}, [](OpCall::Strategies& s) { s.add({s.in(0)}, {s.wish()}, s.in(0).is_replicated()); },
+            {.wish = moved});
   Tensor y = op.output(shape, x.dtype(), x.hidden());
   if (op.runs()) {
     const auto from = row_major(op.in(0).local());
-    std::vector<i64> in_strides(x.rank());
+    Strides in_strides(x.rank());
     for (int d = 0; d < x.rank(); ++d) in_strides[d] = from[order[d]];
     kernels::copy_strided(op.in(0).raw(), in_strides, y.mutable_raw(), row_major(y.local()), y.local(),
                           size_of(x.dtype()));
   }
   std::vector<int> back(dims.size());
   for (int d = x.hidden(); d < x.rank(); ++d) back[d - x.hidden()] = where[d] - x.hidden();
-  op.record({}, [back](const Vjp& v) { return std::vector<Tensor>{permute(v.g(), back)}; });
+  op.record({}, [back](const Vjp& v) { return Tensors{permute(v.g(), back)}; });
   return y;
 }
 
@@ -123,10 +126,10 @@ Tensor transpose(const Tensor& x, int a, int b) {
 
 namespace {
 
-// The placement is kept unless it cuts the dim along which the op works.
-void keep_unless_along(OpCall::Strategies& s, int along) {
+// The placement is kept unless it cuts the dim along which the op works (the attribute).
+void keep_unless_along(OpCall::Strategies& s) {
   const Placement p = s.in(0);
-  if (p.is_sharded(along)) {
+  if (p.is_sharded(static_cast<int>(s.attribute(0)))) {
     s.all_replicated();
   } else {
     s.add({p}, {p}, p.is_replicated());
@@ -143,7 +146,7 @@ Tensor narrow(const Tensor& x, int dim, i64 start, i64 length) {
   OpCall op("narrow", {x});
   Shape shape = x.shape();
   shape[along] = length;
-  op.choose({numel(shape)}, [&](OpCall::Strategies& s) { keep_unless_along(s, along); });
+  op.choose({numel(shape)}, keep_unless_along, {.attributes = {along}});
   Tensor y = op.output(shape, x.dtype(), x.hidden());
   if (op.runs()) {
     const auto in_strides = row_major(op.in(0).local());
@@ -152,7 +155,7 @@ Tensor narrow(const Tensor& x, int dim, i64 start, i64 length) {
         y.mutable_raw(), row_major(y.local()), y.local(), size_of(x.dtype()));
   }
   op.record({}, [d = along - x.hidden(), start, size = x.shape()[along]](const Vjp& v) {
-    return std::vector<Tensor>{pad_to(v.g(), d, start, size)};
+    return Tensors{pad_to(v.g(), d, start, size)};
   });
   return y;
 }
@@ -165,7 +168,7 @@ Tensor pad_to(const Tensor& x, int dim, i64 start, i64 size) {
   OpCall op("pad", {x});
   Shape shape = x.shape();
   shape[along] = size;
-  op.choose({numel(shape)}, [&](OpCall::Strategies& s) { keep_unless_along(s, along); });
+  op.choose({numel(shape)}, keep_unless_along, {.attributes = {along}});
   Tensor y = op.output(shape, x.dtype(), x.hidden());
   if (op.runs()) {
     std::memset(y.mutable_raw(), 0, y.local_bytes());
@@ -176,7 +179,7 @@ Tensor pad_to(const Tensor& x, int dim, i64 start, i64 size) {
         op.in(0).local(), size_of(x.dtype()));
   }
   op.record({}, [d = along - x.hidden(), start, length](const Vjp& v) {
-    return std::vector<Tensor>{narrow(v.g(), d, start, length)};
+    return Tensors{narrow(v.g(), d, start, length)};
   });
   return y;
 }
@@ -184,21 +187,24 @@ Tensor pad_to(const Tensor& x, int dim, i64 start, i64 size) {
 Tensor concat(const std::vector<Tensor>& parts, int dim) {
   REDCO_CHECK(!parts.empty());
   const int along = parts[0].axis(dim);
-  OpCall op("concat", parts);
+  OpCall op("concat", Tensors(parts.begin(), parts.end()));
   Shape shape = parts[0].shape();
   shape[along] = 0;
   for (const Tensor& t : parts) shape[along] += t.shape()[along];
-  op.choose({numel(shape)}, [&](OpCall::Strategies& s) {
-    const size_t n = parts.size();
-    s.all_replicated();
-    bool partial = true;
-    for (size_t i = 0; i < n; ++i) {
-      const Placement p = s.in(i);
-      partial = partial && p.is_partial();
-      if (p.is_sharded() && p.dim != along) s.add(std::vector<Placement>(n, p), {p});
-    }
-    if (partial) s.add(std::vector<Placement>(n, Placement::partial()), {Placement::partial()});
-  });
+  op.choose({numel(shape)},
+            [](OpCall::Strategies& s) {
+              using Placements = OpCall::Strategies::Placements;
+              const size_t n = s.all_inputs().size();
+              s.all_replicated();
+              bool partial = true;
+              for (size_t i = 0; i < n; ++i) {
+                const Placement p = s.in(i);
+                partial = partial && p.is_partial();
+                if (p.is_sharded() && p.dim != s.attribute(0)) s.add(Placements(n, p), {p});
+              }
+              if (partial) s.add(Placements(n, Placement::partial()), {Placement::partial()});
+            },
+            {.attributes = {along}});
   Tensor y = op.output(shape, parts[0].dtype(), parts[0].hidden());
   std::vector<i64> sizes;
   i64 at = 0;
@@ -215,7 +221,7 @@ Tensor concat(const std::vector<Tensor>& parts, int dim) {
     at += size;
   }
   op.record({}, [d = along - parts[0].hidden(), sizes](const Vjp& v) {
-    std::vector<Tensor> out(sizes.size());
+    Tensors out(sizes.size());
     const Tensor g = v.g();
     i64 at = 0;
     for (size_t i = 0; i < sizes.size(); ++i) {
@@ -231,22 +237,28 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape, const Layout& wish) {
   REDCO_CHECK(x.rank() == static_cast<int>(shape.size()), "[broadcast_to] cannot broadcast {} to {}",
               describe(x), to_string(shape));
   if (x.shape() == shape) return x;
+  i64 repeated = 0;  // bit d: dim d is repeated
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (x.shape()[d] != shape[d]) repeated |= i64{1} << d;
   OpCall op("broadcast_to", {x});
-  op.choose({numel(shape)}, [&](OpCall::Strategies& s) {
-    const Placement p = s.in(0), w = wish[s.axis()];
-    const auto R = Placement::replicated();
-    if (p.is_sharded() && x.shape()[p.dim] != shape[p.dim]) {
-      s.all_replicated();  // a repeated dim of one element is on one rank only
-    } else if (!p.is_partial()) {
-      s.add({p}, {p}, true);
-    } else if (!w.is_sharded()) {
-      s.all_replicated();
-      s.add({p}, {p}, true);
-    }
-    // If `wish` cuts a repeated dim, each rank creates only its own part. A Partial is reduced before
-    // repeating, while it is small.
-    if (w.is_sharded() && !p.is_sharded()) s.add({x.shape()[w.dim] == shape[w.dim] ? w : R}, {w});
-  });
+  op.choose({numel(shape)},
+            [](OpCall::Strategies& s) {
+              const Placement p = s.in(0), w = s.wish();
+              const auto R = Placement::replicated();
+              const auto repeats = [&](int d) { return (s.attribute(0) >> d & 1) != 0; };
+              if (p.is_sharded() && repeats(p.dim)) {
+                s.all_replicated();  // a repeated dim of one element is on one rank only
+              } else if (!p.is_partial()) {
+                s.add({p}, {p}, true);
+              } else if (!w.is_sharded()) {
+                s.all_replicated();
+                s.add({p}, {p}, true);
+              }
+              // If `wish` cuts a repeated dim, each rank creates only its own part. A Partial is reduced
+              // before repeating, while it is small.
+              if (w.is_sharded() && !p.is_sharded()) s.add({repeats(w.dim) ? R : w}, {w});
+            },
+            {.attributes = {repeated}, .wish = wish});
   Tensor y = op.output(shape, x.dtype(), x.hidden());
   if (op.runs()) {
     auto strides = row_major(op.in(0).local());
@@ -255,15 +267,15 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape, const Layout& wish) {
     kernels::copy_strided(op.in(0).raw(), strides, y.mutable_raw(), row_major(y.local()), y.local(),
                           size_of(x.dtype()));
   }
-  op.record({}, [from = x.shape(), h = x.hidden()](const Vjp& v) {
-    return std::vector<Tensor>{sum_to(v.g(), from, h)};
-  });
+  op.record({}, [from = x.shape(), h = x.hidden()](const Vjp& v) { return Tensors{sum_to(v.g(), from, h)}; });
   return y;
 }
 
 Tensor broadcast_to(const Tensor& x, const Shape& visible) {
+  REDCO_CHECK(static_cast<int>(visible.size()) >= x.visible(), "[broadcast_to] cannot broadcast {} to {}",
+              describe(x), to_string(visible));
   Shape own(x.shape().begin(), x.shape().begin() + x.hidden()), shape = own;
-  own.insert(own.end(), visible.size() - x.visible(), 1);
+  own.resize(x.hidden() + visible.size() - x.visible(), 1);
   own.insert(own.end(), x.shape().begin() + x.hidden(), x.shape().end());
   shape.insert(shape.end(), visible.begin(), visible.end());
   return broadcast_to(reshape_all(x, own, x.hidden()), shape, Layout{});
@@ -272,7 +284,7 @@ Tensor broadcast_to(const Tensor& x, const Shape& visible) {
 Tensor cast(const Tensor& x, DType to) {
   if (x.dtype() == to) return x;
   OpCall op("cast", {x});
-  op.choose({x.numel()}, [&](OpCall::Strategies& s) { s.add({s.in(0)}, {s.in(0)}, true); });
+  op.choose({x.numel()}, [](OpCall::Strategies& s) { s.add({s.in(0)}, {s.in(0)}, true); });
   Tensor y = op.output(x.shape(), to, x.hidden());
   if (op.runs()) {
     const i64 n = y.local_numel();
@@ -282,11 +294,11 @@ Tensor cast(const Tensor& x, DType to) {
       for (i64 i = 0; i < n; ++i) y.mutable_data<float>()[i] = static_cast<float>(op.in(0).data<double>()[i]);
     }
   }
-  op.record({}, [from = x.dtype()](const Vjp& v) { return std::vector<Tensor>{cast(v.g(), from)}; });
+  op.record({}, [from = x.dtype()](const Vjp& v) { return Tensors{cast(v.g(), from)}; });
   return y;
 }
 
-i64 head_repeats(i64 n_head, i64 n_kv) { return kv_repeat(n_head, n_kv, Context::current().mesh().mp); }
+i64 head_repeats(i64 n_head, i64 n_kv) { return kv_repeat(n_head, n_kv, Context::current().mesh().mp()); }
 
 Tensor repeat_heads(const Tensor& w, i64 width, i64 f, const Layout& like) {
   const int along = w.hidden();
@@ -294,20 +306,25 @@ Tensor repeat_heads(const Tensor& w, i64 width, i64 f, const Layout& like) {
   OpCall op("repeat_heads", {w});
   Shape shape = w.shape();
   shape[along] *= f;
-  op.choose({numel(shape)}, [&](OpCall::Strategies& s) {
-    const Placement p = s.in(0), l = like[s.axis()];
-    if (p.is_replicated() && l.is_sharded(along)) {
-      s.add({p}, {Placement::sharded(along, width)});  // like a query weight: units of one repeated head
-    } else if (p.is_replicated() && l.is_sharded() && l.dim < w.rank()) {
-      s.add({l}, {l});
-    } else if (p.is_sharded(along) && p.unit % width == 0) {
-      s.add({p}, {Placement::sharded(along, p.unit * f)});
-    } else if (p.is_sharded(along)) {
-      s.all_replicated();
-    } else {
-      s.add({p}, {p}, true);
-    }
-  });
+  op.choose({numel(shape)},
+            [](OpCall::Strategies& s) {
+              const Placement p = s.in(0), l = s.wish();
+              const int along = s.input(0).hidden();
+              const i64 width = s.attribute(0), f = s.attribute(1);
+              if (p.is_replicated() && l.is_sharded(along)) {
+                // Like a query weight: units of one repeated head.
+                s.add({p}, {Placement::sharded(along, width)});
+              } else if (p.is_replicated() && l.is_sharded() && l.dim < s.input(0).rank()) {
+                s.add({l}, {l});
+              } else if (p.is_sharded(along) && p.unit % width == 0) {
+                s.add({p}, {Placement::sharded(along, p.unit * f)});
+              } else if (p.is_sharded(along)) {
+                s.all_replicated();
+              } else {
+                s.add({p}, {p}, true);
+              }
+            },
+            {.attributes = {width, f}, .wish = like});
   Tensor y = op.output(shape, w.dtype(), w.hidden());
   if (op.runs()) {
     i64 outer = 1, inner = width;
@@ -323,7 +340,7 @@ Tensor repeat_heads(const Tensor& w, i64 width, i64 f, const Layout& like) {
                         (o * from_heads + (first + h) / f - from_first) * bytes,
                     bytes);
   }
-  op.record({}, [width, f](const Vjp& v) { return std::vector<Tensor>{sum_heads(v.g(), width, f)}; });
+  op.record({}, [width, f](const Vjp& v) { return Tensors{sum_heads(v.g(), width, f)}; });
   return y;
 }
 
@@ -332,18 +349,22 @@ Tensor sum_heads(const Tensor& g, i64 width, i64 f) {
   OpCall op("sum_heads", {g});
   Shape shape = g.shape();
   shape[along] /= f;
-  op.choose({numel(shape)}, [&](OpCall::Strategies& s) {
-    const Placement p = s.in(0);
-    if (p.is_sharded(along) && p.unit % (width * f) == 0) {
-      s.add({p}, {Placement::sharded(along, p.unit / f)});
-    } else if (p.is_sharded(along) && p.unit % width == 0) {
-      s.add({p}, {Placement::partial()});  // groups may span two ranks: zero fill and sum
-    } else if (p.is_sharded(along)) {
-      s.all_replicated();
-    } else {
-      s.add({p}, {p}, true);
-    }
-  });
+  op.choose({numel(shape)},
+            [](OpCall::Strategies& s) {
+              const Placement p = s.in(0);
+              const int along = s.input(0).hidden();
+              const i64 width = s.attribute(0), f = s.attribute(1);
+              if (p.is_sharded(along) && p.unit % (width * f) == 0) {
+                s.add({p}, {Placement::sharded(along, p.unit / f)});
+              } else if (p.is_sharded(along) && p.unit % width == 0) {
+                s.add({p}, {Placement::partial()});  // groups may span two ranks: zero fill and sum
+              } else if (p.is_sharded(along)) {
+                s.all_replicated();
+              } else {
+                s.add({p}, {p}, true);
+              }
+            },
+            {.attributes = {width, f}});
   Tensor y = op.output(shape, g.dtype(), g.hidden());
   op.flops(static_cast<double>(op.in(0).local_numel()));
   if (op.runs()) {
@@ -362,7 +383,7 @@ Tensor sum_heads(const Tensor& g, i64 width, i64 f) {
     });
   }
   op.record({}, [width, f, layout = op.in(0).layout()](const Vjp& v) {
-    return std::vector<Tensor>{repeat_heads(v.g(), width, f, layout)};
+    return Tensors{repeat_heads(v.g(), width, f, layout)};
   });
   return y;
 }

@@ -9,9 +9,9 @@ namespace redco {
 
 Tensor softmax(const Tensor& x) {
   OpCall op("softmax", {x});
-  const int last = x.rank() - 1;
-  op.choose({x.numel()}, [&](OpCall::Strategies& s) {
+  op.choose({x.numel()}, [](OpCall::Strategies& s) {
     const Placement p = s.in(0);
+    const int last = s.input(0).rank() - 1;
     if (p.is_sharded() && p.dim < last) {
       s.add({p}, {p});
     } else {
@@ -28,7 +28,7 @@ Tensor softmax(const Tensor& x) {
     });
   op.record({y}, [](const Vjp& v) {  // y * (g - sum(g * y))
     const Tensor y = v.saved(0);
-    return std::vector<Tensor>{y * (v.g() - sum(v.g() * y, {-1}, true))};
+    return Tensors{y * (v.g() - sum(v.g() * y, {-1}, true))};
   });
   return y;
 }

@@ -24,7 +24,7 @@ void accumulate(std::vector<Tensor>& acc, std::vector<Tensor>&& g) {
     // arena.
     if (acc[i].layout() == g[i].layout() && acc[i].storage().use_count() == 1 &&
         acc[i].dtype() == DType::f32) {
-      c.ledger().op("accumulate", c.where(), acc[i].local_numel(), acc[i].local_bytes());
+      c.account("accumulate", acc[i].local_numel(), acc[i].local_bytes());
       if (!acc[i].is_meta())
         kernels::axpy<float>(1.f, g[i].data<float>(), acc[i].mutable_data<float>(), acc[i].local_numel());
     } else {
@@ -60,7 +60,7 @@ void reduce_axis(std::vector<Tensor>& grads, Axis axis, i64 bucket_elements) {
     if (bucket.empty()) return;
     Tensor flat({elements}, DType::f32, {});
     float* const p = flat.mutable_data<float>();
-    c.ledger().collective(Collective::all_reduce, axis, c.where(), flat.local_bytes());
+    c.account(Collective::all_reduce, axis, flat.local_bytes());
     i64 at = 0;
     if (!flat.is_meta())
       for (const auto* sharing : bucket) {
@@ -104,7 +104,7 @@ void reduce_gradients(std::vector<Tensor>& grads, const ParamTree& params, const
   NoGrad off;
   Scope scope("gradients");
   for (Tensor& g : grads) g = g.detached();
-  for (Axis a : kAxes) reduce_axis(grads, a, bucket_elements);
+  for (Axis a : Context::current().mesh().axes()) reduce_axis(grads, a, bucket_elements);
   for (size_t k = 0; k < grads.size(); ++k)
     grads[k] = redistribute(grads[k], params.values()[index[k]].layout());
 }
@@ -115,12 +115,16 @@ double gradient_norm(const std::vector<Tensor>& grads) {
   double sum = 0;
   for (const Tensor& g : grads) {
     if (g.is_meta()) continue;
-    if (g.layout()[Axis::mp].is_sharded() || c.coord().mp == 0)
-      sum += kernels::sum_squares<float>(g.data<float>(), g.local_numel());
+    bool mine = true;  // of the copies on a model axis, the first one counts
+    for (Axis a : c.mesh().axes())
+      if (c.mesh().role(a) == AxisRole::model && !g.layout()[a].is_sharded())
+        mine = mine && c.coord().at(a) == 0;
+    if (mine) sum += kernels::sum_squares<float>(g.data<float>(), g.local_numel());
   }
-  if (c.mesh().mp > 1) {
-    c.ledger().collective(Collective::all_reduce, Axis::mp, c.where(), sizeof sum);
-    c.group(Axis::mp).all_reduce<double>(&sum, 1);
+  for (Axis a : c.mesh().axes()) {
+    if (c.mesh().role(a) != AxisRole::model || c.mesh().size(a) == 1) continue;
+    c.account(Collective::all_reduce, a, sizeof sum);
+    c.group(a).all_reduce<double>(&sum, 1);
   }
   return std::sqrt(sum);
 }

@@ -23,8 +23,7 @@ bool Optimizer::begin(const char* what, i64 flops_each, const ParamTree& params,
   const Tensor& p = params.values()[i];
   REDCO_CHECK(grads[i].layout() == p.layout(), "{}: gradient {} of {}", params.specs()[i].name,
               describe(grads[i]), describe(p));
-  Context& c = Context::current();
-  c.ledger().op(what, c.where(), flops_each * p.local_numel(), p.local_bytes());
+  Context::current().account(what, flops_each * p.local_numel(), p.local_bytes());
   return !p.is_meta();
 }
 

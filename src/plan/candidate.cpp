@@ -16,11 +16,12 @@ constexpr i64 kStaging = i64{16} << 20;  // the most staging memory of a group (
 // Staging memory of the groups: slices of one message from the other ranks.
 i64 staging_bytes(const std::vector<LedgerLine>& collectives, const Mesh& mesh) {
   i64 sum = 0;
-  for (const Axis a : kAxes) {
+  for (const Axis a : mesh.axes()) {
     const i64 n = mesh.size(a);
     i64 most = 0;
     for (const LedgerLine& l : collectives)
-      if (l.count > 0 && l.what.ends_with(std::string(" ") + name_of(a)) && !l.what.starts_with("all_gather"))
+      if (l.count > 0 && l.what.ends_with(std::string(" ") + mesh.name(a)) &&
+          !l.what.starts_with("all_gather"))
         most = std::max(most, std::min(kStaging, l.bytes / l.count));
     sum += most * (n - 1) / n;
   }
@@ -63,20 +64,20 @@ i64 Weigher::n_with_state() {
 
 bool Weigher::may_fit(const PlanSetting& s) {
   // fp32 parameters, gradients and optimizer state; the fullest rank has at least the mean.
-  const double dp = s.mesh.dp, n = static_cast<double>(n_parameters()),
+  const double dp = s.mesh.dp(), n = static_cast<double>(n_parameters()),
                trained = static_cast<double>(n_trained()),
                state = static_cast<double>(request_.step.states() * n_with_state());
   double bytes = 4 * n + 4 * trained + 4 * state;
   if (s.sharding == StateSharding::optimizer) bytes = 4 * n + 4 * trained + 4 * state / dp;
   if (s.sharding == StateSharding::parameters) bytes /= dp;
-  return bytes / s.mesh.mp <= static_cast<double>(request_.machines.tightest(s.mesh.ranks()).of_rank());
+  return bytes / s.mesh.mp() <= static_cast<double>(request_.machines.tightest(s.mesh.ranks()).of_rank());
 }
 
 TraceRequest Weigher::trace_request(const PlanSetting& s, int rank) {
   TraceRequest t{.pipeline = request_.pipeline,
                  .mesh = s.mesh,
                  .rank = rank,
-                 .layouts = specs(s.mesh.mp).layouts,
+                 .layouts = specs(s.mesh.mp()).layouts,
                  .global_batch = s.global_batch,
                  .per_device = s.per_device,
                  .length = request_.length,
@@ -93,7 +94,7 @@ i64 Weigher::sharded_bytes(const PlanSetting& s, int rank, bool trained_only) {
   i64 bytes = 0;
   for (size_t i = 0; i < params.size(); ++i) {
     if (trained_only && !params[i].trained()) continue;
-    Layout l = specs(s.mesh.mp).layouts[i];
+    Layout l = specs(s.mesh.mp()).layouts[i];
     if (!params[i].shape.empty()) l[Axis::dp] = Placement::sharded(0, 1);
     bytes += numel(local_shape(params[i].shape, l, s.mesh, c)) * size_of(DType::f32);
   }
@@ -113,7 +114,7 @@ i64 Weigher::largest_block(const PlanSetting& s, int rank, i64* blocks) {
         break;
       }
     bytes[block] +=
-        numel(local_shape(params[i].shape, specs(s.mesh.mp).layouts[i], s.mesh, c)) * size_of(DType::f32);
+        numel(local_shape(params[i].shape, specs(s.mesh.mp()).layouts[i], s.mesh, c)) * size_of(DType::f32);
   }
   i64 most = 0;
   for (const auto& [block, b] : bytes) most = std::max(most, b);
@@ -127,7 +128,7 @@ void Weigher::shard_state(const PlanSetting& s, int rank, RankMemory& m, Trace& 
   i64 blocks = 0;
   const i64 block = largest_block(s, rank, &blocks);
   m.optimizer = request_.step.states() * trained;
-  const auto micro = ceil_div(s.global_batch, s.per_device * s.mesh.dp);
+  const auto micro = ceil_div(s.global_batch, s.per_device * s.mesh.dp());
   if (s.sharding == StateSharding::optimizer) {
     // Updated rows are gathered in place, block by block.
     m.buffers += std::min(kStaging, block);
@@ -137,7 +138,7 @@ void Weigher::shard_state(const PlanSetting& s, int rank, RankMemory& m, Trace& 
     m.activations = trace_activations(trace_request(s, rank));
     m.buffers += 2 * block;  // the block's parameters, and its gradients before the reduce-scatter
   }
-  if (s.mesh.dp == 1) return;
+  if (s.mesh.dp() == 1) return;
   // The all-reduce of a bucket becomes a reduce-scatter; parameters are gathered before use.
   for (LedgerLine& l : trace.collectives)
     if (l.what == "all_reduce dp" && l.where == "step/gradients") {

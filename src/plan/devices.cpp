@@ -108,7 +108,9 @@ Crossing crossing(const Machines& m, const Mesh& mesh, Axis axis) {
   const int groups = mesh.ranks() / n;
   for (int g = 0; g < groups; ++g) {
     std::vector<int> here(m.slots.size() + 1, 0);
-    auto rank = [&](int i) { return axis == Axis::mp ? g * n + i : i * mesh.mp + g; };
+    // The ranks of a group differ in their index on this axis only.
+    const int stride = mesh.stride(axis), first = g / stride * stride * n + g % stride;
+    auto rank = [&](int i) { return first + i * stride; };
     for (int i = 0; i < n; ++i) ++here[host[rank(i)]];
     for (int i = 0; i < n; ++i) {
       const double away = n - here[host[rank(i)]];

@@ -44,7 +44,7 @@ std::vector<std::string> more(const std::vector<LedgerLine>& with, const std::ve
 
 // The collectives that custom rules add to those of the standard rules, one sentence per rule.
 std::vector<std::string> cost_of_rules(const PlanRequest& r, const PlanSetting& s, const Trace& all) {
-  if (r.rules.empty() || s.mesh.mp == 1) return {};
+  if (r.rules.empty() || s.mesh.mp() == 1) return {};
   auto collectives_with = [&](std::vector<CustomRule> rules) {
     PlanRequest q = r;
     q.rules = std::move(rules);
@@ -100,34 +100,34 @@ std::vector<std::pair<int, i64>> classes_of(const PlanRequest& r, const ShardedS
   for (size_t i = 0; i < specs.size(); ++i)
     if (const Placement& p = sharded.layouts[i][Axis::mp]; p.is_sharded())
       cuts.emplace(specs[i].shape[p.dim], p.unit);
-  const i64 each = s.per_device * s.mesh.dp, tail = s.global_batch % each;
+  const i64 each = s.per_device * s.mesh.dp(), tail = s.global_batch % each;
   std::map<std::vector<i64>, std::pair<int, i64>> of_mp, of_dp;
-  for (int m = 0; m < s.mesh.mp; ++m) {
+  for (int m = 0; m < s.mesh.mp(); ++m) {
     std::vector<i64> key;
-    for (const auto& [size, unit] : cuts) key.push_back(shard_range(size, unit, s.mesh.mp, m).size());
+    for (const auto& [size, unit] : cuts) key.push_back(shard_range(size, unit, s.mesh.mp(), m).size());
     ++of_mp.try_emplace(std::move(key), m, 0).first->second.second;
   }
-  for (int d = 0; d < s.mesh.dp; ++d) {
-    const std::vector<i64> key = {shard_range(std::min(each, s.global_batch), 1, s.mesh.dp, d).size(),
-                                  shard_range(tail, 1, s.mesh.dp, d).size()};
+  for (int d = 0; d < s.mesh.dp(); ++d) {
+    const std::vector<i64> key = {shard_range(std::min(each, s.global_batch), 1, s.mesh.dp(), d).size(),
+                                  shard_range(tail, 1, s.mesh.dp(), d).size()};
     ++of_dp.try_emplace(key, d, 0).first->second.second;
   }
   std::vector<std::pair<int, i64>> out;
   for (const auto& [dk, d] : of_dp)
-    for (const auto& [mk, m] : of_mp) out.emplace_back(d.first * s.mesh.mp + m.first, d.second * m.second);
+    for (const auto& [mk, m] : of_mp) out.emplace_back(d.first * s.mesh.mp() + m.first, d.second * m.second);
   return out;
 }
 
 // The reason for the number of rows per micro-batch.
 std::string why_batch(const PlanRequest& r, const PlanReport& p) {
   const PlanSetting& s = p.setting;
-  const std::string all = fmt::format("all rows of a replica: {} / dp {}", s.global_batch, s.mesh.dp);
-  const bool whole = s.per_device * s.mesh.dp >= s.global_batch;
+  const std::string all = fmt::format("all rows of a replica: {} / dp {}", s.global_batch, s.mesh.dp());
+  const bool whole = s.per_device * s.mesh.dp() >= s.global_batch;
   if (r.per_device && !r.per_device_assumed && s.per_device == *r.per_device)
     return "train.per_device_batch_size";
   if (!r.search || (p.fits && whole && r.global_batch)) return all;
   if (!p.fits) return "the smallest; not even that fits";
-  if (p.next && p.next->setting.mesh.mp == s.mesh.mp)
+  if (p.next && p.next->setting.mesh.mp() == s.mesh.mp())
     return fmt::format("the largest power of two that fits: {} rows need {} of {} a rank",
                        p.next->setting.per_device, human_bytes(static_cast<u64>(p.next->memory.total())),
                        human_bytes(static_cast<u64>(p.next->limit)));
@@ -181,7 +181,7 @@ PlanReport make_plan(const PlanRequest& r) {
   }
 
   const PlanSetting& s = out.setting;
-  const ShardedSpecs& sharded = weigher.specs(s.mesh.mp);
+  const ShardedSpecs& sharded = weigher.specs(s.mesh.mp());
   Trace trace;
   const PlanCandidate mine = weigher.weigh(s, 0, &trace);
   out.sharding = sharded.sharding;
@@ -192,7 +192,7 @@ PlanReport make_plan(const PlanRequest& r) {
   out.ranks_per_host = r.machines.most_ranks_per_host(s.mesh.ranks());
   out.shared_memory = !r.machines.own_memory;
   out.fits = mine.fits();
-  out.accumulation = (s.global_batch + s.per_device * s.mesh.dp - 1) / (s.per_device * s.mesh.dp);
+  out.accumulation = (s.global_batch + s.per_device * s.mesh.dp() - 1) / (s.per_device * s.mesh.dp());
   for (const LedgerLine& l : trace.collectives) out.collectives.push_back(collective_of(l));
   out.lines = trace.lines;
   out.flops_of_rank = trace.flops;
@@ -218,12 +218,12 @@ PlanReport make_plan(const PlanRequest& r) {
       throw UsageError("[sharding] parallel.strict: {}; remove the rule, or set parallel.strict=false", w);
     out.warnings.push_back(std::move(w));
   }
-  for (std::string& w : idle_ranks(r, sharded, s.mesh.mp)) out.warnings.push_back(std::move(w));
+  for (std::string& w : idle_ranks(r, sharded, s.mesh.mp())) out.warnings.push_back(std::move(w));
   if (mine.crosses) {
     out.crossing_bytes = mine.crossing_bytes;
     out.warnings.push_back(
-        fmt::format("the {} shards of a model copy span hosts: {} pass between hosts in each step", s.mesh.mp,
-                    human_bytes(static_cast<u64>(mine.crossing_bytes))));
+        fmt::format("the {} shards of a model copy span hosts: {} pass between hosts in each step",
+                    s.mesh.mp(), human_bytes(static_cast<u64>(mine.crossing_bytes))));
   }
   if (s.sharding != StateSharding::none)
     out.warnings.push_back(

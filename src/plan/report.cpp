@@ -26,8 +26,8 @@ const char* name_of(StateSharding s) {
 }
 
 std::string setting_text(const PlanSetting& s) {
-  std::string t = fmt::format("dp {} x mp {}, micro-batch {} per replica, recompute {}", s.mesh.dp, s.mesh.mp,
-                              s.per_device, s.recompute ? "block" : "none");
+  std::string t = fmt::format("dp {} x mp {}, micro-batch {} per replica, recompute {}", s.mesh.dp(),
+                              s.mesh.mp(), s.per_device, s.recompute ? "block" : "none");
   if (s.sharding != StateSharding::none) t += fmt::format(", {}", name_of(s.sharding));
   return t;
 }
@@ -38,8 +38,8 @@ std::string candidate_text(const PlanCandidate& c) {
 }
 
 nlohmann::ordered_json setting_json(const PlanSetting& s) {
-  return {{"dp", s.mesh.dp},
-          {"mp", s.mesh.mp},
+  return {{"dp", s.mesh.dp()},
+          {"mp", s.mesh.mp()},
           {"global_batch_size", s.global_batch},
           {"per_device_batch_size", s.per_device},
           {"recompute", s.recompute ? "block" : "none"},
@@ -73,8 +73,8 @@ std::string to_text(const PlanReport& r) {
                       ? fmt::format(" ({} trained)", human_count(static_cast<double>(r.n_trained)))
                       : "",
                   r.length > 1 ? fmt::format(", {} tokens per row", r.length) : "");
-  t += fmt::format("mesh: {} = dp {} x mp {}, on {}\n", counted(s.mesh.ranks(), "rank"), s.mesh.dp, s.mesh.mp,
-                   r.machines);
+  t += fmt::format("mesh: {} = dp {} x mp {}, on {}\n", counted(s.mesh.ranks(), "rank"), s.mesh.dp(),
+                   s.mesh.mp(), r.machines);
   t += fmt::format("step: {}, {} per replica and micro-batch ({}), {}, recompute {}\n\n",
                    counted(s.global_batch, "row"), s.per_device, r.why_batch,
                    counted(r.accumulation, "micro-batch"), s.recompute ? "block" : "none");
@@ -132,7 +132,7 @@ std::string to_json(const PlanReport& r) {
   j["n_parameters"] = r.n_parameters;
   j["n_trained"] = r.n_trained;
   j["machines"] = r.machines;
-  j["mesh"] = {{"dp", r.setting.mesh.dp}, {"mp", r.setting.mesh.mp}};
+  j["mesh"] = {{"dp", r.setting.mesh.dp()}, {"mp", r.setting.mesh.mp()}};
   j["rules"] = Json::array();
   for (const RuleRow& row : r.sharding.rows) {
     Json spec = Json::array();

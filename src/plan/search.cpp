@@ -17,13 +17,13 @@ std::optional<PlanSetting> with_batches(const PlanRequest& r, const Mesh& mesh,
                                         std::optional<i64> per_device) {
   PlanSetting s{.mesh = mesh, .recompute = r.recompute.value_or(false)};
   if (r.global_batch) {
-    if (mesh.dp > *r.global_batch) return std::nullopt;
-    const i64 share = ceil_div(*r.global_batch, mesh.dp);
+    if (mesh.dp() > *r.global_batch) return std::nullopt;
+    const i64 share = ceil_div(*r.global_batch, mesh.dp());
     s.global_batch = *r.global_batch;
     s.per_device = std::min(per_device.value_or(share), share);
   } else {
     s.per_device = per_device.value_or(1);
-    s.global_batch = s.per_device * mesh.dp;
+    s.global_batch = s.per_device * mesh.dp();
   }
   return s;
 }
@@ -76,7 +76,7 @@ PlanCandidate search_setting(const PlanRequest& r, Weigher& w, StateSharding sha
     if (!nearest) {  // dp > global_batch_size on every mesh that divides the devices
       const i64 mp = r.n_model_shards.value_or(1);
       PlanSetting s{
-          .mesh = {1, static_cast<int>(mp)}, .global_batch = r.global_batch.value_or(1), .per_device = 1};
+          .mesh = Mesh(1, static_cast<int>(mp)), .global_batch = r.global_batch.value_or(1), .per_device = 1};
       s.recompute = recomputes.back();
       s.sharding = sharding;
       nearest = w.weigh(s);
@@ -85,7 +85,7 @@ PlanCandidate search_setting(const PlanRequest& r, Weigher& w, StateSharding sha
   }
 
   const Mesh mesh = best->setting.mesh;
-  const i64 most = r.global_batch ? ceil_div(*r.global_batch, mesh.dp) : kMostRows;
+  const i64 most = r.global_batch ? ceil_div(*r.global_batch, mesh.dp()) : kMostRows;
   std::optional<PlanCandidate> over;
   if (!r.per_device)
     for (i64 rows = 2; rows <= most; rows *= 2) {
@@ -98,7 +98,7 @@ PlanCandidate search_setting(const PlanRequest& r, Weigher& w, StateSharding sha
       best = c;
     }
   if (!over) {  // the micro-batch cannot grow: try fewer shards
-    for (i64 mp = mesh.mp - 1; mp >= 1 && !over && !r.n_model_shards; --mp) {
+    for (i64 mp = mesh.mp() - 1; mp >= 1 && !over && !r.n_model_shards; --mp) {
       if (devices % mp != 0) continue;
       auto c = weigh({static_cast<int>(devices / mp), static_cast<int>(mp)}, best->setting.recompute,
                      best->setting.per_device, true);

@@ -17,7 +17,7 @@ std::vector<Batch> meta_batches(const TraceRequest& r, const std::vector<i64>& r
   i64 at = 0;
   for (const i64 n : rows) {
     const BatchShape shape{.rows = n,
-                           .mine = shard_range(n, 1, r.mesh.dp, coord_of(r.mesh, r.rank).dp),
+                           .mine = shard_range(n, 1, r.mesh.dp(), coord_of(r.mesh, r.rank).dp()),
                            .length = r.length,
                            .target_length = r.target_length};
     out.push_back(r.pipeline->collate({}, shape));
@@ -40,6 +40,7 @@ OneTrace run_once(const TraceRequest& r, const std::vector<i64>& rows) {
   const Context::Use use(*context);
   context->compute_dtype = r.compute;
   OneTrace out;
+  i64 flops = 0;
   {
     ParamTree params = make_params(r.pipeline->params(), r.layouts);
     TrainStep step(*r.pipeline, params, r.step);
@@ -64,12 +65,13 @@ OneTrace run_once(const TraceRequest& r, const std::vector<i64>& rows) {
       for (i64& o : offsets) o += rows[0];
     }
     offsets.insert(offsets.begin(), 0);
-    context->ledger().reset();
+    context->keep_ledger();
+    flops = context->flops();
     step.run(all, offsets, 0, 0, 1e-4, {});
   }
-  out.trace.lines = context->ledger().lines();
-  out.trace.collectives = context->ledger().collectives();
-  out.trace.flops = context->ledger().flops();
+  out.trace.lines = context->ledger()->lines();
+  out.trace.collectives = context->ledger()->collectives();
+  out.trace.flops = context->flops() - flops;
   out.trace.high_water = context->arena().high_water();
   return out;
 }
@@ -106,7 +108,7 @@ struct Cut {
   i64 each = 0, full = 0, tail = 0;
 };
 Cut cut_step(const TraceRequest& r) {
-  const i64 each = std::min(r.global_batch, r.per_device * r.mesh.dp);
+  const i64 each = std::min(r.global_batch, r.per_device * r.mesh.dp());
   return {each, r.global_batch / each, r.global_batch % each};
 }
 

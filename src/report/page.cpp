@@ -88,6 +88,9 @@ details { margin: 8px 0; } summary { cursor: pointer; color: var(--soft); }
 .bar { display: flex; height: 14px; border-radius: 7px; overflow: hidden; margin: 4px 0 10px; background: var(--grid); }
 .bar i { display: block; height: 100%; background: var(--c); }
 .bar + .scroll .key::before { width: 12px; height: 12px; border: 0; border-radius: 3px; background: var(--c); vertical-align: -1px; }
+.phases td:first-child { width: 100%; } .phases td > div { display: flex; flex-wrap: wrap; align-items: center; gap: 0 12px; }
+.phases span { flex: 0 1 150px; overflow-wrap: anywhere; } .phases .bar { flex: 1 1 100px; min-width: 90px; margin: 4px 0; }
+.scroll + .sub { margin-top: 18px; }
 .warn { border-left: 4px solid var(--stop); padding: 6px 12px; margin: 10px 0; background: var(--card); overflow-wrap: anywhere; }
 footer { color: var(--soft); font-size: 13px; margin: 34px auto 24px; }
 @media (max-width: 600px) {

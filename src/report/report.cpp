@@ -12,6 +12,7 @@
 #include "report/chart.h"
 #include "report/figures.h"
 #include "report/html.h"
+#include "report/profile_section.h"
 #include "report/run_data.h"
 #include "report/run_state.h"
 
@@ -47,6 +48,7 @@ class Page {
     page.section("confusion", "Confusion matrix", matrices);
     page.section("samples", "Evaluation samples", samples());
     page.section("checkpoints", "Checkpoints", checkpoints());
+    page.section("profile", "Profile", run_.profile ? profile_section(*run_.profile) : "");
     page.section("plan", "Plan", plan());
     page.section("environment", "Environment", environment());
     page.section("config", "Config", pre(run_.config));

@@ -37,6 +37,7 @@ class Reader {
     part("eval_outputs", [&] { outputs(); });
     part("eval_outputs", [&] { confusion(); });
     part("checkpoints", [&] { checkpoints(); });
+    part("profile/summary.json", [&] { out_.profile = read_profile_data(in("profile/summary.json")); });
     return std::move(out_);
   }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ckpt/run_history.h"
+#include "report/profile_data.h"
 #include "report/series.h"
 
 namespace redco {
@@ -50,6 +51,8 @@ struct RunData {
     bool newest_whole = false;
   };
   std::vector<Checkpoint> checkpoints;  // the newest first
+
+  std::optional<ProfileData> profile;  // profile/summary.json
 
   std::vector<std::string> problems;
 };

@@ -4,7 +4,56 @@
 
 namespace redco {
 
-const char* name_of(Axis a) { return a == Axis::mp ? "mp" : "dp"; }
+Placement Placement::sharded(int dim, i64 unit) {
+  REDCO_CHECK(dim >= 0 && dim < 128 && unit > 0 && unit < (i64{1} << 31), "dim {}, unit {}", dim, unit);
+  return {Kind::sharded, static_cast<std::int8_t>(dim), static_cast<i32>(unit)};
+}
+
+Mesh::Mesh(int dp, int mp, std::initializer_list<MeshAxis> more) : n_axes_(2) {
+  axes_[Axis::mp.index()] = {"mp", mp, AxisRole::model};
+  axes_[Axis::dp.index()] = {"dp", dp, AxisRole::data};
+  for (const MeshAxis& a : more) {
+    REDCO_CHECK(n_axes_ < kMaxAxes, "a mesh has at most {} axes", kMaxAxes);
+    axes_[n_axes_++] = a;
+  }
+  for (int i = n_axes_; i < kMaxAxes; ++i) axes_[i] = {"", 1, AxisRole::model};
+}
+
+int Mesh::ranks() const {
+  int n = 1;
+  for (Axis a : axes()) n *= size(a);
+  return n;
+}
+
+int Mesh::ranks(AxisRole of) const {
+  int n = 1;
+  for (Axis a : axes())
+    if (role(a) == of) n *= size(a);
+  return n;
+}
+
+int Mesh::stride(Axis a) const {
+  int n = 1;
+  for (int i = 0; i < a.index(); ++i) n *= axes_[i].size;
+  return n;
+}
+
+bool Mesh::operator==(const Mesh& other) const {
+  bool same = n_axes_ == other.n_axes_;
+  for (Axis a : axes())
+    same = same && size(a) == other.size(a) && role(a) == other.role(a) &&
+           std::string_view(name(a)) == other.name(a);
+  return same;
+}
+
+Coord coord_of(const Mesh& m, int rank) {
+  Coord c;
+  for (Axis a : m.axes()) {
+    c.index[a.index()] = rank % m.size(a);
+    rank /= m.size(a);
+  }
+  return c;
+}
 
 std::string to_string(const Placement& p) {
   if (p.is_replicated()) return "R";
@@ -12,8 +61,10 @@ std::string to_string(const Placement& p) {
   return p.unit == 1 ? fmt::format("S({})", p.dim) : fmt::format("S({}, unit {})", p.dim, p.unit);
 }
 
-std::string to_string(const Layout& l) {
-  return fmt::format("[mp {}, dp {}]", to_string(l[Axis::mp]), to_string(l[Axis::dp]));
+std::string to_string(const Layout& l, const Mesh& m) {
+  std::string out;
+  for (Axis a : m.axes()) out += fmt::format("{}{} {}", out.empty() ? "[" : ", ", m.name(a), to_string(l[a]));
+  return out + "]";
 }
 
 Range shard_range(i64 size, i64 unit, int shards, int index) {
@@ -28,7 +79,7 @@ Range shard_range(i64 size, i64 unit, int shards, int index) {
 
 Range local_range(const Shape& shape, const Layout& l, const Mesh& m, const Coord& c, int dim) {
   Range r{0, shape[dim]};
-  for (Axis a : kAxes)
+  for (Axis a : m.axes())
     if (l[a].is_sharded(dim)) {
       const Range s = shard_range(r.size(), l[a].unit, m.size(a), c.at(a));
       r = {r.begin + s.begin, r.begin + s.end};
@@ -38,9 +89,9 @@ Range local_range(const Shape& shape, const Layout& l, const Mesh& m, const Coor
 
 Shape local_shape(const Shape& shape, const Layout& l, const Mesh& m, const Coord& c) {
   Shape out = shape;
-  for (Axis a : kAxes)
+  for (Axis a : m.axes())
     if (l[a].is_sharded()) {
-      REDCO_CHECK(l[a].dim >= 0 && l[a].dim < static_cast<int>(shape.size()), "{} of {}", to_string(l),
+      REDCO_CHECK(l[a].dim >= 0 && l[a].dim < static_cast<int>(shape.size()), "{} of {}", to_string(l, m),
                   to_string(shape));
       out[l[a].dim] = local_range(shape, l, m, c, l[a].dim).size();
     }

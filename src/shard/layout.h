@@ -4,28 +4,57 @@
 //   replicated   every rank of the axis holds all of it
 //   sharded      one dim is cut into units; each rank gets whole units, the first ranks at most one more
 //   partial      the value is the sum of what the ranks of the axis hold
-// If both axes cut the same dim, mp cuts first and dp cuts each mp shard.
+// If several axes cut the same dim, they cut in the order of the mesh: the first cuts the dim, the next one
+// each of its shards.
 #pragma once
 
 #include <array>
+#include <initializer_list>
 #include <string>
 
+#include "base/small_vector.h"
 #include "base/types.h"
 
 namespace redco {
 
-enum class Axis : std::uint8_t { mp = 0, dp = 1 };  // in the order in which they cut
-constexpr std::array<Axis, 2> kAxes = {Axis::mp, Axis::dp};
-const char* name_of(Axis a);
+// The most axes that a mesh has.
+inline constexpr int kMaxAxes = 6;
+
+// One axis of a mesh: its place in the order of cutting. Every mesh begins with mp and dp; further axes have
+// only the name and the role that the mesh gives them.
+class Axis {
+ public:
+  static const Axis mp, dp;
+  constexpr explicit Axis(int index) : index_(static_cast<std::uint8_t>(index)) {}
+  constexpr int index() const { return index_; }
+  constexpr bool operator==(const Axis&) const = default;
+
+ private:
+  std::uint8_t index_;
+};
+inline constexpr Axis Axis::mp{0};  // the shards of the model
+inline constexpr Axis Axis::dp{1};  // its replicas
+
+// What an axis is for. Ops ask for the role and never for a name, so a further axis changes no op.
+enum class AxisRole : std::uint8_t {
+  model,  // cuts the model: a Partial result is reduced where it arises
+  data,   // cuts the batch: a Partial result stays Partial up to the reduction of the gradients
+};
+
+struct MeshAxis {
+  const char* name;  // a literal
+  int size;
+  AxisRole role;
+};
 
 struct Placement {
   enum class Kind : std::uint8_t { replicated, sharded, partial };
   Kind kind = Kind::replicated;
-  int dim = 0;   // sharded: the dim that is cut, counted from the left
-  i64 unit = 1;  // sharded: number of consecutive elements that are never separated
+  std::int8_t dim = 0;  // sharded: the dim that is cut, counted from the left
+  i32 unit = 1;         // sharded: number of consecutive elements that are never separated
 
   static Placement replicated() { return {}; }
-  static Placement sharded(int dim, i64 unit = 1) { return {Kind::sharded, dim, unit}; }
+  static Placement sharded(int dim, i64 unit = 1);
   static Placement partial() { return {Kind::partial, 0, 1}; }
   bool is_replicated() const { return kind == Kind::replicated; }
   bool is_sharded() const { return kind == Kind::sharded; }
@@ -35,25 +64,70 @@ struct Placement {
 };
 std::string to_string(const Placement& p);  // R, S(0), S(1, unit 8), P
 
+// A placement per axis, inline. Axes that the mesh doesn't have are replicated.
 struct Layout {
-  std::array<Placement, 2> on{};  // indexed by Axis
-  Placement& operator[](Axis a) { return on[static_cast<int>(a)]; }
-  const Placement& operator[](Axis a) const { return on[static_cast<int>(a)]; }
+  std::array<Placement, kMaxAxes> on{};  // by Axis::index()
+  Placement& operator[](Axis a) { return on[a.index()]; }
+  const Placement& operator[](Axis a) const { return on[a.index()]; }
   bool operator==(const Layout&) const = default;
+  bool is_replicated() const { return *this == Layout{}; }
 };
-std::string to_string(const Layout& l);  // [mp S(0), dp R]
 
-// rank = dp_index * mp + mp_index
-struct Mesh {
-  int dp = 1, mp = 1;
-  int size(Axis a) const { return a == Axis::mp ? mp : dp; }
-  int ranks() const { return dp * mp; }
+// The mesh of the ranks. The index of the first axis varies fastest: rank = dp_index * mp + mp_index.
+class Mesh {
+ public:
+  Mesh() : Mesh(1, 1) {}
+  // `more`: further axes, in their order of cutting.
+  Mesh(int dp, int mp, std::initializer_list<MeshAxis> more = {});
+
+  // All axes in the order in which they cut.
+  class Axes {
+   public:
+    class Iterator {
+     public:
+      explicit Iterator(int i) : i_(i) {}
+      Axis operator*() const { return Axis(i_); }
+      Iterator& operator++() { return ++i_, *this; }
+      bool operator==(const Iterator&) const = default;
+
+     private:
+      int i_;
+    };
+    explicit Axes(int n) : n_(n) {}
+    Iterator begin() const { return Iterator(0); }
+    Iterator end() const { return Iterator(n_); }
+    int size() const { return n_; }
+
+   private:
+    int n_;
+  };
+  Axes axes() const { return Axes(n_axes_); }
+
+  int size(Axis a) const { return axes_[a.index()].size; }
+  const char* name(Axis a) const { return axes_[a.index()].name; }
+  AxisRole role(Axis a) const { return axes_[a.index()].role; }
+  int mp() const { return size(Axis::mp); }
+  int dp() const { return size(Axis::dp); }
+  int ranks() const;
+  int ranks(AxisRole role) const;  // on the axes with this role together
+  // Ranks between two neighbours on the axis.
+  int stride(Axis a) const;
+  bool operator==(const Mesh& other) const;
+
+ private:
+  std::array<MeshAxis, kMaxAxes> axes_{};
+  int n_axes_;
 };
+std::string to_string(const Layout& l, const Mesh& m);  // [mp S(0), dp R]
+
+// A rank's index on each axis.
 struct Coord {
-  int dp = 0, mp = 0;
-  int at(Axis a) const { return a == Axis::mp ? mp : dp; }
+  std::array<int, kMaxAxes> index{};
+  int at(Axis a) const { return index[a.index()]; }
+  int mp() const { return at(Axis::mp); }
+  int dp() const { return at(Axis::dp); }
 };
-inline Coord coord_of(const Mesh& m, int rank) { return {rank / m.mp, rank % m.mp}; }
+Coord coord_of(const Mesh& m, int rank);
 
 // The half-open interval [begin, end).
 struct Range {

@@ -37,7 +37,7 @@ struct ParamInfo {
   std::optional<ParamKind> kind = std::nullopt;
   // The largest number of pieces that each dim can be cut into (heads, not columns); empty: the dim's length.
   // A dim of one piece is never cut; families that keep K/V whole (to repeat grouped heads) use 1.
-  std::vector<i64> max_pieces = {};
+  Shape max_pieces = {};
 };
 
 // An entry of `sharding_rules:`. The first rule decides that matches the whole name and has one entry per dim

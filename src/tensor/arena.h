@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <memory_resource>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -42,8 +43,9 @@ class Arena {
   i64 reserved_ = 0;
   i64 end_ = 0;  // all bytes from here on are free
   i64 in_use_ = 0, peak_in_use_ = 0, high_water_ = 0, allocations_ = 0;
-  std::map<i64, i64> free_by_offset_;
-  std::set<std::pair<i64, i64>> free_by_size_;  // (bytes, offset)
+  std::pmr::unsynchronized_pool_resource pool_;  // of the two tables
+  std::pmr::map<i64, i64> free_by_offset_{&pool_};
+  std::pmr::set<std::pair<i64, i64>> free_by_size_{&pool_};  // (bytes, offset)
 };
 
 }  // namespace redco

@@ -1,6 +1,7 @@
 #include "tensor/context.h"
 
 #include "base/error.h"
+#include "tensor/profile.h"
 #include "tensor/tensor.h"
 
 namespace redco {
@@ -23,54 +24,87 @@ u64 hash_text(std::string_view s) {
 }
 }  // namespace
 
-Context::Context(const Mesh& mesh, std::unique_ptr<Group> world) : mesh_(mesh) {
-  REDCO_CHECK(world->size() == mesh.ranks(), "{} ranks for a mesh of {} x {}", world->size(), mesh.dp,
-              mesh.mp);
-  coord_ = coord_of(mesh, world->rank());
-  owned_axis_[0] = world->split(coord_.dp);  // mp: same dp index
-  owned_axis_[1] = world->split(coord_.mp);
+Context::Context(const Mesh& mesh, std::unique_ptr<Group> world)
+    : mesh_(mesh), coord_(coord_of(mesh, world->rank())), rank_(world->rank()) {
+  REDCO_CHECK(world->size() == mesh.ranks(), "{} ranks for a mesh of {}", world->size(), mesh.ranks());
+  // Ranks that differ in their index on one axis only form a group.
+  for (Axis a : mesh.axes()) owned_axis_[a.index()] = world->split(rank_ - coord_.at(a) * mesh.stride(a));
   owned_world_ = std::move(world);
   world_ = owned_world_.get();
-  for (int a = 0; a < 2; ++a) axis_[a] = owned_axis_[a].get();
+  for (Axis a : mesh.axes()) axis_[a.index()] = owned_axis_[a.index()].get();
   arena_ = std::make_shared<Arena>(true);
-  ledger_ = std::make_shared<Ledger>();
 }
 
 std::unique_ptr<Context> Context::meta(const Mesh& mesh, int rank) {
   std::unique_ptr<Context> c(new Context());
   c->mesh_ = mesh;
   c->meta_ = true;
+  c->rank_ = rank;
   c->coord_ = coord_of(mesh, rank);
   c->owned_world_ = make_meta_group(rank, mesh.ranks());
-  c->owned_axis_[0] = make_meta_group(c->coord_.mp, mesh.mp);
-  c->owned_axis_[1] = make_meta_group(c->coord_.dp, mesh.dp);
   c->world_ = c->owned_world_.get();
-  for (int a = 0; a < 2; ++a) c->axis_[a] = c->owned_axis_[a].get();
+  for (Axis a : mesh.axes()) {
+    c->owned_axis_[a.index()] = make_meta_group(c->coord_.at(a), mesh.size(a));
+    c->axis_[a.index()] = c->owned_axis_[a.index()].get();
+  }
   c->arena_ = std::make_shared<Arena>(false);
-  c->ledger_ = std::make_shared<Ledger>();
+  c->keep_ledger();
   return c;
 }
 
 std::unique_ptr<Context> Context::mp_submesh(Context& parent) {
   std::unique_ptr<Context> c(new Context());
-  c->mesh_ = {1, parent.mesh_.mp};
-  c->coord_ = {0, parent.coord_.mp};
+  c->mesh_ = Mesh(1, parent.mesh_.mp());
+  c->rank_ = parent.coord_.mp();
+  c->coord_ = coord_of(c->mesh_, c->rank_);
   c->meta_ = parent.meta_;
-  c->owned_axis_[1] = parent.meta_ ? make_meta_group(0, 1) : make_self_group();
-  c->axis_ = {parent.axis_[0], c->owned_axis_[1].get()};
-  c->world_ = parent.axis_[0];
+  auto& alone = c->owned_axis_[Axis::dp.index()] = parent.meta_ ? make_meta_group(0, 1) : make_self_group();
+  c->axis_[Axis::mp.index()] = c->world_ = &parent.group(Axis::mp);
+  c->axis_[Axis::dp.index()] = alone.get();
   c->arena_ = parent.arena_;
   c->ledger_ = parent.ledger_;
+  c->flops_ = parent.flops_;
+  c->profile_ = parent.profile_;
   c->recording = parent.recording;
   c->compute_dtype = parent.compute_dtype;
   c->random = parent.random;
   return c;
 }
 
+Ledger& Context::keep_ledger() {
+  ledger_ = std::make_shared<Ledger>();
+  return *ledger_;
+}
+
+void Context::start_profile() {
+  profile_ = std::make_shared<Profile>();
+  const auto watch = [this](Group& group, const char* axis) {
+    group.on_call([p = profile_, axis](Collective kind, i64 bytes, Profile::Clock::time_point begin) {
+      const bool known = has_current();
+      p->add({.kind = ProfileEvent::Kind::collective,
+              .name = name_of(kind),
+              .phase = known ? current().phase : "",
+              .scope = known ? current().scope : "",
+              .axis = axis,
+              .begin = p->at(begin),
+              .end = p->now(),
+              .bytes = bytes});
+    });
+  };
+  watch(*world_, "all");
+  for (Axis a : mesh_.axes()) watch(*axis_[a.index()], mesh_.name(a));
+}
+
+std::shared_ptr<Profile> Context::end_profile() {
+  world_->on_call(nullptr);
+  for (Axis a : mesh_.axes()) axis_[a.index()]->on_call(nullptr);
+  return std::move(profile_);
+}
+
 Context::~Context() = default;
 
 u64 Context::key(std::string_view site) const {
-  return mix(mix(mix(random.seed) ^ static_cast<u64>(random.step)) ^ mix(hash_text(random_scope)) ^
+  return mix(mix(mix(random.seed) ^ static_cast<u64>(random.step)) ^ mix(hash_text(random_scope.text())) ^
              (hash_text(site) * 0x9e3779b97f4a7c15ull));
 }
 
@@ -96,8 +130,5 @@ bool CollectiveLog::take(const Tensor& of, Tensor* result) {
 void CollectiveLog::keep(const Tensor& result) {
   if (!replay) results.push_back(result.detached());
 }
-
-Scope::Scope(const char* name) : before_(Context::current().scope()) { Context::current().set_scope(name); }
-Scope::~Scope() { Context::current().set_scope(std::move(before_)); }
 
 }  // namespace redco

@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm/group.h"
@@ -16,6 +17,8 @@
 namespace redco {
 
 class Tensor;
+class StrategyCache;
+class Profile;
 
 // Values that identify a random draw; see Context::key.
 struct RandomState {
@@ -42,6 +45,18 @@ struct Captures {
   bool partial = false;  // one of them was Partial and may be reduced in place before the second run
 };
 
+// A text that is copied often: copies share it.
+class SharedText {
+ public:
+  SharedText() = default;
+  SharedText(std::string text) : value_(std::make_shared<const std::string>(std::move(text))) {}  // NOLINT
+  SharedText(const char* text) : SharedText(std::string(text)) {}                                 // NOLINT
+  std::string_view text() const { return value_ ? std::string_view(*value_) : std::string_view(); }
+
+ private:
+  std::shared_ptr<const std::string> value_;
+};
+
 enum class ComputeDType : std::uint8_t { fp32, bf16 };
 
 class Context {
@@ -57,17 +72,36 @@ class Context {
 
   const Mesh& mesh() const { return mesh_; }
   const Coord& coord() const { return coord_; }
-  int rank() const { return coord_.dp * mesh_.mp + coord_.mp; }
+  int rank() const { return rank_; }
   bool is_meta() const { return meta_; }
-  Group& group(Axis a) { return *axis_[static_cast<int>(a)]; }
+  Group& group(Axis a) { return *axis_[a.index()]; }
   Group& world() { return *world_; }
   Arena& arena() { return *arena_; }
   std::shared_ptr<Arena> shared_arena() { return arena_; }
-  Ledger& ledger() { return *ledger_; }
+
+  // --- Accounts ---
+  // The ledger of ops and collectives; null (the default of a rank that runs): none is kept. A planned rank
+  // has one.
+  Ledger* ledger() { return ledger_.get(); }
+  Ledger& keep_ledger();  // from now on, empty
+  // Accounts for an op: its FLOPs on this rank and the bytes that it writes.
+  void account(const char* op, i64 flops, i64 bytes) {
+    *flops_ += flops;
+    if (ledger_) ledger_->op(op, where(), flops, bytes);
+  }
+  // Accounts for a collective on the ranks of an axis, or of all axes.
+  void account(Collective kind, Axis axis, i64 bytes) {
+    if (ledger_) ledger_->collective(kind, mesh_.name(axis), where(), bytes);
+  }
+  void account_all(Collective kind, i64 bytes) {
+    if (ledger_) ledger_->collective(kind, "all", where(), bytes);
+  }
+  i64 flops() const { return *flops_; }  // of all ops so far
 
   // --- Tape ---
   bool recording = true;  // record ops whose inputs are on the tape
   u64 next_sequence() { return sequence_++; }
+  u64 next_pass() { return ++pass_; }  // a number for each backward pass
   CollectiveLog* collective_log = nullptr;
   // In the first run of recompute(): ops add the tensors of the tape that they use.
   Captures* captures = nullptr;
@@ -75,18 +109,25 @@ class Context {
   // --- Computation ---
   ComputeDType compute_dtype = ComputeDType::fp32;
   bool composed_only = false;  // for tests: never use a fused op
+  // The strategies that ops have chosen (ops/dispatch.cpp).
+  std::shared_ptr<StrategyCache> strategies;
+
+  // --- Profile ---
+  Profile* profile() { return profile_.get(); }  // null: none is kept
+  void start_profile();
+  std::shared_ptr<Profile> end_profile();
 
   // --- Names ---
-  // Phase and scope for the ledger, e.g. "forward/attention".
-  std::string where() const { return scope_.empty() ? phase_ : phase_ + "/" + scope_; }
-  const std::string& phase() const { return phase_; }
-  const std::string& scope() const { return scope_; }
-  void set_phase(std::string p) { phase_ = std::move(p); }
-  void set_scope(std::string s) { scope_ = std::move(s); }
+  // Phase and scope for the ledger: literals, or texts that outlive the tape.
+  const char* phase = "forward";
+  const char* scope = "";
+  std::string where() const {
+    return *scope ? std::string(phase) + "/" + scope : phase;
+  }  // forward/attention
 
   // --- Randomness ---
   RandomState random;
-  std::string random_scope;  // the scope in the model: "transformer.h.3.attn", with "#k" for repeated use
+  SharedText random_scope;  // the scope in the model: "transformer.h.3.attn", with "#k" for repeated use
   // key = hash(seed, step, scope, site); the counter is the element's coordinates. There is no generator
   // state.
   u64 key(std::string_view site) const;
@@ -110,15 +151,17 @@ class Context {
   Context() = default;
   Mesh mesh_;
   Coord coord_;
+  int rank_ = 0;
   bool meta_ = false;
   std::unique_ptr<Group> owned_world_;
-  std::array<std::unique_ptr<Group>, 2> owned_axis_;
+  std::array<std::unique_ptr<Group>, kMaxAxes> owned_axis_;
   Group* world_ = nullptr;
-  std::array<Group*, 2> axis_{};
+  std::array<Group*, kMaxAxes> axis_{};
   std::shared_ptr<Arena> arena_;
   std::shared_ptr<Ledger> ledger_;
-  u64 sequence_ = 0;
-  std::string phase_ = "forward", scope_;
+  std::shared_ptr<Profile> profile_;
+  std::shared_ptr<i64> flops_ = std::make_shared<i64>(0);
+  u64 sequence_ = 0, pass_ = 0;
 };
 
 // Sets a variable within a C++ scope.
@@ -142,13 +185,9 @@ class NoGrad : public Restore<bool> {
 };
 
 // Names the part of the model for the ledger ("attention") within a C++ scope.
-class Scope {
+class Scope : public Restore<const char*> {
  public:
-  explicit Scope(const char* name);
-  ~Scope();
-
- private:
-  std::string before_;
+  explicit Scope(const char* name) : Restore(Context::current().scope, name) {}
 };
 
 }  // namespace redco

@@ -11,15 +11,10 @@ void Ledger::add(std::string what, const std::string& where, i64 flops, i64 byte
   ++line.count;
   line.flops += flops;
   line.bytes += bytes;
-  flops_ += flops;
 }
 
 void Ledger::op(const char* name, const std::string& where, i64 flops, i64 bytes) {
   add(name, where, flops, bytes, false);
-}
-
-void Ledger::collective(Collective kind, Axis axis, const std::string& where, i64 bytes) {
-  collective(kind, name_of(axis), where, bytes);
 }
 
 void Ledger::collective(Collective kind, const char* axis, const std::string& where, i64 bytes) {

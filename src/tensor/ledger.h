@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "comm/group.h"
-#include "shard/layout.h"
 
 namespace redco {
 
@@ -23,13 +22,11 @@ struct LedgerLine {
 class Ledger {
  public:
   void op(const char* name, const std::string& where, i64 flops, i64 bytes);
-  void collective(Collective kind, Axis axis, const std::string& where, i64 bytes);
-  // axis: "all" means both axes.
+  // axis: a name of the mesh's, or "all".
   void collective(Collective kind, const char* axis, const std::string& where, i64 bytes);
 
   std::vector<LedgerLine> lines() const;        // in order of first occurrence
   std::vector<LedgerLine> collectives() const;  // only lines of collectives
-  i64 flops() const { return flops_; }
   void reset();
 
  private:
@@ -40,7 +37,6 @@ class Ledger {
   };
   std::map<std::pair<std::string, std::string>, size_t> index_;
   std::vector<Entry> entries_;
-  i64 flops_ = 0;
 };
 
 }  // namespace redco

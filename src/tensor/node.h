@@ -27,7 +27,7 @@ using FactorsOf = std::unordered_map<const Node*, std::vector<RowFactors>>;
 // The arguments of a vjp.
 class Vjp {
  public:
-  Vjp(std::shared_ptr<Node> node, std::vector<Tensor> cotangents, bool create_graph, std::vector<bool> needs,
+  Vjp(std::shared_ptr<Node> node, Tensors cotangents, bool create_graph, SmallVector<bool, 8> needs,
       FactorsOf* factors = nullptr)
       : node_(std::move(node)),
         g_(std::move(cotangents)),
@@ -38,7 +38,7 @@ class Vjp {
   Tensor saved(int i) const;
   // Cotangent of output i; undefined if nothing depends on that output.
   const Tensor& g(int i = 0) const { return g_[i]; }
-  const std::vector<Tensor>& all() const { return g_; }
+  const Tensors& all() const { return g_; }
   bool needs(int input) const { return needs_[input]; }
   // Whether the gradient will be differentiated; then fused backward ops must not be used.
   bool create_graph() const { return create_graph_; }
@@ -49,35 +49,38 @@ class Vjp {
 
  private:
   std::shared_ptr<Node> node_;
-  std::vector<Tensor> g_;
+  Tensors g_;
   bool create_graph_;
-  std::vector<bool> needs_;
+  SmallVector<bool, 8> needs_;
   FactorsOf* factors_;
 };
 // Returns one tensor per input; undefined if there is no gradient or it is not needed. Captures only
 // attributes, never tensors (Node::saved holds these).
-using VjpFn = std::function<std::vector<Tensor>(const Vjp&)>;
+using VjpFn = std::function<Tensors(const Vjp&)>;
 
 struct Node {
   const char* name = "";
   u64 sequence = 0;
-  std::string scope;         // ledger scope in which it was recorded
-  std::string random_scope;  // for repeated draws
-  std::vector<Edge> inputs;
+  const char* scope = "";   // ledger scope in which it was recorded
+  SharedText random_scope;  // for repeated draws
+  SmallVector<Edge, 4> inputs;
   struct Saved {
     Tensor tensor;
     int own_output = -1;  // >= 0: output of this op with this index, stored without its node
   };
-  std::vector<Saved> saved;
+  SmallVector<Saved, 4> saved;
   struct Output {
     Shape shape;
     Layout layout;  // placement of the output when it was created; its cotangent is redistributed to it once
     DType dtype;
     int hidden;
   };
-  std::vector<Output> outputs;
+  SmallVector<Output, 1> outputs;
   VjpFn vjp;  // empty for a leaf
   bool freed = false;
+  // The backward pass that visits the node, and its place there (ops/engine.cpp).
+  u64 pass = 0;
+  u32 place = 0;
 
   Node() = default;
   ~Node();

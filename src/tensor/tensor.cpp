@@ -1,6 +1,7 @@
 #include "tensor/tensor.h"
 
 #include "base/error.h"
+#include "base/pooled.h"
 #include "tensor/node.h"
 
 namespace redco {
@@ -9,20 +10,20 @@ Storage::Storage(std::shared_ptr<Arena> arena, i64 bytes)
     : arena_(std::move(arena)), offset_(arena_->allocate(bytes)), bytes_(bytes), data_(arena_->at(offset_)) {}
 Storage::~Storage() { arena_->free(offset_, bytes_); }
 
-Tensor::Tensor(Shape shape, DType dtype, const Layout& layout, int hidden) : impl_(std::make_shared<Impl>()) {
+Tensor::Tensor(Shape shape, DType dtype, const Layout& layout, int hidden) : impl_(make_pooled<Impl>()) {
   const Context& c = Context::current();
   impl_->local = local_shape(shape, layout, c.mesh(), c.coord());
   impl_->shape = std::move(shape);
   impl_->layout = layout;
   impl_->dtype = dtype;
   impl_->hidden = hidden;
-  impl_->storage = std::make_shared<Storage>(Context::current().shared_arena(),
-                                             redco::numel(impl_->local) * size_of(dtype));
+  impl_->storage =
+      make_pooled<Storage>(Context::current().shared_arena(), redco::numel(impl_->local) * size_of(dtype));
 }
 
 Tensor Tensor::view(const Tensor& of, Shape shape, const Layout& layout, int hidden) {
   const Context& c = Context::current();
-  auto impl = std::make_shared<Impl>();
+  auto impl = make_pooled<Impl>();
   impl->local = local_shape(shape, layout, c.mesh(), c.coord());
   impl->shape = std::move(shape);
   impl->layout = layout;
@@ -30,7 +31,7 @@ Tensor Tensor::view(const Tensor& of, Shape shape, const Layout& layout, int hid
   impl->hidden = hidden;
   impl->storage = of.impl_->storage;
   REDCO_CHECK(redco::numel(impl->local) == of.local_numel(), "{} as {} {}", describe(of),
-              to_string(impl->shape), to_string(layout));
+              to_string(impl->shape), to_string(layout, c.mesh()));
   return Tensor(std::move(impl));
 }
 
@@ -45,13 +46,20 @@ Range Tensor::range(int dim) const {
   return local_range(shape(), layout(), c.mesh(), c.coord(), dim);
 }
 
+bool Tensor::is_first_copy() const {
+  const Context& c = Context::current();
+  for (Axis a : c.mesh().axes())
+    if (layout()[a].is_replicated() && c.coord().at(a) != 0) return false;
+  return true;
+}
+
 void Tensor::set_node(std::shared_ptr<Node> node, int output) const {
   impl_->node = std::move(node);
   impl_->node_output = output;
 }
 
 Tensor Tensor::detached() const {
-  auto impl = std::make_shared<Impl>(*impl_);
+  auto impl = make_pooled<Impl>(*impl_);
   impl->node = nullptr;
   impl->node_output = 0;
   return Tensor(std::move(impl));
@@ -59,7 +67,7 @@ Tensor Tensor::detached() const {
 
 Tensor Tensor::watched() const {
   Tensor t = detached();
-  auto node = std::make_shared<Node>();
+  auto node = make_pooled<Node>();
   node->name = "leaf";
   node->sequence = Context::current().next_sequence();
   node->outputs.push_back({shape(), layout(), dtype(), hidden()});
@@ -68,7 +76,7 @@ Tensor Tensor::watched() const {
 }
 
 Tensor Tensor::with_storage_of(const Tensor& other) const {
-  auto impl = std::make_shared<Impl>(*impl_);
+  auto impl = make_pooled<Impl>(*impl_);
   impl->layout = other.layout();
   impl->local = other.local();
   impl->storage = other.impl_->storage;
@@ -83,7 +91,7 @@ void Tensor::promote(const Tensor& reduced) const {
 
 Tensor Tensor::with_hidden(int hidden) const {
   if (hidden == this->hidden()) return *this;
-  auto impl = std::make_shared<Impl>(*impl_);
+  auto impl = make_pooled<Impl>(*impl_);
   impl->hidden = hidden;
   return Tensor(std::move(impl));
 }
@@ -94,7 +102,8 @@ void throw_not_float(DType t) {
 
 std::string describe(const Tensor& t) {
   if (!t.defined()) return "undefined";
-  return fmt::format("{} {} {}{}", name_of(t.dtype()), to_string(t.shape()), to_string(t.layout()),
+  return fmt::format("{} {} {}{}", name_of(t.dtype()), to_string(t.shape()),
+                     to_string(t.layout(), Context::current().mesh()),
                      t.hidden() ? fmt::format(" hidden {}", t.hidden()) : "");
 }
 

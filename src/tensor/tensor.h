@@ -58,6 +58,9 @@ class Tensor {
   // The part of dim `dim` that this rank holds (index among all dims).
   Range range(int dim) const;
 
+  // Whether this rank's block counts in a sum over all ranks: of equal copies, only the first does.
+  bool is_first_copy() const;
+
   // The local block. T must be the type of the dtype. Null for meta tensors.
   template <class T>
   const T* data() const {
@@ -101,6 +104,9 @@ class Tensor {
   explicit Tensor(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<Impl> impl_;
 };
+
+// A few tensors: the inputs, outputs or gradients of an op.
+using Tensors = SmallVector<Tensor, 4>;
 
 std::string describe(const Tensor& t);  // "f32 (4, 256, 768) [mp R, dp S(0)]"
 

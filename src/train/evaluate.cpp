@@ -21,7 +21,7 @@ std::map<std::string, double> evaluate(Pipeline& pipeline, const ParamTree& para
                                        const std::shared_ptr<const Dataset>& data, i64 per_device,
                                        i64 max_batches) {
   if (!in_pipeline("evaluates_loss()", [&] { return pipeline.evaluates_loss(); })) return {};
-  const auto parts = micro_batches(data->size(), per_device, Context::current().mesh().dp);
+  const auto parts = micro_batches(data->size(), per_device, Context::current().mesh().dp());
   i64& row_offset = Context::current().random.row_offset;
   const Restore<i64> first_row(row_offset, 0);
   Prefetcher prefetcher(pipeline.settings->data.n_workers);

@@ -21,10 +21,10 @@ const Tensor& Batch::operator[](const std::string& name) const {
   return it->second;
 }
 
-std::unique_ptr<Restore<std::string>> StepContext::scope(const std::string& name, i64 k) const {
+std::unique_ptr<Restore<SharedText>> StepContext::scope(const std::string& name, i64 k) const {
   Context& c = Context::current();
-  return std::make_unique<Restore<std::string>>(c.random_scope,
-                                                fmt::format("{}#{}.{}", c.random_scope, name, k));
+  return std::make_unique<Restore<SharedText>>(c.random_scope,
+                                               fmt::format("{}#{}.{}", c.random_scope.text(), name, k));
 }
 
 double StepContext::agree(const Tensor& value) const {

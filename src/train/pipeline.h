@@ -113,7 +113,7 @@ struct StepContext {
   i64 step = 0, epoch = 0;
   // Sets a name for repeated use of the same parameters' random draws (inner steps, PPO epochs), until the
   // result is destroyed.
-  std::unique_ptr<Restore<std::string>> scope(const std::string& name, i64 k) const;
+  std::unique_ptr<Restore<SharedText>> scope(const std::string& name, i64 k) const;
   // The first rank's value of a one-element tensor. loss() and predict() may branch on data only through
   // this.
   double agree(const Tensor& value) const;
@@ -263,7 +263,7 @@ Tensor value_rows(std::span<const Example> mine, const BatchShape& s, const std:
 // --- users' shared objects ---
 
 // Raised when this header changes incompatibly; a .so of another version is rejected.
-constexpr int kPipelineAbi = 5;
+constexpr int kPipelineAbi = 6;
 // Loads `path` and creates its pipeline. UsageError: no such file, not a pipeline, another version.
 std::unique_ptr<Pipeline> load_pipeline(const std::string& path);
 

@@ -23,7 +23,7 @@ std::vector<std::string> predict(const Pipeline& pipeline, const ParamTree& para
                                  std::span<const Example> examples, i64 batch_size,
                                  const std::function<void(std::string_view piece)>& on_text) {
   Context& c = Context::current();
-  const i64 n = static_cast<i64>(examples.size()), dp = c.mesh().dp;
+  const i64 n = static_cast<i64>(examples.size()), dp = c.mesh().dp();
   std::vector<i64> order(n);
   std::iota(order.begin(), order.end(), i64{0});
   std::stable_sort(order.begin(), order.end(),
@@ -36,7 +36,7 @@ std::vector<std::string> predict(const Pipeline& pipeline, const ParamTree& para
     std::vector<Example> dealt;
     std::vector<i64> places;
     for (i64 i = 0; i < n; ++i) {
-      if (i % dp != c.coord().dp) continue;
+      if (i % dp != c.coord().dp()) continue;
       dealt.push_back(examples[order[i]]);
       places.push_back(order[i]);
     }
@@ -50,7 +50,7 @@ std::vector<std::string> predict(const Pipeline& pipeline, const ParamTree& para
           pipeline.predict(params, std::span<const Example>(dealt).subspan(first, rows), ctx);
       REDCO_CHECK(static_cast<i64>(answers.size()) == rows, "predict() gave {} answers to {} examples",
                   answers.size(), rows);
-      if (c.coord().mp == 0)
+      if (c.coord().mp() == 0)
         for (i64 r = 0; r < rows; ++r) mine.push_back({places[first + r], answers[r]});
     }
   }

@@ -11,7 +11,7 @@ namespace redco {
 
 MicroBatchRequest request_rows(i64 rows, const std::function<i64(i64)>& at) {
   const Context& c = Context::current();
-  MicroBatchRequest r{.numbers = {}, .mine = shard_range(rows, 1, c.mesh().dp, c.coord().dp)};
+  MicroBatchRequest r{.numbers = {}, .mine = shard_range(rows, 1, c.mesh().dp(), c.coord().dp())};
   for (i64 i = 0; i < rows; ++i) r.numbers.push_back(at(i));
   return r;
 }

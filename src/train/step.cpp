@@ -10,6 +10,7 @@
 #include "ops/elementwise.h"
 #include "ops/redistribute.h"
 #include "optim/gradients.h"
+#include "tensor/profile.h"
 
 namespace redco {
 
@@ -139,11 +140,12 @@ std::map<std::string, double> global_weights(const std::vector<Batch>& batches) 
   for (const Batch& b : batches)
     for (const auto& [name, w] : b.weights) sums[name] += w;
   Context& c = Context::current();
-  if (c.mesh().dp > 1) {
+  if (c.mesh().dp() > 1) {
     std::vector<double> flat;
     for (const auto& [name, w] : sums) flat.push_back(w);
-    c.ledger().collective(Collective::all_reduce, Axis::dp, "step/weights",
-                          static_cast<i64>(flat.size() * sizeof(double)));
+    const Restore<const char*> phase(c.phase, "step");
+    const Scope scope("weights");
+    c.account(Collective::all_reduce, Axis::dp, static_cast<i64>(flat.size() * sizeof(double)));
     c.group(Axis::dp).all_reduce<double>(flat.data(), static_cast<i64>(flat.size()));
     size_t i = 0;
     for (auto& [name, w] : sums) w = flat[i++];
@@ -154,10 +156,7 @@ std::map<std::string, double> global_weights(const std::vector<Batch>& batches) 
 // This rank's share of a sum: 0 on ranks that hold a copy, so that the sum over all ranks counts the value
 // once.
 double share(const Tensor& t) {
-  if (t.is_meta()) return 0;
-  Context& c = Context::current();
-  for (Axis a : kAxes)
-    if (t.layout()[a].is_replicated() && c.coord().at(a) != 0) return 0;
+  if (t.is_meta() || !t.is_first_copy()) return 0;
   double v = 0;
   visit_float(t.dtype(), [&](auto zero) {
     using T = decltype(zero);
@@ -179,18 +178,22 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
   c.random.step = step;
   for (size_t m = 0; m < batches.size(); ++m) {
     const Restore<i64> first_row(c.random.row_offset, row_offsets[m]);
-    c.set_phase("forward");
+    c.phase = "forward";
     StepContext ctx;
     ctx.apply.train = true;
     ctx.apply.recompute_blocks = options_.recompute_blocks;
     ctx.step = step;
     ctx.epoch = epoch;
     const ParamTree params = params_.watched();
-    LossTerms terms = in_pipeline("loss()", [&] { return pipeline_.loss(params, batches[m], ctx); });
+    LossTerms terms = [&] {
+      const ProfilePhase profiled("forward");
+      return in_pipeline("loss()", [&] { return pipeline_.loss(params, batches[m], ctx); });
+    }();
     if (terms.empty()) throw UsageError("[pipeline] loss() returned no term");
     if (first_term.empty()) first_term = terms[0].name;
     for (const LossTerm& t : terms) sums[t.name] += share(t.sum);
 
+    const ProfilePhase profiled("backward");
     std::vector<Tensor> of_micro(params_.size());
     for (size_t g = 0; g < groups_.size(); ++g) {
       const Group& group = groups_[g];
@@ -224,7 +227,7 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
     }
   }
 
-  c.set_phase("step");
+  c.phase = "step";
   std::vector<Tensor> present;
   std::vector<size_t> index;
   for (size_t i = 0; i < grads.size(); ++i)
@@ -232,7 +235,11 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
       present.push_back(std::move(grads[i]));
       index.push_back(i);
     }
-  reduce_gradients(present, params_, index);
+  {
+    const ProfilePhase profiled("reduce gradients");
+    reduce_gradients(present, params_, index);
+  }
+  const ProfilePhase profiled("norm and update");
   StepOutcome out;
   out.grad_norm = gradient_norm(present);
 
@@ -242,8 +249,8 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
   for (const auto& [name, s] : sums)
     if (!std::isfinite(s)) ballot[1] = 1;
   if (c.world().size() > 1) {
-    c.ledger().collective(Collective::all_reduce, "all", "step/vote",
-                          static_cast<i64>(ballot.size() * sizeof(double)));
+    const Scope scope("vote");
+    c.account_all(Collective::all_reduce, static_cast<i64>(ballot.size() * sizeof(double)));
     c.world().all_reduce<double>(ballot.data(), static_cast<i64>(ballot.size()));
   }
   out.signal = ballot[0] > 0;
@@ -279,14 +286,14 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
 std::map<std::string, double> mean_terms(Pipeline& pipeline, const ParamTree& params,
                                          const std::function<bool(Batch*)>& next) {
   Context& c = Context::current();
-  c.set_phase("evaluation");
+  c.phase = "evaluation";
   std::map<std::string, std::pair<double, double>> sums;  // this rank's share of sum and weight
   Batch batch;
   while (next(&batch)) {
     StepContext ctx;
     for (const LossTerm& t : in_pipeline("loss()", [&] { return pipeline.loss(params, batch, ctx); })) {
       sums[t.name].first += share(t.sum);
-      if (c.coord().mp == 0)
+      if (c.coord().mp() == 0)
         sums[t.name].second += batch.weights.count(t.name) ? batch.weights.at(t.name) : 0;
     }
   }

@@ -65,6 +65,21 @@ struct LoraSettings {
   }
 };
 
+// Profile of some steps (train/step_profile.h).
+struct ProfileSettings {
+  std::optional<i64> start;
+  i64 steps = 3;
+
+  void visit(SettingsVisitor& v) {
+    v.field(
+         "start", start,
+         "first step of the profile; the folder profile/ of the workdir gets a Chrome trace of each rank and "
+         "a summary that `redco report` shows; ~: no profile")
+        .at_least(1);
+    v.field("steps", steps, "number of steps in the profile").at_least(1).at_most(1000);
+  }
+};
+
 struct TrainSettings {
   std::optional<i64> global_batch_size, per_device_batch_size;
   std::optional<i64> n_epochs, max_steps;
@@ -86,6 +101,7 @@ struct TrainSettings {
   i64 logging_steps = 10;
   EarlyStoppingSettings early_stopping;
   LoraSettings lora;
+  ProfileSettings profile;
 
   void visit(SettingsVisitor& v) {
     const double most = 1 << 30;
@@ -187,6 +203,8 @@ struct TrainSettings {
               "Early stopping: end of training when a metric stops improving")
         .on_resume(OnResume::note);
     v.section("lora", lora, "LoRA: training of low-rank adapters on the model's linear layers");
+    v.section("profile", profile, "Profile: times of ops and communication in some steps")
+        .on_resume(OnResume::free);
   }
 };
 

@@ -18,6 +18,7 @@
 #include "kernels/gemm.h"
 #include "metrics/metric_text.h"
 #include "optim/schedule.h"
+#include "tensor/profile.h"
 #include "train/evaluate.h"
 #include "train/event_log.h"
 #include "train/interval.h"
@@ -27,6 +28,7 @@
 #include "train/resume.h"
 #include "train/start_report.h"
 #include "train/step_order.h"
+#include "train/step_profile.h"
 
 namespace redco {
 
@@ -66,6 +68,7 @@ class Training {
     if (job_.eval.at_start && !eval_sets_.empty() && state_.step == 0 && !evaluate_at_start()) return result_;
     const activity::Phase phase("train");
     Interval interval(kernels::measure_gemm_ceiling(512, 768, 768, 3), job_.unit);
+    profile_.emplace(job_.train.profile, job_.workdir, state_.step, total_);
     std::optional<Progress> progress;
     if (first() && job_.progress) progress.emplace("train", total_, state_.step);
     const auto fields = [&] { return interval.fields(epochs(), notes()); };
@@ -144,8 +147,8 @@ class Training {
         .pipeline = job_.pipeline_name,
         .started_in = std::filesystem::current_path().string(),
         .threads_per_rank = job_.threads_per_rank,
-        .dp = c_.mesh().dp,
-        .mp = c_.mesh().mp,
+        .dp = c_.mesh().dp(),
+        .mp = c_.mesh().mp(),
         .compute_dtype = job_.train.compute_dtype,
         .isa = job_.isa};
     // The pipeline gets its restored state and parameters before it is asked for examples.
@@ -208,7 +211,7 @@ class Training {
                           .step = state_.step,
                           .global_batch_size = job_.global_batch_size,
                           .per_device_batch_size = job_.per_device_batch_size,
-                          .dp = c_.mesh().dp,
+                          .dp = c_.mesh().dp(),
                           .schedule = schedule_,
                           .workdir = job_.workdir};
     for (const std::string& line : start_lines(s)) info("[train] {}", line);
@@ -291,7 +294,7 @@ class Training {
     ctx.step = c_.random.step = begin;
     ctx.epoch = epoch;
     c_.random.row_offset = 0;
-    c_.set_phase("source");
+    c_.phase = "source";
     auto data = in_pipeline("source()", [&] { return job_.pipeline->source(*job_.params, ctx); });
     if (!data || data->size() == 0) throw ContentsError("[data] the training data have no examples");
     if (plan_ && data->size() != state_.n_examples)
@@ -304,7 +307,7 @@ class Training {
   }
 
   std::vector<MicroBatch> micro_batches_of(const StepPlan::Place& place) const {
-    return micro_batches(place.end - place.begin, job_.per_device_batch_size, c_.mesh().dp);
+    return micro_batches(place.end - place.begin, job_.per_device_batch_size, c_.mesh().dp());
   }
   StepRequest request(const StepOrder& order, const StepPlan::Place& place) const {
     StepRequest out;
@@ -320,11 +323,15 @@ class Training {
     for (const MicroBatch& m : micro_batches_of(place)) offsets.push_back(m.first);
     const StepPlan::Place next = plan_->place(state_.step + 1);
     const bool goes_on = next.epoch == place.epoch && state_.step + 1 < total_;
-    for (const MicroBatchExamples& m :
-         prefetcher_.take(data_, request(order, place), goes_on ? request(order, next) : StepRequest{}))
-      batches.push_back(collate_examples(*job_.pipeline, m));
+    profile_->begin(state_.step + 1);
+    {
+      const ProfilePhase profiled("data");
+      for (const MicroBatchExamples& m :
+           prefetcher_.take(data_, request(order, place), goes_on ? request(order, next) : StepRequest{}))
+        batches.push_back(collate_examples(*job_.pipeline, m));
+    }
     const double lr = schedule_.at(state_.step);
-    const i64 flops = c_.ledger().flops();
+    const i64 flops = c_.flops();
     const StepOutcome o = step_.run(batches, offsets, state_.step, place.epoch, lr, end_requested() != 0);
     if (!o.finite) {
       const std::string what =
@@ -341,7 +348,8 @@ class Training {
     }
     ++state_.step;
     activity::set_step(state_.step);
-    interval.add(o, lr, c_.ledger().flops() - flops);
+    profile_->end(state_.step, state_.step == total_ || o.signal);
+    interval.add(o, lr, c_.flops() - flops);
     result_.last_loss = o.loss;
     return o.signal;
   }
@@ -443,6 +451,7 @@ class Training {
   TrainStep step_;
   Prefetcher prefetcher_;
   std::optional<StepPlan> plan_;
+  std::optional<StepProfile> profile_;
   i64 total_ = 0, epoch_ = 0;
   bool opened_ = false;
   Schedule schedule_;

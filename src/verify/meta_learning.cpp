@@ -32,7 +32,7 @@ class MetaVerifier {
     make_cnn();
     read_tasks();
     report_.model = model_->family();
-    report_.mesh = fmt::format("dp {} x mp {}", c.mesh().dp, c.mesh().mp);
+    report_.mesh = fmt::format("dp {} x mp {}", c.mesh().dp(), c.mesh().mp());
     for (const std::string order : {"second_order", "first_order"})
       if (expected_.any_with(order + ".")) check(order);
     for (const std::string& name : expected_.names())
@@ -94,7 +94,7 @@ class MetaVerifier {
                          request_.config_overrides,
                          request_.ignore_config_keys,
                          {request_.origins, ""}});
-    const auto sharded = shard_specs(model_->params().specs, Context::current().mesh().mp, request_.rules);
+    const auto sharded = shard_specs(model_->params().specs, Context::current().mesh().mp(), request_.rules);
     params_ = make_params(model_->params(), sharded.layouts);
     for (size_t i = 0; i < params_.size(); ++i) {
       const ParamSpec& s = params_.specs()[i];
@@ -137,7 +137,7 @@ class MetaVerifier {
   // Sum of the query losses of tasks [first, first + n) with these parameters.
   Tensor loss(Pipeline& pipeline, const ParamTree& params, i64 first, i64 n) const {
     const Context& c = Context::current();
-    const Range mine = shard_range(n, 1, c.mesh().dp, c.coord().dp);
+    const Range mine = shard_range(n, 1, c.mesh().dp(), c.coord().dp());
     const Batch batch = pipeline.collate(std::span(tasks_).subspan(first + mine.begin, mine.size()),
                                          {.rows = n, .mine = mine, .length = 1});
     StepContext ctx;

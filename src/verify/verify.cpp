@@ -34,7 +34,7 @@ class Verifier {
     Context& c = Context::current();
     load();
     report_.model = model_->family();
-    report_.mesh = fmt::format("dp {} x mp {}", c.mesh().dp, c.mesh().mp);
+    report_.mesh = fmt::format("dp {} x mp {}", c.mesh().dp(), c.mesh().mp());
     if (expected_.has("input_ids") || expected_.has("pixel_values") || expected_.has("features")) forward();
     generation();
     for (const std::string& name : expected_.names())
@@ -67,7 +67,7 @@ class Verifier {
                                    adapter_->folder));
     expected_ = Expected::open(folder, request_.expected);
     expected_.check_task(name_of(model_->task()));
-    const auto sharded = shard_specs(model_->params().specs, Context::current().mesh().mp, request_.rules);
+    const auto sharded = shard_specs(model_->params().specs, Context::current().mesh().mp(), request_.rules);
     params_ = make_params(model_->params(), sharded.layouts);
     load_values();
   }

@@ -147,7 +147,7 @@ TEST(Manifest, ChangedBytesNeverCrash) {
   std::mt19937 gen(2);
   std::string good = to_json(example());
   auto stop = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
-  int refused = 0;
+  int tries = 0, refused = 0;
   for (int i = 0; i < 20'000 && std::chrono::steady_clock::now() < stop; ++i) {
     std::string text = good;
     for (u32 k = 1 + gen() % 3; k > 0; --k) {
@@ -158,9 +158,10 @@ TEST(Manifest, ChangedBytesNeverCrash) {
         text.erase(at, 1 + gen() % 5);
       }
     }
+    ++tries;
     refused += refusal(text) != "accepted";
   }
-  EXPECT_GT(refused, 50);
+  EXPECT_GT(2 * refused, tries);
 }
 
 }  // namespace

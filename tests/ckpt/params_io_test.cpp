@@ -55,7 +55,7 @@ void on_mesh(const Mesh& mesh, const std::function<void(Context&)>& body) {
 }
 
 ParamTree tree_on(const Mesh& mesh, const ModelParams& p) {
-  return make_params(p, shard_specs(p.specs, mesh.mp).layouts);
+  return make_params(p, shard_specs(p.specs, mesh.mp()).layouts);
 }
 
 void save(const std::string& folder, const ParamTree& tree) {
@@ -79,7 +79,7 @@ TEST(ParamsIo, EveryMeshLoadsWhatAnotherSaved) {
   });
   const std::vector<Mesh> meshes = {{1, 1}, {1, 2}, {2, 1}, {2, 2}, {1, 3}};
   for (const Mesh& from : meshes) {
-    const std::string folder = dir.path() + fmt::format("/{}x{}", from.dp, from.mp);
+    const std::string folder = dir.path() + fmt::format("/{}x{}", from.dp(), from.mp());
     ASSERT_EQ(mkdir(folder.c_str(), 0755), 0);
     on_mesh(from, [&](Context& c) {
       ParamTree tree = tree_on(c.mesh(), model);
@@ -198,7 +198,7 @@ TEST(ParamsIo, LoadingTakesNoMoreThanTheShard) {
     }
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0) << "mesh " << mesh.dp << "x" << mesh.mp;
+    EXPECT_EQ(status, 0) << "mesh " << mesh.dp() << "x" << mesh.mp();
   }
 }
 #endif

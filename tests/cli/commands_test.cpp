@@ -64,8 +64,7 @@ TEST_F(Commands, ValidateNeedsNoData) {
   const Ran bad = run({"validate", "job.yaml", "--json", "train.sed=1", "model.n_head=x"});
   EXPECT_EQ(bad.code, 2);
   EXPECT_EQ(json::parse(bad.out)["ok"], false);
-  EXPECT_EQ(json::parse(bad.out)["problems"].size(),
-            1u);  // the model's keys are checked only if the job's are valid
+  EXPECT_EQ(json::parse(bad.out)["problems"].size(), 2u);
   EXPECT_THAT(bad.err, AllOf(HasSubstr("train.sed"), HasSubstr("train.seed")));
   refused({"validate", "job.yaml", "model.n_head=5"}, 2, {"n_head"});
   refused({"validate", "job.yaml", "data.max_length=64"}, 2, {"data.max_length=64", "32 positions"});

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/cli_testing.h"
 
@@ -205,6 +206,30 @@ TEST_F(Train, AnotherJobDoesNotResume) {
   write("text.txt", some_text(121));
   refused(job("run", 1, 2, {"train.max_steps=4"}), 2, {"training"});
   good(job("run", 1, 1, {"train.max_steps=4", "train.seed=7", "checkpoint.resume=never"}));
+}
+
+TEST_F(Train, AProfileShowsTheTimesOfSomeSteps) {
+  const Ran r =
+      good(job("run", 1, 2, {"train.max_steps=5", "train.profile.start=2", "train.profile.steps=2"}));
+  EXPECT_THAT(r.err, HasSubstr("profile of steps 2 to 3"));
+  const json s = json::parse(read("run/profile/summary.json"));
+  EXPECT_EQ(s["first_step"], 2);
+  EXPECT_EQ(s["n_steps"], 2);
+  EXPECT_EQ(s["n_ranks"], 2);
+  double phases = 0;
+  std::set<std::string> names;
+  for (const json& p : s["phases"]) {
+    phases += p["seconds"].get<double>();
+    names.insert(p["name"]);
+  }
+  EXPECT_NEAR(phases, s["seconds"], 1e-3 * s["seconds"].get<double>());
+  EXPECT_TRUE(names.count("forward") && names.count("backward") && names.count("norm and update"));
+  EXPECT_FALSE(s["ops"].empty());
+  EXPECT_FALSE(s["collectives"].empty());
+  for (const char* rank : {"0", "1"})
+    EXPECT_TRUE(json::parse(read(std::string("run/profile/rank-") + rank + ".json")).contains("traceEvents"));
+  EXPECT_THAT(good(job("late", 1, 1, {"train.max_steps=2", "train.profile.start=9"})).err,
+              HasSubstr("train.profile.start=9 is after the last step 2"));
 }
 
 TEST_F(Train, SignalsSaveAndTheSameCommandResumes) {

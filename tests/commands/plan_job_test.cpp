@@ -30,8 +30,8 @@ std::string refused(const Words& more) {
 TEST(PlanJob, MeshAndBatchComeFromTheJob) {
   const PlanReport p = plan({"parallel.n_ranks=4", "parallel.n_model_shards=2", "train.global_batch_size=10",
                              "train.per_device_batch_size=2", "train.recompute=block"});
-  EXPECT_EQ(p.setting.mesh.dp, 2);
-  EXPECT_EQ(p.setting.mesh.mp, 2);
+  EXPECT_EQ(p.setting.mesh.dp(), 2);
+  EXPECT_EQ(p.setting.mesh.mp(), 2);
   EXPECT_EQ(p.setting.global_batch, 10);
   EXPECT_EQ(p.setting.per_device, 2);
   EXPECT_EQ(p.accumulation, 3);
@@ -54,7 +54,7 @@ TEST(PlanJob, AssumptionsAreListed) {
 
 TEST(PlanJob, HostsAreAssumedToEqualThisMachine) {
   const PlanReport p = plan({"parallel.hosts=[a:2, b]", "parallel.n_model_shards=3"});
-  EXPECT_EQ(p.setting.mesh.mp, 3);
+  EXPECT_EQ(p.setting.mesh.mp(), 3);
   EXPECT_EQ(p.ranks_per_host, 2);
   EXPECT_THAT(p.machines, HasSubstr("2 hosts, taken to have"));
   EXPECT_GT(p.crossing_bytes, 0);  // the replica spans both hosts
@@ -73,7 +73,7 @@ TEST(PlanJob, OnGivenDevicesMissingSettingsAreSearched) {
   const PlanReport fixed =
       plan({"plan.devices=1 x 4 x 1GiB", "parallel.n_ranks=2", "parallel.n_model_shards=2"});
   EXPECT_EQ(fixed.setting.mesh.ranks(), 2);
-  EXPECT_EQ(fixed.setting.mesh.mp, 2);
+  EXPECT_EQ(fixed.setting.mesh.mp(), 2);
   EXPECT_THAT(refused({"plan.devices=1 x 4 x 1GiB", "parallel.n_ranks=5"}),
               HasSubstr("n_ranks=5 (override 'parallel.n_ranks=5') is more than the 4 devices"));
   EXPECT_THAT(refused({"plan.devices=1 x 4 x 1GiB", "parallel.n_model_shards=3"}),

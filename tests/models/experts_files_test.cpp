@@ -15,13 +15,13 @@ TEST(ExpertsFiles, SavingRestoresTheTensorsThatWereRead) {
   const auto canonical = [&](const std::string& name) { return model->canonical_name(name); };
   const ckpt::ModelFiles files = ckpt::ModelFiles::open(folder);
   // Experts sharded unevenly, with replicas, and more shards than the five experts (each expert is sharded).
-  for (const Mesh mesh : {Mesh{1, 1}, Mesh{1, 3}, Mesh{2, 2}, Mesh{1, 6}}) {
-    SCOPED_TRACE(fmt::format("{}x{}", mesh.dp, mesh.mp));
+  for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 3}, Mesh{2, 2}, Mesh{1, 6}}) {
+    SCOPED_TRACE(fmt::format("{}x{}", mesh.dp(), mesh.mp()));
     const test::TempDir out;
     run_threads(mesh.ranks(), [&](Group& world) {
       Context context(mesh, world.split(0));
       Context::Use use(context);
-      ParamTree tree = make_params(model->params(), shard_specs(model->params().specs, mesh.mp).layouts);
+      ParamTree tree = make_params(model->params(), shard_specs(model->params().specs, mesh.mp()).layouts);
       ckpt::load_params(tree, files, canonical, model->params().aliases);
       const std::vector<ckpt::SavedTree> trees = {{"", &tree}};
       // Files so small that the experts of one layer are in several files.
@@ -45,7 +45,7 @@ TEST(ExpertsFiles, AnyRuleGivesTheSameNumbers) {
   const std::optional<std::string> none;
   for (const Dims& dims : {Dims{none, none, "mp"}, Dims{none, "mp", none}, Dims{none, none, none}})
     for (const std::string which : {"w1", "w[13]", "w[123]"})
-      for (const Mesh mesh : {Mesh{1, 2}, Mesh{2, 2}}) {
+      for (const Mesh& mesh : {Mesh{1, 2}, Mesh{2, 2}}) {
         SCOPED_TRACE(which);
         const CustomRule rule{".*experts." + which + ".weight", dims};
         expect_matches(fixture("mixtral"), run_model(fixture("mixtral"), mesh, {.rules = {rule}}));

@@ -8,7 +8,7 @@
 namespace redco::testing {
 namespace {
 
-constexpr Mesh kMeshes[] = {{1, 1}, {1, 2}, {2, 1}, {2, 2}, {1, 3}};
+const Mesh kMeshes[] = {{1, 1}, {1, 2}, {2, 1}, {2, 2}, {1, 3}};
 
 class Fixtures : public ::testing::TestWithParam<std::tuple<const char*, Mesh>> {};
 
@@ -19,7 +19,7 @@ TEST_P(Fixtures, ForwardAndGradients) {
 
 std::string param_name(const ::testing::TestParamInfo<Fixtures::ParamType>& info) {
   const auto& [name, mesh] = info.param;
-  std::string text = fmt::format("{}_{}x{}", name, mesh.dp, mesh.mp);
+  std::string text = fmt::format("{}_{}x{}", name, mesh.dp(), mesh.mp());
   std::replace(text.begin(), text.end(), '-', '_');
   return text;
 }
@@ -97,7 +97,7 @@ TEST(SillyRules, GiveTheSameNumbers) {
   for (const auto& [name, rule] : cases) {
     SCOPED_TRACE(name);
     SCOPED_TRACE(rule.match);
-    for (const Mesh mesh : {Mesh{1, 2}, Mesh{2, 2}, Mesh{1, 3}})
+    for (const Mesh& mesh : {Mesh{1, 2}, Mesh{2, 2}, Mesh{1, 3}})
       expect_matches(fixture(name), run_model(fixture(name), mesh, {.rules = {rule}}));
   }
 }
@@ -111,7 +111,7 @@ TEST(SillyRules, OneRuleForAllParameters) {
       for (const Dims& biases : {Dims{mp}, Dims{none}}) {
         SCOPED_TRACE(fmt::format("{}, {} and {}", name, format_spec(weights), format_spec(biases)));
         const ModelRun run{.rules = {{".*", weights}, {".*", biases}}};
-        for (const Mesh mesh : {Mesh{1, 2}, Mesh{1, 3}})
+        for (const Mesh& mesh : {Mesh{1, 2}, Mesh{1, 3}})
           expect_matches(fixture(name), run_model(fixture(name), mesh, run));
       }
 }

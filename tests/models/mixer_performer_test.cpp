@@ -54,11 +54,11 @@ TEST(Performer, DrawsOrthogonalFeatures) {
                           .init = {.kind = Init::Kind::orthogonal, .width = D},
                           .buffer = true});
   std::map<int, std::vector<double>> drawn;
-  for (const Mesh mesh : {Mesh{1, 1}, Mesh{2, 2}})
+  for (const Mesh& mesh : {Mesh{1, 1}, Mesh{2, 2}})
     run_threads(mesh.ranks(), [&](Group& world) {
       Context context(mesh, world.split(0));
       Context::Use use(context);
-      ParamTree tree = make_params(params, shard_specs(params.specs, mesh.mp).layouts);
+      ParamTree tree = make_params(params, shard_specs(params.specs, mesh.mp()).layouts);
       initialize(tree, 7);
       const std::vector<double> values = to_values(tree.values()[0]);
       if (world.rank() == 0) drawn[mesh.ranks()] = values;

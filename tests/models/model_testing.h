@@ -92,7 +92,7 @@ inline Results run_model(const std::string& folder, Mesh mesh, const ModelRun& r
   const std::unique_ptr<Model> model = load_model(folder, run);
   const ckpt::ModelFiles files = ckpt::ModelFiles::open(folder);
   const Expected expected = Expected::open(folder, "");
-  const ShardedSpecs sharded = shard_specs(model->params().specs, mesh.mp, run.rules);
+  const ShardedSpecs sharded = shard_specs(model->params().specs, mesh.mp(), run.rules);
   Results results;
   run_threads(mesh.ranks(), [&](Group& world) {
     Context context(mesh, world.split(0));

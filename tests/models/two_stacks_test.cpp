@@ -32,8 +32,8 @@ std::map<std::string, i64> all_reduces(const std::string& name) {
   const auto sharded = shard_specs(model->params().specs, 2);
   const ParamTree params = make_params(model->params(), sharded.layouts).watched();
   const Tensor ids = from_ids({2, 8}, {}), decoder_ids = from_ids({2, 5}, {});
-  context->set_phase("forward");
-  context->ledger().reset();
+  context->phase = "forward";
+  context->keep_ledger();
   const Tensor memory = model->encode(params, {.input_ids = ids, .key_mask = ids}, {});
   const Tensor logits = model->apply(params,
                                      {.input_ids = decoder_ids,
@@ -49,7 +49,7 @@ std::map<std::string, i64> all_reduces(const std::string& name) {
   }
   grad(loss, params.values());
   std::map<std::string, i64> out;
-  for (const LedgerLine& l : context->ledger().collectives()) {
+  for (const LedgerLine& l : context->ledger()->collectives()) {
     EXPECT_EQ(l.what, "all_reduce mp") << l.where;
     out[l.where] += l.count;
   }
@@ -85,12 +85,12 @@ TEST(TwoStacks, HaveTheFewestCollectives) {
 // values once.
 TEST(TwoStacks, TheCacheKeepsTheMemory) {
   for (const char* name : kFamilies)
-    for (const Mesh mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}}) {
-      SCOPED_TRACE(fmt::format("{} on {}x{}", name, mesh.dp, mesh.mp));
+    for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}}) {
+      SCOPED_TRACE(fmt::format("{} on {}x{}", name, mesh.dp(), mesh.mp()));
       const auto model = load_model(fixture(name));
       const auto files = ckpt::ModelFiles::open(fixture(name));
       const Expected expected = Expected::open(fixture(name), "");
-      const auto sharded = shard_specs(model->params().specs, mesh.mp);
+      const auto sharded = shard_specs(model->params().specs, mesh.mp());
       on_mesh(mesh, [&](Context& c) {
         NoGrad off;
         const ParamTree params = detail::load_tree(*model, sharded, files);
@@ -158,8 +158,8 @@ TEST(TwoStacks, DropoutIsTheSameOnEveryMesh) {
     const auto files = ckpt::ModelFiles::open(fixture(name));
     const Expected expected = Expected::open(fixture(name), "");
     std::vector<std::vector<double>> results;
-    for (const Mesh mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}}) {
-      const auto sharded = shard_specs(model->params().specs, mesh.mp);
+    for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}}) {
+      const auto sharded = shard_specs(model->params().specs, mesh.mp());
       std::vector<double> logits;
       on_mesh(mesh, [&](Context& c) {
         c.random = {.seed = 7, .step = 3, .row_offset = 0};

@@ -32,7 +32,7 @@ class LikePeft : public ::testing::TestWithParam<const char*> {};
 
 // The tolerances of verify: ten times the difference between fp32 and fp64 in PyTorch.
 TEST_P(LikePeft, LogitsLossGradientsAndThreeStepsOfAdamW) {
-  for (const Mesh mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}, Mesh{2, 2}, Mesh{1, 3}, Mesh{1, 4}}) {
+  for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}, Mesh{2, 2}, Mesh{1, 3}, Mesh{1, 4}}) {
     VerifyReport report;
     on_mesh(mesh, [&](Context& c) {
       const VerifyReport r = verify({.folder = fixture(GetParam())});
@@ -40,8 +40,8 @@ TEST_P(LikePeft, LogitsLossGradientsAndThreeStepsOfAdamW) {
     });
     std::set<std::string> kinds;
     for (const VerifyLine& l : report.lines) {
-      EXPECT_TRUE(l.checked && l.passed) << "dp " << mesh.dp << " x mp " << mesh.mp << ": " << l.tensor << " "
-                                         << l.difference << " > " << l.tolerance << " " << l.note;
+      EXPECT_TRUE(l.checked && l.passed) << "dp " << mesh.dp() << " x mp " << mesh.mp() << ": " << l.tensor
+                                         << " " << l.difference << " > " << l.tolerance << " " << l.note;
       kinds.insert(l.tensor.substr(0, l.tensor.find('.')));
     }
     EXPECT_TRUE(report.passed);
@@ -83,11 +83,11 @@ void adapt(Model& m, const LoraConfig& l) {
 
 // Random values; B is not zero, so that layers below it have gradients too.
 ParamTree random_params(const Model& m, const Mesh& mesh) {
-  ParamTree p = make_params(m.params(), shard_specs(m.params().specs, mesh.mp).layouts);
+  ParamTree p = make_params(m.params(), shard_specs(m.params().specs, mesh.mp()).layouts);
   initialize(p, 3);
   for (size_t i = 0; i < p.size(); ++i)
     if (p.specs()[i].adapter.dim == 0) {
-      Restore<std::string> scope(Context::current().random_scope, p.specs()[i].name);
+      Restore<SharedText> scope(Context::current().random_scope, p.specs()[i].name);
       fill_normal(p.values()[i], Context::current().key("test"), 0.3);
     }
   return p;
@@ -181,8 +181,8 @@ TEST_P(Adapted, EveryAdapterIsUsedAndEveryMeshAgrees) {
     }
   EXPECT_GE(adapters,
             4 * linear_modules(make_model(ModelConfig(GetParam().config, "test"))->params()).size());
-  for (const Mesh mesh : {Mesh{1, 2}, Mesh{2, 2}, Mesh{1, 4}})
-    expect_near(on(*model, mesh, {.train = true}), dropped, fmt::format("{} x {}", mesh.dp, mesh.mp));
+  for (const Mesh& mesh : {Mesh{1, 2}, Mesh{2, 2}, Mesh{1, 4}})
+    expect_near(on(*model, mesh, {.train = true}), dropped, fmt::format("{} x {}", mesh.dp(), mesh.mp()));
   expect_near(on(*model, {1, 2}, {.train = true, .recompute_blocks = true}), dropped, "recompute");
 }
 
@@ -196,7 +196,7 @@ INSTANTIATE_TEST_SUITE_P(Families, Adapted,
 // gradients of the adapters are reduced together in one.
 TEST(Collectives, AdaptersNeedNoAdditionalCollectives) {
   for (const char* config : {testing::kGpt2, testing::kGptj, testing::kLlama, testing::kOpt})
-    for (const Mesh mesh : {Mesh{1, 2}, Mesh{2, 2}}) {
+    for (const Mesh& mesh : {Mesh{1, 2}, Mesh{2, 2}}) {
       std::array<PlanReport, 2> plans;
       for (const bool lora : {false, true}) {
         Planned p = Planned::config(config);
@@ -204,9 +204,9 @@ TEST(Collectives, AdaptersNeedNoAdditionalCollectives) {
         p.request.length = 16;
         p.request.global_batch = 4;
         p.request.per_device = 2;
-        plans[lora] = p.on(mesh.dp, mesh.mp);
+        plans[lora] = p.on(mesh.dp(), mesh.mp());
       }
-      SCOPED_TRACE(fmt::format("{} x {}: {}", mesh.dp, mesh.mp, std::string(config).substr(0, 30)));
+      SCOPED_TRACE(fmt::format("{} x {}: {}", mesh.dp(), mesh.mp(), std::string(config).substr(0, 30)));
       const auto of = [&](bool lora, const char* kind, const char* where) {
         return testing::counted(plans[lora].collectives, kind, "mp", where);
       };
@@ -300,11 +300,11 @@ TEST(Targets, ModulesToSaveAreTrainedWhole) {
 
 TEST(Initial, ValuesAreThoseOfTorchAndEqualOnEveryMesh) {
   std::map<std::string, std::vector<double>> first;
-  for (const Mesh mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 2}, Mesh{1, 3}})
+  for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 2}, Mesh{1, 3}})
     on_mesh(mesh, [&](Context& c) {
       const auto m = make_model(ModelConfig(testing::kGpt2, "test"));
       adapt(*m, all_linear(4));
-      ParamTree p = make_params(m->params(), shard_specs(m->params().specs, mesh.mp).layouts);
+      ParamTree p = make_params(m->params(), shard_specs(m->params().specs, mesh.mp()).layouts);
       initialize(p, 5);
       for (size_t i = 0; i < p.size(); ++i) {
         const ParamSpec& s = p.specs()[i];

@@ -19,8 +19,8 @@ std::vector<Placement> all_of(const Shape& s) {
 // Bytes and calls in the ledger for an axis.
 std::pair<i64, i64> in_ledger(Context& c, Axis axis) {
   i64 calls = 0, bytes = 0;
-  for (const LedgerLine& l : c.ledger().collectives())
-    if (l.what.ends_with(name_of(axis))) {
+  for (const LedgerLine& l : c.ledger()->collectives())
+    if (l.what.ends_with(c.mesh().name(axis))) {
       calls += l.count;
       bytes += l.bytes;
     }
@@ -48,17 +48,18 @@ void every_pair(const Mesh& mesh, const Shape& shape, int one_in) {
         for (const Placement& to_mp : ps)
           for (const Placement& to_dp : ps) {
             if (random.below(one_in) != 0) continue;
-            if (mesh.mp == 1 && (!from_mp.is_replicated() || !to_mp.is_replicated())) continue;
-            if (mesh.dp == 1 && (!from_dp.is_replicated() || !to_dp.is_replicated())) continue;
+            if (mesh.mp() == 1 && (!from_mp.is_replicated() || !to_mp.is_replicated())) continue;
+            if (mesh.dp() == 1 && (!from_dp.is_replicated() || !to_dp.is_replicated())) continue;
             const Layout from = on_both(from_mp, from_dp), to = on_both(to_mp, to_dp);
             const Tensor t = place(shape, values, from);
-            c.ledger().reset();
-            for (Axis a : kAxes) c.group(a).reset_counts();
+            c.keep_ledger();
+            for (Axis a : mesh.axes()) c.group(a).reset_counts();
             const Tensor moved = redistribute(t, to);
-            const std::string what = to_string(from) + " to " + to_string(to);
+            const std::string what = to_string(from, mesh) + " to " + to_string(to, mesh);
             ASSERT_EQ(moved.layout(), to) << what;
             ASSERT_EQ(moved.local(), local_shape(shape, to, c.mesh(), c.coord())) << what;
-            for (Axis a : kAxes) ASSERT_EQ(in_ledger(c, a), counted(c, a)) << what << " on " << name_of(a);
+            for (Axis a : mesh.axes())
+              ASSERT_EQ(in_ledger(c, a), counted(c, a)) << what << " on " << mesh.name(a);
             const bool same_dim = to_mp.is_sharded() && from_dp.is_sharded();
             if (from_mp.is_replicated() && from_dp.is_replicated() && !same_dim) {
               ASSERT_EQ(counted(c, Axis::mp).first + counted(c, Axis::dp).first, 0) << what;
@@ -66,6 +67,32 @@ void every_pair(const Mesh& mesh, const Shape& shape, int one_in) {
             ASSERT_LT(distance(to_values(moved), values), 1e-14) << what;
             ASSERT_LT(distance(to_values(t), values), 1e-14) << what << ": the source";
           }
+  });
+}
+
+// A mesh of three axes that may all cut the same dim.
+TEST(Redistribute, ThreeAxesKeepTheValue) {
+  const Mesh mesh(2, 2, {{"sp", 2, AxisRole::model}});
+  const Shape shape = {11, 3};
+  const std::vector<double> values = Random(5).values(numel(shape));
+  const std::vector<Placement> ps = all_of(shape);
+  on_mesh(mesh, [&](Context& c) {
+    Random random(7);
+    const auto draw = [&] {
+      Layout l;
+      for (Axis a : mesh.axes()) l[a] = ps[random.below(static_cast<i64>(ps.size()))];
+      return l;
+    };
+    for (int i = 0; i < 300; ++i) {
+      const Layout from = draw(), to = draw();
+      const Tensor t = place(shape, values, from);
+      const std::string what = to_string(from, mesh) + " to " + to_string(to, mesh);
+      const Tensor moved = redistribute(t, to);
+      ASSERT_EQ(moved.layout(), to) << what;
+      ASSERT_EQ(moved.local(), local_shape(shape, to, mesh, c.coord())) << what;
+      ASSERT_LT(distance(to_values(moved), values), 1e-14) << what;
+      ASSERT_LT(distance(to_values(t), values), 1e-14) << what << ": the source";
+    }
   });
 }
 
@@ -124,8 +151,8 @@ TEST(Redistribute, TwoByteElementsKeepTheirValues) {
             const Tensor moved = redistribute(t, Axis::mp, to);
             for (i64 i = 0; i < moved.local_numel(); ++i)
               ASSERT_EQ(moved.data<bf16>()[i].bits, number(moved, i))
-                  << to_string(shape) << " " << to_string(start) << " to " << to_string(to) << ", element "
-                  << i;
+                  << to_string(shape) << " " << to_string(start, mesh) << " to " << to_string(to)
+                  << ", element " << i;
           }
       }
     });

@@ -26,7 +26,7 @@ struct Steps {
     settings.train.global_batch_size = rows;
     settings.own = own;
     pipeline->settings = std::make_shared<PipelineSettings>(settings);
-    params = make_params(pipeline->params(), shard_specs(pipeline->params().specs, c.mesh().mp).layouts);
+    params = make_params(pipeline->params(), shard_specs(pipeline->params().specs, c.mesh().mp()).layouts);
     initialize(params, 3);
     data = pipeline->source(params, {});
     StepOptions options;
@@ -36,7 +36,7 @@ struct Steps {
   // Rows [first, first + n) of step s.
   Batch batch(i64 s, i64 first, i64 n) const {
     const Context& c = Context::current();
-    BatchShape shape{.rows = n, .mine = shard_range(n, 1, c.mesh().dp, c.coord().dp)};
+    BatchShape shape{.rows = n, .mine = shard_range(n, 1, c.mesh().dp(), c.coord().dp())};
     std::vector<Example> mine;
     for (i64 r = 0; r < n; ++r) {
       const i64 i = s * rows + first + r;

@@ -46,7 +46,7 @@ struct Job {
     pipeline->tokenizer = tokenizer.get();
     pipeline->settings = settings;
     params.emplace(make_params(model->params(),
-                               shard_specs(model->params().specs, Context::current().mesh().mp).layouts));
+                               shard_specs(model->params().specs, Context::current().mesh().mp()).layouts));
     initialize(*params, 1);
   }
   std::shared_ptr<const Dataset> open(const std::string& file, bool evaluation = false) {
@@ -88,10 +88,10 @@ struct Job {
 TEST(Captioning, StepsDoNotDependOnTheMesh) {
   TempDir dir(TempDir::in_memory);
   std::vector<double> one;
-  for (const Mesh mesh : {Mesh{1, 1}, Mesh{2, 1}, Mesh{1, 2}})
+  for (const Mesh& mesh : {Mesh{1, 1}, Mesh{2, 1}, Mesh{1, 2}})
     on_mesh(mesh, [&](Context& c) {
       Job job(dir / "cache");
-      const std::vector<double> losses = job.train(dir / fmt::format("{}x{}", mesh.dp, mesh.mp), 20);
+      const std::vector<double> losses = job.train(dir / fmt::format("{}x{}", mesh.dp(), mesh.mp()), 20);
       if (c.world().rank() != 0) return;
       ASSERT_EQ(losses.size(), 20u);
       if (one.empty()) one = losses;

@@ -67,7 +67,7 @@ struct JobRun {
     params = make_job_params(job, source, model.get(), pipeline->params());
   }
   TrainResult train() {
-    const BatchSizes sizes = batch_sizes(job, Context::current().mesh().dp);
+    const BatchSizes sizes = batch_sizes(job, Context::current().mesh().dp());
     return redco::train({.pipeline = pipeline.get(),
                          .params = &params,
                          .train = job.train,
@@ -133,7 +133,7 @@ TEST_F(LabelledJobs, AnEvaluationSavesItsConfusionMatrix) {
                          k % 3 ? "pos" : "neg");
   const std::string data = file("drawn.jsonl", drawn);
   Json first;
-  for (const Mesh mesh : {Mesh{1, 1}, Mesh{2, 1}}) {
+  for (const Mesh& mesh : {Mesh{1, 1}, Mesh{2, 1}}) {
     const auto [losses, metrics] = trained(
         kText + kSteps + Words{"data.train=" + data, "data.eval=" + data, "data.max_length=16"}, mesh);
     const Json j =
@@ -170,7 +170,7 @@ TEST_F(LabelledJobs, TheSameStepsOnEveryMesh) {
       EXPECT_TRUE(metrics.count("accuracy") && metrics.count("f1") && metrics.count("f1_weighted"));
     // The mean squared error is measured twice: as the loss, and from the answers, to 6 decimals or better.
     if (name == "values") EXPECT_NEAR(metrics.at("mse") / metrics.at("loss"), 1, 1e-4);
-    for (const Mesh mesh : {Mesh{2, 1}, Mesh{1, 2}}) {
+    for (const Mesh& mesh : {Mesh{2, 1}, Mesh{1, 2}}) {
       const auto [other, same] = trained(words + kSteps, mesh);
       ASSERT_EQ(other.size(), 20u);
       for (std::size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(other[i] / one[i], 1, 1e-4) << i;

@@ -42,7 +42,7 @@ std::unique_ptr<Pipeline> pipeline_of(const RlSettings& rl, const TrainSettings&
 }
 
 ParamTree fresh_params(const Pipeline& p) {
-  const int mp = Context::current().mesh().mp;
+  const int mp = Context::current().mesh().mp();
   ParamTree t = make_params(p.params(), shard_specs(p.params().specs, mp).layouts);
   initialize(t, 11);
   return t;
@@ -70,7 +70,7 @@ void check_losses(const char* name, RlSettings rl) {
   if (s.contains("clip_range_vf")) rl.clip_range_vf = s.at("clip_range_vf").get<double>();
   rl.ent_coef = s.value("ent_coef", 0.0);
   rl.vf_coef = s.value("vf_coef", 0.5);
-  for (const Mesh mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}})
+  for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}})
     on_mesh(mesh, [&](Context& c) {
       const auto pipeline = pipeline_of(rl);
       ParamTree params = fresh_params(*pipeline);
@@ -81,7 +81,8 @@ void check_losses(const char* name, RlSettings rl) {
       }
       EXPECT_EQ(params.size(), e.at("params").size());
       const i64 n = static_cast<i64>(e.at("batch").at("observation").size());
-      const BatchShape shape{.rows = n, .mine = shard_range(n, 1, c.mesh().dp, c.coord().dp), .length = 1};
+      const BatchShape shape{
+          .rows = n, .mine = shard_range(n, 1, c.mesh().dp(), c.coord().dp()), .length = 1};
       std::vector<Example> rows;
       for (i64 r = shape.mine.begin; r < shape.mine.end; ++r) {
         Example& x = rows.emplace_back();
@@ -157,7 +158,7 @@ TEST(Rl, StepsOnARecordedRolloutAreEqualOnAllMeshes) {
   for (const Kind& kind : kinds()) {
     std::vector<Example> recorded;
     std::vector<std::map<std::string, double>> one;
-    for (const Mesh mesh : {Mesh{1, 1}, Mesh{2, 1}, Mesh{1, 2}})
+    for (const Mesh& mesh : {Mesh{1, 1}, Mesh{2, 1}, Mesh{1, 2}})
       on_mesh(mesh, [&](Context& c) {
         const auto pipeline = pipeline_of(kind.rl, small_training());
         ParamTree params = fresh_params(*pipeline);
@@ -170,7 +171,7 @@ TEST(Rl, StepsOnARecordedRolloutAreEqualOnAllMeshes) {
         step.start_averages();
         for (i64 s = 0; s < 20; ++s) {
           const BatchShape shape{
-              .rows = 16, .mine = shard_range(16, 1, c.mesh().dp, c.coord().dp), .length = 1};
+              .rows = 16, .mine = shard_range(16, 1, c.mesh().dp(), c.coord().dp()), .length = 1};
           const std::span<const Example> mine =
               std::span<const Example>(recorded).subspan(static_cast<std::size_t>(16 * s + shape.mine.begin),
                                                          static_cast<std::size_t>(shape.mine.size()));
@@ -191,7 +192,7 @@ TEST(Rl, StepsOnARecordedRolloutAreEqualOnAllMeshes) {
 TEST(Rl, RolloutsAreTheSameOnReplicas) {
   for (const Kind& kind : kinds()) {
     std::vector<Example> one;
-    for (const Mesh mesh : {Mesh{1, 1}, Mesh{2, 1}})
+    for (const Mesh& mesh : {Mesh{1, 1}, Mesh{2, 1}})
       on_mesh(mesh, [&](Context& c) {
         const auto pipeline = pipeline_of(kind.rl, small_training());
         const ParamTree params = fresh_params(*pipeline);

@@ -121,16 +121,16 @@ TEST_P(Table1, Fits) {
   const PlanReport r = make_plan(p.request);
   EXPECT_TRUE(r.fits) << to_text(r);
   EXPECT_EQ(r.setting.sharding, StateSharding::none);
-  EXPECT_EQ(r.setting.mesh.ranks(), r.setting.mesh.dp * r.setting.mesh.mp);
+  EXPECT_EQ(r.setting.mesh.ranks(), r.setting.mesh.dp() * r.setting.mesh.mp());
   EXPECT_LE(r.memory.total(), p.request.machines.memory);
   // Parameters, gradients and moments are counted: 16 bytes per trained parameter, over mp shards.
-  EXPECT_GE((r.memory.parameters + r.memory.gradients + r.memory.optimizer) * r.setting.mesh.mp,
+  EXPECT_GE((r.memory.parameters + r.memory.gradients + r.memory.optimizer) * r.setting.mesh.mp(),
             4 * r.n_parameters + 12 * r.n_trained);
   ASSERT_TRUE(r.next);
   EXPECT_FALSE(r.next->fits());
   ASSERT_TRUE(r.smallest_n_model_shards);
-  EXPECT_LE(*r.smallest_n_model_shards, r.setting.mesh.mp);
-  if (r.setting.mesh.mp > p.request.machines.slots[0]) {
+  EXPECT_LE(*r.smallest_n_model_shards, r.setting.mesh.mp());
+  if (r.setting.mesh.mp() > p.request.machines.slots[0]) {
     EXPECT_GT(r.crossing_bytes, 0);
     EXPECT_THAT(r.warnings, Contains(HasSubstr("span hosts")));
   } else {
@@ -153,7 +153,7 @@ TEST(Plan, AModelThatIsTooLargeDoesNotFit) {
   const PlanReport r = make_plan(p.request);
   EXPECT_FALSE(r.fits);
   EXPECT_FALSE(r.smallest_n_model_shards);
-  EXPECT_EQ(r.setting.mesh.mp, 8);
+  EXPECT_EQ(r.setting.mesh.mp(), 8);
 }
 
 TEST(Plan, SmallestShardsIsTheSmallestThatFits) {

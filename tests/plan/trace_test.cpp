@@ -23,16 +23,16 @@ struct RealStep {
 std::vector<RealStep> run_step(Planned& p, const Mesh& mesh, i64 global, i64 per_device, i64 length,
                                const StepOptions& options) {
   std::vector<RealStep> out(mesh.ranks());
-  const auto sharded = shard_specs(p.model->params().specs, mesh.mp, p.request.rules);
+  const auto sharded = shard_specs(p.model->params().specs, mesh.mp(), p.request.rules);
   testing::on_mesh(mesh, [&](Context& c) {
     ParamTree params = make_params(p.model->params(), sharded.layouts);
     initialize(params, 1);
     TrainStep step(*p.pipeline, params, options);
     std::vector<Batch> batches;
     std::vector<i64> offsets;
-    for (const MicroBatch& m : micro_batches(global, per_device, mesh.dp)) {
+    for (const MicroBatch& m : micro_batches(global, per_device, mesh.dp())) {
       const BatchShape shape{
-          .rows = m.rows, .mine = shard_range(m.rows, 1, mesh.dp, c.coord().dp), .length = length};
+          .rows = m.rows, .mine = shard_range(m.rows, 1, mesh.dp(), c.coord().dp()), .length = length};
       std::vector<Example> mine(shape.mine.size());
       for (size_t r = 0; r < mine.size(); ++r) {
         testing::Random random(static_cast<u64>(m.first + shape.mine.begin) + r);
@@ -43,13 +43,13 @@ std::vector<RealStep> run_step(Planned& p, const Mesh& mesh, i64 global, i64 per
       batches.push_back(p.pipeline->collate(mine, shape));
       offsets.push_back(m.first);
     }
-    c.ledger().reset();
-    for (Axis a : kAxes) c.group(a).reset_counts();
+    c.keep_ledger();
+    for (Axis a : Context::current().mesh().axes()) c.group(a).reset_counts();
     step.run(batches, offsets, 0, 0, 1e-3, {});
     RealStep& run = out[c.rank()];
-    run.lines = c.ledger().lines();
+    run.lines = c.ledger()->lines();
     run.high_water = c.arena().high_water();
-    for (Axis a : kAxes) {
+    for (Axis a : Context::current().mesh().axes()) {
       run.all_reduces += c.group(a).counted(Collective::all_reduce).calls;
       run.all_reduce_bytes += c.group(a).counted(Collective::all_reduce).bytes;
     }
@@ -81,14 +81,14 @@ class PlanIsRun : public ::testing::TestWithParam<Case> {};
 
 TEST_P(PlanIsRun, LedgerLinesAndBytesAreEqual) {
   const Case& k = GetParam();
-  for (const Mesh mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}, Mesh{2, 2}, Mesh{1, 3}}) {
+  for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}, Mesh{2, 2}, Mesh{1, 3}}) {
     Planned p = Planned::config(k.config);
     if (k.lora) adapt(*p.model);
     const StepOptions options{.clip_grad_norm = 1.0, .recompute_blocks = k.recompute, .adamw = {}};
     const auto runs = run_step(p, mesh, k.global, k.per_device, 24, options);
-    const auto sharded = shard_specs(p.model->params().specs, mesh.mp);
+    const auto sharded = shard_specs(p.model->params().specs, mesh.mp());
     for (int rank = 0; rank < mesh.ranks(); ++rank) {
-      SCOPED_TRACE(fmt::format("dp {} x mp {}, rank {}", mesh.dp, mesh.mp, rank));
+      SCOPED_TRACE(fmt::format("dp {} x mp {}, rank {}", mesh.dp(), mesh.mp(), rank));
       const Trace plan = trace_step({.pipeline = p.pipeline.get(),
                                      .mesh = mesh,
                                      .rank = rank,
@@ -104,7 +104,7 @@ TEST_P(PlanIsRun, LedgerLinesAndBytesAreEqual) {
             << "plan: " << show(plan.lines[i]) << "\nrun:  " << show(run.lines[i]);
       // Steps of up to four micro-batches are traced completely. For larger ones the gaps between tensors may
       // differ: a few per cent of these small tensors.
-      const i64 micro = (k.global + k.per_device * mesh.dp - 1) / (k.per_device * mesh.dp);
+      const i64 micro = (k.global + k.per_device * mesh.dp() - 1) / (k.per_device * mesh.dp());
       if (micro <= 4) EXPECT_EQ(plan.high_water, run.high_water);
       EXPECT_NEAR(static_cast<double>(plan.high_water), static_cast<double>(run.high_water),
                   0.05 * static_cast<double>(run.high_water));

@@ -41,6 +41,29 @@ TEST(ShardRange, GivesTheExpectedBorders) {
   EXPECT_THROW(shard_range(4, 1, 2, 2), BugError);
 }
 
+TEST(Mesh, RanksCountTheFirstAxisFastest) {
+  const Mesh mesh(3, 2, {{"sp", 2, AxisRole::model}, {"pp", 2, AxisRole::data}});
+  EXPECT_EQ(mesh.ranks(), 24);
+  EXPECT_EQ(mesh.ranks(AxisRole::model), 4);
+  EXPECT_EQ(mesh.axes().size(), 4);
+  for (int r = 0; r < mesh.ranks(); ++r) {
+    const Coord at = coord_of(mesh, r);
+    int rank = 0;
+    for (Axis a : mesh.axes()) rank += at.at(a) * mesh.stride(a);
+    EXPECT_EQ(rank, r);
+  }
+  EXPECT_EQ(coord_of(mesh, 7).mp(), 1);
+  EXPECT_EQ(coord_of(mesh, 7).dp(), 0);
+  EXPECT_EQ(coord_of(mesh, 7).at(Axis(2)), 1);
+  Layout l;
+  l[Axis::dp] = Placement::sharded(1, 8);
+  l[Axis(2)] = Placement::partial();
+  EXPECT_EQ(to_string(l, mesh), "[mp R, dp S(1, unit 8), sp P, pp R]");
+  EXPECT_EQ(to_string(l, Mesh(1, 1)), "[mp R, dp S(1, unit 8)]");
+  const MeshAxis more{"x", 1, AxisRole::model};
+  EXPECT_THROW(Mesh(1, 1, {more, more, more, more, more}), BugError);
+}
+
 // Both axes may cut the same dim. Each element is on exactly one rank; mp's shards are contiguous and dp cuts
 // each of them.
 TEST(LocalRange, EveryElementIsOnExactlyOneRank) {
@@ -56,7 +79,7 @@ TEST(LocalRange, EveryElementIsOnExactlyOneRank) {
             std::vector<int> holders(size);
             for (int r = 0; r < mesh.ranks(); ++r) {
               const Range range = local_range({size}, l, mesh, coord_of(mesh, r), 0);
-              const Range part = shard_range(size, mp_unit, mp, coord_of(mesh, r).mp);
+              const Range part = shard_range(size, mp_unit, mp, coord_of(mesh, r).mp());
               EXPECT_GE(range.begin, part.begin);
               EXPECT_LE(range.end, part.end);
               for (i64 i = range.begin; i < range.end; ++i) ++holders[i];
@@ -96,7 +119,7 @@ TEST(Layout, ToStringShowsEachPlacement) {
   Layout l;
   l[Axis::mp] = Placement::sharded(1, 8);
   l[Axis::dp] = Placement::partial();
-  EXPECT_EQ(to_string(l), "[mp S(1, unit 8), dp P]");
+  EXPECT_EQ(to_string(l, Mesh(2, 2)), "[mp S(1, unit 8), dp P]");
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ inline Tensor place(const Shape& shape, const std::vector<double>& values, const
                     DType dtype = DType::f64) {
   Context& c = Context::current();
   Layout whole = layout;
-  for (Axis a : kAxes)
+  for (Axis a : Context::current().mesh().axes())
     if (layout[a].is_partial()) whole[a] = Placement::replicated();
   auto typed = [&](const std::vector<double>& v, const Layout& l) {
     if (dtype == DType::f64) return from_values(shape, std::span<const double>(v), l);
@@ -89,7 +89,7 @@ inline Tensor place(const Shape& shape, const std::vector<double>& values, const
   }
   // The ranks of the partial axes, counted together; the part of the last one makes the sum right.
   int ranks = 1, mine = 0;
-  for (Axis a : kAxes)
+  for (Axis a : Context::current().mesh().axes())
     if (layout[a].is_partial()) {
       mine = mine * c.mesh().size(a) + c.coord().at(a);
       ranks *= c.mesh().size(a);

@@ -35,7 +35,7 @@ class SaveCheckpoint : public ::testing::Test {
   void save(const std::string& workdir, i64 step) {
     ModelParams p;
     SpecBuilder(p).linear("a.fc1", 4, 4, false, 1);
-    const ParamTree tree = make_params(p, shard_specs(p.specs, Context::current().mesh().mp).layouts);
+    const ParamTree tree = make_params(p, shard_specs(p.specs, Context::current().mesh().mp()).layouts);
     CheckpointContents what{.params = &tree, .job_yaml = "train: {}\n"};
     what.run.id = std::string(32, 'a');
     save_checkpoint(join_path(workdir, "checkpoints"), what,

@@ -54,7 +54,7 @@ ExampleList seven() {
 }
 
 TEST(EvalOutputs, TheFirstFewOrAll) {
-  for (const Mesh mesh : {Mesh{1, 1}, Mesh{3, 1}, Mesh{2, 2}})
+  for (const Mesh& mesh : {Mesh{1, 1}, Mesh{3, 1}, Mesh{2, 2}})
     testing::on_mesh(mesh, [](Context& c) {
       Counting p;
       EvalOutputs o = make_outputs(p, {}, seven(), 2, 3);

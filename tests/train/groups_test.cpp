@@ -74,7 +74,7 @@ void check(Context& c, i64 resume_at) {
   c.random.seed = 5;
   Two pipeline;
   ParamTree params =
-      make_params(pipeline.params(), shard_specs(pipeline.params().specs, c.mesh().mp).layouts);
+      make_params(pipeline.params(), shard_specs(pipeline.params().specs, c.mesh().mp()).layouts);
   initialize(params, 5);
   std::vector<Slow> a, b, slow;
   for (const double v : to_values(params["a.fc1.weight"])) a.push_back({v}), slow.push_back({v});
@@ -96,7 +96,7 @@ void check(Context& c, i64 resume_at) {
       again->set_updates(read.optimizer_steps, read.group_steps);
       step = std::move(again);
     }
-    const BatchShape shape{.rows = 1, .mine = shard_range(1, 1, c.mesh().dp, c.coord().dp), .length = 1};
+    const BatchShape shape{.rows = 1, .mine = shard_range(1, 1, c.mesh().dp(), c.coord().dp()), .length = 1};
     step->run({pipeline.collate({}, shape)}, {0}, s, 0, 0.02, {});
     for (Slow& x : a) x.update(x.p - 0.25, 0.02, 0.1);
     if (s % 2 == 0)
@@ -117,7 +117,7 @@ void check(Context& c, i64 resume_at) {
 }
 
 TEST(Groups, EachGroupHasItsPeriodRateAverageAndStepCount) {
-  for (const Mesh mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}, Mesh{2, 2}})
+  for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}, Mesh{2, 2}})
     on_mesh(mesh, [](Context& c) { check(c, -1); });
 }
 

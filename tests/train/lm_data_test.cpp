@@ -31,7 +31,7 @@ std::unique_ptr<Model> fixture_model(const std::string& name) {
 
 ParamTree fixture_params(const Model& model, const std::string& name) {
   const ModelParams& p = model.params();
-  ParamTree tree = make_params(p, shard_specs(p.specs, Context::current().mesh().mp, {}).layouts);
+  ParamTree tree = make_params(p, shard_specs(p.specs, Context::current().mesh().mp(), {}).layouts);
   ckpt::load_params(
       tree, ckpt::ModelFiles::open(kFixtures + "/" + name),
       [&](const std::string& n) { return model.canonical_name(n); }, p.aliases);
@@ -74,7 +74,7 @@ struct Lm {
   }
   Batch batch(const Dataset& data, i64 first, i64 rows) const {
     const Context& c = Context::current();
-    MicroBatchRequest r{.numbers = {}, .mine = shard_range(rows, 1, c.mesh().dp, c.coord().dp)};
+    MicroBatchRequest r{.numbers = {}, .mine = shard_range(rows, 1, c.mesh().dp(), c.coord().dp())};
     for (i64 i = 0; i < rows; ++i) r.numbers.push_back(first + i);
     const MicroBatchExamples m = read_examples(data, {r}, 1).front();
     return pipeline->collate(m.mine, m.shape);
@@ -135,14 +135,14 @@ TEST_F(LmData, ExamplesOfARowDoNotAttendToEachOther) {
   const i64 n = all[0]->length(0), m = all[2]->length(0);
   ASSERT_EQ(n, all[1]->length(0));
   for (const std::string name : {"gpt2", "llama", "opt", "gptj"})
-    for (const Mesh mesh : {Mesh{1, 1}, Mesh{1, 2}})
+    for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}})
       on_mesh(mesh, [&](Context&) {
         const Lm lm(name, true);
         const auto logits = [&](int k) { return lm.logits(lm.batch(*all[static_cast<size_t>(k)], 0, 1)); };
         const auto a = logits(0), b = logits(1), alone = logits(2);
         const i64 head = (n - m) * lm.model->vocab_size();
         const std::vector<double> of_a(a.begin() + head, a.end()), of_b(b.begin() + head, b.end());
-        EXPECT_EQ(of_a, of_b) << name << " mp " << mesh.mp;
+        EXPECT_EQ(of_a, of_b) << name << " mp " << mesh.mp();
         EXPECT_NE(a, b);
         // 2 layers of fp32: a few hundred roundings of 6e-8, relative to the largest logit.
         EXPECT_LT(distance(of_a, alone), 1e-5) << name;
@@ -156,7 +156,7 @@ TEST_F(LmData, PerplexityEqualsTransformers) {
     const auto tokenizer = load_tokenizer(kFixtures + "/tokenizers/" + e["tokenizer"].get<std::string>());
     const auto data = windows(slurp(kFixtures + "/perplexity/text.txt"), e["max_length"], *tokenizer);
     EXPECT_EQ(data->index().size(), e["tokens"].get<i64>());
-    for (const Mesh mesh : {Mesh{1, 1}, Mesh{2, 2}})
+    for (const Mesh& mesh : {Mesh{1, 1}, Mesh{2, 2}})
       on_mesh(mesh, [&](Context&) {
         const Lm lm(name, false);
         const auto metrics = evaluate(*lm.pipeline, *lm.params, data, 3);
@@ -177,7 +177,7 @@ TEST_F(LmData, LossOfExamplesIsTheSameOnEveryMesh) {
   const auto single = examples(lines, {.max_length = 48, .packing = false}, true, *bytes_);
   EXPECT_LT(packed->size(), single->size());
   double first = 0;
-  for (const Mesh mesh : {Mesh{1, 1}, Mesh{2, 1}, Mesh{1, 2}, Mesh{2, 2}})
+  for (const Mesh& mesh : {Mesh{1, 1}, Mesh{2, 1}, Mesh{1, 2}, Mesh{2, 2}})
     for (const auto& data : {packed, single})
       on_mesh(mesh, [&](Context& c) {
         const Lm lm("llama", true);

@@ -133,7 +133,7 @@ TEST(FastWeights, BatchedTasksEqualSingleTasks) {
           for (const bool recomputed : {false, true}) {
             SCOPED_TRACE(recomputed ? "recomputed" : "kept");
             const Outcome got =
-                together(mesh.mp == 2 ? layouts : std::vector<Layout>(4), order, steps, recomputed);
+                together(mesh.mp() == 2 ? layouts : std::vector<Layout>(4), order, steps, recomputed);
             EXPECT_NEAR(got.loss, want.loss, 1e-12 * std::abs(want.loss)) << c.rank();
             ASSERT_EQ(got.gradients.size(), want.gradients.size());
             for (size_t i = 0; i < want.gradients.size(); ++i)
@@ -174,11 +174,11 @@ std::vector<double> train(const Mesh& mesh, const std::string& config, const std
   on_mesh(mesh, [&](Context& c) {
     Job job(config, data, maml);
     ParamTree params =
-        make_params(job.model->params(), shard_specs(job.model->params().specs, c.mesh().mp).layouts);
+        make_params(job.model->params(), shard_specs(job.model->params().specs, c.mesh().mp()).layouts);
     initialize(params, 1);
     TrainStep step(*job.pipeline, params, options);
     const auto batch_of = [&](const Dataset& data, i64 first, i64 rows) {
-      const Range mine = shard_range(rows, 1, c.mesh().dp, c.coord().dp);
+      const Range mine = shard_range(rows, 1, c.mesh().dp(), c.coord().dp());
       std::vector<Example> examples;
       for (i64 r = mine.begin; r < mine.end; ++r) examples.push_back(data.get((first + r) % data.size()));
       return job.pipeline->collate(examples, {.rows = rows, .mine = mine, .length = 1});

@@ -32,10 +32,10 @@ TEST(Optimizers, SgdEqualsPyTorch) {
   const nlohmann::json cases = nlohmann::json::parse(in)["cases"];
   ASSERT_EQ(cases.size(), 5u);
   const ModelParams layer = one_layer();
-  for (const Mesh mesh : {Mesh{1, 1}, Mesh{1, 2}})
+  for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}})
     on_mesh(mesh, [&](Context&) {
       for (const auto& c : cases) {
-        const auto layouts = shard_specs(layer.specs, mesh.mp).layouts;
+        const auto layouts = shard_specs(layer.specs, mesh.mp()).layouts;
         ParamTree params = make_params(layer, layouts);
         const auto set = [&](std::vector<Tensor>& to, const Rows& from) {
           for (size_t i = 0; i < to.size(); ++i) to[i] = placed(layer.specs[i], from[i], layouts[i]);

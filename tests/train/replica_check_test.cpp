@@ -27,7 +27,7 @@ ParamTree some_params(int mp) {
 std::string error_after(const Mesh& mesh, int changed, const std::string& name) {
   std::string said;
   on_mesh(mesh, [&](Context& c) {
-    const ParamTree params = some_params(mesh.mp);
+    const ParamTree params = some_params(mesh.mp());
     check_replicas(params, 100);  // equal so far
     if (c.rank() == changed) reinterpret_cast<u32*>(params[name].mutable_raw())[0] ^= 1;
     std::string mine;

@@ -58,7 +58,7 @@ struct Job {
     s->train.label_smoothing = 0.1;
     settings = s;
     pipeline->settings = s;
-    params.emplace(make_params(model->params(), shard_specs(model->params().specs, mesh().mp).layouts));
+    params.emplace(make_params(model->params(), shard_specs(model->params().specs, mesh().mp()).layouts));
     initialize(*params, 1);
     if (cache.empty()) return;
     pipeline->train_data = pipeline->open({.files = {"builtin:reverse"}, .cache = cache, .max_length = 16});
@@ -113,14 +113,14 @@ TEST(TextToText, LossesEqualTransformers) {
       e.ids["source"] = pair[0].get<std::vector<i32>>();
       e.ids["labels"] = pair[1].get<std::vector<i32>>();
     }
-    for (const Mesh mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{3, 1}})
+    for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{3, 1}})
       on_mesh(mesh, [&](Context& c) {
         Job job(slurp(folder + "/config.json"));
         ckpt::load_params(
             *job.params, ckpt::ModelFiles::open(folder),
             [&](const std::string& name) { return job.model->canonical_name(name); },
             job.model->params().aliases);
-        const Range mine = shard_range(3, 1, c.mesh().dp, c.coord().dp);
+        const Range mine = shard_range(3, 1, c.mesh().dp(), c.coord().dp());
         const Batch batch = job.pipeline->collate(std::span(rows).subspan(mine.begin, mine.end - mine.begin),
                                                   {.rows = 3, .mine = mine, .length = 6, .target_length = 7});
         double weight = 0;
@@ -145,9 +145,9 @@ TEST(TextToText, StepsDoNotDependOnTheMesh) {
   test::TempDir dir(test::TempDir::in_memory);
   for (const char* config : {kT5, kBart}) {
     std::vector<double> one;
-    for (const Mesh mesh : {Mesh{1, 1}, Mesh{2, 1}, Mesh{1, 2}})
+    for (const Mesh& mesh : {Mesh{1, 1}, Mesh{2, 1}, Mesh{1, 2}})
       on_mesh(mesh, [&](Context& c) {
-        const std::string name = fmt::format("{}-{}x{}", config == kT5 ? "t5" : "bart", mesh.dp, mesh.mp);
+        const std::string name = fmt::format("{}-{}x{}", config == kT5 ? "t5" : "bart", mesh.dp(), mesh.mp());
         Job job(config, dir / "cache");
         const std::vector<double> losses = job.train(dir / name, 20);
         if (c.world().rank() != 0) return;

@@ -1,4 +1,4 @@
-// Products of a matrix with shifted runs of an image; the accumulators stay in registers.
+// Products with an im2col matrix, whose rows are runs of an image; the accumulators stay in registers.
 #include "kernels/isa/conv.h"
 
 #include <type_traits>
@@ -107,8 +107,8 @@ inline void dots_rows(i64 vectors, i64 runs, i64 images, const T* g, i64 ld, i64
 }  // namespace
 
 template <class T>
-void product_of_runs(i64 outputs, i64 length, i64 runs, const T* w, const T* base, const i64* offset, T* out,
-                     i64 ld) {
+void gemm_im2col(i64 outputs, i64 length, i64 runs, const T* w, const T* base, const i64* offset, T* out,
+                 i64 ld) {
   constexpr i64 W = Vector<T>::kWidth;
   const i64 vectors = (length + W - 1) / W;
   i64 v = 0;
@@ -120,8 +120,8 @@ void product_of_runs(i64 outputs, i64 length, i64 runs, const T* w, const T* bas
 }
 
 template <class T>
-void dots_of_runs(i64 outputs, i64 length, i64 runs, i64 images, const T* g, i64 ld, i64 g_image,
-                  const T* base, i64 base_image, const i64* offset, T* dw) {
+void gemm_im2col_transposed(i64 outputs, i64 length, i64 runs, i64 images, const T* g, i64 ld, i64 g_image,
+                            const T* base, i64 base_image, const i64* offset, T* dw) {
   constexpr i64 W = Vector<T>::kWidth;
   const i64 vectors = (length + W - 1) / W;
   i64 o = 0;
@@ -258,10 +258,11 @@ void spread_pairs(const T* y, const T* gate_a, const T* gate_b, T* a, T* b, i64 
     for_lanes(n, Spread<T, false>{y, nullptr, nullptr, a, b});
 }
 
-#define INSTANTIATE(T)                                                                               \
-  template void product_of_runs(i64, i64, i64, const T*, const T*, const i64*, T*, i64);             \
-  template void dots_of_runs(i64, i64, i64, i64, const T*, i64, i64, const T*, i64, const i64*, T*); \
-  template void avg_pairs(const T*, const T*, const T*, const T*, T*, i64);                          \
+#define INSTANTIATE(T)                                                                                    \
+  template void gemm_im2col(i64, i64, i64, const T*, const T*, const i64*, T*, i64);                      \
+  template void gemm_im2col_transposed(i64, i64, i64, i64, const T*, i64, i64, const T*, i64, const i64*, \
+                                       T*);                                                               \
+  template void avg_pairs(const T*, const T*, const T*, const T*, T*, i64);                               \
   template void spread_pairs(const T*, const T*, const T*, T*, T*, i64);
 INSTANTIATE(float)
 INSTANTIATE(double)

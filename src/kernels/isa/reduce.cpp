@@ -21,14 +21,6 @@ double sum_squares(const T* x, i64 n) {
 }
 
 template <class T>
-bool all_finite(const T* x, i64 n) {
-  i32 bad = 0;
-#pragma omp simd reduction(| : bad)
-  for (i64 i = 0; i < n; ++i) bad |= x[i] - x[i] == T(0) ? 0 : 1;  // inf - inf and NaN - NaN are NaN
-  return bad == 0;
-}
-
-template <class T>
 T max(const T* x, i64 n) {
   T m = -static_cast<T>(__builtin_inf());
   i32 nan = 0;
@@ -68,7 +60,6 @@ void max_rows(const T* x, i64 stride, i64 rows, i64 cols, T* acc) {
 #define INSTANTIATE(T)                                      \
   template double sum(const T*, i64);                       \
   template double sum_squares(const T*, i64);               \
-  template bool all_finite(const T*, i64);                  \
   template T max(const T*, i64);                            \
   template void add_rows(const T*, i64, i64, i64, double*); \
   template void max_rows(const T*, i64, i64, i64, T*);

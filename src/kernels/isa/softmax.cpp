@@ -56,10 +56,10 @@ T sum_exp(const T* x, T max, i64 n) {
 }
 
 template <class T>
-void exp_minus(const T* x, T lse, T off, T g, T* dx, i64 n) {
+void scaled_exp(const T* x, T lse, T g, T* dx, i64 n) {
   const T m = finite_shift(lse);
 #pragma omp simd
-  for (i64 i = 0; i < n; ++i) dx[i] = (exp_(x[i] - m) - off) * g;
+  for (i64 i = 0; i < n; ++i) dx[i] = exp_(x[i] - m) * g;
 }
 
 template <class T>
@@ -100,7 +100,7 @@ void rope(const T* x, const T* c, const T* s, i64 rotary, bool interleaved, T* y
   template void softmax(const T*, T*, i64, i64);                    \
   template void softmax_backward(const T*, const T*, T*, i64, i64); \
   template T sum_exp(const T*, T, i64);                             \
-  template void exp_minus(const T*, T, T, T, T*, i64);              \
+  template void scaled_exp(const T*, T, T, T*, i64);                \
   template T dot(const T*, const T*, i64);                          \
   template void rope(const T*, const T*, const T*, i64, bool, T*, i64, i64);
 INSTANTIATE(float)

@@ -1,0 +1,37 @@
+// WORKDIR/profile/summary.json, which a training with train.profile writes: where the time of some steps
+// went.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/types.h"
+
+namespace redco {
+
+// Seconds, calls, FLOPs and bytes are those of all profiled steps together, as means over the ranks.
+struct ProfileData {
+  struct Phase {
+    std::string name;
+    double seconds = 0, longest = 0;  // longest: on the slowest rank
+  };
+  struct Op {
+    std::string name, phase, scope;  // scope: the part of the model
+    double calls = 0, seconds = 0, flops = 0;
+  };
+  struct Collective {
+    std::string name, axis, phase;
+    double calls = 0, bytes = 0, seconds = 0, longest = 0;
+  };
+  i64 first_step = 0, n_steps = 1, n_ranks = 1;
+  double seconds = 0;
+  std::vector<Phase> phases;            // do not overlap
+  std::vector<Op> ops;                  // without the time of the collectives inside
+  std::vector<Collective> collectives;  // each list: the longest first
+  double memory_peak = 0;               // bytes of tensors
+};
+
+// Reads the file, which may be damaged. ContentsError: it is not a summary; the message names the field.
+ProfileData read_profile_data(const std::string& path);
+
+}  // namespace redco
