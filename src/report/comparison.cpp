@@ -20,7 +20,7 @@ namespace redco {
 namespace {
 
 // Colors and dashes tell so many curves apart.
-constexpr std::size_t kMostCurves = kChartColors * kChartDashes;
+constexpr std::size_t kMostComparedRuns = kChartColors * kChartDashes;
 constexpr std::size_t kMostMetrics = 8, kLegendInCharts = 8;
 
 using Settings = std::map<std::string, std::string>;
@@ -176,7 +176,7 @@ class Comparison {
   }
 
   std::string curves() const {
-    const std::size_t n = std::min(runs_.size(), kMostCurves);
+    const std::size_t n = std::min(runs_.size(), kMostComparedRuns);
     Curves all;  // the names alone decide the figures
     for (const std::string& name : metrics()) all.emplace_back(name, Series());
     std::string charts;

@@ -97,7 +97,7 @@ footer { color: var(--soft); font-size: 13px; margin: 34px auto 24px; }
   main, header, footer { padding: 0 12px; } header { padding-top: 18px; }
   .chart text { font-size: 18px; } .line { stroke-width: 2.6; } circle { r: 5px; }
   .cards { grid-template-columns: repeat(auto-fill, minmax(132px, 1fr)); gap: 8px; }
-  .card { padding: 8px 11px; } th, td { padding: 6px 9px; } }
+  .card { padding: 8px 11px; } th, td { padding: 6px 9px; } #profile th.n { white-space: normal; } }
 @media (min-width: 601px) { .compare th .short { white-space: nowrap; } }
 @media print { pre { max-height: none; } nav { display: none; } }
 )css";

@@ -9,7 +9,7 @@
 
 namespace redco {
 
-// Seconds, calls, FLOPs and bytes are those of all profiled steps together, as means over the ranks.
+// Of all profiled steps together: seconds as means over the ranks; calls, FLOPs and bytes of one rank.
 struct ProfileData {
   struct Phase {
     std::string name;
@@ -28,7 +28,7 @@ struct ProfileData {
   std::vector<Phase> phases;            // do not overlap
   std::vector<Op> ops;                  // without the time of the collectives inside
   std::vector<Collective> collectives;  // each list: the longest first
-  double memory_peak = 0;               // bytes of tensors
+  double memory_peak = 0;               // bytes of tensors, on the fullest rank
 };
 
 // Reads the file, which may be damaged. ContentsError: it is not a summary; the message names the field.

@@ -40,8 +40,8 @@ class ProfileView {
 
   std::string facts() const {
     const std::string steps =
-        p_.n_steps == 1 ? fmt::format("step {}", p_.first_step)
-                        : fmt::format("steps {} to {}", p_.first_step, p_.first_step + p_.n_steps - 1);
+        p_.n_steps == 1 ? fmt::format("Step {}", p_.first_step)
+                        : fmt::format("Steps {} to {}", p_.first_step, p_.first_step + p_.n_steps - 1);
     return fmt::format(
         "<p class=\"sub\">{} on {}: {} ms per step{}, memory peak of tensors {}. The traces "
         "<code>profile/rank-N.json</code> open in ui.perfetto.dev.</p>\n",
@@ -54,7 +54,7 @@ class ProfileView {
     if (n == 0) return "";
     const bool longest = p_.n_ranks > 1;  // else it is the same
     std::string s =
-        caption("phases", n, p_.phases.size()) +
+        (n < p_.phases.size() ? caption("phases", n, p_.phases.size()) : "") +
         "<div class=\"scroll\"><table class=\"phases\">\n<tr><th>phase</th><th class=\"n\">ms per "
         "step</th>" +
         (longest ? "<th class=\"n\">slowest rank</th>" : "") + "<th class=\"n\">share</th></tr>\n";
