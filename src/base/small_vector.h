@@ -178,7 +178,7 @@ class SmallVector {
     size_ = 0;
     capacity_ = N;
   }
-  // REQUIRES: this vector is empty and has no memory of its own.
+  // REQUIRES: this vector is empty and holds no heap memory.
   void take(SmallVector& other) {
     if (other.is_inside()) {
       std::uninitialized_move_n(other.data_, other.size_, data_);

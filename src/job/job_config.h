@@ -55,7 +55,7 @@ struct JobConfig {
 enum class JobUse { validate, plan, train, evaluate, predict, chat, merge, data, bench, verify };
 
 // Problems that only other modules find, e.g. those of the model's keys. load_job(), check_job() and
-// check_files() call it if they find problems of their own, so that one error lists all of them.
+// check_files() call it if they find problems, so that one error lists all of them.
 using MoreProblems = std::function<std::vector<std::string>(const JobConfig&)>;
 
 // Reads the files, where later ones win over earlier ones, then the overrides "key=value". The list of files

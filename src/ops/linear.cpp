@@ -212,7 +212,7 @@ Broadcast batch_dims(const Tensor& a, const Tensor& b) {
   return broadcast_shapes("matmul", {a, b}, kMatrices);
 }
 
-// Where the operands of matmul, as they are stored, have the dims i, k and k, j.
+// Where the stored operands of matmul have the dims i, k and k, j.
 struct MatrixDims {
   int ai, ak, bk, bj;
 };

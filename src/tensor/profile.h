@@ -27,7 +27,7 @@ class Profile {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(t - begin_).count();
   }
   i64 now() const { return at(Clock::now()); }
-  // Events of a thread are nested: each lies inside another one or beside it.
+  // Events of a thread are nested: two of them never overlap in part.
   void add(const ProfileEvent& e) { events_.push_back(e); }
   // The bytes that the arena has handed out now.
   void memory(i64 in_use) { memory_.push_back({now(), in_use}); }

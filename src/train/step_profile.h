@@ -18,7 +18,7 @@ class StepProfile {
   StepProfile(const ProfileSettings& settings, const std::string& workdir, i64 done, i64 total);
 
   // Before and after step number `step` (from 1). `last`: the run ends after it. end() is collective in the
-  // last profiled step: it writes the files and logs a line. If a file can't be written, a line says so.
+  // last profiled step: it writes the files and logs a line. A file that can't be written is a warning.
   void begin(i64 step);
   void end(i64 step, bool last);
 

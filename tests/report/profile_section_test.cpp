@@ -88,7 +88,7 @@ TEST_F(ProfileSection, NoFileNoSection) {
   write("profile/rank-0.json", "{}");
   const std::string p = page();
   EXPECT_EQ(section(p), "");
-  EXPECT_THAT(p, AllOf(Not(HasSubstr("#profile")), Not(HasSubstr("class=\"warn\""))));
+  EXPECT_THAT(p, AllOf(Not(HasSubstr("href=\"#profile\"")), Not(HasSubstr("class=\"warn\""))));
 }
 
 TEST_F(ProfileSection, ShowsTheLongestOps) {
