@@ -127,6 +127,9 @@ Tensors attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, co
 class Fold {
  public:
   Fold(std::initializer_list<Tensor> operands, i64 batch) : batch_(batch) {
+    if (std::none_of(operands.begin(), operands.end(),
+                     [](const Tensor& t) { return t.defined() && t.hidden() > 0; }))
+      return;
     Tensors given;
     SmallVector<int, 6> trailing;
     for (const Tensor& t : operands) {
@@ -142,7 +145,7 @@ class Fold {
       return t;  // broadcast over the batch
     const int h = static_cast<int>(hidden_.size());
     Shape own = t.shape(), full = hidden_, folded = {numel(hidden_) * batch_};
-    for (int d = t.hidden(); d < h; ++d) own.insert(own.begin() + d, 1);
+    own.insert(own.begin() + t.hidden(), h - t.hidden(), 1);
     full.push_back(batch_);
     full.insert(full.end(), own.begin() + h + 1, own.end());
     folded.insert(folded.end(), own.begin() + h + 1, own.end());

@@ -115,7 +115,17 @@ void OpCall::Strategies::all_replicated(int outputs) {
   add(Placements(inputs_.size()), Placements(static_cast<std::size_t>(outputs)), true);
 }
 
-void OpCall::choose(std::initializer_list<i64> output_numel, Generator generate, const Choice& choice) {
+// Moves the inputs to the placements of a choice, axis by axis.
+void OpCall::move_inputs(const Chosen& chosen) {
+  for (Axis axis : context_.mesh().axes())
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      Tensor& t = inputs_[i];
+      if (t.defined() && !(t.layout()[axis] == chosen.in[i][axis]))
+        t = redistribute(t, axis, chosen.in[i][axis]);
+    }
+}
+
+void OpCall::choose(std::initializer_list<i64> output_numel, Generator generate, const OpChoice& choice) {
   const Mesh& mesh = context_.mesh();
   StrategyCache::Key key;
   key.push_back(reinterpret_cast<i64>(generate));
@@ -137,21 +147,17 @@ void OpCall::choose(std::initializer_list<i64> output_numel, Generator generate,
   if (!known) {
     known = &context_.strategies->add(key, hash, choose_now(output_numel, generate, choice));
   } else {
-    for (Axis axis : mesh.axes())
-      for (size_t i = 0; i < inputs_.size(); ++i)
-        if (inputs_[i].defined()) inputs_[i] = redistribute(inputs_[i], axis, known->in[i][axis]);
+    move_inputs(*known);
   }
   // Reducing an operand replaces it in place. If the same tensor is also another operand (x * x), that
   // operand must be moved back to the placement of the strategy (R -> P and R -> S are free).
-  for (Axis axis : mesh.axes())
-    for (size_t i = 0; i < inputs_.size(); ++i)
-      if (inputs_[i].defined()) inputs_[i] = redistribute(inputs_[i], axis, known->in[i][axis]);
+  move_inputs(*known);
   out_layouts_ = known->out;
 }
 
 // Chooses axis by axis, and moves the inputs to the choice on an axis before the next one.
 OpCall::Chosen OpCall::choose_now(std::initializer_list<i64> output_numel, Generator generate,
-                                  const Choice& choice) {
+                                  const OpChoice& choice) {
   const size_t outputs = output_numel.size();
   double elem = 4;
   for (const Tensor& t : inputs_)

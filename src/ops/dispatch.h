@@ -37,10 +37,8 @@ class OpCall {
   OpCall(const char* name, Tensors inputs);
 
   // --- Strategies ---
-  using Choice = OpChoice;
   class Strategies {
    public:
-    Axis axis() const { return axis_; }
     AxisRole role() const;
     int ranks() const;
     // The number of inputs, also absent ones.
@@ -64,19 +62,19 @@ class OpCall {
       Placements in, out;
       bool whole_work;
     };
-    Strategies(const Tensors& inputs, const Choice& choice, Axis axis)
+    Strategies(const Tensors& inputs, const OpChoice& choice, Axis axis)
         : inputs_(inputs), choice_(choice), axis_(axis) {}
     const Tensors& inputs_;
-    const Choice& choice_;
+    const OpChoice& choice_;
     Axis axis_;
     std::vector<Entry> entries_;
   };
   // Lists the strategies on one axis. A plain function (a lambda without captures), because its result is
-  // kept: all that it depends on are the inputs and the Choice.
+  // kept: all that it depends on are the inputs and the OpChoice.
   using Generator = void (*)(Strategies&);
   // output_numel: number of global elements of each output, which determines the cost of reducing a Partial
   // one.
-  void choose(std::initializer_list<i64> output_numel, Generator generate, const Choice& choice = Choice());
+  void choose(std::initializer_list<i64> output_numel, Generator generate, const OpChoice& choice = {});
 
   // --- Running ---
 
@@ -101,7 +99,8 @@ class OpCall {
 
  private:
   struct Chosen;
-  Chosen choose_now(std::initializer_list<i64> output_numel, Generator generate, const Choice& choice);
+  Chosen choose_now(std::initializer_list<i64> output_numel, Generator generate, const OpChoice& choice);
+  void move_inputs(const Chosen& chosen);
   const Layout& next_layout() const;
   void account();
   Context& context_;

@@ -70,8 +70,6 @@ Layout changed(Layout l, Axis axis, const Placement& p) {
   return l;
 }
 
-void count(Collective kind, Axis axis, i64 bytes) { Context::current().account(kind, axis, bytes); }
-
 // Data that is moved but not added is treated as bytes, so elements may have any size.
 std::byte* bytes(const Storage& s) { return static_cast<std::byte*>(s.data()); }
 
@@ -79,7 +77,7 @@ std::byte* bytes(const Storage& s) { return static_cast<std::byte*>(s.data()); }
 Tensor all_reduce(const Tensor& t, Axis axis) {
   Context& c = Context::current();
   Tensor out(t.shape(), t.dtype(), changed(t.layout(), axis, Placement::replicated()), t.hidden());
-  count(Collective::all_reduce, axis, t.local_bytes());
+  c.account(Collective::all_reduce, axis, t.local_bytes());
   if (!out.is_meta()) std::memcpy(out.mutable_raw(), t.raw(), t.local_bytes());
   visit_float(t.dtype(), [&](auto zero) {
     using T = decltype(zero);
@@ -116,7 +114,7 @@ Tensor all_to_all(const Tensor& t, Axis axis, const Placement& to) {
     box(r, me, at, size);
     recv_total += recv_counts[r] = numel(size) * elem;
   }
-  count(Collective::all_to_all, axis, t.local_bytes());
+  c.account(Collective::all_to_all, axis, t.local_bytes());
   const bool meta = out.is_meta();
   const Storage send(c.shared_arena(), send_total), recv(c.shared_arena(), recv_total);
   auto offset_in = [&](Offsets p, const Placement& pl, int index) {
@@ -149,7 +147,7 @@ Tensor all_gather(const Tensor& t, Axis axis) {
   const View v = view_on(t, axis);
   const Placement& from = t.layout()[axis];
   Tensor out(t.shape(), t.dtype(), changed(t.layout(), axis, Placement::replicated()), t.hidden());
-  count(Collective::all_gather, axis, out.local_bytes());
+  c.account(Collective::all_gather, axis, out.local_bytes());
   const i64 elem = size_of(t.dtype());
   std::vector<i64> counts(v.n);
   for (int r = 0; r < v.n; ++r) counts[r] = numel(cut(v, from, r)) * elem;
@@ -180,7 +178,7 @@ Tensor reduce_scatter(const Tensor& t, Axis axis, const Placement& to) {
   Context& c = Context::current();
   const View v = view_on(t, axis);
   Tensor out(t.shape(), t.dtype(), changed(t.layout(), axis, to), t.hidden());
-  count(Collective::reduce_scatter, axis, t.local_bytes());
+  c.account(Collective::reduce_scatter, axis, t.local_bytes());
   const i64 elem = size_of(t.dtype());
   std::vector<i64> counts(v.n);
   for (int r = 0; r < v.n; ++r) counts[r] = numel(cut(v, to, r));
@@ -319,7 +317,7 @@ void reduce_inside(const Tensor& t, Axis axis, bool max) {
   if (log && log->take(t, &known)) {
     if (!t.is_meta()) std::memcpy(t.mutable_raw(), known.raw(), t.local_bytes());
   } else {
-    count(Collective::all_reduce, axis, t.local_bytes());
+    c.account(Collective::all_reduce, axis, t.local_bytes());
     visit_float(t.dtype(), [&](auto zero) {
       using T = decltype(zero);
       if (max) {
