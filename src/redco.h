@@ -25,5 +25,6 @@
 #include "ops/shape.h"
 #include "ops/softmax.h"
 #include "tensor/tensor.h"
+#include "tensor/transfer.h"
 #include "tokenizers/tokenizer.h"
 #include "train/pipeline.h"

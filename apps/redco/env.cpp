@@ -2,7 +2,7 @@
 
 #include "comm/group.h"
 #include "commands.h"
-#include "kernels/gemm.h"
+#include "kernels/peak.h"
 #include "kernels/threads.h"
 #include "launch/env_report.h"
 

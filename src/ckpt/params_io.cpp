@@ -11,12 +11,14 @@
 #include "base/error.h"
 #include "comm/group.h"
 #include "tensor/context.h"
+#include "tensor/transfer.h"
 
 namespace redco::ckpt {
 
 namespace {
 
 constexpr i64 kBlockBytes = 16 << 20;
+constexpr i64 kReadBytes = 4 << 20;  // on their way from a file to a tensor
 
 // A rank's part of a parameter as rows: of dim 0, or of dims 0 and 1 if dim 0 is a stack of stored tensors.
 i64 rows_of(const ParamSpec& s, const Shape& local) {
@@ -172,23 +174,27 @@ void load_params(ParamTree& tree, const ModelFiles& files,
     };
     Group& dp = c.group(Axis::dp);
     const i64 row = row_elements(s, t.local()), rows = rows_of(s, t.local());
-    float* const data = t.mutable_data<float>();
+    // Replicas that hold the same elements read each a part of them.
     const bool shared = t.layout()[Axis::dp].is_replicated() && dp.size() > 1;
-    if (!shared) {
-      if (t.local_numel() > 0) reading([&] { read(0, rows, data); });
-      continue;
-    }
     if (row == 0) continue;
-    const i64 block = std::max<i64>(dp.size(), kBlockBytes / (row * 4));
-    std::vector<float> mine;
+    const i64 block = std::max<i64>(shared ? dp.size() : 1, kReadBytes / (row * 4));
+    std::vector<float> mine, whole;
     for (i64 r = 0; r < rows; r += block) {
       const i64 n = std::min(block, rows - r);
+      if (!shared) {
+        mine.resize(n * row);
+        reading([&] { read(r, r + n, mine.data()); });
+        copy_from_host<float>(mine, t, r * row);
+        continue;
+      }
       std::vector<i64> counts(dp.size());
       for (int d = 0; d < dp.size(); ++d) counts[d] = shard_range(n, 1, dp.size(), d).size() * row;
       const redco::Range own = shard_range(n, 1, dp.size(), dp.rank());
       mine.resize(own.size() * row);
       if (own.size() > 0) reading([&] { read(r + own.begin, r + own.end, mine.data()); });
-      dp.all_gather<float>(mine.data(), data + r * row, counts);
+      whole.resize(n * row);
+      dp.all_gather<float>(mine.data(), whole.data(), counts);
+      copy_from_host<float>(whole, t, r * row);
     }
   }
   c.world().together([&] {
@@ -278,8 +284,7 @@ void send_tensor(const SavedTree& saved, size_t i, i64 k, const Parts& parts, co
     x.per_block = std::max<i64>(1, kBlockBytes / std::max<i64>(4, x.row * 4));
     rounds = std::max(rounds, ceil_div(x.end - x.begin, x.per_block));
   }
-  const float* const data = saved.tree->values()[i].data<float>();
-  std::vector<float> received;
+  std::vector<float> sending, received;
   for (i64 round = 0; round < rounds; ++round) {
     const auto block = [&](int r) -> redco::Range {
       const Sent& x = sent[r];
@@ -293,7 +298,9 @@ void send_tensor(const SavedTree& saved, size_t i, i64 k, const Parts& parts, co
     if (me == to)
       for (int r = 0; r < n; ++r) total += recv[r] = block(r).size() * sent[r].row;
     received.resize(total);
-    world.all_to_all<float>(data + b.begin * sent[me].row, send, received.data(), recv);
+    sending.resize(b.size() * sent[me].row);
+    copy_to_host<float>(saved.tree->values()[i], b.begin * sent[me].row, sending);
+    world.all_to_all<float>(sending.data(), send, received.data(), recv);
     world.together([&] {
       if (me != to) return;
       const float* from = received.data();

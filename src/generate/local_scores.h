@@ -2,36 +2,37 @@
 #pragma once
 
 #include <span>
+#include <variant>
 #include <vector>
 
 #include "comm/group.h"
-#include "kernels/nn.h"
+#include "kernels/philox.h"
 #include "ops/redistribute.h"
+#include "tensor/transfer.h"
 
 namespace redco {
 
-// The rows of this rank's logits, [R, 1, V / mp].
+// The rows of this rank's logits, [R, 1, V / mp], copied to the host.
 class LocalScores {
  public:
   // whole: gathers the whole vocabulary on every rank.
-  LocalScores(const Tensor& logits, bool whole) : t_(logits) {
-    const Placement p = t_.layout()[Axis::mp];
+  LocalScores(Tensor logits, bool whole) {
+    const Placement p = logits.layout()[Axis::mp];
     if (!p.is_replicated() && (whole || !p.is_sharded(2)))
-      t_ = redistribute(t_, Axis::mp, Placement::replicated());
-    const Range r = t_.range(2);
+      logits = redistribute(logits, Axis::mp, Placement::replicated());
+    const Range r = logits.range(2);
     first_ = r.begin;
     width_ = r.end - r.begin;
+    cut_ = !logits.layout()[Axis::mp].is_replicated();
+    visit_float(logits.dtype(), [&](auto zero) { values_ = host_copy<decltype(zero)>(logits); });
   }
   // The first token of this part.
   i64 first() const { return first_; }
   // Whether each rank has its own part.
-  bool cut() const { return !t_.layout()[Axis::mp].is_replicated(); }
+  bool cut() const { return cut_; }
   template <class F>
   void row(i64 r, F&& f) const {
-    visit_float(t_.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      f(std::span<const T>(t_.data<T>() + r * width_, width_));
-    });
+    std::visit([&](const auto& values) { f(std::span(values).subspan(r * width_, width_)); }, values_);
   }
   std::vector<double> copy(i64 r) const {
     std::vector<double> out;
@@ -40,8 +41,9 @@ class LocalScores {
   }
 
  private:
-  Tensor t_;
+  std::variant<std::vector<float>, std::vector<double>> values_;
   i64 first_ = 0, width_ = 0;
+  bool cut_ = false;
 };
 
 // The lists of all ranks in rank order if the vocabulary is cut; otherwise `mine`, which is equal on all

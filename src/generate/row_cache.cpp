@@ -1,7 +1,6 @@
 #include "generate/row_cache.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/error.h"
 #include "ops/create.h"
@@ -20,24 +19,18 @@ Tensor like(const Tensor& t, i64 rows, i64 columns) {
   return zeros(s, t.dtype(), t.layout());
 }
 
-// Bytes of one column of one row, and the address of row r's column c.
-struct Columns {
-  explicit Columns(const Tensor& t)
-      : data(static_cast<char*>(t.mutable_raw())), width(t.local()[1]), bytes(size_of(t.dtype())) {
-    for (int d = 2; d < t.rank(); ++d) bytes *= t.local()[d];
-  }
-  char* at(i64 row, i64 column) const { return data + (row * width + column) * bytes; }
-  char* data;
-  i64 width, bytes;
-};
+// Columns [first, first + n) of one row.
+View columns_of(const Tensor& t, i64 row, i64 first, i64 n) {
+  return t.view().narrowed(0, row, 1).narrowed(1, first, n);
+}
 
 void copy(const Tensor& to, i64 to_row, i64 to_column, const Tensor& from, i64 from_row, i64 from_column,
           i64 n) {
-  if (to.is_meta() || n <= 0) return;
-  const Columns a(to), b(from);
-  REDCO_CHECK(a.bytes == b.bytes && to.layout() == from.layout(), "[cache] {} from {}", describe(to),
-              describe(from));
-  std::memmove(a.at(to_row, to_column), b.at(from_row, from_column), n * a.bytes);
+  if (n <= 0) return;
+  REDCO_CHECK(to.layout() == from.layout() && to.storage() != from.storage(), "[cache] {} from {}",
+              describe(to), describe(from));
+  Context::current().run(&Kernels::copy, columns_of(from, from_row, from_column, n),
+                         columns_of(to, to_row, to_column, n));
 }
 
 }  // namespace
@@ -110,16 +103,13 @@ void RowCache::reorder(std::span<const i64> source, i64 columns) {
     if (source[r] != r) moved.push_back(r);
   if (moved.empty()) return;
   const i64 first = length() - columns;
-  std::vector<char> held;  // the moved rows' columns: all are read before any is written
+  if (columns == 0) return;
+  const i64 n = static_cast<i64>(moved.size());
   for (const KvCache::Layer& l : cache_.layers)
     for (const Tensor& t : {l.k, l.v}) {
-      if (t.is_meta() || columns == 0) continue;
-      const Columns c(t);
-      const i64 n = columns * c.bytes;
-      held.resize(moved.size() * n);
-      for (size_t i = 0; i < moved.size(); ++i)
-        std::memcpy(held.data() + i * n, c.at(source[moved[i]], first), n);
-      for (size_t i = 0; i < moved.size(); ++i) std::memcpy(c.at(moved[i], first), held.data() + i * n, n);
+      const Tensor held = like(t, n, columns);  // all are read before any is written
+      for (i64 i = 0; i < n; ++i) copy(held, i, 0, t, source[moved[i]], first, columns);
+      for (i64 i = 0; i < n; ++i) copy(t, moved[i], first, held, i, 0, columns);
     }
 }
 
@@ -174,7 +164,12 @@ void RowCache::shift(i64 n) {
   }
   for (const KvCache::Layer& l : cache_.layers)
     for (const Tensor& t : {l.k, l.v})
-      for (i64 r = 0; r < rows(); ++r) copy(t, r, begin_[r] + n, t, r, begin_[r], length() - begin_[r]);
+      for (i64 r = 0; r < rows(); ++r) {
+        const i64 used = length() - begin_[r];
+        const Tensor held = like(t, 1, used);  // the two places overlap
+        copy(held, 0, 0, t, r, begin_[r], used);
+        copy(t, r, begin_[r] + n, held, 0, 0, used);
+      }
   for (i64& b : begin_) b += n;
   cache_.length += n;
 }

@@ -1,4 +1,4 @@
-// The instruction set of the hot loops. Files of src/kernels/isa are compiled once per Isa, each into a
+// The instruction set of the hot loops. Files of src/kernels/cpu/isa are compiled once per Isa, each into a
 // separate namespace (kernels::baseline, ::avx2, ::avx512); REDCO_ISA_CALL selects one at run time.
 #pragma once
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "kernels/elementwise.h"
+#include "kernels/arguments.h"
 
 namespace redco {
 

@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/words.h"
-#include "kernels/elementwise.h"
 #include "ops/elementwise.h"
 #include "ops/linear.h"
 #include "ops/redistribute.h"
@@ -225,9 +224,7 @@ void merge_adapters(const ParamTree& p) {
     const Tensor& w = p[s.adapter.weight];
     const std::string module = s.name.substr(0, s.name.rfind(".lora_B.weight"));
     const Tensor delta = redistribute(matmul(p.values()[i], p[module + ".lora_A.weight"]), w.layout());
-    if (!w.is_meta())
-      kernels::axpy<float>(static_cast<float>(s.adapter.scale), delta.data<float>(), w.mutable_data<float>(),
-                           w.local_numel());
+    Context::current().run(&Kernels::axpy, s.adapter.scale, delta, w);
   }
 }
 

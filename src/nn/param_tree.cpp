@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "kernels/elementwise.h"
 #include "ops/create.h"
 
 namespace redco {
@@ -174,7 +173,7 @@ void fill_orthogonal(const Tensor& t, u64 key, i64 width) {
   }
   const Tensor part =
       from_values(t.shape(), std::span<const float>(std::vector<float>(v.begin(), v.end())), t.layout());
-  std::copy_n(part.data<float>(), t.local_numel(), t.mutable_data<float>());
+  Context::current().run(&Kernels::copy, part, t);
 }
 
 }  // namespace
@@ -182,16 +181,13 @@ void fill_orthogonal(const Tensor& t, u64 key, i64 width) {
 void initialize(const ParamSpec& s, const Tensor& t) {
   if (t.is_meta()) return;
   Context& c = Context::current();
-  float* p = t.mutable_data<float>();
-  const i64 n = t.local_numel();
   switch (s.init.kind) {
     case Init::Kind::normal: {
       Restore<SharedText> scope(c.random_scope, s.name);
       fill_normal(t, c.key("init"), s.init.std);
       const Range rows = t.range(0);
       if (s.init.zero_row < rows.begin || s.init.zero_row >= rows.end) break;
-      const i64 row = n / rows.size();
-      kernels::fill<float>(p + (s.init.zero_row - rows.begin) * row, 0.f, row);
+      c.run(&Kernels::fill, t.view().narrowed(0, s.init.zero_row - rows.begin, 1), 0);
       break;
     }
     case Init::Kind::uniform: {
@@ -205,13 +201,13 @@ void initialize(const ParamSpec& s, const Tensor& t) {
       break;
     }
     case Init::Kind::constant:
-      kernels::fill<float>(p, static_cast<float>(s.init.std), n);
+      c.run(&Kernels::fill, t, s.init.std);
       break;
     case Init::Kind::ones:
-      kernels::fill<float>(p, 1.f, n);
+      c.run(&Kernels::fill, t, 1);
       break;
     case Init::Kind::zeros:
-      kernels::fill<float>(p, 0.f, n);
+      c.run(&Kernels::fill, t, 0);
       break;
   }
 }

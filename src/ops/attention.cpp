@@ -2,10 +2,8 @@
 #include "ops/attention.h"
 
 #include <algorithm>
-#include <cstring>
-#include <limits>
 
-#include "kernels/nn.h"
+#include "kernels/philox.h"
 #include "ops/broadcast.h"
 #include "ops/create.h"
 #include "ops/dispatch.h"
@@ -52,38 +50,23 @@ bool batch_cut(OpCall::Strategies& s, int inputs, Placement* p) {
   return false;
 }
 
-kernels::AttentionShape shape_of(const Tensor& q, const Tensor& k, i64 kv_length) {
-  const Shape &a = q.local(), &b = k.local();
-  kernels::AttentionShape s{a[0], a[1], kv_length, a[2], b[2], a[3], 0, 0, 0, 0, 0};
-  s.q_stride = a[2] * a[3];
-  s.k_stride = s.v_stride = b[2] * b[3];
-  s.k_batch_stride = s.v_batch_stride = b[1] * b[2] * b[3];
-  return s;
+// For the local blocks of q and of `keys` tokens.
+kernels::Attention settings_of(const AttentionOptions& o, const Tensor& q, i64 keys) {
+  return {.keys = keys,
+          .scale = o.scale,
+          .softcap = o.softcap,
+          .causal = o.causal,
+          .window = o.window,
+          .segmented = o.segmented,
+          .dropout = o.dropout,
+          .dropout_key = o.dropout_key,
+          .batch_offset = q.range(0).begin + Context::current().random.row_offset,
+          .head_offset = q.range(2).begin};
 }
 
-kernels::AttentionArgs args_of(const AttentionOptions& o, const Tensor& q, const Tensor& key_mask,
-                               const Tensor& bias) {
-  kernels::AttentionArgs a;
-  a.scale = o.scale;
-  a.softcap = o.softcap;
-  a.causal = o.causal;
-  a.window = o.window;
-  if (key_mask.defined()) a.key_mask = key_mask.data<i32>();
-  if (o.segmented) a.q_segment = a.k_segment = a.key_mask;
-  if (bias.defined()) {
-    a.bias = bias.raw();
-    a.bias_B = bias.local()[0];
-    a.bias_H = bias.local()[1];
-  }
-  a.dropout = o.dropout;
-  a.dropout_key = o.dropout_key;
-  a.batch_offset = q.range(0).begin + Context::current().random.row_offset;
-  a.head_offset = q.range(2).begin;
-  return a;
-}
-
-double flops_of(const kernels::AttentionShape& s, const AttentionOptions& o) {
-  return 4.0 * s.B * s.H * s.Tq * s.Tk * s.D * (o.causal && s.Tq == s.Tk ? 0.5 : 1.0);
+double flops_of(const Tensor& q, const kernels::Attention& a) {
+  const double share = a.causal && q.local()[1] == a.keys ? 0.5 : 1.0;
+  return 4.0 * static_cast<double>(q.local_numel()) * static_cast<double>(a.keys) * share;
 }
 
 // Whether input i is a bias that all examples share.
@@ -107,18 +90,12 @@ Tensors attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, co
   Tensor dq = op.output(q.shape(), q.dtype()), dk = op.output(k.shape(), k.dtype()),
          dv = op.output(v.shape(), v.dtype());
   Tensor db = op.output(bias.defined() ? bias.shape() : Shape{0, 0, 0, 0}, q.dtype());
-  const auto s = shape_of(op.in(0), op.in(1), k.shape()[1]);
-  op.flops(2.5 * flops_of(s, o));
-  const Tensor room = OpCall::workspace(kernels::attention_backward_workspace(s), q.dtype());
-  if (op.runs())
-    visit_float(q.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      kernels::attention_backward<T>(s, args_of(o, op.in(0), op.in(6), op.in(7)), op.in(0).data<T>(),
-                                     op.in(1).data<T>(), op.in(2).data<T>(), op.in(3).data<T>(),
-                                     op.in(4).data<T>(), op.in(5).data<T>(), dq.mutable_data<T>(),
-                                     dk.mutable_data<T>(), dv.mutable_data<T>(),
-                                     bias.defined() ? db.mutable_data<T>() : nullptr, room.mutable_data<T>());
-    });
+  const kernels::Attention a = settings_of(o, op.in(0), k.shape()[1]);
+  op.flops(2.5 * flops_of(op.in(0), a));
+  const Tensor room =
+      OpCall::workspace(op.kernels().attention_backward_workspace(a, op.in(0), op.in(1)), q.dtype());
+  op.run(&Kernels::attention_backward, a, op.in(0), op.in(1), op.in(2), op.in(3), op.in(4), op.in(5),
+         op.in(6), op.in(7), dq, dk, dv, bias.defined() ? db.view() : View(), room);
   op.no_gradient();
   return {dq, dk, dv, bias.defined() ? db : Tensor()};
 }
@@ -187,7 +164,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
       "[attention] bias {} does not match q {} and {} keys", describe(bias), describe(q), keys);
   const Tensor key_mask = mask.defined() ? narrow(mask, 1, 0, keys) : mask;
   const bool fused = !(o.softcap > 0 && bias.defined());
-  if (Context::current().composed_only || !fused) return attention_composed(q, k, v, o, key_mask, bias);
+  if (!may_fuse(&Kernels::attention) || !fused) return attention_composed(q, k, v, o, key_mask, bias);
   OpCall op("attention", {q, k, v, key_mask, bias});
   op.choose({q.numel(), q.numel() / std::max<i64>(1, q.shape()[3])}, [](OpCall::Strategies& s) {
     const bool shared_bias = is_shared_bias(s, 4);
@@ -199,16 +176,10 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   });
   Tensor out = op.output(q.shape(), q.dtype());
   Tensor lse = op.output({q.shape()[0], q.shape()[2], q.shape()[1]}, q.dtype());
-  const auto s = shape_of(op.in(0), op.in(1), keys);
-  op.flops(flops_of(s, o));
-  const kernels::AttentionArgs args = args_of(o, op.in(0), op.in(3), op.in(4));
-  const Tensor room = OpCall::workspace(kernels::attention_workspace(s, args), q.dtype());
-  if (op.runs())
-    visit_float(q.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      kernels::attention<T>(s, args, op.in(0).data<T>(), op.in(1).data<T>(), op.in(2).data<T>(),
-                            out.mutable_data<T>(), lse.mutable_data<T>(), room.mutable_data<T>());
-    });
+  const kernels::Attention a = settings_of(o, op.in(0), keys);
+  op.flops(flops_of(op.in(0), a));
+  const Tensor room = OpCall::workspace(op.kernels().attention_workspace(a, op.in(0), op.in(1)), q.dtype());
+  op.run(&Kernels::attention, a, op.in(0), op.in(1), op.in(2), op.in(3), op.in(4), out, lse, room);
   op.record({op.in(0), op.in(1), op.in(2), out, lse, key_mask, bias},
             [o, row_offset = Context::current().random.row_offset](const Vjp& v) -> Tensors {
               const Tensor mask = v.saved(5), bias = v.saved(6);
@@ -230,34 +201,20 @@ namespace {
 
 // 0 where a query attends to a key, -inf elsewhere: [1 or B, 1, 1, Tq, Tk].
 Tensor visibility(i64 Tq, i64 Tk, const AttentionOptions& o, const Tensor& key_mask, DType dtype) {
-  OpCall op("visibility", {key_mask});
-  const Shape shape = {key_mask.defined() ? key_mask.shape()[0] : 1, 1, 1, Tq, Tk};
-  op.choose({numel(shape)}, [](OpCall::Strategies& s) {
-    if (s.in(0).is_sharded(0)) {
-      s.add({s.in(0)}, {s.in(0)});
-    } else {
-      s.all_replicated();
+  std::vector<double> by_place(Tq * Tk);
+  for (i64 i = 0; i < Tq; ++i)
+    for (i64 j = 0; j < Tk; ++j) {
+      const i64 at = i + Tk - Tq;
+      by_place[i * Tk + j] = (o.causal && j > at) || (o.window > 0 && j <= at - o.window) ? 0 : 1;
     }
-  });
-  Tensor m = op.output(shape, dtype);
-  if (op.runs())
-    visit_float(dtype, [&](auto zero) {
-      using T = decltype(zero);
-      T* p = m.mutable_data<T>();
-      for (i64 b = 0; b < m.local()[0]; ++b)
-        for (i64 i = 0; i < Tq; ++i)
-          for (i64 j = 0; j < Tk; ++j) {
-            const i64 at = i + Tk - Tq;
-            bool sees = !(o.causal && j > at) && !(o.window > 0 && j <= at - o.window);
-            if (key_mask.defined()) {
-              const i32* mask = op.in(0).data<i32>() + b * op.in(0).local()[1];
-              sees = sees && mask[j] != 0 && (!o.segmented || mask[j] == mask[i]);
-            }
-            *p++ = sees ? T(0) : -std::numeric_limits<T>::infinity();
-          }
-    });
-  op.no_gradient();
-  return m;
+  Tensor sees = cast(from_values({1, 1, 1, Tq, Tk}, std::span<const double>(by_place), {}), dtype);
+  if (key_mask.defined()) {
+    const Tensor mask = reshape(cast(key_mask, dtype), {key_mask.shape()[0], 1, 1, 1, Tk});
+    const Tensor hidden = compare(Binary::eq, mask, zeros({}, dtype, {}));
+    sees = sees * add_scalar(scale(hidden, -1), 1);
+    if (o.segmented) sees = sees * compare(Binary::eq, mask, transpose(mask, -1, -2));
+  }
+  return log(sees);
 }
 
 }  // namespace
@@ -288,6 +245,25 @@ Tensor attention_composed(const Tensor& q, const Tensor& k0, const Tensor& v0, c
 
 namespace {
 
+Tensor rotate_composed(const Tensor& x, const Tensor& positions, const RopeOptions& o, int sign) {
+  const i64 B = x.size(0), T = x.size(1), H = x.size(2), D = x.size(3);
+  const i64 half = static_cast<i64>(o.inv_freq->size());
+  const Tensor frequency = cast(from_values({half}, std::span<const float>(*o.inv_freq), {}), x.dtype());
+  const Tensor angle = reshape(cast(positions, x.dtype()), {B, T, 1, 1}) * frequency;
+  const Tensor c = scale(unary(Unary::cos, angle), o.attention_factor);
+  const Tensor s = scale(unary(Unary::sin, angle), sign * o.attention_factor);
+  // The two halves of the rotated dims; pairs lie side by side if interleaved.
+  const Tensor rotated = narrow(x, 3, 0, 2 * half);
+  const Tensor pairs = o.interleaved ? permute(reshape(rotated, {B, T, H, half, 2}), {0, 1, 2, 4, 3})
+                                     : reshape(rotated, {B, T, H, 2, half});
+  const Tensor a = reshape(narrow(pairs, 3, 0, 1), {B, T, H, half}),
+               b = reshape(narrow(pairs, 3, 1, 1), {B, T, H, half});
+  Tensor y = concat({a * c - b * s, b * c + a * s}, 3);
+  if (o.interleaved)
+    y = reshape(permute(reshape(y, {B, T, H, 2, half}), {0, 1, 2, 4, 3}), {B, T, H, 2 * half});
+  return 2 * half == D ? y : concat({y, narrow(x, 3, 2 * half, D - 2 * half)}, 3);
+}
+
 Tensor rotate(const Tensor& x, const Tensor& positions, const RopeOptions& o, int sign) {
   REDCO_CHECK(x.visible() == 4 && positions.dtype() == DType::i32 && positions.visible() == 2 &&
                   positions.size(0) == x.size(0) && positions.size(1) == x.size(1) &&
@@ -296,6 +272,7 @@ Tensor rotate(const Tensor& x, const Tensor& positions, const RopeOptions& o, in
               o.inv_freq->size());
   if (const Fold fold({x, positions}, x.size(0)); fold.needed())
     return fold.out(rotate(fold.in(x), fold.in(positions), o, sign));
+  if (!Context::current().has(&Kernels::rope)) return rotate_composed(x, positions, o, sign);
   OpCall op("rope", {x, positions});
   op.choose({x.numel()}, [](OpCall::Strategies& s) {
     const Placement p = s.in(0), q = s.in(1);
@@ -306,14 +283,13 @@ Tensor rotate(const Tensor& x, const Tensor& positions, const RopeOptions& o, in
     if (p.is_partial()) s.add({p, R_}, {p});
   });
   Tensor y = op.output(x.shape(), x.dtype());
-  const Shape& l = y.local();
   op.flops(3.0 * y.local_numel());
-  if (op.runs())
-    visit_float(x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      kernels::rope<T>(op.in(0).data<T>(), op.in(1).data<i32>(), o.inv_freq->data(), 2 * o.inv_freq->size(),
-                       o.interleaved, sign, o.attention_factor, y.mutable_data<T>(), l[0], l[1], l[2], l[3]);
-    });
+  op.run(&Kernels::rope,
+         {.inv_freq = o.inv_freq,
+          .interleaved = o.interleaved,
+          .sign = sign,
+          .attention_factor = o.attention_factor},
+         op.in(0), op.in(1), y);
   op.record({positions}, [o, sign](const Vjp& v) {
     return Tensors{rotate(v.g(), v.saved(0), o, -sign), {}};
   });
@@ -334,31 +310,26 @@ Tensor dropout_at(const Tensor& x, double rate, u64 key, i64 row_offset) {
   op.choose({x.numel()}, [](OpCall::Strategies& s) { s.add({s.in(0)}, {s.in(0)}, s.in(0).is_replicated()); });
   Tensor y = op.output(x.shape(), x.dtype(), x.hidden());
   op.flops(2.0 * y.local_numel());
-  if (op.runs()) {
-    // The last four dims are the coordinates of the draw; dims before them (hidden ones) change its key.
-    kernels::Block4 b{{0, 0, 0, 0}, {1, 1, 1, 1}};
-    const int before = std::max(0, x.rank() - 4), shift = 4 - x.rank();
-    auto first = [&](int d) { return y.range(d).begin + (d == 0 ? row_offset : 0); };
-    for (int d = before; d < x.rank(); ++d) {
-      b.offset[shift + d] = first(d);
-      b.size[shift + d] = y.local()[d];
+  // The last four dims are the coordinates of the draw; dims before them (hidden ones) change its key.
+  kernels::Block4 b{{0, 0, 0, 0}, {1, 1, 1, 1}};
+  const int before = std::max(0, x.rank() - 4), shift = 4 - x.rank();
+  const auto first = [&](int d) { return y.range(d).begin + (d == 0 ? row_offset : 0); };
+  for (int d = before; d < x.rank(); ++d) {
+    b.offset[shift + d] = first(d);
+    b.size[shift + d] = y.local()[d];
+  }
+  const i64 block = b.size[0] * b.size[1] * b.size[2] * b.size[3];
+  const View from = op.in(0), to = y;
+  for (i64 i = 0; block > 0 && i < y.local_numel() / block; ++i) {
+    u64 own_key = key;
+    i64 rest = i;
+    for (int d = before - 1; d >= 0; --d) {
+      own_key = kernels::philox_word(own_key, first(d) + rest % y.local()[d], d, 0, 1) |
+                static_cast<u64>(kernels::philox_word(own_key, first(d) + rest % y.local()[d], d, 0, 2))
+                    << 32;
+      rest /= y.local()[d];
     }
-    const i64 block = b.size[0] * b.size[1] * b.size[2] * b.size[3];
-    for (i64 i = 0; block > 0 && i < y.local_numel() / block; ++i) {
-      u64 own_key = key;
-      i64 rest = i;
-      for (int d = before - 1; d >= 0; --d) {
-        own_key = kernels::philox_word(own_key, first(d) + rest % y.local()[d], d, 0, 1) |
-                  static_cast<u64>(kernels::philox_word(own_key, first(d) + rest % y.local()[d], d, 0, 2))
-                      << 32;
-        rest /= y.local()[d];
-      }
-      visit_float(x.dtype(), [&](auto zero) {
-        using T = decltype(zero);
-        kernels::dropout<T>(op.in(0).data<T>() + i * block, y.mutable_data<T>() + i * block, rate, own_key,
-                            b);
-      });
-    }
+    op.run(&Kernels::dropout, rate, own_key, b, from.flat(i * block, block), to.flat(i * block, block));
   }
   op.record({}, [rate, key, row_offset](const Vjp& v) {
     return Tensors{dropout_at(v.g(), rate, key, row_offset)};
@@ -378,14 +349,7 @@ void cache_write(const Tensor& cache, const Tensor& x, i64 start) {
                   x.local()[1] == x.shape()[1] && start >= 0 && start + x.shape()[1] <= cache.shape()[1],
               "[cache_write] {} does not fit at {} in {}", describe(x), start, describe(cache));
   Context::current().account("cache_write", 0, x.local_bytes());
-  if (x.is_meta()) return;
-  i64 inner = 1;
-  for (int d = 2; d < x.rank(); ++d) inner *= x.local()[d];
-  inner *= size_of(x.dtype());
-  const i64 rows = x.local()[1] * inner;
-  for (i64 b = 0; b < x.local()[0]; ++b)
-    std::memcpy(static_cast<char*>(cache.mutable_raw()) + (b * cache.local()[1] + start) * inner,
-                static_cast<const char*>(x.raw()) + b * rows, rows);
+  Context::current().run(&Kernels::copy, x, cache.view().narrowed(1, start, x.shape()[1]));
 }
 
 }  // namespace redco

@@ -35,17 +35,21 @@ int own_dim(const Tensor& t, const Broadcast& b, int D, int trailing) {
   return d >= 0 && t.shape()[d] == b.shape[D] ? d : -1;
 }
 
-Strides local_steps(const Tensor& t, const Broadcast& b, int trailing) {
+View broadcast_view(const Tensor& t, const Broadcast& b, const Tensor& y, int trailing) {
+  View v = t;
+  if (!v.present) return v;
+  const Strides own = row_major(v.shape);
   const int dims = t.rank() - trailing;
-  Strides own(dims), out(b.size(), 0);
-  i64 step = 1;
-  for (int d = dims - 1; d >= 0; --d) {
-    own[d] = step;
-    step *= t.local()[d];
-  }
+  Shape shape(y.local().begin(), y.local().begin() + b.size());
+  v.strides.assign(b.size(), 0);
   for (int D = 0; D < b.size(); ++D)
-    if (const int d = own_dim(t, b, D, trailing); d >= 0) out[D] = own[d];
-  return out;
+    if (const int d = own_dim(t, b, D, trailing); d >= 0) v.strides[D] = own[d];
+  for (int d = dims; d < t.rank(); ++d) {
+    shape.push_back(v.shape[d]);
+    v.strides.push_back(own[d]);
+  }
+  v.shape = std::move(shape);
+  return v;
 }
 
 }  // namespace redco

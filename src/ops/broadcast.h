@@ -31,8 +31,8 @@ int own_dim(const Tensor& t, const Broadcast& b, int D, int trailing = 0);
 inline int result_dim(const Tensor& t, const Broadcast& b, int d, int trailing = 0) {
   return d < t.hidden() ? d : d + b.size() - (t.rank() - trailing);
 }
-// The operand's local steps between neighbours in each dim of the result, 0 where it is repeated; in blocks
-// of the trailing dims.
-Strides local_steps(const Tensor& t, const Broadcast& b, int trailing = 0);
+// The operand as a kernel reads it: a strided view with the dims of the result, of which `y` is the local
+// block, followed by its own trailing dims.
+View broadcast_view(const Tensor& t, const Broadcast& b, const Tensor& y, int trailing = 0);
 
 }  // namespace redco

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 
-#include "kernels/conv.h"
 #include "ops/broadcast.h"
 #include "ops/dispatch.h"
 #include "ops/elementwise.h"
@@ -24,20 +23,11 @@ Broadcast leading_dims(const char* op, const Tensors& operands) {
   return broadcast_shapes(op, operands, kTrailing);
 }
 
-// For each local block of the output, the index of the operand's block that it needs.
-std::vector<i64> blocks(const Broadcast& lead, const Tensor& t, int operand, const Tensor& y) {
-  const Strides step = local_steps(t, lead, kTrailing[operand]);
-  i64 count = 1;
-  for (int D = 0; D < lead.size(); ++D) count *= y.local()[D];
-  std::vector<i64> out(count);
-  for (i64 i = 0; i < count; ++i) {
-    i64 rest = i;
-    for (int D = lead.size() - 1; D >= 0; --D) {
-      out[i] += rest % y.local()[D] * step[D];
-      rest /= y.local()[D];
-    }
-  }
-  return out;
+// The number of blocks of planes in the local part of y.
+i64 groups_of(const Broadcast& lead, const Tensor& y) {
+  i64 n = 1;
+  for (int D = 0; D < lead.size(); ++D) n *= y.local()[D];
+  return n;
 }
 
 // A dim of a bilinear op: its index in the two factors, in the tensor added to the product, and in the
@@ -102,7 +92,7 @@ kernels::ConvShape conv_shape(i64 channels, i64 height, i64 width, i64 outputs, 
   return {channels, height, width, outputs, kh, kw, o.stride, o.padding};
 }
 
-double conv_flops(const kernels::ConvShape& s, size_t groups, i64 images) {
+double conv_flops(const kernels::ConvShape& s, i64 groups, i64 images) {
   return 2.0 * static_cast<double>(groups) * static_cast<double>(images) *
          static_cast<double>(s.taps() * s.out_image());
 }
@@ -155,17 +145,9 @@ Tensor run_conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const Co
   Tensor y = op.output(shape, x.dtype(), lead.hidden);
   const Tensor &a = op.in(0), &b = op.in(1);
   const kernels::ConvShape s = conv_shape(a.local()[xd + 1], H, W, b.local()[wd], kh, kw, o);
-  const std::vector<i64> a_of = blocks(lead, a, 0, y), b_of = blocks(lead, b, 1, y);
-  const i64 images = a.local()[xd];
-  op.flops(conv_flops(s, a_of.size(), images));
-  if (op.runs() && y.local_numel() > 0)
-    visit_float(x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      std::vector<i64> bias_of;
-      if (bias.defined()) bias_of = blocks(lead, op.in(2), 2, y);
-      kernels::conv2d<T>(s, {images, a_of, b_of}, a.data<T>(), b.data<T>(),
-                         bias.defined() ? op.in(2).data<T>() : nullptr, bias_of, y.mutable_data<T>());
-    });
+  op.flops(conv_flops(s, groups_of(lead, y), a.local()[xd]));
+  op.run(&Kernels::conv2d, s, broadcast_view(a, lead, y, 4), broadcast_view(b, lead, y, 4),
+         bias.defined() ? broadcast_view(op.in(2), lead, y, 1) : View(), y);
   Tensors saved = {w.node() ? x : Tensor(), x.node() ? w : Tensor()};
   struct Like {
     Shape shape;
@@ -225,16 +207,11 @@ Tensor conv2d_input_gradient(const Tensor& g, const Tensor& w, i64 height, i64 w
   Tensor y = op.output(shape, g.dtype(), lead.hidden);
   const Tensor &a = op.in(0), &b = op.in(1);
   const kernels::ConvShape s = conv_shape(b.local()[wd + 1], height, width, b.local()[wd], kh, kw, o);
-  const std::vector<i64> a_of = blocks(lead, a, 0, y), b_of = blocks(lead, b, 1, y);
-  op.flops(conv_flops(s, a_of.size(), a.local()[gd]));
-  const Tensor room = OpCall::workspace(
-      kernels::conv2d_input_gradient_workspace(s, static_cast<i64>(a_of.size())), g.dtype());
-  if (op.runs() && y.local_numel() > 0)
-    visit_float(g.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      kernels::conv2d_input_gradient<T>(s, {a.local()[gd], a_of, b_of}, a.data<T>(), b.data<T>(),
-                                        y.mutable_data<T>(), room.mutable_data<T>());
-    });
+  const i64 groups = groups_of(lead, y);
+  op.flops(conv_flops(s, groups, a.local()[gd]));
+  const Tensor room = OpCall::workspace(op.kernels().conv2d_input_gradient_workspace(s, groups), g.dtype());
+  op.run(&Kernels::conv2d_input_gradient, s, broadcast_view(a, lead, y, 4), broadcast_view(b, lead, y, 4), y,
+         room);
   op.record({g, w},
             [o, kh, kw, gs = g.shape(), gh = g.hidden(), ws = w.shape(), wh = w.hidden()](const Vjp& v) {
               Tensors d(2);
@@ -257,16 +234,12 @@ Tensor conv2d_weight_gradient(const Tensor& g, const Tensor& x, i64 kh, i64 kw, 
   Tensor y = op.output(shape, g.dtype(), lead.hidden);
   const Tensor &a = op.in(0), &b = op.in(1);
   const kernels::ConvShape s = conv_shape(b.local()[xd + 1], H, W, a.local()[gd + 1], kh, kw, o);
-  const std::vector<i64> a_of = blocks(lead, a, 0, y), b_of = blocks(lead, b, 1, y);
-  op.flops(conv_flops(s, a_of.size(), a.local()[gd]));
-  const Tensor room = OpCall::workspace(
-      kernels::conv2d_weight_gradient_workspace(s, static_cast<i64>(a_of.size()), a.local()[gd]), g.dtype());
-  if (op.runs() && y.local_numel() > 0)
-    visit_float(g.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      kernels::conv2d_weight_gradient<T>(s, {a.local()[gd], a_of, b_of}, a.data<T>(), b.data<T>(),
-                                         y.mutable_data<T>(), room.mutable_data<T>());
-    });
+  const i64 groups = groups_of(lead, y);
+  op.flops(conv_flops(s, groups, a.local()[gd]));
+  const Tensor room =
+      OpCall::workspace(op.kernels().conv2d_weight_gradient_workspace(s, groups, a.local()[gd]), g.dtype());
+  op.run(&Kernels::conv2d_weight_gradient, s, broadcast_view(a, lead, y, 4), broadcast_view(b, lead, y, 4), y,
+         room);
   op.record({g, x},
             [o, H, W, gs = g.shape(), gh = g.hidden(), xs = x.shape(), xh = x.hidden()](const Vjp& v) {
               Tensors d(2);
@@ -296,12 +269,6 @@ Shape with_pixels(Shape shape, i64 height, i64 width) {
   return shape;
 }
 
-i64 planes_of(const Tensor& x) {
-  i64 n = 1;
-  for (int d = 0; d + 2 < x.rank(); ++d) n *= x.local()[d];
-  return n;
-}
-
 // For ops that are linear in input 0 within each plane; input 1 says which pixels they use.
 void plane_strategies(OpCall::Strategies& s) {
   const auto R = Placement::replicated(), P = Placement::partial();
@@ -319,15 +286,7 @@ Tensor mean_windows(const Tensor& x, const Tensor& gate, const Shape& shape, con
   op.choose({numel(shape)}, plane_strategies);
   Tensor y = op.output(shape, x.dtype(), x.hidden());
   op.flops(static_cast<double>(std::max(op.in(0).local_numel(), y.local_numel())));
-  if (op.runs() && y.local_numel() > 0)
-    visit_float(x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      const T* open = gate.defined() ? op.in(1).data<T>() : nullptr;
-      if (spread)
-        kernels::avg_unpool2d<T>(s, planes_of(y), op.in(0).data<T>(), open, y.mutable_data<T>());
-      else
-        kernels::avg_pool2d<T>(s, planes_of(y), op.in(0).data<T>(), open, y.mutable_data<T>());
-    });
+  op.run(spread ? &Kernels::avg_unpool2d : &Kernels::avg_pool2d, s, op.in(0), op.in(1), y);
   op.record({gate}, [s, spread, back = x.shape()](const Vjp& v) {
     Tensors d(2);
     if (v.needs(0)) d[0] = mean_windows(v.g(), v.saved(0), back, s, !spread);
@@ -342,16 +301,7 @@ Tensor move_windows(const Tensor& x, const Tensor& from, const Shape& shape, boo
   op.choose({numel(shape)}, plane_strategies);
   Tensor y = op.output(shape, x.dtype(), x.hidden());
   op.flops(static_cast<double>(y.local_numel()));
-  const Tensor &a = op.in(0), &ids = op.in(1);
-  if (op.runs() && y.local_numel() > 0)
-    visit_float(x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      const i64 planes = planes_of(y), many = a.local_numel() / planes, few = y.local_numel() / planes;
-      if (take)
-        kernels::take_windows<T>(planes, many, few, a.data<T>(), ids.data<i32>(), y.mutable_data<T>());
-      else
-        kernels::put_windows<T>(planes, few, many, a.data<T>(), ids.data<i32>(), y.mutable_data<T>());
-    });
+  op.run(take ? &Kernels::take_windows : &Kernels::put_windows, op.in(0), op.in(1), y);
   op.record({from}, [take, back = x.shape()](const Vjp& v) {
     return Tensors{move_windows(v.g(), v.saved(0), back, !take), {}};
   });
@@ -384,12 +334,7 @@ Tensor max_pool2d(const Tensor& x, const Pool2dOptions& o) {
   });
   Tensor y = op.output(shape, x.dtype(), x.hidden()), from = op.output(shape, DType::i32, x.hidden());
   op.flops(static_cast<double>(op.in(0).local_numel()));
-  if (op.runs() && y.local_numel() > 0)
-    visit_float(x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      kernels::max_pool2d<T>(s, planes_of(y), op.in(0).data<T>(), y.mutable_data<T>(),
-                             from.mutable_data<i32>());
-    });
+  op.run(&Kernels::max_pool2d, s, op.in(0), y, from);
   op.record({from}, [shape = x.shape()](const Vjp& v) {
     return Tensors{move_windows(v.g(), v.saved(0), shape, false)};
   });

@@ -1,24 +1,17 @@
 #include "ops/create.h"
 
 #include "base/error.h"
-#include "kernels/elementwise.h"
-#include "kernels/nn.h"
 #include "ops/dispatch.h"
+#include "ops/elementwise.h"
 #include "ops/redistribute.h"
+#include "ops/shape.h"
+#include "tensor/transfer.h"
 
 namespace redco {
 
 Tensor full(const Shape& shape, double value, DType dtype, const Layout& layout) {
   Tensor t(shape, dtype, layout);
-  if (t.is_meta()) return t;
-  if (dtype == DType::i32) {
-    std::fill_n(t.mutable_data<i32>(), t.local_numel(), static_cast<i32>(value));
-  } else {
-    visit_float(dtype, [&](auto zero) {
-      using T = decltype(zero);
-      kernels::fill<T>(t.mutable_data<T>(), static_cast<T>(value), t.local_numel());
-    });
-  }
+  Context::current().run(&Kernels::fill, t, value);
   return t;
 }
 
@@ -48,7 +41,7 @@ Tensor from_whole(const Shape& shape, std::span<const T> values, DType dtype, co
   if (!whole.is_meta()) {
     REDCO_CHECK(static_cast<i64>(values.size()) == numel(shape), "{} values for the shape {}", values.size(),
                 to_string(shape));
-    if (!values.empty()) std::memcpy(whole.mutable_raw(), values.data(), whole.local_bytes());
+    copy_from_host(values, whole);
   }
   return redistribute(whole, layout);
 }
@@ -59,7 +52,7 @@ Tensor from_local(const Shape& shape, std::span<const T> values, DType dtype) {
   if (!t.is_meta()) {
     REDCO_CHECK(static_cast<i64>(values.size()) == t.local_numel(), "{} values for the local part of {}",
                 values.size(), describe(t));
-    if (!values.empty()) std::memcpy(t.mutable_raw(), values.data(), t.local_bytes());
+    copy_from_host(values, t);
   }
   return t;
 }
@@ -101,59 +94,40 @@ i64 first_row_of(const Layout& layout) {
 
 Tensor random_uniform(const Shape& shape, u64 key, const Layout& layout) {
   Tensor t(shape, DType::f32, layout);
-  if (!t.is_meta()) kernels::philox_uniform(key, block_of(t, first_row_of(layout)), t.mutable_data<float>());
+  Context::current().run(&Kernels::uniform, key, block_of(t, first_row_of(layout)), t);
   return t;
 }
 Tensor random_normal(const Shape& shape, u64 key, const Layout& layout) {
   Tensor t(shape, DType::f32, layout);
-  if (!t.is_meta()) kernels::philox_normal(key, block_of(t, first_row_of(layout)), t.mutable_data<float>());
+  Context::current().run(&Kernels::normal, key, block_of(t, first_row_of(layout)), t);
   return t;
 }
 
 void fill_normal(const Tensor& t, u64 key, double std) {
-  if (t.is_meta()) return;
-  float* const p = t.mutable_data<float>();
-  kernels::philox_normal(key, block_of(t), p);
-  if (std != 1) kernels::affine<float>(p, p, static_cast<float>(std), 0.f, t.local_numel());
+  Context& c = Context::current();
+  c.run(&Kernels::normal, key, block_of(t), t);
+  if (std != 1) c.run(&Kernels::affine, t, t, std, 0);
 }
 
 void fill_uniform(const Tensor& t, u64 key, double bound) {
-  if (t.is_meta()) return;
-  float* const p = t.mutable_data<float>();
-  kernels::philox_uniform(key, block_of(t), p);
-  kernels::affine<float>(p, p, static_cast<float>(2 * bound), static_cast<float>(-bound), t.local_numel());
+  Context& c = Context::current();
+  c.run(&Kernels::uniform, key, block_of(t), t);
+  c.run(&Kernels::affine, t, t, 2 * bound, -bound);
 }
 
 Tensor label_mask(const Tensor& labels, DType dtype) {
-  OpCall op("label_mask", {labels});
-  op.choose({labels.numel()}, [](OpCall::Strategies& s) { s.add({s.in(0)}, {s.in(0)}, true); });
-  Tensor y = op.output(labels.shape(), dtype, labels.hidden());
-  if (op.runs())
-    visit_float(dtype, [&](auto zero) {
-      using T = decltype(zero);
-      for (i64 i = 0; i < y.local_numel(); ++i)
-        y.mutable_data<T>()[i] = op.in(0).data<i32>()[i] >= 0 ? T(1) : T(0);
-    });
-  op.no_gradient();
-  return y;
+  return compare(Binary::le, zeros({}, dtype, {}), cast(labels, dtype));
 }
 
 std::vector<double> to_values(const Tensor& t) {
   const Tensor r = to_replicated(t.detached());
-  std::vector<double> out;
-  if (r.is_meta()) return out;
-  visit_float(r.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    out.assign(r.data<T>(), r.data<T>() + r.local_numel());
+  return visit_float(r.dtype(), [&](auto zero) {
+    const auto values = host_copy<decltype(zero)>(r);
+    return std::vector<double>(values.begin(), values.end());
   });
-  return out;
 }
 
-std::vector<i32> to_ids(const Tensor& t) {
-  const Tensor r = to_replicated(t.detached());
-  if (r.is_meta()) return {};
-  return {r.data<i32>(), r.data<i32>() + r.local_numel()};
-}
+std::vector<i32> to_ids(const Tensor& t) { return host_copy<i32>(to_replicated(t.detached())); }
 
 double item(const Tensor& t) {
   REDCO_CHECK(t.numel() == 1, "item() needs one element, not {}", describe(t));

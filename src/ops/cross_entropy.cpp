@@ -1,9 +1,6 @@
 // Legend: V vocabulary (last dim), R rows.
 #include "ops/cross_entropy.h"
 
-#include <cmath>
-
-#include "kernels/nn.h"
 #include "ops/create.h"
 #include "ops/dispatch.h"
 #include "ops/elementwise.h"
@@ -32,13 +29,7 @@ Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, const 
   });
   Tensor dx = op.output(logits.shape(), logits.dtype(), logits.hidden());
   op.flops(4.0 * dx.local_numel());
-  if (op.runs())
-    visit_float(logits.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      kernels::cross_entropy_backward<T>(op.in(0).data<T>(), op.in(2).data<T>(), op.in(1).data<i32>(),
-                                         dx.range(last).begin, op.in(3).data<T>(), dx.mutable_data<T>(),
-                                         op.in(1).local_numel(), dx.local().back());
-    });
+  op.run(&Kernels::cross_entropy_backward, op.in(0), op.in(1), op.in(2), op.in(3), dx.range(last).begin, dx);
   op.no_gradient();
   return dx;
 }
@@ -49,7 +40,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels, double smoothin
   REDCO_CHECK(labels.rank() == logits.rank() - 1 && labels.dtype() == DType::i32,
               "[cross_entropy] logits {} and labels {} do not match", describe(logits), describe(labels));
   // Label smoothing also needs the row's mean logit, which only the composed form computes.
-  if (Context::current().composed_only || smoothing != 0)
+  if (!may_fuse(&Kernels::cross_entropy) || smoothing != 0)
     return cross_entropy_composed(logits, labels, smoothing);
   OpCall op("cross_entropy", {logits, labels});
   const int last = logits.rank() - 1;
@@ -65,30 +56,18 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels, double smoothin
   Tensor loss = op.output(labels.shape(), logits.dtype(), logits.hidden());
   Tensor lse = op.output(labels.shape(), logits.dtype(), logits.hidden());
   const Tensor &x = op.in(0), &ids = op.in(1);
-  const i64 R = ids.local_numel(), V = x.local().back();
   op.flops(5.0 * x.local_numel());
-  visit_float(logits.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    Tensor max({R}, logits.dtype(), {}), pair({2, R}, logits.dtype(), {});
-    T* const m = max.mutable_data<T>();
-    T* const sums = pair.mutable_data<T>();
-    auto over_cut_axes = [&](const Tensor& t, bool maximum) {
-      for (Axis a : Context::current().mesh().axes())
-        if (x.layout()[a].is_sharded(last)) reduce_inside(t, a, maximum);
-    };
-    if (op.runs()) kernels::row_max<T>(x.data<T>(), m, R, V);
-    over_cut_axes(max, true);
-    if (op.runs())
-      kernels::sum_exp_and_target<T>(x.data<T>(), m, ids.data<i32>(), x.range(last).begin, sums, sums + R, R,
-                                     V);
-    over_cut_axes(pair, false);
-    if (op.runs())
-      for (i64 r = 0; r < R; ++r) {
-        const T l = m[r] + std::log(sums[r]);
-        lse.mutable_data<T>()[r] = l;
-        loss.mutable_data<T>()[r] = ids.data<i32>()[r] < 0 ? T(0) : l - sums[R + r];
-      }
-  });
+  const i64 R = ids.local_numel();
+  const Tensor max = OpCall::workspace(R, logits.dtype()), sums({2, R}, logits.dtype(), {});
+  const auto over_cut_axes = [&](const Tensor& t, bool maximum) {
+    for (Axis a : Context::current().mesh().axes())
+      if (x.layout()[a].is_sharded(last)) reduce_inside(t, a, maximum);
+  };
+  op.run(&Kernels::max_last, x, max);
+  over_cut_axes(max, true);
+  op.run(&Kernels::sum_exp_and_target, x, max, ids, x.range(last).begin, sums);
+  over_cut_axes(sums, false);
+  op.run(&Kernels::cross_entropy, max, sums, ids, loss, lse);
   // Saves the logits as they were used, so that the backward does not scatter Partial logits again.
   op.record({op.in(0), op.in(1), lse}, [smoothing](const Vjp& v) -> Tensors {
     const Tensor x = v.saved(0), ids = v.saved(1);

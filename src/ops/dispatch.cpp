@@ -283,7 +283,7 @@ i64 composed_vjp_count() { return g_composed; }
 Tensors composed_vjp(const Vjp& v, const Tensors& inputs, const std::function<Tensors(const Tensors&)>& f) {
   ++g_composed;
   Context& c = Context::current();
-  Restore<bool> composed(c.composed_only, true);
+  const Restore<bool> composed(c.composed_only, true), recording(c.recording, true);
   // Each input gets an alias, which is a separate node (the same tensor may occur twice). The backward stops
   // at the aliases, so it returns this op's own vjp, with a graph that leads to the original inputs.
   Tensors cut = inputs;
@@ -303,7 +303,7 @@ Tensors composed_vjp(const Vjp& v, const Tensors& inputs, const std::function<Te
       index.push_back(static_cast<int>(i));
     }
   const std::vector<Tensor> found =
-      backward(outs, gs, wanted, {.create_graph = true, .stop_at_inputs = true});
+      backward(outs, gs, wanted, {.create_graph = v.create_graph(), .stop_at_inputs = true});
   Tensors result(inputs.size());
   for (size_t k = 0; k < index.size(); ++k) result[index[k]] = found[k];
   return result;

@@ -84,8 +84,14 @@ class OpCall {
   Tensor output(Shape shape, DType dtype, int hidden = 0);
   // An output that shares the bytes of `input`.
   Tensor view_of(const Tensor& input, Shape shape, int hidden = 0);
-  // False on a meta context: no kernel runs.
-  bool runs() const { return !context_.is_meta(); }
+  // Submits a kernel of the device. Tensors are passed as views of their local blocks. A planned rank runs
+  // none.
+  template <class... A>
+  void run(Kernel<A...> Kernels::*kernel, const std::type_identity_t<A>&... arguments) {
+    context_.run(kernel, arguments...);
+  }
+  // Sizes of workspaces.
+  const Kernels& kernels() const { return context_.queue().kernels(); }
   // Scratch memory for `elements`, allocated from the arena, so that a plan counts it. It is released with
   // the tensor.
   static Tensor workspace(i64 elements, DType dtype) { return {{elements}, dtype, {}}; }
@@ -112,6 +118,13 @@ class OpCall {
   i64 begin_ = 0;  // ns of the profile
   friend class StrategyCache;
 };
+
+// Whether an op may use its fused kernel: the device has it, and ops are not to be composed.
+template <class... A>
+bool may_fuse(Kernel<A...> Kernels::*kernel) {
+  const Context& c = Context::current();
+  return !c.composed_only && c.has(kernel);
+}
 
 // The vjp of a fused op whose gradient is differentiated again: runs the composed form `f` on the original
 // inputs and differentiates it. Inputs of integer type are passed through.

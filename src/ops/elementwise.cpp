@@ -59,12 +59,7 @@ Tensor run_binary(const char* name, Binary kind, const Tensor& a, const Tensor& 
             {.attributes = {static_cast<i64>(linear)}});
   Tensor y = op.output(bc.shape, a.dtype(), bc.hidden);
   op.flops(static_cast<double>(y.local_numel()));
-  if (op.runs())
-    visit_float(a.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      kernels::binary<T>(kind, op.in(0).data<T>(), local_steps(op.in(0), bc), op.in(1).data<T>(),
-                         local_steps(op.in(1), bc), y.mutable_data<T>(), y.local());
-    });
+  op.run(&Kernels::binary, kind, broadcast_view(op.in(0), bc, y), broadcast_view(op.in(1), bc, y), y);
   if (vjp) {
     op.record(save ? Tensors{a, b} : Tensors{}, std::move(vjp));
   } else {
@@ -100,16 +95,9 @@ Tensor add(const std::vector<Tensor>& terms) {
   op.choose({numel(bc.shape)}, [](OpCall::Strategies& s) { elementwise_strategies(s, Linear::sum); });
   Tensor y = op.output(bc.shape, terms[0].dtype(), bc.hidden);
   op.flops(static_cast<double>(y.local_numel()) * (terms.size() - 1));
-  if (op.runs())
-    visit_float(y.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      const Strides out = local_steps(y, bc);
-      kernels::binary<T>(Binary::add, op.in(0).data<T>(), local_steps(op.in(0), bc), op.in(1).data<T>(),
-                         local_steps(op.in(1), bc), y.mutable_data<T>(), y.local());
-      for (size_t i = 2; i < terms.size(); ++i)
-        kernels::binary<T>(Binary::add, y.data<T>(), out, op.in(i).data<T>(), local_steps(op.in(i), bc),
-                           y.mutable_data<T>(), y.local());
-    });
+  op.run(&Kernels::binary, Binary::add, broadcast_view(op.in(0), bc, y), broadcast_view(op.in(1), bc, y), y);
+  for (size_t i = 2; i < terms.size(); ++i)
+    op.run(&Kernels::binary, Binary::add, y, broadcast_view(op.in(i), bc, y), y);
   SmallVector<Like, 2> likes;
   for (const Tensor& t : terms) likes.push_back(like(t));
   op.record({}, [likes](const Vjp& v) {
@@ -190,12 +178,7 @@ Tensor affine(const char* name, const Tensor& x, double mul, double constant) {
             {.attributes = {constant != 0}});
   Tensor y = op.output(x.shape(), x.dtype(), x.hidden());
   op.flops(static_cast<double>(y.local_numel()));
-  if (op.runs())
-    visit_float(x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      kernels::affine<T>(op.in(0).data<T>(), y.mutable_data<T>(), static_cast<T>(mul),
-                         static_cast<T>(constant), y.local_numel());
-    });
+  op.run(&Kernels::affine, op.in(0), y, mul, constant);
   op.record({}, [mul](const Vjp& v) { return Tensors{mul == 1 ? v.g() : scale(v.g(), mul)}; });
   return y;
 }
@@ -217,12 +200,8 @@ Tensor add_bias(const Tensor& y, const Tensor& bias) {
   });
   Tensor out = op.output(bc.shape, y.dtype(), bc.hidden);
   op.flops(static_cast<double>(out.local_numel()));
-  if (op.runs())
-    visit_float(y.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      kernels::binary<T>(Binary::add, op.in(0).data<T>(), local_steps(op.in(0), bc), op.in(1).data<T>(),
-                         local_steps(op.in(1), bc), out.mutable_data<T>(), out.local());
-    });
+  op.run(&Kernels::binary, Binary::add, broadcast_view(op.in(0), bc, out), broadcast_view(op.in(1), bc, out),
+         out);
   op.record({}, [ly = like(y), lb = like(bias)](const Vjp& v) {
     Tensors d(2);
     if (v.needs(0)) d[0] = sum_like(v.g(), ly);
@@ -254,12 +233,7 @@ Tensor unary_backward(Unary kind, const Tensor& x, const Tensor& g) {
   });
   Tensor dx = op.output(x.shape(), x.dtype(), x.hidden());
   op.flops(4.0 * dx.local_numel());
-  if (op.runs())
-    visit_float(x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      kernels::unary_backward<T>(kind, op.in(0).data<T>(), op.in(1).data<T>(), dx.mutable_data<T>(),
-                                 dx.local_numel());
-    });
+  op.run(&Kernels::unary_backward, kind, op.in(0), op.in(1), dx);
   if (kind == Unary::relu) {
     op.record({x}, [](const Vjp& v) {
       return Tensors{{}, v.needs(1) ? unary_backward(Unary::relu, v.saved(0), v.g()) : Tensor()};
@@ -288,6 +262,7 @@ Tensor composed(Unary op, const Tensor& x) {
   }
 }
 
+bool has_backward() { return Context::current().has(&Kernels::unary_backward); }
 bool is_fused(Unary op) {
   return op == Unary::gelu || op == Unary::gelu_tanh || op == Unary::gelu_quick || op == Unary::silu;
 }
@@ -326,7 +301,7 @@ Tensor derivative(Unary op, const Tensor& s, const Tensor& g) {
     case Unary::erf:
       return scale(g * exp(scale(square(s), -1)), 2 / std::sqrt(M_PI));
     case Unary::relu:
-      return unary_backward(Unary::relu, s, g);
+      return has_backward() ? unary_backward(Unary::relu, s, g) : g * unary(Unary::step, s);
     case Unary::softplus:
       return g * sigmoid(s);
     default:
@@ -351,22 +326,19 @@ Tensor unary(Unary kind, const Tensor& x) {
             {.attributes = {kind == Unary::neg}});
   Tensor y = op.output(x.shape(), x.dtype(), x.hidden());
   op.flops(4.0 * y.local_numel());
-  if (op.runs())
-    visit_float(x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      kernels::unary<T>(kind, op.in(0).data<T>(), y.mutable_data<T>(), y.local_numel());
-    });
+  op.run(&Kernels::unary, kind, op.in(0), y);
   if (kind == Unary::step || kind == Unary::sign) {
     op.no_gradient();
   } else {
     op.record({saves_output(kind) ? y : x}, [kind](const Vjp& v) -> Tensors {
       const Tensor s = v.saved(0);
       if (is_fused(kind)) {
-        if (v.create_graph())
+        if (v.create_graph() || !has_backward())
           return composed_vjp(v, {s}, [kind](const Tensors& in) { return Tensors{composed(kind, in[0])}; });
         return {unary_backward(kind, s, v.g())};
       }
-      if (kind == Unary::softplus && !v.create_graph()) return {unary_backward(kind, s, v.g())};
+      if (kind == Unary::softplus && !v.create_graph() && has_backward())
+        return {unary_backward(kind, s, v.g())};
       return {derivative(kind, s, v.g())};
     });
   }

@@ -2,7 +2,7 @@
 // right.
 #pragma once
 
-#include "kernels/elementwise.h"
+#include "kernels/arguments.h"
 #include "tensor/tensor.h"
 
 namespace redco {

@@ -1,6 +1,5 @@
 #include "ops/embedding.h"
 
-#include "kernels/nn.h"
 #include "ops/dispatch.h"
 
 namespace redco {
@@ -12,10 +11,7 @@ const auto P = Placement::partial();
 // ids with `id` replaced by -1, which selects no row.
 Tensor without_id(const Tensor& ids, i64 id) {
   Tensor out(ids.shape(), DType::i32, ids.layout(), ids.hidden());
-  if (out.is_meta()) return out;
-  const i32* from = ids.data<i32>();
-  std::transform(from, from + ids.local_numel(), out.mutable_data<i32>(),
-                 [id](i32 x) { return x == id ? -1 : x; });
+  Context::current().run(&Kernels::replace_id, ids, id, -1, out);
   return out;
 }
 }  // namespace
@@ -42,13 +38,7 @@ Tensor embedding(const Tensor& table, const Tensor& ids, i64 frozen) {
             },
             {.stationary = {0}});
   Tensor y = op.output(shape, table.dtype(), ids.hidden());
-  const Range rows = op.in(0).range(0);
-  if (op.runs())
-    visit_float(table.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      kernels::embedding<T>(op.in(0).data<T>(), rows.begin, rows.size(), op.in(1).data<i32>(),
-                            y.mutable_data<T>(), op.in(1).local_numel(), op.in(0).local()[1]);
-    });
+  op.run(&Kernels::gather_rows, op.in(0), op.in(0).range(0).begin, op.in(1), y);
   op.record({ids}, [n = table.shape()[0], layout = op.in(0).layout(), frozen](const Vjp& v) {
     const Tensor rows = frozen < 0 ? v.saved(0) : without_id(v.saved(0), frozen);
     return Tensors{scatter_rows(v.g(), rows, n, layout), {}};
@@ -73,14 +63,8 @@ Tensor scatter_rows(const Tensor& g, const Tensor& ids, i64 rows, const Layout& 
             },
             {.wish = like});
   Tensor y = op.output(shape, g.dtype(), 0);
-  const Range mine = y.range(0);
   op.flops(static_cast<double>(op.in(0).local_numel()));
-  if (op.runs())
-    visit_float(g.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      kernels::scatter_rows<T>(op.in(0).data<T>(), op.in(1).data<i32>(), mine.begin, mine.size(),
-                               y.mutable_data<T>(), op.in(1).local_numel(), y.local()[1]);
-    });
+  op.run(&Kernels::scatter_rows, op.in(0), op.in(1), y.range(0).begin, y);
   op.record({ids}, [](const Vjp& v) { return Tensors{embedding(v.g(), v.saved(0)), {}}; });
   return y;
 }
@@ -100,12 +84,7 @@ Tensor pick(const Tensor& x, const Tensor& ids) {
     if (p.is_partial()) s.add({P, R}, {P});
   });
   Tensor y = op.output(ids.shape(), x.dtype(), x.hidden());
-  if (op.runs())
-    visit_float(x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      kernels::pick<T>(op.in(0).data<T>(), op.in(1).data<i32>(), op.in(0).range(last).begin,
-                       y.mutable_data<T>(), y.local_numel(), op.in(0).local().back());
-    });
+  op.run(&Kernels::pick, op.in(0), op.in(1), op.in(0).range(last).begin, y);
   op.record({ids}, [n = x.shape().back(), layout = op.in(0).layout()](const Vjp& v) {
     return Tensors{unpick(v.g(), v.saved(0), n, layout), {}};
   });
@@ -128,12 +107,7 @@ Tensor unpick(const Tensor& g, const Tensor& ids, i64 width, const Layout& like)
             },
             {.wish = like});
   Tensor y = op.output(shape, g.dtype(), g.hidden());
-  if (op.runs())
-    visit_float(g.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      kernels::unpick<T>(op.in(0).data<T>(), op.in(1).data<i32>(), y.range(last).begin, y.mutable_data<T>(),
-                         op.in(0).local_numel(), y.local().back());
-    });
+  op.run(&Kernels::unpick, op.in(0), op.in(1), y.range(last).begin, y);
   op.record({ids}, [](const Vjp& v) { return Tensors{pick(v.g(), v.saved(0)), {}}; });
   return y;
 }

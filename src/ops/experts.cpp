@@ -1,7 +1,6 @@
 // Legend: R rows (all leading dims of x), C width, I inner width, E experts, m rows per expert.
 #include "ops/experts.h"
 
-#include "kernels/experts.h"
 #include "ops/dispatch.h"
 #include "ops/elementwise.h"
 #include "ops/linear.h"
@@ -44,16 +43,13 @@ Shape hidden_shape(const Tensor& x, const Tensor& gate, i64 per_row) {
   return s;
 }
 
-// Scratch memory from the arena; its size depends only on shapes.
-Tensor scratch(i64 n, DType dtype) { return Tensor({n}, dtype, {}); }
-
 bool in_bf16(DType t) { return t == DType::f32 && Context::current().compute_dtype == ComputeDType::bf16; }
 
 // An operand of matrix products, rounded to bf16 if products are computed in bf16.
 Tensor operand(const Tensor& w) {
   if (!in_bf16(w.dtype())) return w;
-  const Tensor r = scratch(w.local_numel(), w.dtype());
-  if (!w.is_meta()) kernels::round_to_bf16(w.data<float>(), r.mutable_data<float>(), w.local_numel());
+  const Tensor r = Tensor(w.shape(), w.dtype(), w.layout());
+  Context::current().run(&Kernels::round_to_bf16, w, r);
   return r;
 }
 
@@ -62,28 +58,12 @@ double flops_of(i64 rows, const Tensor& gate, i64 per_row) {
          static_cast<double>(std::max<i64>(1, gate.shape()[0]));
 }
 
-// The local part of the computation. Inputs 0 to 5 are x, weights, chosen, gate, up, down.
-template <class T>
-kernels::Experts<T> part_of(const OpCall& op, const Tensor& gate, const Tensor& up, const Tensor& down,
-                            const Tensor& hidden, const ExpertsOptions& o) {
-  const Shape& s = op.in(3).local();
-  const i64 R = leading(op.in(0).local());
-  const bool kept = hidden.shape().back() > 0;
-  return {.R = R,
-          .C = s[2],
-          .I = s[1],
-          .E = s[0],
-          .x = op.in(0).data<T>(),
-          .weights = op.in(1).data<T>(),
-          .chosen = op.in(2).data<T>(),
-          .gate = gate.data<T>(),
-          .up = up.data<T>(),
-          .down = down.data<T>(),
-          .activation = o.activation,
-          .bf16 = in_bf16(gate.dtype()),
-          .hidden = kept ? hidden.mutable_data<T>() : nullptr,
-          .hidden_rows = R * o.per_row};
+kernels::MixtureOfExperts settings_of(const ExpertsOptions& o, DType t) {
+  return {.activation = o.activation, .bf16 = in_bf16(t), .per_row = o.per_row};
 }
+
+// The outputs of the inner layers; absent if they are not kept.
+View kept_hidden(const Tensor& hidden) { return hidden.shape().back() > 0 ? hidden.view() : View(); }
 
 Tensors experts_backward(const Tensor& x, const Tensor& weights, const Tensor& chosen, const ExpertWeights& w,
                          const Tensor& hidden, const Tensor& g, const ExpertsOptions& o) {
@@ -112,16 +92,10 @@ Tensors experts_backward(const Tensor& x, const Tensor& weights, const Tensor& c
   const Tensor gate = operand(op.in(3)), up = operand(op.in(4)), down = operand(op.in(5));
   const i64 R = leading(op.in(0).local()), C = op.in(3).local()[2], I = op.in(3).local()[1];
   const bool kept = hidden.shape().back() > 0;
-  const Tensor work = scratch(kernels::experts_scratch(R, C, I, kept, true), x.dtype());
+  const Tensor work = OpCall::workspace(op.kernels().experts_workspace(R, C, I, kept, true), x.dtype());
   op.flops((kept ? 6 : 8) * flops_of(R, op.in(3), o.per_row));
-  if (op.runs())
-    visit_float(x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      kernels::experts_backward<T>(part_of<T>(op, gate, up, down, op.in(6), o), op.in(7).data<T>(),
-                                   work.mutable_data<T>(),
-                                   {dx.mutable_data<T>(), dw.mutable_data<T>(), dgate.mutable_data<T>(),
-                                    dup.mutable_data<T>(), ddown.mutable_data<T>()});
-    });
+  op.run(&Kernels::experts_backward, settings_of(o, x.dtype()), op.in(0), op.in(1), op.in(2), gate, up, down,
+         kept_hidden(op.in(6)), op.in(7), work, dx, dw, dgate, dup, ddown);
   op.no_gradient();
   return {dx, dw, {}, dgate, dup, ddown};
 }
@@ -138,20 +112,7 @@ Tensor top_k_mask(const Tensor& x, i64 k) {
     if (p.is_sharded() && p.dim < s.input(0).rank() - 1) s.add({p}, {p});
   });
   Tensor y = op.output(x.shape(), x.dtype(), x.hidden());
-  if (op.runs())
-    visit_float(x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      const T* p = op.in(0).data<T>();
-      T* to = y.mutable_data<T>();
-      kernels::fill(to, T(0), y.local_numel());
-      for (i64 r = leading(y.local()); r > 0; --r, p += E, to += E)
-        for (i64 i = 0; i < k; ++i) {
-          i64 best = -1;
-          for (i64 e = 0; e < E; ++e)
-            if (to[e] == 0 && (best < 0 || p[e] > p[best])) best = e;
-          to[best] = 1;
-        }
-    });
+  op.run(&Kernels::top_k_mask, op.in(0), k, y);
   op.no_gradient();
   return y;
 }
@@ -165,7 +126,7 @@ Tensor experts(const Tensor& x, const Tensor& weights, const Tensor& chosen, con
                     numel(weights.shape()) * x.size(-1) == numel(x.shape()) * weights.size(-1);
   REDCO_CHECK(fits, "[experts] shapes do not match: x {}, weights {}, experts {} and {}", describe(x),
               describe(weights), describe(w.gate), describe(w.down));
-  bool fused = !Context::current().composed_only;
+  bool fused = may_fuse(&Kernels::experts);
   for (const Tensor& t : {x, weights, chosen, w.gate, w.up, w.down}) fused = fused && t.hidden() == 0;
   for (Axis a : Context::current().mesh().axes())
     fused = fused && cut_of(w.gate, w.up, w.down, a) != Cut::other;
@@ -197,14 +158,11 @@ Tensor experts(const Tensor& x, const Tensor& weights, const Tensor& chosen, con
   Tensor y = op.output(x.shape(), x.dtype()), hidden = op.output(hidden_all, x.dtype());
   const Tensor gate = operand(op.in(3)), up = operand(op.in(4)), down = operand(op.in(5));
   const i64 R = leading(op.in(0).local()), C = op.in(3).local()[2], I = op.in(3).local()[1];
-  const Tensor work = scratch(kernels::experts_scratch(R, C, I, hidden_all.back() > 0, false), x.dtype());
+  const bool kept = hidden_all.back() > 0;
+  const Tensor work = OpCall::workspace(op.kernels().experts_workspace(R, C, I, kept, false), x.dtype());
   op.flops(3 * flops_of(R, op.in(3), o.per_row));
-  if (op.runs())
-    visit_float(x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      kernels::experts<T>(part_of<T>(op, gate, up, down, hidden, o), work.mutable_data<T>(),
-                          y.mutable_data<T>());
-    });
+  op.run(&Kernels::experts, settings_of(o, x.dtype()), op.in(0), op.in(1), op.in(2), gate, up, down,
+         kept_hidden(hidden), work, y);
   op.record({x, weights, chosen, w.gate, w.up, w.down, hidden}, [o](const Vjp& v) -> Tensors {
     const ExpertWeights w{v.saved(3), v.saved(4), v.saved(5)};
     if (v.create_graph())

@@ -1,7 +1,7 @@
 // Mixture of experts (Shazeer et al. 2017): each row is processed by the few MLPs that a router selects.
 #pragma once
 
-#include "kernels/elementwise.h"
+#include "kernels/arguments.h"
 #include "tensor/tensor.h"
 
 namespace redco {

@@ -1,8 +1,6 @@
 // Legend: R rows (all leading dims of x), I inputs, O outputs.
 #include "ops/linear.h"
 
-#include "kernels/elementwise.h"
-#include "kernels/gemm.h"
 #include "ops/broadcast.h"
 #include "ops/dispatch.h"
 #include "ops/elementwise.h"
@@ -16,31 +14,36 @@ namespace {
 const auto R = Placement::replicated();
 const auto P = Placement::partial();
 
-// Number of rows; also correct if the last dim is empty on this rank.
-i64 leading(const Tensor& x) {
-  i64 n = 1;
-  for (int d = 0; d + 1 < x.rank(); ++d) n *= x.local()[d];
-  return n;
-}
-
-bool in_bf16() { return Context::current().compute_dtype == ComputeDType::bf16; }
-
-// With bf16 compute: the operand rounded to bf16, in scratch memory from the arena; products are accumulated
-// in fp32.
-template <class T>
-struct Operand {
-  explicit Operand(const Tensor& t) : data(t.data<T>()) {
-    if constexpr (std::is_same_v<T, float>) {
-      if (!in_bf16()) return;
-      rounded = Tensor({t.local_numel()}, DType::f32, {});
-      if (!t.is_meta())
-        kernels::round_to_bf16(t.data<float>(), rounded.mutable_data<float>(), t.local_numel());
-      data = rounded.template data<T>();
-    }
+// An operand of a product as a matrix, all dims but the last being rows. With bf16 compute it is rounded to
+// bf16, in scratch memory from the arena; products are accumulated in fp32.
+class Operand {
+ public:
+  explicit Operand(const Tensor& t) : view_(t) {
+    Context& c = Context::current();
+    if (t.dtype() != DType::f32 || c.compute_dtype != ComputeDType::bf16) return;
+    rounded_ = OpCall::workspace(t.local_numel(), DType::f32);
+    c.run(&Kernels::round_to_bf16, t, rounded_);
+    view_.data = rounded_.view().data;
   }
-  const T* data;
-  Tensor rounded;
+  View matrix() const { return view_.reshaped({rows(), columns()}); }
+  // In a product with batch dims.
+  View in(const View& strided) const {
+    View v = strided;
+    v.data = view_.data;
+    return v;
+  }
+  i64 rows() const { return view_.leading(); }
+  i64 columns() const { return view_.last(); }
+
+ private:
+  View view_;
+  Tensor rounded_;
 };
+
+View as_matrix(const Tensor& y) {
+  const View v = y;
+  return v.reshaped({v.leading(), v.last()});
+}
 
 // x and the output cut along rows, i.e. any dim but the last.
 void row_strategies(OpCall::Strategies& s, int x, OpCall::Strategies::Placements in) {
@@ -104,13 +107,9 @@ Tensor product(const Tensor& x, const Tensor& w, Sums sums) {
   op.choose({numel(shape)}, [](OpCall::Strategies& s) { stationary_strategies(s, 0, 1); },
             {.attributes = {static_cast<i64>(sums)}, .stationary = {1}});
   Tensor y = op.output(shape, x.dtype(), x.hidden());
-  const i64 m = leading(op.in(0)), k = op.in(0).local().back(), n = op.in(1).local()[0];
-  op.flops(2.0 * m * n * k);
-  visit_float(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    const Operand<T> a(op.in(0)), b(op.in(1));
-    if (op.runs()) kernels::gemm<T>(false, true, m, n, k, 1, a.data, k, b.data, k, 0, y.mutable_data<T>(), n);
-  });
+  const Operand a(op.in(0)), b(op.in(1));
+  op.flops(2.0 * a.rows() * b.rows() * a.columns());
+  op.run(&Kernels::matmul, a.matrix(), false, b.matrix(), true, as_matrix(y));
   // Only the weight's gradient needs x.
   op.record({w.node() ? x : Tensor(), w}, [sums](const Vjp& v) {
     Tensors d(2);
@@ -133,14 +132,9 @@ Tensor product_transposed(const Tensor& g, const Tensor& w, Sums sums) {
   op.choose({numel(shape)}, [](OpCall::Strategies& s) { stationary_strategies(s, 1, 0); },
             {.attributes = {static_cast<i64>(sums)}, .stationary = {1}});
   Tensor y = op.output(shape, g.dtype(), g.hidden());
-  const i64 m = leading(op.in(0)), k = op.in(0).local().back(), n = op.in(1).local()[1];
-  op.flops(2.0 * m * n * k);
-  visit_float(g.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    const Operand<T> a(op.in(0)), b(op.in(1));
-    if (op.runs())
-      kernels::gemm<T>(false, false, m, n, k, 1, a.data, k, b.data, n, 0, y.mutable_data<T>(), n);
-  });
+  const Operand a(op.in(0)), b(op.in(1));
+  op.flops(2.0 * a.rows() * b.columns() * a.columns());
+  op.run(&Kernels::matmul, a.matrix(), false, b.matrix(), false, as_matrix(y));
   op.record({g, w}, [sums](const Vjp& v) {
     Tensors d(2);
     if (v.needs(0)) d[0] = product(v.g(), v.saved(1), sums);
@@ -173,13 +167,9 @@ Tensor weight_gradient(const Tensor& g, const Tensor& x, Sums sums) {
   OpCall op("linear_weight_gradient", {g, x});
   op.choose({numel(shape)}, weight_gradient_strategies, {.attributes = {static_cast<i64>(sums)}});
   Tensor y = op.output(shape, g.dtype(), 0);
-  const i64 k = leading(op.in(0)), m = op.in(0).local().back(), n = op.in(1).local().back();
-  op.flops(2.0 * m * n * k);
-  visit_float(g.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    const Operand<T> a(op.in(0)), b(op.in(1));
-    if (op.runs()) kernels::gemm<T>(true, false, m, n, k, 1, a.data, m, b.data, n, 0, y.mutable_data<T>(), n);
-  });
+  const Operand a(op.in(0)), b(op.in(1));
+  op.flops(2.0 * a.columns() * b.columns() * a.rows());
+  op.run(&Kernels::matmul, a.matrix(), true, b.matrix(), false, y);
   // The cotangent of dW takes the role of the weight: it is stationary.
   op.record({g, x}, [sums](const Vjp& v) {
     Tensors d(2);
@@ -253,53 +243,16 @@ Tensor matmul(const Tensor& a, const Tensor& b, bool trans_a, bool trans_b) {
   REDCO_CHECK(a.shape()[ak] == b.shape()[bk], "[matmul] shapes do not match: {} and {}", describe(a),
               describe(b));
   const Broadcast bd = batch_dims(a, b);
-  const int batch = bd.size();
   Shape shape = bd.shape;
   shape.push_back(a.shape()[ai]);
   shape.push_back(b.shape()[bj]);
   OpCall op("matmul", {a, b});
   op.choose({numel(shape)}, matmul_strategies, {.attributes = {trans_a, trans_b}});
   Tensor y = op.output(shape, a.dtype(), bd.hidden);
-  const Tensor &x = op.in(0), &w = op.in(1);
-  const i64 m = x.local()[ai], k = x.local()[ak], n = w.local()[bj];
-  const i64 lda = x.local().back(), ldb = w.local().back();
-  i64 count = 1;
-  for (int D = 0; D < batch; ++D) count *= y.local()[D];
-  op.flops(2.0 * m * n * k * count);
-  visit_float(a.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    const Operand<T> oa(x), ob(w);
-    if (!op.runs() || count == 0) return;
-    // Strides of the batch dims. The innermost dims of uniform stride become one batched call.
-    Strides sa = local_steps(x, bd, 2), sb = local_steps(w, bd, 2);
-    for (i64& step : sa) step *= m * k;
-    for (i64& step : sb) step *= k * n;
-    i64 run = 1, stride_a = 0, stride_b = 0;
-    int outer_dims = batch;
-    while (outer_dims > 0) {
-      const int D = outer_dims - 1;
-      const i64 size = y.local()[D];
-      if (run > 1 && size > 1 && (sa[D] != stride_a * run || sb[D] != stride_b * run)) break;
-      if (run == 1 && size > 1) {
-        stride_a = sa[D];
-        stride_b = sb[D];
-      }
-      run *= size;
-      --outer_dims;
-    }
-    const i64 outer = count / run;
-    for (i64 o = 0; o < outer; ++o) {
-      i64 rest = o, at_a = 0, at_b = 0;
-      for (int D = outer_dims - 1; D >= 0; --D) {
-        const i64 i = rest % y.local()[D];
-        rest /= y.local()[D];
-        at_a += i * sa[D];
-        at_b += i * sb[D];
-      }
-      kernels::gemm_batch<T>(run, trans_a, trans_b, m, n, k, 1, oa.data + at_a, lda, stride_a, ob.data + at_b,
-                             ldb, stride_b, 0, y.mutable_data<T>() + o * run * m * n, n, m * n);
-    }
-  });
+  const View left = broadcast_view(op.in(0), bd, y, 2), right = broadcast_view(op.in(1), bd, y, 2);
+  const Operand x(op.in(0)), w(op.in(1));
+  op.flops(2.0 * y.local_numel() * op.in(0).local()[ak]);
+  op.run(&Kernels::matmul, x.in(left), trans_a, w.in(right), trans_b, y);
   op.record({a, b}, [trans_a, trans_b, sa = a.shape(), ha = a.hidden(), sb = b.shape(),
                      hb = b.hidden()](const Vjp& v) {
     Tensors d(2);

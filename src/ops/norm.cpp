@@ -1,7 +1,6 @@
 // Legend: C channels (last dim), R rows.
 #include "ops/norm.h"
 
-#include "kernels/nn.h"
 #include "ops/dispatch.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
@@ -12,12 +11,6 @@ namespace {
 
 const auto R_ = Placement::replicated();
 const auto P_ = Placement::partial();
-
-i64 rows(const Tensor& x) {
-  i64 n = 1;
-  for (int d = 0; d + 1 < x.rank(); ++d) n *= x.local()[d];
-  return n;
-}
 
 bool batched(const Tensor& w) { return w.defined() && w.rank() > 1; }
 
@@ -32,11 +25,6 @@ void norm_strategies(OpCall::Strategies& s) {
     in[0] = p;
     s.add(in, Placements(Outs, p));
   }
-}
-
-template <class T>
-const T* maybe(const Tensor& t) {
-  return t.defined() ? t.data<T>() : nullptr;
 }
 
 // dx, dw, db of both norms in one pass; not differentiable. A Partial cotangent is reduced first, because
@@ -57,22 +45,14 @@ Tensors norm_backward(const char* name, const Tensor& x, const Tensor& w, const 
   Tensor db = op.output({has_bias ? C : 0}, x.dtype(), 0);
   op.flops(8.0 * dx.local_numel());
   const Tensor &xi = op.in(0), &gi = op.in(4);
-  const Tensor room =
-      OpCall::workspace(kernels::norm_backward_workspace(rows(xi), C, has_bias ? 2 : 1), x.dtype());
-  if (op.runs())
-    visit_float(x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      if (mean.defined()) {
-        kernels::layer_norm_backward<T>(xi.data<T>(), maybe<T>(op.in(1)), op.in(2).data<T>(),
-                                        op.in(3).data<T>(), gi.data<T>(), dx.mutable_data<T>(),
-                                        dw.mutable_data<T>(), has_bias ? db.mutable_data<T>() : nullptr,
-                                        rows(xi), C, room.mutable_data<T>());
-      } else {
-        kernels::rms_norm_backward<T>(xi.data<T>(), maybe<T>(op.in(1)), op.in(3).data<T>(), gi.data<T>(),
-                                      dx.mutable_data<T>(), dw.mutable_data<T>(), rows(xi), C,
-                                      room.mutable_data<T>());
-      }
-    });
+  const Tensor room = OpCall::workspace(
+      op.kernels().norm_backward_workspace(xi.view().leading(), C, has_bias ? 2 : 1), x.dtype());
+  if (mean.defined()) {
+    op.run(&Kernels::layer_norm_backward, xi, op.in(1), op.in(2), op.in(3), gi, dx, dw,
+           has_bias ? db.view() : View(), room);
+  } else {
+    op.run(&Kernels::rms_norm_backward, xi, op.in(1), op.in(3), gi, dx, dw, room);
+  }
   op.no_gradient();
   return {dx, dw, db};
 }
@@ -80,20 +60,14 @@ Tensors norm_backward(const char* name, const Tensor& x, const Tensor& w, const 
 }  // namespace
 
 Tensor layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, double eps) {
-  if (Context::current().composed_only || batched(w) || batched(b)) return layer_norm_composed(x, w, b, eps);
+  if (!may_fuse(&Kernels::layer_norm) || batched(w) || batched(b)) return layer_norm_composed(x, w, b, eps);
   OpCall op("layer_norm", {x, w, b});
-  const i64 C = x.shape().back();
-  Shape stats(x.shape().begin(), x.shape().end() - 1);
+  const Shape stats(x.shape().begin(), x.shape().end() - 1);
   op.choose({x.numel(), numel(stats), numel(stats)}, norm_strategies<3>);
   Tensor y = op.output(x.shape(), x.dtype(), x.hidden());
   Tensor mean = op.output(stats, x.dtype(), x.hidden()), rstd = op.output(stats, x.dtype(), x.hidden());
   op.flops(5.0 * y.local_numel());
-  if (op.runs())
-    visit_float(x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      kernels::layer_norm<T>(op.in(0).data<T>(), maybe<T>(op.in(1)), maybe<T>(op.in(2)), static_cast<T>(eps),
-                             y.mutable_data<T>(), mean.mutable_data<T>(), rstd.mutable_data<T>(), rows(y), C);
-    });
+  op.run(&Kernels::layer_norm, op.in(0), op.in(1), op.in(2), eps, y, mean, rstd);
   op.record({x, w, b, mean, rstd}, [eps](const Vjp& v) -> Tensors {
     const Tensor x = v.saved(0), w = v.saved(1), b = v.saved(2);
     if (v.create_graph())
@@ -106,19 +80,13 @@ Tensor layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, double eps)
 }
 
 Tensor rms_norm(const Tensor& x, const Tensor& w, double eps) {
-  if (Context::current().composed_only || batched(w)) return rms_norm_composed(x, w, eps);
+  if (!may_fuse(&Kernels::rms_norm) || batched(w)) return rms_norm_composed(x, w, eps);
   OpCall op("rms_norm", {x, w});
-  const i64 C = x.shape().back();
-  Shape stats(x.shape().begin(), x.shape().end() - 1);
+  const Shape stats(x.shape().begin(), x.shape().end() - 1);
   op.choose({x.numel(), numel(stats)}, norm_strategies<2>);
   Tensor y = op.output(x.shape(), x.dtype(), x.hidden()), rstd = op.output(stats, x.dtype(), x.hidden());
   op.flops(4.0 * y.local_numel());
-  if (op.runs())
-    visit_float(x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      kernels::rms_norm<T>(op.in(0).data<T>(), maybe<T>(op.in(1)), static_cast<T>(eps), y.mutable_data<T>(),
-                           rstd.mutable_data<T>(), rows(y), C);
-    });
+  op.run(&Kernels::rms_norm, op.in(0), op.in(1), eps, y, rstd);
   op.record({x, w, rstd}, [eps](const Vjp& v) -> Tensors {
     const Tensor x = v.saved(0), w = v.saved(1);
     if (v.create_graph())

@@ -1,49 +1,39 @@
 #include "ops/redistribute.h"
 
 #include "base/error.h"
-#include "kernels/elementwise.h"
+#include "tensor/collectives.h"
 
 namespace redco {
 
-Strides row_major(const Shape& s) {
-  Strides out(s.size());
-  i64 n = 1;
-  for (int d = static_cast<int>(s.size()) - 1; d >= 0; --d) {
-    out[d] = n;
-    n *= s[d];
-  }
+namespace {
+
+using Offsets = Shape;  // an index in each dim
+
+// The box of a row-major view that starts at `at`.
+View box_of(const View& v, const Offsets& at, const Shape& box) {
+  View out = v;
+  out.strides = v.steps();
+  out.shape = box;
+  i64 first = 0;
+  for (size_t d = 0; d < box.size(); ++d) first += at[d] * out.strides[d];
+  out.data = v.data.plus(first * size_of(v.dtype));
   return out;
 }
 
-namespace {
-
-using kernels::copy_strided;
-using Offsets = Shape;  // an index in each dim
-
-// Copies the box that starts at `from_at` in `from` (shape from_shape) to `to_at` in `to`.
-void copy_box(const void* from, const Shape& from_shape, const Offsets& from_at, void* to,
-              const Shape& to_shape, const Offsets& to_at, const Shape& box, i64 elem) {
-  if (numel(box) == 0) return;
-  const auto fs = row_major(from_shape), ts = row_major(to_shape);
-  i64 f = 0, t = 0;
-  for (size_t d = 0; d < box.size(); ++d) {
-    f += from_at[d] * fs[d];
-    t += to_at[d] * ts[d];
-  }
-  copy_strided(static_cast<const char*>(from) + f * elem, fs, static_cast<char*>(to) + t * elem, ts, box,
-               elem);
+void copy_box(const View& from, const View& to) {
+  if (to.numel() > 0) Context::current().run(&Kernels::copy, from, to);
 }
 
 // A tensor from the viewpoint of one axis. `whole` is what the ranks of the axis hold together (already cut
 // by the other axes, unless a later one cuts the same dim); each rank has a range of one dim.
-struct View {
+struct AxisView {
   Shape whole;
   int n, me;
 };
 
-View view_on(const Tensor& t, Axis axis) {
+AxisView view_on(const Tensor& t, Axis axis) {
   const Context& c = Context::current();
-  View v{t.local(), c.mesh().size(axis), c.coord().at(axis)};
+  AxisView v{t.local(), c.mesh().size(axis), c.coord().at(axis)};
   const Placement& p = t.layout()[axis];
   if (p.is_sharded()) {
     // Size of the dim before this axis cuts it: what earlier axes leave of the global dim.
@@ -55,12 +45,12 @@ View view_on(const Tensor& t, Axis axis) {
   return v;
 }
 
-Shape cut(const View& v, const Placement& p, int index) {
+Shape cut(const AxisView& v, const Placement& p, int index) {
   Shape s = v.whole;
   if (p.is_sharded()) s[p.dim] = shard_range(v.whole[p.dim], p.unit, v.n, index).size();
   return s;
 }
-Range range_in(const View& v, const Placement& p, int dim, int index) {
+Range range_in(const AxisView& v, const Placement& p, int dim, int index) {
   if (p.is_sharded(dim)) return shard_range(v.whole[dim], p.unit, v.n, index);
   return {0, v.whole[dim]};
 }
@@ -70,26 +60,20 @@ Layout changed(Layout l, Axis axis, const Placement& p) {
   return l;
 }
 
-// Data that is moved but not added is treated as bytes, so elements may have any size.
-std::byte* bytes(const Storage& s) { return static_cast<std::byte*>(s.data()); }
-
 // P -> R, out of place, because views may share the source.
 Tensor all_reduce(const Tensor& t, Axis axis) {
   Context& c = Context::current();
   Tensor out(t.shape(), t.dtype(), changed(t.layout(), axis, Placement::replicated()), t.hidden());
   c.account(Collective::all_reduce, axis, t.local_bytes());
-  if (!out.is_meta()) std::memcpy(out.mutable_raw(), t.raw(), t.local_bytes());
-  visit_float(t.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    c.group(axis).all_reduce(out.mutable_data<T>(), out.local_numel());
-  });
+  c.run(&Kernels::copy, t, out);
+  Collectives(axis).all_reduce(out);
   return out;
 }
 
 // S -> S': rank r sends to rank s the intersection of its box with that of s.
 Tensor all_to_all(const Tensor& t, Axis axis, const Placement& to) {
   Context& c = Context::current();
-  const View v = view_on(t, axis);
+  const AxisView v = view_on(t, axis);
   const Placement& from = t.layout()[axis];
   Tensor out(t.shape(), t.dtype(), changed(t.layout(), axis, to), t.hidden());
   const int n = v.n, me = v.me, dims = t.rank();
@@ -115,28 +99,23 @@ Tensor all_to_all(const Tensor& t, Axis axis, const Placement& to) {
     recv_total += recv_counts[r] = numel(size) * elem;
   }
   c.account(Collective::all_to_all, axis, t.local_bytes());
-  const bool meta = out.is_meta();
-  const Storage send(c.shared_arena(), send_total), recv(c.shared_arena(), recv_total);
-  auto offset_in = [&](Offsets p, const Placement& pl, int index) {
+  const Tensor send({send_total / elem}, t.dtype(), {}), recv({recv_total / elem}, t.dtype(), {});
+  const auto offset_in = [&](Offsets p, const Placement& pl, int index) {
     for (int d = 0; d < dims; ++d) p[d] -= range_in(v, pl, d, index).begin;
     return p;
   };
-  if (!meta) {
-    char* p = static_cast<char*>(send.data());
-    for (int r = 0; r < n; ++r) {
-      box(me, r, at, size);
-      copy_box(t.raw(), t.local(), offset_in(at, from, me), p, size, Offsets(dims, 0), size, elem);
-      p += send_counts[r];
-    }
+  i64 first = 0;
+  for (int r = 0; r < n; ++r) {
+    box(me, r, at, size);
+    copy_box(box_of(t, offset_in(at, from, me), size), send.view().flat(first, numel(size)).reshaped(size));
+    first += numel(size);
   }
-  c.group(axis).all_to_all<std::byte>(bytes(send), send_counts, bytes(recv), recv_counts);
-  if (!meta) {
-    const char* p = static_cast<const char*>(recv.data());
-    for (int r = 0; r < n; ++r) {
-      box(r, me, at, size);
-      copy_box(p, size, Offsets(dims, 0), out.mutable_raw(), out.local(), offset_in(at, to, me), size, elem);
-      p += numel(size) * elem;
-    }
+  Collectives(axis).all_to_all(send, send_counts, recv, recv_counts);
+  first = 0;
+  for (int r = 0; r < n; ++r) {
+    box(r, me, at, size);
+    copy_box(recv.view().flat(first, numel(size)).reshaped(size), box_of(out, offset_in(at, to, me), size));
+    first += numel(size);
   }
   return out;
 }
@@ -144,7 +123,7 @@ Tensor all_to_all(const Tensor& t, Axis axis, const Placement& to) {
 // S(d) -> R.
 Tensor all_gather(const Tensor& t, Axis axis) {
   Context& c = Context::current();
-  const View v = view_on(t, axis);
+  const AxisView v = view_on(t, axis);
   const Placement& from = t.layout()[axis];
   Tensor out(t.shape(), t.dtype(), changed(t.layout(), axis, Placement::replicated()), t.hidden());
   c.account(Collective::all_gather, axis, out.local_bytes());
@@ -155,20 +134,18 @@ Tensor all_gather(const Tensor& t, Axis axis) {
   i64 outer = 1;
   for (int d = 0; d < from.dim; ++d) outer *= v.whole[d];
   if (outer == 1) {
-    c.group(axis).all_gather<std::byte>(bytes(*t.storage()), bytes(*out.storage()), counts);
+    Collectives(axis).all_gather(t, out, counts);
     return out;
   }
-  const Storage flat(c.shared_arena(), out.local_bytes());
-  c.group(axis).all_gather<std::byte>(bytes(*t.storage()), bytes(flat), counts);
-  if (!out.is_meta()) {
-    const char* p = static_cast<const char*>(flat.data());
-    for (int r = 0; r < v.n; ++r) {
-      const Shape s = cut(v, from, r);
-      Offsets at(t.rank(), 0);
-      at[from.dim] = range_in(v, from, from.dim, r).begin;
-      copy_box(p, s, Offsets(t.rank(), 0), out.mutable_raw(), out.local(), at, s, elem);
-      p += numel(s) * elem;
-    }
+  const Tensor flat({out.local_numel()}, t.dtype(), {});
+  Collectives(axis).all_gather(t, flat, counts);
+  i64 first = 0;
+  for (int r = 0; r < v.n; ++r) {
+    const Shape s = cut(v, from, r);
+    Offsets at(t.rank(), 0);
+    at[from.dim] = range_in(v, from, from.dim, r).begin;
+    copy_box(flat.view().flat(first, numel(s)).reshaped(s), box_of(out, at, s));
+    first += numel(s);
   }
   return out;
 }
@@ -176,10 +153,9 @@ Tensor all_gather(const Tensor& t, Axis axis) {
 // P -> S(d).
 Tensor reduce_scatter(const Tensor& t, Axis axis, const Placement& to) {
   Context& c = Context::current();
-  const View v = view_on(t, axis);
+  const AxisView v = view_on(t, axis);
   Tensor out(t.shape(), t.dtype(), changed(t.layout(), axis, to), t.hidden());
   c.account(Collective::reduce_scatter, axis, t.local_bytes());
-  const i64 elem = size_of(t.dtype());
   std::vector<i64> counts(v.n);
   for (int r = 0; r < v.n; ++r) counts[r] = numel(cut(v, to, r));
   i64 outer = 1;
@@ -187,33 +163,26 @@ Tensor reduce_scatter(const Tensor& t, Axis axis, const Placement& to) {
   Tensor packed = t;
   if (outer != 1) {
     packed = Tensor({t.local_numel()}, t.dtype(), {});
-    if (!out.is_meta()) {
-      char* p = static_cast<char*>(packed.mutable_raw());
-      for (int r = 0; r < v.n; ++r) {
-        const Shape s = cut(v, to, r);
-        Offsets at(t.rank(), 0);
-        at[to.dim] = range_in(v, to, to.dim, r).begin;
-        copy_box(t.raw(), t.local(), at, p, s, Offsets(t.rank(), 0), s, elem);
-        p += numel(s) * elem;
-      }
+    i64 first = 0;
+    for (int r = 0; r < v.n; ++r) {
+      const Shape s = cut(v, to, r);
+      Offsets at(t.rank(), 0);
+      at[to.dim] = range_in(v, to, to.dim, r).begin;
+      copy_box(box_of(t, at, s), packed.view().flat(first, numel(s)).reshaped(s));
+      first += numel(s);
     }
   }
-  visit_float(t.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    c.group(axis).reduce_scatter(packed.data<T>(), out.mutable_data<T>(), counts);
-  });
+  Collectives(axis).reduce_scatter(packed, out, counts);
   return out;
 }
 
 // R -> S(d): this rank keeps its slice.
 Tensor slice(const Tensor& t, Axis axis, const Placement& to) {
-  const View v = view_on(t, axis);
+  const AxisView v = view_on(t, axis);
   Tensor out(t.shape(), t.dtype(), changed(t.layout(), axis, to), t.hidden());
-  if (out.is_meta()) return out;
   Offsets at(t.rank(), 0);
   at[to.dim] = range_in(v, to, to.dim, v.me).begin;
-  copy_box(t.raw(), t.local(), at, out.mutable_raw(), out.local(), Offsets(t.rank(), 0), out.local(),
-           size_of(t.dtype()));
+  copy_box(box_of(t, at, out.local()), out);
   return out;
 }
 
@@ -221,20 +190,18 @@ Tensor slice(const Tensor& t, Axis axis, const Placement& to) {
 // be).
 // S -> P: each rank fills the rest with zeros.
 Tensor spread(const Tensor& t, Axis axis) {
-  const View v = view_on(t, axis);
+  const AxisView v = view_on(t, axis);
   const Placement& from = t.layout()[axis];
   Tensor out(t.shape(), t.dtype(), changed(t.layout(), axis, Placement::partial()), t.hidden());
-  if (out.is_meta()) return out;
   if (from.is_replicated() && v.me == 0) {
-    std::memcpy(out.mutable_raw(), t.raw(), t.local_bytes());
+    copy_box(t, out);
     return out;
   }
-  std::memset(out.mutable_raw(), 0, out.local_bytes());
+  Context::current().run(&Kernels::fill, out, 0);
   if (from.is_sharded()) {
     Offsets at(t.rank(), 0);
     at[from.dim] = range_in(v, from, from.dim, v.me).begin;
-    copy_box(t.raw(), t.local(), Offsets(t.rank(), 0), out.mutable_raw(), out.local(), at, t.local(),
-             size_of(t.dtype()));
+    copy_box(t, box_of(out, at, t.local()));
   }
   return out;
 }
@@ -315,17 +282,10 @@ void reduce_inside(const Tensor& t, Axis axis, bool max) {
   CollectiveLog* const log = c.collective_log;
   Tensor known;
   if (log && log->take(t, &known)) {
-    if (!t.is_meta()) std::memcpy(t.mutable_raw(), known.raw(), t.local_bytes());
+    c.run(&Kernels::copy, known, t);
   } else {
     c.account(Collective::all_reduce, axis, t.local_bytes());
-    visit_float(t.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      if (max) {
-        c.group(axis).all_reduce_max<T>(t.mutable_data<T>(), t.local_numel());
-      } else {
-        c.group(axis).all_reduce<T>(t.mutable_data<T>(), t.local_numel());
-      }
-    });
+    Collectives(axis).all_reduce(t, max);
   }
   if (log) log->keep(t);
 }

@@ -23,9 +23,6 @@ Tensor without_partials(const Tensor& t);
 // Whether t is Partial on an axis with this role.
 bool is_partial_on(AxisRole role, const Tensor& t);
 
-// Strides of a contiguous row-major block, in elements.
-Strides row_major(const Shape& s);
-
 // Bytes that each rank sends for this move, from global shapes only (0: free). Used to choose strategies.
 double move_cost(const Tensor& t, Axis axis, const Placement& to);
 

@@ -2,8 +2,6 @@
 
 #include <limits>
 
-#include "kernels/elementwise.h"
-#include "kernels/nn.h"
 #include "ops/broadcast.h"
 #include "ops/dispatch.h"
 #include "ops/elementwise.h"
@@ -38,13 +36,9 @@ Tensor sum_keep(const Tensor& x, const Flags& over) {
             {.attributes = {summed}});
   Tensor y = op.output(shape, x.dtype(), x.hidden());
   op.flops(static_cast<double>(op.in(0).local_numel()));
-  const Tensor room = OpCall::workspace(kernels::reduce_workspace(op.in(0).local(), over), DType::f64);
-  if (op.runs())
-    visit_float(x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      kernels::reduce_sum<T>(op.in(0).data<T>(), op.in(0).local(), over, y.mutable_data<T>(),
-                             room.mutable_data<double>());
-    });
+  const auto dims = static_cast<u32>(summed);
+  const Tensor room = OpCall::workspace(op.kernels().sum_workspace(op.in(0), dims), DType::f64);
+  op.run(&Kernels::sum, op.in(0), dims, y, room);
   // The cotangent is broadcast with the input's placement, so that a cut input costs only a free slice.
   op.record({}, [shape = x.shape(), layout = op.in(0).layout()](const Vjp& v) {
     return Tensors{broadcast_to(v.g(), shape, layout)};
@@ -110,11 +104,7 @@ Tensor max_last(const Tensor& x) {
   });
   Tensor y = op.output(shape, x.dtype(), x.hidden());
   op.flops(static_cast<double>(op.in(0).local_numel()));
-  if (op.runs())
-    visit_float(x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      kernels::row_max<T>(op.in(0).data<T>(), y.mutable_data<T>(), y.local_numel(), op.in(0).local().back());
-    });
+  op.run(&Kernels::max_last, op.in(0), y);
   for (Axis a : Context::current().mesh().axes())
     if (op.in(0).layout()[a].is_sharded(last)) reduce_inside(y, a, true);
   op.no_gradient();

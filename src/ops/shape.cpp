@@ -1,6 +1,5 @@
 #include "ops/shape.h"
 
-#include "kernels/elementwise.h"
 #include "ops/dispatch.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
@@ -104,13 +103,11 @@ Tensor permute(const Tensor& x, const std::vector<int>& dims) {
   op.choose({x.numel()}, [](OpCall::Strategies& s) { s.add({s.in(0)}, {s.wish()}, s.in(0).is_replicated()); },
             {.wish = moved});
   Tensor y = op.output(shape, x.dtype(), x.hidden());
-  if (op.runs()) {
-    const auto from = row_major(op.in(0).local());
-    Strides in_strides(x.rank());
-    for (int d = 0; d < x.rank(); ++d) in_strides[d] = from[order[d]];
-    kernels::copy_strided(op.in(0).raw(), in_strides, y.mutable_raw(), row_major(y.local()), y.local(),
-                          size_of(x.dtype()));
-  }
+  View from = op.in(0);
+  const Strides steps = row_major(from.shape);
+  from.shape = y.local();
+  for (int d = 0; d < x.rank(); ++d) from.strides.push_back(steps[order[d]]);
+  op.run(&Kernels::copy, from, y);
   std::vector<int> back(dims.size());
   for (int d = x.hidden(); d < x.rank(); ++d) back[d - x.hidden()] = where[d] - x.hidden();
   op.record({}, [back](const Vjp& v) { return Tensors{permute(v.g(), back)}; });
@@ -148,12 +145,7 @@ Tensor narrow(const Tensor& x, int dim, i64 start, i64 length) {
   shape[along] = length;
   op.choose({numel(shape)}, keep_unless_along, {.attributes = {along}});
   Tensor y = op.output(shape, x.dtype(), x.hidden());
-  if (op.runs()) {
-    const auto in_strides = row_major(op.in(0).local());
-    kernels::copy_strided(
-        static_cast<const char*>(op.in(0).raw()) + start * in_strides[along] * size_of(x.dtype()), in_strides,
-        y.mutable_raw(), row_major(y.local()), y.local(), size_of(x.dtype()));
-  }
+  op.run(&Kernels::copy, op.in(0).view().narrowed(along, start, length), y);
   op.record({}, [d = along - x.hidden(), start, size = x.shape()[along]](const Vjp& v) {
     return Tensors{pad_to(v.g(), d, start, size)};
   });
@@ -170,14 +162,8 @@ Tensor pad_to(const Tensor& x, int dim, i64 start, i64 size) {
   shape[along] = size;
   op.choose({numel(shape)}, keep_unless_along, {.attributes = {along}});
   Tensor y = op.output(shape, x.dtype(), x.hidden());
-  if (op.runs()) {
-    std::memset(y.mutable_raw(), 0, y.local_bytes());
-    const auto out_strides = row_major(y.local());
-    kernels::copy_strided(
-        op.in(0).raw(), row_major(op.in(0).local()),
-        static_cast<char*>(y.mutable_raw()) + start * out_strides[along] * size_of(x.dtype()), out_strides,
-        op.in(0).local(), size_of(x.dtype()));
-  }
+  op.run(&Kernels::fill, y, 0);
+  op.run(&Kernels::copy, op.in(0), y.view().narrowed(along, start, length));
   op.record({}, [d = along - x.hidden(), start, length](const Vjp& v) {
     return Tensors{narrow(v.g(), d, start, length)};
   });
@@ -211,13 +197,7 @@ Tensor concat(const std::vector<Tensor>& parts, int dim) {
   for (size_t i = 0; i < parts.size(); ++i) {
     const i64 size = parts[i].shape()[along];
     sizes.push_back(size);
-    if (op.runs()) {
-      const auto out_strides = row_major(y.local());
-      kernels::copy_strided(
-          op.in(i).raw(), row_major(op.in(i).local()),
-          static_cast<char*>(y.mutable_raw()) + at * out_strides[along] * size_of(y.dtype()), out_strides,
-          op.in(i).local(), size_of(y.dtype()));
-    }
+    op.run(&Kernels::copy, op.in(i), y.view().narrowed(along, at, size));
     at += size;
   }
   op.record({}, [d = along - parts[0].hidden(), sizes](const Vjp& v) {
@@ -260,13 +240,12 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape, const Layout& wish) {
             },
             {.attributes = {repeated}, .wish = wish});
   Tensor y = op.output(shape, x.dtype(), x.hidden());
-  if (op.runs()) {
-    auto strides = row_major(op.in(0).local());
-    for (size_t d = 0; d < shape.size(); ++d)
-      if (x.shape()[d] != shape[d]) strides[d] = 0;
-    kernels::copy_strided(op.in(0).raw(), strides, y.mutable_raw(), row_major(y.local()), y.local(),
-                          size_of(x.dtype()));
-  }
+  View from = op.in(0);
+  from.strides = from.steps();
+  from.shape = y.local();
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (x.shape()[d] != shape[d]) from.strides[d] = 0;
+  op.run(&Kernels::copy, from, y);
   op.record({}, [from = x.shape(), h = x.hidden()](const Vjp& v) { return Tensors{sum_to(v.g(), from, h)}; });
   return y;
 }
@@ -286,13 +265,10 @@ Tensor cast(const Tensor& x, DType to) {
   OpCall op("cast", {x});
   op.choose({x.numel()}, [](OpCall::Strategies& s) { s.add({s.in(0)}, {s.in(0)}, true); });
   Tensor y = op.output(x.shape(), to, x.hidden());
-  if (op.runs()) {
-    const i64 n = y.local_numel();
-    if (to == DType::f64) {
-      for (i64 i = 0; i < n; ++i) y.mutable_data<double>()[i] = op.in(0).data<float>()[i];
-    } else {
-      for (i64 i = 0; i < n; ++i) y.mutable_data<float>()[i] = static_cast<float>(op.in(0).data<double>()[i]);
-    }
+  op.run(&Kernels::cast, op.in(0), y);
+  if (!x.is_float() || to == DType::i32) {
+    op.no_gradient();
+    return y;
   }
   op.record({}, [from = x.dtype()](const Vjp& v) { return Tensors{cast(v.g(), from)}; });
   return y;
@@ -326,20 +302,11 @@ Tensor repeat_heads(const Tensor& w, i64 width, i64 f, const Layout& like) {
             },
             {.attributes = {width, f}, .wish = like});
   Tensor y = op.output(shape, w.dtype(), w.hidden());
-  if (op.runs()) {
-    i64 outer = 1, inner = width;
-    for (int d = 0; d < along; ++d) outer *= y.local()[d];
-    for (int d = along + 1; d < w.rank(); ++d) inner *= y.local()[d];
-    const i64 heads = y.local()[along] / width, from_heads = op.in(0).local()[along] / width;
-    const i64 first = y.range(along).begin / width, from_first = op.in(0).range(along).begin / width;
-    const i64 bytes = inner * size_of(w.dtype());
-    for (i64 o = 0; o < outer; ++o)
-      for (i64 h = 0; h < heads; ++h)
-        std::memcpy(static_cast<char*>(y.mutable_raw()) + (o * heads + h) * bytes,
-                    static_cast<const char*>(op.in(0).raw()) +
-                        (o * from_heads + (first + h) / f - from_first) * bytes,
-                    bytes);
-  }
+  const i64 heads = y.local()[along] / width;
+  const i64 first = y.range(along).begin / width, from_first = op.in(0).range(along).begin / width;
+  for (i64 h = 0; h < heads; ++h)
+    op.run(&Kernels::copy, op.in(0).view().narrowed(along, ((first + h) / f - from_first) * width, width),
+           y.view().narrowed(along, h * width, width));
   op.record({}, [width, f](const Vjp& v) { return Tensors{sum_heads(v.g(), width, f)}; });
   return y;
 }
@@ -367,21 +334,17 @@ Tensor sum_heads(const Tensor& g, i64 width, i64 f) {
             {.attributes = {width, f}});
   Tensor y = op.output(shape, g.dtype(), g.hidden());
   op.flops(static_cast<double>(op.in(0).local_numel()));
-  if (op.runs()) {
-    i64 outer = 1, inner = width;
-    for (int d = 0; d < along; ++d) outer *= y.local()[d];
-    for (int d = along + 1; d < g.rank(); ++d) inner *= y.local()[d];
-    const i64 heads = op.in(0).local()[along] / width, to_heads = y.local()[along] / width;
-    const i64 first = op.in(0).range(along).begin / width, to_first = y.range(along).begin / width;
-    std::memset(y.mutable_raw(), 0, y.local_bytes());
-    visit_float(g.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      for (i64 o = 0; o < outer; ++o)
-        for (i64 h = 0; h < heads; ++h)
-          kernels::axpy<T>(1, op.in(0).data<T>() + (o * heads + h) * inner,
-                           y.mutable_data<T>() + (o * to_heads + (first + h) / f - to_first) * inner, inner);
-    });
-  }
+  const View from = op.in(0), to = y;
+  i64 outer = 1, inner = width;
+  for (int d = 0; d < along; ++d) outer *= to.shape[d];
+  for (int d = along + 1; d < g.rank(); ++d) inner *= to.shape[d];
+  const i64 heads = from.shape[along] / width, to_heads = to.shape[along] / width;
+  const i64 first = op.in(0).range(along).begin / width, to_first = y.range(along).begin / width;
+  op.run(&Kernels::fill, to, 0);
+  for (i64 o = 0; o < outer; ++o)
+    for (i64 h = 0; h < heads; ++h)
+      op.run(&Kernels::axpy, 1, from.flat((o * heads + h) * inner, inner),
+             to.flat((o * to_heads + (first + h) / f - to_first) * inner, inner));
   op.record({}, [width, f, layout = op.in(0).layout()](const Vjp& v) {
     return Tensors{repeat_heads(v.g(), width, f, layout)};
   });

@@ -1,13 +1,28 @@
 #include "ops/softmax.h"
 
-#include "kernels/nn.h"
+#include <limits>
+
+#include "ops/create.h"
 #include "ops/dispatch.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
 
 namespace redco {
 
+namespace {
+
+// A row of all -inf becomes zeros: its maximum is replaced by a finite number, and its sum by 1.
+Tensor softmax_composed(const Tensor& x) {
+  const Tensor least = full({}, std::numeric_limits<float>::lowest(), x.dtype(), {});
+  const Tensor e = exp(x - maximum(max_last(x), least));
+  const Tensor total = sum(e, {-1}, true);
+  return e / (total + compare(Binary::eq, total, zeros({}, x.dtype(), {})));
+}
+
+}  // namespace
+
 Tensor softmax(const Tensor& x) {
+  if (!Context::current().has(&Kernels::softmax)) return softmax_composed(x);
   OpCall op("softmax", {x});
   op.choose({x.numel()}, [](OpCall::Strategies& s) {
     const Placement p = s.in(0);
@@ -19,13 +34,8 @@ Tensor softmax(const Tensor& x) {
     }
   });
   Tensor y = op.output(x.shape(), x.dtype(), x.hidden());
-  const i64 C = x.shape().back();
   op.flops(6.0 * y.local_numel());
-  if (op.runs())
-    visit_float(x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      kernels::softmax<T>(op.in(0).data<T>(), y.mutable_data<T>(), C ? y.local_numel() / C : 0, C);
-    });
+  op.run(&Kernels::softmax, op.in(0), y);
   op.record({y}, [](const Vjp& v) {  // y * (g - sum(g * y))
     const Tensor y = v.saved(0);
     return Tensors{y * (v.g() - sum(v.g() * y, {-1}, true))};

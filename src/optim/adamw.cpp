@@ -2,8 +2,6 @@
 
 #include <cmath>
 
-#include "kernels/nn.h"
-
 namespace redco {
 
 AdamW::AdamW(const AdamWSettings& settings, const ParamTree& params)
@@ -22,9 +20,7 @@ void AdamW::update(ParamTree& params, const std::vector<Tensor>& grads, double l
     h.bias1 = 1 - std::pow(settings_.beta1, t);
     h.bias2 = 1 - std::pow(settings_.beta2, t);
     h.weight_decay = decay_of(params.specs()[i], settings_.weight_decay, settings_.decay_norms_and_biases);
-    const Tensor& p = params.values()[i];
-    kernels::adamw(h, p.mutable_data<float>(), grads[i].data<float>(), m_.values()[k].mutable_data<float>(),
-                   v_.values()[k].mutable_data<float>(), p.local_numel());
+    Context::current().run(&Kernels::adamw, h, params.values()[i], grads[i], m_.values()[k], v_.values()[k]);
   });
 }
 

@@ -4,9 +4,10 @@
 #include <unordered_map>
 
 #include "base/error.h"
-#include "kernels/elementwise.h"
 #include "ops/elementwise.h"
 #include "ops/redistribute.h"
+#include "tensor/collectives.h"
+#include "tensor/transfer.h"
 
 namespace redco {
 
@@ -25,8 +26,7 @@ void accumulate(std::vector<Tensor>& acc, std::vector<Tensor>&& g) {
     if (acc[i].layout() == g[i].layout() && acc[i].storage().use_count() == 1 &&
         acc[i].dtype() == DType::f32) {
       c.account("accumulate", acc[i].local_numel(), acc[i].local_bytes());
-      if (!acc[i].is_meta())
-        kernels::axpy<float>(1.f, g[i].data<float>(), acc[i].mutable_data<float>(), acc[i].local_numel());
+      c.run(&Kernels::axpy, 1, g[i], acc[i]);
     } else {
       acc[i] = add({acc[i], g[i]});
     }
@@ -58,17 +58,16 @@ void reduce_axis(std::vector<Tensor>& grads, Axis axis, i64 bucket_elements) {
   i64 elements = 0;
   auto flush = [&] {
     if (bucket.empty()) return;
-    Tensor flat({elements}, DType::f32, {});
-    float* const p = flat.mutable_data<float>();
+    const Tensor flat({elements}, DType::f32, {});
     c.account(Collective::all_reduce, axis, flat.local_bytes());
     i64 at = 0;
-    if (!flat.is_meta())
-      for (const auto* sharing : bucket) {
-        const Tensor& g = grads[sharing->front()];
-        std::memcpy(p + at, g.raw(), g.local_bytes());
-        at += g.local_numel();
-      }
-    c.group(axis).all_reduce<float>(p, elements);
+    const auto copy = [&](const View& from, const View& to) { c.run(&Kernels::copy, from, to); };
+    for (const auto* sharing : bucket) {
+      const View g = grads[sharing->front()];
+      copy(g.flat(0, g.numel()), flat.view().flat(at, g.numel()));
+      at += g.numel();
+    }
+    Collectives(axis).all_reduce(flat);
     at = 0;
     for (const auto* sharing : bucket) {
       const Tensor first = grads[sharing->front()];
@@ -80,8 +79,9 @@ void reduce_axis(std::vector<Tensor>& grads, Axis axis, i64 bucket_elements) {
         return l;
       };
       const Tensor reduced = own ? first : Tensor(first.shape(), DType::f32, reduced_layout(first));
-      if (!flat.is_meta()) std::memcpy(reduced.mutable_raw(), p + at, reduced.local_bytes());
-      at += reduced.local_numel();
+      const i64 n = reduced.local_numel();
+      copy(flat.view().flat(at, n), reduced.view().flat(0, n));
+      at += n;
       for (size_t i : *sharing)
         grads[i] = Tensor::view(reduced, grads[i].shape(), reduced_layout(grads[i]), 0);
     }
@@ -112,15 +112,22 @@ void reduce_gradients(std::vector<Tensor>& grads, const ParamTree& params, const
 double gradient_norm(const std::vector<Tensor>& grads) {
   Context& c = Context::current();
   Scope scope("norm");
-  double sum = 0;
-  for (const Tensor& g : grads) {
-    if (g.is_meta()) continue;
+  const i64 n = static_cast<i64>(grads.size());
+  i64 largest = 0;
+  for (const Tensor& g : grads) largest = std::max(largest, g.local_numel());
+  const Kernels& kernels = c.queue().kernels();
+  const Tensor squares({n}, DType::f64, {}), room({kernels.sum_squares_workspace(largest)}, DType::f64, {});
+  c.run(&Kernels::fill, squares, 0);
+  for (i64 i = 0; i < n; ++i) {
+    const Tensor& g = grads[i];
     bool mine = true;  // of the copies on a model axis, the first one counts
     for (Axis a : c.mesh().axes())
       if (c.mesh().role(a) == AxisRole::model && !g.layout()[a].is_sharded())
         mine = mine && c.coord().at(a) == 0;
-    if (mine) sum += kernels::sum_squares<float>(g.data<float>(), g.local_numel());
+    if (mine) c.run(&Kernels::sum_squares, g, squares.view().flat(i, 1), room);
   }
+  double sum = 0;
+  for (const double s : host_copy<double>(squares)) sum += s;
   for (Axis a : c.mesh().axes()) {
     if (c.mesh().role(a) != AxisRole::model || c.mesh().size(a) == 1) continue;
     c.account(Collective::all_reduce, a, sizeof sum);

@@ -1,7 +1,5 @@
 #include "optim/sgd.h"
 
-#include "kernels/sgd.h"
-
 namespace redco {
 
 Sgd::Sgd(const SgdSettings& settings, const ParamTree& params) : Optimizer(params), settings_(settings) {
@@ -23,8 +21,7 @@ void Sgd::update(ParamTree& params, const std::vector<Tensor>& grads, double lr,
         .momentum = settings_.momentum,
         .weight_decay = decay_of(params.specs()[i], settings_.weight_decay, settings_.decay_norms_and_biases),
         .grad_scale = scale};
-    kernels::sgd(h, p.mutable_data<float>(), grads[i].data<float>(),
-                 momentum ? buffer_.values()[k].mutable_data<float>() : nullptr, p.local_numel());
+    Context::current().run(&Kernels::sgd, h, p, grads[i], momentum ? buffer_.values()[k].view() : View());
   });
 }
 

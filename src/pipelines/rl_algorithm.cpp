@@ -10,6 +10,7 @@
 #include "nn/layers.h"
 #include "ops/create.h"
 #include "ops/dispatch.h"
+#include "tensor/transfer.h"
 
 namespace redco {
 
@@ -23,7 +24,7 @@ std::vector<float> drawn(Tensor (*draw)(const Shape&, u64, const Layout&), const
   Restore<RandomState> random(c.random, {.seed = static_cast<u64>(seed), .step = epoch, .row_offset = 0});
   const Tensor t = draw(shape, c.key("rl/" + site), {});
   if (t.is_meta()) return std::vector<float>(static_cast<std::size_t>(numel(shape)));
-  return {t.data<float>(), t.data<float>() + t.numel()};
+  return host_copy<float>(t);
 }
 
 }  // namespace

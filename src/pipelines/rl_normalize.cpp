@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "models/spec_builder.h"
+#include "tensor/transfer.h"
 
 namespace redco {
 
@@ -50,8 +51,8 @@ void ObservationNormalizer::declare(ModelParams& out) const {
 
 std::vector<float> ObservationNormalizer::operator()(const ParamTree& p, std::span<const float> rows) const {
   std::vector<float> out(rows.begin(), rows.end());
-  if (!on_ || p["observation.count"].data<float>()[0] == 0) return out;
-  const float *mean = p["observation.mean"].data<float>(), *var = p["observation.var"].data<float>();
+  if (!on_ || host_copy<float>(p["observation.count"])[0] == 0) return out;
+  const auto mean = host_copy<float>(p["observation.mean"]), var = host_copy<float>(p["observation.var"]);
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::size_t d = i % static_cast<std::size_t>(dims_);
     out[i] = cut((out[i] - mean[d]) / std::sqrt(var[d] + kEpsilon));
@@ -61,14 +62,12 @@ std::vector<float> ObservationNormalizer::operator()(const ParamTree& p, std::sp
 
 void ObservationNormalizer::see(const ParamTree& p, std::span<const float> rows) const {
   if (!on_) return;
-  float *mean = p["observation.mean"].mutable_data<float>(),
-        *var = p["observation.var"].mutable_data<float>(),
-        *count = p["observation.count"].mutable_data<float>();
-  RunningMoments m{{mean, mean + dims_}, {var, var + dims_}, *count};
+  const Tensor &mean = p["observation.mean"], &var = p["observation.var"], &count = p["observation.count"];
+  RunningMoments m{host_copy<float>(mean), host_copy<float>(var), host_copy<float>(count)[0]};
   m.add(rows);
-  std::copy(m.mean.begin(), m.mean.end(), mean);
-  std::copy(m.var.begin(), m.var.end(), var);
-  *count = m.count;
+  copy_from_host<float>(m.mean, mean);
+  copy_from_host<float>(m.var, var);
+  copy_from_host<float>(std::span(&m.count, 1), count);
 }
 
 void RewardNormalizer::operator()(std::vector<float>& rewards, const std::vector<bool>& ended) {

@@ -64,6 +64,9 @@ ProfileData read_profile_data(const std::string& path) {
     return ProfileData::Op{f.text("name"),     f.text("phase"),      f.text("scope"),
                            amount(f, "calls"), amount(f, "seconds"), amount(f, "flops")};
   });
+  out.kernels = timed_list<ProfileData::Kernel>(all, "kernels", [](JsonFields& f) {
+    return ProfileData::Kernel{f.text("name"), amount(f, "calls"), amount(f, "seconds")};
+  });
   out.collectives = timed_list<ProfileData::Collective>(all, "collectives", [](JsonFields& f) {
     return ProfileData::Collective{f.text("name"),      f.text("axis"),     f.text("phase"),
                                    amount(f, "calls"),  amount(f, "bytes"), amount(f, "seconds"),

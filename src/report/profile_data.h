@@ -19,6 +19,10 @@ struct ProfileData {
     std::string name, phase, scope;  // scope: the part of the model
     double calls = 0, seconds = 0, flops = 0;
   };
+  struct Kernel {
+    std::string name;
+    double calls = 0, seconds = 0;
+  };
   struct Collective {
     std::string name, axis, phase;
     double calls = 0, bytes = 0, seconds = 0, longest = 0;
@@ -27,6 +31,7 @@ struct ProfileData {
   double seconds = 0;
   std::vector<Phase> phases;            // do not overlap
   std::vector<Op> ops;                  // without the time of the collectives inside
+  std::vector<Kernel> kernels;          // of all ops
   std::vector<Collective> collectives;  // each list: the longest first
   double memory_peak = 0;               // bytes of tensors, on the fullest rank
 };

@@ -12,14 +12,14 @@ namespace redco {
 
 namespace {
 
-constexpr std::size_t kMostOps = 15, kMostPhases = 30, kMostCollectives = 30;
+constexpr std::size_t kMostOps = 15, kMostPhases = 30, kMostKernels = 15, kMostCollectives = 30;
 constexpr std::size_t kLongestName = 80;
 
 class ProfileView {
  public:
   explicit ProfileView(const ProfileData& profile) : p_(profile), n_(static_cast<double>(p_.n_steps)) {}
 
-  std::string text() const { return facts() + phases() + ops() + collectives(); }
+  std::string text() const { return facts() + phases() + ops() + kernels() + collectives(); }
 
  private:
   std::string ms(double seconds) const { return human_number(1e3 * seconds / n_); }
@@ -86,6 +86,18 @@ class ProfileView {
                    n, p_.ops.size()) +
            table({"op", "phase", "part of the model", "calls per step", "ms per step", "share", "GFLOP/s"},
                  rows, "tttnnnn");
+  }
+
+  std::string kernels() const {
+    const std::size_t n = std::min(p_.kernels.size(), kMostKernels);
+    if (n == 0) return "";
+    std::vector<Row> rows;
+    for (std::size_t i = 0; i < n; ++i) {
+      const ProfileData::Kernel& k = p_.kernels[i];
+      rows.push_back({name(k.name), human_count(k.calls / n_), ms(k.seconds), share(k.seconds)});
+    }
+    return caption("kernels of these ops, per rank", n, p_.kernels.size()) +
+           table({"kernel", "calls per step", "ms per step", "share"}, rows, "tnnn");
   }
 
   std::string collectives() const {

@@ -1,6 +1,5 @@
 #include "tensor/arena.h"
 
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -25,27 +24,25 @@ i64 most_address_space() {
 }
 }  // namespace
 
-Arena::Arena(bool backed) {
+Arena::Arena(std::shared_ptr<Queue> queue) : queue_(std::move(queue)) {
   reserved_ = i64{1} << 50;
-  if (!backed) return;
+  if (!queue_->runs()) return;
   // Reserves address space for twice the memory, because fragmentation may leave unused holes; less if a
   // limit forbids it.
-  for (i64 size = std::min(2 * physical_memory(), most_address_space()); size >= (i64{1} << 28); size /= 2) {
-    void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p != MAP_FAILED) {
-      base_ = p;
-      reserved_ = size;
-      madvise(p, size, MADV_HUGEPAGE);  // advice to cause fewer page faults
-      madvise(p, size, MADV_DONTDUMP);
-      return;
-    }
-  }
+  reserved_ = std::min(2 * physical_memory(), most_address_space());
+  base_ = queue_->device().reserve(&reserved_);
+  if (base_) return;
   throw Error(ExitCode::doesnt_fit,
               "[memory] the system refuses address space for tensors; check `ulimit -v`");
 }
 
 Arena::~Arena() {
-  if (base_) munmap(base_, reserved_);
+  if (!base_) return;
+  try {
+    queue_->wait();  // work that was submitted may still use the memory
+  } catch (...) {    // NOLINT: whoever waited for the result has thrown it
+  }
+  queue_->device().release(base_, reserved_);
 }
 
 void Arena::insert_free(i64 offset, i64 bytes) {
@@ -99,6 +96,7 @@ i64 Arena::allocate(i64 bytes) {
   in_use_ += bytes;
   peak_in_use_ = std::max(peak_in_use_, in_use_);
   high_water_ = std::max(high_water_, offset + bytes);
+  queue_->poison(at(offset), bytes);
   return offset;
 }
 
@@ -107,6 +105,7 @@ void Arena::free(i64 offset, i64 bytes) {
   if (bytes == 0) return;
   std::lock_guard lock(mutex_);
   in_use_ -= bytes;
+  queue_->poison(at(offset), bytes);
   insert_free(offset, bytes);
 }
 

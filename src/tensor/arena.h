@@ -1,24 +1,28 @@
 // Arena: the memory for tensors of one rank. A best-fit allocator of offsets in one large reserved address
-// range. Memory becomes resident only when used, so resident memory grows with the high-water mark. A planned
-// (meta) rank runs the same allocations without storage and gets the same high-water mark.
+// range of the rank's device. Memory becomes resident only when used, so resident memory grows with the
+// high-water mark. A planned (meta) rank runs the same allocations without storage and gets the same
+// high-water mark.
 //
-// One rank's thread uses it; another thread may call free().
+// Work that is submitted to the queue later may reuse memory as soon as it is freed here: it runs after the
+// work that used it before. One rank's thread uses an arena; another thread may call free().
 #pragma once
 
 #include <map>
+#include <memory>
 #include <memory_resource>
 #include <mutex>
 #include <set>
 #include <utility>
 
 #include "base/types.h"
+#include "kernels/queue.h"
 
 namespace redco {
 
 class Arena {
  public:
-  // backed: reserves address space and returns pointers; otherwise only bookkeeping.
-  explicit Arena(bool backed);
+  // Of a planned rank: only bookkeeping.
+  explicit Arena(std::shared_ptr<Queue> queue);
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
@@ -29,7 +33,8 @@ class Arena {
   // Returns the offset. Throws Error(doesnt_fit) if the machine's memory is exhausted.
   i64 allocate(i64 bytes);
   void free(i64 offset, i64 bytes);
-  void* at(i64 offset) const { return base_ ? static_cast<char*>(base_) + offset : nullptr; }
+  // The address of an offset; null for a planned rank.
+  DevicePtr at(i64 offset) const { return base_.plus(offset); }
 
   i64 in_use() const { return in_use_; }
   i64 peak_in_use() const { return peak_in_use_; }
@@ -39,7 +44,8 @@ class Arena {
  private:
   void insert_free(i64 offset, i64 bytes);
   std::mutex mutex_;
-  void* base_ = nullptr;
+  const std::shared_ptr<Queue> queue_;
+  DevicePtr base_;
   i64 reserved_ = 0;
   i64 end_ = 0;  // all bytes from here on are free
   i64 in_use_ = 0, peak_in_use_ = 0, high_water_ = 0, allocations_ = 0;

@@ -24,19 +24,22 @@ u64 hash_text(std::string_view s) {
 }
 }  // namespace
 
-Context::Context(const Mesh& mesh, std::unique_ptr<Group> world)
-    : mesh_(mesh), coord_(coord_of(mesh, world->rank())), rank_(world->rank()) {
+Context::Context(const Mesh& mesh, std::unique_ptr<Group> world, std::shared_ptr<Queue> queue)
+    : queue_(queue ? std::move(queue) : Queue::immediate(cpu_device())),
+      mesh_(mesh),
+      coord_(coord_of(mesh, world->rank())),
+      rank_(world->rank()) {
   REDCO_CHECK(world->size() == mesh.ranks(), "{} ranks for a mesh of {}", world->size(), mesh.ranks());
   // Ranks that differ in their index on one axis only form a group.
   for (Axis a : mesh.axes()) owned_axis_[a.index()] = world->split(rank_ - coord_.at(a) * mesh.stride(a));
   owned_world_ = std::move(world);
   world_ = owned_world_.get();
   for (Axis a : mesh.axes()) axis_[a.index()] = owned_axis_[a.index()].get();
-  arena_ = std::make_shared<Arena>(true);
+  arena_ = std::make_shared<Arena>(queue_);
 }
 
 std::unique_ptr<Context> Context::meta(const Mesh& mesh, int rank) {
-  std::unique_ptr<Context> c(new Context());
+  std::unique_ptr<Context> c(new Context(Queue::planned(cpu_device())));
   c->mesh_ = mesh;
   c->meta_ = true;
   c->rank_ = rank;
@@ -47,13 +50,13 @@ std::unique_ptr<Context> Context::meta(const Mesh& mesh, int rank) {
     c->owned_axis_[a.index()] = make_meta_group(c->coord_.at(a), mesh.size(a));
     c->axis_[a.index()] = c->owned_axis_[a.index()].get();
   }
-  c->arena_ = std::make_shared<Arena>(false);
+  c->arena_ = std::make_shared<Arena>(c->queue_);
   c->keep_ledger();
   return c;
 }
 
 std::unique_ptr<Context> Context::mp_submesh(Context& parent) {
-  std::unique_ptr<Context> c(new Context());
+  std::unique_ptr<Context> c(new Context(parent.queue_));
   c->mesh_ = Mesh(1, parent.mesh_.mp());
   c->rank_ = parent.coord_.mp();
   c->coord_ = coord_of(c->mesh_, c->rank_);
@@ -91,17 +94,27 @@ void Context::start_profile() {
               .bytes = bytes});
     });
   };
+  queue_->watch([p = profile_](const char* kernel, Profile::Clock::time_point begin) {
+    p->add({.kind = ProfileEvent::Kind::kernel, .name = kernel, .begin = p->at(begin), .end = p->now()});
+  });
   watch(*world_, "all");
   for (Axis a : mesh_.axes()) watch(*axis_[a.index()], mesh_.name(a));
 }
 
 std::shared_ptr<Profile> Context::end_profile() {
+  queue_->wait();
+  queue_->watch(nullptr);
   world_->on_call(nullptr);
   for (Axis a : mesh_.axes()) axis_[a.index()]->on_call(nullptr);
   return std::move(profile_);
 }
 
-Context::~Context() = default;
+Context::~Context() {
+  try {
+    queue_->wait();  // submitted collectives use the groups
+  } catch (...) {    // NOLINT: a destructor can't report it
+  }
+}
 
 u64 Context::key(std::string_view site) const {
   return mix(mix(mix(random.seed) ^ static_cast<u64>(random.step)) ^ mix(hash_text(random_scope.text())) ^

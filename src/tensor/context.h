@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "comm/group.h"
+#include "kernels/queue.h"
 #include "shard/layout.h"
 #include "tensor/arena.h"
 #include "tensor/ledger.h"
@@ -62,7 +63,8 @@ enum class ComputeDType : std::uint8_t { fp32, bf16 };
 class Context {
  public:
   // A rank that runs. `world` has mesh.ranks() ranks; the groups of the axes are split from it. Collective.
-  Context(const Mesh& mesh, std::unique_ptr<Group> world);
+  // queue: null: the CPU's.
+  Context(const Mesh& mesh, std::unique_ptr<Group> world, std::shared_ptr<Queue> queue = nullptr);
   // A planned rank, without storage and communication.
   static std::unique_ptr<Context> meta(const Mesh& mesh, int rank);
   // The same rank within one mp group, with dp = 1. Both contexts can use tensors that are not split over dp.
@@ -74,10 +76,31 @@ class Context {
   const Coord& coord() const { return coord_; }
   int rank() const { return rank_; }
   bool is_meta() const { return meta_; }
-  Group& group(Axis a) { return *axis_[a.index()]; }
-  Group& world() { return *world_; }
+  // The ranks of an axis, and all ranks, for collectives on the host's memory: they wait for the queue first,
+  // so that all ranks' collectives keep one order. Those on tensors: tensor/collectives.h.
+  Group& group(Axis a) {
+    queue_->wait();
+    return *axis_[a.index()];
+  }
+  Group& world() {
+    queue_->wait();
+    return *world_;
+  }
   Arena& arena() { return *arena_; }
   std::shared_ptr<Arena> shared_arena() { return arena_; }
+
+  // --- Device ---
+  Queue& queue() { return *queue_; }
+  // Whether the device has a kernel.
+  template <class... A>
+  bool has(Kernel<A...> Kernels::*kernel) const {
+    return (queue_->kernels().*kernel).run;
+  }
+  // Submits a kernel. Tensors are passed as views of their local blocks.
+  template <class... A>
+  void run(Kernel<A...> Kernels::*kernel, const std::type_identity_t<A>&... arguments) {
+    queue_->run(queue_->kernels().*kernel, arguments...);
+  }
 
   // --- Accounts ---
   // The ledger of ops and collectives; null (the default of a rank that runs): none is kept. A planned rank
@@ -108,7 +131,8 @@ class Context {
 
   // --- Computation ---
   ComputeDType compute_dtype = ComputeDType::fp32;
-  bool composed_only = false;  // for tests: never use a fused op
+  // Never use a fused op whose gradient is fused too: for gradients of gradients, and for tests.
+  bool composed_only = false;
   // The strategies that ops have chosen (ops/dispatch.cpp).
   std::shared_ptr<StrategyCache> strategies;
 
@@ -148,7 +172,9 @@ class Context {
   };
 
  private:
-  Context() = default;
+  explicit Context(std::shared_ptr<Queue> queue) : queue_(std::move(queue)) {}
+  std::shared_ptr<Queue> queue_;
+  friend class Collectives;
   Mesh mesh_;
   Coord coord_;
   int rank_ = 0;

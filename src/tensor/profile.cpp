@@ -22,6 +22,7 @@ std::vector<i64> Profile::self_times() const {
   for (std::size_t i : order) {
     const ProfileEvent& e = events_[i];
     out[i] = e.end - e.begin;
+    if (e.kind == ProfileEvent::Kind::kernel) continue;
     while (!open.empty() && events_[open.back()].end <= e.begin) open.pop_back();
     if (!open.empty()) out[open.back()] -= e.end - e.begin;
     open.push_back(i);
@@ -40,9 +41,9 @@ std::string Profile::chrome_trace(int rank) const {
   const auto to = std::back_inserter(out);
   fmt::format_to(to, R"({{"displayTimeUnit":"ms","traceEvents":[)");
   fmt::format_to(to, R"({{"ph":"M","pid":{0},"name":"process_name","args":{{"name":"rank {0}"}}}})", rank);
-  // Phases, ops and collectives have a line each, in this order.
-  constexpr const char* kLines[] = {"phases", "ops", "collectives"};
-  for (int line = 0; line < 3; ++line)
+  // Phases, ops, collectives and kernels have a line each, in this order.
+  constexpr const char* kLines[] = {"phases", "ops", "collectives", "kernels"};
+  for (int line = 0; line < 4; ++line)
     fmt::format_to(to,
                    ",\n"
                    R"({{"ph":"M","pid":{},"tid":{},"name":"thread_name","args":{{"name":"{}"}}}})",

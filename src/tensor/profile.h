@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,7 @@
 namespace redco {
 
 struct ProfileEvent {
-  enum class Kind : std::uint8_t { phase, op, collective };
+  enum class Kind : std::uint8_t { phase, op, collective, kernel };
   Kind kind = Kind::op;
   const char* name = "";                // literals, or texts that outlive the profile
   const char *phase = "", *scope = "";  // Context::phase and Context::scope
@@ -27,13 +28,16 @@ class Profile {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(t - begin_).count();
   }
   i64 now() const { return at(Clock::now()); }
-  // Events of a thread are nested: two of them never overlap in part.
-  void add(const ProfileEvent& e) { events_.push_back(e); }
+  // Events of a thread are nested: two of them never overlap in part. Any thread may add one.
+  void add(const ProfileEvent& e) {
+    std::lock_guard lock(mutex_);
+    events_.push_back(e);
+  }
   // The bytes that the arena has handed out now.
   void memory(i64 in_use) { memory_.push_back({now(), in_use}); }
 
   const std::vector<ProfileEvent>& events() const { return events_; }
-  // Time of each event without the events inside it, in ns.
+  // Time of each event without the events inside it, in ns. Kernels count as part of their op.
   std::vector<i64> self_times() const;
   i64 memory_peak() const;
   // JSON of the Trace Event Format; `rank` is the process id in it.
@@ -44,6 +48,7 @@ class Profile {
     i64 at, bytes;
   };
   Clock::time_point begin_ = Clock::now();
+  std::mutex mutex_;  // of the events
   std::vector<ProfileEvent> events_;
   std::vector<Sample> memory_;
 };

@@ -35,6 +35,16 @@ Tensor Tensor::view(const Tensor& of, Shape shape, const Layout& layout, int hid
   return Tensor(std::move(impl));
 }
 
+Tensor::operator View() const {
+  View v;
+  if (!impl_) return v;
+  v.data = impl_->storage->data();
+  v.dtype = impl_->dtype;
+  v.present = true;
+  v.shape = impl_->local;
+  return v;
+}
+
 int Tensor::axis(int d) const {
   const int a = d < 0 ? rank() + d : hidden() + d;
   REDCO_CHECK(a >= hidden() && a < rank(), "dim {} of {}", d, describe(*this));

@@ -22,13 +22,13 @@ class Storage {
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
-  void* data() const { return data_; }
+  const DevicePtr& data() const { return data_; }
   i64 bytes() const { return bytes_; }
 
  private:
   std::shared_ptr<Arena> arena_;
   i64 offset_, bytes_;
-  void* data_;
+  DevicePtr data_;
 };
 
 class Tensor {
@@ -45,7 +45,7 @@ class Tensor {
   const Layout& layout() const { return impl_->layout; }
   DType dtype() const { return impl_->dtype; }
   bool is_float() const { return impl_->dtype != DType::i32; }
-  bool is_meta() const { return impl_->storage->data() == nullptr; }
+  bool is_meta() const { return !impl_->storage->data(); }
   int rank() const { return static_cast<int>(impl_->shape.size()); }  // all dims, also hidden ones
   int hidden() const { return impl_->hidden; }
   int visible() const { return rank() - hidden(); }
@@ -61,18 +61,11 @@ class Tensor {
   // Whether this rank's block counts in a sum over all ranks: of equal copies, only the first does.
   bool is_first_copy() const;
 
-  // The local block. T must be the type of the dtype. Null for meta tensors.
-  template <class T>
-  const T* data() const {
-    return static_cast<const T*>(impl_->storage->data());
-  }
-  // Only for the op that has just created the tensor, and for optimizers, caches and buffers.
-  template <class T>
-  T* mutable_data() const {
-    return static_cast<T*>(impl_->storage->data());
-  }
-  const void* raw() const { return impl_->storage->data(); }
-  void* mutable_raw() const { return impl_->storage->data(); }
+  // The local block, as kernels take it; absent for an undefined tensor. Kernels write only to tensors that
+  // their op has just created, and to those of optimizers, caches and buffers. tensor/transfer.h copies the
+  // elements from and to the host.
+  operator View() const;  // NOLINT: a tensor is passed where a kernel takes a view
+  View view() const { return *this; }
 
   // --- Tape ---
   const std::shared_ptr<Node>& node() const { return impl_->node; }
@@ -112,7 +105,7 @@ std::string describe(const Tensor& t);  // "f32 (4, 256, 768) [mp R, dp S(0)]"
 
 [[noreturn]] void throw_not_float(DType t);
 
-// Calls f with a value of the tensor's floating type. Other types are a bug.
+// Calls f with a value of the tensor's floating type, for code on the host. Other types are a bug.
 template <class F>
 decltype(auto) visit_float(DType t, F&& f) {
   if (t != DType::f32 && t != DType::f64) throw_not_float(t);

@@ -7,7 +7,7 @@
 
 #include "base/process.h"
 #include "base/words.h"
-#include "kernels/gemm.h"
+#include "kernels/peak.h"
 
 namespace redco {
 

@@ -33,6 +33,19 @@ std::string odd_ones(const std::vector<std::string>& texts) {
   return out;
 }
 
+// Calls f with the bytes of the local block, one piece after the other.
+template <class F>
+void in_pieces(const Tensor& t, const F& f) {
+  constexpr i64 kPiece = i64{1} << 20;
+  const i64 bytes = t.local_bytes();
+  std::vector<std::byte> piece(std::min(bytes, kPiece));
+  for (i64 at = 0; at < bytes; at += kPiece) {
+    const i64 n = std::min(kPiece, bytes - at);
+    Context::current().queue().read(t.view().data.plus(at), piece.data(), n);
+    f(std::span<const std::byte>(piece).first(n));
+  }
+}
+
 }  // namespace
 
 void check_replicas(const ParamTree& params, i64 step) {
@@ -40,9 +53,10 @@ void check_replicas(const ParamTree& params, i64 step) {
   Hasher everything, replicated;
   for (const Tensor& t : params.values()) {
     if (t.local_bytes() == 0) continue;
-    everything.update(t.raw(), static_cast<std::size_t>(t.local_bytes()));
-    if (t.layout()[Axis::mp].is_replicated())
-      replicated.update(t.raw(), static_cast<std::size_t>(t.local_bytes()));
+    in_pieces(t, [&](std::span<const std::byte> bytes) {
+      everything.update(bytes.data(), bytes.size());
+      if (t.layout()[Axis::mp].is_replicated()) replicated.update(bytes.data(), bytes.size());
+    });
   }
   const std::string me = fmt::format(" rank {} ({})", c.rank(), host_name());
   // Every rank compares both axes, because only some ranks may see the first difference.

@@ -5,12 +5,12 @@
 
 #include "autograd/grad.h"
 #include "base/error.h"
-#include "kernels/elementwise.h"
 #include "ops/create.h"
 #include "ops/elementwise.h"
 #include "ops/redistribute.h"
 #include "optim/gradients.h"
 #include "tensor/profile.h"
+#include "tensor/transfer.h"
 
 namespace redco {
 
@@ -124,11 +124,9 @@ void TrainStep::follow(const Group& g, double tau) {
   for (size_t i : g.members) {
     const Tensor& p = params_.values()[i];
     const Tensor from = redistribute(params_[g.spec.ema_of(params_.specs()[i].name)].detached(), p.layout());
-    if (p.is_meta()) continue;
-    kernels::affine<float>(p.data<float>(), p.mutable_data<float>(), static_cast<float>(1 - tau), 0.f,
-                           p.local_numel());
-    kernels::axpy<float>(static_cast<float>(tau), from.data<float>(), p.mutable_data<float>(),
-                         p.local_numel());
+    Context& c = Context::current();
+    c.run(&Kernels::affine, p, p, 1 - tau, 0);
+    c.run(&Kernels::axpy, tau, from, p);
   }
 }
 
@@ -157,12 +155,11 @@ std::map<std::string, double> global_weights(const std::vector<Batch>& batches) 
 // once.
 double share(const Tensor& t) {
   if (t.is_meta() || !t.is_first_copy()) return 0;
-  double v = 0;
-  visit_float(t.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    if (t.local_numel() > 0) v = static_cast<double>(t.data<T>()[0]);
+  if (t.local_numel() == 0) return 0;
+  return visit_float(t.dtype(), [&](auto value) {
+    copy_to_host(t, 0, std::span(&value, 1));
+    return static_cast<double>(value);
   });
-  return v;
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ Json of_rank(const Profile& p, i64 duration) {
   };
   using Key = std::tuple<std::string, std::string, std::string, std::string>;  // name, axis, phase, scope
   std::map<std::string, i64> phases;
-  std::map<Key, Sum> ops, collectives;
+  std::map<Key, Sum> ops, collectives, kernels;
   const std::vector<i64> self = p.self_times();
   i64 rest = duration;
   for (std::size_t i = 0; i < self.size(); ++i) {
@@ -40,8 +40,9 @@ Json of_rank(const Profile& p, i64 duration) {
       rest -= e.end - e.begin;
       continue;
     }
-    const bool op = e.kind == ProfileEvent::Kind::op;
-    Sum& s = op ? ops[{e.name, "", e.phase, e.scope}] : collectives[{e.name, e.axis, e.phase, ""}];
+    Sum& s = e.kind == ProfileEvent::Kind::op       ? ops[{e.name, "", e.phase, e.scope}]
+             : e.kind == ProfileEvent::Kind::kernel ? kernels[{e.name, "", "", ""}]
+                                                    : collectives[{e.name, e.axis, e.phase, ""}];
     ++s.calls;
     s.ns += self[i];
     s.flops += e.flops;
@@ -50,7 +51,9 @@ Json of_rank(const Profile& p, i64 duration) {
   phases["other"] += std::max<i64>(0, rest);
   Json j = {{"ns", duration}, {"memory_peak", p.memory_peak()}};
   for (const auto& [name, ns] : phases) j["phases"].push_back({{"name", name}, {"ns", ns}});
-  j["ops"] = j["collectives"] = Json::array();
+  j["ops"] = j["collectives"] = j["kernels"] = Json::array();
+  for (const auto& [key, s] : kernels)
+    j["kernels"].push_back({{"name", std::get<0>(key)}, {"calls", s.calls}, {"ns", s.ns}});
   for (const auto& [key, s] : ops) {
     const auto& [name, axis, phase, scope] = key;
     j["ops"].push_back({{"name", name},
@@ -117,6 +120,7 @@ Json summary(const std::vector<Json>& ranks, i64 first, i64 n) {
           {"seconds", seconds},
           {"phases", merged(ranks, "phases", true)},
           {"ops", merged(ranks, "ops", false)},
+          {"kernels", merged(ranks, "kernels", false)},
           {"collectives", merged(ranks, "collectives", true)},
           {"memory_peak", peak}};
 }

@@ -15,7 +15,7 @@
 #include "base/words.h"
 #include "ckpt/verify_checkpoint.h"
 #include "data/epoch_order.h"
-#include "kernels/gemm.h"
+#include "kernels/peak.h"
 #include "metrics/metric_text.h"
 #include "optim/schedule.h"
 #include "tensor/profile.h"

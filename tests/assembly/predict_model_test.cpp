@@ -20,7 +20,7 @@ using Json = nlohmann::json;
 using Words = std::vector<std::string>;
 using Ids = std::vector<i32>;
 
-const std::string kGpt2 = REDCO_FIXTURES "/gpt2";
+const std::string kGpt2Path = REDCO_FIXTURES "/gpt2";
 
 JobConfig tiny(const Words& more = {}) {
   Words all = {"model.arch=gpt2", "model.tokenizer=bytes", "model.n_layer=1",         "model.n_embd=8",
@@ -64,12 +64,12 @@ TEST(PredictModel, IdsOutsideTheVocabularyAreErrors) {
 
 TEST(PredictModel, WeightsComeFromModelPathElseTheyAreRandom) {
   EXPECT_EQ(load_predict_model(tiny()).source.folder, "");
-  const Words path = {"model.path=" + kGpt2, "model.tokenizer=bytes"};
-  EXPECT_EQ(load_predict_model(job_of("", path)).source.folder, kGpt2);
+  const Words path = {"model.path=" + kGpt2Path, "model.tokenizer=bytes"};
+  EXPECT_EQ(load_predict_model(job_of("", path)).source.folder, kGpt2Path);
 }
 
 TEST(PredictModel, AnswersEndWithTheModelsTokens) {
-  const PredictModel m = load_predict_model(job_of("", {"model.path=" + kGpt2, "model.tokenizer=bytes"}));
+  const PredictModel m = load_predict_model(job_of("", {"model.path=" + kGpt2Path, "model.tokenizer=bytes"}));
   EXPECT_THAT(m.tokens.eos, ElementsAre(511));  // from its config, not from the tokenizer
 }
 

@@ -19,50 +19,52 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 
-const std::string kGpt2 = REDCO_FIXTURES "/gpt2";
-const std::string kLora = REDCO_FIXTURES "/lora-gpt2";
+const std::string kGpt2Folder = REDCO_FIXTURES "/gpt2";
+const std::string kLoraFolder = REDCO_FIXTURES "/lora-gpt2";
 
 ModelSettings model_of(const Words& words) {
   return trained_job(job_of("", words), Weights::needed).job.model;
 }
-std::string refused(const Words& words) {
+std::string refused_with(const Words& words) {
   return usage_error([&] { model_of(words); });
 }
 
 TEST(TrainedJob, AFolderWithoutASavedJobSuppliesItsWeightsAlone) {
-  const Words words = {"predict.checkpoint=" + kGpt2, "model.tokenizer=bytes", "model.arch=gpt2",
+  const Words words = {"predict.checkpoint=" + kGpt2Folder, "model.tokenizer=bytes", "model.arch=gpt2",
                        "model.n_embd=32", "data.max_length=7"};
   const JobConfig job = trained_job(job_of("", words), Weights::needed).job;
-  EXPECT_EQ(job.model.path, kGpt2);
+  EXPECT_EQ(job.model.path, kGpt2Folder);
   EXPECT_EQ(job.model.tokenizer, "bytes");
   EXPECT_EQ(job.model.config.at("n_embd"), "32");
   EXPECT_EQ(job.data.max_length, 7);
-  EXPECT_EQ(job.predict.checkpoint, kGpt2);
+  EXPECT_EQ(job.predict.checkpoint, kGpt2Folder);
 }
 
 TEST(TrainedJob, AnAdaptersBaseIsItsOwnUnlessTheJobNamesOne) {
-  const ModelSettings own = model_of({"predict.checkpoint=" + kLora});
-  EXPECT_EQ(own.path, kLora);
+  const ModelSettings own = model_of({"predict.checkpoint=" + kLoraFolder});
+  EXPECT_EQ(own.path, kLoraFolder);
   EXPECT_FALSE(own.adapter);
-  const ModelSettings moved = model_of({"predict.checkpoint=" + kLora, "model.path=" + kGpt2});
-  EXPECT_EQ(moved.path, kGpt2);
-  EXPECT_EQ(moved.adapter, kLora);
+  const ModelSettings moved = model_of({"predict.checkpoint=" + kLoraFolder, "model.path=" + kGpt2Folder});
+  EXPECT_EQ(moved.path, kGpt2Folder);
+  EXPECT_EQ(moved.adapter, kLoraFolder);
 }
 
 TEST(TrainedJob, WeightsMustComeFromSomewhere) {
   const test::TempDir workdir;
   const std::string here = "workdir=" + workdir.path();
-  EXPECT_THAT(refused({here}), AllOf(HasSubstr(here + " (override"), HasSubstr("/checkpoints does not exist"),
-                                     HasSubstr("model.random=true")));
-  EXPECT_THAT(refused({here, "model.path=" + kGpt2}), HasSubstr("workdir=~ for the weights of model.path"));
-  EXPECT_THAT(refused({"model.preset=gpt2"}), HasSubstr("the job names no weights"));
+  EXPECT_THAT(refused_with({here}),
+              AllOf(HasSubstr(here + " (override"), HasSubstr("/checkpoints does not exist"),
+                    HasSubstr("model.random=true")));
+  EXPECT_THAT(refused_with({here, "model.path=" + kGpt2Folder}),
+              HasSubstr("workdir=~ for the weights of model.path"));
+  EXPECT_THAT(refused_with({"model.preset=gpt2"}), HasSubstr("the job names no weights"));
   EXPECT_THAT(
-      refused({"predict.checkpoint=last"}),
+      refused_with({"predict.checkpoint=last"}),
       HasSubstr("predict.checkpoint=last (override 'predict.checkpoint=last') is a pointer of a workdir"));
-  EXPECT_THAT(refused({"predict.checkpoint=no/where"}), HasSubstr("no such folder"));
-  EXPECT_THAT(refused({"predict.checkpoint=" + kGpt2, "model.random=true"}),
+  EXPECT_THAT(refused_with({"predict.checkpoint=no/where"}), HasSubstr("no such folder"));
+  EXPECT_THAT(refused_with({"predict.checkpoint=" + kGpt2Folder, "model.random=true"}),
               HasSubstr("asks for random weights"));
-  EXPECT_EQ(model_of({"model.path=" + kGpt2}).path, kGpt2);
+  EXPECT_EQ(model_of({"model.path=" + kGpt2Folder}).path, kGpt2Folder);
   EXPECT_TRUE(model_of({here, "model.preset=gpt2", "model.random=true"}).random);
 }
 

@@ -18,8 +18,8 @@ using sys::Verdict;
 using test::slurp;
 using test::spill;
 using test::TempDir;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 class Find : public Saving {};
 
@@ -56,8 +56,9 @@ TEST_F(Find, OnlyUnfinishedAndIncompleteCheckpointsAreSkipped) {
   }
   // If all are incomplete, there is nothing to resume, and the run must not start over silently.
   remove_file(at(20, "config.json"));
-  EXPECT_THAT(error_text<ContentsError>([&] { c.find_newest("checkpoint.resume"); }),
-              testing::AllOf(HasSubstr("no complete checkpoint (step-00000050"), HasSubstr("resume=never")));
+  EXPECT_THAT(
+      error_text<ContentsError>([&] { c.find_newest("checkpoint.resume"); }),
+      ::testing::AllOf(HasSubstr("no complete checkpoint (step-00000050"), HasSubstr("resume=never")));
 }
 
 TEST_F(Find, AnUnfinishedFirstSaveIsNotACheckpoint) {
@@ -117,10 +118,10 @@ TEST_F(Find, ABrokenCheckpointIsAnErrorThatNamesTheOlderCompleteOne) {
     k.damage(dir / "step-00000030/");
     for (const auto& find : {std::function([&] { c.find_newest("checkpoint.resume"); }),
                              std::function([&] { c.find_last("checkpoint.resume"); })})
-      EXPECT_THAT(
-          error_text<ContentsError>(find),
-          testing::AllOf(HasSubstr(k.says), HasSubstr("step-00000030/"),
-                         HasSubstr("checkpoint.resume=" + dir / "step-00000010" + " uses the newest older")))
+      EXPECT_THAT(error_text<ContentsError>(find),
+                  ::testing::AllOf(
+                      HasSubstr(k.says), HasSubstr("step-00000030/"),
+                      HasSubstr("checkpoint.resume=" + dir / "step-00000010" + " uses the newest older")))
           << k.what;
   }
 }
@@ -135,8 +136,8 @@ TEST_F(Find, ACheckpointThatCannotBeReadIsAnError) {
       return hit ? Verdict{Verdict::fail, EIO} : Verdict{};
     });
     EXPECT_THAT(error_text<IoError>([&] { c.find_newest("checkpoint.resume"); }),
-                testing::AllOf(HasSubstr("step-00000020/training/manifest.json"),
-                               HasSubstr("checkpoint.resume=" + dir / "step-00000010")))
+                ::testing::AllOf(HasSubstr("step-00000020/training/manifest.json"),
+                                 HasSubstr("checkpoint.resume=" + dir / "step-00000010")))
         << sys::name_of(op);
   }
 }

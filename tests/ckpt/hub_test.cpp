@@ -15,12 +15,12 @@ namespace {
 
 using test::spill;
 using test::TempDir;
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 const std::string kOld(40, 'a'), kNew(40, 'b');
 
-class Hub : public testing::Test {
+class Hub : public ::testing::Test {
  protected:
   Hub() {
     for (const char* name : {"HF_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME", "HOME"}) {
@@ -103,11 +103,11 @@ TEST_F(Hub, CacheFolders) {
 }
 
 TEST_F(Hub, FoldersOfDownloads) {
-  EXPECT_THAT(hub_caches(), testing::ElementsAre(dir_ / "cache"));
+  EXPECT_THAT(hub_caches(), ::testing::ElementsAre(dir_ / "cache"));
   setenv("HF_HOME", (dir_ / "home").c_str(), 1);
   setenv("HOME", dir_.path().c_str(), 1);
   EXPECT_THAT(hub_caches(),
-              testing::ElementsAre(dir_ / "cache", dir_ / "home/hub", dir_ / ".cache/huggingface/hub"));
+              ::testing::ElementsAre(dir_ / "cache", dir_ / "home/hub", dir_ / ".cache/huggingface/hub"));
   const std::string folder = repo("models--a--b", {kOld}, "home/hub");
   EXPECT_EQ(local_source("a/b"), folder + "/snapshots/" + kOld);
   EXPECT_THAT(hub_hint("a/c@v2"),

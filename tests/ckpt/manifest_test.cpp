@@ -16,8 +16,8 @@ namespace {
 
 using test::spill;
 using test::TempDir;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 Manifest example() {
   Manifest m;

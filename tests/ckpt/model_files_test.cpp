@@ -16,9 +16,9 @@ namespace {
 using test::slurp;
 using test::spill;
 using test::TempDir;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-std::string refusal(const std::string& folder) {
+std::string refusal_of_folder(const std::string& folder) {
   try {
     ModelFiles::open(folder);
   } catch (const ContentsError& e) {
@@ -100,7 +100,7 @@ TEST(ModelFiles, ContradictionsOfIndexAndShardsAreErrors) {
   TempDir dir;
   auto index = [&](const std::string& map) {
     spill(dir / "model.safetensors.index.json", "{\"metadata\":{},\"weight_map\":" + map + "}");
-    return refusal(dir.path());
+    return refusal_of_folder(dir.path());
   };
   write_file(dir.path(), "x.safetensors", {"a", "b"});
   write_file(dir.path(), "y.safetensors", {"c"});
@@ -117,7 +117,7 @@ TEST(ModelFiles, ContradictionsOfIndexAndShardsAreErrors) {
     EXPECT_THAT(index(std::string("{\"a\":\"") + name + "\"}"), HasSubstr("in the same folder")) << name;
   for (const char* map : {"{}", "[]", "1", "null"}) EXPECT_THAT(index(map), HasSubstr("weight_map")) << map;
   spill(dir / "model.safetensors.index.json", "[]");
-  EXPECT_THAT(refusal(dir.path()), HasSubstr("weight_map"));
+  EXPECT_THAT(refusal_of_folder(dir.path()), HasSubstr("weight_map"));
   write_file(dir.path(), "y.safetensors", {"a", "c"});
   EXPECT_THAT(index(R"({"a":"x.safetensors","c":"y.safetensors"})"),
               HasSubstr("a is in both x.safetensors and y.safetensors"));
@@ -126,8 +126,8 @@ TEST(ModelFiles, ContradictionsOfIndexAndShardsAreErrors) {
 TEST(ModelFiles, FoldersWithoutWeightsAreErrors) {
   TempDir dir;
   EXPECT_THROW(ModelFiles::open(dir / "no"), UsageError);
-  EXPECT_THAT(refusal(dir.path()), HasSubstr("the folder has no model.safetensors"));
-  EXPECT_THAT(refusal(dir.path()), HasSubstr("or pytorch_model.bin"));
+  EXPECT_THAT(refusal_of_folder(dir.path()), HasSubstr("the folder has no model.safetensors"));
+  EXPECT_THAT(refusal_of_folder(dir.path()), HasSubstr("or pytorch_model.bin"));
 }
 
 TEST(StrictJson, InvalidDocumentsAreErrors) {

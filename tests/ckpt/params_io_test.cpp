@@ -14,6 +14,7 @@
 #include "comm/group.h"
 #include "kernels/threads.h"
 #include "ops/create.h"
+#include "support/device.h"
 #include "support/temp_dir.h"
 
 namespace redco {
@@ -48,7 +49,7 @@ ModelParams small_model(i64 width, i64 rows) {
 void on_mesh(const Mesh& mesh, const std::function<void(Context&)>& body) {
   run_threads(mesh.ranks(), [&](Group& g) {
     kernels::set_threads(1);
-    Context c(mesh, g.split(0));
+    Context c(mesh, g.split(0), redco::testing::test_queue());
     Context::Use use(c);
     body(c);
   });
@@ -118,7 +119,7 @@ TEST(ParamsIo, AReadThatFailsOnOneRankIsTheErrorOfAll) {
       ADD_FAILURE() << "rank " << rank << " has loaded a file that rank 1 can't read";
     } catch (const Error& e) {
       EXPECT_EQ(e.code(), ExitCode::io) << e.what();
-      EXPECT_THAT(e.what(), testing::HasSubstr("Input/output error"));
+      EXPECT_THAT(e.what(), ::testing::HasSubstr("Input/output error"));
       EXPECT_TRUE(was_agreed(e.what()));
     }
   });
@@ -143,14 +144,14 @@ TEST(ParamsIo, FilesOfAnotherModelAreErrors) {
     };
     ModelParams wider = small_model(8, 11);
     EXPECT_THAT(message(wider),
-                testing::HasSubstr("wte.weight has shape (10, 8), but config.json gives (11, 8)"));
+                ::testing::HasSubstr("wte.weight has shape (10, 8), but config.json gives (11, 8)"));
     ModelParams more = model;
     more.specs.push_back(
         {.name = "h.1.x", .shape = {8}, .kind = ParamKind::norm, .stored = {"h.1.x", {8}, false, 0}});
-    EXPECT_THAT(message(more), testing::HasSubstr("missing: h.1.x"));
+    EXPECT_THAT(message(more), ::testing::HasSubstr("missing: h.1.x"));
     ModelParams fewer = model;
     fewer.specs.pop_back();
-    EXPECT_THAT(message(fewer), testing::HasSubstr("no such parameters: ln_f.weight"));
+    EXPECT_THAT(message(fewer), ::testing::HasSubstr("no such parameters: ln_f.weight"));
   });
 }
 

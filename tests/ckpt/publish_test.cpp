@@ -19,8 +19,8 @@ using sys::Op;
 using sys::Verdict;
 using test::spill;
 using test::TempDir;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 class Publish : public Saving {};
 
@@ -178,7 +178,7 @@ TEST_F(Publish, ADiskThatIsTooSmallIsAnErrorBeforeTheSave) {
     c.begin(5, i64{1} << 62);
     FAIL();
   } catch (const IoError& e) {
-    EXPECT_THAT(e.what(), testing::AllOf(HasSubstr("step 5 needs"), HasSubstr("are free")));
+    EXPECT_THAT(e.what(), ::testing::AllOf(HasSubstr("step 5 needs"), HasSubstr("are free")));
   }
   EXPECT_TRUE(list_dir(dir.path()).empty());
 }

@@ -18,14 +18,14 @@ namespace {
 using test::slurp;
 using test::spill;
 using test::TempDir;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 std::string file_of(const std::string& json, const std::string& data) {
   u64 n = json.size();
   return std::string(reinterpret_cast<const char*>(&n), 8) + json + data;
 }
 
-std::string refusal(const std::string& bytes) {
+std::string refusal_of_header(const std::string& bytes) {
   TempDir dir;
   spill(dir / "x.safetensors", bytes);
   try {
@@ -36,8 +36,8 @@ std::string refusal(const std::string& bytes) {
   }
   return "accepted";
 }
-std::string refusal(const std::string& json, size_t data_bytes) {
-  return refusal(file_of(json, std::string(data_bytes, 'd')));
+std::string refusal_of_header(const std::string& json, size_t data_bytes) {
+  return refusal_of_header(file_of(json, std::string(data_bytes, 'd')));
 }
 std::string tensor(const std::string& name, const std::string& type, const std::string& shape,
                    const std::string& offsets) {
@@ -224,99 +224,109 @@ TEST(Safetensors, ShortReadsAreContinuedAndATruncatedFileIsAnError) {
 }
 
 TEST(Safetensors, HostileSizesAreErrors) {
-  EXPECT_THAT(refusal(std::string()), HasSubstr("too few"));
-  EXPECT_THAT(refusal(std::string(7, '\0')), HasSubstr("too few"));
-  EXPECT_THAT(refusal(std::string(8, '\xff') + "{}"), HasSubstr("at most 100000000"));
-  EXPECT_THAT(refusal(std::string(8, '\0')), HasSubstr("not a safetensors file"));
-  EXPECT_THAT(refusal(file_of("{}", "").substr(0, 9)), HasSubstr("the file has 9"));
+  EXPECT_THAT(refusal_of_header(std::string()), HasSubstr("too few"));
+  EXPECT_THAT(refusal_of_header(std::string(7, '\0')), HasSubstr("too few"));
+  EXPECT_THAT(refusal_of_header(std::string(8, '\xff') + "{}"), HasSubstr("at most 100000000"));
+  EXPECT_THAT(refusal_of_header(std::string(8, '\0')), HasSubstr("not a safetensors file"));
+  EXPECT_THAT(refusal_of_header(file_of("{}", "").substr(0, 9)), HasSubstr("the file has 9"));
   u64 n = 100'000'001;
-  EXPECT_THAT(refusal(std::string(reinterpret_cast<char*>(&n), 8) + "{}"), HasSubstr("at most 100000000"));
-  EXPECT_THAT(refusal("version https://git-lfs.github.com/spec/v1\n"), HasSubstr("git lfs pull"));
-  EXPECT_EQ(refusal("{}", 0), "accepted");
+  EXPECT_THAT(refusal_of_header(std::string(reinterpret_cast<char*>(&n), 8) + "{}"),
+              HasSubstr("at most 100000000"));
+  EXPECT_THAT(refusal_of_header("version https://git-lfs.github.com/spec/v1\n"), HasSubstr("git lfs pull"));
+  EXPECT_EQ(refusal_of_header("{}", 0), "accepted");
 }
 
 TEST(Safetensors, HostileJsonIsAnError) {
   for (const char* bad :
        {"[]", " {}", "{", "{}}", "{} x", "{\"a\":}", "{'a':1}", "{\"a\":1,}", "{\"\xff\":1}", "{\"a\":NaN}"})
-    EXPECT_NE(refusal(bad, 0), "accepted") << bad;
-  EXPECT_NE(refusal(std::string("{\0}", 3), 0), "accepted");
-  EXPECT_NE(refusal(std::string("{}\0", 3), 0), "accepted");
-  EXPECT_EQ(refusal("{}       ", 0), "accepted");
+    EXPECT_NE(refusal_of_header(bad, 0), "accepted") << bad;
+  EXPECT_NE(refusal_of_header(std::string("{\0}", 3), 0), "accepted");
+  EXPECT_NE(refusal_of_header(std::string("{}\0", 3), 0), "accepted");
+  EXPECT_EQ(refusal_of_header("{}       ", 0), "accepted");
   for (const char* bad : {"null", "true", "1", "-1", "1.5", "\"s\"", "[]", "[[]]"})
-    EXPECT_THAT(refusal(std::string("{\"a\":") + bad + "}", 0), HasSubstr("expected an object with dtype"))
+    EXPECT_THAT(refusal_of_header(std::string("{\"a\":") + bad + "}", 0),
+                HasSubstr("expected an object with dtype"))
         << bad;
-  EXPECT_THAT(refusal("{\"a\":" + std::string(1'000'000, '[') + "}", 0), HasSubstr("expected an object"));
-  EXPECT_THAT(refusal("{\"a\":{\"dtype\":" + std::string(1'000'000, '{') + "}", 0),
+  EXPECT_THAT(refusal_of_header("{\"a\":" + std::string(1'000'000, '[') + "}", 0),
+              HasSubstr("expected an object"));
+  EXPECT_THAT(refusal_of_header("{\"a\":{\"dtype\":" + std::string(1'000'000, '{') + "}", 0),
               HasSubstr("expected the type's name"));
-  EXPECT_THAT(refusal("{\"a\":{\"shape\":[[1]]}}", 0), HasSubstr("sizes >= 0"));
+  EXPECT_THAT(refusal_of_header("{\"a\":{\"shape\":[[1]]}}", 0), HasSubstr("sizes >= 0"));
 }
 
 TEST(Safetensors, DuplicateNamesAndFieldsAreErrors) {
+  EXPECT_THAT(refusal_of_header(
+                  "{" + tensor("a", "U8", "[1]", "[0,1]") + "," + tensor("a", "U8", "[1]", "[1,2]") + "}", 2),
+              HasSubstr("a: the name appears twice"));
   EXPECT_THAT(
-      refusal("{" + tensor("a", "U8", "[1]", "[0,1]") + "," + tensor("a", "U8", "[1]", "[1,2]") + "}", 2),
+      refusal_of_header(
+          "{" + tensor("a", "U8", "[1]", "[0,1]") + "," + tensor("\\u0061", "U8", "[1]", "[1,2]") + "}", 2),
       HasSubstr("a: the name appears twice"));
-  EXPECT_THAT(
-      refusal("{" + tensor("a", "U8", "[1]", "[0,1]") + "," + tensor("\\u0061", "U8", "[1]", "[1,2]") + "}",
-              2),
-      HasSubstr("a: the name appears twice"));
-  EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","dtype":"U8","shape":[1],"data_offsets":[0,1]}})", 1),
+  EXPECT_THAT(refusal_of_header(R"({"a":{"dtype":"U8","dtype":"U8","shape":[1],"data_offsets":[0,1]}})", 1),
               HasSubstr("twice"));
-  EXPECT_THAT(refusal(R"({"__metadata__":{},"__metadata__":{}})", 0), HasSubstr("twice"));
-  EXPECT_THAT(refusal(R"({"__metadata__":{"a":"b","a":"c"}})", 0), HasSubstr("the key a appears twice"));
+  EXPECT_THAT(refusal_of_header(R"({"__metadata__":{},"__metadata__":{}})", 0), HasSubstr("twice"));
+  EXPECT_THAT(refusal_of_header(R"({"__metadata__":{"a":"b","a":"c"}})", 0),
+              HasSubstr("the key a appears twice"));
 }
 
 TEST(Safetensors, WrongFieldsAreErrors) {
-  EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","shape":[1]}})", 1), HasSubstr("lacks one of"));
-  EXPECT_THAT(refusal(R"({"a":{}})", 0), HasSubstr("lacks one of"));
-  EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1],"x":1}})", 1),
+  EXPECT_THAT(refusal_of_header(R"({"a":{"dtype":"U8","shape":[1]}})", 1), HasSubstr("lacks one of"));
+  EXPECT_THAT(refusal_of_header(R"({"a":{}})", 0), HasSubstr("lacks one of"));
+  EXPECT_THAT(refusal_of_header(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1],"x":1}})", 1),
               HasSubstr("unknown field x"));
-  EXPECT_THAT(refusal("{" + tensor("a", "F8_E4M3", "[1]", "[0,1]") + "}", 1), HasSubstr("dtype is F8_E4M3"));
-  EXPECT_THAT(refusal(R"({"__metadata__":{"a":1}})", 0), HasSubstr("expected a string"));
-  EXPECT_THAT(refusal(R"({"__metadata__":[]})", 0), HasSubstr("expected an object of strings"));
-  EXPECT_THAT(refusal(R"({"__metadata__":{"a":{}}})", 0), HasSubstr("expected a string"));
+  EXPECT_THAT(refusal_of_header("{" + tensor("a", "F8_E4M3", "[1]", "[0,1]") + "}", 1),
+              HasSubstr("dtype is F8_E4M3"));
+  EXPECT_THAT(refusal_of_header(R"({"__metadata__":{"a":1}})", 0), HasSubstr("expected a string"));
+  EXPECT_THAT(refusal_of_header(R"({"__metadata__":[]})", 0), HasSubstr("expected an object of strings"));
+  EXPECT_THAT(refusal_of_header(R"({"__metadata__":{"a":{}}})", 0), HasSubstr("expected a string"));
   std::string dims = "[1";
   for (int i = 0; i < 40; ++i) dims += ",1";
-  EXPECT_THAT(refusal("{" + tensor("a", "U8", dims + "]", "[0,1]") + "}", 1), HasSubstr("more than 32 dims"));
+  EXPECT_THAT(refusal_of_header("{" + tensor("a", "U8", dims + "]", "[0,1]") + "}", 1),
+              HasSubstr("more than 32 dims"));
 }
 
 TEST(Safetensors, WrongNumbersAreErrors) {
   for (const char* shape :
        {"[-1]", "[1.0]", "[1e0]", "[99999999999999999999]", "[18446744073709551615]", "[true]", "[\"1\"]"})
-    EXPECT_NE(refusal("{" + tensor("a", "U8", shape, "[0,1]") + "}", 1), "accepted") << shape;
+    EXPECT_NE(refusal_of_header("{" + tensor("a", "U8", shape, "[0,1]") + "}", 1), "accepted") << shape;
   for (const char* offsets :
        {"[0]", "[]", "[0,1,1]", "[-1,0]", "[0.0,1]", "[1,0]", "[0,18446744073709551615]", "{}", "3"})
-    EXPECT_NE(refusal("{" + tensor("a", "U8", "[1]", offsets) + "}", 1), "accepted") << offsets;
-  EXPECT_THAT(refusal("{" + tensor("a", "U8", "[4294967296,4294967296]", "[0,0]") + "}", 0),
+    EXPECT_NE(refusal_of_header("{" + tensor("a", "U8", "[1]", offsets) + "}", 1), "accepted") << offsets;
+  EXPECT_THAT(refusal_of_header("{" + tensor("a", "U8", "[4294967296,4294967296]", "[0,0]") + "}", 0),
               HasSubstr("overflows"));
-  EXPECT_THAT(refusal("{" + tensor("a", "U8", "[0,4294967296,4294967296]", "[0,0]") + "}", 0),
+  EXPECT_THAT(refusal_of_header("{" + tensor("a", "U8", "[0,4294967296,4294967296]", "[0,0]") + "}", 0),
               HasSubstr("overflows"));
-  EXPECT_THAT(refusal("{" + tensor("a", "F64", "[2305843009213693952]", "[0,0]") + "}", 0),
+  EXPECT_THAT(refusal_of_header("{" + tensor("a", "F64", "[2305843009213693952]", "[0,0]") + "}", 0),
               HasSubstr("overflows"));
-  EXPECT_THAT(refusal("{" + tensor("a", "F32", "[2]", "[0,4]") + "}", 4),
+  EXPECT_THAT(refusal_of_header("{" + tensor("a", "F32", "[2]", "[0,4]") + "}", 4),
               HasSubstr("span 4 bytes, but F32 of shape (2) has 8"));
-  EXPECT_THAT(refusal("{" + tensor("a", "U8", "[0]", "[0,1]") + "}", 1), HasSubstr("span 1 bytes"));
+  EXPECT_THAT(refusal_of_header("{" + tensor("a", "U8", "[0]", "[0,1]") + "}", 1), HasSubstr("span 1 bytes"));
 }
 
 TEST(Safetensors, HolesOverlapsAndBytesOutsideAreErrors) {
   std::string a = tensor("a", "U8", "[4]", "[0,4]");
-  EXPECT_EQ(refusal("{" + a + "}", 4), "accepted");
-  EXPECT_THAT(refusal("{" + a + "}", 3), HasSubstr("truncated"));
-  EXPECT_THAT(refusal("{" + a + "}", 5), HasSubstr("1 bytes after the last tensor"));
-  EXPECT_THAT(refusal("{" + a + "," + tensor("b", "U8", "[2]", "[5,7]") + "}", 7),
+  EXPECT_EQ(refusal_of_header("{" + a + "}", 4), "accepted");
+  EXPECT_THAT(refusal_of_header("{" + a + "}", 3), HasSubstr("truncated"));
+  EXPECT_THAT(refusal_of_header("{" + a + "}", 5), HasSubstr("1 bytes after the last tensor"));
+  EXPECT_THAT(refusal_of_header("{" + a + "," + tensor("b", "U8", "[2]", "[5,7]") + "}", 7),
               HasSubstr("1 bytes before b"));
-  EXPECT_THAT(refusal("{" + a + "," + tensor("b", "U8", "[2]", "[3,5]") + "}", 5),
+  EXPECT_THAT(refusal_of_header("{" + a + "," + tensor("b", "U8", "[2]", "[3,5]") + "}", 5),
               HasSubstr("a and b overlap"));
-  EXPECT_THAT(refusal("{" + a + "," + tensor("b", "U8", "[4]", "[0,4]") + "}", 4), HasSubstr("overlap"));
-  EXPECT_THAT(refusal("{" + a + "," + tensor("b", "U8", "[0]", "[2,2]") + "}", 4), HasSubstr("overlap"));
-  EXPECT_EQ(refusal("{" + a + "," + tensor("b", "U8", "[0]", "[4,4]") + "}", 4), "accepted");
-  EXPECT_EQ(refusal("{" + a + "," + tensor("b", "U8", "[0]", "[0,0]") + "}", 4), "accepted");
-  EXPECT_THAT(refusal("{" + tensor("a", "U8", "[9223372036854775807]", "[0,9223372036854775807]") + "}", 4),
-              HasSubstr("truncated"));
-  EXPECT_THAT(refusal("{}", 1), HasSubstr("belong to no tensor"));
+  EXPECT_THAT(refusal_of_header("{" + a + "," + tensor("b", "U8", "[4]", "[0,4]") + "}", 4),
+              HasSubstr("overlap"));
+  EXPECT_THAT(refusal_of_header("{" + a + "," + tensor("b", "U8", "[0]", "[2,2]") + "}", 4),
+              HasSubstr("overlap"));
+  EXPECT_EQ(refusal_of_header("{" + a + "," + tensor("b", "U8", "[0]", "[4,4]") + "}", 4), "accepted");
+  EXPECT_EQ(refusal_of_header("{" + a + "," + tensor("b", "U8", "[0]", "[0,0]") + "}", 4), "accepted");
+  EXPECT_THAT(
+      refusal_of_header("{" + tensor("a", "U8", "[9223372036854775807]", "[0,9223372036854775807]") + "}", 4),
+      HasSubstr("truncated"));
+  EXPECT_THAT(refusal_of_header("{}", 1), HasSubstr("belong to no tensor"));
 }
 
 TEST(Safetensors, HostileNamesAreShortenedInMessages) {
-  std::string message = refusal("{" + tensor(std::string(1'000'000, 'n'), "U8", "[4]", "[0,5]") + "}", 5);
+  std::string message =
+      refusal_of_header("{" + tensor(std::string(1'000'000, 'n'), "U8", "[4]", "[0,5]") + "}", 5);
   EXPECT_LT(message.size(), 1000u);
 }
 

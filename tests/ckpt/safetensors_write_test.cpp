@@ -14,7 +14,7 @@ namespace {
 
 using test::slurp;
 using test::TempDir;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 std::vector<TensorPlan> plan_of(const SafetensorsFile& f) {
   std::vector<TensorPlan> plan;

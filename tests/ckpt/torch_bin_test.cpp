@@ -19,12 +19,12 @@ namespace {
 using test::slurp;
 using test::spill;
 using test::TempDir;
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 const std::string kFolder = REDCO_FIXTURES "/torch_bin/";
 
-std::string refusal(const std::string& path) {
+std::string refusal_of_file(const std::string& path) {
   try {
     open_torch_bin(path);
   } catch (const ContentsError& e) {
@@ -95,17 +95,18 @@ TEST(TorchBin, FoldersOfBinFiles) {
 }
 
 TEST(TorchBin, UnsupportedFilesAreErrorsWithTheName) {
-  EXPECT_THAT(refusal(kFolder + "evil.bin"), AllOf(HasSubstr("system is not supported"),
-                                                   HasSubstr("runs no code"), HasSubstr("data.pkl, byte ")));
-  EXPECT_THAT(refusal(kFolder + "legacy.bin"),
+  EXPECT_THAT(
+      refusal_of_file(kFolder + "evil.bin"),
+      AllOf(HasSubstr("system is not supported"), HasSubstr("runs no code"), HasSubstr("data.pkl, byte ")));
+  EXPECT_THAT(refusal_of_file(kFolder + "legacy.bin"),
               AllOf(HasSubstr("before 1.6"), HasSubstr("python3 -c"), HasSubstr("cd ")));
-  EXPECT_THAT(refusal(kFolder + "nested.bin"), HasSubstr("'model' is a nested dict"));
-  EXPECT_THAT(refusal(kFolder + "expanded.bin"), HasSubstr("expanded tensors are not supported"));
-  EXPECT_THAT(refusal(kFolder + "sparse.bin"), HasSubstr("_rebuild_sparse_tensor is not supported"));
-  EXPECT_THAT(refusal(kFolder + "protocol4.bin"), HasSubstr("protocol 4, expected 2"));
-  EXPECT_THAT(refusal(kFolder + "number.bin"), HasSubstr("'epoch' is not a tensor"));
-  EXPECT_THAT(refusal(kFolder + "script.bin"), HasSubstr("TorchScript"));
-  EXPECT_THAT(refusal(kFolder + "deflated.bin"), HasSubstr("is compressed (method 8)"));
+  EXPECT_THAT(refusal_of_file(kFolder + "nested.bin"), HasSubstr("'model' is a nested dict"));
+  EXPECT_THAT(refusal_of_file(kFolder + "expanded.bin"), HasSubstr("expanded tensors are not supported"));
+  EXPECT_THAT(refusal_of_file(kFolder + "sparse.bin"), HasSubstr("_rebuild_sparse_tensor is not supported"));
+  EXPECT_THAT(refusal_of_file(kFolder + "protocol4.bin"), HasSubstr("protocol 4, expected 2"));
+  EXPECT_THAT(refusal_of_file(kFolder + "number.bin"), HasSubstr("'epoch' is not a tensor"));
+  EXPECT_THAT(refusal_of_file(kFolder + "script.bin"), HasSubstr("TorchScript"));
+  EXPECT_THAT(refusal_of_file(kFolder + "deflated.bin"), HasSubstr("is compressed (method 8)"));
   EXPECT_THROW(open_torch_bin(kFolder + "none.bin"), UsageError);
   TempDir dir;
   for (const auto& [bytes, part] : {std::pair<std::string, const char*>{"", "not a PyTorch file"},
@@ -114,12 +115,12 @@ TEST(TorchBin, UnsupportedFilesAreErrorsWithTheName) {
                                     {"version https://git-lfs.github.com/spec/v1\noid", "git lfs pull"},
                                     {"PK" + std::string(100, 'x'), "truncated"}}) {
     spill(dir / "x.bin", bytes);
-    EXPECT_THAT(refusal(dir / "x.bin"), HasSubstr(part));
+    EXPECT_THAT(refusal_of_file(dir / "x.bin"), HasSubstr(part));
   }
   const std::string whole = slurp(kFolder + "state.bin");
   for (size_t n = 0; n < whole.size(); n += 97) {
     spill(dir / "x.bin", whole.substr(0, n));
-    EXPECT_NE(refusal(dir / "x.bin"), "accepted") << n;
+    EXPECT_NE(refusal_of_file(dir / "x.bin"), "accepted") << n;
   }
 }
 
@@ -188,12 +189,12 @@ std::string pickled(i64 storage_numel, i64 offset, const std::vector<i64>& shape
          numbers(shape) + numbers(steps) + "\x89" + "ccollections\nOrderedDict\n)RtRs.";
 }
 
-class MadeBin : public testing::Test {
+class MadeBin : public ::testing::Test {
  protected:
   TempDir dir_{TempDir::in_memory};
   std::string refused(const std::string& bytes) {
     spill(dir_ / "x.bin", bytes);
-    return refusal(dir_ / "x.bin");
+    return refusal_of_file(dir_ / "x.bin");
   }
   std::string refused_tensor(i64 numel, i64 offset, const std::vector<i64>& shape,
                              const std::vector<i64>& steps) {

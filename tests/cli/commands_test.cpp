@@ -49,7 +49,7 @@ TEST_F(Commands, MisspeltWordsGetTheNearestSuggestion) {
 TEST_F(Commands, ValidateNeedsNoData) {
   write("job.yaml", kTinyJob);
   const Ran text = good({"validate", "job.yaml", "parallel.n_model_shards=2"});
-  EXPECT_THAT(text.out, AllOf(testing::StartsWith("ok\n"), HasSubstr("2 ranks: dp 1 x mp 2"),
+  EXPECT_THAT(text.out, AllOf(::testing::StartsWith("ok\n"), HasSubstr("2 ranks: dp 1 x mp 2"),
                               HasSubstr("8 rows per step"), HasSubstr("assumed"),
                               HasSubstr("text.txt is not on this machine")));
   EXPECT_EQ(text.err, "");
@@ -82,12 +82,12 @@ TEST_F(Commands, ShippedJobsAreListedAndCopied) {
             0u);
   good({"cp", "quickstart"});
   EXPECT_THAT(read("quickstart.yaml"),
-              testing::StartsWith("# yaml-language-server: $schema=redco.schema.json\n# A small GPT-2"));
+              ::testing::StartsWith("# yaml-language-server: $schema=redco.schema.json\n# A small GPT-2"));
   EXPECT_EQ(json::parse(read("redco.schema.json"))["title"], "redco job");
   good({"validate", "-c", "quickstart.yaml", "data.train=x", "workdir=y"});
   refused({"cp", "lm/quickstart"}, 2, {"quickstart.yaml exists", "--force"});
   good({"cp", "lm/quickstart", "--force", "--no-schema"});
-  EXPECT_THAT(read("quickstart.yaml"), testing::StartsWith("# A small GPT-2"));
+  EXPECT_THAT(read("quickstart.yaml"), ::testing::StartsWith("# A small GPT-2"));
   good({"cp", "lm/quickstart", "mine.yaml"});
   EXPECT_TRUE(has("mine.yaml"));
   refused({"cp", "lm/gtp2"}, 2, {"did you mean lm/gpt2?"});
@@ -141,7 +141,7 @@ TEST_F(Commands, CompletionsAndManualWork) {
   ASSERT_EQ(std::system(("bash -c '" + std::regex_replace(bash, std::regex("'"), "'\\''") + "'").c_str()), 0);
   EXPECT_EQ(read("reply"), "cosine constant\n");
   const std::string page = good({"man"}).out;
-  EXPECT_THAT(page, AllOf(testing::StartsWith(".TH REDCO 1"), HasSubstr(".SS redco train"),
+  EXPECT_THAT(page, AllOf(::testing::StartsWith(".TH REDCO 1"), HasSubstr(".SS redco train"),
                           HasSubstr("\\-\\-require\\-fit"), HasSubstr("train.learning_rate")));
 }
 
@@ -210,7 +210,7 @@ TEST_F(Commands, Sbatch) {
   write("job.yaml", kTinyJob);
   const Ran r = good({"sbatch", "job.yaml", "parallel.n_ranks=4", "train.seed=3", "--nodes", "2", "--time",
                       "12:00:00", "--memory", "8GiB"});
-  EXPECT_THAT(r.out, AllOf(testing::StartsWith("#!/bin/bash\n"), HasSubstr("#SBATCH --nodes=2\n"),
+  EXPECT_THAT(r.out, AllOf(::testing::StartsWith("#!/bin/bash\n"), HasSubstr("#SBATCH --nodes=2\n"),
                            HasSubstr("#SBATCH --ntasks=4\n"), HasSubstr("#SBATCH --mem=8192M\n"),
                            HasSubstr("train job.yaml parallel.n_ranks=4 train.seed=3"),
                            HasSubstr("#SBATCH --job-name=redco-job\n")));

@@ -213,7 +213,8 @@ TEST_F(Data, BuildsIndexesThatTrainingOnCopiesFinds) {
   EXPECT_EQ(lines_with(built.out, "examples, "), 2);
   EXPECT_EQ(lines_with(built.out, "rows, "), 2);
   EXPECT_EQ(lines_with(built.out, "built in"), 4);
-  EXPECT_THAT(built.out, testing::ContainsRegex("index/[0-9a-f]{32}.examples: 40 examples, [0-9]+ tokens, "));
+  EXPECT_THAT(built.out,
+              ::testing::ContainsRegex("index/[0-9a-f]{32}.examples: 40 examples, [0-9]+ tokens, "));
   const Ran again = good({"data", "build", "job.yaml", "data.cache=index"});
   EXPECT_EQ(lines_with(again.out, "found in"), 4);
   const Json j = Json::parse(good({"data", "build", "job.yaml", "data.cache=index", "--json"}).out);

@@ -57,7 +57,7 @@ TEST_F(Predict, GreedyIsTheSameOnEveryMesh) {
   EXPECT_EQ(lines[0]["prompt"], "the quick");
   EXPECT_EQ(lines[0]["ids"].size(), 12u);
   // It has learnt letters and blanks.
-  EXPECT_THAT(lines[4]["prediction"].get<std::string>(), testing::MatchesRegex("[a-z \n]+"));
+  EXPECT_THAT(lines[4]["prediction"].get<std::string>(), ::testing::MatchesRegex("[a-z \n]+"));
   // To a file, whole; nothing on the terminal.
   const Ran r = good({"predict", "job.yaml", "predict.input=prompts.jsonl", "predict.max_new_tokens=12",
                       "predict.output=out.jsonl"});
@@ -69,7 +69,7 @@ TEST_F(Predict, PromptsOnTheCommandLineAndSampling) {
   const Words words = {
       "predict", "job.yaml", "--prompt", "the", "--prompt", "over a", "predict.max_new_tokens=8"};
   const Ran r = good(words);
-  EXPECT_THAT(r.out, AllOf(testing::StartsWith("the"), HasSubstr("\nover a")));
+  EXPECT_THAT(r.out, AllOf(::testing::StartsWith("the"), HasSubstr("\nover a")));
   Words drawn = words;
   drawn.insert(drawn.end(), {"predict.temperature=1", "predict.seed=1"});
   const std::string a = good(drawn).out;
@@ -246,8 +246,8 @@ TEST_F(Predict, BeamsSamplesStopsAndBadLines) {
   const Ran alone = good({"predict", "job.yaml", "predict.input=in.jsonl", "predict.skip_bad=true",
                           "--dry-run", "predict.num_beams=1"});
   EXPECT_THAT(alone.out,
-              AllOf(testing::ContainsRegex("weights +136 KiB"), testing::ContainsRegex("cache +32.0 KiB"),
-                    Not(testing::ContainsRegex("activations +0 B"))));
+              AllOf(::testing::ContainsRegex("weights +136 KiB"), ::testing::ContainsRegex("cache +32.0 KiB"),
+                    Not(::testing::ContainsRegex("activations +0 B"))));
   refused({"predict", "job.yaml", "predict.prompt=a", "predict.num_beams=2", "predict.temperature=1"}, 2,
           {"predict.num_beams=2", "keep one"});
   refused(
@@ -322,7 +322,7 @@ TEST_F(Chat, ImpossibleConversationsAreErrors) {
   // At a terminal the error is printed, and the user may continue.
   const Ran r = good(with({"--interactive"}), {}, many + "/reset\nthe\n");
   EXPECT_THAT(r.err, AllOf(HasSubstr("32 positions"), HasSubstr("/reset")));
-  EXPECT_THAT(r.out, testing::StartsWith("> "));
+  EXPECT_THAT(r.out, ::testing::StartsWith("> "));
   refused(chat_, 3, {"UTF-8"}, "a\xff\n");
   refused({"chat", "job.yaml"}, 2, {"no chat template"});
   refused(with({"predict.num_beams=2"}), 2, {"predict.num_beams=2"});

@@ -10,7 +10,7 @@ namespace redco::test {
 namespace {
 
 using nlohmann::json;
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 class Runs : public Cli {
  protected:
@@ -129,7 +129,7 @@ TEST_F(Runs, AFailedOneSaysWhy) {
   EXPECT_EQ(run(job("b", {"train.learning_rate=1e30", "train.warmup_steps=0", "parallel.n_ranks=2"})).code,
             6);
   EXPECT_EQ(last_event("b")["code"], 6);
-  EXPECT_THAT(last_event("b")["reason"].get<std::string>(), testing::StartsWith("rank "));
+  EXPECT_THAT(last_event("b")["reason"].get<std::string>(), ::testing::StartsWith("rank "));
 }
 
 // Its launcher tells what a rank can't.

@@ -134,7 +134,7 @@ const std::vector<std::string> kResume = {"data.train=short.txt",  "train.schedu
                                           "model.resid_pdrop=0.1", "model.embd_pdrop=0.1",
                                           "model.attn_pdrop=0.1"};
 
-class Resume : public Train, public testing::WithParamInterface<std::pair<int, int>> {};
+class Resume : public Train, public ::testing::WithParamInterface<std::pair<int, int>> {};
 
 TEST_P(Resume, EqualsAnUninterruptedRun) {
   const auto [dp, mp] = GetParam();
@@ -161,7 +161,7 @@ TEST_P(Resume, EqualsAnUninterruptedRun) {
   same_checkpoints("a", "b", "step-00000020");
 }
 INSTANTIATE_TEST_SUITE_P(SameMesh, Resume,
-                         testing::Values(std::pair{1, 1}, std::pair{1, 2}, std::pair{2, 1}));
+                         ::testing::Values(std::pair{1, 1}, std::pair{1, 2}, std::pair{2, 1}));
 
 TEST_F(Train, ResumesOnAnotherMesh) {
   write("short.txt", some_text(120).substr(0, 60 * 32));
@@ -225,6 +225,10 @@ TEST_F(Train, AProfileShowsTheTimesOfSomeSteps) {
   EXPECT_NEAR(phases, s["seconds"], 1e-3 * s["seconds"].get<double>());
   EXPECT_TRUE(names.count("forward") && names.count("backward") && names.count("norm and update"));
   EXPECT_FALSE(s["ops"].empty());
+  double kernels = 0;
+  for (const json& k : s["kernels"]) kernels += k["seconds"].get<double>();
+  EXPECT_GT(kernels, 0);
+  EXPECT_LT(kernels, s["seconds"]);
   EXPECT_FALSE(s["collectives"].empty());
   for (const char* rank : {"0", "1"})
     EXPECT_TRUE(json::parse(read(std::string("run/profile/rank-") + rank + ".json")).contains("traceEvents"));

@@ -81,7 +81,7 @@ TEST_F(Translation, TheTokenizerOfTheCheckpointIsUsed) {
   }
   EXPECT_EQ(good({"predict", "predict.checkpoint=run/checkpoints/last", prompt_, tokens_}).out, wanted.out);
   for (const auto& e : fs::directory_iterator(path("run/checkpoints")))  // no lease is left
-    EXPECT_THAT(e.path().filename().string(), Not(testing::StartsWith(".lease")));
+    EXPECT_THAT(e.path().filename().string(), Not(::testing::StartsWith(".lease")));
   // The same files under another path, and without those of the training.
   fs::rename(path("own"), path("moved"));
   EXPECT_EQ(good({"predict", "workdir=run", prompt_, tokens_}).out, wanted.out);
@@ -277,9 +277,9 @@ TEST_F(TrainedModel, AfterASignalTheMessageCountsTheAnswersInTheFile) {
     const std::string text = read("out.jsonl");
     const auto kept = std::count(text.begin(), text.end(), '\n');
     EXPECT_GT(kept, 0);
-    EXPECT_THAT(r.err,
-                testing::ContainsRegex("stopped by SIGTERM; out.jsonl holds [0-9]+ of 4000 predictions; the "
-                                       "same command continues"));
+    EXPECT_THAT(
+        r.err, ::testing::ContainsRegex("stopped by SIGTERM; out.jsonl holds [0-9]+ of 4000 predictions; the "
+                                        "same command continues"));
   }
 }
 

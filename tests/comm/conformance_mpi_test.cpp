@@ -14,7 +14,7 @@ namespace {
 
 Group* world = nullptr;
 
-class MpiConformance : public testing::TestWithParam<int> {};
+class MpiConformance : public ::testing::TestWithParam<int> {};
 
 TEST(MpiConformance, SameBitsAsThreads) {
   for (const auto& c : conformance::cases(world->size())) {
@@ -59,14 +59,14 @@ TEST(MpiConformance, DifferentSizesAreABug) {
 }  // namespace redco
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
+  ::testing::InitGoogleTest(&argc, argv);
   auto world = redco::make_mpi_world();
   redco::world = world.get();
-  auto& listeners = testing::UnitTest::GetInstance()->listeners();
+  auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
   if (world->rank() != 0) {
     // Ranks other than 0 report only failures, on stderr.
-    class Failures : public testing::EmptyTestEventListener {
-      void OnTestPartResult(const testing::TestPartResult& r) override {
+    class Failures : public ::testing::EmptyTestEventListener {
+      void OnTestPartResult(const ::testing::TestPartResult& r) override {
         if (r.failed())
           fmt::print(stderr, "rank {}: {}:{}: {}\n", redco::world->rank(),
                      r.file_name() ? r.file_name() : "?", r.line_number(), r.message());

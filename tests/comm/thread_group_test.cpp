@@ -10,7 +10,7 @@
 namespace redco {
 namespace {
 
-class ThreadConformance : public testing::TestWithParam<int> {};
+class ThreadConformance : public ::testing::TestWithParam<int> {};
 
 TEST_P(ThreadConformance, MatchesTheSerialResults) {
   for (const auto& c : conformance::cases(GetParam())) {
@@ -18,7 +18,7 @@ TEST_P(ThreadConformance, MatchesTheSerialResults) {
     run_threads(GetParam(), [&](Group& g) { c.run(g); });
   }
 }
-INSTANTIATE_TEST_SUITE_P(Sizes, ThreadConformance, testing::Values(1, 2, 3, 5));
+INSTANTIATE_TEST_SUITE_P(Sizes, ThreadConformance, ::testing::Values(1, 2, 3, 5));
 
 std::string error_of(int size, const std::function<void(Group&)>& body) {
   try {

@@ -15,7 +15,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 
-PredictPlan plan(const Words& more) {
+PredictPlan plan_of_prediction(const Words& more) {
   Words all = {"model.arch=gpt2",
                "model.tokenizer=bytes",
                "model.n_layer=2",
@@ -29,7 +29,7 @@ PredictPlan plan(const Words& more) {
 }
 
 TEST(PlanPredict, WeightsAreCountedOnceAndTheCacheForAllRows) {
-  const PredictPlan p = plan({});
+  const PredictPlan p = plan_of_prediction({});
   EXPECT_EQ(p.n_prompts, 2);
   EXPECT_EQ(p.longest_prompt, 3);
   EXPECT_EQ(p.rows, 2);  // at most the number of prompts
@@ -59,17 +59,18 @@ TEST(PlanPredict, CaptionsAreGeneratedToo) {
 }
 
 TEST(PlanPredict, RowsArePerReplica) {
-  EXPECT_EQ(plan({"predict.batch_size=1"}).rows, 1);
-  EXPECT_EQ(plan({"parallel.n_ranks=2"}).rows, 1);
-  EXPECT_EQ(plan({"predict.num_beams=3"}).rows, 6);
-  const PredictPlan drawn = plan({"predict.temperature=1", "predict.num_return_sequences=3"});
+  EXPECT_EQ(plan_of_prediction({"predict.batch_size=1"}).rows, 1);
+  EXPECT_EQ(plan_of_prediction({"parallel.n_ranks=2"}).rows, 1);
+  EXPECT_EQ(plan_of_prediction({"predict.num_beams=3"}).rows, 6);
+  const PredictPlan drawn = plan_of_prediction({"predict.temperature=1", "predict.num_return_sequences=3"});
   EXPECT_EQ(drawn.rows, 6);
   EXPECT_EQ(drawn.answers, 3);
-  EXPECT_EQ(plan({"predict.max_new_tokens=100"}).length, 16);  // limited by the model's positions
+  EXPECT_EQ(plan_of_prediction({"predict.max_new_tokens=100"}).length,
+            16);  // limited by the model's positions
 }
 
 TEST(PlanPredict, ShardsShareWeightsAndCache) {
-  const PredictPlan one = plan({}), two = plan({"parallel.n_model_shards=2"});
+  const PredictPlan one = plan_of_prediction({}), two = plan_of_prediction({"parallel.n_model_shards=2"});
   EXPECT_EQ(two.mp, 2);
   EXPECT_EQ(two.cache, one.cache / 2);
   EXPECT_LT(two.parameters, one.parameters);
@@ -77,7 +78,7 @@ TEST(PlanPredict, ShardsShareWeightsAndCache) {
 }
 
 TEST(PlanPredict, TheTextSaysWhetherItFits) {
-  PredictPlan p = plan({});
+  PredictPlan p = plan_of_prediction({});
   p.limit = p.total();
   EXPECT_THAT(to_text(p), AllOf(HasSubstr("2 prompts, 1 answer each; dp 1 x mp 1, 2 rows"),
                                 HasSubstr("longest prompt has 3 tokens"), HasSubstr("\n  fits ")));
@@ -87,8 +88,9 @@ TEST(PlanPredict, TheTextSaysWhetherItFits) {
 }
 
 TEST(PlanPredict, APromptThatIsTooLongIsAnErrorAsInTheRun) {
-  EXPECT_THAT(error_text<ContentsError>([] { plan({"predict.prompt=" + std::string(17, 'x')}); }),
-              HasSubstr("predict.prompt: the prompt has 17 tokens, the model has 16 positions"));
+  EXPECT_THAT(
+      error_text<ContentsError>([] { plan_of_prediction({"predict.prompt=" + std::string(17, 'x')}); }),
+      HasSubstr("predict.prompt: the prompt has 17 tokens, the model has 16 positions"));
 }
 
 }  // namespace

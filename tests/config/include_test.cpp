@@ -12,8 +12,8 @@ namespace redco {
 namespace {
 
 using test::TempDir;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 struct Train {
   i64 seed = 0, steps = 0, rows = 0;
@@ -28,7 +28,7 @@ struct Job {
   void visit(SettingsVisitor& v) { v.section("train", train, "Training"); }
 };
 
-class Include : public testing::Test {
+class Include : public ::testing::Test {
  protected:
   void SetUp() override {
     before_ = std::filesystem::current_path();

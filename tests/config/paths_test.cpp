@@ -15,10 +15,10 @@ namespace redco {
 namespace {
 
 using test::TempDir;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
-class PathsTest : public testing::Test {
+class PathsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     setenv("HOME", "/home/me", 1);
@@ -72,7 +72,7 @@ TEST_F(PathsTest, PatternsGiveSortedFiles) {
   EXPECT_THAT(expand_files("builtin:chat"), ElementsAre("builtin:chat"));
 }
 
-struct Job {
+struct JobOfPaths {
   std::optional<std::string> workdir, note;
   std::vector<std::string> train;
   std::string pipeline = "lm";
@@ -86,7 +86,7 @@ struct Job {
 
 TEST_F(PathsTest, SettingsThatArePathsAreExpandedOnce) {
   for (const char* name : {"2.txt", "1.txt"}) test::spill(dir_ / name, "x");
-  Job job;
+  JobOfPaths job;
   const Origins o =
       load_settings(settings_of(job),
                     {{"job.yaml", "workdir: $REDCO_TEST_A/x\nnote: $REDCO_TEST_A\ntrain: [first, '" +
@@ -105,13 +105,13 @@ TEST_F(PathsTest, SettingsThatArePathsAreExpandedOnce) {
   EXPECT_FALSE(job.workdir);
 
   // Ranks do not expand the paths of a resolved job again.
-  Job again;
+  JobOfPaths again;
   load_settings(settings_of(again), {{"dump", "workdir: a$REDCO_TEST_UNSET\n"}}, {});
   EXPECT_EQ(again.workdir, "a$REDCO_TEST_UNSET");
 }
 
 TEST_F(PathsTest, ProblemsComeTogetherWithTheOthers) {
-  Job job;
+  JobOfPaths job;
   const auto refusal = [&](const std::string& text,
                            const std::vector<std::string>& overrides) -> std::string {
     try {

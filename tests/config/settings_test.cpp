@@ -10,9 +10,9 @@
 namespace redco {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 struct Rule {
   std::string match;
@@ -236,7 +236,7 @@ TEST(Settings, WrongTypesAndRangesAreNamed) {
   for (const auto& [text, words] : cases) {
     const std::string message = refused(text);
     EXPECT_THAT(message, HasSubstr(words)) << text;
-    EXPECT_THAT(message, testing::StartsWith("job.yaml:1:")) << text;
+    EXPECT_THAT(message, ::testing::StartsWith("job.yaml:1:")) << text;
     EXPECT_THAT(message, Not(HasSubstr("\n"))) << text;
   }
 }
@@ -267,7 +267,7 @@ TEST(Settings, SeveralProblemsComeInOrderUpToTwenty) {
   for (int i = 0; i < 25; ++i) many += fmt::format("bad{}: 1\n", i);
   const std::string message = refused(many);
   EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 20);
-  EXPECT_THAT(message, testing::EndsWith("... and 5 more"));
+  EXPECT_THAT(message, ::testing::EndsWith("... and 5 more"));
 }
 
 TEST(Settings, MalformedOverridesAreErrors) {

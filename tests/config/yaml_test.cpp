@@ -14,10 +14,10 @@
 namespace redco {
 namespace {
 
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
-std::string refused(const std::string& text) {
+std::string refused_yaml(const std::string& text) {
   const auto start = std::chrono::steady_clock::now();
   std::string message;
   try {
@@ -34,35 +34,35 @@ std::string refused(const std::string& text) {
 }
 
 TEST(Yaml, DuplicateKeysAreFound) {
-  EXPECT_EQ(refused("a: 1\nb: 2\na: 3\n"), "f:3:1: duplicate key 'a', first given at f:1:4; remove one");
-  EXPECT_THAT(refused("t: {x: 1, x: 2}"), StartsWith("f:1:11: duplicate key 'x'"));
-  EXPECT_THAT(refused("t:\n  x: 1\n  'x': 2\n"), StartsWith("f:3:3: duplicate key"));
+  EXPECT_EQ(refused_yaml("a: 1\nb: 2\na: 3\n"), "f:3:1: duplicate key 'a', first given at f:1:4; remove one");
+  EXPECT_THAT(refused_yaml("t: {x: 1, x: 2}"), StartsWith("f:1:11: duplicate key 'x'"));
+  EXPECT_THAT(refused_yaml("t:\n  x: 1\n  'x': 2\n"), StartsWith("f:3:3: duplicate key"));
 }
 
 TEST(Yaml, KeysThatAreNotWordsAreErrors) {
-  EXPECT_THAT(refused("{[a]: 1}"), HasSubstr("expected a word as key"));
-  EXPECT_THAT(refused("? {a: b}\n: 1\n"), HasSubstr("expected a word as key"));
-  EXPECT_THAT(refused("~: 1"), HasSubstr("expected a word as key"));
-  EXPECT_THAT(refused("'': 1"), HasSubstr("expected a word as key"));
-  EXPECT_THAT(refused("a: &x {b: 1}\nc:\n  <<: *x\n"), HasSubstr("merge keys"));
+  EXPECT_THAT(refused_yaml("{[a]: 1}"), HasSubstr("expected a word as key"));
+  EXPECT_THAT(refused_yaml("? {a: b}\n: 1\n"), HasSubstr("expected a word as key"));
+  EXPECT_THAT(refused_yaml("~: 1"), HasSubstr("expected a word as key"));
+  EXPECT_THAT(refused_yaml("'': 1"), HasSubstr("expected a word as key"));
+  EXPECT_THAT(refused_yaml("a: &x {b: 1}\nc:\n  <<: *x\n"), HasSubstr("merge keys"));
 }
 
 TEST(Yaml, SyntaxErrorsNameThePlace) {
   for (const char* text :
        {"a: [1, 2\n", "a: {b: 1\n", "a: 'open\n", "a: \"open\n", "a: 1\n  b: 2\n", "]", "a: b: c",
         "a: *none\n", "a: @x\n", "a: |3x\n", "- a\nb: 1\n", "a: 1\n- b\n", "%YAML 9.9.9\n---\na: 1"}) {
-    EXPECT_THAT(refused(text), StartsWith("f:")) << text;
+    EXPECT_THAT(refused_yaml(text), StartsWith("f:")) << text;
   }
-  EXPECT_THAT(refused("a:\n\tb: 1\n"), StartsWith("f:2:1: the line is indented with a tab"));
-  EXPECT_THAT(refused("a: 1\n---\nb: 2\n"), HasSubstr("a second YAML document"));
-  EXPECT_THAT(refused("a: !!int \"3\"\n"), HasSubstr("the tag tag:yaml.org,2002:int is not supported"));
-  EXPECT_THAT(refused("a: !mine x\n"), HasSubstr("tag"));
+  EXPECT_THAT(refused_yaml("a:\n\tb: 1\n"), StartsWith("f:2:1: the line is indented with a tab"));
+  EXPECT_THAT(refused_yaml("a: 1\n---\nb: 2\n"), HasSubstr("a second YAML document"));
+  EXPECT_THAT(refused_yaml("a: !!int \"3\"\n"), HasSubstr("the tag tag:yaml.org,2002:int is not supported"));
+  EXPECT_THAT(refused_yaml("a: !mine x\n"), HasSubstr("tag"));
 }
 
 TEST(Yaml, AnOpenQuoteIsReportedAtItsPlace) {
   for (const char* text : {"a: 'open\nb: 1\n", "a: \"open\nb: 1\n", "a: &x 'it''s\nb: 1\n",
                            "a: \"x\\\"\nb: 1\n", "a: &x\n  \"open\nb: 1\n"}) {
-    EXPECT_THAT(refused(text), StartsWith("f:1:4: ")) << text;
+    EXPECT_THAT(refused_yaml(text), StartsWith("f:1:4: ")) << text;
   }
   const YamlNode n = parse_yaml("a: &x 'it''s'\nb: \"x\\\"\\\\\"\nc: |\n  it's\nd: it's\n'e': \"'\"\n", "f");
   ASSERT_EQ(n.map.size(), 5u);
@@ -72,21 +72,21 @@ TEST(Yaml, AnOpenQuoteIsReportedAtItsPlace) {
 }
 
 TEST(Yaml, ColumnsCountCharacters) {
-  EXPECT_THAT(refused("{é: 1, ü: 2, é: 3}"), StartsWith("f:1:14: duplicate key 'é'"));
+  EXPECT_THAT(refused_yaml("{é: 1, ü: 2, é: 3}"), StartsWith("f:1:14: duplicate key 'é'"));
 }
 
 TEST(Yaml, InvalidBytesAreErrors) {
-  EXPECT_EQ(refused("a: 1\nb: \xff\n"), "f:2:4: not UTF-8 text (byte 0xff); save the file as UTF-8");
-  EXPECT_THAT(refused(std::string("a: 1\0b", 6)), HasSubstr("control character 0x00"));
-  EXPECT_THAT(refused("a: \x1b[31m"), HasSubstr("control character 0x1b"));
-  EXPECT_EQ(refused(std::string("\xff\xfe\x61\x00", 4)),
+  EXPECT_EQ(refused_yaml("a: 1\nb: \xff\n"), "f:2:4: not UTF-8 text (byte 0xff); save the file as UTF-8");
+  EXPECT_THAT(refused_yaml(std::string("a: 1\0b", 6)), HasSubstr("control character 0x00"));
+  EXPECT_THAT(refused_yaml("a: \x1b[31m"), HasSubstr("control character 0x1b"));
+  EXPECT_EQ(refused_yaml(std::string("\xff\xfe\x61\x00", 4)),
             "f: the file is UTF-16, expected UTF-8. Convert it with: iconv -f UTF-16 -t UTF-8");
-  EXPECT_EQ(refused(std::string("a\0:\0 \0001\0", 8)),
+  EXPECT_EQ(refused_yaml(std::string("a\0:\0 \0001\0", 8)),
             "f: the file is UTF-16LE, expected UTF-8. Convert it with: iconv -f UTF-16LE -t UTF-8");
-  EXPECT_THAT(refused("a: \xed\xa0\x80"), HasSubstr("not UTF-8"));      // a surrogate
-  EXPECT_THAT(refused("a: \xc0\xaf"), HasSubstr("not UTF-8"));          // overlong
-  EXPECT_THAT(refused("a: \xf5\x80\x80\x80"), HasSubstr("not UTF-8"));  // above U+10FFFF
-  EXPECT_THAT(refused("a: \xe2\x82"), HasSubstr("not UTF-8"));          // cut short
+  EXPECT_THAT(refused_yaml("a: \xed\xa0\x80"), HasSubstr("not UTF-8"));      // a surrogate
+  EXPECT_THAT(refused_yaml("a: \xc0\xaf"), HasSubstr("not UTF-8"));          // overlong
+  EXPECT_THAT(refused_yaml("a: \xf5\x80\x80\x80"), HasSubstr("not UTF-8"));  // above U+10FFFF
+  EXPECT_THAT(refused_yaml("a: \xe2\x82"), HasSubstr("not UTF-8"));          // cut short
 }
 
 TEST(Yaml, HostileTextsAreRejectedQuickly) {
@@ -97,28 +97,28 @@ TEST(Yaml, HostileTextsAreRejectedQuickly) {
     for (int k = 0; k < 10; ++k) bomb += fmt::format("{}*a{}", k ? ", " : "", i - 1);
     bomb += "]\n";
   }
-  EXPECT_THAT(refused(bomb), HasSubstr("aliases expanded"));
+  EXPECT_THAT(refused_yaml(bomb), HasSubstr("aliases expanded"));
   // One long text, many times.
   std::string wide = "a: &a " + std::string(500000, 'x') + "\nb: [";
   for (int i = 0; i < 5000; ++i) wide += "*a, ";
-  EXPECT_THAT(refused(wide + "]\n"), HasSubstr("aliases expanded"));
+  EXPECT_THAT(refused_yaml(wide + "]\n"), HasSubstr("aliases expanded"));
   // A chain of aliases that is deeper than the limit of nesting.
   std::string deep = "a0: &a0 [x]\n";
   for (int i = 1; i < 80; ++i) deep += fmt::format("a{0}: &a{0} [*a{1}]\n", i, i - 1);
-  EXPECT_THAT(refused(deep), HasSubstr("nested deeper than 64 levels"));
-  EXPECT_THAT(refused("a: &x [1, *x]\n"), HasSubstr("f:"));
-  EXPECT_THAT(refused(std::string(100000, '[')), HasSubstr("nested deeper"));
-  EXPECT_THAT(refused(std::string(100000, '{')), HasSubstr("f:"));
-  EXPECT_THAT(refused("a: " + std::string(2 << 20, 'x')), HasSubstr("a job file has at most 1.00 MiB"));
+  EXPECT_THAT(refused_yaml(deep), HasSubstr("nested deeper than 64 levels"));
+  EXPECT_THAT(refused_yaml("a: &x [1, *x]\n"), HasSubstr("f:"));
+  EXPECT_THAT(refused_yaml(std::string(100000, '[')), HasSubstr("nested deeper"));
+  EXPECT_THAT(refused_yaml(std::string(100000, '{')), HasSubstr("f:"));
+  EXPECT_THAT(refused_yaml("a: " + std::string(2 << 20, 'x')), HasSubstr("a job file has at most 1.00 MiB"));
   std::string dashes;
   for (int i = 0; i < 100000; ++i) dashes += "- ";
-  EXPECT_THAT(refused(dashes), HasSubstr("nested deeper"));
+  EXPECT_THAT(refused_yaml(dashes), HasSubstr("nested deeper"));
   std::string keys;
   for (int i = 0; i < 60000; ++i) keys += fmt::format("k{}: 1\n", i);
-  EXPECT_THAT(refused(keys), HasSubstr("more than 20000 values"));
+  EXPECT_THAT(refused_yaml(keys), HasSubstr("more than 20000 values"));
   std::string marks;
   for (int i = 0; i < 100000; ++i) marks += "? ";
-  EXPECT_THAT(refused(marks), HasSubstr("f:"));
+  EXPECT_THAT(refused_yaml(marks), HasSubstr("f:"));
 }
 
 TEST(Yaml, TruncatedAndCorruptedTextsAreReadOrRejected) {

@@ -26,12 +26,12 @@ namespace {
 
 using test::slurp;
 using test::spill;
-using testing::AllOf;
-using testing::AnyOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
-class CachedIndexes : public testing::Test {
+class CachedIndexes : public ::testing::Test {
  protected:
   CachedIndexes() : bytes_(load_tokenizer("bytes")) { make_dirs(dir_ / "copy"); }
   ~CachedIndexes() override { sys::set_hook({}); }
@@ -91,7 +91,7 @@ TEST_F(CachedIndexes, CopiesOfAFileHaveTheSameIndex) {
   EXPECT_EQ(tokens(dir_ / "copy/b.text"), built[0]);
   EXPECT_EQ(examples(dir_ / "copy/b.data"), built[1]);
   EXPECT_EQ(labelled(dir_ / "copy/b.table"), built[2]);
-  EXPECT_THAT(seen, testing::ElementsAre("1 document 10", "2 example 8", "1 example 2"));
+  EXPECT_THAT(seen, ::testing::ElementsAre("1 document 10", "2 example 8", "1 example 2"));
 }
 
 TEST_F(CachedIndexes, MessagesNameTheFilesOfThisRun) {
@@ -102,9 +102,9 @@ TEST_F(CachedIndexes, MessagesNameTheFilesOfThisRun) {
   EXPECT_THAT(slurp(table), Not(HasSubstr("a.tsv")));
   const ExampleIndex index = ExampleIndex::open(path, {"copy/b.data"});
   EXPECT_EQ(index.where(index.entry(1)), "copy/b.data:3");
-  EXPECT_THAT(index.bad_lines(), testing::StartsWith("copy/b.data:2: not JSON"));
+  EXPECT_THAT(index.bad_lines(), ::testing::StartsWith("copy/b.data:2: not JSON"));
   EXPECT_THAT(LabelledIndex::open(table, {"copy/b.table"}).first_bad(),
-              testing::StartsWith("copy/b.table:2: the label 'maybe'"));
+              ::testing::StartsWith("copy/b.table:2: the label 'maybe'"));
   const std::string too_long =
       error_text<ContentsError>([&] { build_rows(index, {.max_length = 2, .too_long = "error"}); });
   EXPECT_THAT(too_long, HasSubstr("copy/b.data:1: 4 tokens"));

@@ -10,7 +10,7 @@ namespace redco {
 namespace {
 
 using test::spill;
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 TEST(DataFolders, FilesOfKnownFormatSortedByName) {
   const test::TempDir dir{test::TempDir::in_memory};

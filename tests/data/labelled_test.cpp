@@ -200,7 +200,7 @@ TEST_F(Labelled, LongTextsAndBadRows) {
 
 // Any bytes give rows or an error with a known exit code.
 TEST_F(Labelled, HostileBytes) {
-  testing::Random random(7);
+  redco::testing::Random random(7);
   const std::vector<std::pair<std::string, std::string>> files = {
       {"f.csv", "text,label\n\"a \"\"b\"\"\",1\nc,0\n"},
       {"f.tsv", "text\tlabel\na\t1\nc\t0\n"},

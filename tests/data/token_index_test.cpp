@@ -11,21 +11,14 @@
 
 #include "base/error.h"
 #include "data/lm_windows.h"
+#include "support/temp_dir.h"
 #include "tokenizers/tokenizer.h"
 
 namespace redco {
 namespace {
 
-std::string slurp(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream all;
-  all << in.rdbuf();
-  return all.str();
-}
-
-void spill(const std::string& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
+using test::slurp;
+using test::spill;
 
 void spill_gz(const std::string& path, const std::string& bytes) {
   gzFile f = gzopen(path.c_str(), "wb");
@@ -43,7 +36,7 @@ std::pair<ExitCode, std::string> failure_of(F&& f) {
   return {ExitCode::ok, ""};
 }
 
-class TokenIndexTest : public testing::Test {
+class TokenIndexTest : public ::testing::Test {
  protected:
   TokenIndexTest() {
     std::string name = std::filesystem::temp_directory_path() / "redco-data-XXXXXX";
@@ -151,10 +144,10 @@ TEST_F(TokenIndexTest, LineEndsAndCharactersAtTheBordersOfParts) {
     EXPECT_THAT(failure_of([&] {
                   build({{file("bad.txt")}, documents}, *gpt2_);
                 }).second,
-                testing::HasSubstr(": byte " + std::to_string(at + 4) + " (0xB8) is not UTF-8."));
+                ::testing::HasSubstr(": byte " + std::to_string(at + 4) + " (0xB8) is not UTF-8."));
   spill(file("cut.txt"), text.substr(0, text.size() - 2));
   EXPECT_THAT(failure_of([&] { build({{file("cut.txt")}}, *gpt2_); }).second,
-              testing::HasSubstr(": byte " + std::to_string(text.size() - 4) + " (0xE4) is not UTF-8."));
+              ::testing::HasSubstr(": byte " + std::to_string(text.size() - 4) + " (0xE4) is not UTF-8."));
 }
 
 // The last token of each document is marked, also if it is the last of a piece of 65536 tokens.
@@ -277,7 +270,7 @@ TEST_F(TokenIndexTest, UnigramEntropy) {
 }
 
 TEST_F(TokenIndexTest, BadInput) {
-  using testing::HasSubstr;
+  using ::testing::HasSubstr;
   auto fails = [&](TextFiles text, const Tokenizer& t) { return failure_of([&] { build(text, t); }); };
   EXPECT_EQ(fails({}, *bytes_).first, ExitCode::usage);
   auto [code, message] = fails({{file("none.txt")}}, *bytes_);
@@ -313,7 +306,7 @@ TEST_F(TokenIndexTest, AVocabularyLargerThanTheModelIsAnError) {
   index.check_vocab(257);
   auto [code, message] = failure_of([&] { index.check_vocab(256); });
   EXPECT_EQ(code, ExitCode::contents);
-  EXPECT_THAT(message, testing::HasSubstr("does not fit the model"));
+  EXPECT_THAT(message, ::testing::HasSubstr("does not fit the model"));
   check_vocab(*gpt2_, 512);
   EXPECT_EQ(failure_of([&] { check_vocab(*gpt2_, 511); }).first, ExitCode::contents);
 }

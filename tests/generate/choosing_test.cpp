@@ -11,7 +11,7 @@
 namespace redco {
 namespace {
 
-using testing::Random;
+using redco::testing::Random;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
 TEST(Logits, ProcessorsWorkOnAnyPartOfTheVocabulary) {

@@ -21,9 +21,9 @@ namespace redco {
 namespace {
 
 using nlohmann::json;
-using testing::on_mesh;
-using testing::on_one_rank;
-using testing::Random;
+using redco::testing::on_mesh;
+using redco::testing::on_one_rank;
+using redco::testing::Random;
 
 std::string folder(const std::string& name) { return std::string(REDCO_FIXTURES) + "/generation/" + name; }
 std::string text_of(const std::string& path) {

@@ -10,9 +10,9 @@ namespace redco {
 namespace {
 
 using test::job_of;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 // The error message; "" if there is none.
 std::string check(JobUse use, const std::string& text, const std::vector<std::string>& overrides = {}) {
@@ -108,7 +108,7 @@ TEST(CheckJob, BadHosts) {
               HasSubstr("parallel.hosts[1] (job.yaml:2:25): host a is named twice"));
   // Of a bad list the slots are unknown: no second error about them.
   EXPECT_THAT(check(JobUse::plan, model + "parallel: {hosts: [a:2, 'b:x'], n_ranks: 5}"),
-              testing::Not(HasSubstr("more than the")));
+              ::testing::Not(HasSubstr("more than the")));
   EXPECT_EQ(
       check(JobUse::plan, model + "parallel: {hosts: [a], hostfile: h}"),
       "parallel.hosts (job.yaml:2:19) and parallel.hostfile=h (job.yaml:2:34) are both given; keep one");

@@ -10,11 +10,11 @@ namespace {
 
 using test::job_of;
 using test::spill;
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
-class ExpandFolders : public testing::Test {
+class ExpandFolders : public ::testing::Test {
  protected:
   void SetUp() override {
     for (const char* name : {"texts", "images", "images/cat", "table"})

@@ -20,8 +20,8 @@ namespace redco {
 namespace {
 
 using test::job_of;
-using testing::Contains;
-using testing::HasSubstr;
+using ::testing::Contains;
+using ::testing::HasSubstr;
 
 std::string refused(const std::vector<std::string>& overrides, const std::string& text = "") {
   try {

@@ -11,11 +11,11 @@ namespace redco {
 namespace {
 
 using test::job_of;
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 const char* const kJob =
     "model: {arch: gpt2, n_layer: 2, attn_pdrop: 0.1, rope: {base: 1, dropout: 0}}\n"

@@ -13,8 +13,8 @@
 namespace redco {
 namespace {
 
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 TEST(ShippedJobs, AreTheFilesOfConfigs) {
   std::vector<std::string> files, names;
@@ -28,12 +28,12 @@ TEST(ShippedJobs, AreTheFilesOfConfigs) {
     names.push_back(j.name);
     EXPECT_EQ(j.text, test::slurp(root + j.name + ".yaml")) << j.name;
     // The summary is one sentence, without the schema line.
-    EXPECT_THAT(j.summary, testing::EndsWith(".")) << j.name;
+    EXPECT_THAT(j.summary, ::testing::EndsWith(".")) << j.name;
     EXPECT_EQ(j.summary.find(". "), std::string::npos) << j.name;
     EXPECT_EQ(j.summary.find("yaml-language-server"), std::string::npos) << j.name;
   }
   EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
-  EXPECT_THAT(names, testing::UnorderedElementsAreArray(files));
+  EXPECT_THAT(names, ::testing::UnorderedElementsAreArray(files));
 }
 
 TEST(ShippedJobs, AreFoundByShortAndLongNames) {

@@ -2,8 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kernels/cpu/nn.h"
 #include "kernels/kernels_testing.h"
-#include "kernels/nn.h"
+#include "kernels/philox.h"
 
 namespace redco::kernels {
 namespace {

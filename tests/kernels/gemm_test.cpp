@@ -1,4 +1,4 @@
-#include "kernels/gemm.h"
+#include "kernels/cpu/gemm.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "kernels/kernels_testing.h"
+#include "kernels/peak.h"
 
 namespace redco::kernels {
 namespace {

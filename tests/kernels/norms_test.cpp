@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kernels/cpu/nn.h"
 #include "kernels/kernels_testing.h"
-#include "kernels/nn.h"
 
 namespace redco::kernels {
 namespace {

@@ -1,9 +1,11 @@
+#include "kernels/philox.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "kernels/isa/ranges.h"
+#include "kernels/cpu/isa/ranges.h"
+#include "kernels/cpu/nn.h"
 #include "kernels/kernels_testing.h"
-#include "kernels/nn.h"
 
 namespace redco::kernels {
 namespace {

@@ -1,18 +1,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "kernels/elementwise.h"
+#include "kernels/cpu/elementwise.h"
 #include "kernels/kernels_testing.h"
 
 namespace redco::kernels {
 namespace {
 
-struct Case {
+struct ReduceCase {
   Shape shape;
   std::vector<int> dims;  // the dims that are reduced
 };
 
-std::vector<Case> cases() {
+std::vector<ReduceCase> cases() {
   return {{{}, {}},
           {{7}, {}},
           {{7}, {0}},
@@ -36,7 +36,7 @@ std::vector<Case> cases() {
 }
 
 template <class T>
-void check(const Case& c) {
+void check(const ReduceCase& c) {
   const auto x = random_array<T>(numel(c.shape), 1);
   bool flags[8] = {};
   for (int d : c.dims) flags[d] = true;
@@ -71,7 +71,7 @@ void check(const Case& c) {
 
 TEST(Reduce, AgreesWithTheSlowTwin) {
   on_every_isa([] {
-    for (const Case& c : cases()) {
+    for (const ReduceCase& c : cases()) {
       check<float>(c);
       check<double>(c);
     }
@@ -102,8 +102,12 @@ TEST(Reduce, SumOfSquaresMatchesFp64OnAnyThreads) {
       const auto x = random_array<float>(n, 3);
       double want = 0;
       for (float v : x) want += static_cast<double>(v) * v;
-      EXPECT_NEAR(sum_squares(x.data(), n), want, 1e-12 * want);
-      expect_same_on_any_threads([&] { return std::vector<double>{sum_squares(x.data(), n)}; });
+      const auto sum = [&] {
+        std::vector<double> room(static_cast<std::size_t>(sum_squares_workspace(n)));
+        return sum_squares(x.data(), n, room.data());
+      };
+      EXPECT_NEAR(sum(), want, 1e-12 * want);
+      expect_same_on_any_threads([&] { return std::vector<double>{sum()}; });
     }
   });
 }

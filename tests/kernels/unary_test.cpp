@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "kernels/elementwise.h"
+#include "kernels/cpu/elementwise.h"
 #include "kernels/kernels_testing.h"
 
 namespace redco::kernels {

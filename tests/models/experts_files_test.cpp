@@ -19,7 +19,7 @@ TEST(ExpertsFiles, SavingRestoresTheTensorsThatWereRead) {
     SCOPED_TRACE(fmt::format("{}x{}", mesh.dp(), mesh.mp()));
     const test::TempDir out;
     run_threads(mesh.ranks(), [&](Group& world) {
-      Context context(mesh, world.split(0));
+      Context context(mesh, world.split(0), testing::test_queue());
       Context::Use use(context);
       ParamTree tree = make_params(model->params(), shard_specs(model->params().specs, mesh.mp()).layouts);
       ckpt::load_params(tree, files, canonical, model->params().aliases);

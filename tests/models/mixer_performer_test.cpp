@@ -56,7 +56,7 @@ TEST(Performer, DrawsOrthogonalFeatures) {
   std::map<int, std::vector<double>> drawn;
   for (const Mesh& mesh : {Mesh{1, 1}, Mesh{2, 2}})
     run_threads(mesh.ranks(), [&](Group& world) {
-      Context context(mesh, world.split(0));
+      Context context(mesh, world.split(0), testing::test_queue());
       Context::Use use(context);
       ParamTree tree = make_params(params, shard_specs(params.specs, mesh.mp()).layouts);
       initialize(tree, 7);
@@ -92,7 +92,7 @@ TEST(Performer, FeaturesEstimateTheExponential) {
                           .init = {.kind = Init::Kind::orthogonal, .width = D},
                           .buffer = true});
   run_threads(1, [&](Group& world) {
-    Context context({1, 1}, world.split(0));
+    Context context({1, 1}, world.split(0), testing::test_queue());
     Context::Use use(context);
     ParamTree tree = make_params(params, shard_specs(params.specs, 1).layouts);
     initialize(tree, 3);

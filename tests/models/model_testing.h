@@ -14,6 +14,7 @@
 #include "ckpt/model_files.h"
 #include "models/model.h"
 #include "ops/create.h"
+#include "support/device.h"
 #include "verify/task.h"
 
 namespace redco::testing {
@@ -95,7 +96,7 @@ inline Results run_model(const std::string& folder, Mesh mesh, const ModelRun& r
   const ShardedSpecs sharded = shard_specs(model->params().specs, mesh.mp(), run.rules);
   Results results;
   run_threads(mesh.ranks(), [&](Group& world) {
-    Context context(mesh, world.split(0));
+    Context context(mesh, world.split(0), testing::test_queue());
     Context::Use use(context);
     ParamTree params = detail::load_tree(*model, sharded, files);
     if (run.gradients) params = params.watched();

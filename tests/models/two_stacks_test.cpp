@@ -307,7 +307,7 @@ TEST(TwoStacks, ABufferMayBeAbsent) {
   const auto model = load_model(fixture("bart"));
   on_one_rank([&](Context&) {
     ParamTree params = make_params(model->params(), shard_specs(model->params().specs, 1).layouts);
-    for (Tensor& t : params.values()) std::fill_n(t.mutable_data<float>(), t.local_numel(), 9.f);
+    for (const Tensor& t : params.values()) Context::current().run(&Kernels::fill, t, 9);
     ckpt::load_params(
         params, ckpt::ModelFiles::open(folder.path()),
         [&](const std::string& n) { return model->canonical_name(n); }, model->params().aliases);

@@ -73,7 +73,7 @@ TEST(AdapterConfig, UnsupportedOptionsAreErrors) {
 
 TEST(AdapterConfig, AnyBytesAreReadOrAreAContentsError) {
   const std::string good = slurp(fixture("lora-llama") + "/adapter_config.json");
-  testing::Random random(7);
+  redco::testing::Random random(7);
   int read = 0;
   for (int i = 0; i < 3000; ++i) {
     std::string bytes = good;
@@ -164,7 +164,7 @@ struct Job {
   std::vector<std::string> keys;
   Job() {
     std::string words;
-    testing::Random random(3);
+    redco::testing::Random random(3);
     for (int i = 0; i < 1200; ++i) words += static_cast<char>('a' + random.below(20));
     spill(text, words);
     keys = {"model.path=" + fixture("gpt2"),
@@ -313,8 +313,8 @@ TEST(Merge, GivesTheAdaptersLogits) {
     TempDir dir;
     const MergeRequest request{trained_job(merge_job(fixture(name), "", {}), Weights::needed).job,
                                {.output = dir / "merged/", .dtype = ""}};
-    testing::on_mesh(mesh, [&](Context&) { EXPECT_EQ(merge(request), 0); });
-    testing::on_one_rank([&](Context&) {
+    redco::testing::on_mesh(mesh, [&](Context&) { EXPECT_EQ(merge(request), 0); });
+    redco::testing::on_one_rank([&](Context&) {
       const VerifyReport r =
           verify({.folder = dir / "merged", .expected = fixture(name) + "/expected.safetensors"});
       int checked = 0;

@@ -19,12 +19,12 @@
 namespace redco {
 namespace {
 
+using redco::testing::on_mesh;
+using redco::testing::Planned;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::on_mesh;
-using testing::Planned;
 
-std::string fixture(const std::string& name) { return std::string(REDCO_FIXTURES) + "/" + name; }
+std::string lora_fixture(const std::string& name) { return std::string(REDCO_FIXTURES) + "/" + name; }
 
 // --- PEFT's numbers ---
 
@@ -35,7 +35,7 @@ TEST_P(LikePeft, LogitsLossGradientsAndThreeStepsOfAdamW) {
   for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}, Mesh{2, 2}, Mesh{1, 3}, Mesh{1, 4}}) {
     VerifyReport report;
     on_mesh(mesh, [&](Context& c) {
-      const VerifyReport r = verify({.folder = fixture(GetParam())});
+      const VerifyReport r = verify({.folder = lora_fixture(GetParam())});
       if (c.rank() == 0) report = r;
     });
     std::set<std::string> kinds;
@@ -187,15 +187,16 @@ TEST_P(Adapted, EveryAdapterIsUsedAndEveryMeshAgrees) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, Adapted,
-                         ::testing::Values(Family{"gpt2", testing::kGpt2}, Family{"gptj", testing::kGptj},
-                                           Family{"opt", kOptNarrow}, Family{"qwen2", kQwen2},
-                                           Family{"t5", kT5}, Family{"bart", kBart}),
+                         ::testing::Values(Family{"gpt2", redco::testing::kGpt2},
+                                           Family{"gptj", redco::testing::kGptj}, Family{"opt", kOptNarrow},
+                                           Family{"qwen2", kQwen2}, Family{"t5", kT5}, Family{"bart", kBart}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 // Forward and backward have the collectives of a step that trains all parameters, and no others; the Partial
 // gradients of the adapters are reduced together in one.
 TEST(Collectives, AdaptersNeedNoAdditionalCollectives) {
-  for (const char* config : {testing::kGpt2, testing::kGptj, testing::kLlama, testing::kOpt})
+  for (const char* config :
+       {redco::testing::kGpt2, redco::testing::kGptj, redco::testing::kLlama, redco::testing::kOpt})
     for (const Mesh& mesh : {Mesh{1, 2}, Mesh{2, 2}}) {
       std::array<PlanReport, 2> plans;
       for (const bool lora : {false, true}) {
@@ -208,7 +209,7 @@ TEST(Collectives, AdaptersNeedNoAdditionalCollectives) {
       }
       SCOPED_TRACE(fmt::format("{} x {}: {}", mesh.dp(), mesh.mp(), std::string(config).substr(0, 30)));
       const auto of = [&](bool lora, const char* kind, const char* where) {
-        return testing::counted(plans[lora].collectives, kind, "mp", where);
+        return redco::testing::counted(plans[lora].collectives, kind, "mp", where);
       };
       EXPECT_EQ(of(true, "all_reduce", "forward").count, of(false, "all_reduce", "forward").count);
       EXPECT_EQ(of(true, "all_reduce", "forward").bytes, of(false, "all_reduce", "forward").bytes);
@@ -241,7 +242,7 @@ std::vector<std::string> matched(const Model& m, const std::string& regex) {
 }
 
 TEST(Targets, AreFoundByEndsExpressionsAndAll) {
-  const auto m = make_model(ModelConfig(testing::kGpt2, "test"));
+  const auto m = make_model(ModelConfig(redco::testing::kGpt2, "test"));
   EXPECT_THAT(named(*m, {"c_attn"}),
               ElementsAre("transformer.h.0.attn.c_attn", "transformer.h.1.attn.c_attn"));
   EXPECT_THAT(
@@ -250,13 +251,13 @@ TEST(Targets, AreFoundByEndsExpressionsAndAll) {
   EXPECT_THAT(matched(*m, R"(.*h\.1\.mlp\..*)"),
               ElementsAre("transformer.h.1.mlp.c_fc", "transformer.h.1.mlp.c_proj"));
   EXPECT_EQ(named(*m, {kAllLinear}).size(), 8u);
-  const auto llama = make_model(ModelConfig(testing::kLlama, "test"));
+  const auto llama = make_model(ModelConfig(redco::testing::kLlama, "test"));
   EXPECT_EQ(named(*llama, {kAllLinear}).size(), 14u);  // without lm_head, although it is a linear
   EXPECT_THAT(named(*llama, {"lm_head"}), ElementsAre("lm_head"));
 }
 
 TEST(Targets, NamesWithoutALayerAreErrorsWithSuggestions) {
-  const auto m = make_model(ModelConfig(testing::kGpt2, "test"));
+  const auto m = make_model(ModelConfig(redco::testing::kGpt2, "test"));
   const auto why = [&](std::vector<std::string> names) {
     return error_text<UsageError>([&] { named(*m, std::move(names)); });
   };
@@ -275,7 +276,7 @@ TEST(Targets, NamesWithoutALayerAreErrorsWithSuggestions) {
 }
 
 TEST(Targets, ModulesToSaveAreTrainedWhole) {
-  const auto m = make_model(ModelConfig(testing::kLlama, "test"));
+  const auto m = make_model(ModelConfig(redco::testing::kLlama, "test"));
   LoraConfig l = all_linear();
   l.modules_to_save = {"lm_head", "input_layernorm"};
   adapt(*m, l);
@@ -292,17 +293,17 @@ TEST(Targets, ModulesToSaveAreTrainedWhole) {
     if (!targets.empty()) l.target_modules = std::move(targets);
     return error_text<UsageError>([&] { adapt(*m, l); });
   };
-  EXPECT_THAT(why(testing::kLlama, {"normm"}), HasSubstr("no module's name ends in 'normm'"));
-  EXPECT_THAT(why(testing::kLlama, {"q_proj"}, {"q_proj"}),
+  EXPECT_THAT(why(redco::testing::kLlama, {"normm"}), HasSubstr("no module's name ends in 'normm'"));
+  EXPECT_THAT(why(redco::testing::kLlama, {"q_proj"}, {"q_proj"}),
               HasSubstr("is in modules_to_save and would also get an adapter"));
-  EXPECT_THAT(why(testing::kGpt2, {"lm_head"}), HasSubstr("tied"));
+  EXPECT_THAT(why(redco::testing::kGpt2, {"lm_head"}), HasSubstr("tied"));
 }
 
 TEST(Initial, ValuesAreThoseOfTorchAndEqualOnEveryMesh) {
   std::map<std::string, std::vector<double>> first;
   for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 2}, Mesh{1, 3}})
     on_mesh(mesh, [&](Context& c) {
-      const auto m = make_model(ModelConfig(testing::kGpt2, "test"));
+      const auto m = make_model(ModelConfig(redco::testing::kGpt2, "test"));
       adapt(*m, all_linear(4));
       ParamTree p = make_params(m->params(), shard_specs(m->params().specs, mesh.mp()).layouts);
       initialize(p, 5);

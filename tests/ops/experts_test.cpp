@@ -50,7 +50,7 @@ TEST(Experts, CutsAlongAndInsideExpertsMoveOnlyTheOutput) {
   for (const bool inside : {false, true})
     for (const int ranks : {2, 3, 4}) {
       run_threads(ranks, [&](Group& world) {
-        Context context({1, ranks}, world.split(0));
+        Context context({1, ranks}, world.split(0), test_queue());
         Context::Use use(context);
         std::vector<Layout> layouts(5);
         layouts[2][Axis::mp] = layouts[3][Axis::mp] = Placement::sharded(inside ? 1 : 0);

@@ -13,11 +13,11 @@
 namespace redco {
 namespace {
 
-using testing::on_dp;
-using testing::on_mesh;
-using testing::on_mp;
-using testing::on_one_rank;
-using testing::place;
+using redco::testing::on_dp;
+using redco::testing::on_mesh;
+using redco::testing::on_mp;
+using redco::testing::on_one_rank;
+using redco::testing::place;
 
 using Values = std::vector<std::vector<double>>;
 
@@ -37,7 +37,7 @@ Values gradients(const Layout& layout, int micro, i64 bucket) {
   std::vector<Tensor> acc;
   for (int m = 0; m < micro; ++m) {
     const ParamTree p = params.watched();
-    const Tensor x = place({4, 3}, testing::Random(m + 1).values(12), layout, DType::f32);
+    const Tensor x = place({4, 3}, redco::testing::Random(m + 1).values(12), layout, DType::f32);
     const Tensor y = linear(x, p["a.weight"] + p["b.weight"]);
     accumulate(acc, grad(sum_all(y) + sum_all(square(linear(x, p["c.weight"]))), p.values()));
   }
@@ -60,14 +60,15 @@ TEST(Gradients, SharedStorageIsReducedOnce) {
       const auto check = [&](const Layout& layout) {
         const Values got = gradients(layout, micro, bucket);
         for (size_t k = 0; k < 3; ++k)
-          EXPECT_LT(testing::distance(got[k], expected[k]), 1e-6)
+          EXPECT_LT(redco::testing::distance(got[k], expected[k]), 1e-6)
               << "gradient " << k << ", " << micro << " micro-batches, buckets of " << bucket << ": "
-              << testing::show(got[k]) << ", on one rank " << testing::show(expected[k]);
+              << redco::testing::show(got[k]) << ", on one rank " << redco::testing::show(expected[k]);
       };
       on_mesh({2, 1}, [&](Context&) { check(on_dp(Placement::sharded(0))); });
       on_mesh({1, 2}, [&](Context&) { check(on_mp(Placement::sharded(0))); });
-      on_mesh({2, 2},
-              [&](Context&) { check(testing::on_both(Placement::sharded(0), Placement::sharded(0))); });
+      on_mesh({2, 2}, [&](Context&) {
+        check(redco::testing::on_both(Placement::sharded(0), Placement::sharded(0)));
+      });
     }
   }
 }
@@ -96,8 +97,8 @@ TEST(Gradients, OtherHoldersKeepTheirValues) {
     const Tensor g = place({2, 3}, values, on_dp(Placement::partial()), DType::f32);
     std::vector<Tensor> grads = {g};
     reduce_gradients(grads, params, {0});
-    EXPECT_LT(testing::distance(to_values(grads[0]), values), 1e-6);
-    EXPECT_LT(testing::distance(to_values(g), values), 1e-6);
+    EXPECT_LT(redco::testing::distance(to_values(grads[0]), values), 1e-6);
+    EXPECT_LT(redco::testing::distance(to_values(g), values), 1e-6);
 
     const Tensor first = place({2, 3}, values, {}, DType::f32);
     std::vector<Tensor> acc;

@@ -43,11 +43,11 @@ const Words kText = {"pipeline=classification",    "model.arch=bert",
                      "model.num_hidden_layers=2",  "model.num_attention_heads=4",
                      "model.intermediate_size=32", "model.max_position_embeddings=96",
                      "train.learning_rate=0.003"};
-const Words kImages = {"pipeline=classification",    "model.arch=vit",
-                       "model.image_size=28",        "model.patch_size=7",
-                       "model.num_channels=1",       "model.hidden_size=24",
-                       "model.num_hidden_layers=1",  "model.num_attention_heads=4",
-                       "model.intermediate_size=32", "data.train=builtin:glyphs"};
+const Words kImageJob = {"pipeline=classification",    "model.arch=vit",
+                         "model.image_size=28",        "model.patch_size=7",
+                         "model.num_channels=1",       "model.hidden_size=24",
+                         "model.num_hidden_layers=1",  "model.num_attention_heads=4",
+                         "model.intermediate_size=32", "data.train=builtin:glyphs"};
 const Words kVectors = {"pipeline=regression", "model.arch=mlp", "model.input_size=3",
                         "model.hidden_sizes=[16,16]", "data.train=builtin:function"};
 // 20 rows in two micro-batches, the second one uneven; the loss of each step is logged.
@@ -157,7 +157,7 @@ TEST_F(LabelledJobs, TheSameStepsOnEveryMesh) {
   const std::map<std::string, Words> jobs = {
       {"pairs", kText + Words{"data.train=builtin:statements", "data.eval=builtin:statements",
                               "train.label_smoothing=0.1"}},
-      {"images", kImages + Words{"data.eval=" + file("drawn.jsonl", drawn), "train.learning_rate=0.003"}},
+      {"images", kImageJob + Words{"data.eval=" + file("drawn.jsonl", drawn), "train.learning_rate=0.003"}},
       {"values", kVectors + Words{"data.eval=builtin:function"}}};
   for (const auto& [name, words] : jobs) {
     SCOPED_TRACE(name);
@@ -217,7 +217,7 @@ TEST_F(LabelledJobs, AnswersAreAboutTheImagesOfTheirOwnEvaluationSet) {
     return file(name, lines);
   };
   const std::string many = drawn("many.jsonl", 2000, 30), few = drawn("few.jsonl", 3000, 4);
-  const Words words = kImages + kSteps + Words{"train.learning_rate=0.003"};
+  const Words words = kImageJob + kSteps + Words{"train.learning_rate=0.003"};
   const auto alone = trained(words + Words{"data.eval=" + many}, {1, 1}).second;
   const auto both = trained(words + Words{"data.eval_sets=[{name: many, files: " + many +
                                           "}, {name: few, files: " + few + "}]"},
@@ -354,20 +354,20 @@ TEST_F(LabelledJobs, BadInputIsOneClearError) {
               size),
       HasSubstr("pipeline: classification needs a classification model"));
   // Images of another size, and files that are not images.
-  EXPECT_THAT(refused(kImages + size +
+  EXPECT_THAT(refused(kImageJob + size +
                       Words{"data.train=" + file("broken.jsonl",
                                                  "{\"image\": \"broken.png\", \"label\": \"a\"}\n"
                                                  "{\"image\": \"broken.png\", \"label\": \"b\"}\n")}),
               HasSubstr("broken.png"));
   file("broken.png", std::string("\x89PNG\r\n\x1a\n", 8) + "none");
-  EXPECT_THAT(refused(kImages + size + Words{"data.train=" + dir_.path() + "/broken.jsonl"}),
+  EXPECT_THAT(refused(kImageJob + size + Words{"data.train=" + dir_.path() + "/broken.jsonl"}),
               HasSubstr("broken.png"));
   spill(dir_ / "i.idx", std::string("\0\0\x08\x03\0\0\0\2\0\0\0\2\0\0\0\3", 16) + "abcdefghijkl");
   spill(dir_ / "l.idx", std::string("\0\0\x08\x01\0\0\0\2", 8) + std::string("\0\1", 2));
   EXPECT_THAT(
-      refused(kImages + size + Words{"data.train=[" + dir_.path() + "/i.idx," + dir_.path() + "/l.idx]"}),
+      refused(kImageJob + size + Words{"data.train=[" + dir_.path() + "/i.idx," + dir_.path() + "/l.idx]"}),
       AllOf(HasSubstr("i.idx"), HasSubstr("28")));
-  EXPECT_THAT(refused(kImages + size + Words{"data.train=" + dir_.path() + "/i.idx"}),
+  EXPECT_THAT(refused(kImageJob + size + Words{"data.train=" + dir_.path() + "/i.idx"}),
               HasSubstr("come in pairs"));
 }
 

@@ -11,10 +11,10 @@
 namespace redco {
 namespace {
 
+using redco::testing::counted;
+using redco::testing::Planned;
 using ::testing::Contains;
-using testing::counted;
 using ::testing::HasSubstr;
-using testing::Planned;
 
 // The all-reduces of a step with L layers and mp > 1: sequential blocks have one after attention and one
 // after the MLP, in each direction; parallel blocks have one. In addition one for the embedding, one for the
@@ -67,9 +67,10 @@ TEST_P(Counts, OneAllReducePerBlockAndDirection) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Families, Counts,
-                         ::testing::Values(Family{"gpt2", testing::kGpt2, 2},
-                                           Family{"gptj", testing::kGptj, 1}, Family{"opt", testing::kOpt, 2},
-                                           Family{"llama", testing::kLlama, 2}),
+                         ::testing::Values(Family{"gpt2", redco::testing::kGpt2, 2},
+                                           Family{"gptj", redco::testing::kGptj, 1},
+                                           Family{"opt", redco::testing::kOpt, 2},
+                                           Family{"llama", redco::testing::kLlama, 2}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 // A mixture of experts: the router's scores (E per token) are reduced or gathered too; everything else is one
@@ -78,7 +79,7 @@ TEST(Plan, ExpertsAreReducedOncePerLayer) {
   const i64 L = 2, B = 3, T = 64, C = 32, E = 5;
   for (const i64 mp : {2, 4, 8}) {  // at 8 there are fewer experts than shards
     SCOPED_TRACE(mp);
-    Planned p = Planned::config(testing::kMixtral);
+    Planned p = Planned::config(redco::testing::kMixtral);
     p.request.per_device = B;
     const PlanReport r = p.on(1, mp);
     i64 bytes = 0, calls = 0;
@@ -92,8 +93,8 @@ TEST(Plan, ExpertsAreReducedOncePerLayer) {
     EXPECT_LE(bytes, large * B * T * C * 4 + 2 * L * small);
     EXPECT_LE(calls, large + 2 * L);
   }
-  Planned two = Planned::config(testing::kMixtral);
-  nlohmann::json all = nlohmann::json::parse(testing::kMixtral);
+  Planned two = Planned::config(redco::testing::kMixtral);
+  nlohmann::json all = nlohmann::json::parse(redco::testing::kMixtral);
   all["num_experts_per_tok"] = E;
   Planned five = Planned::config(all.dump());
   two.request.per_device = five.request.per_device = 1;
@@ -168,7 +169,7 @@ TEST(Plan, SmallestShardsIsTheSmallestThatFits) {
 
 TEST(Plan, PartsOfEvenRanksAddUpToTheModel) {
   for (const i64 mp : {1, 2, 4}) {
-    Planned p = Planned::config(testing::kLlama);
+    Planned p = Planned::config(redco::testing::kLlama);
     const PlanReport r = p.on(1, mp);
     EXPECT_EQ(r.memory.gradients, r.memory.parameters);
     EXPECT_EQ(r.memory.optimizer, 2 * r.memory.parameters);
@@ -179,7 +180,7 @@ TEST(Plan, PartsOfEvenRanksAddUpToTheModel) {
 TEST(Plan, OptimizerMemoryIsItsState) {
   for (const double momentum : {0.0, 0.9})
     for (const bool sharded : {false, true}) {
-      Planned p = Planned::config(testing::kLlama);
+      Planned p = Planned::config(redco::testing::kLlama);
       p.request.step.sgd = {.momentum = momentum};
       p.request.shard_parameters = sharded;
       const RankMemory m = p.on(2, 1).memory;
@@ -213,7 +214,7 @@ TEST(Plan, ShardedStateSavesMemoryAndWarnsThatItIsPlannedOnly) {
 }
 
 TEST(Plan, CustomRulesThatAddCollectivesAreNamedAndStrictForbidsThem) {
-  Planned p = Planned::config(testing::kGptj);
+  Planned p = Planned::config(redco::testing::kGptj);
   p.request.rules = {{".*fc_in.weight", {"mp", std::nullopt}}};
   EXPECT_THAT(p.on(1, 2).warnings, Contains(HasSubstr("fc_in")));
   p.request.strict = true;
@@ -224,14 +225,14 @@ TEST(Plan, CustomRulesThatAddCollectivesAreNamedAndStrictForbidsThem) {
 }
 
 TEST(Plan, IdleRanksAreNamed) {
-  Planned p = Planned::config(testing::kGpt2);  // 4 heads
+  Planned p = Planned::config(redco::testing::kGpt2);  // 4 heads
   EXPECT_THAT(p.on(1, 6).warnings,
               Contains(HasSubstr("has 4 pieces for 6 shards: ranks 4 and 5 of each mp group")));
   EXPECT_TRUE(p.on(1, 4).warnings.empty());
 }
 
 TEST(Plan, TrafficBetweenHostsIsCounted) {
-  Planned p = Planned::config(testing::kGpt2);
+  Planned p = Planned::config(redco::testing::kGpt2);
   p.request.machines = parse_devices("2 x 2 x 1GiB");
   EXPECT_EQ(p.on(2, 2).crossing_bytes, 0);
   const PlanReport r = p.on(1, 4);
@@ -257,7 +258,7 @@ TEST(Plan, FlopsOfATransformerAreSixPerParameterAndToken) {
 }
 
 TEST(Plan, JsonHasTheDocumentedKeys) {
-  Planned p = Planned::config(testing::kGpt2);
+  Planned p = Planned::config(redco::testing::kGpt2);
   const auto j = nlohmann::json::parse(to_json(p.on(2, 2)));
   EXPECT_EQ(j["mesh"]["dp"], 2);
   EXPECT_EQ(j["mesh"]["mp"], 2);

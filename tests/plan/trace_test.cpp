@@ -11,7 +11,7 @@
 namespace redco {
 namespace {
 
-using testing::Planned;
+using redco::testing::Planned;
 
 struct RealStep {
   std::vector<LedgerLine> lines;
@@ -24,7 +24,7 @@ std::vector<RealStep> run_step(Planned& p, const Mesh& mesh, i64 global, i64 per
                                const StepOptions& options) {
   std::vector<RealStep> out(mesh.ranks());
   const auto sharded = shard_specs(p.model->params().specs, mesh.mp(), p.request.rules);
-  testing::on_mesh(mesh, [&](Context& c) {
+  redco::testing::on_mesh(mesh, [&](Context& c) {
     ParamTree params = make_params(p.model->params(), sharded.layouts);
     initialize(params, 1);
     TrainStep step(*p.pipeline, params, options);
@@ -35,7 +35,7 @@ std::vector<RealStep> run_step(Planned& p, const Mesh& mesh, i64 global, i64 per
           .rows = m.rows, .mine = shard_range(m.rows, 1, mesh.dp(), c.coord().dp()), .length = length};
       std::vector<Example> mine(shape.mine.size());
       for (size_t r = 0; r < mine.size(); ++r) {
-        testing::Random random(static_cast<u64>(m.first + shape.mine.begin) + r);
+        redco::testing::Random random(static_cast<u64>(m.first + shape.mine.begin) + r);
         for (i64 t = 0; t < length; ++t)
           for (const char* field : {"input_ids", "labels"})
             mine[r].ids[field].push_back(static_cast<i32>(random.below(p.model->vocab_size())));
@@ -122,15 +122,15 @@ TEST_P(PlanIsRun, LedgerLinesAndBytesAreEqual) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, PlanIsRun,
-                         ::testing::Values(Case{"gpt2", testing::kGpt2, 4, 2, false},
-                                           Case{"gpt2_tail", testing::kGpt2, 7, 1, false},
-                                           Case{"gpt2_recompute", testing::kGpt2, 4, 2, true},
-                                           Case{"gptj", testing::kGptj, 4, 4, false},
-                                           Case{"llama", testing::kLlama, 4, 4, false},
-                                           Case{"mixtral", testing::kMixtral, 4, 2, false},
-                                           Case{"opt", testing::kOpt, 4, 2, false},
-                                           Case{"gpt2_lora", testing::kGpt2, 4, 2, false, true},
-                                           Case{"llama_lora", testing::kLlama, 4, 2, true, true}),
+                         ::testing::Values(Case{"gpt2", redco::testing::kGpt2, 4, 2, false},
+                                           Case{"gpt2_tail", redco::testing::kGpt2, 7, 1, false},
+                                           Case{"gpt2_recompute", redco::testing::kGpt2, 4, 2, true},
+                                           Case{"gptj", redco::testing::kGptj, 4, 4, false},
+                                           Case{"llama", redco::testing::kLlama, 4, 4, false},
+                                           Case{"mixtral", redco::testing::kMixtral, 4, 2, false},
+                                           Case{"opt", redco::testing::kOpt, 4, 2, false},
+                                           Case{"gpt2_lora", redco::testing::kGpt2, 4, 2, false, true},
+                                           Case{"llama_lora", redco::testing::kLlama, 4, 2, true, true}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -28,6 +28,7 @@ json whole_summary() {
     "ops": [{"name": "linear", "phase": "forward", "scope": "mlp", "calls": 12, "seconds": 0.024,
              "flops": 600000000},
             {"name": "copy", "phase": "backward", "scope": "", "calls": 7, "seconds": 0.003, "flops": 0}],
+    "kernels": [{"name": "matmul", "calls": 12, "seconds": 0.018}],
     "collectives": [{"name": "all_reduce", "axis": "mp", "phase": "forward", "calls": 6, "bytes": 7500000,
                      "seconds": 0.006, "longest": 0.009}],
     "memory_peak": 123456789})");
@@ -67,6 +68,8 @@ TEST_F(ProfileSection, ShowsTheTimesOfOneStep) {
   // An op without FLOPs has no speed.
   EXPECT_THAT(s, HasSubstr("<td>copy</td><td>backward</td><td></td><td class=\"n\">2.33</td><td "
                            "class=\"n\">1.000</td><td class=\"n\">2.5%</td><td class=\"n\"></td>"));
+  EXPECT_THAT(s, HasSubstr("<td>matmul</td><td class=\"n\">4</td><td class=\"n\">6.000</td><td "
+                           "class=\"n\">15.0%</td>"));
   // 7.5 MB in 3 steps.
   EXPECT_THAT(s, HasSubstr("<td>all_reduce</td><td>mp</td><td>forward</td><td class=\"n\">2</td><td "
                            "class=\"n\">2.500</td><td class=\"n\">2.000</td><td class=\"n\">3.000</td>"));
@@ -79,7 +82,7 @@ TEST_F(ProfileSection, OneStepOfOneRank) {
   const std::string s = section(page_of(j.dump()));
   EXPECT_THAT(s, AllOf(HasSubstr("Step 10 on 1 rank: 120.0 ms per step,"), Not(HasSubstr("collective")),
                        Not(HasSubstr("slowest rank"))));
-  j["phases"] = j["ops"] = json::array();
+  j["phases"] = j["ops"] = j["kernels"] = json::array();
   EXPECT_THAT(section(page_of(j.dump())), AllOf(HasSubstr("Step 10"), Not(HasSubstr("<table"))));
 }
 
@@ -136,6 +139,7 @@ TEST_F(ProfileSection, ADamagedFileIsNamed) {
   damage("profile", [](json& j) -> json& { return j; });
   damage("profile.phases[1]", [](json& j) -> json& { return j["phases"][1]; });
   damage("profile.ops[0]", [](json& j) -> json& { return j["ops"][0]; });
+  damage("profile.kernels[0]", [](json& j) -> json& { return j["kernels"][0]; });
   damage("profile.collectives[0]", [](json& j) -> json& { return j["collectives"][0]; });
   for (const char* key : {"n_steps", "n_ranks"}) {
     json j = good;
@@ -154,7 +158,7 @@ TEST_F(ProfileSection, ADamagedFileIsNamed) {
 TEST_F(ProfileSection, HostileValuesGiveAPage) {
   json j = whole_summary();
   const std::string evil = "<script>alert(1)</script>\"'><img onerror=x>&\x01</td>";
-  for (const char* list : {"phases", "ops", "collectives"})
+  for (const char* list : {"phases", "ops", "kernels", "collectives"})
     for (auto& [key, value] : j[list][0].items())
       if (value.is_string()) value = evil + std::string(100000, 'x');
   std::string s = section(page_of(j.dump()));
@@ -165,7 +169,7 @@ TEST_F(ProfileSection, HostileValuesGiveAPage) {
     j = whole_summary();
     j["seconds"] = x;
     j["memory_peak"] = x;
-    for (const char* list : {"phases", "ops", "collectives"})
+    for (const char* list : {"phases", "ops", "kernels", "collectives"})
       for (auto& [key, value] : j[list][0].items())
         if (value.is_number()) value = key == "flops" ? 1e30 : x;
     s = section(page_of(j.dump()));
@@ -173,7 +177,7 @@ TEST_F(ProfileSection, HostileValuesGiveAPage) {
   }
   // Many entries give a small section.
   j = whole_summary();
-  for (const char* list : {"phases", "ops", "collectives"}) {
+  for (const char* list : {"phases", "ops", "kernels", "collectives"}) {
     const json one = j[list][0];
     for (int i = 0; i < 2000; ++i) j[list].push_back(one);
   }

@@ -197,7 +197,10 @@ inline i64 check_placements(const OpCase& c, const Mesh& mesh, Axis axis) {
     all *= static_cast<i64>(choices.back().size());
   }
   // A stride coprime to the number of combinations visits them evenly.
-  i64 stride = std::max<i64>(1, all / c.combinations);
+  // On the delayed queue each value that is read waits for another thread.
+  const i64 wanted =
+      is_set("REDCO_TEST_QUEUE", "delayed") ? std::max(4, c.combinations / 12) : c.combinations;
+  i64 stride = std::max<i64>(1, all / wanted);
   i64 runs = 0;
   on_mesh(mesh, [&](Context& context) {
     i64 mine = 0;

@@ -13,6 +13,7 @@
 #include "kernels/threads.h"
 #include "ops/create.h"
 #include "ops/redistribute.h"
+#include "support/device.h"
 #include "tensor/context.h"
 #include "tensor/tensor.h"
 
@@ -22,7 +23,7 @@ namespace redco::testing {
 inline void on_mesh(const Mesh& mesh, const std::function<void(Context&)>& body) {
   run_threads(mesh.ranks(), [&](Group& g) {
     kernels::set_threads(1);
-    Context c(mesh, g.split(0));
+    Context c(mesh, g.split(0), test_queue());
     Context::Use use(c);
     body(c);
   });

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "ops/elementwise.h"
@@ -37,7 +38,10 @@ TEST(Profile, HoldsOpsAndPhasesOfItsTime) {
     EXPECT_EQ(c.profile(), nullptr);
     EXPECT_EQ(names_of(*p, ProfileEvent::Kind::phase), std::vector<std::string>{"forward"});
     ASSERT_EQ(names_of(*p, ProfileEvent::Kind::op), std::vector<std::string>{"linear"});
-    const ProfileEvent& op = p->events()[0];
+    EXPECT_EQ(names_of(*p, ProfileEvent::Kind::kernel), std::vector<std::string>{"matmul"});
+    const auto events = p->events();
+    const ProfileEvent& op = *std::find_if(events.begin(), events.end(),
+                                           [](const auto& e) { return e.kind == ProfileEvent::Kind::op; });
     EXPECT_STREQ(op.scope, "mlp");
     EXPECT_EQ(op.flops, 2 * 4 * 3 * 2);
     EXPECT_EQ(op.bytes, 4 * 2 * 4);
@@ -70,9 +74,10 @@ TEST(Profile, SelfTimesLeaveOutTheEventsInside) {
   event(ProfileEvent::Kind::collective, 20, 30);  // events are added when they end
   event(ProfileEvent::Kind::op, 10, 40);
   event(ProfileEvent::Kind::op, 40, 45);
+  event(ProfileEvent::Kind::kernel, 41, 44);
   event(ProfileEvent::Kind::phase, 0, 50);
   event(ProfileEvent::Kind::phase, 50, 60);
-  EXPECT_EQ(p.self_times(), (std::vector<i64>{10, 20, 5, 15, 10}));
+  EXPECT_EQ(p.self_times(), (std::vector<i64>{10, 20, 5, 3, 15, 10}));
 }
 
 TEST(Profile, TheTraceIsJson) {
@@ -90,7 +95,7 @@ TEST(Profile, TheTraceIsJson) {
       kinds.push_back(e.at("ph"));
       if (e.at("ph") == "X") EXPECT_GE(e.at("dur").get<double>(), 0);
     }
-    EXPECT_THAT(kinds, Contains("X").Times(2));
+    EXPECT_THAT(kinds, Contains("X").Times(4));  // the phase, zeros, the sum and its kernel
     EXPECT_THAT(kinds, Contains("C").Times(1));
   });
 }

@@ -19,11 +19,11 @@
 namespace redco {
 namespace {
 
+using redco::testing::on_mesh;
 using sys::Call;
 using sys::Op;
 using sys::Verdict;
 using test::TempDir;
-using testing::on_mesh;
 
 class SaveCheckpoint : public ::testing::Test {
  protected:

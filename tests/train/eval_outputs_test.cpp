@@ -55,7 +55,7 @@ ExampleList seven() {
 
 TEST(EvalOutputs, TheFirstFewOrAll) {
   for (const Mesh& mesh : {Mesh{1, 1}, Mesh{3, 1}, Mesh{2, 2}})
-    testing::on_mesh(mesh, [](Context& c) {
+    redco::testing::on_mesh(mesh, [](Context& c) {
       Counting p;
       EvalOutputs o = make_outputs(p, {}, seven(), 2, 3);
       EXPECT_TRUE(o.metrics.empty());
@@ -73,7 +73,7 @@ TEST(EvalOutputs, TheFirstFewOrAll) {
 }
 
 TEST(EvalOutputs, AnOutputThatIsNotAnObjectIsAnError) {
-  testing::on_mesh({1, 1}, [](Context&) {
+  redco::testing::on_mesh({1, 1}, [](Context&) {
     Counting p;
     p.answer = "plain \xff text";
     EXPECT_EQ(nlohmann::json::parse(make_outputs(p, {}, seven(), 2, 1).lines.at(0))["prediction"],

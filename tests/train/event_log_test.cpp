@@ -15,8 +15,8 @@ namespace redco::test {
 namespace {
 
 using nlohmann::json;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // CRC with Castagnoli's polynomial, bit by bit, and TensorFlow's mask.
 std::uint32_t masked_crc(const std::string& s) {
@@ -207,7 +207,7 @@ TEST(MetricsLog, AnIncompleteLastLineIsRemoved) {
        {"{\"step\":20,\"lo", "{\"step\":2", "\n{\"step\":30}\n{\"st", "{\"step\":30}\n"}) {
     spill(dir / "metrics.jsonl", whole + tail);
     { MetricsLog log(dir.path(), 10); }
-    EXPECT_THAT(slurp(dir / "metrics.jsonl"), testing::StartsWith(whole));
+    EXPECT_THAT(slurp(dir / "metrics.jsonl"), ::testing::StartsWith(whole));
     EXPECT_LE(slurp(dir / "metrics.jsonl").size(), whole.size() + 1) << tail;
   }
   // Long files are read in pieces.

@@ -16,7 +16,7 @@
 namespace redco {
 namespace {
 
-using testing::on_mesh;
+using redco::testing::on_mesh;
 
 constexpr i64 kWidth = 3;  // uneven on two shards
 
@@ -126,7 +126,7 @@ TEST(Groups, StepCountsAreRestoredFromACheckpoint) {
 }
 
 TEST(Groups, StepCountsOfAnotherPipelineAreRejected) {
-  testing::on_one_rank([](Context&) {
+  redco::testing::on_one_rank([](Context&) {
     Two pipeline;
     ParamTree params = make_params(pipeline.params(), shard_specs(pipeline.params().specs, 1).layouts);
     initialize(params, 1);

@@ -11,7 +11,7 @@
 namespace redco {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 using Best = std::vector<std::string>;
 

@@ -12,7 +12,7 @@
 namespace redco {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 // n examples whose field "from" holds the source's number and "at" the index.
 std::shared_ptr<const Dataset> source(i32 number, i64 n) {

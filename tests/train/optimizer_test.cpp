@@ -12,7 +12,7 @@
 namespace redco {
 namespace {
 
-using testing::on_mesh;
+using redco::testing::on_mesh;
 using Rows = std::vector<std::vector<double>>;
 
 ModelParams one_layer() {
@@ -70,7 +70,7 @@ TEST(Optimizers, SgdEqualsPyTorch) {
 }
 
 TEST(Optimizers, NormsAndBiasesDecayIfSet) {
-  testing::on_one_rank([](Context&) {
+  redco::testing::on_one_rank([](Context&) {
     const ModelParams layer = one_layer();
     ParamTree params = make_params(layer, {{}, {}});
     for (const bool all : {false, true}) {

@@ -70,7 +70,7 @@ TEST(Prefetcher, ReadsTheNextStepDuringTheCurrentOne) {
   for (const auto& [reading, n_workers, ahead] :
        {Case{Reading::threads, {}, true}, Case{Reading::threads, 3, true}, Case{Reading::costly, 2, true},
         Case{Reading::costly, 0, false}, Case{Reading::rank_only, 2, false}}) {
-    SCOPED_TRACE(testing::Message() << static_cast<int>(reading) << " " << n_workers.value_or(-1));
+    SCOPED_TRACE(::testing::Message() << static_cast<int>(reading) << " " << n_workers.value_or(-1));
     const auto data = std::make_shared<Counting>(reading);
     {
       Prefetcher p(n_workers);

@@ -3,14 +3,17 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+
 #include "models/spec_builder.h"
 #include "nn/param_tree.h"
 #include "support/ranks.h"
+#include "tensor/transfer.h"
 
 namespace redco {
 namespace {
 
-using testing::on_mesh;
+using redco::testing::on_mesh;
 
 // A column-parallel layer, whose weight is sharded over mp, and a norm, which is replicated over mp.
 ParamTree some_params(int mp) {
@@ -29,7 +32,11 @@ std::string error_after(const Mesh& mesh, int changed, const std::string& name) 
   on_mesh(mesh, [&](Context& c) {
     const ParamTree params = some_params(mesh.mp());
     check_replicas(params, 100);  // equal so far
-    if (c.rank() == changed) reinterpret_cast<u32*>(params[name].mutable_raw())[0] ^= 1;
+    if (c.rank() == changed) {
+      std::vector<float> values = host_copy<float>(params[name]);
+      values[0] = std::bit_cast<float>(std::bit_cast<u32>(values[0]) ^ 1);
+      copy_from_host<float>(values, params[name]);
+    }
     std::string mine;
     try {
       check_replicas(params, 200);

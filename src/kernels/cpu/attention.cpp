@@ -1,0 +1,149 @@
+#include "kernels/cpu/attention.h"
+
+#include <cmath>
+#include <limits>
+#include <memory>
+
+namespace redco::kernels {
+namespace {
+
+// Query rows that use the same key/value head: consecutive queries of one head, or the heads of one query.
+template <class T>
+struct Rows {
+  const T* q;
+  i64 q_ld;
+  T* out;  // output: unnormalized sum of exp(s - m) v
+  i64 out_ld;
+  T *m, *l;  // [rows] output: maximum, sum
+};
+
+// Online softmax over the keys [keys.begin, keys.end), in one pass over blocks of keys.
+template <class T>
+void attend(const AttentionShape& s, const Rows<T>& r, ScoreBlock<T> block, const T* k, const T* v,
+            Range keys) {
+  const i64 rows = block.rows;
+  T correction[kQueryBlock];
+  const auto scores = std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(rows * kKeyBlock));
+  block.s = scores.get();
+  block.ld = kKeyBlock;
+  for (i64 i = 0; i < rows; ++i) {
+    std::fill(r.out + i * r.out_ld, r.out + i * r.out_ld + s.D, T(0));
+    r.m[i] = -std::numeric_limits<T>::infinity();
+    r.l[i] = 0;
+  }
+  for (i64 k0 = keys.begin; k0 < keys.end; k0 += kKeyBlock) {
+    block.k0 = k0;
+    block.cols = std::min(kKeyBlock, keys.end - k0);
+    block_gemm<T>(false, true, rows, block.cols, s.D, 1, r.q, r.q_ld, k + k0 * s.k_stride, s.k_stride, 0,
+                  block.s, block.ld);
+    if (s.D == 0) std::fill(block.s, block.s + rows * block.ld, T(0));
+    REDCO_ISA_CALL(attend_block(block, r.m, r.l, correction));
+    REDCO_ISA_CALL(scale_rows(r.out, r.out_ld, rows, s.D, correction));
+    block_gemm<T>(false, false, rows, s.D, block.cols, 1, block.s, block.ld, v + k0 * s.v_stride, s.v_stride,
+                  1, r.out, r.out_ld);
+  }
+}
+
+template <class T>
+void finish(T* out, i64 ld, i64 rows, i64 D, const T* m, const T* l, T* lse) {
+  for (i64 i = 0; i < rows; ++i) {
+    const T by = l[i] == 0 ? T(0) : 1 / l[i];
+    lse[i] = l[i] == 0 ? -std::numeric_limits<T>::infinity() : m[i] + std::log(l[i]);
+    REDCO_ISA_CALL(scale_rows(out + i * ld, ld, 1, D, &by));
+  }
+}
+
+constexpr i64 kSplit = 1024;
+
+// Number of pieces that the keys of a decoding step are split into.
+i64 splits_of(Range keys) { return std::max<i64>(1, ceil_div(keys.end - keys.begin, kSplit)); }
+
+// Tq == 1: the rows are the heads that share a key head. Long caches are split into pieces of kSplit keys (by
+// shape alone), whose partial results are combined in order.
+template <class T>
+void decode(const AttentionShape& s, const AttentionArgs& a, const T* q, const T* k, const T* v, T* out,
+            T* lse, T* workspace) {
+  constexpr i64 kRows = 8;
+  const i64 shared = s.H / s.Hkv;
+  // Bias and dropout differ between heads, so heads are then processed one by one.
+  const i64 group = a.bias || a.dropout > 0 ? 1 : std::min(shared, kRows), groups = ceil_div(shared, group);
+  const Range keys = keys_of(s, a, 0, 1);
+  const i64 splits = splits_of(keys);
+  const i64 cells = s.B * s.Hkv * groups, stride = s.D + 2;  // workspace: out[D], m, l of each head's splits
+  const auto heads_of = [&](i64 cell) {
+    const i64 hkv = cell / groups % s.Hkv, first = cell % groups * group;
+    return Range{hkv * shared + first, hkv * shared + std::min(shared, first + group)};
+  };
+  for_each_dynamic(cells * splits, s.B * s.H * (keys.end - keys.begin) * s.D / 4, [&](i64 t) {
+    const i64 cell = t / splits, split = t % splits, b = cell / groups / s.Hkv;
+    const Range heads = heads_of(cell);
+    ScoreBlock<T> block = score_block<T>(s, a, b, heads.begin);
+    block.rows = heads.end - heads.begin;
+    block.q_step = 0;
+    T m[kRows], l[kRows];
+    T* base = workspace + ((b * s.H + heads.begin) * splits + split) * stride;
+    const i64 hkv = heads.begin / shared, begin = keys.begin + split * kSplit;
+    attend(s, Rows<T>{q + b * s.q_stride + heads.begin * s.D, s.D, base, splits * stride, m, l}, block,
+           k + b * s.k_batch_stride + hkv * s.D, v + b * s.v_batch_stride + hkv * s.D,
+           {begin, std::min(keys.end, begin + kSplit)});
+    for (i64 i = 0; i < block.rows; ++i) {
+      base[i * splits * stride + s.D] = m[i];
+      base[i * splits * stride + s.D + 1] = l[i];
+    }
+  });
+  for (i64 row = 0; row < s.B * s.H; ++row) {
+    const T* parts = workspace + row * splits * stride;
+    T top = -std::numeric_limits<T>::infinity(), sum = 0;
+    for (i64 i = 0; i < splits; ++i) top = std::max(top, parts[i * stride + s.D]);
+    T* o = out + row * s.D;
+    std::fill(o, o + s.D, T(0));
+    for (i64 i = 0; i < splits; ++i) {
+      const T* part = parts + i * stride;
+      const T by = part[s.D] == top ? T(1) : std::exp(part[s.D] - top);
+      sum += by * part[s.D + 1];
+      REDCO_ISA_CALL(axpy(by, part, o, s.D));
+    }
+    finish(o, s.D, 1, s.D, &top, &sum, lse + row);
+  }
+}
+
+}  // namespace
+
+i64 attention_workspace(const AttentionShape& s, const AttentionArgs& a) {
+  return s.Tq == 1 ? s.B * s.H * splits_of(keys_of(s, a, 0, 1)) * (s.D + 2) : 0;
+}
+
+template <class T>
+void attention(const AttentionShape& s, const AttentionArgs& a, const T* q, const T* k, const T* v, T* out,
+               T* lse, T* workspace) {
+  check_attention(s, a);
+  if (s.B * s.Tq * s.H == 0) return;
+  single_threaded_blas();
+  if (s.Tq == 1) return decode(s, a, q, k, v, out, lse, workspace);
+  const i64 blocks = ceil_div(s.Tq, kQueryBlock);
+  for_each_dynamic(s.B * s.H * blocks, s.B * s.H * s.Tq * s.Tk * (1 + s.D / 8), [&](i64 t) {
+    const i64 h = t / blocks % s.H, b = t / blocks / s.H, hkv = h / (s.H / s.Hkv);
+    // With a causal mask the last blocks have the most keys, so they start first.
+    const i64 q0 = (blocks - 1 - t % blocks) * kQueryBlock;
+    ScoreBlock<T> block = score_block<T>(s, a, b, h);
+    block.q0 = q0;
+    block.rows = std::min(kQueryBlock, s.Tq - q0);
+    T m[kQueryBlock], l[kQueryBlock];
+    const Rows<T> rows{q + (b * s.Tq + q0) * s.q_stride + h * s.D,
+                       s.q_stride,
+                       out + ((b * s.Tq + q0) * s.H + h) * s.D,
+                       s.H * s.D,
+                       m,
+                       l};
+    attend(s, rows, block, k + b * s.k_batch_stride + hkv * s.D, v + b * s.v_batch_stride + hkv * s.D,
+           keys_of(s, a, q0, q0 + block.rows));
+    finish(rows.out, rows.out_ld, block.rows, s.D, m, l, lse + (b * s.H + h) * s.Tq + q0);
+  });
+}
+
+template void attention(const AttentionShape&, const AttentionArgs&, const float*, const float*, const float*,
+                        float*, float*, float*);
+template void attention(const AttentionShape&, const AttentionArgs&, const double*, const double*,
+                        const double*, double*, double*, double*);
+
+}  // namespace redco::kernels

@@ -1,0 +1,79 @@
+// Shared by attention and its backward: the rows of a head, and the key blocks that a query block attends to.
+#pragma once
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "kernels/cpu/blas.h"
+#include "kernels/cpu/dropout.h"
+#include "kernels/cpu/isa/ranges.h"
+#include "kernels/cpu/nn.h"
+#include "kernels/cpu/pool.h"
+#include "kernels/isa.h"
+
+namespace redco::kernels {
+
+constexpr i64 kQueryBlock = 64, kKeyBlock = kMaxScoreColumns;  // a block of scores is 32 KB of fp32
+
+inline void check_attention(const AttentionShape& s, const AttentionArgs& a) {
+  REDCO_CHECK(s.Hkv > 0 ? s.H % s.Hkv == 0 : s.H == 0, "{} heads share {} key heads", s.H, s.Hkv);
+  REDCO_CHECK(a.softcap == 0 || !a.bias, "attention with softcap does not support a bias");
+  REDCO_CHECK(!a.q_segment == !a.k_segment, "q_segment and k_segment must both be given or both be null");
+  REDCO_CHECK(!a.bias || ((a.bias_B == 1 || a.bias_B == s.B) && (a.bias_H == 1 || a.bias_H == s.H)),
+              "bias [{}, {}] for B={} H={}", a.bias_B, a.bias_H, s.B, s.H);
+}
+
+// The fields of a block that depend only on batch b and head h.
+template <class T>
+ScoreBlock<T> score_block(const AttentionShape& s, const AttentionArgs& a, i64 b, i64 h) {
+  ScoreBlock<T> k{};
+  k.q_step = 1;
+  k.shift = s.Tk - s.Tq;
+  k.causal = a.causal;
+  k.window = a.window;
+  k.scale = static_cast<T>(a.scale);
+  k.softcap = static_cast<T>(a.softcap);
+  k.key_mask = a.key_mask ? a.key_mask + b * s.Tk : nullptr;
+  k.q_segment = a.q_segment ? a.q_segment + b * s.Tq : nullptr;
+  k.k_segment = a.k_segment ? a.k_segment + b * s.Tk : nullptr;
+  if (a.bias) {
+    const i64 cell = (a.bias_B == 1 ? 0 : b) * a.bias_H + (a.bias_H == 1 ? 0 : h);
+    k.bias = static_cast<const T*>(a.bias) + cell * s.Tq * s.Tk;
+    k.bias_ld = s.Tk;
+  }
+  k.drop_below = drop_threshold(a.dropout);
+  k.keep_scale = static_cast<T>(1 / (1 - a.dropout));
+  k.key = a.dropout_key;
+  k.c0 = static_cast<u32>(a.batch_offset + b);
+  k.c1 = static_cast<u32>(a.head_offset + h);
+  return k;
+}
+
+struct Range {
+  i64 begin, end;
+};
+// The keys that causality and the window allow for at least one of the queries [q0, q1).
+inline Range keys_of(const AttentionShape& s, const AttentionArgs& a, i64 q0, i64 q1) {
+  const i64 shift = s.Tk - s.Tq;
+  Range r{0, s.Tk};
+  if (a.causal) r.end = std::clamp<i64>(q1 + shift, 0, s.Tk);
+  if (a.window > 0) r.begin = std::clamp<i64>(q0 + shift - a.window + 1, 0, r.end);
+  return r;
+}
+
+// c[m,n] = alpha op(a) op(b) + beta c on the calling thread, for the small products of a block.
+template <class T>
+void block_gemm(bool ta, bool tb, i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda, const T* b, i64 ldb,
+                T beta, T* c, i64 ldc) {
+  if (m == 0 || n == 0 || k == 0) return;
+  if (m <= 8 && !ta) {
+    if (tb)
+      REDCO_ISA_CALL(rows_times_bt(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc));
+    else
+      REDCO_ISA_CALL(rows_times_b(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc));
+    return;
+  }
+  cblas_gemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+}  // namespace redco::kernels

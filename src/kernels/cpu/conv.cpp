@@ -1,0 +1,359 @@
+#include "kernels/cpu/conv.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "kernels/cpu/isa/conv.h"
+#include "kernels/cpu/pool.h"
+#include "kernels/isa.h"
+
+namespace redco::kernels {
+namespace {
+
+// Scratch memory of a thread, kept between calls: a piece of work needs about 100 kB, and allocating it each
+// time would take longer than the work.
+template <class T>
+T* scratch(int which, i64 elements) {
+  static thread_local std::array<std::vector<T>, 4> rooms;
+  auto& room = rooms[static_cast<std::size_t>(which)];
+  if (static_cast<i64>(room.size()) < elements) room.resize(static_cast<std::size_t>(elements));
+  return room.data();
+}
+
+i64 rounded(i64 n) { return ceil_div(n, kConvSlack) * kConvSlack; }
+
+// The im2col matrix of an image: row i is the run of `length` elements at offset[i]. A run has the positions
+// of the output in rows of `pitch` elements, of which the first `columns` are used. With stride 1 the runs
+// overlap (implicit im2col), else each is a copy.
+struct Im2col {
+  i64 pitch = 0, columns = 0, rows = 0, length = 0, elements = 0;
+  std::vector<i64> offset;  // per kernel element (c, ky, kx)
+};
+
+Im2col im2col_of(i64 channels, i64 kh, i64 kw, i64 rows, i64 columns, bool shifted) {
+  Im2col r;
+  r.rows = rows;
+  r.columns = columns;
+  r.pitch = shifted ? columns + kw - 1 : columns;
+  r.length = rows * columns == 0 ? 0 : (rows - 1) * r.pitch + columns;
+  const i64 plane = (rows + kh - 1) * r.pitch;
+  for (i64 c = 0; c < channels; ++c)
+    for (i64 y = 0; y < kh; ++y)
+      for (i64 x = 0; x < kw; ++x)
+        r.offset.push_back(shifted ? c * plane + y * r.pitch + x : ((c * kh + y) * kw + x) * r.length);
+  r.elements = (shifted ? channels * plane : static_cast<i64>(r.offset.size()) * r.length) + kConvSlack;
+  return r;
+}
+
+bool shifted(const ConvShape& s) { return s.stride[0] == 1 && s.stride[1] == 1; }
+
+Im2col im2col_of_image(const ConvShape& s) {
+  return im2col_of(s.channels, s.kernel_height, s.kernel_width, s.out_height(), s.out_width(), shifted(s));
+}
+
+// Copies planes [height, width] into zeroed `to` [rows, pitch]: pixel (y, x) goes to (top + y * sy, left + x
+// * sx) if that is inside.
+template <class T>
+void copy_padded(const T* from, i64 planes, i64 height, i64 width, i64 top, i64 left, i64 sy, i64 sx, T* to,
+                 i64 rows, i64 pitch) {
+  std::fill(to, to + planes * rows * pitch + kConvSlack, T(0));
+  const i64 first = left < 0 ? ceil_div(-left, sx) : 0,
+            last = left >= pitch ? 0 : std::min(width, (pitch - 1 - left) / sx + 1);
+  for (i64 c = 0; c < planes; ++c)
+    for (i64 y = 0; y < height; ++y) {
+      const i64 row = top + y * sy;
+      if (row < 0 || row >= rows) continue;
+      const T* f = from + (c * height + y) * width;
+      T* t = to + (c * rows + row) * pitch + left;
+      if (sx == 1) {
+        if (first < last) std::copy(f + first, f + last, t + first);
+      } else {
+        for (i64 x = first; x < last; ++x) t[x * sx] = f[x];
+      }
+    }
+}
+
+// Makes the im2col matrix of an image.
+template <class T>
+void im2col(const ConvShape& s, const Im2col& r, const T* x, T* to) {
+  if (shifted(s))
+    return copy_padded(x, s.channels, s.height, s.width, s.padding[0], s.padding[1], 1, 1, to,
+                       r.rows + s.kernel_height - 1, r.pitch);
+  for (i64 c = 0; c < s.channels; ++c)
+    for (i64 ky = 0; ky < s.kernel_height; ++ky)
+      for (i64 kx = 0; kx < s.kernel_width; ++kx)
+        for (i64 i = 0; i < r.rows; ++i) {
+          const i64 y = i * s.stride[0] + ky - s.padding[0];
+          for (i64 j = 0; j < r.columns; ++j) {
+            const i64 at = j * s.stride[1] + kx - s.padding[1];
+            const bool inside = y >= 0 && y < s.height && at >= 0 && at < s.width;
+            *to++ = inside ? x[(c * s.height + y) * s.width + at] : T(0);
+          }
+        }
+  std::fill(to, to + kConvSlack, T(0));
+}
+
+// Copies planes with rows of `pitch` elements to planes [rows, columns] and adds the bias.
+template <class T>
+void crop(const Im2col& r, i64 planes, const T* from, i64 ld, const T* bias, T* to) {
+  for (i64 o = 0; o < planes; ++o) {
+    const T b = bias ? bias[o] : T(0);
+    for (i64 i = 0; i < r.rows; ++i) {
+      const T* f = from + o * ld + i * r.pitch;
+      for (i64 j = 0; j < r.columns; ++j) to[j] = f[j] + b;
+      to += r.columns;
+    }
+  }
+}
+
+// Cost of a convolution with this many multiply-adds, in element visits.
+i64 work_of(i64 groups, i64 images, i64 outputs, i64 taps, i64 length) {
+  return groups * images * std::max<i64>(1, outputs * taps / 16) * length;
+}
+
+// [O, C, kh, kw] -> [C, O, kh, kw], with each kernel rotated by 180 degrees.
+template <class T>
+void flip_kernels(const ConvShape& s, const T* w, T* to) {
+  const i64 area = s.kernel_height * s.kernel_width;
+  for (i64 c = 0; c < s.channels; ++c)
+    for (i64 o = 0; o < s.outputs; ++o) {
+      const T* from = w + (o * s.channels + c) * area;
+      for (i64 k = 0; k < area; ++k) *to++ = from[area - 1 - k];
+    }
+}
+
+}  // namespace
+
+template <class T>
+void conv2d(const ConvShape& s, const ConvGroups& g, const T* x, const T* w, const T* bias,
+            std::span<const i64> bias_of, T* y) {
+  const i64 groups = static_cast<i64>(g.a_of.size());
+  if (groups * g.images * s.out_image() == 0) return;
+  const Im2col r = im2col_of_image(s);
+  const i64 ld = rounded(r.length), taps = s.taps();
+  for_each_dynamic(groups * g.images, work_of(groups, g.images, s.outputs, taps, r.length), [&](i64 at) {
+    const i64 i = at / g.images, n = at % g.images;
+    T* image = scratch<T>(0, r.elements);
+    T* out = scratch<T>(1, s.outputs * ld);
+    im2col(s, r, x + (g.a_of[i] * g.images + n) * s.image(), image);
+    REDCO_ISA_CALL(gemm_im2col(s.outputs, r.length, taps, w + g.b_of[i] * s.outputs * taps, image,
+                               r.offset.data(), out, ld));
+    crop(r, s.outputs, out, ld, bias ? bias + bias_of[i] * s.outputs : nullptr, y + at * s.out_image());
+  });
+}
+
+i64 conv2d_input_gradient_workspace(const ConvShape& s, i64 groups) {
+  return s.image() == 0 ? 0 : groups * s.outputs * s.taps();
+}
+
+// A convolution of dy, spread by the strides, with the rotated kernels.
+template <class T>
+void conv2d_input_gradient(const ConvShape& s, const ConvGroups& g, const T* dy, const T* w, T* dx,
+                           T* workspace) {
+  const i64 groups = static_cast<i64>(g.a_of.size());
+  if (groups * g.images * s.image() == 0) return;
+  const Im2col r = im2col_of(s.outputs, s.kernel_height, s.kernel_width, s.height, s.width, true);
+  const i64 ld = rounded(r.length), taps = s.outputs * s.kernel_height * s.kernel_width;
+  const i64 weight = s.channels * taps;
+  for_each(groups, groups * weight,
+           [&](i64 i) { flip_kernels(s, w + g.b_of[i] * weight, workspace + i * weight); });
+  for_each_dynamic(groups * g.images, work_of(groups, g.images, s.channels, taps, r.length), [&](i64 at) {
+    const i64 i = at / g.images, n = at % g.images;
+    T* image = scratch<T>(0, r.elements);
+    T* out = scratch<T>(1, s.channels * ld);
+    copy_padded(dy + (g.a_of[i] * g.images + n) * s.out_image(), s.outputs, s.out_height(), s.out_width(),
+                s.kernel_height - 1 - s.padding[0], s.kernel_width - 1 - s.padding[1], s.stride[0],
+                s.stride[1], image, r.rows + s.kernel_height - 1, r.pitch);
+    REDCO_ISA_CALL(
+        gemm_im2col(s.channels, r.length, taps, workspace + i * weight, image, r.offset.data(), out, ld));
+    crop<T>(r, s.channels, out, ld, nullptr, dx + at * s.image());
+  });
+}
+
+namespace {
+
+// Number of images summed in one piece of work: larger for more images, so that there are few partial sums.
+i64 chunk_of(i64 images) {
+  constexpr i64 kLeast = 8, kPieces = 16;
+  return std::max(kLeast, ceil_div(images, kPieces));
+}
+
+}  // namespace
+
+i64 conv2d_weight_gradient_workspace(const ConvShape& s, i64 groups, i64 images) {
+  const i64 chunks = s.out_image() == 0 ? 0 : ceil_div(images, chunk_of(images));
+  return chunks > 1 ? groups * chunks * s.outputs * s.taps() : 0;
+}
+
+template <class T>
+void conv2d_weight_gradient(const ConvShape& s, const ConvGroups& g, const T* dy, const T* x, T* dw,
+                            T* workspace) {
+  const i64 chunk = chunk_of(g.images);
+  const i64 groups = static_cast<i64>(g.a_of.size()), weight = s.outputs * s.taps();
+  const i64 chunks = s.out_image() == 0 ? 0 : ceil_div(g.images, chunk);
+  if (groups * weight == 0) return;
+  if (chunks == 0) return std::fill(dw, dw + groups * weight, T(0));
+  const Im2col r = im2col_of_image(s);
+  const i64 ld = rounded(r.length), area = s.out_height() * s.out_width();
+  // Images whose matrices are made together.
+  const i64 at_once = std::clamp<i64>((i64{1} << 20) / (r.elements + s.outputs * ld), 1, chunk);
+  for_each_dynamic(groups * chunks, work_of(groups, g.images, s.outputs, s.taps(), r.length), [&](i64 at) {
+    const i64 i = at / chunks, first = at % chunks * chunk, last = std::min(g.images, first + chunk);
+    T* sum = (chunks > 1 ? workspace : dw) + at * weight;
+    T* image = scratch<T>(2, at_once * r.elements);
+    T* grad = scratch<T>(3, at_once * s.outputs * ld);
+    for (i64 begin = first; begin < last; begin += at_once) {
+      const i64 n = std::min(at_once, last - begin);
+      for (i64 k = 0; k < n; ++k) {
+        im2col(s, r, x + (g.b_of[i] * g.images + begin + k) * s.image(), image + k * r.elements);
+        const T* from = dy + (g.a_of[i] * g.images + begin + k) * s.out_image();
+        for (i64 o = 0; o < s.outputs; ++o) {
+          T* to = grad + (k * s.outputs + o) * ld;
+          std::fill(to, to + ld, T(0));
+          for (i64 y = 0; y < r.rows; ++y)
+            std::copy_n(from + o * area + y * r.columns, r.columns, to + y * r.pitch);
+        }
+      }
+      T* to = begin == first ? sum : scratch<T>(1, weight);
+      REDCO_ISA_CALL(gemm_im2col_transposed(s.outputs, r.length, s.taps(), n, grad, ld, s.outputs * ld, image,
+                                            r.elements, r.offset.data(), to));
+      if (to != sum)
+        for (i64 k = 0; k < weight; ++k) sum[k] += to[k];
+    }
+  });
+  if (chunks == 1) return;
+  for_each(groups, groups * chunks * weight, [&](i64 i) {
+    T* to = dw + i * weight;
+    std::copy_n(workspace + i * chunks * weight, weight, to);
+    for (i64 c = 1; c < chunks; ++c) {
+      const T* from = workspace + (i * chunks + c) * weight;
+      for (i64 k = 0; k < weight; ++k) to[k] += from[k];
+    }
+  });
+}
+
+namespace {
+
+bool pairs(const PoolShape& s) {
+  return s.kernel == std::array<i64, 2>{2, 2} && s.stride == s.kernel &&
+         s.padding == std::array<i64, 2>{0, 0};
+}
+
+// Calls f(window index, pixel index) for every pixel inside the plane of every window.
+template <class F>
+void for_windows(const PoolShape& s, const F& f) {
+  const i64 rows = s.out_height(), columns = s.out_width();
+  for (i64 i = 0; i < rows; ++i)
+    for (i64 j = 0; j < columns; ++j) {
+      const i64 top = i * s.stride[0] - s.padding[0], left = j * s.stride[1] - s.padding[1];
+      for (i64 y = std::max<i64>(top, 0); y < std::min(s.height, top + s.kernel[0]); ++y)
+        for (i64 x = std::max<i64>(left, 0); x < std::min(s.width, left + s.kernel[1]); ++x)
+          f(i * columns + j, y * s.width + x);
+    }
+}
+
+// Calls f(plane) for all planes, in groups large enough for a thread.
+template <class F>
+void for_planes(const PoolShape& s, i64 planes, const F& f) {
+  for_rows(planes, s.height * s.width, [&](i64 begin, i64 end) {
+    for (i64 p = begin; p < end; ++p) f(p);
+  });
+}
+
+}  // namespace
+
+template <class T>
+void avg_pool2d(const PoolShape& s, i64 planes, const T* x, const T* gate, T* y) {
+  const i64 rows = s.out_height(), columns = s.out_width(), size = s.height * s.width;
+  for_planes(s, planes, [&](i64 p) {
+    const T *in = x + p * size, *open = gate ? gate + p * size : nullptr;
+    T* out = y + p * rows * columns;
+    if (pairs(s)) {
+      for (i64 i = 0; i < rows; ++i) {
+        const T *a = in + 2 * i * s.width, *g = open ? open + 2 * i * s.width : nullptr;
+        REDCO_ISA_CALL(avg_pairs(a, a + s.width, g, g ? g + s.width : nullptr, out + i * columns, columns));
+      }
+      return;
+    }
+    std::fill(out, out + rows * columns, T(0));
+    for_windows(s, [&](i64 window, i64 pixel) {
+      if (!open || !(open[pixel] <= 0)) out[window] += in[pixel];
+    });
+    const T share = T(1) / static_cast<T>(s.kernel[0] * s.kernel[1]);
+    for (i64 k = 0; k < rows * columns; ++k) out[k] *= share;
+  });
+}
+
+template <class T>
+void avg_unpool2d(const PoolShape& s, i64 planes, const T* y, const T* gate, T* x) {
+  const i64 rows = s.out_height(), columns = s.out_width(), size = s.height * s.width;
+  for_planes(s, planes, [&](i64 p) {
+    const T *in = y + p * rows * columns, *open = gate ? gate + p * size : nullptr;
+    T* out = x + p * size;
+    if (pairs(s)) {
+      for (i64 i = 0; i < rows; ++i) {
+        T* a = out + 2 * i * s.width;
+        const T* g = open ? open + 2 * i * s.width : nullptr;
+        REDCO_ISA_CALL(spread_pairs(in + i * columns, g, g ? g + s.width : nullptr, a, a + s.width, columns));
+        if (s.width % 2) a[s.width - 1] = a[2 * s.width - 1] = 0;
+      }
+      std::fill(out + 2 * rows * s.width, out + size, T(0));
+      return;
+    }
+    std::fill(out, out + size, T(0));
+    const T share = T(1) / static_cast<T>(s.kernel[0] * s.kernel[1]);
+    for_windows(s, [&](i64 window, i64 pixel) {
+      if (!open || !(open[pixel] <= 0)) out[pixel] += share * in[window];
+    });
+  });
+}
+
+template <class T>
+void max_pool2d(const PoolShape& s, i64 planes, const T* x, T* y, i32* from) {
+  const i64 windows = s.out_height() * s.out_width(), size = s.height * s.width;
+  for_planes(s, planes, [&](i64 p) {
+    const T* in = x + p * size;
+    T* out = y + p * windows;
+    i32* at = from + p * windows;
+    std::fill(at, at + windows, -1);
+    for_windows(s, [&](i64 window, i64 pixel) {
+      if (at[window] >= 0 && !(in[pixel] > out[window]) &&
+          !(std::isnan(in[pixel]) && !std::isnan(out[window])))
+        return;
+      out[window] = in[pixel];
+      at[window] = static_cast<i32>(pixel);
+    });
+  });
+}
+
+template <class T>
+void take_windows(i64 planes, i64 pixels, i64 windows, const T* x, const i32* from, T* y) {
+  for_rows(planes, pixels, [&](i64 begin, i64 end) {
+    for (i64 k = begin * windows; k < end * windows; ++k) y[k] = x[k / windows * pixels + from[k]];
+  });
+}
+
+template <class T>
+void put_windows(i64 planes, i64 pixels, i64 windows, const T* y, const i32* from, T* x) {
+  for_rows(planes, pixels, [&](i64 begin, i64 end) {
+    std::fill(x + begin * pixels, x + end * pixels, T(0));
+    for (i64 k = begin * windows; k < end * windows; ++k) x[k / windows * pixels + from[k]] += y[k];
+  });
+}
+
+#define INSTANTIATE(T)                                                                                   \
+  template void conv2d(const ConvShape&, const ConvGroups&, const T*, const T*, const T*,                \
+                       std::span<const i64>, T*);                                                        \
+  template void conv2d_input_gradient(const ConvShape&, const ConvGroups&, const T*, const T*, T*, T*);  \
+  template void conv2d_weight_gradient(const ConvShape&, const ConvGroups&, const T*, const T*, T*, T*); \
+  template void avg_pool2d(const PoolShape&, i64, const T*, const T*, T*);                               \
+  template void avg_unpool2d(const PoolShape&, i64, const T*, const T*, T*);                             \
+  template void max_pool2d(const PoolShape&, i64, const T*, T*, i32*);                                   \
+  template void take_windows(i64, i64, i64, const T*, const i32*, T*);                                   \
+  template void put_windows(i64, i64, i64, const T*, const i32*, T*);
+INSTANTIATE(float)
+INSTANTIATE(double)
+#undef INSTANTIATE
+
+}  // namespace redco::kernels

@@ -1,0 +1,54 @@
+#include "kernels/cpu/device.h"
+
+#include <sys/mman.h>
+
+#include <cstring>
+
+#include "kernels/native.h"
+
+namespace redco {
+
+namespace {
+
+using kernels::Native;
+
+DevicePtr reserve(i64* bytes) {
+  constexpr i64 kLeast = i64{1} << 28;
+  for (; *bytes >= kLeast; *bytes /= 2) {
+    void* const p = mmap(nullptr, static_cast<std::size_t>(*bytes), PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) continue;
+    madvise(p, static_cast<std::size_t>(*bytes), MADV_HUGEPAGE);  // advice to cause fewer page faults
+    madvise(p, static_cast<std::size_t>(*bytes), MADV_DONTDUMP);
+    return Native::pointer(p);
+  }
+  return {};
+}
+
+Device make_cpu() {
+  Device d;
+  d.name = "the CPU";
+  kernels::add_required_kernels(d.kernels);
+  kernels::add_image_and_expert_kernels(d.kernels);
+  kernels::add_fused_kernels(d.kernels);
+  d.reserve = reserve;
+  d.release = [](const DevicePtr& p, i64 bytes) {
+    if (p) munmap(Native::address(p), static_cast<std::size_t>(bytes));
+  };
+  d.write = [](const void* from, const DevicePtr& to, i64 bytes) {
+    std::memcpy(Native::address(to), from, static_cast<std::size_t>(bytes));
+  };
+  d.read = [](const DevicePtr& from, void* to, i64 bytes) {
+    std::memcpy(to, Native::address(from), static_cast<std::size_t>(bytes));
+  };
+  return d;
+}
+
+}  // namespace
+
+const Device& cpu_device() {
+  static const Device device = make_cpu();
+  return device;
+}
+
+}  // namespace redco

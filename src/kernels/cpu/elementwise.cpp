@@ -1,0 +1,122 @@
+#include "kernels/cpu/elementwise.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "kernels/cpu/isa/ranges.h"
+#include "kernels/cpu/pool.h"
+#include "kernels/isa.h"
+
+namespace redco::kernels {
+
+template <class T>
+void unary(Unary op, const T* x, T* y, i64 n) {
+  for_blocks(n, [&](i64 i, i64 end) { REDCO_ISA_CALL(unary(static_cast<int>(op), x + i, y + i, end - i)); });
+}
+
+template <class T>
+void unary_backward(Unary op, const T* x, const T* g, T* dx, i64 n) {
+  for_blocks(n, [&](i64 i, i64 end) {
+    REDCO_ISA_CALL(unary_backward(static_cast<int>(op), x + i, g + i, dx + i, end - i));
+  });
+}
+
+namespace {
+
+struct Dim {
+  i64 size, a, b;
+};
+
+// Removes dims of size 1 and merges adjacent dims that both inputs traverse as one.
+SmallVector<Dim, 8> merge(std::span<const i64> shape, std::span<const i64> a, std::span<const i64> b) {
+  SmallVector<Dim, 8> dims;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] == 1) continue;
+    const Dim now{shape[d], a[d], b[d]};
+    if (!dims.empty() && dims.back().a == now.a * now.size && dims.back().b == now.b * now.size)
+      dims.back() = {dims.back().size * now.size, now.a, now.b};
+    else
+      dims.push_back(now);
+  }
+  return dims;
+}
+
+}  // namespace
+
+template <class T>
+void binary(Binary op, const T* a, std::span<const i64> a_strides, const T* b, std::span<const i64> b_strides,
+            T* out, std::span<const i64> shape) {
+  REDCO_CHECK(a_strides.size() == shape.size() && b_strides.size() == shape.size(),
+              "strides {} and {}, {} dims", a_strides.size(), b_strides.size(), shape.size());
+  i64 n = 1;
+  for (i64 s : shape) n *= s;
+  if (n == 0) return;
+  SmallVector<Dim, 8> dims = merge(shape, a_strides, b_strides);
+  while (dims.size() < 2) dims.insert(dims.begin(), Dim{1, 0, 0});
+  const Dim rows = dims[dims.size() - 2], cols = dims.back();
+  // A plane [rows, cols] is split into groups of rows, and long rows into parts.
+  const i64 part = std::min(cols.size, kBlock), group = std::min(rows.size, std::max<i64>(1, kBlock / part));
+  const i64 across = ceil_div(cols.size, part), down = ceil_div(rows.size, group);
+  const i64 planes = n / (rows.size * cols.size);
+  for_each(planes * down * across, n, [&](i64 t) {
+    const i64 plane = t / (down * across), r = t / across % down * group, c = t % across * part;
+    i64 rest = plane, ia = r * rows.a + c * cols.a, ib = r * rows.b + c * cols.b;
+    for (std::size_t d = dims.size() - 2; d-- > 0;) {
+      ia += rest % dims[d].size * dims[d].a;
+      ib += rest % dims[d].size * dims[d].b;
+      rest /= dims[d].size;
+    }
+    T* o = out + (plane * rows.size + r) * cols.size + c;
+    REDCO_ISA_CALL(binary(static_cast<int>(op), a + ia, rows.a, cols.a, b + ib, rows.b, cols.b, o, cols.size,
+                          std::min(group, rows.size - r), std::min(part, cols.size - c)));
+  });
+}
+
+template <class T>
+void fill(T* x, T value, i64 n) {
+  for_blocks(n, [&](i64 i, i64 end) { std::fill(x + i, x + end, value); });
+}
+
+template <class T>
+void affine(const T* x, T* y, T mul, T add, i64 n) {
+  for_blocks(n, [&](i64 i, i64 end) { REDCO_ISA_CALL(affine(x + i, y + i, mul, add, end - i)); });
+}
+
+template <class T>
+void axpy(T a, const T* x, T* y, i64 n) {
+  for_blocks(n, [&](i64 i, i64 end) { REDCO_ISA_CALL(axpy(a, x + i, y + i, end - i)); });
+}
+
+#define INSTANTIATE(T)                                                                             \
+  template void unary(Unary, const T*, T*, i64);                                                   \
+  template void unary_backward(Unary, const T*, const T*, T*, i64);                                \
+  template void binary(Binary, const T*, std::span<const i64>, const T*, std::span<const i64>, T*, \
+                       std::span<const i64>);                                                      \
+  template void fill(T*, T, i64);                                                                  \
+  template void affine(const T*, T*, T, T, i64);                                                   \
+  template void axpy(T, const T*, T*, i64);
+INSTANTIATE(float)
+INSTANTIATE(double)
+#undef INSTANTIATE
+template void fill(i32*, i32, i64);
+
+void to_bf16(const float* x, bf16* y, i64 n) {
+  auto* bits = reinterpret_cast<std::uint16_t*>(y);
+  static_assert(sizeof(bf16) == sizeof(std::uint16_t));
+  for_blocks(n, [&](i64 i, i64 end) { REDCO_ISA_CALL(to_bf16(x + i, bits + i, end - i)); });
+}
+void from_bf16(const bf16* x, float* y, i64 n) {
+  const auto* bits = reinterpret_cast<const std::uint16_t*>(x);
+  for_blocks(n, [&](i64 i, i64 end) { REDCO_ISA_CALL(from_bf16(bits + i, y + i, end - i)); });
+}
+void round_to_bf16(const float* x, float* y, i64 n) {
+  for_blocks(n, [&](i64 i, i64 end) { REDCO_ISA_CALL(round_to_bf16(x + i, y + i, end - i)); });
+}
+void to_fp16(const float* x, std::uint16_t* y, i64 n) {
+  for_blocks(n, [&](i64 i, i64 end) { REDCO_ISA_CALL(to_fp16(x + i, y + i, end - i)); });
+}
+void from_fp16(const std::uint16_t* x, float* y, i64 n) {
+  for_blocks(n, [&](i64 i, i64 end) { REDCO_ISA_CALL(from_fp16(x + i, y + i, end - i)); });
+}
+
+}  // namespace redco::kernels

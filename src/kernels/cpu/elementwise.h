@@ -1,0 +1,63 @@
+// Elementwise loops, broadcasting, reductions, copies. T is float or double. Buffers may be in place (out ==
+// an input) unless a function forbids it; n may be 0.
+#pragma once
+
+#include <span>
+
+#include "base/types.h"
+#include "kernels/arguments.h"
+
+namespace redco::kernels {
+
+// Accuracy in f32: relative error 3e-7 (2-3 ulp), including tanh, erf and exp. In the left tails of the gelus
+// the rounding of the exponential's argument z is amplified |z| times: relative error 3e-7 (1 + |z|). NaN
+// gives NaN.
+template <class T>
+void unary(Unary op, const T* x, T* y, i64 n);
+// dx = g * op'(x) for every op above; 0 for step and sign.
+template <class T>
+void unary_backward(Unary op, const T* x, const T* g, T* dx, i64 n);
+
+// out[shape] = op(a, b). Strides are in elements, one per dim of `shape`, 0 where broadcast; out is
+// contiguous. Fast paths: equal shapes; b broadcast along leading dims (bias); b broadcast along the last dim
+// (per row).
+template <class T>
+void binary(Binary op, const T* a, std::span<const i64> a_strides, const T* b, std::span<const i64> b_strides,
+            T* out, std::span<const i64> shape);
+
+template <class T>
+void fill(T* x, T value, i64 n);
+template <class T>
+void affine(const T* x, T* y, T mul, T add, i64 n);  // y = mul * x + add
+template <class T>
+void axpy(T a, const T* x, T* y, i64 n);  // y += a * x
+// Sum of squares in double, in chunks that depend only on n. workspace: sum_squares_workspace() elements,
+// uninitialized.
+template <class T>
+double sum_squares(const T* x, i64 n, double* workspace);
+i64 sum_squares_workspace(i64 n);
+
+// out = sum (or max) of in[shape] over the dims with reduce[d] true; out is contiguous over the others. f32
+// sums are accumulated in double or pairwise, in an order that depends only on the shape. workspace:
+// reduce_workspace() elements, uninitialized.
+template <class T>
+void reduce_sum(const T* in, std::span<const i64> shape, std::span<const bool> reduce, T* out,
+                double* workspace);
+template <class T>
+void reduce_max(const T* in, std::span<const i64> shape, std::span<const bool> reduce, T* out, T* workspace);
+i64 reduce_workspace(std::span<const i64> shape, std::span<const bool> reduce);
+
+// Copies a box: out[i . out_strides] = in[i . in_strides] for every index i of shape; elem_size is 1, 2, 4 or
+// 8 bytes. Adjacent dims that are contiguous in both are merged, and the inner copy is memcpy if possible. in
+// != out.
+void copy_strided(const void* in, std::span<const i64> in_strides, void* out,
+                  std::span<const i64> out_strides, std::span<const i64> shape, i64 elem_size);
+
+// bf16 <-> fp32; to_bf16 rounds to nearest even and keeps NaN.
+void to_bf16(const float* x, bf16* y, i64 n);
+void from_bf16(const bf16* x, float* y, i64 n);
+void from_fp16(const std::uint16_t* x, float* y, i64 n);
+void to_fp16(const float* x, std::uint16_t* y, i64 n);
+void round_to_bf16(const float* x, float* y, i64 n);  // y = fp32(bf16(x))
+
+}  // namespace redco::kernels

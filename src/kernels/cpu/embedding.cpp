@@ -1,0 +1,91 @@
+// Rows by id, and rotary position embedding.
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "base/error.h"
+#include "kernels/cpu/isa/ranges.h"
+#include "kernels/cpu/nn.h"
+#include "kernels/cpu/pool.h"
+#include "kernels/isa.h"
+
+namespace redco::kernels {
+
+template <class T>
+void embedding(const T* table, i64 first, i64 rows, const i32* ids, T* out, i64 R, i64 C) {
+  for_rows(R, C, [&](i64 begin, i64 end) {
+    for (i64 r = begin; r < end; ++r) {
+      const i64 id = ids[r] - first;
+      if (id >= 0 && id < rows)
+        std::copy(table + id * C, table + (id + 1) * C, out + r * C);
+      else
+        std::fill(out + r * C, out + (r + 1) * C, T(0));
+    }
+  });
+}
+
+template <class T>
+void scatter_rows(const T* g, const i32* ids, i64 first, i64 rows, T* out, i64 R, i64 C) {
+  // Each piece owns rows of `out` and reads all ids, so each row is summed in the order of r.
+  const i64 size = std::max<i64>(1, ceil_div(rows, 64)), pieces = ceil_div(rows, size);
+  for_each(pieces, (rows + R) * C, [&](i64 i) {
+    const i64 begin = i * size, end = std::min(rows, begin + size);
+    std::fill(out + begin * C, out + end * C, T(0));
+    for (i64 r = 0; r < R; ++r) {
+      const i64 id = ids[r] - first;
+      if (id >= begin && id < end) REDCO_ISA_CALL(axpy(T(1), g + r * C, out + id * C, C));
+    }
+  });
+}
+
+template <class T>
+void pick(const T* x, const i32* ids, i64 first, T* out, i64 R, i64 C) {
+  for_each(R, R, [&](i64 r) {
+    const i64 c = ids[r] - first;
+    out[r] = c >= 0 && c < C ? x[r * C + c] : T(0);
+  });
+}
+
+template <class T>
+void unpick(const T* g, const i32* ids, i64 first, T* out, i64 R, i64 C) {
+  for_rows(R, C, [&](i64 begin, i64 end) {
+    std::fill(out + begin * C, out + end * C, T(0));
+    for (i64 r = begin; r < end; ++r) {
+      const i64 c = ids[r] - first;
+      if (c >= 0 && c < C) out[r * C + c] = g[r];
+    }
+  });
+}
+
+template <class T>
+void rope(const T* x, const i32* positions, const float* inv_freq, i64 rotary, bool interleaved, int sign,
+          double attention_factor, T* y, i64 B, i64 T_, i64 H, i64 D) {
+  REDCO_CHECK(rotary >= 0 && rotary <= D && rotary % 2 == 0, "rotary {} of {}", rotary, D);
+  const i64 half = rotary / 2;
+  const T factor = static_cast<T>(attention_factor);
+  for_rows(B * T_, H * D + 16 * half, [&](i64 begin, i64 end) {
+    std::vector<T> cs(static_cast<std::size_t>(rotary));
+    for (i64 t = begin; t < end; ++t) {
+      for (i64 i = 0; i < half; ++i) {
+        const float angle = static_cast<float>(positions[t]) * inv_freq[i];
+        cs[static_cast<std::size_t>(i)] = std::cos(static_cast<T>(angle)) * factor;
+        cs[static_cast<std::size_t>(i + half)] =
+            static_cast<T>(sign) * std::sin(static_cast<T>(angle)) * factor;
+      }
+      REDCO_ISA_CALL(
+          rope(x + t * H * D, cs.data(), cs.data() + half, rotary, interleaved, y + t * H * D, H, D));
+    }
+  });
+}
+
+#define INSTANTIATE(T)                                                      \
+  template void embedding(const T*, i64, i64, const i32*, T*, i64, i64);    \
+  template void scatter_rows(const T*, const i32*, i64, i64, T*, i64, i64); \
+  template void pick(const T*, const i32*, i64, T*, i64, i64);              \
+  template void unpick(const T*, const i32*, i64, T*, i64, i64);            \
+  template void rope(const T*, const i32*, const float*, i64, bool, int, double, T*, i64, i64, i64, i64);
+INSTANTIATE(float)
+INSTANTIATE(double)
+#undef INSTANTIATE
+
+}  // namespace redco::kernels

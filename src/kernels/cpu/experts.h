@@ -1,0 +1,40 @@
+// Gated MLPs of a mixture of experts, applied to the rows that a router selects for each expert. R rows, C
+// width, I inner width, E experts. Experts and their rows are processed in order, so results do not depend on
+// the number of threads.
+#pragma once
+
+#include "kernels/cpu/elementwise.h"
+
+namespace redco::kernels {
+
+// Maximum number of rows of an expert in one piece, which limits the scratch memory.
+constexpr i64 kExpertRows = 1024;
+inline i64 expert_piece(i64 R) { return R < kExpertRows ? R : kExpertRows; }
+
+template <class T>
+struct Experts {
+  i64 R, C, I, E;
+  const T *x, *weights, *chosen;  // [R, C], [R, E], [R, E]; chosen is 0 where a row does not use an expert
+  const T *gate, *up, *down;      // [E, I, C], [E, I, C], [E, C, I]
+  Unary activation;
+  bool bf16 = false;  // round the rows that products read (fp32 only; the caller rounds the matrices)
+  // null, or `hidden_rows` rows of 2 I elements: the outputs of gate and up, written by the forward and read
+  // by the backward. If null, the backward computes them again.
+  T* hidden = nullptr;
+  i64 hidden_rows = 0;
+};
+template <class T>
+struct ExpertGradients {
+  T *x, *weights, *gate, *up, *down;
+};
+
+// Number of elements of scratch memory that the two functions need.
+i64 experts_scratch(i64 R, i64 C, i64 I, bool hidden, bool backward);
+// y[R, C] = sum over e of weights[r, e] down_e (act(gate_e x) * (up_e x)).
+template <class T>
+void experts(const Experts<T>& a, T* scratch, T* y);
+// Overwrites all gradients in d; the gradient of `weights` is 0 where a row does not use an expert.
+template <class T>
+void experts_backward(const Experts<T>& a, const T* g, T* scratch, const ExpertGradients<T>& d);
+
+}  // namespace redco::kernels

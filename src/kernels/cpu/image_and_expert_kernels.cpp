@@ -1,0 +1,126 @@
+#include "kernels/cpu/conv.h"
+#include "kernels/cpu/device.h"
+#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/views.h"
+
+namespace redco::kernels {
+
+namespace {
+
+// For each of the output's leading indices, the number of the operand's block (its last `trailing` dims) that
+// is needed there.
+std::vector<i64> blocks_of(const View& t, const View& y, int trailing) {
+  if (!t.present) return {};
+  const int leading = y.rank() - 4;
+  i64 block = 1, count = 1;
+  for (int d = t.rank() - trailing; d < t.rank(); ++d) block *= t.shape[d];
+  for (int D = 0; D < leading; ++D) count *= y.shape[D];
+  const Strides step = t.steps();
+  std::vector<i64> out(static_cast<std::size_t>(count));
+  for (i64 i = 0; i < count; ++i) {
+    i64 rest = i, at = 0;
+    for (int D = leading - 1; D >= 0; --D) {
+      at += rest % y.shape[D] * step[D];
+      rest /= y.shape[D];
+    }
+    out[static_cast<std::size_t>(i)] = block > 0 ? at / block : 0;
+  }
+  return out;
+}
+
+i64 planes_of(const View& v) { return v.leading(2); }
+
+// The k largest elements of each row become 1, of equal ones the first.
+template <class T>
+void top_k_mask(const T* x, i64 k, T* y, i64 rows, i64 columns) {
+  fill(y, T(0), rows * columns);
+  for (; rows > 0; --rows, x += columns, y += columns)
+    for (i64 i = 0; i < k; ++i) {
+      i64 best = -1;
+      for (i64 c = 0; c < columns; ++c)
+        if (y[c] == 0 && (best < 0 || x[c] > x[best])) best = c;
+      y[best] = 1;
+    }
+}
+
+}  // namespace
+
+void add_image_and_expert_kernels(Kernels& t) {
+  t.top_k_mask.run = [](const View& x, const i64& k, const View& y) {
+    visit_float(x.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      top_k_mask<T>(pointer<T>(x), k, pointer<T>(y), x.leading(), x.last());
+    });
+  };
+  t.conv2d.run = [](const ConvShape& s, const View& x, const View& w, const View& bias, const View& y) {
+    if (y.numel() == 0) return;
+    const std::vector<i64> x_of = blocks_of(x, y, 4), w_of = blocks_of(w, y, 4),
+                           bias_of = blocks_of(bias, y, 1);
+    visit_float(x.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      conv2d<T>(s, {x.shape[x.rank() - 4], x_of, w_of}, pointer<T>(x), pointer<T>(w), pointer<T>(bias),
+                bias_of, pointer<T>(y));
+    });
+  };
+  t.conv2d_input_gradient.run = [](const ConvShape& s, const View& dy, const View& w, const View& dx,
+                                   const View& workspace) {
+    if (dx.numel() == 0) return;
+    const std::vector<i64> dy_of = blocks_of(dy, dx, 4), w_of = blocks_of(w, dx, 4);
+    visit_float(dy.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      conv2d_input_gradient<T>(s, {dy.shape[dy.rank() - 4], dy_of, w_of}, pointer<T>(dy), pointer<T>(w),
+                               pointer<T>(dx), pointer<T>(workspace));
+    });
+  };
+  t.conv2d_input_gradient_workspace = conv2d_input_gradient_workspace;
+  t.conv2d_weight_gradient.run = [](const ConvShape& s, const View& dy, const View& x, const View& dw,
+                                    const View& workspace) {
+    if (dw.numel() == 0) return;
+    const std::vector<i64> dy_of = blocks_of(dy, dw, 4), x_of = blocks_of(x, dw, 4);
+    visit_float(dy.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      conv2d_weight_gradient<T>(s, {dy.shape[dy.rank() - 4], dy_of, x_of}, pointer<T>(dy), pointer<T>(x),
+                                pointer<T>(dw), pointer<T>(workspace));
+    });
+  };
+  t.conv2d_weight_gradient_workspace = conv2d_weight_gradient_workspace;
+  t.avg_pool2d.run = [](const PoolShape& s, const View& x, const View& gate, const View& y) {
+    if (y.numel() == 0) return;
+    visit_float(x.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      avg_pool2d<T>(s, planes_of(y), pointer<T>(x), pointer<T>(gate), pointer<T>(y));
+    });
+  };
+  t.avg_unpool2d.run = [](const PoolShape& s, const View& x, const View& gate, const View& y) {
+    if (y.numel() == 0) return;
+    visit_float(x.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      avg_unpool2d<T>(s, planes_of(y), pointer<T>(x), pointer<T>(gate), pointer<T>(y));
+    });
+  };
+  t.max_pool2d.run = [](const PoolShape& s, const View& x, const View& y, const View& from) {
+    if (y.numel() == 0) return;
+    visit_float(x.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      max_pool2d<T>(s, planes_of(y), pointer<T>(x), pointer<T>(y), pointer<i32>(from));
+    });
+  };
+  t.take_windows.run = [](const View& x, const View& from, const View& y) {
+    if (y.numel() == 0) return;
+    visit_float(x.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      take_windows<T>(planes_of(y), x.shape[x.rank() - 2] * x.last(), y.shape[y.rank() - 2] * y.last(),
+                      pointer<T>(x), pointer<i32>(from), pointer<T>(y));
+    });
+  };
+  t.put_windows.run = [](const View& x, const View& from, const View& y) {
+    if (y.numel() == 0) return;
+    visit_float(x.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      put_windows<T>(planes_of(y), y.shape[y.rank() - 2] * y.last(), x.shape[x.rank() - 2] * x.last(),
+                     pointer<T>(x), pointer<i32>(from), pointer<T>(y));
+    });
+  };
+}
+
+}  // namespace redco::kernels

@@ -1,0 +1,134 @@
+// Products of at most 8 rows with a large matrix. Each element of the matrix is read once, so the memory
+// bandwidth limits their rate (decoding).
+#include "kernels/cpu/isa/math.h"
+#include "kernels/cpu/isa/ranges.h"
+
+namespace redco::kernels::REDCO_ISA {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int kBytes = 64, kRegisters = 32;
+#elif defined(__AVX2__)
+constexpr int kBytes = 32, kRegisters = 16;
+#else
+constexpr int kBytes = 16, kRegisters = 16;
+#endif
+
+template <class T>
+struct Vector {
+  typedef T type __attribute__((vector_size(kBytes)));
+  static constexpr i64 kWidth = kBytes / static_cast<i64>(sizeof(T));
+};
+
+// Rows of b streamed together: enough loads in flight for few rows of a, with all accumulators in registers.
+constexpr int rows_of_b(int m) { return m <= 2 ? 4 : m <= 4 ? 2 : kRegisters == 32 ? 2 : 1; }
+
+template <class T, int M, int N>
+inline void dots(i64 k, T alpha, const T* a, i64 lda, const T* b, i64 ldb, T beta, T* c, i64 ldc) {
+  using V = typename Vector<T>::type;
+  constexpr i64 W = Vector<T>::kWidth;
+  V acc[M][N] = {};
+  i64 p = 0;
+  for (; p + W <= k; p += W) {
+    V bv[N];
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) __builtin_memcpy(&bv[j], b + j * ldb + p, sizeof(V));
+#pragma GCC unroll 8
+    for (int i = 0; i < M; ++i) {
+      V av;
+      __builtin_memcpy(&av, a + i * lda + p, sizeof(V));
+#pragma GCC unroll 8
+      for (int j = 0; j < N; ++j) acc[i][j] += av * bv[j];
+    }
+  }
+  for (int i = 0; i < M; ++i) {
+    for (int j = 0; j < N; ++j) {
+      T s = 0;
+      for (int w = 0; w < W; ++w) s += acc[i][j][w];
+      for (i64 q = p; q < k; ++q) s += a[i * lda + q] * b[j * ldb + q];
+      T& out = c[i * ldc + j];
+      out = beta == 0 ? alpha * s : alpha * s + beta * out;
+    }
+  }
+}
+
+template <class T, int M>
+inline void dots_m(i64 n, i64 k, T alpha, const T* a, i64 lda, const T* b, i64 ldb, T beta, T* c, i64 ldc) {
+  constexpr int N = rows_of_b(M);
+  i64 j = 0;
+  for (; j + N <= n; j += N) dots<T, M, N>(k, alpha, a, lda, b + j * ldb, ldb, beta, c + j, ldc);
+  for (; j < n; ++j) dots<T, M, 1>(k, alpha, a, lda, b + j * ldb, ldb, beta, c + j, ldc);
+}
+
+}  // namespace
+
+template <class T>
+void rows_times_bt(i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda, const T* b, i64 ldb, T beta, T* c,
+                   i64 ldc) {
+  switch (m) {
+    case 1:
+      return dots_m<T, 1>(n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    case 2:
+      return dots_m<T, 2>(n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    case 3:
+      return dots_m<T, 3>(n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    case 4:
+      return dots_m<T, 4>(n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    case 5:
+      return dots_m<T, 5>(n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    case 6:
+      return dots_m<T, 6>(n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    case 7:
+      return dots_m<T, 7>(n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    case 8:
+      return dots_m<T, 8>(n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    default:
+      return;
+  }
+}
+
+template <class T>
+void rows_times_b(i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda, const T* b, i64 ldb, T beta, T* c,
+                  i64 ldc) {
+  constexpr i64 kColumns = 1024;  // columns of c, kept in L1 with the four rows of b
+  for (i64 j0 = 0; j0 < n; j0 += kColumns) {
+    const i64 cols = n - j0 < kColumns ? n - j0 : kColumns;
+    for (i64 i = 0; i < m; ++i) {
+      T* out = c + i * ldc + j0;
+      if (beta == 0) {
+        for (i64 j = 0; j < cols; ++j) out[j] = 0;
+      } else {
+        for (i64 j = 0; j < cols; ++j) out[j] *= beta;
+      }
+    }
+    i64 p = 0;
+    for (; p + 4 <= k; p += 4) {
+      const T *b0 = b + p * ldb + j0, *b1 = b0 + ldb, *b2 = b1 + ldb, *b3 = b2 + ldb;
+      for (i64 i = 0; i < m; ++i) {
+        const T* f = a + i * lda + p;
+        const T f0 = alpha * f[0], f1 = alpha * f[1], f2 = alpha * f[2], f3 = alpha * f[3];
+        T* out = c + i * ldc + j0;
+#pragma omp simd
+        for (i64 j = 0; j < cols; ++j) out[j] += (f0 * b0[j] + f1 * b1[j]) + (f2 * b2[j] + f3 * b3[j]);
+      }
+    }
+    for (; p < k; ++p) {
+      const T* b0 = b + p * ldb + j0;
+      for (i64 i = 0; i < m; ++i) {
+        const T f0 = alpha * a[i * lda + p];
+        T* out = c + i * ldc + j0;
+#pragma omp simd
+        for (i64 j = 0; j < cols; ++j) out[j] += f0 * b0[j];
+      }
+    }
+  }
+}
+
+#define INSTANTIATE(T)                                                                     \
+  template void rows_times_bt(i64, i64, i64, T, const T*, i64, const T*, i64, T, T*, i64); \
+  template void rows_times_b(i64, i64, i64, T, const T*, i64, const T*, i64, T, T*, i64);
+INSTANTIATE(float)
+INSTANTIATE(double)
+#undef INSTANTIATE
+
+}  // namespace redco::kernels::REDCO_ISA

@@ -1,0 +1,70 @@
+// Sums (in fp64) and maxima of a range, and sums of rows into an accumulator row.
+#include "kernels/cpu/isa/math.h"
+#include "kernels/cpu/isa/ranges.h"
+
+namespace redco::kernels::REDCO_ISA {
+
+template <class T>
+double sum(const T* x, i64 n) {
+  double s = 0;
+#pragma omp simd reduction(+ : s)
+  for (i64 i = 0; i < n; ++i) s += static_cast<double>(x[i]);
+  return s;
+}
+
+template <class T>
+double sum_squares(const T* x, i64 n) {
+  double s = 0;
+#pragma omp simd reduction(+ : s)
+  for (i64 i = 0; i < n; ++i) s += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  return s;
+}
+
+template <class T>
+T max(const T* x, i64 n) {
+  T m = -static_cast<T>(__builtin_inf());
+  i32 nan = 0;
+#pragma omp simd reduction(max : m) reduction(| : nan)
+  for (i64 i = 0; i < n; ++i) {
+    m = x[i] > m ? x[i] : m;
+    nan |= x[i] != x[i] ? 1 : 0;
+  }
+  return nan ? static_cast<T>(__builtin_nan("")) : m;
+}
+
+template <class T>
+void add_rows(const T* x, i64 stride, i64 rows, i64 cols, double* acc) {
+  i64 r = 0;
+  for (; r + 4 <= rows; r += 4, x += 4 * stride) {
+#pragma omp simd
+    for (i64 c = 0; c < cols; ++c) {
+      const double lo = static_cast<double>(x[c]) + static_cast<double>(x[c + stride]);
+      const double hi = static_cast<double>(x[c + 2 * stride]) + static_cast<double>(x[c + 3 * stride]);
+      acc[c] += lo + hi;
+    }
+  }
+  for (; r < rows; ++r, x += stride) {
+#pragma omp simd
+    for (i64 c = 0; c < cols; ++c) acc[c] += static_cast<double>(x[c]);
+  }
+}
+
+template <class T>
+void max_rows(const T* x, i64 stride, i64 rows, i64 cols, T* acc) {
+  for (i64 r = 0; r < rows; ++r, x += stride) {
+#pragma omp simd
+    for (i64 c = 0; c < cols; ++c) acc[c] = acc[c] != acc[c] ? acc[c] : acc[c] > x[c] ? acc[c] : x[c];
+  }
+}
+
+#define INSTANTIATE(T)                                      \
+  template double sum(const T*, i64);                       \
+  template double sum_squares(const T*, i64);               \
+  template T max(const T*, i64);                            \
+  template void add_rows(const T*, i64, i64, i64, double*); \
+  template void max_rows(const T*, i64, i64, i64, T*);
+INSTANTIATE(float)
+INSTANTIATE(double)
+#undef INSTANTIATE
+
+}  // namespace redco::kernels::REDCO_ISA

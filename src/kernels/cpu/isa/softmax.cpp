@@ -1,0 +1,110 @@
+// Softmax and cross-entropy, row by row. A row whose maximum is -inf is shifted by 0, so that NaN is kept.
+#include "kernels/cpu/isa/math.h"
+#include "kernels/cpu/isa/ranges.h"
+
+namespace redco::kernels::REDCO_ISA {
+namespace {
+
+template <class T>
+inline T row_max(const T* x, i64 n) {  // NaN is ignored
+  T m = -static_cast<T>(__builtin_inf());
+#pragma omp simd reduction(max : m)
+  for (i64 i = 0; i < n; ++i) m = x[i] > m ? x[i] : m;
+  return m;
+}
+
+template <class T>
+REDCO_INLINE T finite_shift(T m) {
+  return m == -static_cast<T>(__builtin_inf()) ? T(0) : m;
+}
+
+}  // namespace
+
+template <class T>
+void softmax(const T* x, T* y, i64 R, i64 C) {
+  for (i64 r = 0; r < R; ++r, x += C, y += C) {
+    const T m = finite_shift(row_max(x, C));
+    T s = 0;
+#pragma omp simd reduction(+ : s)
+    for (i64 c = 0; c < C; ++c) {
+      const T e = exp_(x[c] - m);
+      y[c] = e;
+      s += e;
+    }
+    const T k = s == 0 ? T(0) : T(1) / s;
+#pragma omp simd
+    for (i64 c = 0; c < C; ++c) y[c] *= k;
+  }
+}
+
+template <class T>
+void softmax_backward(const T* y, const T* g, T* dx, i64 R, i64 C) {
+  for (i64 r = 0; r < R; ++r, y += C, g += C, dx += C) {
+    const T s = dot(g, y, C);
+#pragma omp simd
+    for (i64 c = 0; c < C; ++c) dx[c] = y[c] * (g[c] - s);
+  }
+}
+
+template <class T>
+T sum_exp(const T* x, T max, i64 n) {
+  const T m = finite_shift(max);
+  T s = 0;
+#pragma omp simd reduction(+ : s)
+  for (i64 i = 0; i < n; ++i) s += exp_(x[i] - m);
+  return s;
+}
+
+template <class T>
+void scaled_exp(const T* x, T lse, T g, T* dx, i64 n) {
+  const T m = finite_shift(lse);
+#pragma omp simd
+  for (i64 i = 0; i < n; ++i) dx[i] = exp_(x[i] - m) * g;
+}
+
+template <class T>
+T dot(const T* a, const T* b, i64 n) {
+  T s = 0;
+#pragma omp simd reduction(+ : s)
+  for (i64 i = 0; i < n; ++i) s += a[i] * b[i];
+  return s;
+}
+
+template <class T>
+void rope(const T* x, const T* c, const T* s, i64 rotary, bool interleaved, T* y, i64 H, i64 D) {
+  const i64 half = rotary / 2;
+  for (i64 h = 0; h < H; ++h, x += D, y += D) {
+    if (interleaved) {
+#pragma omp simd
+      for (i64 i = 0; i < half; ++i) {
+        const T a = x[2 * i], b = x[2 * i + 1];
+        y[2 * i] = a * c[i] - b * s[i];
+        y[2 * i + 1] = b * c[i] + a * s[i];
+      }
+    } else {
+#pragma omp simd
+      for (i64 i = 0; i < half; ++i) {
+        const T a = x[i], b = x[i + half];
+        y[i] = a * c[i] - b * s[i];
+        y[i + half] = b * c[i] + a * s[i];
+      }
+    }
+    if (y != x) {
+#pragma omp simd
+      for (i64 i = rotary; i < D; ++i) y[i] = x[i];
+    }
+  }
+}
+
+#define INSTANTIATE(T)                                              \
+  template void softmax(const T*, T*, i64, i64);                    \
+  template void softmax_backward(const T*, const T*, T*, i64, i64); \
+  template T sum_exp(const T*, T, i64);                             \
+  template void scaled_exp(const T*, T, T, T*, i64);                \
+  template T dot(const T*, const T*, i64);                          \
+  template void rope(const T*, const T*, const T*, i64, bool, T*, i64, i64);
+INSTANTIATE(float)
+INSTANTIATE(double)
+#undef INSTANTIATE
+
+}  // namespace redco::kernels::REDCO_ISA

@@ -1,0 +1,160 @@
+// Elementwise functions of one argument and their derivatives.
+#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/isa/math.h"
+#include "kernels/cpu/isa/ranges.h"
+
+namespace redco::kernels::REDCO_ISA {
+namespace {
+
+constexpr double kGeluA = 0.79788456080286535588;  // sqrt(2 / pi)
+constexpr double kGeluB = 0.044715;
+constexpr double kInvSqrt2Pi = 0.39894228040143267794;
+constexpr double kTwoOverSqrtPi = 1.12837916709551257390;
+
+template <class T, class F>
+inline void map(const T* x, T* y, i64 n, F f) {
+#pragma omp simd
+  for (i64 i = 0; i < n; ++i) y[i] = f(x[i]);
+}
+
+template <class T, class F>
+inline void map_grad(const T* x, const T* g, T* dx, i64 n, F f) {
+#pragma omp simd
+  for (i64 i = 0; i < n; ++i) dx[i] = g[i] * f(x[i]);
+}
+
+// 0.5 (1 + tanh u) = sigmoid(2 u)
+template <class T>
+REDCO_INLINE T gelu_tanh_gate(T x) {
+  return sigmoid_(T(2 * kGeluA) * (x + T(kGeluB) * (x * x * x)));
+}
+
+// Avoids NaN from a value times 0 in a far tail: gelu(-inf) = 0, its limit.
+template <class T>
+REDCO_INLINE T gated(T x, T gate) {
+  return gate == 0 ? gate : x * gate;
+}
+
+}  // namespace
+
+template <class T>
+void unary(int op, const T* x, T* y, i64 n) {
+  switch (static_cast<Unary>(op)) {
+    case Unary::neg:
+      return map(x, y, n, [](T v) { return -v; });
+    case Unary::abs:
+      return map(x, y, n, [](T v) { return abs_(v); });
+    case Unary::sign:
+      return map(x, y, n, [](T v) { return v > 0 ? T(1) : v < 0 ? T(-1) : v; });
+    case Unary::exp:
+      return map(x, y, n, [](T v) { return exp_(v); });
+    case Unary::log:
+      return map(x, y, n, [](T v) { return log_(v); });
+    case Unary::sqrt:
+      return map(x, y, n, [](T v) { return sqrt_(v); });
+    case Unary::rsqrt:
+      return map(x, y, n, [](T v) { return T(1) / sqrt_(v); });
+    case Unary::reciprocal:
+      return map(x, y, n, [](T v) { return T(1) / v; });
+    case Unary::square:
+      return map(x, y, n, [](T v) { return v * v; });
+    case Unary::sin:
+      return map(x, y, n, [](T v) { return sin_(v); });
+    case Unary::cos:
+      return map(x, y, n, [](T v) { return cos_(v); });
+    case Unary::tanh:
+      return map(x, y, n, [](T v) { return tanh_(v); });
+    case Unary::sigmoid:
+      return map(x, y, n, [](T v) { return sigmoid_(v); });
+    case Unary::erf:
+      return map(x, y, n, [](T v) { return erf_(v); });
+    case Unary::relu:
+      return map(x, y, n, [](T v) { return v < 0 ? T(0) : v; });
+    case Unary::step:
+      return map(x, y, n, [](T v) { return v > 0 ? T(1) : T(0); });
+    case Unary::gelu:
+      return map(x, y, n, [](T v) { return gated(v, normal_(v).phi); });
+    case Unary::gelu_tanh:
+      return map(x, y, n, [](T v) { return gated(v, gelu_tanh_gate(v)); });
+    case Unary::gelu_quick:
+      return map(x, y, n, [](T v) { return gated(v, sigmoid_(T(1.702) * v)); });
+    case Unary::silu:
+      return map(x, y, n, [](T v) { return gated(v, sigmoid_(v)); });
+    case Unary::softplus:
+      return map(x, y, n, [](T v) { return (v < 0 ? T(0) : v) + log1p_(exp_(-abs_(v))); });
+  }
+}
+
+template <class T>
+void unary_backward(int op, const T* x, const T* g, T* dx, i64 n) {
+  switch (static_cast<Unary>(op)) {
+    case Unary::neg:
+      return map_grad(x, g, dx, n, [](T) { return T(-1); });
+    case Unary::abs:
+      return map_grad(x, g, dx, n, [](T v) { return v > 0 ? T(1) : v < 0 ? T(-1) : v; });
+    case Unary::exp:
+      return map_grad(x, g, dx, n, [](T v) { return exp_(v); });
+    case Unary::log:
+      return map_grad(x, g, dx, n, [](T v) { return T(1) / v; });
+    case Unary::sqrt:
+      return map_grad(x, g, dx, n, [](T v) { return T(0.5) / sqrt_(v); });
+    case Unary::rsqrt:
+      return map_grad(x, g, dx, n, [](T v) { return T(-0.5) / (v * sqrt_(v)); });
+    case Unary::reciprocal:
+      return map_grad(x, g, dx, n, [](T v) { return T(-1) / (v * v); });
+    case Unary::square:
+      return map_grad(x, g, dx, n, [](T v) { return 2 * v; });
+    case Unary::sin:
+      return map_grad(x, g, dx, n, [](T v) { return cos_(v); });
+    case Unary::cos:
+      return map_grad(x, g, dx, n, [](T v) { return -sin_(v); });
+    case Unary::tanh:
+      return map_grad(x, g, dx, n, [](T v) {
+        const T t = tanh_(v);
+        return T(1) - t * t;
+      });
+    case Unary::sigmoid:
+      return map_grad(x, g, dx, n, [](T v) {
+        const T s = sigmoid_(v);
+        return s * (T(1) - s);
+      });
+    case Unary::erf:
+      return map_grad(x, g, dx, n, [](T v) { return T(kTwoOverSqrtPi) * exp_(-v * v); });
+    case Unary::relu:
+      return map_grad(x, g, dx, n, [](T v) { return v > 0 ? T(1) : T(0); });
+    case Unary::sign:
+    case Unary::step:
+#pragma omp simd
+      for (i64 i = 0; i < n; ++i) dx[i] = 0;
+      return;
+    case Unary::gelu:  // Phi(x) + x phi(x)
+      return map_grad(x, g, dx, n, [](T v) {
+        const auto [phi, e] = normal_(v);
+        return phi + gated(v, T(kInvSqrt2Pi) * e);
+      });
+    case Unary::gelu_tanh:  // s + x s (1 - s) 2 u'
+      return map_grad(x, g, dx, n, [](T v) {
+        const T s = gelu_tanh_gate(v);
+        return s + gated(v * (T(1) + T(3 * kGeluB) * (v * v)), T(2 * kGeluA) * (s * (T(1) - s)));
+      });
+    case Unary::gelu_quick:
+      return map_grad(x, g, dx, n, [](T v) {
+        const T s = sigmoid_(T(1.702) * v);
+        return s + gated(v, T(1.702) * (s * (T(1) - s)));
+      });
+    case Unary::silu:
+      return map_grad(x, g, dx, n, [](T v) {
+        const T s = sigmoid_(v);
+        return s + gated(v, s * (T(1) - s));
+      });
+    case Unary::softplus:
+      return map_grad(x, g, dx, n, [](T v) { return sigmoid_(v); });
+  }
+}
+
+template void unary(int, const float*, float*, i64);
+template void unary(int, const double*, double*, i64);
+template void unary_backward(int, const float*, const float*, float*, i64);
+template void unary_backward(int, const double*, const double*, double*, i64);
+
+}  // namespace redco::kernels::REDCO_ISA

@@ -1,0 +1,64 @@
+// Peak speeds of this machine: matrix products and streaming reads.
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "base/timing.h"
+#include "kernels/cpu/blas.h"
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/isa/ranges.h"
+#include "kernels/cpu/pool.h"
+#include "kernels/isa.h"
+#include "kernels/peak.h"
+
+namespace redco::kernels {
+namespace {
+
+// The shortest time is used: a peak is what the machine can do, and interruptions only add time.
+template <class F>
+double shortest_time(int reps, const F& f) {
+  f();  // first touch, and the start of the thread pool
+  double shortest = std::numeric_limits<double>::infinity();
+  for (int r = 0; r < std::max(1, reps); ++r) {
+    const double start = seconds();
+    f();
+    shortest = std::min(shortest, std::max(1e-9, seconds() - start));
+  }
+  return shortest;
+}
+
+}  // namespace
+
+double measure_gemm_ceiling(i64 m, i64 n, i64 k, int reps) {
+  if (m <= 0 || n <= 0 || k <= 0) return 0;
+  std::vector<float> a(static_cast<std::size_t>(m * k), 0.5f), b(static_cast<std::size_t>(n * k), 0.25f);
+  std::vector<float> c(static_cast<std::size_t>(m * n));
+  const auto tiles = [&] { gemm(false, true, m, n, k, 1.0f, a.data(), k, b.data(), k, 0.0f, c.data(), n); };
+  const auto one_call = [&] {
+    cblas_gemm(false, true, m, n, k, 1.0f, a.data(), k, b.data(), k, 0.0f, c.data(), n);
+  };
+  double best = shortest_time(reps, tiles);
+  const int mine = omp_get_max_threads();
+  openblas_set_num_threads(mine);
+  best = std::min(best, shortest_time(reps, one_call));
+  openblas_set_num_threads(1);
+  omp_set_num_threads(mine);
+  return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) / best;
+}
+
+double measure_read_ceiling(i64 bytes, int reps) {
+  const i64 n = bytes / static_cast<i64>(sizeof(float));
+  if (n <= 0) return 0;
+  std::vector<float> x(static_cast<std::size_t>(n), 1.0f);
+  const i64 pieces = ceil_div(n, kBlock);
+  std::vector<float> top(static_cast<std::size_t>(pieces));
+  const double time = shortest_time(reps, [&] {
+    for_each(pieces, n, [&](i64 i) {
+      top[static_cast<std::size_t>(i)] =
+          REDCO_ISA_CALL(max(x.data() + i * kBlock, std::min(kBlock, n - i * kBlock)));
+    });
+  });
+  return static_cast<double>(n) * sizeof(float) / time;
+}
+
+}  // namespace redco::kernels

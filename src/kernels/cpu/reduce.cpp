@@ -1,0 +1,180 @@
+// Reductions. The split into pieces depends only on the shape; partial sums (fp64) are added in the order of
+// pieces.
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/isa/ranges.h"
+#include "kernels/cpu/pool.h"
+#include "kernels/isa.h"
+
+namespace redco::kernels {
+namespace {
+
+struct Dim {
+  i64 size, stride;
+};
+
+// in[shape] as kept[..] x reduced[..], with the last dim treated separately: rows of `cols` contiguous
+// elements. Each output cell (or row of cells, if the last dim is kept) reduces `rows` of them.
+struct Plan {
+  SmallVector<Dim, 6> kept, reduced;  // without the last dim, outermost first
+  i64 cells = 1, rows = 1, cols = 1;
+  bool last_kept = true;
+  i64 elements = 1;
+};
+
+Plan plan_of(std::span<const i64> shape, std::span<const bool> reduce) {
+  REDCO_CHECK(shape.size() == reduce.size(), "{} dims, {} flags", shape.size(), reduce.size());
+  struct Merged {
+    i64 size;
+    bool reduce;
+  };
+  SmallVector<Merged, 8> dims;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] == 1) continue;
+    if (!dims.empty() && dims.back().reduce == reduce[d])
+      dims.back().size *= shape[d];
+    else
+      dims.push_back({shape[d], reduce[d]});
+  }
+  Plan p;
+  if (dims.empty()) return p;
+  p.cols = dims.back().size;
+  p.last_kept = !dims.back().reduce;
+  i64 stride = p.cols;
+  for (std::size_t d = dims.size() - 1; d-- > 0;) {
+    auto& list = dims[d].reduce ? p.reduced : p.kept;
+    list.insert(list.begin(), {dims[d].size, stride});
+    (dims[d].reduce ? p.rows : p.cells) *= dims[d].size;
+    stride *= dims[d].size;
+  }
+  p.elements = p.cells * p.rows * p.cols;
+  return p;
+}
+
+i64 offset_of(const SmallVector<Dim, 6>& dims, i64 index) {
+  i64 offset = 0;
+  for (std::size_t d = dims.size(); d-- > 0;) {
+    offset += index % dims[d].size * dims[d].stride;
+    index /= dims[d].size;
+  }
+  return offset;
+}
+
+// Calls f(pointer, count, stride) for the runs of equal stride in rows [begin, end).
+template <class T, class F>
+void runs(const Plan& p, const T* base, i64 begin, i64 end, const F& f) {
+  const i64 inner = p.reduced.empty() ? 1 : p.reduced.back().size;
+  const i64 stride = p.reduced.empty() ? 0 : p.reduced.back().stride;
+  for (i64 r = begin; r < end;) {
+    const i64 count = std::min(end - r, inner - r % inner);
+    f(base + offset_of(p.reduced, r), count, stride);
+    r += count;
+  }
+}
+
+// The split of a plan into pieces: columns of a piece, pieces across a row, rows of a piece, pieces per cell,
+// and the accumulators of all pieces.
+struct Cut {
+  i64 width, part, across, group, down, accumulators;
+};
+
+Cut cut_of(const Plan& p) {
+  Cut c{};
+  c.width = p.last_kept ? p.cols : 1;
+  if (p.elements == 0) return c;
+  c.part = std::min<i64>(p.cols, p.last_kept ? 2048 : kBlock);
+  c.across = ceil_div(p.cols, c.part);
+  c.group = std::min(p.rows, std::max<i64>({1, 4 * kBlock / c.part, ceil_div(p.rows, 64)}));
+  c.down = ceil_div(p.rows, c.group);
+  c.accumulators = p.cells * c.down * (p.last_kept ? c.width : c.across);
+  return c;
+}
+
+// A is the type of the accumulator. rows_of(x, stride, rows, cols, A* acc) adds rows to acc; one(x, n)
+// reduces a run; join(A, A) combines two results.
+template <class T, class A, class Rows, class One, class Join>
+void reduce(const Plan& p, const T* in, A start, T* out, A* partial, const Rows& rows_of, const One& one,
+            const Join& join) {
+  const auto [width, part, across, group, down, accumulators] = cut_of(p);
+  if (p.cells * width == 0) return;
+  if (p.elements == 0) return std::fill(out, out + p.cells * width, static_cast<T>(start));
+  for_each(p.cells * down * across, p.elements, [&](i64 t) {
+    const i64 cell = t / (down * across), d = t / across % down, c = t % across * part;
+    const i64 cols = std::min(part, p.cols - c);
+    const T* base = in + offset_of(p.kept, cell) + c;
+    const i64 first = d * group, last = std::min(p.rows, first + group);
+    if (p.last_kept) {
+      A* acc = partial + (cell * down + d) * width + c;
+      std::fill(acc, acc + cols, start);
+      runs(p, base, first, last, [&](const T* x, i64 n, i64 stride) { rows_of(x, stride, n, cols, acc); });
+    } else {
+      A acc = start;
+      runs(p, base, first, last, [&](const T* x, i64 n, i64 stride) {
+        for (i64 r = 0; r < n; ++r) acc = join(acc, one(x + r * stride, cols));
+      });
+      partial[t] = acc;
+    }
+  });
+  const i64 pieces = p.last_kept ? down : down * across;
+  for_each(p.cells, p.cells * pieces * width, [&](i64 cell) {
+    const A* from = partial + cell * pieces * width;
+    for (i64 c = 0; c < width; ++c) {
+      A acc = start;
+      for (i64 i = 0; i < pieces; ++i) acc = join(acc, from[i * width + c]);
+      out[cell * width + c] = static_cast<T>(acc);
+    }
+  });
+}
+
+}  // namespace
+
+i64 reduce_workspace(std::span<const i64> shape, std::span<const bool> flags) {
+  return cut_of(plan_of(shape, flags)).accumulators;
+}
+
+template <class T>
+void reduce_sum(const T* in, std::span<const i64> shape, std::span<const bool> flags, T* out,
+                double* workspace) {
+  reduce<T, double>(
+      plan_of(shape, flags), in, 0.0, out, workspace,
+      [](const T* x, i64 stride, i64 rows, i64 cols, double* acc) {
+        REDCO_ISA_CALL(add_rows(x, stride, rows, cols, acc));
+      },
+      [](const T* x, i64 n) { return REDCO_ISA_CALL(sum(x, n)); }, [](double a, double b) { return a + b; });
+}
+
+template <class T>
+void reduce_max(const T* in, std::span<const i64> shape, std::span<const bool> flags, T* out, T* workspace) {
+  reduce<T, T>(
+      plan_of(shape, flags), in, -std::numeric_limits<T>::infinity(), out, workspace,
+      [](const T* x, i64 stride, i64 rows, i64 cols, T* acc) {
+        REDCO_ISA_CALL(max_rows(x, stride, rows, cols, acc));
+      },
+      [](const T* x, i64 n) { return REDCO_ISA_CALL(max(x, n)); },
+      [](T a, T b) { return a != a  ? a
+                            : a > b ? a
+                                    : b; });
+}
+
+i64 sum_squares_workspace(i64 n) { return ceil_div(n, kBlock); }
+
+template <class T>
+double sum_squares(const T* x, i64 n, double* workspace) {
+  for_blocks(n, [&](i64 i, i64 end) { workspace[i / kBlock] = REDCO_ISA_CALL(sum_squares(x + i, end - i)); });
+  double s = 0;
+  for (i64 i = 0; i < sum_squares_workspace(n); ++i) s += workspace[i];
+  return s;
+}
+
+#define INSTANTIATE(T)                                                                          \
+  template void reduce_sum(const T*, std::span<const i64>, std::span<const bool>, T*, double*); \
+  template void reduce_max(const T*, std::span<const i64>, std::span<const bool>, T*, T*);      \
+  template double sum_squares(const T*, i64, double*);
+INSTANTIATE(float)
+INSTANTIATE(double)
+#undef INSTANTIATE
+
+}  // namespace redco::kernels

@@ -1,0 +1,197 @@
+#include "kernels/cpu/device.h"
+#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/nn.h"
+#include "kernels/cpu/pool.h"
+#include "kernels/cpu/views.h"
+
+namespace redco::kernels {
+
+namespace {
+
+template <class From, class To>
+void cast_elements(const View& x, const View& y) {
+  const From* const from = pointer<From>(x);
+  To* const to = pointer<To>(y);
+  for_blocks(x.numel(), [&](i64 i, i64 end) {
+    for (; i < end; ++i) to[i] = static_cast<To>(from[i]);
+  });
+}
+
+template <class From>
+void cast_from(const View& x, const View& y) {
+  if (y.dtype == DType::i32) return cast_elements<From, i32>(x, y);
+  visit_float(y.dtype, [&](auto zero) { cast_elements<From, decltype(zero)>(x, y); });
+}
+
+// Calls f(batch, a, a_stride, b, b_stride, y) for runs of matrices at equal distances.
+template <class T, class F>
+void for_matrix_runs(const View& a, const View& b, const View& y, const F& f) {
+  const int batch = y.rank() - 2;
+  const Strides sa = a.steps(), sb = b.steps();
+  i64 count = 1;
+  for (int d = 0; d < batch; ++d) count *= y.shape[d];
+  if (count == 0) return;
+  // The innermost dims of uniform stride become one batched call.
+  i64 run = 1, stride_a = 0, stride_b = 0;
+  int outer_dims = batch;
+  while (outer_dims > 0) {
+    const int d = outer_dims - 1;
+    const i64 size = y.shape[d];
+    if (run > 1 && size > 1 && (sa[d] != stride_a * run || sb[d] != stride_b * run)) break;
+    if (run == 1 && size > 1) {
+      stride_a = sa[d];
+      stride_b = sb[d];
+    }
+    run *= size;
+    --outer_dims;
+  }
+  const i64 matrix = y.shape[batch] * y.shape[batch + 1];
+  for (i64 o = 0; o < count / run; ++o) {
+    i64 rest = o, at_a = 0, at_b = 0;
+    for (int d = outer_dims - 1; d >= 0; --d) {
+      const i64 i = rest % y.shape[d];
+      rest /= y.shape[d];
+      at_a += i * sa[d];
+      at_b += i * sb[d];
+    }
+    f(run, pointer<T>(a) + at_a, stride_a, pointer<T>(b) + at_b, stride_b, pointer<T>(y) + o * run * matrix);
+  }
+}
+
+void matmul(const View& a, const bool& trans_a, const View& b, const bool& trans_b, const View& y) {
+  const i64 m = y.shape[y.rank() - 2], n = y.last();
+  const i64 lda = a.last(), ldb = b.last(), k = trans_a ? a.shape[a.rank() - 2] : a.last();
+  visit_float(y.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    for_matrix_runs<T>(a, b, y, [&](i64 run, const T* pa, i64 stride_a, const T* pb, i64 stride_b, T* py) {
+      gemm_batch<T>(run, trans_a, trans_b, m, n, k, 1, pa, lda, stride_a, pb, ldb, stride_b, 0, py, n, m * n);
+    });
+  });
+}
+
+SmallVector<bool, 8> flags_of(const View& x, u32 over) {
+  SmallVector<bool, 8> flags(x.shape.size());
+  for (std::size_t d = 0; d < flags.size(); ++d) flags[d] = (over >> d & 1) != 0;
+  return flags;
+}
+
+}  // namespace
+
+void add_required_kernels(Kernels& t) {
+  t.fill.run = [](const View& x, const double& value) {
+    if (x.dtype == DType::i32) return fill<i32>(pointer<i32>(x), static_cast<i32>(value), x.numel());
+    visit_float(x.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      fill<T>(pointer<T>(x), static_cast<T>(value), x.numel());
+    });
+  };
+  t.copy.run = [](const View& x, const View& y) {
+    copy_strided(pointer<void>(x), x.steps(), pointer<void>(y), y.steps(), y.shape, size_of(x.dtype));
+  };
+  t.cast.run = [](const View& x, const View& y) {
+    if (x.dtype == DType::i32) return cast_from<i32>(x, y);
+    visit_float(x.dtype, [&](auto zero) { cast_from<decltype(zero)>(x, y); });
+  };
+  t.round_to_bf16.run = [](const View& x, const View& y) {
+    round_to_bf16(pointer<float>(x), pointer<float>(y), x.numel());
+  };
+  t.replace_id.run = [](const View& x, const i64& id, const i64& by, const View& y) {
+    const i32* const from = pointer<i32>(x);
+    i32* const to = pointer<i32>(y);
+    for_blocks(x.numel(), [&](i64 i, i64 end) {
+      for (; i < end; ++i) to[i] = from[i] == id ? static_cast<i32>(by) : from[i];
+    });
+  };
+  t.unary.run = [](const Unary& op, const View& x, const View& y) {
+    visit_float(x.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      unary<T>(op, pointer<T>(x), pointer<T>(y), x.numel());
+    });
+  };
+  t.binary.run = [](const Binary& op, const View& a, const View& b, const View& y) {
+    visit_float(y.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      binary<T>(op, pointer<T>(a), a.steps(), pointer<T>(b), b.steps(), pointer<T>(y), y.shape);
+    });
+  };
+  t.affine.run = [](const View& x, const View& y, const double& mul, const double& add) {
+    visit_float(x.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      affine<T>(pointer<T>(x), pointer<T>(y), static_cast<T>(mul), static_cast<T>(add), x.numel());
+    });
+  };
+  t.axpy.run = [](const double& a, const View& x, const View& y) {
+    visit_float(x.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      axpy<T>(static_cast<T>(a), pointer<T>(x), pointer<T>(y), x.numel());
+    });
+  };
+  t.sum.run = [](const View& x, const u32& over, const View& y, const View& workspace) {
+    visit_float(x.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      reduce_sum<T>(pointer<T>(x), x.shape, flags_of(x, over), pointer<T>(y), pointer<double>(workspace));
+    });
+  };
+  t.sum_workspace = [](const View& x, u32 over) { return reduce_workspace(x.shape, flags_of(x, over)); };
+  t.max_last.run = [](const View& x, const View& y) {
+    visit_float(x.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      row_max<T>(pointer<T>(x), pointer<T>(y), y.numel(), x.last());
+    });
+  };
+  t.sum_squares.run = [](const View& x, const View& y, const View& workspace) {
+    visit_float(x.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      *pointer<double>(y) = sum_squares<T>(pointer<T>(x), x.numel(), pointer<double>(workspace));
+    });
+  };
+  t.sum_squares_workspace = sum_squares_workspace;
+  t.matmul.run = matmul;
+  t.gather_rows.run = [](const View& table, const i64& first, const View& ids, const View& y) {
+    visit_float(y.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      embedding<T>(pointer<T>(table), first, table.shape[0], pointer<i32>(ids), pointer<T>(y), ids.numel(),
+                   y.last());
+    });
+  };
+  t.scatter_rows.run = [](const View& g, const View& ids, const i64& first, const View& y) {
+    visit_float(y.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      scatter_rows<T>(pointer<T>(g), pointer<i32>(ids), first, y.shape[0], pointer<T>(y), ids.numel(),
+                      y.last());
+    });
+  };
+  t.pick.run = [](const View& x, const View& ids, const i64& first, const View& y) {
+    visit_float(y.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      pick<T>(pointer<T>(x), pointer<i32>(ids), first, pointer<T>(y), y.numel(), x.last());
+    });
+  };
+  t.unpick.run = [](const View& g, const View& ids, const i64& first, const View& y) {
+    visit_float(y.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      unpick<T>(pointer<T>(g), pointer<i32>(ids), first, pointer<T>(y), g.numel(), y.last());
+    });
+  };
+  t.uniform.run = [](const u64& key, const Block4& b, const View& y) {
+    philox_uniform(key, b, pointer<float>(y));
+  };
+  t.normal.run = [](const u64& key, const Block4& b, const View& y) {
+    philox_normal(key, b, pointer<float>(y));
+  };
+  t.dropout.run = [](const double& rate, const u64& key, const Block4& b, const View& x, const View& y) {
+    visit_float(x.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      dropout<T>(pointer<T>(x), pointer<T>(y), rate, key, b);
+    });
+  };
+  t.adamw.run = [](const AdamW& h, const View& p, const View& g, const View& m, const View& v) {
+    adamw(h, pointer<float>(p), pointer<float>(g), pointer<float>(m), pointer<float>(v), p.numel());
+  };
+  t.sgd.run = [](const Sgd& h, const View& p, const View& g, const View& buffer) {
+    sgd(h, pointer<float>(p), pointer<float>(g), pointer<float>(buffer), p.numel());
+  };
+}
+
+}  // namespace redco::kernels

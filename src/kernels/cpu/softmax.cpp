@@ -1,0 +1,80 @@
+// Softmax, and cross-entropy over a shard of the vocabulary.
+#include <cmath>
+
+#include "kernels/cpu/isa/ranges.h"
+#include "kernels/cpu/nn.h"
+#include "kernels/cpu/pool.h"
+#include "kernels/isa.h"
+
+namespace redco::kernels {
+
+template <class T>
+void softmax(const T* x, T* y, i64 R, i64 C) {
+  for_rows(R, C, [&](i64 r, i64 end) { REDCO_ISA_CALL(softmax(x + r * C, y + r * C, end - r, C)); });
+}
+
+template <class T>
+void softmax_backward(const T* y, const T* g, T* dx, i64 R, i64 C) {
+  for_rows(R, C, [&](i64 r, i64 end) {
+    REDCO_ISA_CALL(softmax_backward(y + r * C, g + r * C, dx + r * C, end - r, C));
+  });
+}
+
+template <class T>
+void row_max(const T* x, T* max_out, i64 R, i64 C) {
+  for_rows(R, C, [&](i64 begin, i64 end) {
+    for (i64 r = begin; r < end; ++r) max_out[r] = REDCO_ISA_CALL(max(x + r * C, C));
+  });
+}
+
+template <class T>
+void sum_exp_and_target(const T* x, const T* max, const i32* ids, i64 first, T* sum_exp, T* target, i64 R,
+                        i64 C) {
+  for_rows(R, C, [&](i64 begin, i64 end) {
+    for (i64 r = begin; r < end; ++r) {
+      const i64 c = ids[r] - first;
+      sum_exp[r] = REDCO_ISA_CALL(sum_exp(x + r * C, max[r], C));
+      target[r] = ids[r] >= 0 && c >= 0 && c < C ? x[r * C + c] : T(0);
+    }
+  });
+}
+
+template <class T>
+void cross_entropy(const T* max, const T* sum_exp, const T* target, const i32* ids, T* loss, T* lse, i64 R) {
+  for_blocks(R, [&](i64 r, i64 end) {
+    for (; r < end; ++r) {
+      lse[r] = max[r] + std::log(sum_exp[r]);
+      loss[r] = ids[r] < 0 ? T(0) : lse[r] - target[r];
+    }
+  });
+}
+
+template <class T>
+void cross_entropy_backward(const T* x, const T* lse, const i32* ids, i64 first, const T* g, T* dx, i64 R,
+                            i64 C) {
+  for_rows(R, C, [&](i64 begin, i64 end) {
+    for (i64 r = begin; r < end; ++r) {
+      T* out = dx + r * C;
+      if (ids[r] < 0) {
+        std::fill(out, out + C, T(0));
+        continue;
+      }
+      REDCO_ISA_CALL(scaled_exp(x + r * C, lse[r], g[r], out, C));
+      const i64 c = ids[r] - first;
+      if (c >= 0 && c < C) out[c] -= g[r];
+    }
+  });
+}
+
+#define INSTANTIATE(T)                                                                     \
+  template void softmax(const T*, T*, i64, i64);                                           \
+  template void softmax_backward(const T*, const T*, T*, i64, i64);                        \
+  template void row_max(const T*, T*, i64, i64);                                           \
+  template void sum_exp_and_target(const T*, const T*, const i32*, i64, T*, T*, i64, i64); \
+  template void cross_entropy(const T*, const T*, const T*, const i32*, T*, T*, i64);      \
+  template void cross_entropy_backward(const T*, const T*, const i32*, i64, const T*, T*, i64, i64);
+INSTANTIATE(float)
+INSTANTIATE(double)
+#undef INSTANTIATE
+
+}  // namespace redco::kernels

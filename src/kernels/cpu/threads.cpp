@@ -1,0 +1,46 @@
+#include "kernels/threads.h"
+
+#include <cblas.h>
+#include <omp.h>
+
+#include <string>
+
+#include "base/error.h"
+#include "kernels/cpu/blas.h"
+#include "kernels/isa.h"
+
+namespace redco::kernels {
+
+void set_threads(int n) {
+  REDCO_CHECK(n >= 1, "set_threads({})", n);
+  single_threaded_blas();  // before setting our thread count, because its first call changes it
+  omp_set_num_threads(n);
+}
+
+int threads() { return omp_get_max_threads(); }
+
+void check_blas() {
+  constexpr int kOpenMp = 2;
+  if (const int kind = openblas_get_parallel(); kind != kOpenMp)
+    throw Error(
+        ExitCode::usage,
+        fmt::format("[blas] the OpenBLAS found at run time ({}) is the {} build; redco needs the OpenMP one "
+                    "(two thread pools would compete for the cores); install libopenblas0-openmp, or put its "
+                    "folder first in LD_LIBRARY_PATH",
+                    openblas_get_config(), kind == 1 ? "pthreads" : "sequential"));
+}
+
+std::string blas_core() { return openblas_get_corename(); }
+
+std::string describe() {
+  std::string config = openblas_get_config();  // "OpenBLAS 0.3.21 NO_LAPACKE ..."
+  const auto space = config.find(' ', config.find(' ') + 1);
+  const int kind = openblas_get_parallel();
+  return fmt::format("{} ({}, {}), isa {}", config.substr(0, space),
+                     kind == 2   ? "OpenMP"
+                     : kind == 1 ? "pthreads"
+                                 : "sequential",
+                     blas_core(), name_of(isa()));
+}
+
+}  // namespace redco::kernels

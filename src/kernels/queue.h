@@ -1,0 +1,121 @@
+// Queue: the order in which a rank's device does its work. Ops submit kernels and collectives; each runs
+// after all that were submitted before it, and memory is reused in the same order. Only wait(), read() and
+// write() make the host wait.
+//
+// The CPU's queue runs a call when it is submitted. A planned rank's queue runs nothing and counts. A delayed
+// queue, for tests, runs calls late on a thread of its own, and overwrites memory when it is allocated and
+// when it is freed; so it finds code that reads results without waiting, or memory that it does not own.
+//
+// The rank's thread submits; other threads may only call poison().
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <tuple>
+#include <type_traits>
+
+#include "kernels/table.h"
+
+namespace redco {
+
+class Queue {
+ public:
+  static std::shared_ptr<Queue> immediate(const Device& device);
+  static std::shared_ptr<Queue> planned(const Device& device);
+  // threads: of the pool that its thread computes with. A call runs when `lag` more have been submitted, or
+  // the host waits.
+  static std::shared_ptr<Queue> delayed(const Device& device, int threads, int lag = 32);
+  virtual ~Queue() = default;
+  Queue(const Queue&) = delete;
+  Queue& operator=(const Queue&) = delete;
+
+  const Device& device() const { return device_; }
+  const Kernels& kernels() const { return device_.kernels; }
+  bool runs() const { return mode_ != Mode::planned; }
+  i64 submitted() const { return submitted_; }  // kernels so far
+
+  // Submits a kernel of this device's table. A kernel that the device lacks is an error, and so is a first
+  // view of integers where the kernel takes floating types.
+  template <class... A>
+  void run(const Kernel<A...>& kernel, const std::type_identity_t<A>&... args) {
+    if (!kernel.run) throw_missing(kernel.name);
+    if (kernel.takes == Takes::floats) check_first(kernel.name, args...);
+    ++submitted_;
+    if (mode_ == Mode::immediate && !watch_) {
+      kernel.run(args...);
+    } else if (mode_ == Mode::immediate) {
+      run_watched(kernel, watch_, args...);
+    } else if (mode_ == Mode::delayed) {
+      push([&kernel, watch = watch_, arguments = std::tuple<A...>(args...)] {
+        std::apply([&](const A&... args) { run_watched(kernel, watch, args...); }, arguments);
+      });
+    }
+  }
+
+  // Submits a collective operation: f gets the native addresses of `memory`, as a communication library wants
+  // them (null on a planned rank). Only tensor/collectives.cpp calls it.
+  template <class F, class... P>
+  void communicate(F f, const P&... memory) {
+    if (mode_ == Mode::delayed) {
+      push([f = std::move(f), ... address = native(memory)]() mutable { f(address...); });
+    } else {
+      f(native(memory)...);
+    }
+  }
+
+  // Waits until all work is done. Throws what a call has thrown.
+  void wait() {
+    if (mode_ == Mode::delayed) drain();
+  }
+  // Copy `bytes` between the host's memory and the device's; both wait for all work before. On a planned rank
+  // they do nothing.
+  void write(const void* from, const DevicePtr& to, i64 bytes);
+  void read(const DevicePtr& from, void* to, i64 bytes);
+
+  // Overwrites memory that is now unused, if the queue is a delayed one. REQUIRES: bytes % 4 == 0.
+  void poison(const DevicePtr& p, i64 bytes) {
+    if (mode_ == Mode::delayed && p && bytes > 0) do_poison(p, bytes);
+  }
+
+  using Clock = std::chrono::steady_clock;
+  // Called after each kernel that has run, with the time when it began, on the thread that ran it; for
+  // profiles. Null: none.
+  using Watch = std::function<void(const char* kernel, Clock::time_point begin)>;
+  void watch(Watch f) { watch_ = std::move(f); }
+
+ protected:
+  enum class Mode : std::uint8_t { immediate, planned, delayed };
+  Queue(const Device& device, Mode mode) : device_(device), mode_(mode) {}
+  virtual void push(std::function<void()>) {}
+  virtual void drain() {}
+
+ private:
+  template <class... A>
+  static void run_watched(const Kernel<A...>& kernel, const Watch& watch, const A&... args) {
+    const auto begin = Clock::now();
+    kernel.run(args...);
+    if (watch) watch(kernel.name, begin);
+  }
+  static void check_first(const char* kernel, const View& v) {
+    if (v.present && v.dtype == DType::i32) throw_not_float(kernel, v.dtype);
+  }
+  template <class... A>
+  static void check_first(const char* kernel, const View& v, const A&...) {
+    check_first(kernel, v);
+  }
+  template <class T, class... A>
+  static void check_first(const char* kernel, const T&, const A&... rest) {
+    check_first(kernel, rest...);
+  }
+  [[noreturn]] static void throw_not_float(const char* kernel, DType t);
+  static void* native(const DevicePtr& p);
+  void do_poison(const DevicePtr& p, i64 bytes);
+  [[noreturn]] void throw_missing(const char* kernel) const;
+  const Device& device_;
+  const Mode mode_;
+  i64 submitted_ = 0;
+  Watch watch_;
+};
+
+}  // namespace redco

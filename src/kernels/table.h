@@ -1,0 +1,140 @@
+// Kernels: the table of a device's kernels. docs/add_a_device.md says how to fill one.
+//
+// A kernel computes on views (kernels/view.h); it never allocates, never waits for the host, and checks
+// nothing: ops have done that. Operands are row-major unless a comment says "strided". Where a `workspace` is
+// an operand, the table also says how many elements it needs; they are uninitialized, and their number
+// depends only on shapes and on the number of threads that the run plans with. Sizes may be 0. Outputs don't
+// overlap inputs unless a comment says "in place". Sums are accumulated in fp32 or better, in an order that
+// depends only on shapes.
+#pragma once
+
+#include "kernels/arguments.h"
+#include "kernels/view.h"
+
+namespace redco {
+
+// One entry of the table; `run` is null if the device does not have the kernel.
+enum class Takes : std::uint8_t { floats, any };  // types of the first view
+template <class... A>
+struct Kernel {
+  const char* name;
+  Takes takes = Takes::floats;
+  void (*run)(const A&...) = nullptr;
+};
+
+struct Kernels {
+  // ---- A device must have these ----
+  // Memory. copy: y = x, strided on both sides, any type.
+  Kernel<View, double> fill{"fill", Takes::any};
+  Kernel<View, View> copy{"copy", Takes::any};
+  Kernel<View, View> cast{"cast", Takes::any};        // between f32, f64 and i32
+  Kernel<View, View> round_to_bf16{"round_to_bf16"};  // f32: y = fp32(bf16(x)), to nearest even
+  Kernel<View, i64, i64, View> replace_id{"replace_id",
+                                          Takes::any};  // i32: x, id, by, y: y = x == id ? by : x
+  // Elementwise, f32 and f64; in place is allowed. Accuracy in f32: relative error 3e-7, NaN gives NaN; in
+  // the left tails of the gelus 3e-7 (1 + |z|), where z is the argument of the exponential.
+  Kernel<kernels::Unary, View, View> unary{"unary"};
+  Kernel<kernels::Binary, View, View, View> binary{"binary"};  // inputs strided, with the shape of the output
+  Kernel<View, View, double, double> affine{"affine"};         // x, y, mul, add: y = mul x + add
+  Kernel<double, View, View> axpy{"axpy"};                     // a, x, y: y += a x
+  // Reductions. sum: x, bits of the dims summed over, y, workspace (f64).
+  Kernel<View, u32, View, View> sum{"sum"};
+  i64 (*sum_workspace)(const View& x, u32 over) = nullptr;
+  Kernel<View, View> max_last{"max_last"};              // over the last dim; NaN if any element is NaN
+  Kernel<View, View, View> sum_squares{"sum_squares"};  // x, y: one f64, workspace (f64)
+  i64 (*sum_squares_workspace)(i64 n) = nullptr;
+  // y = op(a) op(b): a, trans_a, b, trans_b, y. The last two dims are the stored matrices; the dims before
+  // them are batch dims, equal in number, strided in a and b. k may be 0.
+  Kernel<View, bool, View, bool, View> matmul{"matmul"};
+  // Rows by index. gather_rows: table, first, ids, y: y[r] = table[ids[r] - first], 0 if that is outside.
+  // scatter_rows: g, ids, first, y: y[i] = sum of g[r] with ids[r] - first == i, in the order of r. pick: x,
+  // ids, first, y: y[r] = x[r, ids[r] - first], else 0. unpick: g, ids, first, y: y = 0, y[r, ids[r] - first]
+  // = g[r].
+  Kernel<View, i64, View, View> gather_rows{"gather_rows"};
+  Kernel<View, View, i64, View> scatter_rows{"scatter_rows"};
+  Kernel<View, View, i64, View> pick{"pick"};
+  Kernel<View, View, i64, View> unpick{"unpick"};
+  // Randomness: Philox4x32-10 (Salmon et al. 2011). The counter of an element is its global coordinates. Word
+  // 0 as u32 gives the uniform number (word >> 8) * 2^-24; words 0 and 1 the normal one (Box-Muller). f32.
+  Kernel<u64, kernels::Block4, View> uniform{"uniform"};
+  Kernel<u64, kernels::Block4, View> normal{"normal"};
+  Kernel<double, u64, kernels::Block4, View, View> dropout{"dropout"};  // uniform < rate ? 0 : x / (1 - rate)
+  // Optimizers, f32, in place. adamw: p, g, m, v. sgd: p, g, momentum buffer (absent: no momentum).
+  Kernel<kernels::AdamW, View, View, View, View> adamw{"adamw"};
+  Kernel<kernels::Sgd, View, View, View> sgd{"sgd"};
+
+  // ---- For some models; where one is missing, an op that needs it is an error that names it ----
+  Kernel<View, i64, View> top_k_mask{"top_k_mask"};  // x, k, y: 1 for the k largest of each row, else 0
+  // Convolutions: x [..., B, C, H, W], w [..., O, C, kh, kw], bias [..., O] or absent, y [..., B, O, H', W'];
+  // the leading dims are strided in the inputs. input_gradient: dy, w, dx, workspace; weight_gradient: dy, x,
+  // dw, workspace (elements of y's type).
+  Kernel<kernels::ConvShape, View, View, View, View> conv2d{"conv2d"};
+  Kernel<kernels::ConvShape, View, View, View, View> conv2d_input_gradient{"conv2d_input_gradient"};
+  i64 (*conv2d_input_gradient_workspace)(const kernels::ConvShape& s, i64 groups) = nullptr;
+  Kernel<kernels::ConvShape, View, View, View, View> conv2d_weight_gradient{"conv2d_weight_gradient"};
+  i64 (*conv2d_weight_gradient_workspace)(const kernels::ConvShape& s, i64 groups, i64 images) = nullptr;
+  // Pooling of planes: the last two dims. gate: absent, or of x's (of the transpose: y's) shape: pixels whose
+  // gate is not above 0 count as 0. max_pool2d: x, y, from (i32): for each window, the index in its plane of
+  // the maximum pixel (the first of equal ones; NaN wins). take_windows: y[window] = x[from[window]];
+  // put_windows is its transpose, which adds: x, from, y.
+  Kernel<kernels::PoolShape, View, View, View> avg_pool2d{"avg_pool2d"};
+  Kernel<kernels::PoolShape, View, View, View> avg_unpool2d{"avg_unpool2d"};
+  Kernel<kernels::PoolShape, View, View, View> max_pool2d{"max_pool2d"};
+  Kernel<View, View, View> take_windows{"take_windows"};
+  Kernel<View, View, View> put_windows{"put_windows"};
+
+  // ---- Fused; where one is missing, the op is composed of the kernels above ----
+  Kernel<kernels::Unary, View, View, View> unary_backward{"unary_backward"};  // x, g, dx = g op'(x)
+  Kernel<View, View> softmax{"softmax"};  // over the last dim; a row of all -inf becomes zeros
+  // layer_norm: x, w, b (absent: 1 and 0), eps, y, mean, rstd. backward: x, w, mean, rstd, g, dx, dw, db
+  // (absent: not computed), workspace. rms_norm: x, w, eps, y, rstd (Zhang & Sennrich 2019). backward: x, w,
+  // rstd, g, dx, dw, workspace.
+  Kernel<View, View, View, double, View, View, View> layer_norm{"layer_norm"};
+  Kernel<View, View, View, View, View, View, View, View, View> layer_norm_backward{"layer_norm_backward"};
+  Kernel<View, View, double, View, View> rms_norm{"rms_norm"};
+  Kernel<View, View, View, View, View, View, View> rms_norm_backward{"rms_norm_backward"};
+  i64 (*norm_backward_workspace)(i64 rows, i64 channels, int gradients) = nullptr;
+  // Attention without a Tq x Tk matrix (Dao et al. 2022). q, k, v, key mask (i32 [B, keys]; 0: no query
+  // attends to the key) or absent, bias [1 or B, 1 or H, Tq, keys] or absent, out [B, Tq, H, D], lse [B, H,
+  // Tq] (log sum exp of the scores; -inf for a query without keys, whose out is 0), workspace. backward: q,
+  // k, v, out, lse, g, mask, bias, dq, dk, dv, dbias (absent: not computed), workspace.
+  Kernel<kernels::Attention, View, View, View, View, View, View, View, View> attention{"attention"};
+  i64 (*attention_workspace)(const kernels::Attention& a, const View& q, const View& k) = nullptr;
+  Kernel<kernels::Attention, View, View, View, View, View, View, View, View, View, View, View, View, View>
+      attention_backward{"attention_backward"};
+  i64 (*attention_backward_workspace)(const kernels::Attention& a, const View& q, const View& k) = nullptr;
+  Kernel<kernels::Rope, View, View, View> rope{"rope"};  // x [B, T, H, D], positions i32 [B, T], y
+  // Cross-entropy over a sharded vocabulary. sum_exp_and_target: x [R, V], max [R], ids, first, sums [2, R]:
+  // sum exp(x - max), and x[r, ids[r] - first] (0 if outside). cross_entropy: max, sums, ids, loss, lse.
+  // backward: x, ids, lse, g, first, dx = (exp(x - lse) - (c + first == id)) g. Rows with ids < 0 get 0.
+  Kernel<View, View, View, i64, View> sum_exp_and_target{"sum_exp_and_target"};
+  Kernel<View, View, View, View, View> cross_entropy{"cross_entropy"};
+  Kernel<View, View, View, View, i64, View> cross_entropy_backward{"cross_entropy_backward"};
+  // A mixture of experts: x [R, C], weights [R, E], chosen [R, E] (0 where a row does not use an expert),
+  // gate and up [E, I, C], down [E, C, I], hidden ([R per_row, 2 I]: kept for the backward; absent: it
+  // computes them again), workspace, y [R, C] = sum over e of weights[r, e] down_e (act(gate_e x) * (up_e
+  // x)). backward: the same up to hidden, g, workspace, dx, dweights, dgate, dup, ddown.
+  Kernel<kernels::MixtureOfExperts, View, View, View, View, View, View, View, View, View> experts{"experts"};
+  Kernel<kernels::MixtureOfExperts, View, View, View, View, View, View, View, View, View, View, View, View,
+         View, View>
+      experts_backward{"experts_backward"};
+  i64 (*experts_workspace)(i64 rows, i64 width, i64 inner, bool hidden, bool backward) = nullptr;
+};
+
+// A device: its kernels and its memory.
+struct Device {
+  const char* name = "";
+  Kernels kernels;
+  // Address space for *bytes, which may be lowered to what there is; memory becomes resident when it is used.
+  // Null if the system refuses.
+  DevicePtr (*reserve)(i64* bytes) = nullptr;
+  void (*release)(const DevicePtr& p, i64 bytes) = nullptr;
+  // Copies between the host's memory and the device's.
+  void (*write)(const void* from, const DevicePtr& to, i64 bytes) = nullptr;
+  void (*read)(const DevicePtr& from, void* to, i64 bytes) = nullptr;
+};
+
+// The CPU (src/kernels/cpu).
+const Device& cpu_device();
+
+}  // namespace redco

@@ -1,0 +1,51 @@
+// View: an operand of a kernel: where its elements are, their type, shape and strides. A view does not own
+// the memory; work that is submitted to a queue finds it there because memory is reused in the queue's order.
+#pragma once
+
+#include "base/types.h"
+#include "kernels/device_ptr.h"
+
+namespace redco {
+
+struct View {
+  DevicePtr data;
+  DType dtype = DType::f32;
+  bool present = false;  // false: an optional operand that is absent
+  Shape shape;           // local sizes
+  Strides strides;       // in elements, one per dim, 0 where a dim is repeated; empty: row-major
+
+  i64 numel() const { return redco::numel(shape); }
+  i64 bytes() const { return numel() * size_of(dtype); }
+  int rank() const { return static_cast<int>(shape.size()); }
+  i64 last() const { return shape.back(); }
+  // The product of all dims but the last `trailing` ones; also correct if those are empty.
+  i64 leading(int trailing = 1) const {
+    i64 n = 1;
+    for (int d = 0; d + trailing < rank(); ++d) n *= shape[d];
+    return n;
+  }
+  Strides steps() const;  // the strides, also of a row-major view
+  // The same elements from index `start` of dim d on, `size` of them.
+  View narrowed(int d, i64 start, i64 size) const;
+  // Elements [first, first + n) of a row-major view, in one dim.
+  View flat(i64 first, i64 n) const {
+    View v = *this;
+    v.data = data.plus(first * size_of(dtype));
+    v.shape = {n};
+    v.strides.clear();
+    return v;
+  }
+  // The same bytes, row-major in another shape. REQUIRES: this is row-major.
+  View reshaped(Shape other) const {
+    View v = *this;
+    v.shape = std::move(other);
+    return v;
+  }
+};
+
+// The strides of a row-major tensor.
+Strides row_major(const Shape& s);
+
+inline Strides View::steps() const { return strides.empty() ? row_major(shape) : strides; }
+
+}  // namespace redco

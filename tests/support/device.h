@@ -1,0 +1,39 @@
+// The queue that tests of tensors, ops and models compute with. ctest runs some programs several times:
+//   REDCO_TEST_QUEUE=delayed      work runs late, on a thread of its own, in memory that is overwritten when
+//   freed REDCO_TEST_DEVICE=minimal     a device without fused kernels, so that ops are composed
+#pragma once
+
+#include <cstdlib>
+#include <memory>
+#include <string_view>
+
+#include "kernels/queue.h"
+
+namespace redco::testing {
+
+inline bool is_set(const char* variable, std::string_view value) {
+  const char* const is = std::getenv(variable);
+  return is && is == value;
+}
+
+// The CPU with only those kernels that a device must have, and those for some models.
+inline const Device& minimal_device() {
+  static const Device device = [] {
+    Device d = cpu_device();
+    d.name = "the minimal device";
+    Kernels& k = d.kernels;
+    const auto remove = [](auto&... kernels) { ((kernels.run = nullptr), ...); };
+    remove(k.unary_backward, k.softmax, k.layer_norm, k.layer_norm_backward, k.rms_norm, k.rms_norm_backward,
+           k.attention, k.attention_backward, k.rope, k.sum_exp_and_target, k.cross_entropy,
+           k.cross_entropy_backward, k.experts, k.experts_backward);
+    return d;
+  }();
+  return device;
+}
+
+inline std::shared_ptr<Queue> test_queue() {
+  const Device& device = is_set("REDCO_TEST_DEVICE", "minimal") ? minimal_device() : cpu_device();
+  return is_set("REDCO_TEST_QUEUE", "delayed") ? Queue::delayed(device, 1) : Queue::immediate(device);
+}
+
+}  // namespace redco::testing
