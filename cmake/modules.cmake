@@ -36,7 +36,7 @@ function(redco_module NAME)
      AND NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
     set_target_properties(redco_${NAME} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
     # GCC warns about types of unnamed namespaces in included files, and a unity file includes all files.
-    target_compile_options(redco_${NAME} PRIVATE -Wno-subobject-linkage)
+    target_compile_options(redco_${NAME} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   endif()
   set(REDCO_OBJECTS "${REDCO_OBJECTS};$<TARGET_OBJECTS:redco_${NAME}>" CACHE INTERNAL "")
   set(REDCO_LIBS "${REDCO_LIBS};${M_LIBS};${M_LINK}" CACHE INTERNAL "")

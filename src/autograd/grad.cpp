@@ -21,7 +21,8 @@ Tensor zero_gradient(const Tensor& input) {
 
 std::vector<Tensor> vjp(const std::vector<Tensor>& outputs, const std::vector<Tensor>& cotangents,
                         const std::vector<Tensor>& inputs, const GradOptions& o) {
-  auto out = backward(outputs, cotangents, inputs, {.create_graph = o.create_graph, .retain = o.retain});
+  auto out = backward(outputs, cotangents, inputs,
+                      {.create_graph = o.create_graph, .retain = o.retain, .sink = o.sink});
   for (size_t i = 0; i < out.size(); ++i)
     if (!out[i].defined()) out[i] = zero_gradient(inputs[i]);
   return out;
@@ -121,9 +122,12 @@ Tensor recompute(const std::function<Tensor(const Tensor&)>& f, const Tensor& x)
                   "a repeated computation runs {} collectives fewer than the first run",
                   replay.results.size());
     }
-    const auto found =
-        backward({again}, {v.g()}, ins,
-                 {.create_graph = v.create_graph(), .stop_at_inputs = true, .factors = v.all_factors()});
+    const auto found = backward({again}, {v.g()}, ins,
+                                {.create_graph = v.create_graph(),
+                                 .stop_at_inputs = true,
+                                 .factors = v.all_factors(),
+                                 .sink = v.sink(),
+                                 .nested = true});
     Tensors result(n);
     for (size_t k = 0; k < index.size(); ++k) result[index[k]] = found[k];
     return result;

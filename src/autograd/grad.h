@@ -11,11 +11,13 @@ namespace redco {
 struct GradOptions {
   bool create_graph = false;  // the gradients can be differentiated again
   bool retain = false;        // another grad() will use the same ops
+  // Takes the gradients as they arise, and the result is empty. The inputs are leaves: watched tensors.
+  GradientSink* sink = nullptr;
 };
 
 // d(loss)/d(inputs) of a loss with one element. Inputs are watched tensors or descend from them. Zeros for
 // inputs that the loss does not depend on. Placements: that of the input if Sharded; if the input is
-// Replicated, the gradient may be Partial (see reduce_gradients).
+// Replicated, the gradient may be Partial (see optim/gradients.h).
 std::vector<Tensor> grad(const Tensor& loss, const std::vector<Tensor>& inputs,
                          const GradOptions& options = {});
 // The same for several outputs with given cotangents.

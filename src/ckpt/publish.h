@@ -31,8 +31,8 @@ namespace redco::ckpt {
 std::string step_name(i64 step);  // "step-00000020"
 std::optional<i64> parse_step_name(const std::string& name);
 
-// While it lives, prune() does not remove the checkpoint. Null if the folder is no step of a workdir, or if
-// this user can't write there: then the checkpoint is not protected.
+// While it lives, prune() does not remove the checkpoint. Null if the folder is not a step of a workdir, or
+// if this user can't write there: then the checkpoint is not protected.
 std::unique_ptr<Lease> hold_checkpoint(const std::string& folder);
 
 class CheckpointFolder {

@@ -9,7 +9,9 @@
 #include <chrono>
 #include <climits>
 #include <cstdlib>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "base/activity.h"
 #include "base/error.h"
@@ -22,7 +24,6 @@ namespace {
 
 // Large transfers are split into pieces: counts are int, and the watchdog sees progress with each piece.
 constexpr i64 kMessageBytes = i64{64} << 20;
-constexpr int kTag = 7;
 constexpr int kHostBytes = 64;
 constexpr i64 kShortBytes = 4096;
 
@@ -104,6 +105,24 @@ class MpiYields {
   }
 };
 
+// The tag of a message: the kind of its collective, the number of that call in the group, and a hash of the
+// message's size. So ranks in different calls never take each other's data, and each can tell what the other
+// is doing. 23 bits, which is what all transports of Open MPI have.
+class CallTag {
+ public:
+  CallTag(Collective what, u32 call, i64 bytes)
+      : tag_(static_cast<int>(what) << 20 | static_cast<int>(call & 0xff) << 12 |
+             static_cast<int>(static_cast<u64>(bytes) * 0x9e3779b97f4a7c15ull >> 52)) {}
+  explicit CallTag(int tag) : tag_(tag) {}
+  operator int() const { return tag_; }  // NOLINT: MPI takes it
+  // The number of the call, from one that is less than 128 calls away.
+  i64 call(i64 near) const { return near + static_cast<std::int8_t>((tag_ >> 12 & 0xff) - (near & 0xff)); }
+  const char* what() const { return name_of(static_cast<Collective>(tag_ >> 20)); }
+
+ private:
+  int tag_;
+};
+
 // "rank 3 (node2)" for each member of a communicator, by its rank in MPI_COMM_WORLD.
 using Names = std::vector<std::string>;
 
@@ -138,18 +157,18 @@ class MpiGroup final : public Group {
 
  private:
   void do_all_to_all(Collective what, std::span<const Send> send, std::span<const Recv> recv) override {
-    start();
+    start(what);
     // Receives first, so that arriving data has a buffer. The order of partners differs between ranks, so
     // that they do not all send to rank 0 first.
     for (int k = 1; k < size(); k++)
       receive(recv[(rank() - k + size()) % size()], (rank() - k + size()) % size());
     for (int k = 1; k < size(); k++) post(send[(rank() + k) % size()], (rank() + k) % size());
-    wait(what);
+    wait();
   }
 
   // Small buffers go directly from the root to all, large ones through MPI's tree.
   void do_broadcast(void* data, i64 bytes, int root) override {
-    start();
+    start(Collective::broadcast);
     auto* at = static_cast<std::byte*>(data);
     bytes_ = bytes;
     if (bytes <= kShortBytes) {
@@ -161,64 +180,71 @@ class MpiGroup final : public Group {
         check(MPI_Ibcast(at + done, n, MPI_BYTE, root, comm_, add(root, 0)), "MPI_Ibcast");
       }
     }
-    wait(Collective::broadcast);
+    wait();
   }
 
   // Exchanges one byte between all pairs, so that a missing rank is known by name.
   void do_barrier() override {
     std::vector<std::byte> bytes(static_cast<std::size_t>(size()));
     const std::byte mine{1};
-    start();
+    start(Collective::barrier);
     for (int k = 1; k < size(); k++)
       receive({&bytes[(rank() - k + size()) % size()], 1}, (rank() - k + size()) % size());
     for (int k = 1; k < size(); k++) post({&mine, 1}, (rank() + k) % size());
-    wait(Collective::barrier);
+    wait();
   }
 
   struct Pending {
     int peer;
     i64 expected;  // size of a receive in bytes; 0: a send
+    int tag;
   };
 
-  void start() {
+  void start(Collective what) {
+    what_ = what;
+    ++call_;
     requests_.clear();
     pending_.clear();
     bytes_ = 0;
   }
-  MPI_Request* add(int peer, i64 expected) {
-    pending_.push_back({peer, expected});
+  MPI_Request* add(int peer, i64 expected, int tag = 0) {
+    pending_.push_back({peer, expected, tag});
     return &requests_.emplace_back(MPI_REQUEST_NULL);
   }
   void receive(Recv block, int from) {
     bytes_ += block.bytes;
+    const CallTag tag(what_, call_, block.bytes);
     for (i64 done = 0; done < block.bytes; done += kMessageBytes) {
       const i64 n = std::min(kMessageBytes, block.bytes - done);
-      check(MPI_Irecv(block.data + done, static_cast<int>(n), MPI_BYTE, from, kTag, comm_, add(from, n)),
+      check(MPI_Irecv(block.data + done, static_cast<int>(n), MPI_BYTE, from, tag, comm_, add(from, n, tag)),
             "MPI_Irecv");
     }
   }
   void post(Send block, int to) {
     bytes_ += block.bytes;
+    const CallTag tag(what_, call_, block.bytes);
     for (i64 done = 0; done < block.bytes; done += kMessageBytes) {
       const i64 n = std::min(kMessageBytes, block.bytes - done);
-      check(MPI_Isend(block.data + done, static_cast<int>(n), MPI_BYTE, to, kTag, comm_, add(to, 0)),
+      check(MPI_Isend(block.data + done, static_cast<int>(n), MPI_BYTE, to, tag, comm_, add(to, 0, tag)),
             "MPI_Isend");
     }
   }
 
-  void wait(Collective what) {
+  void wait() {
     const int n = static_cast<int>(requests_.size());
     if (n == 0) return;
     statuses_.resize(requests_.size());
     int done = 0;
-    test(what, n, done);
+    test(n, done);
     if (!done) {
-      const activity::Wait waiting(name_of(what));
+      const activity::Wait waiting(name_of(what_));
       Waiter waiter(bytes_ <= kShortBytes);
-      for (int before = 0; !done; test(what, n, done))
+      other_.reset();
+      for (int before = 0; !done; test(n, done))
         if (waiter.pause()) {
           const int ended = n_ended(n);  // a piece of a large transfer has arrived
           if (ended > before) activity::tick();
+          if (ended == before) find_other_call(n);
           before = ended;
         }
     }
@@ -227,28 +253,63 @@ class MpiGroup final : public Group {
       int got = 0;
       check(MPI_Get_count(&statuses_[i], MPI_BYTE, &got), "MPI_Get_count");
       REDCO_CHECK(got == pending_[i].expected,
-                  "{}: {} sent {} bytes, expected {}; the ranks do not run the same program", name_of(what),
+                  "{}: {} sent {} bytes, expected {}; the ranks do not run the same program", name_of(what_),
                   names_[pending_[i].peer], got, pending_[i].expected);
     }
   }
 
-  int n_ended(int n) {
-    int ended = 0, done = 0;
-    for (int i = 0; i < n; i++)
-      ended += requests_[i] == MPI_REQUEST_NULL ||
-               (MPI_Request_get_status(requests_[i], &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done);
-    return ended;
+  // In a long wait: an error if a rank whose data is missing has sent data of another call. It must be there
+  // in two looks, because data of this call may be on its way in between.
+  void find_other_call(int n) {
+    for (int i = 0; i < n; ++i) {
+      const Pending& p = pending_[i];
+      if (!p.expected || ended(i)) continue;
+      int found = 0;
+      MPI_Status status;
+      check(MPI_Iprobe(p.peer, MPI_ANY_TAG, comm_, &found, &status), "MPI_Iprobe");
+      if (!found || status.MPI_TAG == p.tag) continue;
+      if (other_ != std::pair(p.peer, status.MPI_TAG)) {
+        other_ = {p.peer, status.MPI_TAG};
+        return;
+      }
+      int bytes = 0;
+      check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
+      const CallTag theirs(status.MPI_TAG);
+      cancel(n);
+      throw BugError(fmt::format(
+          "this rank is in call {} of its group, {}, and expects {} bytes from {}, which is in call {}, {}, and sent "
+          "{} bytes; the ranks do not run the same program",
+          call_, name_of(what_), p.expected, names_[p.peer], theirs.call(call_), theirs.what(), bytes));
+    }
+  }
+  void cancel(int n) {
+    for (int i = 0; i < n; ++i) {
+      if (requests_[i] == MPI_REQUEST_NULL) continue;
+      if (pending_[i].expected) MPI_Cancel(&requests_[i]);
+      MPI_Request_free(&requests_[i]);
+    }
   }
 
-  void test(Collective what, int n, int& done) {
+  int n_ended(int n) {
+    int sum = 0;
+    for (int i = 0; i < n; i++) sum += ended(i);
+    return sum;
+  }
+  bool ended(int i) const {
+    int done = 0;
+    return requests_[i] == MPI_REQUEST_NULL ||
+           (MPI_Request_get_status(requests_[i], &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done);
+  }
+
+  void test(int n, int& done) {
     const int code = MPI_Testall(n, requests_.data(), &done, statuses_.data());
     if (code == MPI_SUCCESS) return;
     for (int i = 0; code == MPI_ERR_IN_STATUS && i < n; i++) {
       const int own = statuses_[i].MPI_ERROR;
       if (own == MPI_SUCCESS || own == MPI_ERR_PENDING) continue;
-      check(own, fmt::format("{} with {}", name_of(what), names_[pending_[i].peer]).c_str());
+      check(own, fmt::format("{} with {}", name_of(what_), names_[pending_[i].peer]).c_str());
     }
-    check(code, name_of(what));
+    check(code, name_of(what_));
   }
 
   MPI_Comm comm_;
@@ -257,6 +318,9 @@ class MpiGroup final : public Group {
   std::vector<MPI_Status> statuses_;
   std::vector<Pending> pending_;
   i64 bytes_ = 0;  // bytes sent and received by the operation
+  Collective what_ = Collective::barrier;
+  u32 call_ = 0;                              // number of the operation in this group
+  std::optional<std::pair<int, int>> other_;  // a rank and a tag of another call that it has sent
 };
 
 bool set(const char* name) {

@@ -15,7 +15,7 @@ namespace redco {
 
 namespace {
 
-// Limits the scans of a progressive image, each of which costs a pass over all pixels.
+// Limits the scans of a progressive image, each of which reads all pixels.
 constexpr int kMaxScans = 100;
 
 struct Jpeg {

@@ -29,7 +29,7 @@ struct PassMemory {
   i64 length = 0;             // S
 };
 
-// One pass over `length` new tokens of each row, ids [R, length]. begin[r]: the column of row r's first
+// Computes `length` new tokens of each row, ids [R, length]. begin[r]: the column of row r's first
 // token, counted over all columns that the cache will hold. -> logits of the last position, [R, 1, V].
 Tensor forward(const Model& model, const ParamTree& params, KvCache& cache, i64 rows, i64 length,
                std::span<const i32> ids, std::span<const i64> begin, const PassMemory& memory);

@@ -45,7 +45,7 @@ void check_sources(const JobConfig& job, Checks& c) {
     });
 }
 
-// Files of pipeline lm have one format, unless data.format says how to read them.
+// Files of pipeline lm have one format, unless data.format is given.
 void check_one_format(const JobConfig& job, Checks& c) {
   if (job.data.format || job.data.is_jsonl()) return;
   std::string jsonl, other;

@@ -1,4 +1,4 @@
-// What kernels are told besides their operands: names of functions and the settings of one call.
+// The arguments of kernels besides their operands: names of functions, and settings of one call.
 #pragma once
 
 #include <array>
@@ -51,7 +51,7 @@ struct Attention {
   double softcap = 0;      // > 0: scores are softcap * tanh(scale q k^T / softcap)
   bool causal = false;     // query i attends to keys <= i + Tk - Tq
   i64 window = 0;          // > 0: and to keys > i + Tk - Tq - window (sliding window)
-  bool segmented = false;  // the key mask gives segments: queries attend to keys of their own only
+  bool segmented = false;  // the key mask gives segments: queries attend to keys of the same segment only
   // Dropout of the probabilities. The coordinates of an element are (batch, head, query, key); the offsets
   // are those of this rank's part.
   double dropout = 0;

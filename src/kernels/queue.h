@@ -3,7 +3,7 @@
 // write() make the host wait.
 //
 // The CPU's queue runs a call when it is submitted. A planned rank's queue runs nothing and counts. A delayed
-// queue, for tests, runs calls late on a thread of its own, and overwrites memory when it is allocated and
+// queue, for tests, runs calls late on another thread, and overwrites memory when it is allocated and
 // when it is freed; so it finds code that reads results without waiting, or memory that it does not own.
 //
 // The rank's thread submits; other threads may only call poison().

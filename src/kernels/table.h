@@ -1,11 +1,11 @@
-// Kernels: the table of a device's kernels. docs/add_a_device.md says how to fill one.
+// Kernels: the table of a device's kernels; docs/add_a_device.md explains how to fill one.
 //
 // A kernel computes on views (kernels/view.h); it never allocates, never waits for the host, and checks
 // nothing: ops have done that. Operands are row-major unless a comment says "strided". Where a `workspace` is
-// an operand, the table also says how many elements it needs; they are uninitialized, and their number
-// depends only on shapes and on the number of threads that the run plans with. Sizes may be 0. Outputs don't
-// overlap inputs unless a comment says "in place". Sums are accumulated in fp32 or better, in an order that
-// depends only on shapes.
+// an operand, the table also has the number of elements that it needs; they are uninitialized, and their
+// number depends only on shapes and on the number of threads that the run plans with. Sizes may be 0. Outputs
+// don't overlap inputs unless a comment says "in place". Sums are accumulated in fp32 or better, in an order
+// that depends only on shapes.
 #pragma once
 
 #include "kernels/arguments.h"

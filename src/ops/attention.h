@@ -14,7 +14,7 @@ struct AttentionOptions {
   double dropout = 0;   // rate for the probabilities, drawn at coordinates (example, head, query, key)
   u64 dropout_key = 0;
   // Rows with several samples, Tq = Tk: key_mask holds the sample number of each key (0: padding), and a
-  // query attends only to keys of its own sample.
+  // query attends only to keys of the same sample.
   bool segmented = false;
 };
 

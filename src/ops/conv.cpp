@@ -269,7 +269,7 @@ Shape with_pixels(Shape shape, i64 height, i64 width) {
   return shape;
 }
 
-// For ops that are linear in input 0 within each plane; input 1 says which pixels they use.
+// For ops that are linear in input 0 within each plane; input 1 selects the pixels.
 void plane_strategies(OpCall::Strategies& s) {
   const auto R = Placement::replicated(), P = Placement::partial();
   s.all_replicated();

@@ -216,6 +216,13 @@ Tensor OpCall::output(Shape shape, DType dtype, int hidden) {
   return t;
 }
 
+Tensor OpCall::output(Shape shape, DType dtype, const GradientRoom& room) {
+  Tensor t = room.sink ? room.sink->room(room.leaf, shape, dtype, next_layout()) : Tensor();
+  if (!t.defined()) return output(std::move(shape), dtype);
+  outputs_.push_back(t);
+  return t;
+}
+
 Tensor OpCall::view_of(const Tensor& input, Shape shape, int hidden) {
   Tensor t = Tensor::view(input, std::move(shape), next_layout(), hidden);
   outputs_.push_back(t);

@@ -82,6 +82,8 @@ class OpCall {
   const Tensor& in(int i) const { return inputs_[i]; }
   // Output i with the chosen placements. Call once per output, in order.
   Tensor output(Shape shape, DType dtype, int hidden = 0);
+  // The same for the gradient of a leaf, which may have a place already (Vjp::room).
+  Tensor output(Shape shape, DType dtype, const GradientRoom& room);
   // An output that shares the bytes of `input`.
   Tensor view_of(const Tensor& input, Shape shape, int hidden = 0);
   // Submits a kernel of the device. Tensors are passed as views of their local blocks. A planned rank runs
@@ -137,7 +139,15 @@ struct BackwardOptions {
   bool stop_at_inputs = false;   // do not follow paths through an input
   bool retain = false;           // keep the saved tensors of nodes for another backward
   FactorsOf* factors = nullptr;  // linear weights among the inputs whose gradients are wanted as factors
+  // Takes the gradients of inputs that are leaves, as they arise; the result has none. `nested`: it only
+  // gives rooms, because this pass runs in a vjp of the pass whose sink it is.
+  GradientSink* sink = nullptr;
+  bool nested = false;
 };
+// The sum of the parts of a cotangent, which are gone afterwards. If the value was created Sharded, the sum
+// gets that placement.
+Tensor sum_of_parts(SmallVector<Tensor, 2>& parts, const Node::Output& born);
+
 // The engine of grad(): propagates cotangents of `outputs` back to `inputs`. Result i is undefined if no path
 // leads to inputs[i]. Its placement is that of the input if Sharded, otherwise any (a Partial is not
 // reduced).

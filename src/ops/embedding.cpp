@@ -41,12 +41,13 @@ Tensor embedding(const Tensor& table, const Tensor& ids, i64 frozen) {
   op.run(&Kernels::gather_rows, op.in(0), op.in(0).range(0).begin, op.in(1), y);
   op.record({ids}, [n = table.shape()[0], layout = op.in(0).layout(), frozen](const Vjp& v) {
     const Tensor rows = frozen < 0 ? v.saved(0) : without_id(v.saved(0), frozen);
-    return Tensors{scatter_rows(v.g(), rows, n, layout), {}};
+    return Tensors{scatter_rows(v.g(), rows, n, layout, v.room(0)), {}};
   });
   return y;
 }
 
-Tensor scatter_rows(const Tensor& g, const Tensor& ids, i64 rows, const Layout& like) {
+Tensor scatter_rows(const Tensor& g, const Tensor& ids, i64 rows, const Layout& like,
+                    const GradientRoom& room) {
   OpCall op("scatter_rows", {g, ids});
   const Shape shape = {rows, g.shape().back()};
   op.choose({numel(shape)},
@@ -62,7 +63,7 @@ Tensor scatter_rows(const Tensor& g, const Tensor& ids, i64 rows, const Layout& 
               if (a.is_partial()) s.add({P, R}, {P});
             },
             {.wish = like});
-  Tensor y = op.output(shape, g.dtype(), 0);
+  Tensor y = op.output(shape, g.dtype(), room);
   op.flops(static_cast<double>(op.in(0).local_numel()));
   op.run(&Kernels::scatter_rows, op.in(0), op.in(1), y.range(0).begin, y);
   op.record({ids}, [](const Vjp& v) { return Tensors{embedding(v.g(), v.saved(0)), {}}; });

@@ -1,7 +1,7 @@
 // Selects rows and elements by id. Ids are i32 tensors.
 #pragma once
 
-#include "tensor/tensor.h"
+#include "tensor/node.h"
 
 namespace redco {
 
@@ -10,7 +10,8 @@ namespace redco {
 // Row `frozen` (negative: none) gets no gradient, like PyTorch's padding_idx.
 Tensor embedding(const Tensor& table, const Tensor& ids, i64 frozen = -1);
 // Adds each g[..., C] to the row of its id; the result is cut like `like` if that is free.
-Tensor scatter_rows(const Tensor& g, const Tensor& ids, i64 rows, const Layout& like);
+Tensor scatter_rows(const Tensor& g, const Tensor& ids, i64 rows, const Layout& like,
+                    const GradientRoom& room = {});
 // out[...] = x[..., ids[...]], e.g. the logits of the labels; 0 where ids < 0.
 Tensor pick(const Tensor& x, const Tensor& ids);
 // The vjp of pick: g at ids, zeros elsewhere.

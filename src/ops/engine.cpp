@@ -30,6 +30,8 @@ struct Mark {
 struct Visit : Mark {
   bool wanted = false;                             // it is one of the inputs
   bool needed = false;                             // a path leads from it to an input
+  bool to_sink = false;                            // its gradient goes to the sink
+  int pending = 0;                                 // uses of it that may still give a part of its gradient
   SmallVector<SmallVector<Tensor, 2>, 1> parts{};  // contributions to the cotangent of each output
   Tensors found{};                                 // the cotangents, if wanted
 };
@@ -38,7 +40,8 @@ struct Visit : Mark {
 // place in this order.
 class Visits {
  public:
-  Visits(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, bool stop_at_inputs)
+  Visits(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
+         const BackwardOptions& options)
       : pass_(Context::current().next_pass()) {
     std::vector<const Node*> wanted;
     for (const Tensor& t : inputs)
@@ -53,7 +56,7 @@ class Visits {
     for (const Tensor& t : outputs) visit(t.node());
     for (size_t i = 0; i < marks.size(); ++i) {
       const std::shared_ptr<Node> node = marks[i].node;
-      if (stop_at_inputs && std::binary_search(wanted.begin(), wanted.end(), node.get())) continue;
+      if (options.stop_at_inputs && std::binary_search(wanted.begin(), wanted.end(), node.get())) continue;
       for (const Edge& e : node->inputs) visit(e.node);
     }
     std::sort(marks.begin(), marks.end(),
@@ -64,13 +67,19 @@ class Visits {
       all_.push_back({std::move(m)});
     }
     for (const Tensor& t : inputs)
-      if (Visit* const v = of(t.node().get())) v->wanted = true;
+      if (Visit* const v = of(t.node().get())) {
+        v->wanted = true;
+        v->to_sink = options.sink && !options.nested && v->node->inputs.empty();
+      }
     for (Visit& v : all_) {
       v.parts.resize(v.node->outputs.size());
       v.needed = v.wanted;
-      if (v.wanted && stop_at_inputs) continue;
+      if (v.wanted && options.stop_at_inputs) continue;
       for (const Edge& e : v.node->inputs)
         if (e.node) v.needed = v.needed || of(e.node.get())->needed;
+      if (v.needed)
+        for (const Edge& e : v.node->inputs)
+          if (e.node) ++of(e.node.get())->pending;
     }
   }
   ~Visits() {
@@ -98,9 +107,9 @@ class Visits {
   std::vector<Visit> all_;
 };
 
-// Sums all cotangents of a node's output. If the output was created Sharded, the sum is then redistributed
-// once to that placement; if it was Replicated or Partial, the placement is not changed.
-Tensor collect(SmallVector<Tensor, 2>& parts, const Node::Output& born) {
+}  // namespace
+
+Tensor sum_of_parts(SmallVector<Tensor, 2>& parts, const Node::Output& born) {
   if (parts.empty()) return {};
   for (Tensor& p : parts) {
     REDCO_CHECK(p.shape() == born.shape, "cotangent {} does not match the output {}", describe(p),
@@ -128,32 +137,30 @@ Tensor collect(SmallVector<Tensor, 2>& parts, const Node::Output& born) {
   return sum;
 }
 
-}  // namespace
-
 std::vector<Tensor> backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& cotangents,
                              const std::vector<Tensor>& inputs, const BackwardOptions& options) {
   REDCO_CHECK(outputs.size() == cotangents.size(), "{} outputs, {} cotangents", outputs.size(),
               cotangents.size());
   Context& c = Context::current();
-  Visits visits(outputs, inputs, options.stop_at_inputs);
+  Visits visits(outputs, inputs, options);
   for (size_t i = 0; i < outputs.size(); ++i)
     if (Visit* const v = visits.of(outputs[i].node().get()))
       v->parts[outputs[i].node_output()].push_back(cotangents[i]);
 
   Restore<bool> recording(c.recording, options.create_graph);
   const Names names(c);
-  for (auto visit = visits.all().rbegin(); visit != visits.all().rend(); ++visit) {
-    if (!visit->needed) continue;
-    Node& node = *visit->node;
+  // Calls the node's vjp, and hands its gradients on.
+  const auto propagate = [&](Visit& visit) {
+    Node& node = *visit.node;
     bool reached = false;
-    for (const auto& parts : visit->parts) reached |= !parts.empty();
-    if (!reached) continue;
+    for (const auto& parts : visit.parts) reached |= !parts.empty();
+    if (!reached) return;
     c.scope = node.scope;
     c.random_scope = node.random_scope;
     Tensors g(node.outputs.size());
-    for (size_t o = 0; o < g.size(); ++o) g[o] = collect(visit->parts[o], node.outputs[o]);
-    if (visit->wanted) visit->found = g;
-    if ((!node.vjp && !node.freed) || (visit->wanted && options.stop_at_inputs)) continue;
+    for (size_t o = 0; o < g.size(); ++o) g[o] = sum_of_parts(visit.parts[o], node.outputs[o]);
+    if (visit.wanted) visit.found = g;
+    if ((!node.vjp && !node.freed) || (visit.wanted && options.stop_at_inputs)) return;
     SmallVector<bool, 8> needs(node.inputs.size());
     bool any = false;
     for (size_t i = 0; i < needs.size(); ++i) {
@@ -161,27 +168,57 @@ std::vector<Tensor> backward(const std::vector<Tensor>& outputs, const std::vect
       needs[i] = from && from->needed;
       any = any || needs[i];
     }
-    if (!any) continue;
+    if (!any) return;
     REDCO_CHECK(!node.freed, "[{}] second backward through a freed graph; set retain in the first one",
                 node.name);
     Tensors dx;
     {
-      const Vjp v(visit->node, std::move(g), options.create_graph, needs, options.factors);
+      const Vjp v(visit.node, std::move(g), options.create_graph, needs, options.factors, options.sink);
       dx = node.vjp(v);
     }
     REDCO_CHECK(dx.size() == needs.size(), "[{}] vjp returned {} gradients; expected {}", node.name,
                 dx.size(), needs.size());
-    for (size_t i = 0; i < dx.size(); ++i)
-      if (needs[i] && dx[i].defined())
-        visits.of(node.inputs[i].node.get())->parts[node.inputs[i].output].push_back(std::move(dx[i]));
+    for (size_t i = 0; i < dx.size(); ++i) {
+      if (!needs[i] || !dx[i].defined()) continue;
+      Visit& to = *visits.of(node.inputs[i].node.get());
+      if (to.to_sink && options.sink->add(to.node.get(), dx[i])) continue;
+      to.parts[node.inputs[i].output].push_back(std::move(dx[i]));
+    }
     if (!options.create_graph && !options.retain) {
       node.saved.clear();
       node.vjp = nullptr;
       node.freed = true;
     }
-    if (!visit->wanted) visits.leave(*visit);
+    if (!visit.wanted) visits.leave(visit);
+  };
+  const auto complete = [&](Visit& leaf) {
+    c.scope = leaf.node->scope;
+    options.sink->complete(leaf.node.get(), leaf.parts[0]);
+    leaf.to_sink = false;
+  };
+  for (auto visit = visits.all().rbegin(); visit != visits.all().rend(); ++visit) {
+    if (!visit->needed || visit->node->inputs.empty()) {
+      if (visit->needed && !visit->to_sink) propagate(*visit);
+      continue;
+    }
+    const std::shared_ptr<Node> node = visit->node;
+    propagate(*visit);
+    for (const Edge& e : node->inputs) {
+      Visit* const from = visits.of(e.node.get());
+      if (from && --from->pending == 0 && from->to_sink) complete(*from);
+    }
   }
 
+  if (options.sink && !options.nested) {
+    // Leaves that are outputs themselves, and those on which nothing depends.
+    SmallVector<Tensor, 2> none;
+    for (const Tensor& t : inputs) {
+      Visit* const v = visits.of(t.node().get());
+      if (!v) options.sink->complete(t.node().get(), none);
+      if (v && v->to_sink) complete(*v);
+    }
+    return {};
+  }
   std::vector<Tensor> result;
   for (const Tensor& t : inputs) {
     const Visit* const v = visits.of(t.node().get());

@@ -94,7 +94,7 @@ Tensor batched_linear(const Tensor& x, const Tensor& w) {
 
 Tensor product(const Tensor& x, const Tensor& w, Sums sums);
 Tensor product_transposed(const Tensor& g, const Tensor& w, Sums sums);
-Tensor weight_gradient(const Tensor& g, const Tensor& x, Sums sums);
+Tensor weight_gradient(const Tensor& g, const Tensor& x, Sums sums, const GradientRoom& room = {});
 
 Tensor product(const Tensor& x, const Tensor& w, Sums sums) {
   REDCO_CHECK(x.rank() >= 1 && w.visible() >= 2 && x.shape().back() == w.shape().back(),
@@ -117,7 +117,7 @@ Tensor product(const Tensor& x, const Tensor& w, Sums sums) {
     if (auto* factors = v.needs(1) ? v.factors(1) : nullptr)
       factors->push_back({v.g(), v.saved(0)});
     else if (v.needs(1))
-      d[1] = weight_gradient(v.g(), v.saved(0), sums);
+      d[1] = weight_gradient(v.g(), v.saved(0), sums, v.room(1));
     return d;
   });
   return y;
@@ -160,13 +160,13 @@ void weight_gradient_strategies(OpCall::Strategies& s) {
   if (b.is_partial()) s.add({R, P}, {P});
 }
 
-Tensor weight_gradient(const Tensor& g, const Tensor& x, Sums sums) {
+Tensor weight_gradient(const Tensor& g, const Tensor& x, Sums sums, const GradientRoom& room) {
   REDCO_CHECK(g.rank() == x.rank() && g.rank() >= 1,
               "[linear_weight_gradient] shapes do not match: {} and {}", describe(g), describe(x));
   const Shape shape = {g.shape().back(), x.shape().back()};
   OpCall op("linear_weight_gradient", {g, x});
   op.choose({numel(shape)}, weight_gradient_strategies, {.attributes = {static_cast<i64>(sums)}});
-  Tensor y = op.output(shape, g.dtype(), 0);
+  Tensor y = op.output(shape, g.dtype(), room);
   const Operand a(op.in(0)), b(op.in(1));
   op.flops(2.0 * a.columns() * b.columns() * a.rows());
   op.run(&Kernels::matmul, a.matrix(), true, b.matrix(), false, y);

@@ -1,5 +1,5 @@
 // Collectives on the memory of tensors. They are submitted to the queue, so they run after the kernels that
-// write what they send, and before those that read what they receive. Sizes are checked by the callers
+// write what is sent, and before the kernels that read what is received. Sizes are checked by the callers
 // (ops/redistribute.cpp); all ranks of the axis submit the same collectives in the same order.
 #pragma once
 

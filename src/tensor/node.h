@@ -24,16 +24,34 @@ struct RowFactors {
 // The leaves of the tape whose gradients are wanted as factors, one pair for every use.
 using FactorsOf = std::unordered_map<const Node*, std::vector<RowFactors>>;
 
+// Takes the gradients of leaves of the tape as they arise (optim/gradients.h).
+class GradientSink {
+ public:
+  virtual ~GradientSink() = default;
+  // Memory that an op may write a leaf's gradient to, with this placement; undefined: the op makes its own.
+  virtual Tensor room(const Node* leaf, const Shape& shape, DType dtype, const Layout& layout) = 0;
+  // Adds a part of a leaf's gradient; false if it can't yet, because placements differ.
+  virtual bool add(const Node* leaf, const Tensor& part) = 0;
+  // No more parts arise in this pass. `rest`: the parts that were not added.
+  virtual void complete(const Node* leaf, SmallVector<Tensor, 2>& rest) = 0;
+};
+// Where an op may write the gradient of a leaf.
+struct GradientRoom {
+  GradientSink* sink = nullptr;
+  const Node* leaf = nullptr;
+};
+
 // The arguments of a vjp.
 class Vjp {
  public:
   Vjp(std::shared_ptr<Node> node, Tensors cotangents, bool create_graph, SmallVector<bool, 8> needs,
-      FactorsOf* factors = nullptr)
+      FactorsOf* factors = nullptr, GradientSink* sink = nullptr)
       : node_(std::move(node)),
         g_(std::move(cotangents)),
         create_graph_(create_graph),
         needs_(std::move(needs)),
-        factors_(factors) {}
+        factors_(factors),
+        sink_(sink) {}
   // Saved tensor i; outputs of the op are returned with their node.
   Tensor saved(int i) const;
   // Cotangent of output i; undefined if nothing depends on that output.
@@ -44,8 +62,11 @@ class Vjp {
   bool create_graph() const { return create_graph_; }
   // Where to store this input's gradient as factors; null: return it as a tensor.
   std::vector<RowFactors>* factors(int input) const;
-  // All of them (null: none), for a vjp that runs a nested backward.
+  // Where to write this input's gradient, if it is a whole part of a leaf's (OpCall::output).
+  GradientRoom room(int input) const;
+  // For a vjp that runs a nested backward (null: none).
   FactorsOf* all_factors() const { return factors_; }
+  GradientSink* sink() const { return sink_; }
 
  private:
   std::shared_ptr<Node> node_;
@@ -53,6 +74,7 @@ class Vjp {
   bool create_graph_;
   SmallVector<bool, 8> needs_;
   FactorsOf* factors_;
+  GradientSink* sink_;
 };
 // Returns one tensor per input; undefined if there is no gradient or it is not needed. Captures only
 // attributes, never tensors (Node::saved holds these).

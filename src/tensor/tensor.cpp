@@ -30,6 +30,7 @@ Tensor Tensor::view(const Tensor& of, Shape shape, const Layout& layout, int hid
   impl->dtype = of.dtype();
   impl->hidden = hidden;
   impl->storage = of.impl_->storage;
+  impl->offset = of.impl_->offset;
   REDCO_CHECK(redco::numel(impl->local) == of.local_numel(), "{} as {} {}", describe(of),
               to_string(impl->shape), to_string(layout, c.mesh()));
   return Tensor(std::move(impl));
@@ -38,11 +39,25 @@ Tensor Tensor::view(const Tensor& of, Shape shape, const Layout& layout, int hid
 Tensor::operator View() const {
   View v;
   if (!impl_) return v;
-  v.data = impl_->storage->data();
+  v.data = impl_->storage->data().plus(impl_->offset);
   v.dtype = impl_->dtype;
   v.present = true;
   v.shape = impl_->local;
   return v;
+}
+
+Tensor Tensor::within(const Tensor& of, i64 first, Shape shape, const Layout& layout) {
+  const Context& c = Context::current();
+  auto impl = make_pooled<Impl>();
+  impl->local = local_shape(shape, layout, c.mesh(), c.coord());
+  impl->shape = std::move(shape);
+  impl->layout = layout;
+  impl->dtype = of.dtype();
+  impl->storage = of.impl_->storage;
+  impl->offset = of.impl_->offset + first * size_of(of.dtype());
+  REDCO_CHECK(first >= 0 && first + redco::numel(impl->local) <= of.local_numel(), "element {} of {} as {}",
+              first, describe(of), to_string(impl->shape));
+  return Tensor(std::move(impl));
 }
 
 int Tensor::axis(int d) const {
@@ -90,6 +105,7 @@ Tensor Tensor::with_storage_of(const Tensor& other) const {
   impl->layout = other.layout();
   impl->local = other.local();
   impl->storage = other.impl_->storage;
+  impl->offset = other.impl_->offset;
   return Tensor(std::move(impl));
 }
 
@@ -97,6 +113,7 @@ void Tensor::promote(const Tensor& reduced) const {
   impl_->layout = reduced.layout();
   impl_->local = reduced.local();
   impl_->storage = reduced.impl_->storage;
+  impl_->offset = reduced.impl_->offset;
 }
 
 Tensor Tensor::with_hidden(int hidden) const {
@@ -124,6 +141,8 @@ Tensor Vjp::saved(int i) const {
   t.set_node(node_, s.own_output);
   return t;
 }
+
+GradientRoom Vjp::room(int input) const { return {sink_, node_->inputs[input].node.get()}; }
 
 std::vector<RowFactors>* Vjp::factors(int input) const {
   if (!factors_) return nullptr;

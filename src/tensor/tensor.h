@@ -38,6 +38,8 @@ class Tensor {
   Tensor(Shape shape, DType dtype, const Layout& layout, int hidden = 0);
   // The same bytes with another shape and layout; local sizes must be equal.
   static Tensor view(const Tensor& of, Shape shape, const Layout& layout, int hidden);
+  // A tensor in the bytes of another one, from its local element `first` on.
+  static Tensor within(const Tensor& of, i64 first, Shape shape, const Layout& layout);
 
   bool defined() const { return impl_ != nullptr; }
   const Shape& shape() const { return impl_->shape; }
@@ -82,7 +84,12 @@ class Tensor {
   void promote(const Tensor& reduced) const;
   Tensor with_hidden(int hidden) const;
   const void* identity() const { return impl_.get(); }
+  // Tensors that share a storage may be different parts of it.
   const std::shared_ptr<Storage>& storage() const { return impl_->storage; }
+  // Whether both have the same local bytes.
+  bool same_bytes(const Tensor& other) const {
+    return impl_->storage == other.impl_->storage && impl_->offset == other.impl_->offset;
+  }
 
  private:
   struct Impl {
@@ -91,6 +98,7 @@ class Tensor {
     DType dtype;
     int hidden = 0;
     std::shared_ptr<Storage> storage;
+    i64 offset = 0;  // of the first local element in the storage, in bytes
     std::shared_ptr<Node> node;
     int node_output = 0;
   };

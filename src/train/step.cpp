@@ -169,7 +169,7 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
   Context& c = Context::current();
   const auto weights = global_weights(batches);
   std::map<std::string, double> sums;  // this rank's share
-  std::vector<Tensor> grads(params_.size());
+  GradientBuckets buckets(params_);
   std::string first_term = groups_[0].spec.term;
 
   c.random.step = step;
@@ -191,7 +191,7 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
     for (const LossTerm& t : terms) sums[t.name] += share(t.sum);
 
     const ProfilePhase profiled("backward");
-    std::vector<Tensor> of_micro(params_.size());
+    buckets.begin(params, m + 1 == batches.size());
     for (size_t g = 0; g < groups_.size(); ++g) {
       const Group& group = groups_[g];
       if (group.spec.ema_of || !group.due(step)) continue;
@@ -208,37 +208,18 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
       const Tensor mean = scale(term->sum, w->second > 0 ? 1 / w->second : 0);
       std::vector<Tensor> inputs;
       for (size_t i : group.members) inputs.push_back(params.values()[i]);
-      auto found = grad(mean, inputs, {.retain = g + 1 < groups_.size()});
-      for (size_t k = 0; k < group.members.size(); ++k) of_micro[group.members[k]] = std::move(found[k]);
-    }
-    terms.clear();
-    for (size_t i = 0; i < grads.size(); ++i) {
-      if (!of_micro[i].defined()) continue;
-      if (!grads[i].defined()) {
-        grads[i] = of_micro[i].detached();
-      } else {
-        std::vector<Tensor> acc = {grads[i]};
-        accumulate(acc, {of_micro[i].detached()});
-        grads[i] = acc[0];
-      }
+      grad(mean, inputs, {.retain = g + 1 < groups_.size(), .sink = &buckets});
     }
   }
 
   c.phase = "step";
-  std::vector<Tensor> present;
-  std::vector<size_t> index;
-  for (size_t i = 0; i < grads.size(); ++i)
-    if (grads[i].defined()) {
-      present.push_back(std::move(grads[i]));
-      index.push_back(i);
-    }
-  {
+  const std::vector<Tensor> grads = [&] {
     const ProfilePhase profiled("reduce gradients");
-    reduce_gradients(present, params_, index);
-  }
+    return buckets.finish();
+  }();
   const ProfilePhase profiled("norm and update");
   StepOutcome out;
-  out.grad_norm = gradient_norm(present);
+  out.grad_norm = gradient_norm(grads);
 
   // One vote, which also carries the loss sums: after backward and norm, before the update.
   std::vector<double> ballot = {signal ? 1.0 : 0.0, std::isfinite(out.grad_norm) ? 0.0 : 1.0};
@@ -268,7 +249,6 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
   double factor = 1;
   if (options_.clip_grad_norm && out.grad_norm > *options_.clip_grad_norm)
     factor = *options_.clip_grad_norm / (out.grad_norm + 1e-6);  // torch.nn.utils.clip_grad_norm_
-  for (size_t k = 0; k < index.size(); ++k) grads[index[k]] = std::move(present[k]);
   ++updates_;
   for (Group& g : groups_) {
     if (g.spec.ema_of || !g.due(step)) continue;

@@ -156,12 +156,9 @@ class MetaVerifier {
 
     const ParamTree watched = params_.watched();
     const Tensor mean = scale(loss(*pipeline, watched, 0, n), 1.0 / static_cast<double>(n));
-    auto gradients = grad(mean, watched.values());
     compare(order, "loss", {item(mean)});
-    std::vector<size_t> index(gradients.size());
-    for (size_t i = 0; i < index.size(); ++i) index[i] = i;
-    reduce_gradients(gradients, params_, index);
-    for (size_t i = 0; i < index.size(); ++i)
+    const auto gradients = reduced_gradients(mean, watched, params_);
+    for (size_t i = 0; i < gradients.size(); ++i)
       compare(order, "grad." + params_.specs()[i].name, to_values(gradients[i]));
     if (!expected_.has(order + ".task_losses")) return;
     std::vector<double> each;

@@ -152,12 +152,8 @@ class Verifier {
     auto gradients = [&](double* loss) {
       const ParamTree p = params_.watched();
       const Tensor l = task_loss(in, task_logits(*model_, p, in));
-      auto g = grad(l, p.values());
       *loss = item(l);
-      std::vector<size_t> index(g.size());
-      for (size_t i = 0; i < index.size(); ++i) index[i] = i;
-      reduce_gradients(g, params_, index);
-      return g;
+      return reduced_gradients(l, p, params_);
     };
     const Expected::Optimizer opt = expected_.optimizer();
     AdamW adamw({.beta1 = opt.beta1,

@@ -14,6 +14,18 @@ namespace {
 
 Group* world = nullptr;
 
+using ::testing::ContainsRegex;
+
+// "" if f throws nothing.
+std::string message_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const BugError& e) {
+    return e.what();
+  }
+  return "";
+}
+
 class MpiConformance : public ::testing::TestWithParam<int> {};
 
 TEST(MpiConformance, SameBitsAsThreads) {
@@ -50,9 +62,30 @@ TEST(MpiConformance, DifferentSizesAreABug) {
   if (g->rank() == 1) recv[0] = 2;
   const auto exchange = [&] { g->all_to_all<float>(out.data(), send, in.data(), recv); };
   if (g->rank() == 1)
-    EXPECT_THROW(exchange(), BugError);
+    EXPECT_THAT(message_of(exchange),
+                ContainsRegex("all_to_all, and expects 8 bytes from rank 0 \\(.*\\), which is in "
+                              "call 1, all_to_all, and sent 4 bytes"));
   else
-    EXPECT_NO_THROW(exchange());
+    EXPECT_EQ(message_of(exchange), "");
+}
+
+// Each names the call of the other.
+TEST(MpiConformance, DifferentCallsAreABug) {
+  auto g = world->split(world->rank() / 2);
+  if (g->size() < 2) return world->barrier();
+  g->barrier();
+  std::vector<float> data(1000, 1);
+  const std::vector<i64> counts = {500, 500};
+  const std::string message = message_of([&] {
+    if (g->rank() == 0)
+      g->all_reduce(data.data(), 1000);
+    else
+      g->all_gather(data.data(), data.data(), counts);
+  });
+  EXPECT_THAT(message, ContainsRegex("call 2 of its group, all_(reduce|gather), and expects"));
+  EXPECT_THAT(message, ContainsRegex(g->rank() == 0 ? "in call 2, all_gather, and sent 2000 bytes"
+                                                    : "in call 2, all_reduce, and sent 4000 bytes"));
+  world->barrier();
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "ops/linear.h"
 #include "ops/reduce.h"
 #include "support/ranks.h"
+#include "tensor/profile.h"
 
 namespace redco {
 namespace {
@@ -28,20 +29,22 @@ ModelParams three_weights() {
   return params;
 }
 
-// Gradients of the sum over linear(x, a + b) and linear(x, c), in `micro` micro-batches; those of a and b are
-// one tensor. Reduced in buckets of `bucket` elements. `x` has the placement `layout`.
+// Gradients of the sum over linear(x, a + b) and linear(x, c), in `micro` micro-batches; c is used twice.
+// Reduced in buckets of `bucket` elements. `x` has the placement `layout`.
 Values gradients(const Layout& layout, int micro, i64 bucket) {
   const ModelParams layer = three_weights();
   ParamTree params = make_params(layer, std::vector<Layout>(3));
   for (Tensor& t : params.values()) t = full(t.shape(), 1);
-  std::vector<Tensor> acc;
+  GradientBuckets buckets(params, bucket);
   for (int m = 0; m < micro; ++m) {
     const ParamTree p = params.watched();
+    buckets.begin(p, m + 1 == micro);
     const Tensor x = place({4, 3}, redco::testing::Random(m + 1).values(12), layout, DType::f32);
     const Tensor y = linear(x, p["a.weight"] + p["b.weight"]);
-    accumulate(acc, grad(sum_all(y) + sum_all(square(linear(x, p["c.weight"]))), p.values()));
+    const Tensor z = linear(x, p["c.weight"]) + scale(linear(square(x), p["c.weight"]), 0.5);
+    grad(sum_all(y) + sum_all(square(z)), p.values(), {.sink = &buckets});
   }
-  reduce_gradients(acc, params, {0, 1, 2}, bucket);
+  const std::vector<Tensor> acc = buckets.finish();
   Values out;
   for (const Tensor& t : acc) {
     EXPECT_EQ(t.layout(), Layout());
@@ -50,13 +53,12 @@ Values gradients(const Layout& layout, int micro, i64 bucket) {
   return out;
 }
 
-// Bucket sizes with all three gradients in one bucket, one in each, and a border between gradients that share
-// storage.
-TEST(Gradients, SharedStorageIsReducedOnce) {
+// All three gradients in one bucket, one in each, and two in one.
+TEST(Gradients, AnyBucketsGiveTheSumOverReplicasAndMicroBatches) {
   for (const int micro : {1, 2, 3}) {
     Values expected;
     on_one_rank([&](Context&) { expected = gradients({}, micro, kBucketElements); });
-    for (const i64 bucket : {i64{1}, i64{6}, i64{12}, i64{18}, kBucketElements}) {
+    for (const i64 bucket : {i64{1}, i64{6}, i64{12}, kBucketElements}) {
       const auto check = [&](const Layout& layout) {
         const Values got = gradients(layout, micro, bucket);
         for (size_t k = 0; k < 3; ++k)
@@ -73,38 +75,118 @@ TEST(Gradients, SharedStorageIsReducedOnce) {
   }
 }
 
-TEST(Gradients, SharedStorageIsSentOnce) {
+// In a chain of two layers the second one's gradient is complete first, and is reduced before the first one's
+// is computed.
+TEST(Gradients, AFullBucketIsReducedWhileTheBackwardPassGoesOn) {
   on_mesh({2, 1}, [](Context& c) {
-    const ModelParams layer = three_weights();
-    const ParamTree params = make_params(layer, std::vector<Layout>(3));
-    const Tensor g = place({2, 3}, {1, 2, 3, 4, 5, 6}, on_dp(Placement::partial()), DType::f32);
-    std::vector<Tensor> grads = {g, g, g};
-    c.keep_ledger();
-    reduce_gradients(grads, params, {0, 1, 2}, 6);
-    const auto lines = c.ledger()->collectives();
-    ASSERT_EQ(lines.size(), 1u);
-    EXPECT_EQ(lines[0].count, 1);
-    EXPECT_EQ(lines[0].bytes, 6 * 4);
+    ModelParams chain;
+    SpecBuilder b(chain);
+    for (const char* name : {"a", "b"}) b.linear(name, 3, 3, false, 1);
+    ParamTree params = make_params(chain, std::vector<Layout>(2));
+    for (Tensor& t : params.values()) t = full(t.shape(), 1);
+    GradientBuckets buckets(params, 9);
+    const ParamTree p = params.watched();
+    const Tensor x = place({4, 3}, std::vector<double>(12, 1), on_dp(Placement::sharded(0)), DType::f32);
+    const Tensor loss = sum_all(square(linear(linear(x, p["a.weight"]), p["b.weight"])));
+    c.start_profile();
+    buckets.begin(p, true);
+    grad(loss, p.values(), {.sink = &buckets});
+    const auto found = buckets.finish();
+    const auto profile = c.end_profile();
+    std::vector<std::string> order;  // events are added when they end
+    for (const ProfileEvent& e : profile->events())
+      if (e.kind == ProfileEvent::Kind::collective ||
+          (e.kind == ProfileEvent::Kind::op && std::string(e.name) == "linear_weight_gradient"))
+        order.emplace_back(e.name);
+    EXPECT_EQ(order, (std::vector<std::string>{"linear_weight_gradient", "all_reduce",
+                                               "linear_weight_gradient", "all_reduce"}));
+    EXPECT_EQ(to_values(found[1]), std::vector<double>(9, 4 * 2 * 9 * 3.0));
   });
 }
 
-// Other holders of the unreduced tensor keep its value.
+TEST(Gradients, OneBucketIsOneAllReduce) {
+  on_mesh({2, 1}, [](Context& c) {
+    const ModelParams layer = three_weights();
+    const ParamTree params = make_params(layer, std::vector<Layout>(3)), p = params.watched();
+    GradientBuckets buckets(params);
+    c.keep_ledger();
+    for (const bool last : {false, true}) {  // in the last micro-batch only
+      buckets.begin(p, last);
+      const Tensor x = place({4, 3}, std::vector<double>(12, 1), on_dp(Placement::sharded(0)), DType::f32);
+      const Tensor sum = linear(x, p["a.weight"]) + linear(x, p["b.weight"]) + linear(x, p["c.weight"]);
+      grad(sum_all(sum), p.values(), {.sink = &buckets});
+      EXPECT_TRUE(c.ledger()->collectives().empty());
+    }
+    buckets.finish();
+    const auto lines = c.ledger()->collectives();
+    ASSERT_EQ(lines.size(), 1u);
+    EXPECT_EQ(lines[0].count, 1);
+    EXPECT_EQ(lines[0].where, "step/gradients");
+    EXPECT_EQ(lines[0].bytes, 3 * 6 * 4);
+  });
+}
+
+// A parameter may be used in some micro-batches only, or in none.
+TEST(Gradients, UnusedParameters) {
+  for (const int used_in : {0, 1, 2})
+    on_mesh({2, 1}, [&](Context&) {
+      const ModelParams layer = three_weights();
+      const ParamTree params = make_params(layer, std::vector<Layout>(3)), p = params.watched();
+      GradientBuckets buckets(params, 6);
+      for (const int m : {1, 2}) {
+        buckets.begin(p, m == 2);
+        const Tensor x = place({2, 3}, std::vector<double>(6, 1), on_dp(Placement::sharded(0)), DType::f32);
+        Tensor sum = linear(x, p["a.weight"]);
+        if (m == used_in) sum = sum + linear(x, p["b.weight"]);
+        grad(sum_all(sum), {p["a.weight"], p["b.weight"]}, {.sink = &buckets});
+      }
+      const auto found = buckets.finish();
+      EXPECT_EQ(to_values(found[0]), std::vector<double>(6, 4));
+      EXPECT_EQ(to_values(found[1]), std::vector<double>(6, used_in > 0 ? 2 : 0));
+      EXPECT_FALSE(found[2].defined());  // it was not asked for
+    });
+}
+
+// A gradient is written to its place, and micro-batches add to it: there is never a second one.
+TEST(Gradients, ThereIsNoSecondSetOfGradients) {
+  constexpr i64 kWidth = 512, kBytes = kWidth * kWidth * 4;
+  on_one_rank([](Context& c) {
+    ModelParams one;
+    SpecBuilder(one).linear("a", kWidth, kWidth, false, 1);
+    const ParamTree params = make_params(one, std::vector<Layout>(1)), p = params.watched();
+    const auto peak = [&](int micro) {
+      GradientBuckets buckets(params);
+      i64 most = 0;
+      for (int m = 0; m < micro; ++m) {
+        buckets.begin(p, m + 1 == micro);
+        grad(sum_all(linear(zeros({2, kWidth}), p["a.weight"])), p.values(), {.sink = &buckets});
+        most = std::max(most, c.arena().in_use());
+      }
+      return most;
+    };
+    const i64 before = c.arena().in_use();
+    EXPECT_LT(peak(1) - before, kBytes + kBytes / 10);
+    EXPECT_LT(peak(3) - before, kBytes + kBytes / 10);
+  });
+}
+
+// What a part's other holders see does not change.
 TEST(Gradients, OtherHoldersKeepTheirValues) {
   on_mesh({2, 1}, [](Context&) {
     const ModelParams layer = three_weights();
-    const ParamTree params = make_params(layer, std::vector<Layout>(3));
+    const ParamTree params = make_params(layer, std::vector<Layout>(3)), p = params.watched();
     const std::vector<double> values = {1, 2, 3, 4, 5, 6};
     const Tensor g = place({2, 3}, values, on_dp(Placement::partial()), DType::f32);
-    std::vector<Tensor> grads = {g};
-    reduce_gradients(grads, params, {0});
-    EXPECT_LT(redco::testing::distance(to_values(grads[0]), values), 1e-6);
+    GradientBuckets buckets(params);
+    buckets.begin(p, true);
+    const Node* const leaf = p["a.weight"].node().get();
+    EXPECT_TRUE(buckets.add(leaf, g));
+    EXPECT_TRUE(buckets.add(leaf, g));
+    SmallVector<Tensor, 2> rest;
+    buckets.complete(leaf, rest);
+    const auto found = buckets.finish();
+    EXPECT_LT(redco::testing::distance(to_values(found[0]), {2, 4, 6, 8, 10, 12}), 1e-6);
     EXPECT_LT(redco::testing::distance(to_values(g), values), 1e-6);
-
-    const Tensor first = place({2, 3}, values, {}, DType::f32);
-    std::vector<Tensor> acc;
-    accumulate(acc, {first});
-    accumulate(acc, {full({2, 3}, 1)});
-    EXPECT_EQ(to_values(first), values);
   });
 }
 

@@ -1,6 +1,6 @@
 // The queue that tests of tensors, ops and models compute with. ctest runs some programs several times:
-//   REDCO_TEST_QUEUE=delayed      work runs late, on a thread of its own, in memory that is overwritten when
-//   freed REDCO_TEST_DEVICE=minimal     a device without fused kernels, so that ops are composed
+// with REDCO_TEST_QUEUE=delayed, work runs late on another thread, in memory that is overwritten when it is
+// freed; with REDCO_TEST_DEVICE=minimal, the device has no fused kernels, so ops are composed.
 #pragma once
 
 #include <cstdlib>

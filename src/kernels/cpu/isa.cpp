@@ -37,9 +37,14 @@ const char* name_of(Isa isa) {
 Isa best_isa() {
   static const Isa best = [] {
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("x86-64-v4")) return Isa::avx512;
-    if (__builtin_cpu_supports("x86-64-v3")) return Isa::avx2;
-    return Isa::baseline;
+    // The features of the levels x86-64-v3 and -v4 that compilers can ask for; clang 14 can't ask for the
+    // levels.
+    const auto v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+                    __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma");
+    const auto v4 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                    __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+                    __builtin_cpu_supports("avx512vl");
+    return v3 && v4 ? Isa::avx512 : v3 ? Isa::avx2 : Isa::baseline;
   }();
   return best;
 }
