@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/activity.h"
+#include "base/call_log.h"
 #include "base/error.h"
 #include "comm/group.h"
 #include "comm/mpi_library.h"
@@ -233,6 +234,7 @@ class MpiGroup final : public Group {
   void wait() {
     const int n = static_cast<int>(requests_.size());
     if (n == 0) return;
+    call_log::add(name_of(what_), call_, size(), bytes_);
     statuses_.resize(requests_.size());
     int done = 0;
     test(n, done);

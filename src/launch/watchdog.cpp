@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/activity.h"
+#include "base/call_log.h"
 #include "base/error.h"
 #include "base/process.h"
 #include "base/signals.h"
@@ -36,6 +37,7 @@ namespace {
 
 constexpr double kUnlimitedConnect = 60;  // s to reach the server where fault.timeout sets no limit
 constexpr double kRecordSeconds = 3;      // for a record of the end
+constexpr double kSaveSeconds = 1;        // less than the time until SIGKILL (2 s)
 constexpr double kServerGone = 3;         // s for mpirun to end the other ranks after the first rank died
 
 int rank_of_environment() {
@@ -108,16 +110,26 @@ class Client {
 
   [[noreturn]] void die(const std::string& why) const {
     say(why, rank_);
-    if (record_) give_time_to_record(why);
+    give_time(
+        [record = record_, why] {
+          call_log::save();
+          if (record) record(why);
+        },
+        kRecordSeconds);
     _exit(static_cast<int>(ExitCode::rank_failed));
   }
-  // The disk may be what hangs, so nothing waits for the record for long.
-  void give_time_to_record(const std::string& why) const {
+  // By order of the server, which has told why.
+  [[noreturn]] static void end() {
+    give_time(call_log::save, kSaveSeconds);
+    _exit(static_cast<int>(ExitCode::rank_failed));
+  }
+  // The disk may be what hangs, so nothing waits for long.
+  static void give_time(const std::function<void()>& f, double seconds) {
     try {
-      auto task = std::make_shared<std::packaged_task<void()>>([record = record_, why] { record(why); });
+      auto task = std::make_shared<std::packaged_task<void()>>(f);
       const std::future<void> done = task->get_future();
       std::thread([task] { (*task)(); }).detach();
-      done.wait_for(std::chrono::duration<double>(kRecordSeconds));
+      done.wait_for(std::chrono::duration<double>(seconds));
     } catch (const std::system_error&) {  // no thread: the end has no record
     }
   }
@@ -233,7 +245,7 @@ class Client {
     while (!stopping()) {
       const double now = clock.now();
       for (const std::string& line : lines) {
-        if (line == "end") _exit(static_cast<int>(ExitCode::rank_failed));
+        if (line == "end") end();
         if (line == "free") return;
         if (line.starts_with("stop ")) request_end(std::atoi(line.c_str() + 5));
         answered = answered || line == "alive";
@@ -259,8 +271,7 @@ class Client {
       if (!pause(fd, std::max(0.01, answered ? sent + interval() - now : interval()))) continue;
       const auto got = in.receive(fd, lines);
       if (got == LineReceiver::Got::nothing) continue;
-      if (std::find(lines.begin(), lines.end(), "end") != lines.end())
-        _exit(static_cast<int>(ExitCode::rank_failed));
+      if (std::find(lines.begin(), lines.end(), "end") != lines.end()) end();
       if (std::find(lines.begin(), lines.end(), "free") != lines.end()) return;
       if (address_->in_rank) pause(-1, kServerGone);
       if (stopping()) return;

@@ -5,9 +5,11 @@
 #include <limits>
 
 #include "base/activity.h"
+#include "base/call_log.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "base/progress.h"
 #include "base/signals.h"
 #include "base/timing.h"
@@ -192,6 +194,8 @@ class Training {
     schedule_ = make_schedule(job_.train, total_);
     if (opened_) return;
     opened_ = true;
+    call_log::save_to(join_path(job_.workdir, fmt::format("calls/rank-{}.txt", c_.rank())),
+                      fmt::format("rank {} on {}", c_.rank(), host_name()));
     c_.world().on_first([&] {
       open_run(job_.workdir, start);
       if (job_.on_begin) job_.on_begin(state_.step, total_);

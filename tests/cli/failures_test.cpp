@@ -115,6 +115,9 @@ TEST_F(Failures, ARankThatHangsIsNamed) {
   EXPECT_EQ(lines_with(r.err, "(phase: train, step 2)"), 1) << r.err;
   EXPECT_EQ(lines_with(r.err, "error:"), 1) << r.err;
   expect_nobody_left("rank 1 hangs");
+  const std::string calls = read("run/calls/rank-0.txt");
+  EXPECT_THAT(calls, HasSubstr("rank 0 on "));
+  EXPECT_GT(lines_with(calls, " of a group of 2 ranks: all_reduce, "), 0) << calls;
 }
 
 TEST_F(Failures, ASingleProcessWatchesItself) {
