@@ -3,10 +3,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <system_error>
@@ -36,9 +36,28 @@
 namespace redco {
 
 namespace {
-// The workdir whose history records an immediate end, on the first rank. Read by the signal thread; never
-// freed.
-std::atomic<const std::string*> history_folder{nullptr};
+// The workdir whose history records an immediate end, on the first rank; empty: none. The threads that end
+// the process read it.
+class HistoryFolder {
+ public:
+  void set(const std::string& workdir) {
+    const std::lock_guard lock(mutex_);
+    workdir_ = workdir;
+  }
+  std::string get() {
+    const std::lock_guard lock(mutex_);
+    return workdir_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::string workdir_;
+};
+HistoryFolder& history_folder() {
+  static auto& folder =
+      *new HistoryFolder;  // never freed: other threads may still read it when main() has ended
+  return folder;
+}
 }  // namespace
 
 void Run::decide_model_config(const std::map<std::string, std::string>& keys) {
@@ -58,7 +77,7 @@ void Run::open_workdir() {
   });
   if (world.size() > 1) agree_on_workdir(world, workdir);
   has_workdir_ = true;
-  if (first()) history_folder = new std::string(workdir);
+  if (first()) history_folder().set(workdir);
 }
 
 LaunchRequest launch_request(const JobConfig& job) {
@@ -220,10 +239,10 @@ int end_rank(const std::exception& e, int rank, int n_ranks) {
 
 // Called by the watchdog of a single process.
 void record_hang(const std::string& message) {
-  if (const std::string* workdir = history_folder)
-    ckpt::append_run_event(*workdir, {.kind = ckpt::RunEvent::Kind::failed,
-                                      .reason = message,
-                                      .code = static_cast<int>(ExitCode::rank_failed)});
+  if (const std::string workdir = history_folder().get(); !workdir.empty())
+    ckpt::append_run_event(workdir, {.kind = ckpt::RunEvent::Kind::failed,
+                                     .reason = message,
+                                     .code = static_cast<int>(ExitCode::rank_failed)});
 }
 
 // The job of this rank: from the launcher, or resolved by the first rank. Collective.
@@ -303,8 +322,8 @@ void print_end(const std::string& message) {
       std::getenv(kMarkErrors) ? marked(message, rank ? std::atoi(rank) : 0) : "redco: " + message + "\n";
   if (::write(2, text.data(), text.size()) < 0) {  // stderr is closed
   }
-  if (const std::string* workdir = history_folder)
-    ckpt::append_run_event(*workdir,
+  if (const std::string workdir = history_folder().get(); !workdir.empty())
+    ckpt::append_run_event(workdir,
                            {.kind = ckpt::RunEvent::Kind::stopped, .reason = signal_text(end_requested())});
   watchdog::finish(static_cast<int>(ExitCode::interrupted));
 }

@@ -13,6 +13,14 @@
 
 namespace redco {
 
+// State of train.early_stopping: the metric, the best value that counted, its step, and the number of
+// evaluations since.
+struct EarlyStoppingState {
+  std::string metric;
+  std::optional<double> best;
+  i64 best_step = 0, evaluations = 0;
+};
+
 // State of a run besides its tensors: training/state.json.
 struct TrainState {
   i64 step = 0;  // optimizer steps
@@ -21,14 +29,7 @@ struct TrainState {
       group_steps;  // updates of each parameter group; fewer than `step` where its period is above 1
   std::map<std::string, double> best;    // metric -> its best value so far, finite
   std::map<std::string, i64> best_step;  // and the step of that value
-  // State of train.early_stopping: the metric, the best value that counted, its step, and the number of
-  // evaluations since.
-  struct Waiting {
-    std::string metric;
-    std::optional<double> best;
-    i64 best_step = 0, evaluations = 0;
-  };
-  std::optional<Waiting> waiting;
+  std::optional<EarlyStoppingState> waiting;
   // The evaluation of this step was due but did not happen. A resumed run makes it first.
   bool pending_evaluation = false;
   // A resumed run must have the same values, otherwise it would not equal the uninterrupted run.

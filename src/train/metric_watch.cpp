@@ -53,7 +53,7 @@ std::vector<std::string> MetricWatch::see(const Metrics& metrics, bool periodic,
   }
   if (!early_.metric || !periodic) return best;
   if (!state.waiting || state.waiting->metric != *early_.metric)
-    state.waiting = TrainState::Waiting{*early_.metric, std::nullopt, 0, 0};
+    state.waiting = EarlyStoppingState{*early_.metric, std::nullopt, 0, 0};
   auto& w = *state.waiting;
   const double now = metrics.at(*early_.metric);
   const bool better =

@@ -15,6 +15,7 @@
 #include "kernels/threads.h"
 #include "ops/create.h"
 #include "support/device.h"
+#include "support/sanitizers.h"
 #include "support/temp_dir.h"
 
 namespace redco {
@@ -162,7 +163,7 @@ i64 status_bytes(const char* key) {
   return 0;
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // freed memory stays with the sanitizer
+#if !REDCO_SANITIZED  // freed memory stays with the sanitizer
 // Peak memory during loading, above the process's memory before, is at most 1.1 times the shard: each rank
 // reads its own part through a bounded buffer. Ranks are threads here, so the shards of two ranks are the
 // whole model. A child process has its own peak.

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "cli/cli_testing.h"
+#include "support/sanitizers.h"
 
 namespace redco::test {
 namespace {
@@ -78,7 +79,7 @@ TEST_F(Launch, ATrainingRunThatDoesNotFitNamesTheHost) {
           {"[memory] a rank needs", host() + " has", "free for 1 rank"});
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // the sanitizers need terabytes of it
+#if !REDCO_SANITIZED  // the sanitizers need terabytes of it
 // BLAS and the threads need address space besides the tensors; without the check they would wait for it
 // forever.
 TEST_F(Launch, TooLittleAddressSpaceIsAnError) {

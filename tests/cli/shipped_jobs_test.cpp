@@ -13,6 +13,7 @@
 #include "ckpt/verify_checkpoint.h"
 #include "cli/cli_testing.h"
 #include "support/ranks.h"
+#include "support/sanitizers.h"
 
 namespace redco::test {
 namespace {
@@ -145,7 +146,7 @@ TEST_P(ShippedJobRuns, ValidatePlanAndTwoSteps) {
   const double before = cpu_seconds_of_children();
   const Ran trained = run(with({"train"}));
   ASSERT_EQ(trained.code, 0) << trained.err << add;
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !REDCO_SANITIZED
   EXPECT_LE(cpu_seconds_of_children() - before, kMaxCpuSeconds) << add;
 #endif
 

@@ -1,10 +1,12 @@
 // Time limits of tests that guard against quadratic work.
 #pragma once
 
+#include "support/sanitizers.h"
+
 namespace redco::test {
 
 // The sanitizers make the tests several times slower.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if REDCO_SANITIZED
 inline constexpr int kTimeFactor = 10;
 #else
 inline constexpr int kTimeFactor = 1;
