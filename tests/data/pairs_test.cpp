@@ -163,7 +163,7 @@ TEST_F(Pairs, IdsEqualTransformers) {
     const std::vector<i32> labels = j["labels"];
     expected.insert(expected.end(), labels.begin(), labels.end());
     EXPECT_EQ(e.ids, expected) << line;
-    EXPECT_EQ(e.reference, j["target"]);
+    EXPECT_EQ(e.reference, j["target"].get<std::string>());
   }
   EXPECT_EQ(n, 40);
 }

@@ -42,7 +42,7 @@ TEST(TokenizerParts, EveryCase) {
       const auto tokens = c.contains("tokens") ? c["tokens"].get<std::vector<std::string>>() : t->tokens(ids);
       bool right = got.ids == ids && got.tokens == tokens && t->encode(text) == ids;
       if (c.contains("decoded"))
-        right = right && t->decode(ids) == c["decoded"] &&
+        right = right && t->decode(ids) == c["decoded"].get<std::string>() &&
                 t->decode(ids, true) == c.value("decoded_skip", c["decoded"].get<std::string>());
       EXPECT_TRUE(right) << c.dump() << "\n"
                          << json{{"ids", got.ids},
