@@ -11,10 +11,7 @@ namespace redco {
 namespace {
 
 Tensor zero_gradient(const Tensor& input) {
-  Layout l = input.layout();
-  for (Axis a : Context::current().mesh().axes())
-    if (l[a].is_partial()) l[a] = Placement::replicated();
-  return zeros(input.shape(), input.dtype(), l).with_hidden(input.hidden());
+  return zeros(input.shape(), input.dtype(), input.layout().reduced()).with_hidden(input.hidden());
 }
 
 }  // namespace

@@ -6,19 +6,11 @@
 #include <memory>
 #include <utility>
 
+#include "base/sanitized.h"
+
 namespace redco {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kPoolBlocks = false;  // the sanitizers watch each block
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-inline constexpr bool kPoolBlocks = false;
-#else
-inline constexpr bool kPoolBlocks = true;
-#endif
-#else
-inline constexpr bool kPoolBlocks = true;
-#endif
+inline constexpr bool kPoolBlocks = !REDCO_SANITIZED;  // the sanitizers watch each block
 
 template <class T>
 class PooledAllocator {

@@ -68,6 +68,13 @@ class Queue {
   void wait() {
     if (mode_ == Mode::delayed) drain();
   }
+  // Waits, and drops what a call has thrown: for destructors, which can't report it.
+  void settle() noexcept {
+    try {
+      wait();
+    } catch (...) {  // NOLINT
+    }
+  }
   // Copy `bytes` between the host's memory and the device's; both wait for all work before. On a planned rank
   // they do nothing.
   void write(const void* from, const DevicePtr& to, i64 bytes);

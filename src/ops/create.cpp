@@ -21,10 +21,7 @@ Tensor zeros_like(const Tensor& t) {
 }
 
 Tensor ones_like(const Tensor& t) {
-  Layout l = t.layout();
-  for (Axis a : Context::current().mesh().axes())
-    if (l[a].is_partial()) l[a] = Placement::replicated();
-  return full(t.shape(), 1, t.dtype(), l).with_hidden(t.hidden());
+  return full(t.shape(), 1, t.dtype(), t.layout().reduced()).with_hidden(t.hidden());
 }
 
 Layout batch_layout() {

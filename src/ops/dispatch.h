@@ -143,6 +143,7 @@ struct BackwardOptions {
   // gives rooms, because this pass runs in a vjp of the pass whose sink it is.
   GradientSink* sink = nullptr;
   bool nested = false;
+  bool fills_sink() const { return sink && !nested; }
 };
 // The sum of the parts of a cotangent, which are gone afterwards. If the value was created Sharded, the sum
 // gets that placement.

@@ -31,7 +31,7 @@ struct Visit : Mark {
   bool wanted = false;                             // it is one of the inputs
   bool needed = false;                             // a path leads from it to an input
   bool to_sink = false;                            // its gradient goes to the sink
-  int pending = 0;                                 // uses of it that may still give a part of its gradient
+  int pending = 0;                                 // then: uses of it that may still give a part of it
   SmallVector<SmallVector<Tensor, 2>, 1> parts{};  // contributions to the cotangent of each output
   Tensors found{};                                 // the cotangents, if wanted
 };
@@ -69,7 +69,7 @@ class Visits {
     for (const Tensor& t : inputs)
       if (Visit* const v = of(t.node().get())) {
         v->wanted = true;
-        v->to_sink = options.sink && !options.nested && v->node->inputs.empty();
+        v->to_sink = options.fills_sink() && v->node->inputs.empty();
       }
     for (Visit& v : all_) {
       v.parts.resize(v.node->outputs.size());
@@ -77,7 +77,7 @@ class Visits {
       if (v.wanted && options.stop_at_inputs) continue;
       for (const Edge& e : v.node->inputs)
         if (e.node) v.needed = v.needed || of(e.node.get())->needed;
-      if (v.needed)
+      if (v.needed && options.fills_sink())
         for (const Edge& e : v.node->inputs)
           if (e.node) ++of(e.node.get())->pending;
     }
@@ -201,6 +201,10 @@ std::vector<Tensor> backward(const std::vector<Tensor>& outputs, const std::vect
       if (visit->needed && !visit->to_sink) propagate(*visit);
       continue;
     }
+    if (!options.fills_sink()) {
+      propagate(*visit);
+      continue;
+    }
     const std::shared_ptr<Node> node = visit->node;
     propagate(*visit);
     for (const Edge& e : node->inputs) {
@@ -209,7 +213,7 @@ std::vector<Tensor> backward(const std::vector<Tensor>& outputs, const std::vect
     }
   }
 
-  if (options.sink && !options.nested) {
+  if (options.fills_sink()) {
     // Leaves that are outputs themselves, and those on which nothing depends.
     SmallVector<Tensor, 2> none;
     for (const Tensor& t : inputs) {

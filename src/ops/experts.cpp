@@ -43,23 +43,13 @@ Shape hidden_shape(const Tensor& x, const Tensor& gate, i64 per_row) {
   return s;
 }
 
-bool in_bf16(DType t) { return t == DType::f32 && Context::current().compute_dtype == ComputeDType::bf16; }
-
-// An operand of matrix products, rounded to bf16 if products are computed in bf16.
-Tensor operand(const Tensor& w) {
-  if (!in_bf16(w.dtype())) return w;
-  const Tensor r = Tensor(w.shape(), w.dtype(), w.layout());
-  Context::current().run(&Kernels::round_to_bf16, w, r);
-  return r;
-}
-
 double flops_of(i64 rows, const Tensor& gate, i64 per_row) {
   return 2.0 * static_cast<double>(rows * per_row) * static_cast<double>(gate.local_numel()) /
          static_cast<double>(std::max<i64>(1, gate.shape()[0]));
 }
 
 kernels::MixtureOfExperts settings_of(const ExpertsOptions& o, DType t) {
-  return {.activation = o.activation, .bf16 = in_bf16(t), .per_row = o.per_row};
+  return {.activation = o.activation, .bf16 = products_in_bf16(t), .per_row = o.per_row};
 }
 
 // The outputs of the inner layers; absent if they are not kept.
@@ -89,7 +79,7 @@ Tensors experts_backward(const Tensor& x, const Tensor& weights, const Tensor& c
   Tensor dx = op.output(x.shape(), x.dtype()), dw = op.output(weights.shape(), x.dtype());
   Tensor dgate = op.output(w.gate.shape(), x.dtype()), dup = op.output(w.up.shape(), x.dtype()),
          ddown = op.output(w.down.shape(), x.dtype());
-  const Tensor gate = operand(op.in(3)), up = operand(op.in(4)), down = operand(op.in(5));
+  const Tensor gate = product_operand(op.in(3)), up = product_operand(op.in(4)), down = product_operand(op.in(5));
   const i64 R = leading(op.in(0).local()), C = op.in(3).local()[2], I = op.in(3).local()[1];
   const bool kept = hidden.shape().back() > 0;
   const Tensor work = OpCall::workspace(op.kernels().experts_workspace(R, C, I, kept, true), x.dtype());
@@ -156,7 +146,7 @@ Tensor experts(const Tensor& x, const Tensor& weights, const Tensor& chosen, con
             },
             {.attributes = {o.per_row}, .stationary = {3, 4, 5}});
   Tensor y = op.output(x.shape(), x.dtype()), hidden = op.output(hidden_all, x.dtype());
-  const Tensor gate = operand(op.in(3)), up = operand(op.in(4)), down = operand(op.in(5));
+  const Tensor gate = product_operand(op.in(3)), up = product_operand(op.in(4)), down = product_operand(op.in(5));
   const i64 R = leading(op.in(0).local()), C = op.in(3).local()[2], I = op.in(3).local()[1];
   const bool kept = hidden_all.back() > 0;
   const Tensor work = OpCall::workspace(op.kernels().experts_workspace(R, C, I, kept, false), x.dtype());

@@ -14,32 +14,7 @@ namespace {
 const auto R = Placement::replicated();
 const auto P = Placement::partial();
 
-// An operand of a product as a matrix, all dims but the last being rows. With bf16 compute it is rounded to
-// bf16, in scratch memory from the arena; products are accumulated in fp32.
-class Operand {
- public:
-  explicit Operand(const Tensor& t) : view_(t) {
-    Context& c = Context::current();
-    if (t.dtype() != DType::f32 || c.compute_dtype != ComputeDType::bf16) return;
-    rounded_ = OpCall::workspace(t.local_numel(), DType::f32);
-    c.run(&Kernels::round_to_bf16, t, rounded_);
-    view_.data = rounded_.view().data;
-  }
-  View matrix() const { return view_.reshaped({rows(), columns()}); }
-  // In a product with batch dims.
-  View in(const View& strided) const {
-    View v = strided;
-    v.data = view_.data;
-    return v;
-  }
-  i64 rows() const { return view_.leading(); }
-  i64 columns() const { return view_.last(); }
-
- private:
-  View view_;
-  Tensor rounded_;
-};
-
+// All dims but the last are rows.
 View as_matrix(const Tensor& y) {
   const View v = y;
   return v.reshaped({v.leading(), v.last()});
@@ -107,9 +82,10 @@ Tensor product(const Tensor& x, const Tensor& w, Sums sums) {
   op.choose({numel(shape)}, [](OpCall::Strategies& s) { stationary_strategies(s, 0, 1); },
             {.attributes = {static_cast<i64>(sums)}, .stationary = {1}});
   Tensor y = op.output(shape, x.dtype(), x.hidden());
-  const Operand a(op.in(0)), b(op.in(1));
-  op.flops(2.0 * a.rows() * b.rows() * a.columns());
-  op.run(&Kernels::matmul, a.matrix(), false, b.matrix(), true, as_matrix(y));
+  const Tensor rows = product_operand(op.in(0)), weight = product_operand(op.in(1));
+  const View a = as_matrix(rows), b = as_matrix(weight);
+  op.flops(2.0 * a.shape[0] * b.shape[0] * a.shape[1]);
+  op.run(&Kernels::matmul, a, false, b, true, as_matrix(y));
   // Only the weight's gradient needs x.
   op.record({w.node() ? x : Tensor(), w}, [sums](const Vjp& v) {
     Tensors d(2);
@@ -132,9 +108,10 @@ Tensor product_transposed(const Tensor& g, const Tensor& w, Sums sums) {
   op.choose({numel(shape)}, [](OpCall::Strategies& s) { stationary_strategies(s, 1, 0); },
             {.attributes = {static_cast<i64>(sums)}, .stationary = {1}});
   Tensor y = op.output(shape, g.dtype(), g.hidden());
-  const Operand a(op.in(0)), b(op.in(1));
-  op.flops(2.0 * a.rows() * b.columns() * a.columns());
-  op.run(&Kernels::matmul, a.matrix(), false, b.matrix(), false, as_matrix(y));
+  const Tensor rows = product_operand(op.in(0)), weight = product_operand(op.in(1));
+  const View a = as_matrix(rows), b = as_matrix(weight);
+  op.flops(2.0 * a.shape[0] * b.shape[1] * a.shape[1]);
+  op.run(&Kernels::matmul, a, false, b, false, as_matrix(y));
   op.record({g, w}, [sums](const Vjp& v) {
     Tensors d(2);
     if (v.needs(0)) d[0] = product(v.g(), v.saved(1), sums);
@@ -167,9 +144,10 @@ Tensor weight_gradient(const Tensor& g, const Tensor& x, Sums sums, const Gradie
   OpCall op("linear_weight_gradient", {g, x});
   op.choose({numel(shape)}, weight_gradient_strategies, {.attributes = {static_cast<i64>(sums)}});
   Tensor y = op.output(shape, g.dtype(), room);
-  const Operand a(op.in(0)), b(op.in(1));
-  op.flops(2.0 * a.columns() * b.columns() * a.rows());
-  op.run(&Kernels::matmul, a.matrix(), true, b.matrix(), false, y);
+  const Tensor of_output = product_operand(op.in(0)), of_input = product_operand(op.in(1));
+  const View a = as_matrix(of_output), b = as_matrix(of_input);
+  op.flops(2.0 * a.shape[1] * b.shape[1] * a.shape[0]);
+  op.run(&Kernels::matmul, a, true, b, false, y);
   // The cotangent of dW takes the role of the weight: it is stationary.
   op.record({g, x}, [sums](const Vjp& v) {
     Tensors d(2);
@@ -181,6 +159,17 @@ Tensor weight_gradient(const Tensor& g, const Tensor& x, Sums sums, const Gradie
 }
 
 }  // namespace
+
+bool products_in_bf16(DType t) {
+  return t == DType::f32 && Context::current().compute_dtype == ComputeDType::bf16;
+}
+
+Tensor product_operand(const Tensor& t) {
+  if (!products_in_bf16(t.dtype())) return t;
+  const Tensor rounded(t.shape(), t.dtype(), t.layout(), t.hidden());
+  Context::current().run(&Kernels::round_to_bf16, t, rounded);
+  return rounded;
+}
 
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias) {
   const Tensor y = product(x, w, Sums::cheapest);
@@ -249,10 +238,9 @@ Tensor matmul(const Tensor& a, const Tensor& b, bool trans_a, bool trans_b) {
   OpCall op("matmul", {a, b});
   op.choose({numel(shape)}, matmul_strategies, {.attributes = {trans_a, trans_b}});
   Tensor y = op.output(shape, a.dtype(), bd.hidden);
-  const View left = broadcast_view(op.in(0), bd, y, 2), right = broadcast_view(op.in(1), bd, y, 2);
-  const Operand x(op.in(0)), w(op.in(1));
-  op.flops(2.0 * y.local_numel() * op.in(0).local()[ak]);
-  op.run(&Kernels::matmul, x.in(left), trans_a, w.in(right), trans_b, y);
+  const Tensor left = product_operand(op.in(0)), right = product_operand(op.in(1));
+  op.flops(2.0 * y.local_numel() * left.local()[ak]);
+  op.run(&Kernels::matmul, broadcast_view(left, bd, y, 2), trans_a, broadcast_view(right, bd, y, 2), trans_b, y);
   op.record({a, b}, [trans_a, trans_b, sa = a.shape(), ha = a.hidden(), sb = b.shape(),
                      hb = b.hidden()](const Vjp& v) {
     Tensors d(2);

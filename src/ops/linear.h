@@ -21,4 +21,9 @@ Tensor linear_weight_gradient(const Tensor& g, const Tensor& x);
 // i] or [..., j, k].
 Tensor matmul(const Tensor& a, const Tensor& b, bool trans_a = false, bool trans_b = false);
 
+// Whether products of this type read operands that are rounded to bf16; sums stay fp32.
+bool products_in_bf16(DType t);
+// An operand of a product: t, or t rounded to bf16 in scratch memory of the arena.
+Tensor product_operand(const Tensor& t);
+
 }  // namespace redco

@@ -37,7 +37,7 @@ GradientBuckets::Place* GradientBuckets::place_of(const Node* leaf) {
 // placement, but that of its parameter where that is Sharded.
 bool GradientBuckets::fits(const Place& p, const Layout& layout) const {
   if (p.filled) return layout == p.sum.layout();
-  const Layout& of = params_.values()[&p - places_.data()].layout();
+  const Layout& of = param_of(p).layout();
   for (Axis a : Context::current().mesh().axes())
     if (of[a].is_sharded() && !(layout[a] == of[a])) return false;
   return true;
@@ -45,8 +45,7 @@ bool GradientBuckets::fits(const Place& p, const Layout& layout) const {
 
 // The place goes to the last bucket of its kind, or to a new one.
 void GradientBuckets::make_place(Place& p, const Layout& layout) {
-  const size_t index = &p - places_.data();
-  const Tensor& param = params_.values()[index];
+  const Tensor& param = param_of(p);
   const Context& c = Context::current();
   u32 axes = 0;
   for (Axis a : c.mesh().axes())
@@ -69,13 +68,13 @@ void GradientBuckets::make_place(Place& p, const Layout& layout) {
   p.bucket = at;
   p.sum = Tensor::within(b.flat, b.used, param.shape(), layout);
   b.used += n;
-  b.members.push_back(index);
+  b.members.push_back(index_of(p));
 }
 
 Tensor GradientBuckets::room(const Node* leaf, const Shape& shape, DType dtype, const Layout& layout) {
   Place* const p = place_of(leaf);
   if (!p || p->bucket >= 0 || dtype != DType::f32 || !fits(*p, layout)) return {};
-  REDCO_CHECK(shape == params_.values()[p - places_.data()].shape(), "a gradient {}", to_string(shape));
+  REDCO_CHECK(shape == param_of(*p).shape(), "a gradient {}", to_string(shape));
   make_place(*p, layout);
   return p->sum.detached();
 }
@@ -88,7 +87,7 @@ void GradientBuckets::set(Place& p, const Tensor& value) {
   } else {
     // A place that has an op's result, or another size, is left to it.
     if (p.bucket < 0 || !p.filled || !(p.sum.layout() == value.layout())) {
-      if (p.bucket >= 0) std::erase(buckets_[p.bucket].members, static_cast<size_t>(&p - places_.data()));
+      if (p.bucket >= 0) std::erase(buckets_[p.bucket].members, index_of(p));
       make_place(p, value.layout());
     }
     Context::current().run(&Kernels::copy, value, p.sum);
@@ -98,7 +97,7 @@ void GradientBuckets::set(Place& p, const Tensor& value) {
 
 bool GradientBuckets::add(const Node* leaf, const Tensor& part) {
   Place* const p = place_of(leaf);
-  REDCO_CHECK(p && part.shape() == params_.values()[p - places_.data()].shape(),
+  REDCO_CHECK(p && part.shape() == param_of(*p).shape(),
               "gradient {} of another tensor", describe(part));
   if (!fits(*p, part.layout())) return false;
   if (!p->filled) {
@@ -118,7 +117,7 @@ void GradientBuckets::complete(const Node* leaf, SmallVector<Tensor, 2>& rest) {
     if (p->filled) rest.insert(rest.begin(), 1, p->sum.detached());
     set(*p, sum_of_parts(rest, leaf->outputs[0]));
   } else if (!p->filled) {
-    if (p->bucket < 0) make_place(*p, params_.values()[p - places_.data()].layout());
+    if (p->bucket < 0) make_place(*p, param_of(*p).layout());
     Context::current().run(&Kernels::fill, p->sum, 0);
     p->filled = true;
   }
@@ -146,10 +145,7 @@ void GradientBuckets::reduce(Bucket& b) {
   }
   for (size_t i : b.members) {
     Tensor& sum = places_[i].sum;
-    Layout l = sum.layout();
-    for (Axis a : c.mesh().axes())
-      if (l[a].is_partial()) l[a] = Placement::replicated();
-    sum = Tensor::view(sum, sum.shape(), l, 0);
+    sum = Tensor::view(sum, sum.shape(), sum.layout().reduced(), 0);
   }
 }
 

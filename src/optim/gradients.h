@@ -49,6 +49,8 @@ class GradientBuckets final : public GradientSink {
     bool filled = false, complete = false;
   };
   Place* place_of(const Node* leaf);
+  size_t index_of(const Place& p) const { return &p - places_.data(); }
+  const Tensor& param_of(const Place& p) const { return params_.values()[index_of(p)]; }
   bool fits(const Place& p, const Layout& layout) const;
   void make_place(Place& p, const Layout& layout);
   void set(Place& p, const Tensor& value);

@@ -38,14 +38,6 @@ int Mesh::stride(Axis a) const {
   return n;
 }
 
-bool Mesh::operator==(const Mesh& other) const {
-  bool same = n_axes_ == other.n_axes_;
-  for (Axis a : axes())
-    same = same && size(a) == other.size(a) && role(a) == other.role(a) &&
-           std::string_view(name(a)) == other.name(a);
-  return same;
-}
-
 Coord coord_of(const Mesh& m, int rank) {
   Coord c;
   for (Axis a : m.axes()) {

@@ -70,7 +70,13 @@ struct Layout {
   Placement& operator[](Axis a) { return on[a.index()]; }
   const Placement& operator[](Axis a) const { return on[a.index()]; }
   bool operator==(const Layout&) const = default;
-  bool is_replicated() const { return *this == Layout{}; }
+  // With Replicated in place of each Partial.
+  Layout reduced() const {
+    Layout l = *this;
+    for (Placement& p : l.on)
+      if (p.is_partial()) p = Placement::replicated();
+    return l;
+  }
 };
 
 // The mesh of the ranks. The index of the first axis varies fastest: rank = dp_index * mp + mp_index.
@@ -112,7 +118,6 @@ class Mesh {
   int ranks(AxisRole role) const;  // on the axes with this role together
   // Ranks between two neighbours on the axis.
   int stride(Axis a) const;
-  bool operator==(const Mesh& other) const;
 
  private:
   std::array<MeshAxis, kMaxAxes> axes_{};

@@ -38,10 +38,7 @@ Arena::Arena(std::shared_ptr<Queue> queue) : queue_(std::move(queue)) {
 
 Arena::~Arena() {
   if (!base_) return;
-  try {
-    queue_->wait();  // work that was submitted may still use the memory
-  } catch (...) {    // NOLINT: whoever waited for the result has thrown it
-  }
+  queue_->settle();  // work that was submitted may still use the memory
   queue_->device().release(base_, reserved_);
 }
 

@@ -109,12 +109,7 @@ std::shared_ptr<Profile> Context::end_profile() {
   return std::move(profile_);
 }
 
-Context::~Context() {
-  try {
-    queue_->wait();  // submitted collectives use the groups
-  } catch (...) {    // NOLINT: a destructor can't report it
-  }
-}
+Context::~Context() { queue_->settle(); }  // submitted collectives use the groups
 
 u64 Context::key(std::string_view site) const {
   return mix(mix(mix(random.seed) ^ static_cast<u64>(random.step)) ^ mix(hash_text(random_scope.text())) ^

@@ -10,30 +10,39 @@ Storage::Storage(std::shared_ptr<Arena> arena, i64 bytes)
     : arena_(std::move(arena)), offset_(arena_->allocate(bytes)), bytes_(bytes), data_(arena_->at(offset_)) {}
 Storage::~Storage() { arena_->free(offset_, bytes_); }
 
-Tensor::Tensor(Shape shape, DType dtype, const Layout& layout, int hidden) : impl_(make_pooled<Impl>()) {
-  const Context& c = Context::current();
-  impl_->local = local_shape(shape, layout, c.mesh(), c.coord());
-  impl_->shape = std::move(shape);
-  impl_->layout = layout;
-  impl_->dtype = dtype;
-  impl_->hidden = hidden;
-  impl_->storage =
-      make_pooled<Storage>(Context::current().shared_arena(), redco::numel(impl_->local) * size_of(dtype));
-}
-
-Tensor Tensor::view(const Tensor& of, Shape shape, const Layout& layout, int hidden) {
+std::shared_ptr<Tensor::Impl> Tensor::without_storage(Shape shape, DType dtype, const Layout& layout,
+                                                     int hidden) {
   const Context& c = Context::current();
   auto impl = make_pooled<Impl>();
   impl->local = local_shape(shape, layout, c.mesh(), c.coord());
   impl->shape = std::move(shape);
   impl->layout = layout;
-  impl->dtype = of.dtype();
+  impl->dtype = dtype;
   impl->hidden = hidden;
-  impl->storage = of.impl_->storage;
-  impl->offset = of.impl_->offset;
-  REDCO_CHECK(redco::numel(impl->local) == of.local_numel(), "{} as {} {}", describe(of),
-              to_string(impl->shape), to_string(layout, c.mesh()));
-  return Tensor(std::move(impl));
+  return impl;
+}
+
+Tensor::Tensor(Shape shape, DType dtype, const Layout& layout, int hidden)
+    : impl_(without_storage(std::move(shape), dtype, layout, hidden)) {
+  impl_->storage = make_pooled<Storage>(Context::current().shared_arena(), local_bytes());
+}
+
+Tensor Tensor::view(const Tensor& of, Shape shape, const Layout& layout, int hidden) {
+  Tensor t(without_storage(std::move(shape), of.dtype(), layout, hidden));
+  t.impl_->storage = of.impl_->storage;
+  t.impl_->offset = of.impl_->offset;
+  REDCO_CHECK(t.local_numel() == of.local_numel(), "{} as {} {}", describe(of), to_string(t.shape()),
+              to_string(layout, Context::current().mesh()));
+  return t;
+}
+
+Tensor Tensor::within(const Tensor& of, i64 first, Shape shape, const Layout& layout) {
+  Tensor t(without_storage(std::move(shape), of.dtype(), layout, 0));
+  t.impl_->storage = of.impl_->storage;
+  t.impl_->offset = of.impl_->offset + first * size_of(of.dtype());
+  REDCO_CHECK(first >= 0 && first + t.local_numel() <= of.local_numel(), "element {} of {} as {}", first,
+              describe(of), to_string(t.shape()));
+  return t;
 }
 
 Tensor::operator View() const {
@@ -44,20 +53,6 @@ Tensor::operator View() const {
   v.present = true;
   v.shape = impl_->local;
   return v;
-}
-
-Tensor Tensor::within(const Tensor& of, i64 first, Shape shape, const Layout& layout) {
-  const Context& c = Context::current();
-  auto impl = make_pooled<Impl>();
-  impl->local = local_shape(shape, layout, c.mesh(), c.coord());
-  impl->shape = std::move(shape);
-  impl->layout = layout;
-  impl->dtype = of.dtype();
-  impl->storage = of.impl_->storage;
-  impl->offset = of.impl_->offset + first * size_of(of.dtype());
-  REDCO_CHECK(first >= 0 && first + redco::numel(impl->local) <= of.local_numel(), "element {} of {} as {}",
-              first, describe(of), to_string(impl->shape));
-  return Tensor(std::move(impl));
 }
 
 int Tensor::axis(int d) const {

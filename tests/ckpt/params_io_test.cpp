@@ -15,7 +15,7 @@
 #include "kernels/threads.h"
 #include "ops/create.h"
 #include "support/device.h"
-#include "support/sanitizers.h"
+#include "base/sanitized.h"
 #include "support/temp_dir.h"
 
 namespace redco {

@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "cli/cli_testing.h"
-#include "support/sanitizers.h"
+#include "base/sanitized.h"
 
 namespace redco::test {
 namespace {

@@ -13,7 +13,7 @@
 #include "ckpt/verify_checkpoint.h"
 #include "cli/cli_testing.h"
 #include "support/ranks.h"
-#include "support/sanitizers.h"
+#include "base/sanitized.h"
 
 namespace redco::test {
 namespace {

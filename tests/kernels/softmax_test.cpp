@@ -3,7 +3,7 @@
 
 #include "kernels/cpu/nn.h"
 #include "kernels/kernels_testing.h"
-#include "support/sanitizers.h"
+#include "base/sanitized.h"
 
 namespace redco::kernels {
 namespace {

@@ -76,9 +76,7 @@ inline Layout on_both(const Placement& mp, const Placement& dp) {
 inline Tensor place(const Shape& shape, const std::vector<double>& values, const Layout& layout,
                     DType dtype = DType::f64) {
   Context& c = Context::current();
-  Layout whole = layout;
-  for (Axis a : Context::current().mesh().axes())
-    if (layout[a].is_partial()) whole[a] = Placement::replicated();
+  const Layout whole = layout.reduced();
   auto typed = [&](const std::vector<double>& v, const Layout& l) {
     if (dtype == DType::f64) return from_values(shape, std::span<const double>(v), l);
     const std::vector<float> f(v.begin(), v.end());

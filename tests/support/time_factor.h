@@ -1,7 +1,7 @@
 // Time limits of tests that guard against quadratic work.
 #pragma once
 
-#include "support/sanitizers.h"
+#include "base/sanitized.h"
 
 namespace redco::test {
 

@@ -5,14 +5,13 @@
 
 #include "base/error.h"
 #include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/merged_dims.h"
 #include "kernels/cpu/pool.h"
 
 namespace redco::kernels {
 namespace {
 
-struct Dim {
-  i64 size, in, out;
-};
+using Dim = MergedDim;  // a: of the input, b: of the output
 
 // Copies [rows, cols] of elements E with any strides, in tiles that keep the cache lines of both sides in L1.
 template <class E>
@@ -23,7 +22,7 @@ void copy_plane(const E* in, E* out, Dim rows, Dim cols) {
     for (i64 c0 = 0; c0 < cols.size; c0 += kTile) {
       const i64 c1 = std::min(cols.size, c0 + kTile);
       for (i64 r = r0; r < r1; ++r)
-        for (i64 c = c0; c < c1; ++c) out[r * rows.out + c * cols.out] = in[r * rows.in + c * cols.in];
+        for (i64 c = c0; c < c1; ++c) out[r * rows.b + c * cols.b] = in[r * rows.a + c * cols.a];
     }
   }
 }
@@ -31,17 +30,17 @@ void copy_plane(const E* in, E* out, Dim rows, Dim cols) {
 template <class E>
 void copy_box(const E* in, E* out, SmallVector<Dim, 8> dims, i64 n) {
   // The last dim is the inner loop. Of the two dims of the plane, cols is the one contiguous in `out`.
-  if (dims.back().in != 1 || dims.back().out != 1) {
+  if (dims.back().a != 1 || dims.back().b != 1) {
     for (std::size_t d = 0; d + 1 < dims.size();
          ++d)  // move the dim that is contiguous in `in` or `out` to the position before the last
-      if (dims[d].in == 1 || dims[d].out == 1)
+      if (dims[d].a == 1 || dims[d].b == 1)
         std::rotate(dims.begin() + d, dims.begin() + d + 1, dims.end() - 1);
-    if (dims.size() >= 2 && dims[dims.size() - 2].out == 1 && dims.back().out != 1)
+    if (dims.size() >= 2 && dims[dims.size() - 2].b == 1 && dims.back().b != 1)
       std::swap(dims[dims.size() - 2], dims.back());
   }
   while (dims.size() < 2) dims.insert(dims.begin(), Dim{1, 0, 0});
   const Dim rows = dims[dims.size() - 2], cols = dims.back();
-  const bool contiguous = cols.in == 1 && cols.out == 1;
+  const bool contiguous = cols.a == 1 && cols.b == 1;
   const i64 part = std::min(cols.size, kBlock), group = std::min(rows.size, std::max<i64>(32, kBlock / part));
   const i64 across = ceil_div(cols.size, part), down = ceil_div(rows.size, group);
   const i64 planes = n / (rows.size * cols.size);
@@ -49,19 +48,19 @@ void copy_box(const E* in, E* out, SmallVector<Dim, 8> dims, i64 n) {
   for_each(planes * down * across, cost, [&](i64 t) {
     i64 rest = t / (down * across), i = 0, o = 0;
     for (std::size_t d = dims.size() - 2; d-- > 0;) {
-      i += rest % dims[d].size * dims[d].in;
-      o += rest % dims[d].size * dims[d].out;
+      i += rest % dims[d].size * dims[d].a;
+      o += rest % dims[d].size * dims[d].b;
       rest /= dims[d].size;
     }
     const i64 r = t / across % down * group, c = t % across * part;
     const i64 height = std::min(group, rows.size - r), width = std::min(part, cols.size - c);
-    const E* from = in + i + r * rows.in + c * cols.in;
-    E* to = out + o + r * rows.out + c * cols.out;
+    const E* from = in + i + r * rows.a + c * cols.a;
+    E* to = out + o + r * rows.b + c * cols.b;
     if (contiguous) {
       for (i64 k = 0; k < height; ++k)
-        std::memcpy(to + k * rows.out, from + k * rows.in, static_cast<std::size_t>(width) * sizeof(E));
+        std::memcpy(to + k * rows.b, from + k * rows.a, static_cast<std::size_t>(width) * sizeof(E));
     } else {
-      copy_plane(from, to, Dim{height, rows.in, rows.out}, Dim{width, cols.in, cols.out});
+      copy_plane(from, to, Dim{height, rows.a, rows.b}, Dim{width, cols.a, cols.b});
     }
   });
 }
@@ -75,15 +74,7 @@ void copy_strided(const void* in, std::span<const i64> in_strides, void* out,
   i64 n = 1;
   for (i64 s : shape) n *= s;
   if (n == 0) return;
-  SmallVector<Dim, 8> dims;
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    if (shape[d] == 1) continue;
-    const Dim now{shape[d], in_strides[d], out_strides[d]};
-    if (!dims.empty() && dims.back().in == now.in * now.size && dims.back().out == now.out * now.size)
-      dims.back() = {dims.back().size * now.size, now.in, now.out};
-    else
-      dims.push_back(now);
-  }
+  SmallVector<Dim, 8> dims = merged_dims(shape, in_strides, out_strides);
   if (dims.empty()) dims.push_back({1, 1, 1});
   switch (elem_size) {
     case 1:

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "kernels/cpu/isa/ranges.h"
+#include "kernels/cpu/merged_dims.h"
 #include "kernels/cpu/pool.h"
 #include "kernels/isa.h"
 
@@ -21,28 +22,6 @@ void unary_backward(Unary op, const T* x, const T* g, T* dx, i64 n) {
   });
 }
 
-namespace {
-
-struct Dim {
-  i64 size, a, b;
-};
-
-// Removes dims of size 1 and merges adjacent dims that both inputs traverse as one.
-SmallVector<Dim, 8> merge(std::span<const i64> shape, std::span<const i64> a, std::span<const i64> b) {
-  SmallVector<Dim, 8> dims;
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    if (shape[d] == 1) continue;
-    const Dim now{shape[d], a[d], b[d]};
-    if (!dims.empty() && dims.back().a == now.a * now.size && dims.back().b == now.b * now.size)
-      dims.back() = {dims.back().size * now.size, now.a, now.b};
-    else
-      dims.push_back(now);
-  }
-  return dims;
-}
-
-}  // namespace
-
 template <class T>
 void binary(Binary op, const T* a, std::span<const i64> a_strides, const T* b, std::span<const i64> b_strides,
             T* out, std::span<const i64> shape) {
@@ -51,9 +30,9 @@ void binary(Binary op, const T* a, std::span<const i64> a_strides, const T* b, s
   i64 n = 1;
   for (i64 s : shape) n *= s;
   if (n == 0) return;
-  SmallVector<Dim, 8> dims = merge(shape, a_strides, b_strides);
-  while (dims.size() < 2) dims.insert(dims.begin(), Dim{1, 0, 0});
-  const Dim rows = dims[dims.size() - 2], cols = dims.back();
+  SmallVector<MergedDim, 8> dims = merged_dims(shape, a_strides, b_strides);
+  while (dims.size() < 2) dims.insert(dims.begin(), MergedDim{1, 0, 0});
+  const MergedDim rows = dims[dims.size() - 2], cols = dims.back();
   // A plane [rows, cols] is split into groups of rows, and long rows into parts.
   const i64 part = std::min(cols.size, kBlock), group = std::min(rows.size, std::max<i64>(1, kBlock / part));
   const i64 across = ceil_div(cols.size, part), down = ceil_div(rows.size, group);

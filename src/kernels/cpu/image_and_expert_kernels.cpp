@@ -28,6 +28,18 @@ std::vector<i64> blocks_of(const View& t, const View& y, int trailing) {
   return out;
 }
 
+// Calls f with the independent convolutions of two operands and the pointers, unless the result is empty.
+template <class F>
+void with_groups(const View& a, const View& b, const View& out, const F& f) {
+  if (out.numel() == 0) return;
+  const std::vector<i64> a_of = blocks_of(a, out, 4), b_of = blocks_of(b, out, 4);
+  const ConvGroups groups{a.shape[a.rank() - 4], a_of, b_of};
+  visit_float(a.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    f.template operator()<T>(groups, pointer<T>(a), pointer<T>(b), pointer<T>(out));
+  });
+}
+
 i64 planes_of(const View& v) { return v.leading(2); }
 
 // The k largest elements of each row become 1, of equal ones the first.
@@ -53,34 +65,22 @@ void add_image_and_expert_kernels(Kernels& t) {
     });
   };
   t.conv2d.run = [](const ConvShape& s, const View& x, const View& w, const View& bias, const View& y) {
-    if (y.numel() == 0) return;
-    const std::vector<i64> x_of = blocks_of(x, y, 4), w_of = blocks_of(w, y, 4),
-                           bias_of = blocks_of(bias, y, 1);
-    visit_float(x.dtype, [&](auto zero) {
-      using T = decltype(zero);
-      conv2d<T>(s, {x.shape[x.rank() - 4], x_of, w_of}, pointer<T>(x), pointer<T>(w), pointer<T>(bias),
-                bias_of, pointer<T>(y));
+    const std::vector<i64> bias_of = blocks_of(bias, y, 1);
+    with_groups(x, w, y, [&]<class T>(const ConvGroups& g, const T* px, const T* pw, T* py) {
+      conv2d<T>(s, g, px, pw, pointer<T>(bias), bias_of, py);
     });
   };
   t.conv2d_input_gradient.run = [](const ConvShape& s, const View& dy, const View& w, const View& dx,
                                    const View& workspace) {
-    if (dx.numel() == 0) return;
-    const std::vector<i64> dy_of = blocks_of(dy, dx, 4), w_of = blocks_of(w, dx, 4);
-    visit_float(dy.dtype, [&](auto zero) {
-      using T = decltype(zero);
-      conv2d_input_gradient<T>(s, {dy.shape[dy.rank() - 4], dy_of, w_of}, pointer<T>(dy), pointer<T>(w),
-                               pointer<T>(dx), pointer<T>(workspace));
+    with_groups(dy, w, dx, [&]<class T>(const ConvGroups& g, const T* pdy, const T* pw, T* pdx) {
+      conv2d_input_gradient<T>(s, g, pdy, pw, pdx, pointer<T>(workspace));
     });
   };
   t.conv2d_input_gradient_workspace = conv2d_input_gradient_workspace;
   t.conv2d_weight_gradient.run = [](const ConvShape& s, const View& dy, const View& x, const View& dw,
                                     const View& workspace) {
-    if (dw.numel() == 0) return;
-    const std::vector<i64> dy_of = blocks_of(dy, dw, 4), x_of = blocks_of(x, dw, 4);
-    visit_float(dy.dtype, [&](auto zero) {
-      using T = decltype(zero);
-      conv2d_weight_gradient<T>(s, {dy.shape[dy.rank() - 4], dy_of, x_of}, pointer<T>(dy), pointer<T>(x),
-                                pointer<T>(dw), pointer<T>(workspace));
+    with_groups(dy, x, dw, [&]<class T>(const ConvGroups& g, const T* pdy, const T* px, T* pdw) {
+      conv2d_weight_gradient<T>(s, g, pdy, px, pdw, pointer<T>(workspace));
     });
   };
   t.conv2d_weight_gradient_workspace = conv2d_weight_gradient_workspace;
