@@ -45,6 +45,7 @@ int run_verify(const VerifyOptions& o, const std::vector<std::string>& program) 
     const VerifyReport report = verify({.folder = *job.model.path,
                                         .expected = files.size() > 1 ? files[1] : "",
                                         .rules = custom_rules(job),
+                                        .sharding = job.parallel.sharding(),
                                         .config_overrides = job.model.config,
                                         .ignore_config_keys = job.model.ignore_config_keys,
                                         .origins = job.origins,

@@ -367,11 +367,11 @@ std::vector<CustomRule> custom_rules(const JobConfig& job) {
 }
 
 ParamTree make_job_params(const JobConfig& job, const ModelSource& source, const Model* model,
-                          const ModelParams& params) {
+                          const ModelParams& params, StateSharding sharding) {
   const auto sharded = shard_specs(params.specs, Context::current().mesh().mp(), custom_rules(job));
   if (Context::current().world().rank() == 0)
     for (const std::string& w : sharded.sharding.warnings) warn("[sharding] {}", w);
-  ParamTree tree = make_params(params, sharded.layouts);
+  ParamTree tree = make_params(params, sharded.layouts, sharding);
   if (source.folder.empty()) {
     initialize(tree, static_cast<u64>(job.train.seed));
     return tree;

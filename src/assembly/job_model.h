@@ -50,6 +50,6 @@ std::vector<CustomRule> custom_rules(const JobConfig& job);
 // Parameters on the current context: loaded from the source's folder and adapter, or random from train.seed.
 // Collective.
 ParamTree make_job_params(const JobConfig& job, const ModelSource& source, const Model* model,
-                          const ModelParams& params);
+                          const ModelParams& params, StateSharding sharding = StateSharding::none);
 
 }  // namespace redco

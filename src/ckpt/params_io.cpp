@@ -333,19 +333,19 @@ std::vector<std::string> save_params(const std::vector<SavedTree>& trees, const 
       }
   });
 
-  // The replica dp = 0 sends a parameter's slices: every mp rank if the parameter is sharded, else only the
-  // first.
+  // Of the ranks with the same part of a parameter, the first sends it.
   for (const SavedTree& saved : trees)
     for (size_t i = 0; i < saved.tree->size(); ++i) {
       const ParamSpec& s = saved.tree->specs()[i];
       const Tensor& t = saved.tree->values()[i];
       const Mesh& mesh = c.mesh();
-      const bool cut = t.layout()[Axis::mp].is_sharded();
       // Every rank's part, computed from the mesh; empty: the rank sends nothing.
       std::vector<std::vector<redco::Range>> parts(n);
       for (int r = 0; r < n; ++r) {
         const Coord at = coord_of(mesh, r);
-        if (at.dp() != 0 || (!cut && at.mp() != 0)) continue;
+        bool first = true;
+        for (Axis a : mesh.axes()) first = first && (t.layout()[a].is_sharded() || at.at(a) == 0);
+        if (!first) continue;
         const Shape local = local_shape(t.shape(), t.layout(), mesh, at);
         if (redco::numel(local) == 0) continue;
         for (int d = 0; d < t.rank(); ++d)

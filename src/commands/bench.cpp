@@ -47,7 +47,7 @@ struct Bench {
   ModelSource source;
   ParamTree params;
 
-  Bench(const JobConfig& job, Context& context) : c(context) {
+  Bench(const JobConfig& job, StateSharding sharding, Context& context) : c(context) {
     c.random.seed = static_cast<u64>(job.train.seed);
     c.compute_dtype = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
     c.world().together([&] {
@@ -62,7 +62,7 @@ struct Bench {
         throw UsageError("[data] data.max_length={} ({}) is more than the model's {} positions",
                          *job.data.max_length, job.origins.where("data.max_length"), model->max_length());
     });
-    params = make_job_params(job, source, model.get(), pipeline->params());
+    params = make_job_params(job, source, model.get(), pipeline->params(), sharding);
   }
 
   void describe(BenchReport& r) const {
@@ -111,7 +111,7 @@ BenchReport bench_training(Bench& b, const JobConfig& job, i64 steps) {
   r.length = job.data.max_length.value_or(b.model->max_length());
   r.steps = steps;
 
-  TrainStep step(*b.pipeline, b.params, step_options(job.train));
+  TrainStep step(*b.pipeline, b.params, step_options(job.train, job.parallel.sharding()));
   const auto parts = micro_batches(sizes.global, sizes.per_device, c.mesh().dp());
   std::vector<double> times, flops;
   for (i64 s = 0; s <= steps; ++s) {
@@ -232,7 +232,7 @@ bool Bench::ckpt_here(const std::string& folder) {
 }
 
 int bench_on_ranks(const JobConfig& job, const BenchOptions& o, Context& c) {
-  Bench b(job, c);
+  Bench b(job, o.predict ? StateSharding::none : job.parallel.sharding(), c);
   const BenchReport r =
       o.predict ? bench_generation(b, job, o.steps.value_or(3)) : bench_training(b, job, o.steps.value_or(5));
   c.world().on_first([&] {

@@ -173,7 +173,7 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
   const std::string cache = *cache_folder(job);
   pipeline->train_data = make_training_data(job, *pipeline, source.folder, cache);
   pipeline->eval_sets = make_eval_sets(job, *pipeline, source.folder, cache);
-  ParamTree params = make_job_params(job, source, model, pipeline->params());
+  ParamTree params = make_job_params(job, source, model, pipeline->params(), job.parallel.sharding());
   leases.clear();
   i64 n = 0, trained = 0;
   bool adapters = false;
@@ -194,6 +194,7 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
              .train = job.train,
              .eval = job.eval,
              .checkpoint = job.checkpoint,
+             .sharding = job.parallel.sharding(),
              .global_batch_size = sizes.global,
              .per_device_batch_size = sizes.per_device,
              .group_by_length = job.data.group_by_length,

@@ -23,7 +23,7 @@ std::string nearby_multiples(i64 shards, i64 n) {
 }
 
 // False if the number of ranks is unknown.
-bool check_parallel(const JobConfig& job, JobUse use, Checks& c) {
+bool check_parallel(const JobConfig& job, Checks& c) {
   const ParallelSettings& p = job.parallel;
   c.run([&] { parse_environment(p.environment.values); });
   if (!p.hosts.empty() && p.hostfile) {
@@ -43,14 +43,6 @@ bool check_parallel(const JobConfig& job, JobUse use, Checks& c) {
   if (p.n_ranks && !p.hosts.empty() && all_good && *p.n_ranks > slots) {
     c.problem("{} exceeds the {} slots of parallel.hosts ({}); add slots or use n_ranks <= {}",
               c.cite("parallel.n_ranks", *p.n_ranks), slots, job.origins.where("parallel.hosts"), slots);
-  }
-  const bool runs = use == JobUse::train || use == JobUse::bench || use == JobUse::evaluate ||
-                    use == JobUse::predict || use == JobUse::chat;
-  for (const bool optimizer : {true, false}) {
-    if (runs && (optimizer ? p.shard_optimizer : p.shard_parameters)) {
-      c.problem("{} is supported by `redco plan` only; set it to false",
-                c.cite(optimizer ? "parallel.shard_optimizer" : "parallel.shard_parameters", true));
-    }
   }
   return all_good;
 }
@@ -301,7 +293,7 @@ BatchSizes batch_sizes(const JobConfig& job, i64 dp) {
 void check_job(const JobConfig& job, JobUse use, const MoreProblems& more) {
   Checks c(job);
   if (use != JobUse::verify && use != JobUse::data) check_model(job, c);
-  const bool ranks_known = check_parallel(job, use, c);
+  const bool ranks_known = check_parallel(job, c);
   c.run([&] {
     if (const auto ranks = ranks_known ? declared_ranks(job) : std::nullopt) {
       const i64 dp = replicas(job, *ranks);

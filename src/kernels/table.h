@@ -41,7 +41,8 @@ struct Kernels {
   Kernel<View, u32, View, View> sum{"sum"};
   i64 (*sum_workspace)(const View& x, u32 over) = nullptr;
   Kernel<View, View> max_last{"max_last"};              // over the last dim; NaN if any element is NaN
-  Kernel<View, View, View> sum_squares{"sum_squares"};  // x, y: one f64, workspace (f64)
+  // x (f32), y: the f64 words of kernels/square_sum.h, workspace (f64).
+  Kernel<View, View, View> sum_squares{"sum_squares"};
   i64 (*sum_squares_workspace)(i64 n) = nullptr;
   // y = op(a) op(b): a, trans_a, b, trans_b, y. The last two dims are the stored matrices; the dims before
   // them are batch dims, equal in number, strided in a and b. k may be 0.

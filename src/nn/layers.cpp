@@ -80,7 +80,7 @@ Tensor project_heads(const ParamTree& p, const LayerName& name, const Tensor& x,
                      bool kv, const Tensor& query_weight, const ApplyOptions& o, bool with_bias) {
   const i64 f = kv ? head_repeats(g.n_head, g.n_kv) : 1;
   const auto repeated = [&](const Tensor& w) {
-    return kv && w.defined() ? repeat_heads(w, g.head_dim, f, query_weight.layout()) : w;
+    return kv && w.defined() ? repeat_heads(w, g.head_dim, f, query_weight.used_layout()) : w;
   };
   const Tensor y =
       linear(x, repeated(p[name.weight()]), repeated(with_bias ? p.find(name.bias()) : Tensor()));

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "ops/create.h"
+#include "ops/redistribute.h"
 
 namespace redco {
 
@@ -143,10 +144,24 @@ ParamTree ParamTree::subset(const std::vector<bool>& selected) const {
   return t;
 }
 
-ParamTree make_params(const ModelParams& params, const std::vector<Layout>& layouts) {
+ParamTree ParamTree::gathered() const {
+  ParamTree t = *this;
+  for (Tensor& value : t.values_) value = redco::gathered(value);
+  return t;
+}
+
+ParamTree make_params(const ModelParams& params, const std::vector<Layout>& layouts, StateSharding sharding) {
   ParamTree tree(params.specs, params.aliases);
-  for (size_t i = 0; i < params.specs.size(); ++i)
-    tree.values()[i] = Tensor(params.specs[i].shape, DType::f32, layouts[i]);
+  const Mesh& mesh = Context::current().mesh();
+  for (size_t i = 0; i < params.specs.size(); ++i) {
+    const Shape& shape = params.specs[i].shape;
+    Tensor& t = tree.values()[i];
+    if (sharding != StateSharding::parameters) {
+      t = Tensor(shape, DType::f32, layouts[i]);
+    } else {
+      t = Tensor(shape, DType::f32, sharded_over_replicas(layouts[i], shape, mesh)).gathered_on_use();
+    }
+  }
   return tree;
 }
 

@@ -11,6 +11,7 @@
 
 #include "shard/layout.h"
 #include "shard/rules.h"
+#include "shard/state_sharding.h"
 #include "tensor/tensor.h"
 
 namespace redco {
@@ -107,6 +108,9 @@ class ParamTree {
   // The same names with other values: watched leaves, fast weights, averages.
   ParamTree with_values(std::vector<Tensor> values) const;
   ParamTree watched() const;  // every trained value becomes a new leaf of the tape
+  // The values that ops use, if they are sharded over the replicas (shard/state_sharding.h): all of them at
+  // once, for work on one replica. Collective on the data axes.
+  ParamTree gathered() const;
   // The same tensors, only for the selected parameters.
   ParamTree subset(const std::vector<bool>& selected) const;
 
@@ -122,8 +126,10 @@ struct ModelParams {
   std::map<std::string, std::string> aliases;  // lm_head.weight -> transformer.wte.weight
 };
 
-// A tree of uninitialized tensors with these layouts, in the current context.
-ParamTree make_params(const ModelParams& params, const std::vector<Layout>& layouts);
+// A tree of uninitialized tensors with these layouts, in the current context. With StateSharding::parameters
+// each replica holds a part of their rows, and ops gather them.
+ParamTree make_params(const ModelParams& params, const std::vector<Layout>& layouts,
+                      StateSharding sharding = StateSharding::none);
 // Sets random initial values. They depend only on (seed, name, element), so they are equal on every mesh.
 // kInitVersion: version of the algorithm.
 constexpr int kInitVersion = 1;

@@ -86,6 +86,7 @@ OpCall::OpCall(const char* name, Tensors inputs)
     : context_(Context::current()), name_(name), given_(std::move(inputs)), inputs_(given_) {
   activity::tick();
   if (const Profile* p = context_.profile()) begin_ = p->now();
+  for (Tensor& t : inputs_) t = gathered(t);
   const Tensor* first = nullptr;
   for (const Tensor& t : given_) {
     if (!t.defined() || !t.is_float()) continue;

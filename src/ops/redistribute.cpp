@@ -276,6 +276,38 @@ Tensor redistribute(const Tensor& t, Axis axis, const Placement& to) {
   return t.with_storage_of(moved);
 }
 
+Tensor gathered(const Tensor& t) {
+  if (!t.defined() || !t.is_gathered_on_use()) return t;
+  const Restore<CollectiveLog*> not_kept(Context::current().collective_log, nullptr);
+  return redistribute(t, t.used_layout());
+}
+
+void gather_rows_in_place(const Tensor& whole, const Layout& parts) {
+  if (whole.layout() == parts) return;
+  Context& c = Context::current();
+  const Mesh& mesh = c.mesh();
+  const i64 rows = whole.local()[0], row = rows > 0 ? whole.local_numel() / rows : 0;
+  const i64 bytes = row * size_of(whole.dtype());
+  // The last axis first: it cuts what the others leave.
+  for (int i = mesh.axes().size() - 1; i >= 0; --i) {
+    const Axis a(i);
+    if (parts[a] == whole.layout()[a]) continue;
+    REDCO_CHECK(parts[a].is_sharded(0), "parts of {}: {}", describe(whole), to_string(parts, mesh));
+    Layout before = parts;
+    for (int k = i; k < mesh.axes().size(); ++k) before[Axis(k)] = whole.layout()[Axis(k)];
+    const Range all = local_range(whole.shape(), before, mesh, c.coord(), 0);
+    const Range mine = shard_range(all.size(), parts[a].unit, mesh.size(a), c.coord().at(a));
+    const i64 first = all.begin - whole.range(0).begin;
+    if (mesh.size(a) == 1) continue;
+    std::vector<i64> counts(mesh.size(a));
+    for (int r = 0; r < mesh.size(a); ++r)
+      counts[r] = shard_range(all.size(), parts[a].unit, mesh.size(a), r).size() * bytes;
+    c.account(Collective::all_gather, a, all.size() * bytes);
+    Collectives(a).all_gather(whole.view().flat((first + mine.begin) * row, mine.size() * row),
+                              whole.view().flat(first * row, all.size() * row), counts);
+  }
+}
+
 void reduce_inside(const Tensor& t, Axis axis, bool max) {
   Context& c = Context::current();
   if (c.mesh().size(axis) == 1) return;

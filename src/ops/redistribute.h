@@ -14,6 +14,14 @@ Tensor redistribute(const Tensor& t, Axis axis, const Placement& to);
 Tensor redistribute(const Tensor& t, const Layout& to);
 Tensor to_replicated(const Tensor& t);
 
+// A tensor that is gathered on use: its value, Replicated on the data axes. Other tensors are returned as they
+// are. recompute() does not keep the result but gathers again.
+Tensor gathered(const Tensor& t);
+
+// Completes `whole`, of which each rank has written the rows that are its part under `parts` (the layout of
+// `whole`, with dim 0 sharded over more axes). In place.
+void gather_rows_in_place(const Tensor& whole, const Layout& parts);
+
 // For ops that communicate inside: replaces t, which the op has just created and does not write again, by the
 // sum (or maximum) over the ranks of the axis. The ledger counts it; recompute() keeps it.
 void reduce_inside(const Tensor& t, Axis axis, bool max = false);

@@ -4,8 +4,8 @@
 
 namespace redco {
 
-AdamW::AdamW(const AdamWSettings& settings, const ParamTree& params)
-    : Optimizer(params), settings_(settings), m_(zeros(params)), v_(zeros(params)) {}
+AdamW::AdamW(const AdamWSettings& settings, const ParamTree& params, StateSharding sharding)
+    : Optimizer(params, sharding), settings_(settings), m_(zeros(params)), v_(zeros(params)) {}
 
 void AdamW::update(ParamTree& params, const std::vector<Tensor>& grads, double lr, double scale,
                    const std::vector<bool>& selected) {
@@ -15,12 +15,12 @@ void AdamW::update(ParamTree& params, const std::vector<Tensor>& grads, double l
   h.beta2 = settings_.beta2;
   h.eps = settings_.epsilon;
   h.grad_scale = scale;
-  each("adamw", 12, params, grads, selected, [&](size_t k, size_t i) {
+  each("adamw", 12, params, grads, selected, [&](size_t k, size_t i, const View& p) {
     const auto t = static_cast<double>(updates()[i]);
     h.bias1 = 1 - std::pow(settings_.beta1, t);
     h.bias2 = 1 - std::pow(settings_.beta2, t);
     h.weight_decay = decay_of(params.specs()[i], settings_.weight_decay, settings_.decay_norms_and_biases);
-    Context::current().run(&Kernels::adamw, h, params.values()[i], grads[i], m_.values()[k], v_.values()[k]);
+    Context::current().run(&Kernels::adamw, h, p, grads[i], m_.values()[k], v_.values()[k]);
   });
 }
 

@@ -1,10 +1,12 @@
 #include "optim/gradients.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "autograd/grad.h"
 #include "base/error.h"
+#include "kernels/square_sum.h"
 #include "ops/create.h"
 #include "ops/dispatch.h"
 #include "ops/redistribute.h"
@@ -13,14 +15,28 @@
 
 namespace redco {
 
-GradientBuckets::GradientBuckets(const ParamTree& params, i64 bucket_elements)
-    : params_(params), bucket_elements_(bucket_elements), places_(params.size()) {
+namespace {
+
+// The number of elements on this rank where an op uses the parameter.
+i64 used_numel(const Tensor& p) {
+  const Context& c = Context::current();
+  return numel(local_shape(p.shape(), p.used_layout(), c.mesh(), c.coord()));
+}
+
+}  // namespace
+
+GradientBuckets::GradientBuckets(const ParamTree& params, StateSharding sharding, i64 bucket_elements)
+    : params_(params),
+      sharding_(sharding),
+      bucket_elements_(bucket_elements),
+      places_(params.size()) {
   for (size_t i = 0; i < params.size(); ++i)
-    if (params.specs()[i].trained()) trained_ += params.values()[i].local_numel();
+    if (params.specs()[i].trained()) trained_ += used_numel(params.values()[i]);
   unplaced_ = trained_;
 }
 
 void GradientBuckets::begin(const ParamTree& watched, bool last) {
+  if (reduces_each()) reduce_all();
   leaves_.clear();
   for (size_t i = 0; i < watched.size(); ++i)
     if (const auto& node = watched.values()[i].node()) leaves_[node.get()] = i;
@@ -34,12 +50,16 @@ GradientBuckets::Place* GradientBuckets::place_of(const Node* leaf) {
 }
 
 // A gradient is added as it is if it has the placement of the sum so far. The first part may have any
-// placement, but that of its parameter where that is Sharded.
+// placement, but that of its parameter where that is Sharded on a model axis. On a data axis it may be
+// anything but Sharded in another way.
 bool GradientBuckets::fits(const Place& p, const Layout& layout) const {
   if (p.filled) return layout == p.sum.layout();
   const Layout& of = param_of(p).layout();
-  for (Axis a : Context::current().mesh().axes())
-    if (of[a].is_sharded() && !(layout[a] == of[a])) return false;
+  const Mesh& mesh = Context::current().mesh();
+  for (Axis a : mesh.axes()) {
+    const bool free = mesh.role(a) == AxisRole::data && !layout[a].is_sharded();
+    if (of[a].is_sharded() && !(layout[a] == of[a]) && !free) return false;
+  }
   return true;
 }
 
@@ -121,50 +141,74 @@ void GradientBuckets::complete(const Node* leaf, SmallVector<Tensor, 2>& rest) {
     Context::current().run(&Kernels::fill, p->sum, 0);
     p->filled = true;
   }
-  p->complete = last_;
+  p->complete = last_ || reduces_each();
   reduce_if_complete(buckets_[p->bucket]);
 }
 
 void GradientBuckets::reduce_if_complete(Bucket& b) {
-  if (!b.full || !last_ || b.reduced) return;
+  if (!b.full || b.reduced) return;
   for (size_t i : b.members)
     if (!places_[i].complete) return;
   reduce(b);
 }
 
+// Model axes, and data axes without sharding: one all-reduce of the bucket. Sharded: each gradient becomes this
+// rank's part of it.
 void GradientBuckets::reduce(Bucket& b) {
+  const NoGrad off;
   Context& c = Context::current();
   const Restore<const char*> phase(c.phase, "step");
   const Scope scope("gradients");
   b.reduced = true;
   const View data = b.flat.view().flat(0, b.used);
+  u32 summed = 0;
   for (Axis a : c.mesh().axes()) {
-    if (!(b.axes >> a.index() & 1) || c.mesh().size(a) == 1) continue;
+    const u32 bit = 1u << a.index();
+    if (!(b.axes & bit)) continue;
+    if (c.mesh().role(a) == AxisRole::data && sharding_ != StateSharding::none) continue;
+    summed |= bit;
+    if (c.mesh().size(a) == 1) continue;
     c.account(Collective::all_reduce, a, data.bytes());
     Collectives(a).all_reduce(data);
   }
+  b.flat = {};  // its members hold the memory
   for (size_t i : b.members) {
-    Tensor& sum = places_[i].sum;
-    sum = Tensor::view(sum, sum.shape(), sum.layout().reduced(), 0);
+    Place& p = places_[i];
+    Layout l = p.sum.layout();
+    for (Axis a : c.mesh().axes())
+      if (summed >> a.index() & 1) l[a] = Placement::replicated();
+    const Tensor part =
+        redistribute(Tensor::view(p.sum, p.sum.shape(), l, 0), state_layout(params_.values()[i], sharding_));
+    p.sum = {};
+    p.filled = false;
+    p.bucket = -1;
+    if (p.reduced.defined()) {
+      c.account("accumulate", part.local_numel(), part.local_bytes());
+      c.run(&Kernels::axpy, 1, part, p.reduced);
+    } else {
+      p.reduced = part;
+    }
   }
 }
 
-std::vector<Tensor> GradientBuckets::finish() {
-  NoGrad off;
+void GradientBuckets::reduce_all() {
   for (Bucket& b : buckets_)
     if (!b.reduced) reduce(b);
-  std::vector<Tensor> out(places_.size());
-  const Scope scope("gradients");
-  for (size_t i = 0; i < places_.size(); ++i)
-    if (places_[i].filled) out[i] = redistribute(places_[i].sum, params_.values()[i].layout());
-  unplaced_ = trained_;
-  places_.assign(places_.size(), {});
   buckets_.clear();
+  unplaced_ = trained_;
+}
+
+std::vector<Tensor> GradientBuckets::finish() {
+  reduce_all();
+  std::vector<Tensor> out;
+  for (Place& p : places_) out.push_back(std::move(p.reduced));
+  places_.assign(places_.size(), {});
   return out;
 }
 
-std::vector<Tensor> reduced_gradients(const Tensor& loss, const ParamTree& watched, const ParamTree& params) {
-  GradientBuckets buckets(params);
+std::vector<Tensor> reduced_gradients(const Tensor& loss, const ParamTree& watched, const ParamTree& params,
+                                      StateSharding sharding) {
+  GradientBuckets buckets(params, sharding);
   buckets.begin(watched, true);
   std::vector<Tensor> leaves;
   for (const Tensor& t : watched.values())
@@ -172,37 +216,49 @@ std::vector<Tensor> reduced_gradients(const Tensor& loss, const ParamTree& watch
   grad(loss, leaves, {.sink = &buckets});
   std::vector<Tensor> out = buckets.finish();
   for (size_t i = 0; i < out.size(); ++i)
-    if (!out[i].defined()) out[i] = zeros_like(params.values()[i]);
+    if (const Tensor& p = params.values()[i]; !out[i].defined())
+      out[i] = zeros(p.shape(), p.dtype(), state_layout(p, sharding));
   return out;
 }
 
 double gradient_norm(const std::vector<Tensor>& grads) {
   Context& c = Context::current();
   Scope scope("norm");
+  const Mesh& mesh = c.mesh();
   const i64 n = static_cast<i64>(grads.size());
   i64 largest = 0;
-  for (const Tensor& g : grads)
-    if (g.defined()) largest = std::max(largest, g.local_numel());
-  const Kernels& kernels = c.queue().kernels();
-  const Tensor squares({n}, DType::f64, {}), room({kernels.sum_squares_workspace(largest)}, DType::f64, {});
+  std::array<bool, kMaxAxes> apart{};  // the ranks of the axis hold different elements
+  for (const Tensor& g : grads) {
+    if (!g.defined()) continue;
+    largest = std::max(largest, g.local_numel());
+    for (Axis a : mesh.axes())
+      apart[a.index()] |= mesh.role(a) == AxisRole::model || g.layout()[a].is_sharded();
+  }
+  constexpr i64 kWords = SquareSum::kWords;
+  const Tensor squares({n, kWords}, DType::f64, {}),
+      room({c.queue().kernels().sum_squares_workspace(largest)}, DType::f64, {});
   c.run(&Kernels::fill, squares, 0);
   for (i64 i = 0; i < n; ++i) {
     const Tensor& g = grads[i];
     if (!g.defined()) continue;
-    bool mine = true;  // of the copies on a model axis, the first one counts
-    for (Axis a : c.mesh().axes())
-      if (c.mesh().role(a) == AxisRole::model && !g.layout()[a].is_sharded())
-        mine = mine && c.coord().at(a) == 0;
-    if (mine) c.run(&Kernels::sum_squares, g, squares.view().flat(i, 1), room);
+    bool mine = true;  // of equal copies, the first one counts
+    for (Axis a : mesh.axes())
+      if (apart[a.index()] && !g.layout()[a].is_sharded()) mine = mine && c.coord().at(a) == 0;
+    if (mine) c.run(&Kernels::sum_squares, g, squares.view().flat(i * kWords, kWords), room);
   }
-  double sum = 0;
-  for (const double s : host_copy<double>(squares)) sum += s;
-  for (Axis a : c.mesh().axes()) {
-    if (c.mesh().role(a) != AxisRole::model || c.mesh().size(a) == 1) continue;
+  const std::vector<double> each = host_copy<double>(squares);
+  std::array<double, kWords> sum{};
+  for (i64 i = 0; i < static_cast<i64>(each.size()); i += kWords) {
+    for (i64 w = 0; w < kWords; ++w) sum[w] += each[i + w];
+    SquareSum::normalize(sum);
+  }
+  for (Axis a : mesh.axes()) {
+    if (!apart[a.index()] || mesh.size(a) == 1) continue;
     c.account(Collective::all_reduce, a, sizeof sum);
-    c.group(a).all_reduce<double>(&sum, 1);
+    c.group(a).all_reduce<double>(sum.data(), kWords);
+    SquareSum::normalize(sum);
   }
-  return std::sqrt(sum);
+  return std::sqrt(SquareSum::value(sum));
 }
 
 }  // namespace redco

@@ -1,11 +1,12 @@
-// Gradients between backward and update: accumulated over micro-batches in flat buckets, reduced over the
-// ranks, and their norm.
+// Gradients between backward and update: accumulated over micro-batches, reduced over the ranks in flat
+// buckets, and their norm.
 #pragma once
 
 #include <unordered_map>
 #include <vector>
 
 #include "nn/param_tree.h"
+#include "optim/optimizer.h"
 #include "tensor/node.h"
 
 namespace redco {
@@ -15,20 +16,27 @@ constexpr i64 kBucketElements = 8 << 20;
 
 // Collects the gradients of one step. Each has a place in a bucket, which it gets when its first part arises
 // in the backward pass; products write there directly. A bucket holds gradients that are Partial on the same
-// axes. In the last micro-batch it is reduced as soon as all of its gradients are complete, while the
-// backward pass goes on. This is the only communication of data parallelism. Places follow from the order of
-// the tape, which is equal on all ranks.
+// axes. It is reduced as soon as all of its gradients are complete, while the backward pass goes on. This is
+// the only communication of data parallelism. Places follow from the order of the tape, which is equal on all
+// ranks.
+//
+// Micro-batches are added in the bucket, which is reduced in the last one. With sharded gradients
+// (StateSharding) a bucket is reduced in each micro-batch: every rank adds up its part, and the bucket is gone.
+// The sum is then over replicas first, so it differs by rounding. With a sharded optimizer, and one micro-batch
+// with sharded gradients, the bits are those of unsharded state.
 class GradientBuckets final : public GradientSink {
  public:
   // `params` outlives the buckets.
-  explicit GradientBuckets(const ParamTree& params, i64 bucket_elements = kBucketElements);
+  explicit GradientBuckets(const ParamTree& params, StateSharding sharding = StateSharding::none,
+                           i64 bucket_elements = kBucketElements);
 
   // A micro-batch begins: its gradients are those of grad() with this sink and with leaves of `watched`
   // (params.watched()) as inputs. last: none follows.
   void begin(const ParamTree& watched, bool last);
 
-  // Reduces what is left. Result i: the gradient of parameter i, with its placement and the same bits on
-  // every replica; undefined if no grad() asked for it. The buckets are then empty.
+  // Reduces what is left. Result i: the gradient of parameter i, with the placement of its state
+  // (state_layout(): its own unless sharded) and the same bits on every replica; undefined if no grad() asked
+  // for it. The buckets are then empty.
   std::vector<Tensor> finish();
 
   Tensor room(const Node* leaf, const Shape& shape, DType dtype, const Layout& layout) override;
@@ -44,6 +52,7 @@ class GradientBuckets final : public GradientSink {
     bool full = false, reduced = false;
   };
   struct Place {
+    Tensor reduced;   // the sum of the buckets that are reduced
     Tensor sum;       // so far, in its bucket
     int bucket = -1;  // -1: the parameter has no place yet
     bool filled = false, complete = false;
@@ -56,8 +65,11 @@ class GradientBuckets final : public GradientSink {
   void set(Place& p, const Tensor& value);
   void reduce_if_complete(Bucket& b);
   void reduce(Bucket& b);
+  void reduce_all();
+  bool reduces_each() const { return sharding_ >= StateSharding::gradients; }
 
   const ParamTree& params_;
+  const StateSharding sharding_;
   const i64 bucket_elements_;
   i64 trained_ = 0, unplaced_ = 0;  // elements of trained parameters, and of those without a place
   std::vector<Place> places_;
@@ -68,10 +80,12 @@ class GradientBuckets final : public GradientSink {
 
 // The reduced gradients of a loss for all parameters, for a step of one batch; zeros for those that are not
 // watched.
-std::vector<Tensor> reduced_gradients(const Tensor& loss, const ParamTree& watched, const ParamTree& params);
+std::vector<Tensor> reduced_gradients(const Tensor& loss, const ParamTree& watched, const ParamTree& params,
+                                      StateSharding sharding = StateSharding::none);
 
-// The Euclidean norm of all gradients together; each element counts once. One scalar is reduced over mp.
-// Undefined tensors are skipped.
+// The Euclidean norm of all gradients together; each element counts once. Its bits do not depend on how the
+// gradients are sharded (kernels/square_sum.h). NaN if an element is not finite. A few numbers are reduced over
+// the model axes, and over the data axes if gradients are sharded there. Undefined tensors are skipped.
 double gradient_norm(const std::vector<Tensor>& grads);
 
 }  // namespace redco

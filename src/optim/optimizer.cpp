@@ -2,10 +2,17 @@
 
 #include "base/error.h"
 #include "ops/create.h"
+#include "ops/redistribute.h"
 
 namespace redco {
 
-Optimizer::Optimizer(const ParamTree& params) : updates_(params.size(), 0) {
+Layout state_layout(const Tensor& param, StateSharding sharding) {
+  if (sharding == StateSharding::none) return param.layout();
+  return sharded_over_replicas(param.layout(), param.shape(), Context::current().mesh());
+}
+
+Optimizer::Optimizer(const ParamTree& params, StateSharding sharding)
+    : sharding_(sharding), updates_(params.size(), 0) {
   for (size_t i = 0; i < params.size(); ++i)
     if (params.specs()[i].trained()) trained_.push_back(i);
 }
@@ -14,17 +21,23 @@ ParamTree Optimizer::zeros(const ParamTree& params) const {
   std::vector<bool> trained(params.size(), false);
   for (size_t i : trained_) trained[i] = true;
   ParamTree out = params.subset(trained);
-  for (Tensor& t : out.values()) t = zeros_like(t);
+  for (Tensor& t : out.values()) t = redco::zeros(t.shape(), t.dtype(), state_layout(t, sharding_));
   return out;
 }
 
-bool Optimizer::begin(const char* what, i64 flops_each, const ParamTree& params,
-                      const std::vector<Tensor>& grads, size_t i) {
-  const Tensor& p = params.values()[i];
-  REDCO_CHECK(grads[i].layout() == p.layout(), "{}: gradient {} of {}", params.specs()[i].name,
-              describe(grads[i]), describe(p));
-  Context::current().account(what, flops_each * p.local_numel(), p.local_bytes());
-  return !p.is_meta();
+View Optimizer::part(const char* what, i64 flops_each, const ParamTree& params,
+                     const std::vector<Tensor>& grads, size_t i) const {
+  const Tensor &p = params.values()[i], &g = grads[i];
+  REDCO_CHECK(g.layout() == state_layout(p, sharding_), "{}: gradient {} of {}", params.specs()[i].name,
+              describe(g), describe(p));
+  Context::current().account(what, flops_each * g.local_numel(), g.local_bytes());
+  if (p.rank() == 0) return p;
+  return p.view().narrowed(0, g.range(0).begin - p.range(0).begin, g.local()[0]);
+}
+
+void Optimizer::gather(const Tensor& param, const Tensor& grad) {
+  const Scope scope("parameters");
+  gather_rows_in_place(param, grad.layout());
 }
 
 double decay_of(const ParamSpec& spec, double weight_decay, bool norms_and_biases) {

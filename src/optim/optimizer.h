@@ -17,12 +17,13 @@ class Optimizer {
   virtual std::string name() const = 0;
 
   // One in-place update of the trained parameters with selected[i] (all if empty). grads[i] belongs to
-  // parameter i and has its placement. Gradients are multiplied by `scale` (clipping).
+  // parameter i. Gradients are multiplied by `scale` (clipping). With sharded state, grads[i] has the placement
+  // of the state: each rank updates its part, and parameters that are not sharded themselves are gathered.
   virtual void update(ParamTree& params, const std::vector<Tensor>& grads, double learning_rate, double scale,
                       const std::vector<bool>& selected = {}) = 0;
 
   // The optimizer's tensors by their PyTorch names: fp32 trees of the trained parameters with the same
-  // placements.
+  // placements, or sharded over the replicas too.
   struct State {
     std::string name;  // exp_avg, momentum_buffer
     ParamTree* tree;
@@ -34,11 +35,11 @@ class Optimizer {
   std::vector<i64>& updates() { return updates_; }
 
  protected:
-  explicit Optimizer(const ParamTree& params);
+  Optimizer(const ParamTree& params, StateSharding sharding);
   ParamTree zeros(const ParamTree& params) const;  // of the trained parameters
   // Common part of update() for each selected parameter: checks the gradient, adds `flops_each` to the ledger
-  // under `what`, counts the update, and calls f(k, i, values and gradient of parameter i, which is the k-th
-  // trained one) if it has bytes on this rank.
+  // under `what`, counts the update, and calls f(k, i, p) with this rank's part p of parameter i, which is the
+  // k-th trained one.
   template <class F>
   void each(const char* what, i64 flops_each, ParamTree& params, const std::vector<Tensor>& grads,
             const std::vector<bool>& selected, const F& f) {
@@ -46,17 +47,23 @@ class Optimizer {
       const size_t i = trained_[k];
       if (!selected.empty() && !selected[i]) continue;
       ++updates_[i];
-      if (begin(what, flops_each, params, grads, i)) f(k, i);
+      f(k, i, part(what, flops_each, params, grads, i));
+      gather(params.values()[i], grads[i]);
     }
   }
 
   std::vector<size_t> trained_;  // their indices among all parameters
 
  private:
-  static bool begin(const char* what, i64 flops_each, const ParamTree& params,
-                    const std::vector<Tensor>& grads, size_t i);
+  View part(const char* what, i64 flops_each, const ParamTree& params, const std::vector<Tensor>& grads,
+            size_t i) const;
+  static void gather(const Tensor& param, const Tensor& grad);
+  StateSharding sharding_;
   std::vector<i64> updates_;
 };
+
+// The placement of the state, and of the reduced gradient, that belong to a parameter.
+Layout state_layout(const Tensor& param, StateSharding sharding);
 
 // The weight decay of a parameter: 0 for norms and biases unless norms_and_biases.
 double decay_of(const ParamSpec& spec, double weight_decay, bool norms_and_biases);

@@ -2,7 +2,8 @@
 
 namespace redco {
 
-Sgd::Sgd(const SgdSettings& settings, const ParamTree& params) : Optimizer(params), settings_(settings) {
+Sgd::Sgd(const SgdSettings& settings, const ParamTree& params, StateSharding sharding)
+    : Optimizer(params, sharding), settings_(settings) {
   if (settings_.momentum > 0) buffer_ = zeros(params);
 }
 
@@ -14,8 +15,7 @@ std::vector<Optimizer::State> Sgd::state() {
 void Sgd::update(ParamTree& params, const std::vector<Tensor>& grads, double lr, double scale,
                  const std::vector<bool>& selected) {
   const bool momentum = settings_.momentum > 0;
-  each("sgd", momentum ? 7 : 5, params, grads, selected, [&](size_t k, size_t i) {
-    const Tensor& p = params.values()[i];
+  each("sgd", momentum ? 7 : 5, params, grads, selected, [&](size_t k, size_t i, const View& p) {
     const kernels::Sgd h{
         .lr = lr,
         .momentum = settings_.momentum,

@@ -15,8 +15,7 @@ class Weigher {
   // Layouts and table of the parameters for n_model_shards; cached.
   const ShardedSpecs& specs(int n_model_shards);
   TraceRequest trace_request(const PlanSetting& s, int rank);
-  // Traces `rank` and sums its memory. `trace`, if not null, gets the trace of the step without sharded
-  // state.
+  // Traces `rank` and sums its memory. `trace`, if not null, gets the trace.
   PlanCandidate weigh(const PlanSetting& s, int rank = 0, Trace* trace = nullptr);
   // False if parameters, gradients and moments alone exceed a rank's limit. Needs no trace.
   bool may_fit(const PlanSetting& s);
@@ -25,13 +24,6 @@ class Weigher {
   i64 n_with_state();  // parameters with moments
 
  private:
-  // Bytes of this rank's rows of every (trained) parameter; dim 0 of the mp-local tensor is sharded over dp.
-  i64 sharded_bytes(const PlanSetting& s, int rank, bool trained_only);
-  // Bytes of the largest set of parameters that is gathered together: a block of the model, or one tensor
-  // outside the blocks.
-  i64 largest_block(const PlanSetting& s, int rank, i64* blocks);
-  void shard_state(const PlanSetting& s, int rank, RankMemory& memory, Trace& trace);
-
   const PlanRequest& request_;
   std::map<int, ShardedSpecs> specs_;
   i64 n_parameters_ = -1, n_trained_ = -1;

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -92,29 +93,33 @@ std::vector<std::string> idle_ranks(const PlanRequest& r, const ShardedSpecs& sh
   return out;
 }
 
-// Classes of ranks that compute the same shapes: first rank -> number of ranks.
+// Classes of ranks that hold and compute the same shapes: first rank -> number of ranks.
 std::vector<std::pair<int, i64>> classes_of(const PlanRequest& r, const ShardedSpecs& sharded,
                                             const PlanSetting& s) {
   const auto& specs = r.pipeline->params().specs;
-  std::set<std::pair<i64, i64>> cuts;  // size and unit of each sharded dim
-  for (size_t i = 0; i < specs.size(); ++i)
-    if (const Placement& p = sharded.layouts[i][Axis::mp]; p.is_sharded())
-      cuts.emplace(specs[i].shape[p.dim], p.unit);
-  const i64 each = s.per_device * s.mesh.dp(), tail = s.global_batch % each;
-  std::map<std::vector<i64>, std::pair<int, i64>> of_mp, of_dp;
-  for (int m = 0; m < s.mesh.mp(); ++m) {
-    std::vector<i64> key;
-    for (const auto& [size, unit] : cuts) key.push_back(shard_range(size, unit, s.mesh.mp(), m).size());
-    ++of_mp.try_emplace(std::move(key), m, 0).first->second.second;
+  std::set<std::array<i64, 4>> cuts;  // size, unit, whether mp cuts it, whether dp cuts it
+  for (size_t i = 0; i < specs.size(); ++i) {
+    const Placement& p = sharded.layouts[i][Axis::mp];
+    if (p.is_sharded()) cuts.insert({specs[i].shape[p.dim], p.unit, 1, 0});
+    if (s.sharding == StateSharding::none || specs[i].shape.empty()) continue;
+    cuts.insert({specs[i].shape[0], p.is_sharded(0) ? p.unit : 1, p.is_sharded(0), 1});
   }
-  for (int d = 0; d < s.mesh.dp(); ++d) {
-    const std::vector<i64> key = {shard_range(std::min(each, s.global_batch), 1, s.mesh.dp(), d).size(),
-                                  shard_range(tail, 1, s.mesh.dp(), d).size()};
-    ++of_dp.try_emplace(key, d, 0).first->second.second;
+  const i64 each = s.per_device * s.mesh.dp(), tail = s.global_batch % each;
+  std::map<std::vector<i64>, std::pair<int, i64>> classes;
+  for (int rank = 0; rank < s.mesh.ranks(); ++rank) {
+    const Coord c = coord_of(s.mesh, rank);
+    std::vector<i64> key = {shard_range(std::min(each, s.global_batch), 1, s.mesh.dp(), c.dp()).size(),
+                            shard_range(tail, 1, s.mesh.dp(), c.dp()).size()};
+    for (const auto& [size, unit, by_mp, by_dp] : cuts) {
+      i64 n = size;
+      if (by_mp) n = shard_range(n, unit, s.mesh.mp(), c.mp()).size();
+      if (by_dp) n = shard_range(n, 1, s.mesh.dp(), c.dp()).size();
+      key.push_back(n);
+    }
+    ++classes.try_emplace(std::move(key), rank, 0).first->second.second;
   }
   std::vector<std::pair<int, i64>> out;
-  for (const auto& [dk, d] : of_dp)
-    for (const auto& [mk, m] : of_mp) out.emplace_back(d.first * s.mesh.mp() + m.first, d.second * m.second);
+  for (const auto& [key, ranks] : classes) out.push_back(ranks);
   return out;
 }
 
@@ -144,9 +149,7 @@ PlanSetting fixed_setting(const PlanRequest& r) {
     throw UsageError("[mesh] {} replicas (n_ranks / n_model_shards) for a global batch of {} rows", n / mp,
                      *r.global_batch);
   PlanSetting out = *s;
-  out.sharding = r.shard_parameters  ? StateSharding::parameters
-                 : r.shard_optimizer ? StateSharding::optimizer
-                                     : StateSharding::none;
+  out.sharding = r.step.sharding;
   return out;
 }
 
@@ -162,15 +165,14 @@ PlanReport make_plan(const PlanRequest& r) {
   out.n_parameters = weigher.n_parameters();
   out.n_trained = weigher.n_trained();
   out.notes = r.assumed;
-  const StateSharding wanted = r.shard_parameters  ? StateSharding::parameters
-                               : r.shard_optimizer ? StateSharding::optimizer
-                                                   : StateSharding::none;
+  const StateSharding wanted = r.step.sharding;
   if (r.search) {
     const PlanCandidate best = search_setting(r, weigher, wanted, false, &out.next);
     out.setting = best.setting;
     // The best setting inside the hosts with sharded state.
     if (wanted == StateSharding::none && (!best.fits() || best.crosses))
-      for (const StateSharding s : {StateSharding::optimizer, StateSharding::parameters}) {
+      for (const StateSharding s :
+           {StateSharding::optimizer, StateSharding::gradients, StateSharding::parameters}) {
         const PlanCandidate c = search_setting(r, weigher, s, true, nullptr);
         if (!c.fits()) continue;
         out.alternative = c;
@@ -225,10 +227,11 @@ PlanReport make_plan(const PlanRequest& r) {
         fmt::format("the {} shards of a model copy span hosts: {} pass between hosts in each step",
                     s.mesh.mp(), human_bytes(static_cast<u64>(mine.crossing_bytes))));
   }
-  if (s.sharding != StateSharding::none)
-    out.warnings.push_back(
-        fmt::format("{} is planned only: training with it is not supported yet",
-                    s.sharding == StateSharding::optimizer ? "shard_optimizer" : "shard_parameters"));
+  if (s.sharding >= StateSharding::gradients && out.accumulation > 1 && s.mesh.dp() > 1)
+    out.notes.push_back(
+        fmt::format("{}: gradients are summed over the replicas in each of the {} micro-batches, so the result "
+                    "differs by rounding from that of unsharded state",
+                    name_of(s.sharding), out.accumulation));
   return out;
 }
 

@@ -27,22 +27,18 @@ struct PlanRequest {
   bool search = false;  // finds the best setting for open values that fits the machines
   std::vector<CustomRule> rules;
   bool strict = false;
-  bool shard_optimizer = false, shard_parameters = false;
-  StepOptions step;
+  StepOptions step;  // with the sharding of its state
   ComputeDType compute = ComputeDType::fp32;
   std::vector<std::string> assumed;  // sentences about what was assumed
 };
 
 constexpr i64 kMostDevices = 4096;
 
-// Sharding of state over the replicas. Only plans support it yet.
-enum class StateSharding : std::uint8_t { none, optimizer, parameters };
-
 // Bytes of one rank.
 struct RankMemory {
   i64 parameters = 0, gradients = 0, optimizer = 0;
   i64 activations = 0;  // the arena's high-water mark minus the three above
-  i64 buffers = 0;      // staging of collectives; blocks gathered temporarily with sharded state
+  i64 buffers = 0;      // staging of collectives
   i64 base = 0;         // the process itself: program, libraries, their tables
   i64 total() const { return parameters + gradients + optimizer + activations + buffers + base; }
 };
@@ -92,7 +88,8 @@ struct PlanReport {
   i64 flops_of_rank = 0;                    // of the busiest rank
   i64 crossing_bytes = 0;                   // of mp groups, from host to host, all ranks
   std::vector<std::string> warnings, notes;
-  // After a search: the first larger setting that does not fit, and the best one with sharded state.
+  // After a search: the first larger setting that does not fit, and one with sharded state that fits inside the
+  // hosts.
   std::optional<PlanCandidate> next, alternative;
 };
 

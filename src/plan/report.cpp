@@ -13,18 +13,6 @@ std::string size_text(i64 bytes) {
   return bytes < 0 ? "-" + human_bytes(static_cast<u64>(-bytes)) : human_bytes(static_cast<u64>(bytes));
 }
 
-const char* name_of(StateSharding s) {
-  switch (s) {
-    case StateSharding::none:
-      return "none";
-    case StateSharding::optimizer:
-      return "shard_optimizer";
-    case StateSharding::parameters:
-      break;
-  }
-  return "shard_parameters";
-}
-
 std::string setting_text(const PlanSetting& s) {
   std::string t = fmt::format("dp {} x mp {}, micro-batch {} per replica, recompute {}", s.mesh.dp(),
                               s.mesh.mp(), s.per_device, s.recompute ? "block" : "none");
@@ -75,9 +63,10 @@ std::string to_text(const PlanReport& r) {
                   r.length > 1 ? fmt::format(", {} tokens per row", r.length) : "");
   t += fmt::format("mesh: {} = dp {} x mp {}, on {}\n", counted(s.mesh.ranks(), "rank"), s.mesh.dp(),
                    s.mesh.mp(), r.machines);
-  t += fmt::format("step: {}, {} per replica and micro-batch ({}), {}, recompute {}\n\n",
+  t += fmt::format("step: {}, {} per replica and micro-batch ({}), {}, recompute {}{}\n\n",
                    counted(s.global_batch, "row"), s.per_device, r.why_batch,
-                   counted(r.accumulation, "micro-batch"), s.recompute ? "block" : "none");
+                   counted(r.accumulation, "micro-batch"), s.recompute ? "block" : "none",
+                   s.sharding == StateSharding::none ? "" : fmt::format(", {}", name_of(s.sharding)));
   t += format_rules_table(r.sharding.rows);
   const RankMemory& m = r.memory;
   t += "\nmemory of the fullest rank\n";
@@ -109,7 +98,7 @@ std::string to_text(const PlanReport& r) {
   }
   if (r.next) t += fmt::format("  the next larger setting does not fit: {}\n", candidate_text(*r.next));
   if (r.alternative)
-    t += fmt::format("  inside the hosts, with sharded state (planned only): {}\n",
+    t += fmt::format("  inside the hosts, with sharded state: {}\n",
                      candidate_text(*r.alternative));
 
   t += "\ncollectives of a step, per rank\n";

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "autograd/grad.h"
 #include "base/error.h"
 
 namespace redco {
@@ -42,17 +41,22 @@ OneTrace run_once(const TraceRequest& r, const std::vector<i64>& rows) {
   OneTrace out;
   i64 flops = 0;
   {
-    ParamTree params = make_params(r.pipeline->params(), r.layouts);
+    ParamTree params = make_params(r.pipeline->params(), r.layouts, r.step.sharding);
     TrainStep step(*r.pipeline, params, r.step);
     for (const Tensor& t : params.values()) out.trace.parameters += t.local_bytes();
     for (const Optimizer::State& state : step.optimizer().state())
       for (const Tensor& t : state.tree->values()) out.trace.optimizer += t.local_bytes();
-    // A reduced gradient has its parameter's placement.
+    // Gradients that wait for further micro-batches are whole, unless they are sharded. Reduced ones have the
+    // placement of their state.
+    const bool whole = rows.size() > 1 && r.step.sharding <= StateSharding::optimizer;
     for (const ParamGroup& g : r.pipeline->groups())
       if (!g.ema_of)
         for (size_t i = 0; i < params.size(); ++i)
-          if (params.specs()[i].trained() && g.has(params.specs()[i].name))
-            out.trace.gradients += params.values()[i].local_bytes();
+          if (const Tensor& p = params.values()[i]; params.specs()[i].trained() && g.has(params.specs()[i].name)) {
+            const Layout l = whole ? p.layout() : state_layout(p, r.step.sharding);
+            out.trace.gradients +=
+                numel(local_shape(p.shape(), l, r.mesh, context->coord())) * size_of(DType::f32);
+          }
     const i64 before = context->arena().in_use();
     std::vector<i64> offsets;
     const std::vector<Batch> batches = meta_batches(r, {rows[0]}, &offsets);
@@ -88,13 +92,14 @@ void add_difference(std::vector<LedgerLine>& a, const std::vector<LedgerLine>& b
   const Lines sum = index(a), was = index(base);
   std::vector<LedgerLine> out;
   for (const LedgerLine& l : b) {
-    LedgerLine d{l.what, l.where, times * l.count, times * l.flops, times * l.bytes};
+    LedgerLine d{l.what, l.where, times * l.count, times * l.flops, times * l.bytes, l.most};
     auto add = [&](const Lines& lines, i64 n) {
       const auto it = lines.find({l.what, l.where});
       if (it == lines.end()) return;
       d.count += n * it->second->count;
       d.flops += n * it->second->flops;
       d.bytes += n * it->second->bytes;
+      d.most = std::max(d.most, it->second->most);
     };
     add(sum, 1);
     add(was, -times);
@@ -141,34 +146,6 @@ Trace trace_step(const TraceRequest& r) {
   // All micro-batches are collated before the first one is computed.
   out.high_water += (cut.full + (cut.tail > 0) - collated) * first.batch_bytes;
   return out;
-}
-
-i64 trace_activations(const TraceRequest& r) {
-  const auto context = Context::meta(r.mesh, r.rank);
-  const Context::Use use(*context);
-  context->compute_dtype = r.compute;
-  const ParamTree params = make_params(r.pipeline->params(), r.layouts).watched();
-  const i64 before = context->arena().in_use();
-  // Norms, biases and adapters are small and in every block, so the backward pass reaches all blocks.
-  std::vector<Tensor> inputs;
-  const Tensor* least = nullptr;
-  for (size_t i = 0; i < params.size(); ++i) {
-    const Tensor& t = params.values()[i];
-    const ParamSpec& s = params.specs()[i];
-    if (!s.trained()) continue;
-    if (t.rank() <= 1 || !s.adapter.weight.empty()) inputs.push_back(t);
-    if (!least || t.numel() < least->numel()) least = &t;
-  }
-  if (inputs.empty() && least) inputs.push_back(*least);
-  std::vector<i64> offsets;
-  const std::vector<Batch> batches = meta_batches(r, {cut_step(r).each}, &offsets);
-  StepContext ctx;
-  ctx.apply.train = true;
-  ctx.apply.recompute_blocks = r.step.recompute_blocks;
-  const LossTerms terms = r.pipeline->loss(params, batches[0], ctx);
-  REDCO_CHECK(!terms.empty(), "the pipeline's loss() returned no term");
-  const auto gradients = grad(terms[0].sum, inputs);
-  return context->arena().high_water() - before;
 }
 
 }  // namespace redco

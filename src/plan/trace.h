@@ -31,8 +31,4 @@ struct Trace {
 // Runs TrainStep. For steps of more than four micro-batches it traces one and two of them, and extrapolates.
 Trace trace_step(const TraceRequest& request);
 
-// The arena's high-water mark of a step without weight gradients, minus the parameters: the activations when
-// each gradient is reduce-scattered immediately (shard_parameters).
-i64 trace_activations(const TraceRequest& request);
-
 }  // namespace redco

@@ -1,6 +1,7 @@
 #include "shard/layout.h"
 
 #include "base/error.h"
+#include "shard/state_sharding.h"
 
 namespace redco {
 
@@ -88,6 +89,13 @@ Shape local_shape(const Shape& shape, const Layout& l, const Mesh& m, const Coor
       out[l[a].dim] = local_range(shape, l, m, c, l[a].dim).size();
     }
   return out;
+}
+
+Layout sharded_over_replicas(Layout l, const Shape& shape, const Mesh& m) {
+  if (shape.empty()) return l;
+  for (Axis a : m.axes())
+    if (m.role(a) == AxisRole::data) l[a] = Placement::sharded(0);
+  return l;
 }
 
 bool same_cut(const Shape& shape, const Placement& a, const Placement& b, int shards) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/settings.h"
+#include "shard/state_sharding.h"
 
 namespace redco {
 
@@ -41,9 +42,17 @@ struct ParallelSettings {
   std::optional<std::string> hostfile;
   std::optional<i64> threads_per_rank;  // nullopt: auto
   EnvironmentSettings environment;
-  bool shard_optimizer = false, shard_parameters = false;
+  bool shard_optimizer = false, shard_gradients = false, shard_parameters = false;
   std::vector<ShardingRuleSettings> sharding_rules;
   bool strict = false;
+
+  // A later stage includes the earlier ones.
+  StateSharding sharding() const {
+    return shard_parameters  ? StateSharding::parameters
+           : shard_gradients ? StateSharding::gradients
+           : shard_optimizer ? StateSharding::optimizer
+                             : StateSharding::none;
+  }
 
   void visit(SettingsVisitor& v) {
     v.field("n_model_shards", n_model_shards,
@@ -74,11 +83,16 @@ struct ParallelSettings {
               "Environment variables of every rank on every host; they override inherited ones")
         .on_resume(OnResume::free);
     v.field("shard_optimizer", shard_optimizer,
-            "sharding of the optimizer state over the replicas; `redco plan` only, a run refuses it")
+            "sharding of the optimizer state over the replicas (ZeRO stage 1): less memory, the same numbers")
         .on_resume(OnResume::free);
+    v.field("shard_gradients", shard_gradients,
+            "sharding of optimizer state and gradients over the replicas (ZeRO stage 2); gradients are reduced "
+            "after each micro-batch")
+        .on_resume(OnResume::note);
     v.field("shard_parameters", shard_parameters,
-            "sharding of parameters and gradients over the replicas; `redco plan` only, a run refuses it")
-        .on_resume(OnResume::free);
+            "sharding of optimizer state, gradients and parameters over the replicas (ZeRO stage 3, FSDP); "
+            "parameters are gathered where they are used")
+        .on_resume(OnResume::note);
     v.items("sharding_rules", sharding_rules,
             "sharding rules that precede the built-in ones; the first match applies")
         .on_resume(OnResume::note);

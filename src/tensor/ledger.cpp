@@ -2,15 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace redco {
 
 void Ledger::add(std::string what, const std::string& where, i64 flops, i64 bytes, bool is_collective) {
   auto [it, fresh] = index_.try_emplace({what, where}, entries_.size());
-  if (fresh) entries_.push_back({{std::move(what), where, 0, 0, 0}, is_collective});
+  if (fresh) entries_.push_back({{.what = std::move(what), .where = where}, is_collective});
   LedgerLine& line = entries_[it->second].line;
   ++line.count;
   line.flops += flops;
   line.bytes += bytes;
+  line.most = std::max(line.most, bytes);
 }
 
 void Ledger::op(const char* name, const std::string& where, i64 flops, i64 bytes) {

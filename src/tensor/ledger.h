@@ -16,6 +16,7 @@ struct LedgerLine {
   i64 count = 0;
   i64 flops = 0;  // of this rank
   i64 bytes = 0;  // ops: bytes written; collectives: bytes of the tensors passed in
+  i64 most = 0;   // bytes of the largest call
   bool operator==(const LedgerLine&) const = default;
 };
 

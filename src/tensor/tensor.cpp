@@ -90,7 +90,7 @@ Tensor Tensor::watched() const {
   auto node = make_pooled<Node>();
   node->name = "leaf";
   node->sequence = Context::current().next_sequence();
-  node->outputs.push_back({shape(), layout(), dtype(), hidden()});
+  node->outputs.push_back({shape(), used_layout(), dtype(), hidden()});
   t.set_node(std::move(node), 0);
   return t;
 }
@@ -101,7 +101,23 @@ Tensor Tensor::with_storage_of(const Tensor& other) const {
   impl->local = other.local();
   impl->storage = other.impl_->storage;
   impl->offset = other.impl_->offset;
+  impl->gathered_on_use = false;
   return Tensor(std::move(impl));
+}
+
+Tensor Tensor::gathered_on_use() const {
+  auto impl = make_pooled<Impl>(*impl_);
+  impl->gathered_on_use = true;
+  return Tensor(std::move(impl));
+}
+
+Layout Tensor::used_layout() const {
+  Layout l = layout();
+  if (!is_gathered_on_use()) return l;
+  const Mesh& mesh = Context::current().mesh();
+  for (Axis a : mesh.axes())
+    if (mesh.role(a) == AxisRole::data) l[a] = Placement::replicated();
+  return l;
 }
 
 void Tensor::promote(const Tensor& reduced) const {

@@ -83,6 +83,13 @@ class Tensor {
   // Replaces a Partial in place by its reduced value: the storage changes, the value does not.
   void promote(const Tensor& reduced) const;
   Tensor with_hidden(int hidden) const;
+  // A new handle to a parameter that is sharded over data axes only to save memory: each op gathers it
+  // (OpCall). What an op keeps for its backward pass is this handle, so the rows of the other ranks are in
+  // memory only during the op.
+  Tensor gathered_on_use() const;
+  bool is_gathered_on_use() const { return impl_->gathered_on_use; }
+  // The placement that ops see: that of the tensor, or Replicated on the data axes if they gather it.
+  Layout used_layout() const;
   const void* identity() const { return impl_.get(); }
   // Tensors that share a storage may be different parts of it.
   const std::shared_ptr<Storage>& storage() const { return impl_->storage; }
@@ -97,6 +104,7 @@ class Tensor {
     Layout layout;
     DType dtype;
     int hidden = 0;
+    bool gathered_on_use = false;
     std::shared_ptr<Storage> storage;
     i64 offset = 0;  // of the first local element in the storage, in bytes
     std::shared_ptr<Node> node;

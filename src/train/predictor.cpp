@@ -31,6 +31,7 @@ std::vector<std::string> predict(const Pipeline& pipeline, const ParamTree& para
   nlohmann::json mine = nlohmann::json::array();  // [[place in examples, text], ...]
   {
     NoGrad off;
+    const ParamTree whole = params.gathered();  // a replica works alone
     auto replica = Context::mp_submesh(c);
     Context::Use use(*replica);
     std::vector<Example> dealt;
@@ -47,7 +48,7 @@ std::vector<std::string> predict(const Pipeline& pipeline, const ParamTree& para
     for (i64 first = 0; first < all; first += at_once) {
       const i64 rows = std::min(at_once, all - first);
       const auto answers =
-          pipeline.predict(params, std::span<const Example>(dealt).subspan(first, rows), ctx);
+          pipeline.predict(whole, std::span<const Example>(dealt).subspan(first, rows), ctx);
       REDCO_CHECK(static_cast<i64>(answers.size()) == rows, "predict() gave {} answers to {} examples",
                   answers.size(), rows);
       if (c.coord().mp() == 0)

@@ -21,7 +21,7 @@ std::vector<MicroBatch> micro_batches(i64 rows, i64 per_device, int dp) {
   return out;
 }
 
-StepOptions step_options(const TrainSettings& t) {
+StepOptions step_options(const TrainSettings& t, StateSharding sharding) {
   StepOptions o{.clip_grad_norm = t.clip_grad_norm,
                 .recompute_blocks = t.recompute == "block",
                 .adamw = {.beta1 = t.adam_beta1,
@@ -29,7 +29,8 @@ StepOptions step_options(const TrainSettings& t) {
                           .epsilon = t.adam_epsilon,
                           .weight_decay = t.weight_decay,
                           .decay_norms_and_biases = t.decay_norms_and_biases},
-                .sgd = {}};
+                .sgd = {},
+                .sharding = sharding};
   if (t.optimizer == "sgd")
     o.sgd = {.momentum = t.momentum,
              .weight_decay = t.weight_decay,
@@ -40,9 +41,9 @@ StepOptions step_options(const TrainSettings& t) {
 TrainStep::TrainStep(Pipeline& pipeline, ParamTree& params, const StepOptions& options)
     : pipeline_(pipeline), params_(params), options_(options) {
   if (options.sgd) {
-    optimizer_ = std::make_unique<Sgd>(*options.sgd, params);
+    optimizer_ = std::make_unique<Sgd>(*options.sgd, params, options.sharding);
   } else {
-    optimizer_ = std::make_unique<AdamW>(options.adamw, params);
+    optimizer_ = std::make_unique<AdamW>(options.adamw, params, options.sharding);
   }
   std::vector<std::string> owner(params.size());
   std::set<std::string> names;
@@ -169,7 +170,7 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
   Context& c = Context::current();
   const auto weights = global_weights(batches);
   std::map<std::string, double> sums;  // this rank's share
-  GradientBuckets buckets(params_);
+  GradientBuckets buckets(params_, options_.sharding);
   std::string first_term = groups_[0].spec.term;
 
   c.random.step = step;

@@ -26,10 +26,11 @@ struct StepOptions {
   bool recompute_blocks = false;
   AdamWSettings adamw;
   std::optional<SgdSettings> sgd;  // replaces AdamW
+  StateSharding sharding = StateSharding::none;
   // Optimizer state per trained parameter, in numbers.
   i64 states() const { return sgd ? (sgd->momentum > 0 ? 1 : 0) : 2; }
 };
-StepOptions step_options(const TrainSettings& settings);
+StepOptions step_options(const TrainSettings& settings, StateSharding sharding = StateSharding::none);
 
 // Micro-batches of a step: how `rows` examples are distributed to replicas. Rows of micro-batch m: [m * dp *
 // per_device, ...), split by the border function, so 3 remaining rows on dp 2 are 2 + 1.

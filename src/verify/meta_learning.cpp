@@ -95,7 +95,7 @@ class MetaVerifier {
                          request_.ignore_config_keys,
                          {request_.origins, ""}});
     const auto sharded = shard_specs(model_->params().specs, Context::current().mesh().mp(), request_.rules);
-    params_ = make_params(model_->params(), sharded.layouts);
+    params_ = make_params(model_->params(), sharded.layouts, request_.sharding);
     for (size_t i = 0; i < params_.size(); ++i) {
       const ParamSpec& s = params_.specs()[i];
       const std::string name = "param." + s.name;
@@ -104,7 +104,8 @@ class MetaVerifier {
                           to_string(s.shape)));
       const std::vector<double> values = expected_.values(name);
       const std::vector<float> rounded(values.begin(), values.end());
-      params_.values()[i] = from_values(s.shape, std::span<const float>(rounded), sharded.layouts[i]);
+      Tensor& p = params_.values()[i];
+      Context::current().run(&Kernels::copy, from_values(s.shape, std::span<const float>(rounded), p.layout()), p);
     }
   }
 
@@ -157,7 +158,7 @@ class MetaVerifier {
     const ParamTree watched = params_.watched();
     const Tensor mean = scale(loss(*pipeline, watched, 0, n), 1.0 / static_cast<double>(n));
     compare(order, "loss", {item(mean)});
-    const auto gradients = reduced_gradients(mean, watched, params_);
+    const auto gradients = reduced_gradients(mean, watched, params_, request_.sharding);
     for (size_t i = 0; i < gradients.size(); ++i)
       compare(order, "grad." + params_.specs()[i].name, to_values(gradients[i]));
     if (!expected_.has(order + ".task_losses")) return;

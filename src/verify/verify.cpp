@@ -68,7 +68,7 @@ class Verifier {
     expected_ = Expected::open(folder, request_.expected);
     expected_.check_task(name_of(model_->task()));
     const auto sharded = shard_specs(model_->params().specs, Context::current().mesh().mp(), request_.rules);
-    params_ = make_params(model_->params(), sharded.layouts);
+    params_ = make_params(model_->params(), sharded.layouts, request_.sharding);
     load_values();
   }
   ckpt::CanonicalName canonical() const {
@@ -153,7 +153,7 @@ class Verifier {
       const ParamTree p = params_.watched();
       const Tensor l = task_loss(in, task_logits(*model_, p, in));
       *loss = item(l);
-      return reduced_gradients(l, p, params_);
+      return reduced_gradients(l, p, params_, request_.sharding);
     };
     const Expected::Optimizer opt = expected_.optimizer();
     AdamW adamw({.beta1 = opt.beta1,
@@ -161,7 +161,7 @@ class Verifier {
                  .epsilon = opt.eps,
                  .weight_decay = opt.weight_decay,
                  .decay_norms_and_biases = true},
-                params_);
+                params_, request_.sharding);
     const i64 n = steps ? opt.steps : 1;
     double loss = 0;
     for (i64 s = 0; s < n; ++s) {
@@ -250,7 +250,7 @@ class Verifier {
     Context& c = Context::current();
     // Each replica's mp group generates all rows, so the ids are checked on each.
     auto sub = Context::mp_submesh(c);
-    const ParamTree replica = params_;
+    const ParamTree replica = params_.gathered();
     Context::Use use(*sub);
     check_generation(
         base_, expected_, *model_, replica,

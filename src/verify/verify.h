@@ -10,6 +10,7 @@
 
 #include "base/settings.h"
 #include "shard/rules.h"
+#include "shard/state_sharding.h"
 
 namespace redco {
 
@@ -17,6 +18,7 @@ struct VerifyRequest {
   std::string folder;    // with config.json, model files
   std::string expected;  // "" is expected.safetensors inside folder
   std::vector<CustomRule> rules;
+  StateSharding sharding = StateSharding::none;  // of parameters, gradients and AdamW's state
   std::map<std::string, std::string> config_overrides;  // model.KEY=value
   std::vector<std::string> ignore_config_keys;
   Origins origins;      // places of the overrides, for messages

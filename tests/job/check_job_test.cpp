@@ -185,8 +185,7 @@ TEST(CheckJob, ValuesThatContradictEachOther) {
   EXPECT_THAT(with({"train.warmup_steps=3", "train.max_steps=2"}),
               HasSubstr("before the peak learning rate"));
   EXPECT_THAT(with({"data.packing=false"}), HasSubstr("text files are always packed"));
-  EXPECT_THAT(with({"parallel.shard_optimizer=true"}), HasSubstr("is supported by `redco plan` only"));
-  EXPECT_EQ(check(JobUse::plan, job, {"parallel.shard_optimizer=true"}), "");
+  EXPECT_EQ(with({"parallel.shard_optimizer=true"}), "");
   EXPECT_THAT(
       with({"checkpoint.save_best_by.min=[los]"}),
       HasSubstr("checkpoint.save_best_by.min[0]=los (override 'checkpoint.save_best_by.min=[los]') is not "

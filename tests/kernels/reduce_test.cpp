@@ -1,8 +1,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+#include <span>
+
 #include "kernels/cpu/elementwise.h"
 #include "kernels/kernels_testing.h"
+#include "kernels/square_sum.h"
 
 namespace redco::kernels {
 namespace {
@@ -96,19 +100,65 @@ TEST(Reduce, NanReachesTheMaximum) {
   });
 }
 
+std::vector<double> square_words(std::span<const float> x) {
+  const i64 n = static_cast<i64>(x.size());
+  std::vector<double> words(SquareSum::kWords), room(static_cast<std::size_t>(sum_squares_workspace(n)));
+  sum_squares(x.data(), n, words.data(), room.data());
+  return words;
+}
+
 TEST(Reduce, SumOfSquaresMatchesFp64OnAnyThreads) {
   on_every_isa([] {
     for (i64 n : {0, 1, 1000, 70001}) {
       const auto x = random_array<float>(n, 3);
       double want = 0;
       for (float v : x) want += static_cast<double>(v) * v;
-      const auto sum = [&] {
-        std::vector<double> room(static_cast<std::size_t>(sum_squares_workspace(n)));
-        return sum_squares(x.data(), n, room.data());
-      };
-      EXPECT_NEAR(sum(), want, 1e-12 * want);
-      expect_same_on_any_threads([&] { return std::vector<double>{sum()}; });
+      EXPECT_NEAR(SquareSum::value(square_words(x)), want, 1e-12 * want);
+      expect_same_on_any_threads([&] { return square_words(x); });
     }
+  });
+}
+
+// Numbers of all sizes, in any order and in any parts.
+TEST(Reduce, SumOfSquaresHasTheSameBitsInAnyOrder) {
+  on_every_isa([] {
+    std::mt19937_64 random(7);
+    for (const int spread : {0, 12, 30, 120}) {
+      std::vector<float> x = random_array<float>(60000, 5);
+      for (float& v : x) v = std::ldexp(v, static_cast<int>(random() % (2 * spread + 1)) - spread);
+      const double all = SquareSum::value(square_words(x));
+      double want = 0;
+      for (float v : x) want += static_cast<double>(v) * v;
+      EXPECT_NEAR(all, want, 1e-12 * want);
+      for (int round = 0; round < 5; ++round) {
+        std::shuffle(x.begin(), x.end(), random);
+        std::vector<double> sum(SquareSum::kWords);
+        for (std::size_t at = 0; at < x.size();) {
+          const std::size_t n = std::min(x.size() - at, 1 + random() % 30000);
+          const auto part = square_words(std::span(x).subspan(at, n));
+          for (int w = 0; w < SquareSum::kWords; ++w) sum[w] += part[w];
+          at += n;
+        }
+        SquareSum::normalize(sum);
+        EXPECT_EQ(SquareSum::value(sum), all);
+      }
+    }
+  });
+}
+
+TEST(Reduce, SumOfSquaresOfExtremes) {
+  const auto sum = [](std::vector<float> x) { return SquareSum::value(square_words(x)); };
+  on_every_isa([&] {
+    EXPECT_EQ(sum({}), 0);
+    EXPECT_EQ(sum({0, 0}), 0);
+    EXPECT_EQ(sum({3, 4}), 25);
+    const float least = std::numeric_limits<float>::denorm_min(), most = std::numeric_limits<float>::max();
+    EXPECT_EQ(sum({least}), std::ldexp(1.0, -298));
+    EXPECT_EQ(sum({most, least}), static_cast<double>(most) * most);
+    EXPECT_EQ(sum({1, std::ldexp(1.0f, -20)}), 1 + std::ldexp(1.0, -40));
+    const float inf = std::numeric_limits<float>::infinity();
+    EXPECT_TRUE(std::isnan(sum({1, inf})));
+    EXPECT_TRUE(std::isnan(sum({kNan, 1})));
   });
 }
 

@@ -44,6 +44,24 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::ValuesIn(kMeshes)),
     param_name);
 
+// Parameters that are sharded over the replicas too, and gathered by the ops that use them.
+class ShardedParameters : public ::testing::TestWithParam<const char*> {};
+TEST_P(ShardedParameters, GiveTheSameNumbers) {
+  for (const Mesh& mesh : {Mesh{2, 1}, Mesh{3, 1}, Mesh{2, 2}})
+    for (const bool recompute : {false, true})
+      expect_matches(fixture(GetParam()),
+                     run_model(fixture(GetParam()), mesh,
+                               {.recompute = recompute, .sharding = StateSharding::parameters}));
+}
+INSTANTIATE_TEST_SUITE_P(Families, ShardedParameters,
+                         ::testing::Values("gpt2", "gptj", "opt", "llama", "t5", "bart", "bert-seqcls", "vit",
+                                           "vit-gpt2", "performer", "qwen3", "gemma2", "mixtral"),
+                         [](const auto& info) {
+                           std::string text = info.param;
+                           std::replace(text.begin(), text.end(), '-', '_');
+                           return text;
+                         });
+
 // Other ways to store the same weights: shards, half precision, names without the prefix.
 class Stored : public ::testing::TestWithParam<const char*> {};
 TEST_P(Stored, GivesTheSameLogits) {

@@ -29,6 +29,7 @@ struct ModelRun {
   std::map<std::string, std::string> overrides{};
   bool gradients = true;
   bool recompute = false;
+  StateSharding sharding = StateSharding::none;  // of the parameters
 };
 
 inline std::string fixture(const std::string& name) { return std::string(REDCO_FIXTURES) + "/" + name; }
@@ -55,7 +56,8 @@ inline i64 stored_index(const ParamSpec& s, i64 element) {
   return s.stored.transposed ? column * s.stored.shape[1] + row : row * s.shape[1] + column;
 }
 
-inline ParamTree load_tree(const Model& model, const ShardedSpecs& sharded, const ckpt::ModelFiles& files) {
+inline ParamTree load_tree(const Model& model, const ShardedSpecs& sharded, const ckpt::ModelFiles& files,
+                           StateSharding sharding = StateSharding::none) {
   std::map<std::string, std::vector<float>> stored;
   for (const auto& [file, entry] : files.tensors()) {
     std::string name = model.canonical_name(entry->name);
@@ -64,7 +66,7 @@ inline ParamTree load_tree(const Model& model, const ShardedSpecs& sharded, cons
     if (alias != model.params().aliases.end()) name = alias->second;
     stored.emplace(name, file->read<float>(*entry));
   }
-  ParamTree tree(model.params().specs, model.params().aliases);
+  ParamTree tree = make_params(model.params(), sharded.layouts, sharding);
   for (size_t i = 0; i < tree.size(); ++i) {
     const ParamSpec& s = tree.specs()[i];
     std::vector<float> values(numel(s.shape));
@@ -81,7 +83,8 @@ inline ParamTree load_tree(const Model& model, const ShardedSpecs& sharded, cons
           values[e] = it->second[stored_index(s, static_cast<i64>(e))];
       }
     }
-    tree.values()[i] = from_values(s.shape, std::span<const float>(values), sharded.layouts[i]);
+    Tensor& t = tree.values()[i];
+    Context::current().run(&Kernels::copy, from_values(s.shape, std::span<const float>(values), t.layout()), t);
   }
   return tree;
 }
@@ -98,7 +101,7 @@ inline Results run_model(const std::string& folder, Mesh mesh, const ModelRun& r
   run_threads(mesh.ranks(), [&](Group& world) {
     Context context(mesh, world.split(0), testing::test_queue());
     Context::Use use(context);
-    ParamTree params = detail::load_tree(*model, sharded, files);
+    ParamTree params = detail::load_tree(*model, sharded, files, run.sharding);
     if (run.gradients) params = params.watched();
     const TaskInputs in = read_task_inputs(*model, expected);
     std::map<std::string, Tensor> hidden;

@@ -31,11 +31,11 @@ ModelParams three_weights() {
 
 // Gradients of the sum over linear(x, a + b) and linear(x, c), in `micro` micro-batches; c is used twice.
 // Reduced in buckets of `bucket` elements. `x` has the placement `layout`.
-Values gradients(const Layout& layout, int micro, i64 bucket) {
+Values gradients(const Layout& layout, int micro, i64 bucket, StateSharding sharding = StateSharding::none) {
   const ModelParams layer = three_weights();
   ParamTree params = make_params(layer, std::vector<Layout>(3));
   for (Tensor& t : params.values()) t = full(t.shape(), 1);
-  GradientBuckets buckets(params, bucket);
+  GradientBuckets buckets(params, sharding, bucket);
   for (int m = 0; m < micro; ++m) {
     const ParamTree p = params.watched();
     buckets.begin(p, m + 1 == micro);
@@ -47,7 +47,7 @@ Values gradients(const Layout& layout, int micro, i64 bucket) {
   const std::vector<Tensor> acc = buckets.finish();
   Values out;
   for (const Tensor& t : acc) {
-    EXPECT_EQ(t.layout(), Layout());
+    EXPECT_EQ(t.layout(), sharding == StateSharding::none ? Layout() : on_dp(Placement::sharded(0)));
     out.push_back(to_values(t));
   }
   return out;
@@ -60,11 +60,18 @@ TEST(Gradients, AnyBucketsGiveTheSumOverReplicasAndMicroBatches) {
     on_one_rank([&](Context&) { expected = gradients({}, micro, kBucketElements); });
     for (const i64 bucket : {i64{1}, i64{6}, i64{12}, kBucketElements}) {
       const auto check = [&](const Layout& layout) {
-        const Values got = gradients(layout, micro, bucket);
-        for (size_t k = 0; k < 3; ++k)
-          EXPECT_LT(redco::testing::distance(got[k], expected[k]), 1e-6)
-              << "gradient " << k << ", " << micro << " micro-batches, buckets of " << bucket << ": "
-              << redco::testing::show(got[k]) << ", on one rank " << redco::testing::show(expected[k]);
+        Values unsharded;
+        for (const StateSharding sharding :
+             {StateSharding::none, StateSharding::optimizer, StateSharding::gradients}) {
+          const Values got = gradients(layout, micro, bucket, sharding);
+          for (size_t k = 0; k < 3; ++k)
+            EXPECT_LT(redco::testing::distance(got[k], expected[k]), 1e-6)
+                << "gradient " << k << ", " << micro << " micro-batches, buckets of " << bucket << ", "
+                << name_of(sharding) << ": " << redco::testing::show(got[k]) << ", on one rank "
+                << redco::testing::show(expected[k]);
+          if (sharding == StateSharding::none) unsharded = got;
+          if (sharding == StateSharding::optimizer || micro == 1) EXPECT_EQ(got, unsharded);
+        }
       };
       on_mesh({2, 1}, [&](Context&) { check(on_dp(Placement::sharded(0))); });
       on_mesh({1, 2}, [&](Context&) { check(on_mp(Placement::sharded(0))); });
@@ -84,7 +91,7 @@ TEST(Gradients, AFullBucketIsReducedWhileTheBackwardPassGoesOn) {
     for (const char* name : {"a", "b"}) b.linear(name, 3, 3, false, 1);
     ParamTree params = make_params(chain, std::vector<Layout>(2));
     for (Tensor& t : params.values()) t = full(t.shape(), 1);
-    GradientBuckets buckets(params, 9);
+    GradientBuckets buckets(params, StateSharding::none, 9);
     const ParamTree p = params.watched();
     const Tensor x = place({4, 3}, std::vector<double>(12, 1), on_dp(Placement::sharded(0)), DType::f32);
     const Tensor loss = sum_all(square(linear(linear(x, p["a.weight"]), p["b.weight"])));
@@ -132,7 +139,7 @@ TEST(Gradients, UnusedParameters) {
     on_mesh({2, 1}, [&](Context&) {
       const ModelParams layer = three_weights();
       const ParamTree params = make_params(layer, std::vector<Layout>(3)), p = params.watched();
-      GradientBuckets buckets(params, 6);
+      GradientBuckets buckets(params, StateSharding::none, 6);
       for (const int m : {1, 2}) {
         buckets.begin(p, m == 2);
         const Tensor x = place({2, 3}, std::vector<double>(6, 1), on_dp(Placement::sharded(0)), DType::f32);

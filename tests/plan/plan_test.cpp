@@ -185,35 +185,49 @@ TEST(Plan, OptimizerMemoryIsItsState) {
     for (const bool sharded : {false, true}) {
       Planned p = Planned::config(redco::testing::kLlama);
       p.request.step.sgd = {.momentum = momentum};
-      p.request.shard_parameters = sharded;
+      p.request.step.sharding = sharded ? StateSharding::parameters : StateSharding::none;
       const RankMemory m = p.on(2, 1).memory;
       EXPECT_EQ(m.optimizer, momentum > 0 ? m.parameters : 0);
     }
 }
 
-TEST(Plan, ShardedStateSavesMemoryAndWarnsThatItIsPlannedOnly) {
+TEST(Plan, ShardedStateSavesMemory) {
   Planned p = Planned::preset("gpt2");
   p.request.length = 256;
-  const RankMemory whole = p.on(4, 1).memory;
-  p.request.shard_optimizer = true;
-  const PlanReport zero1 = p.on(4, 1);
+  const auto with = [&](StateSharding sharding) {
+    p.request.step.sharding = sharding;
+    return p.on(4, 1);
+  };
+  const RankMemory whole = with(StateSharding::none).memory;
   // Rows are split unevenly: a quarter, plus at most one row of each tensor.
-  EXPECT_NEAR(static_cast<double>(zero1.memory.optimizer), static_cast<double>(whole.optimizer) / 4,
-              0.01 * static_cast<double>(whole.optimizer));
-  EXPECT_EQ(zero1.memory.parameters, whole.parameters);
-  EXPECT_EQ(zero1.memory.activations, whole.activations);
-  EXPECT_THAT(zero1.warnings, Contains(HasSubstr("shard_optimizer is planned only")));
-  EXPECT_GT(counted(zero1.collectives, "reduce_scatter", "dp", "step").count, 0);
-  EXPECT_EQ(counted(zero1.collectives, "all_gather", "dp", "step/parameters").bytes, whole.parameters);
-  p.request.shard_optimizer = false;
-  p.request.shard_parameters = true;
-  const PlanReport zero3 = p.on(4, 1);
-  EXPECT_NEAR(static_cast<double>(zero3.memory.parameters), static_cast<double>(whole.parameters) / 4,
-              0.01 * static_cast<double>(whole.parameters));
-  EXPECT_EQ(zero3.memory.gradients, zero3.memory.parameters);
-  EXPECT_EQ(zero3.memory.optimizer, 2 * zero3.memory.parameters);
-  // The gathered block counts: the largest is the embedding table of 50257 x 768.
-  EXPECT_GE(zero3.memory.buffers, 2 * 50257 * 768 * 4);
+  const auto expect_quarter = [&](i64 part, i64 of) {
+    EXPECT_NEAR(static_cast<double>(part), static_cast<double>(of) / 4, 0.01 * static_cast<double>(of));
+  };
+  const i64 table = 50257 * 768 * 4;  // the largest tensor
+  const PlanReport one = with(StateSharding::optimizer);
+  expect_quarter(one.memory.optimizer, whole.optimizer);
+  EXPECT_EQ(one.memory.parameters, whole.parameters);
+  // Attention does not read key biases, so their gradients are 0 on all ranks.
+  EXPECT_EQ(counted(one.collectives, "reduce_scatter", "dp", "step/gradients").bytes,
+            whole.parameters - 12 * 768 * 4);
+  EXPECT_EQ(counted(one.collectives, "all_gather", "dp", "step/parameters").bytes, whole.parameters);
+  EXPECT_LE(one.memory.total(), whole.total() - whole.optimizer * 3 / 4 + table);
+  p.request.per_device = 1;
+  p.request.global_batch = 8;  // two micro-batches
+  const i64 accumulated = with(StateSharding::none).memory.total();
+  EXPECT_TRUE(with(StateSharding::optimizer).notes.empty());
+  const PlanReport two = with(StateSharding::gradients);
+  EXPECT_THAT(two.notes, Contains(HasSubstr("shard_gradients: gradients are summed over the replicas in each")));
+  expect_quarter(two.memory.gradients, whole.gradients);
+  EXPECT_LE(two.memory.total(), accumulated - (whole.gradients + whole.optimizer) * 3 / 4 + 2 * table);
+  const PlanReport three = with(StateSharding::parameters);
+  expect_quarter(three.memory.parameters, whole.parameters);
+  EXPECT_EQ(three.memory.gradients, three.memory.parameters);
+  EXPECT_EQ(three.memory.optimizer, 2 * three.memory.parameters);
+  EXPECT_EQ(counted(three.collectives, "all_gather", "dp", "step").count, 0);
+  // What was gathered is gone after the op.
+  EXPECT_LE(three.memory.total(),
+            accumulated - (whole.parameters + whole.gradients + whole.optimizer) * 3 / 4 + 3 * table);
 }
 
 TEST(Plan, CustomRulesThatAddCollectivesAreNamedAndStrictForbidsThem) {

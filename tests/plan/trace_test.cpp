@@ -25,7 +25,7 @@ std::vector<RealStep> run_step(Planned& p, const Mesh& mesh, i64 global, i64 per
   std::vector<RealStep> out(mesh.ranks());
   const auto sharded = shard_specs(p.model->params().specs, mesh.mp(), p.request.rules);
   redco::testing::on_mesh(mesh, [&](Context& c) {
-    ParamTree params = make_params(p.model->params(), sharded.layouts);
+    ParamTree params = make_params(p.model->params(), sharded.layouts, options.sharding);
     initialize(params, 1);
     TrainStep step(*p.pipeline, params, options);
     std::vector<Batch> batches;
@@ -67,6 +67,7 @@ struct Case {
   i64 global, per_device;
   bool recompute;
   bool lora = false;
+  StateSharding sharding = StateSharding::none;
 };
 
 void adapt(Model& m) {
@@ -84,7 +85,7 @@ TEST_P(PlanIsRun, LedgerLinesAndBytesAreEqual) {
   for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}, Mesh{2, 2}, Mesh{1, 3}}) {
     Planned p = Planned::config(k.config);
     if (k.lora) adapt(*p.model);
-    const StepOptions options{.clip_grad_norm = 1.0, .recompute_blocks = k.recompute, .adamw = {}};
+    const StepOptions options{.clip_grad_norm = 1.0, .recompute_blocks = k.recompute, .adamw = {}, .sharding = k.sharding};
     const auto runs = run_step(p, mesh, k.global, k.per_device, 24, options);
     const auto sharded = shard_specs(p.model->params().specs, mesh.mp());
     for (int rank = 0; rank < mesh.ranks(); ++rank) {
@@ -130,7 +131,15 @@ INSTANTIATE_TEST_SUITE_P(Families, PlanIsRun,
                                            Case{"mixtral", redco::testing::kMixtral, 4, 2, false},
                                            Case{"opt", redco::testing::kOpt, 4, 2, false},
                                            Case{"gpt2_lora", redco::testing::kGpt2, 4, 2, false, true},
-                                           Case{"llama_lora", redco::testing::kLlama, 4, 2, true, true}),
+                                           Case{"llama_lora", redco::testing::kLlama, 4, 2, true, true},
+                                           Case{"shard_optimizer", redco::testing::kGpt2, 4, 1, false, false,
+                                                StateSharding::optimizer},
+                                           Case{"shard_gradients", redco::testing::kLlama, 4, 1, true, false,
+                                                StateSharding::gradients},
+                                           Case{"shard_parameters", redco::testing::kLlama, 4, 1, true, true,
+                                                StateSharding::parameters},
+                                           Case{"shard_parameters_tail", redco::testing::kGpt2, 7, 1, false,
+                                                false, StateSharding::parameters}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

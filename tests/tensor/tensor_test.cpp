@@ -141,9 +141,9 @@ TEST(Ledger, SumsByNameAndScope) {
   l.op("linear", "backward/mlp", 1, 1);
   l.collective(Collective::all_reduce, "mp", "forward/mlp", 64);
   ASSERT_EQ(l.lines().size(), 3u);
-  EXPECT_EQ(l.lines()[0], (LedgerLine{"linear", "forward/mlp", 2, 15, 8}));
+  EXPECT_EQ(l.lines()[0], (LedgerLine{"linear", "forward/mlp", 2, 15, 8, 4}));
   ASSERT_EQ(l.collectives().size(), 1u);
-  EXPECT_EQ(l.collectives()[0], (LedgerLine{"all_reduce mp", "forward/mlp", 1, 0, 64}));
+  EXPECT_EQ(l.collectives()[0], (LedgerLine{"all_reduce mp", "forward/mlp", 1, 0, 64, 64}));
   l.reset();
   EXPECT_TRUE(l.lines().empty());
 }

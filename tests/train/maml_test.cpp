@@ -29,9 +29,13 @@ using Order = FastWeights::Order;
 // --- verify
 TEST(MamlFixtures, MetaGradientsEqualPyTorch) {
   for (const char* name : {"maml-cnn", "maml-cnn-3steps"})
-    for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}, Mesh{2, 2}})
+    for (const auto& [mesh, sharding] :
+         {std::pair(Mesh{1, 1}, StateSharding::none), std::pair(Mesh{1, 2}, StateSharding::none),
+          std::pair(Mesh{2, 1}, StateSharding::none), std::pair(Mesh{2, 2}, StateSharding::none),
+          std::pair(Mesh{2, 1}, StateSharding::parameters), std::pair(Mesh{2, 2}, StateSharding::parameters)})
       on_mesh(mesh, [&](Context& c) {
-        const VerifyReport r = verify({.folder = std::string(REDCO_FIXTURES) + "/" + name});
+        const VerifyReport r =
+            verify({.folder = std::string(REDCO_FIXTURES) + "/" + name, .sharding = sharding});
         if (c.rank() != 0) return;
         EXPECT_TRUE(r.passed) << name << "\n" << to_text(r);
         EXPECT_EQ(std::count_if(r.lines.begin(), r.lines.end(), [](const auto& l) { return l.checked; }), 20);

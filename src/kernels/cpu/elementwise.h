@@ -31,10 +31,9 @@ template <class T>
 void affine(const T* x, T* y, T mul, T add, i64 n);  // y = mul * x + add
 template <class T>
 void axpy(T a, const T* x, T* y, i64 n);  // y += a * x
-// Sum of squares in double, in chunks that depend only on n. workspace: sum_squares_workspace() elements,
+// The words of the sum of squares (kernels/square_sum.h). workspace: sum_squares_workspace() elements,
 // uninitialized.
-template <class T>
-double sum_squares(const T* x, i64 n, double* workspace);
+void sum_squares(const float* x, i64 n, double* words, double* workspace);
 i64 sum_squares_workspace(i64 n);
 
 // out = sum (or max) of in[shape] over the dims with reduce[d] true; out is contiguous over the others. f32

@@ -1,13 +1,17 @@
 // Reductions. The split into pieces depends only on the shape; partial sums (fp64) are added in the order of
 // pieces.
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <limits>
+#include <span>
 
 #include "base/error.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/isa/ranges.h"
 #include "kernels/cpu/pool.h"
 #include "kernels/isa.h"
+#include "kernels/square_sum.h"
 
 namespace redco::kernels {
 namespace {
@@ -159,20 +163,53 @@ void reduce_max(const T* in, std::span<const i64> shape, std::span<const bool> f
                                     : b; });
 }
 
-i64 sum_squares_workspace(i64 n) { return ceil_div(n, kBlock); }
+namespace {
 
-template <class T>
-double sum_squares(const T* x, i64 n, double* workspace) {
-  for_blocks(n, [&](i64 i, i64 end) { workspace[i / kBlock] = REDCO_ISA_CALL(sum_squares(x + i, end - i)); });
-  double s = 0;
-  for (i64 i = 0; i < sum_squares_workspace(n); ++i) s += workspace[i];
-  return s;
+// Of a block: its highest bin (-1: an element is not finite), and its integers in this bin and the two below.
+struct BlockSquares {
+  double top, parts[3];
+};
+constexpr i64 kBlockWords = sizeof(BlockSquares) / sizeof(double);
+
+// The highest bin is that of the largest square: at most 2^39 units, so that any higher bin rounds it to 0.
+BlockSquares squares_of(const float* x, i64 n) {
+  BlockSquares out{-1, {}};
+  const double largest = REDCO_ISA_CALL(largest_magnitude(x, n)), most = largest * largest;
+  if (!std::isfinite(most)) return out;
+  int top = 2;
+  while (most > std::ldexp(SquareSum::unit(top), SquareSum::kWidth - 1)) ++top;
+  REDCO_ISA_CALL(split_squares(x, n, std::ldexp(1.5 * SquareSum::unit(top), 52), out.parts));
+  out.top = top;
+  for (int i = 0; i < 3; ++i) out.parts[i] /= SquareSum::unit(top - i);
+  return out;
+}
+
+}  // namespace
+
+i64 sum_squares_workspace(i64 n) { return ceil_div(n, kBlock) * kBlockWords; }
+
+void sum_squares(const float* x, i64 n, double* words, double* workspace) {
+  auto* const blocks = reinterpret_cast<BlockSquares*>(workspace);
+  for_blocks(n, [&](i64 i, i64 end) { blocks[i / kBlock] = squares_of(x + i, end - i); });
+  __extension__ using Integer = __int128;
+  std::array<Integer, SquareSum::kBins> bins{};
+  double not_finite = 0;
+  for (const BlockSquares& b : std::span(blocks, ceil_div(n, kBlock))) {
+    if (b.top < 0) ++not_finite;
+    for (int i = 0; b.top >= 0 && i < 3; ++i)
+      bins[static_cast<int>(b.top) - i] += static_cast<Integer>(b.parts[i]);
+  }
+  constexpr Integer kUnit = Integer{1} << SquareSum::kWidth;
+  for (int b = 0; b < SquareSum::kBins; ++b) {
+    words[2 * b] = static_cast<double>(bins[b] >> SquareSum::kWidth);
+    words[2 * b + 1] = static_cast<double>(bins[b] & (kUnit - 1));
+  }
+  words[2 * SquareSum::kBins] = not_finite;
 }
 
 #define INSTANTIATE(T)                                                                          \
   template void reduce_sum(const T*, std::span<const i64>, std::span<const bool>, T*, double*); \
-  template void reduce_max(const T*, std::span<const i64>, std::span<const bool>, T*, T*);      \
-  template double sum_squares(const T*, i64, double*);
+  template void reduce_max(const T*, std::span<const i64>, std::span<const bool>, T*, T*);
 INSTANTIATE(float)
 INSTANTIATE(double)
 #undef INSTANTIATE

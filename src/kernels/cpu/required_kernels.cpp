@@ -141,10 +141,7 @@ void add_required_kernels(Kernels& t) {
     });
   };
   t.sum_squares.run = [](const View& x, const View& y, const View& workspace) {
-    visit_float(x.dtype, [&](auto zero) {
-      using T = decltype(zero);
-      *pointer<double>(y) = sum_squares<T>(pointer<T>(x), x.numel(), pointer<double>(workspace));
-    });
+    sum_squares(pointer<float>(x), x.numel(), pointer<double>(y), pointer<double>(workspace));
   };
   t.sum_squares_workspace = sum_squares_workspace;
   t.matmul.run = matmul;

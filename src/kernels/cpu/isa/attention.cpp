@@ -78,9 +78,7 @@ void attend_block(const ScoreBlock<T>& b, T* m, T* l, T* correction) {
     T* s = b.s + r * b.ld;
     const Columns v = columns_of(b, r);
     score_row(b, r, s, v);
-    T top = m[r];
-#pragma omp simd reduction(max : top)
-    for (i64 c = v.begin; c < v.end; ++c) top = s[c] > top ? s[c] : top;
+    const T top = max_of(m[r], s + v.begin, v.end - v.begin);
     const T shift = top == kNone ? T(0) : top;
     T sum = 0;
 #pragma omp simd reduction(+ : sum)

@@ -3,8 +3,9 @@
 // fp32: exp, log, tanh, erf within about 2 ulp. Coefficients are minimax fits (Lawson's iteration on
 // Chebyshev nodes in fp64) of the functions in the comments next to them. NaN gives NaN; exp(-inf) = 0, exp(>
 // 88.7) = inf. fp64 calls libm.
-// inf. fp64 calls libm.
 #pragma once
+
+#include <limits>
 
 #include "base/types.h"
 
@@ -18,6 +19,19 @@ REDCO_INLINE u32 to_bits(float x) { return __builtin_bit_cast(u32, x); }
 template <class T>
 REDCO_INLINE T abs_(T x) {
   return x < 0 ? -x : x;
+}
+
+// The maximum of `start` and n elements; NaN is ignored. The parts of an OpenMP max reduction may begin with the
+// lowest finite number (in clang they do), so that result is checked.
+template <class T>
+REDCO_INLINE T max_of(T start, const T* x, i64 n) {
+  T m = start;
+#pragma omp simd reduction(max : m)
+  for (i64 i = 0; i < n; ++i) m = x[i] > m ? x[i] : m;
+  if (m != std::numeric_limits<T>::lowest()) return m;
+  m = start;
+  for (i64 i = 0; i < n; ++i) m = x[i] > m ? x[i] : m;
+  return m;
 }
 
 // e^x = 2^n e^r, n = round(x / ln 2), |r| <= ln(2) / 2. 2^n is split into two factors to reach subnormals and

@@ -12,24 +12,41 @@ double sum(const T* x, i64 n) {
   return s;
 }
 
-template <class T>
-double sum_squares(const T* x, i64 n) {
-  double s = 0;
-#pragma omp simd reduction(+ : s)
-  for (i64 i = 0; i < n; ++i) s += static_cast<double>(x[i]) * static_cast<double>(x[i]);
-  return s;
+float largest_magnitude(const float* x, i64 n) {
+  float m = 0;
+  i32 bad = 0;
+#pragma omp simd reduction(max : m) reduction(| : bad)
+  for (i64 i = 0; i < n; ++i) {
+    const float a = x[i] < 0 ? -x[i] : x[i];
+    m = a > m ? a : m;
+    bad |= a <= __FLT_MAX__ ? 0 : 1;
+  }
+  return bad ? static_cast<float>(__builtin_inf()) : m;
+}
+
+void split_squares(const float* x, i64 n, double shift, double* parts) {
+  const double high = shift, middle = high * 0x1p-40, low = middle * 0x1p-40;
+  double a = 0, b = 0, c = 0;
+#pragma omp simd reduction(+ : a, b, c)
+  for (i64 i = 0; i < n; ++i) {
+    const double square = static_cast<double>(x[i]) * static_cast<double>(x[i]);  // exact
+    const double p = (square + high) - high, left = square - p;
+    const double q = (left + middle) - middle, last = left - q;
+    a += p;
+    b += q;
+    c += (last + low) - low;
+  }
+  parts[0] = a;
+  parts[1] = b;
+  parts[2] = c;
 }
 
 template <class T>
 T max(const T* x, i64 n) {
-  T m = -static_cast<T>(__builtin_inf());
   i32 nan = 0;
-#pragma omp simd reduction(max : m) reduction(| : nan)
-  for (i64 i = 0; i < n; ++i) {
-    m = x[i] > m ? x[i] : m;
-    nan |= x[i] != x[i] ? 1 : 0;
-  }
-  return nan ? static_cast<T>(__builtin_nan("")) : m;
+#pragma omp simd reduction(| : nan)
+  for (i64 i = 0; i < n; ++i) nan |= x[i] != x[i] ? 1 : 0;
+  return nan ? static_cast<T>(__builtin_nan("")) : max_of(-static_cast<T>(__builtin_inf()), x, n);
 }
 
 template <class T>
@@ -59,7 +76,6 @@ void max_rows(const T* x, i64 stride, i64 rows, i64 cols, T* acc) {
 
 #define INSTANTIATE(T)                                      \
   template double sum(const T*, i64);                       \
-  template double sum_squares(const T*, i64);               \
   template T max(const T*, i64);                            \
   template void add_rows(const T*, i64, i64, i64, double*); \
   template void max_rows(const T*, i64, i64, i64, T*);

@@ -7,10 +7,7 @@ namespace {
 
 template <class T>
 inline T row_max(const T* x, i64 n) {  // NaN is ignored
-  T m = -static_cast<T>(__builtin_inf());
-#pragma omp simd reduction(max : m)
-  for (i64 i = 0; i < n; ++i) m = x[i] > m ? x[i] : m;
-  return m;
+  return max_of(-static_cast<T>(__builtin_inf()), x, n);
 }
 
 template <class T>

@@ -1,0 +1,184 @@
+// Training with state that is sharded over the replicas (shard/state_sharding.h): the same numbers, less memory.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ckpt/params_io.h"
+#include "models/model.h"
+#include "nn/lora.h"
+#include "ops/create.h"
+#include "pipelines/pipelines.h"
+#include "support/ranks.h"
+#include "support/temp_dir.h"
+#include "train/replica_check.h"
+#include "train/step.h"
+
+namespace redco {
+namespace {
+
+constexpr StateSharding kAllShardings[] = {StateSharding::none, StateSharding::optimizer,
+                                           StateSharding::gradients, StateSharding::parameters};
+
+struct ShardedRun {
+  std::string config;
+  Mesh mesh;
+  i64 rows = 6, per_device = 6;
+  StepOptions options;
+  bool lora = false;
+};
+
+// Of the first rank, after three steps: parameters and optimizer state by name, and the gradient norms.
+struct Trained {
+  std::map<std::string, std::vector<double>> values;
+  std::vector<double> norms;
+};
+
+std::unique_ptr<Model> model_of(const ShardedRun& run) {
+  auto model = make_model(ModelConfig(run.config, "test"));
+  if (!run.lora) return model;
+  LoraConfig l;
+  l.rank = 3;
+  l.target_modules = {kAllLinear};
+  model->set_params(with_lora(model->params(), l, lora_targets(model->params(), l, "the test"), "the test"));
+  return model;
+}
+
+Batch batch_of(const Pipeline& pipeline, const Model& model, const MicroBatch& m, i64 step) {
+  constexpr i64 kLength = 12;
+  const Context& c = Context::current();
+  const BatchShape shape{.rows = m.rows,
+                         .mine = shard_range(m.rows, 1, c.mesh().dp(), c.coord().dp()),
+                         .length = kLength};
+  std::vector<Example> mine(shape.mine.size());
+  for (size_t r = 0; r < mine.size(); ++r) {
+    redco::testing::Random random(static_cast<u64>(100 * step + m.first + shape.mine.begin) + r);
+    for (i64 t = 0; t < kLength; ++t)
+      for (const char* field : {"input_ids", "labels"})
+        mine[r].ids[field].push_back(static_cast<i32>(random.below(model.vocab_size())));
+  }
+  return pipeline.collate(mine, shape);
+}
+
+Trained train_sharded(const ShardedRun& run, StateSharding sharding) {
+  const auto model = model_of(run);
+  const auto layouts = shard_specs(model->params().specs, run.mesh.mp()).layouts;
+  Trained out;
+  redco::testing::on_mesh(run.mesh, [&](Context& c) {
+    const auto pipeline = make_lm_pipeline();
+    pipeline->model = model.get();
+    c.random.seed = 3;
+    ParamTree params = make_params(model->params(), layouts, sharding);
+    initialize(params, 1);
+    StepOptions options = run.options;
+    options.sharding = sharding;
+    TrainStep train(*pipeline, params, options);
+    for (i64 step = 0; step < 3; ++step) {
+      std::vector<Batch> batches;
+      std::vector<i64> offsets;
+      for (const MicroBatch& m : micro_batches(run.rows, run.per_device, run.mesh.dp())) {
+        batches.push_back(batch_of(*pipeline, *model, m, step));
+        offsets.push_back(m.first);
+      }
+      const StepOutcome o = train.run(batches, offsets, step, 0, 1e-2);
+      EXPECT_TRUE(o.finite);
+      if (c.rank() == 0) out.norms.push_back(o.grad_norm);
+    }
+    check_replicas(params, 3);
+    const auto keep = [&](const std::string& prefix, const ParamTree& tree) {
+      for (size_t i = 0; i < tree.size(); ++i) {
+        const auto values = to_values(tree.values()[i]);
+        if (c.rank() == 0) out.values[prefix + tree.specs()[i].name] = values;
+      }
+    };
+    keep("", params);
+    for (const Optimizer::State& s : train.optimizer().state()) keep(s.name + "/", *s.tree);
+  });
+  return out;
+}
+
+constexpr const char* kSmallGpt2 =
+    R"({"model_type": "gpt2", "n_embd": 20, "n_head": 4, "n_layer": 2, "n_positions": 16, "vocab_size": 67,
+        "resid_pdrop": 0.1, "embd_pdrop": 0.1, "attn_pdrop": 0.1})";
+constexpr const char* kSmallLlama =
+    R"({"model_type": "llama", "hidden_size": 24, "intermediate_size": 37, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "num_hidden_layers": 2, "vocab_size": 61, "max_position_embeddings": 16,
+        "tie_word_embeddings": false})";
+
+std::vector<ShardedRun> sharded_runs() {
+  const StepOptions adamw{.clip_grad_norm = 0.5, .adamw = {}};
+  StepOptions sgd = adamw, plain = adamw, recompute = adamw;
+  sgd.sgd = {.momentum = 0.9, .weight_decay = 0.1};
+  plain.sgd = SgdSettings{};
+  recompute.recompute_blocks = true;
+  return {{kSmallGpt2, {2, 1}, 6, 6, adamw},           {kSmallGpt2, {3, 1}, 6, 6, recompute},
+          {kSmallGpt2, {2, 2}, 5, 6, sgd},             {kSmallLlama, {2, 1}, 6, 6, recompute},
+          {kSmallLlama, {2, 2}, 6, 6, adamw},          {kSmallLlama, {1, 2}, 6, 6, adamw},
+          {kSmallLlama, {2, 4}, 6, 6, plain},          {kSmallLlama, {4, 1}, 6, 6, adamw, true},
+          {kSmallGpt2, {2, 2}, 6, 6, recompute, true}};
+}
+
+// Also with dropout, clipping, key/value weights that are repeated, rows that no replica has.
+TEST(ShardedState, OneMicroBatchGivesTheSameBits) {
+  for (const ShardedRun& run : sharded_runs()) {
+    SCOPED_TRACE(fmt::format("{} dp {} x mp {}", run.config.substr(16, 6), run.mesh.dp(), run.mesh.mp()));
+    const Trained whole = train_sharded(run, StateSharding::none);
+    for (const StateSharding sharding : kAllShardings) {
+      SCOPED_TRACE(name_of(sharding));
+      const Trained part = train_sharded(run, sharding);
+      EXPECT_EQ(part.norms, whole.norms);
+      EXPECT_EQ(part.values, whole.values);
+    }
+  }
+}
+
+TEST(ShardedState, MicroBatchesDifferByRoundingOnly) {
+  for (ShardedRun run : sharded_runs()) {
+    run.rows = 7;
+    run.per_device = 1;
+    run.options.sgd = SgdSettings{};  // AdamW's first step turns rounding into whole steps
+    const Trained whole = train_sharded(run, StateSharding::none);
+    for (const StateSharding sharding : kAllShardings) {
+      SCOPED_TRACE(name_of(sharding));
+      const Trained part = train_sharded(run, sharding);
+      if (sharding <= StateSharding::optimizer) EXPECT_EQ(part.values, whole.values);
+      for (const auto& [name, values] : whole.values)
+        EXPECT_LT(redco::testing::distance(part.values.at(name), values), 1e-6) << name;
+    }
+  }
+}
+
+// Parameters and moments that were saved on one mesh are read on another, with another sharding.
+TEST(ShardedState, IsSavedAndReadOnAnyMesh) {
+  const ShardedRun run{.config = kSmallLlama, .mesh = {3, 1}};
+  const auto model = model_of(run);
+  TempDir dir{TempDir::in_memory};
+  const auto canonical = [](const std::string& n) { return n; };
+  std::vector<double> saved;
+  const auto on = [&](const Mesh& mesh, StateSharding sharding, const auto& f) {
+    redco::testing::on_mesh(mesh, [&](Context& c) {
+      ParamTree params =
+          make_params(model->params(), shard_specs(model->params().specs, mesh.mp()).layouts, sharding);
+      f(c, params);
+      std::vector<double> all;
+      for (const Tensor& t : params.values()) {
+        const auto v = to_values(t);
+        all.insert(all.end(), v.begin(), v.end());
+      }
+      if (c.rank() != 0) return;
+      if (saved.empty()) saved = all;
+      EXPECT_EQ(all, saved) << name_of(sharding);
+    });
+  };
+  on({3, 1}, StateSharding::parameters, [&](Context&, ParamTree& params) {
+    initialize(params, 7);
+    const std::vector<ckpt::SavedTree> trees = {{"", &params}};
+    ckpt::save_params(trees, ckpt::plan_params(trees, ckpt::StoredType::f32, "model"), dir.path());
+  });
+  for (const Mesh& mesh : {Mesh{1, 1}, Mesh{2, 2}, Mesh{1, 2}, Mesh{4, 1}})
+    for (const StateSharding sharding : {StateSharding::none, StateSharding::parameters})
+      on(mesh, sharding, [&](Context&, ParamTree& params) {
+        ckpt::load_params(params, ckpt::ModelFiles::open(dir.path()), canonical, model->params().aliases);
+      });
+}
+
+}  // namespace
+}  // namespace redco
