@@ -1,9 +1,9 @@
 // A sum of squares of fp32 numbers that does not depend on the order of the numbers, nor on how they are
 // distributed to blocks, tensors and ranks (after Demmel & Nguyen, "Parallel Reproducible Summation", 2015).
 //
-// Each square is split into multiples of fixed units, 2^40 apart: its parts in the bins. The parts of a number
-// depend on that number only, and their sums are exact integers. The result uses the three highest bins, so
-// its relative error is below n 2^-78.
+// Each square is split into multiples of fixed units, 2^40 apart: its parts in the bins. The parts of a
+// number depend on that number only, and their sums are exact integers. The result uses the three highest
+// bins, so its relative error is below n 2^-78.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +25,8 @@ class SquareSum {
   static constexpr int kWords = 2 * kBins + 1;
   static double unit(int bin) { return std::ldexp(1.0, kLowest + kWidth * bin); }
 
-  // The words of the sum of two sums are the sums of their words, followed by normalize(). At most 8192 of them
-  // may be added before.
+  // The words of the sum of two sums are the sums of their words, followed by normalize(). At most 8192 of
+  // them may be added before.
   static void normalize(std::span<double> words) {
     for (int b = 0; b < kBins; ++b) {
       const double carry = std::floor(std::ldexp(words[2 * b + 1], -kWidth));

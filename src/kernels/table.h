@@ -40,7 +40,7 @@ struct Kernels {
   // Reductions. sum: x, bits of the dims summed over, y, workspace (f64).
   Kernel<View, u32, View, View> sum{"sum"};
   i64 (*sum_workspace)(const View& x, u32 over) = nullptr;
-  Kernel<View, View> max_last{"max_last"};              // over the last dim; NaN if any element is NaN
+  Kernel<View, View> max_last{"max_last"};  // over the last dim; NaN if any element is NaN
   // x (f32), y: the f64 words of kernels/square_sum.h, workspace (f64).
   Kernel<View, View, View> sum_squares{"sum_squares"};
   i64 (*sum_squares_workspace)(i64 n) = nullptr;

@@ -152,16 +152,8 @@ ParamTree ParamTree::gathered() const {
 
 ParamTree make_params(const ModelParams& params, const std::vector<Layout>& layouts, StateSharding sharding) {
   ParamTree tree(params.specs, params.aliases);
-  const Mesh& mesh = Context::current().mesh();
-  for (size_t i = 0; i < params.specs.size(); ++i) {
-    const Shape& shape = params.specs[i].shape;
-    Tensor& t = tree.values()[i];
-    if (sharding != StateSharding::parameters) {
-      t = Tensor(shape, DType::f32, layouts[i]);
-    } else {
-      t = Tensor(shape, DType::f32, sharded_over_replicas(layouts[i], shape, mesh)).gathered_on_use();
-    }
-  }
+  for (size_t i = 0; i < params.specs.size(); ++i)
+    tree.values()[i] = parameter(params.specs[i].shape, layouts[i], sharding);
   return tree;
 }
 

@@ -79,7 +79,8 @@ Tensors experts_backward(const Tensor& x, const Tensor& weights, const Tensor& c
   Tensor dx = op.output(x.shape(), x.dtype()), dw = op.output(weights.shape(), x.dtype());
   Tensor dgate = op.output(w.gate.shape(), x.dtype()), dup = op.output(w.up.shape(), x.dtype()),
          ddown = op.output(w.down.shape(), x.dtype());
-  const Tensor gate = product_operand(op.in(3)), up = product_operand(op.in(4)), down = product_operand(op.in(5));
+  const Tensor gate = product_operand(op.in(3)), up = product_operand(op.in(4)),
+               down = product_operand(op.in(5));
   const i64 R = leading(op.in(0).local()), C = op.in(3).local()[2], I = op.in(3).local()[1];
   const bool kept = hidden.shape().back() > 0;
   const Tensor work = OpCall::workspace(op.kernels().experts_workspace(R, C, I, kept, true), x.dtype());
@@ -146,7 +147,8 @@ Tensor experts(const Tensor& x, const Tensor& weights, const Tensor& chosen, con
             },
             {.attributes = {o.per_row}, .stationary = {3, 4, 5}});
   Tensor y = op.output(x.shape(), x.dtype()), hidden = op.output(hidden_all, x.dtype());
-  const Tensor gate = product_operand(op.in(3)), up = product_operand(op.in(4)), down = product_operand(op.in(5));
+  const Tensor gate = product_operand(op.in(3)), up = product_operand(op.in(4)),
+               down = product_operand(op.in(5));
   const i64 R = leading(op.in(0).local()), C = op.in(3).local()[2], I = op.in(3).local()[1];
   const bool kept = hidden_all.back() > 0;
   const Tensor work = OpCall::workspace(op.kernels().experts_workspace(R, C, I, kept, false), x.dtype());

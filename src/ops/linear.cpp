@@ -240,7 +240,8 @@ Tensor matmul(const Tensor& a, const Tensor& b, bool trans_a, bool trans_b) {
   Tensor y = op.output(shape, a.dtype(), bd.hidden);
   const Tensor left = product_operand(op.in(0)), right = product_operand(op.in(1));
   op.flops(2.0 * y.local_numel() * left.local()[ak]);
-  op.run(&Kernels::matmul, broadcast_view(left, bd, y, 2), trans_a, broadcast_view(right, bd, y, 2), trans_b, y);
+  op.run(&Kernels::matmul, broadcast_view(left, bd, y, 2), trans_a, broadcast_view(right, bd, y, 2), trans_b,
+         y);
   op.record({a, b}, [trans_a, trans_b, sa = a.shape(), ha = a.hidden(), sb = b.shape(),
                      hb = b.hidden()](const Vjp& v) {
     Tensors d(2);

@@ -14,8 +14,8 @@ Tensor redistribute(const Tensor& t, Axis axis, const Placement& to);
 Tensor redistribute(const Tensor& t, const Layout& to);
 Tensor to_replicated(const Tensor& t);
 
-// A tensor that is gathered on use: its value, Replicated on the data axes. Other tensors are returned as they
-// are. recompute() does not keep the result but gathers again.
+// A tensor that is gathered on use: its value, Replicated on the data axes. Other tensors are returned as
+// they are. recompute() does not keep the result but gathers again.
 Tensor gathered(const Tensor& t);
 
 // Completes `whole`, of which each rank has written the rows that are its part under `parts` (the layout of

@@ -17,8 +17,7 @@ struct AdamWSettings {
 // Bias corrections use each parameter's number of updates.
 class AdamW : public Optimizer {
  public:
-  AdamW(const AdamWSettings& settings, const ParamTree& params,
-        StateSharding sharding = StateSharding::none);
+  AdamW(const AdamWSettings& settings, const ParamTree& params, StateSharding sharding = StateSharding::none);
   std::string name() const override { return "adamw"; }
   void update(ParamTree& params, const std::vector<Tensor>& grads, double learning_rate, double scale,
               const std::vector<bool>& selected = {}) override;

@@ -26,10 +26,7 @@ i64 used_numel(const Tensor& p) {
 }  // namespace
 
 GradientBuckets::GradientBuckets(const ParamTree& params, StateSharding sharding, i64 bucket_elements)
-    : params_(params),
-      sharding_(sharding),
-      bucket_elements_(bucket_elements),
-      places_(params.size()) {
+    : params_(params), sharding_(sharding), bucket_elements_(bucket_elements), places_(params.size()) {
   for (size_t i = 0; i < params.size(); ++i)
     if (params.specs()[i].trained()) trained_ += used_numel(params.values()[i]);
   unplaced_ = trained_;
@@ -117,8 +114,7 @@ void GradientBuckets::set(Place& p, const Tensor& value) {
 
 bool GradientBuckets::add(const Node* leaf, const Tensor& part) {
   Place* const p = place_of(leaf);
-  REDCO_CHECK(p && part.shape() == param_of(*p).shape(),
-              "gradient {} of another tensor", describe(part));
+  REDCO_CHECK(p && part.shape() == param_of(*p).shape(), "gradient {} of another tensor", describe(part));
   if (!fits(*p, part.layout())) return false;
   if (!p->filled) {
     set(*p, part);
@@ -152,8 +148,8 @@ void GradientBuckets::reduce_if_complete(Bucket& b) {
   reduce(b);
 }
 
-// Model axes, and data axes without sharding: one all-reduce of the bucket. Sharded: each gradient becomes this
-// rank's part of it.
+// Model axes, and data axes without sharding: one all-reduce of the bucket. Sharded: each gradient becomes
+// this rank's part of it.
 void GradientBuckets::reduce(Bucket& b) {
   const NoGrad off;
   Context& c = Context::current();

@@ -21,9 +21,9 @@ constexpr i64 kBucketElements = 8 << 20;
 // ranks.
 //
 // Micro-batches are added in the bucket, which is reduced in the last one. With sharded gradients
-// (StateSharding) a bucket is reduced in each micro-batch: every rank adds up its part, and the bucket is gone.
-// The sum is then over replicas first, so it differs by rounding. With a sharded optimizer, and one micro-batch
-// with sharded gradients, the bits are those of unsharded state.
+// (StateSharding) a bucket is reduced in each micro-batch: every rank adds up its part, and the bucket is
+// gone. The sum is then over replicas first, so it differs by rounding. With a sharded optimizer, and one
+// micro-batch with sharded gradients, the bits are those of unsharded state.
 class GradientBuckets final : public GradientSink {
  public:
   // `params` outlives the buckets.
@@ -84,8 +84,8 @@ std::vector<Tensor> reduced_gradients(const Tensor& loss, const ParamTree& watch
                                       StateSharding sharding = StateSharding::none);
 
 // The Euclidean norm of all gradients together; each element counts once. Its bits do not depend on how the
-// gradients are sharded (kernels/square_sum.h). NaN if an element is not finite. A few numbers are reduced over
-// the model axes, and over the data axes if gradients are sharded there. Undefined tensors are skipped.
+// gradients are sharded (kernels/square_sum.h). NaN if an element is not finite. A few numbers are reduced
+// over the model axes, and over the data axes if gradients are sharded there. Undefined tensors are skipped.
 double gradient_norm(const std::vector<Tensor>& grads);
 
 }  // namespace redco

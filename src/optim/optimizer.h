@@ -17,8 +17,9 @@ class Optimizer {
   virtual std::string name() const = 0;
 
   // One in-place update of the trained parameters with selected[i] (all if empty). grads[i] belongs to
-  // parameter i. Gradients are multiplied by `scale` (clipping). With sharded state, grads[i] has the placement
-  // of the state: each rank updates its part, and parameters that are not sharded themselves are gathered.
+  // parameter i. Gradients are multiplied by `scale` (clipping). With sharded state, grads[i] has the
+  // placement of the state: each rank updates its part, and parameters that are not sharded themselves are
+  // gathered.
   virtual void update(ParamTree& params, const std::vector<Tensor>& grads, double learning_rate, double scale,
                       const std::vector<bool>& selected = {}) = 0;
 
@@ -38,8 +39,8 @@ class Optimizer {
   Optimizer(const ParamTree& params, StateSharding sharding);
   ParamTree zeros(const ParamTree& params) const;  // of the trained parameters
   // Common part of update() for each selected parameter: checks the gradient, adds `flops_each` to the ledger
-  // under `what`, counts the update, and calls f(k, i, p) with this rank's part p of parameter i, which is the
-  // k-th trained one.
+  // under `what`, counts the update, and calls f(k, i, p) with this rank's part p of parameter i, which is
+  // the k-th trained one.
   template <class F>
   void each(const char* what, i64 flops_each, ParamTree& params, const std::vector<Tensor>& grads,
             const std::vector<bool>& selected, const F& f) {

@@ -228,10 +228,10 @@ PlanReport make_plan(const PlanRequest& r) {
                     s.mesh.mp(), human_bytes(static_cast<u64>(mine.crossing_bytes))));
   }
   if (s.sharding >= StateSharding::gradients && out.accumulation > 1 && s.mesh.dp() > 1)
-    out.notes.push_back(
-        fmt::format("{}: gradients are summed over the replicas in each of the {} micro-batches, so the result "
-                    "differs by rounding from that of unsharded state",
-                    name_of(s.sharding), out.accumulation));
+    out.notes.push_back(fmt::format(
+        "{}: gradients are summed over the replicas in each of the {} micro-batches, so the result "
+        "differs by rounding from that of unsharded state",
+        name_of(s.sharding), out.accumulation));
   return out;
 }
 

@@ -98,8 +98,7 @@ std::string to_text(const PlanReport& r) {
   }
   if (r.next) t += fmt::format("  the next larger setting does not fit: {}\n", candidate_text(*r.next));
   if (r.alternative)
-    t += fmt::format("  inside the hosts, with sharded state: {}\n",
-                     candidate_text(*r.alternative));
+    t += fmt::format("  inside the hosts, with sharded state: {}\n", candidate_text(*r.alternative));
 
   t += "\ncollectives of a step, per rank\n";
   if (r.collectives.empty()) t += "  none\n";

@@ -52,7 +52,8 @@ OneTrace run_once(const TraceRequest& r, const std::vector<i64>& rows) {
     for (const ParamGroup& g : r.pipeline->groups())
       if (!g.ema_of)
         for (size_t i = 0; i < params.size(); ++i)
-          if (const Tensor& p = params.values()[i]; params.specs()[i].trained() && g.has(params.specs()[i].name)) {
+          if (const Tensor& p = params.values()[i];
+              params.specs()[i].trained() && g.has(params.specs()[i].name)) {
             const Layout l = whole ? p.layout() : state_layout(p, r.step.sharding);
             out.trace.gradients +=
                 numel(local_shape(p.shape(), l, r.mesh, context->coord())) * size_of(DType::f32);

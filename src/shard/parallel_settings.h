@@ -85,9 +85,10 @@ struct ParallelSettings {
     v.field("shard_optimizer", shard_optimizer,
             "sharding of the optimizer state over the replicas (ZeRO stage 1): less memory, the same numbers")
         .on_resume(OnResume::free);
-    v.field("shard_gradients", shard_gradients,
-            "sharding of optimizer state and gradients over the replicas (ZeRO stage 2); gradients are reduced "
-            "after each micro-batch")
+    v.field(
+         "shard_gradients", shard_gradients,
+         "sharding of optimizer state and gradients over the replicas (ZeRO stage 2); gradients are reduced "
+         "after each micro-batch")
         .on_resume(OnResume::note);
     v.field("shard_parameters", shard_parameters,
             "sharding of optimizer state, gradients and parameters over the replicas (ZeRO stage 3, FSDP); "

@@ -1,7 +1,7 @@
-// Sharding of the training state over the replicas (Rajbhandari et al. 2020, "ZeRO", stages 1 to 3): what each
-// rank holds only a part of. The part is its rows: dim 0 of what the model axes leave is sharded over the data
-// axes too. So a part is an ordinary placement, and checkpoints, resumes on other meshes and plans need nothing
-// else.
+// Sharding of the training state over the replicas (Rajbhandari et al. 2020, "ZeRO", stages 1 to 3): what
+// each rank holds only a part of. The part is its rows: dim 0 of what the model axes leave is sharded over
+// the data axes too. So a part is an ordinary placement, and checkpoints, resumes on other meshes and plans
+// need nothing else.
 #pragma once
 
 #include "shard/layout.h"

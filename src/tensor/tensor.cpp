@@ -11,7 +11,7 @@ Storage::Storage(std::shared_ptr<Arena> arena, i64 bytes)
 Storage::~Storage() { arena_->free(offset_, bytes_); }
 
 std::shared_ptr<Tensor::Impl> Tensor::without_storage(Shape shape, DType dtype, const Layout& layout,
-                                                     int hidden) {
+                                                      int hidden) {
   const Context& c = Context::current();
   auto impl = make_pooled<Impl>();
   impl->local = local_shape(shape, layout, c.mesh(), c.coord());

@@ -47,8 +47,7 @@ std::vector<std::string> predict(const Pipeline& pipeline, const ParamTree& para
     if (n == 1) ctx.on_text = on_text;
     for (i64 first = 0; first < all; first += at_once) {
       const i64 rows = std::min(at_once, all - first);
-      const auto answers =
-          pipeline.predict(whole, std::span<const Example>(dealt).subspan(first, rows), ctx);
+      const auto answers = pipeline.predict(whole, std::span<const Example>(dealt).subspan(first, rows), ctx);
       REDCO_CHECK(static_cast<i64>(answers.size()) == rows, "predict() gave {} answers to {} examples",
                   answers.size(), rows);
       if (c.coord().mp() == 0)

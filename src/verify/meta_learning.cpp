@@ -105,7 +105,8 @@ class MetaVerifier {
       const std::vector<double> values = expected_.values(name);
       const std::vector<float> rounded(values.begin(), values.end());
       Tensor& p = params_.values()[i];
-      Context::current().run(&Kernels::copy, from_values(s.shape, std::span<const float>(rounded), p.layout()), p);
+      Context::current().run(&Kernels::copy,
+                             from_values(s.shape, std::span<const float>(rounded), p.layout()), p);
     }
   }
 

@@ -18,7 +18,7 @@ struct VerifyRequest {
   std::string folder;    // with config.json, model files
   std::string expected;  // "" is expected.safetensors inside folder
   std::vector<CustomRule> rules;
-  StateSharding sharding = StateSharding::none;  // of parameters, gradients and AdamW's state
+  StateSharding sharding = StateSharding::none;         // of parameters, gradients and AdamW's state
   std::map<std::string, std::string> config_overrides;  // model.KEY=value
   std::vector<std::string> ignore_config_keys;
   Origins origins;      // places of the overrides, for messages

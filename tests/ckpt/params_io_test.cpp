@@ -10,12 +10,12 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/sanitized.h"
 #include "base/syscalls.h"
 #include "comm/group.h"
 #include "kernels/threads.h"
 #include "ops/create.h"
 #include "support/device.h"
-#include "base/sanitized.h"
 #include "support/temp_dir.h"
 
 namespace redco {

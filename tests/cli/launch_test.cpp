@@ -5,8 +5,8 @@
 #include <array>
 #include <cstdlib>
 
-#include "cli/cli_testing.h"
 #include "base/sanitized.h"
+#include "cli/cli_testing.h"
 
 namespace redco::test {
 namespace {

@@ -9,11 +9,11 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
+#include "base/sanitized.h"
 #include "ckpt/publish.h"
 #include "ckpt/verify_checkpoint.h"
 #include "cli/cli_testing.h"
 #include "support/ranks.h"
-#include "base/sanitized.h"
 
 namespace redco::test {
 namespace {

@@ -1,9 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/sanitized.h"
 #include "kernels/cpu/nn.h"
 #include "kernels/kernels_testing.h"
-#include "base/sanitized.h"
 
 namespace redco::kernels {
 namespace {

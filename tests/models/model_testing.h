@@ -84,7 +84,8 @@ inline ParamTree load_tree(const Model& model, const ShardedSpecs& sharded, cons
       }
     }
     Tensor& t = tree.values()[i];
-    Context::current().run(&Kernels::copy, from_values(s.shape, std::span<const float>(values), t.layout()), t);
+    Context::current().run(&Kernels::copy, from_values(s.shape, std::span<const float>(values), t.layout()),
+                           t);
   }
   return tree;
 }

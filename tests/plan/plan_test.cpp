@@ -217,7 +217,8 @@ TEST(Plan, ShardedStateSavesMemory) {
   const i64 accumulated = with(StateSharding::none).memory.total();
   EXPECT_TRUE(with(StateSharding::optimizer).notes.empty());
   const PlanReport two = with(StateSharding::gradients);
-  EXPECT_THAT(two.notes, Contains(HasSubstr("shard_gradients: gradients are summed over the replicas in each")));
+  EXPECT_THAT(two.notes,
+              Contains(HasSubstr("shard_gradients: gradients are summed over the replicas in each")));
   expect_quarter(two.memory.gradients, whole.gradients);
   EXPECT_LE(two.memory.total(), accumulated - (whole.gradients + whole.optimizer) * 3 / 4 + 2 * table);
   const PlanReport three = with(StateSharding::parameters);

@@ -85,7 +85,8 @@ TEST_P(PlanIsRun, LedgerLinesAndBytesAreEqual) {
   for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}, Mesh{2, 2}, Mesh{1, 3}}) {
     Planned p = Planned::config(k.config);
     if (k.lora) adapt(*p.model);
-    const StepOptions options{.clip_grad_norm = 1.0, .recompute_blocks = k.recompute, .adamw = {}, .sharding = k.sharding};
+    const StepOptions options{
+        .clip_grad_norm = 1.0, .recompute_blocks = k.recompute, .adamw = {}, .sharding = k.sharding};
     const auto runs = run_step(p, mesh, k.global, k.per_device, 24, options);
     const auto sharded = shard_specs(p.model->params().specs, mesh.mp());
     for (int rank = 0; rank < mesh.ranks(); ++rank) {
@@ -122,25 +123,22 @@ TEST_P(PlanIsRun, LedgerLinesAndBytesAreEqual) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, PlanIsRun,
-                         ::testing::Values(Case{"gpt2", redco::testing::kGpt2, 4, 2, false},
-                                           Case{"gpt2_tail", redco::testing::kGpt2, 7, 1, false},
-                                           Case{"gpt2_recompute", redco::testing::kGpt2, 4, 2, true},
-                                           Case{"gptj", redco::testing::kGptj, 4, 4, false},
-                                           Case{"llama", redco::testing::kLlama, 4, 4, false},
-                                           Case{"mixtral", redco::testing::kMixtral, 4, 2, false},
-                                           Case{"opt", redco::testing::kOpt, 4, 2, false},
-                                           Case{"gpt2_lora", redco::testing::kGpt2, 4, 2, false, true},
-                                           Case{"llama_lora", redco::testing::kLlama, 4, 2, true, true},
-                                           Case{"shard_optimizer", redco::testing::kGpt2, 4, 1, false, false,
-                                                StateSharding::optimizer},
-                                           Case{"shard_gradients", redco::testing::kLlama, 4, 1, true, false,
-                                                StateSharding::gradients},
-                                           Case{"shard_parameters", redco::testing::kLlama, 4, 1, true, true,
-                                                StateSharding::parameters},
-                                           Case{"shard_parameters_tail", redco::testing::kGpt2, 7, 1, false,
-                                                false, StateSharding::parameters}),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Families, PlanIsRun,
+    ::testing::Values(
+        Case{"gpt2", redco::testing::kGpt2, 4, 2, false},
+        Case{"gpt2_tail", redco::testing::kGpt2, 7, 1, false},
+        Case{"gpt2_recompute", redco::testing::kGpt2, 4, 2, true},
+        Case{"gptj", redco::testing::kGptj, 4, 4, false}, Case{"llama", redco::testing::kLlama, 4, 4, false},
+        Case{"mixtral", redco::testing::kMixtral, 4, 2, false},
+        Case{"opt", redco::testing::kOpt, 4, 2, false},
+        Case{"gpt2_lora", redco::testing::kGpt2, 4, 2, false, true},
+        Case{"llama_lora", redco::testing::kLlama, 4, 2, true, true},
+        Case{"shard_optimizer", redco::testing::kGpt2, 4, 1, false, false, StateSharding::optimizer},
+        Case{"shard_gradients", redco::testing::kLlama, 4, 1, true, false, StateSharding::gradients},
+        Case{"shard_parameters", redco::testing::kLlama, 4, 1, true, true, StateSharding::parameters},
+        Case{"shard_parameters_tail", redco::testing::kGpt2, 7, 1, false, false, StateSharding::parameters}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace redco

@@ -1,4 +1,5 @@
-// Training with state that is sharded over the replicas (shard/state_sharding.h): the same numbers, less memory.
+// Training with state that is sharded over the replicas (shard/state_sharding.h): the same numbers, less
+// memory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,9 +46,8 @@ std::unique_ptr<Model> model_of(const ShardedRun& run) {
 Batch batch_of(const Pipeline& pipeline, const Model& model, const MicroBatch& m, i64 step) {
   constexpr i64 kLength = 12;
   const Context& c = Context::current();
-  const BatchShape shape{.rows = m.rows,
-                         .mine = shard_range(m.rows, 1, c.mesh().dp(), c.coord().dp()),
-                         .length = kLength};
+  const BatchShape shape{
+      .rows = m.rows, .mine = shard_range(m.rows, 1, c.mesh().dp(), c.coord().dp()), .length = kLength};
   std::vector<Example> mine(shape.mine.size());
   for (size_t r = 0; r < mine.size(); ++r) {
     redco::testing::Random random(static_cast<u64>(100 * step + m.first + shape.mine.begin) + r);
@@ -109,10 +109,14 @@ std::vector<ShardedRun> sharded_runs() {
   sgd.sgd = {.momentum = 0.9, .weight_decay = 0.1};
   plain.sgd = SgdSettings{};
   recompute.recompute_blocks = true;
-  return {{kSmallGpt2, {2, 1}, 6, 6, adamw},           {kSmallGpt2, {3, 1}, 6, 6, recompute},
-          {kSmallGpt2, {2, 2}, 5, 6, sgd},             {kSmallLlama, {2, 1}, 6, 6, recompute},
-          {kSmallLlama, {2, 2}, 6, 6, adamw},          {kSmallLlama, {1, 2}, 6, 6, adamw},
-          {kSmallLlama, {2, 4}, 6, 6, plain},          {kSmallLlama, {4, 1}, 6, 6, adamw, true},
+  return {{kSmallGpt2, {2, 1}, 6, 6, adamw},
+          {kSmallGpt2, {3, 1}, 6, 6, recompute},
+          {kSmallGpt2, {2, 2}, 5, 6, sgd},
+          {kSmallLlama, {2, 1}, 6, 6, recompute},
+          {kSmallLlama, {2, 2}, 6, 6, adamw},
+          {kSmallLlama, {1, 2}, 6, 6, adamw},
+          {kSmallLlama, {2, 4}, 6, 6, plain},
+          {kSmallLlama, {4, 1}, 6, 6, adamw, true},
           {kSmallGpt2, {2, 2}, 6, 6, recompute, true}};
 }
 

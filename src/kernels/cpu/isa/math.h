@@ -21,8 +21,8 @@ REDCO_INLINE T abs_(T x) {
   return x < 0 ? -x : x;
 }
 
-// The maximum of `start` and n elements; NaN is ignored. The parts of an OpenMP max reduction may begin with the
-// lowest finite number (in clang they do), so that result is checked.
+// The maximum of `start` and n elements; NaN is ignored. The parts of an OpenMP max reduction may begin with
+// the lowest finite number (in clang they do), so that result is checked.
 template <class T>
 REDCO_INLINE T max_of(T start, const T* x, i64 n) {
   T m = start;
