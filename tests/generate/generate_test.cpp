@@ -262,7 +262,7 @@ TEST(Generate, AKeptCacheSkipsThePrefixAndGivesTheSameAnswer) {
       const auto kept = generate(*m.model, m.params, {&p, 1}, s, {}, {.prefix = &prefix})[0][0];
       EXPECT_EQ(kept.ids, fresh.ids);
       if (turn > 0) EXPECT_LT(c.flops() - all, all - before);
-      EXPECT_EQ(prefix.cache.length, static_cast<i64>(prefix.ids.size()));
+      EXPECT_EQ(prefix.cache.length(), static_cast<i64>(prefix.ids.size()));
       EXPECT_EQ(prefix.ids.size(), ids.size() + 3);  // the last token is not in the cache
       ids.insert(ids.end(), fresh.ids.begin(), fresh.ids.end());
       if (turn == 1) ids.resize(8);  // a shortened history
