@@ -366,12 +366,23 @@ std::vector<CustomRule> custom_rules(const JobConfig& job) {
   return out;
 }
 
+namespace {
+DType weights_of(const JobConfig& job) {
+  return job.model.weight_dtype == "bf16" ? DType::bf16 : DType::f32;
+}
+}  // namespace
+
+ParamStorage training_storage(const JobConfig& job) {
+  return {.sharding = job.parallel.sharding(), .weights = weights_of(job), .trains = true};
+}
+ParamStorage inference_storage(const JobConfig& job) { return {.weights = weights_of(job)}; }
+
 ParamTree make_job_params(const JobConfig& job, const ModelSource& source, const Model* model,
-                          const ModelParams& params, StateSharding sharding) {
+                          const ModelParams& params, const ParamStorage& storage) {
   const auto sharded = shard_specs(params.specs, Context::current().mesh().mp(), custom_rules(job));
   if (Context::current().world().rank() == 0)
     for (const std::string& w : sharded.sharding.warnings) warn("[sharding] {}", w);
-  ParamTree tree = make_params(params, sharded.layouts, sharding);
+  ParamTree tree = make_params(params, sharded.layouts, storage);
   if (source.folder.empty()) {
     initialize(tree, static_cast<u64>(job.train.seed));
     return tree;

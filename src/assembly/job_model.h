@@ -50,6 +50,9 @@ std::vector<CustomRule> custom_rules(const JobConfig& job);
 // Parameters on the current context: loaded from the source's folder and adapter, or random from train.seed.
 // Collective.
 ParamTree make_job_params(const JobConfig& job, const ModelSource& source, const Model* model,
-                          const ModelParams& params, StateSharding sharding = StateSharding::none);
+                          const ModelParams& params, const ParamStorage& storage = {});
+// How the job keeps parameters in memory: for training, or for use without training.
+ParamStorage training_storage(const JobConfig& job);
+ParamStorage inference_storage(const JobConfig& job);
 
 }  // namespace redco

@@ -76,6 +76,15 @@ std::vector<redco::Range> ranges_of(const Tensor& t) {
   return out;
 }
 
+// Writes local elements from `first` on, rounded to the tensor's type.
+void write_values(std::span<const float> values, const Tensor& to, i64 first) {
+  if (to.dtype() == DType::f32) return copy_from_host<float>(values, to, first);
+  const i64 n = static_cast<i64>(values.size());
+  const Tensor block({n}, DType::f32, {});
+  copy_from_host<float>(values, block);
+  Context::current().run(&Kernels::cast, block, to.view().flat(first, n));
+}
+
 }  // namespace
 
 void load_params(ParamTree& tree, const ModelFiles& files,
@@ -184,7 +193,7 @@ void load_params(ParamTree& tree, const ModelFiles& files,
       if (!shared) {
         mine.resize(n * row);
         reading([&] { read(r, r + n, mine.data()); });
-        copy_from_host<float>(mine, t, r * row);
+        write_values(mine, t, r * row);
         continue;
       }
       std::vector<i64> counts(dp.size());
@@ -194,7 +203,7 @@ void load_params(ParamTree& tree, const ModelFiles& files,
       if (own.size() > 0) reading([&] { read(r + own.begin, r + own.end, mine.data()); });
       whole.resize(n * row);
       dp.all_gather<float>(mine.data(), whole.data(), counts);
-      copy_from_host<float>(whole, t, r * row);
+      write_values(whole, t, r * row);
     }
   }
   c.world().together([&] {

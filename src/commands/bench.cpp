@@ -47,7 +47,8 @@ struct Bench {
   ModelSource source;
   ParamTree params;
 
-  Bench(const JobConfig& job, StateSharding sharding, Context& context) : c(context) {
+  // For training, or for generation.
+  Bench(const JobConfig& job, bool trains, Context& context) : c(context) {
     c.random.seed = static_cast<u64>(job.train.seed);
     c.compute_dtype = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
     c.world().together([&] {
@@ -62,7 +63,8 @@ struct Bench {
         throw UsageError("[data] data.max_length={} ({}) is more than the model's {} positions",
                          *job.data.max_length, job.origins.where("data.max_length"), model->max_length());
     });
-    params = make_job_params(job, source, model.get(), pipeline->params(), sharding);
+    params = make_job_params(job, source, model.get(), pipeline->params(),
+                             trains ? training_storage(job) : inference_storage(job));
   }
 
   void describe(BenchReport& r) const {
@@ -86,7 +88,7 @@ struct Bench {
       const bool tied =
           std::any_of(aliases.begin(), aliases.end(), [&](const auto& a) { return a.second == s.name; });
       if (s.kind == ParamKind::embedding && !tied) continue;
-      n += params.values()[i].local_numel() * static_cast<i64>(sizeof(float));
+      n += params.values()[i].local_bytes();
     }
     return n;
   }
@@ -232,7 +234,7 @@ bool Bench::ckpt_here(const std::string& folder) {
 }
 
 int bench_on_ranks(const JobConfig& job, const BenchOptions& o, Context& c) {
-  Bench b(job, o.predict ? StateSharding::none : job.parallel.sharding(), c);
+  Bench b(job, !o.predict, c);
   const BenchReport r =
       o.predict ? bench_generation(b, job, o.steps.value_or(3)) : bench_training(b, job, o.steps.value_or(5));
   c.world().on_first([&] {

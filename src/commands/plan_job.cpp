@@ -104,6 +104,7 @@ PlanReport plan_job(const JobConfig& job, const Assembly& parts, const std::vect
   r.rules = custom_rules(job);
   r.strict = job.parallel.strict;
   r.step = step_options(job.train, job.parallel.sharding());
+  r.weights = training_storage(job).weights;
   r.compute = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
   return make_plan(r);
 }

@@ -50,7 +50,7 @@ PredictPlan plan_predict(const JobConfig& job) {
     PredictPlan of = nothing;
     {
       const Context::Use use(*replica);
-      const ParamTree params = make_params(m.pipeline->params(), sharded.layouts);
+      const ParamTree params = make_params(m.pipeline->params(), sharded.layouts, inference_storage(job));
       for (const Tensor& t : params.values()) of.parameters += t.local_bytes();
       const i64 before = replica->flops();
       if (generates) {

@@ -173,7 +173,7 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
   const std::string cache = *cache_folder(job);
   pipeline->train_data = make_training_data(job, *pipeline, source.folder, cache);
   pipeline->eval_sets = make_eval_sets(job, *pipeline, source.folder, cache);
-  ParamTree params = make_job_params(job, source, model, pipeline->params(), job.parallel.sharding());
+  ParamTree params = make_job_params(job, source, model, pipeline->params(), training_storage(job));
   leases.clear();
   i64 n = 0, trained = 0;
   bool adapters = false;

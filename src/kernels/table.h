@@ -47,11 +47,11 @@ struct Kernels {
   // y = op(a) op(b): a, trans_a, b, trans_b, y. The last two dims are the stored matrices; the dims before
   // them are batch dims, equal in number, strided in a and b. k may be 0.
   Kernel<View, bool, View, bool, View> matmul{"matmul"};
-  // Rows by index. gather_rows: table, first, ids, y: y[r] = table[ids[r] - first], 0 if that is outside.
+  // Rows by index. gather_rows (also bf16): table, first, ids, y: y[r] = table[ids[r] - first], 0 if that is outside.
   // scatter_rows: g, ids, first, y: y[i] = sum of g[r] with ids[r] - first == i, in the order of r. pick: x,
   // ids, first, y: y[r] = x[r, ids[r] - first], else 0. unpick: g, ids, first, y: y = 0, y[r, ids[r] - first]
   // = g[r].
-  Kernel<View, i64, View, View> gather_rows{"gather_rows"};
+  Kernel<View, i64, View, View> gather_rows{"gather_rows", Takes::any};
   Kernel<View, View, i64, View> scatter_rows{"scatter_rows"};
   Kernel<View, View, i64, View> pick{"pick"};
   Kernel<View, View, i64, View> unpick{"unpick"};
@@ -85,6 +85,9 @@ struct Kernels {
   Kernel<View, View, View> put_windows{"put_windows"};
 
   // ---- Fused; where one is missing, the op is composed of the kernels above ----
+  // x [..., K] (f32), w [N, K] (bf16), y = x w^T, workspace (f32).
+  Kernel<View, View, View, View> stored_linear{"stored_linear"};
+  i64 (*stored_linear_workspace)(i64 rows, i64 n, i64 k) = nullptr;
   Kernel<kernels::Unary, View, View, View> unary_backward{"unary_backward"};  // x, g, dx = g op'(x)
   Kernel<View, View> softmax{"softmax"};  // over the last dim; a row of all -inf becomes zeros
   // layer_norm: x, w, b (absent: 1 and 0), eps, y, mean, rstd. backward: x, w, mean, rstd, g, dx, dw, db

@@ -17,6 +17,7 @@ struct ModelSettings {
   bool random = false;
   std::optional<std::string> adapter;
   std::optional<std::string> tokenizer;
+  std::string weight_dtype = "fp32";
   std::vector<std::string> ignore_config_keys;
   // Hugging Face config key -> JSON text. The model family checks names and values.
   std::map<std::string, std::string> config;
@@ -44,6 +45,13 @@ struct ModelSettings {
             "tokenizer of model.path")
         .looks_like("`bytes` or a path")
         .path();
+    v.field("weight_dtype", weight_dtype,
+            "type of the weights of linear layers and embeddings in memory, in predict, evaluate and chat, and "
+            "in a training for weights that are not trained (train.lora); bf16 halves their memory, and nearly "
+            "halves the time of a generated token. Sums are fp32, and so are weights that are trained")
+        .one_of({"fp32", "bf16"})
+        .on_resume(OnResume::free)
+        .decided_by(DecidedBy::job);
     v.field("ignore_config_keys", ignore_config_keys,
             "keys of the model's config.json that are ignored instead of an error")
         .on_resume(OnResume::free)

@@ -150,10 +150,23 @@ ParamTree ParamTree::gathered() const {
   return t;
 }
 
-ParamTree make_params(const ModelParams& params, const std::vector<Layout>& layouts, StateSharding sharding) {
+namespace {
+
+DType type_of(const ParamSpec& s, const ParamStorage& storage) {
+  const bool matrix = (s.kind == ParamKind::linear || s.kind == ParamKind::embedding) && s.shape.size() == 2;
+  const bool other = s.buffer || !s.adapter.weight.empty() || (storage.trains && s.trained());
+  return matrix && !other ? storage.weights : DType::f32;
+}
+
+}  // namespace
+
+ParamTree make_params(const ModelParams& params, const std::vector<Layout>& layouts,
+                      const ParamStorage& storage) {
   ParamTree tree(params.specs, params.aliases);
-  for (size_t i = 0; i < params.specs.size(); ++i)
-    tree.values()[i] = parameter(params.specs[i].shape, layouts[i], sharding);
+  for (size_t i = 0; i < params.specs.size(); ++i) {
+    const ParamSpec& s = params.specs[i];
+    tree.values()[i] = parameter(s.shape, type_of(s, storage), layouts[i], storage.sharding);
+  }
   return tree;
 }
 
@@ -188,6 +201,11 @@ void fill_orthogonal(const Tensor& t, u64 key, i64 width) {
 void initialize(const ParamSpec& s, const Tensor& t) {
   if (t.is_meta()) return;
   Context& c = Context::current();
+  if (t.dtype() != DType::f32) {
+    const Tensor wide(t.shape(), DType::f32, t.layout());
+    initialize(s, wide);
+    return c.run(&Kernels::cast, wide, t);
+  }
   switch (s.init.kind) {
     case Init::Kind::normal: {
       Restore<SharedText> scope(c.random_scope, s.name);

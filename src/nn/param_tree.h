@@ -126,10 +126,20 @@ struct ModelParams {
   std::map<std::string, std::string> aliases;  // lm_head.weight -> transformer.wte.weight
 };
 
-// A tree of uninitialized tensors with these layouts, in the current context. With StateSharding::parameters
-// each replica holds a part of their rows, and ops gather them.
+// How the parameters of a tree are kept in memory.
+struct ParamStorage {
+  // StateSharding::parameters: each replica holds a part of their rows, and ops gather them.
+  StateSharding sharding = StateSharding::none;
+  // Type of the matrices of linear layers and embeddings; other parameters, and adapters, are fp32.
+  DType weights = DType::f32;
+  // Parameters that are trained are fp32.
+  bool trains = false;
+  bool operator==(const ParamStorage&) const = default;
+};
+
+// A tree of uninitialized tensors with these layouts, in the current context.
 ParamTree make_params(const ModelParams& params, const std::vector<Layout>& layouts,
-                      StateSharding sharding = StateSharding::none);
+                      const ParamStorage& storage = {});
 // Sets random initial values. They depend only on (seed, name, element), so they are equal on every mesh.
 // kInitVersion: version of the algorithm.
 constexpr int kInitVersion = 1;

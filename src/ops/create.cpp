@@ -24,10 +24,10 @@ Tensor ones_like(const Tensor& t) {
   return full(t.shape(), 1, t.dtype(), t.layout().reduced()).with_hidden(t.hidden());
 }
 
-Tensor parameter(const Shape& shape, const Layout& layout, StateSharding sharding) {
-  if (sharding != StateSharding::parameters) return {shape, DType::f32, layout};
+Tensor parameter(const Shape& shape, DType dtype, const Layout& layout, StateSharding sharding) {
+  if (sharding != StateSharding::parameters) return {shape, dtype, layout};
   const Layout parts = sharded_over_replicas(layout, shape, Context::current().mesh());
-  return Tensor(shape, DType::f32, parts).gathered_on_use();
+  return Tensor(shape, dtype, parts).gathered_on_use();
 }
 
 Layout batch_layout() {

@@ -13,9 +13,9 @@ Tensor full(const Shape& shape, double value, DType dtype = DType::f32, const La
 Tensor zeros_like(const Tensor& t);
 Tensor ones_like(const Tensor& t);  // a Partial placement becomes Replicated
 
-// An uninitialized fp32 parameter with this layout. With StateSharding::parameters its rows are also sharded
-// over the replicas, and ops gather them (Tensor::gathered_on_use).
-Tensor parameter(const Shape& shape, const Layout& layout, StateSharding sharding);
+// An uninitialized parameter with this layout. With StateSharding::parameters its rows are also sharded over
+// the replicas, and ops gather them (Tensor::gathered_on_use).
+Tensor parameter(const Shape& shape, DType dtype, const Layout& layout, StateSharding sharding);
 
 // Every rank passes the whole value and keeps its part. On a meta context `values` may be empty.
 Tensor from_values(const Shape& shape, std::span<const float> values, const Layout& layout = {});

@@ -86,13 +86,16 @@ OpCall::OpCall(const char* name, Tensors inputs, std::initializer_list<int> stor
     : context_(Context::current()), name_(name), given_(std::move(inputs)), inputs_(given_) {
   activity::tick();
   if (const Profile* p = context_.profile()) begin_ = p->now();
-  for (Tensor& t : inputs_) t = gathered(t);
   const Tensor* first = nullptr;
   for (std::size_t i = 0; i < given_.size(); ++i) {
-    const Tensor& t = given_[i];
+    Tensor& t = inputs_[i];
+    t = gathered(t);
     if (!t.defined() || !t.is_float()) continue;
-    if (t.dtype() == DType::bf16 && std::ranges::find(stored, static_cast<int>(i)) != stored.end()) continue;
-    if (!first) first = &t;
+    if (t.dtype() == DType::bf16) {
+      if (std::ranges::find(stored, static_cast<int>(i)) == stored.end()) t = widened(t);
+      continue;
+    }
+    if (!first) first = &given_[i];
     REDCO_CHECK(t.dtype() == first->dtype(),
                 "[{}] has inputs of different types: {} and {}; cast one of them", name, describe(*first),
                 describe(t));
@@ -164,7 +167,7 @@ OpCall::Chosen OpCall::choose_now(std::initializer_list<i64> output_numel, Gener
   const size_t outputs = output_numel.size();
   double elem = 4;
   for (const Tensor& t : inputs_)
-    if (t.defined() && t.is_float()) elem = static_cast<double>(size_of(t.dtype()));
+    if (t.defined() && t.is_float()) elem = std::max(elem, static_cast<double>(size_of(t.dtype())));
   Chosen out;
   out.in.resize(inputs_.size());
   out.out.resize(outputs);

@@ -20,7 +20,7 @@ Tensor embedding(const Tensor& table, const Tensor& ids, i64 frozen) {
   REDCO_CHECK(table.rank() == 2 && ids.dtype() == DType::i32,
               "[embedding] a table of two dims and ids are needed, not {} and {}", describe(table),
               describe(ids));
-  OpCall op("embedding", {table, ids});
+  OpCall op("embedding", {table, ids}, {0});
   Shape shape = ids.shape();
   shape.push_back(table.shape()[1]);
   op.choose({numel(shape)},
@@ -37,8 +37,11 @@ Tensor embedding(const Tensor& table, const Tensor& ids, i64 frozen) {
               }
             },
             {.stationary = {0}});
-  Tensor y = op.output(shape, table.dtype(), ids.hidden());
-  op.run(&Kernels::gather_rows, op.in(0), op.in(0).range(0).begin, op.in(1), y);
+  const bool stored = table.dtype() == DType::bf16;
+  Tensor y = op.output(shape, stored ? DType::f32 : table.dtype(), ids.hidden());
+  const Tensor rows = stored ? Tensor(y.shape(), table.dtype(), y.layout(), y.hidden()) : y;
+  op.run(&Kernels::gather_rows, op.in(0), op.in(0).range(0).begin, op.in(1), rows);
+  if (stored) op.run(&Kernels::cast, rows, y);
   op.record({ids}, [n = table.shape()[0], layout = op.in(0).layout(), frozen](const Vjp& v) {
     const Tensor rows = frozen < 0 ? v.saved(0) : without_id(v.saved(0), frozen);
     return Tensors{scatter_rows(v.g(), rows, n, layout, v.room(0)), {}};

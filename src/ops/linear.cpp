@@ -78,14 +78,21 @@ Tensor product(const Tensor& x, const Tensor& w, Sums sums) {
   const i64 O = w.shape()[0];
   Shape shape = x.shape();
   shape.back() = O;
-  OpCall op("linear", {x, w});
+  OpCall op("linear", {x, w}, {1});
   op.choose({numel(shape)}, [](OpCall::Strategies& s) { stationary_strategies(s, 0, 1); },
             {.attributes = {static_cast<i64>(sums)}, .stationary = {1}});
   Tensor y = op.output(shape, x.dtype(), x.hidden());
-  const Tensor rows = product_operand(op.in(0)), weight = product_operand(op.in(1));
-  const View a = as_matrix(rows), b = as_matrix(weight);
-  op.flops(2.0 * a.shape[0] * b.shape[0] * a.shape[1]);
-  op.run(&Kernels::matmul, a, false, b, true, as_matrix(y));
+  const Tensor rows = product_operand(op.in(0));
+  const View a = as_matrix(rows);
+  op.flops(2.0 * a.shape[0] * op.in(1).local()[0] * a.shape[1]);
+  if (w.dtype() == DType::bf16 && may_fuse(&Kernels::stored_linear)) {
+    const Shape& local = op.in(1).local();
+    const i64 room = op.kernels().stored_linear_workspace(a.shape[0], local[0], local[1]);
+    op.run(&Kernels::stored_linear, a, op.in(1), as_matrix(y), OpCall::workspace(room, DType::f32));
+  } else {
+    const Tensor weight = product_operand(widened(op.in(1)));
+    op.run(&Kernels::matmul, a, false, as_matrix(weight), true, as_matrix(y));
+  }
   // Only the weight's gradient needs x.
   op.record({w.node() ? x : Tensor(), w}, [sums](const Vjp& v) {
     Tensors d(2);

@@ -282,6 +282,13 @@ Tensor gathered(const Tensor& t) {
   return redistribute(t, t.used_layout());
 }
 
+Tensor widened(const Tensor& t) {
+  if (!t.defined() || t.dtype() != DType::bf16) return t;
+  const Tensor wide(t.shape(), DType::f32, t.layout(), t.hidden());
+  Context::current().run(&Kernels::cast, t, wide);
+  return wide;
+}
+
 void gather_rows_in_place(const Tensor& whole, const Layout& parts) {
   if (whole.layout() == parts) return;
   Context& c = Context::current();

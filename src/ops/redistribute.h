@@ -18,6 +18,9 @@ Tensor to_replicated(const Tensor& t);
 // they are. recompute() does not keep the result but gathers again.
 Tensor gathered(const Tensor& t);
 
+// A bf16 tensor as fp32, in scratch memory; others are returned as they are.
+Tensor widened(const Tensor& t);
+
 // Completes `whole`, of which each rank has written the rows that are its part under `parts` (the layout of
 // `whole`, with dim 0 sharded over more axes). In place.
 void gather_rows_in_place(const Tensor& whole, const Layout& parts);

@@ -279,7 +279,7 @@ i64 head_repeats(i64 n_head, i64 n_kv) { return kv_repeat(n_head, n_kv, Context:
 Tensor repeat_heads(const Tensor& w, i64 width, i64 f, const Layout& like) {
   const int along = w.hidden();
   if (f == 1) return w;
-  OpCall op("repeat_heads", {w});
+  OpCall op("repeat_heads", {w}, {0});
   Shape shape = w.shape();
   shape[along] *= f;
   op.choose({numel(shape)},

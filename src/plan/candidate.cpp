@@ -60,8 +60,9 @@ i64 Weigher::n_with_state() {
 }
 
 bool Weigher::may_fit(const PlanSetting& s) {
-  // fp32 parameters, gradients and optimizer state; the fullest rank has at least the mean.
-  const double n = static_cast<double>(n_parameters()), trained = static_cast<double>(n_trained()),
+  // Parameters, gradients and optimizer state; the fullest rank has at least the mean.
+  const double frozen = static_cast<double>(size_of(request_.weights) * (n_parameters() - n_with_state())) / 4,
+               n = frozen + static_cast<double>(n_with_state()), trained = static_cast<double>(n_trained()),
                state = static_cast<double>(request_.step.states() * n_with_state());
   const auto share = [&](StateSharding from) { return s.sharding >= from ? 1.0 / s.mesh.dp() : 1.0; };
   const double bytes = 4 * (n * share(StateSharding::parameters) + trained * share(StateSharding::optimizer) +
@@ -79,6 +80,7 @@ TraceRequest Weigher::trace_request(const PlanSetting& s, int rank) {
                  .length = request_.length,
                  .target_length = request_.target_length,
                  .step = request_.step,
+                 .weights = request_.weights,
                  .compute = request_.compute};
   t.step.recompute_blocks = s.recompute;
   t.step.sharding = s.sharding;

@@ -28,6 +28,7 @@ struct PlanRequest {
   std::vector<CustomRule> rules;
   bool strict = false;
   StepOptions step;  // with the sharding of its state
+  DType weights = DType::f32;  // of matrices that are not trained (ParamStorage)
   ComputeDType compute = ComputeDType::fp32;
   std::vector<std::string> assumed;  // sentences about what was assumed
 };

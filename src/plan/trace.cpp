@@ -41,7 +41,8 @@ OneTrace run_once(const TraceRequest& r, const std::vector<i64>& rows) {
   OneTrace out;
   i64 flops = 0;
   {
-    ParamTree params = make_params(r.pipeline->params(), r.layouts, r.step.sharding);
+    ParamTree params = make_params(r.pipeline->params(), r.layouts,
+                                   {.sharding = r.step.sharding, .weights = r.weights, .trains = true});
     TrainStep step(*r.pipeline, params, r.step);
     for (const Tensor& t : params.values()) out.trace.parameters += t.local_bytes();
     for (const Optimizer::State& state : step.optimizer().state())

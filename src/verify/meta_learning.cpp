@@ -95,7 +95,7 @@ class MetaVerifier {
                          request_.ignore_config_keys,
                          {request_.origins, ""}});
     const auto sharded = shard_specs(model_->params().specs, Context::current().mesh().mp(), request_.rules);
-    params_ = make_params(model_->params(), sharded.layouts, request_.sharding);
+    params_ = make_params(model_->params(), sharded.layouts, {.sharding = request_.sharding});
     for (size_t i = 0; i < params_.size(); ++i) {
       const ParamSpec& s = params_.specs()[i];
       const std::string name = "param." + s.name;

@@ -68,7 +68,7 @@ class Verifier {
     expected_ = Expected::open(folder, request_.expected);
     expected_.check_task(name_of(model_->task()));
     const auto sharded = shard_specs(model_->params().specs, Context::current().mesh().mp(), request_.rules);
-    params_ = make_params(model_->params(), sharded.layouts, request_.sharding);
+    params_ = make_params(model_->params(), sharded.layouts, {.sharding = request_.sharding});
     load_values();
   }
   ckpt::CanonicalName canonical() const {

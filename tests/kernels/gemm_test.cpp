@@ -6,6 +6,7 @@
 
 #include <thread>
 
+#include "kernels/cpu/elementwise.h"
 #include "kernels/kernels_testing.h"
 #include "kernels/peak.h"
 
@@ -136,6 +137,34 @@ TEST(Ceilings, ArePositiveAndKeepTheThreadCount) {
   EXPECT_GT(measure_gemm_ceiling(64, 64, 64, 2), 1e6);
   EXPECT_GT(measure_read_ceiling(1 << 20, 2), 1e6);
   EXPECT_EQ(threads(), before);
+}
+
+// Products with a bf16 matrix: few rows and many, one and several tiles, pieces of k, odd sizes.
+TEST(StoredGemm, IsTheProductWithTheWidenedMatrix) {
+  on_every_isa([] {
+    for (const auto& [m, n, k] : {std::array<i64, 3>{0, 3, 4}, {3, 0, 4}, {2, 3, 0}, {1, 1, 1}, {1, 70, 33},
+                                  {5, 129, 100}, {8, 64, 257}, {9, 33, 50}, {40, 500, 97}, {600, 900, 65},
+                                  {17, 50, 4100}}) {
+      const auto x = random_array<float>(m * k, 1), wide = random_array<float>(n * k, 2);
+      std::vector<bf16> w(wide.size());
+      std::vector<float> kept(wide.size()), nothing(static_cast<std::size_t>(m * n), NAN);
+      to_bf16(wide.data(), w.data(), n * k);
+      from_bf16(w.data(), kept.data(), n * k);
+      std::vector<double> want(nothing.size());
+      for (i64 i = 0; i < m; ++i)
+        for (i64 j = 0; j < n; ++j)
+          for (i64 p = 0; p < k; ++p)
+            want[i * n + j] += static_cast<double>(x[i * k + p]) * static_cast<double>(kept[j * k + p]);
+      const auto product = [&] {
+        std::vector<float> y = nothing, room(static_cast<std::size_t>(stored_gemm_workspace(m, n, k)), NAN);
+        stored_gemm(m, n, k, x.data(), w.data(), y.data(), room);
+        return y;
+      };
+      expect_close(product(), want, 4 * std::numeric_limits<float>::epsilon() * (k + 4),
+                   fmt::format("m={} n={} k={}", m, n, k));
+      expect_same_on_any_threads(product);
+    }
+  });
 }
 
 }  // namespace

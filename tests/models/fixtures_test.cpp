@@ -51,11 +51,33 @@ TEST_P(ShardedParameters, GiveTheSameNumbers) {
     for (const bool recompute : {false, true})
       expect_matches(fixture(GetParam()),
                      run_model(fixture(GetParam()), mesh,
-                               {.recompute = recompute, .sharding = StateSharding::parameters}));
+                               {.recompute = recompute, .storage = {.sharding = StateSharding::parameters}}));
 }
 INSTANTIATE_TEST_SUITE_P(Families, ShardedParameters,
                          ::testing::Values("gpt2", "gptj", "opt", "llama", "t5", "bart", "bert-seqcls", "vit",
                                            "vit-gpt2", "performer", "qwen3", "gemma2", "mixtral"),
+                         [](const auto& info) {
+                           std::string text = info.param;
+                           std::replace(text.begin(), text.end(), '-', '_');
+                           return text;
+                         });
+
+// Weights in bf16 give what fp32 weights with the same values give.
+class WeightsInBf16 : public ::testing::TestWithParam<const char*> {};
+TEST_P(WeightsInBf16, GiveWhatRoundedWeightsGive) {
+  const std::string folder = fixture(GetParam());
+  for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 2}, Mesh{1, 3}}) {
+    const Results wide = run_model(folder, mesh, {.gradients = false, .rounded = true});
+    const Results stored =
+        run_model(folder, mesh, {.gradients = false, .storage = {.weights = DType::bf16}});
+    ASSERT_EQ(stored.size(), wide.size());
+    for (const auto& [name, values] : wide)
+      EXPECT_LT(distance(stored.at(name), values), 2e-5) << name << " on dp " << mesh.dp() << " x mp " << mesh.mp();
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Families, WeightsInBf16,
+                         ::testing::Values("gpt2", "gptj", "opt", "llama", "t5", "bart", "bert-seqcls", "vit",
+                                           "vit-gpt2", "qwen3", "gemma2", "mixtral"),
                          [](const auto& info) {
                            std::string text = info.param;
                            std::replace(text.begin(), text.end(), '-', '_');

@@ -29,7 +29,8 @@ struct ModelRun {
   std::map<std::string, std::string> overrides{};
   bool gradients = true;
   bool recompute = false;
-  StateSharding sharding = StateSharding::none;  // of the parameters
+  ParamStorage storage{};
+  bool rounded = false;  // the matrices that can be stored in bf16 have bf16 values
 };
 
 inline std::string fixture(const std::string& name) { return std::string(REDCO_FIXTURES) + "/" + name; }
@@ -57,23 +58,24 @@ inline i64 stored_index(const ParamSpec& s, i64 element) {
 }
 
 inline ParamTree load_tree(const Model& model, const ShardedSpecs& sharded, const ckpt::ModelFiles& files,
-                           StateSharding sharding = StateSharding::none) {
-  std::map<std::string, std::vector<float>> stored;
+                           const ParamStorage& storage = {}, bool rounded = false) {
+  std::map<std::string, std::vector<float>> files_values;
   for (const auto& [file, entry] : files.tensors()) {
     std::string name = model.canonical_name(entry->name);
     if (name.empty()) continue;
     const auto alias = model.params().aliases.find(name);
     if (alias != model.params().aliases.end()) name = alias->second;
-    stored.emplace(name, file->read<float>(*entry));
+    files_values.emplace(name, file->read<float>(*entry));
   }
-  ParamTree tree = make_params(model.params(), sharded.layouts, sharding);
+  ParamTree tree = make_params(model.params(), sharded.layouts, storage);
+  const ParamTree stored = make_params(model.params(), sharded.layouts, {.weights = DType::bf16});
   for (size_t i = 0; i < tree.size(); ++i) {
     const ParamSpec& s = tree.specs()[i];
     std::vector<float> values(numel(s.shape));
     const i64 size = numel(s.stored.shape);
     for (i64 k = 0; k < s.stored.tensors(); ++k) {
-      const auto it = stored.find(s.stored.tensor(k));
-      if (it == stored.end()) throw ContentsError("{} has no {}", files.folder(), s.stored.tensor(k));
+      const auto it = files_values.find(s.stored.tensor(k));
+      if (it == files_values.end()) throw ContentsError("{} has no {}", files.folder(), s.stored.tensor(k));
       if (static_cast<i64>(it->second.size()) != size)
         throw ContentsError("{}: {} elements, expected {}", s.stored.name, it->second.size(), size);
       if (s.stored.stacked > 0) {
@@ -83,9 +85,11 @@ inline ParamTree load_tree(const Model& model, const ShardedSpecs& sharded, cons
           values[e] = it->second[stored_index(s, static_cast<i64>(e))];
       }
     }
-    Tensor& t = tree.values()[i];
-    Context::current().run(&Kernels::copy, from_values(s.shape, std::span<const float>(values), t.layout()),
-                           t);
+    const Tensor& t = tree.values()[i];
+    const Tensor whole = from_values(s.shape, std::span<const float>(values), t.layout());
+    Context& c = Context::current();
+    c.run(t.dtype() == DType::bf16 ? &Kernels::cast : &Kernels::copy, whole, t);
+    if (rounded && stored.values()[i].dtype() == DType::bf16) c.run(&Kernels::round_to_bf16, whole, t);
   }
   return tree;
 }
@@ -102,7 +106,7 @@ inline Results run_model(const std::string& folder, Mesh mesh, const ModelRun& r
   run_threads(mesh.ranks(), [&](Group& world) {
     Context context(mesh, world.split(0), testing::test_queue());
     Context::Use use(context);
-    ParamTree params = detail::load_tree(*model, sharded, files, run.sharding);
+    ParamTree params = detail::load_tree(*model, sharded, files, run.storage, run.rounded);
     if (run.gradients) params = params.watched();
     const TaskInputs in = read_task_inputs(*model, expected);
     std::map<std::string, Tensor> hidden;

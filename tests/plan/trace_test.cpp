@@ -25,7 +25,7 @@ std::vector<RealStep> run_step(Planned& p, const Mesh& mesh, i64 global, i64 per
   std::vector<RealStep> out(mesh.ranks());
   const auto sharded = shard_specs(p.model->params().specs, mesh.mp(), p.request.rules);
   redco::testing::on_mesh(mesh, [&](Context& c) {
-    ParamTree params = make_params(p.model->params(), sharded.layouts, options.sharding);
+    ParamTree params = make_params(p.model->params(), sharded.layouts, {.sharding = options.sharding});
     initialize(params, 1);
     TrainStep step(*p.pipeline, params, options);
     std::vector<Batch> batches;

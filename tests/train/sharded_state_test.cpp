@@ -1,5 +1,5 @@
-// Training with state that is sharded over the replicas (shard/state_sharding.h): the same numbers, less
-// memory.
+// How parameters and state are kept in training: sharded over the replicas (shard/state_sharding.h), and weights
+// that are not trained in bf16. The numbers are the same.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +7,7 @@
 #include "models/model.h"
 #include "nn/lora.h"
 #include "ops/create.h"
+#include "ops/redistribute.h"
 #include "pipelines/pipelines.h"
 #include "support/ranks.h"
 #include "support/temp_dir.h"
@@ -25,6 +26,8 @@ struct ShardedRun {
   i64 rows = 6, per_device = 6;
   StepOptions options;
   bool lora = false;
+  DType weights = DType::f32;
+  bool rounded = false;  // fp32 weights that are not trained have bf16 values
 };
 
 // Of the first rank, after three steps: parameters and optimizer state by name, and the gradient norms.
@@ -66,8 +69,16 @@ Trained train_sharded(const ShardedRun& run, StateSharding sharding) {
     const auto pipeline = make_lm_pipeline();
     pipeline->model = model.get();
     c.random.seed = 3;
-    ParamTree params = make_params(model->params(), layouts, sharding);
+    ParamTree params =
+        make_params(model->params(), layouts, {.sharding = sharding, .weights = run.weights, .trains = true});
     initialize(params, 1);
+    const ParamTree stored = make_params(model->params(), layouts, {.weights = DType::bf16, .trains = true});
+    for (size_t i = 0; i < params.size() && run.rounded; ++i)
+      if (const Tensor& p = params.values()[i]; stored.values()[i].dtype() == DType::bf16) {
+        const Tensor whole(p.shape(), p.dtype(), p.layout());
+        c.run(&Kernels::copy, p, whole);
+        c.run(&Kernels::round_to_bf16, whole, p);
+      }
     StepOptions options = run.options;
     options.sharding = sharding;
     TrainStep train(*pipeline, params, options);
@@ -85,7 +96,7 @@ Trained train_sharded(const ShardedRun& run, StateSharding sharding) {
     check_replicas(params, 3);
     const auto keep = [&](const std::string& prefix, const ParamTree& tree) {
       for (size_t i = 0; i < tree.size(); ++i) {
-        const auto values = to_values(tree.values()[i]);
+        const auto values = to_values(widened(tree.values()[i]));
         if (c.rank() == 0) out.values[prefix + tree.specs()[i].name] = values;
       }
     };
@@ -150,6 +161,23 @@ TEST(ShardedState, MicroBatchesDifferByRoundingOnly) {
   }
 }
 
+// Adapters of weights in bf16 are trained as those of fp32 weights with the same values.
+TEST(WeightsInBf16, AdaptersAreTrained) {
+  for (const char* config : {kSmallGpt2, kSmallLlama})
+    for (const Mesh& mesh : {Mesh{1, 1}, Mesh{2, 2}, Mesh{1, 4}})
+      for (const StateSharding sharding : {StateSharding::none, StateSharding::parameters}) {
+        ShardedRun run{.config = config, .mesh = mesh, .options = {.adamw = {}}, .lora = true};
+        run.options.sgd = SgdSettings{};
+        run.rounded = true;
+        const Trained wide = train_sharded(run, sharding);
+        run.rounded = false;
+        run.weights = DType::bf16;
+        const Trained stored = train_sharded(run, sharding);
+        for (const auto& [name, values] : wide.values)
+          EXPECT_LT(redco::testing::distance(stored.values.at(name), values), 1e-6) << name;
+      }
+}
+
 // Parameters and moments that were saved on one mesh are read on another, with another sharding.
 TEST(ShardedState, IsSavedAndReadOnAnyMesh) {
   const ShardedRun run{.config = kSmallLlama, .mesh = {3, 1}};
@@ -160,7 +188,7 @@ TEST(ShardedState, IsSavedAndReadOnAnyMesh) {
   const auto on = [&](const Mesh& mesh, StateSharding sharding, const auto& f) {
     redco::testing::on_mesh(mesh, [&](Context& c) {
       ParamTree params =
-          make_params(model->params(), shard_specs(model->params().specs, mesh.mp()).layouts, sharding);
+          make_params(model->params(), shard_specs(model->params().specs, mesh.mp()).layouts, {.sharding = sharding});
       f(c, params);
       std::vector<double> all;
       for (const Tensor& t : params.values()) {

@@ -19,7 +19,7 @@ void embedding(const T* table, i64 first, i64 rows, const i32* ids, T* out, i64 
       if (id >= 0 && id < rows)
         std::copy(table + id * C, table + (id + 1) * C, out + r * C);
       else
-        std::fill(out + r * C, out + (r + 1) * C, T(0));
+        std::fill(out + r * C, out + (r + 1) * C, T{});
     }
   });
 }
@@ -87,5 +87,6 @@ void rope(const T* x, const i32* positions, const float* inv_freq, i64 rotary, b
 INSTANTIATE(float)
 INSTANTIATE(double)
 #undef INSTANTIATE
+template void embedding(const bf16*, i64, i64, const i32*, bf16*, i64, i64);
 
 }  // namespace redco::kernels

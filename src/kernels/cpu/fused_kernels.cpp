@@ -2,6 +2,7 @@
 #include "kernels/cpu/device.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/experts.h"
+#include "kernels/cpu/gemm.h"
 #include "kernels/cpu/nn.h"
 #include "kernels/cpu/views.h"
 
@@ -197,6 +198,11 @@ void add_experts(Kernels& t) {
 }  // namespace
 
 void add_fused_kernels(Kernels& t) {
+  t.stored_linear.run = [](const View& x, const View& w, const View& y, const View& workspace) {
+    stored_gemm(x.leading(), w.shape[0], w.shape[1], pointer<float>(x), pointer<bf16>(w), pointer<float>(y),
+                {pointer<float>(workspace), static_cast<std::size_t>(workspace.numel())});
+  };
+  t.stored_linear_workspace = stored_gemm_workspace;
   t.unary_backward.run = [](const Unary& op, const View& x, const View& g, const View& dx) {
     visit_float(x.dtype, [&](auto zero) {
       using T = decltype(zero);

@@ -107,6 +107,55 @@ void gemm_batch(i64 batch, bool ta, bool tb, i64 m, i64 n, i64 k, T alpha, const
   });
 }
 
+namespace {
+
+constexpr i64 kStoredK = 2048;  // columns of w that are widened together: with 384 rows 3 MiB, for the L2 cache
+
+// The rows and columns of w in the workspace.
+i64 stored_tile(i64 m, i64 n, i64 k) { return tiling_of(m, n).cols * std::min(k, kStoredK); }
+
+}  // namespace
+
+i64 stored_gemm_workspace(i64 m, i64 n, i64 k) {
+  if (m <= kFewRows) return 0;
+  const Tiling t = tiling_of(m, n);
+  return stored_tile(m, n, k) * std::min<i64>(ceil_div(n, t.cols), omp_get_max_threads());
+}
+
+void stored_gemm(i64 m, i64 n, i64 k, const float* x, const bf16* w, float* y, std::span<float> workspace) {
+  if (m <= 0 || n <= 0) return;
+  if (k <= 0) return scale_only(m, n, 0.0f, y, n);
+  single_threaded_blas();
+  if (m <= kFewRows) {
+    constexpr i64 kRowsOfW = 64;
+    return for_each_dynamic(ceil_div(n, kRowsOfW), n * k, [&](i64 t) {
+      const i64 j = t * kRowsOfW;
+      REDCO_ISA_CALL(
+          rows_times_bt(m, std::min(kRowsOfW, n - j), k, 1.0f, x, k, w + j * k, k, 0.0f, y + j, n));
+    });
+  }
+  const Tiling t = tiling_of(m, n);
+  const i64 across = ceil_div(n, t.cols), tile = stored_tile(m, n, k);
+  const i64 slots = std::min<i64>(across, static_cast<i64>(workspace.size()) / tile);
+  const i64 work = m * n * std::min<i64>(k, i64{1} << 20) / 8;
+  // Each slot of the workspace computes its columns of y one after the other.
+  for_each(slots, work, [&](i64 slot) {
+    float* const wide = workspace.data() + slot * tile;
+    for (i64 i = slot; i < across; i += slots) {
+      const i64 j = i * t.cols, cols = std::min(t.cols, n - j);
+      for (i64 p = 0; p < k; p += kStoredK) {
+        const i64 deep = std::min(kStoredK, k - p);
+        for (i64 r = 0; r < cols; ++r)
+          REDCO_ISA_CALL(
+              from_bf16(reinterpret_cast<const u16*>(w + (j + r) * k + p), wide + r * deep, deep));
+        for (i64 r = 0; r < m; r += t.rows)
+          gemm_here(false, true, std::min(t.rows, m - r), cols, deep, 1.0f, x + r * k + p, k, wide, deep,
+                    p == 0 ? 0.0f : 1.0f, y + r * n + j, n);
+      }
+    }
+  });
+}
+
 #define INSTANTIATE(T)                                                                                       \
   template void gemm(bool, bool, i64, i64, i64, T, const T*, i64, const T*, i64, T, T*, i64);                \
   template void gemm_batch(i64, bool, bool, i64, i64, i64, T, const T*, i64, i64, const T*, i64, i64, T, T*, \

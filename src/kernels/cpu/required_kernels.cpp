@@ -175,6 +175,9 @@ void add_required_kernels(Kernels& t) {
   t.sum_squares_workspace = sum_squares_workspace;
   t.matmul.run = matmul;
   t.gather_rows.run = [](const View& table, const i64& first, const View& ids, const View& y) {
+    if (y.dtype == DType::bf16)
+      return embedding(pointer<bf16>(table), first, table.shape[0], pointer<i32>(ids), pointer<bf16>(y),
+                       ids.numel(), y.last());
     visit_float(y.dtype, [&](auto zero) {
       using T = decltype(zero);
       embedding<T>(pointer<T>(table), first, table.shape[0], pointer<i32>(ids), pointer<T>(y), ids.numel(),
