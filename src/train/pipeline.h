@@ -128,6 +128,11 @@ struct ParamGroup {
   std::function<bool(const std::string&)> has;  // by parameter name
   std::string term;                             // the loss term that the group minimizes
   double learning_rate_factor = 1;
+  // If set, the group's learning rate in a step (counted from 0), from that of the job's schedule.
+  std::function<double(i64 step, double of_job)> learning_rate;
+  // If set, the largest norm of this group's gradient. The other groups are clipped together, by
+  // train.clip_grad_norm.
+  std::optional<double> clip_grad_norm;
   i64 period = 1;  // updated in steps 0, period, 2 period, ...
   // If set, the group has no gradient: each parameter follows the one that `ema_of` names, p = tau * source +
   // (1 - tau) * p (target networks of DDPG), and starts as its copy.

@@ -1,7 +1,9 @@
 #include "train/step.h"
 
 #include <cmath>
+#include <numeric>
 #include <set>
+#include <utility>
 
 #include "autograd/grad.h"
 #include "base/error.h"
@@ -56,6 +58,9 @@ TrainStep::TrainStep(Pipeline& pipeline, ParamTree& params, const StepOptions& o
     if (spec.period < 1)
       throw UsageError("[pipeline] parameter group '{}' has a period of {}; expected 1 or more", spec.name,
                        spec.period);
+    if (spec.clip_grad_norm && !(*spec.clip_grad_norm > 0))
+      throw UsageError("[pipeline] parameter group '{}' has clip_grad_norm={}; expected more than 0", spec.name,
+                       *spec.clip_grad_norm);
     if (spec.ema_of && !(spec.tau >= 0 && spec.tau <= 1))
       throw UsageError("[pipeline] parameter group '{}' has tau={}; expected 0 to 1", spec.name, spec.tau);
     Group g{spec, {}, std::vector<bool>(params.size(), false)};
@@ -165,6 +170,20 @@ double share(const Tensor& t) {
 
 }  // namespace
 
+// First the norm of all groups that are clipped together, then that of each group (0: it has no norm of its own).
+std::vector<double> TrainStep::group_norms(const std::vector<Tensor>& grads) const {
+  std::vector<double> out(groups_.size() + 1);
+  std::vector<Tensor> together = grads;
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    if (!groups_[g].spec.clip_grad_norm) continue;
+    std::vector<Tensor> own;
+    for (size_t i : groups_[g].members) own.push_back(std::exchange(together[i], {}));
+    out[g + 1] = gradient_norm(own);
+  }
+  out[0] = gradient_norm(together);
+  return out;
+}
+
 StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<i64>& row_offsets, i64 step,
                            i64 epoch, double learning_rate, bool signal) {
   Context& c = Context::current();
@@ -220,7 +239,8 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
   }();
   const ProfilePhase profiled("norm and update");
   StepOutcome out;
-  out.grad_norm = gradient_norm(grads);
+  const std::vector<double> norms = group_norms(grads);
+  out.grad_norm = std::sqrt(std::inner_product(norms.begin(), norms.end(), norms.begin(), 0.0));
 
   // One vote, which also carries the loss sums: after backward and norm, before the update.
   std::vector<double> ballot = {signal ? 1.0 : 0.0, std::isfinite(out.grad_norm) ? 0.0 : 1.0};
@@ -247,14 +267,18 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
   }
   if (!out.finite && !c.is_meta()) return out;
 
-  double factor = 1;
-  if (options_.clip_grad_norm && out.grad_norm > *options_.clip_grad_norm)
-    factor = *options_.clip_grad_norm / (out.grad_norm + 1e-6);  // torch.nn.utils.clip_grad_norm_
+  const auto clip = [](std::optional<double> most, double norm) {
+    return most && norm > *most ? *most / (norm + 1e-6) : 1;  // torch.nn.utils.clip_grad_norm_
+  };
   ++updates_;
-  for (Group& g : groups_) {
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    Group& g = groups_[i];
     if (g.spec.ema_of || !g.due(step)) continue;
     ++g.updates;
-    optimizer_->update(params_, grads, learning_rate * g.spec.learning_rate_factor, factor, g.selected);
+    const double factor = g.spec.clip_grad_norm ? clip(g.spec.clip_grad_norm, norms[i + 1])
+                                                : clip(options_.clip_grad_norm, norms[0]);
+    const double rate = g.spec.learning_rate ? g.spec.learning_rate(step, learning_rate) : learning_rate;
+    optimizer_->update(params_, grads, rate * g.spec.learning_rate_factor, factor, g.selected);
   }
   for (const Group& g : groups_)
     if (g.spec.ema_of && g.due(step)) follow(g, g.spec.tau);

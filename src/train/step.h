@@ -71,6 +71,7 @@ class TrainStep {
     bool due(i64 step) const { return !members.empty() && step % spec.period == 0; }
   };
   void follow(const Group& g, double tau);
+  std::vector<double> group_norms(const std::vector<Tensor>& grads) const;
   Pipeline& pipeline_;
   ParamTree& params_;
   StepOptions options_;

@@ -121,6 +121,49 @@ TEST(Groups, EachGroupHasItsPeriodRateAverageAndStepCount) {
     on_mesh(mesh, [](Context& c) { check(c, -1); });
 }
 
+// The first group is clipped by its own norm and has its own schedule; the others are clipped together.
+class Clipped : public Two {
+ public:
+  std::vector<ParamGroup> groups() const override {
+    auto all = Two::groups();
+    all.resize(2);
+    all[0].clip_grad_norm = 0.125;
+    all[0].learning_rate = [](i64 step, double of_job) { return step == 0 ? 0 : 3 * of_job; };
+    all[1].period = 1;
+    return all;
+  }
+};
+
+TEST(Groups, HaveTheirOwnClippingAndSchedule) {
+  for (const Mesh& mesh : {Mesh{1, 1}, Mesh{2, 2}})
+    on_mesh(mesh, [](Context& c) {
+      c.random.seed = 5;
+      Clipped pipeline;
+      ParamTree params =
+          make_params(pipeline.params(), shard_specs(pipeline.params().specs, c.mesh().mp()).layouts);
+      initialize(params, 5);
+      TrainStep step(pipeline, params, {.clip_grad_norm = 0.25, .adamw = {}, .sgd = SgdSettings{}});
+      std::vector<double> a = to_values(params["a.fc1.weight"]), b = to_values(params["b.fc1.weight"]);
+      // One step of SGD of p towards `target`; returns the norm of the gradient.
+      const auto descend = [](std::vector<double>& p, double target, double rate, double clip) {
+        double norm = 0;
+        for (const double v : p) norm += (v - target) * (v - target);
+        norm = std::sqrt(norm);
+        for (double& v : p) v -= rate * (v - target) * std::min(1.0, clip / (norm + 1e-6));
+        return norm;
+      };
+      for (i64 s = 0; s < 3; ++s) {
+        const BatchShape shape{
+            .rows = 1, .mine = shard_range(1, 1, c.mesh().dp(), c.coord().dp()), .length = 1};
+        const StepOutcome o = step.run({pipeline.collate({}, shape)}, {0}, s, 0, 0.5);
+        const double first = descend(a, 0.25, s == 0 ? 0 : 1.5, 0.125), second = descend(b, 0.5, 0.25, 0.25);
+        EXPECT_NEAR(o.grad_norm, std::hypot(first, second), 1e-6);
+        EXPECT_LT(redco::testing::distance(to_values(params["a.fc1.weight"]), a), 1e-6);
+        EXPECT_LT(redco::testing::distance(to_values(params["b.fc1.weight"]), b), 1e-6);
+      }
+    });
+}
+
 TEST(Groups, StepCountsAreRestoredFromACheckpoint) {
   on_mesh({1, 2}, [](Context& c) { check(c, 3); });
 }
