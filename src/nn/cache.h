@@ -18,7 +18,7 @@
 //          insert() copy rows, move() does nothing, and can_drop_columns() is false, because a state cannot
 //          forget tokens. The layer leaves a row's state unchanged on padding.
 //
-// Every rank makes the same calls. Entries may be sharded, except along rows and columns.
+// Every rank makes the same calls. Entries may be sharded; operations on rows and columns need these whole.
 // B rows, n tokens of a pass.
 #pragma once
 

@@ -21,8 +21,6 @@ Tensor stored(const Tensor& x, CacheDType dtype) {
 
 // [rows, columns, ...] with t's layout, filled with zeros: masked positions of attention must be finite.
 Tensor like(const Tensor& t, i64 rows, i64 columns) {
-  REDCO_CHECK(t.local()[0] == t.shape()[0] && t.local()[1] == t.shape()[1],
-              "[cache] {} is cut along rows or columns", describe(t));
   Shape s = t.shape();
   s[0] = rows;
   s[1] = columns;
@@ -38,6 +36,9 @@ void copy(const Tensor& from, Place at, const Tensor& to, Place there, i64 rows,
   if (rows <= 0 || n <= 0) return;
   REDCO_CHECK(to.layout() == from.layout() && to.dtype() == from.dtype() && to.storage() != from.storage(),
               "[cache] {} from {}", describe(to), describe(from));
+  for (const Tensor* t : {&from, &to})
+    REDCO_CHECK(t->local()[0] == t->shape()[0] && t->local()[1] == t->shape()[1],
+                "[cache] rows of {} are moved, which is cut along rows or columns", describe(*t));
   Context::current().run(&Kernels::copy, from.view().narrowed(0, at.row, rows).narrowed(1, at.column, n),
                          to.view().narrowed(0, there.row, rows).narrowed(1, there.column, n));
 }

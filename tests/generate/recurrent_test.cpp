@@ -2,6 +2,7 @@
 // columns.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "generate/generate.h"
@@ -183,7 +184,8 @@ TEST(RecurrentCache, SamplesDoNotDependOnTheOtherRows) {
     s.num_return_sequences = 2;
     std::vector<std::vector<i32>> alone, together;
     for (const GenerationPrompt& p : prompts)
-      for (const Answer& a : generate(m.model, m.params, {&p, 1}, s, {})[0]) alone.push_back(a.ids);
+      for (const auto& list : generate(m.model, m.params, {&p, 1}, s, {}))
+        for (const Answer& a : list) alone.push_back(a.ids);
     for (const auto& list : generate(m.model, m.params, prompts, s, {}, {.batch_size = 4}))
       for (const Answer& a : list) together.push_back(a.ids);
     EXPECT_EQ(together, alone);
