@@ -96,6 +96,10 @@ TEST(Gemm, SameBitsOnAnyThreads) {
         expect_same_on_any_threads(
             [&] { return run(x, a, b, std::vector<float>(static_cast<std::size_t>(m * 530))); });
       }
+  // One tile, deep enough for OpenBLAS to use threads of its own.
+  const Case<float> deep{true, false, 50, 70, 4000, 0, 1, 0};
+  const auto a = random_array<float>(50 * 4000, 1), b = random_array<float>(70 * 4000, 2);
+  expect_same_on_any_threads([&] { return run(deep, a, b, std::vector<float>(50 * 70)); });
 }
 
 // Each rank has one kernel thread; all run at the same time and get the same bits as alone.
@@ -162,7 +166,7 @@ TEST(StoredGemm, IsTheProductWithTheWidenedMatrix) {
       };
       expect_close(product(), want, 4 * std::numeric_limits<float>::epsilon() * (k + 4),
                    fmt::format("m={} n={} k={}", m, n, k));
-      expect_same_on_any_threads(product);
+      expect_same_on_any_threads(product, fmt::format("m={} n={} k={}", m, n, k));
     }
   });
 }

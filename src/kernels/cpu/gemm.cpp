@@ -117,7 +117,7 @@ i64 stored_tile(i64 m, i64 n, i64 k) { return tiling_of(m, n).cols * std::min(k,
 }  // namespace
 
 i64 stored_gemm_workspace(i64 m, i64 n, i64 k) {
-  if (m <= kFewRows) return 0;
+  if (m <= kFewRows || n <= 0 || k <= 0) return 0;
   const Tiling t = tiling_of(m, n);
   return stored_tile(m, n, k) * std::min<i64>(ceil_div(n, t.cols), omp_get_max_threads());
 }
