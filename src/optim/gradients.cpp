@@ -97,8 +97,7 @@ void GradientBuckets::set(Place& p, const Tensor& value) {
 
 bool GradientBuckets::add(const Node* leaf, const Tensor& part) {
   Place* const p = place_of(leaf);
-  REDCO_CHECK(p && part.shape() == param_of(*p).shape(),
-              "gradient {} of another tensor", describe(part));
+  REDCO_CHECK(p && part.shape() == param_of(*p).shape(), "gradient {} of another tensor", describe(part));
   if (!fits(*p, part.layout())) return false;
   if (!p->filled) {
     set(*p, part);
@@ -133,19 +132,24 @@ void GradientBuckets::reduce_if_complete(Bucket& b) {
 }
 
 void GradientBuckets::reduce(Bucket& b) {
-  Context& c = Context::current();
-  const Restore<const char*> phase(c.phase, "step");
+  const Restore<const char*> phase(Context::current().phase, "step");
   const Scope scope("gradients");
   b.reduced = true;
+  b.left = b.axes;
+  start_next(b);
+}
+
+// Starts the all-reduce over the next axis.
+void GradientBuckets::start_next(Bucket& b) {
+  Context& c = Context::current();
   const View data = b.flat.view().flat(0, b.used);
   for (Axis a : c.mesh().axes()) {
-    if (!(b.axes >> a.index() & 1) || c.mesh().size(a) == 1) continue;
+    if (!(b.left >> a.index() & 1)) continue;
+    b.left &= ~(1u << a.index());
+    if (c.mesh().size(a) == 1) continue;
     c.account(Collective::all_reduce, a, data.bytes());
-    Collectives(a).all_reduce(data);
-  }
-  for (size_t i : b.members) {
-    Tensor& sum = places_[i].sum;
-    sum = Tensor::view(sum, sum.shape(), sum.layout().reduced(), 0);
+    b.pending = Collectives(a).start_all_reduce(data);
+    return;
   }
 }
 
@@ -153,6 +157,17 @@ std::vector<Tensor> GradientBuckets::finish() {
   NoGrad off;
   for (Bucket& b : buckets_)
     if (!b.reduced) reduce(b);
+  for (Bucket& b : buckets_) {
+    const Scope scope("gradients");
+    while (b.pending) {
+      b.pending.wait();
+      start_next(b);
+    }
+    for (size_t i : b.members) {
+      Tensor& sum = places_[i].sum;
+      sum = Tensor::view(sum, sum.shape(), sum.layout().reduced(), 0);
+    }
+  }
   std::vector<Tensor> out(places_.size());
   const Scope scope("gradients");
   for (size_t i = 0; i < places_.size(); ++i)

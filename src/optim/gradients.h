@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "nn/param_tree.h"
+#include "tensor/collectives.h"
 #include "tensor/node.h"
 
 namespace redco {
@@ -15,9 +16,9 @@ constexpr i64 kBucketElements = 8 << 20;
 
 // Collects the gradients of one step. Each has a place in a bucket, which it gets when its first part arises
 // in the backward pass; products write there directly. A bucket holds gradients that are Partial on the same
-// axes. In the last micro-batch it is reduced as soon as all of its gradients are complete, while the
-// backward pass goes on. This is the only communication of data parallelism. Places follow from the order of
-// the tape, which is equal on all ranks.
+// axes. In the last micro-batch its all-reduce starts as soon as all of its gradients are complete, and goes
+// on during the rest of the backward pass; finish() waits. This is the only communication of data
+// parallelism. Places follow from the order of the tape, which is equal on all ranks.
 class GradientBuckets final : public GradientSink {
  public:
   // `params` outlives the buckets.
@@ -42,6 +43,8 @@ class GradientBuckets final : public GradientSink {
     i64 used = 0;  // elements
     std::vector<size_t> members;
     bool full = false, reduced = false;
+    u32 left = 0;     // while it is reduced: the axes that come later
+    Pending pending;  // the all-reduce in flight; ends before `flat`
   };
   struct Place {
     Tensor sum;       // so far, in its bucket
@@ -56,6 +59,7 @@ class GradientBuckets final : public GradientSink {
   void set(Place& p, const Tensor& value);
   void reduce_if_complete(Bucket& b);
   void reduce(Bucket& b);
+  static void start_next(Bucket& b);
 
   const ParamTree& params_;
   const i64 bucket_elements_;
