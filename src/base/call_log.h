@@ -15,12 +15,15 @@ struct Call {
   const char* what = "";  // a string literal: "all_reduce"
   i64 number = 0;         // in its group of ranks
   i64 ranks = 0;          // of the group
-  i64 bytes = 0;          // sent and received
+  i64 bytes = 0;          // of the tensor
   double at = 0;          // seconds since the process began to keep the log
+  bool ended = false;
 };
 
-// A call begins.
-void add(const char* what, i64 number, i64 ranks, i64 bytes) noexcept;
+// A call begins. Returns its number in the log.
+u64 add(const char* what, i64 number, i64 ranks, i64 bytes) noexcept;
+// It is complete. `call`: what add() has returned.
+void end(u64 call) noexcept;
 // The last calls, oldest first.
 std::vector<Call> last();
 

@@ -1,8 +1,10 @@
 #include "comm/group.h"
 
-#include <chrono>
+#include <algorithm>
+#include <cstring>
 
 #include "base/error.h"
+#include "comm/calls.h"
 #include "comm/sums.h"
 
 namespace redco {
@@ -14,15 +16,9 @@ bool was_agreed(const std::string& message) { return !t_agreed.empty() && t_agre
 
 namespace {
 
-// Size of the staging buffer of an exchange. Pieces limit memory and keep data in cache between exchange, sum
-// and gather. The sum of an element does not depend on the pieces.
-constexpr i64 kPieceBytes = i64{16} << 20;
 // Buffers up to this size (times the number of ranks) are sent whole to all ranks: one round of messages
 // instead of two.
 constexpr i64 kWholeBytes = i64{64} << 10;
-
-// Border i of n elements split into `parts`, larger parts first.
-i64 border(i64 n, i64 parts, i64 i) { return n / parts * i + std::min(i, n % parts); }
 
 i64 sum_of(std::span<const i64> counts) {
   i64 n = 0;
@@ -33,13 +29,21 @@ i64 sum_of(std::span<const i64> counts) {
   return n;
 }
 
-template <class T>
-std::byte* bytes_of(T* p, i64 offset) {
-  return reinterpret_cast<std::byte*>(p + offset);
+// A hash of the sizes of a call (FNV-1a).
+u32 hash_of(std::span<const i64> sizes) {
+  u64 h = 0xcbf29ce484222325ull;
+  for (const i64 n : sizes) h = (h ^ static_cast<u64>(n)) * 0x100000001b3ull;
+  return static_cast<u32>(h >> 32);
 }
+
 template <class T>
-const std::byte* bytes_of(const T* p, i64 offset) {
-  return reinterpret_cast<const std::byte*>(p + offset);
+std::byte* bytes_of(const T* p, i64 offset) {
+  return reinterpret_cast<std::byte*>(const_cast<T*>(p + offset));  // a call does not write what it sends
+}
+
+template <class T, class Op>
+void sum_of_parts(const std::byte* const* parts, int n_parts, std::byte* out, i64 n) {
+  combine(reinterpret_cast<const T* const*>(parts), n_parts, reinterpret_cast<T*>(out), n, Op{});
 }
 
 [[noreturn]] void throw_error(int code, const std::string& message) {
@@ -100,26 +104,34 @@ const char* name_of(Collective c) {
       return "broadcast";
     case Collective::barrier:
       return "barrier";
+    case Collective::split:
+      return "split";
+    case Collective::send:
+      return "send";
+    case Collective::receive:
+      return "receive";
   }
   return "?";
 }
 
-// Adds the duration of its scope to seconds_waiting, and reports the call.
-class Group::Timed {
- public:
-  Timed(Group& g, Collective kind, i64 bytes) : g_(g), kind_(kind), bytes_(bytes) {}
-  ~Timed() {
-    g_.seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-    if (g_.on_call_ && g_.size_ > 1) g_.on_call_(kind_, bytes_, start_);
-  }
-  Timed(const Timed&) = delete;
+void Started::wait() {
+  if (Call* const call = std::exchange(call_, nullptr)) calls_->wait(*call);
+}
+void Started::give_up() noexcept {
+  if (Call* const call = std::exchange(call_, nullptr)) calls_->give_up(*call);
+}
 
- private:
-  Group& g_;
-  Collective kind_;
-  i64 bytes_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
+Group::Group(int rank, int size, bool meta, std::unique_ptr<Transport> transport,
+             std::shared_ptr<InFlight> in_flight)
+    : rank_(rank), size_(size), meta_(meta), in_flight_(std::move(in_flight)) {
+  if (transport) calls_ = std::make_unique<Calls>(rank, size, std::move(transport), in_flight_);
+}
+Group::~Group() = default;
+
+double Group::seconds_waiting() const { return calls_ ? calls_->seconds_waiting() : 0; }
+void Group::on_call(OnCall f) {
+  if (calls_) calls_->on_call = std::move(f);
+}
 
 void Group::count(Collective c, i64 bytes) {
   CommCount& k = counts_[static_cast<std::size_t>(c)];
@@ -127,161 +139,216 @@ void Group::count(Collective c, i64 bytes) {
   k.bytes += bytes;
 }
 
-std::byte* Group::staging(i64 bytes) {
-  if (bytes > staging_bytes_) {
-    staging_.reset();
-    staging_bytes_ = 0;
-    staging_.reset(new std::byte[static_cast<std::size_t>(bytes)]);
-    staging_bytes_ = bytes;
-  }
-  return staging_.get();
-}
-
-// data[n] := op over the ranks, element by element, starting with rank 0.
-template <class T, class Op>
-void Group::reduce(T* data, i64 n, Op op) {
-  const i64 p = size_, elem = sizeof(T);
-  send_.resize(p);
-  recv_.resize(p);
-  std::vector<const T*> parts(p);
-  if (n * elem * p <= kWholeBytes) {
-    std::byte* stage = staging(n * elem * p);
-    for (i64 r = 0; r < p; r++) {
-      const bool own = r == rank_;
-      send_[r] = {bytes_of(data, 0), own ? 0 : n * elem};
-      recv_[r] = {stage + r * n * elem, own ? 0 : n * elem};
-      parts[r] = own ? data : reinterpret_cast<const T*>(recv_[r].data);
-    }
-    do_all_to_all(Collective::all_reduce, send_, recv_);
-    combine(parts.data(), static_cast<int>(p), data, n, op);
-    return;
-  }
-  const i64 piece = kPieceBytes / elem;
-  std::vector<i64> counts(p);
-  for (i64 at = 0; at < n; at += piece) {
-    const i64 m = std::min(piece, n - at);
-    for (i64 r = 0; r < p; r++) counts[r] = border(m, p, r + 1) - border(m, p, r);
-    T* own = data + at + border(m, p, rank_);
-    reduce_blocks(data + at, own, counts, op);
-    gather_blocks(own, data + at, counts);
-  }
-}
-
-// recv[counts[rank]] := op over block `rank` of all ranks' send; in rounds, so that the blocks received
-// together fit into kPieceBytes.
-template <class T, class Op>
-void Group::reduce_blocks(const T* send, T* recv, std::span<const i64> counts, Op op) {
-  const i64 p = size_, elem = sizeof(T);
-  const i64 round = kPieceBytes / elem / p + 1;  // + 1: the longest slice of a piece takes one round
-  i64 longest = 0;
-  for (i64 c : counts) longest = std::max(longest, c);
-  std::vector<const T*> parts(p);
-  send_.resize(p);
-  recv_.resize(p);
-  for (i64 at = 0; at < longest; at += round) {
-    const i64 mine = std::clamp<i64>(counts[rank_] - at, 0, round);
-    std::byte* stage = staging(mine * elem * (p - 1));
-    const T* block = send;
-    for (i64 r = 0, k = 0; r < p; block += counts[r], r++) {
-      const bool own = r == rank_;
-      const i64 theirs = std::clamp<i64>(counts[r] - at, 0, round);
-      send_[r] = {bytes_of(block, theirs ? at : 0), own ? 0 : theirs * elem};
-      recv_[r] = {own ? nullptr : stage + k * mine * elem, own ? 0 : mine * elem};
-      parts[r] = own ? block + (mine ? at : 0) : reinterpret_cast<const T*>(recv_[r].data);
-      k += !own;
-    }
-    do_all_to_all(Collective::reduce_scatter, send_, recv_);
-    if (mine) combine(parts.data(), static_cast<int>(p), recv + at, mine, op);
-  }
-}
-
 template <class T>
-void Group::gather_blocks(const T* send, T* recv, std::span<const i64> counts) {
-  const i64 p = size_, elem = sizeof(T);
-  send_.resize(p);
-  recv_.resize(p);
-  i64 at = 0;
-  for (i64 r = 0; r < p; at += counts[r], r++) {
-    const bool own = r == rank_;
-    send_[r] = {bytes_of(send, 0), own ? 0 : counts[rank_] * elem};
-    recv_[r] = {bytes_of(recv, at), own ? 0 : counts[r] * elem};
-    if (own && counts[r] && recv + at != send)
-      std::memcpy(recv + at, send, static_cast<std::size_t>(counts[r] * elem));
-  }
-  do_all_to_all(Collective::all_gather, send_, recv_);
-}
-
-template <class T>
-void Group::all_reduce(T* data, i64 n) {
+Started Group::reduce(T* data, i64 n, void (*sum)(const std::byte* const*, int, std::byte*, i64)) {
   REDCO_CHECK(n >= 0, "all_reduce of {} elements", n);
-  if (size_ == 1) return;
-  count(Collective::all_reduce, n * static_cast<i64>(sizeof(T)));
-  if (meta_ || n == 0) return;
-  Timed timed(*this, Collective::all_reduce, n * static_cast<i64>(sizeof(T)));
-  reduce(data, n, Add{});
+  if (size_ == 1) return {};
+  const i64 bytes = n * static_cast<i64>(sizeof(T));
+  count(Collective::all_reduce, bytes);
+  if (meta_ || n == 0) return {};
+  Call& c = calls_->make(Collective::all_reduce,
+                         bytes * size_ <= kWholeBytes ? Pattern::sum_whole : Pattern::sum_slices, bytes);
+  c.data = bytes_of(data, 0);
+  c.n = n;
+  c.elem = sizeof(T);
+  c.sum = sum;
+  c.sizes = hash_of({&n, 1});
+  return calls_->start(c);
 }
 
 template <class T>
-void Group::all_reduce_max(T* data, i64 n) {
-  REDCO_CHECK(n >= 0, "all_reduce_max of {} elements", n);
-  if (size_ == 1) return;
-  count(Collective::all_reduce, n * static_cast<i64>(sizeof(T)));
-  if (meta_ || n == 0) return;
-  Timed timed(*this, Collective::all_reduce, n * static_cast<i64>(sizeof(T)));
-  reduce(data, n, Max{});
+Started Group::start_all_reduce(T* data, i64 n) {
+  return reduce(data, n, sum_of_parts<T, Add>);
 }
 
 template <class T>
-void Group::all_gather(const T* send, T* recv, std::span<const i64> counts) {
+Started Group::start_all_reduce_max(T* data, i64 n) {
+  return reduce(data, n, sum_of_parts<T, Max>);
+}
+
+template <class T>
+Started Group::start_all_gather(const T* send, T* recv, std::span<const i64> counts) {
   REDCO_CHECK(std::ssize(counts) == size_, "all_gather with {} counts on {} ranks", counts.size(), size_);
-  const i64 total = sum_of(counts);
-  if (size_ > 1) count(Collective::all_gather, total * static_cast<i64>(sizeof(T)));
-  if (meta_ || total == 0) return;
-  if (size_ == 1) {
-    if (send != recv) std::memcpy(recv, send, static_cast<std::size_t>(total) * sizeof(T));
-    return;
+  const i64 elem = sizeof(T), bytes = sum_of(counts) * elem;
+  if (size_ > 1) count(Collective::all_gather, bytes);
+  if (meta_ || bytes == 0) return {};
+  i64 own = 0;
+  for (int r = 0; r < rank_; ++r) own += counts[r];
+  if (counts[rank_] > 0 && recv + own != send)
+    std::memcpy(recv + own, send, static_cast<std::size_t>(counts[rank_] * elem));
+  if (size_ == 1) return {};
+  Call& c = calls_->make(Collective::all_gather, Pattern::blocks, bytes);
+  i64 at = 0;
+  for (int r = 0; r < size_; at += counts[r++]) {
+    c.out.add_block(bytes_of(send, 0), counts[rank_] * elem);
+    c.in.add_block(bytes_of(recv, at), counts[r] * elem);
   }
-  Timed timed(*this, Collective::all_gather, total * static_cast<i64>(sizeof(T)));
-  gather_blocks(send, recv, counts);
+  c.sizes = hash_of(counts);
+  return calls_->start(c);
 }
 
 template <class T>
-void Group::reduce_scatter(const T* send, T* recv, std::span<const i64> counts) {
+Started Group::start_reduce_scatter(const T* send, T* recv, std::span<const i64> counts) {
   REDCO_CHECK(std::ssize(counts) == size_, "reduce_scatter with {} counts on {} ranks", counts.size(), size_);
-  const i64 total = sum_of(counts);
-  if (size_ > 1) count(Collective::reduce_scatter, total * static_cast<i64>(sizeof(T)));
-  if (meta_ || total == 0) return;
+  const i64 elem = sizeof(T), bytes = sum_of(counts) * elem;
+  if (size_ > 1) count(Collective::reduce_scatter, bytes);
+  if (meta_ || bytes == 0) return {};
   if (size_ == 1) {
-    if (send != recv) std::memcpy(recv, send, static_cast<std::size_t>(total) * sizeof(T));
-    return;
+    if (send != recv) std::memcpy(recv, send, static_cast<std::size_t>(bytes));
+    return {};
   }
-  Timed timed(*this, Collective::reduce_scatter, total * static_cast<i64>(sizeof(T)));
-  reduce_blocks(send, recv, counts, Add{});
+  Call& c = calls_->make(Collective::reduce_scatter, Pattern::sum_blocks, bytes);
+  i64 at = 0;
+  for (int r = 0; r < size_; at += counts[r++]) c.out.add_block(bytes_of(send, at), counts[r] * elem);
+  c.in.add_block(bytes_of(recv, 0), counts[rank_] * elem);
+  c.elem = elem;
+  c.sum = sum_of_parts<T, Add>;
+  c.sizes = hash_of(counts);
+  return calls_->start(c);
 }
 
 template <class T>
-void Group::all_to_all(const T* send, std::span<const i64> send_counts, T* recv,
-                       std::span<const i64> recv_counts) {
+Started Group::start_all_to_all(const T* send, std::span<const i64> send_counts, T* recv,
+                                std::span<const i64> recv_counts) {
   REDCO_CHECK(std::ssize(send_counts) == size_ && std::ssize(recv_counts) == size_,
               "all_to_all with {} and {} counts on {} ranks", send_counts.size(), recv_counts.size(), size_);
   REDCO_CHECK(send_counts[rank_] == recv_counts[rank_],
               "all_to_all: rank {} sends {} elements to itself but expects {}", rank_, send_counts[rank_],
               recv_counts[rank_]);
-  const i64 p = size_, elem = sizeof(T), total = sum_of(send_counts);
+  const i64 elem = sizeof(T), bytes = sum_of(send_counts) * elem;
   sum_of(recv_counts);
-  if (size_ > 1) count(Collective::all_to_all, total * elem);
-  if (meta_) return;
-  Timed timed(*this, Collective::all_to_all, total * elem);
-  send_.resize(p);
-  recv_.resize(p);
-  for (i64 r = 0, s = 0, d = 0; r < p; s += send_counts[r], d += recv_counts[r], r++) {
-    const bool own = r == rank_;
-    send_[r] = {bytes_of(send, s), own ? 0 : send_counts[r] * elem};
-    recv_[r] = {bytes_of(recv, d), own ? 0 : recv_counts[r] * elem};
-    if (own && send_counts[r] && recv + d != send + s)
+  if (size_ > 1) count(Collective::all_to_all, bytes);
+  if (meta_) return {};
+  Call* const c = size_ > 1 ? &calls_->make(Collective::all_to_all, Pattern::blocks, bytes) : nullptr;
+  for (i64 r = 0, s = 0, d = 0; r < size_; s += send_counts[r], d += recv_counts[r], r++) {
+    if (c) c->out.add_block(bytes_of(send, s), send_counts[r] * elem);
+    if (c) c->in.add_block(bytes_of(recv, d), recv_counts[r] * elem);
+    if (r == rank_ && send_counts[r] && recv + d != send + s)
       std::memcpy(recv + d, send + s, static_cast<std::size_t>(send_counts[r] * elem));
   }
-  if (size_ > 1) do_all_to_all(Collective::all_to_all, send_, recv_);
+  return c ? calls_->start(*c) : Started();
+}
+
+namespace {
+
+template <class T>
+i64 length_of(const Segments<T>& segments) {
+  i64 n = 0;
+  for (const Segment<T>& r : segments) {
+    REDCO_CHECK(r.n >= 0, "a segment of {} elements", r.n);
+    n += r.n;
+  }
+  return n;
+}
+
+template <class T>
+std::vector<i64> lengths_of(const std::vector<Segments<T>>& blocks) {
+  std::vector<i64> n;
+  for (const Segments<T>& b : blocks) n.push_back(length_of(b));
+  return n;
+}
+
+template <class T>
+void add_block(Blocks& to, const Segments<T>& segments) {
+  for (const Segment<T>& r : segments) to.add(bytes_of(r.data, 0), r.n * static_cast<i64>(sizeof(T)));
+  to.end_block();
+}
+
+// Copies segments of the same length in total that may be cut in other places.
+template <class T>
+void copy(const Segments<T>& from, const Segments<T>& to) {
+  std::size_t i = 0, j = 0;
+  for (i64 a = 0, b = 0; i < from.size() && j < to.size();) {
+    const i64 n = std::min(from[i].n - a, to[j].n - b);
+    if (n > 0 && from[i].data + a != to[j].data + b)
+      std::memcpy(to[j].data + b, from[i].data + a, static_cast<std::size_t>(n) * sizeof(T));
+    a += n;
+    b += n;
+    if (a == from[i].n) ++i, a = 0;
+    if (b == to[j].n) ++j, b = 0;
+  }
+}
+
+}  // namespace
+
+template <class T>
+Started Group::start_all_gather(const Segments<T>& send, const std::vector<Segments<T>>& recv) {
+  const std::vector<i64> counts = lengths_of(recv);
+  REDCO_CHECK(std::ssize(counts) == size_, "all_gather of {} blocks on {} ranks", counts.size(), size_);
+  REDCO_CHECK(length_of(send) == counts[rank_],
+              "all_gather: rank {} sends {} elements, but expects {} of itself", rank_, length_of(send),
+              counts[rank_]);
+  const i64 bytes = sum_of(counts) * static_cast<i64>(sizeof(T));
+  if (size_ > 1) count(Collective::all_gather, bytes);
+  if (meta_ || bytes == 0) return {};
+  copy(send, recv[rank_]);
+  if (size_ == 1) return {};
+  Call& c = calls_->make(Collective::all_gather, Pattern::blocks, bytes);
+  for (const Segments<T>& r : recv) {
+    add_block(c.out, send);
+    add_block(c.in, r);
+  }
+  c.sizes = hash_of(counts);
+  return calls_->start(c);
+}
+
+template <class T>
+Started Group::start_reduce_scatter(const std::vector<Segments<T>>& send, const Segments<T>& recv) {
+  const std::vector<i64> counts = lengths_of(send);
+  REDCO_CHECK(std::ssize(counts) == size_, "reduce_scatter of {} blocks on {} ranks", counts.size(), size_);
+  REDCO_CHECK(length_of(recv) == counts[rank_],
+              "reduce_scatter: rank {} has {} elements in its block, but expects {}", rank_, counts[rank_],
+              length_of(recv));
+  const i64 bytes = sum_of(counts) * static_cast<i64>(sizeof(T));
+  if (size_ > 1) count(Collective::reduce_scatter, bytes);
+  if (meta_ || bytes == 0) return {};
+  if (size_ == 1) {
+    copy(send[0], recv);
+    return {};
+  }
+  Call& c = calls_->make(Collective::reduce_scatter, Pattern::sum_blocks, bytes);
+  for (const Segments<T>& r : send) add_block(c.out, r);
+  add_block(c.in, recv);
+  c.elem = sizeof(T);
+  c.sum = sum_of_parts<T, Add>;
+  c.sizes = hash_of(counts);
+  return calls_->start(c);
+}
+
+Started Group::start_send(const void* data, i64 bytes, int to) {
+  REDCO_CHECK(to >= 0 && to < size_ && to != rank_, "rank {} of {} sends to rank {}", rank_, size_, to);
+  REDCO_CHECK(bytes >= 0, "send of {} bytes", bytes);
+  count(Collective::send, bytes);
+  if (meta_) return {};
+  Call& c = calls_->make(Collective::send, Pattern::one_way, bytes);
+  c.out.add_block(bytes_of(static_cast<const std::byte*>(data), 0), bytes);
+  c.root = to;
+  return calls_->start(c);
+}
+
+Started Group::start_receive(void* data, i64 bytes, int from) {
+  REDCO_CHECK(from >= 0 && from < size_ && from != rank_, "rank {} of {} receives from rank {}", rank_, size_,
+              from);
+  REDCO_CHECK(bytes >= 0, "receive of {} bytes", bytes);
+  count(Collective::receive, bytes);
+  if (meta_) return {};
+  Call& c = calls_->make(Collective::receive, Pattern::one_way, bytes);
+  c.in.add_block(static_cast<std::byte*>(data), bytes);
+  c.root = from;
+  return calls_->start(c);
+}
+
+// Moves the bytes; does not count.
+void Group::copy_from(int root, void* data, i64 bytes) {
+  Call& c = calls_->make(Collective::broadcast,
+                         bytes * size_ <= kWholeBytes ? Pattern::copy_whole : Pattern::copy_slices, bytes);
+  c.data = static_cast<std::byte*>(data);
+  c.n = bytes;
+  c.elem = 1;
+  c.root = root;
+  const i64 sizes[] = {bytes, root};
+  c.sizes = hash_of(sizes);
+  calls_->start(c).wait();
 }
 
 void Group::broadcast_bytes(void* data, i64 bytes, int root) {
@@ -290,30 +357,25 @@ void Group::broadcast_bytes(void* data, i64 bytes, int root) {
   if (size_ == 1) return;
   count(Collective::broadcast, bytes);
   if (meta_ || bytes == 0) return;
-  Timed timed(*this, Collective::broadcast, bytes);
-  do_broadcast(data, bytes, root);
+  copy_from(root, data, bytes);
 }
 
 void Group::barrier() {
   if (size_ == 1) return;
   count(Collective::barrier, 0);
   if (meta_) return;
-  Timed timed(*this, Collective::barrier, 0);
-  do_barrier();
+  calls_->start(calls_->make(Collective::barrier, Pattern::token, 0)).wait();
 }
 
 std::string Group::agree(std::string value) {
   if (size_ == 1) return value;
-  if (meta_) {
-    count(Collective::broadcast, static_cast<i64>(value.size()));
-    return value;
+  if (!meta_) {
+    i64 length = static_cast<i64>(value.size());
+    copy_from(0, &length, sizeof length);
+    value.resize(static_cast<std::size_t>(length));
+    if (length) copy_from(0, value.data(), length);
   }
-  Timed timed(*this, Collective::broadcast, static_cast<i64>(value.size()));
-  i64 length = static_cast<i64>(value.size());
-  do_broadcast(&length, sizeof length, 0);
-  value.resize(static_cast<std::size_t>(length));
-  if (length) do_broadcast(value.data(), length, 0);
-  count(Collective::broadcast, length);
+  count(Collective::broadcast, static_cast<i64>(value.size()));
   return value;
 }
 
@@ -349,28 +411,24 @@ void Group::agree_on_errors(const std::string& message, int code, std::exception
   struct Status {
     i64 code, length;
   };
-  const int p = size_;
-  Timed timed(*this, Collective::broadcast, static_cast<i64>(message.size()));
   count(Collective::broadcast, sizeof(Status));
-  std::vector<Status> all(p);
+  std::vector<Status> all(static_cast<std::size_t>(size_));
   all[rank_] = {code, static_cast<i64>(message.size())};
   if (first_only) {
-    do_broadcast(all.data(), sizeof(Status), 0);
+    copy_from(0, all.data(), sizeof(Status));
   } else {
-    send_.resize(p);
-    recv_.resize(p);
-    for (int r = 0; r < p; r++) {
-      const i64 bytes = r == rank_ ? 0 : static_cast<i64>(sizeof(Status));
-      send_[r] = {bytes_of(all.data(), rank_), bytes};
-      recv_[r] = {bytes_of(all.data(), r), bytes};
+    Call& c = calls_->make(Collective::broadcast, Pattern::blocks, sizeof(Status));
+    for (int r = 0; r < size_; r++) {
+      c.out.add_block(bytes_of(all.data(), rank_), sizeof(Status));
+      c.in.add_block(bytes_of(all.data(), r), sizeof(Status));
     }
-    do_all_to_all(Collective::broadcast, send_, recv_);
+    calls_->start(c).wait();
   }
   const auto bad = std::find_if(all.begin(), all.end(), [](const Status& s) { return s.code != 0; });
   if (bad == all.end()) return;
   const int root = static_cast<int>(bad - all.begin());
   std::string text = root == rank_ ? message : std::string(static_cast<std::size_t>(bad->length), ' ');
-  if (!text.empty()) do_broadcast(text.data(), bad->length, root);
+  if (!text.empty()) copy_from(root, text.data(), bad->length);
   t_agreed = text;
   if (root == rank_) std::rethrow_exception(own);
   throw_error(static_cast<int>(bad->code), text);
@@ -401,17 +459,55 @@ void Group::together(const std::function<void()>& f) {
   agree_on_errors(message, code, own, false);
 }
 
-std::unique_ptr<Group> Group::split_by(const std::function<int(int rank)>& color_of) {
-  return split(color_of(rank_));
+std::unique_ptr<Group> Group::split(int color) {
+  REDCO_CHECK(color >= 0, "split with the negative color {}", color);
+  REDCO_CHECK(!meta_, "a meta group does not know the other ranks' colors; use split_by");
+  if (size_ == 1) return make_self_group();
+  REDCO_CHECK(in_flight_->none(), "split while calls of this rank are in flight; wait for them first");
+  std::vector<i32> colors(static_cast<std::size_t>(size_), color);
+  Call& c = calls_->make(Collective::split, Pattern::blocks, 0);
+  for (int r = 0; r < size_; ++r) {
+    c.out.add_block(bytes_of(colors.data(), rank_), sizeof color);
+    c.in.add_block(bytes_of(colors.data(), r), sizeof color);
+  }
+  calls_->start(c).wait();
+  const auto same = [&](int end) {
+    return static_cast<int>(std::count(colors.begin(), colors.begin() + end, color));
+  };
+  return std::make_unique<Group>(same(rank_), same(size_), false, calls_->transport().split(colors),
+                                 in_flight_);
 }
 
-#define REDCO_INSTANTIATE_MOVES(T)                                        \
-  template void Group::all_gather<T>(const T*, T*, std::span<const i64>); \
-  template void Group::all_to_all<T>(const T*, std::span<const i64>, T*, std::span<const i64>);
-#define REDCO_INSTANTIATE(T)                                                  \
-  template void Group::all_reduce<T>(T*, i64);                                \
-  template void Group::all_reduce_max<T>(T*, i64);                            \
-  template void Group::reduce_scatter<T>(const T*, T*, std::span<const i64>); \
+std::unique_ptr<Group> Group::split_by(const std::function<int(int rank)>& color_of) {
+  const int mine = color_of(rank_);
+  if (!meta_) return split(mine);
+  int rank = 0, size = 0;
+  for (int r = 0; r < size_; r++) {
+    if (color_of(r) != mine) continue;
+    if (r < rank_) rank++;
+    size++;
+  }
+  return make_meta_group(rank, size);
+}
+
+std::unique_ptr<Group> make_self_group() {
+  return std::make_unique<Group>(0, 1, false, nullptr, std::make_shared<InFlight>());
+}
+
+std::unique_ptr<Group> make_meta_group(int rank, int size) {
+  REDCO_CHECK(size >= 1 && rank >= 0 && rank < size, "rank {} of {} planned ranks", rank, size);
+  return std::make_unique<Group>(rank, size, true, nullptr, std::make_shared<InFlight>());
+}
+
+#define REDCO_INSTANTIATE_MOVES(T)                                                                  \
+  template Started Group::start_all_gather<T>(const T*, T*, std::span<const i64>);                  \
+  template Started Group::start_all_gather<T>(const Segments<T>&, const std::vector<Segments<T>>&); \
+  template Started Group::start_all_to_all<T>(const T*, std::span<const i64>, T*, std::span<const i64>);
+#define REDCO_INSTANTIATE(T)                                                                            \
+  template Started Group::start_all_reduce<T>(T*, i64);                                                 \
+  template Started Group::start_all_reduce_max<T>(T*, i64);                                             \
+  template Started Group::start_reduce_scatter<T>(const T*, T*, std::span<const i64>);                  \
+  template Started Group::start_reduce_scatter<T>(const std::vector<Segments<T>>&, const Segments<T>&); \
   REDCO_INSTANTIATE_MOVES(T)
 REDCO_INSTANTIATE(float)
 REDCO_INSTANTIATE(double)

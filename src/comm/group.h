@@ -2,14 +2,22 @@
 //
 // Backends: self (one rank), threads (for tests: many ranks in one process), MPI, meta (a rank of a planned
 // group: counts, but moves no data). A collective over a group of one rank is the identity and is not
-// counted. Every call is collective: all ranks of the group call it in the same order. A Group belongs to one
-// rank and one thread. If a rank fails, the call throws Error(rank_failed) on the others. A collective waits
-// without a time limit; the watchdog (launch/watchdog.h) finds ranks that are stuck or lost.
+// counted. Every call but send and receive is collective: all ranks of the group make it in the same order. A
+// Group belongs to one rank; its rank's threads may use it one after the other. If a rank fails, the call
+// throws Error(rank_failed) on the others. A collective waits without a time limit; the watchdog
+// (launch/watchdog.h) finds ranks that are stuck or lost.
+//
+// A call can be started and waited for later (start_...); a call without start_ is both. Several may be in
+// flight, over several groups. The order in which calls are started is the same on all ranks; they may be
+// waited for in any order, and complete in any. They proceed in each wait, for whatever call and group, and
+// between the pieces of long kernels (base/background.h). The memory of a call belongs to it until its wait
+// has returned: nobody may write what it sends, read what it receives, or free it.
 //
 // redco computes sums itself, in rank order and in the element's type (fp32 for f32): slices are exchanged,
 // added starting with rank 0, and gathered. So every rank gets the same bits, on every backend and placement
-// of ranks. (Small buffers are sent whole to all ranks and added everywhere: fewer messages, same order, same
-// bits.) Memory: at most 16 MiB of staging per group, for buffers of any size.
+// of ranks, and whatever else is in flight. (Small buffers are sent whole to all ranks and added everywhere:
+// fewer messages, same order, same bits.) Memory: at most 16 MiB of staging per group, for buffers of any
+// size and any number of calls in flight.
 #pragma once
 
 #include <array>
@@ -22,6 +30,7 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/types.h"
@@ -34,8 +43,12 @@ enum class Collective : std::uint8_t {
   reduce_scatter,
   all_to_all,
   broadcast,
-  barrier
+  barrier,
+  split,
+  send,
+  receive
 };
+constexpr std::size_t kCollectives = 9;
 const char* name_of(Collective c);
 
 // What a group has done since the last reset. Bytes are those of the tensor passed in (all_reduce: the
@@ -45,9 +58,61 @@ struct CommCount {
   i64 bytes = 0;
 };
 
+// When a call was started, when its last message and sum were done, and when this rank waited for it.
+struct CallTimes {
+  using Point = std::chrono::steady_clock::time_point;
+  Point started, completed, wait_began, wait_ended;
+};
+
+// Contiguous elements in memory.
+template <class T>
+struct Segment {
+  T* data = nullptr;
+  i64 n = 0;
+};
+// Segments that together are one block of data, in this order.
+template <class T>
+using Segments = std::vector<Segment<T>>;
+
+struct Call;      // comm/calls.h
+class Calls;      // comm/calls.h
+class InFlight;   // comm/in_flight.h
+class Transport;  // comm/transport.h
+
+// A call that was started; empty: none. Must not outlive its group. wait() returns when the call is complete,
+// and throws what has made it fail. One that ends without a wait (an exception passes) gives the call up: the
+// group can't be used any more, and says so.
+class Started {
+ public:
+  Started() = default;
+  Started(Started&& o) noexcept : calls_(o.calls_), call_(std::exchange(o.call_, nullptr)) {}
+  Started& operator=(Started&& o) noexcept {
+    give_up();
+    calls_ = o.calls_;
+    call_ = std::exchange(o.call_, nullptr);
+    return *this;
+  }
+  ~Started() { give_up(); }
+
+  void wait();  // does nothing if it is empty; it is empty afterwards
+  explicit operator bool() const { return call_ != nullptr; }
+
+ private:
+  friend class Calls;
+  Started(Calls* calls, Call* call) : calls_(calls), call_(call) {}
+  void give_up() noexcept;
+  Calls* calls_ = nullptr;
+  Call* call_ = nullptr;
+};
+
 class Group {
  public:
-  virtual ~Group() = default;
+  // For the backends; transport: null for one rank and for planned ranks.
+  Group(int rank, int size, bool meta, std::unique_ptr<Transport> transport,
+        std::shared_ptr<InFlight> in_flight);
+  ~Group();
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
 
   int rank() const { return rank_; }
   int size() const { return size_; }
@@ -56,21 +121,57 @@ class Group {
   // --- Collectives. T is float, double or i32; all_gather and all_to_all also move std::byte ---
   // In place: data[n] becomes the sum over ranks.
   template <class T>
-  void all_reduce(T* data, i64 n);
+  Started start_all_reduce(T* data, i64 n);
   // In place: data[n] becomes the maximum over ranks; NaN if any rank has NaN. Counted as all_reduce.
   template <class T>
-  void all_reduce_max(T* data, i64 n);
+  Started start_all_reduce_max(T* data, i64 n);
   // recv gets the blocks of all ranks in rank order, counts[r] elements from rank r. `send` may be this
   // rank's block inside recv, but must not overlap it otherwise.
   template <class T>
-  void all_gather(const T* send, T* recv, std::span<const i64> counts);
+  Started start_all_gather(const T* send, T* recv, std::span<const i64> counts);
   // send has size() blocks; the block r of counts[r] elements goes to rank r, which sums them. recv has
   // counts[rank()] elements and may be this rank's block inside send.
   template <class T>
-  void reduce_scatter(const T* send, T* recv, std::span<const i64> counts);
+  Started start_reduce_scatter(const T* send, T* recv, std::span<const i64> counts);
   // Blocks in rank order: send_counts[r] elements go to rank r, recv_counts[r] come from it. No overlap.
   template <class T>
-  void all_to_all(const T* send, std::span<const i64> send_counts, T* recv, std::span<const i64> recv_counts);
+  Started start_all_to_all(const T* send, std::span<const i64> send_counts, T* recv,
+                           std::span<const i64> recv_counts);
+  // The same for blocks that lie in many places, such as those of many tensors: one call, whose messages hold
+  // all segments. Each block has the same number of elements on all ranks, in segments of any sizes. The bits
+  // are those of one call per segment.
+  template <class T>
+  Started start_all_gather(const Segments<T>& send, const std::vector<Segments<T>>& recv);
+  template <class T>
+  Started start_reduce_scatter(const std::vector<Segments<T>>& send, const Segments<T>& recv);
+
+  // --- Between two ranks: not collective. The messages from one rank to another arrive in their order ---
+  Started start_send(const void* data, i64 bytes, int to);
+  Started start_receive(void* data, i64 bytes, int from);
+
+  template <class T>
+  void all_reduce(T* data, i64 n) {
+    start_all_reduce<T>(data, n).wait();
+  }
+  template <class T>
+  void all_reduce_max(T* data, i64 n) {
+    start_all_reduce_max<T>(data, n).wait();
+  }
+  template <class T>
+  void all_gather(const T* send, T* recv, std::span<const i64> counts) {
+    start_all_gather<T>(send, recv, counts).wait();
+  }
+  template <class T>
+  void reduce_scatter(const T* send, T* recv, std::span<const i64> counts) {
+    start_reduce_scatter<T>(send, recv, counts).wait();
+  }
+  template <class T>
+  void all_to_all(const T* send, std::span<const i64> send_counts, T* recv,
+                  std::span<const i64> recv_counts) {
+    start_all_to_all<T>(send, send_counts, recv, recv_counts).wait();
+  }
+  void send(const void* data, i64 bytes, int to) { start_send(data, bytes, to).wait(); }
+  void receive(void* data, i64 bytes, int from) { start_receive(data, bytes, from).wait(); }
   void broadcast_bytes(void* data, i64 bytes, int root = 0);
   void barrier();
 
@@ -93,62 +194,34 @@ class Group {
   // message). REQUIRES: no collective in f, because a rank that throws would leave the others waiting in it.
   void together(const std::function<void()>& f);
 
-  // Splits the group by color (>= 0); ranks keep their order. Collective. The new group must not outlive the
-  // world it comes from. On a meta group use split_by, because it does not know the other ranks' colors.
-  virtual std::unique_ptr<Group> split(int color) = 0;
+  // Splits the group by color (>= 0); ranks keep their order. Collective. REQUIRES: no call of this rank is
+  // in flight. The new group must not outlive the world it comes from. On a meta group use split_by, because
+  // it does not know the other ranks' colors.
+  std::unique_ptr<Group> split(int color);
   // The same if every rank knows all colors; works on every backend.
-  virtual std::unique_ptr<Group> split_by(const std::function<int(int rank)>& color_of);
+  std::unique_ptr<Group> split_by(const std::function<int(int rank)>& color_of);
 
   // --- Counting ---
-  const CommCount& counted(Collective c) const { return counts_[static_cast<int>(c)]; }
+  const CommCount& counted(Collective c) const { return counts_[static_cast<std::size_t>(c)]; }
   void reset_counts() { counts_ = {}; }
-  double seconds_waiting() const { return seconds_; }
-  // Called after each call that communicates, with the time when it began; for profiles. Null: none.
-  using OnCall = std::function<void(Collective, i64 bytes, std::chrono::steady_clock::time_point begin)>;
-  void on_call(OnCall f) { on_call_ = std::move(f); }
-
- protected:
-  Group(int rank, int size, bool meta = false) : rank_(rank), size_(size), meta_(meta) {}
-
-  // A contiguous block of memory to or from one rank; empty blocks are not sent.
-  struct Send {
-    const std::byte* data;
-    i64 bytes;
-  };
-  struct Recv {
-    std::byte* data;
-    i64 bytes;
-  };
-
-  // The interface of a backend; called only for groups of two or more ranks, never for meta groups. `what` is
-  // for messages. Each rank sends send[r] to rank r and fills recv[r] from it; its own entry is empty. Both
-  // spans have size() entries. Sizes that differ between the two sides are a BugError if the backend detects
-  // it.
-  virtual void do_all_to_all(Collective what, std::span<const Send> send, std::span<const Recv> recv) = 0;
-  virtual void do_broadcast(void* data, i64 bytes, int root) = 0;
-  virtual void do_barrier() = 0;
+  // Time that this rank has spent in starting calls and waiting for them.
+  double seconds_waiting() const;
+  // Called after each wait for a call that communicates; for profiles. Null: none.
+  using OnCall = std::function<void(Collective, i64 bytes, const CallTimes& times)>;
+  void on_call(OnCall f);
 
  private:
-  class Timed;
-  template <class T, class Op>
-  void reduce(T* data, i64 n, Op op);
-  template <class T, class Op>
-  void reduce_blocks(const T* send, T* recv, std::span<const i64> counts, Op op);
   template <class T>
-  void gather_blocks(const T* send, T* recv, std::span<const i64> counts);
+  Started reduce(T* data, i64 n, void (*sum)(const std::byte* const*, int, std::byte*, i64));
+  void copy_from(int root, void* data, i64 bytes);
   void agree_on_errors(const std::string& message, int code, std::exception_ptr own, bool first_only);
   void count(Collective c, i64 bytes);
-  std::byte* staging(i64 bytes);
 
   int rank_, size_;
   bool meta_;
-  std::array<CommCount, 6> counts_{};
-  double seconds_ = 0;
-  OnCall on_call_;
-  std::unique_ptr<std::byte[]> staging_;
-  i64 staging_bytes_ = 0;
-  std::vector<Send> send_;  // the block tables, reused between calls
-  std::vector<Recv> recv_;
+  std::array<CommCount, kCollectives> counts_{};
+  std::shared_ptr<InFlight> in_flight_;
+  std::unique_ptr<Calls> calls_;  // null: one rank, or planned
 };
 
 // A group of one rank.

@@ -115,7 +115,7 @@ BenchReport bench_training(Bench& b, const JobConfig& job, i64 steps) {
 
   TrainStep step(*b.pipeline, b.params, step_options(job.train, job.parallel.sharding()));
   const auto parts = micro_batches(sizes.global, sizes.per_device, c.mesh().dp());
-  std::vector<double> times, flops;
+  std::vector<double> times, flops, waits;
   for (i64 s = 0; s <= steps; ++s) {
     std::vector<std::vector<Example>> examples;
     std::vector<BatchShape> shapes;
@@ -139,10 +139,12 @@ BenchReport bench_training(Bench& b, const JobConfig& job, i64 steps) {
     c.world().barrier();
     const double begin = seconds();
     const i64 before = c.flops();
+    const double waited = c.seconds_waiting();
     std::vector<Batch> batches;
     for (std::size_t i = 0; i < parts.size(); ++i)
       batches.push_back(b.pipeline->collate(examples[i], shapes[i]));
     const StepOutcome o = step.run(batches, offsets, s, 0, job.train.learning_rate, {});
+    const double waiting = c.seconds_waiting() - waited;
     c.world().barrier();
     if (!o.finite)
       throw Error(
@@ -151,10 +153,12 @@ BenchReport bench_training(Bench& b, const JobConfig& job, i64 steps) {
                       s + 1));
     if (s == 0) continue;  // warm-up: page faults, buffers, threads
     times.push_back(seconds() - begin);
+    waits.push_back(waiting);
     flops.push_back(static_cast<double>(c.flops() - before));
   }
   b.describe(r);
   r.step_s = median(times);
+  r.waiting_s = sum_over_ranks(c, median(waits)) / static_cast<double>(r.n_ranks);
   r.tokens_per_s = static_cast<double>(r.rows * r.length) / r.step_s;
   // The ceiling is sgemm on the shape of the largest matrix, with the rows of the linear layers, on all ranks
   // together.
@@ -257,6 +261,9 @@ std::string to_text(const BenchReport& r) {
     line("step", fmt::format("{} rows of {} tokens: {}, median of {}", r.rows, r.length,
                              human_duration(r.step_s), r.steps));
     line("training", human_count(r.tokens_per_s) + " tokens/s");
+    if (r.n_ranks > 1)
+      line("waiting",
+           fmt::format("{} of a step for other ranks, mean of the ranks", human_duration(r.waiting_s)));
     line("speed", fmt::format("{} of peak matmul speed ({}FLOP/s of sgemm on all ranks)",
                               human_percent(r.peak_share), human_count(r.peak)));
   } else {
@@ -278,6 +285,7 @@ std::string to_json(const BenchReport& r) {
   const Json j = {{"mode", r.predict ? "predict" : "train"},
                   {"tokens_per_s", r.tokens_per_s},
                   {"step_s", r.step_s},
+                  {"waiting_s", only(!r.predict, r.waiting_s)},
                   {"ceiling_share", r.peak_share},
                   {"peak_memory_bytes", r.peak_memory_bytes},
                   {"prefill_tokens_per_s", only(r.predict, r.prefill_tokens_per_s)},

@@ -23,6 +23,7 @@ struct BenchReport {
   i64 new_tokens = 0;        // generation: per row
   i64 steps = 0;             // timed steps
   double step_s = 0;         // one update; generation: one token of every row
+  double waiting_s = 0;      // training: of step_s, a rank's time in collectives; mean of the ranks
   double tokens_per_s = 0;   // training: trained tokens; generation: new tokens, prefill time included
   double peak = 0;           // peak matmul speed of all ranks, FLOP/s; generation: streaming read, bytes/s
   // Training: the step's FLOP/s, counted by the ledger, divided by the peak. Generation: the bytes of weights

@@ -105,6 +105,11 @@ std::shared_ptr<Queue> Queue::delayed(const Device& device, int threads, int lag
 }
 
 void* Queue::native(const DevicePtr& p) { return kernels::Native::address(p); }
+std::vector<void*> Queue::native(const std::vector<DevicePtr>& places) {
+  std::vector<void*> out;
+  for (const DevicePtr& p : places) out.push_back(native(p));
+  return out;
+}
 
 void Queue::write(const void* from, const DevicePtr& to, i64 bytes) {
   if (!runs() || bytes == 0) return;

@@ -6,6 +6,9 @@
 // queue, for tests, runs calls late on another thread, and overwrites memory when it is allocated and
 // when it is freed; so it finds code that reads results without waiting, or memory that it does not own.
 //
+// Kernels poll (base/background.h) between the pieces of their work, and after each kernel the queue does. So
+// collectives that were started go on while kernels run.
+//
 // The rank's thread submits; other threads may only call poison().
 #pragma once
 
@@ -14,7 +17,9 @@
 #include <memory>
 #include <tuple>
 #include <type_traits>
+#include <vector>
 
+#include "base/background.h"
 #include "kernels/table.h"
 
 namespace redco {
@@ -44,6 +49,7 @@ class Queue {
     ++submitted_;
     if (mode_ == Mode::immediate && !watch_) {
       kernel.run(args...);
+      background::poll();
     } else if (mode_ == Mode::immediate) {
       run_watched(kernel, watch_, args...);
     } else if (mode_ == Mode::delayed) {
@@ -53,8 +59,8 @@ class Queue {
     }
   }
 
-  // Submits a collective operation: f gets the native addresses of `memory`, as a communication library wants
-  // them (null on a planned rank). Only tensor/collectives.cpp calls it.
+  // Submits a collective operation: f gets the native addresses of `memory` (of a list of places: a list), as
+  // a communication library wants them (null on a planned rank). Only tensor/collectives.cpp calls it.
   template <class F, class... P>
   void communicate(F f, const P&... memory) {
     if (mode_ == Mode::delayed) {
@@ -103,6 +109,7 @@ class Queue {
     const auto begin = Clock::now();
     kernel.run(args...);
     if (watch) watch(kernel.name, begin);
+    background::poll();
   }
   static void check_first(const char* kernel, const View& v) {
     if (v.present && v.dtype != DType::f32 && v.dtype != DType::f64) throw_not_float(kernel, v.dtype);
@@ -117,6 +124,7 @@ class Queue {
   }
   [[noreturn]] static void throw_not_float(const char* kernel, DType t);
   static void* native(const DevicePtr& p);
+  static std::vector<void*> native(const std::vector<DevicePtr>& places);
   void do_poison(const DevicePtr& p, i64 bytes);
   [[noreturn]] void throw_missing(const char* kernel) const;
   const Device& device_;

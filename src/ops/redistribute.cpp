@@ -289,29 +289,35 @@ Tensor widened(const Tensor& t) {
   return wide;
 }
 
-void gather_rows_in_place(const Tensor& whole, const Layout& parts) {
-  if (whole.layout() == parts) return;
+void gather_rows_in_place(const std::vector<RowParts>& tensors) {
   Context& c = Context::current();
   const Mesh& mesh = c.mesh();
-  const i64 rows = whole.local()[0], row = rows > 0 ? whole.local_numel() / rows : 0;
-  const i64 bytes = row * size_of(whole.dtype());
   // The last axis first: it cuts what the others leave.
-  for (int i = mesh.axes().size() - 1; i >= 0; --i) {
-    const Axis a(i);
-    if (parts[a] == whole.layout()[a]) continue;
-    REDCO_CHECK(parts[a].is_sharded(0), "parts of {}: {}", describe(whole), to_string(parts, mesh));
-    Layout before = parts;
-    for (int k = i; k < mesh.axes().size(); ++k) before[Axis(k)] = whole.layout()[Axis(k)];
-    const Range all = local_range(whole.shape(), before, mesh, c.coord(), 0);
-    const Range mine = shard_range(all.size(), parts[a].unit, mesh.size(a), c.coord().at(a));
-    const i64 first = all.begin - whole.range(0).begin;
+  for (int k = mesh.axes().size() - 1; k >= 0; --k) {
+    const Axis a(k);
     if (mesh.size(a) == 1) continue;
-    std::vector<i64> counts(mesh.size(a));
-    for (int r = 0; r < mesh.size(a); ++r)
-      counts[r] = shard_range(all.size(), parts[a].unit, mesh.size(a), r).size() * bytes;
-    c.account(Collective::all_gather, a, all.size() * bytes);
-    Collectives(a).all_gather(whole.view().flat((first + mine.begin) * row, mine.size() * row),
-                              whole.view().flat(first * row, all.size() * row), counts);
+    Collectives::Views send;
+    std::vector<Collectives::Views> receive(mesh.size(a));
+    i64 bytes = 0;
+    for (const auto& [whole, parts] : tensors) {
+      if (parts[a] == whole.layout()[a]) continue;
+      REDCO_CHECK(parts[a].is_sharded(0), "parts of {}: {}", describe(whole), to_string(parts, mesh));
+      Layout before = parts;  // without this axis and those after it
+      for (int later = k; later < mesh.axes().size(); ++later) before[Axis(later)] = whole.layout()[Axis(later)];
+      const Range all = local_range(whole.shape(), before, mesh, c.coord(), 0);
+      const i64 rows = whole.local()[0], row = rows > 0 ? whole.local_numel() / rows : 0;
+      const i64 first = all.begin - whole.range(0).begin;
+      for (int r = 0; r < mesh.size(a); ++r) {
+        const Range of_rank = shard_range(all.size(), parts[a].unit, mesh.size(a), r);
+        const View place = whole.view().flat((first + of_rank.begin) * row, of_rank.size() * row);
+        receive[r].push_back(place);
+        if (r == c.coord().at(a)) send.push_back(place);
+      }
+      bytes += all.size() * row * size_of(whole.dtype());
+    }
+    if (send.empty()) continue;
+    c.account(Collective::all_gather, a, bytes);
+    Collectives(a).start_all_gather(send, receive).wait();
   }
 }
 

@@ -2,6 +2,8 @@
 // its source.
 #pragma once
 
+#include <vector>
+
 #include "tensor/tensor.h"
 
 namespace redco {
@@ -21,9 +23,13 @@ Tensor gathered(const Tensor& t);
 // A bf16 tensor as fp32, in scratch memory; others are returned as they are.
 Tensor widened(const Tensor& t);
 
-// Completes `whole`, of which each rank has written the rows that are its part under `parts` (the layout of
-// `whole`, with dim 0 sharded over more axes). In place.
-void gather_rows_in_place(const Tensor& whole, const Layout& parts);
+// Completes tensors of which each rank has written the rows that are its part: `parts` is the layout of `whole`
+// with dim 0 sharded over more axes. In place; one call of each such axis for all of them.
+struct RowParts {
+  Tensor whole;
+  Layout parts;
+};
+void gather_rows_in_place(const std::vector<RowParts>& tensors);
 
 // For ops that communicate inside: replaces t, which the op has just created and does not write again, by the
 // sum (or maximum) over the ranks of the axis. The ledger counts it; recompute() keeps it.

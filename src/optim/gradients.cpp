@@ -142,37 +142,122 @@ void GradientBuckets::complete(const Node* leaf, SmallVector<Tensor, 2>& rest) {
 }
 
 void GradientBuckets::reduce_if_complete(Bucket& b) {
-  if (!b.full || b.reduced) return;
+  if (!b.full || b.started) return;
   for (size_t i : b.members)
     if (!places_[i].complete) return;
   reduce(b);
 }
 
-// Model axes, and data axes without sharding: one all-reduce of the bucket. Sharded: each gradient becomes
-// this rank's part of it.
 void GradientBuckets::reduce(Bucket& b) {
+  const Restore<const char*> phase(Context::current().phase, "step");
+  const Scope scope("gradients");
+  // What is sharded is gone when it is reduced, so there are never more than two such buckets.
+  if (sharding_ != StateSharding::none)
+    for (Bucket& other : buckets_)
+      if (other.started) complete_reduction(other);
+  b.started = true;
+  b.left = b.axes;
+  start_next(b);
+}
+
+// Starts the reduction over the next axis. Model axes, and data axes without sharding: an all-reduce of the
+// bucket. Sharded: every rank gets the sum of its part of each gradient.
+void GradientBuckets::start_next(Bucket& b) {
+  Context& c = Context::current();
+  for (Axis a : c.mesh().axes()) {
+    const u32 bit = 1u << a.index();
+    if (!(b.left & bit)) continue;
+    b.left &= ~bit;
+    if (c.mesh().role(a) == AxisRole::data && sharding_ != StateSharding::none) {
+      if (c.mesh().size(a) > 1 && start_scatter(b, a)) return;
+      continue;
+    }
+    b.summed |= bit;
+    if (c.mesh().size(a) == 1) continue;
+    const View data = b.flat.view().flat(0, b.used);
+    c.account(Collective::all_reduce, a, data.bytes());
+    b.pending = Collectives(a).start_all_reduce(data);
+    return;
+  }
+}
+
+namespace {
+
+Layout with_rows_on(Layout l, Axis a) {
+  l[a] = Placement::sharded(0);
+  return l;
+}
+
+}  // namespace
+
+// One reduce-scatter of all gradients of the bucket. False: a later axis cuts their rows too, so they are
+// reduced one by one (complete_reduction).
+bool GradientBuckets::start_scatter(Bucket& b, Axis a) {
+  Context& c = Context::current();
+  const Mesh& mesh = c.mesh();
+  i64 total = 0, bytes = 0;
+  for (size_t i : b.members) {
+    const Tensor& t = places_[i].sum;
+    for (Axis later : mesh.axes())
+      if (later.index() > a.index() && t.layout()[later].is_sharded(0)) return false;
+    if (t.rank() == 0) continue;
+    total += numel(local_shape(t.shape(), with_rows_on(t.layout(), a), mesh, c.coord()));
+    bytes += t.local_bytes();
+  }
+  b.parts = Tensor({total}, DType::f32, {});
+  b.scattered = a;
+  std::vector<Collectives::Views> send(mesh.size(a));
+  Collectives::Views receive;
+  i64 at = 0;
+  for (size_t i : b.members) {
+    const Tensor& t = places_[i].sum;
+    if (t.rank() == 0) continue;
+    const i64 rows = t.local()[0], row = rows > 0 ? t.local_numel() / rows : 0;
+    for (int r = 0; r < mesh.size(a); ++r) {
+      const Range of_rank = shard_range(rows, 1, mesh.size(a), r);
+      send[r].push_back(t.view().flat(of_rank.begin * row, of_rank.size() * row));
+    }
+    const i64 mine = shard_range(rows, 1, mesh.size(a), c.coord().at(a)).size() * row;
+    receive.push_back(b.parts.view().flat(at, mine));
+    at += mine;
+  }
+  c.account(Collective::reduce_scatter, a, bytes);
+  b.pending = Collectives(a).start_reduce_scatter(send, receive);
+  return true;
+}
+
+// The parts replace the bucket.
+void GradientBuckets::adopt_parts(Bucket& b) {
+  if (!b.parts.defined()) return;
+  i64 at = 0;
+  for (size_t i : b.members) {
+    Tensor& t = places_[i].sum;
+    if (t.rank() == 0) continue;
+    t = Tensor::within(b.parts, at, t.shape(), with_rows_on(t.layout(), b.scattered));
+    at += t.local_numel();
+  }
+  b.used = at;
+  b.flat = std::move(b.parts);
+  b.parts = {};
+}
+
+// Waits for the reduction. The sums become those of their parameters.
+void GradientBuckets::complete_reduction(Bucket& b) {
   const NoGrad off;
   Context& c = Context::current();
   const Restore<const char*> phase(c.phase, "step");
   const Scope scope("gradients");
-  b.reduced = true;
-  const View data = b.flat.view().flat(0, b.used);
-  u32 summed = 0;
-  for (Axis a : c.mesh().axes()) {
-    const u32 bit = 1u << a.index();
-    if (!(b.axes & bit)) continue;
-    if (c.mesh().role(a) == AxisRole::data && sharding_ != StateSharding::none) continue;
-    summed |= bit;
-    if (c.mesh().size(a) == 1) continue;
-    c.account(Collective::all_reduce, a, data.bytes());
-    Collectives(a).all_reduce(data);
+  while (b.pending) {
+    b.pending.wait();
+    adopt_parts(b);
+    start_next(b);
   }
-  b.flat = {};  // its members hold the memory
+  b.flat = {};  // the members hold the memory
   for (size_t i : b.members) {
     Place& p = places_[i];
     Layout l = p.sum.layout();
     for (Axis a : c.mesh().axes())
-      if (summed >> a.index() & 1) l[a] = Placement::replicated();
+      if (b.summed >> a.index() & 1) l[a] = Placement::replicated();
     const Tensor part =
         redistribute(Tensor::view(p.sum, p.sum.shape(), l, 0), state_layout(params_.values()[i], sharding_));
     p.sum = {};
@@ -185,11 +270,13 @@ void GradientBuckets::reduce(Bucket& b) {
       p.reduced = part;
     }
   }
+  b.members.clear();
 }
 
 void GradientBuckets::reduce_all() {
   for (Bucket& b : buckets_)
-    if (!b.reduced) reduce(b);
+    if (!b.started) reduce(b);
+  for (Bucket& b : buckets_) complete_reduction(b);
   buckets_.clear();
   unplaced_ = trained_;
 }

@@ -7,6 +7,7 @@
 
 #include "nn/param_tree.h"
 #include "optim/optimizer.h"
+#include "tensor/collectives.h"
 #include "tensor/node.h"
 
 namespace redco {
@@ -16,9 +17,9 @@ constexpr i64 kBucketElements = 8 << 20;
 
 // Collects the gradients of one step. Each has a place in a bucket, which it gets when its first part arises
 // in the backward pass; products write there directly. A bucket holds gradients that are Partial on the same
-// axes. It is reduced as soon as all of its gradients are complete, while the backward pass goes on. This is
-// the only communication of data parallelism. Places follow from the order of the tape, which is equal on all
-// ranks.
+// axes. Its reduction starts as soon as all of its gradients are complete, and goes on during the rest of the
+// backward pass; finish() waits. This is the only communication of data parallelism. Places follow from the
+// order of the tape, which is equal on all ranks.
 //
 // Micro-batches are added in the bucket, which is reduced in the last one. With sharded gradients
 // (StateSharding) a bucket is reduced in each micro-batch: every rank adds up its part, and the bucket is
@@ -49,7 +50,11 @@ class GradientBuckets final : public GradientSink {
     u32 axes = 0;  // bit a: its gradients are Partial on axis a
     i64 used = 0;  // elements
     std::vector<size_t> members;
-    bool full = false, reduced = false;
+    bool full = false, started = false;
+    u32 left = 0, summed = 0;  // axes: to be reduced later, and those of all-reduces
+    Axis scattered = Axis::dp;  // the axis that `parts` come from
+    Tensor parts;               // receives this rank's parts of the gradients
+    Pending pending;            // what is in flight; ends before `flat` and `parts`
   };
   struct Place {
     Tensor reduced;   // the sum of the buckets that are reduced
@@ -65,6 +70,10 @@ class GradientBuckets final : public GradientSink {
   void set(Place& p, const Tensor& value);
   void reduce_if_complete(Bucket& b);
   void reduce(Bucket& b);
+  void start_next(Bucket& b);
+  bool start_scatter(Bucket& b, Axis a);
+  void adopt_parts(Bucket& b);
+  void complete_reduction(Bucket& b);
   void reduce_all();
   bool reduces_each() const { return sharding_ >= StateSharding::gradients; }
 

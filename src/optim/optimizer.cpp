@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "ops/create.h"
-#include "ops/redistribute.h"
 
 namespace redco {
 
@@ -33,11 +32,6 @@ View Optimizer::part(const char* what, i64 flops_each, const ParamTree& params,
   Context::current().account(what, flops_each * g.local_numel(), g.local_bytes());
   if (p.rank() == 0) return p;
   return p.view().narrowed(0, g.range(0).begin - p.range(0).begin, g.local()[0]);
-}
-
-void Optimizer::gather(const Tensor& param, const Tensor& grad) {
-  const Scope scope("parameters");
-  gather_rows_in_place(param, grad.layout());
 }
 
 double decay_of(const ParamSpec& spec, double weight_decay, bool norms_and_biases) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "nn/param_tree.h"
+#include "ops/redistribute.h"
 
 namespace redco {
 
@@ -44,13 +45,16 @@ class Optimizer {
   template <class F>
   void each(const char* what, i64 flops_each, ParamTree& params, const std::vector<Tensor>& grads,
             const std::vector<bool>& selected, const F& f) {
+    std::vector<RowParts> updated;
     for (size_t k = 0; k < trained_.size(); ++k) {
       const size_t i = trained_[k];
       if (!selected.empty() && !selected[i]) continue;
       ++updates_[i];
       f(k, i, part(what, flops_each, params, grads, i));
-      gather(params.values()[i], grads[i]);
+      updated.push_back({params.values()[i], grads[i].layout()});
     }
+    const Scope scope("parameters");
+    gather_rows_in_place(updated);
   }
 
   std::vector<size_t> trained_;  // their indices among all parameters
@@ -58,7 +62,6 @@ class Optimizer {
  private:
   View part(const char* what, i64 flops_each, const ParamTree& params, const std::vector<Tensor>& grads,
             size_t i) const;
-  static void gather(const Tensor& param, const Tensor& grad);
   StateSharding sharding_;
   std::vector<i64> updates_;
 };

@@ -82,16 +82,21 @@ Ledger& Context::keep_ledger() {
 void Context::start_profile() {
   profile_ = std::make_shared<Profile>();
   const auto watch = [this](Group& group, const char* axis) {
-    group.on_call([p = profile_, axis](Collective kind, i64 bytes, Profile::Clock::time_point begin) {
+    group.on_call([p = profile_, axis](Collective kind, i64 bytes, const CallTimes& t) {
       const bool known = has_current();
-      p->add({.kind = ProfileEvent::Kind::collective,
-              .name = name_of(kind),
-              .phase = known ? current().phase : "",
-              .scope = known ? current().scope : "",
-              .axis = axis,
-              .begin = p->at(begin),
-              .end = p->now(),
-              .bytes = bytes});
+      ProfileEvent e{.kind = ProfileEvent::Kind::collective,
+                     .name = name_of(kind),
+                     .phase = known ? current().phase : "",
+                     .scope = known ? current().scope : "",
+                     .axis = axis,
+                     .begin = p->at(t.wait_began),
+                     .end = p->at(t.wait_ended),
+                     .bytes = bytes};
+      p->add(e);
+      e.kind = ProfileEvent::Kind::transfer;
+      e.begin = p->at(t.started);
+      e.end = p->at(t.completed);
+      p->add(e);
     });
   };
   queue_->watch([p = profile_](const char* kernel, Profile::Clock::time_point begin) {
@@ -99,6 +104,12 @@ void Context::start_profile() {
   });
   watch(*world_, "all");
   for (Axis a : mesh_.axes()) watch(*axis_[a.index()], mesh_.name(a));
+}
+
+double Context::seconds_waiting() {
+  double sum = world().seconds_waiting();
+  for (Axis a : mesh_.axes()) sum += axis_[a.index()]->seconds_waiting();
+  return sum;
 }
 
 std::shared_ptr<Profile> Context::end_profile() {

@@ -86,6 +86,8 @@ class Context {
     queue_->wait();
     return *world_;
   }
+  // Time that this rank has spent in collectives: in starting them and in waiting. Waits for the queue.
+  double seconds_waiting();
   Arena& arena() { return *arena_; }
   std::shared_ptr<Arena> shared_arena() { return arena_; }
 

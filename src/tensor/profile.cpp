@@ -22,7 +22,7 @@ std::vector<i64> Profile::self_times() const {
   for (std::size_t i : order) {
     const ProfileEvent& e = events_[i];
     out[i] = e.end - e.begin;
-    if (e.kind == ProfileEvent::Kind::kernel) continue;
+    if (e.kind == ProfileEvent::Kind::kernel || e.kind == ProfileEvent::Kind::transfer) continue;
     while (!open.empty() && events_[open.back()].end <= e.begin) open.pop_back();
     if (!open.empty()) out[open.back()] -= e.end - e.begin;
     open.push_back(i);
@@ -41,14 +41,28 @@ std::string Profile::chrome_trace(int rank) const {
   const auto to = std::back_inserter(out);
   fmt::format_to(to, R"({{"displayTimeUnit":"ms","traceEvents":[)");
   fmt::format_to(to, R"({{"ph":"M","pid":{0},"name":"process_name","args":{{"name":"rank {0}"}}}})", rank);
-  // Phases, ops, collectives and kernels have a line each, in this order.
+  // Phases, ops, waits for collectives, and kernels have a line each, in this order. Transfers overlap, so
+  // the viewer finds lines for them.
   constexpr const char* kLines[] = {"phases", "ops", "collectives", "kernels"};
   for (int line = 0; line < 4; ++line)
     fmt::format_to(to,
                    ",\n"
                    R"({{"ph":"M","pid":{},"tid":{},"name":"thread_name","args":{{"name":"{}"}}}})",
                    rank, line, kLines[line]);
+  i64 id = 0;
   for (const ProfileEvent& e : events_) {
+    if (e.kind == ProfileEvent::Kind::transfer) {
+      const std::string name = fmt::format("{} {}", e.name, e.axis);
+      ++id;
+      for (const bool begin : {true, false})
+        fmt::format_to(to,
+                       ",\n"
+                       R"({{"ph":"{}","cat":"transfer","id":{},"pid":{},"tid":0,"name":"{}","ts":{:.3f},)"
+                       R"("args":{{"bytes":{}}}}})",
+                       begin ? 'b' : 'e', id, rank, name, static_cast<double>(begin ? e.begin : e.end) / 1e3,
+                       e.bytes);
+      continue;
+    }
     fmt::format_to(to,
                    ",\n"
                    R"({{"ph":"X","pid":{},"tid":{},"name":"{}","ts":{:.3f},"dur":{:.3f},"args":{{)",

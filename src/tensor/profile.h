@@ -12,11 +12,13 @@
 namespace redco {
 
 struct ProfileEvent {
-  enum class Kind : std::uint8_t { phase, op, collective, kernel };
+  // collective: the wait for one. transfer: from its start to its end, also while ops run; the only events
+  // that may overlap others in part.
+  enum class Kind : std::uint8_t { phase, op, collective, kernel, transfer };
   Kind kind = Kind::op;
   const char* name = "";                // literals, or texts that outlive the profile
   const char *phase = "", *scope = "";  // Context::phase and Context::scope
-  const char* axis = "";                // collectives
+  const char* axis = "";                // collectives, transfers
   i64 begin = 0, end = 0;               // ns since the profile began
   i64 flops = 0, bytes = 0;
 };
@@ -28,7 +30,7 @@ class Profile {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(t - begin_).count();
   }
   i64 now() const { return at(Clock::now()); }
-  // Events of a thread are nested: two of them never overlap in part. Any thread may add one.
+  // Events of a thread but transfers are nested: two of them never overlap in part. Any thread may add one.
   void add(const ProfileEvent& e) {
     std::lock_guard lock(mutex_);
     events_.push_back(e);
@@ -37,7 +39,8 @@ class Profile {
   void memory(i64 in_use) { memory_.push_back({now(), in_use}); }
 
   const std::vector<ProfileEvent>& events() const { return events_; }
-  // Time of each event without the events inside it, in ns. Kernels count as part of their op.
+  // Time of each event without the events inside it, in ns. Kernels count as part of their op; transfers are
+  // apart.
   std::vector<i64> self_times() const;
   i64 memory_peak() const;
   // JSON of the Trace Event Format; `rank` is the process id in it.

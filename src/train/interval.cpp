@@ -11,9 +11,10 @@
 
 namespace redco {
 
-void Interval::add(const StepOutcome& step, double learning_rate, i64 flops) {
+void Interval::add(const StepOutcome& step, double learning_rate, i64 flops, double waiting) {
   ++now_.steps;
   now_.flops += flops;
+  now_.waiting += waiting;
   now_.weight += step.weight;
   if (step.finite) {
     ++now_.finite;
@@ -44,6 +45,7 @@ Values Interval::close(double epoch, const std::map<std::string, double>& notes)
               {"grad_norm", last_.grad_norm},
               {unit_ + "_per_s", s.weight / s.time},
               {"step_s", s.time / static_cast<double>(s.steps)},
+              {"waiting_s", s.waiting / static_cast<double>(s.steps)},
               {"ceiling_share", peak_share(s, s.time)},
               {"peak_memory_bytes", static_cast<double>(peak_memory_bytes())}};
   if (s.terms.size() > 1)

@@ -17,8 +17,8 @@ class Interval {
   explicit Interval(double peak, std::string unit = "tokens")
       : peak_(peak), begin_(seconds()), unit_(std::move(unit)) {}
 
-  // Adds a step, its learning rate and this rank's FLOPs.
-  void add(const StepOutcome& step, double learning_rate, i64 flops);
+  // Adds a step, its learning rate, this rank's FLOPs, and the seconds that it waited for other ranks.
+  void add(const StepOutcome& step, double learning_rate, i64 flops, double waiting);
   // Excludes time without training steps from the speed.
   void pause(double seconds) { begin_ += seconds; }
 
@@ -31,7 +31,7 @@ class Interval {
  private:
   struct Sums {
     i64 steps = 0, finite = 0, flops = 0;
-    double loss = 0, weight = 0;
+    double loss = 0, weight = 0, waiting = 0;
     std::map<std::string, double> terms;
     double time = 0;  // set by close()
   };

@@ -26,7 +26,7 @@ constexpr double kNanosecond = 1e-9;
 // What one rank tells about its steps: the lists of summary.json, each entry with its times.
 Json of_rank(const Profile& p, i64 duration) {
   struct Sum {
-    i64 calls = 0, ns = 0, flops = 0, bytes = 0;
+    i64 calls = 0, ns = 0, flops = 0, bytes = 0, transfer = 0;
   };
   using Key = std::tuple<std::string, std::string, std::string, std::string>;  // name, axis, phase, scope
   std::map<std::string, i64> phases;
@@ -38,6 +38,10 @@ Json of_rank(const Profile& p, i64 duration) {
     if (e.kind == ProfileEvent::Kind::phase) {
       phases[e.name] += e.end - e.begin;
       rest -= e.end - e.begin;
+      continue;
+    }
+    if (e.kind == ProfileEvent::Kind::transfer) {
+      collectives[{e.name, e.axis, e.phase, ""}].transfer += e.end - e.begin;
       continue;
     }
     Sum& s = e.kind == ProfileEvent::Kind::op       ? ops[{e.name, "", e.phase, e.scope}]
@@ -70,6 +74,7 @@ Json of_rank(const Profile& p, i64 duration) {
                                 {"phase", phase},
                                 {"calls", s.calls},
                                 {"bytes", s.bytes},
+                                {"transfer_ns", s.transfer},
                                 {"ns", s.ns}});
   }
   return j;
@@ -80,7 +85,7 @@ Json of_rank(const Profile& p, i64 duration) {
 Json merged(const std::vector<Json>& ranks, const char* list, bool longest) {
   struct Entry {
     Json values;
-    double sum = 0, most = 0;
+    double sum = 0, most = 0, transfer = 0;
   };
   std::map<std::string, Entry> entries;
   for (const Json& r : ranks)
@@ -92,6 +97,7 @@ Json merged(const std::vector<Json>& ranks, const char* list, bool longest) {
       const double seconds = of.at("ns").get<double>() * kNanosecond;
       e.sum += seconds;
       e.most = std::max(e.most, seconds);
+      e.transfer += of.value("transfer_ns", 0.0) * kNanosecond;
     }
   std::vector<Entry> sorted;
   for (auto& [key, e] : entries) sorted.push_back(std::move(e));
@@ -102,6 +108,8 @@ Json merged(const std::vector<Json>& ranks, const char* list, bool longest) {
     e.values.erase("ns");
     e.values["seconds"] = e.sum / static_cast<double>(ranks.size());
     if (longest) e.values["longest"] = e.most;
+    if (e.values.erase("transfer_ns") > 0)
+      e.values["transfer"] = e.transfer / static_cast<double>(ranks.size());
     out.push_back(std::move(e.values));
   }
   return out;

@@ -336,6 +336,7 @@ class Training {
     }
     const double lr = schedule_.at(state_.step);
     const i64 flops = c_.flops();
+    const double waited = c_.seconds_waiting();
     const StepOutcome o = step_.run(batches, offsets, state_.step, place.epoch, lr, end_requested() != 0);
     if (!o.finite) {
       const std::string what =
@@ -353,7 +354,7 @@ class Training {
     ++state_.step;
     activity::set_step(state_.step);
     profile_->end(state_.step, state_.step == total_ || o.signal);
-    interval.add(o, lr, c_.flops() - flops);
+    interval.add(o, lr, c_.flops() - flops, c_.seconds_waiting() - waited);
     result_.last_loss = o.loss;
     return o.signal;
   }

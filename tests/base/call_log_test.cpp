@@ -27,11 +27,14 @@ TEST(CallLog, IsSavedAsText) {
   const test::TempDir dir;
   call_log::save();  // nowhere
   call_log::save_to(dir / "calls/rank-3.txt", "rank 3 on node2");
-  call_log::add("all_gather", 12, 2, 4096);
+  const u64 first = call_log::add("all_gather", 12, 2, 4096);
+  call_log::add("all_reduce", 13, 2, 64);
+  call_log::end(first);
   call_log::save();
   const std::string text = test::slurp(dir / "calls/rank-3.txt");
   EXPECT_THAT(text, HasSubstr("rank 3 on node2: its last 256 calls"));
   EXPECT_THAT(text, HasSubstr("call 12 of a group of 2 ranks: all_gather, 4096 bytes\n"));
+  EXPECT_THAT(text, HasSubstr("call 13 of a group of 2 ranks: all_reduce, 64 bytes, not complete\n"));
   call_log::save_to("/proc/none/x", "rank 3");
   call_log::save();  // no error
   call_log::save_to("", "");

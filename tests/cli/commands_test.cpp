@@ -242,6 +242,7 @@ TEST_F(Commands, Bench) {
     const json j = json::parse(good(common).out);
     EXPECT_NEAR(j["tokens_per_s"].get<double>() * j["step_s"].get<double>(), 8 * 32, 1e-6);
     EXPECT_GT(j["ceiling_share"].get<double>(), 0);
+    EXPECT_GE(j["waiting_s"].get<double>(), 0);
     EXPECT_GT(j["peak_memory_bytes"].get<double>(), 1e6);
     EXPECT_TRUE(j["decode_tokens_per_s"].is_null());
     Words predict = common;

@@ -80,7 +80,7 @@ TEST_F(Train, LossesAreEqualOnEveryMesh) {
     const auto m = metrics(workdir);
     ASSERT_EQ(m.size(), 5u);  // four lines of training, one of evaluation
     for (const char* key : {"step", "epoch", "loss", "learning_rate", "grad_norm", "tokens_per_s", "step_s",
-                            "ceiling_share", "peak_memory_bytes"})
+                            "waiting_s", "ceiling_share", "peak_memory_bytes"})
       EXPECT_TRUE(m[0].contains(key)) << key;
     EXPECT_EQ(m[4]["step"], 20);
     losses.push_back(m[4]["eval_loss"]);

@@ -7,7 +7,9 @@
 #include <chrono>
 #include <thread>
 
+#include "base/call_log.h"
 #include "support/comm_conformance.h"
+#include "support/in_flight.h"
 
 namespace redco {
 namespace {
@@ -35,6 +37,19 @@ TEST(MpiConformance, SameBitsAsThreads) {
     u64 threads = 0;
     run_threads(world->size(), [&](Group& g) {
       const u64 h = c.run(g);
+      if (g.rank() == world->rank()) threads = h;
+    });
+    EXPECT_EQ(mine, threads);
+  }
+}
+
+TEST(MpiConformance, ManyCallsInFlightGiveTheSameBitsAsThreads) {
+  for (const u64 seed : {11, 12, 13}) {
+    SCOPED_TRACE(seed);
+    const u64 mine = conformance::in_flight(*world, seed);
+    u64 threads = 0;
+    run_threads(world->size(), [&](Group& g) {
+      const u64 h = conformance::in_flight(g, seed);
       if (g.rank() == world->rank()) threads = h;
     });
     EXPECT_EQ(mine, threads);
@@ -86,6 +101,42 @@ TEST(MpiConformance, DifferentCallsAreABug) {
   EXPECT_THAT(message, ContainsRegex(g->rank() == 0 ? "in call 2, all_gather, and sent 2000 bytes"
                                                     : "in call 2, all_reduce, and sent 4000 bytes"));
   world->barrier();
+}
+
+// The second call of each differs; the first one is not affected.
+TEST(MpiConformance, DifferentCallsInFlightAreABug) {
+  auto g = world->split(world->rank() / 2);
+  if (g->size() < 2) return world->barrier();
+  std::vector<float> first(100000, 1), second(100000, 1);
+  const std::vector<i64> counts = {50000, 50000};
+  const std::string message = message_of([&] {
+    Started a = g->start_all_reduce(first.data(), 100000);
+    Started b = g->rank() == 0 ? g->start_all_reduce(second.data(), 100000)
+                               : g->start_reduce_scatter(second.data(), second.data() + 50000, counts);
+    a.wait();
+    b.wait();
+  });
+  EXPECT_THAT(message, ContainsRegex("call 2 of its group, (all_reduce|reduce_scatter), and expects"));
+  EXPECT_THAT(message,
+              ContainsRegex(g->rank() == 0 ? "which is in call 2, reduce_scatter, and sent 200000 bytes"
+                                           : "which is in call 2, all_reduce, and sent 200000 bytes"));
+  EXPECT_EQ(first[99999], 2);
+  // The group can't be used any more.
+  EXPECT_EQ(message_of([&] { g->barrier(); }), message);
+  world->barrier();
+}
+
+// The log of calls tells which are complete.
+TEST(MpiConformance, TheLogKnowsTheCallsInFlight) {
+  std::vector<float> x(10, 1);
+  Started a = world->start_all_reduce(x.data(), 10);
+  call_log::Call last = call_log::last().back();
+  EXPECT_STREQ(last.what, "all_reduce");
+  EXPECT_EQ(last.bytes, 40);
+  EXPECT_EQ(last.ranks, world->size());
+  a.wait();
+  last = call_log::last().back();
+  EXPECT_TRUE(last.ended);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "autograd/grad.h"
 #include "models/spec_builder.h"
 #include "ops/elementwise.h"
@@ -100,13 +102,19 @@ TEST(Gradients, AFullBucketIsReducedWhileTheBackwardPassGoesOn) {
     grad(loss, p.values(), {.sink = &buckets});
     const auto found = buckets.finish();
     const auto profile = c.end_profile();
-    std::vector<std::string> order;  // events are added when they end
-    for (const ProfileEvent& e : profile->events())
-      if (e.kind == ProfileEvent::Kind::collective ||
-          (e.kind == ProfileEvent::Kind::op && std::string(e.name) == "linear_weight_gradient"))
-        order.emplace_back(e.name);
+    // Ends of ops, starts of transfers and of waits.
+    std::vector<std::pair<i64, std::string>> times;
+    std::vector<std::string> order;
+    for (const ProfileEvent& e : profile->events()) {
+      if (e.kind == ProfileEvent::Kind::transfer || e.kind == ProfileEvent::Kind::collective)
+        times.emplace_back(e.begin, e.kind == ProfileEvent::Kind::transfer ? "all_reduce" : "wait");
+      if (e.kind == ProfileEvent::Kind::op && std::string(e.name) == "linear_weight_gradient")
+        times.emplace_back(e.end, e.name);
+    }
+    std::stable_sort(times.begin(), times.end());
+    for (const auto& [time, name] : times) order.push_back(name);
     EXPECT_EQ(order, (std::vector<std::string>{"linear_weight_gradient", "all_reduce",
-                                               "linear_weight_gradient", "all_reduce"}));
+                                               "linear_weight_gradient", "all_reduce", "wait", "wait"}));
     EXPECT_EQ(to_values(found[1]), std::vector<double>(9, 4 * 2 * 9 * 3.0));
   });
 }

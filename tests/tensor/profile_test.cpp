@@ -9,6 +9,7 @@
 #include "ops/elementwise.h"
 #include "ops/linear.h"
 #include "support/ranks.h"
+#include "tensor/collectives.h"
 
 namespace redco {
 namespace {
@@ -66,6 +67,33 @@ TEST(Profile, CollectivesHaveTheirAxis) {
   });
 }
 
+// A transfer lasts from start to completion, and may overlap ops; its wait is an event of its own.
+TEST(Profile, TransfersAndTheirWaits) {
+  on_mesh({1, 2}, [](Context& c) {
+    const Tensor x = zeros({4, 3});
+    c.start_profile();
+    Pending sum = Collectives(Axis::mp).start_all_reduce(x.view());
+    x + x;
+    sum.wait();
+    const auto p = c.end_profile();
+    const auto of = [&](ProfileEvent::Kind kind) {
+      for (const ProfileEvent& e : p->events())
+        if (e.kind == kind) return e;
+      return ProfileEvent{};
+    };
+    const ProfileEvent wait = of(ProfileEvent::Kind::collective), transfer = of(ProfileEvent::Kind::transfer);
+    EXPECT_STREQ(transfer.name, "all_reduce");
+    EXPECT_STREQ(transfer.axis, "mp");
+    EXPECT_LT(transfer.begin, wait.begin);
+    EXPECT_LE(transfer.end, wait.end);
+    std::vector<std::string> kinds;
+    const auto trace = nlohmann::json::parse(p->chrome_trace(0));
+    for (const auto& e : trace.at("traceEvents")) kinds.push_back(e.at("ph"));
+    EXPECT_THAT(kinds, Contains("b").Times(1));
+    EXPECT_THAT(kinds, Contains("e").Times(1));
+  });
+}
+
 TEST(Profile, SelfTimesLeaveOutTheEventsInside) {
   Profile p;
   const auto event = [&](ProfileEvent::Kind kind, i64 begin, i64 end) {
@@ -77,7 +105,8 @@ TEST(Profile, SelfTimesLeaveOutTheEventsInside) {
   event(ProfileEvent::Kind::kernel, 41, 44);
   event(ProfileEvent::Kind::phase, 0, 50);
   event(ProfileEvent::Kind::phase, 50, 60);
-  EXPECT_EQ(p.self_times(), (std::vector<i64>{10, 20, 5, 3, 15, 10}));
+  event(ProfileEvent::Kind::transfer, 15, 55);
+  EXPECT_EQ(p.self_times(), (std::vector<i64>{10, 20, 5, 3, 15, 10, 40}));
 }
 
 TEST(Profile, TheTraceIsJson) {

@@ -1,11 +1,13 @@
 // Loops over the OpenMP pool. The split of the work depends only on shapes; the thread that runs a piece
-// never changes the result.
+// never changes the result. After each piece the thread of the rank polls (base/background.h), so kernels
+// loop with these functions alone.
 #pragma once
 
 #include <omp.h>
 
 #include <algorithm>
 
+#include "base/background.h"
 #include "base/types.h"
 
 namespace redco::kernels {
@@ -19,28 +21,38 @@ inline int workers(i64 n, i64 work) {
   return static_cast<int>(std::min<i64>(n, omp_get_max_threads()));
 }
 
+// The same on the calling thread. Short work does not poll.
+template <class F>
+void for_each_here(i64 n, i64 work, const F& f) {
+  const bool polls = work >= kSerial;
+  for (i64 i = 0; i < n; ++i) {
+    f(i);
+    if (polls) background::poll();
+  }
+}
+
 // Calls f(i) for i in [0, n); `work` is the total cost in element visits. f must not throw.
 template <class F>
 void for_each(i64 n, i64 work, const F& f) {
   const int t = workers(n, work);
-  if (t <= 1) {
-    for (i64 i = 0; i < n; ++i) f(i);
-    return;
-  }
+  if (t <= 1) return for_each_here(n, work, f);
 #pragma omp parallel for num_threads(t) schedule(static)
-  for (i64 i = 0; i < n; ++i) f(i);
+  for (i64 i = 0; i < n; ++i) {
+    f(i);
+    background::poll();
+  }
 }
 
 // The same for pieces of different cost, or if other processes use the cores.
 template <class F>
 void for_each_dynamic(i64 n, i64 work, const F& f) {
   const int t = workers(n, work);
-  if (t <= 1) {
-    for (i64 i = 0; i < n; ++i) f(i);
-    return;
-  }
+  if (t <= 1) return for_each_here(n, work, f);
 #pragma omp parallel for num_threads(t) schedule(dynamic, 1)
-  for (i64 i = 0; i < n; ++i) f(i);
+  for (i64 i = 0; i < n; ++i) {
+    f(i);
+    background::poll();
+  }
 }
 
 // Calls f(begin, end) over [0, n) in pieces of kBlock elements.
