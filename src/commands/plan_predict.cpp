@@ -54,8 +54,9 @@ PredictPlan plan_predict(const JobConfig& job) {
       for (const Tensor& t : params.values()) of.parameters += t.local_bytes();
       const i64 before = replica->flops();
       if (generates) {
-        of.cache = trace_generation(*m.model, params, p.rows, pair ? p.longest_prompt : 0, prompt, p.length,
-                                    [&] { of.prefill_flops = replica->flops() - before; });
+        of.cache =
+            trace_generation(*m.model, params, p.rows, pair ? p.longest_prompt : 0, prompt, p.length,
+                             cache_dtype(job.predict), [&] { of.prefill_flops = replica->flops() - before; });
         of.step_flops = replica->flops() - before - of.prefill_flops;
       } else {
         const NoGrad off;

@@ -17,7 +17,7 @@ Padded pad_left(const std::vector<std::span<const i32>>& rows, i32 pad) {
   return p;
 }
 
-Tensor forward(const Model& model, const ParamTree& params, KvCache& cache, i64 rows, i64 length,
+Tensor forward(const Model& model, const ParamTree& params, ModelCache& cache, i64 rows, i64 length,
                std::span<const i32> ids, std::span<const i64> begin, const PassMemory& memory) {
   ApplyOptions o;
   o.cache = &cache;
@@ -26,7 +26,7 @@ Tensor forward(const Model& model, const ParamTree& params, KvCache& cache, i64 
   const i64 piece = std::clamp<i64>(kTokensOfPass / std::max<i64>(1, rows), 1, length);
   Tensor logits;
   for (i64 at = 0; at < length; at += piece) {
-    const i64 n = std::min(piece, length - at), held = cache.length + n;
+    const i64 n = std::min(piece, length - at), held = cache.length() + n;
     std::vector<i32> mask(rows * held, 1), positions, fed;
     for (i64 r = 0; r < rows; ++r) {
       std::fill_n(mask.begin() + r * held, std::min(begin[r], held), 0);
@@ -49,18 +49,16 @@ std::vector<float> next_token_logits(const Model& model, const ParamTree& params
                                      const std::vector<std::vector<i32>>& prompts) {
   NoGrad off;
   const Padded p = pad_left({prompts.begin(), prompts.end()}, 0);
-  KvCache cache;
-  cache.max_length = p.length;
+  ModelCache cache = model.make_cache({.capacity = p.length});
   const auto v = to_values(
       forward(model, params, cache, static_cast<i64>(prompts.size()), p.length, p.ids, p.begin, {}));
   return {v.begin(), v.end()};
 }
 
 i64 trace_generation(const Model& model, const ParamTree& params, i64 rows, i64 encoded, i64 prompt,
-                     i64 length, const std::function<void()>& between) {
+                     i64 length, CacheDType dtype, const std::function<void()>& between) {
   NoGrad off;
-  KvCache cache;
-  cache.max_length = length;
+  ModelCache cache = model.make_cache({.capacity = length, .dtype = dtype});
   PassMemory memory;
   const std::vector<i32> mask(rows * encoded, 1);
   if (encoded > 0) {
@@ -80,11 +78,8 @@ i64 trace_generation(const Model& model, const ParamTree& params, i64 rows, i64 
   forward(model, params, cache, rows, prompt, ids, begin, memory);
   memory.states = {};
   between();
-  i64 bytes = 0;
-  for (const KvCache::Layer& l : cache.layers)
-    for (const Tensor& t : {l.k, l.v, l.cross_k, l.cross_v})
-      if (t.defined()) bytes += t.local_bytes();
-  cache.length = length - 1;
+  cache.move(length - 1 - cache.length(), length);
+  const i64 bytes = cache.bytes();
   forward(model, params, cache, rows, 1, std::span<const i32>(ids).first(rows), begin, memory);
   return bytes;
 }

@@ -1,4 +1,4 @@
-// Passes of a decoder over new tokens, with the KV cache.
+// Passes of a decoder over new tokens, with a cache.
 //
 // Shapes: rows R, new tokens n, cached columns T, memory length S, vocabulary V.
 #pragma once
@@ -31,7 +31,7 @@ struct PassMemory {
 
 // Computes `length` new tokens of each row, ids [R, length]. begin[r]: the column of row r's first
 // token, counted over all columns that the cache will hold. -> logits of the last position, [R, 1, V].
-Tensor forward(const Model& model, const ParamTree& params, KvCache& cache, i64 rows, i64 length,
+Tensor forward(const Model& model, const ParamTree& params, ModelCache& cache, i64 rows, i64 length,
                std::span<const i32> ids, std::span<const i64> begin, const PassMemory& memory);
 
 // Logits of each row's last position, [R, V] on every rank of the mp group; rows are padded on the left.
@@ -42,6 +42,6 @@ std::vector<float> next_token_logits(const Model& model, const ParamTree& params
 // tokens per row (0: no such encoder) or over images, a prefill of `prompt` tokens, and one step after which
 // the cache holds `length` columns. Calls between() after the prefill. -> bytes of the cache on this rank.
 i64 trace_generation(const Model& model, const ParamTree& params, i64 rows, i64 encoded, i64 prompt,
-                     i64 length, const std::function<void()>& between);
+                     i64 length, CacheDType dtype, const std::function<void()>& between);
 
 }  // namespace redco

@@ -2,9 +2,10 @@
 // or by beam search.
 //
 // generate() computes batch_size answers at a time. When an answer ends, the next prompt takes its rows while
-// the other rows continue: the prompt is prefilled alone, and its keys and values are copied into the free
-// rows (RowCache). An answer depends only on its prompt, the settings and its ordinal, not on the other rows,
-// up to the rounding of the model's sums.
+// the other rows continue: the prompt is prefilled alone, and its rows of the cache are copied into the free
+// ones (RowCache). Scheduler says which answers run in which rows, AnswerPasses runs the model over them,
+// TokenChooser and BeamSearch choose the tokens. An answer depends only on its prompt, the settings and its
+// ordinal, not on the other rows, up to the rounding of the model's sums.
 //
 // Every rank of the current context's mp group makes the same call and gets the same answers. The first rank
 // decides for all (generate/token_chooser.h), because rounding may differ between CPU types.
@@ -36,7 +37,7 @@ struct Memory {
 // A cache kept between calls: tokens at the beginning of the next prompt that it holds are not computed
 // again.
 struct PrefixCache {
-  KvCache cache;
+  ModelCache cache;
   std::vector<i32> ids;  // the cached tokens
 };
 
@@ -57,6 +58,9 @@ struct GenerateOptions {
   // Called at each step; true ends all answers with the tokens they have.
   std::function<bool()> interrupted;
 };
+
+// The type of the cache that the settings choose.
+CacheDType cache_dtype(const GenerationSettings& s);
 
 // num_return_sequences answers to each prompt, in order. An answer has at most max_new_tokens tokens, and at
 // most as many as the model has positions for. Error(non_finite) for logits that are not finite. REQUIRES:

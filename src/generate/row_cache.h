@@ -1,54 +1,56 @@
-// A KV cache whose rows can be replaced while the others continue.
+// The cache of a batch of answers: rows can be replaced while the others continue.
 //
 // All rows end at the same column, length(). Row r's first token is at column begin(r); the columns before it
 // are padding. So one step writes one column for all rows, whatever their lengths, and a prompt that was
 // prefilled in another cache is copied to end at the same column. Columns before the first begin are freed by
 // moving all rows to the left; a full cache grows. Keys already have their rotary positions, so moving them
-// changes nothing.
+// changes nothing. What a layer keeps, and how, is up to its LayerCache (nn/cache.h).
 //
-// Every rank of the mp group makes the same calls. Heads may be sharded over it, rows and columns are not.
+// Every rank of the mp group makes the same calls.
 #pragma once
 
 #include <span>
 #include <vector>
 
-#include "nn/layers.h"
+#include "nn/cache.h"
 
 namespace redco {
 
 class RowCache {
  public:
-  KvCache& kv() { return cache_; }
+  RowCache() = default;
+  // One row for each entry of `begin` (and of memory_mask, [rows, S], if the model has a memory).
+  RowCache(ModelCache cache, std::vector<i64> begin, std::vector<i32> memory_mask)
+      : cache_(std::move(cache)), begin_(std::move(begin)), memory_mask_(std::move(memory_mask)) {}
+  // Returns the cache for later use; this one is empty afterwards.
+  ModelCache release();
+
+  ModelCache& cache() { return cache_; }
   i64 rows() const { return static_cast<i64>(begin_.size()); }
-  i64 length() const { return cache_.length; }
+  i64 length() const { return cache_.length(); }
+  i64 capacity() const { return cache_.capacity(); }
   i64 begin(i64 row) const { return begin_[row]; }
   const std::vector<i64>& begins() const { return begin_; }
 
-  // Replaces the contents by a cache with one row for each entry of `begin` (and of memory_mask, [rows, S],
-  // if the model has a memory).
-  void adopt(KvCache cache, std::vector<i64> begin, std::vector<i32> memory_mask);
-  // Returns the cache for later use; this one is empty afterwards.
-  KvCache release();
-
-  // Row to[i] becomes a copy of row from[i] of `other`. An empty RowCache gets `rows` rows first.
-  void insert(RowCache& other, std::span<const i64> from, std::span<const i64> to, i64 rows);
+  // Row to[i] becomes a copy of row from[i] of `other`. Without rows, this cache gets `rows` of them first.
+  void insert(const RowCache& other, std::span<const i64> from, std::span<const i64> to, i64 rows);
   // Row r becomes a copy of the former row source[r]; the two differ only in the last `columns` columns.
-  void reorder(std::span<const i64> source, i64 columns);
+  void fork(std::span<const i64> source, i64 columns);
   // Keeps only these rows, in this order.
-  void keep(std::span<const i64> rows);
+  void drop_rows(std::span<const i64> kept);
   // Makes room for n more columns; live[r]: row r is in use.
   void make_room(i64 n, const std::vector<bool>& live);
 
   // [rows, S] of the memory; empty without padding or without a memory.
   const std::vector<i32>& memory_mask() const { return memory_mask_; }
-  i64 memory_length() const;
+  i64 memory_length() const { return cache_.memory_length(); }
 
  private:
-  void resize(i64 rows, i64 columns, i64 shift, std::span<const i64> which);
-  void shift(i64 columns);
-  void widen_memory(i64 length);
+  void move(i64 by, i64 capacity);
+  void insert_memory_masks(const RowCache& other, std::span<const i64> from, std::span<const i64> to,
+                           i64 length_before);
 
-  KvCache cache_;
+  ModelCache cache_;
   std::vector<i64> begin_;
   std::vector<i32> memory_mask_;
 };

@@ -36,7 +36,7 @@ class Queue {
   i64 submitted() const { return submitted_; }  // kernels so far
 
   // Submits a kernel of this device's table. A kernel that the device lacks is an error, and so is a first
-  // view of integers where the kernel takes floating types.
+  // view of another type where the kernel takes fp32 and fp64.
   template <class... A>
   void run(const Kernel<A...>& kernel, const std::type_identity_t<A>&... args) {
     if (!kernel.run) throw_missing(kernel.name);
@@ -105,7 +105,7 @@ class Queue {
     if (watch) watch(kernel.name, begin);
   }
   static void check_first(const char* kernel, const View& v) {
-    if (v.present && v.dtype == DType::i32) throw_not_float(kernel, v.dtype);
+    if (v.present && v.dtype != DType::f32 && v.dtype != DType::f64) throw_not_float(kernel, v.dtype);
   }
   template <class... A>
   static void check_first(const char* kernel, const View& v, const A&...) {

@@ -14,7 +14,7 @@
 namespace redco {
 
 // One entry of the table; `run` is null if the device does not have the kernel.
-enum class Takes : std::uint8_t { floats, any };  // types of the first view
+enum class Takes : std::uint8_t { floats, any };  // types of the first view: f32 and f64, or any
 template <class... A>
 struct Kernel {
   const char* name;
@@ -27,7 +27,7 @@ struct Kernels {
   // Memory. copy: y = x, strided on both sides, any type.
   Kernel<View, double> fill{"fill", Takes::any};
   Kernel<View, View> copy{"copy", Takes::any};
-  Kernel<View, View> cast{"cast", Takes::any};        // between f32, f64 and i32
+  Kernel<View, View> cast{"cast", Takes::any};  // between f32, f64 and i32, and between bf16 and f32 or f64
   Kernel<View, View> round_to_bf16{"round_to_bf16"};  // f32: y = fp32(bf16(x)), to nearest even
   Kernel<View, i64, i64, View> replace_id{"replace_id",
                                           Takes::any};  // i32: x, id, by, y: y = x == id ? by : x
@@ -94,10 +94,11 @@ struct Kernels {
   Kernel<View, View, double, View, View> rms_norm{"rms_norm"};
   Kernel<View, View, View, View, View, View, View> rms_norm_backward{"rms_norm_backward"};
   i64 (*norm_backward_workspace)(i64 rows, i64 channels, int gradients) = nullptr;
-  // Attention without a Tq x Tk matrix (Dao et al. 2022). q, k, v, key mask (i32 [B, keys]; 0: no query
-  // attends to the key) or absent, bias [1 or B, 1 or H, Tq, keys] or absent, out [B, Tq, H, D], lse [B, H,
-  // Tq] (log sum exp of the scores; -inf for a query without keys, whose out is 0), workspace. backward: q,
-  // k, v, out, lse, g, mask, bias, dq, dk, dv, dbias (absent: not computed), workspace.
+  // Attention without a Tq x Tk matrix (Dao et al. 2022). q, k, v (of q's type or bf16), key mask (i32 [B,
+  // keys]; 0: no query attends to the key) or absent, bias [1 or B, 1 or H, Tq, keys] or absent, out [B, Tq,
+  // H, D], lse [B, H, Tq] (log sum exp of the scores; -inf for a query without keys, whose out is 0),
+  // workspace. backward: q, k, v, out, lse, g, mask, bias, dq, dk, dv, dbias (absent: not computed),
+  // workspace.
   Kernel<kernels::Attention, View, View, View, View, View, View, View, View> attention{"attention"};
   i64 (*attention_workspace)(const kernels::Attention& a, const View& q, const View& k) = nullptr;
   Kernel<kernels::Attention, View, View, View, View, View, View, View, View, View, View, View, View, View>

@@ -79,13 +79,12 @@ class Bart : public Model {
                });
   }
 
-  Tensor apply(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const override {
+  Tensor decode(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const override {
     Tensor x = run(p, decoder_, in.input_ids, in.positions, o,
                    [this, in, o](const ParamTree& q, i64 i, const Tensor& h) {
                      const Tensor y = attend_to_itself(q, decoder_, i, h, in.key_mask, o);
                      return feed_forward(q, decoder_, i, attend_to_memory(q, i, y, in, o), o);
                    });
-    if (o.cache) o.cache->length += in.input_ids.size(1);
     Scope s("lm_head");
     return dense(p, "lm_head", head_input(o, x), o) + p["final_logits_bias"];
   }

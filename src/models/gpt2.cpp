@@ -89,7 +89,6 @@ Tensor Gpt2Decoder::apply(const ParamTree& p, const DecoderInputs& in, const App
   Scope s("lm_head");
   x = layer_norm(p, at("transformer.ln_f"), x, eps_);
   if (o.hidden_states) o.hidden_states->push_back(x);
-  if (o.cache) o.cache->length += in.input_ids.size(1);
   return dense(p, at("lm_head"), head_input(o, x), o);
 }
 
@@ -154,7 +153,7 @@ class Gpt2 : public Model {
     decoder_.declare(b);
     config_json_ = c.dump();
   }
-  Tensor apply(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const override {
+  Tensor decode(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const override {
     return decoder_.apply(p, in, o);
   }
   std::string canonical_name(const std::string& stored) const override {

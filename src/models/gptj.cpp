@@ -73,7 +73,7 @@ class GptJ : public Model {
     config_json_ = c.dump();
   }
 
-  Tensor apply(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const override {
+  Tensor decode(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const override {
     Tensor x;
     {
       Scope s("embedding");
@@ -88,7 +88,6 @@ class GptJ : public Model {
     Scope s("lm_head");
     x = layer_norm(p, "transformer.ln_f", x, eps_);
     if (o.hidden_states) o.hidden_states->push_back(x);
-    if (o.cache) o.cache->length += in.input_ids.size(1);
     return dense(p, "lm_head", head_input(o, x), o);
   }
 

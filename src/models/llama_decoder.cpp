@@ -143,7 +143,7 @@ Tensor LlamaDecoder::block(const ParamTree& p, const DecoderInputs& in, const Ap
   return x + (s.outer_norms ? norm(p, h + ".post_feedforward_layernorm", m) : m);
 }
 
-Tensor LlamaDecoder::apply(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const {
+Tensor LlamaDecoder::decode(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const {
   Tensor x;
   {
     Scope s("embedding");
@@ -159,7 +159,6 @@ Tensor LlamaDecoder::apply(const ParamTree& p, const DecoderInputs& in, const Ap
   Scope s("lm_head");
   x = norm(p, "model.norm", x);
   if (o.hidden_states) o.hidden_states->push_back(x);
-  if (o.cache) o.cache->length += in.input_ids.size(1);
   return soft_cap(dense(p, "lm_head", head_input(o, x), o), arch_.logit_cap);
 }
 

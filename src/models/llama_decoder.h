@@ -12,12 +12,14 @@ namespace redco {
 
 class LlamaDecoder : public Model {
  public:
-  Tensor apply(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const override;
   // A model without head is saved without the prefix. Until transformers 4.32 the rotary frequencies were
   // buffers.
   std::string canonical_name(const std::string& stored) const override;
 
  protected:
+  Tensor decode(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const override;
+  i64 window(i64 layer) const override { return arch_.layers[layer].window; }
+
   struct Layer {
     i64 window = 0;      // 0: all earlier tokens
     bool local = false;  // rotated by local_rope

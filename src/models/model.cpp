@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "models/families.h"
+#include "nn/cache_forms.h"
 
 namespace redco {
 
@@ -27,7 +28,21 @@ const char* name_of(ModelTask task) {
   return "";
 }
 
-Tensor Model::apply(const ParamTree&, const DecoderInputs&, const ApplyOptions&) const {
+Tensor Model::apply(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const {
+  const Tensor logits = decode(p, in, o);
+  if (o.cache) o.cache->advance(in.input_ids.size(1));
+  return logits;
+}
+ModelCache Model::make_cache(const CacheOptions& o) const {
+  ModelCache::Layers layers, memories;
+  for (i64 i = 0; i < n_layers_; ++i) {
+    layers.push_back(std::make_unique<ColumnCache>(o, window(i)));
+    if (is_encoder_decoder()) memories.push_back(std::make_unique<MemoryCache>(o));
+  }
+  return {std::move(layers), std::move(memories), o.capacity};
+}
+i64 Model::window(i64) const { return 0; }
+Tensor Model::decode(const ParamTree&, const DecoderInputs&, const ApplyOptions&) const {
   throw BugError(fmt::format("{} ({}) has no decoder", family_, name_of(task_)));
 }
 Tensor Model::encode(const ParamTree&, const EncoderInputs&, const ApplyOptions&) const {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "models/config.h"
+#include "nn/cache.h"
 #include "nn/layers.h"
 #include "nn/param_tree.h"
 
@@ -22,8 +23,8 @@ struct DecoderInputs {
   Tensor key_mask;   // [B, keys]: 1 = a token, 0 = padding; undefined: no padding. With a cache: all its
                      // columns.
   // Encoder-decoder models: encode()'s output [B, S, C], and the mask of its input [B, S] (undefined: no
-  // padding). The first apply with a cache needs the memory and stores its keys and values
-  // (KvCache::Layer::cross_k, cross_v); later ones may omit it. Every apply needs the mask.
+  // padding). The first apply with a cache needs the memory, and keeps what cross-attention reads of it;
+  // later ones may omit it. Every apply needs the mask.
   Tensor memory{}, memory_mask{};
 };
 
@@ -90,8 +91,10 @@ class Model {
   // config.json for saving.
   const std::string& config_json() const { return config_json_; }
 
-  // [B, T, V] logits of a decoder.
-  virtual Tensor apply(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const;
+  // [B, T, V] logits of a decoder. With a cache, the inputs are the tokens after those in the cache.
+  Tensor apply(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const;
+  // An empty cache of the decoder. Keys and values per layer, unless a family overrides it.
+  virtual ModelCache make_cache(const CacheOptions& o) const;
   // [B, S, C]: the memory of an encoder-decoder model. Fills o.hidden_states; uses no cache.
   virtual Tensor encode(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const;
   // Logits of an encoder alone: [B, S, V] of masked_lm, [B, labels] of a classification or regression.
@@ -113,6 +116,11 @@ class Model {
   }
 
  protected:
+  // apply(); each layer adds its entries to the cache.
+  virtual Tensor decode(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const;
+  // The most tokens that a query of this layer attends to (sliding window); 0: all.
+  virtual i64 window(i64 layer) const;
+
   std::string family_, config_json_;
   ModelParams params_;
   i64 vocab_size_ = 0, max_length_ = 0, n_layers_ = 0;

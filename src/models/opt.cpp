@@ -78,7 +78,7 @@ class Opt : public Model {
     config_json_ = c.dump();
   }
 
-  Tensor apply(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const override {
+  Tensor decode(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const override {
     Tensor x;
     {
       Scope s("embedding");
@@ -96,7 +96,6 @@ class Opt : public Model {
     if (final_norm_) x = layer_norm(p, at("final_layer_norm"), x, kEps);
     if (projected_) x = dense(p, at("project_out"), x, o);
     if (o.hidden_states) o.hidden_states->push_back(x);
-    if (o.cache) o.cache->length += in.input_ids.size(1);
     return dense(p, "lm_head", head_input(o, x), o);
   }
 

@@ -73,14 +73,13 @@ class T5 : public Model {
         });
   }
 
-  Tensor apply(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const override {
+  Tensor decode(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const override {
     Tensor x = run(p, decoder_, in.input_ids, o,
                    [this, in, o](const ParamTree& q, i64 i, const Tensor& h, const Tensor& bias) {
                      const Tensor y = attend_to_itself(q, decoder_, i, h, in.key_mask, bias, o);
                      const Tensor z = attend_to_memory(q, i, y, in, o);
                      return feed_forward(q, layer(decoder_, i, 2), z, o);
                    });
-    if (o.cache) o.cache->length += in.input_ids.size(1);
     Scope s("lm_head");
     x = head_input(o, x);
     if (scaled_) x = scale(x, 1 / std::sqrt(static_cast<double>(width_)));
@@ -174,7 +173,7 @@ class T5 : public Model {
     }
     if (s.layers > 0) {
       Scope inner("position_bias");
-      const i64 T = ids.size(1), held = s.decoder && o.cache ? o.cache->length : 0;
+      const i64 T = ids.size(1), held = s.decoder && o.cache ? o.cache->length() : 0;
       bias = relative_bias(p[table_of(s)], s.buckets, T, held + T);
     }
     for (i64 i = 0; i < s.layers; ++i) {

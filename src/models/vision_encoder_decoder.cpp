@@ -49,7 +49,7 @@ class VisionEncoderDecoder : public Model {
     Scope s("memory");
     return projected_ ? dense(p, "enc_to_dec_proj", x, o) : x;
   }
-  Tensor apply(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const override {
+  Tensor decode(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const override {
     return decoder_.apply(p, in, o);
   }
 

@@ -3,12 +3,11 @@
 #include "autograd/grad.h"
 #include "base/error.h"
 #include "nn/activations.h"
+#include "nn/cache.h"
 #include "nn/lora.h"
-#include "ops/create.h"
 #include "ops/elementwise.h"
 #include "ops/linear.h"
 #include "ops/norm.h"
-#include "ops/redistribute.h"
 #include "ops/shape.h"
 
 namespace redco {
@@ -90,12 +89,6 @@ Tensor project_heads(const ParamTree& p, const LayerName& name, const Tensor& x,
 
 namespace {
 
-Tensor cache_like(const Tensor& x, i64 length) {
-  Shape s = x.shape();
-  s[1] = length;
-  return zeros(s, x.dtype(), x.layout());
-}
-
 AttentionOptions attention_options(const ApplyOptions& o, const AttentionSettings& s, const char* site) {
   AttentionOptions a{.scale = s.scale, .softcap = s.softcap, .causal = s.causal, .window = s.window};
   if (o.train && s.dropout > 0) {
@@ -108,23 +101,19 @@ AttentionOptions attention_options(const ApplyOptions& o, const AttentionSetting
 }  // namespace
 
 Tensor attend(const ApplyOptions& o, const AttentionSettings& s, size_t layer, const Tensor& q,
-              const Tensor& k0, const Tensor& v0, const Tensor& key_mask, const Tensor& bias) {
+              const Tensor& k, const Tensor& v, const Tensor& key_mask, const Tensor& bias) {
   AttentionOptions a = attention_options(o, s, "attention");
   a.segmented = o.segmented;
-  if (!o.cache) return attention(q, k0, v0, a, key_mask, bias);
+  if (!o.cache) return attention(q, k, v, a, key_mask, bias);
   REDCO_CHECK(!o.segmented, "rows with several samples cannot use a cache");
-  KvCache& cache = *o.cache;
-  const Tensor k = without_partials(k0), v = without_partials(v0);
-  if (cache.layers.size() <= layer) cache.layers.resize(layer + 1);
-  KvCache::Layer& l = cache.layers[layer];
-  if (!l.k.defined()) {
-    l.k = cache_like(k, cache.max_length);
-    l.v = cache_like(v, cache.max_length);
-  }
-  cache_write(l.k, k, cache.length);
-  cache_write(l.v, v, cache.length);
-  a.kv_length = cache.length + k.size(1);
-  return attention(q, l.k, l.v, a, key_mask, bias);
+  LayerCache& cache = o.cache->layer(layer);
+  cache.append({k, v}, k.size(1));
+  const CacheView held = cache.read();
+  a.kv_length = cache.length() - held.first;
+  const auto of_held = [&](const Tensor& t, int dim) {
+    return t.defined() && held.first > 0 ? narrow(t, dim, held.first, a.kv_length) : t;
+  };
+  return attention(q, held.entries[0], held.entries[1], a, of_held(key_mask, 1), of_held(bias, 3));
 }
 
 Tensor cross_attend(const ApplyOptions& o, const AttentionSettings& s, size_t layer, const Tensor& q,
@@ -134,14 +123,13 @@ Tensor cross_attend(const ApplyOptions& o, const AttentionSettings& s, size_t la
     const KeyValue m = make();
     return attention(q, m.k, m.v, a, memory_mask);
   }
-  if (o.cache->layers.size() <= layer) o.cache->layers.resize(layer + 1);
-  KvCache::Layer& l = o.cache->layers[layer];
-  if (!l.cross_k.defined()) {
+  LayerCache& cache = o.cache->memory(layer);
+  if (cache.read().entries.empty()) {
     const KeyValue m = make();
-    l.cross_k = without_partials(m.k);
-    l.cross_v = without_partials(m.v);
+    cache.append({m.k, m.v}, m.k.size(1));
   }
-  return attention(q, l.cross_k, l.cross_v, a, memory_mask);
+  const Tensors held = cache.read().entries;
+  return attention(q, held[0], held[1], a, memory_mask);
 }
 
 Tensor head_input(const ApplyOptions& o, const Tensor& x) {

@@ -11,16 +11,7 @@
 
 namespace redco {
 
-// Keys and values of earlier tokens, per layer [B, max_length, H, D], with the placement of the written ones.
-struct KvCache {
-  i64 max_length = 0;
-  i64 length = 0;  // number of tokens; increased once per apply, after the last layer
-  struct Layer {
-    Tensor k, v;
-    Tensor cross_k, cross_v;  // of an encoder's output [B, S, H, D]; computed in the first apply, then kept
-  };
-  std::vector<Layer> layers;
-};
+class ModelCache;
 
 // Options of a forward pass.
 struct ApplyOptions {
@@ -28,7 +19,7 @@ struct ApplyOptions {
   bool recompute_blocks = false;    // keep only the input of each block
   bool last_position_only = false;  // compute only the logits of the last token, [B, 1, V]
   bool segmented = false;  // key_mask holds sample numbers: attention stays within a sample; excludes a cache
-  KvCache* cache = nullptr;
+  ModelCache* cache = nullptr;  // of earlier tokens (nn/cache.h)
   // Filled as in transformers: embeddings, then the output of each layer.
   std::vector<Tensor>* hidden_states = nullptr;
 };
@@ -74,7 +65,7 @@ struct AttentionSettings {
   double dropout = 0;
   double softcap = 0;
 };
-// Self-attention over [B, T, H, D]. With a cache, it writes k and v to layer `layer` of the cache and attends
+// Self-attention over [B, T, H, D]. With a cache, it adds k and v to layer `layer` of the cache and attends
 // to all tokens in it. bias [1, H, T, keys] is added to the scores; undefined: none.
 Tensor attend(const ApplyOptions& o, const AttentionSettings& s, size_t layer, const Tensor& q,
               const Tensor& k, const Tensor& v, const Tensor& key_mask, const Tensor& bias = {});

@@ -144,9 +144,9 @@ class Fold {
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o,
                  const Tensor& mask, const Tensor& bias) {
-  REDCO_CHECK(q.visible() == 4 && k.visible() == 4 && k.shape() == v.shape() && k.size(2) > 0 &&
-                  q.size(2) % k.size(2) == 0 && q.size(0) == k.size(0) && q.size(3) == k.size(3) &&
-                  o.kv_length <= k.size(1),
+  REDCO_CHECK(q.visible() == 4 && k.visible() == 4 && k.shape() == v.shape() && k.dtype() == v.dtype() &&
+                  k.size(2) > 0 && q.size(2) % k.size(2) == 0 && q.size(0) == k.size(0) &&
+                  q.size(3) == k.size(3) && o.kv_length <= k.size(1),
               "[attention] q {}, k {} and v {} with {} keys do not match", describe(q), describe(k),
               describe(v), o.kv_length);
   if (const Fold fold({q, k, v, mask, bias}, q.size(0)); fold.needed())
@@ -165,7 +165,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   const Tensor key_mask = mask.defined() ? narrow(mask, 1, 0, keys) : mask;
   const bool fused = !(o.softcap > 0 && bias.defined());
   if (!may_fuse(&Kernels::attention) || !fused) return attention_composed(q, k, v, o, key_mask, bias);
-  OpCall op("attention", {q, k, v, key_mask, bias});
+  OpCall op("attention", {q, k, v, key_mask, bias}, {1, 2});
   op.choose({q.numel(), q.numel() / std::max<i64>(1, q.shape()[3])}, [](OpCall::Strategies& s) {
     const bool shared_bias = is_shared_bias(s, 4);
     s.all_replicated(2);
@@ -225,7 +225,7 @@ Tensor attention_composed(const Tensor& q, const Tensor& k0, const Tensor& v0, c
     return fold.out(
         attention_composed(fold.in(q), fold.in(k0), fold.in(v0), o, fold.in(key_mask), fold.in(bias)));
   const i64 Tk = o.kv_length >= 0 ? o.kv_length : k0.size(1);
-  const Tensor k = narrow(k0, 1, 0, Tk), v = narrow(v0, 1, 0, Tk);
+  const Tensor k = cast(narrow(k0, 1, 0, Tk), q.dtype()), v = cast(narrow(v0, 1, 0, Tk), q.dtype());
   const i64 B = q.size(0), Tq = q.size(1), H = q.size(2), D = q.size(3), Hkv = k.size(2), G = H / Hkv;
   // [B, Hkv, G, Tq, D] x [B, Hkv, 1, Tk, D]
   const Tensor qh = permute(reshape(q, {B, Tq, Hkv, G, D}), {0, 2, 3, 1, 4});

@@ -18,7 +18,8 @@ struct AttentionOptions {
   bool segmented = false;
 };
 
-// Returns [B, Tq, H, D] for q [B, Tq, H, D], k and v [B, Tk, Hkv, D], where H is a multiple of Hkv. key_mask:
+// Returns [B, Tq, H, D] for q [B, Tq, H, D], k and v [B, Tk, Hkv, D], where H is a multiple of Hkv. k and v
+// of a cache may be bf16; sums have q's type. key_mask:
 // [B, Tk] i32 (0: masked key; kv_length columns are enough) or undefined. bias: [1 or B, H, Tq, Tk], added to
 // the scaled scores, or undefined. A query without keys gets zeros. No Tq x Tk matrix is stored (Dao et al.
 // 2022).

@@ -82,13 +82,15 @@ u64 hash_of(const StrategyCache::Key& key) {
 
 }  // namespace
 
-OpCall::OpCall(const char* name, Tensors inputs)
+OpCall::OpCall(const char* name, Tensors inputs, std::initializer_list<int> stored)
     : context_(Context::current()), name_(name), given_(std::move(inputs)), inputs_(given_) {
   activity::tick();
   if (const Profile* p = context_.profile()) begin_ = p->now();
   const Tensor* first = nullptr;
-  for (const Tensor& t : given_) {
+  for (std::size_t i = 0; i < given_.size(); ++i) {
+    const Tensor& t = given_[i];
     if (!t.defined() || !t.is_float()) continue;
+    if (t.dtype() == DType::bf16 && std::ranges::find(stored, static_cast<int>(i)) != stored.end()) continue;
     if (!first) first = &t;
     REDCO_CHECK(t.dtype() == first->dtype(),
                 "[{}] has inputs of different types: {} and {}; cast one of them", name, describe(*first),

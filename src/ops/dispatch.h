@@ -33,8 +33,9 @@ struct OpChoice {
 
 class OpCall {
  public:
-  // Undefined tensors among `inputs` are optional inputs that are absent.
-  OpCall(const char* name, Tensors inputs);
+  // Undefined tensors among `inputs` are optional inputs that are absent. All have one floating type, but
+  // inputs `stored` may be bf16.
+  OpCall(const char* name, Tensors inputs, std::initializer_list<int> stored = {});
 
   // --- Strategies ---
   class Strategies {

@@ -77,6 +77,10 @@ TEST(PlanPredict, ShardsShareWeightsAndCache) {
   EXPECT_GT(two.parameters, one.parameters / 2);  // norms and positions are replicated
 }
 
+TEST(PlanPredict, ACacheInBf16HasHalfTheBytes) {
+  EXPECT_EQ(plan_of_prediction({"predict.cache_dtype=bf16"}).cache, plan_of_prediction({}).cache / 2);
+}
+
 TEST(PlanPredict, TheTextSaysWhetherItFits) {
   PredictPlan p = plan_of_prediction({});
   p.limit = p.total();

@@ -141,15 +141,14 @@ TEST_P(Transformers, SamplingProbabilities) {
 INSTANTIATE_TEST_SUITE_P(All, Transformers, ::testing::Values("gpt2", "llama", "bart"),
                          [](const auto& info) { return info.param; });
 
-// A random GPT-2 in double precision, so that rounding decides no choice.
+// A random model in double precision, so that rounding decides no choice.
 struct RandomGpt2 {
-  std::unique_ptr<Model> model = make_model(
-      ModelConfig(R"({"model_type": "gpt2", "vocab_size": 47, "n_embd": 12, "n_layer": 2, "n_head": 3,
-                      "n_positions": 40})",
-                  "random"));
+  static constexpr const char* kConfig =
+      R"({"model_type": "gpt2", "vocab_size": 47, "n_embd": 12, "n_layer": 2, "n_head": 3, "n_positions": 40})";
+  std::unique_ptr<Model> model;
   ParamTree params;
 
-  RandomGpt2() {
+  explicit RandomGpt2(const char* config = kConfig) : model(make_model(ModelConfig(config, "random"))) {
     const auto sharded = shard_specs(model->params().specs, Context::current().mesh().mp(), {});
     params = make_params(model->params(), sharded.layouts);
     for (size_t i = 0; i < params.size(); ++i) {
@@ -183,7 +182,7 @@ std::vector<std::vector<i32>> ids_of(const std::vector<std::vector<Answer>>& ans
 }
 
 TEST(Generate, AnswersDoNotDependOnTheOtherRows) {
-  std::vector<GenerationSettings> kinds(5);
+  std::vector<GenerationSettings> kinds(6);
   for (auto& s : kinds) s.max_new_tokens = 17;
   kinds[1].temperature = 0.8;
   kinds[1].num_return_sequences = 3;
@@ -194,6 +193,8 @@ TEST(Generate, AnswersDoNotDependOnTheOtherRows) {
   kinds[4].temperature = 1.1;
   kinds[4].top_k = 9;
   kinds[4].repetition_penalty = 1.4;
+  kinds[5].num_beams = 2;
+  kinds[5].cache_dtype = "bf16";
   for (const GenerationSettings& s : kinds) {
     std::vector<std::vector<i32>> alone;
     GenerationTokens tokens;
@@ -262,13 +263,50 @@ TEST(Generate, AKeptCacheSkipsThePrefixAndGivesTheSameAnswer) {
       const auto kept = generate(*m.model, m.params, {&p, 1}, s, {}, {.prefix = &prefix})[0][0];
       EXPECT_EQ(kept.ids, fresh.ids);
       if (turn > 0) EXPECT_LT(c.flops() - all, all - before);
-      EXPECT_EQ(prefix.cache.length, static_cast<i64>(prefix.ids.size()));
+      EXPECT_EQ(prefix.cache.length(), static_cast<i64>(prefix.ids.size()));
       EXPECT_EQ(prefix.ids.size(), ids.size() + 3);  // the last token is not in the cache
       ids.insert(ids.end(), fresh.ids.begin(), fresh.ids.end());
       if (turn == 1) ids.resize(8);  // a shortened history
       ids.push_back(20);
     }
   });
+}
+
+// The cache of a layer with a window drops old columns. One pass over prompt and answer without a cache gives
+// the same tokens.
+TEST(Generate, AWindowGivesTheAnswersWithoutACache) {
+  const char* const config =
+      R"({"model_type": "mistral", "vocab_size": 47, "hidden_size": 12, "intermediate_size": 16,
+          "num_attention_heads": 3, "num_key_value_heads": 3, "num_hidden_layers": 2, "sliding_window": 7,
+          "max_position_embeddings": 400})";
+  for (const int mp : {1, 3})
+    on_mesh({1, mp}, [&](Context&) {
+      const RandomGpt2 m(config);
+      const auto prompts = some_prompts(5);
+      GenerationSettings s;
+      s.max_new_tokens = 180;
+      PrefixCache prefix;
+      std::vector<std::vector<Answer>> answers =
+          generate(*m.model, m.params, prompts, s, {}, {.batch_size = 2});
+      answers.push_back(generate(*m.model, m.params, {prompts.data(), 1}, s, {}, {.prefix = &prefix})[0]);
+      const CacheView held = prefix.cache.layer(0).read();
+      EXPECT_GT(held.first, 0);
+      EXPECT_LT(held.entries[0].shape()[1], 100);
+      NoGrad off;
+      for (size_t i = 0; i < answers.size(); ++i) {
+        std::vector<i32> ids = prompts[i % prompts.size()].ids, positions;
+        const i64 begin = static_cast<i64>(ids.size());
+        ids.insert(ids.end(), answers[i][0].ids.begin(), answers[i][0].ids.end());
+        const i64 n = static_cast<i64>(ids.size()), V = m.model->vocab_size();
+        for (i64 t = 0; t < n; ++t) positions.push_back(static_cast<i32>(t));
+        const DecoderInputs in = {from_ids({1, n}, ids), from_ids({1, n}, positions), {}};
+        const auto logits = to_values(m.model->apply(m.params, in, {}));
+        for (i64 t = begin; t < n; ++t) {
+          const auto row = logits.begin() + (t - 1) * V;
+          ASSERT_EQ(std::max_element(row, row + V) - row, ids[t]) << "answer " << i << " token " << t;
+        }
+      }
+    });
 }
 
 TEST(Generate, CallbacksStopTextsAndInterrupts) {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/nn.h"
 #include "kernels/kernels_testing.h"
 #include "kernels/philox.h"
@@ -118,10 +119,44 @@ void slow(const Problem<T>& p, std::vector<double>& out, std::vector<double>& ls
       }
 }
 
+// The problem with keys and values rounded to bf16, as fp32 or fp64 in `wide` and as they are stored.
+template <class T>
+struct Stored {
+  Problem<T> wide;
+  std::vector<bf16> k, v;
+};
+template <class T>
+Stored<T> in_bf16(Problem<T> p) {
+  const auto rounded = [](std::vector<T>& x) {
+    std::vector<bf16> out(x.size());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const float value = static_cast<float>(x[i]);
+      float back;
+      to_bf16(&value, &out[i], 1);
+      from_bf16(&out[i], &back, 1);
+      x[i] = static_cast<T>(back);
+    }
+    return out;
+  };
+  std::vector<bf16> k = rounded(p.k), v = rounded(p.v);
+  p.point();
+  return {std::move(p), std::move(k), std::move(v)};
+}
+
 template <class T>
 struct Result {
   std::vector<T> out, lse, dq, dk, dv, dbias;
 };
+template <class T>
+Result<T> run(const Stored<T>& p) {
+  const auto& s = p.wide.s;
+  Result<T> r;
+  r.out.assign(static_cast<std::size_t>(s.B * s.Tq * s.H * s.D), T(9));
+  r.lse.assign(static_cast<std::size_t>(s.B * s.Tq * s.H), T(9));
+  std::vector<T> room(static_cast<std::size_t>(attention_workspace(s, p.wide.a)), T(7e30));
+  attention(s, p.wide.a, p.wide.q.data(), p.k.data(), p.v.data(), r.out.data(), r.lse.data(), room.data());
+  return r;
+}
 template <class T>
 Result<T> run(const Problem<T>& p, bool backward) {
   const auto& s = p.s;
@@ -179,6 +214,27 @@ TEST(Attention, ForwardAgreesWithTheSlowTwin) {
         expect_close(r.lse, lse, 1e-13, "lse");
         // fp32 scores ~ N(0, 1..2) have errors of ~ 1e-6, and so do their exponentials.
         const auto r32 = run(f, false);
+        expect_close(r32.out, out32, 5e-6, "out");
+        expect_close(r32.lse, lse32, 2e-6, "lse");
+      });
+    }
+}
+
+// bf16 keys and values are widened exactly, and sums are those of the wide type.
+TEST(Attention, ReadsKeysAndValuesInBf16) {
+  for (const Size& z : kSizes)
+    for (const int extra : {0, kMask | kCausal | kWindow, kBias | kDropout}) {
+      SCOPED_TRACE(fmt::format("B{} Tq{} Tk{} H{}/{} D{} extra {}", z.B, z.Tq, z.Tk, z.H, z.Hkv, z.D, extra));
+      const auto p = in_bf16(make<double>(z.B, z.Tq, z.Tk, z.H, z.Hkv, z.D, extra));
+      const auto f = in_bf16(make<float>(z.B, z.Tq, z.Tk, z.H, z.Hkv, z.D, extra));
+      std::vector<double> out, lse, out32, lse32;
+      slow(p.wide, out, lse);
+      slow(f.wide, out32, lse32);
+      on_every_isa([&] {
+        const auto r = run(p);
+        expect_close(r.out, out, 1e-13, "out");
+        expect_close(r.lse, lse, 1e-13, "lse");
+        const auto r32 = run(f);  // errors as above
         expect_close(r32.out, out32, 5e-6, "out");
         expect_close(r32.lse, lse32, 2e-6, "lse");
       });

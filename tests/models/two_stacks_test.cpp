@@ -100,8 +100,7 @@ TEST(TwoStacks, TheCacheKeepsTheMemory) {
         const Tensor memory = model->encode(params, in.encoder, {});
         const auto whole = to_values(task_logits(*model, params, in));
         const i64 B = ids.size(0), T = ids.size(1), V = model->vocab_size();
-        KvCache cache;
-        cache.max_length = T;
+        ModelCache cache = model->make_cache({.capacity = T});
         ApplyOptions o;
         o.cache = &cache;
         Tensor kept;
@@ -115,10 +114,11 @@ TEST(TwoStacks, TheCacheKeepsTheMemory) {
             for (i64 t = 0; t < n; ++t)
               for (i64 v = 0; v < V; ++v)
                 worst = std::max(worst, std::abs(got[(b * n + t) * V + v] - whole[(b * T + at + t) * V + v]));
-          if (at == 0) kept = cache.layers[0].cross_k;
-          EXPECT_EQ(cache.layers[0].cross_k.storage(), kept.storage());
+          const Tensor keys = cache.memory(0).read().entries[0];
+          if (at == 0) kept = keys;
+          EXPECT_EQ(keys.storage(), kept.storage());
         }
-        EXPECT_EQ(cache.length, T);
+        EXPECT_EQ(cache.length(), T);
         // The same sums in another order: fp32 rounding of logits below 10.
         EXPECT_LT(worst, 2e-5) << "rank " << c.rank();
       });

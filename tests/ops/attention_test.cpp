@@ -317,6 +317,27 @@ TEST(Dropout, HasTheGivenRateAndScaleAndDiffersBetweenRows) {
   });
 }
 
+// Keys and values of a cache in bf16 give what their rounded values give; nothing else may be bf16.
+TEST(Attention, KeysAndValuesMayBeBf16) {
+  for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}})
+    on_mesh(mesh, [](Context&) {
+      const Layout heads = on_mp(Placement::sharded(2));
+      Random random(3);
+      const auto wide = [&](i64 tokens, i64 of) {
+        return place({2, tokens, of, 2}, random.values(2 * tokens * of * 2), heads, DType::f32);
+      };
+      const Tensor q = wide(3, 4), k = cast(wide(5, 2), DType::bf16), v = cast(wide(5, 2), DType::bf16);
+      EXPECT_EQ(k.local_bytes(), cast(k, DType::f32).local_bytes() / 2);
+      const AttentionOptions o{.scale = 0.7, .causal = true, .kv_length = 4};
+      const auto expected = to_values(attention(q, cast(k, DType::f32), cast(v, DType::f32), o));
+      EXPECT_LT(distance(to_values(attention(q, k, v, o)), expected), 1e-6);  // the same sums, in fp32
+      EXPECT_LT(distance(to_values(attention_composed(q, k, v, o)), expected), 1e-6);
+      EXPECT_THROW(attention(q, k, cast(v, DType::f32), o), BugError);
+      EXPECT_THROW(k + k, BugError);
+      EXPECT_THROW(q + cast(q, DType::bf16), BugError);
+    });
+}
+
 TEST(Cache, IsWrittenInPlace) {
   on_mesh({1, 2}, [](Context&) {
     const Layout heads = on_mp(Placement::sharded(2));

@@ -17,14 +17,18 @@ struct Rows {
   T *m, *l;  // [rows] output: maximum, sum
 };
 
-// Online softmax over the keys [keys.begin, keys.end), in one pass over blocks of keys.
-template <class T>
-void attend(const AttentionShape& s, const Rows<T>& r, ScoreBlock<T> block, const T* k, const T* v,
+// Online softmax over the keys [keys.begin, keys.end), in one pass over blocks of keys. B, the type of keys
+// and values, is T or bf16; sums are in T.
+template <class T, class B>
+void attend(const AttentionShape& s, const Rows<T>& r, ScoreBlock<T> block, const B* k, const B* v,
             Range keys) {
   const i64 rows = block.rows;
+  const bool widens = !std::is_same_v<T, B> && rows > kFewRows;
   T correction[kQueryBlock];
-  const auto scores = std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(rows * kKeyBlock));
-  block.s = scores.get();
+  const auto scratch =
+      std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>((rows + (widens ? s.D : 0)) * kKeyBlock));
+  T* const widened = scratch.get() + rows * kKeyBlock;
+  block.s = scratch.get();
   block.ld = kKeyBlock;
   for (i64 i = 0; i < rows; ++i) {
     std::fill(r.out + i * r.out_ld, r.out + i * r.out_ld + s.D, T(0));
@@ -34,13 +38,13 @@ void attend(const AttentionShape& s, const Rows<T>& r, ScoreBlock<T> block, cons
   for (i64 k0 = keys.begin; k0 < keys.end; k0 += kKeyBlock) {
     block.k0 = k0;
     block.cols = std::min(kKeyBlock, keys.end - k0);
-    block_gemm<T>(false, true, rows, block.cols, s.D, 1, r.q, r.q_ld, k + k0 * s.k_stride, s.k_stride, 0,
-                  block.s, block.ld);
+    block_gemm<T, B>(false, true, rows, block.cols, s.D, 1, r.q, r.q_ld, k + k0 * s.k_stride, s.k_stride, 0,
+                     block.s, block.ld, widened);
     if (s.D == 0) std::fill(block.s, block.s + rows * block.ld, T(0));
     REDCO_ISA_CALL(attend_block(block, r.m, r.l, correction));
     REDCO_ISA_CALL(scale_rows(r.out, r.out_ld, rows, s.D, correction));
-    block_gemm<T>(false, false, rows, s.D, block.cols, 1, block.s, block.ld, v + k0 * s.v_stride, s.v_stride,
-                  1, r.out, r.out_ld);
+    block_gemm<T, B>(false, false, rows, s.D, block.cols, 1, block.s, block.ld, v + k0 * s.v_stride,
+                     s.v_stride, 1, r.out, r.out_ld, widened);
   }
 }
 
@@ -60,8 +64,8 @@ i64 splits_of(Range keys) { return std::max<i64>(1, ceil_div(keys.end - keys.beg
 
 // Tq == 1: the rows are the heads that share a key head. Long caches are split into pieces of kSplit keys (by
 // shape alone), whose partial results are combined in order.
-template <class T>
-void decode(const AttentionShape& s, const AttentionArgs& a, const T* q, const T* k, const T* v, T* out,
+template <class T, class B>
+void decode(const AttentionShape& s, const AttentionArgs& a, const T* q, const B* k, const B* v, T* out,
             T* lse, T* workspace) {
   constexpr i64 kRows = 8;
   const i64 shared = s.H / s.Hkv;
@@ -113,8 +117,8 @@ i64 attention_workspace(const AttentionShape& s, const AttentionArgs& a) {
   return s.Tq == 1 ? s.B * s.H * splits_of(keys_of(s, a, 0, 1)) * (s.D + 2) : 0;
 }
 
-template <class T>
-void attention(const AttentionShape& s, const AttentionArgs& a, const T* q, const T* k, const T* v, T* out,
+template <class T, class B>
+void attention(const AttentionShape& s, const AttentionArgs& a, const T* q, const B* k, const B* v, T* out,
                T* lse, T* workspace) {
   check_attention(s, a);
   if (s.B * s.Tq * s.H == 0) return;
@@ -141,9 +145,13 @@ void attention(const AttentionShape& s, const AttentionArgs& a, const T* q, cons
   });
 }
 
-template void attention(const AttentionShape&, const AttentionArgs&, const float*, const float*, const float*,
-                        float*, float*, float*);
-template void attention(const AttentionShape&, const AttentionArgs&, const double*, const double*,
-                        const double*, double*, double*, double*);
+#define INSTANTIATE(T, B)                                                                                    \
+  template void attention(const AttentionShape&, const AttentionArgs&, const T*, const B*, const B*, T*, T*, \
+                          T*);
+INSTANTIATE(float, float)
+INSTANTIATE(double, double)
+INSTANTIATE(float, bf16)
+INSTANTIATE(double, bf16)
+#undef INSTANTIATE
 
 }  // namespace redco::kernels

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
+#include <type_traits>
 
 #include "base/error.h"
 #include "kernels/cpu/blas.h"
@@ -61,19 +63,35 @@ inline Range keys_of(const AttentionShape& s, const AttentionArgs& a, i64 q0, i6
   return r;
 }
 
-// c[m,n] = alpha op(a) op(b) + beta c on the calling thread, for the small products of a block.
-template <class T>
-void block_gemm(bool ta, bool tb, i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda, const T* b, i64 ldb,
-                T beta, T* c, i64 ldc) {
+inline void widen(const bf16* x, float* y, i64 n) {
+  REDCO_ISA_CALL(from_bf16(reinterpret_cast<const u16*>(x), y, n));
+}
+inline void widen(const bf16* x, double* y, i64 n) {
+  for (i64 i = 0; i < n; ++i) y[i] = std::bit_cast<float>(static_cast<u32>(x[i].bits) << 16);
+}
+
+constexpr i64 kFewRows = 8;
+
+// c[m,n] = alpha op(a) op(b) + beta c on the calling thread, for the small products of a block. B is T or
+// bf16. Products of many rows read a bf16 matrix from `widened`, which has room for it.
+template <class T, class B>
+void block_gemm(bool ta, bool tb, i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda, const B* b, i64 ldb,
+                T beta, T* c, i64 ldc, T* widened = nullptr) {
   if (m == 0 || n == 0 || k == 0) return;
-  if (m <= 8 && !ta) {
+  if (m <= kFewRows && !ta) {
     if (tb)
       REDCO_ISA_CALL(rows_times_bt(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc));
     else
       REDCO_ISA_CALL(rows_times_b(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc));
     return;
   }
-  cblas_gemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+  if constexpr (std::is_same_v<T, B>) {
+    cblas_gemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+  } else {
+    const i64 rows = tb ? n : k, cols = tb ? k : n;
+    for (i64 r = 0; r < rows; ++r) widen(b + r * ldb, widened + r * cols, cols);
+    cblas_gemm(ta, tb, m, n, k, alpha, a, lda, widened, cols, beta, c, ldc);
+  }
 }
 
 }  // namespace redco::kernels

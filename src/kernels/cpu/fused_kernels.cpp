@@ -105,8 +105,13 @@ void add_attention(Kernels& t) {
                        const View& bias, const View& out, const View& lse, const View& workspace) {
     visit_float(q.dtype, [&](auto zero) {
       using T = decltype(zero);
-      attention<T>(shape_of(a, q, k), args_of(a, mask, bias), pointer<T>(q), pointer<T>(k), pointer<T>(v),
-                   pointer<T>(out), pointer<T>(lse), pointer<T>(workspace));
+      const auto run = [&](auto stored) {
+        using KV = decltype(stored);
+        attention<T, KV>(shape_of(a, q, k), args_of(a, mask, bias), pointer<T>(q), pointer<KV>(k),
+                         pointer<KV>(v), pointer<T>(out), pointer<T>(lse), pointer<T>(workspace));
+      };
+      if (k.dtype == DType::bf16) return run(bf16{});
+      run(T{});
     });
   };
   t.attention_workspace = [](const Attention& a, const View& q, const View& k) {

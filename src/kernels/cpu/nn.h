@@ -63,9 +63,9 @@ struct AttentionArgs {
   i64 batch_offset = 0, head_offset = 0;
 };
 // out[B,Tq,H,D] contiguous; lse[B,H,Tq] = log sum exp of the scores (-inf for a query without keys; its out
-// is 0).
-template <class T>
-void attention(const AttentionShape& s, const AttentionArgs& a, const T* q, const T* k, const T* v, T* out,
+// is 0). KV, the type of keys and values, is T or bf16; sums are in T.
+template <class T, class KV>
+void attention(const AttentionShape& s, const AttentionArgs& a, const T* q, const KV* k, const KV* v, T* out,
                T* lse, T* workspace);
 i64 attention_workspace(const AttentionShape& s, const AttentionArgs& a);
 // dq, dk, dv contiguous [B,Tq,H,D], [B,Tk,Hkv,D]; dbias null or T[bias_B,bias_H,Tq,Tk] overwritten.

@@ -24,6 +24,27 @@ void cast_from(const View& x, const View& y) {
   visit_float(y.dtype, [&](auto zero) { cast_elements<From, decltype(zero)>(x, y); });
 }
 
+// Between bf16 and a floating type; fp64 is rounded to fp32 first.
+void cast_to_bf16(const View& x, const View& y) {
+  if (x.dtype == DType::f32) return to_bf16(pointer<float>(x), pointer<bf16>(y), x.numel());
+  const double* const from = pointer<double>(x);
+  bf16* const to = pointer<bf16>(y);
+  for (i64 i = 0; i < x.numel(); ++i) {
+    const float value = static_cast<float>(from[i]);
+    to_bf16(&value, to + i, 1);
+  }
+}
+void cast_from_bf16(const View& x, const View& y) {
+  if (y.dtype == DType::f32) return from_bf16(pointer<bf16>(x), pointer<float>(y), x.numel());
+  const bf16* const from = pointer<bf16>(x);
+  double* const to = pointer<double>(y);
+  for (i64 i = 0; i < x.numel(); ++i) {
+    float value;
+    from_bf16(from + i, &value, 1);
+    to[i] = value;
+  }
+}
+
 // Calls f(batch, a, a_stride, b, b_stride, y) for runs of matrices at equal distances.
 template <class T, class F>
 void for_matrix_runs(const View& a, const View& b, const View& y, const F& f) {
@@ -81,6 +102,12 @@ SmallVector<bool, 8> flags_of(const View& x, u32 over) {
 void add_required_kernels(Kernels& t) {
   t.fill.run = [](const View& x, const double& value) {
     if (x.dtype == DType::i32) return fill<i32>(pointer<i32>(x), static_cast<i32>(value), x.numel());
+    if (x.dtype == DType::bf16) {
+      const float wide = static_cast<float>(value);
+      bf16 stored;
+      to_bf16(&wide, &stored, 1);
+      return fill<bf16>(pointer<bf16>(x), stored, x.numel());
+    }
     visit_float(x.dtype, [&](auto zero) {
       using T = decltype(zero);
       fill<T>(pointer<T>(x), static_cast<T>(value), x.numel());
@@ -90,6 +117,8 @@ void add_required_kernels(Kernels& t) {
     copy_strided(pointer<void>(x), x.steps(), pointer<void>(y), y.steps(), y.shape, size_of(x.dtype));
   };
   t.cast.run = [](const View& x, const View& y) {
+    if (y.dtype == DType::bf16) return cast_to_bf16(x, y);
+    if (x.dtype == DType::bf16) return cast_from_bf16(x, y);
     if (x.dtype == DType::i32) return cast_from<i32>(x, y);
     visit_float(x.dtype, [&](auto zero) { cast_from<decltype(zero)>(x, y); });
   };

@@ -1,5 +1,5 @@
 // Products of at most 8 rows with a large matrix. Each element of the matrix is read once, so the memory
-// bandwidth limits their rate (decoding).
+// bandwidth limits their rate (decoding). The matrix may be bf16 (B), which is widened in registers.
 #include "kernels/cpu/isa/math.h"
 #include "kernels/cpu/isa/ranges.h"
 
@@ -20,11 +20,32 @@ struct Vector {
   static constexpr i64 kWidth = kBytes / static_cast<i64>(sizeof(T));
 };
 
+REDCO_INLINE float value(float x) { return x; }
+REDCO_INLINE double value(double x) { return x; }
+REDCO_INLINE float value(bf16 x) { return from_bits(static_cast<u32>(x.bits) << 16); }
+
+// A vector of T from consecutive elements.
+template <class T>
+REDCO_INLINE void load(const T* p, typename Vector<T>::type& out) {
+  __builtin_memcpy(&out, p, sizeof out);
+}
+REDCO_INLINE void load(const bf16* p, Vector<float>::type& out) {
+  typedef u16 Half __attribute__((vector_size(kBytes / 2)));
+  typedef u32 Words __attribute__((vector_size(kBytes)));
+  Half half;
+  __builtin_memcpy(&half, p, sizeof half);
+  const Words words = __builtin_convertvector(half, Words) << 16;
+  __builtin_memcpy(&out, &words, sizeof out);
+}
+REDCO_INLINE void load(const bf16* p, Vector<double>::type& out) {
+  for (i64 w = 0; w < Vector<double>::kWidth; ++w) out[w] = static_cast<double>(value(p[w]));
+}
+
 // Rows of b streamed together: enough loads in flight for few rows of a, with all accumulators in registers.
 constexpr int rows_of_b(int m) { return m <= 2 ? 4 : m <= 4 ? 2 : kRegisters == 32 ? 2 : 1; }
 
-template <class T, int M, int N>
-inline void dots(i64 k, T alpha, const T* a, i64 lda, const T* b, i64 ldb, T beta, T* c, i64 ldc) {
+template <class T, class B, int M, int N>
+inline void dots(i64 k, T alpha, const T* a, i64 lda, const B* b, i64 ldb, T beta, T* c, i64 ldc) {
   using V = typename Vector<T>::type;
   constexpr i64 W = Vector<T>::kWidth;
   V acc[M][N] = {};
@@ -32,11 +53,11 @@ inline void dots(i64 k, T alpha, const T* a, i64 lda, const T* b, i64 ldb, T bet
   for (; p + W <= k; p += W) {
     V bv[N];
 #pragma GCC unroll 8
-    for (int j = 0; j < N; ++j) __builtin_memcpy(&bv[j], b + j * ldb + p, sizeof(V));
+    for (int j = 0; j < N; ++j) load(b + j * ldb + p, bv[j]);
 #pragma GCC unroll 8
     for (int i = 0; i < M; ++i) {
       V av;
-      __builtin_memcpy(&av, a + i * lda + p, sizeof(V));
+      load(a + i * lda + p, av);
 #pragma GCC unroll 8
       for (int j = 0; j < N; ++j) acc[i][j] += av * bv[j];
     }
@@ -45,50 +66,50 @@ inline void dots(i64 k, T alpha, const T* a, i64 lda, const T* b, i64 ldb, T bet
     for (int j = 0; j < N; ++j) {
       T s = 0;
       for (int w = 0; w < W; ++w) s += acc[i][j][w];
-      for (i64 q = p; q < k; ++q) s += a[i * lda + q] * b[j * ldb + q];
+      for (i64 q = p; q < k; ++q) s += a[i * lda + q] * value(b[j * ldb + q]);
       T& out = c[i * ldc + j];
       out = beta == 0 ? alpha * s : alpha * s + beta * out;
     }
   }
 }
 
-template <class T, int M>
-inline void dots_m(i64 n, i64 k, T alpha, const T* a, i64 lda, const T* b, i64 ldb, T beta, T* c, i64 ldc) {
+template <class T, class B, int M>
+inline void dots_m(i64 n, i64 k, T alpha, const T* a, i64 lda, const B* b, i64 ldb, T beta, T* c, i64 ldc) {
   constexpr int N = rows_of_b(M);
   i64 j = 0;
-  for (; j + N <= n; j += N) dots<T, M, N>(k, alpha, a, lda, b + j * ldb, ldb, beta, c + j, ldc);
-  for (; j < n; ++j) dots<T, M, 1>(k, alpha, a, lda, b + j * ldb, ldb, beta, c + j, ldc);
+  for (; j + N <= n; j += N) dots<T, B, M, N>(k, alpha, a, lda, b + j * ldb, ldb, beta, c + j, ldc);
+  for (; j < n; ++j) dots<T, B, M, 1>(k, alpha, a, lda, b + j * ldb, ldb, beta, c + j, ldc);
 }
 
 }  // namespace
 
-template <class T>
-void rows_times_bt(i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda, const T* b, i64 ldb, T beta, T* c,
+template <class T, class B>
+void rows_times_bt(i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda, const B* b, i64 ldb, T beta, T* c,
                    i64 ldc) {
   switch (m) {
     case 1:
-      return dots_m<T, 1>(n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+      return dots_m<T, B, 1>(n, k, alpha, a, lda, b, ldb, beta, c, ldc);
     case 2:
-      return dots_m<T, 2>(n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+      return dots_m<T, B, 2>(n, k, alpha, a, lda, b, ldb, beta, c, ldc);
     case 3:
-      return dots_m<T, 3>(n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+      return dots_m<T, B, 3>(n, k, alpha, a, lda, b, ldb, beta, c, ldc);
     case 4:
-      return dots_m<T, 4>(n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+      return dots_m<T, B, 4>(n, k, alpha, a, lda, b, ldb, beta, c, ldc);
     case 5:
-      return dots_m<T, 5>(n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+      return dots_m<T, B, 5>(n, k, alpha, a, lda, b, ldb, beta, c, ldc);
     case 6:
-      return dots_m<T, 6>(n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+      return dots_m<T, B, 6>(n, k, alpha, a, lda, b, ldb, beta, c, ldc);
     case 7:
-      return dots_m<T, 7>(n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+      return dots_m<T, B, 7>(n, k, alpha, a, lda, b, ldb, beta, c, ldc);
     case 8:
-      return dots_m<T, 8>(n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+      return dots_m<T, B, 8>(n, k, alpha, a, lda, b, ldb, beta, c, ldc);
     default:
       return;
   }
 }
 
-template <class T>
-void rows_times_b(i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda, const T* b, i64 ldb, T beta, T* c,
+template <class T, class B>
+void rows_times_b(i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda, const B* b, i64 ldb, T beta, T* c,
                   i64 ldc) {
   constexpr i64 kColumns = 1024;  // columns of c, kept in L1 with the four rows of b
   for (i64 j0 = 0; j0 < n; j0 += kColumns) {
@@ -103,32 +124,35 @@ void rows_times_b(i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda, const T* b,
     }
     i64 p = 0;
     for (; p + 4 <= k; p += 4) {
-      const T *b0 = b + p * ldb + j0, *b1 = b0 + ldb, *b2 = b1 + ldb, *b3 = b2 + ldb;
+      const B *b0 = b + p * ldb + j0, *b1 = b0 + ldb, *b2 = b1 + ldb, *b3 = b2 + ldb;
       for (i64 i = 0; i < m; ++i) {
         const T* f = a + i * lda + p;
         const T f0 = alpha * f[0], f1 = alpha * f[1], f2 = alpha * f[2], f3 = alpha * f[3];
         T* out = c + i * ldc + j0;
 #pragma omp simd
-        for (i64 j = 0; j < cols; ++j) out[j] += (f0 * b0[j] + f1 * b1[j]) + (f2 * b2[j] + f3 * b3[j]);
+        for (i64 j = 0; j < cols; ++j)
+          out[j] += (f0 * value(b0[j]) + f1 * value(b1[j])) + (f2 * value(b2[j]) + f3 * value(b3[j]));
       }
     }
     for (; p < k; ++p) {
-      const T* b0 = b + p * ldb + j0;
+      const B* b0 = b + p * ldb + j0;
       for (i64 i = 0; i < m; ++i) {
         const T f0 = alpha * a[i * lda + p];
         T* out = c + i * ldc + j0;
 #pragma omp simd
-        for (i64 j = 0; j < cols; ++j) out[j] += f0 * b0[j];
+        for (i64 j = 0; j < cols; ++j) out[j] += f0 * value(b0[j]);
       }
     }
   }
 }
 
-#define INSTANTIATE(T)                                                                     \
-  template void rows_times_bt(i64, i64, i64, T, const T*, i64, const T*, i64, T, T*, i64); \
-  template void rows_times_b(i64, i64, i64, T, const T*, i64, const T*, i64, T, T*, i64);
-INSTANTIATE(float)
-INSTANTIATE(double)
+#define INSTANTIATE(T, B)                                                                  \
+  template void rows_times_bt(i64, i64, i64, T, const T*, i64, const B*, i64, T, T*, i64); \
+  template void rows_times_b(i64, i64, i64, T, const T*, i64, const B*, i64, T, T*, i64);
+INSTANTIATE(float, float)
+INSTANTIATE(double, double)
+INSTANTIATE(float, bf16)
+INSTANTIATE(double, bf16)
 #undef INSTANTIATE
 
 }  // namespace redco::kernels::REDCO_ISA

@@ -1,0 +1,222 @@
+// Generation with another form of cache: a recurrent network, whose cache is one state per row without
+// columns.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "generate/generate.h"
+#include "models/spec_builder.h"
+#include "nn/cache.h"
+#include "ops/create.h"
+#include "ops/elementwise.h"
+#include "ops/embedding.h"
+#include "ops/shape.h"
+#include "shard/rules.h"
+#include "support/ranks.h"
+
+namespace redco {
+namespace {
+
+using redco::testing::on_mesh;
+using redco::testing::on_one_rank;
+using redco::testing::Random;
+
+// One state [B, C] per row.
+class StateCache final : public LayerCache {
+ public:
+  void append(const Tensors& entries, i64 tokens) override {
+    state_ = entries[0];
+    length_ += tokens;
+  }
+  CacheView read() const override { return {state_.defined() ? Tensors{state_} : Tensors{}}; }
+  void fork(std::span<const i64> source, i64 columns) override {
+    if (columns > 0) drop_rows(source);
+  }
+  void drop_rows(std::span<const i64> kept) override {
+    Tensors rows;
+    for (const i64 r : kept) rows.push_back(narrow(state_, 0, r, 1));
+    state_ = concat({rows.begin(), rows.end()}, 0);
+  }
+  void insert(const LayerCache& from, std::span<const RowCopy> copies, i64 rows) override {
+    const auto& other = dynamic_cast<const StateCache&>(from);
+    if (!state_.defined()) state_ = zeros({rows, other.state_.shape()[1]}, other.state_.dtype());
+    length_ = std::max(length_, other.length_);
+    Tensors next;
+    for (i64 r = 0; r < rows; ++r) next.push_back(narrow(state_, 0, r, 1));
+    for (const RowCopy& c : copies) next[c.to] = narrow(other.state_, 0, c.from, 1);
+    state_ = concat({next.begin(), next.end()}, 0);
+  }
+  bool can_drop_columns(i64 from) const override { return from == length_; }
+  void drop_columns(i64) override {}
+  void move(i64 by, i64) override { length_ += by; }
+  i64 bytes() const override { return state_.defined() ? state_.local_bytes() : 0; }
+
+ private:
+  Tensor state_;
+};
+
+constexpr i64 kVocabulary = 29, kWidth = 6;
+
+// h = tanh(U h + E[token]), logits = W h; padding leaves h unchanged.
+class Recurrent : public Model {
+ public:
+  Recurrent() {
+    family_ = "recurrent";
+    vocab_size_ = kVocabulary;
+    max_length_ = 64;
+    n_layers_ = 1;
+    SpecBuilder b(params_);
+    b.embedding("embed.weight", kVocabulary, kWidth, 1);
+    b.linear("state", kWidth, kWidth, false, 1);
+    b.linear("head", kVocabulary, kWidth, false, 1);
+  }
+  ModelCache make_cache(const CacheOptions& o) const override {
+    ModelCache::Layers layers;
+    layers.push_back(std::make_unique<StateCache>());
+    return {std::move(layers), {}, o.capacity};
+  }
+
+ protected:
+  Tensor decode(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const override {
+    const i64 B = in.input_ids.size(0), T = in.input_ids.size(1), held = o.cache ? o.cache->length() : 0;
+    const Tensor x = embedding(p["embed.weight"], in.input_ids);
+    Tensor h = zeros({B, kWidth}, DType::f64);
+    if (o.cache)
+      if (const Tensors kept = o.cache->layer(0).read().entries; !kept.empty()) h = kept[0];
+    for (i64 t = 0; t < T; ++t) {
+      const Tensor next = tanh(reshape(narrow(x, 1, t, 1), {B, kWidth}) + dense(p, "state", h));
+      if (!in.key_mask.defined()) {
+        h = next;
+        continue;
+      }
+      const Tensor seen = cast(narrow(in.key_mask, 1, held + t, 1), DType::f64);
+      h = seen * next + add_scalar(scale(seen, -1), 1) * h;
+    }
+    if (o.cache) o.cache->layer(0).append({h}, T);
+    return dense(p, "head", reshape(h, {B, 1, kWidth}));
+  }
+};
+
+struct RandomRecurrent {
+  Recurrent model;
+  ParamTree params;
+  RandomRecurrent() {
+    params = make_params(model.params(), std::vector<Layout>(model.params().specs.size()));
+    for (std::size_t i = 0; i < params.size(); ++i) {
+      const Shape& s = params.specs()[i].shape;
+      params.values()[i] = from_values(s, std::span<const double>(Random(i + 3).values(numel(s), -1.5, 1.5)));
+    }
+  }
+  // log-probabilities of the token after these, without a cache.
+  std::vector<double> next(const std::vector<i32>& ids) const {
+    NoGrad off;
+    const i64 n = static_cast<i64>(ids.size());
+    std::vector<double> v = to_values(
+        model.apply(params, {.input_ids = from_ids({1, n}, ids), .positions = {}, .key_mask = {}}, {}));
+    double sum = 0;
+    for (const double x : v) sum += std::exp(x);
+    for (double& x : v) x -= std::log(sum);
+    return v;
+  }
+};
+
+std::vector<GenerationPrompt> prompts_of_many_lengths() {
+  Random random(6);
+  std::vector<GenerationPrompt> out(9);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out[i].ordinal = static_cast<i64>(i);
+    for (i64 k = 1 + random.below(9); k > 0; --k)
+      out[i].ids.push_back(static_cast<i32>(random.below(kVocabulary)));
+  }
+  return out;
+}
+
+// Rows are replaced, forked and dropped: the batch is smaller than the number of prompts, and answers end at
+// different times.
+TEST(RecurrentCache, AnswersAreThoseWithoutACache) {
+  const GenerationTokens tokens{
+      .eos = {4, 9}, .pad = 0, .decoder_start = {}, .forced_bos = {}, .forced_eos = {}};
+  for (const int mp : {1, 2})
+    for (const i64 batch : {1, 3, 9})
+      on_mesh({1, mp}, [&](Context&) {
+        const RandomRecurrent m;
+        const auto prompts = prompts_of_many_lengths();
+        GenerationSettings greedy;
+        greedy.max_new_tokens = 12;
+        const auto answers = generate(m.model, m.params, prompts, greedy, tokens, {.batch_size = batch});
+        bool eos = false;
+        for (std::size_t i = 0; i < prompts.size(); ++i) {
+          std::vector<i32> ids = prompts[i].ids;
+          for (const i32 id : answers[i][0].ids) {
+            const auto scores = m.next(ids);
+            EXPECT_EQ(id, std::max_element(scores.begin(), scores.end()) - scores.begin()) << "prompt " << i;
+            ids.push_back(id);
+          }
+          eos |= answers[i][0].finish == FinishReason::eos;
+        }
+        EXPECT_TRUE(eos);
+
+        GenerationSettings beams = greedy;
+        beams.num_beams = 3;
+        beams.num_return_sequences = 2;
+        const auto found = generate(m.model, m.params, prompts, beams, tokens, {.batch_size = batch});
+        for (std::size_t i = 0; i < prompts.size(); ++i)
+          for (const Answer& a : found[i]) {
+            std::vector<i32> ids = prompts[i].ids;
+            double score = 0;
+            for (const i32 id : a.ids) {
+              score += m.next(ids)[static_cast<std::size_t>(id)];
+              ids.push_back(id);
+            }
+            EXPECT_NEAR(a.score, score / static_cast<double>(a.ids.size()), 1e-12) << "prompt " << i;
+          }
+      });
+}
+
+TEST(RecurrentCache, SamplesDoNotDependOnTheOtherRows) {
+  on_one_rank([](Context&) {
+    const RandomRecurrent m;
+    const auto prompts = prompts_of_many_lengths();
+    GenerationSettings s;
+    s.max_new_tokens = 10;
+    s.temperature = 0.9;
+    s.num_return_sequences = 2;
+    std::vector<std::vector<i32>> alone, together;
+    for (const GenerationPrompt& p : prompts)
+      for (const auto& list : generate(m.model, m.params, {&p, 1}, s, {}))
+        for (const Answer& a : list) alone.push_back(a.ids);
+    for (const auto& list : generate(m.model, m.params, prompts, s, {}, {.batch_size = 4}))
+      for (const Answer& a : list) together.push_back(a.ids);
+    EXPECT_EQ(together, alone);
+  });
+}
+
+// A state can be continued, but not taken back.
+TEST(RecurrentCache, AKeptPrefixIsContinuedOrComputedAgain) {
+  on_one_rank([](Context& c) {
+    const RandomRecurrent m;
+    GenerationSettings s;
+    s.max_new_tokens = 3;
+    PrefixCache prefix;
+    std::vector<i32> ids = {7, 8, 9, 10, 11, 12, 13};
+    for (int turn = 0; turn < 4; ++turn) {
+      const GenerationPrompt p{ids, turn};
+      const i64 before = c.flops();
+      const auto fresh = generate(m.model, m.params, {&p, 1}, s, {})[0][0];
+      const i64 all = c.flops() - before;
+      const auto kept = generate(m.model, m.params, {&p, 1}, s, {}, {.prefix = &prefix})[0][0];
+      const i64 rest = c.flops() - before - all;
+      EXPECT_EQ(kept.ids, fresh.ids);
+      const bool continued = turn == 1 || turn == 3;
+      EXPECT_EQ(rest < all, continued) << "turn " << turn;
+      EXPECT_EQ(prefix.cache.length(), static_cast<i64>(prefix.ids.size()));
+      ids.insert(ids.end(), fresh.ids.begin(), fresh.ids.end());
+      if (turn == 1) ids.resize(8);  // a shortened history
+      ids.push_back(20);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace redco
