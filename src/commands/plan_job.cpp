@@ -105,7 +105,7 @@ PlanReport plan_job(const JobConfig& job, const Assembly& parts, const std::vect
   r.strict = job.parallel.strict;
   r.shard_optimizer = job.parallel.shard_optimizer;
   r.shard_parameters = job.parallel.shard_parameters;
-  r.step = step_options(job.train);
+  r.step = step_options(job.train, job.parallel.sequence_parallel);
   r.compute = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
   return make_plan(r);
 }

@@ -196,6 +196,7 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
              .checkpoint = job.checkpoint,
              .global_batch_size = sizes.global,
              .per_device_batch_size = sizes.per_device,
+             .sequence_parallel = job.parallel.sequence_parallel,
              .group_by_length = job.data.group_by_length,
              .pipeline_name = job.pipeline,
              .workdir = workdir,

@@ -165,6 +165,7 @@ i64 trace_activations(const TraceRequest& r) {
   StepContext ctx;
   ctx.apply.train = true;
   ctx.apply.recompute_blocks = r.step.recompute_blocks;
+  ctx.apply.sequence_parallel = r.step.sequence_parallel;
   const LossTerms terms = r.pipeline->loss(params, batches[0], ctx);
   REDCO_CHECK(!terms.empty(), "the pipeline's loss() returned no term");
   const auto gradients = grad(terms[0].sum, inputs);

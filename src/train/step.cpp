@@ -21,9 +21,10 @@ std::vector<MicroBatch> micro_batches(i64 rows, i64 per_device, int dp) {
   return out;
 }
 
-StepOptions step_options(const TrainSettings& t) {
+StepOptions step_options(const TrainSettings& t, bool sequence_parallel) {
   StepOptions o{.clip_grad_norm = t.clip_grad_norm,
                 .recompute_blocks = t.recompute == "block",
+                .sequence_parallel = sequence_parallel,
                 .adamw = {.beta1 = t.adam_beta1,
                           .beta2 = t.adam_beta2,
                           .epsilon = t.adam_epsilon,
@@ -179,6 +180,7 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
     StepContext ctx;
     ctx.apply.train = true;
     ctx.apply.recompute_blocks = options_.recompute_blocks;
+    ctx.apply.sequence_parallel = options_.sequence_parallel;
     ctx.step = step;
     ctx.epoch = epoch;
     const ParamTree params = params_.watched();

@@ -21,6 +21,7 @@ struct TrainJob {
   EvalSettings eval;
   CheckpointSettings checkpoint;
   i64 global_batch_size = 1, per_device_batch_size = 1;
+  bool sequence_parallel = false;
   bool group_by_length = false;  // see StepOrder
   std::string pipeline_name, workdir;
   std::string unit = "tokens";    // unit of the first term's weight
