@@ -36,7 +36,7 @@ FactoredGradients factored_grad(const Tensor& loss, const std::vector<Tensor>& i
 
 // Runs f now without keeping the tensors that its backward reads, and again in the backward; f must capture
 // by value all that it reads. Differentiable to any order. Random draws repeat because they have keys;
-// results of collectives are kept and not repeated.
+// sums over ranks are kept and not repeated.
 Tensor recompute(const std::function<Tensor(const Tensor&)>& f, const Tensor& x);
 
 // Applies f to all slices along dim 0 of every tensor in xs together. Inside f this dim is hidden (a batch

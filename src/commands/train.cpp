@@ -194,7 +194,7 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
              .train = job.train,
              .eval = job.eval,
              .checkpoint = job.checkpoint,
-             .sharding = job.parallel.sharding(),
+             .parallel = job.parallel,
              .global_batch_size = sizes.global,
              .per_device_batch_size = sizes.per_device,
              .group_by_length = job.data.group_by_length,

@@ -32,7 +32,9 @@ Tensor offset_rms_norm(const ParamTree& p, const std::string& prefix, const Tens
 }
 
 Tensor self_attention(const ParamTree& p, const AttentionBlock& a, const ApplyOptions& o, size_t layer,
-                      const Tensor& x, const Tensor& key_mask, const Tensor& positions, const Tensor& bias) {
+                      const Tensor& stream, const Tensor& key_mask, const Tensor& positions,
+                      const Tensor& bias) {
+  const Tensor x = gather_tokens(o, stream);
   Tensor q = project(p, a, a.q, x, o);
   if (a.norms) q = offset_rms_norm(p, a.norms->q, q, a.norms->eps, a.norms->unit_offset);
   if (a.rope) q = rope(q, positions, *a.rope);
@@ -49,7 +51,7 @@ Tensor cross_attention(const ParamTree& p, const AttentionBlock& a, const ApplyO
     REDCO_CHECK(memory.defined(), "a decoder's first apply needs the encoder's output");
     return {project(p, a, a.k, memory, o), project(p, a, a.v, memory, o)};
   };
-  const Tensor q = project(p, a, a.q, x, o);
+  const Tensor q = project(p, a, a.q, gather_tokens(o, x), o);
   return output(p, a, cross_attend(o, a.settings, layer, q, keys_and_values, memory_mask), o);
 }
 

@@ -73,10 +73,12 @@ class Bart : public Model {
   Tensor encode(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
     ApplyOptions own = o;
     own.cache = nullptr;
-    return run(p, encoder_, in.input_ids, {}, own,
-               [this, mask = in.key_mask, own](const ParamTree& q, i64 i, const Tensor& x) {
-                 return feed_forward(q, encoder_, i, attend_to_itself(q, encoder_, i, x, mask, own), own);
-               });
+    const Tensor x =
+        run(p, encoder_, in.input_ids, {}, own,
+            [this, mask = in.key_mask, own](const ParamTree& q, i64 i, const Tensor& h) {
+              return feed_forward(q, encoder_, i, attend_to_itself(q, encoder_, i, h, mask, own), own);
+            });
+    return gather_tokens(own, x);
   }
 
   Tensor decode(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const override {
@@ -86,7 +88,7 @@ class Bart : public Model {
                      return feed_forward(q, decoder_, i, attend_to_memory(q, i, y, in, o), o);
                    });
     Scope s("lm_head");
-    return dense(p, "lm_head", head_input(o, x), o) + p["final_logits_bias"];
+    return dense(p, "lm_head", head_input(o, gather_tokens(o, x)), o) + p["final_logits_bias"];
   }
 
   // Rows of the decoder's position table.
@@ -158,6 +160,7 @@ class Bart : public Model {
       if (embedding_scale_ != 1) x = scale(x, embedding_scale_);
       x = x + embedding(p[at(s, "embed_positions.weight")],
                         positions.defined() ? positions : row_positions(ids, kPositionOffset));
+      x = residual(o, x);
       x = layer_norm(p, at(s, "layernorm_embedding"), x, kEps);
       x = dropout(o, s.name + "_embedding", dropout_, x);
     }
@@ -183,7 +186,7 @@ class Bart : public Model {
     Scope scope("attention");
     const std::string a = layer(s, i) + ".self_attn";
     const Tensor y = self_attention(p, attention(a, s, s.decoder), o, i, x, mask);
-    return layer_norm(p, a + "_layer_norm", x + dropout(o, "attention_out", dropout_, y), kEps);
+    return layer_norm(p, a + "_layer_norm", x + dropout(o, "attention_out", dropout_, residual(o, y)), kEps);
   }
 
   Tensor attend_to_memory(const ParamTree& p, i64 i, const Tensor& x, const DecoderInputs& in,
@@ -191,16 +194,17 @@ class Bart : public Model {
     Scope scope("cross_attention");
     const std::string a = layer(decoder_, i) + ".encoder_attn";
     const Tensor y = cross_attention(p, attention(a, decoder_, false), o, i, x, in.memory, in.memory_mask);
-    return layer_norm(p, a + "_layer_norm", x + dropout(o, "cross_attention_out", dropout_, y), kEps);
+    return layer_norm(p, a + "_layer_norm", x + dropout(o, "cross_attention_out", dropout_, residual(o, y)),
+                      kEps);
   }
 
   Tensor feed_forward(const ParamTree& p, const Stack& s, i64 i, const Tensor& x,
                       const ApplyOptions& o) const {
     Scope scope("mlp");
     const std::string h = layer(s, i);
-    Tensor f = activate(activation_, dense(p, h + ".fc1", x, o));
+    Tensor f = activate(activation_, dense(p, h + ".fc1", gather_tokens(o, x), o));
     f = dense(p, h + ".fc2", dropout(o, "mlp", activation_dropout_, f), o);
-    return layer_norm(p, h + ".final_layer_norm", x + dropout(o, "mlp_out", dropout_, f), kEps);
+    return layer_norm(p, h + ".final_layer_norm", x + dropout(o, "mlp_out", dropout_, residual(o, f)), kEps);
   }
 
   i64 width_;

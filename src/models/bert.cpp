@@ -95,7 +95,7 @@ class Bert : public Model {
     Tensor x;
     {
       Scope s("embedding");
-      x = embed(p, in);
+      x = residual(o, embed(p, in));
       x = layer_norm(p, at("embeddings.LayerNorm"), x, eps_);
       x = dropout(o, "embedding", dropout_, x);
     }
@@ -107,6 +107,7 @@ class Bert : public Model {
                     });
     }
     if (o.hidden_states) o.hidden_states->push_back(x);
+    x = gather_tokens(o, x);
     return task_ == ModelTask::masked_lm ? masked_logits(p, x, o) : class_logits(p, x, o);
   }
 
@@ -180,12 +181,12 @@ class Bert : public Model {
       const AttentionBlock attention = {a + "query", a + "key", a + "value", h + ".attention.output.dense",
                                         heads_,      settings};
       const Tensor y = self_attention(p, attention, o, i, x, mask);
-      x = layer_norm(p, h + ".attention.output.LayerNorm", x + dropout(o, "attention_out", dropout_, y),
-                     eps_);
+      x = x + dropout(o, "attention_out", dropout_, residual(o, y));
+      x = layer_norm(p, h + ".attention.output.LayerNorm", x, eps_);
     }
     Scope s("mlp");
-    const Tensor f = activate(activation_, dense(p, h + ".intermediate.dense", x, o));
-    const Tensor y = dense(p, h + ".output.dense", f, o);
+    const Tensor f = activate(activation_, dense(p, h + ".intermediate.dense", gather_tokens(o, x), o));
+    const Tensor y = residual(o, dense(p, h + ".output.dense", f, o));
     return layer_norm(p, h + ".output.LayerNorm", x + dropout(o, "mlp_out", dropout_, y), eps_);
   }
 

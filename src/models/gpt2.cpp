@@ -76,8 +76,8 @@ Tensor Gpt2Decoder::apply(const ParamTree& p, const DecoderInputs& in, const App
   Tensor x;
   {
     Scope s("embedding");
-    x = embedding(p[at("transformer.wte.weight")], in.input_ids) +
-        embedding(p[at("transformer.wpe.weight")], in.positions);
+    x = residual(o, embedding(p[at("transformer.wte.weight")], in.input_ids) +
+                        embedding(p[at("transformer.wpe.weight")], in.positions));
     x = dropout(o, "embedding", embedding_dropout_, x);
   }
   for (i64 i = 0; i < layers_; ++i) {
@@ -87,7 +87,7 @@ Tensor Gpt2Decoder::apply(const ParamTree& p, const DecoderInputs& in, const App
     });
   }
   Scope s("lm_head");
-  x = layer_norm(p, at("transformer.ln_f"), x, eps_);
+  x = gather_tokens(o, layer_norm(p, at("transformer.ln_f"), x, eps_));
   if (o.hidden_states) o.hidden_states->push_back(x);
   return dense(p, at("lm_head"), head_input(o, x), o);
 }
@@ -118,13 +118,13 @@ Tensor Gpt2Decoder::block(const ParamTree& p, const DecoderInputs& in, const App
     const AttentionBlock attention = {{qkv, "q"},         {qkv, "k"}, {qkv, "v"},
                                       h + ".attn.c_proj", heads_,     settings};
     const Tensor out = self_attention(p, attention, o, i, a, in.key_mask);
-    x = x + dropout(o, "attention_out", residual_dropout_, out);
+    x = x + dropout(o, "attention_out", residual_dropout_, residual(o, out));
   }
   if (cross_) x = attend_to_memory(p, in, o, i, x);
   Scope s("mlp");
-  const Tensor m = layer_norm(p, h + ".ln_2", x, eps_);
+  const Tensor m = gather_tokens(o, layer_norm(p, h + ".ln_2", x, eps_));
   const Tensor f = activate(activation_, dense(p, h + ".mlp.c_fc", m, o));
-  return x + dropout(o, "mlp_out", residual_dropout_, dense(p, h + ".mlp.c_proj", f, o));
+  return x + dropout(o, "mlp_out", residual_dropout_, residual(o, dense(p, h + ".mlp.c_proj", f, o)));
 }
 
 Tensor Gpt2Decoder::attend_to_memory(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o,
@@ -136,7 +136,7 @@ Tensor Gpt2Decoder::attend_to_memory(const ParamTree& p, const DecoderInputs& in
       c + "q_attn", {c + "c_attn", "k"}, {c + "c_attn", "v"}, c + "c_proj", heads_, settings};
   const Tensor a = layer_norm(p, h + ".ln_cross_attn", x, eps_);
   const Tensor out = cross_attention(p, attention, o, i, a, in.memory, in.memory_mask);
-  return x + dropout(o, "cross_attention_out", residual_dropout_, out);
+  return x + dropout(o, "cross_attention_out", residual_dropout_, residual(o, out));
 }
 
 namespace {

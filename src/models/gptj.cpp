@@ -77,7 +77,8 @@ class GptJ : public Model {
     Tensor x;
     {
       Scope s("embedding");
-      x = dropout(o, "embedding", embedding_dropout_, embedding(p["transformer.wte.weight"], in.input_ids));
+      x = residual(o, embedding(p["transformer.wte.weight"], in.input_ids));
+      x = dropout(o, "embedding", embedding_dropout_, x);
     }
     for (i64 i = 0; i < n_layers_; ++i) {
       if (o.hidden_states) o.hidden_states->push_back(x);
@@ -86,7 +87,7 @@ class GptJ : public Model {
       });
     }
     Scope s("lm_head");
-    x = layer_norm(p, "transformer.ln_f", x, eps_);
+    x = gather_tokens(o, layer_norm(p, "transformer.ln_f", x, eps_));
     if (o.hidden_states) o.hidden_states->push_back(x);
     return dense(p, "lm_head", head_input(o, x), o);
   }
@@ -103,11 +104,12 @@ class GptJ : public Model {
  private:
   static std::string layer(i64 i) { return fmt::format("transformer.h.{}", i); }
 
-  // x + attention(ln(x)) + mlp(ln(x)) as one sum of three, so that Partial terms need one all-reduce.
+  // x + attention(ln(x)) + mlp(ln(x)) as one sum of three, so that Partial terms need one reduction: to
+  // the placement of x.
   Tensor block(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o, i64 i,
                const Tensor& x) const {
     const std::string h = layer(i);
-    const Tensor a = layer_norm(p, h + ".ln_1", x, eps_);
+    const Tensor a = gather_tokens(o, layer_norm(p, h + ".ln_1", x, eps_));
     Tensor attended, mlp;
     {
       Scope s("attention");

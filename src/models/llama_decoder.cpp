@@ -133,13 +133,13 @@ Tensor LlamaDecoder::block(const ParamTree& p, const DecoderInputs& in, const Ap
                                                    .softcap = s.score_cap},
                                       .rope = layer.local ? &s.local_rope : &s.rope,
                                       .norms = s.head_norms ? &norms : nullptr};
-    const Tensor a =
-        self_attention(p, attention, o, i, norm(p, h + ".input_layernorm", x), in.key_mask, in.positions);
+    const Tensor a = residual(
+        o, self_attention(p, attention, o, i, norm(p, h + ".input_layernorm", x), in.key_mask, in.positions));
     x = x + (s.outer_norms ? norm(p, h + ".post_attention_layernorm", a) : a);
   }
   Scope scope("mlp");
   const char* before = s.outer_norms ? ".pre_feedforward_layernorm" : ".post_attention_layernorm";
-  const Tensor m = mlp(p, h, norm(p, h + before, x), o);
+  const Tensor m = residual(o, mlp(p, h, gather_tokens(o, norm(p, h + before, x)), o));
   return x + (s.outer_norms ? norm(p, h + ".post_feedforward_layernorm", m) : m);
 }
 
@@ -147,7 +147,7 @@ Tensor LlamaDecoder::decode(const ParamTree& p, const DecoderInputs& in, const A
   Tensor x;
   {
     Scope s("embedding");
-    x = embedding(p["model.embed_tokens.weight"], in.input_ids, arch_.padding_row);
+    x = residual(o, embedding(p["model.embed_tokens.weight"], in.input_ids, arch_.padding_row));
     if (arch_.embedding_scale != 1) x = scale(x, arch_.embedding_scale);
   }
   for (i64 i = 0; i < n_layers_; ++i) {
@@ -157,7 +157,7 @@ Tensor LlamaDecoder::decode(const ParamTree& p, const DecoderInputs& in, const A
     });
   }
   Scope s("lm_head");
-  x = norm(p, "model.norm", x);
+  x = gather_tokens(o, norm(p, "model.norm", x));
   if (o.hidden_states) o.hidden_states->push_back(x);
   return soft_cap(dense(p, "lm_head", head_input(o, x), o), arch_.logit_cap);
 }

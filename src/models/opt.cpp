@@ -84,7 +84,7 @@ class Opt : public Model {
       Scope s("embedding");
       x = embedding(p[at("embed_tokens.weight")], in.input_ids, padding_row_);
       if (projected_) x = dense(p, at("project_in"), x, o);
-      x = x + embedding(p[at("embed_positions.weight")], in.positions);
+      x = residual(o, x + embedding(p[at("embed_positions.weight")], in.positions));
     }
     for (i64 i = 0; i < n_layers_; ++i) {
       if (o.hidden_states) o.hidden_states->push_back(x);
@@ -94,6 +94,7 @@ class Opt : public Model {
     }
     Scope s("lm_head");
     if (final_norm_) x = layer_norm(p, at("final_layer_norm"), x, kEps);
+    x = gather_tokens(o, x);
     if (projected_) x = dense(p, at("project_out"), x, o);
     if (o.hidden_states) o.hidden_states->push_back(x);
     return dense(p, "lm_head", head_input(o, x), o);
@@ -140,14 +141,14 @@ class Opt : public Model {
       const AttentionBlock attention = {c + "q_proj",   c + "k_proj", c + "v_proj",
                                         c + "out_proj", heads,        settings};
       const Tensor out = self_attention(p, attention, o, i, a, in.key_mask);
-      x = x + dropout(o, "attention_out", dropout_, out);
+      x = x + dropout(o, "attention_out", dropout_, residual(o, out));
       if (!pre_norm_) x = layer_norm(p, n, x, kEps);
     }
     Scope s("mlp");
     const std::string n = h + ".final_layer_norm";
-    const Tensor m = pre_norm_ ? layer_norm(p, n, x, kEps) : x;
+    const Tensor m = gather_tokens(o, pre_norm_ ? layer_norm(p, n, x, kEps) : x);
     const Tensor f = activate(activation_, dense(p, h + ".fc1", m, o));
-    x = x + dropout(o, "mlp_out", dropout_, dense(p, h + ".fc2", f, o));
+    x = x + dropout(o, "mlp_out", dropout_, residual(o, dense(p, h + ".fc2", f, o)));
     return pre_norm_ ? x : layer_norm(p, n, x, kEps);
   }
 

@@ -80,8 +80,8 @@ class Performer : public Model {
     {
       Scope s("embedding");
       const std::string e = "performer.embeddings.";
-      x = embedding(p[e + "word_embeddings.weight"], in.input_ids, padding_row_) +
-          embedding(p[e + "position_embeddings.weight"], row_positions(in.input_ids, 0));
+      x = residual(o, embedding(p[e + "word_embeddings.weight"], in.input_ids, padding_row_) +
+                          embedding(p[e + "position_embeddings.weight"], row_positions(in.input_ids, 0)));
       x = dropout(o, "embedding", dropout_, x);
       if (in.key_mask.defined())
         seen = reshape(embedding(from_values({2, 1}, std::span<const float>(kSeen)), in.key_mask),
@@ -93,7 +93,7 @@ class Performer : public Model {
         return block(own, seen, o, i, h);
       });
     }
-    x = layer_norm(p, "performer.norm", x, eps_);
+    x = gather_tokens(o, layer_norm(p, "performer.norm", x, eps_));
     if (o.hidden_states) o.hidden_states->push_back(x);
     Scope s("classifier");
     return dense(p, "classifier", dropout(o, "classifier", head_dropout_, pooled(x, seen)), o);
@@ -150,12 +150,13 @@ class Performer : public Model {
     Tensor x = x0;
     {
       Scope s("attention");
-      const Tensor y = attention(p, seen, o, i, layer_norm(p, h + ".attention.norm", x, eps_));
-      x = x + dropout(o, "attention_out", dropout_, y);
+      const Tensor a = gather_tokens(o, layer_norm(p, h + ".attention.norm", x, eps_));
+      x = x + dropout(o, "attention_out", dropout_, residual(o, attention(p, seen, o, i, a)));
     }
     Scope s("mlp");
-    const Tensor m = dense(p, h + ".mlp.fc1", layer_norm(p, h + ".mlp.norm", x, eps_), o);
-    return x + dropout(o, "mlp_out", dropout_, dense(p, h + ".mlp.fc2", activate(activation_, m), o));
+    const Tensor m = gather_tokens(o, layer_norm(p, h + ".mlp.norm", x, eps_));
+    const Tensor f = activate(activation_, dense(p, h + ".mlp.fc1", m, o));
+    return x + dropout(o, "mlp_out", dropout_, residual(o, dense(p, h + ".mlp.fc2", f, o)));
   }
 
   std::string activation_;

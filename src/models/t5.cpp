@@ -169,7 +169,8 @@ class T5 : public Model {
     Tensor x, bias;
     {
       Scope inner("embedding");
-      x = dropout(o, s.name + "_embedding", dropout_, embedding(p["shared.weight"], ids));
+      x = residual(o, embedding(p["shared.weight"], ids));
+      x = dropout(o, s.name + "_embedding", dropout_, x);
     }
     if (s.layers > 0) {
       Scope inner("position_bias");
@@ -183,7 +184,7 @@ class T5 : public Model {
       });
     }
     x = rms_norm(p, s.name + ".final_layer_norm", x, eps_);
-    x = dropout(o, s.name + "_out", dropout_, x);
+    x = gather_tokens(o, dropout(o, s.name + "_out", dropout_, x));
     if (o.hidden_states) o.hidden_states->push_back(x);
     return x;
   }
@@ -199,7 +200,7 @@ class T5 : public Model {
     const std::string h = layer(s, i, 0);
     const Tensor y = self_attention(p, attention(h + "SelfAttention", s.decoder), o, i,
                                     rms_norm(p, h + "layer_norm", x, eps_), mask, {}, bias);
-    return x + dropout(o, "attention_out", dropout_, y);
+    return x + dropout(o, "attention_out", dropout_, residual(o, y));
   }
 
   Tensor attend_to_memory(const ParamTree& p, i64 i, const Tensor& x, const DecoderInputs& in,
@@ -208,18 +209,18 @@ class T5 : public Model {
     const std::string h = layer(decoder_, i, 1);
     const Tensor y = cross_attention(p, attention(h + "EncDecAttention", false), o, i,
                                      rms_norm(p, h + "layer_norm", x, eps_), in.memory, in.memory_mask);
-    return x + dropout(o, "cross_attention_out", dropout_, y);
+    return x + dropout(o, "cross_attention_out", dropout_, residual(o, y));
   }
 
   Tensor feed_forward(const ParamTree& p, const std::string& h, const Tensor& x,
                       const ApplyOptions& o) const {
     Scope scope("mlp");
-    const Tensor m = rms_norm(p, h + "layer_norm", x, eps_);
+    const Tensor m = gather_tokens(o, rms_norm(p, h + "layer_norm", x, eps_));
     const std::string mlp = h + "DenseReluDense.";
     Tensor f = activate(activation_, dense(p, mlp + (gated_ ? "wi_0" : "wi"), m, o));
     if (gated_) f = f * dense(p, mlp + "wi_1", m, o);
     f = dense(p, mlp + "wo", dropout(o, "mlp", dropout_, f), o);
-    return x + dropout(o, "mlp_out", dropout_, f);
+    return x + dropout(o, "mlp_out", dropout_, residual(o, f));
   }
 
   i64 width_, inner_;

@@ -73,19 +73,19 @@ Tensor VitEncoder::block(const ParamTree& p, const ApplyOptions& o, i64 i, const
                                       heads_,
                                       settings};
     const Tensor y = self_attention(p, attention, o, i, layer_norm(p, h + ".layernorm_before", x, eps_), {});
-    x = x + dropout(o, "attention_out", dropout_, y);
+    x = x + dropout(o, "attention_out", dropout_, residual(o, y));
   }
   Scope s("mlp");
-  const Tensor m = layer_norm(p, h + ".layernorm_after", x, eps_);
+  const Tensor m = gather_tokens(o, layer_norm(p, h + ".layernorm_after", x, eps_));
   const Tensor f = activate(activation_, dense(p, h + ".intermediate.dense", m, o));
-  return x + dropout(o, "mlp_out", dropout_, dense(p, h + ".output.dense", f, o));
+  return x + dropout(o, "mlp_out", dropout_, residual(o, dense(p, h + ".output.dense", f, o)));
 }
 
 Tensor VitEncoder::run(const ParamTree& p, const Tensor& pixels, const ApplyOptions& o) const {
   Tensor x;
   {
     Scope s("embedding");
-    x = dropout(o, prefix_ + "embedding", dropout_, embed(p, pixels));
+    x = dropout(o, prefix_ + "embedding", dropout_, residual(o, embed(p, pixels)));
   }
   ApplyOptions own = o;
   own.cache = nullptr;
@@ -96,7 +96,7 @@ Tensor VitEncoder::run(const ParamTree& p, const Tensor& pixels, const ApplyOpti
     });
   }
   if (o.hidden_states) o.hidden_states->push_back(x);  // before the last norm
-  return layer_norm(p, at("layernorm"), x, eps_);
+  return gather_tokens(o, layer_norm(p, at("layernorm"), x, eps_));
 }
 
 namespace {

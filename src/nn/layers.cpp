@@ -5,6 +5,7 @@
 #include "nn/activations.h"
 #include "nn/cache.h"
 #include "nn/lora.h"
+#include "ops/activation_sharding.h"
 #include "ops/elementwise.h"
 #include "ops/linear.h"
 #include "ops/norm.h"
@@ -130,6 +131,14 @@ Tensor cross_attend(const ApplyOptions& o, const AttentionSettings& s, size_t la
   }
   const Tensors held = cache.read().entries;
   return attention(q, held[0], held[1], a, memory_mask);
+}
+
+Tensor residual(const ApplyOptions& o, const Tensor& x) {
+  return o.sequence_parallel && !o.cache ? shard_over_model(x, x.rank() - 2) : x;
+}
+
+Tensor gather_tokens(const ApplyOptions& o, const Tensor& x) {
+  return o.sequence_parallel && !o.cache ? gather_over_model(x, x.rank() - 2) : x;
 }
 
 Tensor head_input(const ApplyOptions& o, const Tensor& x) {

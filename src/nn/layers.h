@@ -18,6 +18,7 @@ struct ApplyOptions {
   bool train = false;               // enables dropout
   bool recompute_blocks = false;    // keep only the input of each block
   bool last_position_only = false;  // compute only the logits of the last token, [B, 1, V]
+  bool sequence_parallel = false;   // shards the residual stream over tokens; see residual()
   bool segmented = false;  // key_mask holds sample numbers: attention stays within a sample; excludes a cache
   ModelCache* cache = nullptr;  // of earlier tokens (nn/cache.h)
   // Filled as in transformers: embeddings, then the output of each layer.
@@ -76,6 +77,17 @@ struct KeyValue {
 };
 Tensor cross_attend(const ApplyOptions& o, const AttentionSettings& s, size_t layer, const Tensor& q,
                     const std::function<KeyValue()>& make, const Tensor& memory_mask);
+
+// Sequence parallelism (Korthikanti et al. 2022). With o.sequence_parallel, the residual stream x [B, T, C]
+// is sharded over its tokens on the model axes: a Partial is reduce-scattered in place of an all-reduce, and
+// norms, dropout and sums work on each rank's tokens. Column-parallel layers need all tokens: gather_tokens()
+// is an all-gather. The backward pass mirrors both. Otherwise, and with a cache, x is returned unchanged.
+//
+// A model calls residual() on what begins the stream (embeddings) and on what is added to it (the output of a
+// row-parallel layer), before dropout and norms; and gather_tokens() on the input of its MLP and head.
+// Attention gathers its input itself.
+Tensor residual(const ApplyOptions& o, const Tensor& x);
+Tensor gather_tokens(const ApplyOptions& o, const Tensor& x);
 
 // The hidden states whose logits are computed: those of all tokens, or of the last one.
 Tensor head_input(const ApplyOptions& o, const Tensor& x);

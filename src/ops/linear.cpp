@@ -67,6 +67,20 @@ Tensor batched_linear(const Tensor& x, const Tensor& w) {
   return reshape(matmul(reshape(x, {numel(rows), x.size(-1)}), w, false, true), out);
 }
 
+// g with all its rows where the weight is cut along its inputs: then both products of the vjp need them, and
+// each would gather them. Sequence parallelism cuts rows.
+Tensor with_all_rows(const Tensor& g, const Tensor& w) {
+  const Mesh& mesh = Context::current().mesh();
+  Tensor out = g;
+  for (Axis a : mesh.axes()) {
+    const Placement p = out.layout()[a];
+    const bool rows_cut = p.is_sharded() && p.dim < g.rank() - 1;
+    if (mesh.role(a) == AxisRole::model && rows_cut && w.layout()[a].is_sharded(1))
+      out = redistribute(out, a, R);
+  }
+  return out;
+}
+
 Tensor product(const Tensor& x, const Tensor& w, Sums sums);
 Tensor product_transposed(const Tensor& g, const Tensor& w, Sums sums);
 Tensor weight_gradient(const Tensor& g, const Tensor& x, Sums sums, const GradientRoom& room = {});
@@ -96,11 +110,12 @@ Tensor product(const Tensor& x, const Tensor& w, Sums sums) {
   // Only the weight's gradient needs x.
   op.record({w.node() ? x : Tensor(), w}, [sums](const Vjp& v) {
     Tensors d(2);
-    if (v.needs(0)) d[0] = product_transposed(v.g(), v.saved(1), sums);
+    const Tensor g = with_all_rows(v.g(), v.saved(1));
+    if (v.needs(0)) d[0] = product_transposed(g, v.saved(1), sums);
     if (auto* factors = v.needs(1) ? v.factors(1) : nullptr)
-      factors->push_back({v.g(), v.saved(0)});
+      factors->push_back({g, v.saved(0)});
     else if (v.needs(1))
-      d[1] = weight_gradient(v.g(), v.saved(0), sums, v.room(1));
+      d[1] = weight_gradient(g, v.saved(0), sums, v.room(1));
     return d;
   });
   return y;

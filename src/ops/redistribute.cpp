@@ -232,9 +232,9 @@ bool same_borders(const Tensor& t, Axis axis, const Placement& a, const Placemen
   return true;
 }
 
-bool talks(const Placement& from, const Placement& to) {
-  return !from.is_replicated() && !to.is_partial() && !(from == to);
-}
+// Whether recompute() keeps the result. It keeps sums, and repeats what only moves parts of a tensor: an
+// all-gather's result is larger than its source.
+bool is_kept(const Placement& from, const Placement& to) { return from.is_partial() && !to.is_partial(); }
 
 Tensor move(const Tensor& t, Axis axis, const Placement& to) {
   const Placement& from = t.layout()[axis];
@@ -265,7 +265,7 @@ Tensor redistribute(const Tensor& t, Axis axis, const Placement& to) {
                           later);
   }
 
-  CollectiveLog* log = talks(from, to) ? c.collective_log : nullptr;
+  CollectiveLog* log = is_kept(from, to) ? c.collective_log : nullptr;
   Tensor moved;
   if (!log || !log->take(t, &moved)) moved = move(t, axis, to);
   if (log) log->keep(moved);

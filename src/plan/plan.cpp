@@ -123,6 +123,17 @@ std::vector<std::pair<int, i64>> classes_of(const PlanRequest& r, const ShardedS
   return out;
 }
 
+// The same setting with sequence parallelism, if memory is short on several model shards and it needs less.
+std::optional<PlanCandidate> with_sequence_parallel(const PlanRequest& r, const PlanReport& p) {
+  const PlanSetting& s = p.setting;
+  const bool is_short = !p.fits || s.recompute || p.next;
+  if (s.mesh.mp() == 1 || r.step.sequence_parallel || !is_short) return std::nullopt;
+  PlanRequest q = r;
+  q.step.sequence_parallel = true;
+  const PlanCandidate c = Weigher(q).weigh(s);
+  return c.memory.total() < p.memory.total() ? std::optional(c) : std::nullopt;
+}
+
 // The reason for the number of rows per micro-batch.
 std::string why_batch(const PlanRequest& r, const PlanReport& p) {
   const PlanSetting& s = p.setting;
@@ -213,6 +224,7 @@ PlanReport make_plan(const PlanRequest& r) {
 
   if (!out.fits) out.devices_needed = devices_needed(r, s);
   out.why_batch = why_batch(r, out);
+  out.with_sequence_parallel = with_sequence_parallel(r, out);
 
   for (const std::string& w : sharded.sharding.warnings) out.warnings.push_back(w);
   for (std::string& w : cost_of_rules(r, s, trace)) {

@@ -89,6 +89,8 @@ struct PlanReport {
   i64 flops_of_rank = 0;                    // of the busiest rank
   i64 crossing_bytes = 0;                   // of mp groups, from host to host, all ranks
   std::vector<std::string> warnings, notes;
+  // If the memory is short on several model shards: the same setting with sequence parallelism.
+  std::optional<PlanCandidate> with_sequence_parallel;
   // After a search: the first larger setting that does not fit, and one with sharded state that fits inside
   // the hosts.
   std::optional<PlanCandidate> next, alternative;

@@ -97,6 +97,11 @@ std::string to_text(const PlanReport& r) {
              : fmt::format("  not even {} {}s like these would hold the job\n", kMostDevices, device);
   }
   if (r.next) t += fmt::format("  the next larger setting does not fit: {}\n", candidate_text(*r.next));
+  if (r.with_sequence_parallel)
+    t += fmt::format("  parallel.sequence_parallel: true would need {} of {} per rank{}\n",
+                     size_text(r.with_sequence_parallel->memory.total()),
+                     size_text(r.with_sequence_parallel->limit),
+                     r.fits || !r.with_sequence_parallel->fits() ? "" : ", which fits");
   if (r.alternative)
     t += fmt::format("  inside the hosts, with sharded state: {}\n", candidate_text(*r.alternative));
 
@@ -147,6 +152,7 @@ std::string to_json(const PlanReport& r) {
   j["setting"] = setting_json(r.setting);
   j["crossing_bytes"] = r.crossing_bytes;
   j["next_that_does_not_fit"] = candidate_json(r.next);
+  j["with_sequence_parallel"] = candidate_json(r.with_sequence_parallel);
   j["with_sharded_state"] = candidate_json(r.alternative);
   j["warnings"] = r.warnings;
   j["notes"] = r.notes;

@@ -42,6 +42,7 @@ struct ParallelSettings {
   std::optional<std::string> hostfile;
   std::optional<i64> threads_per_rank;  // nullopt: auto
   EnvironmentSettings environment;
+  bool sequence_parallel = false;
   bool shard_optimizer = false, shard_gradients = false, shard_parameters = false;
   std::vector<ShardingRuleSettings> sharding_rules;
   bool strict = false;
@@ -82,6 +83,10 @@ struct ParallelSettings {
     v.section("environment", environment,
               "Environment variables of every rank on every host; they override inherited ones")
         .on_resume(OnResume::free);
+    v.field("sequence_parallel", sequence_parallel,
+            "sequence parallelism of training: the residual stream, its norms and dropout are sharded over "
+            "the tokens; less memory for activations with n_model_shards > 1, as many bytes between ranks")
+        .on_resume(OnResume::note);
     v.field("shard_optimizer", shard_optimizer,
             "sharding of the optimizer state over the replicas (ZeRO stage 1): less memory, the same numbers")
         .on_resume(OnResume::free);

@@ -28,7 +28,7 @@ struct RandomState {
   i64 row_offset = 0;  // index in the global batch of row 0 of the tensors' dim 0 (start of the micro-batch)
 };
 
-// Results of collectives that recompute() keeps: the first run records them, the repeated run takes them in
+// Sums over ranks that recompute() keeps: the first run records them, the repeated run takes them in
 // order.
 struct CollectiveLog {
   std::deque<Tensor> results;

@@ -23,16 +23,17 @@ std::vector<MicroBatch> micro_batches(i64 rows, i64 per_device, int dp) {
   return out;
 }
 
-StepOptions step_options(const TrainSettings& t, StateSharding sharding) {
+StepOptions step_options(const TrainSettings& t, const ParallelSettings& parallel) {
   StepOptions o{.clip_grad_norm = t.clip_grad_norm,
                 .recompute_blocks = t.recompute == "block",
+                .sequence_parallel = parallel.sequence_parallel,
                 .adamw = {.beta1 = t.adam_beta1,
                           .beta2 = t.adam_beta2,
                           .epsilon = t.adam_epsilon,
                           .weight_decay = t.weight_decay,
                           .decay_norms_and_biases = t.decay_norms_and_biases},
                 .sgd = {},
-                .sharding = sharding};
+                .sharding = parallel.sharding()};
   if (t.optimizer == "sgd")
     o.sgd = {.momentum = t.momentum,
              .weight_decay = t.weight_decay,
@@ -199,6 +200,7 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
     StepContext ctx;
     ctx.apply.train = true;
     ctx.apply.recompute_blocks = options_.recompute_blocks;
+    ctx.apply.sequence_parallel = options_.sequence_parallel;
     ctx.step = step;
     ctx.epoch = epoch;
     const ParamTree params = params_.watched();

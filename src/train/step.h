@@ -8,6 +8,7 @@
 
 #include "optim/adamw.h"
 #include "optim/sgd.h"
+#include "shard/parallel_settings.h"
 #include "train/pipeline.h"
 
 namespace redco {
@@ -24,13 +25,14 @@ struct StepOutcome {
 struct StepOptions {
   std::optional<double> clip_grad_norm;
   bool recompute_blocks = false;
+  bool sequence_parallel = false;  // nn/layers.h
   AdamWSettings adamw;
   std::optional<SgdSettings> sgd;  // replaces AdamW
   StateSharding sharding = StateSharding::none;
   // Optimizer state per trained parameter, in numbers.
   i64 states() const { return sgd ? (sgd->momentum > 0 ? 1 : 0) : 2; }
 };
-StepOptions step_options(const TrainSettings& settings, StateSharding sharding = StateSharding::none);
+StepOptions step_options(const TrainSettings& settings, const ParallelSettings& parallel = {});
 
 // Micro-batches of a step: how `rows` examples are distributed to replicas. Rows of micro-batch m: [m * dp *
 // per_device, ...), split by the border function, so 3 remaining rows on dp 2 are 2 + 1.

@@ -55,7 +55,7 @@ class Training {
         c_(Context::current()),
         folder_(join_path(job.workdir, "checkpoints")),
         watch_(job.checkpoint.save_best_by, job.train.early_stopping),
-        step_(*job.pipeline, *job.params, step_options(job.train, job.sharding)),
+        step_(*job.pipeline, *job.params, step_options(job.train, job.parallel)),
         prefetcher_(job.pipeline->settings->data.n_workers) {}
 
   TrainResult run() {

@@ -20,7 +20,7 @@ struct TrainJob {
   TrainSettings train;
   EvalSettings eval;
   CheckpointSettings checkpoint;
-  StateSharding sharding = StateSharding::none;  // with StateSharding::parameters, `params` are sharded
+  ParallelSettings parallel;  // with shard_parameters, `params` are sharded too
   i64 global_batch_size = 1, per_device_batch_size = 1;
   bool group_by_length = false;  // see StepOrder
   std::string pipeline_name, workdir;

@@ -31,6 +31,7 @@ struct ModelRun {
   bool recompute = false;
   ParamStorage storage{};
   bool rounded = false;  // the matrices that can be stored in bf16 have bf16 values
+  bool sequence_parallel = false;
 };
 
 inline std::string fixture(const std::string& name) { return std::string(REDCO_FIXTURES) + "/" + name; }
@@ -112,7 +113,9 @@ inline Results run_model(const std::string& folder, Mesh mesh, const ModelRun& r
     std::map<std::string, Tensor> hidden;
     // The tree of the forward pass is changed before the backward, as a temporary of fast weights is gone.
     ParamTree given = params;
-    const Tensor logits = task_logits(*model, given, in, {.recompute_blocks = run.recompute}, &hidden);
+    const Tensor logits =
+        task_logits(*model, given, in,
+                    {.recompute_blocks = run.recompute, .sequence_parallel = run.sequence_parallel}, &hidden);
     for (Tensor& t : given.values()) t = zeros_like(t);
     const Tensor loss = task_loss(in, logits);
     const auto keep = [&](const std::string& name, std::vector<double> values) {

@@ -231,6 +231,28 @@ TEST(Plan, ShardedStateSavesMemory) {
             accumulated - (whole.parameters + whole.gradients + whole.optimizer) * 3 / 4 + 3 * table);
 }
 
+TEST(Plan, SequenceParallelismIsSuggestedWhereMemoryIsShort) {
+  Planned p = Planned::preset("gpt2");
+  p.request.per_device = 8;
+  const PlanReport roomy = p.on(1, 2);
+  EXPECT_FALSE(roomy.with_sequence_parallel);
+  p.request.step.sequence_parallel = true;
+  const RankMemory sharded = p.on(1, 2).memory;
+  EXPECT_LT(sharded.activations, roomy.memory.activations);
+  EXPECT_EQ(sharded.parameters, roomy.memory.parameters);
+  EXPECT_FALSE(p.on(1, 2).with_sequence_parallel);
+
+  p.request.step.sequence_parallel = false;
+  p.request.machines.memory = 2 * (sharded.total() + (i64{1} << 20));  // the two ranks share it
+  const PlanReport tight = p.on(1, 2);
+  EXPECT_FALSE(tight.fits);
+  ASSERT_TRUE(tight.with_sequence_parallel);
+  EXPECT_EQ(tight.with_sequence_parallel->memory.total(), sharded.total());
+  EXPECT_THAT(to_text(tight), HasSubstr("parallel.sequence_parallel: true would need"));
+  EXPECT_EQ(nlohmann::json::parse(to_json(tight))["with_sequence_parallel"]["total"], sharded.total());
+  EXPECT_FALSE(p.on(2, 1).with_sequence_parallel);
+}
+
 TEST(Plan, CustomRulesThatAddCollectivesAreNamedAndStrictForbidsThem) {
   Planned p = Planned::config(redco::testing::kGptj);
   p.request.rules = {{".*fc_in.weight", {"mp", std::nullopt}}};

@@ -17,11 +17,13 @@ struct RealStep {
   std::vector<LedgerLine> lines;
   i64 high_water = 0;
   i64 all_reduces = 0, all_reduce_bytes = 0;  // counted by the communicators of both axes
+  std::vector<double> parameters;             // afterwards, whole
 };
 
-// A real step on random tokens, as the Trainer makes it: collate all, then run.
+// A real step on random tokens, as the Trainer makes it: collate all, then run; or several steps on the same
+// tokens.
 std::vector<RealStep> run_step(Planned& p, const Mesh& mesh, i64 global, i64 per_device, i64 length,
-                               const StepOptions& options) {
+                               const StepOptions& options, i64 steps = 1) {
   std::vector<RealStep> out(mesh.ranks());
   const auto sharded = shard_specs(p.model->params().specs, mesh.mp(), p.request.rules);
   redco::testing::on_mesh(mesh, [&](Context& c) {
@@ -45,13 +47,17 @@ std::vector<RealStep> run_step(Planned& p, const Mesh& mesh, i64 global, i64 per
     }
     c.keep_ledger();
     for (Axis a : Context::current().mesh().axes()) c.group(a).reset_counts();
-    step.run(batches, offsets, 0, 0, 1e-3, {});
+    for (i64 s = 0; s < steps; ++s) step.run(batches, offsets, s, 0, 1e-3, {});
     RealStep& run = out[c.rank()];
     run.lines = c.ledger()->lines();
     run.high_water = c.arena().high_water();
     for (Axis a : Context::current().mesh().axes()) {
       run.all_reduces += c.group(a).counted(Collective::all_reduce).calls;
       run.all_reduce_bytes += c.group(a).counted(Collective::all_reduce).bytes;
+    }
+    for (const Tensor& t : params.values()) {
+      const auto values = to_values(t);
+      run.parameters.insert(run.parameters.end(), values.begin(), values.end());
     }
   });
   return out;
@@ -67,6 +73,7 @@ struct Case {
   i64 global, per_device;
   bool recompute;
   bool lora = false;
+  bool sequence_parallel = false;
   StateSharding sharding = StateSharding::none;
 };
 
@@ -85,8 +92,11 @@ TEST_P(PlanIsRun, LedgerLinesAndBytesAreEqual) {
   for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}, Mesh{2, 2}, Mesh{1, 3}}) {
     Planned p = Planned::config(k.config);
     if (k.lora) adapt(*p.model);
-    const StepOptions options{
-        .clip_grad_norm = 1.0, .recompute_blocks = k.recompute, .adamw = {}, .sharding = k.sharding};
+    const StepOptions options{.clip_grad_norm = 1.0,
+                              .recompute_blocks = k.recompute,
+                              .sequence_parallel = k.sequence_parallel,
+                              .adamw = {},
+                              .sharding = k.sharding};
     const auto runs = run_step(p, mesh, k.global, k.per_device, 24, options);
     const auto sharded = shard_specs(p.model->params().specs, mesh.mp());
     for (int rank = 0; rank < mesh.ranks(); ++rank) {
@@ -125,20 +135,56 @@ TEST_P(PlanIsRun, LedgerLinesAndBytesAreEqual) {
 
 INSTANTIATE_TEST_SUITE_P(
     Families, PlanIsRun,
-    ::testing::Values(
-        Case{"gpt2", redco::testing::kGpt2, 4, 2, false},
-        Case{"gpt2_tail", redco::testing::kGpt2, 7, 1, false},
-        Case{"gpt2_recompute", redco::testing::kGpt2, 4, 2, true},
-        Case{"gptj", redco::testing::kGptj, 4, 4, false}, Case{"llama", redco::testing::kLlama, 4, 4, false},
-        Case{"mixtral", redco::testing::kMixtral, 4, 2, false},
-        Case{"opt", redco::testing::kOpt, 4, 2, false},
-        Case{"gpt2_lora", redco::testing::kGpt2, 4, 2, false, true},
-        Case{"llama_lora", redco::testing::kLlama, 4, 2, true, true},
-        Case{"shard_optimizer", redco::testing::kGpt2, 4, 1, false, false, StateSharding::optimizer},
-        Case{"shard_gradients", redco::testing::kLlama, 4, 1, true, false, StateSharding::gradients},
-        Case{"shard_parameters", redco::testing::kLlama, 4, 1, true, true, StateSharding::parameters},
-        Case{"shard_parameters_tail", redco::testing::kGpt2, 7, 1, false, false, StateSharding::parameters}),
+    ::testing::Values(Case{"gpt2", redco::testing::kGpt2, 4, 2, false},
+                      Case{"gpt2_tail", redco::testing::kGpt2, 7, 1, false},
+                      Case{"gpt2_recompute", redco::testing::kGpt2, 4, 2, true},
+                      Case{"gptj", redco::testing::kGptj, 4, 4, false},
+                      Case{"llama", redco::testing::kLlama, 4, 4, false},
+                      Case{"mixtral", redco::testing::kMixtral, 4, 2, false},
+                      Case{"opt", redco::testing::kOpt, 4, 2, false},
+                      Case{"gpt2_lora", redco::testing::kGpt2, 4, 2, false, true},
+                      Case{"llama_lora", redco::testing::kLlama, 4, 2, true, true},
+                      Case{"gpt2_tokens", redco::testing::kGpt2, 7, 1, false, false, true},
+                      Case{"gptj_tokens", redco::testing::kGptj, 4, 4, false, false, true},
+                      Case{"mixtral_tokens", redco::testing::kMixtral, 4, 2, true, false, true},
+                      Case{"llama_lora_tokens", redco::testing::kLlama, 4, 2, false, true, true},
+                      Case{.name = "shard_optimizer", .config = redco::testing::kGpt2, .global = 4, .per_device = 1,
+                           .recompute = false, .sharding = StateSharding::optimizer},
+                      Case{.name = "shard_gradients", .config = redco::testing::kLlama, .global = 4, .per_device = 1,
+                           .recompute = true, .sharding = StateSharding::gradients},
+                      Case{.name = "shard_parameters", .config = redco::testing::kLlama, .global = 4,
+                           .per_device = 1, .recompute = true, .lora = true, .sequence_parallel = true,
+                           .sharding = StateSharding::parameters},
+                      Case{.name = "shard_parameters_tail", .config = redco::testing::kGpt2, .global = 7,
+                           .per_device = 1, .recompute = false, .sharding = StateSharding::parameters}),
     [](const auto& info) { return std::string(info.param.name); });
+
+// Updates of AdamW with dropout, several micro-batches, clipping and an odd length, which two and four ranks
+// share unevenly.
+TEST(SequenceParallelSteps, UpdateTheParametersLikeOneRank) {
+  for (const char* config : {redco::testing::kGpt2, redco::testing::kGptj}) {
+    Planned p = Planned::config(config);
+    // An epsilon of the size of the gradients: AdamW does not turn rounding errors into whole updates.
+    StepOptions options{.clip_grad_norm = 1.0, .adamw = {.epsilon = 1e-3}};
+    const auto one = run_step(p, {1, 1}, 5, 2, 21, options, 3)[0].parameters;
+    const auto before = run_step(p, {1, 1}, 5, 2, 21, options, 0)[0].parameters;
+    options.sequence_parallel = true;
+    for (const Mesh& mesh : {Mesh{1, 2}, Mesh{2, 2}, Mesh{1, 4}}) {
+      SCOPED_TRACE(fmt::format("dp {} x mp {}", mesh.dp(), mesh.mp()));
+      double worst = 0, moved = 0;
+      for (const RealStep& run : run_step(p, mesh, 5, mesh.dp() == 2 ? 1 : 2, 21, options, 3)) {
+        ASSERT_EQ(run.parameters.size(), one.size());
+        for (std::size_t i = 0; i < one.size(); ++i) {
+          worst = std::max(worst, std::abs(run.parameters[i] - one[i]));
+          moved = std::max(moved, std::abs(one[i] - before[i]));
+        }
+      }
+      EXPECT_GT(moved, 1e-3);
+      // fp32 gradients have relative errors of about 1e-6, and an update is at most the learning rate.
+      EXPECT_LT(worst, 1e-6);
+    }
+  }
+}
 
 }  // namespace
 }  // namespace redco

@@ -116,10 +116,11 @@ constexpr const char* kSmallLlama =
 
 std::vector<ShardedRun> sharded_runs() {
   const StepOptions adamw{.clip_grad_norm = 0.5, .adamw = {}};
-  StepOptions sgd = adamw, plain = adamw, recompute = adamw;
+  StepOptions sgd = adamw, plain = adamw, recompute = adamw, tokens = adamw;
   sgd.sgd = {.momentum = 0.9, .weight_decay = 0.1};
   plain.sgd = SgdSettings{};
   recompute.recompute_blocks = true;
+  tokens.sequence_parallel = true;
   return {{kSmallGpt2, {2, 1}, 6, 6, adamw},
           {kSmallGpt2, {3, 1}, 6, 6, recompute},
           {kSmallGpt2, {2, 2}, 5, 6, sgd},
@@ -128,7 +129,8 @@ std::vector<ShardedRun> sharded_runs() {
           {kSmallLlama, {1, 2}, 6, 6, adamw},
           {kSmallLlama, {2, 4}, 6, 6, plain},
           {kSmallLlama, {4, 1}, 6, 6, adamw, true},
-          {kSmallGpt2, {2, 2}, 6, 6, recompute, true}};
+          {kSmallGpt2, {2, 2}, 6, 6, recompute, true},
+          {kSmallLlama, {2, 2}, 6, 6, tokens}};
 }
 
 // Also with dropout, clipping, key/value weights that are repeated, rows that no replica has.
