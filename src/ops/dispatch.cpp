@@ -92,7 +92,9 @@ OpCall::OpCall(const char* name, Tensors inputs, std::initializer_list<int> stor
     t = gathered(t);
     if (!t.defined() || !t.is_float()) continue;
     if (t.dtype() == DType::bf16) {
-      if (std::ranges::find(stored, static_cast<int>(i)) == stored.end()) t = widened(t);
+      if (std::ranges::find(stored, static_cast<int>(i)) != stored.end()) continue;
+      t = widened(t);
+      widened_ = true;
       continue;
     }
     if (!first) first = &given_[i];
@@ -217,6 +219,7 @@ const Layout& OpCall::next_layout() const {
 }
 
 Tensor OpCall::output(Shape shape, DType dtype, int hidden) {
+  if (widened_ && dtype == DType::bf16) dtype = DType::f32;
   Tensor t(std::move(shape), dtype, next_layout(), hidden);
   outputs_.push_back(t);
   return t;

@@ -34,8 +34,8 @@ struct OpChoice {
 class OpCall {
  public:
   // Undefined tensors among `inputs` are optional inputs that are absent. All have one floating type, but
-  // inputs `stored` may be bf16. Other bf16 inputs are widened to fp32 in scratch memory: parameters of types
-  // that the op does not know.
+  // inputs `stored` may be bf16. Other bf16 inputs are widened to fp32 in scratch memory (parameters of
+  // types that the op does not know), and so are outputs of their type.
   OpCall(const char* name, Tensors inputs, std::initializer_list<int> stored = {});
 
   // --- Strategies ---
@@ -117,7 +117,7 @@ class OpCall {
   const char* name_;
   Tensors given_, inputs_, outputs_;
   SmallVector<Layout, 4> out_layouts_;
-  bool done_ = false;
+  bool done_ = false, widened_ = false;
   double flops_ = 0;
   i64 begin_ = 0;  // ns of the profile
   friend class StrategyCache;

@@ -262,7 +262,7 @@ Tensor broadcast_to(const Tensor& x, const Shape& visible) {
 
 Tensor cast(const Tensor& x, DType to) {
   if (x.dtype() == to) return x;
-  OpCall op("cast", {x});
+  OpCall op("cast", {x}, {0});
   op.choose({x.numel()}, [](OpCall::Strategies& s) { s.add({s.in(0)}, {s.in(0)}, true); });
   Tensor y = op.output(x.shape(), to, x.hidden());
   op.run(&Kernels::cast, op.in(0), y);
