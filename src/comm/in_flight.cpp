@@ -8,7 +8,7 @@
 namespace redco {
 
 namespace {
-// Between two polls of kernels. A poll of Open MPI with nothing to do costs about 2 us.
+// Between two polls of kernels. A poll of Open MPI with nothing to do costs about 1 us over TCP.
 constexpr std::chrono::microseconds kInterval{50};
 }  // namespace
 

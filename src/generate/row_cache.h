@@ -1,6 +1,6 @@
 // The cache of a batch of answers: rows can be replaced while the others continue.
 //
-// All rows end at the same column, length(). Row r's first token is at column begin(r); the columns before it
+// All rows end at the same column, length(). Row r begins at column begins()[r]; the columns before it
 // are padding. So one step writes one column for all rows, whatever their lengths, and a prompt that was
 // prefilled in another cache is copied to end at the same column. Columns before the first begin are freed by
 // moving all rows to the left; a full cache grows. Keys already have their rotary positions, so moving them
@@ -29,7 +29,6 @@ class RowCache {
   i64 rows() const { return static_cast<i64>(begin_.size()); }
   i64 length() const { return cache_.length(); }
   i64 capacity() const { return cache_.capacity(); }
-  i64 begin(i64 row) const { return begin_[row]; }
   const std::vector<i64>& begins() const { return begin_; }
 
   // Row to[i] becomes a copy of row from[i] of `other`. Without rows, this cache gets `rows` of them first.
