@@ -367,9 +367,7 @@ std::vector<CustomRule> custom_rules(const JobConfig& job) {
 }
 
 namespace {
-DType weights_of(const JobConfig& job) {
-  return job.model.weight_dtype == "bf16" ? DType::bf16 : DType::f32;
-}
+DType weights_of(const JobConfig& job) { return job.model.weight_dtype == "bf16" ? DType::bf16 : DType::f32; }
 }  // namespace
 
 ParamStorage training_storage(const JobConfig& job) {

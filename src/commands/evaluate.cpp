@@ -33,7 +33,8 @@ int evaluate_on_ranks(const JobConfig& job, Context& c) {
   m.pipeline->eval_sets = make_eval_sets(job, *m.pipeline, m.source.folder, cache);
   c.random.seed = static_cast<u64>(job.train.seed);
   c.compute_dtype = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
-  const ParamTree params = make_job_params(job, m.source, m.model.get(), m.pipeline->params(), inference_storage(job));
+  const ParamTree params =
+      make_job_params(job, m.source, m.model.get(), m.pipeline->params(), inference_storage(job));
   const std::vector<EvalSet> sets = m.pipeline->evaluation();
   if (sets.empty()) throw UsageError("[eval] the pipeline has no evaluation data. Set data.eval");
   const i64 rows = job.eval.per_device_batch_size.value_or(sizes.per_device);

@@ -47,10 +47,10 @@ struct Kernels {
   // y = op(a) op(b): a, trans_a, b, trans_b, y. The last two dims are the stored matrices; the dims before
   // them are batch dims, equal in number, strided in a and b. k may be 0.
   Kernel<View, bool, View, bool, View> matmul{"matmul"};
-  // Rows by index. gather_rows (also bf16): table, first, ids, y: y[r] = table[ids[r] - first], 0 if that is outside.
-  // scatter_rows: g, ids, first, y: y[i] = sum of g[r] with ids[r] - first == i, in the order of r. pick: x,
-  // ids, first, y: y[r] = x[r, ids[r] - first], else 0. unpick: g, ids, first, y: y = 0, y[r, ids[r] - first]
-  // = g[r].
+  // Rows by index. gather_rows (also bf16): table, first, ids, y: y[r] = table[ids[r] - first], 0 if that is
+  // outside. scatter_rows: g, ids, first, y: y[i] = sum of g[r] with ids[r] - first == i, in the order of r.
+  // pick: x, ids, first, y: y[r] = x[r, ids[r] - first], else 0. unpick: g, ids, first, y: y = 0, y[r, ids[r]
+  // - first] = g[r].
   Kernel<View, i64, View, View> gather_rows{"gather_rows", Takes::any};
   Kernel<View, View, i64, View> scatter_rows{"scatter_rows"};
   Kernel<View, View, i64, View> pick{"pick"};

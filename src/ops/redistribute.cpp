@@ -303,7 +303,8 @@ void gather_rows_in_place(const std::vector<RowParts>& tensors) {
       if (parts[a] == whole.layout()[a]) continue;
       REDCO_CHECK(parts[a].is_sharded(0), "parts of {}: {}", describe(whole), to_string(parts, mesh));
       Layout before = parts;  // without this axis and those after it
-      for (int later = k; later < mesh.axes().size(); ++later) before[Axis(later)] = whole.layout()[Axis(later)];
+      for (int later = k; later < mesh.axes().size(); ++later)
+        before[Axis(later)] = whole.layout()[Axis(later)];
       const Range all = local_range(whole.shape(), before, mesh, c.coord(), 0);
       const i64 rows = whole.local()[0], row = rows > 0 ? whole.local_numel() / rows : 0;
       const i64 first = all.begin - whole.range(0).begin;

@@ -23,8 +23,8 @@ Tensor gathered(const Tensor& t);
 // A bf16 tensor as fp32, in scratch memory; others are returned as they are.
 Tensor widened(const Tensor& t);
 
-// Completes tensors of which each rank has written the rows that are its part: `parts` is the layout of `whole`
-// with dim 0 sharded over more axes. In place; one call of each such axis for all of them.
+// Completes tensors of which each rank has written the rows that are its part: `parts` is the layout of
+// `whole` with dim 0 sharded over more axes. In place; one call of each such axis for all of them.
 struct RowParts {
   Tensor whole;
   Layout parts;

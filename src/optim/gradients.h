@@ -51,7 +51,7 @@ class GradientBuckets final : public GradientSink {
     i64 used = 0;  // elements
     std::vector<size_t> members;
     bool full = false, started = false;
-    u32 left = 0, summed = 0;  // axes: to be reduced later, and those of all-reduces
+    u32 left = 0, summed = 0;   // axes: to be reduced later, and those of all-reduces
     Axis scattered = Axis::dp;  // the axis that `parts` come from
     Tensor parts;               // receives this rank's parts of the gradients
     Pending pending;            // what is in flight; ends before `flat` and `parts`

@@ -61,7 +61,8 @@ i64 Weigher::n_with_state() {
 
 bool Weigher::may_fit(const PlanSetting& s) {
   // Parameters, gradients and optimizer state; the fullest rank has at least the mean.
-  const double frozen = static_cast<double>(size_of(request_.weights) * (n_parameters() - n_with_state())) / 4,
+  const double frozen =
+                   static_cast<double>(size_of(request_.weights) * (n_parameters() - n_with_state())) / 4,
                n = frozen + static_cast<double>(n_with_state()), trained = static_cast<double>(n_trained()),
                state = static_cast<double>(request_.step.states() * n_with_state());
   const auto share = [&](StateSharding from) { return s.sharding >= from ? 1.0 / s.mesh.dp() : 1.0; };

@@ -60,8 +60,8 @@ TrainStep::TrainStep(Pipeline& pipeline, ParamTree& params, const StepOptions& o
       throw UsageError("[pipeline] parameter group '{}' has a period of {}; expected 1 or more", spec.name,
                        spec.period);
     if (spec.clip_grad_norm && !(*spec.clip_grad_norm > 0))
-      throw UsageError("[pipeline] parameter group '{}' has clip_grad_norm={}; expected more than 0", spec.name,
-                       *spec.clip_grad_norm);
+      throw UsageError("[pipeline] parameter group '{}' has clip_grad_norm={}; expected more than 0",
+                       spec.name, *spec.clip_grad_norm);
     if (spec.ema_of && !(spec.tau >= 0 && spec.tau <= 1))
       throw UsageError("[pipeline] parameter group '{}' has tau={}; expected 0 to 1", spec.name, spec.tau);
     Group g{spec, {}, std::vector<bool>(params.size(), false)};
@@ -171,7 +171,8 @@ double share(const Tensor& t) {
 
 }  // namespace
 
-// First the norm of all groups that are clipped together, then that of each group (0: it has no norm of its own).
+// First the norm of all groups that are clipped together, then that of each group (0: it has no norm of its
+// own).
 std::vector<double> TrainStep::group_norms(const std::vector<Tensor>& grads) const {
   std::vector<double> out(groups_.size() + 1);
   std::vector<Tensor> together = grads;

@@ -146,8 +146,16 @@ TEST(Ceilings, ArePositiveAndKeepTheThreadCount) {
 // Products with a bf16 matrix: few rows and many, one and several tiles, pieces of k, odd sizes.
 TEST(StoredGemm, IsTheProductWithTheWidenedMatrix) {
   on_every_isa([] {
-    for (const auto& [m, n, k] : {std::array<i64, 3>{0, 3, 4}, {3, 0, 4}, {2, 3, 0}, {1, 1, 1}, {1, 70, 33},
-                                  {5, 129, 100}, {8, 64, 257}, {9, 33, 50}, {40, 500, 97}, {600, 900, 65},
+    for (const auto& [m, n, k] : {std::array<i64, 3>{0, 3, 4},
+                                  {3, 0, 4},
+                                  {2, 3, 0},
+                                  {1, 1, 1},
+                                  {1, 70, 33},
+                                  {5, 129, 100},
+                                  {8, 64, 257},
+                                  {9, 33, 50},
+                                  {40, 500, 97},
+                                  {600, 900, 65},
                                   {17, 50, 4100}}) {
       const auto x = random_array<float>(m * k, 1), wide = random_array<float>(n * k, 2);
       std::vector<bf16> w(wide.size());

@@ -68,11 +68,11 @@ TEST_P(WeightsInBf16, GiveWhatRoundedWeightsGive) {
   const std::string folder = fixture(GetParam());
   for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 2}, Mesh{1, 3}}) {
     const Results wide = run_model(folder, mesh, {.gradients = false, .rounded = true});
-    const Results stored =
-        run_model(folder, mesh, {.gradients = false, .storage = {.weights = DType::bf16}});
+    const Results stored = run_model(folder, mesh, {.gradients = false, .storage = {.weights = DType::bf16}});
     ASSERT_EQ(stored.size(), wide.size());
     for (const auto& [name, values] : wide)
-      EXPECT_LT(distance(stored.at(name), values), 2e-5) << name << " on dp " << mesh.dp() << " x mp " << mesh.mp();
+      EXPECT_LT(distance(stored.at(name), values), 2e-5)
+          << name << " on dp " << mesh.dp() << " x mp " << mesh.mp();
   }
 }
 INSTANTIATE_TEST_SUITE_P(Families, WeightsInBf16,

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ops/elementwise.h"
+#include "ops/linear.h"
+#include "ops/reduce.h"
 #include "ops/shape.h"
 #include "support/op_cases.h"
 
@@ -341,8 +344,7 @@ TEST(StoredTypes, AreWidenedForOtherOps) {
   for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}})
     on_mesh(mesh, [](Context&) {
       Random random(3);
-      const Tensor wide =
-          place({4, 6}, random.values(24), on_mp(Placement::sharded(0)), DType::f32);
+      const Tensor wide = place({4, 6}, random.values(24), on_mp(Placement::sharded(0)), DType::f32);
       const Tensor x = cast(wide, DType::bf16), kept = cast(x, DType::f32);
       const auto expect_same = [](const Tensor& got, const Tensor& wanted) {
         EXPECT_EQ(got.dtype(), DType::f32);

@@ -1,5 +1,5 @@
-// How parameters and state are kept in training: sharded over the replicas (shard/state_sharding.h), and weights
-// that are not trained in bf16. The numbers are the same.
+// How parameters and state are kept in training: sharded over the replicas (shard/state_sharding.h), and
+// weights that are not trained in bf16. The numbers are the same.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -189,8 +189,8 @@ TEST(ShardedState, IsSavedAndReadOnAnyMesh) {
   std::vector<double> saved;
   const auto on = [&](const Mesh& mesh, StateSharding sharding, const auto& f) {
     redco::testing::on_mesh(mesh, [&](Context& c) {
-      ParamTree params =
-          make_params(model->params(), shard_specs(model->params().specs, mesh.mp()).layouts, {.sharding = sharding});
+      ParamTree params = make_params(model->params(), shard_specs(model->params().specs, mesh.mp()).layouts,
+                                     {.sharding = sharding});
       f(c, params);
       std::vector<double> all;
       for (const Tensor& t : params.values()) {

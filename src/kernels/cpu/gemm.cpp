@@ -109,7 +109,8 @@ void gemm_batch(i64 batch, bool ta, bool tb, i64 m, i64 n, i64 k, T alpha, const
 
 namespace {
 
-constexpr i64 kStoredK = 2048;  // columns of w that are widened together: with 384 rows 3 MiB, for the L2 cache
+constexpr i64 kStoredK =
+    2048;  // columns of w that are widened together: with 384 rows 3 MiB, for the L2 cache
 
 // The rows and columns of w in the workspace.
 i64 stored_tile(i64 m, i64 n, i64 k) { return tiling_of(m, n).cols * std::min(k, kStoredK); }
@@ -146,8 +147,7 @@ void stored_gemm(i64 m, i64 n, i64 k, const float* x, const bf16* w, float* y, s
       for (i64 p = 0; p < k; p += kStoredK) {
         const i64 deep = std::min(kStoredK, k - p);
         for (i64 r = 0; r < cols; ++r)
-          REDCO_ISA_CALL(
-              from_bf16(reinterpret_cast<const u16*>(w + (j + r) * k + p), wide + r * deep, deep));
+          REDCO_ISA_CALL(from_bf16(reinterpret_cast<const u16*>(w + (j + r) * k + p), wide + r * deep, deep));
         for (i64 r = 0; r < m; r += t.rows)
           gemm_here(false, true, std::min(t.rows, m - r), cols, deep, 1.0f, x + r * k + p, k, wide, deep,
                     p == 0 ? 0.0f : 1.0f, y + r * n + j, n);

@@ -36,8 +36,8 @@ double measure_gemm_ceiling(i64 m, i64 n, i64 k, int reps) {
   const auto tiles = [&] { gemm(false, true, m, n, k, 1.0f, a.data(), k, b.data(), k, 0.0f, c.data(), n); };
   const auto one_call = [&] {  // with OpenBLAS's own threads
     const auto rows = static_cast<blasint>(m), cols = static_cast<blasint>(n), deep = static_cast<blasint>(k);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, cols, deep, 1.0f, a.data(), deep, b.data(), deep,
-                0.0f, c.data(), cols);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, cols, deep, 1.0f, a.data(), deep, b.data(),
+                deep, 0.0f, c.data(), cols);
   };
   double best = shortest_time(reps, tiles);
   const int mine = omp_get_max_threads();
