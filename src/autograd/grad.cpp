@@ -135,7 +135,7 @@ Tensor recompute(const std::function<Tensor(const Tensor&)>& f, const Tensor& x)
 
 std::vector<Tensor> vmap(const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& f,
                          const std::vector<Tensor>& xs) {
-  REDCO_CHECK(!xs.empty(), "[vmap] there are no inputs to map over");
+  REDCO_CHECK(!xs.empty(), "[vmap] has no inputs to map");
   const int hidden = xs[0].hidden() + 1;
   std::vector<Tensor> in;
   for (const Tensor& x : xs) {

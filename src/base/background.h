@@ -1,7 +1,7 @@
 // Work that goes on while the thread of a rank computes: messages to other ranks. Long loops call poll()
 // between their pieces; comm/in_flight.cpp sets what it does while calls are in flight.
 //
-// Kept for each thread: the threads of a pool that are no rank's thread have none. When and how often it is
+// Kept for each thread: the threads of a pool that are not of a rank have none. When and how often it is
 // called changes no result.
 #pragma once
 

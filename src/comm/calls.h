@@ -3,7 +3,7 @@
 // A call is cut into pieces, which limits its memory: a sum takes at most 2 MiB of staging for a piece, and
 // at most 8 pieces are in flight. A piece is one exchange of messages, or two (sums of large buffers: the
 // ranks' parts of a slice go to the rank that adds them; then the sums go to all). Pieces begin in the order
-// of the calls, which is that of all ranks; so the number of a piece says which messages belong together.
+// of the calls, which is that of all ranks; so messages with the number of a piece belong together.
 // Since one piece never waits for another, pieces may end in any order. Which ends first changes no bits.
 #pragma once
 
@@ -69,7 +69,7 @@ struct Call {
   // ---- Set between Calls::make and Calls::start ----
   Collective what = Collective::barrier;
   Pattern pattern = Pattern::token;
-  i64 bytes = 0;  // of the tensor, as it is counted
+  i64 bytes = 0;  // of the tensor, for the counts
   Blocks out, in;
   std::byte* data = nullptr;  // in place, of n elements
   i64 n = 0, elem = 1;

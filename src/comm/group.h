@@ -81,7 +81,7 @@ class Transport;  // comm/transport.h
 
 // A call that was started; empty: none. Must not outlive its group. wait() returns when the call is complete,
 // and throws what has made it fail. One that ends without a wait (an exception passes) gives the call up: the
-// group can't be used any more, and says so.
+// group can't be used any more; each later call is an error.
 class Started {
  public:
   Started() = default;

@@ -50,7 +50,7 @@ struct Exchange {
 class Transport {
  public:
   virtual ~Transport() = default;
-  // Begins to move the messages. x and the memory stay as they are until x.left is 0 or withdraw(x) has
+  // Begins to move the messages. x and the memory must not change until x.left is 0 or withdraw(x) has
   // returned. Of two ranks, the one's sends to the other with one label meet the other's receives in the
   // order in which they are posted.
   virtual void post(Exchange& x) = 0;

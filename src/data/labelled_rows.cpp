@@ -80,7 +80,7 @@ void check_row(const LabelledRow& row, LabelledInput input) {
     if (row.text_pair) check_text(*row.text_pair, "the second text of the pair");
   }
   if (input == LabelledInput::image) check_text(row.image, "the image's path");
-  if (input == LabelledInput::vector && row.features.empty()) throw ContentsError("there are no numbers");
+  if (input == LabelledInput::vector && row.features.empty()) throw ContentsError("it has no numbers");
   for (const std::string& l : row.label) check_label(l);
 }
 

@@ -1,5 +1,5 @@
 // What the first rank of an mp group decides, on all of its ranks. Rounding may differ between CPU types, so
-// the ranks don't decide by themselves.
+// no rank decides alone.
 #pragma once
 
 #include <vector>

@@ -47,7 +47,7 @@ Tensor AnswerPasses::prefill(const Start& start, i64 rows) {
   ModelCache cache = new_cache(padded.length + (start.alone ? room_for(start.most_new) : 0));
   const Tensor logits = forward(model_, params_, cache, n, padded.length, padded.ids, padded.begin, memory);
   RowCache prefilled(std::move(cache), padded.begin, std::move(encoded.mask));
-  // If each row of the batch has a prompt of its own, this cache is the batch's.
+  // If each row of the batch has its own prompt, this cache is the batch's.
   if (start.alone && n == rows) {
     rows_ = std::move(prefilled);
     return logits;

@@ -3,7 +3,7 @@
 //
 // generate() computes batch_size answers at a time. When an answer ends, the next prompt takes its rows while
 // the other rows continue: the prompt is prefilled alone, and its rows of the cache are copied into the free
-// ones (RowCache). Scheduler says which answers run in which rows, AnswerPasses runs the model over them,
+// ones (RowCache). Scheduler assigns answers to rows, AnswerPasses runs the model on them,
 // TokenChooser and BeamSearch choose the tokens. An answer depends only on its prompt, the settings and its
 // ordinal, not on the other rows, up to the rounding of the model's sums.
 //

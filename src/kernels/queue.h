@@ -7,7 +7,7 @@
 // when it is freed; so it finds code that reads results without waiting, or memory that it does not own.
 //
 // Kernels poll (base/background.h) between the pieces of their work, and after each kernel the queue does. So
-// collectives that were started go on while kernels run.
+// collectives that were started continue while kernels run.
 //
 // The rank's thread submits; other threads may only call poison().
 #pragma once

@@ -1,6 +1,6 @@
 // What a decoder keeps between its passes: one cache per layer, behind one interface.
 //
-// All rows of a batch end at the same column. A pass over n tokens adds n columns to every row, whatever its
+// All rows of a batch end at the same column. A pass of n tokens adds n columns to every row, whatever its
 // length; the first token of a short row is at a later column, and the key mask of a pass excludes the
 // padding before it. So a row can be replaced by one of another cache that ends at the same column.
 //
@@ -74,7 +74,7 @@ class LayerCache {
   // Drops the columns from `from` on. REQUIRES: can_drop_columns(from).
   virtual bool can_drop_columns(i64 from) const = 0;
   virtual void drop_columns(i64 from) = 0;
-  // All tokens move by `by` columns; those that would get a negative column are dropped. Afterwards there is
+  // All tokens move by `by` columns; tokens that would get a negative column are dropped. Afterwards there is
   // room for `capacity` columns or more.
   virtual void move(i64 by, i64 capacity) = 0;
 
@@ -101,7 +101,7 @@ class ModelCache {
   LayerCache& layer(std::size_t i) { return *layers_[i]; }
   LayerCache& memory(std::size_t i) { return *memories_[i]; }
 
-  // After a pass over n tokens, in which each layer has appended its entries.
+  // After a pass of n tokens, in which each layer has appended its entries.
   void advance(i64 n);
 
   // As in LayerCache, for all layers.

@@ -43,7 +43,7 @@ void copy(const Tensor& from, Place at, const Tensor& to, Place there, i64 rows,
                          to.view().narrowed(0, there.row, rows).narrowed(1, there.column, n));
 }
 
-// Row i of `to` becomes row which[i] of `from`: n columns. Consecutive rows are copied at once.
+// Row i of `to` becomes row which[i] of `from`: n columns. Consecutive rows are copied together.
 void copy_rows(const Tensor& from, std::span<const i64> which, i64 column, const Tensor& to, i64 to_column,
                i64 n) {
   const i64 rows = static_cast<i64>(which.size());

@@ -20,7 +20,7 @@ Tensor to_replicated(const Tensor& t);
 // they are. recompute() does not keep the result but gathers again.
 Tensor gathered(const Tensor& t);
 
-// A bf16 tensor as fp32, in scratch memory; others are returned as they are.
+// A bf16 tensor as fp32, in scratch memory; others are returned unchanged.
 Tensor widened(const Tensor& t);
 
 // Completes tensors of which each rank has written the rows that are its part: `parts` is the layout of

@@ -35,7 +35,7 @@ class GradientBuckets final : public GradientSink {
   // (params.watched()) as inputs. last: none follows.
   void begin(const ParamTree& watched, bool last);
 
-  // Reduces what is left. Result i: the gradient of parameter i, with the placement of its state
+  // Reduces the rest. Result i: the gradient of parameter i, with the placement of its state
   // (state_layout(): its own unless sharded) and the same bits on every replica; undefined if no grad() asked
   // for it. The buckets are then empty.
   std::vector<Tensor> finish();
@@ -87,8 +87,8 @@ class GradientBuckets final : public GradientSink {
   bool last_ = true;
 };
 
-// The reduced gradients of a loss for all parameters, for a step of one batch; zeros for those that are not
-// watched.
+// The reduced gradients of a loss for all parameters, for a step of one batch. Those of parameters that are
+// not watched are zero.
 std::vector<Tensor> reduced_gradients(const Tensor& loss, const ParamTree& watched, const ParamTree& params,
                                       StateSharding sharding = StateSharding::none);
 

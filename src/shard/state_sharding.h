@@ -19,7 +19,7 @@ inline const char* name_of(StateSharding s) {
   return kNames[static_cast<int>(s)];
 }
 
-// `l` with the rows of dim 0 sharded over the data axes too. Scalars stay as they are.
+// `l` with the rows of dim 0 sharded over the data axes too. Scalars are unchanged.
 Layout sharded_over_replicas(Layout l, const Shape& shape, const Mesh& m);
 
 }  // namespace redco

@@ -272,7 +272,7 @@ TEST(Generate, AKeptCacheSkipsThePrefixAndGivesTheSameAnswer) {
   });
 }
 
-// The cache of a layer with a window drops old columns. One pass over prompt and answer without a cache gives
+// The cache of a layer with a window drops old columns. One pass of prompt and answer without a cache gives
 // the same tokens.
 TEST(Generate, AWindowGivesTheAnswersWithoutACache) {
   const char* const config =

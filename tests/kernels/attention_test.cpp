@@ -119,7 +119,7 @@ void slow(const Problem<T>& p, std::vector<double>& out, std::vector<double>& ls
       }
 }
 
-// The problem with keys and values rounded to bf16, as fp32 or fp64 in `wide` and as they are stored.
+// The problem with keys and values rounded to bf16, as fp32 or fp64 in `wide`, and in bf16.
 template <class T>
 struct Stored {
   Problem<T> wide;

@@ -96,7 +96,7 @@ TEST(Gemm, SameBitsOnAnyThreads) {
         expect_same_on_any_threads(
             [&] { return run(x, a, b, std::vector<float>(static_cast<std::size_t>(m * 530))); });
       }
-  // One tile, deep enough for OpenBLAS to use threads of its own.
+  // One tile, so deep that OpenBLAS would use several threads.
   const Case<float> deep{true, false, 50, 70, 4000, 0, 1, 0};
   const auto a = random_array<float>(50 * 4000, 1), b = random_array<float>(70 * 4000, 2);
   expect_same_on_any_threads([&] { return run(deep, a, b, std::vector<float>(50 * 70)); });

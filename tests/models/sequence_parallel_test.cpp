@@ -72,7 +72,7 @@ Pass trace_pass(const std::string& name, int mp, bool sequence_parallel) {
 }
 
 // Each all-reduce of an activation, of 2 (n - 1) / n of its bytes, becomes a reduce-scatter and an all-gather
-// of half of these each. There are no others.
+// of half of these each. No other one exists.
 TEST(SequenceParallelCollectives, ReplaceEachAllReduceByAReduceScatterAndAnAllGather) {
   using ::testing::Pair;
   using ::testing::UnorderedElementsAre;

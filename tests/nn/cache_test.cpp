@@ -45,7 +45,7 @@ TEST(ColumnCache, RowsAreForkedDroppedAndMoved) {
     c.append({entries_of({{3}, {13}, {23}})}, 1);
     EXPECT_EQ(c.length(), 3);
     EXPECT_EQ(c.bytes(), 3 * 6 * 4);
-    // Two rows change places; they differ in the last column only as far as fork() is told.
+    // Two rows change places; fork() knows that they differ in the last column only.
     const std::vector<i64> source = {1, 0, 1};
     c.fork(source, 1);
     EXPECT_THAT(row_of(c, 0), ElementsAre(1, 2, 13));

@@ -67,7 +67,7 @@ TEST(Profile, CollectivesHaveTheirAxis) {
   });
 }
 
-// A transfer lasts from start to completion, and may overlap ops; its wait is an event of its own.
+// A transfer lasts from start to completion, and may overlap ops; its wait is a separate event.
 TEST(Profile, TransfersAndTheirWaits) {
   on_mesh({1, 2}, [](Context& c) {
     const Tensor x = zeros({4, 3});

@@ -17,7 +17,7 @@ struct Rows {
   T *m, *l;  // [rows] output: maximum, sum
 };
 
-// Online softmax over the keys [keys.begin, keys.end), in one pass over blocks of keys. B, the type of keys
+// Online softmax over the keys [keys.begin, keys.end), block by block. B, the type of keys
 // and values, is T or bf16; sums are in T.
 template <class T, class B>
 void attend(const AttentionShape& s, const Rows<T>& r, ScoreBlock<T> block, const B* k, const B* v,
