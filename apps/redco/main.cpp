@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "kernels/threads.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/signals.h"
@@ -154,6 +155,7 @@ int run_command(int argc, char** argv) {
 }
 
 int run_main(int argc, char** argv) {
+  kernels::use_better_blas_core(argv);
   hide_hwloc_warnings();
   try {
     watchdog::start();

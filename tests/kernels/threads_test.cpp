@@ -29,5 +29,14 @@ TEST(Threads, BlasIsTheOpenMpBuild) {
   EXPECT_THAT(describe(), testing::HasSubstr(name_of(isa())));
 }
 
+TEST(BlasCore, OnlyKernelsWithoutAvxAreReplaced) {
+  EXPECT_EQ(better_blas_core("Prescott", Isa::avx512), "SkylakeX");
+  EXPECT_EQ(better_blas_core("Prescott", Isa::avx2), "Haswell");
+  EXPECT_EQ(better_blas_core("Nehalem", Isa::avx2), "Haswell");
+  EXPECT_EQ(better_blas_core("Prescott", Isa::baseline), "");
+  for (const char* good : {"Haswell", "SkylakeX", "Cooperlake", "SapphireRapids", "Zen", "Sandybridge"})
+    EXPECT_EQ(better_blas_core(good, Isa::avx512), "");
+}
+
 }  // namespace
 }  // namespace redco::kernels

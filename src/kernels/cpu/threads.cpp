@@ -2,7 +2,10 @@
 
 #include <cblas.h>
 #include <omp.h>
+#include <unistd.h>
 
+#include <cstdlib>
+#include <set>
 #include <string>
 
 #include "base/error.h"
@@ -31,6 +34,37 @@ void check_blas() {
 }
 
 std::string blas_core() { return openblas_get_corename(); }
+
+std::string better_blas_core(const std::string& chosen, Isa isa) {
+  // OpenBLAS's core types without AVX (driver/others/dynamic.c).
+  static const std::set<std::string> kWithoutAvx = {
+      "Katmai",  "Coppermine", "Northwood", "Prescott",     "Banias",    "Atom",   "Core2", "Penryn",
+      "Dunnington", "Nehalem", "Athlon",    "Opteron",      "Opteron_SSE3", "Barcelona", "Bobcat", "Nano"};
+  if (!kWithoutAvx.contains(chosen) || isa == Isa::baseline) return "";
+  return isa == Isa::avx512 ? "SkylakeX" : "Haswell";
+}
+
+void use_better_blas_core(char** argv) {
+  constexpr const char *kCore = "OPENBLAS_CORETYPE", *kStarted = "REDCO_STARTED_AGAIN";
+  if (std::getenv(kStarted)) {  // children make their own choice: another host may have another CPU
+    unsetenv(kStarted);
+    unsetenv(kCore);
+    return;
+  }
+  if (std::getenv(kCore)) return;
+  std::string better;
+  try {
+    better = better_blas_core(blas_core(), isa());
+  } catch (const Error&) {  // REDCO_ISA is wrong; the first command that computes says so
+    return;
+  }
+  if (better.empty()) return;
+  setenv(kCore, better.c_str(), 1);
+  setenv(kStarted, "1", 1);
+  execv("/proc/self/exe", argv);
+  unsetenv(kCore);  // it can't be started again: slow, but right
+  unsetenv(kStarted);
+}
 
 std::string describe() {
   std::string config = openblas_get_config();  // "OpenBLAS 0.3.21 NO_LAPACKE ..."
