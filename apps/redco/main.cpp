@@ -5,12 +5,12 @@
 #include <cstdio>
 #include <exception>
 
-#include "kernels/threads.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/signals.h"
 #include "base/words.h"
 #include "commands.h"
+#include "kernels/threads.h"
 #include "launch/child_process.h"
 #include "launch/topology.h"
 #include "launch/watchdog.h"

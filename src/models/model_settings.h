@@ -48,8 +48,8 @@ struct ModelSettings {
     v.field(
          "weight_dtype", weight_dtype,
          "type of the weights of linear layers and embeddings in memory, in predict, evaluate and chat, and "
-         "in a training for weights that are not trained (train.lora); bf16 halves their memory, and nearly "
-         "halves the time of a generated token. Sums are fp32, and so are weights that are trained")
+         "in a training for weights that are not trained (train.lora); bf16 halves their memory and the "
+         "bytes that a generated token reads. Sums are fp32, and so are weights that are trained")
         .one_of({"fp32", "bf16"})
         .on_resume(OnResume::free)
         .decided_by(DecidedBy::job);

@@ -38,8 +38,8 @@ std::string blas_core() { return openblas_get_corename(); }
 std::string better_blas_core(const std::string& chosen, Isa isa) {
   // OpenBLAS's core types without AVX (driver/others/dynamic.c).
   static const std::set<std::string> kWithoutAvx = {
-      "Katmai",  "Coppermine", "Northwood", "Prescott",     "Banias",    "Atom",   "Core2", "Penryn",
-      "Dunnington", "Nehalem", "Athlon",    "Opteron",      "Opteron_SSE3", "Barcelona", "Bobcat", "Nano"};
+      "Katmai",     "Coppermine", "Northwood", "Prescott", "Banias",       "Atom",      "Core2",  "Penryn",
+      "Dunnington", "Nehalem",    "Athlon",    "Opteron",  "Opteron_SSE3", "Barcelona", "Bobcat", "Nano"};
   if (!kWithoutAvx.contains(chosen) || isa == Isa::baseline) return "";
   return isa == Isa::avx512 ? "SkylakeX" : "Haswell";
 }

@@ -1,5 +1,7 @@
 // Products of at most 8 rows with a large matrix. Each element of the matrix is read once, so the memory
 // bandwidth limits their rate (decoding). The matrix may be bf16 (B), which is widened in registers.
+#include <immintrin.h>
+
 #include "kernels/cpu/isa/math.h"
 #include "kernels/cpu/isa/ranges.h"
 
@@ -30,12 +32,21 @@ REDCO_INLINE void load(const T* p, typename Vector<T>::type& out) {
   __builtin_memcpy(&out, p, sizeof out);
 }
 REDCO_INLINE void load(const bf16* p, Vector<float>::type& out) {
+  // One instruction; the compiler's conversion of a vector takes four.
+#if defined(__AVX512F__)
+  const __m512i words = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  const __m512i wide = _mm512_slli_epi32(words, 16);
+#elif defined(__AVX2__)
+  const __m256i words = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  const __m256i wide = _mm256_slli_epi32(words, 16);
+#else
   typedef u16 Half __attribute__((vector_size(kBytes / 2)));
   typedef u32 Words __attribute__((vector_size(kBytes)));
   Half half;
   __builtin_memcpy(&half, p, sizeof half);
-  const Words words = __builtin_convertvector(half, Words) << 16;
-  __builtin_memcpy(&out, &words, sizeof out);
+  const Words wide = __builtin_convertvector(half, Words) << 16;
+#endif
+  __builtin_memcpy(&out, &wide, sizeof out);
 }
 REDCO_INLINE void load(const bf16* p, Vector<double>::type& out) {
   for (i64 w = 0; w < Vector<double>::kWidth; ++w) out[w] = static_cast<double>(value(p[w]));
@@ -65,7 +76,16 @@ inline void dots(i64 k, T alpha, const T* a, i64 lda, const B* b, i64 ldb, T bet
   for (int i = 0; i < M; ++i) {
     for (int j = 0; j < N; ++j) {
       T s = 0;
-      for (int w = 0; w < W; ++w) s += acc[i][j][w];
+      if constexpr (sizeof(B) == sizeof(T)) {
+        for (int w = 0; w < W; ++w) s += acc[i][j][w];
+      } else {  // by halves: a short row takes no longer to sum up than to read
+        T lanes[W];
+        __builtin_memcpy(lanes, &acc[i][j], sizeof lanes);
+#pragma GCC unroll 4
+        for (i64 half = W / 2; half > 0; half /= 2)
+          for (i64 w = 0; w < half; ++w) lanes[w] += lanes[w + half];
+        s = lanes[0];
+      }
       for (i64 q = p; q < k; ++q) s += a[i * lda + q] * value(b[j * ldb + q]);
       T& out = c[i * ldc + j];
       out = beta == 0 ? alpha * s : alpha * s + beta * out;
