@@ -122,12 +122,10 @@ class Calls {
   std::pair<i64, i64> piece_of(const Slot& s) const;  // first element and number of elements
   bool begin_pieces();
   void begin(Slot& s, Call& c);
-  void post(Slot& s);
   bool proceed(Slot& s);  // after an exchange is complete; returns whether the piece has ended
   void first_exchange(Slot& s);
   void add_sums(Slot& s);
   bool second_exchange(Slot& s);  // false: there is none
-  void end(Slot& s);
   void run();
   void fail(const std::exception_ptr& error) noexcept;
   void release(Call& c) noexcept;

@@ -89,8 +89,8 @@ OpCall::OpCall(const char* name, Tensors inputs, std::initializer_list<int> stor
   const Tensor* first = nullptr;
   for (std::size_t i = 0; i < given_.size(); ++i) {
     Tensor& t = inputs_[i];
-    t = gathered(t);
     if (!t.defined() || !t.is_float()) continue;
+    if (t.is_gathered_on_use()) t = gathered(t);
     if (t.dtype() == DType::bf16) {
       if (std::ranges::find(stored, static_cast<int>(i)) != stored.end()) continue;
       t = widened(t);

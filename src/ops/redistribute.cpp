@@ -289,6 +289,11 @@ Tensor widened(const Tensor& t) {
   return wide;
 }
 
+View local_rows(const Tensor& t, const Range& rows) {
+  const i64 row = t.local()[0] > 0 ? t.local_numel() / t.local()[0] : 0;
+  return t.view().flat(rows.begin * row, rows.size() * row);
+}
+
 void gather_rows_in_place(const std::vector<RowParts>& tensors) {
   Context& c = Context::current();
   const Mesh& mesh = c.mesh();
@@ -306,15 +311,14 @@ void gather_rows_in_place(const std::vector<RowParts>& tensors) {
       for (int later = k; later < mesh.axes().size(); ++later)
         before[Axis(later)] = whole.layout()[Axis(later)];
       const Range all = local_range(whole.shape(), before, mesh, c.coord(), 0);
-      const i64 rows = whole.local()[0], row = rows > 0 ? whole.local_numel() / rows : 0;
       const i64 first = all.begin - whole.range(0).begin;
       for (int r = 0; r < mesh.size(a); ++r) {
         const Range of_rank = shard_range(all.size(), parts[a].unit, mesh.size(a), r);
-        const View place = whole.view().flat((first + of_rank.begin) * row, of_rank.size() * row);
+        const View place = local_rows(whole, {first + of_rank.begin, first + of_rank.end});
         receive[r].push_back(place);
         if (r == c.coord().at(a)) send.push_back(place);
+        bytes += place.bytes();
       }
-      bytes += all.size() * row * size_of(whole.dtype());
     }
     if (send.empty()) continue;
     c.account(Collective::all_gather, a, bytes);

@@ -212,12 +212,9 @@ bool GradientBuckets::start_scatter(Bucket& b, Axis a) {
   for (size_t i : b.members) {
     const Tensor& t = places_[i].sum;
     if (t.rank() == 0) continue;
-    const i64 rows = t.local()[0], row = rows > 0 ? t.local_numel() / rows : 0;
-    for (int r = 0; r < mesh.size(a); ++r) {
-      const Range of_rank = shard_range(rows, 1, mesh.size(a), r);
-      send[r].push_back(t.view().flat(of_rank.begin * row, of_rank.size() * row));
-    }
-    const i64 mine = shard_range(rows, 1, mesh.size(a), c.coord().at(a)).size() * row;
+    for (int r = 0; r < mesh.size(a); ++r)
+      send[r].push_back(local_rows(t, shard_range(t.local()[0], 1, mesh.size(a), r)));
+    const i64 mine = send[c.coord().at(a)].back().numel();
     receive.push_back(b.parts.view().flat(at, mine));
     at += mine;
   }
@@ -259,7 +256,7 @@ void GradientBuckets::complete_reduction(Bucket& b) {
     for (Axis a : c.mesh().axes())
       if (b.summed >> a.index() & 1) l[a] = Placement::replicated();
     const Tensor part =
-        redistribute(Tensor::view(p.sum, p.sum.shape(), l, 0), state_layout(params_.values()[i], sharding_));
+        redistribute(Tensor::view(p.sum, p.sum.shape(), l, 0), state_layout(param_of(p), sharding_));
     p.sum = {};
     p.filled = false;
     p.bucket = -1;

@@ -31,7 +31,8 @@ View Optimizer::part(const char* what, i64 flops_each, const ParamTree& params,
               describe(g), describe(p));
   Context::current().account(what, flops_each * g.local_numel(), g.local_bytes());
   if (p.rank() == 0) return p;
-  return p.view().narrowed(0, g.range(0).begin - p.range(0).begin, g.local()[0]);
+  const i64 first = g.range(0).begin - p.range(0).begin;
+  return local_rows(p, {first, first + g.local()[0]});
 }
 
 double decay_of(const ParamSpec& spec, double weight_decay, bool norms_and_biases) {

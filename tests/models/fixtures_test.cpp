@@ -17,6 +17,12 @@ TEST_P(Fixtures, ForwardAndGradients) {
   expect_matches(fixture(name), run_model(fixture(name), mesh));
 }
 
+std::string fixture_name(const ::testing::TestParamInfo<const char*>& info) {
+  std::string text = info.param;
+  std::replace(text.begin(), text.end(), '-', '_');
+  return text;
+}
+
 std::string param_name(const ::testing::TestParamInfo<Fixtures::ParamType>& info) {
   const auto& [name, mesh] = info.param;
   std::string text = fmt::format("{}_{}x{}", name, mesh.dp(), mesh.mp());
@@ -56,11 +62,7 @@ TEST_P(ShardedParameters, GiveTheSameNumbers) {
 INSTANTIATE_TEST_SUITE_P(Families, ShardedParameters,
                          ::testing::Values("gpt2", "gptj", "opt", "llama", "t5", "bart", "bert-seqcls", "vit",
                                            "vit-gpt2", "performer", "qwen3", "gemma2", "mixtral"),
-                         [](const auto& info) {
-                           std::string text = info.param;
-                           std::replace(text.begin(), text.end(), '-', '_');
-                           return text;
-                         });
+                         fixture_name);
 
 // Weights in bf16 give what fp32 weights with the same values give.
 class WeightsInBf16 : public ::testing::TestWithParam<const char*> {};
@@ -78,11 +80,7 @@ TEST_P(WeightsInBf16, GiveWhatRoundedWeightsGive) {
 INSTANTIATE_TEST_SUITE_P(Families, WeightsInBf16,
                          ::testing::Values("gpt2", "gptj", "opt", "llama", "t5", "bart", "bert-seqcls", "vit",
                                            "vit-gpt2", "qwen3", "gemma2", "mixtral"),
-                         [](const auto& info) {
-                           std::string text = info.param;
-                           std::replace(text.begin(), text.end(), '-', '_');
-                           return text;
-                         });
+                         fixture_name);
 
 // Other ways to store the same weights: shards, half precision, names without the prefix.
 class Stored : public ::testing::TestWithParam<const char*> {};
@@ -92,11 +90,7 @@ TEST_P(Stored, GivesTheSameLogits) {
 INSTANTIATE_TEST_SUITE_P(Files, Stored,
                          ::testing::Values("llama-sharded", "llama-bf16", "opt-fp16", "gpt2-legacy-names",
                                            "t5-duplicated-names", "bert-legacy-names"),
-                         [](const auto& info) {
-                           std::string text = info.param;
-                           std::replace(text.begin(), text.end(), '-', '_');
-                           return text;
-                         });
+                         fixture_name);
 
 // The config as transformers 4 wrote it gives the same bits.
 class OlderConfig : public ::testing::TestWithParam<const char*> {};
@@ -110,11 +104,7 @@ INSTANTIATE_TEST_SUITE_P(Configs, OlderConfig,
                                            "llama-rope-linear", "llama-rope-llama3", "llama-rope-yarn",
                                            "mistral-window", "qwen2-window", "t5", "t5-v1_1", "qwen3",
                                            "gemma", "gemma2", "gemma3", "mixtral"),
-                         [](const auto& info) {
-                           std::string text = info.param;
-                           std::replace(text.begin(), text.end(), '-', '_');
-                           return text;
-                         });
+                         fixture_name);
 
 // Inefficient rules give the same numbers.
 TEST(SillyRules, GiveTheSameNumbers) {
@@ -184,11 +174,7 @@ INSTANTIATE_TEST_SUITE_P(Families, RandomRules,
                                            "qwen2-window", "qwen3", "gemma3", "mixtral", "t5", "bart",
                                            "bert-mlm", "bert-seqcls", "vit", "vit-gpt2", "mlp-mixer",
                                            "performer", "mlp"),
-                         [](const auto& info) {
-                           std::string text = info.param;
-                           std::replace(text.begin(), text.end(), '-', '_');
-                           return text;
-                         });
+                         fixture_name);
 
 // Blocks that keep only their input give the same gradients as blocks that keep all activations.
 TEST(Recompute, GivesTheSameGradients) {

@@ -122,7 +122,6 @@ void attention(const AttentionShape& s, const AttentionArgs& a, const T* q, cons
                T* lse, T* workspace) {
   check_attention(s, a);
   if (s.B * s.Tq * s.H == 0) return;
-  single_threaded_blas();
   if (s.Tq == 1) return decode(s, a, q, k, v, out, lse, workspace);
   const i64 blocks = ceil_div(s.Tq, kQueryBlock);
   for_each_dynamic(s.B * s.H * blocks, s.B * s.H * s.Tq * s.Tk * (1 + s.D / 8), [&](i64 t) {

@@ -79,7 +79,6 @@ void attention_backward(const AttentionShape& s, const AttentionArgs& a, const T
   const i64 bias_cells = dbias ? a.bias_B * a.bias_H : 0;
   for_blocks(bias_cells * s.Tq * s.Tk, [&](i64 i, i64 end) { std::fill(dbias + i, dbias + end, T(0)); });
   if (s.B * s.Tq * s.H * s.Tk == 0) return;
-  single_threaded_blas();
 
   // If query heads share a key head, each query head gets separate dk and dv, [B, H, Tk, D] twice, which are
   // added in order at the end.

@@ -45,22 +45,11 @@ constexpr i64 kFewRows = 8;
 
 }  // namespace
 
-void single_threaded_blas() {
-  static const bool done = [] {
-    const int mine = omp_get_max_threads();
-    openblas_set_num_threads(1);
-    omp_set_num_threads(mine);
-    return true;
-  }();
-  (void)done;
-}
-
 template <class T>
 void gemm(bool ta, bool tb, i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda, const T* b, i64 ldb, T beta,
           T* c, i64 ldc) {
   if (m <= 0 || n <= 0) return;
   if (k <= 0 || alpha == 0) return scale_only(m, n, beta, c, ldc);
-  single_threaded_blas();
   const i64 work =
       m * n * std::min<i64>(k, i64{1} << 20) / 8;  // a multiply-add is much cheaper than an element visit
   if (m <= kFewRows && !ta) {
@@ -126,7 +115,6 @@ i64 stored_gemm_workspace(i64 m, i64 n, i64 k) {
 void stored_gemm(i64 m, i64 n, i64 k, const float* x, const bf16* w, float* y, std::span<float> workspace) {
   if (m <= 0 || n <= 0) return;
   if (k <= 0) return scale_only(m, n, 0.0f, y, n);
-  single_threaded_blas();
   if (m <= kFewRows) {
     constexpr i64 kRowsOfW = 64;
     return for_each_dynamic(ceil_div(n, kRowsOfW), n * k, [&](i64 t) {

@@ -16,7 +16,6 @@ namespace redco::kernels {
 
 void set_threads(int n) {
   REDCO_CHECK(n >= 1, "set_threads({})", n);
-  single_threaded_blas();  // before setting our thread count, because its first call changes it
   omp_set_num_threads(n);
 }
 
