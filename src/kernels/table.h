@@ -67,11 +67,12 @@ struct Kernels {
   // ---- For some models; where one is missing, an op that needs it is an error that names it ----
   Kernel<View, i64, View> top_k_mask{"top_k_mask"};  // x, k, y: 1 for the k largest of each row, else 0
   // Convolutions: x [..., B, C, H, W], w [..., O, C, kh, kw], bias [..., O] or absent, y [..., B, O, H', W'];
-  // the leading dims are strided in the inputs. input_gradient: dy, w, dx, workspace; weight_gradient: dy, x,
-  // dw, workspace (elements of y's type).
-  Kernel<kernels::ConvShape, View, View, View, View> conv2d{"conv2d"};
+  // the leading dims are strided in the inputs. input_gradient: dy, w, dx; weight_gradient: dy, x, dw. All
+  // have a workspace (elements of y's type); groups: number of independent convolutions (the leading dims).
+  Kernel<kernels::ConvShape, View, View, View, View, View> conv2d{"conv2d"};
+  i64 (*conv2d_workspace)(const kernels::ConvShape& s, i64 groups, i64 images) = nullptr;
   Kernel<kernels::ConvShape, View, View, View, View> conv2d_input_gradient{"conv2d_input_gradient"};
-  i64 (*conv2d_input_gradient_workspace)(const kernels::ConvShape& s, i64 groups) = nullptr;
+  i64 (*conv2d_input_gradient_workspace)(const kernels::ConvShape& s, i64 groups, i64 images) = nullptr;
   Kernel<kernels::ConvShape, View, View, View, View> conv2d_weight_gradient{"conv2d_weight_gradient"};
   i64 (*conv2d_weight_gradient_workspace)(const kernels::ConvShape& s, i64 groups, i64 images) = nullptr;
   // Pooling of planes: the last two dims. gate: absent, or of x's (of the transpose: y's) shape: pixels whose

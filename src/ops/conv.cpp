@@ -145,9 +145,11 @@ Tensor run_conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const Co
   Tensor y = op.output(shape, x.dtype(), lead.hidden);
   const Tensor &a = op.in(0), &b = op.in(1);
   const kernels::ConvShape s = conv_shape(a.local()[xd + 1], H, W, b.local()[wd], kh, kw, o);
-  op.flops(conv_flops(s, groups_of(lead, y), a.local()[xd]));
+  const i64 groups = groups_of(lead, y), images = a.local()[xd];
+  op.flops(conv_flops(s, groups, images));
   op.run(&Kernels::conv2d, s, broadcast_view(a, lead, y, 4), broadcast_view(b, lead, y, 4),
-         bias.defined() ? broadcast_view(op.in(2), lead, y, 1) : View(), y);
+         bias.defined() ? broadcast_view(op.in(2), lead, y, 1) : View(), y,
+         OpCall::workspace(op.kernels().conv2d_workspace(s, groups, images), x.dtype()));
   Tensors saved = {w.node() ? x : Tensor(), x.node() ? w : Tensor()};
   struct Like {
     Shape shape;
@@ -209,7 +211,8 @@ Tensor conv2d_input_gradient(const Tensor& g, const Tensor& w, i64 height, i64 w
   const kernels::ConvShape s = conv_shape(b.local()[wd + 1], height, width, b.local()[wd], kh, kw, o);
   const i64 groups = groups_of(lead, y);
   op.flops(conv_flops(s, groups, a.local()[gd]));
-  const Tensor room = OpCall::workspace(op.kernels().conv2d_input_gradient_workspace(s, groups), g.dtype());
+  const Tensor room =
+      OpCall::workspace(op.kernels().conv2d_input_gradient_workspace(s, groups, a.local()[gd]), g.dtype());
   op.run(&Kernels::conv2d_input_gradient, s, broadcast_view(a, lead, y, 4), broadcast_view(b, lead, y, 4), y,
          room);
   op.record({g, w},

@@ -126,7 +126,7 @@ TEST(Queue, AMissingKernelIsNamed) {
   device.kernels.conv2d.run = nullptr;
   const auto q = Queue::immediate(device);
   try {
-    q->run(device.kernels.conv2d, {}, {}, {}, {}, {});
+    q->run(device.kernels.conv2d, {}, {}, {}, {}, {}, {});
     FAIL() << "no error";
   } catch (const Error& e) {
     EXPECT_NE(std::string(e.what()).find("device x has no kernel 'conv2d'"), std::string::npos);

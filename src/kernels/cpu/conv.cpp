@@ -11,45 +11,39 @@
 namespace redco::kernels {
 namespace {
 
-// Scratch memory of a thread, kept between calls: a piece of work needs about 100 kB, and allocating it each
-// time would take longer than the work.
-template <class T>
-T* scratch(int which, i64 elements) {
-  static thread_local std::array<std::vector<T>, 4> rooms;
-  auto& room = rooms[static_cast<std::size_t>(which)];
-  if (static_cast<i64>(room.size()) < elements) room.resize(static_cast<std::size_t>(elements));
-  return room.data();
-}
-
 i64 rounded(i64 n) { return ceil_div(n, kConvSlack) * kConvSlack; }
 
 // The im2col matrix of an image: row i is the run of `length` elements at offset[i]. A run has the positions
 // of the output in rows of `pitch` elements, of which the first `columns` are used. With stride 1 the runs
 // overlap (implicit im2col), else each is a copy.
 struct Im2col {
-  i64 pitch = 0, columns = 0, rows = 0, length = 0, elements = 0;
-  std::vector<i64> offset;  // per kernel element (c, ky, kx)
+  i64 channels, kh, kw, rows, columns;
+  bool shifted;
+  i64 pitch() const { return shifted ? columns + kw - 1 : columns; }
+  i64 plane() const { return (rows + kh - 1) * pitch(); }
+  i64 length() const { return rows * columns == 0 ? 0 : (rows - 1) * pitch() + columns; }
+  i64 elements() const { return (shifted ? channels * plane() : channels * kh * kw * length()) + kConvSlack; }
+  i64 ld() const { return rounded(length()); }  // of a product with the matrix
+  // Per kernel element (c, ky, kx).
+  std::vector<i64> offset() const {
+    std::vector<i64> out;
+    for (i64 c = 0; c < channels; ++c)
+      for (i64 y = 0; y < kh; ++y)
+        for (i64 x = 0; x < kw; ++x)
+          out.push_back(shifted ? c * plane() + y * pitch() + x : ((c * kh + y) * kw + x) * length());
+    return out;
+  }
 };
-
-Im2col im2col_of(i64 channels, i64 kh, i64 kw, i64 rows, i64 columns, bool shifted) {
-  Im2col r;
-  r.rows = rows;
-  r.columns = columns;
-  r.pitch = shifted ? columns + kw - 1 : columns;
-  r.length = rows * columns == 0 ? 0 : (rows - 1) * r.pitch + columns;
-  const i64 plane = (rows + kh - 1) * r.pitch;
-  for (i64 c = 0; c < channels; ++c)
-    for (i64 y = 0; y < kh; ++y)
-      for (i64 x = 0; x < kw; ++x)
-        r.offset.push_back(shifted ? c * plane + y * r.pitch + x : ((c * kh + y) * kw + x) * r.length);
-  r.elements = (shifted ? channels * plane : static_cast<i64>(r.offset.size()) * r.length) + kConvSlack;
-  return r;
-}
 
 bool shifted(const ConvShape& s) { return s.stride[0] == 1 && s.stride[1] == 1; }
 
 Im2col im2col_of_image(const ConvShape& s) {
-  return im2col_of(s.channels, s.kernel_height, s.kernel_width, s.out_height(), s.out_width(), shifted(s));
+  return {s.channels, s.kernel_height, s.kernel_width, s.out_height(), s.out_width(), shifted(s)};
+}
+
+// Of dy, spread by the strides, for the gradient of the image.
+Im2col im2col_of_gradient(const ConvShape& s) {
+  return {s.outputs, s.kernel_height, s.kernel_width, s.height, s.width, true};
 }
 
 // Copies planes [height, width] into zeroed `to` [rows, pitch]: pixel (y, x) goes to (top + y * sy, left + x
@@ -79,7 +73,7 @@ template <class T>
 void im2col(const ConvShape& s, const Im2col& r, const T* x, T* to) {
   if (shifted(s))
     return copy_padded(x, s.channels, s.height, s.width, s.padding[0], s.padding[1], 1, 1, to,
-                       r.rows + s.kernel_height - 1, r.pitch);
+                       r.rows + s.kernel_height - 1, r.pitch());
   for (i64 c = 0; c < s.channels; ++c)
     for (i64 ky = 0; ky < s.kernel_height; ++ky)
       for (i64 kx = 0; kx < s.kernel_width; ++kx)
@@ -100,7 +94,7 @@ void crop(const Im2col& r, i64 planes, const T* from, i64 ld, const T* bias, T* 
   for (i64 o = 0; o < planes; ++o) {
     const T b = bias ? bias[o] : T(0);
     for (i64 i = 0; i < r.rows; ++i) {
-      const T* f = from + o * ld + i * r.pitch;
+      const T* f = from + o * ld + i * r.pitch();
       for (i64 j = 0; j < r.columns; ++j) to[j] = f[j] + b;
       to += r.columns;
     }
@@ -125,50 +119,80 @@ void flip_kernels(const ConvShape& s, const T* w, T* to) {
 
 }  // namespace
 
+namespace {
+
+// Pieces of work that run at the same time, each with a room of its own in the workspace.
+i64 rooms_of(i64 pieces, i64 work) { return workers(pieces, work); }
+
+// Elements of a room: a product with the im2col matrix, and the matrix.
+i64 room_of(const Im2col& r, i64 outputs) { return rounded(outputs * r.ld() + r.elements()); }
+
+i64 work_of_images(const Im2col& r, i64 groups, i64 images, i64 outputs) {
+  return work_of(groups, images, outputs, r.channels * r.kh * r.kw, r.length());
+}
+
+}  // namespace
+
+i64 conv2d_workspace(const ConvShape& s, i64 groups, i64 images) {
+  if (groups * images * s.out_image() == 0) return 0;
+  const Im2col r = im2col_of_image(s);
+  return rooms_of(groups * images, work_of_images(r, groups, images, s.outputs)) * room_of(r, s.outputs);
+}
+
 template <class T>
 void conv2d(const ConvShape& s, const ConvGroups& g, const T* x, const T* w, const T* bias,
-            std::span<const i64> bias_of, T* y) {
+            std::span<const i64> bias_of, T* y, std::span<T> workspace) {
   const i64 groups = static_cast<i64>(g.a_of.size());
   if (groups * g.images * s.out_image() == 0) return;
   const Im2col r = im2col_of_image(s);
-  const i64 ld = rounded(r.length), taps = s.taps();
-  for_each_dynamic(groups * g.images, work_of(groups, g.images, s.outputs, taps, r.length), [&](i64 at) {
-    const i64 i = at / g.images, n = at % g.images;
-    T* image = scratch<T>(0, r.elements);
-    T* out = scratch<T>(1, s.outputs * ld);
-    im2col(s, r, x + (g.a_of[i] * g.images + n) * s.image(), image);
-    REDCO_ISA_CALL(gemm_im2col(s.outputs, r.length, taps, w + g.b_of[i] * s.outputs * taps, image,
-                               r.offset.data(), out, ld));
-    crop(r, s.outputs, out, ld, bias ? bias + bias_of[i] * s.outputs : nullptr, y + at * s.out_image());
-  });
+  const std::vector<i64> offset = r.offset();
+  const i64 ld = r.ld(), taps = s.taps(), size = room_of(r, s.outputs);
+  const i64 rooms = static_cast<i64>(workspace.size()) / size;
+  for_each_in_rooms(
+      rooms, groups * g.images, work_of_images(r, groups, g.images, s.outputs), [&](i64 at, i64 room) {
+        const i64 i = at / g.images, n = at % g.images;
+        T* out = workspace.data() + room * size;
+        T* image = out + s.outputs * ld;
+        im2col(s, r, x + (g.a_of[i] * g.images + n) * s.image(), image);
+        REDCO_ISA_CALL(gemm_im2col(s.outputs, r.length(), taps, w + g.b_of[i] * s.outputs * taps, image,
+                                   offset.data(), out, ld));
+        crop(r, s.outputs, out, ld, bias ? bias + bias_of[i] * s.outputs : nullptr, y + at * s.out_image());
+      });
 }
 
-i64 conv2d_input_gradient_workspace(const ConvShape& s, i64 groups) {
-  return s.image() == 0 ? 0 : groups * s.outputs * s.taps();
+i64 conv2d_input_gradient_workspace(const ConvShape& s, i64 groups, i64 images) {
+  if (groups * images * s.image() == 0) return 0;
+  const Im2col r = im2col_of_gradient(s);
+  return groups * s.outputs * s.taps() +
+         rooms_of(groups * images, work_of_images(r, groups, images, s.channels)) * room_of(r, s.channels);
 }
 
 // A convolution of dy, spread by the strides, with the rotated kernels.
 template <class T>
 void conv2d_input_gradient(const ConvShape& s, const ConvGroups& g, const T* dy, const T* w, T* dx,
-                           T* workspace) {
+                           std::span<T> workspace) {
   const i64 groups = static_cast<i64>(g.a_of.size());
   if (groups * g.images * s.image() == 0) return;
-  const Im2col r = im2col_of(s.outputs, s.kernel_height, s.kernel_width, s.height, s.width, true);
-  const i64 ld = rounded(r.length), taps = s.outputs * s.kernel_height * s.kernel_width;
-  const i64 weight = s.channels * taps;
+  const Im2col r = im2col_of_gradient(s);
+  const std::vector<i64> offset = r.offset();
+  const i64 ld = r.ld(), taps = s.outputs * s.kernel_height * s.kernel_width;
+  const i64 weight = s.channels * taps, size = room_of(r, s.channels);
+  T *flipped = workspace.data(), *room_memory = flipped + groups * weight;
+  const i64 rooms = (static_cast<i64>(workspace.size()) - groups * weight) / size;
   for_each(groups, groups * weight,
-           [&](i64 i) { flip_kernels(s, w + g.b_of[i] * weight, workspace + i * weight); });
-  for_each_dynamic(groups * g.images, work_of(groups, g.images, s.channels, taps, r.length), [&](i64 at) {
-    const i64 i = at / g.images, n = at % g.images;
-    T* image = scratch<T>(0, r.elements);
-    T* out = scratch<T>(1, s.channels * ld);
-    copy_padded(dy + (g.a_of[i] * g.images + n) * s.out_image(), s.outputs, s.out_height(), s.out_width(),
-                s.kernel_height - 1 - s.padding[0], s.kernel_width - 1 - s.padding[1], s.stride[0],
-                s.stride[1], image, r.rows + s.kernel_height - 1, r.pitch);
-    REDCO_ISA_CALL(
-        gemm_im2col(s.channels, r.length, taps, workspace + i * weight, image, r.offset.data(), out, ld));
-    crop<T>(r, s.channels, out, ld, nullptr, dx + at * s.image());
-  });
+           [&](i64 i) { flip_kernels(s, w + g.b_of[i] * weight, flipped + i * weight); });
+  for_each_in_rooms(
+      rooms, groups * g.images, work_of_images(r, groups, g.images, s.channels), [&](i64 at, i64 room) {
+        const i64 i = at / g.images, n = at % g.images;
+        T* out = room_memory + room * size;
+        T* image = out + s.channels * ld;
+        copy_padded(dy + (g.a_of[i] * g.images + n) * s.out_image(), s.outputs, s.out_height(), s.out_width(),
+                    s.kernel_height - 1 - s.padding[0], s.kernel_width - 1 - s.padding[1], s.stride[0],
+                    s.stride[1], image, r.rows + s.kernel_height - 1, r.pitch());
+        REDCO_ISA_CALL(
+            gemm_im2col(s.channels, r.length(), taps, flipped + i * weight, image, offset.data(), out, ld));
+        crop<T>(r, s.channels, out, ld, nullptr, dx + at * s.image());
+      });
 }
 
 namespace {
@@ -179,45 +203,63 @@ i64 chunk_of(i64 images) {
   return std::max(kLeast, ceil_div(images, kPieces));
 }
 
+// Images whose matrices are made together.
+i64 images_at_once(const ConvShape& s, const Im2col& r, i64 chunk) {
+  return std::clamp<i64>((i64{1} << 20) / (r.elements() + s.outputs * r.ld()), 1, chunk);
+}
+
+// Elements of a room: the matrices and gradients of some images, and the sum of theirs.
+i64 gradient_room(const ConvShape& s, const Im2col& r, i64 chunk) {
+  return images_at_once(s, r, chunk) * room_of(r, s.outputs) + rounded(s.outputs * s.taps());
+}
+
 }  // namespace
 
 i64 conv2d_weight_gradient_workspace(const ConvShape& s, i64 groups, i64 images) {
-  const i64 chunks = s.out_image() == 0 ? 0 : ceil_div(images, chunk_of(images));
-  return chunks > 1 ? groups * chunks * s.outputs * s.taps() : 0;
+  if (groups * images * s.out_image() * s.outputs * s.taps() == 0) return 0;
+  const Im2col r = im2col_of_image(s);
+  const i64 chunk = chunk_of(images), chunks = ceil_div(images, chunk);
+  return (chunks > 1 ? groups * chunks * s.outputs * s.taps() : 0) +
+         rooms_of(groups * chunks, work_of_images(r, groups, images, s.outputs)) * gradient_room(s, r, chunk);
 }
 
 template <class T>
 void conv2d_weight_gradient(const ConvShape& s, const ConvGroups& g, const T* dy, const T* x, T* dw,
-                            T* workspace) {
+                            std::span<T> workspace) {
   const i64 chunk = chunk_of(g.images);
   const i64 groups = static_cast<i64>(g.a_of.size()), weight = s.outputs * s.taps();
   const i64 chunks = s.out_image() == 0 ? 0 : ceil_div(g.images, chunk);
   if (groups * weight == 0) return;
   if (chunks == 0) return std::fill(dw, dw + groups * weight, T(0));
   const Im2col r = im2col_of_image(s);
-  const i64 ld = rounded(r.length), area = s.out_height() * s.out_width();
-  // Images whose matrices are made together.
-  const i64 at_once = std::clamp<i64>((i64{1} << 20) / (r.elements + s.outputs * ld), 1, chunk);
-  for_each_dynamic(groups * chunks, work_of(groups, g.images, s.outputs, s.taps(), r.length), [&](i64 at) {
+  const std::vector<i64> offset = r.offset();
+  const i64 ld = r.ld(), area = s.out_height() * s.out_width();
+  const i64 at_once = images_at_once(s, r, chunk), size = gradient_room(s, r, chunk);
+  const i64 sums = chunks > 1 ? groups * chunks * weight : 0;
+  T* room_memory = workspace.data() + sums;
+  const i64 rooms = (static_cast<i64>(workspace.size()) - sums) / size;
+  const i64 work = work_of_images(r, groups, g.images, s.outputs);
+  for_each_in_rooms(rooms, groups * chunks, work, [&](i64 at, i64 room) {
     const i64 i = at / chunks, first = at % chunks * chunk, last = std::min(g.images, first + chunk);
-    T* sum = (chunks > 1 ? workspace : dw) + at * weight;
-    T* image = scratch<T>(2, at_once * r.elements);
-    T* grad = scratch<T>(3, at_once * s.outputs * ld);
+    T* sum = (chunks > 1 ? workspace.data() : dw) + at * weight;
+    T* grad = room_memory + room * size;
+    T* more = grad + at_once * s.outputs * ld;
+    T* image = more + rounded(weight);
     for (i64 begin = first; begin < last; begin += at_once) {
       const i64 n = std::min(at_once, last - begin);
       for (i64 k = 0; k < n; ++k) {
-        im2col(s, r, x + (g.b_of[i] * g.images + begin + k) * s.image(), image + k * r.elements);
+        im2col(s, r, x + (g.b_of[i] * g.images + begin + k) * s.image(), image + k * r.elements());
         const T* from = dy + (g.a_of[i] * g.images + begin + k) * s.out_image();
         for (i64 o = 0; o < s.outputs; ++o) {
           T* to = grad + (k * s.outputs + o) * ld;
           std::fill(to, to + ld, T(0));
           for (i64 y = 0; y < r.rows; ++y)
-            std::copy_n(from + o * area + y * r.columns, r.columns, to + y * r.pitch);
+            std::copy_n(from + o * area + y * r.columns, r.columns, to + y * r.pitch());
         }
       }
-      T* to = begin == first ? sum : scratch<T>(1, weight);
-      REDCO_ISA_CALL(gemm_im2col_transposed(s.outputs, r.length, s.taps(), n, grad, ld, s.outputs * ld, image,
-                                            r.elements, r.offset.data(), to));
+      T* to = begin == first ? sum : more;
+      REDCO_ISA_CALL(gemm_im2col_transposed(s.outputs, r.length(), s.taps(), n, grad, ld, s.outputs * ld,
+                                            image, r.elements(), offset.data(), to));
       if (to != sum)
         for (i64 k = 0; k < weight; ++k) sum[k] += to[k];
     }
@@ -225,9 +267,9 @@ void conv2d_weight_gradient(const ConvShape& s, const ConvGroups& g, const T* dy
   if (chunks == 1) return;
   for_each(groups, groups * chunks * weight, [&](i64 i) {
     T* to = dw + i * weight;
-    std::copy_n(workspace + i * chunks * weight, weight, to);
+    std::copy_n(workspace.data() + i * chunks * weight, weight, to);
     for (i64 c = 1; c < chunks; ++c) {
-      const T* from = workspace + (i * chunks + c) * weight;
+      const T* from = workspace.data() + (i * chunks + c) * weight;
       for (i64 k = 0; k < weight; ++k) to[k] += from[k];
     }
   });
@@ -342,15 +384,17 @@ void put_windows(i64 planes, i64 pixels, i64 windows, const T* y, const i32* fro
   });
 }
 
-#define INSTANTIATE(T)                                                                                   \
-  template void conv2d(const ConvShape&, const ConvGroups&, const T*, const T*, const T*,                \
-                       std::span<const i64>, T*);                                                        \
-  template void conv2d_input_gradient(const ConvShape&, const ConvGroups&, const T*, const T*, T*, T*);  \
-  template void conv2d_weight_gradient(const ConvShape&, const ConvGroups&, const T*, const T*, T*, T*); \
-  template void avg_pool2d(const PoolShape&, i64, const T*, const T*, T*);                               \
-  template void avg_unpool2d(const PoolShape&, i64, const T*, const T*, T*);                             \
-  template void max_pool2d(const PoolShape&, i64, const T*, T*, i32*);                                   \
-  template void take_windows(i64, i64, i64, const T*, const i32*, T*);                                   \
+#define INSTANTIATE(T)                                                                              \
+  template void conv2d(const ConvShape&, const ConvGroups&, const T*, const T*, const T*,           \
+                       std::span<const i64>, T*, std::span<T>);                                     \
+  template void conv2d_input_gradient(const ConvShape&, const ConvGroups&, const T*, const T*, T*,  \
+                                      std::span<T>);                                                \
+  template void conv2d_weight_gradient(const ConvShape&, const ConvGroups&, const T*, const T*, T*, \
+                                       std::span<T>);                                               \
+  template void avg_pool2d(const PoolShape&, i64, const T*, const T*, T*);                          \
+  template void avg_unpool2d(const PoolShape&, i64, const T*, const T*, T*);                        \
+  template void max_pool2d(const PoolShape&, i64, const T*, T*, i32*);                              \
+  template void take_windows(i64, i64, i64, const T*, const i32*, T*);                              \
   template void put_windows(i64, i64, i64, const T*, const i32*, T*);
 INSTANTIATE(float)
 INSTANTIATE(double)

@@ -21,19 +21,21 @@ struct ConvGroups {
 };
 
 // y = x * w + bias: x [images, C, H, W], w [O, C, kh, kw], bias [O] (block bias_of[i]; null: none), y
-// [images, O, H', W'].
+// [images, O, H', W']. workspace: NAME_workspace() elements, uninitialized, here and below; it grows with the
+// threads.
 template <class T>
 void conv2d(const ConvShape& s, const ConvGroups& g, const T* x, const T* w, const T* bias,
-            std::span<const i64> bias_of, T* y);
-// dx [images, C, H, W] from dy and w. workspace: NAME_workspace() elements, uninitialized, here and below.
+            std::span<const i64> bias_of, T* y, std::span<T> workspace);
+i64 conv2d_workspace(const ConvShape& s, i64 groups, i64 images);
+// dx [images, C, H, W] from dy and w.
 template <class T>
 void conv2d_input_gradient(const ConvShape& s, const ConvGroups& g, const T* dy, const T* w, T* dx,
-                           T* workspace);
-i64 conv2d_input_gradient_workspace(const ConvShape& s, i64 groups);
+                           std::span<T> workspace);
+i64 conv2d_input_gradient_workspace(const ConvShape& s, i64 groups, i64 images);
 // dw [O, C, kh, kw], summed over the images, from dy and x.
 template <class T>
 void conv2d_weight_gradient(const ConvShape& s, const ConvGroups& g, const T* dy, const T* x, T* dw,
-                            T* workspace);
+                            std::span<T> workspace);
 i64 conv2d_weight_gradient_workspace(const ConvShape& s, i64 groups, i64 images);
 
 // gate: null, or of x's shape: pixels whose gate is not above 0 count as 0. With x as its own gate this is

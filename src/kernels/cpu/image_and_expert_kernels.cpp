@@ -40,6 +40,11 @@ void with_groups(const View& a, const View& b, const View& out, const F& f) {
   });
 }
 
+template <class T>
+std::span<T> elements(const View& workspace) {
+  return {pointer<T>(workspace), static_cast<std::size_t>(workspace.numel())};
+}
+
 i64 planes_of(const View& v) { return v.leading(2); }
 
 // The k largest elements of each row become 1, of equal ones the first.
@@ -64,23 +69,25 @@ void add_image_and_expert_kernels(Kernels& t) {
       top_k_mask<T>(pointer<T>(x), k, pointer<T>(y), x.leading(), x.last());
     });
   };
-  t.conv2d.run = [](const ConvShape& s, const View& x, const View& w, const View& bias, const View& y) {
+  t.conv2d.run = [](const ConvShape& s, const View& x, const View& w, const View& bias, const View& y,
+                    const View& workspace) {
     const std::vector<i64> bias_of = blocks_of(bias, y, 1);
     with_groups(x, w, y, [&]<class T>(const ConvGroups& g, const T* px, const T* pw, T* py) {
-      conv2d<T>(s, g, px, pw, pointer<T>(bias), bias_of, py);
+      conv2d<T>(s, g, px, pw, pointer<T>(bias), bias_of, py, elements<T>(workspace));
     });
   };
+  t.conv2d_workspace = conv2d_workspace;
   t.conv2d_input_gradient.run = [](const ConvShape& s, const View& dy, const View& w, const View& dx,
                                    const View& workspace) {
     with_groups(dy, w, dx, [&]<class T>(const ConvGroups& g, const T* pdy, const T* pw, T* pdx) {
-      conv2d_input_gradient<T>(s, g, pdy, pw, pdx, pointer<T>(workspace));
+      conv2d_input_gradient<T>(s, g, pdy, pw, pdx, elements<T>(workspace));
     });
   };
   t.conv2d_input_gradient_workspace = conv2d_input_gradient_workspace;
   t.conv2d_weight_gradient.run = [](const ConvShape& s, const View& dy, const View& x, const View& dw,
                                     const View& workspace) {
     with_groups(dy, x, dw, [&]<class T>(const ConvGroups& g, const T* pdy, const T* px, T* pdw) {
-      conv2d_weight_gradient<T>(s, g, pdy, px, pdw, pointer<T>(workspace));
+      conv2d_weight_gradient<T>(s, g, pdy, px, pdw, elements<T>(workspace));
     });
   };
   t.conv2d_weight_gradient_workspace = conv2d_weight_gradient_workspace;

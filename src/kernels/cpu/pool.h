@@ -55,6 +55,19 @@ void for_each_dynamic(i64 n, i64 work, const F& f) {
   }
 }
 
+// The same for pieces that need memory: f(i, room); pieces that run at the same time get different rooms of
+// [0, rooms), rooms >= 1.
+template <class F>
+void for_each_in_rooms(i64 rooms, i64 n, i64 work, const F& f) {
+  const int t = static_cast<int>(std::min<i64>(rooms, workers(n, work)));
+  if (t <= 1) return for_each_here(n, work, [&](i64 i) { f(i, 0); });
+#pragma omp parallel for num_threads(t) schedule(dynamic, 1)
+  for (i64 i = 0; i < n; ++i) {
+    f(i, omp_get_thread_num());
+    background::poll();
+  }
+}
+
 // Calls f(begin, end) over [0, n) in pieces of kBlock elements.
 template <class F>
 void for_blocks(i64 n, const F& f) {

@@ -26,11 +26,9 @@ REDCO_INLINE float value(float x) { return x; }
 REDCO_INLINE double value(double x) { return x; }
 REDCO_INLINE float value(bf16 x) { return from_bits(static_cast<u32>(x.bits) << 16); }
 
-// A vector of T from consecutive elements.
-template <class T>
-REDCO_INLINE void load(const T* p, typename Vector<T>::type& out) {
-  __builtin_memcpy(&out, p, sizeof out);
-}
+// A vector from consecutive elements.
+REDCO_INLINE void load(const float* p, Vector<float>::type& out) { __builtin_memcpy(&out, p, sizeof out); }
+REDCO_INLINE void load(const double* p, Vector<double>::type& out) { __builtin_memcpy(&out, p, sizeof out); }
 REDCO_INLINE void load(const bf16* p, Vector<float>::type& out) {
   // One instruction; the compiler's conversion of a vector takes four.
 #if defined(__AVX512F__)
