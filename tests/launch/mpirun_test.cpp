@@ -70,7 +70,7 @@ TEST(PlanLaunch, SmallJobsAreNotPinned) {
   EXPECT_FALSE(p.bound);
   EXPECT_EQ(line(p),
             "mpirun -n 2 --host localhost:2 --stdin none --map-by slot --bind-to none -x "
-            "GOMP_SPINCOUNT=0 -x OMP_NUM_THREADS=2 -x OMP_WAIT_POLICY=passive");
+            "GOMP_SPINCOUNT=1000 -x OMP_NUM_THREADS=2 -x OMP_WAIT_POLICY=passive");
 }
 
 TEST(PlanLaunch, MoreThreadsThanCoresOversubscribe) {
@@ -95,7 +95,7 @@ TEST(PlanLaunch, RootContainerWithoutBindingOrCma) {
   EXPECT_FALSE(p.bound);
   EXPECT_EQ(line(p),
             "mpirun -n 2 --host localhost:2 --stdin none --map-by slot --bind-to none --mca "
-            "btl_vader_single_copy_mechanism none -x GOMP_SPINCOUNT=0 -x OMP_NUM_THREADS=4 -x "
+            "btl_vader_single_copy_mechanism none -x GOMP_SPINCOUNT=1000 -x OMP_NUM_THREADS=4 -x "
             "OMP_WAIT_POLICY=passive");
   EXPECT_THAT(p.mpirun.own_environment,
               ElementsAre(Pair("OMPI_ALLOW_RUN_AS_ROOT", "1"), Pair("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")));
@@ -197,7 +197,7 @@ TEST(PlanLaunch, SlurmAllocationGivesRanksAndCores) {
   EXPECT_EQ(p.n_ranks, 4);
   EXPECT_EQ(p.threads_per_rank, 2);
   EXPECT_EQ(line(p), "mpirun -n 4 --host n1:2,n2:2 --stdin none --map-by slot --bind-to none " + kKeepalive +
-                         " -x GOMP_SPINCOUNT=0 -x OMP_NUM_THREADS=2 -x OMP_WAIT_POLICY=passive");
+                         " -x GOMP_SPINCOUNT=1000 -x OMP_NUM_THREADS=2 -x OMP_WAIT_POLICY=passive");
   r.environment["SLURM_CPUS_PER_TASK"] = "1";
   EXPECT_EQ(plan_launch(r).threads_per_rank, 1);
   r.n_model_shards = 3;

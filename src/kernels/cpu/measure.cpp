@@ -5,10 +5,12 @@
 
 #include "base/timing.h"
 #include "kernels/cpu/blas.h"
+#include "kernels/cpu/device.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/isa/ranges.h"
 #include "kernels/cpu/pool.h"
 #include "kernels/isa.h"
+#include "kernels/native.h"
 #include "kernels/peak.h"
 
 namespace redco::kernels {
@@ -46,15 +48,22 @@ double measure_gemm_ceiling(i64 m, i64 n, i64 k, int reps) {
 double measure_read_ceiling(i64 bytes, int reps) {
   const i64 n = bytes / static_cast<i64>(sizeof(float));
   if (n <= 0) return 0;
-  std::vector<float> x(static_cast<std::size_t>(n), 1.0f);
+  // Memory as tensors have it, in huge pages where the system gives them.
+  const Device& device = cpu_device();
+  i64 reserved = std::max(bytes, i64{1} << 28);
+  const DevicePtr memory = device.reserve(&reserved);
+  if (!memory) return 0;
+  auto* const x = reinterpret_cast<float*>(Native::address(memory));
+  for_each(ceil_div(n, kBlock), n, [&](i64 i) { std::fill(x + i * kBlock, x + std::min(n, (i + 1) * kBlock), 1.0f); });
   const i64 pieces = ceil_div(n, kBlock);
   std::vector<float> top(static_cast<std::size_t>(pieces));
   const double time = shortest_time(reps, [&] {
     for_each(pieces, n, [&](i64 i) {
       top[static_cast<std::size_t>(i)] =
-          REDCO_ISA_CALL(max(x.data() + i * kBlock, std::min(kBlock, n - i * kBlock)));
+          REDCO_ISA_CALL(max(x + i * kBlock, std::min(kBlock, n - i * kBlock)));
     });
   });
+  device.release(memory, reserved);
   return static_cast<double>(n) * sizeof(float) / time;
 }
 
