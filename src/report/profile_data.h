@@ -25,7 +25,8 @@ struct ProfileData {
   };
   struct Collective {
     std::string name, axis, phase;
-    double calls = 0, bytes = 0, seconds = 0, longest = 0;
+    // seconds: of the waits. transfer: from start to end, also while ops run.
+    double calls = 0, bytes = 0, seconds = 0, longest = 0, transfer = 0;
   };
   i64 first_step = 0, n_steps = 1, n_ranks = 1;
   double seconds = 0;

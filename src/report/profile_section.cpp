@@ -107,12 +107,12 @@ class ProfileView {
     for (std::size_t i = 0; i < n; ++i) {
       const ProfileData::Collective& c = p_.collectives[i];
       rows.push_back({name(c.name), name(c.axis), name(c.phase), human_count(c.calls / n_),
-                      human_number(c.bytes / 1e6 / n_), ms(c.seconds), ms(c.longest)});
+                      human_number(c.bytes / 1e6 / n_), ms(c.transfer), ms(c.seconds), ms(c.longest)});
     }
-    return caption("collectives, per rank", n, p_.collectives.size()) +
-           table({"collective", "axis", "phase", "calls per step", "MB per step", "ms per step",
-                  "slowest rank"},
-                 rows, "tttnnnn");
+    return caption("collectives, per rank and step; they move also while ops compute", n, p_.collectives.size()) +
+           table({"collective", "axis", "phase", "calls per step", "MB per step", "ms moving",
+                  "ms waiting", "slowest rank"},
+                 rows, "tttnnnnn");
   }
 
   const ProfileData& p_;

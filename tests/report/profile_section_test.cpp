@@ -54,7 +54,9 @@ class ProfileSection : public PageTest {
 };
 
 TEST_F(ProfileSection, ShowsTheTimesOfOneStep) {
-  const std::string p = page_of(whole_summary().dump()), s = section(p);
+  json summary = whole_summary();
+  summary["collectives"][0]["transfer"] = 0.015;
+  const std::string p = page_of(summary.dump()), s = section(p);
   EXPECT_THAT(p, AllOf(HasSubstr("<a href=\"#profile\">Profile</a>"), Not(HasSubstr("class=\"warn\""))));
   EXPECT_THAT(s, AllOf(HasSubstr("Steps 10 to 12 on 2 ranks: 40.00 ms per step"), HasSubstr("118 MiB"),
                        HasSubstr("<code>profile/rank-N.json</code> open in ui.perfetto.dev")));
@@ -72,7 +74,11 @@ TEST_F(ProfileSection, ShowsTheTimesOfOneStep) {
                            "class=\"n\">15.0%</td>"));
   // 7.5 MB in 3 steps.
   EXPECT_THAT(s, HasSubstr("<td>all_reduce</td><td>mp</td><td>forward</td><td class=\"n\">2</td><td "
-                           "class=\"n\">2.500</td><td class=\"n\">2.000</td><td class=\"n\">3.000</td>"));
+                           "class=\"n\">2.500</td><td class=\"n\">5.000</td><td class=\"n\">2.000</td><td "
+                           "class=\"n\">3.000</td>"));
+  // Summaries of older versions have no transfers.
+  EXPECT_THAT(section(page_of(whole_summary().dump())),
+              HasSubstr("<td class=\"n\">2.500</td><td class=\"n\">2.000</td><td class=\"n\">2.000</td>"));
 }
 
 TEST_F(ProfileSection, OneStepOfOneRank) {
