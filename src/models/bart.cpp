@@ -64,7 +64,7 @@ class Bart : public Model {
       for (const Stack* s : {&encoder_, &decoder_}) b.tie(at(*s, "embed_tokens.weight"), kShared);
       b.tie("lm_head.weight", kShared);
     } else {
-      b.linear("lm_head", vocab_size_, width_, false, std);
+      b.linear("lm_head", vocab_size_, width_, false, std).role = Role::head;
     }
     b.buffer("final_logits_bias", {1, vocab_size_}, ParamKind::bias);
     config_json_ = c.dump();
@@ -141,8 +141,8 @@ class Bart : public Model {
       };
       attention(h + ".self_attn");
       if (s.decoder) attention(h + ".encoder_attn");
-      b.linear(h + ".fc1", s.inner, width_, true, std);
-      b.linear(h + ".fc2", width_, s.inner, true, std);
+      b.linear(h + ".fc1", s.inner, width_, true, std).role = Role::first;
+      b.linear(h + ".fc2", width_, s.inner, true, std).role = Role::second;
       b.norm(h + ".final_layer_norm", width_, true);
     }
   }

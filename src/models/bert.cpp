@@ -72,8 +72,8 @@ class Bert : public Model {
       b.linear(h + ".attention.self.value", width_, width_, true, std, false, kv);
       b.linear(h + ".attention.output.dense", width_, width_, true, std, false, o);
       b.norm(h + ".attention.output.LayerNorm", width_, true);
-      b.linear(h + ".intermediate.dense", inner, width_, true, std);
-      b.linear(h + ".output.dense", width_, inner, true, std);
+      b.linear(h + ".intermediate.dense", inner, width_, true, std).role = Role::first;
+      b.linear(h + ".output.dense", width_, inner, true, std).role = Role::second;
       b.norm(h + ".output.LayerNorm", width_, true);
     }
     if (task_ == ModelTask::masked_lm) {

@@ -61,14 +61,14 @@ void Gpt2Decoder::declare(SpecBuilder& b) const {
       b.linear(h + ".crossattention.c_proj", width_, width_, true, residual_std, true, o);
     }
     b.norm(h + ".ln_2", width_, true);
-    b.linear(h + ".mlp.c_fc", inner_, width_, true, std_, true);
-    b.linear(h + ".mlp.c_proj", width_, inner_, true, residual_std, true);
+    b.linear(h + ".mlp.c_fc", inner_, width_, true, std_, true).role = Role::first;
+    b.linear(h + ".mlp.c_proj", width_, inner_, true, residual_std, true).role = Role::second;
   }
   b.norm(at("transformer.ln_f"), width_, true);
   if (tied_) {
     b.tie(at("lm_head.weight"), table);
   } else {
-    b.linear(at("lm_head"), vocab_size_, width_, false, std_);
+    b.linear(at("lm_head"), vocab_size_, width_, false, std_).role = Role::head;
   }
 }
 

@@ -60,15 +60,15 @@ class GptJ : public Model {
       b.linear(h + ".attn.k_proj", width_, width_, false, std, false, kv);
       b.linear(h + ".attn.v_proj", width_, width_, false, std, false, kv);
       b.linear(h + ".attn.out_proj", width_, width_, false, std, false, o);
-      b.linear(h + ".mlp.fc_in", inner_, width_, true, std);
-      b.linear(h + ".mlp.fc_out", width_, inner_, true, std);
+      b.linear(h + ".mlp.fc_in", inner_, width_, true, std).role = Role::first;
+      b.linear(h + ".mlp.fc_out", width_, inner_, true, std).role = Role::second;
     }
     b.norm("transformer.ln_f", width_, true);
     if (tied) {
       b.add("lm_head.bias", {vocab_size_}, ParamKind::bias, {Init::Kind::zeros, 0});
       b.tie("lm_head.weight", "transformer.wte.weight");
     } else {
-      b.linear("lm_head", vocab_size_, width_, true, std);
+      b.linear("lm_head", vocab_size_, width_, true, std).role = Role::head;
     }
     config_json_ = c.dump();
   }

@@ -92,15 +92,15 @@ void LlamaDecoder::declare() {
   if (s.tied) {
     b.tie("lm_head.weight", "model.embed_tokens.weight");
   } else {
-    b.linear("lm_head", vocab_size_, s.width, false, s.std);
+    b.linear("lm_head", vocab_size_, s.width, false, s.std).role = Role::head;
   }
 }
 
 void LlamaDecoder::declare_mlp(SpecBuilder& b, const std::string& layer) {
   const Architecture& s = arch_;
-  b.linear(layer + ".mlp.gate_proj", s.inner, s.width, s.mlp_bias, s.std);
-  b.linear(layer + ".mlp.up_proj", s.inner, s.width, s.mlp_bias, s.std);
-  b.linear(layer + ".mlp.down_proj", s.width, s.inner, s.mlp_bias, s.std);
+  b.linear(layer + ".mlp.gate_proj", s.inner, s.width, s.mlp_bias, s.std).role = Role::first;
+  b.linear(layer + ".mlp.up_proj", s.inner, s.width, s.mlp_bias, s.std).role = Role::first;
+  b.linear(layer + ".mlp.down_proj", s.width, s.inner, s.mlp_bias, s.std).role = Role::second;
 }
 
 Tensor LlamaDecoder::mlp(const ParamTree& p, const std::string& layer, const Tensor& x,

@@ -43,11 +43,12 @@ class Mixtral : public LlamaDecoder {
   void declare_mlp(SpecBuilder& b, const std::string& layer) override {
     const std::string moe = layer + ".block_sparse_moe", joined = layer + ".mlp.experts.gate_up_proj";
     const i64 E = n_experts_, I = arch_.inner, C = arch_.width;
-    b.linear(moe + ".gate", E, C, false, arch_.std);
+    b.linear(moe + ".gate", E, C, false, arch_.std).role = Role::router;
     params_.specs.back().stored.joined = layer + ".mlp.gate.weight";
-    b.experts({moe + ".experts", "w1", E, I, C}, arch_.std, joined, 0, 2 * I);
-    b.experts({moe + ".experts", "w3", E, I, C}, arch_.std, joined, I, 2 * I);
-    b.experts({moe + ".experts", "w2", E, C, I}, arch_.std, layer + ".mlp.experts.down_proj", 0, C);
+    b.experts({moe + ".experts", "w1", E, I, C}, arch_.std, joined, 0, 2 * I).role = Role::first;
+    b.experts({moe + ".experts", "w3", E, I, C}, arch_.std, joined, I, 2 * I).role = Role::first;
+    b.experts({moe + ".experts", "w2", E, C, I}, arch_.std, layer + ".mlp.experts.down_proj", 0, C).role =
+        Role::second;
   }
 
   Tensor mlp(const ParamTree& p, const std::string& layer, const Tensor& x,

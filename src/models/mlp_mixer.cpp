@@ -37,11 +37,11 @@ class MlpMixer : public Model {
     for (i64 i = 0; i < n_layers_; ++i) {
       const std::string h = block_name(i);
       b.norm(h + ".norm1", width_, true);
-      b.linear(h + ".mlp_tokens.fc1", tokens, patches_.count(), true, std);
-      b.linear(h + ".mlp_tokens.fc2", patches_.count(), tokens, true, std);
+      b.linear(h + ".mlp_tokens.fc1", tokens, patches_.count(), true, std).role = Role::first;
+      b.linear(h + ".mlp_tokens.fc2", patches_.count(), tokens, true, std).role = Role::second;
       b.norm(h + ".norm2", width_, true);
-      b.linear(h + ".mlp_channels.fc1", channels, width_, true, std);
-      b.linear(h + ".mlp_channels.fc2", width_, channels, true, std);
+      b.linear(h + ".mlp_channels.fc1", channels, width_, true, std).role = Role::first;
+      b.linear(h + ".mlp_channels.fc2", width_, channels, true, std).role = Role::second;
     }
     b.norm("norm", width_, true);
     b.linear("head", num_labels_, width_, true, std);

@@ -65,15 +65,15 @@ class Opt : public Model {
       b.linear(h + ".self_attn.v_proj", width_, width_, bias, std, false, kv);
       b.linear(h + ".self_attn.out_proj", width_, width_, bias, std, false, o);
       norm(h + ".final_layer_norm");
-      b.linear(h + ".fc1", inner, width_, bias, std);
-      b.linear(h + ".fc2", width_, inner, bias, std);
+      b.linear(h + ".fc1", inner, width_, bias, std).role = Role::first;
+      b.linear(h + ".fc2", width_, inner, bias, std).role = Role::second;
     }
     if (final_norm_) norm(at("final_layer_norm"));
     if (projected_) b.linear(at("project_out"), narrow, width_, false, std);
     if (tied) {
       b.tie("lm_head.weight", at("embed_tokens.weight"));
     } else {
-      b.linear("lm_head", vocab_size_, narrow, false, std);
+      b.linear("lm_head", vocab_size_, narrow, false, std).role = Role::head;
     }
     config_json_ = c.dump();
   }

@@ -66,8 +66,8 @@ class Performer : public Model {
       b.buffer(h + ".attention.random_features", {features_ * D}, ParamKind::other);
       params_.specs.back().init = {.kind = Init::Kind::orthogonal, .width = D};
       b.norm(h + ".mlp.norm", width_, true);
-      b.linear(h + ".mlp.fc1", inner, width_, true, std);
-      b.linear(h + ".mlp.fc2", width_, inner, true, std);
+      b.linear(h + ".mlp.fc1", inner, width_, true, std).role = Role::first;
+      b.linear(h + ".mlp.fc2", width_, inner, true, std).role = Role::second;
     }
     b.norm("performer.norm", width_, true);
     b.linear("classifier", num_labels_, width_, true, std);

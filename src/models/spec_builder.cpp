@@ -14,6 +14,7 @@ void SpecBuilder::embedding(const std::string& name, i64 rows, i64 width, double
 void SpecBuilder::head_table(const std::string& name, i64 rows, i64 heads, double std) {
   add(name, {rows, heads}, ParamKind::embedding, {Init::Kind::normal, std});
   out_.specs.back().heads = {.dim = 1, .n_head = heads, .n_kv = heads, .head_dim = 1};
+  out_.specs.back().role = Role::bias_table;
 }
 
 void SpecBuilder::buffer(const std::string& name, Shape shape, ParamKind kind) {
@@ -26,8 +27,9 @@ void SpecBuilder::norm(const std::string& prefix, i64 width, bool bias) {
   if (bias) add(prefix + ".bias", {width}, ParamKind::norm, {Init::Kind::zeros, 0});
 }
 
-void SpecBuilder::linear(const std::string& prefix, i64 out, i64 in, bool bias, double std, bool transposed,
-                         HeadsOf heads) {
+ParamSpec& SpecBuilder::linear(const std::string& prefix, i64 out, i64 in, bool bias, double std,
+                               bool transposed, HeadsOf heads) {
+  const size_t weight = out_.specs.size();
   const Shape shape = {out, in}, stored = transposed ? Shape{in, out} : shape;
   out_.specs.push_back({.name = prefix + ".weight",
                         .shape = shape,
@@ -35,13 +37,15 @@ void SpecBuilder::linear(const std::string& prefix, i64 out, i64 in, bool bias, 
                         .stored = {prefix + ".weight", stored, transposed, 0},
                         .heads = heads,
                         .init = {Init::Kind::normal, std}});
-  if (!bias) return;
-  add(prefix + ".bias", {out}, ParamKind::bias, {Init::Kind::zeros, 0});
-  if (heads.dim == 0) out_.specs.back().heads = heads;
+  if (bias) {
+    add(prefix + ".bias", {out}, ParamKind::bias, {Init::Kind::zeros, 0});
+    if (heads.dim == 0) out_.specs.back().heads = heads;
+  }
+  return out_.specs[weight];
 }
 
-void SpecBuilder::experts(const Experts& e, double std, const std::string& joined, i64 joined_row,
-                          i64 joined_rows) {
+ParamSpec& SpecBuilder::experts(const Experts& e, double std, const std::string& joined, i64 joined_row,
+                                i64 joined_rows) {
   const std::string name = e.prefix + "." + e.layer + ".weight";
   out_.specs.push_back({.name = name,
                         .shape = {e.count, e.out, e.in},
@@ -53,6 +57,7 @@ void SpecBuilder::experts(const Experts& e, double std, const std::string& joine
                                    .joined_row = joined_row,
                                    .joined_rows = joined_rows},
                         .init = {Init::Kind::normal, std}});
+  return out_.specs.back();
 }
 
 void SpecBuilder::idle_linear(const std::string& prefix, i64 out, i64 in, double std) {

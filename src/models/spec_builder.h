@@ -18,16 +18,18 @@ class SpecBuilder {
   // Stored with the model, never trained; zeros if a checkpoint lacks it.
   void buffer(const std::string& name, Shape shape, ParamKind kind);
   void norm(const std::string& prefix, i64 width, bool bias);
-  // `prefix.weight` (out, in) and `prefix.bias`. transposed: stored (in, out).
-  void linear(const std::string& prefix, i64 out, i64 in, bool bias, double std, bool transposed = false,
-              HeadsOf heads = {});
+  // `prefix.weight` (out, in) and `prefix.bias`. transposed: stored (in, out). The weight's spec is valid
+  // until the next declaration: linear(...).role = Role::first.
+  ParamSpec& linear(const std::string& prefix, i64 out, i64 in, bool bias, double std,
+                    bool transposed = false, HeadsOf heads = {});
   // A layer of experts: `prefix.NUMBER.layer.weight` (out, in) in files, one parameter `prefix.layer.weight`
   // (count, out, in) here. joined: see StoredAs.
   struct Experts {
     std::string prefix, layer;
     i64 count, out, in;
   };
-  void experts(const Experts& e, double std, const std::string& joined, i64 joined_row, i64 joined_rows);
+  ParamSpec& experts(const Experts& e, double std, const std::string& joined, i64 joined_row,
+                     i64 joined_rows);
   // A linear layer of the files that the model does not use: never trained, saved unchanged.
   void idle_linear(const std::string& prefix, i64 out, i64 in, double std);
   // Parts of a fused projection stored as one tensor of sum(rows) outputs: `prefix.weight[part]`.

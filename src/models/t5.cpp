@@ -57,7 +57,7 @@ class T5 : public Model {
     if (tied) {
       b.tie("lm_head.weight", "shared.weight");
     } else {
-      b.linear("lm_head", vocab_size_, width_, false, factor);
+      b.linear("lm_head", vocab_size_, width_, false, factor).role = Role::head;
     }
     config_json_ = c.dump();
   }
@@ -146,12 +146,12 @@ class T5 : public Model {
       }
       const std::string mlp = layer(s, i, s.decoder ? 2 : 1) + "DenseReluDense.";
       if (gated_) {
-        b.linear(mlp + "wi_0", inner_, width_, false, power(width_));
-        b.linear(mlp + "wi_1", inner_, width_, false, power(width_));
+        b.linear(mlp + "wi_0", inner_, width_, false, power(width_)).role = Role::first;
+        b.linear(mlp + "wi_1", inner_, width_, false, power(width_)).role = Role::first;
       } else {
-        b.linear(mlp + "wi", inner_, width_, false, power(width_));
+        b.linear(mlp + "wi", inner_, width_, false, power(width_)).role = Role::first;
       }
-      b.linear(mlp + "wo", width_, inner_, false, power(inner_));
+      b.linear(mlp + "wo", width_, inner_, false, power(inner_)).role = Role::second;
       norm(layer(s, i, s.decoder ? 2 : 1) + "layer_norm");
     }
     norm(s.name + ".final_layer_norm");

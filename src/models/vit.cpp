@@ -44,8 +44,8 @@ void VitEncoder::declare(SpecBuilder& b) const {
     b.linear(a + "attention.key", width_, width_, qkv_bias_, std_, false, kv);
     b.linear(a + "attention.value", width_, width_, qkv_bias_, std_, false, kv);
     b.linear(a + "output.dense", width_, width_, true, std_, false, o);
-    b.linear(h + ".intermediate.dense", inner_, width_, true, std_);
-    b.linear(h + ".output.dense", width_, inner_, true, std_);
+    b.linear(h + ".intermediate.dense", inner_, width_, true, std_).role = Role::first;
+    b.linear(h + ".output.dense", width_, inner_, true, std_).role = Role::second;
     b.norm(h + ".layernorm_before", width_, true);
     b.norm(h + ".layernorm_after", width_, true);
   }

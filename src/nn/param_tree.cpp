@@ -36,9 +36,19 @@ std::string StoredAs::tensor(i64 i) const {
   return name.substr(0, at) + std::to_string(i) + name.substr(at + 2);
 }
 
+namespace {
+
+std::optional<Role> role_of(const ParamSpec& s) {
+  if (s.role || s.kind != ParamKind::linear || s.heads.dim < 0) return s.role;
+  return s.heads.dim == 0 ? Role::attention_in : Role::attention_out;
+}
+
+}  // namespace
+
 ShardedSpecs shard_specs(const std::vector<ParamSpec>& specs, int shards,
                          const std::vector<CustomRule>& custom) {
   std::vector<ParamInfo> infos;
+  const bool declared = std::ranges::any_of(specs, [](const ParamSpec& s) { return s.role.has_value(); });
   std::map<std::string, size_t> place;  // name -> index among all parameters, for those that are not adapters
   std::vector<size_t> own;              // indices of these parameters
   for (size_t i = 0; i < specs.size(); ++i) {
@@ -47,7 +57,9 @@ ShardedSpecs shard_specs(const std::vector<ParamSpec>& specs, int shards,
     place[s.name] = i;
     own.push_back(i);
     ParamInfo info{.name = s.name, .shape = s.shape, .kind = s.kind};
+    if (declared) info.role = role_of(s);
     if (s.heads.dim >= 0) {
+      info.order = s.kind == ParamKind::linear && s.heads.kv ? 1 : 0;
       const HeadsOf& h = s.heads;
       info.max_pieces = s.shape;
       const i64 f = kv_repeat(h.n_head, h.n_kv, shards);
@@ -150,22 +162,31 @@ ParamTree ParamTree::gathered() const {
   return t;
 }
 
-namespace {
-
-DType type_of(const ParamSpec& s, const ParamStorage& storage) {
-  const bool matrix = (s.kind == ParamKind::linear || s.kind == ParamKind::embedding) && s.shape.size() == 2;
-  const bool other = s.buffer || !s.adapter.weight.empty() || (storage.trains && s.trained());
-  return matrix && !other ? storage.weights : DType::f32;
+ParamTree ParamTree::join(const std::vector<ParamTree>& trees) {
+  if (trees.size() == 1) return trees[0];
+  std::vector<ParamSpec> specs;
+  std::vector<Tensor> values;
+  for (const ParamTree& t : trees) {
+    specs.insert(specs.end(), t.specs().begin(), t.specs().end());
+    values.insert(values.end(), t.values().begin(), t.values().end());
+  }
+  ParamTree all(std::move(specs), {});
+  all.values_ = std::move(values);
+  return all;
 }
 
-}  // namespace
+DType ParamStorage::type_of(const ParamSpec& s) const {
+  const bool matrix = (s.kind == ParamKind::linear || s.kind == ParamKind::embedding) && s.shape.size() == 2;
+  const bool other = s.buffer || !s.adapter.weight.empty() || (trains && s.trained());
+  return matrix && !other ? weights : DType::f32;
+}
 
 ParamTree make_params(const ModelParams& params, const std::vector<Layout>& layouts,
                       const ParamStorage& storage) {
   ParamTree tree(params.specs, params.aliases);
   for (size_t i = 0; i < params.specs.size(); ++i) {
     const ParamSpec& s = params.specs[i];
-    tree.values()[i] = parameter(s.shape, type_of(s, storage), layouts[i], storage.sharding);
+    tree.values()[i] = parameter(s.shape, storage.type_of(s), layouts[i], storage.sharding);
   }
   return tree;
 }

@@ -67,6 +67,9 @@ struct ParamSpec {
   ParamKind kind = ParamKind::other;
   StoredAs stored;
   HeadsOf heads{};
+  // If a spec of the model has one, the roles of all matrices are declared: those with heads are the layers
+  // of an attention, others without a role alternate. Otherwise roles are found (shard/rules.h).
+  std::optional<Role> role{};
   Init init{};
   // Stored with the model, never trained. If a checkpoint lacks it, it gets its initial value.
   bool buffer = false;
@@ -113,6 +116,8 @@ class ParamTree {
   ParamTree gathered() const;
   // The same tensors, only for the selected parameters.
   ParamTree subset(const std::vector<bool>& selected) const;
+  // The parameters of all trees, which have different names.
+  static ParamTree join(const std::vector<ParamTree>& trees);
 
  private:
   std::shared_ptr<const std::vector<ParamSpec>> specs_;
@@ -132,8 +137,9 @@ struct ParamStorage {
   StateSharding sharding = StateSharding::none;
   // Type of the matrices of linear layers and embeddings; other parameters, and adapters, are fp32.
   DType weights = DType::f32;
-  // Parameters that are trained are fp32.
+  // Parameters that are trained are fp32. (optim/master_weights.h may round them.)
   bool trains = false;
+  DType type_of(const ParamSpec& spec) const;
   bool operator==(const ParamStorage&) const = default;
 };
 

@@ -15,15 +15,19 @@ namespace {
 class Finder {
  public:
   Finder(const std::vector<ParamInfo>& params, const std::vector<ParamName>& names, bool use_hints)
-      : index_(params, names), out_(params.size()) {
+      : index_(params, names), use_hints_(use_hints), out_(params.size()) {
     const std::vector<ParamKind> kinds = find_kinds(index_, use_hints);
     for (int i = 0; i < n(); ++i) out_[i].kind = kinds[i];
   }
 
   std::vector<RoleInfo> run() {
-    find_heads_and_tables();
-    find_routers();
-    find_layers();
+    if (use_hints_ && declares_roles()) {
+      take_declared_roles();
+    } else {
+      find_heads_and_tables();
+      find_routers();
+      find_layers();
+    }
     scope_the_rest();
     attach_vectors();
     return std::move(out_);
@@ -32,6 +36,26 @@ class Finder {
  private:
   int n() const { return index_.n(); }
   bool is_matrix(int i) const { return redco::is_matrix(out_[i].kind); }
+
+  bool declares_roles() const {
+    for (int i = 0; i < n(); ++i)
+      if (index_.param(i).role) return true;
+    return false;
+  }
+
+  void take_declared_roles() {
+    for (int i = 0; i < n(); ++i) {
+      const ParamInfo& p = index_.param(i);
+      out_[i].order = p.order;
+      if (p.role) {
+        out_[i].role = *p.role;
+      } else if (out_[i].kind == ParamKind::embedding) {
+        out_[i].role = Role::embedding;
+      }
+      const bool table = out_[i].role == Role::embedding || out_[i].role == Role::head;
+      if (table && index_.block(i).empty()) vocab_ = std::max(vocab_, index_.out_of(i));
+    }
+  }
 
   // Embedding tables and LM heads. An LM head is named as such, or it follows the last block and maps to the
   // rows of the largest table.
@@ -187,6 +211,7 @@ class Finder {
   }
 
   const ParamIndex index_;
+  const bool use_hints_;
   std::vector<RoleInfo> out_;
   i64 vocab_ = 0;  // rows of the largest table outside the blocks, or outputs of the LM head
 };

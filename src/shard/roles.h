@@ -1,11 +1,12 @@
-// The role of each parameter, found from names, shapes and order of definition. Used by shard/rules.cpp only.
+// The role of each parameter: declared by the model family, or found from names, shapes and order of
+// definition. Used by shard/rules.cpp only.
 //
-// Names are examined first, by their words in any spelling (shard/param_name.h): query, up, embed, ..., and
-// modules called attention or mlp. Shapes and order decide where names do not. Inside a repeated block, three
-// linears with the same input followed by one that maps back are q, k, v and output. One layer that widens
-// (or two of equal shape) followed by one that maps back is a fully-connected pair. A table (rows, hidden)
-// before the first block is an embedding; a linear after the last block with as many outputs as the table has
-// rows is the LM head.
+// In a model that declares no roles, names are examined first, by their words in any spelling
+// (shard/param_name.h): query, up, embed, ..., and modules called attention or mlp. Shapes and order decide
+// where names do not. Inside a repeated block, three linears with the same input followed by one that maps
+// back are q, k, v and output. One layer that widens (or two of equal shape) followed by one that maps back
+// is a fully-connected pair. A table (rows, hidden) before the first block is an embedding; a linear after
+// the last block with as many outputs as the table has rows is the LM head.
 #pragma once
 
 #include <string>
@@ -37,22 +38,6 @@ inline constexpr const char* kAlternate = "default: alternate";
 inline constexpr const char* kUnsplittable = "replicated: no dim can be split";
 }  // namespace rule
 
-enum class Role : unsigned char {
-  attention_in,  // q, k, v, alone or fused
-  attention_out,
-  first,   // fully connected, cut along the output
-  second,  // fully connected, cut along the input
-  embedding,
-  bias_table,  // (buckets, heads): T5's relative attention bias
-  head,
-  norm,
-  bias,    // of the tensor in `owner`
-  router,  // of a mixture of experts; replicated, so that every rank selects the same experts
-  shared,  // a matrix of an attention that all heads use
-  vector,  // any other tensor with at most one dim longer than 1
-  rest,    // all others: alternates within `scope`
-};
-
 struct RoleInfo {
   Role role = Role::rest;
   ParamKind kind = ParamKind::other;
@@ -61,7 +46,7 @@ struct RoleInfo {
   std::string scope;  // rest: tensors of the same scope alternate
 };
 
-// One entry per parameter. If use_hints, the given `kind` of a parameter is used instead of a detected one.
+// One entry per parameter. If use_hints, given kinds and roles are used instead of detected ones.
 std::vector<RoleInfo> find_roles(const std::vector<ParamInfo>& params, const std::vector<ParamName>& names,
                                  bool use_hints);
 

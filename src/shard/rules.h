@@ -30,11 +30,32 @@ namespace redco {
 enum class ParamKind : unsigned char { linear, embedding, conv, norm, bias, other };
 const char* name_of(ParamKind kind);
 
+// What a parameter does in the model, which decides its cut.
+enum class Role : unsigned char {
+  attention_in,  // q, k, v, alone or fused
+  attention_out,
+  first,   // fully connected, cut along the output
+  second,  // fully connected, cut along the input
+  embedding,
+  bias_table,  // (buckets, heads): T5's relative attention bias
+  head,
+  norm,
+  bias,    // of the tensor in `owner`
+  router,  // of a mixture of experts; replicated, so that every rank selects the same experts
+  shared,  // a matrix of an attention that all heads use
+  vector,  // any other tensor with at most one dim longer than 1
+  rest,    // all others: alternates within `scope`
+};
+
 struct ParamInfo {
   std::string name;  // Hugging Face name; a part of a fused tensor: `transformer.h.0.attn.c_attn.weight[q]`
   Shape shape;       // in memory
   // Given by the model family; nullopt: detected from name, shape and order.
   std::optional<ParamKind> kind = std::nullopt;
+  // Declared by the model family. If a parameter of the model has one, nothing is found from words:
+  // embeddings, norms and biases follow from their kinds, and other matrices alternate.
+  std::optional<Role> role = std::nullopt;
+  int order = 0;  // of query, key and value in a row of the plan's table, if the role is given
   // The largest number of pieces that each dim can be cut into (heads, not columns); empty: the dim's length.
   // A dim of one piece is never cut; families that keep K/V whole (to repeat grouped heads) use 1.
   Shape max_pieces = {};

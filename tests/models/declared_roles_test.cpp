@@ -1,0 +1,46 @@
+// The roles that the families declare are those that are found from names, shapes and order. So the same test
+// covers the declarations, and the finder on models it was not written for.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "models/model_testing.h"
+
+namespace redco {
+namespace {
+
+std::string cut_of(const ShardedSpecs& s, size_t i) {
+  return fmt::format("dim {} by '{}'", s.sharding.rules[i].dim, s.sharding.rules[i].rule);
+}
+
+void expect_found_roles(const Model& model) {
+  std::vector<ParamSpec> found = model.params().specs;
+  for (ParamSpec& s : found) s.role.reset();
+  for (const int shards : {2, 3, 8}) {
+    const ShardedSpecs a = shard_specs(model.params().specs, shards), b = shard_specs(found, shards);
+    for (size_t i = 0; i < found.size(); ++i)
+      EXPECT_EQ(cut_of(a, i), cut_of(b, i)) << found[i].name << " on " << shards << " shards";
+    EXPECT_EQ(format_rules_table(a.sharding.rows), format_rules_table(b.sharding.rows));
+  }
+}
+
+TEST(DeclaredRoles, AreThoseThatAreFoundInPresets) {
+  for (const std::string& name : preset_names()) {
+    SCOPED_TRACE(name);
+    expect_found_roles(*make_model(ModelConfig(preset_config(name), name)));
+  }
+}
+
+TEST(DeclaredRoles, AreThoseThatAreFoundInFixtures) {
+  int models = 0;
+  for (const auto& folder : std::filesystem::directory_iterator(REDCO_FIXTURES)) {
+    if (!std::filesystem::exists(folder.path() / "config.json")) continue;
+    SCOPED_TRACE(folder.path().filename().string());
+    expect_found_roles(*redco::testing::load_model(folder.path().string()));
+    ++models;
+  }
+  EXPECT_GT(models, 20);
+}
+
+}  // namespace
+}  // namespace redco
