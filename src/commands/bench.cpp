@@ -113,7 +113,7 @@ BenchReport bench_training(Bench& b, const JobConfig& job, i64 steps) {
   r.length = job.data.max_length.value_or(b.model->max_length());
   r.steps = steps;
 
-  TrainStep step(*b.pipeline, b.params, step_options(job.train, job.parallel));
+  TrainStep step(*b.pipeline, b.params, step_options(job.train, job.parallel, training_storage(job).weights));
   const auto parts = micro_batches(sizes.global, sizes.per_device, c.mesh().dp());
   std::vector<double> times, flops, waits;
   for (i64 s = 0; s <= steps; ++s) {

@@ -103,8 +103,7 @@ PlanReport plan_job(const JobConfig& job, const Assembly& parts, const std::vect
   if (job.origins.given("train.recompute")) r.recompute = job.train.recompute == "block";
   r.rules = custom_rules(job);
   r.strict = job.parallel.strict;
-  r.step = step_options(job.train, job.parallel);
-  r.weights = training_storage(job).weights;
+  r.step = step_options(job.train, job.parallel, training_storage(job).weights);
   r.compute = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
   return make_plan(r);
 }

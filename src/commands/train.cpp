@@ -195,6 +195,7 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
              .eval = job.eval,
              .checkpoint = job.checkpoint,
              .parallel = job.parallel,
+             .weights = training_storage(job).weights,
              .global_batch_size = sizes.global,
              .per_device_batch_size = sizes.per_device,
              .group_by_length = job.data.group_by_length,

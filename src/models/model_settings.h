@@ -47,11 +47,11 @@ struct ModelSettings {
         .path();
     v.field(
          "weight_dtype", weight_dtype,
-         "type of the weights of linear layers and embeddings in memory, in predict, evaluate and chat, and "
-         "in a training for weights that are not trained (train.lora); bf16 halves their memory and the "
-         "bytes that a generated token reads. Sums are fp32, and so are weights that are trained")
+         "type of the weights of linear layers and embeddings in memory; bf16 halves their memory and the "
+         "bytes that a generated token reads. Sums are fp32. In a training, weights that are trained have an "
+         "fp32 copy in the optimizer, which is updated (master weights)")
         .one_of({"fp32", "bf16"})
-        .on_resume(OnResume::free)
+        .on_resume(OnResume::note)
         .decided_by(DecidedBy::job);
     v.field("ignore_config_keys", ignore_config_keys,
             "keys of the model's config.json that are ignored instead of an error")

@@ -1,7 +1,7 @@
 #include "ops/redistribute.h"
 
 #include "base/error.h"
-#include "tensor/collectives.h"
+#include "ops/gather_ahead.h"
 
 namespace redco {
 
@@ -120,6 +120,14 @@ Tensor all_to_all(const Tensor& t, Axis axis, const Placement& to) {
   return out;
 }
 
+// The bytes of each rank's part of t.
+std::vector<i64> block_bytes(const Tensor& t, Axis axis) {
+  const AxisView v = view_on(t, axis);
+  std::vector<i64> bytes(v.n);
+  for (int r = 0; r < v.n; ++r) bytes[r] = numel(cut(v, t.layout()[axis], r)) * size_of(t.dtype());
+  return bytes;
+}
+
 // S(d) -> R.
 Tensor all_gather(const Tensor& t, Axis axis) {
   Context& c = Context::current();
@@ -127,9 +135,7 @@ Tensor all_gather(const Tensor& t, Axis axis) {
   const Placement& from = t.layout()[axis];
   Tensor out(t.shape(), t.dtype(), changed(t.layout(), axis, Placement::replicated()), t.hidden());
   c.account(Collective::all_gather, axis, out.local_bytes());
-  const i64 elem = size_of(t.dtype());
-  std::vector<i64> counts(v.n);
-  for (int r = 0; r < v.n; ++r) counts[r] = numel(cut(v, from, r)) * elem;
+  const std::vector<i64> counts = block_bytes(t, axis);
   // Blocks of the outermost dims arrive in place; others are gathered in a buffer and interleaved.
   i64 outer = 1;
   for (int d = 0; d < from.dim; ++d) outer *= v.whole[d];
@@ -278,8 +284,28 @@ Tensor redistribute(const Tensor& t, Axis axis, const Placement& to) {
 
 Tensor gathered(const Tensor& t) {
   if (!t.defined() || !t.is_gathered_on_use()) return t;
-  const Restore<CollectiveLog*> not_kept(Context::current().collective_log, nullptr);
-  return redistribute(t, t.used_layout());
+  Context& c = Context::current();
+  const Restore<CollectiveLog*> not_kept(c.collective_log, nullptr);
+  return c.gather_ahead ? c.gather_ahead->take(t) : redistribute(t, t.used_layout());
+}
+
+std::optional<Gathering> start_gathering(const Tensor& t) {
+  Context& c = Context::current();
+  const Mesh& mesh = c.mesh();
+  const Layout to = t.used_layout();
+  std::optional<Axis> axis;
+  for (Axis a : mesh.axes()) {
+    const Placement& from = t.layout()[a];
+    if (mesh.size(a) == 1 || (!axis && from == to[a])) continue;
+    // A second axis, or a later one that cuts the rows of the first.
+    if (axis && (!(from == to[a]) || from.is_sharded(0))) return {};
+    if (!from.is_sharded(0)) return {};
+    axis = a;
+  }
+  if (!axis) return {};
+  Gathering g{*axis, Tensor(t.shape(), t.dtype(), to, t.hidden()), {}};
+  g.pending = Collectives(*axis).start_all_gather(t, g.whole, block_bytes(t, *axis));
+  return g;
 }
 
 Tensor widened(const Tensor& t) {

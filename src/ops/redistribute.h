@@ -2,8 +2,10 @@
 // its source.
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include "tensor/collectives.h"
 #include "tensor/tensor.h"
 
 namespace redco {
@@ -19,6 +21,15 @@ Tensor to_replicated(const Tensor& t);
 // A tensor that is gathered on use: its value, Replicated on the data axes. Other tensors are returned as
 // they are. recompute() does not keep the result but gathers again.
 Tensor gathered(const Tensor& t);
+
+// The same, started: `whole` is complete after the wait, and then has to be accounted for. Nothing if it
+// takes more than one all-gather.
+struct Gathering {
+  Axis axis;
+  Tensor whole;
+  Pending pending;  // ends before `whole`
+};
+std::optional<Gathering> start_gathering(const Tensor& t);
 
 // A bf16 tensor as fp32, in scratch memory; others are returned unchanged.
 Tensor widened(const Tensor& t);

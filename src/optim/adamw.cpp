@@ -4,8 +4,9 @@
 
 namespace redco {
 
-AdamW::AdamW(const AdamWSettings& settings, const ParamTree& params, StateSharding sharding)
-    : Optimizer(params, sharding), settings_(settings), m_(zeros(params)), v_(zeros(params)) {}
+AdamW::AdamW(const AdamWSettings& settings, const ParamTree& params, StateSharding sharding,
+             const std::vector<bool>& members)
+    : Optimizer(params, sharding, members), settings_(settings), m_(zeros(params)), v_(zeros(params)) {}
 
 void AdamW::update(ParamTree& params, const std::vector<Tensor>& grads, double lr, double scale,
                    const std::vector<bool>& selected) {

@@ -17,11 +17,12 @@ struct AdamWSettings {
 // Bias corrections use each parameter's number of updates.
 class AdamW : public Optimizer {
  public:
-  AdamW(const AdamWSettings& settings, const ParamTree& params, StateSharding sharding = StateSharding::none);
+  AdamW(const AdamWSettings& settings, const ParamTree& params, StateSharding sharding = StateSharding::none,
+        const std::vector<bool>& members = {});
   std::string name() const override { return "adamw"; }
   void update(ParamTree& params, const std::vector<Tensor>& grads, double learning_rate, double scale,
               const std::vector<bool>& selected = {}) override;
-  std::vector<State> state() override { return {{"exp_avg", &m_}, {"exp_avg_sq", &v_}}; }
+  std::vector<State> state() const override { return {{"exp_avg", m_}, {"exp_avg_sq", v_}}; }
 
  private:
   AdamWSettings settings_;

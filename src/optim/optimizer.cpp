@@ -10,16 +10,16 @@ Layout state_layout(const Tensor& param, StateSharding sharding) {
   return sharded_over_replicas(param.layout(), param.shape(), Context::current().mesh());
 }
 
-Optimizer::Optimizer(const ParamTree& params, StateSharding sharding)
+Optimizer::Optimizer(const ParamTree& params, StateSharding sharding, const std::vector<bool>& members)
     : sharding_(sharding), updates_(params.size(), 0) {
   for (size_t i = 0; i < params.size(); ++i)
-    if (params.specs()[i].trained()) trained_.push_back(i);
+    if (params.specs()[i].trained() && (members.empty() || members[i])) members_.push_back(i);
 }
 
 ParamTree Optimizer::zeros(const ParamTree& params) const {
-  std::vector<bool> trained(params.size(), false);
-  for (size_t i : trained_) trained[i] = true;
-  ParamTree out = params.subset(trained);
+  std::vector<bool> mine(params.size(), false);
+  for (size_t i : members_) mine[i] = true;
+  ParamTree out = params.subset(mine);
   for (Tensor& t : out.values()) t = redco::zeros(t.shape(), t.dtype(), state_layout(t, sharding_));
   return out;
 }

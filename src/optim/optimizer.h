@@ -1,5 +1,5 @@
-// Optimizer: updates trained parameters from their gradients. The common part: the parameters to update,
-// state for checkpoints, and numbers of updates.
+// Optimizer: updates trained parameters, which are fp32, from their gradients. The common part: the
+// parameters to update, state for checkpoints, and numbers of updates.
 #pragma once
 
 #include <string>
@@ -24,30 +24,31 @@ class Optimizer {
   virtual void update(ParamTree& params, const std::vector<Tensor>& grads, double learning_rate, double scale,
                       const std::vector<bool>& selected = {}) = 0;
 
-  // The optimizer's tensors by their PyTorch names: fp32 trees of the trained parameters with the same
-  // placements, or sharded over the replicas too.
+  // The optimizer's tensors by their PyTorch names: fp32 trees of its parameters with the same placements, or
+  // sharded over the replicas too.
   struct State {
     std::string name;  // exp_avg, momentum_buffer
-    ParamTree* tree;
+    ParamTree tree;
   };
-  virtual std::vector<State> state() = 0;
+  virtual std::vector<State> state() const = 0;
 
   // Number of updates of each parameter (PyTorch's `step`). It is part of the state, because parameters may
   // be updated at different times.
   std::vector<i64>& updates() { return updates_; }
 
  protected:
-  Optimizer(const ParamTree& params, StateSharding sharding);
-  ParamTree zeros(const ParamTree& params) const;  // of the trained parameters
+  // members[i]: parameter i may be updated; empty: all trained ones.
+  Optimizer(const ParamTree& params, StateSharding sharding, const std::vector<bool>& members);
+  ParamTree zeros(const ParamTree& params) const;  // of its parameters
   // Common part of update() for each selected parameter: checks the gradient, adds `flops_each` to the ledger
   // under `what`, counts the update, and calls f(k, i, p) with this rank's part p of parameter i, which is
-  // the k-th trained one.
+  // its k-th one.
   template <class F>
   void each(const char* what, i64 flops_each, ParamTree& params, const std::vector<Tensor>& grads,
             const std::vector<bool>& selected, const F& f) {
     std::vector<RowParts> updated;
-    for (size_t k = 0; k < trained_.size(); ++k) {
-      const size_t i = trained_[k];
+    for (size_t k = 0; k < members_.size(); ++k) {
+      const size_t i = members_[k];
       if (!selected.empty() && !selected[i]) continue;
       ++updates_[i];
       f(k, i, part(what, flops_each, params, grads, i));
@@ -57,7 +58,7 @@ class Optimizer {
     gather_rows_in_place(updated);
   }
 
-  std::vector<size_t> trained_;  // their indices among all parameters
+  std::vector<size_t> members_;  // its parameters: their indices among all
 
  private:
   View part(const char* what, i64 flops_each, const ParamTree& params, const std::vector<Tensor>& grads,

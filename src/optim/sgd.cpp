@@ -2,13 +2,14 @@
 
 namespace redco {
 
-Sgd::Sgd(const SgdSettings& settings, const ParamTree& params, StateSharding sharding)
-    : Optimizer(params, sharding), settings_(settings) {
+Sgd::Sgd(const SgdSettings& settings, const ParamTree& params, StateSharding sharding,
+         const std::vector<bool>& members)
+    : Optimizer(params, sharding, members), settings_(settings) {
   if (settings_.momentum > 0) buffer_ = zeros(params);
 }
 
-std::vector<Optimizer::State> Sgd::state() {
-  if (settings_.momentum > 0) return {{"momentum_buffer", &buffer_}};
+std::vector<Optimizer::State> Sgd::state() const {
+  if (settings_.momentum > 0) return {{"momentum_buffer", buffer_}};
   return {};
 }
 

@@ -19,11 +19,12 @@ struct SgdSettings {
 // state.
 class Sgd : public Optimizer {
  public:
-  Sgd(const SgdSettings& settings, const ParamTree& params, StateSharding sharding = StateSharding::none);
+  Sgd(const SgdSettings& settings, const ParamTree& params, StateSharding sharding = StateSharding::none,
+      const std::vector<bool>& members = {});
   std::string name() const override { return settings_.momentum > 0 ? "sgd with momentum" : "sgd"; }
   void update(ParamTree& params, const std::vector<Tensor>& grads, double learning_rate, double scale,
               const std::vector<bool>& selected = {}) override;
-  std::vector<State> state() override;
+  std::vector<State> state() const override;
 
  private:
   SgdSettings settings_;

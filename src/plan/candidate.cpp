@@ -52,22 +52,33 @@ i64 Weigher::n_trained() {
   return n_trained_;
 }
 
-i64 Weigher::n_with_state() {
-  i64 n = 0;
-  for (const ParamSpec& s : request_.pipeline->params().specs)
-    if (s.trained()) n += numel(s.shape);
-  return n;
+const Weigher::LeastBytes& Weigher::least_bytes() {
+  if (least_bytes_) return *least_bytes_;
+  least_bytes_.emplace();
+  const std::vector<ParamGroup> groups = request_.pipeline->groups();
+  for (const ParamSpec& s : request_.pipeline->params().specs) {
+    const auto bytes = static_cast<double>(size_of(DType::f32) * numel(s.shape));
+    const DType stored = ParamStorage{.weights = request_.step.weights}.type_of(s);
+    least_bytes_->parameters += static_cast<double>(size_of(stored) * numel(s.shape));
+    if (!s.trained()) continue;
+    const OptimizerSettings* optimizer = &request_.step.optimizer;
+    for (const ParamGroup& g : groups) {
+      if (g.ema_of || !g.has(s.name)) continue;
+      least_bytes_->gradients += bytes;
+      if (g.optimizer) optimizer = &*g.optimizer;
+    }
+    least_bytes_->state += bytes * (states_of(*optimizer) + (stored == DType::f32 ? 0 : 1));
+  }
+  return *least_bytes_;
 }
 
 bool Weigher::may_fit(const PlanSetting& s) {
   // Parameters, gradients and optimizer state; the fullest rank has at least the mean.
-  const double frozen =
-                   static_cast<double>(size_of(request_.weights) * (n_parameters() - n_with_state())) / 4,
-               n = frozen + static_cast<double>(n_with_state()), trained = static_cast<double>(n_trained()),
-               state = static_cast<double>(request_.step.states() * n_with_state());
+  const LeastBytes& least = least_bytes();
   const auto share = [&](StateSharding from) { return s.sharding >= from ? 1.0 / s.mesh.dp() : 1.0; };
-  const double bytes = 4 * (n * share(StateSharding::parameters) + trained * share(StateSharding::optimizer) +
-                            state * share(StateSharding::optimizer));
+  const double bytes = least.parameters * share(StateSharding::parameters) +
+                       least.gradients * share(StateSharding::optimizer) +
+                       least.state * share(StateSharding::optimizer);
   return bytes / s.mesh.mp() <= static_cast<double>(request_.machines.tightest(s.mesh.ranks()).of_rank());
 }
 
@@ -81,7 +92,6 @@ TraceRequest Weigher::trace_request(const PlanSetting& s, int rank) {
                  .length = request_.length,
                  .target_length = request_.target_length,
                  .step = request_.step,
-                 .weights = request_.weights,
                  .compute = request_.compute};
   t.step.recompute_blocks = s.recompute;
   t.step.sharding = s.sharding;

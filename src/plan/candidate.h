@@ -20,13 +20,19 @@ class Weigher {
   // False if parameters, gradients and moments alone exceed a rank's limit. Needs no trace.
   bool may_fit(const PlanSetting& s);
   i64 n_parameters();
-  i64 n_trained();     // parameters with gradients
-  i64 n_with_state();  // parameters with moments
+  i64 n_trained();  // parameters with gradients
 
  private:
   const PlanRequest& request_;
   std::map<int, ShardedSpecs> specs_;
+  // Of all ranks of one replica, without sharded state.
+  struct LeastBytes {
+    double parameters = 0, gradients = 0, state = 0;
+  };
+  const LeastBytes& least_bytes();
+
   i64 n_parameters_ = -1, n_trained_ = -1;
+  std::optional<LeastBytes> least_bytes_;
 };
 
 // The batch sizes of a step on dp replicas; nullopt if a replica would get no row.

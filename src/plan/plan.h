@@ -27,8 +27,7 @@ struct PlanRequest {
   bool search = false;  // finds the best setting for open values that fits the machines
   std::vector<CustomRule> rules;
   bool strict = false;
-  StepOptions step;            // with the sharding of its state
-  DType weights = DType::f32;  // of matrices that are not trained (ParamStorage)
+  StepOptions step;  // with the sharding of its state
   ComputeDType compute = ComputeDType::fp32;
   std::vector<std::string> assumed;  // sentences about what was assumed
 };

@@ -42,11 +42,15 @@ OneTrace run_once(const TraceRequest& r, const std::vector<i64>& rows) {
   i64 flops = 0;
   {
     ParamTree params = make_params(r.pipeline->params(), r.layouts,
-                                   {.sharding = r.step.sharding, .weights = r.weights, .trains = true});
+                                   {.sharding = r.step.sharding, .weights = r.step.weights, .trains = true});
     TrainStep step(*r.pipeline, params, r.step);
     for (const Tensor& t : params.values()) out.trace.parameters += t.local_bytes();
-    for (const Optimizer::State& state : step.optimizer().state())
-      for (const Tensor& t : state.tree->values()) out.trace.optimizer += t.local_bytes();
+    for (const Optimizer::State& state : step.state())
+      for (const Tensor& t : state.tree.values()) out.trace.optimizer += t.local_bytes();
+    const ParamTree masters = step.masters();
+    for (size_t i = 0; i < masters.size(); ++i)
+      if (const Tensor& t = masters.values()[i]; !t.same_bytes(params.values()[i]))
+        out.trace.optimizer += t.local_bytes();
     // Gradients that wait for further micro-batches are whole, unless they are sharded. Reduced ones have the
     // placement of their state.
     const bool whole = rows.size() > 1 && r.step.sharding <= StateSharding::optimizer;
@@ -71,9 +75,13 @@ OneTrace run_once(const TraceRequest& r, const std::vector<i64>& rows) {
       for (i64& o : offsets) o += rows[0];
     }
     offsets.insert(offsets.begin(), 0);
-    context->keep_ledger();
-    flops = context->flops();
-    step.run(all, offsets, 0, 0, 1e-4, {});
+    // The second step gathers sharded parameters ahead.
+    const int steps = r.step.sharding == StateSharding::parameters ? 2 : 1;
+    for (int s = 0; s < steps; ++s) {
+      context->keep_ledger();
+      flops = context->flops();
+      step.run(all, offsets, 0, 0, 1e-4, {});
+    }
   }
   out.trace.lines = context->ledger()->lines();
   out.trace.collectives = context->ledger()->collectives();

@@ -17,7 +17,6 @@ struct TraceRequest {
   i64 global_batch = 1, per_device = 1;
   i64 length = 1, target_length = 1;
   StepOptions step;
-  DType weights = DType::f32;  // of matrices that are not trained (ParamStorage)
   ComputeDType compute = ComputeDType::fp32;
 };
 

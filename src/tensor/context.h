@@ -18,8 +18,9 @@
 namespace redco {
 
 class Tensor;
-class StrategyCache;
+class GatherAhead;
 class Profile;
+class StrategyCache;
 
 // Values that identify a random draw; see Context::key.
 struct RandomState {
@@ -128,6 +129,7 @@ class Context {
   u64 next_sequence() { return sequence_++; }
   u64 next_pass() { return ++pass_; }  // a number for each backward pass
   CollectiveLog* collective_log = nullptr;
+  GatherAhead* gather_ahead = nullptr;  // of a step with sharded parameters (ops/gather_ahead.h)
   // In the first run of recompute(): ops add the tensors of the tape that they use.
   Captures* captures = nullptr;
 

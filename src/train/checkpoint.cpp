@@ -15,6 +15,13 @@ namespace redco {
 
 using Json = nlohmann::ordered_json;
 
+namespace {
+
+// Prefix of the trained parameters in fp32, if those of the model's files are rounded.
+constexpr const char* kMaster = "master/";
+
+}  // namespace
+
 std::string to_json(const TrainState& s) {
   Json j = {{"step", s.step},
             {"optimizer_steps", s.optimizer_steps},
@@ -109,15 +116,18 @@ void save_checkpoint(const std::string& folder, const CheckpointContents& what, 
   Group& world = c.world();
   ckpt::CheckpointFolder checkpoints(folder, what.run);
   const bool adapter = !what.adapter_config.empty();
-  const ParamTree saved = adapter ? what.params->subset(trained_ones(what.params->specs())) : *what.params;
+  const ParamTree trained = what.params.subset(trained_ones(what.params.specs()));
+  const ParamTree& saved = adapter ? trained : what.params;
   const std::vector<ckpt::SavedTree> trees = {{adapter ? ckpt::kAdapterPrefix : "", &saved}};
   // PEFT reads one file.
   const auto model_plan =
       adapter ? ckpt::plan_params(trees, what.dtype, ckpt::kAdapterStem, std::numeric_limits<i64>::max())
               : ckpt::plan_params(trees, what.dtype, "model");
   std::vector<ckpt::SavedTree> kept;
-  if (what.optimizer)
-    for (const Optimizer::State& s : what.optimizer->state()) kept.push_back({s.name + "/", s.tree});
+  if (what.resumable) {
+    for (const Optimizer::State& s : what.optimizer) kept.push_back({s.name + "/", &s.tree});
+    if (what.dtype != ckpt::StoredType::f32) kept.push_back({kMaster, &trained});
+  }
   const auto optimizer_plan = ckpt::plan_params(kept, ckpt::StoredType::f32, "optimizer");
   const std::string temp = checkpoints.temp_folder(state.step);
   world.on_first([&] { checkpoints.begin(state.step, model_plan.bytes + optimizer_plan.bytes + (4 << 20)); });
@@ -203,8 +213,13 @@ void check_same_lora(const LoraConfig& was, const LoraConfig& is, const std::str
 
 }  // namespace
 
-void load_checkpoint_tensors(const std::string& checkpoint, const CheckpointContents& what,
-                             ParamTree& params) {
+bool has_optimizer_state(const std::string& checkpoint) {
+  return exists(join_path(checkpoint, "training/optimizer.safetensors")) ||
+         exists(join_path(checkpoint, "training/optimizer.safetensors.index.json"));
+}
+
+void load_checkpoint_tensors(const std::string& checkpoint, CheckpointContents& what) {
+  ParamTree& params = what.params;
   auto canonical = [&](const std::string& n) { return what.model ? what.model->canonical_name(n) : n; };
   if (what.adapter_config.empty() && ckpt::is_adapter(checkpoint))
     throw UsageError("[checkpoint] {} has LoRA adapters, but this job has no train.lora. Restore train.lora",
@@ -219,10 +234,27 @@ void load_checkpoint_tensors(const std::string& checkpoint, const CheckpointCont
   } else {
     ckpt::load_params(params, ckpt::ModelFiles::open(checkpoint), canonical, what.aliases);
   }
-  if (!what.optimizer || what.optimizer->state().empty()) return;
-  const auto files = ckpt::ModelFiles::open(join_path(checkpoint, "training"), "optimizer");
-  for (const Optimizer::State& s : what.optimizer->state())
-    ckpt::load_params(*s.tree, files, canonical, what.aliases, s.name + "/");
+  const std::string training = join_path(checkpoint, "training");
+  const bool has_masters = [&] {
+    if (!has_optimizer_state(checkpoint)) return false;
+    const auto files = ckpt::ModelFiles::open(training, "optimizer");
+    for (Optimizer::State& s : what.optimizer)
+      ckpt::load_params(s.tree, files, canonical, what.aliases, s.name + "/");
+    ParamTree trained = params.subset(trained_ones(params.specs()));
+    const bool found = std::ranges::any_of(files.tensors(),
+                                           [](const auto& t) { return t.entry->name.starts_with(kMaster); });
+    if (found) ckpt::load_params(trained, files, canonical, what.aliases, kMaster);
+    return found;
+  }();
+  if (has_masters) return;
+  Context::current().world().on_first([&] {
+    const auto files =
+        ckpt::ModelFiles::open(checkpoint, what.adapter_config.empty() ? "model" : ckpt::kAdapterStem);
+    if (std::ranges::any_of(files.tensors(),
+                            [](const auto& t) { return t.entry->type != ckpt::StoredType::f32; }))
+      warn("[checkpoint] {} has rounded weights and no master weights: the run goes on from the rounded ones",
+           checkpoint);
+  });
 }
 
 }  // namespace redco

@@ -52,12 +52,13 @@ struct CheckpointContents {
   const Model* model = nullptr;                // null: the pipeline has its own parameters
   std::map<std::string, std::string> aliases;  // of the parameters
   const Tokenizer* tokenizer = nullptr;
-  const ParamTree* params = nullptr;
-  Optimizer* optimizer = nullptr;  // null: not saved
-  std::string generation_config;   // "": none
-  std::string chat_template;       // replaces the tokenizer's own template; "": not replaced
-  std::string job_yaml;            // training/job.yaml, the resolved job; "": none
-  std::string model_folder;        // source of preprocessor_config.json; "": none
+  ParamTree params;       // fp32
+  bool resumable = true;  // a run can resume from it: saves `optimizer`, and what `dtype` rounds
+  std::vector<Optimizer::State> optimizer;
+  std::string generation_config;  // "": none
+  std::string chat_template;      // replaces the tokenizer's own template; "": not replaced
+  std::string job_yaml;           // training/job.yaml, the resolved job; "": none
+  std::string model_folder;       // source of preprocessor_config.json; "": none
   // adapter_config.json. If set, only the trained adapter is saved, in PEFT's format. "": the whole model is
   // saved.
   std::string adapter_config;
@@ -72,9 +73,11 @@ struct CheckpointContents {
 void save_checkpoint(const std::string& folder, const CheckpointContents& what, const TrainState& state,
                      const std::vector<std::string>& best_of, i64 keep_last);
 
+// Whether a checkpoint has the tensors of an optimizer, or master weights.
+bool has_optimizer_state(const std::string& checkpoint);
+
 // Loads what save_checkpoint() wrote, onto any mesh. Collective.
-void load_checkpoint_tensors(const std::string& checkpoint, const CheckpointContents& what,
-                             ParamTree& params);
+void load_checkpoint_tensors(const std::string& checkpoint, CheckpointContents& what);
 
 // The model's config.json with the data type of the saved weights.
 std::string saved_config(const Model& model, ckpt::StoredType dtype);

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "models/model.h"
+#include "optim/make_optimizer.h"
 #include "tokenizers/tokenizer.h"
 #include "train/pipeline_settings.h"
 
@@ -133,6 +134,8 @@ struct ParamGroup {
   // If set, the largest norm of this group's gradient. The other groups are clipped together, by
   // train.clip_grad_norm.
   std::optional<double> clip_grad_norm;
+  // If set, the optimizer of this group; otherwise that of the job.
+  std::optional<OptimizerSettings> optimizer;
   i64 period = 1;  // updated in steps 0, period, 2 period, ...
   // If set, the group has no gradient: each parameter follows the one that `ema_of` names, p = tau * source +
   // (1 - tau) * p (target networks of DDPG), and starts as its copy.
@@ -268,7 +271,7 @@ Tensor value_rows(std::span<const Example> mine, const BatchShape& s, const std:
 // --- users' shared objects ---
 
 // Raised when this header changes incompatibly; a .so of another version is rejected.
-constexpr int kPipelineAbi = 7;
+constexpr int kPipelineAbi = 8;
 // Loads `path` and creates its pipeline. UsageError: no such file, not a pipeline, another version.
 std::unique_ptr<Pipeline> load_pipeline(const std::string& path);
 

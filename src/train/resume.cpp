@@ -187,8 +187,7 @@ TrainState resume_state(const std::string& path, const TrainState& job) {
           "not bit for bit",
           path, saved.dp, saved.mp, saved.threads_per_rank, saved.isa);
   });
-  if (!job.stateless && !exists(join_path(path, "training/optimizer.safetensors")) &&
-      !exists(join_path(path, "training/optimizer.safetensors.index.json")))
+  if (!job.stateless && !has_optimizer_state(path))
     throw UsageError(
         "[checkpoint] {} has no optimizer state (checkpoint.save_optimizer was false), so a run cannot "
         "resume from it. Use it as model.path in a new workdir",

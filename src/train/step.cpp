@@ -23,35 +23,39 @@ std::vector<MicroBatch> micro_batches(i64 rows, i64 per_device, int dp) {
   return out;
 }
 
-StepOptions step_options(const TrainSettings& t, const ParallelSettings& parallel) {
+StepOptions step_options(const TrainSettings& t, const ParallelSettings& parallel, DType weights) {
   StepOptions o{.clip_grad_norm = t.clip_grad_norm,
                 .recompute_blocks = t.recompute == "block",
                 .sequence_parallel = parallel.sequence_parallel,
-                .adamw = {.beta1 = t.adam_beta1,
-                          .beta2 = t.adam_beta2,
-                          .epsilon = t.adam_epsilon,
-                          .weight_decay = t.weight_decay,
-                          .decay_norms_and_biases = t.decay_norms_and_biases},
-                .sgd = {},
-                .sharding = parallel.sharding()};
+                .optimizer = AdamWSettings{.beta1 = t.adam_beta1,
+                                           .beta2 = t.adam_beta2,
+                                           .epsilon = t.adam_epsilon,
+                                           .weight_decay = t.weight_decay,
+                                           .decay_norms_and_biases = t.decay_norms_and_biases},
+                .sharding = parallel.sharding(),
+                .weights = weights};
   if (t.optimizer == "sgd")
-    o.sgd = {.momentum = t.momentum,
-             .weight_decay = t.weight_decay,
-             .decay_norms_and_biases = t.decay_norms_and_biases};
+    o.optimizer = SgdSettings{.momentum = t.momentum,
+                              .weight_decay = t.weight_decay,
+                              .decay_norms_and_biases = t.decay_norms_and_biases};
   return o;
 }
 
 TrainStep::TrainStep(Pipeline& pipeline, ParamTree& params, const StepOptions& options)
-    : pipeline_(pipeline), params_(params), options_(options) {
-  if (options.sgd) {
-    optimizer_ = std::make_unique<Sgd>(*options.sgd, params, options.sharding);
-  } else {
-    optimizer_ = std::make_unique<AdamW>(options.adamw, params, options.sharding);
-  }
+    : pipeline_(pipeline),
+      params_(params),
+      options_(options),
+      masters_(params, options.weights, options.sharding) {
+  make_groups();
+  make_optimizers();
+}
+
+void TrainStep::make_groups() {
+  const ParamTree& params = params_;
   std::vector<std::string> owner(params.size());
   std::set<std::string> names;
   bool descends = false;
-  for (const ParamGroup& spec : in_pipeline("groups()", [&] { return pipeline.groups(); })) {
+  for (const ParamGroup& spec : in_pipeline("groups()", [&] { return pipeline_.groups(); })) {
     if (spec.name.empty() || !names.insert(spec.name).second)
       throw UsageError(
           "[pipeline] the parameter group name '{}' is empty or used twice; expected a unique name",
@@ -94,6 +98,42 @@ TrainStep::TrainStep(Pipeline& pipeline, ParamTree& params, const StepOptions& o
   }
 }
 
+// Parameters in no group have the state of the job's optimizer too.
+void TrainStep::make_optimizers() {
+  const ParamTree masters = masters_.of(params_);
+  std::vector<bool> rest(params_.size(), true);
+  for (const Group& g : groups_)
+    if (g.spec.optimizer && !g.spec.ema_of)
+      for (size_t i : g.members) rest[i] = false;
+  optimizers_.push_back(make_optimizer(options_.optimizer, masters, options_.sharding, rest));
+  for (Group& g : groups_) {
+    g.optimizer = optimizers_[0].get();
+    if (!g.spec.optimizer || g.spec.ema_of) continue;
+    optimizers_.push_back(make_optimizer(*g.spec.optimizer, masters, options_.sharding, g.selected));
+    g.optimizer = optimizers_.back().get();
+  }
+}
+
+std::string TrainStep::optimizer_name() const {
+  std::string name = optimizers_[0]->name();
+  for (const Group& g : groups_)
+    if (g.optimizer != optimizers_[0].get()) name += ", " + g.spec.name + ": " + g.optimizer->name();
+  return name;
+}
+
+std::vector<Optimizer::State> TrainStep::state() const {
+  std::vector<std::string> names;
+  std::map<std::string, std::vector<ParamTree>> trees;
+  for (const auto& optimizer : optimizers_)
+    for (const Optimizer::State& s : optimizer->state()) {
+      if (!trees.contains(s.name)) names.push_back(s.name);
+      trees[s.name].push_back(s.tree);
+    }
+  std::vector<Optimizer::State> out;
+  for (const std::string& name : names) out.push_back({name, ParamTree::join(trees[name])});
+  return out;
+}
+
 void TrainStep::start_averages() {
   for (const Group& g : groups_)
     if (g.spec.ema_of) follow(g, 1);
@@ -120,7 +160,7 @@ void TrainStep::set_updates(i64 updates, const std::map<std::string, i64>& of_gr
       throw ContentsError("[checkpoint] the checkpoint lacks the parameter group '{}' of this pipeline",
                           g.spec.name);
     g.updates = it->second;
-    for (size_t i : g.members) optimizer_->updates()[i] = g.updates;
+    for (size_t i : g.members) g.optimizer->updates()[i] = g.updates;
   }
 }
 
@@ -128,13 +168,15 @@ void TrainStep::set_updates(i64 updates, const std::map<std::string, i64>& of_gr
 void TrainStep::follow(const Group& g, double tau) {
   NoGrad off;
   Scope scope("average");
+  const ParamTree masters = masters_.of(params_);
   for (size_t i : g.members) {
-    const Tensor& p = params_.values()[i];
-    const Tensor from = redistribute(params_[g.spec.ema_of(params_.specs()[i].name)].detached(), p.layout());
+    const Tensor& p = masters.values()[i];
+    const Tensor from = redistribute(masters[g.spec.ema_of(masters.specs()[i].name)].detached(), p.layout());
     Context& c = Context::current();
     c.run(&Kernels::affine, p, p, 1 - tau, 0);
     c.run(&Kernels::axpy, tau, from, p);
   }
+  masters_.round(params_, g.selected);
 }
 
 namespace {
@@ -195,6 +237,9 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
   std::string first_term = groups_[0].spec.term;
 
   c.random.step = step;
+  const bool gathers = options_.sharding == StateSharding::parameters;
+  const Restore<GatherAhead*> ahead(c.gather_ahead, gathers ? &gather_ahead_ : nullptr);
+  gather_ahead_.begin();
   for (size_t m = 0; m < batches.size(); ++m) {
     const Restore<i64> first_row(c.random.row_offset, row_offsets[m]);
     c.phase = "forward";
@@ -235,6 +280,7 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
     }
   }
 
+  gather_ahead_.end();
   c.phase = "step";
   const std::vector<Tensor> grads = [&] {
     const ProfilePhase profiled("reduce gradients");
@@ -274,6 +320,7 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
     return most && norm > *most ? *most / (norm + 1e-6) : 1;  // torch.nn.utils.clip_grad_norm_
   };
   ++updates_;
+  ParamTree masters = masters_.of(params_);
   for (size_t i = 0; i < groups_.size(); ++i) {
     Group& g = groups_[i];
     if (g.spec.ema_of || !g.due(step)) continue;
@@ -281,7 +328,8 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
     const double factor = g.spec.clip_grad_norm ? clip(g.spec.clip_grad_norm, norms[i + 1])
                                                 : clip(options_.clip_grad_norm, norms[0]);
     const double rate = g.spec.learning_rate ? g.spec.learning_rate(step, learning_rate) : learning_rate;
-    optimizer_->update(params_, grads, rate * g.spec.learning_rate_factor, factor, g.selected);
+    g.optimizer->update(masters, grads, rate * g.spec.learning_rate_factor, factor, g.selected);
+    masters_.round(params_, g.selected);
   }
   for (const Group& g : groups_)
     if (g.spec.ema_of && g.due(step)) follow(g, g.spec.tau);

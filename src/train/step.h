@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "optim/adamw.h"
-#include "optim/sgd.h"
+#include "ops/gather_ahead.h"
+#include "optim/make_optimizer.h"
+#include "optim/master_weights.h"
 #include "shard/parallel_settings.h"
 #include "train/pipeline.h"
 
@@ -26,13 +27,12 @@ struct StepOptions {
   std::optional<double> clip_grad_norm;
   bool recompute_blocks = false;
   bool sequence_parallel = false;  // nn/layers.h
-  AdamWSettings adamw;
-  std::optional<SgdSettings> sgd;  // replaces AdamW
+  OptimizerSettings optimizer;
   StateSharding sharding = StateSharding::none;
-  // Optimizer state per trained parameter, in numbers.
-  i64 states() const { return sgd ? (sgd->momentum > 0 ? 1 : 0) : 2; }
+  DType weights = DType::f32;  // of matrices; those that are trained have fp32 masters
 };
-StepOptions step_options(const TrainSettings& settings, const ParallelSettings& parallel = {});
+StepOptions step_options(const TrainSettings& settings, const ParallelSettings& parallel = {},
+                         DType weights = DType::f32);
 
 // Micro-batches of a step: how `rows` examples are distributed to replicas. Rows of micro-batch m: [m * dp *
 // per_device, ...), split by the border function, so 3 remaining rows on dp 2 are 2 + 1.
@@ -44,7 +44,8 @@ std::vector<MicroBatch> micro_batches(i64 rows, i64 per_device, int dp);
 
 class TrainStep {
  public:
-  // `params` are updated in place; pipeline and params outlive the step. UsageError: the pipeline's groups
+  // `params`, in fp32, are updated in place; pipeline and params outlive the step. With bf16 weights, rounded
+  // ones take the places of trained matrices (optim/master_weights.h). UsageError: the pipeline's groups
   // contradict each other or the parameters.
   TrainStep(Pipeline& pipeline, ParamTree& params, const StepOptions& options);
 
@@ -53,7 +54,13 @@ class TrainStep {
   StepOutcome run(const std::vector<Batch>& batches, const std::vector<i64>& row_offsets, i64 step, i64 epoch,
                   double learning_rate, bool signal = false);
 
-  Optimizer& optimizer() { return *optimizer_; }
+  // The optimizer's name; with those of groups that have their own: "adamw, critic: sgd".
+  std::string optimizer_name() const;
+  // The tensors of all optimizers, joined by name.
+  std::vector<Optimizer::State> state() const;
+  // The parameters in fp32: what checkpoints store. After it was loaded, loaded() rounds the weights.
+  ParamTree masters() const { return masters_.of(params_); }
+  void loaded() { masters_.round(params_); }
 
   // Sets moving averages to copies of their sources: once, at the start of a run that isn't resumed.
   void start_averages();
@@ -69,16 +76,21 @@ class TrainStep {
     ParamGroup spec;
     std::vector<size_t> members;
     std::vector<bool> selected;
+    Optimizer* optimizer = nullptr;
     i64 updates = 0;
     bool due(i64 step) const { return !members.empty() && step % spec.period == 0; }
   };
+  void make_groups();
+  void make_optimizers();
   void follow(const Group& g, double tau);
   std::vector<double> group_norms(const std::vector<Tensor>& grads) const;
   Pipeline& pipeline_;
   ParamTree& params_;
   StepOptions options_;
-  std::unique_ptr<Optimizer> optimizer_;
+  MasterWeights masters_;
+  GatherAhead gather_ahead_;
   std::vector<Group> groups_;
+  std::vector<std::unique_ptr<Optimizer>> optimizers_;  // that of the job, then those of groups
   i64 updates_ = 0;
 };
 

@@ -270,7 +270,10 @@ struct CheckpointSettings {
               "Metrics by which the best checkpoint is kept, as `best-METRIC` in workdir");
     v.field("save_optimizer", save_optimizer,
             "optimizer state in checkpoints; without it a run cannot resume");
-    v.field("dtype", dtype, "data type of saved weights; bf16 checkpoints are for inference")
+    v.field(
+         "dtype", dtype,
+         "data type of saved weights; bf16 with save_optimizer: the fp32 weights are saved with the optimizer's "
+         "state, so that a run resumes from what it had")
         .one_of({"fp32", "bf16"});
     v.field("resume", resume,
             "resume mode: auto resumes the run in workdir, if there is one; never starts a new run and moves "

@@ -55,7 +55,7 @@ class Training {
         c_(Context::current()),
         folder_(join_path(job.workdir, "checkpoints")),
         watch_(job.checkpoint.save_best_by, job.train.early_stopping),
-        step_(*job.pipeline, *job.params, step_options(job.train, job.parallel)),
+        step_(*job.pipeline, *job.params, step_options(job.train, job.parallel, job.weights)),
         prefetcher_(job.pipeline->settings->data.n_workers) {}
 
   TrainResult run() {
@@ -143,8 +143,8 @@ class Training {
     state_ = {
         .seed = job_.train.seed,
         .global_batch_size = job_.global_batch_size,
-        .optimizer = step_.optimizer().name(),
-        .stateless = step_.optimizer().state().empty(),
+        .optimizer = step_.optimizer_name(),
+        .stateless = step_.state().empty(),
         .tokenizer_fingerprint = job_.pipeline->tokenizer ? job_.pipeline->tokenizer->fingerprint() : "",
         .pipeline = job_.pipeline_name,
         .started_in = std::filesystem::current_path().string(),
@@ -241,8 +241,9 @@ class Training {
 
   void go_on(const std::string& checkpoint, const TrainState& saved) {
     CheckpointContents what = contents();
-    what.optimizer = &step_.optimizer();
-    load_checkpoint_tensors(checkpoint, what, *job_.params);
+    what.optimizer = step_.state();
+    load_checkpoint_tensors(checkpoint, what);
+    step_.loaded();
     step_.set_updates(saved.optimizer_steps, saved.group_steps);
     state_.step = saved.step;
     state_.best = saved.best;
@@ -280,8 +281,9 @@ class Training {
     return {.model = job_.pipeline->model,
             .aliases = job_.pipeline->params().aliases,
             .tokenizer = job_.pipeline->tokenizer,
-            .params = job_.params,
-            .optimizer = job_.checkpoint.save_optimizer ? &step_.optimizer() : nullptr,
+            .params = step_.masters(),
+            .resumable = job_.checkpoint.save_optimizer,
+            .optimizer = job_.checkpoint.save_optimizer ? step_.state() : std::vector<Optimizer::State>(),
             .generation_config = job_.generation_config,
             .chat_template = job_.chat_template,
             .job_yaml = job_.job_yaml,

@@ -20,7 +20,8 @@ struct TrainJob {
   TrainSettings train;
   EvalSettings eval;
   CheckpointSettings checkpoint;
-  ParallelSettings parallel;  // with shard_parameters, `params` are sharded too
+  ParallelSettings parallel;   // with shard_parameters, `params` are sharded too
+  DType weights = DType::f32;  // StepOptions
   i64 global_batch_size = 1, per_device_batch_size = 1;
   bool group_by_length = false;  // see StepOrder
   std::string pipeline_name, workdir;

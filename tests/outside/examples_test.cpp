@@ -30,7 +30,7 @@ struct Steps {
     initialize(params, 3);
     data = pipeline->source(params, {});
     StepOptions options;
-    options.sgd.emplace();
+    options.optimizer = SgdSettings{};
     step.emplace(*pipeline, params, options);
   }
   // Rows [first, first + n) of step s.

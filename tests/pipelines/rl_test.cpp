@@ -167,7 +167,8 @@ TEST(Rl, StepsOnARecordedRolloutAreEqualOnAllMeshes) {
           EXPECT_TRUE(data->ordered());
           for (i64 i = 0; i < data->size(); ++i) recorded.push_back(data->get(i));
         }
-        TrainStep step(*pipeline, params, {.clip_grad_norm = 0.5, .adamw = {.weight_decay = 0}});
+        TrainStep step(*pipeline, params,
+                       {.clip_grad_norm = 0.5, .optimizer = AdamWSettings{.weight_decay = 0}});
         step.start_averages();
         for (i64 s = 0; s < 20; ++s) {
           const BatchShape shape{
@@ -280,7 +281,7 @@ TEST(Ppo, LearnsCartPole) {
     t.global_batch_size = 64;
     const auto pipeline = pipeline_of(rl, t);
     ParamTree params = fresh_params(*pipeline);
-    TrainStep step(*pipeline, params, {.clip_grad_norm = 0.5, .adamw = {.weight_decay = 0}});
+    TrainStep step(*pipeline, params, {.clip_grad_norm = 0.5, .optimizer = AdamWSettings{.weight_decay = 0}});
     const auto played = [&] {
       const auto data = pipeline->evaluation().at(0).data;
       std::vector<Example> episodes;

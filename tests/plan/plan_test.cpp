@@ -184,7 +184,7 @@ TEST(Plan, OptimizerMemoryIsItsState) {
   for (const double momentum : {0.0, 0.9})
     for (const bool sharded : {false, true}) {
       Planned p = Planned::config(redco::testing::kLlama);
-      p.request.step.sgd = {.momentum = momentum};
+      p.request.step.optimizer = SgdSettings{.momentum = momentum};
       p.request.step.sharding = sharded ? StateSharding::parameters : StateSharding::none;
       const RankMemory m = p.on(2, 1).memory;
       EXPECT_EQ(m.optimizer, momentum > 0 ? m.parameters : 0);

@@ -5,6 +5,7 @@
 
 #include "comm/group.h"
 #include "nn/lora.h"
+#include "ops/redistribute.h"
 #include "planning.h"
 #include "support/ranks.h"
 
@@ -45,6 +46,8 @@ std::vector<RealStep> run_step(Planned& p, const Mesh& mesh, i64 global, i64 per
       batches.push_back(p.pipeline->collate(mine, shape));
       offsets.push_back(m.first);
     }
+    // From the second step on, sharded parameters are gathered ahead.
+    if (options.sharding == StateSharding::parameters) step.run(batches, offsets, 0, 0, 1e-3, {});
     c.keep_ledger();
     for (Axis a : Context::current().mesh().axes()) c.group(a).reset_counts();
     for (i64 s = 0; s < steps; ++s) step.run(batches, offsets, s, 0, 1e-3, {});
@@ -56,7 +59,7 @@ std::vector<RealStep> run_step(Planned& p, const Mesh& mesh, i64 global, i64 per
       run.all_reduce_bytes += c.group(a).counted(Collective::all_reduce).bytes;
     }
     for (const Tensor& t : params.values()) {
-      const auto values = to_values(t);
+      const auto values = to_values(widened(t));
       run.parameters.insert(run.parameters.end(), values.begin(), values.end());
     }
   });
@@ -75,6 +78,7 @@ struct Case {
   bool lora = false;
   bool sequence_parallel = false;
   StateSharding sharding = StateSharding::none;
+  DType weights = DType::f32;
 };
 
 void adapt(Model& m) {
@@ -95,8 +99,9 @@ TEST_P(PlanIsRun, LedgerLinesAndBytesAreEqual) {
     const StepOptions options{.clip_grad_norm = 1.0,
                               .recompute_blocks = k.recompute,
                               .sequence_parallel = k.sequence_parallel,
-                              .adamw = {},
-                              .sharding = k.sharding};
+                              .optimizer = AdamWSettings{},
+                              .sharding = k.sharding,
+                              .weights = k.weights};
     const auto runs = run_step(p, mesh, k.global, k.per_device, 24, options);
     const auto sharded = shard_specs(p.model->params().specs, mesh.mp());
     for (int rank = 0; rank < mesh.ranks(); ++rank) {
@@ -173,7 +178,20 @@ INSTANTIATE_TEST_SUITE_P(
                            .global = 7,
                            .per_device = 1,
                            .recompute = false,
-                           .sharding = StateSharding::parameters}),
+                           .sharding = StateSharding::parameters},
+                      Case{.name = "bf16",
+                           .config = redco::testing::kGpt2,
+                           .global = 5,
+                           .per_device = 2,
+                           .recompute = false,
+                           .weights = DType::bf16},
+                      Case{.name = "bf16_shard_optimizer",
+                           .config = redco::testing::kLlama,
+                           .global = 4,
+                           .per_device = 1,
+                           .recompute = true,
+                           .sharding = StateSharding::optimizer,
+                           .weights = DType::bf16}),
     [](const auto& info) { return std::string(info.param.name); });
 
 // Updates of AdamW with dropout, several micro-batches, clipping and an odd length, which two and four ranks
@@ -182,7 +200,7 @@ TEST(SequenceParallelSteps, UpdateTheParametersLikeOneRank) {
   for (const char* config : {redco::testing::kGpt2, redco::testing::kGptj}) {
     Planned p = Planned::config(config);
     // An epsilon of the size of the gradients: AdamW does not turn rounding errors into whole updates.
-    StepOptions options{.clip_grad_norm = 1.0, .adamw = {.epsilon = 1e-3}};
+    StepOptions options{.clip_grad_norm = 1.0, .optimizer = AdamWSettings{.epsilon = 1e-3}};
     const auto one = run_step(p, {1, 1}, 5, 2, 21, options, 3)[0].parameters;
     const auto before = run_step(p, {1, 1}, 5, 2, 21, options, 0)[0].parameters;
     options.sequence_parallel = true;

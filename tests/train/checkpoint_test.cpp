@@ -36,7 +36,7 @@ class SaveCheckpoint : public ::testing::Test {
     ModelParams p;
     SpecBuilder(p).linear("a.fc1", 4, 4, false, 1);
     const ParamTree tree = make_params(p, shard_specs(p.specs, Context::current().mesh().mp()).layouts);
-    CheckpointContents what{.params = &tree, .job_yaml = "train: {}\n"};
+    CheckpointContents what{.params = tree, .job_yaml = "train: {}\n"};
     what.run.id = std::string(32, 'a');
     save_checkpoint(join_path(workdir, "checkpoints"), what,
                     {.step = step, .global_batch_size = 1, .n_examples = 1}, {"loss"}, 1);
@@ -52,6 +52,42 @@ TEST_F(SaveCheckpoint, TheSavedFolderHasTheJobAndTheRun) {
   EXPECT_EQ(m.run.id, std::string(32, 'a'));
   EXPECT_TRUE(std::any_of(m.files.begin(), m.files.end(),
                           [](const ckpt::FileRecord& f) { return f.path == "training/job.yaml"; }));
+}
+
+// A checkpoint in bf16 has the fp32 values of what is trained beside the optimizer's state, unless no run can
+// resume from it.
+TEST_F(SaveCheckpoint, RoundedWeightsHaveMasters) {
+  ModelParams p;
+  SpecBuilder(p).linear("a.fc1", 5, 3, true, 1);
+  for (const bool resumable : {true, false}) {
+    TempDir dir(TempDir::in_memory);
+    const std::string folder = dir / "checkpoints/last";
+    std::vector<double> saved;
+    const auto tree = [&](u64 seed) {
+      ParamTree t = make_params(p, shard_specs(p.specs, Context::current().mesh().mp()).layouts);
+      initialize(t, seed);
+      return t;
+    };
+    on_mesh({2, 2}, [&](Context& c) {
+      CheckpointContents what{.params = tree(1), .resumable = resumable, .dtype = ckpt::StoredType::bf16};
+      what.run.id = std::string(32, 'a');
+      const auto values = to_values(what.params["a.fc1.weight"]);
+      if (c.rank() == 0) saved = values;
+      save_checkpoint(dir / "checkpoints", what, {.step = 10, .global_batch_size = 1, .n_examples = 1}, {},
+                      1);
+    });
+    EXPECT_EQ(has_optimizer_state(folder), resumable);
+    on_mesh({1, 3}, [&](Context&) {
+      CheckpointContents what{.params = tree(2)};
+      load_checkpoint_tensors(folder, what);
+      const auto loaded = to_values(what.params["a.fc1.weight"]);
+      for (size_t i = 0; i < loaded.size(); ++i) {
+        if (resumable) EXPECT_EQ(loaded[i], saved[i]);
+        EXPECT_NEAR(loaded[i], saved[i], std::abs(saved[i]) / 256);
+      }
+      EXPECT_EQ(loaded == saved, resumable);
+    });
+  }
 }
 
 TEST_F(SaveCheckpoint, AFaultAtEveryCallAfterThePublishIsAWarning) {

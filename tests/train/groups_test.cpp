@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 
 #include "base/error.h"
@@ -70,23 +71,28 @@ struct Slow {
   }
 };
 
-void check(Context& c, i64 resume_at) {
+void check(Context& c, i64 resume_at, StateSharding sharding = StateSharding::none,
+           DType weights = DType::f32) {
   c.random.seed = 5;
   Two pipeline;
-  ParamTree params =
-      make_params(pipeline.params(), shard_specs(pipeline.params().specs, c.mesh().mp()).layouts);
+  ParamTree params = make_params(
+      pipeline.params(), shard_specs(pipeline.params().specs, c.mesh().mp()).layouts, {.sharding = sharding});
   initialize(params, 5);
   std::vector<Slow> a, b, slow;
   for (const double v : to_values(params["a.fc1.weight"])) a.push_back({v}), slow.push_back({v});
   for (const double v : to_values(params["b.fc1.weight"])) b.push_back({v});
 
-  const StepOptions options{.adamw = {.weight_decay = 0.1}};
+  const StepOptions options{
+      .optimizer = AdamWSettings{.weight_decay = 0.1}, .sharding = sharding, .weights = weights};
   auto step = std::make_unique<TrainStep>(pipeline, params, options);
   step->start_averages();
   for (i64 s = 0; s < 7; ++s) {
     if (s == resume_at) {  // another optimizer with this one's state
       auto again = std::make_unique<TrainStep>(pipeline, params, options);
-      for (size_t i = 0; i < 2; ++i) *again->optimizer().state()[i].tree = *step->optimizer().state()[i].tree;
+      const auto from = step->state(), to = again->state();
+      for (size_t i = 0; i < from.size(); ++i)
+        for (size_t k = 0; k < from[i].tree.size(); ++k)
+          c.run(&Kernels::copy, from[i].tree.values()[k], to[i].tree.values()[k]);
       TrainState state{.step = s,
                        .optimizer_steps = step->updates(),
                        .group_steps = step->group_updates(),
@@ -98,14 +104,20 @@ void check(Context& c, i64 resume_at) {
     }
     const BatchShape shape{.rows = 1, .mine = shard_range(1, 1, c.mesh().dp(), c.coord().dp()), .length = 1};
     step->run({pipeline.collate({}, shape)}, {0}, s, 0, 0.02, {});
-    for (Slow& x : a) x.update(x.p - 0.25, 0.02, 0.1);
+    // Gradients are those at the weights that the loss sees.
+    const auto seen = [&](double p) {
+      const auto bits = std::bit_cast<u32>(static_cast<float>(p));
+      return weights == DType::bf16 ? std::bit_cast<float>((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000)
+                                    : p;
+    };
+    for (Slow& x : a) x.update(seen(x.p) - 0.25, 0.02, 0.1);
     if (s % 2 == 0)
-      for (Slow& x : b) x.update(x.p - 0.5, 0.01, 0.1);
+      for (Slow& x : b) x.update(seen(x.p) - 0.5, 0.01, 0.1);
     if (s % 3 == 0)
       for (size_t i = 0; i < a.size(); ++i) slow[i].p = 0.25 * a[i].p + 0.75 * slow[i].p;
     const std::map<std::string, std::vector<Slow>*> all = {{"a", &a}, {"b", &b}, {"slow.a", &slow}};
     for (const auto& [name, wanted] : all) {
-      const auto got = to_values(params[name + ".fc1.weight"]);
+      const auto got = to_values(step->masters()[name + ".fc1.weight"]);
       // fp32 against fp64: each of seven updates rounds p, of size about 1, and the moments: 7 x a few 6e-8.
       // With the other group's step count, the second update of b would differ by 0.19 / 0.27 of 0.01.
       for (size_t i = 0; i < got.size(); ++i)
@@ -119,6 +131,20 @@ void check(Context& c, i64 resume_at) {
 TEST(Groups, EachGroupHasItsPeriodRateAverageAndStepCount) {
   for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}, Mesh{2, 2}})
     on_mesh(mesh, [](Context& c) { check(c, -1); });
+}
+
+TEST(Groups, TheSameWithShardedState) {
+  for (const Mesh& mesh : {Mesh{2, 1}, Mesh{3, 2}})
+    for (const StateSharding sharding :
+         {StateSharding::optimizer, StateSharding::gradients, StateSharding::parameters})
+      on_mesh(mesh, [&](Context& c) { check(c, -1, sharding); });
+}
+
+// The average follows the master weights: its steps are smaller than bf16 resolves.
+TEST(Groups, TheSameForWeightsInBf16) {
+  for (const Mesh& mesh : {Mesh{1, 1}, Mesh{2, 2}})
+    for (const StateSharding sharding : {StateSharding::none, StateSharding::parameters})
+      on_mesh(mesh, [&](Context& c) { check(c, -1, sharding, DType::bf16); });
 }
 
 // The first group is clipped by its own norm and has its own schedule; the others are clipped together.
@@ -142,7 +168,7 @@ TEST(Groups, HaveTheirOwnClippingAndSchedule) {
       ParamTree params =
           make_params(pipeline.params(), shard_specs(pipeline.params().specs, c.mesh().mp()).layouts);
       initialize(params, 5);
-      TrainStep step(pipeline, params, {.clip_grad_norm = 0.25, .adamw = {}, .sgd = SgdSettings{}});
+      TrainStep step(pipeline, params, {.clip_grad_norm = 0.25, .optimizer = SgdSettings{}});
       std::vector<double> a = to_values(params["a.fc1.weight"]), b = to_values(params["b.fc1.weight"]);
       // One step of SGD of p towards `target`; returns the norm of the gradient.
       const auto descend = [](std::vector<double>& p, double target, double rate, double clip) {
@@ -164,6 +190,50 @@ TEST(Groups, HaveTheirOwnClippingAndSchedule) {
     });
 }
 
+// The second group has SGD with momentum, the rest the AdamW of the job.
+class Mixed : public Two {
+ public:
+  std::vector<ParamGroup> groups() const override {
+    auto all = Two::groups();
+    all[1].optimizer = SgdSettings{.momentum = 0.5};
+    all[1].period = 1;
+    return all;
+  }
+};
+
+TEST(Groups, AGroupMayHaveItsOwnOptimizer) {
+  for (const Mesh& mesh : {Mesh{1, 1}, Mesh{2, 1}, Mesh{2, 2}})
+    on_mesh(mesh, [](Context& c) {
+      Mixed pipeline;
+      ParamTree params =
+          make_params(pipeline.params(), shard_specs(pipeline.params().specs, c.mesh().mp()).layouts);
+      initialize(params, 5);
+      std::vector<Slow> a;
+      for (const double v : to_values(params["a.fc1.weight"])) a.push_back({v});
+      std::vector<double> b = to_values(params["b.fc1.weight"]), momentum(b.size());
+      TrainStep step(pipeline, params, {.optimizer = AdamWSettings{.weight_decay = 0.1}});
+      EXPECT_EQ(step.optimizer_name(), "adamw, seldom: sgd with momentum");
+      for (i64 s = 0; s < 4; ++s) {
+        const BatchShape shape{
+            .rows = 1, .mine = shard_range(1, 1, c.mesh().dp(), c.coord().dp()), .length = 1};
+        step.run({pipeline.collate({}, shape)}, {0}, s, 0, 0.02);
+        for (Slow& x : a) x.update(x.p - 0.25, 0.02, 0.1);
+        for (size_t i = 0; i < b.size(); ++i) b[i] -= 0.01 * (momentum[i] = 0.5 * momentum[i] + b[i] - 0.5);
+        const auto got = to_values(params["a.fc1.weight"]);
+        for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(got[i], a[i].p, 3e-6);
+        EXPECT_LT(redco::testing::distance(to_values(params["b.fc1.weight"]), b), 1e-6);
+      }
+      // Each parameter has the state of its own optimizer only; the average's target that of the job's.
+      std::map<std::string, std::vector<std::string>> states;
+      for (const Optimizer::State& s : step.state())
+        for (const ParamSpec& p : s.tree.specs()) states[s.name].push_back(p.name);
+      const std::vector<std::string> of_job = {"a.fc1.weight", "slow.a.fc1.weight"};
+      EXPECT_EQ(states,
+                (std::map<std::string, std::vector<std::string>>{
+                    {"exp_avg", of_job}, {"exp_avg_sq", of_job}, {"momentum_buffer", {"b.fc1.weight"}}}));
+    });
+}
+
 TEST(Groups, StepCountsAreRestoredFromACheckpoint) {
   on_mesh({1, 2}, [](Context& c) { check(c, 3); });
 }
@@ -177,7 +247,7 @@ TEST(Groups, StepCountsOfAnotherPipelineAreRejected) {
     EXPECT_THROW(step.set_updates(3, {{"often", 3}}), ContentsError);
     EXPECT_THROW(step.set_updates(3, {{"often", 3}, {"seldom", 2}, {"slow", 1}}), ContentsError);
     step.set_updates(3, {{"often", 3}, {"seldom", 2}});
-    EXPECT_EQ(step.optimizer().updates(), (std::vector<i64>{3, 2, 0}));
+    EXPECT_EQ(step.group_updates(), (std::map<std::string, i64>{{"often", 3}, {"seldom", 2}}));
   });
 }
 

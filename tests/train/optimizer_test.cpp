@@ -61,7 +61,7 @@ TEST(Optimizers, SgdEqualsPyTorch) {
           equal(params.values(), step["parameters"].get<Rows>());
           for (const Optimizer::State& s : sgd.state()) {
             EXPECT_EQ(s.name, "momentum_buffer");
-            equal(s.tree->values(), step[s.name].get<Rows>());
+            equal(s.tree.values(), step[s.name].get<Rows>());
           }
         }
         EXPECT_EQ(sgd.updates(), (std::vector<i64>{4, 4}));
@@ -85,11 +85,11 @@ TEST(Optimizers, NormsAndBiasesDecayIfSet) {
 
 TEST(Optimizers, SettingsSelectTheOptimizer) {
   TrainSettings t;
-  EXPECT_EQ(step_options(t).states(), 2);
+  EXPECT_EQ(states_of(step_options(t).optimizer), 2);
   t.optimizer = "sgd";
-  EXPECT_EQ(step_options(t).states(), 0);
+  EXPECT_EQ(states_of(step_options(t).optimizer), 0);
   t.momentum = 0.9;
-  EXPECT_EQ(step_options(t).states(), 1);
+  EXPECT_EQ(states_of(step_options(t).optimizer), 1);
 }
 
 }  // namespace

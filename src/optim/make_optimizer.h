@@ -1,0 +1,22 @@
+// The optimizers by their settings.
+#pragma once
+
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "optim/adamw.h"
+#include "optim/sgd.h"
+
+namespace redco {
+
+using OptimizerSettings = std::variant<AdamWSettings, SgdSettings>;
+
+// members[i]: parameter i may be updated; empty: all trained ones.
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerSettings& settings, const ParamTree& params,
+                                          StateSharding sharding, const std::vector<bool>& members = {});
+
+// Numbers of state for each parameter.
+int states_of(const OptimizerSettings& settings);
+
+}  // namespace redco

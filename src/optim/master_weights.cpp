@@ -1,0 +1,47 @@
+#include "optim/master_weights.h"
+
+#include "ops/create.h"
+#include "ops/redistribute.h"
+#include "optim/optimizer.h"
+
+namespace redco {
+
+MasterWeights::MasterWeights(ParamTree& params, DType weights, StateSharding sharding)
+    : masters_(params.size()) {
+  const ParamStorage storage{.sharding = sharding, .weights = weights};
+  for (size_t i = 0; i < params.size(); ++i) {
+    const ParamSpec& spec = params.specs()[i];
+    Tensor& p = params.values()[i];
+    if (!spec.trained() || storage.type_of(spec) == DType::f32) continue;
+    const Tensor whole = p;
+    masters_[i] = redistribute(whole, state_layout(whole, sharding));
+    p = parameter(whole.shape(), storage.type_of(spec), whole.used_layout(), sharding);
+  }
+  round(params);
+}
+
+ParamTree MasterWeights::of(const ParamTree& params) const {
+  std::vector<Tensor> values = params.values();
+  for (size_t i = 0; i < values.size(); ++i)
+    if (masters_[i].defined()) values[i] = masters_[i];
+  return params.with_values(std::move(values));
+}
+
+void MasterWeights::round(ParamTree& params, const std::vector<bool>& selected) const {
+  Context& c = Context::current();
+  std::vector<RowParts> rounded;
+  for (size_t i = 0; i < masters_.size(); ++i) {
+    const Tensor& master = masters_[i];
+    if (!master.defined() || (!selected.empty() && !selected[i])) continue;
+    const Tensor& p = params.values()[i];
+    const Range rows = master.range(0), all = p.range(0);
+    c.account("round", 0, master.local_bytes());
+    c.run(&Kernels::cast, master.view().flat(0, master.local_numel()),
+          local_rows(p, {rows.begin - all.begin, rows.end - all.begin}));
+    rounded.push_back({p, master.layout()});
+  }
+  const Scope scope("parameters");
+  gather_rows_in_place(rounded);
+}
+
+}  // namespace redco
