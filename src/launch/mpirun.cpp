@@ -171,8 +171,7 @@ LaunchPlan plan_ranks(const LaunchRequest& r, const std::optional<SlurmJob>& slu
   // before they sleep; threads that have a core each, but may share it with other jobs, up to 50 us; others
   // sleep at once.
   const char* spins = plan.bound ? "10000" : all_known && fits ? "1000" : "0";
-  for (const auto& [name, value] :
-       Environment{{"OMP_WAIT_POLICY", "passive"}, {"GOMP_SPINCOUNT", spins}})
+  for (const auto& [name, value] : Environment{{"OMP_WAIT_POLICY", "passive"}, {"GOMP_SPINCOUNT", spins}})
     if (!has(r.environment, name.c_str())) plan.environment.emplace(name, value);
   agree_on_kernels(r, facts, plan);
   if (plan.n_ranks == 1 &&

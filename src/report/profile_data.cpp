@@ -68,8 +68,9 @@ ProfileData read_profile_data(const std::string& path) {
     return ProfileData::Kernel{f.text("name"), amount(f, "calls"), amount(f, "seconds")};
   });
   out.collectives = timed_list<ProfileData::Collective>(all, "collectives", [](JsonFields& f) {
-    ProfileData::Collective c{f.text("name"),     f.text("axis"),     f.text("phase"),     amount(f, "calls"),
-                              amount(f, "bytes"), amount(f, "seconds"), amount(f, "longest")};
+    ProfileData::Collective c{f.text("name"),      f.text("axis"),     f.text("phase"),
+                              amount(f, "calls"),  amount(f, "bytes"), amount(f, "seconds"),
+                              amount(f, "longest")};
     c.transfer = f.find("transfer") ? amount(f, "transfer") : c.seconds;  // older files lack it
     return c;
   });

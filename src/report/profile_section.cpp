@@ -109,9 +109,10 @@ class ProfileView {
       rows.push_back({name(c.name), name(c.axis), name(c.phase), human_count(c.calls / n_),
                       human_number(c.bytes / 1e6 / n_), ms(c.transfer), ms(c.seconds), ms(c.longest)});
     }
-    return caption("collectives, per rank and step; they move also while ops compute", n, p_.collectives.size()) +
-           table({"collective", "axis", "phase", "calls per step", "MB per step", "ms moving",
-                  "ms waiting", "slowest rank"},
+    return caption("collectives, per rank and step; they move also while ops compute", n,
+                   p_.collectives.size()) +
+           table({"collective", "axis", "phase", "calls per step", "MB per step", "ms moving", "ms waiting",
+                  "slowest rank"},
                  rows, "tttnnnnn");
   }
 

@@ -357,7 +357,8 @@ TEST(StoredTypes, AreWidenedForOtherOps) {
       expect_same(narrow(x, 0, 1, 2), narrow(kept, 0, 1, 2));
       expect_same(matmul(x, x, true), matmul(kept, kept, true));
       expect_same(sum_all(square(x)), sum_all(square(kept)));
-      expect_same(linear(wide, x), linear(wide, kept));
+      // Its kernel for bf16 sums in another order.
+      EXPECT_LT(distance(to_values(linear(wide, x)), to_values(linear(wide, kept))), 1e-6);
     });
 }
 

@@ -54,7 +54,8 @@ double measure_read_ceiling(i64 bytes, int reps) {
   const DevicePtr memory = device.reserve(&reserved);
   if (!memory) return 0;
   auto* const x = reinterpret_cast<float*>(Native::address(memory));
-  for_each(ceil_div(n, kBlock), n, [&](i64 i) { std::fill(x + i * kBlock, x + std::min(n, (i + 1) * kBlock), 1.0f); });
+  for_each(ceil_div(n, kBlock), n,
+           [&](i64 i) { std::fill(x + i * kBlock, x + std::min(n, (i + 1) * kBlock), 1.0f); });
   const i64 pieces = ceil_div(n, kBlock);
   std::vector<float> top(static_cast<std::size_t>(pieces));
   const double time = shortest_time(reps, [&] {
