@@ -49,8 +49,8 @@ class Blocks {
   i64 bytes_ = 0;  // of the block that is being added
 };
 
-// out[n] = parts[0] + parts[1] + ... in this order, or their maximum; elements of one type. `out` may be one
-// of the parts.
+// out[n] = the sum of the ranks' parts along the tree of comm/sums.h, or their maximum; elements of one type.
+// `out` may be one of the parts.
 using Sum = void (*)(const std::byte* const* parts, int n_parts, std::byte* out, i64 n);
 
 // How a call moves its data.

@@ -13,9 +13,11 @@
 // between the pieces of long kernels (base/background.h). The memory of a call belongs to it until its wait
 // has returned: nobody may write what it sends, read what it receives, or free it.
 //
-// redco computes sums itself, in rank order and in the element's type (fp32 for f32): slices are exchanged,
-// added starting with rank 0, and gathered. So every rank gets the same bits, on every backend and placement
-// of ranks, and whatever else is in flight. (Small buffers are sent whole to all ranks and added everywhere:
+// redco computes sums itself, in the element's type (fp32 for f32) and along one fixed tree over the ranks of
+// the group: a tree over n ranks is that of the first h plus that of the others, where h is the largest power
+// of two below n. So 2 and 3 ranks are added in rank order, 4 as (0 + 1) + (2 + 3). Slices are exchanged,
+// added by one rank each, and gathered. So every rank gets the same bits, on every backend and placement of
+// ranks, and whatever else is in flight. (Small buffers are sent whole to all ranks and added everywhere:
 // fewer messages, same order, same bits.) Memory: at most 16 MiB of staging per group, for buffers of any
 // size and any number of calls in flight.
 #pragma once
