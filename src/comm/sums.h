@@ -65,12 +65,13 @@ const T* combine_block(const T* const* parts, int p, i64 at, i64 m, T* out, T* s
   return out;
 }
 
-// out[n] = the combination of parts[0..p) along the tree over p > 1 ranks. `out` may be one of the parts.
+// out[begin, end) = the combination of parts[0..p) along the tree over p > 1 ranks. `out` may be one of the
+// parts.
 template <class T, class Op>
-void combine(const T* const* parts, int p, T* out, i64 n, Op op) {
+void combine(const T* const* parts, int p, T* out, i64 begin, i64 end, Op op) {
   alignas(64) T scratch[kScratchBlocks * kTreeBlock];
-  for (i64 at = 0; at < n; at += kTreeBlock)
-    combine_block(parts, p, at, std::min(kTreeBlock, n - at), out + at, scratch, op);
+  for (i64 at = begin; at < end; at += kTreeBlock)
+    combine_block(parts, p, at, std::min(kTreeBlock, end - at), out + at, scratch, op);
 }
 
 }  // namespace redco
