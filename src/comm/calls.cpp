@@ -6,6 +6,7 @@
 #include "base/activity.h"
 #include "base/call_log.h"
 #include "base/error.h"
+#include "base/parallel.h"
 
 namespace redco {
 
@@ -26,6 +27,12 @@ void add_message(std::vector<Message>& list, Exchange& x, int peer, Part part) {
   const int first = static_cast<int>(x.parts.size());
   if (part.bytes > 0) x.parts.push_back(part);
   list.push_back({peer, part.bytes, first, part.bytes > 0 ? 1 : 0});
+}
+
+// A message that is read once, as a term of a sum.
+void add_term(Exchange& x, int peer, Part part) {
+  add_message(x.receives, x, peer, part);
+  x.receives.back().at = part.data;
 }
 
 void add_message(std::vector<Message>& list, Exchange& x, int peer, const Blocks& blocks, int block, i64 from,
@@ -253,6 +260,7 @@ bool Calls::proceed(Slot& s) {
   Exchange& x = s.exchange;
   if (!x.label.second) {
     add_sums(s);
+    transport_->done(x);
     x.parts.clear();
     x.sends.clear();
     x.receives.clear();
@@ -273,8 +281,8 @@ bool Calls::proceed(Slot& s) {
 }
 
 i64 Calls::elements_per_piece(const Call& c) const {
-  return c.pattern == Pattern::sum_blocks ? std::max<i64>(1, kPieceBytes / c.elem / size_)
-                                          : kPieceBytes / c.elem;
+  const bool of_block = c.pattern == Pattern::sum_blocks || c.pattern == Pattern::gather;
+  return of_block ? std::max<i64>(1, kPieceBytes / c.elem / size_) : kPieceBytes / c.elem;
 }
 
 i64 Calls::pieces_of(const Call& c) const {
@@ -283,6 +291,10 @@ i64 Calls::pieces_of(const Call& c) const {
     case Pattern::sum_blocks:
       n = 0;
       for (int r = 0; r < size_; ++r) n = std::max(n, c.out.bytes(r) / c.elem);
+      return ceil_div(n, elements_per_piece(c));
+    case Pattern::gather:
+      n = 0;
+      for (int r = 0; r < size_; ++r) n = std::max(n, c.in.bytes(r) / c.elem);
       [[fallthrough]];
     case Pattern::sum_slices:
     case Pattern::copy_slices:
@@ -310,7 +322,7 @@ void Calls::first_exchange(Slot& s) {
       std::byte* at = s.stage(bytes * (size_ - 1));
       each([&](int to, int from) {
         add_message(x.sends, x, to, {c.data, bytes});
-        add_message(x.receives, x, from, {at + (from - (from > rank_)) * bytes, bytes});
+        add_term(x, from, {at + (from - (from > rank_)) * bytes, bytes});
       });
       break;
     }
@@ -322,7 +334,7 @@ void Calls::first_exchange(Slot& s) {
       std::byte* const at = s.stage(mine * (size_ - 1));
       each([&](int to, int from) {
         add_message(x.sends, x, to, {piece + slice(to), slice(to + 1) - slice(to)});
-        add_message(x.receives, x, from, {at + (from - (from > rank_)) * mine, mine});
+        add_term(x, from, {at + (from - (from > rank_)) * mine, mine});
       });
       break;
     }
@@ -333,7 +345,7 @@ void Calls::first_exchange(Slot& s) {
       std::byte* const at = s.stage(mine * (size_ - 1));
       each([&](int to, int from) {
         add_message(x.sends, x, to, c.out, to, first, bytes(to));
-        add_message(x.receives, x, from, {at + (from - (from > rank_)) * mine, mine});
+        add_term(x, from, {at + (from - (from > rank_)) * mine, mine});
       });
       break;
     }
@@ -343,6 +355,15 @@ void Calls::first_exchange(Slot& s) {
         add_message(x.receives, x, from, c.in, from, 0, c.in.bytes(from));
       });
       break;
+    case Pattern::gather: {
+      const i64 piece = elements_per_piece(c) * c.elem, first = s.index * piece;
+      const auto bytes = [&](int r) { return std::clamp<i64>(c.in.bytes(r) - first, 0, piece); };
+      each([&](int to, int from) {
+        add_message(x.sends, x, to, c.out, to, first, bytes(rank_));
+        add_message(x.receives, x, from, c.in, from, first, bytes(from));
+      });
+      break;
+    }
     case Pattern::copy_whole:
       each([&](int to, int from) {
         add_message(x.sends, x, to, {c.data, rank_ == c.root ? c.n : 0});
@@ -381,18 +402,20 @@ void Calls::first_exchange(Slot& s) {
 // Adds what the first exchange has brought.
 void Calls::add_sums(Slot& s) {
   const Call& c = *s.call;
-  const auto add = [&](std::byte* own, std::byte* out, std::byte* stage, i64 distance, i64 bytes) {
+  const auto add = [&](std::byte* own, std::byte* out, i64 from, i64 bytes) {
     terms_.resize(static_cast<std::size_t>(size_));
-    for (int r = 0; r < size_; ++r) terms_[r] = r == rank_ ? own : stage + (r - (r > rank_)) * distance;
-    c.sum(terms_.data(), size_, out, bytes / c.elem);
+    terms_[rank_] = own;
+    for (const Message& m : s.exchange.receives) terms_[m.peer] = m.at + from;
+    parallel::for_blocks(bytes / c.elem, c.elem,
+                         [&](i64 begin, i64 end) { c.sum(terms_.data(), size_, out, begin, end); });
   };
   if (c.pattern == Pattern::sum_whole) {
-    add(c.data, c.data, s.staging.get(), c.n * c.elem, c.n * c.elem);
+    add(c.data, c.data, 0, c.n * c.elem);
   } else if (c.pattern == Pattern::sum_slices) {
     const auto [first, n] = piece_of(s);
     const i64 begin = border(n, size_, rank_), bytes = (border(n, size_, rank_ + 1) - begin) * c.elem;
     std::byte* const own = c.data + (first + begin) * c.elem;
-    add(own, own, s.staging.get(), bytes, bytes);
+    add(own, own, 0, bytes);
   } else if (c.pattern == Pattern::sum_blocks) {
     const i64 piece = elements_per_piece(c) * c.elem, first = s.index * piece;
     const i64 bytes = std::clamp<i64>(c.out.bytes(rank_) - first, 0, piece);
@@ -405,7 +428,7 @@ void Calls::add_sums(Slot& s) {
     for (std::size_t i = 0, j = 0; done < bytes;) {
       Part &from = own_[i], &to = target_[j];
       const i64 m = std::min(from.bytes, to.bytes);
-      add(from.data, to.data, s.staging.get() + done, bytes, m);
+      add(from.data, to.data, done, m);
       done += m;
       from = {from.data + m, from.bytes - m};
       to = {to.data + m, to.bytes - m};

@@ -49,9 +49,9 @@ class Blocks {
   i64 bytes_ = 0;  // of the block that is being added
 };
 
-// out[n] = parts[0] + parts[1] + ... in this order, or their maximum; elements of one type. `out` may be one
-// of the parts.
-using Sum = void (*)(const std::byte* const* parts, int n_parts, std::byte* out, i64 n);
+// out[begin, end) = the sum of the ranks' parts along the tree of comm/sums.h, or their maximum; elements of
+// one type. `out` may be one of the parts.
+using Sum = void (*)(const std::byte* const* parts, int n_parts, std::byte* out, i64 begin, i64 end);
 
 // How a call moves its data.
 enum class Pattern : std::uint8_t {
@@ -59,6 +59,7 @@ enum class Pattern : std::uint8_t {
   sum_slices,   // two exchanges: slices are added by one rank each, and sent to all
   sum_blocks,   // block r of `out` is added by rank r, into `in`
   blocks,       // block r of `out` goes to rank r, block r of `in` comes from it; rank's own is not moved
+  gather,       // the same if every rank knows the size of all blocks
   copy_whole,   // data from `root` to all ranks
   copy_slices,  // two exchanges: slices go from `root` to one rank each, and from there to all
   token,        // a byte to and from all ranks

@@ -37,8 +37,8 @@ std::byte* bytes_of(const T* p, i64 offset) {
 }
 
 template <class T, class Op>
-void sum_of_parts(const std::byte* const* parts, int n_parts, std::byte* out, i64 n) {
-  combine(reinterpret_cast<const T* const*>(parts), n_parts, reinterpret_cast<T*>(out), n, Op{});
+void sum_of_parts(const std::byte* const* parts, int n_parts, std::byte* out, i64 begin, i64 end) {
+  combine(reinterpret_cast<const T* const*>(parts), n_parts, reinterpret_cast<T*>(out), begin, end, Op{});
 }
 
 }  // namespace
@@ -93,7 +93,7 @@ void Group::count(Collective c, i64 bytes) {
 }
 
 template <class T>
-Started Group::reduce(T* data, i64 n, void (*sum)(const std::byte* const*, int, std::byte*, i64)) {
+Started Group::reduce(T* data, i64 n, void (*sum)(const std::byte* const*, int, std::byte*, i64, i64)) {
   REDCO_CHECK(n >= 0, "all_reduce of {} elements", n);
   if (size_ == 1) return {};
   const i64 bytes = n * static_cast<i64>(sizeof(T));
@@ -130,12 +130,13 @@ Started Group::start_all_gather(const T* send, T* recv, std::span<const i64> cou
   if (counts[rank_] > 0 && recv + own != send)
     std::memcpy(recv + own, send, static_cast<std::size_t>(counts[rank_] * elem));
   if (size_ == 1) return {};
-  Call& c = calls_->make(Collective::all_gather, Pattern::blocks, bytes);
+  Call& c = calls_->make(Collective::all_gather, Pattern::gather, bytes);
   i64 at = 0;
   for (int r = 0; r < size_; at += counts[r++]) {
     c.out.add_block(bytes_of(send, 0), counts[rank_] * elem);
     c.in.add_block(bytes_of(recv, at), counts[r] * elem);
   }
+  c.elem = elem;
   c.sizes = hash_of(counts);
   return calls_->start(c);
 }
@@ -236,11 +237,12 @@ Started Group::start_all_gather(const Segments<T>& send, const std::vector<Segme
   if (meta_ || bytes == 0) return {};
   copy(send, recv[rank_]);
   if (size_ == 1) return {};
-  Call& c = calls_->make(Collective::all_gather, Pattern::blocks, bytes);
+  Call& c = calls_->make(Collective::all_gather, Pattern::gather, bytes);
   for (const Segments<T>& r : recv) {
     add_block(c.out, send);
     add_block(c.in, r);
   }
+  c.elem = sizeof(T);
   c.sizes = hash_of(counts);
   return calls_->start(c);
 }

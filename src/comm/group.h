@@ -13,11 +13,14 @@
 // between the pieces of long kernels (base/background.h). The memory of a call belongs to it until its wait
 // has returned: nobody may write what it sends, read what it receives, or free it.
 //
-// redco computes sums itself, in rank order and in the element's type (fp32 for f32): slices are exchanged,
-// added starting with rank 0, and gathered. So every rank gets the same bits, on every backend and placement
-// of ranks, and whatever else is in flight. (Small buffers are sent whole to all ranks and added everywhere:
+// redco computes sums itself, in the element's type (fp32 for f32) and along one fixed tree over the ranks of
+// the group: a tree over n ranks is that of the first h plus that of the others, where h is the largest power
+// of two below n. So 2 and 3 ranks are added in rank order, 4 as (0 + 1) + (2 + 3). Slices are exchanged,
+// added by one rank each, and gathered. So every rank gets the same bits, on every backend and placement of
+// ranks, and whatever else is in flight. (Small buffers are sent whole to all ranks and added everywhere:
 // fewer messages, same order, same bits.) Memory: at most 16 MiB of staging per group, for buffers of any
-// size and any number of calls in flight.
+// size and any number of calls in flight. Messages to ranks of the same host lie in memory that they share
+// instead: at most 17 MiB of a rank for all its groups, and 64 KiB for each other rank (comm/host_link.h).
 #pragma once
 
 #include <array>
@@ -212,7 +215,7 @@ class Group {
 
  private:
   template <class T>
-  Started reduce(T* data, i64 n, void (*sum)(const std::byte* const*, int, std::byte*, i64));
+  Started reduce(T* data, i64 n, void (*sum)(const std::byte* const*, int, std::byte*, i64, i64));
   void copy_from(int root, void* data, i64 bytes);
   void agree_on_errors(const std::string& message, int code, std::exception_ptr own, bool first_only);
   void count(Collective c, i64 bytes);
@@ -235,9 +238,11 @@ std::unique_ptr<Group> make_meta_group(int rank, int size);
 void run_threads(int size, const std::function<void(Group&)>& body);
 
 // The job's ranks under MPI. Initializes MPI (once, with MPI_THREAD_FUNNELED: groups belong to the main
-// thread) and duplicates MPI_COMM_WORLD. Groups must end before mpi_finalize(), which main() calls last.
-// mpi_abort() ends all ranks with `code` and prints nothing. Both do nothing without MPI.
-std::unique_ptr<Group> make_mpi_world();
+// thread) and duplicates MPI_COMM_WORLD. Ranks that MPI has started on one host exchange messages through
+// memory that they share (comm/host_link.h); if they can't, through MPI, and rank 0 logs why. host_of, for
+// tests: the host of each rank, instead of what MPI knows. Groups must end before mpi_finalize(), which
+// main() calls last. mpi_abort() ends all ranks with `code` and prints nothing. Both do nothing without MPI.
+std::unique_ptr<Group> make_mpi_world(const std::function<int(int rank)>& host_of = {});
 void mpi_finalize();
 [[noreturn]] void mpi_abort(int code);
 // Whether this message is that of this thread's last error from agree, on_first or together. Then every rank

@@ -7,10 +7,12 @@
 
 #include <array>
 #include <cstdlib>
+#include <numeric>
 #include <utility>
 
 #include "base/activity.h"
 #include "base/error.h"
+#include "comm/host_transport.h"
 #include "comm/in_flight.h"
 #include "comm/mpi_library.h"
 #include "comm/transport.h"
@@ -158,11 +160,7 @@ class MpiTransport final : public Transport {
       if (theirs == p.tag || !theirs.is_of_piece(mine)) continue;
       int bytes = 0;
       check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
-      throw BugError(fmt::format(
-          "this rank is in call {} of its group, {}, and expects {} bytes from {}, which is in call {}, {}, and sent "
-          "{} bytes; the ranks do not run the same program",
-          mine.call, name_of(mine.what), p.expected, names_[p.peer], theirs.call(mine.call),
-          name_of(theirs.kind()), bytes));
+      throw_different_calls(mine, p.expected, names_[p.peer], theirs.kind(), theirs.call(mine.call), bytes);
     }
   }
 
@@ -295,9 +293,21 @@ int number(const char* name) {
   return v ? std::atoi(v) : 0;
 }
 
+// The host of each rank: the first of the ranks that MPI has started on the same host.
+std::vector<int> hosts_by_mpi(MPI_Comm comm, int rank, int size) {
+  MPI_Comm host = MPI_COMM_NULL;
+  check(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host), "MPI_Comm_split_type");
+  int first = 0;
+  check(MPI_Allreduce(&rank, &first, 1, MPI_INT, MPI_MIN, host), "MPI_Allreduce");
+  check(MPI_Comm_free(&host), "MPI_Comm_free");
+  std::vector<int> all(static_cast<std::size_t>(size));
+  check(MPI_Allgather(&first, 1, MPI_INT, all.data(), 1, MPI_INT, comm), "MPI_Allgather");
+  return all;
+}
+
 }  // namespace
 
-std::unique_ptr<Group> make_mpi_world() {
+std::unique_ptr<Group> make_mpi_world(const std::function<int(int rank)>& host_of) {
   REDCO_CHECK(!finalized(), "MPI is already finalized");
   const activity::Wait waiting("MPI_Init");
   setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
@@ -322,9 +332,20 @@ std::unique_ptr<Group> make_mpi_world() {
         "MPI_Allgather");
   Names names;
   for (int r = 0; r < size; r++) names.push_back(fmt::format("rank {} ({})", r, &hosts[r * kHostBytes]));
-  return std::make_unique<Group>(rank, size, false,
-                                 std::make_unique<MpiTransport>(comm, rank, size, std::move(names)),
-                                 std::make_shared<InFlight>());
+  std::vector<int> all = hosts_by_mpi(comm, rank, size);
+  if (host_of)
+    for (int r = 0; r < size; ++r) all[r] = host_of(r);
+  auto memory = share_memory(rank, all, HostLink::segment_bytes, [&](const void* mine, void* of_all, int n) {
+    check(MPI_Allgather(mine, n, MPI_BYTE, of_all, n, MPI_BYTE, comm), "MPI_Allgather");
+  });
+  std::unique_ptr<Transport> transport = std::make_unique<MpiTransport>(comm, rank, size, names);
+  if (memory) {
+    std::vector<int> ranks(static_cast<std::size_t>(size));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    transport = make_host_transport(std::make_shared<HostLink>(std::move(memory)), rank, std::move(ranks),
+                                    std::move(names), std::move(transport), 0);
+  }
+  return std::make_unique<Group>(rank, size, false, std::move(transport), std::make_shared<InFlight>());
 }
 
 void mpi_finalize() {

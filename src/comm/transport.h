@@ -33,6 +33,10 @@ struct Message {
   int peer;
   i64 bytes;
   int first, n;
+  // Of a receive whose data are only read once: where they lie when it is complete. It has one part, at this
+  // address; a transport may leave the data where they are instead, until done(), and set another address.
+  // Null: the parts get the data.
+  const std::byte* at = nullptr;
 };
 
 // Messages that are posted together.
@@ -56,6 +60,8 @@ class Transport {
   virtual void post(Exchange& x) = 0;
   // Moves what can be moved without waiting. Returns whether a message is complete now that was not before.
   virtual bool progress() = 0;
+  // All receives of x are complete, and what was left in place (Message::at) is not read any more.
+  virtual void done(Exchange&) {}
   // Nothing has moved in any group: lets others run. Throws if the call waits for a rank that has failed.
   virtual void pause(Waiter& waiter, Collective what) = 0;
   // In a long wait, about ten times a second: throws if a rank is in another call than this one.

@@ -10,7 +10,7 @@
 namespace redco::kernels {
 
 // Sets the number of threads for the kernels of the calling rank (an OpenMP per-thread ICV, so ranks that are
-// threads have separate values).
+// threads have separate values), and for its sums and copies of messages (base/parallel.h).
 void set_threads(int n);
 int threads();
 // Throws Error if OpenBLAS is not the OpenMP build, because two pools would compete for the cores. Called

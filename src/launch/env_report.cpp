@@ -65,8 +65,8 @@ std::string env_text(const EnvReport& r) {
   line("blas", r.blas);
   line("mpi", r.mpi);
   if (!r.libraries.empty()) line("libraries", r.libraries);
-  line("cma", m.cma ? "allowed: one copy between ranks of a host"
-                    : "not allowed: two copies between ranks of a host");
+  line("cma", m.cma ? "allowed: ranks of a host can read each other's memory"
+                    : "not allowed: ranks of a host cannot read each other's memory");
   if (r.sgemm_flops_per_s > 0)
     line("speed", fmt::format("{}FLOP/s peak matmul (sgemm), {}B/s streaming read",
                               human_count(r.sgemm_flops_per_s), human_count(r.read_bytes_per_s)));

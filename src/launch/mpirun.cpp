@@ -186,11 +186,7 @@ LaunchPlan plan_ranks(const LaunchRequest& r, const std::optional<SlurmJob>& slu
   m.options.hosts = plan.hosts;
   if (plan.bound) m.options.pinned_cores = threads;
   m.options.oversubscribe = !fits;
-  if (!cma) {
-    m.options.mca["btl_vader_single_copy_mechanism"] = "none";
-    plan.notes.push_back(
-        "ranks cannot read each other's memory (seccomp or Yama): messages within a host are copied twice");
-  }
+  if (!cma) m.options.mca["btl_vader_single_copy_mechanism"] = "none";
   const bool other_hosts = several || !facts[0] || facts[0] != &r.here;
   if (other_hosts) reach_hosts(r, !slurm, m);
   set_up(r, plan.environment, other_hosts, m);

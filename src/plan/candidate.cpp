@@ -11,14 +11,14 @@ namespace {
 
 constexpr i64 kStaging = i64{16} << 20;  // the most staging memory of a group (comm/group.h)
 
-// Staging memory of the groups: slices of one message from the other ranks.
+// Staging memory of the groups: pieces in flight, to or from the other ranks.
 i64 staging_bytes(const std::vector<LedgerLine>& collectives, const Mesh& mesh) {
   i64 sum = 0;
   for (const Axis a : mesh.axes()) {
     const i64 n = mesh.size(a);
     i64 most = 0;
     for (const LedgerLine& l : collectives)
-      if (l.what.ends_with(std::string(" ") + mesh.name(a)) && !l.what.starts_with("all_gather"))
+      if (l.what.ends_with(std::string(" ") + mesh.name(a)))
         most = std::max(most, std::min(kStaging, l.most));
     sum += most * (n - 1) / n;
   }

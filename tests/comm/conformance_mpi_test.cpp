@@ -2,9 +2,14 @@
 // the bits.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/capability.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <map>
 #include <thread>
 
 #include "base/call_log.h"
@@ -54,6 +59,102 @@ TEST(MpiConformance, ManyCallsInFlightGiveTheSameBitsAsThreads) {
     });
     EXPECT_EQ(mine, threads);
   }
+}
+
+// Not the largest cases, which take most of the time.
+u64 run_all(Group& g) {
+  u64 h = 1;
+  for (const auto& c : conformance::cases(g.size()))
+    if (!c.name.ends_with("5000011") && !c.name.ends_with("large")) h = conformance::mix(h ^ c.run(g));
+  return h ^ conformance::in_flight(g, 14);
+}
+
+// Whether ranks share memory, and which, changes no bits.
+TEST(MpiConformance, SameBitsOnAnyPlacement) {
+  const u64 want = run_all(*world);
+  for (const auto& [name, host_of] :
+       std::map<std::string, std::function<int(int)>>{{"a host for each", [](int r) { return r; }},
+                                                      {"pairs", [](int r) { return r / 2; }},
+                                                      {"in turn", [](int r) { return r % 2; }},
+                                                      {"the first alone", [](int r) { return r > 0; }}}) {
+    SCOPED_TRACE(name);
+    auto placed = make_mpi_world(host_of);
+    EXPECT_EQ(run_all(*placed), want);
+  }
+}
+
+// A rank whose limit of file sizes leaves no room for a segment: all ranks of its host use messages.
+TEST(MpiConformance, RanksThatCannotShareMemoryUseMessages) {
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  rlimit low = before;
+  low.rlim_cur = 1 << 20;
+  if (world->rank() == world->size() - 1) setrlimit(RLIMIT_FSIZE, &low);
+  ::testing::internal::CaptureStderr();
+  auto other = make_mpi_world();
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  setrlimit(RLIMIT_FSIZE, &before);
+  if (world->rank() == 0)
+    EXPECT_THAT(log, ContainsRegex(fmt::format(
+                         "the ranks on the host of rank 0 exchange messages through MPI, not through shared "
+                         "memory: rank {}: the limit of file sizes is 1048576 bytes",
+                         world->size() - 1)));
+  else
+    EXPECT_EQ(log, "");
+  EXPECT_EQ(conformance::all_reduce<float>(*other, 100003), conformance::all_reduce<float>(*world, 100003));
+}
+
+// No privilege to look into another process: rank 0 lets nobody open its memory.
+TEST(MpiConformance, AClosedProcUsesMessages) {
+  __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  __user_cap_data_struct all[2], fewer[2];
+  ASSERT_EQ(syscall(SYS_capget, &header, all), 0);
+  std::copy(all, all + 2, fewer);
+  for (auto& c : fewer) c.effective = 0;
+  syscall(SYS_capset, &header, fewer);
+  prctl(PR_SET_DUMPABLE, world->rank() != 0);
+  ::testing::internal::CaptureStderr();
+  auto other = make_mpi_world();
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  prctl(PR_SET_DUMPABLE, 1);
+  syscall(SYS_capset, &header, all);
+  if (world->rank() == 0)
+    EXPECT_THAT(log, ContainsRegex(
+                         "through MPI, not through shared memory: rank [0-9]+: /proc/.*: Permission denied"));
+  EXPECT_EQ(conformance::all_reduce<float>(*other, 100003), conformance::all_reduce<float>(*world, 100003));
+}
+
+// Messages that nobody receives yet fill the pool; others still pass them.
+TEST(MpiConformance, WaitingMessagesBlockNoOthers) {
+  const int p = world->size(), next = (world->rank() + 1) % p, before = (world->rank() + p - 1) % p;
+  std::vector<std::vector<float>> out, in;
+  std::vector<Started> calls;
+  for (int i = 0; i < 24; ++i) {
+    const i64 n = i % 3 ? 400000 : i % 2 ? 900 : 1200000;
+    out.push_back(conformance::values<float>(world->rank() + 100 * i, n));
+    in.emplace_back(out.back().size());
+  }
+  for (const auto& x : out) calls.push_back(world->start_send(x.data(), std::ssize(x) * 4, next));
+  for (const i64 n : {10, 20000, 700000}) conformance::all_reduce<float>(*world, n);
+  for (auto& x : in) calls.push_back(world->start_receive(x.data(), std::ssize(x) * 4, before));
+  for (auto& c : calls) c.wait();
+  for (int i = 0; i < 24; ++i)
+    EXPECT_EQ(in[i], conformance::values<float>(before + 100 * i, std::ssize(in[i]))) << i;
+}
+
+// More short messages than a ring has room for.
+TEST(MpiConformance, ManyShortMessagesKeepTheirOrder) {
+  const int p = world->size(), next = (world->rank() + 1) % p, before = (world->rank() + p - 1) % p;
+  std::vector<std::vector<i32>> out, in;
+  std::vector<Started> calls;
+  for (int i = 0; i < 3000; ++i) {
+    out.emplace_back(1 + i % 700, i);
+    in.emplace_back(out.back().size(), -1);
+  }
+  for (const auto& x : out) calls.push_back(world->start_send(x.data(), std::ssize(x) * 4, next));
+  for (auto& x : in) calls.push_back(world->start_receive(x.data(), std::ssize(x) * 4, before));
+  for (auto& c : calls) c.wait();
+  EXPECT_EQ(in, out);
 }
 
 TEST(MpiConformance, SecondWorldIsIndependent) {

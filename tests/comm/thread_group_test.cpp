@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -18,7 +19,33 @@ TEST_P(ThreadConformance, MatchesTheSerialResults) {
     run_threads(GetParam(), [&](Group& g) { c.run(g); });
   }
 }
-INSTANTIATE_TEST_SUITE_P(Sizes, ThreadConformance, ::testing::Values(1, 2, 3, 5));
+INSTANTIATE_TEST_SUITE_P(Sizes, ThreadConformance, ::testing::Values(1, 2, 3, 7));
+
+// The trees, written out. Each small term alone is lost in the large one; two of them are not.
+TEST(ThreadGroup, SumsFollowTheTreeOverRanks) {
+  const auto x = [](int rank) { return rank == 0 ? 1 : std::ldexp(0.75f, -24); };
+  const float three = x(0) + x(1) + x(2), four = (x(0) + x(1)) + (x(2) + x(3)), two_more = x(4) + x(5);
+  const std::map<int, float> want = {{2, x(0) + x(1)},
+                                     {3, three},
+                                     {4, four},
+                                     {5, four + x(4)},
+                                     {6, four + two_more},
+                                     {7, four + (two_more + x(6))},
+                                     {8, four + (two_more + (x(6) + x(7)))}};
+  EXPECT_NE(four, three + x(3));
+  EXPECT_NE(want.at(6), four + x(4) + x(5));
+  for (const auto& [size, sum] : want)
+    run_threads(size, [&](Group& g) {
+      for (const i64 n : {1, 40000}) {  // sent whole, and in slices
+        std::vector<float> all(static_cast<std::size_t>(n), x(g.rank()));
+        g.all_reduce(all.data(), n);
+        EXPECT_EQ(all, std::vector<float>(all.size(), sum)) << g.size() << " ranks, " << n << " elements";
+      }
+      std::vector<float> mine(3), all(static_cast<std::size_t>(3 * g.size()), x(g.rank()));
+      g.reduce_scatter(all.data(), mine.data(), std::vector<i64>(static_cast<std::size_t>(g.size()), 3));
+      EXPECT_EQ(mine, std::vector<float>(3, sum)) << g.size() << " ranks";
+    });
+}
 
 std::string error_of(int size, const std::function<void(Group&)>& body) {
   try {

@@ -34,7 +34,7 @@ TEST(EnvReport, Text) {
       "memory     3.00 GiB available of 8.00 GiB\n"
       "blas       OpenBLAS 0.3.21\n"
       "mpi        Open MPI v4.1.4\n"
-      "cma        not allowed: two copies between ranks of a host\n"
+      "cma        not allowed: ranks of a host cannot read each other's memory\n"
       "binding    ranks can be pinned to cores\n"
       "slurm      no\n");
   auto r = report();

@@ -4,19 +4,32 @@
 #include <omp.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <set>
 #include <string>
 
 #include "base/error.h"
+#include "base/parallel.h"
 #include "kernels/cpu/blas.h"
 #include "kernels/isa.h"
 
 namespace redco::kernels {
 
+namespace {
+
+void loop(i64 n, const void* of, parallel::Body body) {
+  const int t = omp_in_parallel() ? 1 : static_cast<int>(std::min<i64>(n, omp_get_max_threads()));
+#pragma omp parallel for num_threads(t) schedule(static) if (t > 1)
+  for (i64 i = 0; i < n; ++i) body(of, i);
+}
+
+}  // namespace
+
 void set_threads(int n) {
   REDCO_CHECK(n >= 1, "set_threads({})", n);
   omp_set_num_threads(n);
+  parallel::set(n > 1 ? loop : nullptr);
 }
 
 int threads() { return omp_get_max_threads(); }
