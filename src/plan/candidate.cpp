@@ -30,7 +30,10 @@ i64 staging_bytes(const std::vector<LedgerLine>& collectives, const Mesh& mesh) 
 const ShardedSpecs& Weigher::specs(int mp) {
   auto it = specs_.find(mp);
   if (it == specs_.end())
-    it = specs_.emplace(mp, shard_specs(request_.pipeline->params().specs, mp, request_.rules)).first;
+    it =
+        specs_
+            .emplace(mp, shard_specs(request_.pipeline->params().specs, mp, request_.rules, request_.weights))
+            .first;
   return it->second;
 }
 
@@ -61,8 +64,9 @@ i64 Weigher::n_with_state() {
 
 bool Weigher::may_fit(const PlanSetting& s) {
   // Parameters, gradients and optimizer state; the fullest rank has at least the mean.
-  const double frozen =
-                   static_cast<double>(size_of(request_.weights) * (n_parameters() - n_with_state())) / 4,
+  const i64 group = group_of(request_.weights);
+  const double each = static_cast<double>(bytes_of(request_.weights, group)) / static_cast<double>(group);
+  const double frozen = each * static_cast<double>(n_parameters() - n_with_state()) / 4,
                n = frozen + static_cast<double>(n_with_state()), trained = static_cast<double>(n_trained()),
                state = static_cast<double>(request_.step.states() * n_with_state());
   const auto share = [&](StateSharding from) { return s.sharding >= from ? 1.0 / s.mesh.dp() : 1.0; };
