@@ -177,10 +177,9 @@ ParamTree make_params(const ModelParams& params, const std::vector<Layout>& layo
   for (size_t i = 0; i < params.specs.size(); ++i) {
     const ParamSpec& s = params.specs[i];
     const DType type = type_of(s, storage);
-    for (Axis a : Context::current().mesh().axes())
-      if (const Placement& p = layouts[i][a]; p.is_sharded(static_cast<int>(s.shape.size()) - 1))
-        REDCO_CHECK(p.unit % group_of(type) == 0, "{}: {} cuts groups of {}", s.name, to_string(p),
-                    name_of(type));
+    for (const Placement& p : layouts[i].on)
+      REDCO_CHECK(!p.is_sharded(static_cast<int>(s.shape.size()) - 1) || p.unit % group_of(type) == 0,
+                  "{}: {} cuts groups of {}", s.name, to_string(p), name_of(type));
     tree.values()[i] = parameter(s.shape, type, layouts[i], storage.sharding);
   }
   return tree;

@@ -8,8 +8,8 @@
 
 namespace redco::kernels {
 
-// Outside of a parallel region OpenBLAS uses as many threads as OpenMP allows, whatever its own number is, and
-// then it sums in another order.
+// Outside of a parallel region OpenBLAS uses as many threads as OpenMP allows, whatever its own number is,
+// and then it sums in another order.
 class OneThread {
  public:
   OneThread() : before_(omp_in_parallel() ? 1 : omp_get_max_threads()) {
