@@ -92,7 +92,8 @@ void write_rows(std::span<const float> values, const Tensor& to, i64 r, i64 row)
 }
 // The same rows in fp32.
 void read_rows(const Tensor& from, i64 r, i64 row, std::span<float> values) {
-  if (from.dtype() == DType::f32 || values.empty()) return copy_to_host<float>(from, r * row, values);
+  if (from.dtype() == DType::f32) return copy_to_host<float>(from, r * row, values);
+  if (values.empty()) return;
   const i64 n = static_cast<i64>(values.size()) / row;
   const Tensor block({n, row}, DType::f32, {});
   Context::current().run(&Kernels::cast, rows_in(from, r, n, row), block);

@@ -189,6 +189,62 @@ TEST_P(StoredWeightsOf, AdaptersAreTrained) {
           EXPECT_LT(redco::testing::distance(stored.values.at(name), values), 1e-6) << name;
       }
 }
+// Weights are rounded as they are loaded, to the same values on any mesh, and saved in fp32.
+TEST_P(StoredWeightsOf, AreLoadedAndSavedOnAnyMesh) {
+  const DType type = GetParam();
+  for (const char* config : {kSmallGpt2, kWiderLlama, kSmallMixtral}) {
+    const auto model = model_of({.config = config, .mesh = {}});
+    TempDir original{TempDir::in_memory}, again{TempDir::in_memory};
+    const auto on = [&](const Mesh& mesh, const ParamStorage& storage, const auto& f) {
+      const auto layouts = shard_specs(model->params().specs, mesh.mp(), {}, storage.weights).layouts;
+      redco::testing::on_mesh(mesh, [&](Context&) {
+        ParamTree params = make_params(model->params(), layouts, storage);
+        f(params);
+      });
+    };
+    const auto save = [](const ParamTree& params, const TempDir& to) {
+      const std::vector<ckpt::SavedTree> trees = {{"", &params}};
+      ckpt::save_params(trees, ckpt::plan_params(trees, ckpt::StoredType::f32, "model"), to.path());
+    };
+    const auto load = [&](ParamTree& params, const TempDir& from) {
+      const auto canonical = [](const std::string& n) { return n; };
+      ckpt::load_params(params, ckpt::ModelFiles::open(from.path()), canonical, model->params().aliases);
+    };
+    std::vector<std::vector<double>> kept;
+    on({1, 1}, {}, [&](ParamTree& params) {
+      initialize(params, 7);
+      save(params, original);
+      const ParamTree stored =
+          make_params(model->params(), shard_specs(params.specs(), 1, {}, type).layouts, {.weights = type});
+      for (size_t i = 0; i < params.size(); ++i) {
+        const bool rounds = stored.values()[i].dtype() == type;
+        const Tensor& t = params.values()[i];
+        kept.push_back(to_values(rounds ? redco::testing::kept_values(t, type) : t));
+      }
+    });
+    const auto expect_kept = [&](const ParamTree& params) {
+      for (size_t i = 0; i < params.size(); ++i) {
+        const auto values = to_values(widened(params.values()[i]));
+        EXPECT_EQ(values, kept[i]) << params.specs()[i].name;
+      }
+    };
+    for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 2}, Mesh{1, 3}, Mesh{4, 1}})
+      for (const StateSharding sharding : {StateSharding::none, StateSharding::parameters})
+        on(mesh, {.sharding = sharding, .weights = type}, [&](ParamTree& params) {
+          load(params, original);
+          expect_kept(params);
+        });
+    on({2, 2}, {.weights = type}, [&](ParamTree& params) {
+      load(params, original);
+      save(params, again);
+    });
+    on({1, 2}, {}, [&](ParamTree& params) {
+      load(params, again);
+      expect_kept(params);
+    });
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, StoredWeightsOf, ::testing::Values(DType::bf16, DType::q8, DType::q4),
                          [](const auto& type) { return std::string(name_of(type.param)); });
 
