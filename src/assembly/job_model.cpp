@@ -367,7 +367,10 @@ std::vector<CustomRule> custom_rules(const JobConfig& job) {
 }
 
 namespace {
-DType weights_of(const JobConfig& job) { return job.model.weight_dtype == "bf16" ? DType::bf16 : DType::f32; }
+DType weights_of(const JobConfig& job) {
+  const std::string& name = job.model.weight_dtype;
+  return name == "bf16" ? DType::bf16 : name == "int8" ? DType::q8 : name == "int4" ? DType::q4 : DType::f32;
+}
 }  // namespace
 
 ParamStorage training_storage(const JobConfig& job) {
@@ -377,7 +380,8 @@ ParamStorage inference_storage(const JobConfig& job) { return {.weights = weight
 
 ParamTree make_job_params(const JobConfig& job, const ModelSource& source, const Model* model,
                           const ModelParams& params, const ParamStorage& storage) {
-  const auto sharded = shard_specs(params.specs, Context::current().mesh().mp(), custom_rules(job));
+  const auto sharded =
+      shard_specs(params.specs, Context::current().mesh().mp(), custom_rules(job), storage.weights);
   if (Context::current().world().rank() == 0)
     for (const std::string& w : sharded.sharding.warnings) warn("[sharding] {}", w);
   ParamTree tree = make_params(params, sharded.layouts, storage);

@@ -15,6 +15,10 @@ const char* name_of(DType t) {
       return "bf16";
     case DType::i32:
       return "i32";
+    case DType::q8:
+      return "int8";
+    case DType::q4:
+      return "int4";
   }
   return "?";
 }

@@ -76,13 +76,28 @@ std::vector<redco::Range> ranges_of(const Tensor& t) {
   return out;
 }
 
-// Writes local elements from `first` on, rounded to the tensor's type.
-void write_values(std::span<const float> values, const Tensor& to, i64 first) {
-  if (to.dtype() == DType::f32) return copy_from_host<float>(values, to, first);
-  const i64 n = static_cast<i64>(values.size());
-  const Tensor block({n}, DType::f32, {});
+// Local rows [r, r + n) of a tensor; a row has `row` elements.
+View rows_in(const Tensor& t, i64 r, i64 n, i64 row) {
+  const i64 stored = stored_numel(t.dtype(), {row});
+  return t.view().flat(r * stored, n * stored).reshaped({n, row});
+}
+
+// Writes local rows from r on, in the tensor's type. Rows are whole, so the groups of a grouped type are too.
+void write_rows(std::span<const float> values, const Tensor& to, i64 r, i64 row) {
+  if (to.dtype() == DType::f32) return copy_from_host<float>(values, to, r * row);
+  const i64 n = static_cast<i64>(values.size()) / row;
+  const Tensor block({n, row}, DType::f32, {});
   copy_from_host<float>(values, block);
-  Context::current().run(&Kernels::cast, block, to.view().flat(first, n));
+  Context::current().run(&Kernels::cast, block, rows_in(to, r, n, row));
+}
+// The same rows in fp32.
+void read_rows(const Tensor& from, i64 r, i64 row, std::span<float> values) {
+  if (from.dtype() == DType::f32) return copy_to_host<float>(from, r * row, values);
+  if (values.empty()) return;
+  const i64 n = static_cast<i64>(values.size()) / row;
+  const Tensor block({n, row}, DType::f32, {});
+  Context::current().run(&Kernels::cast, rows_in(from, r, n, row), block);
+  copy_to_host<float>(block, 0, values);
 }
 
 }  // namespace
@@ -193,7 +208,7 @@ void load_params(ParamTree& tree, const ModelFiles& files,
       if (!shared) {
         mine.resize(n * row);
         reading([&] { read(r, r + n, mine.data()); });
-        write_values(mine, t, r * row);
+        write_rows(mine, t, r, row);
         continue;
       }
       std::vector<i64> counts(dp.size());
@@ -203,7 +218,7 @@ void load_params(ParamTree& tree, const ModelFiles& files,
       if (own.size() > 0) reading([&] { read(r + own.begin, r + own.end, mine.data()); });
       whole.resize(n * row);
       dp.all_gather<float>(mine.data(), whole.data(), counts);
-      write_values(whole, t, r * row);
+      write_rows(whole, t, r, row);
     }
   }
   c.world().together([&] {
@@ -308,7 +323,7 @@ void send_tensor(const SavedTree& saved, size_t i, i64 k, const Parts& parts, co
       for (int r = 0; r < n; ++r) total += recv[r] = block(r).size() * sent[r].row;
     received.resize(total);
     sending.resize(b.size() * sent[me].row);
-    copy_to_host<float>(saved.tree->values()[i], b.begin * sent[me].row, sending);
+    read_rows(saved.tree->values()[i], b.begin, sent[me].row, sending);
     world.all_to_all<float>(sending.data(), send, received.data(), recv);
     world.together([&] {
       if (me != to) return;

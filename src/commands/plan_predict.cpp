@@ -39,7 +39,8 @@ PredictPlan plan_predict(const JobConfig& job) {
   p.base = base_memory(n_ranks);
 
   const Mesh mesh{p.dp, p.mp};
-  const auto sharded = shard_specs(m.pipeline->params().specs, p.mp, custom_rules(job));
+  const auto sharded =
+      shard_specs(m.pipeline->params().specs, p.mp, custom_rules(job), inference_storage(job).weights);
   const PredictPlan nothing = p;
   // The first ranks have the larger shards: the first rank of a replica is the fullest, the last the
   // emptiest.

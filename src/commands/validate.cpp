@@ -57,8 +57,8 @@ void check_model_config(const JobConfig& job, Validation& v) {
   if (job.data.max_length && reads_tokens && *job.data.max_length > model->max_length())
     throw UsageError("[data] data.max_length={} ({}) is more than the model's {} positions",
                      *job.data.max_length, job.origins.where("data.max_length"), model->max_length());
-  const auto sharded =
-      shard_specs(model->params().specs, static_cast<int>(job.parallel.n_model_shards), custom_rules(job));
+  const auto sharded = shard_specs(model->params().specs, static_cast<int>(job.parallel.n_model_shards),
+                                   custom_rules(job), training_storage(job).weights);
   for (const std::string& w : sharded.sharding.warnings) v.assumed.push_back(w);
 }
 
@@ -150,14 +150,15 @@ void preflight(const JobConfig& job, JobUse use) {
     if (parts.model) {
       if (parts.tokenizer) check_vocab(*parts.tokenizer, parts.model->vocab_size());
       shard_specs(parts.model->params().specs, static_cast<int>(job.parallel.n_model_shards),
-                  custom_rules(job));
+                  custom_rules(job), training_storage(job).weights);
     } else {
       check_own_parameters(job);
     }
   } else {
     const PredictModel m = load_predict_model(job);
     if (m.tokenizer && m.model) check_vocab(*m.tokenizer, m.model->vocab_size());
-    shard_specs(m.pipeline->params().specs, static_cast<int>(job.parallel.n_model_shards), custom_rules(job));
+    shard_specs(m.pipeline->params().specs, static_cast<int>(job.parallel.n_model_shards), custom_rules(job),
+                inference_storage(job).weights);
   }
   std::vector<std::string> files;
   if (use == JobUse::train) {

@@ -24,10 +24,12 @@ struct Kernel {
 
 struct Kernels {
   // ---- A device must have these ----
-  // Memory. copy: y = x, strided on both sides, any type.
+  // Memory. copy: y = x, strided on both sides, any type. Types with groups are copied and cast in whole
+  // groups, whose bytes a device is free to choose.
   Kernel<View, double> fill{"fill", Takes::any};
   Kernel<View, View> copy{"copy", Takes::any};
-  Kernel<View, View> cast{"cast", Takes::any};  // between f32, f64 and i32, and between bf16 and f32 or f64
+  // Between f32, f64 and i32, between bf16 and f32 or f64, and between q8 or q4 and f32.
+  Kernel<View, View> cast{"cast", Takes::any};
   Kernel<View, View> round_to_bf16{"round_to_bf16"};  // f32: y = fp32(bf16(x)), to nearest even
   Kernel<View, i64, i64, View> replace_id{"replace_id",
                                           Takes::any};  // i32: x, id, by, y: y = x == id ? by : x
@@ -47,9 +49,10 @@ struct Kernels {
   // y = op(a) op(b): a, trans_a, b, trans_b, y. The last two dims are the stored matrices; the dims before
   // them are batch dims, equal in number, strided in a and b. k may be 0.
   Kernel<View, bool, View, bool, View> matmul{"matmul"};
-  // Rows by index. gather_rows (also bf16): table, first, ids, y: y[r] = table[ids[r] - first], 0 if that is
-  // outside. scatter_rows: g, ids, first, y: y[i] = sum of g[r] with ids[r] - first == i, in the order of r.
-  // pick: x, ids, first, y: y[r] = x[r, ids[r] - first], else 0. unpick: g, ids, first, y: y = 0, y[r, ids[r]
+  // Rows by index. gather_rows (also storage types): table, first, ids, y: y[r] = table[ids[r] - first], 0 if
+  // that is outside. scatter_rows: g, ids, first, y: y[i] = sum of g[r] with ids[r] - first == i, in the
+  // order of r. pick: x, ids, first, y: y[r] = x[r, ids[r] - first], else 0. unpick: g, ids, first, y: y = 0,
+  // y[r, ids[r]
   // - first] = g[r].
   Kernel<View, i64, View, View> gather_rows{"gather_rows", Takes::any};
   Kernel<View, View, i64, View> scatter_rows{"scatter_rows"};
@@ -86,7 +89,7 @@ struct Kernels {
   Kernel<View, View, View> put_windows{"put_windows"};
 
   // ---- Fused; where one is missing, the op is composed of the kernels above ----
-  // x [..., K] (f32), w [N, K] (bf16), y = x w^T, workspace (f32).
+  // x [..., K] (f32), w [N, K] (a storage type), y = x w^T, workspace (f32).
   Kernel<View, View, View, View> stored_linear{"stored_linear"};
   i64 (*stored_linear_workspace)(i64 rows, i64 n, i64 k) = nullptr;
   Kernel<kernels::Unary, View, View, View> unary_backward{"unary_backward"};  // x, g, dx = g op'(x)
@@ -116,10 +119,10 @@ struct Kernels {
   Kernel<View, View, View, i64, View> sum_exp_and_target{"sum_exp_and_target"};
   Kernel<View, View, View, View, View> cross_entropy{"cross_entropy"};
   Kernel<View, View, View, View, i64, View> cross_entropy_backward{"cross_entropy_backward"};
-  // A mixture of experts: x [R, C], weights [R, E], chosen [R, E] (0 where a row does not use an expert),
-  // gate and up [E, I, C], down [E, C, I], hidden ([R per_row, 2 I]: kept for the backward; absent: it
-  // computes them again), workspace, y [R, C] = sum over e of weights[r, e] down_e (act(gate_e x) * (up_e
-  // x)). backward: the same up to hidden, g, workspace, dx, dweights, dgate, dup, ddown.
+  // A mixture of experts: x [R, C], weights [R, E], chosen [R, E] (0: not used), gate and up [E, I, C], down
+  // [E, C, I] (or all three of a storage type, with workspace of stored_linear), hidden ([R per_row, 2 I]:
+  // for the backward, or absent), workspace, y [R, C] = sum over e of weights[r, e] down_e (act(gate_e x) *
+  // (up_e x)). backward (f32, f64): the same up to hidden, g, workspace, dx, dweights, dgate, dup, ddown.
   Kernel<kernels::MixtureOfExperts, View, View, View, View, View, View, View, View, View> experts{"experts"};
   Kernel<kernels::MixtureOfExperts, View, View, View, View, View, View, View, View, View, View, View, View,
          View, View>

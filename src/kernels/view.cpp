@@ -2,12 +2,12 @@
 
 namespace redco {
 
-Strides row_major(const Shape& s) {
+Strides row_major(const Shape& s, i64 group) {
   Strides out(s.size());
   i64 n = 1;
   for (int d = static_cast<int>(s.size()) - 1; d >= 0; --d) {
     out[d] = n;
-    n *= s[d];
+    n *= d + 1 == static_cast<int>(s.size()) ? ceil_div(s[d], group) * group : s[d];
   }
   return out;
 }
@@ -15,7 +15,7 @@ Strides row_major(const Shape& s) {
 View View::narrowed(int d, i64 start, i64 size) const {
   View v = *this;
   v.strides = steps();
-  v.data = data.plus(start * v.strides[d] * size_of(dtype));
+  v.data = data.plus(bytes_of(dtype, start * v.strides[d]));
   v.shape[d] = size;
   return v;
 }

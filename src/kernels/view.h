@@ -15,7 +15,7 @@ struct View {
   Strides strides;       // in elements, one per dim, 0 where a dim is repeated; empty: row-major
 
   i64 numel() const { return redco::numel(shape); }
-  i64 bytes() const { return numel() * size_of(dtype); }
+  i64 bytes() const { return bytes_of(dtype, stored_numel(dtype, shape)); }
   int rank() const { return static_cast<int>(shape.size()); }
   i64 last() const { return shape.back(); }
   // The product of all dims but the last `trailing` ones; also correct if those are empty.
@@ -25,12 +25,12 @@ struct View {
     return n;
   }
   Strides steps() const;  // the strides, also of a row-major view
-  // The same elements from index `start` of dim d on, `size` of them.
+  // The same elements from index `start` of dim d on, `size` of them. Groups are not cut.
   View narrowed(int d, i64 start, i64 size) const;
-  // Elements [first, first + n) of a row-major view, in one dim.
+  // Elements [first, first + n) of a row-major view as they lie in memory, in one dim.
   View flat(i64 first, i64 n) const {
     View v = *this;
-    v.data = data.plus(first * size_of(dtype));
+    v.data = data.plus(bytes_of(dtype, first));
     v.shape = {n};
     v.strides.clear();
     return v;
@@ -43,9 +43,9 @@ struct View {
   }
 };
 
-// The strides of a row-major tensor.
-Strides row_major(const Shape& s);
+// The strides of a row-major tensor; rows of the last dim are multiples of `group` elements.
+Strides row_major(const Shape& s, i64 group = 1);
 
-inline Strides View::steps() const { return strides.empty() ? row_major(shape) : strides; }
+inline Strides View::steps() const { return strides.empty() ? row_major(shape, group_of(dtype)) : strides; }
 
 }  // namespace redco

@@ -128,7 +128,7 @@ class Bart : public Model {
     const auto [H, K, D] = s.heads;
     const HeadsOf q{0, H, K, D, false}, kv{0, H, K, D, true}, o{1, H, K, D, false};
     if (!tied_) b.embedding(at(s, "embed_tokens.weight"), vocab_size_, width_, std, pad_token_id_);
-    b.embedding(at(s, "embed_positions.weight"), max_length_ + kPositionOffset, width_, std);
+    b.positions(at(s, "embed_positions.weight"), max_length_ + kPositionOffset, width_, std);
     b.norm(at(s, "layernorm_embedding"), width_, true);
     for (i64 i = 0; i < s.layers; ++i) {
       const std::string h = layer(s, i);

@@ -62,7 +62,7 @@ class Bert : public Model {
     SpecBuilder b(params_);
     const HeadsOf q{0, H, H, width_ / H, false}, kv{0, H, H, width_ / H, true}, o{1, H, H, width_ / H, false};
     b.embedding(at("embeddings.word_embeddings.weight"), vocab_size_, width_, std, padding_row_);
-    b.embedding(at("embeddings.position_embeddings.weight"), rows, width_, std, roberta_ ? padding_row_ : -1);
+    b.positions(at("embeddings.position_embeddings.weight"), rows, width_, std, roberta_ ? padding_row_ : -1);
     b.embedding(at("embeddings.token_type_embeddings.weight"), types, width_, std);
     b.norm(at("embeddings.LayerNorm"), width_, true);
     for (i64 i = 0; i < n_layers_; ++i) {

@@ -47,7 +47,7 @@ void Gpt2Decoder::declare(SpecBuilder& b) const {
   const double residual_std = std_ / std::sqrt(2.0 * std::max<i64>(1, layers_));  // GPT-2 paper, section 2.3
   const std::string table = at("transformer.wte.weight");
   b.embedding(table, vocab_size_, width_, std_);
-  b.embedding(at("transformer.wpe.weight"), max_length_, width_, std_);
+  b.positions(at("transformer.wpe.weight"), max_length_, width_, std_);
   for (i64 i = 0; i < layers_; ++i) {
     const std::string h = layer(i);
     b.norm(h + ".ln_1", width_, true);

@@ -45,6 +45,7 @@ class Mixtral : public LlamaDecoder {
     const i64 E = n_experts_, I = arch_.inner, C = arch_.width;
     b.linear(moe + ".gate", E, C, false, arch_.std).role = Role::router;
     params_.specs.back().stored.joined = layer + ".mlp.gate.weight";
+    params_.specs.back().precise = true;
     b.experts({moe + ".experts", "w1", E, I, C}, arch_.std, joined, 0, 2 * I).role = Role::first;
     b.experts({moe + ".experts", "w3", E, I, C}, arch_.std, joined, I, 2 * I).role = Role::first;
     b.experts({moe + ".experts", "w2", E, C, I}, arch_.std, layer + ".mlp.experts.down_proj", 0, C).role =

@@ -47,10 +47,12 @@ struct ModelSettings {
         .path();
     v.field(
          "weight_dtype", weight_dtype,
-         "type of the weights of linear layers and embeddings in memory; bf16 halves their memory and the "
-         "bytes that a generated token reads. Sums are fp32. In a training, weights that are trained have an "
-         "fp32 copy in the optimizer, which is updated (master weights)")
-        .one_of({"fp32", "bf16"})
+         "type of the weights of linear layers, experts and embeddings in memory. bf16 halves their memory and "
+         "the bytes that a generated token reads; int8 and int4 take 8.5 and 4.5 bits per weight (groups of "
+         "32 along a layer's inputs with a scale) and are quantized when they are loaded. Sums are fp32. In a "
+         "training, bf16 weights that are trained have an fp32 copy in the optimizer, which is updated "
+         "(master weights); int8 and int4 need train.lora")
+        .one_of({"fp32", "bf16", "int8", "int4"})
         .on_resume(OnResume::note)
         .decided_by(DecidedBy::job);
     v.field("ignore_config_keys", ignore_config_keys,

@@ -55,7 +55,7 @@ class Opt : public Model {
       if (affine) b.norm(prefix, width_, true);
     };
     b.embedding(at("embed_tokens.weight"), vocab_size_, narrow, std);
-    b.embedding(at("embed_positions.weight"), max_length_ + kPositionOffset, width_, std);
+    b.positions(at("embed_positions.weight"), max_length_ + kPositionOffset, width_, std);
     if (projected_) b.linear(at("project_in"), width_, narrow, false, std);
     for (i64 i = 0; i < n_layers_; ++i) {
       const std::string h = layer(i);

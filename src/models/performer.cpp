@@ -53,7 +53,7 @@ class Performer : public Model {
     SpecBuilder b(params_);
     const HeadsOf q{0, H, H, D, false}, kv{0, H, H, D, true}, o{1, H, H, D, false};
     b.embedding("performer.embeddings.word_embeddings.weight", vocab_size_, width_, std, padding_row_);
-    b.embedding("performer.embeddings.position_embeddings.weight", max_length_, width_, std);
+    b.positions("performer.embeddings.position_embeddings.weight", max_length_, width_, std);
     for (i64 i = 0; i < n_layers_; ++i) {
       const std::string h = layer(i);
       b.norm(h + ".attention.norm", width_, true);

@@ -11,10 +11,16 @@ void SpecBuilder::embedding(const std::string& name, i64 rows, i64 width, double
   add(name, {rows, width}, ParamKind::embedding, {Init::Kind::normal, std, zero_row});
 }
 
+void SpecBuilder::positions(const std::string& name, i64 rows, i64 width, double std, i64 zero_row) {
+  embedding(name, rows, width, std, zero_row);
+  out_.specs.back().precise = true;
+}
+
 void SpecBuilder::head_table(const std::string& name, i64 rows, i64 heads, double std) {
   add(name, {rows, heads}, ParamKind::embedding, {Init::Kind::normal, std});
   out_.specs.back().heads = {.dim = 1, .n_head = heads, .n_kv = heads, .head_dim = 1};
   out_.specs.back().role = Role::bias_table;
+  out_.specs.back().precise = true;
 }
 
 void SpecBuilder::buffer(const std::string& name, Shape shape, ParamKind kind) {

@@ -13,7 +13,9 @@ class SpecBuilder {
   void add(const std::string& name, Shape shape, ParamKind kind, Init init);
   // zero_row: this row is initialized with zeros (-1: none).
   void embedding(const std::string& name, i64 rows, i64 width, double std, i64 zero_row = -1);
-  // (rows, heads), sharded with the heads.
+  // The same for the positions of an input; always fp32 in memory.
+  void positions(const std::string& name, i64 rows, i64 width, double std, i64 zero_row = -1);
+  // (rows, heads), sharded with the heads; always fp32 in memory.
   void head_table(const std::string& name, i64 rows, i64 heads, double std);
   // Stored with the model, never trained; zeros if a checkpoint lacks it.
   void buffer(const std::string& name, Shape shape, ParamKind kind);

@@ -80,7 +80,13 @@ Tensor project_heads(const ParamTree& p, const LayerName& name, const Tensor& x,
                      bool kv, const Tensor& query_weight, const ApplyOptions& o, bool with_bias) {
   const i64 f = kv ? head_repeats(g.n_head, g.n_kv) : 1;
   const auto repeated = [&](const Tensor& w) {
-    return kv && w.defined() ? repeat_heads(w, g.head_dim, f, query_weight.used_layout()) : w;
+    if (f == 1 || !w.defined()) return w;
+    // Cut like the queries, of which several belong to one repeated head.
+    Layout like = query_weight.used_layout();
+    for (Placement& p : like.on)
+      if (p.is_sharded(query_weight.hidden()))
+        p.unit = static_cast<i32>(ceil_div(p.unit, g.n_head / (g.n_kv * f)));
+    return repeat_heads(w, g.head_dim, f, like);
   };
   const Tensor y =
       linear(x, repeated(p[name.weight()]), repeated(with_bias ? p.find(name.bias()) : Tensor()));

@@ -28,6 +28,22 @@ void add_adapter_rule(const ParamSpec& s, const Placement& p, size_t at, Shardin
   sharding.rows.push_back({pattern, spec, rule.rule, 1});
 }
 
+// How many elements of dim d are never separated: heads that belong together, in multiples of the group.
+i64 unit_of(const ParamSpec& s, int d, int shards, i64 group) {
+  const HeadsOf& h = s.heads;
+  if (s.precise) group = 1;
+  if (d == h.dim) {
+    const i64 per_kv = h.n_head / (h.n_kv * kv_repeat(h.n_head, h.n_kv, shards)) * h.head_dim;
+    const i64 times = std::lcm(per_kv, group) / per_kv;
+    return times * (h.kv ? h.head_dim : per_kv);
+  }
+  const int rank = static_cast<int>(s.shape.size());
+  const bool of_linear =
+      (s.kind == ParamKind::linear && d >= rank - 2) || (s.kind == ParamKind::bias && d == rank - 1);
+  const bool columns = s.kind == ParamKind::embedding && d == rank - 1;
+  return of_linear || columns ? group : 1;
+}
+
 }  // namespace
 
 std::string StoredAs::tensor(i64 i) const {
@@ -46,7 +62,8 @@ std::optional<Role> role_of(const ParamSpec& s) {
 }  // namespace
 
 ShardedSpecs shard_specs(const std::vector<ParamSpec>& specs, int shards,
-                         const std::vector<CustomRule>& custom) {
+                         const std::vector<CustomRule>& custom, DType weights) {
+  const i64 group = group_of(weights);
   std::vector<ParamInfo> infos;
   const bool declared = std::ranges::any_of(specs, [](const ParamSpec& s) { return s.role.has_value(); });
   std::map<std::string, size_t> place;  // name -> index among all parameters, for those that are not adapters
@@ -58,14 +75,13 @@ ShardedSpecs shard_specs(const std::vector<ParamSpec>& specs, int shards,
     own.push_back(i);
     ParamInfo info{.name = s.name, .shape = s.shape, .kind = s.kind};
     if (declared) info.role = role_of(s);
-    if (s.heads.dim >= 0) {
-      info.order = s.kind == ParamKind::linear && s.heads.kv ? 1 : 0;
-      const HeadsOf& h = s.heads;
-      info.max_pieces = s.shape;
-      const i64 f = kv_repeat(h.n_head, h.n_kv, shards);
-      // Key/value weights that must be repeated are not cut: each rank creates its own repeated slice.
-      info.max_pieces[h.dim] = h.kv ? (f > 1 ? 1 : h.n_kv) : h.n_kv * f;
-    }
+    if (s.heads.dim >= 0) info.order = s.kind == ParamKind::linear && s.heads.kv ? 1 : 0;
+    info.max_pieces = s.shape;
+    for (int d = 0; d < static_cast<int>(s.shape.size()); ++d)
+      info.max_pieces[d] = ceil_div(s.shape[d], unit_of(s, d, shards, group));
+    // Key/value weights that must be repeated are not cut: each rank creates its own repeated slice.
+    if (const HeadsOf& h = s.heads; h.kv && kv_repeat(h.n_head, h.n_kv, shards) > 1)
+      info.max_pieces[h.dim] = 1;
     infos.push_back(std::move(info));
   }
   ShardedSpecs out;
@@ -83,13 +99,7 @@ ShardedSpecs shard_specs(const std::vector<ParamSpec>& specs, int shards,
   }
   for (size_t i : own) {
     const int dim = out.sharding.rules[i].dim;
-    if (dim >= 0) {
-      const HeadsOf& h = specs[i].heads;
-      i64 unit = 1;
-      if (dim == h.dim)
-        unit = h.kv ? h.head_dim : h.n_head / (h.n_kv * kv_repeat(h.n_head, h.n_kv, shards)) * h.head_dim;
-      out.layouts[i][Axis::mp] = Placement::sharded(dim, unit);
-    }
+    if (dim >= 0) out.layouts[i][Axis::mp] = Placement::sharded(dim, unit_of(specs[i], dim, shards, group));
   }
   for (size_t i = 0; i < specs.size(); ++i) {
     const AdapterOf& a = specs[i].adapter;
@@ -176,8 +186,9 @@ ParamTree ParamTree::join(const std::vector<ParamTree>& trees) {
 }
 
 DType ParamStorage::type_of(const ParamSpec& s) const {
-  const bool matrix = (s.kind == ParamKind::linear || s.kind == ParamKind::embedding) && s.shape.size() == 2;
-  const bool other = s.buffer || !s.adapter.weight.empty() || (trains && s.trained());
+  const bool matrix = (s.kind == ParamKind::linear && s.shape.size() >= 2) ||
+                      (s.kind == ParamKind::embedding && s.shape.size() == 2);
+  const bool other = s.buffer || s.precise || !s.adapter.weight.empty() || (trains && s.trained());
   return matrix && !other ? weights : DType::f32;
 }
 
@@ -186,7 +197,11 @@ ParamTree make_params(const ModelParams& params, const std::vector<Layout>& layo
   ParamTree tree(params.specs, params.aliases);
   for (size_t i = 0; i < params.specs.size(); ++i) {
     const ParamSpec& s = params.specs[i];
-    tree.values()[i] = parameter(s.shape, storage.type_of(s), layouts[i], storage.sharding);
+    const DType type = storage.type_of(s);
+    for (const Placement& p : layouts[i].on)
+      REDCO_CHECK(!p.is_sharded(static_cast<int>(s.shape.size()) - 1) || p.unit % group_of(type) == 0,
+                  "{}: {} cuts groups of {}", s.name, to_string(p), name_of(type));
+    tree.values()[i] = parameter(s.shape, type, layouts[i], storage.sharding);
   }
   return tree;
 }

@@ -73,7 +73,8 @@ struct ParamSpec {
   Init init{};
   // Stored with the model, never trained. If a checkpoint lacks it, it gets its initial value.
   bool buffer = false;
-  bool frozen = false;  // not trained (its adapters are)
+  bool frozen = false;   // not trained (its adapters are)
+  bool precise = false;  // always fp32 in memory (ParamStorage): small tables and routers
   AdapterOf adapter{};
   bool trained() const { return !buffer && !frozen; }
 };
@@ -84,9 +85,11 @@ struct ShardedSpecs {
   std::vector<Layout> layouts;
   Sharding sharding;  // rules, table, warnings
 };
-// Throws UsageError if a custom rule is malformed.
+// weights: the type of ParamStorage. If it is grouped, linear layers are cut in multiples of its group along
+// both dims, so that the output of one layer is cut like the weight of the next. Throws UsageError if a
+// custom rule is malformed.
 ShardedSpecs shard_specs(const std::vector<ParamSpec>& specs, int n_model_shards,
-                         const std::vector<CustomRule>& custom = {});
+                         const std::vector<CustomRule>& custom = {}, DType weights = DType::f32);
 
 class ParamTree {
  public:
@@ -135,7 +138,8 @@ struct ModelParams {
 struct ParamStorage {
   // StateSharding::parameters: each replica holds a part of their rows, and ops gather them.
   StateSharding sharding = StateSharding::none;
-  // Type of the matrices of linear layers and embeddings; other parameters, and adapters, are fp32.
+  // Type of the matrices of linear layers, experts and embeddings (f32 or a storage type). Other parameters,
+  // adapters, tables of positions and routers are fp32.
   DType weights = DType::f32;
   // Parameters that are trained are fp32. (optim/master_weights.h may round them.)
   bool trains = false;

@@ -91,7 +91,7 @@ OpCall::OpCall(const char* name, Tensors inputs, std::initializer_list<int> stor
     Tensor& t = inputs_[i];
     if (!t.defined() || !t.is_float()) continue;
     if (t.is_gathered_on_use()) t = gathered(t);
-    if (t.dtype() == DType::bf16) {
+    if (is_storage_type(t.dtype())) {
       if (std::ranges::find(stored, static_cast<int>(i)) != stored.end()) continue;
       t = widened(t);
       widened_ = true;
@@ -185,6 +185,7 @@ OpCall::Chosen OpCall::choose_now(std::initializer_list<i64> output_numel, Gener
       bool legal = true;
       for (size_t i = 0; i < inputs_.size(); ++i) {
         if (!inputs_[i].defined()) continue;
+        legal = legal && keeps_groups(inputs_[i], axis, e.in[i]);
         const double moved = move_cost(inputs_[i], axis, e.in[i]);
         cost += moved;
         for (int w : choice.stationary)
@@ -219,7 +220,7 @@ const Layout& OpCall::next_layout() const {
 }
 
 Tensor OpCall::output(Shape shape, DType dtype, int hidden) {
-  if (widened_ && dtype == DType::bf16) dtype = DType::f32;
+  if (widened_ && is_storage_type(dtype)) dtype = DType::f32;
   Tensor t(std::move(shape), dtype, next_layout(), hidden);
   outputs_.push_back(t);
   return t;

@@ -34,8 +34,8 @@ struct OpChoice {
 class OpCall {
  public:
   // Undefined tensors among `inputs` are optional inputs that are absent. All have one floating type, but
-  // inputs `stored` may be bf16. Other bf16 inputs are widened to fp32 in scratch memory (parameters of
-  // types that the op does not know), and so are outputs of their type.
+  // inputs `stored` may have a storage type. Other inputs of such a type are widened to fp32 in scratch
+  // memory (parameters of types that the op does not know), and so are outputs of their type.
   OpCall(const char* name, Tensors inputs, std::initializer_list<int> stored = {});
 
   // --- Strategies ---

@@ -37,7 +37,7 @@ Tensor embedding(const Tensor& table, const Tensor& ids, i64 frozen) {
               }
             },
             {.stationary = {0}});
-  const bool stored = table.dtype() == DType::bf16;
+  const bool stored = is_storage_type(table.dtype());
   Tensor y = op.output(shape, stored ? DType::f32 : table.dtype(), ids.hidden());
   const Tensor rows = stored ? Tensor(y.shape(), table.dtype(), y.layout(), y.hidden()) : y;
   op.run(&Kernels::gather_rows, op.in(0), op.in(0).range(0).begin, op.in(1), rows);

@@ -52,6 +52,12 @@ kernels::MixtureOfExperts settings_of(const ExpertsOptions& o, DType t) {
   return {.activation = o.activation, .bf16 = products_in_bf16(t), .per_row = o.per_row};
 }
 
+// Workspace of products of an expert's rows with its stored matrices. Many rows need the most.
+i64 widened_room(const Kernels& k, i64 C, i64 I) {
+  constexpr i64 kManyRows = 1 << 20;
+  return std::max(k.stored_linear_workspace(kManyRows, I, C), k.stored_linear_workspace(kManyRows, C, I));
+}
+
 // The outputs of the inner layers; absent if they are not kept.
 View kept_hidden(const Tensor& hidden) { return hidden.shape().back() > 0 ? hidden.view() : View(); }
 
@@ -117,13 +123,14 @@ Tensor experts(const Tensor& x, const Tensor& weights, const Tensor& chosen, con
                     numel(weights.shape()) * x.size(-1) == numel(x.shape()) * weights.size(-1);
   REDCO_CHECK(fits, "[experts] shapes do not match: x {}, weights {}, experts {} and {}", describe(x),
               describe(weights), describe(w.gate), describe(w.down));
-  bool fused = may_fuse(&Kernels::experts);
+  bool fused =
+      may_fuse(&Kernels::experts) && (!is_storage_type(w.gate.dtype()) || may_fuse(&Kernels::stored_linear));
   for (const Tensor& t : {x, weights, chosen, w.gate, w.up, w.down}) fused = fused && t.hidden() == 0;
   for (Axis a : Context::current().mesh().axes())
     fused = fused && cut_of(w.gate, w.up, w.down, a) != Cut::other;
   if (!fused) return experts_composed(x, weights, chosen, w, o);
 
-  OpCall op("experts", {x, weights, chosen, w.gate, w.up, w.down});
+  OpCall op("experts", {x, weights, chosen, w.gate, w.up, w.down}, {3, 4, 5});
   const Shape hidden_all = hidden_shape(x, w.gate, o.per_row);
   op.choose({x.numel(), 0},
             [](OpCall::Strategies& s) {
@@ -147,11 +154,18 @@ Tensor experts(const Tensor& x, const Tensor& weights, const Tensor& chosen, con
             },
             {.attributes = {o.per_row}, .stationary = {3, 4, 5}});
   Tensor y = op.output(x.shape(), x.dtype()), hidden = op.output(hidden_all, x.dtype());
-  const Tensor gate = product_operand(op.in(3)), up = product_operand(op.in(4)),
-               down = product_operand(op.in(5));
+  // Products that read bf16 operands round the elements of groups too.
+  const bool rounded = products_in_bf16(x.dtype());
+  const auto matrix = [&](int i) {
+    return is_grouped(op.in(i).dtype()) && rounded ? product_operand(widened(op.in(i)))
+                                                   : product_operand(op.in(i));
+  };
+  const Tensor gate = matrix(3), up = matrix(4), down = matrix(5);
   const i64 R = leading(op.in(0).local()), C = op.in(3).local()[2], I = op.in(3).local()[1];
   const bool kept = hidden_all.back() > 0;
-  const Tensor work = OpCall::workspace(op.kernels().experts_workspace(R, C, I, kept, false), x.dtype());
+  const i64 room = op.kernels().experts_workspace(R, C, I, kept, false) +
+                   (is_storage_type(gate.dtype()) ? widened_room(op.kernels(), C, I) : 0);
+  const Tensor work = OpCall::workspace(room, x.dtype());
   op.flops(3 * flops_of(R, op.in(3), o.per_row));
   op.run(&Kernels::experts, settings_of(o, x.dtype()), op.in(0), op.in(1), op.in(2), gate, up, down,
          kept_hidden(hidden), work, y);

@@ -99,7 +99,9 @@ Tensor product(const Tensor& x, const Tensor& w, Sums sums) {
   const Tensor rows = product_operand(op.in(0));
   const View a = as_matrix(rows);
   op.flops(2.0 * a.shape[0] * op.in(1).local()[0] * a.shape[1]);
-  if (w.dtype() == DType::bf16 && may_fuse(&Kernels::stored_linear)) {
+  // Products that read bf16 operands round the elements of groups too.
+  const bool rounded = is_grouped(w.dtype()) && products_in_bf16(x.dtype());
+  if (is_storage_type(w.dtype()) && !rounded && may_fuse(&Kernels::stored_linear)) {
     const Shape& local = op.in(1).local();
     const i64 room = op.kernels().stored_linear_workspace(a.shape[0], local[0], local[1]);
     op.run(&Kernels::stored_linear, a, op.in(1), as_matrix(y), OpCall::workspace(room, DType::f32));

@@ -1,5 +1,7 @@
 #include "ops/redistribute.h"
 
+#include <numeric>
+
 #include "base/error.h"
 #include "ops/gather_ahead.h"
 
@@ -16,12 +18,20 @@ View box_of(const View& v, const Offsets& at, const Shape& box) {
   out.shape = box;
   i64 first = 0;
   for (size_t d = 0; d < box.size(); ++d) first += at[d] * out.strides[d];
-  out.data = v.data.plus(first * size_of(v.dtype));
+  out.data = v.data.plus(bytes_of(v.dtype, first));
   return out;
 }
 
 void copy_box(const View& from, const View& to) {
   if (to.numel() > 0) Context::current().run(&Kernels::copy, from, to);
+}
+
+// The bytes of a packed box, and a packed box at `first` (in elements in memory) of a buffer.
+i64 bytes_of_box(const Tensor& t, const Shape& box) {
+  return bytes_of(t.dtype(), stored_numel(t.dtype(), box));
+}
+View packed_box(const Tensor& buffer, i64 first, const Shape& box) {
+  return buffer.view().flat(first, stored_numel(buffer.dtype(), box)).reshaped(box);
 }
 
 // A tensor from the viewpoint of one axis. `whole` is what the ranks of the axis hold together (already cut
@@ -77,7 +87,6 @@ Tensor all_to_all(const Tensor& t, Axis axis, const Placement& to) {
   const Placement& from = t.layout()[axis];
   Tensor out(t.shape(), t.dtype(), changed(t.layout(), axis, to), t.hidden());
   const int n = v.n, me = v.me, dims = t.rank();
-  const i64 elem = size_of(t.dtype());
   std::vector<i64> send_counts(n), recv_counts(n);
   // The box that src holds and dst needs, in coordinates of `whole`.
   auto box = [&](int src, int dst, Offsets& at, Shape& size) {
@@ -94,12 +103,14 @@ Tensor all_to_all(const Tensor& t, Axis axis, const Placement& to) {
   i64 send_total = 0, recv_total = 0;
   for (int r = 0; r < n; ++r) {
     box(me, r, at, size);
-    send_total += send_counts[r] = numel(size) * elem;
+    send_counts[r] = bytes_of_box(t, size);
+    send_total += stored_numel(t.dtype(), size);
     box(r, me, at, size);
-    recv_total += recv_counts[r] = numel(size) * elem;
+    recv_counts[r] = bytes_of_box(t, size);
+    recv_total += stored_numel(t.dtype(), size);
   }
   c.account(Collective::all_to_all, axis, t.local_bytes());
-  const Tensor send({send_total / elem}, t.dtype(), {}), recv({recv_total / elem}, t.dtype(), {});
+  const Tensor send({send_total}, t.dtype(), {}), recv({recv_total}, t.dtype(), {});
   const auto offset_in = [&](Offsets p, const Placement& pl, int index) {
     for (int d = 0; d < dims; ++d) p[d] -= range_in(v, pl, d, index).begin;
     return p;
@@ -107,15 +118,15 @@ Tensor all_to_all(const Tensor& t, Axis axis, const Placement& to) {
   i64 first = 0;
   for (int r = 0; r < n; ++r) {
     box(me, r, at, size);
-    copy_box(box_of(t, offset_in(at, from, me), size), send.view().flat(first, numel(size)).reshaped(size));
-    first += numel(size);
+    copy_box(box_of(t, offset_in(at, from, me), size), packed_box(send, first, size));
+    first += stored_numel(t.dtype(), size);
   }
   Collectives(axis).all_to_all(send, send_counts, recv, recv_counts);
   first = 0;
   for (int r = 0; r < n; ++r) {
     box(r, me, at, size);
-    copy_box(recv.view().flat(first, numel(size)).reshaped(size), box_of(out, offset_in(at, to, me), size));
-    first += numel(size);
+    copy_box(packed_box(recv, first, size), box_of(out, offset_in(at, to, me), size));
+    first += stored_numel(t.dtype(), size);
   }
   return out;
 }
@@ -124,7 +135,7 @@ Tensor all_to_all(const Tensor& t, Axis axis, const Placement& to) {
 std::vector<i64> block_bytes(const Tensor& t, Axis axis) {
   const AxisView v = view_on(t, axis);
   std::vector<i64> bytes(v.n);
-  for (int r = 0; r < v.n; ++r) bytes[r] = numel(cut(v, t.layout()[axis], r)) * size_of(t.dtype());
+  for (int r = 0; r < v.n; ++r) bytes[r] = bytes_of_box(t, cut(v, t.layout()[axis], r));
   return bytes;
 }
 
@@ -143,15 +154,15 @@ Tensor all_gather(const Tensor& t, Axis axis) {
     Collectives(axis).all_gather(t, out, counts);
     return out;
   }
-  const Tensor flat({out.local_numel()}, t.dtype(), {});
+  const Tensor flat({out.local_stored()}, t.dtype(), {});
   Collectives(axis).all_gather(t, flat, counts);
   i64 first = 0;
   for (int r = 0; r < v.n; ++r) {
     const Shape s = cut(v, from, r);
     Offsets at(t.rank(), 0);
     at[from.dim] = range_in(v, from, from.dim, r).begin;
-    copy_box(flat.view().flat(first, numel(s)).reshaped(s), box_of(out, at, s));
-    first += numel(s);
+    copy_box(packed_box(flat, first, s), box_of(out, at, s));
+    first += stored_numel(t.dtype(), s);
   }
   return out;
 }
@@ -257,6 +268,7 @@ Tensor redistribute(const Tensor& t, Axis axis, const Placement& to) {
   const Placement from = t.layout()[axis];
   if (from == to) return t;
   REDCO_CHECK(!to.is_partial() || t.is_float(), "ids cannot be Partial");
+  REDCO_CHECK(keeps_groups(t, axis, to), "{} cuts groups of {}", to_string(to), describe(t));
   const int n = c.mesh().size(axis);
   if (n == 1 || same_borders(t, axis, from, to)) {  // only the name changes
     Layout l = t.layout();
@@ -309,14 +321,14 @@ std::optional<Gathering> start_gathering(const Tensor& t) {
 }
 
 Tensor widened(const Tensor& t) {
-  if (!t.defined() || t.dtype() != DType::bf16) return t;
+  if (!t.defined() || !is_storage_type(t.dtype())) return t;
   const Tensor wide(t.shape(), DType::f32, t.layout(), t.hidden());
   Context::current().run(&Kernels::cast, t, wide);
   return wide;
 }
 
 View local_rows(const Tensor& t, const Range& rows) {
-  const i64 row = t.local()[0] > 0 ? t.local_numel() / t.local()[0] : 0;
+  const i64 row = t.local()[0] > 0 ? t.local_stored() / t.local()[0] : 0;
   return t.view().flat(rows.begin * row, rows.size() * row);
 }
 
@@ -388,11 +400,17 @@ bool is_partial_on(AxisRole role, const Tensor& t) {
 
 Tensor to_replicated(const Tensor& t) { return redistribute(t, Layout{}); }
 
+bool keeps_groups(const Tensor& t, Axis axis, const Placement& p) {
+  const i64 group = group_of(t.dtype());
+  if (group == 1 || !p.is_sharded(t.rank() - 1) || p.unit % group == 0) return true;
+  return same_borders(t, axis, p, Placement::sharded(p.dim, std::lcm(p.unit, group)));
+}
+
 double move_cost(const Tensor& t, Axis axis, const Placement& to) {
   const int n = Context::current().mesh().size(axis);
   const Placement& from = t.layout()[axis];
   if (n == 1 || from.is_replicated() || to.is_partial() || same_borders(t, axis, from, to)) return 0;
-  const double bytes = static_cast<double>(t.numel()) * size_of(t.dtype());
+  const double bytes = static_cast<double>(bytes_of(t.dtype(), stored_numel(t.dtype(), t.shape())));
   if (from.is_partial()) return to.is_replicated() ? 2 * bytes : bytes;
   return to.is_replicated() ? bytes : bytes / n;
 }

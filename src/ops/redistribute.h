@@ -31,7 +31,7 @@ struct Gathering {
 };
 std::optional<Gathering> start_gathering(const Tensor& t);
 
-// A bf16 tensor as fp32, in scratch memory; others are returned unchanged.
+// A tensor of a storage type as fp32, in scratch memory; others are returned unchanged.
 Tensor widened(const Tensor& t);
 
 // Rows [rows.begin, rows.end) of the local block, as one contiguous view.
@@ -53,6 +53,9 @@ void reduce_inside(const Tensor& t, Axis axis, bool max = false);
 Tensor without_partials(const Tensor& t);
 // Whether t is Partial on an axis with this role.
 bool is_partial_on(AxisRole role, const Tensor& t);
+
+// Whether the placement leaves every group of a grouped type on one rank.
+bool keeps_groups(const Tensor& t, Axis axis, const Placement& p);
 
 // Bytes that each rank sends for this move, from global shapes only (0: free). Used to choose strategies.
 double move_cost(const Tensor& t, Axis axis, const Placement& to);

@@ -288,8 +288,7 @@ Tensor repeat_heads(const Tensor& w, i64 width, i64 f, const Layout& like) {
               const int along = s.input(0).hidden();
               const i64 width = s.attribute(0), f = s.attribute(1);
               if (p.is_replicated() && l.is_sharded(along)) {
-                // Like a query weight: units of one repeated head.
-                s.add({p}, {Placement::sharded(along, width)});
+                s.add({p}, {Placement::sharded(along, l.unit % width == 0 ? i64{l.unit} : width)});
               } else if (p.is_replicated() && l.is_sharded() && l.dim < s.input(0).rank()) {
                 s.add({l}, {l});
               } else if (p.is_sharded(along) && p.unit % width == 0) {

@@ -6,16 +6,20 @@
 
 namespace redco {
 
+DType trained_type(const ParamSpec& spec, DType weights) {
+  return is_grouped(weights) ? DType::f32 : ParamStorage{.weights = weights}.type_of(spec);
+}
+
 MasterWeights::MasterWeights(ParamTree& params, DType weights, StateSharding sharding)
     : masters_(params.size()) {
-  const ParamStorage storage{.sharding = sharding, .weights = weights};
   for (size_t i = 0; i < params.size(); ++i) {
     const ParamSpec& spec = params.specs()[i];
     Tensor& p = params.values()[i];
-    if (!spec.trained() || storage.type_of(spec) == DType::f32) continue;
+    const DType type = trained_type(spec, weights);
+    if (!spec.trained() || type == DType::f32) continue;
     const Tensor whole = p;
     masters_[i] = redistribute(whole, state_layout(whole, sharding));
-    p = parameter(whole.shape(), storage.type_of(spec), whole.used_layout(), sharding);
+    p = parameter(whole.shape(), type, whole.used_layout(), sharding);
   }
   round(params);
 }

@@ -8,11 +8,14 @@
 
 namespace redco {
 
+// The type in which a trained parameter is used, if matrices are stored as `weights`: that of a grouped type
+// is fp32, since it is quantized when it is loaded only.
+DType trained_type(const ParamSpec& spec, DType weights);
+
 class MasterWeights {
  public:
-  // `params` is fp32. Trained parameters that `weights` stores in a smaller type become masters, with the
-  // placement of the optimizer's state; rounded weights take their places in `params`. With weights = f32
-  // nothing changes.
+  // `params` is fp32. Trained parameters of a smaller type become masters, with the placement of the
+  // optimizer's state; rounded weights take their places in `params`.
   MasterWeights(ParamTree& params, DType weights, StateSharding sharding);
 
   // The trained parameters in fp32: `params` with the masters in place of the rounded weights. This is what

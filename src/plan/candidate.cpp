@@ -30,7 +30,10 @@ i64 staging_bytes(const std::vector<LedgerLine>& collectives, const Mesh& mesh) 
 const ShardedSpecs& Weigher::specs(int mp) {
   auto it = specs_.find(mp);
   if (it == specs_.end())
-    it = specs_.emplace(mp, shard_specs(request_.pipeline->params().specs, mp, request_.rules)).first;
+    it = specs_
+             .emplace(mp, shard_specs(request_.pipeline->params().specs, mp, request_.rules,
+                                      request_.step.weights))
+             .first;
   return it->second;
 }
 
@@ -58,8 +61,9 @@ const Weigher::LeastBytes& Weigher::least_bytes() {
   const std::vector<ParamGroup> groups = request_.pipeline->groups();
   for (const ParamSpec& s : request_.pipeline->params().specs) {
     const auto bytes = static_cast<double>(size_of(DType::f32) * numel(s.shape));
-    const DType stored = ParamStorage{.weights = request_.step.weights}.type_of(s);
-    least_bytes_->parameters += static_cast<double>(size_of(stored) * numel(s.shape));
+    const DType stored = s.trained() ? trained_type(s, request_.step.weights)
+                                     : ParamStorage{.weights = request_.step.weights}.type_of(s);
+    least_bytes_->parameters += static_cast<double>(bytes_of(stored, stored_numel(stored, s.shape)));
     if (!s.trained()) continue;
     const OptimizerSettings* optimizer = &request_.step.optimizer;
     for (const ParamGroup& g : groups) {

@@ -31,16 +31,16 @@ Tensor Tensor::view(const Tensor& of, Shape shape, const Layout& layout, int hid
   Tensor t(without_storage(std::move(shape), of.dtype(), layout, hidden));
   t.impl_->storage = of.impl_->storage;
   t.impl_->offset = of.impl_->offset;
-  REDCO_CHECK(t.local_numel() == of.local_numel(), "{} as {} {}", describe(of), to_string(t.shape()),
-              to_string(layout, Context::current().mesh()));
+  REDCO_CHECK(t.local_numel() == of.local_numel() && t.local_stored() == of.local_stored(), "{} as {} {}",
+              describe(of), to_string(t.shape()), to_string(layout, Context::current().mesh()));
   return t;
 }
 
 Tensor Tensor::within(const Tensor& of, i64 first, Shape shape, const Layout& layout) {
   Tensor t(without_storage(std::move(shape), of.dtype(), layout, 0));
   t.impl_->storage = of.impl_->storage;
-  t.impl_->offset = of.impl_->offset + first * size_of(of.dtype());
-  REDCO_CHECK(first >= 0 && first + t.local_numel() <= of.local_numel(), "element {} of {} as {}", first,
+  t.impl_->offset = of.impl_->offset + bytes_of(of.dtype(), first);
+  REDCO_CHECK(first >= 0 && first + t.local_stored() <= of.local_stored(), "element {} of {} as {}", first,
               describe(of), to_string(t.shape()));
   return t;
 }

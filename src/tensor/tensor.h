@@ -56,7 +56,9 @@ class Tensor {
   i64 size(int d) const { return shape()[axis(d)]; }
   i64 numel() const { return redco::numel(impl_->shape); }
   i64 local_numel() const { return redco::numel(impl_->local); }
-  i64 local_bytes() const { return local_numel() * size_of(dtype()); }
+  // Elements in memory, with those that fill the groups of a grouped type.
+  i64 local_stored() const { return stored_numel(dtype(), impl_->local); }
+  i64 local_bytes() const { return bytes_of(dtype(), local_stored()); }
   // The part of dim `dim` that this rank holds (index among all dims).
   Range range(int dim) const;
 

@@ -1,5 +1,6 @@
 #include "train/step.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <set>
@@ -46,6 +47,11 @@ TrainStep::TrainStep(Pipeline& pipeline, ParamTree& params, const StepOptions& o
       params_(params),
       options_(options),
       masters_(params, options.weights, options.sharding) {
+  if (is_grouped(options.weights) &&
+      std::ranges::none_of(params.specs(), [](const ParamSpec& s) { return s.frozen; }))
+    throw UsageError(
+        "[model] model.weight_dtype is int8 or int4, but all weights are trained. Weights of these types are "
+        "quantized when they are loaded. Set train.lora to train adapters, or model.weight_dtype=bf16");
   make_groups();
   make_optimizers();
 }

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/groups.h"
 #include "kernels/kernels_testing.h"
 #include "kernels/peak.h"
 
@@ -143,39 +144,60 @@ TEST(Ceilings, ArePositiveAndKeepTheThreadCount) {
   EXPECT_EQ(threads(), before);
 }
 
-// Products with a bf16 matrix: few rows and many, one and several tiles, pieces of k, odd sizes.
-TEST(StoredGemm, IsTheProductWithTheWidenedMatrix) {
+// The matrix in a storage type, and the values that it keeps.
+template <class S>
+std::pair<std::vector<S>, std::vector<float>> stored(const std::vector<float>& w, i64 n, i64 k) {
+  std::vector<S> out(static_cast<std::size_t>(n * stored_row<S>(k)));
+  std::vector<float> kept(w.size());
+  if constexpr (std::is_same_v<S, bf16>) {
+    to_bf16(w.data(), out.data(), n * k);
+    from_bf16(out.data(), kept.data(), n * k);
+  } else {
+    to_groups(w.data(), out.data(), n, k);
+    from_groups(out.data(), kept.data(), n, k);
+  }
+  return {out, kept};
+}
+
+// Few rows and many, one and several tiles, pieces of k, odd sizes, short last groups.
+template <class S>
+void check_stored_products() {
+  for (const auto& [m, n, k] : {std::array<i64, 3>{0, 3, 4},
+                                {3, 0, 4},
+                                {2, 3, 0},
+                                {1, 1, 1},
+                                {1, 70, 33},
+                                {5, 129, 100},
+                                {8, 64, 257},
+                                {9, 33, 50},
+                                {40, 500, 97},
+                                {600, 900, 65},
+                                {17, 50, 4100}}) {
+    const std::string what = fmt::format("m={} n={} k={}", m, n, k);
+    const auto x = random_array<float>(m * k, 1);
+    const auto [w, kept] = stored<S>(random_array<float>(n * k, 2), n, k);
+    const std::vector<float> nothing(static_cast<std::size_t>(m * n), NAN);
+    std::vector<double> want(nothing.size());
+    for (i64 i = 0; i < m; ++i)
+      for (i64 j = 0; j < n; ++j)
+        for (i64 p = 0; p < k; ++p)
+          want[i * n + j] += static_cast<double>(x[i * k + p]) * static_cast<double>(kept[j * k + p]);
+    const S* const matrix = w.data();
+    const auto product = [&, m = m, n = n, k = k] {
+      std::vector<float> y = nothing, room(static_cast<std::size_t>(stored_gemm_workspace(m, n, k)), NAN);
+      stored_gemm(m, n, k, x.data(), matrix, y.data(), room);
+      return y;
+    };
+    expect_close(product(), want, 4 * std::numeric_limits<float>::epsilon() * (k + 4), what);
+    expect_same_on_any_threads(product, what);
+  }
+}
+
+TEST(StoredGemm, IsTheProductWithTheKeptValues) {
   on_every_isa([] {
-    for (const auto& [m, n, k] : {std::array<i64, 3>{0, 3, 4},
-                                  {3, 0, 4},
-                                  {2, 3, 0},
-                                  {1, 1, 1},
-                                  {1, 70, 33},
-                                  {5, 129, 100},
-                                  {8, 64, 257},
-                                  {9, 33, 50},
-                                  {40, 500, 97},
-                                  {600, 900, 65},
-                                  {17, 50, 4100}}) {
-      const auto x = random_array<float>(m * k, 1), wide = random_array<float>(n * k, 2);
-      std::vector<bf16> w(wide.size());
-      std::vector<float> kept(wide.size()), nothing(static_cast<std::size_t>(m * n), NAN);
-      to_bf16(wide.data(), w.data(), n * k);
-      from_bf16(w.data(), kept.data(), n * k);
-      std::vector<double> want(nothing.size());
-      for (i64 i = 0; i < m; ++i)
-        for (i64 j = 0; j < n; ++j)
-          for (i64 p = 0; p < k; ++p)
-            want[i * n + j] += static_cast<double>(x[i * k + p]) * static_cast<double>(kept[j * k + p]);
-      const auto product = [&] {
-        std::vector<float> y = nothing, room(static_cast<std::size_t>(stored_gemm_workspace(m, n, k)), NAN);
-        stored_gemm(m, n, k, x.data(), w.data(), y.data(), room);
-        return y;
-      };
-      expect_close(product(), want, 4 * std::numeric_limits<float>::epsilon() * (k + 4),
-                   fmt::format("m={} n={} k={}", m, n, k));
-      expect_same_on_any_threads(product, fmt::format("m={} n={} k={}", m, n, k));
-    }
+    check_stored_products<bf16>();
+    check_stored_products<Group8>();
+    check_stored_products<Group4>();
   });
 }
 

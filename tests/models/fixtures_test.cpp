@@ -64,20 +64,26 @@ INSTANTIATE_TEST_SUITE_P(Families, ShardedParameters,
                                            "vit-gpt2", "performer", "qwen3", "gemma2", "mixtral"),
                          fixture_name);
 
-// Weights in bf16 give what fp32 weights with the same values give.
-class WeightsInBf16 : public ::testing::TestWithParam<const char*> {};
-TEST_P(WeightsInBf16, GiveWhatRoundedWeightsGive) {
+// Weights of a storage type, and fp32 weights with the same values.
+void expect_same(const Results& stored, const Results& wide, const std::string& what) {
+  ASSERT_EQ(stored.size(), wide.size());
+  for (const auto& [name, values] : wide)
+    EXPECT_LT(distance(stored.at(name), values), 2e-5) << name << ", " << what;
+}
+
+// Weights of a storage type give what fp32 weights with the same values give, on any mesh.
+class StoredWeights : public ::testing::TestWithParam<const char*> {};
+TEST_P(StoredWeights, GiveWhatTheirValuesGive) {
   const std::string folder = fixture(GetParam());
-  for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 2}, Mesh{1, 3}}) {
-    const Results wide = run_model(folder, mesh, {.gradients = false, .rounded = true});
-    const Results stored = run_model(folder, mesh, {.gradients = false, .storage = {.weights = DType::bf16}});
-    ASSERT_EQ(stored.size(), wide.size());
-    for (const auto& [name, values] : wide)
-      EXPECT_LT(distance(stored.at(name), values), 2e-5)
-          << name << " on dp " << mesh.dp() << " x mp " << mesh.mp();
+  for (const DType type : {DType::bf16, DType::q8, DType::q4}) {
+    const Results wide = run_model(folder, {1, 1}, {.gradients = false, .rounded = type});
+    for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}, Mesh{2, 2}, Mesh{1, 3}}) {
+      const Results stored = run_model(folder, mesh, {.gradients = false, .storage = {.weights = type}});
+      expect_same(stored, wide, fmt::format("{} on dp {} x mp {}", name_of(type), mesh.dp(), mesh.mp()));
+    }
   }
 }
-INSTANTIATE_TEST_SUITE_P(Families, WeightsInBf16,
+INSTANTIATE_TEST_SUITE_P(Families, StoredWeights,
                          ::testing::Values("gpt2", "gptj", "opt", "llama", "t5", "bart", "bert-seqcls", "vit",
                                            "vit-gpt2", "qwen3", "gemma2", "mixtral"),
                          fixture_name);
@@ -146,7 +152,7 @@ TEST(SillyRules, OneRuleForAllParameters) {
       }
 }
 
-// A random rule for each parameter.
+// A random rule for each parameter, also with weights in groups.
 class RandomRules : public ::testing::TestWithParam<const char*> {};
 TEST_P(RandomRules, GiveTheSameNumbers) {
   const std::string folder = fixture(GetParam());
@@ -167,6 +173,9 @@ TEST_P(RandomRules, GiveTheSameNumbers) {
     SCOPED_TRACE(text);
     const Mesh mesh = seed == 0 ? Mesh{1, 2} : seed == 1 ? Mesh{1, 3} : Mesh{2, 2};
     expect_matches(folder, run_model(folder, mesh, {.rules = rules}));
+    const DType type = seed == 1 ? DType::q4 : DType::q8;
+    expect_same(run_model(folder, mesh, {.rules = rules, .gradients = false, .storage = {.weights = type}}),
+                run_model(folder, {1, 1}, {.gradients = false, .rounded = type}), name_of(type));
   }
 }
 INSTANTIATE_TEST_SUITE_P(Families, RandomRules,

@@ -15,6 +15,7 @@
 #include "models/model.h"
 #include "ops/create.h"
 #include "support/device.h"
+#include "support/storage.h"
 #include "verify/task.h"
 
 namespace redco::testing {
@@ -30,7 +31,7 @@ struct ModelRun {
   bool gradients = true;
   bool recompute = false;
   ParamStorage storage{};
-  bool rounded = false;  // the matrices that can be stored in bf16 have bf16 values
+  DType rounded = DType::f32;  // fp32 matrices have the values that this storage type keeps
   bool sequence_parallel = false;
 };
 
@@ -59,7 +60,7 @@ inline i64 stored_index(const ParamSpec& s, i64 element) {
 }
 
 inline ParamTree load_tree(const Model& model, const ShardedSpecs& sharded, const ckpt::ModelFiles& files,
-                           const ParamStorage& storage = {}, bool rounded = false) {
+                           const ParamStorage& storage = {}, DType rounded = DType::f32) {
   std::map<std::string, std::vector<float>> files_values;
   for (const auto& [file, entry] : files.tensors()) {
     std::string name = model.canonical_name(entry->name);
@@ -89,8 +90,9 @@ inline ParamTree load_tree(const Model& model, const ShardedSpecs& sharded, cons
     const Tensor& t = tree.values()[i];
     const Tensor whole = from_values(s.shape, std::span<const float>(values), t.layout());
     Context& c = Context::current();
-    c.run(t.dtype() == DType::bf16 ? &Kernels::cast : &Kernels::copy, whole, t);
-    if (rounded && stored.values()[i].dtype() == DType::bf16) c.run(&Kernels::round_to_bf16, whole, t);
+    const bool rounds = rounded != DType::f32 && is_storage_type(stored.values()[i].dtype());
+    c.run(is_storage_type(t.dtype()) ? &Kernels::cast : &Kernels::copy,
+          rounds ? kept_values(whole, rounded) : whole, t);
   }
   return tree;
 }
@@ -102,7 +104,7 @@ inline Results run_model(const std::string& folder, Mesh mesh, const ModelRun& r
   const std::unique_ptr<Model> model = load_model(folder, run);
   const ckpt::ModelFiles files = ckpt::ModelFiles::open(folder);
   const Expected expected = Expected::open(folder, "");
-  const ShardedSpecs sharded = shard_specs(model->params().specs, mesh.mp(), run.rules);
+  const ShardedSpecs sharded = shard_specs(model->params().specs, mesh.mp(), run.rules, run.storage.weights);
   Results results;
   run_threads(mesh.ranks(), [&](Group& world) {
     Context context(mesh, world.split(0), testing::test_queue());

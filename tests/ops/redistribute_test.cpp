@@ -161,6 +161,33 @@ TEST(Redistribute, TwoByteElementsKeepTheirValues) {
     });
 }
 
+// Groups of q8 and q4 move whole, with shorter last ones. Places that would cut groups are refused.
+TEST(Redistribute, GroupsAreNeverCut) {
+  for (const Mesh& mesh : {Mesh{1, 2}, Mesh{1, 3}, Mesh{2, 2}})
+    for (const DType type : {DType::q8, DType::q4})
+      for (const Shape& shape : {Shape{5, 100}, Shape{3, 2, 64}, Shape{7, 20}})
+        on_mesh(mesh, [&](Context& c) {
+          const int last = static_cast<int>(shape.size()) - 1;
+          std::vector<double> values(static_cast<std::size_t>(numel(shape)));
+          for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i % 13) - 6;
+          const Tensor whole =
+              from_values(shape, std::span<const float>(std::vector<float>(values.begin(), values.end())));
+          Tensor stored(shape, type, {});
+          c.run(&Kernels::cast, whole, stored);
+          const std::vector<double> kept = to_values(widened(stored));
+          const std::vector<Placement> places = {Placement::replicated(), Placement::sharded(0),
+                                                 Placement::sharded(last, 32), Placement::sharded(last, 64)};
+          for (const Placement& from : places)
+            for (const Placement& to : places) {
+              const Tensor moved = redistribute(redistribute(stored, on_both(from, places[1])), Axis::mp, to);
+              EXPECT_EQ(to_values(widened(moved)), kept) << to_string(from) << " to " << to_string(to);
+            }
+          EXPECT_EQ(keeps_groups(stored, Axis::mp, Placement::sharded(last, 20)), shape == Shape({7, 20}));
+          if (shape == Shape{5, 100})
+            EXPECT_THROW(redistribute(stored, Axis::mp, Placement::sharded(last, 1)), BugError);
+        });
+}
+
 // If mp cuts a dim first, equal borders of the whole dim are not equal borders of its parts.
 TEST(Redistribute, UnitsOfTheInnerCutDecideTheBorders) {
   on_mesh({2, 2}, [](Context&) {

@@ -26,9 +26,11 @@ struct RealStep {
 std::vector<RealStep> run_step(Planned& p, const Mesh& mesh, i64 global, i64 per_device, i64 length,
                                const StepOptions& options, i64 steps = 1) {
   std::vector<RealStep> out(mesh.ranks());
-  const auto sharded = shard_specs(p.model->params().specs, mesh.mp(), p.request.rules);
+  const auto sharded = shard_specs(p.model->params().specs, mesh.mp(), p.request.rules, options.weights);
   redco::testing::on_mesh(mesh, [&](Context& c) {
-    ParamTree params = make_params(p.model->params(), sharded.layouts, {.sharding = options.sharding});
+    ParamTree params =
+        make_params(p.model->params(), sharded.layouts,
+                    {.sharding = options.sharding, .weights = options.weights, .trains = true});
     initialize(params, 1);
     TrainStep step(*p.pipeline, params, options);
     std::vector<Batch> batches;
@@ -103,7 +105,7 @@ TEST_P(PlanIsRun, LedgerLinesAndBytesAreEqual) {
                               .sharding = k.sharding,
                               .weights = k.weights};
     const auto runs = run_step(p, mesh, k.global, k.per_device, 24, options);
-    const auto sharded = shard_specs(p.model->params().specs, mesh.mp());
+    const auto sharded = shard_specs(p.model->params().specs, mesh.mp(), {}, k.weights);
     for (int rank = 0; rank < mesh.ranks(); ++rank) {
       SCOPED_TRACE(fmt::format("dp {} x mp {}, rank {}", mesh.dp(), mesh.mp(), rank));
       const Trace plan = trace_step({.pipeline = p.pipeline.get(),
@@ -149,6 +151,35 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"opt", redco::testing::kOpt, 4, 2, false},
                       Case{"gpt2_lora", redco::testing::kGpt2, 4, 2, false, true},
                       Case{"llama_lora", redco::testing::kLlama, 4, 2, true, true},
+                      Case{.name = "gpt2_lora_bf16",
+                           .config = redco::testing::kGpt2,
+                           .global = 4,
+                           .per_device = 2,
+                           .recompute = false,
+                           .lora = true,
+                           .weights = DType::bf16},
+                      Case{.name = "llama_lora_int8",
+                           .config = redco::testing::kLlama,
+                           .global = 4,
+                           .per_device = 2,
+                           .recompute = true,
+                           .lora = true,
+                           .weights = DType::q8},
+                      Case{.name = "shard_parameters_int4",
+                           .config = redco::testing::kLlama,
+                           .global = 4,
+                           .per_device = 1,
+                           .recompute = false,
+                           .lora = true,
+                           .sharding = StateSharding::parameters,
+                           .weights = DType::q4},
+                      Case{.name = "mixtral_lora_int4",
+                           .config = redco::testing::kMixtral,
+                           .global = 4,
+                           .per_device = 2,
+                           .recompute = false,
+                           .lora = true,
+                           .weights = DType::q4},
                       Case{"gpt2_tokens", redco::testing::kGpt2, 7, 1, false, false, true},
                       Case{"gptj_tokens", redco::testing::kGptj, 4, 4, false, false, true},
                       Case{"mixtral_tokens", redco::testing::kMixtral, 4, 2, true, false, true},

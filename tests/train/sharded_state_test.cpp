@@ -12,6 +12,7 @@
 #include "optim/gradients.h"
 #include "pipelines/pipelines.h"
 #include "support/ranks.h"
+#include "support/storage.h"
 #include "support/temp_dir.h"
 #include "train/replica_check.h"
 #include "train/step.h"
@@ -29,7 +30,7 @@ struct ShardedRun {
   StepOptions options;
   bool lora = false;
   DType weights = DType::f32;
-  bool rounded = false;  // fp32 weights that are not trained have bf16 values
+  DType rounded = DType::f32;  // fp32 weights that are not trained have the values that this type keeps
 };
 
 // Of the first rank, after three steps: parameters and optimizer state by name, and the gradient norms.
@@ -65,7 +66,7 @@ Batch batch_of(const Pipeline& pipeline, const Model& model, const MicroBatch& m
 
 Trained train_sharded(const ShardedRun& run, StateSharding sharding) {
   const auto model = model_of(run);
-  const auto layouts = shard_specs(model->params().specs, run.mesh.mp()).layouts;
+  const auto layouts = shard_specs(model->params().specs, run.mesh.mp(), {}, run.weights).layouts;
   Trained out;
   redco::testing::on_mesh(run.mesh, [&](Context& c) {
     const auto pipeline = make_lm_pipeline();
@@ -75,12 +76,9 @@ Trained train_sharded(const ShardedRun& run, StateSharding sharding) {
         make_params(model->params(), layouts, {.sharding = sharding, .weights = run.weights, .trains = true});
     initialize(params, 1);
     const ParamTree stored = make_params(model->params(), layouts, {.weights = DType::bf16, .trains = true});
-    for (size_t i = 0; i < params.size() && run.rounded; ++i)
-      if (const Tensor& p = params.values()[i]; stored.values()[i].dtype() == DType::bf16) {
-        const Tensor whole(p.shape(), p.dtype(), p.layout());
-        c.run(&Kernels::copy, p, whole);
-        c.run(&Kernels::round_to_bf16, whole, p);
-      }
+    for (size_t i = 0; i < params.size() && run.rounded != DType::f32; ++i)
+      if (const Tensor& p = params.values()[i]; is_storage_type(stored.values()[i].dtype()))
+        c.run(&Kernels::copy, redco::testing::kept_values(p, run.rounded), p);
     StepOptions options = run.options;
     options.sharding = sharding;
     TrainStep train(*pipeline, params, options);
@@ -116,6 +114,16 @@ constexpr const char* kSmallLlama =
     R"({"model_type": "llama", "hidden_size": 24, "intermediate_size": 37, "num_attention_heads": 4,
         "num_key_value_heads": 2, "num_hidden_layers": 2, "vocab_size": 61, "max_position_embeddings": 16,
         "tie_word_embeddings": false})";
+
+constexpr const char* kWiderLlama =
+    R"({"model_type": "llama", "hidden_size": 128, "intermediate_size": 200, "num_attention_heads": 8,
+        "num_key_value_heads": 2, "num_hidden_layers": 1, "vocab_size": 61, "max_position_embeddings": 16,
+        "tie_word_embeddings": false})";
+
+constexpr const char* kSmallMixtral =
+    R"({"model_type": "mixtral", "hidden_size": 48, "intermediate_size": 72, "num_attention_heads": 4,
+        "num_key_value_heads": 4, "num_hidden_layers": 2, "vocab_size": 61, "max_position_embeddings": 16,
+        "num_local_experts": 3, "num_experts_per_tok": 2})";
 
 std::vector<ShardedRun> sharded_runs() {
   const StepOptions adamw{.clip_grad_norm = 0.5, .optimizer = AdamWSettings{}};
@@ -169,23 +177,83 @@ TEST(ShardedState, MicroBatchesDifferByRoundingOnly) {
   }
 }
 
-// Adapters of weights in bf16 are trained as those of fp32 weights with the same values.
-TEST(WeightsInBf16, AdaptersAreTrained) {
-  for (const char* config : {kSmallGpt2, kSmallLlama})
+// Adapters of weights in a storage type are trained as those of fp32 weights with the same values. The wider
+// model has several groups a row, and key/value heads of half a group.
+class StoredWeightsOf : public ::testing::TestWithParam<DType> {};
+TEST_P(StoredWeightsOf, AdaptersAreTrained) {
+  for (const char* config : {kSmallGpt2, kSmallLlama, kWiderLlama, kSmallMixtral})
     for (const Mesh& mesh : {Mesh{1, 1}, Mesh{2, 2}, Mesh{1, 4}})
       for (const StateSharding sharding : {StateSharding::none, StateSharding::parameters}) {
         ShardedRun run{
             .config = config, .mesh = mesh, .options = {.optimizer = AdamWSettings{}}, .lora = true};
         run.options.optimizer = SgdSettings{};
-        run.rounded = true;
+        run.rounded = GetParam();
         const Trained wide = train_sharded(run, sharding);
-        run.rounded = false;
-        run.weights = DType::bf16;
+        run.rounded = DType::f32;
+        run.weights = GetParam();
         const Trained stored = train_sharded(run, sharding);
         for (const auto& [name, values] : wide.values)
           EXPECT_LT(redco::testing::distance(stored.values.at(name), values), 1e-6) << name;
       }
 }
+// Weights are rounded as they are loaded, to the same values on any mesh, and saved in fp32.
+TEST_P(StoredWeightsOf, AreLoadedAndSavedOnAnyMesh) {
+  const DType type = GetParam();
+  for (const char* config : {kSmallGpt2, kWiderLlama, kSmallMixtral}) {
+    const auto model = model_of({.config = config, .mesh = {}});
+    TempDir original{TempDir::in_memory}, again{TempDir::in_memory};
+    const auto on = [&](const Mesh& mesh, const ParamStorage& storage, const auto& f) {
+      const auto layouts = shard_specs(model->params().specs, mesh.mp(), {}, storage.weights).layouts;
+      redco::testing::on_mesh(mesh, [&](Context&) {
+        ParamTree params = make_params(model->params(), layouts, storage);
+        f(params);
+      });
+    };
+    const auto save = [](const ParamTree& params, const TempDir& to) {
+      const std::vector<ckpt::SavedTree> trees = {{"", &params}};
+      ckpt::save_params(trees, ckpt::plan_params(trees, ckpt::StoredType::f32, "model"), to.path());
+    };
+    const auto load = [&](ParamTree& params, const TempDir& from) {
+      const auto canonical = [](const std::string& n) { return n; };
+      ckpt::load_params(params, ckpt::ModelFiles::open(from.path()), canonical, model->params().aliases);
+    };
+    std::vector<std::vector<double>> kept;
+    on({1, 1}, {}, [&](ParamTree& params) {
+      initialize(params, 7);
+      save(params, original);
+      const ParamTree stored =
+          make_params(model->params(), shard_specs(params.specs(), 1, {}, type).layouts, {.weights = type});
+      for (size_t i = 0; i < params.size(); ++i) {
+        const bool rounds = stored.values()[i].dtype() == type;
+        const Tensor& t = params.values()[i];
+        kept.push_back(to_values(rounds ? redco::testing::kept_values(t, type) : t));
+      }
+    });
+    const auto expect_kept = [&](const ParamTree& params) {
+      for (size_t i = 0; i < params.size(); ++i) {
+        const auto values = to_values(widened(params.values()[i]));
+        EXPECT_EQ(values, kept[i]) << params.specs()[i].name;
+      }
+    };
+    for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 2}, Mesh{1, 3}, Mesh{4, 1}})
+      for (const StateSharding sharding : {StateSharding::none, StateSharding::parameters})
+        on(mesh, {.sharding = sharding, .weights = type}, [&](ParamTree& params) {
+          load(params, original);
+          expect_kept(params);
+        });
+    on({2, 2}, {.weights = type}, [&](ParamTree& params) {
+      load(params, original);
+      save(params, again);
+    });
+    on({1, 2}, {}, [&](ParamTree& params) {
+      load(params, again);
+      expect_kept(params);
+    });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, StoredWeightsOf, ::testing::Values(DType::bf16, DType::q8, DType::q4),
+                         [](const auto& type) { return std::string(name_of(type.param)); });
 
 // Trained weights in bf16 have gradients at the rounded values. AdamW updates their masters, which are
 // rounded again.

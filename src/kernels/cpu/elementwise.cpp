@@ -79,6 +79,8 @@ INSTANTIATE(double)
 #undef INSTANTIATE
 template void fill(i32*, i32, i64);
 template void fill(bf16*, bf16, i64);
+template void fill(Group8*, Group8, i64);
+template void fill(Group4*, Group4, i64);
 
 void to_bf16(const float* x, bf16* y, i64 n) {
   auto* bits = reinterpret_cast<std::uint16_t*>(y);

@@ -88,5 +88,7 @@ INSTANTIATE(float)
 INSTANTIATE(double)
 #undef INSTANTIATE
 template void embedding(const bf16*, i64, i64, const i32*, bf16*, i64, i64);
+template void embedding(const Group8*, i64, i64, const i32*, Group8*, i64, i64);
+template void embedding(const Group4*, i64, i64, const i32*, Group4*, i64, i64);
 
 }  // namespace redco::kernels

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "kernels/cpu/gemm.h"
+#include "kernels/cpu/groups.h"
 #include "kernels/cpu/pool.h"
 
 namespace redco::kernels {
@@ -17,8 +18,8 @@ struct Piece {
   i64 m;
 };
 
-template <class T, class F>
-void for_pieces(const Experts<T>& a, const F& f) {
+template <class T, class S, class F>
+void for_pieces(const Experts<T, S>& a, const F& f) {
   std::vector<i64> rows;
   i64 before = 0;
   for (i64 e = 0; e < a.E; ++e) {
@@ -36,8 +37,8 @@ void for_pieces(const Experts<T>& a, const F& f) {
   }
 }
 
-template <class T>
-void round(const Experts<T>& a, T* p, i64 n) {
+template <class T, class S>
+void round(const Experts<T, S>& a, T* p, i64 n) {
   if constexpr (std::is_same_v<T, float>)
     if (a.bf16) round_to_bf16(p, p, n);
 }
@@ -84,12 +85,21 @@ void weigh(const Experts<T>& a, const Piece& p, i64 width, T* x) {
   });
 }
 
+// y[m, n] = x[m, k] w[e]^T with matrix e of w[E, n, k].
+template <class T, class S>
+void times_expert(i64 m, i64 n, i64 k, const T* x, const S* w, i64 e, std::span<float> widened, T* y) {
+  const S* const matrix = w + e * n * stored_row<S>(k);
+  if constexpr (std::is_same_v<T, S>)
+    gemm<T>(false, true, m, n, k, 1, x, k, matrix, k, 0, y, n);
+  else
+    stored_gemm(m, n, k, x, matrix, y, widened);
+}
+
 // gate x and up x of a piece, one after the other, [m, I] each.
-template <class T>
-void inner_layers(const Experts<T>& a, const Piece& p, const T* xs, T* gate) {
-  const i64 at = p.expert * a.I * a.C;
-  gemm<T>(false, true, p.m, a.I, a.C, 1, xs, a.C, a.gate + at, a.C, 0, gate, a.I);
-  gemm<T>(false, true, p.m, a.I, a.C, 1, xs, a.C, a.up + at, a.C, 0, gate + p.m * a.I, a.I);
+template <class T, class S>
+void inner_layers(const Experts<T, S>& a, const Piece& p, const T* xs, std::span<float> widened, T* gate) {
+  times_expert(p.m, a.I, a.C, xs, a.gate, p.expert, widened, gate);
+  times_expert(p.m, a.I, a.C, xs, a.up, p.expert, widened, gate + p.m * a.I);
 }
 
 }  // namespace
@@ -98,8 +108,8 @@ i64 experts_scratch(i64 R, i64 C, i64 I, bool hidden, bool backward) {
   return expert_piece(R) * (2 * C + (backward ? 3 : 1) * I + (hidden ? 0 : 2) * I);
 }
 
-template <class T>
-void experts(const Experts<T>& a, T* scratch, T* y) {
+template <class T, class S>
+void experts(const Experts<T, S>& a, T* scratch, std::span<float> widened, T* y) {
   const i64 n = expert_piece(a.R);
   T *const xs = scratch, *const ys = xs + n * a.C, *const inner = ys + n * a.C, *const own = inner + n * a.I;
   fill(y, T(0), a.R * a.C);
@@ -107,11 +117,11 @@ void experts(const Experts<T>& a, T* scratch, T* y) {
     gather(a.x, p, a.C, xs);
     round(a, xs, p.m * a.C);
     T* const gate = a.hidden ? a.hidden + 2 * p.before * a.I : own;
-    inner_layers(a, p, xs, gate);
+    inner_layers(a, p, xs, widened, gate);
     unary(a.activation, gate, inner, p.m * a.I);
     multiply(inner, gate + p.m * a.I, p.m * a.I);
     round(a, inner, p.m * a.I);
-    gemm<T>(false, true, p.m, a.C, a.I, 1, inner, a.I, a.down + p.expert * a.I * a.C, a.I, 0, ys, a.C);
+    times_expert(p.m, a.C, a.I, inner, a.down, p.expert, widened, ys);
     scatter(ys, p, a.C, a.weights + p.expert, a.E, y);
   });
 }
@@ -130,7 +140,7 @@ void experts_backward(const Experts<T>& a, const T* g, T* scratch, const ExpertG
     seen[p.expert] = true;
     gather(a.x, p, a.C, xs);
     round(a, xs, p.m * a.C);
-    if (!a.hidden) inner_layers(a, p, xs, own);
+    if (!a.hidden) inner_layers(a, p, xs, {}, own);
     const T *const gate = a.hidden ? a.hidden + 2 * p.before * a.I : own, *const up = gate + size;
     unary(a.activation, gate, act, size);
     std::copy_n(act, size, inner);
@@ -171,11 +181,14 @@ void experts_backward(const Experts<T>& a, const T* g, T* scratch, const ExpertG
       for (T* m : {d.gate, d.up, d.down}) fill(m + e * matrix, T(0), matrix);
 }
 
-#define INSTANTIATE(T)                              \
-  template void experts(const Experts<T>&, T*, T*); \
+#define INSTANTIATE(T)                                                \
+  template void experts(const Experts<T>&, T*, std::span<float>, T*); \
   template void experts_backward(const Experts<T>&, const T*, T*, const ExpertGradients<T>&);
 INSTANTIATE(float)
 INSTANTIATE(double)
 #undef INSTANTIATE
+template void experts(const Experts<float, bf16>&, float*, std::span<float>, float*);
+template void experts(const Experts<float, Group8>&, float*, std::span<float>, float*);
+template void experts(const Experts<float, Group4>&, float*, std::span<float>, float*);
 
 }  // namespace redco::kernels

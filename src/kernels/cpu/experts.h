@@ -3,6 +3,8 @@
 // the number of threads.
 #pragma once
 
+#include <span>
+
 #include "kernels/cpu/elementwise.h"
 
 namespace redco::kernels {
@@ -11,11 +13,12 @@ namespace redco::kernels {
 constexpr i64 kExpertRows = 1024;
 inline i64 expert_piece(i64 R) { return R < kExpertRows ? R : kExpertRows; }
 
-template <class T>
+// S is T, or the storage type of the matrices (gemm.h); then T is float, and there is no backward.
+template <class T, class S = T>
 struct Experts {
   i64 R, C, I, E;
   const T *x, *weights, *chosen;  // [R, C], [R, E], [R, E]; chosen is 0 where a row does not use an expert
-  const T *gate, *up, *down;      // [E, I, C], [E, I, C], [E, C, I]
+  const S *gate, *up, *down;      // [E, I, C], [E, I, C], [E, C, I]
   Unary activation;
   bool bf16 = false;  // round the rows that products read (fp32 only; the caller rounds the matrices)
   // null, or `hidden_rows` rows of 2 I elements: the outputs of gate and up, written by the forward and read
@@ -30,9 +33,10 @@ struct ExpertGradients {
 
 // Number of elements of scratch memory that the two functions need.
 i64 experts_scratch(i64 R, i64 C, i64 I, bool hidden, bool backward);
-// y[R, C] = sum over e of weights[r, e] down_e (act(gate_e x) * (up_e x)).
-template <class T>
-void experts(const Experts<T>& a, T* scratch, T* y);
+// y[R, C] = sum over e of weights[r, e] down_e (act(gate_e x) * (up_e x)). `widened`: the workspace of a
+// product of any number of rows with a stored matrix.
+template <class T, class S>
+void experts(const Experts<T, S>& a, T* scratch, std::span<float> widened, T* y);
 // Overwrites all gradients in d; the gradient of `weights` is 0 where a row does not use an expert.
 template <class T>
 void experts_backward(const Experts<T>& a, const T* g, T* scratch, const ExpertGradients<T>& d);

@@ -3,6 +3,7 @@
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/experts.h"
 #include "kernels/cpu/gemm.h"
+#include "kernels/cpu/groups.h"
 #include "kernels/cpu/nn.h"
 #include "kernels/cpu/views.h"
 
@@ -38,9 +39,9 @@ AttentionArgs args_of(const Attention& a, const View& mask, const View& bias) {
   return out;
 }
 
-template <class T>
-Experts<T> experts_of(const MixtureOfExperts& m, const View& x, const View& weights, const View& chosen,
-                      const View& gate, const View& up, const View& down, const View& hidden) {
+template <class T, class S = T>
+Experts<T, S> experts_of(const MixtureOfExperts& m, const View& x, const View& weights, const View& chosen,
+                         const View& gate, const View& up, const View& down, const View& hidden) {
   const i64 R = x.leading();
   return {.R = R,
           .C = gate.shape[2],
@@ -49,9 +50,9 @@ Experts<T> experts_of(const MixtureOfExperts& m, const View& x, const View& weig
           .x = pointer<T>(x),
           .weights = pointer<T>(weights),
           .chosen = pointer<T>(chosen),
-          .gate = pointer<T>(gate),
-          .up = pointer<T>(up),
-          .down = pointer<T>(down),
+          .gate = pointer<S>(gate),
+          .up = pointer<S>(up),
+          .down = pointer<S>(down),
           .activation = m.activation,
           .bf16 = m.bf16,
           .hidden = pointer<T>(hidden),
@@ -175,9 +176,18 @@ void add_experts(Kernels& t) {
   t.experts.run = [](const MixtureOfExperts& m, const View& x, const View& weights, const View& chosen,
                      const View& gate, const View& up, const View& down, const View& hidden,
                      const View& workspace, const View& y) {
+    if (is_storage_type(gate.dtype))
+      return visit_stored(gate.dtype, [&](auto zero) {
+        using S = decltype(zero);
+        const Experts<float, S> e = experts_of<float, S>(m, x, weights, chosen, gate, up, down, hidden);
+        const i64 own = experts_scratch(e.R, e.C, e.I, hidden.present, false);
+        float* const room = pointer<float>(workspace);
+        experts<float, S>(e, room, {room + own, static_cast<std::size_t>(workspace.numel() - own)},
+                          pointer<float>(y));
+      });
     visit_float(x.dtype, [&](auto zero) {
       using T = decltype(zero);
-      experts<T>(experts_of<T>(m, x, weights, chosen, gate, up, down, hidden), pointer<T>(workspace),
+      experts<T>(experts_of<T>(m, x, weights, chosen, gate, up, down, hidden), pointer<T>(workspace), {},
                  pointer<T>(y));
     });
   };
@@ -199,8 +209,11 @@ void add_experts(Kernels& t) {
 
 void add_fused_kernels(Kernels& t) {
   t.stored_linear.run = [](const View& x, const View& w, const View& y, const View& workspace) {
-    stored_gemm(x.leading(), w.shape[0], w.shape[1], pointer<float>(x), pointer<bf16>(w), pointer<float>(y),
-                {pointer<float>(workspace), static_cast<std::size_t>(workspace.numel())});
+    visit_stored(w.dtype, [&](auto zero) {
+      using S = decltype(zero);
+      stored_gemm<S>(x.leading(), w.shape[0], w.shape[1], pointer<float>(x), pointer<S>(w), pointer<float>(y),
+                     {pointer<float>(workspace), static_cast<std::size_t>(workspace.numel())});
+    });
   };
   t.stored_linear_workspace = stored_gemm_workspace;
   t.unary_backward.run = [](const Unary& op, const View& x, const View& g, const View& dx) {

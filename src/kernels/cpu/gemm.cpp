@@ -101,6 +101,24 @@ namespace {
 constexpr i64 kStoredK =
     2048;  // columns of w that are widened together: with 384 rows 3 MiB, for the L2 cache
 
+static_assert(kStoredK % kGroup == 0);
+
+// Rows of a stored matrix: products of few rows of x, and columns [p, p + n) in fp32.
+void few_rows(i64 m, i64 n, i64 k, const float* x, const bf16* w, float* y, i64 ldy) {
+  REDCO_ISA_CALL(rows_times_bt(m, n, k, 1.0f, x, k, w, k, 0.0f, y, ldy));
+}
+template <class G>
+void few_rows(i64 m, i64 n, i64 k, const float* x, const G* w, float* y, i64 ldy) {
+  REDCO_ISA_CALL(rows_times_groups(m, n, k, x, k, w, y, ldy));
+}
+void widen_row(const bf16* row, i64 p, i64 n, float* to) {
+  REDCO_ISA_CALL(from_bf16(reinterpret_cast<const u16*>(row + p), to, n));
+}
+template <class G>
+void widen_row(const G* row, i64 p, i64 n, float* to) {
+  REDCO_ISA_CALL(from_groups(row + p / kGroup, to, n));
+}
+
 // The rows and columns of w in the workspace.
 i64 stored_tile(i64 m, i64 n, i64 k) { return tiling_of(m, n).cols * std::min(k, kStoredK); }
 
@@ -112,15 +130,16 @@ i64 stored_gemm_workspace(i64 m, i64 n, i64 k) {
   return stored_tile(m, n, k) * std::min<i64>(ceil_div(n, t.cols), omp_get_max_threads());
 }
 
-void stored_gemm(i64 m, i64 n, i64 k, const float* x, const bf16* w, float* y, std::span<float> workspace) {
+template <class S>
+void stored_gemm(i64 m, i64 n, i64 k, const float* x, const S* w, float* y, std::span<float> workspace) {
+  const i64 row = stored_row<S>(k);
   if (m <= 0 || n <= 0) return;
   if (k <= 0) return scale_only(m, n, 0.0f, y, n);
   if (m <= kFewRows) {
     constexpr i64 kRowsOfW = 64;
     return for_each_dynamic(ceil_div(n, kRowsOfW), n * k, [&](i64 t) {
       const i64 j = t * kRowsOfW;
-      REDCO_ISA_CALL(
-          rows_times_bt(m, std::min(kRowsOfW, n - j), k, 1.0f, x, k, w + j * k, k, 0.0f, y + j, n));
+      few_rows(m, std::min(kRowsOfW, n - j), k, x, w + j * row, y + j, n);
     });
   }
   const Tiling t = tiling_of(m, n);
@@ -134,8 +153,7 @@ void stored_gemm(i64 m, i64 n, i64 k, const float* x, const bf16* w, float* y, s
       const i64 j = i * t.cols, cols = std::min(t.cols, n - j);
       for (i64 p = 0; p < k; p += kStoredK) {
         const i64 deep = std::min(kStoredK, k - p);
-        for (i64 r = 0; r < cols; ++r)
-          REDCO_ISA_CALL(from_bf16(reinterpret_cast<const u16*>(w + (j + r) * k + p), wide + r * deep, deep));
+        for (i64 r = 0; r < cols; ++r) widen_row(w + (j + r) * row, p, deep, wide + r * deep);
         for (i64 r = 0; r < m; r += t.rows)
           gemm_here(false, true, std::min(t.rows, m - r), cols, deep, 1.0f, x + r * k + p, k, wide, deep,
                     p == 0 ? 0.0f : 1.0f, y + r * n + j, n);
@@ -151,5 +169,8 @@ void stored_gemm(i64 m, i64 n, i64 k, const float* x, const bf16* w, float* y, s
 INSTANTIATE(float)
 INSTANTIATE(double)
 #undef INSTANTIATE
+template void stored_gemm(i64, i64, i64, const float*, const bf16*, float*, std::span<float>);
+template void stored_gemm(i64, i64, i64, const float*, const Group8*, float*, std::span<float>);
+template void stored_gemm(i64, i64, i64, const float*, const Group4*, float*, std::span<float>);
 
 }  // namespace redco::kernels

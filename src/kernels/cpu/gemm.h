@@ -18,9 +18,11 @@ template <class T>
 void gemm_batch(i64 batch, bool trans_a, bool trans_b, i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda,
                 i64 a_stride, const T* b, i64 ldb, i64 b_stride, T beta, T* c, i64 ldc, i64 c_stride);
 
-// y[m,n] = x[m,k] w[n,k]^T with a bf16 matrix w. Few rows widen w in registers; otherwise a tile of w at a
-// time is widened into the workspace: stored_gemm_workspace() elements, uninitialized.
-void stored_gemm(i64 m, i64 n, i64 k, const float* x, const bf16* w, float* y, std::span<float> workspace);
+// y[m,n] = x[m,k] w[n,k]^T with a matrix w of a storage type: bf16, Group8 or Group4 (groups.h), whose rows
+// are whole groups. Few rows widen w in registers; otherwise a tile of w at a time is widened into the
+// workspace: stored_gemm_workspace() elements, uninitialized.
+template <class S>
+void stored_gemm(i64 m, i64 n, i64 k, const float* x, const S* w, float* y, std::span<float> workspace);
 i64 stored_gemm_workspace(i64 m, i64 n, i64 k);
 
 }  // namespace redco::kernels

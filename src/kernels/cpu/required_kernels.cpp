@@ -1,6 +1,7 @@
 #include "kernels/cpu/device.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/gemm.h"
+#include "kernels/cpu/groups.h"
 #include "kernels/cpu/nn.h"
 #include "kernels/cpu/pool.h"
 #include "kernels/cpu/views.h"
@@ -43,6 +44,33 @@ void cast_from_bf16(const View& x, const View& y) {
     from_bf16(from + i, &value, 1);
     to[i] = value;
   }
+}
+
+// Rows of the last dim between f32 and a grouped type.
+void cast_to_groups(const View& x, const View& y) {
+  REDCO_CHECK(x.dtype == DType::f32, "a cast from {} to {}", name_of(x.dtype), name_of(y.dtype));
+  visit_groups(y.dtype, [&](auto zero) {
+    using G = decltype(zero);
+    to_groups<G>(pointer<float>(x), pointer<G>(y), y.leading(), y.last());
+  });
+}
+void cast_from_groups(const View& x, const View& y) {
+  REDCO_CHECK(y.dtype == DType::f32, "a cast from {} to {}", name_of(x.dtype), name_of(y.dtype));
+  visit_groups(x.dtype, [&](auto zero) {
+    using G = decltype(zero);
+    from_groups<G>(pointer<G>(x), pointer<float>(y), x.leading(), x.last());
+  });
+}
+
+// Elements of a grouped type as bytes; other views are returned as they are. Groups are not cut.
+View as_bytes(const View& v) {
+  if (!is_grouped(v.dtype)) return v;
+  View bytes = v;
+  bytes.strides = v.steps();
+  for (i64& step : bytes.strides) step = bytes_of(v.dtype, step);
+  bytes.strides.back() = 1;
+  bytes.shape.back() = bytes_of(v.dtype, groups_in(v.last()) * kGroup);
+  return bytes;
 }
 
 // Calls f(batch, a, a_stride, b, b_stride, y) for runs of matrices at equal distances.
@@ -108,15 +136,27 @@ void add_required_kernels(Kernels& t) {
       to_bf16(&wide, &stored, 1);
       return fill<bf16>(pointer<bf16>(x), stored, x.numel());
     }
+    if (is_grouped(x.dtype))
+      return visit_groups(x.dtype, [&](auto zero) {
+        using G = decltype(zero);
+        const std::vector<float> wide(kGroup, static_cast<float>(value));
+        G group;
+        to_groups(wide.data(), &group, 1, kGroup);
+        fill<G>(pointer<G>(x), group, x.leading() * groups_in(x.last()));
+      });
     visit_float(x.dtype, [&](auto zero) {
       using T = decltype(zero);
       fill<T>(pointer<T>(x), static_cast<T>(value), x.numel());
     });
   };
   t.copy.run = [](const View& x, const View& y) {
-    copy_strided(pointer<void>(x), x.steps(), pointer<void>(y), y.steps(), y.shape, size_of(x.dtype));
+    const View from = as_bytes(x), to = as_bytes(y);
+    copy_strided(pointer<void>(x), from.steps(), pointer<void>(y), to.steps(), to.shape,
+                 is_grouped(x.dtype) ? 1 : size_of(x.dtype));
   };
   t.cast.run = [](const View& x, const View& y) {
+    if (is_grouped(y.dtype)) return cast_to_groups(x, y);
+    if (is_grouped(x.dtype)) return cast_from_groups(x, y);
     if (y.dtype == DType::bf16) return cast_to_bf16(x, y);
     if (x.dtype == DType::bf16) return cast_from_bf16(x, y);
     if (x.dtype == DType::i32) return cast_from<i32>(x, y);
@@ -175,6 +215,12 @@ void add_required_kernels(Kernels& t) {
   t.sum_squares_workspace = sum_squares_workspace;
   t.matmul.run = matmul;
   t.gather_rows.run = [](const View& table, const i64& first, const View& ids, const View& y) {
+    if (is_grouped(y.dtype))
+      return visit_groups(y.dtype, [&](auto zero) {
+        using G = decltype(zero);
+        embedding<G>(pointer<G>(table), first, table.shape[0], pointer<i32>(ids), pointer<G>(y), ids.numel(),
+                     groups_in(y.last()));
+      });
     if (y.dtype == DType::bf16)
       return embedding(pointer<bf16>(table), first, table.shape[0], pointer<i32>(ids), pointer<bf16>(y),
                        ids.numel(), y.last());

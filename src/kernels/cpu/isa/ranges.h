@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/types.h"
+#include "kernels/cpu/groups.h"
 
 namespace redco::kernels {
 
