@@ -6,7 +6,8 @@
 // - a ring of records for each reader. A record announces a message; a short message is in it.
 // - a pool of 16 MiB for messages of up to 2 MiB. A message is copied there once, also if it goes to several
 //   ranks, and is then complete for the sender. The receiver copies it out, or reads it where it lies.
-// - four chunks of 256 KiB. Larger messages, and those that find the pool full, are only announced. When the
+// - four chunks of 256 KiB. Larger messages, and messages that find the pool full, are only announced. When
+// the
 //   receiver asks for one, it flows through the pool and these chunks. So a chunk is always read soon, and
 //   messages that nobody receives yet never block another one.
 // - tickets: one word for each message in the pool, in chunks, or announced. The receiver writes there that

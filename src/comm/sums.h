@@ -33,7 +33,7 @@ struct Max {
 // ((0 + 1) + (2 + 3)) + 4, and aligned powers of two of ranks are subtrees in each tree.
 constexpr int left_subtree(int n) { return static_cast<int>(std::bit_floor(static_cast<unsigned>(n - 1))); }
 
-// Elements that are combined at once: the partial results of a block stay in the L1 cache.
+// Elements that are combined together: the partial results of a block stay in the L1 cache.
 constexpr i64 kTreeBlock = 512;
 constexpr i64 kScratchBlocks = 32;  // two for each level of the tree: enough for 65536 ranks
 

@@ -169,7 +169,7 @@ LaunchPlan plan_ranks(const LaunchRequest& r, const std::optional<SlurmJob>& slu
   if (plan.threads_per_rank) plan.environment["OMP_NUM_THREADS"] = fmt::format("{}", threads);
   // Waking a thread that sleeps takes longer than many loops. Threads that own their cores spin up to 300 us
   // before they sleep; threads that have a core each, but may share it with other jobs, up to 50 us; others
-  // sleep at once.
+  // sleep immediately.
   const char* spins = plan.bound ? "10000" : all_known && fits ? "1000" : "0";
   for (const auto& [name, value] : Environment{{"OMP_WAIT_POLICY", "passive"}, {"GOMP_SPINCOUNT", spins}})
     if (!has(r.environment, name.c_str())) plan.environment.emplace(name, value);

@@ -66,7 +66,7 @@ ShardedSpecs shard_specs(const std::vector<ParamSpec>& specs, int shards,
   const i64 group = group_of(weights);
   std::vector<ParamInfo> infos;
   const bool declared = std::ranges::any_of(specs, [](const ParamSpec& s) { return s.role.has_value(); });
-  std::map<std::string, size_t> place;  // name -> index among all parameters, for those that are not adapters
+  std::map<std::string, size_t> place;  // name -> index among all parameters, for all but adapters
   std::vector<size_t> own;              // indices of these parameters
   for (size_t i = 0; i < specs.size(); ++i) {
     const ParamSpec& s = specs[i];

@@ -252,8 +252,9 @@ void load_checkpoint_tensors(const std::string& checkpoint, CheckpointContents& 
         ckpt::ModelFiles::open(checkpoint, what.adapter_config.empty() ? "model" : ckpt::kAdapterStem);
     if (std::ranges::any_of(files.tensors(),
                             [](const auto& t) { return t.entry->type != ckpt::StoredType::f32; }))
-      warn("[checkpoint] {} has rounded weights and no master weights: the run goes on from the rounded ones",
-           checkpoint);
+      warn(
+          "[checkpoint] {} has rounded weights and no master weights: the run continues with the rounded ones",
+          checkpoint);
   });
 }
 

@@ -29,7 +29,7 @@ struct StepOptions {
   bool sequence_parallel = false;  // nn/layers.h
   OptimizerSettings optimizer;
   StateSharding sharding = StateSharding::none;
-  DType weights = DType::f32;  // of matrices; those that are trained have fp32 masters
+  DType weights = DType::f32;  // of matrices; trained ones have fp32 masters
 };
 StepOptions step_options(const TrainSettings& settings, const ParallelSettings& parallel = {},
                          DType weights = DType::f32);

@@ -1,5 +1,4 @@
-// The roles that the families declare are those that are found from names, shapes and order. So the same test
-// covers the declarations, and the finder on models it was not written for.
+// The families declare the roles that are also found from names, shapes and order. So the test covers both.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -24,14 +23,14 @@ void expect_found_roles(const Model& model) {
   }
 }
 
-TEST(DeclaredRoles, AreThoseThatAreFoundInPresets) {
+TEST(DeclaredRoles, EqualTheFoundOnesInPresets) {
   for (const std::string& name : preset_names()) {
     SCOPED_TRACE(name);
     expect_found_roles(*make_model(ModelConfig(preset_config(name), name)));
   }
 }
 
-TEST(DeclaredRoles, AreThoseThatAreFoundInFixtures) {
+TEST(DeclaredRoles, EqualTheFoundOnesInFixtures) {
   int models = 0;
   for (const auto& folder : std::filesystem::directory_iterator(REDCO_FIXTURES)) {
     if (!std::filesystem::exists(folder.path() / "config.json")) continue;

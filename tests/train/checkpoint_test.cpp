@@ -54,7 +54,7 @@ TEST_F(SaveCheckpoint, TheSavedFolderHasTheJobAndTheRun) {
                           [](const ckpt::FileRecord& f) { return f.path == "training/job.yaml"; }));
 }
 
-// A checkpoint in bf16 has the fp32 values of what is trained beside the optimizer's state, unless no run can
+// A checkpoint in bf16 has the trained parameters in fp32, with the optimizer's state, unless no run can
 // resume from it.
 TEST_F(SaveCheckpoint, RoundedWeightsHaveMasters) {
   ModelParams p;

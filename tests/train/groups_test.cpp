@@ -223,7 +223,7 @@ TEST(Groups, AGroupMayHaveItsOwnOptimizer) {
         for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(got[i], a[i].p, 3e-6);
         EXPECT_LT(redco::testing::distance(to_values(params["b.fc1.weight"]), b), 1e-6);
       }
-      // Each parameter has the state of its own optimizer only; the average's target that of the job's.
+      // Each parameter has the state of one optimizer only; the average's target has that of the job's.
       std::map<std::string, std::vector<std::string>> states;
       for (const Optimizer::State& s : step.state())
         for (const ParamSpec& p : s.tree.specs()) states[s.name].push_back(p.name);

@@ -196,7 +196,7 @@ TEST_P(StoredWeightsOf, AdaptersAreTrained) {
           EXPECT_LT(redco::testing::distance(stored.values.at(name), values), 1e-6) << name;
       }
 }
-// Weights are rounded as they are loaded, to the same values on any mesh, and saved in fp32.
+// Weights are rounded when they are loaded, to the same values on any mesh, and saved in fp32.
 TEST_P(StoredWeightsOf, AreLoadedAndSavedOnAnyMesh) {
   const DType type = GetParam();
   for (const char* config : {kSmallGpt2, kWiderLlama, kSmallMixtral}) {

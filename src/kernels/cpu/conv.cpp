@@ -121,7 +121,7 @@ void flip_kernels(const ConvShape& s, const T* w, T* to) {
 
 namespace {
 
-// Pieces of work that run at the same time, each with a room of its own in the workspace.
+// Pieces of work that run at the same time, each with a separate room in the workspace.
 i64 rooms_of(i64 pieces, i64 work) { return workers(pieces, work); }
 
 // Elements of a room: a product with the im2col matrix, and the matrix.

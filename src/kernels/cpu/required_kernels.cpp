@@ -62,7 +62,7 @@ void cast_from_groups(const View& x, const View& y) {
   });
 }
 
-// Elements of a grouped type as bytes; other views are returned as they are. Groups are not cut.
+// Elements of a grouped type as bytes; other views are returned unchanged. Groups are not cut.
 View as_bytes(const View& v) {
   if (!is_grouped(v.dtype)) return v;
   View bytes = v;
