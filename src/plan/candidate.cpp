@@ -55,7 +55,7 @@ i64 Weigher::n_trained() {
   return n_trained_;
 }
 
-const Weigher::LeastBytes& Weigher::least_bytes() {
+const LeastBytes& Weigher::least_bytes() {
   if (least_bytes_) return *least_bytes_;
   least_bytes_.emplace();
   const std::vector<ParamGroup> groups = request_.pipeline->groups();

@@ -8,6 +8,11 @@
 
 namespace redco {
 
+// What a step needs without activations, on all ranks of one replica together, without sharded state.
+struct LeastBytes {
+  double parameters = 0, gradients = 0, state = 0;
+};
+
 class Weigher {
  public:
   explicit Weigher(const PlanRequest& request) : request_(request) {}
@@ -25,10 +30,6 @@ class Weigher {
  private:
   const PlanRequest& request_;
   std::map<int, ShardedSpecs> specs_;
-  // Of all ranks of one replica, without sharded state.
-  struct LeastBytes {
-    double parameters = 0, gradients = 0, state = 0;
-  };
   const LeastBytes& least_bytes();
 
   i64 n_parameters_ = -1, n_trained_ = -1;
