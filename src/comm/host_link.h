@@ -7,12 +7,10 @@
 // - a pool of 16 MiB for messages of up to 2 MiB. A message is copied there once, also if it goes to several
 //   ranks, and is then complete for the sender. The receiver copies it out, or reads it where it lies.
 // - four chunks of 256 KiB. Larger messages, and messages that find the pool full, are only announced. When
-// the
-//   receiver asks for one, it flows through the pool and these chunks. So a chunk is always read soon, and
-//   messages that nobody receives yet never block another one.
+//   the receiver asks for one, it flows through the pool and these chunks. So a chunk is always read soon,
+//   and messages that nobody receives yet never block another one.
 // - tickets: one word for each message in the pool, in chunks, or announced. The receiver writes there that
-// it
-//   wants the message, or has taken it.
+//   it wants the message, or has taken it.
 // Only the rank's thread calls it.
 #pragma once
 
