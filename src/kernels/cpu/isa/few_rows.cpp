@@ -62,7 +62,11 @@ inline void dots(i64 k, T alpha, const T* a, i64 lda, const B* b, i64 ldb, T bet
   for (; p + W <= k; p += W) {
     V bv[N];
 #pragma GCC unroll 8
-    for (int j = 0; j < N; ++j) load(b + j * ldb + p, bv[j]);
+    for (int j = 0; j < N; ++j) {
+      load(b + j * ldb + p, bv[j]);
+      // The rows that come next: rows are too short for the processor to foresee them.
+      __builtin_prefetch(b + (N + j) * ldb + p, 0, 2);
+    }
 #pragma GCC unroll 8
     for (int i = 0; i < M; ++i) {
       V av;

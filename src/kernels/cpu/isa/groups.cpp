@@ -118,7 +118,10 @@ inline void dots(i64 k, const float* a, i64 lda, const G* b, float* c, i64 ldc) 
   for (i64 g = 0; g < whole; ++g) {
     float scale[N];
 #pragma GCC unroll 8
-    for (int j = 0; j < N; ++j) scale[j] = scale_of(b[j * row + g].scale);
+    for (int j = 0; j < N; ++j) {
+      scale[j] = scale_of(b[j * row + g].scale);
+      __builtin_prefetch(b + (N + j) * row + g, 0, 2);  // as in few_rows.cpp
+    }
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
       Vector w[N];
