@@ -1,20 +1,13 @@
 // Products of at most 8 rows with a large matrix. Each element of the matrix is read once, so the memory
 // bandwidth limits their rate (decoding). The matrix may be bf16 (B), which is widened in registers.
+#include "kernels/cpu/isa/few_rows.h"
+
 #include <immintrin.h>
 
-#include "kernels/cpu/isa/math.h"
 #include "kernels/cpu/isa/ranges.h"
 
 namespace redco::kernels::REDCO_ISA {
 namespace {
-
-#if defined(__AVX512F__)
-constexpr int kBytes = 64, kRegisters = 32;
-#elif defined(__AVX2__)
-constexpr int kBytes = 32, kRegisters = 16;
-#else
-constexpr int kBytes = 16, kRegisters = 16;
-#endif
 
 template <class T>
 struct Vector {
@@ -50,9 +43,6 @@ REDCO_INLINE void load(const bf16* p, Vector<double>::type& out) {
   for (i64 w = 0; w < Vector<double>::kWidth; ++w) out[w] = static_cast<double>(value(p[w]));
 }
 
-// Rows of b streamed together: enough loads in flight for few rows of a, with all accumulators in registers.
-constexpr int rows_of_b(int m) { return m <= 2 ? 4 : m <= 4 ? 2 : kRegisters == 32 ? 2 : 1; }
-
 template <class T, class B, int M, int N>
 inline void dots(i64 k, T alpha, const T* a, i64 lda, const B* b, i64 ldb, T beta, T* c, i64 ldc) {
   using V = typename Vector<T>::type;
@@ -80,13 +70,8 @@ inline void dots(i64 k, T alpha, const T* a, i64 lda, const B* b, i64 ldb, T bet
       T s = 0;
       if constexpr (sizeof(B) == sizeof(T)) {
         for (int w = 0; w < W; ++w) s += acc[i][j][w];
-      } else {  // by halves: a short row takes no longer to sum up than to read
-        T lanes[W];
-        __builtin_memcpy(lanes, &acc[i][j], sizeof lanes);
-#pragma GCC unroll 4
-        for (i64 half = W / 2; half > 0; half /= 2)
-          for (i64 w = 0; w < half; ++w) lanes[w] += lanes[w + half];
-        s = lanes[0];
+      } else {
+        s = sum_by_halves<T>(acc[i][j]);
       }
       for (i64 q = p; q < k; ++q) s += a[i * lda + q] * value(b[j * ldb + q]);
       T& out = c[i * ldc + j];
@@ -97,7 +82,7 @@ inline void dots(i64 k, T alpha, const T* a, i64 lda, const B* b, i64 ldb, T bet
 
 template <class T, class B, int M>
 inline void dots_m(i64 n, i64 k, T alpha, const T* a, i64 lda, const B* b, i64 ldb, T beta, T* c, i64 ldc) {
-  constexpr int N = rows_of_b(M);
+  constexpr int N = streamed_rows(M);
   i64 j = 0;
   for (; j + N <= n; j += N) dots<T, B, M, N>(k, alpha, a, lda, b + j * ldb, ldb, beta, c + j, ldc);
   for (; j < n; ++j) dots<T, B, M, 1>(k, alpha, a, lda, b + j * ldb, ldb, beta, c + j, ldc);
@@ -108,26 +93,7 @@ inline void dots_m(i64 n, i64 k, T alpha, const T* a, i64 lda, const B* b, i64 l
 template <class T, class B>
 void rows_times_bt(i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda, const B* b, i64 ldb, T beta, T* c,
                    i64 ldc) {
-  switch (m) {
-    case 1:
-      return dots_m<T, B, 1>(n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-    case 2:
-      return dots_m<T, B, 2>(n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-    case 3:
-      return dots_m<T, B, 3>(n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-    case 4:
-      return dots_m<T, B, 4>(n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-    case 5:
-      return dots_m<T, B, 5>(n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-    case 6:
-      return dots_m<T, B, 6>(n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-    case 7:
-      return dots_m<T, B, 7>(n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-    case 8:
-      return dots_m<T, B, 8>(n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-    default:
-      return;
-  }
+  with_rows(m, [&]<int M>() { dots_m<T, B, M>(n, k, alpha, a, lda, b, ldb, beta, c, ldc); });
 }
 
 template <class T, class B>

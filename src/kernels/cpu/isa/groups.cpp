@@ -4,19 +4,13 @@
 
 #include <immintrin.h>
 
+#include "kernels/cpu/isa/few_rows.h"
 #include "kernels/cpu/isa/fp16.h"
 #include "kernels/cpu/isa/ranges.h"
 
 namespace redco::kernels::REDCO_ISA {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int kBytes = 64;
-#elif defined(__AVX2__)
-constexpr int kBytes = 32;
-#else
-constexpr int kBytes = 16;
-#endif
 constexpr int W = kBytes / 4, kVectors = kGroup / W;
 typedef float Vector __attribute__((vector_size(kBytes)));
 
@@ -108,9 +102,6 @@ void compress(const float* x, Group4& g) {
   }
 }
 
-// Rows of b streamed together, as in few_rows.cpp.
-constexpr int rows_of_b(int m) { return m <= 2 ? 4 : m <= 4 ? 2 : kBytes == 64 ? 2 : 1; }
-
 template <class G, int M, int N>
 inline void dots(i64 k, const float* a, i64 lda, const G* b, float* c, i64 ldc) {
   Vector acc[M][N] = {};
@@ -140,12 +131,7 @@ inline void dots(i64 k, const float* a, i64 lda, const G* b, float* c, i64 ldc) 
     float last[kGroup] = {};
     if (whole < row) expand(b[j * row + whole], last);
     for (int i = 0; i < M; ++i) {
-      float lanes[W];
-      __builtin_memcpy(lanes, &acc[i][j], sizeof lanes);
-#pragma GCC unroll 4
-      for (int half = W / 2; half > 0; half /= 2)
-        for (int w = 0; w < half; ++w) lanes[w] += lanes[w + half];
-      float s = lanes[0];
+      float s = sum_by_halves<float>(acc[i][j]);
       for (i64 q = whole * kGroup; q < k; ++q) s += a[i * lda + q] * last[q - whole * kGroup];
       c[i * ldc + j] = s;
     }
@@ -154,7 +140,7 @@ inline void dots(i64 k, const float* a, i64 lda, const G* b, float* c, i64 ldc) 
 
 template <class G, int M>
 inline void dots_m(i64 n, i64 k, const float* a, i64 lda, const G* b, float* c, i64 ldc) {
-  constexpr int N = rows_of_b(M);
+  constexpr int N = streamed_rows(M);
   const i64 row = groups_in(k);
   i64 j = 0;
   for (; j + N <= n; j += N) dots<G, M, N>(k, a, lda, b + j * row, c + j, ldc);
@@ -185,26 +171,7 @@ void from_groups(const G* x, float* y, i64 n) {
 
 template <class G>
 void rows_times_groups(i64 m, i64 n, i64 k, const float* a, i64 lda, const G* b, float* c, i64 ldc) {
-  switch (m) {
-    case 1:
-      return dots_m<G, 1>(n, k, a, lda, b, c, ldc);
-    case 2:
-      return dots_m<G, 2>(n, k, a, lda, b, c, ldc);
-    case 3:
-      return dots_m<G, 3>(n, k, a, lda, b, c, ldc);
-    case 4:
-      return dots_m<G, 4>(n, k, a, lda, b, c, ldc);
-    case 5:
-      return dots_m<G, 5>(n, k, a, lda, b, c, ldc);
-    case 6:
-      return dots_m<G, 6>(n, k, a, lda, b, c, ldc);
-    case 7:
-      return dots_m<G, 7>(n, k, a, lda, b, c, ldc);
-    case 8:
-      return dots_m<G, 8>(n, k, a, lda, b, c, ldc);
-    default:
-      return;
-  }
+  with_rows(m, [&]<int M>() { dots_m<G, M>(n, k, a, lda, b, c, ldc); });
 }
 
 #define INSTANTIATE(G)                              \
