@@ -93,7 +93,7 @@ struct PoolShape {
 // Gated MLPs of a mixture of experts.
 struct MixtureOfExperts {
   Unary activation = Unary::silu;
-  bool bf16 = false;  // round the rows that products read (fp32 only; the caller rounds the matrices)
+  bool bf16 = false;  // products may read their operands rounded to bf16
   i64 per_row = 0;    // experts that a row uses at most
 };
 

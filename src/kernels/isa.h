@@ -4,7 +4,9 @@
 
 namespace redco::kernels {
 
-enum class Isa { baseline, avx2, avx512 };  // x86-64-v2, -v3, -v4
+// x86-64-v2, -v3, -v4, and -v4 with products of bf16 pairs (AVX512-BF16), for which only products of bf16 are
+// compiled (kernels/cpu/bf16_tiles.h).
+enum class Isa { baseline, avx2, avx512, avx512_bf16 };
 
 const char* name_of(Isa isa);
 // The widest instruction set that this CPU supports.
@@ -22,6 +24,7 @@ Isa use_isa(Isa isa);
 #define REDCO_ISA_CALL(...)            \
   [&] {                                \
     switch (::redco::kernels::isa()) { \
+      case Isa::avx512_bf16:           \
       case Isa::avx512:                \
         return avx512::__VA_ARGS__;    \
       case Isa::avx2:                  \

@@ -45,7 +45,7 @@ class Queue {
   template <class... A>
   void run(const Kernel<A...>& kernel, const std::type_identity_t<A>&... args) {
     if (!kernel.run) throw_missing(kernel.name);
-    if (kernel.takes == Takes::floats) check_first(kernel.name, args...);
+    if (kernel.takes != Takes::any) check_first(kernel.name, kernel.takes, args...);
     ++submitted_;
     if (mode_ == Mode::immediate && !watch_) {
       kernel.run(args...);
@@ -111,16 +111,18 @@ class Queue {
     if (watch) watch(kernel.name, begin);
     background::poll();
   }
-  static void check_first(const char* kernel, const View& v) {
-    if (v.present && v.dtype != DType::f32 && v.dtype != DType::f64) throw_not_float(kernel, v.dtype);
+  static void check_first(const char* kernel, Takes takes, const View& v) {
+    const bool fits = v.dtype == DType::f32 || v.dtype == DType::f64 ||
+                      (takes == Takes::activations && v.dtype == DType::bf16);
+    if (v.present && !fits) throw_not_float(kernel, v.dtype);
   }
   template <class... A>
-  static void check_first(const char* kernel, const View& v, const A&...) {
-    check_first(kernel, v);
+  static void check_first(const char* kernel, Takes takes, const View& v, const A&...) {
+    check_first(kernel, takes, v);
   }
   template <class T, class... A>
-  static void check_first(const char* kernel, const T&, const A&... rest) {
-    check_first(kernel, rest...);
+  static void check_first(const char* kernel, Takes takes, const T&, const A&... rest) {
+    check_first(kernel, takes, rest...);
   }
   [[noreturn]] static void throw_not_float(const char* kernel, DType t);
   static void* native(const DevicePtr& p);

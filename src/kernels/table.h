@@ -13,8 +13,11 @@
 
 namespace redco {
 
+using Views = SmallVector<View, 3>;
+
 // One entry of the table; `run` is null if the device does not have the kernel.
-enum class Takes : std::uint8_t { floats, any };  // types of the first view: f32 and f64, or any
+// Types of the first view: f32 and f64; these and bf16; any.
+enum class Takes : std::uint8_t { floats, activations, any };
 template <class... A>
 struct Kernel {
   const char* name;
@@ -23,6 +26,11 @@ struct Kernel {
 };
 
 struct Kernels {
+  // Whether the kernels that take activations take them in bf16 too, in any mixture with f32 (binary: of equal
+  // shapes; attention: if all of q, k and v are bf16, and more than one query). Arithmetic is in f32, and
+  // statistics, weights, masks and workspaces are as with f32. If not, ops widen such operands.
+  bool takes_bf16 = false;
+
   // ---- A device must have these ----
   // Memory. copy: y = x, strided on both sides, any type. Types with groups are copied and cast in whole
   // groups, whose bytes a device is free to choose.
@@ -30,19 +38,18 @@ struct Kernels {
   Kernel<View, View> copy{"copy", Takes::any};
   // Between f32, f64 and i32, between bf16 and f32 or f64, and between q8 or q4 and f32.
   Kernel<View, View> cast{"cast", Takes::any};
-  Kernel<View, View> round_to_bf16{"round_to_bf16"};  // f32: y = fp32(bf16(x)), to nearest even
   Kernel<View, i64, i64, View> replace_id{"replace_id",
                                           Takes::any};  // i32: x, id, by, y: y = x == id ? by : x
   // Elementwise, f32 and f64; in place is allowed. Accuracy in f32: relative error 3e-7, NaN gives NaN; in
   // the left tails of the gelus 3e-7 (1 + |z|), where z is the argument of the exponential.
-  Kernel<kernels::Unary, View, View> unary{"unary"};
-  Kernel<kernels::Binary, View, View, View> binary{"binary"};  // inputs strided, with the shape of the output
-  Kernel<View, View, double, double> affine{"affine"};         // x, y, mul, add: y = mul x + add
+  Kernel<kernels::Unary, View, View> unary{"unary", Takes::activations};
+  Kernel<kernels::Binary, View, View, View> binary{"binary", Takes::activations};  // inputs strided, with the shape of the output
+  Kernel<View, View, double, double> affine{"affine", Takes::activations};         // x, y, mul, add: y = mul x + add
   Kernel<double, View, View> axpy{"axpy"};                     // a, x, y: y += a x
   // Reductions. sum: x, bits of the dims summed over, y, workspace (f64).
-  Kernel<View, u32, View, View> sum{"sum"};
+  Kernel<View, u32, View, View> sum{"sum", Takes::activations};
   i64 (*sum_workspace)(const View& x, u32 over) = nullptr;
-  Kernel<View, View> max_last{"max_last"};  // over the last dim; NaN if any element is NaN
+  Kernel<View, View> max_last{"max_last", Takes::activations};  // over the last dim; NaN if any element is NaN
   // x (f32), y: the f64 words of kernels/square_sum.h, workspace (f64).
   Kernel<View, View, View> sum_squares{"sum_squares"};
   i64 (*sum_squares_workspace)(i64 n) = nullptr;
@@ -89,45 +96,55 @@ struct Kernels {
   Kernel<View, View, View> put_windows{"put_windows"};
 
   // ---- Fused; where one is missing, the op is composed of the kernels above ----
-  // x [..., K] (f32), w [N, K] (a storage type), y = x w^T, workspace (f32).
-  Kernel<View, View, View, View> stored_linear{"stored_linear"};
-  i64 (*stored_linear_workspace)(i64 rows, i64 n, i64 k) = nullptr;
-  Kernel<kernels::Unary, View, View, View> unary_backward{"unary_backward"};  // x, g, dx = g op'(x)
+  // Linear layers with one input, all in one call: bf16, x [..., K], weights [N_i, K] (f32 or a storage type),
+  // biases [N_i] or absent, y_i [..., N_i] = x w_i^T + b_i, workspace (f32). input_gradient: bf16, g_i [..., N_i],
+  // weights, dx = sum over i of g_i w_i, workspace. weight_gradients: bf16, g_i, x, dw_i = g_i^T x, workspace.
+  // x, g, y and dx are f32 or bf16, or everything is f64. bf16: products may read their operands rounded to bf16.
+  Kernel<bool, View, Views, Views, Views, View> linear{"linear", Takes::any};
+  i64 (*linear_workspace)(bool bf16, const View& x, const Views& weights, const Views& y) = nullptr;
+  Kernel<bool, Views, Views, View, View> linear_input_gradient{"linear_input_gradient", Takes::any};
+  i64 (*linear_input_gradient_workspace)(bool bf16, const Views& g, const Views& weights,
+                                         const View& dx) = nullptr;
+  Kernel<bool, Views, View, Views, View> linear_weight_gradients{"linear_weight_gradients", Takes::any};
+  i64 (*linear_weight_gradients_workspace)(bool bf16, const Views& g, const View& x, const Views& dw) = nullptr;
+  Kernel<kernels::Unary, View, View, View> unary_backward{"unary_backward", Takes::activations};  // x, g, dx = g op'(x)
   Kernel<View, View> softmax{"softmax"};  // over the last dim; a row of all -inf becomes zeros
   // layer_norm: x, w, b (absent: 1 and 0), eps, y, mean, rstd. backward: x, w, mean, rstd, g, dx, dw, db
   // (absent: not computed), workspace. rms_norm: x, w, eps, y, rstd (Zhang & Sennrich 2019). backward: x, w,
   // rstd, g, dx, dw, workspace.
-  Kernel<View, View, View, double, View, View, View> layer_norm{"layer_norm"};
-  Kernel<View, View, View, View, View, View, View, View, View> layer_norm_backward{"layer_norm_backward"};
-  Kernel<View, View, double, View, View> rms_norm{"rms_norm"};
-  Kernel<View, View, View, View, View, View, View> rms_norm_backward{"rms_norm_backward"};
+  Kernel<View, View, View, double, View, View, View> layer_norm{"layer_norm", Takes::activations};
+  Kernel<View, View, View, View, View, View, View, View, View> layer_norm_backward{"layer_norm_backward", Takes::activations};
+  Kernel<View, View, double, View, View> rms_norm{"rms_norm", Takes::activations};
+  Kernel<View, View, View, View, View, View, View> rms_norm_backward{"rms_norm_backward", Takes::activations};
   i64 (*norm_backward_workspace)(i64 rows, i64 channels, int gradients) = nullptr;
   // Attention without a Tq x Tk matrix (Dao et al. 2022). q, k, v (of q's type or bf16), key mask (i32 [B,
   // keys]; 0: no query attends to the key) or absent, bias [1 or B, 1 or H, Tq, keys] or absent, out [B, Tq,
   // H, D], lse [B, H, Tq] (log sum exp of the scores; -inf for a query without keys, whose out is 0),
   // workspace. backward: q, k, v, out, lse, g, mask, bias, dq, dk, dv, dbias (absent: not computed),
   // workspace.
-  Kernel<kernels::Attention, View, View, View, View, View, View, View, View> attention{"attention"};
+  Kernel<kernels::Attention, View, View, View, View, View, View, View, View> attention{"attention", Takes::activations};
   i64 (*attention_workspace)(const kernels::Attention& a, const View& q, const View& k) = nullptr;
   Kernel<kernels::Attention, View, View, View, View, View, View, View, View, View, View, View, View, View>
-      attention_backward{"attention_backward"};
+      attention_backward{"attention_backward", Takes::activations};
   i64 (*attention_backward_workspace)(const kernels::Attention& a, const View& q, const View& k) = nullptr;
-  Kernel<kernels::Rope, View, View, View> rope{"rope"};  // x [B, T, H, D], positions i32 [B, T], y
+  Kernel<kernels::Rope, View, View, View> rope{"rope", Takes::activations};  // x [B, T, H, D], positions i32 [B, T], y
   // Cross-entropy over a sharded vocabulary. sum_exp_and_target: x [R, V], max [R], ids, first, sums [2, R]:
   // sum exp(x - max), and x[r, ids[r] - first] (0 if outside). cross_entropy: max, sums, ids, loss, lse.
   // backward: x, ids, lse, g, first, dx = (exp(x - lse) - (c + first == id)) g. Rows with ids < 0 get 0.
-  Kernel<View, View, View, i64, View> sum_exp_and_target{"sum_exp_and_target"};
+  Kernel<View, View, View, i64, View> sum_exp_and_target{"sum_exp_and_target", Takes::activations};
   Kernel<View, View, View, View, View> cross_entropy{"cross_entropy"};
-  Kernel<View, View, View, View, i64, View> cross_entropy_backward{"cross_entropy_backward"};
+  Kernel<View, View, View, View, i64, View> cross_entropy_backward{"cross_entropy_backward", Takes::activations};
   // A mixture of experts: x [R, C], weights [R, E], chosen [R, E] (0: not used), gate and up [E, I, C], down
-  // [E, C, I] (or all three of a storage type, with workspace of stored_linear), hidden ([R per_row, 2 I]:
-  // for the backward, or absent), workspace, y [R, C] = sum over e of weights[r, e] down_e (act(gate_e x) *
+  // [E, C, I] (or all three of a storage type), hidden ([R per_row, 2 I]: for the backward, or absent),
+  // workspace, y [R, C] = sum over e of weights[r, e] down_e (act(gate_e x) *
   // (up_e x)). backward (f32, f64): the same up to hidden, g, workspace, dx, dweights, dgate, dup, ddown.
   Kernel<kernels::MixtureOfExperts, View, View, View, View, View, View, View, View, View> experts{"experts"};
   Kernel<kernels::MixtureOfExperts, View, View, View, View, View, View, View, View, View, View, View, View,
          View, View>
       experts_backward{"experts_backward"};
-  i64 (*experts_workspace)(i64 rows, i64 width, i64 inner, bool hidden, bool backward) = nullptr;
+  // matrices: their type
+  i64 (*experts_workspace)(const kernels::MixtureOfExperts& m, i64 rows, i64 width, i64 inner, DType matrices,
+                           bool hidden, bool backward) = nullptr;
 };
 
 // A device: its kernels and its memory.

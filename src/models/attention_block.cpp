@@ -9,14 +9,19 @@ namespace redco {
 
 namespace {
 
-// One of q, k, v: [B, T, C] -> [B, T, H, D].
-Tensor project(const ParamTree& p, const AttentionBlock& a, const LayerName& name, const Tensor& x,
-               const ApplyOptions& o) {
-  // A bias of the keys adds the same number to all scores of a query, so it cancels in the softmax unless the
-  // keys are rotated or normed. It is left out: then its gradient is exactly zero, and AdamW does not scale
-  // rounding errors to whole steps.
-  const bool seen = &name != &a.k || a.rope || a.norms;
-  return project_heads(p, name, x, a.heads, &name != &a.q, p[a.q.weight()], o, seen);
+HeadProjection queries(const AttentionBlock& a) { return {.name = a.q}; }
+// A bias of the keys adds the same number to all scores of a query, so it cancels in the softmax unless the
+// keys are rotated or normed. It is left out: then its gradient is exactly zero, and AdamW does not scale
+// rounding errors to whole steps.
+HeadProjection keys(const AttentionBlock& a) {
+  return {.name = a.k, .kv = true, .with_bias = a.rope || a.norms};
+}
+HeadProjection values(const AttentionBlock& a) { return {.name = a.v, .kv = true}; }
+
+// [B, T, C] -> [B, T, H, D] of each.
+Tensors project(const ParamTree& p, const AttentionBlock& a, const std::vector<HeadProjection>& which,
+                const Tensor& x, const ApplyOptions& o) {
+  return project_heads(p, which, x, a.heads, p[a.q.weight()], o);
 }
 
 Tensor output(const ParamTree& p, const AttentionBlock& a, const Tensor& y, const ApplyOptions& o) {
@@ -35,23 +40,23 @@ Tensor self_attention(const ParamTree& p, const AttentionBlock& a, const ApplyOp
                       const Tensor& stream, const Tensor& key_mask, const Tensor& positions,
                       const Tensor& bias) {
   const Tensor x = gather_tokens(o, stream);
-  Tensor q = project(p, a, a.q, x, o);
+  const Tensors projected = project(p, a, {queries(a), keys(a), values(a)}, x, o);
+  Tensor q = projected[0], k = projected[1];
   if (a.norms) q = offset_rms_norm(p, a.norms->q, q, a.norms->eps, a.norms->unit_offset);
   if (a.rope) q = rope(q, positions, *a.rope);
-  Tensor k = project(p, a, a.k, x, o);
   if (a.norms) k = offset_rms_norm(p, a.norms->k, k, a.norms->eps, a.norms->unit_offset);
   if (a.rope) k = rope(k, positions, *a.rope);
-  const Tensor v = project(p, a, a.v, x, o);
-  return output(p, a, attend(o, a.settings, layer, q, k, v, key_mask, bias), o);
+  return output(p, a, attend(o, a.settings, layer, q, k, projected[2], key_mask, bias), o);
 }
 
 Tensor cross_attention(const ParamTree& p, const AttentionBlock& a, const ApplyOptions& o, size_t layer,
                        const Tensor& x, const Tensor& memory, const Tensor& memory_mask) {
   const auto keys_and_values = [&]() -> KeyValue {
     REDCO_CHECK(memory.defined(), "a decoder's first apply needs the encoder's output");
-    return {project(p, a, a.k, memory, o), project(p, a, a.v, memory, o)};
+    const Tensors kv = project(p, a, {keys(a), values(a)}, memory, o);
+    return {kv[0], kv[1]};
   };
-  const Tensor q = project(p, a, a.q, gather_tokens(o, x), o);
+  const Tensor q = project(p, a, {queries(a)}, gather_tokens(o, x), o)[0];
   return output(p, a, cross_attend(o, a.settings, layer, q, keys_and_values, memory_mask), o);
 }
 

@@ -161,7 +161,7 @@ class Bart : public Model {
       x = x + embedding(p[at(s, "embed_positions.weight")],
                         positions.defined() ? positions : row_positions(ids, kPositionOffset));
       x = residual(o, x);
-      x = layer_norm(p, at(s, "layernorm_embedding"), x, kEps);
+      x = layer_norm(p, at(s, "layernorm_embedding"), x, kEps, NormResult::stream);
       x = dropout(o, s.name + "_embedding", dropout_, x);
     }
     for (i64 i = 0; i < s.layers; ++i) {
@@ -186,7 +186,8 @@ class Bart : public Model {
     Scope scope("attention");
     const std::string a = layer(s, i) + ".self_attn";
     const Tensor y = self_attention(p, attention(a, s, s.decoder), o, i, x, mask);
-    return layer_norm(p, a + "_layer_norm", x + dropout(o, "attention_out", dropout_, residual(o, y)), kEps);
+    return layer_norm(p, a + "_layer_norm", x + dropout(o, "attention_out", dropout_, residual(o, y)), kEps,
+                      NormResult::stream);
   }
 
   Tensor attend_to_memory(const ParamTree& p, i64 i, const Tensor& x, const DecoderInputs& in,
@@ -195,7 +196,7 @@ class Bart : public Model {
     const std::string a = layer(decoder_, i) + ".encoder_attn";
     const Tensor y = cross_attention(p, attention(a, decoder_, false), o, i, x, in.memory, in.memory_mask);
     return layer_norm(p, a + "_layer_norm", x + dropout(o, "cross_attention_out", dropout_, residual(o, y)),
-                      kEps);
+                      kEps, NormResult::stream);
   }
 
   Tensor feed_forward(const ParamTree& p, const Stack& s, i64 i, const Tensor& x,
@@ -204,7 +205,8 @@ class Bart : public Model {
     const std::string h = layer(s, i);
     Tensor f = activate(activation_, dense(p, h + ".fc1", gather_tokens(o, x), o));
     f = dense(p, h + ".fc2", dropout(o, "mlp", activation_dropout_, f), o);
-    return layer_norm(p, h + ".final_layer_norm", x + dropout(o, "mlp_out", dropout_, residual(o, f)), kEps);
+    return layer_norm(p, h + ".final_layer_norm", x + dropout(o, "mlp_out", dropout_, residual(o, f)), kEps,
+                      NormResult::stream);
   }
 
   i64 width_;

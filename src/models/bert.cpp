@@ -96,7 +96,7 @@ class Bert : public Model {
     {
       Scope s("embedding");
       x = residual(o, embed(p, in));
-      x = layer_norm(p, at("embeddings.LayerNorm"), x, eps_);
+      x = layer_norm(p, at("embeddings.LayerNorm"), x, eps_, NormResult::stream);
       x = dropout(o, "embedding", dropout_, x);
     }
     for (i64 i = 0; i < n_layers_; ++i) {
@@ -182,12 +182,13 @@ class Bert : public Model {
                                         heads_,      settings};
       const Tensor y = self_attention(p, attention, o, i, x, mask);
       x = x + dropout(o, "attention_out", dropout_, residual(o, y));
-      x = layer_norm(p, h + ".attention.output.LayerNorm", x, eps_);
+      x = layer_norm(p, h + ".attention.output.LayerNorm", x, eps_, NormResult::stream);
     }
     Scope s("mlp");
     const Tensor f = activate(activation_, dense(p, h + ".intermediate.dense", gather_tokens(o, x), o));
     const Tensor y = residual(o, dense(p, h + ".output.dense", f, o));
-    return layer_norm(p, h + ".output.LayerNorm", x + dropout(o, "mlp_out", dropout_, y), eps_);
+    return layer_norm(p, h + ".output.LayerNorm", x + dropout(o, "mlp_out", dropout_, y), eps_,
+                      NormResult::stream);
   }
 
   // [B, S, C] -> [B, S, V]

@@ -105,8 +105,8 @@ void LlamaDecoder::declare_mlp(SpecBuilder& b, const std::string& layer) {
 
 Tensor LlamaDecoder::mlp(const ParamTree& p, const std::string& layer, const Tensor& x,
                          const ApplyOptions& o) const {
-  const Tensor gate = activate(arch_.activation, dense(p, layer + ".mlp.gate_proj", x, o));
-  return dense(p, layer + ".mlp.down_proj", gate * dense(p, layer + ".mlp.up_proj", x, o), o);
+  const Tensors inner = dense_layers(p, {layer + ".mlp.gate_proj", layer + ".mlp.up_proj"}, x, o);
+  return dense(p, layer + ".mlp.down_proj", activate(arch_.activation, inner[0]) * inner[1], o);
 }
 
 Tensor LlamaDecoder::norm(const ParamTree& p, const std::string& prefix, const Tensor& x) const {

@@ -142,14 +142,14 @@ class Opt : public Model {
                                         c + "out_proj", heads,        settings};
       const Tensor out = self_attention(p, attention, o, i, a, in.key_mask);
       x = x + dropout(o, "attention_out", dropout_, residual(o, out));
-      if (!pre_norm_) x = layer_norm(p, n, x, kEps);
+      if (!pre_norm_) x = layer_norm(p, n, x, kEps, NormResult::stream);
     }
     Scope s("mlp");
     const std::string n = h + ".final_layer_norm";
     const Tensor m = gather_tokens(o, pre_norm_ ? layer_norm(p, n, x, kEps) : x);
     const Tensor f = activate(activation_, dense(p, h + ".fc1", m, o));
     x = x + dropout(o, "mlp_out", dropout_, residual(o, dense(p, h + ".fc2", f, o)));
-    return pre_norm_ ? x : layer_norm(p, n, x, kEps);
+    return pre_norm_ ? x : layer_norm(p, n, x, kEps, NormResult::stream);
   }
 
   i64 width_, heads_, padding_row_;

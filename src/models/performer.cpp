@@ -128,14 +128,14 @@ class Performer : public Model {
   Tensor attention(const ParamTree& p, const Tensor& seen, const ApplyOptions& o, i64 i,
                    const Tensor& x) const {
     const std::string a = layer(i) + ".attention.";
-    const auto project = [&](const char* name, bool kv) {  // [B, H, S, D]
-      return transpose(project_heads(p, a + name, x, heads_, kv, p[a + "query.weight"], o), 1, 2);
-    };
+    const std::vector<HeadProjection> layers = {{a + "query"}, {a + "key", true}, {a + "value", true}};
+    Tensors projected = project_heads(p, layers, x, heads_, p[a + "query.weight"], o);
+    for (Tensor& t : projected) t = transpose(t, 1, 2);  // [B, H, S, D]
     // exp(q k / sqrt(D)): queries and keys each get the square root of the scale.
     const double half = 1 / std::sqrt(std::sqrt(static_cast<double>(heads_.head_dim)));
-    const Tensor q = features(p, i, half * project("query", false), false);
-    Tensor k = features(p, i, half * project("key", true), true);
-    const Tensor v = project("value", true);
+    const Tensor q = features(p, i, half * projected[0], false);
+    Tensor k = features(p, i, half * projected[1], true);
+    const Tensor& v = projected[2];
     const i64 B = x.size(0), S = x.size(1);
     if (seen.defined()) k = k * reshape(seen, {B, 1, S, 1});
     const Tensor sums = matmul(k, v, true);            // [B, H, M, D]

@@ -217,8 +217,11 @@ class T5 : public Model {
     Scope scope("mlp");
     const Tensor m = gather_tokens(o, rms_norm(p, h + "layer_norm", x, eps_));
     const std::string mlp = h + "DenseReluDense.";
-    Tensor f = activate(activation_, dense(p, mlp + (gated_ ? "wi_0" : "wi"), m, o));
-    if (gated_) f = f * dense(p, mlp + "wi_1", m, o);
+    const std::vector<LayerName> first =
+        gated_ ? std::vector<LayerName>{mlp + "wi_0", mlp + "wi_1"} : std::vector<LayerName>{mlp + "wi"};
+    const Tensors inner = dense_layers(p, first, m, o);
+    Tensor f = activate(activation_, inner[0]);
+    if (gated_) f = f * inner[1];
     f = dense(p, mlp + "wo", dropout(o, "mlp", dropout_, f), o);
     return x + dropout(o, "mlp_out", dropout_, residual(o, f));
   }

@@ -17,8 +17,21 @@ Tensor dense(const ParamTree& p, const LayerName& name, const Tensor& x, const A
   return add_adapter(p, name, x, linear(x, p[name.weight()], p.find(name.bias())), o);
 }
 
-Tensor layer_norm(const ParamTree& p, const std::string& prefix, const Tensor& x, double eps) {
-  return layer_norm(x, p.find(prefix + ".weight"), p.find(prefix + ".bias"), eps);
+Tensors dense_layers(const ParamTree& p, const std::vector<LayerName>& names, const Tensor& x,
+                     const ApplyOptions& o) {
+  Tensors weights, biases;
+  for (const LayerName& name : names) {
+    weights.push_back(p[name.weight()]);
+    biases.push_back(p.find(name.bias()));
+  }
+  Tensors y = linear(x, weights, biases);
+  for (std::size_t i = 0; i < names.size(); ++i) y[i] = add_adapter(p, names[i], x, y[i], o);
+  return y;
+}
+
+Tensor layer_norm(const ParamTree& p, const std::string& prefix, const Tensor& x, double eps,
+                  NormResult result) {
+  return layer_norm(x, p.find(prefix + ".weight"), p.find(prefix + ".bias"), eps, result);
 }
 
 Tensor rms_norm(const ParamTree& p, const std::string& prefix, const Tensor& x, double eps) {
@@ -76,9 +89,9 @@ Tensor dropout(const ApplyOptions& o, const std::string& site, double rate, cons
   return dropout(x, rate, Context::current().key(site));
 }
 
-Tensor project_heads(const ParamTree& p, const LayerName& name, const Tensor& x, const HeadGeometry& g,
-                     bool kv, const Tensor& query_weight, const ApplyOptions& o, bool with_bias) {
-  const i64 f = kv ? head_repeats(g.n_head, g.n_kv) : 1;
+Tensors project_heads(const ParamTree& p, const std::vector<HeadProjection>& projections, const Tensor& x,
+                      const HeadGeometry& g, const Tensor& query_weight, const ApplyOptions& o) {
+  const i64 f = head_repeats(g.n_head, g.n_kv);
   const auto repeated = [&](const Tensor& w) {
     if (f == 1 || !w.defined()) return w;
     // Cut like the queries, of which several belong to one repeated head.
@@ -88,10 +101,21 @@ Tensor project_heads(const ParamTree& p, const LayerName& name, const Tensor& x,
         p.unit = static_cast<i32>(ceil_div(p.unit, g.n_head / (g.n_kv * f)));
     return repeat_heads(w, g.head_dim, f, like);
   };
-  const Tensor y =
-      linear(x, repeated(p[name.weight()]), repeated(with_bias ? p.find(name.bias()) : Tensor()));
-  return reshape(add_adapter(p, name, x, y, o, repeated),
-                 {x.size(0), x.size(1), kv ? g.n_kv * f : g.n_head, g.head_dim});
+  const auto as_is = [](const Tensor& w) { return w; };
+  Tensors weights, biases;
+  for (const HeadProjection& h : projections) {
+    const Tensor w = p[h.name.weight()], b = h.with_bias ? p.find(h.name.bias()) : Tensor();
+    weights.push_back(h.kv ? repeated(w) : w);
+    biases.push_back(h.kv ? repeated(b) : b);
+  }
+  Tensors y = linear(x, weights, biases);
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const HeadProjection& h = projections[i];
+    const Tensor adapted = h.kv ? add_adapter(p, h.name, x, y[i], o, repeated)
+                                : add_adapter(p, h.name, x, y[i], o, as_is);
+    y[i] = reshape(adapted, {x.size(0), x.size(1), h.kv ? g.n_kv * f : g.n_head, g.head_dim});
+  }
+  return y;
 }
 
 namespace {

@@ -8,6 +8,7 @@
 
 #include "nn/param_tree.h"
 #include "ops/attention.h"
+#include "ops/norm.h"
 
 namespace redco {
 
@@ -41,7 +42,11 @@ struct LayerName {
 // y = x W^T + b, plus the output of the layer's adapter if it has one (nn/lora.h). o.train enables the
 // adapter's dropout.
 Tensor dense(const ParamTree& p, const LayerName& name, const Tensor& x, const ApplyOptions& o = {});
-Tensor layer_norm(const ParamTree& p, const std::string& prefix, const Tensor& x, double eps);
+// Layers with the same input, in one product.
+Tensors dense_layers(const ParamTree& p, const std::vector<LayerName>& names, const Tensor& x,
+                     const ApplyOptions& o = {});
+Tensor layer_norm(const ParamTree& p, const std::string& prefix, const Tensor& x, double eps,
+                  NormResult result = NormResult::computed);
 Tensor rms_norm(const ParamTree& p, const std::string& prefix, const Tensor& x, double eps);
 // Activation by its Hugging Face name (ACT2FN): gelu, gelu_new, relu, silu, ... Throws UsageError for other
 // names.
@@ -51,13 +56,19 @@ std::vector<std::string> activation_names();
 // Dropout with the key (seed, step, current random scope, site); the identity unless o.train.
 Tensor dropout(const ApplyOptions& o, const std::string& site, double rate, const Tensor& x);
 
-// Query, key or value projection, like dense(). Grouped key/value heads are repeated on the weight if the
-// mesh requires it; query_weight gives the cut of the query heads. [B, T, C] -> [B, T, heads', D].
+// Query, key and value projections of the same input, in one product, like dense(). Grouped key/value heads are
+// repeated on the weight if the mesh requires it; query_weight gives the cut of the query heads. [B, T, C] ->
+// [B, T, heads', D] of each.
 struct HeadGeometry {
   i64 n_head = 0, n_kv = 0, head_dim = 0;
 };
-Tensor project_heads(const ParamTree& p, const LayerName& name, const Tensor& x, const HeadGeometry& g,
-                     bool kv, const Tensor& query_weight, const ApplyOptions& o, bool with_bias = true);
+struct HeadProjection {
+  LayerName name;
+  bool kv = false;  // of keys or values
+  bool with_bias = true;
+};
+Tensors project_heads(const ParamTree& p, const std::vector<HeadProjection>& projections, const Tensor& x,
+                      const HeadGeometry& g, const Tensor& query_weight, const ApplyOptions& o);
 
 struct AttentionSettings {
   double scale = 1;

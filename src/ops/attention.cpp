@@ -77,7 +77,9 @@ bool is_shared_bias(const OpCall::Strategies& s, int i) {
 Tensors attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
                            const Tensor& lse, const Tensor& g, const AttentionOptions& o,
                            const Tensor& key_mask, const Tensor& bias) {
-  OpCall op("attention_backward", {q, k, v, out, lse, g, key_mask, bias});
+  const bool all_bf16 = q.dtype() == DType::bf16 && g.dtype() == DType::bf16;
+  OpCall op("attention_backward", {q, k, v, out, lse, g, key_mask, bias},
+            all_bf16 ? Accepts::activations() : Accepts());
   op.choose({q.numel(), k.numel(), v.numel(), bias.defined() ? bias.numel() : 0}, [](OpCall::Strategies& s) {
     const bool shared_bias = is_shared_bias(s, 7);
     s.all_replicated(4);
@@ -89,11 +91,12 @@ Tensors attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, co
   });
   Tensor dq = op.output(q.shape(), q.dtype()), dk = op.output(k.shape(), k.dtype()),
          dv = op.output(v.shape(), v.dtype());
-  Tensor db = op.output(bias.defined() ? bias.shape() : Shape{0, 0, 0, 0}, q.dtype());
+  const DType type = sum_type(q.dtype());
+  Tensor db = op.output(bias.defined() ? bias.shape() : Shape{0, 0, 0, 0}, type);
   const kernels::Attention a = settings_of(o, op.in(0), k.shape()[1]);
   op.flops(2.5 * flops_of(op.in(0), a));
   const Tensor room =
-      OpCall::workspace(op.kernels().attention_backward_workspace(a, op.in(0), op.in(1)), q.dtype());
+      OpCall::workspace(op.kernels().attention_backward_workspace(a, op.in(0), op.in(1)), type);
   op.run(&Kernels::attention_backward, a, op.in(0), op.in(1), op.in(2), op.in(3), op.in(4), op.in(5),
          op.in(6), op.in(7), dq, dk, dv, bias.defined() ? db.view() : View(), room);
   op.no_gradient();
@@ -165,7 +168,9 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   const Tensor key_mask = mask.defined() ? narrow(mask, 1, 0, keys) : mask;
   const bool fused = !(o.softcap > 0 && bias.defined());
   if (!may_fuse(&Kernels::attention) || !fused) return attention_composed(q, k, v, o, key_mask, bias);
-  OpCall op("attention", {q, k, v, key_mask, bias}, {1, 2});
+  // One query reads a cache, whose type is its own.
+  const bool all_bf16 = q.dtype() == DType::bf16 && k.dtype() == DType::bf16 && q.size(1) > 1;
+  OpCall op("attention", {q, k, v, key_mask, bias}, all_bf16 ? Accepts::activations() : Accepts{1, 2});
   op.choose({q.numel(), q.numel() / std::max<i64>(1, q.shape()[3])}, [](OpCall::Strategies& s) {
     const bool shared_bias = is_shared_bias(s, 4);
     s.all_replicated(2);
@@ -175,10 +180,11 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
       s.add({c.q, c.kv, c.kv, R_, c.rows_bias}, {c.q, c.rows_bias});
   });
   Tensor out = op.output(q.shape(), q.dtype());
-  Tensor lse = op.output({q.shape()[0], q.shape()[2], q.shape()[1]}, q.dtype());
+  const DType type = sum_type(q.dtype());
+  Tensor lse = op.output({q.shape()[0], q.shape()[2], q.shape()[1]}, type);
   const kernels::Attention a = settings_of(o, op.in(0), keys);
   op.flops(flops_of(op.in(0), a));
-  const Tensor room = OpCall::workspace(op.kernels().attention_workspace(a, op.in(0), op.in(1)), q.dtype());
+  const Tensor room = OpCall::workspace(op.kernels().attention_workspace(a, op.in(0), op.in(1)), type);
   op.run(&Kernels::attention, a, op.in(0), op.in(1), op.in(2), op.in(3), op.in(4), out, lse, room);
   op.record({op.in(0), op.in(1), op.in(2), out, lse, key_mask, bias},
             [o, row_offset = Context::current().random.row_offset](const Vjp& v) -> Tensors {
@@ -273,7 +279,7 @@ Tensor rotate(const Tensor& x, const Tensor& positions, const RopeOptions& o, in
   if (const Fold fold({x, positions}, x.size(0)); fold.needed())
     return fold.out(rotate(fold.in(x), fold.in(positions), o, sign));
   if (!Context::current().has(&Kernels::rope)) return rotate_composed(x, positions, o, sign);
-  OpCall op("rope", {x, positions});
+  OpCall op("rope", {x, positions}, Accepts::activations());
   op.choose({x.numel()}, [](OpCall::Strategies& s) {
     const Placement p = s.in(0), q = s.in(1);
     s.all_replicated();

@@ -124,7 +124,7 @@ Tensor label_mask(const Tensor& labels, DType dtype) {
 
 std::vector<double> to_values(const Tensor& t) {
   const Tensor r = to_replicated(t.detached());
-  return visit_float(r.dtype(), [&](auto zero) {
+  return visit_float(r.dtype() == DType::bf16 ? DType::f32 : r.dtype(), [&](auto zero) {
     const auto values = host_copy<decltype(zero)>(r);
     return std::vector<double>(values.begin(), values.end());
   });

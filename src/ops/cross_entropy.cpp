@@ -16,7 +16,7 @@ const auto R_ = Placement::replicated();
 // dlogits = (softmax - target) * g; it stays cut along the vocabulary.
 Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, const Tensor& lse,
                               const Tensor& g) {
-  OpCall op("cross_entropy_backward", {logits, labels, lse, g});
+  OpCall op("cross_entropy_backward", {logits, labels, lse, g}, Accepts::activations());
   const int last = logits.rank() - 1;
   op.choose({logits.numel()}, [](OpCall::Strategies& s) {
     const int last = s.input(0).rank() - 1;
@@ -42,7 +42,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels, double smoothin
   // Label smoothing also needs the row's mean logit, which only the composed form computes.
   if (!may_fuse(&Kernels::cross_entropy) || smoothing != 0)
     return cross_entropy_composed(logits, labels, smoothing);
-  OpCall op("cross_entropy", {logits, labels});
+  OpCall op("cross_entropy", {logits, labels}, Accepts::activations());
   const int last = logits.rank() - 1;
   op.choose({labels.numel(), labels.numel()}, [](OpCall::Strategies& s) {
     const int last = s.input(0).rank() - 1;
@@ -53,12 +53,13 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels, double smoothin
     for (const Placement& q : {p, l})
       if (q.is_sharded() && q.dim < last) s.add({q, q}, {q, q});
   });
-  Tensor loss = op.output(labels.shape(), logits.dtype(), logits.hidden());
-  Tensor lse = op.output(labels.shape(), logits.dtype(), logits.hidden());
+  const DType type = sum_type(logits.dtype());
+  Tensor loss = op.output(labels.shape(), type, logits.hidden());
+  Tensor lse = op.output(labels.shape(), type, logits.hidden());
   const Tensor &x = op.in(0), &ids = op.in(1);
   op.flops(5.0 * x.local_numel());
   const i64 R = ids.local_numel();
-  const Tensor max = OpCall::workspace(R, logits.dtype()), sums({2, R}, logits.dtype(), {});
+  const Tensor max = OpCall::workspace(R, type), sums({2, R}, type, {});
   const auto over_cut_axes = [&](const Tensor& t, bool maximum) {
     for (Axis a : Context::current().mesh().axes())
       if (x.layout()[a].is_sharded(last)) reduce_inside(t, a, maximum);
@@ -85,7 +86,7 @@ Tensor cross_entropy_composed(const Tensor& logits, const Tensor& labels, double
   const Tensor lse = log(sum(exp(shifted), {-1}));
   Tensor loss = lse - pick(shifted, labels);
   if (smoothing != 0) loss = scale(loss, 1 - smoothing) + scale(lse - mean(shifted, {-1}), smoothing);
-  return loss * label_mask(labels, logits.dtype());
+  return loss * label_mask(labels, loss.dtype());
 }
 
 }  // namespace redco

@@ -80,19 +80,36 @@ u64 hash_of(const StrategyCache::Key& key) {
   return h;
 }
 
+bool has_partial(const Layout& l, const Mesh& mesh) {
+  for (Axis a : mesh.axes())
+    if (l[a].is_partial()) return true;
+  return false;
+}
+
 }  // namespace
 
-OpCall::OpCall(const char* name, Tensors inputs, std::initializer_list<int> stored)
+bool in_bf16(Context& c) {
+  return c.compute_dtype == ComputeDType::bf16 && c.queue().kernels().takes_bf16;
+}
+
+DType joint_type(const Tensors& operands) {
+  for (const Tensor& t : operands)
+    if (t.defined() && t.dtype() != DType::bf16) return t.dtype();
+  return DType::bf16;
+}
+
+OpCall::OpCall(const char* name, Tensors inputs, const Accepts& accepts)
     : context_(Context::current()), name_(name), given_(std::move(inputs)), inputs_(given_) {
   activity::tick();
   if (const Profile* p = context_.profile()) begin_ = p->now();
   const Tensor* first = nullptr;
+  const bool takes_bf16 = accepts.bf16 && in_bf16(context_);
   for (std::size_t i = 0; i < given_.size(); ++i) {
     Tensor& t = inputs_[i];
     if (!t.defined() || !t.is_float()) continue;
     if (t.is_gathered_on_use()) t = gathered(t);
     if (is_storage_type(t.dtype())) {
-      if (std::ranges::find(stored, static_cast<int>(i)) != stored.end()) continue;
+      if ((accepts.stored >> i & 1) != 0 || (takes_bf16 && t.dtype() == DType::bf16)) continue;
       t = widened(t);
       widened_ = true;
       continue;
@@ -133,7 +150,7 @@ void OpCall::move_inputs(const Chosen& chosen) {
     }
 }
 
-void OpCall::choose(std::initializer_list<i64> output_numel, Generator generate, const OpChoice& choice) {
+void OpCall::choose(const Counts& output_numel, Generator generate, const OpChoice& choice) {
   const Mesh& mesh = context_.mesh();
   StrategyCache::Key key;
   key.push_back(reinterpret_cast<i64>(generate));
@@ -164,7 +181,7 @@ void OpCall::choose(std::initializer_list<i64> output_numel, Generator generate,
 }
 
 // Chooses axis by axis, and moves the inputs to the choice on an axis before the next one.
-OpCall::Chosen OpCall::choose_now(std::initializer_list<i64> output_numel, Generator generate,
+OpCall::Chosen OpCall::choose_now(const Counts& output_numel, Generator generate,
                                   const OpChoice& choice) {
   const size_t outputs = output_numel.size();
   double elem = 4;
@@ -194,7 +211,7 @@ OpCall::Chosen OpCall::choose_now(std::initializer_list<i64> output_numel, Gener
       if (!legal) continue;
       if (s.role() == AxisRole::model && n > 1)
         for (size_t o = 0; o < outputs; ++o)
-          if (e.out[o].is_partial()) cost += 2 * elem * static_cast<double>(output_numel.begin()[o]);
+          if (e.out[o].is_partial()) cost += 2 * elem * static_cast<double>(output_numel[o]);
       const double work = e.whole_work ? 1.0 : 1.0 / n;
       if (!best || cost < best_cost || (cost == best_cost && work < best_work)) {
         best = &e;
@@ -220,8 +237,10 @@ const Layout& OpCall::next_layout() const {
 }
 
 Tensor OpCall::output(Shape shape, DType dtype, int hidden) {
-  if (widened_ && is_storage_type(dtype)) dtype = DType::f32;
-  Tensor t(std::move(shape), dtype, next_layout(), hidden);
+  const Layout& layout = next_layout();
+  if (is_storage_type(dtype) && widened_) dtype = DType::f32;
+  if (dtype == DType::bf16 && has_partial(layout, context_.mesh())) dtype = DType::f32;
+  Tensor t(std::move(shape), dtype, layout, hidden);
   outputs_.push_back(t);
   return t;
 }
@@ -285,7 +304,7 @@ void OpCall::record(Tensors saved, VjpFn vjp) {
 void OpCall::no_gradient() { account(); }
 
 Tensor alias(const Tensor& x) {
-  OpCall op("alias", {x});
+  OpCall op("alias", {x}, Accepts::activations());
   op.choose({x.numel()}, [](OpCall::Strategies& s) { s.add({s.in(0)}, {s.in(0)}, s.in(0).is_replicated()); });
   Tensor y = op.view_of(op.in(0), x.shape(), x.hidden());
   op.record({}, [](const Vjp& v) { return Tensors{v.g()}; });

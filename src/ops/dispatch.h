@@ -28,15 +28,32 @@ struct OpChoice {
   // A placement per axis that the result should get, or that it was derived from.
   Layout wish{};
   // Inputs that may only be sliced (or reduced if Partial).
-  std::initializer_list<int> stationary{};
+  SmallVector<int, 4> stationary{};
+};
+
+// The types that an op accepts besides one of f32 and f64.
+struct Accepts {
+  Accepts() = default;
+  // These inputs may have a storage type.
+  Accepts(std::initializer_list<int> inputs) {
+    for (int i : inputs) stored |= u64{1} << i;
+  }
+  // Activations in bf16, if the context computes in bf16 (and the device's kernels do): any input, mixed with f32.
+  static Accepts activations(std::initializer_list<int> stored = {}) {
+    Accepts a(stored);
+    a.bf16 = true;
+    return a;
+  }
+  u64 stored = 0;
+  bool bf16 = false;
 };
 
 class OpCall {
  public:
-  // Undefined tensors among `inputs` are optional inputs that are absent. All have one floating type, but
-  // inputs `stored` may have a storage type. Other inputs of such a type are widened to fp32 in scratch
-  // memory (parameters of types that the op does not know), and so are outputs of their type.
-  OpCall(const char* name, Tensors inputs, std::initializer_list<int> stored = {});
+  // Undefined tensors among `inputs` are optional inputs that are absent. All have one floating type, or a type
+  // that the op accepts. Inputs of other types (storage types, activations in bf16) are widened to fp32 in
+  // scratch memory, and then outputs are fp32 too.
+  OpCall(const char* name, Tensors inputs, const Accepts& accepts = {});
 
   // --- Strategies ---
   class Strategies {
@@ -76,13 +93,15 @@ class OpCall {
   using Generator = void (*)(Strategies&);
   // output_numel: number of global elements of each output, which determines the cost of reducing a Partial
   // one.
-  void choose(std::initializer_list<i64> output_numel, Generator generate, const OpChoice& choice = {});
+  using Counts = SmallVector<i64, 6>;
+  void choose(const Counts& output_numel, Generator generate, const OpChoice& choice = {});
 
   // --- Running ---
 
   // Input i with the placements of the chosen strategy.
   const Tensor& in(int i) const { return inputs_[i]; }
-  // Output i with the chosen placements. Call once per output, in order.
+  // Output i with the chosen placements. Call once per output, in order. Sums are fp32: bf16 becomes f32 where the
+  // output is Partial, or an input was widened.
   Tensor output(Shape shape, DType dtype, int hidden = 0);
   // The same for the gradient of a leaf, which may have a place already (Vjp::room).
   Tensor output(Shape shape, DType dtype, const GradientRoom& room);
@@ -109,7 +128,7 @@ class OpCall {
 
  private:
   struct Chosen;
-  Chosen choose_now(std::initializer_list<i64> output_numel, Generator generate, const OpChoice& choice);
+  Chosen choose_now(const Counts& output_numel, Generator generate, const OpChoice& choice);
   void move_inputs(const Chosen& chosen);
   const Layout& next_layout() const;
   void account();
@@ -122,6 +141,17 @@ class OpCall {
   i64 begin_ = 0;  // ns of the profile
   friend class StrategyCache;
 };
+
+// Whether activations may be bf16: the context computes in it, and the device's kernels take it.
+bool in_bf16(Context& c);
+// The type of sums and statistics of activations of this type.
+inline DType sum_type(DType t) { return t == DType::bf16 ? DType::f32 : t; }
+// The type of an elementwise result: bf16 if all operands are.
+DType joint_type(const Tensors& operands);
+// The type of what a product or a norm of x computes.
+inline DType computed_type(const Tensor& x) {
+  return x.dtype() != DType::f64 && in_bf16(Context::current()) ? DType::bf16 : x.dtype();
+}
 
 // Whether an op may use its fused kernel: the device has it, and ops are not to be composed.
 template <class... A>

@@ -49,15 +49,22 @@ void elementwise_strategies(OpCall::Strategies& s, Linear linear) {
   }
 }
 
+// Operands of one shape may be activations in bf16.
+Accepts accepted(const Tensors& operands) {
+  for (const Tensor& t : operands)
+    if (t.shape() != operands[0].shape() || t.hidden() != operands[0].hidden()) return {};
+  return Accepts::activations();
+}
+
 Tensor run_binary(const char* name, Binary kind, const Tensor& a, const Tensor& b, Linear linear, VjpFn vjp,
                   bool save) {
-  OpCall op(name, {a, b});
+  OpCall op(name, {a, b}, accepted({a, b}));
   REDCO_CHECK(a.is_float() == b.is_float(), "[{}] {} with {}", name, describe(a), describe(b));
   const Broadcast bc = broadcast_shapes(name, {a, b});
   op.choose({numel(bc.shape)},
             [](OpCall::Strategies& s) { elementwise_strategies(s, static_cast<Linear>(s.attribute(0))); },
             {.attributes = {static_cast<i64>(linear)}});
-  Tensor y = op.output(bc.shape, a.dtype(), bc.hidden);
+  Tensor y = op.output(bc.shape, joint_type({a, b}), bc.hidden);
   op.flops(static_cast<double>(y.local_numel()));
   op.run(&Kernels::binary, kind, broadcast_view(op.in(0), bc, y), broadcast_view(op.in(1), bc, y), y);
   if (vjp) {
@@ -90,10 +97,12 @@ Tensor add(const std::vector<Tensor>& terms) {
     }
   }
   const Tensors inputs(terms.begin(), terms.end());
-  OpCall op("add", inputs);
+  // The sum of more than two terms is not rounded between them.
+  const DType type = joint_type(inputs);
+  OpCall op("add", inputs, type == DType::bf16 && terms.size() > 2 ? Accepts() : accepted(inputs));
   const Broadcast bc = broadcast_shapes("add", inputs);
   op.choose({numel(bc.shape)}, [](OpCall::Strategies& s) { elementwise_strategies(s, Linear::sum); });
-  Tensor y = op.output(bc.shape, terms[0].dtype(), bc.hidden);
+  Tensor y = op.output(bc.shape, type, bc.hidden);
   op.flops(static_cast<double>(y.local_numel()) * (terms.size() - 1));
   op.run(&Kernels::binary, Binary::add, broadcast_view(op.in(0), bc, y), broadcast_view(op.in(1), bc, y), y);
   for (size_t i = 2; i < terms.size(); ++i)
@@ -164,7 +173,7 @@ Tensor minimum(const Tensor& a, const Tensor& b) { return choice("minimum", Bina
 
 namespace {
 Tensor affine(const char* name, const Tensor& x, double mul, double constant) {
-  OpCall op(name, {x});
+  OpCall op(name, {x}, Accepts::activations());
   op.choose({x.numel()},
             [](OpCall::Strategies& s) {
               const Placement p = s.in(0);
@@ -224,7 +233,7 @@ namespace {
 // g * op'(x) in one pass: for gradients that are not differentiated again, and for relu, whose slope is
 // constant almost everywhere.
 Tensor unary_backward(Unary kind, const Tensor& x, const Tensor& g) {
-  OpCall op("unary_backward", {x, g});
+  OpCall op("unary_backward", {x, g}, Accepts::activations());
   op.choose({x.numel()}, [](OpCall::Strategies& s) {
     s.all_replicated();
     for (int i : {0, 1})
@@ -313,7 +322,7 @@ Tensor derivative(Unary op, const Tensor& s, const Tensor& g) {
 
 Tensor unary(Unary kind, const Tensor& x) {
   if (is_fused(kind) && Context::current().composed_only) return composed(kind, x);
-  OpCall op(name_of(kind), {x});
+  OpCall op(name_of(kind), {x}, Accepts::activations());
   op.choose({x.numel()},
             [](OpCall::Strategies& s) {
               const bool is_linear = s.attribute(0) != 0;

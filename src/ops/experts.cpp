@@ -49,13 +49,9 @@ double flops_of(i64 rows, const Tensor& gate, i64 per_row) {
 }
 
 kernels::MixtureOfExperts settings_of(const ExpertsOptions& o, DType t) {
-  return {.activation = o.activation, .bf16 = products_in_bf16(t), .per_row = o.per_row};
-}
-
-// Workspace of products of an expert's rows with its stored matrices. Many rows need the most.
-i64 widened_room(const Kernels& k, i64 C, i64 I) {
-  constexpr i64 kManyRows = 1 << 20;
-  return std::max(k.stored_linear_workspace(kManyRows, I, C), k.stored_linear_workspace(kManyRows, C, I));
+  return {.activation = o.activation,
+          .bf16 = t == DType::f32 && in_bf16(Context::current()),
+          .per_row = o.per_row};
 }
 
 // The outputs of the inner layers; absent if they are not kept.
@@ -82,16 +78,18 @@ Tensors experts_backward(const Tensor& x, const Tensor& weights, const Tensor& c
               }
             },
             {.stationary = {3, 4, 5}});
-  Tensor dx = op.output(x.shape(), x.dtype()), dw = op.output(weights.shape(), x.dtype());
-  Tensor dgate = op.output(w.gate.shape(), x.dtype()), dup = op.output(w.up.shape(), x.dtype()),
-         ddown = op.output(w.down.shape(), x.dtype());
-  const Tensor gate = product_operand(op.in(3)), up = product_operand(op.in(4)),
-               down = product_operand(op.in(5));
+  const DType type = sum_type(x.dtype());
+  Tensor dx = op.output(x.shape(), type), dw = op.output(weights.shape(), type);
+  Tensor dgate = op.output(w.gate.shape(), type), dup = op.output(w.up.shape(), type),
+         ddown = op.output(w.down.shape(), type);
+  const Tensor &gate = op.in(3), &up = op.in(4), &down = op.in(5);
+  const kernels::MixtureOfExperts m = settings_of(o, type);
   const i64 R = leading(op.in(0).local()), C = op.in(3).local()[2], I = op.in(3).local()[1];
   const bool kept = hidden.shape().back() > 0;
-  const Tensor work = OpCall::workspace(op.kernels().experts_workspace(R, C, I, kept, true), x.dtype());
+  const Tensor work =
+      OpCall::workspace(op.kernels().experts_workspace(m, R, C, I, gate.dtype(), kept, true), type);
   op.flops((kept ? 6 : 8) * flops_of(R, op.in(3), o.per_row));
-  op.run(&Kernels::experts_backward, settings_of(o, x.dtype()), op.in(0), op.in(1), op.in(2), gate, up, down,
+  op.run(&Kernels::experts_backward, m, op.in(0), op.in(1), op.in(2), gate, up, down,
          kept_hidden(op.in(6)), op.in(7), work, dx, dw, dgate, dup, ddown);
   op.no_gradient();
   return {dx, dw, {}, dgate, dup, ddown};
@@ -123,8 +121,7 @@ Tensor experts(const Tensor& x, const Tensor& weights, const Tensor& chosen, con
                     numel(weights.shape()) * x.size(-1) == numel(x.shape()) * weights.size(-1);
   REDCO_CHECK(fits, "[experts] shapes do not match: x {}, weights {}, experts {} and {}", describe(x),
               describe(weights), describe(w.gate), describe(w.down));
-  bool fused =
-      may_fuse(&Kernels::experts) && (!is_storage_type(w.gate.dtype()) || may_fuse(&Kernels::stored_linear));
+  bool fused = may_fuse(&Kernels::experts);
   for (const Tensor& t : {x, weights, chosen, w.gate, w.up, w.down}) fused = fused && t.hidden() == 0;
   for (Axis a : Context::current().mesh().axes())
     fused = fused && cut_of(w.gate, w.up, w.down, a) != Cut::other;
@@ -153,22 +150,16 @@ Tensor experts(const Tensor& x, const Tensor& weights, const Tensor& chosen, con
               }
             },
             {.attributes = {o.per_row}, .stationary = {3, 4, 5}});
-  Tensor y = op.output(x.shape(), x.dtype()), hidden = op.output(hidden_all, x.dtype());
-  // Products that read bf16 operands round the elements of groups too.
-  const bool rounded = products_in_bf16(x.dtype());
-  const auto matrix = [&](int i) {
-    return is_grouped(op.in(i).dtype()) && rounded ? product_operand(widened(op.in(i)))
-                                                   : product_operand(op.in(i));
-  };
-  const Tensor gate = matrix(3), up = matrix(4), down = matrix(5);
-  const i64 R = leading(op.in(0).local()), C = op.in(3).local()[2], I = op.in(3).local()[1];
+  const DType type = sum_type(x.dtype());
+  Tensor y = op.output(x.shape(), type), hidden = op.output(hidden_all, type);
+  const Tensor &gate = op.in(3), &up = op.in(4), &down = op.in(5);
+  const kernels::MixtureOfExperts m = settings_of(o, type);
+  const i64 R = leading(op.in(0).local()), C = gate.local()[2], I = gate.local()[1];
   const bool kept = hidden_all.back() > 0;
-  const i64 room = op.kernels().experts_workspace(R, C, I, kept, false) +
-                   (is_storage_type(gate.dtype()) ? widened_room(op.kernels(), C, I) : 0);
-  const Tensor work = OpCall::workspace(room, x.dtype());
-  op.flops(3 * flops_of(R, op.in(3), o.per_row));
-  op.run(&Kernels::experts, settings_of(o, x.dtype()), op.in(0), op.in(1), op.in(2), gate, up, down,
-         kept_hidden(hidden), work, y);
+  const Tensor work =
+      OpCall::workspace(op.kernels().experts_workspace(m, R, C, I, gate.dtype(), kept, false), type);
+  op.flops(3 * flops_of(R, gate, o.per_row));
+  op.run(&Kernels::experts, m, op.in(0), op.in(1), op.in(2), gate, up, down, kept_hidden(hidden), work, y);
   op.record({x, weights, chosen, w.gate, w.up, w.down, hidden}, [o](const Vjp& v) -> Tensors {
     const ExpertWeights w{v.saved(3), v.saved(4), v.saved(5)};
     if (v.create_graph())

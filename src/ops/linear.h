@@ -9,7 +9,10 @@ namespace redco {
 // Leading dims of W (experts, hidden dims of vmap) give a batched product: W[..., O, I] and x[..., B, I]
 // broadcast over them.
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias = {});
-// The same without bias, but a Partial x is never reduced, neither here nor in gradients. Its result, which
+// Several layers with the same input, as one call: y_i = x W_i^T + bias_i, where biases may be undefined. Weights
+// that are placed alike are one op, with one product for dx.
+Tensors linear(const Tensor& x, const Tensors& w, const Tensors& bias);
+// The same as the first without bias, but a Partial x is never reduced, neither here nor in gradients. Its result, which
 // may be Partial, is added to another Partial sum: for low-rank paths parallel to a layer.
 Tensor linear_partial(const Tensor& x, const Tensor& w);
 // x[..., I] = g[..., O] W[O, I]; the weight is stationary.
@@ -20,10 +23,5 @@ Tensor linear_weight_gradient(const Tensor& g, const Tensor& x);
 // a[..., i, k] b[..., k, j] over broadcast leading dims. trans_a, trans_b: the operand is stored as [..., k,
 // i] or [..., j, k].
 Tensor matmul(const Tensor& a, const Tensor& b, bool trans_a = false, bool trans_b = false);
-
-// Whether products of this type read operands that are rounded to bf16; sums stay fp32.
-bool products_in_bf16(DType t);
-// An operand of a product: t, or t rounded to bf16 in scratch memory of the arena.
-Tensor product_operand(const Tensor& t);
 
 }  // namespace redco

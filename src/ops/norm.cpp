@@ -31,7 +31,7 @@ void norm_strategies(OpCall::Strategies& s) {
 // each of dx, dw and db would need the reduction.
 Tensors norm_backward(const char* name, const Tensor& x, const Tensor& w, const Tensor& mean,
                       const Tensor& rstd, const Tensor& g, bool has_bias) {
-  OpCall op(name, {x, w, mean, rstd, g});
+  OpCall op(name, {x, w, mean, rstd, g}, Accepts::activations());
   const i64 C = x.shape().back();
   op.choose({x.numel(), C, C}, [](OpCall::Strategies& s) {
     s.all_replicated(3);
@@ -41,12 +41,13 @@ Tensors norm_backward(const char* name, const Tensor& x, const Tensor& w, const 
     }
   });
   Tensor dx = op.output(x.shape(), x.dtype(), x.hidden());
-  Tensor dw = op.output({C}, x.dtype(), 0);
-  Tensor db = op.output({has_bias ? C : 0}, x.dtype(), 0);
+  const DType type = sum_type(x.dtype());
+  Tensor dw = op.output({C}, type, 0);
+  Tensor db = op.output({has_bias ? C : 0}, type, 0);
   op.flops(8.0 * dx.local_numel());
   const Tensor &xi = op.in(0), &gi = op.in(4);
   const Tensor room = OpCall::workspace(
-      op.kernels().norm_backward_workspace(xi.view().leading(), C, has_bias ? 2 : 1), x.dtype());
+      op.kernels().norm_backward_workspace(xi.view().leading(), C, has_bias ? 2 : 1), type);
   if (mean.defined()) {
     op.run(&Kernels::layer_norm_backward, xi, op.in(1), op.in(2), op.in(3), gi, dx, dw,
            has_bias ? db.view() : View(), room);
@@ -59,13 +60,14 @@ Tensors norm_backward(const char* name, const Tensor& x, const Tensor& w, const 
 
 }  // namespace
 
-Tensor layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, double eps) {
+Tensor layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, double eps, NormResult result) {
   if (!may_fuse(&Kernels::layer_norm) || batched(w) || batched(b)) return layer_norm_composed(x, w, b, eps);
-  OpCall op("layer_norm", {x, w, b});
+  OpCall op("layer_norm", {x, w, b}, Accepts::activations());
   const Shape stats(x.shape().begin(), x.shape().end() - 1);
   op.choose({x.numel(), numel(stats), numel(stats)}, norm_strategies<3>);
-  Tensor y = op.output(x.shape(), x.dtype(), x.hidden());
-  Tensor mean = op.output(stats, x.dtype(), x.hidden()), rstd = op.output(stats, x.dtype(), x.hidden());
+  Tensor y = op.output(x.shape(), result == NormResult::computed ? computed_type(x) : x.dtype(), x.hidden());
+  const DType type = sum_type(x.dtype());
+  Tensor mean = op.output(stats, type, x.hidden()), rstd = op.output(stats, type, x.hidden());
   op.flops(5.0 * y.local_numel());
   op.run(&Kernels::layer_norm, op.in(0), op.in(1), op.in(2), eps, y, mean, rstd);
   op.record({x, w, b, mean, rstd}, [eps](const Vjp& v) -> Tensors {
@@ -81,10 +83,11 @@ Tensor layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, double eps)
 
 Tensor rms_norm(const Tensor& x, const Tensor& w, double eps) {
   if (!may_fuse(&Kernels::rms_norm) || batched(w)) return rms_norm_composed(x, w, eps);
-  OpCall op("rms_norm", {x, w});
+  OpCall op("rms_norm", {x, w}, Accepts::activations());
   const Shape stats(x.shape().begin(), x.shape().end() - 1);
   op.choose({x.numel(), numel(stats)}, norm_strategies<2>);
-  Tensor y = op.output(x.shape(), x.dtype(), x.hidden()), rstd = op.output(stats, x.dtype(), x.hidden());
+  Tensor y = op.output(x.shape(), computed_type(x), x.hidden());
+  Tensor rstd = op.output(stats, sum_type(x.dtype()), x.hidden());
   op.flops(4.0 * y.local_numel());
   op.run(&Kernels::rms_norm, op.in(0), op.in(1), eps, y, rstd);
   op.record({x, w, rstd}, [eps](const Vjp& v) -> Tensors {

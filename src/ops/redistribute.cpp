@@ -207,6 +207,7 @@ Tensor slice(const Tensor& t, Axis axis, const Placement& to) {
 // be).
 // S -> P: each rank fills the rest with zeros.
 Tensor spread(const Tensor& t, Axis axis) {
+  if (t.dtype() == DType::bf16) return spread(widened(t), axis);  // sums are fp32
   const AxisView v = view_on(t, axis);
   const Placement& from = t.layout()[axis];
   Tensor out(t.shape(), t.dtype(), changed(t.layout(), axis, Placement::partial()), t.hidden());

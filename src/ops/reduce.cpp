@@ -16,7 +16,7 @@ using Flags = SmallVector<bool, 8>;
 
 // Sum over the dims flagged in `over` (visible and hidden dims); these get size 1.
 Tensor sum_keep(const Tensor& x, const Flags& over) {
-  OpCall op("sum", {x});
+  OpCall op("sum", {x}, Accepts::activations());
   Shape shape = x.shape();
   i64 summed = 0;  // bit d: over dim d
   for (size_t d = 0; d < shape.size(); ++d)
@@ -34,7 +34,7 @@ Tensor sum_keep(const Tensor& x, const Flags& over) {
               }
             },
             {.attributes = {summed}});
-  Tensor y = op.output(shape, x.dtype(), x.hidden());
+  Tensor y = op.output(shape, sum_type(x.dtype()), x.hidden());
   op.flops(static_cast<double>(op.in(0).local_numel()));
   const auto dims = static_cast<u32>(summed);
   const Tensor room = OpCall::workspace(op.kernels().sum_workspace(op.in(0), dims), DType::f64);
@@ -88,7 +88,7 @@ Tensor sum_to(const Tensor& g, const Shape& shape, int hidden) {
 }
 
 Tensor max_last(const Tensor& x) {
-  OpCall op("max", {x});
+  OpCall op("max", {x}, Accepts::activations());
   Shape shape = x.shape();
   shape.back() = 1;
   const int last = x.rank() - 1;
@@ -102,7 +102,7 @@ Tensor max_last(const Tensor& x) {
       s.add({p}, {p}, p.is_replicated());
     }
   });
-  Tensor y = op.output(shape, x.dtype(), x.hidden());
+  Tensor y = op.output(shape, sum_type(x.dtype()), x.hidden());
   op.flops(static_cast<double>(op.in(0).local_numel()));
   op.run(&Kernels::max_last, op.in(0), y);
   for (Axis a : Context::current().mesh().axes())

@@ -45,7 +45,7 @@ Tensor reshape_all(const Tensor& x, const Shape& shape, int hidden) {
   Layout kept;  // the cuts that can be kept
   for (Axis a : Context::current().mesh().axes())
     if (const Placement p = x.layout()[a]; p.is_sharded()) reshape_placement(x.shape(), shape, p, &kept[a]);
-  OpCall op("reshape", {x});
+  OpCall op("reshape", {x}, Accepts::activations());
   op.choose({x.numel()},
             [](OpCall::Strategies& s) {
               const Placement p = s.in(0);
@@ -99,7 +99,7 @@ Tensor permute(const Tensor& x, const std::vector<int>& dims) {
     const Placement p = x.layout()[a];
     moved[a] = p.is_sharded() ? Placement::sharded(where[p.dim], p.unit) : p;
   }
-  OpCall op("permute", {x});
+  OpCall op("permute", {x}, Accepts::activations());
   op.choose({x.numel()}, [](OpCall::Strategies& s) { s.add({s.in(0)}, {s.wish()}, s.in(0).is_replicated()); },
             {.wish = moved});
   Tensor y = op.output(shape, x.dtype(), x.hidden());
@@ -140,7 +140,7 @@ Tensor narrow(const Tensor& x, int dim, i64 start, i64 length) {
   REDCO_CHECK(start >= 0 && length >= 0 && start + length <= x.shape()[along],
               "[narrow] range [{}, {}) is outside dim {} of {}", start, start + length, dim, describe(x));
   if (length == x.shape()[along]) return x;
-  OpCall op("narrow", {x});
+  OpCall op("narrow", {x}, Accepts::activations());
   Shape shape = x.shape();
   shape[along] = length;
   op.choose({numel(shape)}, keep_unless_along, {.attributes = {along}});
@@ -157,7 +157,7 @@ Tensor pad_to(const Tensor& x, int dim, i64 start, i64 size) {
   const i64 length = x.shape()[along];
   REDCO_CHECK(start >= 0 && start + length <= size, "[pad] {} elements do not fit at {} in a dim of {}",
               length, start, size);
-  OpCall op("pad", {x});
+  OpCall op("pad", {x}, Accepts::activations());
   Shape shape = x.shape();
   shape[along] = size;
   op.choose({numel(shape)}, keep_unless_along, {.attributes = {along}});
@@ -173,7 +173,9 @@ Tensor pad_to(const Tensor& x, int dim, i64 start, i64 size) {
 Tensor concat(const std::vector<Tensor>& parts, int dim) {
   REDCO_CHECK(!parts.empty());
   const int along = parts[0].axis(dim);
-  OpCall op("concat", Tensors(parts.begin(), parts.end()));
+  const Tensors inputs(parts.begin(), parts.end());
+  const DType type = joint_type(inputs);
+  OpCall op("concat", inputs, type == DType::bf16 ? Accepts::activations() : Accepts());
   Shape shape = parts[0].shape();
   shape[along] = 0;
   for (const Tensor& t : parts) shape[along] += t.shape()[along];
@@ -191,7 +193,7 @@ Tensor concat(const std::vector<Tensor>& parts, int dim) {
               if (partial) s.add(Placements(n, Placement::partial()), {Placement::partial()});
             },
             {.attributes = {along}});
-  Tensor y = op.output(shape, parts[0].dtype(), parts[0].hidden());
+  Tensor y = op.output(shape, type, parts[0].hidden());
   std::vector<i64> sizes;
   i64 at = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -220,7 +222,7 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape, const Layout& wish) {
   i64 repeated = 0;  // bit d: dim d is repeated
   for (size_t d = 0; d < shape.size(); ++d)
     if (x.shape()[d] != shape[d]) repeated |= i64{1} << d;
-  OpCall op("broadcast_to", {x});
+  OpCall op("broadcast_to", {x}, Accepts::activations());
   op.choose({numel(shape)},
             [](OpCall::Strategies& s) {
               const Placement p = s.in(0), w = s.wish();
@@ -265,7 +267,10 @@ Tensor cast(const Tensor& x, DType to) {
   OpCall op("cast", {x}, {0});
   op.choose({x.numel()}, [](OpCall::Strategies& s) { s.add({s.in(0)}, {s.in(0)}, true); });
   Tensor y = op.output(x.shape(), to, x.hidden());
-  op.run(&Kernels::cast, op.in(0), y);
+  if (y.dtype() == op.in(0).dtype())
+    op.run(&Kernels::copy, op.in(0), y);
+  else
+    op.run(&Kernels::cast, op.in(0), y);
   if (!x.is_float() || to == DType::i32) {
     op.no_gradient();
     return y;

@@ -2,6 +2,7 @@
 // before. T must be the type of the dtype. On a planned rank they do nothing.
 #pragma once
 
+#include <bit>
 #include <span>
 #include <vector>
 
@@ -18,10 +19,17 @@ constexpr DType dtype_of() {
   if constexpr (std::is_same_v<T, bf16>) return DType::bf16;
 }
 
-// The local elements [first, first + to.size()), row-major.
+// The local elements [first, first + to.size()), row-major. Activations in bf16 are read as float, too.
 template <class T>
 void copy_to_host(const Tensor& from, i64 first, std::span<T> to) {
   const i64 n = static_cast<i64>(to.size());
+  if constexpr (std::is_same_v<T, float>)
+    if (from.dtype() == DType::bf16) {
+      std::vector<bf16> stored(to.size());
+      copy_to_host<bf16>(from, first, stored);
+      for (i64 i = 0; i < n; ++i) to[i] = std::bit_cast<float>(static_cast<u32>(stored[i].bits) << 16);
+      return;
+    }
   REDCO_CHECK(from.dtype() == dtype_of<T>() && first >= 0 && first + n <= from.local_numel(),
               "elements [{}, {}) of {}", first, first + n, describe(from));
   Context::current().queue().read(from.view().data.plus(first * static_cast<i64>(sizeof(T))), to.data(),

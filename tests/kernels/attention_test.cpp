@@ -171,7 +171,7 @@ Result<T> run(const Problem<T>& p, bool backward) {
   r.dk.assign(static_cast<std::size_t>(s.B * s.Tk * s.Hkv * s.D), T(9));
   r.dv = r.dk;
   r.dbias.assign(p.bias.size(), T(9));
-  room.assign(static_cast<std::size_t>(attention_backward_workspace(s)), T(7e30));
+  room.assign(static_cast<std::size_t>(attention_backward_workspace(s, false)), T(7e30));
   attention_backward(s, p.a, p.q.data(), p.k.data(), p.v.data(), r.out.data(), r.lse.data(), p.g.data(),
                      r.dq.data(), r.dk.data(), r.dv.data(), p.bias.empty() ? nullptr : r.dbias.data(),
                      room.data());

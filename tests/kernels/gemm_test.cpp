@@ -8,6 +8,8 @@
 
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/groups.h"
+#include "kernels/cpu/products.h"
+#include "kernels/isa.h"
 #include "kernels/kernels_testing.h"
 #include "kernels/peak.h"
 
@@ -159,45 +161,161 @@ std::pair<std::vector<S>, std::vector<float>> stored(const std::vector<float>& w
   return {out, kept};
 }
 
-// Few rows and many, one and several tiles, pieces of k, odd sizes, short last groups.
-template <class S>
-void check_stored_products() {
-  for (const auto& [m, n, k] : {std::array<i64, 3>{0, 3, 4},
-                                {3, 0, 4},
-                                {2, 3, 0},
-                                {1, 1, 1},
-                                {1, 70, 33},
-                                {5, 129, 100},
-                                {8, 64, 257},
-                                {9, 33, 50},
-                                {40, 500, 97},
-                                {600, 900, 65},
-                                {17, 50, 4100}}) {
-    const std::string what = fmt::format("m={} n={} k={}", m, n, k);
-    const auto x = random_array<float>(m * k, 1);
-    const auto [w, kept] = stored<S>(random_array<float>(n * k, 2), n, k);
-    const std::vector<float> nothing(static_cast<std::size_t>(m * n), NAN);
-    std::vector<double> want(nothing.size());
-    for (i64 i = 0; i < m; ++i)
-      for (i64 j = 0; j < n; ++j)
-        for (i64 p = 0; p < k; ++p)
-          want[i * n + j] += static_cast<double>(x[i * k + p]) * static_cast<double>(kept[j * k + p]);
-    const S* const matrix = w.data();
-    const auto product = [&, m = m, n = n, k = k] {
-      std::vector<float> y = nothing, room(static_cast<std::size_t>(stored_gemm_workspace(m, n, k)), NAN);
-      stored_gemm(m, n, k, x.data(), matrix, y.data(), room);
-      return y;
-    };
-    expect_close(product(), want, 4 * std::numeric_limits<float>::epsilon() * (k + 4), what);
-    expect_same_on_any_threads(product, what);
+// An operand of a product: as products() reads it, and its values [rows, columns] in fp64.
+struct Operand {
+  Matrix matrix;
+  std::vector<double> values;
+  std::vector<std::byte> bytes;
+};
+
+float rounded_to_bf16(float x) { return wide(narrow(x)); }
+
+// `rounds`: the values that the product reads are rounded to bf16.
+Operand operand(DType type, i64 rows, i64 columns, bool trans, std::uint64_t seed, bool rounds) {
+  const i64 lines = trans ? columns : rows, length = trans ? rows : columns;
+  const std::vector<float> x = random_array<float>(lines * length, seed);
+  Operand out;
+  std::vector<float> kept = x;
+  const auto keep = [&](auto stored_and_kept) {
+    auto& [stored_x, values] = stored_and_kept;
+    const auto* const first = reinterpret_cast<const std::byte*>(stored_x.data());
+    out.bytes.assign(first, first + stored_x.size() * sizeof(stored_x[0]));
+    kept = values;
+  };
+  if (type == DType::f32) {
+    const auto* const first = reinterpret_cast<const std::byte*>(x.data());
+    out.bytes.assign(first, first + x.size() * sizeof(float));
+  } else if (type == DType::bf16) {
+    keep(stored<bf16>(x, lines, length));
+  } else if (type == DType::q8) {
+    keep(stored<Group8>(x, lines, length));
+  } else {
+    keep(stored<Group4>(x, lines, length));
   }
+  out.matrix.type = type;
+  out.matrix.row = bytes_of(type, ceil_div(length, group_of(type)) * group_of(type));
+  out.matrix.trans = trans;
+  out.values.resize(static_cast<std::size_t>(rows * columns));
+  for (i64 r = 0; r < rows; ++r)
+    for (i64 c = 0; c < columns; ++c) {
+      const float v = kept[trans ? c * rows + r : r * columns + c];
+      out.values[r * columns + c] = static_cast<double>(rounds ? rounded_to_bf16(v) : v);
+    }
+  return out;
 }
 
-TEST(StoredGemm, IsTheProductWithTheKeptValues) {
+struct ProductCase {
+  i64 m, n;
+  std::vector<i64> k;  // of each term
+  DType a = DType::f32, b = DType::f32, y = DType::f32;
+  bool trans_a = false, trans_b = true, bias = false;
+};
+
+void check_products(const ProductCase& c, bool bf16) {
+  const std::string what = fmt::format("m={} n={} terms={} k={} a={}{} b={}{} y={} bias={} bf16={}", c.m, c.n,
+                                       c.k.size(), c.k[0], name_of(c.a), c.trans_a ? " trans" : "", name_of(c.b),
+                                       c.trans_b ? " trans" : "", name_of(c.y), c.bias, bf16);
+  // Products of few rows are not rounded.
+  const bool few = c.m <= kFewRows && !c.trans_a && (c.trans_b ? c.k.size() == 1 : c.b == DType::f32);
+  const bool rounds = bf16 && isa() == Isa::avx512_bf16 && !few;
+  // Twice the same product, so that one call has several.
+  std::vector<Product> all(2);
+  std::vector<Operand> operands;
+  operands.reserve(2 * c.k.size());
+  std::vector<double> want(static_cast<std::size_t>(c.m * c.n));
+  const std::vector<float> bias = random_array<float>(c.n, 7);
+  for (std::size_t t = 0; t < c.k.size(); ++t) {
+    const i64 k = c.k[t];
+    operands.push_back(operand(c.a, c.m, k, c.trans_a, 2 * t + 1, rounds));
+    const Operand& a = operands.back();
+    operands.push_back(operand(c.b, k, c.n, c.trans_b, 2 * t + 2, rounds));
+    const Operand& b = operands.back();
+    for (Product& p : all) {
+      p.terms.push_back({a.matrix, b.matrix, k});
+      p.terms.back().a.data = a.bytes.data();
+      p.terms.back().b.data = b.bytes.data();
+    }
+    for (i64 i = 0; i < c.m; ++i)
+      for (i64 p = 0; p < k; ++p)
+        for (i64 j = 0; j < c.n; ++j) want[i * c.n + j] += a.values[i * k + p] * b.values[p * c.n + j];
+  }
+  for (i64 i = 0; c.bias && i < c.m * c.n; ++i) want[i] += static_cast<double>(bias[i % c.n]);
+  i64 depth = 0;
+  for (i64 k : c.k) depth += k;
+  const auto run = [&] {
+    std::vector<float> first(want.size(), NAN), second = first;
+    std::vector<redco::bf16> first16(want.size(), narrow(NAN)), second16 = first16;
+    for (Product& p : all) {
+      p.m = c.m;
+      p.n = c.n;
+      p.type = c.y;
+      p.bias = c.bias ? bias.data() : nullptr;
+    }
+    const bool stored = c.y == DType::bf16;
+    all[0].y = stored ? static_cast<void*>(first16.data()) : first.data();
+    all[1].y = stored ? static_cast<void*>(second16.data()) : second.data();
+    std::vector<float> room(static_cast<std::size_t>(products_workspace(all, bf16)), NAN);
+    products(all, bf16, room);
+    if (stored)
+      for (std::size_t i = 0; i < first.size(); ++i) {
+        first[i] = wide(first16[i]);
+        second[i] = wide(second16[i]);
+      }
+    EXPECT_TRUE(same_bits(first, second)) << what;
+    return first;
+  };
+  const double close = 4 * std::numeric_limits<float>::epsilon() * static_cast<double>(depth + 4);
+  expect_close(run(), want, c.y == DType::bf16 ? close + 1.0 / 256 : close, what);
+  expect_same_on_any_threads(run, what);
+}
+
+// Few rows and many, one and several tiles, blocks of k, odd sizes, short last groups; every type and layout.
+TEST(Products, AreTheProductsOfTheKeptValues) {
   on_every_isa([] {
-    check_stored_products<bf16>();
-    check_stored_products<Group8>();
-    check_stored_products<Group4>();
+    const std::vector<ProductCase> shapes = {{0, 3, {4}},     {3, 0, {4}},        {2, 3, {0}},       {1, 1, {1}},
+                                             {1, 70, {33}},   {5, 129, {100}},    {8, 64, {257}},    {9, 33, {50}},
+                                             {40, 500, {97}}, {300, 500, {65}},   {17, 50, {4100}},  {10, 7, {0}},
+                                             {33, 70, {40, 31}}, {48, 200, {24}}, {4, 300, {20, 9}}, {130, 60, {1100, 5, 64}}};
+    int turn = 0;  // large shapes have one layout for each type
+    for (ProductCase c : shapes)
+      for (DType b : {DType::f32, DType::bf16, DType::q8, DType::q4})
+        for (bool bf16 : {false, true})
+          for (int layout = 0; layout < 4; ++layout) {
+            if (c.m * c.n > 10000 && layout != turn++ % 4) continue;
+            c.b = b;
+            c.trans_a = (layout & 1) != 0 && !is_grouped(b);
+            c.trans_b = (layout & 2) == 0;
+            c.a = layout == 1 || layout == 2 ? DType::bf16 : DType::f32;
+            c.y = layout >= 2 && bf16 ? DType::bf16 : DType::f32;
+            c.bias = layout != 1;
+            check_products(c, bf16);
+          }
+  });
+}
+
+// A product of f32 operands has the bits of gemm().
+TEST(Products, HaveTheBitsOfGemm) {
+  on_every_isa([] {
+    for (const auto& [m, n, k] :
+         {std::array<i64, 3>{4, 100, 50}, {100, 90, 300}, {700, 900, 70}, {513, 40, 2500}})
+      for (bool trans_a : {false, true})
+        for (bool trans_b : {false, true}) {
+          const Operand a = operand(DType::f32, m, k, trans_a, 1, false),
+                        b = operand(DType::f32, k, n, trans_b, 2, false);
+          std::vector<float> y(static_cast<std::size_t>(m * n)), want = y;
+          const auto data = [](const Operand& o) { return reinterpret_cast<const float*>(o.bytes.data()); };
+          gemm<float>(trans_a, trans_b, m, n, k, 1, data(a), trans_a ? m : k, data(b), trans_b ? k : n, 0,
+                      want.data(), n);
+          Product p;
+          p.m = m;
+          p.n = n;
+          p.y = y.data();
+          p.terms.push_back({a.matrix, b.matrix, k});
+          p.terms[0].a.data = a.bytes.data();
+          p.terms[0].b.data = b.bytes.data();
+          products(std::span(&p, 1), false, {});
+          EXPECT_TRUE(same_bits(y, want)) << m << " " << n << " " << k;
+        }
   });
 }
 

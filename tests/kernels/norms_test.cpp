@@ -153,8 +153,8 @@ TEST(Norms, Fp32BackwardAgreesWithFp64OnAnyThreads) {
 
 TEST(Norms, ZeroRowsAreAllowed) {
   std::vector<float> dw(3, 7.0f), db(3, 7.0f), w(3, 1.0f);
-  layer_norm_backward<float>(nullptr, w.data(), nullptr, nullptr, nullptr, nullptr, dw.data(), db.data(), 0,
-                             3, nullptr);
+  layer_norm_backward<float, float, float>(nullptr, w.data(), nullptr, nullptr, nullptr, nullptr, dw.data(),
+                                           db.data(), 0, 3, nullptr);
   EXPECT_THAT(dw, testing::Each(0.0f));
   EXPECT_THAT(db, testing::Each(0.0f));
 }

@@ -33,6 +33,7 @@ struct ModelRun {
   ParamStorage storage{};
   DType rounded = DType::f32;  // fp32 matrices have the values that this storage type keeps
   bool sequence_parallel = false;
+  ComputeDType compute = ComputeDType::fp32;
 };
 
 inline std::string fixture(const std::string& name) { return std::string(REDCO_FIXTURES) + "/" + name; }
@@ -109,6 +110,7 @@ inline Results run_model(const std::string& folder, Mesh mesh, const ModelRun& r
   run_threads(mesh.ranks(), [&](Group& world) {
     Context context(mesh, world.split(0), testing::test_queue());
     Context::Use use(context);
+    context.compute_dtype = run.compute;
     ParamTree params = detail::load_tree(*model, sharded, files, run.storage, run.rounded);
     if (run.gradients) params = params.watched();
     const TaskInputs in = read_task_inputs(*model, expected);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ops/shape.h"
 #include "support/op_cases.h"
 
 namespace redco {
@@ -92,15 +93,37 @@ TEST(Matmul, EmptyDimsPassCheckOp) {
   check_op({"nothing to contract", {{{2, 2, 0}}, {{2, 0, 3}}}, f});
 }
 
-// fp32 products of operands rounded to bf16: exactly representable inputs give exact results, others the
-// results of the rounded inputs.
-TEST(Linear, Bf16RoundsTheOperands) {
+// Products give bf16, their sums are fp32, and gradients of weights are fp32. Values that bf16 holds are exact.
+TEST(Linear, ComputesInBf16) {
   on_one_rank([](Context& c) {
     c.compute_dtype = ComputeDType::bf16;
-    const float x = 1.00390625f;                                        // 1 + 2^-8: a tie, rounds to even: 1
-    const Tensor y = linear(full({1, 1}, x), full({1, 1}, 1.0078125));  // 1 + 2^-7 is a bf16
-    EXPECT_EQ(to_values(y)[0], 1.0078125);
-    EXPECT_EQ(to_values(matmul(full({1, 1}, x), full({1, 1}, 3)))[0], 3);
+    const i64 rows = 20, in = 64;
+    const Tensor w = full({3, in}, 1.0078125).watched(), b = full({3}, 0.5).watched();  // 1 + 2^-7 is a bf16
+    const Tensor x = full({rows, in}, 1).watched();
+    const Tensor y = linear(x, w, b);
+    EXPECT_EQ(y.dtype(), DType::bf16);
+    EXPECT_EQ(to_values(y)[0], 65);  // 64 * (1 + 2^-7) + 0.5, in bf16
+    const std::vector<Tensor> d = grad(sum_all(y), {x, w, b});
+    EXPECT_EQ(d[1].dtype(), DType::f32);
+    EXPECT_EQ(to_values(d[1])[5], rows);
+    EXPECT_EQ(to_values(d[2])[1], rows);
+    EXPECT_EQ(to_values(d[0])[0], 3.03125);  // 3 (1 + 2^-7) = 3.0234375, to the even neighbour
+    EXPECT_EQ(linear(full({2, 2}, 1, DType::f64), full({2, 2}, 1, DType::f64)).dtype(), DType::f64);
+  });
+}
+
+// Layers with one input in one call: the results of separate calls, and derivatives of both orders.
+TEST(Linear, SeveralLayersInOneCall) {
+  const auto several = [](const Xs& x) {
+    const Tensors y = linear(x[0], {x[1], x[2], x[3]}, {x[4], {}, x[5]});
+    return concat({y[0], y[1], y[2]}, -1);
+  };
+  check_op({"three layers", {{{2, 3, 4}}, {{5, 4}}, {{3, 4}}, {{2, 4}}, {{5}}, {{2}}}, several});
+  on_one_rank([](Context&) {
+    const Tensor x = full({4, 3}, 2), w = full({5, 3}, 0.25), v = full({2, 3}, -1), b = full({2}, 3);
+    const Tensors y = linear(x, {w, v}, {{}, b});
+    EXPECT_EQ(to_values(y[0]), to_values(linear(x, w)));
+    EXPECT_EQ(to_values(y[1]), to_values(linear(x, v, b)));
   });
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/group.h"
+#include "kernels/threads.h"
 #include "nn/lora.h"
 #include "ops/redistribute.h"
 #include "planning.h"
@@ -24,10 +25,12 @@ struct RealStep {
 // A real step on random tokens, as the Trainer makes it: collate all, then run; or several steps on the same
 // tokens.
 std::vector<RealStep> run_step(Planned& p, const Mesh& mesh, i64 global, i64 per_device, i64 length,
-                               const StepOptions& options, i64 steps = 1) {
+                               const StepOptions& options, i64 steps = 1,
+                               ComputeDType compute = ComputeDType::fp32) {
   std::vector<RealStep> out(mesh.ranks());
   const auto sharded = shard_specs(p.model->params().specs, mesh.mp(), p.request.rules, options.weights);
   redco::testing::on_mesh(mesh, [&](Context& c) {
+    c.compute_dtype = compute;
     ParamTree params =
         make_params(p.model->params(), sharded.layouts,
                     {.sharding = options.sharding, .weights = options.weights, .trains = true});
@@ -81,6 +84,7 @@ struct Case {
   bool sequence_parallel = false;
   StateSharding sharding = StateSharding::none;
   DType weights = DType::f32;
+  ComputeDType compute = ComputeDType::fp32;
 };
 
 void adapt(Model& m) {
@@ -95,6 +99,7 @@ class PlanIsRun : public ::testing::TestWithParam<Case> {};
 
 TEST_P(PlanIsRun, LedgerLinesAndBytesAreEqual) {
   const Case& k = GetParam();
+  kernels::set_threads(1);  // as the ranks of run_step(): workspaces depend on it
   for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}, Mesh{2, 2}, Mesh{1, 3}}) {
     Planned p = Planned::config(k.config);
     if (k.lora) adapt(*p.model);
@@ -104,7 +109,7 @@ TEST_P(PlanIsRun, LedgerLinesAndBytesAreEqual) {
                               .optimizer = AdamWSettings{},
                               .sharding = k.sharding,
                               .weights = k.weights};
-    const auto runs = run_step(p, mesh, k.global, k.per_device, 24, options);
+    const auto runs = run_step(p, mesh, k.global, k.per_device, 24, options, 1, k.compute);
     const auto sharded = shard_specs(p.model->params().specs, mesh.mp(), {}, k.weights);
     for (int rank = 0; rank < mesh.ranks(); ++rank) {
       SCOPED_TRACE(fmt::format("dp {} x mp {}, rank {}", mesh.dp(), mesh.mp(), rank));
@@ -115,7 +120,8 @@ TEST_P(PlanIsRun, LedgerLinesAndBytesAreEqual) {
                                      .global_batch = k.global,
                                      .per_device = k.per_device,
                                      .length = 24,
-                                     .step = options});
+                                     .step = options,
+                                     .compute = k.compute});
       const RealStep& run = runs[rank];
       ASSERT_EQ(plan.lines.size(), run.lines.size());
       for (size_t i = 0; i < run.lines.size(); ++i)
@@ -158,6 +164,20 @@ INSTANTIATE_TEST_SUITE_P(
                            .recompute = false,
                            .lora = true,
                            .weights = DType::bf16},
+                      Case{.name = "gpt2_in_bf16",
+                           .config = redco::testing::kGpt2,
+                           .global = 4,
+                           .per_device = 2,
+                           .recompute = false,
+                           .compute = ComputeDType::bf16},
+                      Case{.name = "llama_all_bf16",
+                           .config = redco::testing::kLlama,
+                           .global = 4,
+                           .per_device = 4,
+                           .recompute = true,
+                           .sequence_parallel = true,
+                           .weights = DType::bf16,
+                           .compute = ComputeDType::bf16},
                       Case{.name = "llama_lora_int8",
                            .config = redco::testing::kLlama,
                            .global = 4,

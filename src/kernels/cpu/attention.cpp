@@ -117,12 +117,15 @@ i64 attention_workspace(const AttentionShape& s, const AttentionArgs& a) {
   return s.Tq == 1 ? s.B * s.H * splits_of(keys_of(s, a, 0, 1)) * (s.D + 2) : 0;
 }
 
-template <class T, class B>
-void attention(const AttentionShape& s, const AttentionArgs& a, const T* q, const B* k, const B* v, T* out,
+template <class T, class X, class B>
+void attention(const AttentionShape& s, const AttentionArgs& a, const X* q, const B* k, const B* v, X* out,
                T* lse, T* workspace) {
   check_attention(s, a);
+  constexpr bool kWide = std::is_same_v<T, X>;
   if (s.B * s.Tq * s.H == 0) return;
-  if (s.Tq == 1) return decode(s, a, q, k, v, out, lse, workspace);
+  if constexpr (kWide) {
+    if (s.Tq == 1) return decode(s, a, q, k, v, out, lse, workspace);
+  }
   const i64 blocks = ceil_div(s.Tq, kQueryBlock);
   for_each_dynamic(s.B * s.H * blocks, s.B * s.H * s.Tq * s.Tk * (1 + s.D / 8), [&](i64 t) {
     const i64 h = t / blocks % s.H, b = t / blocks / s.H, hkv = h / (s.H / s.Hkv);
@@ -132,25 +135,36 @@ void attention(const AttentionShape& s, const AttentionArgs& a, const T* q, cons
     block.q0 = q0;
     block.rows = std::min(kQueryBlock, s.Tq - q0);
     T m[kQueryBlock], l[kQueryBlock];
-    const Rows<T> rows{q + (b * s.Tq + q0) * s.q_stride + h * s.D,
-                       s.q_stride,
-                       out + ((b * s.Tq + q0) * s.H + h) * s.D,
-                       s.H * s.D,
-                       m,
-                       l};
+    const X* const queries = q + (b * s.Tq + q0) * s.q_stride + h * s.D;
+    X* const result = out + ((b * s.Tq + q0) * s.H + h) * s.D;
+    Rows<T> rows{nullptr, s.q_stride, nullptr, s.H * s.D, m, l};
+    std::unique_ptr<T[]> own;
+    if constexpr (kWide) {
+      rows.q = queries;
+      rows.out = result;
+    } else {
+      own = std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(2 * block.rows * s.D));
+      for (i64 i = 0; i < block.rows; ++i) widen(queries + i * s.q_stride, own.get() + i * s.D, s.D);
+      rows.q = own.get();
+      rows.out = own.get() + block.rows * s.D;
+      rows.q_ld = rows.out_ld = s.D;
+    }
     attend(s, rows, block, k + b * s.k_batch_stride + hkv * s.D, v + b * s.v_batch_stride + hkv * s.D,
            keys_of(s, a, q0, q0 + block.rows));
     finish(rows.out, rows.out_ld, block.rows, s.D, m, l, lse + (b * s.H + h) * s.Tq + q0);
+    if constexpr (!kWide)
+      for (i64 i = 0; i < block.rows; ++i) store(rows.out + i * s.D, result + i * s.H * s.D, s.D);
   });
 }
 
-#define INSTANTIATE(T, B)                                                                                    \
-  template void attention(const AttentionShape&, const AttentionArgs&, const T*, const B*, const B*, T*, T*, \
+#define INSTANTIATE(T, X, B)                                                                                 \
+  template void attention(const AttentionShape&, const AttentionArgs&, const X*, const B*, const B*, X*, T*, \
                           T*);
-INSTANTIATE(float, float)
-INSTANTIATE(double, double)
-INSTANTIATE(float, bf16)
-INSTANTIATE(double, bf16)
+INSTANTIATE(float, float, float)
+INSTANTIATE(double, double, double)
+INSTANTIATE(float, float, bf16)
+INSTANTIATE(double, double, bf16)
+INSTANTIATE(float, bf16, bf16)
 #undef INSTANTIATE
 
 }  // namespace redco::kernels

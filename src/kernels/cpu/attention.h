@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "kernels/cpu/blas.h"
 #include "kernels/cpu/dropout.h"
+#include "kernels/cpu/gemm.h"
 #include "kernels/cpu/isa/ranges.h"
 #include "kernels/cpu/nn.h"
 #include "kernels/cpu/pool.h"
@@ -66,11 +67,12 @@ inline Range keys_of(const AttentionShape& s, const AttentionArgs& a, i64 q0, i6
 inline void widen(const bf16* x, float* y, i64 n) {
   REDCO_ISA_CALL(from_bf16(reinterpret_cast<const u16*>(x), y, n));
 }
+inline void store(const float* x, bf16* y, i64 n) {
+  REDCO_ISA_CALL(to_bf16(x, reinterpret_cast<u16*>(y), n));
+}
 inline void widen(const bf16* x, double* y, i64 n) {
   for (i64 i = 0; i < n; ++i) y[i] = std::bit_cast<float>(static_cast<u32>(x[i].bits) << 16);
 }
-
-constexpr i64 kFewRows = 8;
 
 // c[m,n] = alpha op(a) op(b) + beta c on the calling thread, for the small products of a block. B is T or
 // bf16. Products of many rows read a bf16 matrix from `widened`, which has room for it.

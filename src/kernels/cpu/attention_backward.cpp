@@ -10,13 +10,12 @@
 namespace redco::kernels {
 namespace {
 
-// One head. The caller sets dq, dk, dv to zero; their rows are dq_ld and dkv_ld apart. ds_sum: null, or [Tq,
-// Tk] to which dS is added.
+// One head. The caller sets dq, dk, dv to zero. ds_sum: null, or [Tq, Tk] to which dS is added.
 template <class T>
 struct Head {
   const T *q, *k, *v, *out, *g, *lse;
   T *dq, *dk, *dv;
-  i64 o_ld, dkv_ld;  // row strides of out, g and dq, and of dk and dv
+  i64 q_ld, k_ld, v_ld, o_ld, dkv_ld;  // row strides of q; k; v; out, g and dq; dk and dv
   T* ds_sum;
 };
 
@@ -33,7 +32,7 @@ void head_backward(const AttentionShape& s, const AttentionArgs& a, ScoreBlock<T
     const i64 rows = std::min(kQueryBlock, s.Tq - q0);
     block.q0 = q0;
     block.rows = rows;
-    const T *q = x.q + q0 * s.q_stride, *g = x.g + q0 * x.o_ld, *out = x.out + q0 * x.o_ld;
+    const T *q = x.q + q0 * x.q_ld, *g = x.g + q0 * x.o_ld, *out = x.out + q0 * x.o_ld;
     for (i64 i = 0; i < rows; ++i) delta[i] = REDCO_ISA_CALL(dot(g + i * x.o_ld, out + i * x.o_ld, s.D));
     const Range keys = keys_of(s, a, q0, q0 + rows);
     block.whole_rows = keys.begin / kKeyBlock == (std::max(keys.end, keys.begin + 1) - 1) / kKeyBlock;
@@ -41,16 +40,16 @@ void head_backward(const AttentionShape& s, const AttentionArgs& a, ScoreBlock<T
       const i64 cols = std::min(kKeyBlock, keys.end - k0);
       block.k0 = k0;
       block.cols = cols;
-      const T *k = x.k + k0 * s.k_stride, *v = x.v + k0 * s.v_stride;
-      block_gemm<T>(false, true, rows, cols, s.D, 1, q, s.q_stride, k, s.k_stride, 0, block.s, block.ld);
-      block_gemm<T>(false, true, rows, cols, s.D, 1, g, x.o_ld, v, s.v_stride, 0, ds, block.ld);
+      const T *k = x.k + k0 * x.k_ld, *v = x.v + k0 * x.v_ld;
+      block_gemm<T>(false, true, rows, cols, s.D, 1, q, x.q_ld, k, x.k_ld, 0, block.s, block.ld);
+      block_gemm<T>(false, true, rows, cols, s.D, 1, g, x.o_ld, v, x.v_ld, 0, ds, block.ld);
       if (s.D == 0) std::fill(scratch.get(), scratch.get() + 2 * kQueryBlock * kKeyBlock, T(0));
       REDCO_ISA_CALL(attend_block_backward(block, x.lse + q0, delta, ds));
       block_gemm<T>(true, false, cols, s.D, rows, 1, block.s, block.ld, g, x.o_ld, 1, x.dv + k0 * x.dkv_ld,
                     x.dkv_ld);
-      block_gemm<T>(false, false, rows, s.D, cols, scale, ds, block.ld, k, s.k_stride, 1, x.dq + q0 * x.o_ld,
+      block_gemm<T>(false, false, rows, s.D, cols, scale, ds, block.ld, k, x.k_ld, 1, x.dq + q0 * x.o_ld,
                     x.o_ld);
-      block_gemm<T>(true, false, cols, s.D, rows, scale, ds, block.ld, q, s.q_stride, 1, x.dk + k0 * x.dkv_ld,
+      block_gemm<T>(true, false, cols, s.D, rows, scale, ds, block.ld, q, x.q_ld, 1, x.dk + k0 * x.dkv_ld,
                     x.dkv_ld);
       if (x.ds_sum)
         for (i64 i = 0; i < rows; ++i)
@@ -59,22 +58,33 @@ void head_backward(const AttentionShape& s, const AttentionArgs& a, ScoreBlock<T
   }
 }
 
-}  // namespace
-
-i64 attention_backward_workspace(const AttentionShape& s) {
-  return s.H > s.Hkv ? 2 * s.B * s.H * s.Tk * s.D : 0;
+// The elements of a bf16 head in fp32: q, out, g, dq, then k, v, dk, dv.
+i64 room_of_head(const AttentionShape& s) {
+  return 4 * (s.Tq + s.Tk) * s.D;
 }
 
-template <class T>
-void attention_backward(const AttentionShape& s, const AttentionArgs& a, const T* q, const T* k, const T* v,
-                        const T* out, const T* lse, const T* g, T* dq, T* dk, T* dv, T* dbias, T* workspace) {
+i64 rooms_of(const AttentionShape& s) { return std::clamp<i64>(s.B * s.H, 1, omp_get_max_threads()); }
+
+// dk and dv of each query head, if query heads share a key head.
+i64 own_of(const AttentionShape& s) { return s.H > s.Hkv ? s.B * s.H * s.Tk * s.D : 0; }
+
+}  // namespace
+
+i64 attention_backward_workspace(const AttentionShape& s, bool bf16) {
+  return 2 * own_of(s) + (bf16 ? rooms_of(s) * room_of_head(s) : 0);
+}
+
+template <class T, class X>
+void attention_backward(const AttentionShape& s, const AttentionArgs& a, const X* q, const X* k, const X* v,
+                        const X* out, const T* lse, const X* g, X* dq, X* dk, X* dv, T* dbias, T* workspace) {
+  constexpr bool kWide = std::is_same_v<T, X>;
   check_attention(s, a);
   REDCO_CHECK(!dbias || a.bias, "dbias is given, but there is no bias");
   const i64 o_ld = s.H * s.D, kv_size = s.B * s.Tk * s.Hkv * s.D, shared = s.Hkv ? s.H / s.Hkv : 1;
-  for_blocks(s.B * s.Tq * o_ld, [&](i64 i, i64 end) { std::fill(dq + i, dq + end, T(0)); });
+  for_blocks(s.B * s.Tq * o_ld, [&](i64 i, i64 end) { std::fill(dq + i, dq + end, X{}); });
   for_blocks(kv_size, [&](i64 i, i64 end) {
-    std::fill(dk + i, dk + end, T(0));
-    std::fill(dv + i, dv + end, T(0));
+    std::fill(dk + i, dk + end, X{});
+    std::fill(dv + i, dv + end, X{});
   });
   const i64 bias_cells = dbias ? a.bias_B * a.bias_H : 0;
   for_blocks(bias_cells * s.Tq * s.Tk, [&](i64 i, i64 end) { std::fill(dbias + i, dbias + end, T(0)); });
@@ -82,22 +92,35 @@ void attention_backward(const AttentionShape& s, const AttentionArgs& a, const T
 
   // If query heads share a key head, each query head gets separate dk and dv, [B, H, Tk, D] twice, which are
   // added in order at the end.
-  const i64 own = shared > 1 ? s.B * s.H * s.Tk * s.D : 0;
+  const i64 own = own_of(s);
   for_blocks(2 * own, [&](i64 i, i64 end) { std::fill(workspace + i, workspace + end, T(0)); });
-  const auto run = [&](i64 b, i64 h) {
+  const auto run = [&](i64 b, i64 h, T* room) {
     const i64 hkv = h / shared, at = b * s.Tq * o_ld + h * s.D;
-    Head<T> x{q + b * s.Tq * s.q_stride + h * s.D,
-              k + b * s.k_batch_stride + hkv * s.D,
-              v + b * s.v_batch_stride + hkv * s.D,
-              out + at,
-              g + at,
-              lse + (b * s.H + h) * s.Tq,
-              dq + at,
-              dk + (b * s.Tk * s.Hkv + hkv) * s.D,
-              dv + (b * s.Tk * s.Hkv + hkv) * s.D,
-              o_ld,
-              s.Hkv * s.D,
-              nullptr};
+    const X *const hq = q + b * s.Tq * s.q_stride + h * s.D, *const hk = k + b * s.k_batch_stride + hkv * s.D,
+                   *const hv = v + b * s.v_batch_stride + hkv * s.D;
+    const i64 dkv_ld = s.Hkv * s.D, dkv = (b * s.Tk * s.Hkv + hkv) * s.D;
+    Head<T> x{};
+    x.lse = lse + (b * s.H + h) * s.Tq;
+    if constexpr (kWide) {
+      x = {hq, hk, hv, out + at, g + at, x.lse, dq + at, dk + dkv, dv + dkv, s.q_stride, s.k_stride, s.v_stride, o_ld,
+           dkv_ld, nullptr};
+    } else {
+      const i64 queries = s.Tq * s.D, keys = s.Tk * s.D;
+      T *const wq = room, *const wo = wq + queries, *const wg = wo + queries, *const wdq = wg + queries,
+               *const wk = wdq + queries, *const wv = wk + keys, *const wdk = wv + keys, *const wdv = wdk + keys;
+      for (i64 i = 0; i < s.Tq; ++i) {
+        widen(hq + i * s.q_stride, wq + i * s.D, s.D);
+        widen(out + at + i * o_ld, wo + i * s.D, s.D);
+        widen(g + at + i * o_ld, wg + i * s.D, s.D);
+      }
+      for (i64 i = 0; i < s.Tk; ++i) {
+        widen(hk + i * s.k_stride, wk + i * s.D, s.D);
+        widen(hv + i * s.v_stride, wv + i * s.D, s.D);
+      }
+      std::fill_n(wdq, queries, T(0));
+      std::fill_n(wdk, 2 * keys, T(0));
+      x = {wq, wk, wv, wo, wg, x.lse, wdq, wdk, wdv, s.D, s.D, s.D, s.D, s.D, nullptr};
+    }
     if (shared > 1) {
       x.dk = workspace + (b * s.H + h) * s.Tk * s.D;
       x.dv = x.dk + own;
@@ -106,33 +129,54 @@ void attention_backward(const AttentionShape& s, const AttentionArgs& a, const T
     if (dbias)
       x.ds_sum = dbias + ((a.bias_B == 1 ? 0 : b) * a.bias_H + (a.bias_H == 1 ? 0 : h)) * s.Tq * s.Tk;
     head_backward(s, a, score_block<T>(s, a, b, h), x);
+    if constexpr (!kWide) {
+      for (i64 i = 0; i < s.Tq; ++i) store(x.dq + i * s.D, dq + at + i * o_ld, s.D);
+      for (i64 i = 0; shared == 1 && i < s.Tk; ++i) {
+        store(x.dk + i * s.D, dk + dkv + i * dkv_ld, s.D);
+        store(x.dv + i * s.D, dv + dkv + i * dkv_ld, s.D);
+      }
+    }
   };
   // Heads that add to the same bias run one after the other.
   const bool over_b = dbias && a.bias_B == 1, over_h = dbias && a.bias_H == 1;
   const i64 cells_b = over_b ? 1 : s.B, cells_h = over_h ? 1 : s.H;
-  for_each_dynamic(cells_b * cells_h, s.B * s.H * s.Tq * s.Tk * (1 + s.D / 4), [&](i64 t) {
+  const auto cell = [&](i64 t, T* room) {
     const i64 b0 = t / cells_h, h0 = t % cells_h;
     for (i64 b = b0; b < (over_b ? s.B : b0 + 1); ++b)
-      for (i64 h = h0; h < (over_h ? s.H : h0 + 1); ++h) run(b, h);
-  });
+      for (i64 h = h0; h < (over_h ? s.H : h0 + 1); ++h) run(b, h, room);
+  };
+  const i64 n = cells_b * cells_h, work = s.B * s.H * s.Tq * s.Tk * (1 + s.D / 4);
+  if constexpr (kWide) {
+    for_each_dynamic(n, work, [&](i64 t) { cell(t, nullptr); });
+  } else {
+    for_each_in_rooms(rooms_of(s), n, work,
+                      [&](i64 t, i64 room) { cell(t, workspace + 2 * own + room * room_of_head(s)); });
+  }
 
   if (shared > 1)
     for_each(s.B * s.Hkv * s.Tk, 2 * own, [&](i64 t) {
       const i64 j = t % s.Tk, hkv = t / s.Tk % s.Hkv, b = t / s.Tk / s.Hkv;
       const i64 to = ((b * s.Tk + j) * s.Hkv + hkv) * s.D;
-      for (i64 h = hkv * shared; h < (hkv + 1) * shared; ++h) {
-        const T* from = workspace + ((b * s.H + h) * s.Tk + j) * s.D;
-        REDCO_ISA_CALL(axpy(T(1), from, dk + to, s.D));
-        REDCO_ISA_CALL(axpy(T(1), from + own, dv + to, s.D));
+      T* const first = workspace + ((b * s.H + hkv * shared) * s.Tk + j) * s.D;
+      for (i64 part : {i64{0}, own}) {
+        X* const sum = (part == 0 ? dk : dv) + to;
+        if constexpr (kWide) {
+          for (i64 h = 0; h < shared; ++h) REDCO_ISA_CALL(axpy(T(1), first + part + h * s.Tk * s.D, sum, s.D));
+        } else {
+          for (i64 h = 1; h < shared; ++h)
+            REDCO_ISA_CALL(axpy(T(1), first + part + h * s.Tk * s.D, first + part, s.D));
+          store(first + part, sum, s.D);
+        }
       }
     });
 }
 
-template void attention_backward(const AttentionShape&, const AttentionArgs&, const float*, const float*,
-                                 const float*, const float*, const float*, const float*, float*, float*,
-                                 float*, float*, float*);
-template void attention_backward(const AttentionShape&, const AttentionArgs&, const double*, const double*,
-                                 const double*, const double*, const double*, const double*, double*, double*,
-                                 double*, double*, double*);
+#define INSTANTIATE(T, X)                                                                                    \
+  template void attention_backward(const AttentionShape&, const AttentionArgs&, const X*, const X*, const X*, \
+                                   const X*, const T*, const X*, X*, X*, X*, T*, T*);
+INSTANTIATE(float, float)
+INSTANTIATE(double, double)
+INSTANTIATE(float, bf16)
+#undef INSTANTIATE
 
 }  // namespace redco::kernels

@@ -91,9 +91,6 @@ void from_bf16(const bf16* x, float* y, i64 n) {
   const auto* bits = reinterpret_cast<const std::uint16_t*>(x);
   for_blocks(n, [&](i64 i, i64 end) { REDCO_ISA_CALL(from_bf16(bits + i, y + i, end - i)); });
 }
-void round_to_bf16(const float* x, float* y, i64 n) {
-  for_blocks(n, [&](i64 i, i64 end) { REDCO_ISA_CALL(round_to_bf16(x + i, y + i, end - i)); });
-}
 void to_fp16(const float* x, std::uint16_t* y, i64 n) {
   for_blocks(n, [&](i64 i, i64 end) { REDCO_ISA_CALL(to_fp16(x + i, y + i, end - i)); });
 }

@@ -2,6 +2,7 @@
 // an input) unless a function forbids it; n may be 0.
 #pragma once
 
+#include <bit>
 #include <span>
 
 #include "base/types.h"
@@ -36,11 +37,11 @@ void axpy(T a, const T* x, T* y, i64 n);  // y += a * x
 void sum_squares(const float* x, i64 n, double* words, double* workspace);
 i64 sum_squares_workspace(i64 n);
 
-// out = sum (or max) of in[shape] over the dims with reduce[d] true; out is contiguous over the others. f32
+// out = sum (or max) of in[shape] over the dims with reduce[d] true; out is contiguous over the others. X is T, or bf16 where T is float. f32
 // sums are accumulated in double or pairwise, in an order that depends only on the shape. workspace:
 // reduce_workspace() elements, uninitialized.
-template <class T>
-void reduce_sum(const T* in, std::span<const i64> shape, std::span<const bool> reduce, T* out,
+template <class X, class T>
+void reduce_sum(const X* in, std::span<const i64> shape, std::span<const bool> reduce, T* out,
                 double* workspace);
 template <class T>
 void reduce_max(const T* in, std::span<const i64> shape, std::span<const bool> reduce, T* out, T* workspace);
@@ -55,8 +56,17 @@ void copy_strided(const void* in, std::span<const i64> in_strides, void* out,
 // bf16 <-> fp32; to_bf16 rounds to nearest even and keeps NaN.
 void to_bf16(const float* x, bf16* y, i64 n);
 void from_bf16(const bf16* x, float* y, i64 n);
+template <class T>
+T wide(T x) {
+  return x;
+}
+inline float wide(bf16 x) { return std::bit_cast<float>(static_cast<u32>(x.bits) << 16); }
+inline bf16 narrow(float x) {
+  bf16 y;
+  to_bf16(&x, &y, 1);
+  return y;
+}
 void from_fp16(const std::uint16_t* x, float* y, i64 n);
 void to_fp16(const float* x, std::uint16_t* y, i64 n);
-void round_to_bf16(const float* x, float* y, i64 n);  // y = fp32(bf16(x))
 
 }  // namespace redco::kernels

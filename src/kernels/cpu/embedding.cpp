@@ -57,9 +57,10 @@ void unpick(const T* g, const i32* ids, i64 first, T* out, i64 R, i64 C) {
   });
 }
 
-template <class T>
-void rope(const T* x, const i32* positions, const float* inv_freq, i64 rotary, bool interleaved, int sign,
-          double attention_factor, T* y, i64 B, i64 T_, i64 H, i64 D) {
+template <class X>
+void rope(const X* x, const i32* positions, const float* inv_freq, i64 rotary, bool interleaved, int sign,
+          double attention_factor, X* y, i64 B, i64 T_, i64 H, i64 D) {
+  using T = wide_t<X>;
   REDCO_CHECK(rotary >= 0 && rotary <= D && rotary % 2 == 0, "rotary {} of {}", rotary, D);
   const i64 half = rotary / 2;
   const T factor = static_cast<T>(attention_factor);
@@ -82,11 +83,14 @@ void rope(const T* x, const i32* positions, const float* inv_freq, i64 rotary, b
   template void embedding(const T*, i64, i64, const i32*, T*, i64, i64);    \
   template void scatter_rows(const T*, const i32*, i64, i64, T*, i64, i64); \
   template void pick(const T*, const i32*, i64, T*, i64, i64);              \
-  template void unpick(const T*, const i32*, i64, T*, i64, i64);            \
-  template void rope(const T*, const i32*, const float*, i64, bool, int, double, T*, i64, i64, i64, i64);
+  template void unpick(const T*, const i32*, i64, T*, i64, i64);
 INSTANTIATE(float)
 INSTANTIATE(double)
 #undef INSTANTIATE
+template void rope(const float*, const i32*, const float*, i64, bool, int, double, float*, i64, i64, i64, i64);
+template void rope(const double*, const i32*, const float*, i64, bool, int, double, double*, i64, i64, i64,
+                   i64);
+template void rope(const bf16*, const i32*, const float*, i64, bool, int, double, bf16*, i64, i64, i64, i64);
 template void embedding(const bf16*, i64, i64, const i32*, bf16*, i64, i64);
 template void embedding(const Group8*, i64, i64, const i32*, Group8*, i64, i64);
 template void embedding(const Group4*, i64, i64, const i32*, Group4*, i64, i64);

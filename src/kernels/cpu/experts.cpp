@@ -1,12 +1,14 @@
 #include "kernels/cpu/experts.h"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "base/error.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/groups.h"
 #include "kernels/cpu/pool.h"
+#include "kernels/cpu/products.h"
 
 namespace redco::kernels {
 namespace {
@@ -35,12 +37,6 @@ void for_pieces(const Experts<T, S>& a, const F& f) {
       before += m;
     }
   }
-}
-
-template <class T, class S>
-void round(const Experts<T, S>& a, T* p, i64 n) {
-  if constexpr (std::is_same_v<T, float>)
-    if (a.bf16) round_to_bf16(p, p, n);
 }
 
 template <class T>
@@ -85,21 +81,47 @@ void weigh(const Experts<T>& a, const Piece& p, i64 width, T* x) {
   });
 }
 
-// y[m, n] = x[m, k] w[e]^T with matrix e of w[E, n, k].
-template <class T, class S>
-void times_expert(i64 m, i64 n, i64 k, const T* x, const S* w, i64 e, std::span<float> widened, T* y) {
-  const S* const matrix = w + e * n * stored_row<S>(k);
-  if constexpr (std::is_same_v<T, S>)
-    gemm<T>(false, true, m, n, k, 1, x, k, matrix, k, 0, y, n);
-  else
-    stored_gemm(m, n, k, x, matrix, y, widened);
+// The product x[m, k] w[e]^T with matrix e of w[E, n, k].
+template <class S>
+Product expert_product(i64 m, i64 n, i64 k, const float* x, const S* w, i64 e, float* y) {
+  constexpr DType kType = std::is_same_v<S, float>    ? DType::f32
+                          : std::is_same_v<S, bf16>   ? DType::bf16
+                          : std::is_same_v<S, Group8> ? DType::q8
+                                                      : DType::q4;
+  const i64 row = stored_row<S>(k);
+  return {.m = m,
+          .n = n,
+          .terms = {{.a = {.data = reinterpret_cast<const std::byte*>(x), .row = k * i64{sizeof(float)}},
+                     .b = {.data = reinterpret_cast<const std::byte*>(w + e * n * row),
+                           .type = kType,
+                           .row = row * i64{sizeof(S)},
+                           .trans = true},
+                     .k = k}},
+          .y = y};
 }
 
 // gate x and up x of a piece, one after the other, [m, I] each.
 template <class T, class S>
-void inner_layers(const Experts<T, S>& a, const Piece& p, const T* xs, std::span<float> widened, T* gate) {
-  times_expert(p.m, a.I, a.C, xs, a.gate, p.expert, widened, gate);
-  times_expert(p.m, a.I, a.C, xs, a.up, p.expert, widened, gate + p.m * a.I);
+void inner_layers(const Experts<T, S>& a, const Piece& p, const T* xs, std::span<float> room, T* gate) {
+  T* const up = gate + p.m * a.I;
+  if constexpr (std::is_same_v<T, float>) {
+    const std::array<Product, 2> both = {expert_product(p.m, a.I, a.C, xs, a.gate, p.expert, gate),
+                                         expert_product(p.m, a.I, a.C, xs, a.up, p.expert, up)};
+    products(both, a.bf16, room);
+  } else {
+    const i64 matrix = a.I * a.C;
+    gemm<T>(false, true, p.m, a.I, a.C, 1, xs, a.C, a.gate + p.expert * matrix, a.C, 0, gate, a.I);
+    gemm<T>(false, true, p.m, a.I, a.C, 1, xs, a.C, a.up + p.expert * matrix, a.C, 0, up, a.I);
+  }
+}
+template <class T, class S>
+void outer_layer(const Experts<T, S>& a, const Piece& p, const T* inner, std::span<float> room, T* ys) {
+  if constexpr (std::is_same_v<T, float>) {
+    const std::array<Product, 1> one = {expert_product(p.m, a.C, a.I, inner, a.down, p.expert, ys)};
+    products(one, a.bf16, room);
+  } else {
+    gemm<T>(false, true, p.m, a.C, a.I, 1, inner, a.I, a.down + p.expert * a.I * a.C, a.I, 0, ys, a.C);
+  }
 }
 
 }  // namespace
@@ -108,26 +130,30 @@ i64 experts_scratch(i64 R, i64 C, i64 I, bool hidden, bool backward) {
   return expert_piece(R) * (2 * C + (backward ? 3 : 1) * I + (hidden ? 0 : 2) * I);
 }
 
+i64 experts_workspace(i64 R, i64 C, i64 I, DType matrices, bool bf16, bool hidden, bool backward) {
+  return experts_scratch(R, C, I, hidden, backward) +
+         std::max(stored_product_workspace(I, C, matrices, bf16), stored_product_workspace(C, I, matrices, bf16));
+}
+
 template <class T, class S>
-void experts(const Experts<T, S>& a, T* scratch, std::span<float> widened, T* y) {
+void experts(const Experts<T, S>& a, T* scratch, std::span<float> room, T* y) {
   const i64 n = expert_piece(a.R);
   T *const xs = scratch, *const ys = xs + n * a.C, *const inner = ys + n * a.C, *const own = inner + n * a.I;
   fill(y, T(0), a.R * a.C);
   for_pieces(a, [&](const Piece& p) {
     gather(a.x, p, a.C, xs);
-    round(a, xs, p.m * a.C);
     T* const gate = a.hidden ? a.hidden + 2 * p.before * a.I : own;
-    inner_layers(a, p, xs, widened, gate);
+    inner_layers(a, p, xs, room, gate);
     unary(a.activation, gate, inner, p.m * a.I);
     multiply(inner, gate + p.m * a.I, p.m * a.I);
-    round(a, inner, p.m * a.I);
-    times_expert(p.m, a.C, a.I, inner, a.down, p.expert, widened, ys);
+    outer_layer(a, p, inner, room, ys);
     scatter(ys, p, a.C, a.weights + p.expert, a.E, y);
   });
 }
 
 template <class T>
-void experts_backward(const Experts<T>& a, const T* g, T* scratch, const ExpertGradients<T>& d) {
+void experts_backward(const Experts<T>& a, const T* g, T* scratch, std::span<float> room,
+                      const ExpertGradients<T>& d) {
   const i64 n = expert_piece(a.R), matrix = a.I * a.C;
   T *const xs = scratch, *const gs = xs + n * a.C, *const inner = gs + n * a.C, *const act = inner + n * a.I,
            *const di = act + n * a.I, *const own = di + n * a.I;
@@ -139,8 +165,7 @@ void experts_backward(const Experts<T>& a, const T* g, T* scratch, const ExpertG
     const T keep = seen[p.expert] ? T(1) : T(0);  // a later piece of an expert adds to its gradients
     seen[p.expert] = true;
     gather(a.x, p, a.C, xs);
-    round(a, xs, p.m * a.C);
-    if (!a.hidden) inner_layers(a, p, xs, {}, own);
+    if (!a.hidden) inner_layers(a, p, xs, room, own);
     const T *const gate = a.hidden ? a.hidden + 2 * p.before * a.I : own, *const up = gate + size;
     unary(a.activation, gate, act, size);
     std::copy_n(act, size, inner);
@@ -148,7 +173,6 @@ void experts_backward(const Experts<T>& a, const T* g, T* scratch, const ExpertG
 
     // First d inner = g down with weight 1, because the gradient of the weight is its product with inner.
     gather(g, p, a.C, gs);
-    round(a, gs, p.m * a.C);
     gemm<T>(false, false, p.m, a.I, a.C, 1, gs, a.C, a.down + at, a.I, 0, di, a.I);
     for_rows(p.m, a.I, [&](i64 i, i64 end) {
       for (; i < end; ++i) {
@@ -160,16 +184,12 @@ void experts_backward(const Experts<T>& a, const T* g, T* scratch, const ExpertG
     });
     weigh(a, p, a.I, di);
     weigh(a, p, a.C, gs);
-    round(a, inner, size);
-    round(a, gs, p.m * a.C);
     gemm<T>(true, false, a.C, a.I, p.m, 1, gs, a.C, inner, a.I, keep, d.down + at, a.I);
 
     // d up = d inner act(gate); d gate = act'(gate) (d inner up).
     multiply(act, di, size);
     multiply(di, up, size);
     unary_backward(a.activation, gate, di, di, size);
-    round(a, act, size);
-    round(a, di, size);
     gemm<T>(true, false, a.I, a.C, p.m, 1, di, a.I, xs, a.C, keep, d.gate + at, a.C);
     gemm<T>(true, false, a.I, a.C, p.m, 1, act, a.I, xs, a.C, keep, d.up + at, a.C);
     gemm<T>(false, false, p.m, a.C, a.I, 1, di, a.I, a.gate + at, a.C, 0, xs, a.C);
@@ -183,7 +203,7 @@ void experts_backward(const Experts<T>& a, const T* g, T* scratch, const ExpertG
 
 #define INSTANTIATE(T)                                                \
   template void experts(const Experts<T>&, T*, std::span<float>, T*); \
-  template void experts_backward(const Experts<T>&, const T*, T*, const ExpertGradients<T>&);
+  template void experts_backward(const Experts<T>&, const T*, T*, std::span<float>, const ExpertGradients<T>&);
 INSTANTIATE(float)
 INSTANTIATE(double)
 #undef INSTANTIATE

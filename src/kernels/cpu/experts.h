@@ -20,7 +20,7 @@ struct Experts {
   const T *x, *weights, *chosen;  // [R, C], [R, E], [R, E]; chosen is 0 where a row does not use an expert
   const S *gate, *up, *down;      // [E, I, C], [E, I, C], [E, C, I]
   Unary activation;
-  bool bf16 = false;  // round the rows that products read (fp32 only; the caller rounds the matrices)
+  bool bf16 = false;  // products of the forward may read their operands rounded to bf16 (T is float)
   // null, or `hidden_rows` rows of 2 I elements: the outputs of gate and up, written by the forward and read
   // by the backward. If null, the backward computes them again.
   T* hidden = nullptr;
@@ -31,14 +31,16 @@ struct ExpertGradients {
   T *x, *weights, *gate, *up, *down;
 };
 
-// Number of elements of scratch memory that the two functions need.
+// Number of elements of scratch memory that the two functions need, without and with that of products.
 i64 experts_scratch(i64 R, i64 C, i64 I, bool hidden, bool backward);
-// y[R, C] = sum over e of weights[r, e] down_e (act(gate_e x) * (up_e x)). `widened`: the workspace of a
-// product of any number of rows with a stored matrix.
+i64 experts_workspace(i64 R, i64 C, i64 I, DType matrices, bool bf16, bool hidden, bool backward);
+// y[R, C] = sum over e of weights[r, e] down_e (act(gate_e x) * (up_e x)). `room`: the workspace of products
+// (f64: none).
 template <class T, class S>
-void experts(const Experts<T, S>& a, T* scratch, std::span<float> widened, T* y);
+void experts(const Experts<T, S>& a, T* scratch, std::span<float> room, T* y);
 // Overwrites all gradients in d; the gradient of `weights` is 0 where a row does not use an expert.
 template <class T>
-void experts_backward(const Experts<T>& a, const T* g, T* scratch, const ExpertGradients<T>& d);
+void experts_backward(const Experts<T>& a, const T* g, T* scratch, std::span<float> room,
+                      const ExpertGradients<T>& d);
 
 }  // namespace redco::kernels

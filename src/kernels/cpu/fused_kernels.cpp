@@ -4,7 +4,9 @@
 #include "kernels/cpu/experts.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/groups.h"
+#include "kernels/cpu/mixed.h"
 #include "kernels/cpu/nn.h"
+#include "kernels/cpu/products.h"
 #include "kernels/cpu/views.h"
 
 namespace redco::kernels {
@@ -39,6 +41,12 @@ AttentionArgs args_of(const Attention& a, const View& mask, const View& bias) {
   return out;
 }
 
+// The workspace of products, from element `first` on; none of f64.
+std::span<float> products_room(const View& workspace, i64 first = 0) {
+  if (!workspace.present || workspace.dtype != DType::f32) return {};
+  return {pointer<float>(workspace) + first, static_cast<std::size_t>(workspace.numel() - first)};
+}
+
 template <class T, class S = T>
 Experts<T, S> experts_of(const MixtureOfExperts& m, const View& x, const View& weights, const View& chosen,
                          const View& gate, const View& up, const View& down, const View& hidden) {
@@ -68,35 +76,37 @@ void add_norms(Kernels& t) {
   };
   t.layer_norm.run = [](const View& x, const View& w, const View& b, const double& eps, const View& y,
                         const View& mean, const View& rstd) {
-    visit_float(x.dtype, [&](auto zero) {
+    visit_activations(x.dtype, y.dtype, [&](auto zero, auto of_x, auto of_y) {
       using T = decltype(zero);
-      layer_norm<T>(pointer<T>(x), pointer<T>(w), pointer<T>(b), static_cast<T>(eps), pointer<T>(y),
-                    pointer<T>(mean), pointer<T>(rstd), x.leading(), x.last());
+      layer_norm(pointer<decltype(of_x)>(x), pointer<T>(w), pointer<T>(b), static_cast<T>(eps),
+                 pointer<decltype(of_y)>(y), pointer<T>(mean), pointer<T>(rstd), x.leading(), x.last());
     });
   };
   t.layer_norm_backward.run = [](const View& x, const View& w, const View& mean, const View& rstd,
                                  const View& g, const View& dx, const View& dw, const View& db,
                                  const View& workspace) {
-    visit_float(x.dtype, [&](auto zero) {
+    visit_activations(x.dtype, g.dtype, [&](auto zero, auto of_x, auto of_g) {
       using T = decltype(zero);
-      layer_norm_backward<T>(pointer<T>(x), pointer<T>(w), pointer<T>(mean), pointer<T>(rstd), pointer<T>(g),
-                             pointer<T>(dx), pointer<T>(dw), pointer<T>(db), x.leading(), x.last(),
-                             pointer<T>(workspace));
+      using X = decltype(of_x);
+      layer_norm_backward(pointer<X>(x), pointer<T>(w), pointer<T>(mean), pointer<T>(rstd),
+                          pointer<decltype(of_g)>(g), pointer<X>(dx), pointer<T>(dw), pointer<T>(db), x.leading(),
+                          x.last(), pointer<T>(workspace));
     });
   };
   t.rms_norm.run = [](const View& x, const View& w, const double& eps, const View& y, const View& rstd) {
-    visit_float(x.dtype, [&](auto zero) {
+    visit_activations(x.dtype, y.dtype, [&](auto zero, auto of_x, auto of_y) {
       using T = decltype(zero);
-      rms_norm<T>(pointer<T>(x), pointer<T>(w), static_cast<T>(eps), pointer<T>(y), pointer<T>(rstd),
-                  x.leading(), x.last());
+      rms_norm(pointer<decltype(of_x)>(x), pointer<T>(w), static_cast<T>(eps), pointer<decltype(of_y)>(y),
+               pointer<T>(rstd), x.leading(), x.last());
     });
   };
   t.rms_norm_backward.run = [](const View& x, const View& w, const View& rstd, const View& g, const View& dx,
                                const View& dw, const View& workspace) {
-    visit_float(x.dtype, [&](auto zero) {
+    visit_activations(x.dtype, g.dtype, [&](auto zero, auto of_x, auto of_g) {
       using T = decltype(zero);
-      rms_norm_backward<T>(pointer<T>(x), pointer<T>(w), pointer<T>(rstd), pointer<T>(g), pointer<T>(dx),
-                           pointer<T>(dw), x.leading(), x.last(), pointer<T>(workspace));
+      using X = decltype(of_x);
+      rms_norm_backward(pointer<X>(x), pointer<T>(w), pointer<T>(rstd), pointer<decltype(of_g)>(g),
+                        pointer<X>(dx), pointer<T>(dw), x.leading(), x.last(), pointer<T>(workspace));
     });
   };
   t.norm_backward_workspace = norm_backward_workspace;
@@ -105,15 +115,17 @@ void add_norms(Kernels& t) {
 void add_attention(Kernels& t) {
   t.attention.run = [](const Attention& a, const View& q, const View& k, const View& v, const View& mask,
                        const View& bias, const View& out, const View& lse, const View& workspace) {
-    visit_float(q.dtype, [&](auto zero) {
+    const auto run = [&](auto zero, auto of_q, auto of_kv) {
       using T = decltype(zero);
-      const auto run = [&](auto stored) {
-        using KV = decltype(stored);
-        attention<T, KV>(shape_of(a, q, k), args_of(a, mask, bias), pointer<T>(q), pointer<KV>(k),
-                         pointer<KV>(v), pointer<T>(out), pointer<T>(lse), pointer<T>(workspace));
-      };
-      if (k.dtype == DType::bf16) return run(bf16{});
-      run(T{});
+      using Q = decltype(of_q);
+      using KV = decltype(of_kv);
+      attention(shape_of(a, q, k), args_of(a, mask, bias), pointer<Q>(q), pointer<KV>(k), pointer<KV>(v),
+                pointer<Q>(out), pointer<T>(lse), pointer<T>(workspace));
+    };
+    if (q.dtype == DType::bf16) return run(float{}, bf16{}, bf16{});
+    visit_float(q.dtype, [&](auto zero) {
+      if (k.dtype == DType::bf16) return run(zero, zero, bf16{});
+      run(zero, zero, zero);
     });
   };
   t.attention_workspace = [](const Attention& a, const View& q, const View& k) {
@@ -123,22 +135,23 @@ void add_attention(Kernels& t) {
                                 const View& out, const View& lse, const View& g, const View& mask,
                                 const View& bias, const View& dq, const View& dk, const View& dv,
                                 const View& dbias, const View& workspace) {
-    visit_float(q.dtype, [&](auto zero) {
+    visit_activation(q.dtype, [&](auto zero, auto element) {
       using T = decltype(zero);
-      attention_backward<T>(shape_of(a, q, k), args_of(a, mask, bias), pointer<T>(q), pointer<T>(k),
-                            pointer<T>(v), pointer<T>(out), pointer<T>(lse), pointer<T>(g), pointer<T>(dq),
-                            pointer<T>(dk), pointer<T>(dv), pointer<T>(dbias), pointer<T>(workspace));
+      using X = decltype(element);
+      attention_backward(shape_of(a, q, k), args_of(a, mask, bias), pointer<X>(q), pointer<X>(k), pointer<X>(v),
+                         pointer<X>(out), pointer<T>(lse), pointer<X>(g), pointer<X>(dq), pointer<X>(dk),
+                         pointer<X>(dv), pointer<T>(dbias), pointer<T>(workspace));
     });
   };
   t.attention_backward_workspace = [](const Attention& a, const View& q, const View& k) {
-    return attention_backward_workspace(shape_of(a, q, k));
+    return attention_backward_workspace(shape_of(a, q, k), q.dtype == DType::bf16);
   };
   t.rope.run = [](const Rope& r, const View& x, const View& positions, const View& y) {
-    visit_float(x.dtype, [&](auto zero) {
-      using T = decltype(zero);
-      rope<T>(pointer<T>(x), pointer<i32>(positions), r.inv_freq->data(),
+    visit_activation(x.dtype, [&](auto, auto element) {
+      using X = decltype(element);
+      rope(pointer<X>(x), pointer<i32>(positions), r.inv_freq->data(),
               2 * static_cast<i64>(r.inv_freq->size()), r.interleaved, r.sign, r.attention_factor,
-              pointer<T>(y), x.shape[0], x.shape[1], x.shape[2], x.shape[3]);
+              pointer<X>(y), x.shape[0], x.shape[1], x.shape[2], x.shape[3]);
     });
   };
 }
@@ -146,10 +159,10 @@ void add_attention(Kernels& t) {
 void add_cross_entropy(Kernels& t) {
   t.sum_exp_and_target.run = [](const View& x, const View& max, const View& ids, const i64& first,
                                 const View& sums) {
-    visit_float(x.dtype, [&](auto zero) {
+    visit_activation(x.dtype, [&](auto zero, auto element) {
       using T = decltype(zero);
       const i64 R = ids.numel();
-      sum_exp_and_target<T>(pointer<T>(x), pointer<T>(max), pointer<i32>(ids), first, pointer<T>(sums),
+      sum_exp_and_target(pointer<decltype(element)>(x), pointer<T>(max), pointer<i32>(ids), first, pointer<T>(sums),
                             pointer<T>(sums) + R, R, x.last());
     });
   };
@@ -164,10 +177,11 @@ void add_cross_entropy(Kernels& t) {
   };
   t.cross_entropy_backward.run = [](const View& x, const View& ids, const View& lse, const View& g,
                                     const i64& first, const View& dx) {
-    visit_float(x.dtype, [&](auto zero) {
+    visit_activation(x.dtype, [&](auto zero, auto element) {
       using T = decltype(zero);
-      cross_entropy_backward<T>(pointer<T>(x), pointer<T>(lse), pointer<i32>(ids), first, pointer<T>(g),
-                                pointer<T>(dx), ids.numel(), x.last());
+      using X = decltype(element);
+      cross_entropy_backward(pointer<X>(x), pointer<T>(lse), pointer<i32>(ids), first, pointer<T>(g),
+                             pointer<X>(dx), ids.numel(), x.last());
     });
   };
 }
@@ -176,20 +190,16 @@ void add_experts(Kernels& t) {
   t.experts.run = [](const MixtureOfExperts& m, const View& x, const View& weights, const View& chosen,
                      const View& gate, const View& up, const View& down, const View& hidden,
                      const View& workspace, const View& y) {
-    if (is_storage_type(gate.dtype))
-      return visit_stored(gate.dtype, [&](auto zero) {
-        using S = decltype(zero);
-        const Experts<float, S> e = experts_of<float, S>(m, x, weights, chosen, gate, up, down, hidden);
-        const i64 own = experts_scratch(e.R, e.C, e.I, hidden.present, false);
-        float* const room = pointer<float>(workspace);
-        experts<float, S>(e, room, {room + own, static_cast<std::size_t>(workspace.numel() - own)},
-                          pointer<float>(y));
-      });
-    visit_float(x.dtype, [&](auto zero) {
+    const auto run = [&](auto zero, auto element) {
       using T = decltype(zero);
-      experts<T>(experts_of<T>(m, x, weights, chosen, gate, up, down, hidden), pointer<T>(workspace), {},
-                 pointer<T>(y));
-    });
+      using S = decltype(element);
+      const Experts<T, S> e = experts_of<T, S>(m, x, weights, chosen, gate, up, down, hidden);
+      T* const own = pointer<T>(workspace);
+      experts<T, S>(e, own, products_room(workspace, experts_scratch(e.R, e.C, e.I, hidden.present, false)),
+                    pointer<T>(y));
+    };
+    if (is_storage_type(gate.dtype)) return visit_stored(gate.dtype, [&](auto zero) { run(float{}, zero); });
+    visit_float(x.dtype, [&](auto zero) { run(zero, zero); });
   };
   t.experts_backward.run = [](const MixtureOfExperts& m, const View& x, const View& weights,
                               const View& chosen, const View& gate, const View& up, const View& down,
@@ -197,29 +207,115 @@ void add_experts(Kernels& t) {
                               const View& dweights, const View& dgate, const View& dup, const View& ddown) {
     visit_float(x.dtype, [&](auto zero) {
       using T = decltype(zero);
+      const Experts<T> e = experts_of<T>(m, x, weights, chosen, gate, up, down, hidden);
       experts_backward<T>(
-          experts_of<T>(m, x, weights, chosen, gate, up, down, hidden), pointer<T>(g), pointer<T>(workspace),
+          e, pointer<T>(g), pointer<T>(workspace),
+          products_room(workspace, experts_scratch(e.R, e.C, e.I, hidden.present, true)),
           {pointer<T>(dx), pointer<T>(dweights), pointer<T>(dgate), pointer<T>(dup), pointer<T>(ddown)});
     });
   };
-  t.experts_workspace = experts_scratch;
+  t.experts_workspace = [](const MixtureOfExperts& m, i64 rows, i64 width, i64 inner, DType matrices,
+                           bool hidden, bool backward) {
+    return experts_workspace(rows, width, inner, matrices, m.bf16, hidden, backward);
+  };
+}
+
+Matrix matrix_of(const View& v, bool trans = false) {
+  return {.data = pointer<std::byte>(v),
+          .type = v.dtype,
+          .row = bytes_of(v.dtype, ceil_div(v.last(), group_of(v.dtype)) * group_of(v.dtype)),
+          .trans = trans};
+}
+
+using Products = SmallVector<Product, 3>;
+Product product_into(const View& y) {
+  Product p;
+  p.m = y.leading();
+  p.n = y.last();
+  p.y = pointer<void>(y);
+  p.type = y.dtype;
+  return p;
+}
+
+Products linear_products(const View& x, const Views& weights, const Views& y) {
+  Products all;
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    all.push_back(product_into(y[i]));
+    all.back().terms.push_back({matrix_of(x), matrix_of(weights[i], true), x.last()});
+  }
+  return all;
+}
+Products input_gradient_products(const Views& g, const Views& weights, const View& dx) {
+  Products all = {product_into(dx)};
+  for (std::size_t i = 0; i < g.size(); ++i)
+    all.back().terms.push_back({matrix_of(g[i]), matrix_of(weights[i]), g[i].last()});
+  return all;
+}
+Products weight_gradient_products(const Views& g, const View& x, const Views& dw) {
+  Products all;
+  for (std::size_t i = 0; i < dw.size(); ++i) {
+    all.push_back(product_into(dw[i]));
+    all.back().terms.push_back({matrix_of(g[i], true), matrix_of(x), x.leading()});
+  }
+  return all;
+}
+
+// The same in f64, for checks of gradients.
+void run_f64(const Products& all, const Views& biases = {}) {
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Product& p = all[i];
+    double* const y = static_cast<double*>(p.y);
+    fill(y, 0.0, p.m * p.n);
+    const auto stride = [](const Matrix& x) { return x.row / i64{sizeof(double)}; };
+    const auto data = [](const Matrix& x) { return reinterpret_cast<const double*>(x.data); };
+    for (const Term& t : p.terms)
+      gemm<double>(t.a.trans, t.b.trans, p.m, p.n, t.k, 1, data(t.a), stride(t.a), data(t.b), stride(t.b), 1, y,
+                   p.n);
+    if (biases.empty() || !biases[i].present) continue;
+    for (i64 r = 0; r < p.m; ++r) axpy(1.0, pointer<double>(biases[i]), y + r * p.n, p.n);
+  }
+}
+
+void add_products(Kernels& t) {
+  t.linear.run = [](const bool& bf16, const View& x, const Views& weights, const Views& biases, const Views& y,
+                    const View& workspace) {
+    Products all = linear_products(x, weights, y);
+    if (x.dtype == DType::f64) return run_f64(all, biases);
+    for (std::size_t i = 0; i < all.size(); ++i) all[i].bias = pointer<float>(biases[i]);
+    products(all, bf16, products_room(workspace));
+  };
+  t.linear_workspace = [](bool bf16, const View& x, const Views& weights, const Views& y) {
+    return x.dtype == DType::f64 ? 0 : products_workspace(linear_products(x, weights, y), bf16);
+  };
+  t.linear_input_gradient.run = [](const bool& bf16, const Views& g, const Views& weights, const View& dx,
+                                   const View& workspace) {
+    const Products all = input_gradient_products(g, weights, dx);
+    if (dx.dtype == DType::f64) return run_f64(all);
+    products(all, bf16, products_room(workspace));
+  };
+  t.linear_input_gradient_workspace = [](bool bf16, const Views& g, const Views& weights, const View& dx) {
+    return dx.dtype == DType::f64 ? 0 : products_workspace(input_gradient_products(g, weights, dx), bf16);
+  };
+  t.linear_weight_gradients.run = [](const bool& bf16, const Views& g, const View& x, const Views& dw,
+                                     const View& workspace) {
+    const Products all = weight_gradient_products(g, x, dw);
+    if (x.dtype == DType::f64) return run_f64(all);
+    products(all, bf16, products_room(workspace));
+  };
+  t.linear_weight_gradients_workspace = [](bool bf16, const Views& g, const View& x, const Views& dw) {
+    return x.dtype == DType::f64 ? 0 : products_workspace(weight_gradient_products(g, x, dw), bf16);
+  };
 }
 
 }  // namespace
 
 void add_fused_kernels(Kernels& t) {
-  t.stored_linear.run = [](const View& x, const View& w, const View& y, const View& workspace) {
-    visit_stored(w.dtype, [&](auto zero) {
-      using S = decltype(zero);
-      stored_gemm<S>(x.leading(), w.shape[0], w.shape[1], pointer<float>(x), pointer<S>(w), pointer<float>(y),
-                     {pointer<float>(workspace), static_cast<std::size_t>(workspace.numel())});
-    });
-  };
-  t.stored_linear_workspace = stored_gemm_workspace;
+  add_products(t);
   t.unary_backward.run = [](const Unary& op, const View& x, const View& g, const View& dx) {
-    visit_float(x.dtype, [&](auto zero) {
-      using T = decltype(zero);
-      unary_backward<T>(op, pointer<T>(x), pointer<T>(g), pointer<T>(dx), x.numel());
+    if (x.dtype == DType::f64)
+      return unary_backward(op, pointer<double>(x), pointer<double>(g), pointer<double>(dx), x.numel());
+    for_f32_pieces<2>({x, g}, dx, [&](const auto& in, float* out, i64 n) {
+      unary_backward(op, in[0], in[1], out, n);
     });
   };
   add_norms(t);

@@ -25,12 +25,8 @@ void scale_only(i64 m, i64 n, T beta, T* c, i64 ldc) {
     for (i64 j = 0; j < n; ++j) c[i * ldc + j] = beta == 0 ? T(0) : beta * c[i * ldc + j];
 }
 
-// Tile borders depend only on the shape. Measured on GPT-2's products (m = 1024; n, k of 768 .. 50257),
-// relative to the rate of one thread in one large call: tiles of 512 x 384 reach 93-95 %, 256 x 384 88-92 %
-// (they repack more), 128 x 256 80-88 %. Small products are split further to use more cores.
-struct Tiling {
-  i64 rows, cols;
-};
+}  // namespace
+
 Tiling tiling_of(i64 m, i64 n) {
   constexpr i64 kWanted = 8, kSmallest = 192;  // number of tiles; shortest long side that may still be halved
   Tiling t{std::min<i64>(512, m), std::min<i64>(384, n)};
@@ -40,10 +36,6 @@ Tiling tiling_of(i64 m, i64 n) {
   }
   return t;
 }
-
-constexpr i64 kFewRows = 8;
-
-}  // namespace
 
 template <class T>
 void gemm(bool ta, bool tb, i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda, const T* b, i64 ldb, T beta,
@@ -96,72 +88,6 @@ void gemm_batch(i64 batch, bool ta, bool tb, i64 m, i64 n, i64 k, T alpha, const
   });
 }
 
-namespace {
-
-constexpr i64 kStoredK =
-    2048;  // columns of w that are widened together: with 384 rows 3 MiB, for the L2 cache
-
-static_assert(kStoredK % kGroup == 0);
-
-// Rows of a stored matrix: products of few rows of x, and columns [p, p + n) in fp32.
-void few_rows(i64 m, i64 n, i64 k, const float* x, const bf16* w, float* y, i64 ldy) {
-  REDCO_ISA_CALL(rows_times_bt(m, n, k, 1.0f, x, k, w, k, 0.0f, y, ldy));
-}
-template <class G>
-void few_rows(i64 m, i64 n, i64 k, const float* x, const G* w, float* y, i64 ldy) {
-  REDCO_ISA_CALL(rows_times_groups(m, n, k, x, k, w, y, ldy));
-}
-void widen_row(const bf16* row, i64 p, i64 n, float* to) {
-  REDCO_ISA_CALL(from_bf16(reinterpret_cast<const u16*>(row + p), to, n));
-}
-template <class G>
-void widen_row(const G* row, i64 p, i64 n, float* to) {
-  REDCO_ISA_CALL(from_groups(row + p / kGroup, to, n));
-}
-
-// The rows and columns of w in the workspace.
-i64 stored_tile(i64 m, i64 n, i64 k) { return tiling_of(m, n).cols * std::min(k, kStoredK); }
-
-}  // namespace
-
-i64 stored_gemm_workspace(i64 m, i64 n, i64 k) {
-  if (m <= kFewRows || n <= 0 || k <= 0) return 0;
-  const Tiling t = tiling_of(m, n);
-  return stored_tile(m, n, k) * std::min<i64>(ceil_div(n, t.cols), omp_get_max_threads());
-}
-
-template <class S>
-void stored_gemm(i64 m, i64 n, i64 k, const float* x, const S* w, float* y, std::span<float> workspace) {
-  const i64 row = stored_row<S>(k);
-  if (m <= 0 || n <= 0) return;
-  if (k <= 0) return scale_only(m, n, 0.0f, y, n);
-  if (m <= kFewRows) {
-    constexpr i64 kRowsOfW = 64;
-    return for_each_dynamic(ceil_div(n, kRowsOfW), n * k, [&](i64 t) {
-      const i64 j = t * kRowsOfW;
-      few_rows(m, std::min(kRowsOfW, n - j), k, x, w + j * row, y + j, n);
-    });
-  }
-  const Tiling t = tiling_of(m, n);
-  const i64 across = ceil_div(n, t.cols), tile = stored_tile(m, n, k);
-  const i64 slots = std::min<i64>(across, static_cast<i64>(workspace.size()) / tile);
-  const i64 work = m * n * std::min<i64>(k, i64{1} << 20) / 8;
-  // Each slot of the workspace computes its columns of y one after the other.
-  for_each(slots, work, [&](i64 slot) {
-    float* const wide = workspace.data() + slot * tile;
-    for (i64 i = slot; i < across; i += slots) {
-      const i64 j = i * t.cols, cols = std::min(t.cols, n - j);
-      for (i64 p = 0; p < k; p += kStoredK) {
-        const i64 deep = std::min(kStoredK, k - p);
-        for (i64 r = 0; r < cols; ++r) widen_row(w + (j + r) * row, p, deep, wide + r * deep);
-        for (i64 r = 0; r < m; r += t.rows)
-          gemm_here(false, true, std::min(t.rows, m - r), cols, deep, 1.0f, x + r * k + p, k, wide, deep,
-                    p == 0 ? 0.0f : 1.0f, y + r * n + j, n);
-      }
-    }
-  });
-}
-
 #define INSTANTIATE(T)                                                                                       \
   template void gemm(bool, bool, i64, i64, i64, T, const T*, i64, const T*, i64, T, T*, i64);                \
   template void gemm_batch(i64, bool, bool, i64, i64, i64, T, const T*, i64, i64, const T*, i64, i64, T, T*, \
@@ -169,8 +95,5 @@ void stored_gemm(i64 m, i64 n, i64 k, const float* x, const S* w, float* y, std:
 INSTANTIATE(float)
 INSTANTIATE(double)
 #undef INSTANTIATE
-template void stored_gemm(i64, i64, i64, const float*, const bf16*, float*, std::span<float>);
-template void stored_gemm(i64, i64, i64, const float*, const Group8*, float*, std::span<float>);
-template void stored_gemm(i64, i64, i64, const float*, const Group4*, float*, std::span<float>);
 
 }  // namespace redco::kernels

@@ -1,5 +1,6 @@
 #include "kernels/isa.h"
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <string_view>
@@ -13,14 +14,14 @@ Isa choose() {
   const char* wanted = std::getenv("REDCO_ISA");
   const Isa best = best_isa();
   if (!wanted || !*wanted) return best;
-  for (Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512}) {
+  for (Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512, Isa::avx512_bf16}) {
     if (std::string_view(wanted) != name_of(isa)) continue;
     if (isa > best)
       throw UsageError("REDCO_ISA={}, but this CPU supports at most {}; unset REDCO_ISA or set a lower one",
                        wanted, name_of(best));
     return isa;
   }
-  throw UsageError("REDCO_ISA={}; expected baseline, avx2 or avx512", wanted);
+  throw UsageError("REDCO_ISA={}; expected baseline, avx2, avx512 or avx512_bf16", wanted);
 }
 
 std::atomic<Isa>& current() {
@@ -31,7 +32,8 @@ std::atomic<Isa>& current() {
 }  // namespace
 
 const char* name_of(Isa isa) {
-  return isa == Isa::avx512 ? "avx512" : isa == Isa::avx2 ? "avx2" : "baseline";
+  static constexpr std::array<const char*, 4> kNames = {"baseline", "avx2", "avx512", "avx512_bf16"};
+  return kNames[static_cast<std::size_t>(isa)];
 }
 
 Isa best_isa() {
@@ -44,6 +46,7 @@ Isa best_isa() {
     const auto v4 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                     __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                     __builtin_cpu_supports("avx512vl");
+    if (v3 && v4 && __builtin_cpu_supports("avx512bf16")) return Isa::avx512_bf16;
     return v3 && v4 ? Isa::avx512 : v3 ? Isa::avx2 : Isa::baseline;
   }();
   return best;

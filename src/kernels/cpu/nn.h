@@ -1,6 +1,6 @@
 // Kernels of transformer layers: norms, softmax, attention, rotary position embedding, embedding,
 // cross-entropy, dropout. B batch, T tokens, H heads, D head width, C channels, V vocabulary, R rows. T
-// (type) is float or double; fp32 statistics are accumulated in fp32 or better. Arrays are contiguous unless
+// (type) is float or double; X, Y and G (types of activations) are T, or bf16 where T is float; fp32 statistics are accumulated in fp32 or better. Arrays are contiguous unless
 // strides are given. Sizes may be zero.
 //
 // Callers allocate the memory that a kernel needs in addition to inputs and outputs: `workspace` has
@@ -15,20 +15,20 @@ namespace redco::kernels {
 // ---- Norms ----
 // y[R,C] = (x - mean) * rstd * w + b; w and b may be null (1 and 0). Writes mean[R] and rstd[R] for the
 // backward.
-template <class T>
-void layer_norm(const T* x, const T* w, const T* b, T eps, T* y, T* mean, T* rstd, i64 R, i64 C);
+template <class T, class X, class Y>
+void layer_norm(const X* x, const T* w, const T* b, T eps, Y* y, T* mean, T* rstd, i64 R, i64 C);
 // Overwrites dx[R,C], dw[C], db[C] (dw, db null: not computed). Sums over rows are in chunks that depend only
 // on R.
-template <class T>
-void layer_norm_backward(const T* x, const T* w, const T* mean, const T* rstd, const T* g, T* dx, T* dw,
+template <class T, class X, class G>
+void layer_norm_backward(const X* x, const T* w, const T* mean, const T* rstd, const G* g, X* dx, T* dw,
                          T* db, i64 R, i64 C, T* workspace);
 // `gradients`: how many of dw and db are computed.
 i64 norm_backward_workspace(i64 R, i64 C, int gradients);
 // y = x * rstd * w, rstd = 1 / sqrt(mean(x^2) + eps)   (Zhang & Sennrich 2019)
-template <class T>
-void rms_norm(const T* x, const T* w, T eps, T* y, T* rstd, i64 R, i64 C);
-template <class T>
-void rms_norm_backward(const T* x, const T* w, const T* rstd, const T* g, T* dx, T* dw, i64 R, i64 C,
+template <class T, class X, class Y>
+void rms_norm(const X* x, const T* w, T eps, Y* y, T* rstd, i64 R, i64 C);
+template <class T, class X, class G>
+void rms_norm_backward(const X* x, const T* w, const T* rstd, const G* g, X* dx, T* dw, i64 R, i64 C,
                        T* workspace);
 
 // ---- Softmax ----
@@ -63,24 +63,25 @@ struct AttentionArgs {
   i64 batch_offset = 0, head_offset = 0;
 };
 // out[B,Tq,H,D] contiguous; lse[B,H,Tq] = log sum exp of the scores (-inf for a query without keys; its out
-// is 0). KV, the type of keys and values, is T or bf16; sums are in T.
-template <class T, class KV>
-void attention(const AttentionShape& s, const AttentionArgs& a, const T* q, const KV* k, const KV* v, T* out,
+// is 0). Sums are in T. Q, the type of q and out, and KV, that of keys and values, are T or bf16; a bf16 q has
+// more than one query and bf16 keys.
+template <class T, class Q, class KV>
+void attention(const AttentionShape& s, const AttentionArgs& a, const Q* q, const KV* k, const KV* v, Q* out,
                T* lse, T* workspace);
 i64 attention_workspace(const AttentionShape& s, const AttentionArgs& a);
 // dq, dk, dv contiguous [B,Tq,H,D], [B,Tk,Hkv,D]; dbias null or T[bias_B,bias_H,Tq,Tk] overwritten.
-template <class T>
-void attention_backward(const AttentionShape& s, const AttentionArgs& a, const T* q, const T* k, const T* v,
-                        const T* out, const T* lse, const T* g, T* dq, T* dk, T* dv, T* dbias, T* workspace);
-i64 attention_backward_workspace(const AttentionShape& s);
+template <class T, class X>
+void attention_backward(const AttentionShape& s, const AttentionArgs& a, const X* q, const X* k, const X* v,
+                        const X* out, const T* lse, const X* g, X* dq, X* dk, X* dv, T* dbias, T* workspace);
+i64 attention_backward_workspace(const AttentionShape& s, bool bf16);
 
 // ---- Rotary position embedding (Su et al. 2021) ----
 // x[B,T,H,D] -> y. Rotates the first `rotary` of D dims by the angle position * inv_freq[rotary/2] and copies
 // the rest. interleaved: pairs (2i, 2i+1) (GPT-J), else (i, i + rotary/2) (LLaMA). positions[B,T]; sign -1 is
 // the inverse. cos and sin are multiplied by attention_factor. Angles are fp32 products, as in PyTorch.
-template <class T>
-void rope(const T* x, const i32* positions, const float* inv_freq, i64 rotary, bool interleaved, int sign,
-          double attention_factor, T* y, i64 B, i64 T_, i64 H, i64 D);
+template <class X>
+void rope(const X* x, const i32* positions, const float* inv_freq, i64 rotary, bool interleaved, int sign,
+          double attention_factor, X* y, i64 B, i64 T_, i64 H, i64 D);
 
 // ---- Embedding ----
 // out[R,C] = table[ids[r] - first, :] for ids in [first, first + rows), else 0.
@@ -99,18 +100,18 @@ void unpick(const T* g, const i32* ids, i64 first, T* out, i64 R, i64 C);
 
 // ---- Cross-entropy over a sharded vocabulary ----
 // max_out[R]: maximum of each row (-inf for C == 0).
-template <class T>
-void row_max(const T* x, T* max_out, i64 R, i64 C);
+template <class T, class X>
+void row_max(const X* x, T* max_out, i64 R, i64 C);
 // sum_exp[R] = sum exp(x - max), target[R] = x[r, ids[r] - first] (0 where outside or ids[r] < 0).
-template <class T>
-void sum_exp_and_target(const T* x, const T* max, const i32* ids, i64 first, T* sum_exp, T* target, i64 R,
+template <class T, class X>
+void sum_exp_and_target(const X* x, const T* max, const i32* ids, i64 first, T* sum_exp, T* target, i64 R,
                         i64 C);
 // lse[R] = max + log(sum_exp); loss[R] = lse - target, 0 where ids[r] < 0 (ignored labels).
 template <class T>
 void cross_entropy(const T* max, const T* sum_exp, const T* target, const i32* ids, T* loss, T* lse, i64 R);
 // dx[r,c] = (exp(x - lse[r]) - (c + first == ids[r])) * g[r]; rows with ids[r] < 0 get 0 (ignored labels).
-template <class T>
-void cross_entropy_backward(const T* x, const T* lse, const i32* ids, i64 first, const T* g, T* dx, i64 R,
+template <class T, class X>
+void cross_entropy_backward(const X* x, const T* lse, const i32* ids, i64 first, const T* g, X* dx, i64 R,
                             i64 C);
 
 // ---- Randomness: Philox4x32-10 (Salmon et al. 2011) ----

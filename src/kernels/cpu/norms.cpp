@@ -41,15 +41,15 @@ void rows_with_gradients(i64 R, i64 C, T* dw, T* db, T* workspace, const F& f) {
 
 i64 norm_backward_workspace(i64 R, i64 C, int gradients) { return ceil_div(R, chunk_of(R)) * C * gradients; }
 
-template <class T>
-void layer_norm(const T* x, const T* w, const T* b, T eps, T* y, T* mean, T* rstd, i64 R, i64 C) {
+template <class T, class X, class Y>
+void layer_norm(const X* x, const T* w, const T* b, T eps, Y* y, T* mean, T* rstd, i64 R, i64 C) {
   for_rows(R, C, [&](i64 r, i64 end) {
     REDCO_ISA_CALL(layer_norm(x + r * C, w, b, eps, y + r * C, mean + r, rstd + r, end - r, C));
   });
 }
 
-template <class T>
-void layer_norm_backward(const T* x, const T* w, const T* mean, const T* rstd, const T* g, T* dx, T* dw,
+template <class T, class X, class G>
+void layer_norm_backward(const X* x, const T* w, const T* mean, const T* rstd, const G* g, X* dx, T* dw,
                          T* db, i64 R, i64 C, T* workspace) {
   rows_with_gradients(R, C, dw, db, workspace, [&](i64 r, i64 end, T* dw_part, T* db_part) {
     REDCO_ISA_CALL(layer_norm_backward(x + r * C, w, mean + r, rstd + r, g + r * C, dx + r * C, dw_part,
@@ -57,29 +57,33 @@ void layer_norm_backward(const T* x, const T* w, const T* mean, const T* rstd, c
   });
 }
 
-template <class T>
-void rms_norm(const T* x, const T* w, T eps, T* y, T* rstd, i64 R, i64 C) {
+template <class T, class X, class Y>
+void rms_norm(const X* x, const T* w, T eps, Y* y, T* rstd, i64 R, i64 C) {
   for_rows(R, C, [&](i64 r, i64 end) {
     REDCO_ISA_CALL(rms_norm(x + r * C, w, eps, y + r * C, rstd + r, end - r, C));
   });
 }
 
-template <class T>
-void rms_norm_backward(const T* x, const T* w, const T* rstd, const T* g, T* dx, T* dw, i64 R, i64 C,
+template <class T, class X, class G>
+void rms_norm_backward(const X* x, const T* w, const T* rstd, const G* g, X* dx, T* dw, i64 R, i64 C,
                        T* workspace) {
   rows_with_gradients<T>(R, C, dw, nullptr, workspace, [&](i64 r, i64 end, T* dw_part, T*) {
     REDCO_ISA_CALL(rms_norm_backward(x + r * C, w, rstd + r, g + r * C, dx + r * C, dw_part, end - r, C));
   });
 }
 
-#define INSTANTIATE(T)                                                                                      \
-  template void layer_norm(const T*, const T*, const T*, T, T*, T*, T*, i64, i64);                          \
-  template void layer_norm_backward(const T*, const T*, const T*, const T*, const T*, T*, T*, T*, i64, i64, \
+// The types of x and of y or g.
+#define INSTANTIATE(T, X, Y)                                                                                \
+  template void layer_norm(const X*, const T*, const T*, T, Y*, T*, T*, i64, i64);                          \
+  template void layer_norm_backward(const X*, const T*, const T*, const T*, const Y*, X*, T*, T*, i64, i64, \
                                     T*);                                                                    \
-  template void rms_norm(const T*, const T*, T, T*, T*, i64, i64);                                          \
-  template void rms_norm_backward(const T*, const T*, const T*, const T*, T*, T*, i64, i64, T*);
-INSTANTIATE(float)
-INSTANTIATE(double)
+  template void rms_norm(const X*, const T*, T, Y*, T*, i64, i64);                                          \
+  template void rms_norm_backward(const X*, const T*, const T*, const Y*, X*, T*, i64, i64, T*);
+INSTANTIATE(double, double, double)
+INSTANTIATE(float, float, float)
+INSTANTIATE(float, float, bf16)
+INSTANTIATE(float, bf16, float)
+INSTANTIATE(float, bf16, bf16)
 #undef INSTANTIATE
 
 }  // namespace redco::kernels

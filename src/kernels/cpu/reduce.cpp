@@ -99,8 +99,8 @@ Cut cut_of(const Plan& p) {
 
 // A is the type of the accumulator. rows_of(x, stride, rows, cols, A* acc) adds rows to acc; one(x, n)
 // reduces a run; join(A, A) combines two results.
-template <class T, class A, class Rows, class One, class Join>
-void reduce(const Plan& p, const T* in, A start, T* out, A* partial, const Rows& rows_of, const One& one,
+template <class X, class T, class A, class Rows, class One, class Join>
+void reduce(const Plan& p, const X* in, A start, T* out, A* partial, const Rows& rows_of, const One& one,
             const Join& join) {
   const auto [width, part, across, group, down, accumulators] = cut_of(p);
   if (p.cells * width == 0) return;
@@ -108,15 +108,15 @@ void reduce(const Plan& p, const T* in, A start, T* out, A* partial, const Rows&
   for_each(p.cells * down * across, p.elements, [&](i64 t) {
     const i64 cell = t / (down * across), d = t / across % down, c = t % across * part;
     const i64 cols = std::min(part, p.cols - c);
-    const T* base = in + offset_of(p.kept, cell) + c;
+    const X* base = in + offset_of(p.kept, cell) + c;
     const i64 first = d * group, last = std::min(p.rows, first + group);
     if (p.last_kept) {
       A* acc = partial + (cell * down + d) * width + c;
       std::fill(acc, acc + cols, start);
-      runs(p, base, first, last, [&](const T* x, i64 n, i64 stride) { rows_of(x, stride, n, cols, acc); });
+      runs(p, base, first, last, [&](const X* x, i64 n, i64 stride) { rows_of(x, stride, n, cols, acc); });
     } else {
       A acc = start;
-      runs(p, base, first, last, [&](const T* x, i64 n, i64 stride) {
+      runs(p, base, first, last, [&](const X* x, i64 n, i64 stride) {
         for (i64 r = 0; r < n; ++r) acc = join(acc, one(x + r * stride, cols));
       });
       partial[t] = acc;
@@ -139,20 +139,20 @@ i64 reduce_workspace(std::span<const i64> shape, std::span<const bool> flags) {
   return cut_of(plan_of(shape, flags)).accumulators;
 }
 
-template <class T>
-void reduce_sum(const T* in, std::span<const i64> shape, std::span<const bool> flags, T* out,
+template <class X, class T>
+void reduce_sum(const X* in, std::span<const i64> shape, std::span<const bool> flags, T* out,
                 double* workspace) {
-  reduce<T, double>(
+  reduce(
       plan_of(shape, flags), in, 0.0, out, workspace,
-      [](const T* x, i64 stride, i64 rows, i64 cols, double* acc) {
+      [](const X* x, i64 stride, i64 rows, i64 cols, double* acc) {
         REDCO_ISA_CALL(add_rows(x, stride, rows, cols, acc));
       },
-      [](const T* x, i64 n) { return REDCO_ISA_CALL(sum(x, n)); }, [](double a, double b) { return a + b; });
+      [](const X* x, i64 n) { return REDCO_ISA_CALL(sum(x, n)); }, [](double a, double b) { return a + b; });
 }
 
 template <class T>
 void reduce_max(const T* in, std::span<const i64> shape, std::span<const bool> flags, T* out, T* workspace) {
-  reduce<T, T>(
+  reduce(
       plan_of(shape, flags), in, -std::numeric_limits<T>::infinity(), out, workspace,
       [](const T* x, i64 stride, i64 rows, i64 cols, T* acc) {
         REDCO_ISA_CALL(max_rows(x, stride, rows, cols, acc));
@@ -213,5 +213,6 @@ void sum_squares(const float* x, i64 n, double* words, double* workspace) {
 INSTANTIATE(float)
 INSTANTIATE(double)
 #undef INSTANTIATE
+template void reduce_sum(const bf16*, std::span<const i64>, std::span<const bool>, float*, double*);
 
 }  // namespace redco::kernels

@@ -2,6 +2,7 @@
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/groups.h"
+#include "kernels/cpu/mixed.h"
 #include "kernels/cpu/nn.h"
 #include "kernels/cpu/pool.h"
 #include "kernels/cpu/views.h"
@@ -128,6 +129,7 @@ SmallVector<bool, 8> flags_of(const View& x, u32 over) {
 }  // namespace
 
 void add_required_kernels(Kernels& t) {
+  t.takes_bf16 = true;
   t.fill.run = [](const View& x, const double& value) {
     if (x.dtype == DType::i32) return fill<i32>(pointer<i32>(x), static_cast<i32>(value), x.numel());
     if (x.dtype == DType::bf16) {
@@ -162,9 +164,6 @@ void add_required_kernels(Kernels& t) {
     if (x.dtype == DType::i32) return cast_from<i32>(x, y);
     visit_float(x.dtype, [&](auto zero) { cast_from<decltype(zero)>(x, y); });
   };
-  t.round_to_bf16.run = [](const View& x, const View& y) {
-    round_to_bf16(pointer<float>(x), pointer<float>(y), x.numel());
-  };
   t.replace_id.run = [](const View& x, const i64& id, const i64& by, const View& y) {
     const i32* const from = pointer<i32>(x);
     i32* const to = pointer<i32>(y);
@@ -173,21 +172,25 @@ void add_required_kernels(Kernels& t) {
     });
   };
   t.unary.run = [](const Unary& op, const View& x, const View& y) {
-    visit_float(x.dtype, [&](auto zero) {
-      using T = decltype(zero);
-      unary<T>(op, pointer<T>(x), pointer<T>(y), x.numel());
-    });
+    if (x.dtype == DType::f64) return unary(op, pointer<double>(x), pointer<double>(y), x.numel());
+    for_f32_pieces<1>({x}, y, [&](const auto& in, float* out, i64 n) { unary(op, in[0], out, n); });
   };
   t.binary.run = [](const Binary& op, const View& a, const View& b, const View& y) {
+    if (a.dtype == DType::bf16 || b.dtype == DType::bf16 || y.dtype == DType::bf16)
+      return for_f32_pieces<2>({a, b}, y, [&](const auto& in, float* out, i64 n) {
+        const std::array<i64, 1> shape = {n}, step = {1};
+        binary<float>(op, in[0], step, in[1], step, out, shape);
+      });
     visit_float(y.dtype, [&](auto zero) {
       using T = decltype(zero);
       binary<T>(op, pointer<T>(a), a.steps(), pointer<T>(b), b.steps(), pointer<T>(y), y.shape);
     });
   };
   t.affine.run = [](const View& x, const View& y, const double& mul, const double& add) {
-    visit_float(x.dtype, [&](auto zero) {
-      using T = decltype(zero);
-      affine<T>(pointer<T>(x), pointer<T>(y), static_cast<T>(mul), static_cast<T>(add), x.numel());
+    if (x.dtype == DType::f64)
+      return affine(pointer<double>(x), pointer<double>(y), mul, add, x.numel());
+    for_f32_pieces<1>({x}, y, [&](const auto& in, float* out, i64 n) {
+      affine(in[0], out, static_cast<float>(mul), static_cast<float>(add), n);
     });
   };
   t.axpy.run = [](const double& a, const View& x, const View& y) {
@@ -197,16 +200,15 @@ void add_required_kernels(Kernels& t) {
     });
   };
   t.sum.run = [](const View& x, const u32& over, const View& y, const View& workspace) {
-    visit_float(x.dtype, [&](auto zero) {
-      using T = decltype(zero);
-      reduce_sum<T>(pointer<T>(x), x.shape, flags_of(x, over), pointer<T>(y), pointer<double>(workspace));
+    visit_activation(x.dtype, [&](auto zero, auto element) {
+      reduce_sum(pointer<decltype(element)>(x), x.shape, flags_of(x, over), pointer<decltype(zero)>(y),
+                 pointer<double>(workspace));
     });
   };
   t.sum_workspace = [](const View& x, u32 over) { return reduce_workspace(x.shape, flags_of(x, over)); };
   t.max_last.run = [](const View& x, const View& y) {
-    visit_float(x.dtype, [&](auto zero) {
-      using T = decltype(zero);
-      row_max<T>(pointer<T>(x), pointer<T>(y), y.numel(), x.last());
+    visit_activation(x.dtype, [&](auto zero, auto element) {
+      row_max(pointer<decltype(element)>(x), pointer<decltype(zero)>(y), y.numel(), x.last());
     });
   };
   t.sum_squares.run = [](const View& x, const View& y, const View& workspace) {

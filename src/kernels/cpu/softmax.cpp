@@ -1,6 +1,7 @@
 // Softmax, and cross-entropy over a shard of the vocabulary.
 #include <cmath>
 
+#include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/isa/ranges.h"
 #include "kernels/cpu/nn.h"
 #include "kernels/cpu/pool.h"
@@ -20,21 +21,21 @@ void softmax_backward(const T* y, const T* g, T* dx, i64 R, i64 C) {
   });
 }
 
-template <class T>
-void row_max(const T* x, T* max_out, i64 R, i64 C) {
+template <class T, class X>
+void row_max(const X* x, T* max_out, i64 R, i64 C) {
   for_rows(R, C, [&](i64 begin, i64 end) {
     for (i64 r = begin; r < end; ++r) max_out[r] = REDCO_ISA_CALL(max(x + r * C, C));
   });
 }
 
-template <class T>
-void sum_exp_and_target(const T* x, const T* max, const i32* ids, i64 first, T* sum_exp, T* target, i64 R,
+template <class T, class X>
+void sum_exp_and_target(const X* x, const T* max, const i32* ids, i64 first, T* sum_exp, T* target, i64 R,
                         i64 C) {
   for_rows(R, C, [&](i64 begin, i64 end) {
     for (i64 r = begin; r < end; ++r) {
       const i64 c = ids[r] - first;
       sum_exp[r] = REDCO_ISA_CALL(sum_exp(x + r * C, max[r], C));
-      target[r] = ids[r] >= 0 && c >= 0 && c < C ? x[r * C + c] : T(0);
+      target[r] = ids[r] >= 0 && c >= 0 && c < C ? wide(x[r * C + c]) : T(0);
     }
   });
 }
@@ -49,32 +50,46 @@ void cross_entropy(const T* max, const T* sum_exp, const T* target, const i32* i
   });
 }
 
-template <class T>
-void cross_entropy_backward(const T* x, const T* lse, const i32* ids, i64 first, const T* g, T* dx, i64 R,
+template <class T, class X>
+void cross_entropy_backward(const X* x, const T* lse, const i32* ids, i64 first, const T* g, X* dx, i64 R,
                             i64 C) {
   for_rows(R, C, [&](i64 begin, i64 end) {
     for (i64 r = begin; r < end; ++r) {
-      T* out = dx + r * C;
+      X* const out = dx + r * C;
       if (ids[r] < 0) {
-        std::fill(out, out + C, T(0));
+        std::fill(out, out + C, X{});
         continue;
       }
-      REDCO_ISA_CALL(scaled_exp(x + r * C, lse[r], g[r], out, C));
       const i64 c = ids[r] - first;
-      if (c >= 0 && c < C) out[c] -= g[r];
+      const bool here = c >= 0 && c < C;
+      T target = here ? wide(x[r * C + c]) : T(0);
+      REDCO_ISA_CALL(scaled_exp(x + r * C, lse[r], g[r], out, C));
+      if (!here) continue;
+      if constexpr (std::is_same_v<X, bf16>) {
+        // The difference is rounded once.
+        REDCO_ISA_CALL(scaled_exp(&target, lse[r], g[r], &target, 1));
+        out[c] = narrow(target - g[r]);
+      } else {
+        out[c] -= g[r];
+      }
     }
   });
 }
 
-#define INSTANTIATE(T)                                                                     \
-  template void softmax(const T*, T*, i64, i64);                                           \
-  template void softmax_backward(const T*, const T*, T*, i64, i64);                        \
-  template void row_max(const T*, T*, i64, i64);                                           \
-  template void sum_exp_and_target(const T*, const T*, const i32*, i64, T*, T*, i64, i64); \
-  template void cross_entropy(const T*, const T*, const T*, const i32*, T*, T*, i64);      \
-  template void cross_entropy_backward(const T*, const T*, const i32*, i64, const T*, T*, i64, i64);
+#define INSTANTIATE(T)                                              \
+  template void softmax(const T*, T*, i64, i64);                    \
+  template void softmax_backward(const T*, const T*, T*, i64, i64); \
+  template void cross_entropy(const T*, const T*, const T*, const i32*, T*, T*, i64);
 INSTANTIATE(float)
 INSTANTIATE(double)
+#undef INSTANTIATE
+#define INSTANTIATE(T, X)                                                                  \
+  template void row_max(const X*, T*, i64, i64);                                           \
+  template void sum_exp_and_target(const X*, const T*, const i32*, i64, T*, T*, i64, i64); \
+  template void cross_entropy_backward(const X*, const T*, const i32*, i64, const T*, X*, i64, i64);
+INSTANTIATE(float, float)
+INSTANTIATE(float, bf16)
+INSTANTIATE(double, double)
 #undef INSTANTIATE
 
 }  // namespace redco::kernels

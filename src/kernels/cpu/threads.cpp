@@ -53,7 +53,7 @@ std::string better_blas_core(const std::string& chosen, Isa isa) {
       "Katmai",     "Coppermine", "Northwood", "Prescott", "Banias",       "Atom",      "Core2",  "Penryn",
       "Dunnington", "Nehalem",    "Athlon",    "Opteron",  "Opteron_SSE3", "Barcelona", "Bobcat", "Nano"};
   if (!kWithoutAvx.contains(chosen) || isa == Isa::baseline) return "";
-  return isa == Isa::avx512 ? "SkylakeX" : "Haswell";
+  return isa >= Isa::avx512 ? "SkylakeX" : "Haswell";
 }
 
 void use_better_blas_core(char** argv) {

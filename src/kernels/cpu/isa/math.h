@@ -16,6 +16,27 @@ namespace redco::kernels::REDCO_ISA {
 REDCO_INLINE float from_bits(u32 u) { return __builtin_bit_cast(float, u); }
 REDCO_INLINE u32 to_bits(float x) { return __builtin_bit_cast(u32, x); }
 
+// A NaN keeps its sign and upper bits and becomes quiet; rounding could carry its mantissa into inf.
+REDCO_INLINE u32 bf16_bits(u32 u) {
+  const u32 rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+  const u32 nan = (u >> 16) | 0x40u;
+  return (u & 0x7fffffffu) > 0x7f800000u ? nan : rounded;
+}
+
+// Element i in the type of arithmetic.
+template <class T>
+REDCO_INLINE T get(const T* x, i64 i) {
+  return x[i];
+}
+REDCO_INLINE float get(const bf16* x, i64 i) { return from_bits(static_cast<u32>(x[i].bits) << 16); }
+template <class T>
+REDCO_INLINE void put(T* y, i64 i, T value) {
+  y[i] = value;
+}
+REDCO_INLINE void put(bf16* y, i64 i, float value) {
+  y[i].bits = static_cast<std::uint16_t>(bf16_bits(to_bits(value)));
+}
+
 template <class T>
 REDCO_INLINE T abs_(T x) {
   return x < 0 ? -x : x;
@@ -23,14 +44,14 @@ REDCO_INLINE T abs_(T x) {
 
 // The maximum of `start` and n elements; NaN is ignored. The parts of an OpenMP max reduction may begin with
 // the lowest finite number (in clang they do), so that result is checked.
-template <class T>
-REDCO_INLINE T max_of(T start, const T* x, i64 n) {
+template <class T, class X>
+REDCO_INLINE T max_of(T start, const X* x, i64 n) {
   T m = start;
 #pragma omp simd reduction(max : m)
-  for (i64 i = 0; i < n; ++i) m = x[i] > m ? x[i] : m;
+  for (i64 i = 0; i < n; ++i) m = get(x, i) > m ? get(x, i) : m;
   if (m != std::numeric_limits<T>::lowest()) return m;
   m = start;
-  for (i64 i = 0; i < n; ++i) m = x[i] > m ? x[i] : m;
+  for (i64 i = 0; i < n; ++i) m = get(x, i) > m ? get(x, i) : m;
   return m;
 }
 

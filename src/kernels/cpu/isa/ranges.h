@@ -8,6 +8,10 @@ namespace redco::kernels {
 
 using u16 = std::uint16_t;
 
+// The type of arithmetic with elements of type X.
+template <class X>
+using wide_t = std::conditional_t<std::is_same_v<X, bf16>, float, X>;
+
 constexpr i64 kMaxScoreColumns = 128;
 
 // One block of attention scores: rows x cols at s (row stride ld). Row i is query q0 + i * q_step (q_step 0:

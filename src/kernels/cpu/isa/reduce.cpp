@@ -4,11 +4,11 @@
 
 namespace redco::kernels::REDCO_ISA {
 
-template <class T>
-double sum(const T* x, i64 n) {
+template <class X>
+double sum(const X* x, i64 n) {
   double s = 0;
 #pragma omp simd reduction(+ : s)
-  for (i64 i = 0; i < n; ++i) s += static_cast<double>(x[i]);
+  for (i64 i = 0; i < n; ++i) s += static_cast<double>(get(x, i));
   return s;
 }
 
@@ -41,28 +41,30 @@ void split_squares(const float* x, i64 n, double shift, double* parts) {
   parts[2] = c;
 }
 
-template <class T>
-T max(const T* x, i64 n) {
+template <class X>
+wide_t<X> max(const X* x, i64 n) {
+  using T = wide_t<X>;
   i32 nan = 0;
 #pragma omp simd reduction(| : nan)
-  for (i64 i = 0; i < n; ++i) nan |= x[i] != x[i] ? 1 : 0;
+  for (i64 i = 0; i < n; ++i) nan |= get(x, i) != get(x, i) ? 1 : 0;
   return nan ? static_cast<T>(__builtin_nan("")) : max_of(-static_cast<T>(__builtin_inf()), x, n);
 }
 
-template <class T>
-void add_rows(const T* x, i64 stride, i64 rows, i64 cols, double* acc) {
+template <class X>
+void add_rows(const X* x, i64 stride, i64 rows, i64 cols, double* acc) {
   i64 r = 0;
   for (; r + 4 <= rows; r += 4, x += 4 * stride) {
 #pragma omp simd
     for (i64 c = 0; c < cols; ++c) {
-      const double lo = static_cast<double>(x[c]) + static_cast<double>(x[c + stride]);
-      const double hi = static_cast<double>(x[c + 2 * stride]) + static_cast<double>(x[c + 3 * stride]);
+      const double lo = static_cast<double>(get(x, c)) + static_cast<double>(get(x, c + stride));
+      const double hi =
+          static_cast<double>(get(x, c + 2 * stride)) + static_cast<double>(get(x, c + 3 * stride));
       acc[c] += lo + hi;
     }
   }
   for (; r < rows; ++r, x += stride) {
 #pragma omp simd
-    for (i64 c = 0; c < cols; ++c) acc[c] += static_cast<double>(x[c]);
+    for (i64 c = 0; c < cols; ++c) acc[c] += static_cast<double>(get(x, c));
   }
 }
 
@@ -74,13 +76,15 @@ void max_rows(const T* x, i64 stride, i64 rows, i64 cols, T* acc) {
   }
 }
 
-#define INSTANTIATE(T)                                      \
-  template double sum(const T*, i64);                       \
-  template T max(const T*, i64);                            \
-  template void add_rows(const T*, i64, i64, i64, double*); \
-  template void max_rows(const T*, i64, i64, i64, T*);
+#define INSTANTIATE(X)                \
+  template double sum(const X*, i64); \
+  template wide_t<X> max(const X*, i64); \
+  template void add_rows(const X*, i64, i64, i64, double*);
 INSTANTIATE(float)
 INSTANTIATE(double)
+INSTANTIATE(bf16)
 #undef INSTANTIATE
+template void max_rows(const float*, i64, i64, i64, float*);
+template void max_rows(const double*, i64, i64, i64, double*);
 
 }  // namespace redco::kernels::REDCO_ISA

@@ -43,20 +43,21 @@ void softmax_backward(const T* y, const T* g, T* dx, i64 R, i64 C) {
   }
 }
 
-template <class T>
-T sum_exp(const T* x, T max, i64 n) {
+template <class X>
+wide_t<X> sum_exp(const X* x, wide_t<X> max, i64 n) {
+  using T = wide_t<X>;
   const T m = finite_shift(max);
   T s = 0;
 #pragma omp simd reduction(+ : s)
-  for (i64 i = 0; i < n; ++i) s += exp_(x[i] - m);
+  for (i64 i = 0; i < n; ++i) s += exp_(get(x, i) - m);
   return s;
 }
 
-template <class T>
-void scaled_exp(const T* x, T lse, T g, T* dx, i64 n) {
-  const T m = finite_shift(lse);
+template <class X>
+void scaled_exp(const X* x, wide_t<X> lse, wide_t<X> g, X* dx, i64 n) {
+  const wide_t<X> m = finite_shift(lse);
 #pragma omp simd
-  for (i64 i = 0; i < n; ++i) dx[i] = exp_(x[i] - m) * g;
+  for (i64 i = 0; i < n; ++i) put(dx, i, exp_(get(x, i) - m) * g);
 }
 
 template <class T>
@@ -67,23 +68,24 @@ T dot(const T* a, const T* b, i64 n) {
   return s;
 }
 
-template <class T>
-void rope(const T* x, const T* c, const T* s, i64 rotary, bool interleaved, T* y, i64 H, i64 D) {
+template <class X>
+void rope(const X* x, const wide_t<X>* c, const wide_t<X>* s, i64 rotary, bool interleaved, X* y, i64 H, i64 D) {
+  using T = wide_t<X>;
   const i64 half = rotary / 2;
   for (i64 h = 0; h < H; ++h, x += D, y += D) {
     if (interleaved) {
 #pragma omp simd
       for (i64 i = 0; i < half; ++i) {
-        const T a = x[2 * i], b = x[2 * i + 1];
-        y[2 * i] = a * c[i] - b * s[i];
-        y[2 * i + 1] = b * c[i] + a * s[i];
+        const T a = get(x, 2 * i), b = get(x, 2 * i + 1);
+        put(y, 2 * i, a * c[i] - b * s[i]);
+        put(y, 2 * i + 1, b * c[i] + a * s[i]);
       }
     } else {
 #pragma omp simd
       for (i64 i = 0; i < half; ++i) {
-        const T a = x[i], b = x[i + half];
-        y[i] = a * c[i] - b * s[i];
-        y[i + half] = b * c[i] + a * s[i];
+        const T a = get(x, i), b = get(x, i + half);
+        put(y, i, a * c[i] - b * s[i]);
+        put(y, i + half, b * c[i] + a * s[i]);
       }
     }
     if (y != x) {
@@ -93,13 +95,18 @@ void rope(const T* x, const T* c, const T* s, i64 rotary, bool interleaved, T* y
   }
 }
 
+#define INSTANTIATE(X)                                         \
+  template wide_t<X> sum_exp(const X*, wide_t<X>, i64);        \
+  template void scaled_exp(const X*, wide_t<X>, wide_t<X>, X*, i64); \
+  template void rope(const X*, const wide_t<X>*, const wide_t<X>*, i64, bool, X*, i64, i64);
+INSTANTIATE(float)
+INSTANTIATE(double)
+INSTANTIATE(bf16)
+#undef INSTANTIATE
 #define INSTANTIATE(T)                                              \
   template void softmax(const T*, T*, i64, i64);                    \
   template void softmax_backward(const T*, const T*, T*, i64, i64); \
-  template T sum_exp(const T*, T, i64);                             \
-  template void scaled_exp(const T*, T, T, T*, i64);                \
-  template T dot(const T*, const T*, i64);                          \
-  template void rope(const T*, const T*, const T*, i64, bool, T*, i64, i64);
+  template T dot(const T*, const T*, i64);
 INSTANTIATE(float)
 INSTANTIATE(double)
 #undef INSTANTIATE
