@@ -23,7 +23,7 @@ struct Label {
   u32 call = 0;                           // number of the call in its group, from 1; 0: send and receive
   u32 piece = 0;        // number of the piece among those of all calls; send and receive: number of the
                         // message from the one rank to the other
-  bool second = false;  // the second exchange of the piece
+  std::uint8_t step = 0;  // of the piece
   u32 sizes = 0;        // a hash of the sizes of the whole call
 };
 
