@@ -391,10 +391,10 @@ std::byte* Calls::sums_at(const Slot& s, int host) const {
 
 void Calls::add_messages(Slot& s) {
   const Pattern pattern = s.call->pattern;
-  const bool sums = pattern == Pattern::sum_whole || pattern == Pattern::sum_slices ||
-                    pattern == Pattern::sum_blocks;
-  const bool to_all = pattern == Pattern::sum_slices || pattern == Pattern::copy_slices ||
-                      pattern == Pattern::gather;
+  const bool sums =
+      pattern == Pattern::sum_whole || pattern == Pattern::sum_slices || pattern == Pattern::sum_blocks;
+  const bool to_all =
+      pattern == Pattern::sum_slices || pattern == Pattern::copy_slices || pattern == Pattern::gather;
   switch (s.exchange.label.step) {
     case on_host:
       if (sums)
@@ -462,7 +462,8 @@ void Calls::exchange_blocks(Slot& s) {
 // To and from the message's parts [first, end).
 void Calls::send_parts(Slot& s, std::size_t first, i64 bytes, int to) {
   Exchange& x = s.exchange;
-  x.sends.push_back({to, bytes, static_cast<int>(first), bytes ? static_cast<int>(x.parts.size() - first) : 0});
+  x.sends.push_back(
+      {to, bytes, static_cast<int>(first), bytes ? static_cast<int>(x.parts.size() - first) : 0});
 }
 void Calls::receive_parts(Slot& s, std::size_t first, i64 bytes, int from) {
   Exchange& x = s.exchange;
@@ -475,11 +476,12 @@ void Calls::send_terms(Slot& s) {
   Exchange& x = s.exchange;
   const int host = hosts_.mine();
   const auto ranks = hosts_.ranks(host);
-  const i64 n_others = std::ssize(ranks) - 1, term = term_bytes(s);
-  s.stage(n_others * term + (std::ssize(hosts_.all_subtrees()) - std::ssize(hosts_.subtrees(host))) *
-                                slice_bytes(s, rank_));
-  for (i64 k = 1; k <= n_others; ++k) {
-    const int at = hosts_.position(rank_), n = static_cast<int>(n_others) + 1;
+  const auto subtrees = hosts_.subtrees(host);
+  const i64 term = term_bytes(s);
+  const int at = hosts_.position(rank_), n = static_cast<int>(ranks.size());
+  s.stage((n - 1) * term +
+          (std::ssize(hosts_.all_subtrees()) - std::ssize(subtrees)) * slice_bytes(s, rank_));
+  for (int k = 1; k < n; ++k) {
     const int to = ranks[(at + k) % n], from = ranks[(at - k + n) % n];
     const std::size_t first = x.parts.size();
     i64 bytes = 0;
@@ -489,7 +491,6 @@ void Calls::send_terms(Slot& s) {
     }
     send_parts(s, first, bytes, to);
     add_message(x.receives, x, from, {term_at(s, from), term});
-    const auto subtrees = hosts_.subtrees(host);
     const bool alone = std::any_of(subtrees.begin(), subtrees.end(),
                                    [&](const Subtree& t) { return t.first == from && t.n == 1; });
     if (!alone) x.receives.back().at = term_at(s, from);
@@ -500,7 +501,7 @@ void Calls::send_subtrees(Slot& s) {
   Exchange& x = s.exchange;
   const int host = hosts_.mine(), n_hosts = hosts_.size();
   const bool whole = s.call->pattern == Pattern::sum_whole;
-  if (whole && rank_ != hosts_.first(host)) return;
+  if (n_hosts == 1 || (whole && rank_ != hosts_.first(host))) return;
   const auto add = [&](int slice, i64 offset) {
     for (const Subtree& t : hosts_.subtrees(host)) {
       if (t.n == 1 && t.first == rank_)
@@ -572,8 +573,9 @@ void Calls::pass_on_results(Slot& s) {
   const Call& c = *s.call;
   Exchange& x = s.exchange;
   const int host = hosts_.mine(), first_rank = hosts_.first(host);
-  if (hosts_.size() == 1 || (c.pattern == Pattern::copy_whole && host == hosts_.host_of(c.root))) return;
   const auto ranks = hosts_.ranks(host);
+  if (hosts_.size() == 1 || ranks.size() == 1) return;
+  if (c.pattern == Pattern::copy_whole && host == hosts_.host_of(c.root)) return;
   const int at = hosts_.position(rank_), n = static_cast<int>(ranks.size());
   const bool whole = c.pattern == Pattern::sum_whole || c.pattern == Pattern::copy_whole;
   const auto has = [&](int r) { return c.pattern == Pattern::copy_slices && r == c.root; };
@@ -595,9 +597,7 @@ void Calls::pass_on_results(Slot& s) {
     }
     return bytes;
   };
-  const auto passes = [&](int r) {
-    return whole ? r == first_rank : hosts_.served_by(r).size() > 1;
-  };
+  const auto passes = [&](int r) { return whole ? r == first_rank : hosts_.served_by(r).size() > 1; };
   if (passes(rank_)) {
     const i64 bytes = add(rank_);
     const int n_parts = static_cast<int>(x.parts.size());
@@ -652,14 +652,14 @@ void Calls::add_subtrees_of_host(Slot& s) {
 void Calls::add_all_subtrees(Slot& s) {
   const i64 bytes = slice_bytes(s, rank_);
   if (bytes == 0) return;
-  std::vector<i64> used(static_cast<std::size_t>(hosts_.size()));
+  used_.assign(static_cast<std::size_t>(hosts_.size()), 0);
   terms_.clear();
   own_.clear();
   int own = -1;
   for (const Subtree& t : hosts_.all_subtrees()) {
     const int host = hosts_.host_of(t.first);
     if (host != hosts_.mine()) {
-      terms_.push_back({sums_at(s, host) + used[host]++ * bytes, t.n});
+      terms_.push_back({sums_at(s, host) + used_[host]++ * bytes, t.n});
     } else if (t.first == rank_ && t.n == 1) {
       own = static_cast<int>(terms_.size());
       terms_.push_back({nullptr, 1});
@@ -695,9 +695,8 @@ void Calls::add_terms(const Call& c, int own, i64 bytes) {
       from = {from.data + m, from.bytes - m};
       i += from.bytes == 0;
     }
-    parallel::for_blocks(m / c.elem, c.elem, [&](i64 begin, i64 end) {
-      c.sum(terms_.data(), n_ranks, to.data, begin, end);
-    });
+    parallel::for_blocks(m / c.elem, c.elem,
+                         [&](i64 begin, i64 end) { c.sum(terms_.data(), n_ranks, to.data, begin, end); });
     for (Term& t : terms_) t.data += m;
     to = {to.data + m, to.bytes - m};
     j += to.bytes == 0;

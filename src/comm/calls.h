@@ -173,6 +173,7 @@ class Calls {
   // For add_terms.
   std::vector<Term> terms_;
   std::vector<Part> own_, target_;
+  std::vector<i64> used_;           // sums of each host that are terms already
   u32 n_calls_ = 0, n_pieces_ = 0;  // so far
   std::exception_ptr broken_;
   double seconds_ = 0;

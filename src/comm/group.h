@@ -19,9 +19,10 @@
 // added by one rank each, and gathered. Ranks of one host first add the subtrees that lie on their host, and
 // one message from host to host carries these sums (comm/hosts.h). So every rank gets the same bits, on every
 // backend and placement of ranks, and whatever else is in flight. (Small buffers are sent whole and added
-// everywhere: fewer messages, same order, same bits.) Memory: at most 16 MiB of staging per group, for buffers of any
-// size and any number of calls in flight. Messages to ranks of the same host lie in memory that they share
-// instead: at most 17 MiB of a rank for all its groups, and 64 KiB for each other rank (comm/host_link.h).
+// everywhere: fewer messages, same order, same bits.) Memory: at most 16 MiB of staging per group, for
+// buffers of any size and any number of calls in flight. Messages to ranks of the same host lie in memory
+// that they share instead: at most 17 MiB of a rank for all its groups, and 64 KiB for each other rank
+// (comm/host_link.h).
 #pragma once
 
 #include <array>

@@ -72,8 +72,7 @@ class HostTransport final : public Transport {
     for (const auto& e : box_.expected) {
       for (const auto& l : box_.letters) {
         const Label& theirs = l.record.label;
-        if (l.from == e.from && theirs.piece == e.label.piece &&
-            is_one_way(theirs) == is_one_way(e.label) &&
+        if (l.from == e.from && theirs.piece == e.label.piece && is_one_way(theirs) == is_one_way(e.label) &&
             (theirs.step == e.label.step || !same_call(theirs, e.label)))
           throw_different_calls(e.label, e.message->bytes, names_[e.message->peer], theirs.what, theirs.call,
                                 l.record.bytes);

@@ -9,7 +9,8 @@ namespace redco {
 Hosts::Hosts(int rank, const std::vector<int>& host_of) {
   const int p = static_cast<int>(host_of.size());
   for (int r = 0; r < p; ++r) {
-    const int same = static_cast<int>(std::find(host_of.begin(), host_of.end(), host_of[r]) - host_of.begin());
+    const int same =
+        static_cast<int>(std::find(host_of.begin(), host_of.end(), host_of[r]) - host_of.begin());
     host_of_.push_back(same < r ? host_of_[same] : size());
     if (same == r) ranks_.emplace_back();
     position_.push_back(static_cast<int>(ranks_[host_of_[r]].size()));

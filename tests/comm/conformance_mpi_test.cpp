@@ -230,10 +230,11 @@ TEST(MpiConformance, DifferentCallsOnHostsAreABug) {
     else
       g->all_gather(data.data() + 25000 * g->rank(), data.data(), counts);
   });
-  EXPECT_THAT(message, ContainsRegex(g->rank() < 2 ? "call 2 of its group, all_reduce, and expects [0-9]+ bytes "
-                                                     "from rank [0-9] .*, which is in call 2, all_gather"
-                                                   : "call 2 of its group, all_gather, and expects [0-9]+ bytes "
-                                                     "from rank [0-9] .*, which is in call 2, all_reduce"));
+  EXPECT_THAT(message,
+              ContainsRegex(g->rank() < 2 ? "call 2 of its group, all_reduce, and expects [0-9]+ bytes "
+                                            "from rank [0-9] .*, which is in call 2, all_gather"
+                                          : "call 2 of its group, all_gather, and expects [0-9]+ bytes "
+                                            "from rank [0-9] .*, which is in call 2, all_reduce"));
   world->barrier();
 }
 

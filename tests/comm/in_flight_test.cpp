@@ -23,7 +23,8 @@ TEST(StartedCalls, ManyCallsOnHostsGiveTheBitsOfEachAlone) {
   for (const int p : {4, 5})
     for (const std::vector<int>& hosts : conformance::placements(p)) {
       SCOPED_TRACE(conformance::name_of(hosts));
-      run_threads(p, [](Group& g) { conformance::in_flight(g, 4); }, [&](int r) { return hosts[r]; });
+      run_threads(
+          p, [](Group& g) { conformance::in_flight(g, 4); }, [&](int r) { return hosts[r]; });
     }
 }
 

@@ -27,7 +27,8 @@ TEST_P(ThreadPlacement, MatchesTheSerialResultsOnAnyPlacement) {
   const int p = GetParam();
   for (const std::vector<int>& hosts : conformance::placements(p)) {
     SCOPED_TRACE(conformance::name_of(hosts));
-    run_threads(p, [](Group& g) { conformance::run_all(g); }, [&](int r) { return hosts[r]; });
+    run_threads(
+        p, [](Group& g) { conformance::run_all(g); }, [&](int r) { return hosts[r]; });
   }
 }
 INSTANTIATE_TEST_SUITE_P(Sizes, ThreadPlacement, ::testing::Values(3, 4, 7));
@@ -47,10 +48,12 @@ TEST(ThreadGroup, HostsSendTheirLargestSubtrees) {
   run_threads(
       7,
       [&](Group& g) {
-        const auto got = conformance::traffic_between_hosts(g, [&](int r) { return hosts[r]; }, [&] {
-          float x = 1;
-          g.all_reduce(&x, 1);
-        });
+        const auto got = conformance::traffic_between_hosts(
+            g, [&](int r) { return hosts[r]; },
+            [&] {
+              float x = 1;
+              g.all_reduce(&x, 1);
+            });
         EXPECT_EQ(got[0][1].messages, 1);
         EXPECT_EQ(got[0][1].bytes, 3 * 4);  // 0, 2 and 4 + 5 + 6
         EXPECT_EQ(got[1][0].messages, 1);
@@ -211,9 +214,9 @@ TEST(ThreadGroup, DifferentCallsOnHostsAreABug) {
       for (int others = 1; a != b && others < 15; ++others) {
         const std::string error = error_of(
             4, [&](Group& g) { calls[others >> g.rank() & 1 ? b : a](g); }, [](int r) { return r / 2; });
-        EXPECT_THAT(error, ::testing::ContainsRegex(
-                               "^rank [0-3] is in .* while rank [0-3] is in |"
-                               "^all_reduce: (rank [0-3] sends|ranks [0-3] and [0-3] call it)"))
+        EXPECT_THAT(error,
+                    ::testing::ContainsRegex("^rank [0-3] is in .* while rank [0-3] is in |"
+                                             "^all_reduce: (rank [0-3] sends|ranks [0-3] and [0-3] call it)"))
             << a << " " << b << " " << others;
       }
 }

@@ -301,8 +301,7 @@ inline std::vector<std::vector<HostTraffic>> traffic_between_hosts(Group& g,
   g.all_reduce(flat.data(), std::ssize(flat));
   std::vector<std::vector<HostTraffic>> all(static_cast<std::size_t>(n), mine);
   for (i64 from = 0; from < n; ++from)
-    for (i64 to = 0; to < n; ++to)
-      all[from][to] = {flat[2 * (from * n + to)], flat[2 * (from * n + to) + 1]};
+    for (i64 to = 0; to < n; ++to) all[from][to] = {flat[2 * (from * n + to)], flat[2 * (from * n + to) + 1]};
   return all;
 }
 
@@ -310,7 +309,8 @@ inline std::vector<std::vector<HostTraffic>> traffic_between_hosts(Group& g,
 inline void expect_one_message_for_each_pair_of_hosts(Group& g, int n_hosts) {
   const int p = g.size(), on_host = p / n_hosts;
   const auto host_of = [&](int r) { return r / on_host; };
-  // Elements of a tree's largest subtrees on one host: one, since hosts of 2^k consecutive ranks are subtrees.
+  // Elements of a tree's largest subtrees on one host: one, since hosts of 2^k consecutive ranks are
+  // subtrees.
   const auto expect = [&](const std::string& what, i64 messages, i64 bytes, const std::function<void()>& f) {
     const auto got = traffic_between_hosts(g, host_of, f);
     ASSERT_EQ(std::ssize(got), n_hosts);
