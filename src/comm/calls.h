@@ -1,8 +1,8 @@
 // Calls: the calls of one group, from start to wait.
 //
 // A call is cut into pieces, which limits its memory: a sum takes at most 2 MiB of staging for a piece, and
-// at most 8 pieces are in flight. A piece is one exchange of messages, or two (sums of large buffers: the
-// ranks' parts of a slice go to the rank that adds them; then the sums go to all). Pieces begin in the order
+// at most 8 pieces are in flight. A piece has up to four steps, each an exchange of messages; comm/hosts.h
+// tells the way of sums over hosts. Pieces begin in the order
 // of the calls, which is that of all ranks; so messages with the number of a piece belong together.
 // Since one piece never waits for another, pieces may end in any order. Which ends first changes no bits.
 #pragma once
@@ -11,7 +11,9 @@
 #include <span>
 #include <vector>
 
+#include "comm/hosts.h"
 #include "comm/in_flight.h"
+#include "comm/sums.h"
 #include "comm/transport.h"
 
 namespace redco {
@@ -49,19 +51,19 @@ class Blocks {
   i64 bytes_ = 0;  // of the block that is being added
 };
 
-// out[begin, end) = the sum of the ranks' parts along the tree of comm/sums.h, or their maximum; elements of
-// one type. `out` may be one of the parts.
-using Sum = void (*)(const std::byte* const* parts, int n_parts, std::byte* out, i64 begin, i64 end);
+// out[begin, end) = the sum of terms of n_ranks ranks in all along the tree of comm/sums.h, or their maximum;
+// elements of one type. `out` may be one of the terms.
+using Sum = void (*)(const Term* terms, int n_ranks, std::byte* out, i64 begin, i64 end);
 
 // How a call moves its data.
 enum class Pattern : std::uint8_t {
   sum_whole,    // data to all ranks, each adds everything
-  sum_slices,   // two exchanges: slices are added by one rank each, and sent to all
+  sum_slices,   // slice r is added by rank r, and sent to all
   sum_blocks,   // block r of `out` is added by rank r, into `in`
   blocks,       // block r of `out` goes to rank r, block r of `in` comes from it; rank's own is not moved
-  gather,       // the same if every rank knows the size of all blocks
+  gather,       // block r of `in` goes from rank r to all
   copy_whole,   // data from `root` to all ranks
-  copy_slices,  // two exchanges: slices go from `root` to one rank each, and from there to all
+  copy_slices,  // slice r goes from `root` to rank r, and from there to all
   token,        // a byte to and from all ranks
   one_way       // block 0 of `out` to the rank `root`, or block 0 of `in` from it
 };
@@ -88,7 +90,9 @@ struct Call {
 
 class Calls {
  public:
-  Calls(int rank, int size, std::unique_ptr<Transport> transport, std::shared_ptr<InFlight> in_flight);
+  // host_of[r] is the host of rank r.
+  Calls(int rank, const std::vector<int>& host_of, std::unique_ptr<Transport> transport,
+        std::shared_ptr<InFlight> in_flight);
   ~Calls();
   Calls(const Calls&) = delete;
 
@@ -103,10 +107,14 @@ class Calls {
   void look();
 
   Transport& transport() { return *transport_; }
+  const Hosts& hosts() const { return hosts_; }
   double seconds_waiting() const { return seconds_; }
   Group::OnCall on_call;
+  std::vector<HostTraffic> traffic;  // Group::sent_to_hosts
 
  private:
+  // Of a piece; comm/hosts.h. Calls that are one exchange have it in the first step.
+  enum Step : std::uint8_t { on_host, to_owner, from_owner, pass_on, kSteps };
   // A piece in flight, and its memory, which is kept for the next one.
   struct Slot {
     Call* call = nullptr;  // null: free
@@ -121,17 +129,39 @@ class Calls {
   i64 pieces_of(const Call& c) const;
   i64 elements_per_piece(const Call& c) const;
   std::pair<i64, i64> piece_of(const Slot& s) const;  // first element and number of elements
+  // Slice r of a piece: its bytes, and where this rank has it.
+  i64 slice_bytes(const Slot& s, int r) const;
+  void cut_slice(const Slot& s, int r, std::vector<Part>& out) const;
+  // The slices of a piece that a rank of this host adds the subtrees of this host for; its own is the first.
+  std::span<const int> slices_of(const Slot& s, int r) const;
+  i64 term_bytes(const Slot& s) const;  // that each other rank of the host sends this one
+  std::byte* term_at(const Slot& s, int r) const;
+  std::byte* subtree_at(const Slot& s, const Subtree& t) const;
+  std::byte* sums_at(const Slot& s, int host) const;  // that come from another host
   bool begin_pieces();
   void begin(Slot& s, Call& c);
-  bool proceed(Slot& s);  // after an exchange is complete; returns whether the piece has ended
-  void first_exchange(Slot& s);
+  bool proceed(Slot& s);  // after a step is complete; returns whether the piece has ended
+  void post_step(Slot& s);
+  void add_messages(Slot& s);
   void add_sums(Slot& s);
-  bool second_exchange(Slot& s);  // false: there is none
+  void exchange_blocks(Slot& s);
+  void send_terms(Slot& s);
+  void send_subtrees(Slot& s);
+  void send_result(Slot& s);
+  void pass_on_results(Slot& s);
+  void copy_to_hosts(Slot& s);
+  void send_parts(Slot& s, std::size_t first, i64 bytes, int to);
+  void receive_parts(Slot& s, std::size_t first, i64 bytes, int from);
+  void add_subtrees_of_host(Slot& s);
+  void add_all_subtrees(Slot& s);
+  void cut_result(const Slot& s);
+  void add_terms(const Call& c, int own, i64 bytes);
   void run();
   void fail(const std::exception_ptr& error) noexcept;
   void release(Call& c) noexcept;
 
   const int rank_, size_;
+  const Hosts hosts_;
   std::unique_ptr<Transport> transport_;
   std::shared_ptr<InFlight> in_flight_;
   std::vector<std::unique_ptr<Call>> calls_;
@@ -140,8 +170,10 @@ class Calls {
   std::vector<std::unique_ptr<Slot>> slots_;    // of collectives
   std::vector<std::unique_ptr<Slot>> one_way_;  // of send and receive
   std::vector<u32> sent_, received_;            // messages of send and receive, by rank
-  std::vector<const std::byte*> terms_;
+  // For add_terms.
+  std::vector<Term> terms_;
   std::vector<Part> own_, target_;
+  std::vector<i64> used_;           // sums of each host that are terms already
   u32 n_calls_ = 0, n_pieces_ = 0;  // so far
   std::exception_ptr broken_;
   double seconds_ = 0;

@@ -37,8 +37,8 @@ std::byte* bytes_of(const T* p, i64 offset) {
 }
 
 template <class T, class Op>
-void sum_of_parts(const std::byte* const* parts, int n_parts, std::byte* out, i64 begin, i64 end) {
-  combine(reinterpret_cast<const T* const*>(parts), n_parts, reinterpret_cast<T*>(out), begin, end, Op{});
+void sum_of_terms(const Term* terms, int n_ranks, std::byte* out, i64 begin, i64 end) {
+  combine(terms, n_ranks, reinterpret_cast<T*>(out), begin, end, Op{});
 }
 
 }  // namespace
@@ -75,11 +75,19 @@ void Started::give_up() noexcept {
 }
 
 Group::Group(int rank, int size, bool meta, std::unique_ptr<Transport> transport,
-             std::shared_ptr<InFlight> in_flight)
+             std::shared_ptr<InFlight> in_flight, const std::vector<int>& host_of)
     : rank_(rank), size_(size), meta_(meta), in_flight_(std::move(in_flight)) {
-  if (transport) calls_ = std::make_unique<Calls>(rank, size, std::move(transport), in_flight_);
+  if (transport) calls_ = std::make_unique<Calls>(rank, host_of, std::move(transport), in_flight_);
 }
 Group::~Group() = default;
+
+std::vector<HostTraffic> Group::sent_to_hosts() const {
+  return calls_ ? calls_->traffic : std::vector<HostTraffic>();
+}
+void Group::reset_counts() {
+  counts_ = {};
+  if (calls_) std::fill(calls_->traffic.begin(), calls_->traffic.end(), HostTraffic());
+}
 
 double Group::seconds_waiting() const { return calls_ ? calls_->seconds_waiting() : 0; }
 void Group::on_call(OnCall f) {
@@ -93,7 +101,7 @@ void Group::count(Collective c, i64 bytes) {
 }
 
 template <class T>
-Started Group::reduce(T* data, i64 n, void (*sum)(const std::byte* const*, int, std::byte*, i64, i64)) {
+Started Group::reduce(T* data, i64 n, void (*sum)(const Term*, int, std::byte*, i64, i64)) {
   REDCO_CHECK(n >= 0, "all_reduce of {} elements", n);
   if (size_ == 1) return {};
   const i64 bytes = n * static_cast<i64>(sizeof(T));
@@ -111,12 +119,12 @@ Started Group::reduce(T* data, i64 n, void (*sum)(const std::byte* const*, int, 
 
 template <class T>
 Started Group::start_all_reduce(T* data, i64 n) {
-  return reduce(data, n, sum_of_parts<T, Add>);
+  return reduce(data, n, sum_of_terms<T, Add>);
 }
 
 template <class T>
 Started Group::start_all_reduce_max(T* data, i64 n) {
-  return reduce(data, n, sum_of_parts<T, Max>);
+  return reduce(data, n, sum_of_terms<T, Max>);
 }
 
 template <class T>
@@ -132,10 +140,7 @@ Started Group::start_all_gather(const T* send, T* recv, std::span<const i64> cou
   if (size_ == 1) return {};
   Call& c = calls_->make(Collective::all_gather, Pattern::gather, bytes);
   i64 at = 0;
-  for (int r = 0; r < size_; at += counts[r++]) {
-    c.out.add_block(bytes_of(send, 0), counts[rank_] * elem);
-    c.in.add_block(bytes_of(recv, at), counts[r] * elem);
-  }
+  for (int r = 0; r < size_; at += counts[r++]) c.in.add_block(bytes_of(recv, at), counts[r] * elem);
   c.elem = elem;
   c.sizes = hash_of(counts);
   return calls_->start(c);
@@ -156,7 +161,7 @@ Started Group::start_reduce_scatter(const T* send, T* recv, std::span<const i64>
   for (int r = 0; r < size_; at += counts[r++]) c.out.add_block(bytes_of(send, at), counts[r] * elem);
   c.in.add_block(bytes_of(recv, 0), counts[rank_] * elem);
   c.elem = elem;
-  c.sum = sum_of_parts<T, Add>;
+  c.sum = sum_of_terms<T, Add>;
   c.sizes = hash_of(counts);
   return calls_->start(c);
 }
@@ -238,10 +243,7 @@ Started Group::start_all_gather(const Segments<T>& send, const std::vector<Segme
   copy(send, recv[rank_]);
   if (size_ == 1) return {};
   Call& c = calls_->make(Collective::all_gather, Pattern::gather, bytes);
-  for (const Segments<T>& r : recv) {
-    add_block(c.out, send);
-    add_block(c.in, r);
-  }
+  for (const Segments<T>& r : recv) add_block(c.in, r);
   c.elem = sizeof(T);
   c.sizes = hash_of(counts);
   return calls_->start(c);
@@ -265,7 +267,7 @@ Started Group::start_reduce_scatter(const std::vector<Segments<T>>& send, const 
   for (const Segments<T>& r : send) add_block(c.out, r);
   add_block(c.in, recv);
   c.elem = sizeof(T);
-  c.sum = sum_of_parts<T, Add>;
+  c.sum = sum_of_terms<T, Add>;
   c.sizes = hash_of(counts);
   return calls_->start(c);
 }
@@ -334,11 +336,12 @@ std::unique_ptr<Group> Group::split(int color) {
     c.in.add_block(bytes_of(colors.data(), r), sizeof color);
   }
   calls_->start(c).wait();
-  const auto same = [&](int end) {
-    return static_cast<int>(std::count(colors.begin(), colors.begin() + end, color));
-  };
-  return std::make_unique<Group>(same(rank_), same(size_), false, calls_->transport().split(colors),
-                                 in_flight_);
+  const int rank = static_cast<int>(std::count(colors.begin(), colors.begin() + rank_, color));
+  std::vector<int> host_of;
+  for (int r = 0; r < size_; ++r)
+    if (colors[r] == color) host_of.push_back(calls_->hosts().host_of(r));
+  const int size = static_cast<int>(host_of.size());
+  return std::make_unique<Group>(rank, size, false, calls_->transport().split(colors), in_flight_, host_of);
 }
 
 std::unique_ptr<Group> Group::split_by(const std::function<int(int rank)>& color_of) {

@@ -16,11 +16,13 @@
 // redco computes sums itself, in the element's type (fp32 for f32) and along one fixed tree over the ranks of
 // the group: a tree over n ranks is that of the first h plus that of the others, where h is the largest power
 // of two below n. So 2 and 3 ranks are added in rank order, 4 as (0 + 1) + (2 + 3). Slices are exchanged,
-// added by one rank each, and gathered. So every rank gets the same bits, on every backend and placement of
-// ranks, and whatever else is in flight. (Small buffers are sent whole to all ranks and added everywhere:
-// fewer messages, same order, same bits.) Memory: at most 16 MiB of staging per group, for buffers of any
-// size and any number of calls in flight. Messages to ranks of the same host lie in memory that they share
-// instead: at most 17 MiB of a rank for all its groups, and 64 KiB for each other rank (comm/host_link.h).
+// added by one rank each, and gathered. Ranks of one host first add the subtrees that lie on their host, and
+// one message from host to host carries these sums (comm/hosts.h). So every rank gets the same bits, on every
+// backend and placement of ranks, and whatever else is in flight. (Small buffers are sent whole and added
+// everywhere: fewer messages, same order, same bits.) Memory: at most 16 MiB of staging per group, for
+// buffers of any size and any number of calls in flight. Messages to ranks of the same host lie in memory
+// that they share instead: at most 17 MiB of a rank for all its groups, and 64 KiB for each other rank
+// (comm/host_link.h).
 #pragma once
 
 #include <array>
@@ -61,6 +63,12 @@ struct CommCount {
   i64 bytes = 0;
 };
 
+// Messages to ranks of another host.
+struct HostTraffic {
+  i64 messages = 0;
+  i64 bytes = 0;
+};
+
 // When a call was started, when its last message and sum were done, and when this rank waited for it.
 struct CallTimes {
   using Point = std::chrono::steady_clock::time_point;
@@ -78,6 +86,7 @@ template <class T>
 using Segments = std::vector<Segment<T>>;
 
 struct Call;      // comm/calls.h
+struct Term;      // comm/sums.h
 class Calls;      // comm/calls.h
 class InFlight;   // comm/in_flight.h
 class Transport;  // comm/transport.h
@@ -110,9 +119,9 @@ class Started {
 
 class Group {
  public:
-  // For the backends; transport: null for one rank and for planned ranks.
+  // For the backends; transport: null for one rank and for planned ranks. host_of[r] is the host of rank r.
   Group(int rank, int size, bool meta, std::unique_ptr<Transport> transport,
-        std::shared_ptr<InFlight> in_flight);
+        std::shared_ptr<InFlight> in_flight, const std::vector<int>& host_of = {});
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
@@ -206,7 +215,10 @@ class Group {
 
   // --- Counting ---
   const CommCount& counted(Collective c) const { return counts_[static_cast<std::size_t>(c)]; }
-  void reset_counts() { counts_ = {}; }
+  // What this rank has sent to ranks of other hosts since the last reset, by host. Hosts are numbered in the
+  // order of their first ranks in the group. Empty: one rank, or planned.
+  std::vector<HostTraffic> sent_to_hosts() const;
+  void reset_counts();
   // Time that this rank has spent in starting calls and waiting for them.
   double seconds_waiting() const;
   // Called after each wait for a call that communicates; for profiles. Null: none.
@@ -215,7 +227,7 @@ class Group {
 
  private:
   template <class T>
-  Started reduce(T* data, i64 n, void (*sum)(const std::byte* const*, int, std::byte*, i64, i64));
+  Started reduce(T* data, i64 n, void (*sum)(const Term*, int, std::byte*, i64, i64));
   void copy_from(int root, void* data, i64 bytes);
   void agree_on_errors(const std::string& message, int code, std::exception_ptr own, bool first_only);
   void count(Collective c, i64 bytes);
@@ -234,8 +246,10 @@ std::unique_ptr<Group> make_meta_group(int rank, int size);
 
 // Runs `body(group)` on `size` threads, one per rank, and returns when all have ended. If ranks throw, it
 // rethrows the error of the lowest rank (not the rank_failed errors that follow from it). A rank that returns
-// while others wait for it in a collective is an error, not a hang. For tests.
-void run_threads(int size, const std::function<void(Group&)>& body);
+// while others wait for it in a collective is an error, not a hang. host_of: the host of each rank, which
+// decides the way of messages; without it all are on one host. For tests.
+void run_threads(int size, const std::function<void(Group&)>& body,
+                 const std::function<int(int rank)>& host_of = {});
 
 // The job's ranks under MPI. Initializes MPI (once, with MPI_THREAD_FUNNELED: groups belong to the main
 // thread) and duplicates MPI_COMM_WORLD. Ranks that MPI has started on one host exchange messages through

@@ -51,8 +51,7 @@ void copy_out(const std::byte* at, PartCursor& c, i64 n) {
 }
 
 bool same(const Label& a, const Label& b) {
-  return a.what == b.what && a.call == b.call && a.piece == b.piece && a.second == b.second &&
-         a.sizes == b.sizes;
+  return a.what == b.what && a.call == b.call && a.piece == b.piece && a.step == b.step && a.sizes == b.sizes;
 }
 
 bool same(std::span<const Part> a, std::span<const Part> b) {

@@ -9,6 +9,9 @@ namespace redco {
 namespace {
 
 bool is_one_way(const Label& l) { return l.call == 0; }
+bool same_call(const Label& a, const Label& b) {
+  return a.what == b.what && a.call == b.call && a.sizes == b.sizes;
+}
 
 // Numbers of groups: every member computes the same one without a message.
 u64 number_of_split(u64 group, u64 split, i32 color) {
@@ -63,14 +66,14 @@ class HostTransport final : public Transport {
   void done(Exchange& x) override { link_->done(box_, x); }
   void pause(Waiter& waiter, Collective what) override { others_->pause(waiter, what); }
 
-  // A rank whose data is missing has sent something else for the same piece.
+  // A rank whose data is missing has sent something else for the same piece. Of another step of the same call
+  // it may have.
   void look() override {
     for (const auto& e : box_.expected) {
-      if (e.label.second) continue;
       for (const auto& l : box_.letters) {
         const Label& theirs = l.record.label;
-        if (l.from == e.from && theirs.piece == e.label.piece && !theirs.second &&
-            is_one_way(theirs) == is_one_way(e.label))
+        if (l.from == e.from && theirs.piece == e.label.piece && is_one_way(theirs) == is_one_way(e.label) &&
+            (theirs.step == e.label.step || !same_call(theirs, e.label)))
           throw_different_calls(e.label, e.message->bytes, names_[e.message->peer], theirs.what, theirs.call,
                                 l.record.bytes);
       }

@@ -65,29 +65,34 @@ class MpiYields {
   }
 };
 
-// The tag of a message: the kind of its call, the numbers of call and piece, which of the piece's exchanges
+// The tag of a message: the kind of its call, the numbers of call and piece, which of the piece's steps
 // it belongs to, and a hash of the sizes. So ranks in different calls never take each other's data, and each
 // can tell what the other is doing. 23 bits, which is what all transports of Open MPI have. The number of the
 // piece has one more bit than Calls needs for the pieces that can be on their way.
 class CallTag {
  public:
   CallTag(const Label& l, i64 bytes)
-      : tag_(static_cast<int>(l.what) << 20 | (l.second ? 1 << 19 : 0) | static_cast<int>(l.call & 31) << 14 |
-             static_cast<int>(l.piece & 31) << 9 |
+      : tag_(static_cast<int>(l.what) << 20 | (l.step & 3) << 18 | static_cast<int>(l.call & 31) << 13 |
+             static_cast<int>(l.piece & 31) << 8 |
              static_cast<int>(
-                 (static_cast<u64>(bytes) ^ static_cast<u64>(l.sizes) << 32) * 0x9e3779b97f4a7c15ull >> 55)) {
+                 (static_cast<u64>(bytes) ^ static_cast<u64>(l.sizes) << 32) * 0x9e3779b97f4a7c15ull >> 56)) {
   }
   explicit CallTag(int tag) : tag_(tag) {}
   operator int() const { return tag_; }  // NOLINT: MPI takes it
   Collective kind() const { return static_cast<Collective>(tag_ >> 20); }
-  // Whether this is a message of the first exchange of that piece; sends and receives are counted apart.
+  // Whether this is a message of that piece; sends and receives are counted apart.
   bool is_of_piece(const Label& l) const {
-    return !(tag_ >> 19 & 1) && (tag_ >> 9 & 31) == static_cast<int>(l.piece & 31) &&
+    return (tag_ >> 8 & 31) == static_cast<int>(l.piece & 31) &&
            (kind() == Collective::send) == (l.what == Collective::send);
+  }
+  // Whether it may be another step of that call.
+  bool is_other_step(const Label& l) const {
+    return (tag_ >> 18 & 3) != (l.step & 3) && kind() == l.what &&
+           (tag_ >> 13 & 31) == static_cast<int>(l.call & 31);
   }
   // The number of the call, from one that is at most 16 calls away.
   i64 call(i64 near) const {
-    const i64 ahead = ((tag_ >> 14 & 31) - near) & 31;
+    const i64 ahead = ((tag_ >> 13 & 31) - near) & 31;
     return near + (ahead > 16 ? ahead - 32 : ahead);
   }
 
@@ -150,14 +155,14 @@ class MpiTransport final : public Transport {
   // A rank whose data is missing has sent something else for the same piece.
   void look() override {
     for (const Pending& p : pending_) {
-      if (!p.expected || p.of->label.second) continue;
+      if (!p.expected) continue;
       int found = 0;
       MPI_Status status;
       check(MPI_Iprobe(p.peer, MPI_ANY_TAG, comm_, &found, &status), "MPI_Iprobe");
       if (!found) continue;
       const Label& mine = p.of->label;
       const CallTag theirs(status.MPI_TAG);
-      if (theirs == p.tag || !theirs.is_of_piece(mine)) continue;
+      if (theirs == p.tag || !theirs.is_of_piece(mine) || theirs.is_other_step(mine)) continue;
       int bytes = 0;
       check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
       throw_different_calls(mine, p.expected, names_[p.peer], theirs.kind(), theirs.call(mine.call), bytes);
@@ -345,7 +350,7 @@ std::unique_ptr<Group> make_mpi_world(const std::function<int(int rank)>& host_o
     transport = make_host_transport(std::make_shared<HostLink>(std::move(memory)), rank, std::move(ranks),
                                     std::move(names), std::move(transport), 0);
   }
-  return std::make_unique<Group>(rank, size, false, std::move(transport), std::make_shared<InFlight>());
+  return std::make_unique<Group>(rank, size, false, std::move(transport), std::make_shared<InFlight>(), all);
 }
 
 void mpi_finalize() {

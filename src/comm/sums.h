@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstring>
 #include <type_traits>
 
@@ -48,30 +49,40 @@ void fill(T* out, i64 m, const F& f) {
   for (i64 i = whole; i < m; ++i) out[i] = f(i);
 }
 
-// The result of parts[0..p) at the elements [at, at + m): in `out`, or in parts[0] if p is 1.
+// What `ranks` ranks that are a subtree contribute to a sum: the elements of one rank, or their sum.
+struct Term {
+  const std::byte* data;
+  int ranks;
+};
+
+// The result of the terms from `term` on, together p ranks, at the elements [at, at + m): in `out`, or in the
+// term if there is one. `term` moves behind them.
 template <class T, class Op>
-const T* combine_block(const T* const* parts, int p, i64 at, i64 m, T* out, T* scratch, Op op) {
-  if (p == 1) return parts[0] + at;
-  if (p == 4) {  // in one pass
-    const T *a = parts[0] + at, *b = parts[1] + at, *c = parts[2] + at, *d = parts[3] + at;
+const T* combine_block(const Term*& term, int p, i64 at, i64 m, T* out, T* scratch, Op op) {
+  const auto next = [&] { return reinterpret_cast<const T*>((term++)->data) + at; };
+  if (term->ranks == p) return next();
+  if (p == 4 && term[0].ranks == 1 && term[1].ranks == 1 && term[2].ranks == 1) {  // in one pass
+    const T *a = next(), *b = next(), *c = next(), *d = next();
     fill(out, m, [=](i64 i) { return op(op(a[i], b[i]), op(c[i], d[i])); });
     return out;
   }
   const int h = left_subtree(p);
   T *const left = scratch, *const right = scratch + kTreeBlock;
-  const T* const a = combine_block(parts, h, at, m, left, right, op);
-  const T* const b = combine_block(parts + h, p - h, at, m, right, right + kTreeBlock, op);
+  const T* const a = combine_block(term, h, at, m, left, right, op);
+  const T* const b = combine_block(term, p - h, at, m, right, right + kTreeBlock, op);
   fill(out, m, [=](i64 i) { return op(a[i], b[i]); });
   return out;
 }
 
-// out[begin, end) = the combination of parts[0..p) along the tree over p > 1 ranks. `out` may be one of the
-// parts.
+// out[begin, end) = the combination of two or more terms of p ranks in all, along the tree over p ranks. Each
+// term is a subtree of it. `out` may be one of the terms.
 template <class T, class Op>
-void combine(const T* const* parts, int p, T* out, i64 begin, i64 end, Op op) {
+void combine(const Term* terms, int p, T* out, i64 begin, i64 end, Op op) {
   alignas(64) T scratch[kScratchBlocks * kTreeBlock];
-  for (i64 at = begin; at < end; at += kTreeBlock)
-    combine_block(parts, p, at, std::min(kTreeBlock, end - at), out + at, scratch, op);
+  for (i64 at = begin; at < end; at += kTreeBlock) {
+    const Term* next = terms;
+    combine_block(next, p, at, std::min(kTreeBlock, end - at), out + at, scratch, op);
+  }
 }
 
 }  // namespace redco

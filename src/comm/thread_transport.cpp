@@ -97,7 +97,11 @@ class ThreadTransport final : public Transport {
       Meeting::Box& box = meeting_->box(e.message.peer, rank_);
       const auto at =
           std::find_if(box.begin(), box.end(), [&](const auto& l) { return matches(l->label, e.label); });
-      if (at == box.end()) return false;
+      if (at == box.end()) {
+        for (const auto& l : box)
+          if (wrong.empty() && contradicts(l->label, e.label)) wrong = difference(*l, e);
+        return false;
+      }
       if (wrong.empty()) wrong = difference(**at, e);
       if (!wrong.empty() || (*at)->state != Letter::State::posted) return false;
       (*at)->state = Letter::State::copied_now;
@@ -190,7 +194,12 @@ class ThreadTransport final : public Transport {
   }
 
   static bool matches(const Label& a, const Label& b) {
-    return one_way(a) == one_way(b) && a.piece == b.piece && a.second == b.second;
+    return one_way(a) == one_way(b) && a.piece == b.piece && a.step == b.step;
+  }
+  // A message of the same piece of another call.
+  static bool contradicts(const Label& a, const Label& b) {
+    return one_way(a) == one_way(b) && a.piece == b.piece &&
+           (a.what != b.what || a.call != b.call || a.sizes != b.sizes);
   }
 
   // "" if the letter is the expected one.
@@ -199,7 +208,7 @@ class ThreadTransport final : public Transport {
     if (l.label.what != e.label.what)
       return fmt::format("rank {} is in {} while rank {} is in {}", rank_, name_of(e.label.what), from,
                          name_of(l.label.what));
-    if (l.bytes != e.message.bytes)
+    if (l.label.step == e.label.step && l.bytes != e.message.bytes)
       return fmt::format("{}: rank {} sends {} bytes to rank {}, which expects {}", name_of(e.label.what),
                          from, l.bytes, rank_, e.message.bytes);
     if (l.label.sizes != e.label.sizes || l.label.call != e.label.call)
@@ -228,11 +237,16 @@ class ThreadTransport final : public Transport {
 
 }  // namespace
 
-void run_threads(int size, const std::function<void(Group&)>& body) {
+void run_threads(int size, const std::function<void(Group&)>& body,
+                 const std::function<int(int rank)>& host_of) {
   REDCO_CHECK(size >= 1, "run_threads on {} ranks", size);
   auto world = std::make_shared<World>(size);
   std::vector<int> members(static_cast<std::size_t>(size));
-  for (int r = 0; r < size; r++) members[r] = r;
+  std::vector<int> hosts(static_cast<std::size_t>(size), 0);
+  for (int r = 0; r < size; r++) {
+    members[r] = r;
+    if (host_of) hosts[r] = host_of(r);
+  }
   auto meeting = std::make_shared<Meeting>(world, members);
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(size));
   // The error is a consequence of another rank's failure.
@@ -240,7 +254,7 @@ void run_threads(int size, const std::function<void(Group&)>& body) {
   const auto run = [&](int r) {
     try {
       Group group(r, size, false, size > 1 ? std::make_unique<ThreadTransport>(meeting, r) : nullptr,
-                  std::make_shared<InFlight>());
+                  std::make_shared<InFlight>(), hosts);
       body(group);
     } catch (const Error& e) {
       errors[r] = std::current_exception();

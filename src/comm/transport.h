@@ -21,10 +21,10 @@ struct Part {
 struct Label {
   Collective what = Collective::barrier;  // never receive: both sides of a message say send
   u32 call = 0;                           // number of the call in its group, from 1; 0: send and receive
-  u32 piece = 0;        // number of the piece among those of all calls; send and receive: number of the
-                        // message from the one rank to the other
-  bool second = false;  // the second exchange of the piece
-  u32 sizes = 0;        // a hash of the sizes of the whole call
+  u32 piece = 0;          // number of the piece among those of all calls; send and receive: number of the
+                          // message from the one rank to the other
+  std::uint8_t step = 0;  // of the piece
+  u32 sizes = 0;          // a hash of the sizes of the whole call
 };
 
 // A message to or from one rank: the parts [first, first + n) of its exchange, in this order. The two sides

@@ -61,25 +61,37 @@ TEST(MpiConformance, ManyCallsInFlightGiveTheSameBitsAsThreads) {
   }
 }
 
-// Not the largest cases, which take most of the time.
-u64 run_all(Group& g) {
-  u64 h = 1;
-  for (const auto& c : conformance::cases(g.size()))
-    if (!c.name.ends_with("5000011") && !c.name.ends_with("large")) h = conformance::mix(h ^ c.run(g));
-  return h ^ conformance::in_flight(g, 14);
+// Which ranks share a host changes no bits.
+TEST(MpiConformance, SameBitsOnAnyPlacement) {
+  const auto run = [](Group& g) { return conformance::run_all(g) ^ conformance::in_flight(g, 14); };
+  const u64 want = run(*world);
+  for (const std::vector<int>& hosts : conformance::placements(world->size())) {
+    SCOPED_TRACE(conformance::name_of(hosts));
+    auto placed = make_mpi_world([&](int r) { return hosts[r]; });
+    EXPECT_EQ(run(*placed), want);
+  }
 }
 
-// Whether ranks share memory, and which, changes no bits.
-TEST(MpiConformance, SameBitsOnAnyPlacement) {
-  const u64 want = run_all(*world);
-  for (const auto& [name, host_of] :
-       std::map<std::string, std::function<int(int)>>{{"a host for each", [](int r) { return r; }},
-                                                      {"pairs", [](int r) { return r / 2; }},
-                                                      {"in turn", [](int r) { return r % 2; }},
-                                                      {"the first alone", [](int r) { return r > 0; }}}) {
-    SCOPED_TRACE(name);
-    auto placed = make_mpi_world(host_of);
-    EXPECT_EQ(run_all(*placed), want);
+// Several pieces, of different numbers of elements on different placements.
+TEST(MpiConformance, LargeSumsOnAnyPlacement) {
+  const i64 n = 2000003;
+  std::vector<i64> counts(static_cast<std::size_t>(world->size()), n / world->size());
+  for (const std::vector<int>& hosts : conformance::placements(world->size())) {
+    SCOPED_TRACE(conformance::name_of(hosts));
+    auto placed = make_mpi_world([&](int r) { return hosts[r]; });
+    conformance::all_reduce<float>(*placed, n);
+    conformance::reduce_scatter<float>(*placed, counts, true);
+    conformance::all_gather<float>(*placed, counts, false);
+    conformance::broadcast(*placed, n, world->size() - 1);
+  }
+}
+
+TEST(MpiConformance, OneMessageForEachPairOfHosts) {
+  const int p = world->size();
+  for (const int n_hosts : {1, 2, p}) {
+    SCOPED_TRACE(n_hosts);
+    auto placed = make_mpi_world([&](int r) { return r / (p / n_hosts); });
+    conformance::expect_one_message_for_each_pair_of_hosts(*placed, n_hosts);
   }
 }
 
@@ -201,6 +213,28 @@ TEST(MpiConformance, DifferentCallsAreABug) {
   EXPECT_THAT(message, ContainsRegex("call 2 of its group, all_(reduce|gather), and expects"));
   EXPECT_THAT(message, ContainsRegex(g->rank() == 0 ? "in call 2, all_gather, and sent 2000 bytes"
                                                     : "in call 2, all_reduce, and sent 4000 bytes"));
+  world->barrier();
+}
+
+// Ranks of different hosts: every rank is in a call with one that is in another.
+TEST(MpiConformance, DifferentCallsOnHostsAreABug) {
+  if (world->size() % 4 != 0) return;
+  auto placed = make_mpi_world([](int r) { return r / 2 % 2; });
+  auto g = placed->split(placed->rank() / 4);
+  std::vector<float> data(100000, 1);
+  const std::vector<i64> counts(4, 25000);
+  g->all_reduce(data.data(), 100000);
+  const std::string message = message_of([&] {
+    if (g->rank() < 2)
+      g->all_reduce(data.data(), 100000);
+    else
+      g->all_gather(data.data() + 25000 * g->rank(), data.data(), counts);
+  });
+  EXPECT_THAT(message,
+              ContainsRegex(g->rank() < 2 ? "call 2 of its group, all_reduce, and expects [0-9]+ bytes "
+                                            "from rank [0-9] .*, which is in call 2, all_gather"
+                                          : "call 2 of its group, all_gather, and expects [0-9]+ bytes "
+                                            "from rank [0-9] .*, which is in call 2, all_reduce"));
   world->barrier();
 }
 

@@ -19,6 +19,15 @@ TEST_P(ManyCalls, ManyCallsGiveTheBitsOfEachAlone) {
 }
 INSTANTIATE_TEST_SUITE_P(Sizes, ManyCalls, ::testing::Values(1, 2, 3, 4));
 
+TEST(StartedCalls, ManyCallsOnHostsGiveTheBitsOfEachAlone) {
+  for (const int p : {4, 5})
+    for (const std::vector<int>& hosts : conformance::placements(p)) {
+      SCOPED_TRACE(conformance::name_of(hosts));
+      run_threads(
+          p, [](Group& g) { conformance::in_flight(g, 4); }, [&](int r) { return hosts[r]; });
+    }
+}
+
 // More pieces than can be in flight, and more calls.
 TEST(StartedCalls, WaitsForRoom) {
   run_threads(2, [](Group& g) {

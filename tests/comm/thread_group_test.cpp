@@ -21,6 +21,47 @@ TEST_P(ThreadConformance, MatchesTheSerialResults) {
 }
 INSTANTIATE_TEST_SUITE_P(Sizes, ThreadConformance, ::testing::Values(1, 2, 3, 7));
 
+// Which ranks share a host changes no bits: each case compares with the tree over ranks.
+class ThreadPlacement : public ::testing::TestWithParam<int> {};
+TEST_P(ThreadPlacement, MatchesTheSerialResultsOnAnyPlacement) {
+  const int p = GetParam();
+  for (const std::vector<int>& hosts : conformance::placements(p)) {
+    SCOPED_TRACE(conformance::name_of(hosts));
+    run_threads(
+        p, [](Group& g) { conformance::run_all(g); }, [&](int r) { return hosts[r]; });
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Sizes, ThreadPlacement, ::testing::Values(3, 4, 7));
+
+TEST(ThreadGroup, OneMessageForEachPairOfHosts) {
+  for (const auto& [p, n_hosts] : std::vector<std::pair<int, int>>{{4, 1}, {4, 2}, {4, 4}, {8, 2}, {8, 4}}) {
+    SCOPED_TRACE(fmt::format("{} ranks on {} hosts", p, n_hosts));
+    run_threads(
+        p, [n = n_hosts](Group& g) { conformance::expect_one_message_for_each_pair_of_hosts(g, n); },
+        [on_host = p / n_hosts](int r) { return r / on_host; });
+  }
+}
+
+// A sum that is spread over hosts is sent as its largest subtrees on the host.
+TEST(ThreadGroup, HostsSendTheirLargestSubtrees) {
+  const std::vector<int> hosts = {0, 1, 0, 1, 0, 0, 0};  // (0 + 1) + (2 + 3), (4 + 5) + 6
+  run_threads(
+      7,
+      [&](Group& g) {
+        const auto got = conformance::traffic_between_hosts(
+            g, [&](int r) { return hosts[r]; },
+            [&] {
+              float x = 1;
+              g.all_reduce(&x, 1);
+            });
+        EXPECT_EQ(got[0][1].messages, 1);
+        EXPECT_EQ(got[0][1].bytes, 3 * 4);  // 0, 2 and 4 + 5 + 6
+        EXPECT_EQ(got[1][0].messages, 1);
+        EXPECT_EQ(got[1][0].bytes, 2 * 4);
+      },
+      [&](int r) { return hosts[r]; });
+}
+
 // The trees, written out. Each small term alone is lost in the large one; two of them are not.
 TEST(ThreadGroup, SumsFollowTheTreeOverRanks) {
   const auto x = [](int rank) { return rank == 0 ? 1 : std::ldexp(0.75f, -24); };
@@ -47,9 +88,10 @@ TEST(ThreadGroup, SumsFollowTheTreeOverRanks) {
     });
 }
 
-std::string error_of(int size, const std::function<void(Group&)>& body) {
+std::string error_of(int size, const std::function<void(Group&)>& body,
+                     const std::function<int(int)>& host_of = {}) {
   try {
-    run_threads(size, body);
+    run_threads(size, body, host_of);
   } catch (const std::exception& e) {
     return e.what();
   }
@@ -114,6 +156,20 @@ TEST(ThreadGroup, ARankThatReturnsEarlyIsAnError) {
             "barrier: rank 1 has ended without it");
 }
 
+TEST(ThreadGroup, ARankOfAHostThatReturnsEarlyIsAnError) {
+  for (int lost = 0; lost < 4; ++lost)
+    for (const i64 n : {1, 50000}) {
+      const std::string error = error_of(
+          4,
+          [&](Group& g) {
+            std::vector<float> x(static_cast<std::size_t>(n), 1);
+            if (g.rank() != lost) g.all_reduce(x.data(), n);
+          },
+          [](int r) { return r / 2; });
+      EXPECT_EQ(error, fmt::format("all_reduce: rank {} has ended without it", lost)) << n;
+    }
+}
+
 TEST(ThreadGroup, DifferentCollectivesAreABug) {
   const auto body = [](Group& g) {
     float x = 1;
@@ -131,6 +187,38 @@ TEST(ThreadGroup, DifferentCollectivesAreABug) {
       g.barrier();
   };
   EXPECT_NE(error_of(3, splitting).find("in split"), std::string::npos) << error_of(3, splitting);
+}
+
+// Also where ranks of different hosts have no message in common.
+TEST(ThreadGroup, DifferentCallsOnHostsAreABug) {
+  const std::vector<std::function<void(Group&)>> calls = {
+      [](Group& g) { g.barrier(); },
+      [](Group& g) {
+        float x = 1;
+        g.all_reduce(&x, 1);
+      },
+      [](Group& g) {
+        std::vector<float> x(50000, 1);
+        g.all_reduce(x.data(), 50000);
+      },
+      [](Group& g) {
+        std::vector<float> x(400, 1);
+        g.all_gather(x.data() + 100 * g.rank(), x.data(), std::vector<i64>(4, 100));
+      },
+      [](Group& g) {
+        std::vector<float> x(400, 1);
+        g.reduce_scatter(x.data(), x.data() + 100 * g.rank(), std::vector<i64>(4, 100));
+      }};
+  for (std::size_t a = 0; a < calls.size(); ++a)
+    for (std::size_t b = 0; b < calls.size(); ++b)
+      for (int others = 1; a != b && others < 15; ++others) {
+        const std::string error = error_of(
+            4, [&](Group& g) { calls[others >> g.rank() & 1 ? b : a](g); }, [](int r) { return r / 2; });
+        EXPECT_THAT(error,
+                    ::testing::ContainsRegex("^rank [0-3] is in .* while rank [0-3] is in |"
+                                             "^all_reduce: (rank [0-3] sends|ranks [0-3] and [0-3] call it)"))
+            << a << " " << b << " " << others;
+      }
 }
 
 TEST(ThreadGroup, DifferentSizesAreABug) {

@@ -278,6 +278,84 @@ inline std::vector<std::vector<i64>> count_lists(int p) {
   return {alike, uneven, holes, one, none};
 }
 
+// What a rank has sent to each other host during f, which all ranks of g run.
+inline std::vector<HostTraffic> traffic_of(Group& g, const std::function<void()>& f) {
+  g.barrier();
+  g.reset_counts();
+  f();
+  return g.sent_to_hosts();
+}
+
+// Messages and bytes from each host to each other: the sums over the ranks of the first. host_of numbers the
+// hosts in the order of their first ranks.
+inline std::vector<std::vector<HostTraffic>> traffic_between_hosts(Group& g,
+                                                                   const std::function<int(int)>& host_of,
+                                                                   const std::function<void()>& f) {
+  const std::vector<HostTraffic> mine = traffic_of(g, f);
+  const i64 n = std::ssize(mine);
+  std::vector<i32> flat(static_cast<std::size_t>(2 * n * n));
+  for (i64 to = 0; to < n; ++to) {
+    flat[2 * (host_of(g.rank()) * n + to)] = static_cast<i32>(mine[to].messages);
+    flat[2 * (host_of(g.rank()) * n + to) + 1] = static_cast<i32>(mine[to].bytes);
+  }
+  g.all_reduce(flat.data(), std::ssize(flat));
+  std::vector<std::vector<HostTraffic>> all(static_cast<std::size_t>(n), mine);
+  for (i64 from = 0; from < n; ++from)
+    for (i64 to = 0; to < n; ++to) all[from][to] = {flat[2 * (from * n + to)], flat[2 * (from * n + to) + 1]};
+  return all;
+}
+
+// The messages between hosts of calls over p ranks, p / n_hosts consecutive ones on each host.
+inline void expect_one_message_for_each_pair_of_hosts(Group& g, int n_hosts) {
+  const int p = g.size(), on_host = p / n_hosts;
+  const auto host_of = [&](int r) { return r / on_host; };
+  // Elements of a tree's largest subtrees on one host: one, since hosts of 2^k consecutive ranks are
+  // subtrees.
+  const auto expect = [&](const std::string& what, i64 messages, i64 bytes, const std::function<void()>& f) {
+    const auto got = traffic_between_hosts(g, host_of, f);
+    ASSERT_EQ(std::ssize(got), n_hosts);
+    for (int a = 0; a < n_hosts; ++a)
+      for (int b = 0; b < n_hosts; ++b) {
+        EXPECT_EQ(got[a][b].messages, a == b ? 0 : messages) << what << ", host " << a << " to " << b;
+        EXPECT_EQ(got[a][b].bytes, a == b ? 0 : bytes) << what << ", host " << a << " to " << b;
+      }
+  };
+  float one = 1;
+  expect("all_reduce of one element", 1, 4, [&] { g.all_reduce(&one, 1); });
+  // A piece: the sums of the host's terms for each slice of the other's ranks, and the result of each slice.
+  const i64 n = i64{60000} * p;
+  std::vector<float> x(static_cast<std::size_t>(n), 1), y(x);
+  expect("all_reduce", 2 * on_host, 2 * on_host * 60000 * 4, [&] { g.all_reduce(x.data(), n); });
+  const std::vector<i64> counts(static_cast<std::size_t>(p), 60000);
+  expect("reduce_scatter", on_host, on_host * 60000 * 4,
+         [&] { g.reduce_scatter(x.data(), y.data(), counts); });
+  expect("all_gather", on_host, on_host * 60000 * 4, [&] { g.all_gather(y.data(), x.data(), counts); });
+}
+
+// Hosts for p ranks: whole and split pairs, uneven, and some drawn at random.
+inline std::vector<std::vector<int>> placements(int p) {
+  std::vector<std::vector<int>> all(5);
+  for (int r = 0; r < p; ++r) {
+    all[0].push_back(r);
+    all[1].push_back(r / 2);
+    all[2].push_back(r % 2);
+    all[3].push_back(r > 0);
+    all[4].push_back(r == p - 1);
+  }
+  for (const u64 seed : {1, 2, 3, 4}) {
+    std::vector<int>& hosts = all.emplace_back();
+    for (int r = 0; r < p; ++r)
+      hosts.push_back(static_cast<int>(mix(seed * 100 + static_cast<u64>(r)) % (2 + seed % 3)));
+  }
+  return all;
+}
+
+inline std::string name_of(const std::vector<int>& hosts) {
+  std::string s = "hosts";
+  for (const int h : hosts) s += fmt::format(" {}", h);
+  return s;
+}
+
 // All cases for a group of p ranks.
 inline std::vector<Case> cases(int p) {
   std::vector<Case> all;
@@ -326,6 +404,14 @@ inline std::vector<Case> cases(int p) {
   all.push_back({"split", split});
   all.push_back({"counting", counting});
   return all;
+}
+
+// All but the largest cases, which take most of the time.
+inline u64 run_all(Group& g) {
+  u64 h = 1;
+  for (const auto& c : cases(g.size()))
+    if (!c.name.ends_with("5000011") && !c.name.ends_with("large")) h = mix(h ^ c.run(g));
+  return h;
 }
 
 }  // namespace redco::conformance

@@ -1,0 +1,61 @@
+// Hosts: where the ranks of a group are, and so the way of their collectives. A sum has four steps, of which
+// only the second and third have messages between hosts:
+//   1. on each host, each slice of the data has one rank that gets it from the others of the host, and adds
+//      the subtrees of the sum whose ranks are all there (as large as possible);
+//   2. it sends these sums to the slice's owner, which adds them with those of its own host;
+//   3. the owner sends the result to the ranks of its host, and to one rank of each other host;
+//   4. that rank passes it on to the others of its host.
+// So between two hosts there is one message for each slice and direction. Rank r owns slice (or block) r; on
+// another host, the rank with the same position there works for it. An all-gather is steps 3 and 4. The bits
+// do not depend on the hosts, since only whole subtrees are added early. On one host steps 2 and 4 have no
+// messages; if each host has one rank, steps 1 and 4 have none.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "base/types.h"
+
+namespace redco {
+
+// The ranks [first, first + n) of the tree of comm/sums.h.
+struct Subtree {
+  int first, n;
+};
+
+class Hosts {
+ public:
+  // host_of[r] is any number that the ranks of a host share.
+  Hosts(int rank, const std::vector<int>& host_of);
+
+  int size() const { return static_cast<int>(ranks_.size()); }
+  // Hosts are numbered in the order of their first ranks.
+  int host_of(int r) const { return host_of_[r]; }
+  int mine() const { return mine_; }
+  std::span<const int> ranks(int host) const { return ranks_[host]; }
+  int position(int r) const { return position_[r]; }  // of a rank among those of its host
+  int first(int host) const { return ranks_[host][0]; }
+  // The rank of a host that works for rank r: r on its own host.
+  int proxy(int host, int r) const { return ranks_[host][position_[r] % ranks_[host].size()]; }
+  // The ranks that rank r of this rank's host works for: itself, and others of other hosts.
+  std::span<const int> served_by(int r) const { return served_[position_[r]]; }
+  // The largest subtrees whose ranks are all on this host, in rank order.
+  std::span<const Subtree> subtrees(int host) const { return subtrees_[host]; }
+  // Those of all hosts: together they are the tree.
+  std::span<const Subtree> all_subtrees() const { return all_subtrees_; }
+  // The most slices that a rank has in memory in addition to its own data, while it sums. Equal on all ranks.
+  int most_staged() const { return most_staged_; }
+
+ private:
+  int collect(int first, int n);  // the host of these ranks, or -1
+
+  std::vector<int> host_of_, position_;
+  std::vector<std::vector<int>> ranks_;
+  int mine_;
+  std::vector<std::vector<int>> served_;  // by position on this host
+  std::vector<std::vector<Subtree>> subtrees_;
+  std::vector<Subtree> all_subtrees_;
+  int most_staged_ = 0;
+};
+
+}  // namespace redco
