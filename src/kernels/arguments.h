@@ -102,11 +102,13 @@ struct MixtureOfExperts {
 struct AdamW {
   // In double, because 1 - beta2 computed from an fp32 0.999 has a relative error of 1e-5.
   double lr, beta1, beta2, eps, weight_decay, bias1, bias2, grad_scale;  // bias1 = 1 - beta1^step
+  friend bool operator==(const AdamW&, const AdamW&) = default;
 };
 
 // One step of SGD: d = grad_scale g + weight_decay p; b = momentum b + d; p -= lr b.
 struct Sgd {
   double lr, momentum, weight_decay, grad_scale;
+  friend bool operator==(const Sgd&, const Sgd&) = default;
 };
 
 }  // namespace redco::kernels

@@ -41,7 +41,7 @@ class Queue {
   i64 submitted() const { return submitted_; }  // kernels so far
 
   // Submits a kernel of this device's table. A kernel that the device lacks is an error, and so is a first
-  // view of another type where the kernel takes fp32 and fp64.
+  // view or list of another type where the kernel takes fp32 and fp64.
   template <class... A>
   void run(const Kernel<A...>& kernel, const std::type_identity_t<A>&... args) {
     if (!kernel.run) throw_missing(kernel.name);
@@ -119,6 +119,10 @@ class Queue {
   template <class... A>
   static void check_first(const char* kernel, Takes takes, const View& v, const A&...) {
     check_first(kernel, takes, v);
+  }
+  template <class... A>
+  static void check_first(const char* kernel, Takes takes, const Views& list, const A&...) {
+    for (const View& v : list) check_first(kernel, takes, v);
   }
   template <class T, class... A>
   static void check_first(const char* kernel, Takes takes, const T&, const A&... rest) {

@@ -4,16 +4,15 @@
 // nothing: ops have done that. Operands are row-major unless a comment says "strided". Where a `workspace` is
 // an operand, the table also has the number of elements that it needs; they are uninitialized, and their
 // number depends only on shapes and on the number of threads that the run plans with. Sizes may be 0. Outputs
-// don't overlap inputs unless a comment says "in place". Sums are accumulated in fp32 or better, in an order
-// that depends only on shapes.
+// don't overlap inputs unless a comment says "in place". Operands that are lists have views of equal sizes at
+// equal places, all row-major; one call replaces a call for each. Sums are accumulated in fp32 or better, in
+// an order that depends only on shapes.
 #pragma once
 
 #include "kernels/arguments.h"
 #include "kernels/view.h"
 
 namespace redco {
-
-using Views = SmallVector<View, 3>;
 
 // One entry of the table; `run` is null if the device does not have the kernel.
 // Types of the first view: f32 and f64; these and bf16; any.
@@ -50,8 +49,9 @@ struct Kernels {
   Kernel<View, u32, View, View> sum{"sum", Takes::activations};
   i64 (*sum_workspace)(const View& x, u32 over) = nullptr;
   Kernel<View, View> max_last{"max_last", Takes::activations};  // over the last dim; NaN if any element is NaN
-  // x (f32), y: the f64 words of kernels/square_sum.h, workspace (f64).
-  Kernel<View, View, View> sum_squares{"sum_squares"};
+  // List x (f32), y: the f64 words of kernels/square_sum.h for all of its elements, workspace (f64); n: the
+  // number of elements of the list.
+  Kernel<Views, View, View> sum_squares{"sum_squares"};
   i64 (*sum_squares_workspace)(i64 n) = nullptr;
   // y = op(a) op(b): a, trans_a, b, trans_b, y. The last two dims are the stored matrices; the dims before
   // them are batch dims, equal in number, strided in a and b. k may be 0.
@@ -70,9 +70,12 @@ struct Kernels {
   Kernel<u64, kernels::Block4, View> uniform{"uniform"};
   Kernel<u64, kernels::Block4, View> normal{"normal"};
   Kernel<double, u64, kernels::Block4, View, View> dropout{"dropout"};  // uniform < rate ? 0 : x / (1 - rate)
-  // Optimizers, f32, in place. adamw: p, g, m, v. sgd: p, g, momentum buffer (absent: no momentum).
-  Kernel<kernels::AdamW, View, View, View, View> adamw{"adamw"};
-  Kernel<kernels::Sgd, View, View, View> sgd{"sgd"};
+  // Optimizers: lists of parameters, f32, in place. adamw: p, g, m, v. sgd: p, g, momentum buffers (an empty
+  // list: no momentum). average: rate, x, y: y = (1 - rate) y + rate x. round_weights: x, y (bf16): y = x.
+  Kernel<kernels::AdamW, Views, Views, Views, Views> adamw{"adamw"};
+  Kernel<kernels::Sgd, Views, Views, Views> sgd{"sgd"};
+  Kernel<double, Views, Views> average{"average"};
+  Kernel<Views, Views> round_weights{"round_weights"};
 
   // ---- For some models; where one is missing, an op that needs it is an error that names it ----
   Kernel<View, i64, View> top_k_mask{"top_k_mask"};  // x, k, y: 1 for the k largest of each row, else 0

@@ -2,6 +2,8 @@
 // the memory; work that is submitted to a queue finds it there because memory is reused in the queue's order.
 #pragma once
 
+#include <vector>
+
 #include "base/types.h"
 #include "kernels/device_ptr.h"
 
@@ -42,6 +44,8 @@ struct View {
     return v;
   }
 };
+
+using Views = SmallVector<View, 3>;
 
 // The strides of a row-major tensor; rows of the last dim are multiples of `group` elements.
 Strides row_major(const Shape& s, i64 group = 1);

@@ -5,10 +5,11 @@
 
 namespace redco {
 
-// w and b have the shape [C]; each may be undefined.
 // The type of a norm's result: the one that the context computes in, for the product that reads it; or that of x,
 // where the result is the residual stream itself.
 enum class NormResult : std::uint8_t { computed, stream };
+
+// w and b have the shape [C]; each may be undefined.
 Tensor layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, double eps,
                   NormResult result = NormResult::computed);
 // y = w * x / sqrt(mean(x^2) + eps)

@@ -340,8 +340,8 @@ void gather_rows_in_place(const std::vector<RowParts>& tensors) {
   for (int k = mesh.axes().size() - 1; k >= 0; --k) {
     const Axis a(k);
     if (mesh.size(a) == 1) continue;
-    Collectives::Views send;
-    std::vector<Collectives::Views> receive(mesh.size(a));
+    Views send;
+    std::vector<Views> receive(mesh.size(a));
     i64 bytes = 0;
     for (const auto& [whole, parts] : tensors) {
       if (parts[a] == whole.layout()[a]) continue;

@@ -16,12 +16,19 @@ void AdamW::update(ParamTree& params, const std::vector<Tensor>& grads, double l
   h.beta2 = settings_.beta2;
   h.eps = settings_.epsilon;
   h.grad_scale = scale;
-  each("adamw", 12, params, grads, selected, [&](size_t k, size_t i, const View& p) {
-    const auto t = static_cast<double>(updates()[i]);
-    h.bias1 = 1 - std::pow(settings_.beta1, t);
-    h.bias2 = 1 - std::pow(settings_.beta2, t);
+  i64 last = 0;  // parameters that are updated together have equal numbers of updates
+  const auto settings = [&](size_t i) {
+    if (updates()[i] != last) {
+      last = updates()[i];
+      h.bias1 = 1 - std::pow(settings_.beta1, static_cast<double>(last));
+      h.bias2 = 1 - std::pow(settings_.beta2, static_cast<double>(last));
+    }
     h.weight_decay = decay_of(params.specs()[i], settings_.weight_decay, settings_.decay_norms_and_biases);
-    Context::current().run(&Kernels::adamw, h, p, grads[i], m_.values()[k], v_.values()[k]);
+    return h;
+  };
+  each<kernels::AdamW>("adamw", 12, params, grads, selected, {&m_, &v_}, settings, [](const auto& call) {
+    Context::current().run(&Kernels::adamw, call.settings, call.params, call.grads, call.state[0],
+                           call.state[1]);
   });
 }
 

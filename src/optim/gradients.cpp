@@ -206,8 +206,8 @@ bool GradientBuckets::start_scatter(Bucket& b, Axis a) {
   }
   b.parts = Tensor({total}, DType::f32, {});
   b.scattered = a;
-  std::vector<Collectives::Views> send(mesh.size(a));
-  Collectives::Views receive;
+  std::vector<Views> send(mesh.size(a));
+  Views receive;
   i64 at = 0;
   for (size_t i : b.members) {
     const Tensor& t = places_[i].sum;
@@ -305,37 +305,32 @@ double gradient_norm(const std::vector<Tensor>& grads) {
   Context& c = Context::current();
   Scope scope("norm");
   const Mesh& mesh = c.mesh();
-  const i64 n = static_cast<i64>(grads.size());
-  i64 largest = 0;
   std::array<bool, kMaxAxes> apart{};  // the ranks of the axis hold different elements
   for (const Tensor& g : grads) {
     if (!g.defined()) continue;
-    largest = std::max(largest, g.local_numel());
     for (Axis a : mesh.axes())
       apart[a.index()] |= mesh.role(a) == AxisRole::model || g.layout()[a].is_sharded();
   }
-  constexpr i64 kWords = SquareSum::kWords;
-  const Tensor squares({n, kWords}, DType::f64, {}),
-      room({c.queue().kernels().sum_squares_workspace(largest)}, DType::f64, {});
-  c.run(&Kernels::fill, squares, 0);
-  for (i64 i = 0; i < n; ++i) {
-    const Tensor& g = grads[i];
+  Views parts;
+  i64 n = 0;
+  for (const Tensor& g : grads) {
     if (!g.defined()) continue;
     bool mine = true;  // of equal copies, the first one counts
     for (Axis a : mesh.axes())
       if (apart[a.index()] && !g.layout()[a].is_sharded()) mine = mine && c.coord().at(a) == 0;
-    if (mine) c.run(&Kernels::sum_squares, g, squares.view().flat(i * kWords, kWords), room);
+    if (!mine) continue;
+    parts.push_back(g);
+    n += g.local_numel();
   }
-  const std::vector<double> each = host_copy<double>(squares);
-  std::array<double, kWords> sum{};
-  for (i64 i = 0; i < static_cast<i64>(each.size()); i += kWords) {
-    for (i64 w = 0; w < kWords; ++w) sum[w] += each[i + w];
-    SquareSum::normalize(sum);
-  }
+  const Tensor words({SquareSum::kWords}, DType::f64, {}),
+      room({c.queue().kernels().sum_squares_workspace(n)}, DType::f64, {});
+  c.run(&Kernels::sum_squares, parts, words, room);
+  std::array<double, SquareSum::kWords> sum{};
+  copy_to_host<double>(words, 0, sum);
   for (Axis a : mesh.axes()) {
     if (!apart[a.index()] || mesh.size(a) == 1) continue;
     c.account(Collective::all_reduce, a, sizeof sum);
-    c.group(a).all_reduce<double>(sum.data(), kWords);
+    c.group(a).all_reduce<double>(sum.data(), SquareSum::kWords);
     SquareSum::normalize(sum);
   }
   return std::sqrt(SquareSum::value(sum));

@@ -33,6 +33,7 @@ ParamTree MasterWeights::of(const ParamTree& params) const {
 
 void MasterWeights::round(ParamTree& params, const std::vector<bool>& selected) const {
   Context& c = Context::current();
+  Views from, to;
   std::vector<RowParts> rounded;
   for (size_t i = 0; i < masters_.size(); ++i) {
     const Tensor& master = masters_[i];
@@ -40,10 +41,11 @@ void MasterWeights::round(ParamTree& params, const std::vector<bool>& selected) 
     const Tensor& p = params.values()[i];
     const Range rows = master.range(0), all = p.range(0);
     c.account("round", 0, master.local_bytes());
-    c.run(&Kernels::cast, master.view().flat(0, master.local_numel()),
-          local_rows(p, {rows.begin - all.begin, rows.end - all.begin}));
+    from.push_back(master);
+    to.push_back(local_rows(p, {rows.begin - all.begin, rows.end - all.begin}));
     rounded.push_back({p, master.layout()});
   }
+  if (!from.empty()) c.run(&Kernels::round_weights, from, to);
   const Scope scope("parameters");
   gather_rows_in_place(rounded);
 }

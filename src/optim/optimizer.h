@@ -2,6 +2,8 @@
 // parameters to update, state for checkpoints, and numbers of updates.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -40,27 +42,43 @@ class Optimizer {
   // members[i]: parameter i may be updated; empty: all trained ones.
   Optimizer(const ParamTree& params, StateSharding sharding, const std::vector<bool>& members);
   ParamTree zeros(const ParamTree& params) const;  // of its parameters
-  // Common part of update() for each selected parameter: checks the gradient, adds `flops_each` to the ledger
-  // under `what`, counts the update, and calls f(k, i, p) with this rank's part p of parameter i, which is
-  // its k-th one.
-  template <class F>
+  // The lists of one kernel call: this rank's parts of parameters for which the kernel has equal settings,
+  // with their gradients and state.
+  template <class Settings>
+  struct Call {
+    Settings settings;
+    Views params, grads;
+    std::array<Views, 2> state;
+  };
+  // update(): checks the gradients of the selected parameters, adds `flops_each` to the ledger under `what`,
+  // counts the updates, and calls run(call) with all of them. Parameter i has the settings settings_of(i) and
+  // the given trees of zeros() as state; null: none.
+  template <class Settings, class Of, class Run>
   void each(const char* what, i64 flops_each, ParamTree& params, const std::vector<Tensor>& grads,
-            const std::vector<bool>& selected, const F& f) {
+            const std::vector<bool>& selected, const std::array<const ParamTree*, 2>& state,
+            const Of& settings_of, const Run& run) {
+    std::vector<Call<Settings>> calls;
     std::vector<RowParts> updated;
     for (size_t k = 0; k < members_.size(); ++k) {
       const size_t i = members_[k];
       if (!selected.empty() && !selected[i]) continue;
       ++updates_[i];
-      f(k, i, part(what, flops_each, params, grads, i));
+      const Settings settings = settings_of(i);
+      auto call = std::ranges::find(calls, settings, &Call<Settings>::settings);
+      if (call == calls.end()) call = calls.insert(call, {.settings = settings});
+      call->params.push_back(part(what, flops_each, params, grads, i));
+      call->grads.push_back(grads[i]);
+      for (size_t s = 0; s < state.size(); ++s)
+        if (state[s]) call->state[s].push_back(state[s]->values()[k]);
       updated.push_back({params.values()[i], grads[i].layout()});
     }
+    for (const Call<Settings>& call : calls) run(call);
     const Scope scope("parameters");
     gather_rows_in_place(updated);
   }
 
-  std::vector<size_t> members_;  // its parameters: their indices among all
-
  private:
+  std::vector<size_t> members_;  // its parameters: their indices among all
   View part(const char* what, i64 flops_each, const ParamTree& params, const std::vector<Tensor>& grads,
             size_t i) const;
   StateSharding sharding_;

@@ -16,14 +16,18 @@ std::vector<Optimizer::State> Sgd::state() const {
 void Sgd::update(ParamTree& params, const std::vector<Tensor>& grads, double lr, double scale,
                  const std::vector<bool>& selected) {
   const bool momentum = settings_.momentum > 0;
-  each("sgd", momentum ? 7 : 5, params, grads, selected, [&](size_t k, size_t i, const View& p) {
-    const kernels::Sgd h{
+  const auto settings = [&](size_t i) {
+    return kernels::Sgd{
         .lr = lr,
         .momentum = settings_.momentum,
         .weight_decay = decay_of(params.specs()[i], settings_.weight_decay, settings_.decay_norms_and_biases),
         .grad_scale = scale};
-    Context::current().run(&Kernels::sgd, h, p, grads[i], momentum ? buffer_.values()[k].view() : View());
-  });
+  };
+  each<kernels::Sgd>("sgd", momentum ? 7 : 5, params, grads, selected,
+                     {momentum ? &buffer_ : nullptr, nullptr}, settings, [](const auto& call) {
+                       Context::current().run(&Kernels::sgd, call.settings, call.params, call.grads,
+                                              call.state[0]);
+                     });
 }
 
 }  // namespace redco

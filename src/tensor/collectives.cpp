@@ -47,7 +47,7 @@ auto all_to_all_of(Group& g, std::vector<i64> send_counts, std::vector<i64> recv
 struct Sizes {
   std::vector<std::vector<i64>> blocks;
   std::vector<DevicePtr> memory;
-  void add(const Collectives::Views& views, bool bytes) {
+  void add(const Views& views, bool bytes) {
     std::vector<i64>& sizes = blocks.emplace_back();
     for (const View& v : views) {
       REDCO_CHECK(v.strides.empty(), "a view that is sent or received is not row-major");

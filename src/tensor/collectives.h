@@ -41,8 +41,6 @@ class Pending {
 
 class Collectives {
  public:
-  using Views = std::vector<View>;
-
   explicit Collectives(Axis axis) : c_(Context::current()), group_(*c_.axis_[axis.index()]) {}
 
   // In place: the sums, or the maxima, over the ranks.

@@ -175,13 +175,15 @@ void TrainStep::follow(const Group& g, double tau) {
   NoGrad off;
   Scope scope("average");
   const ParamTree masters = masters_.of(params_);
+  std::vector<Tensor> sources;  // they own the memory until the call is submitted
+  Views from, to;
   for (size_t i : g.members) {
     const Tensor& p = masters.values()[i];
-    const Tensor from = redistribute(masters[g.spec.ema_of(masters.specs()[i].name)].detached(), p.layout());
-    Context& c = Context::current();
-    c.run(&Kernels::affine, p, p, 1 - tau, 0);
-    c.run(&Kernels::axpy, tau, from, p);
+    sources.push_back(redistribute(masters[g.spec.ema_of(masters.specs()[i].name)].detached(), p.layout()));
+    from.push_back(sources.back());
+    to.push_back(p);
   }
+  Context::current().run(&Kernels::average, tau, from, to);
   masters_.round(params_, g.selected);
 }
 

@@ -7,11 +7,15 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <span>
+#include <type_traits>
 #include <vector>
 
 #include "base/types.h"
 #include "kernels/isa.h"
+#include "kernels/native.h"
 #include "kernels/threads.h"
+#include "kernels/view.h"
 
 namespace redco::kernels {
 
@@ -22,6 +26,17 @@ std::vector<T> random_array(i64 n, unsigned seed, double scale = 1) {
   std::vector<T> x(static_cast<std::size_t>(n));
   for (T& v : x) v = static_cast<T>(normal(engine));
   return x;
+}
+
+// A view of the test's own memory, as an operand of a kernel.
+template <class T>
+View view_of(std::span<T> x) {
+  View v;
+  v.data = Native::pointer(const_cast<std::remove_const_t<T>*>(x.data()));
+  v.dtype = std::is_same_v<std::remove_const_t<T>, bf16> ? DType::bf16 : DType::f32;
+  v.present = true;
+  v.shape = {static_cast<i64>(x.size())};
+  return v;
 }
 
 inline std::vector<i32> random_ids(i64 n, int low, int high, unsigned seed) {  // in [low, high]

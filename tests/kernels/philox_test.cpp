@@ -94,33 +94,5 @@ TEST(Dropout, KeepsItsRateAndItsMean) {
   dropout<float>(nullptr, nullptr, 0.5, 3, Block4{{0, 0, 0, 0}, {1, 0, 3, 2}});
 }
 
-// PyTorch's single-tensor AdamW in fp64.
-TEST(AdamW, AgreesWithTheSlowTwin) {
-  const i64 n = 40001;
-  const auto p0 = random_array<float>(n, 1), g = random_array<float>(n, 2);
-  on_every_isa([&] {
-    std::vector<float> p = p0, m(p.size()), v(p.size());
-    std::vector<double> wp(p.begin(), p.end()), wm(p.size()), wv(p.size());
-    const double lr = 1e-3f, b1 = 0.9f, b2 = 0.999f, eps = 1e-8f, wd = 0.01f, scale = 0.5;
-    for (int step = 1; step <= 3; ++step) {
-      const double bias1 = 1 - std::pow(b1, step), bias2 = 1 - std::pow(b2, step);
-      for (i64 i = 0; i < n; ++i) {
-        const double d = g[i] * scale;
-        wp[i] *= 1 - lr * wd;
-        wm[i] += (d - wm[i]) * (1 - b1);
-        wv[i] = wv[i] * b2 + (1 - b2) * d * d;
-        wp[i] -= lr / bias1 * wm[i] / (std::sqrt(wv[i]) / std::sqrt(bias2) + eps);
-      }
-      adamw({static_cast<float>(lr), static_cast<float>(b1), static_cast<float>(b2), static_cast<float>(eps),
-             static_cast<float>(wd), static_cast<float>(bias1), static_cast<float>(bias2), 0.5f},
-            p.data(), g.data(), m.data(), v.data(), n);
-    }
-    // A step rounds p twice, the step itself is 1e-3; m and v are rounded four times.
-    expect_close(p, wp, 5e-7);
-    expect_close(m, wm, 5e-7);
-    expect_close(v, wv, 5e-7);
-  });
-}
-
 }  // namespace
 }  // namespace redco::kernels

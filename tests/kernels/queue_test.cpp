@@ -91,6 +91,23 @@ TEST(Queue, ADelayedOneKeepsItsOwnCopiesOfArguments) {
   }
   q->wait();
   EXPECT_EQ(x.values(), (std::vector<float>{1, 9, 3}));
+  Memory y({1, 2}), z({3});
+  {
+    Views from = {y.view(), z.view()}, to = {x.view().narrowed(0, 0, 2), x.view().narrowed(0, 2, 1)};
+    q->run(q->kernels().average, 1, from, to);
+    from.clear();
+    to[0].shape = {0};
+  }
+  q->wait();
+  EXPECT_EQ(x.values(), (std::vector<float>{1, 2, 3}));
+}
+
+TEST(Queue, ListsOfAnotherTypeAreRejected) {
+  const auto q = Queue::immediate(cpu_device());
+  Memory x({1}), y({2});
+  View other = x.view();
+  other.dtype = DType::i32;
+  EXPECT_THROW(q->run(q->kernels().average, 1, {x.view(), other}, {y.view(), y.view()}), BugError);
 }
 
 TEST(Queue, AnErrorOfACallIsThrownByTheWait) {

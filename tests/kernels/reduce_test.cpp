@@ -5,6 +5,7 @@
 #include <span>
 
 #include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/lists.h"
 #include "kernels/kernels_testing.h"
 #include "kernels/square_sum.h"
 
@@ -100,12 +101,14 @@ TEST(Reduce, NanReachesTheMaximum) {
   });
 }
 
-std::vector<double> square_words(std::span<const float> x) {
-  const i64 n = static_cast<i64>(x.size());
-  std::vector<double> words(SquareSum::kWords), room(static_cast<std::size_t>(sum_squares_workspace(n)));
-  sum_squares(x.data(), n, words.data(), room.data());
+std::vector<double> square_words(const Views& x) {
+  std::vector<double> words(SquareSum::kWords),
+      room(static_cast<std::size_t>(sum_squares_workspace(total_numel(x))));
+  sum_squares(x, words.data(), room.data());
   return words;
 }
+
+std::vector<double> square_words(std::span<const float> x) { return square_words(Views{view_of(x)}); }
 
 TEST(Reduce, SumOfSquaresMatchesFp64OnAnyThreads) {
   on_every_isa([] {
@@ -133,14 +136,19 @@ TEST(Reduce, SumOfSquaresHasTheSameBitsInAnyOrder) {
       for (int round = 0; round < 5; ++round) {
         std::shuffle(x.begin(), x.end(), random);
         std::vector<double> sum(SquareSum::kWords);
+        Views list;
         for (std::size_t at = 0; at < x.size();) {
-          const std::size_t n = std::min(x.size() - at, 1 + random() % 30000);
-          const auto part = square_words(std::span(x).subspan(at, n));
-          for (int w = 0; w < SquareSum::kWords; ++w) sum[w] += part[w];
+          const std::size_t n = std::min(x.size() - at, 1 + random() % (round % 2 ? 30000 : 300));
+          const auto part = std::span<const float>(x).subspan(at, n);
+          const auto words = square_words(part);
+          for (int w = 0; w < SquareSum::kWords; ++w) sum[w] += words[w];
+          list.push_back(view_of(part));
           at += n;
         }
         SquareSum::normalize(sum);
         EXPECT_EQ(SquareSum::value(sum), all);
+        EXPECT_EQ(SquareSum::value(square_words(list)), all);
+        expect_same_on_any_threads([&] { return square_words(list); });
       }
     }
   });
@@ -159,6 +167,11 @@ TEST(Reduce, SumOfSquaresOfExtremes) {
     const float inf = std::numeric_limits<float>::infinity();
     EXPECT_TRUE(std::isnan(sum({1, inf})));
     EXPECT_TRUE(std::isnan(sum({kNan, 1})));
+    // In a block, before and after finite parts.
+    const std::vector<float> finite = {1, 2}, not_finite = {inf};
+    const View a = view_of(std::span(finite)), b = view_of(std::span(not_finite));
+    for (const Views& list : {Views{a, b}, Views{b, a}, Views{a, b, a}})
+      EXPECT_TRUE(std::isnan(SquareSum::value(square_words(list))));
   });
 }
 

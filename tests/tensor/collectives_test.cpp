@@ -103,8 +103,7 @@ TEST(Collectives, ListsOfViewsAreOneCall) {
     for (int i = 0; i < 12; ++i) fill_with_at(y, i, 1000 * me + i);
     const auto part = [](const Tensor& t, i64 first, i64 n) { return t.view().flat(first, n); };
     // Rank 0 sums x[0, 3) and y[0, 6), rank 1 the rest: 4 and 6.
-    const std::vector<Collectives::Views> blocks = {{part(x, 0, 3), part(y, 0, 6)},
-                                                    {part(x, 3, 4), part(y, 6, 6)}};
+    const std::vector<Views> blocks = {{part(x, 0, 3), part(y, 0, 6)}, {part(x, 3, 4), part(y, 6, 6)}};
     Pending p = Collectives(Axis::mp).start_reduce_scatter(
         blocks, {part(mine, 0, 2), part(mine, 2, me == 0 ? 7 : 8)});
     p.wait();

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "models/spec_builder.h"
+#include "optim/adamw.h"
+#include "optim/gradients.h"
 #include "optim/sgd.h"
 #include "support/ranks.h"
 #include "train/step.h"
@@ -80,6 +82,36 @@ TEST(Optimizers, NormsAndBiasesDecayIfSet) {
       EXPECT_EQ(to_values(params.values()[0])[0], 0.5);
       EXPECT_EQ(to_values(params.values()[1])[0], all ? 0.5 : 1.0);
     }
+  });
+}
+
+TEST(Optimizers, ParametersWithEqualSettingsAreOneCall) {
+  redco::testing::on_one_rank([](Context& c) {
+    const ModelParams layer = one_layer();
+    ParamTree params = make_params(layer, {{}, {}});
+    const std::vector<Tensor> grads = {full({4, 3}, 1), full({4}, 1)};
+    const auto calls = [&](const auto& f) {
+      const i64 before = c.queue().submitted();
+      f();
+      return c.queue().submitted() - before;
+    };
+    EXPECT_EQ(calls([&] { EXPECT_EQ(gradient_norm(grads), 4); }), 1);
+    Sgd decays({.weight_decay = 0.5}, params), plain({}, params);
+    EXPECT_EQ(calls([&] { decays.update(params, grads, 1, 1); }), 2);  // no decay of the bias
+    EXPECT_EQ(calls([&] { plain.update(params, grads, 1, 1); }), 1);
+    // The bias corrections depend on the number of updates.
+    AdamW adamw({.weight_decay = 0}, params), twin({.weight_decay = 0}, params);
+    EXPECT_EQ(calls([&] { adamw.update(params, grads, 0, 1); }), 1);
+    adamw.updates()[1] = 0;
+    for (Tensor& t : params.values()) t = full(t.shape(), 1);
+    EXPECT_EQ(calls([&] { adamw.update(params, grads, 1e-2, 1); }), 2);
+    const std::vector<double> bias = to_values(params.values()[1]);
+    params.values()[1] = full({4}, 1);
+    // The second parameter's first update with state of one update before.
+    twin.update(params, grads, 0, 1);
+    twin.updates() = {0, 0};
+    twin.update(params, grads, 1e-2, 1);
+    EXPECT_EQ(to_values(params.values()[1]), bias);
   });
 }
 

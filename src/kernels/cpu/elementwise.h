@@ -32,10 +32,6 @@ template <class T>
 void affine(const T* x, T* y, T mul, T add, i64 n);  // y = mul * x + add
 template <class T>
 void axpy(T a, const T* x, T* y, i64 n);  // y += a * x
-// The words of the sum of squares (kernels/square_sum.h). workspace: sum_squares_workspace() elements,
-// uninitialized.
-void sum_squares(const float* x, i64 n, double* words, double* workspace);
-i64 sum_squares_workspace(i64 n);
 
 // out = sum (or max) of in[shape] over the dims with reduce[d] true; out is contiguous over the others. X is T, or bf16 where T is float. f32
 // sums are accumulated in double or pairwise, in an order that depends only on the shape. workspace:

@@ -122,9 +122,4 @@ void philox_normal(u64 key, const Block4& b, float* out);  // Box-Muller of word
 template <class T>
 void dropout(const T* x, T* y, double rate, u64 key, const Block4& b);
 
-// ---- Optimizers, fp32, in place ----
-void adamw(const AdamW& h, float* p, const float* g, float* m, float* v, i64 n);
-// buffer null: no momentum, p -= lr d.
-void sgd(const Sgd& h, float* p, const float* g, float* buffer, i64 n);
-
 }  // namespace redco::kernels

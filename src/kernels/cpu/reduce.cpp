@@ -9,7 +9,9 @@
 #include "base/error.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/isa/ranges.h"
+#include "kernels/cpu/list_blocks.h"
 #include "kernels/cpu/pool.h"
+#include "kernels/cpu/views.h"
 #include "kernels/isa.h"
 #include "kernels/square_sum.h"
 
@@ -168,6 +170,7 @@ namespace {
 // Of a block: its highest bin (-1: an element is not finite), and its integers in this bin and the two below.
 struct BlockSquares {
   double top, parts[3];
+  bool finite() const { return top >= 0; }
 };
 constexpr i64 kBlockWords = sizeof(BlockSquares) / sizeof(double);
 
@@ -184,19 +187,34 @@ BlockSquares squares_of(const float* x, i64 n) {
   return out;
 }
 
+// The sum of two parts of a block.
+BlockSquares joined(const BlockSquares& a, const BlockSquares& b) {
+  if (!a.finite()) return a;
+  if (!b.finite()) return b;
+  if (a.top < b.top) return joined(b, a);
+  BlockSquares out = a;
+  const int below = static_cast<int>(a.top - b.top);
+  for (int i = below; i < 3; ++i) out.parts[i] += b.parts[i - below];
+  return out;
+}
+
 }  // namespace
 
 i64 sum_squares_workspace(i64 n) { return ceil_div(n, kBlock) * kBlockWords; }
 
-void sum_squares(const float* x, i64 n, double* words, double* workspace) {
+void sum_squares(const Views& x, double* words, double* workspace) {
   auto* const blocks = reinterpret_cast<BlockSquares*>(workspace);
-  for_blocks(n, [&](i64 i, i64 end) { blocks[i / kBlock] = squares_of(x + i, end - i); });
+  const i64 n = ceil_div(total_numel(x), kBlock);
+  std::fill_n(blocks, n, BlockSquares{2, {}});
+  for_list_blocks(x, [&](i64 block, std::size_t k, i64 i, i64 end) {
+    blocks[block] = joined(blocks[block], squares_of(pointer<float>(x[k]) + i, end - i));
+  });
   __extension__ using Integer = __int128;
   std::array<Integer, SquareSum::kBins> bins{};
   double not_finite = 0;
-  for (const BlockSquares& b : std::span(blocks, ceil_div(n, kBlock))) {
-    if (b.top < 0) ++not_finite;
-    for (int i = 0; b.top >= 0 && i < 3; ++i)
+  for (const BlockSquares& b : std::span(blocks, n)) {
+    if (!b.finite()) ++not_finite;
+    for (int i = 0; b.finite() && i < 3; ++i)
       bins[static_cast<int>(b.top) - i] += static_cast<Integer>(b.parts[i]);
   }
   constexpr Integer kUnit = Integer{1} << SquareSum::kWidth;

@@ -2,6 +2,7 @@
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/groups.h"
+#include "kernels/cpu/lists.h"
 #include "kernels/cpu/mixed.h"
 #include "kernels/cpu/nn.h"
 #include "kernels/cpu/pool.h"
@@ -211,8 +212,8 @@ void add_required_kernels(Kernels& t) {
       row_max(pointer<decltype(element)>(x), pointer<decltype(zero)>(y), y.numel(), x.last());
     });
   };
-  t.sum_squares.run = [](const View& x, const View& y, const View& workspace) {
-    sum_squares(pointer<float>(x), x.numel(), pointer<double>(y), pointer<double>(workspace));
+  t.sum_squares.run = [](const Views& x, const View& y, const View& workspace) {
+    sum_squares(x, pointer<double>(y), pointer<double>(workspace));
   };
   t.sum_squares_workspace = sum_squares_workspace;
   t.matmul.run = matmul;
@@ -263,12 +264,10 @@ void add_required_kernels(Kernels& t) {
       dropout<T>(pointer<T>(x), pointer<T>(y), rate, key, b);
     });
   };
-  t.adamw.run = [](const AdamW& h, const View& p, const View& g, const View& m, const View& v) {
-    adamw(h, pointer<float>(p), pointer<float>(g), pointer<float>(m), pointer<float>(v), p.numel());
-  };
-  t.sgd.run = [](const Sgd& h, const View& p, const View& g, const View& buffer) {
-    sgd(h, pointer<float>(p), pointer<float>(g), pointer<float>(buffer), p.numel());
-  };
+  t.adamw.run = adamw;
+  t.sgd.run = sgd;
+  t.average.run = [](const double& rate, const Views& x, const Views& y) { average(rate, x, y); };
+  t.round_weights.run = round_weights;
 }
 
 }  // namespace redco::kernels
