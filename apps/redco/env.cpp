@@ -24,6 +24,7 @@ void add_env(CLI::App& app, Invocation& run) {
       kernels::set_threads(r.machine.usable_cores);
       kernels::check_blas();
       r.sgemm_flops_per_s = kernels::measure_gemm_ceiling(1024, 1024, 1024);
+      r.bf16_flops_per_s = kernels::measure_bf16_ceiling();
       r.read_bytes_per_s = kernels::measure_read_ceiling(i64{256} << 20);
     }
     std::fputs((*json ? env_json(r) + "\n" : env_text(r)).c_str(), stdout);

@@ -160,8 +160,8 @@ BenchReport bench_training(Bench& b, const JobConfig& job, i64 steps) {
   r.step_s = median(times);
   r.waiting_s = sum_over_ranks(c, median(waits)) / static_cast<double>(r.n_ranks);
   r.tokens_per_s = static_cast<double>(r.rows * r.length) / r.step_s;
-  // The ceiling is sgemm on the shape of the largest matrix, with the rows of the linear layers, on all ranks
-  // together.
+  // The ceiling is sgemm on the shape of the largest matrix, with the rows of the linear layers, or products of
+  // bf16, on all ranks together.
   Shape widest = {768, 768};
   i64 most = 0;
   for (std::size_t i = 0; i < b.params.size(); ++i) {
@@ -173,9 +173,11 @@ BenchReport bench_training(Bench& b, const JobConfig& job, i64 steps) {
   }
   const i64 rows = std::clamp<i64>(parts[0].rows / c.mesh().dp() * r.length, 1, 2048);
   c.world().barrier();
-  set_peak(r, sum_over_ranks(c, median(flops)) / r.step_s,
-           sum_over_ranks(c, kernels::measure_gemm_ceiling(rows, std::min<i64>(widest[0], 8192),
-                                                           std::min<i64>(widest[1], 8192))));
+  double ceiling = c.compute_dtype == ComputeDType::bf16 ? kernels::measure_bf16_ceiling() : 0;
+  r.bf16_products = ceiling > 0;
+  if (!r.bf16_products)
+    ceiling = kernels::measure_gemm_ceiling(rows, std::min<i64>(widest[0], 8192), std::min<i64>(widest[1], 8192));
+  set_peak(r, sum_over_ranks(c, median(flops)) / r.step_s, sum_over_ranks(c, ceiling));
   return r;
 }
 
@@ -264,8 +266,8 @@ std::string to_text(const BenchReport& r) {
     if (r.n_ranks > 1)
       line("waiting",
            fmt::format("{} of a step for other ranks, mean of the ranks", human_duration(r.waiting_s)));
-    line("speed", fmt::format("{} of peak matmul speed ({}FLOP/s of sgemm on all ranks)",
-                              human_percent(r.peak_share), human_count(r.peak)));
+    line("speed", fmt::format("{} of peak matmul speed ({}FLOP/s of {} on all ranks)", human_percent(r.peak_share),
+                              human_count(r.peak), r.bf16_products ? "bf16 products" : "sgemm"));
   } else {
     line("generation", fmt::format("{} rows, {} + {} tokens, {} times: {} tokens/s", r.rows, r.length,
                                    r.new_tokens, r.steps, human_count(r.tokens_per_s)));
@@ -291,6 +293,7 @@ std::string to_json(const BenchReport& r) {
                   {"prefill_tokens_per_s", only(r.predict, r.prefill_tokens_per_s)},
                   {"decode_tokens_per_s", only(r.predict, r.decode_tokens_per_s)},
                   {"ceiling_flops_per_s", only(!r.predict, r.peak)},
+                  {"bf16_products", r.bf16_products},
                   {"ceiling_bytes_per_s", only(r.predict, r.peak)},
                   {"n_ranks", r.n_ranks},
                   {"dp", r.dp},

@@ -29,6 +29,7 @@ struct BenchReport {
   // Training: the step's FLOP/s, counted by the ledger, divided by the peak. Generation: the bytes of weights
   // read per token and second, divided by it. At most 1, because a faster step raises the peak.
   double peak_share = 0;
+  bool bf16_products = false;  // the peak is that of products of bf16, not of sgemm
   double prefill_tokens_per_s = 0, decode_tokens_per_s = 0;
   i64 peak_memory_bytes = 0;  // of the rank that used most
 };

@@ -68,8 +68,11 @@ std::string env_text(const EnvReport& r) {
   line("cma", m.cma ? "allowed: ranks of a host can read each other's memory"
                     : "not allowed: ranks of a host cannot read each other's memory");
   if (r.sgemm_flops_per_s > 0)
-    line("speed", fmt::format("{}FLOP/s peak matmul (sgemm), {}B/s streaming read",
-                              human_count(r.sgemm_flops_per_s), human_count(r.read_bytes_per_s)));
+    line("speed", fmt::format("{}FLOP/s peak matmul (sgemm), {}, {}B/s streaming read",
+                              human_count(r.sgemm_flops_per_s),
+                              r.bf16_flops_per_s > 0 ? human_count(r.bf16_flops_per_s) + "FLOP/s of bf16 products"
+                                                     : std::string("no bf16 products (bf16 is widened)"),
+                              human_count(r.read_bytes_per_s)));
   line("binding", m.can_bind ? "ranks can be pinned to cores"
                              : "ranks cannot be pinned to cores: the affinity is limited or cannot be set");
   line("slurm", r.slurm.empty() ? "no" : r.slurm);
@@ -102,6 +105,7 @@ std::string env_json(const EnvReport& r) {
   if (m.quota) j["cpu_quota"] = *m.quota;
   if (r.sgemm_flops_per_s > 0) {
     j["sgemm_flops_per_s"] = r.sgemm_flops_per_s;
+    j["bf16_flops_per_s"] = r.bf16_flops_per_s;
     j["read_bytes_per_s"] = r.read_bytes_per_s;
   }
   return j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

@@ -69,7 +69,8 @@ class Training {
     if (watch_.exhausted(state_)) stop_early();
     if (job_.eval.at_start && !eval_sets_.empty() && state_.step == 0 && !evaluate_at_start()) return result_;
     const activity::Phase phase("train");
-    Interval interval(kernels::measure_gemm_ceiling(512, 768, 768, 3), job_.unit);
+    const double bf16_peak = c_.compute_dtype == ComputeDType::bf16 ? kernels::measure_bf16_ceiling(3) : 0;
+    Interval interval(bf16_peak > 0 ? bf16_peak : kernels::measure_gemm_ceiling(512, 768, 768, 3), job_.unit);
     profile_.emplace(job_.train.profile, job_.workdir, state_.step, total_);
     std::optional<Progress> progress;
     if (first() && job_.progress) progress.emplace("train", total_, state_.step);

@@ -142,6 +142,7 @@ TEST(GemmBatch, EqualsOneGemmPerMatrix) {
 TEST(Ceilings, ArePositiveAndKeepTheThreadCount) {
   const int before = threads();
   EXPECT_GT(measure_gemm_ceiling(64, 64, 64, 2), 1e6);
+  EXPECT_EQ(measure_bf16_ceiling(2) > 1e6, isa() == Isa::avx512_bf16);
   EXPECT_GT(measure_read_ceiling(1 << 20, 2), 1e6);
   EXPECT_EQ(threads(), before);
 }

@@ -20,17 +20,20 @@ double relative_distance(const std::vector<double>& a, const std::vector<double>
 
 class ComputesInBf16 : public ::testing::TestWithParam<const char*> {};
 
-// One rounding has a relative error of 2^-9, and several add up. Gradients have larger errors: activations near zero
+// One rounding has a relative error of 2^-9, and those of all layers add up: to 1 % of the logits of most of these
+// models, and 3 % where two stacks follow each other. Gradients have larger errors: activations near zero
 // change their sign, and with it the slope of a ReLU (0.4 % of them: an error of 9 %).
 TEST_P(ComputesInBf16, UpToRounding) {
   const std::string folder = fixture(GetParam());
   const Results wide = run_model(folder, {1, 1});
+  const bool takes_bf16 = test_queue()->kernels().takes_bf16;
   for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}, Mesh{2, 2}, Mesh{1, 3}}) {
     const Results got = run_model(folder, mesh, {.compute = ComputeDType::bf16});
     const std::string what = fmt::format("dp {} x mp {}", mesh.dp(), mesh.mp());
     ASSERT_EQ(got.size(), wide.size());
-    EXPECT_LT(relative_distance(got.at("logits"), wide.at("logits")), 0.02) << what;
-    EXPECT_GT(relative_distance(got.at("logits"), wide.at("logits")), 1e-6) << what << ": it computes in fp32";
+    EXPECT_LT(relative_distance(got.at("logits"), wide.at("logits")), 0.04) << what;
+    // Devices may leave it out.
+    EXPECT_EQ(relative_distance(got.at("logits"), wide.at("logits")) > 1e-5, takes_bf16) << what;
     EXPECT_LT(relative_distance(got.at("loss"), wide.at("loss")), 0.005) << what;
     std::vector<double> all, all_wide;
     for (const auto& [name, values] : wide) {

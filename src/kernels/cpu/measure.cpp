@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/timing.h"
+#include "kernels/cpu/bf16_tiles.h"
 #include "kernels/cpu/blas.h"
 #include "kernels/cpu/device.h"
 #include "kernels/cpu/gemm.h"
@@ -43,6 +44,37 @@ double measure_gemm_ceiling(i64 m, i64 n, i64 k, int reps) {
   };
   const double best = std::min(shortest_time(reps, tiles), shortest_time(reps, one_call));
   return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) / best;
+}
+
+double measure_bf16_ceiling(int reps) {
+  if (isa() != Isa::avx512_bf16) return 0;
+  constexpr i64 kRows = 192, kColumns = 192, kDeep = 512, kTimes = 64;
+  const std::vector<float> x(static_cast<std::size_t>(kRows * kDeep), 0.5f);
+  const int threads = omp_get_max_threads();
+  struct Operands {
+    std::vector<u32> left, right;
+    std::vector<float> y;
+  };
+  std::vector<Operands> all(static_cast<std::size_t>(threads));
+  for (Operands& o : all) {
+    o.left.resize(static_cast<std::size_t>(avx512_bf16::left_size(kRows, kDeep)));
+    o.right.resize(static_cast<std::size_t>(avx512_bf16::right_size(kColumns, kDeep)));
+    o.y.resize(static_cast<std::size_t>(kRows * kColumns));
+    avx512_bf16::pack_left(x.data(), kDeep, false, kRows, kDeep, o.left.data());
+    avx512_bf16::pack_right(x.data(), kDeep, true, kColumns, kDeep, o.right.data());
+  }
+  const double time = shortest_time(reps, [&] {
+    for_each(threads, i64{threads} * kTimes * kBlock, [&](i64 i) {
+      Operands& o = all[static_cast<std::size_t>(i)];
+      const LeftPairs left{o.left.data(), avx512_bf16::pairs_in(kDeep), 1};
+      TileOutput out;
+      out.y = o.y.data();
+      out.ld = kColumns;
+      for (i64 t = 0; t < kTimes; ++t)
+        avx512_bf16::multiply(kRows, kColumns, kDeep, left, o.right.data(), out);
+    });
+  });
+  return 2.0 * kRows * kColumns * kDeep * kTimes * threads / time;
 }
 
 double measure_read_ceiling(i64 bytes, int reps) {
