@@ -147,11 +147,12 @@ class Fold {
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o,
                  const Tensor& mask, const Tensor& bias) {
-  REDCO_CHECK(q.visible() == 4 && k.visible() == 4 && k.shape() == v.shape() && k.dtype() == v.dtype() &&
+  REDCO_CHECK(q.visible() == 4 && k.visible() == 4 && k.shape() == v.shape() && sum_type(k.dtype()) == sum_type(v.dtype()) &&
                   k.size(2) > 0 && q.size(2) % k.size(2) == 0 && q.size(0) == k.size(0) &&
                   q.size(3) == k.size(3) && o.kv_length <= k.size(1),
               "[attention] q {}, k {} and v {} with {} keys do not match", describe(q), describe(k),
               describe(v), o.kv_length);
+  if (k.dtype() != v.dtype()) return attention(q, to_sum_type(k), to_sum_type(v), o, mask, bias);
   if (const Fold fold({q, k, v, mask, bias}, q.size(0)); fold.needed())
     return fold.out(attention(fold.in(q), fold.in(k), fold.in(v), o, fold.in(mask), fold.in(bias)));
   const i64 keys = o.kv_length >= 0 ? o.kv_length : k.size(1);
@@ -225,8 +226,9 @@ Tensor visibility(i64 Tq, i64 Tk, const AttentionOptions& o, const Tensor& key_m
 
 }  // namespace
 
-Tensor attention_composed(const Tensor& q, const Tensor& k0, const Tensor& v0, const AttentionOptions& o,
+Tensor attention_composed(const Tensor& queries, const Tensor& k0, const Tensor& v0, const AttentionOptions& o,
                           const Tensor& key_mask, const Tensor& bias) {
+  const Tensor q = to_sum_type(queries);
   if (const Fold fold({q, k0, v0, key_mask, bias}, q.size(0)); fold.needed())
     return fold.out(
         attention_composed(fold.in(q), fold.in(k0), fold.in(v0), o, fold.in(key_mask), fold.in(bias)));
@@ -251,7 +253,8 @@ Tensor attention_composed(const Tensor& q, const Tensor& k0, const Tensor& v0, c
 
 namespace {
 
-Tensor rotate_composed(const Tensor& x, const Tensor& positions, const RopeOptions& o, int sign) {
+Tensor rotate_composed(const Tensor& input, const Tensor& positions, const RopeOptions& o, int sign) {
+  const Tensor x = to_sum_type(input);
   const i64 B = x.size(0), T = x.size(1), H = x.size(2), D = x.size(3);
   const i64 half = static_cast<i64>(o.inv_freq->size());
   const Tensor frequency = cast(from_values({half}, std::span<const float>(*o.inv_freq), {}), x.dtype());

@@ -6,6 +6,7 @@
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
 #include "ops/reduce.h"
+#include "ops/shape.h"
 
 namespace redco {
 
@@ -81,7 +82,8 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels, double smoothin
   return loss;
 }
 
-Tensor cross_entropy_composed(const Tensor& logits, const Tensor& labels, double smoothing) {
+Tensor cross_entropy_composed(const Tensor& input, const Tensor& labels, double smoothing) {
+  const Tensor logits = to_sum_type(input);
   const Tensor shifted = logits - max_last(logits);
   const Tensor lse = log(sum(exp(shifted), {-1}));
   Tensor loss = lse - pick(shifted, labels);

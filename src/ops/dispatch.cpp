@@ -110,7 +110,10 @@ OpCall::OpCall(const char* name, Tensors inputs, const Accepts& accepts)
     if (t.is_gathered_on_use()) t = gathered(t);
     if (is_storage_type(t.dtype())) {
       if ((accepts.stored >> i & 1) != 0 || (takes_bf16 && t.dtype() == DType::bf16)) continue;
-      t = widened(t);
+      // The same value: an op may save it and differentiate.
+      const Tensor wide = widened(t);
+      wide.set_node(t.node(), t.node_output());
+      t = wide;
       widened_ = true;
       continue;
     }

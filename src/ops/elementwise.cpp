@@ -254,7 +254,8 @@ Tensor unary_backward(Unary kind, const Tensor& x, const Tensor& g) {
 }
 
 // The activations composed of simpler ops, for second derivatives.
-Tensor composed(Unary op, const Tensor& x) {
+Tensor composed(Unary op, const Tensor& input) {
+  const Tensor x = to_sum_type(input);
   switch (op) {
     case Unary::gelu:
       return scale(x * add_scalar(unary(Unary::erf, scale(x, M_SQRT1_2)), 1), 0.5);

@@ -180,22 +180,31 @@ Tensors some_inputs(const OpCall& op, int first, std::size_t n) {
   return out;
 }
 
-// Products of one call where the device has no kernel for them: each by itself, in fp32.
+// An output where the device has no kernel for it: a sum of products and a bias, in fp32.
 class Composed {
  public:
-  explicit Composed(OpCall& op) : op_(op) {}
-  // y = op(a) op(b), or y += it.
-  void multiply(const Tensor& a, bool trans_a, const Tensor& b, bool trans_b, const Tensor& y, bool add) {
+  Composed(OpCall& op, const Tensor& y)
+      : op_(op), y_(y), sum_(y.dtype() == DType::bf16 ? Tensor(y.shape(), DType::f32, y.layout(), y.hidden()) : y) {}
+  // Adds op(a) op(b).
+  void add(const Tensor& a, bool trans_a, const Tensor& b, bool trans_b) {
     const Tensor left = widened(a), right = widened(b);
-    if (!add && y.dtype() != DType::bf16)
-      return op_.run(&Kernels::matmul, as_matrix(left), trans_a, as_matrix(right), trans_b, as_matrix(y));
-    const Tensor part(y.shape(), left.dtype(), y.layout(), y.hidden());
+    const Tensor part = first_ ? sum_ : Tensor(sum_.shape(), sum_.dtype(), sum_.layout(), sum_.hidden());
     op_.run(&Kernels::matmul, as_matrix(left), trans_a, as_matrix(right), trans_b, as_matrix(part));
-    op_.run(&Kernels::axpy, 1.0, part, y);
+    if (!first_) op_.run(&Kernels::axpy, 1.0, part, sum_);
+    first_ = false;
+  }
+  void add_bias(const Tensor& bias) {
+    const Broadcast b = broadcast_shapes("linear", {sum_, bias});
+    op_.run(&Kernels::binary, Binary::add, sum_, broadcast_view(bias, b, sum_), sum_);
+  }
+  void finish() {
+    if (sum_.dtype() != y_.dtype()) op_.run(&Kernels::cast, sum_, y_);
   }
 
  private:
   OpCall& op_;
+  const Tensor y_, sum_;
+  bool first_ = true;
 };
 
 struct Linears {
@@ -250,10 +259,10 @@ Tensors product(const Tensor& x, const Linears& l) {
     op.run(&Kernels::linear, bf16, rows, weights, biases, out, OpCall::workspace(room, DType::f32));
   } else {
     for (std::size_t i = 0; i < n; ++i) {
-      Composed(op).multiply(in, false, w[i], true, y[i], false);
-      if (!bias[i].defined()) continue;
-      const Broadcast b = broadcast_shapes("linear", {y[i], bias[i]});
-      op.run(&Kernels::binary, Binary::add, y[i], broadcast_view(bias[i], b, y[i]), y[i]);
+      Composed sum(op, y[i]);
+      sum.add(in, false, w[i], true);
+      if (bias[i].defined()) sum.add_bias(bias[i]);
+      sum.finish();
     }
   }
   // Only the gradients of the weights need x.
@@ -321,7 +330,9 @@ Tensor input_gradient(const Tensors& g, const Tensors& w, Sums sums) {
     const i64 room = op.kernels().linear_input_gradient_workspace(bf16, of_g, of_w, out);
     op.run(&Kernels::linear_input_gradient, bf16, of_g, of_w, out, OpCall::workspace(room, DType::f32));
   } else {
-    for (std::size_t i = 0; i < n; ++i) Composed(op).multiply(gs[i], false, ws[i], false, dx, i > 0);
+    Composed sum(op, dx);
+    for (std::size_t i = 0; i < n; ++i) sum.add(gs[i], false, ws[i], false);
+    sum.finish();
   }
   Tensors saved = g;
   for (const Tensor& t : w) saved.push_back(t);
@@ -383,7 +394,7 @@ Tensors weight_gradients(const Tensors& g, const Tensor& x, Sums sums,
     const i64 room = op.kernels().linear_weight_gradients_workspace(bf16, of_g, rows, out);
     op.run(&Kernels::linear_weight_gradients, bf16, of_g, rows, out, OpCall::workspace(room, DType::f32));
   } else {
-    for (std::size_t i = 0; i < n; ++i) Composed(op).multiply(gs[i], true, in, false, dw[i], false);
+    for (std::size_t i = 0; i < n; ++i) Composed(op, dw[i]).add(gs[i], true, in, false);
   }
   // The cotangent of dW takes the role of the weight: it is stationary.
   op.record(inputs, [sums, n](const Vjp& v) {

@@ -4,6 +4,7 @@
 #include "ops/dispatch.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
+#include "ops/shape.h"
 
 namespace redco {
 
@@ -102,7 +103,8 @@ Tensor rms_norm(const Tensor& x, const Tensor& w, double eps) {
   return y;
 }
 
-Tensor layer_norm_composed(const Tensor& x, const Tensor& w, const Tensor& b, double eps) {
+Tensor layer_norm_composed(const Tensor& input, const Tensor& w, const Tensor& b, double eps) {
+  const Tensor x = to_sum_type(input);
   const Tensor centered = x - mean(x, {-1}, true);
   Tensor y = centered * rsqrt(add_scalar(mean(square(centered), {-1}, true), eps));
   if (w.defined()) y = y * w;
@@ -110,7 +112,8 @@ Tensor layer_norm_composed(const Tensor& x, const Tensor& w, const Tensor& b, do
   return y;
 }
 
-Tensor rms_norm_composed(const Tensor& x, const Tensor& w, double eps) {
+Tensor rms_norm_composed(const Tensor& input, const Tensor& w, double eps) {
+  const Tensor x = to_sum_type(input);
   const Tensor y = x * rsqrt(add_scalar(mean(square(x), {-1}, true), eps));
   return w.defined() ? y * w : y;
 }

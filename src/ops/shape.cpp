@@ -279,6 +279,10 @@ Tensor cast(const Tensor& x, DType to) {
   return y;
 }
 
+Tensor to_sum_type(const Tensor& x) {
+  return x.defined() && x.dtype() == DType::bf16 ? cast(x, DType::f32) : x;
+}
+
 i64 head_repeats(i64 n_head, i64 n_kv) { return kv_repeat(n_head, n_kv, Context::current().mesh().mp()); }
 
 Tensor repeat_heads(const Tensor& w, i64 width, i64 f, const Layout& like) {

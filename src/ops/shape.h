@@ -25,6 +25,8 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape, const Layout& wish);
 Tensor broadcast_to(const Tensor& x, const Shape& visible_shape);
 // Converts between f32 and f64.
 Tensor cast(const Tensor& x, DType to);
+// An activation in bf16 as fp32; others are returned unchanged. Composed forms of fused ops compute in fp32.
+Tensor to_sum_type(const Tensor& x);
 
 // How many times key/value heads are repeated on the current mesh (kv_repeat in shard/layout.h).
 i64 head_repeats(i64 n_head, i64 n_kv);

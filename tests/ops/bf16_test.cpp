@@ -32,7 +32,7 @@ struct Outcome {
 };
 
 // The op on values that bf16 holds exactly, computed in this type.
-Outcome outcome(const Bf16Case& c, ComputeDType compute) {
+Outcome outcome(const Bf16Case& c, ComputeDType compute, bool create_graph = false) {
   Context& context = Context::current();
   const Restore<ComputeDType> restored(context.compute_dtype, compute);
   Random random(5);
@@ -48,7 +48,7 @@ Outcome outcome(const Bf16Case& c, ComputeDType compute) {
   Outcome out{to_values(y), {}, y.dtype(), {}};
   const Tensor g = cast(cast(cast(place(y.shape(), random.values(y.numel()), {}), DType::f32), DType::bf16),
                         y.dtype() == DType::bf16 ? DType::bf16 : DType::f32);
-  for (const Tensor& t : vjp({y}, {g}, x)) {
+  for (const Tensor& t : vjp({y}, {g}, x, {.create_graph = create_graph})) {
     out.gradients.push_back(t.defined() ? to_values(t) : std::vector<double>());
     out.gradient_types.push_back(t.defined() ? t.dtype() : DType::f64);
   }
@@ -114,9 +114,14 @@ TEST(Bf16, OpsGiveTheRoundedResultsOfFp32) {
     for (const Bf16Case& c : bf16_cases()) {
       SCOPED_TRACE(c.name);
       const Outcome want = outcome(c, ComputeDType::fp32), got = outcome(c, ComputeDType::bf16);
+      expect_near(got.value, want.value, c.tolerance, c.name);
+      // Composed of simpler ops, which give fp32.
+      const Outcome again = outcome(c, ComputeDType::bf16, true);
+      for (size_t i = 0; i < want.gradients.size(); ++i)
+        expect_near(again.gradients[i], want.gradients[i], 2 * c.tolerance, c.name + ", differentiable gradient");
+      if (!test_queue()->kernels().layer_norm.run) continue;  // types are those of fused kernels
       EXPECT_EQ(got.type, c.result);
       EXPECT_EQ(want.type, DType::f32);
-      expect_near(got.value, want.value, c.tolerance, c.name);
       for (size_t i = 0; i < want.gradients.size(); ++i) {
         expect_near(got.gradients[i], want.gradients[i], c.tolerance, c.name + ", gradient " + std::to_string(i));
         if (i < c.fp32.size() && c.fp32[i] && c.name != "add to fp32") EXPECT_EQ(got.gradient_types[i], DType::f32);
