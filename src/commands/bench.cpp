@@ -160,8 +160,8 @@ BenchReport bench_training(Bench& b, const JobConfig& job, i64 steps) {
   r.step_s = median(times);
   r.waiting_s = sum_over_ranks(c, median(waits)) / static_cast<double>(r.n_ranks);
   r.tokens_per_s = static_cast<double>(r.rows * r.length) / r.step_s;
-  // The ceiling is sgemm on the shape of the largest matrix, with the rows of the linear layers, or products of
-  // bf16, on all ranks together.
+  // The ceiling is sgemm on the shape of the largest matrix, with the rows of the linear layers, or products
+  // of bf16, on all ranks together.
   Shape widest = {768, 768};
   i64 most = 0;
   for (std::size_t i = 0; i < b.params.size(); ++i) {
@@ -176,7 +176,8 @@ BenchReport bench_training(Bench& b, const JobConfig& job, i64 steps) {
   double ceiling = c.compute_dtype == ComputeDType::bf16 ? kernels::measure_bf16_ceiling() : 0;
   r.bf16_products = ceiling > 0;
   if (!r.bf16_products)
-    ceiling = kernels::measure_gemm_ceiling(rows, std::min<i64>(widest[0], 8192), std::min<i64>(widest[1], 8192));
+    ceiling =
+        kernels::measure_gemm_ceiling(rows, std::min<i64>(widest[0], 8192), std::min<i64>(widest[1], 8192));
   set_peak(r, sum_over_ranks(c, median(flops)) / r.step_s, sum_over_ranks(c, ceiling));
   return r;
 }
@@ -266,8 +267,9 @@ std::string to_text(const BenchReport& r) {
     if (r.n_ranks > 1)
       line("waiting",
            fmt::format("{} of a step for other ranks, mean of the ranks", human_duration(r.waiting_s)));
-    line("speed", fmt::format("{} of peak matmul speed ({}FLOP/s of {} on all ranks)", human_percent(r.peak_share),
-                              human_count(r.peak), r.bf16_products ? "bf16 products" : "sgemm"));
+    line("speed",
+         fmt::format("{} of peak matmul speed ({}FLOP/s of {} on all ranks)", human_percent(r.peak_share),
+                     human_count(r.peak), r.bf16_products ? "bf16 products" : "sgemm"));
   } else {
     line("generation", fmt::format("{} rows, {} + {} tokens, {} times: {} tokens/s", r.rows, r.length,
                                    r.new_tokens, r.steps, human_count(r.tokens_per_s)));

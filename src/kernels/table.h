@@ -25,9 +25,9 @@ struct Kernel {
 };
 
 struct Kernels {
-  // Whether the kernels that take activations take them in bf16 too, in any mixture with f32 (binary: of equal
-  // shapes; attention: if all of q, k and v are bf16, and more than one query). Arithmetic is in f32, and
-  // statistics, weights, masks and workspaces are as with f32. If not, ops widen such operands.
+  // Whether the kernels that take activations take them in bf16 too, in any mixture with f32 (binary: of
+  // equal shapes; attention: if all of q, k and v are bf16, and more than one query). Arithmetic is in f32,
+  // and statistics, weights, masks and workspaces are as with f32. If not, ops widen such operands.
   bool takes_bf16 = false;
 
   // ---- A device must have these ----
@@ -42,13 +42,15 @@ struct Kernels {
   // Elementwise, f32 and f64; in place is allowed. Accuracy in f32: relative error 3e-7, NaN gives NaN; in
   // the left tails of the gelus 3e-7 (1 + |z|), where z is the argument of the exponential.
   Kernel<kernels::Unary, View, View> unary{"unary", Takes::activations};
-  Kernel<kernels::Binary, View, View, View> binary{"binary", Takes::activations};  // inputs strided, with the shape of the output
-  Kernel<View, View, double, double> affine{"affine", Takes::activations};         // x, y, mul, add: y = mul x + add
-  Kernel<double, View, View> axpy{"axpy"};                     // a, x, y: y += a x
+  Kernel<kernels::Binary, View, View, View> binary{
+      "binary", Takes::activations};  // inputs strided, with the shape of the output
+  Kernel<View, View, double, double> affine{"affine", Takes::activations};  // x, y, mul, add: y = mul x + add
+  Kernel<double, View, View> axpy{"axpy"};                                  // a, x, y: y += a x
   // Reductions. sum: x, bits of the dims summed over, y, workspace (f64).
   Kernel<View, u32, View, View> sum{"sum", Takes::activations};
   i64 (*sum_workspace)(const View& x, u32 over) = nullptr;
-  Kernel<View, View> max_last{"max_last", Takes::activations};  // over the last dim; NaN if any element is NaN
+  Kernel<View, View> max_last{"max_last",
+                              Takes::activations};  // over the last dim; NaN if any element is NaN
   // List x (f32), y: the f64 words of kernels/square_sum.h for all of its elements, workspace (f64); n: the
   // number of elements of the list.
   Kernel<Views, View, View> sum_squares{"sum_squares"};
@@ -99,24 +101,28 @@ struct Kernels {
   Kernel<View, View, View> put_windows{"put_windows"};
 
   // ---- Fused; where one is missing, the op is composed of the kernels above ----
-  // Linear layers with one input, all in one call: bf16, x [..., K], weights [N_i, K] (f32 or a storage type),
-  // biases [N_i] or absent, y_i [..., N_i] = x w_i^T + b_i, workspace (f32). input_gradient: bf16, g_i [..., N_i],
-  // weights, dx = sum over i of g_i w_i, workspace. weight_gradients: bf16, g_i, x, dw_i = g_i^T x, workspace.
-  // x, g, y and dx are f32 or bf16, or everything is f64. bf16: products may read their operands rounded to bf16.
+  // Linear layers with one input, all in one call: bf16, x [..., K], weights [N_i, K] (f32 or a storage
+  // type), biases [N_i] or absent, y_i [..., N_i] = x w_i^T + b_i, workspace (f32). input_gradient: bf16, g_i
+  // [..., N_i], weights, dx = sum over i of g_i w_i, workspace. weight_gradients: bf16, g_i, x, dw_i = g_i^T
+  // x, workspace. x, g, y and dx are f32 or bf16, or everything is f64. bf16: products may read their
+  // operands rounded to bf16.
   Kernel<bool, View, Views, Views, Views, View> linear{"linear", Takes::any};
   i64 (*linear_workspace)(bool bf16, const View& x, const Views& weights, const Views& y) = nullptr;
   Kernel<bool, Views, Views, View, View> linear_input_gradient{"linear_input_gradient", Takes::any};
   i64 (*linear_input_gradient_workspace)(bool bf16, const Views& g, const Views& weights,
                                          const View& dx) = nullptr;
   Kernel<bool, Views, View, Views, View> linear_weight_gradients{"linear_weight_gradients", Takes::any};
-  i64 (*linear_weight_gradients_workspace)(bool bf16, const Views& g, const View& x, const Views& dw) = nullptr;
-  Kernel<kernels::Unary, View, View, View> unary_backward{"unary_backward", Takes::activations};  // x, g, dx = g op'(x)
+  i64 (*linear_weight_gradients_workspace)(bool bf16, const Views& g, const View& x,
+                                           const Views& dw) = nullptr;
+  Kernel<kernels::Unary, View, View, View> unary_backward{"unary_backward",
+                                                          Takes::activations};  // x, g, dx = g op'(x)
   Kernel<View, View> softmax{"softmax"};  // over the last dim; a row of all -inf becomes zeros
   // layer_norm: x, w, b (absent: 1 and 0), eps, y, mean, rstd. backward: x, w, mean, rstd, g, dx, dw, db
   // (absent: not computed), workspace. rms_norm: x, w, eps, y, rstd (Zhang & Sennrich 2019). backward: x, w,
   // rstd, g, dx, dw, workspace.
   Kernel<View, View, View, double, View, View, View> layer_norm{"layer_norm", Takes::activations};
-  Kernel<View, View, View, View, View, View, View, View, View> layer_norm_backward{"layer_norm_backward", Takes::activations};
+  Kernel<View, View, View, View, View, View, View, View, View> layer_norm_backward{"layer_norm_backward",
+                                                                                   Takes::activations};
   Kernel<View, View, double, View, View> rms_norm{"rms_norm", Takes::activations};
   Kernel<View, View, View, View, View, View, View> rms_norm_backward{"rms_norm_backward", Takes::activations};
   i64 (*norm_backward_workspace)(i64 rows, i64 channels, int gradients) = nullptr;
@@ -125,18 +131,21 @@ struct Kernels {
   // H, D], lse [B, H, Tq] (log sum exp of the scores; -inf for a query without keys, whose out is 0),
   // workspace. backward: q, k, v, out, lse, g, mask, bias, dq, dk, dv, dbias (absent: not computed),
   // workspace.
-  Kernel<kernels::Attention, View, View, View, View, View, View, View, View> attention{"attention", Takes::activations};
+  Kernel<kernels::Attention, View, View, View, View, View, View, View, View> attention{"attention",
+                                                                                       Takes::activations};
   i64 (*attention_workspace)(const kernels::Attention& a, const View& q, const View& k) = nullptr;
   Kernel<kernels::Attention, View, View, View, View, View, View, View, View, View, View, View, View, View>
       attention_backward{"attention_backward", Takes::activations};
   i64 (*attention_backward_workspace)(const kernels::Attention& a, const View& q, const View& k) = nullptr;
-  Kernel<kernels::Rope, View, View, View> rope{"rope", Takes::activations};  // x [B, T, H, D], positions i32 [B, T], y
+  Kernel<kernels::Rope, View, View, View> rope{
+      "rope", Takes::activations};  // x [B, T, H, D], positions i32 [B, T], y
   // Cross-entropy over a sharded vocabulary. sum_exp_and_target: x [R, V], max [R], ids, first, sums [2, R]:
   // sum exp(x - max), and x[r, ids[r] - first] (0 if outside). cross_entropy: max, sums, ids, loss, lse.
   // backward: x, ids, lse, g, first, dx = (exp(x - lse) - (c + first == id)) g. Rows with ids < 0 get 0.
   Kernel<View, View, View, i64, View> sum_exp_and_target{"sum_exp_and_target", Takes::activations};
   Kernel<View, View, View, View, View> cross_entropy{"cross_entropy"};
-  Kernel<View, View, View, View, i64, View> cross_entropy_backward{"cross_entropy_backward", Takes::activations};
+  Kernel<View, View, View, View, i64, View> cross_entropy_backward{"cross_entropy_backward",
+                                                                   Takes::activations};
   // A mixture of experts: x [R, C], weights [R, E], chosen [R, E] (0: not used), gate and up [E, I, C], down
   // [E, C, I] (or all three of a storage type), hidden ([R per_row, 2 I]: for the backward, or absent),
   // workspace, y [R, C] = sum over e of weights[r, e] down_e (act(gate_e x) *

@@ -18,10 +18,9 @@ int threads();
 void check_blas();
 // The name of the kernels that OpenBLAS selected for this CPU, e.g. "SkylakeX".
 std::string blas_core();
-// The core type that OpenBLAS should use instead, if it has chosen kernels with narrower vectors than the CPU's,
-// because it does not know this CPU; "" if its choice is good. (0.3.21 takes Prescott on Intel's CPUs of 2023 and
-// later, a fifth of the speed, and Haswell on AMD's with AVX512.) `isa`: of redco's own kernels, which REDCO_ISA
-// limits.
+// The core type that OpenBLAS should use instead, if it has chosen kernels without AVX because it does not
+// know this CPU; "" if its choice is good. (0.3.21 takes Prescott on Intel's CPUs of 2023 and later: a fifth
+// of the speed.) `isa`: of redco's own kernels, which REDCO_ISA limits.
 std::string better_blas_core(const std::string& chosen, Isa isa);
 // Starts the program again with that core type, if OPENBLAS_CORETYPE is not set: OpenBLAS reads it when it is
 // loaded. Returns otherwise. The started program has the same process id, arguments and environment. The

@@ -68,11 +68,12 @@ std::string env_text(const EnvReport& r) {
   line("cma", m.cma ? "allowed: ranks of a host can read each other's memory"
                     : "not allowed: ranks of a host cannot read each other's memory");
   if (r.sgemm_flops_per_s > 0)
-    line("speed", fmt::format("{}FLOP/s peak matmul (sgemm), {}, {}B/s streaming read",
-                              human_count(r.sgemm_flops_per_s),
-                              r.bf16_flops_per_s > 0 ? human_count(r.bf16_flops_per_s) + "FLOP/s of bf16 products"
-                                                     : std::string("no bf16 products (bf16 is widened)"),
-                              human_count(r.read_bytes_per_s)));
+    line("speed",
+         fmt::format("{}FLOP/s peak matmul (sgemm), {}, {}B/s streaming read",
+                     human_count(r.sgemm_flops_per_s),
+                     r.bf16_flops_per_s > 0 ? human_count(r.bf16_flops_per_s) + "FLOP/s of bf16 products"
+                                            : std::string("no bf16 products (bf16 is widened)"),
+                     human_count(r.read_bytes_per_s)));
   line("binding", m.can_bind ? "ranks can be pinned to cores"
                              : "ranks cannot be pinned to cores: the affinity is limited or cannot be set");
   line("slurm", r.slurm.empty() ? "no" : r.slurm);

@@ -111,8 +111,8 @@ Tensors project_heads(const ParamTree& p, const std::vector<HeadProjection>& pro
   Tensors y = linear(x, weights, biases);
   for (std::size_t i = 0; i < y.size(); ++i) {
     const HeadProjection& h = projections[i];
-    const Tensor adapted = h.kv ? add_adapter(p, h.name, x, y[i], o, repeated)
-                                : add_adapter(p, h.name, x, y[i], o, as_is);
+    const Tensor adapted =
+        h.kv ? add_adapter(p, h.name, x, y[i], o, repeated) : add_adapter(p, h.name, x, y[i], o, as_is);
     y[i] = reshape(adapted, {x.size(0), x.size(1), h.kv ? g.n_kv * f : g.n_head, g.head_dim});
   }
   return y;

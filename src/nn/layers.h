@@ -56,9 +56,9 @@ std::vector<std::string> activation_names();
 // Dropout with the key (seed, step, current random scope, site); the identity unless o.train.
 Tensor dropout(const ApplyOptions& o, const std::string& site, double rate, const Tensor& x);
 
-// Query, key and value projections of the same input, in one product, like dense(). Grouped key/value heads are
-// repeated on the weight if the mesh requires it; query_weight gives the cut of the query heads. [B, T, C] ->
-// [B, T, heads', D] of each.
+// Query, key and value projections of the same input, in one product, like dense(). Grouped key/value heads
+// are repeated on the weight if the mesh requires it; query_weight gives the cut of the query heads. [B, T,
+// C] -> [B, T, heads', D] of each.
 struct HeadGeometry {
   i64 n_head = 0, n_kv = 0, head_dim = 0;
 };

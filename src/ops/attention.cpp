@@ -147,9 +147,9 @@ class Fold {
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o,
                  const Tensor& mask, const Tensor& bias) {
-  REDCO_CHECK(q.visible() == 4 && k.visible() == 4 && k.shape() == v.shape() && sum_type(k.dtype()) == sum_type(v.dtype()) &&
-                  k.size(2) > 0 && q.size(2) % k.size(2) == 0 && q.size(0) == k.size(0) &&
-                  q.size(3) == k.size(3) && o.kv_length <= k.size(1),
+  REDCO_CHECK(q.visible() == 4 && k.visible() == 4 && k.shape() == v.shape() &&
+                  sum_type(k.dtype()) == sum_type(v.dtype()) && k.size(2) > 0 && q.size(2) % k.size(2) == 0 &&
+                  q.size(0) == k.size(0) && q.size(3) == k.size(3) && o.kv_length <= k.size(1),
               "[attention] q {}, k {} and v {} with {} keys do not match", describe(q), describe(k),
               describe(v), o.kv_length);
   if (k.dtype() != v.dtype()) return attention(q, to_sum_type(k), to_sum_type(v), o, mask, bias);
@@ -226,8 +226,8 @@ Tensor visibility(i64 Tq, i64 Tk, const AttentionOptions& o, const Tensor& key_m
 
 }  // namespace
 
-Tensor attention_composed(const Tensor& queries, const Tensor& k0, const Tensor& v0, const AttentionOptions& o,
-                          const Tensor& key_mask, const Tensor& bias) {
+Tensor attention_composed(const Tensor& queries, const Tensor& k0, const Tensor& v0,
+                          const AttentionOptions& o, const Tensor& key_mask, const Tensor& bias) {
   const Tensor q = to_sum_type(queries);
   if (const Fold fold({q, k0, v0, key_mask, bias}, q.size(0)); fold.needed())
     return fold.out(

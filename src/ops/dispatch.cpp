@@ -88,9 +88,7 @@ bool has_partial(const Layout& l, const Mesh& mesh) {
 
 }  // namespace
 
-bool in_bf16(Context& c) {
-  return c.compute_dtype == ComputeDType::bf16 && c.queue().kernels().takes_bf16;
-}
+bool in_bf16(Context& c) { return c.compute_dtype == ComputeDType::bf16 && c.queue().kernels().takes_bf16; }
 
 DType joint_type(const Tensors& operands) {
   for (const Tensor& t : operands)
@@ -184,8 +182,7 @@ void OpCall::choose(const Counts& output_numel, Generator generate, const OpChoi
 }
 
 // Chooses axis by axis, and moves the inputs to the choice on an axis before the next one.
-OpCall::Chosen OpCall::choose_now(const Counts& output_numel, Generator generate,
-                                  const OpChoice& choice) {
+OpCall::Chosen OpCall::choose_now(const Counts& output_numel, Generator generate, const OpChoice& choice) {
   const size_t outputs = output_numel.size();
   double elem = 4;
   for (const Tensor& t : inputs_)

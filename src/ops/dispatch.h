@@ -38,7 +38,8 @@ struct Accepts {
   Accepts(std::initializer_list<int> inputs) {
     for (int i : inputs) stored |= u64{1} << i;
   }
-  // Activations in bf16, if the context computes in bf16 (and the device's kernels do): any input, mixed with f32.
+  // Activations in bf16, if the context computes in bf16 (and the device's kernels do): any input, mixed with
+  // f32.
   static Accepts activations(std::initializer_list<int> stored = {}) {
     Accepts a(stored);
     a.bf16 = true;
@@ -50,9 +51,9 @@ struct Accepts {
 
 class OpCall {
  public:
-  // Undefined tensors among `inputs` are optional inputs that are absent. All have one floating type, or a type
-  // that the op accepts. Inputs of other types (storage types, activations in bf16) are widened to fp32 in
-  // scratch memory, and then outputs are fp32 too.
+  // Undefined tensors among `inputs` are optional inputs that are absent. All have one floating type, or a
+  // type that the op accepts. Inputs of other types (storage types, activations in bf16) are widened to fp32
+  // in scratch memory, and then outputs are fp32 too.
   OpCall(const char* name, Tensors inputs, const Accepts& accepts = {});
 
   // --- Strategies ---
@@ -100,8 +101,8 @@ class OpCall {
 
   // Input i with the placements of the chosen strategy.
   const Tensor& in(int i) const { return inputs_[i]; }
-  // Output i with the chosen placements. Call once per output, in order. Sums are fp32: bf16 becomes f32 where the
-  // output is Partial, or an input was widened.
+  // Output i with the chosen placements. Call once per output, in order. Sums are fp32: bf16 becomes f32
+  // where the output is Partial, or an input was widened.
   Tensor output(Shape shape, DType dtype, int hidden = 0);
   // The same for the gradient of a leaf, which may have a place already (Vjp::room).
   Tensor output(Shape shape, DType dtype, const GradientRoom& room);

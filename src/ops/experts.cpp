@@ -89,8 +89,8 @@ Tensors experts_backward(const Tensor& x, const Tensor& weights, const Tensor& c
   const Tensor work =
       OpCall::workspace(op.kernels().experts_workspace(m, R, C, I, gate.dtype(), kept, true), type);
   op.flops((kept ? 6 : 8) * flops_of(R, op.in(3), o.per_row));
-  op.run(&Kernels::experts_backward, m, op.in(0), op.in(1), op.in(2), gate, up, down,
-         kept_hidden(op.in(6)), op.in(7), work, dx, dw, dgate, dup, ddown);
+  op.run(&Kernels::experts_backward, m, op.in(0), op.in(1), op.in(2), gate, up, down, kept_hidden(op.in(6)),
+         op.in(7), work, dx, dw, dgate, dup, ddown);
   op.no_gradient();
   return {dx, dw, {}, dgate, dup, ddown};
 }

@@ -75,7 +75,8 @@ void input_gradient_strategies(OpCall::Strategies& s) {
       if (s.in(i).is_partial()) return true;
     return false;
   }();
-  if (sums_of(s) == Sums::partial && some_partial && w.is_replicated()) return s.add(inputs(all_P, all_R), {P});
+  if (sums_of(s) == Sums::partial && some_partial && w.is_replicated())
+    return s.add(inputs(all_P, all_R), {P});
   if (w.is_replicated()) {
     s.all_replicated();
     if (g.is_sharded() && g.dim < last) s.add(inputs(repeated(g, n), all_R), {g});
@@ -184,7 +185,9 @@ Tensors some_inputs(const OpCall& op, int first, std::size_t n) {
 class Composed {
  public:
   Composed(OpCall& op, const Tensor& y)
-      : op_(op), y_(y), sum_(y.dtype() == DType::bf16 ? Tensor(y.shape(), DType::f32, y.layout(), y.hidden()) : y) {}
+      : op_(op),
+        y_(y),
+        sum_(y.dtype() == DType::bf16 ? Tensor(y.shape(), DType::f32, y.layout(), y.hidden()) : y) {}
   // Adds op(a) op(b).
   void add(const Tensor& a, bool trans_a, const Tensor& b, bool trans_b) {
     const Tensor left = widened(a), right = widened(b);
@@ -291,11 +294,11 @@ Tensors product(const Tensor& x, const Linears& l) {
         rooms.push_back(v.room(1 + at));
       }
     }
-    if (v.needs(0) && !gs.empty()) d[0] = input_gradient(gs, ws, sums);
     if (!wanted.empty()) {
       const Tensors dw = weight_gradients(of_weights, v.saved(0), sums, rooms);
       for (std::size_t i = 0; i < wanted.size(); ++i) d[1 + wanted[i]] = dw[i];
     }
+    if (v.needs(0) && !gs.empty()) d[0] = input_gradient(gs, ws, sums);
     return d;
   });
   return y;
@@ -406,7 +409,8 @@ Tensors weight_gradients(const Tensors& g, const Tensor& x, Sums sums,
         const Tensor part = input_gradient({v.saved(1 + at)}, {v.g(at)}, sums);
         d[0] = d[0].defined() ? d[0] + part : part;
       }
-      if (v.needs(1 + at)) d[1 + i] = product(v.saved(0), {.w = {v.g(at)}, .bias = Tensors(1), .sums = sums})[0];
+      if (v.needs(1 + at))
+        d[1 + i] = product(v.saved(0), {.w = {v.g(at)}, .bias = Tensors(1), .sums = sums})[0];
     }
     return d;
   });
@@ -440,7 +444,9 @@ Tensor linear_partial(const Tensor& x, const Tensor& w) {
   if (w.rank() > 2) return batched_linear(x, w);
   return product(x, {.w = {w}, .bias = Tensors(1), .sums = Sums::partial})[0];
 }
-Tensor linear_transposed(const Tensor& g, const Tensor& w) { return input_gradient({g}, {w}, Sums::cheapest); }
+Tensor linear_transposed(const Tensor& g, const Tensor& w) {
+  return input_gradient({g}, {w}, Sums::cheapest);
+}
 Tensor linear_weight_gradient(const Tensor& g, const Tensor& x) {
   return weight_gradients({g}, x, Sums::cheapest)[0];
 }

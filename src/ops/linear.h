@@ -9,11 +9,11 @@ namespace redco {
 // Leading dims of W (experts, hidden dims of vmap) give a batched product: W[..., O, I] and x[..., B, I]
 // broadcast over them.
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias = {});
-// Several layers with the same input, as one call: y_i = x W_i^T + bias_i, where biases may be undefined. Weights
-// that are placed alike are one op, with one product for dx.
+// Several layers with the same input, as one call: y_i = x W_i^T + bias_i, where biases may be undefined.
+// Weights that are placed alike are one op, with one product for dx.
 Tensors linear(const Tensor& x, const Tensors& w, const Tensors& bias);
-// The same as the first without bias, but a Partial x is never reduced, neither here nor in gradients. Its result, which
-// may be Partial, is added to another Partial sum: for low-rank paths parallel to a layer.
+// The same as the first without bias, but a Partial x is never reduced, neither here nor in gradients. Its
+// result, which may be Partial, is added to another Partial sum: for low-rank paths parallel to a layer.
 Tensor linear_partial(const Tensor& x, const Tensor& w);
 // x[..., I] = g[..., O] W[O, I]; the weight is stationary.
 Tensor linear_transposed(const Tensor& g, const Tensor& w);

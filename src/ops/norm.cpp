@@ -47,8 +47,8 @@ Tensors norm_backward(const char* name, const Tensor& x, const Tensor& w, const 
   Tensor db = op.output({has_bias ? C : 0}, type, 0);
   op.flops(8.0 * dx.local_numel());
   const Tensor &xi = op.in(0), &gi = op.in(4);
-  const Tensor room = OpCall::workspace(
-      op.kernels().norm_backward_workspace(xi.view().leading(), C, has_bias ? 2 : 1), type);
+  const Tensor room =
+      OpCall::workspace(op.kernels().norm_backward_workspace(xi.view().leading(), C, has_bias ? 2 : 1), type);
   if (mean.defined()) {
     op.run(&Kernels::layer_norm_backward, xi, op.in(1), op.in(2), op.in(3), gi, dx, dw,
            has_bias ? db.view() : View(), room);

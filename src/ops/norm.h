@@ -5,8 +5,8 @@
 
 namespace redco {
 
-// The type of a norm's result: the one that the context computes in, for the product that reads it; or that of x,
-// where the result is the residual stream itself.
+// The type of a norm's result: the one that the context computes in, for the product that reads it; or that
+// of x, where the result is the residual stream itself.
 enum class NormResult : std::uint8_t { computed, stream };
 
 // w and b have the shape [C]; each may be undefined.

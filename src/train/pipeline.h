@@ -271,7 +271,7 @@ Tensor value_rows(std::span<const Example> mine, const BatchShape& s, const std:
 // --- users' shared objects ---
 
 // Raised when this header changes incompatibly; a .so of another version is rejected.
-constexpr int kPipelineAbi = 8;
+constexpr int kPipelineAbi = 9;
 // Loads `path` and creates its pipeline. UsageError: no such file, not a pipeline, another version.
 std::unique_ptr<Pipeline> load_pipeline(const std::string& path);
 

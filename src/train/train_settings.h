@@ -170,10 +170,11 @@ struct TrainSettings {
             "maximum global gradient norm; a larger gradient is scaled down to it; ~: no clipping")
         .above(0)
         .on_resume(OnResume::note);
-    v.field("compute_dtype", compute_dtype,
-            "data type of activations and matrix products. bf16 halves the memory of most activations, and is "
-            "faster on CPUs with AVX512-BF16. Sums, the residual stream, statistics, gradients of weights and the "
-            "weights stay fp32; on other CPUs, products widen bf16 to fp32")
+    v.field(
+         "compute_dtype", compute_dtype,
+         "data type of activations and matrix products. bf16 halves the memory of most activations, and is "
+         "faster on CPUs with AVX512-BF16. Sums, the residual stream, statistics, gradients of weights and the "
+         "weights stay fp32; on other CPUs, products widen bf16 to fp32")
         .one_of({"fp32", "bf16"})
         .on_resume(OnResume::note)
         .decided_by(DecidedBy::either);

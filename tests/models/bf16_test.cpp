@@ -20,9 +20,9 @@ double relative_distance(const std::vector<double>& a, const std::vector<double>
 
 class ComputesInBf16 : public ::testing::TestWithParam<const char*> {};
 
-// One rounding has a relative error of 2^-9, and those of all layers add up: to 1 % of the logits of most of these
-// models, and 3 % where two stacks follow each other. Gradients have larger errors: activations near zero
-// change their sign, and with it the slope of a ReLU (0.4 % of them: an error of 9 %).
+// One rounding has a relative error of 2^-9, and those of all layers add up: to 1 % of the logits of most of
+// these models, and 3 % where two stacks follow each other. Gradients have larger errors: activations near
+// zero change their sign, and with it the slope of a ReLU (0.4 % of them: an error of 9 %).
 TEST_P(ComputesInBf16, UpToRounding) {
   const std::string folder = fixture(GetParam());
   const Results wide = run_model(folder, {1, 1});

@@ -336,7 +336,7 @@ TEST(Attention, KeysAndValuesMayBeBf16) {
       EXPECT_LT(distance(to_values(attention(q, k, v, o)), expected), 1e-6);  // the same sums, in fp32
       EXPECT_LT(distance(to_values(attention_composed(q, k, v, o)), expected), 1e-6);
       EXPECT_EQ(to_values(attention(q, k, cast(v, DType::f32), o)),
-                  to_values(attention(q, cast(k, DType::f32), cast(v, DType::f32), o)));
+                to_values(attention(q, cast(k, DType::f32), cast(v, DType::f32), o)));
     });
 }
 

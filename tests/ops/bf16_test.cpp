@@ -71,7 +71,8 @@ std::vector<Bf16Case> bf16_cases() {
       for (i64 t = 0; t < x.size(1); ++t) ids.push_back(static_cast<i32>(t + b));
     return from_ids({x.size(0), x.size(1)}, ids, {});
   };
-  const RopeOptions rope_options{.inv_freq = std::make_shared<const std::vector<float>>(std::vector<float>{1, 0.1f})};
+  const RopeOptions rope_options{.inv_freq =
+                                     std::make_shared<const std::vector<float>>(std::vector<float>{1, 0.1f})};
   const auto labels = [] { return from_ids({5}, std::vector<i32>{0, 3, -1, 2, 1}, {}); };
   AttentionOptions causal;
   causal.causal = true;
@@ -83,29 +84,60 @@ std::vector<Bf16Case> bf16_cases() {
       {"tanh", {{7, 300}}, [](const Xs& x) { return tanh(x[0]); }},
       {"mul", {{7, 300}, {7, 300}}, [](const Xs& x) { return x[0] * x[1]; }},
       {"add", {{7, 300}, {7, 300}}, [](const Xs& x) { return x[0] + x[1]; }},
-      {"add to fp32", {{7, 300}, {7, 300}}, [](const Xs& x) { return x[0] + x[1]; }, {true, false}, DType::f32},
+      {"add to fp32",
+       {{7, 300}, {7, 300}},
+       [](const Xs& x) { return x[0] + x[1]; },
+       {true, false},
+       DType::f32},
       {"broadcast", {{7, 30}, {30}}, [](const Xs& x) { return x[0] * x[1]; }, {}, DType::f32},
       {"scale", {{7, 300}}, [](const Xs& x) { return scale(x[0], 0.3); }},
       {"sum", {{7, 30}}, [](const Xs& x) { return sum(x[0], {0}); }, {}, DType::f32},
       {"softmax", {{7, 30}}, [](const Xs& x) { return softmax(x[0]); }, {}, DType::f32},
-      {"permute", {{4, 3, 5}}, [](const Xs& x) { return permute(x[0], {2, 0, 1}); }},
+      {"permute",
+       {{4, 3, 5}},
+       [](const Xs& x) {
+         return permute(x[0], {2, 0, 1});
+       }},
       {"narrow", {{4, 6}}, [](const Xs& x) { return narrow(x[0], 1, 2, 3); }},
-      {"concat", {{4, 6}, {4, 2}}, [](const Xs& x) { return concat({x[0], x[1]}, 1); }},
-      {"reshape", {{4, 6}}, [](const Xs& x) { return reshape(x[0], {3, 8}); }},
-      {"layer_norm", {{9, 70}, {70}, {70}}, [](const Xs& x) { return layer_norm(x[0], x[1], x[2], 1e-5); }, weights},
+      {"concat",
+       {{4, 6}, {4, 2}},
+       [](const Xs& x) {
+         return concat({x[0], x[1]}, 1);
+       }},
+      {"reshape",
+       {{4, 6}},
+       [](const Xs& x) {
+         return reshape(x[0], {3, 8});
+       }},
+      {"layer_norm",
+       {{9, 70}, {70}, {70}},
+       [](const Xs& x) { return layer_norm(x[0], x[1], x[2], 1e-5); },
+       weights},
       {"rms_norm", {{9, 70}, {70}}, [](const Xs& x) { return rms_norm(x[0], x[1], 1e-5); }, weights},
       {"linear", {{20, 70}, {33, 70}, {33}}, [](const Xs& x) { return linear(x[0], x[1], x[2]); }, weights},
-      {"linear of a few rows", {{3, 70}, {33, 70}, {33}}, [](const Xs& x) { return linear(x[0], x[1], x[2]); },
+      {"linear of a few rows",
+       {{3, 70}, {33, 70}, {33}},
+       [](const Xs& x) { return linear(x[0], x[1], x[2]); },
        weights},
       {"rope", {heads}, [=](const Xs& x) { return rope(x[0], positions(x[0]), rope_options); }},
       {"attention", {heads, heads, heads}, [=](const Xs& x) { return attention(x[0], x[1], x[2], causal); }},
-      {"attention with shared keys", {heads, shared, shared},
+      {"attention with shared keys",
+       {heads, shared, shared},
        [=](const Xs& x) { return attention(x[0], x[1], x[2], causal); }},
-      {"attention with a bias", {heads, heads, heads, {1, 4, 9, 9}},
-       [=](const Xs& x) { return attention(x[0], x[1], x[2], {}, {}, x[3]); }, {false, false, false, true}},
-      {"attention of one query", {{2, 1, 4, 8}, shared, shared},
-       [](const Xs& x) { return attention(x[0], x[1], x[2], {}); }, {}, DType::f32},
-      {"cross_entropy", {{5, 40}}, [=](const Xs& x) { return cross_entropy(x[0], labels()); }, {}, DType::f32},
+      {"attention with a bias",
+       {heads, heads, heads, {1, 4, 9, 9}},
+       [=](const Xs& x) { return attention(x[0], x[1], x[2], {}, {}, x[3]); },
+       {false, false, false, true}},
+      {"attention of one query",
+       {{2, 1, 4, 8}, shared, shared},
+       [](const Xs& x) { return attention(x[0], x[1], x[2], {}); },
+       {},
+       DType::f32},
+      {"cross_entropy",
+       {{5, 40}},
+       [=](const Xs& x) { return cross_entropy(x[0], labels()); },
+       {},
+       DType::f32},
   };
 }
 
@@ -118,13 +150,16 @@ TEST(Bf16, OpsGiveTheRoundedResultsOfFp32) {
       // Composed of simpler ops, which give fp32.
       const Outcome again = outcome(c, ComputeDType::bf16, true);
       for (size_t i = 0; i < want.gradients.size(); ++i)
-        expect_near(again.gradients[i], want.gradients[i], 2 * c.tolerance, c.name + ", differentiable gradient");
+        expect_near(again.gradients[i], want.gradients[i], 2 * c.tolerance,
+                    c.name + ", differentiable gradient");
       if (!test_queue()->kernels().layer_norm.run) continue;  // types are those of fused kernels
       EXPECT_EQ(got.type, c.result);
       EXPECT_EQ(want.type, DType::f32);
       for (size_t i = 0; i < want.gradients.size(); ++i) {
-        expect_near(got.gradients[i], want.gradients[i], c.tolerance, c.name + ", gradient " + std::to_string(i));
-        if (i < c.fp32.size() && c.fp32[i] && c.name != "add to fp32") EXPECT_EQ(got.gradient_types[i], DType::f32);
+        expect_near(got.gradients[i], want.gradients[i], c.tolerance,
+                    c.name + ", gradient " + std::to_string(i));
+        if (i < c.fp32.size() && c.fp32[i] && c.name != "add to fp32")
+          EXPECT_EQ(got.gradient_types[i], DType::f32);
       }
     }
   });

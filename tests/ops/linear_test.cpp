@@ -93,7 +93,8 @@ TEST(Matmul, EmptyDimsPassCheckOp) {
   check_op({"nothing to contract", {{{2, 2, 0}}, {{2, 0, 3}}}, f});
 }
 
-// Products give bf16, their sums are fp32, and gradients of weights are fp32. Values that bf16 holds are exact.
+// Products give bf16, their sums are fp32, and gradients of weights are fp32. Values that bf16 holds are
+// exact.
 TEST(Linear, ComputesInBf16) {
   on_one_rank([](Context& c) {
     c.compute_dtype = ComputeDType::bf16;

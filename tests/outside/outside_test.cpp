@@ -128,7 +128,7 @@ TEST_F(Outside, FilesThatAreNotPipelinesAreRefused) {
   spill(*dir_ / "text.so", "no shared object\n");
   const std::map<std::string, std::string> why = {
       {"./so/other_version.so",
-       "was built for pipeline version 1000001, this redco has version 8. Rebuild it"},
+       "was built for pipeline version 1000001, this redco has version 9. Rebuild it"},
       {"./so/no_pipeline.so", "is not a pipeline. Add REDCO_PIPELINE(Class) to its source"},
       {"./so/unlinked.so",
        "undefined symbol: _ZN5redco4goneEi. Expected a shared object built with this version"},

@@ -59,9 +59,7 @@ void head_backward(const AttentionShape& s, const AttentionArgs& a, ScoreBlock<T
 }
 
 // The elements of a bf16 head in fp32: q, out, g, dq, then k, v, dk, dv.
-i64 room_of_head(const AttentionShape& s) {
-  return 4 * (s.Tq + s.Tk) * s.D;
-}
+i64 room_of_head(const AttentionShape& s) { return 4 * (s.Tq + s.Tk) * s.D; }
 
 i64 rooms_of(const AttentionShape& s) { return std::clamp<i64>(s.B * s.H, 1, omp_get_max_threads()); }
 
@@ -102,12 +100,13 @@ void attention_backward(const AttentionShape& s, const AttentionArgs& a, const X
     Head<T> x{};
     x.lse = lse + (b * s.H + h) * s.Tq;
     if constexpr (kWide) {
-      x = {hq, hk, hv, out + at, g + at, x.lse, dq + at, dk + dkv, dv + dkv, s.q_stride, s.k_stride, s.v_stride, o_ld,
-           dkv_ld, nullptr};
+      x = {hq,       hk,         hv,         out + at,   g + at, x.lse,  dq + at, dk + dkv,
+           dv + dkv, s.q_stride, s.k_stride, s.v_stride, o_ld,   dkv_ld, nullptr};
     } else {
       const i64 queries = s.Tq * s.D, keys = s.Tk * s.D;
       T *const wq = room, *const wo = wq + queries, *const wg = wo + queries, *const wdq = wg + queries,
-               *const wk = wdq + queries, *const wv = wk + keys, *const wdk = wv + keys, *const wdv = wdk + keys;
+               *const wk = wdq + queries, *const wv = wk + keys, *const wdk = wv + keys,
+               *const wdv = wdk + keys;
       for (i64 i = 0; i < s.Tq; ++i) {
         widen(hq + i * s.q_stride, wq + i * s.D, s.D);
         widen(out + at + i * o_ld, wo + i * s.D, s.D);
@@ -161,7 +160,8 @@ void attention_backward(const AttentionShape& s, const AttentionArgs& a, const X
       for (i64 part : {i64{0}, own}) {
         X* const sum = (part == 0 ? dk : dv) + to;
         if constexpr (kWide) {
-          for (i64 h = 0; h < shared; ++h) REDCO_ISA_CALL(axpy(T(1), first + part + h * s.Tk * s.D, sum, s.D));
+          for (i64 h = 0; h < shared; ++h)
+            REDCO_ISA_CALL(axpy(T(1), first + part + h * s.Tk * s.D, sum, s.D));
         } else {
           for (i64 h = 1; h < shared; ++h)
             REDCO_ISA_CALL(axpy(T(1), first + part + h * s.Tk * s.D, first + part, s.D));
@@ -171,9 +171,9 @@ void attention_backward(const AttentionShape& s, const AttentionArgs& a, const X
     });
 }
 
-#define INSTANTIATE(T, X)                                                                                    \
-  template void attention_backward(const AttentionShape&, const AttentionArgs&, const X*, const X*, const X*, \
-                                   const X*, const T*, const X*, X*, X*, X*, T*, T*);
+#define INSTANTIATE(T, X)                                                                           \
+  template void attention_backward(const AttentionShape&, const AttentionArgs&, const X*, const X*, \
+                                   const X*, const X*, const T*, const X*, X*, X*, X*, T*, T*);
 INSTANTIATE(float, float)
 INSTANTIATE(double, double)
 INSTANTIATE(float, bf16)

@@ -87,7 +87,8 @@ void rope(const X* x, const i32* positions, const float* inv_freq, i64 rotary, b
 INSTANTIATE(float)
 INSTANTIATE(double)
 #undef INSTANTIATE
-template void rope(const float*, const i32*, const float*, i64, bool, int, double, float*, i64, i64, i64, i64);
+template void rope(const float*, const i32*, const float*, i64, bool, int, double, float*, i64, i64, i64,
+                   i64);
 template void rope(const double*, const i32*, const float*, i64, bool, int, double, double*, i64, i64, i64,
                    i64);
 template void rope(const bf16*, const i32*, const float*, i64, bool, int, double, bf16*, i64, i64, i64, i64);

@@ -132,7 +132,8 @@ i64 experts_scratch(i64 R, i64 C, i64 I, bool hidden, bool backward) {
 
 i64 experts_workspace(i64 R, i64 C, i64 I, DType matrices, bool bf16, bool hidden, bool backward) {
   return experts_scratch(R, C, I, hidden, backward) +
-         std::max(stored_product_workspace(I, C, matrices, bf16), stored_product_workspace(C, I, matrices, bf16));
+         std::max(stored_product_workspace(I, C, matrices, bf16),
+                  stored_product_workspace(C, I, matrices, bf16));
 }
 
 template <class T, class S>
@@ -201,9 +202,10 @@ void experts_backward(const Experts<T>& a, const T* g, T* scratch, std::span<flo
       for (T* m : {d.gate, d.up, d.down}) fill(m + e * matrix, T(0), matrix);
 }
 
-#define INSTANTIATE(T)                                                \
-  template void experts(const Experts<T>&, T*, std::span<float>, T*); \
-  template void experts_backward(const Experts<T>&, const T*, T*, std::span<float>, const ExpertGradients<T>&);
+#define INSTANTIATE(T)                                                              \
+  template void experts(const Experts<T>&, T*, std::span<float>, T*);               \
+  template void experts_backward(const Experts<T>&, const T*, T*, std::span<float>, \
+                                 const ExpertGradients<T>&);
 INSTANTIATE(float)
 INSTANTIATE(double)
 #undef INSTANTIATE

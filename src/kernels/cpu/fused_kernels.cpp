@@ -89,8 +89,8 @@ void add_norms(Kernels& t) {
       using T = decltype(zero);
       using X = decltype(of_x);
       layer_norm_backward(pointer<X>(x), pointer<T>(w), pointer<T>(mean), pointer<T>(rstd),
-                          pointer<decltype(of_g)>(g), pointer<X>(dx), pointer<T>(dw), pointer<T>(db), x.leading(),
-                          x.last(), pointer<T>(workspace));
+                          pointer<decltype(of_g)>(g), pointer<X>(dx), pointer<T>(dw), pointer<T>(db),
+                          x.leading(), x.last(), pointer<T>(workspace));
     });
   };
   t.rms_norm.run = [](const View& x, const View& w, const double& eps, const View& y, const View& rstd) {
@@ -138,9 +138,9 @@ void add_attention(Kernels& t) {
     visit_activation(q.dtype, [&](auto zero, auto element) {
       using T = decltype(zero);
       using X = decltype(element);
-      attention_backward(shape_of(a, q, k), args_of(a, mask, bias), pointer<X>(q), pointer<X>(k), pointer<X>(v),
-                         pointer<X>(out), pointer<T>(lse), pointer<X>(g), pointer<X>(dq), pointer<X>(dk),
-                         pointer<X>(dv), pointer<T>(dbias), pointer<T>(workspace));
+      attention_backward(shape_of(a, q, k), args_of(a, mask, bias), pointer<X>(q), pointer<X>(k),
+                         pointer<X>(v), pointer<X>(out), pointer<T>(lse), pointer<X>(g), pointer<X>(dq),
+                         pointer<X>(dk), pointer<X>(dv), pointer<T>(dbias), pointer<T>(workspace));
     });
   };
   t.attention_backward_workspace = [](const Attention& a, const View& q, const View& k) {
@@ -150,8 +150,8 @@ void add_attention(Kernels& t) {
     visit_activation(x.dtype, [&](auto, auto element) {
       using X = decltype(element);
       rope(pointer<X>(x), pointer<i32>(positions), r.inv_freq->data(),
-              2 * static_cast<i64>(r.inv_freq->size()), r.interleaved, r.sign, r.attention_factor,
-              pointer<X>(y), x.shape[0], x.shape[1], x.shape[2], x.shape[3]);
+           2 * static_cast<i64>(r.inv_freq->size()), r.interleaved, r.sign, r.attention_factor, pointer<X>(y),
+           x.shape[0], x.shape[1], x.shape[2], x.shape[3]);
     });
   };
 }
@@ -162,8 +162,8 @@ void add_cross_entropy(Kernels& t) {
     visit_activation(x.dtype, [&](auto zero, auto element) {
       using T = decltype(zero);
       const i64 R = ids.numel();
-      sum_exp_and_target(pointer<decltype(element)>(x), pointer<T>(max), pointer<i32>(ids), first, pointer<T>(sums),
-                            pointer<T>(sums) + R, R, x.last());
+      sum_exp_and_target(pointer<decltype(element)>(x), pointer<T>(max), pointer<i32>(ids), first,
+                         pointer<T>(sums), pointer<T>(sums) + R, R, x.last());
     });
   };
   t.cross_entropy.run = [](const View& max, const View& sums, const View& ids, const View& loss,
@@ -269,16 +269,16 @@ void run_f64(const Products& all, const Views& biases = {}) {
     const auto stride = [](const Matrix& x) { return x.row / i64{sizeof(double)}; };
     const auto data = [](const Matrix& x) { return reinterpret_cast<const double*>(x.data); };
     for (const Term& t : p.terms)
-      gemm<double>(t.a.trans, t.b.trans, p.m, p.n, t.k, 1, data(t.a), stride(t.a), data(t.b), stride(t.b), 1, y,
-                   p.n);
+      gemm<double>(t.a.trans, t.b.trans, p.m, p.n, t.k, 1, data(t.a), stride(t.a), data(t.b), stride(t.b), 1,
+                   y, p.n);
     if (biases.empty() || !biases[i].present) continue;
     for (i64 r = 0; r < p.m; ++r) axpy(1.0, pointer<double>(biases[i]), y + r * p.n, p.n);
   }
 }
 
 void add_products(Kernels& t) {
-  t.linear.run = [](const bool& bf16, const View& x, const Views& weights, const Views& biases, const Views& y,
-                    const View& workspace) {
+  t.linear.run = [](const bool& bf16, const View& x, const Views& weights, const Views& biases,
+                    const Views& y, const View& workspace) {
     Products all = linear_products(x, weights, y);
     if (x.dtype == DType::f64) return run_f64(all, biases);
     for (std::size_t i = 0; i < all.size(); ++i) all[i].bias = pointer<float>(biases[i]);
@@ -314,9 +314,8 @@ void add_fused_kernels(Kernels& t) {
   t.unary_backward.run = [](const Unary& op, const View& x, const View& g, const View& dx) {
     if (x.dtype == DType::f64)
       return unary_backward(op, pointer<double>(x), pointer<double>(g), pointer<double>(dx), x.numel());
-    for_f32_pieces<2>({x, g}, dx, [&](const auto& in, float* out, i64 n) {
-      unary_backward(op, in[0], in[1], out, n);
-    });
+    for_f32_pieces<2>({x, g}, dx,
+                      [&](const auto& in, float* out, i64 n) { unary_backward(op, in[0], in[1], out, n); });
   };
   add_norms(t);
   add_attention(t);

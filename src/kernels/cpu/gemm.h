@@ -16,10 +16,10 @@ template <class T>
 void gemm_batch(i64 batch, bool trans_a, bool trans_b, i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda,
                 i64 a_stride, const T* b, i64 ldb, i64 b_stride, T beta, T* c, i64 ldc, i64 c_stride);
 
-// How a product is cut into tiles, which threads compute with BLAS. Borders depend only on the shape. Measured
-// on GPT-2's products (m = 1024; n, k of 768 .. 50257), relative to the rate of one thread in one large call:
-// tiles of 512 x 384 reach 93-95 %, 256 x 384 88-92 % (they repack more), 128 x 256 80-88 %. Small products are
-// split further to use more cores.
+// How a product is cut into tiles, which threads compute with BLAS. Borders depend only on the shape.
+// Measured on GPT-2's products (m = 1024; n, k of 768 .. 50257), relative to the rate of one thread in one
+// large call: tiles of 512 x 384 reach 93-95 %, 256 x 384 88-92 % (they repack more), 128 x 256 80-88 %.
+// Small products are split further to use more cores.
 struct Tiling {
   i64 rows, cols;
 };

@@ -1,4 +1,5 @@
-// Kernels on operands that are f32 or bf16, in any mixture: pieces of bf16 are widened, and results are rounded.
+// Kernels on operands that are f32 or bf16, in any mixture: pieces of bf16 are widened, and results are
+// rounded.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,8 @@
 // Kernels of transformer layers: norms, softmax, attention, rotary position embedding, embedding,
 // cross-entropy, dropout. B batch, T tokens, H heads, D head width, C channels, V vocabulary, R rows. T
-// (type) is float or double; X, Y and G (types of activations) are T, or bf16 where T is float; fp32 statistics are accumulated in fp32 or better. Arrays are contiguous unless
-// strides are given. Sizes may be zero.
+// (type) is float or double; X, Y and G (types of activations) are T, or bf16 where T is float; fp32
+// statistics are accumulated in fp32 or better. Arrays are contiguous unless strides are given. Sizes may be
+// zero.
 //
 // Callers allocate the memory that a kernel needs in addition to inputs and outputs: `workspace` has
 // NAME_workspace() elements of T, uninitialized, and may be null if that is 0. The number depends only on
@@ -63,8 +64,8 @@ struct AttentionArgs {
   i64 batch_offset = 0, head_offset = 0;
 };
 // out[B,Tq,H,D] contiguous; lse[B,H,Tq] = log sum exp of the scores (-inf for a query without keys; its out
-// is 0). Sums are in T. Q, the type of q and out, and KV, that of keys and values, are T or bf16; a bf16 q has
-// more than one query and bf16 keys.
+// is 0). Sums are in T. Q, the type of q and out, and KV, that of keys and values, are T or bf16; a bf16 q
+// has more than one query and bf16 keys.
 template <class T, class Q, class KV>
 void attention(const AttentionShape& s, const AttentionArgs& a, const Q* q, const KV* k, const KV* v, Q* out,
                T* lse, T* workspace);

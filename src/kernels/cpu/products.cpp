@@ -16,7 +16,8 @@
 namespace redco::kernels {
 namespace {
 
-// Elements along k that are widened or packed together. In fp32, 384 columns of them are 3 MiB, for the L2 cache.
+// Elements along k that are widened or packed together. In fp32, 384 columns of them are 3 MiB, for the L2
+// cache.
 constexpr i64 kWideK = 2048, kPairedK = 1024;
 static_assert(kWideK % kGroup == 0 && kPairedK % kGroup == 0);
 
@@ -140,8 +141,8 @@ T* y_at(const Product& p, i64 row, i64 column) {
   return static_cast<T*>(p.y) + row * p.n + column;
 }
 
-// Adds the bias to `rows` rows of sums, columns [column, column + columns), and writes them to y if they are not
-// there.
+// Adds the bias to `rows` rows of sums, columns [column, column + columns), and writes them to y if they are
+// not there.
 void finish(const Product& p, i64 row, i64 rows, i64 column, i64 columns, float* sums, i64 ld) {
   for (i64 r = 0; r < rows; ++r) {
     float* const line = sums + r * ld;
@@ -234,9 +235,11 @@ void tile_paired(const Product& p, const Tile& t, const Rooms& r, float* room) {
 // Rows of a stored matrix: y[m, n] = x[m, k] w[n, k]^T.
 void few_rows(i64 m, i64 n, i64 k, const float* x, const Matrix& w, i64 first, float* y, i64 ld) {
   if (w.type == DType::f32)
-    return REDCO_ISA_CALL(rows_times_bt(m, n, k, 1.0f, x, k, elements<float>(w, first, 0), w.row / 4, 0.0f, y, ld));
+    return REDCO_ISA_CALL(
+        rows_times_bt(m, n, k, 1.0f, x, k, elements<float>(w, first, 0), w.row / 4, 0.0f, y, ld));
   if (w.type == DType::bf16)
-    return REDCO_ISA_CALL(rows_times_bt(m, n, k, 1.0f, x, k, elements<bf16>(w, first, 0), w.row / 2, 0.0f, y, ld));
+    return REDCO_ISA_CALL(
+        rows_times_bt(m, n, k, 1.0f, x, k, elements<bf16>(w, first, 0), w.row / 2, 0.0f, y, ld));
   visit_groups(w.type, [&](auto zero) {
     using G = decltype(zero);
     REDCO_ISA_CALL(rows_times_groups(m, n, k, x, k, elements<G>(w, first, 0), y, ld));

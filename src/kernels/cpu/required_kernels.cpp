@@ -188,8 +188,7 @@ void add_required_kernels(Kernels& t) {
     });
   };
   t.affine.run = [](const View& x, const View& y, const double& mul, const double& add) {
-    if (x.dtype == DType::f64)
-      return affine(pointer<double>(x), pointer<double>(y), mul, add, x.numel());
+    if (x.dtype == DType::f64) return affine(pointer<double>(x), pointer<double>(y), mul, add, x.numel());
     for_f32_pieces<1>({x}, y, [&](const auto& in, float* out, i64 n) {
       affine(in[0], out, static_cast<float>(mul), static_cast<float>(add), n);
     });

@@ -52,10 +52,8 @@ std::string better_blas_core(const std::string& chosen, Isa isa) {
   static const std::set<std::string> kWithoutAvx = {
       "Katmai",     "Coppermine", "Northwood", "Prescott", "Banias",       "Atom",      "Core2",  "Penryn",
       "Dunnington", "Nehalem",    "Athlon",    "Opteron",  "Opteron_SSE3", "Barcelona", "Bobcat", "Nano"};
-  // Those with AVX2, which it also takes for AMD's CPUs with AVX512 (Zen 4 and 5).
-  static const std::set<std::string> kWithAvx2 = {"Haswell", "Zen"};
-  if (isa >= Isa::avx512 && (kWithoutAvx.contains(chosen) || kWithAvx2.contains(chosen))) return "SkylakeX";
-  return isa == Isa::avx2 && kWithoutAvx.contains(chosen) ? "Haswell" : "";
+  if (!kWithoutAvx.contains(chosen) || isa == Isa::baseline) return "";
+  return isa >= Isa::avx512 ? "SkylakeX" : "Haswell";
 }
 
 void use_better_blas_core(char** argv) {

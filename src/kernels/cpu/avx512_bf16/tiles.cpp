@@ -1,10 +1,10 @@
-// A panel of the right operand holds 48 columns: for each pair along k, 48 u32. A packed left operand has panels
-// of 8 rows. Sums of a micro-tile of 8 x 48 stay in 24 registers.
-#include "kernels/cpu/bf16_tiles.h"
-
+// A panel of the right operand holds 48 columns: for each pair along k, 48 u32. A packed left operand has
+// panels of 8 rows. Sums of a micro-tile of 8 x 48 stay in 24 registers.
 #include <immintrin.h>
 
 #include <algorithm>
+
+#include "kernels/cpu/bf16_tiles.h"
 
 namespace redco::kernels::avx512_bf16 {
 namespace {
@@ -13,7 +13,9 @@ constexpr int kLanes = 16;
 constexpr int kVectors = kMicroColumns / kLanes;
 
 // The first n of `lanes` lanes.
-inline __mmask16 mask16(i64 n) { return static_cast<__mmask16>(n >= 16 ? 0xffff : n <= 0 ? 0 : (1u << n) - 1); }
+inline __mmask16 mask16(i64 n) {
+  return static_cast<__mmask16>(n >= 16 ? 0xffff : n <= 0 ? 0 : (1u << n) - 1);
+}
 inline __mmask32 mask32(i64 n) {
   return n >= 32 ? ~__mmask32{0} : n <= 0 ? 0 : static_cast<__mmask32>((u64{1} << n) - 1);
 }
@@ -21,7 +23,8 @@ inline __mmask32 mask32(i64 n) {
 // 32 elements of a row as bf16: those from `n` on are zero.
 inline __m512i load32(const bf16* x, i64 n) { return _mm512_maskz_loadu_epi16(mask32(n), x); }
 inline __m512i load32(const float* x, i64 n) {
-  const __m512 low = _mm512_maskz_loadu_ps(mask16(n), x), high = _mm512_maskz_loadu_ps(mask16(n - 16), x + 16);
+  const __m512 low = _mm512_maskz_loadu_ps(mask16(n), x),
+               high = _mm512_maskz_loadu_ps(mask16(n - 16), x + 16);
   return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
 }
 // 16 elements of each of two rows, as pairs.
@@ -105,7 +108,8 @@ void micro_tile(i64 pairs, const LeftPairs& a, const u32* b, i64 columns, const 
     const __m512 bias = out.bias ? _mm512_maskz_loadu_ps(m, out.bias + c) : _mm512_setzero_ps();
     for (int i = 0; i < M; ++i) {
       __m512 s = sums[i][j];
-      if (out.before) s = _mm512_add_ps(_mm512_maskz_loadu_ps(m, out.before + (at_row + i) * out.ld_before + c), s);
+      if (out.before)
+        s = _mm512_add_ps(_mm512_maskz_loadu_ps(m, out.before + (at_row + i) * out.ld_before + c), s);
       if (out.bias) s = _mm512_add_ps(s, bias);
       const i64 at = (at_row + i) * out.ld + c;
       if (out.bf16) {
@@ -122,14 +126,22 @@ template <bool packed>
 void micro_tile(i64 rows, i64 pairs, const LeftPairs& a, const u32* b, i64 columns, const TileOutput& out,
                 i64 at_row, i64 at_column) {
   switch (rows) {
-    case 1: return micro_tile<1, packed>(pairs, a, b, columns, out, at_row, at_column);
-    case 2: return micro_tile<2, packed>(pairs, a, b, columns, out, at_row, at_column);
-    case 3: return micro_tile<3, packed>(pairs, a, b, columns, out, at_row, at_column);
-    case 4: return micro_tile<4, packed>(pairs, a, b, columns, out, at_row, at_column);
-    case 5: return micro_tile<5, packed>(pairs, a, b, columns, out, at_row, at_column);
-    case 6: return micro_tile<6, packed>(pairs, a, b, columns, out, at_row, at_column);
-    case 7: return micro_tile<7, packed>(pairs, a, b, columns, out, at_row, at_column);
-    default: return micro_tile<8, packed>(pairs, a, b, columns, out, at_row, at_column);
+    case 1:
+      return micro_tile<1, packed>(pairs, a, b, columns, out, at_row, at_column);
+    case 2:
+      return micro_tile<2, packed>(pairs, a, b, columns, out, at_row, at_column);
+    case 3:
+      return micro_tile<3, packed>(pairs, a, b, columns, out, at_row, at_column);
+    case 4:
+      return micro_tile<4, packed>(pairs, a, b, columns, out, at_row, at_column);
+    case 5:
+      return micro_tile<5, packed>(pairs, a, b, columns, out, at_row, at_column);
+    case 6:
+      return micro_tile<6, packed>(pairs, a, b, columns, out, at_row, at_column);
+    case 7:
+      return micro_tile<7, packed>(pairs, a, b, columns, out, at_row, at_column);
+    default:
+      return micro_tile<8, packed>(pairs, a, b, columns, out, at_row, at_column);
   }
 }
 
@@ -141,7 +153,8 @@ LeftPairs pack_left(const T* a, i64 ld, bool trans, i64 m, i64 k, u32* to) {
   if (!trans) {
     for (i64 r = 0; r < m; ++r)
       for (i64 p = 0; p < pairs; p += kLanes)
-        _mm512_mask_storeu_epi32(to + r * pairs + p, mask16(pairs - p), load32(a + r * ld + 2 * p, k - 2 * p));
+        _mm512_mask_storeu_epi32(to + r * pairs + p, mask16(pairs - p),
+                                 load32(a + r * ld + 2 * p, k - 2 * p));
     return {to, pairs, 1};
   }
   static_assert(kLanes == 2 * kMicroRows);

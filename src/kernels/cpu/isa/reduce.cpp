@@ -76,8 +76,8 @@ void max_rows(const T* x, i64 stride, i64 rows, i64 cols, T* acc) {
   }
 }
 
-#define INSTANTIATE(X)                \
-  template double sum(const X*, i64); \
+#define INSTANTIATE(X)                   \
+  template double sum(const X*, i64);    \
   template wide_t<X> max(const X*, i64); \
   template void add_rows(const X*, i64, i64, i64, double*);
 INSTANTIATE(float)

@@ -69,7 +69,8 @@ T dot(const T* a, const T* b, i64 n) {
 }
 
 template <class X>
-void rope(const X* x, const wide_t<X>* c, const wide_t<X>* s, i64 rotary, bool interleaved, X* y, i64 H, i64 D) {
+void rope(const X* x, const wide_t<X>* c, const wide_t<X>* s, i64 rotary, bool interleaved, X* y, i64 H,
+          i64 D) {
   using T = wide_t<X>;
   const i64 half = rotary / 2;
   for (i64 h = 0; h < H; ++h, x += D, y += D) {
@@ -95,8 +96,8 @@ void rope(const X* x, const wide_t<X>* c, const wide_t<X>* s, i64 rotary, bool i
   }
 }
 
-#define INSTANTIATE(X)                                         \
-  template wide_t<X> sum_exp(const X*, wide_t<X>, i64);        \
+#define INSTANTIATE(X)                                               \
+  template wide_t<X> sum_exp(const X*, wide_t<X>, i64);              \
   template void scaled_exp(const X*, wide_t<X>, wide_t<X>, X*, i64); \
   template void rope(const X*, const wide_t<X>*, const wide_t<X>*, i64, bool, X*, i64, i64);
 INSTANTIATE(float)
