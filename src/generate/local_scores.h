@@ -24,7 +24,9 @@ class LocalScores {
     first_ = r.begin;
     width_ = r.end - r.begin;
     cut_ = !logits.layout()[Axis::mp].is_replicated();
-    visit_float(logits.dtype(), [&](auto zero) { values_ = host_copy<decltype(zero)>(logits); });
+    // Logits in bf16 are read as float.
+    visit_float(logits.dtype() == DType::f64 ? DType::f64 : DType::f32,
+                [&](auto zero) { values_ = host_copy<decltype(zero)>(logits); });
   }
   // The first token of this part.
   i64 first() const { return first_; }

@@ -16,7 +16,7 @@ namespace {
 // An entry as a cache keeps it.
 Tensor stored(const Tensor& x, CacheDType dtype) {
   const Tensor whole = without_partials(x);
-  return dtype == CacheDType::bf16 && whole.is_float() ? cast(whole, DType::bf16) : whole;
+  return dtype == CacheDType::bf16 && whole.is_float() ? cast(whole, DType::bf16) : to_sum_type(whole);
 }
 
 // [rows, columns, ...] with t's layout, filled with zeros: masked positions of attention must be finite.

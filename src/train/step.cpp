@@ -213,7 +213,7 @@ std::map<std::string, double> global_weights(const std::vector<Batch>& batches) 
 double share(const Tensor& t) {
   if (t.is_meta() || !t.is_first_copy()) return 0;
   if (t.local_numel() == 0) return 0;
-  return visit_float(t.dtype(), [&](auto value) {
+  return visit_float(t.dtype() == DType::f64 ? DType::f64 : DType::f32, [&](auto value) {
     copy_to_host(t, 0, std::span(&value, 1));
     return static_cast<double>(value);
   });
