@@ -152,6 +152,16 @@ class ForcedEnd {
   bool killed_ = false;
 };
 
+// What the ranks have reported when mpirun has ended. It ends with status 1 after a rank that ends with code
+// 1, whose report may still be on its way.
+RankEnds reported(WatchServer& server, int status) {
+  constexpr double kReportSeconds = 1;
+  const bool one = WIFEXITED(status) && WEXITSTATUS(status) == 1;
+  for (const auto began = Clock::now(); one && !server.ended_with(1) && since(began) < kReportSeconds;)
+    usleep(5000);
+  return {server.all_started(), server.ended_with(1)};
+}
+
 // Ends the ranks that mpirun left behind.
 void end_ranks(WatchServer& server) {
   constexpr double kWaitSeconds = 2;
@@ -232,7 +242,7 @@ int exec_under_mpirun(const Mpirun& mpirun, const ExecOptions& options) {
     if (!gone && waitpid(pid, &status, WNOHANG) == pid) {
       gone = true;
       end = Clock::now();
-      ranks = {server->all_started(), server->ended_with(1)};
+      ranks = reported(*server, status);
       if (status != 0) end_ranks(*server);
     }
     // Ranks that have nothing to end immediately.
