@@ -205,6 +205,23 @@ Operand operand(DType type, i64 rows, i64 columns, bool trans, std::uint64_t see
   return out;
 }
 
+// A row as it is multiplied with groups: 16-bit integers with a scale for each group.
+void round_to_words(std::vector<double>& row) {
+  for (std::size_t begin = 0; begin < row.size(); begin += kGroup) {
+    const std::size_t end = std::min(row.size(), begin + kGroup);
+    float most = 0;
+    for (std::size_t i = begin; i < end; ++i) most = std::max(most, std::fabs(static_cast<float>(row[i])));
+    for (std::size_t i = begin; i < end && most > 0; ++i) {
+      const double word = std::round(static_cast<float>(row[i]) * (32767.0f / most));
+      EXPECT_LE(std::fabs(word), 32767);
+      const double kept = word * static_cast<double>(most / 32767.0f);
+      // Half a step, and the rounding of the scale.
+      EXPECT_LE(std::fabs(kept - row[i]), static_cast<double>(most) * 1.02 / 65536);
+      row[i] = kept;
+    }
+  }
+}
+
 struct ProductCase {
   i64 m, n;
   std::vector<i64> k;  // of each term
@@ -216,7 +233,7 @@ void check_products(const ProductCase& c, bool bf16) {
   const std::string what = fmt::format("m={} n={} terms={} k={} a={}{} b={}{} y={} bias={} bf16={}", c.m, c.n,
                                        c.k.size(), c.k[0], name_of(c.a), c.trans_a ? " trans" : "",
                                        name_of(c.b), c.trans_b ? " trans" : "", name_of(c.y), c.bias, bf16);
-  // Products of few rows are not rounded.
+  // Products of few rows are not rounded, except for one row with groups.
   const bool few = c.m <= kFewRows && !c.trans_a && (c.trans_b ? c.k.size() == 1 : c.b == DType::f32);
   const bool rounds = bf16 && isa() == Isa::avx512_bf16 && !few;
   // Twice the same product, so that one call has several.
@@ -228,7 +245,8 @@ void check_products(const ProductCase& c, bool bf16) {
   for (std::size_t t = 0; t < c.k.size(); ++t) {
     const i64 k = c.k[t];
     operands.push_back(operand(c.a, c.m, k, c.trans_a, 2 * t + 1, rounds));
-    const Operand& a = operands.back();
+    Operand& a = operands.back();
+    if (few && c.m == 1 && is_grouped(c.b)) round_to_words(a.values);
     operands.push_back(operand(c.b, k, c.n, c.trans_b, 2 * t + 2, rounds));
     const Operand& b = operands.back();
     for (Product& p : all) {
@@ -268,6 +286,35 @@ void check_products(const ProductCase& c, bool bf16) {
   const double close = 4 * std::numeric_limits<float>::epsilon() * static_cast<double>(depth + 4);
   expect_close(run(), want, c.y == DType::bf16 ? close + 1.0 / 256 : close, what);
   expect_same_on_any_threads(run, what);
+}
+
+// A row of words keeps NaN and infinity apart from the groups without them, and zero where magnitudes vanish.
+TEST(Products, OfARowWithGroupsKeepWhatIsNotFinite) {
+  on_every_isa([] {
+    const i64 k = 64;
+    const std::vector<float> weights(static_cast<std::size_t>(k), 127.0f);  // with scales of exactly 1
+    std::vector<Group8> w(2);
+    to_groups<Group8>(weights.data(), w.data(), 1, k);
+    const auto product = [&](const std::vector<float>& x) {
+      float y = 0;
+      Product p{.m = 1, .n = 1, .terms = {{.a = {}, .b = {}, .k = k}}, .y = &y};
+      p.terms[0].a = {reinterpret_cast<const std::byte*>(x.data()), DType::f32, k * 4, false};
+      p.terms[0].b = {reinterpret_cast<const std::byte*>(w.data()), DType::q8, 2 * i64{sizeof(Group8)}, true};
+      std::vector<float> room(static_cast<std::size_t>(products_workspace({&p, 1}, false)));
+      products({&p, 1}, false, room);
+      return y;
+    };
+    std::vector<float> x(static_cast<std::size_t>(k), 0.5f);
+    EXPECT_FLOAT_EQ(product(x), 127 * 32);
+    x[3] = std::numeric_limits<float>::infinity();
+    EXPECT_TRUE(std::isnan(product(x)));
+    x[3] = NAN;
+    EXPECT_TRUE(std::isnan(product(x)));
+    std::fill(x.begin(), x.begin() + 32, 1e-40f);
+    EXPECT_FLOAT_EQ(product(x), 127 * 16);
+    std::fill(x.begin() + 32, x.end(), -1e-40f);
+    EXPECT_EQ(product(x), 0);
+  });
 }
 
 // Few rows and many, one and several tiles, blocks of k, odd sizes, short last groups; every type and layout.

@@ -30,6 +30,13 @@ struct Group4 {
 };
 static_assert(sizeof(Group8) == bytes_of(DType::q8, kGroup) && sizeof(Group4) == bytes_of(DType::q4, kGroup));
 
+// A row whose products with groups are computed: value i is words[i] * scales[i / 32], words in [-32767,
+// 32767], so an element is rounded by at most 2^-16 of the largest magnitude of its group.
+struct RowOfWords {
+  const std::int16_t* words;
+  const float* scales;
+};
+
 // Calls f with a group of the grouped type, or with the element or group of the storage type.
 template <class F>
 decltype(auto) visit_groups(DType t, F&& f) {

@@ -232,8 +232,31 @@ void tile_paired(const Product& p, const Tile& t, const Rooms& r, float* room) {
 
 // --- Products of few rows, whose speed is that of reading b ------------------------------------------------
 
-// Rows of a stored matrix: y[m, n] = x[m, k] w[n, k]^T.
-void few_rows(i64 m, i64 n, i64 k, const float* x, const Matrix& w, i64 first, float* y, i64 ld) {
+// One row is multiplied with groups in words (isa/group_row.cpp).
+bool in_words(i64 m, const Term& t) { return m == 1 && is_grouped(t.b.type); }
+
+// Elements of the workspace that hold the left operand of a term: rows widened to fp32, or a row of words,
+// their scales and the widened row.
+i64 room_of(i64 m, const Term& t) {
+  const i64 wide = t.a.type != DType::f32 ? m * t.k : 0;
+  return in_words(m, t) ? groups_in(t.k) * (kGroup / 2 + 1) + wide : wide;
+}
+float* scales_in(float* room, const Term& t) { return room + groups_in(t.k) * (kGroup / 2); }
+void fill_room(float* room, i64 m, const Term& t) {
+  const bool words = in_words(m, t);
+  float* const wide = words ? scales_in(room, t) + groups_in(t.k) : room;
+  if (t.a.type != DType::f32)
+    for (i64 r = 0; r < m; ++r) widen(at(t.a, r, 0), t.a.type, t.k, wide + r * t.k);
+  if (words)
+    REDCO_ISA_CALL(to_words(t.a.type == DType::f32 ? elements<float>(t.a, 0, 0) : wide, t.k,
+                            reinterpret_cast<std::int16_t*>(room), scales_in(room, t)));
+}
+
+// Rows of a stored matrix: y[m, n] = x[m, k] w[n, k]^T, of the rows of w from `first` on.
+void few_rows(i64 m, i64 n, const Term& t, float* room, i64 first, float* y, i64 ld) {
+  const Matrix& w = t.b;
+  const i64 k = t.k;
+  const float* const x = t.a.type == DType::f32 ? elements<float>(t.a, 0, 0) : room;
   if (w.type == DType::f32)
     return REDCO_ISA_CALL(
         rows_times_bt(m, n, k, 1.0f, x, k, elements<float>(w, first, 0), w.row / 4, 0.0f, y, ld));
@@ -242,7 +265,10 @@ void few_rows(i64 m, i64 n, i64 k, const float* x, const Matrix& w, i64 first, f
         rows_times_bt(m, n, k, 1.0f, x, k, elements<bf16>(w, first, 0), w.row / 2, 0.0f, y, ld));
   visit_groups(w.type, [&](auto zero) {
     using G = decltype(zero);
-    REDCO_ISA_CALL(rows_times_groups(m, n, k, x, k, elements<G>(w, first, 0), y, ld));
+    const G* const groups = elements<G>(w, first, 0);
+    if (!in_words(m, t)) return REDCO_ISA_CALL(rows_times_groups(m, n, k, x, k, groups, y, ld));
+    const RowOfWords row{reinterpret_cast<const std::int16_t*>(room), scales_in(room, t)};
+    REDCO_ISA_CALL(row_times_groups(n, groups_in(k), row, groups, y));
   });
 }
 
@@ -258,18 +284,16 @@ Few few_rows_of(const Product& p) {
   }
   return by_rows ? Few::by_rows : by_columns ? Few::by_columns : Few::no;
 }
-// Rows of x in fp32 that a product of few rows keeps in the workspace.
 i64 few_rows_room(const Product& p) {
   i64 n = 0;
-  for (const Term& t : p.terms)
-    if (t.a.type != DType::f32) n += p.m * t.k;
+  for (const Term& t : p.terms) n += room_of(p.m, t);
   return n;
 }
 
 constexpr i64 kRowsOfB = 64, kColumnsOfB = 256;
 
-// One piece of a product of few rows; x: the rows of each term in fp32.
-void few_rows_piece(const Product& p, Few few, i64 piece, const float* room) {
+// One piece of a product of few rows; room: of all its terms.
+void few_rows_piece(const Product& p, Few few, i64 piece, float* room) {
   const i64 step = few == Few::by_rows ? kRowsOfB : kColumnsOfB;
   const i64 j = piece * step, n = std::min(step, p.n - j);
   std::array<float, kFewRows * kColumnsOfB> own;  // NOLINT: written below
@@ -278,15 +302,14 @@ void few_rows_piece(const Product& p, Few few, i64 piece, const float* room) {
   const i64 ld = direct ? p.n : n;
   bool first = true;
   for (const Term& t : p.terms) {
-    const bool f32 = t.a.type == DType::f32;
-    const float* const x = f32 ? elements<float>(t.a, 0, 0) : room;
-    if (!f32) room += p.m * t.k;
     if (few == Few::by_rows) {
-      few_rows(p.m, n, t.k, x, t.b, j, y, ld);
+      few_rows(p.m, n, t, room, j, y, ld);
     } else {
+      const float* const x = t.a.type == DType::f32 ? elements<float>(t.a, 0, 0) : room;
       REDCO_ISA_CALL(rows_times_b(p.m, n, t.k, 1.0f, x, t.k, elements<float>(t.b, 0, j), t.b.row / 4,
                                   first ? 0.0f : 1.0f, y, ld));
     }
+    room += room_of(p.m, t);
     first = false;
   }
   if (p.bias || !direct) finish(p, 0, p.m, j, n, y, ld);
@@ -300,7 +323,7 @@ struct Work {
   Few few;
   Rooms rooms;
   i64 first, count;
-  const float* few_room = nullptr;
+  float* few_room = nullptr;
 };
 using Works = SmallVector<Work, 3>;
 
@@ -350,13 +373,12 @@ i64 products_workspace(std::span<const Product> all, bool bf16) {
 
 i64 stored_product_workspace(i64 n, i64 k, DType b, bool bf16) {
   if (n <= 0 || k <= 0) return 0;
-  i64 most = 0;
+  const auto of_rows = [&](i64 m) {
+    return Product{.m = m, .n = n, .terms = {{.a = {}, .b = {.type = b, .trans = true}, .k = k}}};
+  };
   // Tiles with the most rows have the largest rooms; any number of rows has at most one for each thread.
-  for (i64 m : {kFewRows + 1, i64{512}, i64{1} << 20}) {
-    const Product p{.m = m, .n = n, .terms = {{.a = {}, .b = {.type = b, .trans = true}, .k = k}}};
-    most = std::max(most, rooms_of(p, bf16).size());
-  }
-  return most * omp_get_max_threads();
+  const i64 tiles = rooms_of(of_rows(i64{1} << 20), bf16).size() * omp_get_max_threads();
+  return std::max(tiles, few_rows_room(of_rows(1)));
 }
 
 void products(std::span<const Product> all, bool bf16, std::span<float> workspace) {
@@ -375,9 +397,10 @@ void products(std::span<const Product> all, bool bf16, std::span<float> workspac
     rooms_needed = rooms_needed || w.rooms.size() > 0;
     if (w.few == Few::no) continue;
     w.few_room = fixed;
-    for (const Term& t : p.terms)
-      if (t.a.type != DType::f32)
-        for (i64 r = 0; r < p.m; ++r, fixed += t.k) widen(at(t.a, r, 0), t.a.type, t.k, fixed);
+    for (const Term& t : p.terms) {
+      fill_room(fixed, p.m, t);
+      fixed += room_of(p.m, t);
+    }
   }
   const auto piece = [&](i64 i, i64 room) {
     const Work* w = &works.back();

@@ -25,8 +25,10 @@ REDCO_INLINE void load(const double* p, Vector<double>::type& out) { __builtin_m
 REDCO_INLINE void load(const bf16* p, Vector<float>::type& out) {
   // One instruction; the compiler's conversion of a vector takes four.
 #if defined(__AVX512F__)
-  const __m512i words = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-  const __m512i wide = _mm512_slli_epi32(words, 16);
+  constexpr __mmask16 kAll = 0xffff;  // without a mask GCC 12 warns
+  const __m512i words =
+      _mm512_maskz_cvtepu16_epi32(kAll, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  const __m512i wide = _mm512_maskz_slli_epi32(kAll, words, 16);
 #elif defined(__AVX2__)
   const __m256i words = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   const __m256i wide = _mm256_slli_epi32(words, 16);
@@ -44,7 +46,7 @@ REDCO_INLINE void load(const bf16* p, Vector<double>::type& out) {
 }
 
 template <class T, class B, int M, int N>
-inline void dots(i64 k, T alpha, const T* a, i64 lda, const B* b, i64 ldb, T beta, T* c, i64 ldc) {
+inline void dots(i64 k, T alpha, const T* a, i64 lda, const B* b, i64 ldb, i64 ahead, T beta, T* c, i64 ldc) {
   using V = typename Vector<T>::type;
   constexpr i64 W = Vector<T>::kWidth;
   V acc[M][N] = {};
@@ -54,8 +56,7 @@ inline void dots(i64 k, T alpha, const T* a, i64 lda, const B* b, i64 ldb, T bet
 #pragma GCC unroll 8
     for (int j = 0; j < N; ++j) {
       load(b + j * ldb + p, bv[j]);
-      // The rows that come next: rows are too short for the processor to foresee them.
-      __builtin_prefetch(b + (N + j) * ldb + p, 0, 2);
+      __builtin_prefetch(b + (ahead + j) * ldb + p, 0, 2);
     }
 #pragma GCC unroll 8
     for (int i = 0; i < M; ++i) {
@@ -66,13 +67,10 @@ inline void dots(i64 k, T alpha, const T* a, i64 lda, const B* b, i64 ldb, T bet
     }
   }
   for (int i = 0; i < M; ++i) {
+    T sums[N];
+    sum_each<T, N>(acc[i], sums);
     for (int j = 0; j < N; ++j) {
-      T s = 0;
-      if constexpr (sizeof(B) == sizeof(T)) {
-        for (int w = 0; w < W; ++w) s += acc[i][j][w];
-      } else {
-        s = sum_by_halves<T>(acc[i][j]);
-      }
+      T s = sums[j];
       for (i64 q = p; q < k; ++q) s += a[i * lda + q] * value(b[j * ldb + q]);
       T& out = c[i * ldc + j];
       out = beta == 0 ? alpha * s : alpha * s + beta * out;
@@ -80,12 +78,108 @@ inline void dots(i64 k, T alpha, const T* a, i64 lda, const B* b, i64 ldb, T bet
   }
 }
 
+// A row of b with a row of a. If the rows of b are contiguous, b is read in order.
+template <class T, class B>
+inline void dot(i64 k, T alpha, const T* a, const B* b, T beta, T* c) {
+  using V = typename Vector<T>::type;
+  constexpr i64 W = Vector<T>::kWidth, kBytesOfB = W * static_cast<i64>(sizeof(B));
+  constexpr int kChains = 4;
+  constexpr i64 kAhead = 4096, kLine = 64;
+  V acc[kChains] = {};
+  i64 p = 0;
+  for (; p + kChains * W <= k; p += kChains * W)
+#pragma GCC unroll 4
+    for (int j = 0; j < kChains; ++j) {
+      V av, bv;
+      load(b + p + j * W, bv);
+      load(a + p + j * W, av);
+      if (j * kBytesOfB % kLine == 0)
+        __builtin_prefetch(reinterpret_cast<const char*>(b + p + j * W) + kAhead, 0, 2);
+      acc[j] += av * bv;
+    }
+  for (; p + W <= k; p += W) {
+    V av, bv;
+    load(b + p, bv);
+    load(a + p, av);
+    acc[0] += av * bv;
+  }
+  const V all[1] = {(acc[0] + acc[1]) + (acc[2] + acc[3])};
+  T s;
+  sum_each<T>(all, &s);
+  for (; p < k; ++p) s += a[p] * value(b[p]);
+  *c = beta == 0 ? alpha * s : alpha * s + beta * *c;
+}
+
 template <class T, class B, int M>
 inline void dots_m(i64 n, i64 k, T alpha, const T* a, i64 lda, const B* b, i64 ldb, T beta, T* c, i64 ldc) {
   constexpr int N = streamed_rows(M);
+  const i64 ahead = rows_ahead(N, k * static_cast<i64>(sizeof(B)));
   i64 j = 0;
-  for (; j + N <= n; j += N) dots<T, B, M, N>(k, alpha, a, lda, b + j * ldb, ldb, beta, c + j, ldc);
-  for (; j < n; ++j) dots<T, B, M, 1>(k, alpha, a, lda, b + j * ldb, ldb, beta, c + j, ldc);
+  if constexpr (M == 1) {
+    if (ldb == k) {
+      for (; j < n; ++j) dot<T, B>(k, alpha, a, b + j * ldb, beta, c + j);
+      return;
+    }
+  }
+  for (; j + N <= n; j += N) dots<T, B, M, N>(k, alpha, a, lda, b + j * ldb, ldb, ahead, beta, c + j, ldc);
+  for (; j < n; ++j) dots<T, B, M, 1>(k, alpha, a, lda, b + j * ldb, ldb, ahead, beta, c + j, ldc);
+}
+
+// C vectors of each of M rows of c, whose sums stay in registers while the rows of b pass.
+template <class T, class B, int M, int C>
+inline void columns(i64 k, T alpha, const T* a, i64 lda, const B* b, i64 ldb, T beta, T* c, i64 ldc) {
+  using V = typename Vector<T>::type;
+  constexpr i64 W = Vector<T>::kWidth;
+  // Two chains of additions where registers allow them.
+  constexpr int kChains = M * C * 2 <= kRegisters / 2 ? 2 : 1;
+  constexpr i64 kAhead = 16;
+  V acc[kChains][M][C] = {};
+  const auto add = [&](V(&sums)[M][C], i64 p) __attribute__((always_inline)) {
+#pragma GCC unroll 8
+    for (int j = 0; j < C; ++j) {
+      V bv;
+      load(b + p * ldb + j * W, bv);
+      __builtin_prefetch(b + (p + kAhead) * ldb + j * W, 0, 2);
+#pragma GCC unroll 8
+      for (int i = 0; i < M; ++i) sums[i][j] += a[i * lda + p] * bv;
+    }
+  };
+  i64 p = 0;
+  for (; p + kChains <= k; p += kChains) {
+#pragma GCC unroll 2
+    for (int s = 0; s < kChains; ++s) add(acc[s], p + s);
+  }
+  if (p < k) add(acc[0], p);
+  for (int i = 0; i < M; ++i)
+    for (int j = 0; j < C; ++j) {
+      V sum = acc[0][i][j];
+      if constexpr (kChains == 2) sum += acc[1][i][j];
+      T* const out = c + i * ldc + j * W;
+      V y = alpha * sum;
+      if (beta != 0) {
+        V before;
+        load(out, before);
+        y += beta * before;
+      }
+      __builtin_memcpy(out, &y, sizeof y);
+    }
+}
+
+template <class T, class B, int M>
+inline void columns_m(i64 n, i64 k, T alpha, const T* a, i64 lda, const B* b, i64 ldb, T beta, T* c,
+                      i64 ldc) {
+  constexpr i64 W = Vector<T>::kWidth;
+  constexpr int C = M <= 2 ? 4 : kRegisters == 32 ? 2 : 1;
+  i64 j = 0;
+  for (; j + C * W <= n; j += C * W) columns<T, B, M, C>(k, alpha, a, lda, b + j, ldb, beta, c + j, ldc);
+  for (; j + W <= n; j += W) columns<T, B, M, 1>(k, alpha, a, lda, b + j, ldb, beta, c + j, ldc);
+  for (; j < n; ++j)
+    for (int i = 0; i < M; ++i) {
+      T s = 0;
+      for (i64 p = 0; p < k; ++p) s += a[i * lda + p] * value(b[p * ldb + j]);
+      T& out = c[i * ldc + j];
+      out = beta == 0 ? alpha * s : alpha * s + beta * out;
+    }
 }
 
 }  // namespace
@@ -99,39 +193,7 @@ void rows_times_bt(i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda, const B* b
 template <class T, class B>
 void rows_times_b(i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda, const B* b, i64 ldb, T beta, T* c,
                   i64 ldc) {
-  constexpr i64 kColumns = 1024;  // columns of c, kept in L1 with the four rows of b
-  for (i64 j0 = 0; j0 < n; j0 += kColumns) {
-    const i64 cols = n - j0 < kColumns ? n - j0 : kColumns;
-    for (i64 i = 0; i < m; ++i) {
-      T* out = c + i * ldc + j0;
-      if (beta == 0) {
-        for (i64 j = 0; j < cols; ++j) out[j] = 0;
-      } else {
-        for (i64 j = 0; j < cols; ++j) out[j] *= beta;
-      }
-    }
-    i64 p = 0;
-    for (; p + 4 <= k; p += 4) {
-      const B *b0 = b + p * ldb + j0, *b1 = b0 + ldb, *b2 = b1 + ldb, *b3 = b2 + ldb;
-      for (i64 i = 0; i < m; ++i) {
-        const T* f = a + i * lda + p;
-        const T f0 = alpha * f[0], f1 = alpha * f[1], f2 = alpha * f[2], f3 = alpha * f[3];
-        T* out = c + i * ldc + j0;
-#pragma omp simd
-        for (i64 j = 0; j < cols; ++j)
-          out[j] += (f0 * value(b0[j]) + f1 * value(b1[j])) + (f2 * value(b2[j]) + f3 * value(b3[j]));
-      }
-    }
-    for (; p < k; ++p) {
-      const B* b0 = b + p * ldb + j0;
-      for (i64 i = 0; i < m; ++i) {
-        const T f0 = alpha * a[i * lda + p];
-        T* out = c + i * ldc + j0;
-#pragma omp simd
-        for (i64 j = 0; j < cols; ++j) out[j] += f0 * value(b0[j]);
-      }
-    }
-  }
+  with_rows(m, [&]<int M>() { columns_m<T, B, M>(n, k, alpha, a, lda, b, ldb, beta, c, ldc); });
 }
 
 #define INSTANTIATE(T, B)                                                                  \

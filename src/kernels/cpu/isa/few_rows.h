@@ -1,6 +1,8 @@
 // What products of at most 8 rows with a large matrix have in common, whatever type the matrix has.
 #pragma once
 
+#include <utility>
+
 #include "kernels/cpu/isa/math.h"
 
 namespace redco::kernels::REDCO_ISA {
@@ -43,16 +45,61 @@ inline void with_rows(i64 m, const F& f) {
   }
 }
 
-// The sum of a vector's elements by halves, which takes no longer than reading a short row.
-template <class T, class V>
-REDCO_INLINE T sum_by_halves(const V& v) {
+// Lane i of two vectors of rows side by side, `kRows` in each, of which each row takes W / kRows lanes: the
+// first (kUpper: second) halves of all rows. So first + second has 2 kRows rows of half the lanes.
+template <int W, int kRows, bool kUpper>
+constexpr int half_lane(int i) {
+  const int lanes = W / kRows, half = lanes / 2, row = i / half;
+  return (row < kRows ? 0 : W) + row % kRows * lanes + i % half + (kUpper ? half : 0);
+}
+template <int kRows, class V, int... I>
+REDCO_INLINE V folded(const V& a, const V& b, std::integer_sequence<int, I...>) {
+  constexpr int W = sizeof...(I);
+  return __builtin_shufflevector(a, b, half_lane<W, kRows, false>(I)...) +
+         __builtin_shufflevector(a, b, half_lane<W, kRows, true>(I)...);
+}
+template <int kRows, int W, int N, class V>
+REDCO_INLINE V folded(const V* x) {
+  constexpr auto kLanes = std::make_integer_sequence<int, W>();
+  if constexpr (N == 1) {
+    return x[0];
+  } else {
+    const V low = folded<kRows / 2, W, N / 2>(x), high = folded<kRows / 2, W, N / 2>(x + N / 2);
+    return folded<kRows / 2>(low, high, kLanes);
+  }
+}
+// Sums of the lanes of each row in `x`, which holds kRows rows: in the first kRows lanes.
+template <int kRows, int W, class V>
+REDCO_INLINE V summed(const V& x) {
+  if constexpr (kRows == W) {
+    return x;
+  } else {
+    return summed<2 * kRows, W>(folded<kRows>(x, x, std::make_integer_sequence<int, W>()));
+  }
+}
+
+// out[i]: the sum of the elements of x[i]. The order of the sum depends on the instruction set alone. N: a
+// power of two.
+template <class T, int N, class V>
+REDCO_INLINE void sum_each(const V (&x)[N], T* out) {
   constexpr int W = kBytes / static_cast<int>(sizeof(T));
-  T lanes[W];
-  __builtin_memcpy(lanes, &v, sizeof lanes);
-#pragma GCC unroll 4
-  for (int half = W / 2; half > 0; half /= 2)
-    for (int w = 0; w < half; ++w) lanes[w] += lanes[w + half];
-  return lanes[0];
+  if constexpr (N > W) {
+    for (int i = 0; i < N; ++i) {
+      const V sum = summed<1, W>(x[i]);
+      out[i] = sum[0];
+    }
+  } else {
+    const V sums = summed<N, W>(folded<N, W, N>(x));
+    __builtin_memcpy(out, &sums, N * sizeof(T));
+  }
+}
+
+// Rows of the matrix that are prefetched ahead of N rows of `bytes` each that are read together: the
+// processor does not foresee the next rows, because they are too short.
+inline i64 rows_ahead(int n, i64 bytes) {
+  constexpr i64 kAhead = 4096;
+  const i64 together = n * (bytes > 0 ? bytes : 1);
+  return n * (together >= kAhead ? 1 : (kAhead + together - 1) / together);
 }
 
 }  // namespace redco::kernels::REDCO_ISA

@@ -49,14 +49,6 @@ REDCO_INLINE Vector values(const Group4& g, int v) {
   return widen(_mm_sub_epi8(nibbles, _mm_set1_epi8(8)));
 }
 
-REDCO_INLINE float scale_of(u16 bits) {
-#if defined(__F16C__)
-  return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(bits)));
-#else
-  return fp16_value(bits);
-#endif
-}
-
 template <class G>
 REDCO_INLINE void expand(const G& g, float* y) {
   const float scale = scale_of(g.scale);
@@ -103,7 +95,7 @@ void compress(const float* x, Group4& g) {
 }
 
 template <class G, int M, int N>
-inline void dots(i64 k, const float* a, i64 lda, const G* b, float* c, i64 ldc) {
+inline void dots(i64 k, const float* a, i64 lda, const G* b, i64 ahead, float* c, i64 ldc) {
   Vector acc[M][N] = {};
   const i64 row = groups_in(k), whole = k / kGroup;
   for (i64 g = 0; g < whole; ++g) {
@@ -111,7 +103,7 @@ inline void dots(i64 k, const float* a, i64 lda, const G* b, float* c, i64 ldc) 
 #pragma GCC unroll 8
     for (int j = 0; j < N; ++j) {
       scale[j] = scale_of(b[j * row + g].scale);
-      __builtin_prefetch(b + (N + j) * row + g, 0, 2);  // as in few_rows.cpp
+      __builtin_prefetch(b + (ahead + j) * row + g, 0, 2);
     }
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
@@ -131,7 +123,9 @@ inline void dots(i64 k, const float* a, i64 lda, const G* b, float* c, i64 ldc) 
     float last[kGroup] = {};
     if (whole < row) expand(b[j * row + whole], last);
     for (int i = 0; i < M; ++i) {
-      float s = sum_by_halves<float>(acc[i][j]);
+      const Vector one[1] = {acc[i][j]};
+      float s;
+      sum_each<float>(one, &s);
       for (i64 q = whole * kGroup; q < k; ++q) s += a[i * lda + q] * last[q - whole * kGroup];
       c[i * ldc + j] = s;
     }
@@ -141,10 +135,10 @@ inline void dots(i64 k, const float* a, i64 lda, const G* b, float* c, i64 ldc) 
 template <class G, int M>
 inline void dots_m(i64 n, i64 k, const float* a, i64 lda, const G* b, float* c, i64 ldc) {
   constexpr int N = streamed_rows(M);
-  const i64 row = groups_in(k);
+  const i64 row = groups_in(k), ahead = rows_ahead(N, row * static_cast<i64>(sizeof(G)));
   i64 j = 0;
-  for (; j + N <= n; j += N) dots<G, M, N>(k, a, lda, b + j * row, c + j, ldc);
-  for (; j < n; ++j) dots<G, M, 1>(k, a, lda, b + j * row, c + j, ldc);
+  for (; j + N <= n; j += N) dots<G, M, N>(k, a, lda, b + j * row, ahead, c + j, ldc);
+  for (; j < n; ++j) dots<G, M, 1>(k, a, lda, b + j * row, ahead, c + j, ldc);
 }
 
 }  // namespace
