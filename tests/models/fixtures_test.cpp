@@ -64,11 +64,13 @@ INSTANTIATE_TEST_SUITE_P(Families, ShardedParameters,
                                            "vit-gpt2", "performer", "qwen3", "gemma2", "mixtral"),
                          fixture_name);
 
-// Weights of a storage type, and fp32 weights with the same values.
-void expect_same(const Results& stored, const Results& wide, const std::string& what) {
+// Weights of a storage type, and fp32 weights with the same values. With groups, a product of one row (the
+// pooler of one example) rounds the row to 16 bits: by 2^-16 = 1.5e-5 of the largest in a group.
+void expect_same(const Results& stored, const Results& wide, DType type, const std::string& what) {
   ASSERT_EQ(stored.size(), wide.size());
   for (const auto& [name, values] : wide)
-    EXPECT_LT(distance(stored.at(name), values), 2e-5) << name << ", " << what;
+    EXPECT_LT(distance(stored.at(name), values), is_grouped(type) ? 2e-5 + 2.0 / 65536 : 2e-5)
+        << name << ", " << what;
 }
 
 // Weights of a storage type give what fp32 weights with the same values give, on any mesh.
@@ -79,7 +81,7 @@ TEST_P(StoredWeights, GiveWhatTheirValuesGive) {
     const Results wide = run_model(folder, {1, 1}, {.gradients = false, .rounded = type});
     for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}, Mesh{2, 2}, Mesh{1, 3}}) {
       const Results stored = run_model(folder, mesh, {.gradients = false, .storage = {.weights = type}});
-      expect_same(stored, wide, fmt::format("{} on dp {} x mp {}", name_of(type), mesh.dp(), mesh.mp()));
+      expect_same(stored, wide, type, fmt::format("{} on dp {} x mp {}", name_of(type), mesh.dp(), mesh.mp()));
     }
   }
 }
@@ -175,7 +177,7 @@ TEST_P(RandomRules, GiveTheSameNumbers) {
     expect_matches(folder, run_model(folder, mesh, {.rules = rules}));
     const DType type = seed == 1 ? DType::q4 : DType::q8;
     expect_same(run_model(folder, mesh, {.rules = rules, .gradients = false, .storage = {.weights = type}}),
-                run_model(folder, {1, 1}, {.gradients = false, .rounded = type}), name_of(type));
+                run_model(folder, {1, 1}, {.gradients = false, .rounded = type}), type, name_of(type));
   }
 }
 INSTANTIATE_TEST_SUITE_P(Families, RandomRules,

@@ -4,28 +4,16 @@
 // Operands are packed in pairs of neighbours along k; an odd k ends with a zero.
 #pragma once
 
-#include "base/types.h"
+#include "kernels/cpu/tiles.h"
 
 namespace redco::kernels {
 
 // Rows and columns of one micro-tile.
 constexpr i64 kMicroRows = 8, kMicroColumns = 48;
+static_assert(kTileUnit % kMicroColumns == 0 && kTileUnit % kMicroRows == 0);
 
-// The left operand: pair p of row r is at data[r * row + p * pair].
-struct LeftPairs {
-  const u32* data;
-  i64 row, pair;
-};
-
-// Where a tile's sums over a block of k go. The last block writes y = bf16 or fp32 of sums + before + bias.
-struct TileOutput {
-  const float* before = nullptr;  // the sums of earlier blocks, or null
-  i64 ld_before = 0;
-  const float* bias = nullptr;  // one per column, or null
-  void* y = nullptr;
-  bool bf16 = false;  // the type of y; else float
-  i64 ld = 0;
-};
+// An element of an operand is a pair.
+using LeftPairs = Left<u32>;
 
 namespace avx512_bf16 {
 

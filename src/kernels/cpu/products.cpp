@@ -3,232 +3,13 @@
 #include <algorithm>
 #include <array>
 
-#include "base/error.h"
-#include "kernels/cpu/bf16_tiles.h"
-#include "kernels/cpu/blas.h"
-#include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/gemm.h"
-#include "kernels/cpu/groups.h"
-#include "kernels/cpu/isa/ranges.h"
+#include "kernels/cpu/matrix.h"
 #include "kernels/cpu/pool.h"
-#include "kernels/isa.h"
+#include "kernels/cpu/product_tiles.h"
 
 namespace redco::kernels {
 namespace {
-
-// Elements along k that are widened or packed together. In fp32, 384 columns of them are 3 MiB, for the L2
-// cache.
-constexpr i64 kWideK = 2048, kPairedK = 1024;
-static_assert(kWideK % kGroup == 0 && kPairedK % kGroup == 0);
-
-// Where element (row, column) of the stored matrix lies; columns of groups are not cut.
-const std::byte* at(const Matrix& x, i64 row, i64 column) {
-  return x.data + row * x.row + bytes_of(x.type, column);
-}
-template <class T>
-const T* elements(const Matrix& x, i64 row, i64 column) {
-  return reinterpret_cast<const T*>(at(x, row, column));
-}
-
-void widen(const std::byte* row, DType type, i64 n, float* to) {
-  if (type == DType::f32) {
-    std::copy_n(reinterpret_cast<const float*>(row), n, to);
-  } else if (type == DType::bf16) {
-    REDCO_ISA_CALL(from_bf16(reinterpret_cast<const u16*>(row), to, n));
-  } else {
-    visit_groups(type, [&](auto zero) {
-      using G = decltype(zero);
-      REDCO_ISA_CALL(from_groups(reinterpret_cast<const G*>(row), to, n));
-    });
-  }
-}
-
-// The rows and columns of a product that one piece of work computes, and the block [p, p + deep) of k.
-struct Tile {
-  i64 row, rows, column, columns;
-};
-struct Block {
-  i64 p, deep;
-};
-
-// The part of a stored operand that a tile reads: `lines` stored rows of `length` elements.
-struct Part {
-  i64 row, column, lines, length;
-};
-Part left_part(const Matrix& a, const Tile& t, const Block& b) {
-  return a.trans ? Part{b.p, t.row, b.deep, t.rows} : Part{t.row, b.p, t.rows, b.deep};
-}
-Part right_part(const Matrix& b, const Tile& t, const Block& k) {
-  return b.trans ? Part{t.column, k.p, t.columns, k.deep} : Part{k.p, t.column, k.deep, t.columns};
-}
-
-struct Lines {
-  const float* data;
-  i64 ld;
-};
-// A part in fp32: where it lies, or widened into `room`.
-Lines as_f32(const Matrix& x, const Part& part, float* room) {
-  if (x.type == DType::f32)
-    return {elements<float>(x, part.row, part.column), x.row / static_cast<i64>(sizeof(float))};
-  for (i64 i = 0; i < part.lines; ++i)
-    widen(at(x, part.row + i, part.column), x.type, part.length, room + i * part.length);
-  return {room, part.length};
-}
-
-bool all_f32(const Term& t) { return t.a.type == DType::f32 && t.b.type == DType::f32; }
-
-// The sizes of a tile, and of a room of the workspace, in floats.
-struct Rooms {
-  Tiling tiling;
-  i64 left = 0, right = 0, wide = 0, sums = 0;
-  i64 size() const { return left + right + wide + sums; }
-};
-
-i64 blocks_in(const Product& p, i64 deep) {
-  i64 n = 0;
-  for (const Term& t : p.terms) n += ceil_div(t.k, deep);
-  return n;
-}
-
-// Tiles whose columns do not cut groups along the columns of b.
-Tiling with_whole_groups(Tiling t, const Product& p) {
-  bool cut = false;
-  for (const Term& term : p.terms) cut = cut || (is_grouped(term.b.type) && !term.b.trans);
-  if (cut) t.cols = std::min(p.n, ceil_div(t.cols, kGroup) * kGroup);
-  return t;
-}
-
-Rooms rooms_f32(const Product& p) {
-  Rooms r{with_whole_groups(tiling_of(p.m, p.n), p)};
-  for (const Term& t : p.terms) {
-    const i64 deep = std::min(t.k, kWideK);
-    if (t.a.type != DType::f32) r.left = std::max(r.left, r.tiling.rows * deep);
-    if (t.b.type != DType::f32) r.right = std::max(r.right, r.tiling.cols * deep);
-  }
-  if (p.type != DType::f32) r.sums = r.tiling.rows * r.tiling.cols;
-  return r;
-}
-
-// Tiles are larger than with BLAS where there are many, because each packs both operands.
-Tiling paired_tiling(i64 m, i64 n) {
-  constexpr i64 kWanted = 4, kSmallest = 96;
-  Tiling t{std::min<i64>(512, m), std::min<i64>(8 * kMicroColumns, n)};
-  while (ceil_div(m, t.rows) * ceil_div(n, t.cols) < kWanted && std::max(t.rows, t.cols) > kSmallest) {
-    const bool down = t.rows >= t.cols;
-    i64& side = down ? t.rows : t.cols;
-    side = ceil_div(ceil_div(side, 2), kMicroColumns) * kMicroColumns;
-  }
-  return t;
-}
-
-Rooms rooms_paired(const Product& p) {
-  Rooms r{with_whole_groups(paired_tiling(p.m, p.n), p)};
-  for (const Term& t : p.terms) {
-    const i64 deep = std::min(t.k, kPairedK);
-    r.left = std::max(r.left, avx512_bf16::left_size(r.tiling.rows, deep));
-    r.right = std::max(r.right, avx512_bf16::right_size(r.tiling.cols, deep));
-    if (is_grouped(t.b.type)) r.wide = std::max(r.wide, r.tiling.cols * deep);
-  }
-  if (p.type != DType::f32 && blocks_in(p, kPairedK) != 1) r.sums = r.tiling.rows * r.tiling.cols;
-  return r;
-}
-
-bool pairs(bool bf16) { return bf16 && isa() == Isa::avx512_bf16; }
-Rooms rooms_of(const Product& p, bool bf16) { return pairs(bf16) ? rooms_paired(p) : rooms_f32(p); }
-
-template <class T>
-T* y_at(const Product& p, i64 row, i64 column) {
-  return static_cast<T*>(p.y) + row * p.n + column;
-}
-
-// Adds the bias to `rows` rows of sums, columns [column, column + columns), and writes them to y if they are
-// not there.
-void finish(const Product& p, i64 row, i64 rows, i64 column, i64 columns, float* sums, i64 ld) {
-  for (i64 r = 0; r < rows; ++r) {
-    float* const line = sums + r * ld;
-    if (p.bias)
-      for (i64 c = 0; c < columns; ++c) line[c] += p.bias[column + c];
-    if (p.type == DType::bf16)
-      REDCO_ISA_CALL(to_bf16(line, reinterpret_cast<u16*>(y_at<bf16>(p, row + r, column)), columns));
-  }
-}
-
-void tile_f32(const Product& p, const Tile& t, const Rooms& r, float* room) {
-  float *const left = room, *const right = left + r.left, *const own = right + r.right + r.wide;
-  const bool direct = p.type == DType::f32;
-  float* const sums = direct ? y_at<float>(p, t.row, t.column) : own;
-  const i64 ld = direct ? p.n : t.columns;
-  bool first = true;
-  for (const Term& term : p.terms) {
-    const i64 deepest = all_f32(term) ? term.k : kWideK;
-    for (Block b{0, 0}; b.p < term.k; b.p += b.deep, first = false) {
-      b.deep = std::min(deepest, term.k - b.p);
-      const Lines x = as_f32(term.a, left_part(term.a, t, b), left);
-      const Lines w = as_f32(term.b, right_part(term.b, t, b), right);
-      cblas_gemm(term.a.trans, term.b.trans, t.rows, t.columns, b.deep, 1.0f, x.data, std::max<i64>(x.ld, 1),
-                 w.data, std::max<i64>(w.ld, 1), first ? 0.0f : 1.0f, sums, ld);
-    }
-  }
-  if (first)
-    for (i64 i = 0; i < t.rows; ++i) std::fill_n(sums + i * ld, t.columns, 0.0f);
-  if (p.bias || !direct) finish(p, t.row, t.rows, t.column, t.columns, sums, ld);
-}
-
-// A part of the left operand in pairs: where it lies, if it may be read there.
-LeftPairs left_pairs(const Matrix& a, const Tile& t, const Block& b, u32* room) {
-  const Part part = left_part(a, t, b);
-  if (a.type == DType::bf16) {
-    const bf16* const x = elements<bf16>(a, part.row, part.column);
-    const bool whole = b.deep % 2 == 0 && a.row % 4 == 0 && reinterpret_cast<std::uintptr_t>(x) % 4 == 0;
-    if (!a.trans && whole) return {reinterpret_cast<const u32*>(x), a.row / 4, 1};
-    return avx512_bf16::pack_left(x, a.row / 2, a.trans, t.rows, b.deep, room);
-  }
-  REDCO_CHECK(a.type == DType::f32, "a left operand of type {}", name_of(a.type));
-  return avx512_bf16::pack_left(elements<float>(a, part.row, part.column), a.row / 4, a.trans, t.rows, b.deep,
-                                room);
-}
-
-void pack_right(const Matrix& b, const Tile& t, const Block& k, float* wide, u32* to) {
-  const Part part = right_part(b, t, k);
-  if (b.type == DType::bf16)
-    return avx512_bf16::pack_right(elements<bf16>(b, part.row, part.column), b.row / 2, b.trans, t.columns,
-                                   k.deep, to);
-  const Lines x = as_f32(b, part, wide);
-  avx512_bf16::pack_right(x.data, x.ld, b.trans, t.columns, k.deep, to);
-}
-
-void tile_paired(const Product& p, const Tile& t, const Rooms& r, float* room) {
-  u32* const left = reinterpret_cast<u32*>(room);
-  u32* const right = left + r.left;
-  float *const wide = room + r.left + r.right, *const own = wide + r.wide;
-  const bool direct = p.type == DType::f32;
-  float* const sums = direct ? y_at<float>(p, t.row, t.column) : own;
-  const i64 ld = direct ? p.n : t.columns;
-  const i64 blocks = blocks_in(p, kPairedK);
-  if (blocks == 0) return tile_f32(p, t, r, room);
-  i64 done = 0;
-  for (const Term& term : p.terms)
-    for (Block b{0, 0}; b.p < term.k; b.p += b.deep) {
-      b.deep = std::min(kPairedK, term.k - b.p);
-      const LeftPairs a = left_pairs(term.a, t, b, left);
-      pack_right(term.b, t, b, wide, right);
-      TileOutput out;
-      if (done > 0) {
-        out.before = sums;
-        out.ld_before = ld;
-      }
-      if (++done == blocks) {
-        out.bias = p.bias ? p.bias + t.column : nullptr;
-        out.bf16 = !direct;
-        out.y = direct ? static_cast<void*>(sums) : y_at<bf16>(p, t.row, t.column);
-        out.ld = p.n;
-      } else {
-        out.y = sums;
-        out.ld = ld;
-      }
-      avx512_bf16::multiply(t.rows, t.columns, b.deep, a, right, out);
-    }
-}
 
 // --- Products of few rows, whose speed is that of reading b ------------------------------------------------
 
@@ -292,6 +73,18 @@ i64 few_rows_room(const Product& p) {
 
 constexpr i64 kRowsOfB = 64, kColumnsOfB = 256;
 
+// Adds the bias to `rows` rows of sums, columns [column, column + columns), and writes them to y if they are
+// not there.
+void finish(const Product& p, i64 row, i64 rows, i64 column, i64 columns, float* sums, i64 ld) {
+  for (i64 r = 0; r < rows; ++r) {
+    float* const line = sums + r * ld;
+    if (p.bias)
+      for (i64 c = 0; c < columns; ++c) line[c] += p.bias[column + c];
+    if (p.type == DType::bf16)
+      REDCO_ISA_CALL(to_bf16(line, reinterpret_cast<u16*>(y_at<bf16>(p, row + r, column)), columns));
+  }
+}
+
 // One piece of a product of few rows; room: of all its terms.
 void few_rows_piece(const Product& p, Few few, i64 piece, float* room) {
   const i64 step = few == Few::by_rows ? kRowsOfB : kColumnsOfB;
@@ -321,11 +114,13 @@ void few_rows_piece(const Product& p, Few few, i64 piece, float* room) {
 struct Work {
   const Product* product;
   Few few;
-  Rooms rooms;
+  Tiles tiles;
   i64 first, count;
   float* few_room = nullptr;
 };
 using Works = SmallVector<Work, 3>;
+
+bool pairs(bool bf16) { return bf16 && isa() == Isa::avx512_bf16; }
 
 Works works_of(std::span<const Product> all, bool bf16) {
   Works works;
@@ -336,8 +131,8 @@ Works works_of(std::span<const Product> all, bool bf16) {
     if (w.few != Few::no) {
       w.count = ceil_div(p.n, w.few == Few::by_rows ? kRowsOfB : kColumnsOfB);
     } else {
-      w.rooms = rooms_of(p, bf16);
-      w.count = ceil_div(p.m, w.rooms.tiling.rows) * ceil_div(p.n, w.rooms.tiling.cols);
+      w.tiles = tiles_of(p, pairs(bf16), omp_get_max_threads());
+      w.count = ceil_div(p.m, w.tiles.rows) * ceil_div(p.n, w.tiles.columns);
     }
     first += w.count;
     works.push_back(w);
@@ -345,7 +140,7 @@ Works works_of(std::span<const Product> all, bool bf16) {
   return works;
 }
 
-// Rooms of the workspace: one for each thread, if tiles need any.
+// Rooms of the workspace: one for each thread. Those of products of few rows are empty.
 struct Space {
   i64 fixed = 0, room = 0, rooms = 1;
 };
@@ -356,11 +151,12 @@ Space space_of(const Works& works) {
     if (w.few != Few::no) {
       s.fixed += few_rows_room(*w.product);
     } else {
-      s.room = std::max(s.room, w.rooms.size());
+      s.room = std::max(s.room, w.tiles.room());
       tiles += w.count;
     }
   }
-  s.rooms = std::max<i64>(1, std::min<i64>(tiles, omp_get_max_threads()));
+  const i64 threads = omp_get_max_threads();
+  s.rooms = tiles > 0 ? std::min(tiles, threads) : threads;
   return s;
 }
 
@@ -377,7 +173,8 @@ i64 stored_product_workspace(i64 n, i64 k, DType b, bool bf16) {
     return Product{.m = m, .n = n, .terms = {{.a = {}, .b = {.type = b, .trans = true}, .k = k}}};
   };
   // Tiles with the most rows have the largest rooms; any number of rows has at most one for each thread.
-  const i64 tiles = rooms_of(of_rows(i64{1} << 20), bf16).size() * omp_get_max_threads();
+  const i64 threads = omp_get_max_threads(),
+            tiles = tiles_of(of_rows(i64{1} << 20), pairs(bf16), threads).room() * threads;
   return std::max(tiles, few_rows_room(of_rows(1)));
 }
 
@@ -387,14 +184,12 @@ void products(std::span<const Product> all, bool bf16, std::span<float> workspac
   const Space space = space_of(works);
   float* fixed = workspace.data();
   i64 work = 0, pieces = 0;
-  bool rooms_needed = false;
   for (Work& w : works) {
     const Product& p = *w.product;
     i64 k = 0;
     for (const Term& t : p.terms) k += t.k;
     work += w.few != Few::no ? p.n * k : p.m * p.n * std::min<i64>(k, i64{1} << 20) / 8;
     pieces += w.count;
-    rooms_needed = rooms_needed || w.rooms.size() > 0;
     if (w.few == Few::no) continue;
     w.few_room = fixed;
     for (const Term& t : p.terms) {
@@ -409,21 +204,12 @@ void products(std::span<const Product> all, bool bf16, std::span<float> workspac
     i -= w->first;
     if (w->few != Few::no) return few_rows_piece(p, w->few, i, w->few_room);
     // Tiles are numbered down the columns, so that concurrent threads share the columns of b.
-    const Tiling& t = w->rooms.tiling;
-    const i64 down = ceil_div(p.m, t.rows), r = i % down * t.rows, c = i / down * t.cols;
-    const Tile tile{r, std::min(t.rows, p.m - r), c, std::min(t.cols, p.n - c)};
-    float* const own = workspace.data() + space.fixed + room * space.room;
-    if (pairs(bf16)) {
-      tile_paired(p, tile, w->rooms, own);
-    } else {
-      tile_f32(p, tile, w->rooms, own);
-    }
+    const Tiles& t = w->tiles;
+    const i64 down = ceil_div(p.m, t.rows), r = i % down * t.rows, c = i / down * t.columns;
+    const Tile tile{r, std::min(t.rows, p.m - r), c, std::min(t.columns, p.n - c)};
+    multiply_tile(p, pairs(bf16), tile, t, workspace.data() + space.fixed + room * space.room);
   };
-  if (rooms_needed) {
-    for_each_in_rooms(space.rooms, pieces, work, piece);
-  } else {
-    for_each_dynamic(pieces, work, [&](i64 i) { piece(i, 0); });
-  }
+  for_each_in_rooms(space.rooms, pieces, work, piece);
 }
 
 }  // namespace redco::kernels

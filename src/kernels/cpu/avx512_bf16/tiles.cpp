@@ -195,10 +195,10 @@ void pack_right(const T* b, i64 ld, bool trans, i64 n, i64 k, u32* to) {
 
 void multiply(i64 m, i64 n, i64 k, const LeftPairs& a, const u32* b, const TileOutput& out) {
   const i64 pairs = pairs_in(k);
-  const bool packed = a.pair != 1;
+  const bool packed = a.step != 1;
   for (i64 c = 0; c < n; c += kMicroColumns, b += kMicroColumns * pairs)
     for (i64 r = 0; r < m; r += kMicroRows) {
-      const LeftPairs rows{a.data + (packed ? r * pairs : r * a.row), a.row, a.pair};
+      const LeftPairs rows{a.data + (packed ? r * pairs : r * a.row), a.row, a.step};
       const i64 some = std::min(kMicroRows, m - r), columns = std::min(kMicroColumns, n - c);
       if (packed) {
         micro_tile<true>(some, pairs, rows, b, columns, out, r, c);

@@ -3,6 +3,7 @@
 
 #include "base/types.h"
 #include "kernels/cpu/groups.h"
+#include "kernels/cpu/tiles.h"
 
 namespace redco::kernels {
 

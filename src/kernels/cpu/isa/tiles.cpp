@@ -1,0 +1,160 @@
+// Tiles of products of fp32. A micro-tile of kRows x kColumns sums stays in registers while k passes. The
+// right operand is packed in panels of kColumns columns, a transposed left one in panels of kRows rows.
+#include "kernels/cpu/tiles.h"
+
+#include <immintrin.h>
+
+#include <utility>
+
+#include "kernels/cpu/isa/few_rows.h"
+#include "kernels/cpu/isa/ranges.h"
+
+namespace redco::kernels::REDCO_ISA {
+namespace {
+
+typedef float Vector __attribute__((vector_size(kBytes)));
+constexpr int W = kBytes / 4;
+// The sums, a row of the right operand and one element of the left one fill the registers.
+constexpr int kVectors = kRegisters == 32 ? 3 : 2, kColumns = kVectors * W, kRows = kRegisters == 32 ? 8 : 6;
+static_assert(kTileUnit % kColumns == 0 && kTileUnit % kRows == 0);
+
+REDCO_INLINE Vector load(const float* p) {
+  Vector v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+REDCO_INLINE void store(float* p, const Vector& v) { __builtin_memcpy(p, &v, sizeof v); }
+
+// Swaps blocks of S lanes between rows i and i + S: after S = W / 2, ..., 1 the matrix is transposed.
+template <int S, bool kUpper, int... I>
+REDCO_INLINE Vector swapped(const Vector& a, const Vector& b, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(a, b, ((I & S) ? W + I - (kUpper ? 0 : S) : I + (kUpper ? S : 0))...);
+}
+template <int S>
+REDCO_INLINE void transpose(Vector (&r)[W]) {
+  constexpr auto kLanes = std::make_integer_sequence<int, W>();
+#pragma GCC unroll 16
+  for (int i = 0; i < W; ++i) {
+    if (i & S) continue;
+    const Vector a = r[i], b = r[i + S];
+    r[i] = swapped<S, false>(a, b, kLanes);
+    r[i + S] = swapped<S, true>(a, b, kLanes);
+  }
+  if constexpr (S > 1) transpose<S / 2>(r);
+}
+
+// Rows [0, rows) of x, contiguous along k, as columns of a panel: to[p * kColumns + row]. rows <= W.
+void pack_lines(const float* x, i64 ld, i64 rows, i64 k, float* to) {
+  i64 p = 0;
+  if (rows == W)
+    for (; p + W <= k; p += W) {
+      Vector r[W];
+      for (int i = 0; i < W; ++i) r[i] = load(x + i * ld + p);
+      transpose<W / 2>(r);
+      for (int i = 0; i < W; ++i) store(to + (p + i) * kColumns, r[i]);
+    }
+  for (; p < k; ++p)
+    for (i64 i = 0; i < W; ++i) to[p * kColumns + i] = i < rows ? x[i * ld + p] : 0;
+}
+
+// `n` <= W elements of y from sums + before + bias.
+REDCO_INLINE void write(const Vector& sums, i64 n, const float* before, const float* bias, void* y,
+                        bool as_bf16) {
+  float out[W];
+  store(out, sums);
+  for (i64 i = 0; before && i < n; ++i) out[i] = before[i] + out[i];
+  for (i64 i = 0; bias && i < n; ++i) out[i] += bias[i];
+  if (as_bf16) {
+    for (i64 i = 0; i < n; ++i) put(static_cast<bf16*>(y), i, out[i]);
+  } else {
+    __builtin_memcpy(y, out, static_cast<std::size_t>(n) * sizeof(float));
+  }
+}
+
+template <int M, bool packed>
+void micro_tile(i64 k, const Left<float>& a, const float* b, i64 columns, const TileOutput& o, i64 at_row,
+                i64 at_column) {
+  Vector sums[M][kVectors] = {};
+  const float* const left = a.data;
+  for (i64 p = 0; p < k; ++p) {
+    Vector right[kVectors];
+#pragma GCC unroll 3
+    for (int j = 0; j < kVectors; ++j) right[j] = load(b + p * kColumns + j * W);
+#pragma GCC unroll 8
+    for (int i = 0; i < M; ++i) {
+      const float x = packed ? left[p * kRows + i] : left[i * a.row + p];
+#pragma GCC unroll 3
+      for (int j = 0; j < kVectors; ++j) sums[i][j] += x * right[j];
+    }
+  }
+  for (int i = 0; i < M; ++i)
+    for (int j = 0; j < kVectors; ++j) {
+      const i64 c = at_column + j * W, n = columns - j * W < W ? columns - j * W : W;
+      if (n <= 0) break;
+      const float* const before = o.before ? o.before + (at_row + i) * o.ld_before + c : nullptr;
+      const float* const bias = o.bias ? o.bias + c : nullptr;
+      const i64 at = (at_row + i) * o.ld + c;
+      if (n < W || o.bf16) {
+        void* const y =
+            o.bf16 ? static_cast<void*>(static_cast<bf16*>(o.y) + at) : static_cast<float*>(o.y) + at;
+        write(sums[i][j], n, before, bias, y, o.bf16);
+        continue;
+      }
+      Vector s = sums[i][j];
+      if (before) s = load(before) + s;
+      if (bias) s += load(bias);
+      store(static_cast<float*>(o.y) + at, s);
+    }
+}
+
+template <bool packed>
+void micro_tile(i64 rows, i64 k, const Left<float>& a, const float* b, i64 columns, const TileOutput& o,
+                i64 at_row, i64 at_column) {
+  if (rows >= kRows) return micro_tile<kRows, packed>(k, a, b, columns, o, at_row, at_column);
+  with_rows(rows, [&]<int M>() { micro_tile<M, packed>(k, a, b, columns, o, at_row, at_column); });
+}
+
+}  // namespace
+
+Left<float> pack_left(const float* a, i64 ld, i64 m, i64 k, float* to) {
+  for (i64 p = 0; p < k; ++p, a += ld) {
+    i64 r = 0;
+    for (; r + kRows <= m; r += kRows) __builtin_memcpy(to + r * k + p * kRows, a + r, kRows * sizeof(float));
+    for (i64 i = r; i < m; ++i) to[r * k + p * kRows + i - r] = a[i];
+  }
+  return {to, 1, kRows};
+}
+
+void pack_right(const float* b, i64 ld, bool trans, i64 n, i64 k, float* to) {
+  for (i64 c = 0; c < n; c += kColumns, to += kColumns * k) {
+    const i64 columns = n - c < kColumns ? n - c : kColumns;
+    if (trans) {
+      for (i64 v = 0; v < kColumns; v += W) {
+        const i64 here = columns - v < 0 ? 0 : columns - v < W ? columns - v : W;
+        pack_lines(here > 0 ? b + (c + v) * ld : b, ld, here, k, to + v);
+      }
+    } else if (columns == kColumns) {
+      for (i64 p = 0; p < k; ++p)
+        __builtin_memcpy(to + p * kColumns, b + p * ld + c, kColumns * sizeof(float));
+    } else {
+      for (i64 p = 0; p < k; ++p)
+        for (i64 i = 0; i < kColumns; ++i) to[p * kColumns + i] = i < columns ? b[p * ld + c + i] : 0;
+    }
+  }
+}
+
+void multiply_tile(i64 m, i64 n, i64 k, const Left<float>& a, const float* b, const TileOutput& o) {
+  const bool packed = a.step != 1;
+  for (i64 c = 0; c < n; c += kColumns, b += kColumns * k)
+    for (i64 r = 0; r < m; r += kRows) {
+      const Left<float> rows{a.data + r * (packed ? k : a.row), a.row, a.step};
+      const i64 columns = n - c < kColumns ? n - c : kColumns;
+      if (packed) {
+        micro_tile<true>(m - r, k, rows, b, columns, o, r, c);
+      } else {
+        micro_tile<false>(m - r, k, rows, b, columns, o, r, c);
+      }
+    }
+}
+
+}  // namespace redco::kernels::REDCO_ISA

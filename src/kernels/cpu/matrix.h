@@ -1,0 +1,40 @@
+// Elements of the stored matrices of products (products.h).
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/cpu/groups.h"
+#include "kernels/cpu/isa/ranges.h"
+#include "kernels/cpu/products.h"
+#include "kernels/isa.h"
+
+namespace redco::kernels {
+
+// Where element (row, column) of the stored matrix lies; columns of groups are not cut.
+inline const std::byte* at(const Matrix& x, i64 row, i64 column) {
+  return x.data + row * x.row + bytes_of(x.type, column);
+}
+template <class T>
+const T* elements(const Matrix& x, i64 row, i64 column) {
+  return reinterpret_cast<const T*>(at(x, row, column));
+}
+template <class T>
+T* y_at(const Product& p, i64 row, i64 column) {
+  return static_cast<T*>(p.y) + row * p.n + column;
+}
+
+// n stored elements in fp32.
+inline void widen(const std::byte* row, DType type, i64 n, float* to) {
+  if (type == DType::f32) {
+    std::copy_n(reinterpret_cast<const float*>(row), n, to);
+  } else if (type == DType::bf16) {
+    REDCO_ISA_CALL(from_bf16(reinterpret_cast<const u16*>(row), to, n));
+  } else {
+    visit_groups(type, [&](auto zero) {
+      using G = decltype(zero);
+      REDCO_ISA_CALL(from_groups(reinterpret_cast<const G*>(row), to, n));
+    });
+  }
+}
+
+}  // namespace redco::kernels

@@ -1,0 +1,182 @@
+#include "kernels/cpu/product_tiles.h"
+
+#include "base/error.h"
+#include "kernels/cpu/bf16_tiles.h"
+#include "kernels/cpu/matrix.h"
+
+namespace redco::kernels {
+namespace {
+
+// A block [p, p + deep) of k, whose operands are packed together. Blocks of a k have about equal sizes, and
+// cut no groups.
+struct Block {
+  i64 p, deep;
+};
+i64 depth_of(i64 k) {
+  constexpr i64 kDeepest = 1024;  // the panel of the right operand (196 KB of fp32) stays in the L2 cache
+  static_assert(kDeepest % kGroup == 0);
+  const i64 blocks = ceil_div(std::max<i64>(k, 1), kDeepest);
+  return ceil_div(ceil_div(k, blocks), kGroup) * kGroup;
+}
+i64 blocks_in(const Product& p) {
+  i64 n = 0;
+  for (const Term& t : p.terms)
+    if (t.k > 0) n += ceil_div(t.k, depth_of(t.k));
+  return n;
+}
+
+// The part of a stored operand that a tile reads: `lines` stored rows of `length` elements.
+struct Part {
+  i64 row, column, lines, length;
+};
+Part left_part(const Matrix& a, const Tile& t, const Block& b) {
+  return a.trans ? Part{b.p, t.row, b.deep, t.rows} : Part{t.row, b.p, t.rows, b.deep};
+}
+Part right_part(const Matrix& b, const Tile& t, const Block& k) {
+  return b.trans ? Part{t.column, k.p, t.columns, k.deep} : Part{k.p, t.column, k.deep, t.columns};
+}
+
+struct Lines {
+  const float* data;
+  i64 ld;
+};
+// A part in fp32: where it lies, or widened into `room`.
+Lines as_f32(const Matrix& x, const Part& part, float* room) {
+  if (x.type == DType::f32)
+    return {elements<float>(x, part.row, part.column), x.row / static_cast<i64>(sizeof(float))};
+  for (i64 i = 0; i < part.lines; ++i)
+    widen(at(x, part.row + i, part.column), x.type, part.length, room + i * part.length);
+  return {room, part.length};
+}
+
+// The two ways to multiply tiles: packed operands of E, and the products of tiles of them.
+struct InF32 {
+  using E = float;
+  static void add_rooms(Tiles& r, const Term& t, i64 deep) {
+    const bool widened = t.a.type != DType::f32;
+    if (t.a.trans) r.left = std::max(r.left, (r.rows + kTileUnit) * deep);
+    if (widened) r.wide_left = std::max(r.wide_left, r.rows * deep);
+    r.right = std::max(r.right, (r.columns + kTileUnit) * deep);
+    if (t.b.type != DType::f32) r.wide_right = std::max(r.wide_right, r.columns * deep);
+  }
+  static Left<E> left(const Matrix& a, const Part& part, i64 rows, i64 deep, float* wide, E* to) {
+    const Lines x = as_f32(a, part, wide);
+    if (!a.trans) return {x.data, x.ld, 1};
+    return REDCO_ISA_CALL(pack_left(x.data, x.ld, rows, deep, to));
+  }
+  static void right(const Matrix& b, const Part& part, i64 columns, i64 deep, float* wide, E* to) {
+    const Lines x = as_f32(b, part, wide);
+    REDCO_ISA_CALL(pack_right(x.data, x.ld, b.trans, columns, deep, to));
+  }
+  static void multiply(i64 m, i64 n, i64 k, const Left<E>& a, const E* b, const TileOutput& out) {
+    REDCO_ISA_CALL(multiply_tile(m, n, k, a, b, out));
+  }
+};
+
+struct InPairs {
+  using E = u32;
+  static void add_rooms(Tiles& r, const Term& t, i64 deep) {
+    r.left = std::max(r.left, avx512_bf16::left_size(r.rows, deep));
+    r.right = std::max(r.right, avx512_bf16::right_size(r.columns, deep));
+    if (is_grouped(t.b.type)) r.wide_right = std::max(r.wide_right, r.columns * deep);
+  }
+  static Left<E> left(const Matrix& a, const Part& part, i64 rows, i64 deep, float*, E* to) {
+    if (a.type == DType::bf16) {
+      const bf16* const x = elements<bf16>(a, part.row, part.column);
+      const bool whole = deep % 2 == 0 && a.row % 4 == 0 && reinterpret_cast<std::uintptr_t>(x) % 4 == 0;
+      if (!a.trans && whole) return {reinterpret_cast<const u32*>(x), a.row / 4, 1};
+      return avx512_bf16::pack_left(x, a.row / 2, a.trans, rows, deep, to);
+    }
+    REDCO_CHECK(a.type == DType::f32, "a left operand of type {}", name_of(a.type));
+    return avx512_bf16::pack_left(elements<float>(a, part.row, part.column), a.row / 4, a.trans, rows, deep,
+                                  to);
+  }
+  static void right(const Matrix& b, const Part& part, i64 columns, i64 deep, float* wide, E* to) {
+    if (b.type == DType::bf16)
+      return avx512_bf16::pack_right(elements<bf16>(b, part.row, part.column), b.row / 2, b.trans, columns,
+                                     deep, to);
+    const Lines x = as_f32(b, part, wide);
+    avx512_bf16::pack_right(x.data, x.ld, b.trans, columns, deep, to);
+  }
+  static void multiply(i64 m, i64 n, i64 k, const Left<E>& a, const E* b, const TileOutput& out) {
+    avx512_bf16::multiply(m, n, k, a, b, out);
+  }
+};
+
+// A sum of nothing, plus the bias.
+void write_bias(const Product& p, const Tile& t) {
+  for (i64 r = t.row; r < t.row + t.rows; ++r)
+    for (i64 c = t.column; c < t.column + t.columns; ++c) {
+      const float y = p.bias ? p.bias[c] : 0.0f;
+      if (p.type == DType::f32) {
+        *y_at<float>(p, r, c) = y;
+      } else {
+        REDCO_ISA_CALL(to_bf16(&y, reinterpret_cast<u16*>(y_at<bf16>(p, r, c)), 1));
+      }
+    }
+}
+
+template <class Way>
+void multiply_in(const Product& p, const Tile& t, const Tiles& tiles, float* room) {
+  using E = typename Way::E;
+  static_assert(sizeof(E) == sizeof(float));
+  E *const left = reinterpret_cast<E*>(room), *const right = left + tiles.left;
+  float* const wide_left = room + tiles.left + tiles.right;
+  float* const wide_right = wide_left + tiles.wide_left;
+  const bool direct = p.type == DType::f32;
+  float* const sums = direct ? y_at<float>(p, t.row, t.column) : wide_right + tiles.wide_right;
+  const i64 ld = direct ? p.n : t.columns, blocks = blocks_in(p);
+  if (blocks == 0) return write_bias(p, t);
+  i64 done = 0;
+  for (const Term& term : p.terms) {
+    const i64 depth = depth_of(term.k);
+    for (Block b{0, 0}; b.p < term.k; b.p += b.deep) {
+      b.deep = std::min(depth, term.k - b.p);
+      const Left<E> a = Way::left(term.a, left_part(term.a, t, b), t.rows, b.deep, wide_left, left);
+      Way::right(term.b, right_part(term.b, t, b), t.columns, b.deep, wide_right, right);
+      TileOutput out;
+      if (done > 0) {
+        out.before = sums;
+        out.ld_before = ld;
+      }
+      if (++done == blocks) {
+        out.bias = p.bias ? p.bias + t.column : nullptr;
+        out.bf16 = !direct;
+        out.y = direct ? static_cast<void*>(sums) : y_at<bf16>(p, t.row, t.column);
+        out.ld = p.n;
+      } else {
+        out.y = sums;
+        out.ld = ld;
+      }
+      Way::multiply(t.rows, t.columns, b.deep, a, right, out);
+    }
+  }
+}
+
+}  // namespace
+
+Tiles tiles_of(const Product& p, bool paired, i64 threads) {
+  // A tile packs both operands, so tiles are as large as the number of threads allows.
+  constexpr i64 kSmallest = 2 * kTileUnit;
+  Tiles t{.rows = std::min<i64>(512, p.m), .columns = std::min<i64>(8 * kTileUnit, p.n)};
+  while (ceil_div(p.m, t.rows) * ceil_div(p.n, t.columns) < 2 * threads &&
+         std::max(t.rows, t.columns) > kSmallest) {
+    i64& side = t.rows >= t.columns ? t.rows : t.columns;
+    side = ceil_div(ceil_div(side, 2), kTileUnit) * kTileUnit;
+  }
+  for (const Term& term : p.terms)  // groups along the columns of b are not cut
+    if (is_grouped(term.b.type) && !term.b.trans)
+      t.columns = std::min(p.n, ceil_div(t.columns, kGroup) * kGroup);
+  for (const Term& term : p.terms) {
+    const i64 deep = std::min(term.k, depth_of(term.k));
+    paired ? InPairs::add_rooms(t, term, deep) : InF32::add_rooms(t, term, deep);
+  }
+  if (p.type != DType::f32 && blocks_in(p) > 1) t.sums = t.rows * t.columns;
+  return t;
+}
+
+void multiply_tile(const Product& p, bool paired, const Tile& t, const Tiles& tiles, float* room) {
+  paired ? multiply_in<InPairs>(p, t, tiles, room) : multiply_in<InF32>(p, t, tiles, room);
+}
+
+}  // namespace redco::kernels

@@ -1,0 +1,26 @@
+// A product of many rows, tile by tile.
+#pragma once
+
+#include "kernels/cpu/products.h"
+
+namespace redco::kernels {
+
+// The rows and columns of y that one piece of work computes.
+struct Tile {
+  i64 row, rows, column, columns;
+};
+
+// How a product is cut into tiles, and what a tile needs of the workspace, in floats: packed operands, parts
+// of them in fp32, sums that do not lie in y.
+struct Tiles {
+  i64 rows = 0, columns = 0;  // of a tile
+  i64 left = 0, right = 0, wide_left = 0, wide_right = 0, sums = 0;
+  i64 room() const { return left + right + wide_left + wide_right + sums; }
+};
+
+// `paired`: by pairs of bf16 (bf16_tiles.h), else in fp32. Tiles are small enough for `threads` threads. Each
+// element of y is summed in the same order for any tiles: over blocks of k that depend on k alone.
+Tiles tiles_of(const Product& p, bool paired, i64 threads);
+void multiply_tile(const Product& p, bool paired, const Tile& t, const Tiles& tiles, float* room);
+
+}  // namespace redco::kernels
