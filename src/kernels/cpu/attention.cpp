@@ -57,42 +57,65 @@ void finish(T* out, i64 ld, i64 rows, i64 D, const T* m, const T* l, T* lse) {
   }
 }
 
-constexpr i64 kSplit = 1024;
+constexpr i64 kCacheBlock = 64, kMostSplits = 32;
 
-// Number of pieces that the keys of a decoding step are split into.
-i64 splits_of(Range keys) { return std::max<i64>(1, ceil_div(keys.end - keys.begin, kSplit)); }
+// The keys of a decoding step are split into pieces of this many, by shape alone.
+i64 split_of(Range keys) {
+  return std::max<i64>(1, ceil_div(ceil_div(keys.end - keys.begin, kMostSplits), kCacheBlock)) * kCacheBlock;
+}
+i64 splits_of(Range keys) { return std::max<i64>(1, ceil_div(keys.end - keys.begin, split_of(keys))); }
 
-// Tq == 1: the rows are the heads that share a key head. Long caches are split into pieces of kSplit keys (by
-// shape alone), whose partial results are combined in order.
+// Tq == 1. A piece of work is a split of the keys of one example, with all heads, so the cache is read in
+// order. The partial results of the splits are combined in order. Workspace: for each head and split out[D],
+// m, l, then a block of scores for each head.
 template <class T, class B>
 void decode(const AttentionShape& s, const AttentionArgs& a, const T* q, const B* k, const B* v, T* out,
             T* lse, T* workspace) {
-  constexpr i64 kRows = 8;
-  const i64 shared = s.H / s.Hkv;
-  // Bias and dropout differ between heads, so heads are then processed one by one.
-  const i64 group = a.bias || a.dropout > 0 ? 1 : std::min(shared, kRows), groups = ceil_div(shared, group);
   const Range keys = keys_of(s, a, 0, 1);
-  const i64 splits = splits_of(keys);
-  const i64 cells = s.B * s.Hkv * groups, stride = s.D + 2;  // workspace: out[D], m, l of each head's splits
-  const auto heads_of = [&](i64 cell) {
-    const i64 hkv = cell / groups % s.Hkv, first = cell % groups * group;
-    return Range{hkv * shared + first, hkv * shared + std::min(shared, first + group)};
-  };
-  for_each_dynamic(cells * splits, s.B * s.H * (keys.end - keys.begin) * s.D / 4, [&](i64 t) {
-    const i64 cell = t / splits, split = t % splits, b = cell / groups / s.Hkv;
-    const Range heads = heads_of(cell);
-    ScoreBlock<T> block = score_block<T>(s, a, b, heads.begin);
-    block.rows = heads.end - heads.begin;
-    block.q_step = 0;
-    T m[kRows], l[kRows];
-    T* base = workspace + ((b * s.H + heads.begin) * splits + split) * stride;
-    const i64 hkv = heads.begin / shared, begin = keys.begin + split * kSplit;
-    attend(s, Rows<T>{q + b * s.q_stride + heads.begin * s.D, s.D, base, splits * stride, m, l}, block,
-           k + b * s.k_batch_stride + hkv * s.D, v + b * s.v_batch_stride + hkv * s.D,
-           {begin, std::min(keys.end, begin + kSplit)});
-    for (i64 i = 0; i < block.rows; ++i) {
-      base[i * splits * stride + s.D] = m[i];
-      base[i * splits * stride + s.D + 1] = l[i];
+  const i64 split = split_of(keys), splits = splits_of(keys), stride = s.D + 2;
+  const i64 shared = s.H / s.Hkv, sharing = ceil_div(shared, kFewRows);
+  T* const scores = workspace + s.B * s.H * splits * stride;
+  for_each_dynamic(s.B * splits, s.B * s.H * (keys.end - keys.begin) * s.D / 4, [&](i64 t) {
+    const i64 b = t / splits, piece = t % splits;
+    const i64 begin = keys.begin + piece * split, end = std::min(keys.end, begin + split);
+    T* const own = scores + t * s.H * kCacheBlock;
+    const auto part = [&](i64 h) { return workspace + ((b * s.H + h) * splits + piece) * stride; };
+    for (i64 h = 0; h < s.H; ++h) {
+      std::fill(part(h), part(h) + stride, T(0));
+      part(h)[s.D] = -std::numeric_limits<T>::infinity();
+    }
+    for (i64 k0 = begin; k0 < end; k0 += kCacheBlock) {
+      const i64 cols = std::min(kCacheBlock, end - k0);
+      // Heads that share a key head, at most kFewRows at a time.
+      const auto for_heads = [&](const auto& f) {
+        if (sharing == 1) return f(0, HeadRows{s.Hkv, shared, s.D}, 0);
+        for (i64 hkv = 0; hkv < s.Hkv; ++hkv)
+          for (i64 h = 0; h < shared; h += kFewRows)
+            f(hkv * shared + h, HeadRows{1, std::min(kFewRows, shared - h), s.D}, hkv);
+      };
+      for_heads([&](i64 h, const HeadRows& rows, i64 hkv) {
+        REDCO_ISA_CALL(head_scores(rows, cols, q + b * s.q_stride + h * s.D,
+                                   k + b * s.k_batch_stride + k0 * s.k_stride + hkv * s.D, s.k_stride,
+                                   own + h * kCacheBlock, kCacheBlock));
+      });
+      for (i64 h = 0; h < s.H; ++h) {
+        ScoreBlock<T> block = score_block<T>(s, a, b, h);
+        block.s = own + h * kCacheBlock;
+        block.ld = kCacheBlock;
+        block.rows = 1;
+        block.q_step = 0;
+        block.k0 = k0;
+        block.cols = cols;
+        T* const o = part(h);
+        T correction;
+        REDCO_ISA_CALL(attend_block(block, o + s.D, o + s.D + 1, &correction));
+        if (k0 > begin) REDCO_ISA_CALL(scale_rows(o, s.D, 1, s.D, &correction));
+      }
+      for_heads([&](i64 h, const HeadRows& rows, i64 hkv) {
+        REDCO_ISA_CALL(head_values(rows, cols, own + h * kCacheBlock, kCacheBlock,
+                                   v + b * s.v_batch_stride + k0 * s.v_stride + hkv * s.D, s.v_stride,
+                                   part(h), splits * stride));
+      });
     }
   });
   for (i64 row = 0; row < s.B * s.H; ++row) {
@@ -114,7 +137,7 @@ void decode(const AttentionShape& s, const AttentionArgs& a, const T* q, const B
 }  // namespace
 
 i64 attention_workspace(const AttentionShape& s, const AttentionArgs& a) {
-  return s.Tq == 1 ? s.B * s.H * splits_of(keys_of(s, a, 0, 1)) * (s.D + 2) : 0;
+  return s.Tq == 1 ? s.B * s.H * splits_of(keys_of(s, a, 0, 1)) * (s.D + 2 + kCacheBlock) : 0;
 }
 
 template <class T, class X, class B>

@@ -84,7 +84,7 @@ inline void dot(i64 k, T alpha, const T* a, const B* b, T beta, T* c) {
   using V = typename Vector<T>::type;
   constexpr i64 W = Vector<T>::kWidth, kBytesOfB = W * static_cast<i64>(sizeof(B));
   constexpr int kChains = 4;
-  constexpr i64 kAhead = 4096, kLine = 64;
+  constexpr i64 kAhead = 1024, kLine = 64;
   V acc[kChains] = {};
   i64 p = 0;
   for (; p + kChains * W <= k; p += kChains * W)
@@ -182,7 +182,94 @@ inline void columns_m(i64 n, i64 k, T alpha, const T* a, i64 lda, const B* b, i6
     }
 }
 
+constexpr int kKeys = 4;  // keys that are read together; the next ones are prefetched
+
+// M rows of q (heads that share a key head) with N keys.
+template <class T, class B, int M, int N>
+inline void scores_of(i64 D, const T* q, const B* k, i64 ldk, T* s, i64 lds) {
+  using V = typename Vector<T>::type;
+  constexpr i64 W = Vector<T>::kWidth;
+  V acc[M][N] = {};
+  i64 d = 0;
+  for (; d + W <= D; d += W) {
+    V kv[N];
+#pragma GCC unroll 4
+    for (int j = 0; j < N; ++j) {
+      load(k + j * ldk + d, kv[j]);
+      __builtin_prefetch(k + (kKeys + j) * ldk + d, 0, 2);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < M; ++i) {
+      V qv;
+      load(q + i * D + d, qv);
+#pragma GCC unroll 4
+      for (int j = 0; j < N; ++j) acc[i][j] += qv * kv[j];
+    }
+  }
+  for (int i = 0; i < M; ++i) {
+    T* const out = s + i * lds;
+    sum_each<T, N>(acc[i], out);
+    for (i64 c = d; c < D; ++c)
+      for (int j = 0; j < N; ++j) out[j] += q[i * D + c] * value(k[j * ldk + c]);
+  }
+}
+
+// out += p v for M rows of p (heads that share a value head) and N keys.
+template <class T, class B, int M, int N>
+inline void add_values(i64 D, const T* p, i64 ldp, const B* v, i64 ldv, T* out, i64 ldo) {
+  using V = typename Vector<T>::type;
+  constexpr i64 W = Vector<T>::kWidth;
+  i64 d = 0;
+  for (; d + W <= D; d += W) {
+    V vv[N];
+#pragma GCC unroll 4
+    for (int j = 0; j < N; ++j) {
+      load(v + j * ldv + d, vv[j]);
+      __builtin_prefetch(v + (kKeys + j) * ldv + d, 0, 2);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < M; ++i) {
+      V sum;
+      load(out + i * ldo + d, sum);
+#pragma GCC unroll 4
+      for (int j = 0; j < N; ++j) sum += p[i * ldp + j] * vv[j];
+      __builtin_memcpy(out + i * ldo + d, &sum, sizeof sum);
+    }
+  }
+  for (; d < D; ++d)
+    for (int i = 0; i < M; ++i)
+      for (int j = 0; j < N; ++j) out[i * ldo + d] += p[i * ldp + j] * value(v[j * ldv + d]);
+}
+
 }  // namespace
+
+template <class T, class B>
+void head_scores(const HeadRows& h, i64 keys, const T* q, const B* k, i64 ldk, T* s, i64 lds) {
+  with_rows(h.shared, [&]<int M>() {
+    i64 j = 0;
+    for (; j + kKeys <= keys; j += kKeys)
+      for (i64 g = 0; g < h.groups; ++g)
+        scores_of<T, B, M, kKeys>(h.D, q + g * M * h.D, k + j * ldk + g * h.D, ldk, s + g * M * lds + j, lds);
+    for (; j < keys; ++j)
+      for (i64 g = 0; g < h.groups; ++g)
+        scores_of<T, B, M, 1>(h.D, q + g * M * h.D, k + j * ldk + g * h.D, ldk, s + g * M * lds + j, lds);
+  });
+}
+
+template <class T, class B>
+void head_values(const HeadRows& h, i64 keys, const T* p, i64 ldp, const B* v, i64 ldv, T* out, i64 ldo) {
+  with_rows(h.shared, [&]<int M>() {
+    i64 j = 0;
+    for (; j + kKeys <= keys; j += kKeys)
+      for (i64 g = 0; g < h.groups; ++g)
+        add_values<T, B, M, kKeys>(h.D, p + g * M * ldp + j, ldp, v + j * ldv + g * h.D, ldv,
+                                   out + g * M * ldo, ldo);
+    for (; j < keys; ++j)
+      for (i64 g = 0; g < h.groups; ++g)
+        add_values<T, B, M, 1>(h.D, p + g * M * ldp + j, ldp, v + j * ldv + g * h.D, ldv, out + g * M * ldo,
+                               ldo);
+  });
+}
 
 template <class T, class B>
 void rows_times_bt(i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda, const B* b, i64 ldb, T beta, T* c,
@@ -198,7 +285,9 @@ void rows_times_b(i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda, const B* b,
 
 #define INSTANTIATE(T, B)                                                                  \
   template void rows_times_bt(i64, i64, i64, T, const T*, i64, const B*, i64, T, T*, i64); \
-  template void rows_times_b(i64, i64, i64, T, const T*, i64, const B*, i64, T, T*, i64);
+  template void rows_times_b(i64, i64, i64, T, const T*, i64, const B*, i64, T, T*, i64);  \
+  template void head_scores(const HeadRows&, i64, const T*, const B*, i64, T*, i64);       \
+  template void head_values(const HeadRows&, i64, const T*, i64, const B*, i64, T*, i64);
 INSTANTIATE(float, float)
 INSTANTIATE(double, double)
 INSTANTIATE(float, bf16)

@@ -40,6 +40,11 @@ struct ScoreBlock {
   bool whole_rows = false;  // backward: the block has every key of its rows
 };
 
+// Heads of one query: `groups` key heads of width D, each shared by `shared` heads (at most 8).
+struct HeadRows {
+  i64 groups, shared, D;
+};
+
 // The scalars of one AdamW step.
 struct AdamWStep {
   float decay, beta1_rest, beta2, beta2_rest, sqrt_bias2, eps, step_size, grad_scale;
