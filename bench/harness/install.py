@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 PEERS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "peers")
-# llama.cpp for this CPU, with its own matrix products, without its tools and without CURL.
-LLAMA_CPP = "-DGGML_NATIVE=ON -DGGML_LLAMAFILE=ON -DLLAVA_BUILD=OFF -DLLAMA_BUILD_COMMON=OFF"
+# llama.cpp for this CPU, with its own matrix products and without its image models.
+LLAMA_CPP = "-DGGML_NATIVE=ON -DGGML_LLAMAFILE=ON -DLLAVA_BUILD=OFF"
 MODELS = {"llama-134m": ["f32", "bf16", "q8_0", "q4_0"], "llama-58m": ["f32"], "gpt2-124m": []}
 
 

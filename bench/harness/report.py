@@ -2,8 +2,17 @@
 import statistics
 
 
+QUIET = 0.25  # CPUs that other processes may use during a run
+
+
+def usable(samples):
+    """The runs that no other process disturbed; all, if each was disturbed."""
+    samples = samples or []
+    return [s for s in samples if s.get("other_cpu", 0) <= QUIET] or samples
+
+
 def median(samples, field):
-    values = [s[field] for s in samples or [] if s.get(field) is not None]
+    values = [s[field] for s in usable(samples) if s.get(field) is not None]
     return statistics.median(values) if values else None
 
 
@@ -26,7 +35,7 @@ def ceiling(row, metric, found, program):
     """The value at the ceiling: the median over the programs of redco that use as many CPUs."""
     alone = program.against == ()
     at = [s[metric.field] / s[metric.share] for p in row.programs if p.kind in OURS and (p.against == ()) == alone
-          for s in found.get(p.name, []) if s.get(metric.share)]
+          for s in usable(found.get(p.name)) if s.get(metric.share)]
     return statistics.median(at) if at else None
 
 
@@ -135,6 +144,21 @@ def machine_section(m):
     ]) + "\n\n"
 
 
+def summary_section(rows, results):
+    """One line per row: its first program and metric."""
+    body = []
+    for row in rows:
+        line = next(lines([row], results), None)
+        if not line or line["ratio"] is None:
+            continue
+        body.append([row.name, line["program"].name, line["best"], f"{line['ratio']:.2f}",
+                     f"{line['target']:.2f}" if line["target"] is not None else "",
+                     f"{percent(line['share'])} of {line['ceiling']}" if line["share"] is not None else "",
+                     percent(line["metric"].share_target) if line["share"] is not None and line["metric"].share_target else ""])
+    head = ["row", "redco", "best peer", "ratio", "target", "share of the ceiling", "target"]
+    return "## Summary\n\n" + markdown(head, body) + "\n\n" if body else ""
+
+
 INTRODUCTION = """# Performance
 
 `bench/compare` writes this page. It runs redco and its peers alternately on one machine, with the
@@ -145,7 +169,10 @@ same shapes and the same number of CPUs. Repeat it with
 
 A value is the median of the rounds ({rounds}). The ratio is redco's speed divided by that of the
 best peer; above 1, redco is faster. For memory and seconds it is the peer's value divided by
-redco's.
+redco's. A target ratio is at most 95 % of what the peer leaves up to the ceiling.
+
+A run during which other processes used more than a quarter of a CPU does not count if the program
+has a quieter run. Other processes disturbed {disturbed} of the {all} runs of this page.
 
 **Ceilings.** A decoding step has to read all weights and the KV cache, so its ceiling is the
 streaming read. For several rows, the products can take longer than the reads; the ceiling is then
@@ -184,6 +211,9 @@ def profile_table(profiles):
 def page(rows, results):
     rounds = sorted({len(s) for programs in results["rows"].values() for s in programs.values()})
     counted = f"{rounds[0]}" if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]}" if rounds else "0"
-    text = INTRODUCTION.format(rounds=counted) + machine_section(results["machine"])
+    runs = [s for programs in results["rows"].values() for samples in programs.values() for s in samples]
+    disturbed = sum(s.get("other_cpu", 0) > QUIET for s in runs)
+    text = INTRODUCTION.format(rounds=counted, disturbed=disturbed, all=len(runs)) + machine_section(results["machine"])
+    text += summary_section(rows, results)
     text += "".join(group_section(g, rows, results) for g in GROUPS)
     return (text + profile_section(results)).rstrip("\n") + "\n"
