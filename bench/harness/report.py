@@ -195,15 +195,15 @@ def profile_section(results):
 
 The shares of a training step, from redco's own profile (`train.profile`). `bench/compare profile`
 repeats it. `redco report` shows the profile of any run that has one. Products include the bias and
-the activation that a kernel fuses. `transfer` is the time of moving bytes between ranks, `waiting`
-that of waiting for another rank, and `other` the time between kernels.
+the activation that a kernel fuses. Collectives include the time of waiting for other ranks;
+transfers that overlap with computation do not count. `other` is the time between kernels.
 
 """
     return text + profile_table(profiles) + "\n\n"
 
 
 def profile_table(profiles):
-    kinds = ["products", "attention", "elementwise", "optimizer", "transfer", "waiting", "other"]
+    kinds = ["products", "attention", "elementwise", "optimizer", "collectives", "other"]
     return markdown(["job", "step", *kinds],
                     [[p["title"], f"{p['step_s']:.2f} s"] + [percent(p["shares"].get(k, 0)) for k in kinds] for p in profiles])
 

@@ -31,10 +31,8 @@ def shares(summary):
     total, sums = summary["seconds"], {}
     for k in summary["kernels"]:
         sums[kind(k["name"])] = sums.get(kind(k["name"]), 0) + k["seconds"]
-    # A rank's time in collectives: moving the bytes, and waiting for other ranks.
-    moving = sum(c["transfer"] for c in summary["collectives"])
-    sums["transfer"] = moving
-    sums["waiting"] = sum(c["seconds"] for c in summary["collectives"]) - moving
+    # The time in calls: moving bytes and waiting for other ranks. Transfers beside the computation don't count.
+    sums["collectives"] = sum(c["seconds"] for c in summary["collectives"])
     sums["other"] = max(0.0, total - sum(sums.values()))
     return {k: v / total for k, v in sums.items()}
 

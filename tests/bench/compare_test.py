@@ -113,8 +113,8 @@ class Measure(unittest.TestCase):
         kernels = [dict(name="linear", seconds=2), dict(name="attention_backward", seconds=1), dict(name="adamw", seconds=0.5),
                    dict(name="binary", seconds=0.25)]
         shares = step_profile.shares(dict(seconds=5, kernels=kernels, collectives=[dict(seconds=1, transfer=0.25)]))
-        self.assertEqual(shares, dict(products=0.4, attention=0.2, optimizer=0.1, elementwise=0.05, transfer=0.05,
-                                      waiting=0.15, other=0.05))
+        self.assertEqual(shares, dict(products=0.4, attention=0.2, optimizer=0.1, elementwise=0.05,
+                                      collectives=0.2, other=0.05))
 
 
 class Rows(unittest.TestCase):
