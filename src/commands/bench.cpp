@@ -11,6 +11,7 @@
 #include "base/timing.h"
 #include "base/words.h"
 #include "comm/group.h"
+#include "generate/forward_pass.h"
 #include "generate/generate.h"
 #include "kernels/peak.h"
 #include "kernels/philox.h"
@@ -78,9 +79,9 @@ struct Bench {
     r.peak_memory_bytes = static_cast<i64>(peak);
   }
 
-  // Bytes of this rank's weights that one token reads: all but embedding tables, of which it looks up one
-  // row. The head reads a tied table whole.
-  i64 bytes_read() const {
+  // Bytes of this rank's weights that a decoding step reads: all but embedding tables, of which it looks up
+  // rows. The head reads a tied table whole.
+  i64 weight_bytes_read() const {
     i64 n = 0;
     const auto& aliases = pipeline->params().aliases;
     for (std::size_t i = 0; i < params.size(); ++i) {
@@ -98,10 +99,31 @@ struct Bench {
   static bool ckpt_here(const std::string& folder);
 };
 
-// `speed`: of the step, in the unit of `measured`, the peak.
-void set_peak(BenchReport& r, double speed, double measured) {
-  r.peak = std::max(speed, measured);
-  r.peak_share = kernels::peak_share(speed, measured);
+// `speed` in the unit of `measured`, the peak. A speed above the measured peak raises it.
+void set_peak(double speed, double measured, double& peak, double& share) {
+  peak = std::max(speed, measured);
+  share = kernels::peak_share(speed, measured);
+}
+
+// The peak speed of products on all ranks: sgemm on the shape of the largest matrix, with the rows of the
+// linear layers, or products of bf16 if the activations or the weights are bf16.
+void set_products(BenchReport& r, const Bench& b, const JobConfig& job, i64 rows) {
+  Shape widest = {768, 768};
+  i64 most = 0;
+  for (std::size_t i = 0; i < b.params.size(); ++i) {
+    const Tensor& t = b.params.values()[i];
+    if (t.shape().size() != 2 || b.params.specs()[i].kind == ParamKind::embedding || t.local_numel() <= most)
+      continue;
+    most = t.local_numel();
+    widest = t.local();
+  }
+  const bool bf16 = b.c.compute_dtype == ComputeDType::bf16 || job.model.weight_dtype == "bf16";
+  double peak = bf16 ? kernels::measure_bf16_ceiling() : 0;
+  r.bf16_products = peak > 0;
+  if (!r.bf16_products)
+    peak = kernels::measure_gemm_ceiling(std::clamp<i64>(rows, 1, 2048), std::min<i64>(widest[0], 8192),
+                                         std::min<i64>(widest[1], 8192));
+  r.peak_flops = sum_over_ranks(b.c, peak);
 }
 
 BenchReport bench_training(Bench& b, const JobConfig& job, i64 steps) {
@@ -160,26 +182,42 @@ BenchReport bench_training(Bench& b, const JobConfig& job, i64 steps) {
   r.step_s = median(times);
   r.waiting_s = sum_over_ranks(c, median(waits)) / static_cast<double>(r.n_ranks);
   r.tokens_per_s = static_cast<double>(r.rows * r.length) / r.step_s;
-  // The ceiling is sgemm on the shape of the largest matrix, with the rows of the linear layers, or products
-  // of bf16, on all ranks together.
-  Shape widest = {768, 768};
-  i64 most = 0;
-  for (std::size_t i = 0; i < b.params.size(); ++i) {
-    const Tensor& t = b.params.values()[i];
-    if (t.shape().size() != 2 || b.params.specs()[i].kind == ParamKind::embedding || t.local_numel() <= most)
-      continue;
-    most = t.local_numel();
-    widest = t.local();
-  }
-  const i64 rows = std::clamp<i64>(parts[0].rows / c.mesh().dp() * r.length, 1, 2048);
   c.world().barrier();
-  double ceiling = c.compute_dtype == ComputeDType::bf16 ? kernels::measure_bf16_ceiling() : 0;
-  r.bf16_products = ceiling > 0;
-  if (!r.bf16_products)
-    ceiling =
-        kernels::measure_gemm_ceiling(rows, std::min<i64>(widest[0], 8192), std::min<i64>(widest[1], 8192));
-  set_peak(r, sum_over_ranks(c, median(flops)) / r.step_s, sum_over_ranks(c, ceiling));
+  set_products(r, b, job, parts[0].rows / c.mesh().dp() * r.length);
+  r.step_flops = sum_over_ranks(c, median(flops));
+  set_peak(r.step_flops / r.step_s, r.peak_flops, r.peak_flops, r.peak_share);
   return r;
+}
+
+// What this rank reads and computes: in the prefill of `rows` prompts of `length` tokens, and in a step that
+// adds one token to the caches of `width` answers to each, after which they hold `position` tokens.
+struct GenerationWork {
+  double prefill_flops = 0, step_flops = 0, step_bytes = 0;
+};
+GenerationWork generation_work(const Bench& b, const JobConfig& job, i64 rows, i64 width, i64 length,
+                               i64 position) {
+  const auto meta = Context::meta(b.c.mesh(), b.c.world().rank());
+  meta->compute_dtype = b.c.compute_dtype;
+  const auto replica = Context::mp_submesh(*meta);
+  Context::Use use(*replica);
+  const ParamStorage storage = inference_storage(job);
+  const int shards = static_cast<int>(job.parallel.n_model_shards);
+  const auto sharded = shard_specs(b.pipeline->params().specs, shards, custom_rules(job), storage.weights);
+  const ParamTree params = make_params(b.pipeline->params(), sharded.layouts, storage);
+  const auto trace = [&](i64 answers, double& prefill, double& step) {
+    const i64 before = replica->flops();
+    i64 prefilled = before;
+    const i64 cache = trace_generation(*b.model, params, answers, 0, length, position,
+                                       cache_dtype(job.predict), [&] { prefilled = replica->flops(); });
+    prefill = static_cast<double>(prefilled - before);
+    step = static_cast<double>(replica->flops() - prefilled);
+    return static_cast<double>(cache);
+  };
+  GenerationWork w;
+  double other = 0;
+  trace(rows, w.prefill_flops, other);  // a prompt is computed once, whatever the number of its answers
+  w.step_bytes = static_cast<double>(b.weight_bytes_read()) + trace(rows * width, other, w.step_flops);
+  return w;
 }
 
 BenchReport bench_generation(Bench& b, const JobConfig& job, i64 runs) {
@@ -227,10 +265,22 @@ BenchReport bench_generation(Bench& b, const JobConfig& job, i64 runs) {
   r.prefill_tokens_per_s = static_cast<double>(r.rows * r.length) / median(prefill);
   r.decode_tokens_per_s = static_cast<double>(r.rows) / r.step_s;
   c.world().barrier();
+  // The step in the middle of the answers.
+  const GenerationWork w =
+      generation_work(b, job, job.predict.batch_size, g.num_beams, r.length, r.length + r.new_tokens / 2);
   // As many bytes as a decoding step reads: small weights stay in the cache, which is faster than memory.
-  const i64 bytes = std::clamp<i64>(b.bytes_read(), 64 << 10, i64{128} << 20);
-  set_peak(r, sum_over_ranks(c, static_cast<double>(b.bytes_read())) / r.step_s,
-           sum_over_ranks(c, kernels::measure_read_ceiling(bytes)));
+  const i64 bytes = std::clamp<i64>(static_cast<i64>(w.step_bytes), 64 << 10, i64{128} << 20);
+  const double read = sum_over_ranks(c, kernels::measure_read_ceiling(bytes));
+  c.world().barrier();
+  set_products(r, b, job, job.predict.batch_size * r.length);
+  r.step_bytes = sum_over_ranks(c, w.step_bytes);
+  r.step_flops = sum_over_ranks(c, w.step_flops);
+  const double products = r.peak_flops;
+  set_peak(sum_over_ranks(c, w.prefill_flops) / median(prefill), products, r.peak_flops,
+           r.prefill_peak_share);
+  // The roofline: the step has to read its bytes and to compute its products, and can do both at once.
+  set_peak(r.step_bytes / r.step_s, read, r.peak_bytes, r.peak_share);
+  r.peak_share = std::max(r.peak_share, kernels::peak_share(r.step_flops / r.step_s, products));
   return r;
 }
 
@@ -269,15 +319,21 @@ std::string to_text(const BenchReport& r) {
            fmt::format("{} of a step for other ranks, mean of the ranks", human_duration(r.waiting_s)));
     line("speed",
          fmt::format("{} of peak matmul speed ({}FLOP/s of {} on all ranks)", human_percent(r.peak_share),
-                     human_count(r.peak), r.bf16_products ? "bf16 products" : "sgemm"));
+                     human_count(r.peak_flops), r.bf16_products ? "bf16 products" : "sgemm"));
   } else {
     line("generation", fmt::format("{} rows, {} + {} tokens, {} times: {} tokens/s", r.rows, r.length,
                                    r.new_tokens, r.steps, human_count(r.tokens_per_s)));
     line("prompt", human_count(r.prefill_tokens_per_s) + " tokens/s");
     line("decoding", fmt::format("{} tokens/s; a step of one token per row takes {} s, median",
                                  human_count(r.decode_tokens_per_s), human_number(r.step_s)));
-    line("speed", fmt::format("{} of the streaming read ({}B/s on all ranks); a token reads all weights once",
-                              human_percent(r.peak_share), human_count(r.peak)));
+    line("speed",
+         fmt::format("{} of the roofline: a step reads {} of weights and cache ({}B/s streaming read on "
+                     "all ranks) and computes {}FLOP",
+                     human_percent(r.peak_share), human_bytes(static_cast<u64>(r.step_bytes)),
+                     human_count(r.peak_bytes), human_count(r.step_flops)));
+    line("prefill", fmt::format("{} of peak matmul speed ({}FLOP/s of {} on all ranks)",
+                                human_percent(r.prefill_peak_share), human_count(r.peak_flops),
+                                r.bf16_products ? "bf16 products" : "sgemm"));
   }
   line("peak memory",
        fmt::format("{} of the largest rank", human_bytes(static_cast<u64>(r.peak_memory_bytes))));
@@ -291,12 +347,15 @@ std::string to_json(const BenchReport& r) {
                   {"step_s", r.step_s},
                   {"waiting_s", only(!r.predict, r.waiting_s)},
                   {"ceiling_share", r.peak_share},
+                  {"prefill_ceiling_share", only(r.predict, r.prefill_peak_share)},
                   {"peak_memory_bytes", r.peak_memory_bytes},
                   {"prefill_tokens_per_s", only(r.predict, r.prefill_tokens_per_s)},
                   {"decode_tokens_per_s", only(r.predict, r.decode_tokens_per_s)},
-                  {"ceiling_flops_per_s", only(!r.predict, r.peak)},
+                  {"step_flops", r.step_flops},
+                  {"step_bytes", only(r.predict, r.step_bytes)},
+                  {"ceiling_flops_per_s", r.peak_flops},
                   {"bf16_products", r.bf16_products},
-                  {"ceiling_bytes_per_s", only(r.predict, r.peak)},
+                  {"ceiling_bytes_per_s", only(r.predict, r.peak_bytes)},
                   {"n_ranks", r.n_ranks},
                   {"dp", r.dp},
                   {"mp", r.mp},

@@ -25,11 +25,17 @@ struct BenchReport {
   double step_s = 0;         // one update; generation: one token of every row
   double waiting_s = 0;      // training: of step_s, a rank's time in collectives; mean of the ranks
   double tokens_per_s = 0;   // training: trained tokens; generation: new tokens, prefill time included
-  double peak = 0;           // peak matmul speed of all ranks, FLOP/s; generation: streaming read, bytes/s
-  // Training: the step's FLOP/s, counted by the ledger, divided by the peak. Generation: the bytes of weights
-  // read per token and second, divided by it. At most 1, because a faster step raises the peak.
-  double peak_share = 0;
+  // A step's FLOPs, as the ledger counts them, and peak matmul speed, of all ranks.
+  double step_flops = 0, peak_flops = 0;
   bool bf16_products = false;  // the peak is that of products of bf16, not of sgemm
+  // Generation: the bytes that a step in the middle of the answers reads, weights and KV cache, and the
+  // streaming read, bytes/s, of all ranks.
+  double step_bytes = 0, peak_bytes = 0;
+  // Training: the step's FLOP/s divided by peak_flops. Generation: the time of reading the step's bytes or of
+  // computing its products at their peaks, the longer one, divided by step_s (roofline). At most 1, because a
+  // faster step raises the peak.
+  double peak_share = 0;
+  double prefill_peak_share = 0;  // generation: the prefill's FLOP/s divided by peak_flops
   double prefill_tokens_per_s = 0, decode_tokens_per_s = 0;
   i64 peak_memory_bytes = 0;  // of the rank that used most
 };

@@ -251,7 +251,21 @@ TEST_F(Commands, Bench) {
     EXPECT_EQ(p["length"], 24);
     EXPECT_NEAR(p["decode_tokens_per_s"].get<double>() * p["step_s"].get<double>(), 2, 1e-6);
     EXPECT_GT(p["prefill_tokens_per_s"].get<double>(), 0);
+    EXPECT_GT(p["prefill_ceiling_share"].get<double>(), 0);
   }
+  // A step in the middle of the answers reads all weights but the table of positions, and the cache: of 2
+  // rows, 2 layers, keys and values, 24 + 4 positions of 32 numbers.
+  const auto step_bytes = [&](const char* cache) {
+    return json::parse(
+               good({"bench", "job.yaml", "--predict", "--json", "--steps", "1", "predict.batch_size=2",
+                     "predict.max_new_tokens=8", std::string("predict.cache_dtype=") + cache})
+                   .out)["step_bytes"]
+        .get<double>();
+  };
+  const double weights = 4 * (257 * 32 + 2 * (12 * 32 * 32 + 13 * 32) + 2 * 32);
+  const double entries = 2 * 2 * 2 * 28 * 32;
+  EXPECT_EQ(step_bytes("fp32"), weights + 4 * entries);
+  EXPECT_EQ(step_bytes("bf16"), weights + 2 * entries);
   EXPECT_FALSE(has("run"));  // nothing is written
   refused({"bench", "job.yaml", "data.max_length=33"}, 2, {"data.max_length=33", "32 positions"});
 }
