@@ -29,13 +29,13 @@ class Mamba2 : public Model {
  public:
   explicit Mamba2(ModelConfig& c) {
     family_ = "mamba2";
-    vocab_size_ = c.integer_or("vocab_size", 32768);
-    width_ = c.integer_or("hidden_size", 4096);
-    n_layers_ = c.integer_or("num_hidden_layers", 64, 0);
-    heads_ = c.integer_or("num_heads", 128);
-    P_ = c.integer_or("head_dim", 64);
-    groups_ = c.integer_or("n_groups", 8);
-    N_ = c.integer_or("state_size", 128);
+    vocab_size_ = c.integer("vocab_size");
+    width_ = c.integer("hidden_size");
+    n_layers_ = c.integer("num_hidden_layers", 0);
+    heads_ = c.integer("num_heads");
+    P_ = c.integer("head_dim");
+    groups_ = c.integer("n_groups");
+    N_ = c.integer("state_size");
     taps_ = c.integer_or("conv_kernel", 4);
     eps_ = c.positive_or("layer_norm_epsilon", 1e-5);
     activation_ = c.activation_or("hidden_act", "silu");

@@ -42,6 +42,20 @@ TEST(RmsNorm, PassesCheckOpWithAndWithoutWeight) {
   check_op({"composed", {{{3, 4}}, {{4}}}, [](const Xs& x) { return rms_norm_composed(x[0], x[1], kEps); }});
 }
 
+TEST(RmsNorm, OfACutDimReducesANumberPerRow) {
+  on_mesh({1, 2}, [](Context& c) {
+    const Tensor x = place({3, 8}, Random(1).values(24), on_mp(Placement::sharded(1, 2)));
+    const Tensor w = place({8}, Random(2).values(8), on_mp(Placement::sharded(0, 2)));
+    c.keep_ledger();
+    const Tensor y = rms_norm(x, w, kEps);
+    i64 bytes = 0;
+    for (const LedgerLine& l : c.ledger()->collectives()) bytes += l.bytes;
+    EXPECT_EQ(bytes, 3 * static_cast<i64>(sizeof(double)));
+    EXPECT_EQ(y.layout(), x.layout());
+    EXPECT_LT(distance(to_values(y), to_values(rms_norm(to_replicated(x), to_replicated(w), kEps))), 1e-14);
+  });
+}
+
 TEST(Norms, FusedEqualsComposed) {
   on_one_rank([](Context&) {
     const Shape s = {3, 5};
