@@ -26,6 +26,31 @@ struct ModelConfig::State {
   static std::string place(const std::string& where) { return where == "default" ? "[model]" : where; }
 };
 
+namespace {
+
+// Python writes numbers that JSON lacks: Infinity, -Infinity and NaN. They become the objects that
+// transformers 5 writes: {"__float__": "Infinity"}.
+std::string without_python_floats(const std::string& text) {
+  std::string out;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size();) {
+    std::string_view number;
+    for (const std::string_view f : {"-Infinity", "Infinity", "NaN"})
+      if (!quoted && number.empty() && text.compare(i, f.size(), f) == 0) number = f;
+    if (!number.empty()) {
+      out += fmt::format(R"({{"__float__": "{}"}})", number);
+      i += number.size();
+      continue;
+    }
+    if (text[i] == '"') quoted = !quoted;
+    if (quoted && text[i] == '\\' && i + 1 < text.size()) out += text[i++];
+    out += text[i++];
+  }
+  return out;
+}
+
+}  // namespace
+
 ModelConfig::ModelConfig(const std::string& text, std::string source,
                          const std::map<std::string, std::string>& overrides,
                          const std::vector<std::string>& ignore, ConfigPlaces places)
@@ -34,7 +59,7 @@ ModelConfig::ModelConfig(const std::string& text, std::string source,
   try {
     int depth = 0;
     bool too_deep = false;
-    state_->json = Json::parse(text, [&](int d, Json::parse_event_t, Json&) {
+    state_->json = Json::parse(without_python_floats(text), [&](int d, Json::parse_event_t, Json&) {
       depth = std::max(depth, d);
       too_deep |= d > 64;
       return d <= 64;

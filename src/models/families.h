@@ -13,6 +13,7 @@ std::unique_ptr<Model> make_opt(ModelConfig& c);
 std::unique_ptr<Model> make_llama(ModelConfig& c);  // llama, mistral, qwen2, qwen3
 std::unique_ptr<Model> make_gemma(ModelConfig& c);  // gemma, gemma2, gemma3_text
 std::unique_ptr<Model> make_mixtral(ModelConfig& c);
+std::unique_ptr<Model> make_mamba2(ModelConfig& c);
 std::unique_ptr<Model> make_t5(ModelConfig& c);
 std::unique_ptr<Model> make_bart(ModelConfig& c);
 std::unique_ptr<Model> make_bert(ModelConfig& c);  // bert, roberta

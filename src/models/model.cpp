@@ -102,6 +102,7 @@ constexpr Family kFamilies[] = {
     {"gemma2", make_gemma},
     {"gemma3_text", make_gemma},
     {"mixtral", make_mixtral},
+    {"mamba2", make_mamba2},
     {"t5", make_t5},
     {"bart", make_bart},
     {"bert", make_bert},

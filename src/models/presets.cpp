@@ -281,6 +281,46 @@ Json opt_size(i64 width, i64 layers, i64 heads) {
           {"ffn_dim", 4 * width},
           {"word_embed_proj_dim", width}};
 }
+// state-spaces/mamba2-*, in transformers' names
+Json mamba2() {
+  return {{"architectures", Json::array({"Mamba2ForCausalLM"})},
+          {"model_type", "mamba2"},
+          {"vocab_size", 50288},
+          {"head_dim", 64},
+          {"state_size", 128},
+          {"n_groups", 1},
+          {"expand", 2},
+          {"conv_kernel", 4},
+          {"chunk_size", 256},
+          {"hidden_act", "silu"},
+          {"use_bias", false},
+          {"use_conv_bias", true},
+          {"layer_norm_epsilon", 1e-5},
+          {"initializer_range", 0.1},
+          {"residual_in_fp32", true},
+          {"rescale_prenorm_residual", false},
+          {"time_step_min", 0.001},
+          {"time_step_max", 0.1},
+          {"time_step_floor", 1e-4},
+          {"bos_token_id", 0},
+          {"eos_token_id", 0},
+          {"pad_token_id", 0},
+          {"tie_word_embeddings", true}};
+}
+// mistralai/Mamba-Codestral-7B-v0.1
+Json codestral_mamba() {
+  return with(mamba2(), {{"vocab_size", 32768},
+                         {"n_groups", 8},
+                         {"bos_token_id", 0},
+                         {"eos_token_id", 0},
+                         {"pad_token_id", 0},
+                         {"tie_word_embeddings", false}});
+}
+
+Json mamba2_size(i64 width, i64 layers) {
+  return {{"hidden_size", width}, {"num_hidden_layers", layers}, {"num_heads", width / 32}};
+}
+
 Json llama_size(i64 width, i64 inner, i64 layers, i64 heads, i64 kv_heads) {
   return {{"hidden_size", width},
           {"intermediate_size", inner},
@@ -411,6 +451,12 @@ std::vector<Preset> presets() {
       {"mixtral-8x7b", mixtral, llama_size(4096, 14336, 32, 32, 8)},
       {"mixtral-8x22b", mixtral,
        with(llama_size(6144, 16384, 56, 48, 8), {{"max_position_embeddings", 65536}})},
+      {"mamba2-130m", mamba2, mamba2_size(768, 24)},
+      {"mamba2-370m", mamba2, mamba2_size(1024, 48)},
+      {"mamba2-780m", mamba2, mamba2_size(1536, 48)},
+      {"mamba2-1.3b", mamba2, mamba2_size(2048, 48)},
+      {"mamba2-2.7b", mamba2, mamba2_size(2560, 64)},
+      {"mamba-codestral-7b", codestral_mamba, mamba2_size(4096, 64)},
       {"opt-125m", opt, opt_size(768, 12, 12)},
       {"opt-350m", opt,
        with(opt_size(1024, 24, 16), {{"word_embed_proj_dim", 512}, {"do_layer_norm_before", false}})},

@@ -2,9 +2,10 @@
 
 namespace redco {
 
-void SpecBuilder::add(const std::string& name, Shape shape, ParamKind kind, Init init) {
+ParamSpec& SpecBuilder::add(const std::string& name, Shape shape, ParamKind kind, Init init) {
   out_.specs.push_back(
       {.name = name, .shape = shape, .kind = kind, .stored = {name, shape, false, 0}, .init = init});
+  return out_.specs.back();
 }
 
 void SpecBuilder::embedding(const std::string& name, i64 rows, i64 width, double std, i64 zero_row) {
@@ -74,28 +75,29 @@ void SpecBuilder::idle_linear(const std::string& prefix, i64 out, i64 in, double
 
 void SpecBuilder::fused(const std::string& prefix, const std::vector<Part>& parts, i64 in, bool bias,
                         double std, bool transposed) {
+  this->parts(prefix + ".weight", parts, {in}, ParamKind::linear, {Init::Kind::normal, std}, transposed);
+  if (bias) this->parts(prefix + ".bias", parts, {}, ParamKind::bias, {Init::Kind::zeros, 0});
+}
+
+void SpecBuilder::parts(const std::string& name, const std::vector<Part>& parts, const Shape& rest,
+                        ParamKind kind, Init init, bool transposed) {
   i64 total = 0;
   for (const Part& p : parts) total += p.rows;
+  Shape stored = {total};
+  stored.insert(stored.end(), rest.begin(), rest.end());
+  if (transposed) std::swap(stored[0], stored[1]);
   i64 row = 0;
   for (const Part& p : parts) {
-    out_.specs.push_back(
-        {.name = prefix + ".weight[" + p.name + "]",
-         .shape = {p.rows, in},
-         .kind = ParamKind::linear,
-         .stored = {prefix + ".weight", transposed ? Shape{in, total} : Shape{total, in}, transposed, row},
-         .heads = p.heads,
-         .init = {Init::Kind::normal, std}});
-    row += p.rows;
-  }
-  if (!bias) return;
-  row = 0;
-  for (const Part& p : parts) {
-    out_.specs.push_back({.name = prefix + ".bias[" + p.name + "]",
-                          .shape = {p.rows},
-                          .kind = ParamKind::bias,
-                          .stored = {prefix + ".bias", {total}, false, row},
+    Shape shape = {p.rows};
+    shape.insert(shape.end(), rest.begin(), rest.end());
+    out_.specs.push_back({.name = name + "[" + p.name + "]",
+                          .shape = shape,
+                          .kind = kind,
+                          .stored = {name, stored, transposed, row},
                           .heads = p.heads,
-                          .init = {Init::Kind::zeros, 0}});
+                          .cut = p.cut,
+                          .init = init,
+                          .precise = p.precise});
     row += p.rows;
   }
 }

@@ -9,8 +9,8 @@ class SpecBuilder {
  public:
   explicit SpecBuilder(ModelParams& out) : out_(out) {}
 
-  // A tensor of any rank, stored unchanged.
-  void add(const std::string& name, Shape shape, ParamKind kind, Init init);
+  // A tensor of any rank, stored unchanged. The spec is valid until the next declaration.
+  ParamSpec& add(const std::string& name, Shape shape, ParamKind kind, Init init);
   // zero_row: this row is initialized with zeros (-1: none).
   void embedding(const std::string& name, i64 rows, i64 width, double std, i64 zero_row = -1);
   // The same for the positions of an input; always fp32 in memory.
@@ -39,9 +39,14 @@ class SpecBuilder {
     std::string name;
     i64 rows;
     HeadsOf heads{};
+    std::optional<int> cut{};  // of weight and bias (ParamSpec)
+    bool precise = false;
   };
   void fused(const std::string& prefix, const std::vector<Part>& parts, i64 in, bool bias, double std,
              bool transposed);
+  // Parts of one stored tensor of any rank, along its dim 0: `name[part]` of shape (rows, rest...).
+  void parts(const std::string& name, const std::vector<Part>& parts, const Shape& rest, ParamKind kind,
+             Init init, bool transposed = false);
   void tie(const std::string& alias, const std::string& name) { out_.aliases[alias] = name; }
 
  private:

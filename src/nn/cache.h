@@ -9,14 +9,15 @@
 //                is the same form with other entries: the compressed vector and the rotary key. A layer with
 //                a sliding window keeps the columns of the window only.
 //   MemoryCache  Entries of an encoder's output: written once, then read.
-// How others implement the interface:
+//   StateCache   The state of a recurrent layer: one entry per row and no columns. append() replaces it.
+//   fork(),
+//                drop_rows() and insert() copy rows, move() does nothing, and can_drop_columns() is false for
+//                earlier columns, because a state cannot forget tokens.
+// How another implements the interface:
 //   pages  append() writes into the last page of each row and takes a new page from a pool when it is full.
 //          read() returns the pool and the page table of the rows, for an attention op that takes the table.
 //          fork() and insert() share pages and count their users; a shared page is copied before it is
 //          written. The drops return pages to the pool. move() does nothing: page tables have no padding.
-//   state  (recurrent layers) One entry per row and no columns: append() replaces it. fork(), drop_rows() and
-//          insert() copy rows, move() does nothing, and can_drop_columns() is false, because a state cannot
-//          forget tokens. The layer leaves a row's state unchanged on padding.
 //
 // Every rank makes the same calls. Entries may be sharded; operations on rows and columns need these whole.
 // B rows, n tokens of a pass.

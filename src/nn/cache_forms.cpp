@@ -194,4 +194,66 @@ void MemoryCache::insert(const LayerCache& from, std::span<const RowCopy> copies
 
 i64 MemoryCache::bytes() const { return bytes_of(entries_); }
 
+// --- StateCache ------------------------------------------------------------------------------------------
+
+namespace {
+
+// [rows, ...] with t's layout, filled with zeros.
+Tensor rows_like(const Tensor& t, i64 rows) {
+  Shape s = t.shape();
+  s[0] = rows;
+  return zeros(s, t.dtype(), t.layout());
+}
+
+void copy_row(const Tensor& from, i64 at, const Tensor& to, i64 there) {
+  REDCO_CHECK(from.local()[0] == from.shape()[0], "[cache] rows of {} are copied, which is cut along rows",
+              describe(from));
+  Context::current().run(&Kernels::copy, from.view().narrowed(0, at, 1), to.view().narrowed(0, there, 1));
+}
+
+}  // namespace
+
+void StateCache::append(const Tensors& entries, i64 tokens) {
+  REDCO_CHECK(entries_.empty() || entries_.size() == entries.size(), "[cache] {} entries after {}",
+              entries.size(), entries_.size());
+  Tensors next;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const Tensor x = without_partials(entries[i].detached());
+    next.push_back(entries_.empty() ? x : redistribute(x, entries_[i].layout()));
+  }
+  entries_ = std::move(next);
+  length_ += tokens;
+}
+
+void StateCache::drop_rows(std::span<const i64> kept) {
+  for (Tensor& t : entries_) {
+    const Tensor next = rows_like(t, static_cast<i64>(kept.size()));
+    for (std::size_t i = 0; i < kept.size(); ++i) copy_row(t, kept[i], next, static_cast<i64>(i));
+    t = next;
+  }
+}
+
+void StateCache::insert(const LayerCache& from, std::span<const RowCopy> copies, i64 rows) {
+  const auto& other = dynamic_cast<const StateCache&>(from);
+  if (entries_.empty()) {
+    length_ = other.length_;
+    for (const Tensor& t : other.entries_) entries_.push_back(rows_like(t, rows));
+  }
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    // A copy, because a layer may still read the old state.
+    const Tensor next = rows_like(entries_[i], rows),
+                 source = redistribute(other.entries_[i], entries_[i].layout());
+    std::vector<bool> replaced(static_cast<std::size_t>(rows));
+    for (const RowCopy& c : copies) {
+      copy_row(source, c.from, next, c.to);
+      replaced[static_cast<std::size_t>(c.to)] = true;
+    }
+    for (i64 r = 0; r < rows; ++r)
+      if (!replaced[static_cast<std::size_t>(r)]) copy_row(entries_[i], r, next, r);
+    entries_[i] = next;
+  }
+}
+
+i64 StateCache::bytes() const { return bytes_of(entries_); }
+
 }  // namespace redco

@@ -1,4 +1,6 @@
 // The forms of a layer's cache. B rows, S entries of a memory.
+//
+// A new form implements LayerCache (nn/cache.h) here, or next to the family that uses it.
 #pragma once
 
 #include "nn/cache.h"
@@ -52,6 +54,27 @@ class MemoryCache final : public LayerCache {
  private:
   CacheDType dtype_;
   Tensors entries_;  // each [B, S, ...]
+};
+
+// The state of a recurrent layer: tensors [B, ...] without columns, which each append() replaces. They keep
+// their type. The layer leaves a row's state unchanged on padding.
+class StateCache final : public LayerCache {
+ public:
+  void append(const Tensors& entries, i64 tokens) override;
+  CacheView read() const override { return {entries_}; }
+  void fork(std::span<const i64> source, i64 columns) override {
+    if (columns > 0) drop_rows(source);
+  }
+  void drop_rows(std::span<const i64> kept) override;
+  void insert(const LayerCache& from, std::span<const RowCopy> copies, i64 rows) override;
+  // A state cannot forget tokens.
+  bool can_drop_columns(i64 from) const override { return from == length_; }
+  void drop_columns(i64) override {}
+  void move(i64 by, i64) override { length_ += by; }
+  i64 bytes() const override;
+
+ private:
+  Tensors entries_;
 };
 
 }  // namespace redco

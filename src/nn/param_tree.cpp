@@ -75,6 +75,7 @@ ShardedSpecs shard_specs(const std::vector<ParamSpec>& specs, int shards,
     own.push_back(i);
     ParamInfo info{.name = s.name, .shape = s.shape, .kind = s.kind};
     if (declared) info.role = role_of(s);
+    info.cut = s.cut;
     if (s.heads.dim >= 0) info.order = s.kind == ParamKind::linear && s.heads.kv ? 1 : 0;
     info.max_pieces = s.shape;
     for (int d = 0; d < static_cast<int>(s.shape.size()); ++d)
@@ -208,6 +209,28 @@ ParamTree make_params(const ModelParams& params, const std::vector<Layout>& layo
 
 namespace {
 
+// Every rank makes the whole value and keeps its part.
+void fill_whole(const Tensor& t, const std::vector<double>& values) {
+  const std::vector<float> v(values.begin(), values.end());
+  Context::current().run(&Kernels::copy, from_values(t.shape(), std::span<const float>(v), t.layout()), t);
+}
+
+// x with softplus(x) = low (high / low)^u for uniform u.
+void fill_time_step(const Tensor& t, u64 key, double low, double high) {
+  std::vector<double> v = to_values(random_uniform(t.shape(), key));
+  for (double& x : v) {
+    const double step = low * std::pow(high / low, x);
+    x = step + std::log(-std::expm1(-step));
+  }
+  fill_whole(t, v);
+}
+
+void fill_log_count(const Tensor& t) {
+  std::vector<double> v(static_cast<size_t>(t.numel()));
+  for (size_t i = 0; i < v.size(); ++i) v[i] = std::log(static_cast<double>(i + 1));
+  fill_whole(t, v);
+}
+
 // Fills t with vectors of `width` normal numbers, where each group of `width` vectors is made orthogonal
 // without changing their lengths. Length and direction of a normal vector are independent, so each vector is
 // still normally distributed.
@@ -227,9 +250,7 @@ void fill_orthogonal(const Tensor& t, u64 key, i64 width) {
     const double left = std::sqrt(dot(x, x));
     for (i64 i = 0; i < width; ++i) x[i] *= length / left;
   }
-  const Tensor part =
-      from_values(t.shape(), std::span<const float>(std::vector<float>(v.begin(), v.end())), t.layout());
-  Context::current().run(&Kernels::copy, part, t);
+  fill_whole(t, v);
 }
 
 }  // namespace
@@ -261,6 +282,14 @@ void initialize(const ParamSpec& s, const Tensor& t) {
       fill_orthogonal(t, c.key("init"), s.init.width);
       break;
     }
+    case Init::Kind::time_step: {
+      Restore<SharedText> scope(c.random_scope, s.name);
+      fill_time_step(t, c.key("init"), s.init.low, s.init.high);
+      break;
+    }
+    case Init::Kind::log_count:
+      fill_log_count(t);
+      break;
     case Init::Kind::constant:
       c.run(&Kernels::fill, t, s.init.std);
       break;

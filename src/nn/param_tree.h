@@ -35,8 +35,8 @@ struct StoredAs {
   std::string tensor(i64 i) const;  // the name of stored tensor i
 };
 
-// A dim that consists of attention heads. It is cut into whole heads, or whole groups of query heads that
-// share a key/value head.
+// A dim that consists of heads (of an attention, or of a recurrence). It is cut into whole heads, or whole
+// groups of query heads that share a key/value head.
 struct HeadsOf {
   int dim = -1;  // -1: none
   i64 n_head = 0, n_kv = 0, head_dim = 0;
@@ -44,12 +44,22 @@ struct HeadsOf {
 };
 
 struct Init {
-  enum class Kind : std::uint8_t { zeros, ones, normal, uniform, constant, orthogonal } kind = Kind::zeros;
+  enum class Kind : std::uint8_t {
+    zeros,
+    ones,
+    normal,
+    uniform,
+    constant,
+    orthogonal,
+    log_count,  // log(1), log(2), ... of a vector
+    time_step,  // softplus gives log-uniform numbers in [low, high)
+  } kind = Kind::zeros;
   double std = 0;     // normal: standard deviation; uniform: in [-std, std); constant: the value
   i64 zero_row = -1;  // normal: index of a row of zeros (an embedding's padding row); -1: none
   // orthogonal: the length of the vectors. Each is drawn as a standard normal vector, and every group of
   // `width` vectors is orthogonal (the random features of Choromanski et al. 2021).
   i64 width = 0;
+  double low = 0, high = 0;  // time_step
 };
 
 // Matrix A or B of a linear layer's low-rank adapter (nn/lora.h).
@@ -70,6 +80,9 @@ struct ParamSpec {
   // If a spec of the model has one, the roles of all matrices are declared: those with heads are the layers
   // of an attention, others without a role alternate. Otherwise roles are found (shard/rules.h).
   std::optional<Role> role{};
+  // The dim that is cut over the model shards (-1: none), in units of `heads` if that is its dim. Decides in
+  // place of role, name and shape.
+  std::optional<int> cut{};
   Init init{};
   // Stored with the model, never trained. If a checkpoint lacks it, it gets its initial value.
   bool buffer = false;

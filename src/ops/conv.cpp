@@ -344,4 +344,17 @@ Tensor max_pool2d(const Tensor& x, const Pool2dOptions& o) {
   return y;
 }
 
+Tensor upsample(const Tensor& x, i64 rows, i64 columns) {
+  REDCO_CHECK(x.visible() >= 2 && rows >= 1 && columns >= 1, "[upsample] {} by {} x {}", describe(x), rows,
+              columns);
+  const Shape shape(x.shape().begin() + x.hidden(), x.shape().end());
+  const i64 H = x.size(-2), W = x.size(-1);
+  Shape apart(shape.begin(), shape.end() - 2);
+  Shape repeated = apart, out = apart;
+  for (const i64 n : {H, i64{1}, W, i64{1}}) apart.push_back(n);
+  for (const i64 n : {H, rows, W, columns}) repeated.push_back(n);
+  for (const i64 n : {H * rows, W * columns}) out.push_back(n);
+  return reshape(broadcast_to(reshape(x, apart), repeated), out);
+}
+
 }  // namespace redco

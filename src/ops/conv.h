@@ -1,4 +1,4 @@
-// Convolution and pooling of images, differentiable to any order.
+// Convolution, pooling and upsampling of images, differentiable to any order.
 #pragma once
 
 #include <array>
@@ -32,5 +32,8 @@ struct Pool2dOptions {
 Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& o = {});
 Tensor relu_avg_pool2d(const Tensor& x, const Pool2dOptions& o = {});  // of relu(x), in one pass
 Tensor max_pool2d(const Tensor& x, const Pool2dOptions& o = {});
+// Nearest-neighbour upsampling by whole factors: pixel (i, j) of the result is pixel (i / rows, j / columns)
+// of x [..., H, W]. Composed of simpler ops.
+Tensor upsample(const Tensor& x, i64 rows, i64 columns);
 
 }  // namespace redco

@@ -37,11 +37,15 @@ inline Tensor log(const Tensor& x) { return unary(Unary::log, x); }
 inline Tensor sqrt(const Tensor& x) { return unary(Unary::sqrt, x); }
 inline Tensor rsqrt(const Tensor& x) { return unary(Unary::rsqrt, x); }
 inline Tensor square(const Tensor& x) { return unary(Unary::square, x); }
+inline Tensor abs(const Tensor& x) { return unary(Unary::abs, x); }
+inline Tensor sin(const Tensor& x) { return unary(Unary::sin, x); }
+inline Tensor cos(const Tensor& x) { return unary(Unary::cos, x); }
 inline Tensor tanh(const Tensor& x) { return unary(Unary::tanh, x); }
 inline Tensor sigmoid(const Tensor& x) { return unary(Unary::sigmoid, x); }
 inline Tensor relu(const Tensor& x) { return unary(Unary::relu, x); }
 inline Tensor gelu(const Tensor& x) { return unary(Unary::gelu, x); }
 inline Tensor silu(const Tensor& x) { return unary(Unary::silu, x); }
+inline Tensor softplus(const Tensor& x) { return unary(Unary::softplus, x); }
 const char* name_of(Unary op);
 
 // The same value without a gradient.

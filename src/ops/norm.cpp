@@ -15,6 +15,12 @@ const auto P_ = Placement::partial();
 
 bool batched(const Tensor& w) { return w.defined() && w.rank() > 1; }
 
+bool is_cut(const Tensor& x, int dim) {
+  for (Axis a : Context::current().mesh().axes())
+    if (x.layout()[a].is_sharded(dim)) return true;
+  return false;
+}
+
 // x [rows, C] is cut along rows; parameters are Replicated. Outs: y and the statistics of the rows.
 template <int Outs>
 void norm_strategies(OpCall::Strategies& s) {
@@ -83,7 +89,8 @@ Tensor layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, double eps,
 }
 
 Tensor rms_norm(const Tensor& x, const Tensor& w, double eps) {
-  if (!may_fuse(&Kernels::rms_norm) || batched(w)) return rms_norm_composed(x, w, eps);
+  if (!may_fuse(&Kernels::rms_norm) || batched(w) || is_cut(x, x.rank() - 1))
+    return rms_norm_composed(x, w, eps);
   OpCall op("rms_norm", {x, w}, Accepts::activations());
   const Shape stats(x.shape().begin(), x.shape().end() - 1);
   op.choose({x.numel(), numel(stats)}, norm_strategies<2>);
@@ -100,6 +107,22 @@ Tensor rms_norm(const Tensor& x, const Tensor& w, double eps) {
     d.pop_back();
     return d;
   });
+  return y;
+}
+
+Tensor group_norm(const Tensor& x, i64 groups, const Tensor& w, const Tensor& b, double eps) {
+  REDCO_CHECK(x.visible() >= 2 && groups >= 1 && x.size(1) % groups == 0, "[group_norm] {} groups of {}",
+              groups, describe(x));
+  const i64 B = x.size(0), C = x.size(1);
+  i64 width = C / groups;
+  for (int d = 2; d < x.visible(); ++d) width *= x.size(d);
+  const Shape shape(x.shape().begin() + x.hidden(), x.shape().end());
+  Tensor y = reshape(layer_norm(reshape(x, {B, groups, width}), {}, {}, eps, NormResult::stream), shape);
+  // [C] -> [C, 1, ...]
+  Shape channels(x.visible() - 1, 1);
+  channels[0] = C;
+  if (w.defined()) y = y * reshape(w, channels);
+  if (b.defined()) y = y + reshape(b, channels);
   return y;
 }
 

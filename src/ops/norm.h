@@ -1,4 +1,4 @@
-// Layer norm (Ba et al. 2016) and RMS norm (Zhang & Sennrich 2019) over the last dim.
+// Layer norm (Ba et al. 2016) and RMS norm (Zhang & Sennrich 2019) over the last dim; group norm.
 #pragma once
 
 #include "tensor/tensor.h"
@@ -12,9 +12,12 @@ enum class NormResult : std::uint8_t { computed, stream };
 // w and b have the shape [C]; each may be undefined.
 Tensor layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, double eps,
                   NormResult result = NormResult::computed);
-// y = w * x / sqrt(mean(x^2) + eps)
+// y = w * x / sqrt(mean(x^2) + eps). If the last dim of x is cut, only a number per row is reduced.
 Tensor rms_norm(const Tensor& x, const Tensor& w, double eps);
-// The same, composed of simpler ops: for second derivatives, batched weights and tests.
+// Group norm (Wu & He 2018) of x [B, C, ...]: every group of C / groups channels of an example has mean 0 and
+// variance 1. w and b have the shape [C]; each may be undefined. Composed of layer_norm.
+Tensor group_norm(const Tensor& x, i64 groups, const Tensor& w, const Tensor& b, double eps);
+// layer_norm and rms_norm composed of simpler ops: for second derivatives, batched weights and tests.
 Tensor layer_norm_composed(const Tensor& x, const Tensor& w, const Tensor& b, double eps);
 Tensor rms_norm_composed(const Tensor& x, const Tensor& w, double eps);
 

@@ -265,7 +265,16 @@ Tensor broadcast_to(const Tensor& x, const Shape& visible) {
 Tensor cast(const Tensor& x, DType to) {
   if (x.dtype() == to) return x;
   OpCall op("cast", {x}, {0});
-  op.choose({x.numel()}, [](OpCall::Strategies& s) { s.add({s.in(0)}, {s.in(0)}, true); });
+  op.choose({x.numel()},
+            [](OpCall::Strategies& s) {
+              const bool rounds = s.attribute(0) != 0;
+              if (s.in(0).is_partial() && rounds) {
+                s.all_replicated();
+              } else {
+                s.add({s.in(0)}, {s.in(0)}, true);
+              }
+            },
+            {.attributes = {to == DType::i32}});
   Tensor y = op.output(x.shape(), to, x.hidden());
   if (y.dtype() == op.in(0).dtype())
     op.run(&Kernels::copy, op.in(0), y);
@@ -277,6 +286,12 @@ Tensor cast(const Tensor& x, DType to) {
   }
   op.record({}, [from = x.dtype()](const Vjp& v) { return Tensors{cast(v.g(), from)}; });
   return y;
+}
+
+Tensor to_float(const Tensor& ids, DType to) {
+  REDCO_CHECK(ids.dtype() == DType::i32 && to != DType::i32, "[to_float] {} to {}", describe(ids),
+              name_of(to));
+  return cast(ids, to);
 }
 
 Tensor to_sum_type(const Tensor& x) {

@@ -23,8 +23,10 @@ Tensor concat(const std::vector<Tensor>& parts, int dim);
 // Repeats dims of size 1 to `shape` (all dims). The result is cut like `wish` if x allows it.
 Tensor broadcast_to(const Tensor& x, const Shape& shape, const Layout& wish);
 Tensor broadcast_to(const Tensor& x, const Shape& visible_shape);
-// Converts between f32 and f64.
+// Converts between f32, f64 and i32. To i32, numbers are cut toward zero, without gradient.
 Tensor cast(const Tensor& x, DType to);
+// Ids and masks (i32) as numbers of this type.
+Tensor to_float(const Tensor& ids, DType to = DType::f32);
 // An activation in bf16 as fp32; others are returned unchanged. Composed forms of fused ops compute in fp32.
 Tensor to_sum_type(const Tensor& x);
 

@@ -6,6 +6,7 @@
 #include "ops/dispatch.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
+#include "ops/shape.h"
 
 namespace redco {
 
@@ -46,6 +47,18 @@ Tensor softmax(const Tensor& x) {
 Tensor log_softmax(const Tensor& x) {
   const Tensor shifted = x - max_last(x);
   return shifted - log(sum(exp(shifted), {-1}, true));
+}
+
+Tensor log_sum_exp(const Tensor& x, bool keepdim) {
+  const Tensor most = max_last(x);
+  const auto constant = [&](double v) { return full({}, v, most.dtype(), {}); };
+  // Differences to an infinite maximum would be NaN.
+  constexpr double kLargest = std::numeric_limits<float>::max();
+  const Tensor shift = minimum(maximum(most, constant(-kLargest)), constant(kLargest));
+  const Tensor total = sum(exp(x - shift), {-1}, true);
+  const Tensor none = compare(Binary::eq, total, constant(0));  // 1 for a row of all -inf
+  const Tensor y = add({log(total + none), shift, log(add_scalar(scale(none, -1), 1))});
+  return keepdim ? y : reshape(y, {y.shape().begin() + y.hidden(), y.shape().end() - 1});
 }
 
 }  // namespace redco

@@ -1,4 +1,4 @@
-// Softmax over the last dim.
+// Softmax and its normalizer over the last dim.
 #pragma once
 
 #include "tensor/tensor.h"
@@ -7,5 +7,8 @@ namespace redco {
 
 Tensor softmax(const Tensor& x);
 Tensor log_softmax(const Tensor& x);  // composed of simpler ops
+// log(sum(exp(x))), without overflow: shape [...], or [..., 1] with keepdim. A row of all -inf gives -inf,
+// and its gradient is zero. A cut last dim costs two collectives with a number per row.
+Tensor log_sum_exp(const Tensor& x, bool keepdim = false);
 
 }  // namespace redco

@@ -19,7 +19,7 @@ std::string language_model(const std::string& family) {
       {"mistral", "MistralForCausalLM"}, {"qwen2", "Qwen2ForCausalLM"},
       {"qwen3", "Qwen3ForCausalLM"},     {"gemma", "GemmaForCausalLM"},
       {"gemma2", "Gemma2ForCausalLM"},   {"gemma3_text", "Gemma3ForCausalLM"},
-      {"mixtral", "MixtralForCausalLM"}};
+      {"mixtral", "MixtralForCausalLM"}, {"mamba2", "Mamba2ForCausalLM"}};
   const auto it = classes.find(family);
   return it == classes.end() ? "" : it->second;
 }

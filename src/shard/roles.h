@@ -34,6 +34,7 @@ inline constexpr const char* kWholeBias = "bias of replicated layer";
 inline constexpr const char* kVector = "replicated: a vector";
 inline constexpr const char* kRouter = "replicated: router";
 inline constexpr const char* kShared = "replicated: shared by the heads";
+inline constexpr const char* kGiven = "cut given by the model";
 inline constexpr const char* kAlternate = "default: alternate";
 inline constexpr const char* kUnsplittable = "replicated: no dim can be split";
 }  // namespace rule

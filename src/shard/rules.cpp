@@ -55,7 +55,8 @@ class Assigner {
     // Weights first, because the rule of a bias follows that of its weight.
     for (int pass = 0; pass < 2; ++pass)
       for (std::size_t i = 0; i < params_.size(); ++i)
-        if ((roles_[i].role == Role::bias) == (pass == 1) && !by_custom_rule(i)) by_role(i);
+        if ((roles_[i].role == Role::bias) == (pass == 1) && !by_custom_rule(i) && !by_given_cut(i))
+          by_role(i);
   }
 
  private:
@@ -81,6 +82,16 @@ class Assigner {
       return true;
     }
     return false;
+  }
+
+  bool by_given_cut(std::size_t i) {
+    if (!params_[i].cut) return false;
+    if (*params_[i].cut < 0) {
+      out_[i].rule = rule::kGiven;
+    } else {
+      split(i, *params_[i].cut, rule::kGiven);
+    }
+    return true;
   }
 
   void split(std::size_t i, int dim, const char* rule) {
@@ -217,6 +228,9 @@ void check(const std::vector<ParamInfo>& params, i64 n) {
     if (!p.max_pieces.empty() && p.max_pieces.size() != p.shape.size())
       throw UsageError("[shard] {}: {} entries in max_pieces, but the shape is {}", p.name,
                        p.max_pieces.size(), to_string(p.shape));
+  for (const ParamInfo& p : params)
+    REDCO_CHECK(!p.cut || *p.cut < static_cast<int>(p.shape.size()), "{} of shape {} has no dim {} to cut",
+                p.name, to_string(p.shape), *p.cut);
 }
 
 std::vector<ParamName> parse_names(const std::vector<ParamInfo>& params) {

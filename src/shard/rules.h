@@ -10,7 +10,8 @@
 //     replicated; the biases of column-split layers are cut with their column. All other tensors with two or
 //     more dims alternate in order of definition, or are replicated if no dim can be split.
 //
-// Custom rules come first. All functions are pure: equal inputs give equal results on every rank.
+// Custom rules come first, then the cuts that the model family gives. All functions are pure: equal inputs
+// give equal results on every rank.
 //
 // Shapes are those in memory: linear (..., out, in), where leading dims are stacked experts; embedding (rows,
 // hidden); conv (out, in, kernel...). Specs are in the paper's order: linear (..., in, out), embedding (rows,
@@ -55,6 +56,8 @@ struct ParamInfo {
   // Declared by the model family. If a parameter of the model has one, nothing is found from words:
   // embeddings, norms and biases follow from their kinds, and other matrices alternate.
   std::optional<Role> role = std::nullopt;
+  // Given by the model family: the dim that is cut, -1: none. Then neither role nor name decides.
+  std::optional<int> cut = std::nullopt;
   int order = 0;  // of query, key and value in a row of the plan's table, if the role is given
   // The largest number of pieces that each dim can be cut into (heads, not columns); empty: the dim's length.
   // A dim of one piece is never cut; families that keep K/V whole (to repeat grouped heads) use 1.

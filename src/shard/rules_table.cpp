@@ -16,10 +16,10 @@ namespace {
 // Position of a rule in the table: custom rules first, then the paper's order.
 int place_of(const std::string& rule) {
   static constexpr const char* kOrder[] = {
-      rule::kFirst,     rule::kSecond,       rule::kExperts, rule::kAttentionIn, rule::kAttentionOut,
-      rule::kBiasTable, rule::kEmbedding,    rule::kHead,    rule::kAlternate,   rule::kRouter,
-      rule::kShared,    rule::kUnsplittable, rule::kVector,  rule::kNorm,        rule::kRowBias,
-      rule::kWholeBias, rule::kColumnBias};
+      rule::kFirst,     rule::kSecond,    rule::kExperts,      rule::kAttentionIn, rule::kAttentionOut,
+      rule::kBiasTable, rule::kEmbedding, rule::kHead,         rule::kGiven,       rule::kAlternate,
+      rule::kRouter,    rule::kShared,    rule::kUnsplittable, rule::kVector,      rule::kNorm,
+      rule::kRowBias,   rule::kWholeBias, rule::kColumnBias};
   int place = 1;
   for (const char* r : kOrder) {
     if (rule == r) return place;

@@ -1,5 +1,4 @@
-// Generation with another form of cache: a recurrent network, whose cache is one state per row without
-// columns.
+// Generation of models whose cache is a state per row without columns: a recurrent network, and Mamba-2.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +6,7 @@
 
 #include "generate/generate.h"
 #include "models/spec_builder.h"
-#include "nn/cache.h"
+#include "nn/cache_forms.h"
 #include "ops/create.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
@@ -21,40 +20,6 @@ namespace {
 using redco::testing::on_mesh;
 using redco::testing::on_one_rank;
 using redco::testing::Random;
-
-// One state [B, C] per row.
-class StateCache final : public LayerCache {
- public:
-  void append(const Tensors& entries, i64 tokens) override {
-    state_ = entries[0];
-    length_ += tokens;
-  }
-  CacheView read() const override { return {state_.defined() ? Tensors{state_} : Tensors{}}; }
-  void fork(std::span<const i64> source, i64 columns) override {
-    if (columns > 0) drop_rows(source);
-  }
-  void drop_rows(std::span<const i64> kept) override {
-    Tensors rows;
-    for (const i64 r : kept) rows.push_back(narrow(state_, 0, r, 1));
-    state_ = concat({rows.begin(), rows.end()}, 0);
-  }
-  void insert(const LayerCache& from, std::span<const RowCopy> copies, i64 rows) override {
-    const auto& other = dynamic_cast<const StateCache&>(from);
-    if (!state_.defined()) state_ = zeros({rows, other.state_.shape()[1]}, other.state_.dtype());
-    length_ = std::max(length_, other.length_);
-    Tensors next;
-    for (i64 r = 0; r < rows; ++r) next.push_back(narrow(state_, 0, r, 1));
-    for (const RowCopy& c : copies) next[c.to] = narrow(other.state_, 0, c.from, 1);
-    state_ = concat({next.begin(), next.end()}, 0);
-  }
-  bool can_drop_columns(i64 from) const override { return from == length_; }
-  void drop_columns(i64) override {}
-  void move(i64 by, i64) override { length_ += by; }
-  i64 bytes() const override { return state_.defined() ? state_.local_bytes() : 0; }
-
- private:
-  Tensor state_;
-};
 
 constexpr i64 kVocabulary = 29, kWidth = 6;
 
@@ -98,22 +63,42 @@ class Recurrent : public Model {
   }
 };
 
+// Five heads in one group, so that shards are uneven; two heads in each of two groups, with other options.
+constexpr const char* kMamba2 =
+    R"({"model_type": "mamba2", "vocab_size": 29, "hidden_size": 10, "num_heads": 5,
+    "head_dim": 4, "state_size": 3, "n_groups": 1, "conv_kernel": 4, "num_hidden_layers": 2})";
+constexpr const char* kGroups =
+    R"({"model_type": "mamba2", "vocab_size": 29, "hidden_size": 6, "num_heads": 4,
+    "head_dim": 3, "state_size": 2, "n_groups": 2, "conv_kernel": 2, "num_hidden_layers": 1, "use_bias": true,
+    "use_conv_bias": false, "tie_word_embeddings": true, "time_step_limit": [0.01, 0.7]})";
+
+std::unique_ptr<Model> model_of(const std::string& name) {
+  if (name == "recurrent") return std::make_unique<Recurrent>();
+  return make_model(ModelConfig(name == "mamba2" ? kMamba2 : kGroups, name));
+}
+
 struct RandomRecurrent {
-  Recurrent model;
+  std::unique_ptr<Model> owned;
+  Model& model;
   ParamTree params;
-  RandomRecurrent() {
-    params = make_params(model.params(), std::vector<Layout>(model.params().specs.size()));
+  explicit RandomRecurrent(const std::string& name) : owned(model_of(name)), model(*owned) {
+    const auto& specs = model.params().specs;
+    const ShardedSpecs sharded = name == "recurrent" ? ShardedSpecs{std::vector<Layout>(specs.size()), {}}
+                                                     : shard_specs(specs, Context::current().mesh().mp());
+    params = make_params(model.params(), sharded.layouts);
     for (std::size_t i = 0; i < params.size(); ++i) {
       const Shape& s = params.specs()[i].shape;
-      params.values()[i] = from_values(s, std::span<const double>(Random(i + 3).values(numel(s), -1.5, 1.5)));
+      params.values()[i] = from_values(s, std::span<const double>(Random(i + 3).values(numel(s), -1.5, 1.5)),
+                                       sharded.layouts[i]);
     }
   }
   // log-probabilities of the token after these, without a cache.
   std::vector<double> next(const std::vector<i32>& ids) const {
     NoGrad off;
     const i64 n = static_cast<i64>(ids.size());
-    std::vector<double> v = to_values(
-        model.apply(params, {.input_ids = from_ids({1, n}, ids), .positions = {}, .key_mask = {}}, {}));
+    std::vector<double> v =
+        to_values(model.apply(params, {.input_ids = from_ids({1, n}, ids), .positions = {}, .key_mask = {}},
+                              {.last_position_only = true}));
     double sum = 0;
     for (const double x : v) sum += std::exp(x);
     for (double& x : v) x -= std::log(sum);
@@ -134,13 +119,17 @@ std::vector<GenerationPrompt> prompts_of_many_lengths() {
 
 // Rows are replaced, forked and dropped: the batch is smaller than the number of prompts, and answers end at
 // different times.
-TEST(RecurrentCache, AnswersAreThoseWithoutACache) {
+class RecurrentCache : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Models, RecurrentCache, ::testing::Values("recurrent", "mamba2", "groups"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(RecurrentCache, AnswersAreThoseWithoutACache) {
   const GenerationTokens tokens{
       .eos = {4, 9}, .pad = 0, .decoder_start = {}, .forced_bos = {}, .forced_eos = {}};
   for (const int mp : {1, 2})
     for (const i64 batch : {1, 3, 9})
       on_mesh({1, mp}, [&](Context&) {
-        const RandomRecurrent m;
+        const RandomRecurrent m(GetParam());
         const auto prompts = prompts_of_many_lengths();
         GenerationSettings greedy;
         greedy.max_new_tokens = 12;
@@ -174,9 +163,9 @@ TEST(RecurrentCache, AnswersAreThoseWithoutACache) {
       });
 }
 
-TEST(RecurrentCache, SamplesDoNotDependOnTheOtherRows) {
+TEST_P(RecurrentCache, SamplesDoNotDependOnTheOtherRows) {
   on_one_rank([](Context&) {
-    const RandomRecurrent m;
+    const RandomRecurrent m(GetParam());
     const auto prompts = prompts_of_many_lengths();
     GenerationSettings s;
     s.max_new_tokens = 10;
@@ -193,9 +182,9 @@ TEST(RecurrentCache, SamplesDoNotDependOnTheOtherRows) {
 }
 
 // A state can be continued, but not taken back.
-TEST(RecurrentCache, AKeptPrefixIsContinuedOrComputedAgain) {
+TEST_P(RecurrentCache, AKeptPrefixIsContinuedOrComputedAgain) {
   on_one_rank([](Context& c) {
-    const RandomRecurrent m;
+    const RandomRecurrent m(GetParam());
     GenerationSettings s;
     s.max_new_tokens = 3;
     PrefixCache prefix;

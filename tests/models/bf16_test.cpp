@@ -48,7 +48,8 @@ TEST_P(ComputesInBf16, UpToRounding) {
 INSTANTIATE_TEST_SUITE_P(Families, ComputesInBf16,
                          ::testing::Values("gpt2", "gptj", "opt", "opt-postnorm", "llama", "qwen3", "gemma2",
                                            "mixtral", "t5-v1_1", "bart", "bert-seqcls", "bert-mlm", "vit",
-                                           "vit-gpt2", "performer", "mlp-mixer", "mlp", "mistral-window"),
+                                           "vit-gpt2", "performer", "mlp-mixer", "mlp", "mistral-window",
+                                           "mamba2"),
                          [](const auto& info) {
                            std::string text = info.param;
                            std::replace(text.begin(), text.end(), '-', '_');

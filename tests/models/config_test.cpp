@@ -44,6 +44,9 @@ Json minimal(const std::string& family) {
             {"num_hidden_layers", 2},
             {"tokens_mlp_dim", 4},
             {"channels_mlp_dim", 16}};
+  if (family == "mamba2")
+    return {{"model_type", family}, {"vocab_size", 11}, {"hidden_size", 8}, {"num_hidden_layers", 2},
+            {"num_heads", 4},       {"head_dim", 4},    {"n_groups", 2},    {"state_size", 3}};
   if (family == "cnn") return {{"model_type", family}};
   if (family == "mlp") return {{"model_type", family}, {"input_size", 3}, {"hidden_sizes", {8, 8}}};
   if (family == "vision-encoder-decoder")
@@ -264,6 +267,13 @@ TEST(ModelConfigs, UnsupportedValuesAreErrorsWithTheSupportedOnes) {
       {"mixtral", {{"router_jitter_noise", 0.1}}, "supported: 0"},
       {"mixtral", {{"hidden_act", "relu2"}}, "inside experts"},
       {"mixtral", {{"sliding_window", 0}}, "at least 1"},
+      {"mamba2", {{"num_heads", 3}}, "3 heads of head_dim=4 are not expand=2 times hidden_size=8"},
+      {"mamba2", {{"n_groups", 3}}, "expected a divisor of num_heads=4"},
+      {"mamba2", {{"time_step_limit", {0.0, "Infinity"}}}, "expected [low, high]"},
+      {"mamba2", {{"time_step_limit", {0.5, 0.1}}}, "expected low <= high"},
+      {"mamba2", {{"time_step_max", 1e-5}}, "expected at least time_step_min=0.001"},
+      {"mamba2", {{"rms_norm", false}}, "supported: true"},
+      {"mamba2", {{"ssm_cfg", 1}}, "no such setting"},
       {"t5", {{"feed_forward_proj", "gated"}}, "gated-ACTIVATION"},
       {"t5", {{"feed_forward_proj", "gated-geglu"}}, "gated-ACTIVATION"},
       {"t5", {{"dense_act_fn", "geglu"}}, "supported: gelu"},

@@ -34,7 +34,7 @@ INSTANTIATE_TEST_SUITE_P(Families, Fixtures,
                          ::testing::Combine(::testing::Values("gpt2", "gptj", "opt", "llama", "t5", "t5-v1_1",
                                                               "bart", "bert-seqcls", "bert-mlm",
                                                               "roberta-seqcls", "vit", "vit-gpt2",
-                                                              "mlp-mixer", "performer", "mlp"),
+                                                              "mlp-mixer", "performer", "mlp", "mamba2"),
                                             ::testing::ValuesIn(kMeshes)),
                          param_name);
 
@@ -61,7 +61,7 @@ TEST_P(ShardedParameters, GiveTheSameNumbers) {
 }
 INSTANTIATE_TEST_SUITE_P(Families, ShardedParameters,
                          ::testing::Values("gpt2", "gptj", "opt", "llama", "t5", "bart", "bert-seqcls", "vit",
-                                           "vit-gpt2", "performer", "qwen3", "gemma2", "mixtral"),
+                                           "vit-gpt2", "performer", "qwen3", "gemma2", "mixtral", "mamba2"),
                          fixture_name);
 
 // Weights of a storage type, and fp32 weights with the same values. With groups, a product of one row (the
@@ -87,7 +87,7 @@ TEST_P(StoredWeights, GiveWhatTheirValuesGive) {
 }
 INSTANTIATE_TEST_SUITE_P(Families, StoredWeights,
                          ::testing::Values("gpt2", "gptj", "opt", "llama", "t5", "bart", "bert-seqcls", "vit",
-                                           "vit-gpt2", "qwen3", "gemma2", "mixtral"),
+                                           "vit-gpt2", "qwen3", "gemma2", "mixtral", "mamba2"),
                          fixture_name);
 
 // Other ways to store the same weights: shards, half precision, names without the prefix.
@@ -184,13 +184,13 @@ INSTANTIATE_TEST_SUITE_P(Families, RandomRules,
                          ::testing::Values("gpt2", "gptj", "opt", "opt-postnorm", "llama", "llama-tied-bias",
                                            "qwen2-window", "qwen3", "gemma3", "mixtral", "t5", "bart",
                                            "bert-mlm", "bert-seqcls", "vit", "vit-gpt2", "mlp-mixer",
-                                           "performer", "mlp"),
+                                           "performer", "mlp", "mamba2"),
                          fixture_name);
 
 // Blocks that keep only their input give the same gradients as blocks that keep all activations.
 TEST(Recompute, GivesTheSameGradients) {
   for (const char* name :
-       {"gpt2", "gptj", "opt-postnorm", "llama", "bert-mlm", "vit", "mlp-mixer", "performer"}) {
+       {"gpt2", "gptj", "opt-postnorm", "llama", "bert-mlm", "vit", "mlp-mixer", "performer", "mamba2"}) {
     SCOPED_TRACE(name);
     const Results kept = run_model(fixture(name), {1, 2});
     EXPECT_EQ(run_model(fixture(name), {1, 2}, {.recompute = true}), kept);

@@ -55,9 +55,9 @@ namespace detail {
 
 // The index of an element of spec `s` in its stored tensor.
 inline i64 stored_index(const ParamSpec& s, i64 element) {
-  if (s.shape.size() == 1) return s.stored.row + element;
-  const i64 row = s.stored.row + element / s.shape[1], column = element % s.shape[1];
-  return s.stored.transposed ? column * s.stored.shape[1] + row : row * s.shape[1] + column;
+  const i64 width = numel(s.shape) / s.shape[0];  // of a row
+  const i64 row = s.stored.row + element / width, column = element % width;
+  return s.stored.transposed ? column * s.stored.shape[1] + row : row * width + column;
 }
 
 inline ParamTree load_tree(const Model& model, const ShardedSpecs& sharded, const ckpt::ModelFiles& files,

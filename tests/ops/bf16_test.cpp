@@ -2,9 +2,13 @@
 #include <gtest/gtest.h>
 
 #include "ops/attention.h"
+#include "ops/conv.h"
 #include "ops/cross_entropy.h"
 #include "ops/linear.h"
 #include "ops/norm.h"
+#include "ops/recurrence.h"
+#include "ops/scan.h"
+#include "ops/select.h"
 #include "ops/shape.h"
 #include "ops/softmax.h"
 #include "support/op_cases.h"
@@ -93,6 +97,34 @@ std::vector<Bf16Case> bf16_cases() {
       {"scale", {{7, 300}}, [](const Xs& x) { return scale(x[0], 0.3); }},
       {"sum", {{7, 30}}, [](const Xs& x) { return sum(x[0], {0}); }, {}, DType::f32},
       {"softmax", {{7, 30}}, [](const Xs& x) { return softmax(x[0]); }, {}, DType::f32},
+      {"log_sum_exp", {{7, 30}}, [](const Xs& x) { return log_sum_exp(x[0]); }, {}, DType::f32},
+      {"clamp", {{7, 30}}, [](const Xs& x) { return clamp(x[0], -0.5, 0.5); }, {}, DType::f32},
+      {"where",
+       {{5, 30}, {5, 30}},
+       [](const Xs& x) {
+         return where(from_ids({5, 1}, std::vector<i32>{0, 1, 1, 0, 1}), x[0], x[1]);
+       },
+       {},
+       DType::f32},
+      {"cumsum", {{4, 20}}, [](const Xs& x) { return cumsum(x[0], 1); }, {}, DType::f32},
+      {"group_norm",
+       {{2, 6, 20}, {6}, {6}},
+       [](const Xs& x) { return group_norm(x[0], 2, x[1], x[2], 1e-5); },
+       weights,
+       DType::f32},
+      {"upsample", {{2, 3, 4}}, [](const Xs& x) { return upsample(x[0], 2, 2); }},
+      {"linear_recurrence",
+       {{2, 9, 4}, {2, 9, 1, 3}, {2, 9, 1, 3}, {2, 9, 4, 5}},
+       [](const Xs& x) {
+         return linear_recurrence({scale(abs(x[0]), -1), x[1], x[2], x[3]}, 4).y;
+       },
+       {true, false, false, false},
+       DType::f32},
+      {"causal_conv1d",
+       {{2, 9, 6}, {6, 4}, {6}},
+       [](const Xs& x) { return causal_conv1d(x[0], x[1], x[2]); },
+       weights,
+       DType::f32},
       {"permute",
        {{4, 3, 5}},
        [](const Xs& x) {

@@ -147,6 +147,21 @@ TEST(Pool2d, DerivativesAndPlacements) {
   check_op(quick({"none", {{{2, 0, 2, 2}}}, [](const Xs& x) { return max_pool2d(x[0]); }}));
 }
 
+TEST(Upsample, DerivativesAndPlacements) {
+  OpCase c = quick({"2 x 3", {{{2, 1, 2, 3}}}, [](const Xs& x) { return square(upsample(x[0], 2, 3)); }});
+  c.inputs[0].units = {1, 2};
+  check_op(c);
+  check_op(
+      quick({"planes of a task", {hidden({2, 2, 2})}, [](const Xs& x) { return upsample(x[0], 1, 2); }}));
+  on_one_rank([](Context&) {
+    const Tensor x = from_values({1, 2, 2}, std::vector<double>{1, 2, 3, 4});
+    EXPECT_THAT(to_values(upsample(x, 2, 3)), ::testing::ElementsAre(1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2, 3, 3,
+                                                                     3, 4, 4, 4, 3, 3, 3, 4, 4, 4));
+    EXPECT_EQ(upsample(x, 2, 3).shape(), (Shape{1, 4, 6}));
+    EXPECT_THROW(upsample(x, 0, 2), BugError);
+  });
+}
+
 // Values of torch.nn.functional.
 TEST(Pool2d, ValuesAreThoseOfTorch) {
   on_one_rank([](Context&) {

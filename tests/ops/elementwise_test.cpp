@@ -31,7 +31,22 @@ TEST(Elementwise, EveryUnaryPassesCheckOp) {
 
 TEST(Elementwise, FunctionsWithKinksPassCheckOpOnBothSides) {
   check_op({"relu", {{{5}, -2, -0.3}}, [](const Xs& x) { return relu(x[0]) + x[0]; }});
-  check_op({"abs", {{{5}, -2, -0.3}}, [](const Xs& x) { return unary(Unary::abs, x[0]); }});
+  check_op({"abs", {{{5}, -2, -0.3}}, [](const Xs& x) { return abs(x[0]); }});
+}
+
+TEST(Elementwise, FunctionsAreThoseOfTheirNames) {
+  on_one_rank([](Context&) {
+    const Tensor x = from_values({2}, std::vector<double>{-1.25, 0.5});
+    const struct {
+      Tensor (*f)(const Tensor&);
+      double (*expected)(double);
+    } kFunctions[] = {{abs, [](double v) { return std::fabs(v); }},
+                      {sin, [](double v) { return std::sin(v); }},
+                      {cos, [](double v) { return std::cos(v); }},
+                      {softplus, [](double v) { return std::log1p(std::exp(v)); }}};
+    for (const auto& f : kFunctions)
+      EXPECT_LT(distance(to_values(f.f(x)), {f.expected(-1.25), f.expected(0.5)}), 1e-15);
+  });
 }
 
 // The smooth functions are correct at zero, also in the second derivative (zeros are common: masks, initial

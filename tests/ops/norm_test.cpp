@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/dispatch.h"
+#include "ops/shape.h"
 #include "ops/softmax.h"
 #include "support/op_cases.h"
 
@@ -39,6 +40,20 @@ TEST(RmsNorm, PassesCheckOpWithAndWithoutWeight) {
   check_op({"w", {{{2, 3, 4}}, {{4}}}, f});
   check_op({"plain", {{{3, 4}}}, f});
   check_op({"composed", {{{3, 4}}, {{4}}}, [](const Xs& x) { return rms_norm_composed(x[0], x[1], kEps); }});
+}
+
+TEST(RmsNorm, OfACutDimReducesANumberPerRow) {
+  on_mesh({1, 2}, [](Context& c) {
+    const Tensor x = place({3, 8}, Random(1).values(24), on_mp(Placement::sharded(1, 2)));
+    const Tensor w = place({8}, Random(2).values(8), on_mp(Placement::sharded(0, 2)));
+    c.keep_ledger();
+    const Tensor y = rms_norm(x, w, kEps);
+    i64 bytes = 0;
+    for (const LedgerLine& l : c.ledger()->collectives()) bytes += l.bytes;
+    EXPECT_EQ(bytes, 3 * static_cast<i64>(sizeof(double)));
+    EXPECT_EQ(y.layout(), x.layout());
+    EXPECT_LT(distance(to_values(y), to_values(rms_norm(to_replicated(x), to_replicated(w), kEps))), 1e-14);
+  });
 }
 
 TEST(Norms, FusedEqualsComposed) {
@@ -128,6 +143,54 @@ TEST(Softmax, LargeNumbersAndMaskedRowsStayFinite) {
     const double e = std::exp(-1.0);
     EXPECT_LT(distance(to_values(y), {1 / (1 + e), e / (1 + e), 0, 1, 0, 0}), 1e-15);
     for (double g : to_values(grad(sum_all(square(y)), {x})[0])) EXPECT_TRUE(std::isfinite(g));
+  });
+}
+
+TEST(GroupNorm, PassesCheckOp) {
+  OpCase c{"images", {{{2, 4, 3}}, {{4}}, {{4}}}, [](const Xs& x) {
+             return group_norm(x[0], 2, x[1], x[2], kEps);
+           }};
+  c.inputs[0].units = c.inputs[1].units = {1, 2};
+  c.combinations = 100;
+  check_op(c);
+  check_op({"plain", {{{1, 2, 2, 2}}}, [](const Xs& x) { return group_norm(x[0], 2, {}, {}, kEps); }});
+}
+
+TEST(GroupNorm, EachGroupHasMeanZeroAndVarianceOne) {
+  on_one_rank([](Context&) {
+    const Tensor x = place({2, 6, 5, 2}, Random(3).values(120, -3, 8), {});
+    const Tensor y = group_norm(x, 3, {}, {}, 0);
+    EXPECT_EQ(y.shape(), x.shape());
+    const Tensor groups = reshape(y, {6, 20});
+    EXPECT_LT(distance(to_values(mean(groups, {1})), std::vector<double>(6, 0.0)), 1e-14);
+    EXPECT_LT(distance(to_values(mean(square(groups), {1})), std::vector<double>(6, 1.0)), 1e-14);
+    const Tensor w = place({6}, {1, 2, 3, 4, 5, 6}, {}), b = place({6}, {6, 5, 4, 3, 2, 1}, {});
+    const auto scaled = to_values(group_norm(x, 3, w, b, 0)), plain = to_values(y);
+    for (size_t i = 0; i < plain.size(); ++i) {
+      const double channel = static_cast<double>(i / 10 % 6);
+      EXPECT_NEAR(scaled[i], plain[i] * (channel + 1) + 6 - channel, 1e-13);
+    }
+    EXPECT_THROW(group_norm(x, 4, {}, {}, 0), BugError);
+  });
+}
+
+TEST(LogSumExp, PassesCheckOp) {
+  OpCase c{"rows", {{{3, 4}, -3, 3}}, [](const Xs& x) { return log_sum_exp(x[0]); }};
+  c.inputs[0].units = {1, 2};
+  check_op(c);
+  check_op({"keepdim", {{{2, 2, 3}}}, [](const Xs& x) { return x[0] - log_sum_exp(x[0], true); }});
+}
+
+TEST(LogSumExp, LargeNumbersAndMaskedRows) {
+  on_one_rank([](Context&) {
+    const double inf = INFINITY;
+    const Tensor x =
+        from_values({5, 2}, std::vector<double>{1e4, 1e4, -inf, 2, -inf, -inf, inf, 1, NAN, 1}).watched();
+    const Tensor y = log_sum_exp(x);
+    EXPECT_THAT(to_values(y), ::testing::ElementsAre(::testing::DoubleNear(1e4 + std::log(2.0), 1e-11), 2,
+                                                     -inf, inf, ::testing::IsNan()));
+    const std::vector<double> g = to_values(grad(sum_all(narrow(y, 0, 0, 3)), {x})[0]);
+    EXPECT_THAT(std::vector<double>(g.begin(), g.begin() + 6), ::testing::ElementsAre(0.5, 0.5, 0, 1, 0, 0));
   });
 }
 

@@ -123,6 +123,18 @@ TEST(Shape, CastConvertsValuesAndGradients) {
   });
 }
 
+// A number is cut after the parts of a Partial are added.
+TEST(Shape, CastToIntegersRoundsTheSum) {
+  on_mesh({1, 2}, [](Context&) {
+    const Tensor x = place({4}, {1.5, -2.5, 7, 0.75}, on_mp(Placement::partial()));
+    EXPECT_EQ(to_ids(cast(x, DType::i32)), (std::vector<i32>{1, -2, 7, 0}));
+    const Tensor ids = from_ids({2}, {{3, -4}});
+    EXPECT_EQ(to_float(ids).dtype(), DType::f32);
+    EXPECT_EQ(to_values(to_float(ids, DType::f64)), (std::vector<double>{3, -4}));
+    EXPECT_THROW(to_float(x), BugError);
+  });
+}
+
 // Groups that cross ranks, weights and biases, repeats that do not divide the number of ranks.
 TEST(Heads, RepeatAndSumPassCheckOp) {
   for (i64 f : {1, 2, 3})

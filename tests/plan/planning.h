@@ -65,6 +65,9 @@ inline const char* kLlama =
 inline const char* kMixtral =
     R"({"model_type": "mixtral", "hidden_size": 32, "intermediate_size": 88, "num_attention_heads": 4, "num_key_value_heads": 4,
         "num_hidden_layers": 2, "vocab_size": 512, "max_position_embeddings": 64, "num_local_experts": 5, "num_experts_per_tok": 2})";
+inline const char* kMamba2 =
+    R"({"model_type": "mamba2", "hidden_size": 32, "num_heads": 8, "head_dim": 8, "n_groups": 2, "state_size": 12,
+        "num_hidden_layers": 2, "vocab_size": 512})";
 inline const char* kOpt =
     R"({"model_type": "opt", "hidden_size": 32, "word_embed_proj_dim": 32, "ffn_dim": 128, "num_attention_heads": 4,
         "num_hidden_layers": 2, "vocab_size": 512, "max_position_embeddings": 64})";

@@ -155,6 +155,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"llama", redco::testing::kLlama, 4, 4, false},
                       Case{"mixtral", redco::testing::kMixtral, 4, 2, false},
                       Case{"opt", redco::testing::kOpt, 4, 2, false},
+                      Case{"mamba2", redco::testing::kMamba2, 4, 2, false},
+                      Case{"mamba2_tokens", redco::testing::kMamba2, 4, 2, true, false, true},
                       Case{"gpt2_lora", redco::testing::kGpt2, 4, 2, false, true},
                       Case{"llama_lora", redco::testing::kLlama, 4, 2, true, true},
                       Case{.name = "gpt2_lora_bf16",

@@ -293,6 +293,27 @@ TEST(RulesDims, MaxPiecesLimitTheCuts) {
   EXPECT_THROW(shard_parameters(p, 4), UsageError);
 }
 
+TEST(RulesDims, ACutThatTheModelGivesDecides) {
+  std::vector<ParamInfo> p = llama(1).params;
+  const auto at = [&](const char* name) { return index_of(p, std::string("model.layers.0.") + name); };
+  p[at("self_attn.q_proj.weight")].cut = 1;
+  p[at("mlp.up_proj.weight")].cut = -1;
+  p[at("input_layernorm.weight")].cut = 0;
+  p[at("self_attn.k_proj.weight")].cut = 0;
+  p[at("self_attn.k_proj.weight")].max_pieces = {1, 4096};
+  const Sharding s = shard_parameters(p, 4, {{".*q_proj.*", {std::nullopt, "mp"}}});
+  EXPECT_EQ(s.rules[at("mlp.up_proj.weight")].dim, -1);
+  EXPECT_EQ(s.rules[at("mlp.up_proj.weight")].rule, "cut given by the model");
+  EXPECT_EQ(s.rules[at("input_layernorm.weight")].dim, 0);
+  EXPECT_EQ(s.rules[at("self_attn.k_proj.weight")].rule, "replicated: no dim can be split");
+  EXPECT_EQ(s.rules[at("self_attn.q_proj.weight")].dim, 0);  // the user's rule comes first
+  // The others keep their rules.
+  EXPECT_EQ(s.rules[at("mlp.gate_proj.weight")].dim, 0);
+  EXPECT_EQ(s.rules[at("mlp.down_proj.weight")].dim, 1);
+  p[0].cut = 2;
+  EXPECT_THROW(shard_parameters(p, 4), BugError);
+}
+
 TEST(RulesDims, TheRestTakesADimThatCanBeSplit) {
   // The first is cut along its output. A dim of one output cannot be split, so the input is cut.
   std::vector<ParamInfo> p = {{"net.0.proj_a.weight", {1, 64}, ParamKind::linear},

@@ -1,0 +1,232 @@
+#include "ops/recurrence.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ops/shape.h"
+#include "support/op_cases.h"
+
+namespace redco {
+namespace {
+
+using namespace redco::testing;
+using Xs = std::vector<Tensor>;
+
+struct Sizes {
+  i64 B = 2, T = 5, H = 2, G = 1, N = 2, P = 2;
+};
+
+struct RecurrenceValues {
+  std::vector<double> decay, k, q, v, initial;
+};
+RecurrenceValues values_of(const Sizes& s, u64 seed) {
+  Random r(seed);
+  return {r.values(s.B * s.T * s.H, -1.5, -0.01), r.values(s.B * s.T * s.G * s.N),
+          r.values(s.B * s.T * s.G * s.N), r.values(s.B * s.T * s.H * s.P), r.values(s.B * s.H * s.N * s.P)};
+}
+
+struct Expected {
+  std::vector<double> y, state;
+};
+// The definition, one token at a time. segments: empty or [B, T].
+Expected by_definition(const Sizes& s, const RecurrenceValues& x, bool initial,
+                       const std::vector<i32>& segments = {}) {
+  Expected e{std::vector<double>(s.B * s.T * s.H * s.P), std::vector<double>(s.B * s.H * s.N * s.P)};
+  for (i64 b = 0; b < s.B; ++b)
+    for (i64 h = 0; h < s.H; ++h) {
+      double* state = e.state.data() + (b * s.H + h) * s.N * s.P;
+      if (initial) std::copy_n(x.initial.data() + (b * s.H + h) * s.N * s.P, s.N * s.P, state);
+      for (i64 t = 0; t < s.T; ++t) {
+        const i64 at = b * s.T + t, kq = (at * s.G + h / (s.H / s.G)) * s.N;
+        if (!segments.empty() && t > 0 && segments[at] != segments[at - 1])
+          std::fill_n(state, s.N * s.P, 0.0);
+        const double a = std::exp(x.decay[at * s.H + h]);
+        for (i64 p = 0; p < s.P; ++p)
+          for (i64 n = 0; n < s.N; ++n) {
+            double& c = state[n * s.P + p];
+            c = a * c + x.k[kq + n] * x.v[(at * s.H + h) * s.P + p];
+            e.y[(at * s.H + h) * s.P + p] += x.q[kq + n] * c;
+          }
+      }
+    }
+  return e;
+}
+
+// `heads`, `groups`: how mp cuts them.
+RecurrenceInputs inputs_of(const Sizes& s, const RecurrenceValues& x, bool initial,
+                           const std::vector<i32>& segments = {},
+                           const Placement& heads = Placement::replicated(),
+                           const Placement& groups = Placement::replicated()) {
+  const auto cut = [](const Placement& p, int dim) {
+    return on_mp(p.is_sharded() ? Placement::sharded(dim, p.unit) : p);
+  };
+  RecurrenceInputs in{
+      place({s.B, s.T, s.H}, x.decay, cut(heads, 2)), place({s.B, s.T, s.G, s.N}, x.k, cut(groups, 2)),
+      place({s.B, s.T, s.G, s.N}, x.q, cut(groups, 2)), place({s.B, s.T, s.H, s.P}, x.v, cut(heads, 2))};
+  if (initial) in.initial = place({s.B, s.H, s.N, s.P}, x.initial, cut(heads, 1));
+  if (!segments.empty()) in.segments = from_ids({s.B, s.T}, segments);
+  return in;
+}
+
+TEST(LinearRecurrence, EqualsTheDefinition) {
+  on_one_rank([](Context&) {
+    for (const i64 T : {1, 2, 7, 8, 9, 24})
+      for (const i64 G : {1, 2})
+        for (const bool initial : {false, true})
+          for (const i64 chunk : {1, 4, 8, 64}) {
+            const Sizes s{2, T, 4, G, 3, 5};
+            const RecurrenceValues x = values_of(s, 3);
+            const Expected e = by_definition(s, x, initial);
+            const Recurrence r = linear_recurrence(inputs_of(s, x, initial), chunk);
+            EXPECT_LT(distance(to_values(r.y), e.y), 1e-13) << T << " tokens in chunks of " << chunk;
+            EXPECT_LT(distance(to_values(r.state), e.state), 1e-13) << T << " tokens in chunks of " << chunk;
+          }
+  });
+}
+
+// Samples of several lengths: within a chunk, over chunk borders, and longer than chunks.
+TEST(LinearRecurrence, SegmentsAreApart) {
+  on_one_rank([](Context&) {
+    const Sizes s{2, 11, 2, 1, 3, 2};
+    const RecurrenceValues x = values_of(s, 4);
+    const std::vector<i32> segments = {1, 1, 1, 2, 2, 2, 2, 2, 2, 3, 3, 5, 6, 6, 6, 6, 7, 7, 0, 0, 0, 0};
+    const Expected e = by_definition(s, x, false, segments);
+    for (const i64 chunk : {1, 2, 3, 4, 11, 64}) {
+      const Recurrence r = linear_recurrence(inputs_of(s, x, false, segments), chunk);
+      EXPECT_LT(distance(to_values(r.y), e.y), 1e-13) << chunk;
+      EXPECT_LT(distance(to_values(r.state), e.state), 1e-13) << chunk;
+    }
+  });
+}
+
+// Decays that leave nothing, and none at all: no overflow in the products of a chunk.
+TEST(LinearRecurrence, ExtremeDecaysStayFinite) {
+  on_one_rank([](Context&) {
+    const Sizes s{1, 9, 1, 1, 2, 2};
+    RecurrenceValues x = values_of(s, 5);
+    for (const double decay : {-1e4, 0.0}) {
+      std::fill(x.decay.begin(), x.decay.end(), decay);
+      RecurrenceInputs in = inputs_of(s, x, true);
+      in.log_decay = in.log_decay.watched();
+      const Recurrence r = linear_recurrence(in, 4);
+      EXPECT_LT(distance(to_values(r.y), by_definition(s, x, true).y), 1e-13);
+      for (const double g : to_values(grad(sum_all(square(r.y)), {in.log_decay})[0]))
+        EXPECT_TRUE(std::isfinite(g));
+    }
+  });
+}
+
+OpCase recurrence_case(const std::string& name, const Sizes& s, i64 chunk, bool state,
+                       const std::vector<i32>& segments = {}) {
+  OpCase c{
+      name,
+      {{{s.B, s.T, s.H}, -1.5, -0.1}, {{s.B, s.T, s.G, s.N}}, {{s.B, s.T, s.G, s.N}}, {{s.B, s.T, s.H, s.P}}},
+      [=](const Xs& x) {
+        RecurrenceInputs in{x[0], x[1], x[2], x[3]};
+        if (segments.empty()) in.initial = x[4];
+        if (!segments.empty()) in.segments = x[4];
+        const Recurrence r = linear_recurrence(in, chunk);
+        return state ? r.state : r.y;
+      }};
+  if (segments.empty()) {
+    c.inputs.push_back({{s.B, s.H, s.N, s.P}});
+  } else {
+    c.inputs.push_back(ids_input({s.B, s.T}, segments));
+  }
+  c.combinations = 24;
+  return c;
+}
+
+TEST(LinearRecurrence, PassesCheckOp) {
+  check_op(recurrence_case("chunks", {.B = 1, .T = 3, .H = 2, .G = 1, .N = 2, .P = 1}, 2, false));
+  check_op(recurrence_case("groups", {.B = 2, .T = 3, .H = 2, .G = 2, .N = 1, .P = 2}, 3, false));
+  check_op(recurrence_case("state", {.B = 1, .T = 3, .H = 3, .G = 1, .N = 1, .P = 2}, 2, true));
+  check_op(
+      recurrence_case("segments", {.B = 1, .T = 4, .H = 2, .G = 1, .N = 1, .P = 2}, 2, false, {1, 1, 2, 2}));
+  check_op(recurrence_case("one token", {.B = 2, .T = 1, .H = 2, .G = 1, .N = 2, .P = 2}, 2, false));
+}
+
+// Heads cut like those of a model: more or fewer shards than groups, and numbers that do not divide.
+TEST(LinearRecurrence, CutHeadsCommunicateNothing) {
+  for (const i64 G : {1, 2, 3})
+    for (const int shards : {2, 3})
+      on_mesh({1, shards}, [&](Context& c) {
+        const Sizes s{2, 7, 6, G, 3, 2};
+        const RecurrenceValues x = values_of(s, 6);
+        const Expected e = by_definition(s, x, true);
+        const i64 f = kv_repeat(s.H, G, shards);
+        const Placement heads = Placement::sharded(0, s.H / (G * f));
+        const Placement groups = f == 1 && G > 1 ? Placement::sharded(0) : Placement::replicated();
+        const RecurrenceInputs in = inputs_of(s, x, true, {}, heads, groups);
+        c.keep_ledger();
+        const Recurrence r = linear_recurrence(in, 3);
+        EXPECT_TRUE(c.ledger()->collectives().empty()) << G << " groups on " << shards << " shards";
+        EXPECT_TRUE(r.y.layout()[Axis::mp].is_sharded(2));
+        EXPECT_TRUE(r.state.layout()[Axis::mp].is_sharded(1));
+        EXPECT_LT(distance(to_values(r.y), e.y), 1e-13);
+        EXPECT_LT(distance(to_values(r.state), e.state), 1e-13);
+      });
+}
+
+TEST(LinearRecurrence, MisuseIsAnError) {
+  on_one_rank([](Context&) {
+    const Sizes s;
+    const RecurrenceValues x = values_of(s, 1);
+    RecurrenceInputs in = inputs_of(s, x, true, std::vector<i32>(s.B * s.T, 1));
+    EXPECT_THROW(linear_recurrence(in), BugError);  // a state and segments
+    in.initial = {};
+    EXPECT_THROW(linear_recurrence(in, 0), BugError);
+    in.v = narrow(in.v, 1, 0, 3);
+    EXPECT_THROW(linear_recurrence(in), BugError);
+    in.v = Tensor();
+    EXPECT_THROW(linear_recurrence(in), BugError);
+  });
+}
+
+TEST(CausalConv1d, PassesCheckOp) {
+  OpCase c{
+      "plain", {{{2, 4, 3}}, {{3, 2}}, {{3}}}, [](const Xs& x) { return causal_conv1d(x[0], x[1], x[2]); }};
+  c.inputs[0].units = c.inputs[1].units = {1, 2};
+  c.combinations = 100;
+  check_op(c);
+  check_op({"continued", {{{2, 2, 2}}, {{2, 4}}, {{2, 3, 2}}}, [](const Xs& x) {
+              return causal_conv1d(x[0], x[1], {}, x[2]);
+            }});
+  check_op({"segments", {{{1, 5, 2}}, {{2, 3}}, ids_input({1, 5}, {1, 1, 2, 2, 2})}, [](const Xs& x) {
+              return causal_conv1d(x[0], x[1], {}, {}, x[2]);
+            }});
+}
+
+TEST(CausalConv1d, EqualsTheDefinition) {
+  on_one_rank([](Context&) {
+    const std::vector<i32> segments = {1, 1, 1, 2, 2, 2, 3, 4, 4, 4};
+    for (const i64 T : {1, 2, 5})
+      for (const i64 K : {1, 2, 4}) {
+        const i64 B = 2, C = 3;
+        Random r(8);
+        const auto x = r.values(B * T * C), w = r.values(C * K), before = r.values(B * (K - 1) * C);
+        const std::vector<i32> ids(segments.begin(), segments.begin() + B * T);
+        const Tensor tx = place({B, T, C}, x, {}), tw = place({C, K}, w, {});
+        for (const bool apart : {false, true}) {
+          std::vector<double> expected(B * T * C);
+          for (i64 b = 0; b < B; ++b)
+            for (i64 t = 0; t < T; ++t)
+              for (i64 c = 0; c < C; ++c)
+                for (i64 k = 0; k < K; ++k) {
+                  const i64 at = t + k - K + 1;
+                  if (at < 0 ? apart : apart && ids[b * T + at] != ids[b * T + t]) continue;
+                  const double value =
+                      at < 0 ? before[(b * (K - 1) + at + K - 1) * C + c] : x[(b * T + at) * C + c];
+                  expected[(b * T + t) * C + c] += w[c * K + k] * value;
+                }
+          const Tensor y = apart ? causal_conv1d(tx, tw, {}, {}, from_ids({B, T}, ids))
+                                 : causal_conv1d(tx, tw, {}, place({B, K - 1, C}, before, {}));
+          EXPECT_LT(distance(to_values(y), expected), 1e-14) << T << " tokens, " << K << " taps";
+        }
+      }
+    EXPECT_THROW(causal_conv1d(zeros({1, 2, 3}), zeros({3, 4}), {}, zeros({1, 2, 3})), BugError);
+  });
+}
+
+}  // namespace
+}  // namespace redco
