@@ -22,6 +22,9 @@ void add_bench(CLI::App& app, Invocation& run) {
       ->check(CLI::Range(i64{1}, i64{1000000}));
   c->add_flag("--predict", o->bench.predict,
               "time generation: the prompt's forward pass, then one token at a time");
+  c->add_flag(
+      "--kernels", o->bench.kernels,
+      "also print the time of each kind of kernel in one more step, beside the time that plan predicts");
   c->add_flag("--json", o->bench.json, "print the numbers as one JSON object");
   c->callback([o, &run] {
     run.exit_code =

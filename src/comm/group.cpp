@@ -91,13 +91,18 @@ void Group::reset_counts() {
 
 double Group::seconds_waiting() const { return calls_ ? calls_->seconds_waiting() : 0; }
 void Group::on_call(OnCall f) {
-  if (calls_) calls_->on_call = std::move(f);
+  if (calls_) {
+    calls_->on_call = std::move(f);
+  } else if (meta_) {
+    on_planned_ = std::move(f);
+  }
 }
 
 void Group::count(Collective c, i64 bytes) {
   CommCount& k = counts_[static_cast<std::size_t>(c)];
   k.calls++;
   k.bytes += bytes;
+  if (on_planned_) on_planned_(c, bytes, {});
 }
 
 template <class T>

@@ -221,7 +221,8 @@ class Group {
   void reset_counts();
   // Time that this rank has spent in starting calls and waiting for them.
   double seconds_waiting() const;
-  // Called after each wait for a call that communicates; for profiles. Null: none.
+  // Called after each wait for a call that communicates; for profiles. On a planned rank: when a call is
+  // submitted, without times; for plans. Null: none.
   using OnCall = std::function<void(Collective, i64 bytes, const CallTimes& times)>;
   void on_call(OnCall f);
 
@@ -236,6 +237,7 @@ class Group {
   bool meta_;
   std::array<CommCount, kCollectives> counts_{};
   std::shared_ptr<InFlight> in_flight_;
+  OnCall on_planned_;             // of a planned rank
   std::unique_ptr<Calls> calls_;  // null: one rank, or planned
 };
 

@@ -11,6 +11,8 @@
 #include "base/timing.h"
 #include "base/words.h"
 #include "comm/group.h"
+#include "commands/generation_shape.h"
+#include "commands/measure_machine.h"
 #include "generate/forward_pass.h"
 #include "generate/generate.h"
 #include "kernels/peak.h"
@@ -126,7 +128,13 @@ void set_products(BenchReport& r, const Bench& b, const JobConfig& job, i64 rows
   r.peak_flops = sum_over_ranks(b.c, peak);
 }
 
-BenchReport bench_training(Bench& b, const JobConfig& job, i64 steps) {
+// The model of this machine's speed, if it was measured with these ranks and threads.
+std::optional<CostModel> model_of(const Context& context) {
+  auto speeds = load_speeds(speed_key({context.mesh().ranks(), kernels::threads()}));
+  return speeds ? std::optional<CostModel>(std::move(*speeds)) : std::nullopt;
+}
+
+BenchReport bench_training(Bench& b, const JobConfig& job, i64 steps, bool kernel_times) {
   Context& c = b.c;
   BatchSizes sizes;
   c.world().together([&] { sizes = batch_sizes(job, c.mesh().dp()); });
@@ -138,7 +146,12 @@ BenchReport bench_training(Bench& b, const JobConfig& job, i64 steps) {
   TrainStep step(*b.pipeline, b.params, step_options(job.train, job.parallel, training_storage(job).weights));
   const auto parts = micro_batches(sizes.global, sizes.per_device, c.mesh().dp());
   std::vector<double> times, flops, waits;
-  for (i64 s = 0; s <= steps; ++s) {
+  const std::optional<CostModel> model = kernel_times ? model_of(c) : std::nullopt;
+  std::optional<KernelTimes> kernels;
+  // The first step after the timed ones only shows what the next one finds in the caches.
+  for (i64 s = 0; s <= steps + (kernel_times ? 2 : 0); ++s) {
+    if (s == steps + 1) kernels.emplace(c, model ? &*model : nullptr);
+    if (s == steps + 2) kernels->begin();
     std::vector<std::vector<Example>> examples;
     std::vector<BatchShape> shapes;
     std::vector<i64> offsets;
@@ -173,11 +186,14 @@ BenchReport bench_training(Bench& b, const JobConfig& job, i64 steps) {
           ExitCode::non_finite,
           fmt::format("[bench] step {}: the loss or gradient is not finite. Lower train.learning_rate",
                       s + 1));
-    if (s == 0) continue;  // warm-up: page faults, buffers, threads
+    if (s == 0 || s > steps) continue;  // warm-up: page faults, buffers, threads
     times.push_back(seconds() - begin);
     waits.push_back(waiting);
     flops.push_back(static_cast<double>(c.flops() - before));
   }
+  if (kernels) r.kernels = kernels->kinds();
+  kernels.reset();
+  r.predicted = model.has_value();
   b.describe(r);
   r.step_s = median(times);
   r.waiting_s = sum_over_ranks(c, median(waits)) / static_cast<double>(r.n_ranks);
@@ -220,17 +236,13 @@ GenerationWork generation_work(const Bench& b, const JobConfig& job, i64 rows, i
   return w;
 }
 
-BenchReport bench_generation(Bench& b, const JobConfig& job, i64 runs) {
+BenchReport bench_generation(Bench& b, const JobConfig& job, i64 runs, bool kernel_times) {
   Context& c = b.c;
   BenchReport r;
   r.predict = true;
-  const i64 positions = std::min(job.data.max_length.value_or(b.model->max_length()), b.model->max_length());
-  if (positions < 2)
-    throw UsageError("[bench] {} positions are too few for generation. Set data.max_length to 2 or more",
-                     positions);
-  // New tokens take at most half of the positions, the prompt the others.
-  r.new_tokens = std::max<i64>(2, std::min(job.predict.max_new_tokens, positions / 2));
-  r.length = std::max<i64>(1, positions - r.new_tokens);
+  const GenerationShape shape = generation_shape(job, b.model->max_length());
+  r.new_tokens = shape.new_tokens;
+  r.length = shape.length;
   r.rows = job.predict.batch_size * c.mesh().dp();
   r.steps = runs;
   std::vector<GenerationPrompt> prompts;
@@ -241,7 +253,8 @@ BenchReport bench_generation(Bench& b, const JobConfig& job, i64 runs) {
   GenerationSettings g = job.predict;
   g.min_new_tokens = 0;
   std::vector<double> prefill, decode, whole;
-  for (i64 s = 0; s <= runs; ++s) {
+  const std::optional<CostModel> model = kernel_times ? model_of(c) : std::nullopt;
+  for (i64 s = 0; s <= runs + (kernel_times ? 1 : 0); ++s) {
     g.max_new_tokens = s == 0 ? 2 : r.new_tokens;
     c.world().barrier();
     const double begin = seconds();
@@ -249,16 +262,20 @@ BenchReport bench_generation(Bench& b, const JobConfig& job, i64 runs) {
     {
       auto replica = Context::mp_submesh(c);
       Context::Use use(*replica);
+      std::optional<KernelTimes> kernels;
+      if (s > runs) kernels.emplace(*replica, model ? &*model : nullptr);
       GenerateOptions o{.batch_size = job.predict.batch_size};
       o.on_step = [&] { at.push_back(seconds()); };
       generate(*b.model, b.params, prompts, g, {}, o);
+      if (kernels) r.kernels = kernels->kinds();
     }
     c.world().barrier();
-    if (s == 0) continue;
+    if (s == 0 || s > runs) continue;
     whole.push_back(seconds() - begin);
     prefill.push_back(at.at(0) - begin);
     for (std::size_t i = 1; i < at.size(); ++i) decode.push_back(at[i] - at[i - 1]);
   }
+  r.predicted = model.has_value();
   b.describe(r);
   r.step_s = median(decode);
   r.tokens_per_s = static_cast<double>(r.rows * r.new_tokens) / median(whole);
@@ -292,8 +309,8 @@ bool Bench::ckpt_here(const std::string& folder) {
 
 int bench_on_ranks(const JobConfig& job, const BenchOptions& o, Context& c) {
   Bench b(job, !o.predict, c);
-  const BenchReport r =
-      o.predict ? bench_generation(b, job, o.steps.value_or(3)) : bench_training(b, job, o.steps.value_or(5));
+  const BenchReport r = o.predict ? bench_generation(b, job, o.steps.value_or(3), o.kernels)
+                                  : bench_training(b, job, o.steps.value_or(5), o.kernels);
   c.world().on_first([&] {
     std::fputs((o.json ? to_json(r) : to_text(r)).c_str(), stdout);
     std::fflush(stdout);
@@ -337,34 +354,40 @@ std::string to_text(const BenchReport& r) {
   }
   line("peak memory",
        fmt::format("{} of the largest rank", human_bytes(static_cast<u64>(r.peak_memory_bytes))));
+  if (!r.kernels.empty()) s += "\n" + to_text(r.kernels, r.predicted);
   return s;
 }
 
 std::string to_json(const BenchReport& r) {
   const auto only = [](bool applies, double v) { return applies ? Json(v) : Json(); };
-  const Json j = {{"mode", r.predict ? "predict" : "train"},
-                  {"tokens_per_s", r.tokens_per_s},
-                  {"step_s", r.step_s},
-                  {"waiting_s", only(!r.predict, r.waiting_s)},
-                  {"ceiling_share", r.peak_share},
-                  {"prefill_ceiling_share", only(r.predict, r.prefill_peak_share)},
-                  {"peak_memory_bytes", r.peak_memory_bytes},
-                  {"prefill_tokens_per_s", only(r.predict, r.prefill_tokens_per_s)},
-                  {"decode_tokens_per_s", only(r.predict, r.decode_tokens_per_s)},
-                  {"step_flops", r.step_flops},
-                  {"step_bytes", only(r.predict, r.step_bytes)},
-                  {"ceiling_flops_per_s", r.peak_flops},
-                  {"bf16_products", r.bf16_products},
-                  {"ceiling_bytes_per_s", only(r.predict, r.peak_bytes)},
-                  {"n_ranks", r.n_ranks},
-                  {"dp", r.dp},
-                  {"mp", r.mp},
-                  {"threads_per_rank", r.threads},
-                  {"parameters", r.parameters},
-                  {"rows", r.rows},
-                  {"length", r.length},
-                  {"new_tokens", r.predict ? Json(r.new_tokens) : Json()},
-                  {"steps", r.steps}};
+  Json j = {{"mode", r.predict ? "predict" : "train"},
+            {"tokens_per_s", r.tokens_per_s},
+            {"step_s", r.step_s},
+            {"waiting_s", only(!r.predict, r.waiting_s)},
+            {"ceiling_share", r.peak_share},
+            {"prefill_ceiling_share", only(r.predict, r.prefill_peak_share)},
+            {"peak_memory_bytes", r.peak_memory_bytes},
+            {"prefill_tokens_per_s", only(r.predict, r.prefill_tokens_per_s)},
+            {"decode_tokens_per_s", only(r.predict, r.decode_tokens_per_s)},
+            {"step_flops", r.step_flops},
+            {"step_bytes", only(r.predict, r.step_bytes)},
+            {"ceiling_flops_per_s", r.peak_flops},
+            {"bf16_products", r.bf16_products},
+            {"ceiling_bytes_per_s", only(r.predict, r.peak_bytes)},
+            {"n_ranks", r.n_ranks},
+            {"dp", r.dp},
+            {"mp", r.mp},
+            {"threads_per_rank", r.threads},
+            {"parameters", r.parameters},
+            {"rows", r.rows},
+            {"length", r.length},
+            {"new_tokens", r.predict ? Json(r.new_tokens) : Json()},
+            {"steps", r.steps}};
+  for (const auto& [kind, k] : r.kernels)
+    j["kernels"].push_back({{"kind", kind},
+                            {"calls", k.calls},
+                            {"seconds", k.measured},
+                            {"predicted_s", only(r.predicted, k.predicted)}});
   return j.dump(2) + "\n";
 }
 

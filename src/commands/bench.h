@@ -2,10 +2,12 @@
 // compares it with the machine's measured peak.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "plan/kernel_times.h"
 #include "run/run.h"
 
 namespace redco {
@@ -13,6 +15,7 @@ namespace redco {
 struct BenchOptions {
   std::optional<i64> steps;  // timed steps, after a warm-up step; nullopt: 5, or 3 generations
   bool predict = false, json = false;
+  bool kernels = false;  // also the time of each kind of kernel, in one more step or generation
 };
 
 // Medians over the timed steps. Rates are sums over all ranks.
@@ -38,6 +41,9 @@ struct BenchReport {
   double prefill_peak_share = 0;  // generation: the prefill's FLOP/s divided by peak_flops
   double prefill_tokens_per_s = 0, decode_tokens_per_s = 0;
   i64 peak_memory_bytes = 0;  // of the rank that used most
+  // With BenchOptions::kernels: on the first rank; predicted if this machine was measured.
+  std::map<std::string, KernelTimes::Kind> kernels;
+  bool predicted = false;
 };
 std::string to_text(const BenchReport& r);
 std::string to_json(const BenchReport& r);  // null for fields that don't apply

@@ -1,11 +1,15 @@
 #include "commands/plan_job.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "assembly/job_model.h"
 #include "assembly/job_pipeline.h"
 #include "base/error.h"
 #include "base/words.h"
+#include "commands/generation_shape.h"
+#include "commands/measure_machine.h"
+#include "generate/generate.h"
 #include "launch/host.h"
 #include "launch/topology.h"
 
@@ -44,14 +48,60 @@ Machines machines_of(const JobConfig& job, const Machine& here) {
   return m;
 }
 
-}  // namespace
-
-PlanReport plan_job(const JobConfig& job) {
-  check_job(job, JobUse::plan, model_key_problems);
-  return plan_job(job, assemble(job, false));
+// The machine's speed: stated in the job, or measured here. Without either, says how to get it.
+struct Speeds {
+  std::shared_ptr<const CostModel> model;
+  std::string hint;
+};
+Speeds speeds_for(const JobConfig& job, i64 ranks_per_host) {
+  const PlanSettings& p = job.plan;
+  if (p.flops_per_s && p.memory_bytes_per_s)
+    return {std::make_shared<const CostModel>(speeds_of({.flops_per_s = *p.flops_per_s,
+                                                         .bf16_flops_per_s = p.bf16_flops_per_s.value_or(0),
+                                                         .memory_bytes_per_s = *p.memory_bytes_per_s,
+                                                         .network_latency_s = p.network_latency_s,
+                                                         .network_bytes_per_s = p.network_bytes_per_s})),
+            ""};
+  if (p.flops_per_s || p.memory_bytes_per_s)
+    throw UsageError("[plan] {} is given without {}; set both, or none",
+                     p.flops_per_s ? "plan.flops_per_s" : "plan.memory_bytes_per_s",
+                     p.flops_per_s ? "plan.memory_bytes_per_s" : "plan.flops_per_s");
+  if (p.devices)
+    return {nullptr, "State the speed of plan.devices with plan.flops_per_s and plan.memory_bytes_per_s"};
+  const auto ranks = static_cast<int>(std::min<i64>(ranks_per_host, 1 << 16));
+  const int cores = this_machine().usable_cores;
+  const int threads = static_cast<int>(job.parallel.threads_per_rank.value_or(std::max(1, cores / ranks)));
+  auto speeds = load_speeds(speed_key({ranks, threads}));
+  if (!speeds) {
+    const bool usual = std::ranges::count(usual_layouts(cores), CoreLayout{ranks, threads}) > 0;
+    return {nullptr, fmt::format("Measure this machine once with `redco env --measure{}`",
+                                 usual ? "" : fmt::format(" --layout {}x{}", ranks, threads))};
+  }
+  if (speeds->network_bytes_per_s == 0) {
+    speeds->network_latency_s = p.network_latency_s;
+    speeds->network_bytes_per_s = p.network_bytes_per_s;
+  }
+  return {std::make_shared<const CostModel>(std::move(*speeds)), ""};
 }
 
-PlanReport plan_job(const JobConfig& job, const Assembly& parts, const std::vector<RunningHost>& running) {
+nlohmann::ordered_json calls_json(const PredictedTime& t) {
+  nlohmann::ordered_json calls = nlohmann::ordered_json::array();
+  for (const CallTime& c : t.calls)
+    calls.push_back({{"kind", c.kind}, {"count", c.count}, {"seconds", c.seconds}});
+  calls.push_back({{"kind", "ops"}, {"seconds", t.ops}});
+  calls.push_back({{"kind", "collectives"}, {"seconds", t.collectives}});
+  return calls;
+}
+
+}  // namespace
+
+PlanReport plan_job(const JobConfig& job, bool with_time) {
+  check_job(job, JobUse::plan, model_key_problems);
+  return plan_job(job, assemble(job, false), {}, with_time);
+}
+
+PlanReport plan_job(const JobConfig& job, const Assembly& parts, const std::vector<RunningHost>& running,
+                    bool with_time) {
   const Model* const model = parts.model.get();
   // Not the run's pipeline: planning calls loss() on one rank only, and a pipeline may keep state.
   const auto pipeline = make_job_pipeline(job, model, nullptr);
@@ -105,7 +155,90 @@ PlanReport plan_job(const JobConfig& job, const Assembly& parts, const std::vect
   r.strict = job.parallel.strict;
   r.step = step_options(job.train, job.parallel, training_storage(job).weights);
   r.compute = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
-  return make_plan(r);
+  if (!with_time) return make_plan(r);
+  const Speeds speeds =
+      speeds_for(job, r.machines.most_ranks_per_host(r.n_ranks.value_or(r.machines.ranks())));
+  r.model = speeds.model;
+  PlanReport report = make_plan(r);
+  if (!r.model) report.speeds = speeds.hint;
+  return report;
+}
+
+GenerationPlan plan_generation(const JobConfig& job) {
+  check_job(job, JobUse::plan, model_key_problems);
+  const Assembly parts = assemble(job, false);
+  const Model* const model = parts.model.get();
+  if (!model || !model->generates_text() || model->is_encoder_decoder() || model->vocab_size() == 0)
+    throw UsageError(
+        "[plan] --predict plans the generation of decoders; {} generates no text or has an encoder. Leave out --predict",
+        parts.source.origin);
+  const auto pipeline = make_job_pipeline(job, model, nullptr);
+  GenerationPlan p;
+  p.title = parts.source.origin;
+  const Machines machines =
+      job.plan.devices ? parse_devices(*job.plan.devices) : machines_of(job, this_machine());
+  p.machines = machines.text;
+  const i64 n_ranks =
+      declared_ranks(job).value_or(job.plan.devices ? job.parallel.n_model_shards : machines.ranks());
+  p.mesh = Mesh(static_cast<int>(replicas(job, n_ranks)), static_cast<int>(job.parallel.n_model_shards));
+  const GenerationShape shape = generation_shape(job, model->max_length());
+  p.length = shape.length;
+  p.new_tokens = shape.new_tokens;
+  p.rows = job.predict.batch_size * p.mesh.dp();
+  const Speeds speeds = speeds_for(job, machines.most_ranks_per_host(n_ranks));
+  p.speeds = speeds.hint;
+  if (!speeds.model) return p;
+  p.speeds = speeds.model->speeds().origin;
+  const ParamStorage storage = inference_storage(job);
+  p.time = generation_time(
+      {.model = model,
+       .pipeline = pipeline.get(),
+       .mesh = p.mesh,
+       .layouts =
+           shard_specs(pipeline->params().specs, p.mesh.mp(), custom_rules(job), storage.weights).layouts,
+       .storage = storage,
+       .compute = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32,
+       .cache = cache_dtype(job.predict),
+       .rows = job.predict.batch_size,
+       .prompt = p.length,
+       .new_tokens = p.new_tokens,
+       .costs = speeds.model.get(),
+       .machines = &machines});
+  return p;
+}
+
+double GenerationPlan::prefill_tokens_per_s() const {
+  return time ? static_cast<double>(rows * length) / time->prefill.total : 0;
+}
+double GenerationPlan::decode_tokens_per_s() const {
+  return time ? static_cast<double>(rows) / time->step.total : 0;
+}
+
+std::string to_text(const GenerationPlan& p) {
+  std::string t =
+      fmt::format("{}: {} of {} + {} tokens, dp {} x mp {}, on {}\n", p.title, counted(p.rows, "row"),
+                  p.length, p.new_tokens, p.mesh.dp(), p.mesh.mp(), p.machines);
+  if (!p.time) return t + fmt::format("time: unknown. {}\n", p.speeds);
+  t += fmt::format("predicted ({})\n  prompt    {} tokens/s\n", p.speeds,
+                   human_count(p.prefill_tokens_per_s()));
+  t += fmt::format("  decoding  {} tokens/s; a step of one token per row takes {} s\n",
+                   human_count(p.decode_tokens_per_s()), human_number(p.time->step.total));
+  return t;
+}
+
+std::string to_json(const GenerationPlan& p) {
+  nlohmann::ordered_json j = {
+      {"model", p.title},   {"machines", p.machines}, {"mesh", {{"dp", p.mesh.dp()}, {"mp", p.mesh.mp()}}},
+      {"rows", p.rows},     {"length", p.length},     {"new_tokens", p.new_tokens},
+      {"speeds", p.speeds}, {"time", nullptr}};
+  if (p.time)
+    j["time"] = {{"prefill_tokens_per_s", p.prefill_tokens_per_s()},
+                 {"decode_tokens_per_s", p.decode_tokens_per_s()},
+                 {"prefill_s", p.time->prefill.total},
+                 {"step_s", p.time->step.total},
+                 {"prefill_calls", calls_json(p.time->prefill)},
+                 {"step_calls", calls_json(p.time->step)}};
+  return j.dump(2) + "\n";
 }
 
 }  // namespace redco

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/background.h"
+#include "kernels/call.h"
 #include "kernels/table.h"
 
 namespace redco {
@@ -50,7 +51,10 @@ class Queue {
     if (mode_ == Mode::immediate && !watch_) {
       kernel.run(args...);
       background::poll();
-    } else if (mode_ == Mode::immediate) {
+      return;
+    }
+    if (visitor_) visitor_->kernel(KernelCall::of(kernel.name, args...));
+    if (mode_ == Mode::immediate) {
       run_watched(kernel, watch_, args...);
     } else if (mode_ == Mode::delayed) {
       push([&kernel, watch = watch_, arguments = std::tuple<A...>(args...)] {
@@ -60,7 +64,8 @@ class Queue {
   }
 
   // Submits a collective operation: f gets the native addresses of `memory` (of a list of places: a list), as
-  // a communication library wants them (null on a planned rank). Only tensor/collectives.cpp calls it.
+  // a communication library wants them (on a planned rank, addresses that nothing can read). Only
+  // tensor/collectives.cpp calls it.
   template <class F, class... P>
   void communicate(F f, const P&... memory) {
     if (mode_ == Mode::delayed) {
@@ -96,6 +101,10 @@ class Queue {
   // profiles. Null: none.
   using Watch = std::function<void(const char* kernel, Clock::time_point begin)>;
   void watch(Watch f) { watch_ = std::move(f); }
+  // Sees each call when it is submitted, on a planned rank and on one with a watch. Null: none. It outlives
+  // its use.
+  void visit(CallVisitor* visitor) { visitor_ = visitor; }
+  CallVisitor* visitor() const { return visitor_; }
 
  protected:
   enum class Mode : std::uint8_t { immediate, planned, delayed };
@@ -137,6 +146,7 @@ class Queue {
   const Mode mode_;
   i64 submitted_ = 0;
   Watch watch_;
+  CallVisitor* visitor_ = nullptr;
 };
 
 }  // namespace redco

@@ -74,6 +74,7 @@ std::string env_text(const EnvReport& r) {
                      r.bf16_flops_per_s > 0 ? human_count(r.bf16_flops_per_s) + "FLOP/s of bf16 products"
                                             : std::string("no bf16 products (bf16 is widened)"),
                      human_count(r.read_bytes_per_s)));
+  for (const std::string& measured : r.measured) line("measured", measured);
   line("binding", m.can_bind ? "ranks can be pinned to cores"
                              : "ranks cannot be pinned to cores: the affinity is limited or cannot be set");
   line("slurm", r.slurm.empty() ? "no" : r.slurm);
@@ -108,6 +109,7 @@ std::string env_json(const EnvReport& r) {
     j["sgemm_flops_per_s"] = r.sgemm_flops_per_s;
     j["bf16_flops_per_s"] = r.bf16_flops_per_s;
     j["read_bytes_per_s"] = r.read_bytes_per_s;
+    j["measured"] = r.measured;
   }
   return j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

@@ -21,6 +21,7 @@ struct EnvReport {
   std::string revision, libraries;  // source revision; linked libraries. "" if unknown
   // Measured on all usable cores by the caller, since launch does not see the kernels; 0: not measured.
   double sgemm_flops_per_s = 0, bf16_flops_per_s = 0, read_bytes_per_s = 0;
+  std::vector<std::string> measured;  // lines about the stored measurements
 };
 
 // "GCC 12.2.0, optimized"

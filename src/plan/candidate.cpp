@@ -103,7 +103,12 @@ TraceRequest Weigher::trace_request(const PlanSetting& s, int rank) {
 }
 
 PlanCandidate Weigher::weigh(const PlanSetting& s, int rank, Trace* out) {
-  Trace trace = trace_step(trace_request(s, rank));
+  TraceRequest t = trace_request(s, rank);
+  if (out && request_.model) {
+    t.model = request_.model.get();
+    t.machines = &request_.machines;
+  }
+  Trace trace = trace_step(t);
   PlanCandidate c{.setting = s,
                   .memory = {},
                   .limit = request_.machines.tightest(s.mesh.ranks()).of_rank(),

@@ -20,7 +20,8 @@ class Weigher {
   // Layouts and table of the parameters for n_model_shards; cached.
   const ShardedSpecs& specs(int n_model_shards);
   TraceRequest trace_request(const PlanSetting& s, int rank);
-  // Traces `rank` and sums its memory. `trace`, if not null, gets the trace.
+  // Traces `rank` and sums its memory. `trace`, if not null, gets the trace, with its time if the request has
+  // a model of the machine.
   PlanCandidate weigh(const PlanSetting& s, int rank = 0, Trace* trace = nullptr);
   // False if parameters, gradients and moments alone exceed a rank's limit. Needs no trace.
   bool may_fit(const PlanSetting& s);

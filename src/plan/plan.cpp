@@ -209,6 +209,10 @@ PlanReport make_plan(const PlanRequest& r) {
   for (const LedgerLine& l : trace.collectives) out.collectives.push_back(collective_of(l));
   out.lines = trace.lines;
   out.flops_of_rank = trace.flops;
+  if (r.model) {
+    out.time = trace.time;
+    out.speeds = r.model->speeds().origin;
+  }
   for (const auto& [rank, count] : classes_of(r, sharded, s)) {
     i64 flops = trace.flops;
     if (rank != 0) {
@@ -216,6 +220,7 @@ PlanReport make_plan(const PlanRequest& r) {
       const PlanCandidate c = weigher.weigh(s, rank, &other);
       out.smallest_total = std::min(out.smallest_total, c.memory.total());
       flops = other.flops;
+      if (out.time && other.time.total > out.time->total) out.time = other.time;
     }
     out.flops += flops * count;
   }

@@ -3,6 +3,7 @@
 // formulas about a model.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,7 +30,8 @@ struct PlanRequest {
   bool strict = false;
   StepOptions step;  // with the sharding of its state
   ComputeDType compute = ComputeDType::fp32;
-  std::vector<std::string> assumed;  // sentences about what was assumed
+  std::vector<std::string> assumed;        // sentences about what was assumed
+  std::shared_ptr<const CostModel> model;  // of the machines' speed; null: no time is predicted
 };
 
 constexpr i64 kMostDevices = 4096;
@@ -87,6 +89,11 @@ struct PlanReport {
   i64 flops = 0;                            // of a step, all ranks
   i64 flops_of_rank = 0;                    // of the busiest rank
   i64 crossing_bytes = 0;                   // of mp groups, from host to host, all ranks
+  std::optional<PredictedTime> time;        // of a step, on the slowest rank
+  std::string speeds;                       // where the machine's speeds come from, or how to get them
+  double tokens_per_s() const {             // of a step's rows; 0 without a time
+    return time && time->total > 0 ? static_cast<double>(setting.global_batch * length) / time->total : 0;
+  }
   std::vector<std::string> warnings, notes;
   // If the memory is short on several model shards: the same setting with sequence parallelism.
   std::optional<PlanCandidate> with_sequence_parallel;

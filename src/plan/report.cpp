@@ -51,6 +51,42 @@ nlohmann::ordered_json candidate_json(const std::optional<PlanCandidate>& c) {
   return j;
 }
 
+// The parts of a predicted time, with their names.
+std::vector<std::pair<const char*, double>> parts_of(const PredictedTime& t) {
+  return {{"products", t.products},
+          {"attention", t.attention},
+          {"optimizer", t.optimizer},
+          {"elementwise", t.elementwise},
+          {"ops", t.ops},
+          {"collectives", t.collectives}};
+}
+
+std::string time_text(const PlanReport& r) {
+  if (!r.time) return r.speeds.empty() ? "" : fmt::format("time of a step: unknown. {}\n", r.speeds);
+  std::string t = fmt::format("\npredicted time of a step: {}, {} tokens/s ({})\n",
+                              human_duration(r.time->total), human_count(r.tokens_per_s()), r.speeds);
+  for (const auto& [name, seconds] : parts_of(*r.time))
+    if (seconds > 0)
+      t += fmt::format("  {:<21}{:>10}  {}\n", name, human_duration(seconds),
+                       human_percent(seconds / r.time->total));
+  if (r.time->overlapped > 0)
+    t += fmt::format("  behind computation: {} of transfers between hosts\n",
+                     human_duration(r.time->overlapped));
+  return t;
+}
+
+nlohmann::ordered_json time_json(const PlanReport& r) {
+  if (!r.time) return nullptr;
+  nlohmann::ordered_json j = {
+      {"step_s", r.time->total}, {"tokens_per_s", r.tokens_per_s()}, {"speeds", r.speeds}};
+  for (const auto& [name, seconds] : parts_of(*r.time)) j[std::string(name) + "_s"] = seconds;
+  j["overlapped_s"] = r.time->overlapped;
+  j["calls"] = nlohmann::ordered_json::array();
+  for (const CallTime& c : r.time->calls)
+    j["calls"].push_back({{"kind", c.kind}, {"count", c.count}, {"seconds", c.seconds}});
+  return j;
+}
+
 }  // namespace
 
 std::string to_text(const PlanReport& r) {
@@ -113,6 +149,7 @@ std::string to_text(const PlanReport& r) {
   t += fmt::format("\nFLOPs of a step: {} in total, {} of the busiest rank\n",
                    human_count(static_cast<double>(r.flops)),
                    human_count(static_cast<double>(r.flops_of_rank)));
+  t += time_text(r);
   for (const std::string& n : r.notes) t += "note: " + n + "\n";
   for (const std::string& w : r.warnings) t += "warning: " + w + "\n";
   return t;
@@ -147,6 +184,7 @@ std::string to_json(const PlanReport& r) {
         {{"kind", c.kind}, {"axis", c.axis}, {"count", c.count}, {"bytes", c.bytes}, {"where", c.where}});
   j["flops"] = r.flops;
   j["flops_of_rank"] = r.flops_of_rank;
+  j["time"] = time_json(r);
   j["length"] = r.length;
   j["accumulation"] = r.accumulation;
   j["setting"] = setting_json(r.setting);

@@ -34,6 +34,13 @@ struct OneTrace {
   i64 batch_bytes = 0;  // of the first micro-batch
 };
 
+i64 ops_of(const Ledger& ledger) {
+  i64 n = 0;
+  for (const LedgerLine& l : ledger.lines()) n += l.count;
+  for (const LedgerLine& l : ledger.collectives()) n -= l.count;
+  return n;
+}
+
 OneTrace run_once(const TraceRequest& r, const std::vector<i64>& rows) {
   const auto context = Context::meta(r.mesh, r.rank);
   const Context::Use use(*context);
@@ -82,11 +89,19 @@ OneTrace run_once(const TraceRequest& r, const std::vector<i64>& rows) {
       flops = context->flops();
       step.run(all, offsets, 0, 0, 1e-4, {});
     }
+    out.trace.lines = context->ledger()->lines();
+    out.trace.collectives = context->ledger()->collectives();
+    out.trace.flops = context->flops() - flops;
+    out.trace.high_water = context->arena().high_water();
+    if (r.model) {
+      Timeline timeline(*r.model, *r.machines, *context);
+      step.run(all, offsets, 1, 0, 1e-4, {});  // what the next step finds in the caches
+      timeline.begin();
+      context->keep_ledger();
+      step.run(all, offsets, 2, 0, 1e-4, {});
+      out.trace.time = timeline.time(ops_of(*context->ledger()));
+    }
   }
-  out.trace.lines = context->ledger()->lines();
-  out.trace.collectives = context->ledger()->collectives();
-  out.trace.flops = context->flops() - flops;
-  out.trace.high_water = context->arena().high_water();
   return out;
 }
 
@@ -142,6 +157,7 @@ Trace trace_step(const TraceRequest& r) {
     add_difference(out.lines, more.trace.lines, first.trace.lines, times);
     add_difference(out.collectives, more.trace.collectives, first.trace.collectives, times);
     out.flops += times * (more.trace.flops - first.trace.flops);
+    out.time.add_difference(more.trace.time, first.trace.time, static_cast<double>(times));
     out.high_water = std::max(out.high_water, more.trace.high_water);
   };
   i64 collated = 1;

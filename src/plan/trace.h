@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "plan/timeline.h"
 #include "tensor/ledger.h"
 #include "train/step.h"
 
@@ -18,6 +19,9 @@ struct TraceRequest {
   i64 length = 1, target_length = 1;
   StepOptions step;
   ComputeDType compute = ComputeDType::fp32;
+  // Predicts the time of the step on these machines; null: no prediction.
+  const CostModel* model = nullptr;
+  const Machines* machines = nullptr;
 };
 
 struct Trace {
@@ -26,6 +30,7 @@ struct Trace {
   // Bytes of tensors on this rank.
   i64 parameters = 0, gradients = 0, optimizer = 0;
   i64 high_water = 0;  // of the whole arena
+  PredictedTime time;  // of a step after many others; 0 without a model
 };
 
 // Runs TrainStep. For steps of more than four micro-batches it traces one and two of them, and extrapolates.

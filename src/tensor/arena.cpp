@@ -26,6 +26,7 @@ i64 most_address_space() {
 
 Arena::Arena(std::shared_ptr<Queue> queue) : queue_(std::move(queue)) {
   reserved_ = i64{1} << 50;
+  base_ = DevicePtr::planned(0);
   if (!queue_->runs()) return;
   // Reserves address space for twice the memory, because fragmentation may leave unused holes; less if a
   // limit forbids it.
@@ -37,7 +38,7 @@ Arena::Arena(std::shared_ptr<Queue> queue) : queue_(std::move(queue)) {
 }
 
 Arena::~Arena() {
-  if (!base_) return;
+  if (!base_ || !queue_->runs()) return;
   queue_->settle();  // work that was submitted may still use the memory
   queue_->device().release(base_, reserved_);
 }

@@ -33,8 +33,10 @@ class Arena {
   // Returns the offset. Throws Error(doesnt_fit) if the machine's memory is exhausted.
   i64 allocate(i64 bytes);
   void free(i64 offset, i64 bytes);
-  // The address of an offset; null for a planned rank.
+  // The address of an offset; on a planned rank, one that nothing can read.
   DevicePtr at(i64 offset) const { return base_.plus(offset); }
+
+  bool is_planned() const { return !queue_->runs(); }
 
   i64 in_use() const { return in_use_; }
   i64 peak_in_use() const { return peak_in_use_; }

@@ -67,7 +67,10 @@ struct Sizes {
 }  // namespace
 
 void Pending::wait() {
-  if (const auto started = std::move(started_)) queue_->communicate([started] { started->wait(); });
+  const auto started = std::move(started_);
+  if (!started) return;
+  if (CallVisitor* const v = queue_->visitor()) v->waits(started.get());
+  queue_->communicate([started] { started->wait(); });
 }
 
 void Pending::drop() noexcept {
@@ -88,6 +91,7 @@ Pending Collectives::start(F f, const M&... memory) {
   Pending p;
   p.queue_ = c_.queue_;
   p.started_ = std::make_shared<Started>();
+  if (CallVisitor* const v = p.queue_->visitor()) v->starts(p.started_.get());
   c_.queue().communicate(
       [f = std::move(f), started = p.started_](const auto&... addresses) { *started = f(addresses...); },
       memory...);

@@ -24,6 +24,7 @@ class Storage {
   Storage& operator=(const Storage&) = delete;
   const DevicePtr& data() const { return data_; }
   i64 bytes() const { return bytes_; }
+  bool is_planned() const { return arena_->is_planned(); }
 
  private:
   std::shared_ptr<Arena> arena_;
@@ -47,7 +48,7 @@ class Tensor {
   const Layout& layout() const { return impl_->layout; }
   DType dtype() const { return impl_->dtype; }
   bool is_float() const { return impl_->dtype != DType::i32; }
-  bool is_meta() const { return !impl_->storage->data(); }
+  bool is_meta() const { return impl_->storage->is_planned(); }
   int rank() const { return static_cast<int>(impl_->shape.size()); }  // all dims, also hidden ones
   int hidden() const { return impl_->hidden; }
   int visible() const { return rank() - hidden(); }

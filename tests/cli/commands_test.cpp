@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
+#include "base/file.h"
 #include "cli/cli_testing.h"
 
 namespace redco::test {
@@ -155,10 +156,48 @@ TEST_F(Commands, AnArgumentWithAnEqualsSignMayBeAFile) {
 
 TEST_F(Commands, Env) {
   EXPECT_THAT(good({"env"}).out, AllOf(HasSubstr("cores "), HasSubstr("blas "), Not(HasSubstr("speed"))));
-  const json j = json::parse(good({"env", "--json", "--measure"}).out);
+  const json j = json::parse(good({"env", "--json", "--measure", "--quick"}, {{"XDG_CACHE_HOME", path("")}}).out);
   EXPECT_GE(j["cores"].get<int>(), 1);
   EXPECT_GT(j["sgemm_flops_per_s"].get<double>(), 1e8);
   EXPECT_GT(j["read_bytes_per_s"].get<double>(), 1e8);
+  EXPECT_EQ(j["measured"].size(), j["cores"].get<int>() > 1 ? 3 : 1);
+  refused({"env", "--layout", "1x1"}, 2, {"--measure"});
+  refused({"env", "--measure", "--layout", "1by1"}, 2, {"1by1", "RANKSxTHREADS"});
+}
+
+// Without a measurement plan says how to get one; a damaged one is an error that says what to do.
+TEST_F(Commands, PlanPredictsTime) {
+  write("job.yaml", kTinyJob);
+  const Env env = {{"XDG_CACHE_HOME", path("")}};
+  const Words plan = {"plan", "job.yaml", "parallel.threads_per_rank=1"};
+  Words as_json = plan, generation = plan;
+  as_json.push_back("--json");
+  generation.push_back("--predict");
+  EXPECT_THAT(good(plan, env).out, HasSubstr("redco env --measure"));
+  EXPECT_TRUE(json::parse(good(as_json, env).out)["time"].is_null());
+  EXPECT_THAT(good(generation, env).out, HasSubstr("redco env --measure"));
+
+  good({"env", "--measure", "--layout", "1x1", "--quick"}, env);
+  EXPECT_THAT(good(plan, env).out, HasSubstr("predicted time of a step"));
+  const json time = json::parse(good(as_json, env).out)["time"];
+  EXPECT_GT(time["step_s"].get<double>(), 0);
+  EXPECT_GT(time["tokens_per_s"].get<double>(), 0);
+  EXPECT_THAT(good(generation, env).out, HasSubstr("decoding"));
+  // The measurement of one layout says nothing about another.
+  EXPECT_THAT(good({"plan", "job.yaml", "parallel.threads_per_rank=7"}, env).out, HasSubstr("--layout 1x7"));
+
+  const auto files = list_dir(path("redco/machines"));
+  ASSERT_EQ(files.size(), 1u);
+  write("redco/machines/" + files[0], "{\"format\": 1}");
+  const Ran damaged = run(plan, env);
+  EXPECT_EQ(damaged.code, 3);
+  EXPECT_THAT(damaged.err, AllOf(HasSubstr(files[0]), HasSubstr("redco env --measure")));
+
+  // Stated speeds need no measurement, and come in pairs.
+  const Words stated = {"plan", "job.yaml", "plan.devices=1 x 2 x 8GiB", "plan.flops_per_s=1e11",
+                        "plan.memory_bytes_per_s=1e10"};
+  EXPECT_THAT(good(stated).out, AllOf(HasSubstr("predicted time of a step"), HasSubstr("stated")));
+  refused({"plan", "job.yaml", "plan.flops_per_s=1e11"}, 2, {"plan.memory_bytes_per_s"});
 }
 
 TEST_F(Commands, TokenizerLines) {

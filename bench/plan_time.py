@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Compares the times that `redco plan` predicts with those that `redco bench` measures, over many settings.
+
+    bench/plan_time.py [--redco build/bin/redco] [--only TEXT] [--out plan_time.json] [--list]
+
+Each setting is a model, a mesh, threads, a precision and shapes. Settings with the same ranks and threads share a
+calibration (`redco env --measure --layout RxT`), which is measured directly before them, into a folder of its own. The
+script prints a line for each setting, and at last the share of settings within 10 % and within 20 %. It needs a quiet
+machine with at least 2 cores. `--wrap COMMAND` runs each measurement through a command, such as one that waits for
+other programs.
+"""
+import argparse
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+
+GPT = "model.family=gpt2 model.config={{vocab_size: {v}, n_positions: 1024, n_embd: {c}, n_layer: {l}, n_head: {h}, resid_pdrop: 0.0, embd_pdrop: 0.0, attn_pdrop: 0.0}}"
+LLAMA = "model.family=llama model.config={{vocab_size: {v}, hidden_size: {c}, intermediate_size: {i}, num_hidden_layers: {l}, num_attention_heads: {h}, num_key_value_heads: {h}, max_position_embeddings: 1024, rms_norm_eps: 1.0e-5, tie_word_embeddings: false}}"
+MODELS = {
+    "gpt2-tiny": GPT.format(v=2000, c=128, l=4, h=4),
+    "gpt2-small": GPT.format(v=8000, c=384, l=4, h=6),
+    "gpt2-wide": GPT.format(v=16000, c=768, l=3, h=12),
+    "llama-small": LLAMA.format(v=8000, c=256, i=688, l=4, h=4),
+    "llama-512": LLAMA.format(v=16000, c=512, i=1376, l=4, h=8),
+}
+# Ranks, model shards, threads of a rank.
+MESHES = {"1x1": (1, 1, 1), "1x1 2 threads": (1, 1, 2), "dp 2": (2, 1, 1), "mp 2": (2, 2, 1)}
+TRAIN = [  # rows, tokens, further settings
+    ("B4 T128", "train.global_batch_size=4 data.max_length=128"),
+    ("B2 T512", "train.global_batch_size=2 data.max_length=512"),
+]
+
+
+def settings():
+    """Yields (name, layout, predict, words)."""
+    for mesh, (ranks, shards, threads) in MESHES.items():
+        layout = f"{ranks}x{threads}"
+        base = (f"parallel.n_ranks={ranks} parallel.n_model_shards={shards} parallel.threads_per_rank={threads} "
+                "pipeline=lm model.tokenizer=bytes ")
+
+        def make(model, what, words, predict=False):
+            return f"{model}, {mesh}, {what}", layout, predict, shlex.split(base) + split_model(model) + words.split()
+
+        for model in MODELS:
+            for shape, words in TRAIN:
+                yield make(model, f"{shape} fp32", words)
+        for model in ("gpt2-wide", "llama-512"):
+            yield make(model, "B4 T128 bf16", TRAIN[0][1] + " train.compute_dtype=bf16")
+        yield make("llama-small", "B4 T128 recompute", TRAIN[0][1] + " train.recompute=block")
+        yield make("gpt2-small", "B8 T64 4 micro-batches", "train.global_batch_size=8 train.per_device_batch_size="
+                   f"{2 // (ranks // shards) } data.max_length=64")
+        if ranks // shards > 1:
+            yield make("llama-512", "B4 T128 sharded optimizer", TRAIN[0][1] + " parallel.shard_optimizer=true")
+        for model in ("gpt2-wide", "llama-512"):
+            yield make(model, "generate 1", "data.max_length=256 predict.max_new_tokens=64 predict.batch_size=1", True)
+        yield make("llama-512", "generate 4", "data.max_length=256 predict.max_new_tokens=64 predict.batch_size=4",
+                   True)
+
+
+def split_model(model):
+    family, config = MODELS[model].split(" ", 1)
+    return [family, config]
+
+
+def run(wrap, command, env):
+    done = subprocess.run(wrap + command, env=env, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{shlex.join(command)} ended with code {done.returncode}:\n{done.stderr}")
+    return done.stdout
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--redco", default="build/bin/redco", help="the program")
+    parser.add_argument("--only", default="", help="settings whose name contains this text")
+    parser.add_argument("--out", help="file for the results as JSON")
+    parser.add_argument("--steps", default="5", help="timed steps of each training")
+    parser.add_argument("--wrap", default="", help="command that runs each measurement")
+    parser.add_argument("--list", action="store_true", help="print the settings and end")
+    args = parser.parse_args()
+    chosen = [s for s in settings() if args.only in s[0]]
+    if args.list:
+        print("\n".join(s[0] for s in chosen))
+        return
+    wrap, results = shlex.split(args.wrap), []
+    with tempfile.TemporaryDirectory() as cache:
+        env = dict(os.environ, XDG_CACHE_HOME=cache)
+        calibrated = None
+        for name, layout, predict, words in chosen:
+            if calibrated != layout:
+                run(wrap, [args.redco, "env", "--measure", "--layout", layout], env)
+                calibrated = layout
+            extra = ["--predict"] if predict else []
+            plan = json.loads(run([], [args.redco, "plan", *words, *extra, "--json"], env))["time"]
+            steps = ["--steps", "2" if predict else args.steps]
+            bench = json.loads(run(wrap, [args.redco, "bench", *words, *extra, *steps, "--json"], env))
+            keys = [("prefill_tokens_per_s", "prompt"), ("decode_tokens_per_s", "decode")] if predict else [
+                ("tokens_per_s", "train")]
+            for key, what in keys:
+                ratio = bench[key] / plan[key]  # above 1: the plan predicts more time than it takes
+                results.append({"setting": name, "what": what, "measured": bench[key], "predicted": plan[key],
+                                "ratio": ratio})
+                print(f"{name:45} {what:7} measured {bench[key]:10.1f}  predicted {plan[key]:10.1f} tokens/s  "
+                      f"{100 * (plan[key] / bench[key] - 1):+6.1f} %", flush=True)
+    errors = [abs(r["predicted"] / r["measured"] - 1) for r in results]
+    print(f"{len(errors)} predictions: {100 * sum(e <= 0.1 for e in errors) / len(errors):.0f} % within 10 %, "
+          f"{100 * sum(e <= 0.2 for e in errors) / len(errors):.0f} % within 20 %, worst {100 * max(errors):.0f} %")
+    if args.out:
+        with open(args.out, "w") as file:
+            json.dump(results, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

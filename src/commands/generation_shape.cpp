@@ -1,0 +1,20 @@
+#include "commands/generation_shape.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace redco {
+
+GenerationShape generation_shape(const JobConfig& job, i64 positions_of_model) {
+  const i64 positions = std::min(job.data.max_length.value_or(positions_of_model), positions_of_model);
+  if (positions < 2)
+    throw UsageError("[bench] {} positions are too few for generation. Set data.max_length to 2 or more",
+                     positions);
+  GenerationShape s;
+  s.new_tokens = std::max<i64>(2, std::min(job.predict.max_new_tokens, positions / 2));
+  s.length = std::max<i64>(1, positions - s.new_tokens);
+  return s;
+}
+
+}  // namespace redco

@@ -1,0 +1,471 @@
+// B T H D: batch, tokens, heads and size of a head; M tokens, N outputs and K inputs of a linear layer; R
+// rows of C elements.
+#include "plan/measure.h"
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <set>
+
+#include "base/process.h"
+#include "base/timing.h"
+#include "kernels/square_sum.h"
+#include "kernels/threads.h"
+#include "ops/create.h"
+#include "ops/elementwise.h"
+#include "plan/probes.h"
+
+namespace redco {
+
+namespace {
+
+using kernels::Binary;
+using kernels::Unary;
+
+// Bytes since an operand was touched: in the cache of a core, in that of the processor, in memory.
+struct Distances {
+  double near = 1 << 20, middle = 16 << 20, far = 0;
+  std::vector<double> all() const { return {near, middle, far}; }
+  std::vector<double> ends() const { return {near, far}; }
+};
+
+struct Measurement {
+  Context& c;
+  const MeasureOptions& o;
+  Probes p;
+  Distances d;
+  const Kernels& table;
+
+  Measurement(Context& context, const MeasureOptions& options)
+      : c(context), o(options), p(context, options), table(context.queue().kernels()) {
+    d.far = static_cast<double>(o.most_bytes);
+    d.middle = std::min(d.middle, d.far / 2);
+    d.near = std::min(d.near, d.middle / 2);
+  }
+
+  i64 size(i64 n) const { return std::max<i64>(16, static_cast<i64>(static_cast<double>(n) * o.largest)); }
+
+  void products(bool bf16);
+  void few_rows(DType weights);
+  void attention(bool bf16, double dropout);
+  void decoding(DType cache);
+  void elementwise(i64 bytes);
+  void activations(DType type, i64 R, i64 C);
+  void norms(DType type, i64 R, i64 C);
+  void losses(DType type, i64 R, i64 C);
+  void rows(i64 R, i64 C);
+  void optimizers(i64 n);
+  void convolutions();
+  template <class... A>
+  bool has(Kernel<A...> Kernels::*kernel) const {
+    return c.has(kernel);
+  }
+};
+
+void Measurement::products(bool bf16) {
+  if (!has(&Kernels::linear) || !has(&Kernels::linear_input_gradient) ||
+      !has(&Kernels::linear_weight_gradients))
+    return;
+  const DType type = bf16 ? DType::bf16 : DType::f32;
+  // More rows than those of few_rows().
+  const auto rows = [&](i64 n) { return 64 + static_cast<i64>(static_cast<double>(n - 64) * o.largest); };
+  for (const i64 M : {rows(64), rows(256), rows(1024)})
+    for (const i64 N : {size(96), size(384), size(1536)})
+      for (const i64 K : {size(96), size(384), size(1536)}) {
+        const auto forward = [&](const View& room) {
+          const View x = p.input({M, K}, type);
+          const Views w(1, p.input({N, K})), y(1, p.output({M, N}, type));
+          if (!room.present) return table.linear_workspace(bf16, x, w, y);
+          c.run(&Kernels::linear, bf16, x, w, Views(1, View()), y, room);
+          return i64{0};
+        };
+        const auto input = [&](const View& room) {
+          const Views g(1, p.input({M, N}, type)), w(1, p.input({N, K}));
+          const View dx = p.output({M, K}, type);
+          if (!room.present) return table.linear_input_gradient_workspace(bf16, g, w, dx);
+          c.run(&Kernels::linear_input_gradient, bf16, g, w, dx, room);
+          return i64{0};
+        };
+        const auto weight = [&](const View& room) {
+          const Views g(1, p.input({M, N}, type)), dw(1, p.output({N, K}));
+          const View x = p.input({M, K}, type);
+          if (!room.present) return table.linear_weight_gradients_workspace(bf16, g, x, dw);
+          c.run(&Kernels::linear_weight_gradients, bf16, g, x, dw, room);
+          return i64{0};
+        };
+        const auto all = [&](const auto& product) {
+          const View room = p.workspace(product(View()), DType::f32);
+          p.measure([&] { product(room); }, d.ends());
+        };
+        all(forward);
+        all(input);
+        all(weight);
+      }
+}
+
+// Linear layers of a few tokens, which read the weights.
+void Measurement::few_rows(DType weights) {
+  if (!has(&Kernels::linear)) return;
+  for (const i64 M : {1, 4, 8, 12, 32})
+    for (const i64 N : {size(256), size(1024)}) {
+      const i64 K = ceil_div(N, 32) * 32;
+      const auto product = [&](const View& room) {
+        const View x = p.input({M, K});
+        const Views w(1, p.input({N, K}, weights)), y(1, p.output({M, N}));
+        if (!room.present) return table.linear_workspace(false, x, w, y);
+        c.run(&Kernels::linear, false, x, w, Views(1, View()), y, room);
+        return i64{0};
+      };
+      const View room = p.workspace(product(View()), DType::f32);
+      p.measure([&] { product(room); }, d.all());
+    }
+}
+
+void Measurement::attention(bool bf16, double dropout) {
+  if (!has(&Kernels::attention) || !has(&Kernels::attention_backward)) return;
+  const DType type = bf16 ? DType::bf16 : DType::f32;
+  const i64 H = i64{4} * kernels::threads();
+  for (const i64 T : {size(64), size(256), size(1024)})
+    for (const i64 D : dropout > 0 ? std::vector<i64>{64} : std::vector<i64>{32, 64, 128}) {
+      const kernels::Attention a{.keys = T, .scale = 0.125, .causal = true, .dropout = dropout};
+      const Shape x = {1, T, H, D};
+      const auto in = [&] { return p.input(x, type); };
+      const View sizes = in();
+      const View room = p.workspace(table.attention_workspace(a, sizes, sizes), DType::f32);
+      p.measure(
+          [&] {
+            const View q = in(), k = in(), v = in();
+            c.run(&Kernels::attention, a, q, k, v, View(), View(), p.output(x, type), p.output({1, H, T}),
+                  room);
+          },
+          {d.middle});
+      const View back = p.workspace(table.attention_backward_workspace(a, sizes, sizes), DType::f32);
+      p.measure(
+          [&] {
+            const View q = in(), k = in(), v = in(), out = in(), lse = p.input({1, H, T}), g = in();
+            c.run(&Kernels::attention_backward, a, q, k, v, out, lse, g, View(), View(), p.output(x, type),
+                  p.output(x, type), p.output(x, type), View(), back);
+          },
+          {d.middle});
+    }
+}
+
+// One query for a cache of keys and values.
+void Measurement::decoding(DType cache) {
+  if (!has(&Kernels::attention)) return;
+  const i64 H = i64{4} * kernels::threads(), D = 64;
+  for (const i64 T : {size(64), size(1024)}) {
+    const kernels::Attention a{.keys = T, .scale = 0.125};
+    const Shape q = {1, 1, H, D}, kv = {1, T, H, D};
+    const View room = p.workspace(table.attention_workspace(a, p.input(q), p.input(kv, cache)), DType::f32);
+    p.measure(
+        [&] {
+          const View query = p.input(q), k = p.input(kv, cache), v = p.input(kv, cache);
+          c.run(&Kernels::attention, a, query, k, v, View(), View(), p.output(q), p.output({1, H, 1}), room);
+        },
+        d.all());
+  }
+}
+
+void Measurement::activations(DType type, i64 R, i64 C) {
+  const Shape s = {R, C};
+  for (const Unary f : {Unary::gelu_tanh, Unary::gelu, Unary::silu, Unary::relu, Unary::tanh}) {
+    p.measure([&] { c.run(&Kernels::unary, f, p.input(s, type), p.output(s, type)); }, d.all());
+    if (!has(&Kernels::unary_backward)) continue;
+    p.measure(
+        [&] {
+          const View x = p.input(s, type), g = p.input(s, type);
+          c.run(&Kernels::unary_backward, f, x, g, p.output(s, type));
+        },
+        d.all());
+  }
+  p.measure(
+      [&] {
+        const View a = p.input(s, type), b = p.input(s, type);
+        c.run(&Kernels::binary, Binary::add, a, b, p.output(s, type));
+      },
+      d.all());
+  p.measure([&] { c.run(&Kernels::affine, p.input(s, type), p.output(s, type), 0.5, 0.1); }, d.all());
+  p.measure([&] { c.run(&Kernels::copy, p.input(s, type), p.output(s, type)); }, d.all());
+  const View sums = p.workspace(table.sum_workspace(p.input(s, type), 1), DType::f64);
+  p.measure([&] { c.run(&Kernels::sum, p.input(s, type), 1u, p.output({C}), sums); }, d.all());
+  p.measure(
+      [&] {
+        const DType to = type == DType::f32 ? DType::bf16 : DType::f32;
+        c.run(&Kernels::cast, p.input(s, type), p.output(s, to));
+      },
+      d.all());
+  if (has(&Kernels::rope)) {
+    const i64 D = 64, H = C / D, T = R;
+    if (H == 0) return;
+    const View positions = p.ids({1, T}, T);
+    kernels::Rope rope;
+    rope.inv_freq = std::make_shared<const std::vector<float>>(static_cast<std::size_t>(D / 2), 0.01f);
+    p.measure(
+        [&] {
+          c.run(&Kernels::rope, rope, p.input({1, T, H, D}, type), positions, p.output({1, T, H, D}, type));
+        },
+        d.all());
+  }
+}
+
+void Measurement::norms(DType type, i64 R, i64 C) {
+  const Shape s = {R, C};
+  const View w = p.workspace(C, DType::f32), b = p.workspace(C, DType::f32);
+  const View dw = p.workspace(C, DType::f32), db = p.workspace(C, DType::f32);
+  const View rows = p.workspace(R, DType::f32), others = p.workspace(R, DType::f32);
+  for (const View& v : {w, b, rows, others}) c.run(&Kernels::fill, v, 0.5);
+  const View room =
+      p.workspace(table.norm_backward_workspace ? table.norm_backward_workspace(R, C, 2) : 0, DType::f32);
+  const auto keep = [&](const auto& call) { p.measure(call, d.all(), true); };
+  if (has(&Kernels::layer_norm))
+    keep([&] { c.run(&Kernels::layer_norm, p.input(s, type), w, b, 1e-5, p.output(s, type), others, rows); });
+  if (has(&Kernels::layer_norm_backward))
+    keep([&] {
+      const View x = p.input(s, type), g = p.input(s, type);
+      c.run(&Kernels::layer_norm_backward, x, w, rows, others, g, p.output(s, type), dw, db, room);
+    });
+  if (has(&Kernels::rms_norm))
+    keep([&] { c.run(&Kernels::rms_norm, p.input(s, type), w, 1e-5, p.output(s, type), rows); });
+  if (has(&Kernels::rms_norm_backward))
+    keep([&] {
+      const View x = p.input(s, type), g = p.input(s, type);
+      c.run(&Kernels::rms_norm_backward, x, w, rows, g, p.output(s, type), dw, room);
+    });
+  p.forget();
+}
+
+// Of R tokens over a vocabulary of C.
+void Measurement::losses(DType type, i64 R, i64 C) {
+  const Shape s = {R, C};
+  const View ids = p.ids({R}, C), max = p.workspace(R, DType::f32), sums = p.workspace(2 * R, DType::f32);
+  const View lse = p.workspace(R, DType::f32), g = p.workspace(R, DType::f32);
+  for (const View& v : {max, lse, g}) c.run(&Kernels::fill, v, 0.5);
+  const auto keep = [&](const auto& call) { p.measure(call, d.all(), true); };
+  keep([&] { c.run(&Kernels::max_last, p.input(s, type), max); });
+  if (has(&Kernels::sum_exp_and_target))
+    keep([&] { c.run(&Kernels::sum_exp_and_target, p.input(s, type), max, ids, 0, sums.reshaped({2, R})); });
+  if (has(&Kernels::cross_entropy) && type == DType::f32)
+    keep([&] {
+      const View most = p.input({R}), both = p.input({2, R});
+      c.run(&Kernels::cross_entropy, most, both, ids, p.output({R}), p.output({R}));
+    });
+  if (has(&Kernels::cross_entropy_backward))
+    keep([&] {
+      c.run(&Kernels::cross_entropy_backward, p.input(s, type), ids, lse, g, 0, p.output(s, type));
+    });
+  if (has(&Kernels::softmax) && type == DType::f32)
+    keep([&] { c.run(&Kernels::softmax, p.input(s), p.output(s)); });
+  p.forget();
+}
+
+// Rows by index, dropout, and what else is fp32 only.
+void Measurement::rows(i64 R, i64 C) {
+  const Shape s = {R, C};
+  const View ids = p.ids({R}, R);
+  const auto keep = [&](const auto& call) { p.measure(call, d.all(), true); };
+  keep([&] { c.run(&Kernels::gather_rows, p.input(s), 0, ids, p.output(s)); });
+  keep([&] { c.run(&Kernels::scatter_rows, p.input(s), ids, 0, p.output(s)); });
+  keep([&] {
+    const kernels::Block4 block{{0, 0, 0, 0}, {1, 1, R, C}};
+    c.run(&Kernels::dropout, 0.1, u64{7}, block, p.input(s), p.output(s));
+  });
+  keep([&] { c.run(&Kernels::fill, p.output(s), 0.5); });
+  keep([&] { c.run(&Kernels::axpy, 1, p.input(s), p.output(s)); });
+  keep([&] {  // to another order of dims
+    View x = p.input({C, R});
+    x.shape = {R, C};
+    x.strides = {1, R};
+    c.run(&Kernels::copy, x, p.output(s));
+  });
+  p.forget();
+}
+
+void Measurement::optimizers(i64 n) {
+  const Shape s = {n};
+  const auto out = [&] { return Views(1, p.output(s)); };
+  const kernels::AdamW adamw{1e-4, 0.9, 0.999, 1e-8, 0.01, 0.1, 0.001, 1};
+  p.measure(
+      [&] {
+        const Views w = out(), m = out(), v = out();
+        c.run(&Kernels::adamw, adamw, w, Views(1, p.input(s)), m, v);
+      },
+      d.all());
+  const kernels::Sgd sgd{1e-4, 0.9, 0.01, 1};
+  p.measure(
+      [&] {
+        const Views w = out(), b = out();
+        c.run(&Kernels::sgd, sgd, w, Views(1, p.input(s)), b);
+      },
+      d.all());
+  p.measure([&] { c.run(&Kernels::average, 0.1, Views(1, p.input(s)), out()); }, d.all());
+  p.measure([&] { c.run(&Kernels::round_weights, Views(1, p.input(s)), Views(1, p.output(s, DType::bf16))); },
+            d.all());
+  const View words = p.workspace(SquareSum::kWords, DType::f64);
+  const View room = p.workspace(table.sum_squares_workspace(n), DType::f64);
+  p.measure([&] { c.run(&Kernels::sum_squares, Views(1, p.input(s)), words, room); }, d.all());
+}
+
+void Measurement::convolutions() {
+  if (!has(&Kernels::conv2d)) return;
+  const kernels::ConvShape s{.channels = 32,
+                             .height = 28,
+                             .width = 28,
+                             .outputs = 64,
+                             .kernel_height = 3,
+                             .kernel_width = 3,
+                             .padding = {1, 1}};
+  const i64 B = 8;
+  const Shape x = {B, s.channels, s.height, s.width}, y = {B, s.outputs, s.out_height(), s.out_width()};
+  const Shape w = {s.outputs, s.channels, 3, 3};
+  const View forward = p.workspace(table.conv2d_workspace(s, 1, B), DType::f32);
+  p.measure(
+      [&] {
+        const View in = p.input(x), weight = p.input(w);
+        c.run(&Kernels::conv2d, s, in, weight, View(), p.output(y), forward);
+      },
+      {d.middle});
+  const View input = p.workspace(table.conv2d_input_gradient_workspace(s, 1, B), DType::f32);
+  p.measure(
+      [&] {
+        const View g = p.input(y), weight = p.input(w);
+        c.run(&Kernels::conv2d_input_gradient, s, g, weight, p.output(x), input);
+      },
+      {d.middle});
+  const View weight = p.workspace(table.conv2d_weight_gradient_workspace(s, 1, B), DType::f32);
+  p.measure(
+      [&] {
+        const View g = p.input(y), in = p.input(x);
+        c.run(&Kernels::conv2d_weight_gradient, s, g, in, p.output(w), weight);
+      },
+      {d.middle});
+}
+
+// Kernels whose time follows from the bytes of their operands.
+void Measurement::elementwise(i64 bytes) {
+  const i64 C = 512, R = std::max<i64>(1, bytes / (4 * C));
+  for (const DType type : {DType::f32, DType::bf16}) {
+    if (type == DType::bf16 && !table.takes_bf16) continue;
+    activations(type, R, C);
+    norms(type, R, C);
+    losses(type, std::max<i64>(1, R / 8), 8 * C);
+  }
+  rows(R, C);
+  optimizers(R * C);
+}
+
+// Host time of an op that is on the tape and runs one small kernel.
+double seconds_of_op(Probes& p) {
+  const Tensor x = full({16}, 0.5).watched(), y = full({16}, 0.25);
+  return p.seconds_of([&] {
+    for (int i = 0; i < 16; ++i) static_cast<void>(x * y);
+  }) / 16;
+}
+
+std::map<std::string, SpeedTable> measure_collectives(Group& group, Probes& p) {
+  std::map<std::string, SpeedTable> out;
+  if (group.size() == 1) return out;
+  const int n = group.size();
+  for (const Collective kind : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather}) {
+    SpeedTable t;
+    t.axes.emplace_back();
+    for (const i64 bytes :
+         {i64{8}, i64{1} << 10, i64{16} << 10, i64{128} << 10, i64{1} << 20, i64{8} << 20}) {
+      const i64 elements = std::max<i64>(n, bytes / 4), share = elements / n;
+      std::vector<float> x(static_cast<std::size_t>(share * n)), y(x);
+      const std::vector<i64> counts(static_cast<std::size_t>(n), share);
+      float* const mine = y.data() + share * group.rank();
+      const double s = p.seconds_of([&] {
+        if (kind == Collective::all_reduce) group.all_reduce(x.data(), share * n);
+        if (kind == Collective::reduce_scatter) group.reduce_scatter(x.data(), mine, counts);
+        if (kind == Collective::all_gather) group.all_gather(mine, y.data(), counts);
+      });
+      t.axes[0].push_back(static_cast<double>(bytes));
+      t.values.push_back(s / static_cast<double>(bytes));
+    }
+    out[name_of(kind)] = std::move(t);
+  }
+  return out;
+}
+
+// The link between hosts, from all-reduces of one rank of each.
+void measure_network(Group& across, MachineSpeeds& s) {
+  constexpr i64 kBytes = i64{8} << 20;
+  std::vector<float> x(static_cast<std::size_t>(kBytes / 4));
+  const auto time_of = [&](i64 n) {
+    std::vector<double> times;
+    for (int i = 0; i < 5; ++i) {
+      across.barrier();
+      const double begin = seconds();
+      across.all_reduce(x.data(), n);
+      times.push_back(seconds() - begin);
+    }
+    return median(times);
+  };
+  const double h = across.size(), small = time_of(2), large = time_of(kBytes / 4);
+  s.network_latency_s = small / (2 * std::log2(std::max(2.0, h)));
+  s.network_bytes_per_s = 2 * (h - 1) / h * static_cast<double>(kBytes) / std::max(1e-9, large - small);
+}
+
+std::string now_text() {
+  const std::time_t t = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&t, &parts);
+  char text[64];
+  return {text, std::strftime(text, sizeof text, "measured %Y-%m-%d %H:%M UTC", &parts)};
+}
+
+}  // namespace
+
+MachineSpeeds measure_speeds(Context& context, const SpeedKey& key, const MeasureOptions& options) {
+  const Context::Use use(context);
+  MachineSpeeds s;
+  s.key = key;
+  Measurement m(context, options);
+  s.op_s = seconds_of_op(m.p);
+  m.products(false);
+  if (m.table.takes_bf16) m.products(true);
+  for (const DType weights : {DType::f32, DType::bf16, DType::q8, DType::q4}) m.few_rows(weights);
+  for (const bool bf16 : {false, true})
+    if (!bf16 || m.table.takes_bf16)
+      for (const double dropout : {0.0, 0.1}) m.attention(bf16, dropout);
+  for (const DType cache : {DType::f32, DType::bf16}) m.decoding(cache);
+  for (const i64 bytes : {i64{32} << 10, i64{2} << 20})
+    m.elementwise(std::max<i64>(8192, static_cast<i64>(static_cast<double>(bytes) * options.largest)));
+  m.convolutions();
+  s.kernels = m.p.tables();
+  s.kernels[kAnyKernel] = s.kernels.at("affine f32");
+
+  // Ranks of one host have the same name.
+  Group& world = context.world();
+  if (world.size() > 1) {
+    const std::vector<std::string> names = world.gather(host_name());
+    std::vector<std::string> hosts;
+    std::map<std::string, int> ranks_of;
+    int index = 0, place = 0;  // of this rank's host, and on it
+    for (int r = 0; r < world.size(); ++r) {
+      auto at = std::find(hosts.begin(), hosts.end(), names[static_cast<std::size_t>(r)]);
+      if (at == hosts.end()) at = hosts.insert(hosts.end(), names[static_cast<std::size_t>(r)]);
+      const int before = ranks_of[*at]++;
+      if (r == world.rank()) {
+        index = static_cast<int>(at - hosts.begin());
+        place = before;
+      }
+    }
+    if (hosts.size() == 1) {
+      s.collectives = measure_collectives(world, m.p);
+    } else {
+      const auto on_host = world.split(index);
+      const auto across = world.split(place);
+      int least = world.size();
+      for (const auto& [host, n] : ranks_of) least = std::min(least, n);
+      if (least > 1) s.collectives = measure_collectives(*on_host, m.p);
+      if (place == 0) measure_network(*across, s);
+      world.barrier();
+    }
+  }
+  s.origin = now_text();
+  return s;
+}
+
+}  // namespace redco

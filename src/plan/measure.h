@@ -1,0 +1,22 @@
+// Measures this machine for the cost model: each kind of kernel at a few sizes, with operands in the caches
+// and in memory, and the collectives. What is measured is what runs: the kernels of the device's table.
+#pragma once
+
+#include "plan/machine_speeds.h"
+#include "tensor/context.h"
+
+namespace redco {
+
+struct MeasureOptions {
+  double seconds_each = 0.0025;     // least time of a timed batch of calls
+  int batches = 3;                  // the shortest counts
+  i64 most_bytes = i64{128} << 20;  // memory of operands that must not be in a cache
+  double largest = 1;               // factor of the largest sizes of products; tests use small ones
+};
+
+// Collective: the ranks of the context compute at the same time, as in a run, so that they share caches and
+// memory as they do there. Times are means over the ranks. Needs two to three times most_bytes of memory on
+// each rank.
+MachineSpeeds measure_speeds(Context& context, const SpeedKey& key, const MeasureOptions& options = {});
+
+}  // namespace redco
