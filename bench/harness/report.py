@@ -1,14 +1,21 @@
 """The table of a run, and docs/performance.md."""
 import statistics
+import textwrap
 
 
 QUIET = 0.25  # CPUs that other processes may use during a run
 
 
 def usable(samples):
-    """The runs that no other process disturbed; all, if each was disturbed."""
+    """The runs that are known to be quiet; else those whose disturbance was not measured; else all."""
     samples = samples or []
-    return [s for s in samples if s.get("other_cpu", 0) <= QUIET] or samples
+    quiet = [s for s in samples if "other_cpu" in s and s["other_cpu"] <= QUIET]
+    return quiet or [s for s in samples if "other_cpu" not in s] or samples
+
+
+def noisy(samples):
+    """Whether no run is known to be quiet."""
+    return not any(s.get("other_cpu", QUIET + 1) <= QUIET for s in samples or [])
 
 
 def median(samples, field):
@@ -22,6 +29,10 @@ def number(x, unit):
     if unit.startswith("MiB"):
         return f"{x / 2**20:.0f}"
     return f"{x:.0f}" if x >= 100 else f"{x:.1f}" if x >= 10 else f"{x:.2f}"
+
+
+def marked(text, samples):
+    return text + " *" if noisy(samples) else text
 
 
 def percent(x):
@@ -64,7 +75,7 @@ def lines(rows, results):
                 top = ceiling(row, metric, found, program)
                 # The same work, so a peer's share of the ceiling is its speed over the speed at the ceiling.
                 peer_share = theirs / top if top and best else None
-                yield dict(row=row, metric=metric, program=program, ours=ours, best=best, theirs=theirs, ratio=ratio,
+                yield dict(row=row, samples=found[program.name], best_samples=found.get(best), metric=metric, program=program, ours=ours, best=best, theirs=theirs, ratio=ratio,
                            share=min(1, ours / top) if top else None, peer_share=peer_share,
                            ceiling=ceiling_name(metric, found[program.name]), target=target(metric, peer_share))
 
@@ -120,8 +131,8 @@ def group_section(group, rows, results):
         body = []
         for line in found:
             unit = line["metric"].unit
-            cell = [line["program"].name, f"{number(line['ours'], unit)} {unit}", line["best"] or "",
-                    number(line["theirs"], unit) if line["best"] else "",
+            cell = [line["program"].name, marked(f"{number(line['ours'], unit)} {unit}", line["samples"]), line["best"] or "",
+                    marked(number(line["theirs"], unit), line["best_samples"]) if line["best"] else "",
                     f"{line['ratio']:.2f}" if line["ratio"] is not None else ""]
             if shares:
                 cell += [f"{percent(line['share'])} of {line['ceiling']}" if line["share"] is not None else "",
@@ -132,7 +143,9 @@ def group_section(group, rows, results):
 
 
 def machine_section(m):
-    versions = ", ".join(f"{k} {v}" for k, v in m["versions"].items())
+    def versions(jax):
+        return ", ".join(f"{k} {v}" for k, v in m["versions"].items() if (k in ("jax", "flax", "optax", "RedCoast")) == jax)
+
     r = m["redco"]
     return markdown(["", ""], [
         ["date", m["date"]],
@@ -140,7 +153,8 @@ def machine_section(m):
         ["memory", f"{m['memory_gib']} GiB"],
         ["redco", f"{r['version']}, revision {r['revision']}, {r['build']}"],
         ["libraries of redco", f"{r['blas']}, {r['mpi']}"],
-        ["peers", versions],
+        ["peers", versions(False)],
+        ["peers on JAX", versions(True)],
     ]) + "\n\n"
 
 
@@ -151,7 +165,8 @@ def summary_section(rows, results):
         line = next(lines([row], results), None)
         if not line or line["ratio"] is None:
             continue
-        body.append([row.name, line["program"].name, line["best"], f"{line['ratio']:.2f}",
+        doubtful = noisy(line["samples"]) or noisy(line["best_samples"])
+        body.append([row.name, line["program"].name, line["best"], f"{line['ratio']:.2f}" + (" *" if doubtful else ""),
                      f"{line['target']:.2f}" if line["target"] is not None else "",
                      f"{percent(line['share'])} of {line['ceiling']}" if line["share"] is not None else "",
                      percent(line["metric"].share_target) if line["share"] is not None and line["metric"].share_target else ""])
@@ -173,6 +188,8 @@ redco's. A target ratio is at most 95 % of what the peer leaves up to the ceilin
 
 A run during which other processes used more than a quarter of a CPU does not count if the program
 has a quieter run. Other processes disturbed {disturbed} of the {all} runs of this page.
+For {unknown} runs their load was not measured. A star marks values without a run that is known
+to be quiet.
 
 **Ceilings.** A decoding step has to read all weights and the KV cache, so its ceiling is the
 streaming read. For several rows, the products can take longer than the reads; the ceiling is then
@@ -213,7 +230,10 @@ def page(rows, results):
     counted = f"{rounds[0]}" if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]}" if rounds else "0"
     runs = [s for programs in results["rows"].values() for samples in programs.values() for s in samples]
     disturbed = sum(s.get("other_cpu", 0) > QUIET for s in runs)
-    text = INTRODUCTION.format(rounds=counted, disturbed=disturbed, all=len(runs)) + machine_section(results["machine"])
+    unknown = sum("other_cpu" not in s for s in runs)
+    text = INTRODUCTION.format(rounds=counted, disturbed=disturbed, unknown=unknown, all=len(runs)) + machine_section(results["machine"])
+    if results.get("notes"):
+        text += "\n".join(textwrap.wrap("**Notes on this run.** " + " ".join(results["notes"]), 100)) + "\n\n"
     text += summary_section(rows, results)
     text += "".join(group_section(g, rows, results) for g in GROUPS)
     return (text + profile_section(results)).rstrip("\n") + "\n"

@@ -71,14 +71,18 @@ class Report(unittest.TestCase):
         runs = [dict(speed=10, other_cpu=1.0), dict(speed=80, other_cpu=0.1), dict(speed=90, other_cpu=0)]
         self.assertEqual(report.median(runs, "speed"), 85)
         self.assertEqual(report.median(runs[:1], "speed"), 10)
+        self.assertEqual(report.median([*runs[:1], dict(speed=30)], "speed"), 30)
+        self.assertFalse(report.noisy(runs))
+        self.assertTrue(report.noisy(runs[:1]) and report.noisy([dict(speed=1)]))
 
     def test_page(self):
         machine = dict(date="2026-01-02", cpu="CPU", family="family 1, model 2", instruction_sets=["avx2"], cores=2,
                        memory_gib=8, versions={"torch": "2"},
                        redco=dict(version="1", revision="abc", build="GCC", blas="OpenBLAS", mpi="MPI"))
         profiles = [dict(title="a job", step_s=2.0, shares={"products": 0.75, "other": 0.25})]
-        page = report.page([ROW], {**self.results, "machine": machine, "profiles": profiles})
-        for text in ("2026-01-02", "revision abc", "(1 to 3)", "0 of the 9 runs", "| row | two | fast | 1.60 | 1.20 | 80% of streaming read | 80% |", "| two | 80.0 tokens/s | fast | 50.0 | 1.60 |",
+        page = report.page([ROW], {**self.results, "machine": machine, "profiles": profiles,
+                                   "notes": ["One round was short."]})
+        for text in ("2026-01-02", "revision abc", "(1 to 3)", "0 of the 9 runs", "**Notes on this run.** One round was short.\n", "For 9 runs", "| row | two | fast | 1.60 * | 1.20 | 80% of streaming read | 80% |", "| two | 80.0 tokens/s * | fast | 50.0 * | 1.60 |",
                      "80% of streaming read | 50%", "| a job | 2.00 s | 75% |"):
             self.assertIn(text, page)
         self.assertLessEqual(max(len(line) for line in page.split("\n") if not line.startswith("|")), 100)
