@@ -28,7 +28,9 @@ void add_sbatch(CLI::App& app, Invocation& run) {
       ->check(CLI::Range(1, 65536));
   c->add_option("--partition", b.partition, "SLURM partition");
   c->add_option("--account", b.account, "SLURM account");
-  c->add_option("--time", b.time_limit, "time limit in SLURM's form: 30, 12:00:00, 2-00:00:00");
+  c->add_option("--time", b.time_limit,
+                "time limit in SLURM's form: 30, 12:00:00, 2-00:00:00; default: from the predicted time of "
+                "train.max_steps, if redco plan can predict it");
   c->add_option("--memory", b.memory, "memory per node, e.g. 64GiB");
   c->add_option("--name", b.job_name, "job name; default: redco- and the name of the job file");
   c->add_option("--output", b.output, "log file of the SLURM job")->capture_default_str();

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +12,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/words.h"
+#include "commands/plan_job.h"
 #include "launch/host.h"
 #include "launch/sbatch.h"
 #include "launch/topology.h"
@@ -35,6 +37,35 @@ bool in_path(const std::string& program) {
     at = end + 1;
   }
   return false;
+}
+
+// A limit for a training of train.max_steps, from its predicted time, in SLURM's form. Steps wait for data,
+// evaluations and saves, which the prediction leaves out: it gets a quarter more, and ten minutes. nullopt:
+// the time is not known; logs why.
+std::optional<std::string> predicted_limit(JobConfig job, const SbatchRequest& r) {
+  if (!job.train.max_steps) {
+    info("[sbatch] no time limit: --time and train.max_steps are not given");
+    return std::nullopt;
+  }
+  job.parallel.n_ranks = r.ranks;
+  job.parallel.threads_per_rank = r.threads_per_rank;
+  if (r.nodes > 1 && job.parallel.hosts.empty() && !job.parallel.hostfile)
+    job.parallel.hosts = {fmt::format("node[1-{}]:{}", r.nodes, ceil_div(r.ranks, r.nodes))};
+  try {
+    const PlanReport plan = plan_job(job, true);
+    if (!plan.time) {
+      info("[sbatch] no time limit: the time of a step is not known. {}", plan.speeds);
+      return std::nullopt;
+    }
+    const double steps = static_cast<double>(*job.train.max_steps) * plan.time->total;
+    const i64 minutes = 10 + static_cast<i64>(std::ceil(1.25 * steps / 60));
+    info("[sbatch] time limit: {} steps of {} s as predicted ({}), a quarter more, and 10 minutes",
+         *job.train.max_steps, human_number(plan.time->total), plan.speeds);
+    return fmt::format("{}-{:02}:{:02}:00", minutes / (24 * 60), minutes / 60 % 24, minutes % 60);
+  } catch (const Error& e) {
+    info("[sbatch] no time limit: {}", e.what());
+    return std::nullopt;
+  }
 }
 
 }  // namespace
@@ -77,6 +108,7 @@ std::string sbatch_script(const JobConfig& job, const SbatchOptions& o) {
         "parallel.threads_per_rank for another number",
         counted(r.threads_per_rank, "core"), cores);
   }
+  if (!r.time_limit && r.command == "train") r.time_limit = predicted_limit(job, r);
   return make_sbatch_script(r);
 }
 

@@ -20,7 +20,8 @@ struct SbatchOptions {
 
 // Nodes: options.nodes, else the number of hosts in parallel.hosts, else 1. Threads per rank:
 // parallel.threads_per_rank, else this machine's usable cores divided by the ranks of a node, with a note on
-// stderr. Throws UsageError.
+// stderr. Time limit: options.time_limit, else of a training the predicted time (redco plan) with a margin,
+// else none. Throws UsageError.
 std::string sbatch_script(const JobConfig& job, const SbatchOptions& o);
 
 // Passes the script to SLURM's sbatch, which prints to stdout and stderr. UsageError if there is no sbatch;

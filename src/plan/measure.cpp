@@ -2,6 +2,8 @@
 // rows of C elements.
 #include "plan/measure.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <ctime>
@@ -22,26 +24,45 @@ namespace {
 using kernels::Binary;
 using kernels::Unary;
 
-// Bytes since an operand was touched: in the cache of a core, in that of the processor, in memory.
+// Bytes since an operand was touched: in the cache of a core, in the rank's share of the last cache, and in
+// memory for sure. A speed changes between the last two, where the share ends.
 struct Distances {
-  double near = 1 << 20, middle = 16 << 20, far = 0;
+  double near = 1 << 20, middle = 0, far = 0;
   std::vector<double> all() const { return {near, middle, far}; }
   std::vector<double> ends() const { return {near, far}; }
 };
 
+i64 last_cache_bytes() {
+  i64 most = 0;
+  for (const int name : {_SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE, _SC_LEVEL4_CACHE_SIZE})
+    most = std::max<i64>(most, sysconf(name));
+  return most;
+}
+
+Distances distances_for(const MeasureOptions& o, int ranks) {
+  const i64 cache = std::max<i64>(last_cache_bytes(), i64{8} << 20);
+  Distances d;
+  d.middle = 0.5 * static_cast<double>(cache) / ranks;
+  d.far = 3.5 * d.middle;
+  if (o.most_bytes > 0) d.far = std::min(d.far, static_cast<double>(o.most_bytes));
+  d.middle = std::min(d.middle, d.far / 2);
+  d.near = std::min(d.near, d.middle / 2);
+  return d;
+}
+
 struct Measurement {
   Context& c;
   const MeasureOptions& o;
-  Probes p;
   Distances d;
+  Probes p;
   const Kernels& table;
 
-  Measurement(Context& context, const MeasureOptions& options)
-      : c(context), o(options), p(context, options), table(context.queue().kernels()) {
-    d.far = static_cast<double>(o.most_bytes);
-    d.middle = std::min(d.middle, d.far / 2);
-    d.near = std::min(d.near, d.middle / 2);
-  }
+  Measurement(Context& context, const MeasureOptions& options, int ranks)
+      : c(context),
+        o(options),
+        d(distances_for(options, ranks)),
+        p(context, options, std::max(static_cast<i64>(d.far), options.most_bytes > 0 ? 0 : i64{64} << 20)),
+        table(context.queue().kernels()) {}
 
   i64 size(i64 n) const { return std::max<i64>(16, static_cast<i64>(static_cast<double>(n) * o.largest)); }
 
@@ -421,7 +442,7 @@ MachineSpeeds measure_speeds(Context& context, const SpeedKey& key, const Measur
   const Context::Use use(context);
   MachineSpeeds s;
   s.key = key;
-  Measurement m(context, options);
+  Measurement m(context, options, key.ranks);
   s.op_s = seconds_of_op(m.p);
   m.products(false);
   if (m.table.takes_bf16) m.products(true);

@@ -14,8 +14,9 @@ namespace {
 constexpr i64 kAlign = 64;
 }
 
-Probes::Probes(Context& context, const MeasureOptions& options) : context_(context), options_(options) {
-  const i64 elements = options.most_bytes / size_of(DType::f32);
+Probes::Probes(Context& context, const MeasureOptions& options, i64 bytes)
+    : context_(context), options_(options) {
+  const i64 elements = bytes / kAlign * kAlign / size_of(DType::f32);
   // 0.5 in fp32: as bf16 or as scales of groups, every element is 0 or a number of ordinary size too.
   in_.memory = full({elements}, 0.5);
   out_.memory = full({elements}, 0);
@@ -100,7 +101,7 @@ void Probes::measure(const Call& call, const std::vector<double>& distances, boo
     const i64 slots = std::clamp<i64>(fits, 1, std::min(room_in, room_out));
     // Small working sets are brought into the cache. Of a large one nothing is there: it begins where the
     // last one has ended.
-    const bool cold = distance * 4 > static_cast<double>(options_.most_bytes);
+    const bool cold = distance * 2 > static_cast<double>(in_.memory.local_bytes());
     i64 slot = cold ? cold_ / std::max<i64>(1, std::max(in_bytes, out_bytes)) % slots : 0;
     const auto next = [&] {
       in_.at = slot * in_bytes;

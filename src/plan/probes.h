@@ -13,7 +13,8 @@ namespace redco {
 
 class Probes final : private CallVisitor {
  public:
-  Probes(Context& context, const MeasureOptions& options);
+  // bytes: of the memory for inputs, and of that for outputs.
+  Probes(Context& context, const MeasureOptions& options, i64 bytes);
   ~Probes() override;
 
   // Operands of one call: inputs hold ordinary numbers, outputs anything. Both move through the memory from

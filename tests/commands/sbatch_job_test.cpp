@@ -67,5 +67,28 @@ TEST(SbatchJob, ImpossibleRequestsAreErrors) {
   EXPECT_THAT(usage_error([] { sbatch_script(job_of(""), {}); }), HasSubstr("no job file"));
 }
 
+// The limit of a training follows from the predicted time of its steps.
+TEST(SbatchJob, FillsTheTimeLimitFromThePlan) {
+  const auto limit = [](const Words& more, SbatchOptions o = {}) {
+    Words words = {"model={arch: gpt2, tokenizer: bytes, n_layer: 2, n_embd: 32, n_head: 4, n_positions: 32}",
+                   "train.global_batch_size=8", "parallel.n_ranks=4"};
+    words.insert(words.end(), more.begin(), more.end());
+    return script(words, std::move(o));
+  };
+  const Words stated = {"plan.flops_per_s=1e9", "plan.memory_bytes_per_s=1e9"};
+  Words with = stated;
+  with.emplace_back("train.max_steps=1000");
+  EXPECT_THAT(limit(with), HasSubstr("#SBATCH --time=0-00:1"));  // the margin, and some minutes
+  with.back() = "train.max_steps=1000000";
+  EXPECT_THAT(limit(with), AllOf(HasSubstr("#SBATCH --time="), Not(HasSubstr("#SBATCH --time=0-00:"))));
+  EXPECT_THAT(limit(stated), Not(HasSubstr("#SBATCH --time")));  // without train.max_steps
+  SbatchOptions given;
+  given.time_limit = "12:00:00";
+  EXPECT_THAT(limit(with, given), HasSubstr("#SBATCH --time=12:00:00\n"));
+  SbatchOptions predict;
+  predict.command = "predict";
+  EXPECT_THAT(limit(with, predict), Not(HasSubstr("#SBATCH --time")));
+}
+
 }  // namespace
 }  // namespace redco
