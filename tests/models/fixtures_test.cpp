@@ -54,10 +54,12 @@ INSTANTIATE_TEST_SUITE_P(
 class ShardedParameters : public ::testing::TestWithParam<const char*> {};
 TEST_P(ShardedParameters, GiveTheSameNumbers) {
   for (const Mesh& mesh : {Mesh{2, 1}, Mesh{3, 1}, Mesh{2, 2}})
-    for (const bool recompute : {false, true})
+    for (const bool recompute : {false, true}) {
+      SCOPED_TRACE(fmt::format("dp {} x mp {}, recompute {}", mesh.dp(), mesh.mp(), recompute));
       expect_matches(fixture(GetParam()),
                      run_model(fixture(GetParam()), mesh,
                                {.recompute = recompute, .storage = {.sharding = StateSharding::parameters}}));
+    }
 }
 INSTANTIATE_TEST_SUITE_P(Families, ShardedParameters,
                          ::testing::Values("gpt2", "gptj", "opt", "llama", "t5", "bart", "bert-seqcls", "vit",

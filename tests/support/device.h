@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "kernels/queue.h"
+#include "kernels/threads.h"
 #include "support/plain_device.h"
 
 namespace redco::testing {
@@ -34,11 +35,12 @@ inline const Device& minimal_device() {
   return device;
 }
 
+// The delayed queue's worker has the threads of this one, for which workspaces are sized.
 inline std::shared_ptr<Queue> test_queue() {
   const Device& device = is_set("REDCO_TEST_DEVICE", "minimal") ? minimal_device()
                          : is_set("REDCO_TEST_DEVICE", "plain") ? plain_device()
                                                                 : cpu_device();
-  return is_set("REDCO_TEST_QUEUE", "delayed") ? Queue::delayed(device, 1) : Queue::immediate(device);
+  return is_set("REDCO_TEST_QUEUE", "delayed") ? Queue::delayed(device, kernels::threads()) : Queue::immediate(device);
 }
 
 }  // namespace redco::testing

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/error.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/matrix.h"
 #include "kernels/cpu/pool.h"
@@ -182,6 +183,9 @@ void products(std::span<const Product> all, bool bf16, std::span<float> workspac
   Works works = works_of(all, bf16);
   if (works.empty()) return;
   const Space space = space_of(works);
+  REDCO_CHECK(space.fixed + space.room * space.rooms <= static_cast<i64>(workspace.size()),
+              "products need {} + {} x {} elements of workspace, and got {}", space.fixed, space.room,
+              space.rooms, workspace.size());
   float* fixed = workspace.data();
   i64 work = 0, pieces = 0;
   for (Work& w : works) {
