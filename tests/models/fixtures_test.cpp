@@ -83,7 +83,8 @@ TEST_P(StoredWeights, GiveWhatTheirValuesGive) {
     const Results wide = run_model(folder, {1, 1}, {.gradients = false, .rounded = type});
     for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}, Mesh{2, 2}, Mesh{1, 3}}) {
       const Results stored = run_model(folder, mesh, {.gradients = false, .storage = {.weights = type}});
-      expect_same(stored, wide, type, fmt::format("{} on dp {} x mp {}", name_of(type), mesh.dp(), mesh.mp()));
+      expect_same(stored, wide, type,
+                  fmt::format("{} on dp {} x mp {}", name_of(type), mesh.dp(), mesh.mp()));
     }
   }
 }

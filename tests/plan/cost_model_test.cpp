@@ -75,8 +75,8 @@ TEST(CallWork, CountsProductsAndBytes) {
   EXPECT_EQ(linear.at, (std::vector<double>{64, 96, 32}));
   EXPECT_EQ(linear.units, 2 * 64 * 96 * 32);
   // A few rows read the weight.
-  const CallWork few = work_of(KernelCall::of("linear", false, view(0, {2, 32}), Views(1, w), Views(1, View()),
-                                              Views(1, view(2 << 20, {2, 96})), View()));
+  const CallWork few = work_of(KernelCall::of("linear", false, view(0, {2, 32}), Views(1, w),
+                                              Views(1, View()), Views(1, view(2 << 20, {2, 96})), View()));
   EXPECT_EQ(few.kind, "few_rows f32");
   EXPECT_EQ(few.units, 96 * 32 * 4);
   const CallWork add = work_of(KernelCall::of("binary", kernels::Binary::add, x, x, x));
@@ -85,16 +85,22 @@ TEST(CallWork, CountsProductsAndBytes) {
   // Causal attention computes half of the scores, and the diagonal.
   const kernels::Attention a{.keys = 16, .causal = true};
   const View q = view(0, {2, 16, 4, 8});
-  const CallWork attention = work_of(KernelCall::of("attention", a, q, q, q, View(), View(), q, view(9, {2, 4, 16}), View()));
+  const CallWork attention =
+      work_of(KernelCall::of("attention", a, q, q, q, View(), View(), q, view(9, {2, 4, 16}), View()));
   EXPECT_EQ(attention.units, 4.0 * 2 * 4 * 8 * (16 * 17 / 2));
   // Of a table of embeddings only the rows that are read count.
-  const CallWork rows = work_of(KernelCall::of("gather_rows", view(0, {50000, 32}), i64{0}, view(9, {4}, DType::i32), view(99, {4, 32})));
+  const CallWork rows = work_of(KernelCall::of("gather_rows", view(0, {50000, 32}), i64{0},
+                                               view(9, {4}, DType::i32), view(99, {4, 32})));
   EXPECT_EQ(rows.units, 4 * 32 * 4);
 }
 
 MachineSpeeds stated() {
-  return speeds_of({.flops_per_s = 1e11, .memory_bytes_per_s = 1e10, .host_latency_s = 1e-5, .host_bytes_per_s = 1e9,
-                    .network_latency_s = 1e-4, .network_bytes_per_s = 1e8});
+  return speeds_of({.flops_per_s = 1e11,
+                    .memory_bytes_per_s = 1e10,
+                    .host_latency_s = 1e-5,
+                    .host_bytes_per_s = 1e9,
+                    .network_latency_s = 1e-4,
+                    .network_bytes_per_s = 1e8});
 }
 
 TEST(CostModel, FallsBackToTheNearestKind) {

@@ -20,9 +20,10 @@ TEST(Measure, GivesTablesThatAPlanUses) {
   kernels::set_threads(1);
   const MachineSpeeds s = measure_speeds(context, {.cpu = "test"}, rough());
   for (const auto& [kind, table] : s.kernels) EXPECT_EQ(table.problem(), "") << kind;
-  for (const char* kind : {"linear f32", "linear_input_gradient f32", "linear_weight_gradients f32", "few_rows int4",
-                           "attention f32", "attention_backward f32 dropout", "attention_decode bf16", "adamw f32",
-                           "layer_norm_backward f32", "cross_entropy_backward f32", kAnyKernel})
+  for (const char* kind :
+       {"linear f32", "linear_input_gradient f32", "linear_weight_gradients f32", "few_rows int4",
+        "attention f32", "attention_backward f32 dropout", "attention_decode bf16", "adamw f32",
+        "layer_norm_backward f32", "cross_entropy_backward f32", kAnyKernel})
     EXPECT_TRUE(s.kernels.contains(kind)) << kind;
   EXPECT_GT(s.op_s, 0);
   EXPECT_LT(s.op_s, 1e-2);

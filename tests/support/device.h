@@ -40,7 +40,8 @@ inline std::shared_ptr<Queue> test_queue() {
   const Device& device = is_set("REDCO_TEST_DEVICE", "minimal") ? minimal_device()
                          : is_set("REDCO_TEST_DEVICE", "plain") ? plain_device()
                                                                 : cpu_device();
-  return is_set("REDCO_TEST_QUEUE", "delayed") ? Queue::delayed(device, kernels::threads()) : Queue::immediate(device);
+  return is_set("REDCO_TEST_QUEUE", "delayed") ? Queue::delayed(device, kernels::threads())
+                                               : Queue::immediate(device);
 }
 
 }  // namespace redco::testing
