@@ -184,36 +184,6 @@ inline void columns_m(i64 n, i64 k, T alpha, const T* a, i64 lda, const B* b, i6
 
 constexpr int kKeys = 4;  // keys that are read together; the next ones are prefetched
 
-// M rows of q (heads that share a key head) with N keys.
-template <class T, class B, int M, int N>
-inline void scores_of(i64 D, const T* q, const B* k, i64 ldk, T* s, i64 lds) {
-  using V = typename Vector<T>::type;
-  constexpr i64 W = Vector<T>::kWidth;
-  V acc[M][N] = {};
-  i64 d = 0;
-  for (; d + W <= D; d += W) {
-    V kv[N];
-#pragma GCC unroll 4
-    for (int j = 0; j < N; ++j) {
-      load(k + j * ldk + d, kv[j]);
-      __builtin_prefetch(k + (kKeys + j) * ldk + d, 0, 2);
-    }
-#pragma GCC unroll 8
-    for (int i = 0; i < M; ++i) {
-      V qv;
-      load(q + i * D + d, qv);
-#pragma GCC unroll 4
-      for (int j = 0; j < N; ++j) acc[i][j] += qv * kv[j];
-    }
-  }
-  for (int i = 0; i < M; ++i) {
-    T* const out = s + i * lds;
-    sum_each<T, N>(acc[i], out);
-    for (i64 c = d; c < D; ++c)
-      for (int j = 0; j < N; ++j) out[j] += q[i * D + c] * value(k[j * ldk + c]);
-  }
-}
-
 // out += p v for M rows of p (heads that share a value head) and N keys.
 template <class T, class B, int M, int N>
 inline void add_values(i64 D, const T* p, i64 ldp, const B* v, i64 ldv, T* out, i64 ldo) {
@@ -249,10 +219,12 @@ void head_scores(const HeadRows& h, i64 keys, const T* q, const B* k, i64 ldk, T
     i64 j = 0;
     for (; j + kKeys <= keys; j += kKeys)
       for (i64 g = 0; g < h.groups; ++g)
-        scores_of<T, B, M, kKeys>(h.D, q + g * M * h.D, k + j * ldk + g * h.D, ldk, s + g * M * lds + j, lds);
+        dots<T, B, M, kKeys>(h.D, 1, q + g * M * h.D, h.D, k + j * ldk + g * h.D, ldk, kKeys, 0,
+                             s + g * M * lds + j, lds);
     for (; j < keys; ++j)
       for (i64 g = 0; g < h.groups; ++g)
-        scores_of<T, B, M, 1>(h.D, q + g * M * h.D, k + j * ldk + g * h.D, ldk, s + g * M * lds + j, lds);
+        dots<T, B, M, 1>(h.D, 1, q + g * M * h.D, h.D, k + j * ldk + g * h.D, ldk, kKeys, 0,
+                         s + g * M * lds + j, lds);
   });
 }
 
