@@ -7,7 +7,7 @@
 namespace redco::kernels {
 namespace {
 
-// Query rows that use the same key/value head: consecutive queries of one head, or the heads of one query.
+// Consecutive queries of one head.
 template <class T>
 struct Rows {
   const T* q;
@@ -103,7 +103,6 @@ void decode(const AttentionShape& s, const AttentionArgs& a, const T* q, const B
         block.s = own + h * kCacheBlock;
         block.ld = kCacheBlock;
         block.rows = 1;
-        block.q_step = 0;
         block.k0 = k0;
         block.cols = cols;
         T* const o = part(h);

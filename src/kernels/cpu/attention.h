@@ -30,7 +30,6 @@ inline void check_attention(const AttentionShape& s, const AttentionArgs& a) {
 template <class T>
 ScoreBlock<T> score_block(const AttentionShape& s, const AttentionArgs& a, i64 b, i64 h) {
   ScoreBlock<T> k{};
-  k.q_step = 1;
   k.shift = s.Tk - s.Tq;
   k.causal = a.causal;
   k.window = a.window;

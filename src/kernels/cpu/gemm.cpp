@@ -25,8 +25,13 @@ void scale_only(i64 m, i64 n, T beta, T* c, i64 ldc) {
     for (i64 j = 0; j < n; ++j) c[i * ldc + j] = beta == 0 ? T(0) : beta * c[i * ldc + j];
 }
 
-}  // namespace
-
+// How a product is cut into tiles, which threads compute with BLAS. Borders depend only on the shape.
+// Measured on GPT-2's products (m = 1024; n, k of 768 .. 50257), relative to the rate of one thread in one
+// large call: tiles of 512 x 384 reach 93-95 %, 256 x 384 88-92 % (they repack more), 128 x 256 80-88 %.
+// Small products are split further to use more cores.
+struct Tiling {
+  i64 rows, cols;
+};
 Tiling tiling_of(i64 m, i64 n) {
   constexpr i64 kWanted = 8, kSmallest = 192;  // number of tiles; shortest long side that may still be halved
   Tiling t{std::min<i64>(512, m), std::min<i64>(384, n)};
@@ -36,6 +41,8 @@ Tiling tiling_of(i64 m, i64 n) {
   }
   return t;
 }
+
+}  // namespace
 
 template <class T>
 void gemm(bool ta, bool tb, i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda, const T* b, i64 ldb, T beta,

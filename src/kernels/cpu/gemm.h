@@ -16,14 +16,6 @@ template <class T>
 void gemm_batch(i64 batch, bool trans_a, bool trans_b, i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda,
                 i64 a_stride, const T* b, i64 ldb, i64 b_stride, T beta, T* c, i64 ldc, i64 c_stride);
 
-// How a product is cut into tiles, which threads compute with BLAS. Borders depend only on the shape.
-// Measured on GPT-2's products (m = 1024; n, k of 768 .. 50257), relative to the rate of one thread in one
-// large call: tiles of 512 x 384 reach 93-95 %, 256 x 384 88-92 % (they repack more), 128 x 256 80-88 %.
-// Small products are split further to use more cores.
-struct Tiling {
-  i64 rows, cols;
-};
-Tiling tiling_of(i64 m, i64 n);
 // Products of at most so many rows have kernels of their own (isa/few_rows.h).
 constexpr i64 kFewRows = 8;
 

@@ -12,7 +12,7 @@ struct Columns {
 
 template <class T>
 inline i64 query_of(const ScoreBlock<T>& b, i64 row) {
-  return b.q0 + row * b.q_step;
+  return b.q0 + row;
 }
 
 template <class T>

@@ -15,13 +15,13 @@ using wide_t = std::conditional_t<std::is_same_v<X, bf16>, float, X>;
 
 constexpr i64 kMaxScoreColumns = 128;
 
-// One block of attention scores: rows x cols at s (row stride ld). Row i is query q0 + i * q_step (q_step 0:
-// the rows are several heads of one query), column j is key k0 + j.
+// One block of attention scores: rows x cols at s (row stride ld). Row i is query q0 + i, column j is key
+// k0 + j.
 template <class T>
 struct ScoreBlock {
   T* s;
   i64 ld, rows, cols;
-  i64 q0, q_step, k0;
+  i64 q0, k0;
   i64 shift;  // causal: query i attends to keys <= i + shift; window > 0: to keys > i + shift - window
   bool causal;
   i64 window;
