@@ -14,6 +14,7 @@ Assembly assemble(const JobConfig& job, bool with_tokenizer) {
   out.source.origin = "pipeline " + job.pipeline;
   const bool has_model = job.model.path || job.model.preset || job.model.arch;
   if (with_tokenizer || (has_model && job.model.arch)) out.tokenizer = job_tokenizer(job);
+  out.named = make_named_parts(job);
   if (!has_model) return out;
   out.source = training_source(job, out.tokenizer.get());
   out.model = make_job_model(job, out.source);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "assembly/job_model.h"
+#include "assembly/named_parts.h"
 #include "job/job_config.h"
 
 namespace redco {
@@ -14,6 +15,7 @@ struct Assembly {
   std::unique_ptr<Tokenizer> tokenizer;  // null if the job has none
   ModelSource source;                    // origin alone if the pipeline owns its parameters
   std::unique_ptr<Model> model;          // null if the pipeline owns its parameters
+  std::vector<NamedParts> named;         // of `models:`
 };
 
 // Reads the tokenizer and the model's config; no weights and no data. With with_tokenizer = false the

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "assembly/named_parts.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -363,6 +364,8 @@ std::unique_ptr<Tokenizer> job_tokenizer(const JobConfig& job) {
 std::vector<CustomRule> custom_rules(const JobConfig& job) {
   std::vector<CustomRule> out;
   for (const auto& r : job.parallel.sharding_rules) out.push_back({r.match, r.spec});
+  for (const NamedModelSettings& m : named_models(job))
+    for (const auto& r : m.sharding_rules) out.push_back({r.match, r.spec, m.name});
   return out;
 }
 
@@ -378,42 +381,105 @@ ParamStorage training_storage(const JobConfig& job) {
 }
 ParamStorage inference_storage(const JobConfig& job) { return {.weights = weights_of(job)}; }
 
-ParamTree make_job_params(const JobConfig& job, const ModelSource& source, const Model* model,
-                          const ModelParams& params, const ParamStorage& storage) {
-  const auto sharded =
-      shard_specs(params.specs, Context::current().mesh().mp(), custom_rules(job), storage.weights);
-  if (Context::current().world().rank() == 0)
-    for (const std::string& w : sharded.sharding.warnings) warn("[sharding] {}", w);
-  ParamTree tree = make_params(params, sharded.layouts, storage);
-  if (source.folder.empty()) {
-    initialize(tree, static_cast<u64>(job.train.seed));
-    return tree;
-  }
+namespace {
+
+bool reports() { return Context::current().world().rank() == 0; }
+
+// Reads or initializes the parameters of one model. `tree` has its own names.
+void load_model(ParamTree& tree, const JobConfig& job, const ModelSource& source, const Model* model,
+                const std::map<std::string, std::string>& aliases) {
+  const auto seed = static_cast<u64>(job.train.seed);
   const auto canonical = [&](const std::string& n) { return model ? model->canonical_name(n) : n; };
-  std::vector<bool> own = no_adapters(params.specs);
+  std::vector<bool> own = no_adapters(tree.specs());
   ParamTree base = tree.subset(own);
   ckpt::HeadLoad head{
       .is_head = [&](const std::string& n) { return is_head(*model, n); }, .made = {}, .unused = {}};
-  ckpt::load_params(base, ckpt::ModelFiles::open(source.folder), canonical, params.aliases, "",
+  ckpt::load_params(base, ckpt::ModelFiles::open(source.folder), canonical, aliases, "",
                     source.new_head ? &head : nullptr);
   if (!head.made.empty()) {
     std::vector<bool> made;
     for (const ParamSpec& s : tree.specs())
       made.push_back(std::find(head.made.begin(), head.made.end(), s.name) != head.made.end());
     ParamTree fresh = tree.subset(made);
-    initialize(fresh, static_cast<u64>(job.train.seed));
-    if (Context::current().world().rank() == 0 && source.adapter.empty())
+    initialize(fresh, seed);
+    if (reports() && source.adapter.empty())
       warn("[model] {} has no weights for {}: they begin at random and must be trained first", source.folder,
            fmt::join(head.made, ", "));
   }
-  if (!head.unused.empty() && Context::current().world().rank() == 0)
+  if (!head.unused.empty() && reports())
     debug("[model] {}: not needed for {}: {}", source.folder, job.pipeline, fmt::join(head.unused, ", "));
   if (!source.adapter.empty()) {
     ckpt::load_adapter(tree, ckpt::read_adapter(source.adapter), canonical);
   } else if (source.lora) {
     own.flip();
     ParamTree adapters = tree.subset(own);
-    initialize(adapters, static_cast<u64>(job.train.seed));
+    initialize(adapters, seed);
+  }
+}
+
+// The parameters that a pipeline has besides the model's: those that the folder of the weights has, the
+// others at their initial values.
+void load_extra(ParamTree& tree, const ModelSource& source, u64 seed, bool trains) {
+  if (tree.size() == 0) return;
+  initialize(tree, seed);
+  const std::string& weights = source.adapter.empty() ? source.folder : source.adapter;
+  const std::string folder = join_path(weights, part_folder(kExtra));
+  ckpt::HeadLoad any{.is_head = [](const std::string&) { return true; }, .made = {}, .unused = {}};
+  if (!weights.empty() && is_folder(folder)) {
+    ckpt::load_params(
+        tree, ckpt::ModelFiles::open(folder), [](const std::string& n) { return n; }, {}, "", &any);
+  } else {
+    for (const ParamSpec& s : tree.specs()) any.made.push_back(s.name);
+  }
+  if (any.made.empty() || !reports()) return;
+  if (any.made.size() > 5) any.made.resize(5);
+  const std::string line = fmt::format(
+      "[model] {} has no values for the pipeline's own parameters ({}): they begin with their "
+      "initial values",
+      weights.empty() ? "the job" : weights, fmt::join(any.made, ", "));
+  if (trains) {
+    info("{}", line);
+  } else {
+    warn("{} and must be trained first", line);
+  }
+}
+
+// The tensors of one owner, by their names in `tree`.
+ParamTree owned_by(const ParamTree& tree, const std::string& owner) {
+  std::vector<bool> selected;
+  for (const ParamSpec& s : tree.specs()) selected.push_back(s.owner == owner);
+  return tree.subset(selected);
+}
+
+}  // namespace
+
+ParamTree make_job_params(const JobConfig& job, const ModelSource& source, const Model* model,
+                          const ModelParams& params, const ParamStorage& storage,
+                          const std::vector<NamedParts>* named) {
+  const auto sharded =
+      shard_specs(params.specs, Context::current().mesh().mp(), custom_rules(job), storage.weights);
+  if (reports())
+    for (const std::string& w : sharded.sharding.warnings) warn("[sharding] {}", w);
+  const auto seed = static_cast<u64>(job.train.seed);
+  ParamTree tree = make_params(params, sharded.layouts, storage);
+  ParamTree own = tree.part("");
+  if (source.folder.empty()) {
+    initialize(own, seed);
+  } else {
+    load_model(own, job, source, model, params.aliases);
+  }
+  ParamTree extra = tree.part(kExtra);
+  load_extra(extra, source, seed, storage.trains);
+  if (!named) return tree;
+  for (const NamedParts& n : *named) {
+    if (n.source.folder.empty()) {
+      // A frozen one begins like the job's model, if it has the same names; a trained one by itself.
+      ParamTree fresh = n.settings.frozen ? tree.part(n.settings.name) : owned_by(tree, n.settings.name);
+      initialize(fresh, seed);
+    } else {
+      ParamTree theirs = tree.part(n.settings.name);
+      load_model(theirs, n.job, n.source, n.model.get(), n.model->params().aliases);
+    }
   }
   return tree;
 }

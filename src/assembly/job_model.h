@@ -15,6 +15,8 @@
 
 namespace redco {
 
+struct NamedParts;
+
 // Where the model comes from: a folder with weights, or a config without weights.
 struct ModelSource {
   std::string folder;  // with weights; "" means random initialization
@@ -45,12 +47,16 @@ std::vector<std::string> model_key_problems(const JobConfig& job);
 std::string job_adapter_config(const ModelSource& source, const Model& model);
 // model.tokenizer, else the one in the adapter's folder, else in the model's; null if there is none.
 std::unique_ptr<Tokenizer> job_tokenizer(const JobConfig& job);
+// Of the job's model and of its named ones.
 std::vector<CustomRule> custom_rules(const JobConfig& job);
 
 // Parameters on the current context: loaded from the source's folder and adapter, or random from train.seed.
-// Collective.
+// `params`: those of Pipeline::all_params() or of a model. The pipeline's own (kExtra) are read from
+// models/extra of the folder; those that it lacks get their initial values, with a line in the log. `named`:
+// the models whose parameters are among them; null: none. Collective.
 ParamTree make_job_params(const JobConfig& job, const ModelSource& source, const Model* model,
-                          const ModelParams& params, const ParamStorage& storage = {});
+                          const ModelParams& params, const ParamStorage& storage = {},
+                          const std::vector<NamedParts>* named = nullptr);
 // How the job keeps parameters in memory: for training, or for use without training.
 ParamStorage training_storage(const JobConfig& job);
 ParamStorage inference_storage(const JobConfig& job);

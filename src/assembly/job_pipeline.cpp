@@ -2,9 +2,13 @@
 
 #include "assembly/assembly.h"
 #include "assembly/lm_data.h"
+#include "assembly/trained_job.h"
 #include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "comm/group.h"
+#include "config/yaml.h"
 #include "pipelines/pipelines.h"
 #include "tensor/context.h"
 #include "train/mixture.h"
@@ -13,19 +17,26 @@ namespace redco {
 
 std::unique_ptr<Pipeline> make_job_pipeline(const JobConfig& job, const Model* model,
                                             const Tokenizer* tokenizer, const TextGeneration& generation,
-                                            const std::string& folder) {
+                                            const std::string& folder, const std::vector<NamedParts>& named) {
   auto pipeline = make_pipeline(job.pipeline);
   pipeline->model = model;
   pipeline->tokenizer = tokenizer;
+  give_models(*pipeline, named);
+  if (!pipeline->origin.empty())
+    pipeline->origin = fmt::format("{} ({})", job.pipeline, job.origins.where("pipeline"));
   auto s = std::make_shared<PipelineSettings>();
   s->data = job.data;
   s->train = job.train;
   s->eval = job.eval;
   s->maml = job.maml;
   s->rl = job.rl;
+  s->dpo = job.dpo;
+  s->grpo = job.grpo;
+  s->distillation = job.distillation;
   s->generation = generation;
   s->own = job.settings.json();
-  s->model_folder = folder;
+  s->weights_folder = folder;
+  s->model_folder = trained_model_folder(job).value_or(folder);
   pipeline->settings = std::move(s);
   return pipeline;
 }
@@ -39,16 +50,37 @@ JobConfig with_data_config(JobConfig job) {
   return job;
 }
 
+namespace {
+
+// Of all that an example may depend on besides its file.
+std::string example_fingerprint(const JobConfig& job, const Pipeline& pipeline) {
+  JobConfig copy = job;  // visit() hands out mutable members
+  DataSettings& d = copy.data;
+  for (auto* files : {&d.train, &d.eval}) files->clear();
+  d.mixture.clear();
+  d.eval_sets.clear();
+  d.cache.reset();
+  d.n_workers.reset();
+  std::string text = dump_settings(settings_of(d)) + job.settings.json();
+  text += pipeline.origin.empty() ? job.pipeline : read_file(job.pipeline, i64{1} << 30);
+  if (pipeline.tokenizer) text += pipeline.tokenizer->fingerprint();
+  if (pipeline.model) text += pipeline.model->config_json();
+  return hash128(text).hex();
+}
+
+}  // namespace
+
 std::shared_ptr<const Dataset> open_source(const JobConfig& job, const DataSource& source, bool evaluation,
                                            Pipeline& pipeline, const std::string& folder,
                                            const std::string& cache) {
   const DataRequest request{
       .evaluation = evaluation,
       .files = source.files,
-      .model_folder = folder,
+      .weights_folder = folder,
       .cache = cache,
-      .max_length = job.data.max_length.value_or(pipeline.model ? pipeline.model->max_length() : 0)};
-  return in_pipeline("open()", [&] { return pipeline.open(request); });
+      .max_length = job.data.max_length.value_or(pipeline.model ? pipeline.model->max_length() : 0),
+      .fingerprint = example_fingerprint(job, pipeline)};
+  return in_pipeline(pipeline, "open()", [&] { return pipeline.open(request); });
 }
 
 namespace {

@@ -4,17 +4,19 @@
 #include <memory>
 #include <string>
 
+#include "assembly/named_parts.h"
 #include "job/job_config.h"
 #include "tokenizers/tokenizer.h"
 #include "train/pipeline.h"
 
 namespace redco {
 
-// The pipeline with model, tokenizer (either may be null) and settings set. `generation`: settings of its
-// answers. `folder`: the model's.
+// The pipeline with model, tokenizer (either may be null), named models and settings set. `generation`:
+// settings of its answers. `folder`: that of the weights in use. The parts must outlive it.
 std::unique_ptr<Pipeline> make_job_pipeline(const JobConfig& job, const Model* model,
                                             const Tokenizer* tokenizer, const TextGeneration& generation = {},
-                                            const std::string& folder = "");
+                                            const std::string& folder = "",
+                                            const std::vector<NamedParts>& named = {});
 
 // The job with the keys of the model's config that its training data decide and the job leaves open: the
 // number of classes and their names. Collective.

@@ -5,6 +5,7 @@
 
 #include "assembly/job_pipeline.h"
 #include "assembly/lm_data.h"
+#include "assembly/trained_job.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -18,23 +19,6 @@ namespace redco {
 using Json = nlohmann::ordered_json;
 
 namespace {
-
-// Enough of a file's bytes to tell weights apart without reading them all.
-std::string weights_fingerprint(const std::string& folder) {
-  Hasher h;
-  for (const std::string& name : list_dir(folder)) {
-    if (!name.ends_with(".safetensors") && !name.ends_with(".bin") && !name.ends_with(".index.json"))
-      continue;
-    const ReadFile f = ReadFile::open(join_path(folder, name));
-    const i64 n = std::min<i64>(f.size(), 64 << 10);
-    std::string bytes(2 * n, '\0');
-    f.pread_exact(0, bytes.data(), n);
-    f.pread_exact(f.size() - n, bytes.data() + n, n);
-    bytes += fmt::format("{} {}", name, f.size());
-    h.update(bytes.data(), bytes.size());
-  }
-  return h.digest128().hex();
-}
 
 void check_ids(const PredictModel& m, const std::vector<i32>& ids, const std::string& where) {
   for (const i32 id : ids)
@@ -113,21 +97,28 @@ const Tokenizer& tokenizer_of(const PredictModel& m) {
   return *m.tokenizer;
 }
 
-PredictModel open_predict_model(const JobConfig& job, Group& world) {
+PredictModel open_predict_model(const JobConfig& job, Group& world, NamedUse use) {
   auto leases = verify_source(job, world);
   PredictModel m;
-  world.together([&] { m = load_predict_model(job); });
+  world.together([&] { m = load_predict_model(job, use); });
+  for (auto& lease : verify_named(m.named, world)) leases.push_back(std::move(lease));
   m.leases = std::move(leases);
   return m;
 }
 
-PredictModel load_predict_model(const JobConfig& job) {
+ParamTree make_predict_params(const JobConfig& job, const PredictModel& m) {
+  return make_job_params(job, m.source, m.model.get(), m.pipeline->all_params(), inference_storage(job),
+                         &m.named);
+}
+
+PredictModel load_predict_model(const JobConfig& job, NamedUse use) {
   PredictModel m;
   m.tokenizer = job_tokenizer(job);
   const PipelineInfo* info = pipeline_info(job.pipeline);
   const auto& path = job.model.path;
   // The folder of a pipeline without a model: its parameters belong to the pipeline.
-  const bool own = path && is_folder(*path) && !exists(join_path(*path, "config.json")) &&
+  const bool own = path && is_folder(*path) &&
+                   (!exists(join_path(*path, "config.json")) || trained_without_model(job)) &&
                    !ckpt::is_adapter(*path) && !(info && info->needs_model);
   if (!own &&
       (path || job.model.preset || job.model.arch || job.model.adapter || (info && info->needs_model))) {
@@ -151,6 +142,9 @@ PredictModel load_predict_model(const JobConfig& job) {
   }
   m.pipeline = make_job_pipeline(job, m.model.get(), m.tokenizer.get(),
                                  {job.predict, m.tokens, job.predict.batch_size}, m.source.folder);
+  const auto used = in_pipeline(*m.pipeline, "predicts_with()", [&] { return m.pipeline->predicts_with(); });
+  m.named = make_named_parts(job, use == NamedUse::loss ? nullptr : &used);
+  give_models(*m.pipeline, m.named);
   return m;
 }
 

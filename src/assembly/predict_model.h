@@ -7,6 +7,7 @@
 #include <string>
 
 #include "assembly/job_model.h"
+#include "assembly/named_parts.h"
 #include "chat/chat_template.h"
 #include "comm/group.h"
 #include "generate/generation_settings.h"
@@ -17,18 +18,27 @@ struct PredictModel {
   ModelSource source;
   std::unique_ptr<Tokenizer> tokenizer;       // null if there is none
   std::unique_ptr<Model> model;               // null if the pipeline owns its parameters
-  std::unique_ptr<Pipeline> pipeline;         // model, tokenizer and settings are set
+  std::vector<NamedParts> named;              // the models of `models:` that are used
+  std::unique_ptr<Pipeline> pipeline;         // model, tokenizer, models and settings are set
   std::optional<ChatTemplate> chat_template;  // data.chat_template, else the adapter's, model's, tokenizer's
   GenerationTokens tokens;
   std::vector<std::shared_ptr<Lease>> leases;  // on the checkpoints that are read; first rank
 };
 
+// Which models of `models:` are loaded.
+enum class NamedUse : std::uint8_t {
+  predict,  // those that predict() uses (Pipeline::predicts_with)
+  loss      // all
+};
+
 // Of model.path and model.adapter, or, without them, with random weights. REQUIRES: the job is one of
 // trained_job() (assembly/trained_job.h).
-PredictModel load_predict_model(const JobConfig& job);
+PredictModel load_predict_model(const JobConfig& job, NamedUse use = NamedUse::predict);
 // The same for ranks: the bytes of checkpoints are checked first (ckpt/verify_checkpoint.h). Collective; an
 // error is thrown on all ranks.
-PredictModel open_predict_model(const JobConfig& job, Group& world);
+PredictModel open_predict_model(const JobConfig& job, Group& world, NamedUse use = NamedUse::predict);
+// All parameters of the pipeline, without training. Collective.
+ParamTree make_predict_params(const JobConfig& job, const PredictModel& m);
 
 // The ids that begin, end and pad answers: the model's (generation_tokens), and the token that ends a turn of
 // the chat template (null if there is none).

@@ -16,6 +16,7 @@
 #include "ckpt/verify_checkpoint.h"
 #include "data/builtin.h"
 #include "job/checkpoint_job.h"
+#include "job/named_models.h"
 #include "pipelines/pipelines.h"
 #include "tokenizers/tokenizer.h"
 #include "train/checkpoint.h"
@@ -143,6 +144,31 @@ std::string pipeline_of(const JobConfig& given, const std::string& saved, SavedF
   return exists(there) ? there : saved;
 }
 
+// The job saved in the checkpoint that trained_job() chose; nullopt if there is none.
+std::optional<JobConfig> saved_job(const JobConfig& job) {
+  const auto& folder = job.predict.checkpoint;
+  if (!folder || (job.model.path != folder && job.model.adapter != folder)) return std::nullopt;
+  const std::string path = join_path(*folder, kJobPath);
+  if (!exists(path)) return std::nullopt;
+  JobConfig saved;
+  load_known_settings(settings_of(saved), {path, read_file(path, kMostBytes)});
+  return saved;
+}
+
+// Relative paths of named models begin where the training began; trained ones are in the checkpoint. A path
+// of an override stays as it is.
+void find_named_models(JobConfig& job, const JobConfig& given, const std::string& folder, SavedFacts& facts) {
+  for (const NamedModelSettings& m : named_models(job)) {
+    if (!m.frozen) {
+      set_named_path(job, m.name, join_path(folder, part_folder(m.name)));
+    } else if (m.model.path && !given.origins.overridden("models." + m.name) &&
+               !given.origins.overridden("models." + m.name + ".path")) {
+      if (const std::string there = facts.absolute(*m.model.path).string(); exists(there))
+        set_named_path(job, m.name, there);
+    }
+  }
+}
+
 // The given job with the settings that the checkpoint decides.
 JobConfig saved_settings(const JobConfig& given, const std::string& folder) {
   const YamlText saved{join_path(folder, kJobPath), ckpt::read_verified(folder, kJobPath, kSetting)};
@@ -163,6 +189,7 @@ JobConfig saved_settings(const JobConfig& given, const std::string& folder) {
   JobConfig job = std::move(merged.job);
   job.pipeline = pipeline_of(given, job.pipeline, facts);
   job.model.tokenizer.reset();
+  find_named_models(job, given, folder, facts);
   if (!job.origins.given("data.chat_template")) {
     job.data.chat_template.reset();
     if (ChatTemplate::load(folder)) job.data.chat_template = folder;
@@ -185,6 +212,24 @@ std::optional<std::string> base_of(const JobConfig& given, const std::string& fo
 }
 
 }  // namespace
+
+std::optional<std::string> trained_model_folder(const JobConfig& job) {
+  const std::optional<JobConfig> saved = saved_job(job);
+  if (!saved) return std::nullopt;
+  if (!saved->model.path) return "";
+  const std::string path = SavedFacts(*job.predict.checkpoint).absolute(*saved->model.path).string();
+  if (!ckpt::is_adapter(path)) return path;
+  try {
+    return ckpt::base_folder(ckpt::read_adapter(path), "");
+  } catch (const Error&) {  // the base has been removed
+    return path;
+  }
+}
+
+bool trained_without_model(const JobConfig& job) {
+  const std::optional<JobConfig> saved = saved_job(job);
+  return saved && !saved->model.path && !saved->model.preset && !saved->model.arch;
+}
 
 TrainedJob trained_job(const JobConfig& given, Weights weights) {
   TrainedJob out{given, nullptr};

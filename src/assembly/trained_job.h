@@ -11,6 +11,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "base/lease.h"
 #include "job/job_config.h"
@@ -21,6 +23,13 @@ struct TrainedJob {
   JobConfig job;
   std::shared_ptr<Lease> lease;  // on the checkpoint; null: there is none, or it can't be leased
 };
+
+// Of a job from trained_job(): model.path of the job that the checkpoint was trained with, as an absolute
+// path
+// ("" if it named none); nullopt if the job uses no checkpoint with a saved job.
+std::optional<std::string> trained_model_folder(const JobConfig& job);
+// Of the same: whether the pipeline of that job made its own model (no model.path, preset and arch).
+bool trained_without_model(const JobConfig& job);
 
 // `optional`: the command works without weights, so a job without checkpoint is not changed.
 enum class Weights : std::uint8_t { needed, optional };

@@ -60,10 +60,17 @@ class IoError : public Error {
       : Error(ExitCode::io, fmt::format(f, std::forward<A>(a)...)) {}
 };
 
-// A broken invariant inside redco: exit code 70.
+// A broken invariant inside redco: exit code 70. In the functions of a user's pipeline its cause is the
+// user's code: in_pipeline() (train/in_pipeline.h) makes it a UsageError.
 class BugError : public Error {
  public:
-  explicit BugError(const std::string& message) : Error(ExitCode::bug, message) {}
+  // found: what was found, without the place in redco's sources.
+  explicit BugError(const std::string& message, std::string found = "")
+      : Error(ExitCode::bug, message), found_(found.empty() ? message : std::move(found)) {}
+  const std::string& found() const { return found_; }
+
+ private:
+  std::string found_;
 };
 
 [[noreturn]] void check_failed(const char* file, int line, const char* condition, const std::string& message);

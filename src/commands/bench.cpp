@@ -5,12 +5,14 @@
 #include <nlohmann/json.hpp>
 
 #include "assembly/job_model.h"
+#include "assembly/job_pipeline.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/process.h"
 #include "base/timing.h"
 #include "base/words.h"
 #include "comm/group.h"
+#include "commands/data_cache.h"
 #include "commands/generation_shape.h"
 #include "commands/measure_machine.h"
 #include "generate/forward_pass.h"
@@ -20,6 +22,7 @@
 #include "kernels/threads.h"
 #include "pipelines/pipelines.h"
 #include "run/run.h"
+#include "train/prefetch.h"
 #include "train/step.h"
 
 namespace redco {
@@ -32,6 +35,11 @@ double sum_over_ranks(Context& c, double x) {
   c.world().all_reduce<double>(&x, 1);
   return x;
 }
+
+// This rank's examples of a step: random tokens for pipeline lm, else the job's training data, over and over.
+struct Bench;
+std::vector<MicroBatchExamples> examples_of_step(const Bench& b, const std::vector<MicroBatch>& parts, i64 s,
+                                                 i64 rows, i64 length);
 
 // Tokens that depend only on (stream, row, position): the same on every mesh.
 std::vector<i32> random_tokens(u64 stream, i64 row, i64 n, i64 vocabulary) {
@@ -48,26 +56,35 @@ struct Bench {
   std::unique_ptr<Model> model;
   std::unique_ptr<Pipeline> pipeline;
   ModelSource source;
+  std::vector<NamedParts> named;
   ParamTree params;
+  DataCache cache;                      // of the first rank
+  std::shared_ptr<const Dataset> data;  // null: random tokens
 
   // For training, or for generation.
-  Bench(const JobConfig& job, bool trains, Context& context) : c(context) {
+  Bench(const JobConfig& job, bool trains, Context& context) : c(context), cache(job) {
     c.random.seed = static_cast<u64>(job.train.seed);
     c.compute_dtype = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
     c.world().together([&] {
       tokenizer = job_tokenizer(job);
-      source = training_source(job, tokenizer.get());
+      if (job.model.path || job.model.preset || job.model.arch)
+        source = training_source(job, tokenizer.get());
       if (!source.folder.empty() && !ckpt_here(source.folder)) source.folder.clear();
-      model = make_job_model(job, source);
-      pipeline = make_pipeline(job.pipeline);
-      pipeline->model = model.get();
-      pipeline->tokenizer = tokenizer.get();
-      if (job.data.max_length && *job.data.max_length > model->max_length())
+      const bool has_model = job.model.path || job.model.preset || job.model.arch;
+      if (has_model) model = make_job_model(job, source);
+      named = make_named_parts(job);
+      pipeline = make_job_pipeline(job, model.get(), tokenizer.get(), {}, source.folder, named);
+      if (model && job.data.max_length && *job.data.max_length > model->max_length())
         throw UsageError("[data] data.max_length={} ({}) is more than the model's {} positions",
                          *job.data.max_length, job.origins.where("data.max_length"), model->max_length());
     });
-    params = make_job_params(job, source, model.get(), pipeline->params(),
-                             trains ? training_storage(job) : inference_storage(job));
+    params = make_job_params(job, source, model.get(), pipeline->all_params(),
+                             trains ? training_storage(job) : inference_storage(job), &named);
+    if (!trains || job.pipeline == "lm") return;
+    const std::string folder = c.world().agree(cache.path());
+    pipeline->train_data = make_training_data(job, *pipeline, source.folder, folder);
+    data = in_pipeline(*pipeline, "source()", [&] { return pipeline->source(params, {}); });
+    if (!data || data->size() == 0) throw ContentsError("[data] the training data have no examples");
   }
 
   void describe(BenchReport& r) const {
@@ -134,50 +151,61 @@ std::optional<CostModel> model_of(const Context& context) {
   return speeds ? std::optional<CostModel>(std::move(*speeds)) : std::nullopt;
 }
 
+std::vector<MicroBatchExamples> examples_of_step(const Bench& b, const std::vector<MicroBatch>& parts, i64 s,
+                                                 i64 rows, i64 length) {
+  if (b.data) {
+    StepRequest request;
+    for (const MicroBatch& m : parts)
+      request.push_back(
+          request_rows(m.rows, [&](i64 r) { return (s * rows + m.first + r) % b.data->size(); }));
+    return read_examples(*b.data, request, 1);
+  }
+  std::vector<MicroBatchExamples> out;
+  for (const MicroBatch& m : parts) {
+    MicroBatchExamples& e = out.emplace_back();
+    e.shape = {
+        .rows = m.rows, .mine = shard_range(m.rows, 1, b.c.mesh().dp(), b.c.coord().dp()), .length = length};
+    for (i64 row = e.shape.mine.begin; row < e.shape.mine.end; ++row) {
+      Example& x = e.mine.emplace_back();
+      x.ordinal = m.first + row;
+      auto& ids = x.ids["input_ids"];
+      ids = random_tokens(static_cast<u64>(s), x.ordinal, length + 1, b.model->vocab_size());
+      x.ids["labels"].assign(ids.begin() + 1, ids.end());
+      ids.pop_back();
+    }
+  }
+  return out;
+}
+
 BenchReport bench_training(Bench& b, const JobConfig& job, i64 steps, bool kernel_times) {
   Context& c = b.c;
   BatchSizes sizes;
   c.world().together([&] { sizes = batch_sizes(job, c.mesh().dp()); });
   BenchReport r;
   r.rows = sizes.global;
-  r.length = job.data.max_length.value_or(b.model->max_length());
+  if (!b.data) r.length = job.data.max_length.value_or(b.model->max_length());
   r.steps = steps;
 
   TrainStep step(*b.pipeline, b.params, step_options(job.train, job.parallel, training_storage(job).weights));
   const auto parts = micro_batches(sizes.global, sizes.per_device, c.mesh().dp());
-  std::vector<double> times, flops, waits;
+  std::vector<double> times, flops, waits, weights;
   const std::optional<CostModel> model = kernel_times ? model_of(c) : std::nullopt;
   std::optional<KernelTimes> kernels;
   // The first step after the timed ones only shows what the next one finds in the caches.
   for (i64 s = 0; s <= steps + (kernel_times ? 2 : 0); ++s) {
     if (s == steps + 1) kernels.emplace(c, model ? &*model : nullptr);
     if (s == steps + 2) kernels->begin();
-    std::vector<std::vector<Example>> examples;
-    std::vector<BatchShape> shapes;
+    const std::vector<MicroBatchExamples> examples = examples_of_step(b, parts, s, sizes.global, r.length);
     std::vector<i64> offsets;
-    for (const MicroBatch& m : parts) {
-      const BatchShape shape{
-          .rows = m.rows, .mine = shard_range(m.rows, 1, c.mesh().dp(), c.coord().dp()), .length = r.length};
-      auto& mine = examples.emplace_back();
-      for (i64 row = shape.mine.begin; row < shape.mine.end; ++row) {
-        Example e;
-        e.ordinal = m.first + row;
-        auto& ids = e.ids["input_ids"];
-        ids = random_tokens(static_cast<u64>(s), e.ordinal, r.length + 1, b.model->vocab_size());
-        e.ids["labels"].assign(ids.begin() + 1, ids.end());
-        ids.pop_back();
-        mine.push_back(std::move(e));
-      }
-      shapes.push_back(shape);
-      offsets.push_back(m.first);
-    }
+    for (const MicroBatch& m : parts) offsets.push_back(m.first);
     c.world().barrier();
     const double begin = seconds();
     const i64 before = c.flops();
     const double waited = c.seconds_waiting();
     std::vector<Batch> batches;
-    for (std::size_t i = 0; i < parts.size(); ++i)
-      batches.push_back(b.pipeline->collate(examples[i], shapes[i]));
+    for (const MicroBatchExamples& m : examples) batches.push_back(collate_examples(*b.pipeline, m));
+    if (b.data)
+      for (const MicroBatchExamples& m : examples) r.length = std::max(r.length, m.shape.length);
     const StepOutcome o = step.run(batches, offsets, s, 0, job.train.learning_rate, {});
     const double waiting = c.seconds_waiting() - waited;
     c.world().barrier();
@@ -190,6 +218,7 @@ BenchReport bench_training(Bench& b, const JobConfig& job, i64 steps, bool kerne
     times.push_back(seconds() - begin);
     waits.push_back(waiting);
     flops.push_back(static_cast<double>(c.flops() - before));
+    weights.push_back(o.weight);
   }
   if (kernels) r.kernels = kernels->kinds();
   kernels.reset();
@@ -197,7 +226,7 @@ BenchReport bench_training(Bench& b, const JobConfig& job, i64 steps, bool kerne
   b.describe(r);
   r.step_s = median(times);
   r.waiting_s = sum_over_ranks(c, median(waits)) / static_cast<double>(r.n_ranks);
-  r.tokens_per_s = static_cast<double>(r.rows * r.length) / r.step_s;
+  r.tokens_per_s = (b.data ? median(weights) : static_cast<double>(r.rows * r.length)) / r.step_s;
   c.world().barrier();
   set_products(r, b, job, parts[0].rows / c.mesh().dp() * r.length);
   r.step_flops = sum_over_ranks(c, median(flops));
@@ -396,9 +425,15 @@ int run_bench(const RunRequest& request, const BenchOptions& o) {
     const JobConfig& job = run.job();
     if (job.pipeline != "lm")
       run.context().world().together([&] {
-        throw UsageError(
-            "[bench] pipeline={} ({}): bench makes random tokens for pipeline lm only. Set pipeline=lm",
-            job.pipeline, job.origins.where("pipeline"));
+        if (o.predict)
+          throw UsageError(
+              "[bench] pipeline={} ({}): generation is timed for pipeline lm only. Set pipeline=lm",
+              job.pipeline, job.origins.where("pipeline"));
+        if (const PipelineInfo* info = pipeline_info(job.pipeline);
+            info && info->needs_data && !job.data.has(false))
+          throw UsageError(
+              "[bench] pipeline={} ({}): data.train is missing; random tokens are made for pipeline lm only",
+              job.pipeline, job.origins.where("pipeline"));
       });
     return bench_on_ranks(job, o, run.context());
   });

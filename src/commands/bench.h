@@ -1,5 +1,5 @@
-// `redco bench`: times the job's training step, or its generation, on random tokens of its shapes, and
-// compares it with the machine's measured peak.
+// `redco bench`: times the job's training step, or its generation, and compares it with the machine's
+// measured peak. Pipeline lm gets random tokens of its shapes, others the job's training data.
 #pragma once
 
 #include <map>
@@ -48,8 +48,8 @@ struct BenchReport {
 std::string to_text(const BenchReport& r);
 std::string to_json(const BenchReport& r);  // null for fields that don't apply
 
-// REQUIRES check_job(job, JobUse::bench). Needs no data. Weights are read if the job's folder holds some,
-// else they are random. Prints the report; returns the exit code.
+// REQUIRES check_job(job, JobUse::bench). Pipeline lm needs no data. Weights are read if the job's folder
+// holds some, else they are random. Prints the report; returns the exit code.
 int run_bench(const RunRequest& request, const BenchOptions& o);
 
 }  // namespace redco

@@ -106,8 +106,7 @@ class Chat {
   }
 
   int run() {
-    const ParamTree params =
-        make_job_params(job_, m_.source, m_.model.get(), m_.pipeline->params(), inference_storage(job_));
+    const ParamTree params = make_predict_params(job_, m_);
     const Interrupts handler(interactive_);
     if (first_ && interactive_)
       print_message(

@@ -26,15 +26,14 @@ int evaluate_on_ranks(const JobConfig& job, Context& c) {
   BatchSizes sizes;
   std::string cache;
   world.together([&] { sizes = batch_sizes(job, c.mesh().dp()); });
-  m = open_predict_model(job, world);
+  m = open_predict_model(job, world, NamedUse::loss);
   std::optional<DataCache> own;  // on the first rank
   world.on_first([&] { cache = own.emplace(job).path(); });
   cache = world.agree(cache);
   m.pipeline->eval_sets = make_eval_sets(job, *m.pipeline, m.source.folder, cache);
   c.random.seed = static_cast<u64>(job.train.seed);
   c.compute_dtype = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
-  const ParamTree params =
-      make_job_params(job, m.source, m.model.get(), m.pipeline->params(), inference_storage(job));
+  const ParamTree params = make_predict_params(job, m);
   const std::vector<EvalSet> sets = m.pipeline->evaluation();
   if (sets.empty()) throw UsageError("[eval] the pipeline has no evaluation data. Set data.eval");
   const i64 rows = job.eval.per_device_batch_size.value_or(sizes.per_device);
@@ -51,7 +50,9 @@ int evaluate_on_ranks(const JobConfig& job, Context& c) {
     for (const auto& [name, value] : metrics) j[name] = value;
     for (const EvalSet& set : sets)
       j[set.name.empty() ? "examples" : set.name + "_examples"] = set.data->size();
-    j["model"] = m.source.folder.empty() ? "random weights" : m.source.folder;
+    const std::string folder = m.source.folder.empty() ? "random weights" : m.source.folder;
+    j["model"] = m.source.adapter.empty() ? folder : m.source.adapter;
+    if (!m.source.adapter.empty()) j["base_model"] = folder;
     std::puts(j.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
     std::fflush(stdout);
   });

@@ -51,6 +51,17 @@ ckpt::StoredType stored_as(const std::string& dtype, const std::string& base) {
   return ckpt::StoredType::bf16;
 }
 
+// The files in `folder` of `from`, if there is one, for the same folder of `to`.
+void copy_files(const std::string& from, const std::string& to, const std::string& folder) {
+  const std::string source = join_path(from, folder);
+  if (!is_folder(source)) return;
+  make_dirs(join_path(to, folder));
+  for (const std::string& name : list_dir(source))
+    write_file_durable(join_path(join_path(to, folder), name),
+                       read_file(join_path(source, name), i64{1} << 40));
+  sync_dir(join_path(to, folder));
+}
+
 // The merged folder while it is written: a temporary folder next to the output, removed unless it is
 // published.
 class Output {
@@ -133,6 +144,7 @@ int merge(const MergeRequest& r) {
       if (const std::string path = join_path(source.folder, name); exists(path))
         write_file_durable(join_path(output.temp(), name), read_file(path, 1 << 24));
     if (tokenizer) tokenizer->save(output.temp());
+    copy_files(source.adapter, output.temp(), part_folder(kExtra));
   });
 
   // Read the written folder as any model.

@@ -12,6 +12,7 @@
 #include "generate/generate.h"
 #include "launch/host.h"
 #include "launch/topology.h"
+#include "pipelines/pipelines.h"
 
 namespace redco {
 
@@ -97,14 +98,16 @@ nlohmann::ordered_json calls_json(const PredictedTime& t) {
 
 PlanReport plan_job(const JobConfig& job, bool with_time) {
   check_job(job, JobUse::plan, model_key_problems);
-  return plan_job(job, assemble(job, false), {}, with_time);
+  // A user's collate() may need the tokenizer.
+  return plan_job(job, assemble(job, !pipeline_info(job.pipeline)), {}, with_time);
 }
 
 PlanReport plan_job(const JobConfig& job, const Assembly& parts, const std::vector<RunningHost>& running,
                     bool with_time) {
   const Model* const model = parts.model.get();
   // Not the run's pipeline: planning calls loss() on one rank only, and a pipeline may keep state.
-  const auto pipeline = make_job_pipeline(job, model, nullptr);
+  const auto pipeline =
+      make_job_pipeline(job, model, parts.tokenizer.get(), {}, parts.source.folder, parts.named);
 
   PlanRequest r;
   r.pipeline = pipeline.get();

@@ -39,8 +39,8 @@ PredictPlan plan_predict(const JobConfig& job) {
   p.base = base_memory(n_ranks);
 
   const Mesh mesh{p.dp, p.mp};
-  const auto sharded =
-      shard_specs(m.pipeline->params().specs, p.mp, custom_rules(job), inference_storage(job).weights);
+  const ModelParams all = m.pipeline->all_params();
+  const auto sharded = shard_specs(all.specs, p.mp, custom_rules(job), inference_storage(job).weights);
   const PredictPlan nothing = p;
   // The first ranks have the larger shards: the first rank of a replica is the fullest, the last the
   // emptiest.
@@ -51,7 +51,7 @@ PredictPlan plan_predict(const JobConfig& job) {
     PredictPlan of = nothing;
     {
       const Context::Use use(*replica);
-      const ParamTree params = make_params(m.pipeline->params(), sharded.layouts, inference_storage(job));
+      const ParamTree params = make_params(all, sharded.layouts, inference_storage(job));
       for (const Tensor& t : params.values()) of.parameters += t.local_bytes();
       const i64 before = replica->flops();
       if (generates) {

@@ -103,8 +103,7 @@ class PredictRun {
     }
     if (first_ && done_ > 0)
       info("[predict] {} holds {} of {} predictions; continuing", *job_.predict.output, done_, total_);
-    const ParamTree params =
-        make_job_params(job_, m_.source, m_.model.get(), m_.pipeline->params(), inference_storage(job_));
+    const ParamTree params = make_predict_params(job_, m_);
     note_progress();
     std::optional<Progress> progress;
     if (first_ && job_.predict.output) progress.emplace("predict", total_, done_);

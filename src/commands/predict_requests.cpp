@@ -23,7 +23,8 @@ void read_line(const JobConfig& job, const PredictModel& m, const Json& j, const
   const i64 ordinal = e.ordinal;
   const Json id = j.contains("id") ? j.at("id") : Json(ordinal);
   Json head = {{"id", id}};
-  if (auto asked = in_pipeline("request()", [&] { return m.pipeline->request(text_of(j), where); })) {
+  if (auto asked =
+          in_pipeline(*m.pipeline, "request()", [&] { return m.pipeline->request(text_of(j), where); })) {
     e = std::move(*asked);
     head.update(j);
   } else {
@@ -71,7 +72,8 @@ struct PredictRequests::State {
       : job(job),
         m(m),
         work(
-            in_pipeline("concurrent_requests()", [&] { return m.pipeline->concurrent_requests(); })
+            in_pipeline(*m.pipeline, "concurrent_requests()",
+                        [&] { return m.pipeline->concurrent_requests(); })
                 ? n_readers(Reading::costly, job.data.n_workers)
                 : 0,
             [this](Line line, int) { return read(line); }, [this](Outcome o) { add(std::move(o)); }) {

@@ -66,9 +66,9 @@ std::string visible(const std::string& token) {
 }
 
 // Rows of a pipeline's own data: its fields of ids in order; the loss counts `labels`. An example with one
-// label is shown as JSON instead.
-ShownData shown_by_pipeline(const JobConfig& given, const DataSource& from, bool evaluation, i64 n,
-                            const std::string& cache) {
+// label is shown as JSON instead. nullopt: a user's pipeline whose open() opens nothing.
+std::optional<ShownData> shown_by_pipeline(const JobConfig& given, const DataSource& from, bool evaluation,
+                                           i64 n, const std::string& cache) {
   Context c({1, 1}, make_self_group());
   const Context::Use use(c);
   const JobConfig job = with_data_config(given);
@@ -82,6 +82,7 @@ ShownData shown_by_pipeline(const JobConfig& given, const DataSource& from, bool
   const auto pipeline = make_job_pipeline(job, model.get(), tokenizer.get(), {}, source.folder);
   const std::shared_ptr<const Dataset> data =
       open_source(job, from, evaluation, *pipeline, source.folder, cache);
+  if (!data && !pipeline_info(job.pipeline)) return std::nullopt;
   if (!data) throw UsageError("[data] pipeline {} does not open data", job.pipeline);
   ShownData out;
   out.evaluation = evaluation;
@@ -98,14 +99,15 @@ ShownData shown_by_pipeline(const JobConfig& given, const DataSource& from, bool
     longest_target = std::max(longest_target, target);
   }
   out.max_length = longest + longest_target;
-  out.padding = 1 - static_cast<double>(out.row_tokens) / static_cast<double>(out.rows * out.max_length);
+  if (out.max_length > 0)
+    out.padding = 1 - static_cast<double>(out.row_tokens) / static_cast<double>(out.rows * out.max_length);
   for (i64 i = 0; i < std::min(n, out.rows); ++i) {
     const Example e = data->get(i);
     ShownRow& r = out.shown.emplace_back();
     r.row = i;
     r.id = e.id;
     const bool writes = e.ids.count("labels") > 0;
-    if (!writes) r.example = in_pipeline("output()", [&] { return pipeline->output(e, "{}"); });
+    if (!writes) r.example = in_pipeline(*pipeline, "output()", [&] { return pipeline->output(e, "{}"); });
     // The labels come last.
     for (const bool labels : {false, true})
       for (const auto& [name, ids] : e.ids) {
@@ -145,13 +147,13 @@ DataSource source_to_show(const DataSettings& data, bool evaluation, const std::
 
 ShownData show_data(const JobConfig& job, bool evaluation, const std::string& name, i64 n) {
   const PipelineInfo* info = pipeline_info(job.pipeline);
-  const bool lines = !info || info->reads_lines;
   if (info && !info->needs_data)
     throw UsageError("[data] pipeline {} makes its data while it trains; there is nothing to show",
                      info->name);
   const DataSource from = source_to_show(job.data, evaluation, name);
   const DataCache cache(job);
-  if (!lines) return shown_by_pipeline(job, from, evaluation, n, cache.path());
+  if (!info || !info->reads_lines)
+    if (auto shown = shown_by_pipeline(job, from, evaluation, n, cache.path())) return *std::move(shown);
   const std::unique_ptr<Tokenizer> tokenizer = job_tokenizer(job);
   if (!tokenizer)
     throw UsageError("[model] no tokenizer; give model.tokenizer (`bytes` or a tokenizer's folder)");

@@ -162,8 +162,9 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
     if (tokenizer && model)
       generation = eval_generation(job, source, *model, *tokenizer,
                                    job.eval.per_device_batch_size.value_or(sizes.per_device));
-    pipeline = make_job_pipeline(job, model, tokenizer, generation, source.folder);
+    pipeline = make_job_pipeline(job, model, tokenizer, generation, source.folder, parts.named);
   });
+  for (auto& lease : verify_named(parts.named, world)) leases.push_back(std::move(lease));
   if (first && !sizes.assumed.empty()) info("[train] {}", sizes.assumed);
   if (first && model && job.origins.given("eval.generation.max_new_tokens"))
     if (const auto text =
@@ -173,7 +174,10 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
   const std::string cache = *cache_folder(job);
   pipeline->train_data = make_training_data(job, *pipeline, source.folder, cache);
   pipeline->eval_sets = make_eval_sets(job, *pipeline, source.folder, cache);
-  ParamTree params = make_job_params(job, source, model, pipeline->params(), training_storage(job));
+  ParamTree params =
+      make_job_params(job, source, model, pipeline->all_params(), training_storage(job), &parts.named);
+  std::map<std::string, FrozenModel> frozen;
+  world.together([&] { frozen = frozen_models(parts.named, job.train.seed); });
   leases.clear();
   i64 n = 0, trained = 0;
   bool adapters = false;
@@ -203,6 +207,7 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
              .workdir = workdir,
              .adapter_config = model ? job_adapter_config(source, *model) : "",
              .job_yaml = run.resolved().yaml(),
+             .frozen_models = std::move(frozen),
              .on_resume = [&](const std::string& checkpoint) { check_changes(job, checkpoint); },
              .on_begin =
                  [&](i64 step, i64 total) {

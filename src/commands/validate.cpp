@@ -14,6 +14,7 @@
 #include "data/token_index.h"
 #include "pipelines/pipelines.h"
 #include "run/run.h"
+#include "train/step.h"
 
 namespace redco {
 
@@ -62,13 +63,30 @@ void check_model_config(const JobConfig& job, Validation& v) {
   for (const std::string& w : sharded.sharding.warnings) v.assumed.push_back(w);
 }
 
-// Parameters of a built-in pipeline without a model. Throws if its settings make no network.
+// The parameters of a pipeline that may have its own: a built-in one without a model, or a user's. Throws if
+// its settings make no network. Of a user's, collate() and loss() are traced without data: their mistakes
+// and those in `settings:` are found.
 i64 check_own_parameters(const JobConfig& job) {
   const PipelineInfo* info = pipeline_info(job.pipeline);
-  if (!info || info->needs_model) return 0;
-  const auto pipeline = make_job_pipeline(job, nullptr, nullptr);
+  if (info && info->needs_model && job.models.values.empty()) return 0;
+  if (!info && !exists(job.pipeline)) return 0;
+  const Assembly parts = info && !info->needs_model ? Assembly() : assemble(job);
+  const auto pipeline =
+      make_job_pipeline(job, parts.model.get(), parts.tokenizer.get(), {}, parts.source.folder, parts.named);
+  const ModelParams all = pipeline->all_params();
   i64 n = 0;
-  for (const ParamSpec& s : pipeline->params().specs) n += numel(s.shape);
+  for (const ParamSpec& s : all.specs) n += numel(s.shape);
+  if (info) return n;
+  const auto context = Context::meta(Mesh{1, 1}, 0);
+  const Context::Use use(*context);
+  const bool has_length = parts.model && parts.model->vocab_size() > 0;
+  const i64 length = job.data.max_length.value_or(has_length ? parts.model->max_length() : 1);
+  const BatchShape shape{.rows = 1, .mine = {0, 1}, .length = length, .target_length = length};
+  ParamTree params =
+      make_params(all, shard_specs(all.specs, 1, custom_rules(job)).layouts, training_storage(job));
+  TrainStep step(*pipeline, params, step_options(job.train, job.parallel, training_storage(job).weights));
+  const Batch batch = in_pipeline(*pipeline, "collate()", [&] { return pipeline->collate({}, shape); });
+  step.run({batch}, {0}, 0, 0, 1e-4);
   return n;
 }
 
@@ -90,11 +108,11 @@ void validate(JobConfig job, Validation& v) {
   } else {
     v.not_checked.push_back("the ranks: parallel.hostfile is read when the job starts");
   }
-  if (job.model.path || job.model.preset || job.model.arch) {
-    check_model_config(job, v);
-  } else {
-    v.parameters = check_own_parameters(job);
-  }
+  if (job.model.path || job.model.preset || job.model.arch) check_model_config(job, v);
+  if (!pipeline_info(job.pipeline) && !exists(job.pipeline))
+    v.not_checked.push_back(fmt::format("pipeline={}: not on this machine", job.pipeline));
+  if (v.not_checked.empty())
+    if (const i64 n = check_own_parameters(job); n > 0) v.parameters = n;
   for (const bool evaluation : {false, true})
     for (const std::string& f : job.data.files(evaluation))
       if (!is_builtin(f) && !exists(f))
@@ -151,13 +169,13 @@ void preflight(const JobConfig& job, JobUse use) {
       if (parts.tokenizer) check_vocab(*parts.tokenizer, parts.model->vocab_size());
       shard_specs(parts.model->params().specs, static_cast<int>(job.parallel.n_model_shards),
                   custom_rules(job), training_storage(job).weights);
-    } else {
-      check_own_parameters(job);
     }
+    check_own_parameters(job);
   } else {
     const PredictModel m = load_predict_model(job);
     if (m.tokenizer && m.model) check_vocab(*m.tokenizer, m.model->vocab_size());
-    shard_specs(m.pipeline->params().specs, static_cast<int>(job.parallel.n_model_shards), custom_rules(job),
+    const ModelParams all = m.pipeline->all_params();
+    shard_specs(all.specs, static_cast<int>(job.parallel.n_model_shards), custom_rules(job),
                 inference_storage(job).weights);
   }
   std::vector<std::string> files;

@@ -113,6 +113,37 @@ std::string markov_lines(bool evaluation) {
   return out;
 }
 
+// Pairs of answers: two words in alphabetical order are chosen, the same words in the other order rejected.
+// The evaluation has pairs of words that the training lacks.
+std::string preference_lines(bool evaluation) {
+  const std::vector<std::string>& all = words();
+  std::string out;
+  int k = 0;
+  for (const char* prompt : {"Two words: ", "Words in order: ", "Say two words. ", "List: "})
+    for (std::size_t a = 0; a < all.size(); ++a)
+      for (std::size_t b = 0; b < all.size(); ++b)
+        if (all[a] < all[b] && ((7 * a + 3 * b) % 10 == 0) == evaluation)
+          out += fmt::format(R"({{"id": {}, "prompt": "{}", "chosen": "{} {}", "rejected": "{} {}"}})"
+                             "\n",
+                             k++, prompt, all[a], all[b], all[b], all[a]);
+  return out;
+}
+
+// Sums and differences of numbers below 20, all different; the evaluation has 80 that the training lacks.
+std::string arithmetic_lines(bool evaluation) {
+  constexpr i64 kNumbers = 20, kSums = 2 * kNumbers * kNumbers;
+  const EpochOrder order(kSums, 2, 0);
+  std::string out;
+  for (i64 i = evaluation ? kSums - kEval : 0; i < (evaluation ? kSums : kSums - kEval); ++i) {
+    const i64 k = order.at(i), a = k / 2 / kNumbers, b = k / 2 % kNumbers;
+    out += k % 2 == 0
+               ? fmt::format(R"({{"id": {}, "prompt": "{}+{}=", "completion": "{}"}})", k, a, b, a + b)
+               : fmt::format(R"({{"id": {}, "prompt": "{}-{}=", "completion": "{}"}})", k, a, b, a - b);
+    out += '\n';
+  }
+  return out;
+}
+
 // Names of drawn images, with captions or labels.
 std::string image_lines(bool evaluation, i64 train, i64 eval, const char* kind, const char* key,
                         std::string (*said)(i64)) {
@@ -135,11 +166,20 @@ struct Builtin {
   const char* name;
   std::string (*lines)(bool evaluation);  // JSONL
 };
-constexpr Builtin kBuiltins[] = {
-    {"chat", chat_lines},         {"markov", markov_lines},  {"copy", copies},
-    {"reverse", reversed},        {"sort", sorted},          {"shapes", shapes},
-    {"glyphs", glyphs},           {"reviews", review_lines}, {"statements", statement_lines},
-    {"shopping", shopping_lines}, {"ages", age_lines},       {"function", function_lines}};
+constexpr Builtin kBuiltins[] = {{"chat", chat_lines},
+                                 {"markov", markov_lines},
+                                 {"copy", copies},
+                                 {"reverse", reversed},
+                                 {"sort", sorted},
+                                 {"shapes", shapes},
+                                 {"glyphs", glyphs},
+                                 {"reviews", review_lines},
+                                 {"statements", statement_lines},
+                                 {"shopping", shopping_lines},
+                                 {"ages", age_lines},
+                                 {"function", function_lines},
+                                 {"preferences", preference_lines},
+                                 {"arithmetic", arithmetic_lines}};
 
 }  // namespace
 

@@ -25,9 +25,11 @@ struct ExampleFields {
             "key or column of the text: a training text for lm, the input of classification and regression; "
             "~: no line has one")
         .looks_like("a key")
-        .only_with("pipeline", {"lm", "classification", "regression"});
+        .only_with("pipeline", {"lm", "distillation", "classification", "regression"});
     const auto of_lm = [&](const char* name, std::optional<std::string>& key, const std::string& help) {
-      v.field(name, key, help + "; ~: no line has one").looks_like("a key").only_with("pipeline", {"lm"});
+      v.field(name, key, help + "; ~: no line has one")
+          .looks_like("a key")
+          .only_with("pipeline", {"lm", "distillation"});
     };
     of_lm("prompt", prompt, "key of the prompt, which gets no loss");
     of_lm("completion", completion, "key of the completion, the answer to the prompt");
@@ -133,11 +135,12 @@ struct DataSettings {
   ExampleFields fields;
 
   void visit(SettingsVisitor& v) {
-    v.field("train", train,
-            "training files (.gz and .zst are read too) or folders of them, or builtin:NAME for a small "
-            "generated data set: chat, markov (lm); copy, reverse, sort (seq2seq); shapes (captioning); "
-            "reviews, statements, glyphs (classification); shopping, ages, function (regression); glyphs, "
-            "sinusoid (maml)")
+    v.field(
+         "train", train,
+         "training files (.gz and .zst are read too) or folders of them, or builtin:NAME for a small "
+         "generated data set: chat, markov, arithmetic (lm); arithmetic (grpo); preferences (dpo); copy, "
+         "reverse, sort (seq2seq); shapes (captioning); reviews, statements, glyphs (classification); shopping, ages, function (regression); glyphs, "
+         "sinusoid (maml)")
         .path()
         .one_or_more()
         .on_resume(OnResume::note, "the run checks that the contents are the same")
@@ -178,7 +181,7 @@ struct DataSettings {
             "document unit in text files; the tokenizer's end token follows each document")
         .one_of({"file", "line", "paragraph"})
         .on_resume(OnResume::error)
-        .only_with("pipeline", {"lm"});
+        .only_with("pipeline", {"lm", "distillation"});
     v.field("max_length", max_length, "maximum length of a row in tokens; ~: the model's maximum")
         .at_least(1)
         .at_most(1 << 24)
@@ -187,17 +190,17 @@ struct DataSettings {
             "packing of several examples into one training row (jsonl); text is always packed into windows "
             "of max_length tokens")
         .on_resume(OnResume::error)
-        .only_with("pipeline", {"lm"});
+        .only_with("pipeline", {"lm", "distillation"});
     v.field("attention_across", attention_across,
             "attention across the examples of one row; ~: true for text, false for packed jsonl examples")
         .on_resume(OnResume::error)
-        .only_with("pipeline", {"lm"});
+        .only_with("pipeline", {"lm", "distillation"});
     v.field("too_long", too_long,
             "action for examples longer than max_length: split makes several examples, truncate drops the "
             "end, skip drops the example, error ends the run; ~: split for texts, else truncate")
         .one_of({"split", "truncate", "skip", "error"})
         .on_resume(OnResume::error)
-        .only_with("pipeline", {"lm", "classification", "regression"});
+        .only_with("pipeline", {"lm", "distillation", "classification", "regression"});
     v.field("max_source_length", max_source_length,
             "maximum length of the source in tokens, special tokens included; longer sources lose their end; "
             "~: max_length")
@@ -243,7 +246,7 @@ struct DataSettings {
             "chat template: a Jinja file, or builtin:chat; ~: the model's own template")
         .path()
         .on_resume(OnResume::error)
-        .only_with("pipeline", {"lm"})
+        .only_with("pipeline", {"lm", "distillation"})
         .decided_by(DecidedBy::overridable);
     v.field("label_names", label_names,
             "class names in the order of their ids; empty: the model's id2label, else the sorted labels of "

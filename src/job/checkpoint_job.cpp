@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -70,7 +71,7 @@ class Merge {
     std::map<std::string, std::string> merged = from;
     for (const auto& [name, text] : *to.others) {
       const std::string key = prefix + name;
-      const bool is_override = origins_.overridden(key);
+      const bool is_override = overridden_in(key);
       if (*to.decider == DecidedBy::either || (*to.decider == DecidedBy::overridable && is_override)) {
         merged[name] = text;
         continue;
@@ -84,6 +85,14 @@ class Merge {
     *to.others = std::move(merged);
     for (const auto& [name, text] : *to.others)
       if (from.count(name) && from.at(name) == text) origins_.inherit(prefix + name, saved_name_);
+  }
+
+  // Whether an override gives the key, or a key inside its value.
+  bool overridden_in(const std::string& key) const {
+    if (origins_.overridden(key)) return true;
+    return std::ranges::any_of(origins_.places(), [&](const auto& place) {
+      return place.first.starts_with(key + ".") && origins_.overridden(place.first);
+    });
   }
 
   // Compares the given keys of an object. A discarded value means an absent key.

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "ckpt/hub.h"
 #include "config/yaml.h"
+#include "job/named_models.h"
 #include "job/shipped_jobs.h"
 
 namespace redco {
@@ -22,6 +23,8 @@ void JobConfig::visit(SettingsVisitor& v) {
   v.section("model", model, "The model: path, preset or arch selects it")
       .on_resume(OnResume::error)
       .decided_by(DecidedBy::checkpoint);
+  v.section("models", models, "More models, by name, for pipelines that use them")
+      .decided_by(DecidedBy::overridable);
   v.section("data", data, "Data files, their format, and how they become examples")
       .decided_by(DecidedBy::checkpoint);
   v.section("parallel", parallel, "Number of ranks, their hosts, and the sharding of the model over them");
@@ -40,6 +43,15 @@ void JobConfig::visit(SettingsVisitor& v) {
   v.section("rl", rl, "Environment and algorithm of reinforcement learning")
       .only_with("pipeline", {"rl"})
       .decided_by(DecidedBy::either);
+  v.section("dpo", dpo, "Loss of direct preference optimization")
+      .only_with("pipeline", {"dpo"})
+      .decided_by(DecidedBy::overridable);
+  v.section("distillation", distillation, "Loss of knowledge distillation")
+      .only_with("pipeline", {"distillation"})
+      .decided_by(DecidedBy::overridable);
+  v.section("grpo", grpo, "Rollouts, reward and loss of group relative policy optimization")
+      .only_with("pipeline", {"grpo"})
+      .decided_by(DecidedBy::overridable);
   v.section("settings", settings, "Settings of a user's pipeline")
       .on_resume(OnResume::note)
       .decided_by(DecidedBy::overridable);
@@ -93,6 +105,8 @@ JobConfig load_job(const std::vector<std::string>& files, const std::vector<std:
     job.eval.n_outputs = given ? 16 : 0;
   }
   find_hub_models(job.model);
+  add_reference(job);
+  expand_named_models(job);
   return job;
 }
 

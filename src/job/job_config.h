@@ -29,9 +29,23 @@ struct OwnSettings {
   std::string json() const;  // one object
 };
 
+// The `models:` section; job/named_models.h reads the entries.
+struct NamedModelsSettings {
+  std::map<std::string, std::string> values;  // name -> JSON text
+
+  void visit(SettingsVisitor& v) {
+    v.rest(values,
+           "a model besides `model`, under a name that the pipeline asks for: the keys of `model`, frozen "
+           "(true: not trained and not saved; the default) and sharding_rules. E.g. reference: {path: "
+           "runs/sft/checkpoints/last}")
+        .on_resume(OnResume::free);
+  }
+};
+
 struct JobConfig {
   std::string pipeline = "lm";
   ModelSettings model;
+  NamedModelsSettings models;
   DataSettings data;
   ParallelSettings parallel;
   TrainSettings train;
@@ -40,6 +54,9 @@ struct JobConfig {
   PredictSettings predict;
   MamlSettings maml;
   RlSettings rl;
+  DpoSettings dpo;
+  DistillationSettings distillation;
+  GrpoSettings grpo;
   OwnSettings settings;
   PlanSettings plan;
   FaultSettings fault;

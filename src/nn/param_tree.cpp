@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/words.h"
 #include "ops/create.h"
 #include "ops/redistribute.h"
 
@@ -61,7 +62,10 @@ std::optional<Role> role_of(const ParamSpec& s) {
 
 }  // namespace
 
-ShardedSpecs shard_specs(const std::vector<ParamSpec>& specs, int shards,
+namespace {
+
+// The parameters of one model.
+ShardedSpecs shard_model(const std::vector<ParamSpec>& specs, int shards,
                          const std::vector<CustomRule>& custom, DType weights) {
   const i64 group = group_of(weights);
   std::vector<ParamInfo> infos;
@@ -112,6 +116,62 @@ ShardedSpecs shard_specs(const std::vector<ParamSpec>& specs, int shards,
   return out;
 }
 
+std::string without_prefix(const std::string& name, const std::string& owner) {
+  return name.starts_with(owner + "/") ? name.substr(owner.size() + 1) : name;
+}
+
+// The spec with the names that it has in its owner's files.
+ParamSpec named_by_owner(ParamSpec s) {
+  for (std::string* name : {&s.name, &s.stored.name, &s.stored.joined, &s.adapter.weight})
+    *name = without_prefix(*name, s.owner);
+  return s;
+}
+
+// A pipeline's own parameters are sharded together with the model's.
+std::string sharded_with(const ParamSpec& s) { return s.owner == kExtra ? "" : s.owner; }
+
+}  // namespace
+
+ShardedSpecs shard_specs(const std::vector<ParamSpec>& specs, int shards,
+                         const std::vector<CustomRule>& custom, DType weights) {
+  std::vector<std::string> owners;
+  for (const ParamSpec& s : specs)
+    if (std::ranges::find(owners, sharded_with(s)) == owners.end()) owners.push_back(sharded_with(s));
+  if (owners.size() <= 1 && (owners.empty() || owners[0].empty()) &&
+      std::ranges::all_of(custom, [](const CustomRule& r) { return r.of.empty(); }))
+    return shard_model(specs, shards, custom, weights);
+  ShardedSpecs out;
+  out.layouts.resize(specs.size());
+  out.sharding.rules.resize(specs.size());
+  out.sharding.kinds.resize(specs.size());
+  for (const std::string& owner : owners) {
+    std::vector<ParamSpec> own;
+    std::vector<size_t> places;
+    for (size_t i = 0; i < specs.size(); ++i)
+      if (sharded_with(specs[i]) == owner) {
+        own.push_back(named_by_owner(specs[i]));
+        places.push_back(i);
+      }
+    std::vector<CustomRule> rules;
+    for (const CustomRule& r : custom)
+      if (r.of == owner) rules.push_back(r);
+    ShardedSpecs part = shard_model(own, shards, rules, own[0].storage.value_or(weights));
+    for (size_t k = 0; k < places.size(); ++k) {
+      out.layouts[places[k]] = part.layouts[k];
+      out.sharding.rules[places[k]] = std::move(part.sharding.rules[k]);
+      out.sharding.kinds[places[k]] = part.sharding.kinds[k];
+    }
+    const std::string prefix = owner.empty() ? "" : owner + "/";
+    for (RuleRow& row : part.sharding.rows) {
+      row.pattern = prefix + row.pattern;
+      out.sharding.rows.push_back(std::move(row));
+    }
+    for (const std::string& w : part.sharding.warnings)
+      out.sharding.warnings.push_back(owner.empty() ? w : fmt::format("models.{}: {}", owner, w));
+  }
+  return out;
+}
+
 ParamTree::ParamTree(std::vector<ParamSpec> specs, std::map<std::string, std::string> aliases)
     : values_(specs.size()) {
   auto index = std::make_shared<std::map<std::string, size_t>>();
@@ -128,7 +188,13 @@ const ParamSpec* ParamTree::find_spec(const std::string& name) const {
 }
 const Tensor& ParamTree::operator[](const std::string& name) const {
   auto it = index_->find(name);
-  REDCO_CHECK(it != index_->end(), "the model has no parameter named {}", name);
+  if (it == index_->end()) {
+    std::vector<std::string> names;
+    for (const auto& [known, i] : *index_) names.push_back(known);
+    const std::string near = nearest(name, names);
+    REDCO_CHECK(false, "no parameter is named '{}'{}", name,
+                near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
+  }
   return values_[it->second];
 }
 bool ParamTree::has(const std::string& name) const { return index_->count(name) > 0; }
@@ -162,9 +228,71 @@ ParamTree ParamTree::subset(const std::vector<bool>& selected) const {
       specs.push_back((*specs_)[i]);
       values.push_back(values_[i]);
     }
-  ParamTree t(std::move(specs), {});
+  std::map<std::string, std::string> kept;
+  for (const auto& [alias, name] : aliases())
+    if (selected[index_->at(name)]) kept[alias] = name;
+  ParamTree t(std::move(specs), kept);
   t.values_ = std::move(values);
   return t;
+}
+
+std::map<std::string, std::string> ParamTree::aliases() const {
+  std::map<std::string, std::string> out;
+  for (const auto& [name, i] : *index_)
+    if (name != (*specs_)[i].name) out[name] = (*specs_)[i].name;
+  return out;
+}
+
+ParamTree ParamTree::part(const std::string& owner) const {
+  if (std::ranges::all_of(*specs_, [&](const ParamSpec& s) { return s.owner == owner; }) && owner.empty())
+    return *this;
+  std::vector<ParamSpec> specs;
+  std::vector<Tensor> values;
+  std::map<std::string, std::string> kept;
+  for (size_t i = 0; i < values_.size(); ++i) {
+    if ((*specs_)[i].owner != owner) continue;
+    specs.push_back(named_by_owner((*specs_)[i]));
+    specs.back().owner.clear();
+    values.push_back(values_[i]);
+  }
+  for (const auto& [alias, name] : aliases())
+    if ((*specs_)[index_->at(name)].owner == owner)
+      kept[without_prefix(alias, owner)] = without_prefix(name, owner);
+  ParamTree t(std::move(specs), kept);
+  t.values_ = std::move(values);
+  return t;
+}
+
+bool ParamTree::has_adapters() const {
+  return std::ranges::any_of(*specs_,
+                             [](const ParamSpec& s) { return s.owner.empty() && !s.adapter.weight.empty(); });
+}
+
+ParamTree ParamTree::without_adapters() const {
+  std::vector<bool> kept;
+  for (const ParamSpec& s : *specs_) {
+    kept.push_back(s.adapter.weight.empty());
+    if (s.owner.empty() && kept.back() && s.trained())
+      throw UsageError(
+          "[lora] without_adapters(): {} is trained as a whole, so the model before the training is not kept. "
+          "Train adapters alone (train.lora.rank, no modules_to_save), or give a second model in models:",
+          s.name);
+  }
+  return subset(kept);
+}
+
+void ModelParams::add(const std::string& owner, const ModelParams& others, bool frozen,
+                      std::optional<DType> storage) {
+  const std::string prefix = owner + "/";
+  for (const ParamSpec& other : others.specs) {
+    ParamSpec& s = specs.emplace_back(other);
+    for (std::string* name : {&s.name, &s.stored.name, &s.stored.joined, &s.adapter.weight})
+      if (!name->empty()) *name = prefix + *name;
+    s.owner = owner;
+    s.frozen = s.frozen || frozen;
+    if (storage) s.storage = storage;
+  }
+  for (const auto& [alias, name] : others.aliases) aliases[prefix + alias] = prefix + name;
 }
 
 ParamTree ParamTree::gathered() const {
@@ -177,11 +305,13 @@ ParamTree ParamTree::join(const std::vector<ParamTree>& trees) {
   if (trees.size() == 1) return trees[0];
   std::vector<ParamSpec> specs;
   std::vector<Tensor> values;
+  std::map<std::string, std::string> aliases;
   for (const ParamTree& t : trees) {
     specs.insert(specs.end(), t.specs().begin(), t.specs().end());
     values.insert(values.end(), t.values().begin(), t.values().end());
+    aliases.merge(t.aliases());
   }
-  ParamTree all(std::move(specs), {});
+  ParamTree all(std::move(specs), aliases);
   all.values_ = std::move(values);
   return all;
 }
@@ -190,7 +320,7 @@ DType ParamStorage::type_of(const ParamSpec& s) const {
   const bool matrix = (s.kind == ParamKind::linear && s.shape.size() >= 2) ||
                       (s.kind == ParamKind::embedding && s.shape.size() == 2);
   const bool other = s.buffer || s.precise || !s.adapter.weight.empty() || (trains && s.trained());
-  return matrix && !other ? weights : DType::f32;
+  return matrix && !other ? s.storage.value_or(weights) : DType::f32;
 }
 
 ParamTree make_params(const ModelParams& params, const std::vector<Layout>& layouts,

@@ -89,8 +89,14 @@ struct ParamSpec {
   bool frozen = false;   // not trained (its adapters are)
   bool precise = false;  // always fp32 in memory (ParamStorage): small tables and routers
   AdapterOf adapter{};
+  // The part of the job that the parameter belongs to: "" is the job's model (or a pipeline without a model),
+  // kExtra the parameters that a pipeline has besides the model's, any other name a model of `models:`.
+  std::string owner{};
+  // Type of a matrix in memory; nullopt: that of ParamStorage.
+  std::optional<DType> storage{};
   bool trained() const { return !buffer && !frozen; }
 };
+constexpr const char* kExtra = "extra";
 
 // Which dim of each parameter is cut over mp, and in which units. Adapters follow their layers and need no
 // rule.
@@ -99,8 +105,8 @@ struct ShardedSpecs {
   Sharding sharding;  // rules, table, warnings
 };
 // weights: the type of ParamStorage. If it is grouped, linear layers are cut in multiples of its group along
-// both dims, so that the output of one layer is cut like the weight of the next. Throws UsageError if a
-// custom rule is malformed.
+// both dims, so that the output of one layer is cut like the weight of the next. Each owner's parameters are
+// sharded by themselves. Throws UsageError if a custom rule is malformed.
 ShardedSpecs shard_specs(const std::vector<ParamSpec>& specs, int n_model_shards,
                          const std::vector<CustomRule>& custom = {}, DType weights = DType::f32);
 
@@ -115,7 +121,8 @@ class ParamTree {
   const std::vector<Tensor>& values() const { return values_; }
   std::vector<Tensor>& values() { return values_; }
 
-  // By name or alias (tied weights). Throws BugError for a name that the family did not declare.
+  // By name or alias (tied weights). Throws BugError for a name that the family did not declare; it names the
+  // nearest one.
   const Tensor& operator[](const std::string& name) const;
   bool has(const std::string& name) const;
   // The value, or an undefined tensor.
@@ -130,14 +137,23 @@ class ParamTree {
   // The values that ops use, if they are sharded over the replicas (shard/state_sharding.h): all of them at
   // once, for work on one replica. Collective on the data axes.
   ParamTree gathered() const;
-  // The same tensors, only for the selected parameters.
+  // The same tensors, only for the selected parameters and their aliases.
   ParamTree subset(const std::vector<bool>& selected) const;
+  // The parameters of one owner (ParamSpec::owner), by their own names: "reference/lm_head.weight" is
+  // "lm_head.weight" in part("reference").
+  ParamTree part(const std::string& owner) const;
+  bool has_adapters() const;  // of the model: with LoRA
+  // The model without its adapters: with LoRA, the model that the training began with. UsageError if weights
+  // of the model besides the adapters are trained (train.lora.modules_to_save), because their first values
+  // are not kept.
+  ParamTree without_adapters() const;
   // The parameters of all trees, which have different names.
   static ParamTree join(const std::vector<ParamTree>& trees);
 
  private:
+  std::map<std::string, std::string> aliases() const;
   std::shared_ptr<const std::vector<ParamSpec>> specs_;
-  std::shared_ptr<const std::map<std::string, size_t>> index_;
+  std::shared_ptr<const std::map<std::string, size_t>> index_;  // of names and aliases
   std::vector<Tensor> values_;
 };
 
@@ -145,6 +161,9 @@ class ParamTree {
 struct ModelParams {
   std::vector<ParamSpec> specs;
   std::map<std::string, std::string> aliases;  // lm_head.weight -> transformer.wte.weight
+
+  // Adds the parameters of a model of `models:`: all names get the prefix "owner/".
+  void add(const std::string& owner, const ModelParams& others, bool frozen, std::optional<DType> storage);
 };
 
 // How the parameters of a tree are kept in memory.

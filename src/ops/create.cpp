@@ -11,6 +11,7 @@ namespace redco {
 
 Tensor full(const Shape& shape, double value, DType dtype, const Layout& layout) {
   Tensor t(shape, dtype, layout);
+  Context::current().constant(value);
   Context::current().run(&Kernels::fill, t, value);
   return t;
 }

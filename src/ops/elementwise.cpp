@@ -173,6 +173,8 @@ Tensor minimum(const Tensor& a, const Tensor& b) { return choice("minimum", Bina
 
 namespace {
 Tensor affine(const char* name, const Tensor& x, double mul, double constant) {
+  Context::current().constant(mul);
+  Context::current().constant(constant);
   OpCall op(name, {x}, Accepts::activations());
   op.choose({x.numel()},
             [](OpCall::Strategies& s) {

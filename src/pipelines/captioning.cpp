@@ -134,7 +134,8 @@ class Captioning : public Pipeline {
   }
   ImagePreprocess preprocess() const {
     const ImageShape& image = model->image_shape();
-    return {settings->model_folder, image.channels, image.height, image.width, settings->data.resize_images};
+    return {settings->weights_folder, image.channels, image.height, image.width,
+            settings->data.resize_images};
   }
 
   // What request() needs; opened once.

@@ -104,7 +104,7 @@ LabelledData::LabelledData(const Model& model, const Tokenizer* tokenizer, const
       tokenizer_(tokenizer),
       settings_(settings.data),
       targets_(std::move(targets)),
-      model_folder_(settings.model_folder) {}
+      weights_folder_(settings.weights_folder) {}
 
 std::shared_ptr<const ImageSource> LabelledData::images() const {
   std::call_once(opened_images_, [&] { images_ = std::make_shared<ImageSource>(settings_.images); });
@@ -158,7 +158,7 @@ std::shared_ptr<const Dataset> LabelledData::open(const DataRequest& request) {
       return;
     }
     auto all =
-        std::make_shared<LabelledImages>(s.paths, settings_, targets_, preprocess(request.model_folder),
+        std::make_shared<LabelledImages>(s.paths, settings_, targets_, preprocess(request.weights_folder),
                                          images(), static_cast<i32>(opened_.size()));
     opened_.push_back(all);
     target = [all](i64 i) { return all->target(i); };
@@ -193,7 +193,7 @@ std::vector<float> LabelledData::pixels_of(const Example& e) const {
   if (const auto it = e.ids.find("image"); it != e.ids.end())
     return opened_.at(static_cast<std::size_t>(it->second.at(0)))->pixels(it->second.at(1));
   const std::string path = Json::parse(e.text).at("image");
-  return preprocess(model_folder_)(images()->read(path, "."), images()->where(path, "."));
+  return preprocess(weights_folder_)(images()->read(path, "."), images()->where(path, "."));
 }
 
 const ImagePreprocess& LabelledData::preprocess(const std::string& folder) const {

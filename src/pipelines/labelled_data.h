@@ -68,7 +68,7 @@ class LabelledData {
   const Tokenizer* tokenizer_;
   DataSettings settings_;
   LabelledTargets targets_;
-  std::string model_folder_;
+  std::string weights_folder_;
   mutable std::once_flag opened_images_, made_preprocess_;
   mutable std::shared_ptr<const ImageSource> images_;
   mutable std::optional<ImagePreprocess> preprocess_;

@@ -49,11 +49,8 @@ class LanguageModelling : public Pipeline {
   }
 
   const ModelParams& params() const override {
-    const ModelParams& params = Pipeline::params();
-    if (model->task() != ModelTask::causal_lm)
-      throw UsageError("[pipeline] pipeline: lm needs a causal language model, but {} is a {} model",
-                       model->family(), name_of(model->task()));
-    return params;
+    require_causal_lm(*model, "lm");
+    return Pipeline::params();
   }
 
   std::map<std::string, double> metrics(const std::map<std::string, double>& means) const override {

@@ -38,6 +38,8 @@ struct PipelineInfo {
   bool generates = false;
   // Weights of another class of the family (BertForMaskedLM) get a new head.
   bool new_head = false;
+  // Compares with the model that the training begins with, a frozen model `reference` (job/named_models.h).
+  bool reference = false;
   // Keys of the model's config that depend on the training data (class names), as JSON texts; null: none. On
   // one rank only.
   std::map<std::string, std::string> (*config)(const Model& model, const ConfigRequest& request) = nullptr;
@@ -63,6 +65,9 @@ std::unique_ptr<Pipeline> make_maml_pipeline();
 std::unique_ptr<Pipeline> make_rl_pipeline();
 std::unique_ptr<Pipeline> make_classification_pipeline();
 std::unique_ptr<Pipeline> make_regression_pipeline();
+std::unique_ptr<Pipeline> make_dpo_pipeline();
+std::unique_ptr<Pipeline> make_distillation_pipeline();
+std::unique_ptr<Pipeline> make_grpo_pipeline();
 
 // See PipelineInfo::config. ContentsError, UsageError: labels that contradict the model or the job.
 std::map<std::string, std::string> classification_config(const Model& model, const ConfigRequest& r);

@@ -91,6 +91,12 @@ GenerationTokens generation_tokens(const std::string& folder, const std::string&
   return t;
 }
 
+void require_causal_lm(const Model& model, const char* pipeline) {
+  if (model.task() != ModelTask::causal_lm)
+    throw UsageError("[pipeline] pipeline: {} needs a causal language model, but {} is a {} model", pipeline,
+                     model.family(), name_of(model.task()));
+}
+
 Decode decoder_of(const Tokenizer& tokenizer) {
   return [&tokenizer](std::span<const i32> ids) { return tokenizer.decode(ids, true); };
 }

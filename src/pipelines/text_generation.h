@@ -23,6 +23,9 @@ std::string to_json(const TextGeneration& g);
 GenerationTokens generation_tokens(const std::string& folder, const std::string& config_json,
                                    const std::string& origin, const Tokenizer* tokenizer);
 
+// UsageError unless the model is a causal language model.
+void require_causal_lm(const Model& model, const char* pipeline);
+
 // The text of an answer's tokens, without special tokens.
 Decode decoder_of(const Tokenizer& tokenizer);
 

@@ -31,7 +31,7 @@ const ShardedSpecs& Weigher::specs(int mp) {
   auto it = specs_.find(mp);
   if (it == specs_.end())
     it = specs_
-             .emplace(mp, shard_specs(request_.pipeline->params().specs, mp, request_.rules,
+             .emplace(mp, shard_specs(request_.pipeline->all_params().specs, mp, request_.rules,
                                       request_.step.weights))
              .first;
   return it->second;
@@ -40,7 +40,8 @@ const ShardedSpecs& Weigher::specs(int mp) {
 i64 Weigher::n_parameters() {
   if (n_parameters_ < 0) {
     n_parameters_ = 0;
-    for (const ParamSpec& s : request_.pipeline->params().specs) n_parameters_ += numel(s.shape);
+    const ModelParams all = request_.pipeline->all_params();
+    for (const ParamSpec& s : all.specs) n_parameters_ += numel(s.shape);
   }
   return n_parameters_;
 }
@@ -48,8 +49,9 @@ i64 Weigher::n_parameters() {
 i64 Weigher::n_trained() {
   if (n_trained_ < 0) {
     n_trained_ = 0;
+    const ModelParams all = request_.pipeline->all_params();
     for (const ParamGroup& g : request_.pipeline->groups())
-      for (const ParamSpec& s : request_.pipeline->params().specs)
+      for (const ParamSpec& s : all.specs)
         if (!g.ema_of && s.trained() && g.has(s.name)) n_trained_ += numel(s.shape);
   }
   return n_trained_;

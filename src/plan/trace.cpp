@@ -19,7 +19,7 @@ std::vector<Batch> meta_batches(const TraceRequest& r, const std::vector<i64>& r
                            .mine = shard_range(n, 1, r.mesh.dp(), coord_of(r.mesh, r.rank).dp()),
                            .length = r.length,
                            .target_length = r.target_length};
-    out.push_back(r.pipeline->collate({}, shape));
+    out.push_back(in_pipeline(*r.pipeline, "collate()", [&] { return r.pipeline->collate({}, shape); }));
     offsets->push_back(at);
     at += n;
   }
@@ -48,7 +48,7 @@ OneTrace run_once(const TraceRequest& r, const std::vector<i64>& rows) {
   OneTrace out;
   i64 flops = 0;
   {
-    ParamTree params = make_params(r.pipeline->params(), r.layouts,
+    ParamTree params = make_params(r.pipeline->all_params(), r.layouts,
                                    {.sharding = r.step.sharding, .weights = r.step.weights, .trains = true});
     TrainStep step(*r.pipeline, params, r.step);
     for (const Tensor& t : params.values()) out.trace.parameters += t.local_bytes();

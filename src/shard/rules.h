@@ -69,6 +69,7 @@ struct ParamInfo {
 struct CustomRule {
   std::string match;                             // a regular expression (shard/name_regex.h)
   std::vector<std::optional<std::string>> spec;  // "mp" (at most once) or nullopt, in the paper's order
+  std::string of{};  // the model of `models:` that it is for; "": the job's model (nn/param_tree.h)
 };
 
 struct ShardingRule {

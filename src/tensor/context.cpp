@@ -67,6 +67,7 @@ std::unique_ptr<Context> Context::mp_submesh(Context& parent) {
   c->arena_ = parent.arena_;
   c->ledger_ = parent.ledger_;
   c->flops_ = parent.flops_;
+  c->constants_ = parent.constants_;
   c->profile_ = parent.profile_;
   c->recording = parent.recording;
   c->compute_dtype = parent.compute_dtype;

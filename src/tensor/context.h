@@ -3,6 +3,7 @@
 // each thread uses its own Context.
 #pragma once
 
+#include <bit>
 #include <deque>
 #include <memory>
 #include <string>
@@ -124,6 +125,16 @@ class Context {
   }
   i64 flops() const { return *flops_; }  // of all ops so far
 
+  // --- Agreement ---
+  // Ops call it with their constants. All ranks of a replica must use the same ones in the same order:
+  // training and evaluation compare constants(), a hash of those since begin_constants().
+  void constant(double value) {
+    *constants_ = (*constants_ ^ std::bit_cast<u64>(value)) * 0x9E3779B97F4A7C15u;
+    *constants_ ^= *constants_ >> 29;
+  }
+  void begin_constants() { *constants_ = 0; }
+  u64 constants() const { return *constants_; }
+
   // --- Tape ---
   bool recording = true;  // record ops whose inputs are on the tape
   u64 next_sequence() { return sequence_++; }
@@ -191,6 +202,7 @@ class Context {
   std::shared_ptr<Ledger> ledger_;
   std::shared_ptr<Profile> profile_;
   std::shared_ptr<i64> flops_ = std::make_shared<i64>(0);
+  std::shared_ptr<u64> constants_ = std::make_shared<u64>(0);
   u64 sequence_ = 0, pass_ = 0;
 };
 

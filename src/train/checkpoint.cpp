@@ -22,6 +22,8 @@ constexpr const char* kMaster = "master/";
 
 }  // namespace
 
+std::string part_folder(const std::string& owner) { return "models/" + owner; }
+
 std::string to_json(const TrainState& s) {
   Json j = {{"step", s.step},
             {"optimizer_steps", s.optimizer_steps},
@@ -48,6 +50,8 @@ std::string to_json(const TrainState& s) {
                            {"best_step", s.waiting->best_step},
                            {"evaluations_since", s.waiting->evaluations}};
   if (s.pending_evaluation) j["pending_evaluation"] = true;
+  for (const auto& [name, m] : s.frozen_models)
+    j["frozen_models"][name] = {{"from", m.from}, {"fingerprint", m.fingerprint}};
   return j.dump(2) + "\n";
 }
 
@@ -79,6 +83,9 @@ TrainState parse_state(const std::string& text, const std::string& where) {
     s.isa = j.at("isa");
     s.pipeline_state = j.at("pipeline_state").dump();
     s.pending_evaluation = j.value("pending_evaluation", false);
+    if (j.contains("frozen_models"))
+      for (const auto& [name, m] : j["frozen_models"].items())
+        s.frozen_models[name] = {m.at("from"), m.at("fingerprint")};
     if (j.contains("early_stopping")) {
       const Json& w = j["early_stopping"];
       s.waiting.emplace();
@@ -110,6 +117,31 @@ std::string saved_config(const Model& model, ckpt::StoredType dtype) {
   return j.dump(2) + "\n";
 }
 
+namespace {
+
+// What is saved besides the job's model: the folder, and the parameters by the names in its files.
+struct SavedPart {
+  std::string folder;  // in the checkpoint: "models/extra"
+  ParamTree tree;
+  const NamedModel* model;  // null: the pipeline's own parameters
+};
+std::vector<SavedPart> parts_of(const CheckpointContents& what) {
+  std::vector<SavedPart> out;
+  if (ParamTree extra = what.params.part(kExtra); extra.size() > 0)
+    out.push_back({part_folder(kExtra), std::move(extra), nullptr});
+  for (const auto& [name, named] : what.models)
+    if (!named.frozen) out.push_back({part_folder(name), what.params.part(name), &named});
+  return out;
+}
+
+// The trained parameters of the job's model, or of a pipeline without one.
+ParamTree trained_part(const ParamTree& params) {
+  const ParamTree own = params.part("");
+  return own.subset(trained_ones(own.specs()));
+}
+
+}  // namespace
+
 void save_checkpoint(const std::string& folder, const CheckpointContents& what, const TrainState& state,
                      const std::vector<std::string>& best_of, i64 keep_last) {
   Context& c = Context::current();
@@ -117,7 +149,8 @@ void save_checkpoint(const std::string& folder, const CheckpointContents& what, 
   ckpt::CheckpointFolder checkpoints(folder, what.run);
   const bool adapter = !what.adapter_config.empty();
   const ParamTree trained = what.params.subset(trained_ones(what.params.specs()));
-  const ParamTree& saved = adapter ? trained : what.params;
+  const ParamTree saved = adapter ? trained_part(what.params) : what.params.part("");
+  const std::vector<SavedPart> parts = parts_of(what);
   const std::vector<ckpt::SavedTree> trees = {{adapter ? ckpt::kAdapterPrefix : "", &saved}};
   // PEFT reads one file.
   const auto model_plan =
@@ -129,11 +162,22 @@ void save_checkpoint(const std::string& folder, const CheckpointContents& what, 
     if (what.dtype != ckpt::StoredType::f32) kept.push_back({kMaster, &trained});
   }
   const auto optimizer_plan = ckpt::plan_params(kept, ckpt::StoredType::f32, "optimizer");
+  std::vector<ckpt::ModelPlan> part_plans;
+  i64 bytes = model_plan.bytes + optimizer_plan.bytes + (4 << 20);
+  for (const SavedPart& p : parts)
+    bytes += part_plans.emplace_back(ckpt::plan_params({{"", &p.tree}}, what.dtype, "model")).bytes;
   const std::string temp = checkpoints.temp_folder(state.step);
-  world.on_first([&] { checkpoints.begin(state.step, model_plan.bytes + optimizer_plan.bytes + (4 << 20)); });
+  world.on_first([&] {
+    checkpoints.begin(state.step, bytes);
+    for (const SavedPart& p : parts) make_dirs(join_path(temp, p.folder));
+  });
   try {
     std::vector<ckpt::FileRecord> mine;
     auto written = ckpt::save_params(trees, model_plan, temp);
+    for (size_t i = 0; i < parts.size(); ++i)
+      for (const std::string& f :
+           ckpt::save_params({{"", &parts[i].tree}}, part_plans[i], join_path(temp, parts[i].folder)))
+        written.push_back(parts[i].folder + "/" + f);
     if (!kept.empty())
       for (const std::string& f : ckpt::save_params(kept, optimizer_plan, join_path(temp, "training")))
         written.push_back("training/" + f);
@@ -156,8 +200,14 @@ void save_checkpoint(const std::string& folder, const CheckpointContents& what, 
       }
       if (!what.generation_config.empty() && !adapter)
         write_file_durable(join_path(temp, "generation_config.json"), what.generation_config);
-      const std::string preprocessor = join_path(what.model_folder, "preprocessor_config.json");
-      if (!what.model_folder.empty() && !adapter && exists(preprocessor))
+      for (const SavedPart& p : parts) {
+        if (!p.model) continue;
+        write_file_durable(join_path(temp, p.folder + "/config.json"),
+                           saved_config(*p.model->model, what.dtype));
+        if (p.model->tokenizer) p.model->tokenizer->save(join_path(temp, p.folder));
+      }
+      const std::string preprocessor = join_path(what.weights_folder, "preprocessor_config.json");
+      if (!what.weights_folder.empty() && !adapter && exists(preprocessor))
         write_file_durable(join_path(temp, "preprocessor_config.json"), read_file(preprocessor, 1 << 20));
       if (what.tokenizer) what.tokenizer->save(temp);
       if (!what.chat_template.empty())
@@ -230,20 +280,28 @@ void load_checkpoint_tensors(const std::string& checkpoint, CheckpointContents& 
   if (!what.adapter_config.empty()) {
     const ckpt::PeftAdapter saved = ckpt::read_adapter(checkpoint);
     check_same_lora(saved.config, ckpt::parse_adapter(what.adapter_config, "train.lora").config, checkpoint);
-    ckpt::load_adapter(params, saved, canonical);
+    ParamTree own = params.part("");
+    ckpt::load_adapter(own, saved, canonical);
   } else {
-    ckpt::load_params(params, ckpt::ModelFiles::open(checkpoint), canonical, what.aliases);
+    ParamTree own = params.part("");
+    ckpt::load_params(own, ckpt::ModelFiles::open(checkpoint), canonical, what.aliases);
+  }
+  const auto as_saved = [](const std::string& n) { return n; };
+  for (SavedPart& p : parts_of(what)) {
+    const auto named = [&](const std::string& n) { return p.model ? p.model->model->canonical_name(n) : n; };
+    ckpt::load_params(p.tree, ckpt::ModelFiles::open(join_path(checkpoint, p.folder)), named,
+                      p.model ? p.model->model->params().aliases : std::map<std::string, std::string>());
   }
   const std::string training = join_path(checkpoint, "training");
   const bool has_masters = [&] {
     if (!has_optimizer_state(checkpoint)) return false;
     const auto files = ckpt::ModelFiles::open(training, "optimizer");
     for (Optimizer::State& s : what.optimizer)
-      ckpt::load_params(s.tree, files, canonical, what.aliases, s.name + "/");
+      ckpt::load_params(s.tree, files, as_saved, what.aliases, s.name + "/");
     ParamTree trained = params.subset(trained_ones(params.specs()));
     const bool found = std::ranges::any_of(files.tensors(),
                                            [](const auto& t) { return t.entry->name.starts_with(kMaster); });
-    if (found) ckpt::load_params(trained, files, canonical, what.aliases, kMaster);
+    if (found) ckpt::load_params(trained, files, as_saved, what.aliases, kMaster);
     return found;
   }();
   if (has_masters) return;

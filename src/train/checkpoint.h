@@ -21,6 +21,12 @@ struct EarlyStoppingState {
   i64 best_step = 0, evaluations = 0;
 };
 
+// A frozen model of `models:`. Its weights are not saved.
+struct FrozenModel {
+  std::string from;         // its folder, or "preset gpt2"
+  std::string fingerprint;  // of config and weights
+};
+
 // State of a run besides its tensors: training/state.json.
 struct TrainState {
   i64 step = 0;  // optimizer steps
@@ -42,6 +48,8 @@ struct TrainState {
   // Values that may differ, with a note in the log: results can differ in their last bits.
   i64 threads_per_rank = 0, dp = 0, mp = 0;
   std::string compute_dtype, isa;
+  // A resumed run must have models of the same fingerprints; their folders may have moved.
+  std::map<std::string, FrozenModel> frozen_models;
   std::string pipeline_state = "{}";
 };
 std::string to_json(const TrainState& s);
@@ -51,6 +59,7 @@ TrainState parse_state(const std::string& text, const std::string& where);
 struct CheckpointContents {
   const Model* model = nullptr;                // null: the pipeline has its own parameters
   std::map<std::string, std::string> aliases;  // of the parameters
+  std::map<std::string, NamedModel> models;    // of `models:`; those that are trained are saved
   const Tokenizer* tokenizer = nullptr;
   ParamTree params;       // fp32
   bool resumable = true;  // a run can resume from it: saves `optimizer`, and what `dtype` rounds
@@ -58,13 +67,18 @@ struct CheckpointContents {
   std::string generation_config;  // "": none
   std::string chat_template;      // replaces the tokenizer's own template; "": not replaced
   std::string job_yaml;           // training/job.yaml, the resolved job; "": none
-  std::string model_folder;       // source of preprocessor_config.json; "": none
+  std::string weights_folder;     // source of preprocessor_config.json; "": none
   // adapter_config.json. If set, only the trained adapter is saved, in PEFT's format. "": the whole model is
   // saved.
   std::string adapter_config;
   ckpt::RunIdentity run;  // the run that saves; set on the first rank
   ckpt::StoredType dtype = ckpt::StoredType::f32;
 };
+
+// The folders in a checkpoint for what is not the job's model: models/extra holds the parameters of a
+// pipeline besides the model's (without config.json), models/NAME a trained model of `models:` (a Hugging
+// Face folder).
+std::string part_folder(const std::string& owner);
 
 // Writes and publishes workdir/checkpoints/step-N, updates `last` and best-METRIC for each given metric, and
 // removes old checkpoints. Collective: an error is thrown on all ranks, and the older checkpoints are then

@@ -20,7 +20,8 @@ std::string outputs_folder(const std::string& workdir) { return join_path(workdi
 
 EvalOutputs make_outputs(const Pipeline& pipeline, const ParamTree& params, const Dataset& data,
                          i64 batch_size, i64 n, i64 most) {
-  const bool measured = in_pipeline("measures_outputs()", [&] { return pipeline.measures_outputs(); });
+  const bool measured =
+      in_pipeline(pipeline, "measures_outputs()", [&] { return pipeline.measures_outputs(); });
   i64 count = data.size();
   if (!measured) count = std::min(count, n);
   if (most >= 0) count = std::min(count, most);
@@ -34,25 +35,24 @@ EvalOutputs make_outputs(const Pipeline& pipeline, const ParamTree& params, cons
       });
   for (i64 i = 0; i < count; ++i) work.add(i);
   work.finish();
-  const std::vector<std::string> answers =
-      in_pipeline("predict()", [&] { return predict(pipeline, params, examples, batch_size); });
+  const std::vector<std::string> answers = predict(pipeline, params, examples, batch_size);
   EvalOutputs out;
   std::string metrics;
   // All ranks have the same answers, so one rank computes the metrics for all.
   Context::current().world().on_first([&] {
     for (std::size_t i = 0; i < examples.size(); ++i) {
       const std::string text =
-          in_pipeline("output()", [&] { return pipeline.output(examples[i], answers[i]); });
+          in_pipeline(pipeline, "output()", [&] { return pipeline.output(examples[i], answers[i]); });
       const Json j = Json::parse(text, nullptr, false);
       if (!j.is_object())
         throw UsageError("[pipeline] output() returned {}, expected a JSON object", excerpt(text));
       out.lines.push_back(j.dump(-1, ' ', false, Json::error_handler_t::replace));
     }
     if (measured) {
-      out.metrics =
-          in_pipeline("output_metrics()", [&] { return pipeline.output_metrics(examples, out.lines); });
-      out.details =
-          in_pipeline("output_details()", [&] { return pipeline.output_details(examples, out.lines); });
+      out.metrics = in_pipeline(pipeline, "output_metrics()",
+                                [&] { return pipeline.output_metrics(examples, out.lines); });
+      out.details = in_pipeline(pipeline, "output_details()",
+                                [&] { return pipeline.output_details(examples, out.lines); });
       if (!out.details.empty() && !Json::parse(out.details, nullptr, false).is_object())
         throw UsageError("[pipeline] output_details() gave no JSON object: {}", excerpt(out.details));
     }

@@ -20,7 +20,7 @@ void leave_if_asked() {
 std::map<std::string, double> evaluate(Pipeline& pipeline, const ParamTree& params,
                                        const std::shared_ptr<const Dataset>& data, i64 per_device,
                                        i64 max_batches) {
-  if (!in_pipeline("evaluates_loss()", [&] { return pipeline.evaluates_loss(); })) return {};
+  if (!in_pipeline(pipeline, "evaluates_loss()", [&] { return pipeline.evaluates_loss(); })) return {};
   const auto parts = micro_batches(data->size(), per_device, Context::current().mesh().dp());
   i64& row_offset = Context::current().random.row_offset;
   const Restore<i64> first_row(row_offset, 0);
@@ -39,14 +39,14 @@ std::map<std::string, double> evaluate(Pipeline& pipeline, const ParamTree& para
     ++i;
     return true;
   });
-  return in_pipeline("metrics()", [&] { return pipeline.metrics(means); });
+  return in_pipeline(pipeline, "metrics()", [&] { return pipeline.metrics(means); });
 }
 
 Evaluation evaluate_sets(Pipeline& pipeline, const ParamTree& params, const std::vector<EvalSet>& sets,
                          i64 per_device, i64 n_outputs, bool little) {
   const i64 most = little ? 1 : -1;
-  const bool answers =
-      n_outputs > 0 || in_pipeline("measures_outputs()", [&] { return pipeline.measures_outputs(); });
+  const bool answers = n_outputs > 0 || in_pipeline(pipeline, "measures_outputs()",
+                                                    [&] { return pipeline.measures_outputs(); });
   Evaluation e;
   for (const EvalSet& set : sets) {
     auto metrics = evaluate(pipeline, params, set.data, per_device, most);

@@ -1,13 +1,13 @@
 #include "train/pipeline.h"
 
-#include <dlfcn.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/error.h"
+#include "base/words.h"
 #include "ops/create.h"
 #include "ops/dispatch.h"
 
@@ -17,8 +17,30 @@ using Json = nlohmann::ordered_json;
 
 const Tensor& Batch::operator[](const std::string& name) const {
   auto it = fields.find(name);
-  REDCO_CHECK(it != fields.end(), "the batch has no field {}", name);
+  if (it == fields.end()) {
+    std::vector<std::string> names;
+    for (const auto& [known, tensor] : fields) names.push_back(known);
+    const std::string near = nearest(name, names);
+    REDCO_CHECK(false, "the batch has no field '{}'; collate() made {}{}", name, fmt::join(names, ", "),
+                near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
+  }
   return it->second;
+}
+
+void no_such_field(const std::string& name, const std::vector<std::string>& has) {
+  const std::string near = nearest(name, has);
+  REDCO_CHECK(false, "an example has no field '{}'; it has {}{}", name,
+              has.empty() ? "none of this kind" : fmt::format("{}", fmt::join(has, ", ")),
+              near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
+  std::abort();  // not reached
+}
+
+void missing_part(const Model*) {
+  throw UsageError("[model] this pipeline needs a model. Set model.path, model.preset or model.arch");
+}
+void missing_part(const Tokenizer*) {
+  throw UsageError(
+      "[model] this pipeline needs a tokenizer. Set model.tokenizer (`bytes` or a tokenizer's folder)");
 }
 
 std::unique_ptr<Restore<SharedText>> StepContext::scope(const std::string& name, i64 k) const {
@@ -37,18 +59,60 @@ std::vector<std::string> Pipeline::predict(const ParamTree&, std::span<const Exa
   throw UsageError("[predict] this pipeline has no predict function");
 }
 
-const ModelParams& Pipeline::params() const {
-  if (!model)
-    throw UsageError("[model] this pipeline needs a model. Set model.path, model.preset or model.arch");
-  return model->params();
+const ModelParams& Pipeline::params() const { return model->params(); }
+
+namespace {
+
+void check_names(const ModelParams& all) {
+  std::set<std::string> seen;
+  for (const ParamSpec& s : all.specs)
+    REDCO_CHECK(
+        seen.insert(s.name).second,
+        "the parameter {} is declared twice, by the model and by the pipeline. Give the pipeline's own "
+        "parameter another name",
+        s.name);
+}
+
+}  // namespace
+
+ModelParams Pipeline::all_params() const {
+  ModelParams all = in_pipeline(*this, "params()", [&] { return params(); });
+  if (model) {
+    std::set<std::string> of_model;
+    for (const ParamSpec& s : model->params().specs) of_model.insert(s.name);
+    const auto is_models = [&](const ParamSpec& s) { return of_model.count(s.name) > 0; };
+    if (std::ranges::any_of(all.specs, is_models))
+      for (ParamSpec& s : all.specs)
+        if (!is_models(s)) s.owner = kExtra;
+  }
+  ModelParams extra = in_pipeline(*this, "extra_params()", [&] { return extra_params(); });
+  for (ParamSpec& s : extra.specs) {
+    s.owner = model ? kExtra : "";
+    all.specs.push_back(std::move(s));
+  }
+  all.aliases.merge(extra.aliases);
+  for (const auto& [name, named] : models) {
+    const DType type = named.weights;
+    all.add(name, named.model->params(), named.frozen,
+            type == DType::f32 ? std::nullopt : std::optional(type));
+  }
+  in_pipeline(*this, "params()", [&] { check_names(all); });
+  return all;
+}
+
+const NamedModel& Pipeline::named_model(const std::string& name) const {
+  const auto it = models.find(name);
+  if (it != models.end()) return it->second;
+  std::vector<std::string> names;
+  for (const auto& [known, named] : models) names.push_back(known);
+  throw UsageError(
+      "[models] this pipeline needs the model '{}', and the job has {}. Add it, e.g. models: {{{}: {{path: "
+      "FOLDER, frozen: true}}}}",
+      name, names.empty() ? "no models:" : fmt::format("only {}", fmt::join(names, ", ")), name);
 }
 
 std::vector<ParamGroup> Pipeline::groups() const {
-  std::set<std::string> fixed;
-  for (const ParamSpec& s : params().specs)
-    if (!s.trained()) fixed.insert(s.name);
-  return {
-      {.name = "all", .has = [fixed](const std::string& name) { return !fixed.count(name); }, .term = ""}};
+  return {{.name = "all", .has = [](const std::string&) { return true; }, .term = ""}};
 }
 
 std::shared_ptr<const Dataset> Pipeline::source(const ParamTree&, const StepContext& ctx) {
@@ -76,7 +140,7 @@ std::string Pipeline::output(const Example& example, const std::string& predicti
 
 i64 ExampleList::length(i64 i) const {
   size_t longest = 0;
-  for (const auto& [name, ids] : examples_[i].ids) longest = std::max(longest, ids.size());
+  for (const auto& [name, ids] : examples_[place(i)].ids) longest = std::max(longest, ids.size());
   return static_cast<i64>(longest);
 }
 
@@ -117,8 +181,9 @@ Tensor id_rows(std::span<const Example> mine, const BatchShape& s, const std::st
     rows.assign(s.mine.size() * s.length, fill);
     for (size_t r = 0; r < mine.size(); ++r) {
       const auto& ids = mine[r].ids.at(field);
-      REDCO_CHECK(static_cast<i64>(ids.size()) <= s.length, "{} ids in a batch of length {}", ids.size(),
-                  s.length);
+      REDCO_CHECK(static_cast<i64>(ids.size()) <= s.length,
+                  "the field '{}' of an example has {} ids, and the batch a length of {} (Dataset::length())",
+                  field, ids.size(), s.length);
       std::copy(ids.begin(), ids.end(), rows.begin() + static_cast<i64>(r) * s.length);
     }
   }
@@ -133,49 +198,12 @@ Tensor value_rows(std::span<const Example> mine, const BatchShape& s, const std:
   if (!Context::current().is_meta())
     for (const Example& e : mine) {
       const auto& v = e.values.at(field);
-      REDCO_CHECK(static_cast<i64>(v.size()) == numel(row_shape), "{} values for {}", v.size(),
-                  to_string(row_shape));
+      REDCO_CHECK(static_cast<i64>(v.size()) == numel(row_shape),
+                  "the field '{}' of an example has {} values; expected {} for the shape {}", field, v.size(),
+                  numel(row_shape), to_string(row_shape));
       rows.insert(rows.end(), v.begin(), v.end());
     }
   return from_local_values(shape, rows);
-}
-
-std::unique_ptr<Pipeline> load_pipeline(const std::string& path) {
-  if (!std::filesystem::exists(path))
-    throw UsageError("[pipeline] {} does not exist. Set pipeline to a shared object or a built-in pipeline",
-                     path);
-  // dlopen searches other folders for names without a slash.
-  void* so = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!so)
-    throw UsageError(
-        "[pipeline] {} can't be loaded: {}. Expected a shared object built with this version of redco", path,
-        dlerror());
-  auto abi = reinterpret_cast<int (*)()>(dlsym(so, "redco_pipeline_abi"));
-  auto make = reinterpret_cast<Pipeline* (*)()>(dlsym(so, "redco_make_pipeline"));
-  if (!abi || !make)
-    throw UsageError(
-        "[pipeline] {} is not a pipeline. Add REDCO_PIPELINE(Class) to its source and rebuild it", path);
-  if (abi() != kPipelineAbi)
-    throw UsageError("[pipeline] {} was built for pipeline version {}, this redco has version {}. Rebuild it",
-                     path, abi(), kPipelineAbi);
-  std::unique_ptr<Pipeline> pipeline(in_pipeline("the constructor", make));
-  if (!pipeline) throw UsageError("[pipeline] {}: the constructor returned no pipeline", path);
-  return pipeline;
-}
-
-void rethrow_from_pipeline(const char* function) {
-  try {
-    throw;
-  } catch (const Error&) {
-    throw;
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception& e) {
-    throw Error(ExitCode::bug, fmt::format("[pipeline] {} failed: {}", function, e.what()));
-  } catch (...) {
-    throw Error(ExitCode::bug,
-                fmt::format("[pipeline] {} failed with an exception that is not a std::exception", function));
-  }
 }
 
 }  // namespace redco

@@ -6,7 +6,8 @@
 // micro-batch. So a mean over tokens is exact for any distribution of the tokens. loss() sees one micro-batch
 // of all replicas as one global batch.
 //
-// A user's pipeline is a shared object that ends with REDCO_PIPELINE(Class); `pipeline: ./x.so` selects it.
+// A user's pipeline is a shared object that includes redco.h and ends with REDCO_PIPELINE(Class); `pipeline:
+// ./x.so` selects it.
 #pragma once
 
 #include <map>
@@ -19,72 +20,20 @@
 #include "models/model.h"
 #include "optim/make_optimizer.h"
 #include "tokenizers/tokenizer.h"
+#include "train/example.h"
 #include "train/pipeline_settings.h"
 
 namespace redco {
-
-// One example: ids and values by field. source() and collate() define what the fields mean.
-struct Example {
-  i64 ordinal = 0;  // its index in the data
-  std::map<std::string, std::vector<i32>> ids;
-  std::map<std::string, std::vector<float>> values;
-  std::string text;
-  std::string id;  // the id in its source, as JSON; "": none
-};
-
-// Which threads may call length() and get() of a Dataset.
-enum class Reading : std::uint8_t {
-  rank_only,  // only the rank's thread
-  threads,    // any threads, also several at the same time
-  costly      // likewise; get() takes long (it decodes an image), so several threads read by default
-};
-
-// The examples of an epoch or an evaluation. Const, and the same on every rank.
-class Dataset {
- public:
-  virtual ~Dataset() = default;
-  virtual i64 size() const = 0;
-  // The length in tokens that determines a micro-batch's padding; every rank knows it without communication.
-  virtual i64 length(i64 i) const = 0;
-  // The length of the target sequence, for encoder-decoder models.
-  virtual i64 target_length(i64 i) const {
-    (void)i;
-    return 0;
-  }
-  virtual Example get(i64 i) const = 0;
-  // Changes when the data change. A resumed run must have the same fingerprint.
-  virtual std::string fingerprint() const = 0;
-  // The example without what get() decodes each time (pixels). Evaluations keep one of each example, and pass
-  // it to predict().
-  virtual Example outline(i64 i) const { return get(i); }
-  // Unless rank_only, threads of the Trainer read the next step's examples during the current step.
-  virtual Reading reading() const { return Reading::rank_only; }
-  // True if steps take the examples in the source's order; no epoch shuffles them.
-  virtual bool ordered() const { return false; }
-  // The examples of one epoch, in the data's order before any shuffle; `self` is this object. Every epoch has
-  // the same size and fingerprint. Default: the same examples in each epoch.
-  virtual std::shared_ptr<const Dataset> of_epoch(std::shared_ptr<const Dataset> self, u64 seed,
-                                                  i64 epoch) const {
-    (void)seed, (void)epoch;
-    return self;
-  }
-  // A description for the log: "1437 images of 8 x 8 in 10 classes". May have several lines.
-  virtual std::string describe() const { return ""; }
-};
-
-// The data of an evaluation. The name is empty if it is the only one; otherwise metrics are called NAME_loss.
-struct EvalSet {
-  std::shared_ptr<const Dataset> data;
-  std::string name;
-};
 
 // One source of a job's training or evaluation data.
 struct DataRequest {
   bool evaluation = false;
   std::vector<std::string> files;  // as in the job
-  std::string model_folder;        // folder of the weights and preprocessor_config.json; "": none
+  std::string weights_folder;      // see PipelineSettings
   std::string cache;               // folder for indexes and other derived files
   i64 max_length = 0;              // tokens per row: data.max_length, else the model's; 0: both unknown
+  // Of all that an example may depend on besides the files: pipeline, settings, tokenizer.
+  std::string fingerprint;
 };
 
 // The global shape of one micro-batch, and this replica's rows of it.
@@ -121,6 +70,30 @@ struct StepContext {
   // If set, predict() of one example passes the answer's text on piece by piece, on the first rank of the mp
   // group.
   std::function<void(std::string_view piece)> on_text;
+};
+
+// A part of the job that a job may lack. The use of an absent one is a UsageError that names the setting.
+[[noreturn]] void missing_part(const Model* model);
+[[noreturn]] void missing_part(const Tokenizer* tokenizer);
+template <class T>
+class JobPart {
+ public:
+  JobPart(const T* part = nullptr) : part_(part) {}  // NOLINT: as a pointer
+  operator const T*() const { return part_; }        // NOLINT
+  const T& operator*() const { return part_ ? *part_ : (missing_part(part_), *part_); }
+  const T* operator->() const { return &**this; }
+
+ private:
+  const T* part_;
+};
+
+// A model of the job's section `models:`. Its parameters are params.part(name) of the tree that loss() and
+// predict() get; those of a frozen one are constants.
+struct NamedModel {
+  JobPart<Model> model;
+  JobPart<Tokenizer> tokenizer;
+  bool frozen = true;
+  DType weights = DType::f32;  // the type of its matrices in memory, as model.weight_dtype
 };
 
 // Parameters that are updated together.
@@ -184,8 +157,14 @@ class Pipeline {
 
   // --- optional ---
 
-  // The parameters: the model's, unless the algorithm has its own.
+  // The parameters of the model, or of the algorithm alone if the job has no model.
   virtual const ModelParams& params() const;
+  // Parameters besides the model's: value heads, projections. They begin with ParamSpec::init where the
+  // weights' folder has none, and are saved in models/extra/ of a checkpoint, so that transformers reads the
+  // model's files unchanged. UsageError if the model has a parameter of the same name.
+  virtual ModelParams extra_params() const { return {}; }
+  // The models of `models:` that predict() uses; the command predict loads no others.
+  virtual std::vector<std::string> predicts_with() const { return {}; }
   // Default: one group that minimizes the first term, with all trained parameters (no buffers, no frozen
   // ones). Parameters in no group don't change.
   virtual std::vector<ParamGroup> groups() const;
@@ -229,9 +208,18 @@ class Pipeline {
   virtual std::string state() const { return "{}"; }
   virtual void restore(const std::string& json) { (void)json; }
 
+  // All parameters of the job: params(), extra_params(), and those of `models`, with their owners set. Every
+  // parameter that params() adds to the model's counts as an extra one.
+  ModelParams all_params() const;
+  // UsageError if the job has no model of that name.
+  const NamedModel& named_model(const std::string& name) const;
+
   // Set by the job before any call.
-  const Model* model = nullptr;  // null: the job has no model
-  const Tokenizer* tokenizer = nullptr;
+  JobPart<Model> model;  // null: the job has no model
+  JobPart<Tokenizer> tokenizer;
+  std::map<std::string, NamedModel> models;
+  // The shared object and the place of its setting, "./mine.so (job.yaml:1:11)"; "": a built-in pipeline.
+  std::string origin;
   std::shared_ptr<const PipelineSettings> settings = std::make_shared<PipelineSettings>();
   std::shared_ptr<const Dataset> train_data;
   std::vector<EvalSet> eval_sets;
@@ -244,18 +232,22 @@ class ExampleList : public Dataset {
  public:
   // fingerprint: of the settings that produce the examples, the same in a resumed run. The length of an
   // example is that of its longest field of ids.
-  ExampleList(std::vector<Example> examples, std::string fingerprint)
-      : examples_(std::move(examples)), fingerprint_(std::move(fingerprint)) {}
-  i64 size() const override { return static_cast<i64>(examples_.size()); }
+  // order: if given, the steps take the examples in this order, which may repeat them; no epoch shuffles it.
+  ExampleList(std::vector<Example> examples, std::string fingerprint, std::vector<i64> order = {})
+      : examples_(std::move(examples)), fingerprint_(std::move(fingerprint)), order_(std::move(order)) {}
+  i64 size() const override { return static_cast<i64>(order_.empty() ? examples_.size() : order_.size()); }
   i64 length(i64 i) const override;
-  Example get(i64 i) const override { return examples_[i]; }
+  Example get(i64 i) const override { return examples_[place(i)]; }
+  bool ordered() const override { return !order_.empty(); }
   std::string fingerprint() const override { return fingerprint_; }
   Reading reading() const override { return Reading::threads; }
   const std::vector<Example>& examples() const { return examples_; }
 
  private:
+  i64 place(i64 i) const { return order_.empty() ? i : order_[i]; }
   std::vector<Example> examples_;
   std::string fingerprint_;
+  std::vector<i64> order_;
 };
 // Examples as JSON for state(), without loss. Values must be finite. Reading throws ContentsError.
 std::string examples_to_json(const std::vector<Example>& examples);
@@ -270,25 +262,20 @@ Tensor value_rows(std::span<const Example> mine, const BatchShape& s, const std:
 
 // --- users' shared objects ---
 
-// Raised when this header changes incompatibly; a .so of another version is rejected.
-constexpr int kPipelineAbi = 9;
-// Loads `path` and creates its pipeline. UsageError: no such file, not a pipeline, another version.
+// Loads `path` and creates its pipeline. UsageError: no such file, not a pipeline, built against other
+// headers than this library (train/abi.h).
 std::unique_ptr<Pipeline> load_pipeline(const std::string& path);
 
-// Calls a function of the pipeline's author. An exception that isn't redco's becomes an Error that names the
-// function.
-[[noreturn]] void rethrow_from_pipeline(const char* function);
+// Calls a function of the pipeline's author. Errors name the function, and the shared object of a user. An
+// exception that isn't redco's becomes an Error; a failed check of redco is the user's mistake: UsageError.
+[[noreturn]] void rethrow_from_pipeline(const std::string& origin, const char* function);
 template <class F>
-auto in_pipeline(const char* function, F&& f) {
+auto in_pipeline(const Pipeline& pipeline, const char* function, F&& f) {
   try {
     return f();
   } catch (...) {
-    rethrow_from_pipeline(function);
+    rethrow_from_pipeline(pipeline.origin, function);
   }
 }
 
 }  // namespace redco
-
-#define REDCO_PIPELINE(Class)                                           \
-  extern "C" int redco_pipeline_abi() { return ::redco::kPipelineAbi; } \
-  extern "C" ::redco::Pipeline* redco_make_pipeline() { return new Class(); }

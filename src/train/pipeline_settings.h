@@ -16,11 +16,19 @@ struct PipelineSettings {
   EvalSettings eval;
   MamlSettings maml;
   RlSettings rl;
+  DpoSettings dpo;
+  DistillationSettings distillation;
+  GrpoSettings grpo;
   // Generation settings of predict(): those of predict:, or in evaluations those of eval.generation.
   TextGeneration generation;
   // The job's `settings:`, a JSON object; the pipeline defines its keys.
   std::string own = "{}";
-  std::string model_folder;  // folder of the weights and preprocessor_config.json; "": none
+  // The folder that the training's model comes from, model.path of the job that is trained: the same in
+  // train, evaluate and predict, also where it no longer exists. "": none.
+  std::string model_folder;
+  // The folder of the weights that are in use, and of preprocessor_config.json: in train the same, in
+  // evaluate and predict that of the checkpoint. "": none.
+  std::string weights_folder;
 };
 
 }  // namespace redco

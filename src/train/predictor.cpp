@@ -47,9 +47,12 @@ std::vector<std::string> predict(const Pipeline& pipeline, const ParamTree& para
     if (n == 1) ctx.on_text = on_text;
     for (i64 first = 0; first < all; first += at_once) {
       const i64 rows = std::min(at_once, all - first);
-      const auto answers = pipeline.predict(whole, std::span<const Example>(dealt).subspan(first, rows), ctx);
-      REDCO_CHECK(static_cast<i64>(answers.size()) == rows, "predict() gave {} answers to {} examples",
-                  answers.size(), rows);
+      const auto answers = in_pipeline(pipeline, "predict()", [&] {
+        auto out = pipeline.predict(whole, std::span<const Example>(dealt).subspan(first, rows), ctx);
+        REDCO_CHECK(static_cast<i64>(out.size()) == rows, "it gave {} answers to {} examples", out.size(),
+                    rows);
+        return out;
+      });
       if (c.coord().mp() == 0)
         for (i64 r = 0; r < rows; ++r) mine.push_back({places[first + r], answers[r]});
     }

@@ -17,7 +17,7 @@ MicroBatchRequest request_rows(i64 rows, const std::function<i64(i64)>& at) {
 }
 
 Batch collate_examples(const Pipeline& pipeline, const MicroBatchExamples& m) {
-  return in_pipeline("collate()", [&] { return pipeline.collate(m.mine, m.shape); });
+  return in_pipeline(pipeline, "collate()", [&] { return pipeline.collate(m.mine, m.shape); });
 }
 
 int n_readers(Reading reading, std::optional<i64> n_workers) {

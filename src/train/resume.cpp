@@ -168,6 +168,32 @@ void open_run(const std::string& workdir, const RunStart& start) {
          join_path(workdir, to));
 }
 
+namespace {
+
+void check_same_models(const std::string& checkpoint, const TrainState& saved, const TrainState& job) {
+  for (const auto& entry : saved.frozen_models) {
+    const std::string& name = entry.first;
+    const FrozenModel& was = entry.second;
+    const auto now = job.frozen_models.find(name);
+    if (now == job.frozen_models.end())
+      throw UsageError(
+          "[checkpoint] {} was made with the frozen model models.{} ({}), but this job has none. Restore it, "
+          "or start a new run in another workdir or with checkpoint.resume=never",
+          checkpoint, name, was.from);
+    if (now->second.fingerprint != was.fingerprint)
+      throw UsageError(
+          "[checkpoint] {} was made with other weights of models.{}: they were those of {}, and the job has "
+          "those of {}. Restore them, or start a new run in another workdir or with checkpoint.resume=never",
+          checkpoint, name, was.from, now->second.from);
+    Context::current().world().on_first([&] {
+      if (now->second.from != was.from)
+        info("[resume] models.{} has moved from {} to {}", name, was.from, now->second.from);
+    });
+  }
+}
+
+}  // namespace
+
 TrainState resume_state(const std::string& path, const TrainState& job) {
   const std::string state_path = join_path(path, "training/state.json");
   if (!exists(state_path))
@@ -179,6 +205,7 @@ TrainState resume_state(const std::string& path, const TrainState& job) {
   same(path, "pipeline", saved.pipeline, job.pipeline);
   same(path, "train.optimizer", saved.optimizer, job.optimizer);
   same(path, "tokenizer", saved.tokenizer_fingerprint, job.tokenizer_fingerprint);
+  check_same_models(path, saved, job);
   Context::current().world().on_first([&] {
     if (saved.threads_per_rank != job.threads_per_rank || saved.dp != job.dp || saved.mp != job.mp ||
         saved.isa != job.isa)

@@ -10,7 +10,7 @@
 
 namespace redco {
 
-using Json = nlohmann::json;
+using RunJson = nlohmann::json;
 
 namespace {
 
@@ -21,22 +21,22 @@ std::string record_path(const std::string& workdir) { return join_path(workdir, 
 // The actions of a move: written before it, removed after it.
 std::string move_path(const std::string& workdir) { return join_path(workdir, ".moving.json"); }
 
-Json to_json(const RunRecord& r) {
-  Json j = ckpt::to_json(r.run);
+RunJson to_json(const RunRecord& r) {
+  RunJson j = ckpt::to_json(r.run);
   j["format_version"] = kFormatVersion;
   j["started"] = r.started;
   if (!r.resumed_from.empty()) j["resumed_from"] = r.resumed_from;
   return j;
 }
 
-std::string text_of(const Json& j, const char* key, const std::string& where) {
+std::string text_of(const RunJson& j, const char* key, const std::string& where) {
   const auto it = j.find(key);
   if (it == j.end()) return "";
   if (!it->is_string()) throw ContentsError("{}: {}: expected a string", where, key);
   return it->get<std::string>();
 }
 
-RunRecord parse_record(const Json& j, const std::string& where) {
+RunRecord parse_record(const RunJson& j, const std::string& where) {
   if (!j.is_object() || !j.contains("format_version") || j["format_version"] != kFormatVersion)
     throw ContentsError("{}: expected an object of format_version {}", where, kFormatVersion);
   return {ckpt::parse_run_identity(j, where), text_of(j, "started", where),
@@ -51,10 +51,10 @@ std::string free_name(const std::string& folder, const std::string& base) {
 }
 
 // Every action may be repeated.
-void move(const std::string& workdir, const Json& todo, const std::string& where) {
-  const RunRecord record = parse_record(todo.value("run", Json()), where);
+void move(const std::string& workdir, const RunJson& todo, const std::string& where) {
+  const RunRecord record = parse_record(todo.value("run", RunJson()), where);
   const std::string to = join_path(workdir, text_of(todo, "to", where));
-  for (const Json& name : todo.value("names", Json::array())) {
+  for (const RunJson& name : todo.value("names", RunJson::array())) {
     if (!name.is_string()) throw ContentsError("{}: names: expected strings", where);
     const std::string from = join_path(workdir, name.get<std::string>());
     if (!file_info(from, false)) continue;
@@ -90,7 +90,7 @@ std::string begin_run(const std::string& workdir, const RunRecord& record, const
   if (!names.empty()) {
     to = free_name(workdir, join_path("previous", old_id.empty() ? "unnamed" : old_id));
   }
-  const Json todo = {{"to", to}, {"names", names}, {"run", to_json(record)}};
+  const RunJson todo = {{"to", to}, {"names", names}, {"run", to_json(record)}};
   if (!names.empty()) write_file_durable(move_path(workdir), todo.dump(2) + "\n");
   move(workdir, todo, move_path(workdir));
   return to;
@@ -99,7 +99,7 @@ std::string begin_run(const std::string& workdir, const RunRecord& record, const
 void finish_move(const std::string& workdir) {
   const std::string path = move_path(workdir);
   if (!exists(path)) return;
-  const Json todo = ckpt::read_strict_json(path, kMaxBytes);
+  const RunJson todo = ckpt::read_strict_json(path, kMaxBytes);
   if (!todo.is_object()) throw ContentsError("{}: expected an object", path);
   info("[train] moving the old run of {} to {}, because the start that began this was killed", workdir,
        text_of(todo, "to", path));

@@ -1,6 +1,7 @@
 #include "train/step.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 #include <set>
@@ -8,6 +9,7 @@
 
 #include "autograd/grad.h"
 #include "base/error.h"
+#include "comm/group.h"
 #include "ops/create.h"
 #include "ops/elementwise.h"
 #include "ops/redistribute.h"
@@ -48,7 +50,7 @@ TrainStep::TrainStep(Pipeline& pipeline, ParamTree& params, const StepOptions& o
       options_(options),
       masters_(params, options.weights, options.sharding) {
   if (is_grouped(options.weights) &&
-      std::ranges::none_of(params.specs(), [](const ParamSpec& s) { return s.frozen; }))
+      std::ranges::none_of(params.specs(), [](const ParamSpec& s) { return s.owner.empty() && s.frozen; }))
     throw UsageError(
         "[model] model.weight_dtype is int8 or int4, but all weights are trained. Weights of these types are "
         "quantized when they are loaded. Set train.lora to train adapters, or model.weight_dtype=bf16");
@@ -61,7 +63,7 @@ void TrainStep::make_groups() {
   std::vector<std::string> owner(params.size());
   std::set<std::string> names;
   bool descends = false;
-  for (const ParamGroup& spec : in_pipeline("groups()", [&] { return pipeline_.groups(); })) {
+  for (const ParamGroup& spec : in_pipeline(pipeline_, "groups()", [&] { return pipeline_.groups(); })) {
     if (spec.name.empty() || !names.insert(spec.name).second)
       throw UsageError(
           "[pipeline] the parameter group name '{}' is empty or used twice; expected a unique name",
@@ -208,15 +210,85 @@ std::map<std::string, double> global_weights(const std::vector<Batch>& batches) 
   return sums;
 }
 
-// This rank's share of a sum: 0 on ranks that hold a copy, so that the sum over all ranks counts the value
-// once.
-double share(const Tensor& t) {
-  if (t.is_meta() || !t.is_first_copy()) return 0;
-  if (t.local_numel() == 0) return 0;
+// This rank's value of one element.
+double item_here(const Tensor& t) {
   return visit_float(t.dtype() == DType::f64 ? DType::f64 : DType::f32, [&](auto value) {
     copy_to_host(t, 0, std::span(&value, 1));
     return static_cast<double>(value);
   });
+}
+
+// This rank's share of a sum: 0 on ranks that hold a copy, so that the sum over all ranks counts the value
+// once.
+double share(const Tensor& t) {
+  if (t.is_meta() || !t.is_first_copy()) return 0;
+  return t.local_numel() == 0 ? 0 : item_here(t);
+}
+
+// Terms must be sums, floating and of one element.
+void check_terms(const LossTerms& terms, const Pipeline& pipeline) {
+  in_pipeline(pipeline, "loss()", [&] {
+    for (const LossTerm& t : terms) {
+      REDCO_CHECK(t.sum.defined(), "the term '{}' has no value", t.name);
+      REDCO_CHECK(t.sum.numel() == 1 && t.sum.is_float(),
+                  "the term '{}' is {}; expected a number of one element. sum_all() adds up a tensor", t.name,
+                  describe(t.sum));
+    }
+  });
+}
+
+// A rank's part of a sum over all ranks that is 0 if n ranks have the same bits: the first of them adds n - 1
+// times their hash, each of the n - 1 others subtracts that of its own.
+double part_of_difference(u64 bits, i64 n, bool first) {
+  const auto hash = static_cast<double>((bits ^ (bits >> 32)) * 0x9E3779B97F4A7C15u >> 32);
+  return first ? static_cast<double>(n - 1) * hash : -hash;
+}
+
+// Ranks that hold copies of a term must have the same bits.
+double copies_differ(const LossTerm& t) {
+  const Context& c = Context::current();
+  i64 copies = 1;
+  for (Axis a : c.mesh().axes())
+    if (t.sum.layout()[a].is_replicated()) copies *= c.mesh().size(a);
+  if (copies == 1 || t.sum.is_meta() || t.sum.local_numel() == 0) return 0;
+  return part_of_difference(std::bit_cast<u64>(item_here(t.sum)), copies, t.sum.is_first_copy());
+}
+
+// The ranks of a replica must have used the same constants in their ops.
+double constants_differ() {
+  const Context& c = Context::current();
+  if (c.is_meta()) return 0;
+  const i64 ranks = c.mesh().ranks() / c.mesh().dp();
+  bool first = true;
+  for (Axis a : c.mesh().axes())
+    if (a != Axis::dp && c.coord().at(a) > 0) first = false;
+  return part_of_difference(c.constants(), ranks, first);
+}
+
+// Collective.
+[[noreturn]] void report_difference(const Pipeline& pipeline, const LossTerms& terms,
+                                    const std::string& when) {
+  Context& c = Context::current();
+  std::string mine;
+  for (const LossTerm& t : terms) mine += fmt::format(" {} {:.9g}", t.name, item_here(t.sum));
+  const std::vector<std::string> all = c.world().gather(mine);
+  std::string values;
+  for (size_t r = 0; r < all.size() && r < 8; ++r)
+    values += fmt::format("{}rank {}:{}", r == 0 ? "" : "; ", r, all[r]);
+  c.world().together([&] {
+    if (pipeline.origin.empty())
+      throw Error(
+          ExitCode::rank_failed,
+          fmt::format("[train] {}: ranks of one replica computed differently (values of the loss: {}). "
+                      "Check the hosts' memory and libraries (`redco env`)",
+                      when, values));
+    throw UsageError(
+        "[pipeline] {}: loss() computed differently on ranks of one replica: another value of a term ({}), or "
+        "another constant in an op such as scale(). It must not depend on the rank, nor on what only one rank "
+        "knows: use StepContext::agree() for values of one rank. The pipeline is {}",
+        when, values, pipeline.origin);
+  });
+  throw BugError("not reached");
 }
 
 }  // namespace
@@ -243,6 +315,9 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
   std::map<std::string, double> sums;  // this rank's share
   GradientBuckets buckets(params_, options_.sharding);
   std::string first_term = groups_[0].spec.term;
+  double difference = 0;  // this rank's part, see part_of_difference()
+  LossTerms last_terms;   // of the last micro-batch
+  c.begin_constants();
 
   c.random.step = step;
   const bool gathers = options_.sharding == StateSharding::parameters;
@@ -260,11 +335,16 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
     const ParamTree params = params_.watched();
     LossTerms terms = [&] {
       const ProfilePhase profiled("forward");
-      return in_pipeline("loss()", [&] { return pipeline_.loss(params, batches[m], ctx); });
+      return in_pipeline(pipeline_, "loss()", [&] { return pipeline_.loss(params, batches[m], ctx); });
     }();
     if (terms.empty()) throw UsageError("[pipeline] loss() returned no term");
+    check_terms(terms, pipeline_);
     if (first_term.empty()) first_term = terms[0].name;
-    for (const LossTerm& t : terms) sums[t.name] += share(t.sum);
+    for (const LossTerm& t : terms) {
+      sums[t.name] += share(t.sum);
+      difference += copies_differ(t);
+      if (m + 1 == batches.size()) last_terms.push_back({t.name, t.sum.detached()});
+    }
 
     const ProfilePhase profiled("backward");
     buckets.begin(params, m + 1 == batches.size());
@@ -299,8 +379,10 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
   const std::vector<double> norms = group_norms(grads);
   out.grad_norm = std::sqrt(std::inner_product(norms.begin(), norms.end(), norms.begin(), 0.0));
 
+  difference += constants_differ();
+
   // One vote, which also carries the loss sums: after backward and norm, before the update.
-  std::vector<double> ballot = {signal ? 1.0 : 0.0, std::isfinite(out.grad_norm) ? 0.0 : 1.0};
+  std::vector<double> ballot = {signal ? 1.0 : 0.0, std::isfinite(out.grad_norm) ? 0.0 : 1.0, difference};
   for (const auto& [name, s] : sums) ballot.push_back(std::isfinite(s) ? s : 0.0);
   for (const auto& [name, s] : sums)
     if (!std::isfinite(s)) ballot[1] = 1;
@@ -311,7 +393,9 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
   }
   out.signal = ballot[0] > 0;
   out.finite = ballot[1] == 0;
-  size_t at = 2;
+  if (ballot[2] != 0 && out.finite)
+    report_difference(pipeline_, last_terms, fmt::format("step {}", step + 1));
+  size_t at = 3;
   for (const auto& [name, s] : sums) {
     const auto w = weights.find(name);
     const double weight = w == weights.end() ? 0 : w->second;
@@ -349,23 +433,30 @@ std::map<std::string, double> mean_terms(Pipeline& pipeline, const ParamTree& pa
   Context& c = Context::current();
   c.phase = "evaluation";
   std::map<std::string, std::pair<double, double>> sums;  // this rank's share of sum and weight
+  double difference = 0;                                  // this rank's part, see part_of_difference()
+  LossTerms terms;
   Batch batch;
+  c.begin_constants();
   while (next(&batch)) {
     StepContext ctx;
-    for (const LossTerm& t : in_pipeline("loss()", [&] { return pipeline.loss(params, batch, ctx); })) {
+    terms = in_pipeline(pipeline, "loss()", [&] { return pipeline.loss(params, batch, ctx); });
+    check_terms(terms, pipeline);
+    for (const LossTerm& t : terms) {
       sums[t.name].first += share(t.sum);
+      difference += copies_differ(t);
       if (c.coord().mp() == 0)
         sums[t.name].second += batch.weights.count(t.name) ? batch.weights.at(t.name) : 0;
     }
   }
-  std::vector<double> flat;
+  std::vector<double> flat = {difference + constants_differ()};
   for (const auto& [name, s] : sums) {
     flat.push_back(s.first);
     flat.push_back(s.second);
   }
   if (c.world().size() > 1) c.world().all_reduce<double>(flat.data(), static_cast<i64>(flat.size()));
+  if (flat[0] != 0) report_difference(pipeline, terms, "evaluation");
   std::map<std::string, double> means;
-  size_t i = 0;
+  size_t i = 1;
   for (const auto& [name, s] : sums) {
     means[name] = flat[i + 1] > 0 ? flat[i] / flat[i + 1] : 0;
     i += 2;

@@ -97,8 +97,7 @@ class Training {
       }
       if (!order) order = order_of();
       signal = one_step(*order, place, interval);
-      if (job_.check_replicas_every > 0 && state_.step % job_.check_replicas_every == 0)
-        check_replicas(*job_.params, state_.step);
+      if (job_.check_replicas_every > 0 && state_.step % job_.check_replicas_every == 0) check_all_replicas();
       const bool last = state_.step == total_;
       if (state_.step % job_.train.logging_steps == 0 || last || signal) {
         const Values values = interval.close(epochs(), notes());
@@ -153,7 +152,8 @@ class Training {
         .dp = c_.mesh().dp(),
         .mp = c_.mesh().mp(),
         .compute_dtype = job_.train.compute_dtype,
-        .isa = job_.isa};
+        .isa = job_.isa,
+        .frozen_models = job_.frozen_models};
     // The pipeline gets its restored state and parameters before it is asked for examples.
     const RunStart start = find_start(job_.checkpoint.resume, job_.workdir);
     const std::string& checkpoint = start.checkpoint;
@@ -178,7 +178,7 @@ class Training {
     if (result_.interrupted) return;
     data_ = examples_of(epoch_, epoch_begin);
     c_.random.step = 0;  // the same for a new and a resumed run
-    eval_sets_ = in_pipeline("evaluation()", [&] { return job_.pipeline->evaluation(); });
+    eval_sets_ = in_pipeline(*job_.pipeline, "evaluation()", [&] { return job_.pipeline->evaluation(); });
     if (eval_sets_.empty() && watch_.watches_any())
       throw UsageError(
           "[eval] checkpoint.save_best_by and train.early_stopping need an evaluation. Set data.eval");
@@ -229,7 +229,7 @@ class Training {
     defer_end();
     prepare(start, plan);
     epoch_ = plan.place(state_.step - 1).epoch;
-    eval_sets_ = in_pipeline("evaluation()", [&] { return job_.pipeline->evaluation(); });
+    eval_sets_ = in_pipeline(*job_.pipeline, "evaluation()", [&] { return job_.pipeline->evaluation(); });
     std::vector<std::string> best;
     if (!eval_sets_.empty() && !evaluate_now(&best)) {
       result_.interrupted = true;
@@ -253,7 +253,7 @@ class Training {
     state_.pending_evaluation = saved.pending_evaluation;
     state_.n_examples = saved.n_examples;
     state_.data_fingerprint = saved.data_fingerprint;
-    in_pipeline("restore()", [&] { job_.pipeline->restore(saved.pipeline_state); });
+    in_pipeline(*job_.pipeline, "restore()", [&] { job_.pipeline->restore(saved.pipeline_state); });
   }
 
   i64 total_steps() const {
@@ -280,7 +280,8 @@ class Training {
 
   CheckpointContents contents() {
     return {.model = job_.pipeline->model,
-            .aliases = job_.pipeline->params().aliases,
+            .aliases = job_.pipeline->all_params().aliases,
+            .models = job_.pipeline->models,
             .tokenizer = job_.pipeline->tokenizer,
             .params = step_.masters(),
             .resumable = job_.checkpoint.save_optimizer,
@@ -288,7 +289,7 @@ class Training {
             .generation_config = job_.generation_config,
             .chat_template = job_.chat_template,
             .job_yaml = job_.job_yaml,
-            .model_folder = job_.pipeline->settings->model_folder,
+            .weights_folder = job_.pipeline->settings->weights_folder,
             .adapter_config = job_.adapter_config,
             .run = run_,
             .dtype = job_.checkpoint.dtype == "bf16" ? ckpt::StoredType::bf16 : ckpt::StoredType::f32};
@@ -302,7 +303,8 @@ class Training {
     ctx.epoch = epoch;
     c_.random.row_offset = 0;
     c_.phase = "source";
-    auto data = in_pipeline("source()", [&] { return job_.pipeline->source(*job_.params, ctx); });
+    auto data =
+        in_pipeline(*job_.pipeline, "source()", [&] { return job_.pipeline->source(*job_.params, ctx); });
     if (!data || data->size() == 0) throw ContentsError("[data] the training data have no examples");
     if (plan_ && data->size() != state_.n_examples)
       throw UsageError(
@@ -363,7 +365,7 @@ class Training {
   }
 
   std::map<std::string, double> notes() const {
-    return in_pipeline("notes()", [&] { return job_.pipeline->notes(); });
+    return in_pipeline(*job_.pipeline, "notes()", [&] { return job_.pipeline->notes(); });
   }
 
   i64 n_outputs() const { return job_.eval.n_outputs.value_or(0); }
@@ -438,12 +440,19 @@ class Training {
     if (first()) info("[train] early stopping after step {}: {}", state_.step, watch_.why(state_));
   }
 
+  void check_all_replicas() {
+    if (checked_step_ == state_.step) return;
+    check_replicas(*job_.params, state_.step);
+    checked_step_ = state_.step;
+  }
+
   void save(const std::vector<std::string>& best) {
     const activity::Phase phase("save");
     const double begin = seconds();
+    if (job_.check_replicas_every > 0) check_all_replicas();  // what differs is not saved
     state_.optimizer_steps = step_.updates();
     state_.group_steps = step_.group_updates();
-    state_.pipeline_state = in_pipeline("state()", [&] { return job_.pipeline->state(); });
+    state_.pipeline_state = in_pipeline(*job_.pipeline, "state()", [&] { return job_.pipeline->state(); });
     if (!is_json(state_.pipeline_state))
       throw UsageError("[pipeline] state() returned no JSON: {}", excerpt(state_.pipeline_state));
     save_checkpoint(folder_, contents(), state_, best, job_.checkpoint.keep_last);
@@ -462,6 +471,7 @@ class Training {
   std::optional<StepProfile> profile_;
   i64 total_ = 0, epoch_ = 0;
   bool opened_ = false;
+  i64 checked_step_ = -1;  // of the last check of the replicas
   Schedule schedule_;
   TrainState state_;
   TrainResult result_;

@@ -33,7 +33,7 @@ TEST(JobPipeline, GetsTheJobsSectionsAndItsOwnSettingsAsJson) {
   EXPECT_EQ(p->settings->train.label_smoothing, 0.25);
   EXPECT_EQ(p->settings->maml.n_ways, 3);
   EXPECT_EQ(p->settings->generation.batch_size, 5);
-  EXPECT_EQ(p->settings->model_folder, "folder");
+  EXPECT_EQ(p->settings->weights_folder, "folder");
   EXPECT_EQ(Json::parse(p->settings->own), Json::parse(R"({"beta": 0.5, "a \"b\"": ["x", null]})"));
   EXPECT_EQ(make_job_pipeline(job_of(""), nullptr, nullptr)->settings->own, "{}");
 }

@@ -19,8 +19,9 @@ class Failures : public Cli {
     built_ = new TempDir(TempDir::in_memory);
     const char* named = std::getenv("CXX");
     const std::string source = REDCO_SOURCE_DIR;
+    const std::string build = std::filesystem::path(REDCO_BINARY).parent_path().parent_path().string();
     const std::string command = std::string(named ? named : "c++") + " -std=c++20 -shared -fPIC -I" + source +
-                                "/src " + source + "/tests/cli/failing_pipeline.cpp -o " +
+                                "/src -I" + build + "/abi " + source + "/tests/cli/failing_pipeline.cpp -o " +
                                 (*built_ / "fail.so");
     ASSERT_EQ(std::system(command.c_str()), 0) << command;
   }
@@ -87,7 +88,7 @@ TEST_F(Failures, AnErrorOfAllRanksNamesNoRank) {
 TEST_F(Failures, ForeignExceptionsAreBugs) {
   Ran r = fail("std:1", 2);
   EXPECT_EQ(r.code, 70);
-  EXPECT_THAT(r.err, HasSubstr("error: rank 1: [pipeline] loss() failed: [test] index\n"));
+  EXPECT_THAT(r.err, HasSubstr("error: rank 1: [pipeline] loss() failed: [test] index. The pipeline is "));
   r = fail("int:1", 2);
   EXPECT_EQ(r.code, 70);
   EXPECT_EQ(lines_with(r.err, "error: rank 1: "), 1) << r.err;

@@ -36,6 +36,8 @@ struct Declaration {
 // dimensions, and the length of the job.
 const std::map<std::string, Declaration> kDeclared = {
     {"captioning/shapes", {{}, {"eval.generation.max_new_tokens=4"}}},
+    {"distillation/markov", {{"runs/markov/checkpoints/last"}, {}}},
+    {"grpo/arithmetic", {{"runs/grpo-start/checkpoints/last"}, {}}},
     {"lm/chat", {{"models/base", "chats.jsonl"}, {}}},
     {"lm/gpt2", {{"models/gpt2", "data/train.txt", "data/eval.txt"}, {}}},
     {"lm/gpt2-large",
@@ -90,6 +92,10 @@ class ShippedJobRuns : public Cli, public ::testing::WithParamInterface<std::str
       write("tiny.yaml", kTinyJob);
       for (const char* w : {"tiny.yaml", "model.n_positions=512", "model.tokenizer=" TOKENIZERS "gpt2"})
         words.push_back(w);
+    } else if (name == "runs/markov/checkpoints/last") {
+      words.push_back(file_of("lm/markov"));
+    } else if (name == "runs/grpo-start/checkpoints/last") {
+      words.push_back(file_of("grpo/warm_start"));
     } else if (name == "models/base") {
       for (const std::string& w :
            {file_of("lm/chat_tiny"), std::string("model.max_position_embeddings=512"),

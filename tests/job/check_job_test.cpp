@@ -242,7 +242,7 @@ TEST(CheckJob, SettingsWhoseConditionsDoNotHoldAreErrors) {
   EXPECT_THAT(with({"data.source_prefix=x"}),
               HasSubstr("has no effect with pipeline=lm: it is for pipeline=seq2seq."));
   EXPECT_THAT(with({"pipeline=seq2seq", "model.arch=t5", "data.packing=false"}),
-              HasSubstr("has no effect with pipeline=seq2seq: it is for pipeline=lm."));
+              HasSubstr("has no effect with pipeline=seq2seq: it is for pipeline=lm or distillation."));
   EXPECT_THAT(
       with({"pipeline=regression", "model.arch=mlp", "train.label_smoothing=0.1"}),
       HasSubstr("train.label_smoothing (override 'train.label_smoothing=0.1') has no effect with "

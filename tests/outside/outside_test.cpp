@@ -128,7 +128,8 @@ TEST_F(Outside, FilesThatAreNotPipelinesAreRefused) {
   spill(*dir_ / "text.so", "no shared object\n");
   const std::map<std::string, std::string> why = {
       {"./so/other_version.so",
-       "was built for pipeline version 1000001, this redco has version 9. Rebuild it"},
+       "was built against other headers than this redco: it has the interface 0123456789abcdef, libstdc++ "
+       "12, this redco has "},
       {"./so/no_pipeline.so", "is not a pipeline. Add REDCO_PIPELINE(Class) to its source"},
       {"./so/unlinked.so",
        "undefined symbol: _ZN5redco4goneEi. Expected a shared object built with this version"},
@@ -167,12 +168,28 @@ TEST_F(Outside, MistakesInAPipelineAreNamed) {
        "[pipeline] source() returned 9 examples for epoch 1 and 8 before; expected the same number"},
       {"nothing", 1, 3, "[data] the training data have no examples"},
       {"state", 2, 2, "[pipeline] state() returned no JSON: {"},
+      {"field", 1, 2,
+       "[pipeline] loss() failed: the batch has no field 'xx'; collate() made x; did you mean 'x'? The pipeline is "
+       "./so/fails.so"},
+      {"parameter", 1, 2,
+       "[pipeline] loss() failed: no parameter is named 'fc1.wieght'; did you mean 'fc1.weight'?"},
+      {"example", 1, 2, "[pipeline] collate() failed: an example has no field 'y'; it has x"},
+      {"matrix", 1, 2, "[pipeline] loss() failed: [linear] "},
+      {"vector", 1, 2, "expected a number of one element. sum_all() adds up a tensor"},
+      {"tokenizer", 1, 2, "[model] this pipeline needs a tokenizer. Set model.tokenizer"},
+      {"model", 1, 2, "[model] this pipeline needs a model. Set model.path, model.preset or model.arch"},
+      {"extra", 1, 2,
+       "the parameter fc1.weight is declared twice, by the model and by the pipeline. Give the pipeline's own "
+       "parameter another name"},
+      {"rank", 2, 2,
+       "step 1: loss() computed differently on ranks of one replica: another value of a term (rank 0: loss "},
   };
   for (const Case& c : cases) {
     std::filesystem::remove_all(*dir_ / "failed");
     setenv("OUTSIDE_FAILS", c.how.c_str(), 1);
     const Ran r = train("./so/fails.so", "failed",
-                        "train.global_batch_size=4 parallel.n_ranks=" + std::to_string(c.ranks));
+                        "train.global_batch_size=4 parallel.n_ranks=" + std::to_string(c.ranks) +
+                            (c.how == "rank" ? " parallel.n_model_shards=2" : ""));
     EXPECT_EQ(r.code, c.code) << c.how << "\n" << r.said;
     EXPECT_THAT(r.said, HasSubstr(c.words)) << c.how;
     EXPECT_EQ(r.said.find("error:"), r.said.rfind("error:")) << c.how << "\n" << r.said;

@@ -81,14 +81,16 @@ class Outside : public ::testing::Test {
     return "parallel.n_ranks=" + std::to_string(dp * mp) + " parallel.n_model_shards=" + std::to_string(mp);
   }
 
-  // (step, name) -> losses and gradient norms of metrics.jsonl.
+  // (step, name) -> losses, distances and gradient norms of metrics.jsonl.
   static std::map<std::pair<int, std::string>, double> losses(const std::string& workdir) {
     std::istringstream lines(slurp(*dir_ / (workdir + "/metrics.jsonl")));
     std::map<std::pair<int, std::string>, double> out;
     for (std::string line; std::getline(lines, line);) {
       const Json j = Json::parse(line);
       for (const auto& [name, value] : j.items())
-        if (name.find("loss") != std::string::npos || name == "grad_norm") out[{j["step"], name}] = value;
+        if (name.find("loss") != std::string::npos || name.find("distance") != std::string::npos ||
+            name == "grad_norm")
+          out[{j["step"], name}] = value;
     }
     return out;
   }

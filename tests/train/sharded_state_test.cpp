@@ -21,6 +21,8 @@
 namespace redco {
 namespace {
 
+using test::TempDir;
+
 constexpr StateSharding kAllShardings[] = {StateSharding::none, StateSharding::optimizer,
                                            StateSharding::gradients, StateSharding::parameters};
 

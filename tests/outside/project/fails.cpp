@@ -17,6 +17,7 @@ class Fails : public Pipeline {
     b.linear("fc2", 2, 2, false, 1);
   }
   const ModelParams& params() const override { return params_; }
+  ModelParams extra_params() const override { return how_ == "extra" ? params_ : ModelParams(); }
   std::shared_ptr<const Dataset> source(const ParamTree&, const StepContext& ctx) override {
     std::vector<Example> rows(how_ == "nothing" ? 0 : how_ == "grows" ? 8 + ctx.epoch : 8);
     for (Example& e : rows) e.values["x"] = {1, 2};
@@ -25,7 +26,7 @@ class Fails : public Pipeline {
   Batch collate(std::span<const Example> mine, const BatchShape& s) const override {
     Batch b;
     b.shape = s;
-    b.fields["x"] = value_rows(mine, s, "x", {2});
+    b.fields["x"] = value_rows(mine, s, how_ == "example" ? "y" : "x", {2});
     b.weights["loss"] = static_cast<double>(mine.size());
     return b;
   }
@@ -36,6 +37,15 @@ class Fails : public Pipeline {
       if (how_ == "number") throw 42;
     }
     if (how_ == "no term") return {};
+    if (how_ == "field") return {{"loss", sum_all(b["xx"])}};
+    if (how_ == "parameter") return {{"loss", sum_all(linear(b["x"], p["fc1.wieght"]))}};
+    if (how_ == "matrix")
+      return {{"loss", sum_all(linear(linear(b["x"], p["fc1.weight"]), random_normal({2, 3}, 1)))}};
+    if (how_ == "vector") return {{"loss", linear(b["x"], p["fc1.weight"])}};
+    if (how_ == "model") model->vocab_size();
+    if (how_ == "tokenizer") tokenizer->vocab_size();
+    if (how_ == "rank")
+      return {{"loss", scale(sum_all(square(linear(b["x"], p["fc1.weight"]))), 1 + 0.5 * c.rank())}};
     return {{how_ == "term" ? "lost" : "loss", sum_all(square(linear(b["x"], p["fc1.weight"])))}};
   }
   std::vector<ParamGroup> groups() const override {

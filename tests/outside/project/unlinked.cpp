@@ -1,6 +1,19 @@
-// A shared object that needs a symbol which redco does not have.
+// A pipeline that needs a symbol which redco does not have.
+#include "redco.h"
+
 namespace redco {
 int gone(int);
 }
-extern "C" int redco_pipeline_abi() { return redco::gone(1); }
-extern "C" void* redco_make_pipeline() { return nullptr; }
+
+class Unlinked : public redco::Pipeline {
+  redco::Batch collate(std::span<const redco::Example>, const redco::BatchShape&) const override {
+    return {};
+  }
+  redco::LossTerms loss(const redco::ParamTree&, const redco::Batch&,
+                        const redco::StepContext&) const override {
+    redco::gone(1);
+    return {};
+  }
+};
+
+REDCO_PIPELINE(Unlinked)

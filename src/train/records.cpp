@@ -1,0 +1,237 @@
+#include "train/records.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/jsonl.h"
+#include "base/progress.h"
+#include "base/words.h"
+#include "comm/group.h"
+#include "data/builtin.h"
+#include "data/cached_index.h"
+#include "tensor/context.h"
+
+namespace redco {
+
+using RecordJson = nlohmann::ordered_json;
+
+struct Record::Object {
+  RecordJson json;
+};
+
+Record::Record(std::string_view json, std::string where)
+    : object_(std::make_unique<Object>(Object{parse_json_line(json, where)})), where_(std::move(where)) {}
+Record::Record(std::unique_ptr<Object> object, std::string where)
+    : object_(std::move(object)), where_(std::move(where)) {}
+Record::Record(Record&&) noexcept = default;
+Record::~Record() = default;
+
+void Record::fail(const std::string& why) const { throw ContentsError("{}: {}", where_, why); }
+
+bool Record::has(const std::string& key) const {
+  return object_->json.contains(key) && !object_->json.at(key).is_null();
+}
+
+namespace {
+
+const RecordJson& need(const Record& r, const RecordJson& object, const std::string& key, const char* what,
+                       bool (*right)(const RecordJson&)) {
+  const auto it = object.find(key);
+  if (it == object.end() || it->is_null()) {
+    std::vector<std::string> keys;
+    for (const auto& [name, value] : object.items()) keys.push_back(name);
+    const std::string near = nearest(key, keys);
+    r.fail(fmt::format("no \"{}\"{}", key, near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near)));
+  }
+  if (!right(*it)) r.fail(fmt::format("\"{}\" is of type {}; expected {}", key, it->type_name(), what));
+  return *it;
+}
+bool is_text(const RecordJson& j) { return j.is_string(); }
+bool is_number(const RecordJson& j) { return j.is_number(); }
+bool is_integer(const RecordJson& j) { return j.is_number_integer(); }
+template <bool (*Right)(const RecordJson&)>
+bool all_of(const RecordJson& j) {
+  return j.is_array() && std::ranges::all_of(j, Right);
+}
+bool is_object(const RecordJson& j) { return j.is_object(); }
+std::string dumped(const RecordJson& j) {
+  return j.dump(-1, ' ', false, RecordJson::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string Record::text(const std::string& key) const {
+  return need(*this, object_->json, key, "a text", is_text).get<std::string>();
+}
+std::string Record::text(const std::string& key, const std::string& otherwise) const {
+  return has(key) ? text(key) : otherwise;
+}
+double Record::number(const std::string& key) const {
+  return need(*this, object_->json, key, "a number", is_number).get<double>();
+}
+i64 Record::integer(const std::string& key) const {
+  return need(*this, object_->json, key, "an integer", is_integer).get<i64>();
+}
+std::vector<std::string> Record::texts(const std::string& key) const {
+  return need(*this, object_->json, key, "a list of texts", all_of<is_text>).get<std::vector<std::string>>();
+}
+std::vector<float> Record::numbers(const std::string& key) const {
+  return need(*this, object_->json, key, "a list of numbers", all_of<is_number>).get<std::vector<float>>();
+}
+std::vector<Record> Record::records(const std::string& key) const {
+  std::vector<Record> out;
+  for (const RecordJson& j : need(*this, object_->json, key, "a list of objects", all_of<is_object>))
+    out.push_back(Record(std::make_unique<Object>(Object{j}), where_ + ": " + key));
+  return out;
+}
+std::string Record::json(const std::string& key) const {
+  return dumped(need(*this, object_->json, key, "a value", [](const RecordJson&) { return true; }));
+}
+std::string Record::json() const { return dumped(object_->json); }
+
+std::string json_object(const std::vector<std::pair<std::string, std::string>>& texts) {
+  RecordJson j = RecordJson::object();
+  for (const auto& [key, text] : texts) j[key] = text;
+  return dumped(j);
+}
+
+namespace {
+
+// The file: kMagic; the hash of the examples, 32 digits; the examples as JSON texts, one after another; a
+// table with a Place for each; the number of examples and the offset of the table.
+constexpr std::string_view kMagic = "redco records 1\n";
+struct Place {
+  u64 offset = 0;
+  i64 bytes = 0, length = 0;
+};
+
+class RecordFile : public Dataset {
+ public:
+  static RecordFile open(const std::string& path) {
+    RecordFile f(ReadFile::open(path));
+    const i64 size = f.file_.size(), head = static_cast<i64>(kMagic.size()) + 32;
+    std::string begin(static_cast<std::size_t>(head), '\0');
+    u64 end[2] = {};
+    if (size < head + static_cast<i64>(sizeof end)) f.damaged();
+    f.file_.pread_exact(0, begin.data(), head);
+    f.file_.pread_exact(size - static_cast<i64>(sizeof end), end, sizeof end);
+    const u64 table = static_cast<u64>(size) - sizeof end;
+    if (!begin.starts_with(kMagic) || end[0] > table / sizeof(Place) ||
+        end[1] + end[0] * sizeof(Place) != table)
+      f.damaged();
+    f.hash_ = begin.substr(kMagic.size());
+    f.places_.resize(end[0]);
+    f.file_.pread_exact(static_cast<i64>(end[1]), f.places_.data(), static_cast<i64>(end[0] * sizeof(Place)));
+    return f;
+  }
+  void verify() const {}  // open() reads the end of the file, which is written last
+
+  i64 size() const override { return static_cast<i64>(places_.size()); }
+  i64 length(i64 i) const override { return places_[static_cast<std::size_t>(i)].length; }
+  Example get(i64 i) const override {
+    const Place& p = places_[static_cast<std::size_t>(i)];
+    std::string text(static_cast<std::size_t>(p.bytes), '\0');
+    file_.pread_exact(static_cast<i64>(p.offset), text.data(), p.bytes);
+    Example e = examples_from_json(text).at(0);
+    e.ordinal = i;
+    return e;
+  }
+  std::string fingerprint() const override { return hash_; }
+  Reading reading() const override { return Reading::threads; }
+  std::string describe() const override {
+    i64 longest = 0;
+    for (const Place& p : places_) longest = std::max(longest, p.length);
+    return fmt::format("{} of at most {}", counted(places_.size(), "example"), counted(longest, "token"));
+  }
+
+ private:
+  explicit RecordFile(ReadFile file) : file_(std::move(file)) {}
+  [[noreturn]] void damaged() const {
+    throw ContentsError("[data] {} is damaged. Remove it; it will be built again", file_.path());
+  }
+  ReadFile file_;
+  std::string hash_;
+  std::vector<Place> places_;
+};
+
+void build_records(const std::string& path, const std::vector<std::string>& files, const ReadRecord& read) {
+  DurableFile file = DurableFile::create(path);
+  u64 at = 0;
+  const auto append = [&](const void* data, std::size_t n) {
+    file.append({static_cast<const char*>(data), n});
+    at += n;
+  };
+  append(kMagic.data(), kMagic.size());
+  append(std::string(32, '0').data(), 32);
+  Hasher hasher;
+  std::vector<Place> places;
+  for (const std::string& name : files) {
+    JsonLines lines(name);
+    for (std::string line; lines.next(line);) {
+      const Record record(line, lines.where());
+      std::optional<Example> e;
+      try {
+        e = read(record);
+      } catch (const ContentsError& error) {
+        const std::string what = error.what();
+        if (what.starts_with(record.where())) throw;
+        record.fail(what);
+      }
+      if (!e) continue;
+      if (e->id.empty() && record.has("id")) e->id = record.json("id");
+      Place& p = places.emplace_back(Place{.offset = at});
+      p.length = ExampleList({*e}, "").length(0);
+      const std::string text = examples_to_json({std::move(*e)});
+      p.bytes = static_cast<i64>(text.size());
+      append(text.data(), text.size());
+      hasher.update(text.data(), text.size());
+    }
+  }
+  if (places.empty()) throw ContentsError("[data] {} has no examples", files.empty() ? "the data" : files[0]);
+  const u64 end[2] = {places.size(), at};
+  append(places.data(), places.size() * sizeof(Place));
+  append(end, sizeof end);
+  file.pwrite(static_cast<i64>(kMagic.size()), hasher.digest128().hex().data(), 32);
+  file.commit();
+}
+
+}  // namespace
+
+std::shared_ptr<const Dataset> read_jsonl(const DataRequest& request, const ReadRecord& read) {
+  Group& world = Context::current().world();
+  std::string path;
+  world.on_first([&] {
+    const double begin = seconds();
+    const std::vector<std::string> files = data_files(request.files, request.evaluation, request.cache);
+    Hasher hasher;
+    const auto add = [&](const std::string& text) {
+      const u64 n = text.size();
+      hasher.update(&n, sizeof n);
+      hasher.update(text.data(), text.size());
+    };
+    add(request.fingerprint);
+    for (const std::string& name : files) {
+      JsonLines lines(name);
+      for (std::string line; lines.next(line);) add(line);
+    }
+    const Hash128 key = hasher.digest128();
+    path = find_or_build<RecordFile>(
+        index_path(request.cache, key, "records"), begin,
+        [&] { build_records(index_path(request.cache, key, "records"), files, read); },
+        [](const RecordFile& f) {
+          CachedIndex c;
+          c.unit = "example";
+          c.examples = f.size();
+          for (i64 i = 0; i < f.size(); ++i) c.tokens += f.length(i);
+          return c;
+        });
+  });
+  path = world.agree(path);
+  std::shared_ptr<const Dataset> data;
+  world.together([&] { data = std::make_shared<RecordFile>(RecordFile::open(path)); });
+  return data;
+}
+
+}  // namespace redco

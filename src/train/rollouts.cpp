@@ -1,0 +1,140 @@
+#include "train/rollouts.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/signals.h"
+#include "comm/group.h"
+#include "generate/generate.h"
+#include "generate/text_stream.h"
+#include "ops/create.h"
+#include "train/token_rows.h"
+
+namespace redco {
+
+namespace {
+
+// Log-probabilities of the answers' tokens, batch_size rows at a time. On a replica.
+void add_log_probs(const Model& model, const ParamTree& params, const std::vector<TokenRow>& rows,
+                   std::vector<Rollout*>& to, i64 batch_size) {
+  const i64 n = static_cast<i64>(rows.size());
+  for (i64 begin = 0; begin < n; begin += batch_size) {
+    const i64 count = std::min(batch_size, n - begin);
+    Batch b;
+    b.shape = {.rows = count, .mine = {0, count}};
+    for (i64 r = 0; r < count; ++r)
+      b.shape.length = std::max(b.shape.length, static_cast<i64>(rows[begin + r].ids.size()));
+    add_token_rows(b, model, std::span(rows).subspan(begin, count));
+    const std::vector<double> values = to_values(token_log_probs(model, params, b, {}));
+    for (i64 r = 0; r < count; ++r) {
+      const TokenRow& row = rows[begin + r];
+      for (i64 t = row.first; t < static_cast<i64>(row.ids.size()); ++t)
+        to[begin + r]->log_probs.push_back(static_cast<float>(values[r * b.shape.length + t - 1]));
+    }
+  }
+}
+
+// A Rollout as bytes, for the exchange between replicas.
+void put(std::string& out, const void* data, std::size_t n) { out.append(static_cast<const char*>(data), n); }
+template <class T>
+void put_list(std::string& out, const T& list) {
+  const i64 n = static_cast<i64>(list.size());
+  put(out, &n, sizeof n);
+  put(out, list.data(), list.size() * sizeof(list[0]));
+}
+template <class T>
+void take_list(const std::string& in, std::size_t& at, T& list) {
+  i64 n = 0;
+  std::memcpy(&n, in.data() + at, sizeof n);
+  list.resize(static_cast<std::size_t>(n));
+  std::memcpy(list.data(), in.data() + at + sizeof n, list.size() * sizeof(list[0]));
+  at += sizeof n + list.size() * sizeof(list[0]);
+}
+
+}  // namespace
+
+std::vector<std::vector<Rollout>> sample(const Pipeline& pipeline, const ParamTree& params,
+                                         std::span<const std::vector<i32>> prompts, const TextGeneration& g,
+                                         i64 first_ordinal) {
+  const Model& model = *pipeline.model;
+  const Tokenizer& tokenizer = *pipeline.tokenizer;
+  if (model.is_encoder_decoder())
+    throw UsageError("[pipeline] sample() needs a decoder-only model, and {} is an encoder-decoder model",
+                     model.family());
+  Context& c = Context::current();
+  const i64 n = static_cast<i64>(prompts.size()), dp = c.mesh().dp();
+  // Long prompts first, dealt in turn, so that replicas have about equal work.
+  std::vector<i64> order(static_cast<std::size_t>(n));
+  std::iota(order.begin(), order.end(), i64{0});
+  std::ranges::stable_sort(order, [&](i64 a, i64 b) { return prompts[a].size() > prompts[b].size(); });
+  std::string mine;
+  {
+    const NoGrad off;
+    const ParamTree whole = params.gathered();
+    const auto replica = Context::mp_submesh(c);
+    const Context::Use use(*replica);
+    std::vector<GenerationPrompt> asked;
+    std::vector<i64> places;
+    for (i64 i = c.coord().dp(); i < n; i += dp) {
+      asked.push_back({prompts[order[i]], first_ordinal + order[i]});
+      places.push_back(order[i]);
+    }
+    const Decode decode = [&](std::span<const i32> ids) { return tokenizer.decode(ids, true); };
+    const StopTexts stop(g.settings.stop, decode);
+    GenerateOptions o{.batch_size = g.batch_size};
+    o.interrupted = [] { return end_requested() != 0; };
+    if (!stop.empty()) o.stops = [&](std::span<const i32> ids) { return stop.ends(ids); };
+    std::vector<std::vector<Rollout>> answers(asked.size());
+    std::vector<TokenRow> rows;
+    std::vector<Rollout*> to;
+    const auto generated = generate(model, whole, asked, g.settings, g.tokens, o);
+    for (std::size_t i = 0; i < generated.size(); ++i) {
+      answers[i].resize(generated[i].size());
+      for (std::size_t k = 0; k < generated[i].size(); ++k) {
+        const Answer& a = generated[i][k];
+        Rollout& r = answers[i][k];
+        r.ids = a.ids;
+        r.text = stop.cut(decode(a.ids));
+        r.finish_reason = name_of(a.finish);
+        if (a.ids.empty()) continue;
+        TokenRow& row = rows.emplace_back(TokenRow{asked[i].ids, static_cast<i64>(asked[i].ids.size())});
+        row.ids.insert(row.ids.end(), a.ids.begin(), a.ids.end());
+        to.push_back(&r);
+      }
+    }
+    add_log_probs(model, whole, rows, to, g.batch_size);
+    if (c.coord().mp() == 0)
+      for (std::size_t i = 0; i < answers.size(); ++i) {
+        const i64 header[2] = {places[i], static_cast<i64>(answers[i].size())};
+        put(mine, header, sizeof header);
+        for (const Rollout& r : answers[i]) {
+          put_list(mine, r.ids);
+          put_list(mine, r.text);
+          put_list(mine, r.log_probs);
+          put_list(mine, r.finish_reason);
+        }
+      }
+  }
+  std::vector<std::vector<Rollout>> out(static_cast<std::size_t>(n));
+  for (const std::string& text : c.world().gather(mine))
+    for (std::size_t at = 0; at < text.size();) {
+      i64 header[2];
+      std::memcpy(header, text.data() + at, sizeof header);
+      at += sizeof header;
+      auto& of_prompt = out[static_cast<std::size_t>(header[0])];
+      of_prompt.resize(static_cast<std::size_t>(header[1]));
+      for (Rollout& r : of_prompt) {
+        take_list(text, at, r.ids);
+        take_list(text, at, r.text);
+        take_list(text, at, r.log_probs);
+        take_list(text, at, r.finish_reason);
+      }
+    }
+  if (c.world().any(end_requested() != 0))
+    throw Error(ExitCode::interrupted, "[train] a signal stopped the run while it sampled answers");
+  return out;
+}
+
+}  // namespace redco

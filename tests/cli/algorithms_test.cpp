@@ -1,0 +1,100 @@
+// The shipped algorithms on language models (dpo, distillation, grpo), as the program runs them: the same
+// losses on every mesh and for any micro-batch, and a resumed run equals an uninterrupted one.
+#include <nlohmann/json.hpp>
+
+#include "cli/cli_testing.h"
+
+namespace redco::test {
+namespace {
+
+using AlgorithmJson = nlohmann::json;
+
+struct AlgorithmJob {
+  std::string name;   // shipped, and the name of the test
+  std::string start;  // a shipped job of lm that makes the other model, or the first one; "": none
+  std::vector<std::string> words;
+};
+
+class Algorithms : public Cli, public testing::WithParamInterface<AlgorithmJob> {
+ protected:
+  static std::string job_file(const std::string& job) { return REDCO_SOURCE_DIR "/configs/" + job + ".yaml"; }
+  void SetUp() override {
+    if (!GetParam().start.empty())
+      good({"train", job_file(GetParam().start), "train.max_steps=30", "train.logging_steps=30",
+            "parallel.threads_per_rank=1", "workdir=start"});
+  }
+  void trains(const std::string& workdir, const Words& more) {
+    Words w = {"train", job_file(GetParam().name), "workdir=" + workdir, "train.logging_steps=1",
+               "parallel.threads_per_rank=1"};
+    w.insert(w.end(), GetParam().words.begin(), GetParam().words.end());
+    w.insert(w.end(), more.begin(), more.end());
+    good(w);
+  }
+  // {step, name} -> value, without times and memory.
+  std::map<std::pair<int, std::string>, double> numbers(const std::string& workdir) {
+    std::map<std::pair<int, std::string>, double> out;
+    std::istringstream lines(read(workdir + "/metrics.jsonl"));
+    for (std::string line; std::getline(lines, line);) {
+      const AlgorithmJson j = AlgorithmJson::parse(line);
+      for (const auto& [name, value] : j.items())
+        for (const std::string part : {"loss", "accuracy", "margin", "reward", "kl", "entropy", "clipped"})
+          if (name.find(part) != std::string::npos) out[{j["step"], name}] = value;
+    }
+    return out;
+  }
+};
+
+TEST_P(Algorithms, EqualOnEveryMesh) {
+  trains("one", {"train.max_steps=4"});
+  const auto one = numbers("one");
+  ASSERT_EQ(one.count({4, "loss"}), 1u);
+  const std::map<std::string, Words> others = {
+      {"2x1", {"parallel.n_ranks=2", "parallel.n_model_shards=1"}},
+      {"1x2", {"parallel.n_ranks=2", "parallel.n_model_shards=2"}},
+      {"zero3", {"parallel.n_ranks=2", "parallel.n_model_shards=1", "parallel.shard_parameters=true"}},
+      {"accumulated", {"train.per_device_batch_size=3"}}};
+  for (const auto& [what, words] : others) {
+    Words w = {"train.max_steps=4"};
+    w.insert(w.end(), words.begin(), words.end());
+    trains(what, w);
+    const auto other = numbers(what);
+    ASSERT_EQ(other.size(), one.size()) << what;
+    // Sums in another order: about 1e-6 of a term of order 1. The losses of grpo are such sums near 0.
+    for (const auto& [key, value] : one)
+      EXPECT_NEAR(other.at(key), value, 1e-4 * std::abs(value) + 2e-6)
+          << what << ", step " << key.first << ", " << key.second;
+  }
+}
+
+TEST_P(Algorithms, AResumedRunEqualsAnUninterruptedOne) {
+  // A schedule over all steps would differ.
+  const auto steps = [](int n) {
+    return Words{"train.max_steps=" + std::to_string(n), "train.schedule=constant", "train.warmup_ratio=0"};
+  };
+  trains("straight", steps(5));
+  trains("resumed", steps(3));
+  trains("resumed", steps(5));
+  for (const std::string file :
+       {"model.safetensors", "training/optimizer.safetensors", "training/state.json"})
+    EXPECT_TRUE(read("straight/checkpoints/last/" + file) == read("resumed/checkpoints/last/" + file))
+        << file;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Jobs, Algorithms,
+    testing::Values(
+        AlgorithmJob{"dpo/preferences", "", {"train.global_batch_size=8", "eval.every_n_epochs=~"}},
+        AlgorithmJob{"distillation/markov",
+                     "lm/markov",
+                     {"train.global_batch_size=8", "eval.every_n_epochs=~",
+                      "models.teacher={path: start/checkpoints/last}"}},
+        // Two steps an epoch: the third begins inside of one.
+        AlgorithmJob{"grpo/arithmetic",
+                     "grpo/warm_start",
+                     {"model.path=start/checkpoints/last", "grpo.prompts_per_epoch=8",
+                      "train.global_batch_size=32", "train.n_epochs=~", "eval.every_n_epochs=~",
+                      "grpo.beta=0.1", "models.reference={path: start/checkpoints/last}"}}),
+    [](const auto& info) { return info.param.name.substr(0, info.param.name.find('/')); });
+
+}  // namespace
+}  // namespace redco::test

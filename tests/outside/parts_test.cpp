@@ -1,0 +1,207 @@
+// What a job may have besides its model: a pipeline's own parameters, more models, the model without
+// adapters.
+#include <filesystem>
+
+#include "outside_testing.h"
+
+namespace redco::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Parts : public Outside {
+ protected:
+  static void SetUpTestSuite() {
+    Outside::SetUpTestSuite();
+    if (HasFatalFailure() || fs::exists(*dir_ / "base")) return;
+    std::string text;
+    for (int i = 0; i < 200; ++i) text += "line " + std::to_string(i * 7919 % 1000) + " of a text. ";
+    spill(*dir_ / "text.txt", text);
+    spill(*dir_ / "parts.yaml",
+          "pipeline: ./so/parts.so\n"
+          "model: {path: base}\n"
+          "data: {train: text.txt, eval: text.txt, max_length: 32}\n"
+          "parallel: {threads_per_rank: 1}\n"
+          "train: {global_batch_size: 8, max_steps: 6, learning_rate: 3.0e-3, logging_steps: 1, seed: 3}\n");
+    for (const auto& [name, seed] : {std::pair("base", "5"), std::pair("other", "6")}) {
+      const Ran r = command(
+          "train parts.yaml pipeline=lm model.path=~ model.arch=gpt2 model.tokenizer=bytes model.n_layer=2 "
+          "model.n_embd=32 model.n_head=4 model.n_positions=32 model.embd_pdrop=0 model.resid_pdrop=0 "
+          "model.attn_pdrop=0 train.max_steps=2 workdir=" +
+          std::string("made-") + name + " train.seed=" + seed);
+      ASSERT_EQ(r.code, 0) << r.said;
+      // A plain Hugging Face folder: no training/.
+      fs::create_directory(*dir_ / name);
+      for (const auto& e :
+           fs::directory_iterator(*dir_ / ("made-" + std::string(name) + "/checkpoints/last")))
+        if (e.is_regular_file()) fs::copy(e.path(), fs::path(*dir_ / name) / e.path().filename());
+    }
+  }
+  static Ran command(const std::string& words) {
+    return shell(dir_->path(), "timeout 120 prefix/bin/redco " + words);
+  }
+  static void trains(const std::string& workdir, const std::string& words) {
+    const Ran r = command("train parts.yaml workdir=" + workdir + " " + words);
+    ASSERT_EQ(r.code, 0) << words << "\n" << r.said;
+  }
+  // The names in the header of a safetensors file.
+  static std::set<std::string> tensors(const std::string& file) {
+    const std::string bytes = slurp(*dir_ / file);
+    std::uint64_t n = 0;
+    std::memcpy(&n, bytes.data(), 8);
+    const Json header = Json::parse(bytes.substr(8, n));
+    std::set<std::string> out;
+    for (const auto& [name, value] : header.items())
+      if (name != "__metadata__") out.insert(name);
+    return out;
+  }
+  static void same_on_all_meshes(const std::string& name, const std::string& words) {
+    trains(name, words);
+    const auto one = losses(name);
+    ASSERT_EQ(one.count({6, "eval_loss"}), 1u);
+    const std::map<std::string, std::string> others = {
+        {"2x1", mesh(2, 1)},
+        {"1x2", mesh(1, 2)},
+        {"zero3", mesh(2, 1) + " parallel.shard_parameters=true"},
+        {"accumulated", "train.per_device_batch_size=3"}};
+    for (const auto& [what, more] : others) {
+      trains(name + "-" + what, words + " " + more);
+      const auto other = losses(name + "-" + what);
+      ASSERT_EQ(other.size(), one.size()) << what;
+      for (const auto& [key, value] : one)
+        EXPECT_NEAR(other.at(key), value, 1e-4 * std::abs(value) + 1e-6)
+            << what << ", step " << key.first << ", " << key.second;
+    }
+  }
+};
+
+TEST_F(Parts, AValueHeadStandsBesideTheModel) {
+  const std::string words = "settings.value_head=true";
+  same_on_all_meshes("head", words);
+  // The model's files are those of the model.
+  EXPECT_EQ(tensors("head/checkpoints/last/model.safetensors"), tensors("base/model.safetensors"));
+  EXPECT_EQ(tensors("head/checkpoints/last/models/extra/model.safetensors"),
+            std::set<std::string>{"v_head.weight"});
+  // A resumed run equals an uninterrupted one.
+  trains("head-resumed", words + " train.max_steps=3 train.schedule=constant");
+  trains("head-resumed", words + " train.schedule=constant");
+  trains("head-straight", words + " train.schedule=constant");
+  for (const std::string file :
+       {"model.safetensors", "models/extra/model.safetensors", "training/optimizer.safetensors"})
+    EXPECT_TRUE(slurp(*dir_ / ("head-resumed/checkpoints/last/" + file)) ==
+                slurp(*dir_ / ("head-straight/checkpoints/last/" + file)))
+        << file;
+  // Evaluation and prediction have the trained head.
+  const Ran e = command("evaluate parts.yaml workdir=head");
+  ASSERT_EQ(e.code, 0) << e.said;
+  EXPECT_EQ(e.said.find("initial values"), std::string::npos) << e.said;
+  EXPECT_NEAR(Json::parse(e.said.substr(e.said.find('{')))["loss"].get<double>(),
+              losses("head").at({6, "eval_loss"}), 1e-5);
+  const Ran p = command("predict parts.yaml workdir=head predict.prompt=x 2>/dev/null");
+  EXPECT_EQ(p.code, 0) << p.said;
+  // A folder without the head: said aloud.
+  const Ran bare = command("predict parts.yaml settings.value_head=true predict.prompt=x");
+  EXPECT_EQ(bare.code, 0) << bare.said;
+  EXPECT_THAT(bare.said,
+              HasSubstr("base has no values for the pipeline's own parameters (v_head.weight): they "
+                        "begin with their initial values and must be trained first"));
+  // A second training begins with the head of the first.
+  trains("head-again", words + " model.path=head/checkpoints/last");
+  EXPECT_LT(losses("head-again").at({1, "loss_value"}), losses("head").at({1, "loss_value"}));
+}
+
+TEST_F(Parts, AFrozenReferenceIsNeverTrainedNorSaved) {
+  const std::string words = "settings.reference=true models.reference='{path: other}'";
+  same_on_all_meshes("reference", words);
+  EXPECT_GT(losses("reference").at({1, "loss_distance"}), 1e-3);
+  EXPECT_EQ(tensors("reference/checkpoints/last/model.safetensors"), tensors("base/model.safetensors"));
+  EXPECT_FALSE(fs::exists(*dir_ / "reference/checkpoints/last/models"));
+  const std::string optimizer = slurp(*dir_ / "reference/checkpoints/last/training/optimizer.safetensors");
+  EXPECT_EQ(optimizer.find("reference/"), std::string::npos);
+  // With itself as the reference: no distance before the first update.
+  trains("itself", "settings.reference=true models.reference.path=base");
+  EXPECT_EQ(losses("itself").at({1, "loss_distance"}), 0);
+
+  // evaluate has the reference of the training, not the checkpoint.
+  const Ran e = command("evaluate parts.yaml workdir=reference");
+  ASSERT_EQ(e.code, 0) << e.said;
+  const Json metrics = Json::parse(e.said.substr(e.said.find('{')));
+  EXPECT_NEAR(metrics["distance"].get<double>(), losses("reference").at({6, "eval_distance"}), 1e-6);
+  // predict() does not use it, so it may be gone.
+  fs::rename(*dir_ / "other", *dir_ / "moved");
+  const Ran p = command("predict parts.yaml workdir=reference predict.prompt=x");
+  EXPECT_EQ(p.code, 0) << p.said;
+  // Moved: a note. Other weights: an error.
+  const Ran moved = command(
+      "train parts.yaml workdir=reference settings.reference=true train.max_steps=8 "
+      "models.reference.path=moved");
+  EXPECT_EQ(moved.code, 0) << moved.said;
+  EXPECT_THAT(moved.said, HasSubstr("models.reference has moved from "));
+  const Ran changed = command(
+      "train parts.yaml workdir=reference settings.reference=true train.max_steps=9 "
+      "models.reference.path=base");
+  EXPECT_EQ(changed.code, 2) << changed.said;
+  EXPECT_THAT(changed.said, HasSubstr("was made with other weights of models.reference"));
+  fs::rename(*dir_ / "moved", *dir_ / "other");
+
+  const Ran absent = command("train parts.yaml workdir=absent settings.reference=true");
+  EXPECT_EQ(absent.code, 2) << absent.said;
+  EXPECT_THAT(absent.said,
+              HasSubstr("this pipeline needs the model 'reference', and the job has no models:"));
+  const Ran plan = command("plan parts.yaml " + words);
+  EXPECT_EQ(plan.code, 0) << plan.said;
+  EXPECT_THAT(plan.said, HasSubstr("reference/"));
+}
+
+TEST_F(Parts, ASecondModelIsTrainedAndSavedInItsOwnFolder) {
+  const std::string words = "settings.second=true models.second='{path: other, frozen: false}'";
+  same_on_all_meshes("second", words);
+  const std::string saved = "second/checkpoints/last/models/second/";
+  EXPECT_EQ(tensors(saved + "model.safetensors"), tensors("other/model.safetensors"));
+  EXPECT_TRUE(fs::exists(*dir_ / (saved + "config.json")));
+  EXPECT_FALSE(slurp(*dir_ / (saved + "model.safetensors")) == slurp(*dir_ / "other/model.safetensors"));
+  trains("second-resumed", words + " train.max_steps=3 train.schedule=constant");
+  trains("second-resumed", words + " train.schedule=constant");
+  trains("second-straight", words + " train.schedule=constant");
+  for (const std::string file : {"model.safetensors", "models/second/model.safetensors"})
+    EXPECT_TRUE(slurp(*dir_ / ("second-resumed/checkpoints/last/" + file)) ==
+                slurp(*dir_ / ("second-straight/checkpoints/last/" + file)))
+        << file;
+  const Ran e = command("evaluate parts.yaml workdir=second");
+  ASSERT_EQ(e.code, 0) << e.said;
+  EXPECT_NEAR(Json::parse(e.said.substr(e.said.find('{')))["loss"].get<double>(),
+              losses("second").at({6, "eval_loss"}), 1e-5);
+}
+
+TEST_F(Parts, WithoutItsAdaptersTheModelIsTheBase) {
+  const std::string words = "settings.without_adapters=true train.lora.rank=2";
+  same_on_all_meshes("lora", words);
+  EXPECT_EQ(losses("lora").at({1, "loss_distance"}), 0);  // B begins with 0
+  EXPECT_GT(losses("lora").at({6, "loss_distance"}), 0);
+  const Ran e = command("evaluate parts.yaml workdir=lora");
+  ASSERT_EQ(e.code, 0) << e.said;
+  const Json j = Json::parse(e.said.substr(e.said.find('{')));
+  EXPECT_THAT(j["model"].get<std::string>(), HasSubstr("lora/checkpoints/"));
+  EXPECT_THAT(j["base_model"].get<std::string>(), HasSubstr("base"));
+  const Ran whole = command("train parts.yaml workdir=whole settings.without_adapters=true");
+  EXPECT_EQ(whole.code, 2) << whole.said;
+  EXPECT_THAT(whole.said, HasSubstr("is trained as a whole, so the model before the training is not kept"));
+}
+
+// `data`, `validate` and `bench` know the pipeline's settings and parameters.
+TEST_F(Parts, AllCommandsReadThePipelinesSettings) {
+  const Ran v = command("validate parts.yaml settings.value_head=true");
+  EXPECT_EQ(v.code, 0) << v.said;
+  const Ran plain = command("validate parts.yaml");
+  EXPECT_NE(v.said, plain.said) << "the head's parameters are counted";
+  const Ran typo = command("validate parts.yaml settings.value_haed=true");
+  EXPECT_EQ(typo.code, 2) << typo.said;
+  EXPECT_THAT(typo.said, HasSubstr("value_haed"));
+  const Ran b = command("bench parts.yaml settings.value_head=true --steps 2 --json");
+  ASSERT_EQ(b.code, 0) << b.said;
+  const Json report = Json::parse(b.said.substr(b.said.find('{')));
+  EXPECT_GT(report["tokens_per_s"].get<double>(), 0);
+}
+
+}  // namespace
+}  // namespace redco::test

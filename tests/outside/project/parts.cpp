@@ -1,0 +1,84 @@
+// A language model with what a job may have besides its model: a value head of the pipeline, a frozen
+// reference, a second trained model, and the model without its adapters. `settings:` says which.
+#include <algorithm>
+
+#include "redco.h"
+
+using namespace redco;
+
+struct PartsSettings {
+  bool value_head = false, reference = false, second = false, without_adapters = false;
+  void visit(SettingsVisitor& v) {
+    v.field("value_head", value_head, "a head of the pipeline on the logits");
+    v.field("reference", reference, "distance to the frozen model `reference`");
+    v.field("second", second, "trains the model `second` too");
+    v.field("without_adapters", without_adapters, "distance to the model without its adapters");
+  }
+};
+
+class Parts : public Pipeline {
+  ModelParams extra_params() const override {
+    ModelParams out;
+    if (!own().value_head) return out;
+    SpecBuilder b(out);
+    b.linear("v_head", 1, model->vocab_size(), false, 0.02);
+    return out;
+  }
+  Batch collate(std::span<const Example> mine, const BatchShape& s) const override {
+    std::vector<Example> rows(mine.size());
+    Batch b;
+    b.shape = s;
+    for (const char* term : {"loss", "distance", "value"}) b.weights[term] = 0;
+    for (size_t r = 0; r < mine.size(); ++r) {
+      const std::vector<i32>& labels = mine[r].ids.at("labels");
+      rows[r].ids["positions"] = model->positions(std::vector<i32>(s.length, 1), false);
+      const auto n =
+          static_cast<double>(std::count_if(labels.begin(), labels.end(), [](i32 i) { return i >= 0; }));
+      for (auto& [term, weight] : b.weights) weight += n;
+    }
+    b.fields["input_ids"] = id_rows(mine, s, "input_ids", 0);
+    b.fields["labels"] = id_rows(mine, s, "labels", -100);
+    b.fields["positions"] = id_rows(rows, s, "positions", 0);
+    return b;
+  }
+  LossTerms loss(const ParamTree& params, const Batch& batch, const StepContext& ctx) const override {
+    const DecoderInputs in{batch["input_ids"], batch["positions"], {}};
+    const Tensor logits = model->apply(params, in, ctx.apply);
+    Tensor total = sum_all(cross_entropy(logits, batch["labels"]));
+    LossTerms more;
+    if (own().value_head) {
+      const Tensor value = sum_all(square(add_scalar(linear(logits, params["v_head.weight"]), -1)));
+      total = total + 0.01 * value;
+      more.push_back({"value", stop_gradient(value)});
+    }
+    if (own().second) {
+      const Tensor other = named_model("second").model->apply(params.part("second"), in, ctx.apply);
+      total = total + sum_all(cross_entropy(other, batch["labels"]));
+    }
+    Tensor fixed;
+    if (own().reference) fixed = named_model("reference").model->apply(params.part("reference"), in, {});
+    if (own().without_adapters) fixed = model->apply(params.without_adapters(), in, {});
+    if (fixed.defined()) {
+      const Tensor distance = sum_all(square(logits - fixed));
+      total = total + 0.001 * distance;
+      more.push_back({"distance", stop_gradient(distance)});
+    }
+    LossTerms out = {{"loss", total}};
+    out.insert(out.end(), more.begin(), more.end());
+    return out;
+  }
+  std::vector<std::string> predict(const ParamTree& params, std::span<const Example> examples,
+                                   const StepContext&) const override {
+    double sum = 0;
+    if (own().value_head)
+      for (const double v : to_values(params["v_head.weight"])) sum += v;
+    return std::vector<std::string>(examples.size(), fmt::format("{{\"head\": {:.6f}}}", sum));
+  }
+  std::map<std::string, double> metrics(const std::map<std::string, double>& means) const override {
+    return means;
+  }
+
+  PartsSettings own() const { return own_settings<PartsSettings>(settings->own); }
+};
+
+REDCO_PIPELINE(Parts)
