@@ -213,11 +213,11 @@ void round_to_words(std::vector<double>& row) {
     float most = 0;
     for (std::size_t i = begin; i < end; ++i) most = std::max(most, std::fabs(static_cast<float>(row[i])));
     for (std::size_t i = begin; i < end && most > 0; ++i) {
-      const double word = std::round(static_cast<float>(row[i]) * (32767.0f / most));
-      EXPECT_LE(std::fabs(word), 32767);
-      const double kept = word * static_cast<double>(most / 32767.0f);
+      const double word = std::round(static_cast<float>(row[i]) * (kTopWord / most));
+      EXPECT_LE(std::fabs(word), kTopWord);
+      const double kept = word * static_cast<double>(most / static_cast<float>(kTopWord));
       // Half a step, and the rounding of the scale.
-      EXPECT_LE(std::fabs(kept - row[i]), static_cast<double>(most) * 1.02 / 65536);
+      EXPECT_LE(std::fabs(kept - row[i]), static_cast<double>(most) * 1.02 / (2 * kTopWord));
       row[i] = kept;
     }
   }

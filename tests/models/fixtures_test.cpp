@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(Families, ShardedParameters,
                          fixture_name);
 
 // Weights of a storage type, and fp32 weights with the same values. With groups, a product of one row (the
-// pooler of one example) rounds the row to 16 bits: by 2^-16 = 1.5e-5 of the largest in a group.
+// pooler of one example) rounds the row to 16 bits: by 1 / 65278 = 1.5e-5 of the largest in a group.
 void expect_same(const Results& stored, const Results& wide, DType type, const std::string& what) {
   ASSERT_EQ(stored.size(), wide.size());
   for (const auto& [name, values] : wide)

@@ -30,11 +30,16 @@ struct Group4 {
 };
 static_assert(sizeof(Group8) == bytes_of(DType::q8, kGroup) && sizeof(Group4) == bytes_of(DType::q4, kGroup));
 
-// A row whose products with groups are computed: value i is words[i] * scales[i / 32], words in [-32767,
-// 32767], so an element is rounded by at most 2^-16 of the largest magnitude of its group.
+// A row whose products with groups are computed: element i is w * scales[i / 32] with a 16-bit integer w in
+// [-kTopWord, kTopWord], so it is rounded by at most 1 / 65278 of the largest magnitude of its group. The
+// bytes of the words of group g are at parts + 64 g: for q8 the words; for q4 the lower bytes of the 32
+// words, then the upper ones, both signed (w = 256 upper + lower), and offsets[g] is -8 times the sum of the
+// words.
+constexpr int kTopWord = 127 * 256 + 127;
 struct RowOfWords {
-  const std::int16_t* words;
+  const std::int8_t* parts;
   const float* scales;
+  const i32* offsets;
 };
 
 // Calls f with a group of the grouped type, or with the element or group of the storage type.

@@ -18,20 +18,25 @@ namespace {
 bool in_words(i64 m, const Term& t) { return m == 1 && is_grouped(t.b.type); }
 
 // Elements of the workspace that hold the left operand of a term: rows widened to fp32, or a row of words,
-// their scales and the widened row.
+// their scales, their offsets and the widened row.
 i64 room_of(i64 m, const Term& t) {
   const i64 wide = t.a.type != DType::f32 ? m * t.k : 0;
-  return in_words(m, t) ? groups_in(t.k) * (kGroup / 2 + 1) + wide : wide;
+  return in_words(m, t) ? groups_in(t.k) * (kGroup / 2 + 2) + wide : wide;
 }
 float* scales_in(float* room, const Term& t) { return room + groups_in(t.k) * (kGroup / 2); }
+i32* offsets_in(float* room, const Term& t) {
+  return reinterpret_cast<i32*>(scales_in(room, t) + groups_in(t.k));
+}
 void fill_room(float* room, i64 m, const Term& t) {
   const bool words = in_words(m, t);
-  float* const wide = words ? scales_in(room, t) + groups_in(t.k) : room;
+  float* const wide = words ? scales_in(room, t) + 2 * groups_in(t.k) : room;
   if (t.a.type != DType::f32)
     for (i64 r = 0; r < m; ++r) widen(at(t.a, r, 0), t.a.type, t.k, wide + r * t.k);
-  if (words)
-    REDCO_ISA_CALL(to_words(t.a.type == DType::f32 ? elements<float>(t.a, 0, 0) : wide, t.k,
-                            reinterpret_cast<std::int16_t*>(room), scales_in(room, t)));
+  if (!words) return;
+  auto* const row = reinterpret_cast<std::int16_t*>(room);
+  REDCO_ISA_CALL(
+      to_words(t.a.type == DType::f32 ? elements<float>(t.a, 0, 0) : wide, t.k, row, scales_in(room, t)));
+  if (t.b.type == DType::q4) REDCO_ISA_CALL(split_words(groups_in(t.k), row, offsets_in(room, t)));
 }
 
 // Rows of a stored matrix: y[m, n] = x[m, k] w[n, k]^T, of the rows of w from `first` on.
@@ -49,7 +54,7 @@ void few_rows(i64 m, i64 n, const Term& t, float* room, i64 first, float* y, i64
     using G = decltype(zero);
     const G* const groups = elements<G>(w, first, 0);
     if (!in_words(m, t)) return REDCO_ISA_CALL(rows_times_groups(m, n, k, x, k, groups, y, ld));
-    const RowOfWords row{reinterpret_cast<const std::int16_t*>(room), scales_in(room, t)};
+    const RowOfWords row{reinterpret_cast<const std::int8_t*>(room), scales_in(room, t), offsets_in(room, t)};
     REDCO_ISA_CALL(row_times_groups(n, groups_in(k), row, groups, y));
   });
 }

@@ -1,7 +1,7 @@
 // Products of one row with a matrix of 8-bit or 4-bit groups. The row is rounded to 16-bit integers with a
-// scale for each group. So a group's part of a sum is exact in 32-bit integers (|sum| <= 32 * 127 * 32767),
-// and costs half as many instructions as with weights that are converted to fp32. With more rows the
-// conversion is shared, and fp32 is faster (groups.cpp).
+// scale for each group. So a group's part of a sum is exact in 32-bit integers (|sum| <= 32 * 127 * 32639),
+// and costs half as many instructions as with weights that are converted to fp32, or a quarter (4 bits). With
+// more rows the conversion is shared, and fp32 is faster (groups.cpp).
 #include <immintrin.h>
 
 #include "kernels/cpu/groups.h"
@@ -39,6 +39,8 @@ REDCO_INLINE Sums multiplied(Words a, Words b) {
 #endif
 }
 
+// --- 8 bits: lanes are elements of a row -------------------------------------------------------------------
+
 // The values of a group, without the scale.
 REDCO_INLINE void load_group(const Group8& g, Words (&w)[kParts]) {
 #if defined(__AVX512F__)
@@ -52,30 +54,9 @@ REDCO_INLINE void load_group(const Group8& g, Words (&w)[kParts]) {
     w[v] = _mm_cvtepi8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(g.values + v * kWords)));
 #endif
 }
-REDCO_INLINE void load_group(const Group4& g, Words (&w)[kParts]) {
-  const __m128i pairs = _mm_loadu_si128(reinterpret_cast<const __m128i*>(g.values));
-  const __m128i low = pairs, high = _mm_srli_epi16(pairs, 4);
-#if defined(__AVX2__)
-  const __m256i both = _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
-  const __m256i bytes = _mm256_sub_epi8(_mm256_and_si256(both, _mm256_set1_epi8(15)), _mm256_set1_epi8(8));
-#if defined(__AVX512F__)
-  w[0] = _mm512_maskz_cvtepi8_epi16(~__mmask32{0}, bytes);
-#else
-  w[0] = _mm256_cvtepi8_epi16(_mm256_castsi256_si128(bytes));
-  w[1] = _mm256_cvtepi8_epi16(_mm256_extracti128_si256(bytes, 1));
-#endif
-#else
-  const __m128i nibble = _mm_set1_epi8(15), zero = _mm_set1_epi8(8);
-  const __m128i halves[2] = {_mm_sub_epi8(_mm_and_si128(low, nibble), zero),
-                             _mm_sub_epi8(_mm_and_si128(high, nibble), zero)};
-  for (int v = 0; v < kParts; ++v)
-    w[v] = _mm_cvtepi8_epi16(v % 2 == 0 ? halves[v / 2] : _mm_srli_si128(halves[v / 2], 8));
-#endif
-}
-
 // scales[j]: the scale of group g of row j, times `by`.
-template <class G, int N>
-REDCO_INLINE void load_scales(const G* b, i64 groups, float by, float (&scales)[N]) {
+template <int N>
+REDCO_INLINE void load_scales(const Group8* b, i64 groups, float by, float (&scales)[N]) {
 #if defined(__F16C__)
   if constexpr (N == 4) {
     const auto bits = [&](int j) { return static_cast<short>(b[j * groups].scale); };
@@ -90,15 +71,16 @@ REDCO_INLINE void load_scales(const G* b, i64 groups, float by, float (&scales)[
 }
 
 // N rows of b.
-template <class G, int N>
-inline void dots(i64 groups, const RowOfWords& a, const G* b, i64 ahead, float* c) {
+template <int N>
+inline void dots(i64 groups, const RowOfWords& a, const Group8* b, i64 ahead, float* c) {
+  const auto* const words = reinterpret_cast<const std::int16_t*>(a.parts);
   Vector acc[N] = {};
   for (i64 g = 0; g < groups; ++g) {
     float scales[N];
     load_scales(b + g, groups, a.scales[g], scales);
     Words x[kParts];
 #pragma GCC unroll 4
-    for (int v = 0; v < kParts; ++v) x[v] = load_words(a.words + g * kGroup + v * kWords);
+    for (int v = 0; v < kParts; ++v) x[v] = load_words(words + g * kGroup + v * kWords);
 #pragma GCC unroll 4
     for (int j = 0; j < N; ++j) {
       __builtin_prefetch(b + (ahead + j) * groups + g, 0, 2);
@@ -113,6 +95,145 @@ inline void dots(i64 groups, const RowOfWords& a, const G* b, i64 ahead, float* 
   sum_each<float, N>(acc, c);
 }
 
+// --- 4 bits: lanes are rows --------------------------------------------------------------------------------
+
+constexpr int kLanes = kBytes / 4;  // rows of a block
+#if defined(__AVX512F__)
+typedef __m512i Block;
+REDCO_INLINE Block both(Block a, Block b) { return _mm512_and_si512(a, b); }
+REDCO_INLINE Block upper(Block a) { return _mm512_srli_epi16(a, 4); }
+REDCO_INLINE Block all_bytes(char c) { return _mm512_set1_epi8(c); }
+REDCO_INLINE Block all_words(short w) { return _mm512_set1_epi16(w); }
+REDCO_INLINE Block all(i32 v) { return _mm512_set1_epi32(v); }
+REDCO_INLINE Block pairs(Block u, Block s) { return _mm512_maddubs_epi16(u, s); }
+REDCO_INLINE Block plus(Block a, Block b) { return _mm512_add_epi16(a, b); }
+REDCO_INLINE Block low(Block a, Block b) {
+  return _mm512_maskz_unpacklo_epi32(static_cast<__mmask16>(-1), a, b);
+}
+REDCO_INLINE Block high(Block a, Block b) {
+  return _mm512_maskz_unpackhi_epi32(static_cast<__mmask16>(-1), a, b);
+}
+REDCO_INLINE Block low2(Block a, Block b) {
+  return _mm512_maskz_unpacklo_epi64(static_cast<__mmask8>(-1), a, b);
+}
+REDCO_INLINE Block high2(Block a, Block b) {
+  return _mm512_maskz_unpackhi_epi64(static_cast<__mmask8>(-1), a, b);
+}
+#elif defined(__AVX2__)
+typedef __m256i Block;
+REDCO_INLINE Block both(Block a, Block b) { return _mm256_and_si256(a, b); }
+REDCO_INLINE Block upper(Block a) { return _mm256_srli_epi16(a, 4); }
+REDCO_INLINE Block all_bytes(char c) { return _mm256_set1_epi8(c); }
+REDCO_INLINE Block all_words(short w) { return _mm256_set1_epi16(w); }
+REDCO_INLINE Block all(i32 v) { return _mm256_set1_epi32(v); }
+REDCO_INLINE Block pairs(Block u, Block s) { return _mm256_maddubs_epi16(u, s); }
+REDCO_INLINE Block plus(Block a, Block b) { return _mm256_add_epi16(a, b); }
+REDCO_INLINE Block low(Block a, Block b) { return _mm256_unpacklo_epi32(a, b); }
+REDCO_INLINE Block high(Block a, Block b) { return _mm256_unpackhi_epi32(a, b); }
+REDCO_INLINE Block low2(Block a, Block b) { return _mm256_unpacklo_epi64(a, b); }
+REDCO_INLINE Block high2(Block a, Block b) { return _mm256_unpackhi_epi64(a, b); }
+#else
+typedef __m128i Block;
+REDCO_INLINE Block both(Block a, Block b) { return _mm_and_si128(a, b); }
+REDCO_INLINE Block upper(Block a) { return _mm_srli_epi16(a, 4); }
+REDCO_INLINE Block all_bytes(char c) { return _mm_set1_epi8(c); }
+REDCO_INLINE Block all_words(short w) { return _mm_set1_epi16(w); }
+REDCO_INLINE Block all(i32 v) { return _mm_set1_epi32(v); }
+REDCO_INLINE Block pairs(Block u, Block s) { return _mm_maddubs_epi16(u, s); }
+REDCO_INLINE Block plus(Block a, Block b) { return _mm_add_epi16(a, b); }
+REDCO_INLINE Block low(Block a, Block b) { return _mm_unpacklo_epi32(a, b); }
+REDCO_INLINE Block high(Block a, Block b) { return _mm_unpackhi_epi32(a, b); }
+REDCO_INLINE Block low2(Block a, Block b) { return _mm_unpacklo_epi64(a, b); }
+REDCO_INLINE Block high2(Block a, Block b) { return _mm_unpackhi_epi64(a, b); }
+#endif
+REDCO_INLINE Sums pair_sums(Block a, Block b) {
+  return multiplied(__builtin_bit_cast(Words, a), __builtin_bit_cast(Words, b));
+}
+
+// Rows 0, 4, 8, ... of a block: a group's 16 bytes of each. `quad`: groups of four rows.
+REDCO_INLINE Block every_fourth(const Group4* b, i64 quad) {
+  const auto load = [&](i64 j) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(b[j * quad].values));
+  };
+#if defined(__AVX512F__)
+  __m512i x = _mm512_castsi128_si512(load(0));
+  x = _mm512_mask_broadcast_i32x4(x, 0xf0, load(1));
+  x = _mm512_mask_broadcast_i32x4(x, 0xf00, load(2));
+  return _mm512_mask_broadcast_i32x4(x, 0xf000, load(3));
+#elif defined(__AVX2__)
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(load(0)), load(1), 1);
+#else
+  (void)quad;
+  return load(0);
+#endif
+}
+
+// The scales of a group of all rows.
+REDCO_INLINE Vector scales_of(const Group4* b, i64 row) {
+#if defined(__F16C__)
+  const auto eight = [&](const Group4* p) {
+    const Group4* const q = p + 4 * row;
+    __m128i x = _mm_cvtsi32_si128(p[0].scale);
+    x = _mm_insert_epi16(x, p[row].scale, 1);
+    x = _mm_insert_epi16(x, p[2 * row].scale, 2);
+    x = _mm_insert_epi16(x, p[3 * row].scale, 3);
+    x = _mm_insert_epi16(x, q[0].scale, 4);
+    x = _mm_insert_epi16(x, q[row].scale, 5);
+    x = _mm_insert_epi16(x, q[2 * row].scale, 6);
+    return _mm_insert_epi16(x, q[3 * row].scale, 7);
+  };
+#if defined(__AVX512F__)
+  const __m256i halves = _mm256_inserti128_si256(_mm256_castsi128_si256(eight(b)), eight(b + 8 * row), 1);
+  return _mm512_maskz_cvtph_ps(static_cast<__mmask16>(-1), halves);
+#else
+  return _mm256_cvtph_ps(eight(b));
+#endif
+#else
+  Vector v;
+  for (int j = 0; j < kLanes; ++j) v[j] = scale_of(b[j * row].scale);
+  return v;
+#endif
+}
+
+// The dots of kLanes rows, `row` groups apart. In each part of a word, a group adds eight sums of two
+// products in 16 bits: at most 8 * 2 * 15 * 128 = 30720.
+REDCO_INLINE void block_dots(i64 groups, const RowOfWords& a, const Group4* b, i64 row, float* c) {
+  const Block nibble = all_bytes(15), one = all_words(1), upper_part = all_words(256);
+  const auto* next = reinterpret_cast<const std::byte*>(b + kLanes * row);
+  Vector acc = {};
+  for (i64 g = 0; g < groups; ++g, ++b) {
+    constexpr i64 kStep = kLanes * static_cast<i64>(sizeof(Group4));
+#pragma GCC unroll 8
+    for (i64 line = 0; line < (kStep + 63) / 64; ++line) __builtin_prefetch(next + line * 64, 0, 2);
+    next += kStep;
+    Block x[4], v[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) x[i] = every_fourth(b + i * row, 4 * row);
+    // v[d]: bytes 4 d to 4 d + 3 of each row, a lane each.
+    const Block a0 = low(x[0], x[1]), a1 = high(x[0], x[1]), b0 = low(x[2], x[3]), b1 = high(x[2], x[3]);
+    v[0] = low2(a0, b0), v[1] = high2(a0, b0), v[2] = low2(a1, b1), v[3] = high2(a1, b1);
+    // Four bytes of the row in each lane: 0 to 7 are of the lower parts of the words, 8 to 15 of the upper
+    // ones.
+    const auto part = [&](int i) {
+      i32 bytes;
+      __builtin_memcpy(&bytes, a.parts + g * 64 + i * 4, sizeof bytes);
+      return bytes;
+    };
+    Block lower_sum = all(0), upper_sum = all(0);
+#pragma GCC unroll 4
+    for (int d = 0; d < 4; ++d) {
+      const Block first = both(v[d], nibble), second = both(upper(v[d]), nibble);
+      lower_sum = plus(lower_sum, pairs(first, all(part(d))));
+      upper_sum = plus(upper_sum, pairs(first, all(part(8 + d))));
+      lower_sum = plus(lower_sum, pairs(second, all(part(4 + d))));
+      upper_sum = plus(upper_sum, pairs(second, all(part(12 + d))));
+    }
+    const Sums sums = pair_sums(upper_sum, upper_part) + pair_sums(lower_sum, one) + a.offsets[g];
+    acc += __builtin_convertvector(sums, Vector) * (scales_of(b, row) * a.scales[g]);
+  }
+  __builtin_memcpy(c, &acc, sizeof acc);
+}
+
 }  // namespace
 
 void to_words(const float* x, i64 n, std::int16_t* words, float* scales) {
@@ -125,7 +246,7 @@ void to_words(const float* x, i64 n, std::int16_t* words, float* scales) {
       most = abs_(padded[i]) > most ? abs_(padded[i]) : most;
       rest += padded[i] - padded[i];  // NaN if an element is not finite
     }
-    constexpr float kTop = 32767, kTiny = 1e-33f;  // below, kTop / most would overflow
+    constexpr float kTop = kTopWord, kTiny = 1e-33f;  // below, kTop / most would overflow
     const bool tiny = !(most > kTiny);
     scales[g] = (tiny ? 0.0f : most / kTop) + rest;
     const float by = tiny || rest != 0 ? 0.0f : kTop / most;
@@ -136,16 +257,43 @@ void to_words(const float* x, i64 n, std::int16_t* words, float* scales) {
   }
 }
 
-template <class G>
-void row_times_groups(i64 n, i64 groups, const RowOfWords& a, const G* b, float* c) {
-  constexpr int N = streamed_rows(1);
-  const i64 ahead = rows_ahead(N, groups * static_cast<i64>(sizeof(G)));
-  i64 j = 0;
-  for (; j + N <= n; j += N) dots<G, N>(groups, a, b + j * groups, ahead, c + j);
-  for (; j < n; ++j) dots<G, 1>(groups, a, b + j * groups, ahead, c + j);
+void split_words(i64 groups, std::int16_t* words, i32* offsets) {
+  for (i64 g = 0; g < groups; ++g, words += kGroup) {
+    std::int8_t parts[2 * kGroup];
+    i32 sum = 0;
+    for (i64 i = 0; i < kGroup; ++i) {
+      parts[i] = static_cast<std::int8_t>(words[i] & 255);
+      parts[kGroup + i] = static_cast<std::int8_t>((words[i] - parts[i]) / 256);
+      sum += words[i];
+    }
+    __builtin_memcpy(words, parts, sizeof parts);
+    offsets[g] = -8 * sum;
+  }
 }
 
-template void row_times_groups(i64, i64, const RowOfWords&, const Group8*, float*);
-template void row_times_groups(i64, i64, const RowOfWords&, const Group4*, float*);
+void row_times_groups(i64 n, i64 groups, const RowOfWords& a, const Group8* b, float* c) {
+  constexpr int N = streamed_rows(1);
+  const i64 ahead = rows_ahead(N, groups * static_cast<i64>(sizeof(Group8)));
+  i64 j = 0;
+  for (; j + N <= n; j += N) dots<N>(groups, a, b + j * groups, ahead, c + j);
+  for (; j < n; ++j) dots<1>(groups, a, b + j * groups, ahead, c + j);
+}
+
+void row_times_groups(i64 n, i64 groups, const RowOfWords& a, const Group4* b, float* c) {
+  float sums[kLanes];
+  if (n < kLanes) {
+    for (i64 j = 0; j < n; ++j) {
+      block_dots(groups, a, b + j * groups, 0, sums);
+      c[j] = sums[0];
+    }
+    return;
+  }
+  // The last block ends with the last row, and repeats some rows.
+  for (i64 j = 0; j < n; j += kLanes) {
+    const i64 first = j + kLanes <= n ? j : n - kLanes;
+    block_dots(groups, a, b + first * groups, groups, sums);
+    __builtin_memcpy(c + first, sums, sizeof sums);
+  }
+}
 
 }  // namespace redco::kernels::REDCO_ISA
