@@ -173,6 +173,11 @@ LaunchPlan plan_ranks(const LaunchRequest& r, const std::optional<SlurmJob>& slu
   const char* spins = plan.bound ? "10000" : all_known && fits ? "1000" : "0";
   for (const auto& [name, value] : Environment{{"OMP_WAIT_POLICY", "passive"}, {"GOMP_SPINCOUNT", spins}})
     if (!has(r.environment, name.c_str())) plan.environment.emplace(name, value);
+  for (const auto& [name, what] : {std::pair("REDCO_ISA", "redco's kernels use this instruction set"),
+                                   std::pair("OPENBLAS_CORETYPE", "BLAS uses the kernels of this CPU")})
+    if (has(r.environment, name))
+      plan.notes.push_back(
+          fmt::format("{}={} is set in the environment: {}", name, r.environment.at(name), what));
   agree_on_kernels(r, facts, plan);
   if (plan.n_ranks == 1 &&
       (plan.hosts[0].name == "localhost" || (facts[0] == &r.here) || (slurm && r.hosts.empty()))) {

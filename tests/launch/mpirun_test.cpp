@@ -264,6 +264,8 @@ TEST(PlanLaunch, RanksInheritWhatChangesTheirResults) {
   EXPECT_THAT(line(p), HasSubstr(" -x PATH -x REDCO_ISA"));
   EXPECT_THAT(line(p), testing::Not(HasSubstr("REDCO_ISA=")));  // the user's value stays
   EXPECT_THAT(p.notes, Contains(HasSubstr("all ranks use avx2 kernels")));
+  EXPECT_THAT(p.notes, Contains(HasSubstr("REDCO_ISA=avx2 is set in the environment")));
+  EXPECT_THAT(p.notes, Contains(HasSubstr("OPENBLAS_CORETYPE=")));
 }
 
 TEST(PlanLaunch, UnconnectedProcessesAreErrors) {
