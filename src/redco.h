@@ -28,6 +28,7 @@
 #include "tensor/transfer.h"
 #include "tokenizers/tokenizer.h"
 #include "train/abi.h"
+#include "train/indexed_data.h"
 #include "train/pipeline.h"
 #include "train/records.h"
 #include "train/rewards.h"
