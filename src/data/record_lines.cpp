@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
