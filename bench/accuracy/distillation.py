@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from transformers import GPT2LMHeadModel, get_linear_schedule_with_warmup
 
-from redco_order import epoch_order
+from redco_order import batches
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 JOBS = os.path.join(HERE, "..", "..", "configs")
@@ -56,9 +56,9 @@ with open(os.path.join(START, "cache", "builtin-markov.jsonl"), encoding="utf-8"
 teacher, student = (GPT2LMHeadModel.from_pretrained(f).eval() for f in (TEACHER, FOLDER))
 optimizer = torch.optim.AdamW(student.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0)
 schedule = get_linear_schedule_with_warmup(optimizer, 0, args.steps)
-order, theirs = epoch_order(len(examples), SEED, 0), []
-for step in range(args.steps):
-    ids = torch.tensor([examples[i] for i in order[step * BATCH:(step + 1) * BATCH]])  # all of one length
+theirs = []
+for batch in batches(len(examples), BATCH, SEED, args.steps):
+    ids = torch.tensor([examples[i] for i in batch])  # all of one length
     with torch.no_grad():
         taught = teacher(ids[:, :-1]).logits / TEMPERATURE
     logits = student(ids[:, :-1]).logits

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from transformers import GPT2LMHeadModel, get_linear_schedule_with_warmup
 
-from redco_order import epoch_order
+from redco_order import batches
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -69,9 +69,9 @@ def peer(kind):
     policy, reference = (GPT2LMHeadModel.from_pretrained(FOLDER).eval() for _ in range(2))
     optimizer = torch.optim.AdamW(policy.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0)
     schedule = get_linear_schedule_with_warmup(optimizer, 0, args.steps)
-    order, losses = epoch_order(len(examples), SEED, 0), []
-    for step in range(args.steps):
-        rows = [examples[i] for i in order[step * BATCH:(step + 1) * BATCH]]
+    losses = []
+    for batch in batches(len(examples), BATCH, SEED, args.steps):
+        rows = [examples[i] for i in batch]
         h = 0
         for sign, side in ((1, 0), (-1, 1)):
             part = [r[side] for r in rows]

@@ -33,3 +33,15 @@ def epoch_order(n, seed, epoch):
                 return v
 
     return [at(i) for i in range(n)]
+
+
+def batches(n, batch, seed, steps):
+    """The examples of each step, over as many epochs as needed; the last step of an epoch takes the remainder."""
+    epoch = 0
+    while steps > 0:
+        order = list(epoch_order(n, seed, epoch))
+        for first in range(0, n, batch):
+            if steps > 0:
+                yield order[first:first + batch]
+            steps -= 1
+        epoch += 1

@@ -2,7 +2,6 @@
 // denominator towards 0, so that logits do not drift. Written for one device; runs on any mesh.
 #include <algorithm>
 
-#include "pipelines/text_generation.h"
 #include "redco.h"
 
 using namespace redco;

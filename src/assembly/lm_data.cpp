@@ -7,9 +7,8 @@
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/words.h"
-#include "comm/group.h"
 #include "data/builtin.h"
-#include "tensor/context.h"
+#include "train/indexed_data.h"
 
 namespace redco {
 
@@ -164,15 +163,13 @@ std::vector<std::string> describe_lm_data(const LmDataRequest& r, const Dataset&
 }
 
 std::shared_ptr<const Dataset> make_lm_data(const LmDataRequest& r) {
-  Group& world = Context::current().world();
-  std::string built;
-  world.on_first([&] { built = build_lm_data(r); });
-  built = world.agree(built);
-  std::shared_ptr<const Dataset> data;
-  world.together([&] { data = open_lm_data(r, built); });
-  if (world.rank() == 0)
-    for (const std::string& line : describe_lm_data(r, *data)) info("[data] {}", line);
-  return data;
+  return open_indexed({.build = [&] { return build_lm_data(r); },
+                       .open = [&](const std::string& built) { return open_lm_data(r, built); },
+                       .report =
+                           [&](const Dataset& data) {
+                             for (const std::string& line : describe_lm_data(r, data))
+                               info("[data] {}", line);
+                           }});
 }
 
 }  // namespace redco

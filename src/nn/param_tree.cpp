@@ -347,7 +347,7 @@ void fill_whole(const Tensor& t, const std::vector<double>& values) {
 
 // x with softplus(x) = low (high / low)^u for uniform u.
 void fill_time_step(const Tensor& t, u64 key, double low, double high) {
-  std::vector<double> v = to_values(random_uniform(t.shape(), key));
+  std::vector<double> v = to_values(random_uniform(t.shape(), key, {}));
   for (double& x : v) {
     const double step = low * std::pow(high / low, x);
     x = step + std::log(-std::expm1(-step));
@@ -365,7 +365,7 @@ void fill_log_count(const Tensor& t) {
 // without changing their lengths. Length and direction of a normal vector are independent, so each vector is
 // still normally distributed.
 void fill_orthogonal(const Tensor& t, u64 key, i64 width) {
-  std::vector<double> v = to_values(random_normal(t.shape(), key));
+  std::vector<double> v = to_values(random_normal(t.shape(), key, {}));
   const auto dot = [&](const double* a, const double* b) { return std::inner_product(a, a + width, b, 0.0); };
   for (i64 row = 0; row * width < numel(t.shape()); ++row) {
     double* x = v.data() + row * width;

@@ -38,7 +38,8 @@ struct RopeOptions {
 Tensor rope(const Tensor& x, const Tensor& positions, const RopeOptions& o);
 
 // Sets elements to zero with probability `rate` and scales the others by 1 / (1 - rate). Each draw depends
-// only on `key` and the element's global coordinates; dim 0 is counted from Context::random.row_offset.
+// only on `key` and the element's global coordinates; dim 0 is counted from Context::random.row_offset. So it
+// must be the batch, not the batch merged with other dims.
 Tensor dropout(const Tensor& x, double rate, u64 key);
 
 // Writes x [B, T, ...] into cache [B, Tmax, ...] at [start, start + T) of dim 1, in place. The cache has x's

@@ -89,23 +89,41 @@ kernels::Block4 block_of(const Tensor& t, i64 first_row = 0) {
   return b;
 }
 
-// A dim 0 that is cut over dp is the batch; its rows are counted in the global batch.
-i64 first_row_of(const Layout& layout) {
-  return layout[Axis::dp].is_sharded(0) ? Context::current().random.row_offset : 0;
+using DrawKernel = Kernel<u64, kernels::Block4, View> Kernels::*;
+
+// A dim 0 that is cut over dp is the batch.
+Tensor drawn(DrawKernel draw, const Shape& shape, u64 key, const Layout& layout) {
+  Context& c = Context::current();
+  Tensor t(shape, DType::f32, layout);
+  const bool batch = layout[Axis::dp].is_sharded(0);
+  const std::vector<i64>& rows = c.random.rows;
+  const i64 n = static_cast<i64>(rows.size());
+  if (!batch || n == 0 || shape[0] % n != 0) {
+    c.run(draw, key, block_of(t, batch ? c.random.row_offset : 0), t);
+    return t;
+  }
+  kernels::Block4 one = block_of(t);
+  const int dim0 = 4 - t.rank();
+  one.size[dim0] = 1;
+  const Range local = t.range(0);
+  const i64 each = shape[0] / n, width = local.size() > 0 ? t.local_numel() / local.size() : 0;
+  for (i64 r = local.begin; r < local.end; ++r) {
+    one.offset[dim0] = rows[static_cast<std::size_t>(r / each)] * each + r % each;
+    c.run(draw, key, one, t.view().flat((r - local.begin) * width, width));
+  }
+  return t;
 }
 
 }  // namespace
 
 Tensor random_uniform(const Shape& shape, u64 key, const Layout& layout) {
-  Tensor t(shape, DType::f32, layout);
-  Context::current().run(&Kernels::uniform, key, block_of(t, first_row_of(layout)), t);
-  return t;
+  return drawn(&Kernels::uniform, shape, key, layout);
 }
 Tensor random_normal(const Shape& shape, u64 key, const Layout& layout) {
-  Tensor t(shape, DType::f32, layout);
-  Context::current().run(&Kernels::normal, key, block_of(t, first_row_of(layout)), t);
-  return t;
+  return drawn(&Kernels::normal, shape, key, layout);
 }
+Tensor random_uniform(const Shape& shape, u64 key) { return random_uniform(shape, key, batch_layout()); }
+Tensor random_normal(const Shape& shape, u64 key) { return random_normal(shape, key, batch_layout()); }
 
 void fill_normal(const Tensor& t, u64 key, double std) {
   Context& c = Context::current();

@@ -27,12 +27,16 @@ Tensor from_local_values(const Shape& global_shape, std::span<const float> local
 Layout batch_layout();  // dp S(0), the other axes R
 
 // Uniform in [0, 1) or standard normal, f32. Each value depends only on the key and the element's
-// coordinates, so it is equal on every mesh. If dp cuts dim 0 (S(0), as in batch_layout()), dim 0 is the
-// batch, and its rows are counted in the global batch (Context::random.row_offset): micro-batches get
-// different numbers, and these do not depend on per_device_batch_size. With any other placement over dp,
-// every micro-batch gets the same numbers.
-Tensor random_uniform(const Shape& shape, u64 key, const Layout& layout = {});
-Tensor random_normal(const Shape& shape, u64 key, const Layout& layout = {});
+// coordinates, so it is equal on every mesh. Dim 0 is the batch: its rows are counted in the global batch
+// (Context::random.row_offset), or, in predict(), by the ordinals of the examples (of k rows for each, if
+// shape[0] is k times the number of examples). So an example gets the same numbers for every mesh and every
+// per_device_batch_size. Do not merge the batch with other dims before a draw. Placed like batch_layout().
+Tensor random_uniform(const Shape& shape, u64 key);
+Tensor random_normal(const Shape& shape, u64 key);
+// With this placement. Dim 0 is the batch if dp cuts it (S(0)). Otherwise it is not, and every micro-batch
+// gets the same numbers: for parameters and projections, layout {} or that of the parameter.
+Tensor random_uniform(const Shape& shape, u64 key, const Layout& layout);
+Tensor random_normal(const Shape& shape, u64 key, const Layout& layout);
 // Initial values, in place: fills t (f32) with normal numbers of this standard deviation.
 void fill_normal(const Tensor& t, u64 key, double std);
 void fill_uniform(const Tensor& t, u64 key, double bound);  // in [-bound, bound)

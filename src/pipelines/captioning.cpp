@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "comm/group.h"
 #include "ops/create.h"
 #include "ops/cross_entropy.h"
 #include "ops/reduce.h"
@@ -72,16 +71,12 @@ class Captioning : public Pipeline {
   }
 
   std::shared_ptr<const Dataset> open(const DataRequest& r) override {
-    std::optional<CaptionLines> lines;
-    std::optional<ImagePreprocess> images;
-    Context::current().world().together([&] {
-      lines.emplace(caption_lines(pair_format(settings->data, r.files)));
-      images.emplace(preprocess());
-    });
-    auto data = make_caption_dataset({r.files, r.evaluation, settings->data.skip_bad}, *lines,
-                                     settings->data.images, *images, r.cache);
-    Context::current().world().together([&] { data->index().check_vocab(model->vocab_size()); });
-    return data;
+    return make_caption_dataset(
+        {r.files, r.evaluation, settings->data.skip_bad, r.cache, model->vocab_size()},
+        [&]() -> CaptionReader {
+          return {caption_lines(pair_format(settings->data, r.files)), preprocess()};
+        },
+        settings->data.images);
   }
 
   // {"image" (renamed by data.fields) or "prompt": the image's path}

@@ -8,12 +8,11 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/ordered_work.h"
-#include "comm/group.h"
 #include "data/builtin.h"
 #include "data/token_index.h"
 #include "ops/create.h"
 #include "pipelines/labelled_images.h"
-#include "tensor/context.h"
+#include "train/indexed_data.h"
 #include "train/prefetch.h"
 
 namespace redco {
@@ -137,36 +136,37 @@ LabelledSource LabelledData::source(const DataRequest& request) const {
 
 std::shared_ptr<const Dataset> LabelledData::open(const DataRequest& request) {
   const bool of_images = labelled_input_of(model_) == LabelledInput::image;
-  std::string built;  // path of the index; "" for images
   LabelledSource s;
-  Context::current().world().together([&] {
-    s = source(request);
-    s.paths = data_file_names(request.files, request.evaluation, request.cache);
-  });
-  Context::current().world().on_first([&] {
-    data_files(request.files, request.evaluation, request.cache);  // writes the built-in ones
-    if (!of_images) built = build_labelled_index(s, request.cache);
-  });
-  built = Context::current().world().agree(built);
-  std::shared_ptr<const Dataset> data;
-  std::function<float(i64)> target;
-  Context::current().world().together([&] {
-    if (!of_images) {
-      const auto all = std::make_shared<IndexedExamples>(LabelledIndex::open(built, s.paths), s);
-      target = [all](i64 i) { return all->target(i); };
-      data = all;
-      return;
-    }
-    auto all =
-        std::make_shared<LabelledImages>(s.paths, settings_, targets_, preprocess(request.weights_folder),
-                                         images(), static_cast<i32>(opened_.size()));
-    opened_.push_back(all);
-    target = [all](i64 i) { return all->target(i); };
-    data = all;
-  });
-  if (targets_.classes && !request.evaluation)
-    Context::current().world().on_first([&] { warn_of_unused(data->size(), target, *targets_.classes); });
-  return data;
+  std::function<float(i64)> target;  // the class of an example
+  return open_indexed(
+      {.prepare =
+           [&] {
+             s = source(request);
+             s.paths = data_file_names(request.files, request.evaluation, request.cache);
+           },
+       .build =
+           [&] {
+             data_files(request.files, request.evaluation, request.cache);  // writes the built-in ones
+             return of_images ? "" : build_labelled_index(s, request.cache);
+           },
+       .open = [&](const std::string& index) -> std::shared_ptr<const Dataset> {
+         if (!of_images) {
+           const auto all = std::make_shared<IndexedExamples>(LabelledIndex::open(index, s.paths), s);
+           target = [all](i64 i) { return all->target(i); };
+           return all;
+         }
+         const auto all = std::make_shared<LabelledImages>(s.paths, settings_, targets_,
+                                                           preprocess(request.weights_folder), images(),
+                                                           static_cast<i32>(opened_.size()));
+         opened_.push_back(all);
+         target = [all](i64 i) { return all->target(i); };
+         return all;
+       },
+       .report =
+           [&](const Dataset& data) {
+             if (targets_.classes && !request.evaluation)
+               warn_of_unused(data.size(), target, *targets_.classes);
+           }});
 }
 
 Example LabelledData::request(const std::string& json, const std::string& where) const {

@@ -2,7 +2,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "comm/group.h"
 #include "ops/cross_entropy.h"
 #include "ops/reduce.h"
 #include "pipelines/generation_metrics.h"
@@ -75,15 +74,12 @@ class TextToText : public Pipeline {
   }
 
   std::shared_ptr<const Dataset> open(const DataRequest& r) override {
-    std::optional<PairLines> lines;
-    Context::current().world().together([&] {
-      PairSettings s = pair_settings();
-      s.format = pair_format(settings->data, r.files);
-      lines.emplace(*tokenizer, std::move(s));
-    });
-    auto data = make_pair_dataset({r.files, r.evaluation, settings->data.skip_bad}, *lines, r.cache);
-    Context::current().world().together([&] { data->index().check_vocab(model->vocab_size()); });
-    return data;
+    return make_pair_dataset({r.files, r.evaluation, settings->data.skip_bad, r.cache, model->vocab_size()},
+                             [&] {
+                               PairSettings s = pair_settings();
+                               s.format = pair_format(settings->data, r.files);
+                               return PairLines(*tokenizer, std::move(s));
+                             });
   }
 
   // {"source" (renamed by data.fields), "prompt" or "text": the source text}

@@ -28,6 +28,8 @@ struct RandomState {
   u64 seed = 42;
   i64 step = 0;
   i64 row_offset = 0;  // index in the global batch of row 0 of the tensors' dim 0 (start of the micro-batch)
+  std::vector<i64> rows = {};  // in predict(): the rows' numbers, Example::ordinal; otherwise they follow
+                               // row_offset
 };
 
 // Sums over ranks that recompute() keeps: the first run records them, the repeated run takes them in

@@ -7,10 +7,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/words.h"
-#include "comm/group.h"
-#include "data/builtin.h"
 #include "data/example_json.h"
-#include "tensor/context.h"
+#include "train/indexed_data.h"
 
 namespace redco {
 
@@ -94,26 +92,27 @@ std::string CaptionDataset::describe() const {
   return s;
 }
 
-std::shared_ptr<const CaptionDataset> make_caption_dataset(const PairSource& source,
-                                                           const CaptionLines& lines,
-                                                           const std::optional<std::string>& images,
-                                                           const ImagePreprocess& preprocess,
-                                                           const std::string& cache) {
-  const std::string path = make_pair_index(source,
-                                           {.what = "captions",
-                                            .fingerprint = lines.fingerprint(),
-                                            .settings = lines.settings(),
-                                            .read = [&](const ExampleRecord& r) { return lines.read(r); },
-                                            .vocab_size = lines.vocab_size(),
-                                            .references = true},
-                                           cache);
-  std::shared_ptr<const CaptionDataset> data;
-  Context::current().world().together([&] {
-    data = std::make_shared<CaptionDataset>(
-        ExampleIndex::open(path, data_file_names(source.files, source.evaluation, cache)),
-        ImageSource(images), preprocess);
-  });
-  return data;
+std::shared_ptr<const Dataset> make_caption_dataset(const PairSource& source,
+                                                    const std::function<CaptionReader()>& reader,
+                                                    const std::optional<std::string>& images) {
+  std::optional<CaptionReader> r;
+  return open_indexed({.prepare = [&] { r.emplace(reader()); },
+                       .build =
+                           [&] {
+                             return build_pair_index(
+                                 source,
+                                 {.what = "captions",
+                                  .fingerprint = r->lines.fingerprint(),
+                                  .settings = r->lines.settings(),
+                                  .read = [&](const ExampleRecord& record) { return r->lines.read(record); },
+                                  .vocab_size = r->lines.vocab_size(),
+                                  .references = true});
+                           },
+                       .open =
+                           [&](const std::string& path) {
+                             return std::make_shared<CaptionDataset>(open_pair_index(source, path),
+                                                                     ImageSource(images), r->preprocess);
+                           }});
 }
 
 }  // namespace redco

@@ -60,11 +60,14 @@ class CaptionDataset : public Dataset {
   ImagePreprocess preprocess_;
 };
 
-// Tokenizes the captions once, see make_pair_index(). Collective.
-std::shared_ptr<const CaptionDataset> make_caption_dataset(const PairSource& source,
-                                                           const CaptionLines& lines,
-                                                           const std::optional<std::string>& images,
-                                                           const ImagePreprocess& preprocess,
-                                                           const std::string& cache);
+struct CaptionReader {
+  CaptionLines lines;
+  ImagePreprocess preprocess;
+};
+// Tokenizes the captions once, as make_pair_dataset(); reader() is called first, on every rank. images: see
+// ImageSource. Collective.
+std::shared_ptr<const Dataset> make_caption_dataset(const PairSource& source,
+                                                    const std::function<CaptionReader()>& reader,
+                                                    const std::optional<std::string>& images);
 
 }  // namespace redco

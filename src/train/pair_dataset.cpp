@@ -6,9 +6,8 @@
 
 #include "base/progress.h"
 #include "base/words.h"
-#include "comm/group.h"
 #include "data/builtin.h"
-#include "tensor/context.h"
+#include "train/indexed_data.h"
 
 namespace redco {
 
@@ -43,39 +42,45 @@ std::string PairDataset::describe() const {
   return s;
 }
 
-std::string make_pair_index(const PairSource& source, const PairIndexing& how, const std::string& cache) {
-  std::string path;
-  Context::current().world().on_first([&] {
-    const std::vector<std::string> paths = data_files(source.files, source.evaluation, cache);
-    LateProgress progress(
-        fmt::format("tokenize {} {}", source.evaluation ? "evaluation" : "training", how.what));
-    path = build_example_index({.paths = paths,
-                                .fingerprint = how.fingerprint,
-                                .open = [&] { return open_pairs(paths, how.settings); },
-                                .read = how.read,
-                                .skip_bad = source.skip_bad,
-                                .references = how.references},
-                               how.vocab_size, cache, [&](i64 done, i64 total) { progress(done, total); });
-  });
-  return Context::current().world().agree(path);
+std::string build_pair_index(const PairSource& source, const PairIndexing& how) {
+  const std::vector<std::string> paths = data_files(source.files, source.evaluation, source.cache);
+  LateProgress progress(
+      fmt::format("tokenize {} {}", source.evaluation ? "evaluation" : "training", how.what));
+  return build_example_index({.paths = paths,
+                              .fingerprint = how.fingerprint,
+                              .open = [&] { return open_pairs(paths, how.settings); },
+                              .read = how.read,
+                              .skip_bad = source.skip_bad,
+                              .references = how.references},
+                             how.vocab_size, source.cache,
+                             [&](i64 done, i64 total) { progress(done, total); });
 }
 
-std::shared_ptr<const PairDataset> make_pair_dataset(const PairSource& source, const PairLines& lines,
-                                                     const std::string& cache) {
-  const std::string path = make_pair_index(source,
-                                           {.what = "data",
-                                            .fingerprint = lines.fingerprint(),
-                                            .settings = lines.settings(),
-                                            .read = [&](const ExampleRecord& r) { return lines.read(r); },
-                                            .vocab_size = lines.vocab_size(),
-                                            .references = source.evaluation},
-                                           cache);
-  std::shared_ptr<const PairDataset> data;
-  Context::current().world().together([&] {
-    data = std::make_shared<PairDataset>(
-        ExampleIndex::open(path, data_file_names(source.files, source.evaluation, cache)));
-  });
-  return data;
+ExampleIndex open_pair_index(const PairSource& source, const std::string& path) {
+  ExampleIndex index =
+      ExampleIndex::open(path, data_file_names(source.files, source.evaluation, source.cache));
+  index.check_vocab(source.embedding_rows);
+  return index;
+}
+
+std::shared_ptr<const Dataset> make_pair_dataset(const PairSource& source,
+                                                 const std::function<PairLines()>& lines) {
+  std::optional<PairLines> reader;
+  return open_indexed({.prepare = [&] { reader.emplace(lines()); },
+                       .build =
+                           [&] {
+                             return build_pair_index(
+                                 source, {.what = "data",
+                                          .fingerprint = reader->fingerprint(),
+                                          .settings = reader->settings(),
+                                          .read = [&](const ExampleRecord& r) { return reader->read(r); },
+                                          .vocab_size = reader->vocab_size(),
+                                          .references = source.evaluation});
+                           },
+                       .open =
+                           [&](const std::string& path) {
+                             return std::make_shared<PairDataset>(open_pair_index(source, path));
+                           }});
 }
 
 }  // namespace redco

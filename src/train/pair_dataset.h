@@ -35,6 +35,8 @@ struct PairSource {
   std::vector<std::string> files;  // paths, or builtin:NAME (data/builtin.h)
   bool evaluation = false;         // keeps the references
   bool skip_bad = false;
+  std::string cache;       // folder of the index
+  i64 embedding_rows = 0;  // of the model; every id must be below
 };
 // How records become the entries of an index.
 struct PairIndexing {
@@ -45,13 +47,16 @@ struct PairIndexing {
   i64 vocab_size = 0;
   bool references = false;
 };
-// The first rank builds the index in `cache`; its path is returned on all ranks. Collective. Errors as
+// Builds the index in the cache, unless it is there, and returns its path. One rank only. Errors as
 // build_example_index() and open_pairs().
-std::string make_pair_index(const PairSource& source, const PairIndexing& how, const std::string& cache);
+std::string build_pair_index(const PairSource& source, const PairIndexing& how);
+// Opens it. ContentsError for ids that the model's embedding lacks.
+ExampleIndex open_pair_index(const PairSource& source, const std::string& path);
 
-// Tokenizes the pairs once: the first rank builds the index in `cache`, all ranks open it. Collective. Errors
-// as build_example_index() and open_pairs().
-std::shared_ptr<const PairDataset> make_pair_dataset(const PairSource& source, const PairLines& lines,
-                                                     const std::string& cache);
+// Tokenizes the pairs once: the first rank builds the index, all ranks open it (train/indexed_data.h).
+// lines() is called first, on every rank; it checks the settings. Collective. Errors as build_pair_index()
+// and open_pair_index().
+std::shared_ptr<const Dataset> make_pair_dataset(const PairSource& source,
+                                                 const std::function<PairLines()>& lines);
 
 }  // namespace redco

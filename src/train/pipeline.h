@@ -138,8 +138,9 @@ class Pipeline {
 
   // --- data ---
 
-  // Opens a source of the training or evaluation data on all ranks together; work of the first rank only goes
-  // through Group::on_first. Null: tokenized texts as pipeline lm reads them (train/lm_dataset.h).
+  // Opens a source of the training or evaluation data, on all ranks together: with read_jsonl() or
+  // read_records() (train/records.h), or with open_indexed() (train/indexed_data.h), which runs the work of
+  // the first rank. Null: tokenized texts as pipeline lm reads them (train/lm_dataset.h).
   virtual std::shared_ptr<const Dataset> open(const DataRequest& request) {
     (void)request;
     return nullptr;

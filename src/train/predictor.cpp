@@ -47,6 +47,8 @@ std::vector<std::string> predict(const Pipeline& pipeline, const ParamTree& para
     if (n == 1) ctx.on_text = on_text;
     for (i64 first = 0; first < all; first += at_once) {
       const i64 rows = std::min(at_once, all - first);
+      replica->random.rows.clear();
+      for (i64 r = first; r < first + rows; ++r) replica->random.rows.push_back(dealt[r].ordinal);
       const auto answers = in_pipeline(pipeline, "predict()", [&] {
         auto out = pipeline.predict(whole, std::span<const Example>(dealt).subspan(first, rows), ctx);
         REDCO_CHECK(static_cast<i64>(out.size()) == rows, "it gave {} answers to {} examples", out.size(),

@@ -1,17 +1,19 @@
 #include "train/records.h"
 
+#include <charconv>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/jsonl.h"
-#include "base/progress.h"
 #include "base/words.h"
-#include "comm/group.h"
 #include "data/builtin.h"
 #include "data/cached_index.h"
-#include "tensor/context.h"
+#include "data/record_lines.h"
+#include "data/source_files.h"
+#include "train/indexed_data.h"
 
 namespace redco {
 
@@ -19,12 +21,18 @@ using RecordJson = nlohmann::ordered_json;
 
 struct Record::Object {
   RecordJson json;
+  bool only_texts = false;  // a row of a table: numbers are texts, too
 };
 
 Record::Record(std::string_view json, std::string where)
     : object_(std::make_unique<Object>(Object{parse_json_line(json, where)})), where_(std::move(where)) {}
 Record::Record(std::unique_ptr<Object> object, std::string where)
     : object_(std::move(object)), where_(std::move(where)) {}
+Record Record::of_line(std::string_view json, std::string where, bool only_texts) {
+  Record r(json, std::move(where));
+  r.object_->only_texts = only_texts;
+  return r;
+}
 Record::Record(Record&&) noexcept = default;
 Record::~Record() = default;
 
@@ -55,6 +63,16 @@ template <bool (*Right)(const RecordJson&)>
 bool all_of(const RecordJson& j) {
   return j.is_array() && std::ranges::all_of(j, Right);
 }
+// The number that a cell consists of.
+template <class T>
+T number_in(const Record& r, const std::string& key, const char* what) {
+  const std::string text = r.text(key);
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(static_cast<double>(value)))
+    r.fail(fmt::format("\"{}\" is '{}'; expected {}", key, excerpt(text), what));
+  return value;
+}
 bool is_object(const RecordJson& j) { return j.is_object(); }
 std::string dumped(const RecordJson& j) {
   return j.dump(-1, ' ', false, RecordJson::error_handler_t::replace);
@@ -69,9 +87,11 @@ std::string Record::text(const std::string& key, const std::string& otherwise) c
   return has(key) ? text(key) : otherwise;
 }
 double Record::number(const std::string& key) const {
+  if (object_->only_texts) return number_in<double>(*this, key, "a number");
   return need(*this, object_->json, key, "a number", is_number).get<double>();
 }
 i64 Record::integer(const std::string& key) const {
+  if (object_->only_texts) return number_in<i64>(*this, key, "an integer");
   return need(*this, object_->json, key, "an integer", is_integer).get<i64>();
 }
 std::vector<std::string> Record::texts(const std::string& key) const {
@@ -156,7 +176,10 @@ class RecordFile : public Dataset {
   std::vector<Place> places_;
 };
 
-void build_records(const std::string& path, const std::vector<std::string>& files, const ReadRecord& read) {
+using OpenLines = std::function<RecordLines()>;
+
+void write_records(const std::string& path, const std::vector<std::string>& files, const OpenLines& open,
+                   const ReadRecord& read) {
   DurableFile file = DurableFile::create(path);
   u64 at = 0;
   const auto append = [&](const void* data, std::size_t n) {
@@ -167,29 +190,27 @@ void build_records(const std::string& path, const std::vector<std::string>& file
   append(std::string(32, '0').data(), 32);
   Hasher hasher;
   std::vector<Place> places;
-  for (const std::string& name : files) {
-    JsonLines lines(name);
-    for (std::string line; lines.next(line);) {
-      const Record record(line, lines.where());
-      std::optional<Example> e;
-      try {
-        e = read(record);
-      } catch (const ContentsError& error) {
-        const std::string what = error.what();
-        if (what.starts_with(record.where())) throw;
-        record.fail(what);
-      }
-      if (!e) continue;
-      if (e->id.empty() && record.has("id")) e->id = record.json("id");
-      Place& p = places.emplace_back(Place{.offset = at});
-      p.length = ExampleList({*e}, "").length(0);
-      const std::string text = examples_to_json({std::move(*e)});
-      p.bytes = static_cast<i64>(text.size());
-      append(text.data(), text.size());
-      hasher.update(text.data(), text.size());
+  RecordLines lines = open();
+  for (std::string line; lines.next(line);) {
+    const Record record = Record::of_line(line, lines.where(), lines.only_texts());
+    std::optional<Example> e;
+    try {
+      e = read(record);
+    } catch (const ContentsError& error) {
+      const std::string what = error.what();
+      if (what.starts_with(record.where())) throw;
+      record.fail(what);
     }
+    if (!e) continue;
+    if (e->id.empty() && record.has("id")) e->id = record.json("id");
+    Place& p = places.emplace_back(Place{.offset = at});
+    p.length = ExampleList({*e}, "").length(0);
+    const std::string text = examples_to_json({std::move(*e)});
+    p.bytes = static_cast<i64>(text.size());
+    append(text.data(), text.size());
+    hasher.update(text.data(), text.size());
   }
-  if (places.empty()) throw ContentsError("[data] {} has no examples", files.empty() ? "the data" : files[0]);
+  if (places.empty()) throw ContentsError("[data] {} has no examples", words_of_files(files));
   const u64 end[2] = {places.size(), at};
   append(places.data(), places.size() * sizeof(Place));
   append(end, sizeof end);
@@ -197,41 +218,42 @@ void build_records(const std::string& path, const std::vector<std::string>& file
   file.commit();
 }
 
+// The path of the records' file, which is built unless the cache has it. settings: null: JSONL.
+std::string build_records(const DataRequest& request, const DataSettings* settings, const ReadRecord& read) {
+  const double begin = seconds();
+  const std::vector<std::string> files = data_files(request.files, request.evaluation, request.cache);
+  const OpenLines open = [&] { return settings ? RecordLines(files, *settings) : RecordLines(files); };
+  Hasher hasher;
+  put(hasher, request.fingerprint);
+  RecordLines lines = open();
+  for (std::string line; lines.next(line);) put(hasher, line);
+  const std::string path = index_path(request.cache, hasher.digest128(), "records");
+  return find_or_build<RecordFile>(
+      path, begin, [&] { write_records(path, files, open, read); },
+      [](const RecordFile& f) {
+        CachedIndex c;
+        c.unit = "example";
+        c.examples = f.size();
+        for (i64 i = 0; i < f.size(); ++i) c.tokens += f.length(i);
+        return c;
+      });
+}
+
+std::shared_ptr<const Dataset> open_records(const DataRequest& request, const DataSettings* settings,
+                                            const ReadRecord& read) {
+  return open_indexed(
+      {.build = [&] { return build_records(request, settings, read); },
+       .open = [](const std::string& path) { return std::make_shared<RecordFile>(RecordFile::open(path)); }});
+}
+
 }  // namespace
 
 std::shared_ptr<const Dataset> read_jsonl(const DataRequest& request, const ReadRecord& read) {
-  Group& world = Context::current().world();
-  std::string path;
-  world.on_first([&] {
-    const double begin = seconds();
-    const std::vector<std::string> files = data_files(request.files, request.evaluation, request.cache);
-    Hasher hasher;
-    const auto add = [&](const std::string& text) {
-      const u64 n = text.size();
-      hasher.update(&n, sizeof n);
-      hasher.update(text.data(), text.size());
-    };
-    add(request.fingerprint);
-    for (const std::string& name : files) {
-      JsonLines lines(name);
-      for (std::string line; lines.next(line);) add(line);
-    }
-    const Hash128 key = hasher.digest128();
-    path = find_or_build<RecordFile>(
-        index_path(request.cache, key, "records"), begin,
-        [&] { build_records(index_path(request.cache, key, "records"), files, read); },
-        [](const RecordFile& f) {
-          CachedIndex c;
-          c.unit = "example";
-          c.examples = f.size();
-          for (i64 i = 0; i < f.size(); ++i) c.tokens += f.length(i);
-          return c;
-        });
-  });
-  path = world.agree(path);
-  std::shared_ptr<const Dataset> data;
-  world.together([&] { data = std::make_shared<RecordFile>(RecordFile::open(path)); });
-  return data;
+  return open_records(request, nullptr, read);
+}
+std::shared_ptr<const Dataset> read_records(const DataRequest& request, const DataSettings& settings,
+                                            const ReadRecord& read) {
+  return open_records(request, &settings, read);
 }
 
 }  // namespace redco

@@ -1,4 +1,5 @@
-// Records: the JSON objects of JSONL files as examples, for the open() of a pipeline. Needs no JSON library.
+// Records: the JSON objects of JSONL files, and the rows of TSV, CSV and parallel files, as examples, for the
+// open() of a pipeline. Needs no JSON library.
 //
 //   std::shared_ptr<const Dataset> open(const DataRequest& request) override {
 //     return read_jsonl(request, [&](const Record& r) {
@@ -24,6 +25,8 @@ class Record {
  public:
   // ContentsError unless `json` is an object.
   Record(std::string_view json, std::string where);
+  // only_texts: a row of a table, whose cells are texts; number() and integer() read them.
+  static Record of_line(std::string_view json, std::string where, bool only_texts);
   Record(Record&&) noexcept;
   ~Record();
 
@@ -56,6 +59,11 @@ class Record {
 // Collective.
 using ReadRecord = std::function<std::optional<Example>(const Record&)>;
 std::shared_ptr<const Dataset> read_jsonl(const DataRequest& request, const ReadRecord& read);
+// Also TSV, CSV and parallel files, by data.format or the files' names: see data/record_lines.h. A record's
+// keys are the columns' names; those of parallel files are "source" and "target". settings: settings->data.
+// UsageError: plain text. Collective.
+std::shared_ptr<const Dataset> read_records(const DataRequest& request, const DataSettings& settings,
+                                            const ReadRecord& read);
 
 // {"prediction": "..."}: a JSON object of texts, for predict() and output().
 std::string json_object(const std::vector<std::pair<std::string, std::string>>& texts);

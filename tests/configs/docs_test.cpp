@@ -156,5 +156,65 @@ TEST(Docs, MessagesOfTroubleshootingAreInTheSources) {
   EXPECT_GT(n, 50);
 }
 
+// The functions and classes that a header declares in namespace redco.
+std::set<std::string> declared_in(const std::string& header) {
+  const std::string text =
+      std::regex_replace(page_text(REDCO_SOURCE_DIR "/src/" + header), std::regex("//[^\n]*"), "");
+  std::set<std::string> out;
+  const std::regex type("^(?:enum )?(?:class|struct) (\\w+)[^;]*\\{");
+  const std::regex function("^(?:inline )?[A-Za-z_][A-Za-z0-9_:<>, &*]*[ &*](operator[^ (]+|[a-z]\\w*)\\(");
+  std::istringstream lines(text);
+  std::smatch m;
+  for (std::string line; std::getline(lines, line);) {
+    const bool attribute = line.starts_with("[[noreturn]] ");
+    const std::string code = attribute ? line.substr(13) : line;
+    if (std::regex_search(code, m, type) ||
+        (!code.starts_with("return") && std::regex_search(code, m, function)))
+      out.insert(m[1]);
+  }
+  return out;
+}
+
+// docs/api.md names what redco.h declares, and nothing else.
+TEST(Docs, TheApiPageNamesAllOpsAndClasses) {
+  const std::string all = page_text(REDCO_SOURCE_DIR "/src/redco.h");
+  std::set<std::string> headers = {"train/example.h"}, declared;
+  const std::regex include("#include \"([^\"]+)\"");
+  for (std::sregex_iterator h(all.begin(), all.end(), include), end; h != end; ++h)
+    if ((*h)[1] != "redco.h") headers.insert((*h)[1]);
+  for (const std::string& h : headers) {
+    const std::set<std::string> names = declared_in(h);
+    EXPECT_FALSE(names.empty()) << h;
+    declared.insert(names.begin(), names.end());
+  }
+  EXPECT_GT(declared.size(), 200u);
+  for (const char* known :
+       {"linear", "operator*", "Tensor", "Pipeline", "where", "log_sum_exp", "Unary", "read_jsonl"})
+    EXPECT_EQ(declared.count(known), known == std::string("Unary") ? 0u : 1u) << known;
+
+  const std::string page = page_text(REDCO_SOURCE_DIR "/docs/api.md");
+  std::set<std::string> named;
+  const std::regex quoted("`([^`\n]+)`"), word("^(operator[^ (]+|\\w+)(?:<T>)?(\\(.*)?$");
+  for (std::sregex_iterator q(page.begin(), page.end(), quoted), end; q != end; ++q) {
+    const std::string text = (*q)[1];
+    std::smatch m;
+    if (std::regex_match(text, m, word)) named.insert(m[1]);
+  }
+  for (const std::string& name : declared)
+    EXPECT_EQ(named.count(name), 1u) << "docs/api.md does not name " << name;
+  // The first cells of the tables: what the page says that there is.
+  std::istringstream lines(page);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("| `")) continue;
+    const std::string cell = line.substr(0, line.find(" | "));
+    for (std::sregex_iterator q(cell.begin(), cell.end(), quoted), end; q != end; ++q) {
+      const std::string text = (*q)[1];
+      std::smatch m;
+      ASSERT_TRUE(std::regex_match(text, m, word)) << text;
+      EXPECT_EQ(declared.count(m[1]), 1u) << "docs/api.md: no header declares " << m[1];
+    }
+  }
+}
+
 }  // namespace
 }  // namespace redco

@@ -82,6 +82,70 @@ TEST(Records, AllRanksReadWhatTheFirstOneStored) {
   });
 }
 
+// TSV, CSV, parallel files and JSONL give the same examples, plain or compressed.
+TEST(Records, AllFormatsAreRead) {
+  test::TempDir dir;
+  spill(dir / "a.jsonl",
+        "{\"source\": \"x, y\", \"target\": \"3\"}\n{\"source\": \"z\", \"target\": \"-4\"}\n");
+  spill(dir / "a.csv", "source,target\n\"x, y\",3\n\nz,-4\n");
+  spill(dir / "a.tsv", "target\tsource\n3\tx, y\n-4\tz\n");
+  spill(dir / "a.src", "x, y\nz\n");
+  spill(dir / "a.tgt", "3\n-4\n");
+  for (const char* file : {"a.jsonl", "a.csv", "a.tsv", "a.src", "a.tgt"})
+    ASSERT_EQ(std::system(("gzip -k '" + (dir / file) + "'").c_str()), 0);
+  const auto read = [&](const std::vector<std::string>& files, const std::string& format) {
+    DataRequest request{.cache = dir / "cache", .fingerprint = "1"};
+    for (const std::string& f : files) request.files.push_back(dir / f);
+    DataSettings s;
+    if (!format.empty()) s.format = format;
+    return read_records(request, s, [](const Record& r) {
+      Example e;
+      e.text = r.text("source") + "=" + r.text("target");
+      return e;
+    });
+  };
+  on_one_rank([&](Context&) {
+    std::string fingerprint;
+    for (const std::string end : {"", ".gz"})
+      for (const auto& [files, format] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+               {{"a.jsonl"}, ""}, {{"a.csv"}, ""}, {{"a.tsv"}, ""}, {{"a.src", "a.tgt"}, "parallel"}}) {
+        std::vector<std::string> names;
+        for (const std::string& f : files) names.push_back(f + end);
+        const auto data = read(names, format);
+        ASSERT_EQ(data->size(), 2) << files[0];
+        EXPECT_EQ(data->get(0).text, "x, y=3");
+        EXPECT_EQ(data->get(1).text, "z=-4");
+        if (fingerprint.empty()) fingerprint = data->fingerprint();
+        EXPECT_EQ(data->fingerprint(), fingerprint);
+      }
+    // Two files, one after the other.
+    EXPECT_EQ(read({"a.csv", "a.csv.gz"}, "")->size(), 4);
+    EXPECT_THAT(usage_error([&] { read({"a.src"}, "parallel"); }), HasSubstr("needs pairs of files"));
+    EXPECT_THAT(usage_error([&] { read({"a.src"}, ""); }),
+                HasSubstr("records need data.format jsonl, tsv, csv or parallel"));
+    spill(dir / "b.csv", "source,source\na,b\n");
+    EXPECT_THAT(usage_error([&] { read({"b.csv"}, ""); }), HasSubstr("two columns have the name 'source'"));
+    spill(dir / "c.csv", "source,target\n\na,b,c\n");
+    EXPECT_THAT(error_text<ContentsError>([&] { read({"c.csv"}, ""); }),
+                HasSubstr("c.csv:3: the row has 3 cells, but the first row has 2"));
+    spill(dir / "c.tgt", "only one\n");
+    EXPECT_THAT(error_text<ContentsError>([&] {
+                  read({"a.src", "c.tgt"}, "parallel");
+                }),
+                HasSubstr("a.src:2: the file has more lines than " + (dir / "c.tgt")));
+  });
+}
+
+TEST(Records, CellsOfTablesAreReadAsNumbers) {
+  const Record r = Record::of_line(R"({"n": "-3", "x": "0.5", "word": "3a"})", "t.csv:4", true);
+  EXPECT_EQ(r.integer("n"), -3);
+  EXPECT_EQ(r.number("x"), 0.5);
+  EXPECT_EQ(error_text<ContentsError>([&] { r.number("word"); }),
+            "t.csv:4: \"word\" is '3a'; expected a number");
+  EXPECT_EQ(error_text<ContentsError>([&] { r.integer("x"); }),
+            "t.csv:4: \"x\" is '0.5'; expected an integer");
+}
+
 const char* kModel =
     R"({"model_type": "gpt2", "vocab_size": 257, "n_embd": 16, "n_layer": 2, "n_head": 4, "n_positions": 24})";
 
