@@ -203,7 +203,7 @@ std::string CheckReport::note() const {
   std::string names;
   for (std::size_t i = 0; i < std::min<std::size_t>(3, run->zero.size()); ++i)
     names += (i == 0 ? "" : ", ") + run->zero[i];
-  return fmt::format("the gradient of {} is 0 in this step, which proves nothing about it: {}{}",
+  return fmt::format("the gradient of {} is 0 in this step, so comparing them proves nothing: {}{}",
                      counted(static_cast<i64>(run->zero.size()), "parameter"), names,
                      run->zero.size() > 3 ? ", ..." : "");
 }
