@@ -137,6 +137,24 @@ TEST_F(Check, ARunThatFailsIsReportedAndTheOthersAreMade) {
   EXPECT_EQ(c.verdicts(), "f f") << c.err;
 }
 
+// Own parameters, second derivatives, rollouts, sampled clients, noise of DP-SGD.
+TEST_F(Check, TheExamplesOfTheDocumentationAreEqual) {
+  const std::string docs = std::string(REDCO_SOURCE_DIR) + "/docs/examples/";
+  for (const std::string job : {"job.yaml pipeline=./so/maml.so train.global_batch_size=8",
+                                "job.yaml pipeline=./so/actor_critic.so train.global_batch_size=8",
+                                "'%fedavg/job.yaml' pipeline=./so/fedavg/fedavg.so settings.local_epochs=1",
+                                "'%dp_sgd/job.yaml' pipeline=./so/dp_sgd/dp_sgd.so"}) {
+    std::string words = job;
+    if (const std::size_t at = words.find('%'); at != std::string::npos) words.replace(at, 1, docs);
+    const Ran r =
+        shell(dir_->path(), "timeout 300 prefix/bin/redco check " + words +
+                                " workdir=~ parallel.threads_per_rank=1 --meshes 1x1,2x1,1x2 --micro 2,4");
+    EXPECT_EQ(r.code, 0) << r.said;
+    EXPECT_THAT(r.said, HasSubstr("passed: 5 of 5 combinations equal the reference")) << job;
+    EXPECT_EQ(r.said.find("all gradients are 0"), std::string::npos) << job;
+  }
+}
+
 // As in train: the function, what was found and what was expected, and the job's line.
 TEST_F(Check, MistakesOnOneRankEndTheCheckWithTheirMessage) {
   const Checked c = mistake("name");
