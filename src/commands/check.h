@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "commands/check_compare.h"
+#include "commands/check_report.h"
 #include "job/job_config.h"
 
 namespace redco {
@@ -26,21 +26,6 @@ std::vector<Combination> combinations(const CheckOptions& o, i64 rows);
 
 // Why the step can't be divided like this; "" if it can.
 std::string impossible(const Combination& c, i64 rows);
-
-struct CheckReport {
-  std::string pipeline;
-  bool bf16 = false;
-  double tolerance = 0;
-  std::vector<CheckedRun> runs;
-  std::vector<std::string> causes;
-  // What the comparison can't show: a sentence about gradients that are 0; "" if there are none.
-  std::string note() const;
-  // 0: all compared runs are equal and none failed; check_failed: one differs or failed. If there is nothing
-  // to compare with, the code of the first run that failed; usage if no combination is possible.
-  int exit_code() const;
-};
-std::string to_text(const CheckReport& r);
-std::string to_json(const CheckReport& r);
 
 // Checks the job as training does, runs redco once for each combination on this machine (in a SLURM
 // allocation on its nodes, which must share $TMPDIR), prints the report and returns its exit code. `program`:
