@@ -21,6 +21,7 @@ void add_predict(CLI::App& app, Invocation& run);
 void add_chat(CLI::App& app, Invocation& run);
 void add_verify(CLI::App& app, Invocation& run);
 void add_validate(CLI::App& app, Invocation& run);
+void add_check(CLI::App& app, Invocation& run);
 void add_bench(CLI::App& app, Invocation& run);
 void add_env(CLI::App& app, Invocation& run);
 void add_sbatch(CLI::App& app, Invocation& run);

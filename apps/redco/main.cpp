@@ -10,6 +10,7 @@
 #include "base/signals.h"
 #include "base/words.h"
 #include "commands.h"
+#include "commands/check_step.h"
 #include "kernels/threads.h"
 #include "launch/child_process.h"
 #include "launch/topology.h"
@@ -95,8 +96,8 @@ std::string unknown_command(const CLI::App& app, const std::vector<std::string>&
 
 // Commands that end with code 8 and a message when a signal stops them. A signal ends the others immediately.
 bool runs_a_job(const std::string& command) {
-  static const std::vector<std::string> kCommands = {"train",  "predict", "evaluate", "chat",
-                                                     "verify", "bench",   "merge",    "data"};
+  static const std::vector<std::string> kCommands = {"train", "predict", "evaluate", "chat", "verify",
+                                                     "check", "bench",   "merge",    "data", kCheckCommand};
   return std::find(kCommands.begin(), kCommands.end(), command) != kCommands.end();
 }
 
@@ -118,6 +119,7 @@ int run_command(int argc, char** argv) {
     add_chat(app, run);
     add_verify(app, run);
     add_validate(app, run);
+    add_check(app, run);
     add_bench(app, run);
     add_env(app, run);
     add_sbatch(app, run);
@@ -138,6 +140,12 @@ int run_command(int argc, char** argv) {
     if (!words.empty() && words[0] == "__complete") {
       std::fputs(complete_words(app, {words.begin() + 1, words.end()}).c_str(), stdout);
       return 0;
+    }
+    if (words.size() == 3 && words[0] == kCheckCommand) {
+      const auto job = []() -> JobConfig {
+        throw UsageError("{} runs a combination of redco check, which starts it", kCheckCommand);
+      };
+      return run_check_step({.job = job, .program = run.argv}, words[1], words[2]);
     }
     if (const std::string unknown = unknown_command(app, words); !unknown.empty())
       throw UsageError("{}", unknown);

@@ -89,6 +89,12 @@ GenerationTokens answer_tokens(const ModelSource& source, const Model& model, co
   return tokens;
 }
 
+TextGeneration eval_generation(const JobConfig& job, const ModelSource& source, const Model& model,
+                               const Tokenizer& tokenizer, i64 batch_size) {
+  const auto chat = job_chat_template(job, tokenizer, source.folder);
+  return {job.eval.generation, answer_tokens(source, model, tokenizer, chat ? &*chat : nullptr), batch_size};
+}
+
 const Tokenizer& tokenizer_of(const PredictModel& m) {
   if (!m.tokenizer)
     throw UsageError("[model] no tokenizer. Give model.tokenizer (`bytes` or a tokenizer's folder)");

@@ -45,6 +45,10 @@ ParamTree make_predict_params(const JobConfig& job, const PredictModel& m);
 GenerationTokens answer_tokens(const ModelSource& source, const Model& model, const Tokenizer& tokenizer,
                                const ChatTemplate* chat_template);
 
+// Settings of answers during training: eval.generation and the ids above.
+TextGeneration eval_generation(const JobConfig& job, const ModelSource& source, const Model& model,
+                               const Tokenizer& tokenizer, i64 batch_size);
+
 // Everything but the prompt that an answer depends on, as a JSON object of texts: generation settings, the
 // model's config, weights and tokenizer. The fingerprint of weights covers the name, size, first and last 64
 // KiB of each file.

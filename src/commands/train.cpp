@@ -105,13 +105,6 @@ void describe_run(const ResolvedJob& resolved, const std::optional<PlanReport>& 
   write_file_durable(join_path(workdir, "environment.json"), env_json(env) + "\n");
 }
 
-// Generation settings of evaluations.
-TextGeneration eval_generation(const JobConfig& job, const ModelSource& source, const Model& model,
-                               const Tokenizer& tokenizer, i64 batch_size) {
-  const auto chat = job_chat_template(job, tokenizer, source.folder);
-  return {job.eval.generation, answer_tokens(source, model, tokenizer, chat ? &*chat : nullptr), batch_size};
-}
-
 // Changes of the job since the checkpoint was saved: an error or a note for each. First rank only.
 // Checkpoints of older versions hold no job.
 void check_changes(const JobConfig& job, const std::string& checkpoint) {

@@ -7,6 +7,7 @@
 #include <array>
 #include <chrono>
 #include <csignal>
+#include <limits>
 
 #include "base/error.h"
 #include "launch/child_process.h"
@@ -18,6 +19,7 @@ namespace {
 
 struct Captured {
   std::string out, err;
+  int code = 0;         // as Finished::code
   std::string problem;  // "ended with status 3"; "" if all went well
 };
 
@@ -51,13 +53,13 @@ Captured capture(const std::vector<std::string>& argv, const Environment& enviro
     if (!finished && since(asked) > 2) kill(-pid, SIGKILL);
     usleep(2000);
   }
+  got.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   if (too_much) {
     got.problem = fmt::format("wrote more than {} bytes", max_bytes);
   } else if (!finished) {
     got.problem = fmt::format("took longer than {:g} s", seconds);
-  } else if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    got.problem =
-        fmt::format("ended with status {}", WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+  } else if (got.code != 0) {
+    got.problem = fmt::format("ended with status {}", got.code);
   }
   return got;
 }
@@ -73,6 +75,11 @@ std::string output_of(const std::vector<std::string>& argv, double seconds, i64 
   Captured got = capture(argv, current_environment(), seconds, max_bytes);
   if (!got.problem.empty()) fail(argv[0], got.problem, got.err);
   return got.out;
+}
+
+Finished run_to_end(const std::vector<std::string>& argv, const Environment& environment, i64 max_bytes) {
+  Captured got = capture(argv, environment, std::numeric_limits<double>::infinity(), max_bytes);
+  return {got.code, std::move(got.out), std::move(got.err)};
 }
 
 std::string output_under_mpirun(const Mpirun& mpirun, double seconds, i64 max_bytes) {

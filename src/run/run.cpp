@@ -31,6 +31,7 @@
 #include "launch/topology.h"
 #include "launch/watchdog.h"
 #include "run/agreement.h"
+#include "run/handed_job.h"
 #include "train/run_record.h"
 
 namespace redco {
@@ -133,30 +134,6 @@ void say(const std::string& text) {
   const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
   const std::string lines = marked("error: " + text, rank ? std::atoi(rank) : 0);
   std::fwrite(lines.data(), 1, lines.size(), stderr);
-}
-
-// Holds ResolvedJob::to_text() in the environment of processes that this program starts.
-constexpr const char* kJobVariable = "REDCO_JOB";
-// Linux limits one variable with its name to 128 KiB.
-constexpr std::size_t kMostJobText = 120 << 10;
-
-// The job from the launcher. Removes it from the environment, so that no child process inherits it.
-std::optional<std::string> handed_job() {
-  const char* text = std::getenv(kJobVariable);
-  if (!text) return std::nullopt;
-  std::string out = text;
-  unsetenv(kJobVariable);
-  return out;
-}
-
-std::string text_to_hand(const ResolvedJob& resolved) {
-  std::string text = resolved.to_text();
-  if (text.size() > kMostJobText)
-    throw UsageError(
-        "[job] the settings take {} bytes compressed, but ranks can get at most {}; put long texts into "
-        "files (predict.input)",
-        text.size(), kMostJobText);
-  return text;
 }
 
 // Ends the process after an exception left a thread, with the exception's exit code if it has one.

@@ -376,6 +376,7 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
   }();
   const ProfilePhase profiled("norm and update");
   StepOutcome out;
+  out.weights = weights;
   const std::vector<double> norms = group_norms(grads);
   out.grad_norm = std::sqrt(std::inner_product(norms.begin(), norms.end(), norms.begin(), 0.0));
 
@@ -407,6 +408,7 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
     ++at;
   }
   if (!out.finite && !c.is_meta()) return out;
+  if (options_.on_gradients) options_.on_gradients(grads);
 
   const auto clip = [](std::optional<double> most, double norm) {
     return most && norm > *most ? *most / (norm + 1e-6) : 1;  // torch.nn.utils.clip_grad_norm_

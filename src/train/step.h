@@ -15,12 +15,13 @@
 namespace redco {
 
 struct StepOutcome {
-  std::map<std::string, double> terms;  // mean of each loss term over the step's global batch
-  double loss = 0;                      // the term of the first group
-  double grad_norm = 0;                 // of all groups, before clipping
-  double weight = 0;                    // global weight of the first term (tokens, rows)
-  bool finite = true;                   // false: nothing was updated
-  bool signal = false;                  // a rank received a signal
+  std::map<std::string, double> terms;    // mean of each loss term over the step's global batch
+  double loss = 0;                        // the term of the first group
+  double grad_norm = 0;                   // of all groups, before clipping
+  double weight = 0;                      // global weight of the first term (tokens, rows)
+  std::map<std::string, double> weights;  // global weights of all terms
+  bool finite = true;                     // false: nothing was updated
+  bool signal = false;                    // a rank received a signal
 };
 
 struct StepOptions {
@@ -30,6 +31,9 @@ struct StepOptions {
   OptimizerSettings optimizer;
   StateSharding sharding = StateSharding::none;
   DType weights = DType::f32;  // of matrices; trained ones have fp32 masters
+  // If set, each finite step calls it before the update, with the reduced gradient of each parameter
+  // (undefined: it has none in this step).
+  std::function<void(const std::vector<Tensor>&)> on_gradients{};
 };
 StepOptions step_options(const TrainSettings& settings, const ParallelSettings& parallel = {},
                          DType weights = DType::f32);

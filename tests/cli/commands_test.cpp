@@ -20,8 +20,8 @@ TEST_F(Commands, HelpAndVersionEverywhere) {
   EXPECT_THAT(good({"--help"}).out,
               AllOf(HasSubstr("train"), HasSubstr("tokenizer"), HasSubstr("Exit codes")));
   EXPECT_THAT(good({"--version"}).out, AllOf(HasSubstr("redco 0."), HasSubstr("OpenBLAS"), HasSubstr("MPI")));
-  for (const char* c : {"train", "predict", "verify", "validate", "bench", "env", "sbatch", "tokenizer", "ls",
-                        "cp", "schema", "completion", "man", "new"}) {
+  for (const char* c : {"train", "predict", "verify", "validate", "check", "bench", "env", "sbatch",
+                        "tokenizer", "ls", "cp", "schema", "completion", "man", "new"}) {
     const Ran help = good({c, "--help"});
     EXPECT_THAT(help.out, AllOf(HasSubstr("Usage: redco " + std::string(c)), HasSubstr("Examples:\n  ")))
         << c;

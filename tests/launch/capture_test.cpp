@@ -30,6 +30,18 @@ TEST(OutputOf, GivesStdoutOrSaysWhyNot) {
               HasSubstr("no-such-program is not in PATH"));
 }
 
+TEST(RunToEnd, GivesStatusBothOutputsAndItsEnvironment) {
+  Environment environment = current_environment();
+  environment["OF_THE_TEST"] = "x";
+  Finished end = run_to_end({"bash", "-c", "echo $OF_THE_TEST; echo no >&2; exit 3"}, environment);
+  EXPECT_EQ(end.code, 3);
+  EXPECT_EQ(end.out, "x\n");
+  EXPECT_EQ(end.err, "no\n");
+  end = run_to_end({"bash", "-c", "kill -9 $$"}, environment);
+  EXPECT_EQ(end.code, 128 + 9);
+  EXPECT_NE(run_to_end({"yes"}, environment, 100000).code, 0);
+}
+
 // A script in place of mpirun that cannot reach a host.
 TEST(OutputUnderMpirun, ExplainsWhyAHostDidNotStart) {
   test::TempDir dir;
