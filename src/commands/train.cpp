@@ -29,6 +29,7 @@
 #include "pipelines/pipelines.h"
 #include "run/run.h"
 #include "train/predictor.h"
+#include "train/shared_objects.h"
 #include "train/trainer.h"
 
 namespace redco {
@@ -122,6 +123,15 @@ void check_changes(const JobConfig& job, const std::string& checkpoint) {
   for (const std::string& note : resume_notes(changes)) info("[resume] {}", note);
 }
 
+std::vector<PluginRecord> plugin_records(const JobConfig& job) {
+  std::vector<PluginRecord> out;
+  for (const std::string& path : shared_objects(job)) {
+    const SharedObject& object = load_shared_object(path, "plugins");
+    out.push_back({path, object.fingerprint, object.families()});
+  }
+  return out;
+}
+
 int train_on_ranks(Run& run, const BuildInfo& build) {
   Context& c = run.context();
   Group& world = c.world();
@@ -208,6 +218,7 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
              .adapter_config = model ? job_adapter_config(source, *model) : "",
              .job_yaml = run.resolved().yaml(),
              .frozen_models = std::move(frozen),
+             .plugins = plugin_records(job),
              .on_resume = [&](const std::string& checkpoint) { check_changes(job, checkpoint); },
              .on_begin =
                  [&](i64 step, i64 total) {
