@@ -239,5 +239,46 @@ TEST_F(Plugins, FilesThatAreNotPluginsAreRefused) {
   EXPECT_THAT(key.said, HasSubstr("num_heads"));
 }
 
+// SetUpTestSuite has written and built it.
+TEST_F(Plugins, TheSkeletonOfAModelTrainsAndGenerates) {
+  EXPECT_THAT(slurp(*dir_ / "my_decoder/job.yaml"), HasSubstr("plugins: ./build/my_decoder.so\n"));
+  EXPECT_THAT(slurp(*dir_ / "my_decoder/my_decoder.cpp"),
+              HasSubstr("class MyDecoderForCausalLM : public Model"));
+  const std::string job = "my_decoder/job.yaml plugins=./so/model_skeleton/my_decoder.so ";
+  const Ran plan = command("plan " + job + mesh(1, 2));
+  ASSERT_EQ(plan.code, 0) << plan.said;
+  const std::string words = "train " + job +
+                            " train.logging_steps=1 train.schedule=constant parallel.threads_per_rank=1 "
+                            "train.max_steps=8 ";
+  for (const auto& [what, where] :
+       std::map<std::string, std::string>{{"1x1", mesh(1, 1)}, {"2x1", mesh(2, 1)}, {"1x2", mesh(1, 2)}}) {
+    const std::string workdir = "workdir=decoder-" + what;
+    const Ran r = command(words + where + " " + workdir);
+    ASSERT_EQ(r.code, 0) << what << "\n" << r.said;
+    expect_near("decoder-1x1", "decoder-" + what, 1e-4);
+    // A resumed run equals this one.
+    for (const char* steps : {"train.max_steps=5", ""}) {
+      const Ran part = command(words + where + " " + workdir + "-resumed " + steps);
+      ASSERT_EQ(part.code, 0) << what << "\n" << part.said;
+    }
+    for (const std::string file : {"model.safetensors", "training/optimizer.safetensors"})
+      EXPECT_TRUE(slurp(*dir_ / ("decoder-" + what + "/checkpoints/last/" + file)) ==
+                  slurp(*dir_ / ("decoder-" + what + "-resumed/checkpoints/last/" + file)))
+          << what << ": " << file;
+    const Ran p = command("predict " + job + where + " " + workdir + " predict.prompt=a 2>/dev/null");
+    ASSERT_EQ(p.code, 0) << what << "\n" << p.said;
+    spill(*dir_ / ("answer-" + what), p.said);
+    EXPECT_EQ(p.said, slurp(*dir_ / "answer-1x1")) << what;
+  }
+  // The job as it is: from ln(257) = 5.5 to 0.57.
+  const Ran whole = command("train " + job);
+  ASSERT_EQ(whole.code, 0) << whole.said;
+  std::string last;
+  std::istringstream lines(slurp(*dir_ / "runs/my_decoder/metrics.jsonl"));
+  for (std::string line; std::getline(lines, line);)
+    if (line.find("eval_loss") != std::string::npos) last = line;
+  EXPECT_LT(Json::parse(last)["eval_loss"].get<double>(), 0.62) << last;
+}
+
 }  // namespace
 }  // namespace redco::test
