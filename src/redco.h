@@ -1,5 +1,5 @@
-// All that a pipeline, or a program that uses redco as a library, needs: `#include "redco.h"` after
-// find_package(redco).
+// All that a pipeline, a model family, or a program that uses redco as a library, needs: `#include "redco.h"`
+// after find_package(redco).
 #pragma once
 
 #include "autograd/grad.h"
@@ -8,8 +8,11 @@
 #include "config/own_settings.h"
 #include "generate/generate.h"
 #include "metrics/privacy.h"
+#include "models/attention_block.h"
 #include "models/model.h"
+#include "models/rope_config.h"
 #include "models/spec_builder.h"
+#include "nn/cache_forms.h"
 #include "nn/fast_weights.h"
 #include "nn/layers.h"
 #include "nn/param_tree.h"
@@ -19,6 +22,7 @@
 #include "ops/cross_entropy.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
+#include "ops/experts.h"
 #include "ops/linear.h"
 #include "ops/norm.h"
 #include "ops/recurrence.h"
@@ -31,9 +35,9 @@
 #include "tensor/tensor.h"
 #include "tensor/transfer.h"
 #include "tokenizers/tokenizer.h"
-#include "train/abi.h"
 #include "train/indexed_data.h"
 #include "train/pipeline.h"
+#include "train/plugin.h"
 #include "train/records.h"
 #include "train/rewards.h"
 #include "train/rollouts.h"

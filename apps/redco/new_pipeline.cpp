@@ -1,19 +1,10 @@
-// new: writes the skeleton of a custom pipeline. It builds against the installed redco and trains unchanged.
-#include <cctype>
-#include <cstdio>
-#include <filesystem>
-
-#include "base/error.h"
-#include "base/file.h"
-#include "base/log.h"
-#include "base/words.h"
-#include "commands.h"
+// new pipeline: fits a function with the pipeline's own network and examples.
+#include "skeleton.h"
 
 namespace redco::cli {
 namespace {
 
-// @NAME@ is the pipeline's name, @CLASS@ its class.
-constexpr const char* kSource =
+constexpr const char* kPipelineSource =
     R"text(// @NAME@: fits y = sin(x). Replace the data, the parameters and the loss by your own.
 //
 // This code does not depend on ranks: redco splits the rows of a batch over replicas, and layers over model shards.
@@ -105,18 +96,7 @@ class @CLASS@Pipeline : public Pipeline {
 REDCO_PIPELINE(@CLASS@Pipeline)
 )text";
 
-constexpr const char* kCmake = R"text(cmake_minimum_required(VERSION 3.25)
-project(@NAME@_pipeline LANGUAGES CXX)
-if(NOT CMAKE_BUILD_TYPE)
-  set(CMAKE_BUILD_TYPE Release)
-endif()
-find_package(redco @VERSION@ REQUIRED)
-add_library(@NAME@_pipeline MODULE @NAME@.cpp)
-set_target_properties(@NAME@_pipeline PROPERTIES PREFIX "" OUTPUT_NAME @NAME@)
-target_link_libraries(@NAME@_pipeline PRIVATE redco::redco)
-)text";
-
-constexpr const char* kJob = R"text(# redco train job.yaml
+constexpr const char* kPipelineJob = R"text(# redco train job.yaml
 pipeline: ./build/@NAME@.so
 workdir: runs/@NAME@
 train: {global_batch_size: 32, n_epochs: 20, learning_rate: 5.0e-3}
@@ -124,7 +104,7 @@ eval: {every_n_epochs: 5}
 settings: {n_examples: 1024, noise: 0.1}
 )text";
 
-constexpr const char* kReadme = R"text(# @NAME@
+constexpr const char* kPipelineReadme = R"text(# @NAME@
 A pipeline for redco in [`@NAME@.cpp`](@NAME@.cpp): `collate`, `loss` and `predict`, written for one device.
 
     cmake -S . -B build -DCMAKE_PREFIX_PATH=PREFIX     # PREFIX: where redco is installed
@@ -136,74 +116,15 @@ A pipeline for redco in [`@NAME@.cpp`](@NAME@.cpp): `collate`, `loss` and `predi
 The header `train/pipeline.h` of redco documents all functions of a pipeline. Build again after an upgrade of redco.
 )text";
 
-std::string filled(std::string text, const std::map<std::string, std::string>& words) {
-  for (const auto& [word, value] : words)
-    for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += value.size())
-      text.replace(at, word.size(), value);
-  return text;
-}
-
-// z_loss -> ZLoss.
-std::string class_name(const std::string& name) {
-  std::string out;
-  bool upper = true;
-  for (const char c : name) {
-    if (c != '_') out += upper ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
-    upper = c == '_';
-  }
-  return out;
-}
-
-void check_name(const std::string& name) {
-  constexpr std::size_t kLongest = 64;
-  const auto letter = [](char c) { return c >= 'a' && c <= 'z'; };
-  bool good = !name.empty() && name.size() <= kLongest && letter(name[0]);
-  for (const char c : name) good = good && (letter(c) || c == '_' || (c >= '0' && c <= '9'));
-  if (!good)
-    throw UsageError(
-        "'{}' is not a pipeline name; expected lower-case letters, digits and underscores, at most {}, "
-        "beginning with a letter, e.g. z_loss",
-        excerpt(name), kLongest);
-}
-
-void write_pipeline(const std::string& name, const std::string& folder) {
-  check_name(name);
-  if (exists(folder) && !(is_folder(folder) && std::filesystem::is_empty(folder)))
-    throw UsageError("{} exists; use another name, or another folder with --to", folder);
-  const std::string version = REDCO_VERSION;
-  const std::map<std::string, std::string> words = {
-      {"@NAME@", name}, {"@CLASS@", class_name(name)}, {"@VERSION@", version.substr(0, version.rfind('.'))}};
-  make_dirs(folder);
-  const std::pair<std::string, const char*> files[] = {
-      {name + ".cpp", kSource}, {"CMakeLists.txt", kCmake}, {"job.yaml", kJob}, {"README.md", kReadme}};
-  for (const auto& [file, text] : files) write_file_durable(join_path(folder, file), filled(text, words));
-  info(
-      "wrote {0}/{1}.cpp, CMakeLists.txt, job.yaml and README.md; now: cd {0} && cmake -S . -B build && "
-      "cmake --build build && redco train job.yaml",
-      folder, name);
-}
-
 }  // namespace
 
-void add_new(CLI::App& app, Invocation& run) {
-  struct Options {
-    std::string name, folder;
-  };
-  auto o = std::make_shared<Options>();
-  CLI::App* c = add_command(app, "new", "Write the skeleton of a custom pipeline",
-                            "  redco new pipeline z_loss        writes z_loss/\n");
-  c->require_subcommand(1);
-  CLI::App* p =
-      add_command(*c, "pipeline", "Write source, CMakeLists.txt, job.yaml and README.md of a pipeline",
-                  "  redco new pipeline z_loss\n"
-                  "  cd z_loss && cmake -S . -B build && cmake --build build && redco train job.yaml\n");
-  p->add_option("NAME", o->name, "name of the pipeline: lower-case letters, digits and underscores")
-      ->required();
-  expand_paths(p->add_option("--to", o->folder, "folder to write; default: NAME"));
-  p->callback([o, &run] {
-    write_pipeline(o->name, o->folder.empty() ? o->name : o->folder);
-    run.exit_code = 0;
-  });
+Skeleton pipeline_skeleton() {
+  return {.kind = "pipeline",
+          .example = "z_loss",
+          .files = {{"@NAME@.cpp", kPipelineSource},
+                    {"CMakeLists.txt", skeleton_cmake("pipeline")},
+                    {"job.yaml", kPipelineJob},
+                    {"README.md", kPipelineReadme}}};
 }
 
 }  // namespace redco::cli

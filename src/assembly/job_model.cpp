@@ -18,6 +18,7 @@
 #include "ckpt/publish.h"
 #include "ckpt/verify_checkpoint.h"
 #include "comm/group.h"
+#include "models/plugin_families.h"
 #include "pipelines/pipelines.h"
 #include "train/folder_model.h"
 
@@ -228,16 +229,18 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer) {
     const auto families = model_families();
     if (std::find(families.begin(), families.end(), *job.model.arch) == families.end()) {
       const std::string near = nearest(*job.model.arch, families);
-      throw UsageError(
-          "[model] model.arch={} ({}): no such family; {}", excerpt(*job.model.arch),
-          job.origins.where("model.arch"),
-          near.empty() ? fmt::format("known: {}", fmt::join(families, ", ")) : "did you mean " + near + "?");
+      throw UsageError("[model] model.arch={} ({}): no such family; {}", excerpt(*job.model.arch),
+                       job.origins.where("model.arch"),
+                       near.empty() ? fmt::format("known: {}; a plugin may add others (plugins: [./x.so])",
+                                                  fmt::join(families, ", "))
+                                    : "did you mean " + near + "?");
     }
     j = {{"model_type", *job.model.arch}};
     // The task of a user's pipeline is unknown: the model is a language model.
     const PipelineInfo* pipeline = pipeline_info(job.pipeline);
     if (!pipeline) pipeline = pipeline_info("lm");
-    const std::string architecture = pipeline->architecture(*job.model.arch);
+    std::string architecture = pipeline->architecture(*job.model.arch);
+    if (const PluginFamily* f = plugin_family(*job.model.arch)) architecture = f->architecture;
     if (!architecture.empty() && !job.model.config.count("architectures"))
       j["architectures"] = {architecture};
     s.origin = "model.arch " + *job.model.arch;
@@ -289,6 +292,7 @@ std::vector<std::shared_ptr<Lease>> verify_source(const JobConfig& job, Group& w
 std::unique_ptr<Model> make_job_model(const JobConfig& job, const ModelSource& source) {
   const std::string arch =
       source.folder.empty() && !job.model.preset && job.model.arch ? "model.arch=" + *job.model.arch : "";
+  require_family(source.config_json, {source.folder, source.adapter});
   auto model = make_folder_model(source.folder, {source.config_json,
                                                  source.origin,
                                                  job.model.config,

@@ -271,6 +271,7 @@ TrainedJob trained_job(const JobConfig& given, Weights weights) {
     }
   }
   out.job.predict.checkpoint = folder;
+  load_plugins(out.job);  // the checkpoint decides the pipeline, never `plugins`
   return out;
 }
 

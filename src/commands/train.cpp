@@ -29,6 +29,7 @@
 #include "pipelines/pipelines.h"
 #include "run/run.h"
 #include "train/predictor.h"
+#include "train/shared_objects.h"
 #include "train/trainer.h"
 
 namespace redco {
@@ -113,6 +114,15 @@ void check_changes(const JobConfig& job, const std::string& checkpoint) {
   const ResumeChanges changes = resume_changes({path, read_file(path, 16 << 20)}, job);
   refuse_resume_changes(changes, checkpoint);
   for (const std::string& note : resume_notes(changes)) info("[resume] {}", note);
+}
+
+std::vector<PluginRecord> plugin_records(const JobConfig& job) {
+  std::vector<PluginRecord> out;
+  for (const std::string& path : shared_objects(job)) {
+    const SharedObject& object = load_shared_object(path, "plugins");
+    out.push_back({path, object.fingerprint, object.families()});
+  }
+  return out;
 }
 
 int train_on_ranks(Run& run, const BuildInfo& build) {
@@ -201,6 +211,7 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
              .adapter_config = model ? job_adapter_config(source, *model) : "",
              .job_yaml = run.resolved().yaml(),
              .frozen_models = std::move(frozen),
+             .plugins = plugin_records(job),
              .on_resume = [&](const std::string& checkpoint) { check_changes(job, checkpoint); },
              .on_begin =
                  [&](i64 step, i64 total) {

@@ -8,6 +8,8 @@
 #include "config/yaml.h"
 #include "job/named_models.h"
 #include "job/shipped_jobs.h"
+#include "pipelines/pipelines.h"
+#include "train/shared_objects.h"
 
 namespace redco {
 
@@ -20,6 +22,13 @@ void JobConfig::visit(SettingsVisitor& v) {
       .path()
       .on_resume(OnResume::error)
       .decided_by(DecidedBy::checkpoint);
+  v.field("plugins", plugins,
+          "shared objects of yours that add model families (REDCO_MODEL), for every command that reads the "
+          "job. A checkpoint never loads them: name them for predict, evaluate and verify too. On resume, "
+          "changed contents are reported")
+      .one_or_more()
+      .path()
+      .on_resume(OnResume::free);
   v.section("model", model, "The model: path, preset or arch selects it")
       .on_resume(OnResume::error)
       .decided_by(DecidedBy::checkpoint);
@@ -91,6 +100,7 @@ JobConfig load_job(const std::vector<std::string>& files, const std::vector<std:
                                 if (!more) return {};
                                 job.origins = origins;
                                 try {
+                                  load_plugins(job);
                                   find_hub_models(job.model);
                                 } catch (const UsageError& e) {
                                   return {e.what()};
@@ -104,10 +114,24 @@ JobConfig load_job(const std::vector<std::string>& files, const std::vector<std:
       given = given || job.origins.given("eval.generation." + s.name);
     job.eval.n_outputs = given ? 16 : 0;
   }
+  load_plugins(job);
   find_hub_models(job.model);
   add_reference(job);
   expand_named_models(job);
   return job;
+}
+
+std::vector<std::string> shared_objects(const JobConfig& job) {
+  std::vector<std::string> out = job.plugins;
+  const auto file = file_info(job.pipeline);
+  if (!pipeline_info(job.pipeline) && file && file->kind == FileInfo::file) out.push_back(job.pipeline);
+  return out;
+}
+
+void load_plugins(const JobConfig& job) {
+  for (const std::string& path : job.plugins) load_shared_object(path, "plugins");
+  const auto all = shared_objects(job);
+  if (all.size() > job.plugins.size()) load_shared_object(all.back(), "pipeline");
 }
 
 std::string dump_job(const JobConfig& job) {

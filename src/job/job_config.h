@@ -44,6 +44,7 @@ struct NamedModelsSettings {
 
 struct JobConfig {
   std::string pipeline = "lm";
+  std::vector<std::string> plugins;
   ModelSettings model;
   NamedModelsSettings models;
   DataSettings data;
@@ -78,9 +79,15 @@ using MoreProblems = std::function<std::vector<std::string>(const JobConfig&)>;
 // Reads the files, where later ones win over earlier ones, then the overrides "key=value". The list of files
 // may be empty. Expands paths (config/paths.h). Throws UsageError with up to 20 problems, one per line.
 // Checks each value on its own; check_job() checks their combination. Replaces models of the hub (ids, cache
-// folders) by the folders of their files (ckpt/hub.h).
+// folders) by the folders of their files (ckpt/hub.h). Calls load_plugins().
 JobConfig load_job(const std::vector<std::string>& files, const std::vector<std::string>& overrides,
                    const MoreProblems& more = nullptr);
+
+// Loads the shared objects of the job (train/plugin.h): those of `plugins`, and the pipeline's if it exists.
+// Their model families are then known to this process. UsageError: one cannot be loaded.
+void load_plugins(const JobConfig& job);
+// The paths of those shared objects.
+std::vector<std::string> shared_objects(const JobConfig& job);
 
 // Replaces the folders among the data files by the files in them (data/data_folders.h). If the pipeline may
 // read folders of images, a folder stays if it has subfolders or no data file. Logs the number of files if a

@@ -49,6 +49,7 @@ ResolvedJob ResolvedJob::from_text(std::string_view text) {
   if (out.hash() != j["hash"].get<std::string>())
     throw ContentsError("{} has hash {}, the launcher's has {}: use the same redco on all hosts", kWhere,
                         out.hash(), j["hash"].get<std::string>());
+  load_plugins(out.job());
   return out;
 }
 

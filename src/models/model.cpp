@@ -2,8 +2,13 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <deque>
+#include <mutex>
+
 #include "base/error.h"
 #include "models/families.h"
+#include "models/plugin_families.h"
 #include "nn/cache_forms.h"
 
 namespace redco {
@@ -28,8 +33,36 @@ const char* name_of(ModelTask task) {
   return "";
 }
 
+namespace {
+// An error in the code of a family. That of a plugin is its author's: redco's failed checks are mistakes
+// there.
+[[noreturn]] void rethrow_from_family(const std::string& name, const char* function) {
+  const PluginFamily* plugin = plugin_family(name);
+  try {
+    throw;
+  } catch (const BugError& e) {
+    if (!plugin) throw;
+    throw UsageError("[model] {} of the family {} ({}) failed: {}", function, name, plugin->origin,
+                     e.found());
+  } catch (const Error&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& e) {
+    if (!plugin) throw;
+    throw Error(ExitCode::bug, fmt::format("[model] {} of the family {} ({}) failed: {}", function, name,
+                                           plugin->origin, e.what()));
+  }
+}
+}  // namespace
+
 Tensor Model::apply(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const {
-  const Tensor logits = decode(p, in, o);
+  Tensor logits;
+  try {
+    logits = decode(p, in, o);
+  } catch (...) {
+    rethrow_from_family(family_, "decode()");
+  }
   if (o.cache) o.cache->advance(in.input_ids.size(1));
   return logits;
 }
@@ -115,26 +148,84 @@ constexpr Family kFamilies[] = {
     {"performer", make_performer},
 };
 
+const Family* built_in_family(const std::string& name) {
+  const auto* f = std::ranges::find_if(kFamilies, [&](const Family& f) { return name == f.model_type; });
+  return f == std::end(kFamilies) ? nullptr : f;
+}
+
+// Families of plugins. Ranks may be threads of one process.
+struct PluginFamilies {
+  std::mutex mutex;
+  std::deque<PluginFamily> all;  // entries stay where they are
+};
+PluginFamilies& plugin_families() {
+  static auto& families = *new PluginFamilies;
+  return families;
+}
+
+// The name is the registry's, whatever the constructor of the family sets.
+struct FamilyName : Model {
+  static constexpr std::string Model::*member() { return &FamilyName::family_; }
+};
+
 }  // namespace
+
+void add_family(const PluginFamily& family) {
+  const auto refuse = [&](const std::string& why) {
+    throw UsageError("[plugins] {}: REDCO_MODEL(\"{}\", {}): {}. Use another name", family.origin,
+                     family.name, family.architecture, why);
+  };
+  const bool legal = !family.name.empty() && std::ranges::all_of(family.name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  });
+  if (!legal) refuse("expected a name of lower-case letters, digits, - and _");
+  if (built_in_family(family.name)) refuse("this family is built in");
+  PluginFamilies& known = plugin_families();
+  const std::lock_guard lock(known.mutex);
+  for (const PluginFamily& other : known.all)
+    if (other.name == family.name) refuse(other.origin + " has a family of this name");
+  known.all.push_back(family);
+}
+
+const PluginFamily* plugin_family(const std::string& name) {
+  PluginFamilies& known = plugin_families();
+  const std::lock_guard lock(known.mutex);
+  for (const PluginFamily& f : known.all)
+    if (f.name == name) return &f;
+  return nullptr;
+}
 
 std::vector<std::string> model_families() {
   std::vector<std::string> out;
   for (const Family& f : kFamilies) out.push_back(f.model_type);
+  PluginFamilies& known = plugin_families();
+  const std::lock_guard lock(known.mutex);
+  for (const PluginFamily& f : known.all) out.push_back(f.name);
   return out;
 }
 
 bool family_has_vocabulary(const std::string& model_type) {
-  for (const Family& f : kFamilies)
-    if (model_type == f.model_type) return f.vocabulary;
-  return true;
+  if (const Family* f = built_in_family(model_type)) return f->vocabulary;
+  const PluginFamily* f = plugin_family(model_type);
+  return !f || f->vocabulary;
 }
 
 std::unique_ptr<Model> make_model(ModelConfig config) {
   const std::string type = config.text_or("model_type", "");
-  for (const Family& f : kFamilies)
-    if (type == f.model_type) return f.make(config);
-  config.fail("model_type",
-              fmt::format("this family is not supported; supported: {}", fmt::join(model_families(), ", ")));
+  if (const Family* f = built_in_family(type)) return f->make(config);
+  if (const PluginFamily* f = plugin_family(type)) {
+    std::unique_ptr<Model> model;
+    try {
+      model = f->make(config);
+    } catch (...) {
+      rethrow_from_family(type, "the constructor");
+    }
+    (*model).*FamilyName::member() = type;
+    return model;
+  }
+  config.fail("model_type", fmt::format("this family is not supported; supported: {}, and those of plugins "
+                                        "(plugins: [./x.so])",
+                                        fmt::join(model_families(), ", ")));
 }
 
 }  // namespace redco

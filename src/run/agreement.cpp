@@ -17,7 +17,6 @@
 #include "base/process.h"
 #include "kernels/isa.h"
 #include "kernels/threads.h"
-#include "pipelines/pipelines.h"
 
 namespace redco {
 
@@ -89,8 +88,8 @@ constexpr std::array<Compared, 7> kCompared{{
     {"library libredco (build id)", &RankFacts::library,
      "install the same redco on all hosts, and check LD_LIBRARY_PATH there"},
     {"job (hash)", &RankFacts::job, "start the command once, and let redco start the ranks"},
-    {"pipeline's shared object (hash)", &RankFacts::pipeline,
-     "copy the same shared object to all hosts, or put it on a shared file system"},
+    {"job's shared objects (hash)", &RankFacts::shared_objects,
+     "copy the same shared objects to all hosts, or put them on a shared file system"},
     {"instruction set", &RankFacts::isa, "set REDCO_ISA to the lowest of them, for example REDCO_ISA=avx2"},
     {"OpenBLAS core", &RankFacts::blas_core,
      "set OPENBLAS_CORETYPE to a type that all CPUs support, for example OPENBLAS_CORETYPE=Haswell"},
@@ -122,14 +121,14 @@ std::string random_hex() {
 std::string program_build_id() { return build_id_at(nullptr); }
 std::string library_build_id() { return build_id_at(reinterpret_cast<const void*>(&library_build_id)); }
 
-RankFacts rank_facts(const std::string& job_hash, const std::string& pipeline) {
+RankFacts rank_facts(const std::string& job_hash, const std::vector<std::string>& shared_objects) {
   RankFacts f;
   f.host = host_name();
   f.program = program_build_id();
   f.library = library_build_id();
   f.job = job_hash;
-  if (const auto file = file_info(pipeline); !pipeline_info(pipeline) && file && file->kind == FileInfo::file)
-    f.pipeline = hash_file(pipeline).hex();
+  for (const std::string& path : shared_objects)
+    f.shared_objects += (f.shared_objects.empty() ? "" : " ") + hash_file(path).hex();
   f.isa = kernels::name_of(kernels::isa());
   f.blas_core = kernels::blas_core();
   f.threads = fmt::format("{}", kernels::threads());

@@ -14,13 +14,13 @@ struct RankFacts {
   std::string host;
   std::string program, library;  // ELF build ids, hexadecimal; "" if the file has none
   std::string job;               // hash of the ResolvedJob
-  std::string pipeline;          // hash of a user's shared object; "" for a built-in pipeline
+  std::string shared_objects;    // hashes of the job's shared objects; "": none
   std::string isa, blas_core;    // instruction set of the kernels, core type of OpenBLAS
   std::string threads;           // threads per rank
 };
 
-// The facts of this process. `pipeline`: the job's.
-RankFacts rank_facts(const std::string& job_hash, const std::string& pipeline);
+// The facts of this process. shared_objects: the paths of the job's (job/job_config.h).
+RankFacts rank_facts(const std::string& job_hash, const std::vector<std::string>& shared_objects);
 
 // The message about the first difference; "" if all ranks are equal. Pure.
 std::string disagreement(const std::vector<RankFacts>& ranks);

@@ -268,7 +268,7 @@ int run_rank(std::unique_ptr<Group> world, const RunRequest& request, const Reso
       throw UsageError(
           "[mesh] {} ranks were started, but parallel.n_model_shards is {}. Start a multiple of {}", n,
           p.n_model_shards, p.n_model_shards);
-    agree_on_program(*ranks, rank_facts(job.hash(), job.job().pipeline));
+    agree_on_program(*ranks, rank_facts(job.hash(), shared_objects(job.job())));
     const Mesh mesh{static_cast<int>(n / p.n_model_shards), static_cast<int>(p.n_model_shards)};
     Context context(mesh, std::move(world));
     Context::Use use(context);

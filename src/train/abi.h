@@ -1,8 +1,6 @@
 // The binary interface between redco and users' shared objects: a hash of redco's public headers, made by the
 // build (cmake/abi_hash.cmake), and what the compiler of the shared object adds to it. Any change of a class
 // that users see changes the hash, so a shared object that was built against other headers is refused.
-//
-// redco.h includes this file. REDCO_PIPELINE(Class) ends the source of a pipeline.
 #pragma once
 
 #include <fmt/core.h>
@@ -42,10 +40,3 @@ namespace redco {
 std::string library_abi();
 
 }  // namespace redco
-
-#define REDCO_PIPELINE(Class)                                                                  \
-  extern "C" __attribute__((used, visibility("default"))) const char redco_abi_text[] =        \
-      REDCO_ABI_BEGIN REDCO_ABI REDCO_ABI_END;                                                 \
-  extern "C" __attribute__((visibility("default"))) ::redco::Pipeline* redco_make_pipeline() { \
-    return new Class();                                                                        \
-  }

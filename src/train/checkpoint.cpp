@@ -52,6 +52,8 @@ std::string to_json(const TrainState& s) {
   if (s.pending_evaluation) j["pending_evaluation"] = true;
   for (const auto& [name, m] : s.frozen_models)
     j["frozen_models"][name] = {{"from", m.from}, {"fingerprint", m.fingerprint}};
+  for (const PluginRecord& p : s.plugins)
+    j["plugins"].push_back({{"path", p.path}, {"fingerprint", p.fingerprint}, {"families", p.families}});
   return j.dump(2) + "\n";
 }
 
@@ -86,6 +88,10 @@ TrainState parse_state(const std::string& text, const std::string& where) {
     if (j.contains("frozen_models"))
       for (const auto& [name, m] : j["frozen_models"].items())
         s.frozen_models[name] = {m.at("from"), m.at("fingerprint")};
+    if (j.contains("plugins"))
+      for (const Json& p : j["plugins"])
+        s.plugins.push_back(
+            {p.at("path"), p.at("fingerprint"), p.at("families").get<std::vector<std::string>>()});
     if (j.contains("early_stopping")) {
       const Json& w = j["early_stopping"];
       s.waiting.emplace();

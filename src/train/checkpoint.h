@@ -27,6 +27,13 @@ struct FrozenModel {
   std::string fingerprint;  // of config and weights
 };
 
+// A shared object that the training had: of `plugins`, or the pipeline's.
+struct PluginRecord {
+  std::string path;         // as in the job, relative to started_in
+  std::string fingerprint;  // of its bytes
+  std::vector<std::string> families;
+};
+
 // State of a run besides its tensors: training/state.json.
 struct TrainState {
   i64 step = 0;  // optimizer steps
@@ -50,6 +57,7 @@ struct TrainState {
   std::string compute_dtype, isa;
   // A resumed run must have models of the same fingerprints; their folders may have moved.
   std::map<std::string, FrozenModel> frozen_models;
+  std::vector<PluginRecord> plugins;  // changed ones are reported
   std::string pipeline_state = "{}";
 };
 std::string to_json(const TrainState& s);

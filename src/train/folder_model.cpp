@@ -2,13 +2,43 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
 #include "base/error.h"
 #include "base/file.h"
 #include "ckpt/params_io.h"
+#include "train/checkpoint.h"
 
 namespace redco {
 
+void require_family(const std::string& config_json, const std::vector<std::string>& checkpoints) {
+  const auto config = nlohmann::json::parse(config_json, nullptr, false);
+  const auto type = config.is_object() ? config.find("model_type") : config.end();
+  if (!config.is_object() || type == config.end() || !type->is_string()) return;
+  const auto family = type->get<std::string>();
+  const auto known = model_families();
+  if (std::ranges::find(known, family) != known.end()) return;
+  for (const std::string& checkpoint : checkpoints)
+    // A trained model of `models:` is in models/NAME of its checkpoint.
+    for (const std::string& folder : {checkpoint, parent_path(parent_path(checkpoint))}) {
+      const std::string path = join_path(folder, "training/state.json");
+      if (checkpoint.empty() || !exists(path)) continue;
+      const TrainState state = parse_state(read_file(path, 1 << 26), path);
+      for (const PluginRecord& p : state.plugins) {
+        if (std::ranges::find(p.families, family) == p.families.end()) continue;
+        const std::string there = (std::filesystem::path(state.started_in) / p.path).lexically_normal();
+        throw UsageError(
+            "[plugins] {} is a model of the family {}, which is not built in. Its training had it from {}, "
+            "which a checkpoint does not load. Add it to the job: plugins=[{}]",
+            checkpoint, family, p.path, exists(there) ? there : p.path);
+      }
+    }
+}
+
 std::unique_ptr<Model> make_folder_model(const std::string& folder, const ModelConfigText& config) {
+  require_family(config.json, {folder});
   const auto make = [&](const std::map<std::string, std::string>& more) {
     auto overrides = config.overrides;
     overrides.insert(more.begin(), more.end());

@@ -1,57 +1,25 @@
-#include <dlfcn.h>
-
-#include <filesystem>
-
 #include "base/error.h"
-#include "base/file.h"
-#include "train/abi.h"
 #include "train/pipeline.h"
+#include "train/plugin.h"
+#include "train/shared_objects.h"
 
 namespace redco {
 
-namespace {
-
-constexpr i64 kMostBytes = i64{1} << 30;
-
-// The text between REDCO_ABI_BEGIN and REDCO_ABI_END in the file; "": none. Nothing of the file is run.
-std::string abi_of(const std::string& path) {
-  if (is_folder(path)) return "";
-  const std::string bytes = read_file(path, kMostBytes);
-  const std::string begin = REDCO_ABI_BEGIN;
-  for (std::size_t at = 0; (at = bytes.find(begin, at)) != std::string::npos;) {
-    at += begin.size();
-    const std::size_t end = bytes.find(REDCO_ABI_END, at);
-    if (end != std::string::npos && end - at < 200) return bytes.substr(at, end - at);
-  }
-  return "";
-}
-
-}  // namespace
-
 std::unique_ptr<Pipeline> load_pipeline(const std::string& path) {
-  if (!std::filesystem::exists(path))
-    throw UsageError("[pipeline] {} does not exist. Set pipeline to a shared object or a built-in pipeline",
-                     path);
-  if (const std::string abi = abi_of(path); !abi.empty() && abi != library_abi())
-    throw UsageError(
-        "[pipeline] {} was built against other headers than this redco: it has the interface {}, this redco "
-        "has {}. Build it again with this redco",
-        path, abi, library_abi());
-  // dlopen searches other folders for names without a slash.
-  void* so = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!so)
-    throw UsageError(
-        "[pipeline] {} can't be loaded: {}. Expected a shared object built with this version of redco", path,
-        dlerror());
-  if (dlsym(so, "redco_pipeline_abi"))
-    throw UsageError("[pipeline] {} was built for an older redco. Build it again with this redco", path);
-  auto make = reinterpret_cast<Pipeline* (*)()>(dlsym(so, "redco_make_pipeline"));
-  if (!make || !dlsym(so, "redco_abi_text"))
+  const PluginExport* found = nullptr;
+  for (const PluginExport* e : load_shared_object(path, "pipeline").exports) {
+    if (!e->pipeline) continue;
+    if (found)
+      throw UsageError("[pipeline] {} has two pipelines, {} and {}. Keep one REDCO_PIPELINE in its sources",
+                       path, found->klass, e->klass);
+    found = e;
+  }
+  if (!found)
     throw UsageError(
         "[pipeline] {} is not a pipeline. Add REDCO_PIPELINE(Class) to its source and rebuild it", path);
   std::unique_ptr<Pipeline> pipeline;
   try {
-    pipeline.reset(make());
+    pipeline.reset(found->pipeline());
   } catch (...) {
     rethrow_from_pipeline(path, "the constructor");
   }

@@ -192,6 +192,19 @@ void check_same_models(const std::string& checkpoint, const TrainState& saved, c
   }
 }
 
+// A shared object is found again by its file name, since it may have moved.
+void note_changed_plugins(const std::string& checkpoint, const TrainState& saved, const TrainState& job) {
+  for (const PluginRecord& was : saved.plugins) {
+    const auto now = std::ranges::find(job.plugins, file_name(was.path),
+                                       [](const PluginRecord& p) { return file_name(p.path); });
+    if (now == job.plugins.end()) {
+      info("[resume] {} was made with the plugin {}, which this job does not have", checkpoint, was.path);
+    } else if (now->fingerprint != was.fingerprint) {
+      info("[resume] the contents of {} have changed since {} was saved", now->path, checkpoint);
+    }
+  }
+}
+
 }  // namespace
 
 TrainState resume_state(const std::string& path, const TrainState& job) {
@@ -207,6 +220,7 @@ TrainState resume_state(const std::string& path, const TrainState& job) {
   same(path, "tokenizer", saved.tokenizer_fingerprint, job.tokenizer_fingerprint);
   check_same_models(path, saved, job);
   Context::current().world().on_first([&] {
+    note_changed_plugins(path, saved, job);
     if (saved.threads_per_rank != job.threads_per_rank || saved.dp != job.dp || saved.mp != job.mp ||
         saved.isa != job.isa)
       warn(

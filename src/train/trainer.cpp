@@ -153,7 +153,8 @@ class Training {
         .mp = c_.mesh().mp(),
         .compute_dtype = job_.train.compute_dtype,
         .isa = job_.isa,
-        .frozen_models = job_.frozen_models};
+        .frozen_models = job_.frozen_models,
+        .plugins = job_.plugins};
     // The pipeline gets its restored state and parameters before it is asked for examples.
     const RunStart start = find_start(job_.checkpoint.resume, job_.workdir);
     const std::string& checkpoint = start.checkpoint;

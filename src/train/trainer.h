@@ -31,6 +31,7 @@ struct TrainJob {
   std::string adapter_config;     // if adapters are trained, see CheckpointContents
   std::string job_yaml;           // the resolved job, saved with each checkpoint; "": none
   std::map<std::string, FrozenModel> frozen_models;  // of `models:`, see TrainState
+  std::vector<PluginRecord> plugins;                 // see TrainState
   // Called on the first rank with the checkpoint that the run resumes from; throws if the job changed too
   // much.
   std::function<void(const std::string& checkpoint)> on_resume;

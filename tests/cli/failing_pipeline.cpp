@@ -14,7 +14,7 @@
 #include "comm/group.h"
 #include "pipelines/pipelines.h"
 #include "tensor/context.h"
-#include "train/abi.h"
+#include "train/plugin.h"
 
 namespace {
 

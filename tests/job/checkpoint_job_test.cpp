@@ -148,7 +148,7 @@ TEST(CheckpointJob, EverySettingOfTheModelAndItsDataSaysWhoDecides) {
     const auto decider = s.decider.value_or(DecidedBy::job);
     const bool of_job = s.name == "train" || s.name == "eval" || s.name == "predict" ||
                         s.name == "parallel" || s.name == "fault" || s.name == "checkpoint" ||
-                        s.name == "plan" || s.name == "workdir";
+                        s.name == "plan" || s.name == "workdir" || s.name == "plugins";
     EXPECT_EQ(decider == DecidedBy::job, of_job) << s.name;
   }
 }

@@ -44,7 +44,7 @@ inline std::string cached(const std::string& name) {
 class Outside : public ::testing::Test {
  protected:
   // Installs the build tree, and builds against the prefix alone, once for all tests: the project, the
-  // documentation's examples, and the skeleton that `redco new pipeline` writes.
+  // documentation's examples, and the skeletons that `redco new` writes.
   static void SetUpTestSuite() {
     if (dir_) return;
     dir_ = std::make_unique<TempDir>();
@@ -52,9 +52,10 @@ class Outside : public ::testing::Test {
     for (const std::string& command :
          {"cmake --install '" + build_dir() + "' --prefix '" + dir_->path() + "/prefix'",
           std::string("prefix/bin/redco new pipeline my_own_1"),
+          std::string("prefix/bin/redco new model my_decoder"),
           "cmake -S '" + project + "' -B so -G '" + cached("CMAKE_GENERATOR") + "' -DCMAKE_CXX_COMPILER='" +
               cached("CMAKE_CXX_COMPILER") + "' -DCMAKE_PREFIX_PATH='" + dir_->path() + "/prefix' -DDOCS='" +
-              REDCO_SOURCE_DIR + "/docs' -DSKELETON='" + dir_->path() + "/my_own_1'",
+              REDCO_SOURCE_DIR + "/docs' -DSKELETONS='" + dir_->path() + "'",
           std::string("cmake --build so -j 2")}) {
       const Ran r = shell(dir_->path(), command);
       ASSERT_EQ(r.code, 0) << command << "\n" << r.said;

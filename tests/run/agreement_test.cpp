@@ -15,7 +15,7 @@ RankFacts facts(const std::string& host) {
           .program = "aa",
           .library = "bb",
           .job = "cc",
-          .pipeline = "",
+          .shared_objects = "",
           .isa = "avx2",
           .blas_core = "Haswell",
           .threads = "2"};
@@ -35,7 +35,7 @@ TEST(Agreement, ADifferenceNamesHostsValuesAndRemedy) {
   for (const Case& c : {Case{&RankFacts::program, "ff", {"program (build id)", "install the same redco"}},
                         {&RankFacts::library, "ff", {"libredco", "LD_LIBRARY_PATH"}},
                         {&RankFacts::job, "ff", {"job (hash)", "start the command once"}},
-                        {&RankFacts::pipeline, "ff", {"shared object", "has none"}},
+                        {&RankFacts::shared_objects, "ff", {"shared object", "has none"}},
                         {&RankFacts::isa, "avx512", {"instruction set", "REDCO_ISA"}},
                         {&RankFacts::blas_core, "Zen", {"OpenBLAS core", "OPENBLAS_CORETYPE"}},
                         {&RankFacts::threads, "4", {"threads", "parallel.threads_per_rank"}}}) {
@@ -49,14 +49,14 @@ TEST(Agreement, ADifferenceNamesHostsValuesAndRemedy) {
 }
 
 TEST(Agreement, ThisProcessHasBuildIdsAndKernels) {
-  const RankFacts f = rank_facts("job", "lm");
+  const RankFacts f = rank_facts("job", {});
   EXPECT_EQ(f.library.size(), 40u);
   EXPECT_EQ(f.library.find_first_not_of("0123456789abcdef"), f.library.npos);
   EXPECT_EQ(f.library, library_build_id());
   EXPECT_NE(f.program, f.library);
   EXPECT_FALSE(f.isa.empty());
   EXPECT_FALSE(f.blas_core.empty());
-  EXPECT_EQ(f.pipeline, "");
+  EXPECT_EQ(f.shared_objects, "");
 }
 
 TEST(Agreement, ADifferenceIsTheSameErrorOnAllRanks) {
