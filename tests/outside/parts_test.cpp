@@ -128,13 +128,13 @@ TEST_F(Parts, AFrozenReferenceIsNeverTrainedNorSaved) {
   const Json metrics = Json::parse(e.said.substr(e.said.find('{')));
   EXPECT_NEAR(metrics["distance"].get<double>(), losses("reference").at({6, "eval_distance"}), 1e-6);
   // predict() does not use it, so it may be gone.
-  fs::rename(*dir_ / "other", *dir_ / "moved");
+  fs::rename(*dir_ / "other", *dir_ / "moved_reference");
   const Ran p = command("predict parts.yaml workdir=reference predict.prompt=x");
   EXPECT_EQ(p.code, 0) << p.said;
   // Moved: a note. Other weights: an error.
   const Ran moved = command(
       "train parts.yaml workdir=reference settings.reference=true train.max_steps=8 "
-      "models.reference.path=moved");
+      "models.reference.path=moved_reference");
   EXPECT_EQ(moved.code, 0) << moved.said;
   EXPECT_THAT(moved.said, HasSubstr("models.reference has moved from "));
   const Ran changed = command(
@@ -142,7 +142,7 @@ TEST_F(Parts, AFrozenReferenceIsNeverTrainedNorSaved) {
       "models.reference.path=base");
   EXPECT_EQ(changed.code, 2) << changed.said;
   EXPECT_THAT(changed.said, HasSubstr("was made with other weights of models.reference"));
-  fs::rename(*dir_ / "moved", *dir_ / "other");
+  fs::rename(*dir_ / "moved_reference", *dir_ / "other");
 
   const Ran absent = command("train parts.yaml workdir=absent settings.reference=true");
   EXPECT_EQ(absent.code, 2) << absent.said;
