@@ -129,17 +129,16 @@ std::string preference_lines(bool evaluation) {
   return out;
 }
 
-// Sums and differences of numbers below 20, all different; the evaluation has 80 that the training lacks.
+// Sums of two numbers below 30, all different; the evaluation has 80 that the training lacks.
 std::string arithmetic_lines(bool evaluation) {
-  constexpr i64 kNumbers = 20, kSums = 2 * kNumbers * kNumbers;
+  constexpr i64 kNumbers = 30, kSums = kNumbers * kNumbers;
   const EpochOrder order(kSums, 2, 0);
   std::string out;
   for (i64 i = evaluation ? kSums - kEval : 0; i < (evaluation ? kSums : kSums - kEval); ++i) {
-    const i64 k = order.at(i), a = k / 2 / kNumbers, b = k / 2 % kNumbers;
-    out += k % 2 == 0
-               ? fmt::format(R"({{"id": {}, "prompt": "{}+{}=", "completion": "{}"}})", k, a, b, a + b)
-               : fmt::format(R"({{"id": {}, "prompt": "{}-{}=", "completion": "{}"}})", k, a, b, a - b);
-    out += '\n';
+    const i64 k = order.at(i), a = k / kNumbers, b = k % kNumbers;
+    out += fmt::format(R"({{"id": {}, "prompt": "{}+{}=", "completion": "{}"}})"
+                       "\n",
+                       k, a, b, a + b);
   }
   return out;
 }

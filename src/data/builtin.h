@@ -15,7 +15,7 @@ std::vector<std::string> builtin_names();
 //   builtin:chat     800 chats for training, 80 for evaluation (sums, differences, reversed words, counted
 //                    letters)
 //   builtin:preferences   about 680 and 80 prompts with a chosen and a rejected answer
-//   builtin:arithmetic    720 and 80 sums and differences of numbers below 20
+//   builtin:arithmetic    820 and 80 sums of two numbers below 30
 //   builtin:markov   2000 and 200 texts of a Markov chain; the best possible loss is known
 //   builtin:copy, builtin:reverse, builtin:sort
 //                    4000 and 200 pairs: a string of letters, and the same string copied, reversed or sorted

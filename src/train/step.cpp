@@ -1,5 +1,7 @@
 #include "train/step.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -9,6 +11,7 @@
 
 #include "autograd/grad.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "comm/group.h"
 #include "ops/create.h"
 #include "ops/elementwise.h"
@@ -191,20 +194,37 @@ void TrainStep::follow(const Group& g, double tau) {
 
 namespace {
 
-// Sums each term's weight over the replicas.
-std::map<std::string, double> global_weights(const std::vector<Batch>& batches) {
+// A rank's part of a sum over all ranks that is 0 if n ranks have the same bits: the first of them adds n - 1
+// times their hash, each of the n - 1 others subtracts that of its own.
+double part_of_difference(u64 bits, i64 n, bool first) {
+  const auto hash = static_cast<double>((bits ^ (bits >> 32)) * 0x9E3779B97F4A7C15u >> 32);
+  return first ? static_cast<double>(n - 1) * hash : -hash;
+}
+
+// Sums each term's weight over the replicas, whose collate() must name the same terms.
+std::map<std::string, double> global_weights(const Pipeline& pipeline, const std::vector<Batch>& batches) {
   std::map<std::string, double> sums;
   for (const Batch& b : batches)
     for (const auto& [name, w] : b.weights) sums[name] += w;
   Context& c = Context::current();
   if (c.mesh().dp() > 1) {
-    std::vector<double> flat;
-    for (const auto& [name, w] : sums) flat.push_back(w);
+    std::string names;
+    std::vector<double> flat = {0};
+    for (const auto& [name, w] : sums) {
+      names += " " + name;
+      flat.push_back(w);
+    }
+    if (!c.is_meta()) flat[0] = part_of_difference(hash64(names), c.mesh().dp(), c.coord().dp() == 0);
     const Restore<const char*> phase(c.phase, "step");
     const Scope scope("weights");
     c.account(Collective::all_reduce, Axis::dp, static_cast<i64>(flat.size() * sizeof(double)));
     c.group(Axis::dp).all_reduce<double>(flat.data(), static_cast<i64>(flat.size()));
-    size_t i = 0;
+    if (flat[0] != 0)
+      in_pipeline(pipeline, "collate()", [&] {
+        REDCO_CHECK(false, "it returned weights of other terms on other replicas:{}",
+                    fmt::join(c.group(Axis::dp).gather(names), " and"));
+      });
+    size_t i = 1;
     for (auto& [name, w] : sums) w = flat[i++];
   }
   return sums;
@@ -235,13 +255,6 @@ void check_terms(const LossTerms& terms, const Pipeline& pipeline) {
                   describe(t.sum));
     }
   });
-}
-
-// A rank's part of a sum over all ranks that is 0 if n ranks have the same bits: the first of them adds n - 1
-// times their hash, each of the n - 1 others subtracts that of its own.
-double part_of_difference(u64 bits, i64 n, bool first) {
-  const auto hash = static_cast<double>((bits ^ (bits >> 32)) * 0x9E3779B97F4A7C15u >> 32);
-  return first ? static_cast<double>(n - 1) * hash : -hash;
 }
 
 // Ranks that hold copies of a term must have the same bits.
@@ -311,7 +324,7 @@ std::vector<double> TrainStep::group_norms(const std::vector<Tensor>& grads) con
 StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<i64>& row_offsets, i64 step,
                            i64 epoch, double learning_rate, bool signal) {
   Context& c = Context::current();
-  const auto weights = global_weights(batches);
+  const auto weights = global_weights(pipeline_, batches);
   std::map<std::string, double> sums;  // this rank's share
   GradientBuckets buckets(params_, options_.sharding);
   std::string first_term = groups_[0].spec.term;

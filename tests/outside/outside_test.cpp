@@ -181,6 +181,9 @@ TEST_F(Outside, MistakesInAPipelineAreNamed) {
       {"extra", 1, 2,
        "the parameter fc1.weight is declared twice, by the model and by the pipeline. Give the pipeline's own "
        "parameter another name"},
+      {"weights", 2, 2,
+       "[pipeline] collate() failed: it returned weights of other terms on other replicas: loss and lost. The "
+       "pipeline is ./so/fails.so ("},
       {"rank", 2, 2,
        "step 1: loss() computed differently on ranks of one replica: another value of a term (rank 0: loss "},
   };

@@ -27,7 +27,7 @@ class Fails : public Pipeline {
     Batch b;
     b.shape = s;
     b.fields["x"] = value_rows(mine, s, how_ == "example" ? "y" : "x", {2});
-    b.weights["loss"] = static_cast<double>(mine.size());
+    b.weights[how_ == "weights" && s.mine.begin > 0 ? "lost" : "loss"] = static_cast<double>(mine.size());
     return b;
   }
   LossTerms loss(const ParamTree& p, const Batch& b, const StepContext& ctx) const override {
