@@ -292,12 +292,12 @@ std::vector<std::shared_ptr<Lease>> verify_source(const JobConfig& job, Group& w
 std::unique_ptr<Model> make_job_model(const JobConfig& job, const ModelSource& source) {
   const std::string arch =
       source.folder.empty() && !job.model.preset && job.model.arch ? "model.arch=" + *job.model.arch : "";
-  require_family(source.config_json, {source.folder, source.adapter});
   auto model = make_folder_model(source.folder, {source.config_json,
                                                  source.origin,
                                                  job.model.config,
                                                  job.model.ignore_config_keys,
-                                                 {job.origins, arch}});
+                                                 {job.origins, arch},
+                                                 source.adapter});
   const ModelParams& params = model->params();
   const std::string where =
       fmt::format("train.lora.target_modules ({})", job.origins.where("train.lora.target_modules"));

@@ -1,8 +1,25 @@
 #include "base/error.h"
 
 #include <cstring>
+#include <new>
 
 namespace redco {
+
+void rethrow_from_user(const std::function<std::string(const std::string& why)>& message) {
+  try {
+    throw;
+  } catch (const BugError& e) {
+    throw UsageError("{}", message(": " + e.found()));
+  } catch (const Error&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& e) {
+    throw Error(ExitCode::bug, message(fmt::format(": {}", e.what())));
+  } catch (...) {
+    throw Error(ExitCode::bug, message(" with an exception that is not a std::exception"));
+  }
+}
 
 void check_failed(const char* file, int line, const char* condition, const std::string& message) {
   const char* src = std::strstr(file, "src/");

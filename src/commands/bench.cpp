@@ -12,6 +12,7 @@
 #include "base/timing.h"
 #include "base/words.h"
 #include "comm/group.h"
+#include "comm/group.h"
 #include "commands/data_cache.h"
 #include "commands/generation_shape.h"
 #include "commands/measure_machine.h"
@@ -154,11 +155,8 @@ std::optional<CostModel> model_of(const Context& context) {
 std::vector<MicroBatchExamples> examples_of_step(const Bench& b, const std::vector<MicroBatch>& parts, i64 s,
                                                  i64 rows, i64 length) {
   if (b.data) {
-    StepRequest request;
-    for (const MicroBatch& m : parts)
-      request.push_back(
-          request_rows(m.rows, [&](i64 r) { return (s * rows + m.first + r) % b.data->size(); }));
-    return read_examples(*b.data, request, 1);
+    const auto number = [&](i64 row) { return (s * rows + row) % b.data->size(); };
+    return read_examples(*b.data, request_step(parts, number), 1);
   }
   std::vector<MicroBatchExamples> out;
   for (const MicroBatch& m : parts) {

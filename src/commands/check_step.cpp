@@ -1,19 +1,17 @@
 #include "commands/check_step.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "assembly/assembly.h"
 #include "assembly/job_pipeline.h"
-#include "assembly/predict_model.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "ckpt/params_io.h"
 #include "comm/group.h"
+#include "commands/check_record.h"
+#include "commands/training_parts.h"
 #include "data/epoch_order.h"
 #include "train/prefetch.h"
 #include "train/step.h"
@@ -26,46 +24,12 @@ namespace {
 using Json = nlohmann::ordered_json;
 constexpr i64 kMostRecordBytes = i64{8} << 30;
 
-// Reads the step's examples. First rank only.
-CheckRecord recorded(const Dataset& data, const std::vector<i64>& numbers, std::string state) {
-  CheckRecord r;
-  r.state = std::move(state);
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    r.examples.push_back(data.get(numbers[i]));
-    r.lengths.emplace_back(data.length(numbers[i]), data.target_length(numbers[i]));
-    for (const auto& [name, values] : r.examples.back().values)
-      if (std::ranges::any_of(values, [](float v) { return !std::isfinite(v); }))
-        throw ContentsError(
-            "[check] example {} of the step: the field '{}' has a value that is not finite. redco check records "
-            "the examples and needs finite values",
-            i, name);
-  }
-  return r;
-}
-
-// How this rank's examples differ from the record; "" if they don't.
-std::string examples_difference(const Dataset& data, const std::vector<i64>& numbers, const CheckRecord& r,
-                                const std::vector<i64>& mine) {
-  if (numbers.size() != r.examples.size())
-    return fmt::format("the step has {} examples instead of {}", numbers.size(), r.examples.size());
-  for (const i64 row : mine) {
-    const i64 number = numbers[row];
-    std::string what = example_difference(data.get(number), r.examples[row]);
-    if (what.empty() && r.lengths[row] != std::pair(data.length(number), data.target_length(number)))
-      what = fmt::format("its length is {} instead of {}", data.length(number), r.lengths[row].first);
-    if (!what.empty()) return fmt::format("example {} of the step: {}", row, what);
-  }
-  return "";
-}
-
-// All ranks make the same fields, of the same global shapes, and the same weights' names.
+// All ranks make the same fields, of the same global shapes. (The step compares the names of weights.)
 void check_batches(const Pipeline& pipeline, const std::vector<Batch>& batches) {
   std::string text;
   for (const Batch& b : batches) {
     text += text.empty() ? "fields" : "; fields";
     for (const auto& [name, t] : b.fields) text += fmt::format(" {} {}", name, describe(t));
-    text += ", weights";
-    for (const auto& [name, w] : b.weights) text += " " + name;
   }
   Group& world = Context::current().world();
   const std::vector<std::string> all = world.gather(text);
@@ -74,7 +38,7 @@ void check_batches(const Pipeline& pipeline, const std::vector<Batch>& batches) 
       if (all[r] != all[0])
         throw UsageError(
             "[pipeline] collate() made another batch on rank {} than on rank 0 ({}; expected {}). All replicas "
-            "must make the same fields, of the global shape, and give the same terms a weight{}",
+            "must make the same fields, of the global shape{}",
             r, all[r], all[0],
             pipeline.origin.empty() ? "" : fmt::format(". The pipeline is {}", pipeline.origin));
   });
@@ -94,28 +58,17 @@ Json groups_of(const Pipeline& pipeline, const ParamTree& tree) {
 int step_on_ranks(Run& run, const std::string& folder, const std::string& own) {
   Context& c = run.context();
   Group& world = c.world();
-  Assembly parts;
-  world.together([&] { parts = assemble(run.job()); });
-  if (const auto keys = model_config_of_data(run.job(), parts); !keys.empty()) {
-    run.decide_model_config(keys);
-    world.together([&] { parts = assemble(run.job()); });
-  }
+  const Assembly parts = assemble_training(run);
   const JobConfig& job = run.job();
-  const Model* const model = parts.model.get();
-  const Tokenizer* const tokenizer = parts.tokenizer.get();
   BatchSizes sizes;
   std::unique_ptr<Pipeline> pipeline;
   world.together([&] {
     sizes = batch_sizes(job, c.mesh().dp());
-    TextGeneration generation;
-    if (tokenizer && model)
-      generation = eval_generation(job, parts.source, *model, *tokenizer,
-                                   job.eval.per_device_batch_size.value_or(sizes.per_device));
-    pipeline = make_job_pipeline(job, model, tokenizer, generation, parts.source.folder, parts.named);
+    pipeline = make_training_pipeline(job, parts, sizes.per_device);
   });
   pipeline->train_data = make_training_data(job, *pipeline, parts.source.folder, *cache_folder(job));
-  ParamTree params =
-      make_job_params(job, parts.source, model, pipeline->all_params(), training_storage(job), &parts.named);
+  ParamTree params = make_job_params(job, parts.source, parts.model.get(), pipeline->all_params(),
+                                     training_storage(job), &parts.named);
 
   // As the Trainer begins its first step. The optimizer would only take memory: the check ends before the
   // update.
@@ -149,7 +102,7 @@ int step_on_ranks(Run& run, const std::string& folder, const std::string& own) {
   if (text.empty()) {
     const std::string state = in_pipeline(*pipeline, "state()", [&] { return pipeline->state(); });
     world.on_first([&] {
-      text = to_json(recorded(*data, numbers, state));
+      text = to_json(record_examples(*data, numbers, state));
       write_file_durable(path, text);
     });
     text = world.agree(text);
@@ -158,24 +111,16 @@ int step_on_ranks(Run& run, const std::string& folder, const std::string& own) {
 
   const i64 rows = static_cast<i64>(record.examples.size());
   const auto micro = micro_batches(rows, sizes.per_device, c.mesh().dp());
+  const RecordedExamples recorded(record);
+  const StepRequest request = request_step(micro, [](i64 row) { return row; });
   std::vector<Batch> batches;
   std::vector<i64> offsets, mine;
   i64 length = 0;
-  for (const MicroBatch& m : micro) {
-    MicroBatchExamples e;
-    e.shape.rows = m.rows;
-    e.shape.mine = shard_range(m.rows, 1, c.mesh().dp(), c.coord().dp());
-    for (i64 row = m.first; row < m.first + m.rows; ++row) {
-      e.shape.length = std::max(e.shape.length, record.lengths[row].first);
-      e.shape.target_length = std::max(e.shape.target_length, record.lengths[row].second);
-    }
-    for (i64 row = e.shape.mine.begin; row < e.shape.mine.end; ++row) {
-      mine.push_back(m.first + row);
-      e.mine.push_back(record.examples[mine.back()]);
-    }
+  for (const MicroBatchExamples& e : read_examples(recorded, request, 1)) {
+    offsets.push_back(micro[batches.size()].first);
+    for (i64 row = e.shape.mine.begin; row < e.shape.mine.end; ++row) mine.push_back(offsets.back() + row);
     length = std::max(length, e.shape.length + e.shape.target_length);
     batches.push_back(collate_examples(*pipeline, e));
-    offsets.push_back(m.first);
   }
   check_batches(*pipeline, batches);
   std::string examples;
@@ -220,46 +165,6 @@ int step_on_ranks(Run& run, const std::string& folder, const std::string& own) {
 }
 
 }  // namespace
-
-std::string to_json(const CheckRecord& r) {
-  return Json{
-      {"state", r.state}, {"examples", Json::parse(examples_to_json(r.examples))}, {"lengths", r.lengths}}
-      .dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-CheckRecord check_record_of(const std::string& json) {
-  const Json j = Json::parse(json);
-  return {.state = j.at("state"),
-          .examples = examples_from_json(j.at("examples").dump()),
-          .lengths = j.at("lengths").get<std::vector<std::pair<i64, i64>>>()};
-}
-
-std::string example_difference(const Example& e, const Example& r) {
-  if (e.ordinal != r.ordinal) return fmt::format("its ordinal is {} instead of {}", e.ordinal, r.ordinal);
-  if (e.text != r.text || e.id != r.id) return "its text or id differs";
-  const auto names = [](const Example& x) {
-    std::vector<std::string> all = x.ids.names();
-    for (const std::string& n : x.values.names()) all.push_back(n);
-    return all;
-  };
-  if (names(e) != names(r))
-    return fmt::format("its fields are {} instead of {}", fmt::join(names(e), ", "),
-                       fmt::join(names(r), ", "));
-  for (const auto& [name, ids] : e.ids)
-    if (ids != r.ids.at(name)) return fmt::format("its field '{}' differs", name);
-  constexpr float kRounding = 1e-4F;
-  for (const auto& [name, values] : e.values) {
-    const std::vector<float>& expected = r.values.at(name);
-    if (values.size() != expected.size())
-      return fmt::format("its field '{}' has {} values instead of {}", name, values.size(), expected.size());
-    float largest = 0;
-    for (const float v : expected) largest = std::max(largest, std::abs(v));
-    for (std::size_t i = 0; i < values.size(); ++i)
-      if (!(std::abs(values[i] - expected[i]) <= kRounding * largest))
-        return fmt::format("value {} of its field '{}' is {} instead of {}", i, name, values[i], expected[i]);
-  }
-  return "";
-}
 
 int run_check_step(const RunRequest& request, const std::string& folder, const std::string& own) {
   return run(request, [&](Run& run) { return step_on_ranks(run, folder, own); });

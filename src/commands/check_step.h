@@ -4,7 +4,6 @@
 #include <string>
 
 #include "run/run.h"
-#include "train/example.h"
 
 namespace redco {
 
@@ -17,20 +16,6 @@ constexpr const char* kCheckRecord = "record.json";
 // And in the folder of each combination.
 constexpr const char* kCheckResult = "result.json";
 constexpr const char* kCheckGradients = "gradients";  // .safetensors
-
-// The examples of a step, in its order, and what pipeline.state() was after source(). The other combinations
-// restore this state, as a resumed run does, so that source() samples nothing again.
-struct CheckRecord {
-  std::string state;
-  std::vector<Example> examples;
-  std::vector<std::pair<i64, i64>> lengths;  // length and target length of each
-};
-std::string to_json(const CheckRecord& record);
-CheckRecord check_record_of(const std::string& json);
-
-// How an example differs from the recorded one ("its field 'x' has 3 values instead of 2"); "" if they are
-// equal. Values may differ by rounding, 1e-4 of the field's largest: they may come from the parameters.
-std::string example_difference(const Example& e, const Example& recorded);
 
 // Runs the step of the job that the parent process handed over (run/handed_job.h). `folder`: that of the
 // check; `own`: that of this combination. Returns the exit code.

@@ -19,6 +19,7 @@
 #include "ckpt/publish.h"
 #include "ckpt/run_history.h"
 #include "commands/plan_job.h"
+#include "commands/training_parts.h"
 #include "job/resume_changes.h"
 #include "kernels/isa.h"
 #include "kernels/threads.h"
@@ -130,13 +131,7 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
   Group& world = c.world();
   const bool first = run.first();
 
-  // Files and settings are read together, so that an error is the same on all ranks and printed once.
-  Assembly parts;
-  world.together([&] { parts = assemble(run.job()); });
-  if (const auto keys = model_config_of_data(run.job(), parts); !keys.empty()) {
-    run.decide_model_config(keys);
-    world.together([&] { parts = assemble(run.job()); });
-  }
+  const Assembly parts = assemble_training(run);
   BatchSizes sizes;
   world.together([&] { sizes = batch_sizes(run.job(), c.mesh().dp()); });
   run.decide_global_batch_size(sizes.global);
@@ -160,13 +155,7 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
   const ModelSource& source = parts.source;
   std::unique_ptr<Pipeline> pipeline;
   auto leases = verify_source(job, world);
-  world.together([&] {
-    TextGeneration generation;
-    if (tokenizer && model)
-      generation = eval_generation(job, source, *model, *tokenizer,
-                                   job.eval.per_device_batch_size.value_or(sizes.per_device));
-    pipeline = make_job_pipeline(job, model, tokenizer, generation, source.folder, parts.named);
-  });
+  world.together([&] { pipeline = make_training_pipeline(job, parts, sizes.per_device); });
   for (auto& lease : verify_named(parts.named, world)) leases.push_back(std::move(lease));
   if (first && !sizes.assumed.empty()) info("[train] {}", sizes.assumed);
   if (first && model && job.origins.given("eval.generation.max_new_tokens"))

@@ -34,25 +34,13 @@ const char* name_of(ModelTask task) {
 }
 
 namespace {
-// An error in the code of a family. That of a plugin is its author's: redco's failed checks are mistakes
-// there.
+// An error in the code of a family. That of a plugin is its author's.
 [[noreturn]] void rethrow_from_family(const std::string& name, const char* function) {
   const PluginFamily* plugin = plugin_family(name);
-  try {
-    throw;
-  } catch (const BugError& e) {
-    if (!plugin) throw;
-    throw UsageError("[model] {} of the family {} ({}) failed: {}", function, name, plugin->origin,
-                     e.found());
-  } catch (const Error&) {
-    throw;
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception& e) {
-    if (!plugin) throw;
-    throw Error(ExitCode::bug, fmt::format("[model] {} of the family {} ({}) failed: {}", function, name,
-                                           plugin->origin, e.what()));
-  }
+  if (!plugin) throw;
+  rethrow_from_user([&](const std::string& why) {
+    return fmt::format("[model] {} of the family {} ({}) failed{}", function, name, plugin->origin, why);
+  });
 }
 }  // namespace
 

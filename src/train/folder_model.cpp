@@ -13,6 +13,10 @@
 
 namespace redco {
 
+namespace {
+
+// UsageError if no loaded shared object has the config's family, but the training that made one of these
+// checkpoints ("": none) had a plugin with it.
 void require_family(const std::string& config_json, const std::vector<std::string>& checkpoints) {
   const auto config = nlohmann::json::parse(config_json, nullptr, false);
   const auto type = config.is_object() ? config.find("model_type") : config.end();
@@ -37,8 +41,10 @@ void require_family(const std::string& config_json, const std::vector<std::strin
     }
 }
 
+}  // namespace
+
 std::unique_ptr<Model> make_folder_model(const std::string& folder, const ModelConfigText& config) {
-  require_family(config.json, {folder});
+  require_family(config.json, {folder, config.adapter});
   const auto make = [&](const std::map<std::string, std::string>& more) {
     auto overrides = config.overrides;
     overrides.insert(more.begin(), more.end());

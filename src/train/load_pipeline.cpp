@@ -29,29 +29,12 @@ std::unique_ptr<Pipeline> load_pipeline(const std::string& path) {
 }
 
 void rethrow_from_pipeline(const std::string& origin, const char* function) {
-  // Follows a message, which may end with its own mark.
-  const auto after = [&](std::string_view message) {
-    if (origin.empty()) return std::string();
-    const bool ended = !message.empty() && std::string_view(".?!").find(message.back()) != std::string::npos;
-    return fmt::format("{} The pipeline is {}", ended ? "" : ".", origin);
-  };
-  try {
-    throw;
-  } catch (const BugError& e) {
-    if (origin.empty()) throw;
-    throw UsageError("[pipeline] {} failed: {}{}", function, e.found(), after(e.found()));
-  } catch (const Error&) {
-    throw;
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception& e) {
-    throw Error(ExitCode::bug,
-                fmt::format("[pipeline] {} failed: {}{}", function, e.what(), after(e.what())));
-  } catch (...) {
-    throw Error(ExitCode::bug,
-                fmt::format("[pipeline] {} failed with an exception that is not a std::exception{}", function,
-                            after("")));
-  }
+  if (origin.empty()) throw;  // redco's own pipeline
+  rethrow_from_user([&](const std::string& why) {
+    std::string text = fmt::format("[pipeline] {} failed{}", function, why);
+    if (std::string_view(".?!").find(text.back()) == std::string_view::npos) text += ".";
+    return fmt::format("{} The pipeline is {}", text, origin);
+  });
 }
 
 }  // namespace redco

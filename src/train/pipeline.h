@@ -267,8 +267,8 @@ Tensor value_rows(std::span<const Example> mine, const BatchShape& s, const std:
 // headers than this library (train/abi.h).
 std::unique_ptr<Pipeline> load_pipeline(const std::string& path);
 
-// Calls a function of the pipeline's author. Errors name the function, and the shared object of a user. An
-// exception that isn't redco's becomes an Error; a failed check of redco is the user's mistake: UsageError.
+// Calls a function of the pipeline's author. Errors of a user's pipeline name the function and the shared
+// object, as rethrow_from_user() makes them; those of redco's pipelines stay as they are.
 [[noreturn]] void rethrow_from_pipeline(const std::string& origin, const char* function);
 template <class F>
 auto in_pipeline(const Pipeline& pipeline, const char* function, F&& f) {

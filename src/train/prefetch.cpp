@@ -16,6 +16,13 @@ MicroBatchRequest request_rows(i64 rows, const std::function<i64(i64)>& at) {
   return r;
 }
 
+StepRequest request_step(const std::vector<MicroBatch>& parts, const std::function<i64(i64)>& at) {
+  StepRequest out;
+  for (const MicroBatch& m : parts)
+    out.push_back(request_rows(m.rows, [&](i64 r) { return at(m.first + r); }));
+  return out;
+}
+
 Batch collate_examples(const Pipeline& pipeline, const MicroBatchExamples& m) {
   return in_pipeline(pipeline, "collate()", [&] { return pipeline.collate(m.mine, m.shape); });
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "train/pipeline.h"
+#include "train/step.h"
 
 namespace redco {
 
@@ -20,6 +21,8 @@ struct MicroBatchRequest {
 using StepRequest = std::vector<MicroBatchRequest>;
 // The request for the examples at(0), at(1), ..., at(rows - 1).
 MicroBatchRequest request_rows(i64 rows, const std::function<i64(i64)>& at);
+// The request of a step's micro-batches for the examples at(row), where `row` counts the step's rows.
+StepRequest request_step(const std::vector<MicroBatch>& parts, const std::function<i64(i64)>& at);
 
 // The number of threads that read examples: n_workers (data.n_workers); by default 1, and for costly reading
 // as many as the calling rank has for its kernels, at most 4. 0: the rank's own thread.

@@ -320,10 +320,7 @@ class Training {
     return micro_batches(place.end - place.begin, job_.per_device_batch_size, c_.mesh().dp());
   }
   StepRequest request(const StepOrder& order, const StepPlan::Place& place) const {
-    StepRequest out;
-    for (const MicroBatch& m : micro_batches_of(place))
-      out.push_back(request_rows(m.rows, [&](i64 r) { return order.at(place.begin + m.first + r); }));
-    return out;
+    return request_step(micro_batches_of(place), [&](i64 row) { return order.at(place.begin + row); });
   }
 
   // Returns whether a rank received a request to stop.

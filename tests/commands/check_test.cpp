@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ckpt/safetensors_write.h"
-#include "commands/check_step.h"
+#include "commands/check_record.h"
 #include "support/error_text.h"
 #include "support/temp_dir.h"
 

@@ -4,6 +4,8 @@
 // more rows the conversion is shared, and fp32 is faster (groups.cpp).
 #include <immintrin.h>
 
+#include <utility>
+
 #include "kernels/cpu/groups.h"
 #include "kernels/cpu/isa/few_rows.h"
 #include "kernels/cpu/isa/fp16.h"
@@ -13,15 +15,16 @@ namespace redco::kernels::REDCO_ISA {
 namespace {
 
 typedef float Vector __attribute__((vector_size(kBytes)));
-#if defined(__AVX512F__)
-typedef __m512i Words;  // 16-bit integers
-#elif defined(__AVX2__)
-typedef __m256i Words;
-#else
-typedef __m128i Words;
-#endif
-constexpr int kWords = kBytes / 2, kParts = kGroup / kWords;  // words of a vector; vectors of a group
+typedef std::int16_t Words __attribute__((vector_size(kBytes)));
 typedef i32 Sums __attribute__((vector_size(kBytes)));
+constexpr int kWords = kBytes / 2, kParts = kGroup / kWords;  // words of a vector; vectors of a group
+#if defined(__AVX512F__)
+typedef __m512i Register;
+#elif defined(__AVX2__)
+typedef __m256i Register;
+#else
+typedef __m128i Register;
+#endif
 
 REDCO_INLINE Words load_words(const std::int16_t* p) {
   Words w;
@@ -30,30 +33,35 @@ REDCO_INLINE Words load_words(const std::int16_t* p) {
 }
 // Sums of products of neighbours.
 REDCO_INLINE Sums multiplied(Words a, Words b) {
+  const Register x = __builtin_bit_cast(Register, a), y = __builtin_bit_cast(Register, b);
 #if defined(__AVX512F__)
-  return __builtin_bit_cast(Sums, _mm512_madd_epi16(a, b));
+  return __builtin_bit_cast(Sums, _mm512_madd_epi16(x, y));
 #elif defined(__AVX2__)
-  return __builtin_bit_cast(Sums, _mm256_madd_epi16(a, b));
+  return __builtin_bit_cast(Sums, _mm256_madd_epi16(x, y));
 #else
-  return __builtin_bit_cast(Sums, _mm_madd_epi16(a, b));
+  return __builtin_bit_cast(Sums, _mm_madd_epi16(x, y));
 #endif
 }
 
 // --- 8 bits: lanes are elements of a row -------------------------------------------------------------------
 
-// The values of a group, without the scale.
+// The values of a group, without the scale. (GCC 12 converts a vector of bytes in two halves.)
 REDCO_INLINE void load_group(const Group8& g, Words (&w)[kParts]) {
+  for (int v = 0; v < kParts; ++v) {
+    const std::int8_t* const p = g.values + v * kWords;
 #if defined(__AVX512F__)
-  w[0] = _mm512_maskz_cvtepi8_epi16(~__mmask32{0},
-                                    _mm256_loadu_si256(reinterpret_cast<const __m256i*>(g.values)));
+    w[v] = __builtin_bit_cast(
+        Words,
+        _mm512_maskz_cvtepi8_epi16(~__mmask32{0}, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
 #elif defined(__AVX2__)
-  for (int v = 0; v < kParts; ++v)
-    w[v] = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(g.values + v * kWords)));
+    w[v] =
+        __builtin_bit_cast(Words, _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
 #else
-  for (int v = 0; v < kParts; ++v)
-    w[v] = _mm_cvtepi8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(g.values + v * kWords)));
+    w[v] = __builtin_bit_cast(Words, _mm_cvtepi8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
 #endif
+  }
 }
+
 // scales[j]: the scale of group g of row j, times `by`.
 template <int N>
 REDCO_INLINE void load_scales(const Group8* b, i64 groups, float by, float (&scales)[N]) {
@@ -98,56 +106,36 @@ inline void dots(i64 groups, const RowOfWords& a, const Group8* b, i64 ahead, fl
 // --- 4 bits: lanes are rows --------------------------------------------------------------------------------
 
 constexpr int kLanes = kBytes / 4;  // rows of a block
+typedef std::uint32_t Block __attribute__((vector_size(kBytes)));
+typedef std::uint64_t Pairs __attribute__((vector_size(kBytes)));
+
+// The lower or upper halves of each 16 bytes of a and b, their elements in turn.
+template <bool Upper, class V, std::size_t... I>
+REDCO_INLINE V in_turn(V a, V b, std::index_sequence<I...>) {
+  constexpr std::size_t n = sizeof...(I), part = n * 16 / kBytes;
+  return __builtin_shufflevector(a, b,
+                                 (I / part * part + (Upper ? part / 2 : 0) + I % part / 2 + I % 2 * n)...);
+}
+template <bool Upper>
+REDCO_INLINE Block in_turn(Block a, Block b) {
+  return in_turn<Upper>(a, b, std::make_index_sequence<kBytes / 4>());
+}
+template <bool Upper>
+REDCO_INLINE Block pairs_in_turn(Block a, Block b) {
+  return __builtin_bit_cast(Block, in_turn<Upper>(__builtin_bit_cast(Pairs, a), __builtin_bit_cast(Pairs, b),
+                                                  std::make_index_sequence<kBytes / 8>()));
+}
+// Sums of products of neighbours: unsigned bytes and the four signed bytes of `part`.
+REDCO_INLINE Words multiplied(Block unsigned_bytes, std::uint32_t part) {
+  const auto x = __builtin_bit_cast(Register, unsigned_bytes),
+             y = __builtin_bit_cast(Register, Block{} + part);
 #if defined(__AVX512F__)
-typedef __m512i Block;
-REDCO_INLINE Block both(Block a, Block b) { return _mm512_and_si512(a, b); }
-REDCO_INLINE Block upper(Block a) { return _mm512_srli_epi16(a, 4); }
-REDCO_INLINE Block all_bytes(char c) { return _mm512_set1_epi8(c); }
-REDCO_INLINE Block all_words(short w) { return _mm512_set1_epi16(w); }
-REDCO_INLINE Block all(i32 v) { return _mm512_set1_epi32(v); }
-REDCO_INLINE Block pairs(Block u, Block s) { return _mm512_maddubs_epi16(u, s); }
-REDCO_INLINE Block plus(Block a, Block b) { return _mm512_add_epi16(a, b); }
-REDCO_INLINE Block low(Block a, Block b) {
-  return _mm512_maskz_unpacklo_epi32(static_cast<__mmask16>(-1), a, b);
-}
-REDCO_INLINE Block high(Block a, Block b) {
-  return _mm512_maskz_unpackhi_epi32(static_cast<__mmask16>(-1), a, b);
-}
-REDCO_INLINE Block low2(Block a, Block b) {
-  return _mm512_maskz_unpacklo_epi64(static_cast<__mmask8>(-1), a, b);
-}
-REDCO_INLINE Block high2(Block a, Block b) {
-  return _mm512_maskz_unpackhi_epi64(static_cast<__mmask8>(-1), a, b);
-}
+  return __builtin_bit_cast(Words, _mm512_maddubs_epi16(x, y));
 #elif defined(__AVX2__)
-typedef __m256i Block;
-REDCO_INLINE Block both(Block a, Block b) { return _mm256_and_si256(a, b); }
-REDCO_INLINE Block upper(Block a) { return _mm256_srli_epi16(a, 4); }
-REDCO_INLINE Block all_bytes(char c) { return _mm256_set1_epi8(c); }
-REDCO_INLINE Block all_words(short w) { return _mm256_set1_epi16(w); }
-REDCO_INLINE Block all(i32 v) { return _mm256_set1_epi32(v); }
-REDCO_INLINE Block pairs(Block u, Block s) { return _mm256_maddubs_epi16(u, s); }
-REDCO_INLINE Block plus(Block a, Block b) { return _mm256_add_epi16(a, b); }
-REDCO_INLINE Block low(Block a, Block b) { return _mm256_unpacklo_epi32(a, b); }
-REDCO_INLINE Block high(Block a, Block b) { return _mm256_unpackhi_epi32(a, b); }
-REDCO_INLINE Block low2(Block a, Block b) { return _mm256_unpacklo_epi64(a, b); }
-REDCO_INLINE Block high2(Block a, Block b) { return _mm256_unpackhi_epi64(a, b); }
+  return __builtin_bit_cast(Words, _mm256_maddubs_epi16(x, y));
 #else
-typedef __m128i Block;
-REDCO_INLINE Block both(Block a, Block b) { return _mm_and_si128(a, b); }
-REDCO_INLINE Block upper(Block a) { return _mm_srli_epi16(a, 4); }
-REDCO_INLINE Block all_bytes(char c) { return _mm_set1_epi8(c); }
-REDCO_INLINE Block all_words(short w) { return _mm_set1_epi16(w); }
-REDCO_INLINE Block all(i32 v) { return _mm_set1_epi32(v); }
-REDCO_INLINE Block pairs(Block u, Block s) { return _mm_maddubs_epi16(u, s); }
-REDCO_INLINE Block plus(Block a, Block b) { return _mm_add_epi16(a, b); }
-REDCO_INLINE Block low(Block a, Block b) { return _mm_unpacklo_epi32(a, b); }
-REDCO_INLINE Block high(Block a, Block b) { return _mm_unpackhi_epi32(a, b); }
-REDCO_INLINE Block low2(Block a, Block b) { return _mm_unpacklo_epi64(a, b); }
-REDCO_INLINE Block high2(Block a, Block b) { return _mm_unpackhi_epi64(a, b); }
+  return __builtin_bit_cast(Words, _mm_maddubs_epi16(x, y));
 #endif
-REDCO_INLINE Sums pair_sums(Block a, Block b) {
-  return multiplied(__builtin_bit_cast(Words, a), __builtin_bit_cast(Words, b));
 }
 
 // Rows 0, 4, 8, ... of a block: a group's 16 bytes of each. `quad`: groups of four rows.
@@ -159,13 +147,14 @@ REDCO_INLINE Block every_fourth(const Group4* b, i64 quad) {
   __m512i x = _mm512_castsi128_si512(load(0));
   x = _mm512_mask_broadcast_i32x4(x, 0xf0, load(1));
   x = _mm512_mask_broadcast_i32x4(x, 0xf00, load(2));
-  return _mm512_mask_broadcast_i32x4(x, 0xf000, load(3));
+  x = _mm512_mask_broadcast_i32x4(x, 0xf000, load(3));
 #elif defined(__AVX2__)
-  return _mm256_inserti128_si256(_mm256_castsi128_si256(load(0)), load(1), 1);
+  const __m256i x = _mm256_inserti128_si256(_mm256_castsi128_si256(load(0)), load(1), 1);
 #else
   (void)quad;
-  return load(0);
+  const __m128i x = load(0);
 #endif
+  return __builtin_bit_cast(Block, x);
 }
 
 // The scales of a group of all rows.
@@ -198,7 +187,7 @@ REDCO_INLINE Vector scales_of(const Group4* b, i64 row) {
 // The dots of kLanes rows, `row` groups apart. In each part of a word, a group adds eight sums of two
 // products in 16 bits: at most 8 * 2 * 15 * 128 = 30720.
 REDCO_INLINE void block_dots(i64 groups, const RowOfWords& a, const Group4* b, i64 row, float* c) {
-  const Block nibble = all_bytes(15), one = all_words(1), upper_part = all_words(256);
+  const Words one = Words{} + 1, upper_part = Words{} + 256;
   const auto* next = reinterpret_cast<const std::byte*>(b + kLanes * row);
   Vector acc = {};
   for (i64 g = 0; g < groups; ++g, ++b) {
@@ -210,25 +199,28 @@ REDCO_INLINE void block_dots(i64 groups, const RowOfWords& a, const Group4* b, i
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) x[i] = every_fourth(b + i * row, 4 * row);
     // v[d]: bytes 4 d to 4 d + 3 of each row, a lane each.
-    const Block a0 = low(x[0], x[1]), a1 = high(x[0], x[1]), b0 = low(x[2], x[3]), b1 = high(x[2], x[3]);
-    v[0] = low2(a0, b0), v[1] = high2(a0, b0), v[2] = low2(a1, b1), v[3] = high2(a1, b1);
+    const Block a0 = in_turn<false>(x[0], x[1]), a1 = in_turn<true>(x[0], x[1]);
+    const Block b0 = in_turn<false>(x[2], x[3]), b1 = in_turn<true>(x[2], x[3]);
+    v[0] = pairs_in_turn<false>(a0, b0), v[1] = pairs_in_turn<true>(a0, b0);
+    v[2] = pairs_in_turn<false>(a1, b1), v[3] = pairs_in_turn<true>(a1, b1);
     // Four bytes of the row in each lane: 0 to 7 are of the lower parts of the words, 8 to 15 of the upper
     // ones.
     const auto part = [&](int i) {
-      i32 bytes;
+      std::uint32_t bytes;
       __builtin_memcpy(&bytes, a.parts + g * 64 + i * 4, sizeof bytes);
       return bytes;
     };
-    Block lower_sum = all(0), upper_sum = all(0);
+    Words lower_sum = {}, upper_sum = {};
 #pragma GCC unroll 4
     for (int d = 0; d < 4; ++d) {
-      const Block first = both(v[d], nibble), second = both(upper(v[d]), nibble);
-      lower_sum = plus(lower_sum, pairs(first, all(part(d))));
-      upper_sum = plus(upper_sum, pairs(first, all(part(8 + d))));
-      lower_sum = plus(lower_sum, pairs(second, all(part(4 + d))));
-      upper_sum = plus(upper_sum, pairs(second, all(part(12 + d))));
+      constexpr std::uint32_t kNibbles = 0x0f0f0f0f;
+      const Block first = v[d] & kNibbles, second = v[d] >> 4 & kNibbles;
+      lower_sum += multiplied(first, part(d));
+      upper_sum += multiplied(first, part(8 + d));
+      lower_sum += multiplied(second, part(4 + d));
+      upper_sum += multiplied(second, part(12 + d));
     }
-    const Sums sums = pair_sums(upper_sum, upper_part) + pair_sums(lower_sum, one) + a.offsets[g];
+    const Sums sums = multiplied(upper_sum, upper_part) + multiplied(lower_sum, one) + a.offsets[g];
     acc += __builtin_convertvector(sums, Vector) * (scales_of(b, row) * a.scales[g]);
   }
   __builtin_memcpy(c, &acc, sizeof acc);
