@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/words.h"
 #include "commands.h"
+#include "commands/choose_layout.h"
 #include "commands/plan_job.h"
 #include "commands/validate.h"
 
@@ -22,8 +23,9 @@ void add_train(CLI::App& app, Invocation& run) {
               "check the job and its files, print the plan, then stop; ends with code 4 if it does not fit");
   c->callback([words, dry, &run] {
     if (*dry) {
-      const JobConfig job = words->load(JobUse::train);
+      JobConfig job = words->load(JobUse::train);
       preflight(job, JobUse::train);
+      job = with_layout(std::move(job), true);
       const PlanReport plan = plan_job(job);
       std::fputs(to_text(plan).c_str(), stdout);
       if (!plan.fits)

@@ -12,7 +12,7 @@
 #include "base/timing.h"
 #include "base/words.h"
 #include "comm/group.h"
-#include "comm/group.h"
+#include "commands/choose_layout.h"
 #include "commands/data_cache.h"
 #include "commands/generation_shape.h"
 #include "commands/measure_machine.h"
@@ -419,7 +419,9 @@ std::string to_json(const BenchReport& r) {
 }
 
 int run_bench(const RunRequest& request, const BenchOptions& o) {
-  return run(request, [&](Run& run) {
+  RunRequest chosen = request;
+  if (!o.predict) chosen.job = [&request] { return with_layout(request.job(), false); };
+  return run(std::move(chosen), [&](Run& run) {
     const JobConfig& job = run.job();
     if (job.pipeline != "lm")
       run.context().world().together([&] {

@@ -18,6 +18,7 @@
 #include "base/words.h"
 #include "ckpt/publish.h"
 #include "ckpt/run_history.h"
+#include "commands/choose_layout.h"
 #include "commands/plan_job.h"
 #include "commands/training_parts.h"
 #include "job/resume_changes.h"
@@ -265,7 +266,7 @@ int run_train(const RunRequest& request, const BuildInfo& build) {
   r.job = [given = request.job] {
     JobConfig job = given();
     adapt_to_slurm(job, current_environment());
-    return job;
+    return with_layout(std::move(job), true);
   };
   return run(r, [&](Run& run) { return train_on_ranks(run, build); });
 }

@@ -11,6 +11,7 @@ namespace redco {
 struct PlanSettings {
   std::optional<std::string> devices;
   std::optional<double> flops_per_s, bf16_flops_per_s, memory_bytes_per_s;
+  double host_latency_s = 5e-6, host_bytes_per_s = 5e9;
   double network_latency_s = 2e-5, network_bytes_per_s = 1.25e9;
 
   void visit(SettingsVisitor& v) {
@@ -23,6 +24,12 @@ struct PlanSettings {
         .above(0);
     v.field("bf16_flops_per_s", bf16_flops_per_s, "the same for products in bf16; ~: flops_per_s").above(0);
     v.field("memory_bytes_per_s", memory_bytes_per_s, "speed of a device's memory, bytes/s; with flops_per_s")
+        .above(0);
+    v.field("host_latency_s", host_latency_s,
+            "latency of a message between the devices of a host, s; used with flops_per_s")
+        .at_least(0);
+    v.field("host_bytes_per_s", host_bytes_per_s,
+            "speed of a device's link to the others of its host, bytes/s; used with flops_per_s")
         .above(0);
     v.field("network_latency_s", network_latency_s,
             "latency of a message between hosts, s; used with flops_per_s, or if it was not measured")

@@ -36,6 +36,7 @@ struct EnvironmentSettings {
 };
 
 struct ParallelSettings {
+  std::string layout = "given";
   i64 n_model_shards = 1;
   std::optional<i64> n_ranks;
   std::vector<std::string> hosts;
@@ -56,6 +57,13 @@ struct ParallelSettings {
   }
 
   void visit(SettingsVisitor& v) {
+    v.field("layout", layout,
+            "given: the settings of the job and their defaults; auto: training uses the fastest layout that "
+            "fits, by its predicted time: the values of n_ranks (on one machine), n_model_shards, "
+            "shard_*, train.recompute and train.per_device_batch_size that the job does not give. Needs "
+            "train.global_batch_size and the machine's speed (redco env --measure); a resumed run keeps it")
+        .one_of({"given", "auto"})
+        .on_resume(OnResume::free);
     v.field("n_model_shards", n_model_shards,
             "number of model shards (tensor parallelism): ranks that hold one copy of the model together")
         .at_least(1)
