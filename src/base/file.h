@@ -97,6 +97,10 @@ class DurableFile {
 
   const std::string& path() const { return path_; }
   void pwrite(i64 offset, const void* from, i64 n);
+  // The same past the page cache, where the file system can (O_DIRECT). REQUIRES: offset and the address of
+  // `from` are multiples of kDirect.
+  static constexpr i64 kDirect = 4096;
+  void pwrite_direct(i64 offset, const void* from, i64 n);
   void append(std::string_view bytes);  // after the last byte written or reserved
   void commit();                        // REQUIRES: not committed yet
 
@@ -104,6 +108,8 @@ class DurableFile {
   DurableFile() = default;
   std::string path_, temp_;
   int fd_ = -1;
+  int direct_ = -1;  // the same file, opened with O_DIRECT
+  bool can_direct_ = true;
   i64 end_ = 0;
 };
 

@@ -70,12 +70,16 @@ void expect_empty(const json& object, const std::string& where) {
 
 }  // namespace
 
+std::string chunk_hash(const ReadFile& file, i64 chunk, i64 chunk_bytes) {
+  return contents_hash(file, chunk * chunk_bytes, std::min((chunk + 1) * chunk_bytes, file.size()));
+}
+
 FileRecord record_file(const std::string& folder, const std::string& path, i64 chunk_bytes) {
   REDCO_CHECK(is_inside(path) && chunk_bytes > 0, "{}", path);
   const ReadFile file = ReadFile::open(join_path(folder, path));
   FileRecord r{path, file.size(), {}};
   for (i64 i = 0; i < chunk_count(r.size, chunk_bytes); ++i)
-    r.xxh3.push_back(contents_hash(file, i * chunk_bytes, std::min((i + 1) * chunk_bytes, r.size)));
+    r.xxh3.push_back(chunk_hash(file, i, chunk_bytes));
   return r;
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/file.h"
 #include "base/types.h"
 #include "ckpt/run_identity.h"
 
@@ -25,6 +26,8 @@ struct FileRecord {
   bool operator==(const FileRecord&) const = default;
 };
 
+// The hash of a chunk of a file.
+std::string chunk_hash(const ReadFile& file, i64 chunk, i64 chunk_bytes);
 // Reads the file once. Each writer calls it for its own files, so no rank reads the whole checkpoint.
 FileRecord record_file(const std::string& folder, const std::string& path, i64 chunk_bytes = kChunkBytes);
 

@@ -2,11 +2,14 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "base/error.h"
 #include "comm/group.h"
@@ -17,8 +20,8 @@ namespace redco::ckpt {
 
 namespace {
 
-constexpr i64 kBlockBytes = 16 << 20;
-constexpr i64 kReadBytes = 4 << 20;  // on their way from a file to a tensor
+constexpr i64 kBlockBytes = 4 << 20;  // that a rank sends at a time
+constexpr i64 kReadBytes = 4 << 20;   // on their way from a file to a tensor
 
 // A rank's part of a parameter as rows: of dim 0, or of dims 0 and 1 if dim 0 is a stack of stored tensors.
 i64 rows_of(const ParamSpec& s, const Shape& local) {
@@ -277,9 +280,28 @@ int writer_of(i64 file, int ranks) { return static_cast<int>(file % ranks); }
 // Rank r's ranges in the whole parameter; empty: it sends nothing.
 using Parts = std::vector<std::vector<redco::Range>>;
 
+// Memory that is kept from tensor to tensor: fresh pages cost more than the copies.
+class Scratch {
+ public:
+  float* of(i64 n) {
+    if (n > size_) {
+      data_.reset(new float[static_cast<size_t>(n)]);  // not initialized
+      size_ = n;
+    }
+    return data_.get();
+  }
+
+ private:
+  std::unique_ptr<float[]> data_;
+  i64 size_ = 0;
+};
+struct Blocks {
+  Scratch sent, received;
+};
+
 // Sends the k-th stored tensor of parameter i from all ranks to the file's writer, in blocks.
 void send_tensor(const SavedTree& saved, size_t i, i64 k, const Parts& parts, const ModelPlan& plan,
-                 std::vector<std::optional<SafetensorsWriter>>& writers) {
+                 std::vector<std::optional<SafetensorsWriter>>& writers, Blocks& blocks) {
   Group& world = Context::current().world();
   const int n = world.size(), me = world.rank();
   const ParamSpec& s = saved.tree->specs()[i];
@@ -308,7 +330,6 @@ void send_tensor(const SavedTree& saved, size_t i, i64 k, const Parts& parts, co
     x.per_block = std::max<i64>(1, kBlockBytes / std::max<i64>(4, x.row * 4));
     rounds = std::max(rounds, ceil_div(x.end - x.begin, x.per_block));
   }
-  std::vector<float> sending, received;
   for (i64 round = 0; round < rounds; ++round) {
     const auto block = [&](int r) -> redco::Range {
       const Sent& x = sent[r];
@@ -321,13 +342,14 @@ void send_tensor(const SavedTree& saved, size_t i, i64 k, const Parts& parts, co
     i64 total = 0;
     if (me == to)
       for (int r = 0; r < n; ++r) total += recv[r] = block(r).size() * sent[r].row;
-    received.resize(total);
-    sending.resize(b.size() * sent[me].row);
+    float* const received = blocks.received.of(total);
+    const std::span sending(blocks.sent.of(b.size() * sent[me].row),
+                            static_cast<size_t>(b.size() * sent[me].row));
     read_rows(saved.tree->values()[i], b.begin, sent[me].row, sending);
-    world.all_to_all<float>(sending.data(), send, received.data(), recv);
+    world.all_to_all<float>(sending.data(), send, received, recv);
     world.together([&] {
       if (me != to) return;
-      const float* from = received.data();
+      const float* from = received;
       for (int r = 0; r < n; ++r) {
         const redco::Range rows = block(r);
         if (rows.size() == 0) continue;
@@ -340,50 +362,75 @@ void send_tensor(const SavedTree& saved, size_t i, i64 k, const Parts& parts, co
   }
 }
 
+// Every rank's part of a tensor, computed from the mesh. Of the ranks with the same part, the first sends it.
+Parts parts_of(const Tensor& t) {
+  Context& c = Context::current();
+  const Mesh& mesh = c.mesh();
+  Parts parts(c.world().size());
+  for (int r = 0; r < c.world().size(); ++r) {
+    const Coord at = coord_of(mesh, r);
+    bool first = true;
+    for (Axis a : mesh.axes()) first = first && (t.layout()[a].is_sharded() || at.at(a) == 0);
+    if (!first) continue;
+    if (redco::numel(local_shape(t.shape(), t.layout(), mesh, at)) == 0) continue;
+    for (int d = 0; d < t.rank(); ++d) parts[r].push_back(local_range(t.shape(), t.layout(), mesh, at, d));
+  }
+  return parts;
+}
+
+// A stored tensor: the k-th of parameter i.
+struct Stored {
+  i64 file, offset;
+  const SavedTree* saved;
+  size_t i;
+  i64 k;
+};
+
+// All stored tensors in the order of the files.
+std::vector<Stored> in_file_order(const std::vector<SavedTree>& trees, const ModelPlan& plan) {
+  std::vector<Stored> out;
+  for (const SavedTree& saved : trees)
+    for (size_t i = 0; i < saved.tree->size(); ++i)
+      for (i64 k = 0; k < saved.tree->specs()[i].stored.tensors(); ++k) {
+        const std::string name = saved.prefix + saved.tree->specs()[i].stored.tensor(k);
+        const i64 file = plan.file_of(name);
+        out.push_back({file, plan.files[file].entry(name).offset, &saved, i, k});
+      }
+  std::ranges::stable_sort(out, {}, [](const Stored& s) { return std::pair(s.file, s.offset); });
+  return out;
+}
+
 }  // namespace
 
-std::vector<std::string> save_params(const std::vector<SavedTree>& trees, const ModelPlan& plan,
-                                     const std::string& folder) {
-  Context& c = Context::current();
-  Group& world = c.world();
-  const int n = world.size(), me = world.rank();
+std::vector<FileRecord> save_params(const std::vector<SavedTree>& trees, const ModelPlan& plan,
+                                    const std::string& folder) {
+  Group& world = Context::current().world();
+  const int me = world.rank();
+  const i64 n_files = static_cast<i64>(plan.files.size());
   std::vector<std::optional<SafetensorsWriter>> writers(plan.files.size());
-  std::vector<std::string> mine;
+  std::vector<FileRecord> mine;
   world.together([&] {
-    for (size_t f = 0; f < plan.files.size(); ++f)
-      if (writer_of(static_cast<i64>(f), n) == me) {
+    for (i64 f = 0; f < n_files; ++f)
+      if (writer_of(f, world.size()) == me)
         writers[f].emplace(SafetensorsWriter::create(folder, plan.files[f]));
-        mine.push_back(plan.files[f].file);
-      }
   });
-
-  // Of the ranks with the same part of a parameter, the first sends it.
-  for (const SavedTree& saved : trees)
-    for (size_t i = 0; i < saved.tree->size(); ++i) {
-      const ParamSpec& s = saved.tree->specs()[i];
-      const Tensor& t = saved.tree->values()[i];
-      const Mesh& mesh = c.mesh();
-      // Every rank's part, computed from the mesh; empty: the rank sends nothing.
-      std::vector<std::vector<redco::Range>> parts(n);
-      for (int r = 0; r < n; ++r) {
-        const Coord at = coord_of(mesh, r);
-        bool first = true;
-        for (Axis a : mesh.axes()) first = first && (t.layout()[a].is_sharded() || at.at(a) == 0);
-        if (!first) continue;
-        const Shape local = local_shape(t.shape(), t.layout(), mesh, at);
-        if (redco::numel(local) == 0) continue;
-        for (int d = 0; d < t.rank(); ++d)
-          parts[r].push_back(local_range(t.shape(), t.layout(), mesh, at, d));
-      }
-      for (i64 k = 0; k < s.stored.tensors(); ++k) send_tensor(saved, i, k, parts, plan, writers);
-    }
+  const std::vector<Stored> all = in_file_order(trees, plan);
+  auto next = all.begin();
+  Blocks blocks;
+  for (i64 f = 0; f < n_files; ++f) {
+    for (; next != all.end() && next->file == f; ++next)
+      send_tensor(*next->saved, next->i, next->k, parts_of(next->saved->tree->values()[next->i]), plan,
+                  writers, blocks);
+    world.together([&] {
+      if (!writers[f]) return;
+      mine.push_back(writers[f]->commit());
+      writers[f].reset();
+    });
+  }
   world.together([&] {
-    for (auto& w : writers)
-      if (w) w->commit();
-    if (me == 0 && !plan.index_name.empty()) {
-      write_file_durable(folder + "/" + plan.index_name, plan.index_json);
-      mine.push_back(plan.index_name);
-    }
+    if (me != 0 || plan.index_name.empty()) return;
+    write_file_durable(join_path(folder, plan.index_name), plan.index_json);
+    mine.push_back(record_file(folder, plan.index_name));
   });
   return mine;
 }

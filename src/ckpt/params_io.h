@@ -46,9 +46,9 @@ struct SavedTree {
 ModelPlan plan_params(const std::vector<SavedTree>& trees, StoredType type, const std::string& stem,
                       i64 max_file_bytes = kDefaultFileBytes);
 // Writes those files into `folder`. Each file has one writing rank, to which the others send their slices in
-// blocks of at most 16 MiB; no rank gathers the model. Returns the names of the files this rank wrote.
+// blocks of at most 4 MiB; no rank gathers the model. Returns the records of the files that this rank wrote.
 // Collective; an error on one rank is thrown on all.
-std::vector<std::string> save_params(const std::vector<SavedTree>& trees, const ModelPlan& plan,
-                                     const std::string& folder);
+std::vector<FileRecord> save_params(const std::vector<SavedTree>& trees, const ModelPlan& plan,
+                                    const std::string& folder);
 
 }  // namespace redco::ckpt

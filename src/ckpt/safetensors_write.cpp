@@ -120,23 +120,32 @@ i64 ModelPlan::file_of(std::string_view name) const {
 }
 
 SafetensorsWriter SafetensorsWriter::create(const std::string& folder, FilePlan plan) {
-  DurableFile file = DurableFile::create(join_path(folder, plan.file), plan.bytes);
-  file.pwrite(0, plan.head.data(), static_cast<i64>(plan.head.size()));
-  return SafetensorsWriter(std::move(plan), std::move(file));
+  return {folder, std::move(plan)};
+}
+
+SafetensorsWriter::SafetensorsWriter(const std::string& folder, FilePlan plan)
+    : plan_(std::move(plan)),
+      file_(std::make_unique<ChunkedFile>(join_path(folder, plan_.file), plan_.bytes)),
+      written_(plan_.entries.size(), 0) {
+  file_->write(0, plan_.head.data(), static_cast<i64>(plan_.head.size()));
+}
+
+const TensorEntry& FilePlan::entry(std::string_view name) const {
+  auto it = std::lower_bound(entries.begin(), entries.end(), name,
+                             [](const TensorEntry& a, std::string_view n) { return a.name < n; });
+  REDCO_CHECK(it != entries.end() && it->name == name, "{} isn't planned in {}", name, file);
+  return *it;
 }
 
 size_t SafetensorsWriter::index(std::string_view name) const {
-  auto it = std::lower_bound(plan_.entries.begin(), plan_.entries.end(), name,
-                             [](const TensorEntry& a, std::string_view n) { return a.name < n; });
-  REDCO_CHECK(it != plan_.entries.end() && it->name == name, "{} isn't planned in {}", name, plan_.file);
-  return static_cast<size_t>(it - plan_.entries.begin());
+  return static_cast<size_t>(&plan_.entry(name) - plan_.entries.data());
 }
 
 void SafetensorsWriter::put(size_t i, i64 begin, const void* from, i64 n) {
   const TensorEntry& e = plan_.entries[i];
   written_[i] += n;
   REDCO_CHECK(written_[i] <= e.bytes, "{}: parts written twice", e.name);
-  file_.pwrite(e.offset + begin, from, n);
+  file_->write(e.offset + begin, from, n);
 }
 
 void SafetensorsWriter::write_bytes(std::string_view name, i64 begin, const void* from, i64 n) {
@@ -145,8 +154,24 @@ void SafetensorsWriter::write_bytes(std::string_view name, i64 begin, const void
   put(i, begin, from, n);
 }
 
+// Some rows at a time: each line of memory is read once.
+template <class T>
+void SafetensorsWriter::write_transposed(std::string_view name, const Box& box, const T* from, i64 stride) {
+  constexpr i64 kRows = 16;
+  const i64 rows = box[0].end - box[0].begin, columns = box[1].end - box[1].begin;
+  const std::unique_ptr<T[]> block(new T[static_cast<size_t>(kRows * columns)]);
+  for (i64 r = 0; r < rows; r += kRows) {
+    const i64 n = std::min(kRows, rows - r);
+    for (i64 c = 0; c < columns; ++c)
+      for (i64 k = 0; k < n; ++k) block[k * columns + c] = from[c * stride + r + k];
+    write(name, {{box[0].begin + r, box[0].begin + r + n}, box[1]}, block.get());
+  }
+}
+
 template <class T>
 void SafetensorsWriter::write(std::string_view name, const Box& box, const T* from, const Strides& strides) {
+  if (box.size() == 2 && strides[0] == 1 && strides[1] != 1 && box[0].end - box[0].begin > 1)
+    return write_transposed(name, box, from, strides[1]);
   const size_t index_of = index(name);
   const TensorEntry& e = plan_.entries[index_of];
   const i64 size = size_of(e.type);
@@ -191,11 +216,11 @@ void SafetensorsWriter::write(std::string_view name, const Box& box, const T* fr
   flush();
 }
 
-void SafetensorsWriter::commit() {
+FileRecord SafetensorsWriter::commit() {
   for (size_t i = 0; i < written_.size(); ++i)
     REDCO_CHECK(written_[i] == plan_.entries[i].bytes, "{}: {} bytes written of {}", plan_.entries[i].name,
                 written_[i], plan_.entries[i].bytes);
-  file_.commit();
+  return {plan_.file, plan_.bytes, file_->commit()};
 }
 
 template void SafetensorsWriter::write(std::string_view, const Box&, const float*, const Strides&);

@@ -6,11 +6,13 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/file.h"
+#include "ckpt/chunked_file.h"
+#include "ckpt/manifest.h"
 #include "ckpt/safetensors.h"
 
 namespace redco::ckpt {
@@ -24,10 +26,11 @@ struct TensorPlan {
 // One file's layout. Tensors have the order of safetensors' own writer: wider types first, then by name, so
 // that each is aligned; the header is padded with spaces to a multiple of 8.
 struct FilePlan {
-  std::string file;                  // relative to the folder
-  std::string head;                  // its first bytes: size, JSON, padding
-  std::vector<TensorEntry> entries;  // sorted by name
-  i64 bytes = 0;                     // the whole file
+  std::string file;                                       // relative to the folder
+  std::string head;                                       // its first bytes: size, JSON, padding
+  std::vector<TensorEntry> entries;                       // sorted by name
+  i64 bytes = 0;                                          // the whole file
+  const TensorEntry& entry(std::string_view name) const;  // BugError: it isn't planned
 };
 // transformers rejects a file without {"format": "pt"}. REQUIRES: names are unique and none is __metadata__.
 FilePlan plan_file(std::string file, const std::vector<TensorPlan>& tensors,
@@ -48,7 +51,8 @@ ModelPlan plan_model(const std::vector<TensorPlan>& tensors, i64 max_file_bytes 
                      const std::string& stem = "model");
 
 // Writes one planned file. Every byte must be written exactly once before commit(), in pieces of any size and
-// order. Used by one thread at a time. Memory: at most 16 MiB in addition to the caller's.
+// order. Used by one thread at a time. Memory: at most 64 MiB in addition to the caller's, 16 MiB if the
+// pieces come in about the order of the file (ckpt/chunked_file.h).
 class SafetensorsWriter {
  public:
   // Reserves the file's space in `folder`, so that a full disk is an error here.
@@ -66,15 +70,16 @@ class SafetensorsWriter {
   // Writes the stored bytes [begin, begin + n) of a tensor.
   void write_bytes(std::string_view name, i64 begin, const void* from, i64 n);
   // Makes the complete file durable under its name. BugError if a tensor lacks bytes.
-  void commit();
+  FileRecord commit();
 
  private:
-  SafetensorsWriter(FilePlan plan, DurableFile file)
-      : plan_(std::move(plan)), file_(std::move(file)), written_(plan_.entries.size(), 0) {}
+  SafetensorsWriter(const std::string& folder, FilePlan plan);
   size_t index(std::string_view name) const;
+  template <class T>
+  void write_transposed(std::string_view name, const Box& box, const T* from, i64 stride);
   void put(size_t entry, i64 begin, const void* from, i64 n);
   FilePlan plan_;
-  DurableFile file_;
+  std::unique_ptr<ChunkedFile> file_;
   std::vector<i64> written_;  // bytes, per entry
 };
 

@@ -178,20 +178,15 @@ void save_checkpoint(const std::string& folder, const CheckpointContents& what, 
     for (const SavedPart& p : parts) make_dirs(join_path(temp, p.folder));
   });
   try {
-    std::vector<ckpt::FileRecord> mine;
-    auto written = ckpt::save_params(trees, model_plan, temp);
-    for (size_t i = 0; i < parts.size(); ++i)
-      for (const std::string& f :
-           ckpt::save_params({{"", &parts[i].tree}}, part_plans[i], join_path(temp, parts[i].folder)))
-        written.push_back(parts[i].folder + "/" + f);
-    if (!kept.empty())
-      for (const std::string& f : ckpt::save_params(kept, optimizer_plan, join_path(temp, "training")))
-        written.push_back("training/" + f);
-    world.together([&] {
-      for (const std::string& f : written) mine.push_back(ckpt::record_file(temp, f));
-    });
     Json records = Json::array();
-    for (const auto& r : mine) records.push_back({r.path, r.size, r.xxh3});
+    const auto save = [&](const std::vector<ckpt::SavedTree>& saved, const ckpt::ModelPlan& plan,
+                          const std::string& into) {
+      for (const auto& r : ckpt::save_params(saved, plan, into.empty() ? temp : join_path(temp, into)))
+        records.push_back({into.empty() ? r.path : into + "/" + r.path, r.size, r.xxh3});
+    };
+    save(trees, model_plan, "");
+    for (size_t i = 0; i < parts.size(); ++i) save({{"", &parts[i].tree}}, part_plans[i], parts[i].folder);
+    if (!kept.empty()) save(kept, optimizer_plan, "training");
     const auto all = world.gather(records.dump());
     world.on_first([&] {
       std::vector<ckpt::FileRecord> files;
