@@ -85,24 +85,24 @@ void pack_lines(const T* x, i64 ld, i64 rows, i64 k, u32* to) {
 }
 
 // Sums of M rows, and of the columns that the masks select. Packed rows are kMicroRows apart.
-template <int M, bool packed>
+template <int M, int V, bool packed>
 void micro_tile(i64 pairs, const LeftPairs& a, const u32* b, i64 columns, const TileOutput& out, i64 at_row,
                 i64 at_column) {
-  __m512 sums[M][kVectors];
+  __m512 sums[M][V];
   for (auto& row : sums)
     for (__m512& s : row) s = _mm512_setzero_ps();
   const u32* const left = a.data;
   for (i64 p = 0; p < pairs; ++p) {
-    __m512bh right[kVectors];
-    for (int j = 0; j < kVectors; ++j)
+    __m512bh right[V];
+    for (int j = 0; j < V; ++j)
       right[j] = reinterpret_cast<__m512bh>(_mm512_loadu_si512(b + p * kMicroColumns + kLanes * j));
     for (int i = 0; i < M; ++i) {
       const u32 pair = packed ? left[p * kMicroRows + i] : left[i * a.row + p];
       const auto both = reinterpret_cast<__m512bh>(_mm512_set1_epi32(static_cast<int>(pair)));
-      for (int j = 0; j < kVectors; ++j) sums[i][j] = _mm512_dpbf16_ps(sums[i][j], both, right[j]);
+      for (int j = 0; j < V; ++j) sums[i][j] = _mm512_dpbf16_ps(sums[i][j], both, right[j]);
     }
   }
-  for (int j = 0; j < kVectors; ++j) {
+  for (int j = 0; j < V; ++j) {
     const __mmask16 m = mask16(columns - kLanes * j);
     const i64 c = at_column + kLanes * j;
     const __m512 bias = out.bias ? _mm512_maskz_loadu_ps(m, out.bias + c) : _mm512_setzero_ps();
@@ -122,26 +122,42 @@ void micro_tile(i64 pairs, const LeftPairs& a, const u32* b, i64 columns, const 
   }
 }
 
-template <bool packed>
+template <int V, bool packed>
 void micro_tile(i64 rows, i64 pairs, const LeftPairs& a, const u32* b, i64 columns, const TileOutput& out,
                 i64 at_row, i64 at_column) {
   switch (rows) {
     case 1:
-      return micro_tile<1, packed>(pairs, a, b, columns, out, at_row, at_column);
+      return micro_tile<1, V, packed>(pairs, a, b, columns, out, at_row, at_column);
     case 2:
-      return micro_tile<2, packed>(pairs, a, b, columns, out, at_row, at_column);
+      return micro_tile<2, V, packed>(pairs, a, b, columns, out, at_row, at_column);
     case 3:
-      return micro_tile<3, packed>(pairs, a, b, columns, out, at_row, at_column);
+      return micro_tile<3, V, packed>(pairs, a, b, columns, out, at_row, at_column);
     case 4:
-      return micro_tile<4, packed>(pairs, a, b, columns, out, at_row, at_column);
+      return micro_tile<4, V, packed>(pairs, a, b, columns, out, at_row, at_column);
     case 5:
-      return micro_tile<5, packed>(pairs, a, b, columns, out, at_row, at_column);
+      return micro_tile<5, V, packed>(pairs, a, b, columns, out, at_row, at_column);
     case 6:
-      return micro_tile<6, packed>(pairs, a, b, columns, out, at_row, at_column);
+      return micro_tile<6, V, packed>(pairs, a, b, columns, out, at_row, at_column);
     case 7:
-      return micro_tile<7, packed>(pairs, a, b, columns, out, at_row, at_column);
+      return micro_tile<7, V, packed>(pairs, a, b, columns, out, at_row, at_column);
     default:
-      return micro_tile<8, packed>(pairs, a, b, columns, out, at_row, at_column);
+      return micro_tile<8, V, packed>(pairs, a, b, columns, out, at_row, at_column);
+  }
+}
+
+// All rows of a panel of V vectors of columns, of which the last may be cut.
+template <int V>
+void panel(i64 m, i64 pairs, const LeftPairs& a, const u32* b, i64 columns, const TileOutput& out,
+           i64 at_column) {
+  const bool packed = a.step != 1;
+  for (i64 r = 0; r < m; r += kMicroRows) {
+    const LeftPairs rows{a.data + (packed ? r * pairs : r * a.row), a.row, a.step};
+    const i64 some = std::min(kMicroRows, m - r);
+    if (packed) {
+      micro_tile<V, true>(some, pairs, rows, b, columns, out, r, at_column);
+    } else {
+      micro_tile<V, false>(some, pairs, rows, b, columns, out, r, at_column);
+    }
   }
 }
 
@@ -195,17 +211,16 @@ void pack_right(const T* b, i64 ld, bool trans, i64 n, i64 k, u32* to) {
 
 void multiply(i64 m, i64 n, i64 k, const LeftPairs& a, const u32* b, const TileOutput& out) {
   const i64 pairs = pairs_in(k);
-  const bool packed = a.step != 1;
-  for (i64 c = 0; c < n; c += kMicroColumns, b += kMicroColumns * pairs)
-    for (i64 r = 0; r < m; r += kMicroRows) {
-      const LeftPairs rows{a.data + (packed ? r * pairs : r * a.row), a.row, a.step};
-      const i64 some = std::min(kMicroRows, m - r), columns = std::min(kMicroColumns, n - c);
-      if (packed) {
-        micro_tile<true>(some, pairs, rows, b, columns, out, r, c);
-      } else {
-        micro_tile<false>(some, pairs, rows, b, columns, out, r, c);
-      }
+  for (i64 c = 0; c < n; c += kMicroColumns, b += kMicroColumns * pairs) {
+    const i64 columns = std::min(kMicroColumns, n - c);
+    if (columns <= kLanes) {
+      panel<1>(m, pairs, a, b, columns, out, c);
+    } else if (columns <= 2 * kLanes) {
+      panel<2>(m, pairs, a, b, columns, out, c);
+    } else {
+      panel<kVectors>(m, pairs, a, b, columns, out, c);
     }
+  }
 }
 
 template LeftPairs pack_left(const float*, i64, bool, i64, i64, u32*);

@@ -71,24 +71,25 @@ REDCO_INLINE void write(const Vector& sums, i64 n, const float* before, const fl
   }
 }
 
-template <int M, bool packed>
+// M rows and V vectors of columns.
+template <int M, int V, bool packed>
 void micro_tile(i64 k, const Left<float>& a, const float* b, i64 columns, const TileOutput& o, i64 at_row,
                 i64 at_column) {
-  Vector sums[M][kVectors] = {};
+  Vector sums[M][V] = {};
   const float* const left = a.data;
   for (i64 p = 0; p < k; ++p) {
-    Vector right[kVectors];
+    Vector right[V];
 #pragma GCC unroll 3
-    for (int j = 0; j < kVectors; ++j) right[j] = load(b + p * kColumns + j * W);
+    for (int j = 0; j < V; ++j) right[j] = load(b + p * kColumns + j * W);
 #pragma GCC unroll 8
     for (int i = 0; i < M; ++i) {
       const float x = packed ? left[p * kRows + i] : left[i * a.row + p];
 #pragma GCC unroll 3
-      for (int j = 0; j < kVectors; ++j) sums[i][j] += x * right[j];
+      for (int j = 0; j < V; ++j) sums[i][j] += x * right[j];
     }
   }
   for (int i = 0; i < M; ++i)
-    for (int j = 0; j < kVectors; ++j) {
+    for (int j = 0; j < V; ++j) {
       const i64 c = at_column + j * W, n = columns - j * W < W ? columns - j * W : W;
       if (n <= 0) break;
       const float* const before = o.before ? o.before + (at_row + i) * o.ld_before + c : nullptr;
@@ -107,11 +108,26 @@ void micro_tile(i64 k, const Left<float>& a, const float* b, i64 columns, const 
     }
 }
 
-template <bool packed>
+template <int V, bool packed>
 void micro_tile(i64 rows, i64 k, const Left<float>& a, const float* b, i64 columns, const TileOutput& o,
                 i64 at_row, i64 at_column) {
-  if (rows >= kRows) return micro_tile<kRows, packed>(k, a, b, columns, o, at_row, at_column);
-  with_rows(rows, [&]<int M>() { micro_tile<M, packed>(k, a, b, columns, o, at_row, at_column); });
+  if (rows >= kRows) return micro_tile<kRows, V, packed>(k, a, b, columns, o, at_row, at_column);
+  with_rows(rows, [&]<int M>() { micro_tile<M, V, packed>(k, a, b, columns, o, at_row, at_column); });
+}
+
+// All rows of a panel of V vectors of columns, of which the last may be cut.
+template <int V>
+void panel(i64 m, i64 k, const Left<float>& a, const float* b, i64 columns, const TileOutput& o,
+           i64 at_column) {
+  const bool packed = a.step != 1;
+  for (i64 r = 0; r < m; r += kRows) {
+    const Left<float> rows{a.data + r * (packed ? k : a.row), a.row, a.step};
+    if (packed) {
+      micro_tile<V, true>(m - r, k, rows, b, columns, o, r, at_column);
+    } else {
+      micro_tile<V, false>(m - r, k, rows, b, columns, o, r, at_column);
+    }
+  }
 }
 
 }  // namespace
@@ -144,17 +160,16 @@ void pack_right(const float* b, i64 ld, bool trans, i64 n, i64 k, float* to) {
 }
 
 void multiply_tile(i64 m, i64 n, i64 k, const Left<float>& a, const float* b, const TileOutput& o) {
-  const bool packed = a.step != 1;
-  for (i64 c = 0; c < n; c += kColumns, b += kColumns * k)
-    for (i64 r = 0; r < m; r += kRows) {
-      const Left<float> rows{a.data + r * (packed ? k : a.row), a.row, a.step};
-      const i64 columns = n - c < kColumns ? n - c : kColumns;
-      if (packed) {
-        micro_tile<true>(m - r, k, rows, b, columns, o, r, c);
-      } else {
-        micro_tile<false>(m - r, k, rows, b, columns, o, r, c);
-      }
+  for (i64 c = 0; c < n; c += kColumns, b += kColumns * k) {
+    const i64 columns = n - c < kColumns ? n - c : kColumns;
+    if (columns <= W) {
+      panel<1>(m, k, a, b, columns, o, c);
+    } else if (columns <= 2 * W) {
+      panel<2>(m, k, a, b, columns, o, c);
+    } else {
+      panel<kVectors>(m, k, a, b, columns, o, c);
     }
+  }
 }
 
 }  // namespace redco::kernels::REDCO_ISA
