@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <system_error>
 #include <utility>
 
 #include "base/error.h"
@@ -71,16 +70,11 @@ void ChunkedFile::finish(std::map<i64, Window>::iterator at) {
   AlignedBytes bytes = std::move(at->second.bytes);
   open_.erase(at);
   wait();
-  const auto work = [this, window](AlignedBytes b) {
+  writing_ = worker_.run([this, window, b = std::move(bytes)]() mutable {
     hash(window, b.get());
     file_.pwrite_direct(window * window_, b.get(), size_of(window));
-    return b;
-  };
-  try {
-    writing_ = std::async(std::launch::async, work, std::move(bytes));
-  } catch (const std::system_error&) {  // no thread could start
-    writing_ = std::async(std::launch::deferred, work, std::move(bytes));
-  }
+    return std::move(b);
+  });
 }
 
 // Writes an incomplete window, to have its memory for another one. Its other pieces go to the file.

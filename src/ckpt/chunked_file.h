@@ -16,6 +16,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/worker.h"
 #include "ckpt/manifest.h"
 
 namespace redco::ckpt {
@@ -61,9 +62,10 @@ class ChunkedFile {
   // Of the thread, while it works.
   std::map<i64, Hasher> hashers_;  // of chunks that are not complete
   std::map<i64, std::string> hashes_;
-  std::map<i64, i64> next_;            // chunk -> the window that its hash needs next
-  std::set<i64> again_;                // chunks to read back
-  std::future<AlignedBytes> writing_;  // the last member: its destructor waits for the thread
+  std::map<i64, i64> next_;  // chunk -> the window that its hash needs next
+  std::set<i64> again_;      // chunks to read back
+  std::future<AlignedBytes> writing_;
+  Worker worker_;  // the last member: its destructor waits for the work
 };
 
 }  // namespace redco::ckpt

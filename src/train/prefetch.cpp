@@ -1,7 +1,6 @@
 #include "train/prefetch.h"
 
 #include <algorithm>
-#include <system_error>
 #include <utility>
 
 #include "base/ordered_work.h"
@@ -73,13 +72,8 @@ std::vector<MicroBatchExamples> Prefetcher::take(const std::shared_ptr<const Dat
     out = read_examples(*data, step, threads);
   }
   if (next.empty() || threads == 0) return out;
-  try {
-    auto result =
-        std::async(std::launch::async, [data, next, threads] { return read_examples(*data, next, threads); });
-    pending_.emplace(Pending{data, std::move(next), std::move(result)});
-  } catch (const std::system_error&) {
-    // The thread could not start: take() reads the next step.
-  }
+  auto result = worker_.run([data, next, threads] { return read_examples(*data, next, threads); });
+  pending_.emplace(Pending{data, std::move(next), std::move(result)});
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/worker.h"
 #include "train/pipeline.h"
 #include "train/step.h"
 
@@ -53,11 +54,12 @@ class Prefetcher {
   struct Pending {
     std::shared_ptr<const Dataset> data;
     StepRequest step;
-    std::future<std::vector<MicroBatchExamples>> result;  // its destructor waits
+    std::future<std::vector<MicroBatchExamples>> result;
   };
   std::optional<i64> n_workers_;
   std::optional<Pending> pending_;
   i64 ahead_ = 0;
+  Worker worker_;
 };
 
 }  // namespace redco
