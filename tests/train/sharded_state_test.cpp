@@ -174,8 +174,13 @@ TEST(ShardedState, MicroBatchesDifferByRoundingOnly) {
       SCOPED_TRACE(name_of(sharding));
       const Trained part = train_sharded(run, sharding);
       if (sharding <= StateSharding::optimizer) EXPECT_EQ(part.values, whole.values);
-      for (const auto& [name, values] : whole.values)
-        EXPECT_LT(redco::testing::distance(part.values.at(name), values), 1e-6) << name;
+      for (const auto& [name, values] : whole.values) {
+        // Weights in bf16 are their masters, rounded: a master between two of them may go either way.
+        double rounding = 0;
+        if (whole.values.contains("master/" + name))
+          for (const double v : values) rounding = std::max(rounding, std::abs(v) / 128);
+        EXPECT_LT(redco::testing::distance(part.values.at(name), values), 1e-6 + rounding) << name;
+      }
     }
   }
 }
