@@ -4,6 +4,8 @@
 
 #include <immintrin.h>
 
+#include <bit>
+
 #include "kernels/cpu/isa/ranges.h"
 
 namespace redco::kernels::REDCO_ISA {
@@ -45,11 +47,32 @@ REDCO_INLINE void load(const bf16* p, Vector<double>::type& out) {
   for (i64 w = 0; w < Vector<double>::kWidth; ++w) out[w] = static_cast<double>(value(p[w]));
 }
 
+// a * b + c, rounded once where the CPU can: not as the compiler likes, so that a row has the same bits with
+// any number of others.
+REDCO_INLINE float fused(float a, float b, float c) {
+#if defined(__FMA__)
+  return __builtin_fmaf(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+REDCO_INLINE double fused(double a, double b, double c) {
+#if defined(__FMA__)
+  return __builtin_fma(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+template <class T>
+REDCO_INLINE void put(T& out, T alpha, T sum, T beta) {
+  out = beta == 0 ? alpha * sum : fused(beta, out, alpha * sum);
+}
+
 template <class T, class B, int M, int N>
 inline void dots(i64 k, T alpha, const T* a, i64 lda, const B* b, i64 ldb, i64 ahead, T beta, T* c, i64 ldc) {
   using V = typename Vector<T>::type;
   constexpr i64 W = Vector<T>::kWidth;
-  V acc[M][N] = {};
+  V acc[M * N] = {};
   i64 p = 0;
   for (; p + W <= k; p += W) {
     V bv[N];
@@ -62,20 +85,32 @@ inline void dots(i64 k, T alpha, const T* a, i64 lda, const B* b, i64 ldb, i64 a
     for (int i = 0; i < M; ++i) {
       V av;
       load(a + i * lda + p, av);
+      // Loaded once: as an operand of each addition in memory it would be loaded N times.
+      if constexpr (N > 1) asm("" : "+v"(av));
 #pragma GCC unroll 8
-      for (int j = 0; j < N; ++j) acc[i][j] += av * bv[j];
+      for (int j = 0; j < N; ++j) acc[i * N + j] += av * bv[j];
     }
   }
-  for (int i = 0; i < M; ++i) {
-    T sums[N];
-    sum_each<T, N>(acc[i], sums);
-    for (int j = 0; j < N; ++j) {
-      T s = sums[j];
-      for (i64 q = p; q < k; ++q) s += a[i * lda + q] * value(b[j * ldb + q]);
-      T& out = c[i * ldc + j];
-      out = beta == 0 ? alpha * s : alpha * s + beta * out;
+  T sums[M * N];
+  if constexpr ((M * N & (M * N - 1)) == 0 && M * N <= W) {
+    sum_each<T, M * N>(acc, sums);
+  } else {
+#pragma GCC unroll 8
+    for (int i = 0; i < M; ++i) {
+      constexpr int P = std::bit_ceil(static_cast<unsigned>(N));
+      V row[P] = {};
+      T of_row[P];
+      for (int j = 0; j < N; ++j) row[j] = acc[i * N + j];
+      sum_each<T, P>(row, of_row);
+      for (int j = 0; j < N; ++j) sums[i * N + j] = of_row[j];
     }
   }
+  for (; p < k; ++p)
+    for (int i = 0; i < M; ++i)
+      for (int j = 0; j < N; ++j)
+        sums[i * N + j] = fused(a[i * lda + p], static_cast<T>(value(b[j * ldb + p])), sums[i * N + j]);
+  for (int i = 0; i < M; ++i)
+    for (int j = 0; j < N; ++j) put(c[i * ldc + j], alpha, sums[i * N + j], beta);
 }
 
 // A row of b with a row of a. If the rows of b are contiguous, b is read in order.
@@ -106,15 +141,25 @@ inline void dot(i64 k, T alpha, const T* a, const B* b, T beta, T* c) {
   const V all[1] = {(acc[0] + acc[1]) + (acc[2] + acc[3])};
   T s;
   sum_each<T>(all, &s);
-  for (; p < k; ++p) s += a[p] * value(b[p]);
-  *c = beta == 0 ? alpha * s : alpha * s + beta * *c;
+  for (; p < k; ++p) s = fused(a[p], static_cast<T>(value(b[p])), s);
+  put(*c, alpha, s, beta);
 }
 
 template <class T, class B, int M>
 inline void dots_m(i64 n, i64 k, T alpha, const T* a, i64 lda, const B* b, i64 ldb, T beta, T* c, i64 ldc) {
-  constexpr int N = streamed_rows(M);
+  // Rows of b that are read together: as many as leave the sums in registers, because each time a is read
+  // again.
+  constexpr int N = kRegisters == 32 ? (M == 7 ? 3 : 4) : M <= 2 ? 4 : 2;
   const i64 ahead = rows_ahead(N, k * static_cast<i64>(sizeof(B)));
   i64 j = 0;
+  if constexpr (M * N + N + 1 > kRegisters) {  // in two parts; the second finds the rows of b in the cache
+    constexpr int kFirst = M / 2;
+    for (; j + N <= n; j += N) {
+      dots<T, B, kFirst, N>(k, alpha, a, lda, b + j * ldb, ldb, ahead, beta, c + j, ldc);
+      dots<T, B, M - kFirst, N>(k, alpha, a + kFirst * lda, lda, b + j * ldb, ldb, 0, beta,
+                                c + kFirst * ldc + j, ldc);
+    }
+  }
   if constexpr (M == 1) {
     if (ldb == k) {
       for (; j < n; ++j) dot<T, B>(k, alpha, a, b + j * ldb, beta, c + j);

@@ -16,10 +16,6 @@ constexpr int kBytes = 32, kRegisters = 16;
 constexpr int kBytes = 16, kRegisters = 16;
 #endif
 
-// Rows of the matrix streamed together for m rows of the other operand: enough loads in flight for few rows,
-// with all accumulators in registers.
-constexpr int streamed_rows(int m) { return m <= 2 ? 4 : m <= 4 ? 2 : kRegisters == 32 ? 2 : 1; }
-
 // Calls f<m>(), for m in [1, 8].
 template <class F>
 inline void with_rows(i64 m, const F& f) {

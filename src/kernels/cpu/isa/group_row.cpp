@@ -264,7 +264,7 @@ void split_words(i64 groups, std::int16_t* words, i32* offsets) {
 }
 
 void row_times_groups(i64 n, i64 groups, const RowOfWords& a, const Group8* b, float* c) {
-  constexpr int N = streamed_rows(1);
+  constexpr int N = 4;
   const i64 ahead = rows_ahead(N, groups * static_cast<i64>(sizeof(Group8)));
   i64 j = 0;
   for (; j + N <= n; j += N) dots<N>(groups, a, b + j * groups, ahead, c + j);

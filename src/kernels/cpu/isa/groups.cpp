@@ -96,7 +96,7 @@ void compress(const float* x, Group4& g) {
 
 template <class G, int M, int N>
 inline void dots(i64 k, const float* a, i64 lda, const G* b, i64 ahead, float* c, i64 ldc) {
-  Vector acc[M][N] = {};
+  Vector acc[M * N] = {};
   const i64 row = groups_in(k), whole = k / kGroup;
   for (i64 g = 0; g < whole; ++g) {
     float scale[N];
@@ -114,18 +114,23 @@ inline void dots(i64 k, const float* a, i64 lda, const G* b, i64 ahead, float* c
       for (int i = 0; i < M; ++i) {
         Vector x;
         __builtin_memcpy(&x, a + i * lda + g * kGroup + v * W, sizeof x);
+        if constexpr (N > 1) asm("" : "+v"(x));  // loaded once, not for each addition
 #pragma GCC unroll 8
-        for (int j = 0; j < N; ++j) acc[i][j] += x * w[j];
+        for (int j = 0; j < N; ++j) acc[i * N + j] += x * w[j];
       }
     }
+  }
+  float sums[M * N];
+#pragma GCC unroll 32
+  for (int i = 0; i < M * N; ++i) {
+    const Vector one[1] = {acc[i]};
+    sum_each<float>(one, sums + i);
   }
   for (int j = 0; j < N; ++j) {
     float last[kGroup] = {};
     if (whole < row) expand(b[j * row + whole], last);
     for (int i = 0; i < M; ++i) {
-      const Vector one[1] = {acc[i][j]};
-      float s;
-      sum_each<float>(one, &s);
+      float s = sums[i * N + j];
       for (i64 q = whole * kGroup; q < k; ++q) s += a[i * lda + q] * last[q - whole * kGroup];
       c[i * ldc + j] = s;
     }
@@ -134,7 +139,7 @@ inline void dots(i64 k, const float* a, i64 lda, const G* b, i64 ahead, float* c
 
 template <class G, int M>
 inline void dots_m(i64 n, i64 k, const float* a, i64 lda, const G* b, float* c, i64 ldc) {
-  constexpr int N = streamed_rows(M);
+  constexpr int N = kRegisters == 32 ? (M <= 5 ? 4 : 2) : M <= 2 ? 4 : M <= 4 ? 2 : 1;
   const i64 row = groups_in(k), ahead = rows_ahead(N, row * static_cast<i64>(sizeof(G)));
   i64 j = 0;
   for (; j + N <= n; j += N) dots<G, M, N>(k, a, lda, b + j * row, ahead, c + j, ldc);
