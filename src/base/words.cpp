@@ -63,6 +63,7 @@ u64 parse_bytes(std::string_view text) {
 
 std::string human_duration(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "?";
+  if (seconds > 0 && seconds < 0.0995) return fmt::format("{:.3g} ms", 1e3 * seconds);
   if (seconds < 9.995) return fmt::format("{:.2f} s", seconds);
   if (seconds < 59.95) return fmt::format("{:.1f} s", seconds);
   if (seconds >= 1e9) return "> 30 years";

@@ -16,7 +16,7 @@ std::string human_bytes(u64 bytes);
 // naming `text`.
 u64 parse_bytes(std::string_view text);
 
-// "0.35 s", "12.3 s", "4 min 05 s", "2 h 03 min", "3 d 04 h". Negative or non-finite: "?".
+// "0.42 ms", "0.35 s", "12.3 s", "4 min 05 s", "2 h 03 min", "3 d 04 h". Negative or non-finite: "?".
 std::string human_duration(double seconds);
 
 // "1 step", "2 steps", "1 micro-batch", "0 micro-batches": a number of things, with the regular English

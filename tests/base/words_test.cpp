@@ -59,6 +59,10 @@ TEST(Words, MetricsHaveFourSignificantDigits) {
 }
 
 TEST(Words, FormatsDurations) {
+  EXPECT_EQ(human_duration(0), "0.00 s");
+  EXPECT_EQ(human_duration(0.00042), "0.42 ms");
+  EXPECT_EQ(human_duration(0.0123), "12.3 ms");
+  EXPECT_EQ(human_duration(0.0996), "0.10 s");
   EXPECT_EQ(human_duration(0.345), "0.34 s");
   EXPECT_EQ(human_duration(12.34), "12.3 s");
   EXPECT_EQ(human_duration(59.97), "1 min 00 s");
