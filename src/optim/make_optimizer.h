@@ -6,11 +6,12 @@
 #include <vector>
 
 #include "optim/adamw.h"
+#include "optim/rule_optimizer.h"
 #include "optim/sgd.h"
 
 namespace redco {
 
-using OptimizerSettings = std::variant<AdamWSettings, SgdSettings>;
+using OptimizerSettings = std::variant<AdamWSettings, SgdSettings, RuleSettings>;
 
 // members[i]: parameter i may be updated; empty: all trained ones.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSettings& settings, const ParamTree& params,

@@ -80,6 +80,15 @@ struct ProfileSettings {
   }
 };
 
+// Settings of an optimizer of a plugin, with its own names.
+struct OptimizerOwnSettings {
+  std::map<std::string, std::string> values;  // key -> JSON text
+
+  void visit(SettingsVisitor& v) {
+    v.rest(values, "setting of an optimizer of a plugin; the optimizer checks the value");
+  }
+};
+
 struct TrainSettings {
   std::optional<i64> global_batch_size, per_device_batch_size;
   std::optional<i64> n_epochs, max_steps;
@@ -88,6 +97,7 @@ struct TrainSettings {
   double warmup_ratio = 0.1;
   std::optional<i64> warmup_steps;
   std::string optimizer = "adamw";
+  OptimizerOwnSettings optimizer_settings;
   double momentum = 0;
   double weight_decay = 0.01;
   bool decay_norms_and_biases = false;
@@ -140,16 +150,21 @@ struct TrainSettings {
     v.field("warmup_steps", warmup_steps, "warm-up length in steps; ~: warmup_ratio decides")
         .at_least(0)
         .on_resume(OnResume::note);
-    v.field("optimizer", optimizer, "optimizer: AdamW, or SGD with momentum")
-        .one_of({"adamw", "sgd"})
+    v.field("optimizer", optimizer,
+            "optimizer: adamw, sgd (with momentum), or one of a plugin (REDCO_OPTIMIZER)")
+        .looks_like("adamw, sgd or the name of a plugin's optimizer")
         .on_resume(OnResume::error);
+    v.section("optimizer_settings", optimizer_settings, "Settings of an optimizer of a plugin")
+        .on_resume(OnResume::note);
     v.field("momentum", momentum, "momentum of SGD; 0: no momentum")
         .at_least(0)
         .below(1)
         .on_resume(OnResume::note)
         .only_with("train.optimizer", {"sgd"});
-    v.field("weight_decay", weight_decay,
-            "weight decay coefficient: decoupled in AdamW, added to the gradient in SGD")
+    v.field(
+         "weight_decay", weight_decay,
+         "weight decay coefficient: decoupled in AdamW, added to the gradient in SGD; optimizers of plugins "
+         "decide")
         .at_least(0)
         .on_resume(OnResume::note);
     v.field("decay_norms_and_biases", decay_norms_and_biases,
