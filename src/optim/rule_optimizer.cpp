@@ -34,6 +34,23 @@ void check_names(const RuleSettings& s, const std::vector<std::string>& names) {
           s.name, s.origin.empty() ? "" : " (" + s.origin + ")", name);
 }
 
+// The axes over which the replicas divide the state.
+bool divides_state(const Mesh& mesh, Axis a) { return mesh.role(a) == AxisRole::data && mesh.size(a) > 1; }
+
+// The layout of k * n stacked tensors, as (k, n, shape...).
+Layout stacked(const Layout& of) {
+  Layout out = of;
+  for (Placement& p : out.on)
+    if (p.is_sharded()) p = Placement::sharded(p.dim + 2, p.unit);
+  return out;
+}
+
+// Tensor (j, s) of a stack of which this rank holds whole tensors or equal parts of all.
+Tensor entry(const Tensor& stack, i64 j, i64 s, const Shape& shape, const Layout& layout) {
+  const i64 n = stack.shape()[1], all = stack.local()[0] * n;
+  return Tensor::within(stack, (j * n + s) * (stack.local_numel() / all), shape, layout);
+}
+
 // Elements [first, first + n) of the local block, as a vector of this rank alone.
 Tensor range(const Tensor& t, i64 first, i64 n) { return Tensor::within(t, first, {n}, {}); }
 
@@ -97,36 +114,102 @@ void RuleOptimizer::apply(const Tensor& p, const Tensor& g, const Tensors& state
     if (!values[k].same_bytes(to[k])) copy(values[k], to[k]);
 }
 
+void RuleOptimizer::in_ranges(const Job& job, double scale) const {
+  for (i64 first = 0; first < job.param.local_numel(); first += UpdateRule::kMostElements) {
+    const i64 n = std::min(UpdateRule::kMostElements, job.param.local_numel() - first);
+    Tensors state;
+    for (const Tensor& s : job.state) state.push_back(range(s, first, n));
+    apply(range(job.param, first, n), range(job.gradient, first, n), state, scale, job.about);
+  }
+}
+
+// At most one job for each replica; all have the same shape and layout.
+void RuleOptimizer::dealt(const std::vector<Job>& jobs, double scale) const {
+  const Mesh& mesh = Context::current().mesh();
+  const Tensor& like = jobs[0].param;
+  const auto k = static_cast<i64>(jobs.size()), n_state = static_cast<i64>(names_.size());
+  const auto shape_of = [&](i64 n) {
+    Shape out = {k, n};
+    for (const i64 size : like.shape()) out.push_back(size);
+    return out;
+  };
+  const Layout parts = stacked(like.layout());
+  Layout whole = parts, alone = like.layout();
+  for (Axis a : mesh.axes())
+    if (divides_state(mesh, a)) whole[a] = Placement::sharded(0), alone[a] = Placement::replicated();
+  const Tensor mine = [&] {
+    const Tensor all(shape_of(2 + n_state), like.dtype(), parts);
+    for (i64 j = 0; j < k && all.local_numel() > 0; ++j) {
+      const auto put = [&](i64 s, const Tensor& t) {
+        copy(t, entry(all, j, s, like.shape(), like.layout()));
+      };
+      put(0, jobs[j].param);
+      put(1, jobs[j].gradient);
+      for (i64 s = 0; s < n_state; ++s) put(2 + s, jobs[j].state[s]);
+    }
+    return redistribute(all, whole);
+  }();
+  const Tensor results(shape_of(1 + n_state), like.dtype(), whole);
+  if (const Range own = mine.range(0); own.size() > 0) {
+    REDCO_CHECK(own.size() == 1, "{} parameters for one replica", own.size());
+    const auto at = [&](const Tensor& stack, i64 s) { return entry(stack, 0, s, like.shape(), alone); };
+    Tensors state;
+    for (i64 s = 0; s < n_state; ++s) state.push_back(at(mine, 2 + s));
+    const Update u = call(at(mine, 0), redco::scale(at(mine, 1), scale), state, jobs[own.begin].about);
+    copy(redistribute(u.param, alone), at(results, 0));
+    for (i64 s = 0; s < n_state; ++s) copy(redistribute(u.state[s], alone), at(results, 1 + s));
+  }
+  const Tensor back = redistribute(results, parts);
+  for (i64 j = 0; j < k && back.local_numel() > 0; ++j) {
+    const auto take = [&](i64 s, const Tensor& to) {
+      copy(entry(back, j, s, like.shape(), like.layout()), to);
+    };
+    take(0, jobs[j].param);
+    for (i64 s = 0; s < n_state; ++s) take(1 + s, jobs[j].state[s]);
+  }
+}
+
 void RuleOptimizer::update(ParamTree& params, const std::vector<Tensor>& grads, double learning_rate,
                            double scale, const std::vector<bool>& selected) {
   const NoGrad off;
   const Scope scope("optimizer");
+  const Mesh& mesh = Context::current().mesh();
   std::vector<RowParts> updated;
+  std::vector<std::vector<Job>> deals;  // each of one shape and layout, not complete
   for (std::size_t k = 0; k < members().size(); ++k) {
     const std::size_t i = members()[k];
     if (!selected.empty() && !selected[i]) continue;
     ++updates()[i];
-    const Tensor p = part(params, grads, i, sharding());
-    Tensors state;
-    for (const ParamTree& tree : trees_) state.push_back(tree.values()[k]);
     const ParamSpec& spec = params.specs()[i];
-    const UpdateContext about{
-        .spec = spec,
-        .updates = updates()[i],
-        .learning_rate = learning_rate,
-        .weight_decay = decay_of(spec, settings_.weight_decay, settings_.decay_norms_and_biases)};
-    if (settings_.rule->elementwise()) {
-      for (i64 first = 0; first < p.local_numel(); first += UpdateRule::kMostElements) {
-        const i64 n = std::min(UpdateRule::kMostElements, p.local_numel() - first);
-        Tensors part_of_state;
-        for (const Tensor& s : state) part_of_state.push_back(range(s, first, n));
-        apply(range(p, first, n), range(grads[i], first, n), part_of_state, scale, about);
-      }
-    } else {
-      apply(p, grads[i], state, scale, about);
-    }
+    Job job{
+        .param = part(params, grads, i, sharding()),
+        .gradient = grads[i],
+        .state = {},
+        .about = {.spec = spec,
+                  .updates = updates()[i],
+                  .learning_rate = learning_rate,
+                  .weight_decay = decay_of(spec, settings_.weight_decay, settings_.decay_norms_and_biases)}};
+    for (const ParamTree& tree : trees_) job.state.push_back(tree.values()[k]);
     updated.push_back({params.values()[i], grads[i].layout()});
+    const Layout& layout = job.param.layout();
+    bool divided = false;
+    for (Axis a : mesh.axes()) divided = divided || (divides_state(mesh, a) && layout[a].is_sharded());
+    if (settings_.rule->elementwise()) {
+      in_ranges(job, scale);
+    } else if (!divided) {
+      apply(job.param, job.gradient, job.state, scale, job.about);
+    } else {
+      auto deal = std::ranges::find_if(deals, [&](const std::vector<Job>& d) {
+        return d[0].param.shape() == job.param.shape() && d[0].param.layout() == layout;
+      });
+      if (deal == deals.end()) deal = deals.insert(deal, std::vector<Job>());
+      deal->push_back(std::move(job));
+      if (static_cast<int>(deal->size()) < mesh.ranks(AxisRole::data)) continue;
+      dealt(*deal, scale);
+      deals.erase(deal);
+    }
   }
+  for (const std::vector<Job>& deal : deals) dealt(deal, scale);
   const Scope gathers("parameters");
   gather_rows_in_place(updated);
 }

@@ -1,4 +1,9 @@
 // The optimizer of an UpdateRule: state, numbers of updates and parts of parameters as in the others.
+//
+// Rules on each element get ranges of the parts. Other rules get whole parameters: if the state is sharded
+// over the replicas, parameters of equal shape are dealt to them, one to each. Two all-to-alls per deal move
+// parameter, gradient and state to the replica that updates it, and the new values back. So replicas do not
+// repeat each other's work, and a rank needs memory for one parameter at a time.
 #pragma once
 
 #include <memory>
@@ -28,6 +33,13 @@ class RuleOptimizer : public Optimizer {
   std::vector<State> state() const override;
 
  private:
+  struct Job {
+    Tensor param, gradient;  // this rank's parts
+    Tensors state;
+    UpdateContext about;
+  };
+  void in_ranges(const Job& job, double scale) const;
+  void dealt(const std::vector<Job>& jobs, double scale) const;
   void apply(const Tensor& p, const Tensor& g, const Tensors& state, double scale,
              const UpdateContext& c) const;
   Update call(const Tensor& p, const Tensor& g, const Tensors& state, const UpdateContext& c) const;

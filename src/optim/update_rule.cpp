@@ -46,7 +46,7 @@ const PluginOptimizer* plugin_optimizer(const std::string& name) {
 }
 
 std::vector<std::string> optimizer_names() {
-  std::vector<std::string> out = {"adamw", "sgd"};
+  std::vector<std::string> out = {"adamw", "sgd", "muon"};
   Optimizers& known = optimizers();
   const std::lock_guard lock(known.mutex);
   for (const PluginOptimizer& o : known.all) out.push_back(o.name);

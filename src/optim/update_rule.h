@@ -2,10 +2,11 @@
 // parameter and keeps its state.
 //
 // All tensors that it gets are fp32 global values of the parameter's shape (ops/dispatch.h): a rank holds its
-// part of them, which is smaller with model shards and with sharded state (ZeRO). Ops on each element (Lion)
-// communicate nothing, and their results are the same bits for any sharding of the state. Ops along a dim,
-// and products of matrices (Muon), may redistribute; `redco plan` counts what they communicate and the memory
-// that they need.
+// part of them. Ops on each element (Lion) communicate nothing, and their results are the same bits for any
+// sharding of the state. Ops along a dim, and products of matrices (Muon), may redistribute between model
+// shards. A rule needs no code for sharded state (ZeRO): a rule on each element gets ranges of a rank's part,
+// any other rule gets whole parameters, each on one replica (optim/rule_optimizer.h). `redco plan` counts
+// the communication and the memory.
 //
 // A rule of a plugin is exported by REDCO_OPTIMIZER("name", Class) (train/plugin.h), and `train.optimizer:
 // name` selects it. A pipeline may give one to a parameter group (RuleSettings in optim/make_optimizer.h).
@@ -60,7 +61,7 @@ struct PluginOptimizer {
 void add_optimizer(const PluginOptimizer& optimizer);
 // Null: no plugin has it. Valid for the rest of the process.
 const PluginOptimizer* plugin_optimizer(const std::string& name);
-// adamw, sgd, and those of plugins.
+// adamw, sgd, muon, and those of plugins.
 std::vector<std::string> optimizer_names();
 
 }  // namespace redco

@@ -69,7 +69,13 @@ StepOptions step_options(const TrainSettings& t, const ParallelSettings& paralle
     o.optimizer = SgdSettings{.momentum = t.momentum,
                               .weight_decay = t.weight_decay,
                               .decay_norms_and_biases = t.decay_norms_and_biases};
-  if (t.optimizer != "adamw" && t.optimizer != "sgd") {
+  if (t.optimizer == "muon")
+    o.optimizer = MuonSettings{.momentum = t.muon.momentum,
+                               .nesterov = t.muon.nesterov,
+                               .iterations = t.muon.iterations,
+                               .as_large_as_adamw = t.muon.scale == "adamw",
+                               .others = std::get<AdamWSettings>(o.optimizer)};
+  if (t.optimizer != "adamw" && t.optimizer != "sgd" && t.optimizer != "muon") {
     o.optimizer = rule_settings(t);
   } else if (!t.optimizer_settings.values.empty()) {
     throw UsageError(

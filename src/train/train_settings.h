@@ -80,6 +80,26 @@ struct ProfileSettings {
   }
 };
 
+// optim/muon.h
+struct MuonOptions {
+  double momentum = 0.95;
+  bool nesterov = true;
+  i64 iterations = 5;
+  std::string scale = "adamw";
+
+  void visit(SettingsVisitor& v) {
+    v.field("momentum", momentum, "decay rate of the momentum").at_least(0).below(1);
+    v.field("nesterov", nesterov, "Nesterov momentum");
+    v.field("iterations", iterations, "Newton-Schulz iterations that make a matrix nearly orthogonal")
+        .at_least(1)
+        .at_most(100);
+    v.field("scale", scale,
+            "factor of the learning rate of a matrix (out, in). adamw: 0.2 sqrt(max(out, in)), so that its "
+            "updates are as large as AdamW's; original: sqrt(max(1, out / in))")
+        .one_of({"adamw", "original"});
+  }
+};
+
 // Settings of an optimizer of a plugin, with its own names.
 struct OptimizerOwnSettings {
   std::map<std::string, std::string> values;  // key -> JSON text
@@ -98,6 +118,7 @@ struct TrainSettings {
   std::optional<i64> warmup_steps;
   std::string optimizer = "adamw";
   OptimizerOwnSettings optimizer_settings;
+  MuonOptions muon;
   double momentum = 0;
   double weight_decay = 0.01;
   bool decay_norms_and_biases = false;
@@ -151,20 +172,23 @@ struct TrainSettings {
         .at_least(0)
         .on_resume(OnResume::note);
     v.field("optimizer", optimizer,
-            "optimizer: adamw, sgd (with momentum), or one of a plugin (REDCO_OPTIMIZER)")
-        .looks_like("adamw, sgd or the name of a plugin's optimizer")
+            "optimizer: adamw, sgd (with momentum), muon (hidden matrices; AdamW for all other parameters), "
+            "or one of a plugin (REDCO_OPTIMIZER)")
+        .looks_like("adamw, sgd, muon or the name of a plugin's optimizer")
         .on_resume(OnResume::error);
     v.section("optimizer_settings", optimizer_settings, "Settings of an optimizer of a plugin")
         .on_resume(OnResume::note);
+    v.section("muon", muon, "Muon: momentum with singular values near 1, for matrices of hidden layers")
+        .on_resume(OnResume::note)
+        .only_with("train.optimizer", {"muon"});
     v.field("momentum", momentum, "momentum of SGD; 0: no momentum")
         .at_least(0)
         .below(1)
         .on_resume(OnResume::note)
         .only_with("train.optimizer", {"sgd"});
-    v.field(
-         "weight_decay", weight_decay,
-         "weight decay coefficient: decoupled in AdamW, added to the gradient in SGD; optimizers of plugins "
-         "decide")
+    v.field("weight_decay", weight_decay,
+            "weight decay coefficient: decoupled in AdamW and Muon, added to the gradient in SGD; optimizers "
+            "of plugins decide")
         .at_least(0)
         .on_resume(OnResume::note);
     v.field("decay_norms_and_biases", decay_norms_and_biases,

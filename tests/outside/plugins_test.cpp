@@ -259,12 +259,12 @@ TEST_F(Plugins, AnOptimizerUpdatesWithAnySharding) {
            job + twin + "train.optimizer_settings.beta2=0.99 train.weight_decay=0.1 " + where);
     expect_near("adamw", "twin-" + what, 1e-4);
     // Not elementwise: products of whole matrices.
-    trains("muon-" + what, job + "train.optimizer=muon train.learning_rate=1e-3 " + where);
-    expect_near("muon-1x1", "muon-" + what, 1e-3);
+    trains("orthogonal-" + what, job + "train.optimizer=orthogonal train.learning_rate=1e-3 " + where);
+    expect_near("orthogonal-1x1", "orthogonal-" + what, 1e-3);
     trains("lion-" + what, job + "train.optimizer=lion train.learning_rate=1e-4 " + where);
     expect_near("lion-1x1", "lion-" + what, 1e-3);
   }
-  for (const std::string name : {"muon", "lion"})
+  for (const std::string name : {"orthogonal", "lion"})
     EXPECT_LT(losses(name + "-1x1").at({6, "loss"}), losses(name + "-1x1").at({1, "loss"}) - 0.01) << name;
   // Sharded state is the same state: the bits are those of unsharded one.
   for (const std::string name : {"twin", "lion"})

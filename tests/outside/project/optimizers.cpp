@@ -37,8 +37,9 @@ struct Lion : UpdateRule {
   }
 };
 
-// Of a matrix, the momentum with all singular values near 1 (Muon, Jordan et al. 2024); of others, momentum.
-struct Muon : UpdateRule {
+// Of a matrix, the momentum with all singular values near 1 (as in Muon, Jordan et al. 2024); of others,
+// momentum.
+struct Orthogonal : UpdateRule {
   std::vector<std::string> state() const override { return {"momentum"}; }
   Update update(const Tensor& p, const Tensor& g, const Tensors& state,
                 const UpdateContext& c) const override {
@@ -73,7 +74,7 @@ double fails(const std::vector<std::string>&, const std::vector<std::vector<std:
 
 REDCO_OPTIMIZER("adam_of_ops", AdamOfOps)
 REDCO_OPTIMIZER("lion", Lion)
-REDCO_OPTIMIZER("muon", Muon)
+REDCO_OPTIMIZER("orthogonal", Orthogonal)
 REDCO_OPTIMIZER("wrong_shape", WrongShape)
 REDCO_METRIC("same_length", same_length)
 REDCO_METRIC("fails", fails)
