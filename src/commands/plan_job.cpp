@@ -13,6 +13,7 @@
 #include "launch/host.h"
 #include "launch/topology.h"
 #include "pipelines/pipelines.h"
+#include "train/learning_rate.h"
 
 namespace redco {
 
@@ -158,11 +159,16 @@ PlanReport plan_job(const JobConfig& job, const Assembly& parts, const std::vect
   r.strict = job.parallel.strict;
   r.step = step_options(job.train, job.parallel, training_storage(job).weights);
   r.compute = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
-  if (!with_time) return make_plan(r);
+  const auto plan = [&] {
+    PlanReport report = make_plan(r);
+    report.learning_rate = schedule_of(job.train, 0).words();
+    return report;
+  };
+  if (!with_time) return plan();
   const Speeds speeds =
       speeds_for(job, r.machines.most_ranks_per_host(r.n_ranks.value_or(r.machines.ranks())));
   r.model = speeds.model;
-  PlanReport report = make_plan(r);
+  PlanReport report = plan();
   if (!r.model) report.speeds = speeds.hint;
   return report;
 }

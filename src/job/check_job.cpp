@@ -11,6 +11,7 @@
 #include "launch/host.h"
 #include "launch/rank_environment.h"
 #include "pipelines/pipelines.h"
+#include "train/learning_rate.h"
 #include "train/step.h"
 
 namespace redco {
@@ -81,11 +82,15 @@ void check_train(const JobConfig& job, JobUse use, Checks& c) {
     c.problem("{} is more than {}: training would end before the peak learning rate; use fewer warm-up steps",
               c.cite("train.warmup_steps", *t.warmup_steps), c.cite("train.max_steps", *t.max_steps));
   }
-  try {
-    step_options(t);
-  } catch (const UsageError& e) {
-    c.problem("{}: {}", job.origins.where("train.optimizer"), e.what());
-  }
+  const auto found_in = [&](const char* key, const auto& check) {
+    try {
+      check();
+    } catch (const UsageError& e) {
+      c.problem("{}: {}", job.origins.where(key), e.what());
+    }
+  };
+  found_in("train.optimizer", [&] { step_options(t); });
+  found_in("train.schedule", [&] { schedule_of(t, 0); });
   const SaveBestSettings& best = job.checkpoint.save_best_by;
   // Metrics of a built-in pipeline. Those of a custom pipeline are known to that pipeline only.
   const PipelineInfo* info = pipeline_info(job.pipeline);
