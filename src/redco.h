@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "config/own_settings.h"
+#include "env/environment.h"
 #include "generate/generate.h"
 #include "metrics/privacy.h"
 #include "metrics/text_metrics.h"

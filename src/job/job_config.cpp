@@ -24,9 +24,10 @@ void JobConfig::visit(SettingsVisitor& v) {
       .decided_by(DecidedBy::checkpoint);
   v.field(
        "plugins", plugins,
-       "shared objects of yours that add model families, optimizers and metrics (REDCO_MODEL, "
-       "REDCO_OPTIMIZER, REDCO_METRIC), for every command that reads the job. A checkpoint never loads them: "
-       "name them for predict, evaluate and verify too. On resume, changed contents are reported")
+       "shared objects of yours that add model families, optimizers, metrics and environments (REDCO_MODEL, "
+       "REDCO_OPTIMIZER, REDCO_METRIC, REDCO_ENVIRONMENT), for every command that reads the job. A checkpoint "
+       "never loads them: name them for predict, evaluate and verify too. On resume, changed contents are "
+       "reported")
       .one_or_more()
       .path()
       .on_resume(OnResume::free);

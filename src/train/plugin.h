@@ -6,6 +6,7 @@
 //                                    constructor from ModelConfig&; its name is the config's `architectures`.
 //   REDCO_OPTIMIZER("name", Class)   an optimizer (optim/update_rule.h) for train.optimizer. A visit() of
 //                                    Class declares its settings, those of train.optimizer_settings.
+//   REDCO_ENVIRONMENT("name", Class) an environment of pipeline rl (env/environment.h) for rl.env
 //   REDCO_METRIC("name", function)   a metric of generated texts (metrics/text_metrics.h) for eval.metrics
 //
 // They stand outside of namespaces, in any source file of the shared object. redco loads the shared objects
@@ -15,6 +16,7 @@
 #include <memory>
 #include <string_view>
 
+#include "env/environment.h"
 #include "metrics/text_metrics.h"
 #include "models/model.h"
 #include "optim/update_rule.h"
@@ -26,13 +28,14 @@ class Pipeline;
 
 // One entry: one of the functions is set.
 struct PluginExport {
-  const char* name = "";   // of the family, optimizer or metric; "": a pipeline
+  const char* name = "";   // of the family, optimizer, metric or environment; "": a pipeline
   const char* klass = "";  // the class, as the macro got it
   Pipeline* (*pipeline)() = nullptr;
   std::unique_ptr<Model> (*model)(ModelConfig& config) = nullptr;
   bool vocabulary = true;  // of a family: see vocabulary_of()
   std::unique_ptr<UpdateRule> (*optimizer)(const std::string& settings) = nullptr;  // from a JSON object
   TextMetric metric = nullptr;
+  std::unique_ptr<Environment> (*environment)() = nullptr;
 };
 
 // The table of a shared object: its interface (train/abi.h) and entries.
@@ -92,3 +95,8 @@ __attribute__((visibility("default"))) inline redco::PluginTable redco_plugin_ta
 
 #define REDCO_METRIC(metric_name, function) \
   REDCO_EXPORT_(__COUNTER__, .name = metric_name, .klass = #function, .metric = &function)
+
+#define REDCO_ENVIRONMENT(environment_name, Class)            \
+  REDCO_EXPORT_(                                              \
+      __COUNTER__, .name = environment_name, .klass = #Class, \
+      .environment = []() -> std::unique_ptr<::redco::Environment> { return std::make_unique<Class>(); })

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "env/plugin_environments.h"
 #include "models/plugin_families.h"
 #include "train/plugin.h"
 
@@ -34,6 +35,7 @@ void register_exports(const SharedObject& object) {
   for (const PluginExport* e : object.exports) {
     if (e->optimizer) add_optimizer({e->name, e->optimizer, object.path});
     if (e->metric) add_metric({e->name, e->metric, object.path});
+    if (e->environment) add_environment({e->name, e->environment, object.path});
     if (!e->model) continue;
     const std::string name = e->klass;  // may begin with namespaces
     const std::size_t colon = name.rfind(':');
@@ -67,8 +69,8 @@ SharedObject load(const std::string& path, const std::string& setting) {
   }
   if (out.exports.empty() && setting != "pipeline")
     throw UsageError(
-        "[{}] {} is not a plugin. Add REDCO_MODEL(\"name\", Class), REDCO_OPTIMIZER or REDCO_METRIC to its "
-        "source and rebuild it",
+        "[{}] {} is not a plugin. Add REDCO_MODEL(\"name\", Class), REDCO_OPTIMIZER, REDCO_METRIC or "
+        "REDCO_ENVIRONMENT to its source and rebuild it",
         setting, path);
   return out;
 }

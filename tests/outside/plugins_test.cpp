@@ -219,7 +219,7 @@ TEST_F(Plugins, FilesThatAreNotPluginsAreRefused) {
        "was built against other headers than this redco: it has the interface 0123456789abcdef, libstdc++ "
        "12, this redco has "},
       {"./so/no_pipeline.so",
-       "is not a plugin. Add REDCO_MODEL(\"name\", Class), REDCO_OPTIMIZER or REDCO_METRIC to its source"},
+       "is not a plugin. Add REDCO_MODEL(\"name\", Class), REDCO_OPTIMIZER, REDCO_METRIC or REDCO_ENVIRONMENT to its source"},
       {"./so/taken.so", "REDCO_MODEL(\"gpt2\", Taken): this family is built in. Use another name"},
       {"./nowhere.so", "./nowhere.so does not exist"},
       {"./no.so", "./no.so can't be loaded: "}};
