@@ -1,4 +1,4 @@
-// All that a pipeline, a model family, or a program that uses redco as a library, needs: `#include "redco.h"`
+// All that a pipeline, a plugin, or a program that uses redco as a library, needs: `#include "redco.h"`
 // after find_package(redco).
 #pragma once
 
@@ -6,8 +6,10 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "config/own_settings.h"
+#include "env/environment.h"
 #include "generate/generate.h"
 #include "metrics/privacy.h"
+#include "metrics/text_metrics.h"
 #include "models/attention_block.h"
 #include "models/model.h"
 #include "models/rope_config.h"
@@ -31,6 +33,7 @@
 #include "ops/select.h"
 #include "ops/shape.h"
 #include "ops/softmax.h"
+#include "optim/update_rule.h"
 #include "pipelines/text_generation.h"
 #include "tensor/tensor.h"
 #include "tensor/transfer.h"

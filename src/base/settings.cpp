@@ -74,7 +74,8 @@ std::string Setting::expected() const {
     case Kind::section:
       return "a section (`key: value` lines)";
     case Kind::items:
-      return "a list of sections";
+      return choices.empty() ? "a list of sections"
+                             : fmt::format("one of {}, or a list of sections", fmt::join(choices, ", "));
     case Kind::rest:
       return "any value";
     default:

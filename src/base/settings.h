@@ -16,8 +16,8 @@
 //
 // Parsing, --help, the resolved config, the JSON Schema and docs/config.md are made from these declarations
 // (src/config). A member is one of: bool, i64, double, std::string; std::optional or std::vector of these; a
-// vector of optional strings; another such struct (section); a vector of such structs (items); the JSON texts
-// of all undeclared keys (rest).
+// vector of optional strings; another such struct (section); a vector of such structs (items), or a word in
+// its place (items_or_word); the JSON texts of all undeclared keys (rest).
 #pragma once
 
 #include <functional>
@@ -116,10 +116,14 @@ struct Setting {
   std::vector<Setting> fields;  // section: its settings; items: those of a default entry, for documentation
   std::shared_ptr<void> keep;   // items: owns that default entry
 
-  // items: the number of entries, replacement by n default entries, the settings of entry i.
+  // items: the number of entries, replacement by n default entries, the settings of entry i. If it has
+  // choices, one of these texts may be given in place of the list: get() returns it, or kListGiven.
   std::function<std::size_t()> n_items;
   std::function<void(std::size_t)> resize;
   std::function<std::vector<Setting>(std::size_t)> item;
+
+  static constexpr const char* kListGiven = "a list";
+  bool takes_word() const { return kind == Kind::items && !choices.empty(); }
 
   std::map<std::string, std::string>* others = nullptr;  // rest: key -> JSON text
 
@@ -255,6 +259,22 @@ class SettingsVisitor {
       SettingsVisitor v;
       x.at(i).visit(v);
       return std::move(v.settings_);
+    };
+    return s;
+  }
+
+  // A list of sections, or one of `words` in its place. A list that is given is not empty.
+  template <class T>
+  Setting& items_or_word(std::string name, std::vector<T>& x, std::string& word,
+                         std::vector<std::string> words, std::string help) {
+    Setting& s = items(std::move(name), x, std::move(help));
+    s.choices = std::move(words);
+    s.get = [&x, &word] {
+      return std::vector<SettingValue>{x.empty() ? word : std::string(Setting::kListGiven)};
+    };
+    s.set = [&x, &word](const std::vector<SettingValue>& v) {
+      word = std::get<std::string>(v.at(0));
+      x.clear();
     };
     return s;
   }

@@ -12,6 +12,7 @@
 #include "generate/generate.h"
 #include "launch/topology.h"
 #include "pipelines/pipelines.h"
+#include "train/learning_rate.h"
 
 namespace redco {
 
@@ -38,11 +39,16 @@ PlanReport plan_job(const JobConfig& job, const Assembly& parts, const std::vect
                     bool with_time) {
   const auto pipeline = planned_pipeline(job, parts);
   PlanRequest r = plan_request(job, parts, *pipeline, running);
-  if (!with_time) return make_plan(r);
+  const auto plan = [&] {
+    PlanReport report = make_plan(r);
+    report.learning_rate = schedule_of(job.train, 0).words();
+    return report;
+  };
+  if (!with_time) return plan();
   const Speeds speeds =
       speeds_for(job, r.machines.most_ranks_per_host(r.n_ranks.value_or(r.machines.ranks())));
   r.model = speeds.model;
-  PlanReport report = make_plan(r);
+  PlanReport report = plan();
   if (!r.model) report.speeds = speeds.hint;
   return report;
 }

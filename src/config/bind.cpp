@@ -128,7 +128,11 @@ class Binder {
   }
 
   void items(const Setting& s, YamlNode& n, const std::string& key) {
-    if (n.kind != YamlNode::Kind::list) return mistyped(s, n, key);
+    if (s.takes_word() && n.kind == YamlNode::Kind::scalar) {
+      if (const auto v = scalar(s, n, key, false)) s.set({*v});
+      return;
+    }
+    if (n.kind != YamlNode::Kind::list || (s.takes_word() && n.list.empty())) return mistyped(s, n, key);
     s.resize(n.list.size());
     for (std::size_t i = 0; i < n.list.size(); ++i) {
       const std::string entry = fmt::format("{}[{}]", key, i);
@@ -253,7 +257,8 @@ class Binder {
       }
     } else if (n.kind == YamlNode::Kind::map && s.kind == Kind::text) {
       hint = "; put a text with `: ` in quotes";
-    } else if ((s.list || s.kind == Kind::items) && !entry && n.kind == YamlNode::Kind::null) {
+    } else if ((s.list || (s.kind == Kind::items && !s.takes_word())) && !entry &&
+               n.kind == YamlNode::Kind::null) {
       hint = "; write [] for none";
     } else if (n.kind == YamlNode::Kind::null && s.kind == Kind::text && !s.not_empty && s.choices.empty()) {
       hint = "; write \"\" for the empty text";
@@ -289,6 +294,8 @@ void keep(const std::vector<Setting>& settings, std::vector<std::function<void()
   for (const Setting& s : settings) {
     if (s.kind == Kind::section) {
       keep(s.fields, back);
+    } else if (s.kind == Kind::items && s.takes_word()) {
+      if (s.n_items() == 0) back.push_back([&s, was = s.get()] { s.set(was); });
     } else if (s.kind == Kind::items) {
       if (s.n_items() == 0) back.push_back([&s] { s.resize(0); });
     } else if (s.kind == Kind::rest) {

@@ -53,7 +53,8 @@ void dump(const std::vector<Setting>& settings, const std::string& indent, std::
         break;
       case Kind::items: {
         const std::size_t n = s.n_items();
-        out += fmt::format("{}{}:{}\n", indent, s.name, n == 0 ? " []" : "");
+        const std::string none = s.takes_word() ? " " + yaml_value(s) : " []";
+        out += fmt::format("{}{}:{}\n", indent, s.name, n == 0 ? none : "");
         for (std::size_t i = 0; i < n; ++i) {
           std::string entry;
           dump(s.item(i), indent + "    ", entry);

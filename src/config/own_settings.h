@@ -2,7 +2,9 @@
 // are declared like redco's settings (base/settings.h).
 #pragma once
 
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "config/yaml.h"
 
@@ -13,7 +15,17 @@ namespace redco {
 template <class T>
 T own_settings(const std::string& json) {
   T out;
-  load_settings(settings_of(out), {{"settings", json}}, {});
+  load_settings(settings_of(out), {{"settings", json, {}}}, {});
+  return out;
+}
+
+// The same for settings of another section, into an object of a plugin. A class without visit() has none.
+template <class T>
+std::unique_ptr<T> make_with_settings(const std::string& json, const std::string& section) {
+  auto out = std::make_unique<T>();
+  std::vector<Setting> settings;
+  if constexpr (requires(SettingsVisitor & v) { out->visit(v); }) settings = settings_of(*out);
+  load_settings(settings, {{section, json, {}}}, {});
   return out;
 }
 

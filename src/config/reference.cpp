@@ -99,7 +99,11 @@ Json schema_of(const Setting& s) {
   } else if (s.kind == Kind::items) {
     j["type"] = "array";
     j["items"] = object_schema(s.fields);
-    j["default"] = Json::array();
+    if (s.takes_word()) {
+      j["minItems"] = 1;
+      j = Json{{"anyOf", Json::array({Json{{"type", "string"}, {"enum", s.choices}}, j})}};
+    }
+    j["default"] = s.takes_word() ? to_json(s.get().at(0)) : Json::array();
   } else if (s.list) {
     j["type"] = "array";
     j["items"] = scalar_schema(s, s.item_nullable);
@@ -136,7 +140,7 @@ Json object_schema(const std::vector<Setting>& settings) {
 
 // The default as YAML; "" if the setting is required.
 std::string default_of(const Setting& s) {
-  if (s.kind == Kind::items) return "[]";
+  if (s.kind == Kind::items && !s.takes_word()) return "[]";
   return s.needed ? "" : yaml_value(s);
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/words.h"
+#include "env/plugin_environments.h"
 
 namespace redco {
 
@@ -200,9 +201,15 @@ std::vector<std::string> environment_names() {
 std::unique_ptr<Environment> make_environment(const std::string& name) {
   for (const auto& [known, make] : kEnvironments)
     if (name == known) return make();
-  const std::string near = nearest(name, environment_names());
+  std::vector<std::string> names = environment_names();
+  for (const PluginEnvironment& p : plugin_environments()) {
+    if (name == p.name) return checked_environment(p);
+    names.push_back(p.name);
+  }
+  const std::string near = nearest(name, names);
   throw UsageError("[env] unknown environment '{}'; {}", excerpt(name),
-                   near.empty() ? fmt::format("known: {}", fmt::join(environment_names(), ", "))
+                   near.empty() ? fmt::format("known: {}; a plugin may add others (plugins: [./x.so])",
+                                              fmt::join(names, ", "))
                                 : "did you mean " + near + "?");
 }
 

@@ -1,6 +1,10 @@
-// Environments of classic control with gymnasium's equations (gymnasium 1.x, envs/classic_control). They are
-// functions of a state that the caller holds, so any number of copies can run in parallel. The caller
-// supplies random numbers.
+// Environments: functions of a state that the caller holds, so any number of copies can run in parallel and
+// a resumed run continues exactly. The caller supplies random numbers.
+//
+// redco's own are those of classic control with gymnasium's equations (gymnasium 1.x, envs/classic_control).
+// A plugin adds others: a class sets the protected members in its constructor and implements the functions,
+// and REDCO_ENVIRONMENT("name", Class) exports it (train/plugin.h). They depend on their arguments only, and
+// may be called from several threads.
 #pragma once
 
 #include <memory>
@@ -21,7 +25,7 @@ class Environment {
  public:
   virtual ~Environment() = default;
 
-  const std::string& name() const { return name_; }  // "CartPole-v1"
+  const std::string& name() const { return name_; }  // "CartPole-v1"; of a plugin: the exported name
   i64 state_size() const { return state_size_; }     // numbers in a state
   i64 observation_size() const { return observation_size_; }
   i64 n_actions() const { return n_actions_; }       // discrete: 0 .. n_actions - 1; 0: continuous
@@ -34,7 +38,8 @@ class Environment {
   virtual void reset(std::span<const double> uniforms, std::span<double> state) const = 0;
   // The observation of a state.
   virtual void observe(std::span<const double> state, std::span<float> observation) const = 0;
-  // One step, in place. A discrete action is a whole number; UsageError if it is out of range.
+  // One step, in place. A discrete action is a whole number; UsageError if it is out of range. A transition
+  // that is random needs numbers from the state, for example a counter and a seed drawn by reset().
   virtual EnvOutcome step(std::span<double> state, std::span<const float> action) const = 0;
 
  protected:
@@ -43,9 +48,9 @@ class Environment {
   double action_low_ = 0, action_high_ = 0;
 };
 
-// CartPole-v1, Acrobot-v1, MountainCarContinuous-v0, Pendulum-v1. UsageError with the nearest name for
-// others.
+// CartPole-v1, Acrobot-v1, MountainCarContinuous-v0, Pendulum-v1, or one of a plugin. UsageError with the
+// nearest name for others.
 std::unique_ptr<Environment> make_environment(const std::string& name);
-std::vector<std::string> environment_names();
+std::vector<std::string> environment_names();  // redco's own
 
 }  // namespace redco

@@ -11,6 +11,8 @@
 #include "launch/host.h"
 #include "launch/rank_environment.h"
 #include "pipelines/pipelines.h"
+#include "train/learning_rate.h"
+#include "train/step.h"
 
 namespace redco {
 
@@ -80,6 +82,15 @@ void check_train(const JobConfig& job, JobUse use, Checks& c) {
     c.problem("{} is more than {}: training would end before the peak learning rate; use fewer warm-up steps",
               c.cite("train.warmup_steps", *t.warmup_steps), c.cite("train.max_steps", *t.max_steps));
   }
+  const auto found_in = [&](const char* key, const auto& check) {
+    try {
+      check();
+    } catch (const UsageError& e) {
+      c.problem("{}: {}", job.origins.where(key), e.what());
+    }
+  };
+  found_in("train.optimizer", [&] { step_options(t); });
+  found_in("train.schedule", [&] { schedule_of(t, 0); });
   const SaveBestSettings& best = job.checkpoint.save_best_by;
   // Metrics of a built-in pipeline. Those of a custom pipeline are known to that pipeline only.
   const PipelineInfo* info = pipeline_info(job.pipeline);
@@ -87,7 +98,7 @@ void check_train(const JobConfig& job, JobUse use, Checks& c) {
   std::vector<std::string> known, families = {"loss"};
   if (info) known = info->metric_names(job.data.eval_sets);
   if (info)
-    for (const auto& [family, names] : info->metrics) families.push_back(family);
+    for (const auto& [family, names] : info->all_metrics()) families.push_back(family);
   const auto unknown = [&](const std::string& m) {
     return info && std::find(known.begin(), known.end(), m) == known.end();
   };

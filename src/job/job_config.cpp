@@ -22,10 +22,12 @@ void JobConfig::visit(SettingsVisitor& v) {
       .path()
       .on_resume(OnResume::error)
       .decided_by(DecidedBy::checkpoint);
-  v.field("plugins", plugins,
-          "shared objects of yours that add model families (REDCO_MODEL), for every command that reads the "
-          "job. A checkpoint never loads them: name them for predict, evaluate and verify too. On resume, "
-          "changed contents are reported")
+  v.field(
+       "plugins", plugins,
+       "shared objects of yours that add model families, optimizers, metrics and environments (REDCO_MODEL, "
+       "REDCO_OPTIMIZER, REDCO_METRIC, REDCO_ENVIRONMENT), for every command that reads the job. A checkpoint "
+       "never loads them: name them for predict, evaluate and verify too. On resume, changed contents are "
+       "reported")
       .one_or_more()
       .path()
       .on_resume(OnResume::free);

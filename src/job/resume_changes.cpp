@@ -22,6 +22,7 @@ constexpr std::size_t kShown = 60;  // characters of a value in a message
 
 // "[{match: a, spec: [mp]}]"
 std::string items_text(const Setting& s) {
+  if (s.takes_word() && s.n_items() == 0) return yaml_value(s);
   std::vector<std::string> entries;
   for (std::size_t i = 0; i < s.n_items(); ++i) {
     std::vector<std::string> fields;

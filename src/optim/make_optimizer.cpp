@@ -6,10 +6,17 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerSettings& settings, con
                                           StateSharding sharding, const std::vector<bool>& members) {
   if (const auto* sgd = std::get_if<SgdSettings>(&settings))
     return std::make_unique<Sgd>(*sgd, params, sharding, members);
+  if (const auto* muon = std::get_if<MuonSettings>(&settings))
+    return std::make_unique<Muon>(*muon, params, sharding, members);
+  if (const auto* rule = std::get_if<RuleSettings>(&settings))
+    return std::make_unique<RuleOptimizer>(*rule, params, sharding, members);
   return std::make_unique<AdamW>(std::get<AdamWSettings>(settings), params, sharding, members);
 }
 
 int states_of(const OptimizerSettings& settings) {
+  if (const auto* rule = std::get_if<RuleSettings>(&settings))
+    return static_cast<int>(rule->rule->state().size());
+  if (std::holds_alternative<MuonSettings>(settings)) return 1;  // AdamW's parameters have 2
   const auto* sgd = std::get_if<SgdSettings>(&settings);
   return sgd ? (sgd->momentum > 0 ? 1 : 0) : 2;
 }

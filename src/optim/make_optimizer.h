@@ -6,17 +6,19 @@
 #include <vector>
 
 #include "optim/adamw.h"
+#include "optim/muon.h"
+#include "optim/rule_optimizer.h"
 #include "optim/sgd.h"
 
 namespace redco {
 
-using OptimizerSettings = std::variant<AdamWSettings, SgdSettings>;
+using OptimizerSettings = std::variant<AdamWSettings, SgdSettings, MuonSettings, RuleSettings>;
 
 // members[i]: parameter i may be updated; empty: all trained ones.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSettings& settings, const ParamTree& params,
                                           StateSharding sharding, const std::vector<bool>& members = {});
 
-// Numbers of state for each parameter.
+// Number of state tensors of each parameter, or the least number.
 int states_of(const OptimizerSettings& settings);
 
 }  // namespace redco

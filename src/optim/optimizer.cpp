@@ -24,15 +24,15 @@ ParamTree Optimizer::zeros(const ParamTree& params) const {
   return out;
 }
 
-View Optimizer::part(const char* what, i64 flops_each, const ParamTree& params,
-                     const std::vector<Tensor>& grads, size_t i) const {
+Tensor Optimizer::part(const ParamTree& params, const std::vector<Tensor>& grads, size_t i,
+                       StateSharding sharding) {
   const Tensor &p = params.values()[i], &g = grads[i];
-  REDCO_CHECK(g.layout() == state_layout(p, sharding_), "{}: gradient {} of {}", params.specs()[i].name,
+  REDCO_CHECK(g.layout() == state_layout(p, sharding), "{}: gradient {} of {}", params.specs()[i].name,
               describe(g), describe(p));
-  Context::current().account(what, flops_each * g.local_numel(), g.local_bytes());
-  if (p.rank() == 0) return p;
-  const i64 first = g.range(0).begin - p.range(0).begin;
-  return local_rows(p, {first, first + g.local()[0]});
+  i64 first = 0;  // element
+  if (p.rank() > 0 && p.local()[0] > 0)
+    first = (g.range(0).begin - p.range(0).begin) * (p.local_numel() / p.local()[0]);
+  return Tensor::within(p, first, p.shape(), g.layout());
 }
 
 double decay_of(const ParamSpec& spec, double weight_decay, bool norms_and_biases) {

@@ -39,6 +39,12 @@ class Optimizer {
   std::vector<i64>& updates() { return updates_; }
 
  protected:
+  // The indices of its parameters among all.
+  const std::vector<size_t>& members() const { return members_; }
+  // This rank's part of parameter i, in the same bytes. Checks the gradient.
+  static Tensor part(const ParamTree& params, const std::vector<Tensor>& grads, size_t i,
+                     StateSharding sharding);
+  StateSharding sharding() const { return sharding_; }
   // members[i]: parameter i may be updated; empty: all trained ones.
   Optimizer(const ParamTree& params, StateSharding sharding, const std::vector<bool>& members);
   ParamTree zeros(const ParamTree& params) const;  // of its parameters
@@ -66,7 +72,8 @@ class Optimizer {
       const Settings settings = settings_of(i);
       auto call = std::ranges::find(calls, settings, &Call<Settings>::settings);
       if (call == calls.end()) call = calls.insert(call, {.settings = settings});
-      call->params.push_back(part(what, flops_each, params, grads, i));
+      call->params.push_back(part(params, grads, i, sharding_));
+      Context::current().account(what, flops_each * grads[i].local_numel(), grads[i].local_bytes());
       call->grads.push_back(grads[i]);
       for (size_t s = 0; s < state.size(); ++s)
         if (state[s]) call->state[s].push_back(state[s]->values()[k]);
@@ -78,9 +85,7 @@ class Optimizer {
   }
 
  private:
-  std::vector<size_t> members_;  // its parameters: their indices among all
-  View part(const char* what, i64 flops_each, const ParamTree& params, const std::vector<Tensor>& grads,
-            size_t i) const;
+  std::vector<size_t> members_;
   StateSharding sharding_;
   std::vector<i64> updates_;
 };

@@ -8,17 +8,9 @@
 #include "metrics/bleu.h"
 #include "metrics/chrf.h"
 #include "metrics/rouge.h"
+#include "metrics/text_metrics.h"
 
 namespace redco {
-
-const std::vector<std::pair<std::string, std::vector<std::string>>>& generation_metric_families() {
-  static const std::vector<std::pair<std::string, std::vector<std::string>>> kFamilies = {
-      {"rouge", {"rouge1", "rouge2", "rougeL", "rougeLsum"}},
-      {"bleu", {"bleu"}},
-      {"chrf", {"chrf"}},
-      {"exact_match", {"exact_match"}}};
-  return kFamilies;
-}
 
 std::vector<std::pair<std::string, double>> text_scores(
     const std::string& family, const std::vector<std::string>& predictions,
@@ -70,9 +62,12 @@ std::map<std::string, double> generation_metrics(const std::vector<std::string>&
     }
   }
   std::map<std::string, double> out;
-  for (const auto& [family, names] : generation_metric_families())
+  for (const auto& [family, names] : built_in_text_metrics())
     if (families.empty() || std::find(families.begin(), families.end(), family) != families.end())
       for (const auto& [name, value] : text_scores(family, predictions, references)) out[name] = value;
+  for (const PluginMetric& m : plugin_metrics())
+    if (families.empty() || std::find(families.begin(), families.end(), m.name) != families.end())
+      out[m.name] = m.of(predictions, references);
   return out;
 }
 

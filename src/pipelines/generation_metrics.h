@@ -8,23 +8,21 @@
 
 namespace redco {
 
-// Values of eval.metrics, each with its metrics: rouge (rouge1, rouge2, rougeL, rougeLsum: mean F, 0 to 1),
-// bleu and chrf (of the whole corpus, 0 to 100), exact_match (share of equal texts).
-const std::vector<std::pair<std::string, std::vector<std::string>>>& generation_metric_families();
-
 struct TextScoreOptions {
   bool use_stemmer = true;  // for rouge
   bool lowercase = false;   // for bleu and chrf
 };
 
-// The scores of one family, or of "chrf++", as names and values. references[i] belong to predictions[i], at
-// least one each. BugError for another name.
+// The scores of a family of built_in_text_metrics(), or of "chrf++", as names and values: rouge (mean F, 0 to
+// 1), bleu and chrf (of the whole corpus, 0 to 100), exact_match (share of equal texts). references[i] belong
+// to predictions[i], at least one each. BugError for another name.
 std::vector<std::pair<std::string, double>> text_scores(
     const std::string& family, const std::vector<std::string>& predictions,
     const std::vector<std::vector<std::string>>& references, const TextScoreOptions& o = {});
 
 // Metrics of an evaluation's outputs: JSON objects with "prediction" (if it is a list, its first entry
-// counts) and "reference", or "references", a list. `families`: eval.metrics; empty: all; "loss" is ignored.
+// counts) and "reference", or "references", a list; also those of plugins. `families`: eval.metrics; empty:
+// all; "loss" is ignored.
 std::map<std::string, double> generation_metrics(const std::vector<std::string>& families,
                                                  const std::vector<std::string>& outputs);
 // Whether eval.metrics has any of them.

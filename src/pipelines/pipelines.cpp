@@ -6,7 +6,6 @@
 #include <map>
 
 #include "base/error.h"
-#include "pipelines/generation_metrics.h"
 
 namespace redco {
 
@@ -66,13 +65,15 @@ const std::vector<PipelineInfo>& pipelines() {
       {.name = "seq2seq",
        .make = make_seq2seq_pipeline,
        .reads_files_only = true,
-       .metrics = generation_metric_families(),
+       .metrics = built_in_text_metrics(),
+       .scores_texts = true,
        .architecture = text_to_text,
        .generates = true},
       {.name = "captioning",
        .make = make_captioning_pipeline,
        .reads_files_only = true,
-       .metrics = generation_metric_families(),
+       .metrics = built_in_text_metrics(),
+       .scores_texts = true,
        .architecture = image_to_text,
        .generates = true},
       {.name = "classification",
@@ -132,9 +133,16 @@ const std::vector<PipelineInfo>& pipelines() {
 
 }  // namespace
 
+MetricFamilies PipelineInfo::all_metrics() const {
+  MetricFamilies out = metrics;
+  if (scores_texts)
+    for (const PluginMetric& m : plugin_metrics()) out.push_back({m.name, {m.name}});
+  return out;
+}
+
 std::vector<std::string> PipelineInfo::metric_names(const std::vector<EvalSetSettings>& sets) const {
   std::vector<std::string> all = {"loss"};
-  for (const auto& [family, names] : metrics) all.insert(all.end(), names.begin(), names.end());
+  for (const auto& [family, names] : all_metrics()) all.insert(all.end(), names.begin(), names.end());
   if (sets.empty()) return all;
   std::vector<std::string> out;
   for (const EvalSetSettings& set : sets)

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "metrics/text_metrics.h"
 #include "train/pipeline.h"
 
 namespace redco {
@@ -30,7 +31,8 @@ struct PipelineInfo {
   bool reads_lines = false;       // data in the formats of pipeline lm (train/lm_dataset.h)
   bool reads_files_only = false;  // false: a folder may be one of images
   // Values of eval.metrics besides "loss", each with the metrics that it selects.
-  std::vector<std::pair<std::string, std::vector<std::string>>> metrics;
+  MetricFamilies metrics;
+  bool scores_texts = false;  // those of plugins are for it too (metrics/text_metrics.h)
   // The transformers class of a family for this pipeline ("BertForSequenceClassification"), for model.arch;
   // "": the family is not supported.
   std::string (*architecture)(const std::string& family);
@@ -44,6 +46,8 @@ struct PipelineInfo {
   // one rank only.
   std::map<std::string, std::string> (*config)(const Model& model, const ConfigRequest& request) = nullptr;
 
+  // `metrics`, and those of plugins.
+  MetricFamilies all_metrics() const;
   // "loss" and all others. Of sets with names "NAME_loss" and so on.
   std::vector<std::string> metric_names(const std::vector<EvalSetSettings>& sets) const;
 };

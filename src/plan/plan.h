@@ -84,6 +84,7 @@ struct PlanReport {
   // hold one copy of the model. None: not even kMostDevices.
   std::optional<i64> devices_needed;
   std::string why_batch;                    // why per_device has its value
+  std::string learning_rate{};              // its schedule
   std::vector<PlanCollective> collectives;  // of the fullest rank
   std::vector<LedgerLine> lines;            // its ledger
   i64 flops = 0;                            // of a step, all ranks

@@ -99,11 +99,12 @@ std::string to_text(const PlanReport& r) {
                   r.length > 1 ? fmt::format(", {} tokens per row", r.length) : "");
   t += fmt::format("mesh: {} = dp {} x mp {}, on {}\n", counted(s.mesh.ranks(), "rank"), s.mesh.dp(),
                    s.mesh.mp(), r.machines);
-  t += fmt::format("step: {}, {} per replica and micro-batch ({}), {}, recompute {}{}\n\n",
+  t += fmt::format("step: {}, {} per replica and micro-batch ({}), {}, recompute {}{}\n",
                    counted(s.global_batch, "row"), s.per_device, r.why_batch,
                    counted(r.accumulation, "micro-batch"), s.recompute ? "block" : "none",
                    s.sharding == StateSharding::none ? "" : fmt::format(", {}", name_of(s.sharding)));
-  t += format_rules_table(r.sharding.rows);
+  if (!r.learning_rate.empty()) t += fmt::format("learning rate: {}\n", r.learning_rate);
+  t += "\n" + format_rules_table(r.sharding.rows);
   const RankMemory& m = r.memory;
   t += "\nmemory of the fullest rank\n";
   const std::pair<const char*, i64> parts[] = {{"parameters", m.parameters}, {"gradients", m.gradients},
@@ -178,6 +179,7 @@ std::string to_json(const PlanReport& r) {
   j["smallest_n_model_shards"] = r.smallest_n_model_shards ? Json(*r.smallest_n_model_shards) : Json(nullptr);
   j["devices_needed"] = r.devices_needed ? Json(*r.devices_needed) : Json(nullptr);
   j["why_batch"] = r.why_batch;
+  j["learning_rate"] = r.learning_rate;
   j["collectives"] = Json::array();
   for (const PlanCollective& c : r.collectives)
     j["collectives"].push_back(

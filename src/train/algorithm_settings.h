@@ -186,7 +186,7 @@ struct RlSettings {
         .one_of({"ppo", "ddpg"})
         .on_resume(OnResume::error)
         .decided_by(DecidedBy::checkpoint);
-    v.field("env", env, "environment name, e.g. CartPole-v1")
+    v.field("env", env, "environment name, e.g. CartPole-v1, or one of a plugin (REDCO_ENVIRONMENT)")
         .on_resume(OnResume::error)
         .decided_by(DecidedBy::checkpoint);
     v.field("n_envs", n_envs, "number of environments that are stepped in parallel")

@@ -1,10 +1,13 @@
 // What a user's shared object adds to redco. Each macro below adds an entry to a table of the shared object,
 // which redco reads after it has loaded the object; no code runs when it is loaded.
 //
-//   REDCO_PIPELINE(Class)        an algorithm (train/pipeline.h); `pipeline: ./x.so` selects it. At most one.
-//   REDCO_MODEL("name", Class)   a model family (models/model.h), which is the config's model_type. Class has
-//                                a constructor from ModelConfig&. `architectures` is Class, without
-//                                namespace.
+//   REDCO_PIPELINE(Class)            an algorithm (train/pipeline.h) for `pipeline: ./x.so`; at most one
+//   REDCO_MODEL("name", Class)       a model family (models/model.h): the config's model_type. Class has a
+//                                    constructor from ModelConfig&; its name is the config's `architectures`.
+//   REDCO_OPTIMIZER("name", Class)   an optimizer (optim/update_rule.h) for train.optimizer. A visit() of
+//                                    Class declares its settings, those of train.optimizer_settings.
+//   REDCO_ENVIRONMENT("name", Class) an environment of pipeline rl (env/environment.h) for rl.env
+//   REDCO_METRIC("name", function)   a metric of generated texts (metrics/text_metrics.h) for eval.metrics
 //
 // They stand outside of namespaces, in any source file of the shared object. redco loads the shared objects
 // of `plugins:` and of `pipeline:`, and no others: a checkpoint never loads one of `plugins:`.
@@ -13,7 +16,10 @@
 #include <memory>
 #include <string_view>
 
+#include "env/environment.h"
+#include "metrics/text_metrics.h"
 #include "models/model.h"
+#include "optim/update_rule.h"
 #include "train/abi.h"
 
 namespace redco {
@@ -22,11 +28,14 @@ class Pipeline;
 
 // One entry: one of the functions is set.
 struct PluginExport {
-  const char* name = "";   // of the family
+  const char* name = "";   // of the family, optimizer, metric or environment; "": a pipeline
   const char* klass = "";  // the class, as the macro got it
   Pipeline* (*pipeline)() = nullptr;
   std::unique_ptr<Model> (*model)(ModelConfig& config) = nullptr;
   bool vocabulary = true;  // of a family: see vocabulary_of()
+  std::unique_ptr<UpdateRule> (*optimizer)(const std::string& settings) = nullptr;  // from a JSON object
+  TextMetric metric = nullptr;
+  std::unique_ptr<Environment> (*environment)() = nullptr;
 };
 
 // The table of a shared object: its interface (train/abi.h) and entries.
@@ -76,3 +85,18 @@ __attribute__((visibility("default"))) inline redco::PluginTable redco_plugin_ta
         return std::make_unique<Class>(config);                                      \
       },                                                                             \
       .vocabulary = ::redco::vocabulary_of<Class>())
+
+#define REDCO_OPTIMIZER(optimizer_name, Class)                                               \
+  REDCO_EXPORT_(                                                                             \
+      __COUNTER__, .name = optimizer_name, .klass = #Class,                                  \
+      .optimizer = [](const std::string& settings) -> std::unique_ptr<::redco::UpdateRule> { \
+        return ::redco::make_with_settings<Class>(settings, "train.optimizer_settings");     \
+      })
+
+#define REDCO_METRIC(metric_name, function) \
+  REDCO_EXPORT_(__COUNTER__, .name = metric_name, .klass = #function, .metric = &function)
+
+#define REDCO_ENVIRONMENT(environment_name, Class)            \
+  REDCO_EXPORT_(                                              \
+      __COUNTER__, .name = environment_name, .klass = #Class, \
+      .environment = []() -> std::unique_ptr<::redco::Environment> { return std::make_unique<Class>(); })

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "env/plugin_environments.h"
 #include "models/plugin_families.h"
 #include "train/plugin.h"
 
@@ -30,8 +31,11 @@ std::string abi_of(const std::string& bytes) {
   return "";
 }
 
-void add_families(const SharedObject& object) {
+void register_exports(const SharedObject& object) {
   for (const PluginExport* e : object.exports) {
+    if (e->optimizer) add_optimizer({e->name, e->optimizer, object.path});
+    if (e->metric) add_metric({e->name, e->metric, object.path});
+    if (e->environment) add_environment({e->name, e->environment, object.path});
     if (!e->model) continue;
     const std::string name = e->klass;  // may begin with namespaces
     const std::size_t colon = name.rfind(':');
@@ -64,8 +68,10 @@ SharedObject load(const std::string& path, const std::string& setting) {
     out.exports.assign(entries.begin, entries.end);
   }
   if (out.exports.empty() && setting != "pipeline")
-    throw UsageError("[{}] {} is not a plugin. Add REDCO_MODEL(\"name\", Class) to its source and rebuild it",
-                     setting, path);
+    throw UsageError(
+        "[{}] {} is not a plugin. Add REDCO_MODEL(\"name\", Class), REDCO_OPTIMIZER, REDCO_METRIC or "
+        "REDCO_ENVIRONMENT to its source and rebuild it",
+        setting, path);
   return out;
 }
 
@@ -90,7 +96,7 @@ const SharedObject& load_shared_object(const std::string& path, const std::strin
   const auto known = std::ranges::find(loaded, key, &std::pair<std::string, SharedObject>::first);
   if (known != loaded.end()) return known->second;
   SharedObject object = load(path, setting);
-  add_families(object);
+  register_exports(object);
   return loaded.emplace_back(key, std::move(object)).second;
 }
 

@@ -16,9 +16,9 @@ struct SharedObject {
   std::vector<std::string> families() const;
 };
 
-// Loads the shared object `path`, once a process, and makes its families known. setting: "pipeline" or
+// Loads the shared object `path`, once a process, and makes what it exports known. setting: "pipeline" or
 // "plugins", for messages. UsageError: no such file, not a shared object of redco, built against other
-// headers (train/abi.h), a family of a known name. Nothing of a file with another interface is run.
+// headers (train/abi.h), a name that is taken. Nothing of a file with another interface is run.
 const SharedObject& load_shared_object(const std::string& path, const std::string& setting);
 
 }  // namespace redco

@@ -14,11 +14,11 @@ constexpr i64 kFewSteps = 10;
 
 std::vector<std::string> start_lines(const TrainingStart& s) {
   const i64 rows = s.dp * s.per_device_batch_size;
-  const bool from_zero = s.step == 0 && s.schedule.peak > 0 && s.schedule.at(0) == 0;
+  const bool from_zero = s.step == 0 && s.schedule.peak() > 0 && s.schedule.at(0) == 0;
   return {
       fmt::format("{}, {} per epoch; {} in total, {} of them warm-up{}", counted(s.examples, "example"),
                   counted(s.steps_per_epoch, "step"), counted(s.schedule.total_steps, "step"),
-                  std::min(s.schedule.warmup_steps, s.schedule.total_steps),
+                  std::min(s.schedule.warmup_steps(), s.schedule.total_steps),
                   from_zero ? "; step 1 has learning rate 0, because warm-up starts at 0" : ""),
       fmt::format("batch of {}: dp {} x {} per micro-batch x {}", counted(s.global_batch_size, "example"),
                   s.dp, s.per_device_batch_size, counted(ceil_div(s.global_batch_size, rows), "micro-batch")),
@@ -48,11 +48,21 @@ std::vector<std::string> start_warnings(const TrainingStart& s) {
         fmt::format("the run has only {}: {} per epoch. Raise train.n_epochs or train.max_steps, or lower "
                     "train.global_batch_size",
                     counted(total, "step"), counted(s.steps_per_epoch, "step")));
-  if (s.schedule.warmup_steps >= total && s.schedule.warmup_steps > 0)
+  const i64 warmup = s.schedule.warmup_steps();
+  if (warmup >= total && warmup > 0) {
     out.push_back(fmt::format(
         "warm-up takes {} and the run has {}: the learning rate never reaches train.learning_rate. Lower "
-        "train.warmup_steps or train.warmup_ratio",
-        counted(s.schedule.warmup_steps, "step"), counted(total, "step")));
+        "train.warmup_steps or train.warmup_ratio, or the end of the first piece of train.schedule",
+        counted(warmup, "step"), counted(total, "step")));
+    return out;
+  }
+  for (std::size_t i = 0; i < s.schedule.pieces.size(); ++i) {
+    const i64 begin = i == 0 ? 0 : s.schedule.end_of(i - 1);
+    if (total > 0 && (begin >= total || begin == s.schedule.end_of(i)))
+      out.push_back(fmt::format(
+          "piece {} of train.schedule has no steps: the run has {}, and the pieces before it end at step {}",
+          i + 1, counted(total, "step"), begin));
+  }
   return out;
 }
 

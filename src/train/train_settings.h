@@ -80,14 +80,73 @@ struct ProfileSettings {
   }
 };
 
+// optim/muon.h
+struct MuonOptions {
+  double momentum = 0.95;
+  bool nesterov = true;
+  i64 iterations = 5;
+  std::string scale = "adamw";
+
+  void visit(SettingsVisitor& v) {
+    v.field("momentum", momentum, "decay rate of the momentum").at_least(0).below(1);
+    v.field("nesterov", nesterov, "Nesterov momentum");
+    v.field("iterations", iterations, "Newton-Schulz iterations that make a matrix nearly orthogonal")
+        .at_least(1)
+        .at_most(100);
+    v.field("scale", scale,
+            "factor of the learning rate of a matrix (out, in). adamw: 0.2 sqrt(max(out, in)), so that its "
+            "updates are as large as AdamW's; original: sqrt(max(1, out / in))")
+        .one_of({"adamw", "original"});
+  }
+};
+
+// A piece of the learning rate schedule (train/learning_rate.h). Rates are multiples of train.learning_rate.
+struct SchedulePieceSettings {
+  std::string shape = "linear";
+  std::optional<i64> until_step{};
+  std::optional<double> until_share{}, from{}, to{};
+
+  void visit(SettingsVisitor& v) {
+    v.field("shape", shape, "curve of the learning rate between `from` and `to`")
+        .one_of({"linear", "cosine", "exponential", "constant"});
+    v.field("until_step", until_step,
+            "step at which the piece ends; ~: until_share decides, or the end of training in the last piece")
+        .at_least(1);
+    v.field("until_share", until_share,
+            "end of the piece as a share of all steps; ~: until_step decides, or the end of training in the "
+            "last piece")
+        .above(0)
+        .at_most(1);
+    v.field("from", from,
+            "learning rate at the first step, as a multiple of train.learning_rate; ~: that at which the "
+            "piece before ends; in the first piece 0, or 1 if it is constant")
+        .at_least(0);
+    v.field("to", to,
+            "learning rate at the end, as a multiple of train.learning_rate; a constant piece has none")
+        .at_least(0);
+  }
+};
+
+// Settings of an optimizer of a plugin, with its own names.
+struct OptimizerOwnSettings {
+  std::map<std::string, std::string> values;  // key -> JSON text
+
+  void visit(SettingsVisitor& v) {
+    v.rest(values, "setting of an optimizer of a plugin; the optimizer checks the value");
+  }
+};
+
 struct TrainSettings {
   std::optional<i64> global_batch_size, per_device_batch_size;
   std::optional<i64> n_epochs, max_steps;
   double learning_rate = 3e-4;
   std::string schedule = "linear";
-  double warmup_ratio = 0.1;
+  std::vector<SchedulePieceSettings> schedule_pieces;  // in place of a name
+  double warmup_ratio = 0.1, decay_ratio = 0.1, end_ratio = 0;
   std::optional<i64> warmup_steps;
   std::string optimizer = "adamw";
+  OptimizerOwnSettings optimizer_settings;
+  MuonOptions muon;
   double momentum = 0;
   double weight_decay = 0.01;
   bool decay_norms_and_biases = false;
@@ -128,28 +187,51 @@ struct TrainSettings {
         .at_least(1)
         .on_resume(OnResume::note);
     v.field("learning_rate", learning_rate, "peak learning rate").at_least(0).on_resume(OnResume::note);
-    v.field("schedule", schedule,
-            "learning rate schedule after warm-up: linear decay to 0, cosine decay to 0, or constant")
-        .one_of({"linear", "cosine", "constant"})
+    const std::vector<std::string> schedules = {"linear", "cosine", "constant", "wsd"};
+    v.items_or_word(
+         "schedule", schedule_pieces, schedule, schedules,
+         "learning rate schedule after warm-up: linear or cosine decay to end_ratio, constant, or wsd "
+         "(warm-up, stable, decay: constant, then linear decay over the last decay_ratio of the steps); or "
+         "a list of pieces, which begins at step 0 and replaces warm-up and decay")
         .on_resume(OnResume::note);
     v.field("warmup_ratio", warmup_ratio,
             "warm-up length as a fraction of all steps; the learning rate rises linearly from 0")
         .at_least(0)
         .at_most(1)
-        .on_resume(OnResume::note);
+        .on_resume(OnResume::note)
+        .only_with("train.schedule", schedules);
     v.field("warmup_steps", warmup_steps, "warm-up length in steps; ~: warmup_ratio decides")
         .at_least(0)
-        .on_resume(OnResume::note);
-    v.field("optimizer", optimizer, "optimizer: AdamW, or SGD with momentum")
-        .one_of({"adamw", "sgd"})
+        .on_resume(OnResume::note)
+        .only_with("train.schedule", schedules);
+    v.field("decay_ratio", decay_ratio, "length of the decay of schedule wsd as a fraction of all steps")
+        .above(0)
+        .at_most(1)
+        .on_resume(OnResume::note)
+        .only_with("train.schedule", {"wsd"});
+    v.field("end_ratio", end_ratio,
+            "learning rate at the end of the decay, as a multiple of train.learning_rate")
+        .at_least(0)
+        .on_resume(OnResume::note)
+        .only_with("train.schedule", {"linear", "cosine", "wsd"});
+    v.field("optimizer", optimizer,
+            "optimizer: adamw, sgd (with momentum), muon (hidden matrices; AdamW for all other parameters), "
+            "or one of a plugin (REDCO_OPTIMIZER)")
+        .looks_like("adamw, sgd, muon or the name of a plugin's optimizer")
         .on_resume(OnResume::error);
+    v.section("optimizer_settings", optimizer_settings, "Settings of an optimizer of a plugin")
+        .on_resume(OnResume::note);
+    v.section("muon", muon, "Muon: momentum with singular values near 1, for matrices of hidden layers")
+        .on_resume(OnResume::note)
+        .only_with("train.optimizer", {"muon"});
     v.field("momentum", momentum, "momentum of SGD; 0: no momentum")
         .at_least(0)
         .below(1)
         .on_resume(OnResume::note)
         .only_with("train.optimizer", {"sgd"});
     v.field("weight_decay", weight_decay,
-            "weight decay coefficient: decoupled in AdamW, added to the gradient in SGD")
+            "weight decay coefficient: decoupled in AdamW and Muon, added to the gradient in SGD; optimizers "
+            "of plugins decide")
         .at_least(0)
         .on_resume(OnResume::note);
     v.field("decay_norms_and_biases", decay_norms_and_biases,

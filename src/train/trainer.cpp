@@ -19,11 +19,11 @@
 #include "data/epoch_order.h"
 #include "kernels/peak.h"
 #include "metrics/metric_text.h"
-#include "optim/schedule.h"
 #include "tensor/profile.h"
 #include "train/evaluate.h"
 #include "train/event_log.h"
 #include "train/interval.h"
+#include "train/learning_rate.h"
 #include "train/metric_watch.h"
 #include "train/prefetch.h"
 #include "train/replica_check.h"
@@ -35,18 +35,6 @@
 namespace redco {
 
 namespace {
-
-Schedule make_schedule(const TrainSettings& t, i64 total) {
-  Schedule s;
-  s.kind = t.schedule == "linear"   ? Schedule::Kind::linear
-           : t.schedule == "cosine" ? Schedule::Kind::cosine
-                                    : Schedule::Kind::constant;
-  s.peak = t.learning_rate;
-  s.total_steps = total;
-  s.warmup_steps = t.warmup_steps ? *t.warmup_steps
-                                  : static_cast<i64>(std::ceil(t.warmup_ratio * static_cast<double>(total)));
-  return s;
-}
 
 class Training {
  public:
@@ -193,7 +181,7 @@ class Training {
   void prepare(const RunStart& start, const StepPlan& plan) {
     plan_.emplace(plan);
     total_ = total_steps();
-    schedule_ = make_schedule(job_.train, total_);
+    schedule_ = schedule_of(job_.train, total_);
     if (opened_) return;
     opened_ = true;
     call_log::save_to(join_path(job_.workdir, fmt::format("calls/rank-{}.txt", c_.rank())),

@@ -163,6 +163,31 @@ TEST_P(Resume, EqualsAnUninterruptedRun) {
 INSTANTIATE_TEST_SUITE_P(SameMesh, Resume,
                          ::testing::Values(std::pair{1, 1}, std::pair{1, 2}, std::pair{2, 1}));
 
+// Muon's momentum, dealt among two replicas, and pieces of a schedule that end at steps.
+TEST_F(Train, ResumesMuonAndAScheduleOfPieces) {
+  write("short.txt", some_text(120).substr(0, 60 * 32));
+  Words more = {"data.train=short.txt",
+                "train.optimizer=muon",
+                "train.per_device_batch_size=2",
+                "train.schedule=[{until_step: 4, from: 0.5, to: 1}, {until_step: 8, shape: exponential, to: "
+                "0.25}, {shape: constant}]",
+                "parallel.shard_optimizer=true",
+                "train.learning_rate=0.01",
+                "train.logging_steps=1",
+                "train.max_steps=10"};
+  good(job("a", 2, 1, more));
+  more.back() = "train.max_steps=6";
+  good(job("b", 2, 1, more));
+  more.back() = "train.max_steps=10";
+  EXPECT_THAT(good(job("b", 2, 1, more)).err, HasSubstr("step 6 of 10"));
+  same_checkpoints("a", "b", "step-00000010");
+  std::map<int, double> rates;
+  for (const json& line : metrics("b"))
+    if (line.contains("learning_rate")) rates[line["step"]] = line["learning_rate"];
+  const std::map<int, double> expected = {{1, 0.005}, {3, 0.0075}, {5, 0.01}, {7, 0.005}, {9, 0.0025}};
+  for (const auto& [step, rate] : expected) EXPECT_NEAR(rates.at(step), rate, 1e-9) << step;
+}
+
 TEST_F(Train, ResumesOnAnotherMesh) {
   write("short.txt", some_text(120).substr(0, 60 * 32));
   // AdamW divides a gradient by its size. Where the gradient is only rounding (biases of the keys), two

@@ -90,6 +90,15 @@ TEST(PlanJob, TheReasonForTheMicroBatchIsNamed) {
   EXPECT_THAT(to_text(open), HasSubstr(" per replica and micro-batch (the largest power of two"));
 }
 
+TEST(PlanJob, TheScheduleIsOneLine) {
+  EXPECT_THAT(to_text(plan({"train.learning_rate=0.001", "train.warmup_ratio=0.1"})),
+              HasSubstr("\nlearning rate: 0 to 0.001 until 10 % of the steps (linear), to 0 until the end "
+                        "(linear)\n"));
+  const std::string pieces = "train.schedule=[{until_step: 5, to: 1}, {shape: constant}]";
+  EXPECT_EQ(plan({"train.learning_rate=0.001", pieces}).learning_rate,
+            "0 to 0.001 until step 5 (linear), 0.001 until the end");
+}
+
 TEST(PlanJob, AJobThatDoesNotFitNamesTheDevicesThatItNeeds) {
   const auto xl = [](const std::string& devices) {
     return plan_job(job_of(

@@ -377,6 +377,70 @@ TEST(Settings, OriginsDistinguishOverridesFromFiles) {
   EXPECT_EQ(o.where("train.seed"), "other.yaml");
 }
 
+// A list of sections, or a word in its place.
+struct Shapes {
+  std::string shape = "line";
+  std::vector<Rule> pieces;
+  void visit(SettingsVisitor& v) {
+    v.items_or_word("shape", pieces, shape, {"line", "wave"}, "a shape").on_resume(OnResume::note);
+  }
+};
+
+TEST(Settings, AListMayBeAWord) {
+  const auto loaded = [](const std::string& text, const std::vector<std::string>& overrides = {}) {
+    Shapes s;
+    load_settings(settings_of(s), {{"job.yaml", text}}, overrides);
+    // What is written is read back.
+    Shapes again;
+    load_settings(settings_of(again), {{"dump.yaml", dump_settings(settings_of(s))}}, {});
+    EXPECT_EQ(again.shape, s.shape);
+    EXPECT_EQ(again.pieces.size(), s.pieces.size());
+    return s;
+  };
+  EXPECT_EQ(loaded("").shape, "line");
+  EXPECT_EQ(loaded("shape: wave").shape, "wave");
+  const Shapes list = loaded("shape: [{match: a, spec: [mp]}, {match: b, spec: [mp]}]");
+  ASSERT_EQ(list.pieces.size(), 2u);
+  EXPECT_EQ(list.pieces[1].match, "b");
+  EXPECT_EQ(loaded("shape: wave", {"shape=[{match: a, spec: [mp]}]"}).pieces.size(), 1u);
+  const Shapes word = loaded("shape: [{match: a, spec: [mp]}]", {"shape=wave"});
+  EXPECT_EQ(word.shape, "wave");
+  EXPECT_TRUE(word.pieces.empty());
+
+  const auto problem = [](const std::string& text) -> std::string {
+    Shapes s;
+    try {
+      load_settings(settings_of(s), {{"job.yaml", text}}, {});
+    } catch (const UsageError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  const char* expected = "shape: expected one of line, wave, or a list of sections, got ";
+  EXPECT_THAT(problem("shape: wav"), HasSubstr(expected));
+  EXPECT_THAT(problem("shape: 3"), HasSubstr(expected));
+  EXPECT_THAT(problem("shape: {match: a}"), HasSubstr(expected));
+  EXPECT_THAT(problem("shape: []"), HasSubstr(expected));
+  EXPECT_THAT(problem("shape: ~"), HasSubstr(expected));
+  EXPECT_THAT(problem("shape: [{match: a, spc: [mp]}]"), HasSubstr("shape[0].spc"));
+
+  Shapes s;
+  EXPECT_THAT(load_known_settings(settings_of(s), {"old.yaml", "shape: wav"}), ElementsAre("shape"));
+  EXPECT_EQ(s.shape, "line");
+  const auto j = nlohmann::json::parse(json_schema(settings_of(s), "test"))["properties"]["shape"];
+  EXPECT_EQ(j["anyOf"][0]["enum"], nlohmann::json({"line", "wave"}));
+  EXPECT_EQ(j["anyOf"][1]["minItems"], 1);
+  EXPECT_EQ(j["anyOf"][1]["items"]["required"], nlohmann::json({"match", "spec"}));
+  EXPECT_EQ(j["default"], "line");
+  EXPECT_THAT(markdown_reference(settings_of(s)),
+              ::testing::AllOf(HasSubstr("Value: one of line, wave, or a list of sections. Default: `line`"),
+                               HasSubstr("### `shape[]`")));
+  EXPECT_THAT(settings_help(settings_of(s), "shape"), HasSubstr("default line"));
+  const auto candidates = complete_override(settings_of(s), "shape=w");
+  ASSERT_EQ(candidates.size(), 1u);
+  EXPECT_EQ(candidates[0].text, "shape=wave");
+}
+
 TEST(Settings, UnknownKeysCanBeIgnored) {
   Top t;
   t.rules.resize(0);

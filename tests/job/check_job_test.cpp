@@ -184,6 +184,17 @@ TEST(CheckJob, ValuesThatContradictEachOther) {
   EXPECT_EQ(with({"train.warmup_steps=3"}), "");
   EXPECT_THAT(with({"train.warmup_steps=3", "train.max_steps=2"}),
               HasSubstr("before the peak learning rate"));
+  EXPECT_EQ(with({"train.schedule=[{until_step: 3, to: 1}, {shape: cosine, to: 0.1}]"}), "");
+  EXPECT_THAT(
+      with({"train.schedule=[{to: 1}, {to: 0}]"}),
+      HasSubstr("override 'train.schedule=[{to: 1}, {to: 0}]': [train] train.schedule[0] has neither"));
+  EXPECT_THAT(with({"train.schedule=[{to: 1}]", "train.warmup_steps=3"}),
+              HasSubstr("train.warmup_steps (override 'train.warmup_steps=3') has no effect with "
+                        "train.schedule=a list"));
+  EXPECT_THAT(with({"train.decay_ratio=0.2"}), HasSubstr("it is for train.schedule=wsd"));
+  EXPECT_EQ(with({"train.optimizer=muon", "train.muon.momentum=0.9"}), "");
+  EXPECT_THAT(with({"train.muon.momentum=0.9"}), HasSubstr("it is for train.optimizer=muon"));
+  EXPECT_THAT(with({"train.optimizer=muom"}), HasSubstr("no such optimizer; did you mean muon?"));
   EXPECT_THAT(with({"data.packing=false"}), HasSubstr("text files are always packed"));
   EXPECT_EQ(with({"parallel.shard_optimizer=true"}), "");
   EXPECT_THAT(

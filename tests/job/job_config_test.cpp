@@ -141,7 +141,9 @@ TEST(JobConfig, ConditionsNameExistingKeysAndValues) {
     for (const SettingCondition& c : s.conditions) {
       ++n;
       ASSERT_TRUE(all.count(c.key)) << key << ": " << c.key;
-      const auto known = c.key == "pipeline" ? pipeline_names() : all[c.key].choices;
+      const auto known = c.key == "pipeline"          ? pipeline_names()
+                         : c.key == "train.optimizer" ? optimizer_names()
+                                                      : all[c.key].choices;
       for (const std::string& value : c.values) EXPECT_THAT(known, Contains(value)) << key;
     }
   EXPECT_GT(n, 50);

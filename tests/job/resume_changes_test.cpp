@@ -92,6 +92,18 @@ TEST(ResumeChanges, TheErrorListsAllChangesWithTheirRemedies) {
             "  train.lora.rank was ~, is 4 (override 'train.lora.rank=4'); restore train.lora.rank=~");
 }
 
+TEST(ResumeChanges, AScheduleIsAWordOrAList) {
+  const std::string pieces = "train.schedule=[{until_step: 9, to: 1}, {to: 0}]";
+  const JobConfig list = job_of(kJob, {pieces});
+  EXPECT_THAT(resume_changes({kSaved, dump_job(list)}, list).changed, IsEmpty());
+  const std::vector<std::string> notes = resume_notes(changes({pieces}));
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_TRUE(notes[0].starts_with("train.schedule was linear, is [{shape: linear, until_step: 9,"))
+      << notes[0];
+  EXPECT_EQ(resume_notes(changes({"train.schedule=wsd"})).at(0),
+            "train.schedule was linear, is wsd (override 'train.schedule=wsd')");
+}
+
 TEST(ResumeChanges, ANoteHasBothValuesAndThePlace) {
   const ResumeChanges c =
       resume_changes({kSaved, dump_job(job_of(kJob))},

@@ -218,7 +218,8 @@ TEST_F(Plugins, FilesThatAreNotPluginsAreRefused) {
       {"./so/other_version.so",
        "was built against other headers than this redco: it has the interface 0123456789abcdef, libstdc++ "
        "12, this redco has "},
-      {"./so/no_pipeline.so", "is not a plugin. Add REDCO_MODEL(\"name\", Class) to its source"},
+      {"./so/no_pipeline.so",
+       "is not a plugin. Add REDCO_MODEL(\"name\", Class), REDCO_OPTIMIZER, REDCO_METRIC or REDCO_ENVIRONMENT to its source"},
       {"./so/taken.so", "REDCO_MODEL(\"gpt2\", Taken): this family is built in. Use another name"},
       {"./nowhere.so", "./nowhere.so does not exist"},
       {"./no.so", "./no.so can't be loaded: "}};
@@ -237,6 +238,132 @@ TEST_F(Plugins, FilesThatAreNotPluginsAreRefused) {
   const Ran key = command("validate decays.yaml model.num_head=4");
   EXPECT_EQ(key.code, 2);
   EXPECT_THAT(key.said, HasSubstr("num_heads"));
+}
+
+// Optimizers composed of ops: AdamW's twin has the losses of redco's, on every mesh and with each sharding of
+// the state.
+TEST_F(Plugins, AnOptimizerUpdatesWithAnySharding) {
+  const std::string job = "plugins='[./so/families.so, ./so/optimizers.so]' ",
+                    twin = "train.optimizer=adam_of_ops ";
+  trains("adamw", job + "train.adam_beta2=0.99 train.weight_decay=0.1");
+  const std::map<std::string, std::string> meshes = {
+      {"1x1", mesh(1, 1)},
+      {"1x2", mesh(1, 2)},
+      {"zero0", mesh(2, 1)},
+      {"zero1", mesh(2, 1) + " parallel.shard_optimizer=true"},
+      {"zero2", mesh(2, 1) + " parallel.shard_gradients=true"},
+      {"zero3", mesh(2, 1) + " parallel.shard_parameters=true"},
+      {"zero3-2x2", mesh(2, 2) + " parallel.shard_parameters=true"}};
+  for (const auto& [what, where] : meshes) {
+    trains("twin-" + what,
+           job + twin + "train.optimizer_settings.beta2=0.99 train.weight_decay=0.1 " + where);
+    expect_near("adamw", "twin-" + what, 1e-4);
+    // Not elementwise: products of whole matrices.
+    trains("orthogonal-" + what, job + "train.optimizer=orthogonal train.learning_rate=1e-3 " + where);
+    expect_near("orthogonal-1x1", "orthogonal-" + what, 1e-3);
+    trains("lion-" + what, job + "train.optimizer=lion train.learning_rate=1e-4 " + where);
+    expect_near("lion-1x1", "lion-" + what, 1e-3);
+  }
+  for (const std::string name : {"orthogonal", "lion"})
+    EXPECT_LT(losses(name + "-1x1").at({6, "loss"}), losses(name + "-1x1").at({1, "loss"}) - 0.01) << name;
+  // Sharded state is the same state: the bits are those of unsharded one.
+  for (const std::string name : {"twin", "lion"})
+    for (const std::string file : {"model.safetensors", "training/optimizer.safetensors"})
+      EXPECT_TRUE(slurp(*dir_ / (name + "-zero0/checkpoints/last/" + file)) ==
+                  slurp(*dir_ / (name + "-zero1/checkpoints/last/" + file)))
+          << name << " " << file;
+  EXPECT_THAT(slurp(*dir_ / "twin-1x1/checkpoints/last/training/optimizer.safetensors"),
+              HasSubstr("\"second/embed.weight\""));
+  // bf16 weights have fp32 masters, which the rule updates.
+  trains("twin-bf16", job + twin +
+                          "model.weight_dtype=bf16 train.optimizer_settings.beta2=0.99 "
+                          "train.weight_decay=0.1");
+  trains("adamw-bf16", job + "model.weight_dtype=bf16 train.adam_beta2=0.99 train.weight_decay=0.1");
+  expect_near("adamw-bf16", "twin-bf16", 1e-3);
+}
+
+TEST_F(Plugins, AnOptimizersStateIsPlannedAndResumed) {
+  const std::string job = "plugins='[./so/families.so, ./so/optimizers.so]' train.optimizer=";
+  const auto planned = [&](const std::string& optimizer) {
+    const Ran r = command("plan decays.yaml --json " + job + optimizer + " 2>/dev/null");
+    EXPECT_EQ(r.code, 0) << r.said;
+    return Json::parse(r.said)["per_rank"]["optimizer"].get<double>();
+  };
+  EXPECT_EQ(planned("adam_of_ops"), planned("adamw"));
+  EXPECT_EQ(2 * planned("lion"), planned("adamw"));
+  for (const auto& [what, where] : std::map<std::string, std::string>{
+           {"one", mesh(1, 1)}, {"three", mesh(2, 1) + " parallel.shard_parameters=true"}}) {
+    const std::string straight = "opt-straight-" + what, resumed = "opt-resumed-" + what;
+    trains(straight, job + "adam_of_ops " + where);
+    trains(resumed, job + "adam_of_ops " + where + " train.max_steps=3");
+    trains(resumed, job + "adam_of_ops " + where);
+    for (const std::string file : {"model.safetensors", "training/optimizer.safetensors"})
+      EXPECT_TRUE(slurp(*dir_ / (straight + "/checkpoints/last/" + file)) ==
+                  slurp(*dir_ / (resumed + "/checkpoints/last/" + file)))
+          << what << ": " << file;
+  }
+  const Ran other = command("train decays.yaml workdir=opt-resumed-one train.max_steps=8 " + job + "lion");
+  EXPECT_EQ(other.code, 2) << other.said;
+  EXPECT_THAT(other.said, HasSubstr("train.optimizer was adam_of_ops, is lion"));
+}
+
+TEST_F(Plugins, MistakesOfAnOptimizerAreNamed) {
+  const std::map<std::string, std::string> why = {
+      {"train.optimizer=wrong_shape",
+       "[optimizer] update() of wrong_shape (./so/optimizers.so) for embed.weight returned f32 ()"},
+      {"train.optimizer=lions", "train.optimizer=lions: no such optimizer; did you mean lion?"},
+      {"train.optimizer=adam_of_ops train.optimizer_settings.beta3=1", "beta3"},
+      {"train.optimizer=adam_of_ops train.optimizer_settings.beta1=1", "beta1"},
+      {"train.optimizer=lion train.optimizer_settings.beta1=0.5", "beta1"},
+      {"train.optimizer_settings.beta1=0.5", "but train.optimizer is adamw"}};
+  for (const auto& [words, said] : why) {
+    const Ran r = command(
+        "train decays.yaml workdir=refused plugins='[./so/families.so, ./so/optimizers.so]' " + words);
+    EXPECT_EQ(r.code, 2) << words << r.said;
+    EXPECT_THAT(r.said, HasSubstr(said)) << words;
+    EXPECT_EQ(r.said.find("error:"), r.said.rfind("error:")) << r.said;
+  }
+}
+
+// A metric gets all predictions of the evaluation data and their references.
+TEST_F(Plugins, AMetricScoresGeneratedTexts) {
+  const std::string job =
+      "pipeline=seq2seq plugins=./so/optimizers.so model.arch=t5 model.tokenizer=bytes model.d_model=16 "
+      "model.d_kv=8 model.num_heads=2 model.d_ff=32 model.num_layers=1 data.train=builtin:copy "
+      "data.eval=builtin:copy train.global_batch_size=8 train.max_steps=2 eval.n_outputs=200 "
+      "eval.generation.max_new_tokens=6 parallel.threads_per_rank=1 ";
+  std::map<std::string, double> metrics;
+  for (const auto& [what, where] :
+       std::map<std::string, std::string>{{"1x1", mesh(1, 1)}, {"2x1", mesh(2, 1)}, {"1x2", mesh(1, 2)}}) {
+    const Ran r = command("train " + job +
+                          "eval.metrics='[exact_match, same_length]' "
+                          "checkpoint.save_best_by.max=[same_length] workdir=metric-" +
+                          what + " " + where);
+    ASSERT_EQ(r.code, 0) << r.said;
+    // The outputs of the evaluation, counted here.
+    double same = 0, n = 0;
+    std::istringstream lines(slurp(*dir_ / ("metric-" + what + "/eval_outputs/step-00000002.jsonl")));
+    for (std::string line; std::getline(lines, line); ++n) {
+      const Json j = Json::parse(line);
+      same += j["prediction"].get<std::string>().size() == j["reference"].get<std::string>().size();
+    }
+    ASSERT_EQ(n, 200);
+    std::istringstream log(slurp(*dir_ / ("metric-" + what + "/metrics.jsonl")));
+    for (std::string line; std::getline(log, line);)
+      if (const Json j = Json::parse(line); j.contains("eval_same_length"))
+        metrics[what] = j["eval_same_length"].get<double>();
+    ASSERT_EQ(metrics.count(what), 1u);
+    EXPECT_NEAR(metrics[what], same / n, 1e-6) << what;
+  }
+  const Ran failing = command("train " + job + "eval.metrics=[fails] workdir=metric-fails");
+  EXPECT_EQ(failing.code, 2) << failing.said;
+  EXPECT_THAT(failing.said, HasSubstr("[metrics] fails (./so/optimizers.so) failed: no texts today"));
+  const Ran taken = command("validate " + job + "plugins=./so/taken_metric.so");
+  EXPECT_EQ(taken.code, 2) << taken.said;
+  EXPECT_THAT(taken.said, HasSubstr("REDCO_METRIC(\"rougeL\"): this metric is built in. Use another name"));
+  const Ran typo = command("validate " + job + "eval.metrics=[same_lenght]");
+  EXPECT_EQ(typo.code, 2) << typo.said;
+  EXPECT_THAT(typo.said, HasSubstr("did you mean same_length?"));
 }
 
 // SetUpTestSuite has written and built it.

@@ -6,6 +6,8 @@
 #include "comm/group.h"
 #include "kernels/threads.h"
 #include "nn/lora.h"
+#include "ops/elementwise.h"
+#include "ops/linear.h"
 #include "ops/redistribute.h"
 #include "planning.h"
 #include "support/ranks.h"
@@ -85,7 +87,28 @@ struct Case {
   StateSharding sharding = StateSharding::none;
   DType weights = DType::f32;
   ComputeDType compute = ComputeDType::fp32;
+  OptimizerSettings optimizer = AdamWSettings{};
 };
+
+// Rules of plugins: on each element, and with a product of matrices.
+struct SignRule : UpdateRule {
+  bool elementwise() const override { return true; }
+  std::vector<std::string> state() const override { return {"m"}; }
+  Update update(const Tensor& p, const Tensor& g, const Tensors& state,
+                const UpdateContext& c) const override {
+    const Tensor m = 0.9 * state[0] + 0.1 * g;
+    return {p - c.learning_rate * tanh(m), {m}};
+  }
+};
+struct ProductRule : UpdateRule {
+  Update update(const Tensor& p, const Tensor& g, const Tensors&, const UpdateContext& c) const override {
+    if (p.rank() != 2) return {p};
+    return {p - c.learning_rate * matmul(matmul(g, g, false, true), g)};
+  }
+};
+RuleSettings rule(std::shared_ptr<const UpdateRule> r) {
+  return {.name = "rule", .origin = "", .rule = std::move(r)};
+}
 
 void adapt(Model& m) {
   LoraConfig l;
@@ -106,7 +129,7 @@ TEST_P(PlanIsRun, LedgerLinesAndBytesAreEqual) {
     const StepOptions options{.clip_grad_norm = 1.0,
                               .recompute_blocks = k.recompute,
                               .sequence_parallel = k.sequence_parallel,
-                              .optimizer = AdamWSettings{},
+                              .optimizer = k.optimizer,
                               .sharding = k.sharding,
                               .weights = k.weights};
     const auto runs = run_step(p, mesh, k.global, k.per_device, 24, options, 1, k.compute);
@@ -238,6 +261,41 @@ INSTANTIATE_TEST_SUITE_P(
                            .per_device = 2,
                            .recompute = false,
                            .weights = DType::bf16},
+                      Case{.name = "muon",
+                           .config = redco::testing::kLlama,
+                           .global = 4,
+                           .per_device = 2,
+                           .recompute = false,
+                           .optimizer = MuonSettings{}},
+                      Case{.name = "muon_shard_optimizer",
+                           .config = redco::testing::kGpt2,
+                           .global = 4,
+                           .per_device = 2,
+                           .recompute = false,
+                           .sharding = StateSharding::optimizer,
+                           .weights = DType::bf16,
+                           .optimizer = MuonSettings{}},
+                      Case{.name = "muon_shard_parameters",
+                           .config = redco::testing::kMixtral,
+                           .global = 4,
+                           .per_device = 2,
+                           .recompute = false,
+                           .sharding = StateSharding::parameters,
+                           .optimizer = MuonSettings{}},
+                      Case{.name = "elementwise_rule",
+                           .config = redco::testing::kGpt2,
+                           .global = 4,
+                           .per_device = 2,
+                           .recompute = false,
+                           .sharding = StateSharding::gradients,
+                           .optimizer = rule(std::make_shared<SignRule>())},
+                      Case{.name = "rule_of_matrices",
+                           .config = redco::testing::kGpt2,
+                           .global = 4,
+                           .per_device = 2,
+                           .recompute = false,
+                           .sharding = StateSharding::parameters,
+                           .optimizer = rule(std::make_shared<ProductRule>())},
                       Case{.name = "bf16_shard_optimizer",
                            .config = redco::testing::kLlama,
                            .global = 4,

@@ -18,13 +18,17 @@ TrainingStart start() {
           .global_batch_size = 32,
           .per_device_batch_size = 4,
           .dp = 2,
-          .schedule = {.peak = 1e-3, .warmup_steps = 0, .total_steps = 250},
+          .schedule = {.pieces = {{.from = 1e-3, .to = 0}}, .total_steps = 250},
           .workdir = "runs/a"};
+}
+
+void warm_up(TrainingStart& s, i64 steps) {
+  s.schedule.pieces = {{.until_step = steps, .from = 0, .to = 1e-3}, {.from = 1e-3, .to = 0}};
 }
 
 TEST(StartReport, NamesExamplesStepsBatchAndFolder) {
   TrainingStart s = start();
-  s.schedule.warmup_steps = 25;
+  warm_up(s, 25);
   EXPECT_THAT(start_lines(s),
               ElementsAre("4000 examples, 125 steps per epoch; 250 steps in total, 25 of them warm-up; "
                           "step 1 has learning rate 0, because warm-up starts at 0",
@@ -46,6 +50,15 @@ TEST(StartReport, WarnsOfABatchLargerThanTheData) {
   EXPECT_THAT(start_warnings(s), ElementsAre(HasSubstr("20 examples")));
 }
 
+TEST(StartReport, WarnsOfPiecesOfTheScheduleWithoutSteps) {
+  TrainingStart s = start();
+  s.schedule.pieces = {{.until_step = 100, .from = 1, .to = 2}, {.until_share = 0.3, .from = 2, .to = 1}, {}};
+  EXPECT_THAT(start_warnings(s), ElementsAre("piece 2 of train.schedule has no steps: the run has 250 steps, "
+                                             "and the pieces before it end at step 100"));
+  s.schedule.pieces[1].until_share = 0.5;
+  EXPECT_THAT(start_warnings(s), IsEmpty());
+}
+
 TEST(StartReport, WarnsOfFewerThanTenSteps) {
   TrainingStart s = start();
   s.schedule.total_steps = 9;
@@ -56,16 +69,16 @@ TEST(StartReport, WarnsOfFewerThanTenSteps) {
 
 TEST(StartReport, AResumedRunHasNoFirstStepAtLearningRateZero) {
   TrainingStart s = start();
-  s.schedule.warmup_steps = 25;
+  warm_up(s, 25);
   s.step = 5;
   EXPECT_THAT(start_lines(s)[0], Not(HasSubstr("learning rate 0")));
 }
 
 TEST(StartReport, WarnsOfARunThatEndsInItsWarmup) {
   TrainingStart s = start();
-  s.schedule.warmup_steps = 249;
+  warm_up(s, 249);
   EXPECT_THAT(start_warnings(s), IsEmpty());
-  s.schedule.warmup_steps = 250;
+  warm_up(s, 250);
   EXPECT_THAT(start_warnings(s), ElementsAre(HasSubstr("warm-up takes 250 steps and the run has 250 steps")));
 }
 
