@@ -1,4 +1,4 @@
-// The shipped algorithms on language models (dpo, distillation, grpo), as the program runs them: the same
+// The shipped algorithms (dpo, distillation, grpo, contrastive), as the program runs them: the same
 // losses on every mesh and for any micro-batch, and a resumed run equals an uninterrupted one.
 #include <nlohmann/json.hpp>
 
@@ -88,6 +88,11 @@ INSTANTIATE_TEST_SUITE_P(
                      "lm/markov",
                      {"train.global_batch_size=8", "eval.every_n_epochs=~",
                       "models.teacher={path: start/checkpoints/last}"}},
+        AlgorithmJob{
+            "contrastive/shapes",
+            "",
+            {"train.global_batch_size=8", "train.per_device_batch_size=4", "eval.every_n_epochs=~",
+             "eval.metrics=[loss]", "checkpoint.save_best_by=~", "models.text.hidden_dropout_prob=0.1"}},
         // Two steps an epoch: the third begins inside of one.
         AlgorithmJob{"grpo/arithmetic",
                      "grpo/warm_start",
