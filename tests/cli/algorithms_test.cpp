@@ -80,6 +80,17 @@ TEST_P(Algorithms, AResumedRunEqualsAnUninterruptedOne) {
         << file;
 }
 
+// Embeddings are no text that follows the prompt.
+TEST_F(Cli, AnAnswerWithoutATextIsPrintedAsJson) {
+  const std::string job = REDCO_SOURCE_DIR "/configs/contrastive/shapes.yaml";
+  good({"train", job, "train.max_steps=1", "train.global_batch_size=4", "train.per_device_batch_size=4",
+        "eval.every_n_epochs=~", "eval.metrics=[loss]", "checkpoint.save_best_by=~",
+        "parallel.threads_per_rank=1", "workdir=towers"});
+  const AlgorithmJson answer =
+      AlgorithmJson::parse(good({"predict", job, "workdir=towers", "predict.prompt=a red circle"}).out);
+  EXPECT_EQ(answer.at("text_embedding").size(), 64u);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Jobs, Algorithms,
     testing::Values(
