@@ -80,6 +80,13 @@ TEST_P(Algorithms, AResumedRunEqualsAnUninterruptedOne) {
         << file;
 }
 
+// The text model of `models:` has the tokenizer.
+TEST_F(Cli, DataOfANamedModelsTokenizerAreShownAndBuilt) {
+  const std::string job = REDCO_SOURCE_DIR "/configs/contrastive/shapes.yaml";
+  EXPECT_NE(good({"data", job}).out.find("4000 images with captions"), std::string::npos);
+  good({"data", "build", job, "data.cache=cache"});
+}
+
 // Embeddings are no text that follows the prompt.
 TEST_F(Cli, AnAnswerWithoutATextIsPrintedAsJson) {
   const std::string job = REDCO_SOURCE_DIR "/configs/contrastive/shapes.yaml";
