@@ -38,6 +38,7 @@
 #include "tensor/tensor.h"
 #include "tensor/transfer.h"
 #include "tokenizers/tokenizer.h"
+#include "train/embedding_pipeline.h"
 #include "train/indexed_data.h"
 #include "train/pipeline.h"
 #include "train/plugin.h"

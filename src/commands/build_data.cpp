@@ -27,7 +27,7 @@ BuiltData build_data(const JobConfig& given, const std::function<void(const Buil
   const JobConfig job = with_data_config(given);
   const Assembly parts = assemble(job);
   const auto pipeline =
-      make_job_pipeline(job, parts.model.get(), parts.tokenizer.get(), {}, parts.source.folder);
+      make_job_pipeline(job, parts.model.get(), parts.tokenizer.get(), {}, parts.source.folder, parts.named);
   BuiltData out{*folder, {}};
   for (const bool evaluation : {false, true}) {
     const IndexObserver observer([&](const CachedIndex& index) {

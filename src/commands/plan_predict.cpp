@@ -9,6 +9,7 @@
 #include "generate/generate.h"
 #include "launch/resource_limits.h"
 #include "plan/base_memory.h"
+#include "train/step_embeddings.h"
 
 namespace redco {
 
@@ -65,7 +66,7 @@ PredictPlan plan_predict(const JobConfig& job) {
                                .mine = {0, p.rows},
                                .length = p.length,
                                .target_length = job.predict.max_new_tokens};
-        m.pipeline->loss(params, m.pipeline->collate({}, shape), {});
+        m.pipeline->loss(params, loss_batch(*m.pipeline, params, m.pipeline->collate({}, shape), {}), {});
         of.prefill_flops = replica->flops() - before;
       }
     }

@@ -46,11 +46,13 @@ std::string line_of(const PredictRequest& r, const std::string& answer) {
   return members + (answer == "{}" ? "}" : "," + answer.substr(1)) + "\n";
 }
 
-// Text for a prompt of the command line: each answer follows the prompt.
+// Text for a prompt of the command line: each answer follows the prompt. An answer without one (embeddings)
+// is printed as JSON.
 std::string shown(const PredictRequest& r, const std::string& answer) {
   const Json j = Json::parse(answer);
+  if (!j.contains("prediction")) return answer + "\n";
   std::string out;
-  const Json& prediction = j.contains("prediction") ? j.at("prediction") : Json("");
+  const Json& prediction = j.at("prediction");
   for (const Json& one : prediction.is_array() ? prediction : Json::array({prediction}))
     out += r.prompt + (one.is_string() ? one.get<std::string>() : one.dump()) + "\n";
   return out;

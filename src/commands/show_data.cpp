@@ -8,6 +8,7 @@
 #include "assembly/job_model.h"
 #include "assembly/job_pipeline.h"
 #include "assembly/lm_data.h"
+#include "assembly/named_parts.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/words.h"
@@ -79,7 +80,11 @@ std::optional<ShownData> shown_by_pipeline(const JobConfig& given, const DataSou
     source = model_source(job, tokenizer.get());
     model = make_job_model(job, source);
   }
+  std::vector<NamedParts> named;  // those of predict(): one may read the texts
   const auto pipeline = make_job_pipeline(job, model.get(), tokenizer.get(), {}, source.folder);
+  const auto used = in_pipeline(*pipeline, "predicts_with()", [&] { return pipeline->predicts_with(); });
+  named = make_named_parts(job, &used);
+  give_models(*pipeline, named);
   const std::shared_ptr<const Dataset> data =
       open_source(job, from, evaluation, *pipeline, source.folder, cache);
   if (!data && !pipeline_info(job.pipeline)) return std::nullopt;

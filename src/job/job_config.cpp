@@ -60,6 +60,9 @@ void JobConfig::visit(SettingsVisitor& v) {
   v.section("distillation", distillation, "Loss of knowledge distillation")
       .only_with("pipeline", {"distillation"})
       .decided_by(DecidedBy::overridable);
+  v.section("contrastive", contrastive, "Loss of contrastive learning of images and texts")
+      .only_with("pipeline", {"contrastive"})
+      .decided_by(DecidedBy::overridable);
   v.section("grpo", grpo, "Rollouts, reward and loss of group relative policy optimization")
       .only_with("pipeline", {"grpo"})
       .decided_by(DecidedBy::overridable);

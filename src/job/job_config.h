@@ -57,6 +57,7 @@ struct JobConfig {
   RlSettings rl;
   DpoSettings dpo;
   DistillationSettings distillation;
+  ContrastiveSettings contrastive;
   GrpoSettings grpo;
   OwnSettings settings;
   PlanSettings plan;

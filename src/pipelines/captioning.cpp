@@ -6,10 +6,10 @@
 #include "ops/create.h"
 #include "ops/cross_entropy.h"
 #include "ops/reduce.h"
+#include "pipelines/captioned_images.h"
 #include "pipelines/generation_metrics.h"
 #include "pipelines/pipelines.h"
 #include "pipelines/text_generation.h"
-#include "train/caption_dataset.h"
 
 namespace redco {
 
@@ -70,27 +70,11 @@ class Captioning : public Pipeline {
     return params;
   }
 
-  std::shared_ptr<const Dataset> open(const DataRequest& r) override {
-    return make_caption_dataset(
-        {r.files, r.evaluation, settings->data.skip_bad, r.cache, model->vocab_size()},
-        [&]() -> CaptionReader {
-          return {caption_lines(pair_format(settings->data, r.files)), preprocess()};
-        },
-        settings->data.images);
-  }
+  std::shared_ptr<const Dataset> open(const DataRequest& r) override { return data().open(r); }
 
   // {"image" (renamed by data.fields) or "prompt": the image's path}
   std::optional<Example> request(const std::string& json, const std::string& where) const override {
-    Example e;
-    try {
-      const Requests& r = requests();
-      const std::string name = r.lines.image_of(json);
-      e.values["pixels"] = r.preprocess(r.images.read(name, "."), r.images.where(name, "."));
-      e.text = nlohmann::json({{"image", name}}).dump();
-    } catch (const ContentsError& error) {
-      throw ContentsError("{}: {}", where, error.what());
-    }
-    return e;
+    return data().image_request(json, where);
   }
   bool concurrent_requests() const override { return true; }
 
@@ -114,36 +98,11 @@ class Captioning : public Pipeline {
  private:
   static constexpr i32 kIgnored = -100;
 
-  CaptionLines caption_lines(const std::string& format) const {
+  const CaptionedImages& data() const {
     params();
-    if (!tokenizer)
-      throw UsageError(
-          "[model] the {} model has no tokenizer. Set model.tokenizer to `bytes` or a tokenizer's folder",
-          model->family());
-    PairSettings s = PairSettings::of(settings->data, settings->data.max_length.value_or(model->max_length()),
-                                      model->length_limit());
-    s.format = format;
-    s.fields.source = settings->data.fields.image;
-    s.fields.target = settings->data.fields.caption;
-    return {*tokenizer, std::move(s)};
-  }
-  ImagePreprocess preprocess() const {
-    const ImageShape& image = model->image_shape();
-    return {settings->weights_folder, image.channels, image.height, image.width,
-            settings->data.resize_images};
-  }
-
-  // What request() needs; opened once.
-  struct Requests {
-    CaptionLines lines;
-    ImagePreprocess preprocess;
-    ImageSource images;
-  };
-  const Requests& requests() const {
-    std::call_once(opened_, [&] {
-      requests_.reset(new Requests{caption_lines("jsonl"), preprocess(), ImageSource(settings->data.images)});
-    });
-    return *requests_;
+    std::call_once(opened_,
+                   [&] { data_ = std::make_unique<CaptionedImages>(*model, *model, tokenizer, settings); });
+    return *data_;
   }
 
   // The encoder's output for these images.
@@ -162,7 +121,7 @@ class Captioning : public Pipeline {
   }
 
   mutable std::once_flag opened_;
-  mutable std::unique_ptr<const Requests> requests_;
+  mutable std::unique_ptr<const CaptionedImages> data_;
 };
 
 }  // namespace

@@ -71,6 +71,7 @@ std::unique_ptr<Pipeline> make_classification_pipeline();
 std::unique_ptr<Pipeline> make_regression_pipeline();
 std::unique_ptr<Pipeline> make_dpo_pipeline();
 std::unique_ptr<Pipeline> make_distillation_pipeline();
+std::unique_ptr<Pipeline> make_contrastive_pipeline();
 std::unique_ptr<Pipeline> make_grpo_pipeline();
 
 // See PipelineInfo::config. ContentsError, UsageError: labels that contradict the model or the job.

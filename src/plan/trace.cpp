@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "train/step_embeddings.h"
 
 namespace redco {
 
@@ -27,6 +28,7 @@ std::vector<Batch> meta_batches(const TraceRequest& r, const std::vector<i64>& r
 }
 
 // Steps of more micro-batches are extrapolated: each further micro-batch adds the same as the second one.
+// That does not hold for a loss of all embeddings, which may grow with the square of the examples.
 constexpr i64 kAllTraced = 4;
 
 struct OneTrace {
@@ -146,7 +148,7 @@ Cut cut_step(const TraceRequest& r) {
 
 Trace trace_step(const TraceRequest& r) {
   const Cut cut = cut_step(r);
-  if (cut.full + (cut.tail > 0) <= kAllTraced) {
+  if (cut.full + (cut.tail > 0) <= kAllTraced || embedding_pipeline(*r.pipeline)) {
     std::vector<i64> rows(cut.full, cut.each);
     if (cut.tail > 0) rows.push_back(cut.tail);
     return run_once(r, rows).trace;

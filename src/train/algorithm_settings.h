@@ -1,4 +1,5 @@
-// The `maml:`, `rl:`, `dpo:`, `distillation:` and `grpo:` sections: settings of single algorithms.
+// The `maml:`, `rl:`, `dpo:`, `distillation:`, `contrastive:` and `grpo:` sections: settings of single
+// algorithms.
 #pragma once
 
 #include <optional>
@@ -100,6 +101,28 @@ struct DistillationSettings {
         .at_least(0)
         .at_most(1)
         .on_resume(OnResume::note);
+  }
+};
+
+// Contrastive learning of images and texts (CLIP: Radford et al. 2021; SigLIP: Zhai et al. 2023).
+struct ContrastiveSettings {
+  std::string loss_type = "softmax";
+  double temperature = 0.07, logit_bias = -10;
+
+  void visit(SettingsVisitor& v) {
+    v.field(
+         "loss_type", loss_type,
+         "loss over all pairs of an image and a text in a step. softmax: cross-entropy in both directions, "
+         "as CLIP (symmetric InfoNCE); sigmoid: binary cross-entropy of each pair, as SigLIP")
+        .one_of({"softmax", "sigmoid"})
+        .on_resume(OnResume::error);
+    v.field("temperature", temperature,
+            "initial temperature of the cosine similarities. It is trained; its inverse is at most 100")
+        .above(0)
+        .on_resume(OnResume::free);
+    v.field("logit_bias", logit_bias, "initial bias of the logits, which is trained; for sigmoid")
+        .only_with("contrastive.loss_type", {"sigmoid"})
+        .on_resume(OnResume::free);
   }
 };
 

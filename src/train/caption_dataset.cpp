@@ -49,13 +49,19 @@ TokenizedExample CaptionLines::read(const ExampleRecord& r) const {
     caption = not_blank(find_text(j, fields.target), fields.target);
     if (const auto id = j.find(fields.id.value_or("")); fields.id && id != j.end()) kept["id"] = *id;
   }
-  e.ids = pairs_.target_ids(caption, &e.cut);
-  if (e.ids.empty()) throw ContentsError("the {} has no tokens after tokenization", fields.target);
+  e.ids = caption_ids(caption, &e.cut);
   e.in_loss.assign(e.ids.size(), 1);
   kept["image"] = std::move(image);
   e.id = dump(kept);
   e.reference = std::move(caption);
   return e;
+}
+
+std::vector<i32> CaptionLines::caption_ids(const std::string& caption, bool* cut) const {
+  bool ignored = false;
+  std::vector<i32> ids = pairs_.target_ids(caption, cut ? cut : &ignored);
+  if (ids.empty()) throw ContentsError("the {} has no tokens after tokenization", settings().fields.target);
+  return ids;
 }
 
 std::string CaptionLines::image_of(const std::string& json) const {

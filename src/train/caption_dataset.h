@@ -29,6 +29,8 @@ class CaptionLines {
       : tokenizer_(tokenizer), pairs_(tokenizer, std::move(settings)) {}
   // ContentsError with the reason, without the place.
   TokenizedExample read(const ExampleRecord& r) const;
+  // A caption's ids, the end token last. ContentsError if there are none.
+  std::vector<i32> caption_ids(const std::string& caption, bool* cut = nullptr) const;
   // The image's name in a line of predict.input: under fields.image or "prompt".
   std::string image_of(const std::string& json) const;
 

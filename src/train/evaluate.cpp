@@ -1,9 +1,12 @@
 #include "train/evaluate.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/signals.h"
 #include "train/prefetch.h"
 #include "train/step.h"
+#include "train/step_embeddings.h"
 
 namespace redco {
 
@@ -21,21 +24,35 @@ std::map<std::string, double> evaluate(Pipeline& pipeline, const ParamTree& para
                                        const std::shared_ptr<const Dataset>& data, i64 per_device,
                                        i64 max_batches) {
   if (!in_pipeline(pipeline, "evaluates_loss()", [&] { return pipeline.evaluates_loss(); })) return {};
-  const auto parts = micro_batches(data->size(), per_device, Context::current().mesh().dp());
+  const i64 rows = data->size(), dp = Context::current().mesh().dp();
+  const EmbeddingPipeline* const embedding = embedding_pipeline(pipeline);
+  // The examples of one loss: a micro-batch, or the embeddings of as many as in a step of training.
+  const i64 each = embedding ? pipeline.settings->train.global_batch_size.value_or(per_device * dp)
+                             : std::max<i64>(1, per_device * dp);
+  const i64 losses = (rows + each - 1) / each;
+  const i64 n = max_batches >= 0 ? std::min(losses, max_batches) : losses;
+  const auto parts = [&](i64 i) { return micro_batches(std::min(each, rows - i * each), per_device, dp); };
+  const auto request = [&](i64 i) {
+    StepRequest out;
+    if (i >= n) return out;
+    for (const MicroBatch& m : parts(i))
+      out.push_back(request_rows(m.rows, [&](i64 r) { return i * each + m.first + r; }));
+    return out;
+  };
   i64& row_offset = Context::current().random.row_offset;
   const Restore<i64> first_row(row_offset, 0);
   Prefetcher prefetcher(pipeline.settings->data.n_workers);
-  size_t i = 0;
-  const size_t n = max_batches >= 0 ? std::min<size_t>(parts.size(), max_batches) : parts.size();
-  const auto request = [&](size_t k) {
-    if (k >= n) return StepRequest{};
-    return StepRequest{request_rows(parts[k].rows, [&](i64 r) { return parts[k].first + r; })};
-  };
+  i64 i = 0;
   const auto means = mean_terms(pipeline, params, [&](Batch* b) {
     if (i == n) return false;
     leave_if_asked();
-    row_offset = parts[i].first;
-    *b = collate_examples(pipeline, prefetcher.take(data, request(i), request(i + 1)).front());
+    std::vector<Batch> batches;
+    std::vector<i64> offsets;
+    for (const MicroBatchExamples& m : prefetcher.take(data, request(i), request(i + 1)))
+      batches.push_back(collate_examples(pipeline, m));
+    for (const MicroBatch& m : parts(i)) offsets.push_back(i * each + m.first);
+    row_offset = i * each;
+    *b = embedding ? StepEmbeddings(*embedding, params, batches, offsets, {}).all() : std::move(batches[0]);
     ++i;
     return true;
   });

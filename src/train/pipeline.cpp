@@ -21,7 +21,7 @@ const Tensor& Batch::operator[](const std::string& name) const {
     std::vector<std::string> names;
     for (const auto& [known, tensor] : fields) names.push_back(known);
     const std::string near = nearest(name, names);
-    REDCO_CHECK(false, "the batch has no field '{}'; collate() made {}{}", name, fmt::join(names, ", "),
+    REDCO_CHECK(false, "the batch has no field '{}'; its fields are {}{}", name, fmt::join(names, ", "),
                 near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
   }
   return it->second;

@@ -18,6 +18,7 @@ struct PipelineSettings {
   RlSettings rl;
   DpoSettings dpo;
   DistillationSettings distillation;
+  ContrastiveSettings contrastive;
   GrpoSettings grpo;
   // Generation settings of predict(): those of predict:, or in evaluations those of eval.generation.
   TextGeneration generation;

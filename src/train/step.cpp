@@ -21,6 +21,7 @@
 #include "optim/gradients.h"
 #include "tensor/profile.h"
 #include "tensor/transfer.h"
+#include "train/step_embeddings.h"
 
 namespace redco {
 
@@ -360,6 +361,22 @@ std::vector<double> TrainStep::group_norms(const std::vector<Tensor>& grads) con
   return out;
 }
 
+std::vector<Tensor> TrainStep::of_members(const Group& group, const ParamTree& params) {
+  std::vector<Tensor> out;
+  for (size_t i : group.members) out.push_back(params.values()[i]);
+  return out;
+}
+
+namespace {
+
+// The gradients of the embeddings with respect to the term of a group.
+struct GroupGradients {
+  size_t group;
+  std::vector<Tensor> gradients;  // in the order of StepEmbeddings::leaves()
+};
+
+}  // namespace
+
 StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<i64>& row_offsets, i64 step,
                            i64 epoch, double learning_rate, bool signal) {
   Context& c = Context::current();
@@ -375,19 +392,26 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
   const bool gathers = options_.sharding == StateSharding::parameters;
   const Restore<GatherAhead*> ahead(c.gather_ahead, gathers ? &gather_ahead_ : nullptr);
   gather_ahead_.begin();
-  for (size_t m = 0; m < batches.size(); ++m) {
-    const Restore<i64> first_row(c.random.row_offset, row_offsets[m]);
+  StepContext ctx;
+  ctx.apply.train = true;
+  ctx.apply.recompute_blocks = options_.recompute_blocks;
+  ctx.apply.sequence_parallel = options_.sequence_parallel;
+  ctx.step = step;
+  ctx.epoch = epoch;
+  // A loss of embeddings is one of all micro-batches, of which it leaves some to be repeated.
+  const EmbeddingPipeline* const embedding = embedding_pipeline(pipeline_);
+  std::optional<StepEmbeddings> embedded;
+  std::vector<GroupGradients> of_embeddings;
+  const size_t n_losses = embedding ? 1 : batches.size();
+  for (size_t m = 0; m < n_losses; ++m) {
     c.phase = "forward";
-    StepContext ctx;
-    ctx.apply.train = true;
-    ctx.apply.recompute_blocks = options_.recompute_blocks;
-    ctx.apply.sequence_parallel = options_.sequence_parallel;
-    ctx.step = step;
-    ctx.epoch = epoch;
     const ParamTree params = params_.watched();
     LossTerms terms = [&] {
       const ProfilePhase profiled("forward");
-      return in_pipeline(pipeline_, "loss()", [&] { return pipeline_.loss(params, batches[m], ctx); });
+      if (embedding) embedded.emplace(*embedding, params, batches, row_offsets, ctx);
+      const Restore<i64> first_row(c.random.row_offset, embedding ? 0 : row_offsets[m]);
+      const Batch& batch = embedding ? embedded->all() : batches[m];
+      return in_pipeline(pipeline_, "loss()", [&] { return pipeline_.loss(params, batch, ctx); });
     }();
     if (terms.empty()) throw UsageError("[pipeline] loss() returned no term");
     check_terms(terms, pipeline_);
@@ -395,11 +419,12 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
     for (const LossTerm& t : terms) {
       sums[t.name] += share(t.sum);
       difference += copies_differ(t);
-      if (m + 1 == batches.size()) last_terms.push_back({t.name, t.sum.detached()});
+      if (m + 1 == n_losses) last_terms.push_back({t.name, t.sum.detached()});
     }
 
     const ProfilePhase profiled("backward");
-    buckets.begin(params, m + 1 == batches.size());
+    const std::vector<Tensor> leaves = embedded ? embedded->leaves() : std::vector<Tensor>();
+    buckets.begin(params, m + 1 == n_losses && leaves.empty());
     for (size_t g = 0; g < groups_.size(); ++g) {
       const Group& group = groups_[g];
       if (group.spec.ema_of || !group.due(step)) continue;
@@ -414,9 +439,29 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
       if (w == weights.end())
         throw UsageError("[pipeline] collate() returned no weight for the term '{}'", name);
       const Tensor mean = scale(term->sum, w->second > 0 ? 1 / w->second : 0);
-      std::vector<Tensor> inputs;
-      for (size_t i : group.members) inputs.push_back(params.values()[i]);
-      grad(mean, inputs, {.retain = g + 1 < groups_.size(), .sink = &buckets});
+      std::vector<Tensor> inputs = of_members(group, params);
+      inputs.insert(inputs.end(), leaves.begin(), leaves.end());
+      LeafGradients sink(buckets, leaves);
+      grad(mean, inputs, {.retain = g + 1 < groups_.size(), .sink = &sink});
+      if (!leaves.empty()) of_embeddings.push_back({g, sink.take()});
+    }
+  }
+  if (embedded) embedded->release();
+  for (size_t m = 0; !of_embeddings.empty() && m < embedded->repeated(); ++m) {
+    c.phase = "forward";
+    const ParamTree params = params_.watched();
+    const std::vector<Tensor> outputs = [&] {
+      const ProfilePhase profiled("forward");
+      return embedded->repeat(m, params, ctx);
+    }();
+    const ProfilePhase profiled("backward");
+    buckets.begin(params, m + 1 == embedded->repeated());
+    for (GroupGradients& of : of_embeddings) {
+      std::vector<Tensor> cotangents;
+      for (size_t i = 0; i < outputs.size(); ++i)
+        cotangents.push_back(std::exchange(of.gradients[m * outputs.size() + i], {}));
+      vjp(outputs, cotangents, of_members(groups_[of.group], params),
+          {.retain = &of != &of_embeddings.back(), .sink = &buckets});
     }
   }
 

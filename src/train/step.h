@@ -84,6 +84,7 @@ class TrainStep {
     i64 updates = 0;
     bool due(i64 step) const { return !members.empty() && step % spec.period == 0; }
   };
+  static std::vector<Tensor> of_members(const Group& group, const ParamTree& params);
   void make_groups();
   void make_optimizers();
   void follow(const Group& g, double tau);

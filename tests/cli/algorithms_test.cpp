@@ -1,4 +1,4 @@
-// The shipped algorithms on language models (dpo, distillation, grpo), as the program runs them: the same
+// The shipped algorithms (dpo, distillation, grpo, contrastive), as the program runs them: the same
 // losses on every mesh and for any micro-batch, and a resumed run equals an uninterrupted one.
 #include <nlohmann/json.hpp>
 
@@ -80,6 +80,24 @@ TEST_P(Algorithms, AResumedRunEqualsAnUninterruptedOne) {
         << file;
 }
 
+// The text model of `models:` has the tokenizer.
+TEST_F(Cli, DataOfANamedModelsTokenizerAreShownAndBuilt) {
+  const std::string job = REDCO_SOURCE_DIR "/configs/contrastive/shapes.yaml";
+  EXPECT_NE(good({"data", job}).out.find("4000 images with captions"), std::string::npos);
+  good({"data", "build", job, "data.cache=cache"});
+}
+
+// Embeddings are no text that follows the prompt.
+TEST_F(Cli, AnAnswerWithoutATextIsPrintedAsJson) {
+  const std::string job = REDCO_SOURCE_DIR "/configs/contrastive/shapes.yaml";
+  good({"train", job, "train.max_steps=1", "train.global_batch_size=4", "train.per_device_batch_size=4",
+        "eval.every_n_epochs=~", "eval.metrics=[loss]", "checkpoint.save_best_by=~",
+        "parallel.threads_per_rank=1", "workdir=towers"});
+  const AlgorithmJson answer =
+      AlgorithmJson::parse(good({"predict", job, "workdir=towers", "predict.prompt=a red circle"}).out);
+  EXPECT_EQ(answer.at("text_embedding").size(), 64u);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Jobs, Algorithms,
     testing::Values(
@@ -88,6 +106,11 @@ INSTANTIATE_TEST_SUITE_P(
                      "lm/markov",
                      {"train.global_batch_size=8", "eval.every_n_epochs=~",
                       "models.teacher={path: start/checkpoints/last}"}},
+        AlgorithmJob{
+            "contrastive/shapes",
+            "",
+            {"train.global_batch_size=8", "train.per_device_batch_size=4", "eval.every_n_epochs=~",
+             "eval.metrics=[loss]", "checkpoint.save_best_by=~", "models.text.hidden_dropout_prob=0.1"}},
         // Two steps an epoch: the third begins inside of one.
         AlgorithmJob{"grpo/arithmetic",
                      "grpo/warm_start",

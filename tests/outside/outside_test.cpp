@@ -169,7 +169,7 @@ TEST_F(Outside, MistakesInAPipelineAreNamed) {
       {"nothing", 1, 3, "[data] the training data have no examples"},
       {"state", 2, 2, "[pipeline] state() returned no JSON: {"},
       {"field", 1, 2,
-       "[pipeline] loss() failed: the batch has no field 'xx'; collate() made x; did you mean 'x'? The pipeline is "
+       "[pipeline] loss() failed: the batch has no field 'xx'; its fields are x; did you mean 'x'? The pipeline is "
        "./so/fails.so"},
       {"parameter", 1, 2,
        "[pipeline] loss() failed: no parameter is named 'fc1.wieght'; did you mean 'fc1.weight'?"},

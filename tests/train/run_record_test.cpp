@@ -16,8 +16,6 @@
 namespace redco {
 namespace {
 
-using sys::Op;
-using sys::Verdict;
 using test::slurp;
 using test::spill;
 using test::TempDir;
@@ -28,7 +26,9 @@ const std::string kOld(32, '1');
 const RunRecord kNew{{std::string(32, '2'), {{kOld, 20}}}, "2026-11-22T11:30:00Z", "/runs/x"};
 const std::vector<std::string> kNames = {"checkpoints/step-00000040", "metrics.jsonl", "absent", "run.json"};
 
-Verdict no_sync(const sys::Call& c) { return c.op == Op::sync ? Verdict{Verdict::skip} : Verdict{}; }
+sys::Verdict no_sync(const sys::Call& c) {
+  return c.op == sys::Op::sync ? sys::Verdict{sys::Verdict::skip} : sys::Verdict{};
+}
 
 class RunRecords : public ::testing::Test {
  protected:
@@ -97,7 +97,7 @@ TEST_F(RunRecords, AKillAtEveryCallIsCompletedByTheNextStart) {
     ASSERT_GE(child, 0);
     if (child == 0) {
       sys::set_hook([&, seen = 0](const sys::Call& c) mutable {
-        return ++seen == n ? Verdict{Verdict::kill} : no_sync(c);
+        return ++seen == n ? sys::Verdict{sys::Verdict::kill} : no_sync(c);
       });
       begin_run(dir.path(), kNew, kOld, kNames);
       ::_exit(0);
