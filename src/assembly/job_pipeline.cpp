@@ -33,6 +33,7 @@ std::unique_ptr<Pipeline> make_job_pipeline(const JobConfig& job, const Model* m
   s->dpo = job.dpo;
   s->grpo = job.grpo;
   s->distillation = job.distillation;
+  s->diffusion = job.diffusion;
   s->generation = generation;
   s->own = job.settings.json();
   s->weights_folder = folder;

@@ -58,6 +58,7 @@ struct JobConfig {
   DpoSettings dpo;
   DistillationSettings distillation;
   GrpoSettings grpo;
+  DiffusionSettings diffusion;
   OwnSettings settings;
   PlanSettings plan;
   FaultSettings fault;

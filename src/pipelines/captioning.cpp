@@ -6,10 +6,10 @@
 #include "ops/create.h"
 #include "ops/cross_entropy.h"
 #include "ops/reduce.h"
+#include "pipelines/caption_data.h"
 #include "pipelines/generation_metrics.h"
 #include "pipelines/pipelines.h"
 #include "pipelines/text_generation.h"
-#include "train/caption_dataset.h"
 
 namespace redco {
 
@@ -71,12 +71,8 @@ class Captioning : public Pipeline {
   }
 
   std::shared_ptr<const Dataset> open(const DataRequest& r) override {
-    return make_caption_dataset(
-        {r.files, r.evaluation, settings->data.skip_bad, r.cache, model->vocab_size()},
-        [&]() -> CaptionReader {
-          return {caption_lines(pair_format(settings->data, r.files)), preprocess()};
-        },
-        settings->data.images);
+    params();
+    return open_captions(*this, r);
   }
 
   // {"image" (renamed by data.fields) or "prompt": the image's path}
@@ -114,25 +110,6 @@ class Captioning : public Pipeline {
  private:
   static constexpr i32 kIgnored = -100;
 
-  CaptionLines caption_lines(const std::string& format) const {
-    params();
-    if (!tokenizer)
-      throw UsageError(
-          "[model] the {} model has no tokenizer. Set model.tokenizer to `bytes` or a tokenizer's folder",
-          model->family());
-    PairSettings s = PairSettings::of(settings->data, settings->data.max_length.value_or(model->max_length()),
-                                      model->length_limit());
-    s.format = format;
-    s.fields.source = settings->data.fields.image;
-    s.fields.target = settings->data.fields.caption;
-    return {*tokenizer, std::move(s)};
-  }
-  ImagePreprocess preprocess() const {
-    const ImageShape& image = model->image_shape();
-    return {settings->weights_folder, image.channels, image.height, image.width,
-            settings->data.resize_images};
-  }
-
   // What request() needs; opened once.
   struct Requests {
     CaptionLines lines;
@@ -141,7 +118,9 @@ class Captioning : public Pipeline {
   };
   const Requests& requests() const {
     std::call_once(opened_, [&] {
-      requests_.reset(new Requests{caption_lines("jsonl"), preprocess(), ImageSource(settings->data.images)});
+      params();
+      requests_.reset(new Requests{caption_lines(*this, "jsonl"), pixel_preprocess(*this),
+                                   ImageSource(settings->data.images)});
     });
     return *requests_;
   }

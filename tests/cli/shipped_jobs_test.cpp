@@ -61,6 +61,7 @@ const std::map<std::string, Declaration> kDeclared = {
     {"maml/omniglot", {{}, {"maml.eval_tasks=32"}}},
     {"seq2seq/appendix_b_bart", {{}, {"eval.generation.max_new_tokens=4"}}},
     {"seq2seq/appendix_b_t5", {{}, {"eval.generation.max_new_tokens=4"}}},
+    {"text_to_image/shapes", {{}, {"diffusion.num_inference_steps=2"}}},
 };
 
 class ShippedJobRuns : public Cli, public ::testing::WithParamInterface<std::string> {
