@@ -6,6 +6,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "config/own_settings.h"
+#include "data/image.h"
+#include "data/image_preprocess.h"
 #include "env/environment.h"
 #include "generate/generate.h"
 #include "metrics/privacy.h"

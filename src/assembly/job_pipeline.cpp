@@ -34,6 +34,7 @@ std::unique_ptr<Pipeline> make_job_pipeline(const JobConfig& job, const Model* m
   s->grpo = job.grpo;
   s->distillation = job.distillation;
   s->contrastive = job.contrastive;
+  s->diffusion = job.diffusion;
   s->generation = generation;
   s->own = job.settings.json();
   s->weights_folder = folder;

@@ -161,6 +161,11 @@ std::string prediction_settings(const JobConfig& job, const PredictModel& m) {
   j["pipeline"] = job.pipeline;
   j["predict"] = predict;
   j["predict"]["truncate_prompt"] = job.predict.truncate_prompt;
+  if (job.predict.images) j["predict"]["images"] = *job.predict.images;
+  if (job.pipeline == "text_to_image")
+    j["diffusion"] = {{"guidance_scale", job.diffusion.guidance_scale},
+                      {"num_inference_steps", job.diffusion.num_inference_steps},
+                      {"seed", job.train.seed}};
   j["model"] = {{"config", m.model ? hash128(m.model->config_json()).hex() : ""},
                 {"weights", m.source.folder.empty() ? fmt::format("random, train.seed={}", job.train.seed)
                                                     : weights_fingerprint(m.source.folder)},

@@ -13,6 +13,7 @@
 #include "base/signals.h"
 #include "base/timing.h"
 #include "comm/group.h"
+#include "commands/predict_images.h"
 #include "commands/predict_requests.h"
 #include "commands/predictions_file.h"
 #include "commands/trained_request.h"
@@ -44,6 +45,14 @@ i64 count_requests(const JobConfig& job, const PredictModel& m) {
 std::string line_of(const PredictRequest& r, const std::string& answer) {
   const std::string members = r.head.substr(0, r.head.size() - 1);
   return members + (answer == "{}" ? "}" : "," + answer.substr(1)) + "\n";
+}
+
+// The name of an answer's image: the line's number, which makes it unique, and the line's id if it has one.
+std::string image_name(const PredictRequest& r) {
+  const Json id = Json::parse(r.head).at("id");
+  const std::string number = fmt::format("{}", r.example.ordinal);
+  return id == Json(r.example.ordinal) ? number
+                                       : number + "-" + (id.is_string() ? id.get<std::string>() : id.dump());
 }
 
 // Text for a prompt of the command line: each answer follows the prompt. An answer without one (embeddings)
@@ -178,13 +187,15 @@ class PredictRun {
         showed = true;
         print(piece);
       };
-    const auto answers = predict(*m_.pipeline, params, examples, job_.predict.batch_size, on_text);
+    auto answers = predict(*m_.pipeline, params, examples, job_.predict.batch_size, on_text);
     world_.on_first([&] {
       std::string text;
       for (std::size_t i = 0; i < requests.size(); ++i) {
         if (!Json::accept(answers[i]) || answers[i].empty() || answers[i][0] != '{')
           throw UsageError("[pipeline] predict() must return a JSON object, got: {}",
                            answers[i].substr(0, 60));
+        if (job_.predict.images || !job_.predict.output)
+          answers[i] = save_images(answers[i], image_name(requests[i]), job_.predict.images.value_or("."));
         text += lines ? line_of(requests[i], answers[i]) : showed ? "\n" : shown(requests[i], answers[i]);
       }
       if (file_) {

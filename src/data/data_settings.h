@@ -56,10 +56,10 @@ struct ExampleFields {
         .only_with("pipeline", {"classification", "regression"});
     v.field("image", image, "key or column of an image's file name, relative to data.images")
         .looks_like(column)
-        .only_with("pipeline", {"captioning", "classification", "regression"});
+        .only_with("pipeline", {"captioning", "text_to_image", "classification", "regression"});
     v.field("caption", caption, "key or column of an image's caption")
         .looks_like(column)
-        .only_with("pipeline", {"captioning"});
+        .only_with("pipeline", {"captioning", "text_to_image"});
     v.field("label", label, "key or column of the class; for regression, of the target value or values")
         .one_or_more()
         .only_with("pipeline", {"classification", "regression"});
@@ -139,7 +139,7 @@ struct DataSettings {
          "train", train,
          "training files (.gz and .zst are read too) or folders of them, or builtin:NAME for a small "
          "generated data set: chat, markov, arithmetic (lm); arithmetic (grpo); preferences (dpo); copy, "
-         "reverse, sort (seq2seq); shapes (captioning); reviews, statements, glyphs (classification); shopping, ages, function (regression); glyphs, "
+         "reverse, sort (seq2seq); shapes (captioning, text_to_image); reviews, statements, glyphs (classification); shopping, ages, function (regression); glyphs, "
          "sinusoid (maml)")
         .path()
         .one_or_more()
@@ -214,7 +214,7 @@ struct DataSettings {
         .at_least(1)
         .at_most(1 << 24)
         .on_resume(OnResume::error)
-        .only_with("pipeline", {"seq2seq", "captioning"});
+        .only_with("pipeline", {"seq2seq", "captioning", "text_to_image"});
     v.field("source_prefix", source_prefix,
             "text added before every source, e.g. \"translate English to German: \" for T5")
         .literal()
@@ -223,7 +223,7 @@ struct DataSettings {
     v.field("header", header,
             "header line with column names in tsv and csv; ~: true unless data.fields has column numbers")
         .on_resume(OnResume::error)
-        .only_with("pipeline", {"seq2seq", "captioning", "classification", "regression"})
+        .only_with("pipeline", {"seq2seq", "captioning", "text_to_image", "classification", "regression"})
         .decided_by(DecidedBy::job);
     v.field("group_by_length", group_by_length,
             "batches of training examples of similar length, which need less padding; examples are sorted "

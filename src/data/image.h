@@ -2,6 +2,8 @@
 // are equal to Pillow's for the same file, resizing included. All functions are thread-safe.
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +26,14 @@ inline constexpr i64 kMaxPixels = i64{64} << 20;
 // of more than kMaxPixels. Wrong bytes inside a JPEG's pixel data that usual readers tolerate are tolerated
 // here too.
 Image decode_image(std::string_view bytes, const std::string& where);
+
+// A PNG file of 8 bits per channel. Equal images give equal bytes. REQUIRES: channels is 1 or 3.
+std::string encode_png(const Image& image);
+// The PNG file as a data URI, "data:image/png;base64,...": an image inside of a JSON text. If a member of an
+// answer of Pipeline::predict() is one, `redco predict` writes the file and `redco report` shows the image.
+std::string png_data_uri(const Image& image);
+// The bytes of the PNG file; nullopt for any other text.
+std::optional<std::string> png_of_data_uri(std::string_view text);
 
 // Converts the image to 1 channel (luma, ITU-R 601-2) or 3. REQUIRES: channels is 1 or 3.
 Image to_channels(const Image& image, i64 channels);

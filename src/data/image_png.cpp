@@ -6,6 +6,7 @@
 #include <csetjmp>
 #include <cstring>
 
+#include "base/base64.h"
 #include "base/error.h"
 #include "base/words.h"
 #include "data/image_formats.h"
@@ -108,6 +109,75 @@ Image decode_png(std::string_view bytes, const std::string& where) {
   for (i64 y = 0; y < image.height; ++y) rows.push_back(image.pixels.data() + static_cast<size_t>(y) * row);
   check(read_rows(p, rows.data()));
   return image;
+}
+
+namespace {
+
+struct PngWriter {
+  png_structp png = nullptr;
+  png_infop info = nullptr;
+  std::string bytes;
+  char why[160] = "";
+
+  ~PngWriter() { png_destroy_write_struct(&png, &info); }
+};
+
+[[noreturn]] void on_write_error(png_structp png, png_const_charp message) {
+  auto* p = static_cast<PngWriter*>(png_get_error_ptr(png));
+  std::strncpy(p->why, message, sizeof p->why - 1);
+  png_longjmp(png, 1);
+}
+void on_write(png_structp png, png_bytep from, size_t n) {
+  static_cast<PngWriter*>(png_get_io_ptr(png))->bytes.append(reinterpret_cast<const char*>(from), n);
+}
+void on_flush(png_structp) {}
+
+bool write_rows(PngWriter& p, const Image& image, png_bytepp rows) {
+  if (setjmp(png_jmpbuf(p.png))) return false;
+  png_set_write_fn(p.png, &p, on_write, on_flush);
+  png_set_IHDR(p.png, p.info, static_cast<png_uint_32>(image.width), static_cast<png_uint_32>(image.height),
+               8, image.channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
+               PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+  png_write_info(p.png, p.info);
+  png_write_image(p.png, rows);
+  png_write_end(p.png, nullptr);
+  return true;
+}
+
+constexpr std::string_view kPngUri = "data:image/png;base64,";
+
+}  // namespace
+
+std::string encode_png(const Image& image) {
+  REDCO_CHECK(image.channels == 1 || image.channels == 3, "an image of {} channels", image.channels);
+  const size_t row = static_cast<size_t>(image.width * image.channels);
+  REDCO_CHECK(image.height > 0 && row > 0 && image.pixels.size() == row * static_cast<size_t>(image.height),
+              "an image of {} x {} pixels in {} channels with {} bytes", image.height, image.width,
+              image.channels, image.pixels.size());
+  PngWriter p;
+  p.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &p, on_write_error, on_warning);
+  REDCO_CHECK(p.png, "libpng could not create a writer");
+  p.info = png_create_info_struct(p.png);
+  REDCO_CHECK(p.info, "libpng could not allocate a header");
+  std::vector<png_bytep> rows;
+  for (size_t y = 0; y < static_cast<size_t>(image.height); ++y)
+    rows.push_back(const_cast<png_bytep>(image.pixels.data() + y * row));
+  REDCO_CHECK(write_rows(p, image, rows.data()), "libpng could not write an image: {}", p.why);
+  return std::move(p.bytes);
+}
+
+std::string png_data_uri(const Image& image) {
+  return std::string(kPngUri) + encode_base64(encode_png(image));
+}
+
+std::optional<std::string> png_of_data_uri(std::string_view text) {
+  if (!text.starts_with(kPngUri)) return std::nullopt;
+  try {
+    std::string bytes = decode_base64(text.substr(kPngUri.size()), "");
+    if (is_png(bytes)) return bytes;
+  } catch (const ContentsError&) {
+  }
+  return std::nullopt;
 }
 
 }  // namespace redco

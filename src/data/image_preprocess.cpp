@@ -193,6 +193,22 @@ std::vector<float> ImagePreprocess::operator()(const Image& image, const std::st
   return out;
 }
 
+Image ImagePreprocess::to_image(std::span<const double> values) const {
+  const i64 n = height_ * width_;
+  REDCO_CHECK(static_cast<i64>(values.size()) == channels_ * n, "{} values for an image of {} x {} x {}",
+              values.size(), channels_, height_, width_);
+  Image image{height_, width_, channels_, std::vector<std::uint8_t>(values.size())};
+  for (i64 c = 0; c < channels_; ++c)
+    for (i64 i = 0; i < n; ++i) {
+      double v = values[static_cast<size_t>(c * n + i)];
+      if (do_normalize_) v = v * std_[static_cast<size_t>(c)] + mean_[static_cast<size_t>(c)];
+      if (do_rescale_) v /= rescale_factor_;
+      image.pixels[static_cast<size_t>(i * channels_ + c)] =
+          std::isnan(v) ? 0 : static_cast<std::uint8_t>(std::lround(std::clamp(v, 0.0, 255.0)));
+    }
+  return image;
+}
+
 std::string ImagePreprocess::to_json() const {
   const auto size = [](const Size& s) {
     return s.shortest_edge ? Json{{"shortest_edge", s.shortest_edge}}

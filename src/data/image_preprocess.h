@@ -23,6 +23,10 @@ class ImagePreprocess {
   // ContentsError that begins with `where` if the result has another size than the model's.
   std::vector<float> operator()(const Image& image, const std::string& where) const;
 
+  // The inverse of the last two steps: a model's values [channels, height, width] as an image, limited to
+  // 0..255. Values that are not numbers are black.
+  Image to_image(std::span<const double> values) const;
+
   // An equivalent preprocessor_config.json, to be saved with a model's weights.
   std::string to_json() const;
   // Differs if the result may differ.

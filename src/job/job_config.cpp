@@ -66,6 +66,9 @@ void JobConfig::visit(SettingsVisitor& v) {
   v.section("grpo", grpo, "Rollouts, reward and loss of group relative policy optimization")
       .only_with("pipeline", {"grpo"})
       .decided_by(DecidedBy::overridable);
+  v.section("diffusion", diffusion, "Training and sampling of images with a diffusion model")
+      .only_with("pipeline", {"text_to_image"})
+      .decided_by(DecidedBy::overridable);
   v.section("settings", settings, "Settings of a user's pipeline")
       .on_resume(OnResume::note)
       .decided_by(DecidedBy::overridable);

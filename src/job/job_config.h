@@ -59,6 +59,7 @@ struct JobConfig {
   DistillationSettings distillation;
   ContrastiveSettings contrastive;
   GrpoSettings grpo;
+  DiffusionSettings diffusion;
   OwnSettings settings;
   PlanSettings plan;
   FaultSettings fault;

@@ -23,5 +23,6 @@ std::unique_ptr<Model> make_cnn(ModelConfig& c);
 std::unique_ptr<Model> make_mlp(ModelConfig& c);
 std::unique_ptr<Model> make_mlp_mixer(ModelConfig& c);
 std::unique_ptr<Model> make_performer(ModelConfig& c);
+std::unique_ptr<Model> make_dit(ModelConfig& c);
 
 }  // namespace redco

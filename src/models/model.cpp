@@ -29,6 +29,8 @@ const char* name_of(ModelTask task) {
       return "image-classification";
     case ModelTask::vector_regression:
       return "vector-regression";
+    case ModelTask::text_to_image:
+      return "text-to-image";
   }
   return "";
 }
@@ -134,6 +136,7 @@ constexpr Family kFamilies[] = {
     {"mlp", make_mlp, false},
     {"mlp-mixer", make_mlp_mixer, false},
     {"performer", make_performer},
+    {"dit", make_dit},
 };
 
 const Family* built_in_family(const std::string& name) {

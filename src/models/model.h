@@ -34,7 +34,8 @@ struct EncoderInputs {
   Tensor key_mask{};        // [B, S] i32: 1 = a token, 0 = padding; undefined: no padding
   Tensor token_type_ids{};  // [B, S] i32; undefined: all 0
   Tensor pixel_values{};    // [B, channels, height, width]; images instead of ids
-  Tensor features{};        // [B, F]; numbers instead of ids
+  Tensor features{};        // [B, F]; numbers instead of ids. Text-to-image: the time of each image, [B, 1]
+  Tensor memory{};          // text-to-image: encode()'s output for input_ids and key_mask
 };
 
 // The task of a model; its names are those of verify's fixtures and model cards.
@@ -46,6 +47,7 @@ enum class ModelTask : std::uint8_t {
   sequence_classification,  // apply_encoder
   image_classification,     // apply_encoder
   vector_regression,        // apply_encoder
+  text_to_image,            // encode the caption, then apply_encoder with a noisy image
 };
 const char* name_of(ModelTask task);  // causal-lm, seq2seq-lm, ...
 
@@ -98,6 +100,7 @@ class Model {
   // [B, S, C]: the memory of an encoder-decoder model. Fills o.hidden_states; uses no cache.
   virtual Tensor encode(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const;
   // Logits of an encoder alone: [B, S, V] of masked_lm, [B, labels] of a classification or regression.
+  // Text-to-image: the velocity [B, channels, height, width] of in.pixel_values at the times in.features.
   virtual Tensor apply_encoder(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const;
 
   // Positions of one row from its attention mask, equal to transformers'. In a forward pass: 0, 1, 2, ... for

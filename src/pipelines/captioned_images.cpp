@@ -86,6 +86,14 @@ Example CaptionedImages::image_request(const std::string& json, const std::strin
   return e;
 }
 
+Example CaptionedImages::caption_request(const std::string& json, const std::string& where) const {
+  try {
+    return lines("jsonl").caption_of(json);
+  } catch (const ContentsError& error) {
+    throw ContentsError("{}: {}", where, error.what());
+  }
+}
+
 void CaptionedImages::collate(std::span<const Example> rows, Batch& b) const {
   // Without rows: a plan, or a replica without examples.
   const auto any = [&](const auto& has) {

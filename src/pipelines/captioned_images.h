@@ -27,6 +27,11 @@ class CaptionedImages {
   Example request(const std::string& json, const std::string& where) const;
   // The same for the image alone, which may also be named "prompt".
   Example image_request(const std::string& json, const std::string& where) const;
+  // For the caption alone, which may also be named "prompt". text: {"caption"} as JSON.
+  Example caption_request(const std::string& json, const std::string& where) const;
+
+  // From images to the pixels of the model, and back.
+  ImagePreprocess preprocess() const;
 
   // Adds values["pixels"] as pixels [B, channels, height, width], and ids["labels"] as input_ids [B, T] and
   // mask [B, T] (1: a token). A field that no row of `rows` has is absent.
@@ -38,7 +43,6 @@ class CaptionedImages {
  private:
   CaptionLines lines(const std::string& format) const;
   std::vector<float> pixels(const std::string& name) const;
-  ImagePreprocess preprocess() const;
   const Model& images_;
   const Model& text_;
   const Tokenizer& tokenizer_;

@@ -49,6 +49,10 @@ std::string image_to_text(const std::string& family) {
   return family == "vision-encoder-decoder" ? "VisionEncoderDecoderModel" : "";
 }
 
+std::string diffusion_transformer(const std::string& family) {
+  return family == "dit" ? "DiTForTextToImage" : "";
+}
+
 std::string few_shot(const std::string& family) {
   return family == "cnn" ? "CnnForImageClassification" : family == "mlp" ? "MlpModel" : "";
 }
@@ -123,6 +127,11 @@ const std::vector<PipelineInfo>& pipelines() {
        .metrics = {{"reward", {"reward"}}},
        .architecture = language_model,
        .generates = true},
+      {.name = "text_to_image",
+       .make = make_text_to_image_pipeline,
+       .unit = "images",
+       .reads_files_only = true,
+       .architecture = diffusion_transformer},
       {.name = "maml",
        .make = make_maml_pipeline,
        .unit = "tasks",

@@ -73,6 +73,7 @@ std::unique_ptr<Pipeline> make_dpo_pipeline();
 std::unique_ptr<Pipeline> make_distillation_pipeline();
 std::unique_ptr<Pipeline> make_contrastive_pipeline();
 std::unique_ptr<Pipeline> make_grpo_pipeline();
+std::unique_ptr<Pipeline> make_text_to_image_pipeline();
 
 // See PipelineInfo::config. ContentsError, UsageError: labels that contradict the model or the job.
 std::map<std::string, std::string> classification_config(const Model& model, const ConfigRequest& r);

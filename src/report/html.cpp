@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <ctime>
 
 #include "base/utf8.h"
@@ -101,6 +102,24 @@ std::string table(const Row& head, const std::vector<Row>& rows, const std::stri
   return s + "</table></div>\n";
 }
 
+bool is_png_uri(std::string_view text) {
+  constexpr std::string_view kStart = "data:image/png;base64,";
+  return text.starts_with(kStart) &&
+         std::all_of(text.begin() + kStart.size(), text.end(),
+                     [](unsigned char c) { return std::isalnum(c) || c == '+' || c == '/' || c == '='; });
+}
+
+std::string image_grid(const std::vector<Picture>& pictures) {
+  std::string s;
+  for (const Picture& one : pictures) {
+    s += "<figure>";
+    for (const std::string& uri : one.uris)
+      s += is_png_uri(uri) ? "<img src=\"" + uri + "\" alt=\"" + escape(one.caption) + "\"/>" : "";
+    s += "<figcaption>" + escape(one.caption) + "</figcaption></figure>\n";
+  }
+  return s.empty() ? "" : "<div class=\"pictures\">\n" + s + "</div>\n";
+}
+
 std::string cards(const std::vector<Card>& all) {
   std::string s;
   for (const Card& c : all)
@@ -122,7 +141,7 @@ std::string HtmlPage::text(const std::string& title, const std::string& badge, c
          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
          // The page loads nothing, even if markup of a file were not escaped.
          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-         "'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>" +
+         "'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n<title>" +
          name + " - redco report</title>\n<style>" + kReportStyle + "</style></head>\n<body><header><h1>" +
          name + badge + "</h1>\n<p class=\"sub\">" + escape(subtitle) + "</p>\n<nav>" + nav_ +
          "</nav></header>\n<main>\n" + lead + body_ + "</main>\n<footer>Made by <code>redco report</code>" +

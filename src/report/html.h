@@ -23,6 +23,15 @@ using Row = std::vector<std::string>;
 // all of `head` is empty, no head is shown.
 std::string table(const Row& head, const std::vector<Row>& rows, const std::string& kinds);
 
+// Whether a text is a PNG file as a data URI, and nothing else.
+bool is_png_uri(std::string_view text);
+// Images as data URIs, each with a caption, as a grid.
+struct Picture {
+  std::vector<std::string> uris;
+  std::string caption;
+};
+std::string image_grid(const std::vector<Picture>& pictures);
+
 // Several named values, each with a note below it ("step 40"; "": none), as a row of cards.
 struct Card {
   std::string name, value, note;

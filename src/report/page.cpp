@@ -72,6 +72,9 @@ td.t { white-space: pre-wrap; overflow-wrap: anywhere; min-width: 180px; max-wid
 .compare td small { display: block; color: var(--soft); font-size: 12px; }
 .compare td .why { min-width: 200px; max-width: 320px; overflow-wrap: anywhere; }
 .compare td.won { font-weight: 700; } .compare td.won small { font-weight: 400; }
+.pictures { display: grid; grid-template-columns: repeat(auto-fill, minmax(130px, 1fr)); gap: 12px; }
+.pictures figure { margin: 0; font-size: 12px; color: var(--soft); overflow-wrap: break-word; }
+.pictures img { width: 100%; image-rendering: pixelated; border: 1px solid var(--grid); }
 .confusion td, .confusion th { border: 1px solid var(--grid); vertical-align: middle; }
 .confusion th { white-space: normal; overflow-wrap: break-word; min-width: 78px; max-width: 150px; }
 .confusion td[style] { background: color-mix(in srgb, var(--c1) calc(var(--p) * 60%), transparent); min-width: 52px; }

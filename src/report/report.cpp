@@ -175,11 +175,29 @@ class Page {
       if (o.rows.empty()) continue;
       std::string what = fmt::format("after step {}{}", o.step, o.set.empty() ? "" : ", " + escape(o.set));
       if (o.n > static_cast<i64>(o.rows.size())) what += fmt::format(", {} of {}", o.rows.size(), o.n);
-      const std::string inside = table(o.head, o.rows, "");
+      const std::string inside = sample_rows(o);
       s += s.empty() ? "<p class=\"sub\">" + what + "</p>\n" + inside
                      : "<details><summary>" + what + "</summary>\n" + inside + "</details>\n";
     }
     return s;
+  }
+
+  // A table, or a grid if the outputs have images: below an image are the row's texts, except its id.
+  static std::string sample_rows(const RunData::Outputs& o) {
+    std::vector<Picture> pictures;
+    bool images = false;
+    for (const Row& row : o.rows) {
+      Picture& one = pictures.emplace_back();
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        if (is_png_uri(row[i])) {
+          one.uris.push_back(row[i]);
+        } else if (o.head[i] != "id" && !row[i].empty()) {
+          one.caption += (one.caption.empty() ? "" : "; ") + row[i];
+        }
+      }
+      images = images || !one.uris.empty();
+    }
+    return images ? image_grid(pictures) : table(o.head, o.rows, "");
   }
 
   std::string checkpoints() const {

@@ -11,6 +11,7 @@
 #include "base/words.h"
 #include "ckpt/eval_files.h"
 #include "ckpt/publish.h"
+#include "report/html.h"
 
 namespace redco {
 
@@ -21,7 +22,8 @@ namespace {
 constexpr std::size_t kLongestLine = std::size_t{4} << 20;
 constexpr std::size_t kMostCurves = 200;
 constexpr i64 kMostSmallFile = i64{16} << 20, kLogTail = 64 << 10;
-constexpr std::size_t kOutputFiles = 5, kOutputRows = 32, kOutputColumns = 8, kOutputText = 2000;
+constexpr std::size_t kOutputFiles = 5, kOutputRows = 32, kOutputColumns = 8, kOutputText = 2000,
+                      kOutputImage = 512 << 10;
 
 class Reader {
  public:
@@ -160,7 +162,10 @@ class Reader {
         }
         std::string text = value.is_string() ? value.get<std::string>()
                                              : value.dump(-1, ' ', false, Json::error_handler_t::replace);
-        if (text.size() > kOutputText) text = text.substr(0, kOutputText) + "...";
+        // An image is kept whole or not at all.
+        const bool image = is_png_uri(text);
+        if (image && text.size() > kOutputImage) text = "(an image of more than 512 KiB)";
+        if (!image && text.size() > kOutputText) text = text.substr(0, kOutputText) + "...";
         row[name] = std::move(text);
       }
     }

@@ -1,5 +1,5 @@
-// The `maml:`, `rl:`, `dpo:`, `distillation:`, `contrastive:` and `grpo:` sections: settings of single
-// algorithms.
+// The `maml:`, `rl:`, `dpo:`, `distillation:`, `contrastive:`, `grpo:` and `diffusion:` sections: settings of
+// single algorithms.
 #pragma once
 
 #include <optional>
@@ -123,6 +123,33 @@ struct ContrastiveSettings {
     v.field("logit_bias", logit_bias, "initial bias of the logits, which is trained; for sigmoid")
         .only_with("contrastive.loss_type", {"sigmoid"})
         .on_resume(OnResume::free);
+  }
+};
+
+// Text to image by rectified flow (Liu et al. 2022) with classifier-free guidance (Ho & Salimans 2022).
+struct DiffusionSettings {
+  double caption_dropout = 0.1, guidance_scale = 3;
+  i64 num_inference_steps = 20;
+
+  void visit(SettingsVisitor& v) {
+    v.field("caption_dropout", caption_dropout,
+            "share of the training examples whose caption is hidden, so that the model also learns images "
+            "without a caption, which guidance needs")
+        .at_least(0)
+        .at_most(1)
+        .on_resume(OnResume::note)
+        .decided_by(DecidedBy::job);
+    v.field("guidance_scale", guidance_scale,
+            "classifier-free guidance of the velocity: v = without caption + guidance_scale (with caption - "
+            "without caption). 1: no guidance; larger values follow the caption more closely")
+        .at_least(0)
+        .on_resume(OnResume::free)
+        .decided_by(DecidedBy::overridable);
+    v.field("num_inference_steps", num_inference_steps, "Euler steps from noise to an image")
+        .at_least(1)
+        .at_most(100'000)
+        .on_resume(OnResume::free)
+        .decided_by(DecidedBy::overridable);
   }
 };
 

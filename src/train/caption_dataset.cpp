@@ -71,6 +71,20 @@ std::string CaptionLines::image_of(const std::string& json) const {
   return not_blank(image ? image : find_text(j, "prompt"), key);
 }
 
+Example CaptionLines::caption_of(const std::string& json) const {
+  const Json j = parse_example_line(json);
+  const std::string& key = settings().fields.target;
+  const std::string* caption = find_text(j, key);
+  const std::string& text = not_blank(caption ? caption : find_text(j, "prompt"), key);
+  Example e;
+  bool cut = false;
+  e.ids["labels"] = pairs_.target_ids(text, &cut);
+  if (cut)
+    throw ContentsError("the {} has more than {} tokens; shorten it", key, settings().max_target_length);
+  e.text = dump({{"caption", text}});
+  return e;
+}
+
 Example CaptionDataset::get(i64 i) const {
   const ExampleEntry entry = index_.entry(i);
   StoredExample s = index_.read(entry);

@@ -33,6 +33,9 @@ class CaptionLines {
   std::vector<i32> caption_ids(const std::string& caption, bool* cut = nullptr) const;
   // The image's name in a line of predict.input: under fields.image or "prompt".
   std::string image_of(const std::string& json) const;
+  // The caption in a line of predict.input, under fields.caption or "prompt": ids["labels"] and text as in
+  // CaptionDataset.
+  Example caption_of(const std::string& json) const;
 
   std::string fingerprint() const { return "captions " + pairs_.fingerprint(); }
   const PairSettings& settings() const { return pairs_.settings(); }

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/ordered_work.h"
 #include "base/words.h"
+#include "data/image.h"
 #include "train/predictor.h"
 #include "train/prefetch.h"
 
@@ -106,7 +107,9 @@ std::vector<std::vector<std::string>> outputs_table(const EvalOutputs& outputs, 
   for (std::size_t i = 0; i < rows; ++i) {
     parsed.push_back(Json::parse(outputs.lines[i], nullptr, false));
     for (const auto& [name, value] : parsed.back().items())
-      if (value.is_string() && std::find(head.begin(), head.end(), name) == head.end()) head.push_back(name);
+      if (value.is_string() && !png_of_data_uri(value.get_ref<const std::string&>()) &&
+          std::find(head.begin(), head.end(), name) == head.end())
+        head.push_back(name);
   }
   std::vector<std::vector<std::string>> table;
   if (head.empty()) return table;

@@ -32,8 +32,8 @@ std::vector<std::string> outputs_after(const std::string& workdir, i64 step);
 // Removes the outputs of evaluations that the run will repeat.
 void remove_outputs_after(const std::string& workdir, i64 step);
 
-// The texts of a few outputs for display: a head row, then one row per output. Members that aren't texts are
-// omitted; long texts are cut.
+// The texts of a few outputs for display: a head row, then one row per output. Members that aren't texts, or
+// are images, are omitted; long texts are cut.
 std::vector<std::vector<std::string>> outputs_table(const EvalOutputs& outputs, std::size_t rows);
 
 }  // namespace redco

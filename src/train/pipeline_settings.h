@@ -20,6 +20,7 @@ struct PipelineSettings {
   DistillationSettings distillation;
   ContrastiveSettings contrastive;
   GrpoSettings grpo;
+  DiffusionSettings diffusion;
   // Generation settings of predict(): those of predict:, or in evaluations those of eval.generation.
   TextGeneration generation;
   // The job's `settings:`, a JSON object; the pipeline defines its keys.

@@ -10,7 +10,7 @@
 namespace redco {
 
 struct PredictSettings : GenerationSettings {
-  std::optional<std::string> input, output, checkpoint;
+  std::optional<std::string> input, output, images, checkpoint;
   std::vector<std::string> prompt;
   std::optional<std::string> system;
   bool overwrite = false, skip_bad = false;
@@ -26,6 +26,11 @@ struct PredictSettings : GenerationSettings {
     v.field("output", output,
             "JSONL file of predictions, in the order of the input; ~: the terminal. A run that was stopped "
             "continues after the last line of this file")
+        .path();
+    v.field("images", images,
+            "folder for the images of answers, NUMBER.png or NUMBER-ID.png, for pipelines that make images; "
+            "~: the images are data URIs in predict.output, or files in the current folder for prompts "
+            "without an output file")
         .path();
     v.field("overwrite", overwrite, "overwriting of predict.output; false: continue an unfinished file");
     v.field("skip_bad", skip_bad,

@@ -61,6 +61,9 @@ const std::map<std::string, Declaration> kDeclared = {
     {"maml/omniglot", {{}, {"maml.eval_tasks=32"}}},
     {"seq2seq/appendix_b_bart", {{}, {"eval.generation.max_new_tokens=4"}}},
     {"seq2seq/appendix_b_t5", {{}, {"eval.generation.max_new_tokens=4"}}},
+    {"seq2seq/bart_lora", {{"runs/reverse/checkpoints/last"}, {}}},
+    {"seq2seq/t5_lora", {{"runs/t5-copy/checkpoints/last"}, {}}},
+    {"text_to_image/shapes", {{}, {"diffusion.num_inference_steps=2"}}},
 };
 
 class ShippedJobRuns : public Cli, public ::testing::WithParamInterface<std::string> {
@@ -96,6 +99,10 @@ class ShippedJobRuns : public Cli, public ::testing::WithParamInterface<std::str
       words.push_back(file_of("lm/markov"));
     } else if (name == "runs/grpo-start/checkpoints/last") {
       words.push_back(file_of("grpo/warm_start"));
+    } else if (name == "runs/reverse/checkpoints/last") {
+      words.push_back(file_of("seq2seq/reverse"));
+    } else if (name == "runs/t5-copy/checkpoints/last") {
+      words.push_back(file_of("seq2seq/appendix_b_t5"));
     } else if (name == "models/base") {
       for (const std::string& w :
            {file_of("lm/chat_tiny"), std::string("model.max_position_embeddings=512"),

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -31,6 +32,46 @@ std::string hex(const std::vector<std::uint8_t>& bytes) {
   std::string out;
   for (const auto b : bytes) out += fmt::format("{:02x}", b);
   return out;
+}
+
+// Written images are read again with the same bytes; other texts are no images.
+TEST(Images, PngFilesAndDataUrisKeepEveryPixel) {
+  for (const i64 channels : {1, 3}) {
+    Image image{5, 7, channels, {}};
+    for (i64 i = 0; i < 35 * channels; ++i) image.pixels.push_back(static_cast<std::uint8_t>(i * 37 + 11));
+    const Image read = decode_image(encode_png(image), "written");
+    EXPECT_EQ(read.height, 5);
+    EXPECT_EQ(read.width, 7);
+    EXPECT_EQ(read.channels, channels);
+    EXPECT_EQ(read.pixels, image.pixels);
+    const std::string uri = png_data_uri(image);
+    EXPECT_EQ(png_of_data_uri(uri), encode_png(image));
+    EXPECT_EQ(png_of_data_uri(uri + "!"), std::nullopt);
+    EXPECT_EQ(png_of_data_uri(uri.substr(0, 26)), std::nullopt);
+    EXPECT_EQ(png_of_data_uri("a text"), std::nullopt);
+  }
+}
+
+// to_image() inverts the preprocessing, and limits values that no image has.
+TEST(Images, ValuesBecomePixelsAgain) {
+  Image image{2, 2, 3, {}};
+  for (int i = 0; i < 12; ++i) image.pixels.push_back(static_cast<std::uint8_t>(i * 23));
+  test::TempDir dir;
+  test::spill(dir / "preprocessor_config.json",
+              R"({"do_resize": false, "image_mean": [0.1, 0.5, 0.3], "image_std": [0.2, 0.5, 0.4]})");
+  for (const std::string& folder : {std::string(), dir.path()}) {
+    const ImagePreprocess preprocess(folder, 3, 2, 2);
+    const std::vector<float> values = preprocess(image, "x");
+    std::vector<double> wide(values.begin(), values.end());
+    EXPECT_EQ(preprocess.to_image(wide).pixels, image.pixels);
+    wide[0] = 1e30;
+    wide[1] = -1e30;
+    wide[2] = std::nan("");
+    const Image cut = preprocess.to_image(wide);
+    EXPECT_EQ(cut.pixels[0], 255);
+    EXPECT_EQ(cut.pixels[3], 0);
+    EXPECT_EQ(cut.pixels[6], 0);
+  }
 }
 
 TEST(Image, DecodesLikePillow) {

@@ -47,6 +47,12 @@ Json minimal(const std::string& family) {
   if (family == "mamba2")
     return {{"model_type", family}, {"vocab_size", 11}, {"hidden_size", 8}, {"num_hidden_layers", 2},
             {"num_heads", 4},       {"head_dim", 4},    {"n_groups", 2},    {"state_size", 3}};
+  if (family == "dit")
+    return {{"model_type", family},
+            {"vocab_size", 11},
+            {"hidden_size", 8},
+            {"num_hidden_layers", 2},
+            {"num_attention_heads", 2}};
   if (family == "cnn") return {{"model_type", family}};
   if (family == "mlp") return {{"model_type", family}, {"input_size", 3}, {"hidden_sizes", {8, 8}}};
   if (family == "vision-encoder-decoder")

@@ -50,8 +50,10 @@ class PageTest : public testing::Test {
       }
     }
     EXPECT_TRUE(open.empty());
-    for (const char* outside : {"http://", "https://", "src=", "@import", "url("})
+    for (const char* outside : {"http://", "https://", "@import", "url("})
       EXPECT_THAT(p, testing::Not(testing::HasSubstr(outside)));
+    // Images are in the page itself.
+    EXPECT_EQ(count(p, "src="), count(p, "<img src=\"data:image/png;base64,"));
   }
   static int count(const std::string& text, const std::string& part) {
     int n = 0;

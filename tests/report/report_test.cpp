@@ -29,6 +29,26 @@ class Report : public PageTest {
   }
 };
 
+// Images are shown as a grid, above the other texts of their rows. Any other text is escaped.
+TEST_F(Report, ShowsImagesAsAGrid) {
+  const std::string uri = "data:image/png;base64,iVBORw0KGgo=";
+  const std::string evil = R"(data:image/png;base64,\"><script>alert(1)</script>)";
+  write("metrics.jsonl", line(1, 2));
+  write("eval_outputs/step-00000002.jsonl",
+        R"({"id":17,"caption":"a <red> circle","prediction":")" + uri + "\"}\n" + R"({"id":18,"caption":")" +
+            evil + R"(","prediction":")" + uri + std::string(5000, 'A') + "\"}\n");
+  const std::string p = page();
+  EXPECT_THAT(p, HasSubstr("<figure><img src=\"" + uri +
+                           "\" alt=\"a &lt;red&gt; circle\"/><figcaption>a &lt;red&gt; "
+                           "circle</figcaption></figure>"));
+  EXPECT_THAT(p, HasSubstr(uri + std::string(5000, 'A') + "\""));  // an image is not cut
+  EXPECT_THAT(p, HasSubstr("img-src data:"));
+  EXPECT_THAT(p, Not(HasSubstr("<script>alert")));
+  // A list of texts that only look like images stays a table.
+  write("eval_outputs/step-00000002.jsonl", R"({"id":1,"prediction":")" + evil + "\"}\n");
+  EXPECT_THAT(page(), AllOf(Not(HasSubstr("<figure><img")), Not(HasSubstr("<script>alert"))));
+}
+
 TEST_F(Report, ShowsWhatThereIs) {
   std::string metrics;
   for (i64 s = 1; s <= 20; ++s) metrics += line(s, 4 - 0.1 * static_cast<double>(s));
