@@ -161,6 +161,14 @@ class Text(nn.Module):
         return self.norm(x)
 
 
+def grid_places(side, width):
+    """Sines and cosines of the row, then of the column, of each patch."""
+    frequencies = 10000.0 ** (-torch.arange(width // 4, dtype=torch.float64) / (width // 4))
+    rows, columns = torch.meshgrid(torch.arange(side), torch.arange(side), indexing="ij")
+    angles = [x.reshape(-1, 1) * frequencies for x in (rows, columns)]
+    return torch.cat([f(a) for a in angles for f in (torch.sin, torch.cos)], 1).float()[None]
+
+
 class FinalLayer(nn.Module):
     def __init__(self):
         super().__init__()
@@ -172,7 +180,7 @@ class DiT(nn.Module):
         super().__init__()
         self.text = Text()
         self.x_embedder = nn.ModuleDict({"proj": nn.Conv2d(3, WIDTH, PATCH, PATCH)})
-        self.pos_embed = nn.Parameter(torch.zeros(1, (SIZE // PATCH) ** 2, WIDTH))
+        self.places = grid_places(SIZE // PATCH, WIDTH)
         self.t_embedder = nn.ModuleDict({"mlp": nn.Sequential(nn.Linear(2 * FREQUENCIES, WIDTH), nn.SiLU(), nn.Linear(WIDTH, WIDTH))})
         self.t_block = nn.Sequential(nn.SiLU(), nn.Linear(WIDTH, 6 * WIDTH))
         self.blocks, self.final_layer = nn.ModuleList(Block() for _ in range(LAYERS)), FinalLayer()
@@ -180,7 +188,7 @@ class DiT(nn.Module):
     def forward(self, noisy, time, ids, mask):
         mask = torch.cat([torch.ones(len(ids), 1, dtype=torch.bool), mask], 1)[:, None, None]
         memory = self.text(ids, mask)
-        x = self.x_embedder["proj"](noisy).flatten(2).transpose(1, 2) + self.pos_embed
+        x = self.x_embedder["proj"](noisy).flatten(2).transpose(1, 2) + self.places
         angles = 1000 * time * torch.exp(-torch.log(torch.tensor(10000.0)) * torch.arange(FREQUENCIES) / FREQUENCIES)
         t = self.t_embedder["mlp"](torch.cat([angles.cos(), angles.sin()], 1)) + memory[:, 0]
         for block in self.blocks:

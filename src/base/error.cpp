@@ -3,6 +3,8 @@
 #include <cstring>
 #include <new>
 
+#include "base/user_code.h"
+
 namespace redco {
 
 void rethrow_from_user(const std::function<std::string(const std::string& why)>& message) {

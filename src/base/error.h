@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include <functional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -73,11 +72,6 @@ class BugError : public Error {
  private:
   std::string found_;
 };
-
-// In a catch block around the code of a user's pipeline or model: an exception that isn't redco's becomes an
-// Error, and a failed check of redco is the user's mistake, a UsageError. message(why): the text, where `why`
-// follows "... failed". redco's other errors and std::bad_alloc are thrown again.
-[[noreturn]] void rethrow_from_user(const std::function<std::string(const std::string& why)>& message);
 
 [[noreturn]] void check_failed(const char* file, int line, const char* condition, const std::string& message);
 

@@ -233,7 +233,7 @@ class Binder {
       const bool text = std::holds_alternative<std::string>(v);
       YamlNode plain = n;
       plain.quoted = false;
-      if (s.kind == Kind::text) {
+      if (s.kind == Kind::text || s.takes_word()) {
         if (!text) {
           hint = fmt::format("; put it in quotes: {}",
                              n.place.line ? "\"" + excerpt(n.text) + "\"" : "'\"" + excerpt(n.text) + "\"'");

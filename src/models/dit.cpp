@@ -44,6 +44,7 @@ class DiT : public Model {
     inner_ = c.integer_or("intermediate_size", 4 * width_);
     frequencies_ = c.integer_or("num_frequencies", 128);
     const i64 H = c.integer("num_attention_heads");
+    if (width_ % 4 != 0) c.fail("hidden_size", "expected a multiple of 4, for sines and cosines of two axes");
     if (width_ % H != 0)
       c.fail("num_attention_heads", fmt::format("expected a divisor of hidden_size={}", width_));
     heads_ = {H, H, width_ / H};
@@ -86,7 +87,8 @@ class DiT : public Model {
     Tensor x, time, modulation;  // [B, N, C], [B, C], [B, 6, C]
     {
       Scope s("embedding");
-      x = residual(o, embed_patches(p, "x_embedder.proj", patches_, in.pixel_values) + p["pos_embed"]);
+      const Tensor patches = embed_patches(p, "x_embedder.proj", patches_, in.pixel_values);
+      x = residual(o, patches + cast(grid_positions(), patches.dtype()));
       time =
           without_partials(embed_time(p, in.features, o)) + reshape(narrow(in.memory, 1, 0, 1), {B, width_});
       modulation = reshape(without_partials(dense(p, "t_block.1", silu(time), o)), {B, kModulations, width_});
@@ -142,7 +144,6 @@ class DiT : public Model {
 
     declare_patches(b, "x_embedder.proj", patches_, width_, std_);
     params_.specs[params_.specs.size() - 2].cut = -1;  // its weight
-    small("pos_embed", {1, patches_.count(), width_}, normal);
     b.linear("t_embedder.mlp.0", width_, 2 * frequencies_, true, std_).role = Role::first;
     b.linear("t_embedder.mlp.2", width_, width_, true, std_).role = Role::second;
     b.linear("t_block.1", kModulations * width_, width_, true, std_).role = Role::second;
@@ -182,6 +183,22 @@ class DiT : public Model {
   // have to gather. So the output of a row-parallel layer is reduced first: one all-reduce, as without a
   // gate.
   static Tensor gated(const Tensor& gate, const Tensor& y) { return gate * without_partials(y); }
+
+  // The places of the patches, as DiT has them, which are not trained: sines and cosines of the row, then of
+  // the column, with geometric frequencies. [1, N, C]
+  Tensor grid_positions() const {
+    const i64 quarter = width_ / 4;
+    std::vector<double> values;
+    for (i64 n = 0; n < patches_.count(); ++n)
+      for (const i64 place : {n / patches_.columns(), n % patches_.columns()})
+        for (const bool sine : {true, false})
+          for (i64 i = 0; i < quarter; ++i) {
+            const double angle = static_cast<double>(place) *
+                                 std::pow(10'000.0, -static_cast<double>(i) / static_cast<double>(quarter));
+            values.push_back(sine ? std::sin(angle) : std::cos(angle));
+          }
+    return from_values({1, patches_.count(), width_}, std::span<const double>(values));
+  }
 
   // Times [B, 1] of 0 to 1, as DiT embeds 0 to 1000: cosines and sines of geometric frequencies, then an MLP.
   // [B, C]

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "base/error.h"
+#include "base/user_code.h"
 #include "models/families.h"
 #include "models/plugin_families.h"
 #include "nn/cache_forms.h"

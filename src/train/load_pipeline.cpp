@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "base/user_code.h"
 #include "train/pipeline.h"
 #include "train/plugin.h"
 #include "train/shared_objects.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -13,7 +12,6 @@
 #include "autograd/grad.h"
 #include "base/error.h"
 #include "base/hash.h"
-#include "base/words.h"
 #include "comm/group.h"
 #include "ops/create.h"
 #include "ops/elementwise.h"
@@ -30,61 +28,6 @@ std::vector<MicroBatch> micro_batches(i64 rows, i64 per_device, int dp) {
   const i64 each = per_device * dp;
   for (i64 first = 0; first < rows; first += each) out.push_back({first, std::min(each, rows - first)});
   return out;
-}
-
-namespace {
-// UsageError: no such optimizer, or settings that it does not have.
-RuleSettings rule_settings(const TrainSettings& t) {
-  const PluginOptimizer* plugin = plugin_optimizer(t.optimizer);
-  if (!plugin) {
-    const std::string near = nearest(t.optimizer, optimizer_names());
-    throw UsageError(
-        "[optimizer] train.optimizer={}: no such optimizer; {}known: {}, and those of plugins "
-        "(plugins: [./x.so])",
-        excerpt(t.optimizer), near.empty() ? "" : "did you mean " + near + "? ",
-        fmt::join(optimizer_names(), ", "));
-  }
-  std::string json = "{";
-  for (const auto& [key, value] : t.optimizer_settings.values)
-    json += (json.size() > 1 ? "," : "") + nlohmann::json(key).dump() + ":" + value;
-  return {.name = plugin->name,
-          .origin = plugin->origin,
-          .rule = plugin->make(json + "}"),
-          .weight_decay = t.weight_decay,
-          .decay_norms_and_biases = t.decay_norms_and_biases};
-}
-}  // namespace
-
-StepOptions step_options(const TrainSettings& t, const ParallelSettings& parallel, DType weights) {
-  StepOptions o{.clip_grad_norm = t.clip_grad_norm,
-                .recompute_blocks = t.recompute == "block",
-                .sequence_parallel = parallel.sequence_parallel,
-                .optimizer = AdamWSettings{.beta1 = t.adam_beta1,
-                                           .beta2 = t.adam_beta2,
-                                           .epsilon = t.adam_epsilon,
-                                           .weight_decay = t.weight_decay,
-                                           .decay_norms_and_biases = t.decay_norms_and_biases},
-                .sharding = parallel.sharding(),
-                .weights = weights};
-  if (t.optimizer == "sgd")
-    o.optimizer = SgdSettings{.momentum = t.momentum,
-                              .weight_decay = t.weight_decay,
-                              .decay_norms_and_biases = t.decay_norms_and_biases};
-  if (t.optimizer == "muon")
-    o.optimizer = MuonSettings{.momentum = t.muon.momentum,
-                               .nesterov = t.muon.nesterov,
-                               .iterations = t.muon.iterations,
-                               .as_large_as_adamw = t.muon.scale == "adamw",
-                               .others = std::get<AdamWSettings>(o.optimizer)};
-  if (t.optimizer != "adamw" && t.optimizer != "sgd" && t.optimizer != "muon") {
-    o.optimizer = rule_settings(t);
-  } else if (!t.optimizer_settings.values.empty()) {
-    throw UsageError(
-        "[optimizer] train.optimizer_settings.{}: these are settings of an optimizer of a plugin, but "
-        "train.optimizer is {}. Remove them",
-        t.optimizer_settings.values.begin()->first, t.optimizer);
-  }
-  return o;
 }
 
 TrainStep::TrainStep(Pipeline& pipeline, ParamTree& params, const StepOptions& options)

@@ -89,6 +89,7 @@ class ShippedJobRuns : public Cli, public ::testing::WithParamInterface<std::str
                    "parallel.threads_per_rank=1",
                    "train.max_steps=1",
                    "train.global_batch_size=1",
+                   "train.per_device_batch_size=1",
                    "workdir=making"};
     if (name == "models/gpt2") {
       write("text.txt", some_text(60));

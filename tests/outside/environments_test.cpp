@@ -61,9 +61,9 @@ TEST_F(Environments, PpoLearnsOnAnyMesh) {
   const Ran answers = shell(dir_->path(),
                             "printf '{\"observation\": [0.2, 1]}\\n{\"seed\": 7}\\n' > asked.jsonl && "
                             "prefix/bin/redco predict corridor.yaml workdir=ppo predict.input=asked.jsonl "
-                            "predict.output=answers.jsonl");
+                            "predict.output=env-answers.jsonl");
   ASSERT_EQ(answers.code, 0) << answers.said;
-  EXPECT_THAT(slurp(*dir_ / "answers.jsonl"), HasSubstr("\"terminated\":true"));
+  EXPECT_THAT(slurp(*dir_ / "env-answers.jsonl"), HasSubstr("\"terminated\":true"));
 }
 
 TEST_F(Environments, AResumedRunEqualsAnUninterruptedRun) {

@@ -1,0 +1,66 @@
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/words.h"
+#include "train/step.h"
+
+namespace redco {
+
+namespace {
+// UsageError: no such optimizer, or settings that it does not have.
+RuleSettings rule_settings(const TrainSettings& t) {
+  const PluginOptimizer* plugin = plugin_optimizer(t.optimizer);
+  if (!plugin) {
+    const std::string near = nearest(t.optimizer, optimizer_names());
+    throw UsageError(
+        "[optimizer] train.optimizer={}: no such optimizer; {}known: {}, and those of plugins "
+        "(plugins: [./x.so])",
+        excerpt(t.optimizer), near.empty() ? "" : "did you mean " + near + "? ",
+        fmt::join(optimizer_names(), ", "));
+  }
+  std::string json = "{";
+  for (const auto& [key, value] : t.optimizer_settings.values)
+    json += (json.size() > 1 ? "," : "") + nlohmann::json(key).dump() + ":" + value;
+  return {.name = plugin->name,
+          .origin = plugin->origin,
+          .rule = plugin->make(json + "}"),
+          .weight_decay = t.weight_decay,
+          .decay_norms_and_biases = t.decay_norms_and_biases};
+}
+}  // namespace
+
+StepOptions step_options(const TrainSettings& t, const ParallelSettings& parallel, DType weights) {
+  StepOptions o{.clip_grad_norm = t.clip_grad_norm,
+                .recompute_blocks = t.recompute == "block",
+                .sequence_parallel = parallel.sequence_parallel,
+                .optimizer = AdamWSettings{.beta1 = t.adam_beta1,
+                                           .beta2 = t.adam_beta2,
+                                           .epsilon = t.adam_epsilon,
+                                           .weight_decay = t.weight_decay,
+                                           .decay_norms_and_biases = t.decay_norms_and_biases},
+                .sharding = parallel.sharding(),
+                .weights = weights};
+  if (t.optimizer == "sgd")
+    o.optimizer = SgdSettings{.momentum = t.momentum,
+                              .weight_decay = t.weight_decay,
+                              .decay_norms_and_biases = t.decay_norms_and_biases};
+  if (t.optimizer == "muon")
+    o.optimizer = MuonSettings{.momentum = t.muon.momentum,
+                               .nesterov = t.muon.nesterov,
+                               .iterations = t.muon.iterations,
+                               .as_large_as_adamw = t.muon.scale == "adamw",
+                               .others = std::get<AdamWSettings>(o.optimizer)};
+  if (t.optimizer != "adamw" && t.optimizer != "sgd" && t.optimizer != "muon") {
+    o.optimizer = rule_settings(t);
+  } else if (!t.optimizer_settings.values.empty()) {
+    throw UsageError(
+        "[optimizer] train.optimizer_settings.{}: these are settings of an optimizer of a plugin, but "
+        "train.optimizer is {}. Remove them",
+        t.optimizer_settings.values.begin()->first, t.optimizer);
+  }
+  return o;
+}
+
+}  // namespace redco
