@@ -22,6 +22,7 @@ void ChunkedFile::write(i64 offset, const void* from, i64 n) {
     const i64 part = std::min(n, size_of(window) - begin);
     if (const auto s = spilled_.find(window); s != spilled_.end()) {
       REDCO_CHECK(part <= s->second, "{}: parts written twice", file_.path());
+      wait();
       file_.pwrite(offset, p, part);
       s->second -= part;
     } else {
