@@ -110,12 +110,8 @@ ModelPlan plan_model(const std::vector<TensorPlan>& tensors, i64 max_file_bytes,
 }
 
 i64 ModelPlan::file_of(std::string_view name) const {
-  for (size_t i = 0; i < files.size(); ++i) {
-    const auto& e = files[i].entries;
-    auto it = std::lower_bound(e.begin(), e.end(), name,
-                               [](const TensorEntry& a, std::string_view n) { return a.name < n; });
-    if (it != e.end() && it->name == name) return static_cast<i64>(i);
-  }
+  for (size_t i = 0; i < files.size(); ++i)
+    if (files[i].find(name)) return static_cast<i64>(i);
   return -1;
 }
 
@@ -130,11 +126,16 @@ SafetensorsWriter::SafetensorsWriter(const std::string& folder, FilePlan plan)
   file_->write(0, plan_.head.data(), static_cast<i64>(plan_.head.size()));
 }
 
+const TensorEntry* FilePlan::find(std::string_view name) const {
+  const auto it = std::lower_bound(entries.begin(), entries.end(), name,
+                                   [](const TensorEntry& a, std::string_view n) { return a.name < n; });
+  return it == entries.end() || it->name != name ? nullptr : &*it;
+}
+
 const TensorEntry& FilePlan::entry(std::string_view name) const {
-  auto it = std::lower_bound(entries.begin(), entries.end(), name,
-                             [](const TensorEntry& a, std::string_view n) { return a.name < n; });
-  REDCO_CHECK(it != entries.end() && it->name == name, "{} isn't planned in {}", name, file);
-  return *it;
+  const TensorEntry* const e = find(name);
+  REDCO_CHECK(e, "{} isn't planned in {}", name, file);
+  return *e;
 }
 
 size_t SafetensorsWriter::index(std::string_view name) const {

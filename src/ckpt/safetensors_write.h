@@ -30,6 +30,7 @@ struct FilePlan {
   std::string head;                                       // its first bytes: size, JSON, padding
   std::vector<TensorEntry> entries;                       // sorted by name
   i64 bytes = 0;                                          // the whole file
+  const TensorEntry* find(std::string_view name) const;   // null: it isn't planned
   const TensorEntry& entry(std::string_view name) const;  // BugError: it isn't planned
 };
 // transformers rejects a file without {"format": "pt"}. REQUIRES: names are unique and none is __metadata__.
@@ -51,7 +52,7 @@ ModelPlan plan_model(const std::vector<TensorPlan>& tensors, i64 max_file_bytes 
                      const std::string& stem = "model");
 
 // Writes one planned file. Every byte must be written exactly once before commit(), in pieces of any size and
-// order. Used by one thread at a time. Memory: at most 64 MiB in addition to the caller's, 16 MiB if the
+// order. Used by one thread at a time. Memory: at most 64 MiB in addition to the caller's, 24 MiB if the
 // pieces come in about the order of the file (ckpt/chunked_file.h).
 class SafetensorsWriter {
  public:
