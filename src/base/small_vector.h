@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <initializer_list>
 #include <iterator>
 #include <memory>
@@ -33,10 +34,18 @@ class SmallVector {
   SmallVector(I first, I last) {
     append(first, last);
   }
-  SmallVector(const SmallVector& other) { append(other.begin(), other.end()); }
+  SmallVector(const SmallVector& other) {
+    if (kPlain && other.is_inside())
+      take_room(other);
+    else
+      append(other.begin(), other.end());
+  }
   SmallVector(SmallVector&& other) noexcept { take(other); }
   SmallVector& operator=(const SmallVector& other) {
-    if (this != &other) {
+    if (this == &other) return *this;
+    if (kPlain && is_inside() && other.is_inside()) {
+      take_room(other);
+    } else {
       clear();
       append(other.begin(), other.end());
     }
@@ -53,7 +62,10 @@ class SmallVector {
     assign(values.begin(), values.end());
     return *this;
   }
-  ~SmallVector() { release(); }
+  ~SmallVector() {
+    std::destroy_n(data_, size_);
+    if (!is_inside()) std::allocator<T>().deallocate(data_, capacity_);
+  }
 
   T* data() { return data_; }
   const T* data() const { return data_; }
@@ -146,15 +158,27 @@ class SmallVector {
   }
 
   friend bool operator==(const SmallVector& a, const SmallVector& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+    if (a.size_ != b.size_) return false;
+    for (std::size_t i = 0; i < a.size_; ++i)
+      if (!(a.data_[i] == b.data_[i])) return false;
+    return true;
   }
   friend bool operator<(const SmallVector& a, const SmallVector& b) {
     return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end());
   }
 
  private:
-  T* inside() { return reinterpret_cast<T*>(room_); }
-  bool is_inside() const { return data_ == reinterpret_cast<const T*>(room_); }
+  // The room is copied as a whole, so it is zero at first.
+  static constexpr bool kPlain = std::is_trivially_copyable_v<T> && N * sizeof(T) <= 64;
+  struct Room {
+    Room() {  // NOLINT: other elements are constructed
+      if constexpr (kPlain) std::memset(bytes, 0, sizeof bytes);
+    }
+    alignas(T) std::byte bytes[N * sizeof(T)];
+  };
+
+  T* inside() { return reinterpret_cast<T*>(room_.bytes); }
+  bool is_inside() const { return data_ == reinterpret_cast<const T*>(room_.bytes); }
 
   template <class I>
   void append(I first, I last) {
@@ -178,9 +202,16 @@ class SmallVector {
     size_ = 0;
     capacity_ = N;
   }
+  void take_room(const SmallVector& other) {
+    room_ = other.room_;
+    size_ = other.size_;
+  }
   // REQUIRES: this vector is empty and holds no heap memory.
   void take(SmallVector& other) {
-    if (other.is_inside()) {
+    if (kPlain && other.is_inside()) {
+      take_room(other);
+      other.size_ = 0;
+    } else if (other.is_inside()) {
       std::uninitialized_move_n(other.data_, other.size_, data_);
       size_ = other.size_;
       other.clear();
@@ -193,7 +224,7 @@ class SmallVector {
 
   T* data_ = inside();
   std::size_t size_ = 0, capacity_ = N;
-  alignas(T) std::byte room_[N * sizeof(T)];
+  Room room_;
 };
 
 }  // namespace redco

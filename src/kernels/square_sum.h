@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <span>
@@ -23,7 +24,7 @@ class SquareSum {
   // A bin's integer as two doubles, hi 2^40 + lo with 0 <= lo < 2^40; and the number of blocks that have an
   // element that is not finite.
   static constexpr int kWords = 2 * kBins + 1;
-  static double unit(int bin) { return std::ldexp(1.0, kLowest + kWidth * bin); }
+  static constexpr double unit(int bin) { return kUnits[bin]; }
 
   // The words of the sum of two sums are the sums of their words, followed by normalize(). At most 8192 of
   // them may be added before.
@@ -44,6 +45,18 @@ class SquareSum {
       sum += std::ldexp(std::ldexp(words[2 * b], kWidth) + words[2 * b + 1], kLowest + kWidth * b);
     return sum;
   }
+
+ private:
+  static constexpr std::array<double, kBins> kUnits = [] {
+    std::array<double, kBins> units{};
+    double unit = 1;
+    for (int i = 0; i > kLowest; --i) unit /= 2;
+    for (double& u : units) {
+      u = unit;
+      for (int i = 0; i < kWidth; ++i) unit *= 2;
+    }
+    return units;
+  }();
 };
 
 }  // namespace redco

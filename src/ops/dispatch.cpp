@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <unordered_map>
+#include <memory>
+#include <vector>
 
 #include "base/activity.h"
 #include "base/pooled.h"
@@ -10,7 +11,7 @@
 
 namespace redco {
 
-// The choices of a context's ops.
+// The choices of a context's ops: a table with open addressing.
 class StrategyCache {
  public:
   using Key = SmallVector<i64, 96>;
@@ -20,7 +21,13 @@ class StrategyCache {
 
  private:
   struct Entry;
-  std::unordered_multimap<u64, std::unique_ptr<Entry>> entries_;
+  struct Slot {
+    u64 hash = 0;
+    std::unique_ptr<Entry> entry;
+  };
+  static constexpr std::size_t kSlots = 1 << 14, kMost = kSlots / 2;
+  std::vector<Slot> slots_ = std::vector<Slot>(kSlots);
+  std::size_t used_ = 0;
 };
 
 // The placements of the inputs and outputs on all axes.
@@ -34,16 +41,22 @@ struct StrategyCache::Entry {
 };
 
 const OpCall::Chosen* StrategyCache::find(const Key& key, u64 hash) const {
-  for (auto [at, end] = entries_.equal_range(hash); at != end; ++at)
-    if (std::ranges::equal(at->second->key, key)) return &at->second->chosen;
+  for (std::size_t i = hash % kSlots; slots_[i].entry; i = (i + 1) % kSlots)
+    if (slots_[i].hash == hash && std::ranges::equal(slots_[i].entry->key, key))
+      return &slots_[i].entry->chosen;
   return nullptr;
 }
 
 const OpCall::Chosen& StrategyCache::add(const Key& key, u64 hash, OpCall::Chosen chosen) {
-  constexpr std::size_t kMost = 1 << 13;  // shapes that change with each step are forgotten
-  if (entries_.size() >= kMost) entries_.clear();
-  auto entry = std::make_unique<Entry>(Entry{{key.begin(), key.end()}, std::move(chosen)});
-  return entries_.emplace(hash, std::move(entry))->second->chosen;
+  if (used_ >= kMost) {  // shapes that change with each step are forgotten
+    slots_ = std::vector<Slot>(kSlots);
+    used_ = 0;
+  }
+  std::size_t i = hash % kSlots;
+  while (slots_[i].entry) i = (i + 1) % kSlots;
+  slots_[i] = {hash, std::make_unique<Entry>(Entry{{key.begin(), key.end()}, std::move(chosen)})};
+  ++used_;
+  return slots_[i].entry->chosen;
 }
 
 namespace {
@@ -70,14 +83,21 @@ void add_to_key(StrategyCache::Key& key, const Layout& l, const Mesh& mesh) {
                   static_cast<i64>(l[a].unit) << 32);
 }
 
+// Two chains, because each step of one waits for the one before.
 u64 hash_of(const StrategyCache::Key& key) {
-  u64 h = 0x9e3779b97f4a7c15ull;
-  for (i64 x : key) {
-    h ^= static_cast<u64>(x);
-    h *= 0xff51afd7ed558ccdull;
-    h ^= h >> 32;
+  constexpr u64 kFirst = 0x9e3779b97f4a7c15ull, kSecond = 0xff51afd7ed558ccdull;
+  const auto mixed = [](u64 h, i64 x) {
+    h = (h ^ static_cast<u64>(x)) * kSecond;
+    return h ^ h >> 32;
+  };
+  u64 a = kFirst, b = kSecond;
+  std::size_t i = 0;
+  for (; i + 1 < key.size(); i += 2) {
+    a = mixed(a, key[i]);
+    b = mixed(b, key[i + 1]);
   }
-  return h;
+  if (i < key.size()) a = mixed(a, key[i]);
+  return mixed(a, static_cast<i64>(b));
 }
 
 bool has_partial(const Layout& l, const Mesh& mesh) {
@@ -141,14 +161,17 @@ void OpCall::Strategies::all_replicated(int outputs) {
   add(Placements(inputs_.size()), Placements(static_cast<std::size_t>(outputs)), true);
 }
 
-// Moves the inputs to the placements of a choice, axis by axis.
-void OpCall::move_inputs(const Chosen& chosen) {
+// Moves the inputs to the placements of a choice, axis by axis. Returns whether one had to be moved.
+bool OpCall::move_inputs(const Chosen& chosen) {
+  bool moved = false;
   for (Axis axis : context_.mesh().axes())
     for (size_t i = 0; i < inputs_.size(); ++i) {
       Tensor& t = inputs_[i];
-      if (t.defined() && !(t.layout()[axis] == chosen.in[i][axis]))
-        t = redistribute(t, axis, chosen.in[i][axis]);
+      if (!t.defined() || t.layout()[axis] == chosen.in[i][axis]) continue;
+      t = redistribute(t, axis, chosen.in[i][axis]);
+      moved = true;
     }
+  return moved;
 }
 
 void OpCall::choose(const Counts& output_numel, Generator generate, const OpChoice& choice) {
@@ -170,14 +193,11 @@ void OpCall::choose(const Counts& output_numel, Generator generate, const OpChoi
 
   if (!context_.strategies) context_.strategies = std::make_shared<StrategyCache>();
   const Chosen* known = context_.strategies->find(key, hash);
-  if (!known) {
-    known = &context_.strategies->add(key, hash, choose_now(output_numel, generate, choice));
-  } else {
-    move_inputs(*known);
-  }
+  const bool chosen_before = known;
+  if (!known) known = &context_.strategies->add(key, hash, choose_now(output_numel, generate, choice));
   // Reducing an operand replaces it in place. If the same tensor is also another operand (x * x), that
   // operand must be moved back to the placement of the strategy (R -> P and R -> S are free).
-  move_inputs(*known);
+  if (!chosen_before || move_inputs(*known)) move_inputs(*known);
   out_layouts_ = known->out;
 }
 

@@ -130,7 +130,7 @@ class OpCall {
  private:
   struct Chosen;
   Chosen choose_now(const Counts& output_numel, Generator generate, const OpChoice& choice);
-  void move_inputs(const Chosen& chosen);
+  bool move_inputs(const Chosen& chosen);
   const Layout& next_layout() const;
   void account();
   Context& context_;

@@ -48,6 +48,7 @@ class Visits {
       if (t.node()) wanted.push_back(t.node().get());
     std::sort(wanted.begin(), wanted.end());
     std::vector<Mark> marks;
+    marks.reserve(256);
     const auto visit = [&](const std::shared_ptr<Node>& node) {
       if (!node || node->pass == pass_) return;
       marks.push_back({node, node->pass, node->place});

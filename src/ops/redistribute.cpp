@@ -271,11 +271,7 @@ Tensor redistribute(const Tensor& t, Axis axis, const Placement& to) {
   REDCO_CHECK(!to.is_partial() || t.is_float(), "ids cannot be Partial");
   REDCO_CHECK(keeps_groups(t, axis, to), "{} cuts groups of {}", to_string(to), describe(t));
   const int n = c.mesh().size(axis);
-  if (n == 1 || same_borders(t, axis, from, to)) {  // only the name changes
-    Layout l = t.layout();
-    l[axis] = to;
-    return t.with_storage_of(Tensor::view(t, t.shape(), l, t.hidden()));
-  }
+  if (n == 1 || same_borders(t, axis, from, to)) return t.with_placement(axis, to);  // only the name changes
   // To change the cut of a dim that later axes cut too, their cuts are undone first, the last one first.
   for (int i = c.mesh().axes().size() - 1; i > axis.index(); --i) {
     const Placement later = t.layout()[Axis(i)];

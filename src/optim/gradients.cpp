@@ -23,6 +23,14 @@ i64 used_numel(const Tensor& p) {
   return numel(local_shape(p.shape(), p.used_layout(), c.mesh(), c.coord()));
 }
 
+// Whether two layouts are the same on every axis with more than one rank: then the bytes are the same.
+bool same_bytes_in(const Layout& a, const Layout& b) {
+  const Mesh& mesh = Context::current().mesh();
+  for (Axis axis : mesh.axes())
+    if (mesh.size(axis) > 1 && !(a[axis] == b[axis])) return false;
+  return true;
+}
+
 }  // namespace
 
 GradientBuckets::GradientBuckets(const ParamTree& params, StateSharding sharding, i64 bucket_elements)
@@ -36,26 +44,27 @@ void GradientBuckets::begin(const ParamTree& watched, bool last) {
   if (reduces_each()) reduce_all();
   leaves_.clear();
   for (size_t i = 0; i < watched.size(); ++i)
-    if (const auto& node = watched.values()[i].node()) leaves_[node.get()] = i;
+    if (const auto& node = watched.values()[i].node()) leaves_.emplace_back(node.get(), i);
+  std::ranges::sort(leaves_);
   for (Place& p : places_) p.complete = false;
   last_ = last;
 }
 
 GradientBuckets::Place* GradientBuckets::place_of(const Node* leaf) {
-  const auto at = leaves_.find(leaf);
-  return at == leaves_.end() ? nullptr : &places_[at->second];
+  const auto at = std::ranges::lower_bound(leaves_, leaf, {}, &std::pair<const Node*, size_t>::first);
+  return at == leaves_.end() || at->first != leaf ? nullptr : &places_[at->second];
 }
 
 // A gradient is added as it is if it has the placement of the sum so far. The first part may have any
 // placement, but that of its parameter where that is Sharded on a model axis. On a data axis it may be
 // anything but Sharded in another way.
 bool GradientBuckets::fits(const Place& p, const Layout& layout) const {
-  if (p.filled) return layout == p.sum.layout();
+  if (p.filled) return same_bytes_in(layout, p.sum.layout());
   const Layout& of = param_of(p).layout();
   const Mesh& mesh = Context::current().mesh();
   for (Axis a : mesh.axes()) {
     const bool free = mesh.role(a) == AxisRole::data && !layout[a].is_sharded();
-    if (of[a].is_sharded() && !(layout[a] == of[a]) && !free) return false;
+    if (mesh.size(a) > 1 && of[a].is_sharded() && !(layout[a] == of[a]) && !free) return false;
   }
   return true;
 }
@@ -66,7 +75,7 @@ void GradientBuckets::make_place(Place& p, const Layout& layout) {
   const Context& c = Context::current();
   u32 axes = 0;
   for (Axis a : c.mesh().axes())
-    if (layout[a].is_partial()) axes |= 1u << a.index();
+    if (c.mesh().size(a) > 1 && layout[a].is_partial()) axes |= 1u << a.index();
   const i64 n = numel(local_shape(param.shape(), layout, c.mesh(), c.coord()));
   int at = static_cast<int>(buckets_.size()) - 1;
   while (at >= 0 && (buckets_[at].axes != axes || buckets_[at].full)) --at;
@@ -103,7 +112,7 @@ void GradientBuckets::set(Place& p, const Tensor& value) {
     p.sum = p.sum.with_storage_of(value);
   } else {
     // A place that has an op's result, or another size, is left to it.
-    if (p.bucket < 0 || !p.filled || !(p.sum.layout() == value.layout())) {
+    if (p.bucket < 0 || !p.filled || !same_bytes_in(p.sum.layout(), value.layout())) {
       if (p.bucket >= 0) std::erase(buckets_[p.bucket].members, index_of(p));
       make_place(p, value.layout());
     }

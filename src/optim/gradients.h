@@ -2,7 +2,7 @@
 // buckets, and their norm.
 #pragma once
 
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "nn/param_tree.h"
@@ -83,7 +83,7 @@ class GradientBuckets final : public GradientSink {
   i64 trained_ = 0, unplaced_ = 0;  // elements of trained parameters, and of those without a place
   std::vector<Place> places_;
   std::vector<Bucket> buckets_;
-  std::unordered_map<const Node*, size_t> leaves_;
+  std::vector<std::pair<const Node*, size_t>> leaves_;  // sorted
   bool last_ = true;
 };
 

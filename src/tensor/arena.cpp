@@ -43,28 +43,52 @@ Arena::~Arena() {
   queue_->device().release(base_, reserved_);
 }
 
+Arena::Holes::iterator Arena::from(i64 offset) {
+  return std::lower_bound(by_offset_.begin(), by_offset_.end(), offset,
+                          [](const Hole& h, i64 at) { return h.offset < at; });
+}
+
+Arena::Holes::iterator Arena::of_size(const Hole& h) {
+  return std::lower_bound(by_size_.begin(), by_size_.end(), h, [](const Hole& a, const Hole& b) {
+    return a.bytes != b.bytes ? a.bytes < b.bytes : a.offset < b.offset;
+  });
+}
+
+// Gives a hole of by_offset_ other borders, which leave it between its neighbours.
+void Arena::change(Holes::iterator hole, const Hole& now) {
+  const auto old = of_size(*hole);
+  auto to = of_size(now);
+  if (to > old)
+    std::move(old + 1, to--, old);
+  else
+    std::move_backward(to, old, old + 1);
+  *to = *hole = now;
+}
+
+void Arena::erase(Holes::iterator hole) {
+  by_size_.erase(of_size(*hole));
+  by_offset_.erase(hole);
+}
+
 void Arena::insert_free(i64 offset, i64 bytes) {
-  auto next = free_by_offset_.lower_bound(offset);
-  if (next != free_by_offset_.end() && next->first == offset + bytes) {
-    bytes += next->second;
-    free_by_size_.erase({next->second, next->first});
-    next = free_by_offset_.erase(next);
-  }
-  if (next != free_by_offset_.begin()) {
-    auto before = std::prev(next);
-    if (before->first + before->second == offset) {
-      offset = before->first;
-      bytes += before->second;
-      free_by_size_.erase({before->second, before->first});
-      free_by_offset_.erase(before);
-    }
-  }
+  const auto next = from(offset);
+  const bool joins_next = next != by_offset_.end() && next->offset == offset + bytes;
+  const bool joins_before =
+      next != by_offset_.begin() && std::prev(next)->offset + std::prev(next)->bytes == offset;
   if (offset + bytes == end_) {
-    end_ = offset;
-    return;
+    end_ = joins_before ? std::prev(next)->offset : offset;
+    if (joins_before) erase(std::prev(next));
+  } else if (joins_before) {
+    const auto before = std::prev(next);
+    const i64 after = joins_next ? next->bytes : 0;
+    if (joins_next) erase(next);
+    change(before, {before->offset, before->bytes + bytes + after});
+  } else if (joins_next) {
+    change(next, {offset, bytes + next->bytes});
+  } else {
+    by_size_.insert(of_size({offset, bytes}), {offset, bytes});
+    by_offset_.insert(next, {offset, bytes});
   }
-  free_by_offset_[offset] = bytes;
-  free_by_size_.insert({bytes, offset});
 }
 
 i64 Arena::allocate(i64 bytes) {
@@ -73,20 +97,17 @@ i64 Arena::allocate(i64 bytes) {
   std::lock_guard lock(mutex_);
   ++allocations_;
   i64 offset;
-  auto fit = free_by_size_.lower_bound({bytes, 0});
-  if (fit != free_by_size_.end()) {
-    const auto [size, at] = *fit;
+  const auto fit = of_size({0, bytes});
+  if (fit != by_size_.end()) {
+    const Hole hole = *fit;
     // Small blocks are cut from the end of a hole, so that they split it less often (planned peaks of GPT-2:
     // up to 4 % lower).
-    const bool small = bytes < size / 2;
-    offset = small ? at + size - bytes : at;
-    free_by_size_.erase(fit);
-    free_by_offset_.erase(at);
-    if (size > bytes) {
-      const i64 rest = small ? at : at + bytes;
-      free_by_offset_[rest] = size - bytes;
-      free_by_size_.insert({size - bytes, rest});
-    }
+    const bool small = bytes < hole.bytes / 2;
+    offset = small ? hole.offset + hole.bytes - bytes : hole.offset;
+    if (hole.bytes == bytes)
+      erase(from(hole.offset));
+    else
+      change(from(hole.offset), {small ? hole.offset : hole.offset + bytes, hole.bytes - bytes});
   } else {
     offset = end_;
     if (offset + bytes > reserved_)

@@ -7,12 +7,9 @@
 // work that used it before. One rank's thread uses an arena; another thread may call free().
 #pragma once
 
-#include <map>
 #include <memory>
-#include <memory_resource>
 #include <mutex>
-#include <set>
-#include <utility>
+#include <vector>
 
 #include "base/types.h"
 #include "kernels/queue.h"
@@ -44,6 +41,15 @@ class Arena {
   i64 allocations() const { return allocations_; }
 
  private:
+  struct Hole {
+    i64 offset, bytes;
+  };
+  // Sorted vectors: holes are few, and a tree's nodes cost more than to move them.
+  using Holes = std::vector<Hole>;
+  Holes::iterator from(i64 offset);        // the first hole from here on, in by_offset_
+  Holes::iterator of_size(const Hole& h);  // the place of a hole in by_size_
+  void change(Holes::iterator hole, const Hole& now);
+  void erase(Holes::iterator hole);
   void insert_free(i64 offset, i64 bytes);
   std::mutex mutex_;
   const std::shared_ptr<Queue> queue_;
@@ -51,9 +57,8 @@ class Arena {
   i64 reserved_ = 0;
   i64 end_ = 0;  // all bytes from here on are free
   i64 in_use_ = 0, peak_in_use_ = 0, high_water_ = 0, allocations_ = 0;
-  std::pmr::unsynchronized_pool_resource pool_;  // of the two tables
-  std::pmr::map<i64, i64> free_by_offset_{&pool_};
-  std::pmr::set<std::pair<i64, i64>> free_by_size_{&pool_};  // (bytes, offset)
+  Holes by_offset_;  // the holes below end_; no two touch, and none touches end_
+  Holes by_size_;    // the same by bytes, then by offset
 };
 
 }  // namespace redco

@@ -93,7 +93,7 @@ class Context {
   // Time that this rank has spent in collectives: in starting them and in waiting. Waits for the queue.
   double seconds_waiting();
   Arena& arena() { return *arena_; }
-  std::shared_ptr<Arena> shared_arena() { return arena_; }
+  const std::shared_ptr<Arena>& shared_arena() { return arena_; }
 
   // --- Device ---
   Queue& queue() { return *queue_; }

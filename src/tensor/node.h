@@ -85,12 +85,12 @@ struct Node {
   u64 sequence = 0;
   const char* scope = "";   // ledger scope in which it was recorded
   SharedText random_scope;  // for repeated draws
-  SmallVector<Edge, 4> inputs;
+  SmallVector<Edge, 8> inputs;
   struct Saved {
     Tensor tensor;
     int own_output = -1;  // >= 0: output of this op with this index, stored without its node
   };
-  SmallVector<Saved, 4> saved;
+  SmallVector<Saved, 8> saved;
   struct Output {
     Shape shape;
     Layout layout;  // placement of the output when it was created; its cotangent is redistributed to it once
@@ -104,7 +104,7 @@ struct Node {
   u64 pass = 0;
   u32 place = 0;
 
-  Node() = default;
+  Node() {}  // NOLINT: a defaulted constructor would fill all bytes with zeros first
   ~Node();
 };
 

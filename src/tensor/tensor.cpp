@@ -105,6 +105,13 @@ Tensor Tensor::with_storage_of(const Tensor& other) const {
   return Tensor(std::move(impl));
 }
 
+Tensor Tensor::with_placement(Axis axis, const Placement& p) const {
+  auto impl = make_pooled<Impl>(*impl_);
+  impl->layout[axis] = p;
+  impl->gathered_on_use = false;
+  return Tensor(std::move(impl));
+}
+
 Tensor Tensor::gathered_on_use() const {
   auto impl = make_pooled<Impl>(*impl_);
   impl->gathered_on_use = true;

@@ -83,6 +83,9 @@ class Tensor {
   // A new handle to the same value and tape node with another layout and storage: the result of a
   // redistribution.
   Tensor with_storage_of(const Tensor& other) const;
+  // The same with another placement on an axis that cuts it at the same borders, so that the bytes are the
+  // same.
+  Tensor with_placement(Axis axis, const Placement& p) const;
   // Replaces a Partial in place by its reduced value: the storage changes, the value does not.
   void promote(const Tensor& reduced) const;
   Tensor with_hidden(int hidden) const;
@@ -103,9 +106,10 @@ class Tensor {
 
  private:
   struct Impl {
+    Impl() {}  // NOLINT: a defaulted constructor would fill all bytes with zeros first
     Shape shape, local;
     Layout layout;
-    DType dtype;
+    DType dtype = DType::f32;
     int hidden = 0;
     bool gathered_on_use = false;
     std::shared_ptr<Storage> storage;
@@ -119,7 +123,7 @@ class Tensor {
 };
 
 // A few tensors: the inputs, outputs or gradients of an op.
-using Tensors = SmallVector<Tensor, 4>;
+using Tensors = SmallVector<Tensor, 8>;
 
 std::string describe(const Tensor& t);  // "f32 (4, 256, 768) [mp R, dp S(0)]"
 

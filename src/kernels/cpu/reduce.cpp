@@ -180,8 +180,9 @@ BlockSquares squares_of(const float* x, i64 n) {
   const double largest = REDCO_ISA_CALL(largest_magnitude(x, n)), most = largest * largest;
   if (!std::isfinite(most)) return out;
   int top = 2;
-  while (most > std::ldexp(SquareSum::unit(top), SquareSum::kWidth - 1)) ++top;
-  REDCO_ISA_CALL(split_squares(x, n, std::ldexp(1.5 * SquareSum::unit(top), 52), out.parts));
+  static_assert(SquareSum::kWidth == 40);
+  while (most > SquareSum::unit(top) * 0x1p39) ++top;
+  REDCO_ISA_CALL(split_squares(x, n, 1.5 * SquareSum::unit(top) * 0x1p52, out.parts));
   out.top = top;
   for (int i = 0; i < 3; ++i) out.parts[i] /= SquareSum::unit(top - i);
   return out;
