@@ -153,29 +153,83 @@ void multiply_in(const Product& p, const Tile& t, const Tiles& tiles, float* roo
   }
 }
 
+// Whether y^T = b^T a^T can read b as it lies.
+bool may_transpose(const Product& p, bool paired) {
+  if (p.m > kTransposedRows) return false;
+  for (const Term& t : p.terms)
+    if (t.a.trans || !t.b.trans || (paired && is_grouped(t.b.type))) return false;
+  return true;
+}
+
+Matrix stored_as(Matrix x, bool trans) {
+  x.trans = trans;
+  return x;
+}
+// The product y^T, without bias: for sums.
+Product transposed(const Product& p) {
+  Product out{.m = p.n, .n = p.m};
+  for (const Term& t : p.terms) out.terms.push_back({stored_as(t.b, false), stored_as(t.a, true), t.k});
+  return out;
+}
+
+// A tile of y from one of y^T.
+template <class Way>
+void multiply_transposed(const Product& p, const Tile& t, const Tiles& tiles, float* room) {
+  Product of_tile = transposed(p);
+  of_tile.m = t.columns;
+  for (Term& term : of_tile.terms) term.a.data += t.column * term.a.row;
+  float* const sums = room + tiles.room() - tiles.sums;
+  of_tile.y = sums;
+  multiply_in<Way>(of_tile, {0, t.columns, 0, p.m}, tiles, room);
+  const float* const bias = p.bias ? p.bias + t.column : nullptr;
+  if (p.type == DType::f32)
+    return REDCO_ISA_CALL(transpose_sums(sums, t.columns, p.m, bias, y_at<float>(p, 0, t.column), p.n));
+  float* const rows = sums + t.columns * p.m;
+  REDCO_ISA_CALL(transpose_sums(sums, t.columns, p.m, bias, rows, t.columns));
+  for (i64 r = 0; r < p.m; ++r)
+    REDCO_ISA_CALL(to_bf16(rows + r * t.columns, reinterpret_cast<u16*>(y_at<bf16>(p, r, t.column)),
+                           t.columns));
+}
+
+template <class Way>
+void add_rooms(Tiles& t, const Product& p) {
+  for (const Term& term : p.terms) Way::add_rooms(t, term, std::min(term.k, depth_of(term.k)));
+}
+
 }  // namespace
 
 Tiles tiles_of(const Product& p, bool paired, i64 threads) {
   // A tile packs both operands, so tiles are as large as the number of threads allows.
   constexpr i64 kSmallest = 2 * kTileUnit;
-  Tiles t{.rows = std::min<i64>(512, p.m), .columns = std::min<i64>(8 * kTileUnit, p.n)};
+  Tiles t{.rows = std::min<i64>(512, p.m),
+          .columns = std::min<i64>(8 * kTileUnit, p.n),
+          .transposed = may_transpose(p, paired)};
   while (ceil_div(p.m, t.rows) * ceil_div(p.n, t.columns) < 2 * threads &&
          std::max(t.rows, t.columns) > kSmallest) {
     i64& side = t.rows >= t.columns ? t.rows : t.columns;
     side = ceil_div(ceil_div(side, 2), kTileUnit) * kTileUnit;
   }
+  if (t.transposed) {
+    Tiles rooms{.rows = t.columns, .columns = t.rows};
+    const Product other = transposed(p);
+    paired ? add_rooms<InPairs>(rooms, other) : add_rooms<InF32>(rooms, other);
+    rooms.sums = t.columns * t.rows * (p.type == DType::f32 ? 1 : 2);
+    std::swap(rooms.rows, rooms.columns);
+    rooms.transposed = true;
+    return rooms;
+  }
   for (const Term& term : p.terms)  // groups along the columns of b are not cut
     if (is_grouped(term.b.type) && !term.b.trans)
       t.columns = std::min(p.n, ceil_div(t.columns, kGroup) * kGroup);
-  for (const Term& term : p.terms) {
-    const i64 deep = std::min(term.k, depth_of(term.k));
-    paired ? InPairs::add_rooms(t, term, deep) : InF32::add_rooms(t, term, deep);
-  }
+  paired ? add_rooms<InPairs>(t, p) : add_rooms<InF32>(t, p);
   if (p.type != DType::f32 && blocks_in(p) > 1) t.sums = t.rows * t.columns;
   return t;
 }
 
 void multiply_tile(const Product& p, bool paired, const Tile& t, const Tiles& tiles, float* room) {
+  if (tiles.transposed)
+    return paired ? multiply_transposed<InPairs>(p, t, tiles, room)
+                  : multiply_transposed<InF32>(p, t, tiles, room);
   paired ? multiply_in<InPairs>(p, t, tiles, room) : multiply_in<InF32>(p, t, tiles, room);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/cpu/products.h"
+#include "kernels/cpu/tiles.h"
 
 namespace redco::kernels {
 
@@ -14,9 +15,14 @@ struct Tile {
 // of them in fp32, sums that do not lie in y.
 struct Tiles {
   i64 rows = 0, columns = 0;  // of a tile
+  // The tile of y^T = b^T a^T is computed and then transposed, so that b, which is large, is read as it lies.
+  bool transposed = false;
   i64 left = 0, right = 0, wide_left = 0, wide_right = 0, sums = 0;
   i64 room() const { return left + right + wide_left + wide_right + sums; }
 };
+
+// Products x w^T with at most this many rows are computed as their transpose.
+constexpr i64 kTransposedRows = kTileUnit;
 
 // `paired`: by pairs of bf16 (bf16_tiles.h), else in fp32. Tiles are small enough for `threads` threads. Each
 // element of y is summed in the same order for any tiles: over blocks of k that depend on k alone.

@@ -178,9 +178,12 @@ i64 stored_product_workspace(i64 n, i64 k, DType b, bool bf16) {
   const auto of_rows = [&](i64 m) {
     return Product{.m = m, .n = n, .terms = {{.a = {}, .b = {.type = b, .trans = true}, .k = k}}};
   };
-  // Tiles with the most rows have the largest rooms; any number of rows has at most one for each thread.
-  const i64 threads = omp_get_max_threads(),
-            tiles = tiles_of(of_rows(i64{1} << 20), pairs(bf16), threads).room() * threads;
+  // Of either kind of tiles, those with the most rows have the largest rooms; any number of rows has at most
+  // one for each thread.
+  const i64 threads = omp_get_max_threads();
+  i64 tiles = 0;
+  for (const i64 m : {kTransposedRows, i64{1} << 20})
+    tiles = std::max(tiles, tiles_of(of_rows(m), pairs(bf16), threads).room() * threads);
   return std::max(tiles, few_rows_room(of_rows(1)));
 }
 

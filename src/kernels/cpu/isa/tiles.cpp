@@ -172,4 +172,23 @@ void multiply_tile(i64 m, i64 n, i64 k, const Left<float>& a, const float* b, co
   }
 }
 
+void transpose_sums(const float* x, i64 rows, i64 columns, const float* bias, float* y, i64 ld) {
+  for (i64 r = 0; r < rows; r += W)
+    for (i64 c = 0; c < columns; c += W) {
+      if (r + W <= rows && c + W <= columns) {
+        Vector v[W];
+        for (int i = 0; i < W; ++i) v[i] = load(x + (r + i) * columns + c);
+        transpose<W / 2>(v);
+        for (int i = 0; i < W; ++i) store(y + (c + i) * ld + r, bias ? v[i] + load(bias + r) : v[i]);
+        continue;
+      }
+      const i64 last_row = r + W < rows ? r + W : rows, last_column = c + W < columns ? c + W : columns;
+      for (i64 j = c; j < last_column; ++j)
+        for (i64 i = r; i < last_row; ++i) {
+          const float sum = x[i * columns + j];
+          y[j * ld + i] = bias ? sum + bias[i] : sum;
+        }
+    }
+}
+
 }  // namespace redco::kernels::REDCO_ISA
