@@ -78,6 +78,10 @@ void micro_tile(i64 k, const Left<float>& a, const float* b, i64 columns, const 
   Vector sums[M][V] = {};
   const float* const left = a.data;
   for (i64 p = 0; p < k; ++p) {
+    // The rows that follow are read next. The hardware sees too many short streams.
+    if (!packed && p % 16 == 0)
+#pragma GCC unroll 8
+      for (int i = 0; i < M; ++i) __builtin_prefetch(left + (M + i) * a.row + p, 0, 2);
     Vector right[V];
 #pragma GCC unroll 3
     for (int j = 0; j < V; ++j) right[j] = load(b + p * kColumns + j * W);
