@@ -163,6 +163,12 @@ def seq2seq_rows():
                       "train.max_steps=6", "train.logging_steps=1", "checkpoint.save_optimizer=false", *ONE)),
              torch_train("PyTorch", "--model", "t5-small", "--rows", "8", "--length", "256", "--target", "128")),
             (speed(1.15),)),
+        Row("seq2seq-beam4", "seq2seq", "beam search, 4 beams, T5-small, 128 source + 64 new tokens, f32",
+            (bench("1 rank x 2 threads", "t5-small", "--predict", "--steps", "2", "predict.batch_size=1",
+                   "data.max_source_length=128", "predict.max_new_tokens=64", "predict.num_beams=4", *ONE),
+             Program("transformers", "torch", ("torch_generate.py", "--model", "t5-small", "--rows", "1", "--beams",
+                                               "4"))),
+            (Metric("decode_tokens_per_s", "tokens/s", ratio=2.5),)),
     ]
 
 

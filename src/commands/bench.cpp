@@ -22,6 +22,7 @@
 #include "kernels/philox.h"
 #include "kernels/threads.h"
 #include "pipelines/pipelines.h"
+#include "pipelines/text_generation.h"
 #include "run/run.h"
 #include "train/prefetch.h"
 #include "train/step.h"
@@ -232,8 +233,9 @@ BenchReport bench_training(Bench& b, const JobConfig& job, i64 steps, bool kerne
   return r;
 }
 
-// What this rank reads and computes: in the prefill of `rows` prompts of `length` tokens, and in a step that
-// adds one token to the caches of `width` answers to each, after which they hold `position` tokens.
+// What this rank reads and computes: in the prefill of `rows` prompts of `length` tokens (of an
+// encoder-decoder: their encoding and the first token), and in a step that adds one token to the caches of
+// `width` answers to each, after which they hold `position` tokens.
 struct GenerationWork {
   double prefill_flops = 0, step_flops = 0, step_bytes = 0;
 };
@@ -250,8 +252,10 @@ GenerationWork generation_work(const Bench& b, const JobConfig& job, i64 rows, i
   const auto trace = [&](i64 answers, double& prefill, double& step) {
     const i64 before = replica->flops();
     i64 prefilled = before;
-    const i64 cache = trace_generation(*b.model, params, answers, 0, length, position,
-                                       cache_dtype(job.predict), [&] { prefilled = replica->flops(); });
+    const bool pairs = b.model->is_encoder_decoder();
+    const i64 cache =
+        trace_generation(*b.model, params, answers, pairs ? length : 0, pairs ? 1 : length, position,
+                         cache_dtype(job.predict), [&] { prefilled = replica->flops(); });
     prefill = static_cast<double>(prefilled - before);
     step = static_cast<double>(replica->flops() - prefilled);
     return static_cast<double>(cache);
@@ -267,15 +271,20 @@ BenchReport bench_generation(Bench& b, const JobConfig& job, i64 runs, bool kern
   Context& c = b.c;
   BenchReport r;
   r.predict = true;
-  const GenerationShape shape = generation_shape(job, b.model->max_length());
+  const bool pairs = b.model->is_encoder_decoder();
+  const GenerationShape shape =
+      pairs ? pair_shape(job, b.model->length_limit()) : generation_shape(job, b.model->max_length());
   r.new_tokens = shape.new_tokens;
   r.length = shape.length;
   r.rows = job.predict.batch_size * c.mesh().dp();
   r.steps = runs;
   std::vector<GenerationPrompt> prompts;
+  std::vector<Example> sources;  // of an encoder-decoder
   for (i64 i = 0; i < job.predict.batch_size; ++i) {
     const i64 ordinal = c.coord().dp() * job.predict.batch_size + i;
-    prompts.push_back({random_tokens(1, ordinal, r.length, b.model->vocab_size()), ordinal});
+    std::vector<i32> tokens = random_tokens(1, ordinal, r.length, b.model->vocab_size());
+    if (pairs) sources.emplace_back().ids["source"] = std::exchange(tokens, {0});
+    prompts.push_back({std::move(tokens), ordinal});
   }
   GenerationSettings g = job.predict;
   g.min_new_tokens = 0;
@@ -293,6 +302,10 @@ BenchReport bench_generation(Bench& b, const JobConfig& job, i64 runs, bool kern
       if (s > runs) kernels.emplace(*replica, model ? &*model : nullptr);
       GenerateOptions o{.batch_size = job.predict.batch_size};
       o.on_step = [&] { at.push_back(seconds()); };
+      if (pairs)
+        o.encode = [&](std::span<const i64> which) {
+          return encode_text(*b.model, b.params, sources, which, "source");
+        };
       generate(*b.model, b.params, prompts, g, {}, o);
       if (kernels) r.kernels = kernels->kinds();
     }
@@ -310,8 +323,8 @@ BenchReport bench_generation(Bench& b, const JobConfig& job, i64 runs, bool kern
   r.decode_tokens_per_s = static_cast<double>(r.rows) / r.step_s;
   c.world().barrier();
   // The step in the middle of the answers.
-  const GenerationWork w =
-      generation_work(b, job, job.predict.batch_size, g.num_beams, r.length, r.length + r.new_tokens / 2);
+  const GenerationWork w = generation_work(b, job, job.predict.batch_size, g.num_beams, r.length,
+                                           (pairs ? 1 : r.length) + r.new_tokens / 2);
   // As many bytes as a decoding step reads: small weights stay in the cache, which is faster than memory.
   const i64 bytes = std::clamp<i64>(static_cast<i64>(w.step_bytes), 64 << 10, i64{128} << 20);
   const double read = sum_over_ranks(c, kernels::measure_read_ceiling(bytes));
@@ -322,6 +335,9 @@ BenchReport bench_generation(Bench& b, const JobConfig& job, i64 runs, bool kern
   const double products = r.peak_flops;
   set_peak(sum_over_ranks(c, w.prefill_flops) / median(prefill), products, r.peak_flops,
            r.prefill_peak_share);
+  // Of an encoder-decoder's weights, a step reads some only: the roofline is not known.
+  r.has_roofline = !pairs;
+  if (pairs) return r;
   // The roofline: the step has to read its bytes and to compute its products, and can do both at once.
   set_peak(r.step_bytes / r.step_s, read, r.peak_bytes, r.peak_share);
   r.peak_share = std::max(r.peak_share, kernels::peak_share(r.step_flops / r.step_s, products));
@@ -370,11 +386,12 @@ std::string to_text(const BenchReport& r) {
     line("prompt", human_count(r.prefill_tokens_per_s) + " tokens/s");
     line("decoding", fmt::format("{} tokens/s; a step of one token per row takes {} s, median",
                                  human_count(r.decode_tokens_per_s), human_number(r.step_s)));
-    line("speed",
-         fmt::format("{} of the roofline: a step reads {} of weights and cache ({}B/s streaming read on "
-                     "all ranks) and computes {}FLOP",
-                     human_percent(r.peak_share), human_bytes(static_cast<u64>(r.step_bytes)),
-                     human_count(r.peak_bytes), human_count(r.step_flops)));
+    if (r.has_roofline)
+      line("speed",
+           fmt::format("{} of the roofline: a step reads {} of weights and cache ({}B/s streaming read on "
+                       "all ranks) and computes {}FLOP",
+                       human_percent(r.peak_share), human_bytes(static_cast<u64>(r.step_bytes)),
+                       human_count(r.peak_bytes), human_count(r.step_flops)));
     line("prefill", fmt::format("{} of peak matmul speed ({}FLOP/s of {} on all ranks)",
                                 human_percent(r.prefill_peak_share), human_count(r.peak_flops),
                                 r.bf16_products ? "bf16 products" : "sgemm"));
@@ -391,16 +408,16 @@ std::string to_json(const BenchReport& r) {
             {"tokens_per_s", r.tokens_per_s},
             {"step_s", r.step_s},
             {"waiting_s", only(!r.predict, r.waiting_s)},
-            {"ceiling_share", r.peak_share},
+            {"ceiling_share", only(!r.predict || r.has_roofline, r.peak_share)},
             {"prefill_ceiling_share", only(r.predict, r.prefill_peak_share)},
             {"peak_memory_bytes", r.peak_memory_bytes},
             {"prefill_tokens_per_s", only(r.predict, r.prefill_tokens_per_s)},
             {"decode_tokens_per_s", only(r.predict, r.decode_tokens_per_s)},
             {"step_flops", r.step_flops},
-            {"step_bytes", only(r.predict, r.step_bytes)},
+            {"step_bytes", only(r.has_roofline, r.step_bytes)},
             {"ceiling_flops_per_s", r.peak_flops},
             {"bf16_products", r.bf16_products},
-            {"ceiling_bytes_per_s", only(r.predict, r.peak_bytes)},
+            {"ceiling_bytes_per_s", only(r.has_roofline, r.peak_bytes)},
             {"n_ranks", r.n_ranks},
             {"dp", r.dp},
             {"mp", r.mp},
@@ -425,9 +442,10 @@ int run_bench(const RunRequest& request, const BenchOptions& o) {
     const JobConfig& job = run.job();
     if (job.pipeline != "lm")
       run.context().world().together([&] {
+        if (o.predict && job.pipeline == "seq2seq") return;
         if (o.predict)
           throw UsageError(
-              "[bench] pipeline={} ({}): generation is timed for pipeline lm only. Set pipeline=lm",
+              "[bench] pipeline={} ({}): generation is timed for the pipelines lm and seq2seq only",
               job.pipeline, job.origins.where("pipeline"));
         if (const PipelineInfo* info = pipeline_info(job.pipeline);
             info && info->needs_data && !job.data.has(false))

@@ -17,4 +17,14 @@ GenerationShape generation_shape(const JobConfig& job, i64 positions_of_model) {
   return s;
 }
 
+GenerationShape pair_shape(const JobConfig& job, i64 positions) {
+  if (job.data.max_source_length.value_or(1) > positions)
+    throw UsageError("[data] data.max_source_length={} ({}) is more than the model's {} positions",
+                     *job.data.max_source_length, job.origins.where("data.max_source_length"), positions);
+  GenerationShape s;
+  s.length = job.data.max_source_length.value_or(std::min<i64>(positions, job.data.max_length.value_or(512)));
+  s.new_tokens = std::max<i64>(2, std::min(job.predict.max_new_tokens, positions - 1));
+  return s;
+}
+
 }  // namespace redco

@@ -40,6 +40,22 @@ class Seq2Seq : public Cli {
   }
 };
 
+TEST_F(Seq2Seq, BenchTimesGenerationWithoutData) {
+  const Words command = {
+      "bench",   "job.yaml", "data.train=[]",        "--predict",           "--json",
+      "--steps", "1",        "predict.batch_size=2", "predict.num_beams=2", "predict.max_new_tokens=8"};
+  Words sources = command;
+  sources.emplace_back("data.max_source_length=20");
+  const Json p = Json::parse(good(sources).out);
+  EXPECT_EQ(p["length"], 20);
+  EXPECT_EQ(p["new_tokens"], 8);
+  EXPECT_NEAR(p["decode_tokens_per_s"].get<double>() * p["step_s"].get<double>(), 2, 1e-6);
+  EXPECT_GT(p["prefill_ceiling_share"].get<double>(), 0);
+  EXPECT_TRUE(p["step_bytes"].is_null());
+  sources.back() = "data.max_source_length=64";
+  refused(sources, 2, {"data.max_source_length=64", "32 positions"});
+}
+
 TEST_F(Seq2Seq, FromFilesToScores) {
   const Ran trained = good({"train", "job.yaml", "parallel.n_model_shards=2"});
   EXPECT_THAT(trained.err, HasSubstr("training data: 20 pairs of "));
