@@ -32,11 +32,18 @@ struct LayerName {
   std::string prefix, part;
   LayerName(std::string prefix, std::string part = "") : prefix(std::move(prefix)), part(std::move(part)) {}
   LayerName(const char* prefix) : prefix(prefix) {}
-  std::string weight() const { return prefix + ".weight" + suffix(); }
-  std::string bias() const { return prefix + ".bias" + suffix(); }
+  std::string weight() const { return parameter(".weight"); }
+  std::string bias() const { return parameter(".bias"); }
 
  private:
-  std::string suffix() const { return part.empty() ? "" : "[" + part + "]"; }
+  std::string parameter(const char* what) const {
+    std::string s;
+    s.reserve(prefix.size() + part.size() + 10);
+    s += prefix;
+    s += what;
+    if (!part.empty()) s.append("[").append(part).append("]");
+    return s;
+  }
 };
 
 // y = x W^T + b, plus the output of the layer's adapter if it has one (nn/lora.h). o.train enables the

@@ -321,6 +321,7 @@ double gradient_norm(const std::vector<Tensor>& grads) {
       apart[a.index()] |= mesh.role(a) == AxisRole::model || g.layout()[a].is_sharded();
   }
   Views parts;
+  parts.reserve(grads.size());
   i64 n = 0;
   for (const Tensor& g : grads) {
     if (!g.defined()) continue;
