@@ -63,18 +63,18 @@ class Ppo : public RlAlgorithm {
   Batch collate(std::span<const Example> mine, const BatchShape& s) const override {
     Batch b;
     b.shape = s;
+    const TransitionColumns columns(*table_, mine);
     for (const RlTable::Column& c : table_->columns)
-      if (!job_.discrete() || c.name != "action") b.fields[c.name] = value_rows(mine, s, c.name, {c.width});
+      if (!job_.discrete() || c.name != "action") b.fields[c.name] = columns.field(c.name, s);
     if (job_.discrete()) {
-      std::vector<i32> actions;
-      for (const Example& e : mine) actions.push_back(static_cast<i32>(e.values.at("action")[0]));
-      b.fields["action"] = from_local_ids({s.rows}, actions);  // [B]
+      const std::vector<float> actions = columns.values("action");
+      b.fields["action"] = from_local_ids({s.rows}, std::vector<i32>(actions.begin(), actions.end()));  // [B]
     }
     // min(r A, clip(r, 1 - c, 1 + c) A) = min(r A, bound); the bound depends on A's sign.
-    std::vector<float> bounds;
-    for (const Example& e : mine) {
-      const double a = e.values.at("advantage")[0];
-      bounds.push_back(static_cast<float>(a * (a >= 0 ? 1 + s_.clip_range : 1 - s_.clip_range)));
+    std::vector<float> bounds = columns.values("advantage");
+    for (float& x : bounds) {
+      const double a = x;
+      x = static_cast<float>(a * (a >= 0 ? 1 + s_.clip_range : 1 - s_.clip_range));
     }
     b.fields["bound"] = from_local_values({s.rows, 1}, bounds);
     for (const char* term : {"loss", "policy", "value", "entropy"})
