@@ -104,9 +104,10 @@ class Ppo : public RlAlgorithm {
     if (epoch != epoch_) roll_out(params, epoch);
     const i64 n = s_.n_envs * s_.n_steps;
     std::vector<i32> order;
+    order.reserve(static_cast<std::size_t>(n * s_.update_epochs));
     for (i64 u = epoch * s_.update_epochs; u < (epoch + 1) * s_.update_epochs; ++u) {
       const EpochOrder shuffled(n, static_cast<u64>(job_.seed), static_cast<u64>(u));
-      for (i64 i = 0; i < n; ++i) order.push_back(static_cast<i32>(shuffled.at(i)));
+      for (const i64 row : shuffled.range(0, n)) order.push_back(static_cast<i32>(row));
     }
     return std::make_shared<RlRows>(
         table_, std::move(order),
