@@ -94,10 +94,9 @@ class Ppo : public RlAlgorithm {
       error = maximum(error, square(b["value"] + moved - b["return"]));
     }
     const Tensor values = sum_all(error);
-    return {{"loss", add({policy, scale(values, s_.vf_coef), scale(entropy, -s_.ent_coef)})},
-            {"policy", policy},
-            {"value", values},
-            {"entropy", entropy}};
+    std::vector<Tensor> parts = {policy, scale(values, s_.vf_coef)};
+    if (s_.ent_coef != 0) parts.push_back(scale(entropy, -s_.ent_coef));
+    return {{"loss", add(parts)}, {"policy", policy}, {"value", values}, {"entropy", entropy}};
   }
 
   std::shared_ptr<const Dataset> source(const ParamTree& params, i64 epoch) override {
@@ -151,16 +150,22 @@ class Ppo : public RlAlgorithm {
   std::pair<Tensor, Tensor> judge(const ParamTree& p, const Batch& b) const {
     const Tensor out = actor_(p, b["observation"]);
     const double rows = static_cast<double>(b.shape.rows), a = static_cast<double>(job_.actions());
+    // With ent_coef = 0 the entropy is only reported and needs no gradient.
+    const auto recorded = [this](const auto& entropy) {
+      bool& recording = Context::current().recording;
+      const Restore<bool> tape(recording, recording && s_.ent_coef != 0);
+      return entropy();
+    };
     if (job_.discrete()) {
       const Tensor log_probs = log_softmax(out);
       return {reshape(pick(log_probs, b["action"]), {b.shape.rows, 1}),
-              scale(sum_all(exp(log_probs) * log_probs), -1)};
+              recorded([&] { return scale(sum_all(exp(log_probs) * log_probs), -1); })};
     }
     // log N(a; m, s) = -z^2 / 2 - log s - log(2 pi) / 2 summed over the action's numbers
     const Tensor log_std = p["actor.log_std"], all = sum_all(log_std);
     const Tensor z = (b["action"] - out) * exp(-log_std);
     return {add_scalar(scale(sum(square(z), {-1}, true), -0.5) - all, -a * kHalfLogTwoPi),
-            add_scalar(scale(all, rows), rows * a * (0.5 + kHalfLogTwoPi))};
+            recorded([&] { return add_scalar(scale(all, rows), rows * a * (0.5 + kHalfLogTwoPi)); })};
   }
 
   // Chooses a step's actions from the policy's outputs [N, width] and random draws, and writes them with
