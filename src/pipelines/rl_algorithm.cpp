@@ -20,6 +20,14 @@ namespace {
 
 const std::string kTransition = "transition";
 
+// Copies a row of a column and returns the end of the copy. Most columns have one value, which needs no call
+// of memmove.
+float* put(const float* from, std::size_t width, float* to) {
+  if (width != 1) return std::copy_n(from, width, to);
+  *to = *from;
+  return to + 1;
+}
+
 std::vector<float> drawn(Tensor (*draw)(const Shape&, u64, const Layout&), const std::string& site, i64 seed,
                          i64 epoch, const Shape& shape) {
   Context& c = Context::current();
@@ -134,7 +142,8 @@ Example RlRows::get(i64 i) const {
   std::vector<float>& values = e.values[kTransition];
   values.resize(table_->row_width());
   float* to = values.data();
-  for (const RlTable::Column& c : table_->columns) to = std::copy_n(&c.values[row * c.width], c.width, to);
+  for (const RlTable::Column& c : table_->columns)
+    to = put(&c.values[row * c.width], static_cast<std::size_t>(c.width), to);
   return e;
 }
 
@@ -162,7 +171,7 @@ std::vector<float> TransitionColumns::values(const std::string& column) const {
   const auto [begin, width] = place(column);
   std::vector<float> out(rows_.size() * width);
   float* to = out.data();
-  for (const float* row : rows_) to = std::copy_n(row + begin, width, to);
+  for (const float* row : rows_) to = put(row + begin, width, to);
   return out;
 }
 
