@@ -4,6 +4,7 @@
 
 #include <array>
 #include <utility>
+#include <vector>
 
 #include "base/types.h"
 
@@ -28,8 +29,15 @@ class EpochOrder {
 
   // The example at `position`. REQUIRES 0 <= position < size().
   i64 at(i64 position) const;
+  // The examples at positions begin to end - 1: those of at(), in less than half the time. REQUIRES 0 <=
+  // begin
+  // <= end <= size().
+  std::vector<i64> range(i64 begin, i64 end) const;
 
  private:
+  u64 mapped(u64 value) const;  // once by the network
+  void two_rounds(std::size_t r, u64& low, u64& high) const;
+
   static constexpr int kRounds = 16;
   i64 n_;
   bool shuffle_;

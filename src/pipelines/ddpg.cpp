@@ -70,8 +70,8 @@ class Ddpg : public RlAlgorithm {
   Batch collate(std::span<const Example> mine, const BatchShape& s) const override {
     Batch b;
     b.shape = s;
-    for (const RlTable::Column& c : memory_->columns)
-      b.fields[c.name] = value_rows(mine, s, c.name, {c.width});
+    const TransitionColumns columns(*memory_, mine);
+    for (const RlTable::Column& c : memory_->columns) b.fields[c.name] = columns.field(c.name, s);
     b.weights["critic"] = b.weights["actor"] = static_cast<double>(mine.size());
     return b;
   }

@@ -63,18 +63,18 @@ class Ppo : public RlAlgorithm {
   Batch collate(std::span<const Example> mine, const BatchShape& s) const override {
     Batch b;
     b.shape = s;
+    const TransitionColumns columns(*table_, mine);
     for (const RlTable::Column& c : table_->columns)
-      if (!job_.discrete() || c.name != "action") b.fields[c.name] = value_rows(mine, s, c.name, {c.width});
+      if (!job_.discrete() || c.name != "action") b.fields[c.name] = columns.field(c.name, s);
     if (job_.discrete()) {
-      std::vector<i32> actions;
-      for (const Example& e : mine) actions.push_back(static_cast<i32>(e.values.at("action")[0]));
-      b.fields["action"] = from_local_ids({s.rows}, actions);  // [B]
+      const std::vector<float> actions = columns.values("action");
+      b.fields["action"] = from_local_ids({s.rows}, std::vector<i32>(actions.begin(), actions.end()));  // [B]
     }
     // min(r A, clip(r, 1 - c, 1 + c) A) = min(r A, bound); the bound depends on A's sign.
-    std::vector<float> bounds;
-    for (const Example& e : mine) {
-      const double a = e.values.at("advantage")[0];
-      bounds.push_back(static_cast<float>(a * (a >= 0 ? 1 + s_.clip_range : 1 - s_.clip_range)));
+    std::vector<float> bounds = columns.values("advantage");
+    for (float& x : bounds) {
+      const double a = x;
+      x = static_cast<float>(a * (a >= 0 ? 1 + s_.clip_range : 1 - s_.clip_range));
     }
     b.fields["bound"] = from_local_values({s.rows, 1}, bounds);
     for (const char* term : {"loss", "policy", "value", "entropy"})
@@ -94,19 +94,19 @@ class Ppo : public RlAlgorithm {
       error = maximum(error, square(b["value"] + moved - b["return"]));
     }
     const Tensor values = sum_all(error);
-    return {{"loss", add({policy, scale(values, s_.vf_coef), scale(entropy, -s_.ent_coef)})},
-            {"policy", policy},
-            {"value", values},
-            {"entropy", entropy}};
+    std::vector<Tensor> parts = {policy, scale(values, s_.vf_coef)};
+    if (s_.ent_coef != 0) parts.push_back(scale(entropy, -s_.ent_coef));
+    return {{"loss", add(parts)}, {"policy", policy}, {"value", values}, {"entropy", entropy}};
   }
 
   std::shared_ptr<const Dataset> source(const ParamTree& params, i64 epoch) override {
     if (epoch != epoch_) roll_out(params, epoch);
     const i64 n = s_.n_envs * s_.n_steps;
     std::vector<i32> order;
+    order.reserve(static_cast<std::size_t>(n * s_.update_epochs));
     for (i64 u = epoch * s_.update_epochs; u < (epoch + 1) * s_.update_epochs; ++u) {
       const EpochOrder shuffled(n, static_cast<u64>(job_.seed), static_cast<u64>(u));
-      for (i64 i = 0; i < n; ++i) order.push_back(static_cast<i32>(shuffled.at(i)));
+      for (const i64 row : shuffled.range(0, n)) order.push_back(static_cast<i32>(row));
     }
     return std::make_shared<RlRows>(
         table_, std::move(order),
@@ -150,16 +150,22 @@ class Ppo : public RlAlgorithm {
   std::pair<Tensor, Tensor> judge(const ParamTree& p, const Batch& b) const {
     const Tensor out = actor_(p, b["observation"]);
     const double rows = static_cast<double>(b.shape.rows), a = static_cast<double>(job_.actions());
+    // With ent_coef = 0 the entropy is only reported and needs no gradient.
+    const auto recorded = [this](const auto& entropy) {
+      bool& recording = Context::current().recording;
+      const Restore<bool> tape(recording, recording && s_.ent_coef != 0);
+      return entropy();
+    };
     if (job_.discrete()) {
       const Tensor log_probs = log_softmax(out);
       return {reshape(pick(log_probs, b["action"]), {b.shape.rows, 1}),
-              scale(sum_all(exp(log_probs) * log_probs), -1)};
+              recorded([&] { return scale(sum_all(exp(log_probs) * log_probs), -1); })};
     }
     // log N(a; m, s) = -z^2 / 2 - log s - log(2 pi) / 2 summed over the action's numbers
     const Tensor log_std = p["actor.log_std"], all = sum_all(log_std);
     const Tensor z = (b["action"] - out) * exp(-log_std);
     return {add_scalar(scale(sum(square(z), {-1}, true), -0.5) - all, -a * kHalfLogTwoPi),
-            add_scalar(scale(all, rows), rows * a * (0.5 + kHalfLogTwoPi))};
+            recorded([&] { return add_scalar(scale(all, rows), rows * a * (0.5 + kHalfLogTwoPi)); })};
   }
 
   // Chooses a step's actions from the policy's outputs [N, width] and random draws, and writes them with

@@ -18,6 +18,16 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
+const std::string kTransition = "transition";
+
+// Copies a row of a column and returns the end of the copy. Most columns have one value, which needs no call
+// of memmove.
+float* put(const float* from, std::size_t width, float* to) {
+  if (width != 1) return std::copy_n(from, width, to);
+  *to = *from;
+  return to + 1;
+}
+
 std::vector<float> drawn(Tensor (*draw)(const Shape&, u64, const Layout&), const std::string& site, i64 seed,
                          i64 epoch, const Shape& shape) {
   Context& c = Context::current();
@@ -82,6 +92,12 @@ std::vector<float> Mlp::outputs(const ParamTree& p, std::span<const float> rows)
   return {out.begin(), out.end()};
 }
 
+std::size_t RlTable::row_width() const {
+  i64 width = 0;
+  for (const Column& c : columns) width += c.width;
+  return static_cast<std::size_t>(width);
+}
+
 i64 RlTable::rows() const {
   return columns.empty() ? 0 : static_cast<i64>(columns[0].values.size()) / columns[0].width;
 }
@@ -89,7 +105,7 @@ i64 RlTable::rows() const {
 RlTable::Column& RlTable::operator[](const std::string& name) {
   for (Column& c : columns)
     if (c.name == name) return c;
-  throw Error(ExitCode::bug, "the table has no column " + name);
+  throw BugError("the table has no column " + name);
 }
 
 std::string RlTable::text() const {
@@ -123,11 +139,44 @@ Example RlRows::get(i64 i) const {
   Example e;
   e.ordinal = i;
   const i64 row = order_[static_cast<std::size_t>(i)];
-  for (const RlTable::Column& c : table_->columns) {
-    const float* begin = c.values.data() + row * c.width;
-    e.values.emplace_hint(e.values.end(), c.name, std::vector<float>(begin, begin + c.width));
-  }
+  std::vector<float>& values = e.values[kTransition];
+  values.resize(table_->row_width());
+  float* to = values.data();
+  for (const RlTable::Column& c : table_->columns)
+    to = put(&c.values[row * c.width], static_cast<std::size_t>(c.width), to);
   return e;
+}
+
+TransitionColumns::TransitionColumns(const RlTable& table, std::span<const Example> rows) : table_(table) {
+  rows_.reserve(rows.size());
+  for (const Example& e : rows) {
+    const std::vector<float>& values = e.values.at(kTransition);
+    REDCO_CHECK(values.size() == table.row_width(), "a transition of {} values instead of {}", values.size(),
+                table.row_width());
+    rows_.push_back(values.data());
+  }
+}
+
+TransitionColumns::Place TransitionColumns::place(const std::string& column) const {
+  std::size_t begin = 0;
+  for (const RlTable::Column& c : table_.columns) {
+    const auto width = static_cast<std::size_t>(c.width);
+    if (c.name == column) return {begin, width};
+    begin += width;
+  }
+  throw BugError("the table has no column " + column);
+}
+
+std::vector<float> TransitionColumns::values(const std::string& column) const {
+  const auto [begin, width] = place(column);
+  std::vector<float> out(rows_.size() * width);
+  float* to = out.data();
+  for (const float* row : rows_) to = put(row + begin, width, to);
+  return out;
+}
+
+Tensor TransitionColumns::field(const std::string& column, const BatchShape& shape) const {
+  return from_local_values({shape.rows, static_cast<i64>(place(column).width)}, values(column));
 }
 
 std::vector<float> generalized_advantages(std::span<const float> rewards, std::span<const float> values,

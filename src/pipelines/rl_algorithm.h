@@ -57,6 +57,7 @@ struct RlTable {
     std::vector<float> values;
   };
   std::vector<Column> columns;
+  std::size_t row_width() const;  // of all columns
   i64 rows() const;
   Column& operator[](const std::string& name);
   // {name: base64 of the floats}, lossless. from_text: ContentsError unless it has `rows` rows of these
@@ -65,7 +66,9 @@ struct RlTable {
   void from_text(const std::string& json, i64 rows);
 };
 
-// Rows of a table as examples, in any order and with repetitions.
+// Rows of a table as examples, in any order and with repetitions. An example has one field, "transition",
+// with the values of all columns in their order: one allocation per example, because an epoch of PPO reads
+// each row many times.
 class RlRows : public Dataset {
  public:
   RlRows(std::shared_ptr<const RlTable> table, std::vector<i32> order, std::string fingerprint)
@@ -74,13 +77,33 @@ class RlRows : public Dataset {
   i64 length(i64) const override { return 1; }
   Example get(i64 i) const override;
   std::string fingerprint() const override { return fingerprint_; }
-  Reading reading() const override { return Reading::threads; }
+  // A row is copied faster than it is handed over to another thread.
+  Reading reading() const override { return Reading::rank_only; }
   bool ordered() const override { return true; }
 
  private:
   std::shared_ptr<const RlTable> table_;
   std::vector<i32> order_;
   std::string fingerprint_;
+};
+
+// The columns of examples of RlRows, for collate(). REQUIRES: both arguments outlive it.
+class TransitionColumns {
+ public:
+  TransitionColumns(const RlTable& table, std::span<const Example> rows);
+  // [rows * width], row-major.
+  std::vector<float> values(const std::string& column) const;
+  // A field [B, width] of the batch.
+  Tensor field(const std::string& column, const BatchShape& shape) const;
+
+ private:
+  struct Place {
+    std::size_t begin, width;
+  };
+  Place place(const std::string& column) const;
+
+  const RlTable& table_;
+  std::vector<const float*> rows_;
 };
 
 // Generalized advantage estimation (Schulman et al. 2016) over [steps, n]. next_values are the values of the

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/activity.h"
 #include "base/ordered_work.h"
 #include "kernels/threads.h"
 
@@ -46,9 +47,20 @@ std::vector<MicroBatchExamples> read_examples(const Dataset& data, const StepReq
     }
     rows += r.mine.size();
   }
+  threads = static_cast<int>(std::min<i64>(threads, rows));
+  if (threads <= 1) {
+    for (std::size_t m = 0; m < step.size(); ++m) {
+      out[m].mine.reserve(static_cast<std::size_t>(step[m].mine.size()));
+      for (i64 row = step[m].mine.begin; row < step[m].mine.end; ++row) {
+        activity::tick();
+        out[m].mine.push_back(data.get(step[m].numbers[static_cast<std::size_t>(row)]));
+      }
+    }
+    return out;
+  }
   std::size_t to = 0;  // the micro-batch of the next result
   OrderedWork<i64, Example> work(
-      static_cast<int>(std::min<i64>(threads, rows)), [&](i64 number, int) { return data.get(number); },
+      threads, [&](i64 number, int) { return data.get(number); },
       [&](Example e) {
         while (static_cast<i64>(out[to].mine.size()) == step[to].mine.size()) ++to;
         out[to].mine.push_back(std::move(e));

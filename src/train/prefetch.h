@@ -43,6 +43,8 @@ Batch collate_examples(const Pipeline& pipeline, const MicroBatchExamples& m);
 class Prefetcher {
  public:
   explicit Prefetcher(std::optional<i64> n_workers = std::nullopt) : n_workers_(n_workers) {}
+  // True if take() reads a next step of these data in advance.
+  bool reads_ahead(const Dataset& data) const { return n_readers(data.reading(), n_workers_) > 0; }
   // The step's examples, prefetched or read now. Then starts to read `next` (empty: nothing) if the data and
   // n_workers allow it. `data` is kept until then.
   std::vector<MicroBatchExamples> take(const std::shared_ptr<const Dataset>& data, const StepRequest& step,

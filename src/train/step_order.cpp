@@ -22,19 +22,17 @@ const std::vector<i64>& StepOrder::pool(i64 number) const {
   if (p.number == number) return p.examples;
   const i64 begin = number * kPool * batch_, end = std::min(order_.size(), begin + kPool * batch_);
   std::vector<std::pair<i64, i64>> sorted;  // length, example
-  for (i64 k = begin; k < end; ++k) {
-    const i64 example = order_.at(k);
+  for (const i64 example : order_.range(begin, end))
     sorted.emplace_back(data_->length(example) + data_->target_length(example), example);
-  }
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   const i64 whole = (end - begin) / batch_;
   const EpochOrder batches(whole, seed_, epoch_ << 32 | static_cast<u64>(number));
   p.number = number;
   p.examples.clear();
-  for (i64 b = 0; b < whole; ++b)
+  for (const i64 b : batches.range(0, whole))
     for (i64 k = 0; k < batch_; ++k)
-      p.examples.push_back(sorted[static_cast<std::size_t>(batches.at(b) * batch_ + k)].second);
+      p.examples.push_back(sorted[static_cast<std::size_t>(b * batch_ + k)].second);
   for (std::size_t k = p.examples.size(); k < sorted.size(); ++k) p.examples.push_back(sorted[k].second);
   return p.examples;
 }

@@ -317,12 +317,13 @@ class Training {
     std::vector<i64> offsets;
     for (const MicroBatch& m : micro_batches_of(place)) offsets.push_back(m.first);
     const StepPlan::Place next = plan_->place(state_.step + 1);
-    const bool goes_on = next.epoch == place.epoch && state_.step + 1 < total_;
+    const bool ahead =
+        next.epoch == place.epoch && state_.step + 1 < total_ && prefetcher_.reads_ahead(*data_);
     profile_->begin(state_.step + 1);
     {
       const ProfilePhase profiled("data");
       for (const MicroBatchExamples& m :
-           prefetcher_.take(data_, request(order, place), goes_on ? request(order, next) : StepRequest{}))
+           prefetcher_.take(data_, request(order, place), ahead ? request(order, next) : StepRequest{}))
         batches.push_back(collate_examples(*job_.pipeline, m));
     }
     const double lr = schedule_.at(state_.step);

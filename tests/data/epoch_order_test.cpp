@@ -38,6 +38,19 @@ TEST(EpochOrder, DependsOnSeedAndEpochOnly) {
   EXPECT_EQ(EpochOrder(100, 42, 3, false).at(17), 17);
 }
 
+TEST(EpochOrder, ARangeHasTheExamplesOfItsPositions) {
+  // Around the sizes of a block and of a power of two, where most values are mapped again.
+  for (i64 n : {0, 1, 2, 31, 32, 33, 65, 256, 257, 1000})
+    for (bool shuffle : {true, false}) {
+      const EpochOrder o(n, 42, 3, shuffle);
+      const std::vector<i64> all = order_of(o);
+      EXPECT_EQ(o.range(0, n), all) << n;
+      for (const i64 begin : {n / 3, n})
+        EXPECT_EQ(o.range(begin, n), std::vector<i64>(all.begin() + begin, all.end())) << n;
+    }
+  EXPECT_THROW(EpochOrder(10, 42, 3).range(3, 11), Error);
+}
+
 // Version 1 must not change: checkpoints rely on it.
 TEST(EpochOrder, Version1) {
   EXPECT_EQ(kShuffleVersion, 1u);

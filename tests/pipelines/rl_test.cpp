@@ -86,8 +86,9 @@ void check_losses(const char* name, RlSettings rl) {
       std::vector<Example> rows;
       for (i64 r = shape.mine.begin; r < shape.mine.end; ++r) {
         Example& x = rows.emplace_back();
-        for (const auto& [field, values] : e.at("batch").items())
-          x.values[field] = values[r].get<std::vector<float>>();
+        // One field with all columns, which both lists have in alphabetical order.
+        for (const auto& [column, values] : e.at("batch").items())
+          for (const float v : values[r]) x.values["transition"].push_back(v);
       }
       const Batch batch = pipeline->collate(rows, shape);
       const ParamTree p = params.watched();
