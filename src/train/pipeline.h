@@ -251,6 +251,8 @@ class ExampleList : public Dataset {
   std::string fingerprint_;
   std::vector<i64> order_;
 };
+// An ExampleList whose steps take the examples in their order: lots that were sampled, rounds of clients.
+std::shared_ptr<const Dataset> ordered_examples(std::vector<Example> examples, std::string fingerprint);
 // Examples as JSON for state(), without loss. Values must be finite. Reading throws ContentsError.
 std::string examples_to_json(const std::vector<Example>& examples);
 std::vector<Example> examples_from_json(const std::string& json);
