@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Compares a step of DP-SGD (docs/examples/dp_sgd) with PyTorch's plain step and with Opacus, for the same network and batch.
+"""Compares a step of DP-SGD (docs/examples/dp_sgd) with PyTorch's plain step and with Opacus, for the same network and
+batch of images of 4 x 4 pixels.
 
 Prints one JSON line per program.
 
@@ -39,6 +40,7 @@ with tempfile.TemporaryDirectory() as work:
     subprocess.run([args.redco, "train", job, "pipeline=" + os.path.abspath(args.pipeline), "workdir=" + work,
                     "train.global_batch_size=%d" % ROWS, "train.max_steps=%d" % args.steps, "train.logging_steps=1",
                     "parallel.threads_per_rank=%d" % args.threads, "settings.hidden=%d" % args.hidden,
+                    "settings.image_size=4", "data.resize_images=true",
                     "settings.lot_size=%d" % args.lot_size, "eval={sanity_check: false}"],
                    check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     with open(os.path.join(work, "metrics.jsonl")) as lines:

@@ -51,7 +51,7 @@ def recorded(checkpoint):
     with open(os.path.join(checkpoint, "training", "state.json"), encoding="utf-8") as f:
         state = json.load(f)["pipeline_state"]
     out = []
-    for e in state["answers"]:
+    for e in state["examples"]:
         sampled = e["values"]["log_probs"]
         out.append((e["ids"]["answer"], len(e["ids"]["answer"]) - len(sampled), sampled, e["values"]["advantage"][0]))
     return out

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/pooled.h"
+#include "base/user_code.h"
 #include "ops/create.h"
 #include "ops/dispatch.h"
 
@@ -96,7 +97,7 @@ Tensor recompute(const std::function<Tensor(const Tensor&)>& f, const Tensor& x)
     node->saved.push_back({t, -1});
   }
   node->saved.push_back({x, -1});
-  node->vjp = [f, log, random, n = inputs.size()](const Vjp& v) {
+  node->vjp = [f, log, random, n = inputs.size(), code = running_user_code()](const Vjp& v) {
     Context& c = Context::current();
     std::vector<Tensor> ins;
     std::vector<size_t> index;
@@ -114,10 +115,13 @@ Tensor recompute(const std::function<Tensor(const Tensor&)>& f, const Tensor& x)
       if (log) replay = {log->results, true, nullptr};
       Restore<CollectiveLog*> logging(c.collective_log, log ? &replay : nullptr);
       Restore<const char*> phase(c.phase, "recompute");
-      again = f(x);
-      REDCO_CHECK(replay.results.empty(),
-                  "a repeated computation runs {} collectives fewer than the first run",
-                  replay.results.size());
+      again = in_user_code(code, [&] {
+        const Tensor y = f(x);
+        REDCO_CHECK(replay.results.empty(),
+                    "a repeated computation runs {} collectives fewer than the first run",
+                    replay.results.size());
+        return y;
+      });
     }
     const auto found = backward({again}, {v.g()}, ins,
                                 {.create_graph = v.create_graph(),

@@ -7,7 +7,15 @@
 
 namespace redco {
 
-void rethrow_from_user(const std::function<std::string(const std::string& why)>& message) {
+namespace {
+thread_local UserCode user_code;
+}
+
+UserCode running_user_code() { return user_code; }
+UserCodeScope::UserCodeScope(UserCode code) : before_(std::exchange(user_code, std::move(code))) {}
+UserCodeScope::~UserCodeScope() { user_code = std::move(before_); }
+
+void rethrow_from_user(const UserMessage& message) {
   try {
     throw;
   } catch (const BugError& e) {

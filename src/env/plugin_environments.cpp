@@ -5,22 +5,17 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <mutex>
-#include <new>
 
 #include "base/error.h"
+#include "base/registry.h"
+#include "base/user_code.h"
 
 namespace redco {
 
 namespace {
 
-// Ranks may be threads of one process.
-struct Environments {
-  std::mutex mutex;
-  std::vector<PluginEnvironment> all;
-};
-Environments& environments() {
-  static auto& known = *new Environments;
+Registry<PluginEnvironment>& environments() {
+  static auto& known = *new Registry<PluginEnvironment>("environment");
   return known;
 }
 
@@ -122,14 +117,10 @@ class Checked : public Environment {
   void call(const char* function, const F& f) const {
     try {
       f();
-    } catch (const BugError& e) {
-      fail("{} failed: {}", function, e.found());
-    } catch (const Error&) {
-      throw;
-    } catch (const std::bad_alloc&) {
-      throw;
-    } catch (const std::exception& e) {
-      fail("{} failed: {}", function, e.what());
+    } catch (...) {
+      rethrow_from_user([&](const std::string& why) {
+        return fmt::format("[env] {} ({}): {} failed{}", name_, origin_, function, why);
+      });
     }
   }
 
@@ -154,24 +145,11 @@ class Checked : public Environment {
 }  // namespace
 
 void add_environment(const PluginEnvironment& environment) {
-  const auto refuse = [&](const std::string& why) {
-    throw UsageError("[plugins] {}: REDCO_ENVIRONMENT(\"{}\"): {}. Use another name", environment.origin,
-                     environment.name, why);
-  };
-  if (environment.name.empty()) refuse("the name is empty");
-  for (const PluginEnvironment& other : plugin_environments())
-    if (other.name == environment.name) refuse(other.origin + " has an environment of this name");
-  if (std::ranges::count(environment_names(), environment.name) > 0) refuse("this environment is built in");
-  Environments& known = environments();
-  const std::lock_guard lock(known.mutex);
-  known.all.push_back(environment);
+  environments().add(environment, fmt::format("REDCO_ENVIRONMENT(\"{}\")", environment.name),
+                     std::ranges::count(environment_names(), environment.name) > 0);
 }
 
-std::vector<PluginEnvironment> plugin_environments() {
-  Environments& known = environments();
-  const std::lock_guard lock(known.mutex);
-  return known.all;
-}
+std::vector<PluginEnvironment> plugin_environments() { return environments().all(); }
 
 std::unique_ptr<Environment> checked_environment(const PluginEnvironment& plugin) {
   return std::make_unique<Checked>(plugin);

@@ -20,8 +20,9 @@ void add_environment(const PluginEnvironment& environment);
 std::vector<PluginEnvironment> plugin_environments();
 
 // An environment of a plugin whose calls are checked. UsageError that names environment and shared object:
-// sizes that make no sense, a call that fails, writes outside of its span or leaves numbers of it unwritten,
-// a state, observation or reward that is not finite, an action that is out of range.
+// sizes that make no sense, a check of redco that fails in a call, a call that writes outside of its span or
+// leaves numbers of it unwritten, a state, observation or reward that is not finite, an action that is out of
+// range.
 std::unique_ptr<Environment> checked_environment(const PluginEnvironment& plugin);
 
 }  // namespace redco

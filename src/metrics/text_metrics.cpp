@@ -1,22 +1,16 @@
 #include "metrics/text_metrics.h"
 
 #include <algorithm>
-#include <mutex>
-#include <new>
 
-#include "base/error.h"
+#include "base/registry.h"
+#include "base/user_code.h"
 
 namespace redco {
 
 namespace {
 
-// Ranks may be threads of one process.
-struct Metrics {
-  std::mutex mutex;
-  std::vector<PluginMetric> all;
-};
-Metrics& metrics() {
-  static auto& known = *new Metrics;
+Registry<PluginMetric>& metrics() {
+  static auto& known = *new Registry<PluginMetric>("metric");
   return known;
 }
 
@@ -38,41 +32,18 @@ const MetricFamilies& built_in_text_metrics() {
 
 double PluginMetric::of(const std::vector<std::string>& predictions,
                         const std::vector<std::vector<std::string>>& references) const {
-  const auto fail = [&](const std::string& why) {
-    throw UsageError("[metrics] {} ({}) failed: {}", name, origin, why);
-  };
   try {
     return score(predictions, references);
-  } catch (const BugError& e) {
-    fail(e.found());
-  } catch (const Error&) {
-    throw;
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception& e) {
-    fail(e.what());
+  } catch (...) {
+    rethrow_from_user(
+        [&](const std::string& why) { return fmt::format("[metrics] {} ({}) failed{}", name, origin, why); });
   }
-  return 0;
 }
 
 void add_metric(const PluginMetric& metric) {
-  const auto refuse = [&](const std::string& why) {
-    throw UsageError("[plugins] {}: REDCO_METRIC(\"{}\"): {}. Use another name", metric.origin, metric.name,
-                     why);
-  };
-  if (metric.name.empty()) refuse("the name is empty");
-  if (is_built_in(metric.name)) refuse("this metric is built in");
-  Metrics& known = metrics();
-  const std::lock_guard lock(known.mutex);
-  for (const PluginMetric& other : known.all)
-    if (other.name == metric.name) refuse(other.origin + " has a metric of this name");
-  known.all.push_back(metric);
+  metrics().add(metric, fmt::format("REDCO_METRIC(\"{}\")", metric.name), is_built_in(metric.name));
 }
 
-std::vector<PluginMetric> plugin_metrics() {
-  Metrics& known = metrics();
-  const std::lock_guard lock(known.mutex);
-  return known.all;
-}
+std::vector<PluginMetric> plugin_metrics() { return metrics().all(); }
 
 }  // namespace redco

@@ -23,7 +23,7 @@ struct PluginMetric {
   TextMetric score = nullptr;
   std::string origin;  // the shared object
 
-  // Calls `score`. UsageError, with name and shared object: it failed.
+  // Calls `score`. Errors, with name and shared object, are those of rethrow_from_user() (base/user_code.h).
   double of(const std::vector<std::string>& predictions,
             const std::vector<std::vector<std::string>>& references) const;
 };

@@ -70,7 +70,7 @@ class Bart : public Model {
     config_json_ = c.dump();
   }
 
-  Tensor encode(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
+  Tensor encode_memory(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
     ApplyOptions own = o;
     own.cache = nullptr;
     const Tensor x =

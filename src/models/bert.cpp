@@ -91,7 +91,7 @@ class Bert : public Model {
     config_json_ = c.dump();
   }
 
-  Tensor apply_encoder(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
+  Tensor encode_outputs(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
     Tensor x;
     {
       Scope s("embedding");

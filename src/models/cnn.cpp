@@ -85,7 +85,7 @@ class Cnn : public Model {
     config_json_ = c.dump();
   }
 
-  Tensor apply_encoder(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
+  Tensor encode_outputs(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
     const Tensor& pixels = in.pixel_values;
     const auto& [channels, height, width] = image_shape_;
     if (pixels.visible() != 4 || pixels.size(1) != channels || pixels.size(2) != height ||

@@ -60,7 +60,7 @@ class DiT : public Model {
 
   // The caption's memory [B, 1 + S, C]. Its first token attends to all others; it alone is left where the
   // mask hides the whole caption, and then stands for "no caption".
-  Tensor encode(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
+  Tensor encode_memory(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
     Scope s("text_encoder");
     Tensor x = embedding(p["text.embed.weight"], in.input_ids) +
                embedding(p["text.positions.weight"], row_positions(in.input_ids, 0));
@@ -78,7 +78,7 @@ class DiT : public Model {
     return gather_tokens(o, layer_norm(p, "text.norm", x, eps_));
   }
 
-  Tensor apply_encoder(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
+  Tensor encode_outputs(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
     REDCO_CHECK(
         in.memory.defined() && in.features.defined(),
         "a text-to-image model needs features, the time of each image [B, 1], and memory, the output of "

@@ -45,7 +45,7 @@ class Mlp : public Model {
   }
 
   // features [B, F] -> [B, labels]
-  Tensor apply_encoder(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
+  Tensor encode_outputs(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
     Tensor x = in.features;
     if (x.visible() != 2 || x.size(1) != n_features_)
       throw ContentsError("[model] features of shape {}; the model expects {} per row", to_string(x.shape()),

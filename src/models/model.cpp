@@ -3,10 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <deque>
-#include <mutex>
 
 #include "base/error.h"
+#include "base/registry.h"
 #include "base/user_code.h"
 #include "models/families.h"
 #include "models/plugin_families.h"
@@ -37,23 +36,21 @@ const char* name_of(ModelTask task) {
 }
 
 namespace {
-// An error in the code of a family. That of a plugin is its author's.
-[[noreturn]] void rethrow_from_family(const std::string& name, const char* function) {
+// Calls a function of a family. The code of a plugin's family is its author's.
+template <class F>
+auto in_family(const std::string& name, const char* function, F&& f) {
   const PluginFamily* plugin = plugin_family(name);
-  if (!plugin) throw;
-  rethrow_from_user([&](const std::string& why) {
-    return fmt::format("[model] {} of the family {} ({}) failed{}", function, name, plugin->origin, why);
-  });
+  if (!plugin) return f();
+  return in_user_code(
+      [name, function, plugin](const std::string& why) {
+        return fmt::format("[model] {} of the family {} ({}) failed{}", function, name, plugin->origin, why);
+      },
+      f);
 }
 }  // namespace
 
 Tensor Model::apply(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const {
-  Tensor logits;
-  try {
-    logits = decode(p, in, o);
-  } catch (...) {
-    rethrow_from_family(family_, "decode()");
-  }
+  const Tensor logits = in_family(family_, "decode()", [&] { return decode(p, in, o); });
   if (o.cache) o.cache->advance(in.input_ids.size(1));
   return logits;
 }
@@ -69,10 +66,16 @@ i64 Model::window(i64) const { return 0; }
 Tensor Model::decode(const ParamTree&, const DecoderInputs&, const ApplyOptions&) const {
   throw BugError(fmt::format("{} ({}) has no decoder", family_, name_of(task_)));
 }
-Tensor Model::encode(const ParamTree&, const EncoderInputs&, const ApplyOptions&) const {
+Tensor Model::encode(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const {
+  return in_family(family_, "encode_memory()", [&] { return encode_memory(p, in, o); });
+}
+Tensor Model::apply_encoder(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const {
+  return in_family(family_, "encode_outputs()", [&] { return encode_outputs(p, in, o); });
+}
+Tensor Model::encode_memory(const ParamTree&, const EncoderInputs&, const ApplyOptions&) const {
   throw BugError(fmt::format("{} ({}) has no encoder for a decoder", family_, name_of(task_)));
 }
-Tensor Model::apply_encoder(const ParamTree&, const EncoderInputs&, const ApplyOptions&) const {
+Tensor Model::encode_outputs(const ParamTree&, const EncoderInputs&, const ApplyOptions&) const {
   throw BugError(fmt::format("{} ({}) is not an encoder-only model", family_, name_of(task_)));
 }
 
@@ -145,13 +148,8 @@ const Family* built_in_family(const std::string& name) {
   return f == std::end(kFamilies) ? nullptr : f;
 }
 
-// Families of plugins. Ranks may be threads of one process.
-struct PluginFamilies {
-  std::mutex mutex;
-  std::deque<PluginFamily> all;  // entries stay where they are
-};
-PluginFamilies& plugin_families() {
-  static auto& families = *new PluginFamilies;
+Registry<PluginFamily>& plugin_families() {
+  static auto& families = *new Registry<PluginFamily>("family");
   return families;
 }
 
@@ -163,36 +161,23 @@ struct FamilyName : Model {
 }  // namespace
 
 void add_family(const PluginFamily& family) {
-  const auto refuse = [&](const std::string& why) {
-    throw UsageError("[plugins] {}: REDCO_MODEL(\"{}\", {}): {}. Use another name", family.origin,
-                     family.name, family.architecture, why);
-  };
-  const bool legal = !family.name.empty() && std::ranges::all_of(family.name, [](char c) {
+  const std::string macro = fmt::format("REDCO_MODEL(\"{}\", {})", family.name, family.architecture);
+  const bool legal = std::ranges::all_of(family.name, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
   });
-  if (!legal) refuse("expected a name of lower-case letters, digits, - and _");
-  if (built_in_family(family.name)) refuse("this family is built in");
-  PluginFamilies& known = plugin_families();
-  const std::lock_guard lock(known.mutex);
-  for (const PluginFamily& other : known.all)
-    if (other.name == family.name) refuse(other.origin + " has a family of this name");
-  known.all.push_back(family);
+  if (!legal)
+    throw UsageError(
+        "[plugins] {}: {}: expected a name of lower-case letters, digits, - and _. Use another name",
+        family.origin, macro);
+  plugin_families().add(family, macro, built_in_family(family.name) != nullptr);
 }
 
-const PluginFamily* plugin_family(const std::string& name) {
-  PluginFamilies& known = plugin_families();
-  const std::lock_guard lock(known.mutex);
-  for (const PluginFamily& f : known.all)
-    if (f.name == name) return &f;
-  return nullptr;
-}
+const PluginFamily* plugin_family(const std::string& name) { return plugin_families().find(name); }
 
 std::vector<std::string> model_families() {
   std::vector<std::string> out;
   for (const Family& f : kFamilies) out.push_back(f.model_type);
-  PluginFamilies& known = plugin_families();
-  const std::lock_guard lock(known.mutex);
-  for (const PluginFamily& f : known.all) out.push_back(f.name);
+  for (const PluginFamily& f : plugin_families().all()) out.push_back(f.name);
   return out;
 }
 
@@ -206,12 +191,7 @@ std::unique_ptr<Model> make_model(ModelConfig config) {
   const std::string type = config.text_or("model_type", "");
   if (const Family* f = built_in_family(type)) return f->make(config);
   if (const PluginFamily* f = plugin_family(type)) {
-    std::unique_ptr<Model> model;
-    try {
-      model = f->make(config);
-    } catch (...) {
-      rethrow_from_family(type, "the constructor");
-    }
+    std::unique_ptr<Model> model = in_family(type, "the constructor", [&] { return f->make(config); });
     (*model).*FamilyName::member() = type;
     return model;
   }

@@ -98,10 +98,10 @@ class Model {
   // An empty cache of the decoder. Keys and values per layer, unless a family overrides it.
   virtual ModelCache make_cache(const CacheOptions& o) const;
   // [B, S, C]: the memory of an encoder-decoder model. Fills o.hidden_states; uses no cache.
-  virtual Tensor encode(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const;
+  Tensor encode(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const;
   // Logits of an encoder alone: [B, S, V] of masked_lm, [B, labels] of a classification or regression.
   // Text-to-image: the velocity [B, channels, height, width] of in.pixel_values at the times in.features.
-  virtual Tensor apply_encoder(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const;
+  Tensor apply_encoder(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const;
 
   // Positions of one row from its attention mask, equal to transformers'. In a forward pass: 0, 1, 2, ... for
   // any mask. In generation (rows padded on the left): the number of earlier tokens. Families may differ (OPT
@@ -121,6 +121,10 @@ class Model {
  protected:
   // apply(); each layer adds its entries to the cache.
   virtual Tensor decode(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const;
+  // encode()
+  virtual Tensor encode_memory(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const;
+  // apply_encoder()
+  virtual Tensor encode_outputs(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const;
   // The most tokens that a query of this layer attends to (sliding window); 0: all.
   virtual i64 window(i64 layer) const;
 

@@ -75,7 +75,7 @@ class Performer : public Model {
   }
 
   // [B, labels], from the mean of the tokens.
-  Tensor apply_encoder(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
+  Tensor encode_outputs(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
     Tensor x, seen;  // seen [B, S]: 1 for a token, 0 for padding
     {
       Scope s("embedding");

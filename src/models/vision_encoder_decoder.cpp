@@ -44,7 +44,7 @@ class VisionEncoderDecoder : public Model {
     config_json_ = c.dump();
   }
 
-  Tensor encode(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
+  Tensor encode_memory(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
     const Tensor x = encoder_.run(p, in.pixel_values, o);
     Scope s("memory");
     return projected_ ? dense(p, "enc_to_dec_proj", x, o) : x;

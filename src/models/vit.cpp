@@ -121,7 +121,7 @@ class Vit : public Model {
   }
 
   // [B, labels], from the class token.
-  Tensor apply_encoder(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
+  Tensor encode_outputs(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
     const Tensor x = encoder_.run(p, in.pixel_values, o);
     Scope s("classifier");
     return dense(p, "classifier", reshape(narrow(x, 1, 0, 1), {x.size(0), encoder_.width()}), o);

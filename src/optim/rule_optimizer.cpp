@@ -1,16 +1,16 @@
 #include "optim/rule_optimizer.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
 
 #include "base/error.h"
+#include "ops/create.h"
 #include "ops/elementwise.h"
+#include "optim/deal.h"
 
 namespace redco {
 
 namespace {
-
-void copy(const Tensor& from, const Tensor& to) { Context::current().run(&Kernels::copy, from, to); }
 
 // The value with the layout of `to`, in other bytes than those of `written`, unless they are those of `to`.
 Tensor value_for(const Tensor& to, const Tensor& value, const Tensors& written) {
@@ -18,88 +18,56 @@ Tensor value_for(const Tensor& to, const Tensor& value, const Tensors& written) 
   if (out.same_bytes(to)) return to;
   if (std::ranges::any_of(written, [&](const Tensor& t) { return t.storage() == out.storage(); })) {
     const Tensor other(out.shape(), out.dtype(), out.layout());
-    copy(out, other);
+    copy_into(out, other);
     out = other;
   }
   return out;
 }
 
-void check_names(const RuleSettings& s, const std::vector<std::string>& names) {
-  std::set<std::string> known = {"master"};  // of the fp32 copies in a checkpoint
-  for (const std::string& name : names)
-    if (name.empty() || name.find('/') != std::string::npos || !known.insert(name).second)
-      throw UsageError(
-          "[optimizer] state() of {}{} has the name '{}'; expected names that differ, without a slash, and not "
-          "'master'",
-          s.name, s.origin.empty() ? "" : " (" + s.origin + ")", name);
-}
-
-// The axes over which the replicas divide the state.
-bool divides_state(const Mesh& mesh, Axis a) { return mesh.role(a) == AxisRole::data && mesh.size(a) > 1; }
-
-// The layout of k * n stacked tensors, as (k, n, shape...).
-Layout stacked(const Layout& of) {
-  Layout out = of;
+// The layout of a parameter's state of this shape.
+Layout state_layout(const Tensor& param, StateSharding sharding, const Shape& shape) {
+  Layout out = redco::state_layout(param, sharding);
   for (Placement& p : out.on)
-    if (p.is_sharded()) p = Placement::sharded(p.dim + 2, p.unit);
+    if (p.is_sharded() && shape[p.dim] != param.shape()[p.dim]) p = Placement::replicated();
   return out;
 }
-
-// Tensor (j, s) of a stack of which this rank holds whole tensors or equal parts of all.
-Tensor entry(const Tensor& stack, i64 j, i64 s, const Shape& shape, const Layout& layout) {
-  const i64 n = stack.shape()[1], all = stack.local()[0] * n;
-  return Tensor::within(stack, (j * n + s) * (stack.local_numel() / all), shape, layout);
-}
-
-// Elements [first, first + n) of the local block, as a vector of this rank alone.
-Tensor range(const Tensor& t, i64 first, i64 n) { return Tensor::within(t, first, {n}, {}); }
 
 }  // namespace
 
 RuleOptimizer::RuleOptimizer(const RuleSettings& settings, const ParamTree& params, StateSharding sharding,
                              const std::vector<bool>& members)
-    : Optimizer(params, sharding, members), settings_(settings), names_(settings.rule->state()) {
-  check_names(settings_, names_);
-  for (std::size_t s = 0; s < names_.size(); ++s) trees_.push_back(zeros(params));
-}
-
-std::vector<Optimizer::State> RuleOptimizer::state() const {
-  std::vector<State> out;
-  for (std::size_t s = 0; s < names_.size(); ++s) out.push_back({names_[s], trees_[s]});
-  return out;
-}
-
-Update RuleOptimizer::call(const Tensor& p, const Tensor& g, const Tensors& state,
-                           const UpdateContext& c) const {
-  const std::string who =
-      settings_.origin.empty() ? settings_.name : fmt::format("{} ({})", settings_.name, settings_.origin);
-  const auto fail = [&](const std::string& why) {
-    throw UsageError("[optimizer] update() of {} for {} {}", who, c.spec.name, why);
+    : Optimizer(params, sharding, members), settings_(settings) {
+  struct Named {
+    std::vector<ParamSpec> specs;
+    std::vector<Tensor> values;
   };
-  Update u;
-  try {
-    u = settings_.rule->update(p, g, state, c);
-  } catch (const BugError& e) {
-    fail("failed: " + e.found());
-  } catch (const Error&) {
-    throw;
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception& e) {
-    throw Error(ExitCode::bug,
-                fmt::format("[optimizer] update() of {} for {} failed: {}", who, c.spec.name, e.what()));
+  std::vector<std::string> names;
+  std::map<std::string, Named> named;
+  for (const std::size_t i : this->members()) {
+    const Tensor& p = params.values()[i];
+    Tensors& mine = of_member_.emplace_back();
+    for (const StateSpec& s : checked_state(params.specs()[i])) {
+      mine.push_back(redco::zeros(s.shape, p.dtype(), state_layout(p, sharding, s.shape)));
+      if (!named.contains(s.name)) names.push_back(s.name);
+      Named& all = named[s.name];
+      all.values.push_back(mine.back());
+      ParamSpec& spec = all.specs.emplace_back(params.specs()[i]);
+      if (s.shape != spec.shape) {
+        spec.shape = s.shape;
+        spec.stored = {.name = spec.name, .shape = s.shape};
+      }
+    }
   }
-  const auto check = [&](const Tensor& t, const std::string& what) {
-    if (!t.defined()) fail(fmt::format("returned no {}", what));
-    if (t.shape() != p.shape() || t.dtype() != p.dtype())
-      fail(fmt::format("returned {} as {}; expected the parameter's {}", describe(t), what, describe(p)));
-  };
-  check(u.param, "parameter");
-  if (u.state.size() != names_.size())
-    fail(fmt::format("returned {} tensors of state; state() names {}", u.state.size(), names_.size()));
-  for (std::size_t s = 0; s < names_.size(); ++s) check(u.state[s], "state '" + names_[s] + "'");
-  return u;
+  if (settings_.rule->elementwise() && !this->members().empty())
+    check_elementwise(params.specs()[this->members()[0]]);
+  for (const std::string& name : names) {
+    ParamTree tree(named[name].specs, {});
+    tree.values() = named[name].values;
+    by_name_.push_back({name, tree});
+  }
 }
+
+std::vector<Optimizer::State> RuleOptimizer::state() const { return by_name_; }
 
 // One update, in place.
 void RuleOptimizer::apply(const Tensor& p, const Tensor& g, const Tensors& state, double scale,
@@ -111,62 +79,70 @@ void RuleOptimizer::apply(const Tensor& p, const Tensor& g, const Tensors& state
   values.push_back(value_for(p, u.param, to));
   for (std::size_t s = 0; s < state.size(); ++s) values.push_back(value_for(state[s], u.state[s], to));
   for (std::size_t k = 0; k < to.size(); ++k)
-    if (!values[k].same_bytes(to[k])) copy(values[k], to[k]);
+    if (!values[k].same_bytes(to[k])) copy_into(values[k], to[k]);
 }
 
 void RuleOptimizer::in_ranges(const Job& job, double scale) const {
   for (i64 first = 0; first < job.param.local_numel(); first += UpdateRule::kMostElements) {
     const i64 n = std::min(UpdateRule::kMostElements, job.param.local_numel() - first);
     Tensors state;
-    for (const Tensor& s : job.state) state.push_back(range(s, first, n));
-    apply(range(job.param, first, n), range(job.gradient, first, n), state, scale, job.about);
+    for (const Tensor& s : job.state) state.push_back(range_of(s, first, n));
+    apply(range_of(job.param, first, n), range_of(job.gradient, first, n), state, scale, job.about);
   }
 }
 
-// At most one job for each replica; all have the same shape and layout.
+// At most one job for each replica; parameters have the same shape and layout, and so has each of the state.
 void RuleOptimizer::dealt(const std::vector<Job>& jobs, double scale) const {
-  const Mesh& mesh = Context::current().mesh();
   const Tensor& like = jobs[0].param;
-  const auto k = static_cast<i64>(jobs.size()), n_state = static_cast<i64>(names_.size());
-  const auto shape_of = [&](i64 n) {
-    Shape out = {k, n};
-    for (const i64 size : like.shape()) out.push_back(size);
-    return out;
+  const std::size_t n_state = jobs[0].state.size();
+  // State like the parameter moves together with it.
+  std::vector<std::size_t> alike, others;
+  for (std::size_t s = 0; s < n_state; ++s)
+    (jobs[0].state[s].shape() == like.shape() ? alike : others).push_back(s);
+  std::vector<Tensors> in(jobs.size()), out(jobs.size());
+  for (std::size_t j = 0; j < jobs.size(); ++j) {
+    in[j] = {jobs[j].param, jobs[j].gradient};
+    out[j] = {jobs[j].param};
+    for (const std::size_t s : alike) in[j].push_back(jobs[j].state[s]), out[j].push_back(jobs[j].state[s]);
+  }
+  const auto one = [&](std::size_t s) {
+    std::vector<Tensors> parts;
+    for (const Job& job : jobs) parts.push_back({job.state[s]});
+    return parts;
   };
-  const Layout parts = stacked(like.layout());
-  Layout whole = parts, alone = like.layout();
-  for (Axis a : mesh.axes())
-    if (divides_state(mesh, a)) whole[a] = Placement::sharded(0), alone[a] = Placement::replicated();
-  const Tensor mine = [&] {
-    const Tensor all(shape_of(2 + n_state), like.dtype(), parts);
-    for (i64 j = 0; j < k && all.local_numel() > 0; ++j) {
-      const auto put = [&](i64 s, const Tensor& t) {
-        copy(t, entry(all, j, s, like.shape(), like.layout()));
-      };
-      put(0, jobs[j].param);
-      put(1, jobs[j].gradient);
-      for (i64 s = 0; s < n_state; ++s) put(2 + s, jobs[j].state[s]);
-    }
-    return redistribute(all, whole);
-  }();
-  const Tensor results(shape_of(1 + n_state), like.dtype(), whole);
+  const Tensor mine = to_replicas(in);
+  Tensors more;
+  for (const std::size_t s : others) more.push_back(to_replicas(one(s)));
+  const auto k = static_cast<i64>(jobs.size());
+  const Tensor results = stack_of(k, 1 + static_cast<i64>(alike.size()), like, mine.layout());
+  Tensors more_results;
+  for (std::size_t o = 0; o < others.size(); ++o)
+    more_results.push_back(stack_of(k, 1, jobs[0].state[others[o]], more[o].layout()));
   if (const Range own = mine.range(0); own.size() > 0) {
     REDCO_CHECK(own.size() == 1, "{} parameters for one replica", own.size());
-    const auto at = [&](const Tensor& stack, i64 s) { return entry(stack, 0, s, like.shape(), alone); };
-    Tensors state;
-    for (i64 s = 0; s < n_state; ++s) state.push_back(at(mine, 2 + s));
-    const Update u = call(at(mine, 0), redco::scale(at(mine, 1), scale), state, jobs[own.begin].about);
-    copy(redistribute(u.param, alone), at(results, 0));
-    for (i64 s = 0; s < n_state; ++s) copy(redistribute(u.state[s], alone), at(results, 1 + s));
-  }
-  const Tensor back = redistribute(results, parts);
-  for (i64 j = 0; j < k && back.local_numel() > 0; ++j) {
-    const auto take = [&](i64 s, const Tensor& to) {
-      copy(entry(back, j, s, like.shape(), like.layout()), to);
+    const auto at = [&](const Tensor& stack, std::size_t n, const Tensor& part) {
+      return dealt_entry(stack, static_cast<i64>(n), part);
     };
-    take(0, jobs[j].param);
-    for (i64 s = 0; s < n_state; ++s) take(1 + s, jobs[j].state[s]);
+    Tensors state(n_state), to(n_state);
+    for (std::size_t a = 0; a < alike.size(); ++a) {
+      state[alike[a]] = at(mine, 2 + a, like);
+      to[alike[a]] = at(results, 1 + a, like);
+    }
+    for (std::size_t o = 0; o < others.size(); ++o) {
+      const Tensor& part = jobs[0].state[others[o]];
+      state[others[o]] = at(more[o], 0, part);
+      to[others[o]] = at(more_results[o], 0, part);
+    }
+    const Update u =
+        call(at(mine, 0, like), redco::scale(at(mine, 1, like), scale), state, jobs[own.begin].about);
+    const auto put = [](const Tensor& value, const Tensor& into) {
+      copy_into(redistribute(value, into.layout()), into);
+    };
+    put(u.param, at(results, 0, like));
+    for (std::size_t s = 0; s < n_state; ++s) put(u.state[s], to[s]);
   }
+  from_replicas(results, out);
+  for (std::size_t o = 0; o < others.size(); ++o) from_replicas(more_results[o], one(others[o]));
 }
 
 void RuleOptimizer::update(ParamTree& params, const std::vector<Tensor>& grads, double learning_rate,
@@ -184,23 +160,23 @@ void RuleOptimizer::update(ParamTree& params, const std::vector<Tensor>& grads, 
     Job job{
         .param = part(params, grads, i, sharding()),
         .gradient = grads[i],
-        .state = {},
+        .state = of_member_[k],
         .about = {.spec = spec,
                   .updates = updates()[i],
                   .learning_rate = learning_rate,
                   .weight_decay = decay_of(spec, settings_.weight_decay, settings_.decay_norms_and_biases)}};
-    for (const ParamTree& tree : trees_) job.state.push_back(tree.values()[k]);
     updated.push_back({params.values()[i], grads[i].layout()});
     const Layout& layout = job.param.layout();
     bool divided = false;
     for (Axis a : mesh.axes()) divided = divided || (divides_state(mesh, a) && layout[a].is_sharded());
     if (settings_.rule->elementwise()) {
       in_ranges(job, scale);
-    } else if (!divided) {
+    } else if (!divided || settings_.rule->on_shards()) {
       apply(job.param, job.gradient, job.state, scale, job.about);
     } else {
       auto deal = std::ranges::find_if(deals, [&](const std::vector<Job>& d) {
-        return d[0].param.shape() == job.param.shape() && d[0].param.layout() == layout;
+        return d[0].param.shape() == job.param.shape() && d[0].param.layout() == layout &&
+               std::ranges::equal(d[0].state, job.state, {}, &Tensor::shape, &Tensor::shape);
       });
       if (deal == deals.end()) deal = deals.insert(deal, std::vector<Job>());
       deal->push_back(std::move(job));

@@ -1,9 +1,12 @@
 // The optimizer of an UpdateRule: state, numbers of updates and parts of parameters as in the others.
 //
-// Rules on each element get ranges of the parts. Other rules get whole parameters: if the state is sharded
-// over the replicas, parameters of equal shape are dealt to them, one to each. Two all-to-alls per deal move
-// parameter, gradient and state to the replica that updates it, and the new values back. So replicas do not
-// repeat each other's work, and a rank needs memory for one parameter at a time.
+// Rules on each element get ranges of the parts, and rules on shards the parts as sharded parameters. Other
+// rules get whole parameters: if the state is sharded over the replicas, parameters of equal shape are dealt
+// to them, one to each. Two all-to-alls per deal move parameter, gradient and state to the replica that
+// updates it, and the new values back. So replicas do not repeat each other's work, and a rank needs memory
+// for one parameter at a time.
+//
+// State with a dim of 1 where the parameter has more is replicated along that dim.
 #pragma once
 
 #include <memory>
@@ -38,14 +41,19 @@ class RuleOptimizer : public Optimizer {
     Tensors state;
     UpdateContext about;
   };
+  std::vector<StateSpec> checked_state(const ParamSpec& spec) const;
+  // UsageError: update() says that it is elementwise, but two halves of a vector give other bits than the
+  // whole.
+  void check_elementwise(const ParamSpec& spec) const;
   void in_ranges(const Job& job, double scale) const;
   void dealt(const std::vector<Job>& jobs, double scale) const;
   void apply(const Tensor& p, const Tensor& g, const Tensors& state, double scale,
              const UpdateContext& c) const;
   Update call(const Tensor& p, const Tensor& g, const Tensors& state, const UpdateContext& c) const;
+  std::string who() const;  // name and shared object
   RuleSettings settings_;
-  std::vector<std::string> names_;
-  std::vector<ParamTree> trees_;
+  std::vector<Tensors> of_member_;  // the state of each of members()
+  std::vector<State> by_name_;      // the same tensors
 };
 
 }  // namespace redco

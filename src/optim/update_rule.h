@@ -3,10 +3,9 @@
 //
 // All tensors that it gets are fp32 global values of the parameter's shape (ops/dispatch.h): a rank holds its
 // part of them. Ops on each element (Lion) communicate nothing, and their results are the same bits for any
-// sharding of the state. Ops along a dim, and products of matrices (Muon), may redistribute between model
-// shards. A rule needs no code for sharded state (ZeRO): a rule on each element gets ranges of a rank's part,
-// any other rule gets whole parameters, each on one replica (optim/rule_optimizer.h). `redco plan` counts
-// the communication and the memory.
+// sharding of the state. Ops along a dim (Adafactor), and products of matrices (Muon), may communicate. A
+// rule needs no code for sharded state (ZeRO): elementwise() and on_shards() say what it gets of a parameter
+// (optim/rule_optimizer.h). `redco plan` counts the communication and the memory.
 //
 // A rule of a plugin is exported by REDCO_OPTIMIZER("name", Class) (train/plugin.h), and `train.optimizer:
 // name` selects it. A pipeline may give one to a parameter group (RuleSettings in optim/make_optimizer.h).
@@ -28,7 +27,13 @@ struct UpdateContext {
   double weight_decay = 0;   // train.weight_decay; 0 for norms and biases unless train.decay_norms_and_biases
 };
 
-// The new values. `state` has as many entries as UpdateRule::state().
+// A tensor of the state of one parameter.
+struct StateSpec {
+  std::string name;
+  Shape shape;
+};
+
+// The new values. `state` has as many entries as UpdateRule::state_of().
 struct Update {
   Tensor param;
   Tensors state{};
@@ -42,9 +47,16 @@ class UpdateRule {
   // little memory; `context.spec` is still the whole parameter's. The results are the same.
   virtual bool elementwise() const { return false; }
   static constexpr i64 kMostElements = 1 << 17;
+  // True: ops on each element and reductions along dims (norms, means), no products of matrices. With sharded
+  // state update() then gets the parameter sharded over the replicas, each with its rows. Reductions add up
+  // over the replicas, so their results differ by rounding. False: whole parameters, each on one replica.
+  virtual bool on_shards() const { return false; }
   // Names of the state ("exp_avg"): one tensor of the parameter's shape each, zeros at first. Checkpoints
   // store it under these names, so they contain no slash, differ, and none is "master".
   virtual std::vector<std::string> state() const { return {}; }
+  // The state of one parameter, for rules whose state depends on the parameter or has other shapes: dims are
+  // those of the parameter, or 1 (a mean along the dim). The default: state().
+  virtual std::vector<StateSpec> state_of(const ParamSpec& spec) const;
   // The parameter and its state after one update. `gradient` is clipped already. A result may be one of the
   // arguments, such as the old parameter as state. Called without a tape.
   virtual Update update(const Tensor& param, const Tensor& gradient, const Tensors& state,
@@ -61,7 +73,7 @@ struct PluginOptimizer {
 void add_optimizer(const PluginOptimizer& optimizer);
 // Null: no plugin has it. Valid for the rest of the process.
 const PluginOptimizer* plugin_optimizer(const std::string& name);
-// adamw, sgd, muon, and those of plugins.
+// adamw, sgd, muon, adafactor, and those of plugins.
 std::vector<std::string> optimizer_names();
 
 }  // namespace redco

@@ -12,7 +12,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "data/epoch_order.h"
 #include "ops/create.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
@@ -43,17 +42,12 @@ class Grpo : public Pipeline {
   }
 
   std::shared_ptr<const Dataset> source(const ParamTree& params, const StepContext& ctx) override {
-    if (ctx.epoch != epoch_) roll_out(params, ctx.epoch);
-    const i64 n = static_cast<i64>(answers_.size()), passes = settings->grpo.num_iterations;
-    std::vector<i64> order;  // each pass in another one
-    for (i64 pass = 0; pass < passes; ++pass) {
-      const EpochOrder shuffled(n, Context::current().random.seed,
-                                static_cast<u64>(ctx.epoch * passes + pass));
-      for (i64 i = 0; i < n; ++i) order.push_back(shuffled.at(i));
-    }
-    return std::make_shared<ExampleList>(answers_, fmt::format("grpo {} x {}", n, passes), std::move(order));
+    return answers_.source(ctx, "grpo", settings->grpo.num_iterations,
+                           [&] { return roll_out(params, ctx.epoch); });
   }
-  std::map<std::string, double> notes() const override { return notes_; }
+  std::map<std::string, double> notes() const override { return answers_.notes(); }
+  std::string state() const override { return answers_.state(); }
+  void restore(const std::string& json) override { answers_.restore(json); }
 
   Batch collate(std::span<const Example> mine, const BatchShape& s) const override {
     const GrpoSettings& o = settings->grpo;
@@ -121,41 +115,25 @@ class Grpo : public Pipeline {
     return {{"reward", sum / std::max<double>(1, static_cast<double>(outputs.size()))}};
   }
 
-  // The answers depend on the parameters that sampled them, so a run that resumes inside an epoch needs them.
-  std::string state() const override {
-    return Json{{"epoch", epoch_}, {"answers", Json::parse(examples_to_json(answers_))}, {"notes", notes_}}
-        .dump();
-  }
-  void restore(const std::string& json) override {
-    const Json j = Json::parse(json);
-    epoch_ = j.at("epoch");
-    answers_ = examples_from_json(j.at("answers").dump());
-    notes_ = j.at("notes").get<std::map<std::string, double>>();
-  }
-
   const ModelParams& params() const override {
     require_causal_lm(*model, "grpo");
     return Pipeline::params();
   }
 
  private:
-  void roll_out(const ParamTree& params, i64 epoch) {
+  EpochExamples::Made roll_out(const ParamTree& params, i64 epoch) const {
     const GrpoSettings& o = settings->grpo;
-    const u64 seed = Context::current().random.seed;
-    std::vector<Example> asked;
+    const i64 first = epoch * o.prompts_per_epoch;
+    const std::vector<Example> asked = endless_examples(*train_data, first, o.prompts_per_epoch);
     std::vector<std::vector<i32>> prompts;
-    for (i64 k = epoch * o.prompts_per_epoch; k < (epoch + 1) * o.prompts_per_epoch; ++k) {
-      const i64 n = train_data->size();
-      asked.push_back(train_data->get(EpochOrder(n, seed, static_cast<u64>(k / n)).at(k % n)));
-      prompts.push_back(asked.back().ids.at("prompt"));
-    }
+    for (const Example& e : asked) prompts.push_back(e.ids.at("prompt"));
     TextGeneration g = settings->generation;
     g.settings = {.max_new_tokens = o.max_new_tokens,
                   .temperature = 1,
                   .num_return_sequences = o.num_generations,
-                  .seed = static_cast<i64>(seed)};
-    const auto groups = sample(*this, params, prompts, g, epoch * o.prompts_per_epoch);
-    answers_.clear();
+                  .seed = static_cast<i64>(Context::current().random.seed)};
+    const auto groups = sample(*this, params, prompts, g, first);
+    EpochExamples::Made made;
     double total = 0, tokens = 0, ended = 0, mixed = 0;
     for (std::size_t p = 0; p < groups.size(); ++p) {
       std::vector<double> rewards;
@@ -165,7 +143,7 @@ class Grpo : public Pipeline {
       mixed += std::ranges::any_of(advantages, [](double a) { return a != 0; });
       for (std::size_t i = 0; i < groups[p].size(); ++i) {
         const Rollout& r = groups[p][i];
-        Example& e = answers_.emplace_back();
+        Example& e = made.examples.emplace_back();
         e.ids["answer"] = prompts[p];
         e.ids["answer"].insert(e.ids["answer"].end(), r.ids.begin(), r.ids.end());
         e.values["log_probs"] = r.log_probs;
@@ -174,17 +152,15 @@ class Grpo : public Pipeline {
         ended += r.finish_reason == "eos";
       }
     }
-    const double n = static_cast<double>(answers_.size()), groups_n = static_cast<double>(groups.size());
-    notes_ = {{"reward", total / n},
-              {"answer_length", tokens / n},
-              {"ended", ended / n},
-              {"mixed_groups", mixed / groups_n}};
-    epoch_ = epoch;
+    const auto n = static_cast<double>(made.examples.size()), n_groups = static_cast<double>(groups.size());
+    made.notes = {{"reward", total / n},
+                  {"answer_length", tokens / n},
+                  {"ended", ended / n},
+                  {"mixed_groups", mixed / n_groups}};
+    return made;
   }
 
-  i64 epoch_ = -1;
-  std::vector<Example> answers_;
-  std::map<std::string, double> notes_;
+  EpochExamples answers_;
 };
 
 }  // namespace

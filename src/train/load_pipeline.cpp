@@ -18,20 +18,16 @@ std::unique_ptr<Pipeline> load_pipeline(const std::string& path) {
   if (!found)
     throw UsageError(
         "[pipeline] {} is not a pipeline. Add REDCO_PIPELINE(Class) to its source and rebuild it", path);
-  std::unique_ptr<Pipeline> pipeline;
-  try {
-    pipeline.reset(found->pipeline());
-  } catch (...) {
-    rethrow_from_pipeline(path, "the constructor");
-  }
+  std::unique_ptr<Pipeline> pipeline(
+      in_user_code(pipeline_code(path, "the constructor"), [&] { return found->pipeline(); }));
   if (!pipeline) throw UsageError("[pipeline] {}: the constructor returned no pipeline", path);
   pipeline->origin = path;
   return pipeline;
 }
 
-void rethrow_from_pipeline(const std::string& origin, const char* function) {
-  if (origin.empty()) throw;  // redco's own pipeline
-  rethrow_from_user([&](const std::string& why) {
+UserCode pipeline_code(const std::string& origin, const char* function) {
+  if (origin.empty()) return nullptr;  // redco's own pipeline
+  return std::make_shared<const UserMessage>([origin, function](const std::string& why) {
     std::string text = fmt::format("[pipeline] {} failed{}", function, why);
     if (std::string_view(".?!").find(text.back()) == std::string_view::npos) text += ".";
     return fmt::format("{} The pipeline is {}", text, origin);

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <set>
 
 #include "base/error.h"
@@ -136,6 +137,12 @@ std::string Pipeline::output(const Example& example, const std::string& predicti
     j["prediction"] = prediction;
   }
   return j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+std::shared_ptr<const Dataset> ordered_examples(std::vector<Example> examples, std::string fingerprint) {
+  std::vector<i64> order(examples.size());
+  std::iota(order.begin(), order.end(), 0);
+  return std::make_shared<ExampleList>(std::move(examples), std::move(fingerprint), std::move(order));
 }
 
 i64 ExampleList::length(i64 i) const {

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "base/user_code.h"
 #include "models/model.h"
 #include "optim/make_optimizer.h"
 #include "tokenizers/tokenizer.h"
@@ -250,6 +251,8 @@ class ExampleList : public Dataset {
   std::string fingerprint_;
   std::vector<i64> order_;
 };
+// An ExampleList whose steps take the examples in their order: lots that were sampled, rounds of clients.
+std::shared_ptr<const Dataset> ordered_examples(std::vector<Example> examples, std::string fingerprint);
 // Examples as JSON for state(), without loss. Values must be finite. Reading throws ContentsError.
 std::string examples_to_json(const std::vector<Example>& examples);
 std::vector<Example> examples_from_json(const std::string& json);
@@ -269,14 +272,10 @@ std::unique_ptr<Pipeline> load_pipeline(const std::string& path);
 
 // Calls a function of the pipeline's author. Errors of a user's pipeline name the function and the shared
 // object, as rethrow_from_user() makes them; those of redco's pipelines stay as they are.
-[[noreturn]] void rethrow_from_pipeline(const std::string& origin, const char* function);
+UserCode pipeline_code(const std::string& origin, const char* function);
 template <class F>
 auto in_pipeline(const Pipeline& pipeline, const char* function, F&& f) {
-  try {
-    return f();
-  } catch (...) {
-    rethrow_from_pipeline(pipeline.origin, function);
-  }
+  return in_user_code(pipeline_code(pipeline.origin, function), std::forward<F>(f));
 }
 
 }  // namespace redco

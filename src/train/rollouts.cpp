@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "base/error.h"
 #include "base/signals.h"
 #include "comm/group.h"
+#include "data/epoch_order.h"
 #include "generate/generate.h"
 #include "generate/text_stream.h"
 #include "ops/create.h"
@@ -135,6 +137,45 @@ std::vector<std::vector<Rollout>> sample(const Pipeline& pipeline, const ParamTr
   if (c.world().any(end_requested() != 0))
     throw Error(ExitCode::interrupted, "[train] a signal stopped the run while it sampled answers");
   return out;
+}
+
+std::vector<Example> endless_examples(const Dataset& data, i64 first, i64 n) {
+  std::vector<Example> out;
+  const u64 seed = Context::current().random.seed;
+  for (i64 k = first; k < first + n; ++k) {
+    const EpochOrder order(data.size(), seed, static_cast<u64>(k / data.size()));
+    out.push_back(data.get(order.at(k % data.size())));
+  }
+  return out;
+}
+
+std::shared_ptr<const Dataset> EpochExamples::source(const StepContext& ctx, const std::string& name,
+                                                     i64 passes, const std::function<Made()>& make) {
+  if (ctx.epoch != epoch_) {
+    made_ = make();
+    epoch_ = ctx.epoch;
+  }
+  const i64 n = static_cast<i64>(made_.examples.size());
+  std::vector<i64> order;
+  for (i64 pass = 0; pass < passes; ++pass) {
+    const EpochOrder shuffled(n, Context::current().random.seed, static_cast<u64>(ctx.epoch * passes + pass));
+    for (i64 i = 0; i < n; ++i) order.push_back(shuffled.at(i));
+  }
+  return std::make_shared<ExampleList>(made_.examples, fmt::format("{} {} x {}", name, n, passes),
+                                       std::move(order));
+}
+
+std::string EpochExamples::state() const {
+  return nlohmann::ordered_json{{"epoch", epoch_},
+                                {"examples", nlohmann::ordered_json::parse(examples_to_json(made_.examples))},
+                                {"notes", made_.notes}}
+      .dump();
+}
+
+void EpochExamples::restore(const std::string& json) {
+  const auto j = nlohmann::ordered_json::parse(json);
+  epoch_ = j.at("epoch");
+  made_ = {examples_from_json(j.at("examples").dump()), j.at("notes").get<std::map<std::string, double>>()};
 }
 
 }  // namespace redco

@@ -2,6 +2,9 @@
 // them (GRPO, online DPO).
 #pragma once
 
+#include <functional>
+#include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,5 +29,30 @@ struct Rollout {
 std::vector<std::vector<Rollout>> sample(const Pipeline& pipeline, const ParamTree& params,
                                          std::span<const std::vector<i32>> prompts,
                                          const TextGeneration& generation, i64 first_ordinal = 0);
+
+// Examples [first, first + n) of an endless sequence that visits all of `data`, in a random order, before it
+// repeats one. Every call gives the same.
+std::vector<Example> endless_examples(const Dataset& data, i64 first, i64 n);
+
+// The examples that an epoch made from its first parameters. They can't be made again when a run resumes
+// inside the epoch, so a pipeline passes source(), notes(), state() and restore() on to this object.
+class EpochExamples {
+ public:
+  struct Made {
+    std::vector<Example> examples;
+    std::map<std::string, double> notes;
+  };
+  // `passes` passes over the examples of this epoch, each in another order. Calls make() if the object has
+  // those of another epoch. name: of the pipeline, for the fingerprint.
+  std::shared_ptr<const Dataset> source(const StepContext& ctx, const std::string& name, i64 passes,
+                                        const std::function<Made()>& make);
+  const std::map<std::string, double>& notes() const { return made_.notes; }
+  std::string state() const;
+  void restore(const std::string& json);
+
+ private:
+  i64 epoch_ = -1;
+  Made made_;
+};
 
 }  // namespace redco

@@ -34,7 +34,8 @@ class StepEmbeddings {
   // Drops the tensors that loss() has read.
   void release();
   // Runs embed() of micro-batch m again, with the tape of `params`. The results belong to leaves [m * size(),
-  // (m + 1) * size()).
+  // (m + 1) * size()). The gradients of the loss are those at the first values, so an error of the pipeline
+  // (in_pipeline) if this rank's rows differ from them in a bit.
   std::vector<Tensor> repeat(size_t m, const ParamTree& params, const StepContext& ctx) const;
   size_t size() const { return floats_.size(); }
 
@@ -48,6 +49,7 @@ class StepEmbeddings {
   std::string first_;                // the names, types and row shapes of the first micro-batch
   Batch all_;
   std::vector<Tensor> leaves_;
+  std::vector<Tensor> first_values_;  // of the leaves
 };
 
 // Keeps the gradients of `leaves`, and passes those of parameters on.

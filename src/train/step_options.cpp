@@ -42,24 +42,33 @@ StepOptions step_options(const TrainSettings& t, const ParallelSettings& paralle
                                            .decay_norms_and_biases = t.decay_norms_and_biases},
                 .sharding = parallel.sharding(),
                 .weights = weights};
-  if (t.optimizer == "sgd")
+  if (t.optimizer == "sgd") {
     o.optimizer = SgdSettings{.momentum = t.momentum,
                               .weight_decay = t.weight_decay,
                               .decay_norms_and_biases = t.decay_norms_and_biases};
-  if (t.optimizer == "muon")
+  } else if (t.optimizer == "muon") {
     o.optimizer = MuonSettings{.momentum = t.muon.momentum,
                                .nesterov = t.muon.nesterov,
                                .iterations = t.muon.iterations,
                                .as_large_as_adamw = t.muon.scale == "adamw",
                                .others = std::get<AdamWSettings>(o.optimizer)};
-  if (t.optimizer != "adamw" && t.optimizer != "sgd" && t.optimizer != "muon") {
+  } else if (t.optimizer == "adafactor") {
+    o.optimizer = AdafactorSettings{.decay_rate = t.adafactor.decay_rate,
+                                    .epsilon1 = t.adafactor.epsilon1,
+                                    .epsilon2 = t.adafactor.epsilon2,
+                                    .clip_threshold = t.adafactor.clip_threshold,
+                                    .scale_parameter = t.adafactor.scale_parameter,
+                                    .weight_decay = t.weight_decay,
+                                    .decay_norms_and_biases = t.decay_norms_and_biases};
+  } else if (t.optimizer != "adamw") {
     o.optimizer = rule_settings(t);
-  } else if (!t.optimizer_settings.values.empty()) {
+    return o;
+  }
+  if (!t.optimizer_settings.values.empty())
     throw UsageError(
         "[optimizer] train.optimizer_settings.{}: these are settings of an optimizer of a plugin, but "
         "train.optimizer is {}. Remove them",
         t.optimizer_settings.values.begin()->first, t.optimizer);
-  }
   return o;
 }
 

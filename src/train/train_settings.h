@@ -100,6 +100,26 @@ struct MuonOptions {
   }
 };
 
+// optim/adafactor.h
+struct AdafactorOptions {
+  double decay_rate = -0.8, epsilon1 = 1e-30, epsilon2 = 1e-3, clip_threshold = 1;
+  bool scale_parameter = false;
+
+  void visit(SettingsVisitor& v) {
+    v.field("decay_rate", decay_rate,
+            "exponent d: in update t the mean squares of gradients keep 1 - t^d of their value")
+        .at_least(-10)
+        .below(0);
+    v.field("epsilon1", epsilon1, "added to the squares of gradients").at_least(1e-36);
+    v.field("clip_threshold", clip_threshold,
+            "largest root mean square of an update, before the learning rate")
+        .above(0);
+    v.field("scale_parameter", scale_parameter,
+            "the learning rate of a parameter is multiplied by the root mean square of its values");
+    v.field("epsilon2", epsilon2, "smallest of these root mean squares").above(0);
+  }
+};
+
 // A piece of the learning rate schedule (train/learning_rate.h). Rates are multiples of train.learning_rate.
 struct SchedulePieceSettings {
   std::string shape = "linear";
@@ -147,6 +167,7 @@ struct TrainSettings {
   std::string optimizer = "adamw";
   OptimizerOwnSettings optimizer_settings;
   MuonOptions muon;
+  AdafactorOptions adafactor;
   double momentum = 0;
   double weight_decay = 0.01;
   bool decay_norms_and_biases = false;
@@ -216,22 +237,26 @@ struct TrainSettings {
         .only_with("train.schedule", {"linear", "cosine", "wsd"});
     v.field("optimizer", optimizer,
             "optimizer: adamw, sgd (with momentum), muon (hidden matrices; AdamW for all other parameters), "
-            "or one of a plugin (REDCO_OPTIMIZER)")
-        .looks_like("adamw, sgd, muon or the name of a plugin's optimizer")
+            "adafactor, or one of a plugin (REDCO_OPTIMIZER)")
+        .looks_like("adamw, sgd, muon, adafactor or the name of a plugin's optimizer")
         .on_resume(OnResume::error);
     v.section("optimizer_settings", optimizer_settings, "Settings of an optimizer of a plugin")
         .on_resume(OnResume::note);
     v.section("muon", muon, "Muon: momentum with singular values near 1, for matrices of hidden layers")
         .on_resume(OnResume::note)
         .only_with("train.optimizer", {"muon"});
+    v.section("adafactor", adafactor, "Adafactor: mean squares of gradients by rows and by columns")
+        .on_resume(OnResume::note)
+        .only_with("train.optimizer", {"adafactor"});
     v.field("momentum", momentum, "momentum of SGD; 0: no momentum")
         .at_least(0)
         .below(1)
         .on_resume(OnResume::note)
         .only_with("train.optimizer", {"sgd"});
-    v.field("weight_decay", weight_decay,
-            "weight decay coefficient: decoupled in AdamW and Muon, added to the gradient in SGD; optimizers "
-            "of plugins decide")
+    v.field(
+         "weight_decay", weight_decay,
+         "weight decay coefficient: decoupled in AdamW, Muon and Adafactor, added to the gradient in SGD; optimizers "
+         "of plugins decide")
         .at_least(0)
         .on_resume(OnResume::note);
     v.field("decay_norms_and_biases", decay_norms_and_biases,

@@ -188,6 +188,27 @@ TEST_F(Train, ResumesMuonAndAScheduleOfPieces) {
   for (const auto& [step, rate] : expected) EXPECT_NEAR(rates.at(step), rate, 1e-9) << step;
 }
 
+// State of other shapes than the parameters', sharded over two replicas and two model shards.
+TEST_F(Train, ResumesAdafactor) {
+  write("short.txt", some_text(120).substr(0, 60 * 32));
+  Words more = {"data.train=short.txt",    "train.optimizer=adafactor", "train.learning_rate=0.001",
+                "train.schedule=constant", "train.warmup_ratio=0",      "parallel.shard_gradients=true",
+                "train.logging_steps=1",   "train.max_steps=8"};
+  good(job("a", 2, 2, more));
+  more.back() = "train.max_steps=3";
+  good(job("b", 2, 2, more));
+  more.back() = "train.max_steps=8";
+  EXPECT_THAT(good(job("b", 2, 2, more)).err, HasSubstr("step 3 of 8"));
+  same_checkpoints("a", "b", "step-00000008");
+  const auto saved = tensors(path("a/checkpoints/step-00000008/training/optimizer.safetensors"));
+  std::size_t state = 0;
+  for (const auto& [name, x] : saved) state += x.size();
+  std::size_t all = 0;
+  for (const auto& [name, x] : tensors(path("a/checkpoints/step-00000008/model.safetensors")))
+    all += x.size();
+  EXPECT_LT(state, all / 4);
+}
+
 TEST_F(Train, ResumesOnAnotherMesh) {
   write("short.txt", some_text(120).substr(0, 60 * 32));
   // AdamW divides a gradient by its size. Where the gradient is only rounding (biases of the keys), two

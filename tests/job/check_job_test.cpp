@@ -194,6 +194,8 @@ TEST(CheckJob, ValuesThatContradictEachOther) {
   EXPECT_THAT(with({"train.decay_ratio=0.2"}), HasSubstr("it is for train.schedule=wsd"));
   EXPECT_EQ(with({"train.optimizer=muon", "train.muon.momentum=0.9"}), "");
   EXPECT_THAT(with({"train.muon.momentum=0.9"}), HasSubstr("it is for train.optimizer=muon"));
+  EXPECT_EQ(with({"train.optimizer=adafactor", "train.adafactor.scale_parameter=true"}), "");
+  EXPECT_THAT(with({"train.adafactor.epsilon2=0.01"}), HasSubstr("it is for train.optimizer=adafactor"));
   EXPECT_THAT(with({"train.optimizer=muom"}), HasSubstr("no such optimizer; did you mean muon?"));
   EXPECT_THAT(with({"data.packing=false"}), HasSubstr("text files are always packed"));
   EXPECT_EQ(with({"parallel.shard_optimizer=true"}), "");

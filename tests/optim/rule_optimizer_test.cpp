@@ -119,6 +119,95 @@ TEST(RuleOptimizer, AReductionIsOverTheWholeParameter) {
     for (const StateSharding sharding : kAll) expect_near(updated(mesh, sharding, normed), one, 1e-6);
 }
 
+// The mean squares of each row and column, and of whole vectors; divides the gradient by their roots.
+class MeansRule : public UpdateRule {
+ public:
+  explicit MeansRule(bool on_shards) : on_shards_(on_shards) {}
+  bool on_shards() const override { return on_shards_; }
+  std::vector<StateSpec> state_of(const ParamSpec& spec) const override {
+    if (spec.shape.size() < 2) return {{"all", spec.shape}};
+    return {{"rows", {spec.shape[0], 1}}, {"columns", {1, spec.shape[1]}}};
+  }
+  Update update(const Tensor& p, const Tensor& g, const Tensors& state,
+                const UpdateContext& c) const override {
+    const Tensor squares = square(g);
+    Tensors now;
+    Tensor size = p.rank() < 2 ? squares : mean(squares, {0, 1});
+    if (p.rank() < 2)
+      now = {0.9 * state[0] + 0.1 * squares};
+    else
+      now = {0.9 * state[0] + 0.1 * mean(squares, {1}, true),
+             0.9 * state[1] + 0.1 * mean(squares, {0}, true)};
+    Tensor step = g / sqrt(add_scalar(now[0], 1e-3));
+    if (p.rank() == 2) step = step / sqrt(add_scalar(now[1], 1e-3)) * sqrt(size);
+    return {p - c.learning_rate * step, now};
+  }
+
+ private:
+  bool on_shards_;
+};
+
+TEST(RuleOptimizer, StateMayHaveOtherShapes) {
+  const Values one = updated({1, 1}, StateSharding::none, of(std::make_shared<MeansRule>(false)));
+  for (const bool on_shards : {false, true})
+    for (const Mesh& mesh : {Mesh{1, 1}, Mesh{2, 1}, Mesh{1, 2}, Mesh{2, 2}, Mesh{3, 1}})
+      for (const StateSharding sharding : kAll)
+        // An update is 0.01 times a gradient of about 1 divided by about 0.1; sums of 1e3 squares in another
+        // order differ by 1e-6.
+        expect_near(updated(mesh, sharding, of(std::make_shared<MeansRule>(on_shards))), one, 1e-6);
+}
+
+struct ShapeRule : UpdateRule {
+  bool each;
+  Shape shape;
+  ShapeRule(bool each, Shape shape) : each(each), shape(std::move(shape)) {}
+  bool elementwise() const override { return each; }
+  std::vector<StateSpec> state_of(const ParamSpec&) const override { return {{"m", shape}}; }
+  Update update(const Tensor& p, const Tensor&, const Tensors& state, const UpdateContext&) const override {
+    return {p, state};
+  }
+};
+
+TEST(RuleOptimizer, ShapesOfStateAreChecked) {
+  const auto error = [](bool each, const Shape& shape) -> std::string {
+    try {
+      updated({1, 1}, StateSharding::none, of(std::make_shared<ShapeRule>(each, shape)));
+    } catch (const UsageError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(
+      error(false, {311}),
+      "[optimizer] the state 'm' of test for a.weight has the shape (311); expected the parameter's, (311, "
+      "1009), where a dim may also be 1");
+  EXPECT_THAT(error(false, {311, 2}), HasSubstr("where a dim may also be 1"));
+  EXPECT_THAT(error(true, {311, 1}), HasSubstr("since elementwise() is true"));
+}
+
+// Elementwise in its words only.
+struct SummedRule : UpdateRule {
+  bool in_state;
+  explicit SummedRule(bool in_state) : in_state(in_state) {}
+  bool elementwise() const override { return true; }
+  std::vector<std::string> state() const override { return {"sum"}; }
+  Update update(const Tensor& p, const Tensor& g, const Tensors& state, const UpdateContext&) const override {
+    if (!in_state) return {p - 0.01 * mean(g, {0}, true), {state[0]}};
+    return {p, {state[0] + mean(g, {0}, true)}};
+  }
+};
+
+TEST(RuleOptimizer, ARuleThatIsNotElementwiseIsFound) {
+  for (const bool in_state : {false, true}) try {
+      updated({1, 1}, StateSharding::none, of(std::make_shared<SummedRule>(in_state)));
+      ADD_FAILURE() << in_state;
+    } catch (const UsageError& e) {
+      EXPECT_THAT(e.what(),
+                  HasSubstr("[optimizer] elementwise() of test is true, but update() of a vector of 6"));
+      EXPECT_THAT(e.what(), HasSubstr(in_state ? "of state 0" : "of the parameter"));
+    }
+}
+
 // The old values, exchanged: results that are arguments which an update overwrites.
 class ArgumentsRule : public UpdateRule {
  public:
@@ -159,7 +248,7 @@ TEST(RuleOptimizer, NamesOfStateAreChecked) {
       updated({1, 1}, StateSharding::none, of(std::make_shared<NamesRule>(names)));
       ADD_FAILURE() << names.back();
     } catch (const UsageError& e) {
-      EXPECT_THAT(e.what(), HasSubstr("state() of test has the name '" + names.back() + "'"));
+      EXPECT_THAT(e.what(), HasSubstr("the state of test for a.weight has the name '" + names.back() + "'"));
     }
   }
 }
@@ -179,7 +268,7 @@ struct WrongRule : UpdateRule {
 };
 
 TEST(RuleOptimizer, WrongResultsAreNamed) {
-  const char* said[] = {"returned 0 tensors of state; state() names 1",
+  const char* said[] = {"returned 0 tensors of state; its state has 1",
                         "returned f32 ()",
                         "returned no state 'm'",
                         "returned f64 (311, 1009)",

@@ -9,6 +9,7 @@
 #include "ops/elementwise.h"
 #include "ops/linear.h"
 #include "ops/redistribute.h"
+#include "ops/reduce.h"
 #include "planning.h"
 #include "support/ranks.h"
 
@@ -104,6 +105,21 @@ struct ProductRule : UpdateRule {
   Update update(const Tensor& p, const Tensor& g, const Tensors&, const UpdateContext& c) const override {
     if (p.rank() != 2) return {p};
     return {p - c.learning_rate * matmul(matmul(g, g, false, true), g)};
+  }
+};
+// State with a number for each row, of whole matrices.
+struct RowsRule : UpdateRule {
+  std::vector<StateSpec> state_of(const ParamSpec& spec) const override {
+    Shape rows = spec.shape;
+    for (std::size_t d = 1; d < rows.size(); ++d) rows[d] = 1;
+    return {{"m", spec.shape}, {"rows", rows}};
+  }
+  Update update(const Tensor& p, const Tensor& g, const Tensors& state,
+                const UpdateContext& c) const override {
+    const Tensor m = 0.9 * state[0] + g;
+    Tensor rows = state[1];
+    if (p.rank() == 2) rows = rows + mean(square(matmul(matmul(g, g, false, true), m)), {1}, true);
+    return {p - c.learning_rate * m, {m, rows}};
   }
 };
 RuleSettings rule(std::shared_ptr<const UpdateRule> r) {
@@ -282,6 +298,27 @@ INSTANTIATE_TEST_SUITE_P(
                            .recompute = false,
                            .sharding = StateSharding::parameters,
                            .optimizer = MuonSettings{}},
+                      Case{.name = "adafactor",
+                           .config = redco::testing::kGpt2,
+                           .global = 4,
+                           .per_device = 2,
+                           .recompute = false,
+                           .weights = DType::bf16,
+                           .optimizer = AdafactorSettings{}},
+                      Case{.name = "adafactor_shard_parameters",
+                           .config = redco::testing::kMixtral,
+                           .global = 4,
+                           .per_device = 2,
+                           .recompute = false,
+                           .sharding = StateSharding::parameters,
+                           .optimizer = AdafactorSettings{.scale_parameter = true}},
+                      Case{.name = "rule_of_rows",
+                           .config = redco::testing::kLlama,
+                           .global = 4,
+                           .per_device = 2,
+                           .recompute = false,
+                           .sharding = StateSharding::optimizer,
+                           .optimizer = rule(std::make_shared<RowsRule>())},
                       Case{.name = "elementwise_rule",
                            .config = redco::testing::kGpt2,
                            .global = 4,

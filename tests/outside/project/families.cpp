@@ -112,7 +112,7 @@ class BumpsModel : public Model {
     b.linear("out", 1, width, true, 0.3).role = Role::second;
     config_json_ = c.dump();
   }
-  Tensor apply_encoder(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
+  Tensor encode_outputs(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
     return dense(p, "out", exp(-square(dense(p, "in", in.features, o))), o);
   }
 };
