@@ -155,7 +155,7 @@ void multiply_in(const Product& p, const Tile& t, const Tiles& tiles, float* roo
 
 // Whether y^T = b^T a^T can read b as it lies.
 bool may_transpose(const Product& p, bool paired) {
-  if (p.m > kTransposedRows) return false;
+  if (p.m > kTransposedRows || blocks_in(p) == 0) return false;
   for (const Term& t : p.terms)
     if (t.a.trans || !t.b.trans || (paired && is_grouped(t.b.type))) return false;
   return true;
