@@ -12,6 +12,8 @@
 #include <span>
 
 #include "base/error.h"
+#include "base/parallel.h"
+#include "base/scratch.h"
 #include "comm/group.h"
 #include "tensor/context.h"
 #include "tensor/transfer.h"
@@ -21,7 +23,7 @@ namespace redco::ckpt {
 namespace {
 
 constexpr i64 kBlockBytes = 4 << 20;  // that a rank sends at a time
-constexpr i64 kReadBytes = 4 << 20;   // on their way from a file to a tensor
+constexpr i64 kReadBytes = 4 << 20;   // on their way from a file to a tensor, for each thread
 
 // A rank's part of a parameter as rows: of dim 0, or of dims 0 and 1 if dim 0 is a stack of stored tensors.
 i64 rows_of(const ParamSpec& s, const Shape& local) {
@@ -103,6 +105,21 @@ void read_rows(const Tensor& from, i64 r, i64 row, std::span<float> values) {
   copy_to_host<float>(block, 0, values);
 }
 
+// Rows of a parameter that are read at a time.
+struct Block {
+  size_t param;
+  i64 begin, rows, row;  // row: elements
+  bool shared;           // by replicas, which read each a part
+};
+// The blocks of parameter i, whose value is t, on this many replicas.
+void add_blocks(const ParamSpec& s, size_t i, const Tensor& t, int replicas, std::vector<Block>& to) {
+  const i64 row = row_elements(s, t.local()), rows = rows_of(s, t.local());
+  if (row == 0) return;
+  const bool shared = t.layout()[Axis::dp].is_replicated() && replicas > 1;
+  const i64 block = std::max<i64>(shared ? replicas : 1, kReadBytes / (row * 4));
+  for (i64 r = 0; r < rows; r += block) to.push_back({i, r, std::min(block, rows - r), row, shared});
+}
+
 }  // namespace
 
 void load_params(ParamTree& tree, const ModelFiles& files,
@@ -176,52 +193,65 @@ void load_params(ParamTree& tree, const ModelFiles& files,
   // A rank that can't read still takes part in the gathers of all blocks, because the other ranks wait in
   // them. Then all ranks throw its error.
   std::exception_ptr failed;
-  const auto reading = [&](const std::function<void()>& f) {
-    if (failed) return;
-    try {
-      f();
-    } catch (...) {
-      failed = std::current_exception();
+  std::vector<std::vector<redco::Range>> ranges(tree.size());
+  const auto read = [&](size_t i, i64 r0, i64 r1, float* to, Scratch<unsigned char>& buffer) {
+    for (const Place& p : places_of(tree.specs()[i], ranges[i], r0, r1)) {
+      const ModelFiles::Located& l = *held.at(p.tensor);
+      l.file->read(*l.entry, p.box, to, p.strides, buffer);
+      to += p.elements;
     }
   };
+  Group& dp = c.group(Axis::dp);
+  std::vector<Block> blocks;
   for (size_t i = 0; i < tree.size(); ++i) {
     const ParamSpec& s = tree.specs()[i];
-    const Tensor& t = tree.values()[i];
     if (made.count(s.name)) continue;
     if (!held.count(s.stored.tensor(0))) {
-      initialize(s, t);
+      initialize(s, tree.values()[i]);
       continue;
     }
-    const auto read = [&](i64 r0, i64 r1, float* to) {
-      for (const Place& p : places_of(s, ranges_of(t), r0, r1)) {
-        const ModelFiles::Located& l = *held.at(p.tensor);
-        l.file->read(*l.entry, p.box, to, p.strides);
-        to += p.elements;
-      }
+    ranges[i] = ranges_of(tree.values()[i]);
+    add_blocks(s, i, tree.values()[i], dp.size(), blocks);
+  }
+  // The threads of the kernels read a block each. The rank's thread then moves them to the tensors.
+  struct Slot {
+    Scratch<float> values;
+    Scratch<unsigned char> buffer;
+    std::exception_ptr failed;
+  };
+  std::vector<Slot> slots(static_cast<size_t>(parallel::threads()));
+  Scratch<float> gathered;
+  for (size_t first = 0; first < blocks.size(); first += slots.size()) {
+    const auto n = static_cast<i64>(std::min(slots.size(), blocks.size() - first));
+    const auto own = [&](const Block& b) {
+      return b.shared ? shard_range(b.rows, 1, dp.size(), dp.rank()) : redco::Range{0, b.rows};
     };
-    Group& dp = c.group(Axis::dp);
-    const i64 row = row_elements(s, t.local()), rows = rows_of(s, t.local());
-    // Replicas that hold the same elements read each a part of them.
-    const bool shared = t.layout()[Axis::dp].is_replicated() && dp.size() > 1;
-    if (row == 0) continue;
-    const i64 block = std::max<i64>(shared ? dp.size() : 1, kReadBytes / (row * 4));
-    std::vector<float> mine, whole;
-    for (i64 r = 0; r < rows; r += block) {
-      const i64 n = std::min(block, rows - r);
-      if (!shared) {
-        mine.resize(n * row);
-        reading([&] { read(r, r + n, mine.data()); });
-        write_rows(mine, t, r, row);
+    parallel::for_each(failed ? 0 : n, [&](i64 k) {
+      const Block& b = blocks[first + k];
+      Slot& slot = slots[k];
+      try {
+        const redco::Range r = own(b);
+        if (r.size() > 0)
+          read(b.param, b.begin + r.begin, b.begin + r.end, slot.values.of(r.size() * b.row), slot.buffer);
+      } catch (...) {
+        slot.failed = std::current_exception();
+      }
+    });
+    for (i64 k = 0; k < n; ++k) {
+      const Block& b = blocks[first + k];
+      Slot& slot = slots[k];
+      if (slot.failed && !failed) failed = slot.failed;
+      const auto values = [&](Scratch<float>& of) {
+        return std::span(of.of(b.rows * b.row), static_cast<size_t>(b.rows * b.row));
+      };
+      if (!b.shared) {
+        if (!failed) write_rows(values(slot.values), tree.values()[b.param], b.begin, b.row);
         continue;
       }
       std::vector<i64> counts(dp.size());
-      for (int d = 0; d < dp.size(); ++d) counts[d] = shard_range(n, 1, dp.size(), d).size() * row;
-      const redco::Range own = shard_range(n, 1, dp.size(), dp.rank());
-      mine.resize(own.size() * row);
-      if (own.size() > 0) reading([&] { read(r + own.begin, r + own.end, mine.data()); });
-      whole.resize(n * row);
-      dp.all_gather<float>(mine.data(), whole.data(), counts);
-      write_rows(whole, t, r, row);
+      for (int d = 0; d < dp.size(); ++d) counts[d] = shard_range(b.rows, 1, dp.size(), d).size() * b.row;
+      dp.all_gather<float>(slot.values.of(counts[dp.rank()]), values(gathered).data(), counts);
+      if (!failed) write_rows(values(gathered), tree.values()[b.param], b.begin, b.row);
     }
   }
   c.world().together([&] {
@@ -280,23 +310,8 @@ int writer_of(i64 file, int ranks) { return static_cast<int>(file % ranks); }
 // Rank r's ranges in the whole parameter; empty: it sends nothing.
 using Parts = std::vector<std::vector<redco::Range>>;
 
-// Memory that is kept from tensor to tensor: fresh pages cost more than the copies.
-class Scratch {
- public:
-  float* of(i64 n) {
-    if (n > size_) {
-      data_.reset(new float[static_cast<size_t>(n)]);  // not initialized
-      size_ = n;
-    }
-    return data_.get();
-  }
-
- private:
-  std::unique_ptr<float[]> data_;
-  i64 size_ = 0;
-};
 struct Blocks {
-  Scratch sent, received;
+  Scratch<float> sent, received;
 };
 
 // Sends the k-th stored tensor of parameter i from all ranks to the file's writer, in blocks.

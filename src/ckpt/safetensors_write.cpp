@@ -5,7 +5,6 @@
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <type_traits>
 
 #include "base/error.h"
 
@@ -26,12 +25,6 @@ i64 bytes_of(const TensorPlan& t) {
 }
 
 std::string quoted(const std::string& s) { return nlohmann::json(s).dump(); }
-
-template <class T>
-constexpr StoredType kNative = std::is_same_v<T, float>    ? StoredType::f32
-                               : std::is_same_v<T, double> ? StoredType::f64
-                               : std::is_same_v<T, i32>    ? StoredType::i32
-                                                           : StoredType::i64;
 
 }  // namespace
 
