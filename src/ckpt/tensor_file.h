@@ -43,8 +43,8 @@ class TensorFile {
 
   // Reads a box into memory with `strides`, converted to T (float, double, i32, i64). `out` is the address of
   // the box's first element. Integers in memory need integers or booleans in the file; a value that doesn't
-  // fit is a ContentsError. `e` is one of this file's entries. Thread-safe. Values that need no conversion are
-  // read to their place; all others pass through `buffer`, which a loop of reads can keep.
+  // fit is a ContentsError. `e` is one of this file's entries. Thread-safe. Values that need no conversion
+  // are read to their place; all others pass through `buffer`, which a loop of reads can keep.
   template <class T>
   void read(const TensorEntry& e, const Box& box, T* out, const Strides& strides,
             Scratch<unsigned char>& buffer) const;
