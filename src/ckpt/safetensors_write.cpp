@@ -169,9 +169,15 @@ void SafetensorsWriter::write_transposed(std::string_view name, const Box& box, 
   for (i64 r = 0; r < rows; r += at_once) {
     const i64 n = std::min(at_once, rows - r);
     parallel::for_each(ceil_div(n, kRows), [&](i64 piece) {
-      const i64 begin = piece * kRows, end = std::min(begin + kRows, n);
-      for (i64 c = 0; c < columns; ++c)
-        for (i64 k = begin; k < end; ++k) block[k * columns + c] = from[c * stride + r + k];
+      const i64 begin = piece * kRows, height = std::min(kRows, n - begin);
+      // A tile at a time: rows may have the same place in the cache, and are written line by line.
+      T tile[kRows][kRows];
+      for (i64 c = 0; c < columns; c += kRows) {
+        const i64 width = std::min(kRows, columns - c);
+        for (i64 j = 0; j < width; ++j) std::copy_n(from + (c + j) * stride + r + begin, height, tile[j]);
+        for (i64 k = 0; k < height; ++k)
+          for (i64 j = 0; j < width; ++j) block[(begin + k) * columns + c + j] = tile[j][k];
+      }
     });
     write(name, {{box[0].begin + r, box[0].begin + r + n}, box[1]}, block);
   }
