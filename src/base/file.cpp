@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 
 #include "base/error.h"
 #include "base/syscalls.h"
@@ -287,22 +288,27 @@ void DurableFile::pwrite_direct(i64 offset, const void* from, i64 n) {
   REDCO_CHECK(
       fd_ >= 0 && n >= 0 && offset % kDirect == 0 && reinterpret_cast<std::uintptr_t>(from) % kDirect == 0,
       "{}: offset {} bytes {}", path_, offset, n);
-  if (can_direct_ && direct_ < 0 && n >= kDirect) {
-    direct_ = retry([&] { return sys::open(temp_, O_WRONLY | O_DIRECT); });
-    can_direct_ = direct_ >= 0;
-  }
+  const int direct = [&] {
+    static std::mutex opening;
+    const std::lock_guard lock(opening);
+    if (can_direct_ && direct_ < 0 && n >= kDirect) {
+      direct_ = retry([&] { return sys::open(temp_, O_WRONLY | O_DIRECT); });
+      can_direct_ = direct_ >= 0;
+    }
+    return direct_;
+  }();
   const auto* p = static_cast<const char*>(from);
   // Whole blocks. What a call leaves, and what it refuses, goes through the page cache.
   i64 done = 0;
-  while (can_direct_ && n - done >= kDirect) {
+  while (direct >= 0 && n - done >= kDirect) {
     const i64 whole = std::min(n - done, kMaxCall) / kDirect * kDirect;
     const ssize_t w = retry(
-        [&] { return sys::pwrite(direct_, temp_, p + done, static_cast<size_t>(whole), offset + done); });
+        [&] { return sys::pwrite(direct, temp_, p + done, static_cast<size_t>(whole), offset + done); });
     if (w < 0 && errno != EINVAL) fail("write", path_, errno, n - done);
     if (w < kDirect) break;
     done += w / kDirect * kDirect;
   }
-  pwrite(offset + done, p + done, n - done);
+  write_all(fd_, path_, offset + done, p + done, n - done);
 }
 
 void DurableFile::append(std::string_view bytes) {

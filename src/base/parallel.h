@@ -1,6 +1,6 @@
-// Loops over the threads of a rank's kernels, for code below the kernels: sums and copies of messages. The
-// kernels set the loop; without it, and inside of a parallel loop of the kernels, the calling thread does
-// all.
+// Loops over the threads of a rank's kernels, for code outside of the kernels: sums and copies of messages,
+// reads of files. The kernels set the loop; without it, and inside of a parallel loop of the kernels, the
+// calling thread does all.
 #pragma once
 
 #include "base/types.h"
@@ -13,10 +13,25 @@ using Loop = void (*)(i64 n, const void* of, Body body);
 
 namespace detail {
 inline constinit thread_local Loop loop = nullptr;
-}
+inline constinit thread_local int threads = 1;
+}  // namespace detail
 
-// For the calling thread; null: none.
-inline void set(Loop loop) noexcept { detail::loop = loop; }
+// For the calling thread: a loop over this many threads; null: none.
+inline void set(Loop loop, int threads) noexcept {
+  detail::loop = loop;
+  detail::threads = loop ? threads : 1;
+}
+inline int threads() noexcept { return detail::threads; }
+
+// Calls f(i) for i in [0, n): long pieces, each worth a thread. f must not throw.
+template <class F>
+void for_each(i64 n, const F& f) {
+  if (!detail::loop || n < 2) {
+    for (i64 i = 0; i < n; ++i) f(i);
+    return;
+  }
+  detail::loop(n, &f, [](const void* of, i64 i) { (*static_cast<const F*>(of))(i); });
+}
 
 // Calls f(begin, end) over [0, n) items of `size` bytes: in blocks that are worth a thread, or once. f must
 // not throw.

@@ -31,24 +31,39 @@ class Worker {
 
   template <class F>
   auto run(F f) -> std::future<decltype(f())> {
-    if (!thread_.joinable()) {
-      try {
-        thread_ = std::thread([this] { work(); });
-      } catch (const std::system_error&) {
-        return std::async(std::launch::deferred, std::move(f));
-      }
-    }
+    if (!starts()) return std::async(std::launch::deferred, std::move(f));
     std::packaged_task<decltype(f())()> task(std::move(f));
     auto result = task.get_future();
-    {
-      const std::lock_guard lock(mutex_);
-      tasks_.emplace_back(std::packaged_task<void()>([task = std::move(task)]() mutable { task(); }));
-    }
-    wake_.notify_one();
+    add(std::packaged_task<void()>([task = std::move(task)]() mutable { task(); }));
     return result;
+  }
+  // A task without a result. If the system starts no thread, it runs now. REQUIRES: f doesn't throw.
+  template <class F>
+  void post(F f) {
+    if (starts()) {
+      add(std::packaged_task<void()>(std::move(f)));
+    } else {
+      f();
+    }
   }
 
  private:
+  bool starts() {
+    if (thread_.joinable()) return true;
+    try {
+      thread_ = std::thread([this] { work(); });
+    } catch (const std::system_error&) {
+      return false;
+    }
+    return true;
+  }
+  void add(std::packaged_task<void()> task) {
+    {
+      const std::lock_guard lock(mutex_);
+      tasks_.push_back(std::move(task));
+    }
+    wake_.notify_one();
+  }
   void work() {
     std::unique_lock lock(mutex_);
     while (true) {

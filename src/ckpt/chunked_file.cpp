@@ -5,13 +5,27 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/parallel.h"
 
 namespace redco::ckpt {
 
-ChunkedFile::ChunkedFile(const std::string& path, i64 size, i64 window_bytes, i64 chunk_bytes)
-    : file_(DurableFile::create(path, size)), size_(size), window_(window_bytes), chunk_(chunk_bytes) {
+ChunkedFile::ChunkedFile(const std::string& path, i64 size, WriteQueue& queue, i64 chunk_bytes)
+    : queue_(queue),
+      file_(DurableFile::create(path, size)),
+      size_(size),
+      window_(queue.size().window_bytes),
+      chunk_(chunk_bytes) {
   REDCO_CHECK(size >= 0 && chunk_ % window_ == 0 && window_ % DurableFile::kDirect == 0, "{} {}", window_,
               chunk_);
+}
+
+ChunkedFile::~ChunkedFile() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failed_) failed_ = std::make_exception_ptr(IoError("{}: dropped", file_.path()));
+  }
+  wait_quietly();
+  for (const auto& [window, w] : open_) queue_.give(w.bytes);
 }
 
 void ChunkedFile::write(i64 offset, const void* from, i64 n) {
@@ -26,29 +40,29 @@ void ChunkedFile::write(i64 offset, const void* from, i64 n) {
       file_.pwrite(offset, p, part);
       s->second -= part;
     } else {
-      auto at = open_.find(window);
-      if (at == open_.end()) {
-        if (static_cast<i64>(open_.size()) == kWindows) spill(open_.begin());
-        at = open_.try_emplace(window).first;
-        if (free_.empty()) {
-          at->second.bytes.reset(static_cast<std::byte*>(
-              std::aligned_alloc(DurableFile::kDirect, static_cast<std::size_t>(window_))));
-          if (!at->second.bytes) throw std::bad_alloc();
-        } else {
-          at->second.bytes = std::move(free_.back());
-          free_.pop_back();
-        }
-      }
-      Window& w = at->second;
+      Window& w = opened(window);
       w.filled += part;
       REDCO_CHECK(w.filled <= size_of(window), "{}: parts written twice", file_.path());
-      std::memcpy(w.bytes.get() + begin, p, static_cast<std::size_t>(part));
-      if (w.filled == size_of(window)) finish(at);
+      parallel::for_blocks(part, 1, [&](i64 b, i64 e) {
+        std::memcpy(w.bytes + begin + b, p + b, static_cast<std::size_t>(e - b));
+      });
+      if (w.filled == size_of(window)) finish(open_.find(window));
     }
     offset += part;
     p += part;
     n -= part;
   }
+}
+
+ChunkedFile::Window& ChunkedFile::opened(i64 window) {
+  if (const auto at = open_.find(window); at != open_.end()) return at->second;
+  std::byte* bytes = queue_.take();
+  if (!bytes) {  // all are incomplete windows of this file
+    spill(open_.begin());
+    bytes = queue_.take();
+  }
+  REDCO_CHECK(bytes, "{}: no window", file_.path());
+  return open_.try_emplace(window, Window{.bytes = bytes}).first->second;
 }
 
 void ChunkedFile::hash(i64 window, const std::byte* bytes) {
@@ -66,16 +80,38 @@ void ChunkedFile::hash(i64 window, const std::byte* bytes) {
   hashers_.erase(chunk);
 }
 
+template <class F>
+void ChunkedFile::guarded(const F& f) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failed_) return;
+  }
+  try {
+    if (queue_.cancelled()) throw IoError("{}: the save was cancelled", file_.path());
+    f();
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    if (!failed_) failed_ = std::current_exception();
+  }
+}
+
 void ChunkedFile::finish(std::map<i64, Window>::iterator at) {
   const i64 window = at->first;
-  AlignedBytes bytes = std::move(at->second.bytes);
+  std::byte* const bytes = at->second.bytes;
+  {
+    const std::lock_guard lock(mutex_);
+    if (failed_) std::rethrow_exception(failed_);
+    ++queued_;
+  }
   open_.erase(at);
-  wait();
-  writing_ = worker_.run([this, window, b = std::move(bytes)]() mutable {
-    hash(window, b.get());
-    file_.pwrite_direct(window * window_, b.get(), size_of(window));
-    return std::move(b);
-  });
+  queue_.push(
+      bytes, [this, window, bytes] { guarded([&] { hash(window, bytes); }); },
+      [this, window, bytes] {
+        guarded([&] { file_.pwrite_direct(window * window_, bytes, size_of(window)); });
+        const std::lock_guard lock(mutex_);
+        --queued_;
+        done_.notify_all();
+      });
 }
 
 // Writes an incomplete window, to have its memory for another one. Its other pieces go to the file.
@@ -83,14 +119,20 @@ void ChunkedFile::spill(std::map<i64, Window>::iterator at) {
   wait();
   const i64 window = at->first;
   again_.insert(window * window_ / chunk_);
-  file_.pwrite(window * window_, at->second.bytes.get(), size_of(window));
+  file_.pwrite(window * window_, at->second.bytes, size_of(window));
   spilled_[window] = size_of(window) - at->second.filled;
-  free_.push_back(std::move(at->second.bytes));
+  queue_.give(at->second.bytes);
   open_.erase(at);
 }
 
+void ChunkedFile::wait_quietly() {
+  std::unique_lock lock(mutex_);
+  done_.wait(lock, [&] { return queued_ == 0; });
+}
+
 void ChunkedFile::wait() {
-  if (writing_.valid()) free_.push_back(writing_.get());
+  wait_quietly();
+  if (failed_) std::rethrow_exception(failed_);
 }
 
 std::vector<std::string> ChunkedFile::commit() {

@@ -12,6 +12,8 @@
 #include <span>
 
 #include "base/error.h"
+#include "base/parallel.h"
+#include "base/scratch.h"
 #include "comm/group.h"
 #include "tensor/context.h"
 #include "tensor/transfer.h"
@@ -21,7 +23,7 @@ namespace redco::ckpt {
 namespace {
 
 constexpr i64 kBlockBytes = 4 << 20;  // that a rank sends at a time
-constexpr i64 kReadBytes = 4 << 20;   // on their way from a file to a tensor
+constexpr i64 kReadBytes = 4 << 20;   // on their way from a file to a tensor, for each thread
 
 // A rank's part of a parameter as rows: of dim 0, or of dims 0 and 1 if dim 0 is a stack of stored tensors.
 i64 rows_of(const ParamSpec& s, const Shape& local) {
@@ -103,6 +105,21 @@ void read_rows(const Tensor& from, i64 r, i64 row, std::span<float> values) {
   copy_to_host<float>(block, 0, values);
 }
 
+// Rows of a parameter that are read at a time.
+struct Block {
+  size_t param;
+  i64 begin, rows, row;  // row: elements
+  bool shared;           // by replicas, which read each a part
+};
+// The blocks of parameter i, whose value is t, on this many replicas.
+void add_blocks(const ParamSpec& s, size_t i, const Tensor& t, int replicas, std::vector<Block>& to) {
+  const i64 row = row_elements(s, t.local()), rows = rows_of(s, t.local());
+  if (row == 0) return;
+  const bool shared = t.layout()[Axis::dp].is_replicated() && replicas > 1;
+  const i64 block = std::max<i64>(shared ? replicas : 1, kReadBytes / (row * 4));
+  for (i64 r = 0; r < rows; r += block) to.push_back({i, r, std::min(block, rows - r), row, shared});
+}
+
 }  // namespace
 
 void load_params(ParamTree& tree, const ModelFiles& files,
@@ -176,52 +193,65 @@ void load_params(ParamTree& tree, const ModelFiles& files,
   // A rank that can't read still takes part in the gathers of all blocks, because the other ranks wait in
   // them. Then all ranks throw its error.
   std::exception_ptr failed;
-  const auto reading = [&](const std::function<void()>& f) {
-    if (failed) return;
-    try {
-      f();
-    } catch (...) {
-      failed = std::current_exception();
+  std::vector<std::vector<redco::Range>> ranges(tree.size());
+  const auto read = [&](size_t i, i64 r0, i64 r1, float* to, Scratch<unsigned char>& buffer) {
+    for (const Place& p : places_of(tree.specs()[i], ranges[i], r0, r1)) {
+      const ModelFiles::Located& l = *held.at(p.tensor);
+      l.file->read(*l.entry, p.box, to, p.strides, buffer);
+      to += p.elements;
     }
   };
+  Group& dp = c.group(Axis::dp);
+  std::vector<Block> blocks;
   for (size_t i = 0; i < tree.size(); ++i) {
     const ParamSpec& s = tree.specs()[i];
-    const Tensor& t = tree.values()[i];
     if (made.count(s.name)) continue;
     if (!held.count(s.stored.tensor(0))) {
-      initialize(s, t);
+      initialize(s, tree.values()[i]);
       continue;
     }
-    const auto read = [&](i64 r0, i64 r1, float* to) {
-      for (const Place& p : places_of(s, ranges_of(t), r0, r1)) {
-        const ModelFiles::Located& l = *held.at(p.tensor);
-        l.file->read(*l.entry, p.box, to, p.strides);
-        to += p.elements;
-      }
+    ranges[i] = ranges_of(tree.values()[i]);
+    add_blocks(s, i, tree.values()[i], dp.size(), blocks);
+  }
+  // The threads of the kernels read a block each. The rank's thread then moves them to the tensors.
+  struct Slot {
+    Scratch<float> values;
+    Scratch<unsigned char> buffer;
+    std::exception_ptr failed;
+  };
+  std::vector<Slot> slots(static_cast<size_t>(parallel::threads()));
+  Scratch<float> gathered;
+  for (size_t first = 0; first < blocks.size(); first += slots.size()) {
+    const auto n = static_cast<i64>(std::min(slots.size(), blocks.size() - first));
+    const auto own = [&](const Block& b) {
+      return b.shared ? shard_range(b.rows, 1, dp.size(), dp.rank()) : redco::Range{0, b.rows};
     };
-    Group& dp = c.group(Axis::dp);
-    const i64 row = row_elements(s, t.local()), rows = rows_of(s, t.local());
-    // Replicas that hold the same elements read each a part of them.
-    const bool shared = t.layout()[Axis::dp].is_replicated() && dp.size() > 1;
-    if (row == 0) continue;
-    const i64 block = std::max<i64>(shared ? dp.size() : 1, kReadBytes / (row * 4));
-    std::vector<float> mine, whole;
-    for (i64 r = 0; r < rows; r += block) {
-      const i64 n = std::min(block, rows - r);
-      if (!shared) {
-        mine.resize(n * row);
-        reading([&] { read(r, r + n, mine.data()); });
-        write_rows(mine, t, r, row);
+    parallel::for_each(failed ? 0 : n, [&](i64 k) {
+      const Block& b = blocks[first + k];
+      Slot& slot = slots[k];
+      try {
+        const redco::Range r = own(b);
+        if (r.size() > 0)
+          read(b.param, b.begin + r.begin, b.begin + r.end, slot.values.of(r.size() * b.row), slot.buffer);
+      } catch (...) {
+        slot.failed = std::current_exception();
+      }
+    });
+    for (i64 k = 0; k < n; ++k) {
+      const Block& b = blocks[first + k];
+      Slot& slot = slots[k];
+      if (slot.failed && !failed) failed = slot.failed;
+      const auto values = [&](Scratch<float>& of) {
+        return std::span(of.of(b.rows * b.row), static_cast<size_t>(b.rows * b.row));
+      };
+      if (!b.shared) {
+        if (!failed) write_rows(values(slot.values), tree.values()[b.param], b.begin, b.row);
         continue;
       }
       std::vector<i64> counts(dp.size());
-      for (int d = 0; d < dp.size(); ++d) counts[d] = shard_range(n, 1, dp.size(), d).size() * row;
-      const redco::Range own = shard_range(n, 1, dp.size(), dp.rank());
-      mine.resize(own.size() * row);
-      if (own.size() > 0) reading([&] { read(r + own.begin, r + own.end, mine.data()); });
-      whole.resize(n * row);
-      dp.all_gather<float>(mine.data(), whole.data(), counts);
-      write_rows(whole, t, r, row);
+      for (int d = 0; d < dp.size(); ++d) counts[d] = shard_range(b.rows, 1, dp.size(), d).size() * b.row;
+      dp.all_gather<float>(slot.values.of(counts[dp.rank()]), values(gathered).data(), counts);
+      if (!failed) write_rows(values(gathered), tree.values()[b.param], b.begin, b.row);
     }
   }
   c.world().together([&] {
@@ -272,110 +302,54 @@ ModelPlan plan_params(const std::vector<SavedTree>& trees, StoredType type, cons
   return plan_model(tensors, max_file_bytes, stem);
 }
 
-namespace {
-
-// Files are assigned to ranks in turn, so that hosts share the work.
 int writer_of(i64 file, int ranks) { return static_cast<int>(file % ranks); }
+
+namespace {
 
 // Rank r's ranges in the whole parameter; empty: it sends nothing.
 using Parts = std::vector<std::vector<redco::Range>>;
 
-// Memory that is kept from tensor to tensor: fresh pages cost more than the copies.
-class Scratch {
- public:
-  float* of(i64 n) {
-    if (n > size_) {
-      data_.reset(new float[static_cast<size_t>(n)]);  // not initialized
-      size_ = n;
-    }
-    return data_.get();
-  }
-
- private:
-  std::unique_ptr<float[]> data_;
-  i64 size_ = 0;
-};
-struct Blocks {
-  Scratch sent, received;
-};
-
-// Sends the k-th stored tensor of parameter i from all ranks to the file's writer, in blocks.
-void send_tensor(const SavedTree& saved, size_t i, i64 k, const Parts& parts, const ModelPlan& plan,
-                 std::vector<std::optional<SafetensorsWriter>>& writers, Blocks& blocks) {
-  Group& world = Context::current().world();
-  const int n = world.size(), me = world.rank();
-  const ParamSpec& s = saved.tree->specs()[i];
-  const std::string name = saved.prefix + s.stored.tensor(k);
-  const i64 file = plan.file_of(name);
-  const int to = writer_of(file, n);
-  // The rows of this tensor that a rank has, as indices into its part.
-  struct Sent {
-    i64 begin = 0, end = 0, row = 0, per_block = 1;  // row: elements
-  };
-  std::vector<Sent> sent(n);
-  i64 rounds = 0;
-  for (int r = 0; r < n; ++r) {
-    if (parts[r].empty()) continue;
-    Shape local;
-    for (const redco::Range& d : parts[r]) local.push_back(d.size());
-    Sent& x = sent[r];
-    x.end = rows_of(s, local);
-    x.row = row_elements(s, local);
-    if (s.stored.stacked > 0) {
-      const i64 at = k - parts[r][0].begin;
-      const bool mine = at >= 0 && at < local[0];
-      x.begin = mine ? at * local[1] : 0;
-      x.end = mine ? (at + 1) * local[1] : 0;
-    }
-    x.per_block = std::max<i64>(1, kBlockBytes / std::max<i64>(4, x.row * 4));
-    rounds = std::max(rounds, ceil_div(x.end - x.begin, x.per_block));
-  }
-  for (i64 round = 0; round < rounds; ++round) {
-    const auto block = [&](int r) -> redco::Range {
-      const Sent& x = sent[r];
-      return {std::min(x.begin + round * x.per_block, x.end),
-              std::min(x.begin + (round + 1) * x.per_block, x.end)};
-    };
-    const redco::Range b = block(me);
-    std::vector<i64> send(n, 0), recv(n, 0);
-    if (b.size() > 0) send[to] = b.size() * sent[me].row;
-    i64 total = 0;
-    if (me == to)
-      for (int r = 0; r < n; ++r) total += recv[r] = block(r).size() * sent[r].row;
-    float* const received = blocks.received.of(total);
-    const std::span sending(blocks.sent.of(b.size() * sent[me].row),
-                            static_cast<size_t>(b.size() * sent[me].row));
-    read_rows(saved.tree->values()[i], b.begin, sent[me].row, sending);
-    world.all_to_all<float>(sending.data(), send, received, recv);
-    world.together([&] {
-      if (me != to) return;
-      const float* from = received;
-      for (int r = 0; r < n; ++r) {
-        const redco::Range rows = block(r);
-        if (rows.size() == 0) continue;
-        for (const Place& p : places_of(s, parts[r], rows.begin, rows.end)) {
-          writers[file]->write(name, p.box, from, p.strides);
-          from += p.elements;
-        }
-      }
-    });
-  }
-}
-
-// Every rank's part of a tensor, computed from the mesh. Of the ranks with the same part, the first sends it.
-Parts parts_of(const Tensor& t) {
+// Every rank's part of a tensor, computed from the mesh. Of the ranks with the same part, the writer sends
+// it, or the one whose place on the other axes is the writer's.
+Parts parts_of(const Tensor& t, int writer) {
   Context& c = Context::current();
   const Mesh& mesh = c.mesh();
   Parts parts(c.world().size());
+  const Coord to = coord_of(mesh, writer);
   for (int r = 0; r < c.world().size(); ++r) {
     const Coord at = coord_of(mesh, r);
-    bool first = true;
-    for (Axis a : mesh.axes()) first = first && (t.layout()[a].is_sharded() || at.at(a) == 0);
-    if (!first) continue;
+    bool sends = true;
+    for (Axis a : mesh.axes()) sends = sends && (t.layout()[a].is_sharded() || at.at(a) == to.at(a));
+    if (!sends) continue;
     if (redco::numel(local_shape(t.shape(), t.layout(), mesh, at)) == 0) continue;
     for (int d = 0; d < t.rank(); ++d) parts[r].push_back(local_range(t.shape(), t.layout(), mesh, at, d));
   }
   return parts;
+}
+
+// The rows of a stored tensor that a rank has, as indices into its part.
+struct Sent {
+  i64 begin = 0, end = 0, row = 0, per_block = 1;  // row: elements
+  redco::Range block(i64 round) const {
+    return {std::min(begin + round * per_block, end), std::min(begin + (round + 1) * per_block, end)};
+  }
+};
+// Of the k-th stored tensor.
+Sent rows_sent(const ParamSpec& s, const std::vector<redco::Range>& part, i64 k) {
+  Sent x;
+  if (part.empty()) return x;
+  Shape local;
+  for (const redco::Range& d : part) local.push_back(d.size());
+  x.end = rows_of(s, local);
+  x.row = row_elements(s, local);
+  if (s.stored.stacked > 0) {
+    const i64 at = k - part[0].begin;
+    const bool mine = at >= 0 && at < local[0];
+    x.begin = mine ? at * local[1] : 0;
+    x.end = mine ? (at + 1) * local[1] : 0;
+  }
+  x.per_block = std::max<i64>(1, kBlockBytes / std::max<i64>(4, x.row * 4));
+  return x;
 }
 
 // A stored tensor: the k-th of parameter i.
@@ -384,6 +358,8 @@ struct Stored {
   const SavedTree* saved;
   size_t i;
   i64 k;
+  const ParamSpec& spec() const { return saved->tree->specs()[i]; }
+  const Tensor& value() const { return saved->tree->values()[i]; }
 };
 
 // All stored tensors in the order of the files.
@@ -400,38 +376,121 @@ std::vector<Stored> in_file_order(const std::vector<SavedTree>& trees, const Mod
   return out;
 }
 
+// Moves the bytes of tensors from all ranks to the writers of their files. An error of a rank is kept until
+// the ranks meet.
+class HandOver {
+ public:
+  // The tensor, to the writer `to`, which has `writer`.
+  void move(const Stored& t, int to, SafetensorsWriter* writer) {
+    Group& world = Context::current().world();
+    const int n = world.size(), me = world.rank();
+    const std::string name = t.saved->prefix + t.spec().stored.tensor(t.k);
+    const Parts parts = parts_of(t.value(), to);
+    std::vector<Sent> sent(n);
+    i64 rounds = 0;
+    bool exchange = false;  // a rank has rows for another one
+    for (int r = 0; r < n; ++r) {
+      sent[r] = rows_sent(t.spec(), parts[r], t.k);
+      rounds = std::max(rounds, ceil_div(sent[r].end - sent[r].begin, sent[r].per_block));
+      exchange = exchange || (r != to && sent[r].end > sent[r].begin);
+    }
+    if (!exchange && me != to) return;
+    for (i64 round = 0; round < rounds; ++round) {
+      const redco::Range b = sent[me].block(round);
+      const std::span own(sent_.of(b.size() * sent[me].row), static_cast<size_t>(b.size() * sent[me].row));
+      guarded([&] { read_rows(t.value(), b.begin, sent[me].row, own); });
+      const auto write = [&](int r, const float* from) {
+        const redco::Range rows = sent[r].block(round);
+        if (rows.size() == 0) return;
+        for (const Place& p : places_of(t.spec(), parts[r], rows.begin, rows.end)) {
+          writer->write(name, p.box, from, p.strides);
+          from += p.elements;
+        }
+      };
+      if (!exchange) {
+        guarded([&] { write(me, own.data()); });
+        continue;
+      }
+      std::vector<i64> send(n, 0), recv(n, 0);
+      send[to] = b.size() * sent[me].row;
+      i64 total = 0;
+      if (me == to)
+        for (int r = 0; r < n; ++r) total += recv[r] = sent[r].block(round).size() * sent[r].row;
+      float* const received = received_.of(total);
+      world.all_to_all<float>(own.data(), send, received, recv);
+      world.together([&] {
+        rethrow();
+        if (me != to) return;
+        const float* from = received;
+        for (int r = 0; r < n; ++r) {
+          write(r, from);
+          from += recv[r];
+        }
+      });
+    }
+  }
+  template <class F>
+  void guarded(const F& f) {
+    if (failed_) return;
+    try {
+      f();
+    } catch (...) {
+      failed_ = std::current_exception();
+    }
+  }
+  void rethrow() const {
+    if (failed_) std::rethrow_exception(failed_);
+  }
+
+ private:
+  Scratch<float> sent_, received_;
+  std::exception_ptr failed_;
+};
+
 }  // namespace
+
+std::vector<FileRecord> HandedFiles::finish() {
+  std::vector<FileRecord> out;
+  for (SafetensorsWriter& w : writers_) out.push_back(w.commit());
+  writers_.clear();
+  if (index_name_.empty()) return out;
+  write_file_durable(join_path(folder_, index_name_), index_json_);
+  out.push_back(record_file(folder_, index_name_));
+  return out;
+}
+
+HandedFiles hand_over_params(const std::vector<SavedTree>& trees, const ModelPlan& plan,
+                             const std::string& folder, WriteQueue& queue, i64 first_writer) {
+  Group& world = Context::current().world();
+  const int me = world.rank();
+  HandedFiles out;
+  out.folder_ = folder;
+  HandOver moved;
+  const std::vector<Stored> all = in_file_order(trees, plan);
+  auto next = all.begin();
+  for (i64 f = 0; f < static_cast<i64>(plan.files.size()); ++f) {
+    const int to = writer_of(first_writer + f, world.size());
+    SafetensorsWriter* writer = nullptr;
+    moved.guarded([&] {
+      if (to == me)
+        writer = &out.writers_.emplace_back(SafetensorsWriter::create(folder, plan.files[f], queue));
+    });
+    for (; next != all.end() && next->file == f; ++next) moved.move(*next, to, writer);
+  }
+  world.together([&] { moved.rethrow(); });
+  if (me == writer_of(first_writer, world.size())) {
+    out.index_name_ = plan.index_name;
+    out.index_json_ = plan.index_json;
+  }
+  return out;
+}
 
 std::vector<FileRecord> save_params(const std::vector<SavedTree>& trees, const ModelPlan& plan,
                                     const std::string& folder) {
-  Group& world = Context::current().world();
-  const int me = world.rank();
-  const i64 n_files = static_cast<i64>(plan.files.size());
-  std::vector<std::optional<SafetensorsWriter>> writers(plan.files.size());
+  WriteQueue queue;
+  HandedFiles handed = hand_over_params(trees, plan, folder, queue);
   std::vector<FileRecord> mine;
-  world.together([&] {
-    for (i64 f = 0; f < n_files; ++f)
-      if (writer_of(f, world.size()) == me)
-        writers[f].emplace(SafetensorsWriter::create(folder, plan.files[f]));
-  });
-  const std::vector<Stored> all = in_file_order(trees, plan);
-  auto next = all.begin();
-  Blocks blocks;
-  for (i64 f = 0; f < n_files; ++f) {
-    for (; next != all.end() && next->file == f; ++next)
-      send_tensor(*next->saved, next->i, next->k, parts_of(next->saved->tree->values()[next->i]), plan,
-                  writers, blocks);
-    world.together([&] {
-      if (!writers[f]) return;
-      mine.push_back(writers[f]->commit());
-      writers[f].reset();
-    });
-  }
-  world.together([&] {
-    if (me != 0 || plan.index_name.empty()) return;
-    write_file_durable(join_path(folder, plan.index_name), plan.index_json);
-    mine.push_back(record_file(folder, plan.index_name));
-  });
+  Context::current().world().together([&] { mine = handed.finish(); });
   return mine;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <list>
 #include <map>
 #include <string>
 #include <vector>
@@ -23,9 +24,10 @@ struct HeadLoad {
 
 // Reads every parameter of `tree` from `files`. `canonical` maps a stored name to the specs' name (legacy
 // prefixes); "" skips the tensor. Each replica reads 1/dp of each mp shard; the parts are gathered over dp in
-// row blocks of at most 16 MiB, so memory is limited to the shard and one block. `prefix` precedes the stored
-// names ("exp_avg/"). Collective. ContentsError: a missing parameter, a tensor without a parameter, a shape
-// that differs from the config. Parameters in `head` are exempt.
+// row blocks of at most 16 MiB. Each thread of a rank's kernels reads a block, so memory is limited to the
+// shard and a block per thread. `prefix` precedes the stored names ("exp_avg/"). Collective. ContentsError: a
+// missing parameter, a tensor without a parameter, a shape that differs from the config. Parameters in `head`
+// are exempt.
 void load_params(ParamTree& tree, const ModelFiles& files,
                  const std::function<std::string(const std::string&)>& canonical,
                  const std::map<std::string, std::string>& aliases, const std::string& prefix = "",
@@ -45,9 +47,28 @@ struct SavedTree {
 // The layout of the files; it depends only on names, shapes and `type`. `stem`: model, optimizer.
 ModelPlan plan_params(const std::vector<SavedTree>& trees, StoredType type, const std::string& stem,
                       i64 max_file_bytes = kDefaultFileBytes);
-// Writes those files into `folder`. Each file has one writing rank, to which the others send their slices in
-// blocks of at most 4 MiB; no rank gathers the model. Returns the records of the files that this rank wrote.
-// Collective; an error on one rank is thrown on all.
+// The rank that writes file `file`: files are assigned in turn, so that ranks and hosts share the work.
+int writer_of(i64 file, int ranks);
+
+// The files of this rank after all their bytes have been handed over to a WriteQueue.
+class HandedFiles {
+ public:
+  // Waits until they are written, and makes them durable. Returns their records. Any thread may call it,
+  // once.
+  std::vector<FileRecord> finish();
+
+ private:
+  friend HandedFiles hand_over_params(const std::vector<SavedTree>&, const ModelPlan&, const std::string&,
+                                      WriteQueue&, i64);
+  std::list<SafetensorsWriter> writers_;
+  std::string folder_, index_name_, index_json_;
+};
+// Writes the files of a plan into `folder`, except what HandedFiles::finish() does: on return, the trees may
+// change. File f has the writing rank writer_of(first_writer + f), to which the others send their slices in
+// blocks of at most 4 MiB; no rank gathers the model. Collective; an error on one rank is thrown on all.
+HandedFiles hand_over_params(const std::vector<SavedTree>& trees, const ModelPlan& plan,
+                             const std::string& folder, WriteQueue& queue, i64 first_writer = 0);
+// Both at once. Returns the records of the files that this rank wrote. Collective, as above.
 std::vector<FileRecord> save_params(const std::vector<SavedTree>& trees, const ModelPlan& plan,
                                     const std::string& folder);
 

@@ -5,9 +5,9 @@
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <type_traits>
 
 #include "base/error.h"
+#include "base/parallel.h"
 
 namespace redco::ckpt {
 namespace {
@@ -26,12 +26,6 @@ i64 bytes_of(const TensorPlan& t) {
 }
 
 std::string quoted(const std::string& s) { return nlohmann::json(s).dump(); }
-
-template <class T>
-constexpr StoredType kNative = std::is_same_v<T, float>    ? StoredType::f32
-                               : std::is_same_v<T, double> ? StoredType::f64
-                               : std::is_same_v<T, i32>    ? StoredType::i32
-                                                           : StoredType::i64;
 
 }  // namespace
 
@@ -115,13 +109,21 @@ i64 ModelPlan::file_of(std::string_view name) const {
   return -1;
 }
 
-SafetensorsWriter SafetensorsWriter::create(const std::string& folder, FilePlan plan) {
-  return {folder, std::move(plan)};
+SafetensorsWriter SafetensorsWriter::create(const std::string& folder, FilePlan plan, WriteQueue& queue) {
+  return {folder, std::move(plan), nullptr, queue};
 }
 
-SafetensorsWriter::SafetensorsWriter(const std::string& folder, FilePlan plan)
+SafetensorsWriter SafetensorsWriter::create(const std::string& folder, FilePlan plan) {
+  auto own = std::make_unique<WriteQueue>();
+  WriteQueue& queue = *own;
+  return {folder, std::move(plan), std::move(own), queue};
+}
+
+SafetensorsWriter::SafetensorsWriter(const std::string& folder, FilePlan plan,
+                                     std::unique_ptr<WriteQueue> own, WriteQueue& queue)
     : plan_(std::move(plan)),
-      file_(std::make_unique<ChunkedFile>(join_path(folder, plan_.file), plan_.bytes)),
+      own_(std::move(own)),
+      file_(std::make_unique<ChunkedFile>(join_path(folder, plan_.file), plan_.bytes, queue)),
       written_(plan_.entries.size(), 0) {
   file_->write(0, plan_.head.data(), static_cast<i64>(plan_.head.size()));
 }
@@ -155,17 +157,29 @@ void SafetensorsWriter::write_bytes(std::string_view name, i64 begin, const void
   put(i, begin, from, n);
 }
 
-// Some rows at a time: each line of memory is read once.
+// Blocks that stay in the cache, a piece of rows per thread: each line of memory is read once.
 template <class T>
 void SafetensorsWriter::write_transposed(std::string_view name, const Box& box, const T* from, i64 stride) {
-  constexpr i64 kRows = 16;
+  constexpr i64 kRows = 16, kBlockBytes = 1 << 20;
   const i64 rows = box[0].end - box[0].begin, columns = box[1].end - box[1].begin;
-  const std::unique_ptr<T[]> block(new T[static_cast<size_t>(kRows * columns)]);
-  for (i64 r = 0; r < rows; r += kRows) {
-    const i64 n = std::min(kRows, rows - r);
-    for (i64 c = 0; c < columns; ++c)
-      for (i64 k = 0; k < n; ++k) block[k * columns + c] = from[c * stride + r + k];
-    write(name, {{box[0].begin + r, box[0].begin + r + n}, box[1]}, block.get());
+  const i64 row_bytes = columns * static_cast<i64>(sizeof(T));
+  const i64 at_once = std::max(kRows, kBlockBytes / row_bytes / kRows * kRows);
+  // Aligned for every type, as memory of new is.
+  T* const block = reinterpret_cast<T*>(transposed_.of(at_once * row_bytes));
+  for (i64 r = 0; r < rows; r += at_once) {
+    const i64 n = std::min(at_once, rows - r);
+    parallel::for_each(ceil_div(n, kRows), [&](i64 piece) {
+      const i64 begin = piece * kRows, height = std::min(kRows, n - begin);
+      // A tile at a time: rows may have the same place in the cache, and are written line by line.
+      T tile[kRows][kRows];
+      for (i64 c = 0; c < columns; c += kRows) {
+        const i64 width = std::min(kRows, columns - c);
+        for (i64 j = 0; j < width; ++j) std::copy_n(from + (c + j) * stride + r + begin, height, tile[j]);
+        for (i64 k = 0; k < height; ++k)
+          for (i64 j = 0; j < width; ++j) block[(begin + k) * columns + c + j] = tile[j][k];
+      }
+    });
+    write(name, {{box[0].begin + r, box[0].begin + r + n}, box[1]}, block);
   }
 }
 
@@ -179,14 +193,14 @@ void SafetensorsWriter::write(std::string_view name, const Box& box, const T* fr
   const i64 capacity = kBufferBytes / size;
   SegmentWalk walk(e.shape, box, strides, capacity);
   const i64 stride = walk.stride();
-  std::unique_ptr<unsigned char[]> buffer;
+  unsigned char* buffer = nullptr;
   i64 first = 0, filled = 0;  // the buffer has elements [first, first + filled) of the tensor
   auto flush = [&] {
-    if (filled) put(index_of, first * size, buffer.get(), filled * size);
+    if (filled) put(index_of, first * size, buffer, filled * size);
     filled = 0;
   };
   auto convert = [&](const T* p, i64 count, i64 at) {
-    i64 bad = encode(e.type, p, count, buffer.get() + filled * size);
+    i64 bad = encode(e.type, p, count, buffer + filled * size);
     if (bad >= 0)
       throw UsageError(
           "{}: {}: {} (element {}) can't be stored as {}; choose a wider type (checkpoint.dtype: fp32)",
@@ -200,7 +214,7 @@ void SafetensorsWriter::write(std::string_view name, const Box& box, const T* fr
       continue;
     }
     if (s.file != first + filled || filled + s.count > capacity) flush();
-    if (!buffer) buffer.reset(new unsigned char[static_cast<size_t>(std::min(numel(box), capacity) * size)]);
+    if (!buffer) buffer = encoded_.of(std::min(numel(box), capacity) * size);
     if (filled == 0) first = s.file;
     if (stride == 1) {
       convert(from + s.memory, s.count, s.file);

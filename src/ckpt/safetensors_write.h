@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/scratch.h"
 #include "ckpt/chunked_file.h"
 #include "ckpt/manifest.h"
 #include "ckpt/safetensors.h"
@@ -52,11 +53,13 @@ ModelPlan plan_model(const std::vector<TensorPlan>& tensors, i64 max_file_bytes 
                      const std::string& stem = "model");
 
 // Writes one planned file. Every byte must be written exactly once before commit(), in pieces of any size and
-// order. Used by one thread at a time. Memory: at most 64 MiB in addition to the caller's, 24 MiB if the
-// pieces come in about the order of the file (ckpt/chunked_file.h).
+// order. Used by one thread at a time. Memory: that of the queue, and 5 MiB.
 class SafetensorsWriter {
  public:
-  // Reserves the file's space in `folder`, so that a full disk is an error here.
+  // Reserves the file's space in `folder`, so that a full disk is an error here. The queue outlives the
+  // writer; without one, the writer has its own. The next file of a queue is created when all bytes of this
+  // one have been written.
+  static SafetensorsWriter create(const std::string& folder, FilePlan plan, WriteQueue& queue);
   static SafetensorsWriter create(const std::string& folder, FilePlan plan);
 
   const FilePlan& plan() const { return plan_; }
@@ -74,14 +77,17 @@ class SafetensorsWriter {
   FileRecord commit();
 
  private:
-  SafetensorsWriter(const std::string& folder, FilePlan plan);
+  SafetensorsWriter(const std::string& folder, FilePlan plan, std::unique_ptr<WriteQueue> own,
+                    WriteQueue& queue);
   size_t index(std::string_view name) const;
   template <class T>
   void write_transposed(std::string_view name, const Box& box, const T* from, i64 stride);
   void put(size_t entry, i64 begin, const void* from, i64 n);
   FilePlan plan_;
+  std::unique_ptr<WriteQueue> own_;
   std::unique_ptr<ChunkedFile> file_;
   std::vector<i64> written_;  // bytes, per entry
+  Scratch<unsigned char> encoded_, transposed_;
 };
 
 }  // namespace redco::ckpt

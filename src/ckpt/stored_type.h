@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "base/types.h"
 
@@ -32,6 +33,13 @@ template <class T>
 i64 encode(StoredType to, const T* from, i64 n, unsigned char* bytes);
 
 // T: float, double, i32, i64.
+
+// The type whose bytes in a file are those of T in memory.
+template <class T>
+constexpr StoredType kNative = std::is_same_v<T, float>    ? StoredType::f32
+                               : std::is_same_v<T, double> ? StoredType::f64
+                               : std::is_same_v<T, i32>    ? StoredType::i32
+                                                           : StoredType::i64;
 
 float from_f16(std::uint16_t bits);
 std::uint16_t to_f16(float x);  // round to nearest even, overflow to infinity, NaN stays NaN

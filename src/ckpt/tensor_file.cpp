@@ -1,7 +1,6 @@
 #include "ckpt/tensor_file.h"
 
 #include <algorithm>
-#include <memory>
 
 #include "base/error.h"
 
@@ -34,17 +33,17 @@ const TensorEntry& TensorFile::at(std::string_view name) const {
 }
 
 template <class T>
-void TensorFile::read(const TensorEntry& e, const Box& box, T* out, const Strides& strides) const {
+void TensorFile::read(const TensorEntry& e, const Box& box, T* out, const Strides& strides,
+                      Scratch<unsigned char>& buffer) const {
   if (std::is_integral_v<T> && is_float(e.type))
     throw ContentsError("{}: {} is {}, expected integers", path(), e.name, name_of(e.type));
   const i64 size = size_of(e.type);
   SegmentWalk walk(e.shape, box, strides, kBufferBytes / size, e.strides);
   const i64 stride = walk.stride();
-  std::unique_ptr<unsigned char[]> buffer;
-  i64 capacity = 0;
+  const unsigned char* bytes_read = nullptr;
 
   auto convert = [&](const Segment& s, i64 skip, i64 count, i64 first, T* to) {
-    i64 bad = decode<T>(e.type, buffer.get() + (s.file - first + skip) * size, count, to);
+    i64 bad = decode<T>(e.type, bytes_read + (s.file - first + skip) * size, count, to);
     if (bad >= 0)
       throw ContentsError("{}: {}: element {} doesn't fit into {} bits", path(), e.name, s.file + skip + bad,
                           8 * sizeof(T));
@@ -65,12 +64,13 @@ void TensorFile::read(const TensorEntry& e, const Box& box, T* out, const Stride
     } while (more && pending.size() < kMaxSegments && s.file >= first && (s.file - end) * size <= kMaxGap &&
              (s.file + s.count - first) * size <= kBufferBytes);
     const i64 bytes = (end - first) * size;
-    if (bytes > capacity) {
-      // Not value-initialized: every used byte is read first.
-      capacity = more ? kBufferBytes : bytes;
-      buffer.reset(new unsigned char[static_cast<size_t>(capacity)]);
+    if (pending.size() == 1 && stride == 1 && e.type == kNative<T>) {
+      file_.pread_exact(e.offset + first * size, out + pending[0].memory, bytes);
+      continue;
     }
-    file_.pread_exact(e.offset + first * size, buffer.get(), bytes);
+    unsigned char* const read_to = buffer.of(more ? kBufferBytes : bytes);
+    file_.pread_exact(e.offset + first * size, read_to, bytes);
+    bytes_read = read_to;
     if (stride == 1) {
       for (const Segment& p : pending) convert(p, 0, p.count, first, out + p.memory);
       continue;
@@ -99,10 +99,14 @@ std::vector<T> TensorFile::read(const TensorEntry& e) const {
   return out;
 }
 
-template void TensorFile::read(const TensorEntry&, const Box&, float*, const Strides&) const;
-template void TensorFile::read(const TensorEntry&, const Box&, double*, const Strides&) const;
-template void TensorFile::read(const TensorEntry&, const Box&, i32*, const Strides&) const;
-template void TensorFile::read(const TensorEntry&, const Box&, i64*, const Strides&) const;
+template void TensorFile::read(const TensorEntry&, const Box&, float*, const Strides&,
+                               Scratch<unsigned char>&) const;
+template void TensorFile::read(const TensorEntry&, const Box&, double*, const Strides&,
+                               Scratch<unsigned char>&) const;
+template void TensorFile::read(const TensorEntry&, const Box&, i32*, const Strides&,
+                               Scratch<unsigned char>&) const;
+template void TensorFile::read(const TensorEntry&, const Box&, i64*, const Strides&,
+                               Scratch<unsigned char>&) const;
 template std::vector<float> TensorFile::read(const TensorEntry&) const;
 template std::vector<double> TensorFile::read(const TensorEntry&) const;
 template std::vector<i32> TensorFile::read(const TensorEntry&) const;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/scratch.h"
 #include "base/types.h"
 #include "ckpt/box.h"
 #include "ckpt/stored_type.h"
@@ -42,9 +43,16 @@ class TensorFile {
 
   // Reads a box into memory with `strides`, converted to T (float, double, i32, i64). `out` is the address of
   // the box's first element. Integers in memory need integers or booleans in the file; a value that doesn't
-  // fit is a ContentsError. `e` is one of this file's entries. Thread-safe.
+  // fit is a ContentsError. `e` is one of this file's entries. Thread-safe. Values that need no conversion
+  // are read to their place; all others pass through `buffer`, which a loop of reads can keep.
   template <class T>
-  void read(const TensorEntry& e, const Box& box, T* out, const Strides& strides) const;
+  void read(const TensorEntry& e, const Box& box, T* out, const Strides& strides,
+            Scratch<unsigned char>& buffer) const;
+  template <class T>
+  void read(const TensorEntry& e, const Box& box, T* out, const Strides& strides) const {
+    Scratch<unsigned char> buffer;
+    read(e, box, out, strides, buffer);
+  }
   template <class T>
   void read(const TensorEntry& e, const Box& box, T* out) const {
     read(e, box, out, contiguous(box));

@@ -134,6 +134,7 @@ PlanRequest plan_request(const JobConfig& job, const Assembly& parts, Pipeline& 
   r.rules = custom_rules(job);
   r.strict = job.parallel.strict;
   r.step = step_options(job.train, job.parallel, training_storage(job).weights);
+  r.checkpoint = job.checkpoint;
   r.compute = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
   return r;
 }

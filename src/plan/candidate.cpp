@@ -98,6 +98,7 @@ TraceRequest Weigher::trace_request(const PlanSetting& s, int rank) {
                  .length = request_.length,
                  .target_length = request_.target_length,
                  .step = request_.step,
+                 .checkpoint = request_.checkpoint,
                  .compute = request_.compute};
   t.step.recompute_blocks = s.recompute;
   t.step.sharding = s.sharding;
@@ -121,6 +122,7 @@ PlanCandidate Weigher::weigh(const PlanSetting& s, int rank, Trace* out) {
   m.optimizer = trace.optimizer;
   m.activations = trace.high_water - m.parameters - m.gradients - m.optimizer;
   m.buffers = staging_bytes(trace.collectives, s.mesh);
+  m.checkpoint = trace.checkpoint;
   m.base = base_memory(s.mesh.ranks());
   const Crossing x = crossing(request_.machines, s.mesh, Axis::mp);
   c.crosses = x.crosses;

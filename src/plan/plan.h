@@ -29,6 +29,7 @@ struct PlanRequest {
   std::vector<CustomRule> rules;
   bool strict = false;
   StepOptions step;  // with the sharding of its state
+  CheckpointSettings checkpoint{};
   ComputeDType compute = ComputeDType::fp32;
   std::vector<std::string> assumed;        // sentences about what was assumed
   std::shared_ptr<const CostModel> model;  // of the machines' speed; null: no time is predicted
@@ -41,8 +42,9 @@ struct RankMemory {
   i64 parameters = 0, gradients = 0, optimizer = 0;
   i64 activations = 0;  // the arena's high-water mark minus the three above
   i64 buffers = 0;      // staging of collectives
+  i64 checkpoint = 0;   // the copy of a background save
   i64 base = 0;         // the process itself: program, libraries, their tables
-  i64 total() const { return parameters + gradients + optimizer + activations + buffers + base; }
+  i64 total() const { return parameters + gradients + optimizer + activations + buffers + checkpoint + base; }
 };
 
 struct PlanCollective {

@@ -35,9 +35,13 @@ nlohmann::ordered_json setting_json(const PlanSetting& s) {
 }
 
 nlohmann::ordered_json memory_json(const RankMemory& m) {
-  return {{"parameters", m.parameters}, {"gradients", m.gradients},
-          {"optimizer", m.optimizer},   {"activations", m.activations},
-          {"buffers", m.buffers},       {"base", m.base},
+  return {{"parameters", m.parameters},
+          {"gradients", m.gradients},
+          {"optimizer", m.optimizer},
+          {"activations", m.activations},
+          {"buffers", m.buffers},
+          {"checkpoint", m.checkpoint},
+          {"base", m.base},
           {"total", m.total()}};
 }
 
@@ -107,10 +111,16 @@ std::string to_text(const PlanReport& r) {
   t += "\n" + format_rules_table(r.sharding.rows);
   const RankMemory& m = r.memory;
   t += "\nmemory of the fullest rank\n";
-  const std::pair<const char*, i64> parts[] = {{"parameters", m.parameters}, {"gradients", m.gradients},
-                                               {"optimizer", m.optimizer},   {"activations", m.activations},
-                                               {"buffers", m.buffers},       {"base", m.base}};
-  for (const auto& [name, bytes] : parts) t += fmt::format("  {:<21}{:>10}\n", name, size_text(bytes));
+  const std::pair<const char*, i64> parts[] = {{"parameters", m.parameters},
+                                               {"gradients", m.gradients},
+                                               {"optimizer", m.optimizer},
+                                               {"activations", m.activations},
+                                               {"buffers", m.buffers},
+                                               {"checkpoint", m.checkpoint},
+                                               {"base", m.base}};
+  for (const auto& [name, bytes] : parts)
+    if (bytes > 0 || std::string_view(name) != "checkpoint")
+      t += fmt::format("  {:<21}{:>10}\n", name, size_text(bytes));
   t += fmt::format("  {:<21}{:>10}\n", "total, fullest rank", size_text(m.total()));
   if (r.smallest_total != m.total())
     t += fmt::format("  {:<21}{:>10}\n", "total, emptiest rank", size_text(r.smallest_total));

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "train/checkpoint_files.h"
 #include "train/step_embeddings.h"
 
 namespace redco {
@@ -60,6 +61,11 @@ OneTrace run_once(const TraceRequest& r, const std::vector<i64>& rows) {
     for (size_t i = 0; i < masters.size(); ++i)
       if (const Tensor& t = masters.values()[i]; !t.same_bytes(params.values()[i]))
         out.trace.optimizer += t.local_bytes();
+    if (r.checkpoint.async_save)
+      out.trace.checkpoint =
+          kWindowBytes * std::ranges::max(copy_windows(saved_tensors(*r.pipeline, step, r.checkpoint,
+                                                                     params.has_adapters() ? "adapter" : ""),
+                                                       r.checkpoint, r.mesh.ranks()));
     // Gradients that wait for further micro-batches are whole, unless they are sharded. Reduced ones have the
     // placement of their state.
     const bool whole = rows.size() > 1 && r.step.sharding <= StateSharding::optimizer;

@@ -6,6 +6,7 @@
 #include "plan/timeline.h"
 #include "tensor/ledger.h"
 #include "train/step.h"
+#include "train/train_settings.h"
 
 namespace redco {
 
@@ -18,6 +19,7 @@ struct TraceRequest {
   i64 global_batch = 1, per_device = 1;
   i64 length = 1, target_length = 1;
   StepOptions step;
+  CheckpointSettings checkpoint{};
   ComputeDType compute = ComputeDType::fp32;
   // Predicts the time of the step on these machines; null: no prediction.
   const CostModel* model = nullptr;
@@ -30,6 +32,8 @@ struct Trace {
   // Bytes of tensors on this rank.
   i64 parameters = 0, gradients = 0, optimizer = 0;
   i64 high_water = 0;  // of the whole arena
+  // Of a background save, on the rank that writes the most.
+  i64 checkpoint = 0;
   PredictedTime time;  // of a step after many others; 0 without a model
 };
 

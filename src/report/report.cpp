@@ -267,8 +267,10 @@ class Page {
     const auto row = [&](const std::string& name, double n) {
       rows += "<tr><td>" + name + "</td><td class=\"n\">" + escape(bytes_text(n)) + "</td></tr>\n";
     };
-    for (const char* part : {"parameters", "gradients", "optimizer", "activations", "buffers", "base"}) {
+    for (const char* part :
+         {"parameters", "gradients", "optimizer", "activations", "buffers", "base", "checkpoint"}) {
       const double n = number(at(memory, part));
+      if (std::string_view(part) == "checkpoint" && !(n > 0)) continue;
       bar += fmt::format("<i class=\"k{}\" style=\"width:{:.2f}%\"></i>", color,
                          std::clamp(100 * n / total, 0.0, 100.0));
       row(fmt::format("<span class=\"key k{}\">{}</span>", color++, part), n);

@@ -5,22 +5,15 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/tolerate.h"
 #include "ckpt/params_io.h"
 #include "ckpt/peft.h"
 #include "data/lm_data.h"
+#include "train/checkpoint_files.h"
 #include "train/predictor.h"
 
 namespace redco {
 
 using Json = nlohmann::ordered_json;
-
-namespace {
-
-// Prefix of the trained parameters in fp32, if those of the model's files are rounded.
-constexpr const char* kMaster = "master/";
-
-}  // namespace
 
 std::string part_folder(const std::string& owner) { return "models/" + owner; }
 
@@ -121,129 +114,6 @@ std::string saved_config(const Model& model, ckpt::StoredType dtype) {
   if (j.contains("torch_dtype")) j["torch_dtype"] = name;
   if (j.contains("dtype") || !j.contains("torch_dtype")) j["dtype"] = name;
   return j.dump(2) + "\n";
-}
-
-namespace {
-
-// What is saved besides the job's model: the folder, and the parameters by the names in its files.
-struct SavedPart {
-  std::string folder;  // in the checkpoint: "models/extra"
-  ParamTree tree;
-  const NamedModel* model;  // null: the pipeline's own parameters
-};
-std::vector<SavedPart> parts_of(const CheckpointContents& what) {
-  std::vector<SavedPart> out;
-  if (ParamTree extra = what.params.part(kExtra); extra.size() > 0)
-    out.push_back({part_folder(kExtra), std::move(extra), nullptr});
-  for (const auto& [name, named] : what.models)
-    if (!named.frozen) out.push_back({part_folder(name), what.params.part(name), &named});
-  return out;
-}
-
-// The trained parameters of the job's model, or of a pipeline without one.
-ParamTree trained_part(const ParamTree& params) {
-  const ParamTree own = params.part("");
-  return own.subset(trained_ones(own.specs()));
-}
-
-}  // namespace
-
-void save_checkpoint(const std::string& folder, const CheckpointContents& what, const TrainState& state,
-                     const std::vector<std::string>& best_of, i64 keep_last) {
-  Context& c = Context::current();
-  Group& world = c.world();
-  ckpt::CheckpointFolder checkpoints(folder, what.run);
-  const bool adapter = !what.adapter_config.empty();
-  const ParamTree trained = what.params.subset(trained_ones(what.params.specs()));
-  const ParamTree saved = adapter ? trained_part(what.params) : what.params.part("");
-  const std::vector<SavedPart> parts = parts_of(what);
-  const std::vector<ckpt::SavedTree> trees = {{adapter ? ckpt::kAdapterPrefix : "", &saved}};
-  // PEFT reads one file.
-  const auto model_plan =
-      adapter ? ckpt::plan_params(trees, what.dtype, ckpt::kAdapterStem, std::numeric_limits<i64>::max())
-              : ckpt::plan_params(trees, what.dtype, "model");
-  std::vector<ckpt::SavedTree> kept;
-  if (what.resumable) {
-    for (const Optimizer::State& s : what.optimizer) kept.push_back({s.name + "/", &s.tree});
-    if (what.dtype != ckpt::StoredType::f32) kept.push_back({kMaster, &trained});
-  }
-  const auto optimizer_plan = ckpt::plan_params(kept, ckpt::StoredType::f32, "optimizer");
-  std::vector<ckpt::ModelPlan> part_plans;
-  i64 bytes = model_plan.bytes + optimizer_plan.bytes + (4 << 20);
-  for (const SavedPart& p : parts)
-    bytes += part_plans.emplace_back(ckpt::plan_params({{"", &p.tree}}, what.dtype, "model")).bytes;
-  const std::string temp = checkpoints.temp_folder(state.step);
-  world.on_first([&] {
-    checkpoints.begin(state.step, bytes);
-    for (const SavedPart& p : parts) make_dirs(join_path(temp, p.folder));
-  });
-  try {
-    Json records = Json::array();
-    const auto save = [&](const std::vector<ckpt::SavedTree>& saved, const ckpt::ModelPlan& plan,
-                          const std::string& into) {
-      for (const auto& r : ckpt::save_params(saved, plan, into.empty() ? temp : join_path(temp, into)))
-        records.push_back({into.empty() ? r.path : into + "/" + r.path, r.size, r.xxh3});
-    };
-    save(trees, model_plan, "");
-    for (size_t i = 0; i < parts.size(); ++i) save({{"", &parts[i].tree}}, part_plans[i], parts[i].folder);
-    if (!kept.empty()) save(kept, optimizer_plan, "training");
-    const auto all = world.gather(records.dump());
-    world.on_first([&] {
-      std::vector<ckpt::FileRecord> files;
-      for (const std::string& text : all)
-        for (const auto& r : Json::parse(text)) files.push_back({r[0], r[1], r[2]});
-      if (adapter) {
-        write_file_durable(join_path(temp, ckpt::kAdapterConfig), what.adapter_config);
-      }
-      // For an adapter, the config has the classes, which the base model doesn't know.
-      if (what.model && (!adapter || what.model->num_labels() > 0)) {
-        write_file_durable(join_path(temp, "config.json"), saved_config(*what.model, what.dtype));
-      }
-      if (!what.generation_config.empty() && !adapter)
-        write_file_durable(join_path(temp, "generation_config.json"), what.generation_config);
-      for (const SavedPart& p : parts) {
-        if (!p.model) continue;
-        write_file_durable(join_path(temp, p.folder + "/config.json"),
-                           saved_config(*p.model->model, what.dtype));
-        if (p.model->tokenizer) p.model->tokenizer->save(join_path(temp, p.folder));
-      }
-      const std::string preprocessor = join_path(what.weights_folder, "preprocessor_config.json");
-      if (!what.weights_folder.empty() && !adapter && exists(preprocessor))
-        write_file_durable(join_path(temp, "preprocessor_config.json"), read_file(preprocessor, 1 << 20));
-      if (what.tokenizer) what.tokenizer->save(temp);
-      if (!what.chat_template.empty())
-        write_file_durable(join_path(temp, "chat_template.jinja"), what.chat_template);
-      write_file_durable(join_path(temp, "training/state.json"), to_json(state));
-      if (!what.job_yaml.empty()) write_file_durable(join_path(temp, "training/job.yaml"), what.job_yaml);
-      checkpoints.publish(state.step, algorithm_versions(), files);
-    });
-  } catch (const Error& e) {
-    if (world.rank() == 0) {
-      try {
-        checkpoints.abandon(state.step);
-      } catch (const Error& left) {
-        warn("{}", left.what());
-      }
-    }
-    // The job's settings worked for the run until now, so a path that doesn't exist any more was removed.
-    if (e.code() == ExitCode::usage)
-      world.on_first([&] {
-        throw IoError("[checkpoint] {}; was {} moved or removed while the run was writing to it?", e.what(),
-                      parent_path(folder));
-      });
-    throw;
-  }
-  // The checkpoint is published: no later failure may end the run.
-  world.on_first([&] {
-    const auto point = [&](const std::string& name) {
-      tolerate(fmt::format("[checkpoint] {}: the pointer {} was not updated", folder, name),
-               [&] { checkpoints.point(name, state.step); });
-    };
-    point("last");
-    for (const std::string& metric : best_of) point("best-" + metric);
-    tolerate(fmt::format("[checkpoint] {}: old checkpoints were not removed", folder),
-             [&] { checkpoints.prune(keep_last); });
-  });
 }
 
 namespace {

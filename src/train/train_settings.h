@@ -367,6 +367,8 @@ struct CheckpointSettings {
   SaveBestSettings save_best_by;
   bool save_optimizer = true;
   std::string dtype = "fp32";
+  bool async_save = false;
+  std::optional<i64> async_buffer_mib;
   std::string resume = "auto";
 
   void visit(SettingsVisitor& v) {
@@ -385,6 +387,13 @@ struct CheckpointSettings {
          "data type of saved weights; bf16 with save_optimizer: the fp32 weights are saved with the optimizer's "
          "state, so that a run resumes from what it had")
         .one_of({"fp32", "bf16"});
+    v.field("async_save", async_save,
+            "checkpoints in the background: a step waits only for a copy of the state in memory, and threads "
+            "write it during the next steps");
+    v.field("async_buffer_mib", async_buffer_mib,
+            "most memory of a rank for that copy, in MiB; default: all files that the rank writes. A save of "
+            "more bytes waits for the disk until the rest fits")
+        .at_least(32);
     v.field("resume", resume,
             "resume mode: auto resumes the run in workdir, if there is one; never starts a new run and moves "
             "the old one to workdir/previous; a path resumes from that checkpoint")

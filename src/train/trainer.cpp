@@ -20,6 +20,8 @@
 #include "kernels/peak.h"
 #include "metrics/metric_text.h"
 #include "tensor/profile.h"
+#include "train/checkpoint_files.h"
+#include "train/checkpoint_saver.h"
 #include "train/evaluate.h"
 #include "train/event_log.h"
 #include "train/interval.h"
@@ -44,6 +46,7 @@ class Training {
         folder_(join_path(job.workdir, "checkpoints")),
         watch_(job.checkpoint.save_best_by, job.train.early_stopping),
         step_(*job.pipeline, *job.params, step_options(job.train, job.parallel, job.weights)),
+        saver_(folder_, job.checkpoint.keep_last, copy_of_saves()),
         prefetcher_(job.pipeline->settings->data.n_workers) {}
 
   TrainResult run() {
@@ -85,10 +88,15 @@ class Training {
       }
       if (!order) order = order_of();
       signal = one_step(*order, place, interval);
+      if (saver_.in_flight()) aside([&] { saver_.poll(); });
       if (job_.check_replicas_every > 0 && state_.step % job_.check_replicas_every == 0) check_all_replicas();
       const bool last = state_.step == total_;
       if (state_.step % job_.train.logging_steps == 0 || last || signal) {
-        const Values values = interval.close(epochs(), notes());
+        Values values = interval.close(epochs(), notes());
+        if (const auto times = saver_.take_times()) {
+          values.emplace_back("save_s", times->save_s);
+          values.emplace_back("save_stall_s", times->stall_s);
+        }
         if (log_) log_->write(state_.step, values);
       }
       if (progress) progress->update(state_.step, fields);
@@ -106,13 +114,16 @@ class Training {
       if (!signal && !last && watch_.exhausted(state_)) stop_early();
       const bool saves = due(job_.checkpoint.every_n_steps, job_.checkpoint.every_n_epochs) || last ||
                          signal || !best.empty() || result_.stopped_early;
-      if (saves) aside([&] { save(best); });
+      // A save in the background needs further steps.
+      const bool waits = !saver_.copies() || last || signal || result_.stopped_early;
+      if (saves) aside([&] { save(best, waits); });
       // A request arrived during the evaluation or the save: make no further step.
       if ((evaluates || saves) && !signal && c_.world().any(end_requested() != 0)) {
         signal = true;
-        if (!saves) aside([&] { save(best); });
+        if (!saves) aside([&] { save(best, true); });
       }
     }
+    aside([&] { finish_save(); });
     if (progress) progress->finish(state_.step, fields());
     result_.steps = state_.step;
     result_.evaluation_pending = state_.pending_evaluation;
@@ -224,7 +235,7 @@ class Training {
       result_.interrupted = true;
     } else {
       state_.pending_evaluation = false;
-      save(best);
+      save(best, true);
     }
     plan_.reset();  // the examples determine it, see examples_of()
   }
@@ -268,20 +279,15 @@ class Training {
   }
 
   CheckpointContents contents() {
-    return {.model = job_.pipeline->model,
-            .aliases = job_.pipeline->all_params().aliases,
-            .models = job_.pipeline->models,
-            .tokenizer = job_.pipeline->tokenizer,
-            .params = step_.masters(),
-            .resumable = job_.checkpoint.save_optimizer,
-            .optimizer = job_.checkpoint.save_optimizer ? step_.state() : std::vector<Optimizer::State>(),
-            .generation_config = job_.generation_config,
-            .chat_template = job_.chat_template,
-            .job_yaml = job_.job_yaml,
-            .weights_folder = job_.pipeline->settings->weights_folder,
-            .adapter_config = job_.adapter_config,
-            .run = run_,
-            .dtype = job_.checkpoint.dtype == "bf16" ? ckpt::StoredType::bf16 : ckpt::StoredType::f32};
+    CheckpointContents out = saved_tensors(*job_.pipeline, step_, job_.checkpoint, job_.adapter_config);
+    out.aliases = job_.pipeline->all_params().aliases;
+    out.tokenizer = job_.pipeline->tokenizer;
+    out.generation_config = job_.generation_config;
+    out.chat_template = job_.chat_template;
+    out.job_yaml = job_.job_yaml;
+    out.weights_folder = job_.pipeline->settings->weights_folder;
+    out.run = run_;
+    return out;
   }
 
   // The examples of the epoch that begins with step `begin`; its random draws are keyed by that step,
@@ -335,6 +341,7 @@ class Training {
           fmt::format("[train] step {}: the loss or gradient is not finite (loss {}, gradient norm {})",
                       state_.step + 1, o.loss, o.grad_norm);
       if (job_.train.on_non_finite == "stop") {
+        finish_save();
         if (first()) warn("{}; no parameter was updated", what);
         throw Error(ExitCode::non_finite,
                     what +
@@ -433,18 +440,29 @@ class Training {
     checked_step_ = state_.step;
   }
 
-  void save(const std::vector<std::string>& best) {
+  std::vector<i64> copy_of_saves() {
+    if (!job_.checkpoint.async_save) return {};
+    return copy_windows(saved_tensors(*job_.pipeline, step_, job_.checkpoint, job_.adapter_config),
+                        job_.checkpoint, c_.mesh().ranks());
+  }
+
+  // waits: until the checkpoint is published. Otherwise a later step publishes it.
+  void save(const std::vector<std::string>& best, bool waits) {
     const activity::Phase phase("save");
-    const double begin = seconds();
     if (job_.check_replicas_every > 0) check_all_replicas();  // what differs is not saved
     state_.optimizer_steps = step_.updates();
     state_.group_steps = step_.group_updates();
     state_.pipeline_state = in_pipeline(*job_.pipeline, "state()", [&] { return job_.pipeline->state(); });
     if (!is_json(state_.pipeline_state))
       throw UsageError("[pipeline] state() returned no JSON: {}", excerpt(state_.pipeline_state));
-    save_checkpoint(folder_, contents(), state_, best, job_.checkpoint.keep_last);
-    result_.saved = true;
-    if (first()) debug("saved {} in {}", ckpt::step_name(state_.step), human_duration(seconds() - begin));
+    saver_.begin(contents(), state_, best);
+    if (waits) finish_save();
+  }
+
+  void finish_save() {
+    const activity::Phase phase("save");
+    saver_.finish();
+    result_.saved = saver_.has_saved();
   }
 
   const TrainJob& job_;
@@ -453,6 +471,7 @@ class Training {
   ckpt::RunIdentity run_;  // set on the first rank
   MetricWatch watch_;
   TrainStep step_;
+  CheckpointSaver saver_;
   Prefetcher prefetcher_;
   std::optional<StepPlan> plan_;
   std::optional<StepProfile> profile_;

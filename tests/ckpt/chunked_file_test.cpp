@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <numeric>
 #include <random>
+#include <thread>
 
 #include "base/syscalls.h"
 #include "support/error_text.h"
@@ -15,6 +18,7 @@ namespace redco::ckpt {
 namespace {
 
 constexpr i64 kWindow = 4096, kChunk = 4 * kWindow;
+constexpr WriteQueue::Size kSize{.windows = 7, .window_bytes = kWindow};
 
 std::string random_bytes(i64 n) {
   std::mt19937 random(static_cast<unsigned>(n));
@@ -26,7 +30,8 @@ std::string random_bytes(i64 n) {
 // Writes `bytes` in pieces whose borders are `cuts`, in the order of `order`.
 i64 write_pieces(const std::string& path, const std::string& bytes, const std::vector<i64>& cuts,
                  const std::vector<std::size_t>& order) {
-  ChunkedFile f(path, static_cast<i64>(bytes.size()), kWindow, kChunk);
+  WriteQueue queue(kSize);
+  ChunkedFile f(path, static_cast<i64>(bytes.size()), queue, kChunk);
   for (const std::size_t k : order) f.write(cuts[k], bytes.data() + cuts[k], cuts[k + 1] - cuts[k]);
   const auto hashes = f.commit();
   EXPECT_EQ(test::slurp(path), bytes);
@@ -72,7 +77,8 @@ TEST(ChunkedFile, PiecesInAnyOrder) {
 TEST(ChunkedFile, EachByteIsWrittenOnce) {
   const test::TempDir dir;
   const std::string bytes = random_bytes(2 * kChunk);
-  ChunkedFile f(dir / "x", 2 * kChunk, kWindow, kChunk);
+  WriteQueue queue(kSize);
+  ChunkedFile f(dir / "x", 2 * kChunk, queue, kChunk);
   f.write(0, bytes.data(), 100);
   EXPECT_THROW(f.write(100, bytes.data(), 2 * kChunk - 99), BugError);  // beyond the end
   EXPECT_THROW(f.commit(), BugError);                                   // bytes are missing
@@ -84,7 +90,8 @@ TEST(ChunkedFile, ErrorsOfTheDisk) {
   const test::TempDir dir;
   const std::string bytes = random_bytes(8 * kChunk);
   {
-    ChunkedFile f(dir / "x", 8 * kChunk, kWindow, kChunk);
+    WriteQueue queue(kSize);
+    ChunkedFile f(dir / "x", 8 * kChunk, queue, kChunk);
     sys::set_hook([](const sys::Call& c) {
       return c.op == sys::Op::write && c.offset >= kChunk ? sys::Verdict{sys::Verdict::fail, ENOSPC}
                                                           : sys::Verdict{};
@@ -116,6 +123,59 @@ TEST(ChunkedFile, WithoutDirectWrites) {
     sys::set_hook({});
   }
   EXPECT_EQ(opened, 1);
+}
+
+// A queue of as many windows as the bytes takes them all at once, though nothing is written yet; a smaller
+// one waits for the disk. Files share the windows.
+TEST(ChunkedFile, TheQueueDecidesHowMuchIsCopied) {
+  const test::TempDir dir;
+  const std::string bytes = random_bytes(2 * kChunk);
+  std::atomic<bool> blocked{true};
+  sys::set_hook([&](const sys::Call& c) {
+    while (c.op == sys::Op::write && blocked) std::this_thread::yield();
+    return sys::Verdict{};
+  });
+  {
+    WriteQueue queue({.windows = 16, .window_bytes = kWindow, .queued = 16});
+    ChunkedFile a(dir / "a", 2 * kChunk, queue, kChunk), b(dir / "b", 2 * kChunk, queue, kChunk);
+    a.write(0, bytes.data(), 2 * kChunk);
+    b.write(0, bytes.data(), 2 * kChunk);  // would wait forever for a window
+    EXPECT_FALSE(std::filesystem::exists(dir / "a"));
+    blocked = false;
+    const auto hashes = a.commit();
+    EXPECT_EQ(b.commit(), hashes);
+    EXPECT_EQ(test::slurp(dir / "b"), bytes);
+  }
+  blocked = true;
+  WriteQueue queue({.windows = 3, .window_bytes = kWindow, .queued = 3});
+  ChunkedFile c(dir / "c", 2 * kChunk, queue, kChunk);
+  std::atomic<bool> done{false};
+  std::thread writer([&] {
+    c.write(0, bytes.data(), 2 * kChunk);
+    done = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  EXPECT_FALSE(done);
+  blocked = false;
+  writer.join();
+  c.commit();
+  sys::set_hook({});
+  EXPECT_EQ(test::slurp(dir / "c"), bytes);
+}
+
+// A save that is not wanted any more writes nothing further, and leaves no file.
+TEST(ChunkedFile, ACancelledQueueDropsItsFiles) {
+  const test::TempDir dir;
+  const std::string bytes = random_bytes(2 * kChunk);
+  WriteQueue queue({.windows = 8, .window_bytes = kWindow, .queued = 8});
+  queue.make_resident();
+  {
+    ChunkedFile f(dir / "x", 2 * kChunk, queue, kChunk);
+    queue.cancel();
+    f.write(0, bytes.data(), kWindow);
+    EXPECT_THROW(f.commit(), IoError);
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(dir.path()));
 }
 
 }  // namespace

@@ -354,6 +354,86 @@ TEST_F(Train, AKilledSaveIsSkipped) {
   same_checkpoints("straight", "again", "step-00000008");
 }
 
+// Saves in the background: the same files and metrics as with saves that are waited for, on each mesh.
+TEST_F(Train, AsyncSavesAreTheSame) {
+  const Words common = {"train.max_steps=12", "train.schedule=constant", "train.logging_steps=1",
+                        "checkpoint.every_n_steps=3", "checkpoint.keep_last=3"};
+  for (const auto& [dp, mp] : {std::pair{1, 1}, std::pair{1, 2}, std::pair{2, 1}}) {
+    const std::string a = fmt::format("a{}{}", dp, mp), b = fmt::format("b{}{}", dp, mp);
+    Words async = common;
+    async.push_back("checkpoint.async_save=true");
+    good(job(a, dp, mp, common));
+    good(job(b, dp, mp, async));
+    for (const char* step : {"step-00000006", "step-00000009", "step-00000012"}) same_checkpoints(a, b, step);
+    std::vector<std::string> names;
+    for (const auto& e : std::filesystem::directory_iterator(path(b + "/checkpoints")))
+      names.push_back(e.path().filename());
+    EXPECT_THAT(names,
+                ::testing::UnorderedElementsAre("last", "step-00000006", "step-00000009", "step-00000012"));
+    // A window of 8 MiB for each of the two files; two ranks write one each.
+    EXPECT_EQ(json::parse(read(b + "/plan.json"))["per_rank"]["checkpoint"], (dp * mp == 1 ? 2 : 1) << 23);
+    EXPECT_EQ(json::parse(read(a + "/plan.json"))["per_rank"]["checkpoint"], 0);
+    // Each published save is reported once, with the time that training waited for it.
+    int saves = 0;
+    for (const json& m : metrics(b)) {
+      if (!m.contains("save_s")) continue;
+      ++saves;
+      EXPECT_GE(m["save_s"], m["save_stall_s"]);
+    }
+    EXPECT_GE(saves, 2);
+    EXPECT_LE(saves, 3);
+    // The resumed run has the same bytes.
+    std::filesystem::remove_all(path(b + "/checkpoints/step-00000012"));
+    EXPECT_THAT(good(job(b, dp, mp, async)).err, HasSubstr("(step 9 of 12)"));
+    same_checkpoints(a, b, "step-00000012");
+  }
+}
+
+// A kill in each kind of system call of a run that saves in the background; a disk that is full for its
+// threads; a signal while a save may be in flight.
+TEST_F(Train, AsyncSavesSurviveFaults) {
+  const Words common = {"train.max_steps=9", "train.schedule=constant", "train.warmup_steps=2",
+                        "checkpoint.every_n_steps=2"};
+  good(job("straight", 1, 1, common));
+  Words words = job("again", 1, 1, common);
+  words.push_back("checkpoint.async_save=true");
+  int killed = 0;
+  for (const char* fault : {"write:7:kill", "write:23:kill", "write:40:kill", "sync:25:kill", "sync:60:kill",
+                            "rename:17:kill", "rename:26:kill", "symlink:2:kill", "unlink:6:kill"}) {
+    std::filesystem::remove_all(path("again"));
+    const Ran r = run(words, {{"REDCO_FAULT_IO", fault}});
+    killed += r.code == 128 + SIGKILL;
+    EXPECT_TRUE(r.code == 128 + SIGKILL || r.code == 0) << fault << ": " << r.code << r.err;
+    good(words);
+    same_checkpoints("straight", "again", "step-00000009");
+  }
+  EXPECT_GE(killed, 7);
+  int full = 0;
+  for (const char* fault : {"write:34:ENOSPC", "write:40:ENOSPC", "write:46:ENOSPC"}) {
+    std::filesystem::remove_all(path("again"));
+    const Ran r = run(words, {{"REDCO_FAULT_IO", fault}});
+    if (r.code != 7) continue;
+    ++full;
+    EXPECT_EQ(lines_with(r.err, "error: "), 1) << r.err;
+    EXPECT_THAT(r.err, HasSubstr("No space left on device"));
+    EXPECT_TRUE(has("again/checkpoints/last/training/manifest.json")) << fault;
+    good(words);
+    same_checkpoints("straight", "again", "step-00000009");
+  }
+  EXPECT_GE(full, 2);
+  words = job("signal", 1, 1,
+              {"train.max_steps=1000000", "train.logging_steps=1", "train.schedule=constant",
+               "checkpoint.every_n_steps=1", "checkpoint.async_save=true"});
+  const pid_t pid = start(words);
+  ASSERT_TRUE(until([&] { return has("signal/metrics.jsonl") && metrics_step("signal") > 5; }))
+      << read("stderr");
+  kill(pid, SIGTERM);
+  const Ran r = wait(pid);
+  EXPECT_EQ(r.code, 8) << r.err;
+  const json state = json::parse(read("signal/checkpoints/last/training/state.json"));
+  EXPECT_EQ(state["step"].get<long>(), metrics_step("signal"));
+}
+
 TEST_F(Train, OneRunAtATimeInAWorkdir) {
   const pid_t pid = start(job("run", 1, 1, {"train.max_steps=1000000", "train.logging_steps=1"}));
   ASSERT_TRUE(until([&] { return has("run/metrics.jsonl") && metrics_step("run") > 0; }));

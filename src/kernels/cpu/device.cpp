@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "base/parallel.h"
 #include "kernels/native.h"
 
 namespace redco {
@@ -25,6 +26,13 @@ DevicePtr reserve(i64* bytes) {
   return {};
 }
 
+// On all threads, because the first write to a page clears it.
+void copy_bytes(const std::byte* from, std::byte* to, i64 bytes) {
+  parallel::for_blocks(bytes, 1, [&](i64 begin, i64 end) {
+    std::memcpy(to + begin, from + begin, static_cast<std::size_t>(end - begin));
+  });
+}
+
 Device make_cpu() {
   Device d;
   d.name = "the CPU";
@@ -36,10 +44,10 @@ Device make_cpu() {
     if (p) munmap(Native::address(p), static_cast<std::size_t>(bytes));
   };
   d.write = [](const void* from, const DevicePtr& to, i64 bytes) {
-    std::memcpy(Native::address(to), from, static_cast<std::size_t>(bytes));
+    copy_bytes(static_cast<const std::byte*>(from), Native::address(to), bytes);
   };
   d.read = [](const DevicePtr& from, void* to, i64 bytes) {
-    std::memcpy(to, Native::address(from), static_cast<std::size_t>(bytes));
+    copy_bytes(Native::address(from), static_cast<std::byte*>(to), bytes);
   };
   return d;
 }

@@ -29,7 +29,7 @@ void loop(i64 n, const void* of, parallel::Body body) {
 void set_threads(int n) {
   REDCO_CHECK(n >= 1, "set_threads({})", n);
   omp_set_num_threads(n);
-  parallel::set(n > 1 ? loop : nullptr);
+  parallel::set(n > 1 ? loop : nullptr, n);
 }
 
 int threads() { return omp_get_max_threads(); }

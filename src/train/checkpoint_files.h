@@ -1,0 +1,47 @@
+// The tensor files of a checkpoint: which parameters they hold, in which folders.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ckpt/params_io.h"
+#include "train/checkpoint.h"
+#include "train/step.h"
+#include "train/train_settings.h"
+
+namespace redco {
+
+// What is saved besides the job's model: the folder, and the parameters by the names in its files.
+struct SavedPart {
+  std::string folder;  // in the checkpoint: "models/extra"
+  ParamTree tree;
+  const NamedModel* model;  // null: the pipeline's own parameters
+};
+std::vector<SavedPart> parts_of(const CheckpointContents& what);
+
+// Prefix of the fp32 values of weights that the model's files have rounded.
+constexpr const char* kMaster = "master/";
+
+// The tensors that a training saves, without the texts beside them; of a planned step, too.
+CheckpointContents saved_tensors(const Pipeline& pipeline, const TrainStep& step,
+                                 const CheckpointSettings& settings, const std::string& adapter_config);
+
+// Files of one folder: trees of values, and where their tensors are.
+struct SavedFiles {
+  std::string folder;                                    // in the checkpoint; "": the checkpoint itself
+  std::vector<std::pair<std::string, ParamTree>> trees;  // with the prefixes of their names
+  ckpt::ModelPlan plan;
+  i64 first_writer = 0;  // see hand_over_params()
+  std::vector<ckpt::SavedTree> saved() const;
+};
+// The same on all ranks, and on planned ones.
+std::vector<SavedFiles> saved_files(const CheckpointContents& what);
+
+// The memory of each rank for a background save, in windows (ckpt/write_queue.h): they hold all bytes of the
+// files that the rank writes, or as many as async_buffer_mib allows.
+std::vector<i64> copy_windows(const CheckpointContents& what, const CheckpointSettings& settings, int ranks);
+constexpr i64 kWindowBytes = ckpt::WriteQueue::Size{}.window_bytes;
+
+}  // namespace redco
