@@ -31,7 +31,7 @@ struct BenchReport {
   // A step's FLOPs, as the ledger counts them, and peak matmul speed, of all ranks.
   double step_flops = 0, peak_flops = 0;
   bool bf16_products = false;  // the peak is that of products of bf16, not of sgemm
-  bool has_roofline = false;  // generation of a decoder
+  bool has_roofline = false;   // generation of a decoder
   // Then: the bytes that a step in the middle of the answers reads, weights and KV cache, and the
   // streaming read, bytes/s, of all ranks.
   double step_bytes = 0, peak_bytes = 0;

@@ -92,7 +92,7 @@ TEST_F(Check, RandomNumbersInTheOrderOfLocalRowsAreFound) {
 TEST_F(Check, ALocalSizeOfAModelShardIsFound) {
   const Checked c = mistake("shard");
   EXPECT_EQ(c.code, 1);
-  EXPECT_EQ(c.verdicts(), "r e e e d d") << c.err;
+  EXPECT_EQ(c.verdicts(), "r e e e d d") << c.err << c.report["runs"].dump(1);
   EXPECT_THAT(c.causes(), HasSubstr("the results depend on mp alone"));
 }
 

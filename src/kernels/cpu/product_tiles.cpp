@@ -187,8 +187,8 @@ void multiply_transposed(const Product& p, const Tile& t, const Tiles& tiles, fl
   float* const rows = sums + t.columns * p.m;
   REDCO_ISA_CALL(transpose_sums(sums, t.columns, p.m, bias, rows, t.columns));
   for (i64 r = 0; r < p.m; ++r)
-    REDCO_ISA_CALL(to_bf16(rows + r * t.columns, reinterpret_cast<u16*>(y_at<bf16>(p, r, t.column)),
-                           t.columns));
+    REDCO_ISA_CALL(
+        to_bf16(rows + r * t.columns, reinterpret_cast<u16*>(y_at<bf16>(p, r, t.column)), t.columns));
 }
 
 template <class Way>
