@@ -53,7 +53,9 @@ class ConsoleSink : public spdlog::sinks::base_sink<std::mutex> {
 
 class FileSink : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  explicit FileSink(const std::string& path) : file_(AppendFile::open(path)) {
+  // `first`: lines that a file which does not exist yet begins with.
+  FileSink(const std::string& path, const std::string& first)
+      : path_(path), file_(open(path, first)), lines_(first) {
     set_level(spdlog::level::debug);
     set_formatter_(std::make_unique<spdlog::pattern_formatter>("%Y-%m-%d %H:%M:%S.%e %-8l %v",
                                                                spdlog::pattern_time_type::local, "\n"));
@@ -64,11 +66,29 @@ class FileSink : public spdlog::sinks::base_sink<std::mutex> {
     spdlog::memory_buf_t line;
     formatter_->format(m, line);
     file_.append({line.data(), line.size()});
+    if (lines_.size() < kKept) lines_.append(line.data(), line.size());
   }
   void flush_() override {}
 
+ public:
+  const std::string& path() const { return path_; }
+  // What was appended, or its beginning.
+  std::string lines() {
+    const std::lock_guard lock(mutex_);
+    return lines_;
+  }
+
  private:
+  static constexpr std::size_t kKept = 64 << 10;
+  static AppendFile open(const std::string& path, const std::string& first) {
+    const bool is_new = !exists(path);
+    AppendFile file = AppendFile::open(path);
+    if (is_new && !first.empty()) file.append(first);
+    return file;
+  }
+  std::string path_;
   AppendFile file_;
+  std::string lines_;
 };
 
 struct Log {
@@ -150,8 +170,9 @@ LogLevel log_level() { return the_log().level; }
 
 void set_log_file(const std::string& path) {
   Log& log = the_log();
-  auto file = path.empty() ? nullptr : std::make_shared<FileSink>(path);
   const std::lock_guard lock(log.mutex);
+  const std::string first = log.file && log.file->path() == path ? log.file->lines() : "";
+  auto file = path.empty() ? nullptr : std::make_shared<FileSink>(path, first);
   log.file = std::move(file);
   log.told = false;
   log.rebuild();

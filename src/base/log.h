@@ -46,7 +46,8 @@ void log_to_file(std::string_view text);
 void set_log_level(LogLevel level);
 LogLevel log_level();
 
-// Also appends all later messages to this file; "" stops that. Throws IoError or UsageError if it cannot be
+// Also appends all later messages to this file; "" stops that. The file of before again: if it was moved
+// away, a new one begins with the messages since it was set. Throws IoError or UsageError if it cannot be
 // opened.
 void set_log_file(const std::string& path);
 
