@@ -29,9 +29,8 @@ class EpochOrder {
 
   // The example at `position`. REQUIRES 0 <= position < size().
   i64 at(i64 position) const;
-  // The examples at positions begin to end - 1: those of at(), in less than half the time. REQUIRES 0 <=
-  // begin
-  // <= end <= size().
+  // The examples at positions begin to end - 1: those of at(), in less than half the time.
+  // REQUIRES 0 <= begin <= end <= size().
   std::vector<i64> range(i64 begin, i64 end) const;
 
  private:
