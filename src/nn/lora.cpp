@@ -205,6 +205,7 @@ std::vector<bool> no_adapters(const std::vector<ParamSpec>& specs) {
 
 Tensor add_adapter(const ParamTree& p, const LayerName& name, const Tensor& x, const Tensor& y,
                    const ApplyOptions& o, const std::function<Tensor(const Tensor&)>& as_weight) {
+  if (!p.any_adapters()) return y;
   const std::string a_name = name.prefix + ".lora_A.weight";
   const ParamSpec* spec = p.find_spec(a_name);
   if (!spec) return y;

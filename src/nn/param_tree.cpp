@@ -174,10 +174,11 @@ ShardedSpecs shard_specs(const std::vector<ParamSpec>& specs, int shards,
 
 ParamTree::ParamTree(std::vector<ParamSpec> specs, std::map<std::string, std::string> aliases)
     : values_(specs.size()) {
-  auto index = std::make_shared<std::map<std::string, size_t>>();
+  auto index = std::make_shared<std::unordered_map<std::string, size_t>>();
   for (size_t i = 0; i < specs.size(); ++i)
     REDCO_CHECK(index->emplace(specs[i].name, i).second, "parameter {} is declared twice", specs[i].name);
   for (const auto& [alias, name] : aliases) (*index)[alias] = index->at(name);
+  any_adapters_ = std::ranges::any_of(specs, [](const ParamSpec& s) { return !s.adapter.weight.empty(); });
   specs_ = std::make_shared<const std::vector<ParamSpec>>(std::move(specs));
   index_ = std::move(index);
 }
@@ -191,6 +192,7 @@ const Tensor& ParamTree::operator[](const std::string& name) const {
   if (it == index_->end()) {
     std::vector<std::string> names;
     for (const auto& [known, i] : *index_) names.push_back(known);
+    std::ranges::sort(names);
     const std::string near = nearest(name, names);
     REDCO_CHECK(false, "no parameter is named '{}'{}", name,
                 near.empty() ? "" : fmt::format("; did you mean '{}'?", near));

@@ -7,6 +7,7 @@
 
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "shard/layout.h"
@@ -143,6 +144,7 @@ class ParamTree {
   // "lm_head.weight" in part("reference").
   ParamTree part(const std::string& owner) const;
   bool has_adapters() const;  // of the model: with LoRA
+  bool any_adapters() const { return any_adapters_; }  // of any owner
   // The model without its adapters: with LoRA, the model that the training began with. UsageError if weights
   // of the model besides the adapters are trained (train.lora.modules_to_save), because their first values
   // are not kept.
@@ -153,8 +155,9 @@ class ParamTree {
  private:
   std::map<std::string, std::string> aliases() const;
   std::shared_ptr<const std::vector<ParamSpec>> specs_;
-  std::shared_ptr<const std::map<std::string, size_t>> index_;  // of names and aliases
+  std::shared_ptr<const std::unordered_map<std::string, size_t>> index_;  // of names and aliases
   std::vector<Tensor> values_;
+  bool any_adapters_ = false;
 };
 
 // Names, tied weights and the stored form of each parameter.

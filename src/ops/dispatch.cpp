@@ -1,6 +1,7 @@
 #include "ops/dispatch.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <memory>
 #include <vector>
@@ -14,7 +15,30 @@ namespace redco {
 // The choices of a context's ops: a table with open addressing.
 class StrategyCache {
  public:
-  using Key = SmallVector<i64, 96>;
+  // The words of a key, at most as many as it is made for.
+  class Key {
+   public:
+    explicit Key(std::size_t most) {
+      if (most > kInside) {
+        more_.resize(most);
+        words_ = more_.data();
+      }
+    }
+    Key(const Key&) = delete;
+    Key& operator=(const Key&) = delete;
+    void add(i64 word) { words_[size_++] = word; }
+    std::size_t size() const { return size_; }
+    i64 operator[](std::size_t i) const { return words_[i]; }
+    const i64* begin() const { return words_; }
+    const i64* end() const { return words_ + size_; }
+
+   private:
+    static constexpr std::size_t kInside = 128;
+    std::array<i64, kInside> inside_;  // NOLINT: add() writes them
+    std::vector<i64> more_;
+    i64* words_ = inside_.data();
+    std::size_t size_ = 0;
+  };
   // The choice with this key; null if there is none yet.
   const OpCall::Chosen* find(const Key& key, u64 hash) const;
   const OpCall::Chosen& add(const Key& key, u64 hash, OpCall::Chosen chosen);
@@ -66,21 +90,21 @@ void add_to_key(StrategyCache::Key& key, const Tensors& inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Tensor& t = inputs[i];
     if (!t.defined()) {
-      key.push_back(-1);
+      key.add(-1);
       continue;
     }
     // Reducing one operand also changes the others that are the same tensor.
     i64 same = 0;
     for (std::size_t j = 0; j < i; ++j)
       if (inputs[j].defined() && inputs[j].identity() == t.identity()) same = static_cast<i64>(j) + 1;
-    key.push_back(static_cast<i64>(t.dtype()) | t.hidden() << 8 | t.rank() << 16 | same << 32);
-    for (i64 d : t.shape()) key.push_back(d);
+    key.add(static_cast<i64>(t.dtype()) | t.hidden() << 8 | t.rank() << 16 | same << 32);
+    for (i64 d : t.shape()) key.add(d);
   }
 }
 void add_to_key(StrategyCache::Key& key, const Layout& l, const Mesh& mesh) {
   for (Axis a : mesh.axes())
-    key.push_back(static_cast<i64>(l[a].kind) | static_cast<i64>(l[a].dim) << 8 |
-                  static_cast<i64>(l[a].unit) << 32);
+    key.add(static_cast<i64>(l[a].kind) | static_cast<i64>(l[a].dim) << 8 |
+            static_cast<i64>(l[a].unit) << 32);
 }
 
 // Two chains, because each step of one waits for the one before.
@@ -117,21 +141,22 @@ DType joint_type(const Tensors& operands) {
 }
 
 OpCall::OpCall(const char* name, Tensors inputs, const Accepts& accepts)
-    : context_(Context::current()), name_(name), given_(std::move(inputs)), inputs_(given_) {
+    : context_(Context::current()), name_(name), given_(std::move(inputs)) {
   activity::tick();
   if (const Profile* p = context_.profile()) begin_ = p->now();
   const Tensor* first = nullptr;
   const bool takes_bf16 = accepts.bf16 && in_bf16(context_);
   for (std::size_t i = 0; i < given_.size(); ++i) {
-    Tensor& t = inputs_[i];
+    const Tensor& t = given_[i];
     if (!t.defined() || !t.is_float()) continue;
-    if (t.is_gathered_on_use()) t = gathered(t);
+    if (t.is_gathered_on_use()) own_inputs()[i] = gathered(t);
     if (is_storage_type(t.dtype())) {
       if ((accepts.stored >> i & 1) != 0 || (takes_bf16 && t.dtype() == DType::bf16)) continue;
       // The same value: an op may save it and differentiate.
-      const Tensor wide = widened(t);
-      wide.set_node(t.node(), t.node_output());
-      t = wide;
+      const Tensor& narrow = this->inputs()[i];
+      const Tensor wide = widened(narrow);
+      wide.set_node(narrow.node(), narrow.node_output());
+      own_inputs()[i] = wide;
       widened_ = true;
       continue;
     }
@@ -164,11 +189,13 @@ void OpCall::Strategies::all_replicated(int outputs) {
 // Moves the inputs to the placements of a choice, axis by axis. Returns whether one had to be moved.
 bool OpCall::move_inputs(const Chosen& chosen) {
   bool moved = false;
+  const Tensors* inputs = &this->inputs();
   for (Axis axis : context_.mesh().axes())
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      Tensor& t = inputs_[i];
+    for (size_t i = 0; i < inputs->size(); ++i) {
+      const Tensor& t = (*inputs)[i];
       if (!t.defined() || t.layout()[axis] == chosen.in[i][axis]) continue;
-      t = redistribute(t, axis, chosen.in[i][axis]);
+      own_inputs()[i] = redistribute(t, axis, chosen.in[i][axis]);
+      inputs = &inputs_;
       moved = true;
     }
   return moved;
@@ -176,18 +203,21 @@ bool OpCall::move_inputs(const Chosen& chosen) {
 
 void OpCall::choose(const Counts& output_numel, Generator generate, const OpChoice& choice) {
   const Mesh& mesh = context_.mesh();
-  StrategyCache::Key key;
-  key.push_back(reinterpret_cast<i64>(generate));
-  key.push_back(
-      static_cast<i64>(inputs_.size() << 32 | output_numel.size() << 16 | choice.attributes.size()));
-  for (i64 n : output_numel) key.push_back(n);
-  for (i64 a : choice.attributes) key.push_back(a);
+  const Tensors& inputs = this->inputs();
+  const auto axes = static_cast<std::size_t>(mesh.axes().size());
+  std::size_t most = 3 + output_numel.size() + choice.attributes.size() + axes;
+  for (const Tensor& t : inputs) most += 1 + (t.defined() ? t.shape().size() + axes : 0);
+  StrategyCache::Key key(most);
+  key.add(reinterpret_cast<i64>(generate));
+  key.add(static_cast<i64>(inputs.size() << 32 | output_numel.size() << 16 | choice.attributes.size()));
+  for (i64 n : output_numel) key.add(n);
+  for (i64 a : choice.attributes) key.add(a);
   i64 stationary = 0;
   for (int w : choice.stationary) stationary |= i64{1} << w;
-  key.push_back(stationary);
+  key.add(stationary);
   add_to_key(key, choice.wish, mesh);
-  add_to_key(key, inputs_);
-  for (const Tensor& t : inputs_)
+  add_to_key(key, inputs);
+  for (const Tensor& t : inputs)
     if (t.defined()) add_to_key(key, t.layout(), mesh);
   const u64 hash = hash_of(key);
 
@@ -205,13 +235,14 @@ void OpCall::choose(const Counts& output_numel, Generator generate, const OpChoi
 OpCall::Chosen OpCall::choose_now(const Counts& output_numel, Generator generate, const OpChoice& choice) {
   const size_t outputs = output_numel.size();
   double elem = 4;
-  for (const Tensor& t : inputs_)
+  Tensors& inputs = own_inputs();
+  for (const Tensor& t : inputs)
     if (t.defined() && t.is_float()) elem = std::max(elem, static_cast<double>(size_of(t.dtype())));
   Chosen out;
-  out.in.resize(inputs_.size());
+  out.in.resize(inputs.size());
   out.out.resize(outputs);
   for (Axis axis : context_.mesh().axes()) {
-    Strategies s(inputs_, choice, axis);
+    Strategies s(inputs, choice, axis);
     generate(s);
     REDCO_CHECK(!s.entries_.empty(), "[{}] no strategy", name_);
     const int n = s.ranks();
@@ -220,10 +251,10 @@ OpCall::Chosen OpCall::choose_now(const Counts& output_numel, Generator generate
     for (const auto& e : s.entries_) {
       double cost = 0;
       bool legal = true;
-      for (size_t i = 0; i < inputs_.size(); ++i) {
-        if (!inputs_[i].defined()) continue;
-        legal = legal && keeps_groups(inputs_[i], axis, e.in[i]);
-        const double moved = move_cost(inputs_[i], axis, e.in[i]);
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        if (!inputs[i].defined()) continue;
+        legal = legal && keeps_groups(inputs[i], axis, e.in[i]);
+        const double moved = move_cost(inputs[i], axis, e.in[i]);
         cost += moved;
         for (int w : choice.stationary)
           if (w == static_cast<int>(i) && moved > 0 && !s.in(i).is_partial()) legal = false;
@@ -240,12 +271,12 @@ OpCall::Chosen OpCall::choose_now(const Counts& output_numel, Generator generate
       }
     }
     REDCO_CHECK(best, "[{}] no legal strategy on {} for {}", name_, context_.mesh().name(axis),
-                describe(inputs_[0]));
+                describe(inputs[0]));
     for (size_t o = 0; o < outputs; ++o) out.out[o][axis] = best->out[o];
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      if (!inputs_[i].defined()) continue;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!inputs[i].defined()) continue;
       out.in[i][axis] = best->in[i];
-      inputs_[i] = redistribute(inputs_[i], axis, best->in[i]);
+      inputs[i] = redistribute(inputs[i], axis, best->in[i]);
     }
   }
   return out;
@@ -256,24 +287,24 @@ const Layout& OpCall::next_layout() const {
   return out_layouts_[outputs_.size()];
 }
 
-Tensor OpCall::output(Shape shape, DType dtype, int hidden) {
+Tensor OpCall::output(const Shape& shape, DType dtype, int hidden) {
   const Layout& layout = next_layout();
   if (is_storage_type(dtype) && widened_) dtype = DType::f32;
   if (dtype == DType::bf16 && has_partial(layout, context_.mesh())) dtype = DType::f32;
-  Tensor t(std::move(shape), dtype, layout, hidden);
+  Tensor t(shape, dtype, layout, hidden);
   outputs_.push_back(t);
   return t;
 }
 
-Tensor OpCall::output(Shape shape, DType dtype, const GradientRoom& room) {
+Tensor OpCall::output(const Shape& shape, DType dtype, const GradientRoom& room) {
   Tensor t = room.sink ? room.sink->room(room.leaf, shape, dtype, next_layout()) : Tensor();
-  if (!t.defined()) return output(std::move(shape), dtype);
+  if (!t.defined()) return output(shape, dtype);
   outputs_.push_back(t);
   return t;
 }
 
-Tensor OpCall::view_of(const Tensor& input, Shape shape, int hidden) {
-  Tensor t = Tensor::view(input, std::move(shape), next_layout(), hidden);
+Tensor OpCall::view_of(const Tensor& input, const Shape& shape, int hidden) {
+  Tensor t = Tensor::view(input, shape, next_layout(), hidden);
   outputs_.push_back(t);
   return t;
 }

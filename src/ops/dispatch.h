@@ -100,14 +100,14 @@ class OpCall {
   // --- Running ---
 
   // Input i with the placements of the chosen strategy.
-  const Tensor& in(int i) const { return inputs_[i]; }
+  const Tensor& in(int i) const { return inputs()[i]; }
   // Output i with the chosen placements. Call once per output, in order. Sums are fp32: bf16 becomes f32
   // where the output is Partial, or an input was widened.
-  Tensor output(Shape shape, DType dtype, int hidden = 0);
+  Tensor output(const Shape& shape, DType dtype, int hidden = 0);
   // The same for the gradient of a leaf, which may have a place already (Vjp::room).
-  Tensor output(Shape shape, DType dtype, const GradientRoom& room);
+  Tensor output(const Shape& shape, DType dtype, const GradientRoom& room);
   // An output that shares the bytes of `input`.
-  Tensor view_of(const Tensor& input, Shape shape, int hidden = 0);
+  Tensor view_of(const Tensor& input, const Shape& shape, int hidden = 0);
   // Submits a kernel of the device. Tensors are passed as views of their local blocks. A planned rank runs
   // none.
   template <class... A>
@@ -129,6 +129,13 @@ class OpCall {
 
  private:
   struct Chosen;
+  // The inputs as the kernels take them: those given until one of them has to be changed.
+  const Tensors& inputs() const { return changed_ ? inputs_ : given_; }
+  Tensors& own_inputs() {
+    if (!changed_) inputs_ = given_;
+    changed_ = true;
+    return inputs_;
+  }
   Chosen choose_now(const Counts& output_numel, Generator generate, const OpChoice& choice);
   bool move_inputs(const Chosen& chosen);
   const Layout& next_layout() const;
@@ -137,7 +144,7 @@ class OpCall {
   const char* name_;
   Tensors given_, inputs_, outputs_;
   SmallVector<Layout, 4> out_layouts_;
-  bool done_ = false, widened_ = false;
+  bool changed_ = false, done_ = false, widened_ = false;
   double flops_ = 0;
   i64 begin_ = 0;  // ns of the profile
   friend class StrategyCache;

@@ -284,7 +284,8 @@ Tensors product(const Tensor& x, const Linears& l) {
       const Tensor g = with_all_rows(v.g(at), w);
       gs.push_back(g);
       ws.push_back(w);
-      if (v.needs(1 + at + static_cast<int>(n))) d[1 + n + i] = sum_to(v.g(at), {w.shape()[0]}, 0);
+      if (const int b = 1 + at + static_cast<int>(n); v.needs(b))
+        d[b] = sum_to(v.g(at), {w.shape()[0]}, 0, v.room(b));
       if (!v.needs(1 + at)) continue;
       if (auto* factors = v.factors(1 + at)) {
         factors->push_back({g, v.saved(0)});

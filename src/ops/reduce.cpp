@@ -11,37 +11,40 @@ namespace redco {
 
 namespace {
 
-// A flag for each dim.
-using Flags = SmallVector<bool, 8>;
+// Dims of a sum: bit d stands for dim d of x, visible or hidden.
+struct SumDims {
+  u32 over = 0;     // these are summed
+  u32 dropped = 0;  // the sum lacks these, which are summed or of size 1; other summed dims have size 1
+};
 
-// Sum over the dims flagged in `over` (visible and hidden dims); these get size 1.
-Tensor sum_keep(const Tensor& x, const Flags& over) {
+// hidden: of the sum. room: where the sum may be written, if it is the gradient of a leaf.
+Tensor sum_over(const Tensor& x, const SumDims& dims, int hidden, const GradientRoom& room = {}) {
   OpCall op("sum", {x}, Accepts::activations());
-  Shape shape = x.shape();
-  i64 summed = 0;  // bit d: over dim d
-  for (size_t d = 0; d < shape.size(); ++d)
-    if (over[d]) {
-      shape[d] = 1;
-      summed |= i64{1} << d;
-    }
+  Shape shape, kept = x.shape();
+  for (int d = 0; d < x.rank(); ++d) {
+    if (dims.over >> d & 1) kept[d] = 1;
+    if (!(dims.dropped >> d & 1)) shape.push_back(kept[d]);
+  }
   op.choose({numel(shape)},
             [](OpCall::Strategies& s) {
               const Placement p = s.in(0);
               if (p.is_sharded() && (s.attribute(0) >> p.dim & 1)) {
                 s.add({p}, {Placement::partial()});
-              } else {
-                s.add({p}, {p}, p.is_replicated());
+                return;
               }
+              Placement out = p;
+              if (p.is_sharded())
+                for (int d = 0; d < p.dim; ++d) out.dim = static_cast<std::int8_t>(out.dim - (s.attribute(1) >> d & 1));
+              s.add({p}, {out}, p.is_replicated());
             },
-            {.attributes = {summed}});
-  Tensor y = op.output(shape, sum_type(x.dtype()), x.hidden());
+            {.attributes = {dims.over, dims.dropped}});
+  Tensor y = room.sink ? op.output(shape, sum_type(x.dtype()), room) : op.output(shape, sum_type(x.dtype()), hidden);
   op.flops(static_cast<double>(op.in(0).local_numel()));
-  const auto dims = static_cast<u32>(summed);
-  const Tensor room = OpCall::workspace(op.kernels().sum_workspace(op.in(0), dims), DType::f64);
-  op.run(&Kernels::sum, op.in(0), dims, y, room);
+  const Tensor space = OpCall::workspace(op.kernels().sum_workspace(op.in(0), dims.over), DType::f64);
+  op.run(&Kernels::sum, op.in(0), dims.over, y, space);
   // The cotangent is broadcast with the input's placement, so that a cut input costs only a free slice.
-  op.record({}, [shape = x.shape(), layout = op.in(0).layout()](const Vjp& v) {
-    return Tensors{broadcast_to(v.g(), shape, layout)};
+  op.record({}, [kept, shape = x.shape(), layout = op.in(0).layout(), h = x.hidden()](const Vjp& v) {
+    return Tensors{broadcast_to(reshape_all(v.g(), kept, h), shape, layout)};
   });
   return y;
 }
@@ -49,14 +52,9 @@ Tensor sum_keep(const Tensor& x, const Flags& over) {
 }  // namespace
 
 Tensor sum(const Tensor& x, const std::vector<int>& dims, bool keepdim) {
-  Flags over(x.rank(), false);
-  for (int d : dims) over[x.axis(d)] = true;
-  const Tensor y = sum_keep(x, over);
-  if (keepdim) return y;
-  Shape visible;
-  for (int d = x.hidden(); d < x.rank(); ++d)
-    if (!over[d]) visible.push_back(x.shape()[d]);
-  return reshape(y, visible);
+  u32 over = 0;
+  for (int d : dims) over |= u32{1} << x.axis(d);
+  return sum_over(x, {over, keepdim ? 0 : over}, x.hidden());
 }
 
 Tensor sum_all(const Tensor& x) {
@@ -71,20 +69,20 @@ Tensor mean(const Tensor& x, const std::vector<int>& dims, bool keepdim) {
   return scale(sum(x, dims, keepdim), n > 0 ? 1.0 / n : 0.0);
 }
 
-Tensor sum_to(const Tensor& g, const Shape& shape, int hidden) {
+Tensor sum_to(const Tensor& g, const Shape& shape, int hidden, const GradientRoom& room) {
   if (g.shape() == shape && g.hidden() == hidden) return g;
   const int rank = g.rank(), own = static_cast<int>(shape.size());
-  Flags over(rank, false);
-  bool any = false;
+  SumDims dims;
   for (int D = 0; D < rank; ++D) {
     const int d = aligned_dim(D, rank, g.hidden(), own, hidden);
     // A cut dim that is removed must be summed even if its size is 1 (one row over several replicas).
     bool cut = false;
     for (Axis a : Context::current().mesh().axes()) cut |= g.layout()[a].is_sharded(D);
-    over[D] = d < 0 ? g.shape()[D] != 1 || cut : g.shape()[D] != 1 && shape[d] == 1;
-    any = any || over[D];
+    if (d < 0) dims.dropped |= u32{1} << D;
+    if (d < 0 ? g.shape()[D] != 1 || cut : g.shape()[D] != 1 && shape[d] == 1) dims.over |= u32{1} << D;
   }
-  return reshape_all(any ? sum_keep(g, over) : g, shape, hidden);
+  if (dims.over == 0) return reshape_all(g, shape, hidden);
+  return reshape_all(sum_over(g, dims, hidden, room), shape, hidden);
 }
 
 Tensor max_last(const Tensor& x) {

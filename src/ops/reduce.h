@@ -1,6 +1,7 @@
 // Sums and maxima over dims.
 #pragma once
 
+#include "tensor/node.h"
 #include "tensor/tensor.h"
 
 namespace redco {
@@ -12,6 +13,7 @@ Tensor mean(const Tensor& x, const std::vector<int>& dims, bool keepdim = false)
 // Maximum over the last dim, shape [..., 1]; no gradient. Over a sharded dim it is a collective.
 Tensor max_last(const Tensor& x);
 // The vjp of broadcasting: g summed over the dims in which an operand of `shape` and `hidden` was broadcast.
-Tensor sum_to(const Tensor& g, const Shape& shape, int hidden);
+// room: where the sum may be written, if it is the gradient of a leaf.
+Tensor sum_to(const Tensor& g, const Shape& shape, int hidden, const GradientRoom& room = {});
 
 }  // namespace redco

@@ -65,13 +65,19 @@ class Optimizer {
             const Of& settings_of, const Run& run) {
     std::vector<Call<Settings>> calls;
     std::vector<RowParts> updated;
+    calls.reserve(4);
+    updated.reserve(members_.size());
     for (size_t k = 0; k < members_.size(); ++k) {
       const size_t i = members_[k];
       if (!selected.empty() && !selected[i]) continue;
       ++updates_[i];
       const Settings settings = settings_of(i);
       auto call = std::ranges::find(calls, settings, &Call<Settings>::settings);
-      if (call == calls.end()) call = calls.insert(call, {.settings = settings});
+      if (call == calls.end()) {
+        call = calls.insert(call, {.settings = settings});
+        for (Views* list : {&call->params, &call->grads, &call->state[0], &call->state[1]})
+          list->reserve(members_.size());
+      }
       call->params.push_back(part(params, grads, i, sharding_));
       Context::current().account(what, flops_each * grads[i].local_numel(), grads[i].local_bytes());
       call->grads.push_back(grads[i]);

@@ -73,7 +73,7 @@ Range shard_range(i64 size, i64 unit, int shards, int index) {
 Range local_range(const Shape& shape, const Layout& l, const Mesh& m, const Coord& c, int dim) {
   Range r{0, shape[dim]};
   for (Axis a : m.axes())
-    if (l[a].is_sharded(dim)) {
+    if (l[a].is_sharded(dim) && m.size(a) > 1) {
       const Range s = shard_range(r.size(), l[a].unit, m.size(a), c.at(a));
       r = {r.begin + s.begin, r.begin + s.end};
     }
@@ -86,7 +86,7 @@ Shape local_shape(const Shape& shape, const Layout& l, const Mesh& m, const Coor
     if (l[a].is_sharded()) {
       REDCO_CHECK(l[a].dim >= 0 && l[a].dim < static_cast<int>(shape.size()), "{} of {}", to_string(l, m),
                   to_string(shape));
-      out[l[a].dim] = local_range(shape, l, m, c, l[a].dim).size();
+      if (m.size(a) > 1) out[l[a].dim] = local_range(shape, l, m, c, l[a].dim).size();
     }
   return out;
 }

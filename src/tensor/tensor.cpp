@@ -10,25 +10,25 @@ Storage::Storage(std::shared_ptr<Arena> arena, i64 bytes)
     : arena_(std::move(arena)), offset_(arena_->allocate(bytes)), bytes_(bytes), data_(arena_->at(offset_)) {}
 Storage::~Storage() { arena_->free(offset_, bytes_); }
 
-std::shared_ptr<Tensor::Impl> Tensor::without_storage(Shape shape, DType dtype, const Layout& layout,
+std::shared_ptr<Tensor::Impl> Tensor::without_storage(const Shape& shape, DType dtype, const Layout& layout,
                                                       int hidden) {
   const Context& c = Context::current();
   auto impl = make_pooled<Impl>();
   impl->local = local_shape(shape, layout, c.mesh(), c.coord());
-  impl->shape = std::move(shape);
+  impl->shape = shape;
   impl->layout = layout;
   impl->dtype = dtype;
   impl->hidden = hidden;
   return impl;
 }
 
-Tensor::Tensor(Shape shape, DType dtype, const Layout& layout, int hidden)
-    : impl_(without_storage(std::move(shape), dtype, layout, hidden)) {
+Tensor::Tensor(const Shape& shape, DType dtype, const Layout& layout, int hidden)
+    : impl_(without_storage(shape, dtype, layout, hidden)) {
   impl_->storage = make_pooled<Storage>(Context::current().shared_arena(), local_bytes());
 }
 
-Tensor Tensor::view(const Tensor& of, Shape shape, const Layout& layout, int hidden) {
-  Tensor t(without_storage(std::move(shape), of.dtype(), layout, hidden));
+Tensor Tensor::view(const Tensor& of, const Shape& shape, const Layout& layout, int hidden) {
+  Tensor t(without_storage(shape, of.dtype(), layout, hidden));
   t.impl_->storage = of.impl_->storage;
   t.impl_->offset = of.impl_->offset;
   REDCO_CHECK(t.local_numel() == of.local_numel() && t.local_stored() == of.local_stored(), "{} as {} {}",
@@ -36,8 +36,8 @@ Tensor Tensor::view(const Tensor& of, Shape shape, const Layout& layout, int hid
   return t;
 }
 
-Tensor Tensor::within(const Tensor& of, i64 first, Shape shape, const Layout& layout) {
-  Tensor t(without_storage(std::move(shape), of.dtype(), layout, 0));
+Tensor Tensor::within(const Tensor& of, i64 first, const Shape& shape, const Layout& layout) {
+  Tensor t(without_storage(shape, of.dtype(), layout, 0));
   t.impl_->storage = of.impl_->storage;
   t.impl_->offset = of.impl_->offset + bytes_of(of.dtype(), first);
   REDCO_CHECK(first >= 0 && first + t.local_stored() <= of.local_stored(), "element {} of {} as {}", first,

@@ -36,11 +36,11 @@ class Tensor {
  public:
   Tensor() = default;
   // Uninitialized, in the current context.
-  Tensor(Shape shape, DType dtype, const Layout& layout, int hidden = 0);
+  Tensor(const Shape& shape, DType dtype, const Layout& layout, int hidden = 0);
   // The same bytes with another shape and layout; local sizes must be equal.
-  static Tensor view(const Tensor& of, Shape shape, const Layout& layout, int hidden);
+  static Tensor view(const Tensor& of, const Shape& shape, const Layout& layout, int hidden);
   // A tensor in the bytes of another one, from its local element `first` on.
-  static Tensor within(const Tensor& of, i64 first, Shape shape, const Layout& layout);
+  static Tensor within(const Tensor& of, i64 first, const Shape& shape, const Layout& layout);
 
   bool defined() const { return impl_ != nullptr; }
   const Shape& shape() const { return impl_->shape; }
@@ -118,7 +118,7 @@ class Tensor {
     int node_output = 0;
   };
   explicit Tensor(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
-  static std::shared_ptr<Impl> without_storage(Shape shape, DType dtype, const Layout& layout, int hidden);
+  static std::shared_ptr<Impl> without_storage(const Shape& shape, DType dtype, const Layout& layout, int hidden);
   std::shared_ptr<Impl> impl_;
 };
 

@@ -189,22 +189,44 @@ LeftPairs pack_left(const T* a, i64 ld, bool trans, i64 m, i64 k, u32* to) {
   return {to, 1, kMicroRows};
 }
 
+namespace {
+
+// A panel of columns of b, whose rows are contiguous. A row of b lies far from the next one, which the
+// hardware does not foresee.
+template <class T>
+void pack_columns(const T* b, i64 ld, i64 columns, i64 k, u32* to) {
+  constexpr i64 kAhead = 16;  // rows
+  __mmask16 masks[kVectors];
+  for (int v = 0; v < kVectors; ++v) masks[v] = mask16(columns - kLanes * v);
+  const i64 bytes = columns * static_cast<i64>(sizeof(T));
+  for (i64 p = 0; p < pairs_in(k); ++p) {
+    const T* const x = b + 2 * p * ld;
+    const T* const next = 2 * p + 1 < k ? x + ld : nullptr;
+    if (2 * p + 1 + kAhead < k)
+      for (i64 at = 0; at < bytes; at += 64) {
+        _mm_prefetch(reinterpret_cast<const char*>(x + kAhead * ld) + at, _MM_HINT_T0);
+        _mm_prefetch(reinterpret_cast<const char*>(x + (kAhead + 1) * ld) + at, _MM_HINT_T0);
+      }
+    for (int v = 0; v < kVectors; ++v)
+      _mm512_storeu_si512(to + p * kMicroColumns + kLanes * v,
+                          load_pairs(x + kLanes * v, next ? next + kLanes * v : nullptr, masks[v]));
+  }
+}
+
+}  // namespace
+
 template <class T>
 void pack_right(const T* b, i64 ld, bool trans, i64 n, i64 k, u32* to) {
   const i64 pairs = pairs_in(k);
   for (i64 c = 0; c < n; c += kMicroColumns, to += kMicroColumns * pairs) {
+    const i64 columns = std::min(kMicroColumns, n - c);
+    if (!trans) {
+      pack_columns(b + c, ld, columns, k, to);
+      continue;
+    }
     for (i64 v = 0; v < kMicroColumns; v += kLanes) {
-      const i64 here = std::clamp<i64>(n - c - v, 0, kLanes);
-      if (trans) {
-        pack_lines(here > 0 ? b + (c + v) * ld : b, ld, here, k, to + v);
-        continue;
-      }
-      const __mmask16 m = mask16(here);
-      const T* const first = here > 0 ? b + c + v : b;
-      for (i64 p = 0; p < pairs; ++p) {
-        const T* const x = first + 2 * p * ld;
-        _mm512_storeu_si512(to + p * kMicroColumns + v, load_pairs(x, 2 * p + 1 < k ? x + ld : nullptr, m));
-      }
+      const i64 here = std::clamp<i64>(columns - v, 0, kLanes);
+      pack_lines(here > 0 ? b + (c + v) * ld : b, ld, here, k, to + v);
     }
   }
 }
