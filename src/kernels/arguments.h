@@ -33,6 +33,11 @@ enum class Unary : std::uint8_t {
   silu,        // x sigmoid(x)
   softplus,    // log(1 + exp(x)), without overflow
 };
+// Whether the derivative needs y = op(x), not x.
+constexpr bool saves_output(Unary op) {
+  return op == Unary::exp || op == Unary::sqrt || op == Unary::rsqrt || op == Unary::reciprocal ||
+         op == Unary::tanh || op == Unary::sigmoid;
+}
 
 enum class Binary : std::uint8_t { add, sub, mul, div, max, min, eq, lt, le };  // comparisons give 0 or 1
 

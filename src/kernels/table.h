@@ -114,8 +114,8 @@ struct Kernels {
   Kernel<bool, Views, View, Views, View> linear_weight_gradients{"linear_weight_gradients", Takes::any};
   i64 (*linear_weight_gradients_workspace)(bool bf16, const Views& g, const View& x,
                                            const Views& dw) = nullptr;
-  Kernel<kernels::Unary, View, View, View> unary_backward{"unary_backward",
-                                                          Takes::activations};  // x, g, dx = g op'(x)
+  // unary_backward: x (or y, of an op that saves_output), g, dx = g op'(x).
+  Kernel<kernels::Unary, View, View, View> unary_backward{"unary_backward", Takes::activations};
   Kernel<View, View> softmax{"softmax"};  // over the last dim; a row of all -inf becomes zeros
   // layer_norm: x, w, b (absent: 1 and 0), eps, y, mean, rstd. backward: x, w, mean, rstd, g, dx, dw, db
   // (absent: not computed), workspace. rms_norm: x, w, eps, y, rstd (Zhang & Sennrich 2019). backward: x, w,

@@ -232,7 +232,7 @@ const char* name_of(Unary op) {
 
 namespace {
 
-// g * op'(x) in one pass: for gradients that are not differentiated again, and for relu, whose slope is
+// g * op'(x) in one pass, of x or of the op's output: for gradients that are not differentiated again, and for relu, whose slope is
 // constant almost everywhere.
 Tensor unary_backward(Unary kind, const Tensor& x, const Tensor& g) {
   OpCall op("unary_backward", {x, g}, Accepts::activations());
@@ -277,10 +277,6 @@ Tensor composed(Unary op, const Tensor& input) {
 bool has_backward() { return Context::current().has(&Kernels::unary_backward); }
 bool is_fused(Unary op) {
   return op == Unary::gelu || op == Unary::gelu_tanh || op == Unary::gelu_quick || op == Unary::silu;
-}
-bool saves_output(Unary op) {
-  return op == Unary::exp || op == Unary::sqrt || op == Unary::rsqrt || op == Unary::reciprocal ||
-         op == Unary::tanh || op == Unary::sigmoid;
 }
 
 // dx from the input, or from the output if saves_output, composed of ops.
@@ -342,14 +338,14 @@ Tensor unary(Unary kind, const Tensor& x) {
   if (kind == Unary::step || kind == Unary::sign) {
     op.no_gradient();
   } else {
-    op.record({saves_output(kind) ? y : x}, [kind](const Vjp& v) -> Tensors {
+    op.record({kernels::saves_output(kind) ? y : x}, [kind](const Vjp& v) -> Tensors {
       const Tensor s = v.saved(0);
       if (is_fused(kind)) {
         if (v.create_graph() || !has_backward())
           return composed_vjp(v, {s}, [kind](const Tensors& in) { return Tensors{composed(kind, in[0])}; });
         return {unary_backward(kind, s, v.g())};
       }
-      if (kind == Unary::softplus && !v.create_graph() && has_backward())
+      if ((kind == Unary::softplus || kernels::saves_output(kind)) && !v.create_graph() && has_backward())
         return {unary_backward(kind, s, v.g())};
       return {derivative(kind, s, v.g())};
     });

@@ -23,6 +23,13 @@ void unary_backward(Unary op, const T* x, const T* g, T* dx, i64 n) {
 }
 
 template <class T>
+void unary_backward_of_output(Unary op, const T* y, const T* g, T* dx, i64 n) {
+  for_blocks(n, [&](i64 i, i64 end) {
+    REDCO_ISA_CALL(unary_backward_of_output(static_cast<int>(op), y + i, g + i, dx + i, end - i));
+  });
+}
+
+template <class T>
 void binary(Binary op, const T* a, std::span<const i64> a_strides, const T* b, std::span<const i64> b_strides,
             T* out, std::span<const i64> shape) {
   REDCO_CHECK(a_strides.size() == shape.size() && b_strides.size() == shape.size(),
@@ -69,6 +76,7 @@ void axpy(T a, const T* x, T* y, i64 n) {
 #define INSTANTIATE(T)                                                                             \
   template void unary(Unary, const T*, T*, i64);                                                   \
   template void unary_backward(Unary, const T*, const T*, T*, i64);                                \
+  template void unary_backward_of_output(Unary, const T*, const T*, T*, i64);                      \
   template void binary(Binary, const T*, std::span<const i64>, const T*, std::span<const i64>, T*, \
                        std::span<const i64>);                                                      \
   template void fill(T*, T, i64);                                                                  \

@@ -18,6 +18,9 @@ void unary(Unary op, const T* x, T* y, i64 n);
 // dx = g * op'(x) for every op above; 0 for step and sign.
 template <class T>
 void unary_backward(Unary op, const T* x, const T* g, T* dx, i64 n);
+// The same from y = op(x). REQUIRES: saves_output(op).
+template <class T>
+void unary_backward_of_output(Unary op, const T* y, const T* g, T* dx, i64 n);
 
 // out[shape] = op(a, b). Strides are in elements, one per dim of `shape`, 0 where broadcast; out is
 // contiguous. Fast paths: equal shapes; b broadcast along leading dims (bias); b broadcast along the last dim

@@ -312,10 +312,12 @@ void add_products(Kernels& t) {
 void add_fused_kernels(Kernels& t) {
   add_products(t);
   t.unary_backward.run = [](const Unary& op, const View& x, const View& g, const View& dx) {
+    const auto run = [&](const auto* x, const auto* g, auto* dx, i64 n) {
+      saves_output(op) ? unary_backward_of_output(op, x, g, dx, n) : unary_backward(op, x, g, dx, n);
+    };
     if (x.dtype == DType::f64)
-      return unary_backward(op, pointer<double>(x), pointer<double>(g), pointer<double>(dx), x.numel());
-    for_f32_pieces<2>({x, g}, dx,
-                      [&](const auto& in, float* out, i64 n) { unary_backward(op, in[0], in[1], out, n); });
+      return run(pointer<double>(x), pointer<double>(g), pointer<double>(dx), x.numel());
+    for_f32_pieces<2>({x, g}, dx, [&](const auto& in, float* out, i64 n) { run(in[0], in[1], out, n); });
   };
   add_norms(t);
   add_attention(t);

@@ -100,13 +100,18 @@ Cut cut_of(const Plan& p) {
 }
 
 // A is the type of the accumulator. rows_of(x, stride, rows, cols, A* acc) adds rows to acc; one(x, n)
-// reduces a run; join(A, A) combines two results.
-template <class X, class T, class A, class Rows, class One, class Join>
+// reduces a run; each(x, rows, cols, T* y) reduces each of some rows; join(A, A) combines two results.
+template <class X, class T, class A, class Rows, class One, class Each, class Join>
 void reduce(const Plan& p, const X* in, A start, T* out, A* partial, const Rows& rows_of, const One& one,
-            const Join& join) {
+            const Each& each, const Join& join) {
   const auto [width, part, across, group, down, accumulators] = cut_of(p);
   if (p.cells * width == 0) return;
   if (p.elements == 0) return std::fill(out, out + p.cells * width, static_cast<T>(start));
+  // One run for each cell, and the runs follow one another.
+  if (!p.last_kept && p.rows == 1 && across == 1 && p.kept.size() <= 1)
+    return for_rows(p.cells, p.cols, [&](i64 begin, i64 end) {
+      each(in + begin * p.cols, end - begin, p.cols, out + begin);
+    });
   for_each(p.cells * down * across, p.elements, [&](i64 t) {
     const i64 cell = t / (down * across), d = t / across % down, c = t % across * part;
     const i64 cols = std::min(part, p.cols - c);
@@ -149,7 +154,9 @@ void reduce_sum(const X* in, std::span<const i64> shape, std::span<const bool> f
       [](const X* x, i64 stride, i64 rows, i64 cols, double* acc) {
         REDCO_ISA_CALL(add_rows(x, stride, rows, cols, acc));
       },
-      [](const X* x, i64 n) { return REDCO_ISA_CALL(sum(x, n)); }, [](double a, double b) { return a + b; });
+      [](const X* x, i64 n) { return REDCO_ISA_CALL(sum(x, n)); },
+      [](const X* x, i64 rows, i64 cols, T* y) { REDCO_ISA_CALL(row_sums(x, rows, cols, y)); },
+      [](double a, double b) { return a + b; });
 }
 
 template <class T>
@@ -160,6 +167,7 @@ void reduce_max(const T* in, std::span<const i64> shape, std::span<const bool> f
         REDCO_ISA_CALL(max_rows(x, stride, rows, cols, acc));
       },
       [](const T* x, i64 n) { return REDCO_ISA_CALL(max(x, n)); },
+      [](const T* x, i64 rows, i64 cols, T* y) { REDCO_ISA_CALL(row_maxima(x, rows, cols, y)); },
       [](T a, T b) { return a != a  ? a
                             : a > b ? a
                                     : b; });

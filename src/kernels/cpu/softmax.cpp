@@ -24,7 +24,7 @@ void softmax_backward(const T* y, const T* g, T* dx, i64 R, i64 C) {
 template <class T, class X>
 void row_max(const X* x, T* max_out, i64 R, i64 C) {
   for_rows(R, C, [&](i64 begin, i64 end) {
-    for (i64 r = begin; r < end; ++r) max_out[r] = REDCO_ISA_CALL(max(x + r * C, C));
+    REDCO_ISA_CALL(row_maxima(x + begin * C, end - begin, C, max_out + begin));
   });
 }
 

@@ -50,6 +50,16 @@ wide_t<X> max(const X* x, i64 n) {
   return nan ? static_cast<T>(__builtin_nan("")) : max_of(-static_cast<T>(__builtin_inf()), x, n);
 }
 
+template <class X, class T>
+void row_sums(const X* x, i64 rows, i64 cols, T* y) {
+  for (i64 r = 0; r < rows; ++r) y[r] = static_cast<T>(sum(x + r * cols, cols));
+}
+
+template <class X>
+void row_maxima(const X* x, i64 rows, i64 cols, wide_t<X>* y) {
+  for (i64 r = 0; r < rows; ++r) y[r] = max(x + r * cols, cols);
+}
+
 template <class X>
 void add_rows(const X* x, i64 stride, i64 rows, i64 cols, double* acc) {
   i64 r = 0;
@@ -76,9 +86,11 @@ void max_rows(const T* x, i64 stride, i64 rows, i64 cols, T* acc) {
   }
 }
 
-#define INSTANTIATE(X)                   \
-  template double sum(const X*, i64);    \
-  template wide_t<X> max(const X*, i64); \
+#define INSTANTIATE(X)                                                \
+  template double sum(const X*, i64);                                 \
+  template void row_sums(const X*, i64, i64, wide_t<X>*);             \
+  template wide_t<X> max(const X*, i64);                              \
+  template void row_maxima(const X*, i64, i64, wide_t<X>*);           \
   template void add_rows(const X*, i64, i64, i64, double*);
 INSTANTIATE(float)
 INSTANTIATE(double)

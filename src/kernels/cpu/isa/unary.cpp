@@ -6,6 +6,8 @@
 namespace redco::kernels::REDCO_ISA {
 namespace {
 
+constexpr i64 kPiece = 256;  // elements
+
 constexpr double kGeluA = 0.79788456080286535588;  // sqrt(2 / pi)
 constexpr double kGeluB = 0.044715;
 constexpr double kInvSqrt2Pi = 0.39894228040143267794;
@@ -152,9 +154,44 @@ void unary_backward(int op, const T* x, const T* g, T* dx, i64 n) {
   }
 }
 
+// Rounds like separate ops do.
+template <class T>
+void unary_backward_of_output(int op, const T* y, const T* g, T* dx, i64 n) {
+  switch (static_cast<Unary>(op)) {
+    case Unary::exp:
+      return map_grad(y, g, dx, n, [](T v) { return v; });
+    case Unary::tanh:  // in one loop, 1 - y^2 would be one instruction, which rounds once
+      for (i64 i = 0; i < n; i += kPiece) {
+        const i64 here = n - i < kPiece ? n - i : kPiece;
+        T squares[kPiece];  // NOLINT: written below
+        map(y + i, squares, here, [](T v) { return v * v; });
+        map_grad(squares, g + i, dx + i, here, [](T square) { return T(1) - square; });
+      }
+      return;
+    case Unary::sigmoid:
+      return map_grad(y, g, dx, n, [](T v) { return v * (T(1) - v); });
+    case Unary::sqrt:
+#pragma omp simd
+      for (i64 i = 0; i < n; ++i) dx[i] = T(0.5) * (g[i] / y[i]);
+      return;
+    case Unary::rsqrt:
+#pragma omp simd
+      for (i64 i = 0; i < n; ++i) dx[i] = T(-0.5) * (g[i] * (y[i] * y[i] * y[i]));
+      return;
+    case Unary::reciprocal:
+#pragma omp simd
+      for (i64 i = 0; i < n; ++i) dx[i] = -(g[i] * (y[i] * y[i]));
+      return;
+    default:
+      __builtin_unreachable();
+  }
+}
+
 template void unary(int, const float*, float*, i64);
 template void unary(int, const double*, double*, i64);
 template void unary_backward(int, const float*, const float*, float*, i64);
 template void unary_backward(int, const double*, const double*, double*, i64);
+template void unary_backward_of_output(int, const float*, const float*, float*, i64);
+template void unary_backward_of_output(int, const double*, const double*, double*, i64);
 
 }  // namespace redco::kernels::REDCO_ISA
