@@ -143,7 +143,7 @@ class ParamTree {
   // The parameters of one owner (ParamSpec::owner), by their own names: "reference/lm_head.weight" is
   // "lm_head.weight" in part("reference").
   ParamTree part(const std::string& owner) const;
-  bool has_adapters() const;  // of the model: with LoRA
+  bool has_adapters() const;                           // of the model: with LoRA
   bool any_adapters() const { return any_adapters_; }  // of any owner
   // The model without its adapters: with LoRA, the model that the training began with. UsageError if weights
   // of the model besides the adapters are trained (train.lora.modules_to_save), because their first values

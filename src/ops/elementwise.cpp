@@ -232,8 +232,8 @@ const char* name_of(Unary op) {
 
 namespace {
 
-// g * op'(x) in one pass, of x or of the op's output: for gradients that are not differentiated again, and for relu, whose slope is
-// constant almost everywhere.
+// g * op'(x) in one pass, of x or of the op's output: for gradients that are not differentiated again, and
+// for relu, whose slope is constant almost everywhere.
 Tensor unary_backward(Unary kind, const Tensor& x, const Tensor& g) {
   OpCall op("unary_backward", {x, g}, Accepts::activations());
   op.choose({x.numel()}, [](OpCall::Strategies& s) {

@@ -34,11 +34,13 @@ Tensor sum_over(const Tensor& x, const SumDims& dims, int hidden, const Gradient
               }
               Placement out = p;
               if (p.is_sharded())
-                for (int d = 0; d < p.dim; ++d) out.dim = static_cast<std::int8_t>(out.dim - (s.attribute(1) >> d & 1));
+                for (int d = 0; d < p.dim; ++d)
+                  out.dim = static_cast<std::int8_t>(out.dim - (s.attribute(1) >> d & 1));
               s.add({p}, {out}, p.is_replicated());
             },
             {.attributes = {dims.over, dims.dropped}});
-  Tensor y = room.sink ? op.output(shape, sum_type(x.dtype()), room) : op.output(shape, sum_type(x.dtype()), hidden);
+  Tensor y =
+      room.sink ? op.output(shape, sum_type(x.dtype()), room) : op.output(shape, sum_type(x.dtype()), hidden);
   op.flops(static_cast<double>(op.in(0).local_numel()));
   const Tensor space = OpCall::workspace(op.kernels().sum_workspace(op.in(0), dims.over), DType::f64);
   op.run(&Kernels::sum, op.in(0), dims.over, y, space);

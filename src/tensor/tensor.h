@@ -118,7 +118,8 @@ class Tensor {
     int node_output = 0;
   };
   explicit Tensor(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
-  static std::shared_ptr<Impl> without_storage(const Shape& shape, DType dtype, const Layout& layout, int hidden);
+  static std::shared_ptr<Impl> without_storage(const Shape& shape, DType dtype, const Layout& layout,
+                                               int hidden);
   std::shared_ptr<Impl> impl_;
 };
 

@@ -153,42 +153,57 @@ void multiply_in(const Product& p, const Tile& t, const Tiles& tiles, float* roo
   }
 }
 
-// Whether y^T = b^T a^T can read b as it lies.
-bool may_transpose(const Product& p, bool paired) {
-  if (p.m > kTransposedRows || blocks_in(p) == 0) return false;
-  for (const Term& t : p.terms)
-    if (t.a.trans || !t.b.trans || (paired && is_grouped(t.b.type))) return false;
-  return true;
+// Whether y^T = b^T a^T is less work: with few rows in y if it can read b, which is large, as it lies, and
+// with so few columns that most lanes of a vector along them would be empty.
+bool transposes(const Product& p, bool paired) {
+  constexpr i64 kLanes = 16;
+  if (blocks_in(p) == 0) return false;
+  bool as_it_lies = p.m <= kTransposedRows;
+  for (const Term& t : p.terms) {
+    if (is_grouped(t.b.type) && (paired || !t.b.trans)) return false;
+    as_it_lies = as_it_lies && !t.a.trans && t.b.trans;
+  }
+  return as_it_lies || 2 * p.n * ceil_div(p.m, kLanes) <= p.m * ceil_div(p.n, kLanes);
 }
 
-Matrix stored_as(Matrix x, bool trans) {
-  x.trans = trans;
+Matrix transpose_of(Matrix x) {
+  x.trans = !x.trans;
   return x;
 }
-// The product y^T, without bias: for sums.
-Product transposed(const Product& p) {
-  Product out{.m = p.n, .n = p.m};
-  for (const Term& t : p.terms) out.terms.push_back({stored_as(t.b, false), stored_as(t.a, true), t.k});
+// The same matrix from row or column `first` on: a row of the operand on the left, a column of that on the
+// right.
+Matrix from_row(Matrix x, i64 first) {
+  x.data = x.trans ? at(x, 0, first) : at(x, first, 0);
+  return x;
+}
+Matrix from_column(Matrix x, i64 first) {
+  x.data = x.trans ? at(x, first, 0) : at(x, 0, first);
+  return x;
+}
+// The product of a tile of y^T, without bias: for sums.
+Product transposed(const Product& p, const Tile& t) {
+  Product out{.m = t.columns, .n = t.rows};
+  for (const Term& x : p.terms)
+    out.terms.push_back({from_row(transpose_of(x.b), t.column), from_column(transpose_of(x.a), t.row), x.k});
   return out;
 }
 
 // A tile of y from one of y^T.
 template <class Way>
 void multiply_transposed(const Product& p, const Tile& t, const Tiles& tiles, float* room) {
-  Product of_tile = transposed(p);
-  of_tile.m = t.columns;
-  for (Term& term : of_tile.terms) term.a.data += t.column * term.a.row;
+  Product of_tile = transposed(p, t);
   float* const sums = room + tiles.room() - tiles.sums;
   of_tile.y = sums;
-  multiply_in<Way>(of_tile, {0, t.columns, 0, p.m}, tiles, room);
+  multiply_in<Way>(of_tile, {0, t.columns, 0, t.rows}, tiles, room);
   const float* const bias = p.bias ? p.bias + t.column : nullptr;
   if (p.type == DType::f32)
-    return REDCO_ISA_CALL(transpose_sums(sums, t.columns, p.m, bias, y_at<float>(p, 0, t.column), p.n));
-  float* const rows = sums + t.columns * p.m;
-  REDCO_ISA_CALL(transpose_sums(sums, t.columns, p.m, bias, rows, t.columns));
-  for (i64 r = 0; r < p.m; ++r)
+    return REDCO_ISA_CALL(
+        transpose_sums(sums, t.columns, t.rows, bias, y_at<float>(p, t.row, t.column), p.n));
+  float* const rows = sums + t.columns * t.rows;
+  REDCO_ISA_CALL(transpose_sums(sums, t.columns, t.rows, bias, rows, t.columns));
+  for (i64 r = 0; r < t.rows; ++r)
     REDCO_ISA_CALL(
-        to_bf16(rows + r * t.columns, reinterpret_cast<u16*>(y_at<bf16>(p, r, t.column)), t.columns));
+        to_bf16(rows + r * t.columns, reinterpret_cast<u16*>(y_at<bf16>(p, t.row + r, t.column)), t.columns));
 }
 
 template <class Way>
@@ -203,7 +218,7 @@ Tiles tiles_of(const Product& p, bool paired, i64 threads) {
   constexpr i64 kSmallest = 2 * kTileUnit;
   Tiles t{.rows = std::min<i64>(512, p.m),
           .columns = std::min<i64>(8 * kTileUnit, p.n),
-          .transposed = may_transpose(p, paired)};
+          .transposed = transposes(p, paired)};
   while (ceil_div(p.m, t.rows) * ceil_div(p.n, t.columns) < 2 * threads &&
          std::max(t.rows, t.columns) > kSmallest) {
     i64& side = t.rows >= t.columns ? t.rows : t.columns;
@@ -211,7 +226,7 @@ Tiles tiles_of(const Product& p, bool paired, i64 threads) {
   }
   if (t.transposed) {
     Tiles rooms{.rows = t.columns, .columns = t.rows};
-    const Product other = transposed(p);
+    const Product other = transposed(p, {0, p.m, 0, p.n});
     paired ? add_rooms<InPairs>(rooms, other) : add_rooms<InF32>(rooms, other);
     rooms.sums = t.columns * t.rows * (p.type == DType::f32 ? 1 : 2);
     std::swap(rooms.rows, rooms.columns);

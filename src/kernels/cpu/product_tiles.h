@@ -15,7 +15,7 @@ struct Tile {
 // of them in fp32, sums that do not lie in y.
 struct Tiles {
   i64 rows = 0, columns = 0;  // of a tile
-  // The tile of y^T = b^T a^T is computed and then transposed, so that b, which is large, is read as it lies.
+  // The tile of y^T = b^T a^T is computed and then transposed, because y has few rows or few columns.
   bool transposed = false;
   i64 left = 0, right = 0, wide_left = 0, wide_right = 0, sums = 0;
   i64 room() const { return left + right + wide_left + wide_right + sums; }

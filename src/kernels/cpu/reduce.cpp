@@ -109,9 +109,8 @@ void reduce(const Plan& p, const X* in, A start, T* out, A* partial, const Rows&
   if (p.elements == 0) return std::fill(out, out + p.cells * width, static_cast<T>(start));
   // One run for each cell, and the runs follow one another.
   if (!p.last_kept && p.rows == 1 && across == 1 && p.kept.size() <= 1)
-    return for_rows(p.cells, p.cols, [&](i64 begin, i64 end) {
-      each(in + begin * p.cols, end - begin, p.cols, out + begin);
-    });
+    return for_rows(p.cells, p.cols,
+                    [&](i64 begin, i64 end) { each(in + begin * p.cols, end - begin, p.cols, out + begin); });
   for_each(p.cells * down * across, p.elements, [&](i64 t) {
     const i64 cell = t / (down * across), d = t / across % down, c = t % across * part;
     const i64 cols = std::min(part, p.cols - c);

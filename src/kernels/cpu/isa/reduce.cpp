@@ -86,11 +86,11 @@ void max_rows(const T* x, i64 stride, i64 rows, i64 cols, T* acc) {
   }
 }
 
-#define INSTANTIATE(X)                                                \
-  template double sum(const X*, i64);                                 \
-  template void row_sums(const X*, i64, i64, wide_t<X>*);             \
-  template wide_t<X> max(const X*, i64);                              \
-  template void row_maxima(const X*, i64, i64, wide_t<X>*);           \
+#define INSTANTIATE(X)                                      \
+  template double sum(const X*, i64);                       \
+  template void row_sums(const X*, i64, i64, wide_t<X>*);   \
+  template wide_t<X> max(const X*, i64);                    \
+  template void row_maxima(const X*, i64, i64, wide_t<X>*); \
   template void add_rows(const X*, i64, i64, i64, double*);
 INSTANTIATE(float)
 INSTANTIATE(double)
