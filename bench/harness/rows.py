@@ -66,6 +66,8 @@ def decode_row(name, weights, gguf, ratio, share):
 def prefill_row(name, weights, gguf, ratio):
     keys = ("model.path=@llama-134m", "--predict", "--steps", "4", "predict.max_new_tokens=2", "data.max_length=514")
     dtype = () if weights == "fp32" else (f"model.weight_dtype={weights}", "predict.cache_dtype=bf16")
+    if weights != "fp32":
+        dtype += ("train.compute_dtype=bf16",)  # llama.cpp rounds activations too, to bf16 and to int8
     return Row(
         f"prefill-{name}", "prefill", f"prefill of 512 tokens, LLaMA 134M, {name}",
         (bench("1 rank x 2 threads", "llama-134m", *keys, *dtype, *ONE),
