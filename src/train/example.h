@@ -1,15 +1,15 @@
 // Example and Dataset: what a pipeline reads, trains on and answers.
 #pragma once
 
-#include <algorithm>
-#include <initializer_list>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
-#include "base/small_vector.h"
+#include "base/pooled.h"
 #include "base/types.h"
 
 namespace redco {
@@ -17,76 +17,24 @@ namespace redco {
 // "the example has no field 'label'; it has ids: input_ids, labels"
 [[noreturn]] void no_such_field(const std::string& name, const std::vector<std::string>& has);
 
-// Values by the name of their field, in the order of the names; an example has few. The interface is that of
-// std::map, but at() of an absent field is an error that names the fields there are.
+// Values by the name of their field. at() of an absent field is an error that names the fields there are.
 template <class T>
-class Fields {
+class Fields : public std::map<std::string, T, std::less<std::string>,
+                               PooledAllocator<std::pair<const std::string, T>>> {
  public:
-  using key_type = std::string;
-  using mapped_type = T;
-  using value_type = std::pair<std::string, T>;
-  using iterator = value_type*;
-  using const_iterator = const value_type*;
-  Fields() = default;
-  Fields(std::initializer_list<value_type> fields) {
-    for (const auto& [name, value] : fields) emplace(name, value);
-  }
-
-  iterator begin() { return fields_.begin(); }
-  iterator end() { return fields_.end(); }
-  const_iterator begin() const { return fields_.begin(); }
-  const_iterator end() const { return fields_.end(); }
-  std::size_t size() const { return fields_.size(); }
-  bool empty() const { return fields_.empty(); }
-  void clear() { fields_.clear(); }
-
-  iterator find(const std::string& name) {
-    const iterator at = place(name);
-    return at != end() && at->first == name ? at : end();
-  }
-  const_iterator find(const std::string& name) const { return const_cast<Fields*>(this)->find(name); }
-  bool contains(const std::string& name) const { return find(name) != end(); }
-  std::size_t count(const std::string& name) const { return contains(name) ? 1 : 0; }
-  T& operator[](const std::string& name) { return emplace(name, T()).first->second; }
+  using Map = typename Fields::map;
+  using Map::Map;
   const T& at(const std::string& name) const {
-    const const_iterator it = find(name);
-    if (it == end()) no_such_field(name, names());
+    const auto it = this->find(name);
+    if (it == this->end()) no_such_field(name, names());
     return it->second;
   }
   T& at(const std::string& name) { return const_cast<T&>(std::as_const(*this).at(name)); }
-  // Adds a field that is absent. -> the field of this name, and whether it was added.
-  template <class V>
-  std::pair<iterator, bool> emplace(const std::string& name, V&& value) {
-    const auto at = place(name) - begin();
-    if (begin() + at != end() && begin()[at].first == name) return {begin() + at, false};
-    fields_.emplace_back(name, std::forward<V>(value));
-    std::rotate(begin() + at, end() - 1, end());
-    return {begin() + at, true};
-  }
-  iterator insert(const_iterator, value_type field) {
-    return emplace(field.first, std::move(field.second)).first;
-  }
-  std::size_t erase(const std::string& name) {
-    const iterator at = find(name);
-    if (at == end()) return 0;
-    fields_.erase(at);
-    return 1;
-  }
   std::vector<std::string> names() const {
     std::vector<std::string> out;
-    for (const auto& [name, value] : fields_) out.push_back(name);
+    for (const auto& [name, value] : *this) out.push_back(name);
     return out;
   }
-  bool operator==(const Fields&) const = default;
-
- private:
-  // Of the first field whose name is not before this one.
-  iterator place(const std::string& name) {
-    iterator at = begin();
-    while (at != end() && at->first < name) ++at;
-    return at;
-  }
-  SmallVector<value_type, 1> fields_;
 };
 
 // One example: ids and values by field. source() and collate() define what the fields mean.
