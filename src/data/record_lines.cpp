@@ -19,6 +19,7 @@ class RecordLines::Source {
   virtual ~Source() = default;
   virtual bool next(std::string& json) = 0;
   virtual std::string where() const = 0;
+  virtual std::string problem() const { return ""; }
 };
 
 namespace {
@@ -41,6 +42,10 @@ class Files : public RecordLines::Source {
     }
   }
   std::string where() const override { return reader_->where(); }
+  std::string problem() const override {
+    if constexpr (requires { reader_->problem(); }) return reader_->problem();
+    return "";
+  }
 
  private:
   std::vector<std::string> files_;
@@ -60,15 +65,20 @@ class TableFile {
       set_names(cells);
       if (header_ && !rows_.next(cells)) return false;
     }
-    if (cells.size() != names_.size())
-      throw ContentsError("{}: the row has {}, but the first row has {}", where(),
-                          counted(cells.size(), "cell"), names_.size());
+    problem_.clear();
+    if (cells.size() != names_.size()) {
+      problem_ = fmt::format("the row has {}, but the first row has {}", counted(cells.size(), "cell"),
+                             names_.size());
+      json = dump(cells);
+      return true;
+    }
     Json row = Json::object();
     for (std::size_t k = 0; k < cells.size(); ++k) row[names_[k]] = std::move(cells[k]);
     json = dump(row);
     return true;
   }
   std::string where() const { return rows_.where(); }
+  const std::string& problem() const { return problem_; }
 
  private:
   void set_names(const std::vector<std::string>& first) {
@@ -84,6 +94,7 @@ class TableFile {
   TableReader rows_;
   bool header_;
   std::vector<std::string> names_;
+  std::string problem_;  // of the last row
 };
 
 class ParallelFiles : public RecordLines::Source {
@@ -151,5 +162,6 @@ RecordLines::~RecordLines() = default;
 
 bool RecordLines::next(std::string& json) { return source_->next(json); }
 std::string RecordLines::where() const { return source_->where(); }
+std::string RecordLines::problem() const { return source_->problem(); }
 
 }  // namespace redco

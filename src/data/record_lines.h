@@ -24,11 +24,13 @@ class RecordLines {
   RecordLines(RecordLines&&) noexcept;
   ~RecordLines();
 
-  // The next record; false at the end. ContentsError with file and line: a row with another number of cells
-  // than the first one; two parallel files with different numbers of lines. UsageError: two columns of the
+  // The next record; false at the end. ContentsError with file and line: two parallel files with different
+  // numbers of lines. UsageError: two columns of the
   // same name. Other errors as LineReader's and TableReader's.
   bool next(std::string& json);
   std::string where() const;  // of the last record, "data.csv:12"
+  // Why the last record cannot be read: a row with another number of cells than the first one. "": it can.
+  std::string problem() const;
   // Values are texts, also those that are numbers.
   bool only_texts() const { return format_ != "jsonl"; }
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/types.h"
@@ -100,6 +101,19 @@ struct MixtureOfExperts {
   Unary activation = Unary::silu;
   bool bf16 = false;  // products may read their operands rounded to bf16
   i64 per_row = 0;    // experts that a row uses at most
+};
+
+// What an op reads with ids.
+enum class IdUse : std::uint8_t {
+  row,      // rows of a table
+  element,  // elements of the last dim
+  label,    // classes of a loss
+};
+// The ids that an op accepts: [least, end), and one that means "ignored". All fit in 32 bits.
+struct IdRange {
+  IdUse use = IdUse::row;
+  i64 least = 0, end = 0;
+  std::optional<i64> ignored = std::nullopt;
 };
 
 // One step of AdamW (Loshchilov & Hutter 2019), in PyTorch's order of operations: g *= grad_scale; m = b1 m +

@@ -1,5 +1,6 @@
 #include "kernels/queue.h"
 
+#include <array>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -102,6 +103,44 @@ std::shared_ptr<Queue> Queue::planned(const Device& device) {
 }
 std::shared_ptr<Queue> Queue::delayed(const Device& device, int threads, int lag) {
   return std::make_shared<DelayedQueue>(device, threads, lag);
+}
+
+Queue::~Queue() {
+  if (bad_id_bytes_ > 0) device_.release(bad_id_.data, bad_id_bytes_);
+}
+
+namespace {
+using BadIdWords = std::array<i32, 3>;  // as check_ids writes them
+}
+
+void Queue::check_ids(const View& ids, const kernels::IdRange& range) {
+  if (!bad_id_.present) {
+    bad_id_.present = true;
+    bad_id_.dtype = DType::i32;
+    bad_id_.shape = {static_cast<i64>(std::tuple_size_v<BadIdWords>)};
+    if (runs()) {
+      bad_id_bytes_ = 4096;  // a page
+      bad_id_.data = device_.reserve(&bad_id_bytes_);
+      if (!bad_id_.data)
+        throw Error(ExitCode::doesnt_fit, fmt::format("[memory] {} has no memory left", device_.name));
+      const BadIdWords none{};
+      write(none.data(), bad_id_.data, sizeof none);
+    } else {
+      bad_id_.data = DevicePtr::planned(i64{1} << 60);  // far from the arena
+    }
+  }
+  run(kernels().check_ids, ids, range, bad_id_);
+}
+
+std::optional<BadId> Queue::take_bad_id() {
+  if (!bad_id_.present || !runs()) return std::nullopt;
+  BadIdWords words{};
+  read(bad_id_.data, words.data(), sizeof words);
+  if (words[0] == 0) return std::nullopt;
+  const BadId found{static_cast<kernels::IdUse>(words[0] - 1), words[1], words[2]};
+  words = {};
+  write(words.data(), bad_id_.data, sizeof words);
+  return found;
 }
 
 void* Queue::native(const DevicePtr& p) { return kernels::Native::address(p); }

@@ -9,12 +9,17 @@
 // Kernels poll (base/background.h) between the pieces of their work, and after each kernel the queue does. So
 // collectives that were started continue while kernels run.
 //
+// An op cannot throw because of an id out of range: its value is unknown when the op is submitted. So the
+// queue keeps the first such id of all kernels (check_ids), and those who wait for results ask for it: the
+// vote of a training step, evaluation and prediction (train/bad_ids.h).
+//
 // The rank's thread submits; other threads may only call poison().
 #pragma once
 
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <type_traits>
 #include <vector>
@@ -25,6 +30,12 @@
 
 namespace redco {
 
+// An id that an op does not accept.
+struct BadId {
+  kernels::IdUse use;
+  i64 id, end;  // expected: below `end`
+};
+
 class Queue {
  public:
   static std::shared_ptr<Queue> immediate(const Device& device);
@@ -32,7 +43,7 @@ class Queue {
   // threads: of the pool that its thread computes with. A call runs when `lag` more have been submitted, or
   // the host waits.
   static std::shared_ptr<Queue> delayed(const Device& device, int threads, int lag = 32);
-  virtual ~Queue() = default;
+  virtual ~Queue();
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
 
@@ -91,6 +102,11 @@ class Queue {
   void write(const void* from, const DevicePtr& to, i64 bytes);
   void read(const DevicePtr& from, void* to, i64 bytes);
 
+  // Submits check_ids. ids: i32.
+  void check_ids(const View& ids, const kernels::IdRange& range);
+  // Waits. The first id out of range since the last call; nullopt: none, or a planned rank.
+  std::optional<BadId> take_bad_id();
+
   // Overwrites memory that is now unused, if the queue is a delayed one. REQUIRES: bytes % 4 == 0.
   void poison(const DevicePtr& p, i64 bytes) {
     if (mode_ == Mode::delayed && p && bytes > 0) do_poison(p, bytes);
@@ -144,6 +160,8 @@ class Queue {
   [[noreturn]] void throw_missing(const char* kernel) const;
   const Device& device_;
   const Mode mode_;
+  View bad_id_;  // of check_ids; reserved by the first one
+  i64 bad_id_bytes_ = 0;
   i64 submitted_ = 0;
   Watch watch_;
   CallVisitor* visitor_ = nullptr;

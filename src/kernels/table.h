@@ -67,6 +67,10 @@ struct Kernels {
   Kernel<View, View, i64, View> scatter_rows{"scatter_rows"};
   Kernel<View, View, i64, View> pick{"pick"};
   Kernel<View, View, i64, View> unpick{"unpick"};
+  // check_ids: ids, range, found (i32 [3]): the first id that is not in the range: found = {1 + use, id,
+  // end}, unless found[0] is set already. The only kernel that checks values; ops submit it before they use
+  // ids.
+  Kernel<View, kernels::IdRange, View> check_ids{"check_ids", Takes::any};
   // Randomness: Philox4x32-10 (Salmon et al. 2011). The counter of an element is its global coordinates. Word
   // 0 as u32 gives the uniform number (word >> 8) * 2^-24; words 0 and 1 the normal one (Box-Muller). f32.
   Kernel<u64, kernels::Block4, View> uniform{"uniform"};

@@ -14,6 +14,11 @@ namespace {
 
 const auto R_ = Placement::replicated();
 
+void check_labels(const Tensor& labels, const Tensor& logits) {
+  Context::current().queue().check_ids(
+      labels, {.use = kernels::IdUse::label, .end = logits.shape().back(), .ignored = kIgnoredLabel});
+}
+
 // dlogits = (softmax - target) * g; it stays cut along the vocabulary.
 Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, const Tensor& lse,
                               const Tensor& g) {
@@ -58,6 +63,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels, double smoothin
   Tensor loss = op.output(labels.shape(), type, logits.hidden());
   Tensor lse = op.output(labels.shape(), type, logits.hidden());
   const Tensor &x = op.in(0), &ids = op.in(1);
+  check_labels(ids, x);
   op.flops(5.0 * x.local_numel());
   const i64 R = ids.local_numel();
   const Tensor max = OpCall::workspace(R, type), sums({2, R}, type, {});
@@ -83,6 +89,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels, double smoothin
 }
 
 Tensor cross_entropy_composed(const Tensor& input, const Tensor& labels, double smoothing) {
+  check_labels(labels, input);
   const Tensor logits = to_sum_type(input);
   const Tensor shifted = logits - max_last(logits);
   const Tensor lse = log(sum(exp(shifted), {-1}));

@@ -1,5 +1,7 @@
 #include "ops/embedding.h"
 
+#include <limits>
+
 #include "ops/dispatch.h"
 
 namespace redco {
@@ -14,9 +16,9 @@ Tensor without_id(const Tensor& ids, i64 id) {
   Context::current().run(&Kernels::replace_id, ids, id, -1, out);
   return out;
 }
-}  // namespace
 
-Tensor embedding(const Tensor& table, const Tensor& ids, i64 frozen) {
+// checked: false: ids outside of the table are expected.
+Tensor table_rows(const Tensor& table, const Tensor& ids, i64 frozen, bool checked) {
   REDCO_CHECK(table.rank() == 2 && ids.dtype() == DType::i32,
               "[embedding] a table of two dims and ids are needed, not {} and {}", describe(table),
               describe(ids));
@@ -37,6 +39,8 @@ Tensor embedding(const Tensor& table, const Tensor& ids, i64 frozen) {
               }
             },
             {.stationary = {0}});
+  if (checked)
+    Context::current().queue().check_ids(op.in(1), {.use = kernels::IdUse::row, .end = table.shape()[0]});
   const bool stored = is_storage_type(table.dtype());
   Tensor y = op.output(shape, stored ? DType::f32 : table.dtype(), ids.hidden());
   const Tensor rows = stored ? Tensor(y.shape(), table.dtype(), y.layout(), y.hidden()) : y;
@@ -47,6 +51,12 @@ Tensor embedding(const Tensor& table, const Tensor& ids, i64 frozen) {
     return Tensors{scatter_rows(v.g(), rows, n, layout, v.room(0)), {}};
   });
   return y;
+}
+
+}  // namespace
+
+Tensor embedding(const Tensor& table, const Tensor& ids, i64 frozen) {
+  return table_rows(table, ids, frozen, true);
 }
 
 Tensor scatter_rows(const Tensor& g, const Tensor& ids, i64 rows, const Layout& like,
@@ -69,7 +79,7 @@ Tensor scatter_rows(const Tensor& g, const Tensor& ids, i64 rows, const Layout& 
   Tensor y = op.output(shape, g.dtype(), room);
   op.flops(static_cast<double>(op.in(0).local_numel()));
   op.run(&Kernels::scatter_rows, op.in(0), op.in(1), y.range(0).begin, y);
-  op.record({ids}, [](const Vjp& v) { return Tensors{embedding(v.g(), v.saved(0)), {}}; });
+  op.record({ids}, [](const Vjp& v) { return Tensors{table_rows(v.g(), v.saved(0), -1, false), {}}; });
   return y;
 }
 
@@ -88,6 +98,9 @@ Tensor pick(const Tensor& x, const Tensor& ids) {
     if (p.is_partial()) s.add({P, R}, {P});
   });
   Tensor y = op.output(ids.shape(), x.dtype(), x.hidden());
+  Context::current().queue().check_ids(
+      op.in(1),
+      {.use = kernels::IdUse::element, .least = std::numeric_limits<i32>::min(), .end = x.shape().back()});
   op.run(&Kernels::pick, op.in(0), op.in(1), op.in(0).range(last).begin, y);
   op.record({ids}, [n = x.shape().back(), layout = op.in(0).layout()](const Vjp& v) {
     return Tensors{unpick(v.g(), v.saved(0), n, layout), {}};

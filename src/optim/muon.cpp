@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/create.h"
 #include "ops/elementwise.h"
 #include "ops/linear.h"
 #include "ops/reduce.h"
@@ -11,6 +12,18 @@
 namespace redco {
 
 namespace {
+
+double factor_of(MuonScale scale, double out, double in) {
+  switch (scale) {
+    case MuonScale::adamw:
+      return 0.2 * std::sqrt(std::max(out, in));
+    case MuonScale::original:
+      return std::sqrt(std::max(1.0, out / in));
+    case MuonScale::spectral:
+      return std::sqrt(out / in);
+  }
+  return 1;
+}
 
 class MuonRule : public UpdateRule {
  public:
@@ -22,8 +35,7 @@ class MuonRule : public UpdateRule {
     const Tensor m = kept * state[0] + (1 - kept) * g;
     const Tensor o = orthogonalized(settings_.nesterov ? kept * m + (1 - kept) * g : m, settings_.iterations);
     const auto out = static_cast<double>(p.size(-2)), in = static_cast<double>(p.size(-1));
-    const double factor =
-        settings_.as_large_as_adamw ? 0.2 * std::sqrt(std::max(out, in)) : std::sqrt(std::max(1.0, out / in));
+    const double factor = factor_of(settings_.scale, out, in);
     return {scale(p, 1 - c.learning_rate * c.weight_decay) - scale(o, c.learning_rate * factor), {m}};
   }
 
@@ -75,7 +87,7 @@ Tensor orthogonalized(const Tensor& x, i64 iterations) {
   const bool of_columns = rows > columns || (rows == columns && rows_cut);
   Tensor y = x;
   if (of_columns ? columns_cut : rows_cut) y = to_replicated(x);
-  y = y / add_scalar(sqrt(sum(square(y), {-2, -1}, true)), kSmallest);
+  y = y / maximum(sqrt(sum(square(y), {-2, -1}, true)), full({}, kSmallest));
   for (i64 i = 0; i < iterations; ++i) {
     // Reduced here, once: both terms below need it.
     const Tensor products =

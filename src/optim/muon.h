@@ -11,13 +11,19 @@
 
 namespace redco {
 
+// The factor of the learning rate of a matrix (out, in), in parentheses the name in torch.optim.Muon.
+enum class MuonScale : std::uint8_t {
+  adamw,     // 0.2 sqrt(max(out, in)): an update is as large as one of AdamW, and both share a learning rate
+             // (Liu et al. 2025; match_rms_adamw)
+  original,  // sqrt(max(1, out / in)) (original)
+  spectral,  // sqrt(out / in) (spectral_unclamped)
+};
+
 struct MuonSettings {
   double momentum = 0.95;
   bool nesterov = true;
   i64 iterations = 5;  // of Newton-Schulz
-  // The learning rate of a matrix (out, in) is multiplied by 0.2 sqrt(max(out, in)), so that an update is as
-  // large as one of AdamW and both share a learning rate (Liu et al. 2025). False: by sqrt(max(1, out / in)).
-  bool as_large_as_adamw = true;
+  MuonScale scale = MuonScale::adamw;
   AdamWSettings others{};  // weight_decay and decay_norms_and_biases are those of the matrices too
 };
 

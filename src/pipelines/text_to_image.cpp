@@ -100,6 +100,15 @@ class TextToImage : public Pipeline {
     return out;
   }
 
+  std::string prediction_settings() const override {
+    const DiffusionSettings& d = settings->diffusion;
+    return nlohmann::ordered_json({{"diffusion",
+                                    {{"guidance_scale", d.guidance_scale},
+                                     {"num_inference_steps", d.num_inference_steps},
+                                     {"seed", settings->train.seed}}}})
+        .dump();
+  }
+
   const ModelParams& params() const override {
     const ModelParams& params = Pipeline::params();
     if (model->task() != ModelTask::text_to_image)

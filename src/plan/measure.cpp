@@ -287,6 +287,7 @@ void Measurement::rows(i64 R, i64 C) {
   const auto keep = [&](const auto& call) { p.measure(call, d.all(), true); };
   keep([&] { c.run(&Kernels::gather_rows, p.input(s), 0, ids, p.output(s)); });
   keep([&] { c.run(&Kernels::scatter_rows, p.input(s), ids, 0, p.output(s)); });
+  keep([&] { c.queue().check_ids(ids, {.end = R}); });
   keep([&] {
     const kernels::Block4 block{{0, 0, 0, 0}, {1, 1, R, C}};
     c.run(&Kernels::dropout, 0.1, u64{7}, block, p.input(s), p.output(s));

@@ -60,6 +60,11 @@ std::vector<std::string> Pipeline::predict(const ParamTree&, std::span<const Exa
   throw UsageError("[predict] this pipeline has no predict function");
 }
 
+std::string Pipeline::prediction_settings() const {
+  const Json own = Json::parse(settings->own);
+  return own.empty() ? "{}" : Json({{"settings", own}}).dump();
+}
+
 const ModelParams& Pipeline::params() const { return model->params(); }
 
 namespace {

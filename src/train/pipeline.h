@@ -32,6 +32,7 @@ struct DataRequest {
   std::vector<std::string> files;  // as in the job
   std::string weights_folder;      // see PipelineSettings
   std::string cache;               // folder for indexes and other derived files
+  bool skip_bad = false;           // data.skip_bad
   i64 max_length = 0;              // tokens per row: data.max_length, else the model's; 0: both unknown
   // Of all that an example may depend on besides the files: pipeline, settings, tokenizer.
   std::string fingerprint;
@@ -136,6 +137,9 @@ class Pipeline {
   // If false, predict() gets batch_size examples per call. If true, it gets all examples and forms batches
   // itself, so a new example replaces one whose answer ended early.
   virtual bool predicts_any_number() const { return false; }
+  // The settings, besides those of predict:, that change the answers of predict(): a JSON object. With
+  // others, `redco predict` does not continue a predictions file. Default: the job's `settings:`.
+  virtual std::string prediction_settings() const;
 
   // --- data ---
 

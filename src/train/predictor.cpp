@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "comm/group.h"
+#include "train/bad_ids.h"
 
 namespace redco {
 
@@ -29,6 +30,7 @@ std::vector<std::string> predict(const Pipeline& pipeline, const ParamTree& para
   std::stable_sort(order.begin(), order.end(),
                    [&](i64 a, i64 b) { return length_of(examples[a]) > length_of(examples[b]); });
   nlohmann::json mine = nlohmann::json::array();  // [[place in examples, text], ...]
+  std::string bad_id;
   {
     NoGrad off;
     const ParamTree whole = params.gathered();  // a replica works alone
@@ -58,12 +60,17 @@ std::vector<std::string> predict(const Pipeline& pipeline, const ParamTree& para
       if (c.coord().mp() == 0)
         for (i64 r = 0; r < rows; ++r) mine.push_back({places[first + r], answers[r]});
     }
+    if (const auto bad = replica->queue().take_bad_id()) bad_id = describe(*bad);
   }
   std::vector<std::string> out(n);
+  const nlohmann::json message = {{"answers", mine}, {"bad_id", bad_id}};
   for (const std::string& text :
-       c.world().gather(mine.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)))
-    for (const auto& entry : nlohmann::json::parse(text))
-      out[entry[0].get<i64>()] = entry[1].get<std::string>();
+       c.world().gather(message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))) {
+    const auto of_rank = nlohmann::json::parse(text);
+    if (const auto bad = of_rank["bad_id"].get<std::string>(); !bad.empty())
+      c.world().together([&] { throw_bad_id(pipeline, "predict()", bad); });
+    for (const auto& entry : of_rank["answers"]) out[entry[0].get<i64>()] = entry[1].get<std::string>();
+  }
   return out;
 }
 

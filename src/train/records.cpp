@@ -119,9 +119,14 @@ std::string json_object(const std::vector<std::pair<std::string, std::string>>& 
 
 namespace {
 
-// The file: kMagic; the hash of the examples, 32 digits; the examples as JSON texts, one after another; a
-// table with a Place for each; the number of examples and the offset of the table.
-constexpr std::string_view kMagic = "redco records 1\n";
+// The file: kMagic; the hash of the examples, 32 digits; the examples as JSON texts, one after another; the
+// first bad lines and their reasons; a table with a Place for each example; RecordFileEnd.
+constexpr std::string_view kMagic = "redco records 2\n";
+constexpr u64 kBadLinesShown = 5;
+struct RecordFileEnd {
+  u64 examples = 0, table = 0;       // offset of the table
+  u64 bad_lines = 0, bad_bytes = 0;  // number of bad lines, size of their text in front of the table
+};
 struct Place {
   u64 offset = 0;
   i64 bytes = 0, length = 0;
@@ -133,17 +138,22 @@ class RecordFile : public Dataset {
     RecordFile f(ReadFile::open(path));
     const i64 size = f.file_.size(), head = static_cast<i64>(kMagic.size()) + 32;
     std::string begin(static_cast<std::size_t>(head), '\0');
-    u64 end[2] = {};
+    RecordFileEnd end;
     if (size < head + static_cast<i64>(sizeof end)) f.damaged();
     f.file_.pread_exact(0, begin.data(), head);
-    f.file_.pread_exact(size - static_cast<i64>(sizeof end), end, sizeof end);
-    const u64 table = static_cast<u64>(size) - sizeof end;
-    if (!begin.starts_with(kMagic) || end[0] > table / sizeof(Place) ||
-        end[1] + end[0] * sizeof(Place) != table)
+    f.file_.pread_exact(size - static_cast<i64>(sizeof end), &end, sizeof end);
+    const u64 end_of_table = static_cast<u64>(size) - sizeof end;
+    if (!begin.starts_with(kMagic) || end.examples > end_of_table / sizeof(Place) ||
+        end.table + end.examples * sizeof(Place) != end_of_table || end.bad_bytes > end.table)
       f.damaged();
     f.hash_ = begin.substr(kMagic.size());
-    f.places_.resize(end[0]);
-    f.file_.pread_exact(static_cast<i64>(end[1]), f.places_.data(), static_cast<i64>(end[0] * sizeof(Place)));
+    f.places_.resize(end.examples);
+    f.file_.pread_exact(static_cast<i64>(end.table), f.places_.data(),
+                        static_cast<i64>(end.examples * sizeof(Place)));
+    f.n_bad_ = end.bad_lines;
+    f.bad_.resize(end.bad_bytes);
+    f.file_.pread_exact(static_cast<i64>(end.table - end.bad_bytes), f.bad_.data(),
+                        static_cast<i64>(end.bad_bytes));
     return f;
   }
   void verify() const {}  // open() reads the end of the file, which is written last
@@ -163,7 +173,11 @@ class RecordFile : public Dataset {
   std::string describe() const override {
     i64 longest = 0;
     for (const Place& p : places_) longest = std::max(longest, p.length);
-    return fmt::format("{} of at most {}", counted(places_.size(), "example"), counted(longest, "token"));
+    std::string s =
+        fmt::format("{} of at most {}", counted(places_.size(), "example"), counted(longest, "token"));
+    if (n_bad_ > 0)
+      s += fmt::format("\n{} skipped (data.skip_bad); the first:{}", counted(n_bad_, "bad line"), bad_);
+    return s;
   }
 
  private:
@@ -174,12 +188,30 @@ class RecordFile : public Dataset {
   ReadFile file_;
   std::string hash_;
   std::vector<Place> places_;
+  u64 n_bad_ = 0;
+  std::string bad_;  // the first of them, each after "\n  "
 };
 
 using OpenLines = std::function<RecordLines()>;
 
+// The example of the last line. ContentsErrors begin with the line's place.
+std::optional<Example> read_line(const RecordLines& lines, const std::string& line, const ReadRecord& read) {
+  if (const std::string problem = lines.problem(); !problem.empty())
+    throw ContentsError("{}: {}", lines.where(), problem);
+  const Record record = Record::of_line(line, lines.where(), lines.only_texts());
+  try {
+    std::optional<Example> e = read(record);
+    if (e && e->id.empty() && record.has("id")) e->id = record.json("id");
+    return e;
+  } catch (const ContentsError& error) {
+    const std::string what = error.what();
+    if (what.starts_with(record.where())) throw;
+    record.fail(what);
+  }
+}
+
 void write_records(const std::string& path, const std::vector<std::string>& files, const OpenLines& open,
-                   const ReadRecord& read) {
+                   bool skip_bad, const ReadRecord& read) {
   DurableFile file = DurableFile::create(path);
   u64 at = 0;
   const auto append = [&](const void* data, std::size_t n) {
@@ -190,19 +222,18 @@ void write_records(const std::string& path, const std::vector<std::string>& file
   append(std::string(32, '0').data(), 32);
   Hasher hasher;
   std::vector<Place> places;
+  RecordFileEnd end;
+  std::string bad;
   RecordLines lines = open();
   for (std::string line; lines.next(line);) {
-    const Record record = Record::of_line(line, lines.where(), lines.only_texts());
     std::optional<Example> e;
     try {
-      e = read(record);
+      e = read_line(lines, line, read);
     } catch (const ContentsError& error) {
-      const std::string what = error.what();
-      if (what.starts_with(record.where())) throw;
-      record.fail(what);
+      if (!skip_bad) throw ContentsError("{}; data.skip_bad=true skips and counts such lines", error.what());
+      if (end.bad_lines++ < kBadLinesShown) bad += fmt::format("\n  {}", error.what());
     }
     if (!e) continue;
-    if (e->id.empty() && record.has("id")) e->id = record.json("id");
     Place& p = places.emplace_back(Place{.offset = at});
     p.length = ExampleList({*e}, "").length(0);
     const std::string text = examples_to_json({std::move(*e)});
@@ -210,10 +241,16 @@ void write_records(const std::string& path, const std::vector<std::string>& file
     append(text.data(), text.size());
     hasher.update(text.data(), text.size());
   }
-  if (places.empty()) throw ContentsError("[data] {} has no examples", words_of_files(files));
-  const u64 end[2] = {places.size(), at};
+  if (places.empty())
+    throw ContentsError(
+        "[data] {} has no examples{}", words_of_files(files),
+        end.bad_lines == 0 ? "" : fmt::format("; {} bad lines, the first:{}", end.bad_lines, bad));
+  append(bad.data(), bad.size());
+  end.bad_bytes = bad.size();
+  end.examples = places.size();
+  end.table = at;
   append(places.data(), places.size() * sizeof(Place));
-  append(end, sizeof end);
+  append(&end, sizeof end);
   file.pwrite(static_cast<i64>(kMagic.size()), hasher.digest128().hex().data(), 32);
   file.commit();
 }
@@ -225,11 +262,12 @@ std::string build_records(const DataRequest& request, const DataSettings* settin
   const OpenLines open = [&] { return settings ? RecordLines(files, *settings) : RecordLines(files); };
   Hasher hasher;
   put(hasher, request.fingerprint);
+  put(hasher, request.skip_bad);
   RecordLines lines = open();
   for (std::string line; lines.next(line);) put(hasher, line);
   const std::string path = index_path(request.cache, hasher.digest128(), "records");
   return find_or_build<RecordFile>(
-      path, begin, [&] { write_records(path, files, open, read); },
+      path, begin, [&] { write_records(path, files, open, request.skip_bad, read); },
       [](const RecordFile& f) {
         CachedIndex c;
         c.unit = "example";

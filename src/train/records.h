@@ -55,7 +55,8 @@ class Record {
 // line; nullopt skips the line. The first rank reads the files and stores the examples in the cache folder,
 // under a hash of the lines and of request.fingerprint; later runs find them there. All ranks open that file,
 // and threads may read from it. An example's id is the "id" of its line, unless `read` sets one. UsageError:
-// a file does not exist. ContentsError, with file and line: a line that `read` refuses; no examples.
+// a file does not exist. ContentsError, with file and line: a line that is no object or that `read` refuses
+// with a ContentsError (with request.skip_bad such lines are skipped and counted); no examples.
 // Collective.
 using ReadRecord = std::function<std::optional<Example>(const Record&)>;
 std::shared_ptr<const Dataset> read_jsonl(const DataRequest& request, const ReadRecord& read);

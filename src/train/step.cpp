@@ -19,6 +19,7 @@
 #include "optim/gradients.h"
 #include "tensor/profile.h"
 #include "tensor/transfer.h"
+#include "train/bad_ids.h"
 #include "train/step_embeddings.h"
 
 namespace redco {
@@ -423,7 +424,9 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
   difference += constants_differ();
 
   // One vote, which also carries the loss sums: after backward and norm, before the update.
-  std::vector<double> ballot = {signal ? 1.0 : 0.0, std::isfinite(out.grad_norm) ? 0.0 : 1.0, difference};
+  const std::optional<BadId> bad_id = c.queue().take_bad_id();
+  std::vector<double> ballot = {signal ? 1.0 : 0.0, std::isfinite(out.grad_norm) ? 0.0 : 1.0, difference,
+                                bad_id ? 1.0 : 0.0};
   for (const auto& [name, s] : sums) ballot.push_back(std::isfinite(s) ? s : 0.0);
   for (const auto& [name, s] : sums)
     if (!std::isfinite(s)) ballot[1] = 1;
@@ -432,11 +435,12 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
     c.account_all(Collective::all_reduce, static_cast<i64>(ballot.size() * sizeof(double)));
     c.world().all_reduce<double>(ballot.data(), static_cast<i64>(ballot.size()));
   }
+  if (ballot[3] != 0) report_bad_id(pipeline_, fmt::format("step {}", step + 1), bad_id);
   out.signal = ballot[0] > 0;
   out.finite = ballot[1] == 0;
   if (ballot[2] != 0 && out.finite)
     report_difference(pipeline_, last_terms, fmt::format("step {}", step + 1));
-  size_t at = 3;
+  size_t at = 4;
   for (const auto& [name, s] : sums) {
     const auto w = weights.find(name);
     const double weight = w == weights.end() ? 0 : w->second;
@@ -490,15 +494,17 @@ std::map<std::string, double> mean_terms(Pipeline& pipeline, const ParamTree& pa
         sums[t.name].second += batch.weights.count(t.name) ? batch.weights.at(t.name) : 0;
     }
   }
-  std::vector<double> flat = {difference + constants_differ()};
+  const std::optional<BadId> bad_id = c.queue().take_bad_id();
+  std::vector<double> flat = {difference + constants_differ(), bad_id ? 1.0 : 0.0};
   for (const auto& [name, s] : sums) {
     flat.push_back(s.first);
     flat.push_back(s.second);
   }
   if (c.world().size() > 1) c.world().all_reduce<double>(flat.data(), static_cast<i64>(flat.size()));
+  if (flat[1] != 0) report_bad_id(pipeline, "evaluation", bad_id);
   if (flat[0] != 0) report_difference(pipeline, terms, "evaluation");
   std::map<std::string, double> means;
-  size_t i = 1;
+  size_t i = 2;
   for (const auto& [name, s] : sums) {
     means[name] = flat[i + 1] > 0 ? flat[i] / flat[i + 1] : 0;
     i += 2;

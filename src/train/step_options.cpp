@@ -50,7 +50,9 @@ StepOptions step_options(const TrainSettings& t, const ParallelSettings& paralle
     o.optimizer = MuonSettings{.momentum = t.muon.momentum,
                                .nesterov = t.muon.nesterov,
                                .iterations = t.muon.iterations,
-                               .as_large_as_adamw = t.muon.scale == "adamw",
+                               .scale = t.muon.scale == "adamw"      ? MuonScale::adamw
+                                        : t.muon.scale == "original" ? MuonScale::original
+                                                                     : MuonScale::spectral,
                                .others = std::get<AdamWSettings>(o.optimizer)};
   } else if (t.optimizer == "adafactor") {
     o.optimizer = AdafactorSettings{.decay_rate = t.adafactor.decay_rate,

@@ -95,8 +95,8 @@ struct MuonOptions {
         .at_most(100);
     v.field("scale", scale,
             "factor of the learning rate of a matrix (out, in). adamw: 0.2 sqrt(max(out, in)), so that its "
-            "updates are as large as AdamW's; original: sqrt(max(1, out / in))")
-        .one_of({"adamw", "original"});
+            "updates are as large as AdamW's; original: sqrt(max(1, out / in)); spectral: sqrt(out / in)")
+        .one_of({"adamw", "original", "spectral"});
   }
 };
 

@@ -56,6 +56,32 @@ Tensor read_values(const Expected& e, const std::string& name) {
 }
 Tensor read_images(const Expected& e) { return read_values(e, "pixel_values"); }
 
+// Noisy images `pixel_values`, their times `features` [B, 1], captions `input_ids` with `attention_mask`, and
+// the images `labels` that the model should return.
+TaskInputs read_image_inputs(const Expected& e) {
+  TaskInputs in;
+  in.encoder.pixel_values = read_images(e);
+  in.encoder.features = read_values(e, "features");
+  const Shape images = e.shape("pixel_values"), captions = e.shape("input_ids");
+  const auto expect = [&](const char* name, const Shape& shape) {
+    if (e.shape(name) != shape)
+      throw ContentsError("[verify] {}: '{}' has shape {}, expected {}", e.path(), name,
+                          to_string(e.shape(name)), to_string(shape));
+  };
+  expect("features", {images[0], 1});
+  expect("input_ids", {images[0], captions.back()});
+  in.caption.input_ids = from_ids(captions, e.ids("input_ids"), batch_layout());
+  in.caption.key_mask = from_ids(captions, ids_like(e, "attention_mask", "input_ids", 1), batch_layout());
+  if (!e.has("labels")) {
+    in.values = zeros_like(in.encoder.pixel_values);
+    return in;
+  }
+  expect("labels", images);
+  in.values = read_values(e, "labels");
+  in.n_targets = numel(images);
+  return in;
+}
+
 // One class per row, or the values of a regression.
 void set_labels(TaskInputs& in, const Model& model, const Expected& e, i64 rows) {
   if (model.problem_type() == "regression" && e.has("labels")) {
@@ -124,6 +150,7 @@ TaskInputs read_task_inputs(const Model& model, const Expected& e) {
                         name_of(model.task()));
   const bool images = reads_images(model);
   if (!images && model.n_features() == 0) e.check_ids("input_ids", model.vocab_size());
+  if (model.task() == ModelTask::text_to_image) return read_image_inputs(e);
   if (is_encoder(model)) return read_encoder_inputs(model, e);
   Tensor ids, key_mask;
   if (images) {
@@ -175,6 +202,7 @@ TaskInputs read_task_inputs(const Model& model, const Expected& e) {
 }
 
 const PositionMask* mask_of(const Model& model, const TaskInputs& in, const std::string& tensor) {
+  if (model.task() == ModelTask::text_to_image) return nullptr;  // of the patches none is hidden
   // Logits of whole rows have no positions.
   if (is_encoder(model) && tensor == "logits" && model.task() != ModelTask::masked_lm) return nullptr;
   const bool encoder = is_encoder(model) || tensor.starts_with("encoder_hidden.");
@@ -190,6 +218,15 @@ Tensor task_logits(const Model& model, const ParamTree& params, const TaskInputs
     for (size_t i = 0; i < states.size(); ++i) (*hidden)[fmt::format("{}.{}", stack, i)] = states[i];
     states.clear();
   };
+  if (model.task() == ModelTask::text_to_image) {
+    EncoderInputs image = in.encoder;
+    image.memory = model.encode(params, in.caption, o);
+    image.key_mask = in.caption.key_mask;
+    states.clear();
+    const Tensor y = model.apply_encoder(params, image, o);
+    keep("hidden");
+    return y;
+  }
   if (is_encoder(model)) {
     const Tensor logits = model.apply_encoder(params, in.encoder, o);
     keep("hidden");

@@ -12,6 +12,7 @@
 #include "ops/create.h"
 #include "optim/adamw.h"
 #include "optim/gradients.h"
+#include "train/bad_ids.h"
 #include "train/folder_model.h"
 #include "verify/expected.h"
 #include "verify/generation.h"
@@ -144,6 +145,7 @@ class Verifier {
         if (wants(name)) compare(name, to_values(states), mask_of(*model_, in, name));
       if (wants("logits")) compare("logits", to_values(logits), mask_of(*model_, in, "logits"));
       if (wants("loss")) compare("loss", {item(task_loss(in, logits))});
+      check_ids();
     }
     const bool grads = expected_.any_with("grad."),
                steps = wants("loss_step1") || expected_.any_with("adamw.");
@@ -189,6 +191,14 @@ class Verifier {
     }
     // The following checks use the checkpoint's values, not those after the AdamW steps.
     load_values();
+  }
+
+  // Labels beyond the classes; the ids of tokens were checked when they were read.
+  void check_ids() const {
+    const auto bad = Context::current().queue().take_bad_id();
+    Context::current().world().together([&] {
+      if (bad) throw ContentsError("[verify] {}: {}", expected_.path(), describe(*bad));
+    });
   }
 
   // AdamW's first step is lr g / (|g| + eps): its size is lr for any size of g, in the direction of g's sign.

@@ -88,5 +88,31 @@ TEST(PredictModel, SettingsOfPredictionsNameEverythingThatAnAnswerDependsOn) {
   EXPECT_EQ(Json::parse(base)["model"]["weights"], "random, train.seed=42");
 }
 
+// Those of a pipeline's own predictions too, as it declares them.
+TEST(PredictModel, SettingsOfPredictionsHaveThoseOfThePipeline) {
+  const auto settings = [](const Words& more) {
+    Words all = {"pipeline=text_to_image",    "model.arch=dit",
+                 "model.tokenizer=bytes",     "model.image_size=8",
+                 "model.patch_size=4",        "model.hidden_size=8",
+                 "model.num_hidden_layers=1", "model.num_attention_heads=2"};
+    all.insert(all.end(), more.begin(), more.end());
+    const JobConfig job = job_of("", all);
+    return prediction_settings(job, load_predict_model(job));
+  };
+  const std::string base = settings({});
+  EXPECT_EQ(Json::parse(base)["diffusion"],
+            Json::parse(R"({"guidance_scale": 3.0, "num_inference_steps": 20, "seed": 42})"));
+  EXPECT_EQ(settings({"diffusion.caption_dropout=0.3"}), base);  // of training
+  for (const char* other : {"diffusion.guidance_scale=1", "diffusion.num_inference_steps=7", "train.seed=1"})
+    EXPECT_NE(settings({other}), base) << other;
+}
+
+// A model never computes with ids outside of its table, so the padding of an answer is not one of them.
+TEST(PredictModel, APaddingTokenOutsideTheVocabularyIsNotUsed) {
+  const JobConfig job = tiny(
+      {"model.vocab_size=100", "model.bos_token_id=0", "model.eos_token_id=0", "model.pad_token_id=256"});
+  EXPECT_EQ(load_predict_model(job).tokens.pad, 0);
+}
+
 }  // namespace
 }  // namespace redco

@@ -13,6 +13,7 @@ struct AlgorithmJob {
   std::string name;   // shipped, and the name of the test
   std::string start;  // a shipped job of lm that makes the other model, or the first one; "": none
   std::vector<std::string> words;
+  std::vector<std::string> models = {};  // folders of a checkpoint's further weights
 };
 
 class Algorithms : public Cli, public testing::WithParamInterface<AlgorithmJob> {
@@ -74,8 +75,16 @@ TEST_P(Algorithms, AResumedRunEqualsAnUninterruptedOne) {
   trains("straight", steps(5));
   trains("resumed", steps(3));
   trains("resumed", steps(5));
-  for (const std::string file :
-       {"model.safetensors", "training/optimizer.safetensors", "training/state.json"})
+  std::vector<std::string> files = {"model.safetensors", "training/optimizer.safetensors",
+                                    "training/state.json"};
+  for (const std::string& folder : GetParam().models) files.push_back(folder + "/model.safetensors");
+  // No further weights are saved.
+  std::size_t saved = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(
+           std::filesystem::canonical(dir_ / "resumed/checkpoints/last")))
+    saved += entry.path().extension() == ".safetensors";
+  EXPECT_EQ(saved + 1, files.size());
+  for (const std::string& file : files)
     EXPECT_TRUE(read("straight/checkpoints/last/" + file) == read("resumed/checkpoints/last/" + file))
         << file;
 }
@@ -110,7 +119,8 @@ INSTANTIATE_TEST_SUITE_P(
             "contrastive/shapes",
             "",
             {"train.global_batch_size=8", "train.per_device_batch_size=4", "eval.every_n_epochs=~",
-             "eval.metrics=[loss]", "checkpoint.save_best_by=~", "models.text.hidden_dropout_prob=0.1"}},
+             "eval.metrics=[loss]", "checkpoint.save_best_by=~", "models.text.hidden_dropout_prob=0.1"},
+            {"models/text", "models/extra"}},
         // Two steps an epoch: the third begins inside of one.
         AlgorithmJob{"grpo/arithmetic",
                      "grpo/warm_start",

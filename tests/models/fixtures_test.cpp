@@ -30,13 +30,13 @@ std::string param_name(const ::testing::TestParamInfo<Fixtures::ParamType>& info
   return text;
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, Fixtures,
-                         ::testing::Combine(::testing::Values("gpt2", "gptj", "opt", "llama", "t5", "t5-v1_1",
-                                                              "bart", "bert-seqcls", "bert-mlm",
-                                                              "roberta-seqcls", "vit", "vit-gpt2",
-                                                              "mlp-mixer", "performer", "mlp", "mamba2"),
-                                            ::testing::ValuesIn(kMeshes)),
-                         param_name);
+INSTANTIATE_TEST_SUITE_P(
+    Families, Fixtures,
+    ::testing::Combine(::testing::Values("gpt2", "gptj", "opt", "llama", "t5", "t5-v1_1", "bart",
+                                         "bert-seqcls", "bert-mlm", "roberta-seqcls", "vit", "vit-gpt2",
+                                         "mlp-mixer", "performer", "mlp", "mamba2", "dit"),
+                       ::testing::ValuesIn(kMeshes)),
+    param_name);
 
 // Other settings (scripts/make_model_fixtures.py), with three heads, so that two shards are uneven.
 INSTANTIATE_TEST_SUITE_P(
@@ -63,7 +63,8 @@ TEST_P(ShardedParameters, GiveTheSameNumbers) {
 }
 INSTANTIATE_TEST_SUITE_P(Families, ShardedParameters,
                          ::testing::Values("gpt2", "gptj", "opt", "llama", "t5", "bart", "bert-seqcls", "vit",
-                                           "vit-gpt2", "performer", "qwen3", "gemma2", "mixtral", "mamba2"),
+                                           "vit-gpt2", "performer", "qwen3", "gemma2", "mixtral", "mamba2",
+                                           "dit"),
                          fixture_name);
 
 // Weights of a storage type, and fp32 weights with the same values. With groups, a product of one row (the
@@ -90,7 +91,7 @@ TEST_P(StoredWeights, GiveWhatTheirValuesGive) {
 }
 INSTANTIATE_TEST_SUITE_P(Families, StoredWeights,
                          ::testing::Values("gpt2", "gptj", "opt", "llama", "t5", "bart", "bert-seqcls", "vit",
-                                           "vit-gpt2", "qwen3", "gemma2", "mixtral", "mamba2"),
+                                           "vit-gpt2", "qwen3", "gemma2", "mixtral", "mamba2", "dit"),
                          fixture_name);
 
 // Other ways to store the same weights: shards, half precision, names without the prefix.

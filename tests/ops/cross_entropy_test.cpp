@@ -13,7 +13,7 @@ using namespace redco::testing;
 using Xs = std::vector<Tensor>;
 
 // Labels in every rank's part of a vocabulary of 7, and ignored labels.
-Input labels() { return ids_input({2, 3}, {0, -100, 6, 3, 4, -1}); }
+Input labels() { return ids_input({2, 3}, {0, -100, 6, 3, 4, -100}); }
 
 TEST(CrossEntropy, EveryCutOfTheVocabularyPassesCheckOp) {
   OpCase c{
@@ -49,8 +49,9 @@ TEST(CrossEntropy, EqualsTheClosedForm) {
 }
 
 TEST(CrossEntropy, EmptyShardsAndZeroRowsPassCheckOp) {
-  OpCase one{
-      "one word", {{{2, 1}}, ids_input({2}, {0, -1})}, [](const Xs& x) { return cross_entropy(x[0], x[1]); }};
+  OpCase one{"one word", {{{2, 1}}, ids_input({2}, {0, -100})}, [](const Xs& x) {
+               return cross_entropy(x[0], x[1]);
+             }};
   check_op(one);
   OpCase none{"no rows", {{{0, 4}}}, [](const Xs& x) {
                 return cross_entropy(x[0], from_ids({0}, std::span<const i32>()));

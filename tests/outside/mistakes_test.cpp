@@ -70,6 +70,16 @@ TEST_F(UsersMistakes, EmbeddingsThatChangeAreDetected) {
   }
 }
 
+TEST_F(UsersMistakes, ALabelBeyondTheClassesIsDetected) {
+  for (const std::string& where : {mesh(1, 1), mesh(2, 1), mesh(1, 2)})
+    expect_error(
+        "train job.yaml pipeline=./so/mistakes.so plugins=[] train.max_steps=2 train.global_batch_size=12 "
+        "workdir=refused settings.mistake=label " +
+            where,
+        "[pipeline] step 1: cross_entropy() got the label 3; expected 0 to 2, because the logits have 3 "
+        "classes, or -100");
+}
+
 TEST_F(UsersMistakes, ARuleThatIsNotElementwiseIsDetected) {
   for (const std::string rule : {"normed", "noisy"})
     for (const std::string& where : {mesh(1, 1), mesh(2, 1) + " parallel.shard_parameters=true"})

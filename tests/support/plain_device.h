@@ -214,6 +214,15 @@ inline Device make() {
     for (i64 i = 0; i < x.numel(); ++i)
       at<i32>(y)[i] = at<i32>(x)[i] == id ? static_cast<i32>(by) : at<i32>(x)[i];
   };
+  t.check_ids.run = [](const View& ids, const kernels::IdRange& range, const View& found) {
+    for (i64 i = 0; i < ids.numel(); ++i) {
+      const i32 id = at<i32>(ids)[i];
+      if ((id >= range.least && id < range.end) || id == range.ignored || at<i32>(found)[0] != 0) continue;
+      at<i32>(found)[0] = 1 + static_cast<i32>(range.use);
+      at<i32>(found)[1] = id;
+      at<i32>(found)[2] = static_cast<i32>(range.end);
+    }
+  };
   t.unary.run = [](const kernels::Unary& op, const View& x, const View& y) {
     for (i64 i = 0; i < x.numel(); ++i) store(y, i, apply(op, load(x, i)));
   };

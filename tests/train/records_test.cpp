@@ -136,6 +136,41 @@ TEST(Records, AllFormatsAreRead) {
   });
 }
 
+TEST(Records, BadLinesAreSkippedIfTheJobSaysSo) {
+  test::TempDir dir;
+  spill(dir / "a.jsonl", "{\"v\": [1]}\n{\"w\": 1}\n[]\n{\"v\": [2]}\n{\"v\": \"x\"}\nno json\n");
+  spill(dir / "a.csv", "v,w\n3,1\n4\n5,6,7\n6,2\n");
+  spill(dir / "b.jsonl", "{}\n7\n");
+  const auto read = [&](const std::string& file, bool skips) {
+    const DataRequest request{
+        .files = {dir / file}, .cache = dir / "cache", .skip_bad = skips, .fingerprint = "1"};
+    return read_records(request, {}, [](const Record& r) {
+      Example e;
+      if (r.where().find(".csv") != std::string::npos) {
+        e.values["v"] = {static_cast<float>(r.number("v"))};
+      } else {
+        e.values["v"] = r.numbers("v");
+      }
+      return e;
+    });
+  };
+  on_one_rank([&](Context&) {
+    const auto lines = read("a.jsonl", true), cells = read("a.csv", true);
+    ASSERT_EQ(lines->size(), 2);
+    EXPECT_EQ(lines->get(1).values.at("v")[0], 2);
+    EXPECT_THAT(lines->describe(), HasSubstr("4 bad lines skipped (data.skip_bad); the first:\n  " +
+                                             (dir / "a.jsonl") + ":2: no \"v\""));
+    EXPECT_EQ(read("a.jsonl", true)->describe(), lines->describe());  // from the cache
+    ASSERT_EQ(cells->size(), 2);
+    EXPECT_EQ(cells->get(1).values.at("v")[0], 6);
+    EXPECT_THAT(cells->describe(), HasSubstr("a.csv:3: the row has 1 cell, but the first row has 2"));
+    EXPECT_THAT(error_text<ContentsError>([&] { read("a.jsonl", false); }),
+                HasSubstr("a.jsonl:2: no \"v\"; data.skip_bad=true skips and counts such lines"));
+    EXPECT_THAT(error_text<ContentsError>([&] { read("b.jsonl", true); }),
+                HasSubstr("has no examples; 2 bad lines, the first:"));
+  });
+}
+
 TEST(Records, CellsOfTablesAreReadAsNumbers) {
   const Record r = Record::of_line(R"({"n": "-3", "x": "0.5", "word": "3a"})", "t.csv:4", true);
   EXPECT_EQ(r.integer("n"), -3);

@@ -83,11 +83,11 @@ class DpSgd : public Pipeline {
       const bool in_lot = e.ids.count("row") > 0;
       if (in_lot && e.ids.at("row")[0] >= 0) e = train_data->get(e.ids.at("row")[0]);
       e.values["pixel_values"].resize(pixels());
-      e.ids["label"].resize(1, -1);
+      e.ids["label"].resize(1, kIgnoredLabel);
       for (auto& [name, weight] : b.weights) weight += in_lot ? weight_of_row() : 1;
     }
     b.fields["x"] = value_rows(rows, s, "pixel_values", {pixels()});
-    b.fields["y"] = reshape(id_rows(rows, {s.rows, s.mine, 1}, "label", -1), {s.rows});
+    b.fields["y"] = reshape(id_rows(rows, {s.rows, s.mine, 1}, "label", kIgnoredLabel), {s.rows});
     return b;
   }
 

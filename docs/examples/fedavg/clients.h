@@ -73,14 +73,15 @@ class Clients {
   std::vector<std::vector<i32>> rows_of_;  // the images of each client
 };
 
-// The client with its images: ids["label"], -1 for padding, and values["pixel_values"] of all rows.
+// The client with its images: ids["label"], kIgnoredLabel for padding, and values["pixel_values"] of all
+// rows.
 inline Example with_images(Example client, const Dataset& images, i64 pixels) {
   std::map<i32, Example> read;  // each image once, for all local epochs
   const std::vector<i32> rows = client.ids.at("rows");
   for (const i32 row : rows) {
     std::vector<float>& all = client.values["pixel_values"];
     if (row < 0) {
-      client.ids["label"].push_back(-1);
+      client.ids["label"].push_back(kIgnoredLabel);
       all.resize(all.size() + pixels);
       continue;
     }

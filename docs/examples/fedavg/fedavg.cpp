@@ -55,7 +55,7 @@ class FedAvg : public Pipeline {
     for (i64 row = 0; row < b["y"].size(1); row += options().clients.batch_size) {
       const Tensor x = narrow(b["x"], 1, row, options().clients.batch_size);  // [clients, batch, pixels]
       const Tensor y =
-          narrow(b["y"], 1, row, options().clients.batch_size);  // [clients, batch], padding is -1
+          narrow(b["y"], 1, row, options().clients.batch_size);  // [clients, batch], padding is kIgnoredLabel
       for (Tensor& w : own) w = w.watched();
       const Tensor nll = cross_entropy(forward(p.with_values(own), x), y);
       const Tensor n = sum(label_mask(y, DType::f32), {1}, true);  // 0 for a client without further batches
@@ -91,7 +91,7 @@ class FedAvg : public Pipeline {
       for (auto& [name, weight] : b.weights) weight += rows[c].values["n"][0];
     }
     b.fields["x"] = value_rows(rows, s, "pixel_values", {s.length, pixels()});
-    b.fields["y"] = id_rows(rows, s, "label", -1);
+    b.fields["y"] = id_rows(rows, s, "label", kIgnoredLabel);
     b.fields["n"] = value_rows(rows, s, "n", {1});
     return b;
   }

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/parallel.h"
@@ -14,8 +15,8 @@ namespace {
 using kernels::Native;
 
 DevicePtr reserve(i64* bytes) {
-  constexpr i64 kLeast = i64{1} << 28;
-  for (; *bytes >= kLeast; *bytes /= 2) {
+  const i64 least = std::min(*bytes, i64{1} << 28);
+  for (; *bytes >= least; *bytes /= 2) {
     void* const p = mmap(nullptr, static_cast<std::size_t>(*bytes), PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) continue;

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kernels/cpu/device.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/gemm.h"
@@ -171,6 +173,21 @@ void add_required_kernels(Kernels& t) {
     for_blocks(x.numel(), [&](i64 i, i64 end) {
       for (; i < end; ++i) to[i] = from[i] == id ? static_cast<i32>(by) : from[i];
     });
+  };
+  t.check_ids.run = [](const View& ids, const IdRange& range, const View& found) {
+    const i32* const id = pointer<i32>(ids);
+    i32* const out = pointer<i32>(found);
+    const i32 least = static_cast<i32>(range.least), end = static_cast<i32>(range.end);
+    const i32 ignored = static_cast<i32>(range.ignored.value_or(range.least));
+    const bool ignores = range.ignored.has_value();
+    const auto bad = [=](i32 i) { return (i < least || i >= end) && !(ignores && i == ignored); };
+    const i64 n = ids.numel();
+    bool any = false;  // a loop without exits is vectorized
+    for (i64 i = 0; i < n; ++i) any |= bad(id[i]);
+    if (!any || out[0] != 0) return;
+    out[0] = 1 + static_cast<i32>(range.use);
+    out[1] = *std::find_if(id, id + n, bad);
+    out[2] = end;
   };
   t.unary.run = [](const Unary& op, const View& x, const View& y) {
     if (x.dtype == DType::f64) return unary(op, pointer<double>(x), pointer<double>(y), x.numel());

@@ -64,7 +64,7 @@ class Halves : public Model {
 struct Settings {
   std::string mistake = "none";
   void visit(SettingsVisitor& v) {
-    v.field("mistake", mistake, "what is wrong").one_of({"none", "counter", "generator"});
+    v.field("mistake", mistake, "what is wrong").one_of({"none", "counter", "generator", "label"});
   }
 };
 
@@ -77,6 +77,9 @@ class Embeds : public EmbeddingPipeline {
     Batch b;
     b.shape = s;
     b.fields["x"] = value_rows(mine, s, "x", {2});
+    std::vector<i32> labels;
+    for (const Example& e : mine) labels.push_back(e.ids.at("label")[0]);
+    b.fields["label"] = from_local_ids({s.rows}, labels);
     b.weights["loss"] = static_cast<double>(mine.size());
     return b;
   }
@@ -85,15 +88,20 @@ class Embeds : public EmbeddingPipeline {
     Tensor y = tanh(dense(p, "net", b["x"]));
     if (mistake == "counter") y = y * (1 + 1e-3 * static_cast<double>(calls_++));
     if (mistake == "generator") y = y + 0.01 * random_normal(y.shape(), random_++);
-    return {{"y", y}};
+    return {{"y", y}, {"label", b["label"]}};
   }
   LossTerms loss(const ParamTree&, const Batch& all, const StepContext&) const override {
-    return {{"loss", sum_all(square(sum(all["y"], {0})))}};
+    return {{"loss", sum_all(square(sum(all["y"], {0}))) + sum_all(cross_entropy(all["y"], all["label"]))}};
   }
   std::shared_ptr<const Dataset> source(const ParamTree&, const StepContext&) override {
     std::vector<Example> out(12);
-    for (std::size_t i = 0; i < out.size(); ++i)
+    const bool four =
+        own_settings<Settings>(settings->own).mistake == "label";  // classes; there are 3 outputs
+    for (std::size_t i = 0; i < out.size(); ++i) {
       out[i].values["x"] = {static_cast<float>(i % 5) - 2, static_cast<float>(i % 3) - 1};
+      const auto label = static_cast<i32>(i % 4);
+      out[i].ids["label"] = {label == 3 && !four ? kIgnoredLabel : label};
+    }
     return std::make_shared<ExampleList>(std::move(out), "numbers");
   }
 
