@@ -171,7 +171,8 @@ void Queue::do_poison(const DevicePtr& p, i64 bytes) {
 }
 
 void Queue::throw_not_float(const char* kernel, DType t) {
-  throw BugError(fmt::format("the kernel '{}' got a tensor of type {}", kernel, name_of(t)));
+  throw BugError(fmt::format("the kernel '{}' got a tensor of type {}{}", kernel, name_of(t),
+                             t == DType::i32 ? "; to_float() makes numbers of ids" : ""));
 }
 
 void Queue::throw_missing(const char* kernel) const {

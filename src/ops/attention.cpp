@@ -308,6 +308,9 @@ Tensor rotate(const Tensor& x, const Tensor& positions, const RopeOptions& o, in
 }  // namespace
 
 Tensor rope(const Tensor& x, const Tensor& positions, const RopeOptions& o) {
+  REDCO_CHECK(x.defined() && positions.defined(),
+              "[rope] {} is an undefined tensor; expected x [B, T, H, D] and positions [B, T]",
+              x.defined() ? "positions" : "x");
   return rotate(x, positions, o, 1);
 }
 

@@ -11,6 +11,7 @@ Broadcast broadcast_shapes(const char* op, const Tensors& operands, std::span<co
   Broadcast b;
   int visible = 0;
   for (std::size_t i = 0; i < operands.size(); ++i) {
+    REDCO_CHECK(operands[i].defined(), "[{}] operand {} is an undefined tensor", op, i + 1);
     REDCO_CHECK(operands[i].visible() >= left_out(i), "[{}] {}: expected at least {} dims", op,
                 describe(operands[i]), left_out(i));
     b.hidden = std::max(b.hidden, operands[i].hidden());

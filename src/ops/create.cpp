@@ -138,6 +138,7 @@ void fill_uniform(const Tensor& t, u64 key, double bound) {
 }
 
 Tensor label_mask(const Tensor& labels, DType dtype) {
+  if (dtype == DType::i32) return cast(label_mask(labels, DType::f32), DType::i32);  // the sign is exact
   return compare(Binary::le, zeros({}, dtype, {}), cast(labels, dtype));
 }
 

@@ -52,15 +52,22 @@ void elementwise_strategies(OpCall::Strategies& s, Linear linear) {
 // Operands of one shape may be activations in bf16.
 Accepts accepted(const Tensors& operands) {
   for (const Tensor& t : operands)
-    if (t.shape() != operands[0].shape() || t.hidden() != operands[0].hidden()) return {};
+    if (!t.defined() || t.shape() != operands[0].shape() || t.hidden() != operands[0].hidden()) return {};
   return Accepts::activations();
+}
+
+// Ids and numbers are not mixed.
+void require_one_kind(const char* name, const Tensors& operands) {
+  for (const Tensor& t : operands)
+    REDCO_CHECK(t.is_float() == operands[0].is_float(), "[{}] {} with {}; to_float() makes numbers of ids",
+                name, describe(operands[0]), describe(t));
 }
 
 Tensor run_binary(const char* name, Binary kind, const Tensor& a, const Tensor& b, Linear linear, VjpFn vjp,
                   bool save) {
   OpCall op(name, {a, b}, accepted({a, b}));
-  REDCO_CHECK(a.is_float() == b.is_float(), "[{}] {} with {}", name, describe(a), describe(b));
   const Broadcast bc = broadcast_shapes(name, {a, b});
+  require_one_kind(name, {a, b});
   op.choose({numel(bc.shape)},
             [](OpCall::Strategies& s) { elementwise_strategies(s, static_cast<Linear>(s.attribute(0))); },
             {.attributes = {static_cast<i64>(linear)}});
@@ -77,9 +84,9 @@ Tensor run_binary(const char* name, Binary kind, const Tensor& a, const Tensor& 
 
 struct Like {
   Shape shape;
-  int hidden;
+  int hidden = 0;
 };
-Like like(const Tensor& t) { return {t.shape(), t.hidden()}; }
+Like like(const Tensor& t) { return t.defined() ? Like{t.shape(), t.hidden()} : Like{}; }
 Tensor sum_like(const Tensor& g, const Like& l) { return sum_to(g, l.shape, l.hidden); }
 
 }  // namespace
@@ -101,6 +108,7 @@ Tensor add(const std::vector<Tensor>& terms) {
   const DType type = joint_type(inputs);
   OpCall op("add", inputs, type == DType::bf16 && terms.size() > 2 ? Accepts() : accepted(inputs));
   const Broadcast bc = broadcast_shapes("add", inputs);
+  require_one_kind("add", inputs);
   op.choose({numel(bc.shape)}, [](OpCall::Strategies& s) { elementwise_strategies(s, Linear::sum); });
   Tensor y = op.output(bc.shape, type, bc.hidden);
   op.flops(static_cast<double>(y.local_numel()) * (terms.size() - 1));
@@ -173,6 +181,7 @@ Tensor minimum(const Tensor& a, const Tensor& b) { return choice("minimum", Bina
 
 namespace {
 Tensor affine(const char* name, const Tensor& x, double mul, double constant) {
+  REDCO_CHECK(x.defined(), "[{}] of an undefined tensor", name);
   Context::current().constant(mul);
   Context::current().constant(constant);
   OpCall op(name, {x}, Accepts::activations());
@@ -320,6 +329,7 @@ Tensor derivative(Unary op, const Tensor& s, const Tensor& g) {
 }  // namespace
 
 Tensor unary(Unary kind, const Tensor& x) {
+  REDCO_CHECK(x.defined(), "[{}] of an undefined tensor", name_of(kind));
   if (is_fused(kind) && Context::current().composed_only) return composed(kind, x);
   OpCall op(name_of(kind), {x}, Accepts::activations());
   op.choose({x.numel()},

@@ -22,6 +22,10 @@ Tensor expanded(const Tensor& t, const Broadcast& b, const Layout& wish) {
 }  // namespace
 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
+  REDCO_CHECK(a.is_float() == b.is_float(),
+              "[where] {} or {}: expected two tensors of numbers, or two of ids", describe(a), describe(b));
+  if (!a.is_float())  // f64 holds every id exactly
+    return cast(where(condition, to_float(a, DType::f64), to_float(b, DType::f64)), DType::i32);
   const Tensor c = condition.dtype() == DType::i32 ? to_float(condition) : stop_gradient(condition);
   const Broadcast bc = broadcast_shapes("where", {c, a, b});
   // A product with 0 or 1 would spread NaN, so both are put side by side and one is picked.

@@ -91,6 +91,8 @@ Tensor permute(const Tensor& x, const std::vector<int>& dims) {
   SmallVector<int, 6> where(x.rank(), -1);
   Shape shape(x.rank());
   for (int d = 0; d < x.rank(); ++d) {
+    REDCO_CHECK(where[order[d]] < 0, "[permute] {}: dim {} is given twice", describe(x),
+                order[d] - x.hidden());
     shape[d] = x.shape()[order[d]];
     where[order[d]] = d;
   }
@@ -171,8 +173,15 @@ Tensor pad_to(const Tensor& x, int dim, i64 start, i64 size) {
 }
 
 Tensor concat(const std::vector<Tensor>& parts, int dim) {
-  REDCO_CHECK(!parts.empty());
+  REDCO_CHECK(!parts.empty(), "[concat] no tensors");
   const int along = parts[0].axis(dim);
+  for (const Tensor& t : parts) {
+    bool fits =
+        t.hidden() == parts[0].hidden() && t.rank() == parts[0].rank() && t.is_float() == parts[0].is_float();
+    for (int d = 0; fits && d < t.rank(); ++d) fits = d == along || t.shape()[d] == parts[0].shape()[d];
+    REDCO_CHECK(fits, "[concat] {} does not fit {} along dim {}: all other dims must be equal", describe(t),
+                describe(parts[0]), dim);
+  }
   const Tensors inputs(parts.begin(), parts.end());
   const DType type = joint_type(inputs);
   OpCall op("concat", inputs, type == DType::bf16 ? Accepts::activations() : Accepts());

@@ -151,6 +151,12 @@ TEST(Elementwise, MisuseIsAnError) {
     EXPECT_THROW(a + d, BugError);
     EXPECT_THROW(add({a, a, d}), BugError);
     EXPECT_THROW(a * i, BugError);
+    EXPECT_THROW(a + i, BugError);
+    EXPECT_THROW(a + Tensor(), BugError);
+    EXPECT_THROW(Tensor() * a, BugError);
+    EXPECT_THROW(add({a, Tensor(), a}), BugError);
+    EXPECT_THROW(scale(Tensor(), 2), BugError);
+    EXPECT_THROW(exp(Tensor()), BugError);
     EXPECT_THROW(i + i, BugError);
     EXPECT_THROW(exp(i), BugError);
   });

@@ -41,6 +41,25 @@ TEST(Where, WhatIsNotSelectedHasNoEffect) {
   });
 }
 
+TEST(Where, SelectsIds) {
+  on_one_rank([](Context&) {
+    const Tensor padded = from_ids({3}, {{5, 0, -1}});
+    EXPECT_THAT(to_ids(label_mask(padded, DType::i32)), ::testing::ElementsAre(1, 1, 0));
+    EXPECT_THAT(to_values(label_mask(padded, DType::f32)), ::testing::ElementsAre(1, 1, 0));
+    // Neighbours that f32 does not tell apart.
+    const Tensor a = from_ids({2, 2}, {{2147483647, -2147483647, 16777217, 0}});
+    const Tensor y = where(from_values({2, 1}, std::vector<float>{1, 0}), a, from_ids({1}, {{-100}}));
+    EXPECT_EQ(y.dtype(), DType::i32);
+    EXPECT_THAT(to_ids(y), ::testing::ElementsAre(2147483647, -2147483647, -100, -100));
+    try {
+      where(from_ids({1}, {{1}}), a, from_values({1}, std::vector<float>{0}));
+      ADD_FAILURE() << "expected an error";
+    } catch (const BugError& e) {
+      EXPECT_THAT(e.what(), ::testing::HasSubstr("expected two tensors of numbers, or two of ids"));
+    }
+  });
+}
+
 TEST(Clamp, PassesCheckOpAwayFromItsLimits) {
   const auto f = [](const Xs& x) { return clamp(x[0], -0.5, 0.25) * x[0]; };
   OpCase c{"clamp", {{{3, 4}}}, f};

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/dispatch.h"
+#include "support/error_text.h"
 #include "support/op_cases.h"
 
 namespace redco {
@@ -100,6 +101,19 @@ TEST(Shape, NarrowPadAndConcatPassCheckOp) {
              }};
   ids.differentiable = false;
   check_op(ids);
+}
+
+TEST(Shape, TensorsThatDoNotFitAreErrors) {
+  on_one_rank([](Context&) {
+    const Tensor a = zeros({4, 2}), b = zeros({4, 1}), ids = from_ids({4, 2}, std::vector<i32>(8, 1));
+    const auto says = [](const std::function<void()>& f) { return error_text<BugError>(f); };
+    EXPECT_THAT(says([&] { concat({a, b}, 0); }), ::testing::HasSubstr("[concat] f32 (4, 1)"));
+    EXPECT_EQ(concat({a, b}, 1).shape(), (Shape{4, 3}));
+    EXPECT_THAT(says([&] { concat({a, ids}, 0); }), ::testing::HasSubstr("[concat] i32 (4, 2)"));
+    EXPECT_THAT(says([&] { concat({a, zeros({2})}, 0); }), ::testing::HasSubstr("[concat] f32 (2)"));
+    EXPECT_THAT(says([&] { concat({}, 0); }), ::testing::HasSubstr("[concat] no tensors"));
+    EXPECT_THAT(says([&] { permute(a, {1, 1}); }), ::testing::HasSubstr("dim 1 is given twice"));
+  });
 }
 
 TEST(Shape, BroadcastToPassesCheckOp) {
