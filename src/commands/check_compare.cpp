@@ -14,7 +14,7 @@ namespace redco {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr double kSmallest = 1e-2;  // scales, see compare()
+constexpr double kSmallest = 1e-2, kSmallestOfGroup = 0.1;  // scales, see compare()
 constexpr double kWeightTolerance = 1e-9;
 
 double relative(double value, double expected, double scale) {
@@ -151,7 +151,7 @@ void compare(CheckedRun& run, const CheckNumbers& reference, double tolerance, c
   for (const ckpt::TensorEntry& e : mine.entries())
     if (!other.find(e.name)) over.push_back({e.name + " (no gradient in the reference)", 0, NAN, INFINITY});
   for (const auto& [name, d] : found) {
-    const double scale = std::max(d.largest, kSmallest * largest[group_of(name)]);
+    const double scale = std::max(d.largest, kSmallestOfGroup * largest[group_of(name)]);
     const CheckDifference line{name, d.value, d.expected, relative(d.value, d.expected, scale)};
     if (run.largest.what.empty() || line.difference > run.largest.difference) run.largest = line;
     if (!(line.difference <= tolerance)) over.push_back(line);

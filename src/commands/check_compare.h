@@ -57,8 +57,8 @@ const char* name_of(CheckedRun::Verdict v);
 double check_tolerance(i64 longest_sum, bool bf16);
 
 // Compares a run with the reference. `gradients`, `expected`: their safetensors files. Scales:
-//   gradient        largest element of the parameter's gradient, at least 1e-2 of the largest of its group
-//                   (what is smaller is rounding: sums that cancel)
+//   gradient        largest element of the parameter's gradient, at least 0.1 of the largest of its group
+//                   (what is smaller is rounding: sums that cancel, such as the two answers of a preference)
 //   terms           the value, at least 1e-2
 //   gradient norm   the value
 // Weights are sums of counts: their tolerance is 1e-9. Sets verdict, largest, zero and differences.

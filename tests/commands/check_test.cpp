@@ -97,12 +97,12 @@ TEST(Check, ValuesAreComparedOnTheirScale) {
   EXPECT_EQ(run.verdict, Verdict::equal);
   EXPECT_EQ(run.largest.difference, 0);
   EXPECT_THAT(run.zero, IsEmpty());
-  // The largest element of a parameter is its scale. That of b is at least 1e-2 of the group's 2.
+  // The largest element of a parameter is its scale. That of b is at least 0.1 of the group's 2.
   run = compared(numbers(2.0001), {{"a", {1, -2, 1.5e-4F}}, {"b", {2.5e-6F, 0}}, {"c", {1e-7F}}});
   EXPECT_EQ(run.verdict, Verdict::equal);
   EXPECT_EQ(run.largest.what, "a");
   EXPECT_NEAR(run.largest.difference, 0.75e-4, 1e-9);
-  run = compared(numbers(2), {{"a", {1, -2, 3e-4F}}, {"b", {4e-6F, 0}}, {"c", {1e-7F}}});
+  run = compared(numbers(2), {{"a", {1, -2, 3e-4F}}, {"b", {2.6e-5F, 0}}, {"c", {1e-7F}}});
   ASSERT_EQ(run.differences.size(), 2u);
   EXPECT_EQ(run.verdict, Verdict::differs);
   EXPECT_EQ(run.differences[0].what, "a");
