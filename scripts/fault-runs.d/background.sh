@@ -25,7 +25,7 @@ try_async_kill_all() { in_background try_kill_all; }
 fault async-stop-train "2" "SIGSTOP to a rank in training, fault.timeout=3"
 try_async_stop_train() { in_background try_stop_train; }
 
-# A run makes about 7000 calls, of which 1200 are writes: most are of the threads that write.
+# More saves make more calls than in the faults that these repeat; most are of the threads that write.
 fault async-no-space "1 2" "the N-th write fails: no space (ENOSPC)"
 try_async_no_space() { in_background fault_io write ENOSPC 900 7; }
 fault async-io-error "1 2" "the N-th file operation fails (EIO)"
