@@ -55,6 +55,9 @@ $(seconds_of dp2) s with dp 2 and $(seconds_of mp2) s with mp 2. On two ranks, h
 The time of a fault is random within the duration of an uninterrupted run, including the start. It depends only on
 the name of the fault and the number of the try. If the run ends before the fault, the exit code is 0.
 
+The faults in "Background saves" repeat others with \`checkpoint.async_save\` and a save after each step, so that a save
+is nearly always in flight. The uninterrupted run saves every 5 steps and waits for its saves.
+
 The columns of the tables:
 
 - exit codes: the codes of the command under the fault, with the number of tries

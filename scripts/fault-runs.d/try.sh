@@ -145,13 +145,13 @@ message() {
   echo "${line:0:300}"
 }
 
-# train NAME [VAR=VALUE ...] -- [more words]
+# train NAME [VAR=VALUE ...] -- [more words]. SAVES has words for all trainings of the try.
 train() {
   local name=$1 environment=()
   shift
   while [[ $1 != -- ]]; do environment+=("$1") && shift; done
   shift
-  launch "$name" "${environment[@]}" -- train job.yaml $(mesh_words "$MESH") "$@"
+  launch "$name" "${environment[@]}" -- train job.yaml $(mesh_words "$MESH") "${SAVES[@]}" "$@"
 }
 # Waits for a random moment of a training: its start, a step, or its end. It counts steps, because times vary on a busy
 # machine.
@@ -250,7 +250,7 @@ run_try() {
   NUMBER=$number
   SPAN=$(<"$FOLDER/base-$MESH/span")
   START=$(<"$FOLDER/base-$MESH/start")
-  BROKEN=() RERUNS=() ROUNDS=0 TRAIN=train SETTLE=settle LOST=-1 EQUAL=- BEGAN_AT=- FIRST_BEGAN='' FAULT_CODE=- FAULT_TOOK=- AT=- FAULT_AT=- MESSAGE=-
+  BROKEN=() RERUNS=() SAVES=() ROUNDS=0 TRAIN=train SETTLE=settle LOST=-1 EQUAL=- BEGAN_AT=- FIRST_BEGAN='' FAULT_CODE=- FAULT_TOOK=- AT=- FAULT_AT=- MESSAGE=-
   ! mountpoint -q "$TRY/run" || umount "$TRY/run"
   rm -rf "$TRY" && mkdir -p "$TRY" && cp "$FOLDER"/inputs/* "$TRY"
   "${function//-/_}" 2>"$TRY/shell.err" # sets all of the above; what bash says of killed jobs is no news

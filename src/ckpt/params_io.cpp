@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/scratch.h"
+#include "ckpt/stored_rows.h"
 #include "comm/group.h"
 #include "tensor/context.h"
 #include "tensor/transfer.h"
@@ -22,69 +23,12 @@ namespace redco::ckpt {
 
 namespace {
 
-constexpr i64 kBlockBytes = 4 << 20;  // that a rank sends at a time
-constexpr i64 kReadBytes = 4 << 20;   // on their way from a file to a tensor, for each thread
-
-// A rank's part of a parameter as rows: of dim 0, or of dims 0 and 1 if dim 0 is a stack of stored tensors.
-i64 rows_of(const ParamSpec& s, const Shape& local) {
-  return s.stored.stacked > 0 ? local[0] * local[1] : local[0];
-}
-i64 row_elements(const ParamSpec& s, const Shape& local) {
-  i64 n = 1;
-  for (size_t d = s.stored.stacked > 0 ? 2 : 1; d < local.size(); ++d) n *= local[d];
-  return n;
-}
-
-// The place of some of those rows in a stored tensor, with the strides in memory.
-struct Place {
-  std::string tensor;
-  Box box;
-  Strides strides;
-  i64 elements;
-};
-// Rows [r0, r1) of a rank's part, whose ranges in the whole parameter are `at`; in the order of memory.
-std::vector<Place> places_of(const ParamSpec& s, const std::vector<redco::Range>& at, i64 r0, i64 r1) {
-  const int own = s.stored.stacked > 0 ? 1 : 0;  // the first dim of the stored tensors
-  const int rank = static_cast<int>(at.size());
-  std::vector<i64> steps(rank);
-  i64 n = 1;
-  for (int d = rank - 1; d >= 0; --d) {
-    steps[d] = n;
-    n *= at[d].size();
-  }
-  const i64 rows = at[own].size();  // of one stored tensor
-  std::vector<Place> out;
-  for (i64 r = r0; r < r1;) {
-    const i64 k = own ? r / rows : 0, first = own ? r % rows : r,
-              last = own ? std::min(rows, r1 - k * rows) : r1;
-    Place p;
-    p.tensor = s.stored.tensor(own ? at[0].begin + k : 0);
-    p.elements = (last - first) * steps[own];
-    for (int d = own; d < rank; ++d) {
-      const i64 begin = at[d].begin + (d == own ? s.stored.row : 0);
-      p.box.push_back(d == own ? Range{begin + first, begin + last} : Range{begin, at[d].end});
-      p.strides.push_back(steps[d]);
-    }
-    if (s.stored.transposed) {
-      std::swap(p.box[0], p.box[1]);
-      std::swap(p.strides[0], p.strides[1]);
-    }
-    out.push_back(std::move(p));
-    r += last - first;
-  }
-  return out;
-}
+constexpr i64 kReadBytes = 4 << 20;  // on their way from a file to a tensor, for each thread
 
 std::vector<redco::Range> ranges_of(const Tensor& t) {
   std::vector<redco::Range> out;
   for (int d = 0; d < t.rank(); ++d) out.push_back(t.range(d));
   return out;
-}
-
-// Local rows [r, r + n) of a tensor; a row has `row` elements.
-View rows_in(const Tensor& t, i64 r, i64 n, i64 row) {
-  const i64 stored = stored_numel(t.dtype(), {row});
-  return t.view().flat(r * stored, n * stored).reshaped({n, row});
 }
 
 // Writes local rows from r on, in the tensor's type. Rows are whole, so the groups of a grouped type are too.
@@ -94,15 +38,6 @@ void write_rows(std::span<const float> values, const Tensor& to, i64 r, i64 row)
   const Tensor block({n, row}, DType::f32, {});
   copy_from_host<float>(values, block);
   Context::current().run(&Kernels::cast, block, rows_in(to, r, n, row));
-}
-// The same rows in fp32.
-void read_rows(const Tensor& from, i64 r, i64 row, std::span<float> values) {
-  if (from.dtype() == DType::f32) return copy_to_host<float>(from, r * row, values);
-  if (values.empty()) return;
-  const i64 n = static_cast<i64>(values.size()) / row;
-  const Tensor block({n, row}, DType::f32, {});
-  Context::current().run(&Kernels::cast, rows_in(from, r, n, row), block);
-  copy_to_host<float>(block, 0, values);
 }
 
 // Rows of a parameter that are read at a time.
@@ -287,211 +222,6 @@ std::vector<std::string> stored_apart(const ModelFiles& files,
     if (a != held.end() && b != held.end() && differ(*a->second, *b->second)) out.push_back(alias);
   }
   return out;
-}
-
-ModelPlan plan_params(const std::vector<SavedTree>& trees, StoredType type, const std::string& stem,
-                      i64 max_file_bytes) {
-  std::vector<TensorPlan> tensors;
-  for (const SavedTree& t : trees) {
-    std::set<std::string> seen;
-    for (const ParamSpec& s : t.tree->specs())
-      for (i64 k = 0; k < s.stored.tensors(); ++k)
-        if (const std::string name = s.stored.tensor(k); seen.insert(name).second)
-          tensors.push_back({t.prefix + name, type, s.stored.shape});
-  }
-  return plan_model(tensors, max_file_bytes, stem);
-}
-
-int writer_of(i64 file, int ranks) { return static_cast<int>(file % ranks); }
-
-namespace {
-
-// Rank r's ranges in the whole parameter; empty: it sends nothing.
-using Parts = std::vector<std::vector<redco::Range>>;
-
-// Every rank's part of a tensor, computed from the mesh. Of the ranks with the same part, the writer sends
-// it, or the one whose place on the other axes is the writer's.
-Parts parts_of(const Tensor& t, int writer) {
-  Context& c = Context::current();
-  const Mesh& mesh = c.mesh();
-  Parts parts(c.world().size());
-  const Coord to = coord_of(mesh, writer);
-  for (int r = 0; r < c.world().size(); ++r) {
-    const Coord at = coord_of(mesh, r);
-    bool sends = true;
-    for (Axis a : mesh.axes()) sends = sends && (t.layout()[a].is_sharded() || at.at(a) == to.at(a));
-    if (!sends) continue;
-    if (redco::numel(local_shape(t.shape(), t.layout(), mesh, at)) == 0) continue;
-    for (int d = 0; d < t.rank(); ++d) parts[r].push_back(local_range(t.shape(), t.layout(), mesh, at, d));
-  }
-  return parts;
-}
-
-// The rows of a stored tensor that a rank has, as indices into its part.
-struct Sent {
-  i64 begin = 0, end = 0, row = 0, per_block = 1;  // row: elements
-  redco::Range block(i64 round) const {
-    return {std::min(begin + round * per_block, end), std::min(begin + (round + 1) * per_block, end)};
-  }
-};
-// Of the k-th stored tensor.
-Sent rows_sent(const ParamSpec& s, const std::vector<redco::Range>& part, i64 k) {
-  Sent x;
-  if (part.empty()) return x;
-  Shape local;
-  for (const redco::Range& d : part) local.push_back(d.size());
-  x.end = rows_of(s, local);
-  x.row = row_elements(s, local);
-  if (s.stored.stacked > 0) {
-    const i64 at = k - part[0].begin;
-    const bool mine = at >= 0 && at < local[0];
-    x.begin = mine ? at * local[1] : 0;
-    x.end = mine ? (at + 1) * local[1] : 0;
-  }
-  x.per_block = std::max<i64>(1, kBlockBytes / std::max<i64>(4, x.row * 4));
-  return x;
-}
-
-// A stored tensor: the k-th of parameter i.
-struct Stored {
-  i64 file, offset;
-  const SavedTree* saved;
-  size_t i;
-  i64 k;
-  const ParamSpec& spec() const { return saved->tree->specs()[i]; }
-  const Tensor& value() const { return saved->tree->values()[i]; }
-};
-
-// All stored tensors in the order of the files.
-std::vector<Stored> in_file_order(const std::vector<SavedTree>& trees, const ModelPlan& plan) {
-  std::vector<Stored> out;
-  for (const SavedTree& saved : trees)
-    for (size_t i = 0; i < saved.tree->size(); ++i)
-      for (i64 k = 0; k < saved.tree->specs()[i].stored.tensors(); ++k) {
-        const std::string name = saved.prefix + saved.tree->specs()[i].stored.tensor(k);
-        const i64 file = plan.file_of(name);
-        out.push_back({file, plan.files[file].entry(name).offset, &saved, i, k});
-      }
-  std::ranges::stable_sort(out, {}, [](const Stored& s) { return std::pair(s.file, s.offset); });
-  return out;
-}
-
-// Moves the bytes of tensors from all ranks to the writers of their files. An error of a rank is kept until
-// the ranks meet.
-class HandOver {
- public:
-  // The tensor, to the writer `to`, which has `writer`.
-  void move(const Stored& t, int to, SafetensorsWriter* writer) {
-    Group& world = Context::current().world();
-    const int n = world.size(), me = world.rank();
-    const std::string name = t.saved->prefix + t.spec().stored.tensor(t.k);
-    const Parts parts = parts_of(t.value(), to);
-    std::vector<Sent> sent(n);
-    i64 rounds = 0;
-    bool exchange = false;  // a rank has rows for another one
-    for (int r = 0; r < n; ++r) {
-      sent[r] = rows_sent(t.spec(), parts[r], t.k);
-      rounds = std::max(rounds, ceil_div(sent[r].end - sent[r].begin, sent[r].per_block));
-      exchange = exchange || (r != to && sent[r].end > sent[r].begin);
-    }
-    if (!exchange && me != to) return;
-    for (i64 round = 0; round < rounds; ++round) {
-      const redco::Range b = sent[me].block(round);
-      const std::span own(sent_.of(b.size() * sent[me].row), static_cast<size_t>(b.size() * sent[me].row));
-      guarded([&] { read_rows(t.value(), b.begin, sent[me].row, own); });
-      const auto write = [&](int r, const float* from) {
-        const redco::Range rows = sent[r].block(round);
-        if (rows.size() == 0) return;
-        for (const Place& p : places_of(t.spec(), parts[r], rows.begin, rows.end)) {
-          writer->write(name, p.box, from, p.strides);
-          from += p.elements;
-        }
-      };
-      if (!exchange) {
-        guarded([&] { write(me, own.data()); });
-        continue;
-      }
-      std::vector<i64> send(n, 0), recv(n, 0);
-      send[to] = b.size() * sent[me].row;
-      i64 total = 0;
-      if (me == to)
-        for (int r = 0; r < n; ++r) total += recv[r] = sent[r].block(round).size() * sent[r].row;
-      float* const received = received_.of(total);
-      world.all_to_all<float>(own.data(), send, received, recv);
-      world.together([&] {
-        rethrow();
-        if (me != to) return;
-        const float* from = received;
-        for (int r = 0; r < n; ++r) {
-          write(r, from);
-          from += recv[r];
-        }
-      });
-    }
-  }
-  template <class F>
-  void guarded(const F& f) {
-    if (failed_) return;
-    try {
-      f();
-    } catch (...) {
-      failed_ = std::current_exception();
-    }
-  }
-  void rethrow() const {
-    if (failed_) std::rethrow_exception(failed_);
-  }
-
- private:
-  Scratch<float> sent_, received_;
-  std::exception_ptr failed_;
-};
-
-}  // namespace
-
-std::vector<FileRecord> HandedFiles::finish() {
-  std::vector<FileRecord> out;
-  for (SafetensorsWriter& w : writers_) out.push_back(w.commit());
-  writers_.clear();
-  if (index_name_.empty()) return out;
-  write_file_durable(join_path(folder_, index_name_), index_json_);
-  out.push_back(record_file(folder_, index_name_));
-  return out;
-}
-
-HandedFiles hand_over_params(const std::vector<SavedTree>& trees, const ModelPlan& plan,
-                             const std::string& folder, WriteQueue& queue, i64 first_writer) {
-  Group& world = Context::current().world();
-  const int me = world.rank();
-  HandedFiles out;
-  out.folder_ = folder;
-  HandOver moved;
-  const std::vector<Stored> all = in_file_order(trees, plan);
-  auto next = all.begin();
-  for (i64 f = 0; f < static_cast<i64>(plan.files.size()); ++f) {
-    const int to = writer_of(first_writer + f, world.size());
-    SafetensorsWriter* writer = nullptr;
-    moved.guarded([&] {
-      if (to == me)
-        writer = &out.writers_.emplace_back(SafetensorsWriter::create(folder, plan.files[f], queue));
-    });
-    for (; next != all.end() && next->file == f; ++next) moved.move(*next, to, writer);
-  }
-  world.together([&] { moved.rethrow(); });
-  if (me == writer_of(first_writer, world.size())) {
-    out.index_name_ = plan.index_name;
-    out.index_json_ = plan.index_json;
-  }
-  return out;
-}
-
-std::vector<FileRecord> save_params(const std::vector<SavedTree>& trees, const ModelPlan& plan,
-                                    const std::string& folder) {
-  WriteQueue queue;
-  HandedFiles handed = hand_over_params(trees, plan, folder, queue);
-  std::vector<FileRecord> mine;
-  Context::current().world().together([&] { mine = handed.finish(); });
-  return mine;
 }
 
 }  // namespace redco::ckpt

@@ -1,42 +1,18 @@
 #include "ckpt/write_queue.h"
 
-#include <sys/mman.h>
-
-#include <new>
 #include <utility>
 
 #include "base/error.h"
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23  // Linux 5.14
-#endif
-
 namespace redco::ckpt {
 
-WriteQueue::WriteQueue(const Size& size) : size_(size) {
+WriteQueue::WriteQueue(const Size& size) : size_(size), memory_(size.windows * size.window_bytes) {
   REDCO_CHECK(size.windows >= 1 && size.window_bytes >= 1 && size.queued >= 1, "{} x {}, {}", size.windows,
               size.window_bytes, size.queued);
-  const auto bytes = static_cast<std::size_t>(this->bytes());
-  void* const p =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED) throw std::bad_alloc();
-  madvise(p, bytes, MADV_HUGEPAGE);  // advice to cause fewer page faults
-  madvise(p, bytes, MADV_DONTDUMP);
-  memory_ = {static_cast<std::byte*>(p), Unmap{bytes}};
-  for (i64 i = size.windows; i-- > 0;) free_.push_back(memory_.get() + i * size.window_bytes);
+  for (i64 i = size.windows; i-- > 0;) free_.push_back(memory_.data() + i * size.window_bytes);
 }
 
-WriteQueue::~WriteQueue() { cancel(); }  // ends make_resident(); the members wait for the threads
-
-void WriteQueue::Unmap::operator()(std::byte* p) const { munmap(p, bytes); }
-
-void WriteQueue::make_resident() {
-  hasher_.post([this] {
-    for (i64 i = 0; i < size_.windows && !cancelled(); ++i)
-      madvise(memory_.get() + i * size_.window_bytes, static_cast<std::size_t>(size_.window_bytes),
-              MADV_POPULATE_WRITE);  // older kernels do it when the window is used
-  });
-}
+WriteQueue::~WriteQueue() { cancel(); }  // the members wait for the threads
 
 std::byte* WriteQueue::take() {
   std::unique_lock lock(mutex_);

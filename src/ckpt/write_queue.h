@@ -1,21 +1,19 @@
 // WriteQueue: the memory and the threads with which the files of a save are written.
 //
 // The memory consists of windows: pieces of a file that are filled in memory, hashed by one thread and
-// written by two others. Files share them, one after the other. How much a save copies before it must wait
-// for the disk is the number of windows: a few, if the save is waited for, or all bytes of the files, if
-// training continues meanwhile.
+// written by two others. Files share them, one after the other.
 #pragma once
 
 #include <array>
 #include <condition_variable>
 #include <cstddef>
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <vector>
 
 #include "base/types.h"
 #include "base/worker.h"
+#include "ckpt/pages.h"
 
 namespace redco::ckpt {
 
@@ -26,7 +24,7 @@ class WriteQueue {
     i64 windows = 7, window_bytes = i64{8} << 20;
     i64 queued = 2;  // windows that are hashed and written at a time
   };
-  // Of a save that is waited for: 56 MiB, or 24 MiB if the pieces come in about the order of the file.
+  // 56 MiB, of which 24 MiB are used if the pieces come in about the order of the file.
   WriteQueue() : WriteQueue(Size{}) {}
   explicit WriteQueue(const Size& size);
   // REQUIRES: its files are destroyed.
@@ -35,9 +33,8 @@ class WriteQueue {
   WriteQueue& operator=(const WriteQueue&) = delete;
 
   const Size& size() const { return size_; }
-  // Of its windows, which become resident when they are first used, or by this call (on a thread).
+  // Of its windows, which become resident when they are first used.
   i64 bytes() const { return size_.windows * size_.window_bytes; }
-  void make_resident();
 
   // A free window. Waits while all are in use and one of them is queued. Null: all are in use, and none is
   // queued.
@@ -52,12 +49,8 @@ class WriteQueue {
   bool cancelled() const;
 
  private:
-  struct Unmap {
-    std::size_t bytes;
-    void operator()(std::byte* p) const;
-  };
   Size size_;
-  std::unique_ptr<std::byte, Unmap> memory_;
+  Pages memory_;
   mutable std::mutex mutex_;
   std::condition_variable freed_;
   std::vector<std::byte*> free_;  // the last one is used next

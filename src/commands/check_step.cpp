@@ -8,7 +8,7 @@
 #include "assembly/job_pipeline.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "ckpt/params_io.h"
+#include "ckpt/params_save.h"
 #include "comm/group.h"
 #include "commands/check_record.h"
 #include "commands/training_parts.h"

@@ -111,16 +111,20 @@ std::string to_text(const PlanReport& r) {
   t += "\n" + format_rules_table(r.sharding.rows);
   const RankMemory& m = r.memory;
   t += "\nmemory of the fullest rank\n";
-  const std::pair<const char*, i64> parts[] = {{"parameters", m.parameters},
-                                               {"gradients", m.gradients},
-                                               {"optimizer", m.optimizer},
-                                               {"activations", m.activations},
-                                               {"buffers", m.buffers},
-                                               {"checkpoint", m.checkpoint},
-                                               {"base", m.base}};
-  for (const auto& [name, bytes] : parts)
-    if (bytes > 0 || std::string_view(name) != "checkpoint")
-      t += fmt::format("  {:<21}{:>10}\n", name, size_text(bytes));
+  struct Part {
+    const char* name;
+    i64 bytes;
+    bool optional = false;  // not shown if it is 0
+  };
+  const Part parts[] = {{"parameters", m.parameters},
+                        {"gradients", m.gradients},
+                        {"optimizer", m.optimizer},
+                        {"activations", m.activations},
+                        {"buffers", m.buffers},
+                        {.name = "checkpoint", .bytes = m.checkpoint, .optional = true},
+                        {"base", m.base}};
+  for (const Part& p : parts)
+    if (p.bytes > 0 || !p.optional) t += fmt::format("  {:<21}{:>10}\n", p.name, size_text(p.bytes));
   t += fmt::format("  {:<21}{:>10}\n", "total, fullest rank", size_text(m.total()));
   if (r.smallest_total != m.total())
     t += fmt::format("  {:<21}{:>10}\n", "total, emptiest rank", size_text(r.smallest_total));

@@ -62,10 +62,10 @@ OneTrace run_once(const TraceRequest& r, const std::vector<i64>& rows) {
       if (const Tensor& t = masters.values()[i]; !t.same_bytes(params.values()[i]))
         out.trace.optimizer += t.local_bytes();
     if (r.checkpoint.async_save)
-      out.trace.checkpoint =
-          kWindowBytes * std::ranges::max(copy_windows(saved_tensors(*r.pipeline, step, r.checkpoint,
-                                                                     params.has_adapters() ? "adapter" : ""),
-                                                       r.checkpoint, r.mesh.ranks()));
+      for (const ckpt::CopyQueue::Size& of :
+           copy_sizes(saved_tensors(*r.pipeline, step, r.checkpoint, params.has_adapters() ? "adapter" : ""),
+                      r.checkpoint, r.mesh.ranks()))
+        out.trace.checkpoint = std::max(out.trace.checkpoint, of.bytes());
     // Gradients that wait for further micro-batches are whole, unless they are sharded. Reduced ones have the
     // placement of their state.
     const bool whole = rows.size() > 1 && r.step.sharding <= StateSharding::optimizer;

@@ -267,13 +267,17 @@ class Page {
     const auto row = [&](const std::string& name, double n) {
       rows += "<tr><td>" + name + "</td><td class=\"n\">" + escape(bytes_text(n)) + "</td></tr>\n";
     };
-    for (const char* part :
-         {"parameters", "gradients", "optimizer", "activations", "buffers", "base", "checkpoint"}) {
-      const double n = number(at(memory, part));
-      if (std::string_view(part) == "checkpoint" && !(n > 0)) continue;
+    struct Part {
+      const char* name;
+      bool optional = false;  // not shown if it is 0
+    };
+    for (const Part& part : {Part{"parameters"}, Part{"gradients"}, Part{"optimizer"}, Part{"activations"},
+                             Part{"buffers"}, Part{"base"}, Part{.name = "checkpoint", .optional = true}}) {
+      const double n = number(at(memory, part.name));
+      if (part.optional && !(n > 0)) continue;
       bar += fmt::format("<i class=\"k{}\" style=\"width:{:.2f}%\"></i>", color,
                          std::clamp(100 * n / total, 0.0, 100.0));
-      row(fmt::format("<span class=\"key k{}\">{}</span>", color++, part), n);
+      row(fmt::format("<span class=\"key k{}\">{}</span>", color++, part.name), n);
     }
     row("all", total);
     row("limit per rank", number(at(plan, "memory_limit")));

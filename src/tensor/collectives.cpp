@@ -1,6 +1,7 @@
 #include "tensor/collectives.h"
 
 #include "base/error.h"
+#include "tensor/send_elements.h"
 #include "tensor/tensor.h"
 
 namespace redco {
@@ -174,6 +175,16 @@ Pending Collectives::start_send(const View& data, int to) {
 Pending Collectives::start_receive(const View& data, int from) {
   return start([&g = group_, n = data.bytes(), from](void* p) { return g.start_receive(p, n, from); },
                data.data);
+}
+
+void send_elements(const Tensor& from, i64 first, i64 n, Group& group, int to) {
+  REDCO_CHECK(from.dtype() == DType::f32 && first >= 0 && first + n <= from.local_numel(),
+              "elements [{}, {}) of {}", first, first + n, describe(from));
+  Queue& queue = Context::current().queue();
+  const i64 size = size_of(DType::f32);
+  queue.communicate([&group, to, bytes = n * size](void* data) { group.send(data, bytes, to); },
+                    from.view().data.plus(first * size));
+  queue.wait();
 }
 
 }  // namespace redco

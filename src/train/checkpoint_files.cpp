@@ -75,15 +75,28 @@ std::vector<SavedFiles> saved_files(const CheckpointContents& what) {
   return out;
 }
 
-std::vector<i64> copy_windows(const CheckpointContents& what, const CheckpointSettings& settings, int ranks) {
-  std::vector<i64> out(static_cast<size_t>(ranks), 0);
-  for (const SavedFiles& f : saved_files(what))
-    for (size_t k = 0; k < f.plan.files.size(); ++k)
-      out[ckpt::writer_of(f.first_writer + static_cast<i64>(k), ranks)] +=
-          ceil_div(f.plan.files[k].bytes, kWindowBytes);
-  for (i64& n : out) {
-    if (settings.async_buffer_mib) n = std::min(n, (*settings.async_buffer_mib << 20) / kWindowBytes);
-    n = std::max<i64>(n, 1);
+std::vector<ckpt::CopyQueue::Size> copy_sizes(const CheckpointContents& what,
+                                              const CheckpointSettings& settings, int ranks) {
+  constexpr ckpt::CopyQueue::Size kWaitedFor;
+  constexpr i64 kWindow = ckpt::WriteQueue::Size{}.window_bytes;
+  std::vector<ckpt::CopyQueue::Size> out(static_cast<size_t>(ranks), {.copy_bytes = 0, .windows = 0});
+  i64 piece = 0;
+  for (const SavedFiles& f : saved_files(what)) {
+    const ckpt::CopiedBytes copied = ckpt::copied_bytes(f.saved(), f.plan);
+    piece = std::max(piece, copied.largest_piece);
+    for (size_t k = 0; k < f.plan.files.size(); ++k) {
+      ckpt::CopyQueue::Size& of = out[ckpt::writer_of(f.first_writer + static_cast<i64>(k), ranks)];
+      of.copy_bytes += copied.of_file[k];
+      of.windows += ceil_div(f.plan.files[k].bytes, kWindow);
+    }
+  }
+  for (ckpt::CopyQueue::Size& of : out) {
+    // Files are filled in about their order, so no more windows are needed than in a save that waits.
+    of.windows = std::clamp<i64>(of.windows, 1, kWaitedFor.windows);
+    if (!settings.async_buffer_mib) continue;
+    const i64 most = *settings.async_buffer_mib << 20;
+    of.windows = std::min(of.windows, std::max<i64>(2, most / 4 / kWindow));
+    of.copy_bytes = std::min(of.copy_bytes, std::max(piece, most - of.windows * kWindow));
   }
   return out;
 }

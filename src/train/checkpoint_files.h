@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "ckpt/params_io.h"
+#include "ckpt/params_save.h"
 #include "train/checkpoint.h"
 #include "train/step.h"
 #include "train/train_settings.h"
@@ -39,9 +39,9 @@ struct SavedFiles {
 // The same on all ranks, and on planned ones.
 std::vector<SavedFiles> saved_files(const CheckpointContents& what);
 
-// The memory of each rank for a background save, in windows (ckpt/write_queue.h): they hold all bytes of the
-// files that the rank writes, or as many as async_buffer_mib allows.
-std::vector<i64> copy_windows(const CheckpointContents& what, const CheckpointSettings& settings, int ranks);
-constexpr i64 kWindowBytes = ckpt::WriteQueue::Size{}.window_bytes;
+// The memory of each rank for a background save: a copy of all tensors in the files that the rank writes, or
+// as much of it as async_buffer_mib allows, and windows of these files. One piece always fits.
+std::vector<ckpt::CopyQueue::Size> copy_sizes(const CheckpointContents& what,
+                                              const CheckpointSettings& settings, int ranks);
 
 }  // namespace redco

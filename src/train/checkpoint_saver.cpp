@@ -74,11 +74,11 @@ std::vector<ckpt::FileRecord> from_texts(const std::vector<std::string>& texts) 
 
 }  // namespace
 
-CheckpointSaver::CheckpointSaver(std::string folder, i64 keep_last, const std::vector<i64>& copy)
+CheckpointSaver::CheckpointSaver(std::string folder, i64 keep_last,
+                                 const std::vector<ckpt::CopyQueue::Size>& copy)
     : folder_(std::move(folder)), keep_last_(keep_last), copies_(!copy.empty()) {
   if (!copies_) return;
-  const i64 windows = copy[Context::current().world().rank()];
-  queue_ = std::make_unique<ckpt::WriteQueue>(ckpt::WriteQueue::Size{.windows = windows, .queued = windows});
+  queue_ = std::make_unique<ckpt::CopyQueue>(copy[Context::current().world().rank()]);
   queue_->make_resident();
 }
 
@@ -111,7 +111,7 @@ void CheckpointSaver::begin(const CheckpointContents& what, const TrainState& st
                             const std::vector<std::string>& best_of) {
   finish();
   Flight flight{.step = state.step, .best_of = best_of, .run = what.run, .began = seconds(), .files = {}};
-  if (!queue_) queue_ = std::make_unique<ckpt::WriteQueue>();
+  if (!queue_) queue_ = std::make_unique<ckpt::CopyQueue>();
   or_abandon(what.run, state.step, [&] { start(flight, what, state); });
   flight.stall_s = seconds() - flight.began;
   flight_ = std::move(flight);

@@ -1,7 +1,7 @@
 // CheckpointSaver: the saves of a run, waited for or in the background.
 //
-//   begin()   copies: the bytes of all files pass to the threads of a WriteQueue; then training may continue
-//   (threads) hash, write and sync the files
+//   begin()   copies the bytes of all tensors to the CopyQueues of the writing ranks; then training continues
+//   (threads) lay the copy out in files, hash, write and sync them
 //   finish()  publishes the checkpoint on the ranks' own threads, because only they call MPI
 //
 // A background save is begun after one step and published after a later one. The checkpoint becomes visible
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/worker.h"
-#include "ckpt/write_queue.h"
+#include "ckpt/copy_queue.h"
 #include "train/checkpoint.h"
 
 namespace redco {
@@ -24,9 +24,9 @@ namespace redco {
 // unchanged, and the step's temporary folder is gone. IoError also if the workdir was moved or removed.
 class CheckpointSaver {
  public:
-  // folder: workdir/checkpoints. `copy`: the memory of each rank for background saves, in windows
-  // (copy_windows()); empty: all saves are waited for.
-  CheckpointSaver(std::string folder, i64 keep_last, const std::vector<i64>& copy = {});
+  // folder: workdir/checkpoints. `copy`: the memory of each rank for background saves (copy_sizes()); empty:
+  // all saves are waited for.
+  CheckpointSaver(std::string folder, i64 keep_last, const std::vector<ckpt::CopyQueue::Size>& copy = {});
   // Drops a save in flight, and waits for the threads.
   ~CheckpointSaver();
   CheckpointSaver(const CheckpointSaver&) = delete;
@@ -34,7 +34,7 @@ class CheckpointSaver {
 
   // Begins the save of state.step; before, finishes the one in flight. On return, tensors may change. The
   // model and the tokenizers of `what` outlive the save. Waits for the disk only if the copy is smaller than
-  // the files.
+  // the tensors. Errors of the files are thrown by a later call.
   void begin(const CheckpointContents& what, const TrainState& state,
              const std::vector<std::string>& best_of);
   bool in_flight() const { return flight_.has_value(); }
@@ -71,7 +71,7 @@ class CheckpointSaver {
   std::string folder_;
   i64 keep_last_;
   bool copies_;
-  std::unique_ptr<ckpt::WriteQueue> queue_;
+  std::unique_ptr<ckpt::CopyQueue> queue_;
   std::optional<Flight> flight_;
   std::future<void> removal_;  // of old checkpoints; set on the first rank
   bool saved_ = false;

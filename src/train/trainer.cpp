@@ -440,10 +440,10 @@ class Training {
     checked_step_ = state_.step;
   }
 
-  std::vector<i64> copy_of_saves() {
+  std::vector<ckpt::CopyQueue::Size> copy_of_saves() {
     if (!job_.checkpoint.async_save) return {};
-    return copy_windows(saved_tensors(*job_.pipeline, step_, job_.checkpoint, job_.adapter_config),
-                        job_.checkpoint, c_.mesh().ranks());
+    return copy_sizes(saved_tensors(*job_.pipeline, step_, job_.checkpoint, job_.adapter_config),
+                      job_.checkpoint, c_.mesh().ranks());
   }
 
   // waits: until the checkpoint is published. Otherwise a later step publishes it.

@@ -168,7 +168,6 @@ TEST(ChunkedFile, ACancelledQueueDropsItsFiles) {
   const test::TempDir dir;
   const std::string bytes = random_bytes(2 * kChunk);
   WriteQueue queue({.windows = 8, .window_bytes = kWindow, .queued = 8});
-  queue.make_resident();
   {
     ChunkedFile f(dir / "x", 2 * kChunk, queue, kChunk);
     queue.cancel();

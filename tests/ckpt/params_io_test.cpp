@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/sanitized.h"
 #include "base/syscalls.h"
+#include "ckpt/params_save.h"
 #include "comm/group.h"
 #include "kernels/threads.h"
 #include "ops/create.h"

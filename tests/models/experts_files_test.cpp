@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ckpt/params_io.h"
+#include "ckpt/params_save.h"
 #include "models/model_testing.h"
 #include "support/temp_dir.h"
 

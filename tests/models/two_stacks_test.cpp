@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ckpt/params_io.h"
+#include "ckpt/params_save.h"
 #include "models/model_testing.h"
 #include "models/relative_bias.h"
 #include "ops/cross_entropy.h"

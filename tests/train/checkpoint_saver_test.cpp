@@ -62,8 +62,9 @@ class BackgroundSave : public ::testing::Test {
     return what;
   }
   static TrainState at(i64 step) { return {.step = step, .global_batch_size = 1, .n_examples = 1}; }
-  static std::vector<i64> copy_of(const CheckpointContents& what, const CheckpointSettings& settings = {}) {
-    return copy_windows(what, settings, Context::current().world().size());
+  static std::vector<ckpt::CopyQueue::Size> copy_of(const CheckpointContents& what,
+                                                    const CheckpointSettings& settings = {}) {
+    return copy_sizes(what, settings, Context::current().world().size());
   }
   static void wait_for(CheckpointSaver& saver) {
     while (saver.in_flight()) {
@@ -219,25 +220,27 @@ TEST_F(BackgroundSave, AFaultAtEveryCall) {
   EXPECT_GT(saved, 10);
 }
 
-// The copy has room for the files of each rank, or for as many windows as the setting allows: then begin()
-// waits for the disk, and the files are the same.
+// The copy has room for the tensors in the files of each rank, or for as much as the setting allows: then
+// begin() waits for the disk, and the files are the same.
 TEST_F(BackgroundSave, TheCopyIsBounded) {
   constexpr i64 kWidth = 90'000;  // 17 MiB of weights: 3 windows in each of the two files
+  constexpr i64 kFile = kWidth * (48 + 1) * 4, kMost = i64{32} << 20, kWindow = i64{8} << 20;
   TempDir dir(TempDir::in_memory);
   make_dirs(dir / "run");
   on_mesh({1, 1}, [&](Context&) {
     const ParamTree t = tree(kWidth, 3);
     const CheckpointContents what = contents(t);
-    EXPECT_EQ(copy_windows(what, {}, 1), (std::vector<i64>{6}));
-    EXPECT_EQ(copy_windows(what, {}, 3), (std::vector<i64>{3, 3, 1}));
+    using Sizes = std::vector<ckpt::CopyQueue::Size>;
+    EXPECT_EQ(copy_sizes(what, {}, 1), (Sizes{{2 * kFile, 6}}));
+    EXPECT_EQ(copy_sizes(what, {}, 3), (Sizes{{kFile, 3}, {kFile, 3}, {0, 1}}));
     CheckpointSettings limited;
-    limited.async_buffer_mib = 32;
-    EXPECT_EQ(copy_windows(what, limited, 2), (std::vector<i64>{3, 3}));
-    EXPECT_EQ(copy_windows(what, limited, 1), (std::vector<i64>{4}));
+    limited.async_buffer_mib = kMost >> 20;
+    EXPECT_EQ(copy_sizes(what, limited, 2), (Sizes{{kMost - 2 * kWindow, 2}, {kMost - 2 * kWindow, 2}}));
+    EXPECT_EQ(copy_sizes(what, limited, 1), (Sizes{{kMost - 2 * kWindow, 2}}));
     CheckpointSaver whole(dir / "run/checkpoints", 5, copy_of(what)),
         part(dir / "run/checkpoints", 5, copy_of(what, limited));
-    EXPECT_EQ(whole.copy_bytes(), 6 * kWindowBytes);
-    EXPECT_EQ(part.copy_bytes(), 4 * kWindowBytes);
+    EXPECT_EQ(whole.copy_bytes(), 2 * kFile + 6 * kWindow);
+    EXPECT_EQ(part.copy_bytes(), kMost);
     whole.begin(what, at(10), {});
     whole.finish();
     part.begin(what, at(20), {});

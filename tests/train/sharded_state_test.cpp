@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "ckpt/params_io.h"
+#include "ckpt/params_save.h"
 #include "models/model.h"
 #include "nn/lora.h"
 #include "ops/create.h"
