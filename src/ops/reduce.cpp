@@ -43,7 +43,10 @@ Tensor sum_over(const Tensor& x, const SumDims& dims, int hidden, const Gradient
       room.sink ? op.output(shape, sum_type(x.dtype()), room) : op.output(shape, sum_type(x.dtype()), hidden);
   op.flops(static_cast<double>(op.in(0).local_numel()));
   const Tensor space = OpCall::workspace(op.kernels().sum_workspace(op.in(0), dims.over), DType::f64);
-  op.run(&Kernels::sum, op.in(0), dims.over, y, space);
+  Shape cells = op.in(0).local();  // as the kernel writes them
+  for (int d = 0; d < x.rank(); ++d)
+    if (dims.over >> d & 1) cells[d] = 1;
+  op.run(&Kernels::sum, op.in(0), dims.over, y.view().reshaped(cells), space);
   // The cotangent is broadcast with the input's placement, so that a cut input costs only a free slice.
   op.record({}, [kept, shape = x.shape(), layout = op.in(0).layout(), h = x.hidden()](const Vjp& v) {
     return Tensors{broadcast_to(reshape_all(v.g(), kept, h), shape, layout)};

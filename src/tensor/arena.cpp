@@ -31,7 +31,8 @@ Arena::Arena(std::shared_ptr<Queue> queue) : queue_(std::move(queue)) {
   // Reserves address space for twice the memory, because fragmentation may leave unused holes; less if a
   // limit forbids it.
   reserved_ = std::min(2 * physical_memory(), most_address_space());
-  base_ = queue_->device().reserve(&reserved_);
+  constexpr i64 kLeast = i64{1} << 28;
+  if (reserved_ >= kLeast) base_ = queue_->device().reserve(&reserved_);
   if (base_) return;
   throw Error(ExitCode::doesnt_fit,
               "[memory] the system refuses address space for tensors; check `ulimit -v`");

@@ -18,9 +18,12 @@ namespace redco {
 [[noreturn]] void no_such_field(const std::string& name, const std::vector<std::string>& has);
 
 // Values by the name of their field. at() of an absent field is an error that names the fields there are.
+namespace detail {
 template <class T>
-class Fields : public std::map<std::string, T, std::less<std::string>,
-                               PooledAllocator<std::pair<const std::string, T>>> {
+using FieldPool = PooledAllocator<std::pair<const std::string, T>>;
+}
+template <class T>
+class Fields : public std::map<std::string, T, std::less<std::string>, detail::FieldPool<T>> {
  public:
   using Map = typename Fields::map;
   using Map::Map;

@@ -5,6 +5,7 @@
 #include "autograd/grad.h"
 #include "metrics/privacy.h"
 #include "ops/create.h"
+#include "ops/cross_entropy.h"
 #include "outside_testing.h"
 #include "support/ranks.h"
 #include "train/step.h"
@@ -210,7 +211,8 @@ TEST_F(Examples, ARoundIsTheWeightedMeanOfSeparatelyTrainedClients) {
         own.learn(&x[(c * length + at) * Net::kIn],
                   {y.begin() + c * length + at, y.begin() + c * length + at + 10}, 0.1);
       // Its number of rows is that of its labels, over two passes.
-      EXPECT_EQ(2 * n[c], length - std::count(y.begin() + c * length, y.begin() + (c + 1) * length, -1));
+      EXPECT_EQ(2 * n[c],
+                length - std::count(y.begin() + c * length, y.begin() + (c + 1) * length, kIgnoredLabel));
       mean.add(own, n[c]);
       all += n[c];
     }
