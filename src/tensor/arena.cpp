@@ -32,7 +32,7 @@ Arena::Arena(std::shared_ptr<Queue> queue) : queue_(std::move(queue)) {
   // limit forbids it.
   reserved_ = std::min(2 * physical_memory(), most_address_space());
   constexpr i64 kLeast = i64{1} << 28;
-  if (reserved_ >= kLeast) base_ = queue_->device().reserve(&reserved_);
+  base_ = reserved_ >= kLeast ? queue_->device().reserve(&reserved_) : DevicePtr();
   if (base_) return;
   throw Error(ExitCode::doesnt_fit,
               "[memory] the system refuses address space for tensors; check `ulimit -v`");
