@@ -52,7 +52,17 @@ std::vector<float> gradient_of(int step, std::size_t i, i64 n) {
   return {v.begin(), v.end()};
 }
 
-// The parameters, and the state as "momentum_buffer/NAME", after kSteps updates.
+// The parameters, and the state as "momentum_buffer/NAME". Collective.
+NamedValues values_of(const ParamTree& params, const Optimizer& optimizer) {
+  NamedValues out;
+  for (std::size_t i = 0; i < params.size(); ++i) out[params.specs()[i].name] = to_values(params.values()[i]);
+  for (const Optimizer::State& s : optimizer.state())
+    for (std::size_t i = 0; i < s.tree.size(); ++i)
+      out[s.name + "/" + s.tree.specs()[i].name] = to_values(s.tree.values()[i]);
+  return out;
+}
+
+// The values after kSteps updates.
 NamedValues updated_by(const OptimizerSettings& settings, const Mesh& mesh, StateSharding sharding) {
   const ModelParams model = small_model();
   const auto layouts = shard_specs(model.specs, mesh.mp()).layouts;
@@ -70,13 +80,8 @@ NamedValues updated_by(const OptimizerSettings& settings, const Mesh& mesh, Stat
       }
       optimizer->update(params, grads, kRate, kClip);
     }
-    NamedValues mine;
-    for (std::size_t i = 0; i < params.size(); ++i)
-      mine[params.specs()[i].name] = to_values(params.values()[i]);
-    for (const Optimizer::State& s : optimizer->state())
-      for (std::size_t i = 0; i < s.tree.size(); ++i)
-        mine[s.name + "/" + s.tree.specs()[i].name] = to_values(s.tree.values()[i]);
-    if (c.world().rank() == 0) out = mine;
+    NamedValues mine = values_of(params, *optimizer);
+    if (c.world().rank() == 0) out = std::move(mine);
   });
   return out;
 }
@@ -236,13 +241,8 @@ NamedValues after_ten_of_muon(const MuonSettings& settings, const Mesh& mesh, St
       }
       optimizer->update(params, grads, kRate, 1);
     }
-    NamedValues mine;
-    for (std::size_t i = 0; i < params.size(); ++i)
-      mine[params.specs()[i].name] = to_values(params.values()[i]);
-    for (const Optimizer::State& s : optimizer->state())
-      for (std::size_t i = 0; i < s.tree.size(); ++i)
-        mine[s.name + "/" + s.tree.specs()[i].name] = to_values(s.tree.values()[i]);
-    if (c.world().rank() == 0) out = mine;
+    NamedValues mine = values_of(params, *optimizer);
+    if (c.world().rank() == 0) out = std::move(mine);
   });
   return out;
 }

@@ -50,9 +50,9 @@ wide_t<X> max(const X* x, i64 n) {
   return nan ? static_cast<T>(__builtin_nan("")) : max_of(-static_cast<T>(__builtin_inf()), x, n);
 }
 
-template <class X, class T>
-void row_sums(const X* x, i64 rows, i64 cols, T* y) {
-  for (i64 r = 0; r < rows; ++r) y[r] = static_cast<T>(sum(x + r * cols, cols));
+template <class X>
+void row_sums(const X* x, i64 rows, i64 cols, wide_t<X>* y) {
+  for (i64 r = 0; r < rows; ++r) y[r] = static_cast<wide_t<X>>(sum(x + r * cols, cols));
 }
 
 template <class X>
