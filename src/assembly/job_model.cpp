@@ -448,6 +448,24 @@ void load_extra(ParamTree& tree, const ModelSource& source, u64 seed, bool train
   }
 }
 
+// Parameters that a frozen model has besides its own (Pipeline::extra_params_of()): its folder has them all.
+void load_extra_of(const std::string& name, ParamTree& tree, const ModelSource& source) {
+  const std::string& weights = source.adapter.empty() ? source.folder : source.adapter;
+  const std::string folder = join_path(weights, part_folder(kExtra));
+  ckpt::HeadLoad any{.is_head = [](const std::string&) { return true; }, .made = {}, .unused = {}};
+  if (is_folder(folder)) {
+    ckpt::load_params(
+        tree, ckpt::ModelFiles::open(folder), [](const std::string& n) { return n; }, {}, "", &any);
+  } else {
+    for (const ParamSpec& s : tree.specs()) any.made.push_back(s.name);
+  }
+  if (!any.made.empty())
+    throw ContentsError(
+        "[models] models.{}: {} has no values for {}, which the pipeline needs of this model. Its training "
+        "saves them in {}/ if its pipeline declares them in extra_params()",
+        name, weights, fmt::join(any.made, ", "), part_folder(kExtra));
+}
+
 // The tensors of one owner, by their names in `tree`.
 ParamTree owned_by(const ParamTree& tree, const std::string& owner) {
   std::vector<bool> selected;
@@ -481,8 +499,13 @@ ParamTree make_job_params(const JobConfig& job, const ModelSource& source, const
       ParamTree fresh = n.settings.frozen ? tree.part(n.settings.name) : owned_by(tree, n.settings.name);
       initialize(fresh, seed);
     } else {
-      ParamTree theirs = tree.part(n.settings.name);
-      load_model(theirs, n.job, n.source, n.model.get(), n.model->params().aliases);
+      const ParamTree theirs = tree.part(n.settings.name);
+      std::vector<bool> of_model = own_parameters(theirs, *n.model);
+      ParamTree own_part = theirs.subset(of_model);
+      load_model(own_part, n.job, n.source, n.model.get(), n.model->params().aliases);
+      of_model.flip();
+      if (ParamTree more = theirs.subset(of_model); more.size() > 0)
+        load_extra_of(n.settings.name, more, n.source);
     }
   }
   return tree;

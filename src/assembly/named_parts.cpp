@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -70,7 +71,16 @@ std::vector<std::shared_ptr<Lease>> verify_named(const std::vector<NamedParts>& 
   return out;
 }
 
-std::map<std::string, FrozenModel> frozen_models(const std::vector<NamedParts>& parts, i64 seed) {
+std::vector<bool> own_parameters(const ParamTree& part, const Model& model) {
+  std::set<std::string> names;
+  for (const ParamSpec& s : model.params().specs) names.insert(s.name);
+  std::vector<bool> out;
+  for (const ParamSpec& s : part.specs()) out.push_back(names.count(s.name) > 0);
+  return out;
+}
+
+std::map<std::string, FrozenModel> frozen_models(const std::vector<NamedParts>& parts,
+                                                 const ParamTree& params, i64 seed) {
   std::map<std::string, FrozenModel> out;
   for (const NamedParts& p : parts) {
     if (!p.settings.frozen) continue;
@@ -80,6 +90,10 @@ std::map<std::string, FrozenModel> frozen_models(const std::vector<NamedParts>& 
     m.fingerprint = hash128(p.model->config_json()).hex() + "/" +
                     (folder.empty() ? fmt::format("train.seed={}", seed) : weights_fingerprint(folder)) +
                     (p.source.adapter.empty() ? "" : "/" + weights_fingerprint(p.source.adapter));
+    const std::vector<bool> own = own_parameters(params.part(p.settings.name), *p.model);
+    const std::string& weights = p.source.adapter.empty() ? folder : p.source.adapter;
+    if (!weights.empty() && std::ranges::find(own, false) != own.end())
+      m.fingerprint += "/" + weights_fingerprint(join_path(weights, part_folder(kExtra)));
   }
   return out;
 }

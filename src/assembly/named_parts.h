@@ -29,8 +29,12 @@ void give_models(Pipeline& pipeline, const std::vector<NamedParts>& parts);
 // verify_source() of each.
 [[nodiscard]] std::vector<std::shared_ptr<Lease>> verify_named(const std::vector<NamedParts>& parts,
                                                                Group& world);
-// Of the frozen ones: where they come from, and the fingerprints of config and weights.
-std::map<std::string, FrozenModel> frozen_models(const std::vector<NamedParts>& parts, i64 seed);
+// Of the frozen ones: where they come from, and the fingerprints of config and weights. `params`: of the job.
+std::map<std::string, FrozenModel> frozen_models(const std::vector<NamedParts>& parts,
+                                                 const ParamTree& params, i64 seed);
+// Which parameters of a named model's part of the tree are the model's; others are those of
+// Pipeline::extra_params_of().
+std::vector<bool> own_parameters(const ParamTree& part, const Model& model);
 
 // A fingerprint of a folder's weights, from the name, size, first and last 64 KiB of each file.
 std::string weights_fingerprint(const std::string& folder);

@@ -6,6 +6,8 @@
 #include "base/error.h"
 #include "base/jsonl.h"
 #include "base/ordered_work.h"
+#include "base/temporaries.h"
+#include "data/builtin.h"
 #include "train/prefetch.h"
 
 namespace redco {
@@ -77,7 +79,10 @@ struct PredictRequests::State {
                 ? n_readers(Reading::costly, job.data.n_workers)
                 : 0,
             [this](Line line, int) { return read(line); }, [this](Outcome o) { add(std::move(o)); }) {
-    if (job.predict.input) lines = std::make_unique<JsonLines>(*job.predict.input);
+    if (!job.predict.input) return;
+    std::string path = *job.predict.input;
+    if (is_builtin(path)) path = data_files({path}, true, builtin.emplace().path()).front();
+    lines = std::make_unique<JsonLines>(path);
   }
 
   std::optional<Line> next_line() {
@@ -115,7 +120,8 @@ struct PredictRequests::State {
 
   const JobConfig& job;
   const PredictModel& m;
-  std::unique_ptr<JsonLines> lines;  // null for predict.prompt
+  std::optional<TemporaryFolder> builtin;  // holds the lines of a built-in input
+  std::unique_ptr<JsonLines> lines;        // null for predict.prompt
   i64 n_lines = 0, skipped = 0;
   std::string first_reason;
   std::deque<PredictRequest> ready;

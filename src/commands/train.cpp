@@ -170,7 +170,7 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
   ParamTree params =
       make_job_params(job, source, model, pipeline->all_params(), training_storage(job), &parts.named);
   std::map<std::string, FrozenModel> frozen;
-  world.together([&] { frozen = frozen_models(parts.named, job.train.seed); });
+  world.together([&] { frozen = frozen_models(parts.named, params, job.train.seed); });
   leases.clear();
   i64 n = 0, trained = 0;
   bool adapters = false;

@@ -32,7 +32,7 @@ size_t common_root(const std::vector<std::string>& names) {
 
 }  // namespace
 
-ImageFolder ImageFolder::open(const std::string& path) {
+ImageFolder ImageFolder::open(const std::string& path, bool without_classes) {
   ImageFolder f(FileStore::open(path));
   std::vector<std::string> names = f.store_.names();
   const size_t all = names.size();
@@ -43,7 +43,7 @@ ImageFolder ImageFolder::open(const std::string& path) {
   // By class, then by name.
   std::vector<std::pair<std::string, std::string>> sorted;
   for (std::string& name : names) {
-    std::string folder = folder_of(name).substr(root);
+    std::string folder = without_classes ? "/" : folder_of(name).substr(root);
     if (folder.empty())
       throw ContentsError("[data] {}: the image is not in the folder of a class, expected {}/CLASS/{}",
                           f.store_.where(name), path, file_name(name));

@@ -1,4 +1,4 @@
-// Images by class: each image is in the folder of its class, in a folder or a .zip (data/file_store.h).
+// Images in a folder or a .zip (data/file_store.h), each in the folder of its class, or without classes.
 #pragma once
 
 #include <string>
@@ -18,8 +18,8 @@ class ImageFolder {
   // All *.png, *.jpg and *.jpeg (any case) below `path`; other files are ignored. The class is the image's
   // folder, as a path from the root ("cat", "Greek/character01"). A single top folder that contains
   // everything, as in many archives, is not part of the class. ContentsError if there are no images, or if an
-  // image is in no folder.
-  static ImageFolder open(const std::string& path);
+  // image is in no folder. without_classes: all images have the class "", in any folder.
+  static ImageFolder open(const std::string& path, bool without_classes = false);
 
   const std::string& path() const { return store_.path(); }
   const std::vector<std::string>& classes() const { return classes_; }  // sorted by bytes

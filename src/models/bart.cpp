@@ -25,7 +25,7 @@ class Bart : public Model {
     task_ = ModelTask::seq2seq_lm;
     vocab_size_ = c.integer("vocab_size");
     max_length_ = c.integer_or("max_position_embeddings", 1024);
-    width_ = c.integer_as({"d_model", "hidden_size"});
+    width_ = hidden_size_ = c.integer_as({"d_model", "hidden_size"});
     encoder_.layers = c.integer_as({"encoder_layers", "num_hidden_layers"}, 0);
     n_layers_ = decoder_.layers = c.integer("decoder_layers", 0);
     encoder_.heads = heads_of(c, {"encoder_attention_heads", "num_attention_heads"});
@@ -88,7 +88,9 @@ class Bart : public Model {
                      return feed_forward(q, decoder_, i, attend_to_memory(q, i, y, in, o), o);
                    });
     Scope s("lm_head");
-    return dense(p, "lm_head", head_input(o, gather_tokens(o, x)), o) + p["final_logits_bias"];
+    x = head_input(o, gather_tokens(o, x));
+    if (!o.head) return x;
+    return dense(p, "lm_head", x, o) + p["final_logits_bias"];
   }
 
   // Rows of the decoder's position table.

@@ -36,7 +36,7 @@ class Bert : public Model {
       c.fail("max_position_embeddings",
              fmt::format("no position is left after pad_token_id={}", padding_row_));
     const i64 types = c.integer_or("type_vocab_size", 2);
-    width_ = c.integer_or("hidden_size", 768);
+    width_ = hidden_size_ = c.integer_or("hidden_size", 768);
     n_layers_ = c.integer_or("num_hidden_layers", 12, 0);
     const i64 H = c.integer_or("num_attention_heads", 12), inner = c.integer_or("intermediate_size", 3072);
     if (width_ % H != 0)
@@ -108,6 +108,7 @@ class Bert : public Model {
     }
     if (o.hidden_states) o.hidden_states->push_back(x);
     x = gather_tokens(o, x);
+    if (!o.head) return x;
     return task_ == ModelTask::masked_lm ? masked_logits(p, x, o) : class_logits(p, x, o);
   }
 

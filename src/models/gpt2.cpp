@@ -89,6 +89,7 @@ Tensor Gpt2Decoder::apply(const ParamTree& p, const DecoderInputs& in, const App
   Scope s("lm_head");
   x = gather_tokens(o, layer_norm(p, at("transformer.ln_f"), x, eps_));
   if (o.hidden_states) o.hidden_states->push_back(x);
+  if (!o.head) return head_input(o, x);
   return dense(p, at("lm_head"), head_input(o, x), o);
 }
 
@@ -146,6 +147,7 @@ class Gpt2 : public Model {
   explicit Gpt2(ModelConfig& c) : decoder_(c) {
     family_ = "gpt2";
     vocab_size_ = decoder_.vocab_size();
+    hidden_size_ = decoder_.width();
     max_length_ = decoder_.max_length();
     n_layers_ = decoder_.layers();
     c.finish();

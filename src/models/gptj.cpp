@@ -21,7 +21,7 @@ class GptJ : public Model {
     family_ = "gptj";
     vocab_size_ = c.integer("vocab_size");
     max_length_ = c.integer_or("n_positions", 2048);
-    width_ = c.integer("n_embd");
+    width_ = hidden_size_ = c.integer("n_embd");
     n_layers_ = c.integer("n_layer", 0);
     heads_ = c.integer("n_head");
     inner_ = c.integer_or("n_inner", 4 * width_);
@@ -89,6 +89,7 @@ class GptJ : public Model {
     Scope s("lm_head");
     x = gather_tokens(o, layer_norm(p, "transformer.ln_f", x, eps_));
     if (o.hidden_states) o.hidden_states->push_back(x);
+    if (!o.head) return head_input(o, x);
     return dense(p, "lm_head", head_input(o, x), o);
   }
 

@@ -26,7 +26,7 @@ void LlamaDecoder::read_common(ModelConfig& c, const Defaults& d) {
   vocab_size_ = c.integer("vocab_size");
   s.padding_row = c.padding_row(vocab_size_);
   max_length_ = c.integer_or("max_position_embeddings", d.max_length);
-  s.width = c.integer("hidden_size");
+  s.width = hidden_size_ = c.integer("hidden_size");
   s.inner = c.integer("intermediate_size");
   n_layers_ = c.integer("num_hidden_layers", 0);
   s.layers.resize(n_layers_);
@@ -159,6 +159,7 @@ Tensor LlamaDecoder::decode(const ParamTree& p, const DecoderInputs& in, const A
   Scope s("lm_head");
   x = gather_tokens(o, norm(p, "model.norm", x));
   if (o.hidden_states) o.hidden_states->push_back(x);
+  if (!o.head) return head_input(o, x);
   return soft_cap(dense(p, "lm_head", head_input(o, x), o), arch_.logit_cap);
 }
 

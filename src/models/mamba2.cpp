@@ -30,7 +30,7 @@ class Mamba2 : public Model {
   explicit Mamba2(ModelConfig& c) {
     family_ = "mamba2";
     vocab_size_ = c.integer("vocab_size");
-    width_ = c.integer("hidden_size");
+    width_ = hidden_size_ = c.integer("hidden_size");
     n_layers_ = c.integer("num_hidden_layers", 0);
     heads_ = c.integer("num_heads");
     P_ = c.integer("head_dim");
@@ -101,6 +101,7 @@ class Mamba2 : public Model {
     Scope s("lm_head");
     x = gather_tokens(o, rms_norm(p, "backbone.norm_f", x, eps_));
     if (o.hidden_states) o.hidden_states->push_back(x);
+    if (!o.head) return head_input(o, x);
     return dense(p, "lm_head", head_input(o, x), o);
   }
 

@@ -20,7 +20,7 @@ class MlpMixer : public Model {
     task_ = ModelTask::image_classification;
     patches_ = read_patch_grid(c);
     image_shape_ = patches_.image;
-    width_ = c.integer("hidden_size");
+    width_ = hidden_size_ = c.integer("hidden_size");
     n_layers_ = c.integer("num_hidden_layers", 0);
     const i64 tokens = c.integer("tokens_mlp_dim"), channels = c.integer("channels_mlp_dim");
     activation_ = c.activation_or("hidden_act", "gelu");
@@ -61,6 +61,7 @@ class MlpMixer : public Model {
     }
     x = layer_norm(p, "norm", x, eps_);
     if (o.hidden_states) o.hidden_states->push_back(x);
+    if (!o.head) return x;
     Scope s("classifier");
     return dense(p, "head", mean(x, {1}), o);
   }

@@ -79,6 +79,33 @@ Tensor Model::encode_outputs(const ParamTree&, const EncoderInputs&, const Apply
   throw BugError(fmt::format("{} ({}) is not an encoder-only model", family_, name_of(task_)));
 }
 
+namespace {
+
+ApplyOptions without_head(const Model& model, ApplyOptions o) {
+  if (model.hidden_size() == 0)
+    throw UsageError("[model] the family '{}' has no last_hidden_state(): it sets no hidden_size_",
+                     model.family());
+  o.head = false;
+  return o;
+}
+
+const Tensor& checked_hidden(const Model& model, const Tensor& x) {
+  REDCO_CHECK(x.visible() == 3 && x.size(-1) == model.hidden_size(),
+              "the family '{}' returned {} as last hidden state; expected hidden_size={} columns "
+              "(ApplyOptions::head is false)",
+              model.family(), describe(x), model.hidden_size());
+  return x;
+}
+
+}  // namespace
+
+Tensor Model::last_hidden_state(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const {
+  return checked_hidden(*this, apply(p, in, without_head(*this, o)));
+}
+Tensor Model::last_hidden_state(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const {
+  return checked_hidden(*this, apply_encoder(p, in, without_head(*this, o)));
+}
+
 std::vector<i32> Model::decoder_input_ids(std::span<const i32> labels) const {
   if (decoder_start_token_id_ < 0)
     throw UsageError(

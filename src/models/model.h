@@ -75,6 +75,8 @@ class Model {
   // Input features of a model on feature vectors; else 0.
   i64 n_features() const { return n_features_; }
   const ModelParams& params() const { return params_; }
+  // The width of last_hidden_state(); 0: the family does not give it.
+  i64 hidden_size() const { return hidden_size_; }
   // Replaces the parameters, to add adapters (nn/lora.h).
   void set_params(ModelParams params) { params_ = std::move(params); }
   i64 vocab_size() const { return vocab_size_; }
@@ -102,6 +104,12 @@ class Model {
   // Logits of an encoder alone: [B, S, V] of masked_lm, [B, labels] of a classification or regression.
   // Text-to-image: the velocity [B, channels, height, width] of in.pixel_values at the times in.features.
   Tensor apply_encoder(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const;
+
+  // What the head reads: [B, T, hidden_size] after the last norm, as transformers' model without head returns
+  // it. Of a decoder (also of an encoder-decoder model), or of an encoder alone. UsageError if the family
+  // does not give it.
+  Tensor last_hidden_state(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const;
+  Tensor last_hidden_state(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const;
 
   // Positions of one row from its attention mask, equal to transformers'. In a forward pass: 0, 1, 2, ... for
   // any mask. In generation (rows padded on the left): the number of earlier tokens. Families may differ (OPT
@@ -135,6 +143,7 @@ class Model {
   bool relative_positions_ = false;
   i32 decoder_start_token_id_ = -1, pad_token_id_ = -1;
   i64 num_labels_ = 0, n_features_ = 0;
+  i64 hidden_size_ = 0;  // set it if decode() or encode_outputs() follow ApplyOptions::head
   std::string problem_type_;
   ImageShape image_shape_;
 };

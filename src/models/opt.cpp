@@ -28,7 +28,7 @@ class Opt : public Model {
     n_layers_ = c.integer("num_hidden_layers", 0);
     heads_ = c.integer("num_attention_heads");
     const i64 inner = c.integer("ffn_dim");
-    const i64 narrow = c.integer_or("word_embed_proj_dim", width_);
+    const i64 narrow = hidden_size_ = c.integer_or("word_embed_proj_dim", width_);
     if (width_ % heads_ != 0)
       c.fail("num_attention_heads", fmt::format("expected a divisor of hidden_size={}", width_));
     pre_norm_ = c.boolean_or("do_layer_norm_before", true);
@@ -97,6 +97,7 @@ class Opt : public Model {
     x = gather_tokens(o, x);
     if (projected_) x = dense(p, at("project_out"), x, o);
     if (o.hidden_states) o.hidden_states->push_back(x);
+    if (!o.head) return head_input(o, x);
     return dense(p, "lm_head", head_input(o, x), o);
   }
 

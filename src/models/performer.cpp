@@ -27,7 +27,7 @@ class Performer : public Model {
     task_ = ModelTask::sequence_classification;
     vocab_size_ = c.integer("vocab_size");
     max_length_ = c.integer_or("max_position_embeddings", 512);
-    width_ = c.integer("hidden_size");
+    width_ = hidden_size_ = c.integer("hidden_size");
     n_layers_ = c.integer("num_hidden_layers", 0);
     const i64 H = c.integer("num_attention_heads"), inner = c.integer("intermediate_size");
     if (width_ % H != 0)
@@ -95,6 +95,7 @@ class Performer : public Model {
     }
     x = gather_tokens(o, layer_norm(p, "performer.norm", x, eps_));
     if (o.hidden_states) o.hidden_states->push_back(x);
+    if (!o.head) return x;
     Scope s("classifier");
     return dense(p, "classifier", dropout(o, "classifier", head_dropout_, pooled(x, seen)), o);
   }

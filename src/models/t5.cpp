@@ -22,7 +22,7 @@ class T5 : public Model {
     family_ = "t5";
     task_ = ModelTask::seq2seq_lm;
     vocab_size_ = c.integer("vocab_size");
-    width_ = c.integer_as({"d_model", "hidden_size"});
+    width_ = hidden_size_ = c.integer_as({"d_model", "hidden_size"});
     const i64 D = c.integer_as_or({"d_kv", "head_dim"}, 64);
     const i64 H = c.integer_as({"num_heads", "num_attention_heads"});
     heads_ = {H, H, D};
@@ -82,6 +82,7 @@ class T5 : public Model {
                    });
     Scope s("lm_head");
     x = head_input(o, x);
+    if (!o.head) return x;
     if (scaled_) x = scale(x, 1 / std::sqrt(static_cast<double>(width_)));
     return dense(p, "lm_head", x, o);
   }

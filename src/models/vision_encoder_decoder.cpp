@@ -19,6 +19,7 @@ class VisionEncoderDecoder : public Model {
     family_ = "vision-encoder-decoder";
     task_ = ModelTask::image_captioning;
     vocab_size_ = decoder_.vocab_size();
+    hidden_size_ = decoder_.width();
     max_length_ = decoder_.max_length();
     image_shape_ = encoder_.image_shape();
     n_layers_ = decoder_.layers();

@@ -111,6 +111,7 @@ class Vit : public Model {
     c.expect("architectures", {"[\"ViTForImageClassification\"]", "[]"});
     c.inert({"pooler_act", "pooler_output_size", "tie_word_embeddings"});  // no pooler here
     const i64 labels = num_labels_ = c.labels();
+    hidden_size_ = encoder_.width();
     problem_type_ = c.text_or("problem_type", "");
     image_shape_ = encoder_.image_shape();
     c.finish();
@@ -123,6 +124,7 @@ class Vit : public Model {
   // [B, labels], from the class token.
   Tensor encode_outputs(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
     const Tensor x = encoder_.run(p, in.pixel_values, o);
+    if (!o.head) return x;
     Scope s("classifier");
     return dense(p, "classifier", reshape(narrow(x, 1, 0, 1), {x.size(0), encoder_.width()}), o);
   }

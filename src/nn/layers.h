@@ -19,6 +19,7 @@ struct ApplyOptions {
   bool train = false;               // enables dropout
   bool recompute_blocks = false;    // keep only the input of each block
   bool last_position_only = false;  // compute only the logits of the last token, [B, 1, V]
+  bool head = true;                 // if false, the result is what the head reads: Model::last_hidden_state()
   bool sequence_parallel = false;   // shards the residual stream over tokens; see residual()
   bool segmented = false;  // key_mask holds sample numbers: attention stays within a sample; excludes a cache
   ModelCache* cache = nullptr;  // of earlier tokens (nn/cache.h)

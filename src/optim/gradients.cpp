@@ -118,7 +118,7 @@ void GradientBuckets::set(Place& p, const Tensor& value) {
     }
     Context::current().run(&Kernels::copy, value, p.sum);
   }
-  p.filled = true;
+  p.filled = p.reached = true;
 }
 
 bool GradientBuckets::add(const Node* leaf, const Tensor& part) {
@@ -290,7 +290,11 @@ void GradientBuckets::reduce_all() {
 std::vector<Tensor> GradientBuckets::finish() {
   reduce_all();
   std::vector<Tensor> out;
-  for (Place& p : places_) out.push_back(std::move(p.reduced));
+  unreached_.clear();
+  for (Place& p : places_) {
+    if (p.reduced.defined() && !p.reached) unreached_.push_back(index_of(p));
+    out.push_back(std::move(p.reduced));
+  }
   places_.assign(places_.size(), {});
   return out;
 }

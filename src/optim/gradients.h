@@ -39,6 +39,8 @@ class GradientBuckets final : public GradientSink {
   // (state_layout(): its own unless sharded) and the same bits on every replica; undefined if no grad() asked
   // for it. The buckets are then empty.
   std::vector<Tensor> finish();
+  // The parameters whose gradients the last finish() returned as 0, because no path leads to them.
+  const std::vector<size_t>& unreached() const { return unreached_; }
 
   Tensor room(const Node* leaf, const Shape& shape, DType dtype, const Layout& layout) override;
   bool add(const Node* leaf, const Tensor& part) override;
@@ -61,6 +63,7 @@ class GradientBuckets final : public GradientSink {
     Tensor sum;       // so far, in its bucket
     int bucket = -1;  // -1: the parameter has no place yet
     bool filled = false, complete = false;
+    bool reached = false;  // a part arose in this step
   };
   Place* place_of(const Node* leaf);
   size_t index_of(const Place& p) const { return &p - places_.data(); }
@@ -84,6 +87,7 @@ class GradientBuckets final : public GradientSink {
   std::vector<Place> places_;
   std::vector<Bucket> buckets_;
   std::vector<std::pair<const Node*, size_t>> leaves_;  // sorted
+  std::vector<size_t> unreached_;
   bool last_ = true;
 };
 

@@ -26,10 +26,11 @@ namespace redco {
 // The kind of a model's input: vectors if it has n_features, images if it has an image_shape, else texts.
 LabelledInput labelled_input_of(const Model& model);
 
-// The kind of labels: class names, or (nullopt) this many numbers per example.
+// The kind of labels: class names, or (nullopt) this many numbers per example; 0: examples have no labels.
 struct LabelledTargets {
   std::optional<ClassNames> classes;
   i64 n = 1;
+  bool none() const { return !classes && n == 0; }
 };
 
 class LabelledImages;

@@ -37,6 +37,10 @@ LabelledImages::LabelledImages(const std::vector<std::string>& files, const Data
     if (is_image_folder(files[k])) {
       add_folder(files[k]);
     } else if (const int dims = idx_dims(files[k]); dims > 0) {
+      if (targets_.none()) {
+        if (dims > 1) add_idx(files[k], "");
+        continue;
+      }
       const bool pair = k + 1 < files.size() && !is_folder(files[k + 1]) && idx_dims(files[k + 1]) == 1;
       if (dims == 1 || !pair)
         throw UsageError("[data] {}: IDX files come in pairs: the images, then their labels, as in [{}, {}]",
@@ -108,35 +112,43 @@ void LabelledImages::add(Place p, const std::vector<std::string>& label, const s
 }
 
 void LabelledImages::add_folder(const std::string& path) {
-  folders_.push_back(ImageFolder::open(path));
+  folders_.push_back(ImageFolder::open(path, targets_.none()));
   const ImageFolder& f = folders_.back();
   put(hasher_, f.fingerprint());
   for (std::size_t i = 0; i < f.files().size(); ++i) {
     Place p;
     p.folder = static_cast<i64>(folders_.size()) - 1;
     p.image = static_cast<i64>(i);
-    add(p, {f.classes()[static_cast<std::size_t>(f.files()[i].label)]}, f.where(p.image));
+    std::vector<std::string> label;
+    if (!targets_.none()) label = {f.classes()[static_cast<std::size_t>(f.files()[i].label)]};
+    add(p, label, f.where(p.image));
   }
 }
 
 void LabelledImages::add_idx(const std::string& images, const std::string& labels) {
   idx_.push_back(read_idx_images(images));
   idx_names_.push_back(images);
-  const std::vector<i32> all = read_idx_labels(labels);
-  if (static_cast<i64>(all.size()) != idx_.back().count)
-    throw ContentsError("{}: {} images, but {} has {} labels", images, idx_.back().count, labels, all.size());
+  const i64 n = idx_.back().count;
+  const bool labelled = !targets_.none();
+  const std::vector<i32> all = labelled ? read_idx_labels(labels) : std::vector<i32>();
+  if (labelled && static_cast<i64>(all.size()) != n)
+    throw ContentsError("{}: {} images, but {} has {} labels", images, n, labels, all.size());
   hasher_.update(idx_.back().pixels.data(), idx_.back().pixels.size());
-  for (std::size_t i = 0; i < all.size(); ++i) {
+  for (i64 i = 0; i < n; ++i) {
     Place p;
     p.idx = static_cast<i64>(idx_.size()) - 1;
-    p.image = static_cast<i64>(i);
-    add(p, {std::to_string(all[i])}, fmt::format("{}: label {}", labels, i));
+    p.image = i;
+    std::vector<std::string> label;
+    if (labelled) label = {std::to_string(all[static_cast<std::size_t>(i)])};
+    add(p, label, fmt::format("{}: label {}", labels, i));
   }
 }
 
 void LabelledImages::add_lines(const std::string& path, const DataSettings& s) {
   line_folders_.push_back(parent_path(path));
-  LabelledReader rows(path, s, LabelledInput::image);
+  DataSettings own = s;
+  if (targets_.none()) own.fields.label.clear();
+  LabelledReader rows(path, own, LabelledInput::image);
   for (LabelledRow row; rows.next(row);) {
     std::string bad = row.bad;
     if (bad.empty()) {

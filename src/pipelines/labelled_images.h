@@ -17,9 +17,9 @@ namespace redco {
 
 class LabelledImages : public Dataset {
  public:
-  // IDX files come in pairs, images before labels. UsageError, ContentsError: see data/image_folder.h,
-  // data/idx.h, data/labelled_rows.h; also for a label outside the classes. `set`: the number of this data
-  // set; an Example's ids["image"] has it, and the index in the set.
+  // IDX files come in pairs, images before labels; without targets, files of labels are skipped. UsageError,
+  // ContentsError: see data/image_folder.h, data/idx.h, data/labelled_rows.h; also for a label outside the
+  // classes. `set`: the number of this data set; an Example's ids["image"] has it, and the index in the set.
   LabelledImages(const std::vector<std::string>& files, const DataSettings& s, const LabelledTargets& targets,
                  const ImagePreprocess& preprocess, std::shared_ptr<const ImageSource> source, i32 set);
 
@@ -49,7 +49,7 @@ class LabelledImages : public Dataset {
   std::string where(const Place& p) const;
   void add(Place p, const std::vector<std::string>& label, const std::string& at);
   void add_folder(const std::string& path);
-  void add_idx(const std::string& images, const std::string& labels);
+  void add_idx(const std::string& images, const std::string& labels);  // "" without targets
   void add_lines(const std::string& path, const DataSettings& s);
 
   i32 set_;

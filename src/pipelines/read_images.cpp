@@ -1,6 +1,7 @@
 #include "pipelines/read_images.h"
 
 #include <algorithm>
+#include <mutex>
 
 #include "base/error.h"
 #include "data/builtin.h"
@@ -11,6 +12,7 @@
 #include "ops/shape.h"
 #include "pipelines/labelled_images.h"
 #include "train/indexed_data.h"
+#include "train/records.h"
 
 namespace redco {
 
@@ -27,7 +29,8 @@ class ImagesWithLabels : public Dataset {
     e.ordinal = image.ordinal;
     e.id = std::move(image.id);
     e.text = std::move(image.text);
-    e.ids["label"] = {static_cast<i32>(image.values.at("targets")[0])};
+    if (const std::vector<float>& t = image.values.at("targets"); !t.empty())
+      e.ids["label"] = {static_cast<i32>(t[0])};
     e.values["pixel_values"] = std::move(image.values.at("pixel_values"));
     return e;
   }
@@ -43,16 +46,18 @@ class ImagesWithLabels : public Dataset {
 
 std::shared_ptr<const Dataset> read_images(const DataRequest& request, const DataSettings& settings,
                                            const ImageShape& shape, i64 n_classes) {
-  ClassNames classes;
+  LabelledTargets targets{std::nullopt, 0};
   std::vector<std::string> paths;
   return open_indexed(
       {.prepare =
            [&] {
-             classes = ClassNames(settings.label_names.empty() ? numbered_names("", n_classes)
-                                                               : settings.label_names);
-             if (classes.size() != n_classes)
-               throw UsageError("[data] data.label_names has {} classes, but the pipeline has {}",
-                                classes.size(), n_classes);
+             if (const auto n = static_cast<i64>(settings.label_names.size()); n > 0 && n != n_classes)
+               throw UsageError("[data] data.label_names has {} classes, but the pipeline has {}", n,
+                                n_classes);
+             if (n_classes > 0)
+               targets = {ClassNames(settings.label_names.empty() ? numbered_names("", n_classes)
+                                                                  : settings.label_names),
+                          1};
              paths = data_file_names(request.files, request.evaluation, request.cache);
            },
        .build =
@@ -64,11 +69,33 @@ std::shared_ptr<const Dataset> read_images(const DataRequest& request, const Dat
            [&](const std::string&) {
              const ImagePreprocess preprocess("", shape.channels, shape.height, shape.width,
                                               settings.resize_images);
-             return std::make_shared<ImagesWithLabels>(
-                 LabelledImages(paths, settings, {classes, 1}, preprocess,
-                                std::make_shared<ImageSource>(settings.images), 0));
+             return std::make_shared<ImagesWithLabels>(LabelledImages(
+                 paths, settings, targets, preprocess, std::make_shared<ImageSource>(settings.images), 0));
            },
        .report = {}});
+}
+
+Example image_request(const std::string& json, const std::string& where, const DataSettings& settings,
+                      const ImageShape& shape) {
+  // Lines are read one by one, and an archive is opened once.
+  static std::mutex mutex;
+  static std::pair<std::optional<std::string>, std::shared_ptr<const ImageSource>> opened;
+  try {
+    const LabelledRow row = unlabelled_row(json, settings.fields, LabelledInput::image);
+    const auto images = [&] {
+      const std::scoped_lock lock(mutex);
+      if (!opened.second || opened.first != settings.images)
+        opened = {settings.images, std::make_shared<ImageSource>(settings.images)};
+      return opened.second;
+    }();
+    const ImagePreprocess preprocess("", shape.channels, shape.height, shape.width, settings.resize_images);
+    Example e;
+    e.text = json_object({{"image", row.image}});
+    e.values["pixel_values"] = preprocess(images->read(row.image, "."), images->where(row.image, "."));
+    return e;
+  } catch (const ContentsError& e) {
+    throw ContentsError("{}: {}", where, e.what());
+  }
 }
 
 Tensor count_right(const Tensor& logits, const Tensor& labels) {

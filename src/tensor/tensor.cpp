@@ -29,8 +29,8 @@ Tensor::Tensor(const Shape& shape, DType dtype, const Layout& layout, int hidden
 
 Tensor Tensor::view(const Tensor& of, const Shape& shape, const Layout& layout, int hidden) {
   Tensor t(without_storage(shape, of.dtype(), layout, hidden));
-  t.impl_->storage = of.impl_->storage;
-  t.impl_->offset = of.impl_->offset;
+  t.impl_->storage = of.impl().storage;
+  t.impl_->offset = of.impl().offset;
   REDCO_CHECK(t.local_numel() == of.local_numel() && t.local_stored() == of.local_stored(), "{} as {} {}",
               describe(of), to_string(t.shape()), to_string(layout, Context::current().mesh()));
   return t;
@@ -38,8 +38,8 @@ Tensor Tensor::view(const Tensor& of, const Shape& shape, const Layout& layout, 
 
 Tensor Tensor::within(const Tensor& of, i64 first, const Shape& shape, const Layout& layout) {
   Tensor t(without_storage(shape, of.dtype(), layout, 0));
-  t.impl_->storage = of.impl_->storage;
-  t.impl_->offset = of.impl_->offset + bytes_of(of.dtype(), first);
+  t.impl_->storage = of.impl().storage;
+  t.impl_->offset = of.impl().offset + bytes_of(of.dtype(), first);
   REDCO_CHECK(first >= 0 && first + t.local_stored() <= of.local_stored(), "element {} of {} as {}", first,
               describe(of), to_string(t.shape()));
   return t;
@@ -74,15 +74,15 @@ bool Tensor::is_first_copy() const {
 }
 
 void Tensor::set_node(std::shared_ptr<Node> node, int output) const {
-  impl_->node = std::move(node);
-  impl_->node_output = output;
+  impl().node = std::move(node);
+  impl().node_output = output;
 }
 
 Tensor Tensor::detached() const {
-  auto impl = make_pooled<Impl>(*impl_);
-  impl->node = nullptr;
-  impl->node_output = 0;
-  return Tensor(std::move(impl));
+  auto copy = make_pooled<Impl>(impl());
+  copy->node = nullptr;
+  copy->node_output = 0;
+  return Tensor(std::move(copy));
 }
 
 Tensor Tensor::watched() const {
@@ -96,26 +96,26 @@ Tensor Tensor::watched() const {
 }
 
 Tensor Tensor::with_storage_of(const Tensor& other) const {
-  auto impl = make_pooled<Impl>(*impl_);
-  impl->layout = other.layout();
-  impl->local = other.local();
-  impl->storage = other.impl_->storage;
-  impl->offset = other.impl_->offset;
-  impl->gathered_on_use = false;
-  return Tensor(std::move(impl));
+  auto copy = make_pooled<Impl>(impl());
+  copy->layout = other.layout();
+  copy->local = other.local();
+  copy->storage = other.impl().storage;
+  copy->offset = other.impl().offset;
+  copy->gathered_on_use = false;
+  return Tensor(std::move(copy));
 }
 
 Tensor Tensor::with_placement(Axis axis, const Placement& p) const {
-  auto impl = make_pooled<Impl>(*impl_);
-  impl->layout[axis] = p;
-  impl->gathered_on_use = false;
-  return Tensor(std::move(impl));
+  auto copy = make_pooled<Impl>(impl());
+  copy->layout[axis] = p;
+  copy->gathered_on_use = false;
+  return Tensor(std::move(copy));
 }
 
 Tensor Tensor::gathered_on_use() const {
-  auto impl = make_pooled<Impl>(*impl_);
-  impl->gathered_on_use = true;
-  return Tensor(std::move(impl));
+  auto copy = make_pooled<Impl>(impl());
+  copy->gathered_on_use = true;
+  return Tensor(std::move(copy));
 }
 
 Layout Tensor::used_layout() const {
@@ -128,7 +128,7 @@ Layout Tensor::used_layout() const {
 }
 
 void Tensor::promote(const Tensor& reduced) const {
-  impl_->layout = reduced.layout();
+  impl().layout = reduced.layout();
   impl_->local = reduced.local();
   impl_->storage = reduced.impl_->storage;
   impl_->offset = reduced.impl_->offset;
@@ -136,9 +136,13 @@ void Tensor::promote(const Tensor& reduced) const {
 
 Tensor Tensor::with_hidden(int hidden) const {
   if (hidden == this->hidden()) return *this;
-  auto impl = make_pooled<Impl>(*impl_);
-  impl->hidden = hidden;
-  return Tensor(std::move(impl));
+  auto copy = make_pooled<Impl>(impl());
+  copy->hidden = hidden;
+  return Tensor(std::move(copy));
+}
+
+void Tensor::no_value() {
+  throw BugError("a function got an undefined tensor, one that was never given a value");
 }
 
 void throw_not_float(DType t) {

@@ -34,6 +34,7 @@ class Storage {
 
 class Tensor {
  public:
+  // Undefined: it has no value. All functions but defined() and view() are then errors.
   Tensor() = default;
   // Uninitialized, in the current context.
   Tensor(const Shape& shape, DType dtype, const Layout& layout, int hidden = 0);
@@ -43,22 +44,22 @@ class Tensor {
   static Tensor within(const Tensor& of, i64 first, const Shape& shape, const Layout& layout);
 
   bool defined() const { return impl_ != nullptr; }
-  const Shape& shape() const { return impl_->shape; }
-  const Shape& local() const { return impl_->local; }
-  const Layout& layout() const { return impl_->layout; }
-  DType dtype() const { return impl_->dtype; }
-  bool is_float() const { return impl_->dtype != DType::i32; }
-  bool is_meta() const { return impl_->storage->is_planned(); }
-  int rank() const { return static_cast<int>(impl_->shape.size()); }  // all dims, also hidden ones
-  int hidden() const { return impl_->hidden; }
+  const Shape& shape() const { return impl().shape; }
+  const Shape& local() const { return impl().local; }
+  const Layout& layout() const { return impl().layout; }
+  DType dtype() const { return impl().dtype; }
+  bool is_float() const { return impl().dtype != DType::i32; }
+  bool is_meta() const { return impl().storage->is_planned(); }
+  int rank() const { return static_cast<int>(impl().shape.size()); }  // all dims, also hidden ones
+  int hidden() const { return impl().hidden; }
   int visible() const { return rank() - hidden(); }
   // The index among all dims of visible dim d; negative d counts from the right.
   int axis(int d) const;
   i64 size(int d) const { return shape()[axis(d)]; }
-  i64 numel() const { return redco::numel(impl_->shape); }
-  i64 local_numel() const { return redco::numel(impl_->local); }
+  i64 numel() const { return redco::numel(impl().shape); }
+  i64 local_numel() const { return redco::numel(impl().local); }
   // Elements in memory, with those that fill the groups of a grouped type.
-  i64 local_stored() const { return stored_numel(dtype(), impl_->local); }
+  i64 local_stored() const { return stored_numel(dtype(), impl().local); }
   i64 local_bytes() const { return bytes_of(dtype(), local_stored()); }
   // The part of dim `dim` that this rank holds (index among all dims).
   Range range(int dim) const;
@@ -73,8 +74,8 @@ class Tensor {
   View view() const { return *this; }
 
   // --- Tape ---
-  const std::shared_ptr<Node>& node() const { return impl_->node; }
-  int node_output() const { return impl_->node_output; }
+  const std::shared_ptr<Node>& node() const { return impl().node; }
+  int node_output() const { return impl().node_output; }
   void set_node(std::shared_ptr<Node> node, int output) const;
   // A new handle to the same value, without a tape node.
   Tensor detached() const;
@@ -93,15 +94,15 @@ class Tensor {
   // (OpCall). What an op keeps for its backward pass is this handle, so the rows of the other ranks are in
   // memory only during the op.
   Tensor gathered_on_use() const;
-  bool is_gathered_on_use() const { return impl_->gathered_on_use; }
+  bool is_gathered_on_use() const { return impl().gathered_on_use; }
   // The placement that ops see: that of the tensor, or Replicated on the data axes if they gather it.
   Layout used_layout() const;
   const void* identity() const { return impl_.get(); }
   // Tensors that share a storage may be different parts of it.
-  const std::shared_ptr<Storage>& storage() const { return impl_->storage; }
+  const std::shared_ptr<Storage>& storage() const { return impl().storage; }
   // Whether both have the same local bytes.
   bool same_bytes(const Tensor& other) const {
-    return impl_->storage == other.impl_->storage && impl_->offset == other.impl_->offset;
+    return impl().storage == other.impl().storage && impl().offset == other.impl().offset;
   }
 
  private:
@@ -120,6 +121,12 @@ class Tensor {
   explicit Tensor(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
   static std::shared_ptr<Impl> without_storage(const Shape& shape, DType dtype, const Layout& layout,
                                                int hidden);
+  [[noreturn]] static void no_value();
+  Impl& impl() const {
+    if (!impl_) [[unlikely]]
+      no_value();
+    return *impl_;
+  }
   std::shared_ptr<Impl> impl_;
 };
 

@@ -99,8 +99,19 @@ ModelParams Pipeline::all_params() const {
   all.aliases.merge(extra.aliases);
   for (const auto& [name, named] : models) {
     const DType type = named.weights;
-    all.add(name, named.model->params(), named.frozen,
-            type == DType::f32 ? std::nullopt : std::optional(type));
+    ModelParams theirs = named.model->params();
+    ModelParams own = in_pipeline(*this, "extra_params_of()", [&] { return extra_params_of(name); });
+    if (!own.specs.empty() && !named.frozen)
+      throw UsageError(
+          "[pipeline] extra_params_of(\"{}\") declares parameters of a model that is trained (models.{}.frozen "
+          "is false). Declare them in extra_params()",
+          name, name);
+    for (ParamSpec& s : own.specs) {
+      s.precise = true;
+      theirs.specs.push_back(std::move(s));
+    }
+    theirs.aliases.merge(own.aliases);
+    all.add(name, theirs, named.frozen, type == DType::f32 ? std::nullopt : std::optional(type));
   }
   in_pipeline(*this, "params()", [&] { check_names(all); });
   return all;
@@ -202,20 +213,41 @@ Tensor id_rows(std::span<const Example> mine, const BatchShape& s, const std::st
   return from_local_ids({s.rows, s.length}, rows);
 }
 
+namespace {
+
+// The elements of a field with a fixed number of them, row by row; `of` is Example::ids or Example::values.
+template <class T, class Field>
+std::vector<T> rows_of(std::span<const Example> mine, const std::string& field, const Shape& row_shape,
+                       Field Example::*of) {
+  std::vector<T> rows;
+  if (Context::current().is_meta()) return rows;
+  for (const Example& e : mine) {
+    const std::vector<T>& v = (e.*of).at(field);
+    REDCO_CHECK(static_cast<i64>(v.size()) == numel(row_shape),
+                "the field '{}' of an example has {} values; expected {} for the shape {}", field, v.size(),
+                numel(row_shape), to_string(row_shape));
+    rows.insert(rows.end(), v.begin(), v.end());
+  }
+  return rows;
+}
+
+Shape with_rows(i64 rows, const Shape& row_shape) {
+  Shape shape = {rows};
+  shape.insert(shape.end(), row_shape.begin(), row_shape.end());
+  return shape;
+}
+
+}  // namespace
+
+Tensor fixed_id_rows(std::span<const Example> mine, const BatchShape& s, const std::string& field,
+                     const Shape& row_shape) {
+  return from_local_ids(with_rows(s.rows, row_shape), rows_of<i32>(mine, field, row_shape, &Example::ids));
+}
+
 Tensor value_rows(std::span<const Example> mine, const BatchShape& s, const std::string& field,
                   const Shape& row_shape) {
-  Shape shape = {s.rows};
-  shape.insert(shape.end(), row_shape.begin(), row_shape.end());
-  std::vector<float> rows;
-  if (!Context::current().is_meta())
-    for (const Example& e : mine) {
-      const auto& v = e.values.at(field);
-      REDCO_CHECK(static_cast<i64>(v.size()) == numel(row_shape),
-                  "the field '{}' of an example has {} values; expected {} for the shape {}", field, v.size(),
-                  numel(row_shape), to_string(row_shape));
-      rows.insert(rows.end(), v.begin(), v.end());
-    }
-  return from_local_values(shape, rows);
+  return from_local_values(with_rows(s.rows, row_shape),
+                           rows_of<float>(mine, field, row_shape, &Example::values));
 }
 
 }  // namespace redco

@@ -169,6 +169,13 @@ class Pipeline {
   // weights' folder has none, and are saved in models/extra/ of a checkpoint, so that transformers reads the
   // model's files unchanged. UsageError if the model has a parameter of the same name.
   virtual ModelParams extra_params() const { return {}; }
+  // Parameters that a frozen model of `models:` has besides its own, because its training declared them in
+  // extra_params(): the value head of a reward model. They are read from models/extra/ of its folder, which
+  // must have them all, and are in params.part(name).
+  virtual ModelParams extra_params_of(const std::string& name) const {
+    (void)name;
+    return {};
+  }
   // The models of `models:` that predict() uses; the command predict loads no others.
   virtual std::vector<std::string> predicts_with() const { return {}; }
   // Default: one group that minimizes the first term, with all trained parameters (no buffers, no frozen
@@ -263,8 +270,11 @@ std::vector<Example> examples_from_json(const std::string& json);
 
 // --- helpers for collate ---
 
-// Padded tensors of a field: [rows, length] ids, [rows, ...] values. Sharded along rows over dp.
+// Tensors of a field, sharded along rows over dp: [rows, length] ids, padded with `fill`; [rows, ...] ids or
+// values, of which every example has numel(row_shape). A row_shape {} gives [rows].
 Tensor id_rows(std::span<const Example> mine, const BatchShape& s, const std::string& field, i32 fill);
+Tensor fixed_id_rows(std::span<const Example> mine, const BatchShape& s, const std::string& field,
+                     const Shape& row_shape);
 Tensor value_rows(std::span<const Example> mine, const BatchShape& s, const std::string& field,
                   const Shape& row_shape);
 

@@ -21,7 +21,7 @@ struct PredictSettings : GenerationSettings {
     v.field("input", input,
             "JSONL file of prompts (.gz and .zst are read too), one object per line: {\"prompt\": text}, "
             "{\"text\": text} or {\"messages\": [...]} for the model's chat template; an \"id\" is copied to "
-            "the output")
+            "the output; or builtin:NAME, the evaluation lines of a built-in data set")
         .path();
     v.field("output", output,
             "JSONL file of predictions, in the order of the input; ~: the terminal. A run that was stopped "

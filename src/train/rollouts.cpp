@@ -12,6 +12,7 @@
 #include "generate/generate.h"
 #include "generate/text_stream.h"
 #include "ops/create.h"
+#include "train/bad_ids.h"
 #include "train/token_rows.h"
 
 namespace redco {
@@ -36,6 +37,20 @@ void add_log_probs(const Model& model, const ParamTree& params, const std::vecto
         to[begin + r]->log_probs.push_back(static_cast<float>(values[r * b.shape.length + t - 1]));
     }
   }
+}
+
+// Indices of n texts, long ones first: dealt to the replicas in turn, they are about equal work.
+std::vector<i64> longest_first(i64 n, const std::function<std::size_t(i64)>& length) {
+  std::vector<i64> order(static_cast<std::size_t>(n));
+  std::iota(order.begin(), order.end(), i64{0});
+  std::ranges::stable_sort(order, [&](i64 a, i64 b) { return length(a) > length(b); });
+  return order;
+}
+
+std::size_t longest_ids(const Example& e) {
+  std::size_t n = 0;
+  for (const auto& [name, ids] : e.ids) n = std::max(n, ids.size());
+  return n;
 }
 
 // A Rollout as bytes, for the exchange between replicas.
@@ -67,10 +82,7 @@ std::vector<std::vector<Rollout>> sample(const Pipeline& pipeline, const ParamTr
                      model.family());
   Context& c = Context::current();
   const i64 n = static_cast<i64>(prompts.size()), dp = c.mesh().dp();
-  // Long prompts first, dealt in turn, so that replicas have about equal work.
-  std::vector<i64> order(static_cast<std::size_t>(n));
-  std::iota(order.begin(), order.end(), i64{0});
-  std::ranges::stable_sort(order, [&](i64 a, i64 b) { return prompts[a].size() > prompts[b].size(); });
+  const std::vector<i64> order = longest_first(n, [&](i64 i) { return prompts[i].size(); });
   std::string mine;
   {
     const NoGrad off;
@@ -136,6 +148,53 @@ std::vector<std::vector<Rollout>> sample(const Pipeline& pipeline, const ParamTr
     }
   if (c.world().any(end_requested() != 0))
     throw Error(ExitCode::interrupted, "[train] a signal stopped the run while it sampled answers");
+  return out;
+}
+
+std::vector<float> score_examples(const ParamTree& params, std::span<const Example> examples, i64 batch_size,
+                                  const Score& score) {
+  REDCO_CHECK(batch_size > 0, "score_examples() got batch_size={}; expected 1 or more", batch_size);
+  Context& c = Context::current();
+  const i64 n = static_cast<i64>(examples.size()), dp = c.mesh().dp();
+  const std::vector<i64> order = longest_first(n, [&](i64 i) { return longest_ids(examples[i]); });
+  std::vector<float> mine;  // of this replica's examples, in their order
+  std::optional<BadId> bad;
+  {
+    const NoGrad off;
+    const ParamTree whole = params.gathered();
+    const auto replica = Context::mp_submesh(c);
+    const Context::Use use(*replica);
+    std::vector<Example> rows;
+    for (i64 i = c.coord().dp(); i < n; i += dp) {
+      rows.push_back(examples[order[i]]);
+      if (static_cast<i64>(rows.size()) < batch_size && i + dp < n) continue;
+      const i64 count = static_cast<i64>(rows.size());
+      const BatchShape shape{.rows = count,
+                             .mine = {0, count},
+                             .length = static_cast<i64>(longest_ids(rows.front())),
+                             .target_length = 0};
+      const Tensor scores = score(whole, rows, shape);
+      REDCO_CHECK(scores.shape() == Shape{count} && scores.is_float(),
+                  "score_examples() got {} for {} examples; expected a number for each, [rows]",
+                  describe(scores), count);
+      for (const double v : to_values(scores)) mine.push_back(static_cast<float>(v));
+      rows.clear();
+    }
+    bad = replica->queue().take_bad_id();
+  }
+  c.world().together([&] { REDCO_CHECK(!bad, "score_examples(): {}", describe(*bad)); });
+  std::string bytes;
+  if (c.coord().mp() == 0) put_list(bytes, mine);
+  std::vector<float> out(static_cast<std::size_t>(n));
+  i64 first = 0;  // of the replicas in their order: their examples are first, first + dp, ...
+  for (const std::string& text : c.world().gather(bytes)) {
+    if (text.empty()) continue;
+    std::vector<float> theirs;
+    std::size_t at = 0;
+    take_list(text, at, theirs);
+    for (std::size_t k = 0; k < theirs.size(); ++k) out[order[first + static_cast<i64>(k) * dp]] = theirs[k];
+    ++first;
+  }
   return out;
 }
 

@@ -30,6 +30,14 @@ std::vector<std::vector<Rollout>> sample(const Pipeline& pipeline, const ParamTr
                                          std::span<const std::vector<i32>> prompts,
                                          const TextGeneration& generation, i64 first_ordinal = 0);
 
+// A number for each example, in order and the same on every rank: rewards of answers by a frozen model.
+// `score` returns [rows] of examples on one replica, at most batch_size; the length of `shape` is that of
+// their longest field of ids. Nothing is recorded on the tape. Collective: call it in source().
+using Score =
+    std::function<Tensor(const ParamTree& params, std::span<const Example> rows, const BatchShape& shape)>;
+std::vector<float> score_examples(const ParamTree& params, std::span<const Example> examples, i64 batch_size,
+                                  const Score& score);
+
 // Examples [first, first + n) of an endless sequence that visits all of `data`, in a random order, before it
 // repeats one. Every call gives the same.
 std::vector<Example> endless_examples(const Dataset& data, i64 first, i64 n);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/words.h"
 
 namespace redco {
@@ -64,6 +66,21 @@ std::vector<std::string> start_warnings(const TrainingStart& s) {
           i + 1, counted(total, "step"), begin));
   }
   return out;
+}
+
+std::string unreached_line(const ParamTree& params, const std::vector<size_t>& unreached) {
+  constexpr int kNamed = 8;
+  i64 n = 0;
+  std::string names;
+  for (const size_t i : unreached) {
+    const ParamSpec& s = params.specs()[i];
+    if (s.kind == ParamKind::bias && s.heads.dim >= 0) continue;
+    if (++n <= kNamed) names += (n > 1 ? ", " : "") + s.name;
+  }
+  if (n == 0) return "";
+  return fmt::format("no loss term depends on {} of {} trained parameters ({}{}); their gradients are 0", n,
+                     std::ranges::count_if(params.specs(), &ParamSpec::trained), names,
+                     n > kNamed ? ", ..." : "");
 }
 
 }  // namespace redco

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/types.h"
+#include "nn/param_tree.h"
 #include "optim/schedule.h"
 
 namespace redco {
@@ -23,5 +24,9 @@ std::vector<std::string> start_lines(const TrainingStart& start);
 // Settings that are valid but probably mistakes: a batch larger than the data, fewer than 10 steps, a run
 // that ends in its warm-up, no step left to train. Each line names a remedy. No number changes.
 std::vector<std::string> start_warnings(const TrainingStart& start);
+
+// "no loss term depends on 2 of 40 trained parameters (a, b); their gradients are 0". Biases of keys are not
+// counted: they cancel in the softmax. "": there is nothing to say.
+std::string unreached_line(const ParamTree& params, const std::vector<size_t>& unreached);
 
 }  // namespace redco

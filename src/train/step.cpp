@@ -241,6 +241,17 @@ void check_terms(const LossTerms& terms, const Pipeline& pipeline) {
   });
 }
 
+// Some gradient must have a path to its parameter.
+void check_reached(const Pipeline& pipeline, const std::vector<Tensor>& grads, size_t unreached) {
+  const auto wanted = static_cast<size_t>(std::ranges::count_if(grads, &Tensor::defined));
+  in_pipeline(pipeline, "loss()", [&] {
+    REDCO_CHECK(wanted == 0 || unreached < wanted,
+                "no term depends on a trained parameter, so all gradients would be 0. stop_gradient(), "
+                "detached(), to_values() and from_values() end the path to the parameters; ops without "
+                "derivative do too");
+  });
+}
+
 // Ranks that hold copies of a term must have the same bits.
 double copies_differ(const LossTerm& t) {
   const Context& c = Context::current();
@@ -417,6 +428,8 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
   }();
   const ProfilePhase profiled("norm and update");
   StepOutcome out;
+  out.unreached = buckets.unreached();
+  if (updates_ == 0) check_reached(pipeline_, grads, out.unreached.size());
   out.weights = weights;
   const std::vector<double> norms = group_norms(grads);
   out.grad_norm = std::sqrt(std::inner_product(norms.begin(), norms.end(), norms.begin(), 0.0));

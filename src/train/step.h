@@ -22,6 +22,7 @@ struct StepOutcome {
   std::map<std::string, double> weights;  // global weights of all terms
   bool finite = true;                     // false: nothing was updated
   bool signal = false;                    // a rank received a signal
+  std::vector<size_t> unreached;          // trained parameters that no term depends on
 };
 
 struct StepOptions {
@@ -54,7 +55,8 @@ class TrainStep {
   TrainStep(Pipeline& pipeline, ParamTree& params, const StepOptions& options);
 
   // `batches`: collated micro-batches, with their row offsets. `signal`: this rank received a request to
-  // stop, which all ranks learn together. Collective.
+  // stop, which all ranks learn together. UsageError: no term of the first step depends on a parameter.
+  // Collective.
   StepOutcome run(const std::vector<Batch>& batches, const std::vector<i64>& row_offsets, i64 step, i64 epoch,
                   double learning_rate, bool signal = false);
 

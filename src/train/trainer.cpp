@@ -336,6 +336,9 @@ class Training {
     const i64 flops = c_.flops();
     const double waited = c_.seconds_waiting();
     const StepOutcome o = step_.run(batches, offsets, state_.step, place.epoch, lr, end_requested() != 0);
+    if (first() && !std::exchange(warned_unreached_, true))
+      if (const std::string line = unreached_line(*job_.params, o.unreached); !line.empty())
+        warn("[train] {}", line);
     if (!o.finite) {
       const std::string what =
           fmt::format("[train] step {}: the loss or gradient is not finite (loss {}, gradient norm {})",
@@ -476,7 +479,7 @@ class Training {
   std::optional<StepPlan> plan_;
   std::optional<StepProfile> profile_;
   i64 total_ = 0, epoch_ = 0;
-  bool opened_ = false;
+  bool opened_ = false, warned_unreached_ = false;
   i64 checked_step_ = -1;  // of the last check of the replicas
   Schedule schedule_;
   TrainState state_;

@@ -52,6 +52,13 @@ TEST_F(Requests, PromptsOfTheJobComeInOrder) {
   EXPECT_EQ(r[1].example.ordinal, 1);
 }
 
+TEST_F(Requests, BuiltinDataAreThoseForEvaluation) {
+  const auto r = all(job({"predict.input=builtin:arithmetic"}));
+  EXPECT_EQ(r.size(), 80u);
+  EXPECT_THAT(error_text<UsageError>([&] { all(job({"predict.input=builtin:none"})); }),
+              HasSubstr("builtin:none"));
+}
+
 TEST_F(Requests, LinesKeepTheirIds) {
   const auto r =
       all(job_with("{\"text\": \"a\", \"id\": {\"n\": 1}}\n\n \t\r\n{\"prompt\": \"b\", \"x\": 3}\n"));

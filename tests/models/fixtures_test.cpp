@@ -94,6 +94,53 @@ INSTANTIATE_TEST_SUITE_P(Families, StoredWeights,
                                            "vit-gpt2", "qwen3", "gemma2", "mixtral", "mamba2", "dit"),
                          fixture_name);
 
+// last_hidden_state() is what transformers' model without head returns: the last of hidden_states.
+class LastHiddenState : public ::testing::TestWithParam<const char*> {};
+TEST_P(LastHiddenState, IsTheInputOfTheHead) {
+  const auto model = load_model(fixture(GetParam()));
+  const i64 C = model->hidden_size();
+  for (const Mesh& mesh : {Mesh{1, 1}, Mesh{2, 1}, Mesh{1, 2}})
+    on_mesh(mesh, [&](Context& c) {
+      ParamTree params =
+          make_params(model->params(), shard_specs(model->params().specs, c.mesh().mp()).layouts, {});
+      initialize(params, 3);
+      const bool decodes = model->generates_text();
+      const Tensor ids = from_ids({2, 3}, std::vector<i32>{3, 1, 2, 4, 0, 5});
+      std::vector<Tensor> states;
+      ApplyOptions with_states;
+      with_states.hidden_states = &states;
+      Tensor last, of_apply;
+      if (decodes) {
+        DecoderInputs in{ids, from_ids({2, 3}, std::vector<i32>{2, 3, 4, 2, 3, 4}), {}};
+        if (model->is_encoder_decoder()) in.memory = full({2, 4, C}, 0.25);
+        last = model->last_hidden_state(params, in, {});
+        of_apply = model->apply(params, in, with_states);
+        ApplyOptions end;
+        end.last_position_only = true;
+        EXPECT_EQ(model->last_hidden_state(params, in, end).shape(), (Shape{2, 1, C}));
+      } else {
+        EncoderInputs in{.input_ids = ids};
+        if (const ImageShape s = model->image_shape(); s.channels > 0)
+          in = {.pixel_values = full({2, s.channels, s.height, s.width}, 0.5)};
+        last = model->last_hidden_state(params, in, {});
+        of_apply = model->apply_encoder(params, in, with_states);
+      }
+      EXPECT_EQ(last.size(-1), C);
+      // A last state of ViT is not normed.
+      if (model->family() != "vit") EXPECT_EQ(to_values(last), to_values(states.back()));
+    });
+}
+INSTANTIATE_TEST_SUITE_P(Families, LastHiddenState,
+                         ::testing::Values("gpt2", "gptj", "opt", "llama", "gemma2", "mamba2", "t5", "bart",
+                                           "vit-gpt2", "bert-mlm", "vit", "performer", "mlp-mixer"),
+                         fixture_name);
+
+TEST(LastHiddenState, IsRefusedWhereAFamilyHasNone) {
+  const auto model = load_model(fixture("mlp"));
+  EXPECT_EQ(model->hidden_size(), 0);
+  EXPECT_THROW(model->last_hidden_state({}, EncoderInputs{}, {}), UsageError);
+}
+
 // Other ways to store the same weights: shards, half precision, names without the prefix.
 class Stored : public ::testing::TestWithParam<const char*> {};
 TEST_P(Stored, GivesTheSameLogits) {

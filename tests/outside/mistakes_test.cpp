@@ -80,6 +80,18 @@ TEST_F(UsersMistakes, ALabelBeyondTheClassesIsDetected) {
         "classes, or -100");
 }
 
+TEST_F(UsersMistakes, ALossWithoutGradientIsDetected) {
+  const std::string words =
+      "job.yaml pipeline=./so/mistakes.so plugins=[] train.max_steps=2 train.global_batch_size=12 "
+      "workdir=refused settings.mistake=";
+  for (const std::string command : {"train ", "validate "})
+    expect_error(command + words + "detached",
+                 "[pipeline] loss() failed: no term depends on a trained parameter, so all gradients would "
+                 "be 0");
+  expect_error("train " + words + "undefined",
+               "[pipeline] embed() failed: a function got an undefined tensor");
+}
+
 TEST_F(UsersMistakes, ARuleThatIsNotElementwiseIsDetected) {
   for (const std::string rule : {"normed", "noisy"})
     for (const std::string& where : {mesh(1, 1), mesh(2, 1) + " parallel.shard_parameters=true"})

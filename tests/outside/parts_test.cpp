@@ -110,6 +110,34 @@ TEST_F(Parts, AValueHeadStandsBesideTheModel) {
   EXPECT_LT(losses("head-again").at({1, "loss_value"}), losses("head").at({1, "loss_value"}));
 }
 
+TEST_F(Parts, AFrozenModelHasTheHeadOfItsTraining) {
+  if (!fs::exists(*dir_ / "head")) trains("head", "settings.value_head=true");
+  const std::string words = "settings.scored=true models.reward.path=";
+  same_on_all_meshes("scored", words + "head/checkpoints/last");
+  EXPECT_GT(std::abs(losses("scored").at({1, "loss_score"})), 1e-4);
+  EXPECT_FALSE(fs::exists(*dir_ / "scored/checkpoints/last/models"));
+  const Ran e = command("evaluate parts.yaml workdir=scored");
+  EXPECT_EQ(e.code, 0) << e.said;
+  // Without the head there is nothing to score with.
+  const Ran bare = command("train parts.yaml workdir=bare " + words + "base");
+  EXPECT_EQ(bare.code, 3) << bare.said;
+  EXPECT_THAT(bare.said, HasSubstr("[models] models.reward: base has no values for v_head.weight, which the "
+                                   "pipeline needs of this model"));
+  const Ran trained =
+      command("train parts.yaml workdir=bare " + words + "head/checkpoints/last models.reward.frozen=false");
+  EXPECT_EQ(trained.code, 2) << trained.said;
+  EXPECT_THAT(trained.said, HasSubstr("extra_params_of(\"reward\") declares parameters of a model that is "
+                                      "trained (models.reward.frozen is false)"));
+  // Another head is another model: a resumed run refuses it.
+  const fs::path head = *dir_ / "head/checkpoints/last/models/extra/model.safetensors";
+  std::string bytes = slurp(head.string());
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  spill(head.string(), bytes);
+  const Ran changed =
+      command("train parts.yaml workdir=scored train.max_steps=8 " + words + "head/checkpoints/last");
+  EXPECT_NE(changed.code, 0);
+}
+
 TEST_F(Parts, AFrozenReferenceIsNeverTrainedNorSaved) {
   const std::string words = "settings.reference=true models.reference='{path: other}'";
   same_on_all_meshes("reference", words);

@@ -10,7 +10,9 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "data/image.h"
 #include "pipelines/pipelines.h"
+#include "pipelines/read_images.h"
 #include "support/error_text.h"
 #include "support/ranks.h"
 #include "support/temp_dir.h"
@@ -161,6 +163,60 @@ TEST(Readers, ErrorsAreThrownOnAllRanks) {
           << name;
     });
   }
+}
+
+TEST(ReadImages, MayHaveNoClasses) {
+  test::TempDir dir;
+  std::filesystem::create_directories(dir / "set/more");
+  Image grey{.height = 2, .width = 2, .channels = 1, .pixels = {0, 255, 0, 255}};
+  spill(dir / "set/b.png", encode_png(grey));
+  grey.pixels[0] = 255;
+  spill(dir / "set/more/a.png", encode_png(grey));
+  spill(dir / "lines.jsonl", "{\"image\": \"set/b.png\"}\n{\"image\": \"set/more/a.png\", \"label\": 7}\n");
+  on_mesh({2, 1}, [&](Context&) {
+    for (const std::string file : {"set", "lines.jsonl"}) {
+      const DataRequest request{.files = {dir / file}, .cache = dir / "cache"};
+      const auto data = read_images(request, DataSettings(), {1, 2, 2});
+      ASSERT_EQ(data->size(), 2);
+      const Example e = data->get(0);
+      EXPECT_THAT(e.values.at("pixel_values"), ::testing::ElementsAre(-1, 1, -1, 1));
+      EXPECT_EQ(e.ids.count("label"), 0u);
+      EXPECT_EQ(data->get(1).values.at("pixel_values")[0], 1);
+    }
+    const DataRequest labelled{.files = {dir / "set"}, .cache = dir / "cache"};
+    EXPECT_THAT(error_text<ContentsError>([&] {
+                  read_images(labelled, DataSettings(), {1, 2, 2}, 2);
+                }),
+                ::testing::HasSubstr("b.png: the image is not in the folder of a class"));
+    DataSettings named;
+    named.label_names = {"one"};
+    EXPECT_THAT(error_text<UsageError>([&] {
+                  read_images(labelled, named, {1, 2, 2});
+                }),
+                ::testing::HasSubstr("data.label_names has 1 classes, but the pipeline has 0"));
+  });
+}
+
+TEST(ReadImages, ALineOfPredictionsIsAnImage) {
+  test::TempDir dir;
+  spill(dir / "a.png", encode_png({.height = 2, .width = 2, .channels = 1, .pixels = {0, 255, 0, 255}}));
+  DataSettings settings;
+  settings.images = dir.path();
+  for (const std::string line : {R"({"image": "a.png", "id": 3})", R"({"prompt": "a.png"})"}) {
+    const Example e = image_request(line, "in.jsonl:1", settings, {1, 2, 2});
+    EXPECT_THAT(e.values.at("pixel_values"), ::testing::ElementsAre(-1, 1, -1, 1));
+    EXPECT_EQ(e.text, R"({"image":"a.png"})");
+  }
+  for (const auto& [line, what] : std::map<std::string, std::string>{
+           {R"({"image": "b.png"})", "in.jsonl:1: "}, {R"({"text": "a.png"})", "in.jsonl:1: no \"image\""}})
+    EXPECT_THAT(error_text<ContentsError>([&] {
+                  image_request(line, "in.jsonl:1", settings, {1, 2, 2});
+                }),
+                ::testing::HasSubstr(what));
+  EXPECT_THAT(error_text<ContentsError>([&] {
+                image_request(R"({"image": "a.png"})", "in.jsonl:1", settings, {1, 4, 4});
+              }),
+              ::testing::HasSubstr("in.jsonl:1: "));
 }
 
 }  // namespace

@@ -282,5 +282,39 @@ TEST(Examples, JsonKeepsThemExactly) {
     EXPECT_THROW(examples_from_json(bad), ContentsError) << bad;
 }
 
+// Depends on a alone, or on nothing.
+class Some : public Two {
+ public:
+  explicit Some(bool none) : none_(none) {}
+  LossTerms loss(const ParamTree& p, const Batch& b, const StepContext&) const override {
+    const Tensor a = p["a.fc1.weight"] - b["x"];
+    return {{"first", sum_all(square(none_ ? stop_gradient(a) : a))}};
+  }
+  std::vector<ParamGroup> groups() const override { return Pipeline::groups(); }
+
+ private:
+  bool none_;
+};
+
+TEST(Groups, ParametersWithoutGradientAreKnown) {
+  for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}})
+    on_mesh(mesh, [&](Context& c) {
+      for (const bool none : {false, true}) {
+        Some pipeline(none);
+        ParamTree params =
+            make_params(pipeline.params(), shard_specs(pipeline.params().specs, c.mesh().mp()).layouts, {});
+        initialize(params, 5);
+        TrainStep step(pipeline, params, {.optimizer = AdamWSettings{}});
+        const BatchShape shape{
+            .rows = 1, .mine = shard_range(1, 1, c.mesh().dp(), c.coord().dp()), .length = 1};
+        const auto run = [&] { return step.run({pipeline.collate({}, shape)}, {0}, 0, 0, 0.02, {}); };
+        if (none)
+          EXPECT_THROW(run(), BugError);
+        else
+          EXPECT_EQ(run().unreached, (std::vector<size_t>{1, 2}));
+      }
+    });
+}
+
 }  // namespace
 }  // namespace redco

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "models/spec_builder.h"
+
 namespace redco {
 namespace {
 
@@ -88,6 +90,20 @@ TEST(StartReport, WarnsOfACheckpointBeyondTheEnd) {
   EXPECT_THAT(start_warnings(s), ElementsAre(HasSubstr("the job ends at step 250: nothing is trained")));
   s.step = 250;
   EXPECT_THAT(start_warnings(s), ElementsAre(HasSubstr("all 250 steps: nothing is left to train")));
+}
+
+TEST(StartReport, NamesParametersWithoutGradient) {
+  ModelParams params;
+  SpecBuilder b(params);
+  for (int i = 0; i < 12; ++i) b.linear(fmt::format("layer{}", i), 2, 2, false, 1);
+  b.linear("key", 2, 2, true, 1, false, HeadsOf{0, 2, 2, 1});
+  const ParamTree tree(params.specs, {});
+  EXPECT_EQ(params.specs.back().kind, ParamKind::bias);
+  EXPECT_EQ(unreached_line(tree, {params.specs.size() - 1}), "");
+  EXPECT_EQ(unreached_line(tree, {1, 3}),
+            "no loss term depends on 2 of 14 trained parameters (layer1.weight, layer3.weight); their "
+            "gradients are 0");
+  EXPECT_THAT(unreached_line(tree, {0, 1, 2, 3, 4, 5, 6, 7, 8}), HasSubstr("layer7.weight, ...)"));
 }
 
 }  // namespace

@@ -64,7 +64,8 @@ class Halves : public Model {
 struct Settings {
   std::string mistake = "none";
   void visit(SettingsVisitor& v) {
-    v.field("mistake", mistake, "what is wrong").one_of({"none", "counter", "generator", "label"});
+    v.field("mistake", mistake, "what is wrong")
+        .one_of({"none", "counter", "generator", "label", "detached", "undefined"});
   }
 };
 
@@ -77,9 +78,7 @@ class Embeds : public EmbeddingPipeline {
     Batch b;
     b.shape = s;
     b.fields["x"] = value_rows(mine, s, "x", {2});
-    std::vector<i32> labels;
-    for (const Example& e : mine) labels.push_back(e.ids.at("label")[0]);
-    b.fields["label"] = from_local_ids({s.rows}, labels);
+    b.fields["label"] = fixed_id_rows(mine, s, "label", {});
     b.weights["loss"] = static_cast<double>(mine.size());
     return b;
   }
@@ -87,6 +86,8 @@ class Embeds : public EmbeddingPipeline {
     const std::string mistake = own_settings<Settings>(settings->own).mistake;
     Tensor y = tanh(dense(p, "net", b["x"]));
     if (mistake == "counter") y = y * (1 + 1e-3 * static_cast<double>(calls_++));
+    if (mistake == "detached") y = stop_gradient(y);
+    if (mistake == "undefined") y = matmul(y, Tensor());
     if (mistake == "generator") y = y + 0.01 * random_normal(y.shape(), random_++);
     return {{"y", y}, {"label", b["label"]}};
   }

@@ -1,5 +1,6 @@
 // A language model with what a job may have besides its model: a value head of the pipeline, a frozen
-// reference, a second trained model, and the model without its adapters. `settings:` says which.
+// reference, a second trained model, the model without its adapters, and a frozen model with the value head
+// of its training, which scores the examples. `settings:` says which.
 #include <algorithm>
 
 #include "redco.h"
@@ -7,12 +8,13 @@
 using namespace redco;
 
 struct PartsSettings {
-  bool value_head = false, reference = false, second = false, without_adapters = false;
+  bool value_head = false, reference = false, second = false, without_adapters = false, scored = false;
   void visit(SettingsVisitor& v) {
     v.field("value_head", value_head, "a head of the pipeline on the logits");
     v.field("reference", reference, "distance to the frozen model `reference`");
     v.field("second", second, "trains the model `second` too");
     v.field("without_adapters", without_adapters, "distance to the model without its adapters");
+    v.field("scored", scored, "weights of the examples by the frozen model `reward`");
   }
 };
 
@@ -21,16 +23,39 @@ class Parts : public Pipeline {
     ModelParams out;
     if (!own().value_head) return out;
     SpecBuilder b(out);
-    b.linear("v_head", 1, model->vocab_size(), false, 0.02);
+    b.linear("v_head", 1, model->hidden_size(), false, 0.02);
     return out;
+  }
+  ModelParams extra_params_of(const std::string& name) const override {
+    ModelParams out;
+    if (name != "reward") return out;
+    SpecBuilder b(out);
+    b.linear("v_head", 1, named_model("reward").model->hidden_size(), false, 0.02);
+    return out;
+  }
+  std::shared_ptr<const Dataset> source(const ParamTree& params, const StepContext& ctx) override {
+    const auto data = Pipeline::source(params, ctx);
+    if (!own().scored) return data;
+    std::vector<Example> examples;
+    for (i64 i = 0; i < data->size(); ++i) examples.push_back(data->get(i));
+    const auto scores = score_examples(
+        params, examples, 3, [&](const ParamTree& p, std::span<const Example> rows, const BatchShape& shape) {
+          const ParamTree theirs = p.part("reward");
+          const Tensor h =
+              named_model("reward").model->last_hidden_state(theirs, inputs(collate(rows, shape)), {});
+          return mean(linear(h, theirs["v_head.weight"]), {1, 2});
+        });
+    for (size_t i = 0; i < examples.size(); ++i) examples[i].values["score"] = {scores[i]};
+    return std::make_shared<ExampleList>(std::move(examples), "scored");
   }
   Batch collate(std::span<const Example> mine, const BatchShape& s) const override {
     std::vector<Example> rows(mine.size());
     Batch b;
     b.shape = s;
-    for (const char* term : {"loss", "distance", "value"}) b.weights[term] = 0;
+    for (const char* term : {"loss", "distance", "value", "score"}) b.weights[term] = 0;
     for (size_t r = 0; r < mine.size(); ++r) {
       const std::vector<i32>& labels = mine[r].ids.at("labels");
+      rows[r].values["score"] = {mine[r].values.count("score") ? mine[r].values.at("score")[0] : 0};
       rows[r].ids["positions"] = model->positions(std::vector<i32>(s.length, 1), false);
       const auto n =
           static_cast<double>(std::count_if(labels.begin(), labels.end(), [](i32 i) { return i >= 0; }));
@@ -39,15 +64,17 @@ class Parts : public Pipeline {
     b.fields["input_ids"] = id_rows(mine, s, "input_ids", 0);
     b.fields["labels"] = id_rows(mine, s, "labels", -100);
     b.fields["positions"] = id_rows(rows, s, "positions", 0);
+    b.fields["score"] = value_rows(rows, s, "score", {});
     return b;
   }
   LossTerms loss(const ParamTree& params, const Batch& batch, const StepContext& ctx) const override {
-    const DecoderInputs in{batch["input_ids"], batch["positions"], {}};
+    const DecoderInputs in = inputs(batch);
     const Tensor logits = model->apply(params, in, ctx.apply);
     Tensor total = sum_all(cross_entropy(logits, batch["labels"]));
     LossTerms more;
     if (own().value_head) {
-      const Tensor value = sum_all(square(add_scalar(linear(logits, params["v_head.weight"]), -1)));
+      const Tensor value = sum_all(square(
+          add_scalar(linear(model->last_hidden_state(params, in, ctx.apply), params["v_head.weight"]), -1)));
       total = total + 0.01 * value;
       more.push_back({"value", stop_gradient(value)});
     }
@@ -62,6 +89,11 @@ class Parts : public Pipeline {
       const Tensor distance = sum_all(square(logits - fixed));
       total = total + 0.001 * distance;
       more.push_back({"distance", stop_gradient(distance)});
+    }
+    if (own().scored) {
+      const Tensor nll = sum(cross_entropy(logits, batch["labels"]), {1});
+      total = total + sum_all(nll * batch["score"]);
+      more.push_back({"score", sum_all(batch["score"])});
     }
     LossTerms out = {{"loss", total}};
     out.insert(out.end(), more.begin(), more.end());
@@ -78,6 +110,7 @@ class Parts : public Pipeline {
     return means;
   }
 
+  static DecoderInputs inputs(const Batch& batch) { return {batch["input_ids"], batch["positions"], {}}; }
   PartsSettings own() const { return own_settings<PartsSettings>(settings->own); }
 };
 
