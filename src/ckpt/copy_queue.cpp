@@ -28,7 +28,7 @@ std::byte* CopyQueue::take(i64 bytes) {
   std::unique_lock lock(mutex_);
   i64 begin = 0;
   freed_.wait(lock, [&] {
-    if (head_ == tail_) head_ = tail_ = 0;
+    if (ends_.empty()) head_ = tail_ = 0;  // pieces of 0 B have an end too
     begin = head_;
     if (const i64 left = all - head_ % std::max<i64>(1, all); bytes > left)
       begin += left;  // pieces are whole

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstring>
 #include <future>
+#include <thread>
 #include <vector>
 
 namespace redco::ckpt {
@@ -36,6 +37,32 @@ TEST(CopyQueue, PiecesKeepTheirBytesAndOrder) {
   EXPECT_EQ(wrong, 0);
   ASSERT_EQ(seen.size(), 500U);
   EXPECT_TRUE(std::ranges::is_sorted(seen));
+}
+
+// A piece of 0 B (an empty shard) that is the only one left keeps the places of the pieces after it: none of
+// them is given out twice.
+TEST(CopyQueue, AnEmptyPieceKeepsItsPlace) {
+  CopyQueue queue({.copy_bytes = kRing, .windows = 1});
+  std::promise<void> empty, next;
+  const auto piece = [&](i64 bytes, const std::shared_future<void>& until) {
+    queue.take(bytes);
+    queue.put([until] {
+      if (until.valid()) until.wait();
+    });
+  };
+  piece(500, {});
+  piece(0, empty.get_future().share());
+  std::this_thread::sleep_for(20ms);  // the first piece is gone
+  piece(100, next.get_future().share());
+  empty.set_value();
+  std::this_thread::sleep_for(20ms);
+  piece(400, {});
+  piece(500, {});
+  auto more = std::async(std::launch::async, [&] { piece(1, {}); });  // 1000 B are in use
+  EXPECT_EQ(more.wait_for(20ms), std::future_status::timeout);
+  next.set_value();
+  more.get();
+  queue.drain();
 }
 
 // A copy of all pieces never waits for their tasks, also in the next save. A smaller one waits until the
