@@ -20,7 +20,7 @@ class @CLASS@ForCausalLM : public Model {
   // 1. Reads config.json, or the keys of `model:` in the job. Every other key is an error.
   explicit @CLASS@ForCausalLM(ModelConfig& c) {
     vocab_size_ = c.integer("vocab_size");
-    width_ = c.integer("hidden_size");
+    width_ = hidden_size_ = c.integer("hidden_size");
     n_layers_ = c.integer("num_hidden_layers");
     heads_ = c.integer("num_attention_heads");
     max_length_ = c.integer_or("max_position_embeddings", 128);
@@ -60,7 +60,7 @@ class @CLASS@ForCausalLM : public Model {
       x = run_block(p, o, layer(i), x, [this, in, o, i](const ParamTree& own, const Tensor& h) {
         return block(own, in, o, i, h);
       });
-    return dense(p, "lm_head", head_input(o, gather_tokens(o, rms_norm(p, "norm", x, kEps))), o);
+    return lm_head(p, "lm_head", gather_tokens(o, rms_norm(p, "norm", x, kEps)), o);
   }
 
  private:

@@ -421,26 +421,32 @@ void load_model(ParamTree& tree, const JobConfig& job, const ModelSource& source
   }
 }
 
-// The parameters that a pipeline has besides the model's: those that the folder of the weights has, the
-// others at their initial values.
-void load_extra(ParamTree& tree, const ModelSource& source, u64 seed, bool trains) {
-  if (tree.size() == 0) return;
-  initialize(tree, seed);
-  const std::string& weights = source.adapter.empty() ? source.folder : source.adapter;
-  const std::string folder = join_path(weights, part_folder(kExtra));
+// Reads the parameters that a pipeline has besides the model's from models/extra of the folder of the
+// weights. Returns the names of those that it lacks.
+std::vector<std::string> read_extra(ParamTree& tree, const ModelSource& source) {
+  const std::string folder = source.extra_folder();
   ckpt::HeadLoad any{.is_head = [](const std::string&) { return true; }, .made = {}, .unused = {}};
-  if (!weights.empty() && is_folder(folder)) {
+  if (!folder.empty() && is_folder(folder)) {
     ckpt::load_params(
         tree, ckpt::ModelFiles::open(folder), [](const std::string& n) { return n; }, {}, "", &any);
   } else {
     for (const ParamSpec& s : tree.specs()) any.made.push_back(s.name);
   }
-  if (any.made.empty() || !reports()) return;
-  if (any.made.size() > 5) any.made.resize(5);
+  return any.made;
+}
+
+// Those of this training: what the folder lacks begins with its initial values.
+void load_extra(ParamTree& tree, const ModelSource& source, u64 seed, bool trains) {
+  if (tree.size() == 0) return;
+  initialize(tree, seed);
+  std::vector<std::string> made = read_extra(tree, source);
+  if (made.empty() || !reports()) return;
+  if (made.size() > 5) made.resize(5);
+  const std::string& weights = source.trained_folder();
   const std::string line = fmt::format(
       "[model] {} has no values for the pipeline's own parameters ({}): they begin with their "
       "initial values",
-      weights.empty() ? "the job" : weights, fmt::join(any.made, ", "));
+      weights.empty() ? "the job" : weights, fmt::join(made, ", "));
   if (trains) {
     info("{}", line);
   } else {
@@ -448,22 +454,14 @@ void load_extra(ParamTree& tree, const ModelSource& source, u64 seed, bool train
   }
 }
 
-// Parameters that a frozen model has besides its own (Pipeline::extra_params_of()): its folder has them all.
+// Those of the training of a frozen model (Pipeline::extra_params_of()): its folder has them all.
 void load_extra_of(const std::string& name, ParamTree& tree, const ModelSource& source) {
-  const std::string& weights = source.adapter.empty() ? source.folder : source.adapter;
-  const std::string folder = join_path(weights, part_folder(kExtra));
-  ckpt::HeadLoad any{.is_head = [](const std::string&) { return true; }, .made = {}, .unused = {}};
-  if (is_folder(folder)) {
-    ckpt::load_params(
-        tree, ckpt::ModelFiles::open(folder), [](const std::string& n) { return n; }, {}, "", &any);
-  } else {
-    for (const ParamSpec& s : tree.specs()) any.made.push_back(s.name);
-  }
-  if (!any.made.empty())
+  if (tree.size() == 0) return;
+  if (const std::vector<std::string> missing = read_extra(tree, source); !missing.empty())
     throw ContentsError(
         "[models] models.{}: {} has no values for {}, which the pipeline needs of this model. Its training "
         "saves them in {}/ if its pipeline declares them in extra_params()",
-        name, weights, fmt::join(any.made, ", "), part_folder(kExtra));
+        name, source.trained_folder(), fmt::join(missing, ", "), part_folder(kExtra));
 }
 
 // The tensors of one owner, by their names in `tree`.
@@ -504,8 +502,8 @@ ParamTree make_job_params(const JobConfig& job, const ModelSource& source, const
       ParamTree own_part = theirs.subset(of_model);
       load_model(own_part, n.job, n.source, n.model.get(), n.model->params().aliases);
       of_model.flip();
-      if (ParamTree more = theirs.subset(of_model); more.size() > 0)
-        load_extra_of(n.settings.name, more, n.source);
+      ParamTree more = theirs.subset(of_model);
+      load_extra_of(n.settings.name, more, n.source);
     }
   }
   return tree;

@@ -5,12 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "base/file.h"
 #include "base/lease.h"
 #include "comm/group.h"
 #include "job/job_config.h"
 #include "models/model.h"
 #include "nn/lora.h"
 #include "tokenizers/tokenizer.h"
+#include "train/checkpoint.h"
 #include "train/pipeline.h"
 
 namespace redco {
@@ -26,6 +28,12 @@ struct ModelSource {
   // The folder's weights are for another task, or have another number of outputs: the model gets a new head,
   // and config_json describes it.
   bool new_head = false;
+  // The folder with what was trained: the adapter's, else the model's.
+  const std::string& trained_folder() const { return adapter.empty() ? folder : adapter; }
+  // Its folder of the parameters that a pipeline has besides the model's; "" without a folder.
+  std::string extra_folder() const {
+    return trained_folder().empty() ? "" : join_path(trained_folder(), part_folder(kExtra));
+  }
 };
 
 // path, preset or arch as the job says. With arch, the tokenizer supplies what the config leaves open

@@ -91,9 +91,9 @@ std::map<std::string, FrozenModel> frozen_models(const std::vector<NamedParts>& 
                     (folder.empty() ? fmt::format("train.seed={}", seed) : weights_fingerprint(folder)) +
                     (p.source.adapter.empty() ? "" : "/" + weights_fingerprint(p.source.adapter));
     const std::vector<bool> own = own_parameters(params.part(p.settings.name), *p.model);
-    const std::string& weights = p.source.adapter.empty() ? folder : p.source.adapter;
-    if (!weights.empty() && std::ranges::find(own, false) != own.end())
-      m.fingerprint += "/" + weights_fingerprint(join_path(weights, part_folder(kExtra)));
+    if (const std::string extra = p.source.extra_folder();
+        !extra.empty() && std::ranges::find(own, false) != own.end())
+      m.fingerprint += "/" + weights_fingerprint(extra);
   }
   return out;
 }

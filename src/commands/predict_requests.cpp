@@ -165,8 +165,7 @@ PredictScan scan_requests(const JobConfig& job, const PredictModel& m) {
   PredictScan scan;
   while (all.next(r)) {
     ++scan.n;
-    for (const auto& [name, ids] : r.example.ids)
-      scan.longest = std::max(scan.longest, static_cast<i64>(ids.size()));
+    scan.longest = std::max(scan.longest, longest_ids(r.example));
   }
   scan.skipped = all.skipped();
   scan.first_reason = all.first_reason();

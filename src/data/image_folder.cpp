@@ -43,11 +43,14 @@ ImageFolder ImageFolder::open(const std::string& path, bool without_classes) {
   // By class, then by name.
   std::vector<std::pair<std::string, std::string>> sorted;
   for (std::string& name : names) {
-    std::string folder = without_classes ? "/" : folder_of(name).substr(root);
-    if (folder.empty())
-      throw ContentsError("[data] {}: the image is not in the folder of a class, expected {}/CLASS/{}",
-                          f.store_.where(name), path, file_name(name));
-    folder.pop_back();
+    std::string folder;
+    if (!without_classes) {
+      folder = folder_of(name).substr(root);
+      if (folder.empty())
+        throw ContentsError("[data] {}: the image is not in the folder of a class, expected {}/CLASS/{}",
+                            f.store_.where(name), path, file_name(name));
+      folder.pop_back();
+    }
     sorted.emplace_back(std::move(folder), std::move(name));
   }
   std::sort(sorted.begin(), sorted.end());

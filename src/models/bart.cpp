@@ -88,9 +88,8 @@ class Bart : public Model {
                      return feed_forward(q, decoder_, i, attend_to_memory(q, i, y, in, o), o);
                    });
     Scope s("lm_head");
-    x = head_input(o, gather_tokens(o, x));
-    if (!o.head) return x;
-    return dense(p, "lm_head", x, o) + p["final_logits_bias"];
+    const Tensor y = lm_head(p, "lm_head", gather_tokens(o, x), o);
+    return o.head ? y + p["final_logits_bias"] : y;
   }
 
   // Rows of the decoder's position table.

@@ -89,8 +89,7 @@ Tensor Gpt2Decoder::apply(const ParamTree& p, const DecoderInputs& in, const App
   Scope s("lm_head");
   x = gather_tokens(o, layer_norm(p, at("transformer.ln_f"), x, eps_));
   if (o.hidden_states) o.hidden_states->push_back(x);
-  if (!o.head) return head_input(o, x);
-  return dense(p, at("lm_head"), head_input(o, x), o);
+  return lm_head(p, at("lm_head"), x, o);
 }
 
 std::string Gpt2Decoder::canonical_name(const std::string& stored) {

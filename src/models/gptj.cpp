@@ -89,8 +89,7 @@ class GptJ : public Model {
     Scope s("lm_head");
     x = gather_tokens(o, layer_norm(p, "transformer.ln_f", x, eps_));
     if (o.hidden_states) o.hidden_states->push_back(x);
-    if (!o.head) return head_input(o, x);
-    return dense(p, "lm_head", head_input(o, x), o);
+    return lm_head(p, "lm_head", x, o);
   }
 
   // GPTJModel without head is saved without the prefix. The buffers are causal masks and sines of the

@@ -159,8 +159,8 @@ Tensor LlamaDecoder::decode(const ParamTree& p, const DecoderInputs& in, const A
   Scope s("lm_head");
   x = gather_tokens(o, norm(p, "model.norm", x));
   if (o.hidden_states) o.hidden_states->push_back(x);
-  if (!o.head) return head_input(o, x);
-  return soft_cap(dense(p, "lm_head", head_input(o, x), o), arch_.logit_cap);
+  const Tensor y = lm_head(p, "lm_head", x, o);
+  return o.head ? soft_cap(y, arch_.logit_cap) : y;
 }
 
 std::string LlamaDecoder::canonical_name(const std::string& stored) const {

@@ -101,8 +101,7 @@ class Mamba2 : public Model {
     Scope s("lm_head");
     x = gather_tokens(o, rms_norm(p, "backbone.norm_f", x, eps_));
     if (o.hidden_states) o.hidden_states->push_back(x);
-    if (!o.head) return head_input(o, x);
-    return dense(p, "lm_head", head_input(o, x), o);
+    return lm_head(p, "lm_head", x, o);
   }
 
  private:

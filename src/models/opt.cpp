@@ -97,8 +97,7 @@ class Opt : public Model {
     x = gather_tokens(o, x);
     if (projected_) x = dense(p, at("project_out"), x, o);
     if (o.hidden_states) o.hidden_states->push_back(x);
-    if (!o.head) return head_input(o, x);
-    return dense(p, "lm_head", head_input(o, x), o);
+    return lm_head(p, "lm_head", x, o);
   }
 
   // Rows of the position table: the n-th token of the mask has n + 1 (n from 1), padding has 1.

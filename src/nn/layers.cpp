@@ -175,6 +175,11 @@ Tensor head_input(const ApplyOptions& o, const Tensor& x) {
   return o.last_position_only ? narrow(x, 1, x.size(1) - 1, 1) : x;
 }
 
+Tensor lm_head(const ParamTree& p, const LayerName& name, const Tensor& x, const ApplyOptions& o) {
+  const Tensor h = head_input(o, x);
+  return o.head ? dense(p, name, h, o) : h;
+}
+
 Tensor run_block(const ParamTree& p, const ApplyOptions& o, const std::string& name, const Tensor& x,
                  const BlockFunction& block) {
   Restore<SharedText> scope(Context::current().random_scope, name);

@@ -110,6 +110,8 @@ Tensor gather_tokens(const ApplyOptions& o, const Tensor& x);
 
 // The hidden states whose logits are computed: those of all tokens, or of the last one.
 Tensor head_input(const ApplyOptions& o, const Tensor& x);
+// The logits of head_input(o, x) by a linear layer, or without o.head the input itself.
+Tensor lm_head(const ParamTree& p, const LayerName& name, const Tensor& x, const ApplyOptions& o);
 
 // block(p, x). With recompute_blocks only its input is kept, and the backward runs the block again with a
 // copy of the tree `p` (the same tensors). The block must take parameters from its argument, because p may be

@@ -95,14 +95,21 @@ std::string LabelledImages::where(const Place& p) const {
                        : source_->where(p.name, line_folders_[static_cast<std::size_t>(p.lines)]);
 }
 
-void LabelledImages::add(Place p, const std::vector<std::string>& label, const std::string& at) {
+std::vector<float> LabelledImages::targets_of(const std::vector<std::string>& label) const {
+  if (targets_.none()) return {};
   const i64 expected = targets_.classes ? 1 : targets_.n;
+  if (static_cast<i64>(label.size()) != expected)
+    throw ContentsError("{} labels, but {} are expected", label.size(), expected);
+  std::vector<float> out;
+  for (const std::string& l : label)
+    out.push_back(targets_.classes ? static_cast<float>(targets_.classes->number_of(l))
+                                   : parse_number(l, "the label"));
+  return out;
+}
+
+void LabelledImages::add(Place p, const std::vector<std::string>& label, const std::string& at) {
   try {
-    if (static_cast<i64>(label.size()) != expected)
-      throw ContentsError("{} labels, but {} are expected", label.size(), expected);
-    for (const std::string& l : label)
-      p.targets.push_back(targets_.classes ? static_cast<float>(targets_.classes->number_of(l))
-                                           : parse_number(l, "the label"));
+    p.targets = targets_of(label);
   } catch (const ContentsError& e) {
     throw ContentsError("{}: {}", at, e.what());
   }
@@ -119,9 +126,7 @@ void LabelledImages::add_folder(const std::string& path) {
     Place p;
     p.folder = static_cast<i64>(folders_.size()) - 1;
     p.image = static_cast<i64>(i);
-    std::vector<std::string> label;
-    if (!targets_.none()) label = {f.classes()[static_cast<std::size_t>(f.files()[i].label)]};
-    add(p, label, f.where(p.image));
+    add(p, {f.classes()[static_cast<std::size_t>(f.files()[i].label)]}, f.where(p.image));
   }
 }
 
@@ -138,9 +143,8 @@ void LabelledImages::add_idx(const std::string& images, const std::string& label
     Place p;
     p.idx = static_cast<i64>(idx_.size()) - 1;
     p.image = i;
-    std::vector<std::string> label;
-    if (labelled) label = {std::to_string(all[static_cast<std::size_t>(i)])};
-    add(p, label, fmt::format("{}: label {}", labels, i));
+    add(p, {labelled ? std::to_string(all[static_cast<std::size_t>(i)]) : ""},
+        fmt::format("{}: label {}", labels, i));
   }
 }
 

@@ -47,6 +47,7 @@ class LabelledImages : public Dataset {
   };
 
   std::string where(const Place& p) const;
+  std::vector<float> targets_of(const std::vector<std::string>& label) const;
   void add(Place p, const std::vector<std::string>& label, const std::string& at);
   void add_folder(const std::string& path);
   void add_idx(const std::string& images, const std::string& labels);  // "" without targets

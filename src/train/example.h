@@ -1,6 +1,7 @@
 // Example and Dataset: what a pipeline reads, trains on and answers.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -48,6 +49,13 @@ struct Example {
   std::string text;
   std::string id;  // the id in its source, as JSON; "": none
 };
+
+// The length of the example's longest field of ids; 0 if it has none.
+inline i64 longest_ids(const Example& e) {
+  std::size_t n = 0;
+  for (const auto& [name, ids] : e.ids) n = std::max(n, ids.size());
+  return static_cast<i64>(n);
+}
 
 // Which threads may call length() and get() of a Dataset.
 enum class Reading : std::uint8_t {

@@ -161,11 +161,7 @@ std::shared_ptr<const Dataset> ordered_examples(std::vector<Example> examples, s
   return std::make_shared<ExampleList>(std::move(examples), std::move(fingerprint), std::move(order));
 }
 
-i64 ExampleList::length(i64 i) const {
-  size_t longest = 0;
-  for (const auto& [name, ids] : examples_[place(i)].ids) longest = std::max(longest, ids.size());
-  return static_cast<i64>(longest);
-}
+i64 ExampleList::length(i64 i) const { return longest_ids(examples_[place(i)]); }
 
 std::string examples_to_json(const std::vector<Example>& examples) {
   Json list = Json::array();

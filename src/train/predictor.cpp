@@ -12,23 +12,23 @@ namespace redco {
 
 namespace {
 
-i64 length_of(const Example& e) {
-  std::size_t longest = e.text.size();
-  for (const auto& [name, ids] : e.ids) longest = std::max(longest, ids.size());
-  return static_cast<i64>(longest);
-}
+i64 length_of(const Example& e) { return std::max(longest_ids(e), static_cast<i64>(e.text.size())); }
 
 }  // namespace
+
+std::vector<i64> longest_first(i64 n, const std::function<i64(i64)>& length) {
+  std::vector<i64> order(static_cast<std::size_t>(n));
+  std::iota(order.begin(), order.end(), i64{0});
+  std::ranges::stable_sort(order, [&](i64 a, i64 b) { return length(a) > length(b); });
+  return order;
+}
 
 std::vector<std::string> predict(const Pipeline& pipeline, const ParamTree& params,
                                  std::span<const Example> examples, i64 batch_size,
                                  const std::function<void(std::string_view piece)>& on_text) {
   Context& c = Context::current();
   const i64 n = static_cast<i64>(examples.size()), dp = c.mesh().dp();
-  std::vector<i64> order(n);
-  std::iota(order.begin(), order.end(), i64{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](i64 a, i64 b) { return length_of(examples[a]) > length_of(examples[b]); });
+  const std::vector<i64> order = longest_first(n, [&](i64 i) { return length_of(examples[i]); });
   nlohmann::json mine = nlohmann::json::array();  // [[place in examples, text], ...]
   std::string bad_id;
   {

@@ -9,6 +9,9 @@
 
 namespace redco {
 
+// Indices of n inputs, the longest first. Dealt to the replicas in turn, they are about equal work.
+std::vector<i64> longest_first(i64 n, const std::function<i64(i64)>& length);
+
 // One JSON object per example, in order, on every rank. `examples` are the same on all ranks. The longest are
 // distributed first, one to each replica in turn. Each replica answers its examples on its own mp group:
 // batch_size per call, or all together if the pipeline forms batches itself. Answers depend on the ordinals

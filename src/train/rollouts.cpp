@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "base/error.h"
 #include "base/signals.h"
@@ -13,6 +12,7 @@
 #include "generate/text_stream.h"
 #include "ops/create.h"
 #include "train/bad_ids.h"
+#include "train/predictor.h"
 #include "train/token_rows.h"
 
 namespace redco {
@@ -37,20 +37,6 @@ void add_log_probs(const Model& model, const ParamTree& params, const std::vecto
         to[begin + r]->log_probs.push_back(static_cast<float>(values[r * b.shape.length + t - 1]));
     }
   }
-}
-
-// Indices of n texts, long ones first: dealt to the replicas in turn, they are about equal work.
-std::vector<i64> longest_first(i64 n, const std::function<std::size_t(i64)>& length) {
-  std::vector<i64> order(static_cast<std::size_t>(n));
-  std::iota(order.begin(), order.end(), i64{0});
-  std::ranges::stable_sort(order, [&](i64 a, i64 b) { return length(a) > length(b); });
-  return order;
-}
-
-std::size_t longest_ids(const Example& e) {
-  std::size_t n = 0;
-  for (const auto& [name, ids] : e.ids) n = std::max(n, ids.size());
-  return n;
 }
 
 // A Rollout as bytes, for the exchange between replicas.
@@ -82,7 +68,7 @@ std::vector<std::vector<Rollout>> sample(const Pipeline& pipeline, const ParamTr
                      model.family());
   Context& c = Context::current();
   const i64 n = static_cast<i64>(prompts.size()), dp = c.mesh().dp();
-  const std::vector<i64> order = longest_first(n, [&](i64 i) { return prompts[i].size(); });
+  const std::vector<i64> order = longest_first(n, [&](i64 i) { return static_cast<i64>(prompts[i].size()); });
   std::string mine;
   {
     const NoGrad off;
@@ -169,10 +155,8 @@ std::vector<float> score_examples(const ParamTree& params, std::span<const Examp
       rows.push_back(examples[order[i]]);
       if (static_cast<i64>(rows.size()) < batch_size && i + dp < n) continue;
       const i64 count = static_cast<i64>(rows.size());
-      const BatchShape shape{.rows = count,
-                             .mine = {0, count},
-                             .length = static_cast<i64>(longest_ids(rows.front())),
-                             .target_length = 0};
+      const BatchShape shape{
+          .rows = count, .mine = {0, count}, .length = longest_ids(rows.front()), .target_length = 0};
       const Tensor scores = score(whole, rows, shape);
       REDCO_CHECK(scores.shape() == Shape{count} && scores.is_float(),
                   "score_examples() got {} for {} examples; expected a number for each, [rows]",

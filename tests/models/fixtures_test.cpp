@@ -109,12 +109,12 @@ TEST_P(LastHiddenState, IsTheInputOfTheHead) {
       std::vector<Tensor> states;
       ApplyOptions with_states;
       with_states.hidden_states = &states;
-      Tensor last, of_apply;
+      Tensor last;
       if (decodes) {
         DecoderInputs in{ids, from_ids({2, 3}, std::vector<i32>{2, 3, 4, 2, 3, 4}), {}};
         if (model->is_encoder_decoder()) in.memory = full({2, 4, C}, 0.25);
         last = model->last_hidden_state(params, in, {});
-        of_apply = model->apply(params, in, with_states);
+        model->apply(params, in, with_states);
         ApplyOptions end;
         end.last_position_only = true;
         EXPECT_EQ(model->last_hidden_state(params, in, end).shape(), (Shape{2, 1, C}));
@@ -123,7 +123,7 @@ TEST_P(LastHiddenState, IsTheInputOfTheHead) {
         if (const ImageShape s = model->image_shape(); s.channels > 0)
           in = {.pixel_values = full({2, s.channels, s.height, s.width}, 0.5)};
         last = model->last_hidden_state(params, in, {});
-        of_apply = model->apply_encoder(params, in, with_states);
+        model->apply_encoder(params, in, with_states);
       }
       EXPECT_EQ(last.size(-1), C);
       // A last state of ViT is not normed.

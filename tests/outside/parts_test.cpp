@@ -128,14 +128,18 @@ TEST_F(Parts, AFrozenModelHasTheHeadOfItsTraining) {
   EXPECT_EQ(trained.code, 2) << trained.said;
   EXPECT_THAT(trained.said, HasSubstr("extra_params_of(\"reward\") declares parameters of a model that is "
                                       "trained (models.reward.frozen is false)"));
-  // Another head is another model: a resumed run refuses it.
-  const fs::path head = *dir_ / "head/checkpoints/last/models/extra/model.safetensors";
+  // Another head is another model: a resumed run refuses it. The folder is a plain one, without checksums.
+  fs::copy(*dir_ / "base", *dir_ / "scorer");
+  fs::create_directories(*dir_ / "scorer/models");
+  fs::copy(*dir_ / "head/checkpoints/last/models/extra", *dir_ / "scorer/models/extra");
+  trains("scored-plain", words + "scorer");
+  const fs::path head = *dir_ / "scorer/models/extra/model.safetensors";
   std::string bytes = slurp(head.string());
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
   spill(head.string(), bytes);
-  const Ran changed =
-      command("train parts.yaml workdir=scored train.max_steps=8 " + words + "head/checkpoints/last");
-  EXPECT_NE(changed.code, 0);
+  const Ran changed = command("train parts.yaml workdir=scored-plain train.max_steps=8 " + words + "scorer");
+  EXPECT_EQ(changed.code, 2) << changed.said;
+  EXPECT_THAT(changed.said, HasSubstr("was made with other weights of models.reward"));
 }
 
 TEST_F(Parts, AFrozenReferenceIsNeverTrainedNorSaved) {

@@ -15,7 +15,7 @@ class DecaysForCausalLM : public Model {
  public:
   explicit DecaysForCausalLM(ModelConfig& c) {
     vocab_size_ = c.integer("vocab_size");
-    width_ = c.integer("hidden_size");
+    width_ = hidden_size_ = c.integer("hidden_size");
     n_layers_ = c.integer("num_hidden_layers", 0);
     heads_ = c.integer("num_heads");
     N_ = c.integer_or("state_size", 4);
@@ -60,7 +60,7 @@ class DecaysForCausalLM : public Model {
         const Tensor a = gather_tokens(o, rms_norm(own, layer(i) + "norm", h, 1e-5));
         return h + dropout(o, "out", dropout_, residual(o, scan(own, in, o, i, a)));
       });
-    return dense(p, "lm_head", head_input(o, gather_tokens(o, rms_norm(p, "norm", x, 1e-5))), o);
+    return lm_head(p, "lm_head", gather_tokens(o, rms_norm(p, "norm", x, 1e-5)), o);
   }
 
  private:
