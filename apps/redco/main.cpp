@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "base/crash.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/signals.h"
@@ -102,6 +103,7 @@ bool runs_a_job(const std::string& command) {
 }
 
 int run_command(int argc, char** argv) {
+  report_crashes();
   CLI::App app("redco: distributed training and inference of transformers on CPUs, from one job file",
                "redco");
   app.set_version_flag("--version", version_text, "version, build and libraries");

@@ -441,14 +441,18 @@ void load_extra(ParamTree& tree, const ModelSource& source, u64 seed, bool train
   initialize(tree, seed);
   std::vector<std::string> made = read_extra(tree, source);
   if (made.empty() || !reports()) return;
-  if (made.size() > 5) made.resize(5);
+  if (constexpr std::size_t kNamed = 5; made.size() > kNamed) {
+    const std::size_t more = made.size() - kNamed;
+    made.resize(kNamed);
+    made.push_back(fmt::format("{} more", more));
+  }
   const std::string& weights = source.trained_folder();
   const std::string line = fmt::format(
       "[model] {} has no values for the pipeline's own parameters ({}): they begin with their "
       "initial values",
       weights.empty() ? "the job" : weights, fmt::join(made, ", "));
   if (trains) {
-    info("{}", line);
+    info("{}; moving averages begin as copies", line);
   } else {
     warn("{} and must be trained first", line);
   }
@@ -457,9 +461,11 @@ void load_extra(ParamTree& tree, const ModelSource& source, u64 seed, bool train
 // Those of the training of a frozen model (Pipeline::extra_params_of()): its folder has them all.
 void load_extra_of(const std::string& name, ParamTree& tree, const ModelSource& source) {
   if (tree.size() == 0) return;
-  if (const std::vector<std::string> missing = read_extra(tree, source); !missing.empty())
+  std::vector<std::string> missing = read_extra(tree, source);
+  for (std::string& m : missing) m += " " + to_string(tree[m].shape());
+  if (!missing.empty())
     throw ContentsError(
-        "[models] models.{}: {} has no values for {}, which the pipeline needs of this model. Its training "
+        "[models] models.{}: {} has no values of this shape for {}, which the pipeline needs of this model. Its training "
         "saves them in {}/ if its pipeline declares them in extra_params()",
         name, source.trained_folder(), fmt::join(missing, ", "), part_folder(kExtra));
 }

@@ -101,7 +101,9 @@ TextGeneration eval_generation(const JobConfig& job, const ModelSource& source, 
 
 const Tokenizer& tokenizer_of(const PredictModel& m) {
   if (!m.tokenizer)
-    throw UsageError("[model] no tokenizer. Give model.tokenizer (`bytes` or a tokenizer's folder)");
+    throw UsageError(
+        "[model] no tokenizer. Give model.tokenizer (`bytes` or a tokenizer's folder). A pipeline that reads no text "
+        "needs a function request()");
   if (!m.model)
     throw UsageError("[model] the pipeline has no model. Give model.path, model.preset or model.arch");
   return *m.tokenizer;

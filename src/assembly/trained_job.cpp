@@ -231,6 +231,23 @@ bool trained_without_model(const JobConfig& job) {
   return saved && !saved->model.path && !saved->model.preset && !saved->model.arch;
 }
 
+void use_trained_evaluation(JobConfig& job) {
+  if (!job.data.files(true).empty() || job.origins.given("data.eval")) return;
+  std::optional<JobConfig> saved = saved_job(job);
+  if (!saved || saved->data.files(true).empty()) return;
+  SavedFacts facts(*job.predict.checkpoint);
+  saved->data.each_list(true, [&](const std::string&, std::vector<std::string>& files) {
+    for (std::string& f : files)
+      if (!f.starts_with("builtin:")) f = facts.absolute(f).string();
+  });
+  job.data.eval = saved->data.eval;
+  job.data.eval_sets = saved->data.eval_sets;
+  for (const char* key : {"data.eval", "data.eval_sets"})
+    job.origins.inherit(key, join_path(*job.predict.checkpoint, kJobPath));
+  info("[eval] the job names no evaluation data: {}, those of the training",
+       excerpt(fmt::format("{}", fmt::join(job.data.files(true), ", ")), 200));
+}
+
 TrainedJob trained_job(const JobConfig& given, Weights weights) {
   TrainedJob out{given, nullptr};
   if (weights == Weights::optional && given.workdir &&

@@ -25,9 +25,9 @@ void rethrow_from_user(const UserMessage& message) {
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& e) {
-    throw Error(ExitCode::bug, message(fmt::format(": {}", e.what())));
+    throw UsageError("{}", message(fmt::format(": {}", e.what())));
   } catch (...) {
-    throw Error(ExitCode::bug, message(" with an exception that is not a std::exception"));
+    throw UsageError("{}", message(" with an exception that is not a std::exception"));
   }
 }
 

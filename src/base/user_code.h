@@ -11,8 +11,8 @@ namespace redco {
 // The text of an error in a user's code, where `why` follows "... failed".
 using UserMessage = std::function<std::string(const std::string& why)>;
 
-// In a catch block around a user's code: an exception that isn't redco's becomes an Error, and a failed check
-// of redco is the user's mistake, a UsageError. redco's other errors and std::bad_alloc are thrown again.
+// In a catch block around a user's code: an exception that isn't redco's, or a failed check of redco, is the
+// user's mistake, a UsageError. redco's other errors and std::bad_alloc are thrown again.
 [[noreturn]] void rethrow_from_user(const UserMessage& message);
 
 // The user's code that runs on this thread; null: there is none. Functions that are called later, such as a

@@ -272,7 +272,10 @@ std::vector<std::string> adapter_modules(const ModelParams& params, const PeftAd
 }
 
 void load_adapter(ParamTree& tree, const PeftAdapter& adapter, const CanonicalName& canonical) {
-  ParamTree trained = tree.subset(trained_ones(tree.specs()));
+  std::vector<bool> selected = trained_ones(tree.specs());
+  for (size_t i = 0; i < selected.size(); ++i)  // those of a frozen model too
+    selected[i] = selected[i] || !tree.specs()[i].adapter.weight.empty();
+  ParamTree trained = tree.subset(selected);
   load_params(trained, ModelFiles::open(adapter.folder, kAdapterStem), canonical, {}, kAdapterPrefix);
 }
 

@@ -202,7 +202,8 @@ BenchReport bench_training(Bench& b, const JobConfig& job, i64 steps, bool kerne
     const i64 before = c.flops();
     const double waited = c.seconds_waiting();
     std::vector<Batch> batches;
-    for (const MicroBatchExamples& m : examples) batches.push_back(collate_examples(*b.pipeline, m));
+    for (const MicroBatchExamples& m : examples)
+      batches.push_back(collate_examples(*b.pipeline, m.mine, m.shape));
     if (b.data)
       for (const MicroBatchExamples& m : examples) r.length = std::max(r.length, m.shape.length);
     const StepOutcome o = step.run(batches, offsets, s, 0, job.train.learning_rate, {});

@@ -199,7 +199,7 @@ int run_check(JobConfig job, const CheckOptions& o, const std::string& program) 
     }
     info("[check] {}: {}", title_of(run), name_of(run.verdict));
   }
-  report.causes = likely_causes(report.runs);
+  report.causes = likely_causes(report.runs, report.tolerance);
   if (!reference && !o.json)
     throw Error(static_cast<ExitCode>(report.exit_code()),
                 fmt::format("[check] no combination ran\n{}", fmt::join(report.messages(), "\n")));

@@ -16,6 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 constexpr double kSmallest = 1e-2, kSmallestOfGroup = 0.1;  // scales, see compare()
 constexpr double kWeightTolerance = 1e-9;
+constexpr double kRounding = 16, kNear = 30;  // see compare() and likely_causes()
 
 double relative(double value, double expected, double scale) {
   const double d = std::abs(value - expected);
@@ -37,16 +38,28 @@ TensorDifference difference_of(const std::vector<float>& a, const std::vector<fl
   return out;
 }
 
+double rounding_of(const std::map<std::string, double>& all, const std::string& name) {
+  const auto at = all.find(name);
+  return at == all.end() || !std::isfinite(at->second) ? 0 : at->second;
+}
+
+// The scale with which a difference of kRounding times `rounding` is at the tolerance.
+double wider(double scale, double rounding, double tolerance) {
+  return std::max(scale, kRounding * rounding / tolerance);
+}
+
 // Values of the same names; a name that only one run has is a difference.
 void compare_values(const std::string& prefix, const std::map<std::string, double>& values,
-                    const std::map<std::string, double>& expected, double tolerance, double smallest,
+                    const std::map<std::string, double>& expected,
+                    const std::map<std::string, double>& rounding, double tolerance, double smallest,
                     std::vector<CheckDifference>& out) {
   std::map<std::string, double> all = values;
   all.insert(expected.begin(), expected.end());
   for (const auto& [name, ignored] : all) {
     const auto a = values.find(name), b = expected.find(name);
     const double mine = a == values.end() ? NAN : a->second, other = b == expected.end() ? NAN : b->second;
-    const double d = relative(mine, other, std::max(std::abs(other), smallest));
+    const double scale = std::max(std::abs(other), smallest);
+    const double d = relative(mine, other, wider(scale, rounding_of(rounding, name), tolerance));
     if (!(d <= tolerance)) out.push_back({prefix + name, mine, other, d});
   }
 }
@@ -68,7 +81,8 @@ const std::vector<Feature>& features() {
        "batch_layout())"},
       {"the rows of a replica in a micro-batch", [](const CheckedRun& r) { return r.combination.micro; },
        "collate() uses a row's place among the replica's rows, for example for random numbers in the order of "
-       "the rows; key them by Example::ordinal or Context::key()"},
+       "the rows (key them by Example::ordinal or Context::key()), or loss() uses Batch::weights, which are those "
+       "of one replica"},
       {"dp", [](const CheckedRun& r) { return r.combination.dp; },
        "collate() or loss() uses something of one replica: its rank, its number of rows, or random numbers "
        "with a key of its own (use Context::key())"},
@@ -96,6 +110,11 @@ CheckNumbers check_numbers(const std::string& json) {
   j.at("longest_sum").get_to(n.longest_sum);
   j.at("examples").get_to(n.examples);
   j.at("groups").get_to(n.groups);
+  const Json& r = j.at("rounding");  // {} if it was not measured
+  if (r.empty()) return n;
+  r.at("terms").get_to(n.rounding.terms);
+  r.at("gradients").get_to(n.rounding.gradients);
+  r.at("grad_norm").get_to(n.rounding.grad_norm);
   return n;
 }
 
@@ -124,9 +143,10 @@ void compare(CheckedRun& run, const CheckNumbers& reference, double tolerance, c
              const std::string& expected) {
   const CheckNumbers& n = run.numbers;
   std::vector<CheckDifference>& out = run.differences;
-  compare_values("weight of ", n.weights, reference.weights, kWeightTolerance, 1e-300, out);
-  compare_values("", n.terms, reference.terms, tolerance, kSmallest, out);
-  if (const double d = relative(n.grad_norm, reference.grad_norm, reference.grad_norm); !(d <= tolerance))
+  compare_values("weight of ", n.weights, reference.weights, {}, kWeightTolerance, 1e-300, out);
+  compare_values("", n.terms, reference.terms, reference.rounding.terms, tolerance, kSmallest, out);
+  const double norm_scale = wider(reference.grad_norm, reference.rounding.grad_norm, tolerance);
+  if (const double d = relative(n.grad_norm, reference.grad_norm, norm_scale); !(d <= tolerance))
     out.push_back({"gradient norm", n.grad_norm, reference.grad_norm, d});
 
   const auto mine = ckpt::SafetensorsFile::open(gradients), other = ckpt::SafetensorsFile::open(expected);
@@ -151,7 +171,8 @@ void compare(CheckedRun& run, const CheckNumbers& reference, double tolerance, c
   for (const ckpt::TensorEntry& e : mine.entries())
     if (!other.find(e.name)) over.push_back({e.name + " (no gradient in the reference)", 0, NAN, INFINITY});
   for (const auto& [name, d] : found) {
-    const double scale = std::max(d.largest, kSmallestOfGroup * largest[group_of(name)]);
+    const double scale = wider(std::max(d.largest, kSmallestOfGroup * largest[group_of(name)]),
+                               rounding_of(reference.rounding.gradients, name), tolerance);
     const CheckDifference line{name, d.value, d.expected, relative(d.value, d.expected, scale)};
     if (run.largest.what.empty() || line.difference > run.largest.difference) run.largest = line;
     if (!(line.difference <= tolerance)) over.push_back(line);
@@ -161,7 +182,7 @@ void compare(CheckedRun& run, const CheckNumbers& reference, double tolerance, c
   run.verdict = out.empty() && n.examples.empty() ? CheckedRun::Verdict::equal : CheckedRun::Verdict::differs;
 }
 
-std::vector<std::string> likely_causes(const std::vector<CheckedRun>& runs) {
+std::vector<std::string> likely_causes(const std::vector<CheckedRun>& runs, double tolerance) {
   std::vector<std::string> out;
   const CheckedRun* reference = nullptr;
   std::vector<const CheckedRun*> compared;
@@ -193,6 +214,15 @@ std::vector<std::string> likely_causes(const std::vector<CheckedRun>& runs) {
   }
 
   if (std::ranges::none_of(compared, [](const CheckedRun* r) { return differs(*r); })) return out;
+  double largest = 0;
+  for (const CheckedRun* r : compared)
+    for (const CheckDifference& d : r->differences) largest = std::max(largest, d.difference);
+  if (out.empty() && largest <= kNear * tolerance)
+    out.push_back(fmt::format(
+        "the largest difference, {:.1g}, is near the tolerance: it may be rounding at a kink (relu, max, a "
+        "comparison of nearly equal values). Then other values of train.seed have other differences or none. If "
+        "all seeds have it:",
+        largest));
   // The features whose difference from the reference coincides with a difference of the results.
   std::vector<const Feature*> fitting;
   for (const Feature& f : features())

@@ -25,6 +25,12 @@ struct CheckNumbers {
   i64 longest_sum = 0;          // the most terms that a sum of the step has: tokens, or a dim of a parameter
   std::string examples;         // how source() differed from the recorded examples; "": it did not
   std::map<std::string, std::string> groups;  // parameter group of each gradient
+  // Of the reference: how much each number changes if all parameters change by a unit of their last place.
+  // Where sums cancel, rounding changes them by more than the tolerance.
+  struct Rounding {
+    std::map<std::string, double> terms, gradients;
+    double grad_norm = 0;
+  } rounding;
 };
 CheckNumbers check_numbers(const std::string& json);
 
@@ -61,11 +67,13 @@ double check_tolerance(i64 longest_sum, bool bf16);
 //                   (what is smaller is rounding: sums that cancel, such as the two answers of a preference)
 //   terms           the value, at least 1e-2
 //   gradient norm   the value
+// A scale is larger where rounding (of the reference) asks for it: 16 times the rounding is tolerated.
 // Weights are sums of counts: their tolerance is 1e-9. Sets verdict, largest, zero and differences.
 void compare(CheckedRun& run, const CheckNumbers& reference, double tolerance, const std::string& gradients,
              const std::string& expected);
 
-// Sentences about the likely cause, one each; empty if all runs are equal. `runs`: with their verdicts.
-std::vector<std::string> likely_causes(const std::vector<CheckedRun>& runs);
+// Sentences about the likely cause, one each; empty if all runs are equal. tolerance: that of compare().
+// `runs`: with their verdicts.
+std::vector<std::string> likely_causes(const std::vector<CheckedRun>& runs, double tolerance);
 
 }  // namespace redco

@@ -88,7 +88,7 @@ std::string to_text(const CheckReport& r) {
   if (reference) {
     const CheckNumbers& n = reference->numbers;
     s += fmt::format("one step of pipeline {}: {}{}, {}\n", r.pipeline, counted(n.rows, "row"),
-                     n.length > 0 ? fmt::format(" of at most {}", counted(n.length, "token")) : "",
+                     n.length > 1 ? fmt::format(" of at most {}", counted(n.length, "token")) : "",
                      r.bf16 ? "bf16" : "fp32");
     s += fmt::format("tolerance {:.2g} of a value, for sums in another order\n\n", r.tolerance);
   }

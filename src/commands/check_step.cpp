@@ -1,6 +1,7 @@
 #include "commands/check_step.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -13,6 +14,10 @@
 #include "commands/check_record.h"
 #include "commands/training_parts.h"
 #include "data/epoch_order.h"
+#include "ops/create.h"
+#include "ops/elementwise.h"
+#include "ops/reduce.h"
+#include "ops/shape.h"
 #include "train/prefetch.h"
 #include "train/step.h"
 #include "train/step_order.h"
@@ -44,10 +49,38 @@ void check_batches(const Pipeline& pipeline, const std::vector<Batch>& batches) 
   });
 }
 
+// The parameters, each number one or two units of its last place larger.
+ParamTree nudged(const ParamTree& params) {
+  Context& c = Context::current();
+  std::vector<Tensor> values = params.values();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Tensor& p = params.values()[i];
+    if (!p.defined() || p.dtype() != DType::f32 || !params.specs()[i].trained()) continue;
+    Tensor t(p.shape(), p.dtype(), p.layout(), p.hidden());
+    c.run(&Kernels::affine, p, t, 1 + std::exp2(-23), 0);
+    values[i] = p.is_gathered_on_use() ? t.gathered_on_use() : t;
+  }
+  return params.with_values(values);
+}
+
+// The largest difference of each gradient, by its name.
+Json differences(const ParamTree& params, const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  const NoGrad off;
+  Json out = Json::object();
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!a[i].defined() || !b[i].defined()) continue;
+    const Tensor d = abs(a[i] - b[i]);
+    const ParamSpec& s = params.specs()[i];
+    const std::vector<double> largest = to_values(max_last(reshape(d, {1, d.numel()})));
+    for (i64 k = 0; k < s.stored.tensors(); ++k) out[s.stored.tensor(k)] = largest[0];
+  }
+  return out;
+}
+
 // The parameter group of each stored tensor, whose gradients are compared on the same scale.
 Json groups_of(const Pipeline& pipeline, const ParamTree& tree) {
   Json out = Json::object();
-  const auto groups = in_pipeline(pipeline, "groups()", [&] { return pipeline.groups(); });
+  const auto groups = pipeline.checked_groups();
   for (const ParamSpec& s : tree.specs())
     for (const ParamGroup& g : groups)
       if (g.has(s.name))
@@ -91,7 +124,8 @@ int step_on_ranks(Run& run, const std::string& folder, const std::string& own) {
   world.together([&] {
     if (!text.empty()) record = check_record_of(text);
   });
-  if (!text.empty()) in_pipeline(*pipeline, "restore()", [&] { pipeline->restore(record.state); });
+  const bool records = text.empty();
+  if (!records) in_pipeline(*pipeline, "restore()", [&] { pipeline->restore(record.state); });
   c.phase = "source";
   const auto data = in_pipeline(*pipeline, "source()", [&] { return pipeline->source(params, {}); });
   if (!data || data->size() == 0) throw ContentsError("[data] the training data have no examples");
@@ -99,7 +133,7 @@ int step_on_ranks(Run& run, const std::string& folder, const std::string& own) {
   const StepPlan::Place place = StepPlan(data->size(), sizes.global).place(0);
   std::vector<i64> numbers;
   for (i64 at = place.begin; at < place.end; ++at) numbers.push_back(order.at(at));
-  if (text.empty()) {
+  if (records) {
     const std::string state = in_pipeline(*pipeline, "state()", [&] { return pipeline->state(); });
     world.on_first([&] {
       text = to_json(record_examples(*data, numbers, state));
@@ -120,7 +154,7 @@ int step_on_ranks(Run& run, const std::string& folder, const std::string& own) {
     offsets.push_back(micro[batches.size()].first);
     for (i64 row = e.shape.mine.begin; row < e.shape.mine.end; ++row) mine.push_back(offsets.back() + row);
     length = std::max(length, e.shape.length + e.shape.target_length);
-    batches.push_back(collate_examples(*pipeline, e));
+    batches.push_back(collate_examples(*pipeline, e.mine, e.shape));
   }
   check_batches(*pipeline, batches);
   std::string examples;
@@ -135,6 +169,20 @@ int step_on_ranks(Run& run, const std::string& folder, const std::string& own) {
     throw Error(
         ExitCode::non_finite,
         fmt::format("[check] the loss or gradient is not finite ({}; gradient norm {})", terms, o.grad_norm));
+
+  Json rounding = Json::object();
+  if (records && training_storage(job).weights == DType::f32) {
+    const std::vector<Tensor> expected = gradients;
+    ParamTree changed = nudged(params);
+    TrainStep again(*pipeline, changed, options);
+    again.start_averages();
+    const StepOutcome other = again.run(batches, offsets, 0, 0, 0);
+    for (const auto& [name, value] : o.terms)
+      rounding["terms"][name] = std::abs(other.terms.at(name) - value);
+    rounding["grad_norm"] = std::abs(other.grad_norm - o.grad_norm);
+    rounding["gradients"] = differences(params, gradients, expected);
+    gradients = expected;
+  }
 
   std::vector<bool> has;
   i64 widest = 0;
@@ -158,7 +206,8 @@ int step_on_ranks(Run& run, const std::string& folder, const std::string& own) {
               {"rows_of_micro_batch", micro[0].rows},
               {"longest_sum", std::max(rows * std::max<i64>(1, length), widest)},
               {"examples", examples},
-              {"groups", groups}};
+              {"groups", groups},
+              {"rounding", rounding}};
     write_file_durable(join_path(own, kCheckResult), j.dump());
   });
   return static_cast<int>(ExitCode::ok);

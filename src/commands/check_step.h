@@ -13,7 +13,8 @@ constexpr const char* kCheckCommand = "__check";
 // Files in the folder of a check. The first combination that gets so far writes the record; all use it, so
 // algorithms that sample their examples compare the same ones.
 constexpr const char* kCheckRecord = "record.json";
-// And in the folder of each combination.
+// And in the folder of each combination. With fp32 weights, the result of the one that writes the record also
+// has `rounding`: how much each number changes if all parameters change by a unit of their last place.
 constexpr const char* kCheckResult = "result.json";
 constexpr const char* kCheckGradients = "gradients";  // .safetensors
 

@@ -42,7 +42,14 @@ i64 count_requests(const JobConfig& job, const PredictModel& m) {
 }
 
 // The line of the output: the members of the request, then those of the answer.
-std::string line_of(const PredictRequest& r, const std::string& answer) {
+std::string line_of(const PredictRequest& r, const std::string& answer, const std::string& input) {
+  const Json asked = Json::parse(r.head), answered = Json::parse(answer);
+  for (const auto& [name, value] : answered.items())
+    if (asked.contains(name))
+      throw UsageError(
+          "[predict] prompt {} of {} and its answer both have a member \"{}\". Rename the one that predict() "
+          "returns, or remove it from the prompt",
+          r.example.ordinal + 1, input, name);
   const std::string members = r.head.substr(0, r.head.size() - 1);
   return members + (answer == "{}" ? "}" : "," + answer.substr(1)) + "\n";
 }
@@ -93,7 +100,9 @@ class PredictRun {
     world_.broadcast_bytes(counts, sizeof counts);
     total_ = counts[0];
     done_ = counts[1];
-    if (first_ && m_.model && m_.model->generates_text())
+    // A user's predict() may generate no text.
+    const bool generates = m_.pipeline->origin.empty() || job.origins.given("predict.max_new_tokens");
+    if (first_ && generates && m_.model && m_.model->generates_text())
       if (const auto text =
               long_answer_warning(*m_.model, "predict.max_new_tokens", job.predict.max_new_tokens);
           !text.empty())
@@ -146,6 +155,8 @@ class PredictRun {
                                *job_.predict.output, done_, total_));
   }
 
+  std::string input() const { return job_.predict.input.value_or("predict.prompt"); }
+
   // The next n prompts, on every rank.
   std::vector<PredictRequest> take(i64 n) {
     std::vector<PredictRequest> out;
@@ -153,8 +164,7 @@ class PredictRun {
       PredictRequest r;
       while (static_cast<i64>(out.size()) < n && requests_->next(r)) out.push_back(std::move(r));
       if (static_cast<i64>(out.size()) < n)
-        throw ContentsError("[predict] {} became shorter after the run began",
-                            job_.predict.input.value_or("predict.prompt"));
+        throw ContentsError("[predict] {} became shorter after the run began", input());
     });
     return out;
   }
@@ -166,8 +176,7 @@ class PredictRun {
       world_.on_first([&] {
         for (std::size_t i = 0; i < some.size(); ++i)
           file_->check(at + static_cast<i64>(i), some[i].head,
-                       fmt::format("prompt {} of {}", some[i].example.ordinal + 1,
-                                   job_.predict.input.value_or("predict.prompt")));
+                       fmt::format("prompt {} of {}", some[i].example.ordinal + 1, input()));
       });
       at += static_cast<i64>(some.size());
     }
@@ -192,11 +201,16 @@ class PredictRun {
       std::string text;
       for (std::size_t i = 0; i < requests.size(); ++i) {
         if (!Json::accept(answers[i]) || answers[i].empty() || answers[i][0] != '{')
-          throw UsageError("[pipeline] predict() must return a JSON object, got: {}",
-                           answers[i].substr(0, 60));
+          throw UsageError("[pipeline] predict() must return a JSON object, got: {}{}", excerpt(answers[i]),
+                           m_.pipeline->origin.empty() ? "" : ". The pipeline is " + m_.pipeline->origin);
+        // A line of the output holds one answer.
+        if (answers[i].find_first_of("\r\n") != std::string::npos)
+          answers[i] = Json::parse(answers[i]).dump(-1, ' ', false, Json::error_handler_t::replace);
         if (job_.predict.images || !job_.predict.output)
           answers[i] = save_images(answers[i], image_name(requests[i]), job_.predict.images.value_or("."));
-        text += lines ? line_of(requests[i], answers[i]) : showed ? "\n" : shown(requests[i], answers[i]);
+        text += lines    ? line_of(requests[i], answers[i], input())
+                : showed ? "\n"
+                         : shown(requests[i], answers[i]);
       }
       if (file_) {
         file_->append(text);

@@ -215,7 +215,6 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
              .check_replicas_every = job.fault.check_replicas_every_n_steps,
              .threads_per_rank = kernels::threads(),
              .isa = kernels::name_of(kernels::isa())};
-  if (const PipelineInfo* known = pipeline_info(job.pipeline)) t.unit = known->unit;
   if (!source.folder.empty() && exists(join_path(source.folder, "generation_config.json")))
     t.generation_config = read_file(join_path(source.folder, "generation_config.json"), 1 << 24);
   world.on_first([&] {  // the first rank writes it

@@ -6,6 +6,7 @@ RunRequest trained_request(const RunRequest& request, Weights weights, JobUse us
   RunRequest r = request;
   r.job = [given = request.job, weights, use, lease = std::make_shared<std::shared_ptr<Lease>>()] {
     TrainedJob trained = trained_job(given(), weights);
+    if (use == JobUse::evaluate) use_trained_evaluation(trained.job);
     expand_data_folders(trained.job, use);
     check_job(trained.job, use);
     check_files(trained.job, use);

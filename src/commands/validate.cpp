@@ -14,6 +14,7 @@
 #include "data/token_index.h"
 #include "pipelines/pipelines.h"
 #include "run/run.h"
+#include "train/prefetch.h"
 #include "train/step.h"
 
 namespace redco {
@@ -81,11 +82,11 @@ i64 check_own_parameters(const JobConfig& job) {
   const Context::Use use(*context);
   const bool has_length = parts.model && parts.model->vocab_size() > 0;
   const i64 length = job.data.max_length.value_or(has_length ? parts.model->max_length() : 1);
-  const BatchShape shape{.rows = 1, .mine = {0, 1}, .length = length, .target_length = length};
+  const BatchShape shape{.rows = 2, .mine = {0, 2}, .length = length, .target_length = length};
   ParamTree params =
       make_params(all, shard_specs(all.specs, 1, custom_rules(job)).layouts, training_storage(job));
   TrainStep step(*pipeline, params, step_options(job.train, job.parallel, training_storage(job).weights));
-  const Batch batch = in_pipeline(*pipeline, "collate()", [&] { return pipeline->collate({}, shape); });
+  const Batch batch = collate_examples(*pipeline, {}, shape);
   step.run({batch}, {0}, 0, 0, 1e-4);
   return n;
 }

@@ -174,8 +174,9 @@ std::vector<float> ImagePreprocess::operator()(const Image& image, const std::st
   if (do_center_crop_) x = center_crop(x, crop_.height, crop_.width);
   if (x.height != height_ || x.width != width_)
     throw ContentsError(
-        "{}: the image has {} x {} pixels, the model needs {} x {}. data.resize_images=true resizes images",
-        where, x.height, x.width, height_, width_);
+        "{}: the image is {} pixels wide and {} high; expected {} wide and {} high. data.resize_images=true "
+        "resizes images",
+        where, x.width, x.height, width_, height_);
   // A lookup table per channel: a pixel has 256 values.
   std::vector<float> out(x.pixels.size());
   const i64 n = x.height * x.width;

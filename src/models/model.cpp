@@ -50,6 +50,9 @@ auto in_family(const std::string& name, const char* function, F&& f) {
 }  // namespace
 
 Tensor Model::apply(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const {
+  REDCO_CHECK(in.input_ids.defined(), "apply() needs DecoderInputs::input_ids, which has no value");
+  REDCO_CHECK(is_encoder_decoder() || !in.memory.defined(),
+              "apply() got DecoderInputs::memory, and the family '{}' has no encoder", family_);
   const Tensor logits = in_family(family_, "decode()", [&] { return decode(p, in, o); });
   if (o.cache) o.cache->advance(in.input_ids.size(1));
   return logits;

@@ -51,6 +51,14 @@ ParamSpec& SpecBuilder::linear(const std::string& prefix, i64 out, i64 in, bool 
   return out_.specs[weight];
 }
 
+ParamSpec& SpecBuilder::conv(const std::string& prefix, i64 out, i64 in, i64 height, i64 width, bool bias,
+                             double std) {
+  const size_t weight = out_.specs.size();
+  add(prefix + ".weight", {out, in, height, width}, ParamKind::conv, {Init::Kind::normal, std});
+  if (bias) add(prefix + ".bias", {out}, ParamKind::bias, {Init::Kind::zeros, 0});
+  return out_.specs[weight];
+}
+
 ParamSpec& SpecBuilder::experts(const Experts& e, double std, const std::string& joined, i64 joined_row,
                                 i64 joined_rows) {
   const std::string name = e.prefix + "." + e.layer + ".weight";

@@ -24,6 +24,8 @@ class SpecBuilder {
   // until the next declaration: linear(...).role = Role::first.
   ParamSpec& linear(const std::string& prefix, i64 out, i64 in, bool bias, double std,
                     bool transposed = false, HeadsOf heads = {});
+  // The kernel of conv2d: `prefix.weight` (out, in, height, width) and `prefix.bias` (out).
+  ParamSpec& conv(const std::string& prefix, i64 out, i64 in, i64 height, i64 width, bool bias, double std);
   // A layer of experts: `prefix.NUMBER.layer.weight` (out, in) in files, one parameter `prefix.layer.weight`
   // (count, out, in) here. joined: see StoredAs.
   struct Experts {

@@ -137,6 +137,8 @@ Tensor run_conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const Co
   REDCO_CHECK(o.stride[0] > 0 && o.stride[1] > 0 && o.padding[0] >= 0 && o.padding[1] >= 0,
               "[conv2d] stride must be >= 1 and padding >= 0, not stride {} x {}, padding {} x {}",
               o.stride[0], o.stride[1], o.padding[0], o.padding[1]);
+  REDCO_CHECK(H + 2 * o.padding[0] >= kh && W + 2 * o.padding[1] >= kw,
+              "[conv2d] the kernel {} is larger than the padded images {}", describe(w), describe(x));
   const Shape shape = with_leading(lead, {x.size(-4), w.size(-4), out_size(H, kh, o.stride[0], o.padding[0]),
                                           out_size(W, kw, o.stride[1], o.padding[1])});
   const int xd = x.rank() - 4, wd = w.rank() - 4;

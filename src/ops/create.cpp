@@ -54,8 +54,9 @@ template <class T>
 Tensor from_local(const Shape& shape, std::span<const T> values, DType dtype) {
   Tensor t(shape, dtype, batch_layout());
   if (!t.is_meta()) {
-    REDCO_CHECK(static_cast<i64>(values.size()) == t.local_numel(), "{} values for the local part of {}",
-                values.size(), describe(t));
+    REDCO_CHECK(static_cast<i64>(values.size()) == t.local_numel(),
+                "from_local_values() got {} values; expected {}, this rank's part of {}", values.size(),
+                t.local_numel(), describe(t));
     copy_from_host(values, t);
   }
   return t;

@@ -43,8 +43,11 @@ Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, const 
 }  // namespace
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& labels, double smoothing) {
-  REDCO_CHECK(labels.rank() == logits.rank() - 1 && labels.dtype() == DType::i32,
-              "[cross_entropy] logits {} and labels {} do not match", describe(logits), describe(labels));
+  REDCO_CHECK(
+      labels.dtype() == DType::i32 && labels.shape() == without_last(logits.shape()),
+      "[cross_entropy] logits {} and labels {} do not match; expected i32 labels of the shape of the logits "
+      "without their last dim",
+      describe(logits), describe(labels));
   // Label smoothing also needs the row's mean logit, which only the composed form computes.
   if (!may_fuse(&Kernels::cross_entropy) || smoothing != 0)
     return cross_entropy_composed(logits, labels, smoothing);

@@ -140,6 +140,18 @@ DType joint_type(const Tensors& operands) {
   return DType::bf16;
 }
 
+namespace {
+
+// Its memory may be gone, and a planned tensor has none.
+[[noreturn]] void foreign(const char* name, size_t i) {
+  throw BugError(
+      fmt::format("[{}] got a tensor as operand {} that another run or the plan has made. Keep no tensors "
+                  "between calls: make them anew, or keep their values",
+                  name, i + 1));
+}
+
+}  // namespace
+
 OpCall::OpCall(const char* name, Tensors inputs, const Accepts& accepts)
     : context_(Context::current()), name_(name), given_(std::move(inputs)) {
   activity::tick();
@@ -148,7 +160,9 @@ OpCall::OpCall(const char* name, Tensors inputs, const Accepts& accepts)
   const bool takes_bf16 = accepts.bf16 && in_bf16(context_);
   for (std::size_t i = 0; i < given_.size(); ++i) {
     const Tensor& t = given_[i];
-    if (!t.defined() || !t.is_float()) continue;
+    if (!t.defined()) continue;
+    if (t.arena() != &context_.arena()) foreign(name, i);
+    if (!t.is_float()) continue;
     if (t.is_gathered_on_use()) own_inputs()[i] = gathered(t);
     if (is_storage_type(t.dtype())) {
       if ((accepts.stored >> i & 1) != 0 || (takes_bf16 && t.dtype() == DType::bf16)) continue;

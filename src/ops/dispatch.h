@@ -150,6 +150,9 @@ class OpCall {
   friend class StrategyCache;
 };
 
+// The dims before the last one.
+inline Shape without_last(const Shape& s) { return Shape(s.begin(), s.empty() ? s.end() : s.end() - 1); }
+
 // Whether activations may be bf16: the context computes in it, and the device's kernels take it.
 bool in_bf16(Context& c);
 // The type of sums and statistics of activations of this type.

@@ -208,6 +208,11 @@ Tensor scale(const Tensor& x, double factor) { return affine("scale", x, factor,
 Tensor add_scalar(const Tensor& x, double constant) { return affine("add_scalar", x, 1, constant); }
 Tensor operator*(const Tensor& x, double factor) { return scale(x, factor); }
 Tensor operator*(double factor, const Tensor& x) { return scale(x, factor); }
+Tensor operator/(const Tensor& x, double divisor) { return scale(x, 1 / divisor); }
+Tensor operator+(const Tensor& x, double constant) { return add_scalar(x, constant); }
+Tensor operator+(double constant, const Tensor& x) { return add_scalar(x, constant); }
+Tensor operator-(const Tensor& x, double constant) { return add_scalar(x, -constant); }
+Tensor operator-(double constant, const Tensor& x) { return add_scalar(-x, constant); }
 
 Tensor add_bias(const Tensor& y, const Tensor& bias) {
   OpCall op("bias", {y, bias});

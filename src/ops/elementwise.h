@@ -22,6 +22,11 @@ Tensor scale(const Tensor& x, double factor);         // keeps any placement
 Tensor add_scalar(const Tensor& x, double constant);  // reduces a Partial first
 Tensor operator*(const Tensor& x, double factor);
 Tensor operator*(double factor, const Tensor& x);
+Tensor operator/(const Tensor& x, double divisor);
+Tensor operator+(const Tensor& x, double constant);
+Tensor operator+(double constant, const Tensor& x);
+Tensor operator-(const Tensor& x, double constant);
+Tensor operator-(double constant, const Tensor& x);
 
 // y[..., O] + bias[O]. To a Partial y the bias is added on the first rank of the axis only.
 Tensor add_bias(const Tensor& y, const Tensor& bias);

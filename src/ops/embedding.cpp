@@ -19,6 +19,8 @@ Tensor without_id(const Tensor& ids, i64 id) {
 
 // checked: false: ids outside of the table are expected.
 Tensor table_rows(const Tensor& table, const Tensor& ids, i64 frozen, bool checked) {
+  REDCO_CHECK(table.defined() && ids.defined(), "[embedding] its {} has no value (ids, or positions)",
+              table.defined() ? "ids tensor" : "table");
   REDCO_CHECK(table.rank() == 2 && ids.dtype() == DType::i32,
               "[embedding] a table of two dims and ids are needed, not {} and {}", describe(table),
               describe(ids));
@@ -84,8 +86,9 @@ Tensor scatter_rows(const Tensor& g, const Tensor& ids, i64 rows, const Layout& 
 }
 
 Tensor pick(const Tensor& x, const Tensor& ids) {
-  REDCO_CHECK(ids.rank() == x.rank() - 1 && ids.dtype() == DType::i32,
-              "[pick] shapes do not match: {} and {}", describe(x), describe(ids));
+  REDCO_CHECK(ids.dtype() == DType::i32 && ids.shape() == without_last(x.shape()),
+              "[pick] shapes do not match: {} and {}; expected i32 indices of the shape without its last dim",
+              describe(x), describe(ids));
   OpCall op("pick", {x, ids});
   const int last = x.rank() - 1;
   op.choose({ids.numel()}, [](OpCall::Strategies& s) {

@@ -15,6 +15,14 @@ const auto P_ = Placement::partial();
 
 bool batched(const Tensor& w) { return w.defined() && w.rank() > 1; }
 
+// Each of the vectors has the size of x's last dim.
+void check_vectors(const char* op, const Tensor& x, std::initializer_list<Tensor> vectors) {
+  for (const Tensor& v : vectors)
+    REDCO_CHECK(!v.defined() || (x.visible() > 0 && v.rank() > 0 && v.size(-1) == x.size(-1)),
+                "[{}] has a weight or bias {} for {}; expected a vector of the size of its last dim", op,
+                describe(v), describe(x));
+}
+
 bool is_cut(const Tensor& x, int dim) {
   for (Axis a : Context::current().mesh().axes())
     if (x.layout()[a].is_sharded(dim)) return true;
@@ -68,9 +76,10 @@ Tensors norm_backward(const char* name, const Tensor& x, const Tensor& w, const 
 }  // namespace
 
 Tensor layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, double eps, NormResult result) {
+  check_vectors("layer_norm", x, {w, b});
   if (!may_fuse(&Kernels::layer_norm) || batched(w) || batched(b)) return layer_norm_composed(x, w, b, eps);
   OpCall op("layer_norm", {x, w, b}, Accepts::activations());
-  const Shape stats(x.shape().begin(), x.shape().end() - 1);
+  const Shape stats = without_last(x.shape());
   op.choose({x.numel(), numel(stats), numel(stats)}, norm_strategies<3>);
   Tensor y = op.output(x.shape(), result == NormResult::computed ? computed_type(x) : x.dtype(), x.hidden());
   const DType type = sum_type(x.dtype());
@@ -89,10 +98,11 @@ Tensor layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, double eps,
 }
 
 Tensor rms_norm(const Tensor& x, const Tensor& w, double eps) {
+  check_vectors("rms_norm", x, {w});
   if (!may_fuse(&Kernels::rms_norm) || batched(w) || is_cut(x, x.rank() - 1))
     return rms_norm_composed(x, w, eps);
   OpCall op("rms_norm", {x, w}, Accepts::activations());
-  const Shape stats(x.shape().begin(), x.shape().end() - 1);
+  const Shape stats = without_last(x.shape());
   op.choose({x.numel(), numel(stats)}, norm_strategies<2>);
   Tensor y = op.output(x.shape(), computed_type(x), x.hidden());
   Tensor rstd = op.output(stats, sum_type(x.dtype()), x.hidden());

@@ -51,6 +51,7 @@ class Captioning : public Pipeline {
     const double smoothing = ctx.apply.train ? settings->train.label_smoothing : 0;
     return {{"loss", sum_all(cross_entropy(logits, batch["labels"], smoothing))}};
   }
+  std::string unit() const override { return "tokens"; }
 
   // Example.values["pixels"] -> {"prediction": text, "ids": [...], ...}: see predict_text().
   std::vector<std::string> predict(const ParamTree& params, std::span<const Example> examples,

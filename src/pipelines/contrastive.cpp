@@ -68,6 +68,7 @@ class Contrastive : public EmbeddingPipeline {
     const Tensor to_text = cross_entropy(pairs, own), to_image = cross_entropy(transpose(pairs, 0, 1), own);
     return {{"loss", 0.5 * (sum_all(to_text) + sum_all(to_image))}};
   }
+  std::string unit() const override { return "pairs"; }
 
   // {"image_embedding": [...], "text_embedding": [...]}, without what the example lacks.
   std::vector<std::string> predict(const ParamTree& params, std::span<const Example> examples,

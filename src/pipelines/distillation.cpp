@@ -40,6 +40,7 @@ class Distillation : public Pipeline {
             {"cross_entropy", stop_gradient(nll)},
             {"kl", stop_gradient(distance)}};
   }
+  std::string unit() const override { return "tokens"; }
 
   std::map<std::string, double> metrics(const std::map<std::string, double>& means) const override {
     return wanted_metrics("distillation", settings->eval.metrics, means);

@@ -89,6 +89,7 @@ class PreferenceOptimization : public Pipeline {
             {"chosen_reward", sum_all(stop_gradient(o.beta * reward[0]))},
             {"rejected_reward", sum_all(stop_gradient(o.beta * reward[1]))}};
   }
+  std::string unit() const override { return "pairs"; }
 
   std::map<std::string, double> metrics(const std::map<std::string, double>& means) const override {
     return wanted_metrics("dpo", settings->eval.metrics, means);

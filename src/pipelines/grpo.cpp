@@ -97,6 +97,7 @@ class Grpo : public Pipeline {
     const Tensor kl = sum_all((add_scalar(exp(apart), -1) - apart) * b["share"]);
     return {{"loss", scale(kl, o.beta) - policy}, {"kl", stop_gradient(kl)}, {"clipped", clipped}};
   }
+  std::string unit() const override { return "answers"; }
 
   // An answer to each prompt, as pipeline lm; an evaluation compares it with the example's.
   std::vector<std::string> predict(const ParamTree& params, std::span<const Example> examples,

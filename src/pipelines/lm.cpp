@@ -47,6 +47,7 @@ class LanguageModelling : public Pipeline {
     return {{"loss", sum_all(cross_entropy(logits, batch["labels"],
                                            ctx.apply.train ? settings->train.label_smoothing : 0))}};
   }
+  std::string unit() const override { return "tokens"; }
 
   const ModelParams& params() const override {
     require_causal_lm(*model, "lm");

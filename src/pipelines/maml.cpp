@@ -71,6 +71,7 @@ class Maml : public Pipeline {
     terms.push_back({"squared accuracy", sum_all(square(right))});
     return terms;
   }
+  std::string unit() const override { return "tasks"; }
 
   // Confidence interval of the mean over tasks: 1.96 standard errors.
   std::map<std::string, double> metrics(const std::map<std::string, double>& means) const override {

@@ -29,6 +29,7 @@ class Rl : public Pipeline {
   LossTerms loss(const ParamTree& params, const Batch& batch, const StepContext&) const override {
     return algorithm().loss(params, batch);
   }
+  std::string unit() const override { return "transitions"; }
 
   // {"observation": [...]} -> {"action": ...}; {"seed": n} plays an episode -> {"episode_return", "length"}.
   std::vector<std::string> predict(const ParamTree& params, std::span<const Example> examples,

@@ -54,6 +54,7 @@ class TextToText : public Pipeline {
     const double smoothing = ctx.apply.train ? settings->train.label_smoothing : 0;
     return {{"loss", sum_all(cross_entropy(logits, batch["labels"], smoothing))}};
   }
+  std::string unit() const override { return "tokens"; }
 
   // Example.ids["source"] -> {"prediction": text, "ids": [...], ...}: see predict_text().
   std::vector<std::string> predict(const ParamTree& params, std::span<const Example> examples,

@@ -32,8 +32,6 @@ class TextToImage : public Pipeline {
 
   LossTerms loss(const ParamTree& params, const Batch& batch, const StepContext& ctx) const override {
     Context& c = Context::current();
-    // All evaluations draw the same times and noise.
-    const Restore<i64> step(c.random.step, ctx.apply.train ? c.random.step : 0);
     const Tensor& image = batch["pixels"];
     const i64 B = image.size(0);
     const Tensor time = random_uniform({B, 1}, c.key("time"));
@@ -54,12 +52,12 @@ class TextToImage : public Pipeline {
     return {{"loss", scale(sum_all(square(to_sum_type(found) - velocity)),
                            static_cast<double>(B) / static_cast<double>(image.numel()))}};
   }
+  std::string unit() const override { return "images"; }
 
   // {"prediction": the image as a PNG data URI}: Euler steps from noise at time 1 to an image at time 0.
   std::vector<std::string> predict(const ParamTree& params, std::span<const Example> examples,
                                    const StepContext& ctx) const override {
     Context& c = Context::current();
-    const Restore<i64> step(c.random.step, 0);  // an example has the same noise in every evaluation
     const i64 n = static_cast<i64>(examples.size()), steps = settings->diffusion.num_inference_steps;
     const double guidance = settings->diffusion.guidance_scale;
     const bool guided = guidance != 1;

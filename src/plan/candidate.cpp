@@ -50,7 +50,7 @@ i64 Weigher::n_trained() {
   if (n_trained_ < 0) {
     n_trained_ = 0;
     const ModelParams all = request_.pipeline->all_params();
-    for (const ParamGroup& g : request_.pipeline->groups())
+    for (const ParamGroup& g : request_.pipeline->checked_groups())
       for (const ParamSpec& s : all.specs)
         if (!g.ema_of && s.trained() && g.has(s.name)) n_trained_ += numel(s.shape);
   }
@@ -60,7 +60,7 @@ i64 Weigher::n_trained() {
 const LeastBytes& Weigher::least_bytes() {
   if (least_bytes_) return *least_bytes_;
   least_bytes_.emplace();
-  const std::vector<ParamGroup> groups = request_.pipeline->groups();
+  const std::vector<ParamGroup> groups = request_.pipeline->checked_groups();
   for (const ParamSpec& s : request_.pipeline->params().specs) {
     const auto bytes = static_cast<double>(size_of(DType::f32) * numel(s.shape));
     const DType stored = s.trained() ? trained_type(s, request_.step.weights)
@@ -68,12 +68,15 @@ const LeastBytes& Weigher::least_bytes() {
     least_bytes_->parameters += static_cast<double>(bytes_of(stored, stored_numel(stored, s.shape)));
     if (!s.trained()) continue;
     const OptimizerSettings* optimizer = &request_.step.optimizer;
+    bool averaged = false;
     for (const ParamGroup& g : groups) {
-      if (g.ema_of || !g.has(s.name)) continue;
+      if (!g.has(s.name)) continue;
+      averaged = averaged || g.ema_of;
+      if (g.ema_of) continue;
       least_bytes_->gradients += bytes;
       if (g.optimizer) optimizer = &*g.optimizer;
     }
-    least_bytes_->state += bytes * (states_of(*optimizer) + (stored == DType::f32 ? 0 : 1));
+    least_bytes_->state += bytes * ((averaged ? 0 : states_of(*optimizer)) + (stored == DType::f32 ? 0 : 1));
   }
   return *least_bytes_;
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <fstream>
 #include <set>
 
 #include "base/process.h"
@@ -32,8 +33,16 @@ struct Distances {
   std::vector<double> ends() const { return {near, far}; }
 };
 
+// The kernel's view of one cache: of an AMD CPU, sysconf() tells the sum of its last caches.
 i64 last_cache_bytes() {
   i64 most = 0;
+  for (int i = 0;; ++i) {
+    const std::string folder = fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/", i);
+    i64 kib = 0;
+    if (!(std::ifstream(folder + "size") >> kib)) break;  // "32768K"
+    most = std::max(most, kib << 10);
+  }
+  if (most > 0) return most;
   for (const int name : {_SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE, _SC_LEVEL4_CACHE_SIZE})
     most = std::max<i64>(most, sysconf(name));
   return most;

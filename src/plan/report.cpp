@@ -67,8 +67,8 @@ std::vector<std::pair<const char*, double>> parts_of(const PredictedTime& t) {
 
 std::string time_text(const PlanReport& r) {
   if (!r.time) return r.speeds.empty() ? "" : fmt::format("time of a step: unknown. {}\n", r.speeds);
-  std::string t = fmt::format("\npredicted time of a step: {}, {} tokens/s ({})\n",
-                              human_duration(r.time->total), human_count(r.tokens_per_s()), r.speeds);
+  std::string t = fmt::format("\npredicted time of a step: {}, {} {}/s ({})\n", human_duration(r.time->total),
+                              human_count(r.tokens_per_s()), r.length > 1 ? "tokens" : "rows", r.speeds);
   for (const auto& [name, seconds] : parts_of(*r.time))
     if (seconds > 0)
       t += fmt::format("  {:<21}{:>10}  {}\n", name, human_duration(seconds),

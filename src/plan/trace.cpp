@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "train/checkpoint_files.h"
+#include "train/prefetch.h"
 #include "train/step_embeddings.h"
 
 namespace redco {
@@ -21,7 +22,7 @@ std::vector<Batch> meta_batches(const TraceRequest& r, const std::vector<i64>& r
                            .mine = shard_range(n, 1, r.mesh.dp(), coord_of(r.mesh, r.rank).dp()),
                            .length = r.length,
                            .target_length = r.target_length};
-    out.push_back(in_pipeline(*r.pipeline, "collate()", [&] { return r.pipeline->collate({}, shape); }));
+    out.push_back(collate_examples(*r.pipeline, {}, shape));
     offsets->push_back(at);
     at += n;
   }
@@ -69,7 +70,7 @@ OneTrace run_once(const TraceRequest& r, const std::vector<i64>& rows) {
     // Gradients that wait for further micro-batches are whole, unless they are sharded. Reduced ones have the
     // placement of their state.
     const bool whole = rows.size() > 1 && r.step.sharding <= StateSharding::optimizer;
-    for (const ParamGroup& g : r.pipeline->groups())
+    for (const ParamGroup& g : r.pipeline->checked_groups())
       if (!g.ema_of)
         for (size_t i = 0; i < params.size(); ++i)
           if (const Tensor& p = params.values()[i];

@@ -57,7 +57,8 @@ Tensor::operator View() const {
 
 int Tensor::axis(int d) const {
   const int a = d < 0 ? rank() + d : hidden() + d;
-  REDCO_CHECK(a >= hidden() && a < rank(), "dim {} of {}", d, describe(*this));
+  REDCO_CHECK(a >= hidden() && a < rank(), "an op got dim {} of {}; expected {} to {}", d, describe(*this),
+              hidden() - rank(), visible() - 1);
   return a;
 }
 

@@ -25,6 +25,7 @@ class Storage {
   const DevicePtr& data() const { return data_; }
   i64 bytes() const { return bytes_; }
   bool is_planned() const { return arena_->is_planned(); }
+  const Arena* arena() const { return arena_.get(); }
 
  private:
   std::shared_ptr<Arena> arena_;
@@ -49,6 +50,7 @@ class Tensor {
   const Layout& layout() const { return impl().layout; }
   DType dtype() const { return impl().dtype; }
   bool is_float() const { return impl().dtype != DType::i32; }
+  const Arena* arena() const { return impl().storage->arena(); }
   bool is_meta() const { return impl().storage->is_planned(); }
   int rank() const { return static_cast<int>(impl().shape.size()); }  // all dims, also hidden ones
   int hidden() const { return impl().hidden; }

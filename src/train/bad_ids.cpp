@@ -11,7 +11,7 @@ std::string describe(const BadId& bad) {
     case kernels::IdUse::row:
       return fmt::format(
           "embedding() got the id {}; expected 0 to {}, because the table has {} rows. Check the ids of the "
-          "batch (token ids: the tokenizer must be that of the model)",
+          "batch: token ids of another tokenizer than the model's, or positions of rows that are too long",
           bad.id, last, bad.end);
     case kernels::IdUse::element:
       return fmt::format(

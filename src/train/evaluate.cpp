@@ -24,6 +24,7 @@ std::map<std::string, double> evaluate(Pipeline& pipeline, const ParamTree& para
                                        const std::shared_ptr<const Dataset>& data, i64 per_device,
                                        i64 max_batches) {
   if (!in_pipeline(pipeline, "evaluates_loss()", [&] { return pipeline.evaluates_loss(); })) return {};
+  const Restore<i64> step(Context::current().random.step, 0);  // all evaluations have the same draws
   const i64 rows = data->size(), dp = Context::current().mesh().dp();
   const EmbeddingPipeline* const embedding = embedding_pipeline(pipeline);
   // The examples of one loss: a micro-batch, or the embeddings of as many as in a step of training.
@@ -49,7 +50,7 @@ std::map<std::string, double> evaluate(Pipeline& pipeline, const ParamTree& para
     std::vector<Batch> batches;
     std::vector<i64> offsets;
     for (const MicroBatchExamples& m : prefetcher.take(data, request(i), request(i + 1)))
-      batches.push_back(collate_examples(pipeline, m));
+      batches.push_back(collate_examples(pipeline, m.mine, m.shape));
     for (const MicroBatch& m : parts(i)) offsets.push_back(i * each + m.first);
     row_offset = i * each;
     *b = embedding ? StepEmbeddings(*embedding, params, batches, offsets, {}).all() : std::move(batches[0]);
@@ -64,6 +65,7 @@ Evaluation evaluate_sets(Pipeline& pipeline, const ParamTree& params, const std:
   const i64 most = little ? 1 : -1;
   const bool answers = n_outputs > 0 || in_pipeline(pipeline, "measures_outputs()",
                                                     [&] { return pipeline.measures_outputs(); });
+  const Restore<i64> step(Context::current().random.step, 0);
   Evaluation e;
   for (const EvalSet& set : sets) {
     auto metrics = evaluate(pipeline, params, set.data, per_device, most);

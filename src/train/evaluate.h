@@ -9,8 +9,8 @@
 
 namespace redco {
 
-// Exact metrics over all of `data`: no row is dropped or counted twice. Empty if the pipeline evaluates no
-// loss. Throws Error(interrupted) on all ranks after a request to end.
+// Exact metrics over all of `data`: no row is dropped or counted twice. Random draws are those of step 0.
+// Empty if the pipeline evaluates no loss. Throws Error(interrupted) on all ranks after a request to end.
 std::map<std::string, double> evaluate(Pipeline& pipeline, const ParamTree& params,
                                        const std::shared_ptr<const Dataset>& data, i64 per_device_batch_size,
                                        i64 max_batches = -1);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
 #include "base/process.h"
 #include "base/words.h"
 #include "kernels/peak.h"
@@ -52,7 +53,12 @@ Values Interval::close(double epoch, const std::map<std::string, double>& notes)
     for (const auto& [name, sum] : s.terms)
       if (name != "loss")
         v.emplace_back("loss_" + name, s.finite ? sum / static_cast<double>(s.finite) : NAN);
-  v.insert(v.end(), notes.begin(), notes.end());
+  for (const auto& [name, value] : notes) {
+    if (std::ranges::find(v, name, &Values::value_type::first) != v.end())
+      throw UsageError(
+          "[pipeline] notes() has a value '{}', a name that metrics.jsonl has already; use another", name);
+    v.emplace_back(name, value);
+  }
   if (skipped_ > 0) v.emplace_back("skipped_steps", static_cast<double>(skipped_));
   closed_ = std::move(s);
   now_ = {};

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
@@ -31,7 +32,8 @@ const Tensor& Batch::operator[](const std::string& name) const {
 void no_such_field(const std::string& name, const std::vector<std::string>& has) {
   const std::string near = nearest(name, has);
   REDCO_CHECK(false, "an example has no field '{}'; it has {}{}", name,
-              has.empty() ? "none of this kind" : fmt::format("{}", fmt::join(has, ", ")),
+              has.empty() ? "none of this kind (id_rows() reads ids, value_rows() values)"
+                          : fmt::format("{}", fmt::join(has, ", ")),
               near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
   std::abort();  // not reached
 }
@@ -69,14 +71,28 @@ const ModelParams& Pipeline::params() const { return model->params(); }
 
 namespace {
 
-void check_names(const ModelParams& all) {
+void check_specs(const ModelParams& all) {
   std::set<std::string> seen;
-  for (const ParamSpec& s : all.specs)
+  constexpr double kMost = 1e15;  // elements
+  for (const ParamSpec& s : all.specs) {
+    REDCO_CHECK(!s.name.empty() && std::ranges::none_of(s.name, [](unsigned char c) { return c < ' '; }),
+                "the name '{}' of a parameter is empty or has control characters", excerpt(s.name));
+    const int rank = static_cast<int>(s.shape.size());
+    REDCO_CHECK(!s.cut || (*s.cut >= -1 && *s.cut < rank),
+                "the parameter {} has cut={}; expected a dim of {}, or -1", s.name, *s.cut,
+                to_string(s.shape));
+    REDCO_CHECK(std::accumulate(s.shape.begin(), s.shape.end(), 1.0, std::multiplies<>()) <= kMost,
+                "the parameter {} is declared with the shape {}, too many elements", s.name,
+                to_string(s.shape));
+    REDCO_CHECK(std::ranges::all_of(s.shape, [](i64 n) { return n > 0; }),
+                "the parameter {} is declared with the shape {}; expected positive sizes", s.name,
+                to_string(s.shape));
     REDCO_CHECK(
         seen.insert(s.name).second,
-        "the parameter {} is declared twice, by the model and by the pipeline. Give the pipeline's own "
-        "parameter another name",
+        "the parameter {} is declared twice. A parameter of the pipeline needs a name that no other one of "
+        "the pipeline or of the model has",
         s.name);
+  }
 }
 
 }  // namespace
@@ -113,7 +129,30 @@ ModelParams Pipeline::all_params() const {
     theirs.aliases.merge(own.aliases);
     all.add(name, theirs, named.frozen, type == DType::f32 ? std::nullopt : std::optional(type));
   }
-  in_pipeline(*this, "params()", [&] { check_names(all); });
+  in_pipeline(*this, "params()", [&] { check_specs(all); });
+  return all;
+}
+
+std::vector<ParamGroup> Pipeline::checked_groups() const {
+  std::vector<ParamGroup> all = in_pipeline(*this, "groups()", [&] { return groups(); });
+  std::set<std::string> names;
+  for (const ParamGroup& spec : all) {
+    if (spec.name.empty() || !names.insert(spec.name).second)
+      throw UsageError(
+          "[pipeline] the parameter group name '{}' is empty or used twice; expected a unique name",
+          spec.name);
+    if (!spec.has)
+      throw UsageError("[pipeline] parameter group '{}' has no function `has`, which selects its parameters",
+                       spec.name);
+    if (spec.period < 1)
+      throw UsageError("[pipeline] parameter group '{}' has a period of {}; expected 1 or more", spec.name,
+                       spec.period);
+    if (spec.clip_grad_norm && !(*spec.clip_grad_norm > 0))
+      throw UsageError("[pipeline] parameter group '{}' has clip_grad_norm={}; expected more than 0",
+                       spec.name, *spec.clip_grad_norm);
+    if (spec.ema_of && !(spec.tau >= 0 && spec.tau <= 1))
+      throw UsageError("[pipeline] parameter group '{}' has tau={}; expected 0 to 1", spec.name, spec.tau);
+  }
   return all;
 }
 
@@ -124,7 +163,7 @@ const NamedModel& Pipeline::named_model(const std::string& name) const {
   for (const auto& [known, named] : models) names.push_back(known);
   throw UsageError(
       "[models] this pipeline needs the model '{}', and the job has {}. Add it, e.g. models: {{{}: {{path: "
-      "FOLDER, frozen: true}}}}",
+      "FOLDER, frozen: true}}}}. The command predict loads the models that predicts_with() names",
       name, names.empty() ? "no models:" : fmt::format("only {}", fmt::join(names, ", ")), name);
 }
 

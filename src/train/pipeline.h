@@ -102,7 +102,10 @@ struct NamedModel {
 struct ParamGroup {
   std::string name;
   std::function<bool(const std::string&)> has;  // by parameter name
-  std::string term;                             // the loss term that the group minimizes
+  std::string term;                             // the loss term that the group minimizes; "": the first
+  // Further terms and their factors: the group minimizes mean(term) + sum of factor x mean of each. A mean is
+  // the sum of a term over all ranks and micro-batches, divided by the sum of its weights.
+  std::vector<std::pair<std::string, double>> plus = {};
   double learning_rate_factor = 1;
   // If set, the group's learning rate in a step (counted from 0), from that of the job's schedule.
   std::function<double(i64 step, double of_job)> learning_rate;
@@ -191,6 +194,8 @@ class Pipeline {
   virtual std::map<std::string, double> notes() const { return {}; }
   // The evaluation data; empty: none. Default: the job's. Called once, on all ranks together.
   virtual std::vector<EvalSet> evaluation() { return eval_sets; }
+  // What the weight of the first term counts, for the log and metrics.jsonl ("tokens" per second).
+  virtual std::string unit() const { return "examples"; }
   // False if an evaluation consists of predict() only (episodes): collate() and loss() then get no examples
   // of evaluation().
   virtual bool evaluates_loss() const { return true; }
@@ -224,6 +229,8 @@ class Pipeline {
   // All parameters of the job: params(), extra_params(), and those of `models`, with their owners set. Every
   // parameter that params() adds to the model's counts as an extra one.
   ModelParams all_params() const;
+  // groups(), checked: UsageError if a name is missing or used twice, or a number is out of range.
+  std::vector<ParamGroup> checked_groups() const;
   // UsageError if the job has no model of that name.
   const NamedModel& named_model(const std::string& name) const;
 
@@ -247,7 +254,13 @@ class ExampleList : public Dataset {
   // example is that of its longest field of ids.
   // order: if given, the steps take the examples in this order, which may repeat them; no epoch shuffles it.
   ExampleList(std::vector<Example> examples, std::string fingerprint, std::vector<i64> order = {})
-      : examples_(std::move(examples)), fingerprint_(std::move(fingerprint)), order_(std::move(order)) {}
+      : examples_(std::move(examples)), fingerprint_(std::move(fingerprint)), order_(std::move(order)) {
+    for (const i64 i : order_)
+      REDCO_CHECK(i >= 0 && i < static_cast<i64>(examples_.size()),
+                  "the order of an ExampleList has the number {}; "
+                  "expected 0 to {}",
+                  i, static_cast<i64>(examples_.size()) - 1);
+  }
   i64 size() const override { return static_cast<i64>(order_.empty() ? examples_.size() : order_.size()); }
   i64 length(i64 i) const override;
   Example get(i64 i) const override { return examples_[place(i)]; }

@@ -23,8 +23,24 @@ StepRequest request_step(const std::vector<MicroBatch>& parts, const std::functi
   return out;
 }
 
-Batch collate_examples(const Pipeline& pipeline, const MicroBatchExamples& m) {
-  return in_pipeline(pipeline, "collate()", [&] { return pipeline.collate(m.mine, m.shape); });
+Batch collate_examples(const Pipeline& pipeline, std::span<const Example> mine, const BatchShape& shape) {
+  return in_pipeline(pipeline, "collate()", [&] {
+    Batch b = pipeline.collate(mine, shape);
+    REDCO_CHECK(
+        b.shape.rows == shape.rows && b.shape.length == shape.length,
+        "it returned a batch of {} rows and length {}; expected the given BatchShape, of {} rows and length {} "
+        "(batch.shape = shape)",
+        b.shape.rows, b.shape.length, shape.rows, shape.length);
+    for (const auto& [name, t] : b.fields) {
+      REDCO_CHECK(t.defined(), "the field '{}' has no value", name);
+      REDCO_CHECK(
+          t.rank() == 0 || t.shape()[0] > 0 || shape.rows == 0,
+          "the field '{}' has no rows, {}; expected {}, those of the whole micro-batch (BatchShape::rows). To "
+          "plan, redco calls collate() without examples",
+          name, to_string(t.shape()), shape.rows);
+    }
+    return b;
+  });
 }
 
 int n_readers(Reading reading, std::optional<i64> n_workers) {

@@ -36,7 +36,8 @@ struct MicroBatchExamples {
 // Reads the examples on `threads` threads, or with threads <= 1 on the caller's. The result is the same for
 // any number. Throws the error of the first example, in the order of the step, that can't be read.
 std::vector<MicroBatchExamples> read_examples(const Dataset& data, const StepRequest& step, int threads);
-Batch collate_examples(const Pipeline& pipeline, const MicroBatchExamples& m);
+// collate(), and checks of what it returns. mine: {} on a planned rank.
+Batch collate_examples(const Pipeline& pipeline, std::span<const Example> mine, const BatchShape& shape);
 
 // Results equal those of reading without prefetch; take() throws the readers' errors on the caller's thread.
 // Holds the examples of at most one step. For one thread. The destructor waits for the readers.

@@ -1,11 +1,14 @@
 #include "train/rollouts.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/signals.h"
+#include "base/words.h"
 #include "comm/group.h"
 #include "data/epoch_order.h"
 #include "generate/generate.h"
@@ -56,6 +59,21 @@ void take_list(const std::string& in, std::size_t& at, T& list) {
   at += sizeof n + list.size() * sizeof(list[0]);
 }
 
+// Runs `work` on the replica, without recording, with the whole parameters and this replica's share of
+// `items`, which are dealt one by one.
+void on_replica(const ParamTree& params, const std::vector<i64>& items,
+                const std::function<void(const ParamTree& whole, const std::vector<i64>& share)>& work) {
+  Context& c = Context::current();
+  const NoGrad off;
+  const ParamTree whole = params.gathered();
+  const auto replica = Context::mp_submesh(c);
+  const Context::Use use(*replica);
+  const i64 n = static_cast<i64>(items.size()), dp = c.mesh().dp();
+  std::vector<i64> share;
+  for (i64 i = c.coord().dp(); i < n; i += dp) share.push_back(items[i]);
+  work(whole, share);
+}
+
 }  // namespace
 
 std::vector<std::vector<Rollout>> sample(const Pipeline& pipeline, const ParamTree& params,
@@ -63,24 +81,17 @@ std::vector<std::vector<Rollout>> sample(const Pipeline& pipeline, const ParamTr
                                          i64 first_ordinal) {
   const Model& model = *pipeline.model;
   const Tokenizer& tokenizer = *pipeline.tokenizer;
+  REDCO_CHECK(!Context::current().is_meta(), "sample() can't be planned; call it in source()");
   if (model.is_encoder_decoder())
     throw UsageError("[pipeline] sample() needs a decoder-only model, and {} is an encoder-decoder model",
                      model.family());
   Context& c = Context::current();
-  const i64 n = static_cast<i64>(prompts.size()), dp = c.mesh().dp();
+  const i64 n = static_cast<i64>(prompts.size());
   const std::vector<i64> order = longest_first(n, [&](i64 i) { return static_cast<i64>(prompts[i].size()); });
   std::string mine;
-  {
-    const NoGrad off;
-    const ParamTree whole = params.gathered();
-    const auto replica = Context::mp_submesh(c);
-    const Context::Use use(*replica);
+  on_replica(params, order, [&](const ParamTree& whole, const std::vector<i64>& share) {
     std::vector<GenerationPrompt> asked;
-    std::vector<i64> places;
-    for (i64 i = c.coord().dp(); i < n; i += dp) {
-      asked.push_back({prompts[order[i]], first_ordinal + order[i]});
-      places.push_back(order[i]);
-    }
+    for (const i64 i : share) asked.push_back({prompts[i], first_ordinal + i});
     const Decode decode = [&](std::span<const i32> ids) { return tokenizer.decode(ids, true); };
     const StopTexts stop(g.settings.stop, decode);
     GenerateOptions o{.batch_size = g.batch_size};
@@ -107,7 +118,7 @@ std::vector<std::vector<Rollout>> sample(const Pipeline& pipeline, const ParamTr
     add_log_probs(model, whole, rows, to, g.batch_size);
     if (c.coord().mp() == 0)
       for (std::size_t i = 0; i < answers.size(); ++i) {
-        const i64 header[2] = {places[i], static_cast<i64>(answers[i].size())};
+        const i64 header[2] = {share[i], static_cast<i64>(answers[i].size())};
         put(mine, header, sizeof header);
         for (const Rollout& r : answers[i]) {
           put_list(mine, r.ids);
@@ -116,7 +127,7 @@ std::vector<std::vector<Rollout>> sample(const Pipeline& pipeline, const ParamTr
           put_list(mine, r.finish_reason);
         }
       }
-  }
+  });
   std::vector<std::vector<Rollout>> out(static_cast<std::size_t>(n));
   for (const std::string& text : c.world().gather(mine))
     for (std::size_t at = 0; at < text.size();) {
@@ -145,27 +156,24 @@ std::vector<float> score_examples(const ParamTree& params, std::span<const Examp
   const std::vector<i64> order = longest_first(n, [&](i64 i) { return longest_ids(examples[i]); });
   std::vector<float> mine;  // of this replica's examples, in their order
   std::optional<BadId> bad;
-  {
-    const NoGrad off;
-    const ParamTree whole = params.gathered();
-    const auto replica = Context::mp_submesh(c);
-    const Context::Use use(*replica);
-    std::vector<Example> rows;
-    for (i64 i = c.coord().dp(); i < n; i += dp) {
-      rows.push_back(examples[order[i]]);
-      if (static_cast<i64>(rows.size()) < batch_size && i + dp < n) continue;
-      const i64 count = static_cast<i64>(rows.size());
+  on_replica(params, order, [&](const ParamTree& whole, const std::vector<i64>& share) {
+    for (std::size_t begin = 0; begin < share.size(); begin += batch_size) {
+      const i64 count = std::min(batch_size, static_cast<i64>(share.size() - begin));
+      std::vector<Example> rows;
+      for (i64 r = 0; r < count; ++r) rows.push_back(examples[share[begin + r]]);
       const BatchShape shape{
           .rows = count, .mine = {0, count}, .length = longest_ids(rows.front()), .target_length = 0};
       const Tensor scores = score(whole, rows, shape);
       REDCO_CHECK(scores.shape() == Shape{count} && scores.is_float(),
                   "score_examples() got {} for {} examples; expected a number for each, [rows]",
                   describe(scores), count);
-      for (const double v : to_values(scores)) mine.push_back(static_cast<float>(v));
-      rows.clear();
+      for (const double v : to_values(scores)) {
+        REDCO_CHECK(std::isfinite(v), "score_examples() got the score {}; expected a finite number", v);
+        mine.push_back(static_cast<float>(v));
+      }
     }
-    bad = replica->queue().take_bad_id();
-  }
+    bad = Context::current().queue().take_bad_id();
+  });
   c.world().together([&] { REDCO_CHECK(!bad, "score_examples(): {}", describe(*bad)); });
   std::string bytes;
   if (c.coord().mp() == 0) put_list(bytes, mine);
@@ -197,6 +205,7 @@ std::shared_ptr<const Dataset> EpochExamples::source(const StepContext& ctx, con
   if (ctx.epoch != epoch_) {
     made_ = make();
     epoch_ = ctx.epoch;
+    digest_ = hash64(examples_to_json(made_.examples));
   }
   const i64 n = static_cast<i64>(made_.examples.size());
   std::vector<i64> order;
@@ -204,8 +213,8 @@ std::shared_ptr<const Dataset> EpochExamples::source(const StepContext& ctx, con
     const EpochOrder shuffled(n, Context::current().random.seed, static_cast<u64>(ctx.epoch * passes + pass));
     for (i64 i = 0; i < n; ++i) order.push_back(shuffled.at(i));
   }
-  return std::make_shared<ExampleList>(made_.examples, fmt::format("{} {} x {}", name, n, passes),
-                                       std::move(order));
+  return std::make_shared<ExampleList>(
+      made_.examples, fmt::format("{} {} x {} {:016x}", name, n, passes, digest_), std::move(order));
 }
 
 std::string EpochExamples::state() const {
@@ -217,8 +226,14 @@ std::string EpochExamples::state() const {
 
 void EpochExamples::restore(const std::string& json) {
   const auto j = nlohmann::ordered_json::parse(json);
+  REDCO_CHECK(
+      j.contains("epoch") && j.contains("examples") && j.contains("notes"),
+      "EpochExamples::restore() got {}; expected the text of EpochExamples::state(), which the pipeline's "
+      "state() must return",
+      excerpt(json));
   epoch_ = j.at("epoch");
   made_ = {examples_from_json(j.at("examples").dump()), j.at("notes").get<std::map<std::string, double>>()};
+  digest_ = hash64(examples_to_json(made_.examples));
 }
 
 }  // namespace redco

@@ -61,6 +61,7 @@ class EpochExamples {
  private:
   i64 epoch_ = -1;
   Made made_;
+  u64 digest_ = 0;  // of the examples: a resumed run that makes others instead of restore() is an error
 };
 
 }  // namespace redco

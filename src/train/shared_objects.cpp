@@ -1,8 +1,10 @@
 #include "train/shared_objects.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 
 #include <algorithm>
+#include <cstring>
 #include <deque>
 #include <filesystem>
 #include <mutex>
@@ -54,6 +56,15 @@ SharedObject load(const std::string& path, const std::string& setting) {
         "[{}] {} was built against other headers than this redco: it has the interface {}, this redco has "
         "{}. Build it again with this redco",
         setting, path, abi, library_abi());
+  // dlopen() of a truncated file crashes. The section headers are at the end of a shared object.
+  if (Elf64_Ehdr header; bytes.size() >= sizeof header) {
+    std::memcpy(&header, bytes.data(), sizeof header);
+    const bool is_elf =
+        std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_ident[EI_CLASS] == ELFCLASS64;
+    if (is_elf && header.e_shoff + u64{header.e_shentsize} * header.e_shnum > bytes.size())
+      throw UsageError("[{}] {} is incomplete: {} of {} bytes. Build or copy it again", setting, path,
+                       bytes.size(), header.e_shoff + u64{header.e_shentsize} * header.e_shnum);
+  }
   // dlopen searches other folders for names without a slash.
   void* so = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!so)

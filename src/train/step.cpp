@@ -48,21 +48,8 @@ TrainStep::TrainStep(Pipeline& pipeline, ParamTree& params, const StepOptions& o
 void TrainStep::make_groups() {
   const ParamTree& params = params_;
   std::vector<std::string> owner(params.size());
-  std::set<std::string> names;
   bool descends = false;
-  for (const ParamGroup& spec : in_pipeline(pipeline_, "groups()", [&] { return pipeline_.groups(); })) {
-    if (spec.name.empty() || !names.insert(spec.name).second)
-      throw UsageError(
-          "[pipeline] the parameter group name '{}' is empty or used twice; expected a unique name",
-          spec.name);
-    if (spec.period < 1)
-      throw UsageError("[pipeline] parameter group '{}' has a period of {}; expected 1 or more", spec.name,
-                       spec.period);
-    if (spec.clip_grad_norm && !(*spec.clip_grad_norm > 0))
-      throw UsageError("[pipeline] parameter group '{}' has clip_grad_norm={}; expected more than 0",
-                       spec.name, *spec.clip_grad_norm);
-    if (spec.ema_of && !(spec.tau >= 0 && spec.tau <= 1))
-      throw UsageError("[pipeline] parameter group '{}' has tau={}; expected 0 to 1", spec.name, spec.tau);
+  for (const ParamGroup& spec : pipeline_.checked_groups()) {
     Group g{spec, {}, std::vector<bool>(params.size(), false)};
     for (size_t i = 0; i < params.size(); ++i)
       if (params.specs()[i].trained() && spec.has(params.specs()[i].name)) {
@@ -86,6 +73,11 @@ void TrainStep::make_groups() {
       const std::string source = g.spec.ema_of(target.name);
       if (!params.has(source))
         throw UsageError("[pipeline] {} follows '{}', which is not a parameter", target.name, source);
+      if (source == target.name || g.spec.has(source))
+        throw UsageError(
+            "[pipeline] {} follows {}, which is in the same group '{}'. ema_of() must name a trained "
+            "parameter of another group",
+            target.name, source, g.spec.name);
       if (params[source].shape() != target.shape)
         throw UsageError("[pipeline] {} {} can't follow {} {}", target.name, to_string(target.shape), source,
                          to_string(params[source].shape()));
@@ -93,12 +85,12 @@ void TrainStep::make_groups() {
   }
 }
 
-// Parameters in no group have the state of the job's optimizer too.
+// Parameters in no group have the state of the job's optimizer too. Moving averages need none.
 void TrainStep::make_optimizers() {
   const ParamTree masters = masters_.of(params_);
   std::vector<bool> rest(params_.size(), true);
   for (const Group& g : groups_)
-    if (g.spec.optimizer && !g.spec.ema_of)
+    if (g.spec.optimizer || g.spec.ema_of)
       for (size_t i : g.members) rest[i] = false;
   optimizers_.push_back(make_optimizer(options_.optimizer, masters, options_.sharding, rest));
   for (Group& g : groups_) {
@@ -189,7 +181,13 @@ double part_of_difference(u64 bits, i64 n, bool first) {
 std::map<std::string, double> global_weights(const Pipeline& pipeline, const std::vector<Batch>& batches) {
   std::map<std::string, double> sums;
   for (const Batch& b : batches)
-    for (const auto& [name, w] : b.weights) sums[name] += w;
+    for (const auto& [name, w] : b.weights) {
+      in_pipeline(pipeline, "collate()", [&] {
+        REDCO_CHECK(std::isfinite(w) && w >= 0,
+                    "the weight of the term '{}' is {}; expected 0 or a positive number", name, w);
+      });
+      sums[name] += w;
+    }
   Context& c = Context::current();
   if (c.mesh().dp() > 1) {
     std::string names;
@@ -232,13 +230,34 @@ double share(const Tensor& t) {
 // Terms must be sums, floating and of one element.
 void check_terms(const LossTerms& terms, const Pipeline& pipeline) {
   in_pipeline(pipeline, "loss()", [&] {
+    std::set<std::string> names;
     for (const LossTerm& t : terms) {
+      REDCO_CHECK(names.insert(t.name).second, "it returned two terms of the name '{}'", t.name);
       REDCO_CHECK(t.sum.defined(), "the term '{}' has no value", t.name);
       REDCO_CHECK(t.sum.numel() == 1 && t.sum.is_float(),
                   "the term '{}' is {}; expected a number of one element. sum_all() adds up a tensor", t.name,
                   describe(t.sum));
     }
   });
+}
+
+// The mean of a term over the step: its sum in this micro-batch, divided by the weight of all.
+Tensor mean_of(const std::string& name, const LossTerms& terms, const std::map<std::string, double>& weights,
+               const std::string& group) {
+  const auto term = std::ranges::find(terms, name, &LossTerm::name);
+  if (term == terms.end())
+    throw UsageError("[pipeline] loss() returned no term '{}', which the parameter group '{}' minimizes",
+                     name, group);
+  const auto w = weights.find(name);
+  if (w == weights.end()) throw UsageError("[pipeline] collate() returned no weight for the term '{}'", name);
+  return scale(term->sum, w->second > 0 ? 1 / w->second : 0);
+}
+
+// Every term has a weight. (Terms of evaluations only have weights in training too.)
+void check_weights(const std::map<std::string, double>& weights, const std::map<std::string, double>& terms) {
+  for (const auto& [name, sum] : terms)
+    if (!weights.contains(name))
+      throw UsageError("[pipeline] collate() returned no weight for the term '{}'", name);
 }
 
 // Some gradient must have a path to its parameter.
@@ -383,17 +402,11 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
     for (size_t g = 0; g < groups_.size(); ++g) {
       const Group& group = groups_[g];
       if (group.spec.ema_of || !group.due(step)) continue;
-      const std::string& name = group.spec.term.empty() ? first_term : group.spec.term;
-      const LossTerm* term = nullptr;
-      for (const LossTerm& t : terms)
-        if (t.name == name) term = &t;
-      if (!term)
-        throw UsageError("[pipeline] loss() returned no term '{}', which the parameter group '{}' minimizes",
-                         name, group.spec.name);
-      const auto w = weights.find(name);
-      if (w == weights.end())
-        throw UsageError("[pipeline] collate() returned no weight for the term '{}'", name);
-      const Tensor mean = scale(term->sum, w->second > 0 ? 1 / w->second : 0);
+      std::vector<Tensor> means = {
+          mean_of(group.spec.term.empty() ? first_term : group.spec.term, terms, weights, group.spec.name)};
+      for (const auto& [name, factor] : group.spec.plus)
+        means.push_back(scale(mean_of(name, terms, weights, group.spec.name), factor));
+      const Tensor mean = means.size() == 1 ? means[0] : add(means);
       std::vector<Tensor> inputs = of_members(group, params);
       inputs.insert(inputs.end(), leaves.begin(), leaves.end());
       LeafGradients sink(buckets, leaves);
@@ -401,6 +414,7 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
       if (!leaves.empty()) of_embeddings.push_back({g, sink.take()});
     }
   }
+  if (updates_ == 0) check_weights(weights, sums);
   if (embedded) embedded->release();
   for (size_t m = 0; !of_embeddings.empty() && m < embedded->repeated(); ++m) {
     c.phase = "forward";
@@ -428,8 +442,10 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
   }();
   const ProfilePhase profiled("norm and update");
   StepOutcome out;
-  out.unreached = buckets.unreached();
-  if (updates_ == 0) check_reached(pipeline_, grads, out.unreached.size());
+  if (updates_ == 0) {
+    out.unreached = buckets.unreached();
+    check_reached(pipeline_, grads, out.unreached.size());
+  }
   out.weights = weights;
   const std::vector<double> norms = group_norms(grads);
   out.grad_norm = std::sqrt(std::inner_product(norms.begin(), norms.end(), norms.begin(), 0.0));
@@ -440,7 +456,7 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
   const std::optional<BadId> bad_id = c.queue().take_bad_id();
   std::vector<double> ballot = {signal ? 1.0 : 0.0, std::isfinite(out.grad_norm) ? 0.0 : 1.0, difference,
                                 bad_id ? 1.0 : 0.0};
-  for (const auto& [name, s] : sums) ballot.push_back(std::isfinite(s) ? s : 0.0);
+  for (const auto& [name, s] : sums) ballot.push_back(s);
   for (const auto& [name, s] : sums)
     if (!std::isfinite(s)) ballot[1] = 1;
   if (c.world().size() > 1) {
@@ -457,7 +473,7 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
   for (const auto& [name, s] : sums) {
     const auto w = weights.find(name);
     const double weight = w == weights.end() ? 0 : w->second;
-    out.terms[name] = weight > 0 ? ballot[at] / weight : 0;
+    out.terms[name] = std::isnan(ballot[at]) ? NAN : weight > 0 ? ballot[at] / weight : 0;
     if (name == first_term) {
       out.loss = out.terms[name];
       out.weight = weight;
@@ -479,6 +495,9 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
     const double factor = g.spec.clip_grad_norm ? clip(g.spec.clip_grad_norm, norms[i + 1])
                                                 : clip(options_.clip_grad_norm, norms[0]);
     const double rate = g.spec.learning_rate ? g.spec.learning_rate(step, learning_rate) : learning_rate;
+    if (!std::isfinite(rate))
+      throw UsageError("[pipeline] the parameter group '{}' has the learning rate {} in step {}", g.spec.name,
+                       rate, step + 1);
     g.optimizer->update(masters, grads, rate * g.spec.learning_rate_factor, factor, g.selected);
     masters_.round(params_, g.selected);
   }

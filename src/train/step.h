@@ -22,7 +22,7 @@ struct StepOutcome {
   std::map<std::string, double> weights;  // global weights of all terms
   bool finite = true;                     // false: nothing was updated
   bool signal = false;                    // a rank received a signal
-  std::vector<size_t> unreached;          // trained parameters that no term depends on
+  std::vector<size_t> unreached;          // first update: trained parameters that no term depends on
 };
 
 struct StepOptions {

@@ -15,6 +15,9 @@ constexpr i32 kIgnored = -100;
 double add_token_rows(Batch& batch, const Model& model, std::span<const TokenRow> mine,
                       const std::string& prefix) {
   const BatchShape& s = batch.shape;
+  REDCO_CHECK(static_cast<i64>(mine.size()) == s.mine.size() || mine.empty(),
+              "add_token_rows() got {} rows; expected {}, those of BatchShape::mine", mine.size(),
+              s.mine.size());
   const std::vector<i32> positions =
       model.positions(std::vector<i32>(static_cast<size_t>(s.length), 1), false);
   std::vector<Example> rows(mine.size());

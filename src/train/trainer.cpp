@@ -61,7 +61,8 @@ class Training {
     if (job_.eval.at_start && !eval_sets_.empty() && state_.step == 0 && !evaluate_at_start()) return result_;
     const activity::Phase phase("train");
     const double bf16_peak = c_.compute_dtype == ComputeDType::bf16 ? kernels::measure_bf16_ceiling(3) : 0;
-    Interval interval(bf16_peak > 0 ? bf16_peak : kernels::measure_gemm_ceiling(512, 768, 768, 3), job_.unit);
+    Interval interval(bf16_peak > 0 ? bf16_peak : kernels::measure_gemm_ceiling(512, 768, 768, 3),
+                      in_pipeline(*job_.pipeline, "unit()", [&] { return job_.pipeline->unit(); }));
     profile_.emplace(job_.train.profile, job_.workdir, state_.step, total_);
     std::optional<Progress> progress;
     if (first() && job_.progress) progress.emplace("train", total_, state_.step);
@@ -221,6 +222,10 @@ class Training {
                           .workdir = job_.workdir};
     for (const std::string& line : start_lines(s)) info("[train] {}", line);
     for (const std::string& warning : start_warnings(s)) warn("[train] {}", warning);
+    if (!eval_sets_.empty() && !evaluates_something())
+      warn(
+          "[eval] evaluations have no result: the pipeline evaluates no loss, and its answers have no metrics. "
+          "Set eval.n_outputs to keep answers");
   }
 
   // Makes the evaluation of the checkpoint's step that a signal prevented, at the point where the
@@ -300,7 +305,19 @@ class Training {
     c_.phase = "source";
     auto data =
         in_pipeline(*job_.pipeline, "source()", [&] { return job_.pipeline->source(*job_.params, ctx); });
-    if (!data || data->size() == 0) throw ContentsError("[data] the training data have no examples");
+    const std::string made =
+        data ? fmt::format("{} ({})", counted(data->size(), "example"), data->fingerprint()) : "null";
+    const std::vector<std::string> all = c_.world().gather(made);
+    c_.world().together([&] {
+      for (std::size_t r = 1; r < all.size(); ++r)
+        if (all[r] != all[0])
+          throw UsageError(
+              "[pipeline] source() returned other data on rank {} than on rank 0: {}; {}. All ranks must make the "
+              "same examples",
+              r, excerpt(all[r], 200), excerpt(all[0], 200));
+    });
+    if (!data) throw UsageError("[pipeline] source() returned null; expected a data set");
+    if (data->size() == 0) throw ContentsError("[data] the training data have no examples");
     if (plan_ && data->size() != state_.n_examples)
       throw UsageError(
           "[pipeline] source() returned {} examples for epoch {} and {} before; expected the same number",
@@ -330,13 +347,13 @@ class Training {
       const ProfilePhase profiled("data");
       for (const MicroBatchExamples& m :
            prefetcher_.take(data_, request(order, place), ahead ? request(order, next) : StepRequest{}))
-        batches.push_back(collate_examples(*job_.pipeline, m));
+        batches.push_back(collate_examples(*job_.pipeline, m.mine, m.shape));
     }
     const double lr = schedule_.at(state_.step);
     const i64 flops = c_.flops();
     const double waited = c_.seconds_waiting();
     const StepOutcome o = step_.run(batches, offsets, state_.step, place.epoch, lr, end_requested() != 0);
-    if (first() && !std::exchange(warned_unreached_, true))
+    if (first())
       if (const std::string line = unreached_line(*job_.params, o.unreached); !line.empty())
         warn("[train] {}", line);
     if (!o.finite) {
@@ -365,6 +382,11 @@ class Training {
     return in_pipeline(*job_.pipeline, "notes()", [&] { return job_.pipeline->notes(); });
   }
 
+  bool evaluates_something() const {
+    const Pipeline& p = *job_.pipeline;
+    return n_outputs() > 0 || in_pipeline(p, "evaluates_loss()", [&] { return p.evaluates_loss(); }) ||
+           in_pipeline(p, "measures_outputs()", [&] { return p.measures_outputs(); });
+  }
   i64 n_outputs() const { return job_.eval.n_outputs.value_or(0); }
 
   Evaluation evaluation(bool little) {
@@ -413,8 +435,9 @@ class Training {
       for (const auto& [name, value] : e.metrics) v.emplace_back("eval_" + name, value);
       v.emplace_back("eval_s", seconds() - begin);
       log_->write(state_.step, v);
-      info("step {} evaluation:  {}  ({})", state_.step, metrics_text(e.metrics, "  "),
-           human_duration(seconds() - begin));
+      if (!e.metrics.empty())
+        info("step {} evaluation:  {}  ({})", state_.step, metrics_text(e.metrics, "  "),
+             human_duration(seconds() - begin));
       for (const EvalOutputs& outputs : e.outputs) keep(outputs);
     });
   }
@@ -479,7 +502,7 @@ class Training {
   std::optional<StepPlan> plan_;
   std::optional<StepProfile> profile_;
   i64 total_ = 0, epoch_ = 0;
-  bool opened_ = false, warned_unreached_ = false;
+  bool opened_ = false;
   i64 checked_step_ = -1;  // of the last check of the replicas
   Schedule schedule_;
   TrainState state_;

@@ -25,7 +25,6 @@ struct TrainJob {
   i64 global_batch_size = 1, per_device_batch_size = 1;
   bool group_by_length = false;  // see StepOrder
   std::string pipeline_name, workdir;
-  std::string unit = "tokens";    // unit of the first term's weight
   std::string generation_config;  // saved with each checkpoint
   std::string chat_template;      // likewise, if the data use another template than the tokenizer's
   std::string adapter_config;     // if adapters are trained, see CheckpointContents

@@ -85,14 +85,14 @@ TEST_F(Failures, AnErrorOfAllRanksNamesNoRank) {
   }
 }
 
-TEST_F(Failures, ForeignExceptionsAreBugs) {
+TEST_F(Failures, ForeignExceptionsAreThePipelines) {
   Ran r = fail("std:1", 2);
-  EXPECT_EQ(r.code, 70);
+  EXPECT_EQ(r.code, 2);
   EXPECT_THAT(r.err, HasSubstr("error: rank 1: [pipeline] loss() failed: [test] index. The pipeline is "));
   r = fail("int:1", 2);
-  EXPECT_EQ(r.code, 70);
+  EXPECT_EQ(r.code, 2);
   EXPECT_EQ(lines_with(r.err, "error: rank 1: "), 1) << r.err;
-  EXPECT_EQ(fail("int:0", 1).code, 70);
+  EXPECT_EQ(fail("int:0", 1).code, 2);
 }
 
 TEST_F(Failures, AKilledRankIsNamed) {

@@ -116,7 +116,8 @@ TEST_F(Translation, EvaluateAndDataTakeColumnsFromTheCheckpoint) {
   const Json rows = Json::parse(good({"data", "workdir=run", "data.train=pairs.tsv", "--json"}).out);
   EXPECT_THAT(rows["shown"][0]["samples"].dump(), HasSubstr("zahl"));
   EXPECT_LT(rows["longest_row"].get<int>(), 20);  // no bytes
-  refused({"evaluate", "workdir=run"}, 2, {"data.eval is missing"});
+  // The data of the training, which are gone.
+  refused({"evaluate", "workdir=run"}, 2, {"training/job.yaml: data.eval[0]: ", "does not exist"});
 }
 
 TEST_F(Translation, FromAnotherFolder) {

@@ -125,6 +125,23 @@ TEST(Check, ValuesAreComparedOnTheirScale) {
   }
 }
 
+TEST(Check, WhatRoundingChangesIsToleratedSixteenTimes) {
+  const TempDir dir;
+  const std::string expected = gradients(dir, "expected", {{"a", {1, -2}}, {"b", {1, 0}}});
+  CheckNumbers reference = numbers(2);
+  reference.rounding = {.terms = {{"loss", 1e-4}}, .gradients = {{"a", 1e-4}}, .grad_norm = 1e-4};
+  const auto differences = [&](double loss, double norm, float a, float b) {
+    CheckedRun run{.numbers = numbers(loss, norm)};
+    compare(run, reference, 1e-4, gradients(dir, "mine", {{"a", {a, -2}}, {"b", {b, 0}}}), expected);
+    std::vector<std::string> what;
+    for (const CheckDifference& d : run.differences) what.push_back(d.what);
+    return what;
+  };
+  EXPECT_THAT(differences(2 + 15e-4, 1 + 15e-4, 1 + 15e-4F, 1), IsEmpty());
+  EXPECT_THAT(differences(2 + 17e-4, 1 + 17e-4, 1 + 17e-4F, 1 + 15e-4F),
+              ElementsAre("loss", "gradient norm", "b", "a"));
+}
+
 TEST(Check, ATermOrGradientOfOneRunOnlyIsADifference) {
   const TempDir dir;
   const std::string expected = gradients(dir, "expected", {{"a", {1}}, {"b", {0}}});
@@ -151,9 +168,18 @@ std::vector<CheckedRun> runs_of(const std::vector<bool>& differ) {
   return out;
 }
 
+TEST(Check, SmallDifferencesMayBeKinks) {
+  auto runs = runs_of({false, false, false, false, true, true});
+  EXPECT_EQ(likely_causes(runs, 5e-5).size(), 1u);
+  for (std::size_t i : {4, 5}) runs[i].differences[0].difference = 1e-3;
+  const auto causes = likely_causes(runs, 5e-5);
+  ASSERT_EQ(causes.size(), 2u);
+  EXPECT_THAT(causes[0], HasSubstr("is near the tolerance: it may be rounding at a kink"));
+}
+
 TEST(Check, TheCauseFollowsFromTheCombinationsThatDiffer) {
   const auto cause = [](const std::vector<bool>& differ) {
-    const auto all = likely_causes(runs_of(differ));
+    const auto all = likely_causes(runs_of(differ), 5e-5);
     return all.empty() ? "" : all[0];
   };
   EXPECT_EQ(cause({false, false, false, false, false, false}), "");
@@ -169,7 +195,7 @@ TEST(Check, TheCauseFollowsFromTheCombinationsThatDiffer) {
   auto two = runs_of({false, false, true, true, false, false});
   two.erase(two.begin() + 3, two.end());
   two.erase(two.begin() + 1);
-  const auto causes = likely_causes(two);
+  const auto causes = likely_causes(two, 5e-5);
   ASSERT_EQ(causes.size(), 3u);
   EXPECT_THAT(causes[0], HasSubstr("depend on the rows of a micro-batch or dp; more values of --meshes"));
 
@@ -177,7 +203,7 @@ TEST(Check, TheCauseFollowsFromTheCombinationsThatDiffer) {
   auto weights = runs_of({false, false, true, true, false, false});
   weights[2].verdict = Verdict::failed;
   weights[3].differences.insert(weights[3].differences.begin(), {"weight of loss", 16, 8, 1});
-  EXPECT_THAT(likely_causes(weights)[0],
+  EXPECT_THAT(likely_causes(weights, 5e-5)[0],
               HasSubstr("the weight of loss that collate() gives adds up to 16 instead"));
 }
 

@@ -126,7 +126,8 @@ TEST(Image, WithoutAConfigMustHaveTheModelsSize) {
   EXPECT_EQ(same[117], same[0]);
   EXPECT_THAT(
       error_text<ContentsError>([&] { ImagePreprocess("", 1, 8, 8)(image, "a.png"); }),
-      HasSubstr("a.png: the image has 9 x 13 pixels, the model needs 8 x 8. data.resize_images=true"));
+      HasSubstr(
+          "a.png: the image is 13 pixels wide and 9 high; expected 8 wide and 8 high. data.resize_images=true"));
   EXPECT_EQ(ImagePreprocess("", 1, 8, 8, true)(image, "x").size(), 64u);
 }
 

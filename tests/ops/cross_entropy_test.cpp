@@ -123,5 +123,16 @@ TEST(Pick, EveryCutPassesCheckOp) {
   }
 }
 
+TEST(CrossEntropy, LabelsOfAnotherShapeAreAnError) {
+  on_one_rank([](Context&) {
+    const Tensor x = full({2, 3, 7}, 1);
+    for (const Shape& s : {Shape{2, 2}, Shape{2, 4}, Shape{3, 3}, Shape{6}}) {
+      const Tensor ids = from_ids(s, std::vector<i32>(static_cast<std::size_t>(numel(s)), 1));
+      EXPECT_THROW(cross_entropy(x, ids), BugError) << to_string(s);
+      EXPECT_THROW(pick(x, ids), BugError) << to_string(s);
+    }
+  });
+}
+
 }  // namespace
 }  // namespace redco

@@ -142,6 +142,26 @@ TEST(Elementwise, EmptyShardsAndEmptyTensorsPassCheckOp) {
   check_op({"no rows", {{{0, 2}}, {{2}}}, [](const Xs& x) { return x[0] * x[1] + x[0]; }});
 }
 
+TEST(Elementwise, NumbersAreOperands) {
+  on_one_rank([](Context&) {
+    const Tensor x = full({2}, 0.5);
+    EXPECT_EQ(to_values(x + 1), (std::vector<double>{1.5, 1.5}));
+    EXPECT_EQ(to_values(1 + x), (std::vector<double>{1.5, 1.5}));
+    EXPECT_EQ(to_values(x - 2), (std::vector<double>{-1.5, -1.5}));
+    EXPECT_EQ(to_values(2 - x), (std::vector<double>{1.5, 1.5}));
+    EXPECT_EQ(to_values(x / 4), (std::vector<double>{0.125, 0.125}));
+  });
+}
+
+TEST(Elementwise, ATensorOfAnotherRunIsAnError) {
+  Tensor kept;
+  on_one_rank([&](Context&) { kept = full({2}, 1); });
+  on_one_rank([&](Context&) {
+    EXPECT_THROW(kept + 1, BugError);
+    EXPECT_THROW(full({2}, 1) * kept, BugError);
+  });
+}
+
 TEST(Elementwise, MisuseIsAnError) {
   on_one_rank([](Context&) {
     const Tensor a = zeros({2, 3}), b = zeros({2, 2}), d = zeros({2, 3}, DType::f64),

@@ -194,5 +194,17 @@ TEST(LogSumExp, LargeNumbersAndMaskedRows) {
   });
 }
 
+TEST(Norms, AVectorOfAnotherSizeIsAnError) {
+  on_one_rank([](Context&) {
+    const Tensor x = full({2, 4}, 1);
+    for (const i64 n : {2, 8}) {
+      const Tensor v = full({n}, 1);
+      EXPECT_THROW(layer_norm(x, v, {}, 1e-5), BugError);
+      EXPECT_THROW(layer_norm(x, full({4}, 1), v, 1e-5), BugError);
+      EXPECT_THROW(rms_norm(x, v, 1e-5), BugError);
+    }
+  });
+}
+
 }  // namespace
 }  // namespace redco

@@ -101,7 +101,7 @@ TEST_F(Environments, MistakesAreNamed) {
       {"no_range", "action_low_ is 0 and action_high_ is 0; expected"}};
   for (const auto& [name, said] : why) {
     const Ran r = command("train corridor.yaml workdir=refused rl.env=" + name);
-    EXPECT_EQ(r.code, name == "throws" ? 70 : 2) << name << r.said;  // 70: an exception that is not redco's
+    EXPECT_EQ(r.code, 2) << name << r.said;
     EXPECT_THAT(r.said, HasSubstr("[env] " + name + " (./so/environments.so): " + said));
     EXPECT_EQ(r.said.find("error:"), r.said.rfind("error:")) << r.said;
   }

@@ -166,7 +166,7 @@ TEST(Captioning, BadInputsAreErrors) {
                 ::testing::AllOf(HasSubstr("cut.png: a broken PNG"), HasSubstr("x.jsonl:1")));
     spill(dir / "small.png", png);
     EXPECT_THAT(refused(R"({"image": "small.png", "caption": "b"})"),
-                HasSubstr("small.png: the image has 9 x 13 pixels, the model needs 32 x 32"));
+                HasSubstr("small.png: the image is 13 pixels wide and 9 high; expected 32 wide and 32 high"));
     EXPECT_THAT(error_text<ContentsError>([&] { job.pipeline->request(R"({"image": "none.png"})", "in:3"); }),
                 HasSubstr("in:3: [data] ./none.png: the image file does not exist"));
     const auto bert = make_model({slurp(std::string(REDCO_FIXTURES) + "/bert-mlm/config.json"), "bert"});

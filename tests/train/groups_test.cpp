@@ -223,11 +223,11 @@ TEST(Groups, AGroupMayHaveItsOwnOptimizer) {
         for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(got[i], a[i].p, 3e-6);
         EXPECT_LT(redco::testing::distance(to_values(params["b.fc1.weight"]), b), 1e-6);
       }
-      // Each parameter has the state of one optimizer only; the average's target has that of the job's.
+      // Each parameter has the state of one optimizer only, and the average's target has none.
       std::map<std::string, std::vector<std::string>> states;
       for (const Optimizer::State& s : step.state())
         for (const ParamSpec& p : s.tree.specs()) states[s.name].push_back(p.name);
-      const std::vector<std::string> of_job = {"a.fc1.weight", "slow.a.fc1.weight"};
+      const std::vector<std::string> of_job = {"a.fc1.weight"};
       EXPECT_EQ(states,
                 (std::map<std::string, std::vector<std::string>>{
                     {"exp_avg", of_job}, {"exp_avg_sq", of_job}, {"momentum_buffer", {"b.fc1.weight"}}}));
@@ -314,6 +314,56 @@ TEST(Groups, ParametersWithoutGradientAreKnown) {
           EXPECT_EQ(run().unreached, (std::vector<size_t>{1, 2}));
       }
     });
+}
+
+// A moving average needs no optimizer state, and a group may minimize several terms.
+class Sums : public Two {
+ public:
+  explicit Sums(double factor) : factor_(factor) {}
+  std::vector<ParamGroup> groups() const override {
+    auto all = Two::groups();
+    all[0].has = [](const std::string& n) { return !n.starts_with("slow."); };
+    all[0].plus = {{"second", factor_}};
+    return {all[0], all[2]};
+  }
+
+ private:
+  double factor_;
+};
+
+TEST(Groups, SeveralTermsHaveFactors) {
+  on_mesh(Mesh(2, 1), [](Context& c) {
+    Sums pipeline(3);
+    ParamTree params =
+        make_params(pipeline.params(), shard_specs(pipeline.params().specs, c.mesh().mp()).layouts, {});
+    initialize(params, 5);
+    StepOptions options{.optimizer = SgdSettings{}};
+    std::vector<double> a, b;
+    options.on_gradients = [&](const std::vector<Tensor>& g) {
+      a = to_values(g[0]);
+      b = to_values(g[1]);
+    };
+    TrainStep step(pipeline, params, options);
+    const std::vector<double> at_a = to_values(params["a.fc1.weight"]),
+                              at_b = to_values(params["b.fc1.weight"]);
+    const BatchShape shape{.rows = 1, .mine = shard_range(1, 1, c.mesh().dp(), c.coord().dp()), .length = 1};
+    step.run({pipeline.collate({}, shape)}, {0}, 0, 0, 0);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      EXPECT_NEAR(a[i], at_a[i] - 0.25, 1e-6);
+      EXPECT_NEAR(b[i], 3 * (at_b[i] - 0.5), 1e-6);
+    }
+  });
+}
+
+TEST(Groups, AMovingAverageHasNoOptimizerState) {
+  on_mesh(Mesh(1, 1), [](Context& c) {
+    Two pipeline;
+    ParamTree params =
+        make_params(pipeline.params(), shard_specs(pipeline.params().specs, c.mesh().mp()).layouts, {});
+    const TrainStep step(pipeline, params, {.optimizer = AdamWSettings{}});
+    for (const Optimizer::State& s : step.state())
+      for (const ParamSpec& p : s.tree.specs()) EXPECT_FALSE(p.name.starts_with("slow.")) << s.name << p.name;
+  });
 }
 
 }  // namespace

@@ -216,7 +216,7 @@ TEST(TokenRows, LogProbsAreThoseOfTheAnswer) {
         EXPECT_NEAR(got[r * 6 + t], expected, 1e-5) << r << " " << t;
       }
     EXPECT_THAT(error_text<BugError>([&] {
-                  add_token_rows(b, *s.model, std::vector<TokenRow>{{{1}, 0}});
+                  add_token_rows(b, *s.model, std::vector<TokenRow>{{{1}, 0}, {{1}, 1}});
                 }),
                 HasSubstr("a row has 1 tokens, and its answer begins at 0"));
   });
