@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/activity.h"
@@ -12,7 +13,8 @@
 
 namespace redco {
 
-// The choices of a context's ops: a table with open addressing.
+// The choices of a context's ops: a table with open addressing. The keys lie one after the other, so a
+// look-up touches few cache lines.
 class StrategyCache {
  public:
   // The words of a key, at most as many as it is made for.
@@ -39,19 +41,22 @@ class StrategyCache {
     i64* words_ = inside_.data();
     std::size_t size_ = 0;
   };
-  // The choice with this key; null if there is none yet.
+  // The choice with this key; null if there is none yet. Valid until the next add().
   const OpCall::Chosen* find(const Key& key, u64 hash) const;
   const OpCall::Chosen& add(const Key& key, u64 hash, OpCall::Chosen chosen);
 
  private:
-  struct Entry;
   struct Slot {
     u64 hash = 0;
-    std::unique_ptr<Entry> entry;
+    u32 first = 0, size = 0;  // of the key's words; 0 words: the slot is free
+    u32 choice = 0;
   };
-  static constexpr std::size_t kSlots = 1 << 14, kMost = kSlots / 2;
-  std::vector<Slot> slots_ = std::vector<Slot>(kSlots);
-  std::size_t used_ = 0;
+  Slot& free_slot(u64 hash);
+  void grow();
+  static constexpr std::size_t kMost = 1 << 13;
+  std::vector<Slot> slots_ = std::vector<Slot>(64);  // a power of 2, at most half of them used
+  std::vector<i64> words_;
+  std::vector<OpCall::Chosen> choices_;
 };
 
 // The placements of the inputs and outputs on all axes.
@@ -59,28 +64,37 @@ struct OpCall::Chosen {
   SmallVector<Layout, 4> in, out;
 };
 
-struct StrategyCache::Entry {
-  std::vector<i64> key;
-  OpCall::Chosen chosen;
-};
-
 const OpCall::Chosen* StrategyCache::find(const Key& key, u64 hash) const {
-  for (std::size_t i = hash % kSlots; slots_[i].entry; i = (i + 1) % kSlots)
-    if (slots_[i].hash == hash && std::ranges::equal(slots_[i].entry->key, key))
-      return &slots_[i].entry->chosen;
+  const std::size_t mask = slots_.size() - 1;
+  for (std::size_t i = hash & mask; slots_[i].size > 0; i = (i + 1) & mask) {
+    const Slot& s = slots_[i];
+    if (s.hash == hash && s.size == key.size() && std::equal(key.begin(), key.end(), &words_[s.first]))
+      return &choices_[s.choice];
+  }
   return nullptr;
 }
 
+StrategyCache::Slot& StrategyCache::free_slot(u64 hash) {
+  const std::size_t mask = slots_.size() - 1;
+  std::size_t i = hash & mask;
+  while (slots_[i].size > 0) i = (i + 1) & mask;
+  return slots_[i];
+}
+
+void StrategyCache::grow() {
+  const std::vector<Slot> before = std::exchange(slots_, std::vector<Slot>(2 * slots_.size()));
+  for (const Slot& s : before)
+    if (s.size > 0) free_slot(s.hash) = s;
+}
+
 const OpCall::Chosen& StrategyCache::add(const Key& key, u64 hash, OpCall::Chosen chosen) {
-  if (used_ >= kMost) {  // shapes that change with each step are forgotten
-    slots_ = std::vector<Slot>(kSlots);
-    used_ = 0;
-  }
-  std::size_t i = hash % kSlots;
-  while (slots_[i].entry) i = (i + 1) % kSlots;
-  slots_[i] = {hash, std::make_unique<Entry>(Entry{{key.begin(), key.end()}, std::move(chosen)})};
-  ++used_;
-  return slots_[i].entry->chosen;
+  if (choices_.size() >= kMost) *this = {};  // shapes that change with each step are forgotten
+  if (2 * choices_.size() >= slots_.size()) grow();
+  free_slot(hash) = {hash, static_cast<u32>(words_.size()), static_cast<u32>(key.size()),
+                     static_cast<u32>(choices_.size())};
+  words_.insert(words_.end(), key.begin(), key.end());
+  choices_.push_back(std::move(chosen));
+  return choices_.back();
 }
 
 namespace {

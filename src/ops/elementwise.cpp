@@ -65,13 +65,14 @@ void require_one_kind(const char* name, const Tensors& operands) {
 
 Tensor run_binary(const char* name, Binary kind, const Tensor& a, const Tensor& b, Linear linear, VjpFn vjp,
                   bool save) {
-  OpCall op(name, {a, b}, accepted({a, b}));
-  const Broadcast bc = broadcast_shapes(name, {a, b});
-  require_one_kind(name, {a, b});
+  const Tensors operands = {a, b};
+  OpCall op(name, operands, accepted(operands));
+  const Broadcast bc = broadcast_shapes(name, operands);
+  require_one_kind(name, operands);
   op.choose({numel(bc.shape)},
             [](OpCall::Strategies& s) { elementwise_strategies(s, static_cast<Linear>(s.attribute(0))); },
             {.attributes = {static_cast<i64>(linear)}});
-  Tensor y = op.output(bc.shape, joint_type({a, b}), bc.hidden);
+  Tensor y = op.output(bc.shape, joint_type(operands), bc.hidden);
   op.flops(static_cast<double>(y.local_numel()));
   op.run(&Kernels::binary, kind, broadcast_view(op.in(0), bc, y), broadcast_view(op.in(1), bc, y), y);
   if (vjp) {
@@ -91,24 +92,23 @@ Tensor sum_like(const Tensor& g, const Like& l) { return sum_to(g, l.shape, l.hi
 
 }  // namespace
 
-Tensor add(const std::vector<Tensor>& terms) {
+Tensor add(const Tensors& terms) {
   REDCO_CHECK(!terms.empty());
   if (terms.size() == 1) return terms[0];
   if (terms.size() > 2 && Context::current().mesh().ranks(AxisRole::model) > 1) {
     // Partial terms are added before the others, so that they are reduced only once.
-    std::vector<Tensor> partial, rest;
+    Tensors partial, rest;
     for (const Tensor& t : terms) (is_partial_on(AxisRole::model, t) ? partial : rest).push_back(t);
     if (partial.size() > 1 && !rest.empty()) {
       rest.push_back(add(partial));
       return add(rest);
     }
   }
-  const Tensors inputs(terms.begin(), terms.end());
   // The sum of more than two terms is not rounded between them.
-  const DType type = joint_type(inputs);
-  OpCall op("add", inputs, type == DType::bf16 && terms.size() > 2 ? Accepts() : accepted(inputs));
-  const Broadcast bc = broadcast_shapes("add", inputs);
-  require_one_kind("add", inputs);
+  const DType type = joint_type(terms);
+  OpCall op("add", terms, type == DType::bf16 && terms.size() > 2 ? Accepts() : accepted(terms));
+  const Broadcast bc = broadcast_shapes("add", terms);
+  require_one_kind("add", terms);
   op.choose({numel(bc.shape)}, [](OpCall::Strategies& s) { elementwise_strategies(s, Linear::sum); });
   Tensor y = op.output(bc.shape, type, bc.hidden);
   op.flops(static_cast<double>(y.local_numel()) * (terms.size() - 1));

@@ -2,6 +2,8 @@
 // right.
 #pragma once
 
+#include <ranges>
+
 #include "kernels/arguments.h"
 #include "tensor/tensor.h"
 
@@ -12,7 +14,11 @@ using kernels::Unary;
 
 // Sum of one or more tensors. With all terms of a parallel block (x, attention, mlp) in one call, Partials
 // are reduced once.
-Tensor add(const std::vector<Tensor>& terms);
+Tensor add(const Tensors& terms);
+template <std::ranges::input_range Terms>
+Tensor add(const Terms& terms) {
+  return add(Tensors(std::ranges::begin(terms), std::ranges::end(terms)));
+}
 Tensor operator+(const Tensor& a, const Tensor& b);
 Tensor operator-(const Tensor& a, const Tensor& b);
 Tensor operator*(const Tensor& a, const Tensor& b);

@@ -32,7 +32,7 @@ struct Visit : Mark {
   bool needed = false;                             // a path leads from it to an input
   bool to_sink = false;                            // its gradient goes to the sink
   int pending = 0;                                 // then: uses of it that may still give a part of it
-  SmallVector<SmallVector<Tensor, 2>, 1> parts{};  // contributions to the cotangent of each output
+  SmallVector<SmallVector<Tensor, 2>, 3> parts{};  // contributions to the cotangent of each output
   Tensors found{};                                 // the cotangents, if wanted
 };
 
@@ -123,12 +123,12 @@ Tensor sum_of_parts(SmallVector<Tensor, 2>& parts, const Node::Output& born) {
     sum = std::move(parts[0]);
   } else {
     // Partial terms first, so that they are reduced at most once.
-    std::vector<Tensor> partial, rest;
+    Tensors partial, rest;
     for (const Tensor& p : parts) (is_partial_on(AxisRole::model, p) ? partial : rest).push_back(p);
     if (partial.size() > 1) {
-      rest.insert(rest.begin(), add(partial));
+      rest.insert(rest.begin(), 1, add(partial));
     } else if (!partial.empty()) {
-      rest.insert(rest.begin(), partial[0]);
+      rest.insert(rest.begin(), 1, partial[0]);
     }
     sum = rest.size() == 1 ? rest[0] : add(rest);
   }

@@ -43,6 +43,7 @@ GradientBuckets::GradientBuckets(const ParamTree& params, StateSharding sharding
 void GradientBuckets::begin(const ParamTree& watched, bool last) {
   if (reduces_each()) reduce_all();
   leaves_.clear();
+  leaves_.reserve(watched.size());
   for (size_t i = 0; i < watched.size(); ++i)
     if (const auto& node = watched.values()[i].node()) leaves_.emplace_back(node.get(), i);
   std::ranges::sort(leaves_);
@@ -290,6 +291,7 @@ void GradientBuckets::reduce_all() {
 std::vector<Tensor> GradientBuckets::finish() {
   reduce_all();
   std::vector<Tensor> out;
+  out.reserve(places_.size());
   unreached_.clear();
   for (Place& p : places_) {
     if (p.reduced.defined() && !p.reached) unreached_.push_back(index_of(p));

@@ -46,13 +46,12 @@ Tensor Tensor::within(const Tensor& of, i64 first, const Shape& shape, const Lay
 }
 
 Tensor::operator View() const {
-  View v;
-  if (!impl_) return v;
-  v.data = impl_->storage->data().plus(impl_->offset);
-  v.dtype = impl_->dtype;
-  v.present = true;
-  v.shape = impl_->local;
-  return v;
+  if (!impl_) return {};
+  return {.data = impl_->storage->data().plus(impl_->offset),
+          .dtype = impl_->dtype,
+          .present = true,
+          .shape = impl_->local,
+          .strides = {}};
 }
 
 int Tensor::axis(int d) const {

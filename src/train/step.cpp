@@ -337,6 +337,7 @@ std::vector<double> TrainStep::group_norms(const std::vector<Tensor>& grads) con
 
 std::vector<Tensor> TrainStep::of_members(const Group& group, const ParamTree& params) {
   std::vector<Tensor> out;
+  out.reserve(group.members.size());
   for (size_t i : group.members) out.push_back(params.values()[i]);
   return out;
 }

@@ -153,7 +153,7 @@ Result<T> run(const Stored<T>& p) {
   Result<T> r;
   r.out.assign(static_cast<std::size_t>(s.B * s.Tq * s.H * s.D), T(9));
   r.lse.assign(static_cast<std::size_t>(s.B * s.Tq * s.H), T(9));
-  std::vector<T> room(static_cast<std::size_t>(attention_workspace(s, p.wide.a)), T(7e30));
+  std::vector<T> room(static_cast<std::size_t>(attention_workspace(s, p.wide.a, false, true)), T(7e30));
   attention(s, p.wide.a, p.wide.q.data(), p.k.data(), p.v.data(), r.out.data(), r.lse.data(), room.data());
   return r;
 }
@@ -164,7 +164,7 @@ Result<T> run(const Problem<T>& p, bool backward) {
   r.out.assign(static_cast<std::size_t>(s.B * s.Tq * s.H * s.D), T(9));
   r.lse.assign(static_cast<std::size_t>(s.B * s.Tq * s.H), T(9));
   // Workspaces of exactly the requested size, filled with values that must not be used.
-  std::vector<T> room(static_cast<std::size_t>(attention_workspace(s, p.a)), T(7e30));
+  std::vector<T> room(static_cast<std::size_t>(attention_workspace(s, p.a, false, false)), T(7e30));
   attention(s, p.a, p.q.data(), p.k.data(), p.v.data(), r.out.data(), r.lse.data(), room.data());
   if (!backward) return r;
   r.dq.assign(r.out.size(), T(9));

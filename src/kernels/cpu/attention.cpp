@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <limits>
-#include <memory>
 
 namespace redco::kernels {
 namespace {
@@ -18,17 +17,14 @@ struct Rows {
 };
 
 // Online softmax over the keys [keys.begin, keys.end), block by block. B, the type of keys
-// and values, is T or bf16; sums are in T.
+// and values, is T or bf16; sums are in T. room: the block's scores, then D x kKeyBlock if B is not T.
 template <class T, class B>
 void attend(const AttentionShape& s, const Rows<T>& r, ScoreBlock<T> block, const B* k, const B* v,
-            Range keys) {
+            Range keys, T* room) {
   const i64 rows = block.rows;
-  const bool widens = !std::is_same_v<T, B> && rows > kFewRows;
   T correction[kQueryBlock];
-  const auto scratch =
-      std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>((rows + (widens ? s.D : 0)) * kKeyBlock));
-  T* const widened = scratch.get() + rows * kKeyBlock;
-  block.s = scratch.get();
+  T* const widened = room + rows * kKeyBlock;
+  block.s = room;
   block.ld = kKeyBlock;
   for (i64 i = 0; i < rows; ++i) {
     std::fill(r.out + i * r.out_ld, r.out + i * r.out_ld + s.D, T(0));
@@ -135,8 +131,21 @@ void decode(const AttentionShape& s, const AttentionArgs& a, const T* q, const B
 
 }  // namespace
 
-i64 attention_workspace(const AttentionShape& s, const AttentionArgs& a) {
-  return s.Tq == 1 ? s.B * s.H * splits_of(keys_of(s, a, 0, 1)) * (s.D + 2 + kCacheBlock) : 0;
+namespace {
+
+i64 query_blocks(const AttentionShape& s) { return ceil_div(s.Tq, kQueryBlock); }
+// What a block of queries needs: for bf16 queries they and their result in T, then the room of attend().
+i64 room_of_block(const AttentionShape& s, bool bf16_q, bool bf16_k) {
+  const i64 rows = std::min(s.Tq, kQueryBlock);
+  return (bf16_q ? 2 * rows * s.D : 0) + (rows + (bf16_k ? s.D : 0)) * kKeyBlock;
+}
+i64 rooms_of(const AttentionShape& s) { return rooms_for(s.B * s.H * query_blocks(s)); }
+
+}  // namespace
+
+i64 attention_workspace(const AttentionShape& s, const AttentionArgs& a, bool bf16_q, bool bf16_k) {
+  if (s.Tq == 1) return s.B * s.H * splits_of(keys_of(s, a, 0, 1)) * (s.D + 2 + kCacheBlock);
+  return rooms_of(s) * room_of_block(s, bf16_q, bf16_k);
 }
 
 template <class T, class X, class B>
@@ -148,8 +157,10 @@ void attention(const AttentionShape& s, const AttentionArgs& a, const X* q, cons
   if constexpr (kWide) {
     if (s.Tq == 1) return decode(s, a, q, k, v, out, lse, workspace);
   }
-  const i64 blocks = ceil_div(s.Tq, kQueryBlock);
-  for_each_dynamic(s.B * s.H * blocks, s.B * s.H * s.Tq * s.Tk * (1 + s.D / 8), [&](i64 t) {
+  const i64 blocks = query_blocks(s), size = room_of_block(s, !kWide, !std::is_same_v<T, B>);
+  const i64 work = s.B * s.H * s.Tq * s.Tk * (1 + s.D / 8);
+  for_each_in_rooms(rooms_of(s), s.B * s.H * blocks, work, [&](i64 t, i64 place) {
+    T* room = workspace + place * size;
     const i64 h = t / blocks % s.H, b = t / blocks / s.H, hkv = h / (s.H / s.Hkv);
     // With a causal mask the last blocks have the most keys, so they start first.
     const i64 q0 = (blocks - 1 - t % blocks) * kQueryBlock;
@@ -160,19 +171,18 @@ void attention(const AttentionShape& s, const AttentionArgs& a, const X* q, cons
     const X* const queries = q + (b * s.Tq + q0) * s.q_stride + h * s.D;
     X* const result = out + ((b * s.Tq + q0) * s.H + h) * s.D;
     Rows<T> rows{nullptr, s.q_stride, nullptr, s.H * s.D, m, l};
-    std::unique_ptr<T[]> own;
     if constexpr (kWide) {
       rows.q = queries;
       rows.out = result;
     } else {
-      own = std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(2 * block.rows * s.D));
-      for (i64 i = 0; i < block.rows; ++i) widen(queries + i * s.q_stride, own.get() + i * s.D, s.D);
-      rows.q = own.get();
-      rows.out = own.get() + block.rows * s.D;
+      for (i64 i = 0; i < block.rows; ++i) widen(queries + i * s.q_stride, room + i * s.D, s.D);
+      rows.q = room;
+      rows.out = room + block.rows * s.D;
       rows.q_ld = rows.out_ld = s.D;
+      room += 2 * block.rows * s.D;
     }
     attend(s, rows, block, k + b * s.k_batch_stride + hkv * s.D, v + b * s.v_batch_stride + hkv * s.D,
-           keys_of(s, a, q0, q0 + block.rows));
+           keys_of(s, a, q0, q0 + block.rows), room);
     finish(rows.out, rows.out_ld, block.rows, s.D, m, l, lse + (b * s.H + h) * s.Tq + q0);
     if constexpr (!kWide)
       for (i64 i = 0; i < block.rows; ++i) store(rows.out + i * s.D, result + i * s.H * s.D, s.D);

@@ -3,7 +3,6 @@
 //   delta = sum_d(g out).
 // With dropout, the same mask and scale apply to P in dv and to dP; delta does not change.
 #include <limits>
-#include <memory>
 
 #include "kernels/cpu/attention.h"
 
@@ -19,13 +18,15 @@ struct Head {
   T* ds_sum;
 };
 
+// P and dS of a block.
+i64 scores_of_block(const AttentionShape& s) { return 2 * std::min(s.Tq, kQueryBlock) * kKeyBlock; }
+
 template <class T>
-void head_backward(const AttentionShape& s, const AttentionArgs& a, ScoreBlock<T> block, const Head<T>& x) {
-  const auto scratch =
-      std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(2 * kQueryBlock * kKeyBlock));
-  block.s = scratch.get();
+void head_backward(const AttentionShape& s, const AttentionArgs& a, ScoreBlock<T> block, const Head<T>& x,
+                   T* scores) {
+  block.s = scores;
   block.ld = kKeyBlock;
-  T* const ds = scratch.get() + kQueryBlock * kKeyBlock;
+  T* const ds = scores + scores_of_block(s) / 2;
   T delta[kQueryBlock];
   const T scale = block.scale;
   for (i64 q0 = 0; q0 < s.Tq; q0 += kQueryBlock) {
@@ -43,7 +44,7 @@ void head_backward(const AttentionShape& s, const AttentionArgs& a, ScoreBlock<T
       const T *k = x.k + k0 * x.k_ld, *v = x.v + k0 * x.v_ld;
       block_gemm<T>(false, true, rows, cols, s.D, 1, q, x.q_ld, k, x.k_ld, 0, block.s, block.ld);
       block_gemm<T>(false, true, rows, cols, s.D, 1, g, x.o_ld, v, x.v_ld, 0, ds, block.ld);
-      if (s.D == 0) std::fill(scratch.get(), scratch.get() + 2 * kQueryBlock * kKeyBlock, T(0));
+      if (s.D == 0) std::fill_n(scores, scores_of_block(s), T(0));
       REDCO_ISA_CALL(attend_block_backward(block, x.lse + q0, delta, ds));
       block_gemm<T>(true, false, cols, s.D, rows, 1, block.s, block.ld, g, x.o_ld, 1, x.dv + k0 * x.dkv_ld,
                     x.dkv_ld);
@@ -58,10 +59,13 @@ void head_backward(const AttentionShape& s, const AttentionArgs& a, ScoreBlock<T
   }
 }
 
-// The elements of a bf16 head in fp32: q, out, g, dq, then k, v, dk, dv.
-i64 room_of_head(const AttentionShape& s) { return 4 * (s.Tq + s.Tk) * s.D; }
+// What a head needs: the scores of a block, then the elements of a bf16 head in fp32: q, out, g, dq, k, v,
+// dk, dv.
+i64 room_of_head(const AttentionShape& s, bool bf16) {
+  return scores_of_block(s) + (bf16 ? 4 * (s.Tq + s.Tk) * s.D : 0);
+}
 
-i64 rooms_of(const AttentionShape& s) { return std::clamp<i64>(s.B * s.H, 1, omp_get_max_threads()); }
+i64 rooms_of(const AttentionShape& s) { return rooms_for(s.B * s.H); }
 
 // dk and dv of each query head, if query heads share a key head.
 i64 own_of(const AttentionShape& s) { return s.H > s.Hkv ? s.B * s.H * s.Tk * s.D : 0; }
@@ -69,7 +73,7 @@ i64 own_of(const AttentionShape& s) { return s.H > s.Hkv ? s.B * s.H * s.Tk * s.
 }  // namespace
 
 i64 attention_backward_workspace(const AttentionShape& s, bool bf16) {
-  return 2 * own_of(s) + (bf16 ? rooms_of(s) * room_of_head(s) : 0);
+  return 2 * own_of(s) + rooms_of(s) * room_of_head(s, bf16);
 }
 
 template <class T, class X>
@@ -104,9 +108,9 @@ void attention_backward(const AttentionShape& s, const AttentionArgs& a, const X
            dv + dkv, s.q_stride, s.k_stride, s.v_stride, o_ld,   dkv_ld, nullptr};
     } else {
       const i64 queries = s.Tq * s.D, keys = s.Tk * s.D;
-      T *const wq = room, *const wo = wq + queries, *const wg = wo + queries, *const wdq = wg + queries,
-               *const wk = wdq + queries, *const wv = wk + keys, *const wdk = wv + keys,
-               *const wdv = wdk + keys;
+      T *const wq = room + scores_of_block(s), *const wo = wq + queries, *const wg = wo + queries,
+               *const wdq = wg + queries, *const wk = wdq + queries, *const wv = wk + keys,
+               *const wdk = wv + keys, *const wdv = wdk + keys;
       for (i64 i = 0; i < s.Tq; ++i) {
         widen(hq + i * s.q_stride, wq + i * s.D, s.D);
         widen(out + at + i * o_ld, wo + i * s.D, s.D);
@@ -127,7 +131,7 @@ void attention_backward(const AttentionShape& s, const AttentionArgs& a, const X
     }
     if (dbias)
       x.ds_sum = dbias + ((a.bias_B == 1 ? 0 : b) * a.bias_H + (a.bias_H == 1 ? 0 : h)) * s.Tq * s.Tk;
-    head_backward(s, a, score_block<T>(s, a, b, h), x);
+    head_backward(s, a, score_block<T>(s, a, b, h), x, room);
     if constexpr (!kWide) {
       for (i64 i = 0; i < s.Tq; ++i) store(x.dq + i * s.D, dq + at + i * o_ld, s.D);
       for (i64 i = 0; shared == 1 && i < s.Tk; ++i) {
@@ -145,12 +149,8 @@ void attention_backward(const AttentionShape& s, const AttentionArgs& a, const X
       for (i64 h = h0; h < (over_h ? s.H : h0 + 1); ++h) run(b, h, room);
   };
   const i64 n = cells_b * cells_h, work = s.B * s.H * s.Tq * s.Tk * (1 + s.D / 4);
-  if constexpr (kWide) {
-    for_each_dynamic(n, work, [&](i64 t) { cell(t, nullptr); });
-  } else {
-    for_each_in_rooms(rooms_of(s), n, work,
-                      [&](i64 t, i64 room) { cell(t, workspace + 2 * own + room * room_of_head(s)); });
-  }
+  for_each_in_rooms(rooms_of(s), n, work,
+                    [&](i64 t, i64 room) { cell(t, workspace + 2 * own + room * room_of_head(s, !kWide)); });
 
   if (shared > 1)
     for_each(s.B * s.Hkv * s.Tk, 2 * own, [&](i64 t) {

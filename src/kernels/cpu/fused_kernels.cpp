@@ -129,7 +129,8 @@ void add_attention(Kernels& t) {
     });
   };
   t.attention_workspace = [](const Attention& a, const View& q, const View& k) {
-    return attention_workspace(shape_of(a, q, k), args_of(a, {}, {}));
+    return attention_workspace(shape_of(a, q, k), args_of(a, {}, {}), q.dtype == DType::bf16,
+                               k.dtype == DType::bf16);
   };
   t.attention_backward.run = [](const Attention& a, const View& q, const View& k, const View& v,
                                 const View& out, const View& lse, const View& g, const View& mask,

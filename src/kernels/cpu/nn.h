@@ -5,8 +5,8 @@
 // zero.
 //
 // Callers allocate the memory that a kernel needs in addition to inputs and outputs: `workspace` has
-// NAME_workspace() elements of T, uninitialized, and may be null if that is 0. The number depends only on
-// shapes, not on the number of threads. (Scratch memory of constant size per thread is internal.)
+// NAME_workspace() elements of T, uninitialized, and may be null if that is 0. The number depends on shapes
+// and on the number of threads.
 #pragma once
 
 #include "kernels/arguments.h"
@@ -69,7 +69,7 @@ struct AttentionArgs {
 template <class T, class Q, class KV>
 void attention(const AttentionShape& s, const AttentionArgs& a, const Q* q, const KV* k, const KV* v, Q* out,
                T* lse, T* workspace);
-i64 attention_workspace(const AttentionShape& s, const AttentionArgs& a);
+i64 attention_workspace(const AttentionShape& s, const AttentionArgs& a, bool bf16_q, bool bf16_k);
 // dq, dk, dv contiguous [B,Tq,H,D], [B,Tk,Hkv,D]; dbias null or T[bias_B,bias_H,Tq,Tk] overwritten.
 template <class T, class X>
 void attention_backward(const AttentionShape& s, const AttentionArgs& a, const X* q, const X* k, const X* v,

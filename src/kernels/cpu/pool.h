@@ -55,6 +55,9 @@ void for_each_dynamic(i64 n, i64 work, const F& f) {
   }
 }
 
+// How many of n pieces run at the same time, at most.
+inline i64 rooms_for(i64 n) { return std::clamp<i64>(n, 1, omp_get_max_threads()); }
+
 // The same for pieces that need memory: f(i, room); pieces that run at the same time get different rooms of
 // [0, rooms), rooms >= 1.
 template <class F>

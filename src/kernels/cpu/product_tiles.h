@@ -17,6 +17,7 @@ struct Tiles {
   i64 rows = 0, columns = 0;  // of a tile
   // The tile of y^T = b^T a^T is computed and then transposed, because y has few rows or few columns.
   bool transposed = false;
+  bool packs_left = false;  // in fp32, also of a left operand whose rows lie as the tile reads them
   i64 left = 0, right = 0, wide_left = 0, wide_right = 0, sums = 0;
   i64 room() const { return left + right + wide_left + wide_right + sums; }
 };

@@ -1,5 +1,6 @@
 // Tiles of products of fp32. A micro-tile of kRows x kColumns sums stays in registers while k passes. The
-// right operand is packed in panels of kColumns columns, a transposed left one in panels of kRows rows.
+// right operand is packed in panels of kColumns columns, the left one in panels of kRows rows, unless it is
+// read only a few times.
 #include "kernels/cpu/tiles.h"
 
 #include <immintrin.h>
@@ -136,13 +137,29 @@ void panel(i64 m, i64 k, const Left<float>& a, const float* b, i64 columns, cons
 
 }  // namespace
 
-Left<float> pack_left(const float* a, i64 ld, i64 m, i64 k, float* to) {
-  for (i64 p = 0; p < k; ++p, a += ld) {
-    i64 r = 0;
-    for (; r + kRows <= m; r += kRows) __builtin_memcpy(to + r * k + p * kRows, a + r, kRows * sizeof(float));
-    for (i64 i = r; i < m; ++i) to[r * k + p * kRows + i - r] = a[i];
+Left<float> pack_left(const float* a, i64 ld, bool trans, i64 m, i64 k, float* to) {
+  const Left<float> packed{to, 1, kRows};
+  if (trans) {
+    for (i64 p = 0; p < k; ++p, a += ld) {
+      i64 r = 0;
+      for (; r + kRows <= m; r += kRows)
+        __builtin_memcpy(to + r * k + p * kRows, a + r, kRows * sizeof(float));
+      for (i64 i = r; i < m; ++i) to[r * k + p * kRows + i - r] = a[i];
+    }
+    return packed;
   }
-  return {to, 1, kRows};
+  for (i64 r = 0; r < m; r += kRows, a += kRows * ld, to += kRows * k) {
+    const i64 rows = m - r;
+    for (i64 p = 0; p < k; ++p) {
+      if (rows >= kRows) {
+#pragma GCC unroll 8
+        for (int i = 0; i < kRows; ++i) to[p * kRows + i] = a[i * ld + p];
+      } else {
+        for (i64 i = 0; i < rows; ++i) to[p * kRows + i] = a[i * ld + p];
+      }
+    }
+  }
+  return packed;
 }
 
 void pack_right(const float* b, i64 ld, bool trans, i64 n, i64 k, float* to) {
