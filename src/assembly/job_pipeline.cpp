@@ -36,7 +36,7 @@ std::unique_ptr<Pipeline> make_job_pipeline(const JobConfig& job, const Model* m
   s->contrastive = job.contrastive;
   s->diffusion = job.diffusion;
   s->generation = generation;
-  s->own = job.settings.json();
+  s->own = {job.settings.json(), job.origins};
   s->weights_folder = folder;
   s->model_folder = trained_model_folder(job).value_or(folder);
   pipeline->settings = std::move(s);

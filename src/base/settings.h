@@ -349,3 +349,11 @@ class Origins {
 };
 
 }  // namespace redco
+// A section whose keys a user's pipeline defines, a JSON object. `origins`: the places of its keys in the
+// job.
+struct SectionText : std::string {
+  SectionText(std::string json = "{}", Origins places = {})  // NOLINT: as a text
+      : std::string(std::move(json)), origins(std::move(places)) {}
+  Origins origins;
+};
+

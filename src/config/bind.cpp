@@ -382,6 +382,35 @@ void add_keys(const std::vector<Setting>& settings, const std::string& prefix,
 
 }  // namespace
 
+// Gives the nodes of the value of a key their places in the job. A node without one has that of the node
+// around it.
+void relocate(YamlNode& n, const std::string& key, const Origins& origins, const Place* around = nullptr) {
+  if (const std::string place = origins.where(key); place != "default")
+    n.place = {place};
+  else if (around)
+    n.place = *around;
+  const Place* own = around || n.place.is_override() ? &n.place : nullptr;
+  for (YamlNode::Entry& e : n.map) {
+    const std::string inner = key + "." + e.key;
+    relocate(e.value, inner, origins, own);
+    const std::string place = origins.where_key(inner);
+    if (place != "default")
+      e.place = {place};
+    else if (own)
+      e.place = *own;
+  }
+  for (YamlNode& item : n.list) relocate(item, key, origins, own);
+}
+
+[[noreturn]] void throw_problems(std::vector<std::string> problems) {
+  const std::size_t n = problems.size();
+  if (n > kMaxProblems) {
+    problems.resize(kMaxProblems);
+    problems.push_back(fmt::format("... and {} more", n - kMaxProblems));
+  }
+  throw UsageError("{}", fmt::join(problems, "\n"));
+}
+
 std::vector<std::string> setting_keys(const std::vector<Setting>& settings) {
   std::vector<std::string> keys;
   add_keys(settings, "", keys);
@@ -443,12 +472,16 @@ Origins load_settings(const std::vector<Setting>& settings, const std::vector<Ya
   if (problems.empty()) return origins;
   if (more)
     for (std::string& p : more(origins)) problems.push_back(std::move(p));
-  const std::size_t n = problems.size();
-  if (n > kMaxProblems) {
-    problems.resize(kMaxProblems);
-    problems.push_back(fmt::format("... and {} more", n - kMaxProblems));
-  }
-  throw UsageError("{}", fmt::join(problems, "\n"));
+  throw_problems(std::move(problems));
+}
+
+void load_section(const std::vector<Setting>& settings, const std::string& section, const std::string& json,
+                  const Origins& origins) {
+  YamlNode n = parse_yaml(json, section);
+  relocate(n, section, origins);
+  Binder binder(settings, nullptr);
+  binder.bind(settings, n, section + ".");
+  if (!binder.problems().empty()) throw_problems(binder.problems());
 }
 
 }  // namespace redco

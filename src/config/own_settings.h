@@ -1,5 +1,5 @@
-// Reads the job's `settings:` section (PipelineSettings::own) into a struct of the pipeline, whose members
-// are declared like redco's settings (base/settings.h).
+// Reads a section whose keys a user's pipeline or plugin defines into its struct, whose members are declared
+// like redco's settings (base/settings.h).
 #pragma once
 
 #include <memory>
@@ -10,12 +10,12 @@
 
 namespace redco {
 
-// Members that are not given keep their defaults. UsageError for an unknown key and for a value of a wrong
-// type or out of range.
+// The job's `settings:` (PipelineSettings::own). Members that are not given keep their defaults. UsageError
+// for an unknown key and for a value of a wrong type or out of range.
 template <class T>
-T own_settings(const std::string& json) {
+T own_settings(const SectionText& section) {
   T out;
-  load_settings(settings_of(out), {{"settings", json, {}}}, {});
+  load_section(settings_of(out), "settings", section, section.origins);
   return out;
 }
 
@@ -25,7 +25,7 @@ std::unique_ptr<T> make_with_settings(const std::string& json, const std::string
   auto out = std::make_unique<T>();
   std::vector<Setting> settings;
   if constexpr (requires(SettingsVisitor & v) { out->visit(v); }) settings = settings_of(*out);
-  load_settings(settings, {{section, json, {}}}, {});
+  load_section(settings, section, json, {});
   return out;
 }
 

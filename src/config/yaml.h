@@ -30,6 +30,11 @@ Origins load_settings(const std::vector<Setting>& settings, const std::vector<Ya
                       const std::vector<std::string>& overrides, Paths paths = Paths::as_given,
                       const std::function<std::vector<std::string>(const Origins&)>& more = nullptr);
 
+// Sets the members bound in `settings` from the JSON object of a section of the job ("settings"). Problems
+// have the places of `origins`; without them, those in the text. Throws UsageError as load_settings().
+void load_section(const std::vector<Setting>& settings, const std::string& section, const std::string& json,
+                  const Origins& origins);
+
 // The same for a text that may come from another version of redco: ignores keys that are not declared and
 // values that are not allowed now. Returns the ignored keys ("train.old_key"). Throws UsageError if the text
 // is not a YAML map.

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/settings.h"
 #include "data/data_settings.h"
 #include "generate/generation_settings.h"
 #include "train/algorithm_settings.h"
@@ -24,7 +25,7 @@ struct PipelineSettings {
   // Generation settings of predict(): those of predict:, or in evaluations those of eval.generation.
   TextGeneration generation;
   // The job's `settings:`, a JSON object; the pipeline defines its keys.
-  std::string own = "{}";
+  SectionText own;
   // The folder that the training's model comes from, model.path of the job that is trained: the same in
   // train, evaluate and predict, also where it no longer exists. "": none.
   std::string model_folder;
