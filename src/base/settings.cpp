@@ -35,6 +35,12 @@ const char* to_text(DecidedBy x) {
   }
 }
 
+Setting& Setting::one_of(std::initializer_list<i64> numbers) {
+  choices.clear();
+  for (const i64 n : numbers) choices.push_back(std::to_string(n));
+  return *this;
+}
+
 Setting& Setting::decided_by(DecidedBy x) {
   decider = x;
   for (Setting& f : fields)

@@ -21,6 +21,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <limits>
 #include <map>
 #include <memory>
@@ -98,7 +99,7 @@ struct Setting {
   std::string null_word;    // how null is written if not as `~`, e.g. "auto"
   std::string form;         // description of the expected text where "a text" is too vague
   NumberRange limits;       // of the number, or of each number in a list
-  std::vector<std::string> choices;  // the allowed texts; empty: any
+  std::vector<std::string> choices;  // the allowed texts or integers; empty: any
 
   // The setting has an effect only if all of these hold. Those of the section come first.
   std::vector<SettingCondition> conditions;
@@ -133,6 +134,7 @@ struct Setting {
   Setting& above(double x) { return limits.low = x, limits.low_open = true, *this; }
   Setting& below(double x) { return limits.high = x, limits.high_open = true, *this; }
   Setting& one_of(std::vector<std::string> texts) { return choices = std::move(texts), *this; }
+  Setting& one_of(std::initializer_list<i64> numbers);
   Setting& required() { return needed = true, *this; }
   Setting& path() { return not_empty = is_path = true, *this; }
   Setting& literal() { return is_literal = true, *this; }
@@ -348,7 +350,6 @@ class Origins {
   std::set<std::string> overridden_;
 };
 
-}  // namespace redco
 // A section whose keys a user's pipeline defines, a JSON object. `origins`: the places of its keys in the
 // job.
 struct SectionText : std::string {
@@ -357,3 +358,4 @@ struct SectionText : std::string {
   Origins origins;
 };
 
+}  // namespace redco

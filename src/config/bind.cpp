@@ -200,7 +200,9 @@ class Binder {
         return mistyped(s, n, key, entry), std::nullopt;
       case Kind::integer:
         if (const i64* x = std::get_if<i64>(&v)) {
-          if (s.limits.contains(static_cast<double>(*x))) return v;
+          const bool chosen =
+              s.choices.empty() || std::ranges::find(s.choices, std::to_string(*x)) != s.choices.end();
+          if (chosen && s.limits.contains(static_cast<double>(*x))) return v;
         }
         return mistyped(s, n, key, entry), std::nullopt;
       case Kind::real: {
@@ -380,8 +382,6 @@ void add_keys(const std::vector<Setting>& settings, const std::string& prefix,
   }
 }
 
-}  // namespace
-
 // Gives the nodes of the value of a key their places in the job. A node without one has that of the node
 // around it.
 void relocate(YamlNode& n, const std::string& key, const Origins& origins, const Place* around = nullptr) {
@@ -410,6 +410,8 @@ void relocate(YamlNode& n, const std::string& key, const Origins& origins, const
   }
   throw UsageError("{}", fmt::join(problems, "\n"));
 }
+
+}  // namespace
 
 std::vector<std::string> setting_keys(const std::vector<Setting>& settings) {
   std::vector<std::string> keys;

@@ -78,7 +78,8 @@ Json scalar_schema(const Setting& s, bool nullable) {
   bound(s.limits.high_open ? "exclusiveMaximum" : "maximum", s.limits.high);
   if (s.not_empty) j["minLength"] = 1;
   if (!s.choices.empty()) {
-    j["enum"] = s.choices;
+    j["enum"] = Json::array();
+    for (const std::string& c : s.choices) j["enum"].push_back(whole ? Json(std::stoll(c)) : Json(c));
     if (nullable) j["enum"].push_back(nullptr);
     for (const bool flag : {false, true})  // YAML reads the unquoted word as a boolean
       if (std::find(s.choices.begin(), s.choices.end(), flag ? "true" : "false") != s.choices.end()) {

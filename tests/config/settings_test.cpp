@@ -514,5 +514,67 @@ TEST(Settings, ReferenceAndHelpNameEveryKey) {
   EXPECT_THROW(settings_help(settings_of(t), "trian"), UsageError);
 }
 
+struct Bits {
+  i64 bits = 8;
+  std::vector<i64> sizes;
+  void visit(SettingsVisitor& v) {
+    v.field("bits", bits, "bits of a number").one_of({4, 8});
+    v.field("sizes", sizes, "sizes").one_of({1, 2, 4});
+  }
+};
+
+TEST(Settings, IntegersHaveChoices) {
+  Bits b;
+  const auto problem = [&](const std::string& text) {
+    try {
+      load_settings(settings_of(b), {{"job.yaml", text, {}}}, {});
+    } catch (const UsageError& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(problem("bits: 4\nsizes: [4, 1]"), "");
+  EXPECT_EQ(b.bits, 4);
+  EXPECT_THAT(b.sizes, ElementsAre(4, 1));
+  EXPECT_EQ(problem("bits: 5"), "job.yaml:1:7: bits: expected one of 4, 8, got the number 5");
+  EXPECT_THAT(problem("sizes: [1, 3]"), HasSubstr("sizes[1]: expected one of 1, 2, 4, got the number 3"));
+  EXPECT_THAT(problem("bits: eight"), HasSubstr("expected one of 4, 8, got the text 'eight'"));
+  const auto j = nlohmann::json::parse(json_schema(settings_of(b), "test"))["properties"];
+  EXPECT_EQ(j["bits"]["enum"], nlohmann::json({4, 8}));
+  EXPECT_EQ(j["bits"]["type"], "integer");
+}
+
+// Places of a section's keys in the job; keys inside of others have theirs, entries of lists that of the
+// list.
+TEST(Settings, ASectionOfAUserHasItsPlaces) {
+  struct Own {
+    Inner train;
+    std::vector<i64> sizes;
+    void visit(SettingsVisitor& v) {
+      v.section("train", train, "Training");
+      v.field("sizes", sizes, "sizes");
+    }
+  };
+  Origins origins;
+  origins.set("settings.train", "job.yaml:3:10");
+  origins.set("settings.train.seed", "override 'settings.train.seed=x'", true);
+  origins.set("settings.sizes", "job.yaml:4:10");
+  origins.set_key("settings.sizs", "job.yaml:5:3");
+  origins.set("settings.sizs", "job.yaml:5:9");
+  Own own;
+  try {
+    load_section(settings_of(own), "settings",
+                 R"({"train": {"seed": "x", "shuffle": 1}, "sizes": [1, "a"], "sizs": 1})", origins);
+    ADD_FAILURE();
+  } catch (const UsageError& e) {
+    EXPECT_STREQ(
+        e.what(),
+        "override 'settings.train.seed=x': settings.train.seed: expected an integer >= 0, got the text 'x'\n"
+        "job.yaml:3:10: settings.train.shuffle: expected true or false, got the number 1\n"
+        "job.yaml:4:10: settings.sizes[1]: expected an integer, got the text 'a'\n"
+        "job.yaml:5:3: unknown key settings.sizs; did you mean settings.sizes?");
+  }
+}
+
 }  // namespace
 }  // namespace redco

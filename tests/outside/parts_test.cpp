@@ -236,5 +236,23 @@ TEST_F(Parts, AllCommandsReadThePipelinesSettings) {
   EXPECT_GT(report["tokens_per_s"].get<double>(), 0);
 }
 
+// Every message names the parameter, both shapes and the file.
+TEST_F(Parts, WrongSettingsNameTheirPlaceInTheJob) {
+  spill(*dir_ / "wrong.yaml", "settings: {value_head: true,\n  head_outputs: 3}\n");
+  const std::map<std::string, std::string> wrong = {
+      {"settings.head_outputs=3",
+       "override 'settings.head_outputs=3': settings.head_outputs: expected one of 1, 2, got the number 3"},
+      {"settings.value_haed=true",
+       "override 'settings.value_haed=true': unknown key settings.value_haed; did you mean "
+       "settings.value_head?"},
+      {"wrong.yaml", "wrong.yaml:2:17: settings.head_outputs: expected one of 1, 2, got the number 3"}};
+  for (const auto& [words, said] : wrong) {
+    const Ran r = command("validate parts.yaml " + words);
+    EXPECT_EQ(r.code, 2) << r.said;
+    EXPECT_THAT(r.said, HasSubstr(said));
+  }
+}
+
+// One line for an answer; no member twice.
 }  // namespace
 }  // namespace redco::test

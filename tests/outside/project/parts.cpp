@@ -9,12 +9,19 @@ using namespace redco;
 
 struct PartsSettings {
   bool value_head = false, reference = false, second = false, without_adapters = false, scored = false;
+  bool wrong_part = false, measured = false;
+  i64 head_outputs = 1;
+  std::string answers = "head";
   void visit(SettingsVisitor& v) {
     v.field("value_head", value_head, "a head of the pipeline on the logits");
     v.field("reference", reference, "distance to the frozen model `reference`");
     v.field("second", second, "trains the model `second` too");
     v.field("without_adapters", without_adapters, "distance to the model without its adapters");
     v.field("scored", scored, "weights of the examples by the frozen model `reward`");
+    v.field("wrong_part", wrong_part, "reads the parameters of a model that the job does not have");
+    v.field("measured", measured, "measures the answers of an evaluation");
+    v.field("head_outputs", head_outputs, "outputs of the value head").one_of({1, 2});
+    v.field("answers", answers, "what predict() returns").one_of({"head", "texts", "prompt", "lines"});
   }
 };
 
@@ -23,7 +30,7 @@ class Parts : public Pipeline {
     ModelParams out;
     if (!own().value_head) return out;
     SpecBuilder b(out);
-    b.linear("v_head", 1, model->hidden_size(), false, 0.02);
+    b.linear("v_head", own().head_outputs, model->hidden_size(), false, 0.02);
     return out;
   }
   ModelParams extra_params_of(const std::string& name) const override {
@@ -72,6 +79,7 @@ class Parts : public Pipeline {
     const Tensor logits = model->apply(params, in, ctx.apply);
     Tensor total = sum_all(cross_entropy(logits, batch["labels"]));
     LossTerms more;
+    if (own().wrong_part) params.part("refrence");
     if (own().value_head) {
       const Tensor value = sum_all(square(
           add_scalar(linear(model->last_hidden_state(params, in, ctx.apply), params["v_head.weight"]), -1)));
@@ -101,6 +109,11 @@ class Parts : public Pipeline {
   }
   std::vector<std::string> predict(const ParamTree& params, std::span<const Example> examples,
                                    const StepContext&) const override {
+    const std::string how = own().answers;
+    const char* answer = how == "texts"    ? R"({"prediction": "abc"})"
+                         : how == "prompt" ? R"({"prompt": "again"})"
+                                           : "{\"head\":\n1}";
+    if (how != "head") return std::vector<std::string>(examples.size(), answer);
     double sum = 0;
     if (own().value_head)
       for (const double v : to_values(params["v_head.weight"])) sum += v;
@@ -108,6 +121,12 @@ class Parts : public Pipeline {
   }
   std::map<std::string, double> metrics(const std::map<std::string, double>& means) const override {
     return means;
+  }
+
+  bool measures_outputs() const override { return own().measured; }
+  std::string output(const Example& example, const std::string& prediction) const override {
+    if (own().answers != "texts") return Pipeline::output(example, prediction);
+    return R"({"prediction": "abc", "reference": "xyz"})";
   }
 
   static DecoderInputs inputs(const Batch& batch) { return {batch["input_ids"], batch["positions"], {}}; }
