@@ -145,18 +145,22 @@ Tensor label_mask(const Tensor& labels, DType dtype) {
 
 std::vector<double> to_values(const Tensor& t) {
   const Tensor r = to_replicated(t.detached());
+  if (r.is_meta()) return std::vector<double>(static_cast<std::size_t>(r.local_numel()));
   return visit_float(r.dtype() == DType::bf16 ? DType::f32 : r.dtype(), [&](auto zero) {
     const auto values = host_copy<decltype(zero)>(r);
     return std::vector<double>(values.begin(), values.end());
   });
 }
 
-std::vector<i32> to_ids(const Tensor& t) { return host_copy<i32>(to_replicated(t.detached())); }
+std::vector<i32> to_ids(const Tensor& t) {
+  const Tensor r = to_replicated(t.detached());
+  if (r.is_meta()) return std::vector<i32>(static_cast<std::size_t>(r.local_numel()));
+  return host_copy<i32>(r);
+}
 
 double item(const Tensor& t) {
   REDCO_CHECK(t.numel() == 1, "item() needs one element, not {}", describe(t));
-  const auto v = to_values(t);
-  return v.empty() ? 0.0 : v[0];
+  return to_values(t)[0];
 }
 
 }  // namespace redco

@@ -44,7 +44,7 @@ void fill_uniform(const Tensor& t, u64 key, double bound);  // in [-bound, bound
 // 1 where label >= 0, else 0.
 Tensor label_mask(const Tensor& labels, DType dtype);
 
-// The whole value as doubles, on every rank (collective); empty on a meta context.
+// The whole value as doubles, on every rank (collective); zeros on a meta context.
 std::vector<double> to_values(const Tensor& t);
 std::vector<i32> to_ids(const Tensor& t);
 // The value of a tensor with one element, reduced first if Partial (collective); 0 on a meta context.
