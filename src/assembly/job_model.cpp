@@ -494,8 +494,10 @@ ParamTree make_job_params(const JobConfig& job, const ModelSource& source, const
   } else {
     load_model(own, job, source, model, params.aliases);
   }
-  ParamTree extra = tree.part(kExtra);
-  load_extra(extra, source, seed, storage.trains);
+  if (tree.has_part(kExtra)) {
+    ParamTree extra = tree.part(kExtra);
+    load_extra(extra, source, seed, storage.trains);
+  }
   if (!named) return tree;
   for (const NamedParts& n : *named) {
     if (n.source.folder.empty()) {

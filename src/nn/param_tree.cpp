@@ -1,8 +1,11 @@
 #include "nn/param_tree.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "base/error.h"
 #include "base/words.h"
@@ -245,7 +248,21 @@ std::map<std::string, std::string> ParamTree::aliases() const {
   return out;
 }
 
+bool ParamTree::has_part(const std::string& owner) const {
+  return std::ranges::any_of(*specs_, [&](const ParamSpec& s) { return s.owner == owner; });
+}
+
 ParamTree ParamTree::part(const std::string& owner) const {
+  if (!owner.empty() && !has_part(owner)) {
+    std::set<std::string> owners;
+    for (const ParamSpec& s : *specs_)
+      if (!s.owner.empty()) owners.insert(s.owner);
+    const std::string near = nearest(owner, {owners.begin(), owners.end()});
+    REDCO_CHECK(false, "part(\"{}\"): no parameters have this owner; expected {}{}", owner,
+                owners.empty() ? "a name of the job's section models:, and the job has none"
+                               : fmt::format("one of {}", fmt::join(owners, ", ")),
+                near.empty() ? "" : fmt::format("; did you mean {}?", near));
+  }
   if (std::ranges::all_of(*specs_, [&](const ParamSpec& s) { return s.owner == owner; }) && owner.empty())
     return *this;
   std::vector<ParamSpec> specs;

@@ -141,8 +141,10 @@ class ParamTree {
   // The same tensors, only for the selected parameters and their aliases.
   ParamTree subset(const std::vector<bool>& selected) const;
   // The parameters of one owner (ParamSpec::owner), by their own names: "reference/lm_head.weight" is
-  // "lm_head.weight" in part("reference").
+  // "lm_head.weight" in part("reference"). Throws BugError if an owner with a name has none; it lists those
+  // that have.
   ParamTree part(const std::string& owner) const;
+  bool has_part(const std::string& owner) const;
   bool has_adapters() const;                           // of the model: with LoRA
   bool any_adapters() const { return any_adapters_; }  // of any owner
   // The model without its adapters: with LoRA, the model that the training began with. UsageError if weights

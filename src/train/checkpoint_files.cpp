@@ -20,8 +20,7 @@ ParamTree trained_part(const ParamTree& params) {
 
 std::vector<SavedPart> parts_of(const CheckpointContents& what) {
   std::vector<SavedPart> out;
-  if (ParamTree extra = what.params.part(kExtra); extra.size() > 0)
-    out.push_back({part_folder(kExtra), std::move(extra), nullptr});
+  if (what.params.has_part(kExtra)) out.push_back({part_folder(kExtra), what.params.part(kExtra), nullptr});
   for (const auto& [name, named] : what.models)
     if (!named.frozen) out.push_back({part_folder(name), what.params.part(name), &named});
   return out;

@@ -237,6 +237,14 @@ TEST_F(Parts, AllCommandsReadThePipelinesSettings) {
 }
 
 // Every message names the parameter, both shapes and the file.
+TEST_F(Parts, AnUnknownPartIsAnError) {
+  const Ran r = command("validate parts.yaml settings.wrong_part=true models.reference.path=base");
+  EXPECT_EQ(r.code, 2) << r.said;
+  EXPECT_THAT(r.said,
+              HasSubstr("[pipeline] loss() failed: part(\"refrence\"): no parameters have this owner; "
+                        "expected one of reference; did you mean reference?"));
+}
+
 TEST_F(Parts, WrongSettingsNameTheirPlaceInTheJob) {
   spill(*dir_ / "wrong.yaml", "settings: {value_head: true,\n  head_outputs: 3}\n");
   const std::map<std::string, std::string> wrong = {
