@@ -422,13 +422,20 @@ void load_model(ParamTree& tree, const JobConfig& job, const ModelSource& source
 }
 
 // Reads the parameters that a pipeline has besides the model's from models/extra of the folder of the
-// weights. Returns the names of those that it lacks.
-std::vector<std::string> read_extra(ParamTree& tree, const ModelSource& source) {
+// weights. Returns the names of those that it lacks. ContentsError: it has one in another shape. `declared`:
+// the function that declares them.
+std::vector<std::string> read_extra(ParamTree& tree, const ModelSource& source, const std::string& declared) {
   const std::string folder = source.extra_folder();
   ckpt::HeadLoad any{.is_head = [](const std::string&) { return true; }, .made = {}, .unused = {}};
   if (!folder.empty() && is_folder(folder)) {
+    const auto files = ckpt::ModelFiles::open(folder);
+    if (const auto d = ckpt::stored_differences(tree, files); !d.reshaped.empty())
+      throw ContentsError(
+          "[checkpoint] {} of the pipeline declares other shapes than those of the weights. {}. Declare the stored "
+          "shape, or give the parameter a name that the file does not have",
+          declared, fmt::join(d.reshaped, "; "));
     ckpt::load_params(
-        tree, ckpt::ModelFiles::open(folder), [](const std::string& n) { return n; }, {}, "", &any);
+        tree, files, [](const std::string& n) { return n; }, {}, "", &any);
   } else {
     for (const ParamSpec& s : tree.specs()) any.made.push_back(s.name);
   }
@@ -437,9 +444,8 @@ std::vector<std::string> read_extra(ParamTree& tree, const ModelSource& source) 
 
 // Those of this training: what the folder lacks begins with its initial values.
 void load_extra(ParamTree& tree, const ModelSource& source, u64 seed, bool trains) {
-  if (tree.size() == 0) return;
   initialize(tree, seed);
-  std::vector<std::string> made = read_extra(tree, source);
+  std::vector<std::string> made = read_extra(tree, source, "extra_params()");
   if (made.empty() || !reports()) return;
   if (constexpr std::size_t kNamed = 5; made.size() > kNamed) {
     const std::size_t more = made.size() - kNamed;
@@ -461,11 +467,11 @@ void load_extra(ParamTree& tree, const ModelSource& source, u64 seed, bool train
 // Those of the training of a frozen model (Pipeline::extra_params_of()): its folder has them all.
 void load_extra_of(const std::string& name, ParamTree& tree, const ModelSource& source) {
   if (tree.size() == 0) return;
-  std::vector<std::string> missing = read_extra(tree, source);
+  std::vector<std::string> missing = read_extra(tree, source, fmt::format("extra_params_of(\"{}\")", name));
   for (std::string& m : missing) m += " " + to_string(tree[m].shape());
   if (!missing.empty())
     throw ContentsError(
-        "[models] models.{}: {} has no values of this shape for {}, which the pipeline needs of this model. Its training "
+        "[models] models.{}: {} has no values for {}, which the pipeline needs of this model. Its training "
         "saves them in {}/ if its pipeline declares them in extra_params()",
         name, source.trained_folder(), fmt::join(missing, ", "), part_folder(kExtra));
 }

@@ -194,6 +194,26 @@ void load_params(ParamTree& tree, const ModelFiles& files,
   });
 }
 
+StoredDifferences stored_differences(const ParamTree& tree, const ModelFiles& files) {
+  StoredDifferences out;
+  std::set<std::string> declared;
+  for (const ParamSpec& s : tree.specs())
+    for (i64 k = 0; k < s.stored.tensors(); ++k) {
+      const std::string name = s.stored.tensor(k);
+      if (!declared.insert(name).second) continue;
+      const ModelFiles::Located* l = files.find(name);
+      if (!l) {
+        out.missing.push_back(name);
+      } else if (l->entry->shape != s.stored.shape) {
+        out.reshaped.push_back(fmt::format("{}: {} in {}, {} in the job", name, to_string(l->entry->shape),
+                                           l->file->path(), to_string(s.stored.shape)));
+      }
+    }
+  for (const ModelFiles::Located& l : files.tensors())
+    if (!declared.count(l.entry->name)) out.unknown.push_back(l.entry->name);
+  return out;
+}
+
 std::vector<std::string> stored_apart(const ModelFiles& files,
                                       const std::function<std::string(const std::string&)>& canonical,
                                       const std::map<std::string, std::string>& aliases) {

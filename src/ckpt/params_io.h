@@ -31,6 +31,13 @@ void load_params(ParamTree& tree, const ModelFiles& files,
                  const std::map<std::string, std::string>& aliases, const std::string& prefix = "",
                  HeadLoad* head = nullptr);
 
+// Where files differ from a tree of parameters that are stored by their own names.
+struct StoredDifferences {
+  std::vector<std::string> missing, unknown;  // only in the tree, only in the files
+  std::vector<std::string> reshaped;          // "v_head.weight: (1, 32) in FILE, (2, 32) in the job"
+};
+StoredDifferences stored_differences(const ParamTree& tree, const ModelFiles& files);
+
 // The aliases (tied names, as in load_params) that the files store in addition to the original tensor, with
 // another shape or other values. Reads both until they differ.
 std::vector<std::string> stored_apart(const ModelFiles& files,
